@@ -1,0 +1,15 @@
+//! The probe: what a GPU and its host can tell, read into one vocabulary.
+//!
+//! - [`model`] is the vocabulary: what every other room of gpumon speaks.
+//! - [`source`] is where readings come from: NVML, a simulation, the host.
+//! - [`sampler`] decides when each thing is read, with one thread per GPU.
+//! - [`derive`] turns two neighbouring samples into rates.
+//! - [`owner`] tells whose process a PID is.
+//!
+//! The probe knows no async runtime, no network and no terminal.
+
+pub mod derive;
+pub mod model;
+pub mod owner;
+pub mod sampler;
+pub mod source;

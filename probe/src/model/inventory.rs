@@ -1,0 +1,55 @@
+//! What is there: read once, and again whenever it changes.
+
+use serde::{Deserialize, Serialize};
+use ts_rs::TS;
+
+use super::Reading;
+
+/// The machine, its driver and its GPUs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+pub struct Inventory {
+    /// When it was read.
+    pub at_ms: u64,
+    /// The machine's host name.
+    pub hostname: String,
+    /// The driver and library that the readings come from.
+    pub platform: Platform,
+    /// Every GPU the driver lists, in the driver's order; a lost one keeps its place.
+    pub gpus: Vec<Gpu>,
+}
+
+/// Where readings come from.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+pub struct Platform {
+    /// Real or simulated; whatever shows a simulated value says so.
+    pub source: SourceKind,
+    /// `nvmlSystemGetDriverVersion`, as `580.159.04`.
+    pub driver_version: Reading<String>,
+    /// `nvmlSystemGetNVMLVersion`, as `13.580.159.04`.
+    pub nvml_version: Reading<String>,
+    /// `nvmlSystemGetCudaDriverVersion_v2`: the newest CUDA this driver runs, as `13.0`.
+    pub cuda_version: Reading<String>,
+}
+
+/// The kind of source.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[serde(rename_all = "snake_case")]
+pub enum SourceKind {
+    /// NVIDIA's driver, through NVML.
+    Nvml,
+    /// The built-in simulation.
+    Simulated,
+}
+
+/// One GPU's identity and what never changes about it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+pub struct Gpu {
+    /// NVML's index. It is never renumbered while the driver runs, also when another GPU is lost.
+    pub index: u32,
+    /// `nvmlDeviceGetUUID`; `None` while the driver has not told it (a GPU that was lost or hung from the start).
+    pub uuid: Option<String>,
+    /// `nvmlDeviceGetName`, as `NVIDIA H200`.
+    pub name: Reading<String>,
+    /// `nvmlDeviceGetPciInfo_v3`, as `00000000:00:06.0`.
+    pub pci_bus_id: Reading<String>,
+}

@@ -1,0 +1,45 @@
+//! A process that holds a GPU.
+
+use serde::{Deserialize, Serialize};
+use ts_rs::TS;
+
+use super::Reading;
+
+/// One process on one GPU.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+pub struct Process {
+    /// Its PID as the driver gives it: in the caller's PID namespace on newer drivers, the host's on older ones.
+    pub pid: u32,
+    /// What it does there.
+    pub kind: ProcessKind,
+    /// Device memory it holds. `unknown` in containers whose driver cannot tell, never 0.
+    pub memory_bytes: Reading<u64>,
+    /// Share of the last sampling period in which its kernels ran (`nvmlDeviceGetProcessUtilization`, `smUtil`).
+    pub sm_percent: Reading<f64>,
+    /// Share of the period in which it read or wrote device memory (`memUtil`).
+    pub memory_percent: Reading<f64>,
+    /// Encoder use (`encUtil`).
+    pub encoder_percent: Reading<f64>,
+    /// Decoder use (`decUtil`).
+    pub decoder_percent: Reading<f64>,
+    /// The program's name, from `/proc/PID/comm`, or the file name of its first argument where that says more.
+    pub name: Reading<String>,
+    /// Its command line, arguments separated by spaces. Hidden where it is another user's and the reader is a service.
+    pub command: Reading<String>,
+    /// The login name of its effective user, or the number where there is no name.
+    pub user: Reading<String>,
+    /// When it started. With the PID it identifies a process, since PIDs are used again.
+    pub started_ms: Reading<u64>,
+}
+
+/// What a process does on the GPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[serde(rename_all = "snake_case")]
+pub enum ProcessKind {
+    /// It has a CUDA or `OpenCL` context (nvidia-smi's `C`).
+    Compute,
+    /// It draws (nvidia-smi's `G`).
+    Graphics,
+    /// Both (nvidia-smi's `C+G`).
+    ComputeAndGraphics,
+}

@@ -1,0 +1,123 @@
+//! A reading: a value with its time, or the reason why there is none.
+
+use serde::{Deserialize, Serialize};
+use ts_rs::TS;
+
+/// What was read of one quantity. Never a made-up 0: what is absent says why.
+///
+/// In JSON a fresh value stands bare (`64`), one that was read earlier than the sample around it carries its time
+/// (`{"value": 64, "at_ms": 1763630000000}`), and an absent one its reason (`{"absent": "not_supported"}`).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[serde(untagged)]
+pub enum Reading<T> {
+    /// Read earlier than the sample it stands in (slow lane, or the last known value).
+    Earlier {
+        /// What was read.
+        value: T,
+        /// When.
+        at_ms: u64,
+    },
+    /// Not there, and why.
+    Absent(Absence),
+    /// Read at the `at_ms` of the GPU or host sample it stands in.
+    Now(T),
+}
+
+/// Why a reading is not there.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[serde(tag = "absent", rename_all = "snake_case")]
+pub enum Absence {
+    /// This device or driver does not have it (`NVML_ERROR_NOT_SUPPORTED`, or the symbol is not in the library).
+    NotSupported,
+    /// The driver has it, but not for this user (`NVML_ERROR_NO_PERMISSION`).
+    NoPermission,
+    /// The GPU has fallen off the bus (`NVML_ERROR_GPU_IS_LOST`).
+    GpuLost,
+    /// The driver was asked and has not answered yet.
+    NoAnswer,
+    /// It needs two samples, and this is the first.
+    WarmingUp,
+    /// The driver lists it but does not know the value (NVML's "not available" markers).
+    Unknown,
+    /// It belongs to another user and is kept from view.
+    Hidden,
+    /// The driver failed with this `nvmlReturn_t`.
+    DriverError {
+        /// NVML's return code.
+        code: u32,
+    },
+}
+
+impl<T> Reading<T> {
+    /// The value, however old; `None` where there is none.
+    pub fn value(&self) -> Option<&T> {
+        match self {
+            Self::Now(value) | Self::Earlier { value, .. } => Some(value),
+            Self::Absent(_) => None,
+        }
+    }
+
+    /// Why there is no value; `None` where there is one.
+    pub fn absence(&self) -> Option<&Absence> {
+        match self {
+            Self::Absent(reason) => Some(reason),
+            Self::Now(_) | Self::Earlier { .. } => None,
+        }
+    }
+
+    /// The same reading in another unit or shape.
+    pub fn map<U>(self, change: impl FnOnce(T) -> U) -> Reading<U> {
+        match self {
+            Self::Now(value) => Reading::Now(change(value)),
+            Self::Earlier { value, at_ms } => Reading::Earlier { value: change(value), at_ms },
+            Self::Absent(reason) => Reading::Absent(reason),
+        }
+    }
+}
+
+impl<T> From<Result<T, Absence>> for Reading<T> {
+    fn from(result: Result<T, Absence>) -> Self {
+        result.map_or_else(Self::Absent, Self::Now)
+    }
+}
+
+impl std::fmt::Display for Absence {
+    /// The reason in words, as a person reads it.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::NotSupported => f.write_str("not on this board or driver"),
+            Self::NoPermission => f.write_str("needs permission"),
+            Self::GpuLost => f.write_str("GPU lost"),
+            Self::NoAnswer => f.write_str("the driver has not answered"),
+            Self::WarmingUp => f.write_str("needs a second sample"),
+            Self::Unknown => f.write_str("unknown to the driver"),
+            Self::Hidden => f.write_str("hidden: another user's"),
+            Self::DriverError { code } => write!(f, "driver error {code}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn round_trip(reading: &Reading<f64>, json: &str) {
+        assert_eq!(serde_json::to_string(reading).unwrap(), json);
+        assert_eq!(&serde_json::from_str::<Reading<f64>>(json).unwrap(), reading);
+    }
+
+    #[test]
+    fn a_reading_is_bare_or_dated_or_absent_with_its_reason() {
+        round_trip(&Reading::Now(64.5), "64.5");
+        round_trip(&Reading::Earlier { value: 64.5, at_ms: 7 }, r#"{"value":64.5,"at_ms":7}"#);
+        round_trip(&Reading::Absent(Absence::NotSupported), r#"{"absent":"not_supported"}"#);
+        round_trip(&Reading::Absent(Absence::DriverError { code: 999 }), r#"{"absent":"driver_error","code":999}"#);
+    }
+
+    #[test]
+    fn an_absent_list_is_not_an_empty_list() {
+        let absent: Reading<Vec<u32>> = serde_json::from_str(r#"{"absent":"no_permission"}"#).unwrap();
+        assert_eq!(absent, Reading::Absent(Absence::NoPermission));
+        assert_eq!(serde_json::from_str::<Reading<Vec<u32>>>("[]").unwrap(), Reading::Now(vec![]));
+    }
+}

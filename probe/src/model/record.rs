@@ -1,0 +1,20 @@
+//! One line of `gpumon collect`.
+
+use serde::{Deserialize, Serialize};
+use ts_rs::TS;
+
+use super::{Event, Inventory, Sample};
+
+/// What the collector writes, one JSON object per line, told apart by `type`.
+///
+/// The first line is an inventory; it comes again whenever it has changed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Record {
+    /// What is there.
+    Inventory(Inventory),
+    /// What was read at one moment.
+    Sample(Sample),
+    /// What happened.
+    Event(Event),
+}

@@ -1,0 +1,258 @@
+//! What was read at one moment.
+
+use serde::{Deserialize, Serialize};
+use ts_rs::TS;
+
+use super::{Absence, Process, Reading};
+
+/// All GPUs and the host at one moment.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+pub struct Sample {
+    /// Counts up by one from 0 for each sample of a collector; a gap tells a reader how many it missed.
+    pub seq: u64,
+    /// When the sample was put together.
+    pub at_ms: u64,
+    /// The time between samples that the collector aims at.
+    pub interval_ms: u32,
+    /// Every GPU of the inventory, in its order, also those that are lost or hung.
+    pub gpus: Vec<GpuSample>,
+    /// The machine around them.
+    pub host: HostSample,
+}
+
+/// One GPU at one moment.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+pub struct GpuSample {
+    /// NVML's index.
+    pub index: u32,
+    /// Its UUID, where the driver has told it.
+    pub uuid: Option<String>,
+    /// When these readings were taken. Older than the sample's own time where the GPU did not answer in time.
+    pub at_ms: u64,
+    /// Whether it answers.
+    pub health: Health,
+    /// Shares of the last sampling period (`nvmlDeviceGetUtilizationRates` and its relatives).
+    pub utilization: Utilization,
+    /// Device memory (`nvmlDeviceGetMemoryInfo_v2`).
+    pub memory: MemorySample,
+    /// Electrical power.
+    pub power: Power,
+    /// Temperatures.
+    pub temperature: Temperature,
+    /// Clock frequencies.
+    pub clocks: Clocks,
+    /// P-state, 0 (fastest) to 15 (`nvmlDeviceGetPerformanceState`).
+    pub performance_state: Reading<u8>,
+    /// What holds the clocks down just now; empty when nothing does (`nvmlDeviceGetCurrentClocksEventReasons`).
+    pub throttle_reasons: Reading<Vec<ThrottleReason>>,
+    /// The PCIe link as it runs now.
+    pub pcie: PcieLink,
+    /// The processes that hold the GPU, by PID.
+    pub processes: Reading<Vec<Process>>,
+}
+
+/// Whether a GPU answers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[serde(tag = "state", rename_all = "snake_case")]
+pub enum Health {
+    /// It does.
+    Ok,
+    /// A call to the driver has not come back; the readings are the last known.
+    Hung {
+        /// When the call began.
+        since_ms: u64,
+    },
+    /// The driver says that it has fallen off the bus.
+    Lost {
+        /// When that was first seen.
+        since_ms: u64,
+    },
+    /// The driver refuses to open it.
+    Failed {
+        /// When that was first seen.
+        since_ms: u64,
+        /// Why.
+        reason: Absence,
+    },
+}
+
+/// Shares of the last sampling period, which the driver makes 1/6 s to 1 s long.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+pub struct Utilization {
+    /// Time in which at least one kernel ran. It does not tell how much of the GPU that kernel used.
+    pub gpu_percent: Reading<f64>,
+    /// Time in which device memory was read or written.
+    pub memory_percent: Reading<f64>,
+    /// Video encoder (`nvmlDeviceGetEncoderUtilization`).
+    pub encoder_percent: Reading<f64>,
+    /// Video decoder (`nvmlDeviceGetDecoderUtilization`).
+    pub decoder_percent: Reading<f64>,
+}
+
+/// Device memory.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+pub struct MemorySample {
+    /// All of it.
+    pub total_bytes: Reading<u64>,
+    /// Allocated by processes.
+    pub used_bytes: Reading<u64>,
+    /// Kept by the driver and firmware; absent where the driver counts it into `used_bytes` (before 510).
+    pub reserved_bytes: Reading<u64>,
+    /// Not allocated.
+    pub free_bytes: Reading<u64>,
+}
+
+/// Electrical power.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+pub struct Power {
+    /// The board's draw, averaged over a second on most boards since Ampere (`nvmlDeviceGetPowerUsage`).
+    pub draw_watts: Reading<f64>,
+    /// The limit in force (`nvmlDeviceGetEnforcedPowerLimit`).
+    pub limit_watts: Reading<f64>,
+}
+
+/// Temperatures.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+pub struct Temperature {
+    /// The chip (`nvmlDeviceGetTemperature`).
+    pub gpu_celsius: Reading<f64>,
+    /// The memory (`NVML_FI_DEV_MEMORY_TEMP`).
+    pub memory_celsius: Reading<f64>,
+}
+
+/// Clock frequencies (`nvmlDeviceGetClockInfo`).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+pub struct Clocks {
+    /// Streaming multiprocessors.
+    pub sm_mhz: Reading<u32>,
+    /// Device memory.
+    pub memory_mhz: Reading<u32>,
+}
+
+/// The PCIe link as it runs now; it idles at a lower generation than it can do.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+pub struct PcieLink {
+    /// `nvmlDeviceGetCurrPcieLinkGeneration`.
+    pub generation: Reading<u32>,
+    /// Lanes (`nvmlDeviceGetCurrPcieLinkWidth`).
+    pub width: Reading<u32>,
+}
+
+/// What holds the clocks down: NVML's `nvmlClocksEventReason...` bits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[serde(rename_all = "snake_case")]
+pub enum ThrottleReason {
+    /// Nothing runs, so the clocks rest. No reason for concern.
+    GpuIdle,
+    /// The user set the application clocks.
+    ApplicationsClocksSetting,
+    /// The power limit.
+    SwPowerCap,
+    /// Hardware slowdown: heat, a power brake, or too fast a clock for the voltage.
+    HwSlowdown,
+    /// It runs in step with the slowest GPU of a sync boost group.
+    SyncBoost,
+    /// Software thermal slowdown: the chip or the memory is near its limit.
+    SwThermalSlowdown,
+    /// Hardware thermal slowdown: the clocks are at half or less.
+    HwThermalSlowdown,
+    /// The system's power supply asked for less.
+    HwPowerBrakeSlowdown,
+    /// A display needs a fixed clock.
+    DisplayClockSetting,
+}
+
+/// The machine at one moment.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+pub struct HostSample {
+    /// When these readings were taken.
+    pub at_ms: u64,
+    /// Processors.
+    pub cpu: CpuSample,
+    /// Main memory.
+    pub memory: RamSample,
+    /// Swap space; a total of 0 means that the machine has none.
+    pub swap: RamSample,
+    /// All disks together.
+    pub disk: DiskSample,
+    /// All network cards together; loopback is left out.
+    pub network: NetworkSample,
+}
+
+/// Processors.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+pub struct CpuSample {
+    /// Logical processors.
+    pub count: Reading<u32>,
+    /// Busy share of all of them since the sample before, 0 to 100.
+    pub busy_percent: Reading<f64>,
+}
+
+/// Main memory or swap space.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+pub struct RamSample {
+    /// All of it.
+    pub total_bytes: Reading<u64>,
+    /// What programs hold; caches that can be given back are not counted.
+    pub used_bytes: Reading<u64>,
+}
+
+/// Bytes since boot, and the rates that `derive` makes of two samples.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+pub struct DiskSample {
+    /// Counter.
+    pub read_bytes_total: Reading<u64>,
+    /// Counter.
+    pub written_bytes_total: Reading<u64>,
+    /// Rate since the sample before.
+    pub read_bytes_per_second: Reading<f64>,
+    /// Rate since the sample before.
+    pub written_bytes_per_second: Reading<f64>,
+}
+
+/// Bytes since boot, and the rates that `derive` makes of two samples.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+pub struct NetworkSample {
+    /// Counter.
+    pub received_bytes_total: Reading<u64>,
+    /// Counter.
+    pub sent_bytes_total: Reading<u64>,
+    /// Rate since the sample before.
+    pub received_bytes_per_second: Reading<f64>,
+    /// Rate since the sample before.
+    pub sent_bytes_per_second: Reading<f64>,
+}
+
+impl GpuSample {
+    /// A GPU of which nothing is known, for one reason.
+    pub fn absent(index: u32, uuid: Option<String>, at_ms: u64, health: Health, reason: &Absence) -> Self {
+        fn absent<T>(reason: &Absence) -> Reading<T> {
+            Reading::Absent(reason.clone())
+        }
+        Self {
+            index,
+            uuid,
+            at_ms,
+            health,
+            utilization: Utilization {
+                gpu_percent: absent(reason),
+                memory_percent: absent(reason),
+                encoder_percent: absent(reason),
+                decoder_percent: absent(reason),
+            },
+            memory: MemorySample {
+                total_bytes: absent(reason),
+                used_bytes: absent(reason),
+                reserved_bytes: absent(reason),
+                free_bytes: absent(reason),
+            },
+            power: Power { draw_watts: absent(reason), limit_watts: absent(reason) },
+            temperature: Temperature { gpu_celsius: absent(reason), memory_celsius: absent(reason) },
+            clocks: Clocks { sm_mhz: absent(reason), memory_mhz: absent(reason) },
+            performance_state: absent(reason),
+            throttle_reasons: absent(reason),
+            pcie: PcieLink { generation: absent(reason), width: absent(reason) },
+            processes: absent(reason),
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! The files of `/proc/PID` that tell whose a process is.
+
+use std::{fs, os::unix::fs::MetadataExt, path::PathBuf};
+
+/// `comm` holds this many bytes at most, and longer names are cut.
+const COMM_LENGTH: usize = 15;
+
+/// `/proc`, or a folder that looks like it.
+pub(super) struct ProcFs {
+    root: PathBuf,
+    booted_ms: Option<u64>,
+}
+
+/// When a process started. With the PID it identifies the process, since PIDs are used again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Birth {
+    /// Clock ticks after boot (`/proc/PID/stat`, field 22).
+    ticks: u64,
+    /// The same on the wall clock, where the time of boot is known.
+    pub(super) started_ms: Option<u64>,
+}
+
+impl ProcFs {
+    pub(super) fn new(root: PathBuf) -> Self {
+        let booted_ms = fs::read_to_string(root.join("stat")).ok().and_then(|stat| {
+            let seconds = stat.lines().find_map(|line| line.strip_prefix("btime "))?;
+            Some(seconds.trim().parse::<u64>().ok()? * 1000)
+        });
+        Self { root, booted_ms }
+    }
+
+    /// `None` where the process does not exist.
+    pub(super) fn birth(&self, pid: u32) -> Option<Birth> {
+        let stat = fs::read_to_string(self.file(pid, "stat")).ok()?;
+        // The second field is the name in parentheses and may hold anything, parentheses too.
+        let after_name = &stat[stat.rfind(')')? + 1..];
+        let ticks: u64 = after_name.split_ascii_whitespace().nth(19)?.parse().ok()?;
+        let ticks_per_second = rustix::param::clock_ticks_per_second();
+        Some(Birth { ticks, started_ms: self.booted_ms.map(|booted| booted + ticks * 1000 / ticks_per_second) })
+    }
+
+    /// The command line; `None` where it cannot be read.
+    pub(super) fn arguments(&self, pid: u32) -> Option<Vec<String>> {
+        let bytes = fs::read(self.file(pid, "cmdline")).ok()?;
+        let text = String::from_utf8_lossy(&bytes);
+        Some(text.trim_end_matches('\0').split('\0').map(str::to_owned).collect())
+    }
+
+    /// The effective user.
+    pub(super) fn uid(&self, pid: u32) -> Option<u32> {
+        fs::metadata(self.root.join(pid.to_string())).ok().map(|folder| folder.uid())
+    }
+
+    /// `comm`; where that is cut, the file name of the first argument that it begins.
+    pub(super) fn name(&self, pid: u32, arguments: Option<&[String]>) -> Option<String> {
+        let comm = fs::read_to_string(self.file(pid, "comm")).ok()?;
+        let comm = comm.trim_end_matches('\n');
+        let program = arguments.and_then(|arguments| arguments.first()?.rsplit('/').next());
+        match program {
+            Some(program) if comm.len() >= COMM_LENGTH && program.starts_with(comm) => Some(program.to_owned()),
+            _ => Some(comm.to_owned()),
+        }
+    }
+
+    fn file(&self, pid: u32, name: &str) -> PathBuf {
+        self.root.join(pid.to_string()).join(name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A `/proc` with one process.
+    fn proc_with(name: &str, stat: &str, comm: &str, cmdline: &str) -> (PathBuf, ProcFs) {
+        let root = std::env::temp_dir().join(format!("gpumon-proc-{}-{name}", std::process::id()));
+        fs::create_dir_all(root.join("42")).unwrap();
+        fs::write(root.join("stat"), "cpu 1 2 3\nbtime 1000\nprocesses 7\n").unwrap();
+        fs::write(root.join("42/stat"), stat).unwrap();
+        fs::write(root.join("42/comm"), comm).unwrap();
+        fs::write(root.join("42/cmdline"), cmdline).unwrap();
+        let proc_fs = ProcFs::new(root.clone());
+        (root, proc_fs)
+    }
+
+    #[test]
+    fn a_name_with_parentheses_and_spaces_does_not_shift_the_fields() {
+        let fields: Vec<String> =
+            (3..=52).map(|field| if field == 22 { "500".into() } else { field.to_string() }).collect();
+        let (root, proc_fs) = proc_with("parens", &format!("42 (a) b) {}", fields.join(" ")), "a) b\n", "");
+        let birth = proc_fs.birth(42).unwrap();
+        assert_eq!(birth.ticks, 500);
+        assert_eq!(birth.started_ms, Some(1_000_000 + 500 * 1000 / rustix::param::clock_ticks_per_second()));
+        assert_eq!(proc_fs.birth(43), None);
+        fs::remove_dir_all(root).unwrap();
+    }
+
+    #[test]
+    fn a_cut_name_is_completed_from_the_command_line() {
+        let (root, proc_fs) = proc_with("cut", "", "tritonserver-wo\n", "/opt/bin/tritonserver-worker\0--port\x001\0");
+        let arguments = proc_fs.arguments(42).unwrap();
+        assert_eq!(arguments, ["/opt/bin/tritonserver-worker", "--port", "1"]);
+        assert_eq!(proc_fs.name(42, Some(&arguments)).unwrap(), "tritonserver-worker");
+        assert_eq!(proc_fs.name(42, None).unwrap(), "tritonserver-wo");
+        fs::remove_dir_all(root).unwrap();
+    }
+}

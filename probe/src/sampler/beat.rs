@@ -1,0 +1,44 @@
+//! The common beat.
+
+use std::time::{Duration, Instant};
+
+/// Beats at fixed moments, so that what a sample costs does not make the next one late.
+#[derive(Debug)]
+pub(super) struct Beat {
+    interval: Duration,
+    next: Instant,
+}
+
+impl Beat {
+    /// The first beat is now.
+    pub(super) fn new(interval: Duration) -> Self {
+        Self { interval, next: Instant::now() + interval }
+    }
+
+    /// How long to sleep until the next beat. Beats that were slept through (a suspended machine, an overloaded one)
+    /// are left out rather than made up for.
+    pub(super) fn until_next(&mut self, now: Instant) -> Duration {
+        while self.next < now {
+            let missed = (now - self.next).as_nanos() / self.interval.as_nanos().max(1) + 1;
+            self.next += self.interval * u32::try_from(missed).unwrap_or(u32::MAX);
+        }
+        let wait = self.next - now;
+        self.next += self.interval;
+        wait
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slow_sample_does_not_move_the_beat_and_missed_beats_are_left_out() {
+        let interval = Duration::from_millis(100);
+        let start = Instant::now();
+        let mut beat = Beat { interval, next: start + interval };
+        assert_eq!(beat.until_next(start + Duration::from_millis(30)), Duration::from_millis(70));
+        assert_eq!(beat.until_next(start + Duration::from_millis(160)), Duration::from_millis(40));
+        assert_eq!(beat.until_next(start + Duration::from_millis(1_250)), Duration::from_millis(50));
+    }
+}

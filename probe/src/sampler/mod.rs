@@ -1,0 +1,146 @@
+//! When each thing is read: one thread per GPU and one for the host, a common beat, one sample per beat.
+//!
+//! A worker that does not answer in time holds up nobody: the sample goes out with that GPU's last readings, and from
+//! one interval on says that it hangs.
+
+mod beat;
+mod gpu_worker;
+mod track;
+mod workers;
+
+use std::{
+    ops::ControlFlow,
+    path::PathBuf,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use self::{beat::Beat, track::Track, workers::Workers};
+use crate::{
+    derive::HostRates,
+    model::{Inventory, Record, Sample, now_ms},
+    owner::CommandLines,
+    source::{Source, SourceError},
+};
+
+/// How to sample.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Time between samples.
+    pub interval: Duration,
+    /// Whose command lines may be shown.
+    pub commands: CommandLines,
+    /// Where processes are looked up; `/proc` but in tests.
+    pub proc_root: PathBuf,
+}
+
+/// The driver opens a GPU at its first use, which takes milliseconds with persistence mode and seconds without.
+const OPENING: Duration = Duration::from_secs(2);
+
+/// A one-shot command has nothing else to show, so it waits longer.
+const OPENING_ONCE: Duration = Duration::from_secs(10);
+
+/// Hands an inventory, and then a sample per interval, to `emit` until that breaks off.
+///
+/// Threads that hang in the driver are left behind: they cannot be ended, and the process is expected to end soon.
+///
+/// # Errors
+/// [`SourceError`] where there is no GPU to sample.
+pub fn run(
+    source: Arc<dyn Source>,
+    options: &Options,
+    mut emit: impl FnMut(&Record) -> ControlFlow<()>,
+) -> Result<(), SourceError> {
+    let mut sampling = Sampling::start(source, options, OPENING)?;
+    if emit(&Record::Inventory(sampling.inventory())).is_break() {
+        return Ok(());
+    }
+    let mut beat = Beat::new(options.interval);
+    loop {
+        let (events, sample) = sampling.sample(options.interval);
+        let inventory = sampling.take_inventory_change().then(|| Record::Inventory(sampling.inventory()));
+        let records =
+            inventory.into_iter().chain(events.into_iter().map(Record::Event)).chain([Record::Sample(sample)]);
+        for record in records {
+            if emit(&record).is_break() {
+                return Ok(());
+            }
+        }
+        std::thread::sleep(beat.until_next(Instant::now()));
+    }
+}
+
+/// What is there, and one sample of it.
+///
+/// # Errors
+/// [`SourceError`] where there is no GPU to sample.
+pub fn once(source: Arc<dyn Source>, options: &Options) -> Result<(Inventory, Sample), SourceError> {
+    let mut sampling = Sampling::start(source, options, OPENING_ONCE)?;
+    let (_, sample) = sampling.compose(options.interval);
+    Ok((sampling.inventory(), sample))
+}
+
+/// The state between two samples.
+struct Sampling {
+    source: Arc<dyn Source>,
+    workers: Workers,
+    tracks: Vec<Track>,
+    host_rates: HostRates,
+    seq: u64,
+    inventory_changed: bool,
+}
+
+impl Sampling {
+    /// Starts the workers and takes their first answers, as far as they come within `patience`.
+    fn start(source: Arc<dyn Source>, options: &Options, patience: Duration) -> Result<Self, SourceError> {
+        let count = source.device_count()?;
+        let workers = Workers::start(&source, count, options);
+        let tracks = (0..count).map(Track::new).collect();
+        let mut sampling =
+            Self { source, workers, tracks, host_rates: HostRates::default(), seq: 0, inventory_changed: false };
+        sampling.ask_and_collect(patience);
+        sampling.inventory_changed = false;
+        Ok(sampling)
+    }
+
+    fn inventory(&self) -> Inventory {
+        Inventory {
+            at_ms: now_ms(),
+            hostname: rustix::system::uname().nodename().to_string_lossy().into_owned(),
+            platform: self.source.platform(),
+            gpus: self.tracks.iter().map(Track::gpu).collect(),
+        }
+    }
+
+    fn take_inventory_change(&mut self) -> bool {
+        std::mem::take(&mut self.inventory_changed)
+    }
+
+    fn sample(&mut self, interval: Duration) -> (Vec<crate::model::Event>, Sample) {
+        // The first sample is what the workers answered when they were started.
+        if self.seq > 0 {
+            self.ask_and_collect(interval / 2);
+        }
+        self.compose(interval)
+    }
+
+    /// Asks every worker that is free, and waits for those until `patience` is over.
+    fn ask_and_collect(&mut self, patience: Duration) {
+        self.workers.ask(&mut self.tracks);
+        for answer in self.workers.answers(patience) {
+            let track = &mut self.tracks[answer.index as usize];
+            self.inventory_changed |= track.take_in(answer);
+        }
+    }
+
+    fn compose(&mut self, interval: Duration) -> (Vec<crate::model::Event>, Sample) {
+        let now = now_ms();
+        let mut events = Vec::new();
+        let gpus = self.tracks.iter_mut().map(|track| track.compose(interval, now, &mut events)).collect();
+        let mut host = self.workers.host();
+        self.host_rates.fill(&mut host);
+        let seq = self.seq;
+        self.seq += 1;
+        (events, Sample { seq, at_ms: now, interval_ms: interval.as_millis() as u32, gpus, host })
+    }
+}

@@ -1,0 +1,120 @@
+//! What `--source` says, parsed and opened.
+
+use std::{ffi::OsString, path::PathBuf, str::FromStr};
+
+use thiserror::Error;
+
+use super::{
+    Source, SourceError,
+    nvml::NvmlSource,
+    sim::{Scenario, SimSource},
+};
+
+/// Which source to read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SourceChoice {
+    /// The best that this machine has; today that is NVML.
+    Auto,
+    /// NVIDIA's driver.
+    Nvml,
+    /// So many simulated GPUs.
+    Sim(u32),
+    /// Simulated GPUs as a scenario file describes them.
+    SimScenario(PathBuf),
+}
+
+/// A `--source` that means nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("unknown source '{0}': use auto, nvml, sim, sim:N with N from 1 to {max}, or sim:FILE.toml", max = SourceChoice::SIM_MAX)]
+pub struct BadSource(String);
+
+impl SourceChoice {
+    /// How many GPUs a simulation may have.
+    pub const SIM_MAX: u32 = 64;
+    const SIM_DEFAULT: u32 = 2;
+    const SIM_SEED: u64 = 1;
+
+    /// Whether it was asked for simulated values.
+    pub fn is_simulated(&self) -> bool {
+        matches!(self, Self::Sim(_) | Self::SimScenario(_))
+    }
+
+    /// Opens it. `nvml_lib` replaces the name under which NVML's library is looked up.
+    ///
+    /// # Errors
+    /// [`SourceError`] says what is missing and what to do about it.
+    pub fn open(&self, nvml_lib: Option<OsString>) -> Result<Box<dyn Source>, SourceError> {
+        match self {
+            Self::Auto | Self::Nvml => Ok(Box::new(NvmlSource::open(nvml_lib)?)),
+            Self::Sim(count) => Ok(Box::new(SimSource::new(Scenario::simple(*count, Self::SIM_SEED)))),
+            Self::SimScenario(path) => {
+                let name = path.display().to_string();
+                let text = std::fs::read_to_string(path).map_err(|error| {
+                    SourceError::BadScenario(format!("cannot read scenario {name}: {error}; check the path"))
+                })?;
+                let scenario =
+                    Scenario::from_toml(&text, &name).map_err(|error| SourceError::BadScenario(error.to_string()))?;
+                Ok(Box::new(SimSource::new(scenario)))
+            }
+        }
+    }
+}
+
+impl FromStr for SourceChoice {
+    type Err = BadSource;
+
+    fn from_str(text: &str) -> Result<Self, BadSource> {
+        let bad = || BadSource(text.to_owned());
+        match text.split_once(':') {
+            None => match text {
+                "auto" => Ok(Self::Auto),
+                "nvml" => Ok(Self::Nvml),
+                "sim" => Ok(Self::Sim(Self::SIM_DEFAULT)),
+                _ => Err(bad()),
+            },
+            Some(("sim", file)) if file.ends_with(".toml") => Ok(Self::SimScenario(file.into())),
+            Some(("sim", count)) => match count.parse() {
+                Ok(count @ 1..=Self::SIM_MAX) => Ok(Self::Sim(count)),
+                _ => Err(bad()),
+            },
+            Some(_) => Err(bad()),
+        }
+    }
+}
+
+impl std::fmt::Display for SourceChoice {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Auto => f.write_str("auto"),
+            Self::Nvml => f.write_str("nvml"),
+            Self::Sim(count) => write!(f, "sim:{count}"),
+            Self::SimScenario(path) => write!(f, "sim:{}", path.display()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_spelling_means_one_source() {
+        for (text, choice) in [
+            ("auto", SourceChoice::Auto),
+            ("nvml", SourceChoice::Nvml),
+            ("sim", SourceChoice::Sim(2)),
+            ("sim:8", SourceChoice::Sim(8)),
+            ("sim:a/b.toml", SourceChoice::SimScenario("a/b.toml".into())),
+        ] {
+            assert_eq!(text.parse(), Ok(choice), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_means_nothing_is_refused_with_the_right_spellings() {
+        for text in ["", "cuda", "sim:0", "sim:65", "sim:-1", "sim:", "nvml:2"] {
+            let error = text.parse::<SourceChoice>().unwrap_err().to_string();
+            assert!(error.contains(text) && error.contains("sim:N"), "{error}");
+        }
+    }
+}

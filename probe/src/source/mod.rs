@@ -1,0 +1,102 @@
+//! Where readings come from.
+//!
+//! A [`Source`] knows how many GPUs there are; a [`Device`] is one of them, opened and read on a thread of its own,
+//! so that a slow or hung GPU holds up nobody else.
+
+mod choice;
+pub mod host;
+pub mod nvml;
+pub mod sim;
+
+pub use choice::{BadSource, SourceChoice};
+
+use thiserror::Error;
+
+use crate::model::{Absence, Gpu, GpuSample, Platform};
+
+/// A driver, real or simulated.
+pub trait Source: Send + Sync {
+    /// What the readings come from.
+    fn platform(&self) -> Platform;
+
+    /// How many GPUs there are, those that cannot be opened included.
+    ///
+    /// # Errors
+    /// [`SourceError::NoDevice`] where there is none, or the driver's own error.
+    fn device_count(&self) -> Result<u32, SourceError>;
+
+    /// Opens one GPU. It is called on the thread that will read it.
+    ///
+    /// # Errors
+    /// [`DeviceError`] as the driver gives it.
+    fn open(&self, index: u32) -> Result<Box<dyn Device>, DeviceError>;
+}
+
+/// One GPU, opened.
+pub trait Device {
+    /// Who it is.
+    fn identity(&mut self) -> Gpu;
+
+    /// Reads everything into `sample`, whose `index`, `uuid`, `at_ms` and `health` belong to the sampler.
+    ///
+    /// # Errors
+    /// [`DeviceError::Lost`] where the whole GPU is gone. A single reading that fails is absent in the sample instead.
+    fn read(&mut self, sample: &mut GpuSample) -> Result<(), DeviceError>;
+}
+
+/// Why a whole GPU cannot be opened or read.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum DeviceError {
+    /// It has fallen off the bus.
+    #[error("GPU lost")]
+    Lost,
+    /// Another reason.
+    #[error("{0}")]
+    Failed(Absence),
+}
+
+/// Why there is no source.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum SourceError {
+    /// The library is not there or cannot be loaded.
+    #[error(
+        "cannot load NVIDIA's management library {library}: {cause}; install the NVIDIA driver's utilities, \
+         point --nvml-lib at libnvidia-ml.so.1, or try simulated GPUs with --source sim"
+    )]
+    NoLibrary {
+        /// What was tried.
+        library: String,
+        /// What the loader said.
+        cause: String,
+    },
+    /// The library is there, the kernel module is not (`NVML_ERROR_DRIVER_NOT_LOADED`).
+    #[error(
+        "NVIDIA's library is installed, but its kernel driver is not running; load it with `modprobe nvidia` or \
+         reinstall it for this kernel, or try simulated GPUs with --source sim"
+    )]
+    NoDriver,
+    /// Library and driver are there, a GPU is not.
+    #[error(
+        "the NVIDIA driver runs, but it sees no GPU; check `lspci | grep -i nvidia`, and in a container that it was \
+         started with GPUs (docker run --gpus all), or try simulated GPUs with --source sim"
+    )]
+    NoDevice,
+    /// The driver was upgraded underneath the library (`NVML_ERROR_LIB_RM_VERSION_MISMATCH`).
+    #[error(
+        "the NVIDIA library and the running kernel driver are of different versions; reboot, or reload the driver's \
+         kernel modules"
+    )]
+    VersionMismatch,
+    /// The device files may not be opened (`NVML_ERROR_NO_PERMISSION`).
+    #[error("the NVIDIA driver refuses this user; check the permissions of /dev/nvidia* and the user's groups")]
+    NoPermission,
+    /// Anything else.
+    #[error("the NVIDIA driver failed to start with NVML error {code}; see `dmesg | grep -i nvrm`")]
+    Driver {
+        /// NVML's return code.
+        code: u32,
+    },
+    /// A simulated source was asked for that cannot be built.
+    #[error("{0}")]
+    BadScenario(String),
+}

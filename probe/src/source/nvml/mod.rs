@@ -1,0 +1,101 @@
+//! NVIDIA's driver, through NVML.
+//!
+//! The library is opened at run time, so that gpumon runs (and explains itself) where there is none. A process opens it
+//! once and never closes it: closing takes milliseconds, can hang with the driver, and the process ends soon anyway.
+
+mod ask;
+mod device;
+mod error;
+mod processes;
+#[allow(unsafe_code)]
+mod raw;
+
+use std::{ffi::OsString, path::Path};
+
+use nvml_wrapper::{Nvml, cuda_driver_version_major, cuda_driver_version_minor, error::NvmlError};
+
+use self::{device::NvmlDevice, error::absence};
+use super::{Device, DeviceError, Source, SourceError};
+use crate::model::{Platform, Reading, SourceKind};
+
+/// The name by which every NVIDIA driver installs its library.
+const LIBRARY: &str = "libnvidia-ml.so.1";
+
+/// NVML, loaded and initialised.
+pub struct NvmlSource {
+    nvml: &'static Nvml,
+}
+
+impl NvmlSource {
+    /// Loads the library from `path`, or from where the loader finds `libnvidia-ml.so.1`.
+    ///
+    /// # Errors
+    /// [`SourceError`] tells a missing library, a missing driver and a mismatch of the two apart.
+    pub fn open(path: Option<OsString>) -> Result<Self, SourceError> {
+        let library = path.unwrap_or_else(|| LIBRARY.into());
+        let nvml = Nvml::builder()
+            .lib_path(&library)
+            .init()
+            .map_err(|error| start_error(&library.to_string_lossy(), &error))?;
+        Ok(Self { nvml: Box::leak(Box::new(nvml)) })
+    }
+}
+
+impl Source for NvmlSource {
+    fn platform(&self) -> Platform {
+        let read = |result: Result<String, NvmlError>| Reading::from(result.map_err(|error| absence(&error)));
+        Platform {
+            source: SourceKind::Nvml,
+            driver_version: read(self.nvml.sys_driver_version()),
+            nvml_version: read(self.nvml.sys_nvml_version()),
+            cuda_version: read(self.nvml.sys_cuda_driver_version().map(|version| {
+                format!("{}.{}", cuda_driver_version_major(version), cuda_driver_version_minor(version))
+            })),
+        }
+    }
+
+    fn device_count(&self) -> Result<u32, SourceError> {
+        match self.nvml.device_count() {
+            Ok(0) => Err(SourceError::NoDevice),
+            Ok(count) => Ok(count),
+            Err(error) => Err(driver_error(&error)),
+        }
+    }
+
+    fn open(&self, index: u32) -> Result<Box<dyn Device>, DeviceError> {
+        Ok(Box::new(NvmlDevice::open(self.nvml, index)?))
+    }
+}
+
+fn start_error(library: &str, error: &NvmlError) -> SourceError {
+    let no_library = |cause: String| SourceError::NoLibrary { library: library.to_owned(), cause };
+    match error {
+        NvmlError::LibloadingError(loader) => {
+            let cause = std::error::Error::source(loader).map_or_else(|| loader.to_string(), ToString::to_string);
+            no_library(format!("{}{}", cause.trim_start_matches(&format!("{library}: ")), driver_hint()))
+        }
+        NvmlError::FailedToLoadSymbol(_) => {
+            no_library("it has no nvmlInit_v2, so it is not NVIDIA's, or a stub, or too old".to_owned())
+        }
+        error => driver_error(error),
+    }
+}
+
+/// Where the kernel driver runs without its library, that is worth knowing: typically a container.
+fn driver_hint() -> &'static str {
+    if Path::new("/proc/driver/nvidia/version").exists() {
+        " (the kernel driver runs; a container needs NVIDIA_DRIVER_CAPABILITIES=utility)"
+    } else {
+        " (no NVIDIA kernel driver runs either)"
+    }
+}
+
+fn driver_error(error: &NvmlError) -> SourceError {
+    match error {
+        NvmlError::DriverNotLoaded => SourceError::NoDriver,
+        NvmlError::NoPermission => SourceError::NoPermission,
+        NvmlError::LibRmVersionMismatch => SourceError::VersionMismatch,
+        NvmlError::NotFound => SourceError::NoDevice,
+        error => SourceError::Driver { code: error::code(error) },
+    }
+}

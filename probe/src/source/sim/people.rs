@@ -1,0 +1,43 @@
+//! Names for simulated programs and those who run them.
+
+use super::{noise::Noise, profile::Program};
+
+/// Who runs what.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Who {
+    /// The program's name.
+    pub(super) name: &'static str,
+    /// Its user's login name.
+    pub(super) user: &'static str,
+    /// Its command line.
+    pub(super) command: &'static str,
+}
+
+const USERS: [&str; 6] = ["ana", "bob", "chen", "dilek", "emeka", "freja"];
+
+const TRAINING: [&str; 4] = [
+    "python train.py --config gpt2-medium.yaml --bf16",
+    "python -m torch.distributed.run --nproc-per-node 1 finetune.py --lr 3e-4",
+    "python train_unet.py --epochs 200 --batch-size 64",
+    "python sweep.py --study lr-warmup --resume",
+];
+const SERVER: [&str; 3] = [
+    "vllm serve meta-llama/Llama-3.1-70B-Instruct --quantization fp8",
+    "vllm serve Qwen/Qwen3-32B --max-model-len 32768",
+    "vllm serve mistralai/Mistral-Small-24B-Instruct-2501",
+];
+const LEAK: [&str; 2] = ["python embed_corpus.py --keep-activations", "python debug_loss.py --store-graph"];
+const NOTEBOOK: &str = "python -m ipykernel_launcher -f kernel.json";
+
+/// The one who runs a program on the GPU that the noise belongs to.
+pub(super) fn who(noise: Noise, program: Program) -> Who {
+    let pick = |purpose: &str, count: usize| (noise.stream(purpose).unit(0) * count as f64) as usize;
+    let user = USERS[pick(if program == Program::Notebook { "notebook user" } else { "user" }, USERS.len())];
+    let (name, command) = match program {
+        Program::Training => ("python", TRAINING[pick("command", TRAINING.len())]),
+        Program::Server => ("vllm", SERVER[pick("command", SERVER.len())]),
+        Program::Leak => ("python", LEAK[pick("command", LEAK.len())]),
+        Program::Notebook => ("python", NOTEBOOK),
+    };
+    Who { name, user, command }
+}

@@ -1,0 +1,68 @@
+//! The name of an NVML function, as a key or a value in a scenario.
+
+use std::fmt;
+
+use serde::{
+    Deserialize, Deserializer,
+    de::{self, Visitor},
+};
+
+use super::{super::FUNCTIONS, error::suggest};
+
+/// A function that the fake library exports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Function(pub(crate) &'static str);
+
+/// A key of `[latency]`: one function, or `default` for all that are not named.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum LatencyOf {
+    /// All the others.
+    Default,
+    /// This one.
+    Function(Function),
+}
+
+impl Function {
+    fn parse(name: &str) -> Result<Self, String> {
+        FUNCTIONS.iter().find(|known| **known == name).map(|known| Self(known)).ok_or_else(|| {
+            let cure = match suggest(name, FUNCTIONS) {
+                near if near.starts_with("did you mean") => near,
+                _ => "name one that gpumon's fake NVML exports, as nvmlDeviceGetPowerUsage".to_owned(),
+            };
+            format!("unknown NVML function `{name}`; {cure}")
+        })
+    }
+}
+
+impl LatencyOf {
+    fn parse(name: &str) -> Result<Self, String> {
+        if name == "default" { Ok(Self::Default) } else { Function::parse(name).map(Self::Function) }
+    }
+}
+
+/// Reads a name. What a visitor refuses, the parser can place; what is refused after it, it cannot.
+struct Name<T>(fn(&str) -> Result<T, String>);
+
+impl<T> Visitor<'_> for Name<T> {
+    type Value = T;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the name of an NVML function, as \"nvmlDeviceGetPowerUsage\"")
+    }
+
+    fn visit_str<E: de::Error>(self, name: &str) -> Result<T, E> {
+        (self.0)(name).map_err(E::custom)
+    }
+}
+
+impl<'de> Deserialize<'de> for Function {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_str(Name(Self::parse))
+    }
+}
+
+impl<'de> Deserialize<'de> for LatencyOf {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_str(Name(Self::parse))
+    }
+}

@@ -1,0 +1,129 @@
+//! The scenario: what the simulated GPUs are, do and suffer, as a TOML file says it.
+
+mod check;
+mod curve;
+mod error;
+mod fault;
+mod function;
+mod quantity;
+mod settings;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::Deserialize;
+use toml::Spanned;
+
+pub use error::ScenarioError;
+pub use settings::Profile;
+
+pub(crate) use settings::{GpuSettings, ProcessSettings};
+
+use fault::{FaultSettings, InitError};
+use function::{Function, LatencyOf};
+use quantity::Delay;
+
+/// What the simulated GPUs are, do and suffer.
+///
+/// Times named `_s` are seconds since the start of the timeline: the moment when the process loaded the scenario, or
+/// [`start_ms`](Self::start_ms). Every key of the file is described in `tests/fake-nvml/scenarios/example.toml`.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Scenario {
+    /// How many GPUs, 0 to 64. Without it: as many as the `[[gpu]]` tables need, and at least one.
+    gpus: Option<Spanned<u32>>,
+    /// Same seed, same values.
+    #[serde(default)]
+    pub(crate) seed: u64,
+    /// When the timeline starts, in milliseconds since the Unix epoch, so that a restarted process goes on in it.
+    pub start_ms: Option<u64>,
+    #[serde(default)]
+    gpu: Vec<GpuSettings>,
+    #[serde(default)]
+    process: Vec<ProcessSettings>,
+    #[serde(default)]
+    fault: Vec<FaultSettings>,
+    #[serde(default)]
+    latency: BTreeMap<LatencyOf, Delay>,
+    #[serde(default)]
+    hidden: Vec<Function>,
+    init_error: Option<InitError>,
+    #[serde(default)]
+    returns: BTreeMap<Function, fault::ReturnCode>,
+}
+
+impl Scenario {
+    /// How many GPUs a scenario may have.
+    pub const MAX_GPUS: u32 = 64;
+
+    /// The timeline of [`Scenario::simple`] starts on 1 January 2025, long enough ago that everything is under way.
+    const SIMPLE_START_MS: u64 = 1_735_689_600_000;
+
+    /// Reads a scenario. `origin` is what errors call the text: its file name.
+    ///
+    /// # Errors
+    /// [`ScenarioError`] names the line and column, what is wrong there and what would be right.
+    pub fn from_toml(text: &str, origin: &str) -> Result<Self, ScenarioError> {
+        let scenario: Self = toml::from_str(text).map_err(|error| ScenarioError::parse(&error, text, origin))?;
+        scenario.check().map_err(|(span, message)| ScenarioError::at(&span, text, origin, message))?;
+        Ok(scenario)
+    }
+
+    /// So many GPUs (at most 64), each busy in its own way, in a timeline that every process shares.
+    pub fn simple(gpu_count: u32, seed: u64) -> Self {
+        let gpus = Some(Spanned::new(0..0, gpu_count.min(Self::MAX_GPUS)));
+        Self { gpus, seed, start_ms: Some(Self::SIMPLE_START_MS), ..Self::default() }
+    }
+
+    /// How many GPUs there are.
+    pub fn gpu_count(&self) -> u32 {
+        let needed = self.gpu.iter().map(|gpu| gpu.index.get_ref().saturating_add(1)).max();
+        self.gpus.as_ref().map_or(needed.unwrap_or(1), |gpus| *gpus.get_ref())
+    }
+
+    /// The functions that a library of an older driver would lack.
+    pub fn hidden_functions(&self) -> impl Iterator<Item = &'static str> + '_ {
+        self.hidden.iter().map(|function| function.0)
+    }
+
+    /// How long a call of this NVML function takes.
+    pub fn latency(&self, function: &str) -> Duration {
+        let named =
+            self.latency.iter().find(|(of, _)| matches!(of, LatencyOf::Function(Function(name)) if *name == function));
+        named.map(|(_, delay)| delay).or_else(|| self.latency.get(&LatencyOf::Default)).map_or(Duration::ZERO, |d| d.0)
+    }
+
+    /// The `nvmlReturn_t` that this NVML function always gives, where the scenario says so.
+    pub fn forced_return(&self, function: &str) -> Option<u32> {
+        self.returns.iter().find(|(name, _)| name.0 == function).map(|(_, code)| code.0)
+    }
+
+    /// The `nvmlReturn_t` of an initialisation at this time, where it fails.
+    pub fn init_error(&self, seconds: f64) -> Option<u32> {
+        self.init_error.as_ref().filter(|error| error.lasts(seconds)).map(InitError::code)
+    }
+
+    /// Whether this GPU has fallen off the bus at this time.
+    pub fn is_lost(&self, gpu: u32, seconds: f64) -> bool {
+        self.fault.iter().any(|fault| fault.loses(gpu, seconds))
+    }
+
+    /// Whether a call blocks at this time: of this GPU, where it concerns one, and of this NVML function, where one
+    /// is named; the simulated source reads everything at once and names none.
+    pub fn hangs(&self, gpu: Option<u32>, function: Option<&str>, seconds: f64) -> bool {
+        self.fault.iter().any(|fault| fault.blocks(gpu, function, seconds))
+    }
+
+    /// What the file says of one GPU.
+    pub(crate) fn settings(&self, gpu: u32) -> Option<&GpuSettings> {
+        self.gpu.iter().find(|settings| *settings.index.get_ref() == gpu)
+    }
+
+    /// The processes that the file puts on one GPU, in the file's order.
+    pub(crate) fn processes(&self, gpu: u32) -> impl Iterator<Item = &ProcessSettings> {
+        self.process.iter().filter(move |process| *process.gpu.get_ref() == gpu)
+    }
+}
+
+#[cfg(test)]
+mod tests;

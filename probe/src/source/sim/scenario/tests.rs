@@ -1,0 +1,99 @@
+use std::time::Duration;
+
+use super::*;
+
+fn read(text: &str) -> Scenario {
+    Scenario::from_toml(text, "test.toml").unwrap()
+}
+
+#[track_caller]
+fn refused(text: &str, at: &str, what: &str) {
+    let error = Scenario::from_toml(text, "test.toml").unwrap_err().to_string();
+    assert!(error.starts_with(&format!("test.toml:{at}: ")) && error.contains(what), "{error}");
+    assert_eq!(error.lines().count(), 1, "{error}");
+}
+
+#[test]
+fn an_empty_scenario_is_one_gpu() {
+    let scenario = read("");
+    assert_eq!(scenario.gpu_count(), 1);
+    assert_eq!(scenario.latency("nvmlInit_v2"), Duration::ZERO);
+    assert_eq!(scenario.init_error(0.0), None);
+}
+
+#[test]
+fn the_number_of_gpus_follows_their_tables_where_it_is_not_said() {
+    assert_eq!(read("[[gpu]]\nindex = 4").gpu_count(), 5);
+    assert_eq!(read("gpus = 0").gpu_count(), 0);
+    assert_eq!(Scenario::simple(8, 1).gpu_count(), 8);
+    assert_eq!(Scenario::simple(900, 1).gpu_count(), Scenario::MAX_GPUS);
+}
+
+#[test]
+fn faults_begin_and_end() {
+    let scenario = read(
+        "gpus = 3\ninit_error = { code = 18, to_s = 2 }\n\
+         [[fault]]\ngpu = 1\nkind = \"lost\"\nfrom_s = 5\nto_s = 9\n\
+         [[fault]]\ngpu = 2\nkind = \"hang\"\ncall = \"nvmlDeviceGetPowerUsage\"\n\
+         [[fault]]\nkind = \"hang\"\ncall = \"nvmlShutdown\"",
+    );
+    assert_eq!([4.9, 5.0, 8.9, 9.0].map(|seconds| scenario.is_lost(1, seconds)), [false, true, true, false]);
+    assert!(!scenario.is_lost(0, 6.0));
+    assert_eq!([0.0, 2.0].map(|seconds| scenario.init_error(seconds)), [Some(18), None]);
+    assert!(scenario.hangs(Some(2), Some("nvmlDeviceGetPowerUsage"), 0.0));
+    assert!(!scenario.hangs(Some(2), Some("nvmlDeviceGetName"), 0.0));
+    assert!(!scenario.hangs(Some(0), Some("nvmlDeviceGetPowerUsage"), 0.0));
+    assert!(scenario.hangs(None, Some("nvmlShutdown"), 0.0));
+}
+
+#[test]
+fn latency_has_a_default_and_functions_of_their_own() {
+    let scenario =
+        read("[latency]\ndefault = \"20 us\"\nnvmlInit_v2 = \"7.1 ms\"\n[returns]\nnvmlDeviceGetFanSpeed = 3");
+    assert_eq!(scenario.latency("nvmlInit_v2"), Duration::from_micros(7_100));
+    assert_eq!(scenario.latency("nvmlShutdown"), Duration::from_micros(20));
+    assert_eq!(scenario.forced_return("nvmlDeviceGetFanSpeed"), Some(3));
+    assert_eq!(scenario.forced_return("nvmlShutdown"), None);
+}
+
+#[test]
+fn a_typo_is_refused_with_its_place_and_the_right_spelling() {
+    refused("seeed = 1", "1:1", "unknown key `seeed`; did you mean `seed`?");
+    refused(
+        "[[gpu]]\nindex = 0\n  utilisation_percent = 5",
+        "3:3",
+        "unknown key `utilisation_percent`; did you mean `utilization_percent`?",
+    );
+    refused("[[gpu]]\nindex = 0\nprofile = \"trainning\"", "3:11", "did you mean `training`?");
+    refused("[[fault]]\ngpu = 0\nkind = \"explode\"", "3:8", "use one of lost, hang");
+    refused("hidden = [\"nvmlDeviceGetPowerUsge\"]", "1:11", "did you mean `nvmlDeviceGetPowerUsage`?");
+    refused("[latency]\nnvmlDeviceGetPowerUsge = \"1 ms\"", "2:1", "did you mean `nvmlDeviceGetPowerUsage`?");
+    refused("[returns]\nfan = 3", "2:1", "unknown NVML function `fan`");
+}
+
+#[test]
+fn a_value_out_of_its_range_is_refused_with_its_place() {
+    refused("gpus = 65", "1:8", "use 0 to 64");
+    refused("gpus = \"two\"", "1:8", "u32");
+    refused("seed = 1\ngpus = ", "2:8", "");
+    refused("[[gpu]]\nindex = 0\nutilization_percent = 101", "3:23", "a number from 0 to 100");
+    refused("[[gpu]]\nindex = 0\nutilization_percent = [[0, 5], [3, 101]]", "3:36", "a number from 0 to 100");
+    refused("[[gpu]]\nindex = 0\nutilization_percent = [[5, 5], [3, 10]]", "3:23", "in order of time");
+    refused("[[gpu]]\nindex = 0\nutilization_percent = []", "3:23", "at least one");
+    refused("[[gpu]]\nindex = 0\nmemory = \"12 GB\"", "3:10", "\"12 GiB\"");
+    refused("[latency]\ndefault = \"5\"", "2:11", "\"2.8 ms\"");
+    refused("[returns]\nnvmlShutdown = 0", "2:16", "999");
+    refused("init_error = { code = 31 }", "1:23", "999");
+}
+
+#[test]
+fn parts_that_do_not_fit_together_are_refused_with_their_place() {
+    refused("[[gpu]]\nname = \"H200\"", "1:1", "`index` is missing");
+    refused("gpus = 1\n[[gpu]]\nindex = 1", "3:9", "there is no GPU 1");
+    refused("[[gpu]]\nindex = 64", "2:9", "0 to 63");
+    refused("[[gpu]]\nindex = 0\n[[gpu]]\nindex = 0", "4:9", "described twice");
+    refused("[[process]]\ngpu = 1\npid = 4", "2:7", "there is no GPU 1");
+    refused("[[fault]]\nkind = \"lost\"", "2:8", "`gpu = 0`");
+    refused("[[fault]]\nkind = \"hang\"", "2:8", "what hangs?");
+    refused("[[fault]]\ngpu = 0\nkind = \"hang\"\nfrom_s = 9\nto_s = 4", "5:8", "end it later");
+}

@@ -1,0 +1,94 @@
+//! Plain numbers: what a simulated GPU is and does at one moment.
+
+use crate::model::{ProcessKind, ThrottleReason};
+
+/// What never changes about a GPU.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GpuIdentity {
+    /// NVML's index.
+    pub index: u32,
+    /// As `GPU-8a1f0c3e-...`; the same for the same seed and index.
+    pub uuid: String,
+    /// As `NVIDIA H200`.
+    pub name: String,
+    /// The PCI bus in domain 0; the device on it is 0.
+    pub pci_bus: u32,
+    /// As `00000000:10:00.0`.
+    pub pci_bus_id: String,
+    /// The board's serial number.
+    pub serial: String,
+}
+
+/// A GPU at one moment.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GpuState {
+    /// Share of time in which a kernel ran, 0 to 100.
+    pub gpu_percent: u32,
+    /// Share of time in which device memory was read or written, 0 to 100.
+    pub memory_percent: u32,
+    /// Video encoder, 0 to 100.
+    pub encoder_percent: u32,
+    /// Video decoder, 0 to 100.
+    pub decoder_percent: u32,
+    /// All memory; the sum of the three below.
+    pub memory_total_bytes: u64,
+    /// Allocated by processes.
+    pub memory_used_bytes: u64,
+    /// Kept by driver and firmware.
+    pub memory_reserved_bytes: u64,
+    /// Not allocated.
+    pub memory_free_bytes: u64,
+    /// Draw, averaged over the last second.
+    pub power_watts: f64,
+    /// Draw at this very moment.
+    pub power_instant_watts: f64,
+    /// The limit in force.
+    pub power_limit_watts: f64,
+    /// The chip.
+    pub temperature_celsius: f64,
+    /// The memory.
+    pub memory_temperature_celsius: f64,
+    /// Clock of the streaming multiprocessors.
+    pub sm_mhz: u32,
+    /// Clock of the memory.
+    pub memory_mhz: u32,
+    /// Clock of the video engines.
+    pub video_mhz: u32,
+    /// P-state, 0 to 15.
+    pub performance_state: u8,
+    /// What holds the clocks down.
+    pub throttle_reasons: Vec<ThrottleReason>,
+    /// Generation of the PCI Express link.
+    pub pcie_generation: u32,
+    /// Lanes of the PCI Express link.
+    pub pcie_width: u32,
+    /// Who holds it, by PID.
+    pub processes: Vec<ProcessState>,
+}
+
+/// A process on a simulated GPU.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ProcessState {
+    /// Its PID.
+    pub pid: u32,
+    /// What it does there.
+    pub kind: ProcessKind,
+    /// What it holds; `None` where the driver cannot tell.
+    pub memory_bytes: Option<u64>,
+    /// Share of time in which its kernels ran, 0 to 100.
+    pub sm_percent: u32,
+    /// Share of time in which it read or wrote device memory, 0 to 100.
+    pub memory_percent: u32,
+    /// Video encoder, 0 to 100.
+    pub encoder_percent: u32,
+    /// Video decoder, 0 to 100.
+    pub decoder_percent: u32,
+    /// The program's name, where the scenario has one.
+    pub name: Option<String>,
+    /// Its user's login name, where the scenario has one.
+    pub user: Option<String>,
+    /// Its command line, where the scenario has one.
+    pub command: Option<String>,
+    /// When it started, in seconds of the timeline; below 0 where it is older.
+    pub started_s: f64,
+}

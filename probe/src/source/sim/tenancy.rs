@@ -1,0 +1,96 @@
+//! The processes on a GPU, from its profile or from the scenario.
+
+use crate::model::ProcessKind;
+
+use super::{
+    ProcessState,
+    noise::Noise,
+    people,
+    profile::{Load, Program, Tenant},
+    scenario::ProcessSettings,
+};
+
+/// Memory is read and written about so much as kernels run, where nothing says more.
+const MEMORY_PER_SM: f64 = 0.4;
+
+impl Load {
+    /// An ordinary load of this utilisation.
+    pub(super) fn even(gpu_percent: f64) -> Self {
+        let gpu_percent = gpu_percent.min(100.0);
+        Self {
+            gpu_percent,
+            memory_percent: gpu_percent * MEMORY_PER_SM,
+            demand: gpu_percent / 100.0 * 1.2,
+            ..Self::default()
+        }
+    }
+}
+
+/// The programs of a GPU's profile.
+pub(super) fn of_profile(load: &Load, noise: Noise, gpu: u32, usable_bytes: u64) -> Vec<ProcessState> {
+    let process = |tenant: &Tenant| {
+        let who = people::who(noise, tenant.program);
+        ProcessState {
+            pid: pid(noise, gpu, tenant),
+            kind: ProcessKind::Compute,
+            memory_bytes: Some((usable_bytes as f64 * tenant.memory) as u64),
+            sm_percent: percent(load.gpu_percent * tenant.part),
+            memory_percent: percent(load.memory_percent * tenant.part),
+            encoder_percent: percent(load.encoder_percent * tenant.part),
+            decoder_percent: percent(load.decoder_percent * tenant.part),
+            name: Some(who.name.to_owned()),
+            user: Some(who.user.to_owned()),
+            command: Some(who.command.to_owned()),
+            started_s: tenant.started_s,
+        }
+    };
+    load.tenants.iter().flatten().map(process).collect()
+}
+
+/// The processes that the scenario puts on a GPU.
+pub(super) fn of_scenario(processes: &[ProcessSettings], seconds: f64) -> Vec<ProcessState> {
+    let running = processes.iter().filter(|process| process.runs(seconds));
+    running
+        .map(|process| {
+            let sm_percent = process.sm_percent(seconds);
+            ProcessState {
+                pid: process.pid,
+                kind: process.kind,
+                memory_bytes: process.memory.as_ref().map(|curve| curve.at(seconds) as u64),
+                sm_percent: percent(sm_percent),
+                memory_percent: percent(sm_percent * MEMORY_PER_SM),
+                encoder_percent: 0,
+                decoder_percent: 0,
+                name: process.name.clone(),
+                user: process.user.clone(),
+                command: process.command.clone(),
+                started_s: process.started_s(),
+            }
+        })
+        .collect()
+}
+
+/// Shrinks or stretches what the processes hold until they hold `used_bytes` together.
+pub(super) fn fit(processes: &mut [ProcessState], used_bytes: u64) {
+    let held: u64 = processes.iter().filter_map(|process| process.memory_bytes).sum();
+    if held == 0 || held == used_bytes {
+        return;
+    }
+    for bytes in processes.iter_mut().filter_map(|process| process.memory_bytes.as_mut()) {
+        *bytes = (*bytes as f64 * used_bytes as f64 / held as f64) as u64;
+    }
+}
+
+/// A PID that stays for a run of the program and belongs to no other program of the machine.
+fn pid(noise: Noise, gpu: u32, tenant: &Tenant) -> u32 {
+    let slot = match tenant.program {
+        Program::Notebook => 1,
+        Program::Training | Program::Server | Program::Leak => 0,
+    };
+    3_000 + gpu * 1_000 + slot * 500 + (noise.stream("pid").bits(tenant.run) % 500) as u32
+}
+
+/// Sensors show whole percents.
+pub(super) fn percent(share: f64) -> u32 {
+    share.clamp(0.0, 100.0).round() as u32
+}
