@@ -1,0 +1,125 @@
+//! What travels over `/api/v1/stream`, in both directions, and `/api/v1/snapshot`.
+//!
+//! Inventory, sample and event frames are the collector's own lines, byte for byte.
+
+use std::collections::BTreeMap;
+
+use gpumon_probe::model::{Event, Inventory, Sample};
+use serde::{Deserialize, Serialize};
+use ts_rs::TS;
+
+/// From the server to a client, told apart by `type`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum ServerFrame {
+    /// The first frame of every connection.
+    Hello(Hello),
+    /// What is there, whenever it has changed.
+    Inventory(Inventory),
+    /// What was read at one moment.
+    Sample(Sample),
+    /// What happened.
+    Event(Event),
+    /// The collector's state has changed.
+    Collector(CollectorStatus),
+    /// What was missed during a pause; it replaces the history that the client has.
+    History(History),
+    /// The client was too slow for this many samples or events, which it will not get.
+    Lagged {
+        /// How many.
+        missed: u64,
+    },
+    /// Sent when nothing else was for a few seconds, so that a client can tell a quiet server from a dead one.
+    Heartbeat {
+        /// The server's clock.
+        at_ms: u64,
+    },
+    /// A client frame could not be understood. The connection goes on.
+    Error {
+        /// What was wrong with it, and what would have been right.
+        message: String,
+    },
+}
+
+/// From a client to the server, told apart by `type`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
+pub enum ClientFrame {
+    /// Send no samples until `resume`: nobody is looking. Events and states still come.
+    Pause,
+    /// Send samples again, after a history frame.
+    Resume,
+}
+
+/// All a client needs to draw at once.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+pub struct Hello {
+    /// gpumon's version, as `0.1.0`.
+    pub version: String,
+    /// The server's clock, so that a client whose clock differs can place "now".
+    pub at_ms: u64,
+    /// Whether samples are coming.
+    pub collector: CollectorStatus,
+    /// What is there; `None` until the collector has told it.
+    pub inventory: Option<Inventory>,
+    /// The newest sample; `None` until there is one.
+    pub sample: Option<Sample>,
+    /// The recent past.
+    pub history: History,
+}
+
+/// `/api/v1/snapshot`, and `gpumon --json`: everything known at one moment.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+pub struct Snapshot {
+    /// gpumon's version, as `0.1.0`.
+    pub version: String,
+    /// Whether samples are coming.
+    pub collector: CollectorStatus,
+    /// What is there; `None` until the collector has told it.
+    pub inventory: Option<Inventory>,
+    /// The newest sample; `None` until there is one.
+    pub sample: Option<Sample>,
+}
+
+/// What the child that reads the driver is doing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
+pub struct CollectorStatus {
+    /// Its state.
+    pub state: CollectorState,
+    /// Since when.
+    pub since_ms: u64,
+    /// Why, in words for people, where it is not running.
+    pub message: Option<String>,
+}
+
+/// States of the collector.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[serde(rename_all = "snake_case")]
+pub enum CollectorState {
+    /// Started, nothing read yet.
+    Starting,
+    /// Samples are coming.
+    Running,
+    /// It ended or fell silent and is being replaced.
+    Restarting,
+    /// There is nothing to read: library, driver or GPU is missing. It is tried again now and then.
+    Unavailable,
+}
+
+/// The recent past of every GPU, by metric, on one time axis.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, TS)]
+pub struct History {
+    /// When each sample was put together, oldest first.
+    pub times_ms: Vec<u64>,
+    /// One entry per GPU whose UUID is known.
+    pub gpus: Vec<GpuHistory>,
+}
+
+/// One GPU's past.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+pub struct GpuHistory {
+    /// Its UUID.
+    pub uuid: String,
+    /// Per metric of the catalogue, as `power.draw_watts`: one value for each of `times_ms`, `null` where there was none.
+    pub metrics: BTreeMap<String, Vec<Option<f64>>>,
+}

@@ -1,0 +1,136 @@
+//! Who may ask: Host and Origin, checked on every route.
+//!
+//! A page of another site can make the browser send requests here, and by DNS rebinding even read the answers. The
+//! browser cannot be made to lie about `Host` and `Origin`, so these two tell such requests from ours.
+
+use std::sync::Arc;
+
+use axum::{
+    extract::{Request, State},
+    http::{HeaderMap, StatusCode, header, uri::Authority},
+    middleware::Next,
+    response::{IntoResponse, Response},
+};
+
+/// Which host names the server answers to.
+#[derive(Debug, Clone)]
+pub enum Access {
+    /// On a TCP port: the machine's own loopback names.
+    Loopback,
+    /// On a unix socket: any name, since only programs that may open the socket reach it, and no browser can. They pass
+    /// on the name by which a browser reached them (jupyter-server-proxy does).
+    Socket,
+}
+
+pub(crate) async fn check(State(access): State<Arc<Access>>, request: Request, next: Next) -> Response {
+    match verdict(&access, request.headers()) {
+        Ok(()) => next.run(request).await,
+        Err((status, message)) => (status, message).into_response(),
+    }
+}
+
+type Refusal = (StatusCode, &'static str);
+
+fn verdict(access: &Access, headers: &HeaderMap) -> Result<(), Refusal> {
+    let host = authority(headers, header::HOST.as_str())
+        .ok_or((StatusCode::BAD_REQUEST, "a request needs exactly one valid Host header\n"))?;
+    if matches!(access, Access::Loopback) && !is_loopback(host.host()) {
+        return Err((
+            StatusCode::FORBIDDEN,
+            "this Host is not served: use http://localhost or http://127.0.0.1, or reach the machine by \
+             ssh -L 9123:127.0.0.1:9123\n",
+        ));
+    }
+    if !headers.contains_key(header::ORIGIN) {
+        return Ok(());
+    }
+    // A proxy that changes Host says what it was.
+    let forwarded = matches!(access, Access::Socket).then(|| authority(headers, "x-forwarded-host")).flatten();
+    let origin = headers.get_all(header::ORIGIN).iter().map(|origin| origin.to_str().ok()).collect::<Option<Vec<_>>>();
+    match origin.as_deref() {
+        Some([origin]) if [Some(host), forwarded].iter().flatten().any(|own| is_origin_of(origin, own)) => Ok(()),
+        _ => Err((StatusCode::FORBIDDEN, "requests from pages of another origin are refused\n")),
+    }
+}
+
+fn authority(headers: &HeaderMap, name: &str) -> Option<Authority> {
+    let mut values = headers.get_all(name).iter();
+    let value = values.next()?.to_str().ok()?.parse().ok()?;
+    values.next().is_none().then_some(value)
+}
+
+fn is_loopback(host: &str) -> bool {
+    let address = host.trim_start_matches('[').trim_end_matches(']');
+    host.eq_ignore_ascii_case("localhost") || address.parse().is_ok_and(|ip: std::net::IpAddr| ip.is_loopback())
+}
+
+/// Whether a page of `origin` is a page of `own`; a port that is the scheme's own may be left out on either side.
+fn is_origin_of(origin: &str, own: &Authority) -> bool {
+    let Some((scheme, authority)) = origin.split_once("://") else { return false };
+    let Ok(authority) = authority.parse::<Authority>() else { return false };
+    let default = match scheme {
+        "http" => 80,
+        "https" => 443,
+        _ => return false,
+    };
+    authority.host().eq_ignore_ascii_case(own.host())
+        && authority.port_u16().unwrap_or(default) == own.port_u16().unwrap_or(default)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ask(access: &Access, headers: &[(&'static str, &str)]) -> Result<(), StatusCode> {
+        let mut map = HeaderMap::new();
+        for (name, value) in headers {
+            map.append(*name, value.parse().unwrap());
+        }
+        verdict(access, &map).map_err(|(status, _)| status)
+    }
+
+    #[test]
+    fn on_a_port_only_loopback_names_are_served() {
+        for host in ["localhost:9123", "127.0.0.1:9123", "[::1]:9123", "LOCALHOST"] {
+            assert_eq!(ask(&Access::Loopback, &[("host", host)]), Ok(()), "{host}");
+        }
+        for host in ["evil.example:9123", "127.0.0.1.evil.example", "192.168.1.4:9123", "localhost.evil.example"] {
+            assert_eq!(ask(&Access::Loopback, &[("host", host)]), Err(StatusCode::FORBIDDEN), "{host}");
+        }
+    }
+
+    #[test]
+    fn a_request_without_one_valid_host_is_refused() {
+        assert_eq!(ask(&Access::Loopback, &[]), Err(StatusCode::BAD_REQUEST));
+        assert_eq!(ask(&Access::Socket, &[("host", "a b")]), Err(StatusCode::BAD_REQUEST));
+        let twice = [("host", "localhost"), ("host", "evil.example")];
+        assert_eq!(ask(&Access::Loopback, &twice), Err(StatusCode::BAD_REQUEST));
+    }
+
+    #[test]
+    fn an_origin_must_be_our_own() {
+        let own = [("host", "localhost:9123"), ("origin", "http://localhost:9123")];
+        assert_eq!(ask(&Access::Loopback, &own), Ok(()));
+        for origin in
+            ["http://evil.example", "null", "http://localhost:8888", "file://", "http://localhost:9123.evil.example"]
+        {
+            let foreign = [("host", "localhost:9123"), ("origin", origin)];
+            assert_eq!(ask(&Access::Loopback, &foreign), Err(StatusCode::FORBIDDEN), "{origin}");
+        }
+    }
+
+    #[test]
+    fn behind_a_proxy_the_name_it_was_reached_by_counts() {
+        let direct = [("host", "hub.example.org"), ("origin", "https://hub.example.org")];
+        assert_eq!(ask(&Access::Socket, &direct), Ok(()));
+        let rewritten =
+            [("host", "backend"), ("x-forwarded-host", "hub.example.org"), ("origin", "https://hub.example.org")];
+        assert_eq!(ask(&Access::Socket, &rewritten), Ok(()));
+        let foreign = [("host", "hub.example.org"), ("origin", "https://evil.example")];
+        assert_eq!(ask(&Access::Socket, &foreign), Err(StatusCode::FORBIDDEN));
+        // On a port there is no proxy to believe.
+        let claimed =
+            [("host", "localhost:9123"), ("x-forwarded-host", "evil.example"), ("origin", "http://evil.example")];
+        assert_eq!(ask(&Access::Loopback, &claimed), Err(StatusCode::FORBIDDEN));
+    }
+}

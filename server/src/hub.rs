@@ -1,0 +1,153 @@
+//! What the collector said last, and the way from there to every client.
+//!
+//! A sample is encoded once, by the collector; its line is shared by all clients. Samples go through a `watch`, where
+//! the newest wins for a client that is slow; everything else goes through a `broadcast`, where each one counts.
+
+use std::sync::{Arc, PoisonError, RwLock};
+
+use axum::extract::ws::Utf8Bytes;
+use gpumon_probe::model::{Inventory, Record, Sample, now_ms};
+use tokio::sync::{broadcast, watch};
+
+use crate::{
+    frame::{CollectorState, CollectorStatus, Hello, ServerFrame, Snapshot},
+    history::HistoryStore,
+};
+
+/// This many events and states may queue up for a slow client before it is told that it missed some.
+const NOTICES: usize = 256;
+
+/// gpumon's version, as clients see it.
+pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// The meeting point of the collector and the clients.
+pub struct Hub {
+    state: RwLock<State>,
+    samples: watch::Sender<SampleFrame>,
+    notices: broadcast::Sender<Utf8Bytes>,
+}
+
+struct State {
+    collector: CollectorStatus,
+    inventory: Option<Inventory>,
+    sample: Option<Arc<Sample>>,
+    history: HistoryStore,
+}
+
+/// A sample as it travels.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct SampleFrame {
+    /// Counts the samples that went through this hub, so that a client's gap can be told in numbers.
+    pub(crate) number: u64,
+    /// The collector's line.
+    pub(crate) text: Utf8Bytes,
+}
+
+impl Hub {
+    pub(crate) fn new() -> Self {
+        Self {
+            state: RwLock::new(State {
+                collector: CollectorStatus { state: CollectorState::Starting, since_ms: now_ms(), message: None },
+                inventory: None,
+                sample: None,
+                history: HistoryStore::default(),
+            }),
+            samples: watch::Sender::new(SampleFrame::default()),
+            notices: broadcast::Sender::new(NOTICES),
+        }
+    }
+
+    /// Takes in one line of the collector.
+    ///
+    /// # Errors
+    /// Where the line is not a record.
+    pub(crate) fn take_in(&self, line: String) -> Result<(), serde_json::Error> {
+        let record: Record = serde_json::from_str(&line)?;
+        self.collector_is(CollectorState::Running, None);
+        match record {
+            Record::Inventory(inventory) => {
+                self.write(|state| state.inventory = Some(inventory));
+                self.notify(line.into());
+            }
+            Record::Event(_) => self.notify(line.into()),
+            Record::Sample(sample) => {
+                self.write(|state| {
+                    state.history.push(&sample);
+                    state.sample = Some(Arc::new(sample));
+                });
+                self.samples.send_modify(|frame| {
+                    *frame = SampleFrame { number: frame.number + 1, text: line.into() };
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes in the collector's state; a change is told to every client.
+    pub(crate) fn collector_is(&self, collector: CollectorState, message: Option<String>) {
+        let known = self.read(|state| (state.collector.state, state.collector.message.clone()));
+        if known == (collector, message.clone()) {
+            return;
+        }
+        let status = CollectorStatus { state: collector, since_ms: now_ms(), message };
+        self.write(|state| state.collector = status.clone());
+        self.notify(encode(&ServerFrame::Collector(status)));
+    }
+
+    /// All a new client needs.
+    pub(crate) fn hello(&self) -> Utf8Bytes {
+        encode(&self.read(|state| {
+            ServerFrame::Hello(Hello {
+                version: VERSION.to_owned(),
+                at_ms: now_ms(),
+                collector: state.collector.clone(),
+                inventory: state.inventory.clone(),
+                sample: state.sample.as_deref().cloned(),
+                history: state.history.frame(),
+            })
+        }))
+    }
+
+    /// The recent past alone.
+    pub(crate) fn history(&self) -> Utf8Bytes {
+        encode(&self.read(|state| ServerFrame::History(state.history.frame())))
+    }
+
+    /// Everything known now.
+    pub(crate) fn snapshot(&self) -> Snapshot {
+        self.read(|state| Snapshot {
+            version: VERSION.to_owned(),
+            collector: state.collector.clone(),
+            inventory: state.inventory.clone(),
+            sample: state.sample.as_deref().cloned(),
+        })
+    }
+
+    /// The samples to come.
+    pub(crate) fn samples(&self) -> watch::Receiver<SampleFrame> {
+        self.samples.subscribe()
+    }
+
+    /// The events and states to come.
+    pub(crate) fn notices(&self) -> broadcast::Receiver<Utf8Bytes> {
+        self.notices.subscribe()
+    }
+
+    fn notify(&self, text: Utf8Bytes) {
+        // An error means that no client is connected.
+        let _ = self.notices.send(text);
+    }
+
+    fn read<T>(&self, read: impl FnOnce(&State) -> T) -> T {
+        read(&self.state.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn write<T>(&self, write: impl FnOnce(&mut State) -> T) -> T {
+        write(&mut self.state.write().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// A frame as text.
+pub(crate) fn encode(frame: &ServerFrame) -> Utf8Bytes {
+    serde_json::to_string(frame).expect("frames have string keys and no failing parts").into()
+}

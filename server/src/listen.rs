@@ -1,0 +1,119 @@
+//! Where clients come in: a TCP port or a unix socket.
+
+use std::{
+    future::Future,
+    io,
+    net::SocketAddr,
+    os::unix::fs::{FileTypeExt, PermissionsExt},
+    path::{Path, PathBuf},
+};
+
+use axum::Router;
+use thiserror::Error;
+use tokio::net::{TcpListener, UnixListener, UnixStream};
+
+/// An open door.
+#[derive(Debug)]
+pub enum Listener {
+    /// A TCP port on loopback.
+    Tcp(TcpListener),
+    /// A unix socket, which is removed at the end.
+    Unix(UnixListener, PathBuf),
+}
+
+/// Why the door stays shut.
+#[derive(Debug, Error)]
+pub enum ListenError {
+    /// An address that other machines could reach.
+    #[error(
+        "cannot listen on {0}: other machines could reach it, and gpumon asks nobody for a password; listen on \
+         127.0.0.1 and reach it by ssh -L 9123:127.0.0.1:9123"
+    )]
+    NotLoopback(SocketAddr),
+    /// Somebody else listens there.
+    #[error("cannot listen on {0}: the port is in use; choose another with --listen, or stop what listens there")]
+    PortInUse(SocketAddr),
+    /// Another server listens on this socket.
+    #[error("cannot listen on {0}: another server listens on this socket; stop it, or choose another path")]
+    SocketInUse(PathBuf),
+    /// A file that is no socket.
+    #[error("cannot listen on {0}: the path exists and is not a socket; choose another path, or remove it")]
+    NotASocket(PathBuf),
+    /// Anything else.
+    #[error("cannot listen on {address}: {cause}")]
+    Other {
+        /// The address or path.
+        address: String,
+        /// What the system said.
+        cause: io::Error,
+    },
+}
+
+impl Listener {
+    /// Listens on a port of this machine's loopback. Port 0 takes any that is free.
+    ///
+    /// # Errors
+    /// [`ListenError`] says what to do instead.
+    pub async fn tcp(address: SocketAddr) -> Result<Self, ListenError> {
+        if !address.ip().is_loopback() {
+            return Err(ListenError::NotLoopback(address));
+        }
+        TcpListener::bind(address).await.map(Self::Tcp).map_err(|cause| match cause.kind() {
+            io::ErrorKind::AddrInUse => ListenError::PortInUse(address),
+            _ => ListenError::Other { address: address.to_string(), cause },
+        })
+    }
+
+    /// Listens on a unix socket that only this user may open. A socket left over by a server that is gone is replaced.
+    ///
+    /// # Errors
+    /// [`ListenError`] says what to do instead.
+    pub async fn unix(path: &Path) -> Result<Self, ListenError> {
+        let other = |cause| ListenError::Other { address: path.display().to_string(), cause };
+        if let Ok(existing) = std::fs::symlink_metadata(path) {
+            if !existing.file_type().is_socket() {
+                return Err(ListenError::NotASocket(path.to_owned()));
+            }
+            if UnixStream::connect(path).await.is_ok() {
+                return Err(ListenError::SocketInUse(path.to_owned()));
+            }
+            std::fs::remove_file(path).map_err(other)?;
+        }
+        let listener = UnixListener::bind(path).map_err(other)?;
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600)).map_err(other)?;
+        Ok(Self::Unix(listener, path.to_owned()))
+    }
+
+    /// Where a browser or a program finds it.
+    pub fn address(&self) -> String {
+        match self {
+            Self::Tcp(listener) => {
+                listener.local_addr().map_or_else(|_| "?".to_owned(), |address| format!("http://{address}/"))
+            }
+            Self::Unix(_, path) => path.display().to_string(),
+        }
+    }
+
+    pub(crate) async fn serve(
+        self,
+        app: Router,
+        shutdown: impl Future<Output = ()> + Send + 'static,
+    ) -> io::Result<()> {
+        match self {
+            Self::Tcp(listener) => axum::serve(listener, app).with_graceful_shutdown(shutdown).await,
+            Self::Unix(listener, path) => {
+                let _removed_at_the_end = RemoveFile(path);
+                axum::serve(listener, app).with_graceful_shutdown(shutdown).await
+            }
+        }
+    }
+}
+
+/// Removes the socket also where the serving is cut short.
+struct RemoveFile(PathBuf);
+
+impl Drop for RemoveFile {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}

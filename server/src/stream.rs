@@ -1,0 +1,132 @@
+//! `/api/v1/stream`: one client's WebSocket.
+
+use std::{sync::Arc, time::Duration};
+
+use axum::{
+    extract::{
+        State,
+        ws::{CloseFrame, Message, Utf8Bytes, WebSocket, WebSocketUpgrade, close_code},
+    },
+    response::Response,
+};
+use tokio::{
+    sync::{broadcast::error::RecvError, watch},
+    time::{Instant, sleep_until, timeout},
+};
+
+use crate::{
+    frame::{ClientFrame, ServerFrame},
+    hub::{Hub, encode},
+    routes::AppState,
+};
+
+/// A client that takes nothing for so long has gone, or might as well.
+const SEND_PATIENCE: Duration = Duration::from_secs(10);
+
+/// A quiet connection carries at least one frame in this time.
+const HEARTBEAT: Duration = Duration::from_secs(5);
+
+/// Clients have little to say.
+const LONGEST_CLIENT_FRAME: usize = 4096;
+
+/// With the default buffers a connection costs 140 KB, with these 10 KB.
+const READ_BUFFER: usize = 4096;
+
+/// What a client may leave unread: a few large frames.
+const WRITE_BUFFER_LIMIT: usize = 4 << 20;
+
+pub(crate) async fn upgrade(State(app): State<AppState>, upgrade: WebSocketUpgrade) -> Response {
+    upgrade
+        .read_buffer_size(READ_BUFFER)
+        .write_buffer_size(0)
+        .max_write_buffer_size(WRITE_BUFFER_LIMIT)
+        .max_message_size(LONGEST_CLIENT_FRAME)
+        .on_upgrade(move |socket| async move {
+            // The one way to end is that the client has gone or the server stops; neither is an error to report.
+            let _ = Client { socket, paused: false, last_sent: Instant::now() }.serve(&app.hub, app.stopped).await;
+        })
+}
+
+/// The connection is over.
+struct Gone;
+
+struct Client {
+    socket: WebSocket,
+    paused: bool,
+    last_sent: Instant,
+}
+
+impl Client {
+    async fn serve(mut self, hub: &Arc<Hub>, mut stopped: watch::Receiver<bool>) -> Result<(), Gone> {
+        // Subscribed before the hello is made, so that nothing falls between the two.
+        let mut samples = hub.samples();
+        let mut notices = hub.notices();
+        let mut number = samples.borrow_and_update().number;
+        self.send(hub.hello()).await?;
+        loop {
+            tokio::select! {
+                message = self.socket.recv() => self.receive(message, hub).await?,
+                notice = notices.recv() => match notice {
+                    Ok(text) => self.send(text).await?,
+                    Err(RecvError::Lagged(missed)) => self.send(encode(&ServerFrame::Lagged { missed })).await?,
+                    Err(RecvError::Closed) => return Err(Gone),
+                },
+                changed = samples.changed() => {
+                    changed.map_err(|_| Gone)?;
+                    let frame = samples.borrow_and_update().clone();
+                    let missed = frame.number - number - 1;
+                    number = frame.number;
+                    if !self.paused {
+                        if missed > 0 {
+                            self.send(encode(&ServerFrame::Lagged { missed })).await?;
+                        }
+                        self.send(frame.text).await?;
+                    }
+                }
+                () = sleep_until(self.last_sent + HEARTBEAT) => {
+                    self.send(encode(&ServerFrame::Heartbeat { at_ms: gpumon_probe::model::now_ms() })).await?;
+                }
+                _ = stopped.changed() => return self.say_goodbye().await,
+            }
+        }
+    }
+
+    async fn receive(&mut self, message: Option<Result<Message, axum::Error>>, hub: &Hub) -> Result<(), Gone> {
+        match message {
+            None | Some(Err(_) | Ok(Message::Close(_))) => Err(Gone),
+            Some(Ok(Message::Ping(_) | Message::Pong(_))) => Ok(()),
+            Some(Ok(Message::Binary(_))) => self.complain("binary frames are not understood: send JSON text").await,
+            Some(Ok(Message::Text(text))) => match serde_json::from_str(&text) {
+                Ok(ClientFrame::Pause) => {
+                    self.paused = true;
+                    Ok(())
+                }
+                Ok(ClientFrame::Resume) => {
+                    self.paused = false;
+                    self.send(hub.history()).await
+                }
+                Err(error) => {
+                    let hint = r#"send {"type":"pause"} or {"type":"resume"}"#;
+                    self.complain(&format!("not a client frame: {error}; {hint}")).await
+                }
+            },
+        }
+    }
+
+    async fn complain(&mut self, message: &str) -> Result<(), Gone> {
+        self.send(encode(&ServerFrame::Error { message: message.to_owned() })).await
+    }
+
+    async fn send(&mut self, text: Utf8Bytes) -> Result<(), Gone> {
+        let sending = self.socket.send(Message::Text(text));
+        timeout(SEND_PATIENCE, sending).await.map_err(|_| Gone)?.map_err(|_| Gone)?;
+        self.last_sent = Instant::now();
+        Ok(())
+    }
+
+    async fn say_goodbye(&mut self) -> Result<(), Gone> {
+        let reason = Utf8Bytes::from_static("gpumon is shutting down");
+        let close = Message::Close(Some(CloseFrame { code: close_code::AWAY, reason }));
+        self.socket.send(close).await.map_err(|_| Gone)
+    }
+}
