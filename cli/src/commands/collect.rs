@@ -1,0 +1,66 @@
+//! `gpumon collect`: one JSON line per sample.
+
+use std::{
+    io::{self, Write},
+    ops::ControlFlow,
+};
+
+use gpumon_probe::{
+    model::Record,
+    owner::CommandLines,
+    sampler::{self, Options},
+};
+
+use crate::{
+    args::{IntervalArgs, SourceArgs},
+    exit::Failure,
+};
+
+/// Write one JSON line per sample to standard output, until it is closed
+///
+/// The first line is the inventory; samples and events follow, told apart by `type`. Try `gpumon collect | jq`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct CollectArgs {
+    #[command(flatten)]
+    interval: IntervalArgs,
+
+    /// End after so many samples; without it, run until interrupted
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    count: Option<u64>,
+
+    /// Leave out the command lines of other users' processes
+    #[arg(long)]
+    hide_commands: bool,
+}
+
+/// What `serve` types to start its collector.
+pub(crate) fn arguments(interval: &IntervalArgs) -> Vec<String> {
+    vec!["collect".into(), "--interval-ms".into(), interval.interval_ms.to_string(), "--hide-commands".into()]
+}
+
+pub(crate) fn run(source: &SourceArgs, args: &CollectArgs) -> Result<(), Failure> {
+    let options = Options {
+        interval: args.interval.interval(),
+        commands: if args.hide_commands { CommandLines::Own } else { CommandLines::All },
+        proc_root: "/proc".into(),
+    };
+    let source = source.open()?;
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    let mut left = args.count;
+    let mut written = Ok(());
+    sampler::run(source, &options, |record| {
+        written = write_line(&mut out, record);
+        if let (Record::Sample(_), Some(left)) = (record, &mut left) {
+            *left -= 1;
+        }
+        if written.is_err() || left == Some(0) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    })?;
+    Ok(written?)
+}
+
+/// A line is written whole, so that a reader never waits for the rest of one.
+fn write_line(out: &mut impl Write, record: &Record) -> io::Result<()> {
+    serde_json::to_writer(&mut *out, record)?;
+    out.write_all(b"\n")?;
+    out.flush()
+}

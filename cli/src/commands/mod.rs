@@ -1,0 +1,18 @@
+//! The commands, one file each: its arguments, and what it does.
+
+pub(crate) mod collect;
+pub(crate) mod serve;
+pub(crate) mod show;
+
+use crate::{
+    args::{Args, Command},
+    exit::Failure,
+};
+
+pub(crate) fn dispatch(args: Args) -> Result<(), Failure> {
+    match args.command {
+        None => show::run(&args.source, &args.show),
+        Some(Command::Collect(collect)) => collect::run(&args.source, &collect),
+        Some(Command::Serve(serve)) => serve::run(&args.source, &serve),
+    }
+}

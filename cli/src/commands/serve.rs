@@ -1,0 +1,86 @@
+//! `gpumon serve`: the web page, the stream and the snapshot.
+
+use std::{ffi::OsString, net::SocketAddr, path::PathBuf, time::Duration};
+
+use anyhow::Context;
+use gpumon_server::{Access, listen::Listener, supervisor::Collector};
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::collect;
+use crate::{
+    args::{IntervalArgs, SourceArgs},
+    exit::Failure,
+};
+
+/// Serve the web page, the live stream and the snapshot on this machine
+#[derive(Debug, clap::Args)]
+pub(crate) struct ServeArgs {
+    /// Loopback address and port to listen on; port 0 takes any that is free
+    #[arg(long, default_value = "127.0.0.1:9123", value_name = "ADDRESS:PORT")]
+    listen: SocketAddr,
+
+    /// Listen on a unix socket instead, which only this user may open
+    #[arg(long, value_name = "PATH", conflicts_with = "listen")]
+    socket: Option<PathBuf>,
+
+    #[command(flatten)]
+    interval: IntervalArgs,
+
+    /// End when the program that started this one ends
+    #[arg(long)]
+    exit_with_parent: bool,
+}
+
+pub(crate) fn run(source: &SourceArgs, args: &ServeArgs) -> Result<(), Failure> {
+    tracing_subscriber::fmt().with_writer(std::io::stderr).with_target(false).with_ansi(false).without_time().init();
+    // Two threads: one cannot be held up by encoding a large hello for another client.
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let served = runtime.block_on(serve(source, args));
+    // A child that is stuck in the driver must not hold up the end.
+    runtime.shutdown_timeout(Duration::from_millis(200));
+    served
+}
+
+async fn serve(source: &SourceArgs, args: &ServeArgs) -> Result<(), Failure> {
+    let parent = args.exit_with_parent.then(rustix::process::getppid);
+    let (listener, access) = match &args.socket {
+        Some(path) => (Listener::unix(path).await?, Access::Socket),
+        None => (Listener::tcp(args.listen).await?, Access::Loopback),
+    };
+    let collector = Collector {
+        program: std::env::current_exe().context("cannot find gpumon's own program file")?,
+        arguments: source
+            .to_arguments()
+            .into_iter()
+            .chain(collect::arguments(&args.interval).into_iter().map(OsString::from))
+            .collect(),
+        interval: args.interval.interval(),
+    };
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    let shutdown = async move {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+            () = parent_gone(parent) => {}
+        }
+    };
+    tracing::info!("serving {} samples at {}", args.source_in_words(source), listener.address());
+    gpumon_server::run(listener, access, collector, shutdown).await?;
+    Ok(())
+}
+
+impl ServeArgs {
+    fn source_in_words(&self, source: &SourceArgs) -> String {
+        let kind = if source.source.is_simulated() { "simulated" } else { "real" };
+        format!("{kind} ({}, every {} ms)", source.source, self.interval.interval_ms)
+    }
+}
+
+/// An orphan gets another parent, and no signal that this happened.
+async fn parent_gone(parent: Option<Option<rustix::process::Pid>>) {
+    let Some(parent) = parent else { return std::future::pending().await };
+    while rustix::process::getppid() == parent {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    }
+}

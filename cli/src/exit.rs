@@ -1,0 +1,90 @@
+//! Exit codes, and which failure gets which.
+
+use std::{fmt, io, process::ExitCode};
+
+use gpumon_probe::source::SourceError;
+use gpumon_server::listen::ListenError;
+
+/// Why a command failed, and the exit code that says so to a script.
+///
+/// The codes are nvidia-smi's where it has one: 2 for a bad argument, 4 no permission, 6 no device, 9 driver not
+/// loaded, 12 no library, 18 library and driver do not match; 1 for anything else.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    error: anyhow::Error,
+    code: u8,
+}
+
+/// Answers arguments that make no command: help and version as they are, an error in one line.
+pub(crate) fn refuse_arguments(error: &clap::Error) -> ExitCode {
+    if !error.use_stderr() {
+        // Where even this cannot be written, nobody is there to be told.
+        let _ = error.print();
+        return ExitCode::SUCCESS;
+    }
+    let text = error.to_string();
+    let lines: Vec<_> = text
+        .lines()
+        .map(str::trim)
+        .take_while(|line| !line.starts_with("Usage:"))
+        .filter(|line| !line.is_empty() && !line.starts_with("For more information"))
+        .collect();
+    let message = lines.join("; ");
+    anstream::eprintln!("gpumon: {}; see gpumon --help", message.trim_start_matches("error: "));
+    ExitCode::from(2)
+}
+
+impl Failure {
+    /// The arguments ask for what cannot be.
+    pub(crate) fn usage(error: impl Into<anyhow::Error>) -> Self {
+        Self { error: error.into(), code: 2 }
+    }
+
+    pub(crate) fn exit_code(&self) -> ExitCode {
+        ExitCode::from(self.code)
+    }
+
+    pub(crate) fn is_broken_pipe(&self) -> bool {
+        let io_error = self.error.chain().find_map(|cause| cause.downcast_ref::<io::Error>());
+        io_error.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.error.fmt(f)
+    }
+}
+
+impl From<SourceError> for Failure {
+    fn from(error: SourceError) -> Self {
+        let code = match error {
+            SourceError::BadScenario(_) => 2,
+            SourceError::NoPermission => 4,
+            SourceError::NoDevice => 6,
+            SourceError::NoDriver => 9,
+            SourceError::NoLibrary { .. } => 12,
+            SourceError::VersionMismatch => 18,
+            SourceError::Driver { .. } => 1,
+        };
+        Self { error: error.into(), code }
+    }
+}
+
+impl From<ListenError> for Failure {
+    fn from(error: ListenError) -> Self {
+        Self::usage(error)
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Self { error: error.into(), code: 1 }
+    }
+}
+
+impl From<anyhow::Error> for Failure {
+    fn from(error: anyhow::Error) -> Self {
+        Self { error, code: 1 }
+    }
+}

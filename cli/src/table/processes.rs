@@ -1,0 +1,80 @@
+//! One line per process and GPU.
+
+use gpumon_probe::model::{Process, Sample};
+use unicode_width::UnicodeWidthStr;
+
+use super::{
+    Layout,
+    gpus::{cut, left, reason, right},
+    style::{DIM, paint},
+    units::{ABSENT, duration, gib, whole},
+};
+
+const HEADINGS: [&str; 7] = ["GPU", "PID", "USER", "MEMORY", "SM", "TIME", "COMMAND"];
+/// All but user and command are numbers, which are aligned on the right.
+const ALIGNED_LEFT: [bool; 7] = [false, false, true, false, false, false, true];
+const GAP: &str = "  ";
+/// A longer user name would push the command off the screen.
+const LONGEST_USER: usize = 16;
+
+pub(super) fn lines(sample: &Sample, layout: Layout) -> Vec<String> {
+    let rows: Vec<[String; 7]> = sample
+        .gpus
+        .iter()
+        .flat_map(|gpu| {
+            gpu.processes.value().into_iter().flatten().map(|process| row(gpu.index, process, sample.at_ms))
+        })
+        .collect();
+    let mut lines = if rows.is_empty() { vec![paint(DIM, "no processes")] } else { table(&rows, layout) };
+    for gpu in &sample.gpus {
+        if let Some(reason) = reason(&gpu.processes) {
+            lines.push(paint(DIM, &format!("processes of GPU {}: {reason}", gpu.index)));
+        }
+    }
+    lines
+}
+
+fn row(gpu: u32, process: &Process, now_ms: u64) -> [String; 7] {
+    let absent = || ABSENT.to_owned();
+    let command = process.command.value().or_else(|| process.name.value());
+    [
+        gpu.to_string(),
+        process.pid.to_string(),
+        process.user.value().map_or_else(absent, |user| cut(user, LONGEST_USER)),
+        process.memory_bytes.value().map_or_else(|| "unknown".to_owned(), |bytes| format!("{} GiB", gib(*bytes))),
+        whole(&process.sm_percent, "%"),
+        process.started_ms.value().map_or_else(absent, |started| duration(now_ms.saturating_sub(*started))),
+        command.map_or_else(absent, |command| printable(command)),
+    ]
+}
+
+/// A command line is any bytes its owner likes, escape sequences for this terminal among them.
+fn printable(text: &str) -> String {
+    text.chars().map(|character| if character.is_control() { ' ' } else { character }).collect()
+}
+
+fn table(rows: &[[String; 7]], layout: Layout) -> Vec<String> {
+    let mut widths = HEADINGS.map(str::len);
+    for row in rows {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = (*width).max(cell.width());
+        }
+    }
+    let before_command: usize = widths[..6].iter().map(|width| width + GAP.len()).sum();
+    let room =
+        if layout.rich { layout.width.saturating_sub(before_command).max(HEADINGS[6].len()) } else { usize::MAX };
+    let draw = |cells: &[String; 7]| {
+        let mut line = String::new();
+        for (column, cell) in cells.iter().enumerate() {
+            line += &match column {
+                6 => cut(cell, room),
+                _ if ALIGNED_LEFT[column] => left(cell, widths[column]) + GAP,
+                _ => right(cell, widths[column]) + GAP,
+            };
+        }
+        line
+    };
+    let mut lines = vec![paint(DIM, &draw(&HEADINGS.map(str::to_owned)))];
+    lines.extend(rows.iter().map(draw));
+    lines
+}
