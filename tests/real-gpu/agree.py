@@ -1,0 +1,254 @@
+#!/usr/bin/env python3
+"""Checks gpumon against nvidia-smi on a real NVIDIA GPU, under load.
+
+    python3 tests/real-gpu/agree.py [path to gpumon]
+
+Needs an NVIDIA driver with nvidia-smi, and PyTorch or CuPy to make the load. Readings that move are taken between two
+of nvidia-smi's, and must lie within the tolerance of the range that these span. Ends with 1 where anything differs.
+"""
+
+import base64
+import csv
+import io
+import json
+import os
+import re
+import socket
+import subprocess
+import sys
+import time
+
+ROUNDS = 8
+STREAM_S = 6
+LOAD_S = 120
+
+LOAD = """
+import sys, time
+end = time.time() + float(sys.argv[1])
+try:
+    import torch
+    a = torch.randn(8192, 8192, device="cuda", dtype=torch.bfloat16)
+    def step():
+        for _ in range(200):
+            a @ a
+        torch.cuda.synchronize()
+except ImportError:
+    import cupy
+    a = cupy.random.rand(8192, 8192, dtype=cupy.float32)
+    def step():
+        for _ in range(20):
+            a @ a
+        cupy.cuda.Device().synchronize()
+print("ready", flush=True)
+while time.time() < end:
+    step()
+"""
+
+HOLD = """
+import sys, time
+try:
+    import torch
+    held = torch.zeros(1 << 30, device="cuda", dtype=torch.uint8)
+    torch.cuda.synchronize()
+except ImportError:
+    import cupy
+    held = cupy.zeros(1 << 30, dtype=cupy.uint8)
+    cupy.cuda.Device().synchronize()
+print("ready", flush=True)
+time.sleep(float(sys.argv[1]))
+"""
+
+# nvidia-smi's field, where gpumon has it, and how far the two may be apart: in the unit, or as a share of the value.
+FIELDS = [
+    ("name", ("inventory", "name"), None),
+    ("uuid", ("inventory", "uuid"), None),
+    ("pci.bus_id", ("inventory", "pci_bus_id"), None),
+    ("memory.total", ("sample", "memory", "total_bytes"), ("MiB", 1)),
+    ("memory.used", ("sample", "memory", "used_bytes"), ("MiB", 1)),
+    ("memory.reserved", ("sample", "memory", "reserved_bytes"), ("MiB", 1)),
+    ("memory.free", ("sample", "memory", "free_bytes"), ("MiB", 1)),
+    ("utilization.gpu", ("sample", "utilization", "gpu_percent"), ("", 5)),
+    ("utilization.memory", ("sample", "utilization", "memory_percent"), ("", 5)),
+    ("power.draw", ("sample", "power", "draw_watts"), ("share", 0.10)),
+    ("power.limit", ("sample", "power", "limit_watts"), ("share", 0.001)),
+    ("temperature.gpu", ("sample", "temperature", "gpu_celsius"), ("", 2)),
+    ("temperature.memory", ("sample", "temperature", "memory_celsius"), ("", 2)),
+    ("clocks.sm", ("sample", "clocks", "sm_mhz"), ("share", 0.05)),
+    ("clocks.mem", ("sample", "clocks", "memory_mhz"), ("share", 0.001)),
+    ("pstate", ("sample", "performance_state"), None),
+    ("pcie.link.gen.current", ("sample", "pcie", "generation"), ("", 0)),
+    ("pcie.link.width.current", ("sample", "pcie", "width"), ("", 0)),
+]
+
+failures = []
+
+
+def check(ok, line):
+    print(("  ok    " if ok else "  DIFF  ") + line)
+    if not ok:
+        failures.append(line)
+
+
+def value(reading):
+    """The value of a reading, however old; None where it is absent."""
+    if isinstance(reading, dict):
+        return reading.get("value")
+    return reading
+
+
+def smi(query, fields):
+    command = ["nvidia-smi", f"--query-{query}={','.join(fields)}", "--format=csv,noheader,nounits"]
+    output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    return [[cell.strip() for cell in row] for row in csv.reader(io.StringIO(output)) if row]
+
+
+def gpumon_json(gpumon):
+    return json.loads(subprocess.run([gpumon, "--json"], check=True, capture_output=True, text=True).stdout)
+
+
+def ours(snapshot, index, path):
+    where, *rest = path
+    reading = snapshot[where]["gpus"][index]
+    for key in rest:
+        reading = reading[key]
+    return value(reading)
+
+
+def compare(name, mine, before, after, tolerance):
+    """Whether gpumon's value lies between nvidia-smi's two, the tolerance added on both sides."""
+    if tolerance is None:
+        mine = f"P{mine}" if name == "pstate" else mine
+        return mine in (before, after), f"{mine} | {before} {after}"
+    if before in ("[N/A]", "N/A"):
+        return mine is None, f"{mine} | {before}"
+    if mine is None:
+        return False, f"absent | {before}"
+    kind, width = tolerance
+    mine = mine / 2**20 if kind == "MiB" else mine
+    low, high = sorted((float(before), float(after)))
+    slack = width * high if kind == "share" else width
+    return low - slack <= mine <= high + slack, f"{mine:.2f} | {before} {after}"
+
+
+def start(program, seconds):
+    process = subprocess.Popen([sys.executable, "-c", program, str(seconds)], stdout=subprocess.PIPE, text=True)
+    if process.stdout.readline().strip() != "ready":
+        sys.exit("the load did not start: it needs PyTorch or CuPy")
+    return process
+
+
+def check_readings(gpumon):
+    names = [name for name, _, _ in FIELDS]
+    worst = {name: None for name in names}
+    agreed = {name: 0 for name in names}
+    count = 0
+    for _ in range(ROUNDS):
+        before, snapshot, after = smi("gpu", names), gpumon_json(gpumon), smi("gpu", names)
+        for index, (first, second) in enumerate(zip(before, after)):
+            count += 1
+            for (name, path, tolerance), one, two in zip(FIELDS, first, second):
+                ok, words = compare(name, ours(snapshot, index, path), one, two, tolerance)
+                agreed[name] += ok
+                if worst[name] is None or not ok:
+                    worst[name] = words
+        time.sleep(0.5)
+    print(f"readings, gpumon | nvidia-smi before and after, {count} comparisons each:")
+    for name in names:
+        check(agreed[name] == count, f"{name:24} {agreed[name]}/{count}  {worst[name]}")
+
+
+def check_processes(gpumon, load, hold):
+    print("processes:")
+    apps = {int(pid): float(memory) for pid, memory in smi("compute-apps", ["pid", "used_memory"])}
+    snapshot = gpumon_json(gpumon)
+    found = {p["pid"]: p for gpu in snapshot["sample"]["gpus"] for p in gpu["processes"]}
+    check(set(found) == set(apps), f"the same PIDs: {sorted(found)} | {sorted(apps)}")
+    for pid, memory in apps.items():
+        mine = (value(found[pid]["memory_bytes"]) or 0) / 2**20 if pid in found else 0
+        check(abs(mine - memory) <= 1, f"memory of {pid}: {mine:.0f} | {memory:.0f} MiB")
+    for pid, busy in ((load.pid, True), (hold.pid, False)):
+        share = value(found[pid]["sm_percent"]) if pid in found else None
+        check(share is not None and (share > 50 if busy else share < 5), f"SM of {pid}: {share} %, busy: {busy}")
+    if load.pid in found:
+        check("-c" in value(found[load.pid]["command"]), f"command and user: {value(found[load.pid]['user'])}")
+
+
+def frames(connection, seconds):
+    """The text frames of a WebSocket within so many seconds (RFC 6455, section 5.2; a server does not mask)."""
+    end, buffer = time.time() + seconds, b""
+    connection.settimeout(1)
+    while time.time() < end:
+        try:
+            buffer += connection.recv(1 << 16)
+        except socket.timeout:
+            continue
+        while len(buffer) >= 2:
+            length, header = buffer[1] & 127, 2
+            if length >= 126:
+                extra = 2 if length == 126 else 8
+                if len(buffer) < 2 + extra:
+                    break
+                length, header = int.from_bytes(buffer[2 : 2 + extra], "big"), 2 + extra
+            if len(buffer) < header + length:
+                break
+            if buffer[0] & 15 == 1:
+                yield json.loads(buffer[header : header + length])
+            buffer = buffer[header + length :]
+
+
+def check_stream(gpumon):
+    print("stream:")
+    server = subprocess.Popen([gpumon, "serve", "--listen", "127.0.0.1:0"], stderr=subprocess.PIPE, text=True)
+    try:
+        port = int(re.search(r"127\.0\.0\.1:(\d+)", server.stderr.readline()).group(1))
+        connection = socket.create_connection(("127.0.0.1", port))
+        key = base64.b64encode(os.urandom(16)).decode()
+        connection.sendall(
+            f"GET /api/v1/stream HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+            f"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: {key}\r\n\r\n".encode()
+        )
+        answer = b""
+        while not answer.endswith(b"\r\n\r\n"):
+            answer += connection.recv(1)
+        check(b" 101 " in answer, "the upgrade is accepted")
+        received = list(frames(connection, STREAM_S))
+        samples = [frame for frame in received if frame["type"] == "sample"]
+        check(received[0]["type"] == "hello", f"the first frame is {received[0]['type']}")
+        check(len(samples) >= STREAM_S - 2, f"{len(samples)} samples in {STREAM_S} s")
+        watts = [value(frame["gpus"][0]["power"]["draw_watts"]) for frame in samples]
+        check(all(watts) and all(frame["gpus"][0]["health"]["state"] == "ok" for frame in samples), f"power {watts} W")
+    finally:
+        server.terminate()
+        started = time.time()
+        server.wait(timeout=10)
+        check(server.returncode == 0, f"SIGTERM ends it with {server.returncode} in {time.time() - started:.2f} s")
+
+
+def cost(command, runs=20):
+    times = []
+    for _ in range(runs):
+        begun = time.perf_counter()
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        times.append((time.perf_counter() - begun) * 1000)
+    return sorted(times)[runs // 2]
+
+
+def main():
+    gpumon = sys.argv[1] if len(sys.argv) > 1 else "gpumon"
+    load, hold = start(LOAD, LOAD_S), start(HOLD, LOAD_S)
+    try:
+        time.sleep(3)
+        check_readings(gpumon)
+        check_processes(gpumon, load, hold)
+        check_stream(gpumon)
+        subprocess.run([gpumon], check=True)
+        print(f"one call: gpumon {cost([gpumon]):.0f} ms, nvidia-smi {cost(['nvidia-smi']):.0f} ms (median)")
+    finally:
+        load.kill()
+        hold.kill()
+    print(f"{len(failures)} differences" if failures else "everything agrees")
+    sys.exit(bool(failures))
+
+
+if __name__ == "__main__":
+    main()
