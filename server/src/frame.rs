@@ -9,6 +9,8 @@ use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
 /// From the server to a client, told apart by `type`.
+// One of them exists at a time, so that the size of the largest does not matter.
+#[allow(clippy::large_enum_variant)]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ServerFrame {
@@ -42,13 +44,14 @@ pub enum ServerFrame {
 }
 
 /// From a client to the server, told apart by `type`.
+// The empty braces matter: of a variant without them, serde ignores fields that it does not know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 pub enum ClientFrame {
     /// Send no samples until `resume`: nobody is looking. Events and states still come.
-    Pause,
+    Pause {},
     /// Send samples again, after a history frame.
-    Resume,
+    Resume {},
 }
 
 /// All a client needs to draw at once.

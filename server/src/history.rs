@@ -29,7 +29,9 @@ impl HistoryStore {
         let known = self.times_ms.len();
         self.times_ms.push_back(sample.at_ms);
         for columns in self.gpus.values_mut() {
-            columns.iter_mut().for_each(|column| column.push_back(f64::NAN));
+            for column in columns {
+                column.push_back(f64::NAN);
+            }
         }
         for gpu in &sample.gpus {
             // What a hung GPU shows is its past, which is in the history already.
@@ -53,7 +55,9 @@ impl HistoryStore {
         let old = self.times_ms.iter().take_while(|time| **time < oldest_ms).count();
         self.times_ms.drain(..old);
         self.gpus.retain(|_, columns| {
-            columns.iter_mut().for_each(|column| drop(column.drain(..old)));
+            for column in columns.iter_mut() {
+                column.drain(..old);
+            }
             columns.iter().any(|column| column.iter().any(|value| !value.is_nan()))
         });
     }

@@ -97,11 +97,11 @@ impl Client {
             Some(Ok(Message::Ping(_) | Message::Pong(_))) => Ok(()),
             Some(Ok(Message::Binary(_))) => self.complain("binary frames are not understood: send JSON text").await,
             Some(Ok(Message::Text(text))) => match serde_json::from_str(&text) {
-                Ok(ClientFrame::Pause) => {
+                Ok(ClientFrame::Pause {}) => {
                     self.paused = true;
                     Ok(())
                 }
-                Ok(ClientFrame::Resume) => {
+                Ok(ClientFrame::Resume {}) => {
                     self.paused = false;
                     self.send(hub.history()).await
                 }

@@ -26,7 +26,7 @@ pub struct Collector {
 }
 
 /// A driver without persistence mode opens its GPUs for up to half a minute before the first line comes.
-const FIRST_LINE: Duration = Duration::from_secs(60);
+const FIRST_LINE: Duration = Duration::from_mins(1);
 /// So many intervals without a line, and at least so much time, mean that the collector itself hangs.
 const SILENT_INTERVALS: u32 = 5;
 const SILENT_AT_LEAST: Duration = Duration::from_secs(5);

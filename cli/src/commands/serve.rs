@@ -4,6 +4,7 @@ use std::{ffi::OsString, net::SocketAddr, path::PathBuf, time::Duration};
 
 use anyhow::Context;
 use gpumon_server::{Access, listen::Listener, supervisor::Collector};
+use rustix::process::{Pid, getppid};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::collect;
@@ -42,7 +43,7 @@ pub(crate) fn run(source: &SourceArgs, args: &ServeArgs) -> Result<(), Failure> 
 }
 
 async fn serve(source: &SourceArgs, args: &ServeArgs) -> Result<(), Failure> {
-    let parent = args.exit_with_parent.then(rustix::process::getppid);
+    let (parent, exit_with_parent) = (getppid(), args.exit_with_parent);
     let (listener, access) = match &args.socket {
         Some(path) => (Listener::unix(path).await?, Access::Socket),
         None => (Listener::tcp(args.listen).await?, Access::Loopback),
@@ -62,7 +63,7 @@ async fn serve(source: &SourceArgs, args: &ServeArgs) -> Result<(), Failure> {
         tokio::select! {
             _ = interrupt.recv() => {}
             _ = terminate.recv() => {}
-            () = parent_gone(parent) => {}
+            () = parent_gone(parent), if exit_with_parent => {}
         }
     };
     tracing::info!("serving {} samples at {}", args.source_in_words(source), listener.address());
@@ -78,9 +79,8 @@ impl ServeArgs {
 }
 
 /// An orphan gets another parent, and no signal that this happened.
-async fn parent_gone(parent: Option<Option<rustix::process::Pid>>) {
-    let Some(parent) = parent else { return std::future::pending().await };
-    while rustix::process::getppid() == parent {
+async fn parent_gone(parent: Option<Pid>) {
+    while getppid() == parent {
         tokio::time::sleep(Duration::from_millis(500)).await;
     }
 }

@@ -112,12 +112,11 @@ fn words(gpu: &GpuSample, now_ms: u64) -> Vec<Words> {
     }
     for reason in gpu.throttle_reasons.value().into_iter().flatten() {
         match reason {
-            ThrottleReason::GpuIdle => {}
+            // A hardware slowdown accompanies one of the reasons that tell more.
+            ThrottleReason::GpuIdle | ThrottleReason::HwSlowdown => {}
             ThrottleReason::SwPowerCap => words.push(notice("power capped")),
             ThrottleReason::SwThermalSlowdown => words.push(notice("slowed by heat")),
             ThrottleReason::HwThermalSlowdown => words.push(alarm("slowed hard by heat".to_owned())),
-            // It accompanies one of the reasons that tell more.
-            ThrottleReason::HwSlowdown => {}
             ThrottleReason::HwPowerBrakeSlowdown => words.push(alarm("power brake: check the supply".to_owned())),
             ThrottleReason::SyncBoost => words.push(notice("held back by its boost group")),
             ThrottleReason::ApplicationsClocksSetting => words.push(notice("clocks set by the user")),

@@ -8,6 +8,8 @@ use super::{Event, Inventory, Sample};
 /// What the collector writes, one JSON object per line, told apart by `type`.
 ///
 /// The first line is an inventory; it comes again whenever it has changed.
+// One of them exists at a time, so that the size of the largest does not matter.
+#[allow(clippy::large_enum_variant)]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Record {

@@ -1,6 +1,10 @@
 //! What `--source` says, parsed and opened.
 
-use std::{ffi::OsString, path::PathBuf, str::FromStr};
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+    str::FromStr,
+};
 
 use thiserror::Error;
 
@@ -30,7 +34,7 @@ pub struct BadSource(String);
 
 impl SourceChoice {
     /// How many GPUs a simulation may have.
-    pub const SIM_MAX: u32 = 64;
+    pub const SIM_MAX: u32 = Scenario::MAX_GPUS;
     const SIM_DEFAULT: u32 = 2;
     const SIM_SEED: u64 = 1;
 
@@ -72,7 +76,9 @@ impl FromStr for SourceChoice {
                 "sim" => Ok(Self::Sim(Self::SIM_DEFAULT)),
                 _ => Err(bad()),
             },
-            Some(("sim", file)) if file.ends_with(".toml") => Ok(Self::SimScenario(file.into())),
+            Some(("sim", file)) if Path::new(file).extension().is_some_and(|ending| ending == "toml") => {
+                Ok(Self::SimScenario(file.into()))
+            }
             Some(("sim", count)) => match count.parse() {
                 Ok(count @ 1..=Self::SIM_MAX) => Ok(Self::Sim(count)),
                 _ => Err(bad()),

@@ -35,7 +35,7 @@ impl HostReader {
             networks.refresh(true);
         }
         self.reads = self.reads.saturating_add(1);
-        let system = &self.system;
+        let system = self.system.as_ref();
         let disks = self.disks.as_ref().map(disk_totals);
         let networks = self.networks.as_ref().map(network_totals);
         HostSample {
@@ -53,14 +53,14 @@ impl HostReader {
                 used_bytes: reading(system, System::used_swap),
             },
             disk: DiskSample {
-                read_bytes_total: reading(&disks, |totals| totals.0),
-                written_bytes_total: reading(&disks, |totals| totals.1),
+                read_bytes_total: reading(disks.as_ref(), |totals| totals.0),
+                written_bytes_total: reading(disks.as_ref(), |totals| totals.1),
                 read_bytes_per_second: Reading::Absent(Absence::WarmingUp),
                 written_bytes_per_second: Reading::Absent(Absence::WarmingUp),
             },
             network: NetworkSample {
-                received_bytes_total: reading(&networks, |totals| totals.0),
-                sent_bytes_total: reading(&networks, |totals| totals.1),
+                received_bytes_total: reading(networks.as_ref(), |totals| totals.0),
+                sent_bytes_total: reading(networks.as_ref(), |totals| totals.1),
                 received_bytes_per_second: Reading::Absent(Absence::WarmingUp),
                 sent_bytes_per_second: Reading::Absent(Absence::WarmingUp),
             },
@@ -71,7 +71,7 @@ impl HostReader {
     fn cpu_busy(&self) -> Reading<f64> {
         match &self.system {
             Some(_) if self.reads < 2 => Reading::Absent(Absence::WarmingUp),
-            system => reading(system, |system| (f64::from(system.global_cpu_usage()) * 10.0).round() / 10.0),
+            system => reading(system.as_ref(), |system| (f64::from(system.global_cpu_usage()) * 10.0).round() / 10.0),
         }
     }
 }
@@ -82,8 +82,8 @@ impl Default for HostReader {
     }
 }
 
-fn reading<R, T>(reader: &Option<R>, read: impl FnOnce(&R) -> T) -> Reading<T> {
-    reader.as_ref().map_or(Reading::Absent(Absence::NotSupported), |reader| Reading::Now(read(reader)))
+fn reading<R, T>(reader: Option<&R>, read: impl FnOnce(&R) -> T) -> Reading<T> {
+    reader.map_or(Reading::Absent(Absence::NotSupported), |reader| Reading::Now(read(reader)))
 }
 
 /// Bytes read and written; each disk counts once, also where it is mounted in several places.
@@ -98,8 +98,7 @@ fn disk_totals(disks: &Disks) -> (u64, u64) {
 /// Inside a container there are no physical cards, so there all but loopback count.
 fn network_totals(networks: &Networks) -> (u64, u64) {
     let is_physical = |name: &&OsStr| Path::new("/sys/class/net").join(name).join("device").exists();
-    let names = || networks.iter().map(|(name, _)| OsStr::new(name));
-    let any_physical = names().any(|name| is_physical(&name));
+    let any_physical = networks.keys().any(|name| is_physical(&OsStr::new(name)));
     networks
         .iter()
         .map(|(name, card)| (OsStr::new(name), card))

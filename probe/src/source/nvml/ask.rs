@@ -12,7 +12,7 @@ use crate::model::{Absence, Reading};
 
 /// "Not supported" is no cheap answer (130 us for the fan of a board without one), and it can change with a driver
 /// setting, so it is asked again only this often.
-const ASK_AGAIN: Duration = Duration::from_secs(60);
+const ASK_AGAIN: Duration = Duration::from_mins(1);
 
 /// Remembers what a device does not have, and notices when it is lost.
 #[derive(Debug, Default)]

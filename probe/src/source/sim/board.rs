@@ -55,7 +55,11 @@ impl Board {
             profile: settings.as_ref().and_then(|own| own.profile).unwrap_or_else(|| Profile::of_index(index)),
             processes: scenario.processes(index).cloned().collect(),
             total_bytes: settings.as_ref().and_then(|own| own.memory).map_or(H200_BYTES, |memory| memory.0),
-            limit_watts: settings.as_ref().and_then(|own| own.power_limit_watts).map_or(H200_WATTS, |watts| watts.0),
+            // A limit of 0 would leave no power to share out.
+            limit_watts: settings
+                .as_ref()
+                .and_then(|own| own.power_limit_watts)
+                .map_or(H200_WATTS, |watts| watts.0.max(1.0)),
             settings,
         }
     }
@@ -148,21 +152,20 @@ impl Board {
             || self.processes.iter().any(|process| process.runs(seconds));
         let ripple = self.noise.stream("power").smooth(seconds * 3.0);
         let base = self.limit_watts * if held { 0.175 } else { 0.112 } * (1.0 + 0.015 * ripple);
-        let demand = load.demand * self.limit_watts;
         let room = self.limit_watts - base;
-        let free_mhz = if held { MAX_SM_MHZ } else { RESTING_MHZ };
-        let mut draw = if demand > room {
-            // Dynamic power grows with about the 2.5th power of the clock, since the voltage grows with it.
-            let clock = f64::from(MAX_SM_MHZ) * (room / demand).powf(0.4);
-            Draw { watts: self.limit_watts * (0.988 + 0.008 * ripple), sm_mhz: clock as u32 / 15 * 15, capped: true }
-        } else {
-            Draw { watts: base + demand, sm_mhz: free_mhz, capped: false }
+        let demand = load.demand * self.limit_watts;
+        let (watts, capped) = match self.settings.as_ref().and_then(|own| own.power_watts.as_ref()) {
+            Some(curve) => (curve.at(seconds), curve.at(seconds) >= 0.98 * self.limit_watts),
+            None if demand > room => (self.limit_watts * (0.988 + 0.008 * ripple), true),
+            None => (base + demand, false),
         };
-        if let Some(curve) = self.settings.as_ref().and_then(|own| own.power_watts.as_ref()) {
-            draw.watts = curve.at(seconds);
-            draw.capped = draw.watts >= 0.98 * self.limit_watts;
-        }
-        draw
+        let sm_mhz = match (capped, held) {
+            // Dynamic power grows with about the 2.5th power of the clock, since the voltage grows with it.
+            (true, _) => (f64::from(MAX_SM_MHZ) * (room / demand.max(room)).powf(0.4)) as u32 / 15 * 15,
+            (false, true) => MAX_SM_MHZ,
+            (false, false) => RESTING_MHZ,
+        };
+        Draw { watts, sm_mhz, capped }
     }
 
     fn temperature(&self, seconds: f64) -> f64 {
@@ -175,7 +178,7 @@ impl Board {
     fn warmth(&self, seconds: f64, path: &Path) -> f64 {
         let inlet = 29.5 + 3.0 * self.noise.stream("inlet").unit(0);
         // A board of another power has a cooler for that power.
-        path.celsius(seconds, inlet, |at| self.watts(at) * H200_WATTS / self.limit_watts.max(1.0))
+        path.celsius(seconds, inlet, |at| self.watts(at) * H200_WATTS / self.limit_watts)
     }
 }
 

@@ -20,7 +20,7 @@ impl Load {
         Self {
             gpu_percent,
             memory_percent: gpu_percent * MEMORY_PER_SM,
-            demand: gpu_percent / 100.0 * 1.2,
+            demand: gpu_percent / 100.0 * 1.1,
             ..Self::default()
         }
     }
@@ -81,13 +81,16 @@ pub(super) fn fit(processes: &mut [ProcessState], used_bytes: u64) {
     }
 }
 
-/// A PID that stays for a run of the program and belongs to no other program of the machine.
+/// Linux gives no PID from here on, so that an invented process is never mistaken for one that exists.
+const FIRST_PID: u32 = 1 << 22;
+
+/// A PID that stays for a run of the program and belongs to no other program of the simulated machine.
 fn pid(noise: Noise, gpu: u32, tenant: &Tenant) -> u32 {
     let slot = match tenant.program {
         Program::Notebook => 1,
         Program::Training | Program::Server | Program::Leak => 0,
     };
-    3_000 + gpu * 1_000 + slot * 500 + (noise.stream("pid").bits(tenant.run) % 500) as u32
+    FIRST_PID + gpu * 1_000 + slot * 500 + (noise.stream("pid").bits(tenant.run) % 500) as u32
 }
 
 /// Sensors show whole percents.

@@ -8,8 +8,7 @@ mod function;
 mod quantity;
 mod settings;
 
-use std::collections::BTreeMap;
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use serde::Deserialize;
 use toml::Spanned;
