@@ -1,0 +1,60 @@
+//! How many GPUs there are, and the ways to one of them.
+
+use std::ffi::{c_char, c_uint};
+
+use gpumon_probe::source::sim::{GpuIdentity, World};
+use nvml_wrapper_sys::bindings::{nvmlDevice_t, nvmlReturn_t};
+
+use crate::{
+    call::{lookup, system},
+    code::Code,
+    out::{put, text},
+};
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn nvmlDeviceGetCount_v2(count: *mut c_uint) -> nvmlReturn_t {
+    // SAFETY: NVML's contract: the pointer is null or may be written.
+    system("nvmlDeviceGetCount_v2", |session| unsafe { put(count, session.world.gpu_count()) })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn nvmlDeviceGetHandleByIndex_v2(index: c_uint, device: *mut nvmlDevice_t) -> nvmlReturn_t {
+    // SAFETY: NVML's contract: the pointer is null or may be written.
+    lookup("nvmlDeviceGetHandleByIndex_v2", |_| Ok(index), |gpu| unsafe { put(device, gpu.handle()) })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn nvmlDeviceGetHandleByUUID(uuid: *const c_char, device: *mut nvmlDevice_t) -> nvmlReturn_t {
+    // SAFETY: NVML's contract: the text ends with a NUL, and the pointers are null or valid.
+    let find = |world: &World| by(world, unsafe { text(uuid) }?, |gpu, uuid| gpu.uuid == uuid);
+    // SAFETY: as above.
+    lookup("nvmlDeviceGetHandleByUUID", find, |gpu| unsafe { put(device, gpu.handle()) })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn nvmlDeviceGetHandleBySerial(serial: *const c_char, device: *mut nvmlDevice_t) -> nvmlReturn_t {
+    // SAFETY: NVML's contract: the text ends with a NUL, and the pointers are null or valid.
+    let find = |world: &World| by(world, unsafe { text(serial) }?, |gpu, serial| gpu.serial == serial);
+    // SAFETY: as above.
+    lookup("nvmlDeviceGetHandleBySerial", find, |gpu| unsafe { put(device, gpu.handle()) })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn nvmlDeviceGetHandleByPciBusId_v2(
+    pci_bus_id: *const c_char,
+    device: *mut nvmlDevice_t,
+) -> nvmlReturn_t {
+    // The domain may have four digits or eight, and letters either case.
+    let same = |gpu: &GpuIdentity, id: &str| {
+        let own = gpu.pci_bus_id.as_str();
+        own.eq_ignore_ascii_case(id) || own.strip_prefix("0000").is_some_and(|short| short.eq_ignore_ascii_case(id))
+    };
+    // SAFETY: NVML's contract: the text ends with a NUL, and the pointers are null or valid.
+    let find = |world: &World| by(world, unsafe { text(pci_bus_id) }?, same);
+    // SAFETY: as above.
+    lookup("nvmlDeviceGetHandleByPciBusId_v2", find, |gpu| unsafe { put(device, gpu.handle()) })
+}
+
+fn by(world: &World, wanted: &str, is: impl Fn(&GpuIdentity, &str) -> bool) -> Result<u32, Code> {
+    (0..world.gpu_count()).find(|index| is(&world.identity(*index), wanted)).ok_or(Code::NOT_FOUND)
+}

@@ -1,0 +1,42 @@
+//! Utilisation.
+
+use std::ffi::c_uint;
+
+use nvml_wrapper_sys::bindings::{nvmlDevice_t, nvmlReturn_t, nvmlUtilization_t};
+
+use super::one_value;
+use crate::{call::device, out::put};
+
+/// Over how long the driver averages the video engines, in microseconds.
+const VIDEO_PERIOD_US: c_uint = 166_666;
+
+one_value! {
+    fn nvmlDeviceGetUtilizationRates(nvmlUtilization_t) = |gpu| {
+        let state = gpu.state();
+        Ok(nvmlUtilization_t { gpu: state.gpu_percent, memory: state.memory_percent })
+    };
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn nvmlDeviceGetEncoderUtilization(
+    handle: nvmlDevice_t,
+    utilization: *mut c_uint,
+    period_us: *mut c_uint,
+) -> nvmlReturn_t {
+    device("nvmlDeviceGetEncoderUtilization", handle, |gpu| {
+        // SAFETY: NVML's contract: each pointer is null or may be written.
+        unsafe { put(utilization, gpu.state().encoder_percent).and_then(|()| put(period_us, VIDEO_PERIOD_US)) }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn nvmlDeviceGetDecoderUtilization(
+    handle: nvmlDevice_t,
+    utilization: *mut c_uint,
+    period_us: *mut c_uint,
+) -> nvmlReturn_t {
+    device("nvmlDeviceGetDecoderUtilization", handle, |gpu| {
+        // SAFETY: NVML's contract: each pointer is null or may be written.
+        unsafe { put(utilization, gpu.state().decoder_percent).and_then(|()| put(period_us, VIDEO_PERIOD_US)) }
+    })
+}

@@ -1,0 +1,51 @@
+//! NVML's interface, by subject. Names, types and meanings are those of `nvml.h`.
+
+mod clocks;
+mod fields;
+mod handles;
+mod identity;
+mod load;
+mod memory;
+mod modes;
+mod pcie;
+mod power;
+mod processes;
+mod system;
+mod temperature;
+
+/// Exports functions that ask a GPU for one value: `fn NAME(TYPE) = |gpu| RESULT;`.
+macro_rules! one_value {
+    ($(fn $name:ident($type:ty) = $answer:expr;)*) => {$(
+        #[unsafe(no_mangle)]
+        unsafe extern "C" fn $name(
+            device: nvml_wrapper_sys::bindings::nvmlDevice_t,
+            value: *mut $type,
+        ) -> nvml_wrapper_sys::bindings::nvmlReturn_t {
+            $crate::call::device(stringify!($name), device, |gpu| {
+                let answer: fn(&$crate::call::Gpu) -> Result<$type, $crate::code::Code> = $answer;
+                // SAFETY: NVML's contract: the pointer is null or may be written.
+                unsafe { $crate::out::put(value, answer(gpu)?) }
+            })
+        }
+    )*};
+}
+
+/// Exports functions that ask a GPU for a text: `fn NAME = |gpu| TEXT;`.
+macro_rules! one_text {
+    ($(fn $name:ident = $answer:expr;)*) => {$(
+        #[unsafe(no_mangle)]
+        unsafe extern "C" fn $name(
+            device: nvml_wrapper_sys::bindings::nvmlDevice_t,
+            text: *mut std::ffi::c_char,
+            length: std::ffi::c_uint,
+        ) -> nvml_wrapper_sys::bindings::nvmlReturn_t {
+            $crate::call::device(stringify!($name), device, |gpu| {
+                let answer: fn(&$crate::call::Gpu) -> String = $answer;
+                // SAFETY: NVML's contract: the pointer is null or has room for `length` bytes.
+                unsafe { $crate::out::put_text(text, length, &answer(gpu)) }
+            })
+        }
+    )*};
+}
+
+pub(crate) use {one_text, one_value};

@@ -1,0 +1,43 @@
+//! Modes: what a data-centre board can and cannot do.
+
+use std::ffi::c_uint;
+
+use nvml_wrapper_sys::bindings::{
+    nvmlComputeMode_enum_NVML_COMPUTEMODE_DEFAULT, nvmlComputeMode_t, nvmlDevice_t,
+    nvmlEnableState_enum_NVML_FEATURE_DISABLED as DISABLED, nvmlEnableState_enum_NVML_FEATURE_ENABLED as ENABLED,
+    nvmlEnableState_t, nvmlReturn_t,
+};
+
+use super::one_value;
+use crate::{call::device, code::Code, out::put};
+
+one_value! {
+    fn nvmlDeviceGetPersistenceMode(nvmlEnableState_t) = |_| Ok(ENABLED);
+    fn nvmlDeviceGetComputeMode(nvmlComputeMode_t) = |_| Ok(nvmlComputeMode_enum_NVML_COMPUTEMODE_DEFAULT);
+    fn nvmlDeviceGetDisplayActive(nvmlEnableState_t) = |_| Ok(DISABLED);
+    // Drivers of the 580 branch have given up this one.
+    fn nvmlDeviceGetDisplayMode(nvmlEnableState_t) = |_| Err(Code::DEPRECATED);
+    // The chassis cools the board.
+    fn nvmlDeviceGetFanSpeed(c_uint) = |_| Err(Code::NOT_SUPPORTED);
+    fn nvmlDeviceGetNumFans(c_uint) = |_| Err(Code::NOT_SUPPORTED);
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn nvmlDeviceGetFanSpeed_v2(handle: nvmlDevice_t, _fan: c_uint, _speed: *mut c_uint) -> nvmlReturn_t {
+    device("nvmlDeviceGetFanSpeed_v2", handle, |_| Err(Code::NOT_SUPPORTED))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn nvmlDeviceGetEccMode(
+    handle: nvmlDevice_t,
+    current: *mut nvmlEnableState_t,
+    pending: *mut nvmlEnableState_t,
+) -> nvmlReturn_t {
+    // SAFETY: NVML's contract: each pointer is null or may be written.
+    device("nvmlDeviceGetEccMode", handle, |_| unsafe { put(current, ENABLED).and_then(|()| put(pending, ENABLED)) })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn nvmlDeviceGetMigMode(handle: nvmlDevice_t, _current: *mut c_uint, _pending: *mut c_uint) -> nvmlReturn_t {
+    device("nvmlDeviceGetMigMode", handle, |_| Err(Code::NOT_SUPPORTED))
+}

@@ -1,0 +1,77 @@
+//! Start, end, versions.
+
+use std::ffi::{c_char, c_int, c_uint};
+
+use nvml_wrapper_sys::bindings::nvmlReturn_t;
+
+use crate::{
+    call::{before_init, system},
+    code::{Code, words},
+    out::{put, put_text},
+    session::Session,
+};
+
+/// The driver that the H200's values were measured with.
+const DRIVER: &str = "580.159.04";
+const NVML: &str = "13.580.159.04";
+/// CUDA 13.0, as 1000 times the major version and 10 times the minor one.
+const CUDA: c_int = 13_000;
+
+#[unsafe(no_mangle)]
+extern "C" fn nvmlInit_v2() -> nvmlReturn_t {
+    before_init("nvmlInit_v2", Session::initialize)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn nvmlInitWithFlags(_flags: c_uint) -> nvmlReturn_t {
+    before_init("nvmlInitWithFlags", Session::initialize)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn nvmlShutdown() -> nvmlReturn_t {
+    before_init("nvmlShutdown", Session::shut_down)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn nvmlErrorString(result: nvmlReturn_t) -> *const c_char {
+    // It always has an answer, so that only its time and its count are the scenario's business.
+    before_init("nvmlErrorString", |_| Ok(()));
+    words(result).as_ptr()
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn nvmlSystemGetDriverVersion(version: *mut c_char, length: c_uint) -> nvmlReturn_t {
+    // SAFETY: NVML's contract: the pointer is null or has room for `length` bytes.
+    system("nvmlSystemGetDriverVersion", |_| unsafe { put_text(version, length, DRIVER) })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn nvmlSystemGetNVMLVersion(version: *mut c_char, length: c_uint) -> nvmlReturn_t {
+    // SAFETY: NVML's contract: the pointer is null or has room for `length` bytes.
+    system("nvmlSystemGetNVMLVersion", |_| unsafe { put_text(version, length, NVML) })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn nvmlSystemGetCudaDriverVersion(version: *mut c_int) -> nvmlReturn_t {
+    // SAFETY: NVML's contract: the pointer is null or may be written.
+    system("nvmlSystemGetCudaDriverVersion", |_| unsafe { put(version, CUDA) })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn nvmlSystemGetCudaDriverVersion_v2(version: *mut c_int) -> nvmlReturn_t {
+    // SAFETY: NVML's contract: the pointer is null or may be written.
+    system("nvmlSystemGetCudaDriverVersion_v2", |_| unsafe { put(version, CUDA) })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn nvmlSystemGetProcessName(pid: c_uint, name: *mut c_char, length: c_uint) -> nvmlReturn_t {
+    system("nvmlSystemGetProcessName", |session| {
+        let elapsed_ms = session.timeline.elapsed_ms();
+        let mut processes =
+            (0..session.world.gpu_count()).flat_map(|gpu| session.world.state(gpu, elapsed_ms).processes);
+        let process = processes.find(|process| process.pid == pid).ok_or(Code::NOT_FOUND)?;
+        let text = process.command.or(process.name).ok_or(Code::NOT_FOUND)?;
+        // SAFETY: NVML's contract: the pointer is null or has room for `length` bytes.
+        unsafe { put_text(name, length, &text) }
+    })
+}

@@ -1,0 +1,72 @@
+//! Temperatures and their limits.
+
+use std::{ffi::c_uint, mem::size_of};
+
+use nvml_wrapper_sys::bindings::{
+    nvmlDevice_t, nvmlReturn_t, nvmlTemperature_t, nvmlTemperatureSensors_enum_NVML_TEMPERATURE_GPU,
+    nvmlTemperatureSensors_t, nvmlTemperatureThresholds_t,
+};
+
+use crate::{
+    call::{Gpu, device},
+    code::Code,
+    out::{self, put},
+};
+
+/// `NVML_STRUCT_VERSION(Temperature, 1)`.
+const TEMPERATURE_V1: u32 = size_of::<nvmlTemperature_t>() as u32 | 1 << 24;
+
+/// What the chip's sensor shows, in whole degrees.
+fn chip(gpu: &Gpu, sensor: nvmlTemperatureSensors_t) -> Result<c_uint, Code> {
+    if sensor == nvmlTemperatureSensors_enum_NVML_TEMPERATURE_GPU {
+        Ok(gpu.state().temperature_celsius.round() as c_uint)
+    } else {
+        Err(Code::INVALID_ARGUMENT)
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn nvmlDeviceGetTemperature(
+    handle: nvmlDevice_t,
+    sensor: nvmlTemperatureSensors_t,
+    celsius: *mut c_uint,
+) -> nvmlReturn_t {
+    // SAFETY: NVML's contract: the pointer is null or may be written.
+    device("nvmlDeviceGetTemperature", handle, |gpu| unsafe { put(celsius, chip(gpu, sensor)?) })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn nvmlDeviceGetTemperatureV(
+    handle: nvmlDevice_t,
+    temperature: *mut nvmlTemperature_t,
+) -> nvmlReturn_t {
+    device("nvmlDeviceGetTemperatureV", handle, |gpu| {
+        // SAFETY: NVML's contract: the pointer is null or points at a structure with version and sensor filled in.
+        let [temperature] = unsafe { out::items(temperature, 1) }? else { return Err(Code::INVALID_ARGUMENT) };
+        if temperature.version != TEMPERATURE_V1 {
+            return Err(Code::ARGUMENT_VERSION_MISMATCH);
+        }
+        temperature.temperature = chip(gpu, temperature.sensorType)?.cast_signed();
+        Ok(())
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn nvmlDeviceGetTemperatureThreshold(
+    handle: nvmlDevice_t,
+    threshold: nvmlTemperatureThresholds_t,
+    celsius: *mut c_uint,
+) -> nvmlReturn_t {
+    device("nvmlDeviceGetTemperatureThreshold", handle, |_| {
+        let limit = match threshold {
+            // Shutdown and the memory's highest, slowdown, the chip's highest.
+            0 | 2 => 95,
+            1 => 89,
+            3 => 87,
+            4..=7 => return Err(Code::NOT_SUPPORTED),
+            _ => return Err(Code::INVALID_ARGUMENT),
+        };
+        // SAFETY: NVML's contract: the pointer is null or may be written.
+        unsafe { put(celsius, limit) }
+    })
+}

@@ -1,0 +1,89 @@
+//! What one process has loaded: the world, its clock, and who uses the library.
+
+use std::{
+    env, fs, process,
+    sync::{
+        OnceLock,
+        atomic::{AtomicU32, Ordering::SeqCst},
+    },
+};
+
+use gpumon_probe::source::sim::{Scenario, Timeline, World};
+
+use crate::{
+    code::{Code, Outcome},
+    counts::Counts,
+    energy::Meters,
+};
+
+const SCENARIO: &str = "GPUMON_FAKE_NVML_SCENARIO";
+const COUNTS: &str = "GPUMON_FAKE_NVML_COUNTS";
+
+/// The library's state.
+pub(crate) struct Session {
+    pub(crate) world: World,
+    pub(crate) timeline: Timeline,
+    pub(crate) counts: Counts,
+    pub(crate) meters: Meters,
+    /// How often it was initialised and not yet shut down.
+    users: AtomicU32,
+}
+
+/// The state of this process; the first call loads the scenario.
+pub(crate) fn session() -> &'static Session {
+    static SESSION: OnceLock<Session> = OnceLock::new();
+    SESSION.get_or_init(|| match load() {
+        Ok(scenario) => Session::new(scenario),
+        Err(message) => {
+            // A test must not run on another scenario than the one that was meant, and NVML has no return code that
+            // would say so: the process ends, as it does for a bad argument.
+            eprintln!("fake NVML: {message}");
+            process::exit(2)
+        }
+    })
+}
+
+fn load() -> Result<Scenario, String> {
+    let Some(path) = env::var_os(SCENARIO) else {
+        return Ok(Scenario::simple(1, 1));
+    };
+    let name = path.to_string_lossy();
+    let text = fs::read_to_string(&path)
+        .map_err(|error| format!("cannot read {name}: {error}; set {SCENARIO} to a scenario file"))?;
+    Scenario::from_toml(&text, &name).map_err(|error| error.to_string())
+}
+
+impl Session {
+    fn new(scenario: Scenario) -> Self {
+        let timeline = Timeline::begin(&scenario);
+        let world = World::new(scenario);
+        Self {
+            counts: Counts::new(env::var_os(COUNTS)),
+            meters: Meters::new(world.gpu_count(), timeline.elapsed_ms()),
+            world,
+            timeline,
+            users: AtomicU32::new(0),
+        }
+    }
+
+    /// Counts one more user, unless the scenario says that this fails just now.
+    pub(crate) fn initialize(&self) -> Outcome {
+        if let Some(code) = self.world.scenario().init_error(self.timeline.elapsed_s()) {
+            return Err(Code(code));
+        }
+        self.users.fetch_add(1, SeqCst);
+        Ok(())
+    }
+
+    /// Whether anybody has initialised the library.
+    pub(crate) fn check_initialized(&self) -> Outcome {
+        if self.users.load(SeqCst) == 0 { Err(Code::UNINITIALIZED) } else { Ok(()) }
+    }
+
+    /// Counts one user less.
+    pub(crate) fn shut_down(&self) -> Outcome {
+        let left = self.users.fetch_update(SeqCst, SeqCst, |users| users.checked_sub(1));
+        self.counts.write();
+        left.map(|_| ()).map_err(|_| Code::UNINITIALIZED)
+    }
+}

@@ -1,0 +1,78 @@
+//! Tests that need the library over a scenario, each in a process of its own: the library reads its environment once.
+
+#![allow(dead_code, reason = "each test file uses what it needs")]
+
+use std::{
+    env, fs,
+    path::Path,
+    process::Command,
+    thread,
+    time::{Duration, Instant},
+};
+
+use gpumon_probe::source::sim::{Scenario, World};
+use nvml_wrapper::Nvml;
+use nvml_wrapper_sys::bindings::NvmlLib;
+
+const INSIDE: &str = "FAKE_NVML_TEST_LIBRARY";
+
+/// Runs `body` with the path of a copy of the library that lacks the functions in `hidden`, in a process where the
+/// library finds `scenario`. `test` is the name of the calling test.
+#[track_caller]
+pub(crate) fn with_library(test: &str, scenario: &str, hidden: &[&str], body: fn(&Path)) {
+    if let Some(library) = env::var_os(INSIDE) {
+        return body(Path::new(&library));
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("scenario.toml");
+    fs::write(&file, scenario).unwrap();
+    let output = Command::new(env::current_exe().unwrap())
+        .args(["--exact", test, "--nocapture"])
+        .env(INSIDE, fake_nvml::install(directory.path(), hidden))
+        .env("GPUMON_FAKE_NVML_SCENARIO", &file)
+        .env("GPUMON_FAKE_NVML_COUNTS", directory.path().join("counts.json"))
+        .output()
+        .unwrap();
+    let printed = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+    assert!(output.status.success(), "{printed}");
+    assert!(printed.contains("1 passed"), "there is no test {test}: {printed}");
+}
+
+/// Initialises NVML as gpumon does.
+pub(crate) fn init(library: &Path) -> Nvml {
+    Nvml::builder().lib_path(library.as_os_str()).init().unwrap()
+}
+
+/// Opens the library without the wrapper, as a program in C would.
+#[allow(unsafe_code)]
+pub(crate) fn open(library: &Path) -> NvmlLib {
+    // SAFETY: the library's initialisers do nothing but what Rust's standard library needs.
+    unsafe { NvmlLib::new(library) }.unwrap()
+}
+
+/// Waits until something has happened, ten seconds at most.
+#[track_caller]
+pub(crate) fn until(what: &str, happened: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !happened() {
+        assert!(begun.elapsed() < Duration::from_secs(10), "{what} has not happened in ten seconds");
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// The world that a scenario describes.
+pub(crate) fn world(scenario: &str) -> World {
+    World::new(Scenario::from_toml(scenario, "scenario.toml").unwrap())
+}
+
+/// Asserts that a call fails with this error; `NvmlError` cannot be compared.
+#[macro_export]
+macro_rules! fails_with {
+    ($result:expr, $error:pat) => {
+        match $result {
+            Err($error) => {}
+            Err(other) => panic!("it fails with {other:?}"),
+            Ok(_) => panic!("it does not fail"),
+        }
+    };
+}

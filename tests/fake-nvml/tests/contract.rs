@@ -1,0 +1,145 @@
+//! The C interface keeps NVML's promises also to callers that keep none of theirs.
+
+#![allow(unsafe_code, reason = "what is tested is a C interface")]
+
+mod common;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ffi::{CStr, CString},
+    fs,
+    mem::size_of,
+    ptr,
+    time::{Duration, Instant},
+};
+
+use common::{init, open, with_library, world};
+use gpumon_probe::source::sim::FUNCTIONS;
+use nvml_wrapper_sys::bindings::{nvmlDevice_t, nvmlMemory_v2_t, nvmlProcessInfo_t, nvmlTemperature_t};
+
+const UNINITIALIZED: u32 = 1;
+const INVALID_ARGUMENT: u32 = 2;
+const NOT_FOUND: u32 = 6;
+const INSUFFICIENT_SIZE: u32 = 7;
+const VERSION_MISMATCH: u32 = 25;
+
+#[test]
+fn every_function_that_a_scenario_can_name_is_exported_and_no_other() {
+    let directory = tempfile::tempdir().unwrap();
+    let library = fake_nvml::install(directory.path(), &[]);
+    let lib = open(&library);
+    for function in FUNCTIONS {
+        // SAFETY: the symbol is only looked up, never called.
+        let symbol = unsafe { lib.__library.get::<unsafe extern "C" fn()>(function.as_bytes()) };
+        assert!(symbol.is_ok(), "{function} is not exported");
+    }
+    let bytes = fs::read(&library).unwrap();
+    let known: BTreeSet<&str> = FUNCTIONS.iter().copied().collect();
+    let exported = bytes.split(|byte| *byte == 0).filter_map(|name| std::str::from_utf8(name).ok()).filter(|name| {
+        let looks = name.starts_with("nvml") && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+        // SAFETY: the symbol is only looked up, never called.
+        looks && unsafe { lib.__library.get::<unsafe extern "C" fn()>(name.as_bytes()) }.is_ok()
+    });
+    let unknown: Vec<&str> = exported.filter(|name| !known.contains(name)).collect();
+    assert!(unknown.is_empty(), "a scenario cannot name {unknown:?}");
+}
+
+#[test]
+fn nothing_answers_before_initialisation_and_after_the_last_shutdown() {
+    let test = "nothing_answers_before_initialisation_and_after_the_last_shutdown";
+    with_library(test, "", &[], |library| {
+        let lib = open(library);
+        let mut count = 0;
+        // SAFETY: every pointer is valid for its call.
+        unsafe {
+            assert_eq!(lib.nvmlDeviceGetCount_v2(&raw mut count), UNINITIALIZED);
+            assert_eq!(lib.nvmlShutdown(), UNINITIALIZED);
+            assert_eq!((lib.nvmlInit_v2(), lib.nvmlInitWithFlags(1)), (0, 0));
+            assert_eq!((lib.nvmlShutdown(), lib.nvmlDeviceGetCount_v2(&raw mut count)), (0, 0));
+            assert_eq!((lib.nvmlShutdown(), lib.nvmlDeviceGetCount_v2(&raw mut count)), (0, UNINITIALIZED));
+            assert_eq!(CStr::from_ptr(lib.nvmlErrorString(15)), c"GPU is lost");
+            assert_eq!(CStr::from_ptr(lib.nvmlErrorString(12_345)), c"Unknown Error");
+        }
+    });
+}
+
+#[test]
+fn bad_arguments_are_refused() {
+    with_library("bad_arguments_are_refused", "gpus = 2\n[[process]]\ngpu = 0\npid = 5", &[], |library| {
+        let lib = open(library);
+        let (mut device, mut number, mut buffer) = (ptr::null_mut(), 0, [0; 8]);
+        let nowhere: nvmlDevice_t = ptr::without_provenance_mut(99);
+        // SAFETY: every pointer is null or valid for its call.
+        unsafe {
+            assert_eq!(lib.nvmlInit_v2(), 0);
+            assert_eq!(lib.nvmlDeviceGetHandleByIndex_v2(2, &raw mut device), INVALID_ARGUMENT);
+            assert_eq!(lib.nvmlDeviceGetHandleByIndex_v2(0, ptr::null_mut()), INVALID_ARGUMENT);
+            assert_eq!(lib.nvmlDeviceGetHandleByUUID(ptr::null(), &raw mut device), INVALID_ARGUMENT);
+            assert_eq!(lib.nvmlDeviceGetHandleByUUID(c"GPU-1".as_ptr(), &raw mut device), NOT_FOUND);
+            assert_eq!(lib.nvmlDeviceGetHandleByPciBusId_v2(c"0000:11:00.0".as_ptr(), &raw mut device), 0);
+            assert_eq!((lib.nvmlDeviceGetIndex(device, &raw mut number), number), (0, 1));
+            let serial = CString::new(world("gpus = 2").identity(0).serial).unwrap();
+            assert_eq!(lib.nvmlDeviceGetHandleBySerial(serial.as_ptr(), &raw mut device), 0);
+            assert_eq!((lib.nvmlDeviceGetIndex(device, &raw mut number), number), (0, 0));
+
+            assert_eq!(lib.nvmlDeviceGetPowerUsage(ptr::null_mut(), &raw mut number), INVALID_ARGUMENT);
+            assert_eq!(lib.nvmlDeviceGetPowerUsage(nowhere, &raw mut number), INVALID_ARGUMENT);
+            assert_eq!(lib.nvmlDeviceGetPowerUsage(device, ptr::null_mut()), INVALID_ARGUMENT);
+            assert_eq!(lib.nvmlDeviceGetName(device, buffer.as_mut_ptr(), 8), INSUFFICIENT_SIZE);
+            assert_eq!(lib.nvmlDeviceGetTemperature(device, 7, &raw mut number), INVALID_ARGUMENT);
+            assert_eq!(lib.nvmlDeviceGetClockInfo(device, 9, &raw mut number), INVALID_ARGUMENT);
+            assert_eq!(lib.nvmlDeviceGetFieldValues(device, 0, ptr::null_mut()), INVALID_ARGUMENT);
+            assert_eq!(lib.nvmlDeviceGetFieldValues(device, -1, ptr::null_mut()), INVALID_ARGUMENT);
+
+            let mut memory = nvmlMemory_v2_t { version: 0, total: 0, reserved: 0, free: 0, used: 0 };
+            assert_eq!(lib.nvmlDeviceGetMemoryInfo_v2(device, &raw mut memory), VERSION_MISMATCH);
+            let mut temperature = nvmlTemperature_t { version: 0, sensorType: 0, temperature: 0 };
+            assert_eq!(lib.nvmlDeviceGetTemperatureV(device, &raw mut temperature), VERSION_MISMATCH);
+            temperature.version = size_of::<nvmlTemperature_t>() as u32 | 1 << 24;
+            assert_eq!(lib.nvmlDeviceGetTemperatureV(device, &raw mut temperature), 0);
+            assert!((25..95).contains(&temperature.temperature), "{}", temperature.temperature);
+
+            let nobody: *mut nvmlProcessInfo_t = ptr::null_mut();
+            number = 0;
+            assert_eq!(lib.nvmlDeviceGetComputeRunningProcesses_v3(device, &raw mut number, nobody), INSUFFICIENT_SIZE);
+            assert_eq!(number, 1);
+            assert_eq!(lib.nvmlDeviceGetComputeRunningProcesses_v3(device, &raw mut number, nobody), INVALID_ARGUMENT);
+            assert_eq!(lib.nvmlDeviceGetComputeRunningProcesses_v3(device, ptr::null_mut(), nobody), INVALID_ARGUMENT);
+        }
+    });
+}
+
+#[test]
+fn calls_take_their_time_and_are_counted() {
+    let scenario = "gpus = 2\n[latency]\ndefault = \"200 us\"\nnvmlDeviceGetSerial = \"30 ms\"";
+    with_library("calls_take_their_time_and_are_counted", scenario, &[], |library| {
+        let nvml = init(library);
+        let device = nvml.device_by_index(1).unwrap();
+        let time = |call: &dyn Fn()| {
+            let begun = Instant::now();
+            call();
+            begun.elapsed()
+        };
+        assert!(time(&|| assert!(device.serial().is_ok())) >= Duration::from_millis(30));
+        let quick = (0..10).map(|_| time(&|| assert!(device.index().is_ok()))).min().unwrap();
+        assert!((Duration::from_micros(200)..Duration::from_millis(25)).contains(&quick), "{quick:?}");
+
+        nvml.shutdown().unwrap();
+        let text = fs::read_to_string(library.with_file_name("counts.json")).unwrap();
+        let counts: BTreeMap<String, BTreeMap<String, u64>> = serde_json::from_str(&text).unwrap();
+        assert_eq!(counts["nvmlInit_v2"]["system"], 1);
+        assert_eq!(counts["nvmlDeviceGetHandleByIndex_v2"]["1"], 1);
+        assert_eq!(counts["nvmlDeviceGetSerial"], BTreeMap::from([("1".to_owned(), 1)]));
+        assert_eq!(counts["nvmlShutdown"]["system"], 1);
+    });
+}
+
+#[test]
+fn the_example_describes_what_can_be_read() {
+    let example = include_str!("../scenarios/example.toml");
+    let world = world(example);
+    assert_eq!(world.gpu_count(), 6);
+    assert_eq!(world.identity(2).name, "NVIDIA L4");
+    assert_eq!(world.state(3, 30_000).processes.len(), 2);
+    assert!(world.scenario().is_lost(4, 45.0) && world.scenario().hangs(Some(5), None, 35.0));
+}
