@@ -1,0 +1,129 @@
+//! GPUs that are lost or hang, and collectors that die: everything else goes on and stays right.
+
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::support::{Fake, Server, eventually, signal};
+
+/// The health of every GPU of a sample, by index.
+fn health(sample: &Value) -> Vec<&str> {
+    sample["gpus"].as_array().unwrap().iter().map(|gpu| gpu["health"]["state"].as_str().unwrap()).collect()
+}
+
+fn identities(sample: &Value) -> Vec<(u64, String)> {
+    let gpus = sample["gpus"].as_array().unwrap().iter();
+    gpus.map(|gpu| (gpu["index"].as_u64().unwrap(), gpu["uuid"].as_str().unwrap().to_owned())).collect()
+}
+
+#[tokio::test]
+async fn a_lost_gpu_shows_as_lost_and_the_others_keep_their_index_and_go_on() {
+    let fake = Fake::new("gpus = 8\n[[fault]]\ngpu = 3\nkind = \"lost\"\nfrom_s = 2\nto_s = 5\n");
+    let server = Server::over(&fake, &["--interval-ms", "250"]);
+    let mut stream = server.stream().await;
+    let whole = stream.until(|frame| frame["type"] == "sample" && !health(frame).contains(&"lost")).await;
+    let event = stream.next_of("event").await;
+    assert_eq!((&event["what"], &event["gpu"]["index"]), (&"gpu_lost".into(), &3.into()));
+    let lost = stream.until(|frame| frame["type"] == "sample" && health(frame)[3] == "lost").await;
+    assert_eq!(identities(&whole), identities(&lost), "no index and no UUID changes");
+    assert_eq!(health(&lost), ["ok", "ok", "ok", "lost", "ok", "ok", "ok", "ok"]);
+    assert_eq!(lost["gpus"][3]["power"]["draw_watts"]["absent"], "gpu_lost", "never a 0");
+    let later = stream.until(|frame| frame["type"] == "sample" && frame["seq"].as_u64() > lost["seq"].as_u64()).await;
+    for index in [0, 1, 2, 4, 5, 6, 7] {
+        assert!(later["gpus"][index]["at_ms"].as_u64() > lost["gpus"][index]["at_ms"].as_u64(), "GPU {index} goes on");
+        assert!(later["gpus"][index]["power"]["draw_watts"].is_number());
+    }
+    assert_eq!(later["gpus"][3]["health"]["since_ms"], lost["gpus"][3]["health"]["since_ms"]);
+    stream.until(|frame| frame["type"] == "event" && frame["what"] == "gpu_back").await;
+    let back = stream.next_of("sample").await;
+    assert_eq!(identities(&whole), identities(&back));
+    assert!(health(&back).iter().all(|state| *state == "ok"));
+}
+
+#[tokio::test]
+async fn a_hung_gpu_is_flagged_within_two_intervals_and_holds_up_nobody() {
+    const INTERVAL_MS: u64 = 1000;
+    let fake = Fake::new("gpus = 8\n[[fault]]\ngpu = 5\nkind = \"hang\"\nfrom_s = 2.5\nto_s = 600\n");
+    let mut server = Server::over(&fake, &[]);
+    let mut stream = server.stream().await;
+    let flagged = stream.until(|frame| frame["type"] == "sample" && health(frame)[5] == "hung").await;
+    let asked_ms = flagged["gpus"][5]["health"]["since_ms"].as_u64().unwrap();
+    let flagged_after_ms = flagged["at_ms"].as_u64().unwrap() - asked_ms;
+    assert!(flagged_after_ms <= 2 * INTERVAL_MS, "flagged after {flagged_after_ms} ms");
+    assert_eq!(health(&flagged), ["ok", "ok", "ok", "ok", "ok", "hung", "ok", "ok"]);
+    assert!(flagged["gpus"][5]["power"]["draw_watts"].is_number(), "its last readings stay, with their time");
+    assert!(flagged["gpus"][5]["at_ms"].as_u64().unwrap() < asked_ms);
+
+    // Half of the best of five: a busy machine may delay any one answer, a server that waits for the GPU delays all.
+    let fastest = (0..5)
+        .map(|_| {
+            let begun = Instant::now();
+            let snapshot = server.get("/api/v1/snapshot");
+            assert_eq!(snapshot.json()["sample"]["gpus"][5]["health"]["state"], "hung");
+            begun.elapsed()
+        })
+        .min()
+        .unwrap();
+    assert!(fastest < Duration::from_millis(50), "the snapshot took {fastest:?}");
+
+    let next = stream.next_of("sample").await;
+    let apart_ms = next["at_ms"].as_u64().unwrap() - flagged["at_ms"].as_u64().unwrap();
+    assert!(apart_ms < 2 * INTERVAL_MS, "samples are {apart_ms} ms apart");
+    for index in [0, 1, 2, 3, 4, 6, 7] {
+        assert!(next["gpus"][index]["at_ms"].as_u64() > flagged["gpus"][index]["at_ms"].as_u64());
+    }
+    let (status, took) = server.terminate();
+    assert!(status.success() && took < Duration::from_secs(2), "SIGTERM is obeyed: {status} in {took:?}");
+}
+
+#[tokio::test]
+async fn a_gpu_that_is_lost_from_the_start_has_its_place() {
+    let fake = Fake::new("gpus = 3\n[[fault]]\ngpu = 0\nkind = \"lost\"\n");
+    let sample = &fake.json()["sample"];
+    assert_eq!(health(sample), ["lost", "ok", "ok"]);
+    assert_eq!(sample["gpus"][1]["index"], 1);
+    assert!(sample["gpus"][0]["uuid"].is_null());
+}
+
+#[tokio::test]
+async fn a_killed_collector_is_replaced_and_clients_stay_and_are_told() {
+    let fake = Fake::new("gpus = 2");
+    let server = Server::over(&fake, &["--interval-ms", "200"]);
+    let mut stream = server.stream().await;
+    stream.next_of("sample").await;
+    let first = server.collector().expect("a collector runs");
+    signal("-KILL", first);
+    let told = stream.next_of("collector").await;
+    assert_eq!(told["state"], "restarting");
+    assert!(told["message"].as_str().unwrap().contains("signal: 9"), "{told}");
+    stream.until(|frame| frame["type"] == "collector" && frame["state"] == "running").await;
+    let sample = stream.next_of("sample").await;
+    assert_eq!(health(&sample), ["ok", "ok"]);
+    assert_ne!(server.collector(), Some(first));
+}
+
+#[tokio::test]
+async fn a_collector_that_falls_silent_is_replaced() {
+    let fake = Fake::new("gpus = 1");
+    let server = Server::over(&fake, &["--interval-ms", "100"]);
+    let mut stream = server.stream().await;
+    stream.next_of("sample").await;
+    let first = server.collector().expect("a collector runs");
+    signal("-STOP", first);
+    let told = stream.until(|frame| frame["type"] == "collector").await;
+    assert_eq!(told["state"], "restarting");
+    assert!(told["message"].as_str().unwrap().contains("nothing came from it"), "{told}");
+    stream.next_of("sample").await;
+    assert_ne!(server.collector(), Some(first));
+}
+
+#[test]
+fn the_collector_ends_with_its_server_even_if_that_is_killed() {
+    let fake = Fake::new("gpus = 1");
+    let mut server = Server::over(&fake, &["--interval-ms", "100"]);
+    eventually("a collector runs", || server.collector().is_some());
+    let collector = server.collector().unwrap();
+    server.child.kill().unwrap();
+    server.child.wait().unwrap();
+    eventually("the collector has ended", || !std::path::Path::new(&format!("/proc/{collector}")).exists());
+}

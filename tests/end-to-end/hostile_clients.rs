@@ -1,0 +1,77 @@
+//! Clients that send garbage or never read harm nobody else.
+
+use std::{
+    io::{Read, Write},
+    net::TcpStream,
+    time::Duration,
+};
+
+use crate::support::{Fake, Server, eventually};
+
+#[tokio::test]
+async fn a_frame_that_means_nothing_gets_an_error_frame_and_the_connection_goes_on() {
+    let fake = Fake::new("gpus = 1");
+    let server = Server::over(&fake, &["--interval-ms", "100"]);
+    let mut stream = server.stream().await;
+    for garbage in ["", "{", "null", "[]", r#"{"type":"shutdown"}"#, r#"{"type":"pause","for":3}"#, "\u{0}\u{1F4A3}"] {
+        stream.send(garbage).await;
+        let error = stream.next_of("error").await;
+        let message = error["message"].as_str().unwrap();
+        assert!(message.contains("pause") && message.contains("resume"), "{garbage:?}: {message}");
+    }
+    stream.send_binary(&[0, 159, 146, 150]).await;
+    assert!(stream.next_of("error").await["message"].as_str().unwrap().contains("JSON text"));
+    stream.next_of("sample").await;
+}
+
+#[tokio::test]
+async fn a_flood_or_a_broken_protocol_ends_that_connection_alone() {
+    let fake = Fake::new("gpus = 1");
+    let server = Server::over(&fake, &["--interval-ms", "100"]);
+    let mut witness = server.stream().await;
+    let mut flood = server.stream().await;
+    flood.send(&"x".repeat(1 << 20)).await;
+    while flood.next().await.is_some() {}
+
+    let mut raw = upgraded(server.port);
+    raw.write_all(&[0xff; 4096]).unwrap();
+    raw.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    let _ = raw.read_to_end(&mut Vec::new());
+
+    witness.next_of("sample").await;
+    assert_eq!(server.get("/healthz").status, 200);
+}
+
+#[tokio::test]
+async fn clients_that_never_read_delay_nobody() {
+    let fake = Fake::new("gpus = 64");
+    let server = Server::over(&fake, &["--interval-ms", "100"]);
+    let silent: Vec<_> = (0..20).map(|_| upgraded(server.port)).collect();
+    let mut witness = server.stream().await;
+    witness.next_of("sample").await;
+    let mut last = None;
+    // Long enough to fill what the system buffers for those that do not read.
+    for _ in 0..100 {
+        let sample = witness.next_of("sample").await;
+        last = Some(sample["at_ms"].as_u64().unwrap());
+    }
+    let now = gpumon_probe::model::now_ms();
+    assert!(now - last.unwrap() < 2_000, "the witness is {} ms behind", now - last.unwrap());
+    assert_eq!(server.get("/healthz").status, 200);
+    drop(silent);
+    eventually("the next client is served", || server.get("/readyz").status == 200);
+}
+
+/// A connection that has become a WebSocket, and from which nothing but the answer's first bytes is ever read.
+fn upgraded(port: u16) -> TcpStream {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    let request = format!(
+        "GET /api/v1/stream HTTP/1.1\r\nHost: localhost:{port}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+         Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+    );
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut status = [0; 12];
+    stream.read_exact(&mut status).unwrap();
+    assert_eq!(&status, b"HTTP/1.1 101");
+    stream
+}

@@ -1,0 +1,9 @@
+//! The real `gpumon`, over the fake NVML library, through the real `dlopen`, sockets and processes.
+
+mod collect;
+mod faults;
+mod hostile_clients;
+mod refusals;
+mod serve;
+mod show;
+mod support;

@@ -1,0 +1,110 @@
+//! Bad input, and machines without what gpumon needs: one line that names the cure, the right exit code, nothing left.
+
+use std::{fs, net::TcpListener, process::Command};
+
+use crate::support::{Fake, Server, gpumon, stderr, stdout};
+
+/// Runs, and checks that one line says all these words.
+#[track_caller]
+fn refused(mut command: Command, code: i32, words: &[&str]) {
+    let output = command.output().unwrap();
+    let message = stderr(&output);
+    assert_eq!(output.status.code(), Some(code), "{message}");
+    assert_eq!(message.trim_end().lines().count(), 1, "one line: {message}");
+    assert_eq!(stdout(&output), "", "nothing but the error");
+    for word in words {
+        assert!(message.contains(word), "{word:?} is not in {message:?}");
+    }
+}
+
+#[test]
+fn arguments_that_make_no_command() {
+    refused(gpumon(&["--sorce", "sim"]), 2, &["--sorce", "--source", "gpumon --help"]);
+    refused(gpumon(&["frobnicate"]), 2, &["frobnicate", "gpumon --help"]);
+    refused(gpumon(&["--source", "cuda"]), 2, &["cuda", "nvml", "sim:N"]);
+    refused(gpumon(&["--source", "sim:65"]), 2, &["sim:65", "64"]);
+    refused(gpumon(&["collect", "--interval-ms", "0"]), 2, &["--interval-ms", "100"]);
+    refused(gpumon(&["collect", "--interval-ms", "31536000000"]), 2, &["--interval-ms", "60000"]);
+    refused(gpumon(&["serve", "--interval-ms", "1"]), 2, &["--interval-ms", "100"]);
+    refused(gpumon(&["serve", "--listen", "nowhere"]), 2, &["--listen"]);
+    refused(gpumon(&["serve", "--listen", "0.0.0.0:9123"]), 2, &["0.0.0.0:9123", "127.0.0.1", "ssh -L"]);
+}
+
+#[test]
+fn a_port_in_use() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    refused(gpumon(&["--source", "sim", "serve", "--listen", &address]), 2, &[&address, "in use", "--listen"]);
+}
+
+#[test]
+fn a_socket_path_that_exists() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("file");
+    fs::write(&file, "precious").unwrap();
+    refused(gpumon(&["serve", "--socket", file.to_str().unwrap()]), 2, &["not a socket"]);
+    assert_eq!(fs::read_to_string(&file).unwrap(), "precious");
+
+    let socket = folder.path().join("socket");
+    let path = socket.to_str().unwrap();
+    let mut serve = gpumon(&["--source", "sim", "serve", "--socket", path]);
+    let mut first = serve.stderr(std::process::Stdio::null()).spawn().unwrap();
+    crate::support::eventually("it listens", || std::os::unix::net::UnixStream::connect(&socket).is_ok());
+    refused(gpumon(&["serve", "--socket", path]), 2, &["another server", path]);
+    assert!(std::os::unix::net::UnixStream::connect(&socket).is_ok(), "the first goes on");
+    first.kill().unwrap();
+    first.wait().unwrap();
+
+    // What a killed server left behind does not keep the next from starting.
+    let mut next = gpumon(&["--source", "sim", "serve", "--socket", path]).spawn().unwrap();
+    crate::support::eventually("the next listens", || std::os::unix::net::UnixStream::connect(&socket).is_ok());
+    Command::new("kill").arg(next.id().to_string()).status().unwrap();
+    assert!(next.wait().unwrap().success());
+    assert!(!socket.exists(), "it takes its socket along");
+}
+
+#[test]
+fn no_library_no_driver_no_gpu_are_told_apart() {
+    let missing = gpumon(&["--nvml-lib", "/nowhere/libnvidia-ml.so.1"]);
+    refused(missing, 12, &["/nowhere/libnvidia-ml.so.1", "install", "--source sim"]);
+
+    let folder = tempfile::tempdir().unwrap();
+    let text = folder.path().join("libnvidia-ml.so.1");
+    fs::write(&text, "not a library").unwrap();
+    refused(gpumon(&["--nvml-lib", text.to_str().unwrap()]), 12, &["libnvidia-ml.so.1", "--source sim"]);
+
+    let stub = Fake::without("gpus = 1", &["nvmlInit_v2"]);
+    refused(stub.gpumon(&[]), 12, &["nvmlInit_v2", "stub"]);
+
+    refused(Fake::new("gpus = 0").gpumon(&[]), 6, &["no GPU", "--gpus all", "--source sim"]);
+    refused(Fake::new("init_error = { code = 9 }").gpumon(&[]), 9, &["modprobe nvidia", "--source sim"]);
+    refused(Fake::new("init_error = { code = 18 }").gpumon(&[]), 18, &["different versions", "reboot"]);
+    refused(Fake::new("init_error = { code = 4 }").gpumon(&[]), 4, &["/dev/nvidia", "groups"]);
+    refused(Fake::new("init_error = { code = 999 }").gpumon(&[]), 1, &["NVML error 999"]);
+}
+
+#[test]
+fn a_scenario_with_a_typo() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("scenario.toml");
+    fs::write(&file, "gpus = 2\n\n[[gpu]]\nindex = 0\nprofil = \"idle\"\n").unwrap();
+    let source = format!("sim:{}", file.display());
+    refused(gpumon(&["--source", &source]), 2, &["scenario.toml:5:1", "profil", "profile"]);
+    refused(gpumon(&["--source", "sim:/nowhere/a.toml"]), 2, &["/nowhere/a.toml", "path"]);
+
+    let fake = Fake::new("gpus = \"many\"\n");
+    refused(fake.gpumon(&[]), 2, &["scenario.toml:1:8"]);
+}
+
+#[test]
+fn a_server_without_a_gpu_goes_on_and_says_why() {
+    let fake = Fake::new("gpus = 0");
+    let server = Server::over(&fake, &[]);
+    crate::support::eventually("it says why", || {
+        let snapshot = server.get("/api/v1/snapshot").json();
+        snapshot["collector"]["state"] == "unavailable"
+            && snapshot["collector"]["message"].as_str().is_some_and(|message| message.contains("no GPU"))
+    });
+    assert_eq!(server.get("/readyz").status, 503);
+    assert_eq!(server.get("/healthz").status, 200);
+}

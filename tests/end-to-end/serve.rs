@@ -1,0 +1,118 @@
+//! `gpumon serve`: what a well-behaved client gets.
+
+use std::{
+    io::{BufRead, BufReader},
+    process::{Command, Stdio},
+};
+
+use crate::support::{Fake, Server, ask, eventually};
+
+#[tokio::test]
+async fn the_hello_holds_the_inventory_and_the_recent_past_and_samples_follow() {
+    let fake = Fake::new("gpus = 8");
+    let server = Server::over(&fake, &[]);
+    let mut early = server.stream().await;
+    early.next_of("sample").await;
+    early.next_of("sample").await;
+
+    let mut late = server.stream().await;
+    let hello = late.next().await.unwrap();
+    assert_eq!(hello["type"], "hello");
+    assert_eq!(hello["collector"]["state"], "running");
+    assert_eq!(hello["inventory"]["gpus"].as_array().unwrap().len(), 8);
+    assert_eq!(hello["sample"]["gpus"].as_array().unwrap().len(), 8);
+    let times = hello["history"]["times_ms"].as_array().unwrap();
+    assert!(times.len() >= 2, "{times:?}");
+    for gpu in hello["history"]["gpus"].as_array().unwrap() {
+        let watts = gpu["metrics"]["power.draw_watts"].as_array().unwrap();
+        assert_eq!(watts.len(), times.len());
+        assert!(watts.last().unwrap().is_number());
+    }
+    let sample = late.next_of("sample").await;
+    let same = early.until(|frame| frame["seq"] == sample["seq"]).await;
+    assert_eq!(sample, same, "every client gets the same");
+}
+
+#[tokio::test]
+async fn a_paused_client_gets_no_samples_and_the_missed_past_when_it_resumes() {
+    let fake = Fake::new("gpus = 1");
+    let server = Server::over(&fake, &["--interval-ms", "100"]);
+    let mut stream = server.stream().await;
+    stream.next_of("sample").await;
+    stream.send(r#"{"type":"pause"}"#).await;
+    stream.next_of("heartbeat").await;
+    stream.send(r#"{"type":"resume"}"#).await;
+    let history = stream.next().await.unwrap();
+    assert_eq!(history["type"], "history", "nothing but heartbeats came during the pause");
+    assert!(history["times_ms"].as_array().unwrap().len() >= 4, "{history}");
+    stream.next_of("sample").await;
+}
+
+#[test]
+fn the_endpoints_answer() {
+    let fake = Fake::new("gpus = 2");
+    let server = Server::over(&fake, &[]);
+    assert_eq!(server.get("/healthz").status, 200);
+    eventually("it is ready", || server.get("/readyz").status == 200);
+    let snapshot = server.get("/api/v1/snapshot").json();
+    assert_eq!(snapshot["sample"]["gpus"].as_array().unwrap().len(), 2);
+    let missing = server.get("/nothing/here");
+    assert_eq!(missing.status, 404);
+    assert!(missing.head.contains("x-content-type-options: nosniff"), "{}", missing.head);
+}
+
+#[test]
+fn other_users_command_lines_are_hidden() {
+    // PID 1 is root's; a test that runs as root looks at a process of another user.
+    let mut other = Command::new("sleep");
+    let is_root = Command::new("id").arg("-u").output().unwrap().stdout == b"0\n";
+    if is_root {
+        std::os::unix::process::CommandExt::uid(&mut other, 65_534);
+    }
+    let mut other = other.arg("600").spawn().unwrap();
+    let pid = if is_root { other.id() } else { 1 };
+    let fake = Fake::new(&format!("gpus = 1\n[[process]]\ngpu = 0\npid = {pid}\nmemory = \"1 GiB\"\n"));
+    let server = Server::over(&fake, &[]);
+    eventually("it is ready", || server.get("/readyz").status == 200);
+    let snapshot = server.get("/api/v1/snapshot").json();
+    other.kill().unwrap();
+    other.wait().unwrap();
+    let process = &snapshot["sample"]["gpus"][0]["processes"][0];
+    assert_eq!(process["command"]["absent"], "hidden");
+    assert!(process["name"].is_string() && process["user"].is_string(), "{process}");
+}
+
+#[test]
+fn a_server_on_a_socket_answers_by_any_name_and_ends_with_its_parent() {
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("socket");
+    let script = format!(
+        "{} --source sim serve --socket {} --exit-with-parent 2>/dev/null & echo $!; exec sleep 600",
+        env!("CARGO_BIN_EXE_gpumon"),
+        socket.display()
+    );
+    let mut parent = Command::new("sh").args(["-c", &script]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut pid = String::new();
+    BufReader::new(parent.stdout.take().unwrap()).read_line(&mut pid).unwrap();
+    eventually("it listens", || std::os::unix::net::UnixStream::connect(&socket).is_ok());
+    parent.kill().unwrap();
+    parent.wait().unwrap();
+    eventually("it has ended with its parent and removed its socket", || {
+        !std::path::Path::new(&format!("/proc/{}", pid.trim())).exists() && !socket.exists()
+    });
+}
+
+#[test]
+fn pages_of_other_origins_and_names_are_refused_on_every_route() {
+    let fake = Fake::new("gpus = 1");
+    let server = Server::over(&fake, &[]);
+    let upgrade = ["Upgrade: websocket", "Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=="];
+    for path in ["/", "/api/v1/snapshot", "/api/v1/stream", "/healthz", "/readyz", "/assets/x.js"] {
+        for foreign in ["Origin: http://evil.example", "Origin: null", "Host: evil.example"] {
+            let headers = [&upgrade[..], &[foreign]].concat();
+            assert_eq!(ask(server.port, path, &headers).status, 403, "{path} with {foreign}");
+        }
+        let own = format!("Origin: http://localhost:{}", server.port);
+        assert_ne!(ask(server.port, path, &[&own]).status, 403, "{path} from its own page");
+    }
+}

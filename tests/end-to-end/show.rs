@@ -1,0 +1,84 @@
+//! `gpumon` with no command.
+
+use std::process;
+
+use crate::support::{Fake, gpumon, stdout};
+
+#[test]
+fn eight_gpus_through_the_real_library_path_are_all_in_the_table_and_in_json() {
+    let fake = Fake::new("gpus = 8");
+    let table = stdout(&fake.gpumon(&[]).output().unwrap());
+    let json = fake.json();
+    let gpus = json["sample"]["gpus"].as_array().unwrap();
+    assert_eq!(gpus.len(), 8);
+    for (index, gpu) in gpus.iter().enumerate() {
+        assert_eq!(gpu["index"], index);
+        assert_eq!(gpu["health"]["state"], "ok");
+        assert!(gpu["utilization"]["gpu_percent"].is_number(), "{gpu}");
+        assert!(gpu["memory"]["used_bytes"].is_u64() && gpu["power"]["draw_watts"].is_number(), "{gpu}");
+        assert!(table.lines().any(|line| line.trim_start().starts_with(&format!("{index} H200"))), "{table}");
+    }
+    assert_eq!(json["inventory"]["platform"]["source"], "nvml");
+    assert!(!table.contains("simulated"), "the fake library stands for a real driver: {table}");
+}
+
+#[test]
+fn a_process_that_really_exists_is_listed_with_its_memory_user_and_command() {
+    let mut sleeper = process::Command::new("sleep").arg("600").spawn().unwrap();
+    let pid = sleeper.id();
+    let fake =
+        Fake::new(&format!("gpus = 1\n[[process]]\ngpu = 0\npid = {pid}\nmemory = \"12 GiB\"\nsm_percent = 40\n"));
+    let json = fake.json();
+    let table = stdout(&fake.gpumon(&[]).output().unwrap());
+    sleeper.kill().unwrap();
+    sleeper.wait().unwrap();
+    let process = &json["sample"]["gpus"][0]["processes"][0];
+    assert_eq!(process["pid"], pid);
+    assert_eq!(process["memory_bytes"], 12_u64 << 30);
+    assert_eq!(process["name"], "sleep");
+    assert_eq!(process["command"], "sleep 600");
+    assert!(process["user"].is_string() && process["started_ms"].is_u64(), "{process}");
+    let line = table.lines().find(|line| line.contains(&pid.to_string())).unwrap();
+    assert!(line.contains("12.0 GiB") && line.contains("sleep 600"), "{line}");
+}
+
+#[test]
+fn what_one_driver_does_not_have_takes_nothing_else_away() {
+    let fake = Fake::without(
+        "gpus = 2",
+        &["nvmlDeviceGetMemoryInfo_v2", "nvmlDeviceGetPowerUsage", "nvmlDeviceGetUtilizationRates"],
+    );
+    let json = fake.json();
+    for gpu in json["sample"]["gpus"].as_array().unwrap() {
+        assert_eq!(gpu["power"]["draw_watts"]["absent"], "not_supported");
+        assert_eq!(gpu["utilization"]["gpu_percent"]["absent"], "not_supported");
+        assert!(gpu["memory"]["used_bytes"].is_u64(), "the older call tells it: {gpu}");
+        assert_eq!(gpu["memory"]["reserved_bytes"]["absent"], "not_supported");
+        assert!(gpu["temperature"]["gpu_celsius"].is_number());
+    }
+}
+
+#[test]
+fn a_reading_that_fails_says_with_which_error() {
+    let fake = Fake::new(
+        "gpus = 1\n[returns]\nnvmlDeviceGetTemperature = 999\nnvmlDeviceGetTemperatureV = 999\nnvmlDeviceGetPowerUsage = 4\n",
+    );
+    let gpu = &fake.json()["sample"]["gpus"][0];
+    assert_eq!(gpu["temperature"]["gpu_celsius"]["absent"], "driver_error");
+    assert_eq!(gpu["temperature"]["gpu_celsius"]["code"], 999);
+    assert_eq!(gpu["power"]["draw_watts"]["absent"], "no_permission");
+}
+
+#[test]
+fn simulated_values_are_labelled() {
+    let table = stdout(&gpumon(&["--source", "sim:2"]).output().unwrap());
+    assert!(table.lines().next().unwrap().contains("simulated"), "{table}");
+    let json = stdout(&gpumon(&["--source", "sim:2", "--json"]).output().unwrap());
+    assert!(json.contains(r#""source":"simulated""#), "{json}");
+}
+
+#[test]
+fn a_pipe_gets_plain_text() {
+    let table = stdout(&gpumon(&["--source", "sim:8"]).output().unwrap());
+    assert!(table.is_ascii() && !table.contains('\u{1b}'), "{table:?}");
+}

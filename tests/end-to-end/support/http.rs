@@ -1,0 +1,41 @@
+//! One HTTP request, with exactly the headers that a test wants to send.
+
+use std::{
+    io::{Read, Write},
+    net::TcpStream,
+};
+
+use serde_json::Value;
+
+use super::PATIENCE;
+
+/// A response, taken apart.
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) head: String,
+    pub(crate) body: String,
+}
+
+impl Answer {
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {}", self.body))
+    }
+}
+
+/// `GET path` from `127.0.0.1:port`; without a `Host` among `headers`, the right one is sent.
+pub(crate) fn ask(port: u16, path: &str, headers: &[&str]) -> Answer {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let mut lines = vec![format!("GET {path} HTTP/1.1"), "Connection: close".to_owned()];
+    if !headers.iter().any(|header| header.starts_with("Host:")) {
+        lines.push(format!("Host: localhost:{port}"));
+    }
+    lines.extend(headers.iter().map(ToString::to_string));
+    stream.write_all((lines.join("\r\n") + "\r\n\r\n").as_bytes()).unwrap();
+    let mut response = Vec::new();
+    stream.read_to_end(&mut response).unwrap();
+    let response = String::from_utf8_lossy(&response);
+    let (head, body) = response.split_once("\r\n\r\n").unwrap_or((&response, ""));
+    let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0);
+    Answer { status, head: head.to_lowercase(), body: body.to_owned() }
+}

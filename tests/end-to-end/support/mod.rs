@@ -1,0 +1,87 @@
+//! A scenario on disk, the program that runs over it, and clients of its server.
+
+mod http;
+mod server;
+mod stream;
+
+use std::{
+    path::PathBuf,
+    process::{Command, Output},
+    time::Duration,
+};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+pub(crate) use self::{
+    http::{Answer, ask},
+    server::{Server, signal},
+    stream::Stream,
+};
+
+/// How long anything may take on a busy machine before a test gives up on it.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A fake NVML library with its scenario, in a folder of its own.
+pub(crate) struct Fake {
+    folder: TempDir,
+    library: PathBuf,
+}
+
+impl Fake {
+    /// `scenario` is TOML, as `tests/fake-nvml/scenarios/example.toml` describes it.
+    pub(crate) fn new(scenario: &str) -> Self {
+        Self::without(scenario, &[])
+    }
+
+    /// The same, with functions that the library does not have.
+    pub(crate) fn without(scenario: &str, hidden: &[&str]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let library = fake_nvml::install(folder.path(), hidden);
+        std::fs::write(folder.path().join("scenario.toml"), scenario).unwrap();
+        Self { folder, library }
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// `gpumon` with these arguments, over this library.
+    pub(crate) fn gpumon(&self, arguments: &[&str]) -> Command {
+        let mut command = gpumon(arguments);
+        command.env("GPUMON_NVML_LIB", &self.library).env("GPUMON_FAKE_NVML_SCENARIO", self.path("scenario.toml"));
+        command
+    }
+
+    /// What `gpumon --json` says.
+    pub(crate) fn json(&self) -> Value {
+        let output = self.gpumon(&["--json"]).output().unwrap();
+        assert!(output.status.success(), "{}", stderr(&output));
+        serde_json::from_slice(&output.stdout).unwrap()
+    }
+}
+
+/// `gpumon` with these arguments, and nothing of this machine's settings.
+pub(crate) fn gpumon(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_gpumon"));
+    command.args(arguments).env_remove("GPUMON_SOURCE").env_remove("GPUMON_NVML_LIB");
+    command
+}
+
+pub(crate) fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+pub(crate) fn stdout(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// Waits until `condition` holds.
+#[track_caller]
+pub(crate) fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
+    let begun = std::time::Instant::now();
+    while !condition() {
+        assert!(begun.elapsed() < PATIENCE, "waited in vain until {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}

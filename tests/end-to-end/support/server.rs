@@ -1,0 +1,75 @@
+//! A running `gpumon serve`, ended with the test.
+
+use std::{
+    fs,
+    io::{BufRead, BufReader},
+    process::{Child, Command, ExitStatus, Stdio},
+    time::{Duration, Instant},
+};
+
+use super::{Answer, Fake, Stream, ask};
+
+pub(crate) struct Server {
+    pub(crate) child: Child,
+    pub(crate) port: u16,
+}
+
+impl Server {
+    /// Serves the fake GPUs on a free port.
+    pub(crate) fn over(fake: &Fake, arguments: &[&str]) -> Self {
+        Self::start(fake.gpumon(&[&["serve", "--listen", "127.0.0.1:0"], arguments].concat()))
+    }
+
+    /// Serves on the port that the command's first message names.
+    pub(crate) fn start(mut command: Command) -> Self {
+        let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+        let mut messages = BufReader::new(child.stderr.take().unwrap());
+        let mut first = String::new();
+        messages.read_line(&mut first).unwrap();
+        let port = first.trim_end().trim_end_matches('/').rsplit(':').next().and_then(|port| port.parse().ok());
+        let port = port.unwrap_or_else(|| panic!("no port in {first:?}"));
+        // Whoever stops reading makes the server fail at its next message.
+        std::thread::spawn(move || std::io::copy(&mut messages, &mut std::io::sink()));
+        Self { child, port }
+    }
+
+    pub(crate) fn get(&self, path: &str) -> Answer {
+        ask(self.port, path, &[])
+    }
+
+    pub(crate) async fn stream(&self) -> Stream {
+        Stream::connect(self.port).await
+    }
+
+    /// The PID of the collector, this server's only child.
+    pub(crate) fn collector(&self) -> Option<u32> {
+        let id = self.child.id();
+        let children = fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap_or_default();
+        let of_other_threads = fs::read_dir(format!("/proc/{id}/task"))
+            .into_iter()
+            .flatten()
+            .filter_map(|task| fs::read_to_string(task.ok()?.path().join("children")).ok())
+            .collect::<String>();
+        format!("{children} {of_other_threads}").split_ascii_whitespace().next()?.parse().ok()
+    }
+
+    /// Asks it to end, and says how it did and how long it took.
+    pub(crate) fn terminate(&mut self) -> (ExitStatus, Duration) {
+        signal("-TERM", self.child.id());
+        let begun = Instant::now();
+        (self.child.wait().unwrap(), begun.elapsed())
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Sends a signal, by the name kill(1) knows.
+pub(crate) fn signal(name: &str, pid: u32) {
+    let sent = Command::new("kill").args([name, &pid.to_string()]).status().unwrap();
+    assert!(sent.success(), "kill {name} {pid}");
+}

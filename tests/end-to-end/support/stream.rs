@@ -1,0 +1,54 @@
+//! A client of `/api/v1/stream`.
+
+use futures_util::{SinkExt, StreamExt};
+use serde_json::Value;
+use tokio::{net::TcpStream, time::timeout};
+use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async, tungstenite::Message};
+
+use super::PATIENCE;
+
+pub(crate) struct Stream(WebSocketStream<MaybeTlsStream<TcpStream>>);
+
+impl Stream {
+    pub(crate) async fn connect(port: u16) -> Self {
+        let url = format!("ws://localhost:{port}/api/v1/stream");
+        let (socket, _) = timeout(PATIENCE, connect_async(url)).await.unwrap().unwrap();
+        Self(socket)
+    }
+
+    /// The next frame; `None` where the server closed the connection.
+    pub(crate) async fn next(&mut self) -> Option<Value> {
+        loop {
+            match timeout(PATIENCE, self.0.next()).await.expect("no frame came") {
+                Some(Ok(Message::Text(text))) => return Some(serde_json::from_str(&text).unwrap()),
+                Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
+                _ => return None,
+            }
+        }
+    }
+
+    /// The next frame that is wanted; those before it are left out.
+    pub(crate) async fn until(&mut self, wanted: impl Fn(&Value) -> bool) -> Value {
+        let begun = std::time::Instant::now();
+        while begun.elapsed() < PATIENCE {
+            let frame = self.next().await.expect("the server closed the connection");
+            if wanted(&frame) {
+                return frame;
+            }
+        }
+        panic!("the frame that was waited for did not come");
+    }
+
+    /// The next frame of this type.
+    pub(crate) async fn next_of(&mut self, kind: &str) -> Value {
+        self.until(|frame| frame["type"] == kind).await
+    }
+
+    pub(crate) async fn send(&mut self, text: &str) {
+        self.0.send(Message::text(text)).await.unwrap();
+    }
+
+    pub(crate) async fn send_binary(&mut self, bytes: &[u8]) {
+        self.0.send(Message::binary(bytes.to_vec())).await.unwrap();
+    }
+}
