@@ -7,6 +7,7 @@
 mod args;
 mod commands;
 mod exit;
+mod options;
 mod table;
 
 use std::process::ExitCode;

@@ -11,6 +11,7 @@
 
 #![forbid(unsafe_code)]
 
+mod app;
 pub mod frame;
 mod guard;
 mod history;
@@ -25,8 +26,8 @@ use std::{future::Future, sync::Arc, time::Duration};
 
 use tokio::sync::watch;
 
+use self::{app::AppState, listen::Listener, supervisor::Collector};
 pub use self::{guard::Access, hub::Hub};
-use self::{listen::Listener, supervisor::Collector};
 
 /// How long open connections may take to end after the shutdown was asked for.
 const FAREWELL: Duration = Duration::from_secs(1);
@@ -44,7 +45,7 @@ pub async fn run(
     let hub = Arc::new(Hub::new());
     let (stop, stopped) = watch::channel(false);
     let supervision = tokio::spawn(supervisor::supervise(collector, Arc::clone(&hub)));
-    let app = routes::router(routes::AppState { hub, stopped: stopped.clone() }, access);
+    let app = routes::router(AppState { hub, stopped: stopped.clone() }, access);
     let mut until_stopped = stopped;
     let graceful = async move {
         shutdown.await;

@@ -11,23 +11,14 @@ use axum::{
     routing::get,
 };
 use gpumon_probe::model::now_ms;
-use tokio::sync::watch;
 use tower_http::{compression::CompressionLayer, set_header::SetResponseHeaderLayer};
 
 use crate::{
+    app::AppState,
     frame::{CollectorState, Snapshot},
     guard::{self, Access},
-    hub::Hub,
     page, stream,
 };
-
-/// What the endpoints share.
-#[derive(Clone)]
-pub(crate) struct AppState {
-    pub(crate) hub: Arc<Hub>,
-    /// Becomes true when the server stops.
-    pub(crate) stopped: watch::Receiver<bool>,
-}
 
 pub(crate) fn router(state: AppState, access: Access) -> Router {
     Router::new()

@@ -15,9 +15,9 @@ use tokio::{
 };
 
 use crate::{
+    app::AppState,
     frame::{ClientFrame, ServerFrame},
     hub::{Hub, encode},
-    routes::AppState,
 };
 
 /// A client that takes nothing for so long has gone, or might as well.

@@ -12,8 +12,8 @@ use gpumon_probe::{
 };
 
 use crate::{
-    args::{IntervalArgs, SourceArgs},
     exit::Failure,
+    options::{IntervalArgs, SourceArgs},
 };
 
 /// Write one JSON line per sample to standard output, until it is closed

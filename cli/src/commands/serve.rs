@@ -9,8 +9,8 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::collect;
 use crate::{
-    args::{IntervalArgs, SourceArgs},
     exit::Failure,
+    options::{IntervalArgs, SourceArgs},
 };
 
 /// Serve the web page, the live stream and the snapshot on this machine

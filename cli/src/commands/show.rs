@@ -14,8 +14,8 @@ use gpumon_probe::{
 use gpumon_server::frame::{CollectorState, CollectorStatus, Snapshot};
 
 use crate::{
-    args::SourceArgs,
     exit::Failure,
+    options::SourceArgs,
     table::{self, Layout},
 };
 

@@ -14,6 +14,12 @@ use crate::{
 /// A GPU that is lost stays lost until somebody resets it or the machine, so it is tried only so often.
 const TRY_AGAIN: Duration = Duration::from_secs(2);
 
+/// What one GPU's thread found at one beat.
+pub(super) struct Answer {
+    pub(super) index: u32,
+    pub(super) outcome: Outcome,
+}
+
 /// What came of a beat.
 pub(super) enum Outcome {
     /// It was read. The identity is there when it was opened anew.

@@ -126,7 +126,10 @@ impl Sampling {
 
     /// Asks every worker that is free, and waits for those until `patience` is over.
     fn ask_and_collect(&mut self, patience: Duration) {
-        self.workers.ask(&mut self.tracks);
+        let free = self.tracks.iter().enumerate().filter(|(_, track)| !track.is_awaited()).map(|(index, _)| index);
+        for index in self.workers.ask(free) {
+            self.tracks[index].asked();
+        }
         for answer in self.workers.answers(patience) {
             let track = &mut self.tracks[answer.index as usize];
             self.inventory_changed |= track.take_in(answer);

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::{gpu_worker::Outcome, workers::Answer};
+use super::gpu_worker::{Answer, Outcome};
 use crate::{
     model::{Absence, Event, EventKind, Gpu, GpuRef, GpuSample, Health, Reading, now_ms},
     source::DeviceError,

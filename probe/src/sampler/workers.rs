@@ -4,7 +4,7 @@ use std::{
     path::Path,
     sync::{
         Arc, Mutex, PoisonError,
-        mpsc::{self, Receiver, RecvTimeoutError, SyncSender, TrySendError},
+        mpsc::{self, Receiver, RecvTimeoutError, SyncSender},
     },
     thread,
     time::{Duration, Instant},
@@ -12,20 +12,13 @@ use std::{
 
 use super::{
     Options,
-    gpu_worker::{GpuWorker, Outcome},
-    track::Track,
+    gpu_worker::{Answer, GpuWorker},
 };
 use crate::{
     model::{HostSample, SourceKind},
     owner::Resolver,
     source::{Source, host::HostReader},
 };
-
-/// What one GPU's thread found at one beat.
-pub(super) struct Answer {
-    pub(super) index: u32,
-    pub(super) outcome: Outcome,
-}
 
 /// One thread per GPU, and one for the host, whose readings can hang too (a dead disk).
 pub(super) struct Workers {
@@ -70,19 +63,14 @@ impl Workers {
         Self { gpus, answers, awaited: 0, host_ask, host, host_done }
     }
 
-    /// Asks every GPU whose last answer has come, and the host.
-    pub(super) fn ask(&mut self, tracks: &mut [Track]) {
-        self.awaited = 0;
-        for (ask, track) in self.gpus.iter().zip(tracks) {
-            if !track.is_awaited() && ask.try_send(()).is_ok() {
-                track.asked();
-                self.awaited += 1;
-            }
-        }
+    /// Asks the host and these GPUs, by index, and returns those that will answer.
+    pub(super) fn ask(&mut self, gpus: impl Iterator<Item = usize>) -> Vec<usize> {
         while self.host_done.try_recv().is_ok() {}
-        match self.host_ask.try_send(()) {
-            Ok(()) | Err(TrySendError::Full(()) | TrySendError::Disconnected(())) => {}
-        }
+        // A host that is still being read will answer soon enough.
+        let _ = self.host_ask.try_send(());
+        let asked: Vec<_> = gpus.filter(|index| self.gpus[*index].try_send(()).is_ok()).collect();
+        self.awaited = asked.len();
+        asked
     }
 
     /// The answers that come until all that were asked at this beat have answered, or `patience` is over. Answers to
