@@ -5,6 +5,7 @@
 
 mod beat;
 mod gpu_worker;
+mod host_worker;
 mod track;
 mod workers;
 

@@ -1,9 +1,10 @@
 //! The threads that read, and what passes between them and the sampler.
 
 use std::{
+    collections::BTreeSet,
     path::Path,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         mpsc::{self, Receiver, RecvTimeoutError, SyncSender},
     },
     thread,
@@ -13,21 +14,21 @@ use std::{
 use super::{
     Options,
     gpu_worker::{Answer, GpuWorker},
+    host_worker::HostWorker,
 };
 use crate::{
     model::{HostSample, SourceKind},
     owner::Resolver,
-    source::{Source, host::HostReader},
+    source::Source,
 };
 
-/// One thread per GPU, and one for the host, whose readings can hang too (a dead disk).
+/// One thread per GPU, and one for the host.
 pub(super) struct Workers {
     gpus: Vec<SyncSender<()>>,
     answers: Receiver<Answer>,
-    awaited: usize,
-    host_ask: SyncSender<()>,
-    host: Arc<Mutex<HostSample>>,
-    host_done: Receiver<()>,
+    /// The GPUs that were asked at this beat and have not answered.
+    awaited: BTreeSet<u32>,
+    host: HostWorker,
 }
 
 impl Workers {
@@ -46,30 +47,14 @@ impl Workers {
                 ask
             })
             .collect();
-        let mut reader = HostReader::new();
-        let host = Arc::new(Mutex::new(reader.read()));
-        let (host_ask, asked) = mpsc::sync_channel(1);
-        let (done, host_done) = mpsc::channel();
-        let shared = Arc::clone(&host);
-        spawn("host", move || {
-            while asked.recv().is_ok() {
-                let sample = reader.read();
-                *shared.lock().unwrap_or_else(PoisonError::into_inner) = sample;
-                if done.send(()).is_err() {
-                    break;
-                }
-            }
-        });
-        Self { gpus, answers, awaited: 0, host_ask, host, host_done }
+        Self { gpus, answers, awaited: BTreeSet::new(), host: HostWorker::start() }
     }
 
     /// Asks the host and these GPUs, by index, and returns those that will answer.
     pub(super) fn ask(&mut self, gpus: impl Iterator<Item = usize>) -> Vec<usize> {
-        while self.host_done.try_recv().is_ok() {}
-        // A host that is still being read will answer soon enough.
-        let _ = self.host_ask.try_send(());
+        self.host.ask();
         let asked: Vec<_> = gpus.filter(|index| self.gpus[*index].try_send(()).is_ok()).collect();
-        self.awaited = asked.len();
+        self.awaited = asked.iter().map(|index| *index as u32).collect();
         asked
     }
 
@@ -78,25 +63,28 @@ impl Workers {
     pub(super) fn answers(&mut self, patience: Duration) -> Vec<Answer> {
         let deadline = Instant::now() + patience;
         let mut answers = Vec::new();
-        while answers.len() < self.awaited {
+        while !self.awaited.is_empty() {
             match self.answers.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
-                Ok(answer) => answers.push(answer),
+                Ok(answer) => {
+                    self.awaited.remove(&answer.index);
+                    answers.push(answer);
+                }
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => break,
             }
         }
         answers.extend(self.answers.try_iter());
-        // The host is read at the same time and mostly done by now.
-        let _ = self.host_done.recv_timeout(deadline.saturating_duration_since(Instant::now()));
+        self.host.wait(deadline);
         answers
     }
 
     /// The newest reading of the host.
     pub(super) fn host(&self) -> HostSample {
-        self.host.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.host.latest()
     }
 }
 
-fn spawn(name: &str, body: impl FnOnce() + Send + 'static) {
+/// A thread that is left behind where it hangs.
+pub(super) fn spawn(name: &str, body: impl FnOnce() + Send + 'static) {
     thread::Builder::new()
         .name(name.to_owned())
         // The reading needs little, and there can be 64 of them.

@@ -1,0 +1,68 @@
+//! The thread that reads the host, whose readings can hang too (a dead disk).
+
+use std::{
+    sync::mpsc::{self, Receiver, SyncSender},
+    time::Instant,
+};
+
+use super::workers::spawn;
+use crate::{model::HostSample, source::host::HostReader};
+
+/// The host, read on its own thread.
+pub(super) struct HostWorker {
+    ask: SyncSender<()>,
+    answers: Receiver<HostSample>,
+    latest: HostSample,
+    state: State,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// It has answered all that it was asked.
+    Free,
+    /// It was asked at this beat.
+    Asked,
+    /// It owes the answer to an earlier beat, so that waiting for it would hold up the GPUs' readings.
+    Late,
+}
+
+impl HostWorker {
+    /// Reads the host once, so that there is always a latest reading, and starts the thread.
+    pub(super) fn start() -> Self {
+        let mut reader = HostReader::new();
+        let latest = reader.read();
+        let (ask, asked) = mpsc::sync_channel(1);
+        let (answer, answers) = mpsc::channel();
+        spawn("host", move || while asked.recv().is_ok() && answer.send(reader.read()).is_ok() {});
+        Self { ask, answers, latest, state: State::Free }
+    }
+
+    /// Asks for a reading, unless the last one is still owed.
+    pub(super) fn ask(&mut self) {
+        self.take_in(self.answers.try_recv().ok());
+        self.state = match self.state {
+            State::Free if self.ask.try_send(()).is_ok() => State::Asked,
+            State::Free => State::Free,
+            State::Asked | State::Late => State::Late,
+        };
+    }
+
+    /// Waits for what was asked at this beat.
+    pub(super) fn wait(&mut self, deadline: Instant) {
+        if self.state == State::Asked {
+            self.take_in(self.answers.recv_timeout(deadline.saturating_duration_since(Instant::now())).ok());
+        }
+    }
+
+    /// The newest reading.
+    pub(super) fn latest(&self) -> HostSample {
+        self.latest.clone()
+    }
+
+    fn take_in(&mut self, answer: Option<HostSample>) {
+        if let Some(sample) = answer {
+            self.latest = sample;
+            self.state = State::Free;
+        }
+    }
+}
