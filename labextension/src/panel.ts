@@ -1,0 +1,85 @@
+/** The panel in the side bar. It connects when it is first shown, and rests while it is hidden. */
+
+import type { Monitor } from '@gpumon/page';
+import type { ServerConnection } from '@jupyterlab/services';
+import type { TranslationBundle } from '@jupyterlab/translation';
+import { Widget } from '@lumino/widgets';
+
+import { gpuIcon } from './icon';
+import { diagnose, openStream } from './stream';
+
+export interface GpuPanelOptions {
+  /** How to reach the Jupyter server. */
+  settings: ServerConnection.ISettings;
+  trans: TranslationBundle;
+}
+
+export class GpuPanel extends Widget {
+  private monitor: Monitor | null = null;
+  private mounting = false;
+
+  constructor(private readonly options: GpuPanelOptions) {
+    super();
+    this.id = 'gpumon-panel';
+    this.addClass('gpumon-panel');
+    this.node.style.overflowY = 'auto';
+    this.node.style.background = 'var(--jp-layout-color1)';
+    this.node.setAttribute('role', 'region');
+    this.node.setAttribute('aria-label', options.trans.__('GPUs'));
+    this.title.icon = gpuIcon;
+    this.title.caption = options.trans.__('GPUs');
+  }
+
+  /** JupyterLab has another theme now. */
+  themeChanged(): void {
+    this.monitor?.themeChanged();
+  }
+
+  override dispose(): void {
+    this.monitor?.dispose();
+    this.monitor = null;
+    super.dispose();
+  }
+
+  protected override onAfterAttach(): void {
+    if (this.isVisible) {
+      void this.reveal();
+    }
+  }
+
+  protected override onAfterShow(): void {
+    void this.reveal();
+  }
+
+  protected override onBeforeHide(): void {
+    this.monitor?.setVisible(false);
+  }
+
+  private async reveal(): Promise<void> {
+    if (this.monitor !== null) {
+      this.monitor.setVisible(true);
+      return;
+    }
+    if (this.mounting) {
+      return;
+    }
+    this.mounting = true;
+    const { settings, trans } = this.options;
+    try {
+      const { addStyle, mountMonitor } = await import('./view');
+      if (this.isDisposed) {
+        return;
+      }
+      addStyle();
+      this.monitor = mountMonitor(this.node, {
+        openSocket: () => openStream(settings),
+        diagnose: () => diagnose(settings),
+        title: trans.__('GPUs'),
+        connectingMessage: trans.__('Jupyter starts gpumon. The first time takes a few seconds.'),
+      });
+      this.monitor.setVisible(this.isVisible);
+    } finally {
+      this.mounting = false;
+    }
+  }
+}

@@ -1,0 +1,21 @@
+import { fileURLToPath } from 'node:url';
+
+import { defineConfig } from 'vite';
+
+// Makes plain modules of the TypeScript of this package and of the view; build.mjs makes an extension of them.
+export default defineConfig({
+  build: {
+    lib: { entry: fileURLToPath(new URL('src/index.ts', import.meta.url)), formats: ['es'], fileName: 'index' },
+    outDir: fileURLToPath(new URL('lib', import.meta.url)),
+    emptyOutDir: true,
+    target: 'es2022',
+    minify: false,
+    // build.mjs hands it on.
+    license: { fileName: 'licenses.json' },
+    rolldownOptions: {
+      // JupyterLab brings these.
+      external: [/^@jupyterlab\//, /^@lumino\//],
+      output: { chunkFileNames: '[name].js' },
+    },
+  },
+});

@@ -1,0 +1,6 @@
+/** What others may use of the view. */
+
+export { mountMonitor } from './view/monitor';
+export type { Monitor, MonitorOptions } from './view/monitor';
+export type { Diagnosis } from './model/store';
+export type { SocketLike } from './lib/socket';

@@ -1,0 +1,68 @@
+import { describe, expect, it } from 'vitest';
+
+import * as format from './format';
+
+/** The space between number and unit does not break; tests are easier to read with an ordinary one. */
+function plain(text: string): string {
+  return text.replaceAll('\u00a0', ' ');
+}
+
+const GIB = 1024 ** 3;
+
+describe('numbers', () => {
+  it.each([
+    [0, '0.00'],
+    [0.412, '0.41'],
+    [4.812, '4.81'],
+    [9.996, '10.0'],
+    [61.04, '61.0'],
+    [99.96, '100'],
+    [139.8, '140'],
+    [1980, '1,980'],
+    [1_234_567.8, '1,234,568'],
+  ])('%d has three significant digits: %s', (value, text) => {
+    expect(format.significant(value)).toBe(text);
+  });
+
+  it('always carry their unit', () => {
+    expect(plain(format.percent(95.6))).toBe('96 %');
+    expect(plain(format.gib(78.2 * GIB))).toBe('78.2 GiB');
+    expect(plain(format.watts(1234.5))).toBe('1,235 W');
+    expect(plain(format.celsius(64))).toBe('64 °C');
+    expect(plain(format.mhz(1980))).toBe('1,980 MHz');
+  });
+
+  it('in a column align on the point, and are never rounded to nothing', () => {
+    expect(plain(format.gibColumn(61 * GIB))).toBe('61.0 GiB');
+    expect(plain(format.gibColumn(4.83 * GIB))).toBe('4.8 GiB');
+    expect(plain(format.gibColumn(8 * 1024 ** 2))).toBe('8 MiB');
+    expect(plain(format.gibColumn(1))).toBe('1 MiB');
+    expect(plain(format.gibColumn(0))).toBe('0.0 GiB');
+  });
+
+  it('as rates count in powers of ten', () => {
+    expect(plain(format.bytesPerSecond(0))).toBe('0 kB/s');
+    expect(plain(format.bytesPerSecond(812e3))).toBe('812 kB/s');
+    expect(plain(format.bytesPerSecond(999_900))).toBe('1.00 MB/s');
+    expect(plain(format.bytesPerSecond(1.2e9))).toBe('1.20 GB/s');
+  });
+});
+
+describe('times', () => {
+  it.each([
+    [-5, '0 s'],
+    [7400, '7 s'],
+    [59_600, '1 min'],
+    [26 * 60_000, '26 min'],
+    [134 * 60_000, '2 h 14 min'],
+    [146 * 3_600_000, '6 d 2 h'],
+  ])('%d ms last %s', (ms, text) => {
+    expect(plain(format.duration(ms))).toBe(text);
+  });
+
+  it('carry the date where they were not today', () => {
+    const then = new Date(2026, 10, 19, 23, 5, 9).getTime();
+    expect(format.since(then, new Date(2026, 10, 19, 23, 30).getTime())).toBe('23:05:09');
+    expect(format.since(then, new Date(2026, 10, 20, 0, 30).getTime())).toBe('2026-11-19 23:05:09');
+  });
+});

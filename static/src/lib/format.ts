@@ -1,0 +1,117 @@
+/**
+ * Numbers as people read them: a unit always, three significant digits at most, and one unit per kind of place, so
+ * that a value never jumps. The space between number and unit does not break.
+ */
+
+const KIB = 1024;
+const MIB = 1024 * KIB;
+const GIB = 1024 * MIB;
+const SPACE = '\u00a0';
+
+/** What stands where there is no reading. */
+export const DASH = '–';
+
+/** Three significant digits, and no more than two after the point: `0.41`, `4.81`, `61.0`, `140`, `1,980`. */
+export function significant(value: number): string {
+  const size = Math.abs(value);
+  const digits = size >= 99.95 ? 0 : size >= 9.995 ? 1 : 2;
+  return thousands(value.toFixed(digits));
+}
+
+/** `96 %`, from 0 to 100. */
+export function percent(value: number): string {
+  return `${String(Math.round(value))}${SPACE}%`;
+}
+
+/** The number alone of a memory size in GiB: `61.0`. */
+export function gibNumber(bytes: number): string {
+  return bytes === 0 ? '0' : significant(bytes / GIB);
+}
+
+/** `61.0 GiB`. */
+export function gib(bytes: number): string {
+  return `${gibNumber(bytes)}${SPACE}GiB`;
+}
+
+/** Memory in a column: one decimal of GiB, so that points align; MiB for what would be 0.0. */
+export function gibColumn(bytes: number): string {
+  if (bytes !== 0 && bytes < 0.05 * GIB) {
+    return `${String(Math.max(1, Math.round(bytes / MIB)))}${SPACE}MiB`;
+  }
+  return `${(bytes / GIB).toFixed(1)}${SPACE}GiB`;
+}
+
+/** `692 W`. */
+export function watts(value: number): string {
+  return `${wattsNumber(value)}${SPACE}W`;
+}
+
+/** The number alone of a power in watts. */
+export function wattsNumber(value: number): string {
+  return thousands(value.toFixed(0));
+}
+
+/** `64 °C`. */
+export function celsius(value: number): string {
+  return `${value.toFixed(0)}${SPACE}°C`;
+}
+
+/** `1,980 MHz`. */
+export function mhz(value: number): string {
+  return `${thousands(value.toFixed(0))}${SPACE}MHz`;
+}
+
+/** `12.4 MB/s`: links and disks count in powers of ten. */
+export function bytesPerSecond(value: number): string {
+  const [scale, unit] = value >= 0.9995e9 ? [1e9, 'GB/s'] : value >= 0.9995e6 ? [1e6, 'MB/s'] : [1e3, 'kB/s'];
+  return `${value === 0 ? '0' : significant(value / scale)}${SPACE}${unit}`;
+}
+
+/** How long, in the largest fitting unit: `7 s`, `26 min`, `2 h 14 min`, `6 d 2 h`. */
+export function duration(ms: number): string {
+  const seconds = Math.max(0, Math.round(ms / 1000));
+  if (seconds < 60) {
+    return `${String(seconds)}${SPACE}s`;
+  }
+  const minutes = Math.floor(seconds / 60);
+  if (minutes < 60) {
+    return `${String(minutes)}${SPACE}min`;
+  }
+  const hours = Math.floor(minutes / 60);
+  if (hours < 24) {
+    return `${String(hours)}${SPACE}h ${String(minutes % 60)}${SPACE}min`;
+  }
+  return `${String(Math.floor(hours / 24))}${SPACE}d ${String(hours % 24)}${SPACE}h`;
+}
+
+/** A span of time for a countdown or an interval: `0.1 s`, `1 s`, `15 s`. */
+export function seconds(ms: number): string {
+  return `${String(ms < 1000 ? Math.round(ms / 100) / 10 : Math.round(ms / 1000))}${SPACE}s`;
+}
+
+/** The time of day, `10:42:07`, in the reader's zone. */
+export function timeOfDay(atMs: number): string {
+  const date = new Date(atMs);
+  return [date.getHours(), date.getMinutes(), date.getSeconds()].map((n) => String(n).padStart(2, '0')).join(':');
+}
+
+/** The time of day without seconds, `10:42`. */
+export function hourAndMinute(atMs: number): string {
+  return timeOfDay(atMs).slice(0, 5);
+}
+
+/** When something began: the time of day, with the date where it was not today. */
+export function since(atMs: number, nowMs: number): string {
+  const then = new Date(atMs);
+  if (then.toDateString() === new Date(nowMs).toDateString()) {
+    return timeOfDay(atMs);
+  }
+  const day = [then.getFullYear(), then.getMonth() + 1, then.getDate()]
+    .map((n) => String(n).padStart(2, '0'))
+    .join('-');
+  return `${day} ${timeOfDay(atMs)}`;
+}
+
+function thousands(digits: string): string {
+  return digits.replace(/\B(?=(\d{3})+(?!\d))(?<!\.\d*)/g, ',');
+}

@@ -1,0 +1,196 @@
+// @vitest-environment jsdom
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+
+import { backoffMs, ReconnectingSocket, SILENCE_MS, type SocketLike, type SocketPhase } from './socket';
+
+class FakeSocket implements SocketLike {
+  readyState = 0;
+  sent: string[] = [];
+  closed = false;
+  onopen: SocketLike['onopen'] = null;
+  onmessage: SocketLike['onmessage'] = null;
+  onclose: SocketLike['onclose'] = null;
+
+  open(): void {
+    this.readyState = 1;
+    this.onopen?.(new Event('open'));
+  }
+
+  hear(text: string): void {
+    this.onmessage?.(new MessageEvent('message', { data: text }));
+  }
+
+  fail(): void {
+    this.readyState = 3;
+    this.onclose?.(new CloseEvent('close'));
+  }
+
+  send(text: string): void {
+    this.sent.push(text);
+  }
+
+  close(): void {
+    this.closed = true;
+  }
+}
+
+let sockets: FakeSocket[];
+let phases: SocketPhase[];
+let messages: string[];
+let socket: ReconnectingSocket;
+
+/** The newest connection. */
+function last(): FakeSocket {
+  const found = sockets.at(-1);
+  if (found === undefined) {
+    throw new Error('nothing has been opened');
+  }
+  return found;
+}
+
+beforeEach(() => {
+  vi.useFakeTimers();
+  sockets = [];
+  phases = [];
+  messages = [];
+  socket = new ReconnectingSocket({
+    open: () => {
+      const made = new FakeSocket();
+      sockets.push(made);
+      return made;
+    },
+    onMessage: (text) => messages.push(text),
+    onPhase: (phase) => phases.push(phase),
+    random: () => 1,
+  });
+  socket.start();
+});
+
+afterEach(() => {
+  socket.dispose();
+  vi.useRealTimers();
+});
+
+describe('backing off', () => {
+  it('doubles up to a limit', () => {
+    const waits = [0, 1, 2, 3, 4, 5, 6, 1000].map((attempt) => backoffMs(attempt, () => 1));
+    expect(waits).toEqual([500, 1000, 2000, 4000, 8000, 15_000, 15_000, 15_000]);
+  });
+
+  it('spreads over half of the wait', () => {
+    expect(backoffMs(2, () => 0)).toBe(1000);
+    expect(backoffMs(2, () => 0.5)).toBe(1500);
+  });
+});
+
+describe('a reconnecting socket', () => {
+  it('waits longer after each failure, and says until when', () => {
+    last().fail();
+    expect(phases.at(-1)).toEqual({ phase: 'waiting', attempt: 1, retry_at_ms: Date.now() + 500 });
+    vi.advanceTimersByTime(500);
+    expect(sockets).toHaveLength(2);
+    last().fail();
+    vi.advanceTimersByTime(999);
+    expect(sockets).toHaveLength(2);
+    vi.advanceTimersByTime(1);
+    expect(sockets).toHaveLength(3);
+  });
+
+  it('waits briefly again once the server has proved to be well', () => {
+    last().fail();
+    vi.advanceTimersByTime(500);
+    last().open();
+    socket.settled();
+    last().fail();
+    expect(phases.at(-1)).toMatchObject({ phase: 'waiting', retry_at_ms: Date.now() + 500 });
+  });
+
+  it('goes on backing off from a server that accepts and then hangs up', () => {
+    for (const wait of [500, 1000, 2000]) {
+      last().open();
+      last().fail();
+      expect(phases.at(-1)).toMatchObject({ retry_at_ms: Date.now() + wait });
+      vi.advanceTimersByTime(wait);
+    }
+  });
+
+  it('takes silence for death', () => {
+    last().open();
+    vi.advanceTimersByTime(10_000);
+    last().hear('{}');
+    vi.advanceTimersByTime(SILENCE_MS - 1000);
+    expect(phases.at(-1)).toEqual({ phase: 'open' });
+    const dead = last();
+    vi.advanceTimersByTime(3000);
+    expect(dead.closed).toBe(true);
+    expect(sockets.length).toBeGreaterThan(1);
+  });
+
+  it('does not listen to a connection that it has given up', () => {
+    last().open();
+    const dead = last();
+    vi.advanceTimersByTime(SILENCE_MS + 2000);
+    const count = phases.length;
+    dead.hear('late');
+    dead.fail();
+    expect(messages).toEqual([]);
+    expect(phases).toHaveLength(count);
+  });
+
+  it('is patient with a server that is still being started', () => {
+    vi.advanceTimersByTime(40_000);
+    expect(sockets).toHaveLength(1);
+    vi.advanceTimersByTime(25_000);
+    expect(sockets).toHaveLength(2);
+  });
+
+  it('asks at once when the network is back', () => {
+    last().fail();
+    globalThis.dispatchEvent(new Event('online'));
+    expect(sockets).toHaveLength(2);
+  });
+
+  it('asks at once when the machine has slept', () => {
+    for (let i = 0; i < 6; i += 1) {
+      last().fail();
+      vi.advanceTimersByTime(15_000);
+    }
+    last().fail();
+    const count = sockets.length;
+    vi.setSystemTime(Date.now() + 3_600_000);
+    vi.advanceTimersByTime(1000);
+    expect(sockets).toHaveLength(count + 1);
+  });
+
+  it('sends only while connected', () => {
+    expect(socket.send('a')).toBe(false);
+    last().open();
+    expect(socket.send('b')).toBe(true);
+    expect(last().sent).toEqual(['b']);
+  });
+
+  it('stays closed once it is disposed of', () => {
+    last().open();
+    socket.dispose();
+    socket.dispose();
+    vi.advanceTimersByTime(60_000);
+    globalThis.dispatchEvent(new Event('online'));
+    expect(sockets).toHaveLength(1);
+    expect(last().closed).toBe(true);
+  });
+
+  it('survives an address that the browser refuses', () => {
+    socket.dispose();
+    const refusing = new ReconnectingSocket({
+      open: () => {
+        throw new SyntaxError('no such scheme');
+      },
+      onMessage: () => undefined,
+      onPhase: (phase) => phases.push(phase),
+      random: () => 1,
+    });
+    refusing.start();
+    expect(phases.at(-1)).toMatchObject({ phase: 'waiting', attempt: 1 });
+    refusing.dispose();
+  });
+});

@@ -1,0 +1,171 @@
+/** A WebSocket that comes back by itself, and that notices when it has died without a word. */
+
+/** The part of a WebSocket that is used. */
+export interface SocketLike {
+  readonly readyState: number;
+  onopen: ((event: Event) => void) | null;
+  onmessage: ((event: MessageEvent<unknown>) => void) | null;
+  onclose: ((event: CloseEvent) => void) | null;
+  send: (text: string) => void;
+  close: () => void;
+}
+
+/** What the socket is doing. */
+export type SocketPhase =
+  /** The connection is being made; `attempt` counts from 0 since the last good one. */
+  | { phase: 'connecting'; attempt: number }
+  /** Connected. */
+  | { phase: 'open' }
+  /** It failed and will be tried again at `retry_at_ms` of the local clock. */
+  | { phase: 'waiting'; attempt: number; retry_at_ms: number };
+
+export interface ReconnectingSocketOptions {
+  /** Makes a new connection. */
+  open: () => SocketLike;
+  /** A text message has come. */
+  onMessage: (text: string) => void;
+  /** The phase has changed. */
+  onPhase: (phase: SocketPhase) => void;
+  /** From 0 to 1; replaceable for tests. */
+  random?: () => number;
+}
+
+/** The server speaks at least every 5 s, so this long a silence means that the connection is dead. */
+export const SILENCE_MS = 15_000;
+/** A proxy may have to start the server first. */
+const CONNECT_MS = 60_000;
+const FIRST_RETRY_MS = 500;
+const LAST_RETRY_MS = 15_000;
+const TICK_MS = 1000;
+/** A tick this late means that the machine slept. */
+const SLEPT_MS = 10_000;
+const OPEN = 1;
+
+/** The wait before attempt `attempt` (from 0): doubles up to 15 s, and spreads so that clients do not come all at once. */
+export function backoffMs(attempt: number, random: () => number): number {
+  const longest = Math.min(LAST_RETRY_MS, FIRST_RETRY_MS * 2 ** Math.min(attempt, 10));
+  return longest * (0.5 + 0.5 * random());
+}
+
+export class ReconnectingSocket {
+  private socket: SocketLike | null = null;
+  private attempt = 0;
+  private heard_ms = 0;
+  private ticked_ms = 0;
+  private retry: ReturnType<typeof setTimeout> | undefined;
+  private ticker: ReturnType<typeof setInterval> | undefined;
+  private readonly random: () => number;
+  private readonly wake = (): void => {
+    this.retryNow();
+  };
+
+  constructor(private readonly options: ReconnectingSocketOptions) {
+    this.random = options.random ?? Math.random;
+  }
+
+  /** Connects, and stays connected until `dispose`. */
+  start(): void {
+    if (this.ticker !== undefined) {
+      return;
+    }
+    this.ticked_ms = Date.now();
+    this.ticker = setInterval(() => {
+      this.tick();
+    }, TICK_MS);
+    globalThis.addEventListener('online', this.wake);
+    this.connect();
+  }
+
+  /** Sends a text; false where there is no connection. */
+  send(text: string): boolean {
+    if (this.socket?.readyState !== OPEN) {
+      return false;
+    }
+    this.socket.send(text);
+    return true;
+  }
+
+  /** The server has proved to be well: the next failure waits briefly again. */
+  settled(): void {
+    this.attempt = 0;
+  }
+
+  /** Where a retry is due later, tries at once. */
+  retryNow(): void {
+    if (this.socket === null && this.ticker !== undefined) {
+      this.connect();
+    }
+  }
+
+  dispose(): void {
+    clearInterval(this.ticker);
+    clearTimeout(this.retry);
+    this.ticker = undefined;
+    globalThis.removeEventListener('online', this.wake);
+    this.drop();
+  }
+
+  private connect(): void {
+    clearTimeout(this.retry);
+    this.heard_ms = Date.now();
+    this.options.onPhase({ phase: 'connecting', attempt: this.attempt });
+    let socket: SocketLike;
+    try {
+      socket = this.options.open();
+    } catch {
+      // A URL that the browser refuses; later it may be another one.
+      this.failed();
+      return;
+    }
+    this.socket = socket;
+    socket.onopen = () => {
+      this.heard_ms = Date.now();
+      this.options.onPhase({ phase: 'open' });
+    };
+    socket.onmessage = (event: MessageEvent<unknown>) => {
+      this.heard_ms = Date.now();
+      if (typeof event.data === 'string') {
+        this.options.onMessage(event.data);
+      }
+    };
+    socket.onclose = () => {
+      this.failed();
+    };
+  }
+
+  private failed(): void {
+    this.drop();
+    const wait_ms = backoffMs(this.attempt, this.random);
+    this.attempt += 1;
+    this.retry = setTimeout(() => {
+      this.connect();
+    }, wait_ms);
+    this.options.onPhase({ phase: 'waiting', attempt: this.attempt, retry_at_ms: Date.now() + wait_ms });
+  }
+
+  /** Lets go of the socket without hearing from it again: a dead one may take minutes to say that it is closed. */
+  private drop(): void {
+    const socket = this.socket;
+    this.socket = null;
+    if (socket !== null) {
+      socket.onopen = socket.onmessage = socket.onclose = null;
+      socket.close();
+    }
+  }
+
+  private tick(): void {
+    const now_ms = Date.now();
+    const slept = now_ms - this.ticked_ms > SLEPT_MS;
+    this.ticked_ms = now_ms;
+    if (this.socket === null) {
+      if (slept) {
+        this.retryNow();
+      }
+      return;
+    }
+    const patience_ms = this.socket.readyState === OPEN ? SILENCE_MS : CONNECT_MS;
+    if (now_ms - this.heard_ms > patience_ms) {
+      this.failed();
+    }
+  }
+}

@@ -1,0 +1,75 @@
+import { beforeEach, describe, expect, it } from 'vitest';
+
+import { gpu, hello, inventory, NOW, sample } from '../testing/frames';
+import { noticeOf, statusOf } from './status';
+import { Store } from './store';
+
+let now_ms: number;
+let store: Store;
+beforeEach(() => {
+  now_ms = NOW;
+  store = new Store(() => now_ms);
+});
+
+function state(): string {
+  return statusOf(store, now_ms).state;
+}
+
+describe('the state', () => {
+  it('goes from connecting to live', () => {
+    expect(state()).toBe('connecting');
+    store.phase = { phase: 'open' };
+    expect(state()).toBe('connecting');
+    store.apply(hello());
+    expect(state()).toBe('live');
+  });
+
+  it('is stale when samples stop coming, and live when they come again', () => {
+    store.phase = { phase: 'open' };
+    store.apply(hello());
+    now_ms += 4000;
+    expect(state()).toBe('live');
+    now_ms += 2000;
+    expect(statusOf(store, now_ms)).toMatchObject({ state: 'stale', text: 'no sample for 6\u00a0s' });
+    store.apply({ type: 'sample', ...sample(now_ms, [gpu(0)]) });
+    expect(state()).toBe('live');
+  });
+
+  it('is not stale after a pause', () => {
+    store.phase = { phase: 'open' };
+    store.apply(hello());
+    now_ms += 600_000;
+    store.resumed();
+    expect(state()).toBe('live');
+  });
+
+  it('counts down to the next attempt', () => {
+    store.apply(hello());
+    store.phase = { phase: 'waiting', attempt: 3, retry_at_ms: now_ms + 4000 };
+    expect(statusOf(store, now_ms)).toMatchObject({ state: 'reconnecting', text: 'reconnecting in 4\u00a0s' });
+  });
+
+  it.each(['starting', 'restarting', 'unavailable'] as const)("is the collector's when it is %s", (collector) => {
+    store.phase = { phase: 'open' };
+    store.apply(hello({ collector: { state: collector, since_ms: NOW, message: 'the reason' } }));
+    const status = statusOf(store, now_ms);
+    expect(status.state).toBe(`collector-${collector}`);
+    expect(noticeOf(store, status, '')?.message).toBe('The reason');
+  });
+});
+
+describe('the notice', () => {
+  it('leaves the last readings alone while the connection is being made again', () => {
+    store.apply(hello());
+    store.phase = { phase: 'waiting', attempt: 1, retry_at_ms: now_ms };
+    expect(noticeOf(store, statusOf(store, now_ms), '')).toBeNull();
+    store.diagnosis = { title: 'missing', message: 'install it' };
+    expect(noticeOf(store, statusOf(store, now_ms), '')).toEqual(store.diagnosis);
+  });
+
+  it('says so where there is no GPU', () => {
+    store.phase = { phase: 'open' };
+    store.apply(hello({ inventory: inventory(0), sample: sample(NOW, []) }));
+    expect(noticeOf(store, statusOf(store, now_ms), '')?.title).toBe('No GPU');
+  });
+});

@@ -1,0 +1,108 @@
+/** Whether what is shown is true just now, in one word for programs and a few for people. */
+
+import { duration, seconds } from '../lib/format';
+import type { Diagnosis, Store } from './store';
+
+export type ViewState =
+  | 'connecting'
+  | 'live'
+  | 'stale'
+  | 'reconnecting'
+  | 'collector-starting'
+  | 'collector-restarting'
+  | 'collector-unavailable';
+
+export interface Status {
+  state: ViewState;
+  text: string;
+  title: string;
+  /** `good` is green, `wait` mends itself, `bad` needs somebody. */
+  level: 'good' | 'wait' | 'bad';
+}
+
+/** The state of the chain from the driver to this screen, at `localNowMs` of the local clock. */
+export function statusOf(store: Store, localNowMs: number): Status {
+  const { phase, collector } = store;
+  if (phase.phase === 'waiting') {
+    const wait_ms = Math.max(0, phase.retry_at_ms - localNowMs);
+    return {
+      state: 'reconnecting',
+      text: `reconnecting in ${seconds(Math.max(1000, wait_ms))}`,
+      title: 'The connection to gpumon has broken. It is tried again by itself.',
+      level: store.diagnosis === null ? 'wait' : 'bad',
+    };
+  }
+  if (phase.phase === 'connecting' || collector === null) {
+    const again = phase.phase === 'connecting' && phase.attempt > 0;
+    return {
+      state: again ? 'reconnecting' : 'connecting',
+      text: again ? 'reconnecting' : 'connecting',
+      title: 'Waiting for gpumon to answer.',
+      level: 'wait',
+    };
+  }
+  const message = collector.message ?? '';
+  switch (collector.state) {
+    case 'starting':
+      return { state: 'collector-starting', text: 'starting', title: message, level: 'wait' };
+    case 'restarting':
+      return { state: 'collector-restarting', text: 'collector restarting', title: message, level: 'wait' };
+    case 'unavailable':
+      return { state: 'collector-unavailable', text: 'no readings', title: message, level: 'bad' };
+    case 'running':
+    default:
+      return liveOrStale(store);
+  }
+}
+
+function liveOrStale(store: Store): Status {
+  const interval_ms = store.sample?.interval_ms ?? 1000;
+  const from_ms = Math.max(store.sample?.at_ms ?? 0, store.expecting_from_ms);
+  const silent_ms = store.clock.now() - from_ms;
+  if (silent_ms > 3 * interval_ms + 2000) {
+    return {
+      state: 'stale',
+      text: `no sample for ${duration(silent_ms)}`,
+      title: 'The connection is up, but no samples come.',
+      level: 'wait',
+    };
+  }
+  return {
+    state: 'live',
+    text: `live ${seconds(interval_ms)}`,
+    title: `One sample every ${seconds(interval_ms)}.`,
+    level: 'good',
+  };
+}
+
+/** The collector's messages are written to stand after a colon; here one stands alone. */
+function sentence(message: string | null): string | null {
+  return message === null ? null : message.charAt(0).toUpperCase() + message.slice(1);
+}
+
+/** What stands in place of, or above, the GPUs where something has to be explained; `null` where nothing has. */
+export function noticeOf(store: Store, status: Status, connectingMessage: string): Diagnosis | null {
+  const message = sentence(store.collector?.message ?? null);
+  switch (status.state) {
+    case 'connecting':
+      return { title: 'Connecting', message: connectingMessage };
+    case 'reconnecting':
+      if (store.diagnosis !== null) {
+        return store.diagnosis;
+      }
+      return store.inventory === null
+        ? { title: 'No connection', message: 'gpumon does not answer. It is tried again by itself.' }
+        : null;
+    case 'collector-starting':
+      return { title: 'Starting', message: message ?? 'The collector has been started and reads the driver.' };
+    case 'collector-restarting':
+      return { title: 'Collector restarting', message: message ?? 'It has ended and is being replaced.' };
+    case 'collector-unavailable':
+      return { title: 'No GPU readings', message: message ?? 'Library, driver or GPU is missing.' };
+    case 'live':
+    case 'stale':
+      return store.inventory?.gpus.length === 0
+        ? { title: 'No GPU', message: 'The driver works, but lists no GPU.' }
+        : null;
+  }
+}

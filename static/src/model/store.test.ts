@@ -1,0 +1,121 @@
+import { beforeEach, describe, expect, it, vi } from 'vitest';
+
+import { GIB, gpu, hello, inventory, NO_HISTORY, NOW, sample } from '../testing/frames';
+import { gpusOf, seriesKey } from './gpu';
+import { Store } from './store';
+
+const USE = 'utilization.gpu_percent';
+const KEY_0 = seriesKey({ index: 0, uuid: 'GPU-0' }, USE);
+const KEY_1 = seriesKey({ index: 1, uuid: 'GPU-1' }, USE);
+
+let store: Store;
+beforeEach(() => {
+  store = new Store(() => NOW);
+});
+
+describe('history', () => {
+  const history = {
+    times_ms: [NOW - 3000, NOW - 2000, NOW - 1000],
+    gpus: [{ uuid: 'GPU-0', metrics: { [USE]: [10, null, 30] } }],
+  };
+
+  it('is there with the first frame, and the newest sample joins it', () => {
+    store.apply(hello({ history }));
+    expect(store.timeline.times_ms).toEqual([NOW - 3000, NOW - 2000, NOW - 1000, NOW]);
+    expect(store.timeline.values(KEY_0)).toEqual([10, null, 30, 96]);
+    expect(store.timeline.values(KEY_1)).toEqual([null, null, null, 96]);
+  });
+
+  it('after a pause replaces what was there', () => {
+    store.apply(hello());
+    store.apply({ type: 'history', ...history });
+    expect(store.timeline.times_ms).toEqual(history.times_ms);
+    expect(store.timeline.values(KEY_0)).toEqual([10, null, 30]);
+    expect(store.timeline.values(KEY_1)).toEqual([null, null, null]);
+  });
+
+  it('is replaced by that of a new connection', () => {
+    store.apply(hello({ history }));
+    store.apply(hello({ sample: null, history: NO_HISTORY }));
+    expect(store.timeline.times_ms).toEqual([]);
+  });
+});
+
+describe('samples', () => {
+  it('that were missed leave a hole', () => {
+    store.apply(hello());
+    store.apply({ type: 'sample', ...sample(NOW + 1000, [gpu(0), gpu(1)]) });
+    store.apply({ type: 'sample', ...sample(NOW + 9000, [gpu(0), gpu(1)]) });
+    expect(store.timeline.values(KEY_0)).toEqual([96, 96, null, 96]);
+  });
+
+  it('of a slow collector leave none', () => {
+    store.apply(hello({ sample: sample(NOW, [gpu(0)], 10_000) }));
+    store.apply({ type: 'sample', ...sample(NOW + 10_000, [gpu(0)], 10_000) });
+    expect(store.timeline.values(KEY_0)).toEqual([96, 96]);
+  });
+
+  it('with an absent reading are a hole in that line alone', () => {
+    store.apply(hello());
+    const blind = gpu(0, {
+      utilization: { ...gpu(0).utilization, gpu_percent: { absent: 'not_supported' } },
+    });
+    store.apply({ type: 'sample', ...sample(NOW + 1000, [blind, gpu(1)]) });
+    expect(store.timeline.values(KEY_0)).toEqual([96, null]);
+    expect(store.timeline.values(KEY_1)).toEqual([96, 96]);
+    expect(store.timeline.values(seriesKey({ index: 0, uuid: 'GPU-0' }, 'memory.used_bytes'))).toEqual([
+      78 * GIB,
+      78 * GIB,
+    ]);
+  });
+
+  it('of a hung GPU repeat old values, which are no part of its line', () => {
+    store.apply(hello());
+    const hung = gpu(0, { health: { state: 'hung', since_ms: NOW } });
+    store.apply({ type: 'sample', ...sample(NOW + 1000, [hung, gpu(1)]) });
+    expect(store.timeline.values(KEY_0)).toEqual([96, null]);
+  });
+});
+
+describe('GPUs', () => {
+  it('keep their place when one is lost', () => {
+    store.apply(hello({ inventory: inventory(3), sample: sample(NOW, [gpu(0), gpu(1), gpu(2)]) }));
+    const lost = gpu(1, { health: { state: 'lost', since_ms: NOW } });
+    store.apply({ type: 'sample', ...sample(NOW + 1000, [gpu(0), lost, gpu(2)]) });
+    const gpus = gpusOf(store.inventory, store.sample);
+    expect(gpus.map(({ index }) => index)).toEqual([0, 1, 2]);
+    expect(gpus.map(({ now }) => now?.health.state)).toEqual(['ok', 'lost', 'ok']);
+  });
+
+  it('are joined by index, not by their order', () => {
+    const gpus = gpusOf(inventory(2), sample(NOW, [gpu(1, { performance_state: 8 }), gpu(0)]));
+    expect(gpus.map(({ now }) => now?.performance_state)).toEqual([0, 8]);
+  });
+
+  it('are there before their first sample', () => {
+    expect(gpusOf(inventory(1), null)).toMatchObject([{ index: 0, name: 'H200', now: null }]);
+  });
+});
+
+describe('frames', () => {
+  it('of a type that is not known change nothing', () => {
+    store.apply(hello());
+    const before = store.sample;
+    store.apply(JSON.parse('{"type": "from the future"}') as never);
+    expect(store.sample).toBe(before);
+  });
+
+  it('with an error are for the developer', () => {
+    const warn = vi.spyOn(console, 'warn').mockImplementation(() => undefined);
+    store.apply({ type: 'error', message: 'unknown type' });
+    expect(warn).toHaveBeenCalledOnce();
+  });
+
+  it('with events keep the newest', () => {
+    for (let i = 0; i < 150; i += 1) {
+      store.apply({ type: 'event', at_ms: NOW + i, gpu: null, what: 'gpu_back' });
+    }
+    expect(store.events).toHaveLength(100);
+    expect(store.events.at(-1)?.at_ms).toBe(NOW + 149);
+  });
+});

@@ -1,0 +1,109 @@
+/** Frames for tests: a machine with H200s, on which everything is readable unless a test says otherwise. */
+
+import type { GpuSample, Hello, History, Inventory, Process, Sample, ServerFrame } from '../wire';
+
+export const GIB = 1024 ** 3;
+/** The server's time in tests. */
+export const NOW = Date.UTC(2026, 10, 20, 10, 42, 7);
+
+export function inventory(count: number): Inventory {
+  return {
+    at_ms: NOW,
+    hostname: 'node-07',
+    platform: {
+      source: 'nvml',
+      driver_version: '580.159.04',
+      nvml_version: '13.580.159.04',
+      cuda_version: '13.0',
+    },
+    gpus: Array.from({ length: count }, (_, index) => ({
+      index,
+      uuid: `GPU-${String(index)}`,
+      name: 'NVIDIA H200',
+      pci_bus_id: `00000000:0${String(index)}:00.0`,
+    })),
+  };
+}
+
+export function gpu(index: number, changes: Partial<GpuSample> = {}): GpuSample {
+  return {
+    index,
+    uuid: `GPU-${String(index)}`,
+    at_ms: NOW,
+    health: { state: 'ok' },
+    utilization: { gpu_percent: 96, memory_percent: 40, encoder_percent: 0, decoder_percent: 0 },
+    memory: {
+      total_bytes: 140 * GIB,
+      used_bytes: 78 * GIB,
+      reserved_bytes: GIB,
+      free_bytes: 61 * GIB,
+    },
+    power: { draw_watts: 692, limit_watts: 700 },
+    temperature: { gpu_celsius: 64, memory_celsius: 70 },
+    clocks: { sm_mhz: 1980, memory_mhz: 3201 },
+    performance_state: 0,
+    throttle_reasons: [],
+    pcie: { generation: 5, width: 16 },
+    processes: [],
+    ...changes,
+  };
+}
+
+export function process(pid: number, changes: Partial<Process> = {}): Process {
+  return {
+    pid,
+    kind: 'compute',
+    memory_bytes: 61 * GIB,
+    sm_percent: 93,
+    memory_percent: 30,
+    encoder_percent: 0,
+    decoder_percent: 0,
+    name: 'python3',
+    command: 'python3 train.py',
+    user: 'ana',
+    started_ms: NOW - 3_600_000,
+    ...changes,
+  };
+}
+
+export function sample(at_ms: number, gpus: GpuSample[], interval_ms = 1000): Sample {
+  return {
+    seq: 0,
+    at_ms,
+    interval_ms,
+    gpus: gpus.map((one) => ({ ...one, at_ms })),
+    host: {
+      at_ms,
+      cpu: { count: 16, busy_percent: 34 },
+      memory: { total_bytes: 128 * GIB, used_bytes: 41 * GIB },
+      swap: { total_bytes: 0, used_bytes: 0 },
+      disk: {
+        read_bytes_total: 0,
+        written_bytes_total: 0,
+        read_bytes_per_second: 1.2e9,
+        written_bytes_per_second: 0,
+      },
+      network: {
+        received_bytes_total: 0,
+        sent_bytes_total: 0,
+        received_bytes_per_second: { absent: 'warming_up' },
+        sent_bytes_per_second: { absent: 'warming_up' },
+      },
+    },
+  };
+}
+
+export const NO_HISTORY: History = { times_ms: [], gpus: [] };
+
+export function hello(changes: Partial<Hello> = {}): ServerFrame {
+  return {
+    type: 'hello',
+    version: '0.1.0',
+    at_ms: NOW,
+    collector: { state: 'running', since_ms: NOW, message: null },
+    inventory: inventory(2),
+    sample: sample(NOW, [gpu(0), gpu(1)]),
+    history: NO_HISTORY,
+    ...changes,
+  };
+}

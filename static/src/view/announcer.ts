@@ -1,0 +1,36 @@
+/** Tells a screen reader when a state has changed. Values change every second, and are not told. */
+
+import { h, setText } from '../lib/dom';
+import { healthWords } from '../model/words';
+import type { GpuView } from '../model/gpu';
+import type { Diagnosis } from '../model/store';
+import type { Status } from '../model/status';
+
+export class Announcer {
+  readonly element = h('div', { class: 'gpumon-spoken', role: 'status', 'aria-live': 'polite' });
+  private state = '';
+  private readonly health = new Map<number, string>();
+
+  update(status: Status, notice: Diagnosis | null, gpus: readonly GpuView[], now_ms: number): void {
+    const news: string[] = [];
+    if (status.state !== this.state) {
+      // A countdown would be told every second: the state alone is.
+      news.push(`gpumon: ${status.state.replace('-', ' ')}`, ...(notice === null ? [] : [notice.message]));
+      this.state = status.state;
+    }
+    for (const gpu of gpus) {
+      if (gpu.now === null) {
+        continue;
+      }
+      const { health } = gpu.now;
+      const before = this.health.get(gpu.index);
+      this.health.set(gpu.index, health.state);
+      if (before !== health.state && (before !== undefined || health.state !== 'ok')) {
+        news.push(`GPU ${String(gpu.index)}: ${healthWords(health, now_ms)?.text ?? 'answers again'}`);
+      }
+    }
+    if (news.length > 0) {
+      setText(this.element, news.join('. '));
+    }
+  }
+}

@@ -1,0 +1,187 @@
+/** One GPU: the answer first, its lines and details on demand. */
+
+import { h, keyed, setAttribute, setShown, setText } from '../lib/dom';
+import { plainText } from '../lib/text';
+import { seriesKey, type GpuView } from '../model/gpu';
+import { insightOf } from '../model/insight';
+import { memorySegments } from '../model/memory';
+import { METRICS } from '../model/metric';
+import type { ProcessRow } from '../model/processes';
+import { valueOf } from '../model/reading';
+import type { Store } from '../model/store';
+import { healthWords, throttleWords, type Words } from '../model/words';
+import { Details } from './details';
+import { MemoryBar } from './memory-bar';
+import type { Window } from './line-chart';
+import { MetricCell } from './metric-cell';
+import type { Moment } from './moment';
+import type { Palette } from './palette';
+import type { Freshness } from './value';
+
+/** What all cards of one drawing share. */
+export interface CardContext {
+  store: Store;
+  window: Window;
+  palette: Palette;
+  /** Whether cards are open where nobody has said otherwise. */
+  openByDefault: boolean;
+}
+
+export class GpuCard {
+  readonly element: HTMLElement;
+  /** Whether the card is on the screen; charts of others are not drawn. */
+  onScreen = false;
+  private chosenOpen: boolean | null = null;
+  /** The server's time at the last drawing. */
+  private now_ms = 0;
+  private readonly index = h('span', { class: 'gpumon-gpu-index' });
+  private readonly name = h('span', { class: 'gpumon-gpu-name' });
+  private readonly throttle = h('span', { class: 'gpumon-words', 'data-testid': 'gpumon-throttle' });
+  private readonly toggle: HTMLButtonElement;
+  private readonly alerts = h('div', { class: 'gpumon-alerts' });
+  private readonly alertRows = new Map<string, { element: HTMLElement }>();
+  private readonly bar = new MemoryBar();
+  private readonly details = new Details();
+  private readonly cells: { id: string; cell: MetricCell }[];
+
+  constructor(
+    private readonly moment: Moment,
+    private readonly changed: () => void,
+    id: string,
+  ) {
+    this.cells = METRICS.map((metric) => ({ id: metric.id, cell: new MetricCell(metric, moment) }));
+    for (const { id: metric, cell } of this.cells) {
+      if (metric === 'memory.used_bytes') {
+        cell.insertBeforeChart(this.bar.element);
+      }
+    }
+    const body = h('div', { class: 'gpumon-metrics', id }, ...this.cells.map(({ cell }) => cell.element));
+    this.toggle = h('button', { class: 'gpumon-toggle', type: 'button', 'aria-controls': id });
+    const head = h(
+      'header',
+      { class: 'gpumon-gpu-head' },
+      this.index,
+      this.name,
+      this.alerts,
+      this.throttle,
+      this.toggle,
+    );
+    this.element = h('article', { class: 'gpumon-gpu', tabindex: '0' }, head, body, this.details.element);
+    this.toggle.addEventListener('click', () => {
+      this.chosenOpen = !this.isOpen();
+      this.changed();
+    });
+    this.element.addEventListener('keydown', (event) => {
+      this.onKey(event);
+    });
+    this.element.addEventListener('blur', () => {
+      this.moment.set(null);
+    });
+  }
+
+  update(gpu: GpuView, rows: readonly ProcessRow[], context: CardContext): void {
+    const { store, window } = context;
+    const now_ms = store.clock.now();
+    const now = gpu.now;
+    this.now_ms = now_ms;
+    const healthy = now?.health.state === 'ok';
+    const late = now !== null && now_ms - now.at_ms > store.gap_ms + 2000;
+    const freshness: Freshness = { now_ms, stale: !healthy || late };
+    setAttribute(this.element, 'data-gpu-index', String(gpu.index));
+    setAttribute(this.element, 'data-gpu-health', now?.health.state ?? 'unread');
+    setAttribute(this.element, 'aria-label', `GPU ${String(gpu.index)}, ${plainText(gpu.name)}`);
+    setText(this.index, String(gpu.index));
+    setText(this.name, plainText(gpu.name));
+    setAttribute(this.name, 'title', [gpu.fullName, gpu.uuid, gpu.busId].filter((part) => part !== null).join('\n'));
+    this.updateWords(gpu, now_ms, store);
+    for (const { id, cell } of this.cells) {
+      cell.update(now, store.timeline.values(seriesKey(gpu, id)), window, freshness);
+    }
+    this.bar.update(now === null ? [] : memorySegments(now.memory, rows));
+    this.updateOpen(context.openByDefault);
+    if (this.isOpen()) {
+      this.details.update(now, freshness);
+    }
+    if (this.onScreen) {
+      for (const { id, cell } of this.cells) {
+        cell.draw(store.timeline.values(seriesKey(gpu, id)), window, context.palette);
+      }
+    }
+  }
+
+  setPalette(palette: Palette): void {
+    for (const { cell } of this.cells) {
+      cell.setPalette(palette);
+    }
+  }
+
+  highlight(processKey: string | null): void {
+    this.bar.highlight(processKey);
+  }
+
+  dispose(): void {
+    for (const { cell } of this.cells) {
+      cell.dispose();
+    }
+  }
+
+  private updateWords(gpu: GpuView, now_ms: number, store: Store): void {
+    const now = gpu.now;
+    const reasons = now?.health.state === 'ok' ? valueOf(now.throttle_reasons) : null;
+    const throttle = reasons === null ? null : throttleWords(reasons);
+    setText(this.throttle, throttle?.text ?? '');
+    setAttribute(this.throttle, 'title', throttle?.title ?? null);
+    setAttribute(this.throttle, 'data-level', throttle?.level ?? null);
+    const alerts = [now === null ? null : healthWords(now.health, now_ms), insightOf(gpu, store.timeline)];
+    const told = alerts.filter((words): words is Words => words !== null);
+    setShown(this.alerts, told.length > 0);
+    const rows = keyed(
+      this.alerts,
+      this.alertRows,
+      told.map((words, i) => ({ words, i })),
+      ({ i }) => String(i),
+      () => ({
+        element: h('p', { class: 'gpumon-alert' }),
+      }),
+    );
+    rows.forEach(({ element }, i) => {
+      setText(element, told[i]?.text ?? '');
+      setAttribute(element, 'title', told[i]?.title ?? null);
+      setAttribute(element, 'data-level', told[i]?.level ?? null);
+    });
+  }
+
+  private isOpen(): boolean {
+    return this.toggle.getAttribute('aria-expanded') === 'true';
+  }
+
+  private updateOpen(openByDefault: boolean): void {
+    const open = this.chosenOpen ?? openByDefault;
+    setAttribute(this.toggle, 'aria-expanded', String(open));
+    setAttribute(this.toggle, 'aria-label', open ? 'Hide charts and details' : 'Show charts and details');
+    setAttribute(this.toggle, 'title', open ? 'Hide charts and details' : 'Show charts and details');
+    setAttribute(this.element, 'data-open', String(open));
+    setShown(this.details.element, open);
+  }
+
+  /** The arrow keys walk through the past as a pointer does; Escape returns to now. */
+  private onKey(event: KeyboardEvent): void {
+    if (event.target !== this.element) {
+      return;
+    }
+    const step_ms = event.shiftKey ? 10_000 : 1000;
+    const at_ms = this.moment.at_ms ?? this.now_ms;
+    if (event.key === 'ArrowLeft') {
+      this.moment.set(at_ms - step_ms);
+    } else if (event.key === 'ArrowRight') {
+      this.moment.set(at_ms + step_ms > this.now_ms ? null : at_ms + step_ms);
+    } else if (event.key === 'Escape') {
+      this.moment.set(null);
+    } else if (event.key === 'Enter') {
+      this.toggle.click();
+    } else {
+      return;
+    }
+    event.preventDefault();
+  }
+}

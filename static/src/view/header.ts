@@ -1,0 +1,103 @@
+/** The head of the view: what this is, whether it is true just now, and all GPUs in one line. */
+
+import { h, keyed, setAttribute, setShown, setText } from '../lib/dom';
+import { duration, timeOfDay } from '../lib/format';
+import { plainText } from '../lib/text';
+import { valueOf } from '../model/reading';
+import type { Status } from '../model/status';
+import type { Store } from '../model/store';
+
+/** Spans of time to choose from, in minutes; the server remembers as much as the longest. */
+const SPANS_MIN = [2, 5] as const;
+
+export interface HeaderOptions {
+  title: string;
+  /** More buttons of whoever embeds the view. */
+  actions: readonly HTMLElement[];
+  /** The other span of time is wanted. */
+  onSpan: () => void;
+  onRetry: () => void;
+}
+
+export class Header {
+  readonly element: HTMLElement;
+  private readonly title: HTMLElement;
+  private readonly simulated = h(
+    'span',
+    {
+      class: 'gpumon-simulated',
+      'data-testid': 'gpumon-simulated',
+      title: 'These GPUs are made up by the built-in simulation. No driver is read.',
+    },
+    'simulated',
+  );
+  private readonly status = h('span', { class: 'gpumon-status-text' });
+  private readonly statusLine = h('span', { class: 'gpumon-status', 'data-testid': 'gpumon-status' });
+  private readonly retry = h('button', { class: 'gpumon-retry', type: 'button', title: 'Try to connect now' }, 'now');
+  private readonly summary = h('span', { class: 'gpumon-summary', 'data-testid': 'gpumon-summary' });
+  private readonly parts = new Map<string, { element: HTMLElement }>();
+  private readonly platform = h('span', { class: 'gpumon-platform gpumon-wide' });
+  private readonly span = h('button', { class: 'gpumon-span', type: 'button', 'data-testid': 'gpumon-span' });
+
+  constructor(options: HeaderOptions) {
+    this.title = h('h1', { class: 'gpumon-title' }, options.title);
+    this.statusLine.append(h('span', { class: 'gpumon-dot', 'aria-hidden': 'true' }), this.status, this.retry);
+    this.retry.addEventListener('click', options.onRetry);
+    this.span.addEventListener('click', options.onSpan);
+    this.element = h(
+      'header',
+      { class: 'gpumon-head' },
+      h('div', { class: 'gpumon-head-row' }, this.title, this.platform, this.simulated, this.statusLine),
+      h('div', { class: 'gpumon-head-row gpumon-head-second' }, this.summary, this.span, ...options.actions),
+    );
+  }
+
+  update(store: Store, status: Status, summary: readonly string[], spanMin: number, at_ms: number | null): void {
+    const platform = store.inventory?.platform;
+    setShown(this.simulated, platform?.source === 'simulated');
+    const past = at_ms === null ? null : `${timeOfDay(at_ms)}, ${duration(store.clock.now() - at_ms)} ago`;
+    setText(this.status, past ?? status.text);
+    setAttribute(this.statusLine, 'data-level', past === null ? status.level : 'past');
+    setAttribute(this.statusLine, 'title', status.title);
+    setShown(this.retry, store.phase.phase === 'waiting' && past === null);
+    const parts = keyed(
+      this.summary,
+      this.parts,
+      summary,
+      (part) => String(summary.indexOf(part)),
+      () => ({ element: h('span', {}) }),
+    );
+    parts.forEach(({ element }, i) => {
+      setText(element, summary[i] ?? '');
+    });
+    this.updatePlatform(store);
+    setText(this.span, `${String(spanMin)} min`);
+    setAttribute(
+      this.span,
+      'title',
+      `The lines show the last ${String(spanMin)} minutes. Click for ${String(nextSpan(spanMin))}.`,
+    );
+  }
+
+  private updatePlatform(store: Store): void {
+    if (store.inventory === null) {
+      return;
+    }
+    const { hostname, platform } = store.inventory;
+    const driver = valueOf(platform.driver_version);
+    const cuda = valueOf(platform.cuda_version);
+    const told = [
+      plainText(hostname),
+      driver === null ? null : `driver ${plainText(driver)}`,
+      cuda === null ? null : `CUDA ${plainText(cuda)}`,
+    ].filter((part) => part !== null);
+    setText(this.platform, told.join(' · '));
+    const version = store.version === null ? [] : [`gpumon ${plainText(store.version)}`];
+    setAttribute(this.title, 'title', [...told, ...version].join('\n'));
+  }
+}
+
+/** The other span of time, in minutes. */
+export function nextSpan(minutes: number): number {
+  return SPANS_MIN[(SPANS_MIN.findIndex((span) => span === minutes) + 1) % SPANS_MIN.length] ?? SPANS_MIN[0];
+}

@@ -1,0 +1,82 @@
+/** The machine around the GPUs, in one strip. */
+
+import { h, setAttribute, setStyle } from '../lib/dom';
+import { bytesPerSecond, gib, gibNumber, percent } from '../lib/format';
+import { valueOf } from '../model/reading';
+import type { HostSample, RamSample } from '../wire';
+import { ReadingValue, type Freshness } from './value';
+
+export class HostStrip {
+  readonly element: HTMLElement;
+  private readonly cpu = new ReadingValue('host.cpu.busy_percent');
+  private readonly cpuMeter = meter();
+  private readonly ram = new ReadingValue('host.memory.used_bytes');
+  private readonly ramMeter = meter();
+  private readonly read = new ReadingValue('host.disk.read_bytes_per_second', 'gpumon-rate');
+  private readonly written = new ReadingValue('host.disk.written_bytes_per_second', 'gpumon-rate');
+  private readonly received = new ReadingValue('host.network.received_bytes_per_second', 'gpumon-rate');
+  private readonly sent = new ReadingValue('host.network.sent_bytes_per_second', 'gpumon-rate');
+
+  constructor() {
+    const list = h(
+      'dl',
+      { class: 'gpumon-host', 'data-testid': 'gpumon-host' },
+      item('CPU', this.cpuMeter.element, this.cpu.element),
+      item('RAM', this.ramMeter.element, this.ram.element),
+      item('Disk', direction('read', this.read), direction('write', this.written)),
+      item('Net', direction('in', this.received), direction('out', this.sent)),
+    );
+    this.element = h(
+      'section',
+      { class: 'gpumon-section', 'aria-label': 'Machine' },
+      h('h2', { class: 'gpumon-heading' }, 'Machine'),
+      list,
+    );
+  }
+
+  update(host: HostSample, freshness: Freshness): void {
+    const { cpu, memory, swap, disk, network } = host;
+    const count = valueOf(cpu.count);
+    const cores = count === null ? '' : `of ${String(count)} ${count === 1 ? 'core' : 'cores'}`;
+    this.cpu.update(cpu.busy_percent, percent, freshness, cores);
+    this.cpuMeter.set((valueOf(cpu.busy_percent) ?? 0) / 100);
+    const total = valueOf(memory.total_bytes);
+    const used = valueOf(memory.used_bytes);
+    this.ram.update(memory.used_bytes, gibNumber, freshness, total === null ? 'GiB' : `/ ${gib(total)}`);
+    this.ramMeter.set(total === null || used === null || total === 0 ? 0 : used / total);
+    setAttribute(this.ramMeter.element, 'title', swapWords(swap));
+    this.read.update(disk.read_bytes_per_second, bytesPerSecond, freshness);
+    this.written.update(disk.written_bytes_per_second, bytesPerSecond, freshness);
+    this.received.update(network.received_bytes_per_second, bytesPerSecond, freshness);
+    this.sent.update(network.sent_bytes_per_second, bytesPerSecond, freshness);
+  }
+}
+
+function swapWords(swap: RamSample): string | null {
+  const total = valueOf(swap.total_bytes);
+  const used = valueOf(swap.used_bytes);
+  if (total === null || used === null) {
+    return null;
+  }
+  return total === 0 ? 'no swap space' : `swap space: ${gib(used)} of ${gib(total)}`;
+}
+
+function item(label: string, ...content: HTMLElement[]): HTMLElement {
+  return h('div', { class: 'gpumon-host-item' }, h('dt', {}, label), h('dd', {}, ...content));
+}
+
+function direction(label: string, value: ReadingValue): HTMLElement {
+  return h('span', { class: 'gpumon-direction' }, h('span', { class: 'gpumon-direction-label' }, label), value.element);
+}
+
+/** A bar for a share; the number beside it says the same in text. */
+function meter(): { element: HTMLElement; set: (share: number) => void } {
+  const fill = h('span', { class: 'gpumon-meter-fill' });
+  const element = h('span', { class: 'gpumon-meter', 'aria-hidden': 'true' }, fill);
+  return {
+    element,
+    set: (share) => {
+      setStyle(fill, 'width', `${(Math.min(1, Math.max(0, share)) * 100).toFixed(1)}%`);
+    },
+  };
+}

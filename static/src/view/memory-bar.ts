@@ -1,0 +1,51 @@
+/** A GPU's memory as a bar, divided by who holds it. */
+
+import { h, keyed, setAttribute, setStyle, setText } from '../lib/dom';
+import { gib } from '../lib/format';
+import { memorySentence, type Segment } from '../model/memory';
+
+/** A name needs about this share of a narrow bar. */
+const LABEL_SHARE = 0.22;
+
+interface Part {
+  element: HTMLElement;
+  label: HTMLElement;
+}
+
+export class MemoryBar {
+  readonly element = h('div', { class: 'gpumon-bar', role: 'img', 'data-testid': 'gpumon-memory-bar' });
+  private readonly parts = new Map<string, Part>();
+
+  update(segments: readonly Segment[]): void {
+    setAttribute(this.element, 'aria-label', `Memory: ${memorySentence(segments) || 'not known'}`);
+    const parts = keyed(
+      this.element,
+      this.parts,
+      segments,
+      (segment) => segment.key,
+      () => {
+        const label = h('span', { class: 'gpumon-bar-label' });
+        return { element: h('div', { class: 'gpumon-bar-part' }, label), label };
+      },
+    );
+    parts.forEach(({ element, label }, i) => {
+      const segment = segments[i];
+      if (segment === undefined) {
+        return;
+      }
+      setAttribute(element, 'data-paint', String(segment.paint));
+      setAttribute(element, 'title', `${segment.label}: ${gib(segment.bytes)}`);
+      setStyle(element, 'width', `${(segment.share * 100).toFixed(2)}%`);
+      const named = typeof segment.paint === 'number' && segment.key !== 'other' && segment.share >= LABEL_SHARE;
+      setText(label, named ? segment.label : '');
+    });
+  }
+
+  /** Lifts out what the process with this key holds; `null` lifts nothing. */
+  highlight(key: string | null): void {
+    setAttribute(this.element, 'data-highlighting', key !== null && this.parts.has(key) ? '' : null);
+    for (const [partKey, part] of this.parts) {
+      setAttribute(part.element, 'data-highlighted', partKey === key ? '' : null);
+    }
+  }
+}

@@ -1,0 +1,18 @@
+/** The moment that somebody points at, the same in every chart; `null` means now. */
+export class Moment {
+  private at: number | null = null;
+
+  constructor(private readonly changed: () => void) {}
+
+  /** Milliseconds since the Unix epoch. */
+  get at_ms(): number | null {
+    return this.at;
+  }
+
+  set(at_ms: number | null): void {
+    if (this.at !== at_ms) {
+      this.at = at_ms;
+      this.changed();
+    }
+  }
+}

@@ -1,0 +1,94 @@
+// @vitest-environment jsdom
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+
+import type { SocketLike } from '../lib/socket';
+import { hello } from '../testing/frames';
+import { mountMonitor, type Monitor } from './monitor';
+
+let socket: SocketLike & { sent: string[]; closed: boolean };
+let opened: number;
+let monitor: Monitor;
+let host: HTMLElement;
+
+beforeEach(() => {
+  vi.useFakeTimers();
+  opened = 0;
+  host = document.createElement('div');
+  document.body.append(host);
+  monitor = mountMonitor(host, {
+    openSocket: () => {
+      opened += 1;
+      socket = {
+        sent: [],
+        closed: false,
+        readyState: 1,
+        onopen: null,
+        onmessage: null,
+        onclose: null,
+        send(text) {
+          this.sent.push(text);
+        },
+        close() {
+          this.closed = true;
+        },
+      };
+      return socket;
+    },
+    diagnose: () => Promise.resolve({ title: 'The way is missing', message: 'Install it.' }),
+  });
+});
+
+afterEach(() => {
+  monitor.dispose();
+  host.remove();
+  vi.useRealTimers();
+});
+
+function connect(): void {
+  socket.onopen?.(new Event('open'));
+  receive(JSON.stringify(hello()));
+}
+
+function receive(data: string): void {
+  socket.onmessage?.(new MessageEvent('message', { data }));
+}
+
+it('shows what the server tells', async () => {
+  connect();
+  await vi.advanceTimersByTimeAsync(50);
+  expect(host.querySelectorAll('[data-gpu-index]')).toHaveLength(2);
+});
+
+it('outlives a message that is no frame', async () => {
+  vi.spyOn(console, 'warn').mockImplementation(() => undefined);
+  connect();
+  receive('{"type": "sam');
+  await vi.advanceTimersByTimeAsync(50);
+  expect(host.querySelectorAll('[data-gpu-index]')).toHaveLength(2);
+});
+
+it('asks for nothing while nobody looks, also on a new connection', () => {
+  connect();
+  monitor.setVisible(false);
+  monitor.setVisible(false);
+  expect(socket.sent).toEqual(['{"type":"pause"}']);
+  connect();
+  expect(socket.sent).toEqual(['{"type":"pause"}', '{"type":"pause"}']);
+  monitor.setVisible(true);
+  expect(socket.sent.at(-1)).toBe('{"type":"resume"}');
+});
+
+it('says why there is no connection', async () => {
+  socket.onclose?.(new CloseEvent('close'));
+  await vi.advanceTimersByTimeAsync(50);
+  expect(host.querySelector('[data-testid="gpumon-notice"]')?.textContent).toBe('The way is missingInstall it.');
+});
+
+it('leaves nothing behind', () => {
+  monitor.dispose();
+  monitor.dispose();
+  expect(host.children).toHaveLength(0);
+  expect(socket.closed).toBe(true);
+  vi.advanceTimersByTime(120_000);
+  expect(opened).toBe(1);
+});

@@ -1,0 +1,205 @@
+/** The whole view, from the head to the machine; it shows what the store holds. */
+
+import { h, keyed, setAttribute, setShown } from '../lib/dom';
+import { isOnDark } from '../lib/colour';
+import { gpusOf } from '../model/gpu';
+import { processRows, SlotKeeper, type ProcessRow } from '../model/processes';
+import { noticeOf, statusOf } from '../model/status';
+import type { Store } from '../model/store';
+import { summaryOf } from '../model/summary';
+import { Announcer } from './announcer';
+import { GpuCard, type CardContext } from './gpu-card';
+import { Header, nextSpan } from './header';
+import { HostStrip } from './host-strip';
+import { Moment } from './moment';
+import { Notice } from './notice';
+import { readPalette, type Palette } from './palette';
+import { ProcessTable } from './process-table';
+
+/** From this width on there is room for open cards side by side, and for a user's column. */
+const WIDE_PX = 560;
+/** With more GPUs than this, open cards would hide the overview. */
+const OPEN_GPUS = 16;
+
+export interface OverviewOptions {
+  title: string;
+  connectingMessage: string;
+  actions: readonly HTMLElement[];
+  /** Something has to be drawn anew. */
+  invalidate: () => void;
+  onRetry: () => void;
+}
+
+let overviews = 0;
+
+export class Overview {
+  readonly element = h('div', { class: 'gpumon', 'data-testid': 'gpumon' });
+  private readonly moment: Moment;
+  private readonly header: Header;
+  private readonly announcer = new Announcer();
+  private readonly notice = new Notice();
+  private readonly cardList = h('div', { class: 'gpumon-gpus' });
+  private readonly cards = new Map<string, GpuCard>();
+  private readonly slots = new SlotKeeper();
+  private readonly processes: ProcessTable;
+  private readonly host = new HostStrip();
+  private readonly sizes: ResizeObserver | null;
+  private readonly screen: IntersectionObserver | null;
+  private readonly id = `gpumon-${String((overviews += 1))}`;
+  private palette: Palette | null = null;
+  private spanMin = 2;
+  private wide = false;
+
+  constructor(
+    private readonly store: Store,
+    private readonly options: OverviewOptions,
+  ) {
+    this.moment = new Moment(options.invalidate);
+    this.header = new Header({
+      title: options.title,
+      actions: options.actions,
+      onRetry: options.onRetry,
+      onSpan: () => {
+        this.spanMin = nextSpan(this.spanMin);
+        options.invalidate();
+      },
+    });
+    this.processes = new ProcessTable((row) => {
+      this.highlight(row);
+    });
+    this.element.append(
+      this.header.element,
+      this.announcer.element,
+      this.notice.element,
+      this.cardList,
+      this.processes.element,
+      this.host.element,
+    );
+    // Without a layout, as in a test, there is no size and nothing on the screen, and so no charts.
+    this.sizes =
+      typeof ResizeObserver === 'undefined'
+        ? null
+        : new ResizeObserver(() => {
+            this.resized();
+          });
+    this.sizes?.observe(this.element);
+    this.screen =
+      typeof IntersectionObserver === 'undefined'
+        ? null
+        : new IntersectionObserver(
+            (entries) => {
+              this.scrolled(entries);
+            },
+            { rootMargin: '100px' },
+          );
+  }
+
+  render(): void {
+    const { store } = this;
+    const status = statusOf(store, Date.now());
+    const gpus = gpusOf(store.inventory, store.sample);
+    const now_ms = store.clock.now();
+    setAttribute(this.element, 'data-gpumon-state', status.state);
+    setAttribute(this.element, 'data-layout', this.wide ? 'wide' : 'compact');
+    this.header.update(store, status, gpus.length === 0 ? [] : summaryOf(gpus), this.spanMin, this.moment.at_ms);
+    const notice = noticeOf(store, status, this.options.connectingMessage);
+    this.announcer.update(status, notice, gpus, now_ms);
+    this.notice.update(notice, status.level);
+    const rows = processRows(gpus, this.slots);
+    const context: CardContext = {
+      store,
+      palette: this.currentPalette(),
+      openByDefault: this.wide && gpus.length <= OPEN_GPUS,
+      window: {
+        times_ms: store.timeline.times_ms,
+        from_ms: now_ms - this.spanMin * 60_000,
+        to_ms: now_ms,
+        gap_ms: store.gap_ms,
+      },
+    };
+    setAttribute(this.cardList, 'data-many', gpus.length > OPEN_GPUS ? '' : null);
+    const cards = keyed(
+      this.cardList,
+      this.cards,
+      gpus,
+      (gpu) => String(gpu.index),
+      (gpu) => this.newCard(gpu.index),
+      (card) => {
+        this.screen?.unobserve(card.element);
+        card.dispose();
+      },
+    );
+    gpus.forEach((gpu, i) => {
+      const held = rows.filter((row): row is ProcessRow => row.kind === 'process' && row.gpu === gpu.index);
+      cards[i]?.update(gpu, held, context);
+    });
+    const sample = store.sample;
+    setShown(this.processes.element, sample !== null);
+    setShown(this.host.element, sample !== null);
+    if (sample !== null) {
+      const freshness = { now_ms, stale: status.state !== 'live' };
+      this.processes.update(rows, freshness);
+      this.host.update(sample.host, freshness);
+    }
+  }
+
+  /** The colours around the view have changed. */
+  themeChanged(): void {
+    this.palette = null;
+    const palette = this.currentPalette();
+    for (const card of this.cards.values()) {
+      card.setPalette(palette);
+    }
+    this.options.invalidate();
+  }
+
+  dispose(): void {
+    this.sizes?.disconnect();
+    this.screen?.disconnect();
+    for (const card of this.cards.values()) {
+      card.dispose();
+    }
+    this.cards.clear();
+    this.element.remove();
+  }
+
+  private newCard(index: number): GpuCard {
+    const card = new GpuCard(this.moment, this.options.invalidate, `${this.id}-gpu-${String(index)}`);
+    this.screen?.observe(card.element);
+    return card;
+  }
+
+  /** The style sheet has light and dark colours of its own; which of them fit is told by what lies behind. */
+  private currentPalette(): Palette {
+    if (this.palette === null) {
+      setAttribute(this.element, 'data-gpumon-scheme', isOnDark(this.element) ? 'dark' : 'light');
+      this.palette = readPalette(this.element);
+    }
+    return this.palette;
+  }
+
+  private highlight(row: ProcessRow | null): void {
+    for (const [index, card] of this.cards) {
+      card.highlight(row !== null && String(row.gpu) === index ? row.key : null);
+    }
+  }
+
+  private resized(): void {
+    const wide = this.element.clientWidth >= WIDE_PX;
+    if (wide !== this.wide) {
+      this.wide = wide;
+      this.options.invalidate();
+    }
+  }
+
+  private scrolled(entries: readonly IntersectionObserverEntry[]): void {
+    for (const entry of entries) {
+      for (const card of this.cards.values()) {
+        if (card.element === entry.target) {
+          card.onScreen = entry.isIntersecting;
+        }
+      }
+    }
+    this.options.invalidate();
+  }
+}

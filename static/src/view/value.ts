@@ -1,0 +1,80 @@
+/** A reading on the screen: its value, or a dash with the reason. */
+
+import { duration } from '../lib/format';
+import { h, setAttribute, setText } from '../lib/dom';
+import { absenceOf, takenAt, valueOf, type Readable } from '../model/reading';
+import { absenceWords } from '../model/words';
+import type { Reading } from '../wire';
+
+/** A slow reading, such as a limit, is read again within half a minute. */
+const SLOW_READING_MS = 60_000;
+
+/** How the readings of one sample have to be judged. */
+export interface Freshness {
+  now_ms: number;
+  /** Nothing in this sample is current: the GPU does not answer, or the sample is old. */
+  stale: boolean;
+}
+
+export class ReadingValue {
+  readonly element: HTMLElement;
+  private readonly main: HTMLElement;
+  private readonly rest: HTMLElement;
+  private readonly spoken: HTMLElement;
+
+  /** `id` is the reading's path in the sample; tests find it as `data-reading`. */
+  constructor(id: string, className = '') {
+    this.main = h('span', { class: 'gpumon-value-main', 'data-reading': id });
+    this.rest = h('span', { class: 'gpumon-value-rest' });
+    this.spoken = h('span', { class: 'gpumon-spoken' });
+    this.element = h('span', { class: `gpumon-value ${className}`.trim() }, this.main, this.rest, this.spoken);
+  }
+
+  /** Shows a reading; `format` is given its value. */
+  update<T extends Readable>(
+    reading: Reading<T> | null,
+    format: (value: T) => string,
+    freshness: Freshness,
+    rest = '',
+  ): void {
+    const value = reading === null ? null : valueOf(reading);
+    if (reading === null || value === null) {
+      const absence = reading === null ? null : absenceOf(reading);
+      this.absent(absence === null ? 'not read yet' : absenceWords(absence), rest);
+      return;
+    }
+    const at_ms = takenAt(reading);
+    const age_ms = at_ms === null ? 0 : freshness.now_ms - at_ms;
+    const stale = freshness.stale || age_ms > SLOW_READING_MS;
+    this.write(format(value), rest);
+    setAttribute(this.element, 'data-absent', null);
+    setAttribute(this.element, 'data-stale', stale ? '' : null);
+    setAttribute(this.element, 'title', at_ms === null ? null : `read ${duration(age_ms)} ago`);
+    setText(this.spoken, stale ? ' (old)' : '');
+  }
+
+  /** Shows what is known of a moment in the past; `null` is a gap. */
+  showPast(text: string | null, rest = ''): void {
+    if (text === null) {
+      this.absent('nothing was read at this moment', rest);
+      return;
+    }
+    this.write(text, rest);
+    setAttribute(this.element, 'data-absent', null);
+    setAttribute(this.element, 'data-stale', null);
+    setText(this.spoken, '');
+  }
+
+  private absent(reason: string, rest: string): void {
+    this.write('–', rest);
+    setAttribute(this.element, 'data-absent', reason);
+    setAttribute(this.element, 'data-stale', null);
+    setAttribute(this.element, 'title', reason);
+    setText(this.spoken, ` (${reason})`);
+  }
+
+  private write(main: string, rest: string): void {
+    setText(this.main, main);
+    setText(this.rest, rest === '' ? '' : ` ${rest}`);
+  }
+}

@@ -1,0 +1,18 @@
+import { fileURLToPath } from 'node:url';
+
+import { defineConfig } from 'vite';
+
+export default defineConfig({
+  root: fileURLToPath(new URL('src/page', import.meta.url)),
+  // Relative addresses, so that the page works under any prefix of a proxy.
+  base: './',
+  build: {
+    outDir: fileURLToPath(new URL('dist', import.meta.url)),
+    emptyOutDir: true,
+    target: 'es2022',
+    assetsInlineLimit: 0,
+    // What the packages inside ask to be told of them.
+    license: { fileName: 'licenses.md' },
+    modulePreload: { polyfill: false },
+  },
+});
