@@ -53,7 +53,8 @@ pub(crate) async fn supervise(collector: Collector, hub: Arc<Hub>) {
             }
             End::Broken(message) => {
                 pause = if started.elapsed() > STEADY { SHORTEST_PAUSE } else { (pause * 2).min(LONGEST_PAUSE) };
-                tracing::warn!("{message}; starting a new one in {:.1} s", pause.as_secs_f64());
+                let message = format!("{message}; a new one starts in {:.1} s", pause.as_secs_f64());
+                tracing::warn!("{message}");
                 hub.collector_is(CollectorState::Restarting, Some(message));
             }
         }

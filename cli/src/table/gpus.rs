@@ -7,7 +7,7 @@ use super::{
     Layout,
     bar::bar,
     short_name,
-    style::{ALARM, MEMORY, NOTICE, STRONG, UTILIZATION, paint},
+    style::{ALARM, DIM, MEMORY, NOTICE, POWER, STRONG, TEMPERATURE, UTILIZATION, paint},
     units::{ABSENT, duration, gib, three_digits, whole},
 };
 
@@ -178,12 +178,12 @@ fn draw(row: &Row, widths: &Widths, layout: Layout) -> Vec<String> {
             .map_or_else(|| (String::new(), " ".repeat(widths.bar)), |share| bar(share, widths.bar, layout.rich));
         line += &gap;
         line += &paint(memory_style, &full);
-        line += &paint(super::style::DIM, &empty);
+        line += &paint(DIM, &empty);
     }
     line += &gap;
-    line += &right(&row.temperature, widths.temperature);
+    line += &paint(TEMPERATURE, &right(&row.temperature, widths.temperature));
     line += &gap;
-    line += &right(&row.power, widths.power);
+    line += &paint(POWER, &right(&row.power, widths.power));
     if row.words.is_empty() {
         return vec![line];
     }

@@ -7,7 +7,7 @@ use super::{
     Layout,
     gpus::{cut, left, reason, right},
     style::{DIM, paint},
-    units::{ABSENT, duration, gib, whole},
+    units::{ABSENT, duration, gib_in_column, whole},
 };
 
 const HEADINGS: [&str; 7] = ["GPU", "PID", "USER", "MEMORY", "SM", "TIME", "COMMAND"];
@@ -41,7 +41,10 @@ fn row(gpu: u32, process: &Process, now_ms: u64) -> [String; 7] {
         gpu.to_string(),
         process.pid.to_string(),
         process.user.value().map_or_else(absent, |user| cut(user, LONGEST_USER)),
-        process.memory_bytes.value().map_or_else(|| "unknown".to_owned(), |bytes| format!("{} GiB", gib(*bytes))),
+        process
+            .memory_bytes
+            .value()
+            .map_or_else(|| "unknown".to_owned(), |bytes| format!("{} GiB", gib_in_column(*bytes))),
         whole(&process.sm_percent, "%"),
         process.started_ms.value().map_or_else(absent, |started| duration(now_ms.saturating_sub(*started))),
         command.map_or_else(absent, |command| printable(command)),

@@ -12,6 +12,14 @@ pub(super) fn gib(bytes: u64) -> String {
     three_digits(bytes as f64 / GIB)
 }
 
+/// `0.8`, `78.2`, `128.0`: GiB without the unit, for a column in which the points stand below each other.
+pub(super) fn gib_in_column(bytes: u64) -> String {
+    match bytes as f64 / GIB {
+        gib if bytes > 0 && gib < 0.05 => "<0.1".to_owned(),
+        gib => format!("{gib:.1}"),
+    }
+}
+
 /// At most three significant digits, and no more than two after the point.
 pub(super) fn three_digits(value: f64) -> String {
     match value.abs() {
@@ -47,6 +55,13 @@ mod tests {
             [(0.0, "0.00"), (8.534, "8.53"), (9.996, "10.0"), (78.23, "78.2"), (99.96, "100"), (140.4, "140")]
         {
             assert_eq!(three_digits(value), text);
+        }
+    }
+
+    #[test]
+    fn a_column_keeps_its_points_aligned_and_something_is_never_nothing() {
+        for (mib, text) in [(0, "0.0"), (20, "<0.1"), (860, "0.8"), (131_072, "128.0")] {
+            assert_eq!(gib_in_column(mib << 20), text);
         }
     }
 

@@ -22,7 +22,8 @@ pub struct Process {
     pub encoder_percent: Reading<f64>,
     /// Decoder use (`decUtil`).
     pub decoder_percent: Reading<f64>,
-    /// The program's name, from `/proc/PID/comm`, or the file name of its first argument where that says more.
+    /// What a person would call it: the script that an interpreter runs (`train.py`), else the program's name, from
+    /// `/proc/PID/comm`. Where the command line is hidden, the script is too.
     pub name: Reading<String>,
     /// Its command line, arguments separated by spaces. Hidden where it is another user's and the reader is a service.
     pub command: Reading<String>,

@@ -65,6 +65,15 @@ impl<T> Reading<T> {
         }
     }
 
+    /// The same reading, to be shown in a later sample: a fresh value gets the time at which it was read.
+    #[must_use]
+    pub fn dated(self, at_ms: u64) -> Self {
+        match self {
+            Self::Now(value) => Self::Earlier { value, at_ms },
+            dated => dated,
+        }
+    }
+
     /// The same reading in another unit or shape.
     pub fn map<U>(self, change: impl FnOnce(T) -> U) -> Reading<U> {
         match self {

@@ -84,8 +84,11 @@ impl Resolver {
         let arguments = self.proc_fs.arguments(pid);
         let uid = self.proc_fs.uid(pid);
         let hidden = self.commands == CommandLines::Own && uid != Some(self.own_uid);
+        let program = self.proc_fs.name(pid, arguments.as_deref());
+        let script = program.as_deref().zip(arguments.as_deref()).filter(|_| !hidden);
+        let script = script.and_then(|(program, arguments)| proc_fs::script(program, arguments));
         Known {
-            name: known_or_unknown(self.proc_fs.name(pid, arguments.as_deref())),
+            name: known_or_unknown(script.or(program)),
             command: if hidden {
                 Reading::Absent(Absence::Hidden)
             } else {

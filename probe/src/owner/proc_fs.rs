@@ -55,7 +55,7 @@ impl ProcFs {
     pub(super) fn name(&self, pid: u32, arguments: Option<&[String]>) -> Option<String> {
         let comm = fs::read_to_string(self.file(pid, "comm")).ok()?;
         let comm = comm.trim_end_matches('\n');
-        let program = arguments.and_then(|arguments| arguments.first()?.rsplit('/').next());
+        let program = arguments.and_then(|arguments| file_name(arguments.first()?));
         match program {
             Some(program) if comm.len() >= COMM_LENGTH && program.starts_with(comm) => Some(program.to_owned()),
             _ => Some(comm.to_owned()),
@@ -65,6 +65,30 @@ impl ProcFs {
     fn file(&self, pid: u32, name: &str) -> PathBuf {
         self.root.join(pid.to_string()).join(name)
     }
+}
+
+/// What an interpreter runs: the script's file name, or the module behind `-m`; `None` where the program is none, or
+/// runs something else.
+pub(super) fn script(program: &str, arguments: &[String]) -> Option<String> {
+    let interpreters = ["python", "julia", "node", "perl", "ruby", "Rscript"];
+    if !interpreters.iter().any(|interpreter| program.starts_with(interpreter)) {
+        return None;
+    }
+    let mut rest = arguments.iter().skip(1);
+    loop {
+        match rest.next()?.as_str() {
+            "-m" => return rest.next().cloned(),
+            "-c" | "-e" | "-" => return None,
+            // Python's only options with a word of their own.
+            "-W" | "-X" => drop(rest.next()),
+            option if option.starts_with('-') => {}
+            script => return file_name(script).map(str::to_owned),
+        }
+    }
+}
+
+fn file_name(path: &str) -> Option<&str> {
+    path.rsplit('/').next().filter(|name| !name.is_empty())
 }
 
 #[cfg(test)]
@@ -103,5 +127,21 @@ mod tests {
         assert_eq!(proc_fs.name(42, Some(&arguments)).unwrap(), "tritonserver-worker");
         assert_eq!(proc_fs.name(42, None).unwrap(), "tritonserver-wo");
         fs::remove_dir_all(root).unwrap();
+    }
+
+    #[test]
+    fn an_interpreter_is_named_by_what_it_runs() {
+        for (line, name) in [
+            ("python3 /home/ana/train.py --bf16", Some("train.py")),
+            ("python -u -W ignore train.py", Some("train.py")),
+            ("python3 -m torch.distributed.run train.py", Some("torch.distributed.run")),
+            ("julia --project=. fit.jl", Some("fit.jl")),
+            ("python3 -c print(1)", None),
+            ("python3", None),
+            ("tritonserver model.py", None),
+        ] {
+            let arguments: Vec<_> = line.split(' ').map(str::to_owned).collect();
+            assert_eq!(script(&arguments[0], &arguments).as_deref(), name, "{line}");
+        }
     }
 }

@@ -74,7 +74,15 @@ impl Track {
             Outcome::Failed(error) => {
                 let at_ms = now_ms();
                 let (health, reason) = self.failure(error, at_ms);
-                self.last = GpuSample::absent(self.gpu.index, self.gpu.uuid.clone(), at_ms, health, &reason);
+                let gone = GpuSample::absent(self.gpu.index, self.gpu.uuid.clone(), at_ms, health, &reason);
+                let known = std::mem::replace(&mut self.last, gone);
+                // How large it was does not change with it, and tells what its past readings were out of.
+                if known.memory.total_bytes.value().is_some() {
+                    self.last.memory.total_bytes = known.memory.total_bytes.dated(known.at_ms);
+                }
+                if known.power.limit_watts.value().is_some() {
+                    self.last.power.limit_watts = known.power.limit_watts.dated(known.at_ms);
+                }
                 false
             }
         }
@@ -129,7 +137,8 @@ mod tests {
     }
 
     fn answers(track: &mut Track) {
-        let sample = GpuSample::absent(3, Some("GPU-3".into()), now_ms(), Health::Ok, &Absence::Unknown);
+        let mut sample = GpuSample::absent(3, Some("GPU-3".into()), now_ms(), Health::Ok, &Absence::Unknown);
+        sample.memory.total_bytes = Reading::Now(7);
         track.take_in(Answer { index: 3, outcome: Outcome::Read(None, Box::new(sample)) });
     }
 
@@ -148,6 +157,7 @@ mod tests {
         assert_eq!(first.health, second.health);
         assert_eq!(second.index, 3);
         assert_eq!(second.power.draw_watts, Reading::Absent(Absence::GpuLost));
+        assert!(matches!(second.memory.total_bytes, Reading::Earlier { value: 7, .. }), "how large it was stays");
         answers(&mut track);
         track.compose(INTERVAL, 4, &mut events);
         let kinds: Vec<_> = events.iter().map(|event| (event.at_ms, event.what)).collect();

@@ -35,7 +35,8 @@ encoder_percent: Reading<number>,
  */
 decoder_percent: Reading<number>, 
 /**
- * The program's name, from `/proc/PID/comm`, or the file name of its first argument where that says more.
+ * What a person would call it: the script that an interpreter runs (`train.py`), else the program's name, from
+ * `/proc/PID/comm`. Where the command line is hidden, the script is too.
  */
 name: Reading<string>, 
 /**

@@ -5,7 +5,7 @@ use super::{noise::Noise, profile::Program};
 /// Who runs what.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Who {
-    /// The program's name.
+    /// What a person would call the program: its script, its module, or itself.
     pub(super) name: &'static str,
     /// Its user's login name.
     pub(super) user: &'static str,
@@ -33,11 +33,13 @@ const NOTEBOOK: &str = "python -m ipykernel_launcher -f kernel.json";
 pub(super) fn who(noise: Noise, program: Program) -> Who {
     let pick = |purpose: &str, count: usize| (noise.stream(purpose).unit(0) * count as f64) as usize;
     let user = USERS[pick(if program == Program::Notebook { "notebook user" } else { "user" }, USERS.len())];
-    let (name, command) = match program {
-        Program::Training => ("python", TRAINING[pick("command", TRAINING.len())]),
-        Program::Server => ("vllm", SERVER[pick("command", SERVER.len())]),
-        Program::Leak => ("python", LEAK[pick("command", LEAK.len())]),
-        Program::Notebook => ("python", NOTEBOOK),
+    let command = match program {
+        Program::Training => TRAINING[pick("command", TRAINING.len())],
+        Program::Server => SERVER[pick("command", SERVER.len())],
+        Program::Leak => LEAK[pick("command", LEAK.len())],
+        Program::Notebook => NOTEBOOK,
     };
+    let mut words = command.split(' ').filter(|word| *word != "python" && *word != "-m");
+    let name = words.next().unwrap_or(command);
     Who { name, user, command }
 }
