@@ -1,12 +1,12 @@
 //! A horizontal bar.
 
-/// `share` of 1 as a bar of so many columns: eighths of a block where those can be shown, `#` and `.` elsewhere.
+/// `share` of 1 as the full and the empty part of a bar of so many columns: a heavy and a light line with half steps
+/// where those can be shown, `#` and `.` elsewhere.
 ///
 /// What is more than nothing shows as at least the smallest step, and what is less than all never fills the bar.
 pub(super) fn bar(share: f64, columns: usize, rich: bool) -> (String, String) {
-    const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
-    let per_column = if rich { 8 } else { 1 };
-    let steps = columns * per_column;
+    let steps_per_column = if rich { 2 } else { 1 };
+    let steps = columns * steps_per_column;
     let share = share.clamp(0.0, 1.0);
     let mut filled = (share * steps as f64).round() as usize;
     if share > 0.0 {
@@ -16,9 +16,8 @@ pub(super) fn bar(share: f64, columns: usize, rich: bool) -> (String, String) {
         filled = filled.min(steps.saturating_sub(1));
     }
     if rich {
-        let (whole, rest) = (filled / 8, EIGHTHS[filled % 8]);
-        let used = whole + usize::from(!rest.is_empty());
-        ("█".repeat(whole) + rest, "░".repeat(columns - used))
+        let (whole, half) = (filled / 2, filled % 2);
+        ("━".repeat(whole) + &"╸".repeat(half), "─".repeat(columns - whole - half))
     } else {
         ("#".repeat(filled), ".".repeat(columns - filled))
     }
