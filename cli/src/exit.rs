@@ -1,6 +1,10 @@
 //! Exit codes, and which failure gets which.
 
-use std::{fmt, io, process::ExitCode};
+use std::{
+    fmt,
+    io::{self, Write},
+    process::ExitCode,
+};
 
 use gpumon_probe::source::SourceError;
 use gpumon_server::listen::ListenError;
@@ -13,6 +17,11 @@ use gpumon_server::listen::ListenError;
 pub(crate) struct Failure {
     error: anyhow::Error,
     code: u8,
+}
+
+/// Tells the user. Where standard error is closed or full, the exit code still tells.
+pub(crate) fn say(message: &str) {
+    let _ = writeln!(anstream::stderr(), "gpumon: {message}");
 }
 
 /// Answers arguments that make no command: help and version as they are, an error in one line.
@@ -30,7 +39,7 @@ pub(crate) fn refuse_arguments(error: &clap::Error) -> ExitCode {
         .filter(|line| !line.is_empty() && !line.starts_with("For more information"))
         .collect();
     let message = lines.join("; ");
-    anstream::eprintln!("gpumon: {}; see gpumon --help", message.trim_start_matches("error: "));
+    say(&format!("{}; see gpumon --help", message.trim_start_matches("error: ")));
     ExitCode::from(2)
 }
 
@@ -65,7 +74,7 @@ impl From<SourceError> for Failure {
             SourceError::NoDriver => 9,
             SourceError::NoLibrary { .. } => 12,
             SourceError::VersionMismatch => 18,
-            SourceError::Driver { .. } => 1,
+            SourceError::Driver { .. } | SourceError::NoThread { .. } => 1,
         };
         Self { error: error.into(), code }
     }

@@ -26,7 +26,7 @@ fn main() -> ExitCode {
         // Whoever read our output has seen enough (`gpumon | head`).
         Err(failure) if failure.is_broken_pipe() => ExitCode::SUCCESS,
         Err(failure) => {
-            anstream::eprintln!("gpumon: {failure:#}");
+            exit::say(&format!("{failure:#}"));
             failure.exit_code()
         }
     }

@@ -23,6 +23,7 @@ pub(crate) struct HistoryStore {
 impl HistoryStore {
     /// Adds a sample, unless it follows the one before too closely, and forgets what is too old.
     pub(crate) fn push(&mut self, sample: &Sample) {
+        self.forget_after(sample.at_ms);
         if self.times_ms.back().is_some_and(|last| sample.at_ms.saturating_sub(*last) < SPACING_MS) {
             return;
         }
@@ -49,6 +50,17 @@ impl HistoryStore {
             }
         }
         self.forget_before(sample.at_ms.saturating_sub(DEPTH_MS));
+    }
+
+    /// A clock that was set back makes some of the past a future, which would keep everything else out.
+    fn forget_after(&mut self, newest_ms: u64) {
+        let known = self.times_ms.iter().take_while(|time| **time <= newest_ms).count();
+        self.times_ms.truncate(known);
+        for columns in self.gpus.values_mut() {
+            for column in columns {
+                column.truncate(known);
+            }
+        }
     }
 
     fn forget_before(&mut self, oldest_ms: u64) {
@@ -130,6 +142,17 @@ mod tests {
         assert!(history.times_ms.len() <= 335, "{}", history.times_ms.len());
         assert!(history.times_ms[0] >= 999_900 - DEPTH_MS);
         assert_eq!(watts(&history, "a").len(), history.times_ms.len());
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_does_not_stop_it() {
+        let mut store = HistoryStore::default();
+        for at_ms in [1_000_000, 1_001_000, 1_002_000, 501_000, 502_000] {
+            store.push(&sample(at_ms, &[("a", at_ms as f64)]));
+        }
+        let history = store.frame();
+        assert_eq!(history.times_ms, [501_000, 502_000]);
+        assert_eq!(watts(&history, "a"), [Some(501_000.0), Some(502_000.0)]);
     }
 
     #[test]

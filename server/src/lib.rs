@@ -44,7 +44,7 @@ pub async fn run(
 ) -> std::io::Result<()> {
     let hub = Arc::new(Hub::new());
     let (stop, stopped) = watch::channel(false);
-    let supervision = tokio::spawn(supervisor::supervise(collector, Arc::clone(&hub)));
+    let mut supervision = tokio::spawn(supervisor::supervise(collector, Arc::clone(&hub)));
     let app = routes::router(AppState { hub, stopped: stopped.clone() }, access);
     let mut until_stopped = stopped;
     let graceful = async move {
@@ -59,9 +59,10 @@ pub async fn run(
             let _ = until_stopped.wait_for(|stopped| *stopped).await;
             tokio::time::sleep(FAREWELL).await;
         } => Ok(()),
+        // It ends only by a defect. A server that looks well and shows nothing new would be worse than none.
+        _ = &mut supervision => Err(std::io::Error::other("the collector's supervisor failed")),
     };
     // Dropping the supervisor's future kills its child.
     supervision.abort();
-    let _ = supervision.await;
     result
 }

@@ -4,7 +4,7 @@ use std::{
     future::Future,
     io,
     net::SocketAddr,
-    os::unix::fs::{FileTypeExt, PermissionsExt},
+    os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt},
     path::{Path, PathBuf},
 };
 
@@ -18,7 +18,7 @@ pub enum Listener {
     /// A TCP port on loopback.
     Tcp(TcpListener),
     /// A unix socket, which is removed at the end.
-    Unix(UnixListener, PathBuf),
+    Unix(UnixListener, OwnSocket),
 }
 
 /// Why the door stays shut.
@@ -40,13 +40,22 @@ pub enum ListenError {
     #[error("cannot listen on {0}: the path exists and is not a socket; choose another path, or remove it")]
     NotASocket(PathBuf),
     /// Anything else.
-    #[error("cannot listen on {address}: {cause}")]
+    #[error("cannot listen on {address}: {cause}{}", cure(cause))]
     Other {
         /// The address or path.
         address: String,
         /// What the system said.
         cause: io::Error,
     },
+}
+
+fn cure(cause: &io::Error) -> &'static str {
+    match cause.kind() {
+        io::ErrorKind::PermissionDenied => "; choose a port of 1024 or more, or a folder that you may write to",
+        io::ErrorKind::NotFound => "; create the socket's folder first",
+        io::ErrorKind::InvalidInput => "; choose a shorter path for the socket",
+        _ => "",
+    }
 }
 
 impl Listener {
@@ -74,14 +83,19 @@ impl Listener {
             if !existing.file_type().is_socket() {
                 return Err(ListenError::NotASocket(path.to_owned()));
             }
-            if UnixStream::connect(path).await.is_ok() {
-                return Err(ListenError::SocketInUse(path.to_owned()));
+            match UnixStream::connect(path).await {
+                // Nobody listens any more.
+                Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+                    std::fs::remove_file(path).map_err(other)?;
+                }
+                // Somebody does, of whatever kind and whoever may connect.
+                Ok(_) | Err(_) => return Err(ListenError::SocketInUse(path.to_owned())),
             }
-            std::fs::remove_file(path).map_err(other)?;
         }
         let listener = UnixListener::bind(path).map_err(other)?;
+        let socket = OwnSocket::new(path).map_err(other)?;
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600)).map_err(other)?;
-        Ok(Self::Unix(listener, path.to_owned()))
+        Ok(Self::Unix(listener, socket))
     }
 
     /// Where a browser or a program finds it.
@@ -90,7 +104,7 @@ impl Listener {
             Self::Tcp(listener) => {
                 listener.local_addr().map_or_else(|_| "?".to_owned(), |address| format!("http://{address}/"))
             }
-            Self::Unix(_, path) => path.display().to_string(),
+            Self::Unix(_, socket) => socket.path.display().to_string(),
         }
     }
 
@@ -101,19 +115,35 @@ impl Listener {
     ) -> io::Result<()> {
         match self {
             Self::Tcp(listener) => axum::serve(listener, app).with_graceful_shutdown(shutdown).await,
-            Self::Unix(listener, path) => {
-                let _removed_at_the_end = RemoveFile(path);
+            Self::Unix(listener, _removed_at_the_end) => {
                 axum::serve(listener, app).with_graceful_shutdown(shutdown).await
             }
         }
     }
 }
 
-/// Removes the socket also where the serving is cut short.
-struct RemoveFile(PathBuf);
+/// The file of a socket, removed at the end, also where the serving is cut short.
+#[derive(Debug)]
+pub struct OwnSocket {
+    path: PathBuf,
+    device_and_inode: (u64, u64),
+}
 
-impl Drop for RemoveFile {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.0);
+impl OwnSocket {
+    fn new(path: &Path) -> io::Result<Self> {
+        Ok(Self { path: path.to_owned(), device_and_inode: device_and_inode(path)? })
     }
+}
+
+impl Drop for OwnSocket {
+    fn drop(&mut self) {
+        // Somebody may have removed it and put another in its place.
+        if device_and_inode(&self.path).is_ok_and(|found| found == self.device_and_inode) {
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+fn device_and_inode(path: &Path) -> io::Result<(u64, u64)> {
+    std::fs::symlink_metadata(path).map(|file| (file.dev(), file.ino()))
 }

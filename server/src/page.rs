@@ -22,7 +22,7 @@ const CONTENT_SECURITY_POLICY: &str = "default-src 'self'; style-src 'self' 'uns
 
 pub(crate) async fn index() -> Response {
     match serve("index.html") {
-        Some(page) => ([(header::CONTENT_SECURITY_POLICY, CONTENT_SECURITY_POLICY)], page).into_response(),
+        Some(page) => page,
         None => (
             StatusCode::NOT_FOUND,
             "This gpumon was built without its web page. Build it with `make`, or read /api/v1/snapshot.\n",
@@ -37,8 +37,12 @@ pub(crate) async fn file(Path(path): Path<String>) -> Response {
 
 fn serve(path: &str) -> Option<Response> {
     let file = Page::get(path)?;
+    let kind = file.metadata.mimetype().to_owned();
     let cache = if path.starts_with("assets/") { FOREVER } else { ASK_AGAIN };
-    let headers =
-        [(header::CONTENT_TYPE, file.metadata.mimetype().to_owned()), (header::CACHE_CONTROL, cache.to_owned())];
+    let headers = [
+        (header::CONTENT_TYPE, kind.as_str()),
+        (header::CACHE_CONTROL, cache),
+        (header::CONTENT_SECURITY_POLICY, CONTENT_SECURITY_POLICY),
+    ];
     Some((headers, file.data.into_owned()).into_response())
 }

@@ -65,7 +65,9 @@ impl Client {
         self.send(hub.hello()).await?;
         loop {
             tokio::select! {
-                message = self.socket.recv() => self.receive(message, hub).await?,
+                // In this order, so that a sample never overtakes the inventory or the event that came before it.
+                biased;
+                _ = stopped.changed() => return self.say_goodbye().await,
                 notice = notices.recv() => match notice {
                     Ok(text) => self.send(text).await?,
                     Err(RecvError::Lagged(missed)) => self.send(encode(&ServerFrame::Lagged { missed })).await?,
@@ -83,10 +85,10 @@ impl Client {
                         self.send(frame.text).await?;
                     }
                 }
+                message = self.socket.recv() => self.receive(message, hub).await?,
                 () = sleep_until(self.last_sent + HEARTBEAT) => {
                     self.send(encode(&ServerFrame::Heartbeat { at_ms: gpumon_probe::model::now_ms() })).await?;
                 }
-                _ = stopped.changed() => return self.say_goodbye().await,
             }
         }
     }

@@ -43,22 +43,25 @@ const BURIAL: Duration = Duration::from_secs(1);
 /// Runs collectors, one after another, until it is dropped.
 pub(crate) async fn supervise(collector: Collector, hub: Arc<Hub>) {
     let mut pause = SHORTEST_PAUSE;
+    let mut last_message = None;
     loop {
         let started = Instant::now();
-        match run_once(&collector, &hub).await {
-            End::NothingToRead(message) => {
-                tracing::warn!("{message}");
-                hub.collector_is(CollectorState::Unavailable, Some(message));
-                pause = LOOK_AGAIN;
-            }
+        let (state, message, wait) = match run_once(&collector, &hub).await {
+            End::NothingToRead(message) => (CollectorState::Unavailable, message, LOOK_AGAIN),
             End::Broken(message) => {
-                pause = if started.elapsed() > STEADY { SHORTEST_PAUSE } else { (pause * 2).min(LONGEST_PAUSE) };
-                let message = format!("{message}; a new one starts in {:.1} s", pause.as_secs_f64());
-                tracing::warn!("{message}");
-                hub.collector_is(CollectorState::Restarting, Some(message));
+                let wait = if started.elapsed() > STEADY { SHORTEST_PAUSE } else { pause };
+                pause = (wait * 2).min(LONGEST_PAUSE);
+                let message = format!("{message}; a new one starts in {:.1} s", wait.as_secs_f64());
+                (CollectorState::Restarting, message, wait)
             }
+        };
+        // What stays as it is need not be said again every few seconds.
+        if last_message.as_ref() != Some(&message) {
+            tracing::warn!("{message}");
+            last_message = Some(message.clone());
         }
-        sleep(pause).await;
+        hub.collector_is(state, Some(message));
+        sleep(wait).await;
     }
 }
 
@@ -73,7 +76,8 @@ enum End {
 async fn run_once(collector: &Collector, hub: &Hub) -> End {
     let spawned = Command::new(&collector.program)
         .args(&collector.arguments)
-        .stdin(Stdio::null())
+        // It ends when this pipe closes, which it does also where this process is killed.
+        .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .kill_on_drop(true)

@@ -16,15 +16,17 @@ fn lines(text: &str) -> Vec<Value> {
 #[test]
 fn an_inventory_comes_first_and_then_numbered_samples() {
     let fake = Fake::new("gpus = 3");
-    let output = fake.gpumon(&["collect", "--count", "3", "--interval-ms", "100"]).output().unwrap();
+    let output = fake.gpumon(&["collect", "--count", "3", "--interval-ms", "1000"]).output().unwrap();
     assert!(output.status.success());
-    let lines = lines(&stdout(&output));
+    let mut lines = lines(&stdout(&output));
+    // On a machine with no time to spare even a fake driver can be late, which is an event.
+    lines.retain(|line| line["type"] != "event");
     let kinds: Vec<_> = lines.iter().map(|line| line["type"].as_str().unwrap()).collect();
     assert_eq!(kinds, ["inventory", "sample", "sample", "sample"]);
     assert_eq!(lines[0]["gpus"].as_array().unwrap().len(), 3);
     for (seq, sample) in lines[1..].iter().enumerate() {
         assert_eq!(sample["seq"], seq);
-        assert_eq!(sample["interval_ms"], 100);
+        assert_eq!(sample["interval_ms"], 1000);
     }
     assert_eq!(lines[1]["host"]["network"]["received_bytes_per_second"]["absent"], "warming_up");
     assert!(lines[2]["host"]["network"]["received_bytes_per_second"].is_number());

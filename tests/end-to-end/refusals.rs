@@ -27,7 +27,28 @@ fn arguments_that_make_no_command() {
     refused(gpumon(&["collect", "--interval-ms", "31536000000"]), 2, &["--interval-ms", "60000"]);
     refused(gpumon(&["serve", "--interval-ms", "1"]), 2, &["--interval-ms", "100"]);
     refused(gpumon(&["serve", "--listen", "nowhere"]), 2, &["--listen"]);
+    refused(gpumon(&["serve", "--listen", "127.0.0.1:80000"]), 2, &["80000", "65535", "127.0.0.1:9123"]);
+    refused(gpumon(&["serve", "--socket", "/nowhere/at/all"]), 2, &["/nowhere/at/all", "create"]);
     refused(gpumon(&["serve", "--listen", "0.0.0.0:9123"]), 2, &["0.0.0.0:9123", "127.0.0.1", "ssh -L"]);
+}
+
+#[test]
+fn variables_that_are_set_to_nothing_ask_for_nothing() {
+    let mut sim = gpumon(&["--source", "sim:1"]);
+    assert!(sim.env("GPUMON_NVML_LIB", "").output().unwrap().status.success());
+    let fake = Fake::new("gpus = 1");
+    assert!(fake.gpumon(&[]).env("GPUMON_SOURCE", "").output().unwrap().status.success());
+    let mut nonsense = gpumon(&[]);
+    nonsense.env("GPUMON_SOURCE", "cuda");
+    refused(nonsense, 2, &["cuda", "nvml"]);
+}
+
+#[test]
+fn where_nobody_hears_the_message_the_exit_code_still_tells() {
+    let full = || fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let status = |arguments: &[&str]| gpumon(arguments).stderr(full()).status().unwrap().code();
+    assert_eq!(status(&["nonsense"]), Some(2));
+    assert_eq!(status(&["--nvml-lib", "/nowhere/libnvidia-ml.so.1"]), Some(12));
 }
 
 #[test]
@@ -54,6 +75,12 @@ fn a_socket_path_that_exists() {
     assert!(std::os::unix::net::UnixStream::connect(&socket).is_ok(), "the first goes on");
     first.kill().unwrap();
     first.wait().unwrap();
+
+    // One that is no server of ours may not be removed either.
+    let datagram = folder.path().join("datagram");
+    let _log = std::os::unix::net::UnixDatagram::bind(&datagram).unwrap();
+    refused(gpumon(&["serve", "--socket", datagram.to_str().unwrap()]), 2, &["another server"]);
+    assert!(datagram.exists());
 
     // What a killed server left behind does not keep the next from starting.
     let mut next = gpumon(&["--source", "sim", "serve", "--socket", path]).spawn().unwrap();
@@ -91,6 +118,7 @@ fn a_scenario_with_a_typo() {
     let source = format!("sim:{}", file.display());
     refused(gpumon(&["--source", &source]), 2, &["scenario.toml:5:1", "profil", "profile"]);
     refused(gpumon(&["--source", "sim:/nowhere/a.toml"]), 2, &["/nowhere/a.toml", "path"]);
+    refused(gpumon(&["--source", &source, "serve"]), 2, &["scenario.toml:5:1", "profile"]);
 
     let fake = Fake::new("gpus = \"many\"\n");
     refused(fake.gpumon(&[]), 2, &["scenario.toml:1:8"]);

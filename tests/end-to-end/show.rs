@@ -1,6 +1,6 @@
 //! `gpumon` with no command.
 
-use std::process;
+use std::{os::unix::ffi::OsStrExt, process};
 
 use crate::support::{Fake, gpumon, stdout};
 
@@ -67,6 +67,42 @@ fn a_reading_that_fails_says_with_which_error() {
     assert_eq!(gpu["temperature"]["gpu_celsius"]["absent"], "driver_error");
     assert_eq!(gpu["temperature"]["gpu_celsius"]["code"], 999);
     assert_eq!(gpu["power"]["draw_watts"]["absent"], "no_permission");
+}
+
+#[test]
+fn a_list_that_could_not_be_read_is_not_an_empty_list() {
+    let fake = Fake::new("gpus = 1\n[returns]\nnvmlDeviceGetComputeRunningProcesses_v3 = 999\n");
+    assert_eq!(fake.json()["sample"]["gpus"][0]["processes"]["absent"], "driver_error");
+    let table = stdout(&fake.gpumon(&[]).output().unwrap());
+    assert!(table.contains("processes of GPU 0: driver error 999") && !table.contains("no processes"), "{table}");
+}
+
+#[test]
+fn two_thousand_processes_each_keep_their_share() {
+    let process = |pid| format!("[[process]]\ngpu = 0\npid = {pid}\nmemory = \"10 MiB\"\nsm_percent = 1\n");
+    let processes: Vec<_> = (10_000_000..10_002_000).map(process).collect();
+    let json = Fake::new(&("gpus = 1\n".to_owned() + &processes.concat())).json();
+    let processes = json["sample"]["gpus"][0]["processes"].as_array().unwrap();
+    assert_eq!(processes.len(), 2_000);
+    for process in processes {
+        assert!(process["sm_percent"]["value"].is_number(), "{process}");
+        assert_eq!(process["name"]["absent"], "unknown", "it does not exist");
+    }
+}
+
+#[test]
+fn a_process_may_call_itself_anything() {
+    let folder = tempfile::tempdir().unwrap();
+    let odd = folder.path().join(std::ffi::OsStr::from_bytes(b"\xff\xfebad"));
+    std::fs::copy("/bin/sleep", &odd).unwrap();
+    let mut sleeper = process::Command::new(&odd).arg("600").spawn().unwrap();
+    let scenario = format!("gpus = 1\n[[process]]\ngpu = 0\npid = {}\nmemory = \"1 GiB\"\n", sleeper.id());
+    let json = Fake::new(&scenario).json();
+    sleeper.kill().unwrap();
+    sleeper.wait().unwrap();
+    let process = &json["sample"]["gpus"][0]["processes"][0];
+    assert!(process["name"].as_str().is_some_and(|name| name.ends_with("bad")), "{process}");
+    assert!(process["user"].is_string() && process["started_ms"].is_u64(), "{process}");
 }
 
 #[test]

@@ -123,9 +123,13 @@ def compare(name, mine, before, after, tolerance):
         return mine is None, f"{mine} | {before}"
     if mine is None:
         return False, f"absent | {before}"
+    try:
+        before, after = float(before), float(after)
+    except ValueError:
+        return False, f"{mine} | {before} {after}"
     kind, width = tolerance
     mine = mine / 2**20 if kind == "MiB" else mine
-    low, high = sorted((float(before), float(after)))
+    low, high = sorted((before, after))
     slack = width * high if kind == "share" else width
     return low - slack <= mine <= high + slack, f"{mine:.2f} | {before} {after}"
 
@@ -159,13 +163,18 @@ def check_readings(gpumon):
 
 def check_processes(gpumon, load, hold):
     print("processes:")
-    apps = {int(pid): float(memory) for pid, memory in smi("compute-apps", ["pid", "used_memory"])}
+    apps = {int(pid): memory for pid, memory in smi("compute-apps", ["pid", "used_memory"])}
     snapshot = gpumon_json(gpumon)
-    found = {p["pid"]: p for gpu in snapshot["sample"]["gpus"] for p in gpu["processes"]}
+    lists = [gpu["processes"] for gpu in snapshot["sample"]["gpus"]]
+    for index, processes in enumerate(lists):
+        if isinstance(processes, dict):
+            check(False, f"the processes of GPU {index} are absent: {processes}")
+    found = {process["pid"]: process for processes in lists if isinstance(processes, list) for process in processes}
     check(set(found) == set(apps), f"the same PIDs: {sorted(found)} | {sorted(apps)}")
     for pid, memory in apps.items():
-        mine = (value(found[pid]["memory_bytes"]) or 0) / 2**20 if pid in found else 0
-        check(abs(mine - memory) <= 1, f"memory of {pid}: {mine:.0f} | {memory:.0f} MiB")
+        mine = value(found[pid]["memory_bytes"]) if pid in found else None
+        agrees, words = compare("memory", mine, memory, memory, ("MiB", 1))
+        check(agrees, f"memory of {pid}: {words} MiB")
     for pid, busy in ((load.pid, True), (hold.pid, False)):
         share = value(found[pid]["sm_percent"]) if pid in found else None
         check(share is not None and (share > 50 if busy else share < 5), f"SM of {pid}: {share} %, busy: {busy}")

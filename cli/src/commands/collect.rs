@@ -31,11 +31,16 @@ pub(crate) struct CollectArgs {
     /// Leave out the command lines of other users' processes
     #[arg(long)]
     hide_commands: bool,
+
+    /// End when standard input is closed, which a supervisor holds open for as long as it lives
+    #[arg(long)]
+    exit_with_stdin: bool,
 }
 
 /// What `serve` types to start its collector.
 pub(crate) fn arguments(interval: &IntervalArgs) -> Vec<String> {
-    vec!["collect".into(), "--interval-ms".into(), interval.interval_ms.to_string(), "--hide-commands".into()]
+    let interval_ms = interval.interval_ms.to_string();
+    ["collect", "--interval-ms", &interval_ms, "--hide-commands", "--exit-with-stdin"].map(str::to_owned).into()
 }
 
 pub(crate) fn run(source: &SourceArgs, args: &CollectArgs) -> Result<(), Failure> {
@@ -44,11 +49,18 @@ pub(crate) fn run(source: &SourceArgs, args: &CollectArgs) -> Result<(), Failure
         commands: if args.hide_commands { CommandLines::Own } else { CommandLines::All },
         proc_root: "/proc".into(),
     };
+    if args.exit_with_stdin {
+        // Also where the driver hangs, so it cannot be the thread that reads the driver.
+        std::thread::spawn(|| {
+            let _ = io::copy(&mut io::stdin(), &mut io::sink());
+            std::process::exit(0);
+        });
+    }
     let source = source.open()?;
     let mut out = io::BufWriter::new(io::stdout().lock());
     let mut left = args.count;
     let mut written = Ok(());
-    sampler::run(source, &options, |record| {
+    sampler::run(&source, &options, |record| {
         written = write_line(&mut out, record);
         if let (Record::Sample(_), Some(left)) = (record, &mut left) {
             *left -= 1;

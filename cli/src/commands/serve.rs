@@ -4,7 +4,7 @@ use std::{ffi::OsString, net::SocketAddr, path::PathBuf, time::Duration};
 
 use anyhow::Context;
 use gpumon_server::{Access, listen::Listener, supervisor::Collector};
-use rustix::process::{Pid, getppid};
+use rustix::process::{Pid, Resource, Rlimit, getppid, getrlimit, setrlimit};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::collect;
@@ -17,7 +17,7 @@ use crate::{
 #[derive(Debug, clap::Args)]
 pub(crate) struct ServeArgs {
     /// Loopback address and port to listen on; port 0 takes any that is free
-    #[arg(long, default_value = "127.0.0.1:9123", value_name = "ADDRESS:PORT")]
+    #[arg(long, default_value = "127.0.0.1:9123", value_name = "ADDRESS:PORT", value_parser = parse_address)]
     listen: SocketAddr,
 
     /// Listen on a unix socket instead, which only this user may open
@@ -33,8 +33,16 @@ pub(crate) struct ServeArgs {
 }
 
 pub(crate) fn run(source: &SourceArgs, args: &ServeArgs) -> Result<(), Failure> {
-    tracing_subscriber::fmt().with_writer(std::io::stderr).with_target(false).with_ansi(false).without_time().init();
+    tracing_subscriber::fmt()
+        .with_writer(std::io::stderr)
+        .with_target(false)
+        .with_ansi(false)
+        .without_time()
+        // A log that nobody reads any more is no reason to end.
+        .log_internal_errors(false)
+        .init();
     // Two threads: one cannot be held up by encoding a large hello for another client.
+    allow_many_connections();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let served = runtime.block_on(serve(source, args));
     // A child that is stuck in the driver must not hold up the end.
@@ -43,11 +51,8 @@ pub(crate) fn run(source: &SourceArgs, args: &ServeArgs) -> Result<(), Failure> 
 }
 
 async fn serve(source: &SourceArgs, args: &ServeArgs) -> Result<(), Failure> {
+    source.source.check()?;
     let (parent, exit_with_parent) = (getppid(), args.exit_with_parent);
-    let (listener, access) = match &args.socket {
-        Some(path) => (Listener::unix(path).await?, Access::Socket),
-        None => (Listener::tcp(args.listen).await?, Access::Loopback),
-    };
     let collector = Collector {
         program: std::env::current_exe().context("cannot find gpumon's own program file")?,
         arguments: source
@@ -59,23 +64,34 @@ async fn serve(source: &SourceArgs, args: &ServeArgs) -> Result<(), Failure> {
     };
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
+    let mut hang_up = signal(SignalKind::hangup())?;
+    let (listener, access) = match &args.socket {
+        Some(path) => (Listener::unix(path).await?, Access::Socket),
+        None => (Listener::tcp(args.listen).await?, Access::Loopback),
+    };
     let shutdown = async move {
         tokio::select! {
             _ = interrupt.recv() => {}
             _ = terminate.recv() => {}
+            _ = hang_up.recv() => {}
             () = parent_gone(parent), if exit_with_parent => {}
         }
     };
-    tracing::info!("serving {} samples at {}", args.source_in_words(source), listener.address());
+    let interval_ms = args.interval.interval_ms;
+    tracing::info!("serving {} every {interval_ms} ms at {}", source.source, listener.address());
     gpumon_server::run(listener, access, collector, shutdown).await?;
     Ok(())
 }
 
-impl ServeArgs {
-    fn source_in_words(&self, source: &SourceArgs) -> String {
-        let kind = if source.source.is_simulated() { "simulated" } else { "real" };
-        format!("{kind} ({}, every {} ms)", source.source, self.interval.interval_ms)
-    }
+/// The usual limit of 1024 open files is kept for old programs that use select(2); idle connections must not use it up.
+fn allow_many_connections() {
+    let limit = getrlimit(Resource::Nofile);
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
+}
+
+fn parse_address(text: &str) -> Result<SocketAddr, String> {
+    let numeric = text.strip_prefix("localhost:").map_or_else(|| text.to_owned(), |port| format!("127.0.0.1:{port}"));
+    numeric.parse().map_err(|_| "not ADDRESS:PORT with a port up to 65535, as 127.0.0.1:9123".to_owned())
 }
 
 /// An orphan gets another parent, and no signal that this happened.

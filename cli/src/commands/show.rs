@@ -26,12 +26,9 @@ pub(crate) struct ShowArgs {
     json: bool,
 }
 
-/// What a table is as wide as where there is no terminal to measure.
-const WIDTH_OF_A_PIPE: usize = 120;
-
 pub(crate) fn run(source: &SourceArgs, args: &ShowArgs) -> Result<(), Failure> {
     let options = Options { interval: Duration::from_secs(1), commands: CommandLines::All, proc_root: "/proc".into() };
-    let (inventory, sample) = sampler::once(source.open()?, &options)?;
+    let (inventory, sample) = sampler::once(&source.open()?, &options)?;
     if args.json {
         let snapshot = Snapshot {
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -51,13 +48,13 @@ pub(crate) fn run(source: &SourceArgs, args: &ShowArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A terminal is filled to its width; anything else gets plain text of a fixed one.
+/// A terminal is filled to its width and no further; anything else gets plain text, and all of it.
 fn layout() -> Layout {
     match rustix::termios::tcgetwinsize(io::stdout()) {
         Ok(size) if io::stdout().is_terminal() && size.ws_col > 0 => {
-            Layout { width: usize::from(size.ws_col), rich: speaks_utf8() }
+            Layout { width: Some(usize::from(size.ws_col)), unicode: speaks_utf8() }
         }
-        _ => Layout { width: WIDTH_OF_A_PIPE, rich: false },
+        _ => Layout { width: None, unicode: false },
     }
 }
 

@@ -1,6 +1,6 @@
 //! One line per GPU: utilisation, memory, temperature, power, and what is the matter, in words.
 
-use gpumon_probe::model::{GpuSample, Health, Inventory, Reading, Sample, ThrottleReason};
+use gpumon_probe::model::{Absence, GpuSample, Health, Inventory, Reading, Sample, ThrottleReason};
 use unicode_width::UnicodeWidthStr;
 
 use super::{
@@ -83,7 +83,7 @@ fn row(gpu: &GpuSample, name: String, now_ms: u64, layout: Layout) -> Row {
             .zip(total)
             .filter(|(_, total)| **total > 0)
             .map(|(used, total)| *used as f64 / *total as f64),
-        temperature: whole(&gpu.temperature.gpu_celsius, if layout.rich { "°C" } else { "C" }),
+        temperature: whole(&gpu.temperature.gpu_celsius, if layout.unicode { "°C" } else { "C" }),
         power: match (gpu.power.draw_watts.value(), gpu.power.limit_watts.value()) {
             (Some(draw), Some(limit)) => format!("{draw:.0}/{limit:.0} W"),
             (Some(draw), None) => format!("{} W", three_digits(*draw)),
@@ -99,6 +99,9 @@ fn words(gpu: &GpuSample, now_ms: u64) -> Vec<Words> {
     let since = |since_ms: u64| duration(now_ms.saturating_sub(since_ms));
     let mut words = Vec::new();
     match &gpu.health {
+        Health::Ok if gpu.power.draw_watts == Reading::Absent(Absence::NoAnswer) => {
+            words.push(notice("the driver has not answered yet"));
+        }
         Health::Ok => {}
         Health::Hung { since_ms } => words.push(alarm(format!("driver has not answered for {}", since(*since_ms)))),
         Health::Lost { .. } => words.push(alarm("GPU lost: reset it or reboot the machine".to_owned())),
@@ -138,25 +141,36 @@ fn widths(rows: &[Row], layout: Layout) -> Widths {
         power: widest(|row| &row.power),
         words_fit: true,
     };
-    let words = rows.iter().map(words_width).max().unwrap_or(0);
-    let cells = |widths: &Widths| {
-        let cells = [widths.name, widths.utilization, widths.memory, widths.temperature, widths.power];
-        widths.index + 1 + cells.iter().sum::<usize>() + GAP * (cells.len() - 1)
-    };
-    if layout.rich && cells(&widths) > layout.width {
-        let excess = cells(&widths) - layout.width;
+    // Where it is narrow, the name is cut first, and then what tells least is left out.
+    let columns = layout.columns();
+    if layout.width.is_some() {
+        let excess = widths.taken().saturating_sub(columns);
         widths.name = widths.name.saturating_sub(excess).max(SHORTEST_NAME.min(widths.name));
+        let leave_out: [fn(&mut Widths); 3] =
+            [|cells| cells.temperature = 0, |cells| cells.power = 0, |cells| cells.name = 0];
+        for leave_out in leave_out {
+            if widths.taken() > columns {
+                leave_out(&mut widths);
+            }
+        }
     }
-    let room = layout.width.saturating_sub(cells(&widths));
-    let words_room = if words > 0 { words + GAP } else { 0 };
-    let beside_the_words = room.saturating_sub(words_room);
-    widths.words_fit = !layout.rich || room >= words_room;
-    let for_bar = if widths.words_fit && beside_the_words >= SHORTEST_BAR + GAP { beside_the_words } else { room };
+    let words = rows.iter().map(words_width).max().filter(|words| *words > 0).map_or(0, |words| words + GAP);
+    let room = columns.saturating_sub(widths.taken());
+    let beside_the_words = room.saturating_sub(words);
+    let for_bar = if beside_the_words >= SHORTEST_BAR + GAP { beside_the_words } else { room };
     if for_bar >= SHORTEST_BAR + GAP {
         widths.bar = (for_bar - GAP).min(LONGEST_BAR);
-        widths.words_fit = !layout.rich || room >= widths.bar + GAP + words_room;
     }
+    widths.words_fit = layout.width.is_none() || columns.saturating_sub(widths.taken()) >= words;
     widths
+}
+
+impl Widths {
+    /// The columns of a line without the words; a cell of no width is left out with its gap.
+    fn taken(&self) -> usize {
+        let cells = [self.name, self.utilization, self.memory, self.bar, self.temperature, self.power];
+        self.index + cells.into_iter().filter(|cell| *cell > 0).map(|cell| cell + GAP).sum::<usize>() + 1 - GAP
+    }
 }
 
 fn words_width(row: &Row) -> usize {
@@ -166,41 +180,41 @@ fn words_width(row: &Row) -> usize {
 fn draw(row: &Row, widths: &Widths, layout: Layout) -> Vec<String> {
     let gap = " ".repeat(GAP);
     let memory_style = if row.memory_share.is_some_and(|share| share >= NEARLY_FULL) { ALARM } else { MEMORY };
-    let mut line = format!("{} ", right(&row.index, widths.index));
-    line += &paint(STRONG, &left(&cut(&row.name, widths.name), widths.name));
-    line += &gap;
-    line += &paint(UTILIZATION, &right(&row.utilization, widths.utilization));
-    line += &gap;
-    line += &right(&row.memory, widths.memory);
-    if widths.bar > 0 {
-        let (full, empty) = row
-            .memory_share
-            .map_or_else(|| (String::new(), " ".repeat(widths.bar)), |share| bar(share, widths.bar, layout.rich));
-        line += &gap;
-        line += &paint(memory_style, &full);
-        line += &paint(DIM, &empty);
-    }
-    line += &gap;
-    line += &paint(TEMPERATURE, &right(&row.temperature, widths.temperature));
-    line += &gap;
-    line += &paint(POWER, &right(&row.power, widths.power));
+    let nothing = || (String::new(), " ".repeat(widths.bar));
+    let (full, empty) = row.memory_share.map_or_else(nothing, |share| bar(share, widths.bar, layout.unicode));
+    let cells = [
+        (widths.name, paint(STRONG, &left(&cut(&row.name, widths.name, layout), widths.name))),
+        (widths.utilization, paint(UTILIZATION, &right(&row.utilization, widths.utilization))),
+        (widths.memory, right(&row.memory, widths.memory)),
+        (widths.bar, paint(memory_style, &full) + &paint(DIM, &empty)),
+        (widths.temperature, paint(TEMPERATURE, &right(&row.temperature, widths.temperature))),
+        (widths.power, paint(POWER, &right(&row.power, widths.power))),
+    ];
+    let shown: Vec<_> = cells.into_iter().filter(|(width, _)| *width > 0).map(|(_, cell)| cell).collect();
+    let line = format!("{} {}", right(&row.index, widths.index), shown.join(&gap));
     if row.words.is_empty() {
         return vec![line];
     }
-    let words: Vec<_> =
-        row.words.iter().map(|words| paint(if words.alarm { ALARM } else { NOTICE }, &words.text)).collect();
-    let words = words.join(", ");
-    if widths.words_fit {
-        vec![line + &gap + &words]
-    } else {
-        vec![line, format!("{}{words}", " ".repeat(widths.index + 1))]
+    let indent = " ".repeat(widths.index + 1);
+    let room = if widths.words_fit { usize::MAX } else { layout.columns().saturating_sub(indent.len()) };
+    let mut left_over = room;
+    let mut words = Vec::new();
+    for said in &row.words {
+        let text = cut(&said.text, left_over, layout);
+        left_over = left_over.saturating_sub(text.width() + 2);
+        words.push(paint(if said.alarm { ALARM } else { NOTICE }, &text));
     }
+    let words = words.join(", ");
+    if widths.words_fit { vec![line + &gap + &words] } else { vec![line, indent + &words] }
 }
 
 /// Cuts to so many columns, and says that something is missing.
-pub(super) fn cut(text: &str, columns: usize) -> String {
+pub(super) fn cut(text: &str, columns: usize, layout: Layout) -> String {
     if text.width() <= columns {
         return text.to_owned();
+    }
+    if columns == 0 {
+        return String::new();
     }
     let mut kept = String::new();
     for character in text.chars() {
@@ -209,7 +223,7 @@ pub(super) fn cut(text: &str, columns: usize) -> String {
         }
         kept.push(character);
     }
-    kept + "…"
+    kept + if layout.unicode { "…" } else { "~" }
 }
 
 pub(super) fn right(text: &str, columns: usize) -> String {

@@ -10,20 +10,29 @@ mod units;
 
 use gpumon_probe::model::{Inventory, Reading, Sample, SourceKind};
 
-use self::style::{DIM, SIMULATED, STRONG, paint};
+use unicode_width::UnicodeWidthStr;
+
+use self::style::{DIM, PLAIN, SIMULATED, STRONG, paint};
 
 /// How much room there is, and what may fill it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Layout {
-    /// Columns.
-    pub(crate) width: usize,
-    /// On a terminal that shows block characters. Without it the text is ASCII, and nothing is cut to the width.
-    pub(crate) rich: bool,
+    /// Columns, to which everything is cut; `None` where lines may be of any length.
+    pub(crate) width: Option<usize>,
+    /// Whether lines and degree signs can be shown; otherwise all is ASCII.
+    pub(crate) unicode: bool,
+}
+
+impl Layout {
+    /// The columns to fill. What is as long as it likes looks best at the width of a wide terminal.
+    fn columns(self) -> usize {
+        self.width.unwrap_or(120)
+    }
 }
 
 /// The whole table, each line ended.
 pub(crate) fn render(inventory: &Inventory, sample: &Sample, layout: Layout) -> String {
-    let mut lines = vec![head(inventory), String::new()];
+    let mut lines = vec![head(inventory, layout), String::new()];
     lines.extend(gpus::lines(inventory, sample, layout));
     lines.push(String::new());
     lines.extend(processes::lines(sample, layout));
@@ -31,19 +40,27 @@ pub(crate) fn render(inventory: &Inventory, sample: &Sample, layout: Layout) -> 
 }
 
 /// What this is: `gpumon  driver 580.159.04  CUDA 13.0  2 x H200  host`.
-fn head(inventory: &Inventory) -> String {
-    let mut parts = vec![paint(STRONG, "gpumon")];
+fn head(inventory: &Inventory, layout: Layout) -> String {
+    let mut parts = vec![(STRONG, "gpumon".to_owned())];
     match inventory.platform.source {
-        SourceKind::Simulated => parts.push(paint(SIMULATED, "simulated")),
+        SourceKind::Simulated => parts.push((SIMULATED, "simulated".to_owned())),
         SourceKind::Nvml => {
             let said = |word: &str, reading: &Reading<String>| reading.value().map(|value| format!("{word} {value}"));
-            parts.extend(said("driver", &inventory.platform.driver_version));
-            parts.extend(said("CUDA", &inventory.platform.cuda_version));
+            let versions =
+                [said("driver", &inventory.platform.driver_version), said("CUDA", &inventory.platform.cuda_version)];
+            parts.extend(versions.into_iter().flatten().map(|version| (PLAIN, version)));
         }
     }
-    parts.push(models(inventory));
-    parts.push(paint(DIM, &inventory.hostname));
-    parts.join("  ")
+    parts.push((PLAIN, models(inventory)));
+    parts.push((DIM, inventory.hostname.clone()));
+    // What does not fit is left out whole, the least telling first, which stands last.
+    let mut left = layout.width.unwrap_or(usize::MAX);
+    let fits = parts.into_iter().take_while(|(_, text)| {
+        let fits = text.width() <= left;
+        left = left.saturating_sub(text.width() + 2);
+        fits
+    });
+    fits.map(|(style, text)| paint(style, &text)).collect::<Vec<_>>().join("  ")
 }
 
 /// `2 x H200`, or `1 x H200 + 1 x L40S`, in the order in which they come.

@@ -22,25 +22,31 @@ pub(super) fn lines(sample: &Sample, layout: Layout) -> Vec<String> {
         .gpus
         .iter()
         .flat_map(|gpu| {
-            gpu.processes.value().into_iter().flatten().map(|process| row(gpu.index, process, sample.at_ms))
+            gpu.processes.value().into_iter().flatten().map(|process| row(gpu.index, process, sample.at_ms, layout))
         })
         .collect();
-    let mut lines = if rows.is_empty() { vec![paint(DIM, "no processes")] } else { table(&rows, layout) };
+    let all_known = sample.gpus.iter().all(|gpu| gpu.processes.value().is_some());
+    let mut lines = match rows.as_slice() {
+        [] if all_known => vec![paint(DIM, "no processes")],
+        [] => Vec::new(),
+        rows => table(rows, layout),
+    };
     for gpu in &sample.gpus {
         if let Some(reason) = reason(&gpu.processes) {
-            lines.push(paint(DIM, &format!("processes of GPU {}: {reason}", gpu.index)));
+            let line = format!("processes of GPU {}: {reason}", gpu.index);
+            lines.push(paint(DIM, &cut(&line, layout.width.unwrap_or(usize::MAX), layout)));
         }
     }
     lines
 }
 
-fn row(gpu: u32, process: &Process, now_ms: u64) -> [String; 7] {
+fn row(gpu: u32, process: &Process, now_ms: u64, layout: Layout) -> [String; 7] {
     let absent = || ABSENT.to_owned();
     let command = process.command.value().or_else(|| process.name.value());
     [
         gpu.to_string(),
         process.pid.to_string(),
-        process.user.value().map_or_else(absent, |user| cut(user, LONGEST_USER)),
+        process.user.value().map_or_else(absent, |user| cut(user, LONGEST_USER, layout)),
         process
             .memory_bytes
             .value()
@@ -64,20 +70,20 @@ fn table(rows: &[[String; 7]], layout: Layout) -> Vec<String> {
         }
     }
     let before_command: usize = widths[..6].iter().map(|width| width + GAP.len()).sum();
-    let room =
-        if layout.rich { layout.width.saturating_sub(before_command).max(HEADINGS[6].len()) } else { usize::MAX };
+    let room = layout.width.map_or(usize::MAX, |width| width.saturating_sub(before_command));
     let draw = |cells: &[String; 7]| {
         let mut line = String::new();
         for (column, cell) in cells.iter().enumerate() {
             line += &match column {
-                6 => cut(cell, room),
+                6 => cut(cell, room, layout),
                 _ if ALIGNED_LEFT[column] => left(cell, widths[column]) + GAP,
                 _ => right(cell, widths[column]) + GAP,
             };
         }
         line
     };
-    let mut lines = vec![paint(DIM, &draw(&HEADINGS.map(str::to_owned)))];
-    lines.extend(rows.iter().map(draw));
+    let whole_width = layout.width.unwrap_or(usize::MAX);
+    let mut lines = vec![paint(DIM, &cut(&draw(&HEADINGS.map(str::to_owned)), whole_width, layout))];
+    lines.extend(rows.iter().map(|row| cut(&draw(row), whole_width, layout)));
     lines
 }

@@ -3,6 +3,7 @@
 
 use anstyle::{AnsiColor, Style};
 
+pub(super) const PLAIN: Style = Style::new();
 pub(super) const STRONG: Style = Style::new().bold();
 pub(super) const DIM: Style = Style::new().dimmed();
 pub(super) const UTILIZATION: Style = AnsiColor::Blue.on_default().bold();

@@ -15,7 +15,7 @@ use super::*;
 fn sample_of(source: &str) -> (Inventory, Sample) {
     let source = source.parse::<SourceChoice>().unwrap().open(None).unwrap();
     let options = Options { interval: Duration::from_secs(1), commands: CommandLines::All, proc_root: "/proc".into() };
-    once(source.into(), &options).unwrap()
+    once(&source.into(), &options).unwrap()
 }
 
 fn plain(text: &str) -> String {
@@ -24,10 +24,13 @@ fn plain(text: &str) -> String {
 
 #[test]
 fn no_line_is_wider_than_the_terminal() {
-    let (inventory, sample) = sample_of("sim:8");
-    for width in [60, 72, 80, 100, 132, 300] {
-        for line in plain(&render(&inventory, &sample, Layout { width, rich: true })).lines().skip(1) {
-            assert!(line.width() <= width, "{} columns of {width}: {line}", line.width());
+    let (inventory, mut sample) = sample_of("sim:8");
+    sample.gpus[1] = GpuSample::absent(1, None, 0, Health::Lost { since_ms: 0 }, &Absence::GpuLost);
+    for width in [24, 40, 60, 72, 80, 100, 132, 300] {
+        for unicode in [false, true] {
+            for line in plain(&render(&inventory, &sample, Layout { width: Some(width), unicode })).lines() {
+                assert!(line.width() <= width, "{} columns of {width}: {line}", line.width());
+            }
         }
     }
 }
@@ -35,7 +38,7 @@ fn no_line_is_wider_than_the_terminal() {
 #[test]
 fn every_gpu_and_every_process_has_its_line_and_simulated_is_said() {
     let (inventory, sample) = sample_of("sim:8");
-    let text = plain(&render(&inventory, &sample, Layout { width: 120, rich: false }));
+    let text = plain(&render(&inventory, &sample, Layout { width: None, unicode: false }));
     assert!(text.lines().next().unwrap().contains("simulated"), "{text}");
     for gpu in &sample.gpus {
         assert!(text.lines().any(|line| line.trim_start().starts_with(&format!("{} H", gpu.index))), "{text}");
@@ -51,7 +54,7 @@ fn a_lost_gpu_keeps_its_line_with_dashes_and_never_a_zero() {
     let (inventory, mut sample) = sample_of("sim:3");
     let at_ms = sample.at_ms;
     sample.gpus[1] = GpuSample::absent(1, None, at_ms, Health::Lost { since_ms: at_ms }, &Absence::GpuLost);
-    let text = plain(&render(&inventory, &sample, Layout { width: 120, rich: false }));
+    let text = plain(&render(&inventory, &sample, Layout { width: None, unicode: false }));
     let line = text.lines().find(|line| line.trim_start().starts_with("1 H")).unwrap();
     let readings = line.replace("H200", "");
     assert!(readings.contains("GPU lost") && readings.contains(" - ") && !readings.contains('0'), "{line}");
@@ -64,6 +67,6 @@ fn a_command_line_cannot_drive_the_terminal() {
     if let Reading::Now(processes) = &mut sample.gpus[0].processes {
         processes[0].command = Reading::Now("evil \u{1b}[2J\u{7} \n more".to_owned());
     }
-    let text = render(&inventory, &sample, Layout { width: 120, rich: false });
+    let text = render(&inventory, &sample, Layout { width: None, unicode: false });
     assert!(plain(&text).contains("evil  [2J    more"), "{text:?}");
 }

@@ -25,7 +25,7 @@ pub struct Process {
     /// What a person would call it: the script that an interpreter runs (`train.py`), else the program's name, from
     /// `/proc/PID/comm`. Where the command line is hidden, the script is too.
     pub name: Reading<String>,
-    /// Its command line, arguments separated by spaces. Hidden where it is another user's and the reader is a service.
+    /// Its command line, arguments separated by spaces; one of more than 1024 bytes is cut there and ends in `…`. Hidden where it is another user's and the reader is a service.
     pub command: Reading<String>,
     /// The login name of its effective user, or the number where there is no name.
     pub user: Reading<String>,

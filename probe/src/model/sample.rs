@@ -43,7 +43,7 @@ pub struct GpuSample {
     pub clocks: Clocks,
     /// P-state, 0 (fastest) to 15 (`nvmlDeviceGetPerformanceState`).
     pub performance_state: Reading<u8>,
-    /// What holds the clocks down just now; empty when nothing does (`nvmlDeviceGetCurrentClocksEventReasons`).
+    /// What holds the clocks down just now; empty when nothing does (`nvmlDeviceGetCurrentClocksThrottleReasons`).
     pub throttle_reasons: Reading<Vec<ThrottleReason>>,
     /// The PCIe link as it runs now.
     pub pcie: PcieLink,

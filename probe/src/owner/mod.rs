@@ -2,12 +2,22 @@
 
 mod proc_fs;
 
-use std::{collections::HashMap, path::PathBuf};
+use std::{
+    collections::HashMap,
+    path::PathBuf,
+    time::{Duration, Instant},
+};
 
 use uzers::{Users, UsersCache};
 
 use self::proc_fs::{Birth, ProcFs};
 use crate::model::{Absence, Process, Reading};
+
+/// A process can become another program (exec) or rename itself, as workers of Ray and vLLM do.
+const LOOK_AGAIN: Duration = Duration::from_secs(5);
+
+/// A command line can be megabytes long; this much of it tells what it is, and travels with every sample.
+const LONGEST_COMMAND: usize = 1024;
 
 /// Whose command lines may be shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,9 +37,10 @@ pub struct Resolver {
     known: HashMap<u32, Known>,
 }
 
-/// What stays the same for as long as a process lives.
+/// What was found of a process that was born then.
 struct Known {
     birth: Birth,
+    read_at: Instant,
     name: Reading<String>,
     command: Reading<String>,
     user: Reading<String>,
@@ -66,7 +77,8 @@ impl Resolver {
             process.started_ms = Reading::Absent(Absence::Unknown);
             return;
         };
-        if self.known.get(&process.pid).is_none_or(|known| known.birth != birth) {
+        let is_stale = |known: &Known| known.birth != birth || known.read_at.elapsed() > LOOK_AGAIN;
+        if self.known.get(&process.pid).is_none_or(is_stale) {
             let known = self.look_up(process.pid, birth);
             self.known.insert(process.pid, known);
         }
@@ -92,10 +104,13 @@ impl Resolver {
             command: if hidden {
                 Reading::Absent(Absence::Hidden)
             } else {
-                known_or_unknown(arguments.map(|arguments| arguments.join(" ")).filter(|line| !line.is_empty()))
+                known_or_unknown(
+                    arguments.map(|arguments| shorten(arguments.join(" "))).filter(|line| !line.is_empty()),
+                )
             },
             user: known_or_unknown(uid.map(|uid| self.user_name(uid))),
             birth,
+            read_at: Instant::now(),
         }
     }
 
@@ -103,6 +118,14 @@ impl Resolver {
         let user = self.users.get_user_by_uid(uid);
         user.map_or_else(|| uid.to_string(), |user| user.name().to_string_lossy().into_owned())
     }
+}
+
+fn shorten(mut line: String) -> String {
+    if line.len() > LONGEST_COMMAND {
+        line.truncate(line.floor_char_boundary(LONGEST_COMMAND));
+        line.push('…');
+    }
+    line
 }
 
 fn known_or_unknown(text: Option<String>) -> Reading<String> {
@@ -148,6 +171,14 @@ mod tests {
         Resolver::new("/proc", CommandLines::All).fill(&mut processes);
         assert_eq!(processes[0].name, Reading::Absent(Absence::Unknown));
         assert_eq!(processes[0].memory_bytes, Reading::Now(1));
+    }
+
+    #[test]
+    fn a_command_line_of_any_length_is_cut_between_two_characters() {
+        assert_eq!(shorten("python train.py".to_owned()), "python train.py");
+        let cut = shorten("ä".repeat(LONGEST_COMMAND));
+        assert_eq!(cut.chars().count(), LONGEST_COMMAND / 2 + 1);
+        assert!(cut.ends_with("ä…"));
     }
 
     #[test]

@@ -31,7 +31,7 @@ impl ProcFs {
 
     /// `None` where the process does not exist.
     pub(super) fn birth(&self, pid: u32) -> Option<Birth> {
-        let stat = fs::read_to_string(self.file(pid, "stat")).ok()?;
+        let stat = self.text(pid, "stat")?;
         // The second field is the name in parentheses and may hold anything, parentheses too.
         let after_name = &stat[stat.rfind(')')? + 1..];
         let ticks: u64 = after_name.split_ascii_whitespace().nth(19)?.parse().ok()?;
@@ -41,8 +41,7 @@ impl ProcFs {
 
     /// The command line; `None` where it cannot be read.
     pub(super) fn arguments(&self, pid: u32) -> Option<Vec<String>> {
-        let bytes = fs::read(self.file(pid, "cmdline")).ok()?;
-        let text = String::from_utf8_lossy(&bytes);
+        let text = self.text(pid, "cmdline")?;
         Some(text.trim_end_matches('\0').split('\0').map(str::to_owned).collect())
     }
 
@@ -53,7 +52,7 @@ impl ProcFs {
 
     /// `comm`; where that is cut, the file name of the first argument that it begins.
     pub(super) fn name(&self, pid: u32, arguments: Option<&[String]>) -> Option<String> {
-        let comm = fs::read_to_string(self.file(pid, "comm")).ok()?;
+        let comm = self.text(pid, "comm")?;
         let comm = comm.trim_end_matches('\n');
         let program = arguments.and_then(|arguments| file_name(arguments.first()?));
         match program {
@@ -62,8 +61,10 @@ impl ProcFs {
         }
     }
 
-    fn file(&self, pid: u32, name: &str) -> PathBuf {
-        self.root.join(pid.to_string()).join(name)
+    /// A program can call itself any bytes it likes.
+    fn text(&self, pid: u32, name: &str) -> Option<String> {
+        let bytes = fs::read(self.root.join(pid.to_string()).join(name)).ok()?;
+        Some(String::from_utf8_lossy(&bytes).into_owned())
     }
 }
 

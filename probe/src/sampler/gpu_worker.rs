@@ -58,8 +58,14 @@ impl GpuWorker {
     }
 
     fn try_read(&mut self) -> Result<(Option<Gpu>, GpuSample), DeviceError> {
-        let identity = self.open()?;
+        let mut identity = self.open()?;
         let State::Open(device) = &mut self.state else { unreachable!("open() succeeded") };
+        // A passing error while it was opened must not leave it nameless for good.
+        if identity.is_none() && self.uuid.is_none() {
+            let gpu = device.identity();
+            self.uuid.clone_from(&gpu.uuid);
+            identity = gpu.uuid.is_some().then_some(gpu);
+        }
         let mut sample = GpuSample::absent(self.index, self.uuid.clone(), now_ms(), Health::Ok, &Absence::NoAnswer);
         if let Err(error) = device.read(&mut sample) {
             return Err(self.fail(error));

@@ -6,7 +6,10 @@ use std::{
 };
 
 use super::workers::spawn;
-use crate::{model::HostSample, source::host::HostReader};
+use crate::{
+    model::HostSample,
+    source::{SourceError, host::HostReader},
+};
 
 /// The host, read on its own thread.
 pub(super) struct HostWorker {
@@ -27,14 +30,15 @@ enum State {
 }
 
 impl HostWorker {
-    /// Reads the host once, so that there is always a latest reading, and starts the thread.
-    pub(super) fn start() -> Self {
+    /// Reads the host once, so that there is always a latest reading, and starts the thread. A host that hangs at this
+    /// first reading keeps everything from starting, which the supervisor notices.
+    pub(super) fn start() -> Result<Self, SourceError> {
         let mut reader = HostReader::new();
         let latest = reader.read();
         let (ask, asked) = mpsc::sync_channel(1);
         let (answer, answers) = mpsc::channel();
-        spawn("host", move || while asked.recv().is_ok() && answer.send(reader.read()).is_ok() {});
-        Self { ask, answers, latest, state: State::Free }
+        spawn("host", move || while asked.recv().is_ok() && answer.send(reader.read()).is_ok() {})?;
+        Ok(Self { ask, answers, latest, state: State::Free })
     }
 
     /// Asks for a reading, unless the last one is still owed.

@@ -16,10 +16,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use self::{beat::Beat, track::Track, workers::Workers};
+use self::{beat::Beat, gpu_worker::Answer, track::Track, workers::Workers};
 use crate::{
     derive::HostRates,
-    model::{Inventory, Record, Sample, now_ms},
+    model::{Event, Inventory, Platform, Record, Sample, now_ms},
     owner::CommandLines,
     source::{Source, SourceError},
 };
@@ -38,6 +38,9 @@ pub struct Options {
 /// The driver opens a GPU at its first use, which takes milliseconds with persistence mode and seconds without.
 const OPENING: Duration = Duration::from_secs(2);
 
+/// A sample does not wait for a late GPU any longer than this, however long the interval is.
+const LATEST: Duration = Duration::from_millis(500);
+
 /// A one-shot command has nothing else to show, so it waits longer.
 const OPENING_ONCE: Duration = Duration::from_secs(10);
 
@@ -48,7 +51,7 @@ const OPENING_ONCE: Duration = Duration::from_secs(10);
 /// # Errors
 /// [`SourceError`] where there is no GPU to sample.
 pub fn run(
-    source: Arc<dyn Source>,
+    source: &Arc<dyn Source>,
     options: &Options,
     mut emit: impl FnMut(&Record) -> ControlFlow<()>,
 ) -> Result<(), SourceError> {
@@ -75,7 +78,7 @@ pub fn run(
 ///
 /// # Errors
 /// [`SourceError`] where there is no GPU to sample.
-pub fn once(source: Arc<dyn Source>, options: &Options) -> Result<(Inventory, Sample), SourceError> {
+pub fn once(source: &Arc<dyn Source>, options: &Options) -> Result<(Inventory, Sample), SourceError> {
     let mut sampling = Sampling::start(source, options, OPENING_ONCE)?;
     let (_, sample) = sampling.compose(options.interval);
     Ok((sampling.inventory(), sample))
@@ -83,7 +86,7 @@ pub fn once(source: Arc<dyn Source>, options: &Options) -> Result<(Inventory, Sa
 
 /// The state between two samples.
 struct Sampling {
-    source: Arc<dyn Source>,
+    platform: Platform,
     workers: Workers,
     tracks: Vec<Track>,
     host_rates: HostRates,
@@ -93,12 +96,14 @@ struct Sampling {
 
 impl Sampling {
     /// Starts the workers and takes their first answers, as far as they come within `patience`.
-    fn start(source: Arc<dyn Source>, options: &Options, patience: Duration) -> Result<Self, SourceError> {
+    fn start(source: &Arc<dyn Source>, options: &Options, patience: Duration) -> Result<Self, SourceError> {
         let count = source.device_count()?;
-        let workers = Workers::start(&source, count, options);
+        // Read once: later on, this thread must not wait for the driver.
+        let platform = source.platform();
+        let workers = Workers::start(source, platform.source, count, options)?;
         let tracks = (0..count).map(Track::new).collect();
         let mut sampling =
-            Self { source, workers, tracks, host_rates: HostRates::default(), seq: 0, inventory_changed: false };
+            Self { platform, workers, tracks, host_rates: HostRates::default(), seq: 0, inventory_changed: false };
         sampling.ask_and_collect(patience);
         sampling.inventory_changed = false;
         Ok(sampling)
@@ -108,7 +113,7 @@ impl Sampling {
         Inventory {
             at_ms: now_ms(),
             hostname: rustix::system::uname().nodename().to_string_lossy().into_owned(),
-            platform: self.source.platform(),
+            platform: self.platform.clone(),
             gpus: self.tracks.iter().map(Track::gpu).collect(),
         }
     }
@@ -117,27 +122,35 @@ impl Sampling {
         std::mem::take(&mut self.inventory_changed)
     }
 
-    fn sample(&mut self, interval: Duration) -> (Vec<crate::model::Event>, Sample) {
+    fn sample(&mut self, interval: Duration) -> (Vec<Event>, Sample) {
         // The first sample is what the workers answered when they were started.
         if self.seq > 0 {
-            self.ask_and_collect(interval / 2);
+            self.ask_and_collect((interval / 2).min(LATEST));
         }
         self.compose(interval)
     }
 
     /// Asks every worker that is free, and waits for those until `patience` is over.
     fn ask_and_collect(&mut self, patience: Duration) {
+        // What came late frees its GPU for this beat.
+        let late = self.workers.late_answers();
+        self.take_in(late);
         let free = self.tracks.iter().enumerate().filter(|(_, track)| !track.is_awaited()).map(|(index, _)| index);
         for index in self.workers.ask(free) {
             self.tracks[index].asked();
         }
-        for answer in self.workers.answers(patience) {
+        let answers = self.workers.answers(patience);
+        self.take_in(answers);
+    }
+
+    fn take_in(&mut self, answers: Vec<Answer>) {
+        for answer in answers {
             let track = &mut self.tracks[answer.index as usize];
             self.inventory_changed |= track.take_in(answer);
         }
     }
 
-    fn compose(&mut self, interval: Duration) -> (Vec<crate::model::Event>, Sample) {
+    fn compose(&mut self, interval: Duration) -> (Vec<Event>, Sample) {
         let now = now_ms();
         let mut events = Vec::new();
         let gpus = self.tracks.iter_mut().map(|track| track.compose(interval, now, &mut events)).collect();

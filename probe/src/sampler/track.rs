@@ -11,6 +11,9 @@ use crate::{
 /// A driver that is busy with something else can be this slow without being hung.
 const SLOW: Duration = Duration::from_millis(150);
 
+/// A driver without persistence mode takes this long to open its GPUs.
+const OPENING: Duration = Duration::from_secs(30);
+
 /// One GPU over time.
 pub(super) struct Track {
     gpu: Gpu,
@@ -18,6 +21,8 @@ pub(super) struct Track {
     last: GpuSample,
     /// The question it has not answered yet.
     awaited: Option<Awaited>,
+    /// Whether it has ever answered.
+    opened: bool,
     /// The health that was last shown, so that a change of it becomes an event.
     shown: Health,
 }
@@ -40,6 +45,7 @@ impl Track {
             },
             last: GpuSample::absent(index, None, now_ms(), Health::Ok, &reason),
             awaited: None,
+            opened: false,
             shown: Health::Ok,
         }
     }
@@ -60,6 +66,7 @@ impl Track {
     /// Takes in an answer; true where it changed the inventory.
     pub(super) fn take_in(&mut self, answer: Answer) -> bool {
         self.awaited = None;
+        self.opened = true;
         match answer.outcome {
             Outcome::Read(identity, sample) => {
                 self.last = *sample;
@@ -104,7 +111,7 @@ impl Track {
     pub(super) fn compose(&mut self, interval: Duration, now_ms: u64, events: &mut Vec<Event>) -> GpuSample {
         let mut sample = self.last.clone();
         // One interval without an answer, less what the threads' waking takes.
-        let patience = interval.mul_f64(0.9).max(SLOW);
+        let patience = if self.opened { interval.mul_f64(0.9).max(SLOW) } else { OPENING };
         if let Some(awaited) = self.awaited.as_ref().filter(|awaited| awaited.since.elapsed() >= patience) {
             sample.health = Health::Hung { since_ms: awaited.since_ms };
         }
@@ -162,6 +169,19 @@ mod tests {
         track.compose(INTERVAL, 4, &mut events);
         let kinds: Vec<_> = events.iter().map(|event| (event.at_ms, event.what)).collect();
         assert_eq!(kinds, [(2, EventKind::GpuLost), (4, EventKind::GpuBack)]);
+    }
+
+    #[test]
+    fn a_gpu_that_takes_long_to_open_does_not_hang_yet() {
+        let mut track = Track::new(3);
+        let mut events = Vec::new();
+        track.asked();
+        track.awaited.as_mut().unwrap().since -= 5 * INTERVAL;
+        let sample = track.compose(INTERVAL, 1, &mut events);
+        assert_eq!(sample.health, Health::Ok);
+        assert_eq!(sample.power.draw_watts, Reading::Absent(Absence::NoAnswer));
+        track.awaited.as_mut().unwrap().since -= OPENING;
+        assert!(matches!(track.compose(INTERVAL, 2, &mut events).health, Health::Hung { .. }));
     }
 
     #[test]

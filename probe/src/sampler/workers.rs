@@ -19,7 +19,7 @@ use super::{
 use crate::{
     model::{HostSample, SourceKind},
     owner::Resolver,
-    source::Source,
+    source::{Source, SourceError},
 };
 
 /// One thread per GPU, and one for the host.
@@ -32,9 +32,14 @@ pub(super) struct Workers {
 }
 
 impl Workers {
-    pub(super) fn start(source: &Arc<dyn Source>, count: u32, options: &Options) -> Self {
+    pub(super) fn start(
+        source: &Arc<dyn Source>,
+        kind: SourceKind,
+        count: u32,
+        options: &Options,
+    ) -> Result<Self, SourceError> {
         let (answer, answers) = mpsc::channel();
-        let real = source.platform().source == SourceKind::Nvml;
+        let real = kind == SourceKind::Nvml;
         let gpus = (0..count)
             .map(|index| {
                 let (ask, asked) = mpsc::sync_channel(1);
@@ -43,11 +48,11 @@ impl Workers {
                 spawn(&format!("gpu-{index}"), move || {
                     let mut worker = GpuWorker::new(source, index, resolver);
                     while asked.recv().is_ok() && answer.send(Answer { index, outcome: worker.read() }).is_ok() {}
-                });
-                ask
+                })?;
+                Ok(ask)
             })
-            .collect();
-        Self { gpus, answers, awaited: BTreeSet::new(), host: HostWorker::start() }
+            .collect::<Result<_, _>>()?;
+        Ok(Self { gpus, answers, awaited: BTreeSet::new(), host: HostWorker::start()? })
     }
 
     /// Asks the host and these GPUs, by index, and returns those that will answer.
@@ -56,6 +61,11 @@ impl Workers {
         let asked: Vec<_> = gpus.filter(|index| self.gpus[*index].try_send(()).is_ok()).collect();
         self.awaited = asked.iter().map(|index| *index as u32).collect();
         asked
+    }
+
+    /// The answers to earlier beats that have come since.
+    pub(super) fn late_answers(&mut self) -> Vec<Answer> {
+        self.answers.try_iter().collect()
     }
 
     /// The answers that come until all that were asked at this beat have answered, or `patience` is over. Answers to
@@ -84,11 +94,7 @@ impl Workers {
 }
 
 /// A thread that is left behind where it hangs.
-pub(super) fn spawn(name: &str, body: impl FnOnce() + Send + 'static) {
-    thread::Builder::new()
-        .name(name.to_owned())
-        // The reading needs little, and there can be 64 of them.
-        .stack_size(256 * 1024)
-        .spawn(body)
-        .expect("the system refuses a thread");
+pub(super) fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Result<(), SourceError> {
+    let spawned = thread::Builder::new().name(name.to_owned()).spawn(body);
+    spawned.map(drop).map_err(|error| SourceError::NoThread { cause: error.to_string() })
 }

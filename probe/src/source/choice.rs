@@ -38,9 +38,15 @@ impl SourceChoice {
     const SIM_DEFAULT: u32 = 2;
     const SIM_SEED: u64 = 1;
 
-    /// Whether it was asked for simulated values.
-    pub fn is_simulated(&self) -> bool {
-        matches!(self, Self::Sim(_) | Self::SimScenario(_))
+    /// Whether it can be opened at all, as far as that can be told without the driver.
+    ///
+    /// # Errors
+    /// [`SourceError::BadScenario`] where it names a scenario that cannot be read.
+    pub fn check(&self) -> Result<(), SourceError> {
+        match self {
+            Self::SimScenario(path) => read_scenario(path).map(drop),
+            Self::Auto | Self::Nvml | Self::Sim(_) => Ok(()),
+        }
     }
 
     /// Opens it. `nvml_lib` replaces the name under which NVML's library is looked up.
@@ -51,17 +57,16 @@ impl SourceChoice {
         match self {
             Self::Auto | Self::Nvml => Ok(Box::new(NvmlSource::open(nvml_lib)?)),
             Self::Sim(count) => Ok(Box::new(SimSource::new(Scenario::simple(*count, Self::SIM_SEED)))),
-            Self::SimScenario(path) => {
-                let name = path.display().to_string();
-                let text = std::fs::read_to_string(path).map_err(|error| {
-                    SourceError::BadScenario(format!("cannot read scenario {name}: {error}; check the path"))
-                })?;
-                let scenario =
-                    Scenario::from_toml(&text, &name).map_err(|error| SourceError::BadScenario(error.to_string()))?;
-                Ok(Box::new(SimSource::new(scenario)))
-            }
+            Self::SimScenario(path) => Ok(Box::new(SimSource::new(read_scenario(path)?))),
         }
     }
+}
+
+fn read_scenario(path: &Path) -> Result<Scenario, SourceError> {
+    let name = path.display().to_string();
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| SourceError::BadScenario(format!("cannot read scenario {name}: {error}; check the path")))?;
+    Scenario::from_toml(&text, &name).map_err(|error| SourceError::BadScenario(error.to_string()))
 }
 
 impl FromStr for SourceChoice {

@@ -91,10 +91,18 @@ pub enum SourceError {
     #[error("the NVIDIA driver refuses this user; check the permissions of /dev/nvidia* and the user's groups")]
     NoPermission,
     /// Anything else.
-    #[error("the NVIDIA driver failed to start with NVML error {code}; see `dmesg | grep -i nvrm`")]
+    #[error("the NVIDIA driver answers with NVML error {code}; see `dmesg | grep -i nvrm`")]
     Driver {
         /// NVML's return code.
         code: u32,
+    },
+    /// The system refuses the threads that reading takes.
+    #[error(
+        "cannot start a thread for each GPU: {cause}; raise the limit (`ulimit -u`, or the container's pids limit)"
+    )]
+    NoThread {
+        /// What the system said.
+        cause: String,
     },
     /// A simulated source was asked for that cannot be built.
     #[error("{0}")]

@@ -55,7 +55,7 @@ clocks: Clocks,
  */
 performance_state: Reading<number>, 
 /**
- * What holds the clocks down just now; empty when nothing does (`nvmlDeviceGetCurrentClocksEventReasons`).
+ * What holds the clocks down just now; empty when nothing does (`nvmlDeviceGetCurrentClocksThrottleReasons`).
  */
 throttle_reasons: Reading<Array<ThrottleReason>>, 
 /**

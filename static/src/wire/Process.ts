@@ -40,7 +40,7 @@ decoder_percent: Reading<number>,
  */
 name: Reading<string>, 
 /**
- * Its command line, arguments separated by spaces. Hidden where it is another user's and the reader is a service.
+ * Its command line, arguments separated by spaces; one of more than 1024 bytes is cut there and ends in `…`. Hidden where it is another user's and the reader is a service.
  */
 command: Reading<string>, 
 /**

@@ -3,7 +3,7 @@
 use std::{
     fs,
     io::{BufRead, BufReader},
-    process::{Child, Command, ExitStatus, Stdio},
+    process::{Child, ChildStderr, Command, ExitStatus, Stdio},
     time::{Duration, Instant},
 };
 
@@ -12,6 +12,8 @@ use super::{Answer, Fake, Stream, ask};
 pub(crate) struct Server {
     pub(crate) child: Child,
     pub(crate) port: u16,
+    /// Held so that what the server writes later finds somebody.
+    log: Option<BufReader<ChildStderr>>,
 }
 
 impl Server {
@@ -28,9 +30,12 @@ impl Server {
         messages.read_line(&mut first).unwrap();
         let port = first.trim_end().trim_end_matches('/').rsplit(':').next().and_then(|port| port.parse().ok());
         let port = port.unwrap_or_else(|| panic!("no port in {first:?}"));
-        // Whoever stops reading makes the server fail at its next message.
-        std::thread::spawn(move || std::io::copy(&mut messages, &mut std::io::sink()));
-        Self { child, port }
+        Self { child, port, log: Some(messages) }
+    }
+
+    /// Closes the other end of its standard error.
+    pub(crate) fn stop_reading_its_log(&mut self) {
+        self.log = None;
     }
 
     pub(crate) fn get(&self, path: &str) -> Answer {

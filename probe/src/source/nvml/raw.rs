@@ -6,7 +6,7 @@ use nvml_wrapper::{
 };
 use nvml_wrapper_sys::bindings::{nvmlMemory_t, nvmlProcessUtilizationSample_t};
 
-/// How many samples the driver keeps at most, as the count call says on an idle H200.
+/// As many samples as the driver keeps on an idle H200. With more processes than that it says how many it needs.
 const UTILIZATION_SAMPLES: usize = 1024;
 
 /// Device memory as drivers before 510 tell it, with the driver's own share counted as used.
@@ -28,15 +28,19 @@ pub(super) fn process_utilization(
     let call = nvml_sym(nvml.lib().nvmlDeviceGetProcessUtilization.as_ref())?;
     let empty = nvmlProcessUtilizationSample_t { pid: 0, timeStamp: 0, smUtil: 0, memUtil: 0, encUtil: 0, decUtil: 0 };
     let mut samples = vec![empty; UTILIZATION_SAMPLES];
-    let mut count = samples.len() as u32;
-    // SAFETY: `count` says how many elements `samples` has, and the driver writes no more than that.
-    let result = nvml_try(unsafe { call(device.handle(), samples.as_mut_ptr(), &raw mut count, last_seen_us) });
-    match result {
-        Ok(()) => {
-            samples.truncate(count as usize);
-            Ok(samples)
+    loop {
+        let room = samples.len();
+        let mut count = room as u32;
+        // SAFETY: `count` says how many elements `samples` has, and the driver writes no more than that.
+        let result = nvml_try(unsafe { call(device.handle(), samples.as_mut_ptr(), &raw mut count, last_seen_us) });
+        match result {
+            Ok(()) => {
+                samples.truncate(count as usize);
+                return Ok(samples);
+            }
+            Err(NvmlError::InsufficientSize(_)) if count as usize > room => samples.resize(count as usize, empty),
+            Err(NvmlError::NotFound) => return Ok(Vec::new()),
+            Err(error) => return Err(error),
         }
-        Err(NvmlError::NotFound) => Ok(Vec::new()),
-        Err(error) => Err(error),
     }
 }
