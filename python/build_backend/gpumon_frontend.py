@@ -1,0 +1,85 @@
+"""Builds the page and the JupyterLab extension with npm, where they are missing or older than their sources.
+
+Run as a program, it does just that; the build backend does it before every wheel.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+EXTENSION = ROOT / "wheel" / "data" / "share" / "jupyter" / "labextensions" / "gpumon"
+#: The last files that the two builds write.
+OUTPUTS = [ROOT / "static" / "dist" / "index.html", EXTENSION / "package.json", EXTENSION / "install.json"]
+PACKAGES = ["static", "labextension"]
+MANIFESTS = ["package.json", "package-lock.json", ".npmrc", *(f"{package}/package.json" for package in PACKAGES)]
+#: Written by builds, or of no consequence for them.
+SKIPPED = {"node_modules", "dist", "lib"}
+#: What the build tools ask for.
+NODE_AT_LEAST = (20, 19)
+
+
+def build_if_needed() -> None:
+    """Bring the outputs up to date, and say what is done; the program ends where that fails."""
+    if not (ROOT / "package.json").exists():
+        # A source distribution carries the outputs instead of their sources.
+        missing = [str(path.relative_to(ROOT)) for path in OUTPUTS if not path.exists()]
+        if missing:
+            sys.exit(f"gpumon: neither {missing[0]} nor the sources to build it are here; start from a whole checkout")
+        return
+    if _is_current(OUTPUTS, _sources()):
+        return
+    _check_node()
+    if not _is_current([ROOT / "node_modules" / ".package-lock.json"], [ROOT / name for name in MANIFESTS]):
+        _run("npm", "ci")
+    _run("npm", "run", "build")
+
+
+def _is_current(outputs: list[Path], sources: list[Path]) -> bool:
+    if not all(path.exists() for path in outputs):
+        return False
+    newest_source = max(path.stat().st_mtime_ns for path in sources if path.exists())
+    return min(path.stat().st_mtime_ns for path in outputs) >= newest_source
+
+
+def _sources() -> list[Path]:
+    files = [ROOT / name for name in MANIFESTS]
+    for package in PACKAGES:
+        files.extend(_walk(ROOT / package))
+    return files
+
+
+def _walk(folder: Path) -> Iterator[Path]:
+    for path in folder.iterdir():
+        if path.is_dir():
+            # The view has a `lib` of its own among its sources.
+            if path.name not in SKIPPED or folder.name == "src":
+                yield from _walk(path)
+        elif ".test." not in path.name:
+            yield path
+
+
+def _check_node() -> None:
+    needed = ".".join(map(str, NODE_AT_LEAST))
+    if shutil.which("npm") is None or shutil.which("node") is None:
+        sys.exit(f"gpumon: npm builds the page and the panel, and is missing: install Node.js {needed} or newer")
+    told = subprocess.run(["node", "--version"], capture_output=True, text=True, check=True).stdout.strip()
+    version = tuple(map(int, re.findall(r"\d+", told)[:2]))
+    if version < NODE_AT_LEAST:
+        sys.exit(f"gpumon: Node.js {told} is too old to build the page and the panel: install {needed} or newer")
+
+
+def _run(*command: str) -> None:
+    print(f"gpumon: {' '.join(command)}", file=sys.stderr, flush=True)
+    finished = subprocess.run(command, cwd=ROOT, check=False)
+    if finished.returncode != 0:
+        sys.exit(f"gpumon: `{' '.join(command)}` failed with code {finished.returncode}; its own messages are above")
+
+
+if __name__ == "__main__":
+    build_if_needed()

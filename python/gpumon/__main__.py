@@ -1,0 +1,19 @@
+"""``python -m gpumon``: the program that belongs to this Python."""
+
+import os
+import sys
+
+from gpumon._find import GpumonNotFound, find_gpumon_bin
+
+
+def main() -> None:
+    """Become the ``gpumon`` program, with the same arguments, signals and exit code."""
+    try:
+        program = find_gpumon_bin()
+    except GpumonNotFound as error:
+        sys.exit(f"gpumon: {error}")
+    os.execv(program, ["gpumon", *sys.argv[1:]])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,37 @@
+"""Introduces gpumon to jupyter-server-proxy, which starts it on demand and lets only the Jupyter server's users in.
+
+Every Jupyter server imports this when it starts, whether anybody opens the panel or not: keep it light.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gpumon._find import NAME, GpumonNotFound, find_gpumon_bin
+
+#: gpumon answers within milliseconds; a machine that is busy starting kernels may take longer to start a process.
+START_TIMEOUT_S = 30
+
+
+def setup_gpumon() -> dict[str, Any]:
+    """Return the server process for the route ``/gpumon/``, in the terms of jupyter-server-proxy."""
+    try:
+        program = find_gpumon_bin()
+    except GpumonNotFound:
+        # An error here would take the routes of other packages down too; left to PATH, it concerns this route alone.
+        program = NAME
+    # The proxy puts the socket's path in with str.format.
+    program = program.replace("{", "{{").replace("}", "}}")
+    return {
+        "command": [program, "serve", "--socket", "{unix_socket}", "--exit-with-parent"],
+        # A socket in a folder that only this user may enter; a port would be open to everybody on the machine.
+        "unix_socket": True,
+        "timeout": START_TIMEOUT_S,
+        # The page finds its way under any prefix, so the proxy may cut it off.
+        "absolute_url": False,
+        "new_browser_tab": True,
+        # A panel that is left open must not keep an idle server from being culled.
+        "update_last_activity": False,
+        # The panel and the palette lead here already.
+        "launcher_entry": {"enabled": False, "title": "gpumon"},
+    }

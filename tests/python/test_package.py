@@ -1,0 +1,91 @@
+"""The Python of the wheel, as it is installed."""
+
+import importlib.metadata
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+from unittest import mock
+
+import gpumon
+import gpumon._find as find
+from gpumon.jupyter import setup_gpumon
+
+
+class FindGpumonBin(unittest.TestCase):
+    def test_it_finds_the_program_of_this_environment(self) -> None:
+        path = Path(gpumon.find_gpumon_bin())
+        self.assertEqual(path.parent, Path(sys.executable).parent)
+        told = subprocess.run([path, "--version"], capture_output=True, text=True, check=True).stdout
+        self.assertEqual(told.split(), ["gpumon", importlib.metadata.version("gpumon")])
+
+    def test_it_takes_the_first_that_can_be_run(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            empty, plain, good = (Path(folder, name) for name in ("empty", "plain", "good"))
+            for made, mode in ((plain, 0o644), (good, 0o755)):
+                made.mkdir()
+                (made / "gpumon").touch(mode)
+            with mock.patch.object(find, "_folders", return_value=map(str, (empty, plain, good))):
+                self.assertEqual(gpumon.find_gpumon_bin(), str(good / "gpumon"))
+
+    def test_where_there_is_none_it_says_where_it_looked_and_what_to_do(self) -> None:
+        with tempfile.TemporaryDirectory() as empty:
+            with mock.patch.object(find, "_folders", return_value=[empty]):
+                with self.assertRaises(gpumon.GpumonNotFound) as caught:
+                    gpumon.find_gpumon_bin()
+        self.assertIn(os.path.join(empty, "gpumon"), str(caught.exception))
+        self.assertIn("pip install", str(caught.exception))
+
+    def test_it_looks_beside_a_package_that_was_installed_into_a_folder(self) -> None:
+        site_packages = Path(gpumon.__file__).parents[1]
+        self.assertIn(str(site_packages / "bin"), find._folders())
+        self.assertIn(str(site_packages.parents[2] / "bin"), find._folders())
+
+
+class PythonDashM(unittest.TestCase):
+    def test_it_is_the_program_with_its_exit_code(self) -> None:
+        done = subprocess.run([sys.executable, "-m", "gpumon", "--source", "nonsense"], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("nonsense", done.stderr)
+
+
+class SetupGpumon(unittest.TestCase):
+    def test_jupyter_server_proxy_finds_it_by_its_entry_point(self) -> None:
+        found = importlib.metadata.distribution("gpumon").entry_points
+        (entry,) = [entry for entry in found if entry.group == "jupyter_serverproxy_servers"]
+        self.assertEqual(entry.name, "gpumon")
+        self.assertIs(entry.load(), setup_gpumon)
+
+    def test_it_starts_the_program_of_this_environment_on_a_socket(self) -> None:
+        process = setup_gpumon()
+        socket = "/run/user/1000/s"
+        command = [part.format(unix_socket=socket) for part in process["command"]]
+        self.assertEqual(command, [gpumon.find_gpumon_bin(), "serve", "--socket", socket, "--exit-with-parent"])
+        self.assertTrue(process["unix_socket"])
+        self.assertFalse(process["update_last_activity"])
+
+    def test_a_path_with_braces_stays_as_it_is(self) -> None:
+        with mock.patch("gpumon.jupyter.find_gpumon_bin", return_value="/opt/{env}/bin/gpumon"):
+            program = setup_gpumon()["command"][0]
+        self.assertEqual(program.format(unix_socket="s"), "/opt/{env}/bin/gpumon")
+
+    def test_without_the_program_other_routes_of_the_server_still_work(self) -> None:
+        with mock.patch("gpumon.jupyter.find_gpumon_bin", side_effect=gpumon.GpumonNotFound("gone")):
+            self.assertEqual(setup_gpumon()["command"][0], "gpumon")
+
+    def test_it_loads_no_other_package(self) -> None:
+        code = (
+            "import sys\n"
+            "before = set(sys.modules)\n"
+            "import gpumon.jupyter\n"
+            "files = {name: getattr(sys.modules[name], '__file__', None) or '' for name in set(sys.modules) - before}\n"
+            "print(*sorted({name.partition('.')[0] for name, file in files.items() if 'site-packages' in file}))"
+        )
+        done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True)
+        self.assertEqual(done.stdout.split(), ["gpumon"])
+
+
+if __name__ == "__main__":
+    unittest.main()
