@@ -1,0 +1,90 @@
+# Builds, starts and tests gpumon. `make help` tells the targets.
+
+PYTHON ?= python3
+STEP := $(PYTHON) tools/step.py
+# JupyterLab with the wheel in it, for `make` and for the browser tests.
+JUPYTER := target/jupyter
+# The oldest JupyterLab that is supported.
+LAB40 := target/jupyter-lab40
+
+MANIFESTS := package.json package-lock.json .npmrc $(wildcard static/package.json labextension/package.json tests/browser/package.json)
+FRONTEND := $(shell find static labextension -type f ! -name '*.test.ts' ! -path '*/node_modules/*' ! -path '*/dist/*' ! -path 'labextension/lib/*')
+PROGRAM := Cargo.toml Cargo.lock $(shell find probe server cli -type f ! -path '*/tests/*')
+PACKAGE := pyproject.toml README.md LICENSE $(shell find python -type f ! -path '*/__pycache__/*')
+
+EXTENSION := wheel/data/share/jupyter/labextensions/gpumon/install.json
+MODULES := node_modules/.package-lock.json
+WHEEL := target/wheels/.built
+
+.DEFAULT_GOAL := lab
+.NOTPARALLEL:
+.DELETE_ON_ERROR:
+.PHONY: lab wheel frontend test test-rust test-web test-python test-browser test-lab40 browser-needs screenshots types fmt clean help
+
+lab: $(JUPYTER)/.installed ## build everything and start JupyterLab with the panel open (the default)
+	@exec $(PYTHON) tools/lab.py $(JUPYTER)
+
+wheel: $(WHEEL) ## build the wheel into target/wheels
+frontend: $(EXTENSION) ## build the page and the JupyterLab extension
+
+test: $(JUPYTER)/.installed $(LAB40)/.installed browser-needs ## run every check and test
+	@$(PYTHON) tools/need.py rust-components
+	@$(PYTHON) tools/test.py
+
+test-rust: $(EXTENSION) ## format, clippy and tests of the Rust crates
+	@$(PYTHON) tools/need.py rust-components
+	@$(PYTHON) tools/test.py rust
+test-web: $(MODULES) ## types, style and tests of the page and the extension
+	@$(PYTHON) tools/test.py web
+test-python: $(JUPYTER)/.installed ## tests of the wheel's Python
+	@$(PYTHON) tools/test.py python
+test-browser: $(JUPYTER)/.installed browser-needs ## the wheel in JupyterLab and Notebook, and the page, in Chromium
+	@$(PYTHON) tools/test.py browser
+test-lab40: $(LAB40)/.installed browser-needs ## the panel in the oldest supported JupyterLab
+	@$(PYTHON) tools/test.py lab40
+
+screenshots: $(JUPYTER)/.installed browser-needs ## take the pictures of docs/images anew, of simulated GPUs
+	@$(STEP) "screenshots" npm run screenshots --workspace tests/browser
+
+types: ## write the TypeScript types of what travels over the wire
+	GPUMON_UPDATE_TYPES=1 cargo test --package gpumon-server --test wire_types
+
+fmt: $(MODULES) ## format Rust and TypeScript
+	cargo fmt --all
+	npm run format
+
+clean: ## remove whatever was built
+	rm -rf target wheel static/dist labextension/lib node_modules
+
+help: ## say what can be made
+	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "make %-14s %s\n", $$1, $$2 }'
+
+browser-needs: $(MODULES)
+	@$(PYTHON) tools/need.py chromium
+	@$(STEP) "fake NVML library" cargo build --locked --package fake-nvml
+
+$(MODULES): $(MANIFESTS)
+	@$(STEP) "npm packages" npm ci
+	@touch $@
+
+$(EXTENSION): $(MANIFESTS) $(FRONTEND) | $(MODULES)
+	@$(STEP) "page and JupyterLab extension" $(PYTHON) python/build_backend/gpumon_frontend.py
+
+$(JUPYTER)/.made: tests/browser/requirements.txt
+	@$(PYTHON) tools/need.py venv
+	@$(STEP) "JupyterLab in $(JUPYTER)" $(PYTHON) tools/venv.py $(JUPYTER) $<
+	@touch $@
+
+$(LAB40)/.made: tests/browser/requirements-lab40.txt
+	@$(PYTHON) tools/need.py venv
+	@$(STEP) "JupyterLab 4.0 in $(LAB40)" $(PYTHON) tools/venv.py $(LAB40) $<
+	@touch $@
+
+$(WHEEL): $(EXTENSION) $(PROGRAM) $(PACKAGE) | $(JUPYTER)/.made
+	@rm -f target/wheels/*.whl
+	@$(STEP) "wheel (the first takes minutes)" $(JUPYTER)/bin/pip wheel --verbose --no-deps --wheel-dir target/wheels .
+	@touch $@
+
+%/.installed: $(WHEEL) %/.made
+	@$(STEP) "wheel into $*" $(PYTHON) tools/install_wheel.py $*
+	@touch $@

@@ -1,0 +1,41 @@
+/** Text with a terminal's escape sequences, as spans with classes. */
+
+export interface Span {
+  text: string;
+  classes: string[];
+}
+
+const COLOURS = ['black', 'red', 'green', 'yellow', 'blue', 'magenta', 'cyan', 'white'];
+
+/** Understands bold, dim and the eight colours of the foreground; fails at anything else, so that no picture lies. */
+export function spansOf(printed: string): Span[] {
+  const spans: Span[] = [];
+  let classes: string[] = [];
+  // eslint-disable-next-line no-control-regex -- escape sequences are what this is about
+  for (const part of printed.replaceAll('\r', '').split(/(\u001B\[[\d;]*m)/)) {
+    // eslint-disable-next-line no-control-regex
+    const codes = /^\u001B\[([\d;]*)m$/.exec(part)?.[1];
+    if (codes === undefined) {
+      spans.push({ text: part, classes });
+    } else {
+      for (const code of codes.split(';').map(Number)) {
+        classes = after(classes, code);
+      }
+    }
+  }
+  return spans.filter(({ text }) => text !== '');
+}
+
+function after(classes: readonly string[], code: number): string[] {
+  const colour = COLOURS[code % 10];
+  if (code === 0) {
+    return [];
+  }
+  if (code === 1 || code === 2) {
+    return [...classes, code === 1 ? 'bold' : 'dim'];
+  }
+  if (colour !== undefined && [3, 9].includes(Math.floor(code / 10))) {
+    return [...classes.filter((name) => !COLOURS.includes(name)), colour];
+  }
+  throw new Error(`the terminal's code ${String(code)} is not known here`);
+}

@@ -1,0 +1,61 @@
+/** The panel in JupyterLab and the page, light and dark. */
+
+import { it, onTestFinished } from 'vitest';
+
+import { launchBrowser, newPage } from '../src/browser';
+import { JupyterServer } from '../src/jupyter';
+import { Lab } from '../src/lab';
+import { View } from '../src/view';
+import { SOURCE, take } from './images';
+
+/** The charts show two minutes. */
+const HISTORY_S = 122;
+const CODE = [
+  'from datasets import load_dataset\nfrom transformers import AutoModelForCausalLM, AutoTokenizer, Trainer, TrainingArguments',
+  'model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen3-8B", dtype="bfloat16", device_map="cuda:0")\ntokenizer = AutoTokenizer.from_pretrained("Qwen/Qwen3-8B")',
+  'trainer = Trainer(\n    model=model,\n    args=TrainingArguments("out", per_device_train_batch_size=8, bf16=True, max_steps=20_000),\n    train_dataset=load_dataset("text", data_files="corpus/*.txt")["train"],\n)\ntrainer.train()',
+];
+const NOTEBOOK = JSON.stringify({
+  cells: CODE.map((source, i) => ({
+    cell_type: 'code',
+    execution_count: null,
+    id: `cell-${String(i)}`,
+    metadata: {},
+    outputs: [],
+    source,
+  })),
+  metadata: { kernelspec: { display_name: 'Python 3', language: 'python', name: 'python3' } },
+  nbformat: 4,
+  nbformat_minor: 5,
+});
+
+it('pictures of panel and page', async () => {
+  const browser = await launchBrowser();
+  onTestFinished(() => browser.close());
+  const jupyter = await JupyterServer.start({ GPUMON_SOURCE: SOURCE });
+  onTestFinished(() => jupyter.stop());
+  jupyter.write('train.ipynb', NOTEBOOK);
+  const { page } = await newPage(browser, { viewport: { width: 1360, height: 930 }, deviceScaleFactor: 1.5 });
+  const lab = new Lab(page);
+  const view = new View(page);
+  await lab.open(jupyter.page('lab/tree/train.ipynb'));
+  await page.locator('.jp-Notebook .cm-content').first().waitFor();
+  await lab.showPanel();
+  await lab.widen(400);
+  await view.live();
+  await view.history(HISTORY_S);
+  await take(page, 'panel-light.png');
+  await lab.theme('JupyterLab Dark');
+  await page.locator('[data-gpumon-scheme=dark]').waitFor();
+  await view.changes(0, 'power.draw_watts');
+  await take(page, 'panel-dark.png');
+
+  await page.goto(jupyter.page('gpumon/'));
+  for (const scheme of ['light', 'dark'] as const) {
+    await page.emulateMedia({ colorScheme: scheme });
+    await view.live();
+    await page.locator(`[data-gpumon-scheme=${scheme}]`).waitFor();
+    await view.changes(0, 'power.draw_watts');
+    await take(page, `page-${scheme}.png`, true);
+  }
+});

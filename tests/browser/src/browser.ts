@@ -1,0 +1,68 @@
+/** Headless Chromium, and what a page of it complains about. */
+
+import { mkdirSync } from 'node:fs';
+import path from 'node:path';
+
+import { chromium, type Browser, type BrowserContextOptions, type Page } from 'playwright-core';
+import type { TestContext } from 'vitest';
+
+import { chromiumPath, FAILURES } from './machine';
+
+export async function launchBrowser(): Promise<Browser> {
+  return chromium.launch({
+    executablePath: chromiumPath(),
+    args: [
+      // Containers give no room for the sandbox, and the pages are our own.
+      '--no-sandbox',
+      '--disable-gpu',
+      '--disable-quic',
+      '--no-first-run',
+      '--disable-background-networking',
+      '--disable-component-update',
+      '--disable-sync',
+    ],
+  });
+}
+
+/** What a page did that it should not have done. */
+export interface Conduct {
+  /** Errors on the console, and exceptions that nobody caught. */
+  errors: string[];
+  /** Requests to another origin than the page's own. */
+  foreignRequests: string[];
+}
+
+/** A new page with nothing remembered. */
+export async function newPage(
+  browser: Browser,
+  options: BrowserContextOptions = {},
+): Promise<{ page: Page; conduct: Conduct }> {
+  const context = await browser.newContext({ viewport: { width: 1400, height: 900 }, ...options });
+  const page = await context.newPage();
+  const conduct: Conduct = { errors: [], foreignRequests: [] };
+  page.on('console', (message) => {
+    if (message.type() === 'error') {
+      conduct.errors.push(message.text());
+    }
+  });
+  page.on('pageerror', (error) => conduct.errors.push(error.message));
+  page.on('request', (request) => {
+    const { protocol, origin } = new URL(request.url());
+    const own = new URL(page.url() === 'about:blank' ? request.url() : page.url()).origin;
+    if (protocol.startsWith('http') && origin !== own) {
+      conduct.foreignRequests.push(request.url());
+    }
+  });
+  page.setDefaultTimeout(30_000);
+  return { page, conduct };
+}
+
+/** Closes a page at the end of a test; where that has failed, a picture of it is left in target/browser. */
+export async function closePage(page: Page, task: TestContext['task']): Promise<void> {
+  if (task.result?.state === 'fail') {
+    mkdirSync(FAILURES, { recursive: true });
+    const name = task.fullName.replaceAll(/[^a-z0-9]+/gi, '-');
+    await page.screenshot({ path: path.join(FAILURES, `${name}.png`) }).catch(() => undefined);
+  }
+  await page.context().close();
+}

@@ -1,0 +1,36 @@
+/** How well a text can be told from what lies behind it. */
+
+import type { Locator } from 'playwright-core';
+
+/** The contrast of WCAG 2: 1 for the same colour, 21 for black on white. */
+export async function contrastOf(text: Locator): Promise<number> {
+  return text.evaluate((element) => {
+    const canvas = document.createElement('canvas').getContext('2d', { willReadFrequently: true });
+    if (canvas === null) {
+      throw new Error('no canvas');
+    }
+    // A canvas understands every notation of a colour, and adds up those that let others shine through.
+    const paint = (colours: string[]): number[] => {
+      canvas.clearRect(0, 0, 1, 1);
+      for (const colour of colours) {
+        canvas.fillStyle = colour;
+        canvas.fillRect(0, 0, 1, 1);
+      }
+      return [...canvas.getImageData(0, 0, 1, 1).data].slice(0, 3);
+    };
+    const luminance = (rgb: number[]): number => {
+      const [r = 0, g = 0, b = 0] = rgb.map((value) => {
+        const share = value / 255;
+        return share <= 0.040_45 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
+      });
+      return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+    };
+    const behind: string[] = [];
+    for (let at: Element | null = element; at !== null; at = at.parentElement) {
+      behind.unshift(getComputedStyle(at).backgroundColor);
+    }
+    const background = ['white', ...behind];
+    const [a, b] = [luminance(paint(background)), luminance(paint([...background, getComputedStyle(element).color]))];
+    return (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+  });
+}

@@ -1,0 +1,32 @@
+/** `gpumon serve`, as somebody would start it in a terminal. */
+
+import { environment, GPUMON } from './machine';
+import { collectorBelow } from './processes';
+import { Program } from './program';
+
+export class GpumonServer {
+  private constructor(
+    private readonly program: Program,
+    /** The address of the page. */
+    readonly url: string,
+  ) {}
+
+  /** Starts a server on `port` of loopback, by default on any that is free. */
+  static async start(env: Record<string, string>, port = 0): Promise<GpumonServer> {
+    const program = new Program(GPUMON, ['serve', '--listen', `127.0.0.1:${String(port)}`], environment(env));
+    const url = await program.until('address', () => /http:\/\/127\.0\.0\.1:\d+/.exec(program.output)?.[0] ?? null);
+    return new GpumonServer(program, `${url}/`);
+  }
+
+  get port(): number {
+    return Number(new URL(this.url).port);
+  }
+
+  get collector(): number | null {
+    return collectorBelow(this.program.pid);
+  }
+
+  async stop(): Promise<void> {
+    await this.program.stop();
+  }
+}

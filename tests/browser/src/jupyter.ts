@@ -1,0 +1,102 @@
+/** A JupyterLab server of its own, behind a prefix as a hub has it. */
+
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+
+import { environment, JUPYTER_LAB, newFolder } from './machine';
+import { collectorBelow, gpumonPidsBelow } from './processes';
+import { Program } from './program';
+
+const TOKEN = 'only-for-this-test';
+const BASE_URL = '/user/me/';
+
+export class JupyterServer {
+  private constructor(
+    private readonly program: Program,
+    private readonly folder: string,
+    /** Its address, with the prefix and a closing slash. */
+    readonly url: string,
+  ) {}
+
+  /** Starts a server whose gpumon has the environment variables `env`. */
+  static async start(env: Record<string, string>): Promise<JupyterServer> {
+    const folder = newFolder();
+    const settings = path.join(folder, 'settings/@jupyterlab/apputils-extension');
+    mkdirSync(settings, { recursive: true });
+    // Nothing that a test does may ask another machine.
+    const quiet = { fetchNews: 'false', checkForUpdates: false };
+    writeFileSync(path.join(settings, 'notification.jupyterlab-settings'), JSON.stringify(quiet));
+    mkdirSync(path.join(folder, 'root'));
+    const program = new Program(
+      JUPYTER_LAB,
+      [
+        '--no-browser',
+        '--allow-root',
+        '--ip=127.0.0.1',
+        '--port=0',
+        `--ServerApp.base_url=${BASE_URL}`,
+        `--ServerApp.root_dir=${path.join(folder, 'root')}`,
+      ],
+      environment({
+        JUPYTER_TOKEN: TOKEN,
+        JUPYTER_CONFIG_DIR: path.join(folder, 'config'),
+        JUPYTER_DATA_DIR: path.join(folder, 'data'),
+        JUPYTER_RUNTIME_DIR: path.join(folder, 'runtime'),
+        JUPYTERLAB_SETTINGS_DIR: path.join(folder, 'settings'),
+        JUPYTERLAB_WORKSPACES_DIR: path.join(folder, 'workspaces'),
+        ...env,
+      }),
+    );
+    const url = await program.until('address', () => addressIn(path.join(folder, 'runtime')));
+    await program.until('answer', () => answers(`${url}api/status`));
+    return new JupyterServer(program, folder, url);
+  }
+
+  /** The address of one of its pages, as `lab`, with the login. */
+  page(name: string): string {
+    return `${this.url}${name}?token=${TOKEN}`;
+  }
+
+  /** Puts a file into the folder that the server shows. */
+  write(name: string, text: string): void {
+    writeFileSync(path.join(this.folder, 'root', name), text);
+  }
+
+  get collector(): number | null {
+    return collectorBelow(this.program.pid);
+  }
+
+  get gpumons(): number[] {
+    return gpumonPidsBelow(this.program.pid);
+  }
+
+  /** What it has written, for the message of a failed test. */
+  get log(): string {
+    return this.program.output;
+  }
+
+  async stop(signal: NodeJS.Signals = 'SIGTERM'): Promise<void> {
+    await this.program.stop(signal);
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+}
+
+/** The server tells its port in a file, once it listens. */
+function addressIn(runtime: string): string | null {
+  try {
+    const name = readdirSync(runtime).find((file) => /^jpserver-\d+\.json$/.test(file));
+    const told = JSON.parse(readFileSync(path.join(runtime, name ?? ''), 'utf8')) as { port: number };
+    return `http://127.0.0.1:${String(told.port)}${BASE_URL}`;
+  } catch {
+    return null;
+  }
+}
+
+async function answers(url: string): Promise<true | null> {
+  try {
+    const response = await fetch(url, { headers: { authorization: `token ${TOKEN}` } });
+    return response.ok ? true : null;
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,58 @@
+/** Where on this machine the things are that the tests need. */
+
+import { accessSync, constants, mkdtempSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+/** The root of the checkout. */
+export const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
+/** The virtual environment with JupyterLab and the wheel. */
+export const VENV = process.env.GPUMON_TEST_JUPYTER ?? path.join(ROOT, 'target/jupyter');
+/** The program, as the wheel installed it. */
+export const GPUMON = path.join(VENV, 'bin/gpumon');
+export const JUPYTER_LAB = path.join(VENV, 'bin/jupyter-lab');
+export const PYTHON = path.join(VENV, 'bin/python');
+/** NVML's interface over simulated GPUs. */
+export const FAKE_NVML = path.join(ROOT, 'target/debug/libfake_nvml.so');
+/** Where pictures of failed tests go. */
+export const FAILURES = path.join(ROOT, 'target/browser');
+
+/** The environment variable by which test workers are told where their folders go. */
+export const FOLDER_VARIABLE = 'GPUMON_TEST_FOLDER';
+
+/** `tools/need.py` looks for the same names. */
+const CHROMIUMS = ['chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable'];
+
+/** The browser: `$CHROMIUM`, or the first of the usual names in `$PATH`. */
+export function chromiumPath(): string {
+  if (process.env.CHROMIUM !== undefined) {
+    return process.env.CHROMIUM;
+  }
+  const folders = (process.env.PATH ?? '').split(path.delimiter);
+  const found = CHROMIUMS.flatMap((name) => folders.map((folder) => path.join(folder, name))).find(isProgram);
+  if (found === undefined) {
+    throw new Error('Chromium is missing: run `make test-browser`, which installs it, or set CHROMIUM to its path');
+  }
+  return found;
+}
+
+/** A new folder, for one server or scenario; it is gone after the last test. */
+export function newFolder(): string {
+  return mkdtempSync(path.join(process.env[FOLDER_VARIABLE] ?? tmpdir(), 'gpumon-'));
+}
+
+/** This process's environment without what would choose another source or another server's settings, and `more`. */
+export function environment(more: Record<string, string>): Record<string, string> {
+  const kept = Object.entries(process.env).filter(([name]) => !/^(GPUMON_|JUPYTER|JPY_|VITEST|NODE_ENV)/.test(name));
+  return { ...Object.fromEntries(kept.map(([name, value]) => [name, value ?? ''])), ...more };
+}
+
+function isProgram(file: string): boolean {
+  try {
+    accessSync(file, constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}

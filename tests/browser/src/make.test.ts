@@ -1,0 +1,54 @@
+/** What `make` ends with: JupyterLab with the panel open, and the two addresses. */
+
+import path from 'node:path';
+
+import { expect, it, onTestFinished, type TestContext } from 'vitest';
+
+import { closePage, launchBrowser, newPage } from './browser';
+import { Lab } from './lab';
+import { environment, newFolder, PYTHON, ROOT, VENV } from './machine';
+import { gpumonPidsBelow, isRunning } from './processes';
+import { Program } from './program';
+import { View } from './view';
+
+it('opens the panel without a click, says what is simulated, and ends everything at Ctrl-C', async ({
+  task,
+}: TestContext) => {
+  const browser = await launchBrowser();
+  onTestFinished(() => browser.close());
+  // A machine without GPUs, wherever this test runs.
+  const program = new Program(
+    PYTHON,
+    [path.join(ROOT, 'tools/lab.py'), VENV, newFolder()],
+    environment({ GPUMON_NVML_LIB: '/nonexistent/libnvidia-ml.so.1', PYTHONUNBUFFERED: '1' }),
+  );
+  onTestFinished(async () => {
+    await program.stop();
+  });
+  await program.until('end of its messages', () => (program.output.includes('Ctrl-C ends it') ? true : null));
+  expect(program.output).toMatch(/\/nonexistent\/libnvidia-ml\.so\.1.*\nso the values are SIMULATED/);
+  const [labUrl = '', pageUrl = ''] = program.output.match(/http:\S+/g) ?? [];
+  expect(labUrl).toContain('/lab?token=');
+
+  const { page } = await newPage(browser);
+  onTestFinished(() => closePage(page, task));
+  const lab = new Lab(page);
+  const view = new View(page);
+  await lab.open(labUrl);
+  await view.live();
+  expect(await lab.panel.isVisible()).toBe(true);
+  expect(await view.simulatedLabel.isVisible()).toBe(true);
+
+  // The page by itself, as somebody would open it who has never been here.
+  const other = await newPage(browser);
+  onTestFinished(() => closePage(other.page, task));
+  await other.page.goto(pageUrl);
+  await new View(other.page).live();
+  expect(other.conduct).toEqual({ errors: [], foreignRequests: [] });
+
+  const gpumons = gpumonPidsBelow(program.pid);
+  expect(gpumons).toHaveLength(2);
+  expect(await program.stop('SIGINT')).toBe(0);
+  await expect.poll(() => gpumons.filter(isRunning), { timeout: 10_000 }).toEqual([]);
+  await expect(fetch(pageUrl)).rejects.toThrow();
+});

@@ -1,0 +1,68 @@
+/** The panel in Notebook 7, which has neither JupyterLab's side bar tabs nor its layout restorer. */
+
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+
+import { closePage, launchBrowser, newPage, type Conduct } from './browser';
+import { JupyterServer } from './jupyter';
+import { Lab } from './lab';
+import { View } from './view';
+
+const EMPTY_NOTEBOOK = JSON.stringify({
+  cells: [],
+  metadata: { kernelspec: { display_name: 'Python 3', language: 'python', name: 'python3' } },
+  nbformat: 4,
+  nbformat_minor: 5,
+});
+
+describe('the panel in Notebook 7', () => {
+  let browser: Browser;
+  let jupyter: JupyterServer;
+  let page: Page;
+  let conduct: Conduct;
+  let notebook: Lab;
+  let view: View;
+
+  beforeAll(async () => {
+    browser = await launchBrowser();
+    jupyter = await JupyterServer.start({ GPUMON_SOURCE: 'sim:2' });
+    jupyter.write('empty.ipynb', EMPTY_NOTEBOOK);
+  });
+  beforeEach(async () => {
+    ({ page, conduct } = await newPage(browser));
+    notebook = new Lab(page);
+    view = new View(page);
+  });
+  afterEach(async ({ task }) => {
+    await closePage(page, task);
+  });
+  afterAll(async () => {
+    await browser.close();
+    await jupyter.stop();
+  });
+
+  for (const [where, path] of [
+    ['beside the file list', 'tree'],
+    ['beside a notebook', 'notebooks/empty.ipynb'],
+  ] as const) {
+    it(`is opened by its command ${where}`, async () => {
+      await page.goto(jupyter.page(path));
+      await page.locator('#main-panel, .jp-Notebook').first().waitFor();
+      await notebook.command('Show GPUs');
+      await view.live();
+      expect(await notebook.panel.isVisible()).toBe(true);
+      await view.changes(0, 'power.draw_watts');
+      expect(conduct.errors.filter((error) => error.includes('gpumon'))).toEqual([]);
+    });
+  }
+
+  it('is in the menu of a notebook', async () => {
+    await page.goto(jupyter.page('notebooks/empty.ipynb'));
+    await page.locator('.jp-Notebook').waitFor();
+    await page.locator('.lm-MenuBar-item', { hasText: 'View' }).click();
+    await page.locator('.lm-Menu-item', { hasText: 'Left Sidebar' }).hover();
+    await page.locator('.lm-Menu-item', { hasText: 'GPUs' }).click();
+    await view.live();
+    expect(await notebook.panel.isVisible()).toBe(true);
+  });
+});

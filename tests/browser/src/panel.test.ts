@@ -1,0 +1,123 @@
+/** The panel in JupyterLab, behind a prefix. */
+
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+
+import { closePage, launchBrowser, newPage, type Conduct } from './browser';
+import { contrastOf } from './contrast';
+import { JupyterServer } from './jupyter';
+import { Lab } from './lab';
+import { isRunning } from './processes';
+import { View } from './view';
+
+describe('the panel in JupyterLab', () => {
+  let browser: Browser;
+  let jupyter: JupyterServer;
+  let page: Page;
+  let conduct: Conduct;
+  let lab: Lab;
+  let view: View;
+
+  beforeAll(async () => {
+    browser = await launchBrowser();
+    jupyter = await JupyterServer.start({ GPUMON_SOURCE: 'sim:2' });
+  });
+  beforeEach(async () => {
+    ({ page, conduct } = await newPage(browser));
+    lab = new Lab(page);
+    view = new View(page);
+    // Each test begins with JupyterLab's own layout.
+    await lab.open(`${jupyter.page('lab')}&reset`);
+  });
+  afterEach(async ({ task }) => {
+    await closePage(page, task);
+  });
+  afterAll(async () => {
+    await browser.close();
+    await jupyter.stop();
+  });
+
+  it('shows values that change, labels simulated ones, and causes no errors', async () => {
+    expect(await lab.panel.isVisible()).toBe(false);
+    await lab.showPanel();
+    await view.live();
+    expect(await view.indices()).toEqual([0, 1]);
+    await view.changes(0, 'power.draw_watts');
+    expect(await view.simulatedLabel.isVisible()).toBe(true);
+    expect(conduct.errors.filter((error) => error.includes('gpumon'))).toEqual([]);
+    expect(conduct.foreignRequests).toEqual([]);
+  });
+
+  it('is back after a reload', async () => {
+    await lab.showPanel();
+    await view.live();
+    await lab.reload();
+    await view.live();
+    expect(await lab.panel.isVisible()).toBe(true);
+    await view.changes(0, 'power.draw_watts');
+  });
+
+  it('is opened by its command', async () => {
+    await lab.command('Show GPUs');
+    await view.live();
+    expect(await lab.panel.isVisible()).toBe(true);
+  });
+
+  it('says that the collector is being replaced, and goes on with the next', async () => {
+    await lab.showPanel();
+    await view.live();
+    const record = await view.recordStates();
+    const killed = jupyter.collector;
+    expect(killed).not.toBeNull();
+    process.kill(killed ?? 0, 'SIGKILL');
+    await record.passed('collector-restarting', /restarting/);
+    await view.live();
+    await view.changes(0, 'power.draw_watts');
+    expect(jupyter.collector).not.toBe(killed);
+  });
+
+  it('comes back when its server has been killed', async () => {
+    await lab.showPanel();
+    await view.live();
+    const record = await view.recordStates();
+    const killed = jupyter.gpumons;
+    expect(killed).toHaveLength(2);
+    for (const pid of killed) {
+      process.kill(pid, 'SIGKILL');
+    }
+    await record.passed('reconnecting', /reconnecting/);
+    await view.live();
+    await view.changes(0, 'power.draw_watts');
+  });
+
+  it('is readable in the light and the dark theme', async () => {
+    await lab.showPanel();
+    await view.live();
+    const value = view.gpu(0).locator('[data-reading]').first();
+    const backgrounds: string[] = [];
+    for (const [theme, scheme] of [
+      ['JupyterLab Dark', 'dark'],
+      ['JupyterLab Light', 'light'],
+    ] as const) {
+      await lab.theme(theme);
+      await page.locator(`[data-gpumon-scheme=${scheme}]`).waitFor();
+      expect(await contrastOf(value), theme).toBeGreaterThan(4.5);
+      backgrounds.push(await lab.panel.evaluate((panel) => getComputedStyle(panel).backgroundColor));
+    }
+    expect(backgrounds[0]).not.toBe(backgrounds[1]);
+  });
+});
+
+describe('gpumon behind Jupyter', () => {
+  it('ends with it, also where Jupyter is killed', async () => {
+    for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
+      const jupyter = await JupyterServer.start({ GPUMON_SOURCE: 'sim' });
+      const response = await fetch(jupyter.page('gpumon/healthz'));
+      expect(response.status).toBe(200);
+      await expect.poll(() => jupyter.gpumons.length, { timeout: 10_000 }).toBe(2);
+      const pids = jupyter.gpumons;
+      await jupyter.stop(signal);
+      await expect.poll(() => pids.filter(isRunning), { timeout: 10_000 }).toEqual([]);
+    }
+  });
+});

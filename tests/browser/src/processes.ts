@@ -1,0 +1,54 @@
+/** Processes as /proc shows them. */
+
+import { readdirSync, readFileSync } from 'node:fs';
+
+interface ProcessEntry {
+  pid: number;
+  parent: number;
+  state: string;
+  arguments: string[];
+}
+
+/** The collector below this process; `null` while there is none. */
+export function collectorBelow(pid: number): number | null {
+  return gpumonsBelow(pid).find((entry) => entry.arguments.includes('collect'))?.pid ?? null;
+}
+
+/** The PIDs of every gpumon below this process. */
+export function gpumonPidsBelow(pid: number): number[] {
+  return gpumonsBelow(pid).map((entry) => entry.pid);
+}
+
+/** Whether the process runs; a dead one that nobody has waited for does not. */
+export function isRunning(pid: number): boolean {
+  const entry = read(pid);
+  return entry !== null && entry.state !== 'Z' && entry.state !== 'X';
+}
+
+function gpumonsBelow(pid: number): ProcessEntry[] {
+  const all = readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .map((name) => read(Number(name)))
+    .filter((entry) => entry !== null);
+  const below: ProcessEntry[] = [];
+  let parents = [pid];
+  while (parents.length > 0) {
+    const children = all.filter((entry) => parents.includes(entry.parent));
+    below.push(...children);
+    parents = children.map((entry) => entry.pid);
+  }
+  return below.filter((entry) => entry.state !== 'Z' && entry.arguments[0]?.endsWith('/gpumon') === true);
+}
+
+/** `null` where the process has just ended. */
+function read(pid: number): ProcessEntry | null {
+  try {
+    const stat = readFileSync(`/proc/${String(pid)}/stat`, 'utf8');
+    // The name before the last bracket may contain anything.
+    const [state = '', parent = ''] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+    const commandLine = readFileSync(`/proc/${String(pid)}/cmdline`, 'utf8');
+    return { pid, parent: Number(parent), state, arguments: commandLine.split('\0') };
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,66 @@
+/** A program that runs during a test. */
+
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+
+const START_TIMEOUT_MS = 60_000;
+const STOP_TIMEOUT_MS = 15_000;
+
+export class Program {
+  /** All that it has written so far, to both outputs. */
+  output = '';
+  private readonly child: ChildProcess;
+  private readonly name: string;
+
+  constructor(command: string, args: readonly string[], env: Record<string, string>) {
+    this.name = [command, ...args].join(' ');
+    this.child = spawn(command, args, { env, stdio: ['ignore', 'pipe', 'pipe'] });
+    for (const stream of [this.child.stdout, this.child.stderr]) {
+      stream?.setEncoding('utf8').on('data', (text: string) => {
+        this.output += text;
+      });
+    }
+    this.child.on('error', (error) => {
+      this.output += `\n${error.message}`;
+    });
+  }
+
+  get pid(): number {
+    if (this.child.pid === undefined) {
+      throw new Error(`${this.name} did not start: ${this.output}`);
+    }
+    return this.child.pid;
+  }
+
+  get ended(): boolean {
+    return this.child.exitCode !== null || this.child.signalCode !== null || this.child.pid === undefined;
+  }
+
+  /** Waits until `ready` gives something; fails with the program's output where it ends, or takes too long. */
+  async until<T>(what: string, ready: () => T | null | Promise<T | null>): Promise<T> {
+    const giveUp_ms = Date.now() + START_TIMEOUT_MS;
+    while (!this.ended && Date.now() < giveUp_ms) {
+      const result = await ready();
+      if (result !== null) {
+        return result;
+      }
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+    throw new Error(`${this.name}: ${this.ended ? 'ended before' : 'no'} ${what}\n${this.output}`);
+  }
+
+  /** Asks it to end and waits until it has; returns its exit code, `null` where a signal ended it. */
+  async stop(signal: NodeJS.Signals = 'SIGTERM'): Promise<number | null> {
+    if (!this.ended) {
+      const ended = once(this.child, 'exit');
+      this.child.kill(signal);
+      const killer = setTimeout(() => {
+        this.output += '\n(it did not end by itself)';
+        this.child.kill('SIGKILL');
+      }, STOP_TIMEOUT_MS);
+      await ended;
+      clearTimeout(killer);
+    }
+    return this.child.exitCode;
+  }
+}

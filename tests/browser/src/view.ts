@@ -1,0 +1,116 @@
+/** The view as a test sees it: by the attributes that it has for programs, and by what is really visible. */
+
+import type { JSHandle, Locator, Page } from 'playwright-core';
+import { expect } from 'vitest';
+
+/** One state of the view: the word for programs, and the words for people where they can be seen. */
+interface SeenState {
+  state: string;
+  text: string;
+}
+
+export class View {
+  readonly root: Locator;
+  readonly simulatedLabel: Locator;
+  readonly status: Locator;
+  readonly notice: Locator;
+
+  constructor(private readonly page: Page) {
+    this.root = page.getByTestId('gpumon');
+    this.simulatedLabel = page.getByTestId('gpumon-simulated');
+    this.status = page.getByTestId('gpumon-status');
+    this.notice = page.getByTestId('gpumon-notice');
+  }
+
+  /** Waits until samples come and are shown. */
+  async live(timeout_ms = 30_000): Promise<void> {
+    await this.page.locator('[data-testid=gpumon][data-gpumon-state=live]').waitFor({ timeout: timeout_ms });
+    await this.root.locator('[data-gpu-index]').first().waitFor();
+  }
+
+  gpu(index: number): Locator {
+    return this.root.locator(`[data-gpu-index="${String(index)}"]`);
+  }
+
+  /** The indices of the GPUs that can be seen, in their order on the screen. */
+  async indices(): Promise<number[]> {
+    const cards = await this.root.locator('[data-gpu-index]').filter({ visible: true }).all();
+    return Promise.all(cards.map(async (card) => Number(await card.getAttribute('data-gpu-index'))));
+  }
+
+  async health(index: number): Promise<string | null> {
+    return this.gpu(index).getAttribute('data-gpu-health');
+  }
+
+  /** A reading of a GPU as it is written, by its path in the sample. */
+  async reading(index: number, id: string): Promise<string> {
+    return (await this.gpu(index).locator(`[data-reading="${id}"]`).first().innerText()).trim();
+  }
+
+  /** Waits until a reading is another than now. */
+  async changes(index: number, id: string, timeout_ms = 15_000): Promise<void> {
+    const before = await this.reading(index, id);
+    expect(before).toMatch(/\d/);
+    await expect
+      .poll(() => this.reading(index, id), { timeout: timeout_ms, message: `${id} stays ${before}` })
+      .not.toBe(before);
+  }
+
+  /** Waits until the server remembers so many seconds, for charts that are full. */
+  async history(seconds: number): Promise<void> {
+    const remembered = (): Promise<number> =>
+      this.page.evaluate(async () => {
+        // On the page itself the stream is beside it; in JupyterLab it is behind the proxy.
+        const base = document.querySelector('#gpumon-panel') === null ? './' : '../gpumon/';
+        const prefix = new URL(location.pathname.replace(/\/lab\/.*$/, '/lab/'), location.href);
+        const socket = new WebSocket(new URL(`${base}api/v1/stream`, prefix).href.replace(/^http/, 'ws'));
+        const hello = await new Promise<MessageEvent<string>>((resolve, reject) => {
+          socket.onmessage = resolve;
+          socket.onerror = reject;
+        });
+        socket.close();
+        const { times_ms } = (JSON.parse(hello.data) as { history: { times_ms: number[] } }).history;
+        return ((times_ms.at(-1) ?? 0) - (times_ms[0] ?? 0)) / 1000;
+      });
+    await expect.poll(remembered, { timeout: (seconds + 30) * 1000, interval: 2000 }).toBeGreaterThan(seconds);
+  }
+
+  /** Begins to write down every state that the view goes through, also those that a look now and then would miss. */
+  async recordStates(): Promise<StateRecord> {
+    const seen = await this.root.evaluateHandle((root) => {
+      const states: SeenState[] = [];
+      const look = (): void => {
+        const status = root.querySelector<HTMLElement>('[data-testid=gpumon-status]');
+        const text = status?.checkVisibility() === true ? status.innerText.trim() : '';
+        states.push({ state: root.getAttribute('data-gpumon-state') ?? '', text });
+      };
+      new MutationObserver(look).observe(root, {
+        attributes: true,
+        attributeFilter: ['data-gpumon-state'],
+        characterData: true,
+        childList: true,
+        subtree: true,
+      });
+      look();
+      return states;
+    });
+    return new StateRecord(seen);
+  }
+}
+
+export class StateRecord {
+  constructor(private readonly seen: JSHandle<SeenState[]>) {}
+
+  /** Waits until the view has gone through `state`, saying so in words that match `text`. */
+  async passed(state: string, text: RegExp, timeout_ms = 20_000): Promise<void> {
+    await expect
+      .poll(() => this.states(), { timeout: timeout_ms, message: `never "${state}" with ${String(text)}` })
+      .toContainEqual({ state, text: expect.stringMatching(text) as string });
+  }
+
+  /** The states so far, without repetitions. */
+  async states(): Promise<SeenState[]> {
+    const all = await this.seen.jsonValue();
+    return all.filter((seen, i) => seen.state !== all[i - 1]?.state || seen.text !== all[i - 1]?.text);
+  }
+}
