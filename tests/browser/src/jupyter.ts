@@ -31,6 +31,8 @@ export class JupyterServer {
       JUPYTER_LAB,
       [
         '--no-browser',
+        // Without it, an interrupted test run would leave the server asking whether it may end.
+        '-y',
         '--allow-root',
         '--ip=127.0.0.1',
         '--port=0',
