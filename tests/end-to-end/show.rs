@@ -1,6 +1,10 @@
 //! `gpumon` with no command.
 
-use std::{os::unix::ffi::OsStrExt, process};
+use std::{
+    io::{BufRead, BufReader},
+    os::unix::ffi::OsStrExt,
+    process,
+};
 
 use crate::support::{Fake, gpumon, stdout};
 
@@ -38,8 +42,36 @@ fn a_process_that_really_exists_is_listed_with_its_memory_user_and_command() {
     assert_eq!(process["name"], "sleep");
     assert_eq!(process["command"], "sleep 600");
     assert!(process["user"].is_string() && process["started_ms"].is_u64(), "{process}");
+    assert_eq!(process["owner"]["parents"][0]["pid"], std::process::id());
     let line = table.lines().find(|line| line.contains(&pid.to_string())).unwrap();
     assert!(line.contains("12.0 GiB") && line.contains("sleep 600"), "{line}");
+}
+
+#[test]
+fn a_worker_of_a_notebooks_kernel_is_named_by_the_notebook() {
+    let folder = tempfile::tempdir().unwrap();
+    let connection = folder.path().join("kernel-1b2c-3d4e.json");
+    let written = r#"{"kernel_name":"python3","jupyter_session":"/home/ana/train.ipynb"}"#;
+    std::fs::write(&connection, written).unwrap();
+    // The shell stands for the kernel, whose arguments name the file; its child, for a worker.
+    let mut kernel = process::Command::new("sh")
+        .args(["-c", "sleep 600 & echo $!; wait", "-f"])
+        .arg(&connection)
+        .stdout(process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut worker = String::new();
+    BufReader::new(kernel.stdout.take().unwrap()).read_line(&mut worker).unwrap();
+    let scenario = format!("gpus = 1\n[[process]]\ngpu = 0\npid = {}\nmemory = \"1 GiB\"\n", worker.trim());
+    let fake = Fake::new(&scenario);
+    let (json, table) = (fake.json(), stdout(&fake.gpumon(&[]).output().unwrap()));
+    process::Command::new("kill").arg(worker.trim()).status().unwrap();
+    kernel.wait().unwrap();
+    let notebook = &json["sample"]["gpus"][0]["processes"][0]["owner"]["notebook"];
+    assert_eq!(notebook["path"], "/home/ana/train.ipynb");
+    assert_eq!((&notebook["kernel_id"], &notebook["kernel_name"]), (&"1b2c-3d4e".into(), &"python3".into()));
+    assert_eq!(notebook["kernel_pid"], kernel.id());
+    assert!(table.contains("train.ipynb (sleep)"), "{table}");
 }
 
 #[test]

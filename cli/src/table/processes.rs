@@ -1,6 +1,6 @@
 //! One line per process and GPU.
 
-use gpumon_probe::model::{Process, Sample};
+use gpumon_probe::model::{Owner, Process, Sample};
 use unicode_width::UnicodeWidthStr;
 
 use super::{
@@ -10,8 +10,8 @@ use super::{
     units::{ABSENT, duration, gib_in_column, whole},
 };
 
-const HEADINGS: [&str; 7] = ["GPU", "PID", "USER", "MEMORY", "SM", "TIME", "COMMAND"];
-/// All but user and command are numbers, which are aligned on the right.
+const HEADINGS: [&str; 7] = ["GPU", "PID", "USER", "MEMORY", "SM", "TIME", "WHAT"];
+/// All but user and what it is are numbers, which are aligned on the right.
 const ALIGNED_LEFT: [bool; 7] = [false, false, true, false, false, false, true];
 const GAP: &str = "  ";
 /// A longer user name would push the command off the screen.
@@ -42,7 +42,6 @@ pub(super) fn lines(sample: &Sample, layout: Layout) -> Vec<String> {
 
 fn row(gpu: u32, process: &Process, now_ms: u64, layout: Layout) -> [String; 7] {
     let absent = || ABSENT.to_owned();
-    let command = process.command.value().or_else(|| process.name.value());
     [
         gpu.to_string(),
         process.pid.to_string(),
@@ -53,8 +52,31 @@ fn row(gpu: u32, process: &Process, now_ms: u64, layout: Layout) -> [String; 7] 
             .map_or_else(|| "unknown".to_owned(), |bytes| format!("{} GiB", gib_in_column(*bytes))),
         whole(&process.sm_percent, "%"),
         process.started_ms.value().map_or_else(absent, |started| duration(now_ms.saturating_sub(*started))),
-        command.map_or_else(absent, |command| printable(command)),
+        what(process).map_or_else(absent, |what| printable(&what)),
     ]
+}
+
+/// What a person would call it: the notebook, or the command; and the job, pod, container or service behind it.
+fn what(process: &Process) -> Option<String> {
+    let owner = process.owner.value();
+    let program = process.command.value().or_else(|| process.name.value()).cloned();
+    let notebook = owner.and_then(|owner| owner.notebook.as_ref()?.path.as_deref());
+    let what = match (notebook, process.name.value()) {
+        (Some(path), Some(name)) => format!("{} ({name})", path.rsplit('/').next().unwrap_or(path)),
+        (Some(path), None) => path.to_owned(),
+        (None, _) => program?,
+    };
+    let behind = owner.and_then(behind).map(|behind| format!(" ({behind})")).unwrap_or_default();
+    Some(what + &behind)
+}
+
+/// The most telling of what a process runs in.
+fn behind(owner: &Owner) -> Option<String> {
+    let short = |id: &str| id.chars().take(12).collect::<String>();
+    let slurm = owner.slurm.as_ref().map(|job| format!("slurm {}", job.job_id));
+    let pod = owner.pod.as_ref().map(|pod| format!("pod {}", pod.uid));
+    let container = owner.container.as_ref().map(|container| format!("container {}", short(&container.id)));
+    slurm.or(pod).or(container).or_else(|| owner.unit.clone())
 }
 
 /// A command line is any bytes its owner likes, escape sequences for this terminal among them.

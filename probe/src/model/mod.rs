@@ -7,6 +7,7 @@
 mod event;
 mod inventory;
 mod metric;
+mod owner;
 mod process;
 mod reading;
 mod record;
@@ -16,6 +17,7 @@ mod time;
 pub use event::{Event, EventKind, GpuRef};
 pub use inventory::{Gpu, Inventory, Platform, SourceKind};
 pub use metric::{METRICS, Metric, Unit};
+pub use owner::{Ancestor, Container, ContainerRuntime, Notebook, Owner, Pod, SlurmJob};
 pub use process::{Process, ProcessKind};
 pub use reading::{Absence, Reading};
 pub use record::Record;

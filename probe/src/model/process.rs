@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
-use super::Reading;
+use super::{Owner, Reading};
 
 /// One process on one GPU.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
@@ -31,6 +31,8 @@ pub struct Process {
     pub user: Reading<String>,
     /// When it started. With the PID it identifies a process, since PIDs are used again.
     pub started_ms: Reading<u64>,
+    /// Whose it is, beyond the user: notebook, job, pod, container, service.
+    pub owner: Reading<Owner>,
 }
 
 /// What a process does on the GPU.

@@ -1,5 +1,10 @@
-//! Whose process a PID is: its name, command line, user and start, from `/proc`.
+//! Whose process a PID is: its name, command line, user and start, its notebook, job, pod, container and service.
+//!
+//! Everything is read below one root, which is `/proc` but in tests.
 
+mod belonging;
+mod cgroup;
+mod jupyter;
 mod proc_fs;
 
 use std::{
@@ -10,8 +15,8 @@ use std::{
 
 use uzers::{Users, UsersCache};
 
-use self::proc_fs::{Birth, ProcFs};
-use crate::model::{Absence, Process, Reading};
+use self::proc_fs::{Origin, ProcFs};
+use crate::model::{Absence, Owner, Process, Reading};
 
 /// A process can become another program (exec) or rename itself, as workers of Ray and vLLM do.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
@@ -39,11 +44,12 @@ pub struct Resolver {
 
 /// What was found of a process that was born then.
 struct Known {
-    birth: Birth,
+    origin: Origin,
     read_at: Instant,
     name: Reading<String>,
     command: Reading<String>,
     user: Reading<String>,
+    owner: Reading<Owner>,
 }
 
 impl Resolver {
@@ -69,30 +75,32 @@ impl Resolver {
     }
 
     fn fill_one(&mut self, process: &mut Process) {
-        let Some(birth) = self.proc_fs.birth(process.pid) else {
+        let Some(origin) = self.proc_fs.origin(process.pid) else {
             self.known.remove(&process.pid);
             for detail in [&mut process.name, &mut process.command, &mut process.user] {
                 *detail = Reading::Absent(Absence::Unknown);
             }
             process.started_ms = Reading::Absent(Absence::Unknown);
+            process.owner = Reading::Absent(Absence::Unknown);
             return;
         };
-        let is_stale = |known: &Known| known.birth != birth || known.read_at.elapsed() > LOOK_AGAIN;
+        let is_stale = |known: &Known| known.origin != origin || known.read_at.elapsed() > LOOK_AGAIN;
         if self.known.get(&process.pid).is_none_or(is_stale) {
-            let known = self.look_up(process.pid, birth);
+            let known = self.look_up(process.pid, origin);
             self.known.insert(process.pid, known);
         }
         let known = &self.known[&process.pid];
         process.name = known.name.clone();
         process.command = known.command.clone();
         process.user = known.user.clone();
-        process.started_ms = match known.birth.started_ms {
+        process.owner = known.owner.clone();
+        process.started_ms = match known.origin.birth.started_ms {
             Some(started_ms) => Reading::Now(started_ms),
             None => Reading::Absent(Absence::Unknown),
         };
     }
 
-    fn look_up(&self, pid: u32, birth: Birth) -> Known {
+    fn look_up(&self, pid: u32, origin: Origin) -> Known {
         let arguments = self.proc_fs.arguments(pid);
         let uid = self.proc_fs.uid(pid);
         let hidden = self.commands == CommandLines::Own && uid != Some(self.own_uid);
@@ -104,12 +112,12 @@ impl Resolver {
             command: if hidden {
                 Reading::Absent(Absence::Hidden)
             } else {
-                known_or_unknown(
-                    arguments.map(|arguments| shorten(arguments.join(" "))).filter(|line| !line.is_empty()),
-                )
+                let line = arguments.as_ref().map(|arguments| shorten(arguments.join(" ")));
+                known_or_unknown(line.filter(|line| !line.is_empty()))
             },
             user: known_or_unknown(uid.map(|uid| self.user_name(uid))),
-            birth,
+            owner: Reading::Now(belonging::owner(&self.proc_fs, pid, origin, arguments.as_deref(), hidden)),
+            origin,
             read_at: Instant::now(),
         }
     }
@@ -150,6 +158,7 @@ mod tests {
             command: Reading::Absent(Absence::NoAnswer),
             user: Reading::Absent(Absence::NoAnswer),
             started_ms: Reading::Absent(Absence::NoAnswer),
+            owner: Reading::Absent(Absence::NoAnswer),
         }
     }
 

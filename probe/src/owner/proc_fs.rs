@@ -11,6 +11,15 @@ pub(super) struct ProcFs {
     booted_ms: Option<u64>,
 }
 
+/// What `/proc/PID/stat` tells of where a process comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Origin {
+    /// Its parent; 0 for the first process of a PID namespace.
+    pub(super) parent: u32,
+    /// When it began.
+    pub(super) birth: Birth,
+}
+
 /// When a process started. With the PID it identifies the process, since PIDs are used again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Birth {
@@ -30,13 +39,33 @@ impl ProcFs {
     }
 
     /// `None` where the process does not exist.
-    pub(super) fn birth(&self, pid: u32) -> Option<Birth> {
+    pub(super) fn origin(&self, pid: u32) -> Option<Origin> {
         let stat = self.text(pid, "stat")?;
         // The second field is the name in parentheses and may hold anything, parentheses too.
         let after_name = &stat[stat.rfind(')')? + 1..];
-        let ticks: u64 = after_name.split_ascii_whitespace().nth(19)?.parse().ok()?;
-        let ticks_per_second = rustix::param::clock_ticks_per_second();
-        Some(Birth { ticks, started_ms: self.booted_ms.map(|booted| booted + ticks * 1000 / ticks_per_second) })
+        // Fields 4 and 22 of proc_pid_stat(5); field 3 is the first here.
+        let mut fields = after_name.split_ascii_whitespace();
+        let parent = fields.nth(1)?.parse().ok()?;
+        let ticks: u64 = fields.nth(17)?.parse().ok()?;
+        let started_ms = self.booted_ms.map(|booted| booted + ticks * 1000 / rustix::param::clock_ticks_per_second());
+        Some(Origin { parent, birth: Birth { ticks, started_ms } })
+    }
+
+    /// `cgroup`, one line per hierarchy.
+    pub(super) fn cgroup(&self, pid: u32) -> Option<String> {
+        self.text(pid, "cgroup")
+    }
+
+    /// A variable of the process's environment, which only its own user and root may read.
+    pub(super) fn variable(&self, pid: u32, name: &str) -> Option<String> {
+        let environment = self.text(pid, "environ")?;
+        let mut values = environment.split('\0').filter_map(|entry| entry.split_once('='));
+        values.find(|(key, _)| *key == name).map(|(_, value)| value.to_owned())
+    }
+
+    /// The root of the process's file system: a container's own.
+    pub(super) fn file_root(&self, pid: u32) -> PathBuf {
+        self.root.join(pid.to_string()).join("root")
     }
 
     /// The command line; `None` where it cannot be read.
@@ -113,10 +142,10 @@ mod tests {
         let fields: Vec<String> =
             (3..=52).map(|field| if field == 22 { "500".into() } else { field.to_string() }).collect();
         let (root, proc_fs) = proc_with("parens", &format!("42 (a) b) {}", fields.join(" ")), "a) b\n", "");
-        let birth = proc_fs.birth(42).unwrap();
-        assert_eq!(birth.ticks, 500);
+        let Origin { parent, birth } = proc_fs.origin(42).unwrap();
+        assert_eq!((parent, birth.ticks), (4, 500));
         assert_eq!(birth.started_ms, Some(1_000_000 + 500 * 1000 / rustix::param::clock_ticks_per_second()));
-        assert_eq!(proc_fs.birth(43), None);
+        assert_eq!(proc_fs.origin(43), None);
         fs::remove_dir_all(root).unwrap();
     }
 

@@ -62,6 +62,7 @@ export function process(pid: number, changes: Partial<Process> = {}): Process {
     command: 'python3 train.py',
     user: 'ana',
     started_ms: NOW - 3_600_000,
+    owner: { parents: [] },
     ...changes,
   };
 }

@@ -105,6 +105,7 @@ impl ProcessReader {
             command: Reading::Absent(Absence::NoAnswer),
             user: Reading::Absent(Absence::NoAnswer),
             started_ms: Reading::Absent(Absence::NoAnswer),
+            owner: Reading::Absent(Absence::NoAnswer),
         }
     }
 }

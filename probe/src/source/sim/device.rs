@@ -150,6 +150,7 @@ fn reading_of(process: ProcessState, timeline: &Timeline) -> Process {
         command: known(process.command),
         user: known(process.user),
         started_ms: Reading::Now(timeline.unix_ms(process.started_s)),
+        owner: Reading::Now(process.owner),
     }
 }
 

@@ -1,5 +1,7 @@
 //! Names for simulated programs and those who run them.
 
+use crate::model::{Notebook, Owner, SlurmJob};
+
 use super::{noise::Noise, profile::Program};
 
 /// Who runs what.
@@ -42,4 +44,24 @@ pub(super) fn who(noise: Noise, program: Program) -> Who {
     let mut words = command.split(' ').filter(|word| *word != "python" && *word != "-m");
     let name = words.next().unwrap_or(command);
     Who { name, user, command }
+}
+
+/// What a program belongs to on a machine that many share: jobs train, services serve, notebooks explore.
+pub(super) fn owner(program: Program, pid: u32) -> Owner {
+    match program {
+        Program::Training => {
+            Owner { slurm: Some(SlurmJob { job_id: pid.to_string(), step: Some("0".to_owned()) }), ..Owner::default() }
+        }
+        Program::Server => Owner { unit: Some("vllm.service".to_owned()), ..Owner::default() },
+        Program::Leak => Owner::default(),
+        Program::Notebook => {
+            let notebook = Notebook {
+                kernel_id: format!("simulated-{pid}"),
+                kernel_name: Some("python3".to_owned()),
+                path: Some("explore.ipynb".to_owned()),
+                kernel_pid: pid,
+            };
+            Owner { notebook: Some(notebook), ..Owner::default() }
+        }
+    }
 }

@@ -1,6 +1,6 @@
 //! Plain numbers: what a simulated GPU is and does at one moment.
 
-use crate::model::{ProcessKind, ThrottleReason};
+use crate::model::{Owner, ProcessKind, ThrottleReason};
 
 /// What never changes about a GPU.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -91,4 +91,6 @@ pub struct ProcessState {
     pub command: Option<String>,
     /// When it started, in seconds of the timeline; below 0 where it is older.
     pub started_s: f64,
+    /// What it belongs to.
+    pub owner: Owner,
 }

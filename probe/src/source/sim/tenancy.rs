@@ -1,6 +1,6 @@
 //! The processes on a GPU, from its profile or from the scenario.
 
-use crate::model::ProcessKind;
+use crate::model::{Owner, ProcessKind};
 
 use super::{
     ProcessState,
@@ -30,8 +30,9 @@ impl Load {
 pub(super) fn of_profile(load: &Load, noise: Noise, gpu: u32, usable_bytes: u64) -> Vec<ProcessState> {
     let process = |tenant: &Tenant| {
         let who = people::who(noise, tenant.program);
+        let pid = pid(noise, gpu, tenant);
         ProcessState {
-            pid: pid(noise, gpu, tenant),
+            pid,
             kind: ProcessKind::Compute,
             memory_bytes: Some((usable_bytes as f64 * tenant.memory) as u64),
             sm_percent: percent(load.gpu_percent * tenant.part),
@@ -42,6 +43,7 @@ pub(super) fn of_profile(load: &Load, noise: Noise, gpu: u32, usable_bytes: u64)
             user: Some(who.user.to_owned()),
             command: Some(who.command.to_owned()),
             started_s: tenant.started_s,
+            owner: people::owner(tenant.program, pid),
         }
     };
     load.tenants.iter().flatten().map(process).collect()
@@ -65,6 +67,7 @@ pub(super) fn of_scenario(processes: &[ProcessSettings], seconds: f64) -> Vec<Pr
                 user: process.user.clone(),
                 command: process.command.clone(),
                 started_s: process.started_s(),
+                owner: Owner::default(),
             }
         })
         .collect()

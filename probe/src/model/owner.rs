@@ -1,0 +1,101 @@
+//! Whose process it is, beyond the login name.
+
+use serde::{Deserialize, Serialize};
+use ts_rs::TS;
+
+/// What a process belongs to. Each part is `None`, and left out of JSON, where the process is no such thing, or where
+/// this user may not look.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, TS)]
+pub struct Owner {
+    /// The notebook whose kernel it is, or whose kernel started it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
+    pub notebook: Option<Notebook>,
+    /// The Slurm job it runs in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
+    pub slurm: Option<SlurmJob>,
+    /// The Kubernetes pod it runs in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
+    pub pod: Option<Pod>,
+    /// The container it runs in, also within a pod.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
+    pub container: Option<Container>,
+    /// The systemd service or scope it was started by, as `ollama.service`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
+    pub unit: Option<String>,
+    /// Its ancestors, from the parent upwards; the first process of the PID namespace is left out.
+    pub parents: Vec<Ancestor>,
+}
+
+/// A Jupyter kernel.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
+pub struct Notebook {
+    /// Jupyter's id of the kernel.
+    pub kernel_id: String,
+    /// The name of its kernel specification, as `python3` or `julia-1.11`, where the connection file tells it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
+    pub kernel_name: Option<String>,
+    /// The notebook's path, relative to Jupyter's root or absolute as Jupyter wrote it, where the connection file tells it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
+    pub path: Option<String>,
+    /// The PID of the kernel itself; another than the process's own where the process is a child of the kernel.
+    pub kernel_pid: u32,
+}
+
+/// A step of a Slurm job.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
+pub struct SlurmJob {
+    /// `SLURM_JOB_ID`.
+    pub job_id: String,
+    /// The step, as `0`, `batch` or `interactive`, where it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
+    pub step: Option<String>,
+}
+
+/// A Kubernetes pod.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
+pub struct Pod {
+    /// Its UID, as Kubernetes writes it.
+    pub uid: String,
+}
+
+/// A container.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
+pub struct Container {
+    /// What runs it.
+    pub runtime: ContainerRuntime,
+    /// Its whole id of 64 hexadecimal digits.
+    pub id: String,
+}
+
+/// Container runtimes, as cgroup names tell them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[serde(rename_all = "snake_case")]
+pub enum ContainerRuntime {
+    /// Docker Engine.
+    Docker,
+    /// Podman.
+    Podman,
+    /// containerd under Kubernetes.
+    Containerd,
+    /// CRI-O under Kubernetes.
+    Crio,
+    /// One that the cgroup does not name.
+    Unknown,
+}
+
+/// A process further up.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
+pub struct Ancestor {
+    /// Its PID.
+    pub pid: u32,
+    /// Its name, from `/proc/PID/comm`.
+    pub name: String,
+}

@@ -1,0 +1,112 @@
+//! What a process belongs to, put together from its cgroup, its environment and its ancestors.
+
+use super::{
+    cgroup, jupyter,
+    proc_fs::{Origin, ProcFs},
+};
+use crate::model::{Ancestor, Owner, SlurmJob};
+
+/// Deeper trees exist, but what is above tells nothing more; and a loop in a `/proc` that changes must end.
+const MOST_ANCESTORS: usize = 16;
+
+/// Everything that can be found of `pid`. Where its command line is hidden, so is its notebook's path.
+pub(super) fn owner(proc_fs: &ProcFs, pid: u32, origin: Origin, arguments: Option<&[String]>, hidden: bool) -> Owner {
+    let mut owner = Owner::default();
+    cgroup::read(&proc_fs.cgroup(pid).unwrap_or_default(), &mut owner);
+    if owner.slurm.is_none() {
+        let job_id = proc_fs.variable(pid, "SLURM_JOB_ID");
+        owner.slurm = job_id.map(|job_id| SlurmJob { job_id, step: proc_fs.variable(pid, "SLURM_STEP_ID") });
+    }
+    let notebook = |pid, arguments: &[String]| jupyter::notebook(pid, arguments, &proc_fs.file_root(pid));
+    owner.notebook = arguments.and_then(|arguments| notebook(pid, arguments));
+    let mut parent = origin.parent;
+    while parent > 1 && owner.parents.len() < MOST_ANCESTORS {
+        let Some(above) = proc_fs.origin(parent) else { break };
+        let arguments = proc_fs.arguments(parent);
+        let name = proc_fs.name(parent, arguments.as_deref()).unwrap_or_default();
+        owner.parents.push(Ancestor { pid: parent, name });
+        // A worker belongs to the notebook whose kernel started it.
+        owner.notebook = owner.notebook.or_else(|| notebook(parent, &arguments.unwrap_or_default()));
+        parent = above.parent;
+    }
+    if let Some(notebook) = owner.notebook.as_mut().filter(|_| hidden) {
+        notebook.path = None;
+    }
+    owner
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, path::PathBuf};
+
+    use super::*;
+
+    /// A `/proc` of processes given as PID, parent, command line, cgroup and environment.
+    struct FakeProc(PathBuf);
+
+    impl FakeProc {
+        fn new(name: &str, processes: &[(u32, u32, &str, &str, &str)]) -> Self {
+            let root = std::env::temp_dir().join(format!("gpumon-belonging-{}-{name}", std::process::id()));
+            for (pid, parent, line, cgroup, environment) in processes {
+                let folder = root.join(pid.to_string());
+                fs::create_dir_all(&folder).unwrap();
+                let fields: Vec<_> = (5..=52).map(|field| field.to_string()).collect();
+                fs::write(folder.join("stat"), format!("{pid} (x) S {parent} {}", fields.join(" "))).unwrap();
+                fs::write(folder.join("comm"), line.split(' ').next().unwrap()).unwrap();
+                fs::write(folder.join("cmdline"), line.replace(' ', "\0")).unwrap();
+                fs::write(folder.join("cgroup"), cgroup).unwrap();
+                fs::write(folder.join("environ"), environment.replace(' ', "\0")).unwrap();
+            }
+            Self(root)
+        }
+
+        fn owner(&self, pid: u32, hidden: bool) -> Owner {
+            let proc_fs = ProcFs::new(self.0.clone());
+            let arguments = proc_fs.arguments(pid);
+            owner(&proc_fs, pid, proc_fs.origin(pid).unwrap(), arguments.as_deref(), hidden)
+        }
+    }
+
+    impl Drop for FakeProc {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[test]
+    fn a_worker_belongs_to_the_notebook_whose_kernel_started_it() {
+        let fake = FakeProc::new(
+            "worker",
+            &[
+                (10, 1, "jupyter-lab", "", ""),
+                (20, 10, "python3 -m ipykernel_launcher -f /run/kernel-ab12.json", "", ""),
+                (30, 20, "python3 worker.py", "", ""),
+            ],
+        );
+        fs::create_dir_all(fake.0.join("20/root/run")).unwrap();
+        let connection = r#"{"kernel_name":"python3","jupyter_session":"train.ipynb"}"#;
+        fs::write(fake.0.join("20/root/run/kernel-ab12.json"), connection).unwrap();
+        for pid in [20, 30] {
+            let notebook = fake.owner(pid, false).notebook.unwrap();
+            assert_eq!((notebook.kernel_id.as_str(), notebook.kernel_pid), ("ab12", 20));
+            assert_eq!(notebook.path.as_deref(), Some("train.ipynb"));
+        }
+        let parents: Vec<_> = fake.owner(30, false).parents.iter().map(|parent| parent.pid).collect();
+        assert_eq!(parents, [20, 10]);
+        assert_eq!(fake.owner(30, true).notebook.unwrap().path, None, "another user's path stays hidden");
+        assert_eq!(fake.owner(10, false).notebook, None);
+    }
+
+    #[test]
+    fn slurm_is_known_by_the_environment_where_the_cgroup_does_not_tell() {
+        let fake = FakeProc::new("slurm", &[(20, 1, "python3", "0::/", "HOME=/ SLURM_JOB_ID=88123 SLURM_STEP_ID=0")]);
+        let job = fake.owner(20, false).slurm.unwrap();
+        assert_eq!((job.job_id.as_str(), job.step.as_deref()), ("88123", Some("0")));
+    }
+
+    #[test]
+    fn a_loop_among_the_parents_ends() {
+        let fake = FakeProc::new("loop", &[(20, 30, "a", "", ""), (30, 20, "b", "", "")]);
+        assert_eq!(fake.owner(20, false).parents.len(), MOST_ANCESTORS);
+    }
+}

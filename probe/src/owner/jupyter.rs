@@ -1,0 +1,80 @@
+//! Which notebook a process belongs to.
+//!
+//! Every kernel, of whatever language, is started with the path of its connection file, `kernel-<id>.json`, among its
+//! arguments. Jupyter writes the notebook's path and the kernel's name into that file.
+
+use std::path::Path;
+
+use serde::Deserialize;
+
+use crate::model::Notebook;
+
+/// What Jupyter writes beside the ports and the key. A kernel started by other means lacks all of it.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct ConnectionFile {
+    jupyter_session: String,
+    kernel_name: String,
+}
+
+/// The kernel that was started with these arguments; `None` where they are no kernel's.
+///
+/// `root` stands before the connection file's path, as `/proc/PID/root` does for a process in a container.
+pub(super) fn notebook(pid: u32, arguments: &[String], root: &Path) -> Option<Notebook> {
+    let (path, kernel_id) = arguments.iter().find_map(|argument| Some((argument, kernel_id(argument)?)))?;
+    let file = root.join(path.trim_start_matches('/'));
+    let connection: ConnectionFile =
+        std::fs::read(file).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default();
+    let told = |text: String| (!text.is_empty()).then_some(text);
+    Some(Notebook {
+        kernel_id,
+        kernel_name: told(connection.kernel_name),
+        path: told(connection.jupyter_session),
+        kernel_pid: pid,
+    })
+}
+
+/// The id in `…/kernel-<id>.json`, also behind an option as `--connection-file=…`.
+fn kernel_id(argument: &str) -> Option<String> {
+    let file = argument.rsplit(['/', '=']).next()?;
+    let id = file.strip_prefix("kernel-")?.strip_suffix(".json")?;
+    let is_id = !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+    is_id.then(|| id.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn arguments(line: &str) -> Vec<String> {
+        line.split(' ').map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn kernels_of_every_language_are_known_by_their_connection_file() {
+        for line in [
+            "/usr/bin/python3 -m ipykernel_launcher -f /tmp/none/kernel-1b2c.json",
+            "R --slave -e IRkernel::main() --args /tmp/none/kernel-1b2c.json",
+            "julia -i --color=yes kernel.jl /tmp/none/kernel-1b2c.json",
+            "xcpp --connection-file=/tmp/none/kernel-1b2c.json",
+        ] {
+            assert_eq!(notebook(7, &arguments(line), Path::new("/")).unwrap().kernel_id, "1b2c", "{line}");
+        }
+        for line in ["python3 train.py kernel-.json", "vi kernel-1b2c.json.bak", "python3"] {
+            assert_eq!(notebook(7, &arguments(line), Path::new("/")), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn the_connection_file_tells_notebook_and_kernel() {
+        let root = std::env::temp_dir().join(format!("gpumon-jupyter-{}", std::process::id()));
+        std::fs::create_dir_all(root.join("run")).unwrap();
+        let written = r#"{"key":"secret","kernel_name":"python3","jupyter_session":"/home/ana/train.ipynb"}"#;
+        std::fs::write(root.join("run/kernel-1b2c.json"), written).unwrap();
+        let known = notebook(7, &arguments("python3 -f /run/kernel-1b2c.json"), &root).unwrap();
+        assert_eq!(known.path.as_deref(), Some("/home/ana/train.ipynb"));
+        assert_eq!(known.kernel_name.as_deref(), Some("python3"));
+        assert_eq!(known.kernel_pid, 7);
+        std::fs::remove_dir_all(root).unwrap();
+    }
+}
