@@ -33,6 +33,45 @@ fn an_inventory_comes_first_and_then_numbered_samples() {
 }
 
 #[test]
+fn counters_of_the_hardware_need_two_samples_and_then_tell_what_the_gpu_does() {
+    let scenario = "[[gpu]]\nindex = 0\nutilization_percent = 80\n";
+    let collect = |fake: &Fake| {
+        let output = fake.gpumon(&["collect", "--count", "3", "--interval-ms", "1000"]).output().unwrap();
+        assert!(output.status.success(), "{}", crate::support::stderr(&output));
+        let mut lines = lines(&stdout(&output));
+        lines.retain(|line| line["type"] == "sample");
+        lines.into_iter().map(|line| line["gpus"][0].clone()).collect::<Vec<_>>()
+    };
+    let samples = collect(&Fake::new(scenario));
+    assert_eq!(samples[0]["activity"]["absent"], "warming_up");
+    let activity = &samples[2]["activity"];
+    let tensor = activity["tensor_percent"].as_f64().unwrap();
+    assert!((tensor - 80.0 * 0.58).abs() < 0.1, "{activity}");
+    let received = samples[2]["pcie"]["rx_bytes_per_second"].as_f64().unwrap();
+    assert!((received / (80.0 * 2.4e7) - 1.0).abs() < 0.01, "the driver's MiB become bytes: {received}");
+    assert!(samples[2]["nvlink"]["tx_bytes_per_second"].is_number());
+
+    // A library without the function that frees samples is not asked for any.
+    let samples = collect(&Fake::without(scenario, &["nvmlGpmSampleFree"]));
+    assert_eq!(samples[2]["activity"]["absent"], "not_supported");
+    assert!(samples[2]["power"]["draw_watts"].is_number());
+}
+
+#[test]
+fn energy_adds_up_to_the_power() {
+    let fake = Fake::new("[[gpu]]\nindex = 0\npower_watts = 500\n");
+    let output = fake.gpumon(&["collect", "--count", "4", "--interval-ms", "1000"]).output().unwrap();
+    let mut lines = lines(&stdout(&output));
+    lines.retain(|line| line["type"] == "sample");
+    let (first, last) = (&lines[0]["gpus"][0], &lines[lines.len() - 1]["gpus"][0]);
+    let joules = |gpu: &Value| gpu["power"]["energy_joules_total"].as_f64().unwrap();
+    let seconds = (last["at_ms"].as_f64().unwrap() - first["at_ms"].as_f64().unwrap()) / 1000.0;
+    let watts = (joules(last) - joules(first)) / seconds;
+    // The counter moves every 100 ms, which of 3 s is 3 %.
+    assert!((watts / 500.0 - 1.0).abs() < 0.05, "{watts} W on average");
+}
+
+#[test]
 fn a_reader_that_has_seen_enough_ends_it_quietly() {
     let fake = Fake::new("gpus = 1");
     let mut child = fake

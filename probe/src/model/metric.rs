@@ -38,6 +38,16 @@ pub const METRICS: &[Metric] = &[
         read: |gpu| gpu.utilization.gpu_percent.value().copied(),
     },
     Metric {
+        id: "activity.sm_percent",
+        unit: Unit::Percent,
+        read: |gpu| gpu.activity.value()?.sm_percent.value().copied(),
+    },
+    Metric {
+        id: "activity.tensor_percent",
+        unit: Unit::Percent,
+        read: |gpu| gpu.activity.value()?.tensor_percent.value().copied(),
+    },
+    Metric {
         id: "memory.used_bytes",
         unit: Unit::Bytes,
         read: |gpu| gpu.memory.used_bytes.value().map(|bytes| *bytes as f64),

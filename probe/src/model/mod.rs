@@ -4,6 +4,7 @@
 //! Every `at_ms` and `since_ms` is a wall-clock time in milliseconds since the Unix epoch.
 //! TypeScript's types of all this are generated from here into `static/src/wire/`.
 
+mod activity;
 mod event;
 mod inventory;
 mod metric;
@@ -14,6 +15,7 @@ mod record;
 mod sample;
 mod time;
 
+pub use activity::Activity;
 pub use event::{Event, EventKind, GpuRef};
 pub use inventory::{Gpu, Inventory, Platform, SourceKind};
 pub use metric::{METRICS, Metric, Unit};
@@ -22,7 +24,7 @@ pub use process::{Process, ProcessKind};
 pub use reading::{Absence, Reading};
 pub use record::Record;
 pub use sample::{
-    Clocks, CpuSample, DiskSample, GpuSample, Health, HostSample, MemorySample, NetworkSample, PcieLink, Power,
-    RamSample, Sample, Temperature, ThrottleReason, Utilization,
+    Clocks, CpuSample, DiskSample, GpuSample, Health, HostSample, MemorySample, NetworkSample, NvLinks, PcieLink,
+    Power, RamSample, Sample, Temperature, ThrottleReason, Utilization,
 };
 pub use time::now_ms;

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
-use super::{Absence, Process, Reading};
+use super::{Absence, Activity, Process, Reading};
 
 /// All GPUs and the host at one moment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
@@ -33,6 +33,8 @@ pub struct GpuSample {
     pub health: Health,
     /// Shares of the last sampling period (`nvmlDeviceGetUtilizationRates` and its relatives).
     pub utilization: Utilization,
+    /// What the parts of the GPU do, where the hardware counts it; not supported before Hopper.
+    pub activity: Reading<Activity>,
     /// Device memory (`nvmlDeviceGetMemoryInfo_v2`).
     pub memory: MemorySample,
     /// Electrical power.
@@ -47,6 +49,8 @@ pub struct GpuSample {
     pub throttle_reasons: Reading<Vec<ThrottleReason>>,
     /// The PCIe link as it runs now.
     pub pcie: PcieLink,
+    /// All NVLinks together.
+    pub nvlink: NvLinks,
     /// The processes that hold the GPU, by PID.
     pub processes: Reading<Vec<Process>>,
 }
@@ -107,6 +111,10 @@ pub struct MemorySample {
 pub struct Power {
     /// The board's draw, averaged over a second on most boards since Ampere (`nvmlDeviceGetPowerUsage`).
     pub draw_watts: Reading<f64>,
+    /// The board's draw at the last of the driver's own measurements, about every 50 ms (`NVML_FI_DEV_POWER_INSTANT`).
+    pub instant_watts: Reading<f64>,
+    /// Counter: the energy since the driver was loaded, in steps of 100 ms (`nvmlDeviceGetTotalEnergyConsumption`).
+    pub energy_joules_total: Reading<f64>,
     /// The limit in force (`nvmlDeviceGetEnforcedPowerLimit`).
     pub limit_watts: Reading<f64>,
 }
@@ -136,6 +144,19 @@ pub struct PcieLink {
     pub generation: Reading<u32>,
     /// Lanes (`nvmlDeviceGetCurrPcieLinkWidth`).
     pub width: Reading<u32>,
+    /// What the GPU sent since the sample before (GPM's `PCIE_TX_PER_SEC`).
+    pub tx_bytes_per_second: Reading<f64>,
+    /// What the GPU received since the sample before (GPM's `PCIE_RX_PER_SEC`).
+    pub rx_bytes_per_second: Reading<f64>,
+}
+
+/// All NVLinks of a GPU together.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+pub struct NvLinks {
+    /// What the GPU sent since the sample before (GPM's `NVLINK_TOTAL_TX_PER_SEC`).
+    pub tx_bytes_per_second: Reading<f64>,
+    /// What the GPU received since the sample before (GPM's `NVLINK_TOTAL_RX_PER_SEC`).
+    pub rx_bytes_per_second: Reading<f64>,
 }
 
 /// What holds the clocks down: NVML's `nvmlClocksEventReason...` bits.
@@ -240,18 +261,30 @@ impl GpuSample {
                 encoder_percent: absent(reason),
                 decoder_percent: absent(reason),
             },
+            activity: absent(reason),
             memory: MemorySample {
                 total_bytes: absent(reason),
                 used_bytes: absent(reason),
                 reserved_bytes: absent(reason),
                 free_bytes: absent(reason),
             },
-            power: Power { draw_watts: absent(reason), limit_watts: absent(reason) },
+            power: Power {
+                draw_watts: absent(reason),
+                instant_watts: absent(reason),
+                energy_joules_total: absent(reason),
+                limit_watts: absent(reason),
+            },
             temperature: Temperature { gpu_celsius: absent(reason), memory_celsius: absent(reason) },
             clocks: Clocks { sm_mhz: absent(reason), memory_mhz: absent(reason) },
             performance_state: absent(reason),
             throttle_reasons: absent(reason),
-            pcie: PcieLink { generation: absent(reason), width: absent(reason) },
+            pcie: PcieLink {
+                generation: absent(reason),
+                width: absent(reason),
+                tx_bytes_per_second: absent(reason),
+                rx_bytes_per_second: absent(reason),
+            },
+            nvlink: NvLinks { tx_bytes_per_second: absent(reason), rx_bytes_per_second: absent(reason) },
             processes: absent(reason),
         }
     }

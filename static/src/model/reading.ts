@@ -2,25 +2,32 @@
 
 import type { Absence, Reading } from '../wire';
 
-/** What a reading can hold. */
-export type Readable = number | string | readonly unknown[];
+/** A value with the time at which it was taken. */
+interface Dated<T> {
+  value: T;
+  at_ms: number;
+}
 
 /** Why there is no value; `null` where there is one. */
-export function absenceOf<T extends Readable>(reading: Reading<T>): Absence | null {
+export function absenceOf<T>(reading: Reading<T>): Absence | null {
   return isObject(reading) && 'absent' in reading ? reading : null;
 }
 
 /** The value, however old; `null` where there is none. */
-export function valueOf<T extends Readable>(reading: Reading<T>): T | null {
-  if (!isObject(reading)) {
-    return reading;
+export function valueOf<T>(reading: Reading<T>): T | null {
+  if (absenceOf(reading) !== null) {
+    return null;
   }
-  return 'value' in reading ? (reading as { value: T }).value : null;
+  return isDated(reading) ? reading.value : (reading as T);
 }
 
 /** When a reading was taken, where that was earlier than the sample around it; else `null`. */
-export function takenAt<T extends Readable>(reading: Reading<T>): number | null {
-  return isObject(reading) && 'at_ms' in reading ? (reading as { at_ms: number }).at_ms : null;
+export function takenAt<T>(reading: Reading<T>): number | null {
+  return isDated(reading) ? reading.at_ms : null;
+}
+
+function isDated<T>(reading: Reading<T>): reading is Dated<T> {
+  return isObject(reading) && 'at_ms' in reading && 'value' in reading;
 }
 
 function isObject(reading: unknown): reading is object {

@@ -2,8 +2,8 @@
 
 import { h } from '../lib/dom';
 import { celsius, mhz, percent } from '../lib/format';
-import { valueOf } from '../model/reading';
-import type { GpuSample, Reading } from '../wire';
+import { absenceOf, valueOf } from '../model/reading';
+import type { Activity, GpuSample, Reading } from '../wire';
 import { ReadingValue, type Freshness } from './value';
 
 interface Detail {
@@ -15,7 +15,20 @@ interface Detail {
   rest?: (gpu: GpuSample) => string;
 }
 
+/** A part of the activity, which is absent as a whole where the hardware does not count it. */
+function active(part: keyof Activity): (gpu: GpuSample) => Reading<number> {
+  return (gpu) => valueOf(gpu.activity)?.[part] ?? absenceOf(gpu.activity) ?? { absent: 'unknown' };
+}
+
 const DETAILS: readonly Detail[] = [
+  { id: 'activity.sm_percent', label: 'SM active', read: active('sm_percent'), format: percent },
+  { id: 'activity.tensor_percent', label: 'Tensor', read: active('tensor_percent'), format: percent },
+  {
+    id: 'activity.dram_bandwidth_percent',
+    label: 'DRAM bandw.',
+    read: active('dram_bandwidth_percent'),
+    format: percent,
+  },
   { id: 'clocks.sm_mhz', label: 'SM clock', read: (gpu) => gpu.clocks.sm_mhz, format: mhz },
   { id: 'clocks.memory_mhz', label: 'Memory clock', read: (gpu) => gpu.clocks.memory_mhz, format: mhz },
   {

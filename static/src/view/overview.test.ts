@@ -58,7 +58,12 @@ describe('a reading', () => {
   });
 
   it('that is absent is a dash with its reason, for the eye and the ear, and never 0', () => {
-    show(gpu(0, { power: { draw_watts: { absent: 'no_permission' }, limit_watts: { absent: 'not_supported' } } }));
+    const power = {
+      ...gpu(0).power,
+      draw_watts: { absent: 'no_permission' },
+      limit_watts: { absent: 'not_supported' },
+    } as const;
+    show(gpu(0, { power }));
     const value = find('[data-metric="power"] .gpumon-value');
     expect(text('[data-reading="power.draw_watts"]')).toBe('–');
     expect(value.title).toContain('needs permission');

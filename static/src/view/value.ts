@@ -2,7 +2,7 @@
 
 import { duration } from '../lib/format';
 import { h, setAttribute, setText } from '../lib/dom';
-import { absenceOf, takenAt, valueOf, type Readable } from '../model/reading';
+import { absenceOf, takenAt, valueOf } from '../model/reading';
 import { absenceWords } from '../model/words';
 import type { Reading } from '../wire';
 
@@ -31,12 +31,7 @@ export class ReadingValue {
   }
 
   /** Shows a reading; `format` is given its value. */
-  update<T extends Readable>(
-    reading: Reading<T> | null,
-    format: (value: T) => string,
-    freshness: Freshness,
-    rest = '',
-  ): void {
+  update<T>(reading: Reading<T> | null, format: (value: T) => string, freshness: Freshness, rest = ''): void {
     const value = reading === null ? null : valueOf(reading);
     if (reading === null || value === null) {
       const absence = reading === null ? null : absenceOf(reading);

@@ -12,4 +12,12 @@ generation: Reading<number>,
 /**
  * Lanes (`nvmlDeviceGetCurrPcieLinkWidth`).
  */
-width: Reading<number>, };
+width: Reading<number>, 
+/**
+ * What the GPU sent since the sample before (GPM's `PCIE_TX_PER_SEC`).
+ */
+tx_bytes_per_second: Reading<number>, 
+/**
+ * What the GPU received since the sample before (GPM's `PCIE_RX_PER_SEC`).
+ */
+rx_bytes_per_second: Reading<number>, };

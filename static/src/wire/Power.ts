@@ -10,6 +10,14 @@ export type Power = {
  */
 draw_watts: Reading<number>, 
 /**
+ * The board's draw at the last of the driver's own measurements, about every 50 ms (`NVML_FI_DEV_POWER_INSTANT`).
+ */
+instant_watts: Reading<number>, 
+/**
+ * Counter: the energy since the driver was loaded, in steps of 100 ms (`nvmlDeviceGetTotalEnergyConsumption`).
+ */
+energy_joules_total: Reading<number>, 
+/**
  * The limit in force (`nvmlDeviceGetEnforcedPowerLimit`).
  */
 limit_watts: Reading<number>, };

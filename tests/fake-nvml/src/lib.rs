@@ -20,7 +20,6 @@
 mod call;
 mod code;
 mod counts;
-mod energy;
 mod exports;
 mod install;
 mod out;

@@ -8,12 +8,11 @@ use std::{
     },
 };
 
-use gpumon_probe::source::sim::{Scenario, Timeline, World};
+use gpumon_probe::source::sim::{Meters, Scenario, Timeline, World};
 
 use crate::{
     code::{Code, Outcome},
     counts::Counts,
-    energy::Meters,
 };
 
 const SCENARIO: &str = "GPUMON_FAKE_NVML_SCENARIO";

@@ -4,13 +4,9 @@ use nvml_wrapper::{
     Device, Nvml,
     bitmasks::device::ThrottleReasons,
     enum_wrappers::device::{Clock, PerformanceState, TemperatureSensor},
-    enums::device::SampleValue,
-    error::NvmlError,
-    structs::device::FieldId,
 };
-use nvml_wrapper_sys::bindings::field_id::NVML_FI_DEV_MEMORY_TEMP;
 
-use super::{ask::Asker, error::device_error, processes::ProcessReader, raw};
+use super::{ask::Asker, error::device_error, fields::FieldReadings, gpm::GpmReader, processes::ProcessReader, raw};
 use crate::{
     model::{Absence, Gpu, GpuSample, MemorySample, Reading, ThrottleReason},
     source::{Device as ProbeDevice, DeviceError},
@@ -22,6 +18,7 @@ pub(super) struct NvmlDevice {
     device: Device<'static>,
     index: u32,
     asker: Asker,
+    gpm: GpmReader,
     processes: ProcessReader,
 }
 
@@ -29,7 +26,14 @@ impl NvmlDevice {
     /// `nvmlDeviceGetHandleByIndex_v2`, which initialises the GPU when it is the first to ask for it.
     pub(super) fn open(nvml: &'static Nvml, index: u32) -> Result<Self, DeviceError> {
         let device = nvml.device_by_index(index).map_err(|error| device_error(&error))?;
-        Ok(Self { nvml, device, index, asker: Asker::default(), processes: ProcessReader::new() })
+        Ok(Self {
+            nvml,
+            device,
+            index,
+            asker: Asker::default(),
+            gpm: GpmReader::new(),
+            processes: ProcessReader::new(),
+        })
     }
 
     fn memory(&mut self) -> MemorySample {
@@ -67,7 +71,7 @@ impl ProbeDevice for NvmlDevice {
 
     fn read(&mut self, sample: &mut GpuSample) -> Result<(), DeviceError> {
         sample.memory = self.memory();
-        let Self { nvml, device, asker, processes, .. } = self;
+        let Self { nvml, device, asker, gpm, processes, .. } = self;
 
         let rates = asker.ask("utilization", || device.utilization_rates());
         sample.utilization.gpu_percent = rates.clone().map(|rates| f64::from(rates.gpu));
@@ -78,10 +82,11 @@ impl ProbeDevice for NvmlDevice {
             asker.ask("decoder", || device.decoder_utilization()).map(|decoder| f64::from(decoder.utilization));
 
         sample.power.draw_watts = asker.ask("power", || device.power_usage()).map(watts);
+        sample.power.energy_joules_total =
+            asker.ask("energy", || device.total_energy_consumption()).map(|millijoules| millijoules as f64 / 1000.0);
         sample.power.limit_watts = asker.ask("power limit", || device.enforced_power_limit()).map(watts);
         sample.temperature.gpu_celsius =
             asker.ask("temperature", || device.temperature(TemperatureSensor::Gpu)).map(f64::from);
-        sample.temperature.memory_celsius = asker.ask("memory temperature", || memory_celsius(device));
         sample.clocks.sm_mhz = asker.ask("SM clock", || device.clock_info(Clock::SM));
         sample.clocks.memory_mhz = asker.ask("memory clock", || device.clock_info(Clock::Memory));
         sample.performance_state = match asker.ask("P-state", || device.performance_state()) {
@@ -93,6 +98,17 @@ impl ProbeDevice for NvmlDevice {
         sample.pcie.generation = asker.ask("PCIe generation", || device.current_pcie_link_gen());
         sample.pcie.width = asker.ask("PCIe width", || device.current_pcie_link_width());
 
+        let fields = FieldReadings::read(device, asker);
+        sample.power.instant_watts = fields.instant_watts;
+        sample.temperature.memory_celsius = fields.memory_celsius;
+
+        let counted = gpm.read(nvml, device, asker);
+        sample.activity = counted.activity;
+        sample.pcie.tx_bytes_per_second = counted.pcie_tx;
+        sample.pcie.rx_bytes_per_second = counted.pcie_rx;
+        sample.nvlink.tx_bytes_per_second = counted.nvlink_tx;
+        sample.nvlink.rx_bytes_per_second = counted.nvlink_rx;
+
         sample.processes = processes.read(nvml, device, asker);
         if asker.take_lost() { Err(DeviceError::Lost) } else { Ok(()) }
     }
@@ -100,17 +116,6 @@ impl ProbeDevice for NvmlDevice {
 
 fn watts(milliwatts: u32) -> f64 {
     f64::from(milliwatts) / 1000.0
-}
-
-/// `NVML_FI_DEV_MEMORY_TEMP`. A 0 is a board without that sensor, not memory at the freezing point.
-fn memory_celsius(device: &Device<'_>) -> Result<f64, NvmlError> {
-    let fields = device.field_values_for(&[FieldId(NVML_FI_DEV_MEMORY_TEMP)])?;
-    let field = fields.into_iter().next().ok_or(NvmlError::NoData)??;
-    match field.value? {
-        SampleValue::U32(0) => Err(NvmlError::NotSupported),
-        SampleValue::U32(celsius) => Ok(f64::from(celsius)),
-        _ => Err(NvmlError::Unknown),
-    }
 }
 
 fn throttle_reasons(bits: ThrottleReasons) -> Vec<ThrottleReason> {

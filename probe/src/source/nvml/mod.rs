@@ -6,6 +6,8 @@
 mod ask;
 mod device;
 mod error;
+mod fields;
+mod gpm;
 mod processes;
 #[allow(unsafe_code)]
 mod raw;

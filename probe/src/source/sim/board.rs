@@ -3,7 +3,7 @@
 use crate::model::ThrottleReason;
 
 use super::{
-    GpuState, ProcessState, Profile, Scenario,
+    Counters, GpuState, ProcessState, Profile, Scenario,
     noise::Noise,
     profile::Load,
     scenario::{GpuSettings, ProcessSettings},
@@ -107,6 +107,7 @@ impl Board {
             throttle_reasons: reasons(&load, draw),
             pcie_generation: 5,
             pcie_width: 16,
+            counters: Counters::of(load.gpu_percent.clamp(0.0, 100.0), load.memory_percent.clamp(0.0, 100.0)),
             processes,
         }
     }

@@ -4,13 +4,13 @@ use std::{sync::Arc, thread, time::Duration};
 
 use crate::{
     model::{
-        Absence, Clocks, Gpu, GpuSample, MemorySample, PcieLink, Platform, Power, Process, Reading, SourceKind,
-        Temperature, Utilization,
+        Absence, Activity, Clocks, Gpu, GpuSample, MemorySample, NvLinks, PcieLink, Platform, Power, Process, Reading,
+        SourceKind, Temperature, Utilization,
     },
     source::{Device, DeviceError, Source, SourceError},
 };
 
-use super::{ProcessState, Scenario, Timeline, World};
+use super::{Counters, Meters, ProcessState, Scenario, Timeline, World};
 
 /// How often a hung device looks whether its fault is over.
 const HANG_POLL: Duration = Duration::from_millis(10);
@@ -28,13 +28,16 @@ pub struct SimSource {
 struct Machine {
     world: World,
     timeline: Timeline,
+    meters: Meters,
 }
 
 impl SimSource {
     /// Starts the scenario.
     pub fn new(scenario: Scenario) -> Self {
         let timeline = Timeline::begin(&scenario);
-        Self { machine: Arc::new(Machine { world: World::new(scenario), timeline }) }
+        let world = World::new(scenario);
+        let meters = Meters::new(world.gpu_count(), timeline.elapsed_ms());
+        Self { machine: Arc::new(Machine { world, timeline, meters }) }
     }
 }
 
@@ -49,7 +52,7 @@ impl Source for SimSource {
     }
 
     fn device_count(&self) -> Result<u32, SourceError> {
-        let Machine { world, timeline } = &*self.machine;
+        let Machine { world, timeline, .. } = &*self.machine;
         match (world.scenario().init_error(timeline.elapsed_s()), world.gpu_count()) {
             (Some(9), _) => Err(SourceError::NoDriver),
             (Some(18), _) => Err(SourceError::VersionMismatch),
@@ -100,8 +103,9 @@ impl Device for SimDevice {
 
     fn read(&mut self, sample: &mut GpuSample) -> Result<(), DeviceError> {
         self.machine.answer(self.index)?;
-        let Machine { world, timeline } = &*self.machine;
-        let state = world.state(self.index, timeline.elapsed_ms());
+        let Machine { world, timeline, meters } = &*self.machine;
+        let elapsed_ms = timeline.elapsed_ms();
+        let state = world.state(self.index, elapsed_ms);
         sample.utilization = Utilization {
             gpu_percent: Reading::Now(state.gpu_percent.into()),
             memory_percent: Reading::Now(state.memory_percent.into()),
@@ -117,6 +121,8 @@ impl Device for SimDevice {
         // Sensors have a resolution: milliwatts and whole degrees, as NVML gives them.
         sample.power = Power {
             draw_watts: Reading::Now((state.power_watts * 1000.0).round() / 1000.0),
+            instant_watts: Reading::Now((state.power_instant_watts * 1000.0).round() / 1000.0),
+            energy_joules_total: Reading::Now(meters.millijoules(world, self.index, elapsed_ms) as f64 / 1000.0),
             limit_watts: Reading::Now(state.power_limit_watts),
         };
         sample.temperature = Temperature {
@@ -126,11 +132,37 @@ impl Device for SimDevice {
         sample.clocks = Clocks { sm_mhz: Reading::Now(state.sm_mhz), memory_mhz: Reading::Now(state.memory_mhz) };
         sample.performance_state = Reading::Now(state.performance_state);
         sample.throttle_reasons = Reading::Now(state.throttle_reasons);
-        sample.pcie =
-            PcieLink { generation: Reading::Now(state.pcie_generation), width: Reading::Now(state.pcie_width) };
+        sample.pcie = PcieLink {
+            generation: Reading::Now(state.pcie_generation),
+            width: Reading::Now(state.pcie_width),
+            tx_bytes_per_second: Reading::Now(state.counters.pcie_tx_bytes_per_second.round()),
+            rx_bytes_per_second: Reading::Now(state.counters.pcie_rx_bytes_per_second.round()),
+        };
+        sample.nvlink = NvLinks {
+            tx_bytes_per_second: Reading::Now(state.counters.nvlink_bytes_per_second.round()),
+            rx_bytes_per_second: Reading::Now(state.counters.nvlink_bytes_per_second.round()),
+        };
+        sample.activity = Reading::Now(activity(&state.counters));
         let processes = state.processes.into_iter().map(|process| reading_of(process, timeline)).collect();
         sample.processes = Reading::Now(processes);
         Ok(())
+    }
+}
+
+fn activity(counters: &Counters) -> Activity {
+    let percent = |share: f64| Reading::Now((share * 100.0).round() / 100.0);
+    Activity {
+        sm_percent: percent(counters.sm_percent),
+        occupancy_percent: percent(counters.occupancy_percent),
+        tensor_percent: percent(counters.tensor_percent),
+        tensor_half_percent: percent(counters.tensor_percent),
+        tensor_integer_percent: percent(0.0),
+        tensor_double_percent: percent(0.0),
+        fp64_percent: percent(0.0),
+        fp32_percent: percent(counters.fp32_percent),
+        fp16_percent: percent(0.0),
+        integer_percent: percent(counters.integer_percent),
+        dram_bandwidth_percent: percent(counters.dram_bandwidth_percent),
     }
 }
 

@@ -7,6 +7,7 @@
 
 mod board;
 mod device;
+mod energy;
 mod functions;
 mod noise;
 mod people;
@@ -20,8 +21,9 @@ mod world;
 
 pub use board::{MAX_SM_MHZ, MAX_VIDEO_MHZ, MEMORY_MHZ};
 pub use device::SimSource;
+pub use energy::Meters;
 pub use functions::FUNCTIONS;
 pub use scenario::{Profile, Scenario, ScenarioError};
-pub use state::{GpuIdentity, GpuState, ProcessState};
+pub use state::{Counters, GpuIdentity, GpuState, ProcessState};
 pub use timeline::Timeline;
 pub use world::World;

@@ -62,8 +62,51 @@ pub struct GpuState {
     pub pcie_generation: u32,
     /// Lanes of the PCI Express link.
     pub pcie_width: u32,
+    /// What its parts do.
+    pub counters: Counters,
     /// Who holds it, by PID.
     pub processes: Vec<ProcessState>,
+}
+
+/// What the hardware of a GPU counts: shares of time, 0 to 100, and bytes per second.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Counters {
+    /// Multiprocessors with a warp.
+    pub sm_percent: f64,
+    /// Resident warps of those possible.
+    pub occupancy_percent: f64,
+    /// Tensor cores, on half precision.
+    pub tensor_percent: f64,
+    /// Single-precision units.
+    pub fp32_percent: f64,
+    /// Integer units.
+    pub integer_percent: f64,
+    /// Bandwidth of device memory.
+    pub dram_bandwidth_percent: f64,
+    /// PCIe, from the GPU.
+    pub pcie_tx_bytes_per_second: f64,
+    /// PCIe, to the GPU.
+    pub pcie_rx_bytes_per_second: f64,
+    /// NVLink, as much each way.
+    pub nvlink_bytes_per_second: f64,
+}
+
+impl Counters {
+    /// What a program that keeps the GPU busy for these shares of time makes of it: mostly matrix products, fed through
+    /// PCIe, with gradients that go round through NVLink.
+    pub(super) fn of(gpu_percent: f64, memory_percent: f64) -> Self {
+        Self {
+            sm_percent: gpu_percent * 0.96,
+            occupancy_percent: gpu_percent * 0.22,
+            tensor_percent: gpu_percent * 0.58,
+            fp32_percent: gpu_percent * 0.11,
+            integer_percent: gpu_percent * 0.07,
+            dram_bandwidth_percent: memory_percent,
+            pcie_tx_bytes_per_second: gpu_percent * 1.5e6,
+            pcie_rx_bytes_per_second: gpu_percent * 2.4e7,
+            nvlink_bytes_per_second: gpu_percent * 4.1e8,
+        }
+    }
 }
 
 /// A process on a simulated GPU.

@@ -2,6 +2,7 @@
 
 mod clocks;
 mod fields;
+mod gpm;
 mod handles;
 mod identity;
 mod load;

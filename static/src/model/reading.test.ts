@@ -1,0 +1,24 @@
+import { describe, expect, it } from 'vitest';
+
+import type { Reading } from '../wire';
+import { absenceOf, takenAt, valueOf } from './reading';
+
+describe('a reading', () => {
+  it('is a number, a list or a structure, bare or with its time', () => {
+    expect(valueOf(64 as Reading<number>)).toBe(64);
+    expect(valueOf([1] as Reading<number[]>)).toEqual([1]);
+    const structure: Reading<{ sm_percent: number }> = { sm_percent: 95 };
+    expect(valueOf(structure)).toEqual({ sm_percent: 95 });
+    const dated: Reading<{ sm_percent: number }> = { value: { sm_percent: 95 }, at_ms: 7 };
+    expect(valueOf(dated)).toEqual({ sm_percent: 95 });
+    expect(takenAt(dated)).toBe(7);
+    expect(takenAt(structure)).toBeNull();
+  });
+
+  it('is absent with its reason, and then has no value', () => {
+    const absent: Reading<{ sm_percent: number }> = { absent: 'not_supported' };
+    expect(valueOf(absent)).toBeNull();
+    expect(absenceOf(absent)).toEqual({ absent: 'not_supported' });
+    expect(absenceOf(0 as Reading<number>)).toBeNull();
+  });
+});

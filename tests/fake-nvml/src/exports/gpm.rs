@@ -1,0 +1,132 @@
+//! GPU Performance Monitoring: samples, and the metrics between two of them.
+
+use gpumon_probe::source::sim::Counters;
+use nvml_wrapper_sys::bindings::{
+    nvmlDevice_t, nvmlGpmMetric_t, nvmlGpmMetricId_t_NVML_GPM_METRIC_ANY_TENSOR_UTIL as ANY_TENSOR,
+    nvmlGpmMetricId_t_NVML_GPM_METRIC_DFMA_TENSOR_UTIL as DFMA_TENSOR,
+    nvmlGpmMetricId_t_NVML_GPM_METRIC_DRAM_BW_UTIL as DRAM_BANDWIDTH,
+    nvmlGpmMetricId_t_NVML_GPM_METRIC_FP16_UTIL as FP16, nvmlGpmMetricId_t_NVML_GPM_METRIC_FP32_UTIL as FP32,
+    nvmlGpmMetricId_t_NVML_GPM_METRIC_FP64_UTIL as FP64, nvmlGpmMetricId_t_NVML_GPM_METRIC_GRAPHICS_UTIL as GRAPHICS,
+    nvmlGpmMetricId_t_NVML_GPM_METRIC_HMMA_TENSOR_UTIL as HMMA_TENSOR,
+    nvmlGpmMetricId_t_NVML_GPM_METRIC_IMMA_TENSOR_UTIL as IMMA_TENSOR,
+    nvmlGpmMetricId_t_NVML_GPM_METRIC_INTEGER_UTIL as INTEGER,
+    nvmlGpmMetricId_t_NVML_GPM_METRIC_NVLINK_TOTAL_RX_PER_SEC as NVLINK_RX,
+    nvmlGpmMetricId_t_NVML_GPM_METRIC_NVLINK_TOTAL_TX_PER_SEC as NVLINK_TX,
+    nvmlGpmMetricId_t_NVML_GPM_METRIC_PCIE_RX_PER_SEC as PCIE_RX,
+    nvmlGpmMetricId_t_NVML_GPM_METRIC_PCIE_TX_PER_SEC as PCIE_TX,
+    nvmlGpmMetricId_t_NVML_GPM_METRIC_SM_OCCUPANCY as OCCUPANCY, nvmlGpmMetricId_t_NVML_GPM_METRIC_SM_UTIL as SM,
+    nvmlGpmMetricsGet_t, nvmlGpmSample_t, nvmlGpmSupport_t, nvmlReturn_t,
+};
+
+use crate::{
+    call::{device, system},
+    code::{Code, Outcome},
+    out::{items, put},
+    session::Session,
+};
+
+/// Two samples must be this far apart.
+const SHORTEST_WINDOW_MS: u64 = 100;
+/// The driver's unit for link rates.
+const MIB: f64 = (1 << 20) as f64;
+
+/// What a caller's sample holds once it has been taken.
+#[derive(Clone, Copy)]
+struct Taken {
+    gpu: u32,
+    elapsed_ms: u64,
+}
+
+/// What an `nvmlGpmSample_t` points at.
+type Slot = Option<Taken>;
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn nvmlGpmQueryDeviceSupport(handle: nvmlDevice_t, support: *mut nvmlGpmSupport_t) -> nvmlReturn_t {
+    device("nvmlGpmQueryDeviceSupport", handle, |_| {
+        // SAFETY: NVML's contract: the pointer is null or points at one structure.
+        let [support] = unsafe { items(support, 1) }? else { return Err(Code::INVALID_ARGUMENT) };
+        support.isSupportedDevice = 1;
+        Ok(())
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn nvmlGpmSampleAlloc(sample: *mut nvmlGpmSample_t) -> nvmlReturn_t {
+    system("nvmlGpmSampleAlloc", |_| {
+        if sample.is_null() {
+            return Err(Code::INVALID_ARGUMENT);
+        }
+        let slot: Box<Slot> = Box::new(None);
+        // SAFETY: NVML's contract: the pointer, which is not null, may be written.
+        unsafe { put(sample, Box::into_raw(slot).cast()) }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn nvmlGpmSampleFree(sample: nvmlGpmSample_t) -> nvmlReturn_t {
+    system("nvmlGpmSampleFree", |_| {
+        if sample.is_null() {
+            return Err(Code::INVALID_ARGUMENT);
+        }
+        // SAFETY: NVML's contract: it comes from nvmlGpmSampleAlloc and is freed once.
+        drop(unsafe { Box::from_raw(sample.cast::<Slot>()) });
+        Ok(())
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn nvmlGpmSampleGet(handle: nvmlDevice_t, sample: nvmlGpmSample_t) -> nvmlReturn_t {
+    device("nvmlGpmSampleGet", handle, |gpu| {
+        let taken = Taken { gpu: gpu.index, elapsed_ms: gpu.elapsed_ms };
+        // SAFETY: NVML's contract: it is null or comes from nvmlGpmSampleAlloc.
+        unsafe { put(sample.cast::<Slot>(), Some(taken)) }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn nvmlGpmMetricsGet(request: *mut nvmlGpmMetricsGet_t) -> nvmlReturn_t {
+    system("nvmlGpmMetricsGet", |session| {
+        // SAFETY: NVML's contract: the pointer is null or points at one structure.
+        let [request] = unsafe { items(request, 1) }? else { return Err(Code::INVALID_ARGUMENT) };
+        // SAFETY: NVML's contract: each sample is null or comes from nvmlGpmSampleAlloc.
+        let (first, second) = unsafe { (taken(request.sample1)?, taken(request.sample2)?) };
+        answer(session, first, second, request)
+    })
+}
+
+/// # Safety
+/// `sample` is null or comes from `nvmlGpmSampleAlloc` and has not been freed.
+unsafe fn taken(sample: nvmlGpmSample_t) -> Result<Taken, Code> {
+    // SAFETY: by this function's own condition it is null or points at a slot.
+    unsafe { sample.cast::<Slot>().as_ref() }.copied().flatten().ok_or(Code::INVALID_ARGUMENT)
+}
+
+fn answer(session: &Session, first: Taken, second: Taken, request: &mut nvmlGpmMetricsGet_t) -> Outcome {
+    let window_ms = second.elapsed_ms.saturating_sub(first.elapsed_ms);
+    if first.gpu != second.gpu || window_ms < SHORTEST_WINDOW_MS {
+        return Err(Code::INVALID_ARGUMENT);
+    }
+    let count = request.numMetrics as usize;
+    let counters = session.world.state(second.gpu, second.elapsed_ms).counters;
+    for metric in request.metrics.get_mut(..count).ok_or(Code::INVALID_ARGUMENT)? {
+        fill(metric, &counters);
+    }
+    Ok(())
+}
+
+fn fill(metric: &mut nvmlGpmMetric_t, counters: &Counters) {
+    let value = match metric.metricId {
+        GRAPHICS | SM => Some(counters.sm_percent),
+        OCCUPANCY => Some(counters.occupancy_percent),
+        ANY_TENSOR | HMMA_TENSOR => Some(counters.tensor_percent),
+        DFMA_TENSOR | IMMA_TENSOR | FP16 | FP64 => Some(0.0),
+        FP32 => Some(counters.fp32_percent),
+        INTEGER => Some(counters.integer_percent),
+        DRAM_BANDWIDTH => Some(counters.dram_bandwidth_percent),
+        PCIE_TX => Some(counters.pcie_tx_bytes_per_second / MIB),
+        PCIE_RX => Some(counters.pcie_rx_bytes_per_second / MIB),
+        NVLINK_TX | NVLINK_RX => Some(counters.nvlink_bytes_per_second / MIB),
+        _ => None,
+    };
+    (metric.value, metric.nvmlReturn) = value.map_or((0.0, Code::NOT_SUPPORTED.0), |value| (value, 0));
+}

@@ -1,0 +1,178 @@
+#!/usr/bin/env python3
+"""Checks what gpumon's counters say against work of a known size, on a real GPU of Hopper or later.
+
+    python3 tests/real-gpu/counters.py [path to gpumon]
+
+Needs PyTorch. Makes one load after the other and compares: matrix products with the share of time that the tensor cores
+were busy, copies with the rates of PCIe and NVLink (the latter with two GPUs), energy with the power integrated over the
+same time. Ends with 1 where anything is further off than its tolerance.
+"""
+
+import json
+import subprocess
+import sys
+import threading
+import time
+
+import torch
+
+MEASURE_S = 8
+failures = []
+
+
+def check(ok, line):
+    print(("  ok    " if ok else "  OFF   ") + line, flush=True)
+    if not ok:
+        failures.append(line)
+
+
+def value(reading):
+    if isinstance(reading, dict) and ("value" in reading or "absent" in reading):
+        return reading.get("value")
+    return reading
+
+
+def share(found, expected):
+    return f"{100 * (found / expected - 1):+.2f} %"
+
+
+class Load:
+    """Repeats `step` on a thread of its own until the block ends, and counts what it did."""
+
+    def __init__(self, step):
+        self.step, self.count, self.running = step, 0, True
+        self.thread = threading.Thread(target=self.run)
+
+    def run(self):
+        while self.running:
+            self.step()
+            self.count += 1
+
+    def __enter__(self):
+        self.thread.start()
+        time.sleep(2)
+        return self
+
+    def __exit__(self, *_):
+        self.running = False
+        self.thread.join()
+
+
+def measure(gpumon, load, gpu):
+    """Samples over some seconds, and how many steps per second were done between the first and the last of them."""
+    command = [gpumon, "collect", "--interval-ms", "1000", "--count", str(MEASURE_S + 1)]
+    samples, marks = [], []
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        for line in process.stdout:
+            record = json.loads(line)
+            if record["type"] == "sample":
+                marks.append((time.perf_counter(), load.count))
+                samples.append(record["gpus"][gpu])
+    (begun, first), (ended, last) = marks[0], marks[-1]
+    # The first sample has nothing before it to compare with.
+    return samples[1:], (last - first) / (ended - begun)
+
+
+def mean(samples, *path):
+    numbers = []
+    for sample in samples:
+        for key in path:
+            sample = value(sample)[key]
+        numbers.append(value(sample))
+    return sum(numbers) / len(numbers) if None not in numbers else None
+
+
+def check_matrix_products(gpumon):
+    a = torch.randn(8192, 8192, device="cuda", dtype=torch.bfloat16)
+
+    def step():
+        for _ in range(100):
+            a @ a
+        torch.cuda.synchronize()
+
+    with Load(step) as load:
+        samples, _ = measure(gpumon, load, 0)
+        print("bf16 matrix products:")
+        for part in ("sm", "occupancy", "tensor", "tensor_half", "tensor_integer", "fp32", "integer", "dram_bandwidth"):
+            print(f"        {part:16} {mean(samples, 'activity', part + '_percent'):6.1f} %")
+        check(mean(samples, "activity", "sm_percent") > 90, "the multiprocessors are busy")
+        check(mean(samples, "activity", "tensor_percent") > 80, "the tensor cores are busy")
+        check(mean(samples, "activity", "tensor_integer_percent") < 1, "and not with integers")
+        energy = value(samples[-1]["power"]["energy_joules_total"]) - value(samples[0]["power"]["energy_joules_total"])
+        seconds = (samples[-1]["at_ms"] - samples[0]["at_ms"]) / 1000
+        # The counter is ahead of or behind the sample by up to one of its steps of 100 ms at either end.
+        integral = mean(samples[1:], "power", "draw_watts") * seconds
+        check(abs(energy / integral - 1) < 0.05, f"energy {energy:.0f} J, integrated {integral:.0f} J: {share(energy, integral)}")
+
+
+def check_copies(gpumon):
+    size = 1 << 30
+    host = torch.empty(size, dtype=torch.uint8, pin_memory=True)
+    here = torch.empty(size, dtype=torch.uint8, device="cuda:0")
+    routes = [
+        ("host to device", "pcie", "rx", lambda: here.copy_(host, non_blocking=True)),
+        ("device to host", "pcie", "tx", lambda: host.copy_(here, non_blocking=True)),
+    ]
+    if torch.cuda.device_count() > 1:
+        there = torch.empty(size, dtype=torch.uint8, device="cuda:1")
+        routes.append(("GPU 0 to GPU 1", "nvlink", "tx", lambda: there.copy_(here, non_blocking=True)))
+    for name, link, direction, copy in routes:
+
+        def step(copy=copy):
+            for _ in range(8):
+                copy()
+            torch.cuda.synchronize(0)
+            if torch.cuda.device_count() > 1:
+                torch.cuda.synchronize(1)
+
+        with Load(step) as load:
+            samples, steps = measure(gpumon, load, 0)
+        copied = steps * 8 * size
+        read = mean(samples, link, f"{direction}_bytes_per_second")
+        print(f"{name}: {copied / 1e9:.1f} GB/s copied")
+        check(
+            read is not None and abs(read / copied - 1) < 0.10,
+            f"{link} {direction}: {(read or 0) / 1e9:.1f} GB/s read, {share(read or 0, copied)}",
+        )
+
+
+def check_polling_costs_nothing(gpumon):
+    a = torch.randn(512, 512, device="cuda", dtype=torch.bfloat16)
+
+    def rate(seconds):
+        torch.cuda.synchronize()
+        begun, count = time.perf_counter(), 0
+        while time.perf_counter() - begun < seconds:
+            for _ in range(200):
+                a @ a
+            torch.cuda.synchronize()
+            count += 200
+        return count / (time.perf_counter() - begun)
+
+    rate(1)
+    ratios = []
+    for _ in range(6):
+        alone = rate(2)
+        poller = subprocess.Popen([gpumon, "collect", "--interval-ms", "100"], stdout=subprocess.DEVNULL)
+        time.sleep(0.5)
+        polled = rate(2)
+        poller.kill()
+        poller.wait()
+        ratios.append(polled / alone)
+    ratios.sort()
+    middle = (ratios[2] + ratios[3]) / 2
+    print(f"small kernels while polled at 10 Hz, against alone: {middle:.4f} (from {ratios[0]:.4f} to {ratios[-1]:.4f})")
+    check(middle >= 0.995, "polling costs less than half a percent")
+
+
+def main():
+    gpumon = sys.argv[1] if len(sys.argv) > 1 else "gpumon"
+    check_matrix_products(gpumon)
+    check_copies(gpumon)
+    check_polling_costs_nothing(gpumon)
+    print(f"{len(failures)} off" if failures else "everything within its tolerance")
+    sys.exit(bool(failures))
+
+
+if __name__ == "__main__":
+    main()
