@@ -130,8 +130,11 @@ def check_copies(gpumon):
         copied = steps * 8 * size
         read = mean(samples, link, f"{direction}_bytes_per_second")
         print(f"{name}: {copied / 1e9:.1f} GB/s copied")
+        # What crosses the link is more than what is copied: PCIe packets of 256 bytes carry 8 to 10 % of headers and
+        # acknowledgements, NVLink's 2 to 3 %.
+        overhead = (read or 0) / copied - 1
         check(
-            read is not None and abs(read / copied - 1) < 0.10,
+            0 < overhead < (0.12 if link == "pcie" else 0.04),
             f"{link} {direction}: {(read or 0) / 1e9:.1f} GB/s read, {share(read or 0, copied)}",
         )
 

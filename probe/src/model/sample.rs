@@ -144,18 +144,20 @@ pub struct PcieLink {
     pub generation: Reading<u32>,
     /// Lanes (`nvmlDeviceGetCurrPcieLinkWidth`).
     pub width: Reading<u32>,
-    /// What the GPU sent since the sample before (GPM's `PCIE_TX_PER_SEC`).
+    /// What crossed the link from the GPU since the sample before (GPM's `PCIE_TX_PER_SEC`): about 9 % more than was
+    /// copied, since packets have headers.
     pub tx_bytes_per_second: Reading<f64>,
-    /// What the GPU received since the sample before (GPM's `PCIE_RX_PER_SEC`).
+    /// The same in the other direction (GPM's `PCIE_RX_PER_SEC`).
     pub rx_bytes_per_second: Reading<f64>,
 }
 
 /// All NVLinks of a GPU together.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 pub struct NvLinks {
-    /// What the GPU sent since the sample before (GPM's `NVLINK_TOTAL_TX_PER_SEC`).
+    /// What crossed the links from the GPU since the sample before (GPM's `NVLINK_TOTAL_TX_PER_SEC`): about 2.5 % more
+    /// than was copied.
     pub tx_bytes_per_second: Reading<f64>,
-    /// What the GPU received since the sample before (GPM's `NVLINK_TOTAL_RX_PER_SEC`).
+    /// The same in the other direction (GPM's `NVLINK_TOTAL_RX_PER_SEC`).
     pub rx_bytes_per_second: Reading<f64>,
 }
 

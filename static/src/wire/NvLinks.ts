@@ -6,10 +6,11 @@ import type { Reading } from "./Reading";
  */
 export type NvLinks = { 
 /**
- * What the GPU sent since the sample before (GPM's `NVLINK_TOTAL_TX_PER_SEC`).
+ * What crossed the links from the GPU since the sample before (GPM's `NVLINK_TOTAL_TX_PER_SEC`): about 2.5 % more
+ * than was copied.
  */
 tx_bytes_per_second: Reading<number>, 
 /**
- * What the GPU received since the sample before (GPM's `NVLINK_TOTAL_RX_PER_SEC`).
+ * The same in the other direction (GPM's `NVLINK_TOTAL_RX_PER_SEC`).
  */
 rx_bytes_per_second: Reading<number>, };

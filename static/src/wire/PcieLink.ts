@@ -14,10 +14,11 @@ generation: Reading<number>,
  */
 width: Reading<number>, 
 /**
- * What the GPU sent since the sample before (GPM's `PCIE_TX_PER_SEC`).
+ * What crossed the link from the GPU since the sample before (GPM's `PCIE_TX_PER_SEC`): about 9 % more than was
+ * copied, since packets have headers.
  */
 tx_bytes_per_second: Reading<number>, 
 /**
- * What the GPU received since the sample before (GPM's `PCIE_RX_PER_SEC`).
+ * The same in the other direction (GPM's `PCIE_RX_PER_SEC`).
  */
 rx_bytes_per_second: Reading<number>, };

@@ -1,5 +1,8 @@
 //! GPU Performance Monitoring: the hardware's own counters, on Hopper and later, without a profiler.
 //!
+//! Two threads must not be in it at once, not even for two GPUs: driver 580 then crashes in `nvmlGpmMetricsGet`. So
+//! threads take turns, and one that hangs costs the others their activity and nothing else.
+//!
 //! A metric is the difference of two samples, which must be at least 100 ms apart. A sample costs 28 us, the metrics of
 //! two of them about 2 ms.
 
@@ -10,8 +13,14 @@ use nvml_wrapper::{
     struct_wrappers::gpm::GpmMetricResult,
 };
 
-use super::{ask::Asker, error::absence};
+use super::{ask::Asker, error::absence, turn::Turn};
 use crate::model::{Absence, Activity, Reading, now_ms};
+
+/// All threads of the process take this turn.
+static TURN: Turn = Turn::new();
+
+/// 64 GPUs take 130 ms one after another.
+const PATIENCE: Duration = Duration::from_millis(200);
 
 /// NVML refuses two samples that are closer together.
 const SHORTEST_WINDOW: Duration = Duration::from_millis(100);
@@ -63,32 +72,43 @@ impl GpmReader {
     /// What happened since the call before. The first call has nothing to compare with; one that follows too closely
     /// gives what the last one gave, with its time.
     pub(super) fn read(&mut self, nvml: &'static Nvml, device: &Device<'static>, asker: &mut Asker) -> GpmReadings {
+        if let (Some((at, _)), Some((read_ms, latest))) = (&self.before, &self.latest)
+            && at.elapsed() < SHORTEST_WINDOW
+        {
+            return latest.clone().dated(*read_ms);
+        }
+        let Some(_turn) = TURN.take(PATIENCE) else {
+            return GpmReadings::absent(&Absence::NoAnswer);
+        };
         if !self.supported {
             if let Reading::Absent(reason) = asker.ask("GPM", || supported(nvml, device)) {
                 return GpmReadings::absent(&reason);
             }
             self.supported = true;
         }
-        if let (Some((at, _)), Some((read_ms, latest))) = (&self.before, &self.latest)
-            && at.elapsed() < SHORTEST_WINDOW
-        {
-            return latest.clone().dated(*read_ms);
-        }
         let now = match asker.ask("GPM sample", || device.gpm_sample()) {
             Reading::Now(sample) | Reading::Earlier { value: sample, .. } => sample,
             Reading::Absent(reason) => return GpmReadings::absent(&reason),
         };
+        let taken = Instant::now();
         let readings = match &self.before {
             None => GpmReadings::absent(&Absence::WarmingUp),
-            Some((at, _)) if at.elapsed() < SHORTEST_WINDOW => return GpmReadings::absent(&Absence::WarmingUp),
             Some((_, before)) => match asker.ask("GPM metrics", || gpm_metrics_get(nvml, before, &now, &METRICS)) {
                 Reading::Now(results) | Reading::Earlier { value: results, .. } => GpmReadings::new(results),
                 Reading::Absent(reason) => GpmReadings::absent(&reason),
             },
         };
-        self.before = Some((Instant::now(), now));
+        self.before = Some((taken, now));
         self.latest = Some((now_ms(), readings.clone()));
         readings
+    }
+}
+
+impl Drop for GpmReader {
+    /// Freeing a sample is a call, too.
+    fn drop(&mut self) {
+        let _turn = TURN.take(PATIENCE);
+        self.before = None;
     }
 }
 

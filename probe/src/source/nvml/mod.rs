@@ -11,6 +11,7 @@ mod gpm;
 mod processes;
 #[allow(unsafe_code)]
 mod raw;
+mod turn;
 
 use std::{ffi::OsString, path::Path};
 
