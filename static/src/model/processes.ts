@@ -3,6 +3,7 @@
 import { plainText } from '../lib/text';
 import type { Process, Reading } from '../wire';
 import type { GpuView } from './gpu';
+import { notebookName } from './owner';
 import { absenceOf, valueOf } from './reading';
 import { absenceWords } from './words';
 
@@ -98,9 +99,9 @@ export function processRows(gpus: readonly GpuView[], slots: SlotKeeper): (Proce
   });
 }
 
-/** What a process is called: its name, or its PID where the name cannot be told. */
+/** What a process is called: its notebook, else its name, else its PID where the name cannot be told. */
 export function processName(process: Process): string {
-  const name = valueOf(process.name);
+  const name = notebookName(process) ?? valueOf(process.name);
   return name === null || name.trim() === '' ? `PID ${String(process.pid)}` : plainText(name, 120);
 }
 

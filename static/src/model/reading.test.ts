@@ -5,7 +5,7 @@ import { absenceOf, takenAt, valueOf } from './reading';
 
 describe('a reading', () => {
   it('is a number, a list or a structure, bare or with its time', () => {
-    expect(valueOf(64 as Reading<number>)).toBe(64);
+    expect(valueOf(64)).toBe(64);
     expect(valueOf([1] as Reading<number[]>)).toEqual([1]);
     const structure: Reading<{ sm_percent: number }> = { sm_percent: 95 };
     expect(valueOf(structure)).toEqual({ sm_percent: 95 });
@@ -19,6 +19,6 @@ describe('a reading', () => {
     const absent: Reading<{ sm_percent: number }> = { absent: 'not_supported' };
     expect(valueOf(absent)).toBeNull();
     expect(absenceOf(absent)).toEqual({ absent: 'not_supported' });
-    expect(absenceOf(0 as Reading<number>)).toBeNull();
+    expect(absenceOf(0)).toBeNull();
   });
 });

@@ -32,6 +32,7 @@ const AXES_WIDTH_PX = 200;
 const AXES_HEIGHT_PX = 60;
 /** Room for the dot at the newest value. */
 const EDGE_PX = 3;
+const TICK_HALF_PX = 26;
 const LONG_MS = 10 * 60_000;
 
 export class LineChart {
@@ -148,7 +149,12 @@ export class LineChart {
               size: 18,
               gap: 3,
               space: 74,
-              values: (_plot, times) => times.map((time) => (this.isLong() ? hourAndMinute(time) : timeOfDay(time))),
+              values: (plot, times) =>
+                times.map((time) => {
+                  // Half of a label at the very edge would stand on the other axis.
+                  const isCut = plot.valToPos(time, 'x') < TICK_HALF_PX;
+                  return isCut ? '' : this.isLong() ? hourAndMinute(time) : timeOfDay(time);
+                }),
             },
             {
               ...axis,

@@ -1,0 +1,28 @@
+import { describe, expect, it } from 'vitest';
+
+import { process } from '../testing/frames';
+import type { Owner } from '../wire';
+import { notebookName, runsIn } from './owner';
+import { processName } from './processes';
+
+const owned = (owner: Partial<Owner>) => process(7, { owner: { parents: [], ...owner } });
+const notebook = { kernel_id: 'ab12', kernel_pid: 7, path: '/home/ana/train.ipynb' };
+
+describe('a process', () => {
+  it('is called by the notebook it belongs to, where there is one', () => {
+    expect(notebookName(owned({ notebook }))).toBe('train.ipynb');
+    expect(processName(owned({ notebook }))).toBe('train.ipynb');
+    expect(notebookName(owned({ notebook: { kernel_id: 'ab12', kernel_pid: 7 } }))).toBeNull();
+    expect(processName(owned({}))).toBe('python3');
+    expect(processName(process(7, { owner: { absent: 'unknown' } }))).toBe('python3');
+  });
+
+  it('says what it runs in, the most telling first', () => {
+    const container = { runtime: 'docker', id: '0123456789abcdef'.repeat(4) } as const;
+    expect(runsIn(owned({ slurm: { job_id: '88123' }, container }))).toBe('slurm 88123');
+    expect(runsIn(owned({ pod: { uid: '1111-2222' }, container }))).toBe('pod 1111-2222');
+    expect(runsIn(owned({ container, unit: 'docker.service' }))).toBe('container 0123456789ab');
+    expect(runsIn(owned({ unit: 'ollama.service' }))).toBe('ollama.service');
+    expect(runsIn(owned({}))).toBeNull();
+  });
+});

@@ -1,0 +1,26 @@
+/** Whose process it is, in words. */
+
+import { plainText } from '../lib/text';
+import type { Process } from '../wire';
+import { valueOf } from './reading';
+
+/** The file name of the notebook whose kernel it is, or whose kernel started it; `null` where there is none. */
+export function notebookName(process: Process): string | null {
+  const path = valueOf(process.owner)?.notebook?.path;
+  return path === undefined ? null : plainText(path.split('/').at(-1) ?? path, 120);
+}
+
+/** The job, pod, container or service it runs in, the most telling of them; `null` where there is none. */
+export function runsIn(process: Process): string | null {
+  const owner = valueOf(process.owner);
+  if (owner?.slurm !== undefined) {
+    return plainText(`slurm ${owner.slurm.job_id}`, 60);
+  }
+  if (owner?.pod !== undefined) {
+    return plainText(`pod ${owner.pod.uid}`, 60);
+  }
+  if (owner?.container !== undefined) {
+    return plainText(`container ${owner.container.id.slice(0, 12)}`, 60);
+  }
+  return owner?.unit === undefined ? null : plainText(owner.unit, 60);
+}
