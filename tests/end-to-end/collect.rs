@@ -58,6 +58,17 @@ fn counters_of_the_hardware_need_two_samples_and_then_tell_what_the_gpu_does() {
 }
 
 #[test]
+fn threads_take_turns_where_the_driver_bears_only_one() {
+    let fake = Fake::new("gpus = 16\n");
+    let output = fake.gpumon(&["collect", "--count", "5", "--interval-ms", "200"]).output().unwrap();
+    assert!(output.status.success(), "{}: {}", output.status, crate::support::stderr(&output));
+    let samples = lines(&stdout(&output));
+    for gpu in samples[samples.len() - 1]["gpus"].as_array().unwrap() {
+        assert!(gpu["activity"]["absent"].is_null(), "everybody gets a turn: {gpu}");
+    }
+}
+
+#[test]
 fn energy_adds_up_to_the_power() {
     let fake = Fake::new("[[gpu]]\nindex = 0\npower_watts = 500\n");
     let output = fake.gpumon(&["collect", "--count", "4", "--interval-ms", "1000"]).output().unwrap();

@@ -1,4 +1,13 @@
 //! GPU Performance Monitoring: samples, and the metrics between two of them.
+//!
+//! As driver 580 does, it crashes where two threads are in it at once, even for two GPUs; unlike the driver, always.
+
+use std::{
+    process,
+    sync::atomic::{AtomicBool, Ordering::SeqCst},
+    thread,
+    time::Duration,
+};
 
 use gpumon_probe::source::sim::Counters;
 use nvml_wrapper_sys::bindings::{
@@ -29,6 +38,32 @@ use crate::{
 const SHORTEST_WINDOW_MS: u64 = 100;
 /// The driver's unit for link rates.
 const MIB: f64 = (1 << 20) as f64;
+
+/// How long a call stays inside, so that two that are not kept apart meet.
+const STAY: Duration = Duration::from_micros(300);
+
+/// Somebody is inside.
+static OCCUPIED: AtomicBool = AtomicBool::new(false);
+
+/// The only thread inside, until this is dropped.
+struct Alone;
+
+impl Alone {
+    fn enter() -> Self {
+        if OCCUPIED.swap(true, SeqCst) {
+            eprintln!("fake NVML: two threads called GPM at once, which crashes real drivers; let them take turns");
+            process::abort();
+        }
+        thread::sleep(STAY);
+        Self
+    }
+}
+
+impl Drop for Alone {
+    fn drop(&mut self) {
+        OCCUPIED.store(false, SeqCst);
+    }
+}
 
 /// What a caller's sample holds once it has been taken.
 #[derive(Clone, Copy)]
@@ -77,6 +112,7 @@ unsafe extern "C" fn nvmlGpmSampleFree(sample: nvmlGpmSample_t) -> nvmlReturn_t 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn nvmlGpmSampleGet(handle: nvmlDevice_t, sample: nvmlGpmSample_t) -> nvmlReturn_t {
     device("nvmlGpmSampleGet", handle, |gpu| {
+        let _alone = Alone::enter();
         let taken = Taken { gpu: gpu.index, elapsed_ms: gpu.elapsed_ms };
         // SAFETY: NVML's contract: it is null or comes from nvmlGpmSampleAlloc.
         unsafe { put(sample.cast::<Slot>(), Some(taken)) }
@@ -86,6 +122,7 @@ unsafe extern "C" fn nvmlGpmSampleGet(handle: nvmlDevice_t, sample: nvmlGpmSampl
 #[unsafe(no_mangle)]
 unsafe extern "C" fn nvmlGpmMetricsGet(request: *mut nvmlGpmMetricsGet_t) -> nvmlReturn_t {
     system("nvmlGpmMetricsGet", |session| {
+        let _alone = Alone::enter();
         // SAFETY: NVML's contract: the pointer is null or points at one structure.
         let [request] = unsafe { items(request, 1) }? else { return Err(Code::INVALID_ARGUMENT) };
         // SAFETY: NVML's contract: each sample is null or comes from nvmlGpmSampleAlloc.
