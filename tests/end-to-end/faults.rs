@@ -94,44 +94,45 @@ async fn a_gpu_that_is_lost_from_the_start_has_its_place() {
     assert!(sample["gpus"][0]["uuid"].is_null());
 }
 
-#[tokio::test]
-async fn a_killed_collector_is_replaced_and_clients_stay_and_are_told() {
+/// Does this to the collector, and checks that clients are told why it is replaced and then get samples of another.
+async fn replaced_after(signal_name: &str, why: &str) {
     let fake = Fake::new("gpus = 2");
     let server = Server::over(&fake, &["--interval-ms", "200"]);
     let mut stream = server.stream().await;
     stream.next_of("sample").await;
     let first = server.collector().expect("a collector runs");
-    signal("-KILL", first);
+    signal(signal_name, first);
     let told = stream.until(|frame| frame["state"] == "restarting").await;
-    assert!(told["message"].as_str().unwrap().contains("signal: 9"), "{told}");
+    assert!(told["message"].as_str().unwrap().contains(why), "{told}");
     stream.until(|frame| frame["type"] == "collector" && frame["state"] == "running").await;
     stream.until(|frame| is_sample_with(frame, &["ok", "ok"])).await;
     assert_ne!(server.collector(), Some(first));
 }
 
 #[tokio::test]
-async fn a_collector_that_falls_silent_is_replaced() {
-    let fake = Fake::new("gpus = 1");
-    let server = Server::over(&fake, &["--interval-ms", "100"]);
-    let mut stream = server.stream().await;
-    stream.next_of("sample").await;
-    let first = server.collector().expect("a collector runs");
-    signal("-STOP", first);
-    let told = stream.until(|frame| frame["state"] == "restarting").await;
-    assert!(told["message"].as_str().unwrap().contains("nothing came from it"), "{told}");
-    stream.next_of("sample").await;
-    assert_ne!(server.collector(), Some(first));
+async fn a_killed_collector_is_replaced_and_clients_stay_and_are_told() {
+    replaced_after("-KILL", "signal: 9").await;
 }
 
-#[test]
-fn the_collector_ends_with_its_server_even_if_that_is_killed() {
-    let fake = Fake::new("gpus = 1");
-    let mut server = Server::over(&fake, &["--interval-ms", "100"]);
+#[tokio::test]
+async fn a_collector_that_falls_silent_is_replaced() {
+    replaced_after("-STOP", "nothing came from it").await;
+}
+
+/// Kills the server, and waits until its collector has ended too.
+fn ends_with_its_killed_server(mut server: Server) {
     eventually("a collector runs", || server.collector().is_some());
     let collector = server.collector().unwrap();
     server.child.kill().unwrap();
     server.child.wait().unwrap();
     eventually("the collector has ended", || !std::path::Path::new(&format!("/proc/{collector}")).exists());
+}
+
+#[test]
+fn the_collector_ends_with_its_server_even_if_that_is_killed() {
+    let fake = Fake::new("gpus = 1");
+    let server = Server::over(&fake, &["--interval-ms", "100"]);
+    ends_with_its_killed_server(server);
 }
 
 #[tokio::test]
@@ -152,12 +153,8 @@ async fn a_server_whose_log_nobody_reads_goes_on() {
 #[test]
 fn a_collector_that_hangs_in_the_driver_ends_with_its_killed_server() {
     let fake = Fake::new("gpus = 1\n[[fault]]\nkind = \"hang\"\ncall = \"nvmlInit_v2\"\n");
-    let mut server = Server::over(&fake, &[]);
-    eventually("a collector runs", || server.collector().is_some());
-    let collector = server.collector().unwrap();
-    server.child.kill().unwrap();
-    server.child.wait().unwrap();
-    eventually("the collector has ended", || !std::path::Path::new(&format!("/proc/{collector}")).exists());
+    let server = Server::over(&fake, &[]);
+    ends_with_its_killed_server(server);
 }
 
 #[tokio::test]

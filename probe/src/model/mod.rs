@@ -18,7 +18,7 @@ mod time;
 pub use activity::Activity;
 pub use event::{Event, EventKind, GpuRef};
 pub use inventory::{Gpu, Inventory, Platform, SourceKind};
-pub use metric::{METRICS, Metric, Unit};
+pub use metric::{METRICS, Metric};
 pub use owner::{Ancestor, Container, ContainerRuntime, Notebook, Owner, Pod, SlurmJob};
 pub use process::{Process, ProcessKind};
 pub use reading::{Absence, Reading};
