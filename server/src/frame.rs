@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use gpumon_probe::model::{Event, Inventory, Sample};
+use gpumon_probe::model::{Event, GpuDetails, Inventory, Sample, Trace};
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
@@ -20,6 +20,10 @@ pub enum ServerFrame {
     Inventory(Inventory),
     /// What was read at one moment.
     Sample(Sample),
+    /// What changes slowly about one GPU, every ten seconds.
+    Details(GpuDetails),
+    /// What the driver itself recorded of one GPU between two samples; only for a client that asked for traces.
+    Trace(Trace),
     /// What happened.
     Event(Event),
     /// The collector's state has changed.
@@ -67,6 +71,10 @@ pub struct Hello {
     pub inventory: Option<Inventory>,
     /// The newest sample; `None` until there is one.
     pub sample: Option<Sample>,
+    /// What changes slowly, of each GPU of which it has been read.
+    pub details: Vec<GpuDetails>,
+    /// What happened lately, the oldest first.
+    pub events: Vec<Event>,
     /// The recent past.
     pub history: History,
 }
@@ -82,6 +90,10 @@ pub struct Snapshot {
     pub inventory: Option<Inventory>,
     /// The newest sample; `None` until there is one.
     pub sample: Option<Sample>,
+    /// What changes slowly, of each GPU of which it has been read.
+    pub details: Vec<GpuDetails>,
+    /// What happened lately, the oldest first; empty where there is no server that could remember.
+    pub events: Vec<Event>,
 }
 
 /// What the child that reads the driver is doing.

@@ -3,10 +3,13 @@
 //! A sample is encoded once, by the collector; its line is shared by all clients. Samples go through a `watch`, where
 //! the newest wins for a client that is slow; everything else goes through a `broadcast`, where each one counts.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::{Arc, PoisonError, RwLock},
+};
 
 use axum::extract::ws::Utf8Bytes;
-use gpumon_probe::model::{Inventory, Record, Sample, now_ms};
+use gpumon_probe::model::{Event, GpuDetails, Inventory, Record, Sample, now_ms};
 use tokio::sync::{broadcast, watch};
 
 use crate::{
@@ -16,6 +19,9 @@ use crate::{
 
 /// This many events and states may queue up for a slow client before it is told that it missed some.
 const NOTICES: usize = 256;
+
+/// So many events are remembered for clients to come.
+const EVENTS: usize = 256;
 
 /// gpumon's version, as clients see it.
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -31,7 +37,18 @@ struct State {
     collector: CollectorStatus,
     inventory: Option<Inventory>,
     sample: Option<Arc<Sample>>,
+    details: BTreeMap<u32, GpuDetails>,
+    events: VecDeque<Event>,
     history: HistoryStore,
+}
+
+impl State {
+    fn remember(&mut self, event: Event) {
+        if self.events.len() == EVENTS {
+            self.events.pop_front();
+        }
+        self.events.push_back(event);
+    }
 }
 
 /// A sample as it travels.
@@ -50,6 +67,8 @@ impl Hub {
                 collector: CollectorStatus { state: CollectorState::Starting, since_ms: now_ms(), message: None },
                 inventory: None,
                 sample: None,
+                details: BTreeMap::new(),
+                events: VecDeque::new(),
                 history: HistoryStore::default(),
             }),
             samples: watch::Sender::new(SampleFrame::default()),
@@ -69,7 +88,15 @@ impl Hub {
                 self.write(|state| state.inventory = Some(inventory));
                 self.notify(line.into());
             }
-            Record::Event(_) => self.notify(line.into()),
+            Record::Details(details) => {
+                self.write(|state| state.details.insert(details.index, details));
+                self.notify(line.into());
+            }
+            Record::Trace(_) => {}
+            Record::Event(event) => {
+                self.write(|state| state.remember(event));
+                self.notify(line.into());
+            }
             Record::Sample(sample) => {
                 self.write(|state| {
                     state.history.push(&sample);
@@ -103,6 +130,8 @@ impl Hub {
                 collector: state.collector.clone(),
                 inventory: state.inventory.clone(),
                 sample: state.sample.as_deref().cloned(),
+                details: state.details.values().cloned().collect(),
+                events: state.events.iter().cloned().collect(),
                 history: state.history.frame(),
             })
         }))
@@ -120,6 +149,8 @@ impl Hub {
             collector: state.collector.clone(),
             inventory: state.inventory.clone(),
             sample: state.sample.as_deref().cloned(),
+            details: state.details.values().cloned().collect(),
+            events: state.events.iter().cloned().collect(),
         })
     }
 

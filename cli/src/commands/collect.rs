@@ -44,10 +44,11 @@ pub(crate) fn arguments(interval: &IntervalArgs) -> Vec<String> {
 }
 
 pub(crate) fn run(source: &SourceArgs, args: &CollectArgs) -> Result<(), Failure> {
+    let commands = if args.hide_commands { CommandLines::Own } else { CommandLines::All };
     let options = Options {
-        interval: args.interval.interval(),
-        commands: if args.hide_commands { CommandLines::Own } else { CommandLines::All },
-        proc_root: "/proc".into(),
+        kernel_log: Some("/dev/kmsg".into()),
+        details: true,
+        ..Options::new(args.interval.interval(), commands)
     };
     if args.exit_with_stdin {
         // Also where the driver hangs, so it cannot be the thread that reads the driver.

@@ -9,7 +9,7 @@ use std::{
 use gpumon_probe::{
     model::now_ms,
     owner::CommandLines,
-    sampler::{self, Options},
+    sampler::{self, Moment, Options},
 };
 use gpumon_server::frame::{CollectorState, CollectorStatus, Snapshot};
 
@@ -27,14 +27,16 @@ pub(crate) struct ShowArgs {
 }
 
 pub(crate) fn run(source: &SourceArgs, args: &ShowArgs) -> Result<(), Failure> {
-    let options = Options { interval: Duration::from_secs(1), commands: CommandLines::All, proc_root: "/proc".into() };
-    let (inventory, sample) = sampler::once(&source.open()?, &options)?;
+    let options = Options { details: args.json, ..Options::new(Duration::from_secs(1), CommandLines::All) };
+    let Moment { inventory, sample, details } = sampler::once(&source.open()?, &options)?;
     if args.json {
         let snapshot = Snapshot {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             collector: CollectorStatus { state: CollectorState::Running, since_ms: now_ms(), message: None },
             inventory: Some(inventory),
             sample: Some(sample),
+            details,
+            events: Vec::new(),
         };
         let mut out = io::stdout().lock();
         serde_json::to_writer(&mut out, &snapshot).map_err(io::Error::from)?;

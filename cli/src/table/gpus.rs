@@ -103,6 +103,7 @@ fn words(gpu: &GpuSample, now_ms: u64) -> Vec<Words> {
             words.push(notice("the driver has not answered yet"));
         }
         Health::Ok => {}
+        Health::Asleep { .. } => words.push(notice("asleep to save power")),
         Health::Hung { since_ms } => words.push(alarm(format!("driver has not answered for {}", since(*since_ms)))),
         Health::Lost { .. } => words.push(alarm("GPU lost: reset it or reboot the machine".to_owned())),
         Health::Failed { reason, .. } => words.push(alarm(format!("cannot be opened: {reason}"))),

@@ -14,8 +14,9 @@ use super::*;
 
 fn sample_of(source: &str) -> (Inventory, Sample) {
     let source = source.parse::<SourceChoice>().unwrap().open(None).unwrap();
-    let options = Options { interval: Duration::from_secs(1), commands: CommandLines::All, proc_root: "/proc".into() };
-    once(&source.into(), &options).unwrap()
+    let options = Options::new(Duration::from_secs(1), CommandLines::All);
+    let moment = once(&source.into(), &options).unwrap();
+    (moment.inventory, moment.sample)
 }
 
 fn plain(text: &str) -> String {

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
-use super::Reading;
+use super::{Board, GpuLink, MigDevice, Reading};
 
 /// The machine, its driver and its GPUs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
@@ -16,6 +16,9 @@ pub struct Inventory {
     pub platform: Platform,
     /// Every GPU the driver lists, in the driver's order; a lost one keeps its place.
     pub gpus: Vec<Gpu>,
+    /// Which GPUs are linked by what: one entry per pair, the lower index first. Empty until it is known.
+    #[serde(default)]
+    pub topology: Vec<GpuLink>,
 }
 
 /// Where readings come from.
@@ -52,4 +55,9 @@ pub struct Gpu {
     pub name: Reading<String>,
     /// `nvmlDeviceGetPciInfo_v3`, as `00000000:00:06.0`.
     pub pci_bus_id: Reading<String>,
+    /// The rest of what never changes.
+    pub board: Board,
+    /// Its MIG devices; empty where MIG is off. They change while the driver runs, which makes a new inventory.
+    #[serde(default)]
+    pub mig_devices: Vec<MigDevice>,
 }

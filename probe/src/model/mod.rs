@@ -5,20 +5,34 @@
 //! TypeScript's types of all this are generated from here into `static/src/wire/`.
 
 mod activity;
+mod board;
+mod condition;
+mod details;
 mod event;
 mod inventory;
 mod metric;
+mod mig;
 mod owner;
 mod process;
 mod reading;
 mod record;
 mod sample;
 mod time;
+mod topology;
+mod trace;
 
 pub use activity::Activity;
-pub use event::{Event, EventKind, GpuRef};
+pub use board::{Board, MaxClocks, PowerLimits, Thresholds};
+pub use condition::{Condition, ConditionKind, Severity};
+pub use details::{
+    AccountedProcess, ApplicationClocks, Bar1, ComputeMode, ConfidentialCompute, Ecc, EccCounts, EccLocation, Fabric,
+    FabricState, Fan, GpuDetails, Mode, Modes, NvLink, NvLinkRemote, RecoveryAction, RemappedRows, RetiredPages,
+    SpareRows, ThrottledTimes,
+};
+pub use event::{Event, EventKind, GpuRef, ProcessRef, XidReport};
 pub use inventory::{Gpu, Inventory, Platform, SourceKind};
 pub use metric::{METRICS, Metric};
+pub use mig::{MigDevice, MigInstance, MigSample};
 pub use owner::{Ancestor, Container, ContainerRuntime, Notebook, Owner, Pod, SlurmJob};
 pub use process::{Process, ProcessKind};
 pub use reading::{Absence, Reading};
@@ -28,3 +42,5 @@ pub use sample::{
     Power, RamSample, Sample, Temperature, ThrottleReason, Utilization,
 };
 pub use time::now_ms;
+pub use topology::{GpuLink, PciPath};
+pub use trace::{Trace, TraceMetric};

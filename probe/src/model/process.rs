@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
-use super::{Owner, Reading};
+use super::{MigInstance, Owner, Reading};
 
 /// One process on one GPU.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
@@ -31,6 +31,14 @@ pub struct Process {
     pub user: Reading<String>,
     /// When it started. With the PID it identifies a process, since PIDs are used again.
     pub started_ms: Reading<u64>,
+    /// The MIG instance it runs in; left out of JSON where it runs on the whole GPU.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
+    pub mig: Option<MigInstance>,
+    /// Whether it computes through the Multi-Process Service, which mixes several processes' kernels
+    /// (`nvmlDeviceGetMPSComputeRunningProcesses`).
+    #[serde(default)]
+    pub mps: bool,
     /// Whose it is, beyond the user: notebook, job, pod, container, service.
     pub owner: Reading<Owner>,
 }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
-use super::{Event, Inventory, Sample};
+use super::{Event, GpuDetails, Inventory, Sample, Trace};
 
 /// What the collector writes, one JSON object per line, told apart by `type`.
 ///
@@ -17,6 +17,10 @@ pub enum Record {
     Inventory(Inventory),
     /// What was read at one moment.
     Sample(Sample),
+    /// What changes slowly about one GPU, every ten seconds.
+    Details(GpuDetails),
+    /// What the driver itself recorded of one GPU between two samples.
+    Trace(Trace),
     /// What happened.
     Event(Event),
 }

@@ -158,6 +158,8 @@ mod tests {
             command: Reading::Absent(Absence::NoAnswer),
             user: Reading::Absent(Absence::NoAnswer),
             started_ms: Reading::Absent(Absence::NoAnswer),
+            mig: None,
+            mps: false,
             owner: Reading::Absent(Absence::NoAnswer),
         }
     }

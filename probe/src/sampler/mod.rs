@@ -6,6 +6,7 @@
 mod beat;
 mod gpu_worker;
 mod host_worker;
+mod pace;
 mod track;
 mod workers;
 
@@ -16,10 +17,11 @@ use std::{
     time::{Duration, Instant},
 };
 
+pub use self::pace::Pace;
 use self::{beat::Beat, gpu_worker::Answer, track::Track, workers::Workers};
 use crate::{
     derive::HostRates,
-    model::{Event, Inventory, Platform, Record, Sample, now_ms},
+    model::{Event, GpuDetails, Inventory, Platform, Record, Sample, now_ms},
     owner::CommandLines,
     source::{Source, SourceError},
 };
@@ -28,11 +30,42 @@ use crate::{
 #[derive(Debug, Clone)]
 pub struct Options {
     /// Time between samples.
-    pub interval: Duration,
+    pub pace: Arc<Pace>,
     /// Whose command lines may be shown.
     pub commands: CommandLines,
     /// Where processes are looked up; `/proc` but in tests.
     pub proc_root: PathBuf,
+    /// Where the system tells whether a laptop's GPU sleeps; `/sys` but in tests.
+    pub sys_root: PathBuf,
+    /// Where the kernel's log is read, `/dev/kmsg` but in tests; `None` reads none.
+    pub kernel_log: Option<PathBuf>,
+    /// Whether to read what changes slowly, too.
+    pub details: bool,
+}
+
+impl Options {
+    /// On this machine, without what changes slowly and without the kernel's log.
+    pub fn new(interval: Duration, commands: CommandLines) -> Self {
+        Self {
+            pace: Arc::new(Pace::new(interval)),
+            commands,
+            proc_root: "/proc".into(),
+            sys_root: "/sys".into(),
+            kernel_log: None,
+            details: false,
+        }
+    }
+}
+
+/// What is there, and one sample of it.
+#[derive(Debug)]
+pub struct Moment {
+    /// What is there.
+    pub inventory: Inventory,
+    /// What was read.
+    pub sample: Sample,
+    /// What changes slowly, of each GPU that answered; empty where it was not asked for.
+    pub details: Vec<GpuDetails>,
 }
 
 /// The driver opens a GPU at its first use, which takes milliseconds with persistence mode and seconds without.
@@ -59,9 +92,10 @@ pub fn run(
     if emit(&Record::Inventory(sampling.inventory())).is_break() {
         return Ok(());
     }
-    let mut beat = Beat::new(options.interval);
+    let mut interval = options.pace.interval();
+    let mut beat = Beat::new(interval);
     loop {
-        let (events, sample) = sampling.sample(options.interval);
+        let (events, sample) = sampling.sample(interval);
         let inventory = sampling.take_inventory_change().then(|| Record::Inventory(sampling.inventory()));
         let records =
             inventory.into_iter().chain(events.into_iter().map(Record::Event)).chain([Record::Sample(sample)]);
@@ -70,7 +104,10 @@ pub fn run(
                 return Ok(());
             }
         }
-        std::thread::sleep(beat.until_next(Instant::now()));
+        if !options.pace.sleep(interval, beat.until_next(Instant::now())) {
+            interval = options.pace.interval();
+            beat = Beat::new(interval);
+        }
     }
 }
 
@@ -78,10 +115,10 @@ pub fn run(
 ///
 /// # Errors
 /// [`SourceError`] where there is no GPU to sample.
-pub fn once(source: &Arc<dyn Source>, options: &Options) -> Result<(Inventory, Sample), SourceError> {
+pub fn once(source: &Arc<dyn Source>, options: &Options) -> Result<Moment, SourceError> {
     let mut sampling = Sampling::start(source, options, OPENING_ONCE)?;
-    let (_, sample) = sampling.compose(options.interval);
-    Ok((sampling.inventory(), sample))
+    let (_, sample) = sampling.compose(options.pace.interval());
+    Ok(Moment { inventory: sampling.inventory(), sample, details: Vec::new() })
 }
 
 /// The state between two samples.
@@ -115,6 +152,7 @@ impl Sampling {
             hostname: rustix::system::uname().nodename().to_string_lossy().into_owned(),
             platform: self.platform.clone(),
             gpus: self.tracks.iter().map(Track::gpu).collect(),
+            topology: Vec::new(),
         }
     }
 

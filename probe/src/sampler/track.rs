@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::gpu_worker::{Answer, Outcome};
 use crate::{
-    model::{Absence, Event, EventKind, Gpu, GpuRef, GpuSample, Health, Reading, now_ms},
+    model::{Absence, Board, Event, EventKind, Gpu, GpuRef, GpuSample, Health, Reading, now_ms},
     source::DeviceError,
 };
 
@@ -42,6 +42,8 @@ impl Track {
                 uuid: None,
                 name: Reading::Absent(reason.clone()),
                 pci_bus_id: Reading::Absent(reason.clone()),
+                board: Board::absent(&reason),
+                mig_devices: Vec::new(),
             },
             last: GpuSample::absent(index, None, now_ms(), Health::Ok, &reason),
             awaited: None,
@@ -130,6 +132,7 @@ fn event_of(health: &Health) -> EventKind {
         Health::Hung { .. } => EventKind::GpuHung,
         Health::Lost { .. } => EventKind::GpuLost,
         Health::Failed { .. } => EventKind::GpuFailed,
+        Health::Asleep { .. } => EventKind::GpuAsleep,
     }
 }
 
@@ -167,7 +170,7 @@ mod tests {
         assert!(matches!(second.memory.total_bytes, Reading::Earlier { value: 7, .. }), "how large it was stays");
         answers(&mut track);
         track.compose(INTERVAL, 4, &mut events);
-        let kinds: Vec<_> = events.iter().map(|event| (event.at_ms, event.what)).collect();
+        let kinds: Vec<_> = events.iter().map(|event| (event.at_ms, event.what.clone())).collect();
         assert_eq!(kinds, [(2, EventKind::GpuLost), (4, EventKind::GpuBack)]);
     }
 

@@ -12,7 +12,7 @@ pub use choice::{BadSource, SourceChoice};
 
 use thiserror::Error;
 
-use crate::model::{Absence, Gpu, GpuSample, Platform};
+use crate::model::{Absence, Gpu, GpuDetails, GpuLink, GpuSample, Platform, Trace};
 
 /// A driver, real or simulated.
 pub trait Source: Send + Sync {
@@ -30,6 +30,10 @@ pub trait Source: Send + Sync {
     /// # Errors
     /// [`DeviceError`] as the driver gives it.
     fn open(&self, index: u32) -> Result<Box<dyn Device>, DeviceError>;
+
+    /// How these GPUs are linked. It is called on a thread of its own, since it asks about two GPUs at once, of which
+    /// one may hang.
+    fn links(&self, gpus: &[u32]) -> Vec<GpuLink>;
 }
 
 /// One GPU, opened.
@@ -42,6 +46,44 @@ pub trait Device {
     /// # Errors
     /// [`DeviceError::Lost`] where the whole GPU is gone. A single reading that fails is absent in the sample instead.
     fn read(&mut self, sample: &mut GpuSample) -> Result<(), DeviceError>;
+
+    /// Reads what changes slowly into `details`, whose `index`, `uuid` and `at_ms` belong to the sampler.
+    ///
+    /// # Errors
+    /// [`DeviceError::Lost`] where the whole GPU is gone.
+    fn details(&mut self, details: &mut GpuDetails) -> Result<(), DeviceError>;
+
+    /// Takes out of the driver's own buffers what has come since the last call. Their `index` and `uuid` are this
+    /// GPU's.
+    fn traces(&mut self) -> Vec<Trace>;
+
+    /// Somebody who waits for what the driver reports by itself; `None` where it reports nothing. It is asked for once
+    /// per opening, and waits on a thread of its own.
+    fn watcher(&mut self) -> Option<Box<dyn Watcher>>;
+}
+
+/// Waits for what the driver reports of one GPU by itself.
+pub trait Watcher: Send {
+    /// Blocks until there is something to report.
+    ///
+    /// # Errors
+    /// [`DeviceError`] where nothing more will come: the GPU is gone, or the driver does not report.
+    fn wait(&mut self) -> Result<Notice, DeviceError>;
+}
+
+/// What the driver reports by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Notice {
+    /// An error with NVIDIA's number (`nvmlEventTypeXidCriticalError`).
+    Xid(u32),
+    /// A memory error that was corrected (`nvmlEventTypeSingleBitEccError`).
+    EccCorrected,
+    /// A memory error that was not (`nvmlEventTypeDoubleBitEccError`).
+    EccUncorrected,
+    /// The power supply changed (`nvmlEventTypePowerSourceChange`).
+    PowerSource,
+    /// MIG was switched (`nvmlEventMigConfigChange`).
+    MigChanged,
 }
 
 /// Why a whole GPU cannot be opened or read.

@@ -6,10 +6,18 @@ import type { Reading } from "./Reading";
  */
 export type Clocks = { 
 /**
+ * Graphics engine.
+ */
+graphics_mhz: Reading<number>, 
+/**
  * Streaming multiprocessors.
  */
 sm_mhz: Reading<number>, 
 /**
  * Device memory.
  */
-memory_mhz: Reading<number>, };
+memory_mhz: Reading<number>, 
+/**
+ * Video encoder and decoder.
+ */
+video_mhz: Reading<number>, };

@@ -4,7 +4,11 @@ import type { Absence } from "./Absence";
 /**
  * Whether a GPU answers.
  */
-export type Health = { "state": "ok" } | { "state": "hung", 
+export type Health = { "state": "ok" } | { "state": "asleep", 
+/**
+ * When that was first seen.
+ */
+since_ms: number, } | { "state": "hung", 
 /**
  * When the call began.
  */

@@ -15,7 +15,7 @@ generation: Reading<number>,
 width: Reading<number>, 
 /**
  * What crossed the link from the GPU since the sample before (GPM's `PCIE_TX_PER_SEC`): about 9 % more than was
- * copied, since packets have headers.
+ * copied, since packets have headers. Without GPM, `nvmlDeviceGetPcieThroughput`, with its time.
  */
 tx_bytes_per_second: Reading<number>, 
 /**

@@ -14,6 +14,11 @@ draw_watts: Reading<number>,
  */
 instant_watts: Reading<number>, 
 /**
+ * The board's draw, averaged over the last second also on boards whose `draw_watts` is not
+ * (`NVML_FI_DEV_POWER_AVERAGE`).
+ */
+average_watts: Reading<number>, 
+/**
  * Counter: the energy since the driver was loaded, in steps of 100 ms (`nvmlDeviceGetTotalEnergyConsumption`).
  */
 energy_joules_total: Reading<number>, 

@@ -12,4 +12,8 @@ gpu_celsius: Reading<number>,
 /**
  * The memory (`NVML_FI_DEV_MEMORY_TEMP`).
  */
-memory_celsius: Reading<number>, };
+memory_celsius: Reading<number>, 
+/**
+ * How much warmer the chip may get before its clocks are lowered (`nvmlDeviceGetMarginTemperature`).
+ */
+margin_celsius: Reading<number>, };

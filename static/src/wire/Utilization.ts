@@ -20,4 +20,12 @@ encoder_percent: Reading<number>,
 /**
  * Video decoder (`nvmlDeviceGetDecoderUtilization`).
  */
-decoder_percent: Reading<number>, };
+decoder_percent: Reading<number>, 
+/**
+ * JPEG decoder (`nvmlDeviceGetJpgUtilization`).
+ */
+jpeg_percent: Reading<number>, 
+/**
+ * Optical flow accelerator (`nvmlDeviceGetOfaUtilization`).
+ */
+ofa_percent: Reading<number>, };

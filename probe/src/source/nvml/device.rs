@@ -8,8 +8,8 @@ use nvml_wrapper::{
 
 use super::{ask::Asker, error::device_error, fields::FieldReadings, gpm::GpmReader, processes::ProcessReader, raw};
 use crate::{
-    model::{Absence, Gpu, GpuSample, MemorySample, Reading, ThrottleReason},
-    source::{Device as ProbeDevice, DeviceError},
+    model::{Absence, Board, Gpu, GpuDetails, GpuSample, MemorySample, Reading, ThrottleReason, Trace},
+    source::{Device as ProbeDevice, DeviceError, Watcher},
 };
 
 /// One GPU, opened.
@@ -66,6 +66,8 @@ impl ProbeDevice for NvmlDevice {
             uuid: asker.ask("UUID", || device.uuid()).value().cloned(),
             name: asker.ask("name", || device.name()),
             pci_bus_id: asker.ask("PCI bus id", || device.pci_info()).map(|pci| pci.bus_id),
+            board: Board::absent(&Absence::NotSupported),
+            mig_devices: Vec::new(),
         }
     }
 
@@ -111,6 +113,18 @@ impl ProbeDevice for NvmlDevice {
 
         sample.processes = processes.read(nvml, device, asker);
         if asker.take_lost() { Err(DeviceError::Lost) } else { Ok(()) }
+    }
+
+    fn details(&mut self, _details: &mut GpuDetails) -> Result<(), DeviceError> {
+        Ok(())
+    }
+
+    fn traces(&mut self) -> Vec<Trace> {
+        Vec::new()
+    }
+
+    fn watcher(&mut self) -> Option<Box<dyn Watcher>> {
+        None
     }
 }
 

@@ -19,7 +19,7 @@ use nvml_wrapper::{Nvml, cuda_driver_version_major, cuda_driver_version_minor, e
 
 use self::{device::NvmlDevice, error::absence};
 use super::{Device, DeviceError, Source, SourceError};
-use crate::model::{Platform, Reading, SourceKind};
+use crate::model::{GpuLink, Platform, Reading, SourceKind};
 
 /// The name by which every NVIDIA driver installs its library.
 const LIBRARY: &str = "libnvidia-ml.so.1";
@@ -67,6 +67,10 @@ impl Source for NvmlSource {
 
     fn open(&self, index: u32) -> Result<Box<dyn Device>, DeviceError> {
         Ok(Box::new(NvmlDevice::open(self.nvml, index)?))
+    }
+
+    fn links(&self, _gpus: &[u32]) -> Vec<GpuLink> {
+        Vec::new()
     }
 }
 

@@ -4,10 +4,10 @@ use std::{sync::Arc, thread, time::Duration};
 
 use crate::{
     model::{
-        Absence, Activity, Clocks, Gpu, GpuSample, MemorySample, NvLinks, PcieLink, Platform, Power, Process, Reading,
-        SourceKind, Temperature, Utilization,
+        Absence, Activity, Board, Clocks, Gpu, GpuDetails, GpuLink, GpuSample, MemorySample, NvLinks, PcieLink,
+        Platform, Power, Process, Reading, SourceKind, Temperature, Trace, Utilization,
     },
-    source::{Device, DeviceError, Source, SourceError},
+    source::{Device, DeviceError, Source, SourceError, Watcher},
 };
 
 use super::{Counters, Meters, ProcessState, Scenario, Timeline, World};
@@ -63,6 +63,10 @@ impl Source for SimSource {
         }
     }
 
+    fn links(&self, _gpus: &[u32]) -> Vec<GpuLink> {
+        Vec::new()
+    }
+
     fn open(&self, index: u32) -> Result<Box<dyn Device>, DeviceError> {
         if index >= self.machine.world.gpu_count() {
             // NVML_ERROR_INVALID_ARGUMENT, as the driver answers to an index that it does not have.
@@ -98,6 +102,8 @@ impl Device for SimDevice {
             uuid: Some(identity.uuid),
             name: Reading::Now(identity.name),
             pci_bus_id: Reading::Now(identity.pci_bus_id),
+            board: Board::absent(&Absence::NotSupported),
+            mig_devices: Vec::new(),
         }
     }
 
@@ -111,6 +117,8 @@ impl Device for SimDevice {
             memory_percent: Reading::Now(state.memory_percent.into()),
             encoder_percent: Reading::Now(state.encoder_percent.into()),
             decoder_percent: Reading::Now(state.decoder_percent.into()),
+            jpeg_percent: Reading::Absent(Absence::NotSupported),
+            ofa_percent: Reading::Absent(Absence::NotSupported),
         };
         sample.memory = MemorySample {
             total_bytes: Reading::Now(state.memory_total_bytes),
@@ -122,14 +130,21 @@ impl Device for SimDevice {
         sample.power = Power {
             draw_watts: Reading::Now((state.power_watts * 1000.0).round() / 1000.0),
             instant_watts: Reading::Now((state.power_instant_watts * 1000.0).round() / 1000.0),
+            average_watts: Reading::Absent(Absence::NotSupported),
             energy_joules_total: Reading::Now(meters.millijoules(world, self.index, elapsed_ms) as f64 / 1000.0),
             limit_watts: Reading::Now(state.power_limit_watts),
         };
         sample.temperature = Temperature {
             gpu_celsius: Reading::Now(state.temperature_celsius.round()),
             memory_celsius: Reading::Now(state.memory_temperature_celsius.round()),
+            margin_celsius: Reading::Absent(Absence::NotSupported),
         };
-        sample.clocks = Clocks { sm_mhz: Reading::Now(state.sm_mhz), memory_mhz: Reading::Now(state.memory_mhz) };
+        sample.clocks = Clocks {
+            graphics_mhz: Reading::Now(state.sm_mhz),
+            sm_mhz: Reading::Now(state.sm_mhz),
+            memory_mhz: Reading::Now(state.memory_mhz),
+            video_mhz: Reading::Now(state.video_mhz),
+        };
         sample.performance_state = Reading::Now(state.performance_state);
         sample.throttle_reasons = Reading::Now(state.throttle_reasons);
         sample.pcie = PcieLink {
@@ -146,6 +161,18 @@ impl Device for SimDevice {
         let processes = state.processes.into_iter().map(|process| reading_of(process, timeline)).collect();
         sample.processes = Reading::Now(processes);
         Ok(())
+    }
+
+    fn details(&mut self, _details: &mut GpuDetails) -> Result<(), DeviceError> {
+        self.machine.answer(self.index)
+    }
+
+    fn traces(&mut self) -> Vec<Trace> {
+        Vec::new()
+    }
+
+    fn watcher(&mut self) -> Option<Box<dyn Watcher>> {
+        None
     }
 }
 
@@ -182,6 +209,8 @@ fn reading_of(process: ProcessState, timeline: &Timeline) -> Process {
         command: known(process.command),
         user: known(process.user),
         started_ms: Reading::Now(timeline.unix_ms(process.started_s)),
+        mig: None,
+        mps: false,
         owner: Reading::Now(process.owner),
     }
 }

@@ -3,7 +3,11 @@
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
-use super::{Absence, Activity, Process, Reading};
+use super::{Absence, Activity, Condition, MigSample, Process, Reading};
+
+mod host;
+
+pub use host::{CpuSample, DiskSample, HostSample, NetworkSample, RamSample};
 
 /// All GPUs and the host at one moment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
@@ -51,8 +55,16 @@ pub struct GpuSample {
     pub pcie: PcieLink,
     /// All NVLinks together.
     pub nvlink: NvLinks,
+    /// The fastest fan's speed, in percent of its full speed (`nvmlDeviceGetFanSpeed`). A board that the chassis cools
+    /// has none.
+    pub fan_percent: Reading<f64>,
+    /// Its MIG devices, in NVML's order; empty where MIG is off, not supported where there is no MIG.
+    pub mig_devices: Reading<Vec<MigSample>>,
     /// The processes that hold the GPU, by PID.
     pub processes: Reading<Vec<Process>>,
+    /// What is the matter with it, the worst first. Filled in by `derive`; a condition leaves the list when it is over.
+    #[serde(default)]
+    pub conditions: Vec<Condition>,
 }
 
 /// Whether a GPU answers.
@@ -61,6 +73,12 @@ pub struct GpuSample {
 pub enum Health {
     /// It does.
     Ok,
+    /// A laptop's GPU that the system has switched off to save power. Asking the driver would wake it, so it is not
+    /// asked (sysfs `power/runtime_status`).
+    Asleep {
+        /// When that was first seen.
+        since_ms: u64,
+    },
     /// A call to the driver has not come back; the readings are the last known.
     Hung {
         /// When the call began.
@@ -91,6 +109,10 @@ pub struct Utilization {
     pub encoder_percent: Reading<f64>,
     /// Video decoder (`nvmlDeviceGetDecoderUtilization`).
     pub decoder_percent: Reading<f64>,
+    /// JPEG decoder (`nvmlDeviceGetJpgUtilization`).
+    pub jpeg_percent: Reading<f64>,
+    /// Optical flow accelerator (`nvmlDeviceGetOfaUtilization`).
+    pub ofa_percent: Reading<f64>,
 }
 
 /// Device memory.
@@ -113,6 +135,9 @@ pub struct Power {
     pub draw_watts: Reading<f64>,
     /// The board's draw at the last of the driver's own measurements, about every 50 ms (`NVML_FI_DEV_POWER_INSTANT`).
     pub instant_watts: Reading<f64>,
+    /// The board's draw, averaged over the last second also on boards whose `draw_watts` is not
+    /// (`NVML_FI_DEV_POWER_AVERAGE`).
+    pub average_watts: Reading<f64>,
     /// Counter: the energy since the driver was loaded, in steps of 100 ms (`nvmlDeviceGetTotalEnergyConsumption`).
     pub energy_joules_total: Reading<f64>,
     /// The limit in force (`nvmlDeviceGetEnforcedPowerLimit`).
@@ -126,15 +151,21 @@ pub struct Temperature {
     pub gpu_celsius: Reading<f64>,
     /// The memory (`NVML_FI_DEV_MEMORY_TEMP`).
     pub memory_celsius: Reading<f64>,
+    /// How much warmer the chip may get before its clocks are lowered (`nvmlDeviceGetMarginTemperature`).
+    pub margin_celsius: Reading<f64>,
 }
 
 /// Clock frequencies (`nvmlDeviceGetClockInfo`).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 pub struct Clocks {
+    /// Graphics engine.
+    pub graphics_mhz: Reading<u32>,
     /// Streaming multiprocessors.
     pub sm_mhz: Reading<u32>,
     /// Device memory.
     pub memory_mhz: Reading<u32>,
+    /// Video encoder and decoder.
+    pub video_mhz: Reading<u32>,
 }
 
 /// The PCIe link as it runs now; it idles at a lower generation than it can do.
@@ -145,7 +176,7 @@ pub struct PcieLink {
     /// Lanes (`nvmlDeviceGetCurrPcieLinkWidth`).
     pub width: Reading<u32>,
     /// What crossed the link from the GPU since the sample before (GPM's `PCIE_TX_PER_SEC`): about 9 % more than was
-    /// copied, since packets have headers.
+    /// copied, since packets have headers. Without GPM, `nvmlDeviceGetPcieThroughput`, with its time.
     pub tx_bytes_per_second: Reading<f64>,
     /// The same in the other direction (GPM's `PCIE_RX_PER_SEC`).
     pub rx_bytes_per_second: Reading<f64>,
@@ -185,67 +216,6 @@ pub enum ThrottleReason {
     DisplayClockSetting,
 }
 
-/// The machine at one moment.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
-pub struct HostSample {
-    /// When these readings were taken.
-    pub at_ms: u64,
-    /// Processors.
-    pub cpu: CpuSample,
-    /// Main memory.
-    pub memory: RamSample,
-    /// Swap space; a total of 0 means that the machine has none.
-    pub swap: RamSample,
-    /// All disks together.
-    pub disk: DiskSample,
-    /// All network cards together; loopback is left out.
-    pub network: NetworkSample,
-}
-
-/// Processors.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
-pub struct CpuSample {
-    /// Logical processors.
-    pub count: Reading<u32>,
-    /// Busy share of all of them since the sample before, 0 to 100.
-    pub busy_percent: Reading<f64>,
-}
-
-/// Main memory or swap space.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
-pub struct RamSample {
-    /// All of it.
-    pub total_bytes: Reading<u64>,
-    /// What programs hold; caches that can be given back are not counted.
-    pub used_bytes: Reading<u64>,
-}
-
-/// Bytes since boot, and the rates that `derive` makes of two samples.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
-pub struct DiskSample {
-    /// Counter.
-    pub read_bytes_total: Reading<u64>,
-    /// Counter.
-    pub written_bytes_total: Reading<u64>,
-    /// Rate since the sample before.
-    pub read_bytes_per_second: Reading<f64>,
-    /// Rate since the sample before.
-    pub written_bytes_per_second: Reading<f64>,
-}
-
-/// Bytes since boot, and the rates that `derive` makes of two samples.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
-pub struct NetworkSample {
-    /// Counter.
-    pub received_bytes_total: Reading<u64>,
-    /// Counter.
-    pub sent_bytes_total: Reading<u64>,
-    /// Rate since the sample before.
-    pub received_bytes_per_second: Reading<f64>,
-    /// Rate since the sample before.
-    pub sent_bytes_per_second: Reading<f64>,
-}
-
 impl GpuSample {
     /// A GPU of which nothing is known, for one reason.
     pub fn absent(index: u32, uuid: Option<String>, at_ms: u64, health: Health, reason: &Absence) -> Self {
@@ -262,6 +232,8 @@ impl GpuSample {
                 memory_percent: absent(reason),
                 encoder_percent: absent(reason),
                 decoder_percent: absent(reason),
+                jpeg_percent: absent(reason),
+                ofa_percent: absent(reason),
             },
             activity: absent(reason),
             memory: MemorySample {
@@ -273,11 +245,21 @@ impl GpuSample {
             power: Power {
                 draw_watts: absent(reason),
                 instant_watts: absent(reason),
+                average_watts: absent(reason),
                 energy_joules_total: absent(reason),
                 limit_watts: absent(reason),
             },
-            temperature: Temperature { gpu_celsius: absent(reason), memory_celsius: absent(reason) },
-            clocks: Clocks { sm_mhz: absent(reason), memory_mhz: absent(reason) },
+            temperature: Temperature {
+                gpu_celsius: absent(reason),
+                memory_celsius: absent(reason),
+                margin_celsius: absent(reason),
+            },
+            clocks: Clocks {
+                graphics_mhz: absent(reason),
+                sm_mhz: absent(reason),
+                memory_mhz: absent(reason),
+                video_mhz: absent(reason),
+            },
             performance_state: absent(reason),
             throttle_reasons: absent(reason),
             pcie: PcieLink {
@@ -287,7 +269,10 @@ impl GpuSample {
                 rx_bytes_per_second: absent(reason),
             },
             nvlink: NvLinks { tx_bytes_per_second: absent(reason), rx_bytes_per_second: absent(reason) },
+            fan_percent: absent(reason),
+            mig_devices: absent(reason),
             processes: absent(reason),
+            conditions: Vec::new(),
         }
     }
 }

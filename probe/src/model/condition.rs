@@ -1,0 +1,109 @@
+//! What is the matter with a GPU, for as long as it is.
+
+use serde::{Deserialize, Serialize};
+use ts_rs::TS;
+
+use super::{RecoveryAction, ThrottleReason};
+
+/// Something about a GPU that its users should know. It has a beginning, is in every sample while it lasts, and ends.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+pub struct Condition {
+    /// When it began.
+    pub since_ms: u64,
+    /// How much it matters.
+    pub severity: Severity,
+    /// What it is and why, in one sentence for people.
+    pub text: String,
+    /// The same for programs.
+    #[serde(flatten)]
+    #[ts(flatten)]
+    pub kind: ConditionKind,
+}
+
+/// How much a condition matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, TS)]
+#[serde(rename_all = "snake_case")]
+pub enum Severity {
+    /// Worth knowing.
+    Notice,
+    /// Work runs slower, or soon may not run.
+    Warning,
+    /// Results may be wrong, or the GPU is about to be unusable.
+    Critical,
+}
+
+/// What the matter is, told apart by `condition`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[serde(tag = "condition", rename_all = "snake_case")]
+pub enum ConditionKind {
+    /// The driver reported an error.
+    Xid {
+        /// NVIDIA's number.
+        code: u32,
+        /// How often since it began.
+        count: u32,
+        /// The last time.
+        last_ms: u64,
+    },
+    /// The clocks are held down.
+    Throttled {
+        /// By what.
+        reasons: Vec<ThrottleReason>,
+    },
+    /// Processes hold memory, and none has done anything for minutes.
+    HeldIdle {
+        /// What they hold.
+        bytes: u64,
+        /// How long nothing has run.
+        idle_ms: u64,
+        /// Who.
+        pids: Vec<u32>,
+    },
+    /// Kernels run all the time, but use little of the GPU.
+    HardlyUsed {
+        /// Time in which a kernel ran.
+        gpu_percent: f64,
+        /// Multiprocessors that had work.
+        sm_percent: f64,
+        /// Tensor cores that had work.
+        tensor_percent: Option<f64>,
+    },
+    /// Little memory is left: the next allocation may fail.
+    MemoryNearlyFull {
+        /// What is left.
+        free_bytes: u64,
+        /// Of all.
+        total_bytes: u64,
+    },
+    /// Memory errors that the hardware could not correct, since the driver was loaded.
+    EccUncorrected {
+        /// How many.
+        count: u64,
+    },
+    /// Rows of memory were replaced by spare ones, or could not be.
+    RowRemap {
+        /// A reset of the GPU is needed for it to take effect.
+        pending: bool,
+        /// There was no spare row left: the board should be replaced.
+        failed: bool,
+    },
+    /// Pages of memory wait to be retired, which a reset of the GPU does.
+    PageRetirementPending,
+    /// The driver asks for this before the GPU is used again.
+    RecoveryNeeded {
+        /// What.
+        action: RecoveryAction,
+    },
+    /// `NVLinks` that should be up are down.
+    NvLinkDown {
+        /// Their numbers.
+        links: Vec<u32>,
+    },
+    /// The PCIe link has fewer lanes than board and slot could do.
+    PcieDegraded {
+        /// Lanes now.
+        width: u32,
+        /// Lanes possible.
+        max_width: u32,
+    },
+}
