@@ -3,8 +3,9 @@
 //! - [`model`] is the vocabulary: what every other room of gpumon speaks.
 //! - [`source`] is where readings come from: NVML, a simulation, the host.
 //! - [`sampler`] decides when each thing is read, with one thread per GPU.
-//! - [`derive`] turns two neighbouring samples into rates.
+//! - [`derive`] makes of samples what no single reading tells: rates, conditions, events.
 //! - [`owner`] tells whose process a PID is.
+//! - [`xid`] says what the driver's error numbers mean.
 //!
 //! The probe knows no async runtime, no network and no terminal.
 
@@ -13,3 +14,4 @@ pub mod model;
 pub mod owner;
 pub mod sampler;
 pub mod source;
+pub mod xid;

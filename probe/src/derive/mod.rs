@@ -1,63 +1,23 @@
-//! Rates from two neighbouring samples.
+//! What no single reading tells: rates, what began and ended, what is the matter.
 //!
-//! Counters are what is recorded; rates are made from them afterwards, so that a live view and a replay of a recording
-//! go through the same code.
+//! - [`HostRates`] makes rates of two neighbouring samples.
+//! - [`plausible`] throws out what cannot be, before anything else looks at it.
+//! - [`ConditionTracker`] says what is the matter with a GPU, and when it is over.
+//! - [`ProcessTracker`] and [`EccTracker`] make events of what changed.
+//! - [`XidFilter`] makes one report of an Xid that is told twice.
 
-use crate::model::{Absence, HostSample, Reading};
+mod conditions;
+mod ecc;
+pub mod plausible;
+mod processes;
+mod rates;
+mod xid_filter;
 
-/// Remembers one sample and makes rates of the next.
-#[derive(Debug, Default)]
-pub struct HostRates {
-    before: Option<HostSample>,
-}
-
-impl HostRates {
-    /// Fills in the rates of `host` from the sample before it.
-    pub fn fill(&mut self, host: &mut HostSample) {
-        let before = self.before.as_ref().filter(|before| before.at_ms <= host.at_ms);
-        let rate = |total: fn(&HostSample) -> &Reading<u64>| match (before, total(host)) {
-            (_, Reading::Absent(reason)) => Reading::Absent(reason.clone()),
-            (None, _) => Reading::Absent(Absence::WarmingUp),
-            (Some(before), now) => per_second(total(before).value(), now.value(), host.at_ms - before.at_ms),
-        };
-        let read = rate(|host| &host.disk.read_bytes_total);
-        let written = rate(|host| &host.disk.written_bytes_total);
-        let received = rate(|host| &host.network.received_bytes_total);
-        let sent = rate(|host| &host.network.sent_bytes_total);
-        host.disk.read_bytes_per_second = read;
-        host.disk.written_bytes_per_second = written;
-        host.network.received_bytes_per_second = received;
-        host.network.sent_bytes_per_second = sent;
-        // The same reading handed in twice (the host was slow to answer) must not become the neighbour of itself.
-        if self.before.as_ref().is_none_or(|before| before.at_ms != host.at_ms) {
-            self.before = Some(host.clone());
-        }
-    }
-}
-
-/// A counter that went backwards began anew (a disk or card was replaced), so that its rate needs another sample.
-fn per_second(before: Option<&u64>, after: Option<&u64>, elapsed_ms: u64) -> Reading<f64> {
-    let bytes = after.zip(before).and_then(|(after, before)| after.checked_sub(*before));
-    match (bytes, elapsed_ms) {
-        (Some(bytes), 1..) => Reading::Now((bytes as f64 * 1000.0 / elapsed_ms as f64).round()),
-        _ => Reading::Absent(Absence::WarmingUp),
-    }
-}
+pub use conditions::{ConditionSettings, ConditionTracker};
+pub use ecc::EccTracker;
+pub use processes::ProcessTracker;
+pub use rates::HostRates;
+pub use xid_filter::XidFilter;
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_rate_is_bytes_over_the_time_between_two_readings() {
-        assert_eq!(per_second(Some(&1000), Some(&3000), 500), Reading::Now(4000.0));
-        assert_eq!(per_second(Some(&1000), Some(&1000), 500), Reading::Now(0.0));
-    }
-
-    #[test]
-    fn no_time_or_a_counter_that_runs_backwards_gives_no_rate() {
-        assert_eq!(per_second(Some(&1000), Some(&3000), 0), Reading::Absent(Absence::WarmingUp));
-        assert_eq!(per_second(Some(&3000), Some(&1000), 500), Reading::Absent(Absence::WarmingUp));
-        assert_eq!(per_second(None, Some(&1000), 500), Reading::Absent(Absence::WarmingUp));
-    }
-}
+mod examples;

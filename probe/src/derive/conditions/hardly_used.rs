@@ -1,0 +1,198 @@
+//! Kernels run all the time, but use little of the GPU.
+//!
+//! Low occupancy or idle tensor cores beside busy multiprocessors are no such thing: much good work is like that.
+
+use std::collections::VecDeque;
+
+use super::{
+    clock::Moment,
+    rule::{Matter, Rule, View},
+    spell::{Sight, Spell},
+};
+use crate::model::{Condition, ConditionKind, Severity};
+
+/// The numbers are averaged over this long.
+const WINDOW_MS: u64 = 60_000;
+
+/// Shares are kept added up by this long, so that ten samples a second take no more room than one.
+const PART_MS: u64 = 5_000;
+
+/// A sample stands for the time before it, but not for as long as this: readings were absent then.
+const LONGEST_GAP_MS: u64 = 30_000;
+
+/// Averages the last minute.
+pub(super) struct HardlyUsed {
+    parts: VecDeque<Part>,
+    last: Option<Moment>,
+    spell: Spell<Matter>,
+}
+
+/// Some seconds of the window: percent times milliseconds.
+#[derive(Debug, Clone, Copy, Default)]
+struct Part {
+    ms: u64,
+    gpu: f64,
+    sm: f64,
+    tensor: Option<f64>,
+}
+
+impl HardlyUsed {
+    pub(super) fn new() -> Self {
+        // The average itself is slow, so that nothing else needs to be.
+        Self { parts: VecDeque::new(), last: None, spell: Spell::new(0, 0) }
+    }
+
+    /// Adds the time since the sample before, in which these shares held.
+    fn add(&mut self, now: Moment, gpu: f64, sm: f64, tensor: Option<f64>) {
+        let ms = self.last.replace(now).map_or(0, |last| now.since(last));
+        if ms > LONGEST_GAP_MS {
+            self.parts.clear();
+            return;
+        }
+        let time = ms as f64;
+        match self.parts.back_mut().filter(|part| part.ms < PART_MS) {
+            Some(part) => {
+                let tensor = part.tensor.zip(tensor).map(|(sum, tensor)| sum + tensor * time);
+                *part = Part { ms: part.ms + ms, gpu: part.gpu + gpu * time, sm: part.sm + sm * time, tensor };
+            }
+            None => self.parts.push_back(Part {
+                ms,
+                gpu: gpu * time,
+                sm: sm * time,
+                tensor: tensor.map(|tensor| tensor * time),
+            }),
+        }
+        while self.parts.front().is_some_and(|first| self.total_ms() - first.ms >= WINDOW_MS) {
+            self.parts.pop_front();
+        }
+    }
+
+    fn total_ms(&self) -> u64 {
+        self.parts.iter().map(|part| part.ms).sum()
+    }
+
+    fn sight(&mut self, view: &View<'_>) -> Sight<Matter> {
+        let gpu = view.fresh(&view.sample.utilization.gpu_percent);
+        let Some((&gpu, sm)) = gpu.zip(view.activity(|activity| &activity.sm_percent)) else { return Sight::Unknown };
+        self.add(view.now, gpu, sm, view.activity(|activity| &activity.tensor_percent));
+        let total_ms = self.total_ms();
+        if total_ms < WINDOW_MS {
+            return Sight::Undecided;
+        }
+        let average = |share: fn(&Part) -> f64| self.parts.iter().map(share).sum::<f64>() / total_ms as f64;
+        let tensor: Option<f64> = self.parts.iter().map(|part| part.tensor).sum();
+        let (gpu, sm) = (average(|part| part.gpu), average(|part| part.sm));
+        if gpu >= 95.0 && sm < 25.0 {
+            Sight::Seen(matter(gpu, sm, tensor.map(|tensor| tensor / total_ms as f64)))
+        } else if gpu < 90.0 || sm > 30.0 {
+            Sight::Clear
+        } else {
+            Sight::Undecided
+        }
+    }
+}
+
+impl Rule for HardlyUsed {
+    fn look(&mut self, view: &View<'_>) -> Option<Condition> {
+        let sight = self.sight(view);
+        let (since, matter) = self.spell.update(sight, view.now)?;
+        Some(matter.since(since))
+    }
+
+    fn forget(&mut self) {
+        *self = Self::new();
+    }
+}
+
+fn matter(gpu_percent: f64, sm_percent: f64, tensor_percent: Option<f64>) -> Matter {
+    let tenth = |percent: f64| (percent * 10.0).round() / 10.0;
+    let tensor = tensor_percent.map_or(String::new(), |tensor| format!(", and {tensor:.0} % of the tensor cores"));
+    Matter {
+        severity: Severity::Notice,
+        text: format!(
+            "Kernels run {gpu_percent:.0} % of the time, but use {sm_percent:.0} % of the multiprocessors{tensor}: they \
+             are small, or wait for data."
+        ),
+        kind: ConditionKind::HardlyUsed {
+            gpu_percent: tenth(gpu_percent),
+            sm_percent: tenth(sm_percent),
+            tensor_percent: tensor_percent.map(tenth),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::stage::{Stage, told};
+    use super::*;
+    use crate::{derive::examples, model::GpuSample, model::Reading};
+
+    fn used(gpu_percent: f64, sm_percent: f64, tensor_percent: f64) -> impl Fn(&mut GpuSample) {
+        move |sample| {
+            sample.utilization.gpu_percent = Reading::Now(gpu_percent);
+            sample.activity = Reading::Now(examples::activity(sm_percent, tensor_percent));
+        }
+    }
+
+    #[test]
+    fn it_is_told_after_a_minute_with_both_numbers() {
+        let mut stage = Stage::new();
+        stage.show(120, used(99.0, 8.04, 0.0));
+        assert_eq!(stage.news(), [told(61, "+hardly_used")]);
+        let condition = stage.only();
+        let expected = ConditionKind::HardlyUsed { gpu_percent: 99.0, sm_percent: 8.0, tensor_percent: Some(0.0) };
+        assert_eq!(condition.kind, expected);
+        let text = "Kernels run 99 % of the time, but use 8 % of the multiprocessors, and 0 % of the tensor cores: they \
+                    are small, or wait for data.";
+        assert_eq!(condition.text, text);
+    }
+
+    #[test]
+    fn a_minute_s_average_counts_and_not_a_moment() {
+        let mut stage = Stage::new();
+        // On average, 24 % of the multiprocessors.
+        stage.show(600, |sample| used(98.0, if sample.at_ms / 1000 % 5 == 0 { 60.0 } else { 15.0 }, 0.0)(sample));
+        assert_eq!(stage.news().len(), 1, "{:?}", stage.last.conditions);
+        stage.show(5, used(98.0, 90.0, 0.0)).show(20, used(98.0, 15.0, 0.0));
+        assert_eq!(stage.news(), [], "a burst of five seconds");
+        stage.show(30, used(98.0, 90.0, 0.0));
+        assert_eq!(stage.news().len(), 1, "{:?}", stage.last.conditions);
+        assert_eq!(stage.last.conditions, []);
+    }
+
+    #[test]
+    fn it_takes_a_minute_at_any_interval_and_bounded_room() {
+        for step_ms in [100, 10_000] {
+            let mut stage = Stage::every(step_ms);
+            stage.show(300, used(99.0, 8.0, 0.0));
+            let news = stage.news();
+            assert!(news.len() == 1 && (60..=75).contains(&news[0].0), "{step_ms}: {news:?}");
+        }
+        let mut rule = HardlyUsed::new();
+        let mut clock = super::super::clock::Clock::default();
+        for tenth in 0..100_000 {
+            rule.add(clock.advance(1_000_000 + tenth * 100, true), 99.0, 8.0, None);
+        }
+        assert!(rule.parts.len() <= 14, "{}", rule.parts.len());
+    }
+
+    #[test]
+    fn busy_multiprocessors_or_a_gpu_that_rests_are_well_used() {
+        for (gpu, sm) in [(99.0, 60.0), (60.0, 10.0), (0.0, 0.0)] {
+            let mut stage = Stage::new();
+            stage.show(600, used(gpu, sm, 0.0));
+            assert_eq!(stage.news(), [], "{gpu} {sm}");
+        }
+    }
+
+    #[test]
+    fn a_gap_begins_the_minute_anew() {
+        let mut stage = Stage::new();
+        stage.show(50, used(99.0, 8.0, 0.0));
+        stage.show(40, |sample| sample.activity = Reading::Absent(crate::model::Absence::NoAnswer));
+        stage.show(50, used(99.0, 8.0, 0.0));
+        assert_eq!(stage.news(), []);
+        stage.show(20, used(99.0, 8.0, 0.0));
+        assert_eq!(stage.news().len(), 1);
+    }
+}

@@ -1,0 +1,240 @@
+//! Processes hold memory, and nothing has run for minutes.
+
+use std::collections::HashMap;
+
+use super::{
+    clock::Moment,
+    rule::{Matter, Rule, View},
+    spell::{Sight, Spell},
+    words,
+};
+use crate::model::{Condition, ConditionKind, Process, ProcessKind, Severity, Utilization};
+
+/// A context alone takes a few hundred MiB on a large board, and less is in nobody's way.
+const LEAST_BYTES: u64 = 256 << 20;
+
+/// A GPU at rest has next to no activity, which the hardware's counters may round up.
+const QUIET_SM_PERCENT: f64 = 0.5;
+
+/// Remembers since when each process has held memory while nothing ran: one that came a moment ago has not been idle
+/// for hours, however long the GPU has.
+pub(super) struct HeldIdle {
+    after_ms: u64,
+    quiet: Spell<()>,
+    holders: HashMap<Holder, Moment>,
+    spell: Spell<(Moment, Matter)>,
+}
+
+/// A process, told from others that have had its PID.
+type Holder = (u32, Option<u64>);
+
+impl HeldIdle {
+    pub(super) fn new(after_ms: u64) -> Self {
+        Self { after_ms, quiet: Spell::new(0, 0), holders: HashMap::new(), spell: Spell::new(0, 0) }
+    }
+
+    fn sight(&mut self, view: &View<'_>) -> Sight<(Moment, Matter)> {
+        let quiet = match is_quiet(view) {
+            None => Sight::Unknown,
+            Some(true) => Sight::Seen(()),
+            Some(false) => Sight::Clear,
+        };
+        let is_unknown = quiet == Sight::Unknown;
+        if self.quiet.update(quiet, view.now).is_none() {
+            self.holders.clear();
+            return if is_unknown { Sight::Unknown } else { Sight::Clear };
+        }
+        let Some(processes) = view.fresh(&view.sample.processes) else { return Sight::Unknown };
+        if is_unknown {
+            return Sight::Unknown;
+        }
+        let before = std::mem::take(&mut self.holders);
+        let mut idle = Vec::new();
+        for process in processes.iter().filter(|process| process.kind != ProcessKind::Graphics) {
+            let Some(&bytes) = view.fresh(&process.memory_bytes).filter(|bytes| **bytes > 0) else { continue };
+            let holder = (process.pid, process.started_ms.value().copied());
+            let since = before.get(&holder).copied().unwrap_or(view.now);
+            self.holders.insert(holder, since);
+            if view.now.since(since) >= self.after_ms {
+                idle.push((since, bytes, process));
+            }
+        }
+        idle.sort_by_key(|(_, bytes, process)| (std::cmp::Reverse(*bytes), process.pid));
+        let bytes = idle.iter().fold(0_u64, |sum, (_, bytes, _)| sum.saturating_add(*bytes));
+        let longest = idle.iter().map(|(since, _, _)| *since).max_by_key(|since| view.now.since(*since));
+        match longest {
+            Some(since) if bytes >= LEAST_BYTES => {
+                let processes: Vec<&Process> = idle.into_iter().map(|(_, _, process)| process).collect();
+                Sight::Seen((since, matter(&processes, bytes, view.now.since(since))))
+            }
+            _ => Sight::Clear,
+        }
+    }
+}
+
+impl Rule for HeldIdle {
+    fn look(&mut self, view: &View<'_>) -> Option<Condition> {
+        let sight = self.sight(view);
+        let (_, (since, matter)) = self.spell.update(sight, view.now)?;
+        Some(matter.since(*since))
+    }
+
+    fn forget(&mut self) {
+        *self = Self::new(self.after_ms);
+    }
+}
+
+fn matter(processes: &[&Process], bytes: u64, idle_ms: u64) -> Matter {
+    let hold = if processes.len() == 1 { "holds" } else { "hold" };
+    Matter {
+        severity: Severity::Notice,
+        text: format!(
+            "{} {hold} {}, and nothing has run on the GPU for {}.",
+            words::who(processes),
+            words::bytes(bytes),
+            words::minutes(idle_ms)
+        ),
+        kind: ConditionKind::HeldIdle { bytes, idle_ms, pids: processes.iter().map(|process| process.pid).collect() },
+    }
+}
+
+/// Whether nothing runs, on no engine; `None` where neither NVML nor the hardware's counters tell.
+fn is_quiet(view: &View<'_>) -> Option<bool> {
+    let Utilization { gpu_percent, memory_percent, encoder_percent, decoder_percent, jpeg_percent, ofa_percent } =
+        &view.sample.utilization;
+    let gpu = view.fresh(gpu_percent).map(|percent| *percent <= 0.0);
+    let sm = view.activity(|activity| &activity.sm_percent).map(|percent| percent < QUIET_SM_PERCENT);
+    // A GPU with MIG has no utilisation of its own.
+    let mig = view.fresh(&view.sample.mig_devices).filter(|devices| !devices.is_empty()).and_then(|devices| {
+        let quiet = devices.iter().map(|mig| {
+            let percent = view.fresh(&view.fresh(&mig.activity)?.sm_percent)?;
+            Some(*percent < QUIET_SM_PERCENT)
+        });
+        quiet.collect::<Option<Vec<bool>>>().map(|quiet| quiet.into_iter().all(|quiet| quiet))
+    });
+    let engines = [memory_percent, encoder_percent, decoder_percent, jpeg_percent, ofa_percent];
+    let processes = view.fresh(&view.sample.processes).into_iter().flatten().map(|process| &process.sm_percent);
+    let is_moving =
+        engines.into_iter().chain(processes).any(|share| view.fresh(share).is_some_and(|share| *share > 0.0));
+    let mut told = [gpu, sm, mig].into_iter().flatten().peekable();
+    told.peek()?;
+    Some(!is_moving && told.all(|quiet| quiet))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{
+        super::stage::{START_MS, Stage, told},
+        *,
+    };
+    use crate::{
+        derive::examples::{self, GIB},
+        model::{Absence, GpuSample, MigInstance, MigSample, Reading},
+    };
+
+    fn idle(processes: &[Process]) -> impl Fn(&mut GpuSample) {
+        |sample| {
+            examples::use_gpu(sample, 0.0, 0.0);
+            sample.processes = Reading::Now(processes.to_vec());
+        }
+    }
+
+    #[test]
+    fn memory_is_held_idle_after_five_minutes_and_no_longer_when_something_runs() {
+        let mut stage = Stage::new();
+        let process = [examples::process(7, 12 * GIB)];
+        stage.show(10, |_| {}).show(420, idle(&process));
+        assert_eq!(stage.news(), [told(311, "+held_idle")]);
+        let condition = stage.only();
+        assert_eq!(condition.kind, ConditionKind::HeldIdle { bytes: 12 * GIB, idle_ms: 419_000, pids: vec![7] });
+        assert_eq!(condition.since_ms, START_MS + 11_000);
+        assert_eq!(condition.text, "train.py (ana) holds 12.0 GiB, and nothing has run on the GPU for 6 minutes.");
+        stage.show(1, |_| {}).show(299, idle(&process));
+        assert_eq!(stage.news(), [told(431, "-held_idle")]);
+    }
+
+    #[test]
+    fn a_process_that_came_a_moment_ago_is_not_idle() {
+        let mut stage = Stage::new();
+        stage.show(3_600, idle(&[]));
+        stage.show(299, idle(&[examples::process(7, GIB)]));
+        assert_eq!(stage.news(), []);
+        let both = [examples::process(7, GIB), examples::process(8, 2 * GIB)];
+        stage.show(10, idle(&both));
+        assert_eq!(stage.news(), [told(3_901, "+held_idle")]);
+        assert!(matches!(&stage.only().kind, ConditionKind::HeldIdle { pids, .. } if *pids == [7]));
+        stage.show(300, idle(&both));
+        assert!(matches!(&stage.only().kind, ConditionKind::HeldIdle { pids, .. } if *pids == [8, 7]));
+        stage.show(1, idle(&[]));
+        assert_eq!(stage.news(), [told(4_210, "-held_idle")]);
+    }
+
+    #[test]
+    fn little_memory_and_memory_of_unknown_size_and_screens_are_not_held() {
+        let mut unknown = examples::process(1, 0);
+        unknown.memory_bytes = Reading::Absent(Absence::Unknown);
+        let mut screen = examples::process(2, GIB);
+        screen.kind = ProcessKind::Graphics;
+        let mut stage = Stage::new();
+        stage.show(1_000, idle(&[unknown, screen, examples::process(3, 255 << 20)]));
+        assert_eq!(stage.news(), []);
+    }
+
+    #[test]
+    fn whatever_engine_works_the_gpu_is_not_idle() {
+        let works: [fn(&mut GpuSample); 4] = [
+            |sample| sample.activity = Reading::Now(examples::activity(0.6, 0.0)),
+            |sample| sample.utilization.decoder_percent = Reading::Now(3.0),
+            |sample| sample.utilization.memory_percent = Reading::Now(1.0),
+            |sample| {
+                let mut process = examples::process(7, GIB);
+                process.sm_percent = Reading::Now(1.0);
+                sample.processes = Reading::Now(vec![process]);
+            },
+        ];
+        for (number, work) in works.iter().enumerate() {
+            let mut stage = Stage::new();
+            stage.show(1_000, |sample| {
+                idle(&[examples::process(7, GIB)])(sample);
+                work(sample);
+            });
+            assert_eq!(stage.news(), [], "{number}");
+        }
+    }
+
+    #[test]
+    fn idle_needs_to_be_known() {
+        let mut stage = Stage::new();
+        let unknown = |sample: &mut GpuSample| {
+            idle(&[examples::process(7, GIB)])(sample);
+            sample.utilization.gpu_percent = Reading::Absent(Absence::NoAnswer);
+            sample.activity = Reading::Absent(Absence::NoAnswer);
+        };
+        stage.show(1_000, unknown);
+        assert_eq!(stage.news(), []);
+        // A few answers that are missing are no sign of work.
+        let held = [examples::process(7, GIB)];
+        stage.show(200, idle(&held)).show(5, unknown).show(100, idle(&held));
+        assert_eq!(stage.news(), [told(1_301, "+held_idle")]);
+    }
+
+    #[test]
+    fn a_gpu_with_mig_is_idle_when_all_its_instances_are() {
+        let mig = |sm_percent| MigSample {
+            uuid: "MIG-0".into(),
+            instance: MigInstance { gpu_instance: 1, compute_instance: 0 },
+            memory: examples::sample(0).memory,
+            activity: Reading::Now(examples::activity(sm_percent, 0.0)),
+        };
+        for (second, expected) in [(0.0, 1), (40.0, 0)] {
+            let mut stage = Stage::new();
+            stage.show(400, |sample| {
+                idle(&[examples::process(7, GIB)])(sample);
+                sample.utilization.gpu_percent = Reading::Absent(Absence::NotSupported);
+                sample.activity = Reading::Absent(Absence::NotSupported);
+                sample.mig_devices = Reading::Now(vec![mig(0.0), mig(second)]);
+            });
+            assert_eq!(stage.news().len(), expected, "{second}");
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! What is the matter with a GPU: one rule per kind of condition, made steady, so that nothing flaps.
+//!
+//! The rules count in time and not in samples, and look at readings alone: an absent reading, or one that is older than
+//! a minute, begins nothing.
+
+use std::cmp::Reverse;
+
+use crate::model::{Board, Condition, EventKind, GpuDetails, GpuSample, Health, XidReport};
+
+mod clock;
+mod ecc_uncorrected;
+mod hardly_used;
+mod held_idle;
+mod memory_nearly_full;
+mod nvlink_down;
+mod page_retirement;
+mod pcie_degraded;
+mod recovery_needed;
+mod row_remap;
+mod rule;
+mod spell;
+mod throttled;
+mod words;
+mod xids;
+
+use clock::Clock;
+use rule::{Rule, View};
+use xids::Xids;
+
+/// What can be set about conditions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConditionSettings {
+    /// For how long nothing must have run before memory is held idle, in milliseconds.
+    pub held_idle_after_ms: u64,
+}
+
+impl Default for ConditionSettings {
+    fn default() -> Self {
+        Self { held_idle_after_ms: 5 * 60_000 }
+    }
+}
+
+/// What is the matter with one GPU.
+pub struct ConditionTracker {
+    clock: Clock,
+    rules: Vec<Watched>,
+    xids: Xids,
+    /// Of the sample that was looked at last: a GPU that has not answered since shows it again.
+    looked_at_ms: Option<u64>,
+    /// Whether it was lost or failed, and has not come back.
+    is_gone: bool,
+}
+
+/// A rule and what it said last.
+struct Watched {
+    rule: Box<dyn Rule>,
+    current: Option<Condition>,
+}
+
+impl ConditionTracker {
+    /// A GPU of which nothing was seen yet.
+    pub fn new(settings: &ConditionSettings) -> Self {
+        let rules: [Box<dyn Rule>; 10] = [
+            Box::new(throttled::Throttled::new()),
+            Box::new(held_idle::HeldIdle::new(settings.held_idle_after_ms)),
+            Box::new(hardly_used::HardlyUsed::new()),
+            Box::new(memory_nearly_full::rule()),
+            Box::new(ecc_uncorrected::rule()),
+            Box::new(row_remap::rule()),
+            Box::new(page_retirement::rule()),
+            Box::new(recovery_needed::rule()),
+            Box::new(nvlink_down::NvLinkDown::new()),
+            Box::new(pcie_degraded::rule()),
+        ];
+        let rules = rules.into_iter().map(|rule| Watched { rule, current: None }).collect();
+        Self { clock: Clock::default(), rules, xids: Xids::default(), looked_at_ms: None, is_gone: false }
+    }
+
+    /// Fills in the conditions of this GPU's sample, the worst first and then the oldest, and tells which began and
+    /// ended. To be called at every beat, after [`plausible::check`](super::plausible::check), with the details that
+    /// were read last.
+    ///
+    /// While the GPU hangs, everything stays as it is. When it is lost, has failed or sleeps, what its readings said is
+    /// over; its Xids last until it comes back.
+    pub fn update(
+        &mut self,
+        sample: &mut GpuSample,
+        board: &Board,
+        details: Option<&GpuDetails>,
+        now_ms: u64,
+    ) -> Vec<EventKind> {
+        let mut events = Vec::new();
+        let is_watched = matches!(sample.health, Health::Ok | Health::Asleep { .. });
+        let now = self.clock.advance(now_ms, is_watched);
+        let view = View { sample, board, details, now };
+        match view.sample.health {
+            Health::Ok => {
+                let is_new = self.looked_at_ms.replace(view.sample.at_ms) != Some(view.sample.at_ms);
+                for watched in self.rules.iter_mut().filter(|_| is_new) {
+                    let latest = watched.rule.look(&view);
+                    watched.take_in(latest, &mut events);
+                }
+            }
+            Health::Hung { .. } => {}
+            Health::Asleep { .. } | Health::Lost { .. } | Health::Failed { .. } => {
+                for watched in &mut self.rules {
+                    watched.rule.forget();
+                    watched.take_in(None, &mut events);
+                }
+            }
+        }
+        let over = match view.sample.health {
+            Health::Ok if std::mem::take(&mut self.is_gone) => self.xids.end_all(),
+            Health::Ok | Health::Asleep { .. } => {
+                self.xids.end_quiet(now, recovery_needed::is_needed(&view).unwrap_or(false))
+            }
+            Health::Lost { .. } | Health::Failed { .. } => {
+                self.is_gone = true;
+                Vec::new()
+            }
+            Health::Hung { .. } => Vec::new(),
+        };
+        events.extend(over.into_iter().map(EventKind::ConditionEnded));
+        let derived = self.rules.iter().filter_map(|watched| watched.current.as_ref());
+        sample.conditions = derived.chain(self.xids.conditions()).cloned().collect();
+        sample.conditions.sort_by_key(|condition| (Reverse(condition.severity), condition.since_ms));
+        events
+    }
+
+    /// Takes in an Xid of this GPU, which shows in the next sample: a code's first begins a condition, later ones renew
+    /// it. The event of the report itself is the caller's.
+    ///
+    /// It is over a minute after the last of its code where a program brought it about, else after ten minutes, unless
+    /// the driver asks for a recovery or the GPU is lost; and at once when a lost GPU comes back.
+    pub fn xid(&mut self, report: &XidReport, now_ms: u64) -> Vec<EventKind> {
+        let (began, gone) = self.xids.raise(report, self.clock.at(now_ms));
+        gone.map(EventKind::ConditionEnded).into_iter().chain(began.map(EventKind::ConditionBegan)).collect()
+    }
+}
+
+impl std::fmt::Debug for ConditionTracker {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let current: Vec<_> = self.rules.iter().filter_map(|watched| watched.current.as_ref()).collect();
+        f.debug_struct("ConditionTracker").field("current", &current).field("xids", &self.xids).finish_non_exhaustive()
+    }
+}
+
+impl Watched {
+    fn take_in(&mut self, latest: Option<Condition>, events: &mut Vec<EventKind>) {
+        match (std::mem::replace(&mut self.current, latest.clone()), latest) {
+            (None, Some(began)) => events.push(EventKind::ConditionBegan(began)),
+            (Some(ended), None) => events.push(EventKind::ConditionEnded(ended)),
+            (None, None) | (Some(_), Some(_)) => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod stage;
+
+#[cfg(test)]
+mod tests;

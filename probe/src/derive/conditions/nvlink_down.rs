@@ -1,0 +1,163 @@
+//! `NVLinks` that should be up are down.
+//!
+//! Boards have links that lead nowhere: a bridge between two of them joins 12 of 18. So a link that is down should be up
+//! where it was up before, where it knows what is at its other end, or where the GPU hangs on switches, which take all.
+
+use std::collections::BTreeSet;
+
+use super::{
+    rule::{Matter, Rule, View},
+    spell::{Sight, Spell},
+    words,
+};
+use crate::model::{Condition, ConditionKind, NvLink, NvLinkRemote, Severity};
+
+/// A link that is trained anew is down for a moment.
+const BEGIN_AFTER_MS: u64 = 5_000;
+
+const END_AFTER_MS: u64 = 10_000;
+
+/// Remembers which links were up.
+pub(super) struct NvLinkDown {
+    spell: Spell<Matter>,
+    were_up: BTreeSet<u32>,
+}
+
+impl NvLinkDown {
+    pub(super) fn new() -> Self {
+        Self { spell: Spell::new(BEGIN_AFTER_MS, END_AFTER_MS), were_up: BTreeSet::new() }
+    }
+
+    fn sight(&mut self, view: &View<'_>) -> Sight<Matter> {
+        // Instances of a GPU reach no other GPU, and their links may rest.
+        if view.detail(|details| &details.modes.mig).is_some_and(|mig| mig.current) {
+            self.were_up.clear();
+            return Sight::Clear;
+        }
+        let Some(links) = view.detail(|details| &details.nvlinks) else { return Sight::Unknown };
+        let is = |link: &NvLink, active: bool| view.fresh(&link.active) == Some(&active);
+        let up: Vec<&NvLink> = links.iter().filter(|link| is(link, true)).collect();
+        self.were_up.extend(up.iter().map(|link| link.link));
+        let has_switch = up.iter().any(|link| view.fresh(&link.remote) == Some(&NvLinkRemote::Switch));
+        let is_joined = |link: &NvLink| {
+            let is_named = !up.is_empty() && view.fresh(&link.remote_pci_bus_id).is_some();
+            self.were_up.contains(&link.link) || has_switch || is_named
+        };
+        let down: Vec<u32> =
+            links.iter().filter(|link| is(link, false) && is_joined(link)).map(|link| link.link).collect();
+        if down.is_empty() {
+            let is_known = links.iter().all(|link| view.fresh(&link.active).is_some());
+            return if is_known { Sight::Clear } else { Sight::Unknown };
+        }
+        let (links, are) = if down.len() == 1 { ("NVLink", "is") } else { ("NVLinks", "are") };
+        Sight::Seen(Matter {
+            severity: Severity::Warning,
+            text: format!(
+                "{links} {} {are} down: GPUs reach each other more slowly or not at all; see `nvidia-smi nvlink -s`, \
+                 and reset the GPUs when nothing runs there.",
+                words::list(&down)
+            ),
+            kind: ConditionKind::NvLinkDown { links: down },
+        })
+    }
+}
+
+impl Rule for NvLinkDown {
+    fn look(&mut self, view: &View<'_>) -> Option<Condition> {
+        let sight = self.sight(view);
+        let (since, matter) = self.spell.update(sight, view.now)?;
+        Some(matter.since(since))
+    }
+
+    /// A GPU that comes back should have the links that it had.
+    fn forget(&mut self) {
+        self.spell.forget();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{
+        super::stage::{Stage, lost, told},
+        *,
+    };
+    use crate::model::{Absence, GpuDetails, Mode, Reading};
+
+    /// Links that are up, down or not known, all to `remote`.
+    fn links(states: &[Option<bool>], remote: Option<NvLinkRemote>) -> impl Fn(&mut GpuDetails) {
+        let absent = || Reading::Absent(Absence::NotSupported);
+        let link = move |(number, active): (usize, &Option<bool>)| NvLink {
+            link: number as u32,
+            active: active.map_or(Reading::Absent(Absence::NoAnswer), Reading::Now),
+            version: Reading::Absent(Absence::NotSupported),
+            bytes_per_second: Reading::Absent(Absence::NotSupported),
+            remote: remote.filter(|_| *active == Some(true)).map_or(Reading::Absent(Absence::Unknown), Reading::Now),
+            remote_pci_bus_id: Reading::Absent(Absence::Unknown),
+            tx_bytes_total: absent(),
+            rx_bytes_total: absent(),
+            errors_total: absent(),
+        };
+        let links: Vec<NvLink> = states.iter().enumerate().map(link).collect();
+        move |details| details.nvlinks = Reading::Now(links.clone())
+    }
+
+    const UP: Option<bool> = Some(true);
+    const DOWN: Option<bool> = Some(false);
+
+    #[test]
+    fn a_link_that_was_up_is_missed() {
+        let mut stage = Stage::new();
+        stage.show_details(60, links(&[UP, UP, DOWN], Some(NvLinkRemote::Gpu)));
+        assert_eq!(stage.news(), [], "the third leads nowhere");
+        stage.show_details(60, links(&[UP, DOWN, DOWN], Some(NvLinkRemote::Gpu)));
+        assert_eq!(stage.news(), [told(66, "+nv_link_down")]);
+        assert_eq!(stage.only().kind, ConditionKind::NvLinkDown { links: vec![1] });
+        stage.show_details(1, links(&[DOWN, DOWN, DOWN], None));
+        assert_eq!(stage.only().kind, ConditionKind::NvLinkDown { links: vec![0, 1] });
+        assert!(stage.only().text.starts_with("NVLinks 0 and 1 are down"), "{}", stage.only().text);
+        stage.show_details(60, links(&[UP, UP, DOWN], Some(NvLinkRemote::Gpu)));
+        assert_eq!(stage.news(), [told(132, "-nv_link_down")]);
+    }
+
+    #[test]
+    fn it_is_missed_also_after_the_gpu_was_lost() {
+        let mut stage = Stage::new();
+        stage.show_details(1, links(&[UP, UP], Some(NvLinkRemote::Gpu)));
+        stage.show(10, lost).show_details(30, links(&[UP, DOWN], Some(NvLinkRemote::Gpu)));
+        assert_eq!(stage.news(), [told(17, "+nv_link_down")]);
+    }
+
+    #[test]
+    fn beside_links_to_switches_every_link_should_be_up() {
+        let mut stage = Stage::new();
+        stage.show_details(60, links(&[UP, UP, DOWN], Some(NvLinkRemote::Switch)));
+        assert_eq!(stage.only().kind, ConditionKind::NvLinkDown { links: vec![2] });
+        let mut stage = Stage::new();
+        stage.show_details(60, |details| {
+            links(&[UP, DOWN], Some(NvLinkRemote::Gpu))(details);
+            let Reading::Now(links) = &mut details.nvlinks else { panic!() };
+            links[1].remote_pci_bus_id = Reading::Now("00000000:3B:00.0".into());
+        });
+        assert_eq!(stage.only().kind, ConditionKind::NvLinkDown { links: vec![1] });
+    }
+
+    #[test]
+    fn no_links_unused_links_and_unknown_links_are_none_that_are_down() {
+        for states in [&[][..], &[DOWN, DOWN], &[UP, None]] {
+            let mut stage = Stage::new();
+            stage.show_details(60, links(states, Some(NvLinkRemote::Switch)));
+            assert_eq!(stage.news(), [], "{states:?}");
+        }
+    }
+
+    #[test]
+    fn with_mig_links_may_rest() {
+        let mut stage = Stage::new();
+        stage.show_details(1, links(&[UP, UP], Some(NvLinkRemote::Switch)));
+        stage.show_details(60, |details| {
+            links(&[DOWN, DOWN], None)(details);
+            details.modes.mig = Reading::Now(Mode { current: true, pending: true });
+        });
+        assert_eq!(stage.news(), []);
+    }
+}

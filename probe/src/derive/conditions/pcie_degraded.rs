@@ -1,0 +1,81 @@
+//! The PCIe link has too few lanes.
+//!
+//! The link's generation says nothing: it rests low on an idle GPU, and the driver is slow to tell that it rose.
+
+use super::{
+    rule::{Matter, PlainRule, Rule, View},
+    spell::Sight,
+};
+use crate::model::{ConditionKind, Severity};
+
+/// Some boards rest lanes too, so that only a GPU at work tells.
+const BUSY_PERCENT: f64 = 20.0;
+
+const BEGIN_AFTER_MS: u64 = 10_000;
+
+const END_AFTER_MS: u64 = 10_000;
+
+pub(super) fn rule() -> impl Rule {
+    PlainRule::new(BEGIN_AFTER_MS, END_AFTER_MS, look)
+}
+
+fn look(view: &View<'_>, _: bool) -> Sight<Matter> {
+    let width = view.fresh(&view.sample.pcie.width).filter(|width| **width > 0);
+    let Some((&width, &max_width)) = width.zip(view.board.pcie_max_width.value()) else { return Sight::Unknown };
+    if width >= max_width {
+        return Sight::Clear;
+    }
+    let gpu_percent = view.fresh(&view.sample.utilization.gpu_percent).copied();
+    let sm_percent = view.activity(|activity| &activity.sm_percent);
+    match gpu_percent.into_iter().chain(sm_percent).reduce(f64::max) {
+        None => Sight::Unknown,
+        Some(percent) if percent < BUSY_PERCENT => Sight::Undecided,
+        Some(_) => Sight::Seen(Matter {
+            severity: Severity::Warning,
+            text: format!(
+                "The PCIe link runs on {width} of {max_width} lanes, so that copies to and from the GPU are slow: \
+                 check its seating, riser and slot."
+            ),
+            kind: ConditionKind::PcieDegraded { width, max_width },
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::stage::{Stage, told};
+    use super::*;
+    use crate::{
+        derive::examples,
+        model::{GpuSample, Reading},
+    };
+
+    fn link(width: u32, gpu_percent: f64) -> impl Fn(&mut GpuSample) {
+        move |sample| {
+            examples::use_gpu(sample, gpu_percent, gpu_percent);
+            sample.pcie.width = Reading::Now(width);
+        }
+    }
+
+    #[test]
+    fn a_busy_gpu_with_few_lanes_is_degraded_until_it_has_all() {
+        let mut stage = Stage::new();
+        stage.show(60, link(8, 90.0));
+        assert_eq!(stage.news(), [told(11, "+pcie_degraded")]);
+        assert_eq!(stage.only().kind, ConditionKind::PcieDegraded { width: 8, max_width: 16 });
+        stage.show(600, link(8, 0.0));
+        assert_eq!(stage.news(), [], "it is still true while nothing runs");
+        stage.show(60, link(16, 0.0));
+        assert_eq!(stage.news(), [told(671, "-pcie_degraded")]);
+    }
+
+    #[test]
+    fn lanes_and_generation_may_rest_while_nothing_runs() {
+        let mut stage = Stage::new();
+        stage.show(600, link(4, 0.0)).show(5, link(4, 90.0)).show(60, link(16, 90.0));
+        assert_eq!(stage.news(), []);
+        stage.board.pcie_max_generation = Reading::Now(5);
+        stage.show(600, link(16, 90.0));
+        assert_eq!(stage.news(), []);
+    }
+}

@@ -1,0 +1,186 @@
+//! The clocks are held down.
+
+use super::{
+    clock::Moment,
+    rule::{Matter, Rule, View},
+    spell::{Sight, Spell},
+    words,
+};
+use crate::model::{Condition, ConditionKind, Severity, ThrottleReason};
+
+const BEGIN_AFTER_MS: u64 = 3_000;
+
+const END_AFTER_MS: u64 = 10_000;
+
+/// What is a concern, the worst first. Nothing to do, clocks that somebody asked for and a display's needs are none.
+const CONCERNS: [ThrottleReason; 6] = [
+    ThrottleReason::HwThermalSlowdown,
+    ThrottleReason::HwPowerBrakeSlowdown,
+    ThrottleReason::HwSlowdown,
+    ThrottleReason::SwThermalSlowdown,
+    ThrottleReason::SwPowerCap,
+    ThrottleReason::SyncBoost,
+];
+
+/// Each reason begins and ends by itself, so that the condition neither flaps nor names one that is long over.
+pub(super) struct Throttled {
+    spells: [Spell<()>; 6],
+    since: Option<Moment>,
+}
+
+impl Throttled {
+    pub(super) fn new() -> Self {
+        Self { spells: CONCERNS.map(|_| Spell::new(BEGIN_AFTER_MS, END_AFTER_MS)), since: None }
+    }
+}
+
+impl Rule for Throttled {
+    fn look(&mut self, view: &View<'_>) -> Option<Condition> {
+        let given = view.fresh(&view.sample.throttle_reasons);
+        let mut reasons = Vec::new();
+        let mut began = Vec::new();
+        for (reason, spell) in CONCERNS.iter().zip(&mut self.spells) {
+            let sight = match given {
+                None => Sight::Unknown,
+                Some(given) if is_given(*reason, given) => Sight::Seen(()),
+                Some(_) => Sight::Clear,
+            };
+            if let Some((since, ())) = spell.update(sight, view.now) {
+                reasons.push(*reason);
+                began.push(since);
+            }
+        }
+        let earliest = began.into_iter().reduce(|one, other| if other.since(one) > 0 { one } else { other });
+        self.since = earliest.map(|earliest| self.since.unwrap_or(earliest));
+        let since = self.since?;
+        Some(matter(view, reasons).since(since))
+    }
+
+    fn forget(&mut self) {
+        *self = Self::new();
+    }
+}
+
+/// A slowdown by the hardware is given together with its cause, where the driver knows the cause.
+fn is_given(reason: ThrottleReason, given: &[ThrottleReason]) -> bool {
+    let says_more = [ThrottleReason::HwThermalSlowdown, ThrottleReason::HwPowerBrakeSlowdown];
+    let is_told_better = reason == ThrottleReason::HwSlowdown && given.iter().any(|other| says_more.contains(other));
+    given.contains(&reason) && !is_told_better
+}
+
+fn matter(view: &View<'_>, reasons: Vec<ThrottleReason>) -> Matter {
+    let causes: Vec<String> = reasons.iter().map(|reason| cause(*reason, view)).collect();
+    Matter {
+        severity: reasons.iter().map(|reason| severity(*reason)).max().unwrap_or(Severity::Notice),
+        text: format!("The clocks are held down by {}.", words::list(&causes)),
+        kind: ConditionKind::Throttled { reasons },
+    }
+}
+
+fn severity(reason: ThrottleReason) -> Severity {
+    match reason {
+        ThrottleReason::HwThermalSlowdown => Severity::Critical,
+        ThrottleReason::HwPowerBrakeSlowdown | ThrottleReason::HwSlowdown | ThrottleReason::SwThermalSlowdown => {
+            Severity::Warning
+        }
+        _ => Severity::Notice,
+    }
+}
+
+fn cause(reason: ThrottleReason, view: &View<'_>) -> String {
+    let at = |celsius: Option<&f64>| celsius.map_or(String::new(), |celsius| format!(" ({celsius:.0} °C)"));
+    let heat = at(view.fresh(&view.sample.temperature.gpu_celsius));
+    match reason {
+        ThrottleReason::HwThermalSlowdown => format!("dangerous heat{heat}: check the cooling now"),
+        ThrottleReason::SwThermalSlowdown => format!("heat of the chip{heat} or its memory"),
+        ThrottleReason::HwPowerBrakeSlowdown => "the machine's power supply, which asks for less".to_owned(),
+        ThrottleReason::HwSlowdown => "the hardware, for heat, power or voltage".to_owned(),
+        ThrottleReason::SyncBoost => "a slower GPU of its group".to_owned(),
+        _ => match view.fresh(&view.sample.power.limit_watts) {
+            Some(watts) => format!("the power limit of {watts:.0} W"),
+            None => "the power limit".to_owned(),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{
+        super::stage::{START_MS, Stage, told},
+        ThrottleReason::*,
+        *,
+    };
+    use crate::model::{GpuSample, Reading};
+
+    fn held(reasons: &[ThrottleReason]) -> impl Fn(&mut GpuSample) {
+        |sample| sample.throttle_reasons = Reading::Now(reasons.to_vec())
+    }
+
+    #[test]
+    fn it_begins_after_three_seconds_in_a_row_and_ends_after_ten() {
+        let mut stage = Stage::new();
+        stage.show(2, held(&[SwPowerCap])).show(1, |_| {}).show(3, held(&[SwPowerCap])).show(1, |_| {});
+        assert_eq!(stage.news(), []);
+        stage.show(10, held(&[SwPowerCap])).show(9, |_| {}).show(1, held(&[SwPowerCap])).show(30, |_| {});
+        assert_eq!(stage.news(), [told(11, "+throttled"), told(38, "-throttled")]);
+    }
+
+    #[test]
+    fn it_takes_the_same_time_at_any_interval() {
+        for (step_ms, begins) in [(100, 3), (10_000, 20)] {
+            let mut stage = Stage::every(step_ms);
+            stage.show(30, held(&[SwPowerCap])).show(30, |_| {});
+            let news = stage.news();
+            assert_eq!(news[0], told(begins, "+throttled"), "{step_ms}");
+            assert_eq!(news.len(), 2);
+            assert!((40..=50).contains(&news[1].0), "{step_ms}: {news:?}");
+        }
+    }
+
+    #[test]
+    fn a_gpu_that_is_idle_or_does_as_it_was_told_is_not_throttled() {
+        let mut stage = Stage::new();
+        stage.show(60, held(&[GpuIdle, ApplicationsClocksSetting, DisplayClockSetting]));
+        assert_eq!(stage.news(), []);
+    }
+
+    #[test]
+    fn reasons_change_within_one_condition_and_do_not_flap() {
+        let mut stage = Stage::new();
+        stage.show(10, held(&[SwPowerCap]));
+        assert_eq!(stage.only().severity, Severity::Notice);
+        stage.show(1, held(&[SwThermalSlowdown]));
+        assert_eq!(stage.only().kind, ConditionKind::Throttled { reasons: vec![SwPowerCap] });
+        stage.show(5, held(&[SwThermalSlowdown]));
+        let both = ConditionKind::Throttled { reasons: vec![SwThermalSlowdown, SwPowerCap] };
+        assert_eq!((&stage.only().kind, stage.only().severity), (&both, Severity::Warning));
+        stage.show(10, held(&[SwThermalSlowdown]));
+        assert_eq!(stage.only().kind, ConditionKind::Throttled { reasons: vec![SwThermalSlowdown] });
+        assert_eq!(stage.only().since_ms, START_MS + 1_000, "it is still the same");
+        assert_eq!(stage.news(), [told(4, "+throttled")]);
+    }
+
+    #[test]
+    fn a_slowdown_by_the_hardware_is_named_by_its_cause() {
+        let mut stage = Stage::new();
+        stage.show(10, held(&[HwSlowdown, HwThermalSlowdown]));
+        assert_eq!(stage.only().kind, ConditionKind::Throttled { reasons: vec![HwThermalSlowdown] });
+        assert_eq!(stage.only().severity, Severity::Critical);
+        let mut stage = Stage::new();
+        stage.show(10, held(&[HwSlowdown]));
+        assert_eq!(stage.only().kind, ConditionKind::Throttled { reasons: vec![HwSlowdown] });
+        assert_eq!(stage.only().severity, Severity::Warning);
+    }
+
+    #[test]
+    fn its_text_names_limit_and_heat() {
+        let mut stage = Stage::new();
+        stage.show(10, |sample| {
+            held(&[SwPowerCap, SwThermalSlowdown])(sample);
+            sample.power.limit_watts = Reading::Now(700.0);
+            sample.temperature.gpu_celsius = Reading::Now(86.6);
+        });
+        let text = "The clocks are held down by heat of the chip (87 °C) or its memory and the power limit of 700 W.";
+        assert_eq!(stage.only().text, text);
+    }
+}

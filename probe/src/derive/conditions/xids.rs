@@ -1,0 +1,78 @@
+//! Errors that the driver reported, until they are over.
+
+use super::clock::Moment;
+use crate::{
+    model::{Condition, ConditionKind, XidReport},
+    xid,
+};
+
+/// A program's mistake is over when its program is.
+const PROGRAM_MS: u64 = 60_000;
+
+/// Anything else that does not come again.
+const OTHER_MS: u64 = 600_000;
+
+/// NVIDIA knows some hundred codes, and a GPU that reports so many is not better described by more.
+const MOST_CODES: usize = 32;
+
+/// The Xids of one GPU that are not over.
+#[derive(Debug, Default)]
+pub(super) struct Xids {
+    raised: Vec<Raised>,
+}
+
+#[derive(Debug)]
+struct Raised {
+    condition: Condition,
+    code: u32,
+    count: u32,
+    by_program: bool,
+    last: Moment,
+}
+
+impl Xids {
+    /// Raises the condition of a code, or renews it; the one that began, if one did, and the one that had to go for it.
+    pub(super) fn raise(&mut self, report: &XidReport, now: Moment) -> (Option<Condition>, Option<Condition>) {
+        if let Some(raised) = self.raised.iter_mut().find(|raised| raised.code == report.code) {
+            raised.count = raised.count.saturating_add(1);
+            raised.last = now;
+            raised.condition.kind = kind(raised.code, raised.count, now);
+            raised.condition.text = text(report);
+            return (None, None);
+        }
+        let gone = if self.raised.len() >= MOST_CODES { Some(self.raised.remove(0).condition) } else { None };
+        let xid::Xid { severity, by_program, .. } = xid::describe(report.code);
+        let condition =
+            Condition { since_ms: now.wall_ms, severity, text: text(report), kind: kind(report.code, 1, now) };
+        let began = condition.clone();
+        self.raised.push(Raised { condition, code: report.code, count: 1, by_program, last: now });
+        (Some(began), gone)
+    }
+
+    /// Those that are over by now. While the driver asks for a recovery, only programs' mistakes end.
+    pub(super) fn end_quiet(&mut self, now: Moment, needs_recovery: bool) -> Vec<Condition> {
+        let is_over = |raised: &mut Raised| {
+            let quiet_ms = now.since(raised.last);
+            if raised.by_program { quiet_ms >= PROGRAM_MS } else { quiet_ms >= OTHER_MS && !needs_recovery }
+        };
+        self.raised.extract_if(.., is_over).map(|raised| raised.condition).collect()
+    }
+
+    /// All of them, since the GPU was reset.
+    pub(super) fn end_all(&mut self) -> Vec<Condition> {
+        self.raised.drain(..).map(|raised| raised.condition).collect()
+    }
+
+    pub(super) fn conditions(&self) -> impl Iterator<Item = &Condition> {
+        self.raised.iter().map(|raised| &raised.condition)
+    }
+}
+
+fn kind(code: u32, count: u32, last: Moment) -> ConditionKind {
+    ConditionKind::Xid { code, count, last_ms: last.wall_ms }
+}
+
+fn text(report: &XidReport) -> String {
+    let process = report.pid.map_or(String::new(), |pid| format!(" (process {pid})"));
+    format!("Xid {}{process}: {} {}", report.code, report.meaning, report.advice)
+}

@@ -1,0 +1,68 @@
+//! Memory errors since the last look, from counters.
+
+use crate::model::{EventKind, GpuDetails, Reading};
+
+/// Remembers one GPU's counters of memory errors.
+#[derive(Debug, Default)]
+pub struct EccTracker {
+    corrected: Option<u64>,
+    uncorrected: Option<u64>,
+}
+
+impl EccTracker {
+    /// The errors since the details before these, if there were any. The first details make no event, since their
+    /// errors are of no known time; nor do counters that ran backwards, which the driver began anew.
+    pub fn update(&mut self, details: &GpuDetails) -> Option<EventKind> {
+        let counts = &details.ecc.volatile;
+        let corrected = grown(&mut self.corrected, &counts.corrected_total);
+        let uncorrected = grown(&mut self.uncorrected, &counts.uncorrected_total);
+        (corrected + uncorrected > 0).then_some(EventKind::EccErrors { corrected, uncorrected })
+    }
+}
+
+/// A counter that is absent for once is compared with what it was before that.
+fn grown(before: &mut Option<u64>, total: &Reading<u64>) -> u64 {
+    let Reading::Now(total) = total else { return 0 };
+    before.replace(*total).map_or(0, |before| total.saturating_sub(before))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{derive::examples, model::Absence};
+
+    fn details(corrected: u64, uncorrected: u64) -> GpuDetails {
+        let mut details = examples::details(0);
+        details.ecc.volatile.corrected_total = Reading::Now(corrected);
+        details.ecc.volatile.uncorrected_total = Reading::Now(uncorrected);
+        details
+    }
+
+    #[test]
+    fn errors_are_told_once_with_their_number() {
+        let mut tracker = EccTracker::default();
+        assert_eq!(tracker.update(&details(5, 1)), None, "they may be old");
+        assert_eq!(tracker.update(&details(5, 1)), None);
+        assert_eq!(tracker.update(&details(8, 2)), Some(EventKind::EccErrors { corrected: 3, uncorrected: 1 }));
+        assert_eq!(tracker.update(&details(8, 2)), None);
+    }
+
+    #[test]
+    fn a_driver_that_counts_anew_makes_no_event() {
+        let mut tracker = EccTracker::default();
+        tracker.update(&details(100, 3));
+        assert_eq!(tracker.update(&details(2, 0)), None);
+        assert_eq!(tracker.update(&details(3, 0)), Some(EventKind::EccErrors { corrected: 1, uncorrected: 0 }));
+    }
+
+    #[test]
+    fn a_counter_that_is_absent_for_once_loses_nothing() {
+        let mut tracker = EccTracker::default();
+        tracker.update(&details(1, 1));
+        let mut absent = details(1, 1);
+        absent.ecc.volatile.corrected_total = Reading::Absent(Absence::NoAnswer);
+        absent.ecc.volatile.uncorrected_total = Reading::Earlier { value: 0, at_ms: 0 };
+        assert_eq!(tracker.update(&absent), None);
+        assert_eq!(tracker.update(&details(4, 1)), Some(EventKind::EccErrors { corrected: 3, uncorrected: 0 }));
+    }
+}

@@ -1,0 +1,75 @@
+//! Made-up GPUs for the tests of this room.
+
+use crate::model::{Absence, Activity, Board, GpuDetails, GpuSample, Health, Owner, Process, ProcessKind, Reading};
+
+pub(super) const GIB: u64 = 1 << 30;
+
+/// A busy, healthy GPU of 80 GiB without processes.
+pub(super) fn sample(at_ms: u64) -> GpuSample {
+    let mut sample = GpuSample::absent(0, Some("GPU-0".into()), at_ms, Health::Ok, &Absence::NotSupported);
+    use_gpu(&mut sample, 90.0, 60.0);
+    sample.memory.total_bytes = Reading::Now(80 * GIB);
+    sample.memory.used_bytes = Reading::Now(40 * GIB);
+    sample.memory.free_bytes = Reading::Now(40 * GIB);
+    sample.throttle_reasons = Reading::Now(Vec::new());
+    sample.pcie.generation = Reading::Now(1);
+    sample.pcie.width = Reading::Now(16);
+    sample.processes = Reading::Now(Vec::new());
+    sample
+}
+
+/// Sets what runs: NVML's utilisation, and GPM's activity of the multiprocessors.
+pub(super) fn use_gpu(sample: &mut GpuSample, gpu_percent: f64, sm_percent: f64) {
+    sample.utilization.gpu_percent = Reading::Now(gpu_percent);
+    sample.activity = Reading::Now(activity(sm_percent, 0.0));
+}
+
+pub(super) fn activity(sm_percent: f64, tensor_percent: f64) -> Activity {
+    let absent = || Reading::Absent(Absence::NotSupported);
+    Activity {
+        sm_percent: Reading::Now(sm_percent),
+        occupancy_percent: absent(),
+        tensor_percent: Reading::Now(tensor_percent),
+        tensor_half_percent: absent(),
+        tensor_integer_percent: absent(),
+        tensor_double_percent: absent(),
+        fp64_percent: absent(),
+        fp32_percent: absent(),
+        fp16_percent: absent(),
+        integer_percent: absent(),
+        dram_bandwidth_percent: absent(),
+    }
+}
+
+/// Details in which nothing is the matter.
+pub(super) fn details(at_ms: u64) -> GpuDetails {
+    GpuDetails::absent(0, Some("GPU-0".into()), at_ms, &Absence::NotSupported)
+}
+
+/// A board with 16 lanes.
+pub(super) fn board() -> Board {
+    let mut board = Board::absent(&Absence::Unknown);
+    board.pcie_max_width = Reading::Now(16);
+    board
+}
+
+/// A process that computes, of ana's.
+pub(super) fn process(pid: u32, memory_bytes: u64) -> Process {
+    let absent = || Reading::Absent(Absence::NotSupported);
+    Process {
+        pid,
+        kind: ProcessKind::Compute,
+        memory_bytes: Reading::Now(memory_bytes),
+        sm_percent: Reading::Now(0.0),
+        memory_percent: absent(),
+        encoder_percent: absent(),
+        decoder_percent: absent(),
+        name: Reading::Now("train.py".into()),
+        command: Reading::Absent(Absence::Hidden),
+        user: Reading::Now("ana".into()),
+        started_ms: Reading::Now(1),
+        mig: None,
+        mps: false,
+        owner: Reading::Now(Owner::default()),
+    }
+}

@@ -1,0 +1,275 @@
+//! Readings that cannot be: drivers have told 4,000,000 %, and memory in use beyond the memory there is.
+//!
+//! Such a reading becomes absent as unknown, before anything else looks at it, so that nothing shows or averages it.
+
+use crate::model::{
+    Absence, Activity, Clocks, EccCounts, GpuDetails, GpuSample, MemorySample, NvLink, PcieLink, Process, Reading,
+    Utilization,
+};
+
+/// Counters of hardware are rounded, which takes a full 100 % a hair beyond.
+const ROUNDING_PERCENT: f64 = 0.5;
+
+/// NVML's fan speed is a share of the speed at the tolerated noise, and may exceed it.
+const MOST_FAN_PERCENT: f64 = 200.0;
+
+/// A counter beyond this is a marker or garbage: at an error every nanosecond it takes centuries.
+const MOST_COUNTED: u64 = u64::MAX / 2;
+
+/// No link of a GPU moves 100 TB in a second.
+const MOST_BYTES_PER_SECOND: f64 = 1e14;
+
+/// A driver has not been loaded for longer than a century.
+const MOST_SECONDS: f64 = 3.2e9;
+
+/// Makes what cannot be absent.
+pub fn check(sample: &mut GpuSample) {
+    check_utilization(&mut sample.utilization);
+    check_activity(&mut sample.activity);
+    check_memory(&mut sample.memory);
+    let power = &mut sample.power;
+    for watts in [&mut power.draw_watts, &mut power.instant_watts, &mut power.average_watts, &mut power.limit_watts] {
+        keep(watts, |watts| (0.0..=20_000.0).contains(watts));
+    }
+    keep(&mut power.energy_joules_total, |joules| (0.0..1e15).contains(joules));
+    let temperature = &mut sample.temperature;
+    for celsius in [&mut temperature.gpu_celsius, &mut temperature.memory_celsius, &mut temperature.margin_celsius] {
+        keep(celsius, |celsius| (-40.0..=200.0).contains(celsius));
+    }
+    let Clocks { graphics_mhz, sm_mhz, memory_mhz, video_mhz } = &mut sample.clocks;
+    for mhz in [graphics_mhz, sm_mhz, memory_mhz, video_mhz] {
+        keep(mhz, |mhz| *mhz <= 20_000);
+    }
+    keep(&mut sample.performance_state, |state| *state <= 15);
+    let PcieLink { generation, width, tx_bytes_per_second, rx_bytes_per_second } = &mut sample.pcie;
+    keep(generation, |generation| *generation <= 16);
+    keep(width, |width| *width <= 32);
+    let nvlink = &mut sample.nvlink;
+    let links = [&mut nvlink.tx_bytes_per_second, &mut nvlink.rx_bytes_per_second];
+    for rate in links.into_iter().chain([tx_bytes_per_second, rx_bytes_per_second]) {
+        keep(rate, |rate| (0.0..=MOST_BYTES_PER_SECOND).contains(rate));
+    }
+    keep(&mut sample.fan_percent, |percent| (0.0..=MOST_FAN_PERCENT).contains(percent));
+    for mig in inner(&mut sample.mig_devices).into_iter().flatten() {
+        check_activity(&mut mig.activity);
+        check_memory(&mut mig.memory);
+    }
+    let total = sample.memory.total_bytes.value().copied();
+    for process in inner(&mut sample.processes).into_iter().flatten() {
+        check_process(process, total);
+    }
+}
+
+/// Makes what cannot be absent.
+pub fn check_details(details: &mut GpuDetails) {
+    let EccCounts { corrected_total, uncorrected_total } = &mut details.ecc.volatile;
+    let aggregate = &mut details.ecc.aggregate;
+    let errors = [corrected_total, uncorrected_total, &mut aggregate.corrected_total, &mut aggregate.uncorrected_total];
+    for counter in errors.into_iter().chain([&mut details.pcie_replays_total]) {
+        keep(counter, |total| *total <= MOST_COUNTED);
+    }
+    let throttled = &mut details.throttled;
+    for seconds in [
+        &mut throttled.power_seconds_total,
+        &mut throttled.thermal_seconds_total,
+        &mut throttled.sync_boost_seconds_total,
+        &mut throttled.board_limit_seconds_total,
+        &mut throttled.low_utilization_seconds_total,
+        &mut throttled.reliability_seconds_total,
+    ] {
+        keep(seconds, |seconds| (0.0..=MOST_SECONDS).contains(seconds));
+    }
+    keep(&mut details.bar1, |bar1| bar1.used_bytes <= bar1.total_bytes);
+    for link in inner(&mut details.nvlinks).into_iter().flatten() {
+        let NvLink { tx_bytes_total, rx_bytes_total, errors_total, bytes_per_second, .. } = link;
+        for counter in [tx_bytes_total, rx_bytes_total, errors_total] {
+            keep(counter, |total| *total <= MOST_COUNTED);
+        }
+        keep(bytes_per_second, |rate| (0.0..=MOST_BYTES_PER_SECOND).contains(rate));
+    }
+    for fan in inner(&mut details.fans).into_iter().flatten() {
+        keep(&mut fan.speed_percent, |percent| (0.0..=MOST_FAN_PERCENT).contains(percent));
+        keep(&mut fan.rpm, |rpm| *rpm <= 100_000);
+    }
+    for process in inner(&mut details.accounting).into_iter().flatten() {
+        percent(&mut process.gpu_percent);
+        percent(&mut process.memory_percent);
+        keep(&mut process.max_memory_bytes, |bytes| *bytes <= MOST_COUNTED);
+    }
+}
+
+fn check_utilization(utilization: &mut Utilization) {
+    let Utilization { gpu_percent, memory_percent, encoder_percent, decoder_percent, jpeg_percent, ofa_percent } =
+        utilization;
+    [gpu_percent, memory_percent, encoder_percent, decoder_percent, jpeg_percent, ofa_percent]
+        .into_iter()
+        .for_each(percent);
+}
+
+fn check_activity(activity: &mut Reading<Activity>) {
+    let Some(activity) = inner(activity) else { return };
+    let Activity {
+        sm_percent,
+        occupancy_percent,
+        tensor_percent,
+        tensor_half_percent,
+        tensor_integer_percent,
+        tensor_double_percent,
+        fp64_percent,
+        fp32_percent,
+        fp16_percent,
+        integer_percent,
+        dram_bandwidth_percent,
+    } = activity;
+    [sm_percent, occupancy_percent, tensor_percent, tensor_half_percent, tensor_integer_percent]
+        .into_iter()
+        .for_each(percent);
+    [tensor_double_percent, fp64_percent, fp32_percent, fp16_percent, integer_percent].into_iter().for_each(percent);
+    percent(dram_bandwidth_percent);
+}
+
+/// The total is believed, since it was the same in every sample before.
+fn check_memory(memory: &mut MemorySample) {
+    let Some(total) = memory.total_bytes.value().copied() else { return };
+    for bytes in [&mut memory.used_bytes, &mut memory.reserved_bytes, &mut memory.free_bytes] {
+        keep(bytes, |bytes| *bytes <= total);
+    }
+}
+
+fn check_process(process: &mut Process, total_bytes: Option<u64>) {
+    let Process { sm_percent, memory_percent, encoder_percent, decoder_percent, .. } = process;
+    [sm_percent, memory_percent, encoder_percent, decoder_percent].into_iter().for_each(percent);
+    keep(&mut process.memory_bytes, |bytes| total_bytes.is_none_or(|total| *bytes <= total));
+}
+
+/// A share: 0 to 100, where a hair beyond is 100.
+fn percent(reading: &mut Reading<f64>) {
+    keep(reading, |percent| (0.0..=100.0 + ROUNDING_PERCENT).contains(percent));
+    if let Some(percent) = inner(reading) {
+        *percent = percent.min(100.0);
+    }
+}
+
+/// No range holds a NaN, so that one is thrown out too.
+fn keep<T>(reading: &mut Reading<T>, is_possible: impl Fn(&T) -> bool) {
+    if reading.value().is_some_and(|value| !is_possible(value)) {
+        *reading = Reading::Absent(Absence::Unknown);
+    }
+}
+
+fn inner<T>(reading: &mut Reading<T>) -> Option<&mut T> {
+    match reading {
+        Reading::Now(value) | Reading::Earlier { value, .. } => Some(value),
+        Reading::Absent(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        derive::examples::{self, GIB},
+        model::{Bar1, Fan, MigInstance, MigSample},
+    };
+
+    const UNKNOWN: Reading<f64> = Reading::Absent(Absence::Unknown);
+
+    #[test]
+    fn what_can_be_stays_as_it_is() {
+        let mut sample = examples::sample(1);
+        sample.processes = Reading::Now(vec![examples::process(1, GIB)]);
+        sample.power.draw_watts = Reading::Now(700.0);
+        sample.temperature.margin_celsius = Reading::Now(-3.0);
+        sample.clocks.sm_mhz = Reading::Now(1980);
+        sample.fan_percent = Reading::Now(110.0);
+        let before = sample.clone();
+        check(&mut sample);
+        assert_eq!(sample, before);
+        let mut details = examples::details(1);
+        details.ecc.volatile.corrected_total = Reading::Now(3);
+        details.throttled.power_seconds_total = Reading::Now(86_400.0);
+        let before = details.clone();
+        check_details(&mut details);
+        assert_eq!(details, before);
+    }
+
+    #[test]
+    fn what_cannot_be_is_unknown() {
+        let mut sample = examples::sample(1);
+        sample.utilization.gpu_percent = Reading::Now(4_000_000.0);
+        sample.utilization.encoder_percent = Reading::Earlier { value: -1.0, at_ms: 1 };
+        sample.activity = Reading::Now(examples::activity(f64::NAN, 101.0));
+        sample.power.draw_watts = Reading::Now(4_294_967.0);
+        sample.power.energy_joules_total = Reading::Now(-1.0);
+        sample.temperature.gpu_celsius = Reading::Now(-300.0);
+        sample.temperature.memory_celsius = Reading::Now(201.0);
+        sample.clocks.sm_mhz = Reading::Now(u32::MAX);
+        sample.performance_state = Reading::Now(32);
+        sample.pcie.width = Reading::Now(255);
+        sample.pcie.rx_bytes_per_second = Reading::Now(f64::INFINITY);
+        sample.nvlink.tx_bytes_per_second = Reading::Now(-5.0);
+        sample.fan_percent = Reading::Now(4_000.0);
+        check(&mut sample);
+        assert_eq!(sample.utilization.gpu_percent, UNKNOWN);
+        assert_eq!(sample.utilization.encoder_percent, UNKNOWN);
+        assert_eq!(sample.activity.value().unwrap().sm_percent, UNKNOWN);
+        assert_eq!(sample.activity.value().unwrap().tensor_percent, UNKNOWN);
+        assert_eq!([sample.power.draw_watts, sample.power.energy_joules_total], [UNKNOWN, UNKNOWN]);
+        assert_eq!([sample.temperature.gpu_celsius, sample.temperature.memory_celsius], [UNKNOWN, UNKNOWN]);
+        assert_eq!(sample.clocks.sm_mhz, Reading::Absent(Absence::Unknown));
+        assert_eq!(sample.performance_state, Reading::Absent(Absence::Unknown));
+        assert_eq!(sample.pcie.width, Reading::Absent(Absence::Unknown));
+        assert_eq!([sample.pcie.rx_bytes_per_second, sample.nvlink.tx_bytes_per_second], [UNKNOWN, UNKNOWN]);
+        assert_eq!(sample.fan_percent, UNKNOWN);
+    }
+
+    #[test]
+    fn a_hair_beyond_all_is_all() {
+        let mut sample = examples::sample(1);
+        sample.activity = Reading::Now(examples::activity(100.3, 100.0));
+        check(&mut sample);
+        assert_eq!(sample.activity.value().unwrap().sm_percent, Reading::Now(100.0));
+    }
+
+    #[test]
+    fn no_memory_is_used_that_is_not_there() {
+        let mut sample = examples::sample(1);
+        sample.memory.used_bytes = Reading::Now(81 * GIB);
+        sample.processes = Reading::Now(vec![examples::process(1, u64::MAX), examples::process(2, GIB)]);
+        let mut mig_memory = sample.memory.clone();
+        mig_memory.total_bytes = Reading::Now(GIB);
+        sample.mig_devices = Reading::Now(vec![MigSample {
+            uuid: "MIG-0".into(),
+            instance: MigInstance { gpu_instance: 1, compute_instance: 0 },
+            memory: mig_memory,
+            activity: Reading::Now(examples::activity(170.0, 0.0)),
+        }]);
+        check(&mut sample);
+        assert_eq!(sample.memory.used_bytes, Reading::Absent(Absence::Unknown));
+        assert_eq!(sample.memory.free_bytes, Reading::Now(40 * GIB));
+        let processes = sample.processes.value().unwrap();
+        assert_eq!(processes[0].memory_bytes, Reading::Absent(Absence::Unknown));
+        assert_eq!(processes[1].memory_bytes, Reading::Now(GIB));
+        let mig = &sample.mig_devices.value().unwrap()[0];
+        assert_eq!(mig.memory.used_bytes, Reading::Absent(Absence::Unknown));
+        assert_eq!(mig.activity.value().unwrap().sm_percent, UNKNOWN);
+    }
+
+    #[test]
+    fn markers_among_the_details_are_unknown() {
+        let mut details = examples::details(1);
+        details.ecc.volatile.uncorrected_total = Reading::Now(u64::MAX);
+        details.pcie_replays_total = Reading::Now(u64::MAX);
+        details.throttled.thermal_seconds_total = Reading::Now(-1.0);
+        details.bar1 = Reading::Now(Bar1 { total_bytes: 1, used_bytes: 2 });
+        details.fans = Reading::Now(vec![Fan { speed_percent: Reading::Now(999.0), rpm: Reading::Now(u32::MAX) }]);
+        check_details(&mut details);
+        assert_eq!(details.ecc.volatile.uncorrected_total, Reading::Absent(Absence::Unknown));
+        assert_eq!(details.pcie_replays_total, Reading::Absent(Absence::Unknown));
+        assert_eq!(details.throttled.thermal_seconds_total, UNKNOWN);
+        assert_eq!(details.bar1, Reading::Absent(Absence::Unknown));
+        let fan = &details.fans.value().unwrap()[0];
+        assert_eq!(fan.speed_percent, UNKNOWN);
+        assert_eq!(fan.rpm, Reading::Absent(Absence::Unknown));
+    }
+}

@@ -1,0 +1,124 @@
+//! Processes that came and went, from two neighbouring lists.
+
+use std::collections::BTreeMap;
+
+use crate::model::{EventKind, Process, ProcessRef, Reading};
+
+/// A list that changes by more than this at once (a driver's hiccup, a job of thousands) is news by itself: the rest of
+/// the change is taken in without events, so that it floods nobody.
+const MOST_EVENTS: usize = 32;
+
+/// A start is reckoned from the time of boot, which moves by a second where the clock is set.
+const SAME_START_MS: u64 = 2_000;
+
+/// Remembers one GPU's processes.
+#[derive(Debug, Default)]
+pub struct ProcessTracker {
+    known: Option<BTreeMap<u32, ProcessRef>>,
+}
+
+impl ProcessTracker {
+    /// Who left since the list before, then who came, by PID; 32 events at most. The first list makes none, and a list
+    /// that is absent or old neither makes events nor ends anybody.
+    pub fn update(&mut self, processes: &Reading<Vec<Process>>) -> Vec<EventKind> {
+        let Reading::Now(processes) = processes else { return Vec::new() };
+        let now: BTreeMap<u32, ProcessRef> = processes.iter().map(|process| (process.pid, refer_to(process))).collect();
+        let Some(before) = self.known.replace(now) else { return Vec::new() };
+        let now = self.known.as_ref().unwrap_or(&before);
+        let missing = |from: &BTreeMap<u32, ProcessRef>, process: &ProcessRef| {
+            !from.get(&process.pid).is_some_and(|other| is_same(process, other))
+        };
+        let ended = before.values().filter(|process| missing(now, process)).cloned().map(EventKind::ProcessEnded);
+        let started = now.values().filter(|process| missing(&before, process)).cloned().map(EventKind::ProcessStarted);
+        ended.chain(started).take(MOST_EVENTS).collect()
+    }
+}
+
+fn refer_to(process: &Process) -> ProcessRef {
+    ProcessRef {
+        pid: process.pid,
+        name: process.name.clone(),
+        user: process.user.clone(),
+        started_ms: process.started_ms.clone(),
+    }
+}
+
+/// Of two with the same PID. A start that is not known tells nothing.
+fn is_same(one: &ProcessRef, other: &ProcessRef) -> bool {
+    match (one.started_ms.value(), other.started_ms.value()) {
+        (Some(one), Some(other)) => one.abs_diff(*other) <= SAME_START_MS,
+        _ => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{derive::examples, model::Absence};
+
+    fn list(processes: &[(u32, u64)]) -> Reading<Vec<Process>> {
+        let process = |(pid, started_ms): &(u32, u64)| Process {
+            started_ms: Reading::Now(*started_ms),
+            ..examples::process(*pid, 1 << 30)
+        };
+        Reading::Now(processes.iter().map(process).collect())
+    }
+
+    /// `+pid` and `-pid`.
+    fn told(events: &[EventKind]) -> Vec<i64> {
+        let sign = |event: &EventKind| match event {
+            EventKind::ProcessStarted(process) => i64::from(process.pid),
+            EventKind::ProcessEnded(process) => -i64::from(process.pid),
+            other => panic!("{other:?}"),
+        };
+        events.iter().map(sign).collect()
+    }
+
+    #[test]
+    fn processes_come_and_go() {
+        let mut tracker = ProcessTracker::default();
+        assert_eq!(tracker.update(&list(&[(1, 10), (2, 20)])), [], "they may be old");
+        assert_eq!(told(&tracker.update(&list(&[(2, 20), (3, 30)]))), [-1, 3]);
+        assert_eq!(tracker.update(&list(&[(2, 20), (3, 30)])), []);
+        assert_eq!(told(&tracker.update(&list(&[]))), [-2, -3]);
+    }
+
+    #[test]
+    fn a_pid_that_is_used_again_is_an_end_and_a_start() {
+        let mut tracker = ProcessTracker::default();
+        tracker.update(&list(&[(7, 10_000)]));
+        assert_eq!(tracker.update(&list(&[(7, 11_000)])), [], "the clock was set");
+        let events = tracker.update(&list(&[(7, 60_000)]));
+        assert_eq!(told(&events), [-7, 7]);
+        let EventKind::ProcessEnded(ended) = &events[0] else { panic!("{events:?}") };
+        assert_eq!(ended.started_ms, Reading::Now(11_000));
+    }
+
+    #[test]
+    fn a_start_that_is_not_known_makes_no_other_process() {
+        let mut tracker = ProcessTracker::default();
+        tracker.update(&list(&[(7, 10_000)]));
+        let mut unknown = examples::process(7, 0);
+        unknown.started_ms = Reading::Absent(Absence::NoPermission);
+        assert_eq!(tracker.update(&Reading::Now(vec![unknown])), []);
+    }
+
+    #[test]
+    fn an_absent_list_ends_nobody() {
+        let mut tracker = ProcessTracker::default();
+        tracker.update(&list(&[(1, 10)]));
+        assert_eq!(tracker.update(&Reading::Absent(Absence::GpuLost)), []);
+        assert_eq!(tracker.update(&Reading::Earlier { value: Vec::new(), at_ms: 1 }), []);
+        assert_eq!(tracker.update(&list(&[(1, 10)])), []);
+        assert_eq!(told(&tracker.update(&list(&[]))), [-1]);
+    }
+
+    #[test]
+    fn a_flood_is_cut_and_not_told_later() {
+        let mut tracker = ProcessTracker::default();
+        tracker.update(&list(&[]));
+        let many: Vec<(u32, u64)> = (1..=2000).map(|pid| (pid, 1)).collect();
+        assert_eq!(tracker.update(&list(&many)).len(), MOST_EVENTS);
+        assert_eq!(tracker.update(&list(&many)), []);
+    }
+}

@@ -1,0 +1,134 @@
+//! One line of the kernel's log.
+
+/// No message of the driver is longer, and what is kept of one travels to every client.
+const LONGEST_MESSAGE: usize = 512;
+
+/// An Xid as the driver logged it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LoggedXid {
+    /// The GPU, as NVML writes it: `00000000:3B:00.0`.
+    pub pci_bus_id: String,
+    /// NVIDIA's number.
+    pub code: u32,
+    /// The process it is about, in the host's PID namespace, where the driver knows it.
+    pub pid: Option<u32>,
+    /// The driver's own words behind the number; empty where it has none.
+    pub message: String,
+}
+
+/// A PCI bus id in NVML's spelling (`00000000:3B:00.0`) from any that the driver uses: `0000:3b:00`, `3b:00.0`,
+/// `00000000:3B:00.0`. `None` where it is no bus id.
+pub fn normal_bus_id(text: &str) -> Option<String> {
+    let hex = |text: &str, longest: usize| {
+        let fits = (1..=longest).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+        fits.then(|| u32::from_str_radix(text, 16).ok())?
+    };
+    let mut parts = text.rsplit(':');
+    let last = parts.next()?;
+    let bus = hex(parts.next()?, 2)?;
+    let domain = parts.next().map_or(Some(0), |domain| hex(domain, 8))?;
+    if parts.next().is_some() {
+        return None;
+    }
+    let (device, function) = last.split_once('.').unwrap_or((last, "0"));
+    let (device, function) = (hex(device, 2)?, hex(function, 1)?);
+    Some(format!("{domain:08X}:{bus:02X}:{device:02X}.{function:X}"))
+}
+
+/// The Xid that a line tells of, if it is one of the driver's.
+pub(super) fn parse(line: &[u8]) -> Option<LoggedXid> {
+    let line = String::from_utf8_lossy(line);
+    let text = text_of(line.trim_end())?;
+    let (gpu, rest) = text.strip_prefix("NVRM: Xid (")?.split_once("):")?;
+    // Behind the bus id of a MIG device stands its instance: `PCI:0000:3b:00 GPU-I:05`.
+    let bus_id = gpu.strip_prefix("PCI:").unwrap_or(gpu).split(' ').next()?;
+    let (code, message) = rest.trim_start().split_once(',').unwrap_or((rest.trim_start(), ""));
+    let message: String = message.trim().chars().filter(|letter| !letter.is_control()).take(LONGEST_MESSAGE).collect();
+    Some(LoggedXid { pci_bus_id: normal_bus_id(bus_id)?, code: code.parse().ok()?, pid: pid_of(&message), message })
+}
+
+/// What was logged, without `/dev/kmsg`'s prefix of priority, number, time and flags, as in `4,1234,567890,-;text`.
+///
+/// A line that a program wrote into the log has another facility than the kernel's 0 in its priority, and is not the
+/// driver's word.
+fn text_of(line: &str) -> Option<&str> {
+    let Some((prefix, text)) = line.split_once(';') else { return Some(line) };
+    let mut fields = prefix.split(',');
+    match fields.next().map(str::parse::<u32>) {
+        Some(Ok(priority)) if fields.count() >= 2 => (priority < 8).then_some(text),
+        _ => Some(line),
+    }
+}
+
+/// The driver writes `pid=1234` first, or `pid='<unknown>'`. Further on, a program's name could pretend to be one.
+fn pid_of(message: &str) -> Option<u32> {
+    let digits = message.strip_prefix("pid=")?;
+    digits.split(',').next()?.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(line: &str) -> Option<(String, u32, Option<u32>)> {
+        parse(line.as_bytes()).map(|xid| (xid.pci_bus_id, xid.code, xid.pid))
+    }
+
+    #[test]
+    fn the_driver_s_forms_of_a_line_are_understood() {
+        let lost = "NVRM: Xid (PCI:0000:3b:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus.";
+        assert_eq!(parsed(lost), Some(("00000000:3B:00.0".into(), 79, None)));
+        let fault = "NVRM: Xid (PCI:0000:0a:00): 31, pid=1234, name=python3, Ch 00000008, MMU Fault: ENGINE GRAPHICS";
+        assert_eq!(parsed(fault), Some(("00000000:0A:00.0".into(), 31, Some(1234))));
+        assert_eq!(parsed("NVRM: Xid (0000:3b:00): 13, 0001"), Some(("00000000:3B:00.0".into(), 13, None)));
+        assert_eq!(parsed("NVRM: Xid (PCI:0009:01:00): 154"), Some(("00000009:01:00.0".into(), 154, None)));
+        let mig = "NVRM: Xid (PCI:0000:87:00 GPU-I:05): 43, pid=7, name=a, Ch 1";
+        assert_eq!(parsed(mig), Some(("00000000:87:00.0".into(), 43, Some(7))));
+        let record = "4,1234,567890,-;NVRM: Xid (PCI:0000:3b:00): 48, pid=9, name=b; c, DBE\n";
+        assert_eq!(parsed(record), Some(("00000000:3B:00.0".into(), 48, Some(9))));
+        assert_eq!(parse(record.as_bytes()).unwrap().message, "pid=9, name=b; c, DBE");
+        assert_eq!(parsed("3,1,2,-,caller=T1;NVRM: Xid (PCI:0000:3b:00): 8, x").unwrap().1, 8);
+    }
+
+    #[test]
+    fn what_the_driver_did_not_log_is_no_xid() {
+        for line in [
+            "",
+            "NVRM: Xid",
+            "NVRM: Xid (PCI:0000:3b:00)",
+            "NVRM: Xid (PCI:0000:3b:00): , pid=1",
+            "NVRM: Xid (PCI:0000:3b:00): -1, x",
+            "NVRM: Xid (PCI:0000:3b:00): 99999999999, x",
+            "NVRM: Xid (PCI:zz:3b:00): 79, x",
+            "NVRM: Xid (): 79, x",
+            "usb 1-1: Product: NVRM: Xid (PCI:0000:3b:00): 79, x",
+            "NVRM: loading NVIDIA UNIX x86_64 Kernel Module; Xid",
+            // A program's own line, with the facility of user programs.
+            "12,1234,567890,-;NVRM: Xid (PCI:0000:3b:00): 79, x",
+            " SUBSYSTEM=pci",
+        ] {
+            assert_eq!(parsed(line), None, "{line}");
+        }
+        assert_eq!(parse(b"\xff\xfeNVRM: Xid (PCI:0000:3b:00): 79"), None);
+    }
+
+    #[test]
+    fn a_message_is_cut_and_has_no_control_characters_and_no_second_pid() {
+        let line = format!("NVRM: Xid (PCI:0000:3b:00): 31, name=\x1b[2Jpid=7, pid=8 {}", "é".repeat(2000));
+        let xid = parse(line.as_bytes()).unwrap();
+        assert_eq!(xid.pid, None);
+        assert_eq!(xid.message.chars().count(), LONGEST_MESSAGE);
+        assert!(xid.message.starts_with("name=[2Jpid=7"), "{}", xid.message);
+    }
+
+    #[test]
+    fn every_spelling_of_a_bus_id_becomes_nvml_s() {
+        for text in ["0000:3b:00", "3b:00.0", "00000000:3B:00.0", "0:3B:0"] {
+            assert_eq!(normal_bus_id(text).as_deref(), Some("00000000:3B:00.0"), "{text}");
+        }
+        assert_eq!(normal_bus_id("10000:e1:00.0").as_deref(), Some("00010000:E1:00.0"));
+        for text in ["", ":", "3b", "0000:3b:00:0:1", "0000:3b:0g", "0000:+3:00", "123456789:3b:00"] {
+            assert_eq!(normal_bus_id(text), None, "{text}");
+        }
+    }
+}

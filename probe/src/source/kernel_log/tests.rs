@@ -1,0 +1,131 @@
+use std::{
+    io::Write,
+    process::Command,
+    sync::mpsc::{Receiver, channel},
+};
+
+use super::*;
+
+const LOST: &str =
+    "4,1,2,-;NVRM: Xid (PCI:0000:3b:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus.\n";
+const FAULT: &str = "4,3,4,-;NVRM: Xid (PCI:0000:0a:00): 31, pid=1234, name=python3, MMU Fault\n";
+
+/// A folder that goes with the test.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let folder = std::env::temp_dir().join(format!("gpumon-kmsg-{}-{name}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        Self(folder)
+    }
+
+    fn pipe(&self) -> PathBuf {
+        let path = self.0.join("pipe");
+        assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
+        path
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// What a log that is opened now yields.
+fn follow(path: &Path) -> Receiver<LoggedXid> {
+    let mut log = KernelLog::open(path).unwrap();
+    let (sender, receiver) = channel();
+    thread::spawn(move || while log.wait().is_ok_and(|xid| sender.send(xid).is_ok()) {});
+    receiver
+}
+
+fn next_code(receiver: &Receiver<LoggedXid>) -> Option<u32> {
+    receiver.recv_timeout(Duration::from_secs(10)).ok().map(|xid| xid.code)
+}
+
+#[test]
+fn a_file_is_read_from_its_end_on() {
+    let folder = Folder::new("file");
+    let path = folder.0.join("log");
+    std::fs::write(&path, LOST).unwrap();
+    let xids = follow(&path);
+    let mut file = OpenOptions::new().append(true).open(&path).unwrap();
+    file.write_all(FAULT.as_bytes()).unwrap();
+    assert_eq!(next_code(&xids), Some(31));
+}
+
+#[test]
+fn a_line_that_comes_in_parts_is_one_line() {
+    let folder = Folder::new("parts");
+    let path = folder.pipe();
+    let xids = follow(&path);
+    let (first, second) = LOST.split_at(30);
+    let mut writer = OpenOptions::new().write(true).open(&path).unwrap();
+    writer.write_all(first.as_bytes()).unwrap();
+    thread::sleep(Duration::from_millis(20));
+    // The writer goes and another comes, which must not end the log.
+    drop(writer);
+    let mut writer = OpenOptions::new().write(true).open(&path).unwrap();
+    writer.write_all(format!("{second}{FAULT}").as_bytes()).unwrap();
+    assert_eq!((next_code(&xids), next_code(&xids)), (Some(79), Some(31)));
+}
+
+#[test]
+fn hostile_bytes_and_endless_lines_are_passed_over() {
+    let folder = Folder::new("hostile");
+    let path = folder.pipe();
+    let mut log = KernelLog::open(&path).unwrap();
+    let mut writer = OpenOptions::new().write(true).open(&path).unwrap();
+    let noise: Vec<u8> = (0..=255_u8).filter(|byte| *byte != b'\n').cycle().take(200_000).collect();
+    let feed = thread::spawn(move || {
+        writer.write_all(&noise).unwrap();
+        // The end of an endless line is no line of its own.
+        writer.write_all(format!("\n{LOST}").as_bytes()).unwrap();
+        writer
+    });
+    assert_eq!(log.wait().unwrap().code, 79);
+    assert!(log.begun.capacity() < 100_000, "{}", log.begun.capacity());
+    feed.join().unwrap();
+}
+
+#[test]
+fn overwritten_records_are_passed_over_and_a_broken_log_ends() {
+    let folder = Folder::new("gap");
+    let mut log = KernelLog::open(&folder.pipe()).unwrap();
+    log.take_in(Err(std::io::Error::from_raw_os_error(32))).unwrap();
+    log.take_in(Ok(LOST.as_bytes())).unwrap();
+    assert_eq!(log.wait().unwrap().code, 79);
+    log.take_in(Err(std::io::Error::from_raw_os_error(5))).unwrap_err();
+}
+
+#[test]
+fn the_end_of_a_line_that_was_too_long_is_no_line() {
+    let folder = Folder::new("long");
+    let path = folder.0.join("log");
+    std::fs::write(&path, "").unwrap();
+    let mut log = KernelLog::open(&path).unwrap();
+    log.begun = vec![b'x'; RECORD_BYTES + 1];
+    assert_eq!(log.take_line(), None);
+    log.begun = format!("{LOST}{FAULT}").into_bytes();
+    assert_eq!(log.take_line().as_deref(), Some(FAULT.as_bytes()));
+}
+
+#[test]
+fn a_log_that_cannot_be_read_says_why() {
+    let folder = Folder::new("none");
+    let missing = folder.0.join("kmsg");
+    assert_eq!(check(&missing), Err(KernelLogError::Missing { path: missing.clone() }));
+    let null = PathBuf::from("/dev/null");
+    assert_eq!(check(&null), Err(KernelLogError::Missing { path: null }), "as some containers have it");
+    let refused = failure(&missing, &std::io::Error::from_raw_os_error(1));
+    assert_eq!(refused, KernelLogError::NoPermission { path: missing });
+    assert!(refused.to_string().contains("CAP_SYSLOG"));
+    // A folder can be opened, but not read.
+    assert!(matches!(KernelLog::open(&folder.0).and_then(|mut log| log.wait()), Err(KernelLogError::Failed { .. })));
+    assert_eq!(check(&folder.pipe()), Ok(()), "and it does not wait for a writer");
+    // Where this machine lets its log be read, it is taken for one.
+    let real = Path::new(PATH);
+    assert_eq!(check(real).is_ok(), real.exists() && File::open(real).is_ok());
+}
