@@ -3,11 +3,13 @@
 //! A call is counted, takes its time, hangs while a fault says so, and only then is answered or refused.
 
 use std::{
-    hint, ptr, thread,
+    hint, ptr,
+    sync::Arc,
+    thread,
     time::{Duration, Instant},
 };
 
-use gpumon_probe::source::sim::{GpuIdentity, GpuState, World};
+use gpumon_probe::source::sim::{GpuIdentity, GpuState, Machine, Totals, Wear, World};
 use nvml_wrapper_sys::bindings::{nvmlDevice_t, nvmlReturn_t};
 
 use crate::{
@@ -26,14 +28,29 @@ pub(crate) struct Gpu {
 }
 
 impl Gpu {
+    /// The machine that it is in.
+    pub(crate) fn machine(&self) -> &'static Machine {
+        &self.session.machine
+    }
+
     /// What it does.
-    pub(crate) fn state(&self) -> GpuState {
-        self.session.world.state(self.index, self.elapsed_ms)
+    pub(crate) fn state(&self) -> Arc<GpuState> {
+        self.machine().state(self.index, self.elapsed_ms)
     }
 
     /// Who it is.
-    pub(crate) fn identity(&self) -> GpuIdentity {
-        self.session.world.identity(self.index)
+    pub(crate) fn identity(&self) -> &'static GpuIdentity {
+        self.machine().world.identity(self.index)
+    }
+
+    /// What it has gone through.
+    pub(crate) fn wear(&self) -> Wear {
+        self.machine().world.wear(self.index, self.elapsed_ms)
+    }
+
+    /// What has flowed through it.
+    pub(crate) fn totals(&self) -> Totals {
+        self.machine().totals(self.index, self.elapsed_ms)
     }
 
     /// What C holds for it: no address of anything, since the index is all there is to know.
@@ -62,6 +79,15 @@ pub(crate) fn device(function: &'static str, handle: nvmlDevice_t, body: impl Fn
     lookup(function, |_| (handle.addr() as u32).checked_sub(1).ok_or(Code::INVALID_ARGUMENT), body)
 }
 
+/// The GPU behind a function's second handle, if it is there.
+pub(crate) fn other(session: &Session, handle: nvmlDevice_t) -> Result<u32, Code> {
+    let world = &session.machine.world;
+    let index = (handle.addr() as u32).checked_sub(1).filter(|index| *index < world.gpu_count());
+    let index = index.ok_or(Code::INVALID_ARGUMENT)?;
+    let lost = world.scenario().is_lost(index, session.machine.timeline.elapsed_s());
+    if lost { Err(Code::GPU_IS_LOST) } else { Ok(index) }
+}
+
 /// A function that finds its GPU by something else than a handle.
 pub(crate) fn lookup(
     function: &'static str,
@@ -69,7 +95,7 @@ pub(crate) fn lookup(
     body: impl FnOnce(&Gpu) -> Outcome,
 ) -> nvmlReturn_t {
     let session = session();
-    let world = &session.world;
+    let world = &session.machine.world;
     let found =
         find(world).and_then(|index| if index < world.gpu_count() { Ok(index) } else { Err(Code::INVALID_ARGUMENT) });
     wait(session, function, found.ok());
@@ -77,10 +103,10 @@ pub(crate) fn lookup(
         session.check_initialized()?;
         refuse(session, function)?;
         let index = found?;
-        if world.scenario().is_lost(index, session.timeline.elapsed_s()) {
+        if world.scenario().is_lost(index, session.machine.timeline.elapsed_s()) {
             return Err(Code::GPU_IS_LOST);
         }
-        body(&Gpu { session, index, elapsed_ms: session.timeline.elapsed_ms() })
+        body(&Gpu { session, index, elapsed_ms: session.machine.timeline.elapsed_ms() })
     };
     returned(answer())
 }
@@ -88,16 +114,16 @@ pub(crate) fn lookup(
 /// Counts the call, then lets it take its time: what the scenario says, and as long as it hangs.
 fn wait(session: &Session, function: &'static str, gpu: Option<u32>) {
     session.counts.add(function, gpu);
-    let scenario = session.world.scenario();
+    let scenario = session.machine.world.scenario();
     take(scenario.latency(function));
-    while scenario.hangs(gpu, Some(function), session.timeline.elapsed_s()) {
+    while scenario.hangs(gpu, Some(function), session.machine.timeline.elapsed_s()) {
         thread::sleep(HANG_POLL);
     }
 }
 
 /// Fails where the scenario says that the function is missing or always fails.
 fn refuse(session: &Session, function: &'static str) -> Outcome {
-    let scenario = session.world.scenario();
+    let scenario = session.machine.world.scenario();
     if scenario.hidden_functions().any(|hidden| hidden == function) {
         return Err(Code::FUNCTION_NOT_FOUND);
     }

@@ -1,4 +1,4 @@
-//! What one process has loaded: the world, its clock, and who uses the library.
+//! What one process has loaded: the simulated machine, and who uses the library.
 
 use std::{
     env, fs, process,
@@ -8,7 +8,7 @@ use std::{
     },
 };
 
-use gpumon_probe::source::sim::{Meters, Scenario, Timeline, World};
+use gpumon_probe::source::sim::{Machine, Scenario};
 
 use crate::{
     code::{Code, Outcome},
@@ -20,10 +20,8 @@ const COUNTS: &str = "GPUMON_FAKE_NVML_COUNTS";
 
 /// The library's state.
 pub(crate) struct Session {
-    pub(crate) world: World,
-    pub(crate) timeline: Timeline,
+    pub(crate) machine: Machine,
     pub(crate) counts: Counts,
-    pub(crate) meters: Meters,
     /// How often it was initialised and not yet shut down.
     users: AtomicU32,
 }
@@ -54,20 +52,12 @@ fn load() -> Result<Scenario, String> {
 
 impl Session {
     fn new(scenario: Scenario) -> Self {
-        let timeline = Timeline::begin(&scenario);
-        let world = World::new(scenario);
-        Self {
-            counts: Counts::new(env::var_os(COUNTS)),
-            meters: Meters::new(world.gpu_count(), timeline.elapsed_ms()),
-            world,
-            timeline,
-            users: AtomicU32::new(0),
-        }
+        Self { counts: Counts::new(env::var_os(COUNTS)), machine: Machine::start(scenario), users: AtomicU32::new(0) }
     }
 
     /// Counts one more user, unless the scenario says that this fails just now.
     pub(crate) fn initialize(&self) -> Outcome {
-        if let Some(code) = self.world.scenario().init_error(self.timeline.elapsed_s()) {
+        if let Some(code) = self.machine.world.scenario().init_error(self.machine.timeline.elapsed_s()) {
             return Err(Code(code));
         }
         self.users.fetch_add(1, SeqCst);

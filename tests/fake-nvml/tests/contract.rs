@@ -78,7 +78,7 @@ fn bad_arguments_are_refused() {
             assert_eq!(lib.nvmlDeviceGetHandleByUUID(c"GPU-1".as_ptr(), &raw mut device), NOT_FOUND);
             assert_eq!(lib.nvmlDeviceGetHandleByPciBusId_v2(c"0000:11:00.0".as_ptr(), &raw mut device), 0);
             assert_eq!((lib.nvmlDeviceGetIndex(device, &raw mut number), number), (0, 1));
-            let serial = CString::new(world("gpus = 2").identity(0).serial).unwrap();
+            let serial = CString::new(world("gpus = 2").identity(0).serial.as_str()).unwrap();
             assert_eq!(lib.nvmlDeviceGetHandleBySerial(serial.as_ptr(), &raw mut device), 0);
             assert_eq!((lib.nvmlDeviceGetIndex(device, &raw mut number), number), (0, 0));
 
@@ -141,5 +141,6 @@ fn the_example_describes_what_can_be_read() {
     assert_eq!(world.gpu_count(), 6);
     assert_eq!(world.identity(2).name, "NVIDIA L4");
     assert_eq!(world.state(3, 30_000).processes.len(), 2);
+    assert_eq!((world.state(3, 30_000).pcie_width, world.wear(3, 60_000).ecc_volatile.uncorrected), (8, 1));
     assert!(world.scenario().is_lost(4, 45.0) && world.scenario().hangs(Some(5), None, 35.0));
 }

@@ -48,8 +48,8 @@ fn eight_gpus_are_listed_with_the_values_of_the_world() {
             assert_eq!(device.serial().unwrap(), identity.serial);
             let pci = device.pci_info().unwrap();
             assert_eq!((pci.bus_id, pci.bus), (identity.pci_bus_id.clone(), identity.pci_bus));
-            assert_eq!(nvml.device_by_uuid(identity.uuid).unwrap().index().unwrap(), index);
-            assert_eq!(nvml.device_by_pci_bus_id(identity.pci_bus_id).unwrap().index().unwrap(), index);
+            assert_eq!(nvml.device_by_uuid(identity.uuid.as_str()).unwrap().index().unwrap(), index);
+            assert_eq!(nvml.device_by_pci_bus_id(identity.pci_bus_id.as_str()).unwrap().index().unwrap(), index);
 
             let state = world.state(index, 1_000);
             let utilization = device.utilization_rates().unwrap();
@@ -138,7 +138,8 @@ fn what_a_data_centre_board_lacks_is_not_supported() {
         let nvml = init(library);
         let device = nvml.device_by_index(0).unwrap();
         fails_with!(device.fan_speed(0), NvmlError::NotSupported);
-        fails_with!(device.mig_mode(), NvmlError::NotSupported);
+        fails_with!(device.applications_clock(Clock::SM), NvmlError::NotSupported);
+        assert_eq!(device.mig_mode().unwrap().current, 0);
         assert!(device.is_in_persistent_mode().unwrap());
         assert!(device.is_ecc_enabled().unwrap().currently_enabled);
         assert!(!device.is_display_active().unwrap());

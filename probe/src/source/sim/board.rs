@@ -1,14 +1,16 @@
 //! One simulated GPU: from what is asked of it to what its sensors show.
 
-use crate::model::ThrottleReason;
+use crate::model::{AccountedProcess, ThrottleReason, TraceMetric};
 
 use super::{
-    Counters, GpuState, ProcessState, Profile, Scenario,
+    Counters, GpuIdentity, GpuState, ProcessState, Profile, Scenario, Timeline, Wear, accounting,
+    identity::H200_WATTS,
+    meters::Flow,
     noise::Noise,
     profile::Load,
-    scenario::{GpuSettings, ProcessSettings},
+    scenario::{Curve, GpuSettings, Percent, ProcessSettings},
     tenancy::{self, percent},
-    thermal::{self, Path},
+    thermal::{self, Past, Path},
 };
 
 /// The highest clock of the streaming multiprocessors of an H200.
@@ -19,23 +21,21 @@ pub const MEMORY_MHZ: u32 = 3_201;
 pub const MAX_VIDEO_MHZ: u32 = 1_545;
 /// The clock of an H200 that nobody holds.
 const RESTING_MHZ: u32 = 345;
-/// All memory of an H200, as its driver reports it.
-const H200_BYTES: u64 = 143_771 << 20;
-/// Its power limit.
-const H200_WATTS: f64 = 700.0;
 /// The driver keeps about one part in so many of the memory: 616 MiB of an H200.
 const RESERVED_PART: u64 = 233;
+/// What the host maps of device memory: for itself, and for each process.
+const BAR1_USED_BYTES: u64 = 1 << 20;
+const BAR1_PER_PROCESS_BYTES: u64 = 2 << 20;
 
 /// A GPU, ready to be asked for any moment.
 #[derive(Debug, Clone)]
 pub(super) struct Board {
+    identity: GpuIdentity,
     noise: Noise,
-    index: u32,
     profile: Profile,
     settings: Option<GpuSettings>,
     processes: Vec<ProcessSettings>,
-    total_bytes: u64,
-    limit_watts: f64,
+    past: Past,
 }
 
 /// What flows into a board at one moment, and what its governor makes of it.
@@ -50,34 +50,25 @@ impl Board {
     pub(super) fn new(scenario: &Scenario, index: u32) -> Self {
         let settings = scenario.settings(index).cloned();
         Self {
+            identity: GpuIdentity::new(scenario, index),
             noise: Noise::new(scenario.seed, index),
-            index,
             profile: settings.as_ref().and_then(|own| own.profile).unwrap_or_else(|| Profile::of_index(index)),
             processes: scenario.processes(index).cloned().collect(),
-            total_bytes: settings.as_ref().and_then(|own| own.memory).map_or(H200_BYTES, |memory| memory.0),
-            // A limit of 0 would leave no power to share out.
-            limit_watts: settings
-                .as_ref()
-                .and_then(|own| own.power_limit_watts)
-                .map_or(H200_WATTS, |watts| watts.0.max(1.0)),
             settings,
+            past: Past::default(),
         }
     }
 
-    pub(super) fn noise(&self) -> Noise {
-        self.noise
-    }
-
-    pub(super) fn name(&self) -> &str {
-        self.settings.as_ref().and_then(|own| own.name.as_deref()).unwrap_or("NVIDIA H200")
+    pub(super) fn identity(&self) -> &GpuIdentity {
+        &self.identity
     }
 
     pub(super) fn state(&self, seconds: f64) -> GpuState {
         let load = self.load(seconds);
         let draw = self.draw(seconds, &load);
-        let reserved = self.total_bytes / RESERVED_PART;
-        let usable = self.total_bytes - reserved;
-        let mut processes = self.processes_at(seconds, &load, usable);
+        let reserved = self.identity.memory_total_bytes / RESERVED_PART;
+        let usable = self.usable_bytes();
+        let mut processes = self.running(seconds, &load);
         let held: u64 = processes.iter().filter_map(|process| process.memory_bytes).sum();
         let used = match self.settings.as_ref().and_then(|own| own.memory_used.as_ref()) {
             Some(curve) => (curve.at(seconds) as u64).min(usable),
@@ -86,34 +77,114 @@ impl Board {
         if self.processes.is_empty() {
             tenancy::fit(&mut processes, used);
         }
+        let share =
+            |pick: fn(&GpuSettings) -> Option<&Curve<Percent>>| percent(self.said(pick, seconds).unwrap_or(0.0));
+        let temperature_celsius = self.temperature(seconds);
         GpuState {
             gpu_percent: percent(load.gpu_percent),
             memory_percent: percent(load.memory_percent),
             encoder_percent: percent(load.encoder_percent),
             decoder_percent: percent(load.decoder_percent),
-            memory_total_bytes: self.total_bytes,
+            jpeg_percent: share(|own| own.jpeg_percent.as_ref()),
+            ofa_percent: share(|own| own.ofa_percent.as_ref()),
+            memory_total_bytes: self.identity.memory_total_bytes,
             memory_used_bytes: used,
             memory_reserved_bytes: reserved,
             memory_free_bytes: usable - used,
             power_watts: self.average_watts(seconds),
             power_instant_watts: draw.watts,
-            power_limit_watts: self.limit_watts,
-            temperature_celsius: self.temperature(seconds),
+            power_limit_watts: self.identity.power_limit_watts,
+            temperature_celsius,
             memory_temperature_celsius: self.warmth(seconds, &thermal::MEMORY),
+            margin_celsius: f64::from(GpuIdentity::GPU_MAX_CELSIUS) - temperature_celsius,
+            fan_percent: percent(30.0 + (temperature_celsius - 30.0) * 1.2),
             sm_mhz: draw.sm_mhz,
             memory_mhz: MEMORY_MHZ,
             video_mhz: draw.sm_mhz * MAX_VIDEO_MHZ / MAX_SM_MHZ / 15 * 15,
             performance_state: 0,
-            throttle_reasons: reasons(&load, draw),
-            pcie_generation: 5,
-            pcie_width: 16,
-            counters: Counters::of(load.gpu_percent.clamp(0.0, 100.0), load.memory_percent.clamp(0.0, 100.0)),
+            throttle_reasons: self.reasons(seconds, &load, draw),
+            pcie_generation: GpuIdentity::PCIE_GENERATION,
+            pcie_width: self
+                .settings
+                .as_ref()
+                .and_then(|own| own.pcie_width.as_ref())
+                .map_or(GpuIdentity::PCIE_WIDTH, |curve| curve.at(seconds) as u32),
+            bar1_used_bytes: BAR1_USED_BYTES + BAR1_PER_PROCESS_BYTES * processes.len() as u64,
+            counters: self.counters(seconds, &load),
             processes,
         }
     }
 
+    /// What flows at a moment; a fraction of the work of [`state`](Self::state).
+    pub(super) fn flow(&self, seconds: f64) -> Flow {
+        let load = self.load(seconds);
+        let draw = self.draw(seconds, &load);
+        let counters = self.counters(seconds, &load);
+        Flow {
+            watts: draw.watts,
+            pcie_tx_bytes_per_second: counters.pcie_tx_bytes_per_second,
+            pcie_rx_bytes_per_second: counters.pcie_rx_bytes_per_second,
+            nvlink_tx_bytes_per_second: counters.nvlink_tx_bytes_per_second,
+            nvlink_rx_bytes_per_second: counters.nvlink_rx_bytes_per_second,
+            throttle_reasons: self.reasons(seconds, &load, draw),
+        }
+    }
+
+    /// What the driver records of it, in the resolution of its sensors.
+    pub(super) fn recorded(&self, metric: TraceMetric, seconds: f64) -> f64 {
+        match metric {
+            TraceMetric::PowerWatts => (self.watts(seconds) * 1000.0).round() / 1000.0,
+            TraceMetric::GpuPercent => percent(self.load(seconds).gpu_percent).into(),
+            TraceMetric::MemoryPercent => percent(self.load(seconds).memory_percent).into(),
+        }
+    }
+
+    /// What it has gone through.
+    pub(super) fn wear(&self, seconds: f64) -> Wear {
+        Wear::new(&self.identity, self.settings.as_ref(), seconds)
+    }
+
+    /// The processes on it.
+    pub(super) fn processes(&self, seconds: f64) -> Vec<ProcessState> {
+        self.running(seconds, &self.load(seconds))
+    }
+
+    /// The processes that the driver accounts for.
+    pub(super) fn accounted(&self, seconds: f64, timeline: &Timeline) -> Vec<AccountedProcess> {
+        if self.processes.is_empty() {
+            accounting::of_states(&self.processes(seconds), timeline)
+        } else {
+            accounting::of_scenario(&self.processes, seconds, timeline)
+        }
+    }
+
+    fn usable_bytes(&self) -> u64 {
+        self.identity.memory_total_bytes - self.identity.memory_total_bytes / RESERVED_PART
+    }
+
+    /// What the scenario says of a number at a time.
+    fn said(&self, pick: fn(&GpuSettings) -> Option<&Curve<Percent>>, seconds: f64) -> Option<f64> {
+        self.settings.as_ref().and_then(pick).map(|curve| curve.at(seconds))
+    }
+
+    fn counters(&self, seconds: f64, load: &Load) -> Counters {
+        let mut counters = Counters::of(load.gpu_percent.clamp(0.0, 100.0), load.memory_percent.clamp(0.0, 100.0));
+        if let Some(percent) = self.said(|own| own.sm_percent.as_ref(), seconds) {
+            counters.sm_percent = percent;
+            counters.occupancy_percent = percent * 0.23;
+        }
+        if let Some(percent) = self.said(|own| own.tensor_percent.as_ref(), seconds) {
+            counters.tensor_percent = percent;
+        }
+        if self.identity.nvlinks == 0 {
+            counters.nvlink_tx_bytes_per_second = 0.0;
+            counters.nvlink_rx_bytes_per_second = 0.0;
+        }
+        counters
+    }
+
     /// The draw as the driver reports it: the average of the last second.
-    pub(super) fn average_watts(&self, seconds: f64) -> f64 {
+    fn average_watts(&self, seconds: f64) -> f64 {
         let moments = [0.0, 0.25, 0.5, 0.75];
         moments.iter().map(|ago| self.watts(seconds - ago)).sum::<f64>() / moments.len() as f64
     }
@@ -128,17 +199,24 @@ impl Board {
             self.profile.load(self.noise, seconds)
         } else {
             let running = self.processes.iter().filter(|process| process.runs(seconds));
-            Load::even(running.map(|process| process.sm_percent(seconds)).sum())
+            Load::even(running.map(|process| process.sm_percent(seconds) * process.many()).sum())
         };
-        match self.settings.as_ref().and_then(|own| own.utilization_percent.as_ref()) {
-            Some(curve) => Load { tenants: load.tenants, ..Load::even(curve.at(seconds)) },
+        let mut load = match self.said(|own| own.utilization_percent.as_ref(), seconds) {
+            Some(percent) => Load { tenants: load.tenants, ..Load::even(percent) },
             None => load,
+        };
+        if let Some(percent) = self.said(|own| own.encoder_percent.as_ref(), seconds) {
+            load.encoder_percent = percent;
         }
+        if let Some(percent) = self.said(|own| own.decoder_percent.as_ref(), seconds) {
+            load.decoder_percent = percent;
+        }
+        load
     }
 
-    fn processes_at(&self, seconds: f64, load: &Load, usable_bytes: u64) -> Vec<ProcessState> {
+    fn running(&self, seconds: f64, load: &Load) -> Vec<ProcessState> {
         let mut processes = if self.processes.is_empty() {
-            tenancy::of_profile(load, self.noise, self.index, usable_bytes)
+            tenancy::of_profile(load, self.noise, self.identity.index, self.usable_bytes())
         } else {
             tenancy::of_scenario(&self.processes, seconds)
         };
@@ -152,12 +230,13 @@ impl Board {
             || load.tenants.iter().any(Option::is_some)
             || self.processes.iter().any(|process| process.runs(seconds));
         let ripple = self.noise.stream("power").smooth(seconds * 3.0);
-        let base = self.limit_watts * if held { 0.175 } else { 0.112 } * (1.0 + 0.015 * ripple);
-        let room = self.limit_watts - base;
-        let demand = load.demand * self.limit_watts;
+        let limit_watts = self.identity.power_limit_watts;
+        let base = limit_watts * if held { 0.175 } else { 0.112 } * (1.0 + 0.015 * ripple);
+        let room = limit_watts - base;
+        let demand = load.demand * limit_watts;
         let (watts, capped) = match self.settings.as_ref().and_then(|own| own.power_watts.as_ref()) {
-            Some(curve) => (curve.at(seconds), curve.at(seconds) >= 0.98 * self.limit_watts),
-            None if demand > room => (self.limit_watts * (0.988 + 0.008 * ripple), true),
+            Some(curve) => (curve.at(seconds), curve.at(seconds) >= 0.98 * limit_watts),
+            None if demand > room => (limit_watts * (0.988 + 0.008 * ripple), true),
             None => (base + demand, false),
         };
         let sm_mhz = match (capped, held) {
@@ -179,16 +258,18 @@ impl Board {
     fn warmth(&self, seconds: f64, path: &Path) -> f64 {
         let inlet = 29.5 + 3.0 * self.noise.stream("inlet").unit(0);
         // A board of another power has a cooler for that power.
-        path.celsius(seconds, inlet, |at| self.watts(at) * H200_WATTS / self.limit_watts)
+        path.celsius(seconds, inlet, &self.past, |at| self.watts(at) * H200_WATTS / self.identity.power_limit_watts)
     }
-}
 
-fn reasons(load: &Load, draw: Draw) -> Vec<ThrottleReason> {
-    if draw.capped {
-        vec![ThrottleReason::SwPowerCap]
-    } else if percent(load.gpu_percent) == 0 {
-        vec![ThrottleReason::GpuIdle]
-    } else {
-        vec![]
+    fn reasons(&self, seconds: f64, load: &Load, draw: Draw) -> Vec<ThrottleReason> {
+        if let Some(steps) = self.settings.as_ref().and_then(|own| own.throttle_reasons.as_ref()) {
+            steps.at(seconds).clone()
+        } else if draw.capped {
+            vec![ThrottleReason::SwPowerCap]
+        } else if percent(load.gpu_percent) == 0 {
+            vec![ThrottleReason::GpuIdle]
+        } else {
+            vec![]
+        }
     }
 }

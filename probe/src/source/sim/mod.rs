@@ -2,28 +2,42 @@
 //!
 //! - [`Scenario`] says what there is and what happens; [`Scenario::simple`] needs no file.
 //! - [`World`] answers what a GPU does at a moment: a pure function, the same for the same seed.
-//! - [`Timeline`] says which moment it is.
-//! - [`SimSource`] is the source behind `--source sim`; gpumon's fake NVML library speaks for the same world.
+//! - [`Timeline`] says which moment it is, and [`Machine`] has the counters that go on with it.
+//! - [`SimSource`] is the source behind `--source sim`; gpumon's fake NVML library speaks for the same machine.
 
+mod accounting;
+mod architecture;
 mod board;
+mod buffers;
 mod device;
-mod energy;
 mod functions;
+mod identity;
+mod machine;
+mod meters;
 mod noise;
+mod nvlink;
 mod people;
 mod profile;
 mod scenario;
+mod source;
 mod state;
 mod tenancy;
 mod thermal;
 mod timeline;
+mod wear;
 mod world;
 
+pub use architecture::Architecture;
 pub use board::{MAX_SM_MHZ, MAX_VIDEO_MHZ, MEMORY_MHZ};
-pub use device::SimSource;
-pub use energy::Meters;
+pub use buffers::Recorded;
 pub use functions::FUNCTIONS;
+pub use identity::GpuIdentity;
+pub use machine::Machine;
+pub use meters::Totals;
+pub use nvlink::{LinkState, NVLINK_MB_PER_SECOND};
 pub use scenario::{Profile, Scenario, ScenarioError};
-pub use state::{Counters, GpuIdentity, GpuState, ProcessState};
+pub use source::SimSource;
+pub use state::{Counters, GpuState, ProcessState};
 pub use timeline::Timeline;
+pub use wear::{EccErrors, Wear};
 pub use world::World;

@@ -1,23 +1,8 @@
-//! Plain numbers: what a simulated GPU is and does at one moment.
+//! Plain numbers: what a simulated GPU does at one moment.
+
+use std::sync::Arc;
 
 use crate::model::{Owner, ProcessKind, ThrottleReason};
-
-/// What never changes about a GPU.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct GpuIdentity {
-    /// NVML's index.
-    pub index: u32,
-    /// As `GPU-8a1f0c3e-...`; the same for the same seed and index.
-    pub uuid: String,
-    /// As `NVIDIA H200`.
-    pub name: String,
-    /// The PCI bus in domain 0; the device on it is 0.
-    pub pci_bus: u32,
-    /// As `00000000:10:00.0`.
-    pub pci_bus_id: String,
-    /// The board's serial number.
-    pub serial: String,
-}
 
 /// A GPU at one moment.
 #[derive(Debug, Clone, PartialEq)]
@@ -30,6 +15,10 @@ pub struct GpuState {
     pub encoder_percent: u32,
     /// Video decoder, 0 to 100.
     pub decoder_percent: u32,
+    /// JPEG decoder, 0 to 100.
+    pub jpeg_percent: u32,
+    /// Optical flow accelerator, 0 to 100.
+    pub ofa_percent: u32,
     /// All memory; the sum of the three below.
     pub memory_total_bytes: u64,
     /// Allocated by processes.
@@ -48,7 +37,11 @@ pub struct GpuState {
     pub temperature_celsius: f64,
     /// The memory.
     pub memory_temperature_celsius: f64,
-    /// Clock of the streaming multiprocessors.
+    /// How much warmer the chip may get before its clocks are lowered; below 0 where it is too warm.
+    pub margin_celsius: f64,
+    /// How fast the fans turn, in percent of their full speed; all alike. It says nothing where there is none.
+    pub fan_percent: u32,
+    /// Clock of the streaming multiprocessors and of the graphics engine.
     pub sm_mhz: u32,
     /// Clock of the memory.
     pub memory_mhz: u32,
@@ -62,6 +55,8 @@ pub struct GpuState {
     pub pcie_generation: u32,
     /// Lanes of the PCI Express link.
     pub pcie_width: u32,
+    /// Used of the window through which the host reaches device memory.
+    pub bar1_used_bytes: u64,
     /// What its parts do.
     pub counters: Counters,
     /// Who holds it, by PID.
@@ -87,8 +82,20 @@ pub struct Counters {
     pub pcie_tx_bytes_per_second: f64,
     /// PCIe, to the GPU.
     pub pcie_rx_bytes_per_second: f64,
-    /// NVLink, as much each way.
-    pub nvlink_bytes_per_second: f64,
+    /// All `NVLinks`, from the GPU.
+    pub nvlink_tx_bytes_per_second: f64,
+    /// All `NVLinks`, to the GPU.
+    pub nvlink_rx_bytes_per_second: f64,
+}
+
+impl GpuState {
+    /// The window through which the host reaches an H200's memory.
+    pub const BAR1_BYTES: u64 = 262_144 << 20;
+
+    /// Turns per minute of each fan.
+    pub fn fan_rpm(&self) -> u32 {
+        self.fan_percent * 34
+    }
 }
 
 impl Counters {
@@ -104,7 +111,8 @@ impl Counters {
             dram_bandwidth_percent: memory_percent,
             pcie_tx_bytes_per_second: gpu_percent * 1.5e6,
             pcie_rx_bytes_per_second: gpu_percent * 2.4e7,
-            nvlink_bytes_per_second: gpu_percent * 4.1e8,
+            nvlink_tx_bytes_per_second: gpu_percent * 4.1e8,
+            nvlink_rx_bytes_per_second: gpu_percent * 4.0e8,
         }
     }
 }
@@ -127,13 +135,15 @@ pub struct ProcessState {
     /// Video decoder, 0 to 100.
     pub decoder_percent: u32,
     /// The program's name, where the scenario has one.
-    pub name: Option<String>,
+    pub name: Option<Arc<str>>,
     /// Its user's login name, where the scenario has one.
-    pub user: Option<String>,
+    pub user: Option<Arc<str>>,
     /// Its command line, where the scenario has one.
-    pub command: Option<String>,
+    pub command: Option<Arc<str>>,
     /// When it started, in seconds of the timeline; below 0 where it is older.
     pub started_s: f64,
+    /// Whether it computes through the Multi-Process Service.
+    pub mps: bool,
     /// What it belongs to.
     pub owner: Owner,
 }

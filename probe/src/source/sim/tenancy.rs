@@ -39,10 +39,11 @@ pub(super) fn of_profile(load: &Load, noise: Noise, gpu: u32, usable_bytes: u64)
             memory_percent: percent(load.memory_percent * tenant.part),
             encoder_percent: percent(load.encoder_percent * tenant.part),
             decoder_percent: percent(load.decoder_percent * tenant.part),
-            name: Some(who.name.to_owned()),
-            user: Some(who.user.to_owned()),
-            command: Some(who.command.to_owned()),
+            name: Some(who.name.into()),
+            user: Some(who.user.into()),
+            command: Some(who.command.into()),
             started_s: tenant.started_s,
+            mps: false,
             owner: people::owner(tenant.program, pid),
         }
     };
@@ -52,25 +53,28 @@ pub(super) fn of_profile(load: &Load, noise: Noise, gpu: u32, usable_bytes: u64)
 /// The processes that the scenario puts on a GPU.
 pub(super) fn of_scenario(processes: &[ProcessSettings], seconds: f64) -> Vec<ProcessState> {
     let running = processes.iter().filter(|process| process.runs(seconds));
-    running
-        .map(|process| {
-            let sm_percent = process.sm_percent(seconds);
-            ProcessState {
-                pid: process.pid,
-                kind: process.kind,
-                memory_bytes: process.memory.as_ref().map(|curve| curve.at(seconds) as u64),
-                sm_percent: percent(sm_percent),
-                memory_percent: percent(sm_percent * MEMORY_PER_SM),
-                encoder_percent: 0,
-                decoder_percent: 0,
-                name: process.name.clone(),
-                user: process.user.clone(),
-                command: process.command.clone(),
-                started_s: process.started_s(),
-                owner: Owner::default(),
-            }
-        })
-        .collect()
+    running.flat_map(|process| same(process, seconds)).collect()
+}
+
+/// All that one table stands for.
+fn same(process: &ProcessSettings, seconds: f64) -> impl Iterator<Item = ProcessState> {
+    let sm_percent = process.sm_percent(seconds);
+    let memory_bytes = process.memory.as_ref().map(|curve| curve.at(seconds) as u64);
+    process.pids().map(move |pid| ProcessState {
+        pid,
+        kind: process.kind,
+        memory_bytes,
+        sm_percent: percent(sm_percent),
+        memory_percent: percent(sm_percent * MEMORY_PER_SM),
+        encoder_percent: 0,
+        decoder_percent: 0,
+        name: process.name.clone(),
+        user: process.user.clone(),
+        command: process.command.clone(),
+        started_s: process.started_s(),
+        mps: process.mps,
+        owner: Owner::default(),
+    })
 }
 
 /// Shrinks or stretches what the processes hold until they hold `used_bytes` together.

@@ -1,5 +1,7 @@
 //! Heat: temperature follows power with a lag.
 
+use std::sync::{Arc, Mutex, PoisonError};
+
 /// How heat gets out of a part of the board.
 #[derive(Debug)]
 pub(super) struct Path {
@@ -17,25 +19,48 @@ pub(super) const MEMORY: Path = Path { celsius_per_watt: 0.0235, lag_s: 30.0 };
 /// Power is taken as constant within such an interval.
 const STEP_S: f64 = 5.0;
 /// Intervals that are looked back on: after four lags nothing of the past is left.
-const STEPS: u32 = 24;
+const STEPS: i64 = 24;
+
+/// The mean power of intervals that were looked at, since every reading looks at the same ones again.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Past(Arc<Mutex<Remembered>>);
+
+/// Each interval, by its number, has one place where it can be.
+type Remembered = [Option<(i64, f64)>; REMEMBERED];
+
+/// Intervals that are remembered; more than are looked back on.
+const REMEMBERED: usize = 32;
 
 impl Path {
     /// The temperature at a time, from the air's and the power before.
     ///
     /// Each interval's power warms as a body with one time constant would; the intervals lie at fixed times, so that
     /// two neighbouring readings see the same past and the curve is smooth.
-    pub(super) fn celsius(&self, seconds: f64, inlet_celsius: f64, watts: impl Fn(f64) -> f64) -> f64 {
-        let newest = (seconds / STEP_S).floor() * STEP_S;
+    pub(super) fn celsius(&self, seconds: f64, inlet_celsius: f64, past: &Past, watts: impl Fn(f64) -> f64) -> f64 {
+        let mut known = past.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut mean_watts = |step: i64| {
+            let place = &mut known[step.cast_unsigned() as usize % REMEMBERED];
+            match *place {
+                Some((known, watts)) if known == step => watts,
+                _ => {
+                    let begin = step as f64 * STEP_S;
+                    let mean = f64::midpoint(watts(begin + 1.3), watts(begin + 3.8));
+                    *place = Some((step, mean));
+                    mean
+                }
+            }
+        };
+        let newest = (seconds / STEP_S).floor() as i64;
         let mut felt_watts = 0.0;
         let mut end = seconds;
-        for step in 0..STEPS {
-            let begin = newest - f64::from(step) * STEP_S;
+        for step in (newest - STEPS + 1..=newest).rev() {
+            let begin = step as f64 * STEP_S;
             let share = (-(seconds - end) / self.lag_s).exp() - (-(seconds - begin) / self.lag_s).exp();
-            felt_watts += share * f64::midpoint(watts(begin + 1.3), watts(begin + 3.8));
+            felt_watts += share * mean_watts(step);
             end = begin;
         }
         // What lies further back counts as it was at its end.
-        felt_watts += (-(seconds - end) / self.lag_s).exp() * watts(end);
+        felt_watts += (-(seconds - end) / self.lag_s).exp() * mean_watts(newest - STEPS);
         inlet_celsius + self.celsius_per_watt * felt_watts
     }
 }
@@ -47,7 +72,8 @@ mod tests {
     #[test]
     fn temperature_follows_a_step_of_power_with_a_lag() {
         let step = |at: f64| if at < 1_000.0 { 100.0 } else { 700.0 };
-        let at = |seconds| CHIP.celsius(seconds, 30.0, step);
+        let past = Past::default();
+        let at = |seconds| CHIP.celsius(seconds, 30.0, &past, step);
         assert!((at(999.0) - 34.2).abs() < 0.1);
         let risen = (at(1_018.0) - 34.2) / (0.042 * 600.0);
         assert!((0.58..0.68).contains(&risen), "{risen} of the way after one lag");

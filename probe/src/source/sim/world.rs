@@ -1,10 +1,19 @@
 //! The simulated machine: a pure function of scenario, GPU and time.
 
-use super::{GpuIdentity, GpuState, Scenario, board::Board, noise::Noise};
+use crate::model::{AccountedProcess, Fabric, FabricState, GpuLink, PciPath, Reading, TraceMetric};
 
-/// All simulated GPUs. It has no state: asked twice for the same moment, it gives the same answer twice.
+use super::{
+    GpuIdentity, GpuState, ProcessState, Scenario, Timeline, Wear, board::Board, identity::uuid, meters::Flow,
+    noise::Noise,
+};
+
+/// GPUs of one socket.
+const PER_SOCKET: u32 = 4;
+
+/// All simulated GPUs. Asked twice for the same moment, it gives the same answer twice.
 ///
-/// Methods that take a GPU's index panic where it is not below [`gpu_count`](Self::gpu_count).
+/// Methods that take a GPU's index panic where it is not below [`gpu_count`](Self::gpu_count). Moments are milliseconds
+/// after the start of the timeline.
 #[derive(Debug, Clone)]
 pub struct World {
     scenario: Scenario,
@@ -29,36 +38,79 @@ impl World {
     }
 
     /// Who a GPU is.
-    pub fn identity(&self, index: u32) -> GpuIdentity {
-        let board = &self.boards[index as usize];
-        // Domain 0 has room for 64 boards from bus 10 on.
-        let pci_bus = 0x10 + index;
-        GpuIdentity {
-            index,
-            uuid: uuid(board.noise()),
-            name: board.name().to_owned(),
-            pci_bus,
-            pci_bus_id: format!("00000000:{pci_bus:02X}:00.0"),
-            serial: format!("165{:010}", board.noise().stream("serial").bits(0) % 10_000_000_000),
+    pub fn identity(&self, index: u32) -> &GpuIdentity {
+        self.board(index).identity()
+    }
+
+    /// What a GPU does.
+    pub fn state(&self, index: u32, elapsed_ms: u64) -> GpuState {
+        self.board(index).state(seconds(elapsed_ms))
+    }
+
+    /// What a GPU has gone through.
+    pub fn wear(&self, index: u32, elapsed_ms: u64) -> Wear {
+        self.board(index).wear(seconds(elapsed_ms))
+    }
+
+    /// Who holds a GPU, by PID.
+    pub fn processes(&self, index: u32, elapsed_ms: u64) -> Vec<ProcessState> {
+        self.board(index).processes(seconds(elapsed_ms))
+    }
+
+    /// The processes that the driver accounts for, those that run and those that have ended, the oldest first. Empty
+    /// where accounting is off.
+    pub fn accounted(&self, index: u32, elapsed_ms: u64, timeline: &Timeline) -> Vec<AccountedProcess> {
+        if self.identity(index).accounting {
+            self.board(index).accounted(seconds(elapsed_ms), timeline)
+        } else {
+            Vec::new()
         }
     }
 
-    /// What a GPU does, so many milliseconds after the start of the timeline.
-    pub fn state(&self, index: u32, elapsed_ms: u64) -> GpuState {
-        self.boards[index as usize].state(elapsed_ms as f64 / 1000.0)
+    /// The way from one GPU to another through PCIe.
+    pub fn path(&self, a: u32, b: u32) -> PciPath {
+        if a == b {
+            PciPath::Internal
+        } else if a / PER_SOCKET == b / PER_SOCKET {
+            PciPath::Node
+        } else {
+            PciPath::System
+        }
     }
 
-    /// A GPU's draw in watts, averaged over the second before; a fraction of the work of [`state`](Self::state).
-    pub fn power_watts(&self, index: u32, elapsed_ms: u64) -> f64 {
-        self.boards[index as usize].average_watts(elapsed_ms as f64 / 1000.0)
+    /// What lies between two GPUs. Switches link every GPU with every other, as fast as the slower of the two.
+    pub fn link(&self, a: u32, b: u32, elapsed_ms: u64) -> GpuLink {
+        let up = |index| self.wear(index, elapsed_ms).nvlinks.iter().filter(|link| link.active).count() as u32;
+        GpuLink { a, b, path: Reading::Now(self.path(a, b)), nvlinks: Reading::Now(up(a).min(up(b))) }
+    }
+
+    /// The fabric of the `NVSwitches`; `None` where a GPU has no links.
+    pub fn fabric(&self, index: u32) -> Option<Fabric> {
+        (self.identity(index).nvlinks > 0).then(|| Fabric {
+            state: FabricState::Completed,
+            status: 0,
+            cluster_uuid: uuid(Noise::new(self.scenario.seed, u32::MAX).stream("fabric")),
+            clique_id: 0,
+        })
+    }
+
+    /// What flows through a GPU.
+    pub(super) fn flow(&self, index: u32, elapsed_ms: u64) -> Flow {
+        self.board(index).flow(seconds(elapsed_ms))
+    }
+
+    /// What the driver records of a GPU.
+    pub(super) fn recorded(&self, index: u32, metric: TraceMetric, elapsed_ms: u64) -> f64 {
+        self.board(index).recorded(metric, seconds(elapsed_ms))
+    }
+
+    fn board(&self, index: u32) -> &Board {
+        &self.boards[index as usize]
     }
 }
 
-/// As the driver writes them.
-fn uuid(noise: Noise) -> String {
-    let (high, low) = (noise.stream("uuid").bits(0), noise.stream("uuid").bits(1));
-    let digits = format!("{high:016x}{low:016x}");
-    format!("GPU-{}-{}-{}-{}-{}", &digits[..8], &digits[8..12], &digits[12..16], &digits[16..20], &digits[20..])
+fn seconds(elapsed_ms: u64) -> f64 {
+    elapsed_ms as f64 / 1000.0
 }
 
 #[cfg(test)]

@@ -69,6 +69,16 @@ unsafe extern "C" fn nvmlDeviceGetClock(
     })
 }
 
+#[unsafe(no_mangle)]
+extern "C" fn nvmlDeviceGetApplicationsClock(
+    handle: nvmlDevice_t,
+    _domain: nvmlClockType_t,
+    _mhz: *mut c_uint,
+) -> nvmlReturn_t {
+    // Drivers of the 580 branch have given them up.
+    device("nvmlDeviceGetApplicationsClock", handle, |_| Err(Code::NOT_SUPPORTED))
+}
+
 fn current(gpu: &Gpu, domain: nvmlClockType_t) -> Result<c_uint, Code> {
     let state = gpu.state();
     by_domain(domain, state.sm_mhz, state.memory_mhz, state.video_mhz)

@@ -1,20 +1,33 @@
 //! Field values: many numbers with one call, each with an outcome of its own.
 
-use std::ffi::c_int;
+use std::ffi::{c_int, c_uint};
 
-use gpumon_probe::model::now_ms;
+use gpumon_probe::{model::ThrottleReason, source::sim::NVLINK_MB_PER_SECOND};
 use nvml_wrapper_sys::bindings::{
-    field_id, nvmlDevice_t, nvmlFieldValue_t, nvmlReturn_t, nvmlValue_t,
+    field_id as id, nvmlDevice_t, nvmlFieldValue_t, nvmlNvlinkVersion_enum_NVML_NVLINK_VERSION_4_0 as VERSION_4_0,
+    nvmlReturn_t, nvmlValue_t, nvmlValueType_enum_NVML_VALUE_TYPE_SIGNED_INT as SIGNED_INT,
     nvmlValueType_enum_NVML_VALUE_TYPE_UNSIGNED_INT as UNSIGNED_INT,
     nvmlValueType_enum_NVML_VALUE_TYPE_UNSIGNED_LONG_LONG as UNSIGNED_LONG_LONG, nvmlValueType_t,
 };
 
-use super::power::{millijoules, milliwatts};
+use super::{
+    nvlink::link,
+    power::{highest_limit, limit, millijoules, milliwatts},
+    throttled::sum_ns,
+};
 use crate::{
     call::{Gpu, device},
     code::Code,
     out,
 };
+
+/// The scope that means all links together.
+const ALL_LINKS: c_uint = c_uint::MAX;
+/// The numbers that drivers from 580.82 on give these fields; in the bindings they have the older ones.
+const SW_THERMAL_SLOWDOWN: u32 = 269;
+const HW_THERMAL_SLOWDOWN: u32 = 270;
+const HW_POWER_BRAKE_SLOWDOWN: u32 = 271;
+const RECOVERY_ACTION: u32 = 274;
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn nvmlDeviceGetFieldValues(
@@ -26,27 +39,94 @@ unsafe extern "C" fn nvmlDeviceGetFieldValues(
         let count = usize::try_from(count).map_err(|_| Code::INVALID_ARGUMENT)?;
         // SAFETY: NVML's contract: the pointer is null or points at so many values with their ids filled in.
         for value in unsafe { out::items(values, count) }? {
-            value.timestamp = (now_ms() * 1000).cast_signed();
+            value.timestamp = gpu.machine().stamp_us(gpu.index, gpu.elapsed_ms).cast_signed();
             value.latencyUsec = 0;
-            match field(gpu, value.fieldId) {
-                Some((kind, number)) => (value.valueType, value.value, value.nvmlReturn) = (kind, number, 0),
-                None => value.nvmlReturn = Code::NOT_SUPPORTED.0,
+            match field(gpu, value.fieldId, value.scopeId) {
+                Ok(Number(kind, number)) => (value.valueType, value.value, value.nvmlReturn) = (kind, number, 0),
+                Err(code) => value.nvmlReturn = code.0,
             }
         }
         Ok(())
     })
 }
 
+/// A number with its type.
+struct Number(nvmlValueType_t, nvmlValue_t);
+
+fn narrow(number: u32) -> Number {
+    Number(UNSIGNED_INT, nvmlValue_t { uiVal: number })
+}
+
+fn signed(number: i32) -> Number {
+    Number(SIGNED_INT, nvmlValue_t { siVal: number })
+}
+
+fn wide(number: u64) -> Number {
+    Number(UNSIGNED_LONG_LONG, nvmlValue_t { ullVal: number })
+}
+
 /// The fields that the simulation knows.
-fn field(gpu: &Gpu, id: u32) -> Option<(nvmlValueType_t, nvmlValue_t)> {
-    let narrow = |number| Some((UNSIGNED_INT, nvmlValue_t { uiVal: number }));
-    match id {
-        field_id::NVML_FI_DEV_MEMORY_TEMP => narrow(gpu.state().memory_temperature_celsius.round() as u32),
-        field_id::NVML_FI_DEV_POWER_AVERAGE => narrow(milliwatts(gpu.state().power_watts)),
-        field_id::NVML_FI_DEV_POWER_INSTANT => narrow(milliwatts(gpu.state().power_instant_watts)),
-        field_id::NVML_FI_DEV_TOTAL_ENERGY_CONSUMPTION => {
-            Some((UNSIGNED_LONG_LONG, nvmlValue_t { ullVal: millijoules(gpu) }))
+fn field(gpu: &Gpu, field: u32, scope: c_uint) -> Result<Number, Code> {
+    let held_down = |reason| wide(sum_ns(&gpu.totals(), &[reason]));
+    Ok(match field {
+        id::NVML_FI_DEV_MEMORY_TEMP => narrow(gpu.state().memory_temperature_celsius.round() as u32),
+        id::NVML_FI_DEV_TOTAL_ENERGY_CONSUMPTION => wide(millijoules(gpu)),
+        id::NVML_FI_DEV_POWER_AVERAGE => narrow(milliwatts(gpu.state().power_watts)),
+        id::NVML_FI_DEV_POWER_INSTANT => narrow(milliwatts(gpu.state().power_instant_watts)),
+        id::NVML_FI_DEV_POWER_MIN_LIMIT => narrow(milliwatts(gpu.identity().lowest_limit_watts.round())),
+        id::NVML_FI_DEV_POWER_MAX_LIMIT | id::NVML_FI_DEV_POWER_DEFAULT_LIMIT => narrow(highest_limit(gpu)),
+        id::NVML_FI_DEV_POWER_CURRENT_LIMIT | id::NVML_FI_DEV_POWER_REQUESTED_LIMIT => narrow(limit(gpu)),
+        // How far below the highest temperature things happen, as an H200 says it.
+        id::NVML_FI_DEV_TEMPERATURE_SHUTDOWN_TLIMIT => signed(-8),
+        id::NVML_FI_DEV_TEMPERATURE_SLOWDOWN_TLIMIT => signed(-2),
+        id::NVML_FI_DEV_TEMPERATURE_MEM_MAX_TLIMIT | id::NVML_FI_DEV_TEMPERATURE_GPU_MAX_TLIMIT => signed(0),
+        // These counters have 32 bits, and wrap.
+        id::NVML_FI_DEV_PCIE_COUNT_TX_BYTES => narrow(gpu.totals().pcie_tx_bytes as u64 as u32),
+        id::NVML_FI_DEV_PCIE_COUNT_RX_BYTES => narrow(gpu.totals().pcie_rx_bytes as u64 as u32),
+        id::NVML_FI_DEV_PCIE_REPLAY_COUNTER => narrow(gpu.wear().pcie_replays as u32),
+        id::NVML_FI_DEV_CLOCKS_EVENT_REASON_SW_POWER_CAP => held_down(ThrottleReason::SwPowerCap),
+        id::NVML_FI_DEV_CLOCKS_EVENT_REASON_SYNC_BOOST => held_down(ThrottleReason::SyncBoost),
+        SW_THERMAL_SLOWDOWN => held_down(ThrottleReason::SwThermalSlowdown),
+        HW_THERMAL_SLOWDOWN => held_down(ThrottleReason::HwThermalSlowdown),
+        HW_POWER_BRAKE_SLOWDOWN => held_down(ThrottleReason::HwPowerBrakeSlowdown),
+        // The old number stayed.
+        RECOVERY_ACTION | id::NVML_FI_DEV_GET_GPU_RECOVERY_ACTION => narrow(gpu.wear().recovery_action as u32),
+        _ => return of_nvlink(gpu, field, scope),
+    })
+}
+
+/// The fields about links, of one of them or all.
+fn of_nvlink(gpu: &Gpu, field: u32, scope: c_uint) -> Result<Number, Code> {
+    if gpu.identity().nvlinks == 0 {
+        return Err(Code::NOT_SUPPORTED);
+    }
+    let carried = |bytes: f64| {
+        if scope == ALL_LINKS {
+            return Ok(wide((bytes / 1024.0) as u64));
         }
-        _ => None,
+        let number = link(gpu, scope)?.link;
+        Ok(wide(gpu.wear().link_kib(bytes, number)))
+    };
+    let errors = |count: fn(&gpumon_probe::source::sim::LinkState) -> u64| {
+        if scope == ALL_LINKS {
+            return Ok(wide(gpu.wear().nvlinks.iter().map(count).sum()));
+        }
+        Ok(wide(count(&link(gpu, scope)?)))
+    };
+    match field {
+        id::NVML_FI_DEV_NVLINK_LINK_COUNT | id::NVML_FI_DEV_NVSWITCH_CONNECTED_LINK_COUNT => {
+            Ok(narrow(gpu.identity().nvlinks))
+        }
+        id::NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX => carried(gpu.totals().nvlink_tx_bytes),
+        id::NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX => carried(gpu.totals().nvlink_rx_bytes),
+        id::NVML_FI_DEV_NVLINK_ECC_DATA_ERROR_COUNT_TOTAL => Ok(wide(0)),
+        id::NVML_FI_DEV_NVLINK_ERROR_DL_REPLAY => errors(|link| link.replays),
+        id::NVML_FI_DEV_NVLINK_ERROR_DL_RECOVERY => errors(|link| link.recoveries),
+        id::NVML_FI_DEV_NVLINK_ERROR_DL_CRC => errors(|link| link.crc_errors.iter().sum()),
+        id::NVML_FI_DEV_NVLINK_SPEED_MBPS_COMMON => Ok(narrow(NVLINK_MB_PER_SECOND)),
+        id::NVML_FI_DEV_NVLINK_GET_SPEED => link(gpu, scope).map(|_| narrow(NVLINK_MB_PER_SECOND)),
+        id::NVML_FI_DEV_NVLINK_GET_STATE => link(gpu, scope).map(|link| narrow(link.active.into())),
+        id::NVML_FI_DEV_NVLINK_GET_VERSION => link(gpu, scope).map(|_| narrow(VERSION_4_0)),
+        _ => Err(Code::NOT_SUPPORTED),
     }
 }

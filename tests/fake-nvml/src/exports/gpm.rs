@@ -77,10 +77,10 @@ type Slot = Option<Taken>;
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn nvmlGpmQueryDeviceSupport(handle: nvmlDevice_t, support: *mut nvmlGpmSupport_t) -> nvmlReturn_t {
-    device("nvmlGpmQueryDeviceSupport", handle, |_| {
+    device("nvmlGpmQueryDeviceSupport", handle, |gpu| {
         // SAFETY: NVML's contract: the pointer is null or points at one structure.
         let [support] = unsafe { items(support, 1) }? else { return Err(Code::INVALID_ARGUMENT) };
-        support.isSupportedDevice = 1;
+        support.isSupportedDevice = gpu.identity().counts_activity.into();
         Ok(())
     })
 }
@@ -112,6 +112,9 @@ unsafe extern "C" fn nvmlGpmSampleFree(sample: nvmlGpmSample_t) -> nvmlReturn_t 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn nvmlGpmSampleGet(handle: nvmlDevice_t, sample: nvmlGpmSample_t) -> nvmlReturn_t {
     device("nvmlGpmSampleGet", handle, |gpu| {
+        if !gpu.identity().counts_activity {
+            return Err(Code::NOT_SUPPORTED);
+        }
         let _alone = Alone::enter();
         let taken = Taken { gpu: gpu.index, elapsed_ms: gpu.elapsed_ms };
         // SAFETY: NVML's contract: it is null or comes from nvmlGpmSampleAlloc.
@@ -144,7 +147,7 @@ fn answer(session: &Session, first: Taken, second: Taken, request: &mut nvmlGpmM
         return Err(Code::INVALID_ARGUMENT);
     }
     let count = request.numMetrics as usize;
-    let counters = session.world.state(second.gpu, second.elapsed_ms).counters;
+    let counters = session.machine.state(second.gpu, second.elapsed_ms).counters;
     for metric in request.metrics.get_mut(..count).ok_or(Code::INVALID_ARGUMENT)? {
         fill(metric, &counters);
     }
@@ -162,7 +165,8 @@ fn fill(metric: &mut nvmlGpmMetric_t, counters: &Counters) {
         DRAM_BANDWIDTH => Some(counters.dram_bandwidth_percent),
         PCIE_TX => Some(counters.pcie_tx_bytes_per_second / MIB),
         PCIE_RX => Some(counters.pcie_rx_bytes_per_second / MIB),
-        NVLINK_TX | NVLINK_RX => Some(counters.nvlink_bytes_per_second / MIB),
+        NVLINK_TX => Some(counters.nvlink_tx_bytes_per_second / MIB),
+        NVLINK_RX => Some(counters.nvlink_rx_bytes_per_second / MIB),
         _ => None,
     };
     (metric.value, metric.nvmlReturn) = value.map_or((0.0, Code::NOT_SUPPORTED.0), |value| (value, 0));

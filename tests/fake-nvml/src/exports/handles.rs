@@ -14,7 +14,7 @@ use crate::{
 #[unsafe(no_mangle)]
 unsafe extern "C" fn nvmlDeviceGetCount_v2(count: *mut c_uint) -> nvmlReturn_t {
     // SAFETY: NVML's contract: the pointer is null or may be written.
-    system("nvmlDeviceGetCount_v2", |session| unsafe { put(count, session.world.gpu_count()) })
+    system("nvmlDeviceGetCount_v2", |session| unsafe { put(count, session.machine.world.gpu_count()) })
 }
 
 #[unsafe(no_mangle)]
@@ -56,5 +56,5 @@ unsafe extern "C" fn nvmlDeviceGetHandleByPciBusId_v2(
 }
 
 fn by(world: &World, wanted: &str, is: impl Fn(&GpuIdentity, &str) -> bool) -> Result<u32, Code> {
-    (0..world.gpu_count()).find(|index| is(&world.identity(*index), wanted)).ok_or(Code::NOT_FOUND)
+    (0..world.gpu_count()).find(|index| is(world.identity(*index), wanted)).ok_or(Code::NOT_FOUND)
 }

@@ -2,9 +2,11 @@
 
 use std::ffi::{c_char, c_int, c_uint};
 
+use gpumon_probe::source::sim::Architecture;
 use nvml_wrapper_sys::bindings::{
-    NVML_DEVICE_ARCH_HOPPER, nvmlBrandType_enum_NVML_BRAND_NVIDIA, nvmlBrandType_t, nvmlDevice_t,
-    nvmlDeviceArchitecture_t, nvmlPciInfo_t, nvmlReturn_t,
+    NVML_DEVICE_ARCH_ADA, NVML_DEVICE_ARCH_AMPERE, NVML_DEVICE_ARCH_BLACKWELL, NVML_DEVICE_ARCH_HOPPER,
+    NVML_DEVICE_ARCH_PASCAL, NVML_DEVICE_ARCH_TURING, NVML_DEVICE_ARCH_VOLTA, nvmlBrandType_enum_NVML_BRAND_NVIDIA,
+    nvmlBrandType_t, nvmlDevice_t, nvmlDeviceArchitecture_t, nvmlPciInfo_t, nvmlReturn_t,
 };
 
 use super::{one_text, one_value};
@@ -18,10 +20,11 @@ const PCI_DEVICE_ID: u32 = 0x2335_10DE;
 const PCI_SUBSYSTEM_ID: u32 = 0x18BF_10DE;
 
 one_text! {
-    fn nvmlDeviceGetName = |gpu| gpu.identity().name;
-    fn nvmlDeviceGetUUID = |gpu| gpu.identity().uuid;
-    fn nvmlDeviceGetSerial = |gpu| gpu.identity().serial;
-    fn nvmlDeviceGetVbiosVersion = |_| "96.00.A5.00.1A".to_owned();
+    fn nvmlDeviceGetName = |gpu| &gpu.identity().name;
+    fn nvmlDeviceGetUUID = |gpu| &gpu.identity().uuid;
+    fn nvmlDeviceGetSerial = |gpu| &gpu.identity().serial;
+    fn nvmlDeviceGetVbiosVersion = |gpu| &gpu.identity().vbios_version;
+    fn nvmlDeviceGetBoardPartNumber = |gpu| &gpu.identity().part_number;
 }
 
 one_value! {
@@ -29,20 +32,40 @@ one_value! {
     fn nvmlDeviceGetMinorNumber(c_uint) = |gpu| Ok(gpu.index);
     fn nvmlDeviceGetPciInfo_v3(nvmlPciInfo_t) = |gpu| Ok(pci_info(gpu));
     fn nvmlDeviceGetBrand(nvmlBrandType_t) = |_| Ok(nvmlBrandType_enum_NVML_BRAND_NVIDIA);
-    fn nvmlDeviceGetArchitecture(nvmlDeviceArchitecture_t) = |_| Ok(NVML_DEVICE_ARCH_HOPPER);
+    fn nvmlDeviceGetArchitecture(nvmlDeviceArchitecture_t) = |gpu| Ok(number(gpu.identity().architecture));
+    fn nvmlDeviceGetNumGpuCores(c_uint) = |gpu| Ok(gpu.identity().cores);
+    fn nvmlDeviceGetMemoryBusWidth(c_uint) = |gpu| Ok(gpu.identity().memory_bus_bits);
+    fn nvmlDeviceGetNumaNodeId(c_uint) = |gpu| Ok(gpu.identity().numa_node);
+}
+
+fn number(architecture: Architecture) -> nvmlDeviceArchitecture_t {
+    match architecture {
+        Architecture::Pascal => NVML_DEVICE_ARCH_PASCAL,
+        Architecture::Volta => NVML_DEVICE_ARCH_VOLTA,
+        Architecture::Turing => NVML_DEVICE_ARCH_TURING,
+        Architecture::Ampere => NVML_DEVICE_ARCH_AMPERE,
+        Architecture::Ada => NVML_DEVICE_ARCH_ADA,
+        Architecture::Hopper => NVML_DEVICE_ARCH_HOPPER,
+        Architecture::Blackwell => NVML_DEVICE_ARCH_BLACKWELL,
+    }
 }
 
 fn pci_info(gpu: &Gpu) -> nvmlPciInfo_t {
     let identity = gpu.identity();
+    pci_device(&identity.pci_bus_id, identity.pci_bus, PCI_DEVICE_ID, PCI_SUBSYSTEM_ID)
+}
+
+/// A device in domain 0, the only one on its bus.
+pub(super) fn pci_device(bus_id: &str, bus: u32, device_id: u32, subsystem_id: u32) -> nvmlPciInfo_t {
     nvmlPciInfo_t {
         // The legacy form has a domain of four digits.
-        busIdLegacy: padded(&identity.pci_bus_id[4..]),
+        busIdLegacy: padded(&bus_id[4..]),
         domain: 0,
-        bus: identity.pci_bus,
+        bus,
         device: 0,
-        pciDeviceId: PCI_DEVICE_ID,
-        pciSubSystemId: PCI_SUBSYSTEM_ID,
-        busId: padded(&identity.pci_bus_id),
+        pciDeviceId: device_id,
+        pciSubSystemId: subsystem_id,
+        busId: padded(bus_id),
     }
 }
 
@@ -62,6 +85,9 @@ unsafe extern "C" fn nvmlDeviceGetCudaComputeCapability(
     major: *mut c_int,
     minor: *mut c_int,
 ) -> nvmlReturn_t {
-    // SAFETY: NVML's contract: each pointer is null or may be written.
-    device("nvmlDeviceGetCudaComputeCapability", handle, |_| unsafe { put(major, 9).and_then(|()| put(minor, 0)) })
+    device("nvmlDeviceGetCudaComputeCapability", handle, |gpu| {
+        let (of_major, of_minor) = gpu.identity().architecture.compute_capability();
+        // SAFETY: NVML's contract: each pointer is null or may be written.
+        unsafe { put(major, of_major.into()).and_then(|()| put(minor, of_minor.into())) }
+    })
 }

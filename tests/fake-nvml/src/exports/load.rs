@@ -17,26 +17,26 @@ one_value! {
     };
 }
 
-#[unsafe(no_mangle)]
-unsafe extern "C" fn nvmlDeviceGetEncoderUtilization(
-    handle: nvmlDevice_t,
-    utilization: *mut c_uint,
-    period_us: *mut c_uint,
-) -> nvmlReturn_t {
-    device("nvmlDeviceGetEncoderUtilization", handle, |gpu| {
-        // SAFETY: NVML's contract: each pointer is null or may be written.
-        unsafe { put(utilization, gpu.state().encoder_percent).and_then(|()| put(period_us, VIDEO_PERIOD_US)) }
-    })
+/// Exports functions that ask how much an engine was used, and over how long.
+macro_rules! engine {
+    ($(fn $name:ident = $field:ident;)*) => {$(
+        #[unsafe(no_mangle)]
+        unsafe extern "C" fn $name(
+            handle: nvmlDevice_t,
+            utilization: *mut c_uint,
+            period_us: *mut c_uint,
+        ) -> nvmlReturn_t {
+            device(stringify!($name), handle, |gpu| {
+                // SAFETY: NVML's contract: each pointer is null or may be written.
+                unsafe { put(utilization, gpu.state().$field).and_then(|()| put(period_us, VIDEO_PERIOD_US)) }
+            })
+        }
+    )*};
 }
 
-#[unsafe(no_mangle)]
-unsafe extern "C" fn nvmlDeviceGetDecoderUtilization(
-    handle: nvmlDevice_t,
-    utilization: *mut c_uint,
-    period_us: *mut c_uint,
-) -> nvmlReturn_t {
-    device("nvmlDeviceGetDecoderUtilization", handle, |gpu| {
-        // SAFETY: NVML's contract: each pointer is null or may be written.
-        unsafe { put(utilization, gpu.state().decoder_percent).and_then(|()| put(period_us, VIDEO_PERIOD_US)) }
-    })
+engine! {
+    fn nvmlDeviceGetEncoderUtilization = encoder_percent;
+    fn nvmlDeviceGetDecoderUtilization = decoder_percent;
+    fn nvmlDeviceGetJpgUtilization = jpeg_percent;
+    fn nvmlDeviceGetOfaUtilization = ofa_percent;
 }

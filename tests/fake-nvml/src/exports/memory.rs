@@ -1,17 +1,13 @@
 //! Device memory.
 
-use std::mem::size_of;
-
+use gpumon_probe::source::sim::GpuState;
 use nvml_wrapper_sys::bindings::{nvmlBAR1Memory_t, nvmlDevice_t, nvmlMemory_t, nvmlMemory_v2_t, nvmlReturn_t};
 
-use super::one_value;
+use super::{one_value, version_of};
 use crate::{call::device, code::Code, out};
 
-/// `NVML_STRUCT_VERSION(Memory, 2)`.
-const MEMORY_V2: u32 = size_of::<nvmlMemory_v2_t>() as u32 | 2 << 24;
-/// The window through which the host reaches an H200's memory, and what is used of it.
-const BAR1_BYTES: u64 = 262_144 << 20;
-const BAR1_USED_BYTES: u64 = 1 << 20;
+/// The second version of the structure.
+const MEMORY_V2: u32 = version_of::<nvmlMemory_v2_t>(2);
 
 one_value! {
     // The first version has no field for what the driver keeps and counts it as used.
@@ -23,12 +19,9 @@ one_value! {
             used: state.memory_used_bytes + state.memory_reserved_bytes,
         })
     };
-    fn nvmlDeviceGetBAR1MemoryInfo(nvmlBAR1Memory_t) = |_| {
-        Ok(nvmlBAR1Memory_t {
-            bar1Total: BAR1_BYTES,
-            bar1Free: BAR1_BYTES - BAR1_USED_BYTES,
-            bar1Used: BAR1_USED_BYTES,
-        })
+    fn nvmlDeviceGetBAR1MemoryInfo(nvmlBAR1Memory_t) = |gpu| {
+        let used = gpu.state().bar1_used_bytes;
+        Ok(nvmlBAR1Memory_t { bar1Total: GpuState::BAR1_BYTES, bar1Free: GpuState::BAR1_BYTES - used, bar1Used: used })
     };
 }
 

@@ -1,6 +1,11 @@
 //! NVML's interface, by subject. Names, types and meanings are those of `nvml.h`.
 
+mod accounting;
+mod buffers;
 mod clocks;
+mod ecc;
+mod fabric;
+mod fans;
 mod fields;
 mod gpm;
 mod handles;
@@ -8,11 +13,15 @@ mod identity;
 mod load;
 mod memory;
 mod modes;
+mod nvlink;
 mod pcie;
 mod power;
 mod processes;
+mod repairs;
 mod system;
 mod temperature;
+mod throttled;
+mod topology;
 
 /// Exports functions that ask a GPU for one value: `fn NAME(TYPE) = |gpu| RESULT;`.
 macro_rules! one_value {
@@ -41,12 +50,17 @@ macro_rules! one_text {
             length: std::ffi::c_uint,
         ) -> nvml_wrapper_sys::bindings::nvmlReturn_t {
             $crate::call::device(stringify!($name), device, |gpu| {
-                let answer: fn(&$crate::call::Gpu) -> String = $answer;
+                let answer: fn(&$crate::call::Gpu) -> &str = $answer;
                 // SAFETY: NVML's contract: the pointer is null or has room for `length` bytes.
-                unsafe { $crate::out::put_text(text, length, &answer(gpu)) }
+                unsafe { $crate::out::put_text(text, length, answer(gpu)) }
             })
         }
     )*};
 }
 
 pub(crate) use {one_text, one_value};
+
+/// `NVML_STRUCT_VERSION`: the version field of a structure.
+const fn version_of<T>(number: u32) -> u32 {
+    size_of::<T>() as u32 | number << 24
+}

@@ -12,19 +12,11 @@ use super::one_value;
 use crate::{call::device, code::Code, out::put};
 
 one_value! {
-    fn nvmlDeviceGetPersistenceMode(nvmlEnableState_t) = |_| Ok(ENABLED);
+    fn nvmlDeviceGetPersistenceMode(nvmlEnableState_t) = |gpu| Ok(if gpu.identity().persistence { ENABLED } else { DISABLED });
     fn nvmlDeviceGetComputeMode(nvmlComputeMode_t) = |_| Ok(nvmlComputeMode_enum_NVML_COMPUTEMODE_DEFAULT);
     fn nvmlDeviceGetDisplayActive(nvmlEnableState_t) = |_| Ok(DISABLED);
     // Drivers of the 580 branch have given up this one.
     fn nvmlDeviceGetDisplayMode(nvmlEnableState_t) = |_| Err(Code::DEPRECATED);
-    // The chassis cools the board.
-    fn nvmlDeviceGetFanSpeed(c_uint) = |_| Err(Code::NOT_SUPPORTED);
-    fn nvmlDeviceGetNumFans(c_uint) = |_| Err(Code::NOT_SUPPORTED);
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn nvmlDeviceGetFanSpeed_v2(handle: nvmlDevice_t, _fan: c_uint, _speed: *mut c_uint) -> nvmlReturn_t {
-    device("nvmlDeviceGetFanSpeed_v2", handle, |_| Err(Code::NOT_SUPPORTED))
 }
 
 #[unsafe(no_mangle)]
@@ -38,6 +30,16 @@ unsafe extern "C" fn nvmlDeviceGetEccMode(
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn nvmlDeviceGetMigMode(handle: nvmlDevice_t, _current: *mut c_uint, _pending: *mut c_uint) -> nvmlReturn_t {
-    device("nvmlDeviceGetMigMode", handle, |_| Err(Code::NOT_SUPPORTED))
+unsafe extern "C" fn nvmlDeviceGetMigMode(
+    handle: nvmlDevice_t,
+    current: *mut c_uint,
+    pending: *mut c_uint,
+) -> nvmlReturn_t {
+    device("nvmlDeviceGetMigMode", handle, |gpu| {
+        if !gpu.identity().architecture.has_mig() {
+            return Err(Code::NOT_SUPPORTED);
+        }
+        // SAFETY: NVML's contract: each pointer is null or may be written.
+        unsafe { put(current, 0).and_then(|()| put(pending, 0)) }
+    })
 }

@@ -1,12 +1,42 @@
-//! The PCI Express link. The simulated boards run theirs as fast as they can.
+//! The PCI Express link.
 
-use std::ffi::c_uint;
+use std::{ffi::c_uint, thread, time::Duration};
+
+use gpumon_probe::source::sim::GpuIdentity;
+use nvml_wrapper_sys::bindings::{
+    nvmlDevice_t, nvmlPcieUtilCounter_enum_NVML_PCIE_UTIL_RX_BYTES as RX,
+    nvmlPcieUtilCounter_enum_NVML_PCIE_UTIL_TX_BYTES as TX, nvmlPcieUtilCounter_t, nvmlReturn_t,
+};
 
 use super::one_value;
+use crate::{call::device, code::Code, out::put};
+
+/// The driver looks at the link for this long, and the caller waits.
+const WINDOW: Duration = Duration::from_millis(20);
 
 one_value! {
     fn nvmlDeviceGetCurrPcieLinkGeneration(c_uint) = |gpu| Ok(gpu.state().pcie_generation);
     fn nvmlDeviceGetCurrPcieLinkWidth(c_uint) = |gpu| Ok(gpu.state().pcie_width);
-    fn nvmlDeviceGetMaxPcieLinkGeneration(c_uint) = |gpu| Ok(gpu.state().pcie_generation);
-    fn nvmlDeviceGetMaxPcieLinkWidth(c_uint) = |gpu| Ok(gpu.state().pcie_width);
+    fn nvmlDeviceGetMaxPcieLinkGeneration(c_uint) = |_| Ok(GpuIdentity::PCIE_GENERATION);
+    fn nvmlDeviceGetMaxPcieLinkWidth(c_uint) = |_| Ok(GpuIdentity::PCIE_WIDTH);
+    fn nvmlDeviceGetPcieReplayCounter(c_uint) = |gpu| Ok(gpu.wear().pcie_replays as c_uint);
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn nvmlDeviceGetPcieThroughput(
+    handle: nvmlDevice_t,
+    counter: nvmlPcieUtilCounter_t,
+    kilobytes_per_second: *mut c_uint,
+) -> nvmlReturn_t {
+    device("nvmlDeviceGetPcieThroughput", handle, |gpu| {
+        let counters = gpu.state().counters;
+        let bytes_per_second = match counter {
+            TX => counters.pcie_tx_bytes_per_second,
+            RX => counters.pcie_rx_bytes_per_second,
+            _ => return Err(Code::INVALID_ARGUMENT),
+        };
+        thread::sleep(WINDOW);
+        // SAFETY: NVML's contract: the pointer is null or may be written.
+        unsafe { put(kilobytes_per_second, (bytes_per_second / 1000.0) as c_uint) }
+    })
 }

@@ -10,14 +10,11 @@ use crate::{
     out::put,
 };
 
-/// How low the limit of a board can be set, as a share of its default.
-const LOWEST_LIMIT: f64 = 200.0 / 700.0;
-
 one_value! {
     fn nvmlDeviceGetPowerUsage(c_uint) = |gpu| Ok(milliwatts(gpu.state().power_watts));
     fn nvmlDeviceGetEnforcedPowerLimit(c_uint) = |gpu| Ok(limit(gpu));
     fn nvmlDeviceGetPowerManagementLimit(c_uint) = |gpu| Ok(limit(gpu));
-    fn nvmlDeviceGetPowerManagementDefaultLimit(c_uint) = |gpu| Ok(limit(gpu));
+    fn nvmlDeviceGetPowerManagementDefaultLimit(c_uint) = |gpu| Ok(highest_limit(gpu));
     fn nvmlDeviceGetTotalEnergyConsumption(c_ulonglong) = |gpu| Ok(millijoules(gpu));
 }
 
@@ -28,14 +25,19 @@ unsafe extern "C" fn nvmlDeviceGetPowerManagementLimitConstraints(
     highest: *mut c_uint,
 ) -> nvmlReturn_t {
     device("nvmlDeviceGetPowerManagementLimitConstraints", handle, |gpu| {
-        let limit = limit(gpu);
+        let lowest_watts = gpu.identity().lowest_limit_watts.round();
         // SAFETY: NVML's contract: each pointer is null or may be written.
-        unsafe { put(lowest, (f64::from(limit) * LOWEST_LIMIT) as c_uint).and_then(|()| put(highest, limit)) }
+        unsafe { put(lowest, milliwatts(lowest_watts)).and_then(|()| put(highest, highest_limit(gpu))) }
     })
 }
 
-fn limit(gpu: &Gpu) -> c_uint {
+pub(super) fn limit(gpu: &Gpu) -> c_uint {
     milliwatts(gpu.state().power_limit_watts)
+}
+
+/// The default is the highest.
+pub(super) fn highest_limit(gpu: &Gpu) -> c_uint {
+    milliwatts(gpu.identity().power_limit_watts)
 }
 
 /// NVML's unit.
@@ -44,5 +46,5 @@ pub(super) fn milliwatts(watts: f64) -> c_uint {
 }
 
 pub(super) fn millijoules(gpu: &Gpu) -> u64 {
-    gpu.session.meters.millijoules(&gpu.session.world, gpu.index, gpu.elapsed_ms)
+    (gpu.totals().energy_joules * 1000.0) as u64
 }

@@ -3,13 +3,11 @@
 use std::ffi::{c_uint, c_ulonglong};
 
 use gpumon_probe::{model::ProcessKind, source::sim::ProcessState};
-use nvml_wrapper_sys::bindings::{nvmlDevice_t, nvmlProcessInfo_t, nvmlProcessUtilizationSample_t, nvmlReturn_t};
-
-use crate::{
-    call::{Gpu, device},
-    code::Code,
-    out::put_list,
+use nvml_wrapper_sys::bindings::{
+    nvmlDevice_t, nvmlProcessInfo_t, nvmlProcessInfo_v2_t, nvmlProcessUtilizationSample_t, nvmlReturn_t,
 };
+
+use crate::{call::device, code::Code, out::put_list};
 
 /// The driver samples the processes' use once in this time.
 const SAMPLE_MS: u64 = 200;
@@ -18,49 +16,45 @@ const NOT_AVAILABLE: c_ulonglong = c_ulonglong::MAX;
 /// The GPU and compute instance of a process outside of MIG.
 const NO_INSTANCE: c_uint = c_uint::MAX;
 
-#[unsafe(no_mangle)]
-unsafe extern "C" fn nvmlDeviceGetComputeRunningProcesses_v3(
-    handle: nvmlDevice_t,
-    count: *mut c_uint,
-    infos: *mut nvmlProcessInfo_t,
-) -> nvmlReturn_t {
-    device("nvmlDeviceGetComputeRunningProcesses_v3", handle, |gpu| {
-        // SAFETY: NVML's contract: `count` may be read and written, and `infos` is null or has room for so many.
-        unsafe { put_list(infos, count, running(gpu, |kind| kind != ProcessKind::Graphics)) }
-    })
+/// Exports functions that list processes of one kind.
+macro_rules! lists {
+    ($(fn $name:ident($type:ident) = $wanted:expr;)*) => {$(
+        #[unsafe(no_mangle)]
+        unsafe extern "C" fn $name(handle: nvmlDevice_t, count: *mut c_uint, infos: *mut $type) -> nvmlReturn_t {
+            device(stringify!($name), handle, |gpu| {
+                let info = |process: &ProcessState| $type {
+                    pid: process.pid,
+                    usedGpuMemory: process.memory_bytes.unwrap_or(NOT_AVAILABLE),
+                    gpuInstanceId: NO_INSTANCE,
+                    computeInstanceId: NO_INSTANCE,
+                };
+                let wanted: fn(&ProcessState) -> bool = $wanted;
+                let state = gpu.state();
+                let running = state.processes.iter().filter(|process| wanted(process)).map(info).collect();
+                // SAFETY: NVML's contract: `count` may be read and written, and `infos` is null or has room for so
+                // many.
+                unsafe { put_list(infos, count, running) }
+            })
+        }
+    )*};
 }
 
-#[unsafe(no_mangle)]
-unsafe extern "C" fn nvmlDeviceGetGraphicsRunningProcesses_v3(
-    handle: nvmlDevice_t,
-    count: *mut c_uint,
-    infos: *mut nvmlProcessInfo_t,
-) -> nvmlReturn_t {
-    device("nvmlDeviceGetGraphicsRunningProcesses_v3", handle, |gpu| {
-        // SAFETY: as for the compute processes.
-        unsafe { put_list(infos, count, running(gpu, |kind| kind != ProcessKind::Compute)) }
-    })
+lists! {
+    fn nvmlDeviceGetComputeRunningProcesses_v2(nvmlProcessInfo_v2_t) = computes;
+    fn nvmlDeviceGetComputeRunningProcesses_v3(nvmlProcessInfo_t) = computes;
+    fn nvmlDeviceGetGraphicsRunningProcesses_v2(nvmlProcessInfo_v2_t) = draws;
+    fn nvmlDeviceGetGraphicsRunningProcesses_v3(nvmlProcessInfo_t) = draws;
+    fn nvmlDeviceGetMPSComputeRunningProcesses_v2(nvmlProcessInfo_v2_t) = |process| process.mps;
+    fn nvmlDeviceGetMPSComputeRunningProcesses_v3(nvmlProcessInfo_t) = |process| process.mps;
 }
 
-#[unsafe(no_mangle)]
-unsafe extern "C" fn nvmlDeviceGetMPSComputeRunningProcesses_v3(
-    handle: nvmlDevice_t,
-    count: *mut c_uint,
-    infos: *mut nvmlProcessInfo_t,
-) -> nvmlReturn_t {
-    // Nobody runs the multi-process service here.
-    // SAFETY: as for the compute processes.
-    device("nvmlDeviceGetMPSComputeRunningProcesses_v3", handle, |_| unsafe { put_list(infos, count, vec![]) })
+/// The clients of the Multi-Process Service are in the driver's list of compute processes, too.
+fn computes(process: &ProcessState) -> bool {
+    process.kind != ProcessKind::Graphics
 }
 
-fn running(gpu: &Gpu, wanted: impl Fn(ProcessKind) -> bool) -> Vec<nvmlProcessInfo_t> {
-    let info = |process: ProcessState| nvmlProcessInfo_t {
-        pid: process.pid,
-        usedGpuMemory: process.memory_bytes.unwrap_or(NOT_AVAILABLE),
-        gpuInstanceId: NO_INSTANCE,
-        computeInstanceId: NO_INSTANCE,
-    };
-    gpu.state().processes.into_iter().filter(|process| wanted(process.kind)).map(info).collect()
+fn draws(process: &ProcessState) -> bool {
+    process.kind != ProcessKind::Compute
 }
 
 /// One sample per process that was busy in the newest sampling period, unless the caller has seen that one.
@@ -73,8 +67,8 @@ unsafe extern "C" fn nvmlDeviceGetProcessUtilization(
 ) -> nvmlReturn_t {
     device("nvmlDeviceGetProcessUtilization", handle, |gpu| {
         let sampled_ms = gpu.elapsed_ms / SAMPLE_MS * SAMPLE_MS;
-        let timestamp_us = gpu.session.timeline.unix_ms(sampled_ms as f64 / 1000.0) * 1000;
-        let processes = gpu.session.world.state(gpu.index, sampled_ms).processes;
+        let timestamp_us = gpu.machine().stamp_us(gpu.index, sampled_ms);
+        let processes = gpu.machine().world.processes(gpu.index, sampled_ms);
         let sample = |process: ProcessState| nvmlProcessUtilizationSample_t {
             pid: process.pid,
             timeStamp: timestamp_us,

@@ -2,7 +2,7 @@
 
 use std::ffi::{c_char, c_int, c_uint};
 
-use nvml_wrapper_sys::bindings::nvmlReturn_t;
+use nvml_wrapper_sys::bindings::{nvmlConfComputeSystemState_t, nvmlReturn_t};
 
 use crate::{
     call::{before_init, system},
@@ -66,12 +66,19 @@ unsafe extern "C" fn nvmlSystemGetCudaDriverVersion_v2(version: *mut c_int) -> n
 #[unsafe(no_mangle)]
 unsafe extern "C" fn nvmlSystemGetProcessName(pid: c_uint, name: *mut c_char, length: c_uint) -> nvmlReturn_t {
     system("nvmlSystemGetProcessName", |session| {
-        let elapsed_ms = session.timeline.elapsed_ms();
-        let mut processes =
-            (0..session.world.gpu_count()).flat_map(|gpu| session.world.state(gpu, elapsed_ms).processes);
+        let elapsed_ms = session.machine.timeline.elapsed_ms();
+        let world = &session.machine.world;
+        let mut processes = (0..world.gpu_count()).flat_map(|gpu| world.processes(gpu, elapsed_ms));
         let process = processes.find(|process| process.pid == pid).ok_or(Code::NOT_FOUND)?;
         let text = process.command.or(process.name).ok_or(Code::NOT_FOUND)?;
         // SAFETY: NVML's contract: the pointer is null or has room for `length` bytes.
         unsafe { put_text(name, length, &text) }
     })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn nvmlSystemGetConfComputeState(state: *mut nvmlConfComputeSystemState_t) -> nvmlReturn_t {
+    let off = nvmlConfComputeSystemState_t { environment: 0, ccFeature: 0, devToolsMode: 0 };
+    // SAFETY: NVML's contract: the pointer is null or may be written.
+    system("nvmlSystemGetConfComputeState", |_| unsafe { put(state, off) })
 }

@@ -1,20 +1,23 @@
 //! Temperatures and their limits.
 
-use std::{ffi::c_uint, mem::size_of};
+use std::ffi::c_uint;
 
+use gpumon_probe::source::sim::GpuIdentity;
 use nvml_wrapper_sys::bindings::{
-    nvmlDevice_t, nvmlReturn_t, nvmlTemperature_t, nvmlTemperatureSensors_enum_NVML_TEMPERATURE_GPU,
-    nvmlTemperatureSensors_t, nvmlTemperatureThresholds_t,
+    nvmlDevice_t, nvmlMarginTemperature_t, nvmlReturn_t, nvmlTemperature_t,
+    nvmlTemperatureSensors_enum_NVML_TEMPERATURE_GPU, nvmlTemperatureSensors_t, nvmlTemperatureThresholds_t,
 };
 
+use super::version_of;
 use crate::{
     call::{Gpu, device},
     code::Code,
     out::{self, put},
 };
 
-/// `NVML_STRUCT_VERSION(Temperature, 1)`.
-const TEMPERATURE_V1: u32 = size_of::<nvmlTemperature_t>() as u32 | 1 << 24;
+/// The first versions of the structures.
+const TEMPERATURE_V1: u32 = version_of::<nvmlTemperature_t>(1);
+const MARGIN_V1: u32 = version_of::<nvmlMarginTemperature_t>(1);
 
 /// What the chip's sensor shows, in whole degrees.
 fn chip(gpu: &Gpu, sensor: nvmlTemperatureSensors_t) -> Result<c_uint, Code> {
@@ -59,14 +62,30 @@ unsafe extern "C" fn nvmlDeviceGetTemperatureThreshold(
 ) -> nvmlReturn_t {
     device("nvmlDeviceGetTemperatureThreshold", handle, |_| {
         let limit = match threshold {
-            // Shutdown and the memory's highest, slowdown, the chip's highest.
-            0 | 2 => 95,
-            1 => 89,
-            3 => 87,
+            0 => GpuIdentity::SHUTDOWN_CELSIUS,
+            1 => GpuIdentity::SLOWDOWN_CELSIUS,
+            2 => GpuIdentity::MEMORY_MAX_CELSIUS,
+            3 => GpuIdentity::GPU_MAX_CELSIUS,
             4..=7 => return Err(Code::NOT_SUPPORTED),
             _ => return Err(Code::INVALID_ARGUMENT),
         };
         // SAFETY: NVML's contract: the pointer is null or may be written.
         unsafe { put(celsius, limit) }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn nvmlDeviceGetMarginTemperature(
+    handle: nvmlDevice_t,
+    margin: *mut nvmlMarginTemperature_t,
+) -> nvmlReturn_t {
+    device("nvmlDeviceGetMarginTemperature", handle, |gpu| {
+        // SAFETY: NVML's contract: the pointer is null or points at a structure with its version filled in.
+        let [margin] = unsafe { out::items(margin, 1) }? else { return Err(Code::INVALID_ARGUMENT) };
+        if margin.version != MARGIN_V1 {
+            return Err(Code::ARGUMENT_VERSION_MISMATCH);
+        }
+        margin.marginTemperature = gpu.state().margin_celsius.round() as i32;
+        Ok(())
     })
 }

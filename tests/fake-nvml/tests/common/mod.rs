@@ -6,13 +6,13 @@ use std::{
     env, fs,
     path::Path,
     process::Command,
-    thread,
+    ptr, thread,
     time::{Duration, Instant},
 };
 
 use gpumon_probe::source::sim::{Scenario, World};
 use nvml_wrapper::Nvml;
-use nvml_wrapper_sys::bindings::NvmlLib;
+use nvml_wrapper_sys::bindings::{NvmlLib, nvmlDevice_t};
 
 const INSIDE: &str = "FAKE_NVML_TEST_LIBRARY";
 
@@ -48,6 +48,23 @@ pub(crate) fn init(library: &Path) -> Nvml {
 pub(crate) fn open(library: &Path) -> NvmlLib {
     // SAFETY: the library's initialisers do nothing but what Rust's standard library needs.
     unsafe { NvmlLib::new(library) }.unwrap()
+}
+
+/// Initialises an opened library and gives the handle of a GPU.
+#[allow(unsafe_code)]
+pub(crate) fn opened(lib: &NvmlLib, gpu: u32) -> nvmlDevice_t {
+    let mut device = ptr::null_mut();
+    // SAFETY: the pointer is valid for the call.
+    unsafe {
+        assert_eq!(lib.nvmlInit_v2(), 0);
+        assert_eq!(lib.nvmlDeviceGetHandleByIndex_v2(gpu, &raw mut device), 0);
+    }
+    device
+}
+
+/// The version field of a structure.
+pub(crate) fn version<T>(_: &T, number: u32) -> u32 {
+    size_of::<T>() as u32 | number << 24
 }
 
 /// Waits until something has happened, ten seconds at most.

@@ -10,6 +10,9 @@ use super::{Scenario, fault::FaultKind, quantity::Seconds};
 type Complaint = (Range<usize>, String);
 
 impl Scenario {
+    /// More processes than any machine runs on a GPU.
+    const MAX_COUNT: u32 = 10_000;
+
     pub(super) fn check(&self) -> Result<(), Complaint> {
         self.check_gpus()?;
         self.check_processes()?;
@@ -27,6 +30,12 @@ impl Scenario {
                 let message = format!("GPU {} is described twice; put all of it into one table", gpu.index.get_ref());
                 return Err((gpu.index.span(), message));
             }
+            let links = gpu.nvlinks.map_or(0, |links| links.0 as u32);
+            if let Some(link) = gpu.nvlinks_down.iter().find(|link| *link.get_ref() >= links) {
+                let cure = format!("raise `nvlinks` to at least {}", link.get_ref().saturating_add(1));
+                let message = format!("there is no NVLink {}: this GPU has {links}; {cure}", link.get_ref());
+                return Err((link.span(), message));
+            }
         }
         Ok(())
     }
@@ -34,6 +43,11 @@ impl Scenario {
     fn check_processes(&self) -> Result<(), Complaint> {
         for process in &self.process {
             self.check_index(&process.gpu)?;
+            let count = &process.count;
+            if !(1..=Self::MAX_COUNT).contains(count.get_ref()) {
+                let message = format!("a count of {}; use 1 to {}", count.get_ref(), Self::MAX_COUNT);
+                return Err((count.span(), message));
+            }
             check_order(process.from_s.as_ref(), process.to_s.as_ref())?;
         }
         Ok(())

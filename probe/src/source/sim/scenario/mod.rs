@@ -7,6 +7,7 @@ mod fault;
 mod function;
 mod quantity;
 mod settings;
+mod steps;
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -16,8 +17,11 @@ use toml::Spanned;
 pub use error::ScenarioError;
 pub use settings::Profile;
 
+pub(crate) use curve::Curve;
+pub(crate) use quantity::Percent;
 pub(crate) use settings::{GpuSettings, ProcessSettings};
 
+use super::nvlink::MAX_NVLINKS;
 use fault::{FaultSettings, InitError};
 use function::{Function, LatencyOf};
 use quantity::Delay;
@@ -49,6 +53,9 @@ pub struct Scenario {
     init_error: Option<InitError>,
     #[serde(default)]
     returns: BTreeMap<Function, fault::ReturnCode>,
+    /// `NVLinks` of a GPU that says nothing of its own.
+    #[serde(skip)]
+    pub(crate) usual_nvlinks: u32,
 }
 
 impl Scenario {
@@ -68,10 +75,12 @@ impl Scenario {
         Ok(scenario)
     }
 
-    /// So many GPUs (at most 64), each busy in its own way, in a timeline that every process shares.
+    /// So many GPUs (at most 64), each busy in its own way, in a timeline that every process shares. Several of them
+    /// are linked through `NVSwitches`.
     pub fn simple(gpu_count: u32, seed: u64) -> Self {
         let gpus = Some(Spanned::new(0..0, gpu_count.min(Self::MAX_GPUS)));
-        Self { gpus, seed, start_ms: Some(Self::SIMPLE_START_MS), ..Self::default() }
+        let usual_nvlinks = if gpu_count > 1 { MAX_NVLINKS } else { 0 };
+        Self { gpus, seed, start_ms: Some(Self::SIMPLE_START_MS), usual_nvlinks, ..Self::default() }
     }
 
     /// How many GPUs there are.

@@ -20,6 +20,11 @@ pub(crate) type Celsius = Within<150>;
 /// Seconds since the start of the timeline; about 30 years are enough.
 pub(crate) type Seconds = Within<1_000_000_000>;
 
+/// How many of something happened.
+pub(crate) type Count = Within<1_000_000_000>;
+/// Lanes of PCI Express.
+pub(crate) type Lanes = Within<16>;
+
 /// A size, written with its unit: `"12 GiB"`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Bytes(pub(crate) u64);

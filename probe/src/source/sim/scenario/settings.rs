@@ -1,13 +1,17 @@
 //! The `[[gpu]]` and `[[process]]` tables.
 
+use std::sync::Arc;
+
 use serde::Deserialize;
 use toml::Spanned;
 
-use crate::model::ProcessKind;
+use crate::model::{ProcessKind, RecoveryAction, ThrottleReason};
 
 use super::{
+    super::Architecture,
     curve::Curve,
-    quantity::{Bytes, Celsius, Percent, Seconds, Watts},
+    quantity::{Bytes, Celsius, Count, Lanes, Percent, Seconds, Watts, Within},
+    steps::Steps,
 };
 
 /// What a GPU is busy with, where nothing more exact is said.
@@ -48,6 +52,76 @@ pub(crate) struct GpuSettings {
     pub(crate) power_watts: Option<Curve<Watts>>,
     /// Instead of what follows from power.
     pub(crate) temperature_celsius: Option<Curve<Celsius>>,
+    /// The generation of the chip; Hopper without it.
+    pub(crate) architecture: Option<Architecture>,
+    /// Whether the hardware counts activity; without it, as the architecture does.
+    pub(crate) gpm: Option<bool>,
+    /// Multiprocessors with work, instead of what follows from utilisation.
+    pub(crate) sm_percent: Option<Curve<Percent>>,
+    /// Tensor cores with work, instead of what follows from utilisation.
+    pub(crate) tensor_percent: Option<Curve<Percent>>,
+    /// Video encoder.
+    pub(crate) encoder_percent: Option<Curve<Percent>>,
+    /// Video decoder.
+    pub(crate) decoder_percent: Option<Curve<Percent>>,
+    /// JPEG decoder.
+    pub(crate) jpeg_percent: Option<Curve<Percent>>,
+    /// Optical flow accelerator.
+    pub(crate) ofa_percent: Option<Curve<Percent>>,
+    /// What holds the clocks down, instead of what follows from power and utilisation.
+    pub(crate) throttle_reasons: Option<Steps<Vec<ThrottleReason>>>,
+    /// Fans; without it, none.
+    pub(crate) fans: Option<Within<8>>,
+    /// Memory errors that the hardware corrected since the driver was loaded.
+    pub(crate) ecc_corrected: Option<Curve<Count>>,
+    /// Memory errors that it did not.
+    pub(crate) ecc_uncorrected: Option<Curve<Count>>,
+    /// Rows of memory that were replaced.
+    pub(crate) remapped_rows: Option<RemappedRowsSettings>,
+    /// Pages of memory that were taken out of use.
+    pub(crate) retired_pages: Option<RetiredPagesSettings>,
+    /// What the driver asks for.
+    pub(crate) recovery_action: Option<Steps<RecoveryAction>>,
+    /// Lanes in use; without it, all 16.
+    pub(crate) pcie_width: Option<Curve<Lanes>>,
+    /// Packets that were sent again.
+    pub(crate) pcie_replays: Option<Curve<Count>>,
+    /// `NVLinks`; without it, none.
+    pub(crate) nvlinks: Option<Within<18>>,
+    /// Those of them that are down.
+    #[serde(default)]
+    pub(crate) nvlinks_down: Vec<Spanned<u32>>,
+    /// Whether the driver keeps the GPU initialised; without it, it does.
+    pub(crate) persistence: Option<bool>,
+    /// Whether the driver accounts for processes; without it, it does not.
+    #[serde(default)]
+    pub(crate) accounting: bool,
+}
+
+/// `remapped_rows`.
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct RemappedRowsSettings {
+    /// After corrected errors.
+    pub(crate) correctable: u32,
+    /// After uncorrected errors.
+    pub(crate) uncorrectable: u32,
+    /// One waits for a reset.
+    pub(crate) pending: bool,
+    /// One could not be replaced.
+    pub(crate) failed: bool,
+}
+
+/// `retired_pages`.
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct RetiredPagesSettings {
+    /// After several corrected errors.
+    pub(crate) single_bit: u32,
+    /// After an uncorrected error.
+    pub(crate) double_bit: u32,
+    /// More wait for a reset.
+    pub(crate) pending: bool,
 }
 
 /// One `[[process]]` table. A GPU that has any has none from its profile.
@@ -58,6 +132,9 @@ pub(crate) struct ProcessSettings {
     pub(crate) gpu: Spanned<u32>,
     /// Its PID; of a process that really exists where the fake library is read, since the reader looks it up.
     pub(crate) pid: u32,
+    /// So many of them, with PIDs that count up from `pid`.
+    #[serde(default = "one")]
+    pub(crate) count: Spanned<u32>,
     /// What it holds; without it, the driver cannot tell.
     pub(crate) memory: Option<Curve<Bytes>>,
     /// Share of time in which its kernels run.
@@ -70,17 +147,41 @@ pub(crate) struct ProcessSettings {
     /// When it disappears, in seconds.
     pub(crate) to_s: Option<Spanned<Seconds>>,
     /// The program's name. Simulated source only, as `user` and `command`.
-    pub(crate) name: Option<String>,
+    pub(crate) name: Option<Arc<str>>,
     /// Its login name.
-    pub(crate) user: Option<String>,
+    pub(crate) user: Option<Arc<str>>,
     /// Its command line.
-    pub(crate) command: Option<String>,
+    pub(crate) command: Option<Arc<str>>,
+    /// Whether it computes through the Multi-Process Service.
+    #[serde(default)]
+    pub(crate) mps: bool,
 }
 
 impl ProcessSettings {
+    /// The PIDs of all that it stands for.
+    pub(crate) fn pids(&self) -> impl Iterator<Item = u32> + use<> {
+        let first = self.pid;
+        (0..*self.count.get_ref()).map(move |number| first.saturating_add(number))
+    }
+
+    /// How many it stands for.
+    pub(crate) fn many(&self) -> f64 {
+        f64::from(*self.count.get_ref())
+    }
+
     /// Whether it runs at this time.
     pub(crate) fn runs(&self, seconds: f64) -> bool {
         lasts(self.from_s.as_ref(), self.to_s.as_ref(), seconds)
+    }
+
+    /// Whether it runs or has run.
+    pub(crate) fn begun(&self, seconds: f64) -> bool {
+        lasts(self.from_s.as_ref(), None, seconds)
+    }
+
+    /// When it ends.
+    pub(crate) fn ended_s(&self) -> Option<f64> {
+        self.to_s.as_ref().map(|to| to.get_ref().0)
     }
 
     /// When it started; a process without a beginning is ten minutes older than the timeline.
@@ -92,6 +193,10 @@ impl ProcessSettings {
     pub(crate) fn sm_percent(&self, seconds: f64) -> f64 {
         self.sm_percent.as_ref().map_or(0.0, |curve| curve.at(seconds))
     }
+}
+
+fn one() -> Spanned<u32> {
+    Spanned::new(0..0, 1)
 }
 
 fn compute() -> ProcessKind {

@@ -97,3 +97,14 @@ fn parts_that_do_not_fit_together_are_refused_with_their_place() {
     refused("[[fault]]\nkind = \"hang\"", "2:8", "what hangs?");
     refused("[[fault]]\ngpu = 0\nkind = \"hang\"\nfrom_s = 9\nto_s = 4", "5:8", "end it later");
 }
+
+#[test]
+fn what_a_board_does_not_have_is_refused_with_its_place() {
+    refused("[[gpu]]\nindex = 0\nnvlinks = 19", "3:11", "a number from 0 to 18");
+    refused("[[gpu]]\nindex = 0\nnvlinks = 2\nnvlinks_down = [1, 2]", "4:20", "raise `nvlinks` to at least 3");
+    refused("[[gpu]]\nindex = 0\narchitecture = \"hoper\"", "3:16", "did you mean `hopper`?");
+    refused("[[gpu]]\nindex = 0\nremapped_rows = { pendng = true }", "3:19", "did you mean `pending`?");
+    refused("[[gpu]]\nindex = 0\nthrottle_reasons = [\"sw_power\"]", "3:20", "[[seconds, value], ...]");
+    refused("[[gpu]]\nindex = 0\nrecovery_action = [[9, \"none\"], [3, \"none\"]]", "3:19", "in order of time");
+    refused("[[process]]\ngpu = 0\npid = 4\ncount = 0", "4:9", "use 1 to 10000");
+}

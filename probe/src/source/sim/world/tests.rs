@@ -32,7 +32,7 @@ fn the_same_seed_gives_the_same_world_and_another_seed_another() {
 
 #[test]
 fn a_gpu_stays_who_it_is_among_more_of_them() {
-    assert_eq!(simple(1).identity(0), simple(64).identity(0));
+    assert_eq!(simple(2).identity(0), simple(64).identity(0));
     let (few, many) = (simple(3), simple(64));
     assert_eq!(few.state(2, 5_000), many.state(2, 5_000));
 }
@@ -46,7 +46,7 @@ fn uuids_and_bus_ids_look_like_nvidias_and_are_unique() {
         assert_eq!(groups, [3, 8, 4, 4, 4, 12], "{}", identity.uuid);
         assert!(identity.uuid[4..].chars().all(|c| c == '-' || c.is_ascii_hexdigit()));
         assert_eq!(identity.pci_bus_id.len(), "00000000:10:00.0".len());
-        assert!(seen.insert(identity.uuid) && seen.insert(identity.pci_bus_id) && seen.insert(identity.serial));
+        assert!(seen.insert(&identity.uuid) && seen.insert(&identity.pci_bus_id) && seen.insert(&identity.serial));
     }
 }
 
@@ -163,4 +163,25 @@ fn a_state_costs_microseconds() {
     }
     // Ten times what it takes without optimisation, so that only a change of its order is found.
     assert!(began.elapsed().as_millis() < 2_000, "{:?} for 1,000 states", began.elapsed());
+}
+
+#[test]
+fn activity_and_limits_are_what_the_scenario_says() {
+    let world = read(
+        "[[gpu]]\nindex = 0\nutilization_percent = 100\nsm_percent = [[0, 90], [10, 10]]\ntensor_percent = 2\n\
+         throttle_reasons = [[0, [\"sync_boost\"]], [5, []]]\ntemperature_celsius = 90",
+    );
+    let (early, late) = (world.state(0, 0), world.state(0, 10_000));
+    assert_eq!((early.counters.sm_percent, late.counters.sm_percent), (90.0, 10.0));
+    assert!((late.counters.tensor_percent - 2.0).abs() < 1e-9 && late.gpu_percent == 100);
+    assert_eq!((early.throttle_reasons, late.throttle_reasons), (vec![ThrottleReason::SyncBoost], vec![]));
+    assert!((early.margin_celsius + 3.0).abs() < 1e-9);
+}
+
+#[test]
+fn one_table_stands_for_many_processes() {
+    let world = read("[[process]]\ngpu = 0\npid = 100000\ncount = 2000\nmemory = \"1 MiB\"\nsm_percent = 0.04");
+    let state = world.state(0, 0);
+    assert_eq!((state.processes.len(), state.processes[1_999].pid), (2_000, 101_999));
+    assert_eq!((state.memory_used_bytes, state.gpu_percent), (2_000 << 20, 80));
 }

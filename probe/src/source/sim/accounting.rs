@@ -1,0 +1,51 @@
+//! Processes as the driver accounts for them.
+
+use crate::model::{AccountedProcess, Reading};
+
+use super::{ProcessState, Timeline, scenario::ProcessSettings, tenancy::percent};
+
+/// Those that run now.
+pub(super) fn of_states(processes: &[ProcessState], timeline: &Timeline) -> Vec<AccountedProcess> {
+    let account = |process: &ProcessState| AccountedProcess {
+        pid: process.pid,
+        running: true,
+        gpu_percent: Reading::Now(process.sm_percent.into()),
+        memory_percent: Reading::Now(process.memory_percent.into()),
+        max_memory_bytes: Reading::Now(process.memory_bytes.unwrap_or(0)),
+        time_ms: 0,
+        started_us: timeline.unix_ms(process.started_s) * 1000,
+    };
+    processes.iter().map(account).collect()
+}
+
+/// Those that have begun, the oldest first.
+pub(super) fn of_scenario(processes: &[ProcessSettings], seconds: f64, timeline: &Timeline) -> Vec<AccountedProcess> {
+    let mut begun: Vec<_> = processes.iter().filter(|process| process.begun(seconds)).collect();
+    begun.sort_by(|one, other| one.started_s().total_cmp(&other.started_s()));
+    begun.into_iter().flat_map(|process| same(process, seconds, timeline)).collect()
+}
+
+/// All that one table stands for.
+fn same(
+    process: &ProcessSettings,
+    seconds: f64,
+    timeline: &Timeline,
+) -> impl Iterator<Item = AccountedProcess> + use<> {
+    let (running, started_s) = (process.runs(seconds), process.started_s());
+    let until = process.ended_s().map_or(seconds, |end| end.min(seconds));
+    let average = process.sm_percent(f64::midpoint(started_s.max(0.0), until));
+    let moments = [started_s.max(0.0), f64::midpoint(started_s.max(0.0), until), until];
+    let memory =
+        process.memory.as_ref().map_or(0.0, |curve| moments.map(|at| curve.at(at)).into_iter().fold(0.0, f64::max));
+    let time_ms = if running { 0 } else { ((until - started_s) * 1000.0) as u64 };
+    let stamp = timeline.unix_ms(started_s) * 1000;
+    process.pids().map(move |pid| AccountedProcess {
+        pid,
+        running,
+        gpu_percent: Reading::Now(percent(average).into()),
+        memory_percent: Reading::Now(percent(average * 0.4).into()),
+        max_memory_bytes: Reading::Now(memory as u64),
+        time_ms,
+        started_us: stamp,
+    })
+}

@@ -1,0 +1,41 @@
+//! What never changes about a simulated board.
+
+use crate::{
+    model::{Board, MaxClocks, PowerLimits, Reading, Thresholds},
+    source::sim::{GpuIdentity, MAX_SM_MHZ, MAX_VIDEO_MHZ, MEMORY_MHZ},
+};
+
+pub(super) fn read(identity: &GpuIdentity) -> Board {
+    let (major, minor) = identity.architecture.compute_capability();
+    let celsius = |degrees: u32| Reading::Now(f64::from(degrees));
+    Board {
+        serial: Reading::Now(identity.serial.clone()),
+        part_number: Reading::Now(identity.part_number.clone()),
+        vbios_version: Reading::Now(identity.vbios_version.clone()),
+        architecture: Reading::Now(identity.architecture.name().to_owned()),
+        compute_capability: Reading::Now(format!("{major}.{minor}")),
+        cores: Reading::Now(identity.cores),
+        memory_bus_bits: Reading::Now(identity.memory_bus_bits),
+        minor_number: Reading::Now(identity.index),
+        numa_node: Reading::Now(identity.numa_node),
+        pcie_max_generation: Reading::Now(GpuIdentity::PCIE_GENERATION),
+        pcie_max_width: Reading::Now(GpuIdentity::PCIE_WIDTH),
+        max_clocks: MaxClocks {
+            graphics_mhz: Reading::Now(MAX_SM_MHZ),
+            sm_mhz: Reading::Now(MAX_SM_MHZ),
+            memory_mhz: Reading::Now(MEMORY_MHZ),
+            video_mhz: Reading::Now(MAX_VIDEO_MHZ),
+        },
+        power_limits: PowerLimits {
+            default_watts: Reading::Now(identity.power_limit_watts),
+            min_watts: Reading::Now(identity.lowest_limit_watts.round()),
+            max_watts: Reading::Now(identity.power_limit_watts),
+        },
+        thresholds: Thresholds {
+            shutdown_celsius: celsius(GpuIdentity::SHUTDOWN_CELSIUS),
+            slowdown_celsius: celsius(GpuIdentity::SLOWDOWN_CELSIUS),
+            memory_max_celsius: celsius(GpuIdentity::MEMORY_MAX_CELSIUS),
+            gpu_max_celsius: celsius(GpuIdentity::GPU_MAX_CELSIUS),
+        },
+    }
+}

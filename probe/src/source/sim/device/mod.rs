@@ -1,0 +1,169 @@
+//! One simulated GPU, opened.
+
+mod board;
+mod details;
+mod traces;
+
+use std::sync::Arc;
+
+use crate::{
+    model::{
+        Absence, Activity, Clocks, Gpu, GpuDetails, GpuSample, MemorySample, NvLinks, PcieLink, Power, Process,
+        Reading, Temperature, Trace, Utilization,
+    },
+    source::{Device, DeviceError},
+};
+
+use self::traces::Drains;
+use super::{Counters, Machine, ProcessState, Timeline, source::answer};
+
+/// One simulated GPU.
+pub(super) struct SimDevice {
+    machine: Arc<Machine>,
+    index: u32,
+    drains: Drains,
+}
+
+impl SimDevice {
+    pub(super) fn new(machine: Arc<Machine>, index: u32) -> Self {
+        Self { machine, index, drains: Drains::new() }
+    }
+}
+
+impl Device for SimDevice {
+    fn identity(&mut self) -> Gpu {
+        let identity = self.machine.world.identity(self.index);
+        Gpu {
+            index: self.index,
+            uuid: Some(identity.uuid.clone()),
+            name: Reading::Now(identity.name.clone()),
+            pci_bus_id: Reading::Now(identity.pci_bus_id.clone()),
+            board: board::read(identity),
+            mig_devices: Vec::new(),
+        }
+    }
+
+    fn read(&mut self, sample: &mut GpuSample) -> Result<(), DeviceError> {
+        answer(&self.machine, self.index)?;
+        let machine = &self.machine;
+        let identity = machine.world.identity(self.index);
+        let elapsed_ms = machine.timeline.elapsed_ms();
+        let state = machine.state(self.index, elapsed_ms);
+        sample.utilization = Utilization {
+            gpu_percent: Reading::Now(state.gpu_percent.into()),
+            memory_percent: Reading::Now(state.memory_percent.into()),
+            encoder_percent: Reading::Now(state.encoder_percent.into()),
+            decoder_percent: Reading::Now(state.decoder_percent.into()),
+            jpeg_percent: Reading::Now(state.jpeg_percent.into()),
+            ofa_percent: Reading::Now(state.ofa_percent.into()),
+        };
+        sample.memory = MemorySample {
+            total_bytes: Reading::Now(state.memory_total_bytes),
+            used_bytes: Reading::Now(state.memory_used_bytes),
+            reserved_bytes: Reading::Now(state.memory_reserved_bytes),
+            free_bytes: Reading::Now(state.memory_free_bytes),
+        };
+        // Sensors have a resolution: milliwatts and whole degrees, as NVML gives them.
+        sample.power = Power {
+            draw_watts: Reading::Now(thousandths(state.power_watts)),
+            instant_watts: Reading::Now(thousandths(state.power_instant_watts)),
+            average_watts: Reading::Now(thousandths(state.power_watts)),
+            energy_joules_total: Reading::Now(thousandths(machine.totals(self.index, elapsed_ms).energy_joules)),
+            limit_watts: Reading::Now(state.power_limit_watts),
+        };
+        sample.temperature = Temperature {
+            gpu_celsius: Reading::Now(state.temperature_celsius.round()),
+            memory_celsius: Reading::Now(state.memory_temperature_celsius.round()),
+            margin_celsius: Reading::Now(state.margin_celsius.round()),
+        };
+        sample.clocks = Clocks {
+            graphics_mhz: Reading::Now(state.sm_mhz),
+            sm_mhz: Reading::Now(state.sm_mhz),
+            memory_mhz: Reading::Now(state.memory_mhz),
+            video_mhz: Reading::Now(state.video_mhz),
+        };
+        sample.performance_state = Reading::Now(state.performance_state);
+        sample.throttle_reasons = Reading::Now(state.throttle_reasons.clone());
+        let counted = |rate: f64| if identity.counts_activity { Reading::Now(rate.round()) } else { not_supported() };
+        sample.pcie = PcieLink {
+            generation: Reading::Now(state.pcie_generation),
+            width: Reading::Now(state.pcie_width),
+            // Without GPM there is still a call that measures for a while.
+            tx_bytes_per_second: Reading::Now(state.counters.pcie_tx_bytes_per_second.round()),
+            rx_bytes_per_second: Reading::Now(state.counters.pcie_rx_bytes_per_second.round()),
+        };
+        sample.nvlink = NvLinks {
+            tx_bytes_per_second: counted(state.counters.nvlink_tx_bytes_per_second),
+            rx_bytes_per_second: counted(state.counters.nvlink_rx_bytes_per_second),
+        };
+        sample.activity =
+            if identity.counts_activity { Reading::Now(activity(&state.counters)) } else { not_supported() };
+        sample.fan_percent = if identity.fans > 0 { Reading::Now(state.fan_percent.into()) } else { not_supported() };
+        sample.mig_devices = if identity.architecture.has_mig() { Reading::Now(Vec::new()) } else { not_supported() };
+        let processes = state.processes.iter().map(|process| reading_of(process, &machine.timeline));
+        sample.processes = Reading::Now(processes.collect());
+        Ok(())
+    }
+
+    fn details(&mut self, details: &mut GpuDetails) -> Result<(), DeviceError> {
+        answer(&self.machine, self.index)?;
+        details::read(&self.machine, self.index, details);
+        Ok(())
+    }
+
+    fn traces(&mut self) -> Vec<Trace> {
+        if answer(&self.machine, self.index).is_err() {
+            return Vec::new();
+        }
+        self.drains.take(&self.machine, self.index, self.machine.timeline.elapsed_ms())
+    }
+}
+
+/// Sensors have a resolution.
+fn thousandths(number: f64) -> f64 {
+    (number * 1000.0).round() / 1000.0
+}
+
+fn not_supported<T>() -> Reading<T> {
+    Reading::Absent(Absence::NotSupported)
+}
+
+fn activity(counters: &Counters) -> Activity {
+    let percent = |share: f64| Reading::Now((share * 100.0).round() / 100.0);
+    Activity {
+        sm_percent: percent(counters.sm_percent),
+        occupancy_percent: percent(counters.occupancy_percent),
+        tensor_percent: percent(counters.tensor_percent),
+        tensor_half_percent: percent(counters.tensor_percent),
+        tensor_integer_percent: percent(0.0),
+        tensor_double_percent: percent(0.0),
+        fp64_percent: percent(0.0),
+        fp32_percent: percent(counters.fp32_percent),
+        fp16_percent: percent(0.0),
+        integer_percent: percent(counters.integer_percent),
+        dram_bandwidth_percent: percent(counters.dram_bandwidth_percent),
+    }
+}
+
+fn reading_of(process: &ProcessState, timeline: &Timeline) -> Process {
+    fn known<T>(value: Option<T>) -> Reading<T> {
+        value.ok_or(Absence::Unknown).into()
+    }
+    let text = |text: &Option<Arc<str>>| known(text.as_ref().map(ToString::to_string));
+    Process {
+        pid: process.pid,
+        kind: process.kind,
+        memory_bytes: known(process.memory_bytes),
+        sm_percent: Reading::Now(process.sm_percent.into()),
+        memory_percent: Reading::Now(process.memory_percent.into()),
+        encoder_percent: Reading::Now(process.encoder_percent.into()),
+        decoder_percent: Reading::Now(process.decoder_percent.into()),
+        name: text(&process.name),
+        command: text(&process.command),
+        user: text(&process.user),
+        started_ms: Reading::Now(timeline.unix_ms(process.started_s)),
+        mig: None,
+        mps: process.mps,
+        owner: Reading::Now(process.owner.clone()),
+    }
+}

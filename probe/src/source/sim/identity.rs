@@ -1,0 +1,110 @@
+//! What never changes about a simulated GPU.
+
+use super::{Architecture, Scenario, noise::Noise, scenario::GpuSettings};
+
+/// All memory of an H200, as its driver reports it.
+const H200_BYTES: u64 = 143_771 << 20;
+/// Its power limit.
+pub(super) const H200_WATTS: f64 = 700.0;
+/// How low the limit of a board can be set, as a share of its default.
+const LOWEST_LIMIT: f64 = 200.0 / 700.0;
+
+/// What never changes about a GPU.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GpuIdentity {
+    /// NVML's index.
+    pub index: u32,
+    /// As `GPU-8a1f0c3e-...`; the same for the same seed and index.
+    pub uuid: String,
+    /// As `NVIDIA H200`.
+    pub name: String,
+    /// The PCI bus in domain 0; the device on it is 0.
+    pub pci_bus: u32,
+    /// As `00000000:10:00.0`.
+    pub pci_bus_id: String,
+    /// The board's serial number.
+    pub serial: String,
+    /// The board's part number.
+    pub part_number: String,
+    /// The version of its firmware.
+    pub vbios_version: String,
+    /// The generation of its chip.
+    pub architecture: Architecture,
+    /// CUDA cores.
+    pub cores: u32,
+    /// Width of the bus to device memory.
+    pub memory_bus_bits: u32,
+    /// The nearest NUMA node.
+    pub numa_node: u32,
+    /// All its memory.
+    pub memory_total_bytes: u64,
+    /// The power limit in force, which is its default and its highest.
+    pub power_limit_watts: f64,
+    /// The lowest power limit.
+    pub lowest_limit_watts: f64,
+    /// Fans.
+    pub fans: u32,
+    /// `NVLinks`.
+    pub nvlinks: u32,
+    /// Whether the hardware counts activity (GPM).
+    pub counts_activity: bool,
+    /// Whether the driver keeps it initialised without clients.
+    pub persistence: bool,
+    /// Whether the driver accounts for its processes.
+    pub accounting: bool,
+}
+
+impl GpuIdentity {
+    /// The highest generation of PCIe that board and slot can do.
+    pub const PCIE_GENERATION: u32 = 5;
+    /// The most lanes that board and slot have.
+    pub const PCIE_WIDTH: u32 = 16;
+    /// The chip switches itself off.
+    pub const SHUTDOWN_CELSIUS: u32 = 95;
+    /// The hardware lowers the clocks.
+    pub const SLOWDOWN_CELSIUS: u32 = 89;
+    /// The software lowers the clocks for the chip's sake.
+    pub const GPU_MAX_CELSIUS: u32 = 87;
+    /// The software lowers the clocks for the memory's sake.
+    pub const MEMORY_MAX_CELSIUS: u32 = 95;
+
+    pub(super) fn new(scenario: &Scenario, index: u32) -> Self {
+        let noise = Noise::new(scenario.seed, index);
+        let own = scenario.settings(index);
+        let get = |pick: fn(&GpuSettings) -> Option<u32>| own.and_then(pick);
+        let architecture = own.and_then(|own| own.architecture).unwrap_or(Architecture::Hopper);
+        // A limit of 0 would leave no power to share out.
+        let limit_watts = own.and_then(|own| own.power_limit_watts).map_or(H200_WATTS, |watts| watts.0.max(1.0));
+        // Domain 0 has room for 64 boards from bus 10 on.
+        let pci_bus = 0x10 + index;
+        Self {
+            index,
+            uuid: format!("GPU-{}", uuid(noise.stream("uuid"))),
+            name: own.and_then(|own| own.name.clone()).unwrap_or_else(|| "NVIDIA H200".to_owned()),
+            pci_bus,
+            pci_bus_id: format!("00000000:{pci_bus:02X}:00.0"),
+            serial: format!("165{:010}", noise.stream("serial").bits(0) % 10_000_000_000),
+            part_number: "692-2G520-0282-000".to_owned(),
+            vbios_version: "96.00.A5.00.1A".to_owned(),
+            architecture,
+            cores: 16_896,
+            memory_bus_bits: 6_144,
+            // Two sockets with four GPUs each.
+            numa_node: index / 4 % 2,
+            memory_total_bytes: own.and_then(|own| own.memory).map_or(H200_BYTES, |memory| memory.0),
+            power_limit_watts: limit_watts,
+            lowest_limit_watts: limit_watts * LOWEST_LIMIT,
+            fans: get(|own| own.fans.map(|fans| fans.0 as u32)).unwrap_or(0),
+            nvlinks: get(|own| own.nvlinks.map(|links| links.0 as u32)).unwrap_or(scenario.usual_nvlinks),
+            counts_activity: own.and_then(|own| own.gpm).unwrap_or(architecture.counts_activity()),
+            persistence: own.and_then(|own| own.persistence).unwrap_or(true),
+            accounting: own.is_some_and(|own| own.accounting),
+        }
+    }
+}
+
+/// 128 random bits as the driver writes them.
+pub(super) fn uuid(noise: Noise) -> String {
+    let digits = format!("{:016x}{:016x}", noise.bits(0), noise.bits(1));
+    format!("{}-{}-{}-{}-{}", &digits[..8], &digits[8..12], &digits[12..16], &digits[16..20], &digits[20..])
+}

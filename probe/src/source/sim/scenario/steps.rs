@@ -1,0 +1,86 @@
+//! A value that jumps.
+
+use serde::{Deserialize, Deserializer, de};
+
+use super::quantity::Seconds;
+
+/// A value that is fixed, or jumps from one to the next at key frames.
+///
+/// In TOML it is one value, or `[[seconds, value], ...]` in order of time. Before the first key frame the first value
+/// holds.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Steps<T> {
+    /// Seconds since the start, and the value from then on; never empty.
+    frames: Vec<(f64, T)>,
+}
+
+impl<T> Steps<T> {
+    /// The value at `seconds` since the start.
+    pub(crate) fn at(&self, seconds: f64) -> &T {
+        let after = self.frames.partition_point(|(time, _)| *time <= seconds);
+        &self.frames[after.saturating_sub(1)].1
+    }
+}
+
+/// As the file has it. An empty list is a value where the values are lists.
+#[derive(Deserialize)]
+#[serde(
+    untagged,
+    expecting = "this is neither a value for this key nor key frames as [[seconds, value], ...]; \
+                 tests/fake-nvml/scenarios/example.toml shows both"
+)]
+enum Written<T> {
+    Fixed(T),
+    Frames(Vec<(Seconds, T)>),
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Steps<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let frames = match Written::deserialize(deserializer)? {
+            Written::Fixed(value) => vec![(0.0, value)],
+            Written::Frames(frames) => frames.into_iter().map(|(time, value)| (time.0, value)).collect(),
+        };
+        if frames.is_empty() {
+            return Err(de::Error::custom("no key frames; write at least one, as [[0, value]]"));
+        }
+        if let Some(pair) = frames.windows(2).find(|pair| pair[0].0 > pair[1].0) {
+            return Err(de::Error::custom(format!(
+                "the key frame at {} s comes after the one at {} s; put them in order of time",
+                pair[1].0, pair[0].0
+            )));
+        }
+        Ok(Self { frames })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Deserialize)]
+    struct Document {
+        lists: Steps<Vec<u32>>,
+    }
+
+    fn read(toml: &str) -> Result<Steps<Vec<u32>>, toml::de::Error> {
+        toml::from_str::<Document>(&format!("lists = {toml}")).map(|document| document.lists)
+    }
+
+    #[test]
+    fn a_value_holds_until_the_next_key_frame() {
+        let steps = read("[[5, []], [10, [1, 2]], [20, [3]]]").unwrap();
+        assert_eq!([0.0, 9.9, 10.0, 19.9, 99.0].map(|s| steps.at(s).len()), [0, 0, 2, 2, 1]);
+    }
+
+    #[test]
+    fn a_list_can_be_one_value_also_an_empty_one() {
+        assert_eq!(read("[7, 8]").unwrap().at(3.0), &[7, 8]);
+        assert!(read("[]").unwrap().at(3.0).is_empty());
+    }
+
+    #[test]
+    fn what_is_neither_is_refused() {
+        assert!(read("\"x\"").unwrap_err().message().contains("neither"));
+        assert!(read("[[9, []], [3, []]]").unwrap_err().message().contains("in order of time"));
+    }
+}

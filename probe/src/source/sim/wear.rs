@@ -1,0 +1,117 @@
+//! What a simulated GPU has gone through: errors, and what was done about them.
+
+use crate::model::{RecoveryAction, RemappedRows, RetiredPages, SpareRows};
+
+use super::{
+    Architecture, GpuIdentity,
+    nvlink::LinkState,
+    scenario::{Curve, GpuSettings},
+};
+
+/// Banks of an H200's memory.
+const BANKS: u32 = 3_072;
+
+/// A GPU's errors and repairs until one moment.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Wear {
+    /// Memory errors since the driver was loaded.
+    pub ecc_volatile: EccErrors,
+    /// Memory errors in the board's life.
+    pub ecc_aggregate: EccErrors,
+    /// Rows that were replaced; `None` on boards that retire pages.
+    pub remapped_rows: Option<RemappedRows>,
+    /// Pages that were retired; `None` on boards that remap rows.
+    pub retired_pages: Option<RetiredPages>,
+    /// What the driver asks for.
+    pub recovery_action: RecoveryAction,
+    /// PCIe packets that were sent again.
+    pub pcie_replays: u64,
+    /// Each `NVLink`.
+    pub nvlinks: Vec<LinkState>,
+}
+
+/// Counts of memory errors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct EccErrors {
+    /// Corrected by the hardware.
+    pub corrected: u64,
+    /// Not corrected.
+    pub uncorrected: u64,
+}
+
+impl EccErrors {
+    /// Those in the caches and registers of the chip; the others happened in device memory.
+    #[must_use]
+    pub fn sram(self) -> Self {
+        Self { corrected: self.corrected / 5, uncorrected: self.uncorrected / 5 }
+    }
+
+    /// Those in device memory.
+    #[must_use]
+    pub fn device_memory(self) -> Self {
+        let sram = self.sram();
+        Self { corrected: self.corrected - sram.corrected, uncorrected: self.uncorrected - sram.uncorrected }
+    }
+}
+
+impl Wear {
+    pub(super) fn new(identity: &GpuIdentity, own: Option<&GpuSettings>, seconds: f64) -> Self {
+        let counts = |pick: fn(&GpuSettings) -> Option<&Curve<_>>| {
+            own.and_then(pick).map_or(0, |curve| curve.at(seconds) as u64)
+        };
+        let ecc_volatile = EccErrors {
+            corrected: counts(|own| own.ecc_corrected.as_ref()),
+            uncorrected: counts(|own| own.ecc_uncorrected.as_ref()),
+        };
+        let remapped_rows = remapped(identity.architecture, own);
+        // Every row was replaced because of an error before the driver was loaded.
+        let before = remapped_rows.map_or(EccErrors::default(), |rows| EccErrors {
+            corrected: rows.correctable.into(),
+            uncorrected: rows.uncorrectable.into(),
+        });
+        let is_down = |link| own.is_some_and(|own| own.nvlinks_down.iter().any(|down| *down.get_ref() == link));
+        Self {
+            ecc_volatile,
+            ecc_aggregate: EccErrors {
+                corrected: ecc_volatile.corrected + before.corrected,
+                uncorrected: ecc_volatile.uncorrected + before.uncorrected,
+            },
+            remapped_rows,
+            retired_pages: retired(identity.architecture, own),
+            recovery_action: own
+                .and_then(|own| own.recovery_action.as_ref())
+                .map_or(RecoveryAction::None, |steps| *steps.at(seconds)),
+            pcie_replays: counts(|own| own.pcie_replays.as_ref()),
+            nvlinks: (0..identity.nvlinks).map(|link| LinkState::new(link, !is_down(link))).collect(),
+        }
+    }
+
+    /// What went through one `NVLink` until now, in KiB, where this many bytes went through all of them.
+    pub fn link_kib(&self, bytes: f64, link: u32) -> u64 {
+        super::nvlink::link_kib(bytes, &self.nvlinks, link)
+    }
+}
+
+fn remapped(architecture: Architecture, own: Option<&GpuSettings>) -> Option<RemappedRows> {
+    architecture.remaps_rows().then(|| {
+        let rows = own.and_then(|own| own.remapped_rows).unwrap_or_default();
+        let used = (rows.correctable + rows.uncorrectable).min(BANKS);
+        let none = u32::from(rows.failed).min(used);
+        let spare = SpareRows { max: BANKS - used, high: used - none, partial: 0, low: 0, none };
+        RemappedRows {
+            correctable: rows.correctable,
+            uncorrectable: rows.uncorrectable,
+            pending: rows.pending,
+            failed: rows.failed,
+            spare: Some(spare),
+        }
+    })
+}
+
+fn retired(architecture: Architecture, own: Option<&GpuSettings>) -> Option<RetiredPages> {
+    let pages = own.and_then(|own| own.retired_pages);
+    (pages.is_some() || !architecture.remaps_rows()).then(|| {
+        let pages = pages.unwrap_or_default();
+        RetiredPages { single_bit: pages.single_bit, double_bit: pages.double_bit, pending: pages.pending }
+    })
+}

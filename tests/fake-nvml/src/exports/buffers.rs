@@ -1,0 +1,62 @@
+//! What the driver records by itself.
+
+use std::ffi::{c_uint, c_ulonglong};
+
+use gpumon_probe::{model::TraceMetric, source::sim::Recorded};
+use nvml_wrapper_sys::bindings::{
+    nvmlDevice_t, nvmlReturn_t, nvmlSample_t, nvmlSamplingType_enum_NVML_GPU_UTILIZATION_SAMPLES as GPU_UTILIZATION,
+    nvmlSamplingType_enum_NVML_MEMORY_UTILIZATION_SAMPLES as MEMORY_UTILIZATION,
+    nvmlSamplingType_enum_NVML_SAMPLINGTYPE_COUNT as KINDS, nvmlSamplingType_enum_NVML_TOTAL_POWER_SAMPLES as POWER,
+    nvmlSamplingType_t, nvmlValue_t, nvmlValueType_enum_NVML_VALUE_TYPE_UNSIGNED_INT as UNSIGNED_INT, nvmlValueType_t,
+};
+
+use super::power::milliwatts;
+use crate::{
+    call::device,
+    code::Code,
+    out::{put, put_list},
+};
+
+/// Writes what came after `last_seen_us`, the oldest first, as far as there is room; without a list, how much it is.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn nvmlDeviceGetSamples(
+    handle: nvmlDevice_t,
+    kind: nvmlSamplingType_t,
+    last_seen_us: c_ulonglong,
+    value_type: *mut nvmlValueType_t,
+    count: *mut c_uint,
+    samples: *mut nvmlSample_t,
+) -> nvmlReturn_t {
+    device("nvmlDeviceGetSamples", handle, |gpu| {
+        let metric = match kind {
+            POWER => TraceMetric::PowerWatts,
+            GPU_UTILIZATION => TraceMetric::GpuPercent,
+            MEMORY_UTILIZATION => TraceMetric::MemoryPercent,
+            // The other buffers are always empty.
+            0..KINDS => return Err(Code::NOT_FOUND),
+            _ => return Err(Code::INVALID_ARGUMENT),
+        };
+        let mut recorded = gpu.machine().recorded(gpu.index, metric, gpu.elapsed_ms, last_seen_us);
+        if recorded.is_empty() {
+            return Err(Code::NOT_FOUND);
+        }
+        // SAFETY: NVML's contract: the pointer is null or may be written.
+        unsafe { put(value_type, UNSIGNED_INT) }?;
+        if samples.is_null() {
+            // SAFETY: as above.
+            return unsafe { put(count, recorded.len() as c_uint) };
+        }
+        // SAFETY: NVML's contract: the pointer is null or may be read.
+        let room = unsafe { count.as_ref() }.copied().unwrap_or(0);
+        if room == 0 {
+            return Err(Code::INVALID_ARGUMENT);
+        }
+        recorded.truncate(room as usize);
+        let sample = |recorded: &Recorded| {
+            let value = if kind == POWER { milliwatts(recorded.value) } else { recorded.value as c_uint };
+            nvmlSample_t { timeStamp: recorded.at_us, sampleValue: nvmlValue_t { uiVal: value } }
+        };
+        // SAFETY: NVML's contract: `count` may be read and written, and `samples` has room for so many.
+        unsafe { put_list(samples, count, recorded.iter().map(sample).collect()) }
+    })
+}

@@ -1,0 +1,85 @@
+//! What a GPU is linked to beyond its own machine's bus: the `NVLink` fabric, and a Grace CPU.
+
+use std::ptr;
+
+use gpumon_probe::model::FabricState;
+use nvml_wrapper_sys::bindings::{
+    NVML_GPU_FABRIC_STATE_COMPLETED, NVML_GPU_FABRIC_STATE_IN_PROGRESS, NVML_GPU_FABRIC_STATE_NOT_STARTED,
+    NVML_GPU_FABRIC_STATE_NOT_SUPPORTED, nvmlC2cModeInfo_v1_t, nvmlDevice_t, nvmlGpuFabricInfo_v2_t,
+    nvmlGpuFabricInfo_v3_t, nvmlGpuFabricInfoV_t, nvmlReturn_t,
+};
+
+use super::{one_value, version_of};
+use crate::{call::device, code::Code};
+
+/// The versions that the driver knows.
+const INFO_V2: u32 = version_of::<nvmlGpuFabricInfo_v2_t>(2);
+const INFO_V3: u32 = version_of::<nvmlGpuFabricInfo_v3_t>(3);
+
+one_value! {
+    // There is no Grace CPU.
+    fn nvmlDeviceGetC2cModeInfoV(nvmlC2cModeInfo_v1_t) = |_| Ok(nvmlC2cModeInfo_v1_t { isC2cEnabled: 0 });
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn nvmlDeviceGetGpuFabricInfoV(
+    handle: nvmlDevice_t,
+    info: *mut nvmlGpuFabricInfoV_t,
+) -> nvmlReturn_t {
+    device("nvmlDeviceGetGpuFabricInfoV", handle, |gpu| {
+        if info.is_null() {
+            return Err(Code::INVALID_ARGUMENT);
+        }
+        // SAFETY: NVML's contract: the pointer, which is not null, points at a structure that begins with its version.
+        let version = unsafe { ptr::read(info.cast::<u32>()) };
+        if version != INFO_V2 && version != INFO_V3 {
+            return Err(Code::ARGUMENT_VERSION_MISMATCH);
+        }
+        let fabric = gpu.machine().world.fabric(gpu.index).ok_or(Code::NOT_SUPPORTED)?;
+        let answer = nvmlGpuFabricInfo_v2_t {
+            version,
+            clusterUuid: bytes(&fabric.cluster_uuid),
+            status: fabric.status,
+            cliqueId: fabric.clique_id,
+            state: state(fabric.state) as u8,
+            healthMask: 0,
+        };
+        // SAFETY: by its version, the structure is the second or the third, which begins with the second.
+        unsafe { ptr::write(info.cast(), answer) };
+        if version == INFO_V3 {
+            // SAFETY: by its version, the structure is the third, and has this field.
+            unsafe { (*info).healthSummary = 0 };
+        }
+        Ok(())
+    })
+}
+
+fn state(state: FabricState) -> u32 {
+    match state {
+        FabricState::NotSupported => NVML_GPU_FABRIC_STATE_NOT_SUPPORTED,
+        FabricState::NotStarted => NVML_GPU_FABRIC_STATE_NOT_STARTED,
+        FabricState::InProgress => NVML_GPU_FABRIC_STATE_IN_PROGRESS,
+        FabricState::Completed => NVML_GPU_FABRIC_STATE_COMPLETED,
+    }
+}
+
+/// The 16 bytes of a UUID.
+fn bytes(uuid: &str) -> [u8; 16] {
+    let digits: Vec<u8> =
+        uuid.bytes().filter_map(|digit| (digit as char).to_digit(16)).map(|digit| digit as u8).collect();
+    let mut bytes = [0; 16];
+    for (byte, pair) in bytes.iter_mut().zip(digits.chunks(2)) {
+        *byte = pair.iter().fold(0, |byte, digit| byte << 4 | digit);
+    }
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_uuid_has_16_bytes() {
+        assert_eq!(bytes("00010203-0405-0607-0809-0a0b0c0d0eff")[10..], [0x0a, 0x0b, 0x0c, 0x0d, 0x0e, 0xff]);
+    }
+}

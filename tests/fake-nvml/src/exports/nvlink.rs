@@ -1,0 +1,78 @@
+//! `NVLinks`, one by one.
+
+use std::ffi::{c_uint, c_ulonglong};
+
+use gpumon_probe::source::sim::LinkState;
+use nvml_wrapper_sys::bindings::{
+    nvmlDevice_t, nvmlEnableState_t, nvmlIntNvLinkDeviceType_enum_NVML_NVLINK_DEVICE_TYPE_SWITCH as SWITCH,
+    nvmlIntNvLinkDeviceType_t, nvmlNvLinkErrorCounter_enum_NVML_NVLINK_ERROR_DL_CRC_DATA as CRC_DATA,
+    nvmlNvLinkErrorCounter_enum_NVML_NVLINK_ERROR_DL_CRC_FLIT as CRC_FLIT,
+    nvmlNvLinkErrorCounter_enum_NVML_NVLINK_ERROR_DL_ECC_DATA as ECC_DATA,
+    nvmlNvLinkErrorCounter_enum_NVML_NVLINK_ERROR_DL_RECOVERY as RECOVERY,
+    nvmlNvLinkErrorCounter_enum_NVML_NVLINK_ERROR_DL_REPLAY as REPLAY, nvmlNvLinkErrorCounter_t,
+    nvmlNvlinkVersion_enum_NVML_NVLINK_VERSION_4_0 as VERSION_4_0, nvmlPciInfo_t, nvmlReturn_t,
+};
+
+use super::identity::pci_device;
+use crate::{
+    call::{Gpu, device},
+    code::Code,
+    out::put,
+};
+
+/// A switch's device and vendor, and its subsystem.
+const SWITCH_DEVICE_ID: u32 = 0x22A3_10DE;
+const SWITCH_SUBSYSTEM_ID: u32 = 0x1796_10DE;
+
+/// A link that the GPU has; one without any does not support the question.
+pub(super) fn link(gpu: &Gpu, number: c_uint) -> Result<LinkState, Code> {
+    if gpu.identity().nvlinks == 0 {
+        return Err(Code::NOT_SUPPORTED);
+    }
+    gpu.wear().nvlinks.into_iter().nth(number as usize).ok_or(Code::INVALID_ARGUMENT)
+}
+
+/// Exports functions that ask for one value of a link: `fn NAME(TYPE) = |link| VALUE;`.
+macro_rules! of_link {
+    ($(fn $name:ident($type:ty) = $answer:expr;)*) => {$(
+        #[unsafe(no_mangle)]
+        unsafe extern "C" fn $name(handle: nvmlDevice_t, number: c_uint, value: *mut $type) -> nvmlReturn_t {
+            device(stringify!($name), handle, |gpu| {
+                let answer: fn(&LinkState) -> $type = $answer;
+                // SAFETY: NVML's contract: the pointer is null or may be written.
+                unsafe { put(value, answer(&link(gpu, number)?)) }
+            })
+        }
+    )*};
+}
+
+of_link! {
+    fn nvmlDeviceGetNvLinkState(nvmlEnableState_t) = |link| link.active.into();
+    fn nvmlDeviceGetNvLinkVersion(c_uint) = |_| VERSION_4_0;
+    fn nvmlDeviceGetNvLinkRemoteDeviceType(nvmlIntNvLinkDeviceType_t) = |_| SWITCH;
+    fn nvmlDeviceGetNvLinkRemotePciInfo_v2(nvmlPciInfo_t) = |link| {
+        pci_device(&link.remote_bus_id, link.remote_bus, SWITCH_DEVICE_ID, SWITCH_SUBSYSTEM_ID)
+    };
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn nvmlDeviceGetNvLinkErrorCounter(
+    handle: nvmlDevice_t,
+    number: c_uint,
+    counter: nvmlNvLinkErrorCounter_t,
+    count: *mut c_ulonglong,
+) -> nvmlReturn_t {
+    device("nvmlDeviceGetNvLinkErrorCounter", handle, |gpu| {
+        let link = link(gpu, number)?;
+        let errors = match counter {
+            REPLAY => link.replays,
+            RECOVERY => link.recoveries,
+            CRC_FLIT => link.crc_errors[0],
+            CRC_DATA => link.crc_errors[1],
+            ECC_DATA => return Err(Code::NOT_SUPPORTED),
+            _ => return Err(Code::INVALID_ARGUMENT),
+        };
+        // SAFETY: NVML's contract: the pointer is null or may be written.
+        unsafe { put(count, errors) }
+    })
+}

@@ -1,0 +1,105 @@
+//! What was done about bad memory: pages retired, rows replaced.
+
+use std::ffi::{c_uint, c_ulonglong};
+
+use gpumon_probe::model::{RemappedRows, RetiredPages};
+use nvml_wrapper_sys::bindings::{
+    nvmlDevice_t, nvmlEnableState_t, nvmlPageRetirementCause_t, nvmlReturn_t, nvmlRowRemapperHistogramValues_t,
+};
+
+use super::one_value;
+use crate::{
+    call::{Gpu, device},
+    code::Code,
+    out::{put, put_list},
+};
+
+/// A page of memory.
+const PAGE_BYTES: u64 = 4_096;
+
+one_value! {
+    fn nvmlDeviceGetRetiredPagesPendingStatus(nvmlEnableState_t) = |gpu| Ok(retired(gpu)?.pending.into());
+    fn nvmlDeviceGetRowRemapperHistogram(nvmlRowRemapperHistogramValues_t) = |gpu| {
+        let spare = remapped(gpu)?.spare.ok_or(Code::NOT_SUPPORTED)?;
+        Ok(nvmlRowRemapperHistogramValues_t {
+            max: spare.max,
+            high: spare.high,
+            partial: spare.partial,
+            low: spare.low,
+            none: spare.none,
+        })
+    };
+}
+
+fn retired(gpu: &Gpu) -> Result<RetiredPages, Code> {
+    gpu.wear().retired_pages.ok_or(Code::NOT_SUPPORTED)
+}
+
+fn remapped(gpu: &Gpu) -> Result<RemappedRows, Code> {
+    gpu.wear().remapped_rows.ok_or(Code::NOT_SUPPORTED)
+}
+
+/// The addresses of the pages that were retired for one cause.
+fn addresses(gpu: &Gpu, cause: nvmlPageRetirementCause_t) -> Result<Vec<c_ulonglong>, Code> {
+    let pages = retired(gpu)?;
+    let (first, count) = match cause {
+        0 => (0x100, pages.single_bit),
+        1 => (0x1_0000, pages.double_bit),
+        _ => return Err(Code::INVALID_ARGUMENT),
+    };
+    Ok((0..u64::from(count)).map(|number| (first + number) * PAGE_BYTES).collect())
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn nvmlDeviceGetRetiredPages(
+    handle: nvmlDevice_t,
+    cause: nvmlPageRetirementCause_t,
+    count: *mut c_uint,
+    pages: *mut c_ulonglong,
+) -> nvmlReturn_t {
+    device("nvmlDeviceGetRetiredPages", handle, |gpu| {
+        // SAFETY: NVML's contract: `count` may be read and written, and `pages` is null or has room for so many.
+        unsafe { put_list(pages, count, addresses(gpu, cause)?) }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn nvmlDeviceGetRetiredPages_v2(
+    handle: nvmlDevice_t,
+    cause: nvmlPageRetirementCause_t,
+    count: *mut c_uint,
+    pages: *mut c_ulonglong,
+    stamps: *mut c_ulonglong,
+) -> nvmlReturn_t {
+    device("nvmlDeviceGetRetiredPages_v2", handle, |gpu| {
+        let retired = addresses(gpu, cause)?;
+        // All at the start of the timeline.
+        let at_s = gpu.machine().timeline.unix_ms(0.0) / 1000;
+        let (known, when) = (retired.len(), vec![at_s; retired.len()]);
+        // SAFETY: NVML's contract: `count` may be read and written, and `pages` is null or has room for so many.
+        unsafe { put_list(pages, count, retired) }?;
+        let mut room = known as c_uint;
+        // SAFETY: NVML's contract: `stamps` has as much room as `pages`, which was enough.
+        unsafe { put_list(stamps, &raw mut room, when) }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn nvmlDeviceGetRemappedRows(
+    handle: nvmlDevice_t,
+    correctable: *mut c_uint,
+    uncorrectable: *mut c_uint,
+    pending: *mut c_uint,
+    failed: *mut c_uint,
+) -> nvmlReturn_t {
+    device("nvmlDeviceGetRemappedRows", handle, |gpu| {
+        let rows = remapped(gpu)?;
+        // SAFETY: NVML's contract: each pointer is null or may be written.
+        unsafe {
+            put(correctable, rows.correctable)?;
+            put(uncorrectable, rows.uncorrectable)?;
+            put(pending, rows.pending.into())?;
+            put(failed, rows.failed.into())
+        }
+    })
+}
