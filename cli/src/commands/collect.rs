@@ -9,6 +9,7 @@ use gpumon_probe::{
     model::Record,
     owner::CommandLines,
     sampler::{self, Options},
+    source::kernel_log,
 };
 
 use crate::{
@@ -46,8 +47,9 @@ pub(crate) fn arguments(interval: &IntervalArgs) -> Vec<String> {
 pub(crate) fn run(source: &SourceArgs, args: &CollectArgs) -> Result<(), Failure> {
     let commands = if args.hide_commands { CommandLines::Own } else { CommandLines::All };
     let options = Options {
-        kernel_log: Some("/dev/kmsg".into()),
+        kernel_log: Some(kernel_log::PATH.into()),
         details: true,
+        events: true,
         ..Options::new(args.interval.interval(), commands)
     };
     if args.exit_with_stdin {

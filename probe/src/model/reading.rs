@@ -33,6 +33,8 @@ pub enum Absence {
     NoPermission,
     /// The GPU has fallen off the bus (`NVML_ERROR_GPU_IS_LOST`).
     GpuLost,
+    /// The system has switched the GPU off to save power, and asking would wake it.
+    Asleep,
     /// The driver was asked and has not answered yet.
     NoAnswer,
     /// It needs two samples, and this is the first.
@@ -97,6 +99,7 @@ impl std::fmt::Display for Absence {
             Self::NotSupported => f.write_str("not on this board or driver"),
             Self::NoPermission => f.write_str("needs permission"),
             Self::GpuLost => f.write_str("GPU lost"),
+            Self::Asleep => f.write_str("asleep to save power"),
             Self::NoAnswer => f.write_str("the driver has not answered"),
             Self::WarmingUp => f.write_str("needs a second sample"),
             Self::Unknown => f.write_str("unknown to the driver"),

@@ -1,12 +1,18 @@
 //! What one GPU's thread does at a beat: open the GPU if it is not open, read it, find its processes' owners.
 
 use std::{
-    sync::Arc,
+    path::PathBuf,
+    sync::{Arc, mpsc::Sender},
     time::{Duration, Instant},
 };
 
+use super::{
+    Options,
+    message::{Message, Outcome, Question, Readings},
+};
 use crate::{
-    model::{Absence, Gpu, GpuSample, Health, Reading, now_ms},
+    derive::plausible,
+    model::{Absence, Gpu, GpuDetails, GpuSample, Health, Reading, SourceKind, now_ms},
     owner::Resolver,
     source::{Device, DeviceError, Source},
 };
@@ -14,26 +20,25 @@ use crate::{
 /// A GPU that is lost stays lost until somebody resets it or the machine, so it is tried only so often.
 const TRY_AGAIN: Duration = Duration::from_secs(2);
 
-/// What one GPU's thread found at one beat.
-pub(super) struct Answer {
-    pub(super) index: u32,
-    pub(super) outcome: Outcome,
-}
+/// How often what changes slowly is read.
+const DETAILS_EVERY: Duration = Duration::from_secs(10);
 
-/// What came of a beat.
-pub(super) enum Outcome {
-    /// It was read. The identity is there when it was opened anew.
-    Read(Option<Gpu>, Box<GpuSample>),
-    /// It could not be.
-    Failed(DeviceError),
-}
+/// So many GPUs take turns in reading it.
+const TURNS: u32 = 8;
 
 /// One GPU, on its own thread.
 pub(super) struct GpuWorker {
     source: Arc<dyn Source>,
     index: u32,
+    tell: Sender<Message>,
     resolver: Option<Resolver>,
-    uuid: Option<String>,
+    sys_root: PathBuf,
+    /// When what changes slowly is read next; `None` where nobody wants it.
+    details_due: Option<Instant>,
+    /// Whether somebody wants what the driver records by itself.
+    traces: bool,
+    /// Who the sampler thinks it is.
+    told: Option<Gpu>,
     state: State,
 }
 
@@ -44,51 +49,97 @@ enum State {
 }
 
 impl GpuWorker {
-    /// `resolver` is `None` where the processes are not real ones.
-    pub(super) fn new(source: Arc<dyn Source>, index: u32, resolver: Option<Resolver>) -> Self {
-        Self { source, index, resolver, uuid: None, state: State::Closed }
+    pub(super) fn new(
+        source: Arc<dyn Source>,
+        kind: SourceKind,
+        index: u32,
+        options: &Options,
+        tell: Sender<Message>,
+    ) -> Self {
+        // Simulated processes are not in `/proc`.
+        let real = kind == SourceKind::Nvml;
+        Self {
+            source,
+            index,
+            tell,
+            resolver: real.then(|| Resolver::new(&options.proc_root, options.commands)),
+            sys_root: options.sys_root.clone(),
+            details_due: options.details.then(Instant::now),
+            traces: options.events,
+            told: None,
+            state: State::Closed,
+        }
     }
 
-    /// Reads the GPU once. It may block for as long as the driver does.
-    pub(super) fn read(&mut self) -> Outcome {
-        match self.try_read() {
-            Ok((identity, sample)) => Outcome::Read(identity, Box::new(sample)),
+    /// Answers a question. It may block for as long as the driver does.
+    pub(super) fn answer(&mut self, question: Question) -> Message {
+        if question.details_now && self.details_due.is_some() {
+            self.details_due = Some(Instant::now());
+        }
+        let outcome = match self.read() {
+            Ok(Some(readings)) => Outcome::Read(Box::new(readings)),
+            Ok(None) => Outcome::Asleep,
             Err(error) => Outcome::Failed(error),
+        };
+        Message::Answer { index: self.index, outcome }
+    }
+
+    /// `None` where it sleeps.
+    fn read(&mut self) -> Result<Option<Readings>, DeviceError> {
+        if !self.open()? {
+            return Ok(None);
+        }
+        match self.read_open() {
+            Ok(readings) => Ok(Some(readings)),
+            Err(error) => Err(self.fail(error)),
         }
     }
 
-    fn try_read(&mut self) -> Result<(Option<Gpu>, GpuSample), DeviceError> {
-        let mut identity = self.open()?;
+    fn read_open(&mut self) -> Result<Readings, DeviceError> {
         let State::Open(device) = &mut self.state else { unreachable!("open() succeeded") };
-        // A passing error while it was opened must not leave it nameless for good.
-        if identity.is_none() && self.uuid.is_none() {
-            let gpu = device.identity();
-            self.uuid.clone_from(&gpu.uuid);
-            identity = gpu.uuid.is_some().then_some(gpu);
+        let uuid = || self.told.as_ref().and_then(|gpu| gpu.uuid.clone());
+        let mut sample = GpuSample::absent(self.index, uuid(), now_ms(), Health::Ok, &Absence::NoAnswer);
+        device.read(&mut sample)?;
+        plausible::check(&mut sample);
+        let traces = if self.traces { device.traces() } else { Vec::new() };
+        let mut details = None;
+        if self.details_due.is_some_and(|due| due <= Instant::now()) {
+            let mut read = GpuDetails::absent(self.index, uuid(), now_ms(), &Absence::NoAnswer);
+            device.details(&mut read)?;
+            plausible::check_details(&mut read);
+            details = Some(read);
+            self.details_due = Some(next_details(self.index, self.told.is_none()));
         }
-        let mut sample = GpuSample::absent(self.index, self.uuid.clone(), now_ms(), Health::Ok, &Absence::NoAnswer);
-        if let Err(error) = device.read(&mut sample) {
-            return Err(self.fail(error));
+        let identity = device.identity();
+        sample.uuid.clone_from(&identity.uuid);
+        if let Some(details) = &mut details {
+            details.uuid.clone_from(&identity.uuid);
+        }
+        let changed = self.told.as_ref() != Some(&identity);
+        if changed {
+            self.told = Some(identity.clone());
         }
         if let (Some(resolver), Reading::Now(processes)) = (&mut self.resolver, &mut sample.processes) {
             resolver.fill(processes);
         }
-        Ok((identity, sample))
+        Ok(Readings { identity: changed.then_some(identity), sample, details, traces })
     }
 
-    /// The identity, where the GPU was opened just now.
-    fn open(&mut self) -> Result<Option<Gpu>, DeviceError> {
+    /// True where it is open; false where it sleeps.
+    fn open(&mut self) -> Result<bool, DeviceError> {
         match &self.state {
-            State::Open(_) => return Ok(None),
+            State::Open(_) => return Ok(true),
             State::Failed { error, at } if at.elapsed() < TRY_AGAIN => return Err(error.clone()),
             State::Failed { .. } | State::Closed => {}
         }
+        if self.source.is_asleep(self.index, &self.sys_root) {
+            return Ok(false);
+        }
         match self.source.open(self.index) {
-            Ok(mut device) => {
-                let identity = device.identity();
-                self.uuid.clone_from(&identity.uuid);
+            Ok(device) => {
                 self.state = State::Open(device);
-                Ok(Some(identity))
+                let _ = self.tell.send(Message::Opened { index: self.index });
+                Ok(true)
             }
             Err(error) => Err(self.fail(error)),
         }
@@ -98,4 +149,10 @@ impl GpuWorker {
         self.state = State::Failed { error: error.clone(), at: Instant::now() };
         error
     }
+}
+
+/// The first of them come all at once; from then on the GPUs' turns are spread over the period.
+fn next_details(index: u32, are_first: bool) -> Instant {
+    let turn = f64::from(index % TURNS) / f64::from(TURNS);
+    Instant::now() + DETAILS_EVERY.mul_f64(if are_first { 0.5 + turn / 2.0 } else { 1.0 })
 }

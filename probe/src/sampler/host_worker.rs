@@ -5,7 +5,7 @@ use std::{
     time::Instant,
 };
 
-use super::workers::spawn;
+use super::threads::spawn;
 use crate::{
     model::HostSample,
     source::{SourceError, host::HostReader},

@@ -6,7 +6,10 @@
 mod beat;
 mod gpu_worker;
 mod host_worker;
+mod message;
 mod pace;
+mod sampling;
+mod threads;
 mod track;
 mod workers;
 
@@ -18,10 +21,10 @@ use std::{
 };
 
 pub use self::pace::Pace;
-use self::{beat::Beat, gpu_worker::Answer, track::Track, workers::Workers};
+use self::{beat::Beat, sampling::Sampling};
 use crate::{
-    derive::HostRates,
-    model::{Event, GpuDetails, Inventory, Platform, Record, Sample, now_ms},
+    derive::ConditionSettings,
+    model::{GpuDetails, Inventory, Record, Sample},
     owner::CommandLines,
     source::{Source, SourceError},
 };
@@ -41,6 +44,11 @@ pub struct Options {
     pub kernel_log: Option<PathBuf>,
     /// Whether to read what changes slowly, too.
     pub details: bool,
+    /// Whether to wait for what the driver reports by itself, to drain its own buffers, and to find out how the GPUs
+    /// are linked: what a single look has no use for.
+    pub events: bool,
+    /// From when on something is the matter.
+    pub conditions: ConditionSettings,
 }
 
 impl Options {
@@ -53,6 +61,8 @@ impl Options {
             sys_root: "/sys".into(),
             kernel_log: None,
             details: false,
+            events: false,
+            conditions: ConditionSettings::default(),
         }
     }
 }
@@ -71,18 +81,15 @@ pub struct Moment {
 /// The driver opens a GPU at its first use, which takes milliseconds with persistence mode and seconds without.
 const OPENING: Duration = Duration::from_secs(2);
 
-/// A sample does not wait for a late GPU any longer than this, however long the interval is.
-const LATEST: Duration = Duration::from_millis(500);
-
 /// A one-shot command has nothing else to show, so it waits longer.
 const OPENING_ONCE: Duration = Duration::from_secs(10);
 
-/// Hands an inventory, and then a sample per interval, to `emit` until that breaks off.
+/// Hands an inventory, and then a sample per interval with what came before it, to `emit` until that breaks off.
 ///
 /// Threads that hang in the driver are left behind: they cannot be ended, and the process is expected to end soon.
 ///
 /// # Errors
-/// [`SourceError`] where there is no GPU to sample.
+/// [`SourceError`] where there is no GPU to sample, or the driver was replaced underneath the library.
 pub fn run(
     source: &Arc<dyn Source>,
     options: &Options,
@@ -95,11 +102,7 @@ pub fn run(
     let mut interval = options.pace.interval();
     let mut beat = Beat::new(interval);
     loop {
-        let (events, sample) = sampling.sample(interval);
-        let inventory = sampling.take_inventory_change().then(|| Record::Inventory(sampling.inventory()));
-        let records =
-            inventory.into_iter().chain(events.into_iter().map(Record::Event)).chain([Record::Sample(sample)]);
-        for record in records {
+        for record in sampling.beat(interval)? {
             if emit(&record).is_break() {
                 return Ok(());
             }
@@ -117,85 +120,6 @@ pub fn run(
 /// [`SourceError`] where there is no GPU to sample.
 pub fn once(source: &Arc<dyn Source>, options: &Options) -> Result<Moment, SourceError> {
     let mut sampling = Sampling::start(source, options, OPENING_ONCE)?;
-    let (_, sample) = sampling.compose(options.pace.interval());
-    Ok(Moment { inventory: sampling.inventory(), sample, details: Vec::new() })
-}
-
-/// The state between two samples.
-struct Sampling {
-    platform: Platform,
-    workers: Workers,
-    tracks: Vec<Track>,
-    host_rates: HostRates,
-    seq: u64,
-    inventory_changed: bool,
-}
-
-impl Sampling {
-    /// Starts the workers and takes their first answers, as far as they come within `patience`.
-    fn start(source: &Arc<dyn Source>, options: &Options, patience: Duration) -> Result<Self, SourceError> {
-        let count = source.device_count()?;
-        // Read once: later on, this thread must not wait for the driver.
-        let platform = source.platform();
-        let workers = Workers::start(source, platform.source, count, options)?;
-        let tracks = (0..count).map(Track::new).collect();
-        let mut sampling =
-            Self { platform, workers, tracks, host_rates: HostRates::default(), seq: 0, inventory_changed: false };
-        sampling.ask_and_collect(patience);
-        sampling.inventory_changed = false;
-        Ok(sampling)
-    }
-
-    fn inventory(&self) -> Inventory {
-        Inventory {
-            at_ms: now_ms(),
-            hostname: rustix::system::uname().nodename().to_string_lossy().into_owned(),
-            platform: self.platform.clone(),
-            gpus: self.tracks.iter().map(Track::gpu).collect(),
-            topology: Vec::new(),
-        }
-    }
-
-    fn take_inventory_change(&mut self) -> bool {
-        std::mem::take(&mut self.inventory_changed)
-    }
-
-    fn sample(&mut self, interval: Duration) -> (Vec<Event>, Sample) {
-        // The first sample is what the workers answered when they were started.
-        if self.seq > 0 {
-            self.ask_and_collect((interval / 2).min(LATEST));
-        }
-        self.compose(interval)
-    }
-
-    /// Asks every worker that is free, and waits for those until `patience` is over.
-    fn ask_and_collect(&mut self, patience: Duration) {
-        // What came late frees its GPU for this beat.
-        let late = self.workers.late_answers();
-        self.take_in(late);
-        let free = self.tracks.iter().enumerate().filter(|(_, track)| !track.is_awaited()).map(|(index, _)| index);
-        for index in self.workers.ask(free) {
-            self.tracks[index].asked();
-        }
-        let answers = self.workers.answers(patience);
-        self.take_in(answers);
-    }
-
-    fn take_in(&mut self, answers: Vec<Answer>) {
-        for answer in answers {
-            let track = &mut self.tracks[answer.index as usize];
-            self.inventory_changed |= track.take_in(answer);
-        }
-    }
-
-    fn compose(&mut self, interval: Duration) -> (Vec<Event>, Sample) {
-        let now = now_ms();
-        let mut events = Vec::new();
-        let gpus = self.tracks.iter_mut().map(|track| track.compose(interval, now, &mut events)).collect();
-        let mut host = self.workers.host();
-        self.host_rates.fill(&mut host);
-        let seq = self.seq;
-        self.seq += 1;
-        (events, Sample { seq, at_ms: now, interval_ms: interval.as_millis() as u32, gpus, host })
-    }
+    let sample = sampling.compose(options.pace.interval());
+    Ok(Moment { inventory: sampling.inventory(), sample, details: sampling.details() })
 }

@@ -2,30 +2,30 @@
 
 use std::{
     collections::BTreeSet,
-    path::Path,
     sync::{
         Arc,
-        mpsc::{self, Receiver, RecvTimeoutError, SyncSender},
+        mpsc::{self, Receiver, RecvTimeoutError, Sender, SyncSender},
     },
-    thread,
     time::{Duration, Instant},
 };
 
 use super::{
     Options,
-    gpu_worker::{Answer, GpuWorker},
+    gpu_worker::GpuWorker,
     host_worker::HostWorker,
+    message::{Message, Question},
+    threads::spawn,
 };
 use crate::{
     model::{HostSample, SourceKind},
-    owner::Resolver,
     source::{Source, SourceError},
 };
 
 /// One thread per GPU, and one for the host.
 pub(super) struct Workers {
-    gpus: Vec<SyncSender<()>>,
-    answers: Receiver<Answer>,
+    gpus: Vec<SyncSender<Question>>,
+    tell: Sender<Message>,
+    messages: Receiver<Message>,
     /// The GPUs that were asked at this beat and have not answered.
     awaited: BTreeSet<u32>,
     host: HostWorker,
@@ -38,63 +38,64 @@ impl Workers {
         count: u32,
         options: &Options,
     ) -> Result<Self, SourceError> {
-        let (answer, answers) = mpsc::channel();
-        let real = kind == SourceKind::Nvml;
+        let (tell, messages) = mpsc::channel();
         let gpus = (0..count)
             .map(|index| {
                 let (ask, asked) = mpsc::sync_channel(1);
-                let (source, answer) = (Arc::clone(source), answer.clone());
-                let resolver = real.then(|| Resolver::new(Path::new(&options.proc_root), options.commands));
+                let (source, options, tell) = (Arc::clone(source), options.clone(), tell.clone());
                 spawn(&format!("gpu-{index}"), move || {
-                    let mut worker = GpuWorker::new(source, index, resolver);
-                    while asked.recv().is_ok() && answer.send(Answer { index, outcome: worker.read() }).is_ok() {}
+                    let mut worker = GpuWorker::new(source, kind, index, &options, tell.clone());
+                    while let Ok(question) = asked.recv()
+                        && tell.send(worker.answer(question)).is_ok()
+                    {}
                 })?;
                 Ok(ask)
             })
             .collect::<Result<_, _>>()?;
-        Ok(Self { gpus, answers, awaited: BTreeSet::new(), host: HostWorker::start()? })
+        Ok(Self { gpus, tell, messages, awaited: BTreeSet::new(), host: HostWorker::start()? })
     }
 
-    /// Asks the host and these GPUs, by index, and returns those that will answer.
-    pub(super) fn ask(&mut self, gpus: impl Iterator<Item = usize>) -> Vec<usize> {
+    /// Where other threads can tell the sampler something.
+    pub(super) fn tell(&self) -> Sender<Message> {
+        self.tell.clone()
+    }
+
+    /// Asks the host and these GPUs, and returns the indices of those that will answer.
+    pub(super) fn ask(&mut self, questions: impl Iterator<Item = (usize, Question)>) -> Vec<usize> {
         self.host.ask();
-        let asked: Vec<_> = gpus.filter(|index| self.gpus[*index].try_send(()).is_ok()).collect();
+        let asked = questions.filter(|(index, question)| self.gpus[*index].try_send(*question).is_ok());
+        let asked: Vec<_> = asked.map(|(index, _)| index).collect();
         self.awaited = asked.iter().map(|index| *index as u32).collect();
         asked
     }
 
-    /// The answers to earlier beats that have come since.
-    pub(super) fn late_answers(&mut self) -> Vec<Answer> {
-        self.answers.try_iter().collect()
+    /// What has come since the last beat.
+    pub(super) fn messages(&mut self) -> Vec<Message> {
+        self.messages.try_iter().collect()
     }
 
-    /// The answers that come until all that were asked at this beat have answered, or `patience` is over. Answers to
-    /// earlier beats come along.
-    pub(super) fn answers(&mut self, patience: Duration) -> Vec<Answer> {
+    /// What comes until all that were asked at this beat have answered, or `patience` is over.
+    pub(super) fn messages_until_answered(&mut self, patience: Duration) -> Vec<Message> {
         let deadline = Instant::now() + patience;
-        let mut answers = Vec::new();
+        let mut messages = Vec::new();
         while !self.awaited.is_empty() {
-            match self.answers.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
-                Ok(answer) => {
-                    self.awaited.remove(&answer.index);
-                    answers.push(answer);
+            match self.messages.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+                Ok(message) => {
+                    if let Message::Answer { index, .. } = &message {
+                        self.awaited.remove(index);
+                    }
+                    messages.push(message);
                 }
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => break,
             }
         }
-        answers.extend(self.answers.try_iter());
+        messages.extend(self.messages.try_iter());
         self.host.wait(deadline);
-        answers
+        messages
     }
 
     /// The newest reading of the host.
     pub(super) fn host(&self) -> HostSample {
         self.host.latest()
     }
-}
-
-/// A thread that is left behind where it hangs.
-pub(super) fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Result<(), SourceError> {
-    let spawned = thread::Builder::new().name(name.to_owned()).spawn(body);
-    spawned.map(drop).map_err(|error| SourceError::NoThread { cause: error.to_string() })
 }

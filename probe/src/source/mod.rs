@@ -5,10 +5,14 @@
 
 mod choice;
 pub mod host;
+pub mod kernel_log;
 pub mod nvml;
+mod runtime_pm;
 pub mod sim;
 
 pub use choice::{BadSource, SourceChoice};
+
+use std::path::Path;
 
 use thiserror::Error;
 
@@ -30,6 +34,13 @@ pub trait Source: Send + Sync {
     /// # Errors
     /// [`DeviceError`] as the driver gives it.
     fn open(&self, index: u32) -> Result<Box<dyn Device>, DeviceError>;
+
+    /// Whether the system has switched this GPU off to save power. It is called before [`open`](Self::open), which would
+    /// wake it, and asks the system, never the driver. `sys_root` is `/sys` but in tests.
+    fn is_asleep(&self, index: u32, sys_root: &Path) -> bool;
+
+    /// Who waits for what the driver reports by itself; `None` where it reports nothing.
+    fn reporter(&self) -> Option<Box<dyn Reporter>>;
 
     /// How these GPUs are linked. It is called on a thread of its own, since it asks about two GPUs at once, of which
     /// one may hang.
@@ -56,19 +67,15 @@ pub trait Device {
     /// Takes out of the driver's own buffers what has come since the last call. Their `index` and `uuid` are this
     /// GPU's.
     fn traces(&mut self) -> Vec<Trace>;
-
-    /// Somebody who waits for what the driver reports by itself; `None` where it reports nothing. It is asked for once
-    /// per opening, and waits on a thread of its own.
-    fn watcher(&mut self) -> Option<Box<dyn Watcher>>;
 }
 
-/// Waits for what the driver reports of one GPU by itself.
-pub trait Watcher: Send {
-    /// Blocks until there is something to report.
-    ///
-    /// # Errors
-    /// [`DeviceError`] where nothing more will come: the GPU is gone, or the driver does not report.
-    fn wait(&mut self) -> Result<Notice, DeviceError>;
+/// Waits for what the driver reports by itself, on a thread of its own.
+pub trait Reporter: Send {
+    /// Reports this GPU too, from now on. It has been opened, maybe again.
+    fn add(&mut self, gpu: u32);
+
+    /// Blocks until there is something to report, and about a second at most: the GPU's index and what it is.
+    fn wait(&mut self) -> Option<(u32, Notice)>;
 }
 
 /// What the driver reports by itself.
@@ -92,6 +99,13 @@ pub enum DeviceError {
     /// It has fallen off the bus.
     #[error("GPU lost")]
     Lost,
+    /// The driver was unloaded or replaced underneath the library: nothing can be read until another process loads the
+    /// library anew.
+    #[error("the driver is gone (NVML error {code})")]
+    DriverGone {
+        /// NVML's return code: 1 uninitialized, 9 driver not loaded, 18 library and driver do not match.
+        code: u32,
+    },
     /// Another reason.
     #[error("{0}")]
     Failed(Absence),

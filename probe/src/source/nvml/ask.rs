@@ -8,17 +8,35 @@ use std::{
 use nvml_wrapper::error::NvmlError;
 
 use super::error::absence;
-use crate::model::{Absence, Reading};
+use crate::{
+    model::{Absence, Reading},
+    source::DeviceError,
+};
 
 /// "Not supported" is no cheap answer (130 us for the fan of a board without one), and it can change with a driver
 /// setting, so it is asked again only this often.
 const ASK_AGAIN: Duration = Duration::from_mins(1);
 
+/// `nvmlReturn_t` of a driver that was unloaded or replaced underneath the library.
+const UNINITIALIZED: u32 = 1;
+const DRIVER_NOT_LOADED: u32 = 9;
+const VERSION_MISMATCH: u32 = 18;
+
 /// Remembers what a device does not have, and notices when it is lost.
 #[derive(Debug, Default)]
 pub(super) struct Asker {
     unsupported: HashMap<&'static str, Instant>,
-    lost: bool,
+    votes: Votes,
+}
+
+/// What the calls since the last verdict said of the device as a whole.
+#[derive(Debug, Default)]
+struct Votes {
+    answered: u32,
+    lost: u32,
+    gone: u32,
+    /// The code of a driver that is no longer the one that the library was loaded for.
+    code: u32,
 }
 
 impl Asker {
@@ -30,6 +48,7 @@ impl Asker {
         match call() {
             Ok(value) => {
                 self.unsupported.remove(what);
+                self.votes.answered += 1;
                 Reading::Now(value)
             }
             Err(error) => {
@@ -38,7 +57,11 @@ impl Asker {
                     Absence::NotSupported => {
                         self.unsupported.insert(what, Instant::now());
                     }
-                    Absence::GpuLost => self.lost = true,
+                    Absence::GpuLost => self.votes.lost += 1,
+                    Absence::DriverError { code: code @ (UNINITIALIZED | DRIVER_NOT_LOADED | VERSION_MISMATCH) } => {
+                        self.votes.gone += 1;
+                        self.votes.code = code;
+                    }
                     _ => {}
                 }
                 Reading::Absent(reason)
@@ -46,9 +69,22 @@ impl Asker {
         }
     }
 
-    /// Whether any answer since the last call of this function was that the GPU is lost.
-    pub(super) fn take_lost(&mut self) -> bool {
-        std::mem::take(&mut self.lost)
+    /// Whether most answers since the last call of this function were that the GPU or the driver is gone. A single
+    /// function that says so has a defect of its own, and some are answered from memory for a while.
+    pub(super) fn verdict(&mut self) -> Result<(), DeviceError> {
+        let Votes { answered, lost, gone, code } = std::mem::take(&mut self.votes);
+        if lost > answered {
+            Err(DeviceError::Lost)
+        } else if gone > answered {
+            Err(DeviceError::DriverGone { code })
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Asks everything again: the device has been changed.
+    pub(super) fn forget(&mut self) {
+        self.unsupported.clear();
     }
 }
 
@@ -71,16 +107,21 @@ mod tests {
     }
 
     #[test]
-    fn a_passing_error_is_asked_again_and_a_lost_gpu_is_noticed_once() {
+    fn a_passing_error_is_asked_again_and_what_is_gone_is_noticed_once() {
         let mut asker = Asker::default();
         assert_eq!(
             asker.ask::<u32>("power", || Err(NvmlError::Unknown)),
             Reading::Absent(Absence::DriverError { code: 999 })
         );
         assert_eq!(asker.ask("power", || Ok(7)), Reading::Now(7));
-        assert!(!asker.take_lost());
+        assert_eq!(asker.verdict(), Ok(()));
         let _ = asker.ask::<u32>("power", || Err(NvmlError::GpuLost));
-        assert!(asker.take_lost());
-        assert!(!asker.take_lost());
+        assert_eq!(asker.verdict(), Err(DeviceError::Lost));
+        assert_eq!(asker.verdict(), Ok(()));
+        let _ = asker.ask::<u32>("power", || Err(NvmlError::LibRmVersionMismatch));
+        assert_eq!(asker.verdict(), Err(DeviceError::DriverGone { code: VERSION_MISMATCH }));
+        let _ = asker.ask::<u32>("energy", || Err(NvmlError::GpuLost));
+        let _ = asker.ask("power", || Ok(7));
+        assert_eq!(asker.verdict(), Ok(()), "one function alone has a defect of its own");
     }
 }

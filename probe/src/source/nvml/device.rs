@@ -1,46 +1,92 @@
 //! One GPU through NVML: which call gives which reading.
 
+use std::time::Duration;
+
 use nvml_wrapper::{
     Device, Nvml,
     bitmasks::device::ThrottleReasons,
     enum_wrappers::device::{Clock, PerformanceState, TemperatureSensor},
 };
 
-use super::{ask::Asker, error::device_error, fields::FieldReadings, gpm::GpmReader, processes::ProcessReader, raw};
-use crate::{
-    model::{Absence, Board, Gpu, GpuDetails, GpuSample, MemorySample, Reading, ThrottleReason, Trace},
-    source::{Device as ProbeDevice, DeviceError, Watcher},
+use super::{
+    ask::Asker,
+    details,
+    error::device_error,
+    fields::FieldReadings,
+    gpm::GpmReader,
+    identity,
+    links::LinkReader,
+    mig::MigReader,
+    paced::Paced,
+    pcie::{PcieRates, PcieWatch},
+    processes::ProcessReader,
+    raw,
+    traces::TraceReader,
 };
+use crate::{
+    model::{Absence, Gpu, GpuDetails, GpuSample, MemorySample, Reading, ThrottleReason, Trace},
+    source::{Device as ProbeDevice, DeviceError},
+};
+
+/// The counter moves every 100 ms, and asking costs 4 ms, more than all the rest together.
+const ENERGY_EVERY: Duration = Duration::from_secs(2);
+
+/// It follows the chip's temperature, and asking costs 1.2 ms.
+const MARGIN_EVERY: Duration = Duration::from_secs(5);
 
 /// One GPU, opened.
 pub(super) struct NvmlDevice {
     nvml: &'static Nvml,
     device: Device<'static>,
-    index: u32,
     asker: Asker,
+    identity: Gpu,
+    energy: Paced<f64>,
+    margin: Paced<f64>,
     gpm: GpmReader,
+    pcie: Option<PcieWatch>,
+    mig: MigReader,
     processes: ProcessReader,
+    links: LinkReader,
+    traces: TraceReader,
 }
 
 impl NvmlDevice {
     /// `nvmlDeviceGetHandleByIndex_v2`, which initialises the GPU when it is the first to ask for it.
     pub(super) fn open(nvml: &'static Nvml, index: u32) -> Result<Self, DeviceError> {
         let device = nvml.device_by_index(index).map_err(|error| device_error(&error))?;
+        let mut asker = Asker::default();
+        let mut mig = MigReader::new();
+        mig.look(&device, &mut asker);
+        let identity = Gpu { mig_devices: mig.identities(), ..identity::read(&device, index, &mut asker) };
         Ok(Self {
             nvml,
             device,
-            index,
-            asker: Asker::default(),
+            asker,
+            identity,
+            energy: Paced::new(ENERGY_EVERY),
+            margin: Paced::new(MARGIN_EVERY),
             gpm: GpmReader::new(),
+            pcie: None,
+            mig,
             processes: ProcessReader::new(),
+            links: LinkReader::new(),
+            traces: TraceReader::new(),
         })
     }
 
+    /// Looks for MIG devices anew. What the GPU can tell changes with them.
+    fn look_for_mig_devices(&mut self) {
+        if self.mig.look(&self.device, &mut self.asker) {
+            self.identity.mig_devices = self.mig.identities();
+            self.asker.forget();
+        }
+    }
+
     fn memory(&mut self) -> MemorySample {
-        let Self { nvml, device, asker, .. } = self;
+        let Self { device, asker, .. } = self;
         match asker.ask("memory v2", || device.memory_info()) {
             Reading::Absent(Absence::NotSupported) => {
-                let v1 = asker.ask("memory", || raw::memory_info_v1(nvml, device));
+                let v1 = asker.ask("memory", || raw::memory_info_v1(device));
                 MemorySample {
                     total_bytes: v1.clone().map(|memory| memory.total),
                     used_bytes: v1.clone().map(|memory| memory.used),
@@ -58,22 +104,33 @@ impl NvmlDevice {
     }
 }
 
+impl NvmlDevice {
+    /// GPM's rates; of a GPU without GPM, those that a thread of its own waits for.
+    fn pcie(&mut self, counted: PcieRates) -> PcieRates {
+        if counted.tx != Reading::Absent(Absence::NotSupported) {
+            self.pcie = None;
+            return counted;
+        }
+        if self.pcie.is_none() {
+            self.pcie = PcieWatch::start(self.nvml, self.identity.index);
+        }
+        self.pcie.as_ref().map_or(counted, PcieWatch::latest)
+    }
+}
+
 impl ProbeDevice for NvmlDevice {
     fn identity(&mut self) -> Gpu {
-        let Self { device, asker, .. } = self;
-        Gpu {
-            index: self.index,
-            uuid: asker.ask("UUID", || device.uuid()).value().cloned(),
-            name: asker.ask("name", || device.name()),
-            pci_bus_id: asker.ask("PCI bus id", || device.pci_info()).map(|pci| pci.bus_id),
-            board: Board::absent(&Absence::NotSupported),
-            mig_devices: Vec::new(),
+        // A passing error while it was opened must not leave it nameless for good.
+        if self.identity.uuid.is_none() {
+            let mig_devices = self.mig.identities();
+            self.identity = Gpu { mig_devices, ..identity::read(&self.device, self.identity.index, &mut self.asker) };
         }
+        self.identity.clone()
     }
 
     fn read(&mut self, sample: &mut GpuSample) -> Result<(), DeviceError> {
         sample.memory = self.memory();
-        let Self { nvml, device, asker, gpm, processes, .. } = self;
+        let Self { nvml, device, asker, gpm, processes, energy, margin, mig, .. } = self;
 
         let rates = asker.ask("utilization", || device.utilization_rates());
         sample.utilization.gpu_percent = rates.clone().map(|rates| f64::from(rates.gpu));
@@ -82,15 +139,22 @@ impl ProbeDevice for NvmlDevice {
             asker.ask("encoder", || device.encoder_utilization()).map(|encoder| f64::from(encoder.utilization));
         sample.utilization.decoder_percent =
             asker.ask("decoder", || device.decoder_utilization()).map(|decoder| f64::from(decoder.utilization));
+        sample.utilization.jpeg_percent = asker.ask("JPEG", || raw::jpeg_utilization(device)).map(f64::from);
+        sample.utilization.ofa_percent = asker.ask("OFA", || raw::ofa_utilization(device)).map(f64::from);
 
         sample.power.draw_watts = asker.ask("power", || device.power_usage()).map(watts);
-        sample.power.energy_joules_total =
-            asker.ask("energy", || device.total_energy_consumption()).map(|millijoules| millijoules as f64 / 1000.0);
+        sample.power.energy_joules_total = energy.read(|| {
+            asker.ask("energy", || device.total_energy_consumption()).map(|millijoules| millijoules as f64 / 1000.0)
+        });
         sample.power.limit_watts = asker.ask("power limit", || device.enforced_power_limit()).map(watts);
         sample.temperature.gpu_celsius =
             asker.ask("temperature", || device.temperature(TemperatureSensor::Gpu)).map(f64::from);
+        sample.temperature.margin_celsius =
+            margin.read(|| asker.ask("margin temperature", || raw::margin_celsius(device)).map(f64::from));
+        sample.clocks.graphics_mhz = asker.ask("graphics clock", || device.clock_info(Clock::Graphics));
         sample.clocks.sm_mhz = asker.ask("SM clock", || device.clock_info(Clock::SM));
         sample.clocks.memory_mhz = asker.ask("memory clock", || device.clock_info(Clock::Memory));
+        sample.clocks.video_mhz = asker.ask("video clock", || device.clock_info(Clock::Video));
         sample.performance_state = match asker.ask("P-state", || device.performance_state()) {
             Reading::Now(PerformanceState::Unknown) => Reading::Absent(Absence::Unknown),
             state => state.map(|state| state.as_c() as u8),
@@ -102,29 +166,40 @@ impl ProbeDevice for NvmlDevice {
 
         let fields = FieldReadings::read(device, asker);
         sample.power.instant_watts = fields.instant_watts;
+        sample.power.average_watts = fields.average_watts;
         sample.temperature.memory_celsius = fields.memory_celsius;
 
-        let counted = gpm.read(nvml, device, asker);
+        sample.fan_percent = asker.ask("fan", || device.fan_speed(0)).map(f64::from);
+
+        let counted = gpm.read(nvml, device, None, asker);
         sample.activity = counted.activity;
-        sample.pcie.tx_bytes_per_second = counted.pcie_tx;
-        sample.pcie.rx_bytes_per_second = counted.pcie_rx;
         sample.nvlink.tx_bytes_per_second = counted.nvlink_tx;
         sample.nvlink.rx_bytes_per_second = counted.nvlink_rx;
-
-        sample.processes = processes.read(nvml, device, asker);
-        if asker.take_lost() { Err(DeviceError::Lost) } else { Ok(()) }
+        let (samples, gone) = mig.read(nvml, device, asker);
+        sample.mig_devices = samples;
+        sample.processes = processes.read(device, asker);
+        let PcieRates { tx, rx } = self.pcie(PcieRates { tx: counted.pcie_tx, rx: counted.pcie_rx });
+        sample.pcie.tx_bytes_per_second = tx;
+        sample.pcie.rx_bytes_per_second = rx;
+        if gone {
+            self.look_for_mig_devices();
+        }
+        self.asker.verdict()
     }
 
-    fn details(&mut self, _details: &mut GpuDetails) -> Result<(), DeviceError> {
-        Ok(())
+    fn details(&mut self, details: &mut GpuDetails) -> Result<(), DeviceError> {
+        self.look_for_mig_devices();
+        details::read(self.nvml, &self.device, &mut self.links, &mut self.asker, details);
+        self.asker.verdict()
     }
 
     fn traces(&mut self) -> Vec<Trace> {
-        Vec::new()
-    }
-
-    fn watcher(&mut self) -> Option<Box<dyn Watcher>> {
-        None
+        let Gpu { index, uuid, .. } = &self.identity;
+        let mut traces = self.traces.read(&self.device, &mut self.asker);
+        for trace in &mut traces {
+            (trace.index, trace.uuid) = (*index, uuid.clone());
+        }
+        traces
     }
 }
 

@@ -21,6 +21,7 @@ pub(super) fn absence(error: &NvmlError) -> Absence {
 pub(super) fn device_error(error: &NvmlError) -> DeviceError {
     match absence(error) {
         Absence::GpuLost => DeviceError::Lost,
+        Absence::DriverError { code: code @ (1 | 9 | 18) } => DeviceError::DriverGone { code },
         reason => DeviceError::Failed(reason),
     }
 }

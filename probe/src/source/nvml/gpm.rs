@@ -71,7 +71,15 @@ impl GpmReader {
 
     /// What happened since the call before. The first call has nothing to compare with; one that follows too closely
     /// gives what the last one gave, with its time.
-    pub(super) fn read(&mut self, nvml: &'static Nvml, device: &Device<'static>, asker: &mut Asker) -> GpmReadings {
+    ///
+    /// `instance` is a GPU instance of MIG; `None` is the whole GPU.
+    pub(super) fn read(
+        &mut self,
+        nvml: &'static Nvml,
+        device: &Device<'static>,
+        instance: Option<u32>,
+        asker: &mut Asker,
+    ) -> GpmReadings {
         if let (Some((at, _)), Some((read_ms, latest))) = (&self.before, &self.latest)
             && at.elapsed() < SHORTEST_WINDOW
         {
@@ -86,7 +94,11 @@ impl GpmReader {
             }
             self.supported = true;
         }
-        let now = match asker.ask("GPM sample", || device.gpm_sample()) {
+        let sample = match instance {
+            None => asker.ask("GPM sample", || device.gpm_sample()),
+            Some(instance) => asker.ask("GPM sample of a MIG device", || device.gpm_mig_sample(instance)),
+        };
+        let now = match sample {
             Reading::Now(sample) | Reading::Earlier { value: sample, .. } => sample,
             Reading::Absent(reason) => return GpmReadings::absent(&reason),
         };

@@ -3,22 +3,33 @@
 //! The library is opened at run time, so that gpumon runs (and explains itself) where there is none. A process opens it
 //! once and never closes it: closing takes milliseconds, can hang with the driver, and the process ends soon anyway.
 
+mod accounting;
 mod ask;
+mod details;
 mod device;
+mod ecc;
 mod error;
+mod events;
 mod fields;
 mod gpm;
+mod identity;
+mod links;
+mod mig;
+mod paced;
+mod pcie;
 mod processes;
 #[allow(unsafe_code)]
 mod raw;
+mod topology;
+mod traces;
 mod turn;
 
 use std::{ffi::OsString, path::Path};
 
 use nvml_wrapper::{Nvml, cuda_driver_version_major, cuda_driver_version_minor, error::NvmlError};
 
-use self::{device::NvmlDevice, error::absence};
-use super::{Device, DeviceError, Source, SourceError};
+use self::{device::NvmlDevice, error::absence, events::EventReporter};
+use super::{Device, DeviceError, Reporter, Source, SourceError, runtime_pm};
 use crate::model::{GpuLink, Platform, Reading, SourceKind};
 
 /// The name by which every NVIDIA driver installs its library.
@@ -69,8 +80,16 @@ impl Source for NvmlSource {
         Ok(Box::new(NvmlDevice::open(self.nvml, index)?))
     }
 
-    fn links(&self, _gpus: &[u32]) -> Vec<GpuLink> {
-        Vec::new()
+    fn is_asleep(&self, index: u32, sys_root: &Path) -> bool {
+        self.device_count().is_ok_and(|count| runtime_pm::is_asleep(sys_root, index, count))
+    }
+
+    fn reporter(&self) -> Option<Box<dyn Reporter>> {
+        EventReporter::new(self.nvml).ok().map(|reporter| Box::new(reporter) as _)
+    }
+
+    fn links(&self, gpus: &[u32]) -> Vec<GpuLink> {
+        topology::read(self.nvml, gpus)
     }
 }
 

@@ -1,15 +1,15 @@
 //! The processes on a GPU: the driver's lists of who holds memory, joined with its samples of who ran.
 
-use std::collections::{BTreeMap, HashMap, btree_map::Entry};
-
-use nvml_wrapper::{
-    Device, Nvml, enums::device::UsedGpuMemory, error::NvmlError, struct_wrappers::device::ProcessInfo,
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap, btree_map::Entry},
+    time::Duration,
 };
 
+use nvml_wrapper::Device;
 use nvml_wrapper_sys::bindings::nvmlProcessUtilizationSample_t;
 
-use super::{ask::Asker, raw};
-use crate::model::{Absence, Process, ProcessKind, Reading, now_ms};
+use super::{ask::Asker, paced::Every, raw};
+use crate::model::{Absence, MigInstance, Process, ProcessKind, Reading, now_ms};
 
 /// The driver keeps the samples of many seconds. Only those of the last one say what a process does now; asked for all
 /// of them, an idle process looks busy.
@@ -23,9 +23,15 @@ const SAMPLE_LIFE_MS: u64 = 2_000;
 /// neither stay for ever nor hide those that come.
 const FUTURE_US: u64 = 2_000_000;
 
+/// A call for the samples costs 2 ms, and there is a new one once a second at most.
+const SAMPLES_EVERY: Duration = Duration::from_secs(1);
+
 /// Joins lists and samples, remembering the samples between two reads.
 #[derive(Debug)]
 pub(super) struct ProcessReader {
+    every: Every,
+    /// What came of asking for samples last.
+    sampled: Reading<()>,
     last_seen_us: u64,
     latest: HashMap<u32, Shares>,
 }
@@ -42,13 +48,26 @@ struct Shares {
 
 impl ProcessReader {
     pub(super) fn new() -> Self {
-        Self { last_seen_us: (now_ms() * 1000).saturating_sub(FIRST_LOOK_BACK_US), latest: HashMap::new() }
+        Self {
+            every: Every::new(SAMPLES_EVERY),
+            sampled: Reading::Now(()),
+            last_seen_us: (now_ms() * 1000).saturating_sub(FIRST_LOOK_BACK_US),
+            latest: HashMap::new(),
+        }
     }
 
     /// Every process on the device, by PID. Absent where either list is, but for a board without graphics.
-    pub(super) fn read(&mut self, nvml: &Nvml, device: &Device<'_>, asker: &mut Asker) -> Reading<Vec<Process>> {
-        let compute = asker.ask("compute processes", || list(device, Device::running_compute_processes));
-        let graphics = asker.ask("graphics processes", || list(device, Device::running_graphics_processes));
+    pub(super) fn read(&mut self, device: &Device<'_>, asker: &mut Asker) -> Reading<Vec<Process>> {
+        let compute = asker.ask("compute processes", || raw::compute_processes(device));
+        let graphics = asker.ask("graphics processes", || raw::graphics_processes(device));
+        // They are in the list of those that compute, too.
+        let mps: BTreeSet<_> = asker
+            .ask("MPS processes", || raw::mps_processes(device))
+            .value()
+            .into_iter()
+            .flatten()
+            .map(|held| held.pid)
+            .collect();
         let mut found = BTreeMap::new();
         for (list, kind) in [(compute, ProcessKind::Compute), (graphics, ProcessKind::Graphics)] {
             match list {
@@ -65,10 +84,13 @@ impl ProcessReader {
         if self.last_seen_us > now * 1000 + FUTURE_US {
             *self = Self::new();
         }
-        let sampled = asker.ask("process utilization", || raw::process_utilization(nvml, device, self.last_seen_us));
-        let sampled = sampled.map(|samples| self.take_in(&samples, now));
-        self.latest.retain(|pid, _| found.contains_key(pid));
-        Reading::Now(found.iter().map(|(pid, held)| self.process(*pid, held, &sampled, now)).collect())
+        if self.every.is_due() {
+            let samples = asker.ask("process utilization", || raw::process_utilization(device, self.last_seen_us));
+            self.sampled = samples.map(|samples| self.take_in(&samples, now));
+        }
+        self.latest.retain(|pid, _| found.keys().any(|(listed, _)| listed == pid));
+        let process = |(of, held): (&Place, &Held)| self.process(*of, held, mps.contains(&of.0), now);
+        Reading::Now(found.iter().map(process).collect())
     }
 
     /// Keeps the newest sample of each process. Values above 100 occur and mean nothing.
@@ -84,9 +106,9 @@ impl ProcessReader {
         }
     }
 
-    fn process(&self, pid: u32, held: &Held, sampled: &Reading<()>, now_ms: u64) -> Process {
+    fn process(&self, (pid, mig): Place, held: &Held, mps: bool, now_ms: u64) -> Process {
         let shares = self.latest.get(&pid);
-        let share = |pick: fn(&Shares) -> u32| match (sampled, shares) {
+        let share = |pick: fn(&Shares) -> u32| match (&self.sampled, shares) {
             (Reading::Absent(reason), _) => Reading::Absent(reason.clone()),
             (_, Some(shares)) if now_ms.saturating_sub(shares.at_us / 1000) < SAMPLE_LIFE_MS => {
                 Reading::Earlier { value: f64::from(pick(shares)), at_ms: shares.at_us / 1000 }
@@ -105,12 +127,15 @@ impl ProcessReader {
             command: Reading::Absent(Absence::NoAnswer),
             user: Reading::Absent(Absence::NoAnswer),
             started_ms: Reading::Absent(Absence::NoAnswer),
-            mig: None,
-            mps: false,
+            mig,
+            mps,
             owner: Reading::Absent(Absence::NoAnswer),
         }
     }
 }
+
+/// A process, and the MIG instance where it runs on one: on two of them it is listed twice.
+type Place = (u32, Option<MigInstance>);
 
 /// What a process holds.
 struct Held {
@@ -118,18 +143,15 @@ struct Held {
     memory_bytes: Option<u64>,
 }
 
-/// A process in both lists is one process with its memory told twice; one that stands twice in the same list (on two
-/// MIG instances) holds both.
-fn merge(found: &mut BTreeMap<u32, Held>, list: &[ProcessInfo], kind: ProcessKind) {
-    for info in list {
-        let memory_bytes = match info.used_gpu_memory {
-            UsedGpuMemory::Used(bytes) => Some(bytes),
-            UsedGpuMemory::Unavailable => None,
-        };
-        match found.entry(info.pid) {
-            Entry::Vacant(free) => drop(free.insert(Held { kind, memory_bytes })),
+/// A process in both lists is one process with its memory told twice; one that stands twice in the same list holds
+/// both.
+fn merge(found: &mut BTreeMap<Place, Held>, list: &[raw::Held], kind: ProcessKind) {
+    for entry in list {
+        let mig = entry.instance.map(|(gpu_instance, compute_instance)| MigInstance { gpu_instance, compute_instance });
+        match found.entry((entry.pid, mig)) {
+            Entry::Vacant(free) => drop(free.insert(Held { kind, memory_bytes: entry.memory_bytes })),
             Entry::Occupied(mut known) if known.get().kind == kind => {
-                let sum = known.get().memory_bytes.zip(memory_bytes).map(|(one, other)| one + other);
+                let sum = known.get().memory_bytes.zip(entry.memory_bytes).map(|(one, other)| one + other);
                 known.get_mut().memory_bytes = sum;
             }
             Entry::Occupied(mut known) => known.get_mut().kind = ProcessKind::ComputeAndGraphics,
@@ -137,13 +159,31 @@ fn merge(found: &mut BTreeMap<u32, Held>, list: &[ProcessInfo], kind: ProcessKin
     }
 }
 
-/// Reads a list; it grew between the driver's two calls now and then, so a second try is worth it.
-fn list<'a>(
-    device: &Device<'a>,
-    call: fn(&Device<'a>) -> Result<Vec<ProcessInfo>, NvmlError>,
-) -> Result<Vec<ProcessInfo>, NvmlError> {
-    match call(device) {
-        Err(NvmlError::InsufficientSize(_)) => call(device),
-        result => result,
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(pid: u32, memory_bytes: u64, instance: Option<(u32, u32)>) -> raw::Held {
+        raw::Held { pid, memory_bytes: Some(memory_bytes), instance }
+    }
+
+    #[test]
+    fn a_process_in_both_lists_is_one_and_on_two_instances_two() {
+        let mut found = BTreeMap::new();
+        merge(
+            &mut found,
+            &[entry(7, 10, None), entry(8, 1, Some((1, 0))), entry(8, 2, Some((2, 0)))],
+            ProcessKind::Compute,
+        );
+        merge(&mut found, &[entry(7, 10, None)], ProcessKind::Graphics);
+        let held: Vec<_> = found.values().map(|held| (held.kind, held.memory_bytes)).collect();
+        assert_eq!(
+            held,
+            [
+                (ProcessKind::ComputeAndGraphics, Some(10)),
+                (ProcessKind::Compute, Some(1)),
+                (ProcessKind::Compute, Some(2))
+            ]
+        );
     }
 }

@@ -1,31 +1,123 @@
-//! The NVML calls that nvml-wrapper lacks or makes dearer than they need be. The only unsafe code of the probe.
+//! Who holds a GPU, and how much each of them uses it.
 
 use nvml_wrapper::{
-    Device, Nvml,
+    Device,
     error::{NvmlError, nvml_sym, nvml_try},
 };
-use nvml_wrapper_sys::bindings::{nvmlMemory_t, nvmlProcessUtilizationSample_t};
+use nvml_wrapper_sys::bindings::{
+    nvmlDevice_t, nvmlMemory_t, nvmlProcessInfo_t, nvmlProcessUtilizationSample_t, nvmlReturn_t,
+};
 
 /// As many samples as the driver keeps on an idle H200. With more processes than that it says how many it needs.
 const UTILIZATION_SAMPLES: usize = 1024;
 
+/// Room for so many processes at first.
+const PROCESSES: usize = 64;
+
+/// A list can grow while it is asked for; after so many tries it is growing for ever.
+const TRIES: u32 = 4;
+
+/// What no process has as its memory or its instance (`NVML_VALUE_NOT_AVAILABLE`).
+const UNKNOWN_MEMORY: u64 = u64::MAX;
+const NO_INSTANCE: u32 = u32::MAX;
+
+/// One entry of a process list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in super::super) struct Held {
+    pub(in super::super) pid: u32,
+    /// `None` where the driver cannot tell.
+    pub(in super::super) memory_bytes: Option<u64>,
+    /// GPU instance and compute instance, where it runs on a MIG device.
+    pub(in super::super) instance: Option<(u32, u32)>,
+}
+
+/// A function that lists processes. Its structures are of different sizes in different versions, so that this side
+/// takes them as what they are made of.
+type ListCall = unsafe extern "C" fn(nvmlDevice_t, *mut u32, *mut nvmlProcessInfo_t) -> nvmlReturn_t;
+
+/// `nvmlDeviceGetComputeRunningProcesses`, by the newest of its names that the library has.
+pub(in super::super) fn compute_processes(device: &Device<'_>) -> Result<Vec<Held>, NvmlError> {
+    let lib = device.nvml().lib();
+    let newest =
+        lib.nvmlDeviceGetComputeRunningProcesses_v3.as_ref().or(lib.nvmlDeviceGetComputeRunningProcesses_v2.as_ref());
+    list(device, *nvml_sym(newest)?)
+}
+
+/// `nvmlDeviceGetGraphicsRunningProcesses`, likewise.
+pub(in super::super) fn graphics_processes(device: &Device<'_>) -> Result<Vec<Held>, NvmlError> {
+    let lib = device.nvml().lib();
+    let newest =
+        lib.nvmlDeviceGetGraphicsRunningProcesses_v3.as_ref().or(lib.nvmlDeviceGetGraphicsRunningProcesses_v2.as_ref());
+    list(device, *nvml_sym(newest)?)
+}
+
+/// `nvmlDeviceGetMPSComputeRunningProcesses`, likewise.
+pub(in super::super) fn mps_processes(device: &Device<'_>) -> Result<Vec<Held>, NvmlError> {
+    let lib = device.nvml().lib();
+    let newest = lib
+        .nvmlDeviceGetMPSComputeRunningProcesses_v3
+        .as_ref()
+        .or(lib.nvmlDeviceGetMPSComputeRunningProcesses_v2.as_ref());
+    list(device, *nvml_sym(newest)?)
+}
+
+fn list(device: &Device<'_>, call: ListCall) -> Result<Vec<Held>, NvmlError> {
+    let mut room = PROCESSES;
+    for _ in 0..TRIES {
+        let mut words = vec![CANARY; room * LARGEST_ENTRY];
+        let mut count = room as u32;
+        // SAFETY: the handle is valid while `device` lives. There is room for `count` entries of the largest layout
+        // that any driver writes, and the driver writes no more entries than that.
+        let result = nvml_try(unsafe { call(device.handle(), &raw mut count, words.as_mut_ptr().cast()) });
+        match result {
+            Ok(()) => return Ok(entries(&words, count as usize)),
+            // Some processes more than asked for, since others start meanwhile.
+            Err(NvmlError::InsufficientSize(_)) => room = room.max(count as usize) + PROCESSES,
+            Err(error) => return Err(error),
+        }
+    }
+    Err(NvmlError::InsufficientSize(None))
+}
+
+/// An entry is a PID, a memory, and two instances: three words of 64 bits. Drivers 530 wrote a fourth.
+const ENTRY: usize = 3;
+const LARGEST_ENTRY: usize = 4;
+
+/// No process's memory, PID or instance.
+const CANARY: u64 = 0xA5A5_5A5A_C3C3_3C3C;
+
+fn entries(words: &[u64], count: usize) -> Vec<Held> {
+    // What lies behind the entries tells how large they were.
+    let beyond = words.get(count * ENTRY).is_some_and(|word| *word != CANARY);
+    let size = if beyond { LARGEST_ENTRY } else { ENTRY };
+    words.chunks_exact(size).take(count).map(entry).collect()
+}
+
+fn entry(words: &[u64]) -> Held {
+    let (gpu, compute) = (words[2] as u32, (words[2] >> 32) as u32);
+    Held {
+        pid: words[0] as u32,
+        memory_bytes: (words[1] != UNKNOWN_MEMORY).then_some(words[1]),
+        instance: (gpu != NO_INSTANCE && compute != NO_INSTANCE).then_some((gpu, compute)),
+    }
+}
+
 /// Device memory as drivers before 510 tell it, with the driver's own share counted as used.
-pub(super) fn memory_info_v1(nvml: &Nvml, device: &Device<'_>) -> Result<nvmlMemory_t, NvmlError> {
-    let call = nvml_sym(nvml.lib().nvmlDeviceGetMemoryInfo.as_ref())?;
+pub(in super::super) fn memory_info_v1(device: &Device<'_>) -> Result<nvmlMemory_t, NvmlError> {
+    let call = nvml_sym(device.nvml().lib().nvmlDeviceGetMemoryInfo.as_ref())?;
     let mut memory = nvmlMemory_t { total: 0, free: 0, used: 0 };
-    // SAFETY: the handle comes from the same library and is valid while `device` lives; `memory` outlives the call.
+    // SAFETY: the handle is valid while `device` lives; `memory` outlives the call.
     nvml_try(unsafe { call(device.handle(), &raw mut memory) })?;
     Ok(memory)
 }
 
 /// `nvmlDeviceGetProcessUtilization` in one call of about 2 ms, where the wrapper asks for the count first and pays
 /// twice. Empty where nothing ran since `last_seen_us` (microseconds since the epoch).
-pub(super) fn process_utilization(
-    nvml: &Nvml,
+pub(in super::super) fn process_utilization(
     device: &Device<'_>,
     last_seen_us: u64,
 ) -> Result<Vec<nvmlProcessUtilizationSample_t>, NvmlError> {
-    let call = nvml_sym(nvml.lib().nvmlDeviceGetProcessUtilization.as_ref())?;
+    let call = nvml_sym(device.nvml().lib().nvmlDeviceGetProcessUtilization.as_ref())?;
     let empty = nvmlProcessUtilizationSample_t { pid: 0, timeStamp: 0, smUtil: 0, memUtil: 0, encUtil: 0, decUtil: 0 };
     let mut samples = vec![empty; UTILIZATION_SAMPLES];
     loop {
@@ -42,5 +134,34 @@ pub(super) fn process_utilization(
             Err(NvmlError::NotFound) => return Ok(Vec::new()),
             Err(error) => return Err(error),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(entries_of: &[&[u64]]) -> Vec<u64> {
+        let mut words = vec![CANARY; 8 * LARGEST_ENTRY];
+        for (at, word) in entries_of.concat().into_iter().enumerate() {
+            words[at] = word;
+        }
+        words
+    }
+
+    #[test]
+    fn entries_of_either_size_are_told_apart() {
+        let none = u64::MAX;
+        let held = |pid, memory_bytes, instance| Held { pid, memory_bytes, instance };
+        let two = [held(7, Some(4096), None), held(9, None, Some((1, 0)))];
+        assert_eq!(entries(&written(&[&[7, 4096, none], &[9, none, 1]]), 2), two);
+        assert_eq!(entries(&written(&[&[7, 4096, none, 0], &[9, none, 1, 0]]), 2), two);
+        assert_eq!(entries(&written(&[]), 0), []);
+    }
+
+    #[test]
+    fn the_upper_half_of_a_pids_word_is_padding() {
+        let words = written(&[&[0xDEAD_BEEF_0000_0007, 1, u64::MAX]]);
+        assert_eq!(entries(&words, 1)[0].pid, 7);
     }
 }

@@ -1,0 +1,50 @@
+//! What the threads that read tell the sampler.
+
+use crate::{
+    model::{Gpu, GpuDetails, GpuLink, GpuSample, Trace},
+    source::{DeviceError, Notice, kernel_log::LoggedXid},
+};
+
+/// From a thread to the sampler.
+pub(super) enum Message {
+    /// A GPU was asked, and this came of it.
+    Answer { index: u32, outcome: Outcome },
+    /// A GPU was opened, or opened again.
+    Opened { index: u32 },
+    /// The driver reported something of a GPU by itself.
+    Notice { index: u32, notice: Notice },
+    /// The driver logged an Xid.
+    Logged(LoggedXid),
+    /// The kernel's log can no longer be read.
+    LogEnded,
+    /// How the GPUs are linked.
+    Links(Vec<GpuLink>),
+}
+
+/// What came of asking a GPU.
+pub(super) enum Outcome {
+    /// It was read.
+    Read(Box<Readings>),
+    /// It sleeps, and was not woken.
+    Asleep,
+    /// It could not be read.
+    Failed(DeviceError),
+}
+
+/// All that was read of a GPU at one beat.
+pub(super) struct Readings {
+    /// Who it is, where that is not what was told last.
+    pub(super) identity: Option<Gpu>,
+    pub(super) sample: GpuSample,
+    /// What changes slowly, where it was time for that.
+    pub(super) details: Option<GpuDetails>,
+    /// What the driver recorded by itself since the beat before.
+    pub(super) traces: Vec<Trace>,
+}
+
+/// What the sampler asks a GPU's thread for.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Question {
+    /// Read what changes slowly at once, whether or not it is time for that: the driver said that it has changed.
+    pub(super) details_now: bool,
+}

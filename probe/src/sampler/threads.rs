@@ -1,0 +1,72 @@
+//! The threads beside those that read: they wait for something to happen.
+
+use std::{
+    path::PathBuf,
+    sync::{
+        Arc,
+        mpsc::{self, Sender, TryRecvError},
+    },
+    thread,
+};
+
+use super::message::Message;
+use crate::source::{Source, SourceError, kernel_log::KernelLog};
+
+/// A thread that is left behind where it hangs.
+pub(super) fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Result<(), SourceError> {
+    let spawned = thread::Builder::new().name(name.to_owned()).spawn(body);
+    spawned.map(drop).map_err(|error| SourceError::NoThread { cause: error.to_string() })
+}
+
+/// Passes on what the driver reports. The GPUs that come through the channel are those that have been opened. It starts
+/// on its own thread, too, since the driver may hang in it.
+pub(super) fn follow_driver(source: &Arc<dyn Source>, tell: Sender<Message>) -> Sender<u32> {
+    let (opened, to_add) = mpsc::channel();
+    let source = Arc::clone(source);
+    let body = move || {
+        let Some(mut reporter) = source.reporter() else { return };
+        // Nothing comes before there is a GPU to report of.
+        let Ok(first) = to_add.recv() else { return };
+        reporter.add(first);
+        loop {
+            match to_add.try_recv() {
+                Ok(gpu) => reporter.add(gpu),
+                Err(TryRecvError::Disconnected) => return,
+                Err(TryRecvError::Empty) => {
+                    if let Some((index, notice)) = reporter.wait()
+                        && tell.send(Message::Notice { index, notice }).is_err()
+                    {
+                        return;
+                    }
+                }
+            }
+        }
+    };
+    // A machine that has no thread left for it does without.
+    let _ = spawn("gpu-events", body);
+    opened
+}
+
+/// Follows the kernel's log; true where it can be read.
+pub(super) fn follow_log(path: Option<&PathBuf>, tell: Sender<Message>) -> bool {
+    let Some(Ok(mut log)) = path.map(|path| KernelLog::open(path)) else { return false };
+    let body = move || {
+        while let Ok(xid) = log.wait() {
+            if tell.send(Message::Logged(xid)).is_err() {
+                return;
+            }
+        }
+        let _ = tell.send(Message::LogEnded);
+    };
+    spawn("kernel-log", body).is_ok()
+}
+
+/// Asks how these GPUs are linked. A GPU that hangs in it holds up nobody, and there is no answer.
+pub(super) fn find_links(source: &Arc<dyn Source>, gpus: Vec<u32>, tell: Sender<Message>) {
+    let source = Arc::clone(source);
+    let body = move || {
+        let _ = tell.send(Message::Links(source.links(&gpus)));
+    };
+    // A machine that has no thread left for it does without.
+    let _ = spawn("gpu-links", body);
+}
