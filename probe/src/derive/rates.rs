@@ -14,6 +14,11 @@ pub struct HostRates {
 impl HostRates {
     /// Fills in the rates of `host` from the sample before it.
     pub fn fill(&mut self, host: &mut HostSample) {
+        // The same reading, handed in again: the host is read less often than the GPUs, or was slow to answer.
+        if let Some(known) = self.before.as_ref().filter(|before| before.at_ms == host.at_ms) {
+            host.clone_from(known);
+            return;
+        }
         let before = self.before.as_ref().filter(|before| before.at_ms <= host.at_ms);
         let rate = |total: fn(&HostSample) -> &Reading<u64>| match (before, total(host)) {
             (_, Reading::Absent(reason)) => Reading::Absent(reason.clone()),
@@ -28,10 +33,7 @@ impl HostRates {
         host.disk.written_bytes_per_second = written;
         host.network.received_bytes_per_second = received;
         host.network.sent_bytes_per_second = sent;
-        // The same reading handed in twice (the host was slow to answer) must not become the neighbour of itself.
-        if self.before.as_ref().is_none_or(|before| before.at_ms != host.at_ms) {
-            self.before = Some(host.clone());
-        }
+        self.before = Some(host.clone());
     }
 }
 

@@ -75,8 +75,10 @@ impl Resolver {
     }
 
     fn fill_one(&mut self, process: &mut Process) {
-        let Some(origin) = self.proc_fs.origin(process.pid) else {
-            self.known.remove(&process.pid);
+        if self.known.get(&process.pid).is_none_or(|known| known.read_at.elapsed() > LOOK_AGAIN) {
+            self.look_again(process.pid);
+        }
+        let Some(known) = self.known.get(&process.pid) else {
             for detail in [&mut process.name, &mut process.command, &mut process.user] {
                 *detail = Reading::Absent(Absence::Unknown);
             }
@@ -84,12 +86,6 @@ impl Resolver {
             process.owner = Reading::Absent(Absence::Unknown);
             return;
         };
-        let is_stale = |known: &Known| known.origin != origin || known.read_at.elapsed() > LOOK_AGAIN;
-        if self.known.get(&process.pid).is_none_or(is_stale) {
-            let known = self.look_up(process.pid, origin);
-            self.known.insert(process.pid, known);
-        }
-        let known = &self.known[&process.pid];
         process.name = known.name.clone();
         process.command = known.command.clone();
         process.user = known.user.clone();
@@ -98,6 +94,14 @@ impl Resolver {
             Some(started_ms) => Reading::Now(started_ms),
             None => Reading::Absent(Absence::Unknown),
         };
+    }
+
+    /// Also whether the PID is still that process's: it takes a kernel longer than this to come round to it again.
+    fn look_again(&mut self, pid: u32) {
+        match self.proc_fs.origin(pid) {
+            Some(origin) => drop(self.known.insert(pid, self.look_up(pid, origin))),
+            None => drop(self.known.remove(&pid)),
+        }
     }
 
     fn look_up(&self, pid: u32, origin: Origin) -> Known {

@@ -1,6 +1,11 @@
 //! The files of `/proc/PID` that tell whose a process is.
 
-use std::{fs, os::unix::fs::MetadataExt, path::PathBuf};
+use std::{
+    fs::{self, File},
+    io::Read,
+    os::unix::fs::MetadataExt,
+    path::PathBuf,
+};
 
 /// `comm` holds this many bytes at most, and longer names are cut.
 const COMM_LENGTH: usize = 15;
@@ -92,8 +97,15 @@ impl ProcFs {
 
     /// A program can call itself any bytes it likes.
     fn text(&self, pid: u32, name: &str) -> Option<String> {
-        let bytes = fs::read(self.root.join(pid.to_string()).join(name)).ok()?;
-        Some(String::from_utf8_lossy(&bytes).into_owned())
+        let mut file = File::open(self.root.join(pid.to_string()).join(name)).ok()?;
+        // The kernel says that its files are empty, so that a plain read would begin with 32 bytes.
+        let (mut bytes, mut part) = (Vec::new(), [0; 4096]);
+        loop {
+            match file.read(&mut part).ok()? {
+                0 => return Some(String::from_utf8_lossy(&bytes).into_owned()),
+                length => bytes.extend_from_slice(&part[..length]),
+            }
+        }
     }
 }
 

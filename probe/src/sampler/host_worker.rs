@@ -2,7 +2,7 @@
 
 use std::{
     sync::mpsc::{self, Receiver, SyncSender},
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use super::threads::spawn;
@@ -11,11 +11,15 @@ use crate::{
     source::{SourceError, host::HostReader},
 };
 
+/// The host's readings change slowly, whatever the GPUs' pace is. A beat that comes a little early counts.
+const FRESH: Duration = Duration::from_millis(900);
+
 /// The host, read on its own thread.
 pub(super) struct HostWorker {
     ask: SyncSender<()>,
     answers: Receiver<HostSample>,
     latest: HostSample,
+    asked: Option<Instant>,
     state: State,
 }
 
@@ -38,17 +42,21 @@ impl HostWorker {
         let (ask, asked) = mpsc::sync_channel(1);
         let (answer, answers) = mpsc::channel();
         spawn("host", move || while asked.recv().is_ok() && answer.send(reader.read()).is_ok() {})?;
-        Ok(Self { ask, answers, latest, state: State::Free })
+        Ok(Self { ask, answers, latest, asked: None, state: State::Free })
     }
 
-    /// Asks for a reading, unless the last one is still owed.
+    /// Asks for a reading, unless the last one is still owed, or is fresh enough.
     pub(super) fn ask(&mut self) {
         self.take_in(self.answers.try_recv().ok());
         self.state = match self.state {
+            State::Free if self.asked.is_some_and(|asked| asked.elapsed() < FRESH) => State::Free,
             State::Free if self.ask.try_send(()).is_ok() => State::Asked,
             State::Free => State::Free,
             State::Asked | State::Late => State::Late,
         };
+        if self.state == State::Asked {
+            self.asked = Some(Instant::now());
+        }
     }
 
     /// Waits for what was asked at this beat.
