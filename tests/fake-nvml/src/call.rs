@@ -1,15 +1,18 @@
 //! The one way into the library: every exported function goes through here.
 //!
-//! A call is counted, takes its time, hangs while a fault says so, and only then is answered or refused.
+//! A call is counted, takes its time, hangs or crashes where a fault says so, and only then is answered or refused.
 
 use std::{
-    hint, ptr,
+    hint, process, ptr,
     sync::Arc,
     thread,
     time::{Duration, Instant},
 };
 
-use gpumon_probe::source::sim::{GpuIdentity, GpuState, Machine, Totals, Wear, World};
+use gpumon_probe::{
+    model::MigInstance,
+    source::sim::{GpuIdentity, GpuState, Machine, MigState, Totals, Wear, World},
+};
 use nvml_wrapper_sys::bindings::{nvmlDevice_t, nvmlReturn_t};
 
 use crate::{
@@ -24,8 +27,16 @@ const HANG_POLL: Duration = Duration::from_millis(5);
 pub(crate) struct Gpu {
     pub(crate) session: &'static Session,
     pub(crate) index: u32,
+    /// The MIG device that it is about; `None` for the whole GPU.
+    pub(crate) instance: Option<MigInstance>,
     pub(crate) elapsed_ms: u64,
 }
+
+/// What a handle stands for.
+type Target = (u32, Option<MigInstance>);
+
+/// This bit tells the handles of MIG devices from those of GPUs.
+const IS_MIG: usize = 0x1_0000;
 
 impl Gpu {
     /// The machine that it is in.
@@ -53,37 +64,67 @@ impl Gpu {
         self.machine().totals(self.index, self.elapsed_ms)
     }
 
-    /// What C holds for it: no address of anything, since the index is all there is to know.
-    pub(crate) fn handle(&self) -> nvmlDevice_t {
-        ptr::without_provenance_mut(self.index as usize + 1)
+    /// The MIG device that it is about, or the reason why there is none.
+    pub(crate) fn mig_device(&self) -> Result<MigState, Code> {
+        let instance = self.instance.ok_or(Code::INVALID_ARGUMENT)?;
+        self.state().mig_device(instance).cloned().ok_or(Code::INVALID_ARGUMENT)
     }
+
+    /// What C holds for it.
+    pub(crate) fn handle(&self) -> nvmlDevice_t {
+        handle(self.index, None)
+    }
+}
+
+/// What C holds for a GPU or a MIG device: no address of anything, since these numbers are all there is to know.
+pub(crate) fn handle(gpu: u32, instance: Option<MigInstance>) -> nvmlDevice_t {
+    ptr::without_provenance_mut(match instance {
+        None => gpu as usize + 1,
+        Some(own) => IS_MIG | (gpu << 8 | own.gpu_instance << 4 | own.compute_instance) as usize,
+    })
+}
+
+fn target(handle: nvmlDevice_t) -> Result<Target, Code> {
+    let number = handle.addr();
+    if number & IS_MIG == 0 {
+        return Ok(((number as u32).checked_sub(1).ok_or(Code::INVALID_ARGUMENT)?, None));
+    }
+    let number = (number ^ IS_MIG) as u32;
+    Ok((number >> 8, Some(MigInstance { gpu_instance: number >> 4 & 0xF, compute_instance: number & 0xF })))
 }
 
 /// A function that needs no initialised library.
 pub(crate) fn before_init(function: &'static str, body: impl FnOnce(&'static Session) -> Outcome) -> nvmlReturn_t {
     let session = session();
     wait(session, function, None);
-    returned(refuse(session, function).and_then(|()| body(session)))
+    returned(refuse(session, function, None).and_then(|()| body(session)))
 }
 
 /// A function about the system.
 pub(crate) fn system(function: &'static str, body: impl FnOnce(&'static Session) -> Outcome) -> nvmlReturn_t {
     let session = session();
     wait(session, function, None);
-    let allowed = session.check_initialized().and_then(|()| refuse(session, function));
+    let allowed = session.check_initialized().and_then(|()| refuse(session, function, None));
     returned(allowed.and_then(|()| body(session)))
 }
 
-/// A function about the GPU behind a handle.
+/// A function about the GPU behind a handle, which MIG devices do not have.
 pub(crate) fn device(function: &'static str, handle: nvmlDevice_t, body: impl FnOnce(&Gpu) -> Outcome) -> nvmlReturn_t {
-    lookup(function, |_| (handle.addr() as u32).checked_sub(1).ok_or(Code::INVALID_ARGUMENT), body)
+    reach(function, target(handle), |gpu| if gpu.instance.is_none() { body(gpu) } else { Err(Code::NOT_SUPPORTED) })
+}
+
+/// A function about the GPU or the MIG device behind a handle.
+pub(crate) fn part(function: &'static str, handle: nvmlDevice_t, body: impl FnOnce(&Gpu) -> Outcome) -> nvmlReturn_t {
+    reach(function, target(handle), body)
 }
 
 /// The GPU behind a function's second handle, if it is there.
 pub(crate) fn other(session: &Session, handle: nvmlDevice_t) -> Result<u32, Code> {
     let world = &session.machine.world;
-    let index = (handle.addr() as u32).checked_sub(1).filter(|index| *index < world.gpu_count());
-    let index = index.ok_or(Code::INVALID_ARGUMENT)?;
+    let (index, _) = target(handle)?;
+    if index >= world.gpu_count() {
+        return Err(Code::INVALID_ARGUMENT);
+    }
     let lost = world.scenario().is_lost(index, session.machine.timeline.elapsed_s());
     if lost { Err(Code::GPU_IS_LOST) } else { Ok(index) }
 }
@@ -94,19 +135,33 @@ pub(crate) fn lookup(
     find: impl FnOnce(&World) -> Result<u32, Code>,
     body: impl FnOnce(&Gpu) -> Outcome,
 ) -> nvmlReturn_t {
+    reach(function, find(&session().machine.world).map(|index| (index, None)), body)
+}
+
+fn reach(function: &'static str, found: Result<Target, Code>, body: impl FnOnce(&Gpu) -> Outcome) -> nvmlReturn_t {
     let session = session();
-    let world = &session.machine.world;
+    let Machine { world, timeline, .. } = &session.machine;
     let found =
-        find(world).and_then(|index| if index < world.gpu_count() { Ok(index) } else { Err(Code::INVALID_ARGUMENT) });
-    wait(session, function, found.ok());
+        found.and_then(
+            |(index, instance)| {
+                if index < world.gpu_count() { Ok((index, instance)) } else { Err(Code::INVALID_ARGUMENT) }
+            },
+        );
+    let index = found.ok().map(|(index, _)| index);
+    wait(session, function, index);
     let answer = || {
         session.check_initialized()?;
-        refuse(session, function)?;
-        let index = found?;
-        if world.scenario().is_lost(index, session.machine.timeline.elapsed_s()) {
+        refuse(session, function, index)?;
+        let (index, instance) = found?;
+        if world.scenario().is_lost(index, timeline.elapsed_s()) {
             return Err(Code::GPU_IS_LOST);
         }
-        body(&Gpu { session, index, elapsed_ms: session.machine.timeline.elapsed_ms() })
+        let gpu = Gpu { session, index, instance, elapsed_ms: timeline.elapsed_ms() };
+        if instance.is_some() {
+            // It may have been there once.
+            gpu.mig_device()?;
+        }
+        body(&gpu)
     };
     returned(answer())
 }
@@ -119,15 +174,23 @@ fn wait(session: &Session, function: &'static str, gpu: Option<u32>) {
     while scenario.hangs(gpu, Some(function), session.machine.timeline.elapsed_s()) {
         thread::sleep(HANG_POLL);
     }
+    if scenario.crashes(gpu, function, session.machine.timeline.elapsed_s()) {
+        eprintln!("fake NVML: {function} crashes, as the scenario says");
+        process::abort();
+    }
 }
 
-/// Fails where the scenario says that the function is missing or always fails.
-fn refuse(session: &Session, function: &'static str) -> Outcome {
+/// Fails where the scenario says that the driver is another one, that the function is missing, or that it fails.
+fn refuse(session: &Session, function: &'static str, gpu: Option<u32>) -> Outcome {
     let scenario = session.machine.world.scenario();
+    let seconds = session.machine.timeline.elapsed_s();
+    if scenario.is_mismatched(seconds) {
+        return Err(Code::LIB_RM_VERSION_MISMATCH);
+    }
     if scenario.hidden_functions().any(|hidden| hidden == function) {
         return Err(Code::FUNCTION_NOT_FOUND);
     }
-    scenario.forced_return(function).map_or(Ok(()), |code| Err(Code(code)))
+    scenario.forced_return(gpu, function, seconds).map_or(Ok(()), |code| Err(Code(code)))
 }
 
 /// Spends time as the driver does: asleep where it waits for the board, busy where it is done in microseconds.

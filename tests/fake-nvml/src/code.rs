@@ -17,8 +17,10 @@ impl Code {
     pub(crate) const NOT_SUPPORTED: Self = Self(3);
     pub(crate) const NOT_FOUND: Self = Self(6);
     pub(crate) const INSUFFICIENT_SIZE: Self = Self(7);
+    pub(crate) const TIMEOUT: Self = Self(10);
     pub(crate) const FUNCTION_NOT_FOUND: Self = Self(13);
     pub(crate) const GPU_IS_LOST: Self = Self(15);
+    pub(crate) const LIB_RM_VERSION_MISMATCH: Self = Self(18);
     pub(crate) const ARGUMENT_VERSION_MISMATCH: Self = Self(25);
     pub(crate) const DEPRECATED: Self = Self(26);
 }

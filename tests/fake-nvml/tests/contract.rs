@@ -45,6 +45,20 @@ fn every_function_that_a_scenario_can_name_is_exported_and_no_other() {
 }
 
 #[test]
+fn every_function_can_be_missing() {
+    let directory = tempfile::tempdir().unwrap();
+    // The bindings do not open a library that cannot be initialised.
+    let (needed, hidden): (Vec<&str>, Vec<&str>) = FUNCTIONS.iter().partition(|name| name.starts_with("nvmlInit"));
+    assert_eq!(needed.len(), 2);
+    let lib = open(&fake_nvml::install(directory.path(), &hidden));
+    for function in hidden {
+        // SAFETY: the symbol is only looked up, never called.
+        let symbol = unsafe { lib.__library.get::<unsafe extern "C" fn()>(function.as_bytes()) };
+        assert!(symbol.is_err(), "{function} is still there");
+    }
+}
+
+#[test]
 fn nothing_answers_before_initialisation_and_after_the_last_shutdown() {
     let test = "nothing_answers_before_initialisation_and_after_the_last_shutdown";
     with_library(test, "", &[], |library| {
@@ -138,9 +152,14 @@ fn calls_take_their_time_and_are_counted() {
 fn the_example_describes_what_can_be_read() {
     let example = include_str!("../scenarios/example.toml");
     let world = world(example);
-    assert_eq!(world.gpu_count(), 6);
+    assert_eq!(world.gpu_count(), 8);
     assert_eq!(world.identity(2).name, "NVIDIA L4");
     assert_eq!(world.state(3, 30_000).processes.len(), 2);
+    assert_eq!(world.scenario().reports(3, 0.0).len(), 2);
+    assert_eq!((world.state(6, 0).mig.len(), world.state(6, 130_000).mig.len()), (2, 0));
+    assert_eq!(world.state(7, 0).processes.len(), 2_000);
+    assert!(world.scenario().is_mismatched(90.0) && world.scenario().crashes(Some(2), "nvmlDeviceGetSerial", 600.0));
+    assert_eq!(world.scenario().forced_return(Some(0), "nvmlDeviceGetClockInfo", 25.0), Some(999));
     assert_eq!((world.state(3, 30_000).pcie_width, world.wear(3, 60_000).ecc_volatile.uncorrected), (8, 1));
     assert!(world.scenario().is_lost(4, 45.0) && world.scenario().hangs(Some(5), None, 35.0));
 }

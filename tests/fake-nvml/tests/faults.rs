@@ -9,7 +9,11 @@ use std::{
 };
 
 use common::{init, open, until, with_library};
-use nvml_wrapper::{Nvml, enum_wrappers::device::Clock, error::NvmlError};
+use nvml_wrapper::{
+    Nvml,
+    enum_wrappers::device::{Clock, TemperatureSensor},
+    error::NvmlError,
+};
 
 #[test]
 fn a_lost_gpu_fails_every_call_while_the_others_go_on() {
@@ -112,4 +116,102 @@ fn a_bad_scenario_ends_the_process_with_its_place() {
         let line = error.lines().find(|line| line.starts_with("fake NVML: ")).unwrap_or_else(|| panic!("{error}"));
         assert!(line.contains(scenario.to_str().unwrap()) && line.contains(says), "{line}");
     }
+}
+
+#[test]
+fn a_driver_that_was_replaced_fails_every_call_until_it_is_right_again() {
+    let scenario = "[[fault]]\nkind = \"mismatch\"\nfrom_s = 0.5\nto_s = 1.5";
+    with_library("a_driver_that_was_replaced_fails_every_call_until_it_is_right_again", scenario, &[], |library| {
+        let nvml = init(library);
+        let device = nvml.device_by_index(0).unwrap();
+        until("the replacement", || device.name().is_err());
+        fails_with!(device.name(), NvmlError::LibRmVersionMismatch);
+        fails_with!(nvml.device_count(), NvmlError::LibRmVersionMismatch);
+        fails_with!(Nvml::builder().lib_path(library.as_os_str()).init(), NvmlError::LibRmVersionMismatch);
+        until("the recovery", || device.name().is_ok());
+    });
+}
+
+#[test]
+fn a_code_is_returned_for_one_gpu_and_for_a_time() {
+    let scenario = "gpus = 2\n[[fault]]\nkind = \"returns\"\ncall = \"nvmlDeviceGetName\"\ncode = 4\ngpu = 1\nto_s = 1\n\
+                    [[fault]]\nkind = \"returns\"\ncall = \"nvmlDeviceGetCount_v2\"\ncode = 999\n";
+    with_library("a_code_is_returned_for_one_gpu_and_for_a_time", scenario, &[], |library| {
+        let nvml = init(library);
+        let (zero, one) = (nvml.device_by_index(0).unwrap(), nvml.device_by_index(1).unwrap());
+        fails_with!(one.name(), NvmlError::NoPermission);
+        fails_with!(nvml.device_count(), NvmlError::Unknown);
+        assert!(zero.name().is_ok() && one.uuid().is_ok());
+        until("the end", || one.name().is_ok());
+    });
+}
+
+#[test]
+fn garbage_is_out_of_every_range() {
+    let scenario = "gpus = 2\n[[process]]\ngpu = 0\npid = 7\nsm_percent = 5\n[[fault]]\nkind = \"garbage\"\ngpu = 0\n";
+    with_library("garbage_is_out_of_every_range", scenario, &[], |library| {
+        let nvml = init(library);
+        let (bad, good) = (nvml.device_by_index(0).unwrap(), nvml.device_by_index(1).unwrap());
+        assert_eq!(bad.utilization_rates().unwrap().gpu, 4_000_000);
+        assert_eq!((bad.power_usage().unwrap(), bad.clock_info(Clock::SM).unwrap()), (u32::MAX, u32::MAX));
+        assert_eq!(bad.temperature(TemperatureSensor::Gpu).unwrap(), 255);
+        let memory = bad.memory_info().unwrap();
+        assert!(memory.used > memory.total);
+        assert!(bad.process_utilization_stats(None).unwrap()[0].sm_util > 100);
+        assert!(good.utilization_rates().unwrap().gpu <= 100 && good.power_usage().unwrap() < 800_000);
+    });
+}
+
+#[test]
+fn counters_run_backwards_while_their_fault_lasts() {
+    let scenario = "gpus = 2\n[[fault]]\nkind = \"backwards\"\ngpu = 0\nfrom_s = 2\nto_s = 4\n";
+    with_library("counters_run_backwards_while_their_fault_lasts", scenario, &[], |library| {
+        let nvml = init(library);
+        let energy = |gpu| nvml.device_by_index(gpu).unwrap().total_energy_consumption().unwrap();
+        let falls = |gpu| {
+            let before = energy(gpu);
+            std::thread::sleep(Duration::from_millis(150));
+            energy(gpu) < before
+        };
+        assert!(!falls(0));
+        until("the fall", || falls(0));
+        assert!(falls(0) && !falls(1));
+        until("the end", || !falls(0));
+    });
+}
+
+#[test]
+fn a_skewed_driver_stamps_another_time() {
+    let scenario = "[[process]]\ngpu = 0\npid = 7\nsm_percent = 5\n[[fault]]\nkind = \"clock_skew\"\nby_s = -3600.5\n";
+    with_library("a_skewed_driver_stamps_another_time", scenario, &[], |library| {
+        let nvml = init(library);
+        let device = nvml.device_by_index(0).unwrap();
+        let stamp_us = device.process_utilization_stats(None).unwrap()[0].timestamp;
+        let behind_us = gpumon_probe::model::now_ms() * 1000 - stamp_us;
+        assert!((3_600_400_000..3_605_000_000).contains(&behind_us), "{behind_us} us behind");
+    });
+}
+
+#[test]
+fn a_crash_takes_the_process_along() {
+    const TEST: &str = "a_crash_takes_the_process_along";
+    const INSIDE: &str = "FAKE_NVML_TEST_CRASH";
+    if let Some(library) = env::var_os(INSIDE) {
+        let nvml = init(library.as_ref());
+        assert!(nvml.device_by_index(0).unwrap().name().is_ok());
+        let name = nvml.device_by_index(1).unwrap().name();
+        unreachable!("the process went on: {name:?}");
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("crash.toml");
+    fs::write(&file, "gpus = 2\n[[fault]]\nkind = \"crash\"\ngpu = 1\ncall = \"nvmlDeviceGetName\"\n").unwrap();
+    let output = Command::new(env::current_exe().unwrap())
+        .args(["--exact", TEST, "--nocapture"])
+        .env(INSIDE, fake_nvml::install(directory.path(), &[]))
+        .env("GPUMON_FAKE_NVML_SCENARIO", &file)
+        .output()
+        .unwrap();
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(error.contains("nvmlDeviceGetName crashes"), "{error}");
+    assert!(output.status.code().is_none(), "it ended by itself: {:?}", output.status);
 }

@@ -3,12 +3,12 @@
 use crate::model::{AccountedProcess, ThrottleReason, TraceMetric};
 
 use super::{
-    Counters, GpuIdentity, GpuState, ProcessState, Profile, Scenario, Timeline, Wear, accounting,
+    Counters, GpuIdentity, GpuState, MigState, ProcessState, Profile, Scenario, Timeline, Wear, accounting,
     identity::H200_WATTS,
     meters::Flow,
     noise::Noise,
     profile::Load,
-    scenario::{Curve, GpuSettings, Percent, ProcessSettings},
+    scenario::{Curve, GpuSettings, MigSettings, Percent, ProcessSettings},
     tenancy::{self, percent},
     thermal::{self, Past, Path},
 };
@@ -31,6 +31,7 @@ const BAR1_PER_PROCESS_BYTES: u64 = 2 << 20;
 #[derive(Debug, Clone)]
 pub(super) struct Board {
     identity: GpuIdentity,
+    seed: u64,
     noise: Noise,
     profile: Profile,
     settings: Option<GpuSettings>,
@@ -51,6 +52,7 @@ impl Board {
         let settings = scenario.settings(index).cloned();
         Self {
             identity: GpuIdentity::new(scenario, index),
+            seed: scenario.seed,
             noise: Noise::new(scenario.seed, index),
             profile: settings.as_ref().and_then(|own| own.profile).unwrap_or_else(|| Profile::of_index(index)),
             processes: scenario.processes(index).cloned().collect(),
@@ -111,8 +113,31 @@ impl Board {
                 .map_or(GpuIdentity::PCIE_WIDTH, |curve| curve.at(seconds) as u32),
             bar1_used_bytes: BAR1_USED_BYTES + BAR1_PER_PROCESS_BYTES * processes.len() as u64,
             counters: self.counters(seconds, &load),
+            mig: self.mig(seconds, &processes),
             processes,
         }
+    }
+
+    /// Whether it is divided into MIG devices.
+    pub(super) fn is_divided(&self, seconds: f64) -> bool {
+        !self.divisions(seconds).is_empty()
+    }
+
+    fn divisions(&self, seconds: f64) -> &[MigSettings] {
+        let steps = self.settings.as_ref().and_then(|own| own.mig.as_ref());
+        steps.map_or(&[], |steps| steps.get_ref().at(seconds))
+    }
+
+    fn mig(&self, seconds: f64, processes: &[ProcessState]) -> Vec<MigState> {
+        let devices = self.divisions(seconds).iter().zip(0..);
+        devices.map(|(own, index)| MigState::new(&self.identity, self.seed, index, own, processes)).collect()
+    }
+
+    /// The share of the GPU that a process has at its disposal.
+    fn part(&self, process: &ProcessSettings, seconds: f64) -> f64 {
+        let Some(instance) = process.mig() else { return 1.0 };
+        let device = self.divisions(seconds).iter().find(|device| device.instance() == instance);
+        device.map_or(0.0, |device| f64::from(device.profile.slices) / f64::from(MigState::MOST))
     }
 
     /// What flows at a moment; a fraction of the work of [`state`](Self::state).
@@ -139,9 +164,9 @@ impl Board {
         }
     }
 
-    /// What it has gone through.
-    pub(super) fn wear(&self, seconds: f64) -> Wear {
-        Wear::new(&self.identity, self.settings.as_ref(), seconds)
+    /// What it has gone through, with this share of its counters left.
+    pub(super) fn wear(&self, seconds: f64, left: f64) -> Wear {
+        Wear::new(&self.identity, self.settings.as_ref(), seconds, left)
     }
 
     /// The processes on it.
@@ -176,7 +201,7 @@ impl Board {
         if let Some(percent) = self.said(|own| own.tensor_percent.as_ref(), seconds) {
             counters.tensor_percent = percent;
         }
-        if self.identity.nvlinks == 0 {
+        if self.identity.nvlinks.is_empty() {
             counters.nvlink_tx_bytes_per_second = 0.0;
             counters.nvlink_rx_bytes_per_second = 0.0;
         }
@@ -199,7 +224,8 @@ impl Board {
             self.profile.load(self.noise, seconds)
         } else {
             let running = self.processes.iter().filter(|process| process.runs(seconds));
-            Load::even(running.map(|process| process.sm_percent(seconds) * process.many()).sum())
+            let shares = running.map(|own| own.sm_percent(seconds) * own.many() * self.part(own, seconds));
+            Load::even(shares.sum())
         };
         let mut load = match self.said(|own| own.utilization_percent.as_ref(), seconds) {
             Some(percent) => Load { tenants: load.tenants, ..Load::even(percent) },

@@ -1,6 +1,6 @@
 //! What never changes about a simulated GPU.
 
-use super::{Architecture, Scenario, noise::Noise, scenario::GpuSettings};
+use super::{Architecture, LinkState, Scenario, noise::Noise, scenario::GpuSettings};
 
 /// All memory of an H200, as its driver reports it.
 const H200_BYTES: u64 = 143_771 << 20;
@@ -44,8 +44,8 @@ pub struct GpuIdentity {
     pub lowest_limit_watts: f64,
     /// Fans.
     pub fans: u32,
-    /// `NVLinks`.
-    pub nvlinks: u32,
+    /// Each `NVLink`, by its number.
+    pub nvlinks: Vec<LinkState>,
     /// Whether the hardware counts activity (GPM).
     pub counts_activity: bool,
     /// Whether the driver keeps it initialised without clients.
@@ -68,10 +68,18 @@ impl GpuIdentity {
     /// The software lowers the clocks for the memory's sake.
     pub const MEMORY_MAX_CELSIUS: u32 = 95;
 
+    /// What has gone through one `NVLink`, in KiB, where so many bytes have gone through all of them. What the links carry
+    /// adds up; one that is down carries nothing.
+    pub fn link_kib(&self, bytes: f64, link: u32) -> u64 {
+        let total = (bytes / 1024.0) as u64;
+        let up = || self.nvlinks.iter().filter(|own| own.active);
+        let (count, place) = (up().count() as u64, up().position(|own| own.link == link));
+        place.map_or(0, |place| total / count + u64::from((place as u64) < total % count))
+    }
+
     pub(super) fn new(scenario: &Scenario, index: u32) -> Self {
         let noise = Noise::new(scenario.seed, index);
         let own = scenario.settings(index);
-        let get = |pick: fn(&GpuSettings) -> Option<u32>| own.and_then(pick);
         let architecture = own.and_then(|own| own.architecture).unwrap_or(Architecture::Hopper);
         // A limit of 0 would leave no power to share out.
         let limit_watts = own.and_then(|own| own.power_limit_watts).map_or(H200_WATTS, |watts| watts.0.max(1.0));
@@ -94,8 +102,8 @@ impl GpuIdentity {
             memory_total_bytes: own.and_then(|own| own.memory).map_or(H200_BYTES, |memory| memory.0),
             power_limit_watts: limit_watts,
             lowest_limit_watts: limit_watts * LOWEST_LIMIT,
-            fans: get(|own| own.fans.map(|fans| fans.0 as u32)).unwrap_or(0),
-            nvlinks: get(|own| own.nvlinks.map(|links| links.0 as u32)).unwrap_or(scenario.usual_nvlinks),
+            fans: own.and_then(|own| own.fans).map_or(0, |fans| fans.0 as u32),
+            nvlinks: nvlinks(scenario, own),
             counts_activity: own.and_then(|own| own.gpm).unwrap_or(architecture.counts_activity()),
             persistence: own.and_then(|own| own.persistence).unwrap_or(true),
             accounting: own.is_some_and(|own| own.accounting),
@@ -103,8 +111,29 @@ impl GpuIdentity {
     }
 }
 
+fn nvlinks(scenario: &Scenario, own: Option<&GpuSettings>) -> Vec<LinkState> {
+    let count = own.and_then(|own| own.nvlinks).map_or(scenario.usual_nvlinks, |links| links.0 as u32);
+    let is_down = |link| own.is_some_and(|own| own.nvlinks_down.iter().any(|down| *down.get_ref() == link));
+    (0..count).map(|link| LinkState::new(link, !is_down(link))).collect()
+}
+
 /// 128 random bits as the driver writes them.
 pub(super) fn uuid(noise: Noise) -> String {
     let digits = format!("{:016x}{:016x}", noise.bits(0), noise.bits(1));
     format!("{}-{}-{}-{}-{}", &digits[..8], &digits[8..12], &digits[12..16], &digits[16..20], &digits[20..])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_links_carry_adds_up() {
+        let toml = "[[gpu]]\nindex = 0\nnvlinks = 18\nnvlinks_down = [3]";
+        let gpu = GpuIdentity::new(&Scenario::from_toml(toml, "test").unwrap(), 0);
+        let shares: Vec<u64> = (0..18).map(|link| gpu.link_kib(1024.0 * 1_000_003.0, link)).collect();
+        assert_eq!(shares.iter().sum::<u64>(), 1_000_003);
+        assert_eq!(shares[3], 0);
+        assert!(shares[0] > shares[17] && shares[17] > 0);
+    }
 }

@@ -49,13 +49,15 @@ impl Machine {
 
     /// What has flowed through a GPU until a moment.
     pub fn totals(&self, gpu: u32, elapsed_ms: u64) -> Totals {
-        self.meters.totals(&self.world, gpu, elapsed_ms)
+        let totals = self.meters.totals(&self.world, gpu, elapsed_ms);
+        totals.times(self.world.scenario().left(gpu, elapsed_ms as f64 / 1000.0))
     }
 
     /// A moment as the driver of a GPU stamps it, in microseconds since the Unix epoch.
     pub fn stamp_us(&self, gpu: u32, elapsed_ms: u64) -> u64 {
-        let _ = gpu;
-        (self.timeline.unix_ms(0.0) + elapsed_ms) * 1000
+        let skew_s = self.world.scenario().skew_s(gpu, self.timeline.elapsed_s());
+        let host_us = (self.timeline.unix_ms(0.0) + elapsed_ms) * 1000;
+        host_us.saturating_add_signed((skew_s * 1e6) as i64)
     }
 }
 

@@ -40,6 +40,19 @@ impl Totals {
         self.throttled_s[reason as usize]
     }
 
+    /// All of them, so many times as much.
+    #[must_use]
+    pub(super) fn times(self, factor: f64) -> Self {
+        Self {
+            energy_joules: self.energy_joules * factor,
+            pcie_tx_bytes: self.pcie_tx_bytes * factor,
+            pcie_rx_bytes: self.pcie_rx_bytes * factor,
+            nvlink_tx_bytes: self.nvlink_tx_bytes * factor,
+            nvlink_rx_bytes: self.nvlink_rx_bytes * factor,
+            throttled_s: self.throttled_s.map(|seconds| seconds * factor),
+        }
+    }
+
     fn add(&mut self, flow: &Flow, seconds: f64) {
         self.energy_joules += flow.watts * seconds;
         self.pcie_tx_bytes += flow.pcie_tx_bytes_per_second * seconds;

@@ -35,27 +35,3 @@ impl LinkState {
         Self { link, active, remote_bus, remote_bus_id, replays, recoveries, crc_errors }
     }
 }
-
-/// The share of one link in what all carry, in KiB: what the links carry adds up to `bytes`.
-///
-/// One that is down carries nothing.
-pub(super) fn link_kib(bytes: f64, links: &[LinkState], link: u32) -> u64 {
-    let total = (bytes / 1024.0) as u64;
-    let up = links.iter().filter(|link| link.active).count() as u64;
-    let place = links.iter().filter(|other| other.active).position(|other| other.link == link);
-    place.map_or(0, |place| total / up + u64::from((place as u64) < total % up))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_the_links_carry_adds_up() {
-        let links: Vec<_> = (0..18).map(|link| LinkState::new(link, link != 3)).collect();
-        let shares: Vec<u64> = (0..18).map(|link| link_kib(1024.0 * 1_000_003.0, &links, link)).collect();
-        assert_eq!(shares.iter().sum::<u64>(), 1_000_003);
-        assert_eq!(shares[3], 0);
-        assert!(shares[0] > shares[17] && shares[17] > 0);
-    }
-}

@@ -7,15 +7,15 @@ use crate::{
     source::{Device, DeviceError, Reporter, Source, SourceError},
 };
 
-use super::{Machine, Scenario, device::SimDevice};
+use super::{Machine, Scenario, device::SimDevice, reporter::SimReporter};
 
 /// How often a hung device looks whether its fault is over.
 const HANG_POLL: Duration = Duration::from_millis(10);
 
 /// Simulated GPUs as a [`Source`].
 ///
-/// It honours a scenario's `lost` and `hang` faults and `init_error`; `latency`, `hidden` and `returns` are about
-/// NVML's functions, of which it calls none.
+/// It honours what a scenario says of GPUs, and `init_error`; `latency`, `hidden`, `returns` and `crash` are about NVML's
+/// functions, of which it calls none.
 #[derive(Debug, Clone)]
 pub struct SimSource {
     machine: Arc<Machine>,
@@ -40,7 +40,11 @@ impl Source for SimSource {
 
     fn device_count(&self) -> Result<u32, SourceError> {
         let Machine { world, timeline, .. } = &*self.machine;
-        match (world.scenario().init_error(timeline.elapsed_s()), world.gpu_count()) {
+        let seconds = timeline.elapsed_s();
+        if world.scenario().is_mismatched(seconds) {
+            return Err(SourceError::VersionMismatch);
+        }
+        match (world.scenario().init_error(seconds), world.gpu_count()) {
             (Some(9), _) => Err(SourceError::NoDriver),
             (Some(18), _) => Err(SourceError::VersionMismatch),
             (Some(4), _) => Err(SourceError::NoPermission),
@@ -64,7 +68,7 @@ impl Source for SimSource {
     }
 
     fn reporter(&self) -> Option<Box<dyn Reporter>> {
-        None
+        Some(Box::new(SimReporter::new(Arc::clone(&self.machine))))
     }
 
     fn links(&self, gpus: &[u32]) -> Vec<GpuLink> {
@@ -83,7 +87,7 @@ fn link(machine: &Machine, a: u32, b: u32) -> GpuLink {
     if answer(machine, a).is_err() || answer(machine, b).is_err() {
         return GpuLink { a, b, path: Reading::Absent(Absence::GpuLost), nvlinks: Reading::Absent(Absence::GpuLost) };
     }
-    machine.world.link(a, b, machine.timeline.elapsed_ms())
+    machine.world.link(a, b)
 }
 
 /// Waits while a GPU hangs, then tells whether it is there.
@@ -92,7 +96,14 @@ pub(super) fn answer(machine: &Machine, index: u32) -> Result<(), DeviceError> {
     while scenario.hangs(Some(index), None, machine.timeline.elapsed_s()) {
         thread::sleep(HANG_POLL);
     }
-    if scenario.is_lost(index, machine.timeline.elapsed_s()) { Err(DeviceError::Lost) } else { Ok(()) }
+    let seconds = machine.timeline.elapsed_s();
+    if scenario.is_mismatched(seconds) {
+        Err(DeviceError::DriverGone { code: 18 })
+    } else if scenario.is_lost(index, seconds) {
+        Err(DeviceError::Lost)
+    } else {
+        Ok(())
+    }
 }
 
 #[cfg(test)]
@@ -158,6 +169,41 @@ mod tests {
         let source = source("gpus = 2\n[[fault]]\ngpu = 0\nkind = \"lost\"\nfrom_s = 0");
         assert!(matches!(source.open(0), Err(DeviceError::Lost)));
         assert!(source.open(1).unwrap().read(&mut blank(1)).is_ok());
+    }
+
+    #[test]
+    fn a_driver_that_was_replaced_is_gone_until_it_is_right_again() {
+        let source = source("[[fault]]\nkind = \"mismatch\"\nto_s = 0.2");
+        assert_eq!(source.device_count(), Err(SourceError::VersionMismatch));
+        assert!(matches!(source.open(0), Err(DeviceError::DriverGone { code: 18 })));
+        thread::sleep(Duration::from_millis(250));
+        assert!(source.open(0).is_ok());
+    }
+
+    #[test]
+    fn a_divided_gpu_says_what_its_parts_do() {
+        let source = source(
+            "start_ms = 1_700_000_000_000\n[[gpu]]\nindex = 0\n\
+             mig = [{ profile = \"1g.18gb\", gpu_instance = 7 }, { profile = \"3g.71gb\", gpu_instance = 2 }]\n\
+             [[process]]\ngpu = 0\npid = 5\nmemory = \"1 GiB\"\nsm_percent = 70\ngpu_instance = 2\n",
+        );
+        let mut device = source.open(0).unwrap();
+        let mut sample = blank(0);
+        device.read(&mut sample).unwrap();
+        assert_eq!(sample.utilization.gpu_percent, Reading::Absent(Absence::NotSupported));
+        let instances = sample.mig_devices.value().unwrap();
+        let used = instances.iter().map(|own| (own.instance.gpu_instance, own.memory.used_bytes.value().copied()));
+        assert_eq!(used.collect::<Vec<_>>(), [(7, Some(0)), (2, Some(1 << 30))]);
+        let sm = instances[1].activity.value().unwrap().sm_percent.value().copied();
+        assert!(sm.is_some_and(|percent| (60.0..70.0).contains(&percent)), "{sm:?}");
+        let whole = sample.activity.value().unwrap().sm_percent.value().copied();
+        assert!(whole.is_some_and(|percent| (25.0..30.0).contains(&percent)), "{whole:?}");
+        let process = &sample.processes.value().unwrap()[0];
+        assert_eq!(process.sm_percent, Reading::Absent(Absence::NotSupported));
+        assert_eq!(process.mig, Some(instances[1].instance));
+        let devices = device.identity().mig_devices;
+        assert_eq!((devices[1].uuid.as_str(), &devices[1].multiprocessors), (&*instances[1].uuid, &Reading::Now(60)));
+        assert_eq!(device.traces().len(), 1);
     }
 
     #[test]

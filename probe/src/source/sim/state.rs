@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::model::{Owner, ProcessKind, ThrottleReason};
+use crate::model::{MigInstance, Owner, ProcessKind, ThrottleReason};
+
+use super::MigState;
 
 /// A GPU at one moment.
 #[derive(Debug, Clone, PartialEq)]
@@ -59,6 +61,8 @@ pub struct GpuState {
     pub bar1_used_bytes: u64,
     /// What its parts do.
     pub counters: Counters,
+    /// Its MIG devices, in NVML's order; empty where MIG is off.
+    pub mig: Vec<MigState>,
     /// Who holds it, by PID.
     pub processes: Vec<ProcessState>,
 }
@@ -91,6 +95,11 @@ pub struct Counters {
 impl GpuState {
     /// The window through which the host reaches an H200's memory.
     pub const BAR1_BYTES: u64 = 262_144 << 20;
+
+    /// A MIG device of it.
+    pub fn mig_device(&self, instance: MigInstance) -> Option<&MigState> {
+        self.mig.iter().find(|device| device.instance == instance)
+    }
 
     /// Turns per minute of each fan.
     pub fn fan_rpm(&self) -> u32 {
@@ -144,6 +153,8 @@ pub struct ProcessState {
     pub started_s: f64,
     /// Whether it computes through the Multi-Process Service.
     pub mps: bool,
+    /// The part of the GPU that it runs in.
+    pub mig: Option<MigInstance>,
     /// What it belongs to.
     pub owner: Owner,
 }

@@ -44,6 +44,7 @@ pub(super) fn of_profile(load: &Load, noise: Noise, gpu: u32, usable_bytes: u64)
             command: Some(who.command.into()),
             started_s: tenant.started_s,
             mps: false,
+            mig: None,
             owner: people::owner(tenant.program, pid),
         }
     };
@@ -73,6 +74,7 @@ fn same(process: &ProcessSettings, seconds: f64) -> impl Iterator<Item = Process
         command: process.command.clone(),
         started_s: process.started_s(),
         mps: process.mps,
+        mig: process.mig(),
         owner: Owner::default(),
     })
 }

@@ -4,7 +4,6 @@ use crate::model::{RecoveryAction, RemappedRows, RetiredPages, SpareRows};
 
 use super::{
     Architecture, GpuIdentity,
-    nvlink::LinkState,
     scenario::{Curve, GpuSettings},
 };
 
@@ -26,8 +25,6 @@ pub struct Wear {
     pub recovery_action: RecoveryAction,
     /// PCIe packets that were sent again.
     pub pcie_replays: u64,
-    /// Each `NVLink`.
-    pub nvlinks: Vec<LinkState>,
 }
 
 /// Counts of memory errors.
@@ -55,9 +52,10 @@ impl EccErrors {
 }
 
 impl Wear {
-    pub(super) fn new(identity: &GpuIdentity, own: Option<&GpuSettings>, seconds: f64) -> Self {
+    /// `left` is the share of each counter that is left, 1 unless it runs backwards.
+    pub(super) fn new(identity: &GpuIdentity, own: Option<&GpuSettings>, seconds: f64, left: f64) -> Self {
         let counts = |pick: fn(&GpuSettings) -> Option<&Curve<_>>| {
-            own.and_then(pick).map_or(0, |curve| curve.at(seconds) as u64)
+            own.and_then(pick).map_or(0, |curve| (curve.at(seconds) * left) as u64)
         };
         let ecc_volatile = EccErrors {
             corrected: counts(|own| own.ecc_corrected.as_ref()),
@@ -69,7 +67,6 @@ impl Wear {
             corrected: rows.correctable.into(),
             uncorrected: rows.uncorrectable.into(),
         });
-        let is_down = |link| own.is_some_and(|own| own.nvlinks_down.iter().any(|down| *down.get_ref() == link));
         Self {
             ecc_volatile,
             ecc_aggregate: EccErrors {
@@ -82,13 +79,7 @@ impl Wear {
                 .and_then(|own| own.recovery_action.as_ref())
                 .map_or(RecoveryAction::None, |steps| *steps.at(seconds)),
             pcie_replays: counts(|own| own.pcie_replays.as_ref()),
-            nvlinks: (0..identity.nvlinks).map(|link| LinkState::new(link, !is_down(link))).collect(),
         }
-    }
-
-    /// What went through one `NVLink` until now, in KiB, where this many bytes went through all of them.
-    pub fn link_kib(&self, bytes: f64, link: u32) -> u64 {
-        super::nvlink::link_kib(bytes, &self.nvlinks, link)
     }
 }
 

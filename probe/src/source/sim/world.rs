@@ -3,7 +3,7 @@
 use crate::model::{AccountedProcess, Fabric, FabricState, GpuLink, PciPath, Reading, TraceMetric};
 
 use super::{
-    GpuIdentity, GpuState, ProcessState, Scenario, Timeline, Wear, board::Board, identity::uuid, meters::Flow,
+    GpuIdentity, GpuState, ProcessState, Scenario, Timeline, Wear, board::Board, garbage, identity::uuid, meters::Flow,
     noise::Noise,
 };
 
@@ -44,17 +44,31 @@ impl World {
 
     /// What a GPU does.
     pub fn state(&self, index: u32, elapsed_ms: u64) -> GpuState {
-        self.board(index).state(seconds(elapsed_ms))
+        let mut state = self.board(index).state(seconds(elapsed_ms));
+        if self.scenario.is_garbage(index, seconds(elapsed_ms)) {
+            garbage::spoil(&mut state);
+        }
+        state
     }
 
     /// What a GPU has gone through.
     pub fn wear(&self, index: u32, elapsed_ms: u64) -> Wear {
-        self.board(index).wear(seconds(elapsed_ms))
+        let seconds = seconds(elapsed_ms);
+        self.board(index).wear(seconds, self.scenario.left(index, seconds))
     }
 
     /// Who holds a GPU, by PID.
     pub fn processes(&self, index: u32, elapsed_ms: u64) -> Vec<ProcessState> {
-        self.board(index).processes(seconds(elapsed_ms))
+        let mut processes = self.board(index).processes(seconds(elapsed_ms));
+        if self.scenario.is_garbage(index, seconds(elapsed_ms)) {
+            garbage::spoil_processes(&mut processes);
+        }
+        processes
+    }
+
+    /// Whether a GPU is divided into MIG devices.
+    pub fn is_divided(&self, index: u32, elapsed_ms: u64) -> bool {
+        self.board(index).is_divided(seconds(elapsed_ms))
     }
 
     /// The processes that the driver accounts for, those that run and those that have ended, the oldest first. Empty
@@ -79,14 +93,14 @@ impl World {
     }
 
     /// What lies between two GPUs. Switches link every GPU with every other, as fast as the slower of the two.
-    pub fn link(&self, a: u32, b: u32, elapsed_ms: u64) -> GpuLink {
-        let up = |index| self.wear(index, elapsed_ms).nvlinks.iter().filter(|link| link.active).count() as u32;
+    pub fn link(&self, a: u32, b: u32) -> GpuLink {
+        let up = |index| self.identity(index).nvlinks.iter().filter(|link| link.active).count() as u32;
         GpuLink { a, b, path: Reading::Now(self.path(a, b)), nvlinks: Reading::Now(up(a).min(up(b))) }
     }
 
     /// The fabric of the `NVSwitches`; `None` where a GPU has no links.
     pub fn fabric(&self, index: u32) -> Option<Fabric> {
-        (self.identity(index).nvlinks > 0).then(|| Fabric {
+        (!self.identity(index).nvlinks.is_empty()).then(|| Fabric {
             state: FabricState::Completed,
             status: 0,
             cluster_uuid: uuid(Noise::new(self.scenario.seed, u32::MAX).stream("fabric")),

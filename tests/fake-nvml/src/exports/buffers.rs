@@ -10,7 +10,7 @@ use nvml_wrapper_sys::bindings::{
     nvmlSamplingType_t, nvmlValue_t, nvmlValueType_enum_NVML_VALUE_TYPE_UNSIGNED_INT as UNSIGNED_INT, nvmlValueType_t,
 };
 
-use super::power::milliwatts;
+use super::{mig::refuse_divided, power::milliwatts};
 use crate::{
     call::device,
     code::Code,
@@ -33,9 +33,12 @@ unsafe extern "C" fn nvmlDeviceGetSamples(
             GPU_UTILIZATION => TraceMetric::GpuPercent,
             MEMORY_UTILIZATION => TraceMetric::MemoryPercent,
             // The other buffers are always empty.
-            0..KINDS => return Err(Code::NOT_FOUND),
+            3..KINDS => return Err(Code::NOT_FOUND),
             _ => return Err(Code::INVALID_ARGUMENT),
         };
+        if kind != POWER {
+            refuse_divided(gpu)?;
+        }
         let mut recorded = gpu.machine().recorded(gpu.index, metric, gpu.elapsed_ms, last_seen_us);
         if recorded.is_empty() {
             return Err(Code::NOT_FOUND);

@@ -97,7 +97,7 @@ fn field(gpu: &Gpu, field: u32, scope: c_uint) -> Result<Number, Code> {
 
 /// The fields about links, of one of them or all.
 fn of_nvlink(gpu: &Gpu, field: u32, scope: c_uint) -> Result<Number, Code> {
-    if gpu.identity().nvlinks == 0 {
+    if gpu.identity().nvlinks.is_empty() {
         return Err(Code::NOT_SUPPORTED);
     }
     let carried = |bytes: f64| {
@@ -105,17 +105,17 @@ fn of_nvlink(gpu: &Gpu, field: u32, scope: c_uint) -> Result<Number, Code> {
             return Ok(wide((bytes / 1024.0) as u64));
         }
         let number = link(gpu, scope)?.link;
-        Ok(wide(gpu.wear().link_kib(bytes, number)))
+        Ok(wide(gpu.identity().link_kib(bytes, number)))
     };
     let errors = |count: fn(&gpumon_probe::source::sim::LinkState) -> u64| {
         if scope == ALL_LINKS {
-            return Ok(wide(gpu.wear().nvlinks.iter().map(count).sum()));
+            return Ok(wide(gpu.identity().nvlinks.iter().map(count).sum()));
         }
-        Ok(wide(count(&link(gpu, scope)?)))
+        Ok(wide(count(link(gpu, scope)?)))
     };
     match field {
         id::NVML_FI_DEV_NVLINK_LINK_COUNT | id::NVML_FI_DEV_NVSWITCH_CONNECTED_LINK_COUNT => {
-            Ok(narrow(gpu.identity().nvlinks))
+            Ok(narrow(gpu.identity().nvlinks.len() as u32))
         }
         id::NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX => carried(gpu.totals().nvlink_tx_bytes),
         id::NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX => carried(gpu.totals().nvlink_rx_bytes),

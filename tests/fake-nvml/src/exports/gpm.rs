@@ -3,6 +3,7 @@
 //! As driver 580 does, it crashes where two threads are in it at once, even for two GPUs; unlike the driver, always.
 
 use std::{
+    ffi::c_uint,
     process,
     sync::atomic::{AtomicBool, Ordering::SeqCst},
     thread,
@@ -28,7 +29,7 @@ use nvml_wrapper_sys::bindings::{
 };
 
 use crate::{
-    call::{device, system},
+    call::{Gpu, device, system},
     code::{Code, Outcome},
     out::{items, put},
     session::Session,
@@ -69,6 +70,8 @@ impl Drop for Alone {
 #[derive(Clone, Copy)]
 struct Taken {
     gpu: u32,
+    /// The GPU instance that it is of; `None` for the whole GPU.
+    instance: Option<c_uint>,
     elapsed_ms: u64,
 }
 
@@ -112,14 +115,38 @@ unsafe extern "C" fn nvmlGpmSampleFree(sample: nvmlGpmSample_t) -> nvmlReturn_t 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn nvmlGpmSampleGet(handle: nvmlDevice_t, sample: nvmlGpmSample_t) -> nvmlReturn_t {
     device("nvmlGpmSampleGet", handle, |gpu| {
-        if !gpu.identity().counts_activity {
-            return Err(Code::NOT_SUPPORTED);
-        }
-        let _alone = Alone::enter();
-        let taken = Taken { gpu: gpu.index, elapsed_ms: gpu.elapsed_ms };
         // SAFETY: NVML's contract: it is null or comes from nvmlGpmSampleAlloc.
-        unsafe { put(sample.cast::<Slot>(), Some(taken)) }
+        unsafe { take(gpu, None, sample) }
     })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn nvmlGpmMigSampleGet(
+    handle: nvmlDevice_t,
+    instance: c_uint,
+    sample: nvmlGpmSample_t,
+) -> nvmlReturn_t {
+    device("nvmlGpmMigSampleGet", handle, |gpu| {
+        if !gpu.state().mig.iter().any(|own| own.instance.gpu_instance == instance) {
+            return Err(Code::INVALID_ARGUMENT);
+        }
+        // SAFETY: NVML's contract: it is null or comes from nvmlGpmSampleAlloc.
+        unsafe { take(gpu, Some(instance), sample) }
+    })
+}
+
+/// Takes a sample.
+///
+/// # Safety
+/// `sample` is null or comes from `nvmlGpmSampleAlloc` and has not been freed.
+unsafe fn take(gpu: &Gpu, instance: Option<c_uint>, sample: nvmlGpmSample_t) -> Outcome {
+    if !gpu.identity().counts_activity {
+        return Err(Code::NOT_SUPPORTED);
+    }
+    let _alone = Alone::enter();
+    let taken = Taken { gpu: gpu.index, instance, elapsed_ms: gpu.elapsed_ms };
+    // SAFETY: by this function's own condition it is null or points at a slot.
+    unsafe { put(sample.cast::<Slot>(), Some(taken)) }
 }
 
 #[unsafe(no_mangle)]
@@ -143,11 +170,19 @@ unsafe fn taken(sample: nvmlGpmSample_t) -> Result<Taken, Code> {
 
 fn answer(session: &Session, first: Taken, second: Taken, request: &mut nvmlGpmMetricsGet_t) -> Outcome {
     let window_ms = second.elapsed_ms.saturating_sub(first.elapsed_ms);
-    if first.gpu != second.gpu || window_ms < SHORTEST_WINDOW_MS {
+    if (first.gpu, first.instance) != (second.gpu, second.instance) || window_ms < SHORTEST_WINDOW_MS {
         return Err(Code::INVALID_ARGUMENT);
     }
     let count = request.numMetrics as usize;
-    let counters = session.machine.state(second.gpu, second.elapsed_ms).counters;
+    let state = session.machine.state(second.gpu, second.elapsed_ms);
+    let counters = match second.instance {
+        None => state.counters,
+        Some(instance) => {
+            let mut devices = state.mig.iter();
+            let own = devices.find(|own| own.instance.gpu_instance == instance).ok_or(Code::INVALID_ARGUMENT)?;
+            own.counters
+        }
+    };
     for metric in request.metrics.get_mut(..count).ok_or(Code::INVALID_ARGUMENT)? {
         fill(metric, &counters);
     }

@@ -11,8 +11,8 @@ use nvml_wrapper_sys::bindings::{
 
 use super::{one_text, one_value};
 use crate::{
-    call::{Gpu, device},
-    out::put,
+    call::{Gpu, device, part},
+    out::{put, put_text},
 };
 
 /// An H200's device and vendor, and its subsystem.
@@ -20,8 +20,6 @@ const PCI_DEVICE_ID: u32 = 0x2335_10DE;
 const PCI_SUBSYSTEM_ID: u32 = 0x18BF_10DE;
 
 one_text! {
-    fn nvmlDeviceGetName = |gpu| &gpu.identity().name;
-    fn nvmlDeviceGetUUID = |gpu| &gpu.identity().uuid;
     fn nvmlDeviceGetSerial = |gpu| &gpu.identity().serial;
     fn nvmlDeviceGetVbiosVersion = |gpu| &gpu.identity().vbios_version;
     fn nvmlDeviceGetBoardPartNumber = |gpu| &gpu.identity().part_number;
@@ -67,6 +65,24 @@ pub(super) fn pci_device(bus_id: &str, bus: u32, device_id: u32, subsystem_id: u
         pciSubSystemId: subsystem_id,
         busId: padded(bus_id),
     }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn nvmlDeviceGetName(handle: nvmlDevice_t, text: *mut c_char, length: c_uint) -> nvmlReturn_t {
+    part("nvmlDeviceGetName", handle, |gpu| {
+        let name = if gpu.instance.is_some() { gpu.mig_device()?.name } else { gpu.identity().name.clone() };
+        // SAFETY: NVML's contract: the pointer is null or has room for `length` bytes.
+        unsafe { put_text(text, length, &name) }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn nvmlDeviceGetUUID(handle: nvmlDevice_t, text: *mut c_char, length: c_uint) -> nvmlReturn_t {
+    part("nvmlDeviceGetUUID", handle, |gpu| {
+        let uuid = if gpu.instance.is_some() { gpu.mig_device()?.uuid } else { gpu.identity().uuid.clone() };
+        // SAFETY: NVML's contract: the pointer is null or has room for `length` bytes.
+        unsafe { put_text(text, length, &uuid) }
+    })
 }
 
 /// A text in a C array, with NULs after it.

@@ -4,7 +4,7 @@ use std::ffi::c_uint;
 
 use nvml_wrapper_sys::bindings::{nvmlDevice_t, nvmlReturn_t, nvmlUtilization_t};
 
-use super::one_value;
+use super::{mig::refuse_divided, one_value};
 use crate::{call::device, out::put};
 
 /// Over how long the driver averages the video engines, in microseconds.
@@ -12,6 +12,7 @@ const VIDEO_PERIOD_US: c_uint = 166_666;
 
 one_value! {
     fn nvmlDeviceGetUtilizationRates(nvmlUtilization_t) = |gpu| {
+        refuse_divided(gpu)?;
         let state = gpu.state();
         Ok(nvmlUtilization_t { gpu: state.gpu_percent, memory: state.memory_percent })
     };
@@ -27,6 +28,7 @@ macro_rules! engine {
             period_us: *mut c_uint,
         ) -> nvmlReturn_t {
             device(stringify!($name), handle, |gpu| {
+                refuse_divided(gpu)?;
                 // SAFETY: NVML's contract: each pointer is null or may be written.
                 unsafe { put(utilization, gpu.state().$field).and_then(|()| put(period_us, VIDEO_PERIOD_US)) }
             })

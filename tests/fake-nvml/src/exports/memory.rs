@@ -4,40 +4,62 @@ use gpumon_probe::source::sim::GpuState;
 use nvml_wrapper_sys::bindings::{nvmlBAR1Memory_t, nvmlDevice_t, nvmlMemory_t, nvmlMemory_v2_t, nvmlReturn_t};
 
 use super::{one_value, version_of};
-use crate::{call::device, code::Code, out};
+use crate::{
+    call::{Gpu, part},
+    code::Code,
+    out,
+};
 
 /// The second version of the structure.
 const MEMORY_V2: u32 = version_of::<nvmlMemory_v2_t>(2);
 
 one_value! {
-    // The first version has no field for what the driver keeps and counts it as used.
-    fn nvmlDeviceGetMemoryInfo(nvmlMemory_t) = |gpu| {
-        let state = gpu.state();
-        Ok(nvmlMemory_t {
-            total: state.memory_total_bytes,
-            free: state.memory_free_bytes,
-            used: state.memory_used_bytes + state.memory_reserved_bytes,
-        })
-    };
     fn nvmlDeviceGetBAR1MemoryInfo(nvmlBAR1Memory_t) = |gpu| {
         let used = gpu.state().bar1_used_bytes;
         Ok(nvmlBAR1Memory_t { bar1Total: GpuState::BAR1_BYTES, bar1Free: GpuState::BAR1_BYTES - used, bar1Used: used })
     };
 }
 
+/// How memory is shared out.
+struct Shares {
+    total: u64,
+    reserved: u64,
+    used: u64,
+}
+
+/// The memory of a GPU or a MIG device.
+fn shares(gpu: &Gpu) -> Result<Shares, Code> {
+    if gpu.instance.is_some() {
+        let own = gpu.mig_device()?;
+        return Ok(Shares { total: own.memory_total_bytes, reserved: 0, used: own.memory_used_bytes });
+    }
+    let state = gpu.state();
+    let (total, reserved) = (state.memory_total_bytes, state.memory_reserved_bytes);
+    Ok(Shares { total, reserved, used: state.memory_used_bytes })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn nvmlDeviceGetMemoryInfo(handle: nvmlDevice_t, memory: *mut nvmlMemory_t) -> nvmlReturn_t {
+    part("nvmlDeviceGetMemoryInfo", handle, |gpu| {
+        let Shares { total, reserved, used } = shares(gpu)?;
+        // The first version has no field for what the driver keeps and counts it as used.
+        let used = used + reserved;
+        // SAFETY: NVML's contract: the pointer is null or may be written.
+        unsafe { out::put(memory, nvmlMemory_t { total, free: total.saturating_sub(used), used }) }
+    })
+}
+
 #[unsafe(no_mangle)]
 unsafe extern "C" fn nvmlDeviceGetMemoryInfo_v2(handle: nvmlDevice_t, memory: *mut nvmlMemory_v2_t) -> nvmlReturn_t {
-    device("nvmlDeviceGetMemoryInfo_v2", handle, |gpu| {
+    part("nvmlDeviceGetMemoryInfo_v2", handle, |gpu| {
         // SAFETY: NVML's contract: the pointer is null or points at a structure with its version filled in.
         let [memory] = unsafe { out::items(memory, 1) }? else { return Err(Code::INVALID_ARGUMENT) };
         if memory.version != MEMORY_V2 {
             return Err(Code::ARGUMENT_VERSION_MISMATCH);
         }
-        let state = gpu.state();
-        memory.total = state.memory_total_bytes;
-        memory.reserved = state.memory_reserved_bytes;
-        memory.free = state.memory_free_bytes;
-        memory.used = state.memory_used_bytes;
+        let Shares { total, reserved, used } = shares(gpu)?;
+        (memory.total, memory.reserved, memory.used) = (total, reserved, used);
+        memory.free = total.saturating_sub(used + reserved);
         Ok(())
     })
 }

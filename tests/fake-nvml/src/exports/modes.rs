@@ -1,7 +1,5 @@
 //! Modes: what a data-centre board can and cannot do.
 
-use std::ffi::c_uint;
-
 use nvml_wrapper_sys::bindings::{
     nvmlComputeMode_enum_NVML_COMPUTEMODE_DEFAULT, nvmlComputeMode_t, nvmlDevice_t,
     nvmlEnableState_enum_NVML_FEATURE_DISABLED as DISABLED, nvmlEnableState_enum_NVML_FEATURE_ENABLED as ENABLED,
@@ -27,19 +25,4 @@ unsafe extern "C" fn nvmlDeviceGetEccMode(
 ) -> nvmlReturn_t {
     // SAFETY: NVML's contract: each pointer is null or may be written.
     device("nvmlDeviceGetEccMode", handle, |_| unsafe { put(current, ENABLED).and_then(|()| put(pending, ENABLED)) })
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn nvmlDeviceGetMigMode(
-    handle: nvmlDevice_t,
-    current: *mut c_uint,
-    pending: *mut c_uint,
-) -> nvmlReturn_t {
-    device("nvmlDeviceGetMigMode", handle, |gpu| {
-        if !gpu.identity().architecture.has_mig() {
-            return Err(Code::NOT_SUPPORTED);
-        }
-        // SAFETY: NVML's contract: each pointer is null or may be written.
-        unsafe { put(current, 0).and_then(|()| put(pending, 0)) }
-    })
 }

@@ -25,11 +25,11 @@ const SWITCH_DEVICE_ID: u32 = 0x22A3_10DE;
 const SWITCH_SUBSYSTEM_ID: u32 = 0x1796_10DE;
 
 /// A link that the GPU has; one without any does not support the question.
-pub(super) fn link(gpu: &Gpu, number: c_uint) -> Result<LinkState, Code> {
-    if gpu.identity().nvlinks == 0 {
+pub(super) fn link(gpu: &Gpu, number: c_uint) -> Result<&'static LinkState, Code> {
+    if gpu.identity().nvlinks.is_empty() {
         return Err(Code::NOT_SUPPORTED);
     }
-    gpu.wear().nvlinks.into_iter().nth(number as usize).ok_or(Code::INVALID_ARGUMENT)
+    gpu.identity().nvlinks.get(number as usize).ok_or(Code::INVALID_ARGUMENT)
 }
 
 /// Exports functions that ask for one value of a link: `fn NAME(TYPE) = |link| VALUE;`.
@@ -40,7 +40,7 @@ macro_rules! of_link {
             device(stringify!($name), handle, |gpu| {
                 let answer: fn(&LinkState) -> $type = $answer;
                 // SAFETY: NVML's contract: the pointer is null or may be written.
-                unsafe { put(value, answer(&link(gpu, number)?)) }
+                unsafe { put(value, answer(link(gpu, number)?)) }
             })
         }
     )*};

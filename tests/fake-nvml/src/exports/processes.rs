@@ -7,7 +7,12 @@ use nvml_wrapper_sys::bindings::{
     nvmlDevice_t, nvmlProcessInfo_t, nvmlProcessInfo_v2_t, nvmlProcessUtilizationSample_t, nvmlReturn_t,
 };
 
-use crate::{call::device, code::Code, out::put_list};
+use super::mig::refuse_divided;
+use crate::{
+    call::{device, part},
+    code::Code,
+    out::put_list,
+};
 
 /// The driver samples the processes' use once in this time.
 const SAMPLE_MS: u64 = 200;
@@ -21,16 +26,19 @@ macro_rules! lists {
     ($(fn $name:ident($type:ident) = $wanted:expr;)*) => {$(
         #[unsafe(no_mangle)]
         unsafe extern "C" fn $name(handle: nvmlDevice_t, count: *mut c_uint, infos: *mut $type) -> nvmlReturn_t {
-            device(stringify!($name), handle, |gpu| {
+            part(stringify!($name), handle, |gpu| {
                 let info = |process: &ProcessState| $type {
                     pid: process.pid,
                     usedGpuMemory: process.memory_bytes.unwrap_or(NOT_AVAILABLE),
-                    gpuInstanceId: NO_INSTANCE,
-                    computeInstanceId: NO_INSTANCE,
+                    gpuInstanceId: process.mig.map_or(NO_INSTANCE, |instance| instance.gpu_instance),
+                    computeInstanceId: process.mig.map_or(NO_INSTANCE, |instance| instance.compute_instance),
                 };
                 let wanted: fn(&ProcessState) -> bool = $wanted;
                 let state = gpu.state();
-                let running = state.processes.iter().filter(|process| wanted(process)).map(info).collect();
+                // A MIG device lists those in it, a GPU all.
+                let inside = |process: &&ProcessState| gpu.instance.is_none() || process.mig == gpu.instance;
+                let listed = state.processes.iter().filter(inside).filter(|process| wanted(process));
+                let running = listed.map(info).collect();
                 // SAFETY: NVML's contract: `count` may be read and written, and `infos` is null or has room for so
                 // many.
                 unsafe { put_list(infos, count, running) }
@@ -66,6 +74,7 @@ unsafe extern "C" fn nvmlDeviceGetProcessUtilization(
     last_seen_us: c_ulonglong,
 ) -> nvmlReturn_t {
     device("nvmlDeviceGetProcessUtilization", handle, |gpu| {
+        refuse_divided(gpu)?;
         let sampled_ms = gpu.elapsed_ms / SAMPLE_MS * SAMPLE_MS;
         let timestamp_us = gpu.machine().stamp_us(gpu.index, sampled_ms);
         let processes = gpu.machine().world.processes(gpu.index, sampled_ms);

@@ -5,7 +5,7 @@ use crate::{
         ApplicationClocks, Bar1, ComputeMode, ConfidentialCompute, Ecc, EccCounts, EccLocation, Fan, GpuDetails, Mode,
         Modes, NvLink, NvLinkRemote, Reading, ThrottleReason, ThrottledTimes,
     },
-    source::sim::{EccErrors, GpuIdentity, GpuState, LinkState, Machine, NVLINK_MB_PER_SECOND, Totals, Wear},
+    source::sim::{EccErrors, GpuIdentity, GpuState, LinkState, Machine, NVLINK_MB_PER_SECOND, Totals},
 };
 
 use super::{not_supported, thousandths};
@@ -19,7 +19,7 @@ pub(super) fn read(machine: &Machine, index: u32, details: &mut GpuDetails) {
     let state = machine.state(index, elapsed_ms);
     let wear = machine.world.wear(index, elapsed_ms);
     let totals = machine.totals(index, elapsed_ms);
-    details.modes = modes(identity);
+    details.modes = modes(identity, !state.mig.is_empty());
     details.application_clocks = ApplicationClocks { graphics_mhz: not_supported(), memory_mhz: not_supported() };
     details.throttled = throttled(&totals);
     details.ecc = Ecc {
@@ -32,7 +32,7 @@ pub(super) fn read(machine: &Machine, index: u32, details: &mut GpuDetails) {
     details.remapped_rows = wear.remapped_rows.map_or_else(not_supported, Reading::Now);
     details.bar1 = Reading::Now(Bar1 { total_bytes: GpuState::BAR1_BYTES, used_bytes: state.bar1_used_bytes });
     details.pcie_replays_total = Reading::Now(wear.pcie_replays);
-    details.nvlinks = Reading::Now(wear.nvlinks.iter().map(|link| nvlink(link, &wear, &totals)).collect());
+    details.nvlinks = Reading::Now(identity.nvlinks.iter().map(|link| nvlink(link, identity, &totals)).collect());
     details.fabric = machine.world.fabric(index).map_or_else(not_supported, Reading::Now);
     details.c2c_enabled = Reading::Now(false);
     details.recovery_action = Reading::Now(wear.recovery_action);
@@ -46,13 +46,13 @@ pub(super) fn read(machine: &Machine, index: u32, details: &mut GpuDetails) {
     };
 }
 
-fn modes(identity: &GpuIdentity) -> Modes {
-    let off = Mode { current: false, pending: false };
+fn modes(identity: &GpuIdentity, divided: bool) -> Modes {
+    let mig = Mode { current: divided, pending: divided };
     Modes {
         persistence: Reading::Now(identity.persistence),
         compute: Reading::Now(ComputeMode::Default),
         ecc: Reading::Now(Mode { current: true, pending: true }),
-        mig: if identity.architecture.has_mig() { Reading::Now(off) } else { not_supported() },
+        mig: if identity.architecture.has_mig() { Reading::Now(mig) } else { not_supported() },
         accounting: Reading::Now(identity.accounting),
         display_active: Reading::Now(false),
         confidential_compute: Reading::Now(ConfidentialCompute { enabled: false, devtools: false }),
@@ -86,7 +86,7 @@ fn by_location(errors: EccErrors) -> Vec<EccLocation> {
     vec![at("device_memory", errors.device_memory()), at("sram", errors.sram())]
 }
 
-fn nvlink(link: &LinkState, wear: &Wear, totals: &Totals) -> NvLink {
+fn nvlink(link: &LinkState, identity: &GpuIdentity, totals: &Totals) -> NvLink {
     NvLink {
         link: link.link,
         active: Reading::Now(link.active),
@@ -94,8 +94,8 @@ fn nvlink(link: &LinkState, wear: &Wear, totals: &Totals) -> NvLink {
         bytes_per_second: Reading::Now(f64::from(NVLINK_MB_PER_SECOND) * 1e6),
         remote: Reading::Now(NvLinkRemote::Switch),
         remote_pci_bus_id: Reading::Now(link.remote_bus_id.clone()),
-        tx_bytes_total: Reading::Now(wear.link_kib(totals.nvlink_tx_bytes, link.link) * 1024),
-        rx_bytes_total: Reading::Now(wear.link_kib(totals.nvlink_rx_bytes, link.link) * 1024),
+        tx_bytes_total: Reading::Now(identity.link_kib(totals.nvlink_tx_bytes, link.link) * 1024),
+        rx_bytes_total: Reading::Now(identity.link_kib(totals.nvlink_rx_bytes, link.link) * 1024),
         errors_total: Reading::Now(link.replays + link.recoveries + link.crc_errors.iter().sum::<u64>()),
     }
 }

@@ -2,6 +2,7 @@
 
 mod board;
 mod details;
+mod mig;
 mod traces;
 
 use std::sync::Arc;
@@ -39,7 +40,7 @@ impl Device for SimDevice {
             name: Reading::Now(identity.name.clone()),
             pci_bus_id: Reading::Now(identity.pci_bus_id.clone()),
             board: board::read(identity),
-            mig_devices: Vec::new(),
+            mig_devices: mig::devices(&self.machine.state(self.index, self.machine.timeline.elapsed_ms())),
         }
     }
 
@@ -49,13 +50,16 @@ impl Device for SimDevice {
         let identity = machine.world.identity(self.index);
         let elapsed_ms = machine.timeline.elapsed_ms();
         let state = machine.state(self.index, elapsed_ms);
+        // The driver does not say how much is used of a GPU that is divided.
+        let divided = !state.mig.is_empty();
+        let share = |percent: u32| if divided { not_supported() } else { Reading::Now(f64::from(percent)) };
         sample.utilization = Utilization {
-            gpu_percent: Reading::Now(state.gpu_percent.into()),
-            memory_percent: Reading::Now(state.memory_percent.into()),
-            encoder_percent: Reading::Now(state.encoder_percent.into()),
-            decoder_percent: Reading::Now(state.decoder_percent.into()),
-            jpeg_percent: Reading::Now(state.jpeg_percent.into()),
-            ofa_percent: Reading::Now(state.ofa_percent.into()),
+            gpu_percent: share(state.gpu_percent),
+            memory_percent: share(state.memory_percent),
+            encoder_percent: share(state.encoder_percent),
+            decoder_percent: share(state.decoder_percent),
+            jpeg_percent: share(state.jpeg_percent),
+            ofa_percent: share(state.ofa_percent),
         };
         sample.memory = MemorySample {
             total_bytes: Reading::Now(state.memory_total_bytes),
@@ -99,8 +103,12 @@ impl Device for SimDevice {
         sample.activity =
             if identity.counts_activity { Reading::Now(activity(&state.counters)) } else { not_supported() };
         sample.fan_percent = if identity.fans > 0 { Reading::Now(state.fan_percent.into()) } else { not_supported() };
-        sample.mig_devices = if identity.architecture.has_mig() { Reading::Now(Vec::new()) } else { not_supported() };
-        let processes = state.processes.iter().map(|process| reading_of(process, &machine.timeline));
+        sample.mig_devices = if identity.architecture.has_mig() {
+            Reading::Now(mig::samples(&state, identity))
+        } else {
+            not_supported()
+        };
+        let processes = state.processes.iter().map(|process| reading_of(process, divided, &machine.timeline));
         sample.processes = Reading::Now(processes.collect());
         Ok(())
     }
@@ -129,7 +137,13 @@ fn not_supported<T>() -> Reading<T> {
 }
 
 fn activity(counters: &Counters) -> Activity {
-    let percent = |share: f64| Reading::Now((share * 100.0).round() / 100.0);
+    let percent = |share: f64| {
+        if share.is_finite() {
+            Reading::Now((share * 100.0).round() / 100.0)
+        } else {
+            Reading::Absent(Absence::Unknown)
+        }
+    };
     Activity {
         sm_percent: percent(counters.sm_percent),
         occupancy_percent: percent(counters.occupancy_percent),
@@ -145,24 +159,25 @@ fn activity(counters: &Counters) -> Activity {
     }
 }
 
-fn reading_of(process: &ProcessState, timeline: &Timeline) -> Process {
+fn reading_of(process: &ProcessState, divided: bool, timeline: &Timeline) -> Process {
     fn known<T>(value: Option<T>) -> Reading<T> {
         value.ok_or(Absence::Unknown).into()
     }
+    let share = |percent: u32| if divided { not_supported() } else { Reading::Now(f64::from(percent)) };
     let text = |text: &Option<Arc<str>>| known(text.as_ref().map(ToString::to_string));
     Process {
         pid: process.pid,
         kind: process.kind,
         memory_bytes: known(process.memory_bytes),
-        sm_percent: Reading::Now(process.sm_percent.into()),
-        memory_percent: Reading::Now(process.memory_percent.into()),
-        encoder_percent: Reading::Now(process.encoder_percent.into()),
-        decoder_percent: Reading::Now(process.decoder_percent.into()),
+        sm_percent: share(process.sm_percent),
+        memory_percent: share(process.memory_percent),
+        encoder_percent: share(process.encoder_percent),
+        decoder_percent: share(process.decoder_percent),
         name: text(&process.name),
         command: text(&process.command),
         user: text(&process.user),
         started_ms: Reading::Now(timeline.unix_ms(process.started_s)),
-        mig: None,
+        mig: process.mig,
         mps: process.mps,
         owner: Reading::Now(process.owner.clone()),
     }

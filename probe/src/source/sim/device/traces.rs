@@ -40,6 +40,9 @@ impl Drain {
         if self.drained_ms.is_some_and(|drained_ms| elapsed_ms < drained_ms + self.every_ms) {
             return None;
         }
+        if self.metric != TraceMetric::PowerWatts && machine.world.is_divided(index, elapsed_ms) {
+            return None;
+        }
         let samples = machine.recorded(index, self.metric, elapsed_ms, self.seen_us);
         let (first, last) = (samples.first()?, samples.last()?);
         let gap = self.drained_ms.is_some() && first.at_us > self.seen_us + period_ms(self.metric) * 1_000;

@@ -8,13 +8,17 @@ use serde::{
 };
 use toml::Spanned;
 
-use super::{function::Function, quantity::Seconds, settings::lasts};
+use super::{
+    function::Function,
+    quantity::{Seconds, Skew},
+    settings::lasts,
+};
 
 /// One `[[fault]]` table.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct FaultSettings {
-    /// The GPU it happens to. A hang without one happens to its `call` for any GPU.
+    /// The GPU it happens to; without it, any.
     pub(super) gpu: Option<Spanned<u32>>,
     /// What.
     pub(super) kind: Spanned<FaultKind>,
@@ -22,35 +26,69 @@ pub(super) struct FaultSettings {
     pub(super) from_s: Option<Spanned<Seconds>>,
     /// When it is over, in seconds; without it, never.
     pub(super) to_s: Option<Spanned<Seconds>>,
-    /// The one NVML function that hangs; without it, all that concern the GPU.
+    /// The one NVML function that it happens to; without it, all that concern the GPU.
     pub(super) call: Option<Spanned<Function>>,
+    /// What the function returns.
+    pub(super) code: Option<Spanned<ReturnCode>>,
+    /// How far the driver's clock is ahead.
+    pub(super) by_s: Option<Spanned<Skew>>,
 }
 
-/// What happens to a GPU.
+/// What happens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum FaultKind {
-    /// It falls off the bus: every call returns `NVML_ERROR_GPU_IS_LOST`.
+    /// A GPU falls off the bus: every call returns `NVML_ERROR_GPU_IS_LOST`.
     Lost,
     /// A call does not come back.
     Hang,
+    /// The driver was replaced underneath: every call returns `NVML_ERROR_LIB_RM_VERSION_MISMATCH`.
+    Mismatch,
+    /// A call ends the process.
+    Crash,
+    /// A call returns an error.
+    Returns,
+    /// Readings are out of every range.
+    Garbage,
+    /// Counters run backwards.
+    Backwards,
+    /// The driver's time stamps are of another time than the machine's.
+    ClockSkew,
+}
+
+/// Where a call is made: for a GPU, where it concerns one, and of this NVML function, where one is named.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Call<'a> {
+    pub(super) gpu: Option<u32>,
+    pub(super) function: Option<&'a str>,
+    pub(super) seconds: f64,
 }
 
 impl FaultSettings {
-    /// Whether this GPU is lost by it.
-    pub(super) fn loses(&self, gpu: u32, seconds: f64) -> bool {
-        *self.kind.get_ref() == FaultKind::Lost && self.concerns(Some(gpu)) && self.lasts(seconds)
+    /// Whether something of this kind happens to a GPU.
+    pub(super) fn befalls(&self, kind: FaultKind, gpu: u32, seconds: f64) -> bool {
+        *self.kind.get_ref() == kind && self.concerns(Some(gpu)) && self.lasts(seconds)
     }
 
-    /// Whether this call hangs by it. No function means a reading of everything,
-    /// which every hang of that GPU blocks.
-    pub(super) fn blocks(&self, gpu: Option<u32>, function: Option<&str>, seconds: f64) -> bool {
-        let call_hangs = match (&self.call, function) {
-            (Some(call), Some(function)) => call.get_ref().0 == function,
+    /// Whether something of this kind happens to a call. No function means a reading of everything, which every fault
+    /// of a call of that GPU meets.
+    pub(super) fn meets(&self, kind: FaultKind, call: Call<'_>) -> bool {
+        let this_function = match (&self.call, call.function) {
+            (Some(own), Some(function)) => own.get_ref().0 == function,
             (Some(_), None) => self.gpu.is_some(),
             (None, _) => true,
         };
-        *self.kind.get_ref() == FaultKind::Hang && call_hangs && self.concerns(gpu) && self.lasts(seconds)
+        *self.kind.get_ref() == kind && this_function && self.concerns(call.gpu) && self.lasts(call.seconds)
+    }
+
+    /// When it begins.
+    pub(super) fn begin_s(&self) -> f64 {
+        self.from_s.as_ref().map_or(0.0, |from| from.get_ref().0)
+    }
+
+    /// When it begins and ends.
+    pub(super) fn moments(&self) -> impl Iterator<Item = f64> {
+        self.from_s.iter().chain(&self.to_s).map(|moment| moment.get_ref().0)
     }
 
     fn concerns(&self, gpu: Option<u32>) -> bool {

@@ -3,8 +3,11 @@
 mod check;
 mod curve;
 mod error;
+mod event;
 mod fault;
+mod faults;
 mod function;
+mod mig;
 mod quantity;
 mod settings;
 mod steps;
@@ -15,14 +18,17 @@ use serde::Deserialize;
 use toml::Spanned;
 
 pub use error::ScenarioError;
+pub use event::Report;
 pub use settings::Profile;
 
 pub(crate) use curve::Curve;
+pub(crate) use mig::{MigProfile, MigSettings};
 pub(crate) use quantity::Percent;
 pub(crate) use settings::{GpuSettings, ProcessSettings};
 
 use super::nvlink::MAX_NVLINKS;
-use fault::{FaultSettings, InitError};
+use event::EventSettings;
+use fault::{FaultSettings, InitError, ReturnCode};
 use function::{Function, LatencyOf};
 use quantity::Delay;
 
@@ -47,12 +53,14 @@ pub struct Scenario {
     #[serde(default)]
     fault: Vec<FaultSettings>,
     #[serde(default)]
+    event: Vec<EventSettings>,
+    #[serde(default)]
     latency: BTreeMap<LatencyOf, Delay>,
     #[serde(default)]
     hidden: Vec<Function>,
     init_error: Option<InitError>,
     #[serde(default)]
-    returns: BTreeMap<Function, fault::ReturnCode>,
+    returns: BTreeMap<Function, ReturnCode>,
     /// `NVLinks` of a GPU that says nothing of its own.
     #[serde(skip)]
     pub(crate) usual_nvlinks: u32,
@@ -101,25 +109,9 @@ impl Scenario {
         named.map(|(_, delay)| delay).or_else(|| self.latency.get(&LatencyOf::Default)).map_or(Duration::ZERO, |d| d.0)
     }
 
-    /// The `nvmlReturn_t` that this NVML function always gives, where the scenario says so.
-    pub fn forced_return(&self, function: &str) -> Option<u32> {
-        self.returns.iter().find(|(name, _)| name.0 == function).map(|(_, code)| code.0)
-    }
-
     /// The `nvmlReturn_t` of an initialisation at this time, where it fails.
     pub fn init_error(&self, seconds: f64) -> Option<u32> {
         self.init_error.as_ref().filter(|error| error.lasts(seconds)).map(InitError::code)
-    }
-
-    /// Whether this GPU has fallen off the bus at this time.
-    pub fn is_lost(&self, gpu: u32, seconds: f64) -> bool {
-        self.fault.iter().any(|fault| fault.loses(gpu, seconds))
-    }
-
-    /// Whether a call blocks at this time: of this GPU, where it concerns one, and of this NVML function, where one
-    /// is named; the simulated source reads everything at once and names none.
-    pub fn hangs(&self, gpu: Option<u32>, function: Option<&str>, seconds: f64) -> bool {
-        self.fault.iter().any(|fault| fault.blocks(gpu, function, seconds))
     }
 
     /// What the file says of one GPU.

@@ -25,6 +25,10 @@ pub(crate) type Count = Within<1_000_000_000>;
 /// Lanes of PCI Express.
 pub(crate) type Lanes = Within<16>;
 
+/// Seconds that a clock is ahead, or below 0 behind; up to a day.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Skew(pub(crate) f64);
+
 /// A size, written with its unit: `"12 GiB"`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Bytes(pub(crate) u64);
@@ -119,6 +123,32 @@ impl<'de, const MAX: u32> Deserialize<'de> for Within<MAX> {
             }
         }
         deserializer.deserialize_any(Number::<MAX>)
+    }
+}
+
+impl<'de> Deserialize<'de> for Skew {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Number;
+        impl Visitor<'_> for Number {
+            type Value = Skew;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("seconds from -86400 to 86400, as 3.5 for a clock that is ahead")
+            }
+
+            fn visit_i64<E: de::Error>(self, number: i64) -> Result<Skew, E> {
+                self.visit_f64(number as f64)
+            }
+
+            fn visit_f64<E: de::Error>(self, number: f64) -> Result<Skew, E> {
+                if number.abs() <= 86_400.0 {
+                    Ok(Skew(number))
+                } else {
+                    Err(E::invalid_value(de::Unexpected::Float(number), &self))
+                }
+            }
+        }
+        deserializer.deserialize_any(Number)
     }
 }
 

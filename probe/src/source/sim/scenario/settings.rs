@@ -5,11 +5,12 @@ use std::sync::Arc;
 use serde::Deserialize;
 use toml::Spanned;
 
-use crate::model::{ProcessKind, RecoveryAction, ThrottleReason};
+use crate::model::{MigInstance, ProcessKind, RecoveryAction, ThrottleReason};
 
 use super::{
     super::Architecture,
     curve::Curve,
+    mig::MigSettings,
     quantity::{Bytes, Celsius, Count, Lanes, Percent, Seconds, Watts, Within},
     steps::Steps,
 };
@@ -91,6 +92,8 @@ pub(crate) struct GpuSettings {
     /// Those of them that are down.
     #[serde(default)]
     pub(crate) nvlinks_down: Vec<Spanned<u32>>,
+    /// Its MIG devices, in NVML's order; without any, MIG is off.
+    pub(crate) mig: Option<Spanned<Steps<Vec<MigSettings>>>>,
     /// Whether the driver keeps the GPU initialised; without it, it does.
     pub(crate) persistence: Option<bool>,
     /// Whether the driver accounts for processes; without it, it does not.
@@ -155,6 +158,11 @@ pub(crate) struct ProcessSettings {
     /// Whether it computes through the Multi-Process Service.
     #[serde(default)]
     pub(crate) mps: bool,
+    /// The GPU instance that it runs in; without it, on the whole GPU.
+    pub(super) gpu_instance: Option<Spanned<u32>>,
+    /// The compute instance within that.
+    #[serde(default)]
+    compute_instance: u32,
 }
 
 impl ProcessSettings {
@@ -162,6 +170,12 @@ impl ProcessSettings {
     pub(crate) fn pids(&self) -> impl Iterator<Item = u32> + use<> {
         let first = self.pid;
         (0..*self.count.get_ref()).map(move |number| first.saturating_add(number))
+    }
+
+    /// The part of the GPU that it runs in.
+    pub(crate) fn mig(&self) -> Option<MigInstance> {
+        let gpu_instance = *self.gpu_instance.as_ref()?.get_ref();
+        Some(MigInstance { gpu_instance, compute_instance: self.compute_instance })
     }
 
     /// How many it stands for.

@@ -20,6 +20,11 @@ impl<T> Steps<T> {
         let after = self.frames.partition_point(|(time, _)| *time <= seconds);
         &self.frames[after.saturating_sub(1)].1
     }
+
+    /// Every value that it ever has, in order of time.
+    pub(crate) fn values(&self) -> impl Iterator<Item = &T> {
+        self.frames.iter().map(|(_, value)| value)
+    }
 }
 
 /// As the file has it. An empty list is a value where the values are lists.
@@ -70,6 +75,7 @@ mod tests {
     fn a_value_holds_until_the_next_key_frame() {
         let steps = read("[[5, []], [10, [1, 2]], [20, [3]]]").unwrap();
         assert_eq!([0.0, 9.9, 10.0, 19.9, 99.0].map(|s| steps.at(s).len()), [0, 0, 2, 2, 1]);
+        assert_eq!(steps.values().map(Vec::len).collect::<Vec<_>>(), [0, 2, 1]);
     }
 
     #[test]

@@ -52,8 +52,8 @@ fn latency_has_a_default_and_functions_of_their_own() {
         read("[latency]\ndefault = \"20 us\"\nnvmlInit_v2 = \"7.1 ms\"\n[returns]\nnvmlDeviceGetFanSpeed = 3");
     assert_eq!(scenario.latency("nvmlInit_v2"), Duration::from_micros(7_100));
     assert_eq!(scenario.latency("nvmlShutdown"), Duration::from_micros(20));
-    assert_eq!(scenario.forced_return("nvmlDeviceGetFanSpeed"), Some(3));
-    assert_eq!(scenario.forced_return("nvmlShutdown"), None);
+    assert_eq!(scenario.forced_return(Some(0), "nvmlDeviceGetFanSpeed", 0.0), Some(3));
+    assert_eq!(scenario.forced_return(None, "nvmlShutdown", 0.0), None);
 }
 
 #[test]
@@ -107,4 +107,52 @@ fn what_a_board_does_not_have_is_refused_with_its_place() {
     refused("[[gpu]]\nindex = 0\nthrottle_reasons = [\"sw_power\"]", "3:20", "[[seconds, value], ...]");
     refused("[[gpu]]\nindex = 0\nrecovery_action = [[9, \"none\"], [3, \"none\"]]", "3:19", "in order of time");
     refused("[[process]]\ngpu = 0\npid = 4\ncount = 0", "4:9", "use 1 to 10000");
+}
+
+#[test]
+fn a_fault_says_what_it_needs_and_nothing_else() {
+    refused("[[fault]]\nkind = \"crash\"\ngpu = 0", "2:8", "which call crashes?");
+    refused("[[fault]]\nkind = \"returns\"\ncode = 3", "2:8", "which call returns it?");
+    refused("[[fault]]\nkind = \"returns\"\ncall = \"nvmlShutdown\"", "2:8", "`code = 999`");
+    refused("[[fault]]\nkind = \"clock_skew\"", "2:8", "`by_s = -5`");
+    refused("[[fault]]\nkind = \"clock_skew\"\nby_s = 90000", "3:8", "-86400 to 86400");
+    refused("[[fault]]\nkind = \"garbage\"\ncall = \"nvmlShutdown\"", "3:8", "remove `call`");
+    refused("[[fault]]\nkind = \"mismatch\"\ngpu = 0", "3:7", "remove `gpu`");
+    refused("[[fault]]\nkind = \"backwards\"\ncode = 3", "3:8", "remove `code`");
+    refused("[[fault]]\nkind = \"backwards\"\nby_s = 3", "3:8", "remove `by_s`");
+}
+
+#[test]
+fn faults_concern_their_gpu_and_their_time() {
+    let scenario = read(
+        "gpus = 2\n[[fault]]\nkind = \"mismatch\"\nfrom_s = 5\n[[fault]]\nkind = \"garbage\"\ngpu = 1\n\
+         [[fault]]\nkind = \"backwards\"\ngpu = 0\nfrom_s = 10\nto_s = 20\n\
+         [[fault]]\nkind = \"clock_skew\"\ngpu = 1\nby_s = -2.5",
+    );
+    assert_eq!([4.0, 5.0].map(|seconds| scenario.is_mismatched(seconds)), [false, true]);
+    assert_eq!([0, 1].map(|gpu| scenario.is_garbage(gpu, 0.0)), [false, true]);
+    let percent_left = [9.0, 10.0, 11.0, 20.0].map(|seconds| (scenario.left(0, seconds) * 100.0).round() as u32);
+    assert_eq!(percent_left, [100, 90, 45, 100]);
+    assert_eq!([0, 1].map(|gpu| (scenario.skew_s(gpu, 0.0) * 10.0) as i32), [0, -25]);
+}
+
+#[test]
+fn events_and_mig_devices_that_cannot_be_are_refused_with_their_place() {
+    refused("[[event]]\ngpu = 0\nat_s = 1\nkind = \"xid\"", "4:8", "which Xid?");
+    refused("[[event]]\ngpu = 0\nat_s = 1\nkind = \"mig\"\npid = 4", "5:7", "only kind = \"xid\"");
+    refused("[[event]]\ngpu = 3\nat_s = 1\nkind = \"mig\"", "2:7", "there is no GPU 3");
+    let mig = |devices: &str, what| refused(&format!("[[gpu]]\nindex = 0\nmig = {devices}"), "3:7", what);
+    mig("[{ profile = \"1g\", gpu_instance = 0 }]", "[[seconds, value], ...]");
+    mig(
+        "[{ profile = \"4g.71gb\", gpu_instance = 1 }, { profile = \"4g.71gb\", gpu_instance = 2 }]",
+        "8 slices together",
+    );
+    mig(
+        "[{ profile = \"1g.18gb\", gpu_instance = 1 }, { profile = \"1g.18gb\", gpu_instance = 1 }]",
+        "1/0 is there twice",
+    );
+    mig("[{ profile = \"1g.18gb\", gpu_instance = 15 }]", "0 to 14");
+    let ada = "[[gpu]]\nindex = 0\narchitecture = \"ada\"\nmig = [{ profile = \"1g.18gb\", gpu_instance = 1 }]";
+    refused(ada, "4:7", "no MIG");
+    refused("[[process]]\ngpu = 0\npid = 4\ngpu_instance = 3", "4:16", "no GPU instance 3");
 }

@@ -1,0 +1,40 @@
+//! Readings that no board can have, as a confused driver gives them.
+
+use super::{GpuState, ProcessState};
+
+/// Beyond any share.
+const PERCENT: u32 = 4_000_000;
+
+/// Puts every number of a GPU out of its range.
+pub(super) fn spoil(state: &mut GpuState) {
+    state.gpu_percent = PERCENT;
+    state.memory_percent = PERCENT;
+    state.encoder_percent = PERCENT;
+    state.decoder_percent = PERCENT;
+    state.jpeg_percent = PERCENT;
+    state.ofa_percent = PERCENT;
+    state.fan_percent = PERCENT;
+    state.memory_used_bytes = state.memory_total_bytes * 2;
+    state.memory_free_bytes = state.memory_total_bytes * 3;
+    // Milliwatts in 32 bits.
+    state.power_watts = f64::from(u32::MAX) / 1000.0;
+    state.power_instant_watts = state.power_watts;
+    state.temperature_celsius = 255.0;
+    state.memory_temperature_celsius = 255.0;
+    state.margin_celsius = -1_000.0;
+    state.sm_mhz = u32::MAX;
+    state.memory_mhz = u32::MAX;
+    state.video_mhz = u32::MAX;
+    state.counters.sm_percent = f64::from(PERCENT);
+    state.counters.occupancy_percent = -1.0;
+    state.counters.tensor_percent = f64::NAN;
+    spoil_processes(&mut state.processes);
+}
+
+/// Puts what processes use out of its range.
+pub(super) fn spoil_processes(processes: &mut [ProcessState]) {
+    for process in processes {
+        process.sm_percent = PERCENT;
+        process.memory_percent = PERCENT;
+    }
+}

@@ -1,0 +1,176 @@
+//! Events: what the driver reports by itself.
+//!
+//! As in the driver, all functions about sets take one lock, which a wait holds until it returns.
+
+use std::{
+    collections::VecDeque,
+    ffi::{c_uint, c_ulonglong},
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+use gpumon_probe::{
+    model::MigInstance,
+    source::{Notice, sim::Report},
+};
+use nvml_wrapper_sys::bindings::{
+    nvmlDevice_t, nvmlEventData_t, nvmlEventMigConfigChange as MIG, nvmlEventSet_t,
+    nvmlEventTypeDoubleBitEccError as ECC_UNCORRECTED, nvmlEventTypePowerSourceChange as POWER_SOURCE,
+    nvmlEventTypeSingleBitEccError as ECC_CORRECTED, nvmlEventTypeXidCriticalError as XID, nvmlReturn_t,
+};
+
+use super::one_value;
+use crate::{
+    call::{device, handle, system},
+    code::{Code, Outcome},
+    out::put,
+    session::Session,
+};
+
+/// Every type of event that the simulated boards report.
+const SUPPORTED: c_ulonglong = (XID | ECC_CORRECTED | ECC_UNCORRECTED | POWER_SOURCE | MIG) as c_ulonglong;
+/// The instance of an event outside of MIG.
+const NO_INSTANCE: c_uint = c_uint::MAX;
+
+/// The lock of all sets.
+static SETS: Mutex<()> = Mutex::new(());
+
+fn lock() -> MutexGuard<'static, ()> {
+    SETS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What an `nvmlEventSet_t` points at: the GPUs that were registered.
+#[derive(Default)]
+struct Set(Vec<Registered>);
+
+/// A GPU in a set.
+struct Registered {
+    gpu: u32,
+    types: c_ulonglong,
+    to_come: VecDeque<Report>,
+}
+
+one_value! {
+    fn nvmlDeviceGetSupportedEventTypes(c_ulonglong) = |_| Ok(SUPPORTED);
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn nvmlEventSetCreate(set: *mut nvmlEventSet_t) -> nvmlReturn_t {
+    system("nvmlEventSetCreate", |_| {
+        if set.is_null() {
+            return Err(Code::INVALID_ARGUMENT);
+        }
+        let _lock = lock();
+        // SAFETY: NVML's contract: the pointer, which is not null, may be written.
+        unsafe { put(set, Box::into_raw(Box::<Set>::default()).cast()) }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn nvmlEventSetFree(set: nvmlEventSet_t) -> nvmlReturn_t {
+    system("nvmlEventSetFree", |_| {
+        if set.is_null() {
+            return Err(Code::INVALID_ARGUMENT);
+        }
+        let _lock = lock();
+        // SAFETY: NVML's contract: it comes from nvmlEventSetCreate and is freed once; nobody waits, by the lock.
+        drop(unsafe { Box::from_raw(set.cast::<Set>()) });
+        Ok(())
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn nvmlDeviceRegisterEvents(
+    device_handle: nvmlDevice_t,
+    types: c_ulonglong,
+    set: nvmlEventSet_t,
+) -> nvmlReturn_t {
+    device("nvmlDeviceRegisterEvents", device_handle, |gpu| {
+        let _lock = lock();
+        // SAFETY: NVML's contract: it is null or comes from nvmlEventSetCreate; nobody else uses it, by the lock.
+        let Set(registered) = unsafe { set.cast::<Set>().as_mut() }.ok_or(Code::INVALID_ARGUMENT)?;
+        if types & !SUPPORTED != 0 {
+            return Err(Code::NOT_SUPPORTED);
+        }
+        if let Some(known) = registered.iter_mut().find(|known| known.gpu == gpu.index) {
+            known.types |= types;
+            return Ok(());
+        }
+        let now_s = gpu.machine().timeline.elapsed_s();
+        let to_come = gpu.machine().world.scenario().reports(gpu.index, now_s).into();
+        registered.push(Registered { gpu: gpu.index, types, to_come });
+        Ok(())
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn nvmlEventSetWait_v2(
+    set: nvmlEventSet_t,
+    data: *mut nvmlEventData_t,
+    timeout_ms: c_uint,
+) -> nvmlReturn_t {
+    system("nvmlEventSetWait_v2", |session| {
+        let _lock = lock();
+        // SAFETY: NVML's contract: it is null or comes from nvmlEventSetCreate; nobody else uses it, by the lock.
+        let set = unsafe { set.cast::<Set>().as_mut() }.ok_or(Code::INVALID_ARGUMENT)?;
+        let (begun, patience) = (Instant::now(), Duration::from_millis(timeout_ms.into()));
+        loop {
+            if let Some(event) = next(session, set)? {
+                // SAFETY: NVML's contract: the pointer is null or may be written.
+                return unsafe { put(data, event) };
+            }
+            let left = patience.checked_sub(begun.elapsed()).filter(|left| !left.is_zero()).ok_or(Code::TIMEOUT)?;
+            session.machine.doze(left);
+        }
+    })
+}
+
+/// The next event that is due.
+fn next(session: &Session, Set(registered): &mut Set) -> Result<Option<nvmlEventData_t>, Code> {
+    let now_s = session.machine.timeline.elapsed_s();
+    for own in registered.iter() {
+        check_there(session, own.gpu, now_s)?;
+    }
+    for own in registered {
+        while let Some(report) = own.to_come.pop_front_if(|report| report.at_s <= now_s) {
+            let (kind, number) = number(report.notice);
+            if own.types & kind != 0 {
+                return Ok(Some(event(session, own.gpu, &report, kind, number)));
+            }
+        }
+    }
+    Ok(None)
+}
+
+fn check_there(session: &Session, gpu: u32, now_s: f64) -> Outcome {
+    if session.machine.world.scenario().is_lost(gpu, now_s) { Err(Code::GPU_IS_LOST) } else { Ok(()) }
+}
+
+fn event(session: &Session, gpu: u32, report: &Report, kind: c_ulonglong, number: c_ulonglong) -> nvmlEventData_t {
+    let instance = report.pid.and_then(|pid| instance_of(session, gpu, pid));
+    nvmlEventData_t {
+        device: handle(gpu, None),
+        eventType: kind,
+        eventData: number,
+        gpuInstanceId: instance.map_or(NO_INSTANCE, |instance| instance.gpu_instance),
+        computeInstanceId: instance.map_or(NO_INSTANCE, |instance| instance.compute_instance),
+    }
+}
+
+/// Where a process runs. That is all that NVML tells of the process.
+fn instance_of(session: &Session, gpu: u32, pid: u32) -> Option<MigInstance> {
+    let processes = session.machine.world.processes(gpu, session.machine.timeline.elapsed_ms());
+    processes.into_iter().find(|process| process.pid == pid)?.mig
+}
+
+/// A notice as NVML numbers it, and what it adds.
+fn number(notice: Notice) -> (c_ulonglong, c_ulonglong) {
+    let (kind, number) = match notice {
+        Notice::Xid(code) => (XID, code),
+        Notice::EccCorrected => (ECC_CORRECTED, 0),
+        Notice::EccUncorrected => (ECC_UNCORRECTED, 0),
+        Notice::PowerSource => (POWER_SOURCE, 0),
+        Notice::MigChanged => (MIG, 0),
+    };
+    (kind.into(), number.into())
+}

@@ -1,0 +1,133 @@
+//! A divided GPU has devices with handles of their own, as long as it is divided.
+
+#![allow(unsafe_code, reason = "what is tested is a C interface")]
+
+mod common;
+
+use std::{
+    ffi::{CStr, c_char},
+    mem::zeroed,
+    ptr,
+};
+
+use common::{init, open, opened, until, version, with_library, world};
+use nvml_wrapper::error::NvmlError;
+use nvml_wrapper_sys::bindings::{NvmlLib, nvmlDevice_t, nvmlGpmMetricsGet_t, nvmlMemory_v2_t};
+
+const INVALID_ARGUMENT: u32 = 2;
+const NOT_SUPPORTED: u32 = 3;
+const NOT_FOUND: u32 = 6;
+
+const DIVIDED: &str = "gpus = 2\n[[gpu]]\nindex = 0\nmig = [[0, [{ profile = \"2g.35gb\", gpu_instance = 3 }, \
+    { profile = \"1g.18gb\", gpu_instance = 7, compute_instance = 1 }]], [2, []]]\n\
+    [[process]]\ngpu = 0\npid = 5\nmemory = \"1 GiB\"\nsm_percent = 50\ngpu_instance = 7\ncompute_instance = 1\n\
+    [[process]]\ngpu = 0\npid = 6\nmemory = \"2 GiB\"\nsm_percent = 90\ngpu_instance = 3\n";
+
+fn part(lib: &NvmlLib, device: nvmlDevice_t, index: u32) -> Result<nvmlDevice_t, u32> {
+    let mut handle = ptr::null_mut();
+    // SAFETY: the handle is the library's, and the pointer outlives the call.
+    let code = unsafe { lib.nvmlDeviceGetMigDeviceHandleByIndex(device, index, &raw mut handle) };
+    if code == 0 { Ok(handle) } else { Err(code) }
+}
+
+fn text(get: impl FnOnce(*mut c_char, u32) -> u32) -> String {
+    let mut text = [0; 96];
+    assert_eq!(get(text.as_mut_ptr(), 96), 0);
+    // SAFETY: the library ended the text with a NUL.
+    unsafe { CStr::from_ptr(text.as_ptr()) }.to_str().unwrap().to_owned()
+}
+
+/// What the multiprocessors of a GPU instance, or of the whole GPU, do.
+fn sm_percent(lib: &NvmlLib, device: nvmlDevice_t, instance: Option<u32>) -> f64 {
+    // SAFETY: samples come from the library, and the request may be all zeros.
+    unsafe {
+        let mut request: Box<nvmlGpmMetricsGet_t> = Box::new(zeroed());
+        (request.version, request.numMetrics, request.metrics[0].metricId) = (1, 1, 2);
+        for sample in [&raw mut request.sample1, &raw mut request.sample2] {
+            assert_eq!(lib.nvmlGpmSampleAlloc(sample), 0);
+            let taken = match instance {
+                Some(instance) => lib.nvmlGpmMigSampleGet(device, instance, *sample),
+                None => lib.nvmlGpmSampleGet(device, *sample),
+            };
+            assert_eq!(taken, 0);
+            std::thread::sleep(std::time::Duration::from_millis(110));
+        }
+        assert_eq!(lib.nvmlGpmMetricsGet(&raw mut *request), 0);
+        request.metrics[0].value
+    }
+}
+
+#[test]
+fn the_devices_of_a_divided_gpu_are_told() {
+    with_library("the_devices_of_a_divided_gpu_are_told", DIVIDED, &[], |library| {
+        let lib = open(library);
+        let (device, whole) = (opened(&lib, 0), opened(&lib, 1));
+        let (two, one) = (part(&lib, device, 0).unwrap(), part(&lib, device, 1).unwrap());
+        assert_eq!(part(&lib, device, 2), Err(NOT_FOUND));
+        assert_eq!(part(&lib, device, 7), Err(INVALID_ARGUMENT));
+        assert_eq!(part(&lib, whole, 0), Err(NOT_FOUND));
+
+        let expected = world(DIVIDED).state(0, 0).mig;
+        // SAFETY: handles are the library's, and every pointer outlives its call.
+        unsafe {
+            for (handle, own) in [(two, &expected[0]), (one, &expected[1])] {
+                assert_eq!(text(|to, room| lib.nvmlDeviceGetUUID(handle, to, room)), own.uuid);
+                assert_eq!(text(|to, room| lib.nvmlDeviceGetName(handle, to, room)), own.name);
+                let (mut gi, mut ci, mut is_mig, mut back) = (99, 99, 99, ptr::null_mut());
+                assert_eq!(lib.nvmlDeviceGetGpuInstanceId(handle, &raw mut gi), 0);
+                assert_eq!(lib.nvmlDeviceGetComputeInstanceId(handle, &raw mut ci), 0);
+                assert_eq!((gi, ci), (own.instance.gpu_instance, own.instance.compute_instance));
+                assert_eq!(lib.nvmlDeviceIsMigDeviceHandle(handle, &raw mut is_mig), 0);
+                assert_eq!(is_mig, 1);
+                assert_eq!(lib.nvmlDeviceGetDeviceHandleFromMigDeviceHandle(handle, &raw mut back), 0);
+                assert_eq!(back, device);
+                let mut attributes = zeroed();
+                assert_eq!(lib.nvmlDeviceGetAttributes_v2(handle, &raw mut attributes), 0);
+                assert_eq!(attributes.multiprocessorCount, own.slices * 16);
+            }
+            assert_eq!(expected[1].name, "NVIDIA H200 MIG 1g.18gb");
+            let mut memory: nvmlMemory_v2_t = zeroed();
+            memory.version = version(&memory, 2);
+            assert_eq!(lib.nvmlDeviceGetMemoryInfo_v2(one, &raw mut memory), 0);
+            assert_eq!((memory.used, memory.total >> 30), (1 << 30, 16));
+            let (mut count, mut processes) = (4, [zeroed(); 4]);
+            assert_eq!(lib.nvmlDeviceGetComputeRunningProcesses_v3(one, &raw mut count, processes.as_mut_ptr()), 0);
+            assert_eq!((count, processes[0].pid, processes[0].gpuInstanceId), (1, 5, 7));
+            count = 4;
+            assert_eq!(lib.nvmlDeviceGetComputeRunningProcesses_v3(device, &raw mut count, processes.as_mut_ptr()), 0);
+            assert_eq!((count, processes[1].pid, processes[1].gpuInstanceId), (2, 6, 3));
+
+            let mut number = 0;
+            assert_eq!(lib.nvmlDeviceGetPowerUsage(one, &raw mut number), NOT_SUPPORTED);
+            assert_eq!(
+                lib.nvmlDeviceGetUtilizationRates(device, zeroed::<[u32; 2]>().as_mut_ptr().cast()),
+                NOT_SUPPORTED
+            );
+            assert_eq!(lib.nvmlDeviceGetEncoderUtilization(device, &raw mut number, &raw mut number), NOT_SUPPORTED);
+            assert_eq!(lib.nvmlDeviceGetPowerUsage(device, &raw mut number), 0);
+            assert_eq!(lib.nvmlDeviceGetMaxMigDeviceCount(device, &raw mut number), 0);
+            assert_eq!(number, 7);
+        }
+        let near = |percent: f64, expected: f64| (percent - expected).abs() < 0.01;
+        assert!(near(sm_percent(&lib, device, Some(7)), 48.0));
+        assert!(near(sm_percent(&lib, device, Some(3)), 86.4));
+        assert!(near(sm_percent(&lib, device, None), (50.0 + 2.0 * 90.0) / 7.0 * 0.96));
+    });
+}
+
+#[test]
+fn a_gpu_that_is_whole_again_has_no_parts() {
+    with_library("a_gpu_that_is_whole_again_has_no_parts", DIVIDED, &[], |library| {
+        let (nvml, lib) = (init(library), open(library));
+        let device = nvml.device_by_index(0).unwrap();
+        let handle = part(&lib, opened(&lib, 0), 0).unwrap();
+        assert_eq!(device.mig_mode().unwrap().current, 1);
+        fails_with!(device.utilization_rates(), NvmlError::NotSupported);
+        fails_with!(device.process_utilization_stats(None), NvmlError::NotSupported);
+        until("the switch", || device.mig_mode().unwrap().current == 0);
+        assert!(device.utilization_rates().is_ok());
+        let mut id = 0;
+        // SAFETY: the pointer outlives the call.
+        assert_eq!(unsafe { lib.nvmlDeviceGetGpuInstanceId(handle, &raw mut id) }, INVALID_ARGUMENT);
+    });
+}
