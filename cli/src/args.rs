@@ -3,7 +3,7 @@
 use clap::{Parser, Subcommand};
 
 use crate::{
-    commands::{collect, serve, show},
+    commands::{collect, doctor, pause, serve, show},
     options::SourceArgs,
 };
 
@@ -29,6 +29,9 @@ Exit codes: 0 done, 1 failed, 2 bad argument, 4 no permission, 6 no GPU, 9 drive
 pub(crate) enum Command {
     Collect(collect::CollectArgs),
     Serve(serve::ServeArgs),
+    Doctor(doctor::DoctorArgs),
+    Pause(pause::PauseArgs),
+    Resume(pause::ResumeArgs),
 }
 
 #[cfg(test)]

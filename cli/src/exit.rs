@@ -1,7 +1,6 @@
 //! Exit codes, and which failure gets which.
 
 use std::{
-    fmt,
     io::{self, Write},
     process::ExitCode,
 };
@@ -15,7 +14,8 @@ use gpumon_server::listen::ListenError;
 /// loaded, 12 no library, 18 library and driver do not match; 1 for anything else.
 #[derive(Debug)]
 pub(crate) struct Failure {
-    error: anyhow::Error,
+    /// `None` where the command has told it already.
+    error: Option<anyhow::Error>,
     code: u8,
 }
 
@@ -46,7 +46,17 @@ pub(crate) fn refuse_arguments(error: &clap::Error) -> ExitCode {
 impl Failure {
     /// The arguments ask for what cannot be.
     pub(crate) fn usage(error: impl Into<anyhow::Error>) -> Self {
-        Self { error: error.into(), code: 2 }
+        Self { error: Some(error.into()), code: 2 }
+    }
+
+    /// What the command printed says it all.
+    pub(crate) fn told(code: u8) -> Self {
+        Self { error: None, code }
+    }
+
+    /// What is still to be told.
+    pub(crate) fn message(&self) -> Option<String> {
+        self.error.as_ref().map(|error| format!("{error:#}"))
     }
 
     pub(crate) fn exit_code(&self) -> ExitCode {
@@ -54,29 +64,29 @@ impl Failure {
     }
 
     pub(crate) fn is_broken_pipe(&self) -> bool {
-        let io_error = self.error.chain().find_map(|cause| cause.downcast_ref::<io::Error>());
+        let mut causes = self.error.iter().flat_map(anyhow::Error::chain);
+        let io_error = causes.find_map(|cause| cause.downcast_ref::<io::Error>());
         io_error.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
     }
 }
 
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.error.fmt(f)
+/// The exit code of a source that cannot be read.
+pub(crate) fn code_of(error: &SourceError) -> u8 {
+    match error {
+        SourceError::BadScenario(_) => 2,
+        SourceError::NoPermission => 4,
+        SourceError::NoDevice => 6,
+        SourceError::NoDriver => 9,
+        SourceError::NoLibrary { .. } => 12,
+        SourceError::VersionMismatch => 18,
+        SourceError::Driver { .. } | SourceError::NoThread { .. } => 1,
     }
 }
 
 impl From<SourceError> for Failure {
     fn from(error: SourceError) -> Self {
-        let code = match error {
-            SourceError::BadScenario(_) => 2,
-            SourceError::NoPermission => 4,
-            SourceError::NoDevice => 6,
-            SourceError::NoDriver => 9,
-            SourceError::NoLibrary { .. } => 12,
-            SourceError::VersionMismatch => 18,
-            SourceError::Driver { .. } | SourceError::NoThread { .. } => 1,
-        };
-        Self { error: error.into(), code }
+        let code = code_of(&error);
+        Self { error: Some(error.into()), code }
     }
 }
 
@@ -88,12 +98,12 @@ impl From<ListenError> for Failure {
 
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
-        Self { error: error.into(), code: 1 }
+        Self { error: Some(error.into()), code: 1 }
     }
 }
 
 impl From<anyhow::Error> for Failure {
     fn from(error: anyhow::Error) -> Self {
-        Self { error, code: 1 }
+        Self { error: Some(error), code: 1 }
     }
 }

@@ -7,6 +7,7 @@
 mod args;
 mod commands;
 mod exit;
+mod local;
 mod options;
 mod table;
 
@@ -26,7 +27,9 @@ fn main() -> ExitCode {
         // Whoever read our output has seen enough (`gpumon | head`).
         Err(failure) if failure.is_broken_pipe() => ExitCode::SUCCESS,
         Err(failure) => {
-            exit::say(&format!("{failure:#}"));
+            if let Some(message) = failure.message() {
+                exit::say(&message);
+            }
             failure.exit_code()
         }
     }

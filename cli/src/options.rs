@@ -1,8 +1,14 @@
 //! The arguments that several commands share.
 
-use std::{ffi::OsString, sync::Arc, time::Duration};
+use std::{ffi::OsString, path::PathBuf, sync::Arc, time::Duration};
 
-use gpumon_probe::source::{BadSource, Source, SourceChoice, SourceError};
+use gpumon_probe::{
+    derive::ConditionSettings,
+    owner::CommandLines,
+    sampler::Options,
+    source::{BadSource, Source, SourceChoice, SourceError, kernel_log},
+};
+use gpumon_server::frame::INTERVAL_MS;
 
 /// Where readings come from; the same for every command.
 #[derive(Debug, Clone, clap::Args)]
@@ -44,16 +50,105 @@ fn parse_source(text: &str) -> Result<SourceChoice, BadSource> {
     if text.is_empty() { Ok(SourceChoice::Auto) } else { text.parse() }
 }
 
-/// The time between samples; the same for every command that takes more than one.
+/// How to sample; the same for every command that takes more than one sample.
 #[derive(Debug, Clone, clap::Args)]
-pub(crate) struct IntervalArgs {
+pub(crate) struct SamplingArgs {
     /// Time between samples in milliseconds, 100 to 60000
-    #[arg(long, default_value_t = 1000, value_name = "MS", value_parser = clap::value_parser!(u32).range(100..=60_000))]
+    #[arg(long, default_value_t = 1000, value_name = "MS", value_parser = clap::value_parser!(u32).range(i64::from(*INTERVAL_MS.start())..=i64::from(*INTERVAL_MS.end())))]
     pub(crate) interval_ms: u32,
+
+    /// Say that memory is held idle after nothing has run for so long, as 30s, 5m or 2h
+    #[arg(long, default_value = "5m", value_name = "TIME", value_parser = parse_time)]
+    held_idle_after: Time,
+
+    /// Where the kernel's log is, in which the driver writes errors; in a container, where it is mounted
+    #[arg(long, default_value = kernel_log::PATH, value_name = "PATH")]
+    kernel_log: PathBuf,
+
+    /// Where processes are looked up; in a container, where the machine's /proc is mounted
+    #[arg(long, default_value = "/proc", value_name = "PATH")]
+    procfs: PathBuf,
+
+    /// Where it is told whether a laptop's GPU sleeps
+    #[arg(long, default_value = "/sys", value_name = "PATH")]
+    sysfs: PathBuf,
 }
 
-impl IntervalArgs {
+impl SamplingArgs {
     pub(crate) fn interval(&self) -> Duration {
         Duration::from_millis(u64::from(self.interval_ms))
+    }
+
+    /// What a sampler takes, with everything that a GPU can tell.
+    pub(crate) fn options(&self, commands: CommandLines) -> Options {
+        Options {
+            proc_root: self.procfs.clone(),
+            sys_root: self.sysfs.clone(),
+            kernel_log: Some(self.kernel_log.clone()),
+            details: true,
+            events: true,
+            conditions: ConditionSettings { held_idle_after_ms: self.held_idle_after.0.as_millis() as u64 },
+            ..Options::new(self.interval(), commands)
+        }
+    }
+
+    /// The same, to be typed to another gpumon.
+    pub(crate) fn to_arguments(&self) -> Vec<OsString> {
+        vec![
+            "--interval-ms".into(),
+            self.interval_ms.to_string().into(),
+            "--held-idle-after".into(),
+            self.held_idle_after.to_string().into(),
+            "--kernel-log".into(),
+            self.kernel_log.clone().into(),
+            "--procfs".into(),
+            self.procfs.clone().into(),
+            "--sysfs".into(),
+            self.sysfs.clone().into(),
+        ]
+    }
+}
+
+/// A time as it is typed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Time(pub(crate) Duration);
+
+impl std::fmt::Display for Time {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}s", self.0.as_secs())
+    }
+}
+
+/// A number with its unit. Without one, nobody could tell seconds from minutes.
+pub(crate) fn parse_time(text: &str) -> Result<Time, String> {
+    let bad = || "not a time: give 1 second to 7 days, as 30s, 10m, 2h or 1d".to_owned();
+    let unit_at = text.find(|letter: char| !letter.is_ascii_digit()).ok_or_else(bad)?;
+    let seconds: u64 = match &text[unit_at..] {
+        "s" => 1,
+        "m" => 60,
+        "h" => 60 * 60,
+        "d" => 24 * 60 * 60,
+        _ => return Err(bad()),
+    };
+    let count: u64 = text[..unit_at].parse().map_err(|_| bad())?;
+    match count.checked_mul(seconds) {
+        Some(seconds @ 1..=604_800) => Ok(Time(Duration::from_secs(seconds))),
+        _ => Err(bad()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_a_unit_and_a_bound() {
+        for (text, seconds) in [("30s", 30), ("10m", 600), ("2h", 7200), ("7d", 604_800)] {
+            assert_eq!(parse_time(text), Ok(Time(Duration::from_secs(seconds))), "{text}");
+        }
+        for text in ["", "10", "m", "0s", "8d", "-1m", "1.5h", "10 m", "99999999999999999999h", "30000000000000000d"] {
+            assert!(parse_time(text).unwrap_err().contains("10m"), "{text}");
+        }
+        assert_eq!(parse_time(&parse_time("2h").unwrap().to_string()), parse_time("2h"));
     }
 }

@@ -4,12 +4,18 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
-use crate::hub::Hub;
+use crate::{control::Control, hub::Hub, watchers::Watchers};
 
 /// Handed to every handler.
 #[derive(Clone)]
 pub(crate) struct AppState {
     pub(crate) hub: Arc<Hub>,
+    /// What clients ask the collector for.
+    pub(crate) watchers: Arc<Watchers>,
+    /// Pause and resume.
+    pub(crate) control: Arc<Control>,
+    /// Whether `/metrics` tells of processes, too.
+    pub(crate) process_metrics: bool,
     /// Becomes true when the server stops.
     pub(crate) stopped: watch::Receiver<bool>,
 }

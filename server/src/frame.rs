@@ -2,11 +2,14 @@
 //!
 //! Inventory, sample and event frames are the collector's own lines, byte for byte.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, ops::RangeInclusive};
 
 use gpumon_probe::model::{Event, GpuDetails, Inventory, Sample, Trace};
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
+
+/// The times between samples that may be asked for, in milliseconds.
+pub const INTERVAL_MS: RangeInclusive<u32> = 100..=60_000;
 
 /// From the server to a client, told apart by `type`.
 // One of them exists at a time, so that the size of the largest does not matter.
@@ -56,6 +59,17 @@ pub enum ClientFrame {
     Pause {},
     /// Send samples again, after a history frame.
     Resume {},
+    /// Send no more than one sample per this time. The GPUs are read as often as the most demanding client asks for.
+    /// Without this frame, samples come at the server's own interval, every second unless it was told otherwise.
+    Interval {
+        /// Milliseconds, 100 to 60000.
+        ms: u32,
+    },
+    /// Send `trace` frames, too, or no more of them. None come during a pause.
+    Traces {
+        /// Whether to.
+        on: bool,
+    },
 }
 
 /// All a client needs to draw at once.
@@ -96,6 +110,15 @@ pub struct Snapshot {
     pub events: Vec<Event>,
 }
 
+impl Snapshot {
+    /// The newest sample, where it tells how things are at `now_ms`: the collector runs and is not late.
+    pub(crate) fn fresh_sample(&self, now_ms: u64) -> Option<&Sample> {
+        let is_fresh =
+            |sample: &&Sample| now_ms.saturating_sub(sample.at_ms) < 5_000 + 3 * u64::from(sample.interval_ms);
+        self.sample.as_ref().filter(is_fresh).filter(|_| self.collector.state == CollectorState::Running)
+    }
+}
+
 /// What the child that reads the driver is doing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
 pub struct CollectorStatus {
@@ -105,6 +128,10 @@ pub struct CollectorStatus {
     pub since_ms: u64,
     /// Why, in words for people, where it is not running.
     pub message: Option<String>,
+    /// When a pause ends by itself; left out where it does not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
+    pub resumes_ms: Option<u64>,
 }
 
 /// States of the collector.
@@ -119,6 +146,8 @@ pub enum CollectorState {
     Restarting,
     /// There is nothing to read: library, driver or GPU is missing. It is tried again now and then.
     Unavailable,
+    /// Somebody asked that the GPU be let go of (`gpumon pause`). Nothing is read until `gpumon resume`.
+    Paused,
 }
 
 /// The recent past of every GPU, by metric, on one time axis.

@@ -3,8 +3,6 @@
 //! A page of another site can make the browser send requests here, and by DNS rebinding even read the answers. The
 //! browser cannot be made to lie about `Host` and `Origin`, so these two tell such requests from ours.
 
-use std::sync::Arc;
-
 use axum::{
     extract::{Request, State},
     http::{HeaderMap, StatusCode, header, uri::Authority},
@@ -13,8 +11,8 @@ use axum::{
 };
 
 /// Which host names the server answers to.
-#[derive(Debug, Clone)]
-pub enum Access {
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Access {
     /// On a TCP port: the machine's own loopback names.
     Loopback,
     /// On a unix socket: any name, since only programs that may open the socket reach it, and no browser can. They pass
@@ -22,8 +20,8 @@ pub enum Access {
     Socket,
 }
 
-pub(crate) async fn check(State(access): State<Arc<Access>>, request: Request, next: Next) -> Response {
-    match verdict(&access, request.headers()) {
+pub(crate) async fn check(State(access): State<Access>, request: Request, next: Next) -> Response {
+    match verdict(access, request.headers()) {
         Ok(()) => next.run(request).await,
         Err((status, message)) => (status, message).into_response(),
     }
@@ -31,7 +29,7 @@ pub(crate) async fn check(State(access): State<Arc<Access>>, request: Request, n
 
 type Refusal = (StatusCode, &'static str);
 
-fn verdict(access: &Access, headers: &HeaderMap) -> Result<(), Refusal> {
+fn verdict(access: Access, headers: &HeaderMap) -> Result<(), Refusal> {
     let host = authority(headers, header::HOST.as_str())
         .ok_or((StatusCode::BAD_REQUEST, "a request needs exactly one valid Host header\n"))?;
     if matches!(access, Access::Loopback) && !is_loopback(host.host()) {
@@ -81,7 +79,7 @@ fn is_origin_of(origin: &str, own: &Authority) -> bool {
 mod tests {
     use super::*;
 
-    fn ask(access: &Access, headers: &[(&'static str, &str)]) -> Result<(), StatusCode> {
+    fn ask(access: Access, headers: &[(&'static str, &str)]) -> Result<(), StatusCode> {
         let mut map = HeaderMap::new();
         for (name, value) in headers {
             map.append(*name, value.parse().unwrap());
@@ -92,45 +90,45 @@ mod tests {
     #[test]
     fn on_a_port_only_loopback_names_are_served() {
         for host in ["localhost:9123", "127.0.0.1:9123", "[::1]:9123", "LOCALHOST"] {
-            assert_eq!(ask(&Access::Loopback, &[("host", host)]), Ok(()), "{host}");
+            assert_eq!(ask(Access::Loopback, &[("host", host)]), Ok(()), "{host}");
         }
         for host in ["evil.example:9123", "127.0.0.1.evil.example", "192.168.1.4:9123", "localhost.evil.example"] {
-            assert_eq!(ask(&Access::Loopback, &[("host", host)]), Err(StatusCode::FORBIDDEN), "{host}");
+            assert_eq!(ask(Access::Loopback, &[("host", host)]), Err(StatusCode::FORBIDDEN), "{host}");
         }
     }
 
     #[test]
     fn a_request_without_one_valid_host_is_refused() {
-        assert_eq!(ask(&Access::Loopback, &[]), Err(StatusCode::BAD_REQUEST));
-        assert_eq!(ask(&Access::Socket, &[("host", "a b")]), Err(StatusCode::BAD_REQUEST));
+        assert_eq!(ask(Access::Loopback, &[]), Err(StatusCode::BAD_REQUEST));
+        assert_eq!(ask(Access::Socket, &[("host", "a b")]), Err(StatusCode::BAD_REQUEST));
         let twice = [("host", "localhost"), ("host", "evil.example")];
-        assert_eq!(ask(&Access::Loopback, &twice), Err(StatusCode::BAD_REQUEST));
+        assert_eq!(ask(Access::Loopback, &twice), Err(StatusCode::BAD_REQUEST));
     }
 
     #[test]
     fn an_origin_must_be_our_own() {
         let own = [("host", "localhost:9123"), ("origin", "http://localhost:9123")];
-        assert_eq!(ask(&Access::Loopback, &own), Ok(()));
+        assert_eq!(ask(Access::Loopback, &own), Ok(()));
         for origin in
             ["http://evil.example", "null", "http://localhost:8888", "file://", "http://localhost:9123.evil.example"]
         {
             let foreign = [("host", "localhost:9123"), ("origin", origin)];
-            assert_eq!(ask(&Access::Loopback, &foreign), Err(StatusCode::FORBIDDEN), "{origin}");
+            assert_eq!(ask(Access::Loopback, &foreign), Err(StatusCode::FORBIDDEN), "{origin}");
         }
     }
 
     #[test]
     fn behind_a_proxy_the_name_it_was_reached_by_counts() {
         let direct = [("host", "hub.example.org"), ("origin", "https://hub.example.org")];
-        assert_eq!(ask(&Access::Socket, &direct), Ok(()));
+        assert_eq!(ask(Access::Socket, &direct), Ok(()));
         let rewritten =
             [("host", "backend"), ("x-forwarded-host", "hub.example.org"), ("origin", "https://hub.example.org")];
-        assert_eq!(ask(&Access::Socket, &rewritten), Ok(()));
+        assert_eq!(ask(Access::Socket, &rewritten), Ok(()));
         let foreign = [("host", "hub.example.org"), ("origin", "https://evil.example")];
-        assert_eq!(ask(&Access::Socket, &foreign), Err(StatusCode::FORBIDDEN));
+        assert_eq!(ask(Access::Socket, &foreign), Err(StatusCode::FORBIDDEN));
         // On a port there is no proxy to believe.
         let claimed =
             [("host", "localhost:9123"), ("x-forwarded-host", "evil.example"), ("origin", "http://evil.example")];
-        assert_eq!(ask(&Access::Loopback, &claimed), Err(StatusCode::FORBIDDEN));
+        assert_eq!(ask(Access::Loopback, &claimed), Err(StatusCode::FORBIDDEN));
     }
 }

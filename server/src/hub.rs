@@ -6,19 +6,27 @@
 use std::{
     collections::{BTreeMap, VecDeque},
     sync::{Arc, PoisonError, RwLock},
+    time::Duration,
 };
 
 use axum::extract::ws::Utf8Bytes;
 use gpumon_probe::model::{Event, GpuDetails, Inventory, Record, Sample, now_ms};
-use tokio::sync::{broadcast, watch};
+use tokio::{
+    sync::{broadcast, watch},
+    time::Instant,
+};
 
 use crate::{
     frame::{CollectorState, CollectorStatus, Hello, ServerFrame, Snapshot},
     history::HistoryStore,
+    record,
 };
 
 /// This many events and states may queue up for a slow client before it is told that it missed some.
 const NOTICES: usize = 256;
+
+/// So many traces may queue up for a slow client that asked for them.
+const TRACES: usize = 256;
 
 /// So many events are remembered for clients to come.
 const EVENTS: usize = 256;
@@ -27,10 +35,11 @@ const EVENTS: usize = 256;
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// The meeting point of the collector and the clients.
-pub struct Hub {
+pub(crate) struct Hub {
     state: RwLock<State>,
     samples: watch::Sender<SampleFrame>,
     notices: broadcast::Sender<Utf8Bytes>,
+    traces: broadcast::Sender<Utf8Bytes>,
 }
 
 struct State {
@@ -43,6 +52,16 @@ struct State {
 }
 
 impl State {
+    /// Takes in what is there. Details of a GPU that is there no more, or is another one, tell nothing any more; those
+    /// of the others stay until new ones come.
+    fn is_there(&mut self, inventory: Inventory) {
+        self.details.retain(|index, details| {
+            let gpu = inventory.gpus.iter().find(|gpu| gpu.index == *index);
+            gpu.is_some_and(|gpu| gpu.uuid.is_none() || gpu.uuid == details.uuid)
+        });
+        self.inventory = Some(inventory);
+    }
+
     fn remember(&mut self, event: Event) {
         if self.events.len() == EVENTS {
             self.events.pop_front();
@@ -52,10 +71,14 @@ impl State {
 }
 
 /// A sample as it travels.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub(crate) struct SampleFrame {
     /// Counts the samples that went through this hub, so that a client's gap can be told in numbers.
     pub(crate) number: u64,
+    /// When it came.
+    pub(crate) at: Instant,
+    /// The time after which the next is to come.
+    pub(crate) apart: Duration,
     /// The collector's line.
     pub(crate) text: Utf8Bytes,
 }
@@ -64,15 +87,26 @@ impl Hub {
     pub(crate) fn new() -> Self {
         Self {
             state: RwLock::new(State {
-                collector: CollectorStatus { state: CollectorState::Starting, since_ms: now_ms(), message: None },
+                collector: CollectorStatus {
+                    state: CollectorState::Starting,
+                    since_ms: now_ms(),
+                    message: None,
+                    resumes_ms: None,
+                },
                 inventory: None,
                 sample: None,
                 details: BTreeMap::new(),
                 events: VecDeque::new(),
                 history: HistoryStore::default(),
             }),
-            samples: watch::Sender::new(SampleFrame::default()),
+            samples: watch::Sender::new(SampleFrame {
+                number: 0,
+                at: Instant::now(),
+                apart: Duration::ZERO,
+                text: Utf8Bytes::default(),
+            }),
             notices: broadcast::Sender::new(NOTICES),
+            traces: broadcast::Sender::new(TRACES),
         }
     }
 
@@ -81,29 +115,33 @@ impl Hub {
     /// # Errors
     /// Where the line is not a record.
     pub(crate) fn take_in(&self, line: String) -> Result<(), serde_json::Error> {
-        let record: Record = serde_json::from_str(&line)?;
+        let record = record::decode(&line)?;
         self.collector_is(CollectorState::Running, None);
         match record {
             Record::Inventory(inventory) => {
-                self.write(|state| state.inventory = Some(inventory));
+                self.write(|state| state.is_there(inventory));
                 self.notify(line.into());
             }
             Record::Details(details) => {
                 self.write(|state| state.details.insert(details.index, details));
                 self.notify(line.into());
             }
-            Record::Trace(_) => {}
+            Record::Trace(_) => {
+                // An error means that nobody asked for traces.
+                let _ = self.traces.send(line.into());
+            }
             Record::Event(event) => {
                 self.write(|state| state.remember(event));
                 self.notify(line.into());
             }
             Record::Sample(sample) => {
+                let apart = Duration::from_millis(sample.interval_ms.into());
                 self.write(|state| {
                     state.history.push(&sample);
                     state.sample = Some(Arc::new(sample));
                 });
                 self.samples.send_modify(|frame| {
-                    *frame = SampleFrame { number: frame.number + 1, text: line.into() };
+                    *frame = SampleFrame { number: frame.number + 1, at: Instant::now(), apart, text: line.into() };
                 });
             }
         }
@@ -112,13 +150,32 @@ impl Hub {
 
     /// Takes in the collector's state; a change is told to every client.
     pub(crate) fn collector_is(&self, collector: CollectorState, message: Option<String>) {
-        let known = self.read(|state| (state.collector.state, state.collector.message.clone()));
-        if known == (collector, message.clone()) {
+        self.collector_status(collector, message, None);
+    }
+
+    /// Takes in that there is no collector, and until when if that is known.
+    pub(crate) fn collector_is_paused(&self, message: String, resumes_ms: Option<u64>) {
+        self.collector_status(CollectorState::Paused, Some(message), resumes_ms);
+    }
+
+    fn collector_status(&self, collector: CollectorState, message: Option<String>, resumes_ms: Option<u64>) {
+        let is_known = |known: &CollectorStatus| {
+            known.state == collector && known.message == message && known.resumes_ms == resumes_ms
+        };
+        if self.read(|state| is_known(&state.collector)) {
             return;
         }
-        let status = CollectorStatus { state: collector, since_ms: now_ms(), message };
-        self.write(|state| state.collector = status.clone());
+        let status = self.write(|state| {
+            let since_ms = if state.collector.state == collector { state.collector.since_ms } else { now_ms() };
+            state.collector = CollectorStatus { state: collector, since_ms, message, resumes_ms };
+            state.collector.clone()
+        });
         self.notify(encode(&ServerFrame::Collector(status)));
+    }
+
+    /// What the collector is doing.
+    pub(crate) fn collector(&self) -> CollectorStatus {
+        self.read(|state| state.collector.clone())
     }
 
     /// All a new client needs.
@@ -162,6 +219,11 @@ impl Hub {
     /// The events and states to come.
     pub(crate) fn notices(&self) -> broadcast::Receiver<Utf8Bytes> {
         self.notices.subscribe()
+    }
+
+    /// The traces to come.
+    pub(crate) fn traces(&self) -> broadcast::Receiver<Utf8Bytes> {
+        self.traces.subscribe()
     }
 
     fn notify(&self, text: Utf8Bytes) {

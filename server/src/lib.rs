@@ -1,68 +1,104 @@
 //! What gpumon serves.
 //!
 //! - [`frame`] is what travels: the stream's frames and the snapshot.
-//! - [`supervisor`] keeps the collector running, the child process that reads the driver.
-//! - [`hub`] holds what the collector said last and passes it to every client.
+//! - [`supervisor`] keeps the [`collector`] running, the child process that reads the driver, unless [`control`] says
+//!   that it is to pause; [`left_behind`] are those that cannot be killed.
+//! - [`watchers`] is how often it samples, [`cadence`] which of the samples one client gets.
+//! - [`hub`] holds what the collector said last and passes it to every client; [`record`] decodes its lines.
 //! - [`history`] keeps the recent past for clients that come late.
-//! - [`stream`], [`page`] and [`routes`] are the endpoints; [`guard`] stands before all of them.
-//! - [`listen`] is where clients come in.
+//! - [`stream`], [`page`], [`metrics`], [`pause`] and [`routes`] are the endpoints; [`guard`] stands before all of them, and [`peer`]
+//!   before those that change anything.
+//! - [`listen`] is where clients come in, and [`local`] the socket where programs of this machine look for a server.
 //!
 //! This process never loads NVML, so that a hanging or crashing driver cannot take it along.
 
 #![forbid(unsafe_code)]
 
 mod app;
+mod cadence;
+mod collector;
+mod control;
 pub mod frame;
 mod guard;
 mod history;
 mod hub;
+mod left_behind;
 pub mod listen;
+pub mod local;
+mod metrics;
 mod page;
+mod pause;
+mod peer;
+mod record;
 mod routes;
 mod stream;
 pub mod supervisor;
+mod watchers;
 
-use std::{future::Future, sync::Arc, time::Duration};
+use std::{future::Future, io, sync::Arc, time::Duration};
 
-use tokio::sync::watch;
+use tokio::{sync::watch, task::JoinSet};
 
-use self::{app::AppState, listen::Listener, supervisor::Collector};
-pub use self::{guard::Access, hub::Hub};
+use self::{app::AppState, control::Control, hub::Hub, listen::Listener, supervisor::Collector, watchers::Watchers};
 
 /// How long open connections may take to end after the shutdown was asked for.
 const FAREWELL: Duration = Duration::from_secs(1);
 
-/// Serves until `shutdown` completes, then ends every connection and the collector.
+/// What is served.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Where samples come from.
+    pub collector: Collector,
+    /// Whether `/metrics` tells of processes, too.
+    pub process_metrics: bool,
+}
+
+/// Serves at every door until `shutdown` completes, then ends every connection and the collector.
 ///
 /// # Errors
-/// Where the listener fails.
+/// Where a listener fails.
 pub async fn run(
-    listener: Listener,
-    access: Access,
-    collector: Collector,
+    listeners: Vec<Listener>,
+    settings: Settings,
     shutdown: impl Future<Output = ()> + Send + 'static,
-) -> std::io::Result<()> {
-    let hub = Arc::new(Hub::new());
+) -> io::Result<()> {
+    let Settings { collector, process_metrics } = settings;
+    let (hub, control) = (Arc::new(Hub::new()), Arc::new(Control::new()));
+    let watchers = Watchers::new(collector.interval);
     let (stop, stopped) = watch::channel(false);
-    let mut supervision = tokio::spawn(supervisor::supervise(collector, Arc::clone(&hub)));
-    let app = routes::router(AppState { hub, stopped: stopped.clone() }, access);
-    let mut until_stopped = stopped;
-    let graceful = async move {
-        shutdown.await;
-        let _ = stop.send(true);
-    };
-    let serving = listener.serve(app, graceful);
-    tokio::pin!(serving);
+    let supervision = supervisor::supervise(collector, Arc::clone(&hub), Arc::clone(&control), watchers.interval());
+    let mut supervision = tokio::spawn(supervision);
+    let app = AppState { hub, watchers, control, process_metrics, stopped: stopped.clone() };
+    let mut doors = JoinSet::new();
+    for listener in listeners {
+        let router = routes::router(app.clone(), listener.access());
+        doors.spawn(listener.serve(router, until(stopped.clone())));
+    }
     let result = tokio::select! {
-        result = &mut serving => result,
+        result = all_closed(&mut doors) => result,
         () = async {
-            let _ = until_stopped.wait_for(|stopped| *stopped).await;
+            shutdown.await;
+            let _ = stop.send(true);
             tokio::time::sleep(FAREWELL).await;
         } => Ok(()),
         // It ends only by a defect. A server that looks well and shows nothing new would be worse than none.
-        _ = &mut supervision => Err(std::io::Error::other("the collector's supervisor failed")),
+        _ = &mut supervision => Err(io::Error::other("the collector's supervisor failed")),
     };
     // Dropping the supervisor's future kills its child.
     supervision.abort();
+    // So that no socket is left over.
+    doors.shutdown().await;
     result
+}
+
+async fn until(mut stopped: watch::Receiver<bool>) {
+    let _ = stopped.wait_for(|stopped| *stopped).await;
+}
+
+/// Ends when the last door has closed, or the first fails.
+async fn all_closed(doors: &mut JoinSet<io::Result<()>>) -> io::Result<()> {
+    while let Some(closed) = doors.join_next().await {
+        closed.map_err(io::Error::other).flatten()?;
+    }
+    Ok(())
 }

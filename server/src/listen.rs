@@ -12,6 +12,8 @@ use axum::Router;
 use thiserror::Error;
 use tokio::net::{TcpListener, UnixListener, UnixStream};
 
+use crate::{guard::Access, peer::Peer};
+
 /// An open door.
 #[derive(Debug)]
 pub enum Listener {
@@ -108,11 +110,20 @@ impl Listener {
         }
     }
 
+    /// Which names it answers to.
+    pub(crate) fn access(&self) -> Access {
+        match self {
+            Self::Tcp(_) => Access::Loopback,
+            Self::Unix(..) => Access::Socket,
+        }
+    }
+
     pub(crate) async fn serve(
         self,
         app: Router,
         shutdown: impl Future<Output = ()> + Send + 'static,
     ) -> io::Result<()> {
+        let app = app.into_make_service_with_connect_info::<Peer>();
         match self {
             Self::Tcp(listener) => axum::serve(listener, app).with_graceful_shutdown(shutdown).await,
             Self::Unix(listener, _removed_at_the_end) => {

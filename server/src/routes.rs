@@ -1,30 +1,35 @@
 //! Which path leads where.
 
-use std::sync::Arc;
-
 use axum::{
     Json, Router,
     extract::State,
     http::{HeaderValue, StatusCode, header},
     middleware,
     response::{IntoResponse, Response},
-    routing::get,
+    routing::{get, post},
 };
 use gpumon_probe::model::now_ms;
 use tower_http::{compression::CompressionLayer, set_header::SetResponseHeaderLayer};
 
 use crate::{
     app::AppState,
-    frame::{CollectorState, Snapshot},
+    frame::Snapshot,
     guard::{self, Access},
-    page, stream,
+    metrics, page, pause, peer, stream,
 };
 
 pub(crate) fn router(state: AppState, access: Access) -> Router {
+    let changing = Router::new()
+        .route("/api/v1/pause", post(pause::pause))
+        .route("/api/v1/resume", post(pause::resume))
+        .route_layer(middleware::from_fn(peer::may_change));
     Router::new()
+        .merge(changing)
         .route("/", get(page::index))
         .route("/{*path}", get(page::file))
         .route("/api/v1/snapshot", get(snapshot))
+        .route("/metrics", get(metrics::metrics))
+        .route("/metrics/dcgm", get(metrics::dcgm))
         .route("/healthz", get(healthz))
         .route("/readyz", get(readyz))
         .layer(CompressionLayer::new())
@@ -34,7 +39,7 @@ pub(crate) fn router(state: AppState, access: Access) -> Router {
             header::X_CONTENT_TYPE_OPTIONS,
             HeaderValue::from_static("nosniff"),
         ))
-        .layer(middleware::from_fn_with_state(Arc::new(access), guard::check))
+        .layer(middleware::from_fn_with_state(access, guard::check))
         .with_state(state)
 }
 
@@ -51,14 +56,10 @@ async fn healthz() -> &'static str {
 /// Fresh samples are coming.
 async fn readyz(State(app): State<AppState>) -> Response {
     let snapshot = app.hub.snapshot();
-    let age_ms = |at_ms: u64| now_ms().saturating_sub(at_ms);
-    match (&snapshot.sample, snapshot.collector.state) {
-        (Some(sample), CollectorState::Running) if age_ms(sample.at_ms) < 5_000 + 3 * u64::from(sample.interval_ms) => {
-            "ready\n".into_response()
-        }
-        (_, state) => {
-            let message = snapshot.collector.message.unwrap_or_else(|| "no fresh sample".to_owned());
-            (StatusCode::SERVICE_UNAVAILABLE, format!("{state:?}: {message}\n")).into_response()
-        }
+    if snapshot.fresh_sample(now_ms()).is_some() {
+        return "ready\n".into_response();
     }
+    let state = snapshot.collector.state;
+    let message = snapshot.collector.message.unwrap_or_else(|| "no fresh sample".to_owned());
+    (StatusCode::SERVICE_UNAVAILABLE, format!("{state:?}: {message}\n")).into_response()
 }

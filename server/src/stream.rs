@@ -10,14 +10,19 @@ use axum::{
     response::Response,
 };
 use tokio::{
-    sync::{broadcast::error::RecvError, watch},
+    sync::{
+        broadcast::{self, error::RecvError},
+        watch,
+    },
     time::{Instant, sleep_until, timeout},
 };
 
 use crate::{
     app::AppState,
-    frame::{ClientFrame, ServerFrame},
-    hub::{Hub, encode},
+    cadence::Cadence,
+    frame::{ClientFrame, INTERVAL_MS, ServerFrame},
+    hub::{Hub, SampleFrame, encode},
+    watchers::Watcher,
 };
 
 /// A client that takes nothing for so long has gone, or might as well.
@@ -42,8 +47,17 @@ pub(crate) async fn upgrade(State(app): State<AppState>, upgrade: WebSocketUpgra
         .max_write_buffer_size(WRITE_BUFFER_LIMIT)
         .max_message_size(LONGEST_CLIENT_FRAME)
         .on_upgrade(move |socket| async move {
+            let mut samples = app.hub.samples();
+            let client = Client {
+                socket,
+                paused: false,
+                cadence: Cadence::new(app.watchers.base(), samples.borrow_and_update().number),
+                watcher: app.watchers.join(),
+                traces: None,
+                last_sent: Instant::now(),
+            };
             // The one way to end is that the client has gone or the server stops; neither is an error to report.
-            let _ = Client { socket, paused: false, last_sent: Instant::now() }.serve(&app.hub, app.stopped).await;
+            let _ = client.serve(&app.hub, samples, app.stopped).await;
         })
 }
 
@@ -53,43 +67,62 @@ struct Gone;
 struct Client {
     socket: WebSocket,
     paused: bool,
+    cadence: Cadence,
+    watcher: Watcher,
+    /// Those that asked for traces have this.
+    traces: Option<broadcast::Receiver<Utf8Bytes>>,
     last_sent: Instant,
 }
 
 impl Client {
-    async fn serve(mut self, hub: &Arc<Hub>, mut stopped: watch::Receiver<bool>) -> Result<(), Gone> {
+    async fn serve(
+        mut self,
+        hub: &Arc<Hub>,
+        mut samples: watch::Receiver<SampleFrame>,
+        mut stopped: watch::Receiver<bool>,
+    ) -> Result<(), Gone> {
         // Subscribed before the hello is made, so that nothing falls between the two.
-        let mut samples = hub.samples();
         let mut notices = hub.notices();
-        let mut number = samples.borrow_and_update().number;
         self.send(hub.hello()).await?;
         loop {
             tokio::select! {
                 // In this order, so that a sample never overtakes the inventory or the event that came before it.
                 biased;
                 _ = stopped.changed() => return self.say_goodbye().await,
-                notice = notices.recv() => match notice {
-                    Ok(text) => self.send(text).await?,
-                    Err(RecvError::Lagged(missed)) => self.send(encode(&ServerFrame::Lagged { missed })).await?,
-                    Err(RecvError::Closed) => return Err(Gone),
-                },
+                notice = notices.recv() => self.pass_on(notice).await?,
                 changed = samples.changed() => {
                     changed.map_err(|_| Gone)?;
                     let frame = samples.borrow_and_update().clone();
-                    let missed = frame.number - number - 1;
-                    number = frame.number;
-                    if !self.paused {
-                        if missed > 0 {
-                            self.send(encode(&ServerFrame::Lagged { missed })).await?;
-                        }
-                        self.send(frame.text).await?;
-                    }
+                    self.offer(frame).await?;
                 }
+                trace = next_of(&mut self.traces), if !self.paused => self.pass_on(trace).await?,
                 message = self.socket.recv() => self.receive(message, hub).await?,
                 () = sleep_until(self.last_sent + HEARTBEAT) => {
                     self.send(encode(&ServerFrame::Heartbeat { at_ms: gpumon_probe::model::now_ms() })).await?;
                 }
             }
+        }
+    }
+
+    /// Sends a sample, if it is this client's turn.
+    async fn offer(&mut self, frame: SampleFrame) -> Result<(), Gone> {
+        if self.paused {
+            self.cadence.pass(frame.number);
+            return Ok(());
+        }
+        let Some(missed) = self.cadence.take(frame.number, frame.at, frame.apart) else { return Ok(()) };
+        if missed > 0 {
+            self.send(encode(&ServerFrame::Lagged { missed })).await?;
+        }
+        self.send(frame.text).await
+    }
+
+    /// Sends what counts one by one.
+    async fn pass_on(&mut self, received: Result<Utf8Bytes, RecvError>) -> Result<(), Gone> {
+        match received {
+            Ok(text) => self.send(text).await,
+            Err(RecvError::Lagged(missed)) => self.send(encode(&ServerFrame::Lagged { missed })).await,
+            Err(RecvError::Closed) => Err(Gone),
         }
     }
 
@@ -99,19 +132,45 @@ impl Client {
             Some(Ok(Message::Ping(_) | Message::Pong(_))) => Ok(()),
             Some(Ok(Message::Binary(_))) => self.complain("binary frames are not understood: send JSON text").await,
             Some(Ok(Message::Text(text))) => match serde_json::from_str(&text) {
-                Ok(ClientFrame::Pause {}) => {
-                    self.paused = true;
-                    Ok(())
-                }
-                Ok(ClientFrame::Resume {}) => {
-                    self.paused = false;
-                    self.send(hub.history()).await
-                }
+                Ok(frame) => self.obey(frame, hub).await,
                 Err(error) => {
-                    let hint = r#"send {"type":"pause"} or {"type":"resume"}"#;
+                    let hint = r#"send {"type":"pause"}, {"type":"resume"}, {"type":"interval","ms":1000} or {"type":"traces","on":true}"#;
                     self.complain(&format!("not a client frame: {error}; {hint}")).await
                 }
             },
+        }
+    }
+
+    async fn obey(&mut self, frame: ClientFrame, hub: &Hub) -> Result<(), Gone> {
+        match frame {
+            ClientFrame::Pause {} => {
+                self.paused = true;
+                self.watcher.ask(None);
+                Ok(())
+            }
+            ClientFrame::Resume {} => {
+                self.paused = false;
+                self.watcher.ask(Some(self.cadence.interval()));
+                // What the driver recorded meanwhile is as much past as the samples are.
+                self.traces = self.traces.take().map(|_| hub.traces());
+                self.send(hub.history()).await
+            }
+            ClientFrame::Interval { ms } if INTERVAL_MS.contains(&ms) => {
+                let interval = Duration::from_millis(ms.into());
+                self.cadence.set(interval);
+                if !self.paused {
+                    self.watcher.ask(Some(interval));
+                }
+                Ok(())
+            }
+            ClientFrame::Interval { ms } => {
+                let (shortest, longest) = INTERVAL_MS.into_inner();
+                self.complain(&format!("an interval of {ms} ms is not served: ask for {shortest} to {longest}")).await
+            }
+            ClientFrame::Traces { on } => {
+                self.traces = on.then(|| hub.traces());
+                Ok(())
+            }
         }
     }
 
@@ -130,5 +189,13 @@ impl Client {
         let reason = Utf8Bytes::from_static("gpumon is shutting down");
         let close = Message::Close(Some(CloseFrame { code: close_code::AWAY, reason }));
         self.socket.send(close).await.map_err(|_| Gone)
+    }
+}
+
+/// The next trace; never one where there is nobody who asked.
+async fn next_of(traces: &mut Option<broadcast::Receiver<Utf8Bytes>>) -> Result<Utf8Bytes, RecvError> {
+    match traces {
+        Some(traces) => traces.recv().await,
+        None => std::future::pending().await,
     }
 }

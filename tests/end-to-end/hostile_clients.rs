@@ -13,7 +13,16 @@ async fn a_frame_that_means_nothing_gets_an_error_frame_and_the_connection_goes_
     let fake = Fake::new("gpus = 1");
     let server = Server::over(&fake, &["--interval-ms", "100"]);
     let mut stream = server.stream().await;
-    for garbage in ["", "{", "null", "[]", r#"{"type":"shutdown"}"#, r#"{"type":"pause","for":3}"#, "\u{0}\u{1F4A3}"] {
+    for garbage in [
+        "",
+        "{",
+        "null",
+        "[]",
+        r#"{"type":"shutdown"}"#,
+        r#"{"type":"pause","for":3}"#,
+        r#"{"type":"interval"}"#,
+        "\u{0}\u{1F4A3}",
+    ] {
         stream.send(garbage).await;
         let error = stream.next_of("error").await;
         let message = error["message"].as_str().unwrap();

@@ -1,20 +1,23 @@
 //! `gpumon collect`: one JSON line per sample.
 
 use std::{
-    io::{self, Write},
+    ffi::OsString,
+    io::{self, BufRead, Write},
     ops::ControlFlow,
+    sync::Arc,
+    time::Duration,
 };
 
 use gpumon_probe::{
     model::Record,
     owner::CommandLines,
-    sampler::{self, Options},
-    source::kernel_log,
+    sampler::{self, Pace},
 };
+use gpumon_server::{frame::INTERVAL_MS, supervisor::Request};
 
 use crate::{
-    exit::Failure,
-    options::{IntervalArgs, SourceArgs},
+    exit::{Failure, say},
+    options::{SamplingArgs, SourceArgs},
 };
 
 /// Write one JSON line per sample to standard output, until it is closed
@@ -23,7 +26,7 @@ use crate::{
 #[derive(Debug, clap::Args)]
 pub(crate) struct CollectArgs {
     #[command(flatten)]
-    interval: IntervalArgs,
+    sampling: SamplingArgs,
 
     /// End after so many samples; without it, run until interrupted
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
@@ -33,29 +36,26 @@ pub(crate) struct CollectArgs {
     #[arg(long)]
     hide_commands: bool,
 
-    /// End when standard input is closed, which a supervisor holds open for as long as it lives
+    /// Take requests from standard input, as `{"interval_ms":100}`, one per line, and end when it is closed
     #[arg(long)]
-    exit_with_stdin: bool,
+    supervised: bool,
 }
 
 /// What `serve` types to start its collector.
-pub(crate) fn arguments(interval: &IntervalArgs) -> Vec<String> {
-    let interval_ms = interval.interval_ms.to_string();
-    ["collect", "--interval-ms", &interval_ms, "--hide-commands", "--exit-with-stdin"].map(str::to_owned).into()
+pub(crate) fn arguments(sampling: &SamplingArgs) -> Vec<OsString> {
+    let mut arguments: Vec<_> = ["collect", "--hide-commands", "--supervised"].map(OsString::from).into();
+    arguments.extend(sampling.to_arguments());
+    arguments
 }
 
 pub(crate) fn run(source: &SourceArgs, args: &CollectArgs) -> Result<(), Failure> {
     let commands = if args.hide_commands { CommandLines::Own } else { CommandLines::All };
-    let options = Options {
-        kernel_log: Some(kernel_log::PATH.into()),
-        details: true,
-        events: true,
-        ..Options::new(args.interval.interval(), commands)
-    };
-    if args.exit_with_stdin {
+    let options = args.sampling.options(commands);
+    if args.supervised {
+        let pace = Arc::clone(&options.pace);
         // Also where the driver hangs, so it cannot be the thread that reads the driver.
-        std::thread::spawn(|| {
-            let _ = io::copy(&mut io::stdin(), &mut io::sink());
+        std::thread::spawn(move || {
+            obey(io::stdin().lock(), &pace);
             std::process::exit(0);
         });
     }
@@ -73,9 +73,42 @@ pub(crate) fn run(source: &SourceArgs, args: &CollectArgs) -> Result<(), Failure
     Ok(written?)
 }
 
+/// Does what each line says, until there are no more. A line that says nothing is reported and left out.
+fn obey(mut requests: impl BufRead, pace: &Pace) {
+    let mut line = Vec::new();
+    while requests.read_until(b'\n', &mut line).is_ok_and(|length| length > 0) {
+        match serde_json::from_slice(line.trim_ascii()) {
+            Ok(Request { interval_ms }) if INTERVAL_MS.contains(&interval_ms) => {
+                pace.set(Duration::from_millis(interval_ms.into()));
+            }
+            Ok(Request { interval_ms }) => say(&format!("ignored an interval of {interval_ms} ms: give 100 to 60000")),
+            Err(error) => say(&format!("ignored what is no request: {error}; give {{\"interval_ms\":1000}}")),
+        }
+        line.clear();
+    }
+}
+
 /// A line is written whole, so that a reader never waits for the rest of one.
 fn write_line(out: &mut impl Write, record: &Record) -> io::Result<()> {
     serde_json::to_writer(&mut *out, record)?;
     out.write_all(b"\n")?;
     out.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_change_the_pace_and_nonsense_does_not() {
+        let pace = Pace::new(Duration::from_secs(1));
+        let after = |lines: &[u8]| {
+            obey(lines, &pace);
+            pace.interval().as_millis()
+        };
+        assert_eq!(after(b"{\"interval_ms\":100}\n"), 100);
+        assert_eq!(after(b"{\"interval_ms\":99}\n{\"interval_ms\":60001}\n"), 100);
+        assert_eq!(after(b"\n\xff\n{\"interval\":500}\n{\"interval_ms\":500,\"x\":1}\n"), 100);
+        assert_eq!(after(b"nonsense\n{\"interval_ms\":250}"), 250, "what follows nonsense counts");
+    }
 }

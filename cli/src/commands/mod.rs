@@ -1,6 +1,8 @@
 //! The commands, one file each: its arguments, and what it does.
 
 pub(crate) mod collect;
+pub(crate) mod doctor;
+pub(crate) mod pause;
 pub(crate) mod serve;
 pub(crate) mod show;
 
@@ -14,5 +16,8 @@ pub(crate) fn dispatch(args: Args) -> Result<(), Failure> {
         None => show::run(&args.source, &args.show),
         Some(Command::Collect(collect)) => collect::run(&args.source, &collect),
         Some(Command::Serve(serve)) => serve::run(&args.source, &serve),
+        Some(Command::Doctor(doctor)) => doctor::run(&args.source, &doctor),
+        Some(Command::Pause(pause)) => pause::pause(&pause),
+        Some(Command::Resume(resume)) => pause::resume(&resume),
     }
 }

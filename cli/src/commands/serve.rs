@@ -1,16 +1,21 @@
 //! `gpumon serve`: the web page, the stream and the snapshot.
 
-use std::{ffi::OsString, net::SocketAddr, path::PathBuf, time::Duration};
+use std::{iter, net::SocketAddr, path::PathBuf, time::Duration};
 
 use anyhow::Context;
-use gpumon_server::{Access, listen::Listener, supervisor::Collector};
+use gpumon_server::{
+    Settings,
+    listen::{ListenError, Listener},
+    local,
+    supervisor::Collector,
+};
 use rustix::process::{Pid, Resource, Rlimit, getppid, getrlimit, setrlimit};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::collect;
 use crate::{
     exit::Failure,
-    options::{IntervalArgs, SourceArgs},
+    options::{SamplingArgs, SourceArgs},
 };
 
 /// Serve the web page, the live stream and the snapshot on this machine
@@ -24,8 +29,20 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "PATH", conflicts_with = "listen")]
     socket: Option<PathBuf>,
 
+    /// Local socket for `gpumon pause`, `resume` and `doctor`, instead of the place where they look by themselves
+    #[arg(long, env = "GPUMON_CONTROL", value_name = "PATH")]
+    control: Option<PathBuf>,
+
+    /// Open no local socket beside the port
+    #[arg(long, conflicts_with = "socket")]
+    no_control: bool,
+
     #[command(flatten)]
-    interval: IntervalArgs,
+    sampling: SamplingArgs,
+
+    /// Let /metrics tell of processes, too: at most 100, those with the most memory
+    #[arg(long)]
+    metrics_processes: bool,
 
     /// End when the program that started this one ends
     #[arg(long)]
@@ -55,20 +72,17 @@ async fn serve(source: &SourceArgs, args: &ServeArgs) -> Result<(), Failure> {
     let (parent, exit_with_parent) = (getppid(), args.exit_with_parent);
     let collector = Collector {
         program: std::env::current_exe().context("cannot find gpumon's own program file")?,
-        arguments: source
-            .to_arguments()
-            .into_iter()
-            .chain(collect::arguments(&args.interval).into_iter().map(OsString::from))
-            .collect(),
-        interval: args.interval.interval(),
+        arguments: source.to_arguments().into_iter().chain(collect::arguments(&args.sampling)).collect(),
+        interval: args.sampling.interval(),
     };
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
     let mut hang_up = signal(SignalKind::hangup())?;
-    let (listener, access) = match &args.socket {
-        Some(path) => (Listener::unix(path).await?, Access::Socket),
-        None => (Listener::tcp(args.listen).await?, Access::Loopback),
+    let door = match &args.socket {
+        Some(path) => Listener::unix(path).await?,
+        None => Listener::tcp(args.listen).await?,
     };
+    let named_door = named_door(args).await?;
     let shutdown = async move {
         tokio::select! {
             _ = interrupt.recv() => {}
@@ -77,10 +91,38 @@ async fn serve(source: &SourceArgs, args: &ServeArgs) -> Result<(), Failure> {
             () = parent_gone(parent), if exit_with_parent => {}
         }
     };
-    let interval_ms = args.interval.interval_ms;
-    tracing::info!("serving {} every {interval_ms} ms at {}", source.source, listener.address());
-    gpumon_server::run(listener, access, collector, shutdown).await?;
+    let interval_ms = args.sampling.interval_ms;
+    tracing::info!("serving {} every {interval_ms} ms at {}", source.source, door.address());
+    let local_door = match named_door {
+        None if args.wants_local_door() => default_door().await,
+        named => named,
+    };
+    if let Some(door) = &local_door {
+        tracing::info!("local programs find it at {}", door.address());
+    }
+    let settings = Settings { collector, process_metrics: args.metrics_processes };
+    gpumon_server::run(iter::once(door).chain(local_door).collect(), settings, shutdown).await?;
     Ok(())
+}
+
+impl ServeArgs {
+    /// Whether there is to be a socket beside the port.
+    fn wants_local_door(&self) -> bool {
+        self.socket.is_none() && !self.no_control
+    }
+}
+
+/// The local socket that was named, which must be there then. A variable that is set to nothing names none.
+async fn named_door(args: &ServeArgs) -> Result<Option<Listener>, ListenError> {
+    match args.control.as_ref().filter(|path| !path.as_os_str().is_empty() && args.wants_local_door()) {
+        Some(path) => Listener::unix(path).await.map(Some),
+        None => Ok(None),
+    }
+}
+
+/// The local socket where programs look by themselves. It is a convenience: without it, all but that works.
+async fn default_door() -> Option<Listener> {
+    local::listen().await.inspect_err(|why| tracing::warn!("going on without a local socket: {why}")).ok()
 }
 
 /// The usual limit of 1024 open files is kept for old programs that use select(2); idle connections must not use it up.

@@ -32,7 +32,12 @@ pub(crate) fn run(source: &SourceArgs, args: &ShowArgs) -> Result<(), Failure> {
     if args.json {
         let snapshot = Snapshot {
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            collector: CollectorStatus { state: CollectorState::Running, since_ms: now_ms(), message: None },
+            collector: CollectorStatus {
+                state: CollectorState::Running,
+                since_ms: now_ms(),
+                message: None,
+                resumes_ms: None,
+            },
             inventory: Some(inventory),
             sample: Some(sample),
             details,

@@ -5,7 +5,7 @@
 mod bar;
 mod gpus;
 mod processes;
-mod style;
+pub(crate) mod style;
 mod units;
 
 use gpumon_probe::model::{Inventory, Reading, Sample, SourceKind};

@@ -3,20 +3,22 @@
 
 use anstyle::{AnsiColor, Style};
 
-pub(super) const PLAIN: Style = Style::new();
-pub(super) const STRONG: Style = Style::new().bold();
-pub(super) const DIM: Style = Style::new().dimmed();
-pub(super) const UTILIZATION: Style = AnsiColor::Blue.on_default().bold();
-pub(super) const MEMORY: Style = AnsiColor::Magenta.on_default();
-pub(super) const POWER: Style = AnsiColor::Yellow.on_default();
-pub(super) const TEMPERATURE: Style = AnsiColor::Cyan.on_default();
+pub(crate) const PLAIN: Style = Style::new();
+pub(crate) const STRONG: Style = Style::new().bold();
+pub(crate) const DIM: Style = Style::new().dimmed();
+pub(crate) const UTILIZATION: Style = AnsiColor::Blue.on_default().bold();
+pub(crate) const MEMORY: Style = AnsiColor::Magenta.on_default();
+pub(crate) const POWER: Style = AnsiColor::Yellow.on_default();
+pub(crate) const TEMPERATURE: Style = AnsiColor::Cyan.on_default();
 /// Simulated values are marked in the same way everywhere.
-pub(super) const SIMULATED: Style = AnsiColor::Yellow.on_default().bold();
+pub(crate) const SIMULATED: Style = AnsiColor::Yellow.on_default().bold();
+/// All is well.
+pub(crate) const WELL: Style = AnsiColor::Green.on_default();
 /// Somebody might want to know.
-pub(super) const NOTICE: Style = AnsiColor::Yellow.on_default();
+pub(crate) const NOTICE: Style = AnsiColor::Yellow.on_default();
 /// Somebody should act.
-pub(super) const ALARM: Style = AnsiColor::Red.on_default().bold();
+pub(crate) const ALARM: Style = AnsiColor::Red.on_default().bold();
 
-pub(super) fn paint(style: Style, text: &str) -> String {
+pub(crate) fn paint(style: Style, text: &str) -> String {
     format!("{style}{text}{style:#}")
 }

@@ -1,5 +1,9 @@
 //! A reading: a value with its time, or the reason why there is none.
 
+mod decode;
+
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
@@ -7,7 +11,7 @@ use ts_rs::TS;
 ///
 /// In JSON a fresh value stands bare (`64`), one that was read earlier than the sample around it carries its time
 /// (`{"value": 64, "at_ms": 1763630000000}`), and an absent one its reason (`{"absent": "not_supported"}`).
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[derive(Debug, Clone, PartialEq, Serialize, TS)]
 #[serde(untagged)]
 pub enum Reading<T> {
     /// Read earlier than the sample it stands in (slow lane, or the last known value).
@@ -92,9 +96,9 @@ impl<T> From<Result<T, Absence>> for Reading<T> {
     }
 }
 
-impl std::fmt::Display for Absence {
+impl fmt::Display for Absence {
     /// The reason in words, as a person reads it.
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotSupported => f.write_str("not on this board or driver"),
             Self::NoPermission => f.write_str("needs permission"),
@@ -124,6 +128,50 @@ mod tests {
         round_trip(&Reading::Earlier { value: 64.5, at_ms: 7 }, r#"{"value":64.5,"at_ms":7}"#);
         round_trip(&Reading::Absent(Absence::NotSupported), r#"{"absent":"not_supported"}"#);
         round_trip(&Reading::Absent(Absence::DriverError { code: 999 }), r#"{"absent":"driver_error","code":999}"#);
+    }
+
+    #[test]
+    fn a_value_of_any_shape_is_told_from_the_other_forms() {
+        #[derive(Debug, PartialEq, Serialize, Deserialize)]
+        struct Pair {
+            a: Reading<f64>,
+            b: Option<String>,
+        }
+        let pair = Pair { a: Reading::Absent(Absence::Hidden), b: Some("x".to_owned()) };
+        let json = r#"{"a":{"absent":"hidden"},"b":"x"}"#;
+        assert_eq!(serde_json::to_string(&Reading::Now(&pair)).unwrap(), json);
+        assert_eq!(serde_json::from_str::<Reading<Pair>>(json).unwrap(), Reading::Now(pair));
+        let dated =
+            serde_json::from_str::<Reading<Pair>>(r#"{"at_ms":7,"value":{"b":null,"a":{"value":1,"at_ms":2}}}"#);
+        let value = Pair { a: Reading::Earlier { value: 1.0, at_ms: 2 }, b: None };
+        assert_eq!(dated.unwrap(), Reading::Earlier { value, at_ms: 7 });
+        assert_eq!(serde_json::from_str::<Reading<bool>>("true").unwrap(), Reading::Now(true));
+        assert_eq!(serde_json::from_str::<Reading<String>>(r#""\u00e9""#).unwrap(), Reading::Now("é".to_owned()));
+        assert_eq!(serde_json::from_str::<Reading<i64>>("-3").unwrap(), Reading::Now(-3));
+        let state = serde_json::from_str::<Reading<super::super::NvLinkRemote>>(r#""switch""#).unwrap();
+        assert_eq!(state, Reading::Now(super::super::NvLinkRemote::Switch));
+        // Through a value in memory, too.
+        let in_memory = serde_json::json!({"value": 3, "at_ms": 5});
+        assert_eq!(serde_json::from_value::<Reading<u8>>(in_memory).unwrap(), Reading::Earlier { value: 3, at_ms: 5 });
+    }
+
+    #[test]
+    fn what_is_no_reading_is_refused() {
+        for text in [
+            "null",
+            "{}",
+            "[]",
+            r#""x""#,
+            r#"{"value":1}"#,
+            r#"{"at_ms":1}"#,
+            r#"{"value":1,"at_ms":2,"absent":"unknown"}"#,
+            r#"{"absent":"because"}"#,
+            r#"{"absent":"driver_error"}"#,
+            r#"{"other":1}"#,
+        ] {
+            assert!(serde_json::from_str::<Reading<f64>>(text).is_err(), "{text}");
+        }
+        assert!(serde_json::from_str::<Reading<u8>>("256").is_err());
     }
 
     #[test]

@@ -3,4 +3,4 @@
 /**
  * States of the collector.
  */
-export type CollectorState = "starting" | "running" | "restarting" | "unavailable";
+export type CollectorState = "starting" | "running" | "restarting" | "unavailable" | "paused";

@@ -16,4 +16,8 @@ since_ms: number,
 /**
  * Why, in words for people, where it is not running.
  */
-message: string | null, };
+message: string | null, 
+/**
+ * When a pause ends by itself; left out where it does not.
+ */
+resumes_ms?: number, };

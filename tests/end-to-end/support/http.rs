@@ -3,6 +3,8 @@
 use std::{
     io::{Read, Write},
     net::TcpStream,
+    os::unix::net::UnixStream,
+    path::Path,
 };
 
 use serde_json::Value;
@@ -24,11 +26,29 @@ impl Answer {
 
 /// `GET path` from `127.0.0.1:port`; without a `Host` among `headers`, the right one is sent.
 pub(crate) fn ask(port: u16, path: &str, headers: &[&str]) -> Answer {
-    let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    let stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    let mut lines = vec![format!("GET {path} HTTP/1.1"), "Connection: close".to_owned()];
+    exchange(stream, &format!("GET {path}"), &format!("localhost:{port}"), headers)
+}
+
+/// The same with any method, as `POST /path`.
+pub(crate) fn ask_with(port: u16, request: &str) -> Answer {
+    let stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    exchange(stream, request, &format!("localhost:{port}"), &[])
+}
+
+/// The same over a unix socket.
+pub(crate) fn ask_socket(socket: &Path, request: &str) -> Answer {
+    let stream = UnixStream::connect(socket).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    exchange(stream, request, "localhost", &[])
+}
+
+fn exchange(mut stream: impl Read + Write, request: &str, host: &str, headers: &[&str]) -> Answer {
+    let mut lines = vec![format!("{request} HTTP/1.1"), "Connection: close".to_owned()];
     if !headers.iter().any(|header| header.starts_with("Host:")) {
-        lines.push(format!("Host: localhost:{port}"));
+        lines.push(format!("Host: {host}"));
     }
     lines.extend(headers.iter().map(ToString::to_string));
     stream.write_all((lines.join("\r\n") + "\r\n\r\n").as_bytes()).unwrap();

@@ -14,7 +14,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 pub(crate) use self::{
-    http::{Answer, ask},
+    http::{Answer, ask, ask_socket, ask_with},
     server::{Server, signal},
     stream::Stream,
 };
@@ -46,10 +46,19 @@ impl Fake {
         self.folder.path().join(name)
     }
 
+    /// The local socket of this fake's server.
+    pub(crate) fn control(&self) -> PathBuf {
+        self.path("control.sock")
+    }
+
     /// `gpumon` with these arguments, over this library.
     pub(crate) fn gpumon(&self, arguments: &[&str]) -> Command {
         let mut command = gpumon(arguments);
-        command.env("GPUMON_NVML_LIB", &self.library).env("GPUMON_FAKE_NVML_SCENARIO", self.path("scenario.toml"));
+        command
+            .env("GPUMON_NVML_LIB", &self.library)
+            .env("GPUMON_FAKE_NVML_SCENARIO", self.path("scenario.toml"))
+            // Servers of other tests must not be in the way, nor this machine's own.
+            .env("GPUMON_CONTROL", self.control());
         command
     }
 
@@ -64,7 +73,7 @@ impl Fake {
 /// `gpumon` with these arguments, and nothing of this machine's settings.
 pub(crate) fn gpumon(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_gpumon"));
-    command.args(arguments).env_remove("GPUMON_SOURCE").env_remove("GPUMON_NVML_LIB");
+    command.args(arguments).env_remove("GPUMON_SOURCE").env_remove("GPUMON_NVML_LIB").env_remove("GPUMON_CONTROL");
     command
 }
 

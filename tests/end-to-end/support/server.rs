@@ -33,6 +33,13 @@ impl Server {
         Self { child, port, log: Some(messages) }
     }
 
+    /// The next line of its log.
+    pub(crate) fn next_message(&mut self) -> String {
+        let mut message = String::new();
+        self.log.as_mut().expect("somebody reads its log").read_line(&mut message).unwrap();
+        message
+    }
+
     /// Closes the other end of its standard error.
     pub(crate) fn stop_reading_its_log(&mut self) {
         self.log = None;

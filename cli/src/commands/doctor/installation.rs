@@ -1,0 +1,101 @@
+//! The library and the kernel driver, and whether they are of one version.
+
+use gpumon_probe::{model::Reading, source::SourceError};
+
+use super::{driver::Driver, finding::Finding, machine::Machine};
+
+const KERNEL_DRIVER: &str = "/proc/driver/nvidia/version";
+
+pub(super) fn check(machine: &Machine, driver: &Driver) -> Vec<Finding> {
+    let kernel_driver = machine.text(KERNEL_DRIVER).as_deref().and_then(version).map(str::to_owned);
+    let answer = match driver {
+        Driver::Refused(error) => return vec![refused(error, kernel_driver.as_deref())],
+        Driver::Silent => {
+            let cure = "try again in a minute, since a driver without persistence mode opens its GPUs slowly; if it \
+                        stays so, see `dmesg | grep -i nvrm` and reboot";
+            return vec![Finding::problem("driver", "the driver has not answered within 10 s", cure)];
+        }
+        Driver::Answers(_) if driver.is_simulated() => {
+            return vec![Finding::note("driver", "none: the GPUs are simulated")];
+        }
+        Driver::Answers(answer) => answer,
+    };
+    let platform = &answer.inventory.platform;
+    let (of_driver, of_library) = (known(&platform.driver_version), known(&platform.nvml_version));
+    let cuda = platform.cuda_version.value().map(|cuda| format!(", runs CUDA up to {cuda}")).unwrap_or_default();
+    let mut findings = vec![Finding::ok("driver", format!("{of_driver}{cuda}"))];
+    let library = machine.text("/proc/self/maps").as_deref().and_then(library_path).map(str::to_owned);
+    let at = library.map(|path| format!(" at {path}")).unwrap_or_default();
+    findings.push(Finding::ok("library", format!("NVML {of_library}{at}")));
+    findings.extend(compare(kernel_driver.as_deref(), platform.nvml_version.value().map(String::as_str)));
+    findings
+}
+
+/// Half-done upgrades leave a library beside a kernel module of another version.
+fn compare(kernel_driver: Option<&str>, library: Option<&str>) -> Option<Finding> {
+    let Some(kernel_driver) = kernel_driver else {
+        return Some(Finding::note("versions", format!("there is no {KERNEL_DRIVER} to compare the library with")));
+    };
+    // NVML puts CUDA's major version before the driver's.
+    let library = library?.split_once('.')?.1;
+    (library != kernel_driver).then(|| {
+        let text = format!("the kernel driver is {kernel_driver}, the library of {library}");
+        Finding::warning("versions", text, "reboot, or reload the driver's kernel modules")
+    })
+}
+
+fn refused(error: &SourceError, kernel_driver: Option<&str>) -> Finding {
+    let check = match error {
+        SourceError::NoLibrary { .. } => "library",
+        SourceError::NoDevice => "gpus",
+        _ => "driver",
+    };
+    let runs = kernel_driver.map(|version| format!(" (kernel driver {version})")).unwrap_or_default();
+    let message = error.to_string();
+    // The messages say what to do after the first semicolon.
+    match message.split_once("; ") {
+        Some((text, cure)) => Finding::problem(check, format!("{text}{runs}"), cure),
+        None => Finding::problem(check, format!("{message}{runs}"), "see `dmesg | grep -i nvrm`"),
+    }
+}
+
+/// The version in `NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.159.04  Release Build  (...)`.
+fn version(text: &str) -> Option<&str> {
+    let is_version = |word: &&str| word.contains('.') && word.split('.').all(|part| part.parse::<u32>().is_ok());
+    text.lines().next()?.split_ascii_whitespace().find(is_version)
+}
+
+/// The file of NVML's library among what this process has mapped.
+fn library_path(maps: &str) -> Option<&str> {
+    let paths = maps.lines().filter_map(|line| line.find('/').map(|start| &line[start..]));
+    paths.into_iter().find(|path| path.rsplit('/').next().is_some_and(|name| name.contains("nvidia-ml")))
+}
+
+fn known(reading: &Reading<String>) -> String {
+    reading.value().map_or_else(|| "of unknown version".to_owned(), Clone::clone)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::finding::Verdict, *};
+
+    const PROC: &str = "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.159.04  Release Build  (dvs)\n\
+                        GCC version:  gcc version 12.2.0 (Debian 12.2.0-14)\n";
+
+    #[test]
+    fn a_library_of_another_version_is_found() {
+        assert_eq!(version(PROC), Some("580.159.04"));
+        assert_eq!(compare(version(PROC), Some("13.580.159.04")), None);
+        let finding = compare(version(PROC), Some("12.570.10")).unwrap();
+        assert_eq!(finding.verdict, Verdict::Warning);
+        assert!(finding.text.contains("580.159.04") && finding.text.contains("570.10"), "{}", finding.text);
+        assert_eq!(compare(None, Some("12.570.10")).unwrap().verdict, Verdict::Note);
+    }
+
+    #[test]
+    fn the_library_is_found_among_the_mapped_files() {
+        let maps = "7f00-7f01 r-xp 00000000 08:01 42  /usr/lib/libc.so.6\n7f02-7f03 rw-p 00000000 00:00 0\n\
+                    7f04-7f05 r-xp 00000000 08:01 43  /opt/my libs/libnvidia-ml.so.580.159.04\n";
+        assert_eq!(library_path(maps), Some("/opt/my libs/libnvidia-ml.so.580.159.04"));
+    }
+}

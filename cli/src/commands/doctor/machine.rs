@@ -1,0 +1,48 @@
+//! The machine's file system, below a root that tests can bring along.
+
+use std::{fs, path::PathBuf};
+
+pub(super) struct Machine(PathBuf);
+
+impl Machine {
+    pub(super) fn this() -> Self {
+        Self("/".into())
+    }
+
+    /// The machine whose files lie below this folder.
+    #[cfg(test)]
+    pub(super) fn below(root: &std::path::Path) -> Self {
+        Self(root.to_owned())
+    }
+
+    /// Where a path of the machine lies.
+    pub(super) fn path(&self, path: &str) -> PathBuf {
+        self.0.join(path.trim_start_matches('/'))
+    }
+
+    pub(super) fn exists(&self, path: &str) -> bool {
+        self.path(path).exists()
+    }
+
+    pub(super) fn text(&self, path: &str) -> Option<String> {
+        fs::read_to_string(self.path(path)).ok()
+    }
+
+    /// The names in a folder, sorted.
+    pub(super) fn names(&self, folder: &str) -> Vec<String> {
+        let entries = fs::read_dir(self.path(folder)).into_iter().flatten().flatten();
+        let mut names: Vec<_> = entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+        names.sort();
+        names
+    }
+
+    /// The release of the kernel, as `5.15.90.1-microsoft-standard-WSL2`.
+    pub(super) fn kernel(&self) -> String {
+        self.text("/proc/sys/kernel/osrelease").unwrap_or_default().trim().to_owned()
+    }
+
+    /// Whether it is Windows' Linux, where the driver is Windows' own.
+    pub(super) fn is_wsl(&self) -> bool {
+        self.kernel().to_ascii_lowercase().contains("microsoft")
+    }
+}

@@ -1,0 +1,78 @@
+//! `gpumon doctor`: what is the matter with this machine's GPUs and driver, and what to do about it.
+//!
+//! - [`finding`] is what a check found, [`report`] how it is printed.
+//! - [`driver`] reads everything once, on a thread that may hang; [`machine`] is the file system around it.
+//! - The checks: [`installation`], [`device_files`], [`surroundings`], [`gpus`], [`memory_health`], [`kernel_log`],
+//!   [`server`], and [`readings`].
+
+mod device_files;
+mod driver;
+mod finding;
+mod gpus;
+mod installation;
+mod kernel_log;
+mod machine;
+mod memory_health;
+mod readings;
+mod report;
+mod server;
+mod surroundings;
+
+use std::io::{self, Write};
+
+use self::{driver::Driver, finding::Finding, machine::Machine, readings::Readings, report::Report};
+use crate::{
+    exit::{Failure, code_of},
+    local::ServerArgs,
+    options::SourceArgs,
+};
+
+/// Check driver, permissions and GPUs, and say what is wrong and what to do about it
+///
+/// It ends with 0 if all is well, with 1 if there is a warning or a problem, and with the codes below where there is
+/// nothing to read.
+#[derive(Debug, clap::Args)]
+pub(crate) struct DoctorArgs {
+    /// Print the findings as JSON
+    #[arg(long)]
+    json: bool,
+
+    #[command(flatten)]
+    server: ServerArgs,
+}
+
+pub(crate) fn run(source: &SourceArgs, args: &DoctorArgs) -> Result<(), Failure> {
+    source.source.check()?;
+    let machine = Machine::this();
+    let driver = driver::read(source);
+    let report = Report::new(checks(&machine, &driver, args), driver.answer().map(Readings::of).unwrap_or_default());
+    if args.json {
+        let mut out = io::stdout().lock();
+        serde_json::to_writer(&mut out, &report).map_err(io::Error::from)?;
+        writeln!(out)?;
+    } else {
+        // Strips the colours where they are not wanted, as the table does.
+        anstream::stdout().write_all(report.text().as_bytes())?;
+    }
+    match &driver {
+        Driver::Refused(error) => Err(Failure::told(code_of(error))),
+        _ if report.well => Ok(()),
+        _ => Err(Failure::told(1)),
+    }
+}
+
+/// All that was found, in the order in which one thing rests on the other.
+fn checks(machine: &Machine, driver: &Driver, args: &DoctorArgs) -> Vec<Finding> {
+    let mut findings = installation::check(machine, driver);
+    if !driver.is_simulated() {
+        findings.extend(device_files::check(machine));
+        findings.extend(surroundings::check(machine, driver));
+        findings.extend(kernel_log::check(machine));
+    }
+    if let Some(answer) = driver.answer() {
+        findings.extend(gpus::check(answer));
+        findings.extend(memory_health::check(answer));
+    }
+    findings.push(server::check(&args.server));
+    findings
+}

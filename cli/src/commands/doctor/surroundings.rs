@@ -1,0 +1,82 @@
+//! Where gpumon runs: a container, another PID namespace, Windows' Linux.
+
+use gpumon_probe::model::GpuSample;
+
+use super::{
+    driver::{Answer, Driver},
+    finding::Finding,
+    machine::Machine,
+};
+
+pub(super) fn check(machine: &Machine, driver: &Driver) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    if machine.is_wsl() {
+        let text = "this is Windows' Linux, whose driver tells neither processes nor most of what is below";
+        findings.push(Finding::note("wsl", text));
+    }
+    if let Some(container) = container(machine) {
+        findings.push(Finding::note("container", format!("gpumon runs in one ({container})")));
+    }
+    findings.extend(driver.answer().map(|answer| processes(machine, answer)));
+    findings
+}
+
+/// What each kind of container leaves in its file system, the most telling first.
+const MARKS: [(&str, &str); 3] =
+    [("/var/run/secrets/kubernetes.io", "kubernetes"), ("/.dockerenv", "docker"), ("/run/.containerenv", "podman")];
+
+/// The same in the name of its cgroup, where that is not hidden.
+const CGROUPS: [(&str, &str); 4] =
+    [("kubepods", "kubernetes"), ("docker", "docker"), ("libpod", "podman"), ("lxc", "lxc")];
+
+/// What kind of container this is; `None` where it is none.
+fn container(machine: &Machine) -> Option<&'static str> {
+    let cgroup = machine.text("/proc/self/cgroup").unwrap_or_default();
+    let by_file = MARKS.into_iter().find(|(path, _)| machine.exists(path));
+    let by_cgroup = || CGROUPS.into_iter().find(|(name, _)| cgroup.contains(name));
+    by_file.or_else(by_cgroup).map(|(_, kind)| kind)
+}
+
+/// Whether the PIDs that the driver tells are those of this `/proc`.
+fn processes(machine: &Machine, answer: &Answer) -> Finding {
+    let processes: Vec<_> = answer.gpus().filter_map(|gpu: &GpuSample| gpu.processes.value()).flatten().collect();
+    let strange = processes.iter().filter(|process| !machine.exists(&format!("/proc/{}", process.pid)));
+    let strange: Vec<_> = strange.map(|process| process.pid.to_string()).collect();
+    if strange.is_empty() {
+        return Finding::ok("processes", format!("{} on the GPUs, all found in /proc", processes.len()));
+    }
+    let some = strange.iter().take(5).cloned().collect::<Vec<_>>().join(", ");
+    let more = if strange.len() > 5 { ", ..." } else { "" };
+    let text = format!(
+        "{} of {} on the GPUs are not in this /proc (PID {some}{more}), so that nobody can tell whose they are",
+        strange.len(),
+        processes.len()
+    );
+    let cure = "in a container, share the host's PIDs (docker run --pid=host, or hostPID: true in the pod)";
+    Finding::warning("processes", text, cure)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn containers_and_windows_are_recognised_by_their_files() {
+        let root = tempfile::tempdir().unwrap();
+        let machine = Machine::below(root.path());
+        assert!(check(&machine, &Driver::Silent).is_empty());
+        fs::create_dir_all(root.path().join("proc/self")).unwrap();
+        fs::create_dir_all(root.path().join("proc/sys/kernel")).unwrap();
+        fs::write(root.path().join("proc/self/cgroup"), "0::/kubepods.slice/kubepods-pod1.slice/x.scope\n").unwrap();
+        assert_eq!(container(&machine), Some("kubernetes"));
+        fs::write(root.path().join("proc/self/cgroup"), "0::/user.slice/session-1.scope\n").unwrap();
+        assert_eq!(container(&machine), None);
+        fs::write(root.path().join(".dockerenv"), "").unwrap();
+        assert_eq!(container(&machine), Some("docker"));
+        fs::write(root.path().join("proc/sys/kernel/osrelease"), "5.15.90.1-microsoft-standard-WSL2\n").unwrap();
+        let checks: Vec<_> = check(&machine, &Driver::Silent).into_iter().map(|finding| finding.check).collect();
+        assert_eq!(checks, ["wsl", "container"]);
+    }
+}

@@ -1,0 +1,60 @@
+//! `gpumon pause` and `gpumon resume`: a running server lets go of the GPUs, and takes them up again.
+
+use std::io::{self, Write};
+
+use anyhow::{Context, anyhow};
+use gpumon_server::frame::{CollectorState, CollectorStatus};
+
+use crate::{
+    exit::Failure,
+    local::ServerArgs,
+    options::{Time, parse_time},
+};
+
+/// Let go of the GPUs, for a reset or a change of MIG, until `gpumon resume`
+///
+/// The running server ends the process that reads the driver and tells its clients; with the GPUs free,
+/// `nvidia-smi --gpu-reset` works. It prints what the server is doing then, as JSON.
+#[derive(Debug, clap::Args)]
+pub(crate) struct PauseArgs {
+    /// Resume by itself after this time, as 30s, 10m or 2h, up to 7 days
+    #[arg(long = "for", value_name = "TIME", value_parser = parse_time)]
+    time: Option<Time>,
+
+    #[command(flatten)]
+    server: ServerArgs,
+}
+
+/// Read the GPUs again after `gpumon pause`
+#[derive(Debug, clap::Args)]
+pub(crate) struct ResumeArgs {
+    #[command(flatten)]
+    server: ServerArgs,
+}
+
+pub(crate) fn pause(args: &PauseArgs) -> Result<(), Failure> {
+    let query = args.time.map(|Time(time)| format!("?for_ms={}", time.as_millis())).unwrap_or_default();
+    order(&args.server, &format!("/api/v1/pause{query}"))
+}
+
+pub(crate) fn resume(args: &ResumeArgs) -> Result<(), Failure> {
+    order(&args.server, "/api/v1/resume")
+}
+
+fn order(server: &ServerArgs, target: &str) -> Result<(), Failure> {
+    let server = server.connect().map_err(anyhow::Error::from)?;
+    let at = server.path.display().to_string();
+    let answer =
+        server.ask("POST", target).with_context(|| format!("the server at {at} does not answer; restart it"))?;
+    if answer.status != 200 {
+        return Err(anyhow!("the server at {at} refuses: {}", answer.body.trim()).into());
+    }
+    let status: CollectorStatus = serde_json::from_str(&answer.body)
+        .with_context(|| format!("the server at {at} is not gpumon's; name it with --control"))?;
+    if let (CollectorState::Paused, Some(message)) = (status.state, &status.message) {
+        crate::exit::say(message);
+    }
+    // As it came: what a newer server adds is not lost.
+    writeln!(io::stdout(), "{}", answer.body.trim())?;
+    Ok(())
+}

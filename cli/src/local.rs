@@ -1,0 +1,102 @@
+//! A running server of this machine, as a program sees it: over its local socket.
+//!
+//! One request and its answer, in HTTP/1.0, which has no chunks and ends with the connection. Commands that ask nothing
+//! else need no async runtime for it.
+
+use std::{
+    fmt,
+    io::{self, Read, Write},
+    os::unix::net::UnixStream,
+    path::PathBuf,
+    time::Duration,
+};
+
+use gpumon_server::local;
+
+/// A server never waits for the driver, only for the end of its collector.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Which server is meant; the same for every command that asks one.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct ServerArgs {
+    /// The server's local socket, where it is not at its usual place
+    #[arg(long, env = "GPUMON_CONTROL", value_name = "PATH")]
+    control: Option<PathBuf>,
+}
+
+/// An open connection to a server.
+pub(crate) struct Server {
+    stream: UnixStream,
+    pub(crate) path: PathBuf,
+}
+
+/// A server's answer.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) body: String,
+}
+
+/// That nobody listens where a server should.
+#[derive(Debug)]
+pub(crate) struct NoServer(Vec<(PathBuf, io::Error)>);
+
+impl ServerArgs {
+    /// Connects to the server that was named, or to the first that listens at a usual place.
+    pub(crate) fn connect(&self) -> Result<Server, NoServer> {
+        let named = self.control.clone().filter(|path| !path.as_os_str().is_empty());
+        let is_named = named.is_some();
+        let mut missed = Vec::new();
+        for path in named.map_or_else(local::paths, |path| vec![path]) {
+            match UnixStream::connect(&path) {
+                Ok(stream) if is_named || local::is_own(&path) => return Ok(Server { stream, path }),
+                Ok(_) => missed.push((path, io::Error::other("in somebody else's folder"))),
+                Err(error) => missed.push((path, error)),
+            }
+        }
+        Err(NoServer(missed))
+    }
+}
+
+impl Server {
+    /// Sends one request without a body.
+    pub(crate) fn ask(mut self, method: &str, target: &str) -> io::Result<Answer> {
+        self.stream.set_read_timeout(Some(PATIENCE))?;
+        self.stream.set_write_timeout(Some(PATIENCE))?;
+        write!(self.stream, "{method} {target} HTTP/1.0\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n")?;
+        let mut answer = String::new();
+        self.stream.read_to_string(&mut answer)?;
+        parse(&answer).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "the answer is not HTTP"))
+    }
+}
+
+fn parse(answer: &str) -> Option<Answer> {
+    let (head, body) = answer.split_once("\r\n\r\n")?;
+    let status = head.strip_prefix("HTTP/1.")?.split(' ').nth(1)?.parse().ok()?;
+    Some(Answer { status, body: body.to_owned() })
+}
+
+impl fmt::Display for NoServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let looked = self.0.iter().map(|(path, error)| format!("{} ({error})", path.display()));
+        let looked = looked.collect::<Vec<_>>().join(", ");
+        write!(
+            f,
+            "no gpumon server found at {looked}; start one with `gpumon serve`, or name its socket with --control"
+        )
+    }
+}
+
+impl std::error::Error for NoServer {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_is_taken_apart() {
+        let answer = parse("HTTP/1.0 403 Forbidden\r\ncontent-length: 3\r\n\r\nno\n").unwrap();
+        assert_eq!(answer, Answer { status: 403, body: "no\n".to_owned() });
+        assert_eq!(parse("SSH-2.0-OpenSSH_9.7\r\n"), None);
+    }
+}

@@ -1,0 +1,134 @@
+//! One collector, from its start to its end.
+
+use std::{io, process::Stdio, time::Duration};
+
+use tokio::{
+    io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines},
+    process::{Child, ChildStderr, ChildStdin, ChildStdout, Command},
+    sync::watch,
+    task::JoinHandle,
+    time::{Instant, sleep_until, timeout},
+};
+
+use crate::{
+    hub::Hub,
+    supervisor::{Collector, Request},
+};
+
+/// A driver without persistence mode opens its GPUs for up to half a minute before the first line comes.
+const FIRST_LINE: Duration = Duration::from_mins(1);
+/// So many intervals without a line, and at least so much time, mean that the collector itself hangs.
+const SILENT_INTERVALS: u32 = 5;
+const SILENT_AT_LEAST: Duration = Duration::from_secs(5);
+/// How long one that closed its output may take to end, or to take in a line.
+const MOMENT: Duration = Duration::from_secs(1);
+
+/// How a collector ended.
+pub(crate) enum End {
+    /// It said why there is nothing to read, and ended by itself before its first line.
+    NothingToRead(String),
+    /// It died, fell silent, or wrote what is no record.
+    Broken(String),
+}
+
+/// A collector that was started.
+pub(crate) struct Running {
+    pub(crate) child: Child,
+    stdin: ChildStdin,
+    lines: Lines<BufReader<ChildStdout>>,
+    last_words: JoinHandle<Option<String>>,
+    /// What it knows, and what it is to know.
+    interval: watch::Receiver<Duration>,
+    told: Duration,
+}
+
+impl Running {
+    pub(crate) fn start(collector: &Collector, interval: watch::Receiver<Duration>) -> io::Result<Self> {
+        let mut child = Command::new(&collector.program)
+            .args(&collector.arguments)
+            // It ends when this pipe closes, which it does also where this process is killed.
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()?;
+        let missing = || io::Error::other("it has no pipes");
+        let stdin = child.stdin.take().ok_or_else(missing)?;
+        let stdout = child.stdout.take().ok_or_else(missing)?;
+        let stderr = child.stderr.take().ok_or_else(missing)?;
+        let last_words = tokio::spawn(pass_on(BufReader::new(stderr).lines()));
+        let lines = BufReader::new(stdout).lines();
+        Ok(Self { child, stdin, lines, last_words, interval, told: collector.interval })
+    }
+
+    /// Passes on what it writes until it ends, or something is wrong with it.
+    pub(crate) async fn watch_over(&mut self, hub: &Hub) -> End {
+        let (lines_read, broken) = self.read_lines(hub).await;
+        match broken {
+            Some(message) => End::Broken(message),
+            None => self.how_it_ended(lines_read).await,
+        }
+    }
+
+    async fn read_lines(&mut self, hub: &Hub) -> (u64, Option<String>) {
+        let mut count = 0;
+        let mut heard = Instant::now();
+        // What it has been told since, of which the slowest is what it may still be at.
+        let mut slowest = self.told;
+        loop {
+            let wanted = *self.interval.borrow_and_update();
+            if wanted != self.told {
+                self.tell(wanted).await;
+                slowest = slowest.max(wanted);
+            }
+            let patience = if count == 0 { FIRST_LINE } else { (slowest * SILENT_INTERVALS).max(SILENT_AT_LEAST) };
+            tokio::select! {
+                line = self.lines.next_line() => match line {
+                    Ok(Some(line)) => {
+                        if let Err(error) = hub.take_in(line) {
+                            return (count, Some(format!("the collector wrote what is not a record: {error}")));
+                        }
+                        count += 1;
+                        (heard, slowest) = (Instant::now(), self.told);
+                    }
+                    Ok(None) | Err(_) => return (count, None),
+                },
+                Ok(()) = self.interval.changed() => {}
+                () = sleep_until(heard + patience) => {
+                    let seconds = patience.as_secs();
+                    return (count, Some(format!("the collector hangs: nothing came from it for {seconds} s")));
+                }
+            }
+        }
+    }
+
+    async fn tell(&mut self, interval: Duration) {
+        self.told = interval;
+        let request = Request { interval_ms: interval.as_millis() as u32 };
+        let line = serde_json::to_string(&request).expect("a number is JSON") + "\n";
+        // One that does not take it in has ended or hangs, which its output tells.
+        let _ = timeout(MOMENT, self.stdin.write_all(line.as_bytes())).await;
+    }
+
+    async fn how_it_ended(&mut self, lines_read: u64) -> End {
+        let Ok(Ok(status)) = timeout(MOMENT, self.child.wait()).await else {
+            return End::Broken("the collector closed its output and does not end".to_owned());
+        };
+        let last_words = timeout(MOMENT, &mut self.last_words).await.ok().and_then(Result::ok).flatten();
+        match (lines_read, status.code(), last_words) {
+            (0, Some(_), Some(message)) => End::NothingToRead(message),
+            (_, _, Some(message)) => End::Broken(format!("the collector ended ({status}): {message}")),
+            (_, _, None) => End::Broken(format!("the collector ended ({status})")),
+        }
+    }
+}
+
+/// Passes the collector's messages on to this process's own, and returns the last.
+async fn pass_on(mut lines: Lines<BufReader<ChildStderr>>) -> Option<String> {
+    let mut last = None;
+    while let Ok(Some(line)) = lines.next_line().await {
+        tracing::debug!("collector: {line}");
+        last = Some(line.trim_start_matches("gpumon: ").to_owned());
+    }
+    last
+}

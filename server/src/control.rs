@@ -1,0 +1,76 @@
+//! Whether there is to be a collector: what was asked for, and how far it has come.
+
+use std::time::Duration;
+
+use gpumon_probe::model::now_ms;
+use tokio::{sync::watch, time::Instant};
+
+/// Between the endpoints that pause and resume, and the supervisor that does it.
+#[derive(Debug)]
+pub(crate) struct Control {
+    order: watch::Sender<Order>,
+    /// The number of the newest order that was carried out.
+    carried_out: watch::Sender<u64>,
+}
+
+/// What was asked for last.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Order {
+    /// Each has the next number.
+    pub(crate) number: u64,
+    /// `None` where there is to be a collector.
+    pub(crate) pause: Option<Pause>,
+}
+
+/// A pause, which may end by itself.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Pause {
+    pub(crate) until: Option<Instant>,
+    /// The same for people.
+    pub(crate) resumes_ms: Option<u64>,
+}
+
+impl Control {
+    pub(crate) fn new() -> Self {
+        Self { order: watch::Sender::new(Order::default()), carried_out: watch::Sender::new(0) }
+    }
+
+    /// Asks for a pause, for so long or until it is resumed, and returns the order's number. The last word counts.
+    pub(crate) fn pause(&self, time: Option<Duration>) -> u64 {
+        let pause = Pause {
+            until: time.map(|time| Instant::now() + time),
+            resumes_ms: time.map(|time| now_ms() + time.as_millis() as u64),
+        };
+        self.give(Some(pause))
+    }
+
+    /// Asks for a collector, and returns the order's number.
+    pub(crate) fn resume(&self) -> u64 {
+        self.give(None)
+    }
+
+    fn give(&self, pause: Option<Pause>) -> u64 {
+        let mut number = 0;
+        self.order.send_modify(|order| {
+            number = order.number + 1;
+            *order = Order { number, pause };
+        });
+        number
+    }
+
+    /// What was asked for last, and what will be.
+    pub(crate) fn orders(&self) -> watch::Receiver<Order> {
+        self.order.subscribe()
+    }
+
+    /// The order with this number, and so every one before it, is done.
+    pub(crate) fn is_carried_out(&self, number: u64) {
+        self.carried_out.send_replace(number);
+    }
+
+    /// Waits until this order is done.
+    pub(crate) async fn carried_out(&self, number: u64) {
+        // It fails only where the sender is gone, and that is here.
+        let _ = self.carried_out.subscribe().wait_for(|done| *done >= number).await;
+    }
+}

@@ -1,0 +1,104 @@
+//! The unix socket where programs of this machine look for a running server, which need no port for that.
+
+use std::{
+    env, fs, io,
+    os::unix::fs::{DirBuilderExt, MetadataExt},
+    path::{Path, PathBuf},
+};
+
+use rustix::process::geteuid;
+
+use crate::listen::{ListenError, Listener};
+
+const SOCKET: &str = "gpumon.sock";
+
+/// Where a server of this user may be: the first is where a new one listens.
+pub fn paths() -> Vec<PathBuf> {
+    paths_of(geteuid().as_raw(), env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from))
+}
+
+fn paths_of(uid: u32, runtime_dir: Option<PathBuf>) -> Vec<PathBuf> {
+    if uid == 0 {
+        return vec![Path::new("/run/gpumon").join(SOCKET)];
+    }
+    // A folder of somebody else is left in the environment by `su`.
+    let own = runtime_dir.filter(|folder| folder.is_absolute() && is_own_folder(folder, uid));
+    let shared = PathBuf::from(format!("/tmp/gpumon-{uid}"));
+    own.into_iter().chain([shared]).map(|folder| folder.join(SOCKET)).collect()
+}
+
+/// Whether a socket that is there was put there by this user, by the folder it is in. In /tmp anybody may have made it.
+pub fn is_own(socket: &Path) -> bool {
+    socket.parent().is_some_and(|folder| is_own_folder(folder, geteuid().as_raw()))
+}
+
+/// Listens at the first of [`paths`], in a folder that nobody else may enter.
+///
+/// # Errors
+/// [`ListenError::SocketInUse`] where another server of this user listens there already, and others where the folder
+/// cannot be made or is somebody else's.
+pub async fn listen() -> Result<Listener, ListenError> {
+    let path = paths().swap_remove(0);
+    if let Some(folder) = path.parent() {
+        let address = || path.display().to_string();
+        make_own_folder(folder).map_err(|cause| ListenError::Other { address: address(), cause })?;
+    }
+    Listener::unix(&path).await
+}
+
+/// In /tmp anybody may have made a folder of that name, to see who falls for it.
+fn make_own_folder(folder: &Path) -> io::Result<()> {
+    match fs::DirBuilder::new().mode(0o700).create(folder) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+        made => return made,
+    }
+    if is_own_folder(folder, geteuid().as_raw()) {
+        return Ok(());
+    }
+    let folder = folder.display();
+    Err(io::Error::other(format!("{folder} is not a folder of this user's that nobody else may write to; remove it")))
+}
+
+fn is_own_folder(folder: &Path, uid: u32) -> bool {
+    // Not through a link, which could be somebody else's.
+    fs::symlink_metadata(folder).is_ok_and(|found| found.is_dir() && found.uid() == uid && found.mode() & 0o022 == 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+
+    #[test]
+    fn only_the_users_own_folder_is_trusted() {
+        let root = tempfile::tempdir().unwrap();
+        let uid = geteuid().as_raw();
+        let folder = root.path().join("own");
+        make_own_folder(&folder).unwrap();
+        assert_eq!(fs::metadata(&folder).unwrap().mode() & 0o777, 0o700);
+        make_own_folder(&folder).unwrap();
+        assert!(!is_own_folder(&folder, uid + 1), "somebody else's");
+        assert!(is_own(&folder.join(SOCKET)) && !is_own(Path::new("/tmp/gpumon.sock")), "everybody may write to /tmp");
+        fs::set_permissions(&folder, fs::Permissions::from_mode(0o770)).unwrap();
+        assert!(make_own_folder(&folder).unwrap_err().to_string().contains("remove it"));
+        let link = root.path().join("link");
+        symlink(root.path(), &link).unwrap();
+        assert!(make_own_folder(&link).is_err());
+    }
+
+    #[test]
+    fn the_runtime_folder_comes_first_where_it_is_the_users_own() {
+        let runtime = tempfile::tempdir().unwrap();
+        fs::set_permissions(runtime.path(), fs::Permissions::from_mode(0o700)).unwrap();
+        let own = fs::metadata(runtime.path()).unwrap().uid();
+        let shared = |uid: u32| PathBuf::from(format!("/tmp/gpumon-{uid}/gpumon.sock"));
+        let of = |uid| paths_of(uid, Some(runtime.path().to_owned()));
+        if own != 0 {
+            assert_eq!(of(own), [runtime.path().join("gpumon.sock"), shared(own)]);
+        }
+        assert_eq!(of(own + 1), [shared(own + 1)]);
+        assert_eq!(paths_of(7, Some("relative".into())), [shared(7)]);
+        assert_eq!(of(0), [PathBuf::from("/run/gpumon/gpumon.sock")]);
+    }
+}

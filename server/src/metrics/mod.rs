@@ -1,0 +1,94 @@
+//! `/metrics`: what is known now, for Prometheus. It is written from memory, and never waits for the driver.
+//!
+//! - [`text`] is the format; [`scrape`] is what may be told of which GPU.
+//! - [`health`], [`gpu`], [`details`], [`mig`], [`processes`] and [`host`] are gpumon's own names, in base units.
+//! - [`dcgm`] are the names of dcgm-exporter, for its dashboards.
+//!
+//! What is absent is left out. What a GPU showed before it hung, or a collector before it ended, is not told again.
+
+mod dcgm;
+mod details;
+mod gpu;
+mod health;
+mod host;
+mod mig;
+mod processes;
+mod scrape;
+mod text;
+
+use axum::{
+    extract::{Query, State, rejection::QueryRejection},
+    http::{StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use gpumon_probe::model::now_ms;
+use serde::Deserialize;
+
+use self::{
+    scrape::Scrape,
+    text::{CONTENT_TYPE, Page},
+};
+use crate::{app::AppState, frame::Snapshot};
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct MetricsQuery {
+    #[serde(default)]
+    format: Names,
+}
+
+/// Whose names.
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Names {
+    #[default]
+    Gpumon,
+    Dcgm,
+}
+
+/// `/metrics`, and `/metrics?format=dcgm`.
+pub(crate) async fn metrics(
+    State(app): State<AppState>,
+    query: Result<Query<MetricsQuery>, QueryRejection>,
+) -> Response {
+    match query {
+        Ok(Query(MetricsQuery { format: Names::Gpumon })) => answer(own(&app.hub.snapshot(), app.process_metrics)),
+        Ok(Query(MetricsQuery { format: Names::Dcgm })) => answer(dcgm_names(&app.hub.snapshot())),
+        Err(error) => {
+            let message = format!("{}; ask for /metrics or /metrics?format=dcgm\n", error.body_text());
+            (StatusCode::BAD_REQUEST, message).into_response()
+        }
+    }
+}
+
+/// `/metrics/dcgm`, for those who cannot set a query.
+pub(crate) async fn dcgm(State(app): State<AppState>) -> Response {
+    answer(dcgm_names(&app.hub.snapshot()))
+}
+
+fn answer(text: String) -> Response {
+    ([(header::CONTENT_TYPE, CONTENT_TYPE)], text).into_response()
+}
+
+fn own(snapshot: &Snapshot, with_processes: bool) -> String {
+    let scrape = Scrape::new(snapshot, now_ms());
+    let mut page = Page::default();
+    health::write(&mut page, &scrape);
+    gpu::write(&mut page, &scrape);
+    details::write(&mut page, &scrape);
+    mig::write(&mut page, &scrape);
+    host::write(&mut page, &scrape);
+    if with_processes {
+        processes::write(&mut page, &scrape);
+    }
+    page.into_text()
+}
+
+fn dcgm_names(snapshot: &Snapshot) -> String {
+    let mut page = Page::default();
+    dcgm::write(&mut page, &Scrape::new(snapshot, now_ms()));
+    page.into_text()
+}
+
+#[cfg(test)]
+mod tests;

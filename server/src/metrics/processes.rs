@@ -1,0 +1,48 @@
+//! Processes on the GPUs, for those who asked for them: every process makes new series, so they are few.
+
+use gpumon_probe::model::{Process, Reading};
+
+use super::{
+    scrape::{Scrape, Told, count, ratio},
+    text::{Kind::Gauge, Page},
+};
+
+/// At most so many are told, those with the most memory.
+const MOST: usize = 100;
+
+/// One number of a process: its name, what it is, and how it is read.
+type Series = (&'static str, &'static str, fn(&Process) -> Option<f64>);
+
+const SERIES: &[Series] = &[
+    ("gpumon_process_memory_bytes", "Device memory that the process holds.", |process| count(&process.memory_bytes)),
+    ("gpumon_process_sm_utilization_ratio", "Time in which the process's kernels ran.", |process| {
+        ratio(&process.sm_percent)
+    }),
+];
+
+pub(super) fn write(page: &mut Page, scrape: &Scrape<'_>) {
+    let mut all: Vec<(&Told<'_>, &Process, String)> = Vec::new();
+    for told in &scrape.gpus {
+        let processes = told.readings.and_then(|gpu| gpu.processes.value());
+        all.extend(processes.into_iter().flatten().map(|process| (told, process, process.pid.to_string())));
+    }
+    all.sort_by_key(|(_, process, _)| std::cmp::Reverse(process.memory_bytes.value().copied()));
+    // A process that computes and draws, or has work in two MIG devices, may be listed twice.
+    let mut known = std::collections::BTreeSet::new();
+    all.retain(|(told, process, _)| known.insert((told.gpu.index, process.pid)));
+    let omitted = all.len().saturating_sub(MOST);
+    all.truncate(MOST);
+    for (name, help, read) in SERIES {
+        let mut family = page.family(name, Gauge, help);
+        for (told, process, pid) in &all {
+            let rest = [("pid", pid.as_str()), ("name", text(&process.name)), ("user", text(&process.user))];
+            family.add(told.labels().into_iter().chain(rest), read(process));
+        }
+    }
+    page.family("gpumon_processes_omitted", Gauge, "Processes on GPUs that are not told, since they are too many.")
+        .add([], scrape.sample.map(|_| omitted as f64));
+}
+
+fn text(reading: &Reading<String>) -> &str {
+    reading.value().map_or("", String::as_str)
+}

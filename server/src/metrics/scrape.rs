@@ -1,0 +1,82 @@
+//! What may be told of which GPU.
+
+use gpumon_probe::model::{Gpu, GpuDetails, GpuSample, Health, Reading, Sample};
+
+use serde::Serialize;
+
+use super::text::Label;
+use crate::frame::Snapshot;
+
+/// Details are read every ten seconds. Older ones than this are no measurement any more.
+const DETAILS_AGE_MS: u64 = 60_000;
+
+/// One moment's knowledge.
+pub(super) struct Scrape<'a> {
+    pub(super) snapshot: &'a Snapshot,
+    pub(super) now_ms: u64,
+    /// The newest sample, unless it is out of date or nobody samples.
+    pub(super) sample: Option<&'a Sample>,
+    pub(super) gpus: Vec<Told<'a>>,
+}
+
+/// One GPU of the inventory, and what is known of it now.
+pub(super) struct Told<'a> {
+    /// NVML's index, as a label.
+    pub(super) index: String,
+    pub(super) gpu: &'a Gpu,
+    /// The newest sample, whatever the GPU's health; `None` where there is none that is fresh.
+    pub(super) sample: Option<&'a GpuSample>,
+    /// The same, of a GPU that answers.
+    pub(super) readings: Option<&'a GpuSample>,
+    /// Of a GPU that answers.
+    pub(super) details: Option<&'a GpuDetails>,
+}
+
+impl<'a> Scrape<'a> {
+    pub(super) fn new(snapshot: &'a Snapshot, now_ms: u64) -> Self {
+        let sample = snapshot.fresh_sample(now_ms);
+        let inventory = snapshot.inventory.as_ref();
+        let gpus = inventory.into_iter().flat_map(|inventory| &inventory.gpus).map(|gpu| {
+            let sample = sample.and_then(|sample| sample.gpus.iter().find(|sample| sample.index == gpu.index));
+            let readings = sample.filter(|sample| sample.health == Health::Ok);
+            let details = snapshot
+                .details
+                .iter()
+                .find(|details| details.index == gpu.index && now_ms.saturating_sub(details.at_ms) <= DETAILS_AGE_MS);
+            Told { index: gpu.index.to_string(), gpu, sample, readings, details: readings.and(details) }
+        });
+        Self { snapshot, now_ms, sample, gpus: gpus.collect() }
+    }
+}
+
+impl<'a> Told<'a> {
+    /// The labels of every series about this GPU.
+    pub(super) fn labels(&'a self) -> [Label<'a>; 2] {
+        [("gpu", &self.index), ("uuid", self.gpu.uuid.as_deref().unwrap_or_default())]
+    }
+}
+
+/// A number, where there is one.
+pub(super) fn number<T: Copy + Into<f64>>(reading: &Reading<T>) -> Option<f64> {
+    reading.value().map(|value| (*value).into())
+}
+
+/// The same of numbers that may be larger than a float is exact; nobody needs the last byte of so many.
+pub(super) fn count(reading: &Reading<u64>) -> Option<f64> {
+    reading.value().map(|value| *value as f64)
+}
+
+/// Percent as the share that it is.
+pub(super) fn ratio(reading: &Reading<f64>) -> Option<f64> {
+    reading.value().map(|percent| percent / 100.0)
+}
+
+/// Yes is 1, no is 0.
+pub(super) fn flag(reading: &Reading<bool>) -> Option<f64> {
+    reading.value().map(|yes| f64::from(u8::from(*yes)))
+}
+
+/// A state or reason as it is called in JSON.
+pub(super) fn word(state: &impl Serialize) -> String {
+    serde_json::to_value(state).ok().and_then(|word| word.as_str().map(str::to_owned)).unwrap_or_default()
+}

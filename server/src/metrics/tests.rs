@@ -1,0 +1,229 @@
+use std::collections::BTreeSet;
+
+use gpumon_probe::{
+    model::{
+        Absence, Board, Condition, ConditionKind, Gpu, GpuDetails, GpuSample, Health, Inventory, MigDevice,
+        MigInstance, MigSample, Platform, Process, ProcessKind, Reading, RemappedRows, Sample, Severity, SourceKind,
+    },
+    source::host::HostReader,
+};
+
+use super::*;
+use crate::frame::{CollectorState, CollectorStatus};
+
+const ABSENT: Absence = Absence::NotSupported;
+
+fn gpu(index: u32) -> Gpu {
+    Gpu {
+        index,
+        uuid: Some(format!("GPU-{index}")),
+        name: Reading::Now("NVIDIA \"H200\"".to_owned()),
+        pci_bus_id: Reading::Now("00000000:00:06.0".to_owned()),
+        board: Board::absent(&ABSENT),
+        mig_devices: Vec::new(),
+    }
+}
+
+/// Three GPUs: one that is well, one that hangs, and one of which little can be read.
+fn snapshot() -> Snapshot {
+    let now = now_ms();
+    let sample = |index: u32, health| GpuSample::absent(index, Some(format!("GPU-{index}")), now, health, &ABSENT);
+    let mut well = sample(0, Health::Ok);
+    well.utilization.gpu_percent = Reading::Now(50.0);
+    well.memory.used_bytes = Reading::Now(3 << 30);
+    well.power.energy_joules_total = Reading::Now(12.5);
+    well.clocks.sm_mhz = Reading::Now(1980);
+    let mut hung = sample(1, Health::Hung { since_ms: now - 9_000 });
+    hung.utilization.gpu_percent = Reading::Now(77.0);
+    for (code, last_ms) in [(79, 1), (13, 2)] {
+        let kind = ConditionKind::Xid { code, count: 1, last_ms };
+        let condition = Condition { since_ms: 1, severity: Severity::Critical, text: "gone".to_owned(), kind };
+        well.conditions.push(condition.clone());
+        hung.conditions.push(condition);
+    }
+    let details = |index: u32| {
+        let mut details = GpuDetails::absent(index, Some(format!("GPU-{index}")), now, &ABSENT);
+        details.remapped_rows =
+            Reading::Now(RemappedRows { correctable: 2, uncorrectable: 1, pending: true, failed: false, spare: None });
+        details
+    };
+    let text = |text: &str| Reading::Now(text.to_owned());
+    Snapshot {
+        version: "0.1.0".to_owned(),
+        collector: CollectorStatus { state: CollectorState::Running, since_ms: 0, message: None, resumes_ms: None },
+        inventory: Some(Inventory {
+            at_ms: now,
+            hostname: "node7".to_owned(),
+            platform: Platform {
+                source: SourceKind::Nvml,
+                driver_version: text("580.1"),
+                nvml_version: text("13.580.1"),
+                cuda_version: text("13.0"),
+            },
+            gpus: vec![gpu(0), gpu(1), gpu(2)],
+            topology: Vec::new(),
+        }),
+        sample: Some(Sample {
+            seq: 0,
+            at_ms: now,
+            interval_ms: 1000,
+            gpus: vec![well, hung, sample(2, Health::Ok)],
+            host: HostReader::new().read(),
+        }),
+        details: vec![details(0), details(1)],
+        events: Vec::new(),
+    }
+}
+
+/// The lines of one family, after a check of the whole page.
+#[track_caller]
+fn lines<'a>(page: &'a str, name: &str) -> Vec<&'a str> {
+    let (mut families, mut series, mut current) = (BTreeSet::new(), BTreeSet::new(), "");
+    for line in page.lines() {
+        if let Some(head) = line.strip_prefix("# TYPE ") {
+            current = head.split(' ').next().unwrap();
+            assert!(families.insert(current), "a family in two pieces: {current}");
+        } else if !line.starts_with("# HELP ") {
+            let (labelled, value) = line.rsplit_once(' ').unwrap();
+            assert!(value.parse::<f64>().is_ok(), "{line}");
+            assert_eq!(labelled.split('{').next(), Some(current), "outside its family: {line}");
+            assert!(series.insert(labelled), "twice: {labelled}");
+        }
+    }
+    page.lines()
+        .filter(|line| line.starts_with(&format!("{name}{{")) || line.starts_with(&format!("{name} ")))
+        .collect()
+}
+
+#[test]
+fn a_reading_is_told_in_base_units_and_an_absent_one_is_left_out() {
+    let page = own(&snapshot(), false);
+    assert_eq!(
+        lines(&page, "gpumon_gpu_utilization_ratio"),
+        [r#"gpumon_gpu_utilization_ratio{gpu="0",uuid="GPU-0"} 0.5"#]
+    );
+    let used = [r#"gpumon_gpu_memory_used_bytes{gpu="0",uuid="GPU-0"} 3221225472"#];
+    assert_eq!(lines(&page, "gpumon_gpu_memory_used_bytes"), used);
+    assert_eq!(
+        lines(&page, "gpumon_gpu_sm_clock_hertz"),
+        [r#"gpumon_gpu_sm_clock_hertz{gpu="0",uuid="GPU-0"} 1980000000"#]
+    );
+    assert!(page.contains("# TYPE gpumon_gpu_energy_joules_total counter"));
+    assert!(!page.contains("gpumon_gpu_temperature_celsius"), "nobody has one, so there is not even a head");
+    let rows = r#"gpumon_gpu_remapped_rows{gpu="0",uuid="GPU-0",cause="correctable"} 2"#;
+    assert!(lines(&page, "gpumon_gpu_remapped_rows").contains(&rows));
+    assert_eq!(lines(&page, "gpumon_gpu_info").len(), 3);
+    assert!(page.contains(r#"name="NVIDIA \"H200\"",driver="580.1",pci_bus_id="00000000:00:06.0",source="nvml"} 1"#));
+}
+
+#[test]
+fn a_hung_gpu_is_down_and_shows_no_value() {
+    let page = own(&snapshot(), false);
+    assert_eq!(lines(&page, "gpumon_gpu_up")[1], r#"gpumon_gpu_up{gpu="1",uuid="GPU-1"} 0"#);
+    assert_eq!(lines(&page, "gpumon_gpu_up")[2], r#"gpumon_gpu_up{gpu="2",uuid="GPU-2"} 1"#);
+    let of_hung: Vec<_> = page.lines().filter(|line| line.contains(r#"gpu="1""#)).collect();
+    let names: BTreeSet<_> = of_hung.iter().map(|line| line.split('{').next().unwrap()).collect();
+    let health = [
+        "gpumon_condition",
+        "gpumon_gpu_info",
+        "gpumon_gpu_sample_age_seconds",
+        "gpumon_gpu_state_info",
+        "gpumon_gpu_up",
+    ];
+    assert_eq!(names, BTreeSet::from(health), "what it showed and had before is no measurement");
+    assert!(page.contains(r#"gpumon_gpu_state_info{gpu="1",uuid="GPU-1",state="hung"} 1"#));
+    let xid = r#"gpumon_condition{gpu="1",uuid="GPU-1",condition="xid",code="79",severity="critical"} 1"#;
+    assert!(lines(&page, "gpumon_condition").contains(&xid), "{page}");
+}
+
+#[test]
+fn a_pause_or_a_late_collector_leaves_nothing_that_looks_current() {
+    let mut paused = snapshot();
+    paused.collector.state = CollectorState::Paused;
+    let mut late = snapshot();
+    late.sample.as_mut().unwrap().at_ms -= 60_000;
+    for (page, up) in [(own(&paused, true), "0"), (own(&late, true), "1")] {
+        assert_eq!(lines(&page, "gpumon_collector_up"), [format!("gpumon_collector_up {up}")]);
+        assert_eq!(lines(&page, "gpumon_gpu_info").len(), 3);
+        for name in ["gpumon_gpu_up", "gpumon_gpu_utilization_ratio", "gpumon_condition", "gpumon_host_cpus"] {
+            assert!(lines(&page, name).is_empty(), "{name}");
+        }
+        assert!(!page.contains("remapped"), "{page}");
+    }
+    assert!(dcgm_names(&paused).is_empty());
+}
+
+#[test]
+fn the_names_of_dcgm_come_with_its_labels_and_units() {
+    let page = dcgm_names(&snapshot());
+    let labels = r#"{gpu="0",UUID="GPU-0",pci_bus_id="00000000:00:06.0",device="nvidia0",modelName="NVIDIA \"H200\"",Hostname="node7",DCGM_FI_DRIVER_VERSION="580.1"}"#;
+    for (name, value) in [
+        ("DCGM_FI_DEV_GPU_UTIL", "50"),
+        ("DCGM_FI_DEV_FB_USED", "3072"),
+        ("DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", "12500"),
+        ("DCGM_FI_DEV_SM_CLOCK", "1980"),
+        ("DCGM_FI_DEV_CORRECTABLE_REMAPPED_ROWS", "2"),
+        ("DCGM_FI_DEV_XID_ERRORS", "13"),
+    ] {
+        assert_eq!(lines(&page, name), [format!("{name}{labels} {value}")]);
+    }
+    assert!(page.contains("# TYPE DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION counter"));
+}
+
+#[test]
+fn a_partitioned_gpu_tells_of_its_parts() {
+    let mut partitioned = snapshot();
+    let instance = MigInstance { gpu_instance: 7, compute_instance: 0 };
+    let mut memory = GpuSample::absent(0, None, 0, Health::Ok, &ABSENT).memory;
+    memory.used_bytes = Reading::Now(1 << 30);
+    let part = MigSample { uuid: "MIG-1".to_owned(), instance, memory, activity: Reading::Absent(ABSENT) };
+    partitioned.sample.as_mut().unwrap().gpus[0].mig_devices = Reading::Now(vec![part]);
+    partitioned.inventory.as_mut().unwrap().gpus[0].mig_devices = vec![MigDevice {
+        index: 0,
+        uuid: "MIG-1".to_owned(),
+        instance,
+        profile: Reading::Now("1g.18gb".to_owned()),
+        multiprocessors: Reading::Absent(ABSENT),
+        copy_engines: Reading::Absent(ABSENT),
+        decoders: Reading::Absent(ABSENT),
+        encoders: Reading::Absent(ABSENT),
+    }];
+    let page = own(&partitioned, false);
+    let used = r#"gpumon_mig_memory_used_bytes{gpu="0",uuid="GPU-0",mig_uuid="MIG-1",profile="1g.18gb"} 1073741824"#;
+    assert_eq!(lines(&page, "gpumon_mig_memory_used_bytes"), [used]);
+    let dcgm = dcgm_names(&partitioned);
+    let used = lines(&dcgm, "DCGM_FI_DEV_FB_USED");
+    assert_eq!(used.len(), 1, "the whole GPU would count the part twice: {used:?}");
+    assert!(used[0].ends_with(r#"GPU_I_PROFILE="1g.18gb",GPU_I_ID="7"} 1024"#), "{used:?}");
+}
+
+#[test]
+fn processes_are_told_only_where_asked_for_and_only_the_largest() {
+    let mut busy = snapshot();
+    let process = |pid: u32| Process {
+        pid,
+        kind: ProcessKind::Compute,
+        memory_bytes: Reading::Now(u64::from(pid)),
+        sm_percent: Reading::Absent(ABSENT),
+        memory_percent: Reading::Absent(ABSENT),
+        encoder_percent: Reading::Absent(ABSENT),
+        decoder_percent: Reading::Absent(ABSENT),
+        name: Reading::Now("train.py".to_owned()),
+        command: Reading::Now("python train.py --token secret".to_owned()),
+        user: Reading::Now("ana".to_owned()),
+        started_ms: Reading::Absent(ABSENT),
+        mig: None,
+        mps: false,
+        owner: Reading::Absent(ABSENT),
+    };
+    busy.sample.as_mut().unwrap().gpus[0].processes = Reading::Now((1..=150).chain([150]).map(process).collect());
+    let without = own(&busy, false);
+    assert!(!without.contains("pid=") && !without.contains("train.py"), "{without}");
+    assert_eq!(lines(&without, "gpumon_gpu_processes"), [r#"gpumon_gpu_processes{gpu="0",uuid="GPU-0"} 151"#]);
+    let with = own(&busy, true);
+    let told = lines(&with, "gpumon_process_memory_bytes");
+    assert_eq!(told.len(), 100);
+    assert!(told[0].contains(r#"pid="150",name="train.py",user="ana""#), "{}", told[0]);
+    assert_eq!(lines(&with, "gpumon_processes_omitted"), ["gpumon_processes_omitted 50"]);
+    assert!(!with.contains("secret"));
+}

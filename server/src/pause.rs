@@ -1,0 +1,55 @@
+//! `POST /api/v1/pause` and `/api/v1/resume`: the collector lets go of the GPUs, and takes them up again.
+
+use std::time::Duration;
+
+use axum::{
+    Json,
+    extract::{Query, State, rejection::QueryRejection},
+    http::StatusCode,
+};
+use serde::Deserialize;
+use tokio::time::timeout;
+
+use crate::{app::AppState, frame::CollectorStatus};
+
+/// A collector gets a second to die, and the supervisor may be reading how the last one ended.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// A longer pause is meant to last until somebody ends it.
+const LONGEST_MS: u64 = 7 * 24 * 60 * 60 * 1000;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PauseQuery {
+    /// How long; without it, until it is resumed.
+    for_ms: Option<u64>,
+}
+
+type Answer = Result<Json<CollectorStatus>, (StatusCode, String)>;
+
+/// Answers when the collector has ended, with what the server then says about it.
+pub(crate) async fn pause(State(app): State<AppState>, query: Result<Query<PauseQuery>, QueryRejection>) -> Answer {
+    let bad =
+        |why: String| (StatusCode::BAD_REQUEST, format!("{why}; ask for ?for_ms= 1 to {LONGEST_MS}, or nothing\n"));
+    let Query(PauseQuery { for_ms }) = query.map_err(|error| bad(error.body_text()))?;
+    if for_ms.is_some_and(|ms| !(1..=LONGEST_MS).contains(&ms)) {
+        return Err(bad("no such pause".to_owned()));
+    }
+    let number = app.control.pause(for_ms.map(Duration::from_millis));
+    answer(&app, number).await
+}
+
+/// Answers when a collector is being started.
+pub(crate) async fn resume(State(app): State<AppState>) -> Answer {
+    let number = app.control.resume();
+    answer(&app, number).await
+}
+
+async fn answer(app: &AppState, number: u64) -> Answer {
+    let carried_out = timeout(PATIENCE, app.control.carried_out(number)).await;
+    carried_out.map_err(|_| {
+        let message = "the collector's supervisor does not answer; restart the server\n".to_owned();
+        (StatusCode::SERVICE_UNAVAILABLE, message)
+    })?;
+    Ok(Json(app.hub.collector()))
+}

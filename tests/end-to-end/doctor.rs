@@ -1,0 +1,143 @@
+//! `gpumon doctor`.
+
+use std::{
+    process::Output,
+    time::{Duration, Instant},
+};
+
+use serde_json::Value;
+
+use crate::support::{Fake, Server, ask_socket, gpumon, stderr, stdout};
+
+/// GPUs without processes, whose PIDs would be no real ones.
+const IDLE: &str = "[[gpu]]\nindex = 0\nprofile = \"idle\"\n[[gpu]]\nindex = 1\nprofile = \"idle\"\n";
+
+fn json(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {}", stderr(output)))
+}
+
+/// The verdict of every finding of this check.
+fn verdicts(report: &Value, check: &str) -> Vec<String> {
+    let checks = report["checks"].as_array().unwrap().iter();
+    checks.filter(|found| found["check"] == check).map(|found| found["verdict"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn a_machine_that_is_well_ends_with_0_and_tells_its_readings() {
+    let fake = Fake::without(IDLE, &["nvmlDeviceGetEncoderUtilization"]);
+    let output = fake.gpumon(&["doctor", "--json"]).output().unwrap();
+    let report = json(&output);
+    assert_eq!(output.status.code(), Some(0), "{report:#}");
+    assert_eq!(report["well"], true);
+    assert_eq!(verdicts(&report, "driver"), ["ok"]);
+    assert_eq!(verdicts(&report, "gpu 1")[0], "ok");
+    assert_eq!(verdicts(&report, "processes"), ["ok"]);
+    let library = report["checks"].as_array().unwrap().iter().find(|found| found["check"] == "library").unwrap();
+    assert!(library["finding"].as_str().unwrap().contains(fake.path("").to_str().unwrap()), "{library}");
+    let readings = &report["readings"];
+    assert!(readings["present"].as_array().unwrap().contains(&"power.draw_watts".into()), "{readings}");
+    let missing = readings["missing"].as_array().unwrap();
+    let group = missing
+        .iter()
+        .find(|group| group["readings"].as_array().unwrap().contains(&"utilization.encoder_percent".into()));
+    let group = group.expect("a hidden function is a missing reading");
+    assert_eq!(group["reason"], "not on this board or driver");
+    assert_eq!(group["gpus"], serde_json::json!([0, 1]));
+
+    let text = stdout(&fake.gpumon(&["doctor"]).output().unwrap());
+    assert!(text.contains("ok       gpu 0") && text.contains("all is well"), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    assert!(text.contains("not on this board or driver") && text.contains("utilization.encoder_percent"), "{text}");
+}
+
+#[test]
+fn gpus_that_hang_or_are_lost_are_problems_and_the_rest_is_checked_in_time() {
+    let scenario = "gpus = 4\n[[fault]]\ngpu = 1\nkind = \"hang\"\n[[fault]]\ngpu = 2\nkind = \"lost\"\n\
+                    [[fault]]\ngpu = 3\nkind = \"hang\"\nfrom_s = 3\n";
+    let fake = Fake::new(scenario);
+    let begun = Instant::now();
+    let output = fake.gpumon(&["doctor", "--json"]).output().unwrap();
+    assert!(begun.elapsed() < Duration::from_secs(20), "it took {:?}", begun.elapsed());
+    let report = json(&output);
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(report["well"], false);
+    for (check, verdict) in [("gpu 0", "ok"), ("gpu 1", "problem"), ("gpu 2", "problem"), ("gpu 3", "problem")] {
+        assert_eq!(verdicts(&report, check)[0], verdict, "{check} in {report:#}");
+    }
+    assert_eq!(verdicts(&report, "server"), ["note"]);
+    let text = stdout(&fake.gpumon(&["doctor"]).output().unwrap());
+    assert!(text.contains("has fallen off the bus") && text.contains("3 problems"), "{text}");
+}
+
+#[test]
+fn where_there_is_nothing_to_read_the_code_says_why_and_the_rest_is_checked() {
+    for (scenario, code, check) in [
+        ("gpus = 0", 6, "gpus"),
+        ("init_error = { code = 9 }", 9, "driver"),
+        ("init_error = { code = 18 }", 18, "driver"),
+        ("init_error = { code = 4 }", 4, "driver"),
+    ] {
+        let fake = Fake::new(scenario);
+        let output = fake.gpumon(&["doctor", "--json"]).output().unwrap();
+        assert_eq!(output.status.code(), Some(code), "{scenario}");
+        assert_eq!(stderr(&output), "", "the report says it all");
+        let report = json(&output);
+        assert_eq!(verdicts(&report, check), ["problem"], "{report:#}");
+        let found = report["checks"].as_array().unwrap().iter().find(|found| found["verdict"] == "problem").unwrap();
+        assert!(found["cure"].is_string());
+        assert_eq!(verdicts(&report, "kernel log").len(), 1);
+    }
+    let output = gpumon(&["--nvml-lib", "/nowhere/libnvidia-ml.so.1", "doctor"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(12));
+    let text = stdout(&output);
+    assert!(text.contains("problem  library") && text.contains("--source"), "{text}");
+}
+
+#[test]
+fn a_driver_that_hangs_from_the_start_does_not_hang_the_doctor() {
+    let fake = Fake::new("gpus = 1\n[[fault]]\nkind = \"hang\"\ncall = \"nvmlInit_v2\"\n");
+    let begun = Instant::now();
+    let output = fake.gpumon(&["doctor", "--json"]).output().unwrap();
+    assert!(begun.elapsed() < Duration::from_secs(20), "it took {:?}", begun.elapsed());
+    assert_eq!(output.status.code(), Some(1));
+    let report = json(&output);
+    assert_eq!(verdicts(&report, "driver"), ["problem"]);
+    assert_eq!(verdicts(&report, "server").len(), 1);
+}
+
+#[test]
+fn processes_that_this_proc_does_not_know_are_a_warning() {
+    let fake = Fake::new("gpus = 1\n[[process]]\ngpu = 0\npid = 4100000000\nmemory = \"1 GiB\"\n");
+    let output = fake.gpumon(&["doctor", "--json"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let report = json(&output);
+    assert_eq!(verdicts(&report, "processes"), ["warning"], "{report:#}");
+    assert!(stdout(&output).contains("--pid=host"));
+}
+
+#[test]
+fn a_running_server_is_found_with_its_state() {
+    let fake = Fake::new(IDLE);
+    let server = Server::over(&fake, &[]);
+    crate::support::eventually("it is ready", || server.get("/readyz").status == 200);
+    let found = || {
+        let report = json(&fake.gpumon(&["doctor", "--json"]).output().unwrap());
+        let found = report["checks"].as_array().unwrap().iter().find(|found| found["check"] == "server").cloned();
+        found.unwrap()
+    };
+    let running = found();
+    assert_eq!(running["verdict"], "ok");
+    assert!(running["finding"].as_str().unwrap().contains("control.sock"), "{running}");
+    assert_eq!(ask_socket(&fake.control(), "POST /api/v1/pause").status, 200);
+    let paused = found();
+    assert_eq!(paused["verdict"], "note");
+    assert_eq!(paused["cure"], "`gpumon resume`");
+}
+
+#[test]
+fn simulated_gpus_are_said_to_be_simulated() {
+    let output = gpumon(&["--source", "sim:2", "doctor", "--control", "/nowhere/x"]).output().unwrap();
+    let text = stdout(&output);
+    assert_eq!(output.status.code(), Some(0), "{text}");
+    assert!(text.contains("simulated") && !text.contains("library"), "{text}");
+}

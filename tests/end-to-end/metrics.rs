@@ -1,0 +1,74 @@
+//! `/metrics`: what Prometheus is told.
+
+use std::time::{Duration, Instant};
+
+use crate::support::{Fake, Server, eventually};
+
+/// The value of a series by its whole name, as `name{label="value"}`.
+fn value(page: &str, series: &str) -> Option<f64> {
+    page.lines().find_map(|line| line.strip_prefix(series)?.trim().parse().ok())
+}
+
+#[test]
+fn every_gpu_is_told_in_gpumons_names_and_in_dcgms() {
+    let fake = Fake::new("gpus = 2\n[[gpu]]\nindex = 1\nutilization_percent = 80\npower_watts = 500\n");
+    let server = Server::over(&fake, &[]);
+    eventually("it is ready", || server.get("/readyz").status == 200);
+    let answer = server.get("/metrics");
+    assert!(answer.head.contains("content-type: text/plain; version=0.0.4"), "{}", answer.head);
+    let snapshot = server.get("/api/v1/snapshot").json();
+    let uuid = snapshot["sample"]["gpus"][1]["uuid"].as_str().unwrap();
+    let labels = format!("{{gpu=\"1\",uuid=\"{uuid}\"}}");
+    let page = answer.body;
+    assert_eq!(value(&page, &format!("gpumon_gpu_up{labels}")), Some(1.0), "{page}");
+    assert_eq!(value(&page, &format!("gpumon_gpu_utilization_ratio{labels}")), Some(0.8));
+    assert_eq!(value(&page, &format!("gpumon_gpu_power_watts{labels}")), Some(500.0));
+    assert!(!page.contains("pid="));
+    for path in ["/metrics/dcgm", "/metrics?format=dcgm"] {
+        let page = server.get(path).body;
+        let utilization = page.lines().filter(|line| line.starts_with("DCGM_FI_DEV_GPU_UTIL{")).collect::<Vec<_>>();
+        assert_eq!(utilization.len(), 2, "{page}");
+        assert!(utilization[1].contains(&format!("UUID=\"{uuid}\"")) && utilization[1].ends_with("} 80"));
+    }
+    let refused = server.get("/metrics?format=json");
+    assert_eq!(refused.status, 400);
+    assert!(refused.body.contains("format=dcgm"), "{}", refused.body);
+}
+
+#[test]
+fn a_hung_gpu_is_down_within_a_moment_and_delays_no_answer() {
+    let fake = Fake::new("gpus = 2\n[[fault]]\ngpu = 1\nkind = \"hang\"\nfrom_s = 3\n");
+    let server = Server::over(&fake, &["--interval-ms", "250"]);
+    let up = |index: u32| {
+        let page = server.get("/metrics").body;
+        page.lines()
+            .find(|line| line.starts_with(&format!("gpumon_gpu_up{{gpu=\"{index}\"")))
+            .map(|line| line.ends_with(" 1"))
+    };
+    eventually("both are up", || up(0) == Some(true) && up(1) == Some(true));
+    eventually("one is down", || up(1) == Some(false));
+    let answers = (0..20).map(|_| {
+        let begun = Instant::now();
+        let page = server.get("/metrics").body;
+        let of_hung = page.lines().filter(|line| line.contains("gpu=\"1\""));
+        assert!(of_hung.clone().any(|line| line.contains("state=\"hung\"")), "{page}");
+        assert_eq!(of_hung.filter(|line| line.starts_with("gpumon_gpu_memory")).count(), 0, "{page}");
+        assert!(page.contains("gpumon_gpu_memory_used_bytes{gpu=\"0\""));
+        begun.elapsed()
+    });
+    let fastest = answers.min().unwrap();
+    assert!(fastest < Duration::from_millis(50), "/metrics took {fastest:?}");
+}
+
+#[test]
+fn processes_are_opt_in() {
+    let fake = Fake::new("gpus = 1\n[[process]]\ngpu = 0\npid = 1\nmemory = \"2 GiB\"\n");
+    let without = Server::over(&fake, &["--no-control"]);
+    eventually("it is ready", || without.get("/readyz").status == 200);
+    assert!(!without.get("/metrics").body.contains("gpumon_process_"));
+    let with = Server::over(&fake, &["--metrics-processes"]);
+    eventually("it is ready", || with.get("/readyz").status == 200);
+    let page = with.get("/metrics").body;
+    let process = page.lines().find(|line| line.starts_with("gpumon_process_memory_bytes{")).expect(&page);
+    assert!(process.contains("pid=\"1\"") && process.ends_with(" 2147483648"), "{process}");
+}
