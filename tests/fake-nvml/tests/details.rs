@@ -145,7 +145,9 @@ fn links_carry_together_what_all_carry() {
         assert_eq!(get!(lib, nvmlDeviceGetNvLinkRemoteDeviceType(device, 0)), (0, 2));
         let (_, pci) = get!(lib, nvmlDeviceGetNvLinkRemotePciInfo_v2(device, 1));
         assert_eq!((pci.bus, pci.pciDeviceId), (5, 0x22A3_10DE));
-        assert_eq!(get!(lib, nvmlDeviceGetNvLinkErrorCounter(device, 3, 1)), (0, 3));
+        let errors = |link, counter| get!(lib, nvmlDeviceGetNvLinkErrorCounter(device, link, counter));
+        assert_eq!([errors(3, 0), errors(3, 1), errors(3, 2), errors(3, 3)], [(0, 12), (0, 3), (0, 40), (0, 7)]);
+        assert_eq!([errors(4, 0), errors(3, 4), errors(3, 5)], [(0, 0), (NOT_SUPPORTED, 0), (INVALID_ARGUMENT, 0)]);
         // SAFETY: the structure may be all zeros and outlives the calls.
         unsafe {
             let mut fabric = zeroed();

@@ -128,6 +128,10 @@ fn a_gpu_that_is_whole_again_has_no_parts() {
         assert!(device.utilization_rates().is_ok());
         let mut id = 0;
         // SAFETY: the pointer outlives the call.
-        assert_eq!(unsafe { lib.nvmlDeviceGetGpuInstanceId(handle, &raw mut id) }, INVALID_ARGUMENT);
+        unsafe {
+            assert_eq!(lib.nvmlDeviceGetGpuInstanceId(handle, &raw mut id), INVALID_ARGUMENT);
+            assert_eq!(lib.nvmlDeviceIsMigDeviceHandle(handle, &raw mut id), INVALID_ARGUMENT);
+            assert_eq!(lib.nvmlDeviceGetPowerUsage(handle, &raw mut id), INVALID_ARGUMENT);
+        }
     });
 }
