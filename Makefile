@@ -19,7 +19,7 @@ WHEEL := target/wheels/.built
 .DEFAULT_GOAL := lab
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: lab wheel frontend test test-rust test-web test-python test-browser test-lab40 browser-needs screenshots types fmt clean help
+.PHONY: bench lab wheel frontend test test-rust test-web test-python test-browser test-lab40 browser-needs screenshots types fmt clean help
 
 lab: $(JUPYTER)/.installed ## build everything and start JupyterLab with the panel open (the default)
 	@exec $(PYTHON) tools/lab.py $(JUPYTER)
@@ -45,6 +45,10 @@ test-lab40: $(LAB40)/.installed browser-needs ## the panel in the oldest support
 
 screenshots: $(JUPYTER)/.installed browser-needs ## take the pictures of docs/images anew, of simulated GPUs
 	@$(STEP) "screenshots" npm run screenshots --workspace tests/browser
+
+bench: ## measure what gpumon costs, over the fake library, beside peers that are installed
+	@$(STEP) "release build" cargo build --locked --release --package gpumon --package fake-nvml
+	@$(PYTHON) tests/bench/run.py
 
 types: ## write the TypeScript types of what travels over the wire
 	GPUMON_UPDATE_TYPES=1 cargo test --package gpumon-server --test wire_types

@@ -21,6 +21,9 @@ use crate::model::{Absence, Owner, Process, Reading};
 /// A process can become another program (exec) or rename itself, as workers of Ray and vLLM do.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
 
+/// What a process belongs to does not change, but for the name of its notebook. Finding out takes twenty files.
+const ASK_OWNER_AGAIN: Duration = Duration::from_secs(30);
+
 /// A command line can be megabytes long; this much of it tells what it is, and travels with every sample.
 const LONGEST_COMMAND: usize = 1024;
 
@@ -50,6 +53,7 @@ struct Known {
     command: Reading<String>,
     user: Reading<String>,
     owner: Reading<Owner>,
+    owner_read_at: Instant,
 }
 
 impl Resolver {
@@ -99,18 +103,29 @@ impl Resolver {
     /// Also whether the PID is still that process's: it takes a kernel longer than this to come round to it again.
     fn look_again(&mut self, pid: u32) {
         match self.proc_fs.origin(pid) {
-            Some(origin) => drop(self.known.insert(pid, self.look_up(pid, origin))),
+            Some(origin) => {
+                let before = self.known.remove(&pid).filter(|known| known.origin == origin);
+                self.known.insert(pid, self.look_up(pid, origin, before));
+            }
             None => drop(self.known.remove(&pid)),
         }
     }
 
-    fn look_up(&self, pid: u32, origin: Origin) -> Known {
+    /// `before` is what was known of the same process.
+    fn look_up(&self, pid: u32, origin: Origin, before: Option<Known>) -> Known {
         let arguments = self.proc_fs.arguments(pid);
         let uid = self.proc_fs.uid(pid);
         let hidden = self.commands == CommandLines::Own && uid != Some(self.own_uid);
         let program = self.proc_fs.name(pid, arguments.as_deref());
         let script = program.as_deref().zip(arguments.as_deref()).filter(|_| !hidden);
         let script = script.and_then(|(program, arguments)| proc_fs::script(program, arguments));
+        let (owner, owner_read_at) = match before {
+            Some(known) if known.owner_read_at.elapsed() < ASK_OWNER_AGAIN => (known.owner, known.owner_read_at),
+            _ => {
+                let owner = belonging::owner(&self.proc_fs, pid, origin, arguments.as_deref(), hidden);
+                (Reading::Now(owner), Instant::now())
+            }
+        };
         Known {
             name: known_or_unknown(script.or(program)),
             command: if hidden {
@@ -120,7 +135,8 @@ impl Resolver {
                 known_or_unknown(line.filter(|line| !line.is_empty()))
             },
             user: known_or_unknown(uid.map(|uid| self.user_name(uid))),
-            owner: Reading::Now(belonging::owner(&self.proc_fs, pid, origin, arguments.as_deref(), hidden)),
+            owner,
+            owner_read_at,
             origin,
             read_at: Instant::now(),
         }

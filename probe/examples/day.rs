@@ -1,0 +1,42 @@
+//! A day's samples, 86,400 of them, as fast as they come: does memory grow?
+//!
+//! Prints `{"begin_kb":…,"end_kb":…,"seconds":…}`: the resident memory after the first thousand samples and after the
+//! last. `GPUMON_NVML_LIB` names the library to read.
+
+use std::{fs, ops::ControlFlow, time::Instant};
+
+use gpumon_probe::{
+    model::Record,
+    owner::CommandLines,
+    sampler::{self, Options},
+    source::SourceChoice,
+};
+
+const SAMPLES: u32 = 86_400;
+const WARM: u32 = 1_000;
+
+fn main() {
+    let source = SourceChoice::Nvml.open(std::env::var_os("GPUMON_NVML_LIB")).expect("a library to read");
+    let options =
+        Options { details: true, events: true, ..Options::new(std::time::Duration::from_nanos(1), CommandLines::Own) };
+    let (mut samples, mut begin_kb, begun) = (0, 0, Instant::now());
+    let mut written = Vec::new();
+    let ran = sampler::run(&source.into(), &options, |record| {
+        written.clear();
+        serde_json::to_writer(&mut written, record).expect("records can be written");
+        samples += u32::from(matches!(record, Record::Sample(_)));
+        if samples == WARM && begin_kb == 0 {
+            begin_kb = resident_kb();
+        }
+        if samples == SAMPLES { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    ran.expect("GPUs to read");
+    let seconds = begun.elapsed().as_secs_f64();
+    println!("{{\"begin_kb\":{begin_kb},\"end_kb\":{},\"seconds\":{seconds:.1}}}", resident_kb());
+}
+
+fn resident_kb() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    resident.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok()).unwrap_or(0)
+}

@@ -1,0 +1,99 @@
+"""A program under measurement: its processor time, its memory, its end."""
+
+import os
+import signal
+import subprocess
+import time
+import urllib.request
+from pathlib import Path
+
+
+class Program:
+    """A process and its children, ended with the block."""
+
+    def __init__(self, command, environment, **options):
+        self.process = subprocess.Popen(
+            command, env={**os.environ, **environment}, stdout=options.get("stdout", subprocess.DEVNULL), stderr=subprocess.DEVNULL, text=True
+        )
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for pid in reversed(self.pids()):
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        self.process.wait()
+
+    def pids(self):
+        """Itself first, then its children, and theirs."""
+        found = [self.process.pid]
+        for pid in found:
+            for task in Path(f"/proc/{pid}/task").glob("*/children"):
+                try:
+                    found += [int(child) for child in task.read_text().split()]
+                except OSError:
+                    pass
+        return found
+
+    def cpu_seconds(self):
+        """What all their threads have run on a processor, to the nanosecond."""
+        total = 0
+        for pid in self.pids():
+            for task in Path(f"/proc/{pid}/task").glob("*/schedstat"):
+                try:
+                    total += int(task.read_text().split()[0])
+                except OSError:
+                    pass
+        return total / 1e9
+
+    def rss_mb(self):
+        return sum(status_kb(pid, "VmRSS") for pid in self.pids()) / 1024
+
+    def cpu_percent(self, seconds):
+        """Of one core, over so many seconds from now."""
+        begun, at = self.cpu_seconds(), time.monotonic()
+        time.sleep(seconds)
+        return 100 * (self.cpu_seconds() - begun) / (time.monotonic() - at)
+
+    def terminate(self):
+        """How long it takes to end when asked to; `None` where it does not within ten seconds."""
+        begun = time.monotonic()
+        self.process.terminate()
+        try:
+            self.process.wait(10)
+        except subprocess.TimeoutExpired:
+            return None
+        return time.monotonic() - begun
+
+
+def status_kb(pid, name):
+    try:
+        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+            if line.startswith(name + ":"):
+                return int(line.split()[1])
+    except OSError:
+        pass
+    return 0
+
+
+def get(port, path, timeout=10):
+    """The body, and how many milliseconds it took."""
+    begun = time.perf_counter()
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=timeout) as answer:
+        body = answer.read()
+    return body, 1000 * (time.perf_counter() - begun)
+
+
+def wait_for(port, path="/", seconds=20):
+    """Until somebody answers there."""
+    end = time.monotonic() + seconds
+    while True:
+        try:
+            return get(port, path)
+        except OSError:
+            if time.monotonic() > end:
+                raise
+            time.sleep(0.1)

@@ -1,0 +1,206 @@
+#!/usr/bin/env python3
+"""What gpumon costs, over the fake library: `make bench`.
+
+    python3 tests/bench/run.py [--seconds 60] [--only NAME]
+
+Prints one line per figure: what it is, the target, what was measured. Peers are measured in the same run where they are
+installed (all-smi, nvitop-exporter on the PATH), since machines differ and a ratio holds longer than a number. What only a real
+GPU can tell is in tests/real-gpu/.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from measure import Program, get, wait_for
+
+ROOT = Path(__file__).resolve().parents[2]
+GPUMON = ROOT / "target/release/gpumon"
+LIBRARY = ROOT / "target/release/libfake_nvml.so"
+PORT = 19123
+
+# What a call costs on an H200, measured: median of each.
+LATENCIES = """
+[latency]
+default = "0.2 us"
+nvmlInit_v2 = "7.1 ms"
+nvmlDeviceGetHandleByIndex_v2 = "6.5 ms"
+nvmlDeviceGetMemoryInfo_v2 = "3.2 us"
+nvmlDeviceGetComputeRunningProcesses_v3 = "13 us"
+nvmlDeviceGetGraphicsRunningProcesses_v3 = "4 us"
+nvmlGpmSampleGet = "165 us"
+nvmlGpmMetricsGet = "1.4 ms"
+nvmlDeviceGetTotalEnergyConsumption = "2.8 ms"
+nvmlDeviceGetProcessUtilization = "1.7 ms"
+nvmlDeviceGetSamples = "1 ms"
+nvmlDeviceGetMarginTemperature = "1.2 ms"
+nvmlDeviceGetViolationStatus = "0.8 ms"
+nvmlDeviceGetMigMode = "0.4 ms"
+nvmlDeviceGetPcieThroughput = "20.8 ms"
+"""
+
+missed = []
+
+
+def row(what, target, measured, ok):
+    mark = "ok  " if ok else ("OVER" if ok is False else "    ")
+    print(f"  {mark}  {what:<58} {target:<24} {measured}", flush=True)
+    if ok is False:
+        missed.append(what)
+
+
+class Machine:
+    """A scenario with processes that really exist, and the environment that makes a program read it."""
+
+    def __init__(self, gpus=8, processes=4, extra=""):
+        self.folder = tempfile.TemporaryDirectory()
+        self.sleepers = [subprocess.Popen(["sleep", "100000"]) for _ in range(gpus * processes)]
+        scenario = [f"gpus = {gpus}", extra]
+        for at, sleeper in enumerate(self.sleepers):
+            scenario.append(f'[[process]]\ngpu = {at % gpus}\npid = {sleeper.pid}\nmemory = "4 GiB"\nsm_percent = 20')
+        self.path = Path(self.folder.name)
+        (self.path / "scenario.toml").write_text("\n".join(scenario))
+        # Peers look for the library by its name.
+        shutil.copy(LIBRARY, self.path / "libnvidia-ml.so.1")
+        self.counts = self.path / "counts.json"
+        self.environment = {
+            "GPUMON_NVML_LIB": str(LIBRARY),
+            "GPUMON_FAKE_NVML_SCENARIO": str(self.path / "scenario.toml"),
+            "LD_LIBRARY_PATH": str(self.path),
+        }
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for sleeper in self.sleepers:
+            sleeper.kill()
+            sleeper.wait()
+        self.folder.cleanup()
+
+    def serve(self, *arguments):
+        command = [GPUMON, "serve", "--no-control", "--listen", f"127.0.0.1:{PORT}", *arguments]
+        program = Program(command, self.environment)
+        wait_for(PORT, "/readyz")
+        return program
+
+
+def cost(seconds):
+    with Machine() as machine:
+        with machine.serve() as program:
+            time.sleep(5)
+            percent = program.cpu_percent(seconds)
+            rss = program.rss_mb()
+        row("CPU of serve and collect, 8 GPUs, 4 processes each, 1 Hz", "<= 0.3 % of a core", f"{percent:.3f} %", percent <= 0.3)
+        row("RSS of both together, after a minute", "<= 20 MB", f"{rss:.1f} MB", rss <= 20)
+        for name, command, path in peers():
+            with Program(command, machine.environment) as peer:
+                wait_for(PORT + 1, path, 30)
+                time.sleep(5)
+                theirs, memory = peer.cpu_percent(seconds), peer.rss_mb()
+            row(f"  the same of {name}", "", f"{theirs:.3f} % ({theirs / percent:.1f} x), {memory:.1f} MB", None)
+
+
+def peers():
+    port = str(PORT + 1)
+    if shutil.which("all-smi"):
+        yield "all-smi", ["all-smi", "api", "--port", port, "--interval", "1", "--processes"], "/metrics"
+    if shutil.which("nvitop-exporter"):
+        yield "nvitop-exporter", ["nvitop-exporter", "--port", port, "--interval", "1"], "/metrics"
+
+
+def collect(machine, *arguments):
+    """The records of a collector that ends by itself."""
+    done = subprocess.run([GPUMON, "collect", *arguments], env={**os.environ, **machine.environment}, capture_output=True, text=True)
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def tick(_):
+    with Machine(extra=LATENCIES) as machine:
+        samples = [record for record in collect(machine, "--count", "31") if record["type"] == "sample"][1:]
+    starts = [[gpu["at_ms"] for gpu in sample["gpus"]] for sample in samples]
+    spread = max(max(at) - min(at) for at in starts)
+    lasting = [sample["at_ms"] - min(at) for sample, at in zip(samples, starts)]
+    row("one tick of 8 GPUs at an H200's latencies: first to last GPU", "<= 15 ms", f"{spread} ms (30 ticks)", spread <= 15)
+    row("  until the sample of all was complete", "", f"{statistics.median(lasting):.0f} ms, {max(lasting)} ms at worst", None)
+
+
+def calls(_):
+    ticks = 60
+    with Machine() as machine:
+        machine.environment["GPUMON_FAKE_NVML_COUNTS"] = str(machine.counts)
+        collect(machine, "--count", str(ticks))
+        counts = json.loads(machine.counts.read_text())
+    per_gpu = {name: by_gpu.get("0", 0) for name, by_gpu in counts.items() if by_gpu.get("0")}
+    every = {name: count for name, count in per_gpu.items() if count >= ticks - 2}
+    seldom = {name: count for name, count in per_gpu.items() if name not in every}
+    row("NVML calls per GPU and tick", "listed", f"{len(every)} at each tick, {sum(seldom.values()) / ticks:.1f} of the others", None)
+    print("        at each tick: " + ", ".join(f"{name.removeprefix('nvmlDevice')} {count / ticks:.1f}" for name, count in sorted(every.items())))
+    print(f"        in {ticks} s: " + ", ".join(f"{name.removeprefix('nvmlDevice')} {count}" for name, count in sorted(seldom.items())))
+
+
+def hung(_):
+    fault = '[[fault]]\ngpu = 5\nkind = "hang"\nfrom_s = 8\n'
+    with Machine(extra=fault) as machine, machine.serve() as program:
+        flagged, took, stale = None, [], 0
+        end = time.monotonic() + 20
+        while time.monotonic() < end:
+            for path in ("/api/v1/snapshot", "/metrics"):
+                body, milliseconds = get(PORT, path)
+                took.append(milliseconds)
+                if path != "/metrics":
+                    sample = json.loads(body)["sample"]
+            now = time.time() * 1000
+            health = [gpu["health"] for gpu in sample["gpus"]]
+            if health[5]["state"] == "hung":
+                flagged = flagged or now - health[5]["since_ms"]
+                stale = max(stale, *(now - gpu["at_ms"] for gpu in sample["gpus"] if gpu["index"] != 5))
+            time.sleep(0.05)
+        ended = program.terminate()
+    row("one GPU hung: flagged after", "<= 2000 ms", f"{flagged:.0f} ms", flagged <= 2000)
+    row("  the others' readings are not older than", "fresh", f"{stale:.0f} ms", stale <= 1500)
+    row("  /metrics and snapshot", "<= 50 ms", f"{statistics.median(took):.1f} ms, {max(took):.1f} ms at worst of {len(took)}", max(took) <= 50)
+    row("  SIGTERM", "obeyed within 2 s", f"{ended:.2f} s", ended is not None and ended <= 2)
+
+
+def day(_):
+    for crate, what in [("gpumon-probe", "collect"), ("gpumon-server", "serve")]:
+        command = ["cargo", "run", "--quiet", "--release", "--locked", "--package", crate, "--example", "day"]
+        with Machine() as machine:
+            done = subprocess.run(command, cwd=ROOT, env={**os.environ, **machine.environment}, capture_output=True, text=True)
+        if done.returncode:
+            sys.exit(done.stderr)
+        figures = json.loads(done.stdout)
+        grown = figures["end_kb"] - figures["begin_kb"]
+        row(
+            f"86,400 samples at full speed: RSS of {what} grows by",
+            "< 1 MB",
+            f"{grown / 1024:.2f} MB, to {figures['end_kb'] / 1024:.1f} MB, in {figures['seconds']:.0f} s",
+            grown < 1024,
+        )
+
+
+BENCHES = {bench.__name__: bench for bench in (cost, tick, calls, hung, day)}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seconds", type=int, default=60, help="how long to measure processor time")
+    parser.add_argument("--only", choices=BENCHES, action="append", help="measure this alone")
+    arguments = parser.parse_args()
+    for name in arguments.only or BENCHES:
+        BENCHES[name](arguments.seconds)
+    if missed:
+        print(f"{len(missed)} over their target", file=sys.stderr)
+    sys.exit(bool(missed))
+
+
+if __name__ == "__main__":
+    main()
