@@ -1,6 +1,6 @@
 /** A GPU as the view needs it: what it is joined with what was read of it. */
 
-import type { Gpu, GpuSample, Inventory, Sample } from '../wire';
+import type { Board, Gpu, GpuDetails, GpuLink, GpuSample, Inventory, MigDevice, Sample } from '../wire';
 import { valueOf } from './reading';
 
 export interface GpuView {
@@ -10,17 +10,29 @@ export interface GpuView {
   name: string;
   fullName: string;
   busId: string | null;
+  board: Board;
+  migDevices: readonly MigDevice[];
+  /** What lies between it and each other GPU. */
+  links: readonly GpuLink[];
   /** `null` until the first sample. */
   now: GpuSample | null;
+  /** `null` until they have been read. */
+  details: GpuDetails | null;
 }
 
 /** Every GPU of the inventory in the driver's order; a lost one keeps its place. */
-export function gpusOf(inventory: Inventory | null, sample: Sample | null): GpuView[] {
+export function gpusOf(
+  inventory: Inventory | null,
+  sample: Sample | null,
+  details: ReadonlyMap<number, GpuDetails> = new Map(),
+): GpuView[] {
   const samples = new Map(sample?.gpus.map((gpu) => [gpu.index, gpu]));
-  return (inventory?.gpus ?? []).map((gpu) => gpuView(gpu, samples.get(gpu.index) ?? null));
+  return (inventory?.gpus ?? []).map((gpu) =>
+    gpuView(gpu, inventory?.topology ?? [], samples.get(gpu.index) ?? null, details.get(gpu.index) ?? null),
+  );
 }
 
-function gpuView(gpu: Gpu, now: GpuSample | null): GpuView {
+function gpuView(gpu: Gpu, topology: readonly GpuLink[], now: GpuSample | null, details: GpuDetails | null): GpuView {
   const fullName = valueOf(gpu.name) ?? 'unknown GPU';
   return {
     index: gpu.index,
@@ -28,7 +40,12 @@ function gpuView(gpu: Gpu, now: GpuSample | null): GpuView {
     name: fullName.replace(/^NVIDIA\s+(?:GeForce\s+)?/, ''),
     fullName,
     busId: valueOf(gpu.pci_bus_id),
+    board: gpu.board,
+    migDevices: gpu.mig_devices,
+    links: topology.filter(({ a, b }) => a === gpu.index || b === gpu.index),
     now,
+    // Those of another board that had this index before are not its own.
+    details: details?.uuid === gpu.uuid ? details : null,
   };
 }
 

@@ -1,4 +1,4 @@
-/** What follows from the last minutes: memory that will not last, and memory held for nothing. */
+/** What follows from the last minutes and no single sample tells: memory that will not last. */
 
 import { duration, significant } from '../lib/format';
 import type { Timeline, Values } from '../lib/timeline';
@@ -15,25 +15,18 @@ const TREND_LEAST_MS = 20_000;
 const RECENT_MS = 8000;
 /** What is further away than this need not worry anybody yet. */
 const FORECAST_MS = 5 * 60_000;
-/** Shorter than this is a pause between two cells. */
-const IDLE_LEAST_MS = 4 * 60_000;
-/** A bare context holds less than this. */
-const IDLE_BYTES = GIB;
 
-/** What to say of a GPU; `null` where there is nothing. */
-export function insightOf(gpu: GpuView, timeline: Timeline): Words | null {
-  if (gpu.now?.health.state !== 'ok') {
+/** When a GPU's memory will be full; `null` where it will not be soon, or where the server says that it nearly is. */
+export function memoryForecast(gpu: GpuView, timeline: Timeline): Words | null {
+  const now = gpu.now;
+  if (now?.health.state !== 'ok' || now.conditions.some(({ condition }) => condition === 'memory_nearly_full')) {
     return null;
   }
-  return memoryForecast(gpu, timeline) ?? heldButIdle(gpu, timeline);
-}
-
-function memoryForecast(gpu: GpuView, timeline: Timeline): Words | null {
-  const memory = gpu.now?.memory;
-  const total = memory === undefined ? null : valueOf(memory.total_bytes);
-  const used = memory === undefined ? null : valueOf(memory.used_bytes);
+  const { memory } = now;
+  const total = valueOf(memory.total_bytes);
+  const used = valueOf(memory.used_bytes);
   const trend = trendOf(timeline.times_ms, timeline.values(seriesKey(gpu, 'memory.used_bytes')));
-  if (memory === undefined || total === null || used === null || trend === null) {
+  if (total === null || used === null || trend === null) {
     return null;
   }
   // Bytes that the driver keeps are not there to be allocated.
@@ -102,30 +95,6 @@ function slopeOf(times_ms: readonly number[], values: Values, span_ms: number): 
   }
   const steadiness = spreadY <= 0 ? 1 : (together * together) / (spreadX * spreadY);
   return { slope: together / spreadX, steadiness, spanned_ms };
-}
-
-function heldButIdle(gpu: GpuView, timeline: Timeline): Words | null {
-  const now = gpu.now;
-  const used = now === null ? null : valueOf(now.memory.used_bytes);
-  const processes = now === null ? null : valueOf(now.processes);
-  if (used === null || used < IDLE_BYTES || processes === null || processes.length === 0) {
-    return null;
-  }
-  const values = timeline.values(seriesKey(gpu, 'utilization.gpu_percent'));
-  let from: number | undefined;
-  for (let i = values.length - 1; i >= 0 && values[i] === 0; i -= 1) {
-    from = timeline.times_ms[i];
-  }
-  const idle_ms = from === undefined ? 0 : (timeline.times_ms.at(-1) ?? from) - from;
-  if (idle_ms < IDLE_LEAST_MS) {
-    return null;
-  }
-  return {
-    // Before the first moment that is known, it may have been idle too.
-    text: `held but idle ${from === timeline.times_ms[0] ? 'for over ' : ''}${duration(idle_ms)}`,
-    title: 'Processes hold memory here, and no kernel has run.',
-    level: 'note',
-  };
 }
 
 /** A forecast has no more than one digit worth telling. */

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 
 import { process } from '../testing/frames';
 import type { Owner } from '../wire';
-import { notebookName, runsIn } from './owner';
+import { notebookName, runsIn, sharedBy } from './owner';
 import { processName } from './processes';
 
 const owned = (owner: Partial<Owner>) => process(7, { owner: { parents: [], ...owner } });
@@ -24,5 +24,13 @@ describe('a process', () => {
     expect(runsIn(owned({ container, unit: 'docker.service' }))).toBe('container 0123456789ab');
     expect(runsIn(owned({ unit: 'ollama.service' }))).toBe('ollama.service');
     expect(runsIn(owned({}))).toBeNull();
+  });
+
+  it('says how it shares its GPU', () => {
+    expect(sharedBy(process(7))).toEqual([]);
+    expect(sharedBy(process(7, { mps: true, mig: { gpu_instance: 9, compute_instance: 1 } }))).toEqual([
+      'MIG 9/1',
+      'MPS',
+    ]);
   });
 });

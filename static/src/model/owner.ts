@@ -1,7 +1,7 @@
 /** Whose process it is, in words. */
 
 import { plainText } from '../lib/text';
-import type { Process } from '../wire';
+import type { MigInstance, Process } from '../wire';
 import { valueOf } from './reading';
 
 /** The file name of the notebook whose kernel it is, or whose kernel started it; `null` where there is none. */
@@ -23,4 +23,14 @@ export function runsIn(process: Process): string | null {
     return plainText(`container ${owner.container.id.slice(0, 12)}`, 60);
   }
   return owner?.unit === undefined ? null : plainText(owner.unit, 60);
+}
+
+/** The part of a GPU, as nvidia-smi writes it: GPU instance, then compute instance. */
+export function migName(instance: MigInstance): string {
+  return `MIG ${String(instance.gpu_instance)}/${String(instance.compute_instance)}`;
+}
+
+/** How it shares its GPU: in which MIG instance it runs, and whether MPS mixes it with others; empty where neither. */
+export function sharedBy(process: Process): string[] {
+  return [...(process.mig === undefined ? [] : [migName(process.mig)]), ...(process.mps ? ['MPS'] : [])];
 }

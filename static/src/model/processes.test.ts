@@ -33,6 +33,12 @@ describe('the list', () => {
     expect(rows).toMatchObject([{ kind: 'unreadable', gpu: 0 }]);
   });
 
+  it('has a process that holds two MIG instances twice', () => {
+    const part = (gpu_instance: number) => process(7, { mig: { gpu_instance, compute_instance: 0 } });
+    const keys = readable(rowsOf(gpu(0, { processes: [part(1), part(2)] }))).map(({ key }) => key);
+    expect(new Set(keys).size).toBe(2);
+  });
+
   it('tells apart a PID that is used again', () => {
     const first = readable(rowsOf(gpu(0, { processes: [process(7, { started_ms: 1 })] })));
     const second = readable(rowsOf(gpu(0, { processes: [process(7, { started_ms: 2 })] })));

@@ -3,7 +3,7 @@
 import { plainText } from '../lib/text';
 import type { Process, Reading } from '../wire';
 import type { GpuView } from './gpu';
-import { notebookName } from './owner';
+import { migName, notebookName } from './owner';
 import { absenceOf, valueOf } from './reading';
 import { absenceWords } from './words';
 
@@ -114,7 +114,9 @@ export function textOf(reading: Reading<string>): { text: string; reason: string
 }
 
 function identity(process: Process): string {
-  return `${String(process.pid)} ${String(valueOf(process.started_ms) ?? '')} ${process.kind}`;
+  // A process that holds two MIG instances is listed once for each.
+  const instance = process.mig === undefined ? '' : ` ${migName(process.mig)}`;
+  return `${String(process.pid)} ${String(valueOf(process.started_ms) ?? '')} ${process.kind}${instance}`;
 }
 
 function held(process: Process): number {

@@ -59,6 +59,28 @@ describe('the state', () => {
 });
 
 describe('the notice', () => {
+  function paused(message: string | null, resumes_ms?: number): ReturnType<typeof noticeOf> {
+    store.phase = { phase: 'open' };
+    const end = resumes_ms === undefined ? {} : { resumes_ms };
+    store.apply(hello({ collector: { state: 'paused', since_ms: NOW, message, ...end } }));
+    const status = statusOf(store, now_ms);
+    expect(status).toMatchObject({ state: 'collector-paused', level: 'rest' });
+    return noticeOf(store, status, '');
+  }
+
+  it('of a pause says what was asked for, and how to go on', () => {
+    const notice = paused('paused: the GPUs are let go of until `gpumon resume`');
+    expect(notice).toMatchObject({ title: 'Paused: gpumon has let go of the GPUs', command: 'gpumon resume' });
+    expect(notice?.message).not.toContain('by itself');
+    expect(paused(null, NOW)?.message).toMatch(/by itself at \d\d:\d\d\./);
+  });
+
+  it('of a pause does not claim that the GPUs are free where a collector is stuck', () => {
+    const notice = paused('paused, but a collector is stuck in the driver and still holds the GPUs');
+    expect(notice?.title).toBe('Paused');
+    expect(notice?.message).toContain('Paused, but a collector is stuck');
+  });
+
   it('leaves the last readings alone while the connection is being made again', () => {
     store.apply(hello());
     store.phase = { phase: 'waiting', attempt: 1, retry_at_ms: now_ms };

@@ -1,6 +1,7 @@
 /** Whether what is shown is true just now, in one word for programs and a few for people. */
 
-import { duration, seconds } from '../lib/format';
+import { duration, hourAndMinute, seconds } from '../lib/format';
+import type { CollectorStatus } from '../wire';
 import type { Diagnosis, Store } from './store';
 
 export type ViewState =
@@ -10,14 +11,15 @@ export type ViewState =
   | 'reconnecting'
   | 'collector-starting'
   | 'collector-restarting'
-  | 'collector-unavailable';
+  | 'collector-unavailable'
+  | 'collector-paused';
 
 export interface Status {
   state: ViewState;
   text: string;
   title: string;
-  /** `good` is green, `wait` mends itself, `bad` needs somebody. */
-  level: 'good' | 'wait' | 'bad';
+  /** `good` is green, `wait` mends itself, `bad` needs somebody, `rest` is as somebody wanted it. */
+  level: 'good' | 'wait' | 'bad' | 'rest';
 }
 
 /** The state of the chain from the driver to this screen, at `localNowMs` of the local clock. */
@@ -49,6 +51,8 @@ export function statusOf(store: Store, localNowMs: number): Status {
       return { state: 'collector-restarting', text: 'collector restarting', title: message, level: 'wait' };
     case 'unavailable':
       return { state: 'collector-unavailable', text: 'no readings', title: message, level: 'bad' };
+    case 'paused':
+      return { state: 'collector-paused', text: 'paused', title: message, level: 'rest' };
     case 'running':
     default:
       return liveOrStale(store);
@@ -99,10 +103,32 @@ export function noticeOf(store: Store, status: Status, connectingMessage: string
       return { title: 'Collector restarting', message: message ?? 'It has ended and is being replaced.' };
     case 'collector-unavailable':
       return { title: 'No GPU readings', message: message ?? 'Library, driver or GPU is missing.' };
+    case 'collector-paused':
+      return pauseNotice(store.collector);
     case 'live':
     case 'stale':
       return store.inventory?.gpus.length === 0
         ? { title: 'No GPU', message: 'The driver works, but lists no GPU.' }
         : null;
   }
+}
+
+/** Nothing is wrong: somebody has asked for it, and is told how it ends. */
+function pauseNotice(collector: CollectorStatus | null): Diagnosis {
+  const message = collector?.message ?? null;
+  const end_ms = collector?.resumes_ms;
+  const end =
+    end_ms === undefined
+      ? ' To go on, run:'
+      : ` It goes on by itself at ${hourAndMinute(end_ms)}. To go on sooner, run:`;
+  const command = 'gpumon resume';
+  // A collector that is stuck in the driver holds the GPUs still. The message says so, and begins in another way.
+  if (message !== null && !message.startsWith('paused: ')) {
+    return { title: 'Paused', message: `${sentence(message) ?? ''}.${end}`, command };
+  }
+  return {
+    title: 'Paused: gpumon has let go of the GPUs',
+    message: `Nothing is read, so that they can be reset or divided anew.${end}`,
+    command,
+  };
 }

@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 
+import { details } from '../testing/details';
 import { GIB, gpu, hello, inventory, NO_HISTORY, NOW, sample } from '../testing/frames';
 import { gpusOf, seriesKey } from './gpu';
 import { Store } from './store';
@@ -117,5 +118,27 @@ describe('frames', () => {
     }
     expect(store.events).toHaveLength(100);
     expect(store.events.at(-1)?.at_ms).toBe(NOW + 149);
+  });
+
+  it('from the first on bring what happened and what changes slowly, and a new connection brings them anew', () => {
+    const event = { at_ms: NOW, gpu: null, what: 'mig_changed' } as const;
+    store.apply(hello({ events: [event], details: [details(0), details(1)] }));
+    store.apply({ type: 'event', ...event, at_ms: NOW + 1 });
+    expect(store.events.map(({ at_ms }) => at_ms)).toEqual([NOW, NOW + 1]);
+    store.apply({ type: 'details', ...details(1, { pcie_replays_total: 7 }) });
+    const gpus = gpusOf(store.inventory, store.sample, store.details);
+    expect(gpus.map((one) => one.details?.pcie_replays_total)).toEqual([0, 7]);
+    store.apply(hello({ details: [details(0)] }));
+    expect(store.events).toEqual([]);
+    expect([...store.details.keys()]).toEqual([0]);
+  });
+
+  it('with traces, which nobody asked for, change nothing', () => {
+    store.apply(hello());
+    const times = [...store.timeline.times_ms];
+    const trace = { index: 0, uuid: 'GPU-0', metric: 'power_watts', start_us: NOW * 1000 } as const;
+    store.apply({ type: 'trace', ...trace, offsets_us: [0, 20_000], values: [600, 610], gap: false });
+    expect(store.timeline.times_ms).toEqual(times);
+    expect(store.details.size).toBe(0);
   });
 });

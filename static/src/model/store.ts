@@ -3,7 +3,8 @@
 import { ServerClock } from '../lib/clock';
 import type { SocketPhase } from '../lib/socket';
 import { Timeline } from '../lib/timeline';
-import type { CollectorStatus, Event, Hello, History, Inventory, Sample, ServerFrame } from '../wire';
+import type { CollectorStatus, Event, GpuDetails, Hello, History, Inventory, Sample, ServerFrame } from '../wire';
+import { keepEvents } from './event';
 import { seriesKey } from './gpu';
 import { METRICS } from './metric';
 import { valueOf } from './reading';
@@ -18,7 +19,6 @@ export interface Diagnosis {
 
 /** More than the longest span of the view at the fastest rate; at one sample per second, 100 min. */
 const CAPACITY = 6000;
-const EVENTS_KEPT = 100;
 
 export class Store {
   readonly clock: ServerClock;
@@ -29,8 +29,10 @@ export class Store {
   collector: CollectorStatus | null = null;
   inventory: Inventory | null = null;
   sample: Sample | null = null;
+  /** What changes slowly, by index. */
+  readonly details = new Map<number, GpuDetails>();
   /** The newest last. */
-  events: Event[] = [];
+  events: readonly Event[] = [];
   /** Samples that this client was too slow for. */
   missed = 0;
   /** Since when samples can be expected, on the server's clock: a pause is no silence. */
@@ -54,8 +56,13 @@ export class Store {
         this.add(frame);
         break;
       case 'event':
-        this.events.push(frame);
-        this.events.splice(0, this.events.length - EVENTS_KEPT);
+        this.events = keepEvents([...this.events, frame]);
+        break;
+      case 'details':
+        this.details.set(frame.index, frame);
+        break;
+      case 'trace':
+        // It comes to those who ask for it, and nothing here does.
         break;
       case 'collector':
         this.collector = frame;
@@ -94,6 +101,11 @@ export class Store {
     this.collector = hello.collector;
     this.inventory = hello.inventory;
     this.sample = hello.sample;
+    this.events = keepEvents(hello.events);
+    this.details.clear();
+    for (const details of hello.details) {
+      this.details.set(details.index, details);
+    }
     this.expecting_from_ms = this.clock.now();
     this.history(hello.history);
     if (hello.sample !== null) {

@@ -1,6 +1,7 @@
 /** All GPUs in one line. */
 
 import { gib, gibNumber, watts } from '../lib/format';
+import { gravest, severityLevel } from './condition';
 import type { GpuView } from './gpu';
 import { valueOf } from './reading';
 
@@ -10,10 +11,21 @@ const BUSY_PERCENT = 5;
 /** `5 of 8 busy`, `412 / 1,120 GiB`, `3,210 W`, the weightiest first; GPUs that do not answer are counted apart. */
 export function summaryOf(gpus: readonly GpuView[]): string[] {
   const answering = gpus.flatMap((gpu) => (gpu.now?.health.state === 'ok' ? [gpu.now] : []));
-  const missing = gpus.filter((gpu) => gpu.now !== null && gpu.now.health.state !== 'ok').length;
+  const asleep = gpus.filter((gpu) => gpu.now?.health.state === 'asleep').length;
+  const silent = gpus.filter((gpu) => gpu.now !== null).length - answering.length - asleep;
   const parts: string[] = [];
-  if (missing > 0) {
-    parts.push(`${String(missing)} not answering`);
+  if (silent > 0) {
+    parts.push(`${String(silent)} not answering`);
+  }
+  if (asleep > 0) {
+    parts.push(`${String(asleep)} asleep`);
+  }
+  const worst = answering.map(({ conditions }) => gravest(conditions.map(({ severity }) => severityLevel(severity))));
+  const critical = worst.filter((level) => level === 'act').length;
+  const warned = worst.filter((level) => level === 'warn').length;
+  const grave = [critical > 0 ? `${String(critical)} critical` : '', warned > 0 ? `${String(warned)} warned` : ''];
+  if (critical + warned > 0) {
+    parts.push(grave.filter((part) => part !== '').join(', '));
   }
   const utilization = answering.map((gpu) => valueOf(gpu.utilization.gpu_percent));
   if (utilization.some((value) => value !== null)) {

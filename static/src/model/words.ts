@@ -23,6 +23,8 @@ export function absenceWords(absence: Absence): string {
       return 'needs permission: ask the administrator of this machine';
     case 'gpu_lost':
       return 'GPU lost';
+    case 'asleep':
+      return 'asleep to save power';
     case 'no_answer':
       return 'the driver has not answered';
     case 'warming_up':
@@ -38,7 +40,7 @@ export function absenceWords(absence: Absence): string {
   }
 }
 
-/** What is wrong with a GPU, and what to do; `null` where it answers. */
+/** Why a GPU does not answer, and what to do; `null` where it does. */
 export function healthWords(health: Health, nowMs: number): Words | null {
   switch (health.state) {
     case 'ok':
@@ -48,6 +50,12 @@ export function healthWords(health: Health, nowMs: number): Words | null {
         text: `lost since ${since(health.since_ms, nowMs)} – reboot the machine`,
         title: `This GPU has fallen off the bus, as the driver has said for ${duration(nowMs - health.since_ms)}.`,
         level: 'act',
+      };
+    case 'asleep':
+      return {
+        text: `asleep since ${since(health.since_ms, nowMs)}`,
+        title: 'The system has switched this GPU off to save power. gpumon does not wake it.',
+        level: 'quiet',
       };
     case 'hung':
       return {
@@ -64,59 +72,19 @@ export function healthWords(health: Health, nowMs: number): Words | null {
   }
 }
 
-const THROTTLE: Record<ThrottleReason, Words> = {
-  gpu_idle: { text: 'idle', title: 'Nothing runs, so the clocks rest.', level: 'quiet' },
-  applications_clocks_setting: {
+/** What holds the clocks where they are and is no concern; whatever is one, the server says as a condition. */
+const RESTS: readonly (Words & { reason: ThrottleReason })[] = [
+  {
+    reason: 'applications_clocks_setting',
     text: 'clocks set',
     title: 'The clocks are held where somebody has set them.',
-    level: 'note',
+    level: 'quiet',
   },
-  sw_power_cap: { text: 'power capped', title: 'The clocks are held down by the power limit.', level: 'note' },
-  hw_slowdown: {
-    text: 'hardware slowdown',
-    title: 'The hardware holds the clocks down: heat, a power brake, or too fast a clock for the voltage.',
-    level: 'warn',
-  },
-  sync_boost: {
-    text: 'sync boost',
-    title: 'It runs in step with the slowest GPU of its sync boost group.',
-    level: 'note',
-  },
-  sw_thermal_slowdown: {
-    text: 'thermally limited',
-    title: 'The driver holds the clocks down, because the chip or its memory is near its temperature limit.',
-    level: 'warn',
-  },
-  hw_thermal_slowdown: {
-    text: 'overheated',
-    title: 'The hardware has cut the clocks to half or less: check the cooling.',
-    level: 'act',
-  },
-  hw_power_brake_slowdown: {
-    text: 'power brake',
-    title: "The system's power supply has asked for less: check the power supply.",
-    level: 'act',
-  },
-  display_clock_setting: { text: 'display clock', title: 'A display needs a fixed clock.', level: 'note' },
-};
+  { reason: 'display_clock_setting', text: 'display clock', title: 'A display needs a fixed clock.', level: 'quiet' },
+  { reason: 'gpu_idle', text: 'idle', title: 'Nothing runs, so the clocks rest.', level: 'quiet' },
+];
 
-const LEVELS: readonly Level[] = ['quiet', 'note', 'warn', 'act'];
-
-/** What holds the clocks down, as one state, the gravest first; `null` where nothing does. */
-export function throttleWords(reasons: readonly ThrottleReason[]): Words | null {
-  const words = reasons
-    .map((reason): Words | undefined => THROTTLE[reason])
-    .filter((found) => found !== undefined)
-    .sort((a, b) => LEVELS.indexOf(b.level) - LEVELS.indexOf(a.level));
-  const gravest = words[0];
-  if (gravest === undefined) {
-    return null;
-  }
-  // "Idle" says nothing beside another reason.
-  const told = gravest.level === 'quiet' ? words : words.filter((one) => one.level !== 'quiet');
-  return {
-    text: told.map((one) => one.text).join(', '),
-    title: told.map((one) => one.title).join(' '),
-    level: gravest.level,
-  };
+/** Why the clocks are not at their highest, where that is as it should be; `null` where nothing is to be said. */
+export function clockWords(reasons: readonly ThrottleReason[]): Words | null {
+  return RESTS.find(({ reason }) => reasons.includes(reason)) ?? null;
 }

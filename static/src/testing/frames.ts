@@ -1,6 +1,18 @@
 /** Frames for tests: a machine with H200s, on which everything is readable unless a test says otherwise. */
 
-import type { GpuSample, Hello, History, Inventory, Process, Sample, ServerFrame } from '../wire';
+import type {
+  Activity,
+  Condition,
+  Gpu,
+  GpuSample,
+  Hello,
+  History,
+  Inventory,
+  MigSample,
+  Process,
+  Sample,
+  ServerFrame,
+} from '../wire';
 
 export const GIB = 1024 ** 3;
 /** The server's time in tests. */
@@ -16,12 +28,34 @@ export function inventory(count: number): Inventory {
       nvml_version: '13.580.159.04',
       cuda_version: '13.0',
     },
-    gpus: Array.from({ length: count }, (_, index) => ({
-      index,
-      uuid: `GPU-${String(index)}`,
-      name: 'NVIDIA H200',
-      pci_bus_id: `00000000:0${String(index)}:00.0`,
-    })),
+    gpus: Array.from({ length: count }, (_, index) => gpuIdentity(index)),
+    topology: [],
+  };
+}
+
+function gpuIdentity(index: number): Gpu {
+  return {
+    index,
+    uuid: `GPU-${String(index)}`,
+    name: 'NVIDIA H200',
+    pci_bus_id: `00000000:0${String(index)}:00.0`,
+    board: {
+      serial: '1650824000123',
+      part_number: '699-2G520-0240-400',
+      vbios_version: '96.00.BA.00.01',
+      architecture: 'Hopper',
+      compute_capability: '9.0',
+      cores: 16_896,
+      memory_bus_bits: 6144,
+      minor_number: index,
+      numa_node: 0,
+      pcie_max_generation: 5,
+      pcie_max_width: 16,
+      max_clocks: { graphics_mhz: 1980, sm_mhz: 1980, memory_mhz: 3201, video_mhz: 1545 },
+      power_limits: { default_watts: 700, min_watts: 200, max_watts: 700 },
+      thresholds: { shutdown_celsius: 92, slowdown_celsius: 89, memory_max_celsius: 95, gpu_max_celsius: 87 },
+    },
+    mig_devices: [],
   };
 }
 
@@ -31,29 +65,24 @@ export function gpu(index: number, changes: Partial<GpuSample> = {}): GpuSample 
     uuid: `GPU-${String(index)}`,
     at_ms: NOW,
     health: { state: 'ok' },
-    utilization: { gpu_percent: 96, memory_percent: 40, encoder_percent: 0, decoder_percent: 0 },
+    utilization: {
+      gpu_percent: 96,
+      memory_percent: 40,
+      encoder_percent: 0,
+      decoder_percent: 0,
+      jpeg_percent: 0,
+      ofa_percent: 0,
+    },
     memory: {
       total_bytes: 140 * GIB,
       used_bytes: 78 * GIB,
       reserved_bytes: GIB,
       free_bytes: 61 * GIB,
     },
-    power: { draw_watts: 692, instant_watts: 701, energy_joules_total: 1e6, limit_watts: 700 },
-    activity: {
-      sm_percent: 95,
-      occupancy_percent: 21,
-      tensor_percent: 58,
-      tensor_half_percent: 58,
-      tensor_integer_percent: 0,
-      tensor_double_percent: 0,
-      fp64_percent: 0,
-      fp32_percent: 11,
-      fp16_percent: 0,
-      integer_percent: 7,
-      dram_bandwidth_percent: 40,
-    },
-    temperature: { gpu_celsius: 64, memory_celsius: 70 },
-    clocks: { sm_mhz: 1980, memory_mhz: 3201 },
+    power: { draw_watts: 692, instant_watts: 701, average_watts: 690, energy_joules_total: 1e6, limit_watts: 700 },
+    activity: activity(),
+    temperature: { gpu_celsius: 64, memory_celsius: 70, margin_celsius: 23 },
+    clocks: { graphics_mhz: 1980, sm_mhz: 1980, memory_mhz: 3201, video_mhz: 1545 },
     performance_state: 0,
     throttle_reasons: [],
     pcie: { generation: 5, width: 16, tx_bytes_per_second: 1.5e8, rx_bytes_per_second: 2.4e9 },
@@ -61,8 +90,50 @@ export function gpu(index: number, changes: Partial<GpuSample> = {}): GpuSample 
       tx_bytes_per_second: { absent: 'not_supported' },
       rx_bytes_per_second: { absent: 'not_supported' },
     },
+    fan_percent: { absent: 'not_supported' },
+    mig_devices: [],
     processes: [],
+    conditions: [],
     ...changes,
+  };
+}
+
+function activity(): Activity {
+  return {
+    sm_percent: 95,
+    occupancy_percent: 21,
+    tensor_percent: 58,
+    tensor_half_percent: 58,
+    tensor_integer_percent: 0,
+    tensor_double_percent: 0,
+    fp64_percent: 0,
+    fp32_percent: 11,
+    fp16_percent: 0,
+    integer_percent: 7,
+    dram_bandwidth_percent: 40,
+  };
+}
+
+/** One of a GPU's MIG devices: the `instance`th of seven. */
+export function migDevice(instance: number): MigSample {
+  return {
+    uuid: `MIG-${String(instance)}`,
+    gpu_instance: 7 + instance,
+    compute_instance: 0,
+    memory: { total_bytes: 16 * GIB, used_bytes: 4 * GIB, reserved_bytes: 0, free_bytes: 12 * GIB },
+    activity: activity(),
+  };
+}
+
+/** The clocks are held down: by the power limit, as is ordinary, or by heat. */
+export function throttled(severity: Condition['severity'], since_ms = NOW - 60_000): Condition {
+  const hot = severity !== 'notice';
+  return {
+    condition: 'throttled',
+    since_ms,
+    severity,
+    reasons: [hot ? 'hw_thermal_slowdown' : 'sw_power_cap'],
+    text: `The clocks are held down by ${hot ? 'dangerous heat' : 'the power limit of 700 W'}.`,
   };
 }
 
@@ -79,6 +150,7 @@ export function process(pid: number, changes: Partial<Process> = {}): Process {
     command: 'python3 train.py',
     user: 'ana',
     started_ms: NOW - 3_600_000,
+    mps: false,
     owner: { parents: [] },
     ...changes,
   };
@@ -121,6 +193,8 @@ export function hello(changes: Partial<Hello> = {}): ServerFrame {
     collector: { state: 'running', since_ms: NOW, message: null },
     inventory: inventory(2),
     sample: sample(NOW, [gpu(0), gpu(1)]),
+    details: [],
+    events: [],
     history: NO_HISTORY,
     ...changes,
   };

@@ -1,15 +1,19 @@
 /** Tells a screen reader when a state has changed. Values change every second, and are not told. */
 
 import { h, setText } from '../lib/dom';
+import { concernsOf } from '../model/condition';
 import { healthWords } from '../model/words';
 import type { GpuView } from '../model/gpu';
 import type { Diagnosis } from '../model/store';
 import type { Status } from '../model/status';
+import { SPOKEN_LEVELS } from './mark';
 
 export class Announcer {
   readonly element = h('div', { class: 'gpumon-spoken', role: 'status', 'aria-live': 'polite' });
   private state = '';
   private readonly health = new Map<number, string>();
+  /** The conditions that have been told, by GPU. */
+  private readonly told = new Map<number, Set<string>>();
 
   update(status: Status, notice: Diagnosis | null, gpus: readonly GpuView[], now_ms: number): void {
     const news: string[] = [];
@@ -28,9 +32,20 @@ export class Announcer {
       if (before !== health.state && (before !== undefined || health.state !== 'ok')) {
         news.push(`GPU ${String(gpu.index)}: ${healthWords(health, now_ms)?.text ?? 'answers again'}`);
       }
+      news.push(...this.newConcerns(gpu, now_ms));
     }
     if (news.length > 0) {
       setText(this.element, news.join('. '));
     }
+  }
+
+  /** Warnings and worse that have begun; notices are found on the card by who looks for them. */
+  private newConcerns(gpu: GpuView, now_ms: number): string[] {
+    const grave = concernsOf(gpu.now, now_ms).filter(({ level }) => level === 'warn' || level === 'act');
+    const before = this.told.get(gpu.index);
+    this.told.set(gpu.index, new Set(grave.map(({ key }) => key)));
+    return grave
+      .filter(({ key }) => before?.has(key) !== true)
+      .map(({ text, level }) => `${SPOKEN_LEVELS[level] ?? ''}GPU ${String(gpu.index)}: ${text}`);
   }
 }

@@ -1,95 +1,108 @@
-/** The further readings of a GPU, under its charts. */
+/** The further readings of a GPU under its charts: those looked at most, and all of them in groups on demand. */
 
-import { h } from '../lib/dom';
-import { celsius, mhz, percent } from '../lib/format';
-import { absenceOf, valueOf } from '../model/reading';
-import type { Activity, GpuSample, Reading } from '../wire';
+import { h, keyed, setAttribute, setShown, setText } from '../lib/dom';
+import type { GpuView } from '../model/gpu';
+import { sheetOf, type SheetRow } from '../model/details/sheet';
+import { valueOf } from '../model/reading';
+import { MigList } from './mig-list';
+import { levelMark } from './mark';
 import { ReadingValue, type Freshness } from './value';
 
-interface Detail {
-  id: string;
-  label: string;
-  read: (gpu: GpuSample) => Reading<number>;
-  format: (value: number) => string;
-  /** What belongs to it. */
-  rest?: (gpu: GpuSample) => string;
-}
-
-/** A part of the activity, which is absent as a whole where the hardware does not count it. */
-function active(part: keyof Activity): (gpu: GpuSample) => Reading<number> {
-  return (gpu) => valueOf(gpu.activity)?.[part] ?? absenceOf(gpu.activity) ?? { absent: 'unknown' };
-}
-
-const DETAILS: readonly Detail[] = [
-  { id: 'activity.sm_percent', label: 'SM active', read: active('sm_percent'), format: percent },
-  { id: 'activity.tensor_percent', label: 'Tensor', read: active('tensor_percent'), format: percent },
-  {
-    id: 'activity.dram_bandwidth_percent',
-    label: 'DRAM bandw.',
-    read: active('dram_bandwidth_percent'),
-    format: percent,
-  },
-  { id: 'clocks.sm_mhz', label: 'SM clock', read: (gpu) => gpu.clocks.sm_mhz, format: mhz },
-  { id: 'clocks.memory_mhz', label: 'Memory clock', read: (gpu) => gpu.clocks.memory_mhz, format: mhz },
-  {
-    id: 'utilization.memory_percent',
-    label: 'Memory busy',
-    read: (gpu) => gpu.utilization.memory_percent,
-    format: percent,
-  },
-  {
-    id: 'temperature.memory_celsius',
-    label: 'Memory temp.',
-    read: (gpu) => gpu.temperature.memory_celsius,
-    format: celsius,
-  },
-  {
-    id: 'utilization.encoder_percent',
-    label: 'Encoder',
-    read: (gpu) => gpu.utilization.encoder_percent,
-    format: percent,
-  },
-  {
-    id: 'utilization.decoder_percent',
-    label: 'Decoder',
-    read: (gpu) => gpu.utilization.decoder_percent,
-    format: percent,
-  },
-  {
-    id: 'performance_state',
-    label: 'P-state',
-    read: (gpu) => gpu.performance_state,
-    format: (value) => `P${String(value)}`,
-  },
-  {
-    id: 'pcie.generation',
-    label: 'PCIe',
-    read: (gpu) => gpu.pcie.generation,
-    format: (value) => `gen ${String(value)}`,
-    rest: (gpu) => {
-      const lanes = valueOf(gpu.pcie.width);
-      return lanes === null ? '' : `×${String(lanes)}`;
-    },
-  },
-];
-
 export class Details {
-  readonly element = h('dl', { class: 'gpumon-details' });
-  private readonly values = DETAILS.map((detail) => new ReadingValue(detail.id));
+  readonly element = h('div', { class: 'gpumon-sheet' });
+  private readonly mig = new MigList();
+  private readonly keys = new Rows('gpumon-details gpumon-keys');
+  private readonly grid = h('div', { class: 'gpumon-groups' });
+  private readonly groups = new Map<string, Group>();
+  private readonly missing = h('p', { class: 'gpumon-missing', 'data-testid': 'gpumon-missing' });
 
-  constructor() {
-    DETAILS.forEach((detail, i) => {
-      const value = this.values[i];
-      if (value !== undefined) {
-        this.element.append(h('div', {}, h('dt', {}, detail.label), h('dd', {}, value.element)));
-      }
+  private readonly more = h('button', { class: 'gpumon-chip gpumon-more', type: 'button' });
+  private whole = false;
+
+  constructor(invalidate: () => void) {
+    this.more.addEventListener('click', () => {
+      this.whole = !this.whole;
+      invalidate();
     });
+    this.element.append(this.mig.element, this.keys.element, this.grid, this.missing, this.more);
   }
 
-  update(gpu: GpuSample | null, freshness: Freshness): void {
-    DETAILS.forEach((detail, i) => {
-      const rest = gpu === null ? '' : (detail.rest?.(gpu) ?? '');
-      this.values[i]?.update(gpu === null ? null : detail.read(gpu), detail.format, freshness, rest);
-    });
+  update(gpu: GpuView, freshness: Freshness): void {
+    this.mig.update(gpu, freshness);
+    const sheet = sheetOf(gpu);
+    setShown(this.keys.element, !this.whole);
+    this.keys.update(this.whole ? [] : sheet.keys, gpu, freshness);
+    const shown = this.whole ? sheet.groups : [];
+    setShown(this.grid, this.whole);
+    const groups = keyed(
+      this.grid,
+      this.groups,
+      shown,
+      ({ title }) => title,
+      ({ title }) => new Group(title),
+    );
+    shown.forEach(({ rows }, i) => groups[i]?.rows.update(rows, gpu, freshness));
+    this.updateMissing(gpu, sheet.missing);
+    setText(this.more, this.whole ? 'fewer details' : 'all details');
+    setAttribute(this.more, 'aria-expanded', String(this.whole));
+  }
+
+  private updateMissing(gpu: GpuView, missing: readonly string[]): void {
+    const waits = gpu.details === null && gpu.now?.health.state === 'ok';
+    const told = [
+      missing.length === 0 ? '' : `Not on this board or driver: ${missing.join(', ')}.`,
+      waits ? 'Errors, links and settings are read every ten seconds.' : '',
+    ].filter((part) => part !== '');
+    setShown(this.missing, this.whole && told.length > 0);
+    setText(this.missing, told.join(' '));
+  }
+}
+
+class Group {
+  readonly element: HTMLElement;
+  readonly rows = new Rows('gpumon-details');
+
+  constructor(title: string) {
+    const heading = h('h3', { class: 'gpumon-group' }, title);
+    this.element = h('section', { 'aria-label': title }, heading, this.rows.element);
+  }
+}
+
+class Rows {
+  readonly element: HTMLElement;
+  private readonly rows = new Map<string, Row>();
+
+  constructor(className: string) {
+    this.element = h('dl', { class: className });
+  }
+
+  update(rows: readonly SheetRow[], gpu: GpuView, freshness: Freshness): void {
+    const shown = keyed(
+      this.element,
+      this.rows,
+      rows,
+      ({ detail }) => detail.id,
+      ({ detail }) => new Row(detail.id, detail.label),
+    );
+    rows.forEach((row, i) => shown[i]?.update(row, gpu, freshness));
+  }
+}
+
+class Row {
+  readonly element: HTMLElement;
+  private readonly value: ReadingValue;
+  private readonly mark = levelMark();
+
+  constructor(id: string, label: string) {
+    this.value = new ReadingValue(id);
+    this.element = h('div', {}, h('dt', {}, label), h('dd', {}, this.mark, this.value.element));
+  }
+
+  update({ detail, reading }: SheetRow, gpu: GpuView, freshness: Freshness): void {
+    const level = detail.level?.(gpu) ?? 'quiet';
+    setAttribute(this.element, 'data-level', level);
+    setShown(this.mark, level !== 'quiet');
+    const rest = valueOf(reading) === null ? '' : (detail.rest?.(gpu) ?? '');
+    this.value.update(reading, (text) => text, freshness, rest);
   }
 }

@@ -1,15 +1,18 @@
 /** One GPU: the answer first, its lines and details on demand. */
 
-import { h, keyed, setAttribute, setShown, setText } from '../lib/dom';
+import { h, setAttribute, setShown, setText } from '../lib/dom';
 import { plainText } from '../lib/text';
+import { concernsOf, gravest, worstFirst, type Concern } from '../model/condition';
+import type { Mark } from '../model/event';
 import { seriesKey, type GpuView } from '../model/gpu';
-import { insightOf } from '../model/insight';
+import { memoryForecast } from '../model/insight';
 import { memorySegments } from '../model/memory';
 import { METRICS } from '../model/metric';
 import type { ProcessRow } from '../model/processes';
 import { valueOf } from '../model/reading';
 import type { Store } from '../model/store';
-import { healthWords, throttleWords, type Words } from '../model/words';
+import { clockWords, healthWords } from '../model/words';
+import { Concerns } from './concerns';
 import { Details } from './details';
 import { MemoryBar } from './memory-bar';
 import type { Window } from './line-chart';
@@ -23,6 +26,8 @@ export interface CardContext {
   store: Store;
   window: Window;
   palette: Palette;
+  /** What is marked on the time axis of each GPU's charts. */
+  marks: ReadonlyMap<number, readonly Mark[]>;
   /** Whether cards are open where nobody has said otherwise. */
   openByDefault: boolean;
 }
@@ -36,12 +41,11 @@ export class GpuCard {
   private now_ms = 0;
   private readonly index = h('span', { class: 'gpumon-gpu-index' });
   private readonly name = h('span', { class: 'gpumon-gpu-name' });
-  private readonly throttle = h('span', { class: 'gpumon-words', 'data-testid': 'gpumon-throttle' });
+  private readonly clocks = h('span', { class: 'gpumon-words', 'data-testid': 'gpumon-clocks' });
   private readonly toggle: HTMLButtonElement;
-  private readonly alerts = h('div', { class: 'gpumon-alerts' });
-  private readonly alertRows = new Map<string, { element: HTMLElement }>();
+  private readonly concerns = new Concerns();
   private readonly bar = new MemoryBar();
-  private readonly details = new Details();
+  private readonly details: Details;
   private readonly cells: { id: string; cell: MetricCell }[];
 
   constructor(
@@ -49,6 +53,7 @@ export class GpuCard {
     private readonly changed: () => void,
     id: string,
   ) {
+    this.details = new Details(changed);
     this.cells = METRICS.map((metric) => ({ id: metric.id, cell: new MetricCell(metric, moment) }));
     for (const { id: metric, cell } of this.cells) {
       if (metric === 'memory.used_bytes') {
@@ -57,16 +62,15 @@ export class GpuCard {
     }
     const body = h('div', { class: 'gpumon-metrics', id }, ...this.cells.map(({ cell }) => cell.element));
     this.toggle = h('button', { class: 'gpumon-toggle', type: 'button', 'aria-controls': id });
-    const head = h(
-      'header',
-      { class: 'gpumon-gpu-head' },
-      this.index,
-      this.name,
-      this.alerts,
-      this.throttle,
-      this.toggle,
+    const head = h('header', { class: 'gpumon-gpu-head' }, this.index, this.name, this.clocks, this.toggle);
+    this.element = h(
+      'article',
+      { class: 'gpumon-gpu', tabindex: '0' },
+      head,
+      this.concerns.element,
+      body,
+      this.details.element,
     );
-    this.element = h('article', { class: 'gpumon-gpu', tabindex: '0' }, head, body, this.details.element);
     this.toggle.addEventListener('click', () => {
       this.chosenOpen = !this.isOpen();
       this.changed();
@@ -100,11 +104,12 @@ export class GpuCard {
     this.bar.update(now === null ? [] : memorySegments(now.memory, rows));
     this.updateOpen(context.openByDefault);
     if (this.isOpen()) {
-      this.details.update(now, freshness);
+      this.details.update(gpu, freshness);
     }
     if (this.onScreen) {
+      const marks = context.marks.get(gpu.index) ?? [];
       for (const { id, cell } of this.cells) {
-        cell.draw(store.timeline.values(seriesKey(gpu, id)), window, context.palette);
+        cell.draw(store.timeline.values(seriesKey(gpu, id)), window, marks, context.palette);
       }
     }
   }
@@ -128,27 +133,18 @@ export class GpuCard {
   private updateWords(gpu: GpuView, now_ms: number, store: Store): void {
     const now = gpu.now;
     const reasons = now?.health.state === 'ok' ? valueOf(now.throttle_reasons) : null;
-    const throttle = reasons === null ? null : throttleWords(reasons);
-    setText(this.throttle, throttle?.text ?? '');
-    setAttribute(this.throttle, 'title', throttle?.title ?? null);
-    setAttribute(this.throttle, 'data-level', throttle?.level ?? null);
-    const alerts = [now === null ? null : healthWords(now.health, now_ms), insightOf(gpu, store.timeline)];
-    const told = alerts.filter((words): words is Words => words !== null);
-    setShown(this.alerts, told.length > 0);
-    const rows = keyed(
-      this.alerts,
-      this.alertRows,
-      told.map((words, i) => ({ words, i })),
-      ({ i }) => String(i),
-      () => ({
-        element: h('p', { class: 'gpumon-alert' }),
-      }),
-    );
-    rows.forEach(({ element }, i) => {
-      setText(element, told[i]?.text ?? '');
-      setAttribute(element, 'title', told[i]?.title ?? null);
-      setAttribute(element, 'data-level', told[i]?.level ?? null);
-    });
+    const clocks = reasons === null ? null : clockWords(reasons);
+    setText(this.clocks, clocks?.text ?? '');
+    setAttribute(this.clocks, 'title', clocks?.title ?? null);
+    const health = now === null ? null : healthWords(now.health, now_ms);
+    const forecast = memoryForecast(gpu, store.timeline);
+    const concerns: Concern[] = [
+      ...(health === null ? [] : [{ ...health, key: 'health' }]),
+      ...(forecast === null ? [] : [{ ...forecast, key: 'forecast' }]),
+      ...concernsOf(now, now_ms),
+    ];
+    this.concerns.update(worstFirst(concerns));
+    setAttribute(this.element, 'data-gravest', gravest(concerns.map(({ level }) => level)));
   }
 
   private isOpen(): boolean {

@@ -4,6 +4,7 @@ import uPlot from 'uplot';
 
 import { hourAndMinute, timeOfDay } from '../lib/format';
 import { placeAt, type Values } from '../lib/timeline';
+import type { Mark } from '../model/event';
 import type { Metric } from '../model/metric';
 import type { Palette } from './palette';
 
@@ -16,6 +17,8 @@ export interface ChartContent {
   /** A limit to mark; `null` where there is none. */
   limit: number | null;
   at_ms: number | null;
+  /** What happened, to be marked at its time. */
+  marks: readonly Mark[];
 }
 
 /** The part of the past that is shown. */
@@ -210,6 +213,7 @@ export class LineChart {
       ctx.stroke();
       ctx.setLineDash([]);
     }
+    this.markEvents(plot, content);
     const { at_ms, window } = content;
     const place = at_ms === null ? window.times_ms.length - 1 : placeAt(window.times_ms, at_ms, window.gap_ms);
     const time = window.times_ms[place];
@@ -228,6 +232,28 @@ export class LineChart {
       ctx.fill();
     }
     ctx.restore();
+  }
+
+  /** Draws a thin line at what happened, and a wedge at its foot on the time axis. */
+  private markEvents(plot: uPlot, { marks, window }: ChartContent): void {
+    const { ctx, bbox } = plot;
+    const half = 3.5 * uPlot.pxRatio;
+    const foot = bbox.top + bbox.height;
+    for (const { at_ms, level } of marks) {
+      if (at_ms < window.from_ms || at_ms > window.to_ms) {
+        continue;
+      }
+      const x = Math.round(plot.valToPos(at_ms, 'x', true));
+      ctx.fillStyle = this.palette.levels[level];
+      ctx.globalAlpha = 0.55;
+      ctx.fillRect(x, bbox.top, uPlot.pxRatio, bbox.height);
+      ctx.globalAlpha = 1;
+      ctx.beginPath();
+      ctx.moveTo(x - half, foot);
+      ctx.lineTo(x + half, foot);
+      ctx.lineTo(x, foot - 2 * half);
+      ctx.fill();
+    }
   }
 }
 

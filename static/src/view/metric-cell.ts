@@ -2,6 +2,7 @@
 
 import { h } from '../lib/dom';
 import { placeAt, type Values } from '../lib/timeline';
+import type { Mark } from '../model/event';
 import type { Metric } from '../model/metric';
 import { valueOf } from '../model/reading';
 import type { GpuSample } from '../wire';
@@ -63,7 +64,7 @@ export class MetricCell {
   }
 
   /** Draws the line; only for what is on the screen. */
-  draw(values: Values, window: Window, palette: Palette): void {
+  draw(values: Values, window: Window, marks: readonly Mark[], palette: Palette): void {
     this.chart ??= new LineChart(this.chartHost, this.metric, palette);
     const known = this.ceiling > this.metric.ceiling || this.metric.limit === null;
     const highest = known ? this.ceiling : highestOf(values, this.metric.ceiling);
@@ -75,6 +76,7 @@ export class MetricCell {
       ceiling: highest * air,
       limit: known && air > 1 ? this.ceiling : null,
       at_ms: this.moment.at_ms,
+      marks,
     });
   }
 

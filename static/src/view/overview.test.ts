@@ -2,8 +2,9 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
 import { Store } from '../model/store';
-import { gpu, hello, inventory, NOW, process, sample } from '../testing/frames';
-import type { GpuSample } from '../wire';
+import { details } from '../testing/details';
+import { gpu, hello, inventory, migDevice, NOW, process, sample, throttled } from '../testing/frames';
+import type { Event, GpuSample } from '../wire';
 import { Overview } from './overview';
 
 let store: Store;
@@ -72,7 +73,7 @@ describe('a reading', () => {
   });
 
   it('that is old says when it was read', () => {
-    show(gpu(0, { temperature: { gpu_celsius: { value: 64, at_ms: NOW - 120_000 }, memory_celsius: 70 } }));
+    show(gpu(0, { temperature: { ...gpu(0).temperature, gpu_celsius: { value: 64, at_ms: NOW - 120_000 } } }));
     const value = find('[data-metric="temperature"] .gpumon-value');
     expect(value.hasAttribute('data-stale')).toBe(true);
     expect(value.title.replaceAll('\u00a0', ' ')).toBe('read 2 min ago');
@@ -94,16 +95,65 @@ describe('a GPU', () => {
   it('opens and closes', () => {
     show(gpu(0));
     const toggle = find('.gpumon-toggle');
-    const details = find('.gpumon-details');
-    expect([toggle.getAttribute('aria-expanded'), details.hidden]).toEqual(['false', true]);
+    const sheet = find('.gpumon-sheet');
+    expect([toggle.getAttribute('aria-expanded'), sheet.hidden]).toEqual(['false', true]);
     toggle.click();
-    expect([toggle.getAttribute('aria-expanded'), details.hidden]).toEqual(['true', false]);
+    expect([toggle.getAttribute('aria-expanded'), sheet.hidden]).toEqual(['true', false]);
     expect(text('[data-reading="clocks.sm_mhz"]')).toBe('1,980 MHz');
   });
 
-  it('says in words what holds it down', () => {
-    show(gpu(0, { throttle_reasons: ['gpu_idle', 'sw_power_cap'] }));
-    expect(text('[data-testid="gpumon-throttle"]')).toBe('power capped');
+  it('says what is the matter, the worst first, by shape and by word, and since when', () => {
+    show(gpu(0, { conditions: [throttled('notice'), throttled('critical', NOW - 120_000)] }));
+    const lines = [...overview.element.querySelectorAll<HTMLElement>('.gpumon-alert')];
+    expect(lines.map((line) => line.dataset.level)).toEqual(['act', 'note']);
+    expect(lines[0]?.textContent.replaceAll('\u00a0', ' ')).toMatch(
+      /^Critical: The clocks are held down by dangerous heat\. \(since \d\d:\d\d:\d\d, for 2 min\)$/,
+    );
+    expect(lines[0]?.title).toContain('since');
+    expect(lines[0]?.querySelector('.gpumon-mark')).not.toBeNull();
+    expect(find('[data-gpu-index="0"]').dataset.gravest).toBe('act');
+    expect(find('[role="status"]').textContent).toContain('Critical: GPU 0: The clocks');
+  });
+
+  it('is not marked for what is only worth knowing, and no longer once it is over', () => {
+    show(gpu(0, { conditions: [throttled('notice')] }));
+    expect(find('[data-gpu-index="0"]').dataset.gravest).toBeUndefined();
+    expect(find('[role="status"]').textContent).not.toContain('clocks');
+    show(gpu(0, { conditions: [throttled('warning')] }));
+    expect(find('[data-gpu-index="0"]').dataset.gravest).toBe('warn');
+    show(gpu(0));
+    expect(find('[data-gpu-index="0"]').dataset.gravest).toBeUndefined();
+    expect(find('.gpumon-alerts').hidden).toBe(true);
+  });
+
+  it('says the reason for its clocks once', () => {
+    show(gpu(0, { throttle_reasons: ['sw_power_cap'], conditions: [throttled('notice')] }));
+    expect(text('[data-testid="gpumon-clocks"]')).toBe('');
+    show(gpu(0, { throttle_reasons: ['gpu_idle'] }));
+    expect(text('[data-testid="gpumon-clocks"]')).toBe('idle');
+  });
+
+  it('has its details on demand, and names what its board does not have', () => {
+    store.apply(hello({ inventory: inventory(1), sample: sample(NOW, [gpu(0)]), details: [details(0)] }));
+    overview.render();
+    find('.gpumon-toggle').click();
+    expect(overview.element.querySelector('[data-reading="board.serial"]')).toBeNull();
+    find('.gpumon-more').click();
+    expect(text('[data-reading="board.serial"]')).toBe('1650824000123');
+    expect(text('[data-reading="ecc.volatile"]')).toBe('no errors');
+    expect(text('[data-testid="gpumon-missing"]')).toMatch(/^Not on this board or driver: .*Fans/);
+    store.apply({ type: 'details', ...details(0, { recovery_action: 'gpu_reset' }) });
+    overview.render();
+    expect(text('[data-reading="recovery_action"]')).toBe('reset the GPU');
+  });
+
+  it('shows its MIG devices', () => {
+    show(gpu(0, { mig_devices: [migDevice(0), migDevice(1)] }));
+    find('.gpumon-toggle').click();
+    expect(overview.element.querySelectorAll('[data-mig-uuid]')).toHaveLength(2);
+    expect(text('[data-mig-uuid="MIG-0"] [data-reading="mig.memory.used_bytes"]')).toBe('4.00');
+    show(gpu(0));
+    expect(overview.element.querySelectorAll('[data-mig-uuid]')).toHaveLength(0);
   });
 
   it('shows the past that somebody points at', () => {
@@ -148,6 +198,63 @@ describe('processes', () => {
   });
 });
 
+describe('what happened', () => {
+  const started: Event = {
+    at_ms: NOW,
+    gpu: { index: 0, uuid: 'GPU-0' },
+    what: 'process_started',
+    pid: 7,
+    name: '<img src=x onerror=alert(1)>',
+    user: 'ana',
+    started_ms: NOW,
+  };
+
+  function lines(): string[] {
+    return [...overview.element.querySelectorAll('.gpumon-event-text')].map((line) => line.textContent);
+  }
+
+  function button(label: RegExp): HTMLElement {
+    const found = [...overview.element.querySelectorAll('button')].find((one) => label.test(one.textContent));
+    if (found === undefined) {
+      throw new Error(`no button says ${String(label)}`);
+    }
+    return found;
+  }
+
+  it('is listed from the first frame on, with the newest first', () => {
+    store.apply(hello({ events: [{ at_ms: NOW - 5, gpu: null, what: 'mig_changed' }] }));
+    store.apply({ type: 'event', at_ms: NOW, gpu: { index: 1, uuid: 'GPU-1' }, what: 'gpu_lost' });
+    overview.render();
+    expect(lines()).toEqual([
+      'Critical: The GPU is lost: the driver says that it has fallen off the bus.',
+      'Notice: MIG was switched on or off, or its instances changed.',
+    ]);
+    expect(text('.gpumon-event-gpu')).toBe('GPU 1');
+    expect(find('.gpumon-event-time').getAttribute('datetime')).toBe(new Date(NOW).toISOString());
+  });
+
+  it('has processes on demand, as text', () => {
+    store.apply(hello({ events: [started] }));
+    overview.render();
+    expect(lines()).toEqual([]);
+    button(/^processes/).click();
+    expect(lines()).toEqual(['<img src=x onerror=alert(1)> (ana, PID 7) started.']);
+    expect(overview.element.querySelector('img')).toBeNull();
+    expect(button(/^processes/).getAttribute('aria-pressed')).toBe('true');
+  });
+
+  it('is short until all of it is asked for', () => {
+    const events = Array.from({ length: 9 }, (_, i): Event => ({ at_ms: NOW + i, gpu: null, what: 'mig_changed' }));
+    store.apply(hello({ events }));
+    overview.render();
+    expect(lines()).toHaveLength(5);
+    button(/^show all 9$/).click();
+    expect(lines()).toHaveLength(9);
+    button(/^show fewer$/).click();
+    expect(lines()).toHaveLength(5);
+  });
+});
+
 describe('the view', () => {
   it('says where its values are simulated', () => {
     show(gpu(0));
@@ -174,5 +281,15 @@ describe('the view', () => {
     overview.render();
     expect(overview.element.dataset.gpumonState).toBe('collector-restarting');
     expect(text('[data-testid="gpumon-notice"]')).toContain('It was killed by signal 9');
+  });
+
+  it('is calm about a pause, and says how it ends', () => {
+    show(gpu(0));
+    store.apply({ type: 'collector', state: 'paused', since_ms: NOW, message: null });
+    overview.render();
+    expect(overview.element.dataset.gpumonState).toBe('collector-paused');
+    expect(find('[data-testid="gpumon-notice"]').dataset.level).toBe('rest');
+    expect(text('[data-testid="gpumon-notice"]')).toContain('Paused: gpumon has let go of the GPUs');
+    expect(text('.gpumon-command')).toBe('gpumon resume');
   });
 });

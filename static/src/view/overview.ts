@@ -2,12 +2,15 @@
 
 import { h, keyed, setAttribute, setShown } from '../lib/dom';
 import { isOnDark } from '../lib/colour';
+import { marksByGpu, type Mark } from '../model/event';
 import { gpusOf } from '../model/gpu';
 import { processRows, SlotKeeper, type ProcessRow } from '../model/processes';
 import { noticeOf, statusOf } from '../model/status';
 import type { Store } from '../model/store';
 import { summaryOf } from '../model/summary';
+import type { Event } from '../wire';
 import { Announcer } from './announcer';
+import { EventList } from './event-list';
 import { GpuCard, type CardContext } from './gpu-card';
 import { Header, nextSpan } from './header';
 import { HostStrip } from './host-strip';
@@ -42,11 +45,13 @@ export class Overview {
   private readonly cards = new Map<string, GpuCard>();
   private readonly slots = new SlotKeeper();
   private readonly processes: ProcessTable;
+  private readonly events: EventList;
   private readonly host = new HostStrip();
   private readonly sizes: ResizeObserver | null;
   private readonly screen: IntersectionObserver | null;
   private readonly id = `gpumon-${String((overviews += 1))}`;
   private palette: Palette | null = null;
+  private marked: { events: readonly Event[]; marks: Map<number, Mark[]> } = { events: [], marks: new Map() };
   private spanMin = 2;
   private wide = false;
 
@@ -67,12 +72,14 @@ export class Overview {
     this.processes = new ProcessTable((row) => {
       this.highlight(row);
     });
+    this.events = new EventList(options.invalidate);
     this.element.append(
       this.header.element,
       this.announcer.element,
       this.notice.element,
       this.cardList,
       this.processes.element,
+      this.events.element,
       this.host.element,
     );
     // Without a layout, as in a test, there is no size and nothing on the screen, and so no charts.
@@ -97,7 +104,7 @@ export class Overview {
   render(): void {
     const { store } = this;
     const status = statusOf(store, Date.now());
-    const gpus = gpusOf(store.inventory, store.sample);
+    const gpus = gpusOf(store.inventory, store.sample, store.details);
     const now_ms = store.clock.now();
     setAttribute(this.element, 'data-gpumon-state', status.state);
     setAttribute(this.element, 'data-layout', this.wide ? 'wide' : 'compact');
@@ -109,6 +116,7 @@ export class Overview {
     const context: CardContext = {
       store,
       palette: this.currentPalette(),
+      marks: this.currentMarks(),
       openByDefault: this.wide && gpus.length <= OPEN_GPUS,
       window: {
         times_ms: store.timeline.times_ms,
@@ -136,6 +144,8 @@ export class Overview {
     const sample = store.sample;
     setShown(this.processes.element, sample !== null);
     setShown(this.host.element, sample !== null);
+    setShown(this.events.element, sample !== null || store.events.length > 0);
+    this.events.update(store.events, now_ms);
     if (sample !== null) {
       const freshness = { now_ms, stale: status.state !== 'live' };
       this.processes.update(rows, freshness);
@@ -176,6 +186,15 @@ export class Overview {
       this.palette = readPalette(this.element);
     }
     return this.palette;
+  }
+
+  /** Events are rare beside drawings, so their marks are kept until there is another event. */
+  private currentMarks(): Map<number, Mark[]> {
+    const { events } = this.store;
+    if (this.marked.events !== events) {
+      this.marked = { events, marks: marksByGpu(events) };
+    }
+    return this.marked.marks;
   }
 
   private highlight(row: ProcessRow | null): void {

@@ -1,12 +1,15 @@
 /** The colours of the style sheet, for drawing on a canvas. */
 
 import type { Metric } from '../model/metric';
+import type { Level } from '../model/words';
 
 export interface Palette {
   lines: Record<Metric['colour'], string>;
   text: string;
   muted: string;
   grid: string;
+  /** Of a mark on the time axis. */
+  levels: Record<Level, string>;
   font: string;
 }
 
@@ -24,6 +27,12 @@ export function readPalette(root: Element): Palette {
     text: style.color,
     muted: colour('--gpumon-axis'),
     grid: colour('--gpumon-grid'),
+    levels: {
+      quiet: colour('--gpumon-axis'),
+      note: colour('--gpumon-note'),
+      warn: colour('--gpumon-wait'),
+      act: colour('--gpumon-act'),
+    },
     font: style.fontFamily,
   };
 }

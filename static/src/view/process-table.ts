@@ -2,7 +2,7 @@
 
 import { h, keyed, setAttribute, setShown, setText } from '../lib/dom';
 import { gibColumn, percent } from '../lib/format';
-import { runsIn } from '../model/owner';
+import { runsIn, sharedBy } from '../model/owner';
 import { textOf, type ProcessRow, type UnreadableRow } from '../model/processes';
 import { ReadingValue, type Freshness } from './value';
 
@@ -109,10 +109,11 @@ class ReadableRow implements Row {
     const told = command.reason === null ? command.text : `command line ${command.reason}`;
     setAttribute(this.name, 'title', `${row.name} (PID ${pid})\n${told}`);
     const behind = runsIn(process);
-    setText(this.sub, [user.text, pid, behind].filter((part) => part !== null).join(' · '));
+    const shared = sharedBy(process);
+    setText(this.sub, [user.text, pid, ...shared, behind].filter((part) => part !== null).join(' · '));
     setAttribute(this.sub, 'title', user.reason === null ? `user ${user.text}, PID ${pid}` : `user ${user.reason}`);
     const line = command.reason === null ? command.text : null;
-    setText(this.command, [behind, line].filter((part) => part !== null).join(' · '));
+    setText(this.command, [...shared, behind, line].filter((part) => part !== null).join(' · '));
     setAttribute(this.command, 'title', told);
     setText(this.user, user.text);
     setAttribute(this.user, 'title', user.reason);

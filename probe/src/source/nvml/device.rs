@@ -6,6 +6,7 @@ use nvml_wrapper::{
     Device, Nvml,
     bitmasks::device::ThrottleReasons,
     enum_wrappers::device::{Clock, PerformanceState, TemperatureSensor},
+    error::NvmlError,
 };
 
 use super::{
@@ -29,7 +30,7 @@ use crate::{
 };
 
 /// The counter moves every 100 ms, and asking costs 4 ms, more than all the rest together.
-const ENERGY_EVERY: Duration = Duration::from_secs(2);
+const ENERGY_EVERY: Duration = Duration::from_secs(5);
 
 /// It follows the chip's temperature, and asking costs 1.2 ms.
 const MARGIN_EVERY: Duration = Duration::from_secs(5);
@@ -169,7 +170,7 @@ impl ProbeDevice for NvmlDevice {
         sample.power.average_watts = fields.average_watts;
         sample.temperature.memory_celsius = fields.memory_celsius;
 
-        sample.fan_percent = asker.ask("fan", || device.fan_speed(0)).map(f64::from);
+        sample.fan_percent = asker.ask("fan", || first_fan(device)).map(f64::from);
 
         let counted = gpm.read(nvml, device, None, asker);
         sample.activity = counted.activity;
@@ -201,6 +202,14 @@ impl ProbeDevice for NvmlDevice {
         }
         traces
     }
+}
+
+/// A board without fans has no first one, which the driver takes for a wrong argument.
+fn first_fan(device: &Device<'_>) -> Result<u32, NvmlError> {
+    device.fan_speed(0).map_err(|error| match error {
+        NvmlError::InvalidArg => NvmlError::NotSupported,
+        error => error,
+    })
 }
 
 fn watts(milliwatts: u32) -> f64 {

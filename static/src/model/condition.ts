@@ -1,0 +1,63 @@
+/** What is the matter with a GPU, as the server says it, so that every screen says the same. */
+
+import { duration, since } from '../lib/format';
+import { plainText } from '../lib/text';
+import type { Condition, GpuSample, Severity } from '../wire';
+import type { Level, Words } from './words';
+
+/** A condition as it is shown. */
+export interface Concern extends Words {
+  /** The same while it lasts. */
+  key: string;
+}
+
+const LEVELS: Record<Severity, Level> = { notice: 'note', warning: 'warn', critical: 'act' };
+
+/** How a severity is shown. */
+export function severityLevel(severity: Severity): Level {
+  // One that only a newer server knows is better shown than hidden.
+  return (LEVELS as Partial<Record<string, Level>>)[severity] ?? 'note';
+}
+
+const RANKS: readonly Level[] = ['act', 'warn', 'note', 'quiet'];
+
+/** A GPU's conditions, the worst first, and among equals the oldest. */
+export function concernsOf(gpu: GpuSample | null, now_ms: number): Concern[] {
+  const oldestFirst = [...(gpu?.conditions ?? [])].sort((a, b) => a.since_ms - b.since_ms);
+  return worstFirst(
+    oldestFirst.map((condition) => ({
+      key: keyOf(condition),
+      text: plainText(condition.text),
+      title: sinceWords(condition, now_ms),
+      level: severityLevel(condition.severity),
+    })),
+  );
+}
+
+/** Sorted by how much they matter; equals stay in their order. */
+export function worstFirst(concerns: readonly Concern[]): Concern[] {
+  return [...concerns].sort((a, b) => RANKS.indexOf(a.level) - RANKS.indexOf(b.level));
+}
+
+/** The worst of them; `null` where none is worse than a notice. */
+export function gravest(levels: readonly Level[]): 'warn' | 'act' | null {
+  if (levels.includes('act')) {
+    return 'act';
+  }
+  return levels.includes('warn') ? 'warn' : null;
+}
+
+/** `since 10:42:07, for 26 min`, and how often where it comes again and again. */
+function sinceWords(condition: Condition, now_ms: number): string {
+  const began = `since ${since(condition.since_ms, now_ms)}, for ${duration(now_ms - condition.since_ms)}`;
+  if (condition.condition !== 'xid' || condition.count < 2) {
+    return began;
+  }
+  return `${began}; ${String(condition.count)} times, last at ${since(condition.last_ms, now_ms)}`;
+}
+
+/** A condition is the same as long as it began at the same time; of Xids there is one for each code. */
+function keyOf(condition: Condition): string {
+  const kind = condition.condition === 'xid' ? `xid ${String(condition.code)}` : condition.condition;
+  return `${kind} ${String(condition.since_ms)}`;
+}

@@ -1,0 +1,150 @@
+/** What ties a GPU to the machine and to other GPUs. */
+
+import { bytesPerSecond } from '../../lib/format';
+import { plainText } from '../../lib/text';
+import type { FabricState, GpuLink, NvLink, PciPath, Reading } from '../../wire';
+import { absenceOf, valueOf } from '../reading';
+import { list, onOff, slow, together, told, type Detail, type DetailGroup } from './detail';
+
+export const LINKS: DetailGroup = {
+  title: 'Links',
+  details: [
+    {
+      id: 'pcie.generation',
+      label: 'PCIe',
+      read: ({ now }) => (now === null ? null : pcieWords(now.pcie.generation, now.pcie.width)),
+      rest: ({ board }) => {
+        const max = pcieWords(board.pcie_max_generation, board.pcie_max_width);
+        return typeof max === 'string' ? `of ${max}` : '';
+      },
+    },
+    traffic('pcie', 'PCIe traffic'),
+    {
+      id: 'pcie_replays_total',
+      label: 'PCIe replays',
+      read: slow(({ pcie_replays_total }) => pcie_replays_total, String),
+    },
+    {
+      id: 'nvlinks',
+      label: 'NVLink',
+      read: slow(({ nvlinks }) => present(nvlinks), linkWords),
+      rest: ({ details }) => linkSpeed((details === null ? null : valueOf(details.nvlinks)) ?? []),
+      level: ({ details }) => {
+        const links = (details === null ? null : valueOf(details.nvlinks)) ?? [];
+        const up = upOf(links);
+        return up > 0 && up < links.length ? 'warn' : 'quiet';
+      },
+    },
+    traffic('nvlink', 'NVLink traffic'),
+    {
+      id: 'nvlinks.errors_total',
+      label: 'NVLink errors',
+      read: slow(({ nvlinks }) => errorsOf(present(nvlinks)), String),
+    },
+    {
+      id: 'fabric',
+      label: 'Fabric',
+      read: slow(
+        ({ fabric }) => fabric,
+        ({ state, status, clique_id }) =>
+          list([FABRIC[state], status === 0 ? null : `error ${String(status)}`, `clique ${String(clique_id)}`]),
+      ),
+    },
+    { id: 'c2c_enabled', label: 'Link to Grace', read: slow(({ c2c_enabled }) => c2c_enabled, onOff) },
+    {
+      id: 'topology',
+      label: 'Other GPUs',
+      read: ({ index, links }) => (links.length === 0 ? null : ways(index, links)),
+    },
+  ],
+};
+
+const FABRIC: Record<FabricState, string> = {
+  not_supported: 'not supported',
+  not_started: 'not started',
+  in_progress: 'in progress',
+  completed: 'completed',
+};
+
+const PATHS: Record<PciPath, string> = {
+  internal: 'same board',
+  single: 'one PCIe switch',
+  multiple: 'PCIe switches',
+  host_bridge: 'one host bridge',
+  node: 'one CPU',
+  system: 'across CPUs',
+};
+
+function pcieWords(generation: Reading<number>, width: Reading<number>): Reading<string> {
+  return together([generation, width], ([gen, lanes]) =>
+    [gen == null ? null : `gen ${String(gen)}`, lanes == null ? null : `×${String(lanes)}`]
+      .filter((part) => part !== null)
+      .join(' '),
+  );
+}
+
+function traffic(link: 'pcie' | 'nvlink', label: string): Detail {
+  return {
+    id: `${link}.tx_bytes_per_second`,
+    label,
+    read: ({ now }) => {
+      if (now === null) {
+        return null;
+      }
+      const { rx_bytes_per_second: rx, tx_bytes_per_second: tx } = now[link];
+      const part = (name: string) => (rate: number) => `${bytesPerSecond(rate)} ${name}`;
+      return together([told(rx, part('in')), told(tx, part('out'))], list);
+    },
+  };
+}
+
+/** A board without links has none to speak of. */
+function present(nvlinks: Reading<NvLink[]>): Reading<NvLink[]> {
+  return valueOf(nvlinks)?.length === 0 ? { absent: 'not_supported' } : nvlinks;
+}
+
+function upOf(links: readonly NvLink[]): number {
+  return links.filter(({ active }) => valueOf(active) === true).length;
+}
+
+function linkWords(links: readonly NvLink[]): string {
+  return `${String(upOf(links))} of ${String(links.length)} up`;
+}
+
+/** The version and speed of all together, as told of the first that is up. */
+function linkSpeed(links: readonly NvLink[]): string {
+  const first = links.find(({ active }) => valueOf(active) === true);
+  if (first === undefined) {
+    return '';
+  }
+  const version = valueOf(first.version);
+  const speed = valueOf(first.bytes_per_second);
+  const parts = [version === null ? null : plainText(version, 20), speed === null ? null : bytesPerSecond(speed)];
+  const known = parts.filter((part) => part !== null);
+  return known.length === 0 ? '' : `(${known.join(', ')})`;
+}
+
+/** The errors of all links together; where none is counted, the reason why the first is not. */
+function errorsOf(nvlinks: Reading<NvLink[]>): Reading<number> {
+  const links = valueOf(nvlinks);
+  if (links === null) {
+    return absenceOf(nvlinks) ?? { absent: 'unknown' };
+  }
+  const counts = links.map(({ errors_total }) => valueOf(errors_total)).filter((count) => count !== null);
+  const first = links[0];
+  return counts.length > 0 || first === undefined
+    ? counts.reduce((sum, count) => sum + count, 0)
+    : (absenceOf(first.errors_total) ?? { absent: 'unknown' });
+}
+
+/** The other GPUs by the way to them: `1, 2, 3: 18 NVLinks`. */
+function ways(index: number, links: readonly GpuLink[]): string {
+  const byWay = new Map<string, number[]>();
+  for (const link of links) {
+    const nvlinks = valueOf(link.nvlinks) ?? 0;
+    const path = absenceOf(link.path) === null ? valueOf(link.path) : null;
+    const way = nvlinks > 0 ? `${String(nvlinks)} NVLinks` : path === null ? 'way unknown' : PATHS[path];
+    byWay.set(way, [...(byWay.get(way) ?? []), link.a === index ? link.b : link.a]);
+  }
+  return list([...byWay].map(([way, gpus]) => `${gpus.map(String).join(', ')}: ${way}`));
+}

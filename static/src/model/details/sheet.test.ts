@@ -1,0 +1,149 @@
+import { describe, expect, it } from 'vitest';
+
+import { details, nvLink } from '../../testing/details';
+import { gpu, inventory, NOW, sample } from '../../testing/frames';
+import type { GpuDetails, GpuSample, Inventory, Reading } from '../../wire';
+import { gpusOf, type GpuView } from '../gpu';
+import { takenAt, valueOf } from '../reading';
+import { sheetOf, type SheetRow } from './sheet';
+
+interface Given {
+  now?: Partial<GpuSample>;
+  details?: Partial<GpuDetails> | null;
+  machine?: Inventory;
+}
+
+function view(given: Given = {}): GpuView {
+  const slow = given.details === null ? [] : [[0, details(0, given.details)] as const];
+  const found = gpusOf(given.machine ?? inventory(1), sample(NOW, [gpu(0, given.now)]), new Map(slow))[0];
+  if (found === undefined) {
+    throw new Error('the inventory is empty');
+  }
+  return found;
+}
+
+function rowOf(gpu: GpuView, id: string): SheetRow | undefined {
+  return sheetOf(gpu)
+    .groups.flatMap(({ rows }) => rows)
+    .find(({ detail }) => detail.id === id);
+}
+
+/** A row as it is read on the screen. */
+function text(id: string, given: Given = {}): string | null {
+  const gpu = view(given);
+  const row = rowOf(gpu, id);
+  const value = row === undefined ? null : valueOf(row.reading);
+  return value === null ? null : [value, row?.detail.rest?.(gpu) ?? ''].join(' ').trim().replaceAll('\u00a0', ' ');
+}
+
+function level(id: string, given: Given): string | undefined {
+  const gpu = view(given);
+  return rowOf(gpu, id)?.detail.level?.(gpu);
+}
+
+describe('a detail', () => {
+  it.each([
+    ['clocks.sm_mhz', '1,980 MHz of 1,980 MHz'],
+    ['power.limit_watts', '700 W of 200–700 W'],
+    ['temperature.memory_celsius', '70 °C of 95 °C'],
+    ['throttled', 'power limit 12 min'],
+    ['ecc.volatile', 'no errors'],
+    ['ecc.aggregate', '3 corrected · 0 uncorrected'],
+    ['ecc.aggregate_by_location', 'device memory 3 + 0'],
+    ['remapped_rows', '1'],
+    ['remapped_rows.spare', 'enough in all banks'],
+    ['bar1', '2.00 / 256 GiB'],
+    ['pcie.generation', 'gen 5 ×16 of gen 5 ×16'],
+    ['pcie.tx_bytes_per_second', '2.40 GB/s in · 150 MB/s out'],
+    ['pcie_replays_total', '0'],
+    ['nvlinks', '18 of 18 up (4.0, 25.0 GB/s)'],
+    ['modes.persistence', 'on'],
+    ['modes.compute', 'shared by all'],
+    ['modes.mig', 'off'],
+    ['recovery_action', 'none needed'],
+    ['board.vbios_version', '96.00.BA.00.01'],
+    ['board.serial', '1650824000123'],
+  ])('%s is shown as "%s"', (id, expected) => {
+    expect(text(id)).toBe(expected);
+  });
+
+  it('that changes slowly has the time at which it was read', () => {
+    const row = rowOf(view({ details: { at_ms: NOW - 7000 } }), 'bar1');
+    expect(takenAt(row?.reading ?? '')).toBe(NOW - 7000);
+  });
+
+  it('that the board does not have is named apart, in place of a dash', () => {
+    const { missing } = sheetOf(view());
+    expect(missing).toContain('Fans');
+    expect(missing).toContain('Retired pages');
+    expect(text('fans')).toBeNull();
+  });
+
+  it('that is absent for another reason stays, with the reason', () => {
+    const hidden: Reading<never> = { absent: 'no_permission' };
+    expect(rowOf(view({ details: { pcie_replays_total: hidden } }), 'pcie_replays_total')?.reading).toEqual(hidden);
+  });
+
+  it('of part of which nothing is known shows the rest, and never 0', () => {
+    const pcie = { ...gpu(0).pcie, rx_bytes_per_second: { absent: 'warming_up' } as const };
+    expect(text('pcie.tx_bytes_per_second', { now: { pcie } })).toBe('150 MB/s out');
+    const none = { ...pcie, tx_bytes_per_second: { absent: 'no_permission' } as const };
+    expect(rowOf(view({ now: { pcie: none } }), 'pcie.tx_bytes_per_second')?.reading).toEqual({ absent: 'warming_up' });
+  });
+
+  it('is left out until it has been read, and when it is of another board', () => {
+    expect(rowOf(view({ details: null }), 'bar1')).toBeUndefined();
+    expect(rowOf(view({ details: { uuid: 'GPU-before' } }), 'bar1')).toBeUndefined();
+    expect(text('clocks.sm_mhz', { details: null })).not.toBeNull();
+  });
+
+  it('tells of every fan, and of the fastest where no more is known', () => {
+    const fans = [
+      { speed_percent: 45, rpm: 2100 },
+      { speed_percent: 47, rpm: { absent: 'not_supported' } as const },
+    ];
+    expect(text('fans', { details: { fans } })).toBe('45 % (2,100 rpm) · 47 %');
+    expect(text('fans', { now: { fan_percent: 31 } })).toBe('31 %');
+  });
+
+  it('names the other GPUs by the way to them', () => {
+    const topology: Inventory['topology'] = [
+      { a: 0, b: 1, path: 'node', nvlinks: 18 },
+      { a: 0, b: 2, path: 'system', nvlinks: 0 },
+      { a: 0, b: 3, path: 'node', nvlinks: 18 },
+      { a: 1, b: 2, path: 'node', nvlinks: 4 },
+    ];
+    const machine = { ...inventory(1), topology };
+    expect(text('topology', { machine })).toBe('1, 3: 18 NVLinks · 2: across CPUs');
+  });
+});
+
+describe('what is wrong', () => {
+  it('with memory is marked', () => {
+    const ecc = { ...details(0).ecc, volatile: { corrected_total: 0, uncorrected_total: 1 } };
+    expect(level('ecc.volatile', { details: { ecc } })).toBe('act');
+    expect(level('ecc.volatile', {})).toBe('quiet');
+    const rows = { correctable: 0, uncorrectable: 1, pending: true, failed: false, spare: null };
+    expect(level('remapped_rows', { details: { remapped_rows: rows } })).toBe('warn');
+    expect(level('remapped_rows', { details: { remapped_rows: { ...rows, failed: true } } })).toBe('act');
+    expect(text('remapped_rows', { details: { remapped_rows: rows } })).toBe('1 · reset needed');
+  });
+
+  it('with links is marked, but not that none is in use', () => {
+    const some = [nvLink(0), nvLink(1, { active: false })];
+    expect(text('nvlinks', { details: { nvlinks: some } })).toBe('1 of 2 up (4.0, 25.0 GB/s)');
+    expect(level('nvlinks', { details: { nvlinks: some } })).toBe('warn');
+    expect(level('nvlinks', { details: { nvlinks: some.slice(1) } })).toBe('quiet');
+    expect(sheetOf(view({ details: { nvlinks: [] } })).missing).toContain('NVLink');
+  });
+
+  it('in the eyes of the driver says what to do', () => {
+    expect(text('recovery_action', { details: { recovery_action: 'gpu_reset' } })).toBe('reset the GPU');
+    expect(level('recovery_action', { details: { recovery_action: 'gpu_reset' } })).toBe('act');
+  });
+
+  it('after a reset is said of a setting that waits for one', () => {
+    const modes = { ...details(0).modes, ecc: { current: true, pending: false } };
+    expect(text('modes.ecc', { details: { modes } })).toBe('on, off after a reset');
+  });
+});

@@ -1,0 +1,63 @@
+/** All further readings of a GPU, in groups, without what its board does not have. */
+
+import type { Reading } from '../../wire';
+import type { GpuView } from '../gpu';
+import { absenceOf } from '../reading';
+import { BOARD, SETTINGS } from './board';
+import type { Detail } from './detail';
+import { ACTIVITY, CLOCKS } from './engines';
+import { LINKS } from './links';
+import { MEMORY } from './memory';
+import { POWER } from './power';
+
+const GROUPS = [ACTIVITY, CLOCKS, POWER, MEMORY, LINKS, SETTINGS, BOARD] as const;
+
+/** What is looked at most, where all would be too much. */
+const KEYS: readonly string[] = [
+  'activity.sm_percent',
+  'activity.tensor_percent',
+  'activity.dram_bandwidth_percent',
+  'utilization.memory_percent',
+  'clocks.sm_mhz',
+  'clocks.memory_mhz',
+  'temperature.memory_celsius',
+  'fans',
+  'ecc.volatile',
+  'pcie.generation',
+  'pcie.tx_bytes_per_second',
+  'nvlinks',
+];
+
+export interface SheetRow {
+  detail: Detail;
+  reading: Reading<string>;
+}
+
+export interface Sheet {
+  groups: { title: string; rows: SheetRow[] }[];
+  /** Of all rows, those that are looked at most. */
+  keys: SheetRow[];
+  /** What this board or driver does not have, by its labels. */
+  missing: string[];
+}
+
+/** What there is to say of a GPU beyond its four numbers. */
+export function sheetOf(gpu: GpuView): Sheet {
+  const missing: string[] = [];
+  const groups = GROUPS.map(({ title, details }) => ({
+    title,
+    rows: details.flatMap((detail): SheetRow[] => {
+      const reading = detail.read(gpu);
+      if (reading === null) {
+        return [];
+      }
+      if (absenceOf(reading)?.absent === 'not_supported') {
+        missing.push(detail.label);
+        return [];
+      }
+      return [{ detail, reading }];
+    }),
+  }));
+  const keys = groups.flatMap(({ rows }) => rows).filter(({ detail }) => KEYS.includes(detail.id));
+  return { groups: groups.filter(({ rows }) => rows.length > 0), keys, missing };
+}

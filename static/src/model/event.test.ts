@@ -1,0 +1,125 @@
+import { describe, expect, it } from 'vitest';
+
+import { NOW, throttled } from '../testing/frames';
+import type { Event } from '../wire';
+import { eventRows, keepEvents, marksByGpu, processEvents } from './event';
+
+const GPU = { index: 1, uuid: 'GPU-1' };
+
+const xid: Event = {
+  at_ms: NOW,
+  gpu: GPU,
+  what: 'xid',
+  code: 79,
+  pid: 4711,
+  meaning: 'The GPU fell off the PCIe bus.',
+  advice: 'Check power and seating.',
+};
+
+const xidBegan: Event = {
+  at_ms: NOW + 20,
+  gpu: GPU,
+  what: 'condition_began',
+  condition: 'xid',
+  code: 79,
+  count: 1,
+  last_ms: NOW,
+  since_ms: NOW,
+  severity: 'critical',
+  text: 'Xid 79: it fell off the bus.',
+};
+
+function started(pid: number): Event {
+  return { at_ms: NOW + pid, gpu: GPU, what: 'process_started', pid, name: 'train.py', user: 'ana', started_ms: NOW };
+}
+
+function began(severity: 'notice' | 'warning' | 'critical', at_ms = NOW): Event {
+  return { at_ms, gpu: GPU, what: 'condition_began', ...throttled(severity) };
+}
+
+describe('the list', () => {
+  it('has the newest first', () => {
+    const rows = eventRows([began('notice'), { at_ms: NOW + 5, gpu: null, what: 'power_source_changed' }], false);
+    expect(rows.map(({ at_ms, gpu }) => [at_ms, gpu])).toEqual([
+      [NOW + 5, null],
+      [NOW, 1],
+    ]);
+  });
+
+  it('says what an Xid means and what to do, once, as grave as its condition', () => {
+    const rows = eventRows([xid, xidBegan], false);
+    expect(rows).toMatchObject([
+      {
+        text: 'Xid 79 (process 4711): The GPU fell off the PCIe bus.',
+        more: 'Check power and seating.',
+        level: 'act',
+      },
+    ]);
+    expect(eventRows([{ ...xid, gpu: { index: 2, uuid: null } }, xidBegan], false)).toHaveLength(2);
+  });
+
+  it('leaves processes out until they are asked for', () => {
+    expect(eventRows([started(7)], false)).toEqual([]);
+    expect(eventRows([started(7)], true)[0]?.text).toBe('train.py (ana, PID 7) started.');
+    expect(processEvents([started(7), xid])).toBe(1);
+  });
+
+  it('tells the end of a condition from its beginning', () => {
+    const [row] = eventRows([{ at_ms: NOW, gpu: GPU, what: 'condition_ended', ...throttled('critical') }], false);
+    expect(row).toMatchObject({ over: true, level: 'quiet' });
+    expect(row?.text).toMatch(/^Over: The clocks/);
+  });
+
+  it('tells apart errors of memory that were corrected from those that were not', () => {
+    const errors = (corrected: number, uncorrected: number): Event => ({
+      at_ms: NOW,
+      gpu: GPU,
+      what: 'ecc_errors',
+      corrected,
+      uncorrected,
+    });
+    expect(eventRows([errors(1, 0)], false)[0]).toMatchObject({ level: 'note', more: '' });
+    expect(eventRows([errors(3, 1)], false)[0]).toMatchObject({
+      level: 'act',
+      text: '1 memory error was not corrected. 3 memory errors were corrected.',
+    });
+  });
+
+  it('keeps two lines apart that say the same of the same moment', () => {
+    const keys = eventRows([began('notice'), began('notice')], false).map(({ key }) => key);
+    expect(new Set(keys).size).toBe(2);
+  });
+
+  it('shows hostile names as text, and leaves out what only a newer server knows', () => {
+    const evil: Event = { ...(started(7) as Extract<Event, { what: 'process_started' }>), name: 'a\u202etxt' };
+    expect(eventRows([evil], true)[0]?.text).toContain('a\ufffdtxt');
+    expect(eventRows([{ at_ms: NOW, gpu: null, what: 'unheard_of' } as unknown as Event], true)).toEqual([]);
+  });
+});
+
+describe('of more than a hundred events', () => {
+  it('processes go first, the oldest of them before the others', () => {
+    const many = [xid, ...Array.from({ length: 120 }, (_, i) => started(i))];
+    const kept = keepEvents(many);
+    expect(kept).toHaveLength(100);
+    expect(kept[0]).toBe(xid);
+    expect(kept[1]).toMatchObject({ pid: 21 });
+  });
+
+  it('the newest stay where none is about a process', () => {
+    const kept = keepEvents(Array.from({ length: 130 }, (_, i) => began('notice', NOW + i)));
+    expect(kept).toHaveLength(100);
+    expect(kept[0]?.at_ms).toBe(NOW + 30);
+  });
+});
+
+it('Xids, warnings and failures are marked on the time axis of their GPU, notices and processes never', () => {
+  const lost: Event = { at_ms: NOW + 9, gpu: { index: 0, uuid: 'GPU-0' }, what: 'gpu_lost' };
+  const over: Event = { at_ms: NOW, gpu: GPU, what: 'condition_ended', ...throttled('critical') };
+  const marks = marksByGpu([began('notice'), began('warning', NOW + 3), started(7), over, xid, xidBegan, lost]);
+  expect(marks.get(1)).toEqual([
+    { at_ms: NOW + 3, level: 'warn' },
+    { at_ms: NOW, level: 'act' },
+  ]);
+  expect(marks.get(0)).toEqual([{ at_ms: NOW + 9, level: 'act' }]);
+});

@@ -1,0 +1,127 @@
+/** What happened: which events are kept, which are listed, and what they say. */
+
+import { plainText } from '../lib/text';
+import type { Event } from '../wire';
+import { severityLevel } from './condition';
+import { eventWords } from './event-words';
+import type { Level } from './words';
+
+/** One line of the list. */
+export interface EventRow {
+  /** What happened says it apart from all others, so that its line is kept. */
+  key: string;
+  at_ms: number;
+  /** `null` where it concerns the machine. */
+  gpu: number | null;
+  text: string;
+  /** What to do about it, or more of it; empty where there is nothing to add. */
+  more: string;
+  level: Level;
+  /** Something is over. */
+  over: boolean;
+}
+
+/** A moment worth marking on the time axis of a GPU's charts. */
+export interface Mark {
+  at_ms: number;
+  level: Level;
+}
+
+const KEPT = 100;
+/** An Xid and the condition that it raises come within this time of each other. */
+const SAME_MS = 5000;
+
+/** The newest hundred. Processes come and go by the dozen, and must not push out the Xid that somebody looks for. */
+export function keepEvents(events: readonly Event[]): Event[] {
+  let surplus = events.length - KEPT;
+  const rest = events.filter((event) => {
+    const dropped = surplus > 0 && isProcess(event);
+    surplus -= dropped ? 1 : 0;
+    return !dropped;
+  });
+  return rest.slice(Math.max(0, surplus));
+}
+
+/** The lines of the list, the newest first. */
+export function eventRows(events: readonly Event[], withProcesses: boolean): EventRow[] {
+  const seen = new Map<string, number>();
+  const rows = events.flatMap((event): EventRow[] => {
+    if ((isProcess(event) && !withProcesses) || isToldByXid(event, events)) {
+      return [];
+    }
+    const words = eventWords(event);
+    if (words === null) {
+      return [];
+    }
+    const gpu = event.gpu?.index ?? null;
+    const text = plainText(words.text);
+    const identity = `${String(event.at_ms)} ${String(gpu)} ${text}`;
+    const again = seen.get(identity) ?? 0;
+    seen.set(identity, again + 1);
+    return [
+      {
+        key: `${identity} ${String(again)}`,
+        at_ms: event.at_ms,
+        gpu,
+        text,
+        more: plainText(words.more),
+        level: levelOf(event, words.level, events),
+        over: event.what === 'condition_ended' || event.what === 'gpu_back',
+      },
+    ];
+  });
+  return rows.reverse();
+}
+
+/** How many of the events are about processes. */
+export function processEvents(events: readonly Event[]): number {
+  return events.filter(isProcess).length;
+}
+
+/** The Xids, warnings and failures of each GPU, the oldest first. */
+export function marksByGpu(events: readonly Event[]): Map<number, Mark[]> {
+  const marks = new Map<number, Mark[]>();
+  for (const event of events) {
+    const gpu = event.gpu?.index;
+    if (gpu === undefined || event.what === 'condition_ended' || isProcess(event) || isToldByXid(event, events)) {
+      continue;
+    }
+    const level = levelOf(event, eventWords(event)?.level ?? 'quiet', events);
+    if (level === 'warn' || level === 'act' || event.what === 'xid') {
+      marks.set(gpu, [...(marks.get(gpu) ?? []), { at_ms: event.at_ms, level }]);
+    }
+  }
+  return marks;
+}
+
+function isProcess(event: Event): boolean {
+  return event.what === 'process_started' || event.what === 'process_ended';
+}
+
+/** Whether an Xid's own event, which has its advice apart, tells the same. */
+function isToldByXid(event: Event, events: readonly Event[]): boolean {
+  return (
+    event.what === 'condition_began' &&
+    event.condition === 'xid' &&
+    events.some((other) => other.what === 'xid' && other.code === event.code && isSame(event, other))
+  );
+}
+
+/** An Xid matters as much as the condition that it raised. */
+function levelOf(event: Event, level: Level, events: readonly Event[]): Level {
+  if (event.what !== 'xid') {
+    return level;
+  }
+  for (const other of events) {
+    if (other.what === 'condition_began' && other.condition === 'xid' && other.code === event.code) {
+      if (isSame(event, other)) {
+        return severityLevel(other.severity);
+      }
+    }
+  }
+  return level;
+}
+
+function isSame(a: Event, b: Event): boolean {
+  return a.gpu?.index === b.gpu?.index && Math.abs(a.at_ms - b.at_ms) <= SAME_MS;
+}

@@ -1,0 +1,42 @@
+import { expect, it } from 'vitest';
+
+import { GIB, gpu, inventory, migDevice, NOW, sample } from '../testing/frames';
+import type { GpuSample, MigDevice } from '../wire';
+import { gpusOf } from './gpu';
+import { migRows } from './mig';
+
+const DEVICE: MigDevice = {
+  index: 0,
+  uuid: 'MIG-0',
+  gpu_instance: 7,
+  compute_instance: 0,
+  profile: '1g.18gb',
+  multiprocessors: 16,
+  copy_engines: 1,
+  decoders: 1,
+  encoders: 0,
+};
+
+function rowsOf(now: GpuSample, devices: MigDevice[]): ReturnType<typeof migRows> {
+  const machine = inventory(1);
+  const identities = machine.gpus.map((one) => ({ ...one, mig_devices: devices }));
+  return gpusOf({ ...machine, gpus: identities }, sample(NOW, [now])).flatMap(migRows);
+}
+
+it('a MIG device is what it is, joined with what was read of it', () => {
+  const rows = rowsOf(gpu(0, { mig_devices: [migDevice(1), migDevice(0)] }), [DEVICE]);
+  expect(rows[1]).toMatchObject({ name: '1g.18gb', place: 'MIG 7/0 · 16 SMs', share: 0.25, total_bytes: 16 * GIB });
+  expect(rows[1]?.sm_percent).toBe(95);
+  expect(rows[0]).toMatchObject({ name: 'MIG 8/0', place: '' });
+});
+
+it('its readings may be absent, and are then no 0', () => {
+  const blind = { ...migDevice(0), activity: { absent: 'warming_up' } as const };
+  const [row] = rowsOf(gpu(0, { mig_devices: [blind] }), [DEVICE]);
+  expect(row?.sm_percent).toEqual({ absent: 'warming_up' });
+});
+
+it('there is none where MIG is off or not there', () => {
+  expect(rowsOf(gpu(0), [])).toEqual([]);
+  expect(rowsOf(gpu(0, { mig_devices: { absent: 'not_supported' } }), [])).toEqual([]);
+});

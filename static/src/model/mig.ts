@@ -1,0 +1,47 @@
+/** MIG devices: what each is, joined with what was read of it. */
+
+import { plainText } from '../lib/text';
+import type { Reading } from '../wire';
+import { active } from './details/engines';
+import type { GpuView } from './gpu';
+import { migName } from './owner';
+import { valueOf } from './reading';
+
+export interface MigRow {
+  uuid: string;
+  /** The profile, as `1g.18gb`; the instance where that is not known. */
+  name: string;
+  /** The instance and its size, as `MIG 7/0 · 16 SMs`. */
+  place: string;
+  used_bytes: Reading<number>;
+  total_bytes: number | null;
+  /** Share of its memory that is in use, 0 to 1; 0 where that is not known. */
+  share: number;
+  sm_percent: Reading<number>;
+  tensor_percent: Reading<number>;
+}
+
+/** A GPU's MIG devices in the driver's order; empty where MIG is off. */
+export function migRows(gpu: GpuView): MigRow[] {
+  const devices = new Map(gpu.migDevices.map((device) => [device.uuid, device]));
+  return ((gpu.now === null ? null : valueOf(gpu.now.mig_devices)) ?? []).map((now) => {
+    const device = devices.get(now.uuid);
+    const instance = migName(now);
+    const profile = device === undefined ? null : valueOf(device.profile);
+    const sms = device === undefined ? null : valueOf(device.multiprocessors);
+    const used = valueOf(now.memory.used_bytes);
+    const total = valueOf(now.memory.total_bytes);
+    return {
+      uuid: now.uuid,
+      name: profile === null ? instance : plainText(profile, 40),
+      place: [profile === null ? null : instance, sms === null ? null : `${String(sms)} SMs`]
+        .filter((part) => part !== null)
+        .join(' · '),
+      used_bytes: now.memory.used_bytes,
+      total_bytes: total,
+      share: used === null || total === null || total === 0 ? 0 : Math.min(1, used / total),
+      sm_percent: active(now.activity, 'sm_percent'),
+      tensor_percent: active(now.activity, 'tensor_percent'),
+    };
+  });
+}

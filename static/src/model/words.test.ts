@@ -1,0 +1,17 @@
+import { expect, it } from 'vitest';
+
+import { NOW } from '../testing/frames';
+import { absenceWords, clockWords, healthWords } from './words';
+
+it('what the server tells as a condition is not told a second time', () => {
+  expect(clockWords(['hw_thermal_slowdown', 'sw_power_cap'])).toBeNull();
+  expect(clockWords(['sw_power_cap', 'gpu_idle'])?.text).toBe('idle');
+  expect(clockWords(['gpu_idle', 'applications_clocks_setting'])?.text).toBe('clocks set');
+});
+
+it('a GPU that sleeps needs nobody', () => {
+  expect(absenceWords({ absent: 'asleep' })).toBe('asleep to save power');
+  const words = healthWords({ state: 'asleep', since_ms: NOW }, NOW);
+  expect(words?.level).toBe('quiet');
+  expect(words?.text).toMatch(/^asleep since \d\d:\d\d:\d\d$/);
+});

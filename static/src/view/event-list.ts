@@ -1,0 +1,94 @@
+/** What happened lately, the newest first. Processes come and go too often to be shown unless asked for. */
+
+import { h, keyed, setAttribute, setShown, setText } from '../lib/dom';
+import { since } from '../lib/format';
+import { eventRows, processEvents, type EventRow } from '../model/event';
+import type { Event } from '../wire';
+import { levelMark, SPOKEN_LEVELS } from './mark';
+
+/** So many lines leave room for the rest; the others come on demand. */
+const SHORT = 5;
+
+export class EventList {
+  readonly element: HTMLElement;
+  private readonly list = h('ol', { class: 'gpumon-events', 'data-testid': 'gpumon-events' });
+  private readonly rows = new Map<string, Row>();
+  private readonly empty = h('p', { class: 'gpumon-empty' }, 'Nothing out of the ordinary.');
+  private readonly processes = h('button', { class: 'gpumon-chip', type: 'button' });
+  private readonly more = h('button', { class: 'gpumon-chip', type: 'button' });
+  private withProcesses = false;
+  private whole = false;
+
+  constructor(invalidate: () => void) {
+    this.processes.addEventListener('click', () => {
+      this.withProcesses = !this.withProcesses;
+      invalidate();
+    });
+    this.more.addEventListener('click', () => {
+      this.whole = !this.whole;
+      invalidate();
+    });
+    const heading = h('h2', { class: 'gpumon-heading' }, 'What happened');
+    this.element = h(
+      'section',
+      { class: 'gpumon-section', 'aria-label': 'What happened' },
+      h('div', { class: 'gpumon-section-head' }, heading, this.processes),
+      this.list,
+      this.empty,
+      this.more,
+    );
+  }
+
+  update(events: readonly Event[], now_ms: number): void {
+    const rows = eventRows(events, this.withProcesses);
+    const shown = this.whole ? rows : rows.slice(0, SHORT);
+    setShown(this.empty, rows.length === 0);
+    setShown(this.list, rows.length > 0);
+    const lines = keyed(
+      this.list,
+      this.rows,
+      shown,
+      ({ key }) => key,
+      () => new Row(),
+    );
+    shown.forEach((row, i) => lines[i]?.update(row, now_ms));
+    const hidden = processEvents(events);
+    setShown(this.processes, hidden > 0);
+    setText(this.processes, `processes (${String(hidden)})`);
+    setAttribute(this.processes, 'aria-pressed', String(this.withProcesses));
+    setAttribute(this.processes, 'title', 'Show when processes started and ended');
+    setShown(this.more, rows.length > SHORT);
+    setText(this.more, this.whole ? 'show fewer' : `show all ${String(rows.length)}`);
+    setAttribute(this.more, 'aria-expanded', String(this.whole));
+  }
+}
+
+class Row {
+  readonly element: HTMLElement;
+  private readonly time = h('time', { class: 'gpumon-event-time' });
+  private readonly gpu = h('span', { class: 'gpumon-event-gpu' });
+  private readonly level = h('span', { class: 'gpumon-spoken' });
+  private readonly text = h('span', {});
+  private readonly more = h('span', { class: 'gpumon-event-more' });
+
+  constructor() {
+    this.element = h(
+      'li',
+      { class: 'gpumon-event' },
+      levelMark(),
+      this.time,
+      this.gpu,
+      h('span', { class: 'gpumon-event-text' }, this.level, this.text, this.more),
+    );
+  }
+
+  update(row: EventRow, now_ms: number): void {
+    setAttribute(this.element, 'data-level', row.over ? 'over' : row.level);
+    setText(this.time, since(row.at_ms, now_ms));
+    setAttribute(this.time, 'datetime', new Date(row.at_ms).toISOString());
+    setText(this.gpu, row.gpu === null ? 'all' : `GPU ${String(row.gpu)}`);
+    setText(this.level, SPOKEN_LEVELS[row.level] ?? '');
+    setText(this.text, row.text);
+    setText(this.more, row.more === '' ? '' : ` ${row.more}`);
+  }
+}

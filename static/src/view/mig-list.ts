@@ -1,0 +1,79 @@
+/** The MIG devices of a GPU: what each holds of its memory, and what its parts do. */
+
+import { h, keyed, setAttribute, setShown, setStyle, setText } from '../lib/dom';
+import { gib, gibNumber, percent } from '../lib/format';
+import type { GpuView } from '../model/gpu';
+import { migRows, type MigRow } from '../model/mig';
+import { ReadingValue, type Freshness } from './value';
+
+export class MigList {
+  readonly element: HTMLElement;
+  private readonly list = h('ul', { class: 'gpumon-mig' });
+  private readonly rows = new Map<string, Row>();
+
+  constructor() {
+    this.element = h(
+      'section',
+      { 'aria-label': 'MIG devices' },
+      h('h3', { class: 'gpumon-group' }, 'MIG devices'),
+      this.list,
+    );
+  }
+
+  update(gpu: GpuView, freshness: Freshness): void {
+    const devices = migRows(gpu);
+    setShown(this.element, devices.length > 0);
+    const rows = keyed(
+      this.list,
+      this.rows,
+      devices,
+      ({ uuid }) => uuid,
+      () => new Row(),
+    );
+    devices.forEach((device, i) => rows[i]?.update(device, freshness));
+  }
+}
+
+class Row {
+  readonly element: HTMLElement;
+  private readonly name = h('span', { class: 'gpumon-mig-name' });
+  private readonly place = h('span', { class: 'gpumon-mig-place' });
+  private readonly fill = h('span', { class: 'gpumon-mig-fill' });
+  private readonly memory = new ReadingValue('mig.memory.used_bytes');
+  private readonly sm = new ReadingValue('mig.activity.sm_percent');
+  private readonly tensor = new ReadingValue('mig.activity.tensor_percent');
+
+  constructor() {
+    this.element = h(
+      'li',
+      {},
+      this.name,
+      this.place,
+      h('span', { class: 'gpumon-mig-bar', 'aria-hidden': 'true' }, this.fill),
+      this.memory.element,
+      labelled('SM', this.sm),
+      labelled('tensor', this.tensor),
+    );
+  }
+
+  update(device: MigRow, freshness: Freshness): void {
+    setAttribute(this.element, 'data-mig-uuid', device.uuid);
+    setAttribute(this.element, 'title', device.uuid);
+    setText(this.name, device.name);
+    setText(this.place, device.place);
+    setStyle(this.fill, 'width', `${(device.share * 100).toFixed(1)}%`);
+    const total = device.total_bytes;
+    this.memory.update(device.used_bytes, gibNumber, freshness, total === null ? 'GiB' : `/ ${gib(total)}`);
+    this.sm.update(device.sm_percent, percent, freshness);
+    this.tensor.update(device.tensor_percent, percent, freshness);
+  }
+}
+
+function labelled(label: string, value: ReadingValue): HTMLElement {
+  return h(
+    'span',
+    { class: 'gpumon-mig-part' },
+    h('span', { class: 'gpumon-direction-label' }, `${label} `),
+    value.element,
+  );
+}
