@@ -1,9 +1,13 @@
 //! A day's samples, 86,400 of them, as fast as they come: does memory grow?
 //!
-//! Prints `{"begin_kb":…,"end_kb":…,"seconds":…}`: the resident memory after the first thousand samples and after the
+//! Prints `{"begin_kb":…,"end_kb":…,"seconds":…}`: the resident memory after the first hour's samples and after the
 //! last. `GPUMON_NVML_LIB` names the library to read.
 
-use std::{fs, ops::ControlFlow, time::Instant};
+use std::{
+    fs,
+    ops::ControlFlow,
+    time::{Duration, Instant},
+};
 
 use gpumon_probe::{
     model::Record,
@@ -13,19 +17,21 @@ use gpumon_probe::{
 };
 
 const SAMPLES: u32 = 86_400;
-const WARM: u32 = 1_000;
+const HOUR: u32 = 3_600;
+
+/// As fast as the GPUs answer: a sample does not wait for them any longer than half of this.
+const INTERVAL: Duration = Duration::from_millis(2);
 
 fn main() {
     let source = SourceChoice::Nvml.open(std::env::var_os("GPUMON_NVML_LIB")).expect("a library to read");
-    let options =
-        Options { details: true, events: true, ..Options::new(std::time::Duration::from_nanos(1), CommandLines::Own) };
+    let options = Options { details: true, events: true, ..Options::new(INTERVAL, CommandLines::Own) };
     let (mut samples, mut begin_kb, begun) = (0, 0, Instant::now());
     let mut written = Vec::new();
     let ran = sampler::run(&source.into(), &options, |record| {
         written.clear();
         serde_json::to_writer(&mut written, record).expect("records can be written");
         samples += u32::from(matches!(record, Record::Sample(_)));
-        if samples == WARM && begin_kb == 0 {
+        if samples == HOUR && begin_kb == 0 {
             begin_kb = resident_kb();
         }
         if samples == SAMPLES { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }

@@ -171,6 +171,7 @@ def hung(_):
 
 
 def day(_):
+    hour = 0
     for crate, what in [("gpumon-probe", "collect"), ("gpumon-server", "serve")]:
         command = ["cargo", "run", "--quiet", "--release", "--locked", "--package", crate, "--example", "day"]
         with Machine() as machine:
@@ -178,6 +179,7 @@ def day(_):
         if done.returncode:
             sys.exit(done.stderr)
         figures = json.loads(done.stdout)
+        hour += figures["begin_kb"]
         grown = figures["end_kb"] - figures["begin_kb"]
         row(
             f"86,400 samples at full speed: RSS of {what} grows by",
@@ -185,6 +187,7 @@ def day(_):
             f"{grown / 1024:.2f} MB, to {figures['end_kb'] / 1024:.1f} MB, in {figures['seconds']:.0f} s",
             grown < 1024,
         )
+    row("RSS of both after an hour's samples", "<= 20 MB", f"{hour / 1024:.1f} MB", hour <= 20 * 1024)
 
 
 BENCHES = {bench.__name__: bench for bench in (cost, tick, calls, hung, day)}

@@ -21,15 +21,16 @@ use crate::model::{
     Modes, Reading, RecoveryAction, ThrottledTimes,
 };
 
-/// Reads all of it.
+/// Reads all of it; `mig` was read before.
 pub(super) fn read(
     nvml: &Nvml,
     device: &Device<'_>,
     links: &mut LinkReader,
+    mig: Reading<Mode>,
     asker: &mut Asker,
     details: &mut GpuDetails,
 ) {
-    details.modes = modes(nvml, device, asker);
+    details.modes = modes(nvml, device, mig, asker);
     details.application_clocks = ApplicationClocks {
         graphics_mhz: asker.ask("graphics application clock", || device.applications_clock(Clock::Graphics)),
         memory_mhz: asker.ask("memory application clock", || device.applications_clock(Clock::Memory)),
@@ -50,7 +51,7 @@ pub(super) fn read(
     details.accounting = accounting::read(device, &details.modes.accounting, asker);
 }
 
-fn modes(nvml: &Nvml, device: &Device<'_>, asker: &mut Asker) -> Modes {
+fn modes(nvml: &Nvml, device: &Device<'_>, mig: Reading<Mode>, asker: &mut Asker) -> Modes {
     Modes {
         persistence: asker.ask("persistence mode", || device.is_in_persistent_mode()),
         compute: asker.ask("compute mode", || device.compute_mode()).map(|mode| match mode {
@@ -61,9 +62,7 @@ fn modes(nvml: &Nvml, device: &Device<'_>, asker: &mut Asker) -> Modes {
         ecc: asker
             .ask("ECC mode", || device.is_ecc_enabled())
             .map(|mode| Mode { current: mode.currently_enabled, pending: mode.pending_enabled }),
-        mig: asker
-            .ask("MIG mode", || device.mig_mode())
-            .map(|mode| Mode { current: mode.current != 0, pending: mode.pending != 0 }),
+        mig,
         accounting: asker.ask("accounting mode", || device.is_accounting_enabled()),
         display_active: asker.ask("display active", || device.is_display_active()),
         confidential_compute: asker

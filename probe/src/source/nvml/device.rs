@@ -190,7 +190,7 @@ impl ProbeDevice for NvmlDevice {
 
     fn details(&mut self, details: &mut GpuDetails) -> Result<(), DeviceError> {
         self.look_for_mig_devices();
-        details::read(self.nvml, &self.device, &mut self.links, &mut self.asker, details);
+        details::read(self.nvml, &self.device, &mut self.links, self.mig.mode(), &mut self.asker, details);
         self.asker.verdict()
     }
 

@@ -3,10 +3,12 @@
 use nvml_wrapper::{Device, Nvml, error::NvmlError};
 
 use super::{ask::Asker, error::absence, gpm::GpmReader, raw};
-use crate::model::{Absence, MemorySample, MigDevice, MigInstance, MigSample, Reading};
+use crate::model::{Absence, MemorySample, MigDevice, MigInstance, MigSample, Mode, Reading};
 
 /// Remembers the devices between two looks at which there are.
 pub(super) struct MigReader {
+    /// As it was read at the last look.
+    mode: Reading<Mode>,
     devices: Reading<Vec<Part>>,
 }
 
@@ -19,16 +21,19 @@ struct Part {
 
 impl MigReader {
     pub(super) fn new() -> Self {
-        Self { devices: Reading::Absent(Absence::NoAnswer) }
+        Self { mode: Reading::Absent(Absence::NoAnswer), devices: Reading::Absent(Absence::NoAnswer) }
     }
 
     /// Looks which devices there are; true where they are others than before. It costs 0.4 ms where MIG is off.
     pub(super) fn look(&mut self, parent: &Device<'static>, asker: &mut Asker) -> bool {
         let known = self.identities();
-        match asker.ask("MIG mode", || parent.mig_mode()) {
-            Reading::Absent(reason) => self.devices = Reading::Absent(reason),
+        self.mode = asker
+            .ask("MIG mode", || parent.mig_mode())
+            .map(|mode| Mode { current: mode.current != 0, pending: mode.pending != 0 });
+        match &self.mode {
+            Reading::Absent(reason) => self.devices = Reading::Absent(reason.clone()),
             Reading::Now(mode) | Reading::Earlier { value: mode, .. } => {
-                let found = if mode.current == 0 { Vec::new() } else { parts(parent) };
+                let found = if mode.current { parts(parent) } else { Vec::new() };
                 let found_now: Vec<_> = found.iter().map(|part| part.identity.clone()).collect();
                 // Those that stay keep the sample that their next activity is reckoned from.
                 if self.devices.value().is_none() || found_now != known {
@@ -37,6 +42,11 @@ impl MigReader {
             }
         }
         self.identities() != known
+    }
+
+    /// Whether MIG is on, and will be after the next reset.
+    pub(super) fn mode(&self) -> Reading<Mode> {
+        self.mode.clone()
     }
 
     /// What never changes about them.
