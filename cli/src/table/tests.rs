@@ -64,10 +64,13 @@ fn a_lost_gpu_keeps_its_line_with_dashes_and_never_a_zero() {
 
 #[test]
 fn a_command_line_cannot_drive_the_terminal() {
-    let (inventory, mut sample) = sample_of("sim:1");
-    if let Reading::Now(processes) = &mut sample.gpus[0].processes {
-        processes[0].command = Reading::Now("evil \u{1b}[2J\u{7} \n more".to_owned());
-    }
+    let (inventory, mut sample) = sample_of("sim:8");
+    // Which GPUs have a process is a matter of the hour, but some always do.
+    let process = sample.gpus.iter_mut().find_map(|gpu| match &mut gpu.processes {
+        Reading::Now(processes) => processes.first_mut(),
+        _ => None,
+    });
+    process.unwrap().command = Reading::Now("evil \u{1b}[2J\u{7} \n more".to_owned());
     let text = render(&inventory, &sample, Layout { width: None, unicode: false });
     assert!(plain(&text).contains("evil  [2J    more"), "{text:?}");
 }

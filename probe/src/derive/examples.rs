@@ -27,6 +27,7 @@ pub(super) fn use_gpu(sample: &mut GpuSample, gpu_percent: f64, sm_percent: f64)
 pub(super) fn activity(sm_percent: f64, tensor_percent: f64) -> Activity {
     let absent = || Reading::Absent(Absence::NotSupported);
     Activity {
+        graphics_percent: Reading::Now(sm_percent),
         sm_percent: Reading::Now(sm_percent),
         occupancy_percent: absent(),
         tensor_percent: Reading::Now(tensor_percent),

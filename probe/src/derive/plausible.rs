@@ -16,8 +16,8 @@ const MOST_FAN_PERCENT: f64 = 200.0;
 /// A counter beyond this is a marker or garbage: at an error every nanosecond it takes centuries.
 const MOST_COUNTED: u64 = u64::MAX / 2;
 
-/// No link of a GPU moves 100 TB in a second.
-const MOST_BYTES_PER_SECOND: f64 = 1e14;
+/// No link of a GPU moves 10 TB in a second.
+const MOST_BYTES_PER_SECOND: f64 = 1e13;
 
 /// A driver has not been loaded for longer than a century.
 const MOST_SECONDS: f64 = 3.2e9;
@@ -109,6 +109,7 @@ fn check_utilization(utilization: &mut Utilization) {
 fn check_activity(activity: &mut Reading<Activity>) {
     let Some(activity) = inner(activity) else { return };
     let Activity {
+        graphics_percent,
         sm_percent,
         occupancy_percent,
         tensor_percent,
@@ -121,7 +122,7 @@ fn check_activity(activity: &mut Reading<Activity>) {
         integer_percent,
         dram_bandwidth_percent,
     } = activity;
-    [sm_percent, occupancy_percent, tensor_percent, tensor_half_percent, tensor_integer_percent]
+    [graphics_percent, sm_percent, occupancy_percent, tensor_percent, tensor_half_percent, tensor_integer_percent]
         .into_iter()
         .for_each(percent);
     [tensor_double_percent, fp64_percent, fp32_percent, fp16_percent, integer_percent].into_iter().for_each(percent);
@@ -133,6 +134,10 @@ fn check_memory(memory: &mut MemorySample) {
     let Some(total) = memory.total_bytes.value().copied() else { return };
     for bytes in [&mut memory.used_bytes, &mut memory.reserved_bytes, &mut memory.free_bytes] {
         keep(bytes, |bytes| *bytes <= total);
+    }
+    // They are two parts of the same sum.
+    if memory.used_bytes == Reading::Absent(Absence::Unknown) {
+        keep(&mut memory.free_bytes, |_| false);
     }
 }
 
@@ -246,7 +251,7 @@ mod tests {
         }]);
         check(&mut sample);
         assert_eq!(sample.memory.used_bytes, Reading::Absent(Absence::Unknown));
-        assert_eq!(sample.memory.free_bytes, Reading::Now(40 * GIB));
+        assert_eq!(sample.memory.free_bytes, Reading::Absent(Absence::Unknown), "nor is that left");
         let processes = sample.processes.value().unwrap();
         assert_eq!(processes[0].memory_bytes, Reading::Absent(Absence::Unknown));
         assert_eq!(processes[1].memory_bytes, Reading::Now(GIB));

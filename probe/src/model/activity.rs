@@ -10,6 +10,8 @@ use super::Reading;
 /// runs; these say how much of the GPU it used.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 pub struct Activity {
+    /// Time in which the graphics or compute engine was busy at all (`GRAPHICS_UTIL`).
+    pub graphics_percent: Reading<f64>,
     /// Time in which a multiprocessor had at least one warp (`SM_UTIL`).
     pub sm_percent: Reading<f64>,
     /// Warps that were resident, of those that could be (`SM_OCCUPANCY`).

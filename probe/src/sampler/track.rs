@@ -60,14 +60,7 @@ impl Track {
     pub(super) fn new(index: u32, settings: &ConditionSettings) -> Self {
         let reason = Absence::NoAnswer;
         Self {
-            gpu: Gpu {
-                index,
-                uuid: None,
-                name: Reading::Absent(reason.clone()),
-                pci_bus_id: Reading::Absent(reason.clone()),
-                board: Board::absent(&reason),
-                mig_devices: Vec::new(),
-            },
+            gpu: unknown(index, &reason),
             last: GpuSample::absent(index, None, now_ms(), Health::Ok, &reason),
             details: None,
             error: None,
@@ -150,14 +143,14 @@ impl Track {
                 let at_ms = now_ms();
                 let since_ms = if let Health::Asleep { since_ms } = self.last.health { since_ms } else { at_ms };
                 self.replace(Health::Asleep { since_ms }, &Absence::Asleep, at_ms);
-                News::default()
+                News { identity_changed: self.remains_unknown(&Absence::Asleep), ..News::default() }
             }
             Outcome::Failed(error) => {
                 let at_ms = now_ms();
                 let (health, reason) = self.failure(&error, at_ms);
                 self.replace(health, &reason, at_ms);
                 self.error = Some(error);
-                News::default()
+                News { identity_changed: self.remains_unknown(&reason), ..News::default() }
             }
         }
     }
@@ -194,6 +187,17 @@ impl Track {
         }
     }
 
+    /// Says why it is not known who it is, where that is so; true where that is another reason than before.
+    fn remains_unknown(&mut self, reason: &Absence) -> bool {
+        let why = self.gpu.name.absence();
+        let is_unknown = self.gpu.uuid.is_none() && self.gpu.pci_bus_id.value().is_none();
+        let changed = is_unknown && why.is_some_and(|known| known != reason);
+        if changed {
+            self.gpu = unknown(self.gpu.index, reason);
+        }
+        changed
+    }
+
     /// How the GPU is after `error`: since now, or since the same error was first seen.
     fn failure(&self, error: &DeviceError, at_ms: u64) -> (Health, Absence) {
         let reason = match error {
@@ -227,6 +231,18 @@ impl Track {
         }
         happened.extend(self.conditions.update(&mut sample, &self.gpu.board, self.details.as_ref(), now_ms));
         (sample, happened)
+    }
+}
+
+/// A GPU of which only the index is known, for this reason.
+fn unknown(index: u32, reason: &Absence) -> Gpu {
+    Gpu {
+        index,
+        uuid: None,
+        name: Reading::Absent(reason.clone()),
+        pci_bus_id: Reading::Absent(reason.clone()),
+        board: Board::absent(reason),
+        mig_devices: Vec::new(),
     }
 }
 
@@ -281,6 +297,18 @@ mod tests {
         answers(&mut track);
         compose(&mut track, 4, &mut events);
         assert_eq!(events, [(2, EventKind::GpuLost), (4, EventKind::GpuBack)]);
+    }
+
+    #[test]
+    fn a_gpu_that_was_never_read_says_why_and_one_that_was_stays_who_it_is() {
+        let mut track = Track::new(3, &ConditionSettings::default());
+        let told = || Outcome::Failed(DeviceError::Failed(Absence::NoPermission));
+        assert!(track.take_in(told()).identity_changed);
+        assert_eq!(track.gpu().name, Reading::Absent(Absence::NoPermission));
+        assert!(!track.take_in(told()).identity_changed, "the same reason is no news");
+        track.gpu.uuid = Some("GPU-3".into());
+        assert!(!track.take_in(Outcome::Asleep).identity_changed);
+        assert_eq!(track.gpu().uuid.as_deref(), Some("GPU-3"));
     }
 
     #[test]

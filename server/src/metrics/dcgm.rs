@@ -82,6 +82,9 @@ const MEMORY: &[MemorySeries] = &[
 ];
 
 const ACTIVITY: &[ActivitySeries] = &[
+    ("DCGM_FI_PROF_GR_ENGINE_ACTIVE", "Time in which the graphics or compute engine was busy, 0 to 1.", |it| {
+        &it.graphics_percent
+    }),
     ("DCGM_FI_PROF_SM_ACTIVE", "Time in which a multiprocessor had work, 0 to 1.", |it| &it.sm_percent),
     ("DCGM_FI_PROF_SM_OCCUPANCY", "Warps that were resident, 0 to 1.", |it| &it.occupancy_percent),
     ("DCGM_FI_PROF_PIPE_TENSOR_ACTIVE", "Time in which the tensor cores worked, 0 to 1.", |it| &it.tensor_percent),

@@ -100,6 +100,7 @@ export function gpu(index: number, changes: Partial<GpuSample> = {}): GpuSample 
 
 function activity(): Activity {
   return {
+    graphics_percent: 96,
     sm_percent: 95,
     occupancy_percent: 21,
     tensor_percent: 58,

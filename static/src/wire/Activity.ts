@@ -8,6 +8,10 @@ import type { Reading } from "./Reading";
  */
 export type Activity = { 
 /**
+ * Time in which the graphics or compute engine was busy at all (`GRAPHICS_UTIL`).
+ */
+graphics_percent: Reading<number>, 
+/**
  * Time in which a multiprocessor had at least one warp (`SM_UTIL`).
  */
 sm_percent: Reading<number>, 

@@ -1,12 +1,15 @@
 //! A scenario on disk, the program that runs over it, and clients of its server.
 
+mod given;
 mod http;
+mod records;
 mod server;
 mod stream;
 
 use std::{
     path::PathBuf,
     process::{Command, Output},
+    sync::atomic::{AtomicUsize, Ordering::Relaxed},
     time::Duration,
 };
 
@@ -14,7 +17,9 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 pub(crate) use self::{
+    given::{given_by, is_of, lost_with},
     http::{Answer, ask, ask_socket, ask_with},
+    records::{Absent, Records},
     server::{Server, signal},
     stream::Stream,
 };
@@ -93,4 +98,32 @@ pub(crate) fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
         assert!(begun.elapsed() < PATIENCE, "waited in vain until {what}");
         std::thread::sleep(Duration::from_millis(20));
     }
+}
+
+/// Does this with each, so many at a time.
+pub(crate) fn in_parallel<T: Sync>(at_a_time: usize, all: &[T], one: impl Fn(&T) + Sync) {
+    let next = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..at_a_time {
+            scope.spawn(|| {
+                while let Some(item) = all.get(next.fetch_add(1, Relaxed)) {
+                    one(item);
+                }
+            });
+        }
+    });
+}
+
+/// Does something up to three times, until there is nothing to complain about. A machine that is too busy for every
+/// sample of a run is no defect, and it passes; what is wrong stays wrong.
+#[track_caller]
+pub(crate) fn complains_of_nothing(check: impl Fn() -> Vec<String>) {
+    let mut complaints = Vec::new();
+    for _ in 0..3 {
+        complaints = check();
+        if complaints.is_empty() {
+            return;
+        }
+    }
+    panic!("{complaints:#?}");
 }

@@ -1,8 +1,9 @@
-//! Copies of the built library for tests, from which functions can be missing.
+//! The built library for tests, from which functions can be missing.
 
 use std::{
     collections::BTreeSet,
     env, fs,
+    os::unix::fs::symlink,
     path::{Path, PathBuf},
 };
 
@@ -11,11 +12,12 @@ const NAME: &str = "libnvidia-ml.so.1";
 /// The name that cargo gives the library.
 const BUILT: &str = "libfake_nvml.so";
 
-/// Copies the built library to `directory` as `libnvidia-ml.so.1`, without the functions in `hidden`, and returns the
-/// copy's path.
+/// Puts the built library into `directory` as `libnvidia-ml.so.1`, without the functions in `hidden`, and returns its
+/// path there.
 ///
-/// A hidden function is renamed in the copy's table of dynamic symbols, so that `dlsym` does not find it: the copy
-/// looks as the library of a driver that has never had it.
+/// Where nothing is hidden that is a link. Otherwise it is a copy of what the loader maps, in whose table of dynamic
+/// symbols the hidden functions have another name, so that `dlsym` does not find them: it looks as the library of a
+/// driver that has never had them.
 ///
 /// # Panics
 /// Where the library is not built, cannot be copied, or does not export a function that should be hidden: a test that
@@ -23,14 +25,45 @@ const BUILT: &str = "libfake_nvml.so";
 #[track_caller]
 pub fn install(directory: &Path, hidden: &[&str]) -> PathBuf {
     let built = built();
-    let mut library = fs::read(&built).unwrap_or_else(|error| panic!("cannot read {}: {error}", built.display()));
+    let copy = directory.join(NAME);
+    let failed = |error: std::io::Error| -> ! { panic!("cannot write {}: {error}", copy.display()) };
+    // Never through the link of an earlier call, into the built library.
+    let _ = fs::remove_file(&copy);
+    if hidden.is_empty() {
+        symlink(&built, &copy).unwrap_or_else(|error| failed(error));
+        return copy;
+    }
+    let mut library = loaded_part(&built);
     let renamed = rename(&mut library, hidden);
     for function in hidden {
         assert!(renamed.contains(function), "{} exports no {function}; name one that it does", built.display());
     }
-    let copy = directory.join(NAME);
-    fs::write(&copy, library).unwrap_or_else(|error| panic!("cannot write {}: {error}", copy.display()));
+    fs::write(&copy, library).unwrap_or_else(|error| failed(error));
     copy
+}
+
+/// The library without what only a debugger reads, which is most of it and stands at its end.
+fn loaded_part(library: &Path) -> Vec<u8> {
+    let mut bytes = fs::read(library).unwrap_or_else(|error| panic!("cannot read {}: {error}", library.display()));
+    let end = loaded_end(&bytes).unwrap_or_else(|| panic!("{} is no 64-bit shared library", library.display()));
+    bytes.truncate(end);
+    bytes
+}
+
+/// Where the last segment that the loader maps ends, by the ELF header and its table of segments.
+fn loaded_end(elf: &[u8]) -> Option<usize> {
+    const LOAD: u64 = 1;
+    let number = |at: usize, size: usize| {
+        let bytes = elf.get(at..at + size)?;
+        Some(bytes.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte)))
+    };
+    let (table, entry, count) = (number(32, 8)?, number(54, 2)?, number(56, 2)?);
+    let segments = (0..count).map(|at| (table + at * entry) as usize);
+    let loaded = segments.filter(|at| number(*at, 4) == Some(LOAD));
+    loaded
+        .filter_map(|at| Some((number(at + 8, 8)? + number(at + 32, 8)?) as usize))
+        .max()
+        .filter(|end| *end <= elf.len())
 }
 
 /// The library that cargo built together with the running test, in its folder or the one above.

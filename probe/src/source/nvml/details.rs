@@ -15,10 +15,10 @@ use nvml_wrapper_sys::bindings::{
     nvmlDeviceGpuRecoveryAction_s_NVML_GPU_RECOVERY_ACTION_NONE as NONE,
 };
 
-use super::{accounting, ask::Asker, ecc, links::LinkReader, raw};
+use super::{accounting, ask::Asker, ecc, fans, links::LinkReader, raw};
 use crate::model::{
-    Absence, ApplicationClocks, Bar1, ComputeMode, ConfidentialCompute, Fabric, FabricState, Fan, GpuDetails, Mode,
-    Modes, Reading, RecoveryAction, ThrottledTimes,
+    Absence, ApplicationClocks, Bar1, ComputeMode, ConfidentialCompute, Fabric, FabricState, GpuDetails, Mode, Modes,
+    Reading, RecoveryAction, ThrottledTimes,
 };
 
 /// Reads all of it; `mig` was read before.
@@ -47,7 +47,7 @@ pub(super) fn read(
     details.fabric = fabric(device, asker);
     details.c2c_enabled = asker.ask("C2C", || raw::c2c_enabled(device));
     details.recovery_action = recovery_action(device, asker);
-    details.fans = fans(device, asker);
+    details.fans = fans::read(device, asker);
     details.accounting = accounting::read(device, &details.modes.accounting, asker);
 }
 
@@ -118,19 +118,5 @@ fn recovery_action(device: &Device<'_>, asker: &mut Asker) -> Reading<RecoveryAc
             DRAIN_AND_RESET => Reading::Now(RecoveryAction::DrainAndReset),
             _ => Reading::Absent(Absence::Unknown),
         },
-    }
-}
-
-fn fans(device: &Device<'_>, asker: &mut Asker) -> Reading<Vec<Fan>> {
-    match asker.ask("number of fans", || device.num_fans()) {
-        Reading::Now(count) | Reading::Earlier { value: count, .. } => Reading::Now(
-            (0..count)
-                .map(|fan| Fan {
-                    speed_percent: asker.ask("fan speed", || device.fan_speed(fan)).map(f64::from),
-                    rpm: asker.ask("fan turns", || device.fan_speed_rpm(fan)),
-                })
-                .collect(),
-        ),
-        Reading::Absent(reason) => Reading::Absent(reason),
     }
 }

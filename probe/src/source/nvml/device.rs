@@ -6,13 +6,13 @@ use nvml_wrapper::{
     Device, Nvml,
     bitmasks::device::ThrottleReasons,
     enum_wrappers::device::{Clock, PerformanceState, TemperatureSensor},
-    error::NvmlError,
 };
 
 use super::{
     ask::Asker,
     details,
     error::device_error,
+    fans,
     fields::FieldReadings,
     gpm::GpmReader,
     identity,
@@ -170,7 +170,7 @@ impl ProbeDevice for NvmlDevice {
         sample.power.average_watts = fields.average_watts;
         sample.temperature.memory_celsius = fields.memory_celsius;
 
-        sample.fan_percent = asker.ask("fan", || first_fan(device)).map(f64::from);
+        sample.fan_percent = asker.ask("fan", || fans::speed(device, 0)).map(f64::from);
 
         let counted = gpm.read(nvml, device, None, asker);
         sample.activity = counted.activity;
@@ -202,14 +202,6 @@ impl ProbeDevice for NvmlDevice {
         }
         traces
     }
-}
-
-/// A board without fans has no first one, which the driver takes for a wrong argument.
-fn first_fan(device: &Device<'_>) -> Result<u32, NvmlError> {
-    device.fan_speed(0).map_err(|error| match error {
-        NvmlError::InvalidArg => NvmlError::NotSupported,
-        error => error,
-    })
 }
 
 fn watts(milliwatts: u32) -> f64 {

@@ -46,7 +46,8 @@ pub(super) struct GpmReader {
 }
 
 /// In the order in which they are asked for.
-const METRICS: [GpmMetricId; 15] = [
+const METRICS: [GpmMetricId; 16] = [
+    GpmMetricId::GraphicsUtil,
     GpmMetricId::SmUtil,
     GpmMetricId::SmOccupancy,
     GpmMetricId::AnyTensorUtil,
@@ -142,6 +143,7 @@ impl GpmReadings {
         let bytes = |reading: Reading<f64>| reading.map(|mib| (mib * LINK_UNIT_BYTES).round());
         Self {
             activity: Reading::Now(Activity {
+                graphics_percent: percent(next()),
                 sm_percent: percent(next()),
                 occupancy_percent: percent(next()),
                 tensor_percent: percent(next()),

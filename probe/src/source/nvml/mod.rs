@@ -10,6 +10,7 @@ mod device;
 mod ecc;
 mod error;
 mod events;
+mod fans;
 mod fields;
 mod gpm;
 mod identity;
@@ -20,6 +21,7 @@ mod pcie;
 mod processes;
 #[allow(unsafe_code)]
 mod raw;
+mod shares;
 mod topology;
 mod traces;
 mod turn;
@@ -38,6 +40,8 @@ const LIBRARY: &str = "libnvidia-ml.so.1";
 /// NVML, loaded and initialised.
 pub struct NvmlSource {
     nvml: &'static Nvml,
+    /// What was loaded, to name it.
+    library: String,
 }
 
 impl NvmlSource {
@@ -47,11 +51,10 @@ impl NvmlSource {
     /// [`SourceError`] tells a missing library, a missing driver and a mismatch of the two apart.
     pub fn open(path: Option<OsString>) -> Result<Self, SourceError> {
         let library = path.unwrap_or_else(|| LIBRARY.into());
-        let nvml = Nvml::builder()
-            .lib_path(&library)
-            .init()
-            .map_err(|error| start_error(&library.to_string_lossy(), &error))?;
-        Ok(Self { nvml: Box::leak(Box::new(nvml)) })
+        let nvml = Nvml::builder().lib_path(&library).init();
+        let library = library.to_string_lossy().into_owned();
+        let nvml = nvml.map_err(|error| start_error(&library, &error))?;
+        Ok(Self { nvml: Box::leak(Box::new(nvml)), library })
     }
 }
 
@@ -72,7 +75,7 @@ impl Source for NvmlSource {
         match self.nvml.device_count() {
             Ok(0) => Err(SourceError::NoDevice),
             Ok(count) => Ok(count),
-            Err(error) => Err(driver_error(&error)),
+            Err(error) => Err(start_error(&self.library, &error)),
         }
     }
 
@@ -101,7 +104,8 @@ fn start_error(library: &str, error: &NvmlError) -> SourceError {
             no_library(format!("{}{}", cause.trim_start_matches(&format!("{library}: ")), driver_hint()))
         }
         NvmlError::FailedToLoadSymbol(_) => {
-            no_library("it has no nvmlInit_v2, so it is not NVIDIA's, or a stub, or too old".to_owned())
+            let missing = "it lacks nvmlInit_v2 or nvmlDeviceGetCount_v2, so it is not NVIDIA's, or a stub, or too old";
+            no_library(missing.to_owned())
         }
         error => driver_error(error),
     }

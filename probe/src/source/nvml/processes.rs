@@ -1,27 +1,19 @@
 //! The processes on a GPU: the driver's lists of who holds memory, joined with its samples of who ran.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap, btree_map::Entry},
+    collections::{BTreeMap, BTreeSet, btree_map::Entry},
     time::Duration,
 };
 
 use nvml_wrapper::Device;
-use nvml_wrapper_sys::bindings::nvmlProcessUtilizationSample_t;
 
-use super::{ask::Asker, paced::Every, raw};
+use super::{
+    ask::Asker,
+    paced::Every,
+    raw,
+    shares::{Percent, Share, Shares},
+};
 use crate::model::{Absence, MigInstance, Process, ProcessKind, Reading, now_ms};
-
-/// The driver keeps the samples of many seconds. Only those of the last one say what a process does now; asked for all
-/// of them, an idle process looks busy.
-const FIRST_LOOK_BACK_US: u64 = 1_000_000;
-
-/// The driver makes a sample up to once a second, so a value stands for this long. After that, no sample means that
-/// nothing ran.
-const SAMPLE_LIFE_MS: u64 = 2_000;
-
-/// A sample from further ahead than this is no sample but a clock that was set back, or a driver's odd answer. It must
-/// neither stay for ever nor hide those that come.
-const FUTURE_US: u64 = 2_000_000;
 
 /// A call for the samples costs 2 ms, and there is a new one once a second at most.
 const SAMPLES_EVERY: Duration = Duration::from_secs(1);
@@ -32,28 +24,12 @@ pub(super) struct ProcessReader {
     every: Every,
     /// What came of asking for samples last.
     sampled: Reading<()>,
-    last_seen_us: u64,
-    latest: HashMap<u32, Shares>,
-}
-
-/// The newest sample of one process, in percent.
-#[derive(Debug, Clone, Copy)]
-struct Shares {
-    at_us: u64,
-    sm: u32,
-    memory: u32,
-    encoder: u32,
-    decoder: u32,
+    shares: Shares,
 }
 
 impl ProcessReader {
     pub(super) fn new() -> Self {
-        Self {
-            every: Every::new(SAMPLES_EVERY),
-            sampled: Reading::Now(()),
-            last_seen_us: (now_ms() * 1000).saturating_sub(FIRST_LOOK_BACK_US),
-            latest: HashMap::new(),
-        }
+        Self { every: Every::new(SAMPLES_EVERY), sampled: Reading::Now(()), shares: Shares::default() }
     }
 
     /// Every process on the device, by PID. Absent where either list is, but for a board without graphics.
@@ -77,52 +53,38 @@ impl ProcessReader {
             }
         }
         if found.is_empty() {
-            self.latest.clear();
+            self.shares.retain(|_| false);
             return Reading::Now(Vec::new());
         }
         let now = now_ms();
-        if self.last_seen_us > now * 1000 + FUTURE_US {
-            *self = Self::new();
-        }
         if self.every.is_due() {
-            let samples = asker.ask("process utilization", || raw::process_utilization(device, self.last_seen_us));
-            self.sampled = samples.map(|samples| self.take_in(&samples, now));
+            let samples =
+                asker.ask("process utilization", || raw::process_utilization(device, self.shares.newest_us()));
+            self.sampled = samples.map(|samples| self.shares.take_in(&samples, now));
         }
-        self.latest.retain(|pid, _| found.keys().any(|(listed, _)| listed == pid));
+        self.shares.retain(|pid| found.keys().any(|(listed, _)| *listed == pid));
         let process = |(of, held): (&Place, &Held)| self.process(*of, held, mps.contains(&of.0), now);
         Reading::Now(found.iter().map(process).collect())
     }
 
-    /// Keeps the newest sample of each process. Values above 100 occur and mean nothing.
-    fn take_in(&mut self, samples: &[nvmlProcessUtilizationSample_t], now_ms: u64) {
-        for sample in samples.iter().filter(|sample| sample.timeStamp <= now_ms * 1000 + FUTURE_US) {
-            self.last_seen_us = self.last_seen_us.max(sample.timeStamp);
-            let shares = [sample.smUtil, sample.memUtil, sample.encUtil, sample.decUtil];
-            let is_newer = self.latest.get(&sample.pid).is_none_or(|known| known.at_us < sample.timeStamp);
-            if is_newer && shares.iter().all(|share| *share <= 100) {
-                let [sm, memory, encoder, decoder] = shares;
-                self.latest.insert(sample.pid, Shares { at_us: sample.timeStamp, sm, memory, encoder, decoder });
-            }
-        }
-    }
-
     fn process(&self, (pid, mig): Place, held: &Held, mps: bool, now_ms: u64) -> Process {
-        let shares = self.latest.get(&pid);
-        let share = |pick: fn(&Shares) -> u32| match (&self.sampled, shares) {
+        let latest = self.shares.of(pid, now_ms);
+        let share = |pick: fn(&Percent) -> u32| match (&self.sampled, latest) {
             (Reading::Absent(reason), _) => Reading::Absent(reason.clone()),
-            (_, Some(shares)) if now_ms.saturating_sub(shares.at_us / 1000) < SAMPLE_LIFE_MS => {
-                Reading::Earlier { value: f64::from(pick(shares)), at_ms: shares.at_us / 1000 }
+            (_, None) => Reading::Now(0.0),
+            (_, Some(Share { percent: None, .. })) => Reading::Absent(Absence::Unknown),
+            (_, Some(Share { at_ms, percent: Some(percent) })) => {
+                Reading::Earlier { value: f64::from(pick(&percent)), at_ms }
             }
-            (_, _) => Reading::Now(0.0),
         };
         Process {
             pid,
             kind: held.kind,
             memory_bytes: held.memory_bytes.map_or(Reading::Absent(Absence::Unknown), Reading::Now),
-            sm_percent: share(|shares| shares.sm),
-            memory_percent: share(|shares| shares.memory),
-            encoder_percent: share(|shares| shares.encoder),
-            decoder_percent: share(|shares| shares.decoder),
+            sm_percent: share(|percent| percent.sm),
+            memory_percent: share(|percent| percent.memory),
+            encoder_percent: share(|percent| percent.encoder),
+            decoder_percent: share(|percent| percent.decoder),
             name: Reading::Absent(Absence::NoAnswer),
             command: Reading::Absent(Absence::NoAnswer),
             user: Reading::Absent(Absence::NoAnswer),

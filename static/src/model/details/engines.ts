@@ -34,6 +34,7 @@ function clock(part: 'graphics_mhz' | 'sm_mhz' | 'memory_mhz' | 'video_mhz', lab
 export const ACTIVITY: DetailGroup = {
   title: 'Activity',
   details: [
+    activity('graphics_percent', 'Engine active'),
     activity('sm_percent', 'SM active'),
     activity('occupancy_percent', 'Occupancy'),
     activity('tensor_percent', 'Tensor cores'),

@@ -145,6 +145,7 @@ fn activity(counters: &Counters) -> Activity {
         }
     };
     Activity {
+        graphics_percent: percent(counters.sm_percent),
         sm_percent: percent(counters.sm_percent),
         occupancy_percent: percent(counters.occupancy_percent),
         tensor_percent: percent(counters.tensor_percent),

@@ -1,0 +1,129 @@
+//! A driver that says what cannot be: none of it is shown, and everything else is right.
+
+use gpumon_probe::model::now_ms;
+use serde_json::Value;
+
+use crate::support::{Fake, Records};
+
+/// Everything that is a number, with its path.
+fn numbers(value: &Value, path: &str, found: &mut Vec<(String, f64)>) {
+    match value {
+        Value::Number(number) => found.push((path.to_owned(), number.as_f64().unwrap())),
+        Value::Array(entries) => entries.iter().for_each(|entry| numbers(entry, &format!("{path}[]"), found)),
+        Value::Object(fields) => match fields.get("value") {
+            Some(earlier) => numbers(earlier, path, found),
+            None => fields.iter().for_each(|(name, field)| numbers(field, &format!("{path}.{name}"), found)),
+        },
+        _ => {}
+    }
+}
+
+/// The numbers that no GPU can have.
+fn impossible(value: &Value) -> Vec<(String, f64)> {
+    let mut found = Vec::new();
+    numbers(value, "", &mut found);
+    let is_possible = |path: &str, number: f64| match path {
+        _ if path.ends_with("_percent") => (0.0..=100.5).contains(&number),
+        _ if path.ends_with("_celsius") => (-40.0..=200.0).contains(&number),
+        _ if path.ends_with("_watts") => (0.0..=20_000.0).contains(&number),
+        _ if path.ends_with("_mhz") => (0.0..=20_000.0).contains(&number),
+        // Many times what the fastest links move.
+        _ if path.ends_with("bytes_per_second") => (0.0..=1e13).contains(&number),
+        _ => (0.0..1e19).contains(&number),
+    };
+    found.retain(|(path, number)| !is_possible(path, *number));
+    found
+}
+
+fn power_of(records: &Records, gpu: usize) -> Vec<f64> {
+    records.of("sample").filter_map(|sample| sample["gpus"][gpu]["power"]["draw_watts"].as_f64()).collect()
+}
+
+#[test]
+fn readings_that_cannot_be_are_unknown_and_the_others_right() {
+    let gpu = |index| {
+        let pid = std::process::id();
+        format!(
+            "[[gpu]]\nindex = {index}\nfans = 1\nnvlinks = 2\nutilization_percent = 60\npower_watts = 400\n\
+             [[process]]\ngpu = {index}\npid = {pid}\nmemory = \"1 GiB\"\nsm_percent = 60\n"
+        )
+    };
+    let gpus = [0, 1].map(gpu).concat();
+    let start_ms = now_ms() - 60_000;
+    let fake = Fake::new(&format!("start_ms = {start_ms}\n{gpus}[[fault]]\nkind = \"garbage\"\ngpu = 1\n"));
+    let records = fake.collect(&["--count", "4", "--interval-ms", "300"]);
+    for sample in records.of("sample") {
+        let memory = &sample["gpus"][1]["memory"];
+        assert_eq!(impossible(&sample["gpus"]), []);
+        let (used, total) = (&memory["used_bytes"], &memory["total_bytes"]);
+        assert!(used["absent"] == "unknown" && total.is_u64(), "{memory}");
+        assert_eq!(memory["free_bytes"]["absent"], "unknown", "what is left of it is not known either");
+        let process = &sample["gpus"][1]["processes"][0];
+        assert_eq!(process["sm_percent"]["absent"], "unknown", "not idle: {process}");
+        assert_eq!(sample["gpus"][1]["health"]["state"], "ok");
+        assert_eq!(sample["gpus"][1]["conditions"], serde_json::json!([]), "nothing is concluded from it");
+    }
+    for trace in records.of("trace") {
+        let values = trace["values"].as_array().unwrap().iter().map(|value| value.as_f64().unwrap());
+        let most = if trace["metric"] == "power_watts" { 20_000.0 } else { 100.5 };
+        assert!(values.into_iter().all(|value| (0.0..=most).contains(&value)), "{trace}");
+    }
+    for details in records.of("details") {
+        assert_eq!(impossible(details), []);
+    }
+    assert!(power_of(&records, 0).iter().all(|watts| (watts - 400.0).abs() < 40.0), "{:?}", power_of(&records, 0));
+    let process = &records.last("sample")["gpus"][0]["processes"][0];
+    assert_eq!(process["sm_percent"]["value"], 60.0);
+}
+
+#[test]
+fn counters_that_run_backwards_make_no_negative_rate_and_go_on() {
+    let start_ms = now_ms() - 60_000;
+    let fake = Fake::new(&format!(
+        "start_ms = {start_ms}\n[[gpu]]\nindex = 0\nnvlinks = 2\necc_corrected = 500\nutilization_percent = 60\n\
+         [[gpu]]\nindex = 1\n[[fault]]\nkind = \"backwards\"\ngpu = 0\nfrom_s = 62\nto_s = 65\n\
+         [[event]]\nkind = \"ecc_corrected\"\ngpu = 0\nat_s = 63\n"
+    ));
+    // Long enough for a reading of the energy counter before, while and after it runs backwards.
+    let records = fake.collect(&["--count", "36", "--interval-ms", "300"]);
+    let energy: Vec<_> = records
+        .of("sample")
+        .map(|sample| {
+            assert_eq!(impossible(&sample["gpus"]), []);
+            let energy = &sample["gpus"][0]["power"]["energy_joules_total"];
+            energy.as_f64().or_else(|| energy["value"].as_f64()).expect("the counter is there all the time")
+        })
+        .collect();
+    assert!(energy.windows(2).any(|pair| pair[1] < pair[0]), "the fault was seen: {energy:?}");
+    let (last, lowest) = (energy[energy.len() - 1], energy.iter().copied().fold(f64::MAX, f64::min));
+    assert!(last > lowest, "it goes on: {energy:?}");
+    let errors = |event: &&Value| event["what"] == "ecc_errors" && event["at_ms"].as_u64().unwrap() < start_ms + 65_000;
+    let told: Vec<_> = records.of("event").filter(errors).collect();
+    assert!(told.is_empty(), "fewer errors than before are no new ones: {told:?}");
+}
+
+#[test]
+fn a_driver_whose_clock_differs_still_tells_what_processes_do() {
+    let (pid, start_ms) = (std::process::id(), now_ms() - 60_000);
+    let gpu = |(index, by_s): (u32, i32)| {
+        format!(
+            "[[process]]\ngpu = {index}\npid = {pid}\nmemory = \"1 GiB\"\nsm_percent = 40\n\
+             [[fault]]\nkind = \"clock_skew\"\ngpu = {index}\nby_s = {by_s}\n"
+        )
+    };
+    let gpus = [(0, -3600), (1, 3600)].map(gpu).concat();
+    let fake = Fake::new(&format!("gpus = 3\nstart_ms = {start_ms}\n{gpus}"));
+    let records = fake.collect(&["--count", "16", "--interval-ms", "300"]);
+    for gpu in [0, 1] {
+        let shares: Vec<_> = records
+            .of("sample")
+            .map(|sample| &sample["gpus"][gpu]["processes"][0]["sm_percent"]["value"])
+            .filter(|share| share.is_number())
+            .collect();
+        assert!(shares.len() >= 8 && shares.iter().all(|share| **share == 40.0), "GPU {gpu}: {shares:?}");
+        for metric in ["power_watts", "gpu_percent", "memory_percent"] {
+            let of_it = |trace: &&Value| trace["index"] == gpu && trace["metric"] == metric;
+            assert!(records.of("trace").any(|trace| of_it(&trace)), "no {metric} of GPU {gpu}");
+        }
+    }
+}

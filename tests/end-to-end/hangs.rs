@@ -1,0 +1,104 @@
+//! Calls that do not come back: the GPU that they are about is flagged, and nothing else waits for them.
+
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::support::{Fake, Server};
+
+/// The health of every GPU of a sample, by index.
+fn health(sample: &Value) -> Vec<&str> {
+    sample["gpus"].as_array().unwrap().iter().map(|gpu| gpu["health"]["state"].as_str().unwrap()).collect()
+}
+
+fn uuids(sample: &Value) -> Vec<&Value> {
+    sample["gpus"].as_array().unwrap().iter().map(|gpu| &gpu["uuid"]).collect()
+}
+
+/// A hang of this call for this GPU, while the test looks.
+fn hang(gpu: u32, call: &str) -> String {
+    format!("[[fault]]\nkind = \"hang\"\ngpu = {gpu}\ncall = \"{call}\"\nfrom_s = 2\nto_s = 10\n")
+}
+
+#[tokio::test]
+async fn a_call_that_hangs_in_any_lane_takes_its_own_gpu_and_no_other() {
+    let calls = [
+        hang(1, "nvmlDeviceGetPowerUsage"),
+        // It is asked every ten seconds, and for the second time within the first ten.
+        hang(2, "nvmlDeviceGetViolationStatus"),
+        hang(3, "nvmlGpmSampleGet"),
+        // Every two seconds.
+        hang(4, "nvmlDeviceGetSamples"),
+    ];
+    let waits = "[[fault]]\nkind = \"hang\"\ncall = \"nvmlEventSetWait_v2\"\n";
+    let fake = Fake::new(&format!("gpus = 6\n{}{waits}", calls.concat()));
+    let server = Server::over(&fake, &["--interval-ms", "250"]);
+    let mut stream = server.stream().await;
+    let is_sample_with = |frame: &Value, expected: &[&str]| frame["type"] == "sample" && health(frame) == expected;
+    let well = stream.until(|frame| is_sample_with(frame, &["ok"; 6])).await;
+    let hung = stream.until(|frame| is_sample_with(frame, &["ok", "hung", "hung", "hung", "hung", "ok"])).await;
+    assert_eq!(uuids(&well), uuids(&hung), "no index and no UUID changes");
+    assert!(hung["gpus"][1]["power"]["draw_watts"].is_number(), "the last that is known");
+    let begun = Instant::now();
+    assert_eq!(server.get("/api/v1/snapshot").status, 200);
+    assert!(begun.elapsed() < Duration::from_secs(1), "no answer waits for the driver");
+    let next = stream.next_of("sample").await;
+    for gpu in [0, 5] {
+        assert!(next["gpus"][gpu]["at_ms"].as_u64() > hung["gpus"][gpu]["at_ms"].as_u64(), "{gpu} is fresh");
+        assert!(next["gpus"][gpu]["power"]["draw_watts"].is_number());
+        // Whoever hangs in GPM has the turn. What the others would need it for is not known, and does not hang.
+        assert_eq!(next["gpus"][gpu]["activity"]["absent"], "no_answer");
+    }
+    let back = stream
+        .until(|frame| is_sample_with(frame, &["ok"; 6]) && frame["gpus"][0]["activity"]["sm_percent"].is_number())
+        .await;
+    assert_eq!(uuids(&well), uuids(&back));
+}
+
+#[tokio::test]
+async fn a_driver_that_hangs_at_its_start_leaves_a_server_that_answers() {
+    let fake = Fake::new("gpus = 2\n[[fault]]\nkind = \"hang\"\ncall = \"nvmlInit_v2\"\nto_s = 3\n");
+    let server = Server::over(&fake, &["--interval-ms", "250"]);
+    let mut stream = server.stream().await;
+    assert_eq!(stream.next_of("hello").await["collector"]["state"], "starting");
+    assert_eq!((server.get("/healthz").status, server.get("/readyz").status), (200, 503));
+    let snapshot = server.get("/api/v1/snapshot").json();
+    assert!(snapshot["sample"].is_null() && snapshot["collector"]["state"] == "starting", "{snapshot}");
+    assert!(!server.get("/metrics").body.contains("gpumon_gpu_power"), "no value is made up");
+    // The same connection sees it come to life.
+    let sample = stream.next_of("sample").await;
+    assert_eq!(health(&sample), ["ok", "ok"]);
+    assert_eq!(server.get("/readyz").status, 200);
+}
+
+#[test]
+fn a_driver_that_hangs_at_its_start_does_not_keep_a_server_from_ending() {
+    let fake = Fake::new("gpus = 2\n[[fault]]\nkind = \"hang\"\ncall = \"nvmlInit_v2\"\n");
+    let mut server = Server::over(&fake, &[]);
+    let (status, took) = server.terminate();
+    assert!(status.success() && took < Duration::from_secs(2), "SIGTERM is obeyed: {status} in {took:?}");
+}
+
+#[tokio::test]
+async fn all_gpus_may_be_lost_and_come_back() {
+    let xids = "[[event]]\ngpu = 1\nat_s = 9\nkind = \"xid\"\ncode = 31\n";
+    let lost = |gpu, span| format!("[[fault]]\nkind = \"lost\"\ngpu = {gpu}\n{span}\n");
+    let all = [0, 1, 2].map(|gpu| lost(gpu, "from_s = 2\nto_s = 4")).concat();
+    let fake = Fake::new(&format!("gpus = 3\n{all}{}{xids}", lost(0, "from_s = 6")));
+    let server = Server::over(&fake, &["--interval-ms", "250"]);
+    let mut stream = server.stream().await;
+    let is_sample_with = |frame: &Value, expected: &[&str]| frame["type"] == "sample" && health(frame) == expected;
+    let well = stream.until(|frame| is_sample_with(frame, &["ok"; 3])).await;
+    let gone = stream.until(|frame| is_sample_with(frame, &["lost"; 3])).await;
+    for gpu in gone["gpus"].as_array().unwrap() {
+        assert_eq!(gpu["temperature"]["gpu_celsius"]["absent"], "gpu_lost", "never a 0");
+        assert_eq!(gpu["processes"]["absent"], "gpu_lost");
+    }
+    let back = stream.until(|frame| is_sample_with(frame, &["ok"; 3])).await;
+    assert_eq!((uuids(&well), uuids(&well)), (uuids(&gone), uuids(&back)));
+
+    // One that is lost makes the driver's wait for events fail for all; the others' events come all the same.
+    stream.until(|frame| is_sample_with(frame, &["lost", "ok", "ok"])).await;
+    let xid = stream.until(|frame| frame["what"] == "xid").await;
+    assert_eq!((&xid["gpu"]["index"], &xid["gpu"]["uuid"], &xid["code"]), (&1.into(), uuids(&well)[1], &31.into()));
+}

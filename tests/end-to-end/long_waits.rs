@@ -1,0 +1,26 @@
+//! What takes long, and only by waiting: all of it at once, so that it takes no longer than the longest.
+
+use std::thread;
+
+use crate::{calls, events, libraries, replaced, traces};
+
+#[test]
+fn what_takes_long_by_waiting() {
+    let checks: [(&str, fn()); 6] = [
+        ("hardly used", events::a_gpu_that_is_hardly_used_is_told_with_both_numbers),
+        ("traces", traces::the_drivers_buffers_are_drained_without_a_gap_or_a_duplicate),
+        ("calls", calls::what_is_dear_is_asked_rarely),
+        ("calls at 10 Hz", calls::ten_times_as_many_samples_are_not_ten_times_as_many_dear_calls),
+        ("mismatch", || wait_for(replaced::a_driver_that_is_upgraded_underneath_is_read_by_another_collector())),
+        ("missing", || wait_for(libraries::a_server_over_a_library_that_is_missing_takes_the_one_that_is_installed())),
+    ];
+    let running =
+        checks.map(|(name, check)| (name, thread::Builder::new().name(name.to_owned()).spawn(check).unwrap()));
+    let failed: Vec<_> =
+        running.into_iter().filter_map(|(name, check)| check.join().is_err().then_some(name)).collect();
+    assert!(failed.is_empty(), "{failed:?}");
+}
+
+fn wait_for(check: impl Future<Output = ()>) {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(check);
+}

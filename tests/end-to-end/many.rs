@@ -1,0 +1,69 @@
+//! As few and as many GPUs and processes as there can be.
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    io::{BufRead, BufReader},
+    process::Stdio,
+};
+
+use serde_json::Value;
+
+use crate::support::Fake;
+
+#[test]
+fn one_gpu_or_64_are_all_there_in_their_order() {
+    for count in [1_usize, 64] {
+        let fake = Fake::new(&format!("gpus = {count}"));
+        let records = fake.collect(&["--count", "3", "--interval-ms", "300"]);
+        let (told, once) = (records.identities(), fake.json());
+        assert_eq!(told.len(), count);
+        for sample in records.of("sample").chain([&once["sample"]]) {
+            let gpus = sample["gpus"].as_array().unwrap();
+            let named = |gpu: &Value| (gpu["index"].as_u64().unwrap(), gpu["uuid"].as_str().map(str::to_owned));
+            assert_eq!(gpus.iter().map(named).collect::<Vec<_>>(), told);
+            assert!(gpus.iter().all(|gpu| gpu["health"]["state"] == "ok"));
+        }
+        assert_eq!(told.iter().map(|(_, uuid)| uuid).collect::<BTreeSet<_>>().len(), count, "each has its own UUID");
+    }
+}
+
+/// The most memory that a process has had, in bytes.
+fn peak_bytes(pid: u32) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
+}
+
+#[test]
+fn two_thousand_processes_are_all_listed_in_time_and_in_little_memory() {
+    let real = std::process::id();
+    // No PID is as high: these ended between the driver's list and the look at them.
+    let scenario = format!(
+        "gpus = 2\n[[process]]\ngpu = 0\npid = 5000000\ncount = 2000\nmemory = \"8 MiB\"\n\
+         [[process]]\ngpu = 0\npid = {real}\nmemory = \"1 GiB\"\n"
+    );
+    let fake = Fake::new(&scenario);
+    let mut child = fake.gpumon(&["collect", "--interval-ms", "500"]).stdout(Stdio::piped()).spawn().unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let records = lines.map(|line| serde_json::from_str::<Value>(&line.unwrap()).unwrap());
+    let samples: Vec<_> = records.filter(|record| record["type"] == "sample").take(6).collect();
+    let peak = peak_bytes(child.id());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    for sample in &samples {
+        let processes = sample["gpus"][0]["processes"].as_array().unwrap();
+        assert_eq!(processes.len(), 2001);
+        let ended = processes.iter().find(|process| process["pid"] == 5_001_999).expect("the last of them");
+        assert_eq!(ended["memory_bytes"], 8 << 20, "what the driver says of it stays");
+        assert!(ended["name"]["absent"].is_string() && ended["user"]["absent"].is_string(), "{ended}");
+        let own = processes.iter().find(|process| process["pid"] == real).unwrap();
+        assert!(own["name"].is_string() && own["user"].is_string(), "{own}");
+        assert_eq!(sample["gpus"][1]["health"]["state"], "ok");
+    }
+    for pair in samples.windows(2) {
+        let apart_ms = pair[1]["at_ms"].as_u64().unwrap() - pair[0]["at_ms"].as_u64().unwrap();
+        assert!(apart_ms < 1500, "samples are {apart_ms} ms apart");
+    }
+    assert!(peak < 40 << 20, "{} MiB", peak >> 20);
+}

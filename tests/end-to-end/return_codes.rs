@@ -1,0 +1,233 @@
+//! Every return code from every function: the readings that it gives are absent with the right reason, and nothing else
+//! changes, neither about that GPU nor about any other.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Mutex,
+};
+
+use gpumon_probe::{model::now_ms, source::sim::FUNCTIONS};
+
+use crate::support::{Absent, Fake, Records, complains_of_nothing, given_by, in_parallel, is_of, lost_with, stderr};
+
+/// As many as a scenario can have: each has another function that fails.
+const GPUS: usize = 64;
+
+/// Each has a thread per GPU, so that more would only wait for each other.
+const AT_A_TIME: usize = 3;
+
+/// `nvmlReturn_t`.
+const NOT_SUPPORTED: u32 = 3;
+const GPU_IS_LOST: u32 = 15;
+const UNKNOWN: u32 = 999;
+
+/// Answers rather than failures: how long a list is, and that there is nothing new.
+const ANSWERS: [(&str, u32); 3] =
+    [("nvmlDeviceGetAccountingPids", 7), ("nvmlDeviceGetRetiredPages", 7), ("nvmlDeviceGetProcessUtilization", 6)];
+
+fn codes() -> Vec<u32> {
+    (1..=30).chain([UNKNOWN]).collect()
+}
+
+/// GPUs that have everything, with a long past.
+fn scenario() -> String {
+    let (pid, start_ms) = (std::process::id(), now_ms() - 60_000);
+    let gpus = (0..GPUS).map(|gpu| {
+        format!(
+            r#"
+            [[gpu]]
+            index = {gpu}
+            fans = 1
+            nvlinks = 1
+            accounting = true
+            utilization_percent = 50
+            remapped_rows = {{ correctable = 1 }}
+            retired_pages = {{ single_bit = 1 }}
+            [[process]]
+            gpu = {gpu}
+            pid = {pid}
+            memory = "1 GiB"
+            sm_percent = 50
+            "#
+        )
+    });
+    format!("start_ms = {start_ms}\n{}", gpus.collect::<String>())
+}
+
+fn collect(scenario: &str) -> Records {
+    Fake::new(scenario).collect(&["--count", "3", "--interval-ms", "300"])
+}
+
+/// How an absent reading says this code.
+fn reason(code: u32) -> String {
+    match code {
+        NOT_SUPPORTED | 13 => "not_supported".to_owned(),
+        4 => "no_permission".to_owned(),
+        GPU_IS_LOST => "gpu_lost".to_owned(),
+        21 => "unknown".to_owned(),
+        code => format!("driver_error {code}"),
+    }
+}
+
+/// The same for this function. Some say by "invalid argument" (2) that a board has no such thing.
+fn reason_of(function: &str, code: u32) -> String {
+    const NONE_BY_ARGUMENT: [&str; 3] =
+        ["nvmlDeviceGetFanSpeed_v2", "nvmlDeviceGetMemoryErrorCounter", "nvmlDeviceGetNvLinkState"];
+    let none = code == 2 && NONE_BY_ARGUMENT.contains(&function);
+    match reason(if none { NOT_SUPPORTED } else { code }) {
+        // The system is asked then, where the GPUs of this test are not.
+        why if function == "nvmlDeviceGetNumaNodeId" && why == "not_supported" => "unknown".to_owned(),
+        why => why,
+    }
+}
+
+/// What a GPU lacks that it has when nothing fails: by path, with the reason where there is one.
+fn lost(whole: &Records, run: &Records, gpu: usize) -> Absent {
+    let ((before, _), (after, reasons)) = (whole.readings(gpu), run.readings(gpu));
+    let lost = before.keys().filter(|path| !after.contains_key(*path));
+    lost.map(|path| (path.clone(), reasons.get(path).cloned().unwrap_or_default())).collect()
+}
+
+/// What each function took away when it returned each code.
+type Losses = BTreeMap<(&'static str, u32), BTreeSet<String>>;
+
+/// Has each GPU fail in one of these functions, and says what is wrong then.
+fn check(functions: &[&'static str], code: u32, whole: &Records, losses: &mut Losses) -> Vec<String> {
+    let faults = functions.iter().enumerate().map(|(gpu, function)| {
+        format!("[[fault]]\nkind = \"returns\"\ngpu = {gpu}\ncall = \"{function}\"\ncode = {code}\n")
+    });
+    let run = collect(&(scenario() + &faults.collect::<String>()));
+    let (expected, told) = (whole.identities(), run.identities());
+    let mut complaints = Vec::new();
+    if told.len() != GPUS {
+        complaints.push(format!("{code}: {} GPUs", told.len()));
+    }
+    for (gpu, function) in functions.iter().enumerate() {
+        let mut complain = |what: String| complaints.push(format!("{function} returns {code}: {what}"));
+        let nameless = ["nvmlDeviceGetUUID", "nvmlDeviceGetHandleByIndex_v2"].contains(function);
+        if told[gpu] != (expected[gpu].0, expected[gpu].1.clone().filter(|_| !nameless)) {
+            complain(format!("it is {:?} instead of {:?}", told[gpu], expected[gpu]));
+        }
+        let state = match (*function, code) {
+            ("nvmlDeviceGetHandleByIndex_v2", GPU_IS_LOST) => "lost",
+            ("nvmlDeviceGetHandleByIndex_v2", _) => "failed",
+            _ => "ok",
+        };
+        let health = &run.last("sample")["gpus"][gpu]["health"]["state"];
+        if health != state {
+            complain(format!("its health is {health}"));
+        }
+        let lost = lost(whole, &run, gpu);
+        for (path, why) in &lost {
+            if !given_by(function).iter().chain(lost_with(function)).any(|given| is_of(path, given)) {
+                complain(format!("{path} is lost: {why:?}"));
+            }
+            if !why.is_empty() && *why != reason_of(function, code) {
+                complain(format!("{path} is absent for {why:?}"));
+            }
+        }
+        losses.insert((*function, code), lost.into_keys().collect());
+    }
+    complaints
+}
+
+#[test]
+fn a_call_that_fails_takes_its_own_readings_away_with_the_reason() {
+    let functions: Vec<&'static str> = FUNCTIONS.iter().copied().filter(|name| is_about_a_gpu(name)).collect();
+    let whole = collect(&scenario());
+    let runs: Vec<_> =
+        codes().into_iter().flat_map(|code| functions.chunks(GPUS).map(move |some| (some, code))).collect();
+    let losses = Mutex::new(Losses::new());
+    in_parallel(AT_A_TIME, &runs, |(functions, code)| {
+        let mut own = Losses::new();
+        let own_losses = Mutex::new(&mut own);
+        complains_of_nothing(|| check(functions, *code, &whole, &mut own_losses.lock().unwrap()));
+        losses.lock().unwrap().append(&mut own);
+    });
+    let losses = losses.into_inner().unwrap();
+    let mut complaints = Vec::new();
+    let (there, _) = whole.readings(0);
+    for function in functions.iter().filter(|function| **function != "nvmlDeviceGetPcieThroughput") {
+        let lost = &losses[&(*function, UNKNOWN)];
+        let given = given_by(function).iter().filter(|given| there.keys().any(|path| is_of(path, given)));
+        let still = given.filter(|given| !lost.iter().any(|path| is_of(path, given)));
+        complaints.extend(still.map(|given| format!("{function} fails, and {given} is still there")));
+    }
+    // However it fails, the same is gone; only what does not exist may have something in its place.
+    for ((function, code), lost) in losses.iter().filter(|(call, _)| !ANSWERS.contains(call)) {
+        let like =
+            if reason_of(function, *code) == reason_of(function, NOT_SUPPORTED) { NOT_SUPPORTED } else { UNKNOWN };
+        if lost != &losses[&(*function, like)] {
+            complaints.push(format!("{function} returns {code}: {lost:?} are gone"));
+        }
+    }
+    assert!(complaints.is_empty(), "{complaints:#?}");
+}
+
+/// Functions about the system, and those that the fake library cannot tell the GPU of.
+const OF_THE_SYSTEM: [&str; 9] = [
+    "nvmlSystemGetDriverVersion",
+    "nvmlSystemGetNVMLVersion",
+    "nvmlSystemGetCudaDriverVersion_v2",
+    "nvmlSystemGetConfComputeState",
+    "nvmlGpmMetricsGet",
+    "nvmlGpmSampleAlloc",
+    "nvmlEventSetCreate",
+    "nvmlEventSetWait_v2",
+    "nvmlShutdown",
+];
+
+#[test]
+fn a_call_about_the_system_that_fails_takes_no_gpu_away() {
+    let whole = Fake::new("gpus = 2").collect(&["--count", "3", "--interval-ms", "300"]);
+    in_parallel(AT_A_TIME, &codes(), |code| {
+        let returns = OF_THE_SYSTEM.map(|function| format!("{function} = {code}\n")).concat();
+        let fake = Fake::new(&format!("gpus = 2\n[returns]\n{returns}"));
+        complains_of_nothing(|| {
+            let run = fake.collect(&["--count", "3", "--interval-ms", "300"]);
+            assert_eq!(run.identities(), whole.identities());
+            let mut complaints = Vec::new();
+            for version in ["driver_version", "nvml_version", "cuda_version"] {
+                let reading = &run.last("inventory")["platform"][version];
+                if !reason(*code).starts_with(reading["absent"].as_str().unwrap_or("nothing")) {
+                    complaints.push(format!("{version} after {code}: {reading}"));
+                }
+            }
+            for gpu in 0..2 {
+                let given = ["sample.activity", "sample.nvlink", "sample.pcie", "details.modes.confidential_compute"];
+                let lost = lost(&whole, &run, gpu).into_iter();
+                let wrong = lost.filter(|(path, why)| {
+                    !given.iter().any(|given| is_of(path, given)) || !why.is_empty() && *why != reason(*code)
+                });
+                complaints.extend(wrong.map(|(path, why)| format!("{path} of {gpu} after {code}: {why}")));
+            }
+            complaints
+        });
+    });
+}
+
+#[test]
+fn a_driver_that_does_not_start_says_why() {
+    let calls = ["nvmlInit_v2", "nvmlDeviceGetCount_v2"];
+    let cases: Vec<_> = codes().into_iter().flat_map(|code| calls.map(|call| (call, code))).collect();
+    in_parallel(AT_A_TIME, &cases, |(call, code)| {
+        let fake = Fake::new(&format!("gpus = 2\n[returns]\n{call} = {code}\n"));
+        let output = fake.gpumon(&["--json"]).output().unwrap();
+        let message = stderr(&output);
+        let (exit, words) = match code {
+            4 => (4, "refuses this user".to_owned()),
+            6 => (6, "sees no GPU".to_owned()),
+            9 => (9, "kernel driver is not running".to_owned()),
+            18 => (18, "different versions".to_owned()),
+            code => (1, format!("NVML error {code};")),
+        };
+        assert_eq!(output.status.code(), Some(exit), "{call} returns {code}: {message}");
+        assert!(message.contains(&words) && message.lines().count() == 1, "{call} returns {code}: {message}");
+        assert!(output.stdout.is_empty());
+    });
+}
+
+fn is_about_a_gpu(function: &str) -> bool {
+    function.starts_with("nvmlDevice") && function != "nvmlDeviceGetCount_v2"
+        || ["nvmlGpmQueryDeviceSupport", "nvmlGpmSampleGet"].contains(&function)
+}

@@ -1,0 +1,123 @@
+//! Which readings each of NVML's functions gives: what is lost where it is missing or fails, and nothing else.
+
+/// What only this function gives, by path: a reading, or all below it.
+pub(crate) fn given_by(function: &str) -> &'static [&'static str] {
+    let getter = function.strip_prefix("nvmlDeviceGet").unwrap_or(function);
+    match getter {
+        "AccountingMode" => &["details.accounting", "details.modes.accounting"],
+        "AccountingPids" => &["details.accounting"],
+        "AccountingStats" => &["details.accounting[]"],
+        "Architecture" => &["gpu.board.architecture"],
+        "Attributes_v2" => &[
+            "gpu.mig_devices[].copy_engines",
+            "gpu.mig_devices[].decoders",
+            "gpu.mig_devices[].encoders",
+            "gpu.mig_devices[].multiprocessors",
+        ],
+        "BAR1MemoryInfo" => &["details.bar1"],
+        "BoardPartNumber" => &["gpu.board.part_number"],
+        "C2cModeInfoV" => &["details.c2c_enabled"],
+        "ClockInfo" => &["sample.clocks"],
+        "ComputeMode" => &["details.modes.compute"],
+        "CudaComputeCapability" => &["gpu.board.compute_capability"],
+        "CurrPcieLinkGeneration" => &["sample.pcie.generation"],
+        "CurrPcieLinkWidth" => &["sample.pcie.width"],
+        "CurrentClocksThrottleReasons" => &["sample.throttle_reasons"],
+        "DecoderUtilization" => &["sample.utilization.decoder_percent"],
+        "DisplayActive" => &["details.modes.display_active"],
+        "EccMode" => &["details.modes.ecc"],
+        "EncoderUtilization" => &["sample.utilization.encoder_percent"],
+        "EnforcedPowerLimit" => &["sample.power.limit_watts"],
+        "FanSpeedRPM" => &["details.fans[].rpm"],
+        "FanSpeed_v2" => &["details.fans[].speed_percent", "sample.fan_percent"],
+        "FieldValues" => &[
+            "details.nvlinks[].bytes_per_second",
+            "details.nvlinks[].errors_total",
+            "details.nvlinks[].rx_bytes_total",
+            "details.nvlinks[].tx_bytes_total",
+            "details.recovery_action",
+            "sample.power.average_watts",
+            "sample.power.instant_watts",
+            "sample.temperature.memory_celsius",
+        ],
+        "GpuFabricInfoV" => &["details.fabric"],
+        "JpgUtilization" => &["sample.utilization.jpeg_percent"],
+        "MarginTemperature" => &["sample.temperature.margin_celsius"],
+        "MaxClockInfo" => &["gpu.board.max_clocks"],
+        "MaxPcieLinkGeneration" => &["gpu.board.pcie_max_generation"],
+        "MaxPcieLinkWidth" => &["gpu.board.pcie_max_width"],
+        "MemoryBusWidth" => &["gpu.board.memory_bus_bits"],
+        "MemoryErrorCounter" => &["details.ecc.aggregate_by_location", "details.ecc.volatile_by_location"],
+        "MemoryInfo_v2" => &["sample.memory.reserved_bytes", "sample.mig_devices[].memory"],
+        "MigMode" => &["details.modes.mig", "gpu.mig_devices[]", "sample.mig_devices"],
+        "ComputeInstanceId" | "GpuInstanceId" | "MaxMigDeviceCount" | "MigDeviceHandleByIndex" => {
+            &["gpu.mig_devices[]", "sample.mig_devices[]"]
+        }
+        "MinorNumber" => &["gpu.board.minor_number"],
+        "Name" => &["gpu.name", "gpu.mig_devices[].profile"],
+        "NumFans" => &["details.fans"],
+        "NumGpuCores" => &["gpu.board.cores"],
+        "NumaNodeId" => &["gpu.board.numa_node"],
+        "NvLinkRemoteDeviceType" => &["details.nvlinks[].remote"],
+        "NvLinkRemotePciInfo_v2" => &["details.nvlinks[].remote_pci_bus_id"],
+        "NvLinkState" => &["details.nvlinks[]"],
+        "NvLinkVersion" => &["details.nvlinks[].version"],
+        "OfaUtilization" => &["sample.utilization.ofa_percent"],
+        "PciInfo_v3" => &["gpu.pci_bus_id", "topology"],
+        "PcieThroughput" => &["sample.pcie.rx_bytes_per_second", "sample.pcie.tx_bytes_per_second"],
+        "PcieReplayCounter" => &["details.pcie_replays_total"],
+        "PerformanceState" => &["sample.performance_state"],
+        "PersistenceMode" => &["details.modes.persistence"],
+        "PowerManagementDefaultLimit" => &["gpu.board.power_limits.default_watts"],
+        "PowerManagementLimitConstraints" => &["gpu.board.power_limits.max_watts", "gpu.board.power_limits.min_watts"],
+        "PowerUsage" => &["sample.power.draw_watts"],
+        "ProcessUtilization" => &[
+            "sample.processes[].decoder_percent",
+            "sample.processes[].encoder_percent",
+            "sample.processes[].memory_percent",
+            "sample.processes[].sm_percent",
+        ],
+        "RemappedRows" => &["details.remapped_rows"],
+        "RetiredPages_v2" | "RetiredPages" | "RetiredPagesPendingStatus" => &["details.retired_pages"],
+        "RowRemapperHistogram" => &["details.remapped_rows.spare"],
+        "Samples" => &["trace"],
+        "Serial" => &["gpu.board.serial"],
+        "Temperature" => &["sample.temperature.gpu_celsius"],
+        "TemperatureThreshold" => &["gpu.board.thresholds"],
+        "TopologyCommonAncestor" => &["topology"],
+        "TotalEccErrors" => &["details.ecc.aggregate", "details.ecc.volatile"],
+        "TotalEnergyConsumption" => &["sample.power.energy_joules_total"],
+        "HandleByIndex_v2" => &["details", "sample", "gpu", "trace", "topology"],
+        // Without their names, MIG devices could not be told apart.
+        "UUID" => &["details.uuid", "gpu.uuid", "sample.uuid", "gpu.mig_devices[]", "sample.mig_devices[]"],
+        "UtilizationRates" => &["sample.utilization.gpu_percent", "sample.utilization.memory_percent"],
+        "VbiosVersion" => &["gpu.board.vbios_version"],
+        "ViolationStatus" => &["details.throttled"],
+        "nvmlGpmMetricsGet" | "nvmlGpmQueryDeviceSupport" | "nvmlGpmSampleAlloc" | "nvmlGpmSampleFree" => {
+            &["sample.activity", "sample.nvlink", "sample.mig_devices[].activity"]
+        }
+        "nvmlGpmSampleGet" => &["sample.activity", "sample.nvlink"],
+        "nvmlGpmMigSampleGet" => &["sample.mig_devices[].activity"],
+        "nvmlSystemGetConfComputeState" => &["details.modes.confidential_compute"],
+        _ => &[],
+    }
+}
+
+/// What is lost beside that where the function is there and fails, since nothing takes its place then.
+pub(crate) fn lost_with(function: &str) -> &'static [&'static str] {
+    match function.strip_prefix("nvmlDeviceGet").unwrap_or(function) {
+        "AccountingStats" => &["details.accounting"],
+        "ComputeRunningProcesses_v3" | "GraphicsRunningProcesses_v3" => &["sample.processes"],
+        "MemoryInfo_v2" => &["sample.memory"],
+        "NvLinkState" => &["details.nvlinks"],
+        "nvmlGpmQueryDeviceSupport" | "nvmlGpmSampleGet" => {
+            &["sample.pcie.rx_bytes_per_second", "sample.pcie.tx_bytes_per_second"]
+        }
+        _ => &[],
+    }
+}
+
+/// Whether a reading is this one, or below it.
+pub(crate) fn is_of(path: &str, given: &str) -> bool {
+    path.strip_prefix(given).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+}

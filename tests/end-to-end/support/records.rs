@@ -1,0 +1,85 @@
+//! What `gpumon collect` wrote, and which readings are in it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use super::{Fake, stderr, stdout};
+
+/// The lines of one run.
+pub(crate) struct Records(Vec<Value>);
+
+/// The readings that are there, by path: `sample.power.draw_watts`, with `[]` for each entry of a list.
+pub(crate) type Present = BTreeMap<String, BTreeSet<String>>;
+
+/// The readings that are not, with their reason; a failure of the driver as `driver_error 999`.
+pub(crate) type Absent = BTreeMap<String, String>;
+
+impl Fake {
+    /// What `gpumon collect` writes with these arguments. It has to end well.
+    #[track_caller]
+    pub(crate) fn collect(&self, arguments: &[&str]) -> Records {
+        let output = self.gpumon(&[&["collect"], arguments].concat()).output().unwrap();
+        assert!(output.status.success(), "{}: {}", output.status, stderr(&output));
+        Records(stdout(&output).lines().map(|line| serde_json::from_str(line).unwrap()).collect())
+    }
+}
+
+impl Records {
+    /// Those of this type, in their order.
+    pub(crate) fn of(&self, kind: &str) -> impl DoubleEndedIterator<Item = &Value> {
+        self.0.iter().filter(move |record| record["type"] == kind)
+    }
+
+    /// The last of this type.
+    #[track_caller]
+    pub(crate) fn last(&self, kind: &str) -> &Value {
+        self.of(kind).next_back().unwrap_or_else(|| panic!("no {kind} was written"))
+    }
+
+    /// Index and UUID of every GPU, as the last inventory has them.
+    pub(crate) fn identities(&self) -> Vec<(u64, Option<String>)> {
+        let gpus = self.last("inventory")["gpus"].as_array().unwrap();
+        gpus.iter().map(|gpu| (gpu["index"].as_u64().unwrap(), gpu["uuid"].as_str().map(str::to_owned))).collect()
+    }
+
+    /// The readings of one GPU that were there at any time, and the reasons of those that never were. Some need two
+    /// samples, and a busy machine may leave a beat out.
+    pub(crate) fn readings(&self, gpu: usize) -> (Present, Absent) {
+        let (mut present, mut absent) = (Present::new(), Absent::new());
+        let samples = self.of("sample").map(|sample| ("sample", &sample["gpus"][gpu]));
+        let details = self.of("details").filter(|details| details["index"] == gpu).map(|details| ("details", details));
+        let identity = ("gpu", &self.last("inventory")["gpus"][gpu]);
+        for (name, part) in samples.chain(details).chain([identity]) {
+            look_through(part, name, &mut present, &mut absent);
+        }
+        absent.retain(|path, _| !present.contains_key(path));
+        (present, absent)
+    }
+}
+
+fn look_through(value: &Value, path: &str, present: &mut Present, absent: &mut Absent) {
+    match value {
+        Value::Null => {}
+        Value::Array(entries) => {
+            present.entry(path.to_owned()).or_default();
+            for entry in entries {
+                look_through(entry, &format!("{path}[]"), present, absent);
+            }
+        }
+        Value::Object(fields) => match (fields.get("absent"), fields.get("value"), fields.len()) {
+            (Some(reason), _, _) => {
+                let code = fields.get("code").map(|code| format!(" {code}")).unwrap_or_default();
+                absent.insert(path.to_owned(), format!("{}{code}", reason.as_str().unwrap()));
+            }
+            (None, Some(earlier), 2) => look_through(earlier, path, present, absent),
+            // Conditions come and go with the values.
+            _ => {
+                for (name, field) in fields.iter().filter(|(name, _)| *name != "conditions") {
+                    look_through(field, &format!("{path}.{name}"), present, absent);
+                }
+            }
+        },
+        other => drop(present.entry(path.to_owned()).or_default().insert(other.to_string())),
+    }
+}
