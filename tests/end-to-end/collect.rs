@@ -64,6 +64,20 @@ fn counters_of_the_hardware_need_two_samples_and_then_tell_what_the_gpu_does() {
 }
 
 #[test]
+fn a_board_without_gpm_has_link_rates_from_elsewhere() {
+    let scenario = "[[gpu]]\nindex = 0\narchitecture = \"ampere\"\nnvlinks = 12\nutilization_percent = 50\n";
+    let output = Fake::new(scenario).gpumon(&["collect", "--count", "5", "--interval-ms", "1000"]).output().unwrap();
+    let mut lines = lines(&stdout(&output));
+    lines.retain(|line| line["type"] == "sample");
+    let gpu = &lines[4]["gpus"][0];
+    assert_eq!(gpu["activity"]["absent"], "not_supported");
+    let nvlink = gpu["nvlink"]["tx_bytes_per_second"]["value"].as_f64().unwrap();
+    assert!((nvlink / (50.0 * 4.1e8) - 1.0).abs() < 0.1, "KiB become bytes: {gpu}");
+    let pcie = gpu["pcie"]["rx_bytes_per_second"]["value"].as_f64().unwrap();
+    assert!((pcie / (50.0 * 2.4e7) - 1.0).abs() < 0.1, "KB become bytes: {gpu}");
+}
+
+#[test]
 fn threads_take_turns_where_the_driver_bears_only_one() {
     let fake = Fake::new("gpus = 16\n");
     let output = fake.gpumon(&["collect", "--count", "5", "--interval-ms", "200"]).output().unwrap();

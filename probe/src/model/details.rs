@@ -18,6 +18,8 @@ pub struct GpuDetails {
     pub modes: Modes,
     /// Settings of the clocks.
     pub application_clocks: ApplicationClocks,
+    /// The power limit that was asked for (`nvmlDeviceGetPowerManagementLimit`); the one in force can be lower.
+    pub requested_power_limit_watts: Reading<f64>,
     /// For how long something held the clocks down since the driver was loaded (`nvmlDeviceGetViolationStatus`).
     pub throttled: ThrottledTimes,
     /// Memory errors.
@@ -332,6 +334,7 @@ impl GpuDetails {
                 confidential_compute: absent(reason),
             },
             application_clocks: ApplicationClocks { graphics_mhz: absent(reason), memory_mhz: absent(reason) },
+            requested_power_limit_watts: absent(reason),
             throttled: ThrottledTimes {
                 power_seconds_total: absent(reason),
                 thermal_seconds_total: absent(reason),

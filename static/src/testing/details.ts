@@ -19,6 +19,7 @@ export function details(index: number, changes: Partial<GpuDetails> = {}): GpuDe
       confidential_compute: { enabled: false, devtools: false },
     },
     application_clocks: { graphics_mhz: notSupported, memory_mhz: notSupported },
+    requested_power_limit_watts: 700,
     throttled: {
       power_seconds_total: 754,
       thermal_seconds_total: 0,

@@ -38,6 +38,10 @@ modes: Modes,
  */
 application_clocks: ApplicationClocks, 
 /**
+ * The power limit that was asked for (`nvmlDeviceGetPowerManagementLimit`); the one in force can be lower.
+ */
+requested_power_limit_watts: Reading<number>, 
+/**
  * For how long something held the clocks down since the driver was loaded (`nvmlDeviceGetViolationStatus`).
  */
 throttled: ThrottledTimes, 

@@ -7,7 +7,8 @@ import type { Reading } from "./Reading";
 export type NvLinks = { 
 /**
  * What crossed the links from the GPU since the sample before (GPM's `NVLINK_TOTAL_TX_PER_SEC`): about 2.5 % more
- * than was copied.
+ * than was copied. Without GPM, the growth of `NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX` over all links, with its
+ * time: exactly what was copied.
  */
 tx_bytes_per_second: Reading<number>, 
 /**

@@ -68,6 +68,7 @@ pub(crate) fn given_by(function: &str) -> &'static [&'static str] {
         "PcieReplayCounter" => &["details.pcie_replays_total"],
         "PerformanceState" => &["sample.performance_state"],
         "PersistenceMode" => &["details.modes.persistence"],
+        "PowerManagementLimit" => &["details.requested_power_limit_watts"],
         "PowerManagementDefaultLimit" => &["gpu.board.power_limits.default_watts"],
         "PowerManagementLimitConstraints" => &["gpu.board.power_limits.max_watts", "gpu.board.power_limits.min_watts"],
         "PowerUsage" => &["sample.power.draw_watts"],

@@ -186,7 +186,8 @@ pub struct PcieLink {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 pub struct NvLinks {
     /// What crossed the links from the GPU since the sample before (GPM's `NVLINK_TOTAL_TX_PER_SEC`): about 2.5 % more
-    /// than was copied.
+    /// than was copied. Without GPM, the growth of `NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX` over all links, with its
+    /// time: exactly what was copied.
     pub tx_bytes_per_second: Reading<f64>,
     /// The same in the other direction (GPM's `NVLINK_TOTAL_RX_PER_SEC`).
     pub rx_bytes_per_second: Reading<f64>,

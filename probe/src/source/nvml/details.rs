@@ -35,6 +35,8 @@ pub(super) fn read(
         graphics_mhz: asker.ask("graphics application clock", || device.applications_clock(Clock::Graphics)),
         memory_mhz: asker.ask("memory application clock", || device.applications_clock(Clock::Memory)),
     };
+    details.requested_power_limit_watts =
+        asker.ask("requested power limit", || device.power_management_limit()).map(|limit| f64::from(limit) / 1000.0);
     details.throttled = throttled(device, asker);
     details.ecc = ecc::errors(device, asker);
     details.retired_pages = ecc::retired_pages(device, asker);

@@ -16,6 +16,7 @@ use super::{
     fields::FieldReadings,
     gpm::GpmReader,
     identity,
+    link_rates::{LinkRateReader, NvLinkRates},
     links::LinkReader,
     mig::MigReader,
     paced::Paced,
@@ -48,6 +49,7 @@ pub(super) struct NvmlDevice {
     mig: MigReader,
     processes: ProcessReader,
     links: LinkReader,
+    link_rates: LinkRateReader,
     traces: TraceReader,
 }
 
@@ -71,6 +73,7 @@ impl NvmlDevice {
             mig,
             processes: ProcessReader::new(),
             links: LinkReader::new(),
+            link_rates: LinkRateReader::new(),
             traces: TraceReader::new(),
         })
     }
@@ -106,6 +109,15 @@ impl NvmlDevice {
 }
 
 impl NvmlDevice {
+    /// GPM's rates; of a GPU without GPM, those of the links' own counters.
+    fn nvlink(&mut self, counted: NvLinkRates) -> NvLinkRates {
+        if counted.tx == Reading::Absent(Absence::NotSupported) {
+            self.link_rates.read(&self.device, &mut self.asker)
+        } else {
+            counted
+        }
+    }
+
     /// GPM's rates; of a GPU without GPM, those that a thread of its own waits for.
     fn pcie(&mut self, counted: PcieRates) -> PcieRates {
         if counted.tx != Reading::Absent(Absence::NotSupported) {
@@ -174,11 +186,12 @@ impl ProbeDevice for NvmlDevice {
 
         let counted = gpm.read(nvml, device, None, asker);
         sample.activity = counted.activity;
-        sample.nvlink.tx_bytes_per_second = counted.nvlink_tx;
-        sample.nvlink.rx_bytes_per_second = counted.nvlink_rx;
         let (samples, gone) = mig.read(nvml, device, asker);
         sample.mig_devices = samples;
         sample.processes = processes.read(device, asker);
+        let NvLinkRates { tx, rx } = self.nvlink(NvLinkRates { tx: counted.nvlink_tx, rx: counted.nvlink_rx });
+        sample.nvlink.tx_bytes_per_second = tx;
+        sample.nvlink.rx_bytes_per_second = rx;
         let PcieRates { tx, rx } = self.pcie(PcieRates { tx: counted.pcie_tx, rx: counted.pcie_rx });
         sample.pcie.tx_bytes_per_second = tx;
         sample.pcie.rx_bytes_per_second = rx;

@@ -27,7 +27,7 @@ pub(super) const MOST: u32 = NVML_NVLINK_MAX_LINKS;
 const COUNTERS_EVERY: Duration = Duration::from_mins(1);
 
 /// The driver's unit of data: KiB.
-const DATA_UNIT_BYTES: f64 = 1024.0;
+pub(super) const DATA_UNIT_BYTES: f64 = 1024.0;
 
 /// The driver's unit of speed: MB per second.
 const SPEED_UNIT_BYTES: f64 = 1e6;

@@ -14,6 +14,7 @@ mod fans;
 mod fields;
 mod gpm;
 mod identity;
+mod link_rates;
 mod links;
 mod mig;
 mod paced;

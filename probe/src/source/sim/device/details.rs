@@ -20,6 +20,7 @@ pub(super) fn read(machine: &Machine, index: u32, details: &mut GpuDetails) {
     let wear = machine.world.wear(index, elapsed_ms);
     let totals = machine.totals(index, elapsed_ms);
     details.modes = modes(identity, !state.mig.is_empty());
+    details.requested_power_limit_watts = Reading::Now(state.power_limit_watts);
     details.application_clocks = ApplicationClocks { graphics_mhz: not_supported(), memory_mhz: not_supported() };
     details.throttled = throttled(&totals);
     details.ecc = Ecc {
