@@ -20,6 +20,7 @@ import time
 from pathlib import Path
 
 from measure import Program, get, wait_for
+from reasons import REASONS
 
 ROOT = Path(__file__).resolve().parents[2]
 GPUMON = ROOT / "target/release/gpumon"
@@ -142,8 +143,10 @@ def calls(_):
     every = {name: count for name, count in per_gpu.items() if count >= ticks - 2}
     seldom = {name: count for name, count in per_gpu.items() if name not in every}
     row("NVML calls per GPU and tick", "listed", f"{len(every)} at each tick, {sum(seldom.values()) / ticks:.1f} of the others", None)
-    print("        at each tick: " + ", ".join(f"{name.removeprefix('nvmlDevice')} {count / ticks:.1f}" for name, count in sorted(every.items())))
-    print(f"        in {ticks} s: " + ", ".join(f"{name.removeprefix('nvmlDevice')} {count}" for name, count in sorted(seldom.items())))
+    for name, count in sorted(per_gpu.items(), key=lambda entry: -entry[1]):
+        print(f"        {name:<48} {count / ticks:5.2f}  {REASONS.get(name, 'NO REASON IS GIVEN')}")
+    without = sorted(name for name in per_gpu if name not in REASONS)
+    row("  each with its reason", "all", f"{len(per_gpu) - len(without)} of {len(per_gpu)}", not without)
 
 
 def hung(_):

@@ -17,6 +17,8 @@ import time
 import torch
 
 MEASURE_S = 11
+# Dense bf16 on Hopper: each of a multiprocessor's four tensor cores does 512 fused multiply-adds a cycle.
+FLOPS_PER_SM_AND_CYCLE = 4096
 failures = []
 
 
@@ -97,13 +99,18 @@ def check_matrix_products(gpumon):
         torch.cuda.synchronize()
 
     with Load(step) as load:
-        samples, _ = measure(gpumon, load, 0)
+        samples, steps = measure(gpumon, load, 0)
         print("bf16 matrix products:")
         for part in ("sm", "occupancy", "tensor", "tensor_half", "tensor_integer", "fp32", "integer", "dram_bandwidth"):
             print(f"        {part:16} {mean(samples, 'activity', part + '_percent'):6.1f} %")
         check(mean(samples, "activity", "sm_percent") > 90, "the multiprocessors are busy")
         check(mean(samples, "activity", "tensor_percent") > 80, "the tensor cores are busy")
         check(mean(samples, "activity", "tensor_integer_percent") < 1, "and not with integers")
+        # What was computed, of what the tensor cores can at the clock they had.
+        possible = torch.cuda.get_device_properties(0).multi_processor_count * FLOPS_PER_SM_AND_CYCLE * 1e6 * mean(samples, "clocks", "sm_mhz")
+        expected = 100 * steps * 100 * 2 * 8192**3 / possible
+        found = mean(samples, "activity", "tensor_percent")
+        check(abs(found / expected - 1) < 0.02, f"tensor cores {found:.1f} %, by what was computed {expected:.1f} %: {share(found, expected)}")
         (first, begun), (last, ended) = counter(samples[0]), counter(samples[-1])
         energy, seconds = last - first, (ended - begun) / 1000
         # The counter moves in steps of 100 ms.
