@@ -42,6 +42,8 @@ pub(super) struct NvmlDevice {
     device: Device<'static>,
     asker: Asker,
     identity: Gpu,
+    /// Whether the identity has its board.
+    board_is_read: bool,
     energy: Paced<f64>,
     margin: Paced<f64>,
     gpm: GpmReader,
@@ -66,6 +68,7 @@ impl NvmlDevice {
             device,
             asker,
             identity,
+            board_is_read: false,
             energy: Paced::new(ENERGY_EVERY),
             margin: Paced::new(MARGIN_EVERY),
             gpm: GpmReader::new(),
@@ -135,8 +138,9 @@ impl ProbeDevice for NvmlDevice {
     fn identity(&mut self) -> Gpu {
         // A passing error while it was opened must not leave it nameless for good.
         if self.identity.uuid.is_none() {
-            let mig_devices = self.mig.identities();
-            self.identity = Gpu { mig_devices, ..identity::read(&self.device, self.identity.index, &mut self.asker) };
+            let (mig_devices, board) = (self.mig.identities(), self.identity.board.clone());
+            self.identity =
+                Gpu { board, mig_devices, ..identity::read(&self.device, self.identity.index, &mut self.asker) };
         }
         self.identity.clone()
     }
@@ -202,6 +206,10 @@ impl ProbeDevice for NvmlDevice {
     }
 
     fn details(&mut self, details: &mut GpuDetails) -> Result<(), DeviceError> {
+        if !std::mem::replace(&mut self.board_is_read, true) {
+            let bus_id = self.identity.pci_bus_id.value();
+            self.identity.board = identity::board(&self.device, bus_id, &mut self.asker);
+        }
         self.look_for_mig_devices();
         details::read(self.nvml, &self.device, &mut self.links, self.mig.mode(), &mut self.asker, details);
         self.asker.verdict()

@@ -11,20 +11,20 @@ use nvml_wrapper::{
 use super::ask::Asker;
 use crate::model::{Absence, Board, Gpu, MaxClocks, PowerLimits, Reading, Thresholds};
 
-/// Reads all of it, which takes some milliseconds: the highest clocks alone cost 1.2 ms each.
+/// Who it is. The board is left for later.
 pub(super) fn read(device: &Device<'_>, index: u32, asker: &mut Asker) -> Gpu {
-    let pci_bus_id = asker.ask("PCI bus id", || device.pci_info()).map(|pci| pci.bus_id);
     Gpu {
         index,
         uuid: asker.ask("UUID", || device.uuid()).value().cloned(),
         name: asker.ask("name", || device.name()),
-        board: board(device, pci_bus_id.value(), asker),
-        pci_bus_id,
+        pci_bus_id: asker.ask("PCI bus id", || device.pci_info()).map(|pci| pci.bus_id),
+        board: Board::absent(&Absence::NoAnswer),
         mig_devices: Vec::new(),
     }
 }
 
-fn board(device: &Device<'_>, bus_id: Option<&String>, asker: &mut Asker) -> Board {
+/// Takes some milliseconds, for which a single look has no use: the highest clocks alone cost 1.2 ms each.
+pub(super) fn board(device: &Device<'_>, bus_id: Option<&String>, asker: &mut Asker) -> Board {
     Board {
         serial: asker.ask("serial", || device.serial()),
         part_number: asker.ask("part number", || device.board_part_number()),
