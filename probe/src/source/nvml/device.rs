@@ -109,9 +109,7 @@ impl NvmlDevice {
             },
         }
     }
-}
 
-impl NvmlDevice {
     /// GPM's rates; of a GPU without GPM, those of the links' own counters.
     fn nvlink(&mut self, counted: NvLinkRates) -> NvLinkRates {
         if counted.tx == Reading::Absent(Absence::NotSupported) {
@@ -138,9 +136,8 @@ impl ProbeDevice for NvmlDevice {
     fn identity(&mut self) -> Gpu {
         // A passing error while it was opened must not leave it nameless for good.
         if self.identity.uuid.is_none() {
-            let (mig_devices, board) = (self.mig.identities(), self.identity.board.clone());
-            self.identity =
-                Gpu { board, mig_devices, ..identity::read(&self.device, self.identity.index, &mut self.asker) };
+            let Gpu { uuid, name, pci_bus_id, .. } = identity::read(&self.device, self.identity.index, &mut self.asker);
+            self.identity = Gpu { uuid, name, pci_bus_id, ..self.identity.clone() };
         }
         self.identity.clone()
     }
