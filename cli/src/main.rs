@@ -9,6 +9,7 @@ mod commands;
 mod exit;
 mod local;
 mod options;
+mod smi;
 mod table;
 
 use std::process::ExitCode;

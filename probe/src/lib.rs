@@ -12,6 +12,7 @@
 pub mod derive;
 pub mod model;
 pub mod owner;
+pub mod question;
 pub mod sampler;
 pub mod source;
 pub mod xid;

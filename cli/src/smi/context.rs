@@ -1,0 +1,45 @@
+//! Whom a form asks, about what.
+
+use std::thread;
+
+use gpumon_probe::question::{Answer, Ask, Question, Subject, SystemQuestion};
+use jiff::Zoned;
+
+/// Whom to ask, about which GPUs, and when.
+pub(crate) struct Context<'a> {
+    pub(crate) driver: &'a dyn Ask,
+    /// The GPUs that were selected, in NVML's order, by its index.
+    pub(crate) gpus: &'a [u32],
+    /// How many GPUs there are.
+    pub(crate) count: u32,
+    /// When the reading began.
+    pub(crate) now: Zoned,
+}
+
+impl Context<'_> {
+    /// Asks about the machine.
+    pub(crate) fn system(&self, question: SystemQuestion) -> Answer {
+        self.driver.system(question)
+    }
+
+    /// Asks about a GPU.
+    pub(crate) fn ask(&self, gpu: u32, question: Question) -> Answer {
+        self.driver.about(Subject::gpu(gpu), question)
+    }
+
+    /// Does the same for every selected GPU, each on a thread of its own, since each call takes its time in the driver;
+    /// what came of them stands in the GPUs' order.
+    pub(crate) fn each<T: Send>(&self, work: impl Fn(u32) -> T + Sync) -> Vec<T> {
+        if let [only] = self.gpus {
+            return vec![work(*only)];
+        }
+        let work = &work;
+        thread::scope(|scope| {
+            let started: Vec<_> = self.gpus.iter().map(|gpu| scope.spawn(move || work(*gpu))).collect();
+            started
+                .into_iter()
+                .map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+                .collect()
+        })
+    }
+}

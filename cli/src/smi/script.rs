@@ -1,0 +1,50 @@
+//! A driver that answers from a list, for tests.
+
+use std::collections::HashMap;
+
+use gpumon_probe::question::{Answer, Ask, Code, Question, Subject, SystemQuestion, Value};
+
+/// What it was told; everything else is not supported.
+#[derive(Default)]
+pub(crate) struct Script {
+    system: HashMap<SystemQuestion, Answer>,
+    about: HashMap<(Subject, Question), Answer>,
+}
+
+impl Script {
+    /// Answers a question about the machine.
+    pub(crate) fn system(mut self, question: SystemQuestion, answer: Answer) -> Self {
+        self.system.insert(question, answer);
+        self
+    }
+
+    /// Answers a question about a GPU with numbers.
+    pub(crate) fn numbers(self, gpu: u32, question: Question, numbers: &[i128]) -> Self {
+        self.answer(Subject::gpu(gpu), question, Ok(Value::Numbers(numbers.to_vec())))
+    }
+
+    /// Answers a question about a GPU with text.
+    pub(crate) fn text(self, gpu: u32, question: Question, text: &str) -> Self {
+        self.answer(Subject::gpu(gpu), question, Ok(Value::Text(text.to_owned())))
+    }
+
+    /// Answers a question.
+    pub(crate) fn answer(mut self, subject: Subject, question: Question, answer: Answer) -> Self {
+        self.about.insert((subject, question), answer);
+        self
+    }
+}
+
+impl Ask for Script {
+    fn system(&self, question: SystemQuestion) -> Answer {
+        self.system.get(&question).cloned().unwrap_or(Err(Code::NOT_SUPPORTED))
+    }
+
+    fn about(&self, subject: Subject, question: Question) -> Answer {
+        self.about.get(&(subject, question)).cloned().unwrap_or(Err(Code::NOT_SUPPORTED))
+    }
+
+    fn gpm(&self, _subject: Subject, _metrics: &[u32]) -> Answer {
+        Err(Code::NOT_SUPPORTED)
+    }
+}

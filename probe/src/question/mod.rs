@@ -1,0 +1,59 @@
+//! The driver's own vocabulary: one question is one NVML call, its answer what the call gave, in NVML's units.
+//!
+//! The model beside it is made for watching: it joins calls, changes units and gives reasons. A program that has to say
+//! word for word what `nvidia-smi` says needs what the driver said, and no call more than it shows. [`Ask`] is who
+//! answers: NVML itself, or what a running server has read.
+
+mod answer;
+mod gpu;
+mod system;
+
+pub use answer::{Answer, Code, Value};
+pub use gpu::Question;
+pub use system::SystemQuestion;
+
+use serde::{Deserialize, Serialize};
+
+/// What a question is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Subject {
+    /// The GPU, by NVML's index.
+    pub gpu: u32,
+    /// Its MIG device, by NVML's index within the GPU; `None` for the whole GPU.
+    pub mig: Option<u32>,
+}
+
+impl Subject {
+    /// A whole GPU.
+    pub const fn gpu(index: u32) -> Self {
+        Self { gpu: index, mig: None }
+    }
+
+    /// A MIG device of a GPU.
+    pub const fn mig(gpu: u32, device: u32) -> Self {
+        Self { gpu, mig: Some(device) }
+    }
+}
+
+/// Who answers. Every thread may ask; two questions about one GPU may wait for each other.
+pub trait Ask: Sync {
+    /// Asks about the machine.
+    ///
+    /// # Errors
+    /// The `nvmlReturn_t` of the call.
+    fn system(&self, question: SystemQuestion) -> Answer;
+
+    /// Asks about a GPU or a MIG device.
+    ///
+    /// # Errors
+    /// The `nvmlReturn_t` of the call, or of opening the GPU.
+    fn about(&self, subject: Subject, question: Question) -> Answer;
+
+    /// What GPM counted since the last time this was called for the same subject, metric by metric
+    /// (`nvmlGpmMetricId_t`): [`Value::Reals`] with a NaN for each metric that is not to be had. The first time there
+    /// is nothing to compare with, and the answer is [`Code::NOT_READY`].
+    ///
+    /// # Errors
+    /// The `nvmlReturn_t` of the call.
+    fn gpm(&self, subject: Subject, metrics: &[u32]) -> Answer;
+}
