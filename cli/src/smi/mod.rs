@@ -8,6 +8,7 @@ mod context;
 mod refusal;
 #[cfg(test)]
 mod script;
+mod summary;
 
 pub(crate) use context::Context;
 pub(crate) use refusal::Refusal;

@@ -17,6 +17,18 @@ impl Refusal {
         Self { text: text.into(), code }
     }
 
+    /// As most of nvidia-smi's refusals begin and end.
+    pub(crate) fn error(code: u8, text: &str, ending: &str) -> Self {
+        Self::new(code, format!("ERROR: {text}{ending}"))
+    }
+
+    /// What would change a device is not begun at all: half of it done would be worse.
+    pub(crate) fn change(word: &str) -> Self {
+        let text =
+            format!("gpumon: '{word}' changes the GPU, which gpumon never does; use NVIDIA's own nvidia-smi for it\n");
+        Self::new(3, text)
+    }
+
     /// No GPU is what was asked for.
     pub(crate) fn no_devices() -> Self {
         Self::new(6, "No devices were found\n")

@@ -1,0 +1,224 @@
+//! What was typed, as nvidia-smi understands it, and how it refuses what it does not.
+
+use std::{path::PathBuf, time::Duration};
+
+use super::{
+    Refusal, log,
+    options::{self, Asked, Opt, Value},
+    query::{self, Query},
+};
+
+/// What is asked for, about which GPUs, where it goes and how often.
+#[derive(Debug)]
+pub(crate) struct CommandLine {
+    pub(crate) command: Command,
+    /// `-i`, as it was typed.
+    pub(crate) id: Option<String>,
+    /// `-f`.
+    pub(crate) file: Option<PathBuf>,
+    /// The pause between two rounds; without it there is one.
+    pub(crate) pause: Option<Duration>,
+}
+
+/// What is asked for.
+#[derive(Debug)]
+pub(crate) enum Command {
+    Help,
+    Version,
+    Summary,
+    ListGpus,
+    ListExcluded,
+    Hostname,
+    Log(Option<log::Sections>),
+    Xml { with_dtd: bool },
+    Dtd { unit: bool },
+    Units { xml: bool },
+    Query(query::Request),
+    HelpQuery(Query),
+}
+
+/// `-l` and `-lms` without a number mean this many seconds or milliseconds.
+const DEFAULT_PAUSE: u64 = 5;
+
+/// Parses what was typed behind the program's name.
+pub(crate) fn parse(words: &[String]) -> Result<CommandLine, Refusal> {
+    let typed = Typed::read(words)?;
+    let command = command(&typed)?;
+    Ok(CommandLine {
+        command,
+        id: typed.value(Asked::Id).map(str::to_owned),
+        file: typed.value(Asked::File).map(PathBuf::from),
+        pause: typed.pause()?,
+    })
+}
+
+/// One option as it was typed.
+struct Word<'a> {
+    option: &'static Opt,
+    word: &'a str,
+    value: Option<&'a str>,
+}
+
+/// All of them, in their order.
+struct Typed<'a>(Vec<Word<'a>>);
+
+impl<'a> Typed<'a> {
+    fn read(words: &'a [String]) -> Result<Self, Refusal> {
+        let mut typed = Vec::new();
+        let mut words = words.iter().map(String::as_str).peekable();
+        while let Some(word) = words.next() {
+            let option = options::find(word).ok_or_else(|| not_recognized(word))?;
+            let value = match (word.split_once('='), option.value) {
+                (Some((_, value)), _) => Some(value),
+                (None, Value::None) => None,
+                (None, Value::Required) => match words.next_if(|next| options::find(next).is_none()) {
+                    Some(value) => Some(value),
+                    None => return Err(Refusal::error(255, &format!("Option {word} is missing its value."), HELP)),
+                },
+                (None, Value::Optional) => words.next_if(|next| options::find(next).is_none()),
+            };
+            typed.push(Word { option, word, value });
+        }
+        Ok(Self(typed))
+    }
+
+    fn find(&self, asked: Asked) -> Option<&Word<'a>> {
+        self.0.iter().find(|word| word.option.asked == asked)
+    }
+
+    fn has(&self, asked: Asked) -> bool {
+        self.find(asked).is_some()
+    }
+
+    fn count(&self, asked: Asked) -> usize {
+        self.0.iter().filter(|word| word.option.asked == asked).count()
+    }
+
+    fn value(&self, asked: Asked) -> Option<&'a str> {
+        self.find(asked)?.value
+    }
+
+    /// The first word that is none of these.
+    fn other_than(&self, known: &[Asked]) -> Option<&str> {
+        self.0.iter().find(|word| !known.contains(&word.option.asked)).map(|word| word.word)
+    }
+
+    fn pause(&self) -> Result<Option<Duration>, Refusal> {
+        let Some(word) = self.0.iter().find(|word| matches!(word.option.asked, Asked::Loop | Asked::LoopMs)) else {
+            return Ok(None);
+        };
+        // A number that is none counts as not given.
+        let number = word.value.map_or(Some(DEFAULT_PAUSE), |text| text.parse().ok()).unwrap_or(DEFAULT_PAUSE);
+        if number == 0 {
+            return Err(Refusal::new(
+                2,
+                "Provided [-l(ms) | --loop(-ms)=] value is incorrect. Loop frequency must be greater than 0.\n\n",
+            ));
+        }
+        let unit = if word.option.asked == Asked::Loop { Duration::from_secs(1) } else { Duration::from_millis(1) };
+        Ok(Some(unit.saturating_mul(u32::try_from(number).unwrap_or(u32::MAX))))
+    }
+}
+
+const HELP: &str = " Please run 'nvidia-smi -h' for help.\n\n";
+
+fn not_recognized(word: &str) -> Refusal {
+    Refusal::error(255, &format!("Option {word} is not recognized."), " Please run 'nvidia-smi -h'.\n\n")
+}
+
+fn command(typed: &Typed<'_>) -> Result<Command, Refusal> {
+    if typed.has(Asked::Help) {
+        return Ok(Command::Help);
+    }
+    if let Some(word) = typed.find(Asked::Change) {
+        return Err(Refusal::change(word.word));
+    }
+    if typed.count(Asked::Id) > 1 {
+        return Err(Refusal::new(255, "Input combination for device modification is not valid.\n\n"));
+    }
+    for (asked, command) in [
+        (Asked::ListGpus, Command::ListGpus),
+        (Asked::ListExcluded, Command::ListExcluded),
+        (Asked::Version, Command::Version),
+    ] {
+        if typed.has(asked) {
+            return alone(typed, asked, command);
+        }
+    }
+    if let Some(word) = typed.find(Asked::HelpQuery) {
+        return query_of(word.word, "--help-query-").map(Command::HelpQuery).ok_or_else(|| not_recognized(word.word));
+    }
+    if typed.has(Asked::Query) {
+        return selective(typed);
+    }
+    if let Some(word) = typed.find(Asked::Format) {
+        return Err(not_recognized(word.word));
+    }
+    if typed.has(Asked::Hostname) {
+        return Ok(Command::Hostname);
+    }
+    log_or_summary(typed)
+}
+
+/// A command that takes no options.
+fn alone(typed: &Typed<'_>, asked: Asked, command: Command) -> Result<Command, Refusal> {
+    if let Some(word) = typed.other_than(&[asked]) {
+        return Err(Refusal::error(2, &format!("Option {word} is not valid for this command."), HELP));
+    }
+    if typed.count(asked) > 1 {
+        return Err(Refusal::error(2, "Only one command can be run at a time.", HELP));
+    }
+    Ok(command)
+}
+
+fn query_of(word: &str, prefix: &str) -> Option<Query> {
+    let name = word.split_once('=').map_or(word, |(name, _)| name);
+    Query::named(name.strip_prefix(prefix)?)
+}
+
+fn selective(typed: &Typed<'_>) -> Result<Command, Refusal> {
+    const KNOWN: &[Asked] = &[Asked::Query, Asked::Format, Asked::Id, Asked::File, Asked::Loop, Asked::LoopMs];
+    if typed.count(Asked::Query) > 1 {
+        return Err(Refusal::new(2, "Only one --query-* switch can be used at a time.\n"));
+    }
+    if let Some(word) = typed.other_than(KNOWN) {
+        return Err(Refusal::error(2, &format!("Option {word} is not recognized."), HELP));
+    }
+    let Some(word) = typed.find(Asked::Query) else { return Err(not_recognized("--query-gpu")) };
+    let query = query_of(word.word, "--query-").ok_or_else(|| not_recognized(word.word))?;
+    query::parse(query, word.value.unwrap_or_default(), typed.value(Asked::Format)).map(Command::Query)
+}
+
+fn log_or_summary(typed: &Typed<'_>) -> Result<Command, Refusal> {
+    let with_query = |flag: &str, what: &str| {
+        let text = format!(
+            "Invalid combination of input arguments. Specify -q/--query and {flag} to run {what}.  \
+             Please run 'nvidia-smi -h' for help.\n\n"
+        );
+        Err(Refusal::new(2, text))
+    };
+    let (unit, xml, dtd) = (typed.has(Asked::Unit), typed.has(Asked::Xml), typed.has(Asked::Dtd));
+    if !typed.has(Asked::Log) {
+        return match () {
+            () if dtd => Ok(Command::Dtd { unit }),
+            () if typed.has(Asked::Sections) => with_query("-d/--display", "a filtered query"),
+            () if xml => with_query("-x/--xml-format", "an XML query"),
+            () if unit => with_query("-u/--unit", "a unit query"),
+            () => Ok(Command::Summary),
+        };
+    }
+    if unit {
+        return Ok(Command::Units { xml });
+    }
+    if xml && typed.has(Asked::Sections) {
+        return Err(Refusal::new(
+            2,
+            "Invalid combination of input arguments: --display/-d flags can not be combined with -x/--xml-format \
+             flags.\n",
+        ));
+    }
+    if xml {
+        return Ok(Command::Xml { with_dtd: dtd });
+    }
+    Ok(Command::Log(typed.value(Asked::Sections).map(log::parse_sections).transpose()?))
+}

@@ -1,0 +1,52 @@
+//! The summary: a table of GPUs, of MIG devices where there are any, and of processes.
+
+mod gpus;
+mod mig;
+mod processes;
+#[cfg(test)]
+mod tests;
+mod text;
+
+use gpumon_probe::question::SystemQuestion;
+
+use self::gpus::Row;
+use super::Context;
+
+/// The width of a table between its borders.
+const WIDTH: usize = 89;
+
+/// The whole summary, as one round of it.
+pub(crate) fn render(context: &Context<'_>) -> String {
+    let rows = context.each(|gpu| Row::read(context, gpu));
+    let mut out = head(context);
+    for row in &rows {
+        out.push_str(&row.render());
+    }
+    out.push_str(&mig::render(&rows));
+    out.push_str(&processes::render(context, &rows));
+    for row in rows.iter().filter(|row| row.inforom_is_corrupt) {
+        out.push_str(&format!("WARNING: infoROM is corrupted at gpu {}\n", text::short_bus_id(&row.bus_id)));
+    }
+    out
+}
+
+fn head(context: &Context<'_>) -> String {
+    let text = |question| context.system(question).ok().and_then(|value| value.text().map(str::to_owned));
+    let driver = text(SystemQuestion::DriverVersion).unwrap_or_else(|| "N/A".to_owned());
+    let cuda = context.system(SystemQuestion::CudaVersion).ok().and_then(|value| value.at(0));
+    let cuda = cuda.map_or_else(|| "N/A".to_owned(), |version| format!("{}.{}", version / 1000, version % 1000 / 10));
+    let date = context.now.strftime("%a %b %e %H:%M:%S %Y");
+    let line = "-".repeat(WIDTH);
+    let versions = format!("{driver:<22} Driver Version: {driver:<14} CUDA Version: {cuda:<8}");
+    format!(
+        "{date}       \n\
+         +{line}+\n\
+         | NVIDIA-SMI {versions} |\n\
+         {border}\
+         | GPU  Name                 Persistence-M | Bus-Id          Disp.A | Volatile Uncorr. ECC |\n\
+         | Fan  Temp   Perf          Pwr:Usage/Cap |           Memory-Usage | GPU-Util  Compute M. |\n\
+         |                                         |                        |               MIG M. |\n\
+         |=========================================+========================+======================|\n",
+        border = gpus::border(),
+    )
+}
