@@ -4,19 +4,23 @@
 //! the newest wins for a client that is slow; everything else goes through a `broadcast`, where each one counts.
 
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::{BTreeMap, VecDeque, btree_map::Entry},
     sync::{Arc, PoisonError, RwLock},
     time::Duration,
 };
 
 use axum::extract::ws::Utf8Bytes;
-use gpumon_probe::model::{Event, GpuDetails, Inventory, Record, Sample, now_ms};
+use gpumon_probe::{
+    model::{Event, GpuDetails, Inventory, Record, Sample, now_ms},
+    question::Sheet,
+};
 use tokio::{
     sync::{broadcast, watch},
     time::Instant,
 };
 
 use crate::{
+    answers::Answers,
     frame::{CollectorState, CollectorStatus, Hello, ServerFrame, Snapshot},
     history::HistoryStore,
     record,
@@ -47,6 +51,7 @@ struct State {
     inventory: Option<Inventory>,
     sample: Option<Arc<Sample>>,
     details: BTreeMap<u32, GpuDetails>,
+    sheets: BTreeMap<u32, Sheet>,
     events: VecDeque<Event>,
     history: HistoryStore,
 }
@@ -59,7 +64,17 @@ impl State {
             let gpu = inventory.gpus.iter().find(|gpu| gpu.index == *index);
             gpu.is_some_and(|gpu| gpu.uuid.is_none() || gpu.uuid == details.uuid)
         });
+        self.sheets.retain(|index, _| self.details.contains_key(index));
         self.inventory = Some(inventory);
+    }
+
+    fn is_answered(&mut self, sheet: Sheet) {
+        match self.sheets.entry(sheet.index) {
+            Entry::Occupied(mut own) => own.get_mut().update(sheet),
+            Entry::Vacant(empty) => {
+                empty.insert(sheet);
+            }
+        }
     }
 
     fn remember(&mut self, event: Event) {
@@ -96,6 +111,7 @@ impl Hub {
                 inventory: None,
                 sample: None,
                 details: BTreeMap::new(),
+                sheets: BTreeMap::new(),
                 events: VecDeque::new(),
                 history: HistoryStore::default(),
             }),
@@ -126,6 +142,7 @@ impl Hub {
                 self.write(|state| state.details.insert(details.index, details));
                 self.notify(line.into());
             }
+            Record::Answers(sheet) => self.write(|state| state.is_answered(sheet)),
             Record::Trace(_) => {
                 // An error means that nobody asked for traces.
                 let _ = self.traces.send(line.into());
@@ -208,6 +225,17 @@ impl Hub {
             sample: state.sample.as_deref().cloned(),
             details: state.details.values().cloned().collect(),
             events: state.events.iter().cloned().collect(),
+        })
+    }
+
+    /// Everything that questions in the driver's own vocabulary are answered from.
+    pub(crate) fn answers(&self) -> Answers {
+        self.read(|state| Answers {
+            collector: state.collector.clone(),
+            inventory: state.inventory.clone(),
+            sample: state.sample.as_deref().cloned(),
+            details: state.details.values().cloned().collect(),
+            sheets: state.sheets.values().cloned().collect(),
         })
     }
 

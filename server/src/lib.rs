@@ -14,6 +14,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod answers;
 mod app;
 mod cadence;
 mod collector;

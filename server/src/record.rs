@@ -21,6 +21,7 @@ pub(crate) fn decode(line: &str) -> Result<Record, serde_json::Error> {
         "sample" => serde_json::from_str(line).map(Record::Sample),
         "details" => serde_json::from_str(line).map(Record::Details),
         "trace" => serde_json::from_str(line).map(Record::Trace),
+        "answers" => serde_json::from_str(line).map(Record::Answers),
         // Events are few; and what is no record gets the error that says so.
         _ => serde_json::from_str(line),
     }
@@ -39,6 +40,7 @@ mod tests {
     use gpumon_probe::{
         model::{Absence, Event, EventKind, GpuDetails, Trace, TraceMetric},
         owner::CommandLines,
+        question::{Code, Question, Sheet, Value},
         sampler::{self, Options},
         source::SourceChoice,
     };
@@ -61,6 +63,14 @@ mod tests {
                 offsets_us: vec![0, 20_000],
                 values: vec![1.0, 2.5],
                 gap: false,
+            }),
+            Record::Answers(Sheet {
+                index: 0,
+                at_ms: 2,
+                answers: vec![
+                    (Question::Field(185, 2), Ok(Value::Numbers(vec![43_600]))),
+                    (Question::Hostname, Err(Code::NOT_SUPPORTED)),
+                ],
             }),
             Record::Event(Event { at_ms: 3, gpu: None, what: EventKind::MigChanged }),
         ]

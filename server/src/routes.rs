@@ -12,6 +12,7 @@ use gpumon_probe::model::now_ms;
 use tower_http::{compression::CompressionLayer, set_header::SetResponseHeaderLayer};
 
 use crate::{
+    answers,
     app::AppState,
     frame::Snapshot,
     guard::{self, Access},
@@ -28,6 +29,7 @@ pub(crate) fn router(state: AppState, access: Access) -> Router {
         .route("/", get(page::index))
         .route("/{*path}", get(page::file))
         .route("/api/v1/snapshot", get(snapshot))
+        .route("/api/v1/answers", get(answers::answers))
         .route("/metrics", get(metrics::metrics))
         .route("/metrics/dcgm", get(metrics::dcgm))
         .route("/healthz", get(healthz))

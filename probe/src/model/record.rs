@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
 use super::{Event, GpuDetails, Inventory, Sample, Trace};
+use crate::question::Sheet;
 
 /// What the collector writes, one JSON object per line, told apart by `type`.
 ///
@@ -21,6 +22,10 @@ pub enum Record {
     Details(GpuDetails),
     /// What the driver itself recorded of one GPU between two samples.
     Trace(Trace),
+    /// What has no place in the model: answers in the driver's own vocabulary, about ten seconds apart, for a server that
+    /// answers programs which speak it. It goes no further than there.
+    #[ts(skip)]
+    Answers(Sheet),
     /// What happened.
     Event(Event),
 }

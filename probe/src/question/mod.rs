@@ -6,10 +6,14 @@
 
 mod answer;
 mod gpu;
+mod recorded;
+mod sheet;
 mod system;
 
 pub use answer::{Answer, Code, Value};
 pub use gpu::Question;
+pub use recorded::Recorded;
+pub use sheet::{Sheet, changing, steady};
 pub use system::SystemQuestion;
 
 use serde::{Deserialize, Serialize};

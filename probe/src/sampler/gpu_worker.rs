@@ -14,6 +14,7 @@ use crate::{
     derive::plausible,
     model::{Absence, Gpu, GpuDetails, GpuSample, Health, Reading, SourceKind, now_ms},
     owner::Resolver,
+    question::{self, Sheet},
     source::{Device, DeviceError, Source},
 };
 
@@ -35,6 +36,8 @@ pub(super) struct GpuWorker {
     sys_root: PathBuf,
     /// When what changes slowly is read next; `None` where nobody wants it.
     details_due: Option<Instant>,
+    /// What has no place in the model; `None` where nobody wants it.
+    sheet: Option<SheetTurn>,
     /// Whether somebody wants what the driver records by itself.
     traces: bool,
     /// Who the sampler thinks it is.
@@ -65,6 +68,7 @@ impl GpuWorker {
             resolver: real.then(|| Resolver::new(&options.proc_root, options.commands)),
             sys_root: options.sys_root.clone(),
             details_due: options.details.then(Instant::now),
+            sheet: options.sheets.then(SheetTurn::default),
             traces: options.events,
             told: None,
             state: State::Closed,
@@ -110,6 +114,7 @@ impl GpuWorker {
             details = Some(read);
             self.details_due = Some(next_details(self.index, self.told.is_none()));
         }
+        let sheet = self.sheet.as_mut().and_then(|turn| turn.take(self.index, device.as_mut(), details.is_some()));
         let identity = device.identity();
         sample.uuid.clone_from(&identity.uuid);
         if let Some(details) = &mut details {
@@ -122,7 +127,7 @@ impl GpuWorker {
         if let (Some(resolver), Reading::Now(processes)) = (&mut self.resolver, &mut sample.processes) {
             resolver.fill(processes);
         }
-        Ok(Readings { identity: changed.then_some(identity), sample, details, traces })
+        Ok(Readings { identity: changed.then_some(identity), sample, details, sheet, traces })
     }
 
     /// True where it is open; false where it sleeps.
@@ -138,6 +143,7 @@ impl GpuWorker {
         match self.source.open(self.index) {
             Ok(device) => {
                 self.state = State::Open(device);
+                self.sheet = self.sheet.take().map(|_| SheetTurn::default());
                 let _ = self.tell.send(Message::Opened { index: self.index });
                 Ok(true)
             }
@@ -148,6 +154,28 @@ impl GpuWorker {
     fn fail(&mut self, error: DeviceError) -> DeviceError {
         self.state = State::Failed { error: error.clone(), at: Instant::now() };
         error
+    }
+}
+
+/// When what has no place in the model is asked: what never changes once, at a beat of its own so that the first sample
+/// does not wait for it, and the rest with the details.
+#[derive(Default)]
+struct SheetTurn {
+    beats: u32,
+}
+
+impl SheetTurn {
+    /// The beat at which what never changes is asked.
+    const STEADY_AT: u32 = 2;
+
+    fn take(&mut self, index: u32, device: &mut dyn Device, with_details: bool) -> Option<Sheet> {
+        self.beats = self.beats.saturating_add(1);
+        let questions = match self.beats {
+            Self::STEADY_AT => [question::steady(), question::changing()].concat(),
+            Self::STEADY_AT.. if with_details => question::changing(),
+            _ => return None,
+        };
+        Some(Sheet { index, at_ms: now_ms(), answers: device.ask(&questions) })
     }
 }
 

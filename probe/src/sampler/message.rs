@@ -2,6 +2,7 @@
 
 use crate::{
     model::{Gpu, GpuDetails, GpuLink, GpuSample, Trace},
+    question::Sheet,
     source::{DeviceError, Notice, kernel_log::LoggedXid},
 };
 
@@ -38,6 +39,8 @@ pub(super) struct Readings {
     pub(super) sample: GpuSample,
     /// What changes slowly, where it was time for that.
     pub(super) details: Option<GpuDetails>,
+    /// What has no place in the model, where it was time for that.
+    pub(super) sheet: Option<Sheet>,
     /// What the driver recorded by itself since the beat before.
     pub(super) traces: Vec<Trace>,
 }

@@ -47,6 +47,8 @@ pub struct Options {
     /// Whether to wait for what the driver reports by itself, to drain its own buffers, and to find out how the GPUs
     /// are linked: what a single look has no use for.
     pub events: bool,
+    /// Whether to ask the driver what has no place in the model, too, for programs that speak its own vocabulary.
+    pub sheets: bool,
     /// From when on something is the matter.
     pub conditions: ConditionSettings,
 }
@@ -62,6 +64,7 @@ impl Options {
             kernel_log: None,
             details: false,
             events: false,
+            sheets: false,
             conditions: ConditionSettings::default(),
         }
     }

@@ -168,6 +168,7 @@ impl Sampling {
                     self.happened(index as usize, EventKind::MigChanged, now);
                 }
                 self.records.extend(news.details.map(Record::Details));
+                self.records.extend(news.sheet.map(Record::Answers));
                 self.records.extend(news.traces.into_iter().map(Record::Trace));
             }
             Message::Opened { index } => {

@@ -6,6 +6,7 @@ use super::message::{Outcome, Readings};
 use crate::{
     derive::{ConditionSettings, ConditionTracker, EccTracker, ProcessTracker},
     model::{Absence, Board, EventKind, Gpu, GpuDetails, GpuRef, GpuSample, Health, Reading, Trace, XidReport, now_ms},
+    question::Sheet,
     source::{DeviceError, kernel_log::normal_bus_id},
 };
 
@@ -47,6 +48,7 @@ pub(super) struct News {
     pub(super) identity_changed: bool,
     pub(super) mig_changed: bool,
     pub(super) details: Option<GpuDetails>,
+    pub(super) sheet: Option<Sheet>,
     pub(super) traces: Vec<Trace>,
 }
 
@@ -156,10 +158,10 @@ impl Track {
     }
 
     fn take_in_readings(&mut self, readings: Readings) -> News {
-        let Readings { identity, sample, details, traces } = readings;
+        let Readings { identity, sample, details, sheet, traces } = readings;
         self.error = None;
         self.last = sample;
-        let mut news = News { traces, ..News::default() };
+        let mut news = News { sheet, traces, ..News::default() };
         if let Some(gpu) = identity {
             // A GPU that is seen for the first time has changed nothing.
             news.mig_changed = self.gpu.uuid.is_some() && gpu.mig_devices != self.gpu.mig_devices;
@@ -275,7 +277,13 @@ mod tests {
     fn answers(track: &mut Track) {
         let mut sample = GpuSample::absent(3, Some("GPU-3".into()), now_ms(), Health::Ok, &Absence::Unknown);
         sample.memory.total_bytes = Reading::Now(7);
-        track.take_in(Outcome::Read(Box::new(Readings { identity: None, sample, details: None, traces: Vec::new() })));
+        track.take_in(Outcome::Read(Box::new(Readings {
+            identity: None,
+            sample,
+            details: None,
+            sheet: None,
+            traces: Vec::new(),
+        })));
     }
 
     #[test]

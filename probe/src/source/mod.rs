@@ -16,7 +16,10 @@ use std::path::Path;
 
 use thiserror::Error;
 
-use crate::model::{Absence, Gpu, GpuDetails, GpuLink, GpuSample, Platform, Trace};
+use crate::{
+    model::{Absence, Gpu, GpuDetails, GpuLink, GpuSample, Platform, Trace},
+    question::{Answer, Question},
+};
 
 /// A driver, real or simulated.
 pub trait Source: Send + Sync {
@@ -63,6 +66,12 @@ pub trait Device {
     /// # Errors
     /// [`DeviceError::Lost`] where the whole GPU is gone.
     fn details(&mut self, details: &mut GpuDetails) -> Result<(), DeviceError>;
+
+    /// Asks the driver in its own vocabulary; one that has none answers nothing.
+    fn ask(&mut self, questions: &[Question]) -> Vec<(Question, Answer)> {
+        let _ = questions;
+        Vec::new()
+    }
 
     /// Takes out of the driver's own buffers what has come since the last call. Their `index` and `uuid` are this
     /// GPU's.

@@ -111,7 +111,7 @@ fn listen(telling: &Receiver<Result<Record, SourceError>>) -> Driver {
             Ok(Ok(Record::Details(details))) => {
                 answer.details.insert(details.index, details);
             }
-            Ok(Ok(Record::Trace(_) | Record::Event(_))) => {}
+            Ok(Ok(Record::Trace(_) | Record::Answers(_) | Record::Event(_))) => {}
             Ok(Err(_)) | Err(_) => break,
         }
     }

@@ -1,0 +1,29 @@
+//! The processes of a sample, in the three lists that the driver keeps.
+
+use super::{Answer, Code, Question, Value};
+use crate::model::{GpuSample, Process, ProcessKind, Reading};
+
+/// One of the driver's lists; `None` where the question is about none.
+pub(super) fn list(sample: &GpuSample, question: Question) -> Option<Answer> {
+    let belongs = |process: &Process| match question {
+        Question::MpsProcesses => process.mps,
+        Question::ComputeProcesses => !process.mps && process.kind != ProcessKind::Graphics,
+        _ => process.kind != ProcessKind::Compute,
+    };
+    if !matches!(question, Question::ComputeProcesses | Question::GraphicsProcesses | Question::MpsProcesses) {
+        return None;
+    }
+    Some(match &sample.processes {
+        Reading::Now(processes) | Reading::Earlier { value: processes, .. } => {
+            Ok(Value::Numbers(processes.iter().filter(|process| belongs(process)).flat_map(entry).collect()))
+        }
+        Reading::Absent(crate::model::Absence::NoPermission) => Err(Code::NO_PERMISSION),
+        Reading::Absent(_) => Err(Code::NOT_SUPPORTED),
+    })
+}
+
+/// PID, memory, GPU instance, compute instance.
+fn entry(process: &Process) -> [i128; 4] {
+    let (gi, ci) = process.mig.map_or((-1, -1), |own| (own.gpu_instance.into(), own.compute_instance.into()));
+    [process.pid.into(), process.memory_bytes.value().map_or(-1, |bytes| i128::from(*bytes)), gi, ci]
+}

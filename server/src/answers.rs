@@ -1,0 +1,45 @@
+//! `/api/v1/answers`: what programs that speak the driver's own vocabulary are answered from.
+
+use axum::{Json, extract::State};
+use gpumon_probe::{
+    model::{GpuDetails, Inventory, Sample},
+    question::{Recorded, Sheet},
+};
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    app::AppState,
+    frame::{CollectorState, CollectorStatus},
+};
+
+/// Everything known at one moment, with what has no place in the model.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Answers {
+    /// Whether samples are coming.
+    pub collector: CollectorStatus,
+    /// What is there; `None` until the collector has told it.
+    pub inventory: Option<Inventory>,
+    /// The newest sample; `None` until there is one.
+    pub sample: Option<Sample>,
+    /// What changes slowly.
+    pub details: Vec<GpuDetails>,
+    /// The rest.
+    pub sheets: Vec<Sheet>,
+}
+
+impl Answers {
+    /// Who answers from them, if they tell how things are at `now_ms`: no older than two samples may be apart.
+    pub fn fresh(self, now_ms: u64) -> Option<Recorded> {
+        let sample = self.sample.filter(|sample| {
+            let patience = 500 + u64::from(sample.interval_ms).min(1000);
+            now_ms.saturating_sub(sample.at_ms) <= patience
+        })?;
+        (self.collector.state == CollectorState::Running)
+            .then(|| self.inventory.map(|inventory| Recorded::new(inventory, sample, self.details, self.sheets)))?
+    }
+}
+
+/// From memory: it never waits for the driver.
+pub(crate) async fn answers(State(app): State<AppState>) -> Json<Answers> {
+    Json(app.hub.answers())
+}

@@ -1,0 +1,141 @@
+#!/usr/bin/env python3
+"""Compares gpumon with NVIDIA's nvidia-smi, form by form, on a real GPU.
+
+    python3 tests/conformance/run.py [--gpumon PATH] [--busy] [--daemon] [--only TEXT] [--verbose]
+
+Takes both programs' output in turn, and prints for every form how many cells are equal, how many moved in between, and what
+differs. --busy makes a load first (PyTorch or CuPy), --daemon starts `gpumon serve`, so that gpumon answers from its records.
+Ends with 1 where anything differs.
+"""
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from compare import compare
+from forms import ODDITIES, QUERIES, REFUSALS, all_forms, fields
+
+# Words in which the programs differ by what they are.
+PROCESS_OWN = re.compile(r"python3 -c .*")
+
+# As often a form is taken again where something differs that could have moved.
+TRIES = 4
+
+LOAD = """
+import sys, time
+try:
+    import torch
+    kept = torch.zeros(3 << 28, dtype=torch.uint8, device=f"cuda:{sys.argv[1]}")
+    a = torch.randn(8192, 8192, device=f"cuda:{sys.argv[1]}", dtype=torch.bfloat16)
+    step, wait = (lambda: a @ a), torch.cuda.synchronize
+except ImportError:
+    import cupy
+    cupy.cuda.Device(int(sys.argv[1])).use()
+    a = cupy.random.rand(8192, 8192, dtype=cupy.float32)
+    step, wait = (lambda: a @ a), cupy.cuda.Device().synchronize
+step(); wait(); print("ready", flush=True)
+while sys.argv[2] == "work":
+    step(); wait()
+time.sleep(10000)
+"""
+
+
+def take(command, arguments, environment=None):
+    done = subprocess.run([*command, *arguments], capture_output=True, text=True, timeout=60, env=environment)
+    return done.returncode, done.stdout + done.stderr
+
+
+def compare_form(arguments, programs):
+    """Both in turn, again and again while something differs: what moves is only seen to move after a while."""
+    smi, own, environment = programs
+    theirs, ours = [take(smi, arguments)], []
+    is_csv = any(word.startswith("--query-") and not word.startswith("--query-supported") for word in arguments)
+    for _ in range(TRIES):
+        ours.append(take(own, arguments, environment))
+        theirs.append(take(smi, arguments))
+        verdict = compare(theirs, ours, is_csv)
+        if not verdict.different:
+            break
+    return verdict
+
+
+def start_load(gpus):
+    work = [(0, "work"), (len(gpus) - 1, "hold"), (0, "hold")]
+    started = [
+        subprocess.Popen([sys.executable, "-c", LOAD, str(gpu), what], stdout=subprocess.PIPE, text=True) for gpu, what in work
+    ]
+    for process in started:
+        process.stdout.readline()
+    time.sleep(3)
+    return started
+
+
+def start_daemon(gpumon):
+    control = str(Path(tempfile.mkdtemp()) / "gpumon.sock")
+    server = subprocess.Popen([gpumon, "serve", "--port", "0", "--control", control], stdout=subprocess.DEVNULL)
+    time.sleep(15)
+    return server, dict(os.environ, GPUMON_CONTROL=control)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--gpumon", default="gpumon")
+    parser.add_argument("--smi", default="nvidia-smi")
+    parser.add_argument("--busy", action="store_true", help="under load")
+    parser.add_argument("--daemon", action="store_true", help="with a server that answers")
+    parser.add_argument("--only", default="", help="forms whose name holds this text")
+    parser.add_argument("--verbose", action="store_true", help="print all differences, not the first few")
+    arguments = parser.parse_args()
+    smi, own = [arguments.smi], [arguments.gpumon, "smi"]
+    listed = take(smi, ["--query-gpu=uuid,pci.bus_id,serial", "--format=csv,noheader"])[1].strip().splitlines()
+    gpus = [tuple(line.split(", ")) for line in listed]
+    started = start_load(gpus) if arguments.busy else []
+    environment = dict(os.environ)
+    if arguments.daemon:
+        server, environment = start_daemon(arguments.gpumon)
+        started.append(server)
+    different = 0
+    try:
+        programs = (smi, own, environment)
+        forms = [form for form in all_forms(smi, gpus) if arguments.only in form[0]]
+        refusals = [(f"refused: {' '.join(map(repr, words))}", words) for words in REFUSALS]
+        oddities = [(f"accepted: {' '.join(map(repr, words))}", words) for words in ODDITIES]
+        rest = [form for form in refusals + oddities if arguments.only in form[0]]
+        with ThreadPoolExecutor(1) as pool:
+            for (name, words), verdict in zip(forms + rest, pool.map(lambda form: compare_form(form[1], programs), forms + rest)):
+                different += report(name, verdict, arguments.verbose)
+        if not arguments.only:
+            different += compare_names(smi, own)
+    finally:
+        for process in started:
+            process.terminate()
+    print(f"\n{len(forms) + len(rest)} forms, {different} of them differ" if different else "\neverything is equal")
+    sys.exit(different > 0)
+
+
+def report(name, verdict, verbose):
+    print(f"{name:<60} equal {verdict.equal:>5}  moved {verdict.moved:>4}  different {len(verdict.different):>3}", flush=True)
+    for line in verdict.different if verbose else verdict.different[:4]:
+        print(f"    {line}")
+    return bool(verdict.different)
+
+
+def compare_names(smi, own):
+    """The helps' sentences are each tool's own; the names that programs read from them are not."""
+    different = 0
+    for query in QUERIES:
+        theirs, ours = fields(smi, query), fields(own, query)
+        same = theirs == ours
+        print(f"{f'--help-query-{query}, names':<60} equal {len(theirs) if same else 0:>5}  different {0 if same else 1:>17}")
+        different += not same
+    return different
+
+
+if __name__ == "__main__":
+    main()
