@@ -17,7 +17,8 @@ pub enum Question {
     Serial,
     /// Text, as `00000000:01:00.0`: `nvmlDeviceGetPciInfo_v3`.
     BusId,
-    /// Domain, bus, device, device and vendor, subsystem, base class, sub class: `nvmlDeviceGetPciInfoExt`.
+    /// Domain, bus, device, device and vendor, subsystem, base class, sub class: `nvmlDeviceGetPciInfoExt`, or
+    /// `nvmlDeviceGetPciInfo_v3`, which knows no classes: the last two are missing then.
     PciInfo,
     /// `nvmlBrandType_t`: `nvmlDeviceGetBrand`.
     Brand,
@@ -33,8 +34,8 @@ pub enum Question {
     BoardId,
     /// Text: `nvmlDeviceGetBoardPartNumber`.
     BoardPartNumber,
-    /// Text: the GPU's own part number, `nvmlDeviceGetGpuPartNumber` of the library's internal table; never answered
-    /// where the library does not export it.
+    /// Text: the GPU's own part number. It stands in a table inside the library that has no documentation, so that NVML
+    /// never answers it here.
     GpuPartNumber,
     /// `nvmlDeviceGetModuleId`.
     ModuleId,
@@ -43,7 +44,7 @@ pub enum Question {
     /// Text: `nvmlDeviceGetHostname_v1`.
     Hostname,
     /// GUID's two halves, chassis serial number as two halves, slot, tray, host, peer type, module:
-    /// `nvmlDeviceGetPlatformInfo`.
+    /// `nvmlDeviceGetPlatformInfo`. The first byte is the highest of the first half.
     PlatformInfo,
     /// Text: `nvmlDeviceGetVbiosVersion`.
     VbiosVersion,
@@ -118,7 +119,8 @@ pub enum Question {
     EncoderStats,
     /// The same: `nvmlDeviceGetFBCStats`.
     FbcStats,
-    /// Total, reserved, free, used: `nvmlDeviceGetMemoryInfo_v2`.
+    /// Total, reserved, free, used: `nvmlDeviceGetMemoryInfo_v2`, or `nvmlDeviceGetMemoryInfo` of drivers before 510,
+    /// which count as used what they reserve, and do not say how much that is (-1).
     MemoryInfo,
     /// Total, free, used: `nvmlDeviceGetBAR1MemoryInfo`.
     Bar1MemoryInfo,
@@ -134,9 +136,9 @@ pub enum Question {
     FanSpeed,
     /// `nvmlDeviceGetPerformanceState`.
     PerformanceState,
-    /// `nvmlDeviceGetSupportedClocksThrottleReasons`.
+    /// `nvmlDeviceGetSupportedClocksThrottleReasons`, or `...EventReasons`.
     SupportedThrottleReasons,
-    /// `nvmlDeviceGetCurrentClocksThrottleReasons`.
+    /// `nvmlDeviceGetCurrentClocksThrottleReasons`, or `...EventReasons`.
     ThrottleReasons,
     /// Reference time in us, time of violation in ns: `nvmlDeviceGetViolationStatus` of this `nvmlPerfPolicyType_t`.
     ViolationStatus(u32),
@@ -166,7 +168,8 @@ pub enum Question {
     SupportedMemoryClocks,
     /// A list, at this memory clock: `nvmlDeviceGetSupportedGraphicsClocks`.
     SupportedGraphicsClocks(u32),
-    /// A field by its id and scope, in its own type: `nvmlDeviceGetFieldValues`.
+    /// A field by its id and scope, in its own type: `nvmlDeviceGetFieldValues`. The id is the driver's own: those from
+    /// 251 on were renumbered at driver 580.82.
     Field(u32, u32),
     /// Time stamp in us and value of each sample that the driver keeps, of this `nvmlSamplingType_t`:
     /// `nvmlDeviceGetSamples`. [`Value::Reals`](super::Value::Reals) where the samples are not integers.
@@ -185,7 +188,7 @@ pub enum Question {
     RepairStatus,
     /// `nvmlDeviceGetUnrepairableMemoryFlag_v1`.
     UnrepairableMemory,
-    /// Time stamp in us and address of each page, taken out of use for this `nvmlPageRetirementCause_t`:
+    /// Time stamp, as the driver gives it, and address of each page, taken out of use for this `nvmlPageRetirementCause_t`:
     /// `nvmlDeviceGetRetiredPages_v2`. Where a driver gives no times, they are 0.
     RetiredPages(u32),
     /// `nvmlDeviceGetRetiredPagesPendingStatus`.
@@ -215,7 +218,8 @@ pub enum Question {
     PcieThroughput(u32),
     /// Type and firmware of each bridge chip: `nvmlDeviceGetBridgeChipInfo`.
     BridgeChips,
-    /// State, status, clique, health mask, health summary, cluster UUID's two halves: `nvmlDeviceGetGpuFabricInfoV`.
+    /// State, status, clique, health mask, health summary, cluster UUID's two halves: `nvmlDeviceGetGpuFabricInfoV`. The
+    /// UUID's first byte is the highest of the first half.
     FabricInfo,
     /// Text, the bus id of the other end of this link: `nvmlDeviceGetNvLinkRemotePciInfo_v2`.
     NvLinkRemoteBusId(u32),
@@ -225,9 +229,9 @@ pub enum Question {
     NvLinkState(u32),
     /// Whether NVLE is enabled: `nvmlDeviceGetNvLinkInfo`.
     NvLinkInfo,
-    /// 64-bit words, the lowest CPUs first: `nvmlDeviceGetCpuAffinity`.
+    /// 64-bit words, the lowest CPUs first, without the empty ones at the end: `nvmlDeviceGetCpuAffinity`.
     CpuAffinity,
-    /// 64-bit words of NUMA nodes: `nvmlDeviceGetMemoryAffinity`, node scope.
+    /// 64-bit words of NUMA nodes, likewise: `nvmlDeviceGetMemoryAffinity`, node scope.
     MemoryAffinity,
     /// The GPU's own: `nvmlDeviceGetNumaNodeId`.
     NumaNode,
@@ -248,6 +252,7 @@ pub enum Question {
     MpsProcesses,
     /// Time stamp in us, PID, SM, memory, encoder, decoder, JPEG, OFA of each process's last sample since this time:
     /// `nvmlDeviceGetProcessesUtilizationInfo`, or `nvmlDeviceGetProcessUtilization`, which knows no JPEG and OFA (-1).
+    /// Where nobody did anything since, that is [`Code::NOT_FOUND`](super::Code::NOT_FOUND).
     ProcessUtilization(u64),
     /// A list: `nvmlDeviceGetAccountingPids`.
     AccountingPids,
@@ -257,7 +262,8 @@ pub enum Question {
     // Its parts.
     /// `nvmlDeviceGetMaxMigDeviceCount`.
     MaxMigDevices,
-    /// The indices at which there is one: `nvmlDeviceGetMigDeviceHandleByIndex`.
+    /// The indices at which there is one, none where MIG is off: `nvmlDeviceGetMigDeviceHandleByIndex` up to
+    /// `nvmlDeviceGetMaxMigDeviceCount`, whose return code this has where the GPU cannot be divided.
     MigDevices,
     /// GPU instance, compute instance of a MIG device: `nvmlDeviceGetGpuInstanceId`, `nvmlDeviceGetComputeInstanceId`.
     MigInstance,

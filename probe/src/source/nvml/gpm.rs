@@ -17,13 +17,13 @@ use super::{ask::Asker, error::absence, turn::Turn};
 use crate::model::{Absence, Activity, Reading, now_ms};
 
 /// All threads of the process take this turn.
-static TURN: Turn = Turn::new();
+pub(super) static TURN: Turn = Turn::new();
 
 /// 64 GPUs take 130 ms one after another.
-const PATIENCE: Duration = Duration::from_millis(200);
+pub(super) const PATIENCE: Duration = Duration::from_millis(200);
 
 /// NVML refuses two samples that are closer together.
-const SHORTEST_WINDOW: Duration = Duration::from_millis(100);
+pub(super) const SHORTEST_WINDOW: Duration = Duration::from_millis(100);
 
 /// The driver gives link rates in MiB per second, whatever its documentation says: 51,407 where 55.5 GB/s were copied.
 const LINK_UNIT_BYTES: f64 = (1 << 20) as f64;

@@ -4,6 +4,7 @@
 //! once and never closes it: closing takes milliseconds, can hang with the driver, and the process ends soon anyway.
 
 mod accounting;
+mod answers;
 mod ask;
 mod details;
 mod device;
@@ -31,6 +32,7 @@ use std::{ffi::OsString, path::Path};
 
 use nvml_wrapper::{Nvml, cuda_driver_version_major, cuda_driver_version_minor, error::NvmlError};
 
+pub use self::answers::NvmlAnswers;
 use self::{device::NvmlDevice, error::absence, events::EventReporter};
 use super::{Device, DeviceError, Reporter, Source, SourceError, runtime_pm};
 use crate::model::{GpuLink, Platform, Reading, SourceKind};

@@ -40,7 +40,7 @@ pub(in super::super) fn compute_processes(device: &Device<'_>) -> Result<Vec<Hel
     let lib = device.nvml().lib();
     let newest =
         lib.nvmlDeviceGetComputeRunningProcesses_v3.as_ref().or(lib.nvmlDeviceGetComputeRunningProcesses_v2.as_ref());
-    list(device, *nvml_sym(newest)?)
+    list_of(device, *nvml_sym(newest)?)
 }
 
 /// `nvmlDeviceGetGraphicsRunningProcesses`, likewise.
@@ -48,7 +48,7 @@ pub(in super::super) fn graphics_processes(device: &Device<'_>) -> Result<Vec<He
     let lib = device.nvml().lib();
     let newest =
         lib.nvmlDeviceGetGraphicsRunningProcesses_v3.as_ref().or(lib.nvmlDeviceGetGraphicsRunningProcesses_v2.as_ref());
-    list(device, *nvml_sym(newest)?)
+    list_of(device, *nvml_sym(newest)?)
 }
 
 /// `nvmlDeviceGetMPSComputeRunningProcesses`, likewise.
@@ -58,47 +58,73 @@ pub(in super::super) fn mps_processes(device: &Device<'_>) -> Result<Vec<Held>, 
         .nvmlDeviceGetMPSComputeRunningProcesses_v3
         .as_ref()
         .or(lib.nvmlDeviceGetMPSComputeRunningProcesses_v2.as_ref());
-    list(device, *nvml_sym(newest)?)
+    list_of(device, *nvml_sym(newest)?)
 }
 
-fn list(device: &Device<'_>, call: ListCall) -> Result<Vec<Held>, NvmlError> {
+fn list_of(device: &Device<'_>, call: ListCall) -> Result<Vec<Held>, NvmlError> {
+    // SAFETY: the handle is valid while `device` lives, and the function is one of those above.
+    unsafe { list(device.handle(), call, Entry::Known) }.map_err(NvmlError::from)
+}
+
+/// What the entries of a list look like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in super::super) enum Entry {
+    /// A PID and a memory, as drivers before 450 write them.
+    Short,
+    /// A PID, a memory and two instances; drivers 530 wrote something more.
+    Known,
+}
+
+/// Calls a function that lists processes. Gives its `nvmlReturn_t` where that is not 0.
+///
+/// # Safety
+/// The handle is the library's, and the function one that lists processes.
+pub(super) unsafe fn list(device: nvmlDevice_t, call: ListCall, entry: Entry) -> Result<Vec<Held>, nvmlReturn_t> {
     let mut room = PROCESSES;
     for _ in 0..TRIES {
         let mut words = vec![CANARY; room * LARGEST_ENTRY];
         let mut count = room as u32;
-        // SAFETY: the handle is valid while `device` lives. There is room for `count` entries of the largest layout
-        // that any driver writes, and the driver writes no more entries than that.
-        let result = nvml_try(unsafe { call(device.handle(), &raw mut count, words.as_mut_ptr().cast()) });
-        match result {
-            Ok(()) => return Ok(entries(&words, count as usize)),
+        // SAFETY: by this function's own condition, the call may be made. There is room for `count` entries of the
+        // largest layout that any driver writes, and the driver writes no more entries than that.
+        match unsafe { call(device, &raw mut count, words.as_mut_ptr().cast()) } {
+            0 => return Ok(entries(&words, count as usize, entry)),
             // Some processes more than asked for, since others start meanwhile.
-            Err(NvmlError::InsufficientSize(_)) => room = room.max(count as usize) + PROCESSES,
-            Err(error) => return Err(error),
+            INSUFFICIENT_SIZE => room = room.max(count as usize) + PROCESSES,
+            code => return Err(code),
         }
     }
-    Err(NvmlError::InsufficientSize(None))
+    Err(INSUFFICIENT_SIZE)
 }
 
-/// An entry is a PID, a memory, and two instances: three words of 64 bits. Drivers 530 wrote a fourth.
+/// `NVML_ERROR_INSUFFICIENT_SIZE`.
+const INSUFFICIENT_SIZE: nvmlReturn_t = 7;
+
+/// An entry is a PID, a memory, and two instances: three words of 64 bits. Drivers 530 wrote a fourth, and those before
+/// 450 only two.
+const SHORT_ENTRY: usize = 2;
 const ENTRY: usize = 3;
 const LARGEST_ENTRY: usize = 4;
 
 /// No process's memory, PID or instance.
 const CANARY: u64 = 0xA5A5_5A5A_C3C3_3C3C;
 
-fn entries(words: &[u64], count: usize) -> Vec<Held> {
+fn entries(words: &[u64], count: usize, entry: Entry) -> Vec<Held> {
     // What lies behind the entries tells how large they were.
     let beyond = words.get(count * ENTRY).is_some_and(|word| *word != CANARY);
-    let size = if beyond { LARGEST_ENTRY } else { ENTRY };
-    words.chunks_exact(size).take(count).map(entry).collect()
+    let size = match entry {
+        Entry::Short => SHORT_ENTRY,
+        Entry::Known if beyond => LARGEST_ENTRY,
+        Entry::Known => ENTRY,
+    };
+    words.chunks_exact(size).take(count).map(held).collect()
 }
 
-fn entry(words: &[u64]) -> Held {
-    let (gpu, compute) = (words[2] as u32, (words[2] >> 32) as u32);
+fn held(words: &[u64]) -> Held {
+    let instance = words.get(2).map(|both| (*both as u32, (both >> 32) as u32));
     Held {
         pid: words[0] as u32,
         memory_bytes: (words[1] != UNKNOWN_MEMORY).then_some(words[1]),
-        instance: (gpu != NO_INSTANCE && compute != NO_INSTANCE).then_some((gpu, compute)),
+        instance: instance.filter(|(gpu, compute)| *gpu != NO_INSTANCE && *compute != NO_INSTANCE),
     }
 }
 
@@ -154,14 +180,16 @@ mod tests {
         let none = u64::MAX;
         let held = |pid, memory_bytes, instance| Held { pid, memory_bytes, instance };
         let two = [held(7, Some(4096), None), held(9, None, Some((1, 0)))];
-        assert_eq!(entries(&written(&[&[7, 4096, none], &[9, none, 1]]), 2), two);
-        assert_eq!(entries(&written(&[&[7, 4096, none, 0], &[9, none, 1, 0]]), 2), two);
-        assert_eq!(entries(&written(&[]), 0), []);
+        assert_eq!(entries(&written(&[&[7, 4096, none], &[9, none, 1]]), 2, Entry::Known), two);
+        assert_eq!(entries(&written(&[&[7, 4096, none, 0], &[9, none, 1, 0]]), 2, Entry::Known), two);
+        assert_eq!(entries(&written(&[]), 0, Entry::Known), []);
+        let short = entries(&written(&[&[7, 4096], &[9, none]]), 2, Entry::Short);
+        assert_eq!(short, [held(7, Some(4096), None), held(9, None, None)]);
     }
 
     #[test]
     fn the_upper_half_of_a_pids_word_is_padding() {
         let words = written(&[&[0xDEAD_BEEF_0000_0007, 1, u64::MAX]]);
-        assert_eq!(entries(&words, 1)[0].pid, 7);
+        assert_eq!(entries(&words, 1, Entry::Known)[0].pid, 7);
     }
 }

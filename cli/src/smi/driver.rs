@@ -1,0 +1,143 @@
+//! Who answers: a running server, as far as its records go, and the driver itself for the rest.
+
+use std::{
+    ffi::OsString,
+    sync::{Arc, OnceLock, PoisonError, RwLock},
+    time::{Duration, Instant},
+};
+
+use gpumon_probe::{
+    model::now_ms,
+    owner::CommandLines,
+    question::{Answer, Ask, Code, Question, Recorded, Subject, SystemQuestion},
+    sampler::{self, Moment, Options},
+    source::{SourceChoice, SourceError, nvml::NvmlAnswers},
+};
+use gpumon_server::answers::Answers;
+
+use crate::{local::ServerArgs, options::SourceArgs};
+
+/// Simulated GPUs are looked at anew after this time, so that what loops by itself sees them move.
+const SIMULATED_FOR: Duration = Duration::from_millis(300);
+
+/// A server's records before the driver. The driver is opened at the first question that the records leave open, which
+/// takes most of the time that a look takes.
+pub(crate) struct Driver {
+    source: SourceArgs,
+    records: RwLock<Option<Records>>,
+    direct: OnceLock<Result<NvmlAnswers, SourceError>>,
+}
+
+/// What was read, and when.
+struct Records {
+    recorded: Recorded,
+    at: Instant,
+}
+
+impl Driver {
+    /// Whoever answers on this machine. A source or a library that was named is asked itself, and no server.
+    pub(crate) fn open(source: &SourceArgs) -> Result<Self, SourceError> {
+        let mut driver = Self::unopened(source);
+        driver.look_anew()?;
+        Ok(driver)
+    }
+
+    /// Nobody yet, for what may ask nothing at all.
+    pub(crate) fn unopened(source: &SourceArgs) -> Self {
+        Self { source: source.clone(), records: RwLock::default(), direct: OnceLock::new() }
+    }
+
+    /// The driver alone, for what loops by itself and wants to know how things are each time.
+    pub(crate) fn open_directly(source: &SourceArgs) -> Result<Self, SourceError> {
+        let driver = Self::unopened(source);
+        if driver.is_simulated() {
+            driver.simulate()?;
+        } else {
+            driver.direct().as_ref().map_err(Clone::clone)?;
+        }
+        Ok(driver)
+    }
+
+    /// Forgets what was read before.
+    pub(crate) fn look_anew(&mut self) -> Result<(), SourceError> {
+        if self.is_simulated() {
+            return self.simulate();
+        }
+        let may_ask_a_server = self.source.source == SourceChoice::Auto && self.source.library().is_none();
+        let records = if may_ask_a_server { recorded() } else { None };
+        if records.is_none() {
+            self.direct().as_ref().map_err(Clone::clone)?;
+        }
+        self.keep(records);
+        if let Some(Ok(direct)) = self.direct.get() {
+            direct.forget();
+        }
+        Ok(())
+    }
+
+    fn is_simulated(&self) -> bool {
+        matches!(self.source.source, SourceChoice::Sim(_) | SourceChoice::SimScenario(_))
+    }
+
+    fn direct(&self) -> &Result<NvmlAnswers, SourceError> {
+        self.direct.get_or_init(|| NvmlAnswers::open(self.source.library()))
+    }
+
+    fn simulate(&self) -> Result<(), SourceError> {
+        self.keep(Some(simulated(&self.source)?));
+        Ok(())
+    }
+
+    fn keep(&self, recorded: Option<Recorded>) {
+        let records = recorded.map(|recorded| Records { recorded, at: Instant::now() });
+        *self.records.write().unwrap_or_else(PoisonError::into_inner) = records;
+    }
+
+    /// What the records know. Simulated ones that are old are made anew.
+    fn known(&self, ask: impl Fn(&Recorded) -> Option<Answer>) -> Option<Answer> {
+        let is_old = |records: &Records| records.at.elapsed() > SIMULATED_FOR;
+        let read = || self.records.read().unwrap_or_else(PoisonError::into_inner);
+        if self.is_simulated() && read().as_ref().is_some_and(is_old) {
+            // A simulation that was there is still there.
+            let _ = self.simulate();
+        }
+        read().as_ref().and_then(|records| ask(&records.recorded))
+    }
+
+    /// Asks the driver, where there is one behind the records.
+    fn ask(&self, question: impl FnOnce(&NvmlAnswers) -> Answer) -> Answer {
+        if self.is_simulated() {
+            return Err(Code::NOT_SUPPORTED);
+        }
+        self.direct().as_ref().map_or(Err(Code::UNINITIALIZED), question)
+    }
+}
+
+impl Ask for Driver {
+    fn system(&self, question: SystemQuestion) -> Answer {
+        self.known(|records| records.system(question)).unwrap_or_else(|| self.ask(|driver| driver.system(question)))
+    }
+
+    fn about(&self, subject: Subject, question: Question) -> Answer {
+        let known = self.known(|records| records.about(subject, question));
+        known.unwrap_or_else(|| self.ask(|driver| driver.about(subject, question)))
+    }
+
+    fn gpm(&self, subject: Subject, metrics: &[u32]) -> Answer {
+        self.ask(|driver| driver.gpm(subject, metrics))
+    }
+}
+
+/// What a server of this machine has read, if one runs and its readings are fresh.
+fn recorded() -> Option<Recorded> {
+    let answer = ServerArgs::from_environment().connect().ok()?.ask("GET", "/api/v1/answers").ok()?;
+    let answers: Answers = serde_json::from_str(&answer.body).ok()?;
+    answers.fresh(now_ms())
+}
+
+fn simulated(source: &SourceArgs) -> Result<Recorded, SourceError> {
+    let source = Arc::from(source.source.open(None)?);
+    let options = Options { details: true, ..Options::new(Duration::from_secs(1), CommandLines::All) };
+    let Moment { inventory, sample, details } = sampler::once(&source, &options)?;
+    Ok(Recorded::new(inventory, sample, details, Vec::new()))
+}

@@ -1,0 +1,44 @@
+//! What people type from habit: nvidia-smi's own flags and words behind `gpumon`.
+
+use super::{
+    options::{self, Asked},
+    subcommand::subcommand,
+};
+
+/// Whether these words, typed behind `gpumon`, are meant for nvidia-smi: one of them is an option that it alone has, or
+/// the first is one of its commands.
+pub(crate) fn is_meant(words: &[String]) -> bool {
+    let own = |word: &String| options::find(word).is_some_and(|option| !is_shared(option.asked));
+    words.first().is_some_and(|word| subcommand(word).is_some())
+        || words.iter().take_while(|word| word.starts_with('-') || !is_command(word)).any(own)
+}
+
+/// Options that mean something to plain `gpumon`, too.
+fn is_shared(asked: Asked) -> bool {
+    matches!(asked, Asked::Help | Asked::Version | Asked::Id)
+}
+
+/// A command of gpumon's own, behind which the options are its.
+fn is_command(word: &str) -> bool {
+    use clap::CommandFactory;
+    crate::args::Args::command().get_subcommands().any(|command| command.get_name() == word)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn meant(line: &str) -> bool {
+        is_meant(&line.split(' ').map(str::to_owned).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn the_flags_of_habit_are_told_from_gpumons_own() {
+        for line in ["-L", "-q -i 0", "-i 0 -q -d MEMORY", "--query-gpu=name --format=csv", "-l 1", "-pm 1", "dmon -c 1", "topo -m"] {
+            assert!(meant(line), "{line}");
+        }
+        for line in ["", "--json", "-i 0", "--help", "collect --count 1", "serve --port 1", "wait --free 20GiB -- nvidia-smi -L", "doctor"] {
+            assert!(!meant(line), "{line}");
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! Where a round's text goes.
+
+use std::{
+    fs::File,
+    io::{self, Write},
+    path::Path,
+};
+
+use super::Refusal;
+
+/// Standard output, or the file of `-f`.
+pub(crate) struct Output(Box<dyn Write>);
+
+impl Output {
+    /// Standard output.
+    pub(crate) fn standard() -> Self {
+        Self(Box::new(io::stdout()))
+    }
+
+    /// The file, emptied, if one is named.
+    pub(crate) fn open(path: Option<&Path>) -> Result<Self, Refusal> {
+        let Some(path) = path else { return Ok(Self::standard()) };
+        let failed = |_| Refusal::new(255, format!("Failed to create the log file {}\n\n", path.display()));
+        Ok(Self(Box::new(File::create(path).map_err(failed)?)))
+    }
+
+    /// Writes a round whole, so that a reader never waits for the rest of one.
+    pub(crate) fn write(&mut self, text: &str) -> io::Result<()> {
+        self.0.write_all(text.as_bytes())?;
+        self.0.flush()
+    }
+}

@@ -1,0 +1,145 @@
+"""Programs that parse nvidia-smi must not notice that it is gpumon which answers under that name."""
+
+import importlib.util
+import io
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import types
+import unittest
+from pathlib import Path
+from unittest import mock
+
+import gpumon
+from lxml import etree
+
+ROOT = Path(__file__).resolve().parents[2]
+LIBRARY = ROOT / "target/debug/libfake_nvml.so"
+
+SCENARIO = """
+gpus = 3
+seed = 7
+[[gpu]]
+index = 0
+name = "NVIDIA H200"
+utilization_percent = 96
+memory_used = "61 GiB"
+temperature_celsius = 64
+[[gpu]]
+index = 1
+name = "NVIDIA GeForce RTX 4090"
+architecture = "ada"
+fans = 2
+profile = "idle"
+[[gpu]]
+index = 2
+profile = "held"
+[[process]]
+gpu = 0
+pid = {pid}
+memory = "61 GiB"
+"""
+
+# What Telegraf's nvidia_smi input reads of a GPU.
+TELEGRAF = """
+product_name uuid compute_mode pstate fan_speed temperature/gpu_temp utilization/gpu_util utilization/memory_util
+utilization/encoder_util utilization/decoder_util utilization/jpeg_util utilization/ofa_util
+fb_memory_usage/total fb_memory_usage/used fb_memory_usage/free fb_memory_usage/reserved
+bar1_memory_usage/total bar1_memory_usage/used pci/pci_gpu_link_info/pcie_gen/current_link_gen
+pci/pci_gpu_link_info/link_widths/current_link_width encoder_stats/session_count encoder_stats/average_fps
+encoder_stats/average_latency fbc_stats/session_count clocks/graphics_clock clocks/sm_clock clocks/mem_clock
+clocks/video_clock display_active display_mode serial vbios_version mig_mode/current_mig
+remapped_rows/remapped_row_corr
+""".split()
+
+# What Netdata's collector reads of a GPU besides.
+NETDATA = """
+product_brand product_architecture persistence_mode gpu_power_readings/average_power_draw
+gpu_power_readings/current_power_limit pci/tx_util pci/rx_util
+""".split()
+
+
+class Parsers(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        folder = Path(cls.folder.name)
+        os.symlink(gpumon.find_gpumon_bin(), folder / "nvidia-smi")
+        (folder / "scenario.toml").write_text(SCENARIO.format(pid=os.getpid()))
+        cls.environment = mock.patch.dict(
+            os.environ,
+            PATH=f"{folder}:{os.environ['PATH']}",
+            GPUMON_NVML_LIB=str(LIBRARY),
+            GPUMON_FAKE_NVML_SCENARIO=str(folder / "scenario.toml"),
+        )
+        cls.environment.start()
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.environment.stop()
+        cls.folder.cleanup()
+
+    def smi(self, *arguments):
+        return subprocess.run(["nvidia-smi", *arguments], capture_output=True, text=True, check=True).stdout
+
+    def read(self):
+        """The same GPUs, as gpumon itself shows them."""
+        return json.loads(subprocess.run([gpumon.find_gpumon_bin(), "--json"], capture_output=True, check=True).stdout)
+
+    def test_gputil(self):
+        import GPUtil
+
+        gpus = GPUtil.getGPUs()
+        read = self.read()
+        self.assertEqual([gpu.id for gpu in gpus], [0, 1, 2])
+        self.assertEqual([gpu.uuid for gpu in gpus], [gpu["uuid"] for gpu in read["inventory"]["gpus"]])
+        self.assertEqual([gpu.name for gpu in gpus[:2]], ["NVIDIA H200", "NVIDIA GeForce RTX 4090"])
+        self.assertEqual({gpu.driver for gpu in gpus}, {read["inventory"]["platform"]["driver_version"]})
+        self.assertEqual((gpus[0].load, gpus[0].temperature), (0.96, 64))
+        self.assertAlmostEqual(gpus[0].memoryUsed, 61 * 1024, delta=1)
+        self.assertEqual(GPUtil.getAvailable(limit=8, maxLoad=0.5, maxMemory=0.05), [1])
+
+    def test_accelerate(self):
+        source = importlib.util.find_spec("accelerate").submodule_search_locations[0]
+        spec = importlib.util.spec_from_file_location("environment", Path(source, "utils/environment.py"))
+        environment = importlib.util.module_from_spec(spec)
+        # It asks nvidia-smi in order not to need torch; the import is all that does.
+        with mock.patch.dict(sys.modules, torch=types.ModuleType("torch")):
+            spec.loader.exec_module(environment)
+            names, count = environment.get_gpu_info()
+            driver = environment.get_driver_version()
+        read = self.read()["inventory"]
+        self.assertEqual((names[:2], count), (["NVIDIA H200", "NVIDIA GeForce RTX 4090"], 3))
+        self.assertEqual(driver, read["platform"]["driver_version"])
+
+    def test_the_xml_is_valid_by_the_dtd_that_is_printed(self):
+        dtd = etree.DTD(io.StringIO(self.smi("--dtd")))
+        log = etree.fromstring(self.smi("-q", "-x").encode())
+        self.assertTrue(dtd.validate(log), dtd.error_log)
+        whole = etree.fromstring(self.smi("-q", "-x", "--dtd").encode(), etree.XMLParser(dtd_validation=True))
+        self.assertEqual(len(whole.findall("gpu")), 3)
+
+    def test_the_xml_has_what_telegraf_and_netdata_read(self):
+        text = self.smi("-q", "-x")
+        self.assertIn('<!DOCTYPE nvidia_smi_log SYSTEM "nvsmi_device_v13.dtd">', text)
+        self.assertIn("<nvidia_smi_log>", text.splitlines())
+        self.assertEqual(text.rstrip("\n").splitlines()[-1], "</nvidia_smi_log>")
+        log = etree.fromstring(text.encode())
+        for gpu in log.findall("gpu"):
+            for path in TELEGRAF + NETDATA:
+                self.assertIsNotNone(gpu.find(path), path)
+        process = log.find("gpu/processes/process_info")
+        self.assertEqual((process.findtext("pid"), process.findtext("type")), (str(os.getpid()), "C"))
+        self.assertEqual(log.findtext("gpu/utilization/gpu_util"), "96 %")
+
+    def test_the_table_is_found_by_the_expressions_that_programs_use(self):
+        table = self.smi()
+        driver = self.read()["inventory"]["platform"]["driver_version"]
+        self.assertRegex(table, rf"Driver Version: {driver} ")
+        self.assertRegex(self.smi("-L"), r"(?m)^GPU 1: NVIDIA GeForce RTX 4090 \(UUID: GPU-[0-9a-f-]{36}\)$")
+
+
+if __name__ == "__main__":
+    unittest.main()
