@@ -19,7 +19,7 @@ WHEEL := target/wheels/.built
 .DEFAULT_GOAL := lab
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: bench lab wheel frontend test test-rust test-web test-python test-browser test-lab40 browser-needs screenshots types fmt clean help
+.PHONY: bench fake-library lab wheel frontend test test-rust test-web test-python test-browser test-lab40 browser-needs screenshots types fmt clean help
 
 lab: $(JUPYTER)/.installed ## build everything and start JupyterLab with the panel open (the default)
 	@exec $(PYTHON) tools/lab.py $(JUPYTER)
@@ -36,7 +36,7 @@ test-rust: $(EXTENSION) ## format, clippy and tests of the Rust crates
 	@$(PYTHON) tools/test.py rust
 test-web: $(MODULES) ## types, style and tests of the page and the extension
 	@$(PYTHON) tools/test.py web
-test-python: $(JUPYTER)/.installed ## tests of the wheel's Python
+test-python: $(JUPYTER)/.installed fake-library ## tests of the wheel's Python
 	@$(PYTHON) tools/test.py python
 test-browser: $(JUPYTER)/.installed browser-needs ## the wheel in JupyterLab and Notebook, and the page, in Chromium
 	@$(PYTHON) tools/test.py browser
@@ -63,8 +63,10 @@ clean: ## remove whatever was built
 help: ## say what can be made
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "make %-14s %s\n", $$1, $$2 }'
 
-browser-needs: $(MODULES)
+browser-needs: $(MODULES) fake-library
 	@$(PYTHON) tools/need.py chromium
+
+fake-library:
 	@$(STEP) "fake NVML library" cargo build --locked --package fake-nvml
 
 $(MODULES): $(MANIFESTS)
@@ -74,9 +76,9 @@ $(MODULES): $(MANIFESTS)
 $(EXTENSION): $(MANIFESTS) $(FRONTEND) | $(MODULES)
 	@$(STEP) "page and JupyterLab extension" $(PYTHON) python/build_backend/gpumon_frontend.py
 
-$(JUPYTER)/.made: tests/browser/requirements.txt
+$(JUPYTER)/.made: tests/browser/requirements.txt tests/python/parsers.txt
 	@$(PYTHON) tools/need.py venv
-	@$(STEP) "JupyterLab in $(JUPYTER)" $(PYTHON) tools/venv.py $(JUPYTER) $<
+	@$(STEP) "JupyterLab in $(JUPYTER)" $(PYTHON) tools/venv.py $(JUPYTER) $^
 	@touch $@
 
 $(LAB40)/.made: tests/browser/requirements-lab40.txt

@@ -3,7 +3,7 @@
 use clap::{Parser, Subcommand};
 
 use crate::{
-    commands::{collect, doctor, pause, serve, show},
+    commands::{collect, doctor, pause, serve, show, smi},
     options::SourceArgs,
 };
 
@@ -32,6 +32,7 @@ pub(crate) enum Command {
     Doctor(doctor::DoctorArgs),
     Pause(pause::PauseArgs),
     Resume(pause::ResumeArgs),
+    Smi(smi::SmiArgs),
 }
 
 #[cfg(test)]

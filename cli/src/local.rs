@@ -42,6 +42,16 @@ pub(crate) struct Answer {
 pub(crate) struct NoServer(Vec<(PathBuf, io::Error)>);
 
 impl ServerArgs {
+    /// Whether the environment names a server.
+    pub(crate) fn is_named() -> bool {
+        std::env::var_os("GPUMON_CONTROL").is_some_and(|path| !path.is_empty())
+    }
+
+    /// The server that the environment names, or any at a usual place.
+    pub(crate) fn from_environment() -> Self {
+        Self { control: std::env::var_os("GPUMON_CONTROL").map(PathBuf::from) }
+    }
+
     /// Connects to the server that was named, or to the first that listens at a usual place.
     pub(crate) fn connect(&self) -> Result<Server, NoServer> {
         let named = self.control.clone().filter(|path| !path.as_os_str().is_empty());

@@ -12,13 +12,22 @@ mod options;
 mod smi;
 mod table;
 
-use std::process::ExitCode;
+use std::{env, path::Path, process::ExitCode};
 
 use clap::Parser;
 
-use self::args::Args;
+use self::{args::Args, options::SourceArgs};
 
 fn main() -> ExitCode {
+    let mut words = env::args_os().map(|word| word.to_string_lossy().into_owned());
+    let name = words.next().unwrap_or_default();
+    let words: Vec<String> = words.collect();
+    if Path::new(&name).file_name().is_some_and(|name| name == "nvidia-smi") || smi::is_meant(&words) {
+        return match SourceArgs::from_environment() {
+            Ok(source) => ExitCode::from(smi::run(&source, &words)),
+            Err(error) => exit::refuse_arguments(&error),
+        };
+    }
     let args = match Args::try_parse() {
         Ok(args) => args,
         Err(error) => return exit::refuse_arguments(&error),

@@ -2,6 +2,7 @@
 
 use std::{ffi::OsString, path::PathBuf, sync::Arc, time::Duration};
 
+use clap::Parser;
 use gpumon_probe::{
     derive::ConditionSettings,
     owner::CommandLines,
@@ -23,6 +24,16 @@ pub(crate) struct SourceArgs {
 }
 
 impl SourceArgs {
+    /// What the environment says, for a command line that is not gpumon's own.
+    pub(crate) fn from_environment() -> Result<Self, clap::Error> {
+        #[derive(clap::Parser)]
+        struct Environment {
+            #[command(flatten)]
+            source: SourceArgs,
+        }
+        Environment::try_parse_from(["gpumon"]).map(|environment| environment.source)
+    }
+
     pub(crate) fn open(&self) -> Result<Arc<dyn Source>, SourceError> {
         self.source.open(self.library()).map(Arc::from)
     }
@@ -38,7 +49,7 @@ impl SourceArgs {
 
     /// The library that was named. A variable that is set to nothing names none, and a file in this folder is meant
     /// where there is one, which the loader would not look for.
-    fn library(&self) -> Option<OsString> {
+    pub(crate) fn library(&self) -> Option<OsString> {
         let named = self.nvml_lib.as_ref().filter(|name| !name.is_empty())?;
         let here = std::path::absolute(named).ok().filter(|path| path.is_file());
         Some(here.map_or_else(|| named.clone(), Into::into))

@@ -19,6 +19,7 @@ import tempfile
 import time
 from pathlib import Path
 
+import wall
 from measure import Program, get, wait_for
 from reasons import REASONS
 
@@ -193,7 +194,15 @@ def day(_):
     row("RSS of both after an hour's samples", "<= 20 MB", f"{hour / 1024:.1f} MB", hour <= 20 * 1024)
 
 
-BENCHES = {bench.__name__: bench for bench in (cost, tick, calls, hung, day)}
+def look(_):
+    if shutil.which("nvidia-smi") is None:
+        print("one look beside nvidia-smi: there is none here, so that it was not measured")
+        return
+    for busy in (False, True):
+        missed.extend(wall.run(GPUMON, busy=busy))
+
+
+BENCHES = {bench.__name__: bench for bench in (cost, tick, calls, hung, day, look)}
 
 
 def main():

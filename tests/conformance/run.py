@@ -78,7 +78,7 @@ def start_load(gpus):
 
 def start_daemon(gpumon):
     control = str(Path(tempfile.mkdtemp()) / "gpumon.sock")
-    server = subprocess.Popen([gpumon, "serve", "--port", "0", "--control", control], stdout=subprocess.DEVNULL)
+    server = subprocess.Popen([gpumon, "serve", "--listen", "127.0.0.1:0", "--control", control], stdout=subprocess.DEVNULL)
     time.sleep(15)
     return server, dict(os.environ, GPUMON_CONTROL=control)
 

@@ -21,5 +21,6 @@ mod replaced;
 mod return_codes;
 mod serve;
 mod show;
+mod smi;
 mod support;
 mod traces;

@@ -5,6 +5,7 @@ pub(crate) mod doctor;
 pub(crate) mod pause;
 pub(crate) mod serve;
 pub(crate) mod show;
+pub(crate) mod smi;
 
 use crate::{
     args::{Args, Command},
@@ -19,5 +20,6 @@ pub(crate) fn dispatch(args: Args) -> Result<(), Failure> {
         Some(Command::Doctor(doctor)) => doctor::run(&args.source, &doctor),
         Some(Command::Pause(pause)) => pause::pause(&pause),
         Some(Command::Resume(resume)) => pause::resume(&resume),
+        Some(Command::Smi(smi)) => smi::run(&args.source, &smi),
     }
 }

@@ -10,6 +10,7 @@ pub(crate) fn plain(code: Code) -> &'static str {
         Code::NOT_FOUND => "Not Found",
         Code::FUNCTION_NOT_FOUND => "Function Not Found",
         Code::GPU_IS_LOST => "GPU is lost",
+        Code::RESET_REQUIRED => "GPU requires reset",
         Code::DEPRECATED => "Requested functionality has been deprecated",
         _ => "Unknown Error",
     }

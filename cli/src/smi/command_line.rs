@@ -9,7 +9,6 @@ use super::{
 };
 
 /// What is asked for, about which GPUs, where it goes and how often.
-#[derive(Debug)]
 pub(crate) struct CommandLine {
     pub(crate) command: Command,
     /// `-i`, as it was typed.
@@ -21,7 +20,6 @@ pub(crate) struct CommandLine {
 }
 
 /// What is asked for.
-#[derive(Debug)]
 pub(crate) enum Command {
     Help,
     Version,
@@ -32,7 +30,8 @@ pub(crate) enum Command {
     Log(Option<log::Sections>),
     Xml { with_dtd: bool },
     Dtd { unit: bool },
-    Units { xml: bool },
+    Units,
+    UnitsXml { with_dtd: bool },
     Query(query::Request),
     HelpQuery(Query),
 }
@@ -131,7 +130,7 @@ fn command(typed: &Typed<'_>) -> Result<Command, Refusal> {
         return Ok(Command::Help);
     }
     if let Some(word) = typed.find(Asked::Change) {
-        return Err(Refusal::change(word.word));
+        return Err(Refusal::changes_the_gpu(word.word));
     }
     if typed.count(Asked::Id) > 1 {
         return Err(Refusal::new(255, "Input combination for device modification is not valid.\n\n"));
@@ -173,7 +172,8 @@ fn alone(typed: &Typed<'_>, asked: Asked, command: Command) -> Result<Command, R
 
 fn query_of(word: &str, prefix: &str) -> Option<Query> {
     let name = word.split_once('=').map_or(word, |(name, _)| name);
-    Query::named(name.strip_prefix(prefix)?)
+    let named = name.strip_prefix(prefix)?;
+    Query::ALL.into_iter().find(|query| query.switch().strip_prefix("--query-") == Some(named))
 }
 
 fn selective(typed: &Typed<'_>) -> Result<Command, Refusal> {
@@ -208,7 +208,7 @@ fn log_or_summary(typed: &Typed<'_>) -> Result<Command, Refusal> {
         };
     }
     if unit {
-        return Ok(Command::Units { xml });
+        return Ok(if xml { Command::UnitsXml { with_dtd: dtd } } else { Command::Units });
     }
     if xml && typed.has(Asked::Sections) {
         return Err(Refusal::new(

@@ -1,7 +1,6 @@
 //! Who answers: a running server, as far as its records go, and the driver itself for the rest.
 
 use std::{
-    ffi::OsString,
     sync::{Arc, OnceLock, PoisonError, RwLock},
     time::{Duration, Instant},
 };
@@ -35,7 +34,8 @@ struct Records {
 }
 
 impl Driver {
-    /// Whoever answers on this machine. A source or a library that was named is asked itself, and no server.
+    /// Whoever answers on this machine. A source or a library that was named is asked itself, and no server but one that
+    /// was named, too.
     pub(crate) fn open(source: &SourceArgs) -> Result<Self, SourceError> {
         let mut driver = Self::unopened(source);
         driver.look_anew()?;
@@ -63,7 +63,8 @@ impl Driver {
         if self.is_simulated() {
             return self.simulate();
         }
-        let may_ask_a_server = self.source.source == SourceChoice::Auto && self.source.library().is_none();
+        let may_ask_a_server =
+            self.source.source == SourceChoice::Auto && (self.source.library().is_none() || ServerArgs::is_named());
         let records = if may_ask_a_server { recorded() } else { None };
         if records.is_none() {
             self.direct().as_ref().map_err(Clone::clone)?;

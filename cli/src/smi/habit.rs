@@ -34,10 +34,28 @@ mod tests {
 
     #[test]
     fn the_flags_of_habit_are_told_from_gpumons_own() {
-        for line in ["-L", "-q -i 0", "-i 0 -q -d MEMORY", "--query-gpu=name --format=csv", "-l 1", "-pm 1", "dmon -c 1", "topo -m"] {
+        for line in [
+            "-L",
+            "-q -i 0",
+            "-i 0 -q -d MEMORY",
+            "--query-gpu=name --format=csv",
+            "-l 1",
+            "-pm 1",
+            "dmon -c 1",
+            "topo -m",
+        ] {
             assert!(meant(line), "{line}");
         }
-        for line in ["", "--json", "-i 0", "--help", "collect --count 1", "serve --port 1", "wait --free 20GiB -- nvidia-smi -L", "doctor"] {
+        for line in [
+            "",
+            "--json",
+            "-i 0",
+            "--help",
+            "collect --count 1",
+            "serve --port 1",
+            "wait --free 20GiB -- nvidia-smi -L",
+            "doctor",
+        ] {
             assert!(!meant(line), "{line}");
         }
     }

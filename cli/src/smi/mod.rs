@@ -1,14 +1,193 @@
 //! The face of nvidia-smi: the same arguments, the same bytes, the same exit codes.
 //!
 //! Every form is a function of a [`Context`]: whom to ask, about which GPUs, and when. It gives text; where that goes,
-//! how often and how the process ends is decided by who calls it.
+//! how often and how the process ends is decided here.
 
 mod absence;
+mod command_line;
 mod context;
+mod dmon;
+mod driver;
+mod habit;
+mod headline;
+mod help;
+mod list;
+mod log;
+mod monitor;
+mod more;
+mod nvlink;
+mod options;
+mod output;
+mod pace;
+mod pmon;
+mod query;
 mod refusal;
 #[cfg(test)]
 mod script;
+mod scroll;
+mod select;
+mod stamp;
+mod subcommand;
 mod summary;
+mod switches;
+mod topo;
+mod unavailable;
 
-pub(crate) use context::Context;
-pub(crate) use refusal::Refusal;
+use std::io;
+
+use gpumon_probe::question::{Ask, Code, Question, SystemQuestion};
+use jiff::Zoned;
+
+use self::{
+    command_line::{Command, CommandLine},
+    driver::Driver,
+    output::Output,
+    pace::Pace,
+};
+pub(crate) use self::{context::Context, habit::is_meant, refusal::Refusal};
+use crate::options::SourceArgs;
+
+/// Does what nvidia-smi would do with these words behind its name, and gives its exit code.
+pub(crate) fn run(source: &SourceArgs, words: &[String]) -> u8 {
+    match obey(source, words) {
+        Ok(code) => code,
+        Err(End::Refused(refusal)) => {
+            let _ = Output::standard().write(&refusal.text);
+            refusal.code
+        }
+        // Whoever read the output has seen enough.
+        Err(End::Write(error)) if error.kind() == io::ErrorKind::BrokenPipe => 0,
+        Err(End::Write(error)) => {
+            crate::exit::say(&format!("cannot write: {error}"));
+            1
+        }
+    }
+}
+
+/// Why it ended early.
+enum End {
+    Refused(Refusal),
+    Write(io::Error),
+}
+
+impl From<Refusal> for End {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
+impl From<io::Error> for End {
+    fn from(error: io::Error) -> Self {
+        Self::Write(error)
+    }
+}
+
+fn obey(source: &SourceArgs, words: &[String]) -> Result<u8, End> {
+    if let Some(own) = words.first().and_then(|name| subcommand::subcommand(name)) {
+        let behind = &words[1..];
+        let is_help = behind.iter().any(|word| word == "-h" || word == "--help");
+        let driver = if is_help { Ok(Driver::unopened(source)) } else { Driver::open_directly(source) };
+        let driver = driver.map_err(|error| unavailable::refusal(&error))?;
+        return Ok(own.run(behind, &driver, &mut io::stdout())?);
+    }
+    let typed = command_line::parse(words)?;
+    if let Some(text) = without_driver(&typed.command) {
+        Output::standard().write(&text)?;
+        return Ok(0);
+    }
+    let mut output = Output::open(typed.file.as_deref())?;
+    let mut pace = typed.pause.map(Pace::start).transpose()?;
+    let mut round = Round::begin(source, &typed)?;
+    if let Command::Query(request) = &typed.command
+        && let Some(header) = request.header()
+    {
+        output.write(&header)?;
+    }
+    loop {
+        output.write(&round.text(&typed.command))?;
+        if !pace.as_mut().is_some_and(Pace::next) {
+            return Ok(0);
+        }
+        round.driver.look_anew().map_err(|error| unavailable::refusal(&error))?;
+    }
+}
+
+/// What needs no driver.
+fn without_driver(command: &Command) -> Option<String> {
+    match command {
+        Command::Help => Some(help::text()),
+        Command::HelpQuery(query) => Some(query::help(*query)),
+        Command::Dtd { unit } => Some(log::dtd(*unit)),
+        _ => None,
+    }
+}
+
+/// One look: who answers, and about which GPUs.
+struct Round {
+    driver: Driver,
+    gpus: Vec<u32>,
+    count: u32,
+}
+
+impl Round {
+    fn begin(source: &SourceArgs, typed: &CommandLine) -> Result<Self, Refusal> {
+        let driver = Driver::open(source).map_err(|error| unavailable::refusal(&error))?;
+        let count = driver.system(SystemQuestion::DeviceCount).ok().and_then(|count| count.at(0)).unwrap_or(0) as u32;
+        if count == 0 {
+            return Err(Refusal::no_devices());
+        }
+        let mut round = Self { gpus: select::select(&driver, typed.id.as_deref())?, count, driver };
+        round.leave_out_what_is_lost()?;
+        Ok(round)
+    }
+
+    /// A GPU that cannot be opened is told on standard error, and the others are shown.
+    fn leave_out_what_is_lost(&mut self) -> Result<(), Refusal> {
+        let context = self.context();
+        let failed: Vec<Option<Code>> = context.each(|gpu| context.ask(gpu, Question::Name).err().filter(is_lost));
+        let mut lost = failed.iter();
+        let mut last = None;
+        let gpus = std::mem::take(&mut self.gpus);
+        for gpu in gpus {
+            match lost.next().copied().flatten() {
+                Some(code) => {
+                    eprint!("{}", unavailable::lost(gpu, self.count, code));
+                    last = Some(code);
+                }
+                None => self.gpus.push(gpu),
+            }
+        }
+        match last {
+            Some(code) if self.gpus.is_empty() => {
+                Err(Refusal::new(if code == Code::GPU_IS_LOST { 15 } else { 255 }, ""))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn context(&self) -> Context<'_> {
+        Context { driver: &self.driver, gpus: &self.gpus, count: self.count, now: Zoned::now() }
+    }
+
+    fn text(&self, command: &Command) -> String {
+        let context = self.context();
+        match command {
+            Command::Summary => summary::render(&context),
+            Command::ListGpus => list::gpus(&context),
+            Command::ListExcluded => list::excluded(&context),
+            Command::Version => list::version(&context),
+            Command::Hostname => list::hostnames(&context),
+            Command::Log(sections) => log::text(&context, sections.as_ref()),
+            Command::Xml { with_dtd } => log::xml(&context, *with_dtd),
+            Command::Units => log::units_text(&context),
+            Command::UnitsXml { with_dtd } => log::units_xml(&context, *with_dtd),
+            Command::Query(request) => request.rows(&context),
+            Command::Help | Command::HelpQuery(_) | Command::Dtd { .. } => String::new(),
+        }
+    }
+}
+
+/// Whether the whole GPU cannot be asked, and not one thing about it.
+fn is_lost(code: &Code) -> bool {
+    !matches!(*code, Code::NOT_SUPPORTED | Code::FUNCTION_NOT_FOUND | Code::NO_PERMISSION)
+}

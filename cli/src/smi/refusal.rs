@@ -22,16 +22,23 @@ impl Refusal {
         Self::new(code, format!("ERROR: {text}{ending}"))
     }
 
-    /// What would change a device is not begun at all: half of it done would be worse.
-    pub(crate) fn change(word: &str) -> Self {
-        let text =
-            format!("gpumon: '{word}' changes the GPU, which gpumon never does; use NVIDIA's own nvidia-smi for it\n");
-        Self::new(3, text)
-    }
-
     /// No GPU is what was asked for.
     pub(crate) fn no_devices() -> Self {
         Self::new(6, "No devices were found\n")
+    }
+
+    /// What was asked for changes the GPU, and is not even begun: half of it done would be worse. `form` is the switch,
+    /// with its subcommand.
+    pub(crate) fn changes_the_gpu(form: &str) -> Self {
+        Self::new(
+            3,
+            format!("gpumon: '{form}' changes the GPU, which gpumon never does; use NVIDIA's own nvidia-smi for it\n"),
+        )
+    }
+
+    /// What was asked for is nothing that NVML tells. `form` is the switch, with its subcommand.
+    pub(crate) fn not_told(form: &str) -> Self {
+        Self::new(3, format!("gpumon: NVML does not tell what '{form}' shows; use NVIDIA's own nvidia-smi for it\n"))
     }
 }
 

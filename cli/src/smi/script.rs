@@ -9,6 +9,7 @@ use gpumon_probe::question::{Answer, Ask, Code, Question, Subject, SystemQuestio
 pub(crate) struct Script {
     system: HashMap<SystemQuestion, Answer>,
     about: HashMap<(Subject, Question), Answer>,
+    gpm: HashMap<Subject, HashMap<u32, f64>>,
 }
 
 impl Script {
@@ -28,6 +29,12 @@ impl Script {
         self.answer(Subject::gpu(gpu), question, Ok(Value::Text(text.to_owned())))
     }
 
+    /// Answers GPM with metrics by their id; what is not among them is not to be had.
+    pub(crate) fn gpm(mut self, subject: Subject, metrics: &[(u32, f64)]) -> Self {
+        self.gpm.insert(subject, metrics.iter().copied().collect());
+        self
+    }
+
     /// Answers a question.
     pub(crate) fn answer(mut self, subject: Subject, question: Question, answer: Answer) -> Self {
         self.about.insert((subject, question), answer);
@@ -44,7 +51,8 @@ impl Ask for Script {
         self.about.get(&(subject, question)).cloned().unwrap_or(Err(Code::NOT_SUPPORTED))
     }
 
-    fn gpm(&self, _subject: Subject, _metrics: &[u32]) -> Answer {
-        Err(Code::NOT_SUPPORTED)
+    fn gpm(&self, subject: Subject, metrics: &[u32]) -> Answer {
+        let known = self.gpm.get(&subject).ok_or(Code::NOT_READY)?;
+        Ok(Value::Reals(metrics.iter().map(|metric| known.get(metric).copied().unwrap_or(f64::NAN)).collect()))
     }
 }

@@ -55,7 +55,8 @@ mod tests {
     #[test]
     fn a_lost_gpu_is_named_by_its_number() {
         let text = lost(3, u32::MAX, Code::GPU_IS_LOST);
-        let expected = "Unable to determine the device handle for GPU3: GPU is lost.  Reboot the system to recover this GPU\n";
+        let expected =
+            "Unable to determine the device handle for GPU3: GPU is lost.  Reboot the system to recover this GPU\n";
         assert_eq!(text, expected);
     }
 }

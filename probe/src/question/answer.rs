@@ -36,8 +36,12 @@ impl Code {
     pub const NOT_FOUND: Self = Self(6);
     /// `NVML_ERROR_FUNCTION_NOT_FOUND`: the library is older than the question.
     pub const FUNCTION_NOT_FOUND: Self = Self(13);
+    /// `NVML_ERROR_CORRUPTED_INFOROM`.
+    pub const CORRUPTED_INFOROM: Self = Self(14);
     /// `NVML_ERROR_GPU_IS_LOST`.
     pub const GPU_IS_LOST: Self = Self(15);
+    /// `NVML_ERROR_RESET_REQUIRED`.
+    pub const RESET_REQUIRED: Self = Self(16);
     /// `NVML_ERROR_DEPRECATED`.
     pub const DEPRECATED: Self = Self(26);
     /// `NVML_ERROR_NOT_READY`.

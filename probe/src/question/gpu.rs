@@ -119,6 +119,14 @@ pub enum Question {
     EncoderStats,
     /// The same: `nvmlDeviceGetFBCStats`.
     FbcStats,
+    /// Session, PID, `nvmlEncoderType_t`, width, height, average frames per second, average latency in us of each:
+    /// `nvmlDeviceGetEncoderSessions`.
+    EncoderSessions,
+    /// Session, PID, display, `nvmlFBCSessionType_t`, flags, greatest width, greatest height, width, height, average
+    /// frames per second, average latency in us of each: `nvmlDeviceGetFBCSessions`.
+    FbcSessions,
+    /// Whether GPM streams: `nvmlGpmQueryIfStreamingEnabled`.
+    GpmStreaming,
     /// Total, reserved, free, used: `nvmlDeviceGetMemoryInfo_v2`, or `nvmlDeviceGetMemoryInfo` of drivers before 510,
     /// which count as used what they reserve, and do not say how much that is (-1).
     MemoryInfo,
@@ -126,6 +134,8 @@ pub enum Question {
     Bar1MemoryInfo,
     /// Total, free, used: `nvmlDeviceGetConfComputeProtectedMemoryUsage`.
     ProtectedMemory,
+    /// Protected, unprotected in KiB: `nvmlDeviceGetConfComputeMemSizeInfo`.
+    ConfComputeMemorySize,
     /// `nvmlDeviceGetTemperature` of the chip.
     Temperature,
     /// Degrees below the limit: `nvmlDeviceGetMarginTemperature`.
@@ -208,6 +218,10 @@ pub enum Question {
     MaxPcieGeneration,
     /// Of the GPU alone: `nvmlDeviceGetGpuMaxPcieLinkGeneration`.
     GpuMaxPcieGeneration,
+    /// Of the port above the GPU. NVML has no function for it; the kernel tells it, as `max_link_speed` of the device
+    /// above the GPU's own in `/sys/bus/pci/devices`. [`Code::NOT_SUPPORTED`](super::Code::NOT_SUPPORTED) where there is
+    /// none, as in virtual machines.
+    HostMaxPcieGeneration,
     /// `nvmlDeviceGetCurrPcieLinkWidth`.
     PcieWidth,
     /// `nvmlDeviceGetMaxPcieLinkWidth`.
@@ -227,7 +241,8 @@ pub enum Question {
     NvLinkCapability(u32, u32),
     /// `nvmlDeviceGetNvLinkState` of this link.
     NvLinkState(u32),
-    /// Whether NVLE is enabled: `nvmlDeviceGetNvLinkInfo`.
+    /// Whether NVLE is enabled, then `nvmlNvlinkFirmwareVersion_t` of each firmware (type, major, minor, sub-minor):
+    /// `nvmlDeviceGetNvLinkInfo`.
     NvLinkInfo,
     /// 64-bit words, the lowest CPUs first, without the empty ones at the end: `nvmlDeviceGetCpuAffinity`.
     CpuAffinity,
@@ -270,4 +285,32 @@ pub enum Question {
     /// Multiprocessors, copy engines, decoders, encoders, JPEG decoders, OFAs, GPU instance's slices, compute
     /// instance's slices, memory in MiB of a MIG device: `nvmlDeviceGetAttributes_v2`.
     MigAttributes,
+    /// Id, whether P2P is supported, slices, most instances, multiprocessors, copy engines, decoders, encoders, JPEG
+    /// decoders, OFAs, memory in MiB of this `NVML_GPU_INSTANCE_PROFILE_*`: `nvmlDeviceGetGpuInstanceProfileInfoV`, or
+    /// `nvmlDeviceGetGpuInstanceProfileInfo`.
+    GpuInstanceProfile(u32),
+    /// Text: the name of this `NVML_GPU_INSTANCE_PROFILE_*`, as `MIG 1g.10gb`: `nvmlDeviceGetGpuInstanceProfileInfoV`.
+    GpuInstanceProfileName(u32),
+    /// How many more instances fit, of the profile with this id: `nvmlDeviceGetGpuInstanceRemainingCapacity`.
+    GpuInstanceCapacity(u32),
+    /// Start and size of each place, of the profile with this id: `nvmlDeviceGetGpuInstancePossiblePlacements_v2`.
+    GpuInstancePlacements(u32),
+    /// Id, start, size of each instance, of the profile with this id: `nvmlDeviceGetGpuInstances`,
+    /// `nvmlGpuInstanceGetInfo`.
+    GpuInstances(u32),
+    /// In the GPU instance of this id: id, slices, most instances, multiprocessors, copy engines, decoders, encoders,
+    /// JPEG decoders, OFAs of this `NVML_COMPUTE_INSTANCE_PROFILE_*`: `nvmlGpuInstanceGetComputeInstanceProfileInfoV`,
+    /// with shared engines, or `nvmlGpuInstanceGetComputeInstanceProfileInfo`.
+    ComputeInstanceProfile(u32, u32),
+    /// Text: its name, as `MIG 1c.3g.40gb`: `nvmlGpuInstanceGetComputeInstanceProfileInfoV`.
+    ComputeInstanceProfileName(u32, u32),
+    /// How many more instances fit, of the profile with this id:
+    /// `nvmlGpuInstanceGetComputeInstanceRemainingCapacity`.
+    ComputeInstanceCapacity(u32, u32),
+    /// Start and size of each place, of the profile with this id:
+    /// `nvmlGpuInstanceGetComputeInstancePossiblePlacements`.
+    ComputeInstancePlacements(u32, u32),
+    /// Id, start, size of each instance, of the profile with this id: `nvmlGpuInstanceGetComputeInstances`,
+    /// `nvmlComputeInstanceGetInfo_v2`.
+    ComputeInstances(u32, u32),
 }

@@ -16,6 +16,8 @@ pub enum SystemQuestion {
     DeviceCount,
     /// `nvmlGetExcludedDeviceCount`.
     ExcludedDeviceCount,
+    /// Boxes of boards, the last of which was made for Fermi: `nvmlUnitGetCount`.
+    UnitCount,
     /// Text, `bus id, UUID` of an excluded device: `nvmlGetExcludedDeviceInfoByIndex`.
     ExcludedDevice(u32),
     /// Text: `nvmlSystemGetProcessName`.
@@ -26,4 +28,16 @@ pub enum SystemQuestion {
     NvlinkBandwidthMode,
     /// The indices of the GPUs near this CPU: `nvmlSystemGetTopologyGpuSet`.
     GpusNearCpu(u32),
+    /// Environment, feature, developers' tools: `nvmlSystemGetConfComputeState`.
+    ConfComputeState,
+    /// Of the CPU, of the GPUs: `nvmlSystemGetConfComputeCapabilities`.
+    ConfComputeCapabilities,
+    /// Whether the GPUs accept work: `nvmlSystemGetConfComputeGpusReadyState`.
+    ConfComputeReady,
+    /// An attacker's advantage: `nvmlSystemGetConfComputeKeyRotationThresholdInfo`.
+    ConfComputeKeyRotation,
+    /// Environment, feature, developers' tools, mode of several GPUs: `nvmlSystemGetConfComputeSettings`.
+    ConfComputeSettings,
+    /// Whether the device at this domain, bus and device is being drained: `nvmlDeviceQueryDrainState`.
+    DrainState(u32, u32, u32),
 }

@@ -9,6 +9,7 @@ use nvml_wrapper::{
 };
 
 use super::{
+    LateAnswers,
     ask::Asker,
     details,
     error::device_error,
@@ -27,6 +28,7 @@ use super::{
 };
 use crate::{
     model::{Absence, Gpu, GpuDetails, GpuSample, MemorySample, Reading, ThrottleReason, Trace},
+    question::{Answer, Question},
     source::{Device as ProbeDevice, DeviceError},
 };
 
@@ -39,6 +41,7 @@ const MARGIN_EVERY: Duration = Duration::from_secs(5);
 /// One GPU, opened.
 pub(super) struct NvmlDevice {
     nvml: &'static Nvml,
+    answers: LateAnswers,
     device: Device<'static>,
     asker: Asker,
     identity: Gpu,
@@ -57,7 +60,7 @@ pub(super) struct NvmlDevice {
 
 impl NvmlDevice {
     /// `nvmlDeviceGetHandleByIndex_v2`, which initialises the GPU when it is the first to ask for it.
-    pub(super) fn open(nvml: &'static Nvml, index: u32) -> Result<Self, DeviceError> {
+    pub(super) fn open(nvml: &'static Nvml, answers: LateAnswers, index: u32) -> Result<Self, DeviceError> {
         let device = nvml.device_by_index(index).map_err(|error| device_error(&error))?;
         let mut asker = Asker::default();
         let mut mig = MigReader::new();
@@ -65,6 +68,7 @@ impl NvmlDevice {
         let identity = Gpu { mig_devices: mig.identities(), ..identity::read(&device, index, &mut asker) };
         Ok(Self {
             nvml,
+            answers,
             device,
             asker,
             identity,
@@ -210,6 +214,10 @@ impl ProbeDevice for NvmlDevice {
         self.look_for_mig_devices();
         details::read(self.nvml, &self.device, &mut self.links, self.mig.mode(), &mut self.asker, details);
         self.asker.verdict()
+    }
+
+    fn ask(&mut self, questions: &[Question]) -> Vec<(Question, Answer)> {
+        self.answers.ask(self.identity.index, questions)
     }
 
     fn traces(&mut self) -> Vec<Trace> {

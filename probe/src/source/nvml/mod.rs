@@ -28,14 +28,21 @@ mod topology;
 mod traces;
 mod turn;
 
-use std::{ffi::OsString, path::Path};
+use std::{
+    ffi::OsString,
+    path::Path,
+    sync::{Arc, OnceLock},
+};
 
 use nvml_wrapper::{Nvml, cuda_driver_version_major, cuda_driver_version_minor, error::NvmlError};
 
 pub use self::answers::NvmlAnswers;
 use self::{device::NvmlDevice, error::absence, events::EventReporter};
 use super::{Device, DeviceError, Reporter, Source, SourceError, runtime_pm};
-use crate::model::{GpuLink, Platform, Reading, SourceKind};
+use crate::{
+    model::{GpuLink, Platform, Reading, SourceKind},
+    question::{Answer, Ask, Question, Subject},
+};
 
 /// The name by which every NVIDIA driver installs its library.
 const LIBRARY: &str = "libnvidia-ml.so.1";
@@ -45,6 +52,8 @@ pub struct NvmlSource {
     nvml: &'static Nvml,
     /// What was loaded, to name it.
     library: String,
+    /// The same library, asked in its own vocabulary; opened when somebody first does.
+    answers: Arc<OnceLock<Option<NvmlAnswers>>>,
 }
 
 impl NvmlSource {
@@ -57,7 +66,7 @@ impl NvmlSource {
         let nvml = Nvml::builder().lib_path(&library).init();
         let library = library.to_string_lossy().into_owned();
         let nvml = nvml.map_err(|error| start_error(&library, &error))?;
-        Ok(Self { nvml: Box::leak(Box::new(nvml)), library })
+        Ok(Self { nvml: Box::leak(Box::new(nvml)), library, answers: Arc::default() })
     }
 }
 
@@ -83,7 +92,12 @@ impl Source for NvmlSource {
     }
 
     fn open(&self, index: u32) -> Result<Box<dyn Device>, DeviceError> {
-        Ok(Box::new(NvmlDevice::open(self.nvml, index)?))
+        // A GPU that is opened again may have been reset, or be another one.
+        if let Some(Some(answers)) = self.answers.get() {
+            answers.forget();
+        }
+        let answers = LateAnswers { library: self.library.clone().into(), answers: Arc::clone(&self.answers) };
+        Ok(Box::new(NvmlDevice::open(self.nvml, answers, index)?))
     }
 
     fn is_asleep(&self, index: u32, sys_root: &Path) -> bool {
@@ -96,6 +110,21 @@ impl Source for NvmlSource {
 
     fn links(&self, gpus: &[u32]) -> Vec<GpuLink> {
         topology::read(self.nvml, gpus)
+    }
+}
+
+/// The library in its own vocabulary, opened at the first question: most programs ask none.
+struct LateAnswers {
+    library: OsString,
+    answers: Arc<OnceLock<Option<NvmlAnswers>>>,
+}
+
+impl LateAnswers {
+    /// Asks about one GPU. Where the library cannot be opened once more, nothing is answered.
+    fn ask(&self, gpu: u32, questions: &[Question]) -> Vec<(Question, Answer)> {
+        let answers = self.answers.get_or_init(|| NvmlAnswers::open(Some(self.library.clone())).ok());
+        let Some(answers) = answers else { return Vec::new() };
+        questions.iter().map(|question| (*question, answers.about(Subject::gpu(gpu), *question))).collect()
     }
 }
 

@@ -189,6 +189,7 @@ impl Asked<'_> {
                 Ok(Value::Numbers(vec![gpu.into(), compute.into()]))
             }
             Q::MigAttributes => self.out(&f::ATTRIBUTES),
+            _ => Err(Code::FUNCTION_NOT_FOUND),
         }
     }
 

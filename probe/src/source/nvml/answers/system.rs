@@ -24,5 +24,6 @@ pub(super) fn answer(library: &raw::Library, question: Q) -> Answer {
         }
         Q::NvlinkBandwidthMode => library.system(&f::NVLINK_BANDWIDTH_MODE).map(Value::number),
         Q::GpusNearCpu(cpu) => links::indices(library, &library.gpus_near_cpu(cpu)?),
+        _ => Err(crate::question::Code::FUNCTION_NOT_FOUND),
     }
 }

@@ -1,0 +1,123 @@
+//! The DTD, which says what the XML can consist of: made of the same definitions.
+
+use std::fmt::Write as _;
+
+use super::item::{Content, Item, List};
+
+/// Elements and what they hold, each once.
+#[derive(Default)]
+pub(super) struct Dtd {
+    elements: Vec<(&'static str, String)>,
+}
+
+/// Where a declaration is continued on the next line.
+const WIDTH: usize = 100;
+
+impl Dtd {
+    /// Declares an element that holds these, in this order, and all below them.
+    pub(super) fn sequence(&mut self, tag: &'static str, children: &[String]) {
+        self.element(tag, format!("({})", children.join(", ")));
+    }
+
+    /// Declares an element that holds text.
+    pub(super) fn leaf(&mut self, tag: &'static str) {
+        self.element(tag, "(#PCDATA)".to_owned());
+    }
+
+    /// Declares what an item can be.
+    pub(super) fn item(&mut self, item: &'static Item) {
+        match &item.content {
+            Content::Each(_, items) => self.all(items),
+            _ if item.tag.is_empty() => {}
+            Content::Value(_) => self.leaf(item.tag),
+            Content::Group(items) | Content::Declared(items) => {
+                if items.is_empty() {
+                    self.leaf(item.tag);
+                } else {
+                    self.sequence(item.tag, &children(items));
+                }
+                self.all(items);
+            }
+            Content::Instead(_, items) => {
+                let names: Vec<_> = children(items).iter().map(|child| bare(child).to_owned()).collect();
+                self.mixed(item.tag, &names);
+                self.all(items);
+            }
+            Content::List(List { tag, items, .. }) => {
+                self.mixed(item.tag, &[(*tag).to_owned()]);
+                self.sequence(tag, &children(items));
+                self.all(items);
+            }
+        }
+    }
+
+    /// The declarations, and behind each the attribute that it must have, if it is one of these.
+    pub(super) fn text(&self, name: &str, with_id: &[&str]) -> String {
+        let mut out = format!("<!-- {name} -->\n");
+        for (tag, model) in &self.elements {
+            out.push_str(&wrapped(&format!("<!ELEMENT {tag} "), model));
+            if with_id.contains(tag) {
+                let _ = writeln!(out, "<!ATTLIST {tag} id CDATA #REQUIRED>");
+            }
+        }
+        out.push('\n');
+        out
+    }
+
+    /// The elements and their content, for tests.
+    #[cfg(test)]
+    pub(super) fn elements(&self) -> &[(&'static str, String)] {
+        &self.elements
+    }
+
+    fn all(&mut self, items: &'static [Item]) {
+        for item in items {
+            self.item(item);
+        }
+    }
+
+    fn mixed(&mut self, tag: &'static str, names: &[String]) {
+        self.element(tag, format!("(#PCDATA | {})*", names.join(" | ")));
+    }
+
+    fn element(&mut self, tag: &'static str, model: String) {
+        if !self.elements.contains(&(tag, model.clone())) {
+            self.elements.push((tag, model));
+        }
+    }
+}
+
+/// What items are called in the content of the element above them.
+pub(super) fn children(items: &[Item]) -> Vec<String> {
+    items
+        .iter()
+        .flat_map(|item| match &item.content {
+            Content::Each(_, items) => children(items).iter().map(|child| format!("{}*", bare(child))).collect(),
+            _ if item.tag.is_empty() => Vec::new(),
+            Content::Declared(_) => vec![format!("{}?", item.tag)],
+            _ if item.when.is_some() => vec![format!("{}?", item.tag)],
+            _ => vec![item.tag.to_owned()],
+        })
+        .collect()
+}
+
+/// Without the sign for how often it may stand there.
+fn bare(child: &str) -> &str {
+    child.trim_end_matches(['?', '*'])
+}
+
+fn wrapped(head: &str, model: &str) -> String {
+    let mut out = head.to_owned();
+    let mut length = head.len();
+    for piece in model.split_inclusive(' ') {
+        if length + piece.len() > WIDTH {
+            out.truncate(out.trim_end().len());
+            let _ = write!(out, "\n{:indent$}", "", indent = head.len());
+            length = head.len();
+        }
+        out.push_str(piece);
+        length += piece.len();
+    }
+    out.push_str(">\n");
+    out
+}

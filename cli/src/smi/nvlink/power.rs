@@ -1,0 +1,42 @@
+//! The low-power state of links.
+
+use super::links::Links;
+
+/// `NVML_FI_DEV_NVLINK_GET_POWER_STATE`: 0 fast, 1 low power; `NVML_FI_DEV_NVLINK_GET_POWER_THRESHOLD` in its unit.
+const STATE: u32 = 167;
+const THRESHOLD: u32 = 168;
+
+/// `NVML_FI_DEV_NVLINK_GET_POWER_THRESHOLD_MAX`, `_MIN` and `_UNITS`.
+const MOST: u32 = 200;
+const LEAST: u32 = 223;
+const UNITS: u32 = 224;
+
+/// `NVML_NVLINK_LOW_POWER_THRESHOLD_MIN` and `_MAX`, where a GPU does not tell its own.
+const DEFAULT_RANGE: (i128, i128) = (1, 0x1FFF);
+
+/// The state of each link, and how long it has to be idle for that; `None` where the GPU has no such state.
+pub(super) fn low_power(links: &Links<'_>) -> Option<String> {
+    let chosen = links.chosen()?;
+    links.field(STATE, *chosen.first()?)?;
+    let least = links.field(LEAST, 0).unwrap_or(DEFAULT_RANGE.0);
+    let most = links.field(MOST, 0).unwrap_or(DEFAULT_RANGE.1);
+    // `NVML_NVLINK_LOW_POWER_THRESHOLD_UNIT_100US` and `..._50US`.
+    let unit_us = match links.field(UNITS, 0) {
+        Some(1) => 50,
+        _ => 100,
+    };
+    let mut text = format!(
+        "\t Low Power Threshold are in units of {unit_us} us\n\
+         \t Range of Low Power Threshold values are {least} to {most}\n\n"
+    );
+    for link in chosen.iter().filter(|link| links.active(**link)) {
+        let state = match links.field(STATE, *link)? {
+            0 => "High Speed State",
+            _ => "Low Power State",
+        };
+        text.push_str(&format!("\t Link {link}: Low Power Mode: {state}\n"));
+        let threshold = links.field(THRESHOLD, *link)?;
+        text.push_str(&format!("\t Link {link}: Low Power Threshold: {} us\n\n", threshold * unit_us));
+    }
+    Some(text)
+}

@@ -1,0 +1,83 @@
+//! `--query-accounted-apps`: what processes have used up since accounting was turned on. Without it there is no row.
+
+use gpumon_probe::question::{Code, Question};
+
+use super::cell::{Absent, Cell, at, whole_mebibytes};
+use super::common::Common;
+use super::field::{Section, field};
+use super::row::{Gpu, Row};
+use super::table::Table;
+
+/// The fields.
+pub(super) static TABLE: Table<Process> = Table {
+    subjects: &[
+        &[Section {
+            title: Some((
+                "Accounted Graphics/Compute Processes",
+                "The processes of which the driver kept accounts: they have, or had, a graphics or compute \
+                 context on the GPU.
+
+This switch takes one field or several, parted by commas, and a format.
+For example:
+nvidia-smi --query-accounted-apps=gpu_name,pid,time,gpu_util,mem_util,max_memory_usage --format=csv
+
+These are the fields:",
+            )),
+            fields: &[],
+        }],
+        Common::<Process>::SECTIONS,
+        &[Section {
+            title: None,
+            fields: &[
+                // The accounts of a virtual GPU's guest are kept apart, and no other process has such a number.
+                field("vgpu_instance", "The number of the virtual GPU that the process ran on.", |_| {
+                    Err(Absent::not_available())
+                }),
+                field("pid", "The number of the process.", |row| Ok((*row.item)?.to_string())),
+                field(
+                    "gpu_utilization",
+                    "Percent of its time in which the process ran something on the GPU.",
+                    stat::<0>,
+                )
+                .or("gpu_util")
+                .unit("%"),
+                field(
+                    "mem_utilization",
+                    "Percent of its time in which the process read or wrote the GPU's memory.",
+                    stat::<1>,
+                )
+                .or("mem_util")
+                .unit("%"),
+                field("max_memory_usage", "The most of the GPU's memory that the process ever had.", |row| {
+                    Ok(whole_mebibytes(known(row, 2)?))
+                })
+                .unit("MiB"),
+                field("time", "For how long the process had its context, in ms; 0 while it still has it.", stat::<3>)
+                    .unit("ms"),
+            ],
+        }],
+    ],
+    items: processes,
+};
+
+/// Its number, or why none is known.
+type Process = Result<u32, Code>;
+
+fn processes(gpu: &Gpu<'_>) -> Vec<Process> {
+    match gpu.ask(Question::AccountingPids) {
+        Ok(list) => list.numbers().iter().map(|pid| u32::try_from(*pid).map_err(|_| Code::UNKNOWN)).collect(),
+        Err(code) => vec![Err(code)],
+    }
+}
+
+/// One of the numbers of [`Question::AccountingStats`].
+fn known(row: &Row<'_, Process>, place: usize) -> Result<i128, Absent> {
+    match at(row.ask(Question::AccountingStats((*row.item)?)), place)? {
+        -1 => Err(Absent::not_available()),
+        known => Ok(known),
+    }
+}
+
+fn stat<const PLACE: usize>(row: &Row<'_, Process>) -> Cell {
+    Ok(known(row, PLACE)?.to_string())
+}

@@ -1,0 +1,66 @@
+//! A field that can be asked for, and the sections of the help in which fields stand.
+
+use super::cell::Cell;
+use super::row::Row;
+
+/// A field of a query whose rows are about a `T` each.
+pub(super) struct Field<T: 'static> {
+    /// What it is called in headers.
+    pub(super) name: &'static str,
+    /// What else it can be asked by.
+    pub(super) alias: Option<&'static str>,
+    /// What values are counted in, which stands in the header and behind each value.
+    pub(super) unit: Option<&'static str>,
+    /// What it means, for the help. No line begins with a quotation mark: those that do are names to programs that read
+    /// the help.
+    pub(super) about: &'static str,
+    /// Asks what it needs, and nothing else.
+    pub(super) cell: fn(&Row<'_, T>) -> Cell,
+}
+
+/// A field without unit and alias.
+pub(super) const fn field<T>(name: &'static str, about: &'static str, cell: fn(&Row<'_, T>) -> Cell) -> Field<T> {
+    Field { name, alias: None, unit: None, about, cell }
+}
+
+impl<T> Field<T> {
+    /// The same, with another name to ask for it.
+    pub(super) const fn or(self, alias: &'static str) -> Self {
+        Self { alias: Some(alias), ..self }
+    }
+
+    /// The same, counted in something.
+    pub(super) const fn unit(self, unit: &'static str) -> Self {
+        Self { unit: Some(unit), ..self }
+    }
+
+    /// Whether it can be asked for by this name. Case matters.
+    pub(super) fn is_called(&self, name: &str) -> bool {
+        self.name == name || self.alias == Some(name)
+    }
+
+    /// Its name in the header.
+    pub(super) fn heading(&self) -> String {
+        match self.unit {
+            Some(unit) => format!("{} [{unit}]", self.name),
+            None => self.name.to_owned(),
+        }
+    }
+
+    /// Its text in a row.
+    pub(super) fn text(&self, row: &Row<'_, T>, units: bool) -> String {
+        match ((self.cell)(row), self.unit) {
+            (Ok(value), Some(unit)) if units => format!("{value} {unit}"),
+            (Ok(value), _) => value,
+            (Err(absent), _) => absent.to_string(),
+        }
+    }
+}
+
+/// Fields that follow each other in the help.
+pub(super) struct Section<T: 'static> {
+    /// What they are about, and a few sentences on it; `None` where they stand for themselves.
+    pub(super) title: Option<(&'static str, &'static str)>,
+    /// The fields.
+    pub(super) fields: &'static [Field<T>],
+}

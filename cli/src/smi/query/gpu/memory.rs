@@ -1,0 +1,50 @@
+//! The board's memory, and who may compute on it.
+
+use gpumon_probe::question::Question as Q;
+
+use super::super::cell::{Cell, at, mebibytes, word};
+use super::super::field::{Section, field};
+use super::super::row::Row;
+
+/// `nvmlComputeMode_t`.
+const COMPUTE_MODES: [&str; 4] = ["Default", "Exclusive_Thread", "Prohibited", "Exclusive_Process"];
+
+/// The fields.
+pub(super) const SECTIONS: &[Section<()>] = &[
+    Section {
+        title: Some((
+            "memory",
+            "The memory on the board. With ECC there is some percent less of it, which holds the check \
+             bits. The driver keeps a little for itself even while nothing runs.",
+        )),
+        fields: &[
+            field("memory.total", "All of the GPU's memory.", |row| mebibytes(row.ask(Q::MemoryInfo), 0)).unit("MiB"),
+            field("memory.reserved", "What driver and firmware keep for themselves.", |row| {
+                mebibytes(row.ask(Q::MemoryInfo), 1)
+            })
+            .unit("MiB"),
+            field("memory.used", "What programs have taken.", |row| mebibytes(row.ask(Q::MemoryInfo), 3)).unit("MiB"),
+            field("memory.free", "What is left.", |row| mebibytes(row.ask(Q::MemoryInfo), 2)).unit("MiB"),
+        ],
+    },
+    Section {
+        title: None,
+        fields: &[
+            field(
+                "compute_mode",
+                "How many programs may compute on the GPU at once.
+0: Default lets any number in.
+1: Exclusive_Thread is old; Exclusive_Process took its place.
+2: Prohibited lets none in.
+3: Exclusive_Process lets one in, with all its threads.",
+                |row| word(row.ask(Q::ComputeMode), 0, &COMPUTE_MODES),
+            ),
+            field("compute_cap", "The CUDA compute capability, as major.minor.", capability),
+        ],
+    },
+];
+
+fn capability(row: &Row<'_, ()>) -> Cell {
+    let answer = row.ask(Q::ComputeCapability);
+    Ok(format!("{}.{}", at(answer.clone(), 0)?, at(answer, 1)?))
+}

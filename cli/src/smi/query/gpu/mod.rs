@@ -1,0 +1,48 @@
+//! `--query-gpu`: one row for each GPU.
+
+mod activity;
+mod clocks;
+mod ecc;
+mod fabric;
+mod identity;
+mod memory;
+mod modes;
+mod pci;
+mod platform;
+mod power;
+mod reasons;
+mod repair;
+mod settings;
+mod smoothing;
+
+use super::row::Gpu;
+use super::table::Table;
+
+pub(super) use self::repair::REMAPPED_ROWS;
+
+/// The fields.
+pub(super) static TABLE: Table<()> = Table {
+    subjects: &[
+        identity::SECTIONS,
+        pci::SECTIONS,
+        settings::SECTIONS,
+        reasons::SECTIONS,
+        memory::SECTIONS,
+        activity::SECTIONS,
+        ecc::SECTIONS,
+        repair::RETIRED_PAGES,
+        repair::REMAPPED_ROWS,
+        power::SECTIONS,
+        smoothing::SECTIONS,
+        clocks::SECTIONS,
+        modes::SECTIONS,
+        fabric::SECTIONS,
+        platform::SECTIONS,
+    ],
+    items: itself,
+};
+
+/// One row, about the GPU as a whole.
+pub(super) fn itself(_gpu: &Gpu<'_>) -> Vec<()> {
+    vec![()]
+}

@@ -1,0 +1,119 @@
+//! Power smoothing, which keeps what a rack draws from jumping.
+
+use gpumon_probe::question::Question as Q;
+
+use super::super::cell::{Absent, Cell, at, hundredths, number, yes};
+use super::super::field::{Section, field};
+use super::super::row::Row;
+
+/// The scope by which `NVML_FI_PWR_SMOOTHING_PROFILE_*` are about the profile in use; 0 to 4 are the presets.
+const PROFILE_IN_USE: u32 = 5;
+
+/// `NVML_POWER_SMOOTHING_ADMIN_OVERRIDE_NOT_SET`.
+const NOT_SET: i128 = u32::MAX as i128;
+
+/// The fields.
+pub(super) const SECTIONS: &[Section<()>] = &[Section {
+    title: None,
+    fields: &[
+        field(
+            "power_smoothing.delayed_power_smoothing_supported",
+            "Whether the GPU can smooth with a delay (Yes/No).",
+            |row| yes(row.ask(Q::Field(280, 0)), 0),
+        ),
+        field("power_smoothing.primary_power_floor", "The primary floor of power smoothing, in watts.", watts::<275>)
+            .unit("W"),
+        field(
+            "power_smoothing.secondary_power_floor",
+            "The secondary floor of power smoothing, in watts.",
+            watts::<276>,
+        )
+        .unit("W"),
+        field(
+            "power_smoothing.min_primary_floor_activation_offset",
+            "The lowest offset at which the primary floor can be made to come into force, in watts.",
+            watts::<277>,
+        )
+        .unit("W"),
+        field(
+            "power_smoothing.min_primary_floor_activation_point",
+            "The lowest power at which the primary floor can come into force, in watts.",
+            watts::<278>,
+        )
+        .unit("W"),
+        field("power_smoothing.window_multiplier", "What the multipliers of windows are counted in, in ms.", |row| {
+            number(row.ask(Q::Field(279, 0)), 0)
+        })
+        .unit("ms"),
+        field(
+            "power_smoothing.curr_profile.secondary_power_floor",
+            "The secondary floor of the profile in use, in watts.",
+            watts_of_profile::<281>,
+        )
+        .unit("W"),
+        field(
+            "power_smoothing.curr_profile.primary_floor_act_window_multiplier",
+            "The length of the window that brings the primary floor into force, in the profile in use.",
+            of_profile::<282>,
+        ),
+        field(
+            "power_smoothing.curr_profile.primary_floor_tar_window_multiplier",
+            "The length of the window that sets the primary floor, in the profile in use.",
+            of_profile::<283>,
+        ),
+        field(
+            "power_smoothing.curr_profile.primary_floor_act_offset",
+            "The offset at which the primary floor comes into force, in the profile in use, in watts.",
+            watts_of_profile::<284>,
+        )
+        .unit("W"),
+        field(
+            "power_smoothing.admin_override.secondary_power_floor",
+            "The secondary floor that an administrator has set instead of the profile's, in watts.",
+            watts::<285>,
+        )
+        .unit("W"),
+        field(
+            "power_smoothing.admin_override.primary_floor_act_window_multiplier",
+            "The length that an administrator has set instead of the profile's, of the window that brings \
+             the primary floor into force.",
+            set::<286>,
+        ),
+        field(
+            "power_smoothing.admin_override.primary_floor_tar_window_multiplier",
+            "The length that an administrator has set instead of the profile's, of the window that sets \
+             the primary floor.",
+            set::<287>,
+        ),
+        field(
+            "power_smoothing.admin_override.primary_floor_act_offset",
+            "The offset that an administrator has set instead of the profile's, at which the primary \
+             floor comes into force, in watts.",
+            watts::<288>,
+        )
+        .unit("W"),
+    ],
+}];
+
+/// A field in watts.
+fn watts<const FIELD: u32>(row: &Row<'_, ()>) -> Cell {
+    hundredths(row.ask(Q::Field(FIELD, 0)))
+}
+
+/// The same of the profile in use.
+fn watts_of_profile<const FIELD: u32>(row: &Row<'_, ()>) -> Cell {
+    hundredths(row.ask(Q::Field(FIELD, PROFILE_IN_USE)))
+}
+
+/// A field of the profile in use.
+fn of_profile<const FIELD: u32>(row: &Row<'_, ()>) -> Cell {
+    number(row.ask(Q::Field(FIELD, PROFILE_IN_USE)), 0)
+}
+
+/// What an administrator has set, if anything.
+fn set<const FIELD: u32>(row: &Row<'_, ()>) -> Cell {
+    match at(row.ask(Q::Field(FIELD, 0)), 0)? {
+        NOT_SET => Err(Absent::not_available()),
+        value => Ok(value.to_string()),
+    }
+}

@@ -1,0 +1,66 @@
+//! `--query-compute-apps`: the processes that compute on a GPU, in the driver's order.
+
+use gpumon_probe::question::{Code, Question, SystemQuestion};
+
+use super::cell::{Absent, Cell, text, whole_mebibytes};
+use super::common::Common;
+use super::field::{Section, field};
+use super::row::{Gpu, Row};
+use super::table::Table;
+
+/// The fields.
+pub(super) static TABLE: Table<Process> = Table {
+    subjects: &[
+        &[Section {
+            title: Some(("Active Compute Processes", "The processes that have a compute context on the GPU.")),
+            fields: &[],
+        }],
+        Common::<Process>::SECTIONS,
+        &[Section {
+            title: None,
+            fields: &[
+                field("pid", "The number of the process that computes.", |row| Ok((*row.item)?.pid.to_string())),
+                field("process_name", "The name of the process.", name).or("name"),
+                field(
+                    "used_gpu_memory",
+                    "How much of the GPU's memory the context takes. The driver of Windows does not know it in \
+                     WDDM mode, where Windows itself gives out the memory.",
+                    memory,
+                )
+                .or("used_memory")
+                .unit("MiB"),
+            ],
+        }],
+    ],
+    items: processes,
+};
+
+/// One of them, or why they are not known.
+type Process = Result<Known, Code>;
+
+#[derive(Clone, Copy)]
+pub(super) struct Known {
+    pid: i128,
+    /// In bytes; -1 where the driver does not know it.
+    memory: i128,
+}
+
+fn processes(gpu: &Gpu<'_>) -> Vec<Process> {
+    match gpu.ask(Question::ComputeProcesses) {
+        // PID, memory, GPU instance, compute instance.
+        Ok(list) => list.numbers().chunks_exact(4).map(|one| Ok(Known { pid: one[0], memory: one[1] })).collect(),
+        Err(code) => vec![Err(code)],
+    }
+}
+
+fn name(row: &Row<'_, Process>) -> Cell {
+    let pid = u32::try_from((*row.item)?.pid).map_err(|_| Code::UNKNOWN)?;
+    text(row.system(SystemQuestion::ProcessName(pid)))
+}
+
+fn memory(row: &Row<'_, Process>) -> Cell {
+    match (*row.item)?.memory {
+        -1 => Err(Absent::not_available()),
+        bytes => Ok(whole_mebibytes(bytes)),
+    }
+}

@@ -1,0 +1,73 @@
+//! The names are an interface: other programs ask for them, and read them from the help.
+
+use super::super::{Query, help, parse};
+
+/// The lines of nvidia-smi 580's help that programs read, of all queries in the order of [`Query::ALL`].
+const NAMES: &str = include_str!("names.txt");
+
+#[test]
+fn the_help_has_the_names_of_nvidia_smi_in_its_order() {
+    let told = |line: &&str| {
+        line.starts_with('"')
+            || line.starts_with("List of ") && line.ends_with("\":")
+            || line.starts_with("Section about ")
+    };
+    let helps: Vec<String> = Query::ALL.into_iter().map(help).collect();
+    let lines: Vec<&str> = helps.iter().flat_map(|help| help.lines()).filter(told).collect();
+    assert_eq!(lines, NAMES.lines().collect::<Vec<_>>());
+}
+
+#[test]
+fn every_name_and_alias_can_be_asked_for_and_gives_the_first_name() {
+    let mut known = 0;
+    for help in NAMES.split("List of valid properties").skip(1) {
+        let query = Query::ALL.into_iter().find(|query| help.contains(&format!("\"{}\":", query.switch()))).unwrap();
+        for line in help.lines().filter(|line| line.starts_with('"')) {
+            let names: Vec<&str> = line.split('"').skip(1).step_by(2).collect();
+            for name in &names {
+                let header = parse(query, name, None).unwrap_or_else(|refusal| panic!("{refusal}")).header().unwrap();
+                assert_eq!(header.split([' ', '\n']).next(), Some(names[0]), "{name}");
+                known += 1;
+            }
+        }
+    }
+    assert_eq!(known, 314);
+}
+
+#[test]
+fn each_entry_of_the_help_has_a_sentence_and_ends_with_an_empty_line() {
+    for query in Query::ALL {
+        let help = help(query);
+        for entry in help.split("\n\n").filter(|entry| entry.starts_with('"')) {
+            assert!(entry.lines().count() > 1 && entry.ends_with('.'), "{entry}");
+        }
+        assert!(help.ends_with("\n\n") && !help.ends_with("\n\n\n"), "{}", query.switch());
+        assert!(help.lines().all(|line| line == line.trim_end()), "{}", query.switch());
+    }
+}
+
+#[test]
+fn empty_names_are_passed_over_and_others_may_come_twice() {
+    let header = |fields| parse(Query::Gpu, fields, None).unwrap().header().unwrap();
+    assert_eq!(header("name,"), "name\n");
+    assert_eq!(header(",name,,uuid"), "name, uuid\n");
+    assert_eq!(header("name,gpu_name"), "name, name\n");
+    assert_eq!(header(""), "\n");
+    assert_eq!(header("memory.used,clocks.gr"), "memory.used [MiB], clocks.current.graphics [MHz]\n");
+}
+
+#[test]
+fn the_first_unknown_name_is_refused() {
+    for (query, fields, name) in [
+        (Query::Gpu, "name,bogus,worse", "bogus"),
+        (Query::Gpu, "name, uuid", " uuid"),
+        (Query::Gpu, "name uuid", "name uuid"),
+        (Query::Gpu, "NAME", "NAME"),
+        (Query::ComputeApps, "index", "index"),
+        (Query::RemappedRows, "retired_pages.pending", "retired_pages.pending"),
+    ] {
+        let refusal = parse(query, fields, None).map(|_| ()).unwrap_err();
+        assert_eq!(refusal.text, format!("Field \"{name}\" is not a valid field to query.\n\n"));
+        assert_eq!(refusal.code, 2);
+    }
+}

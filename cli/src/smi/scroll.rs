@@ -1,0 +1,71 @@
+//! Lines that scroll, with their heading again every so often.
+
+use std::{
+    fs::File,
+    io::{self, BufWriter, Write},
+};
+
+/// Writes rounds of rows, and the heading before the first and again once so many rows have passed.
+pub(crate) struct Scroll<'a> {
+    output: Box<dyn Write + 'a>,
+    heading: String,
+    every: usize,
+    rows: Option<usize>,
+}
+
+impl<'a> Scroll<'a> {
+    /// Scrolls in an output, or in a file that is made anew.
+    ///
+    /// # Errors
+    /// Where the file can not be made.
+    pub(crate) fn new(
+        output: &'a mut dyn Write,
+        file: Option<&str>,
+        heading: String,
+        every: usize,
+    ) -> io::Result<Self> {
+        let output: Box<dyn Write + 'a> = match file {
+            Some(path) => Box::new(BufWriter::new(File::create(path)?)),
+            None => Box::new(output),
+        };
+        Ok(Self { output, heading, every, rows: None })
+    }
+
+    /// Writes one round at once, so that a reader sees whole rounds.
+    ///
+    /// # Errors
+    /// Where it can not be written.
+    pub(crate) fn round(&mut self, rows: &[String]) -> io::Result<()> {
+        let mut text = String::new();
+        if self.rows.is_none_or(|rows| rows >= self.every) {
+            text.push_str(&self.heading);
+            self.rows = Some(0);
+        }
+        for row in rows {
+            text.push_str(row);
+            text.push('\n');
+        }
+        self.rows = self.rows.map(|before| before + rows.len());
+        self.output.write_all(text.as_bytes())?;
+        self.output.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_heading_comes_again_after_44_rows() {
+        let mut output = Vec::new();
+        let mut scroll = Scroll::new(&mut output, None, "#\n".to_owned(), 44).unwrap();
+        for _ in 0..23 {
+            scroll.round(&["a".to_owned(), "b".to_owned()]).unwrap();
+        }
+        drop(scroll);
+        let text = String::from_utf8(output).unwrap();
+        let headings: Vec<_> =
+            text.lines().enumerate().filter(|(_, line)| *line == "#").map(|(number, _)| number).collect();
+        assert_eq!(headings, [0, 45]);
+    }
+}

@@ -1,0 +1,181 @@
+//! The matrix of what connects two devices.
+
+use std::cmp;
+
+use gpumon_probe::question::{Question, Subject};
+
+use super::{Topology, level::Level, sysfs::Device};
+
+/// The number of links, `NVML_FI_DEV_NVLINK_LINK_COUNT`, and of those that lead to a switch,
+/// `NVML_FI_DEV_NVSWITCH_CONNECTED_LINK_COUNT`.
+const LINKS: u32 = 91;
+const SWITCH_LINKS: u32 = 147;
+
+/// What a matrix shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Matrix {
+    /// NVLink where there is one, else PCIe.
+    Links,
+    /// PCIe alone.
+    Pci,
+    /// The ways to NVMe disks.
+    Disks,
+}
+
+/// A network card or a disk: the label in the matrix, the kernel's name, and where it is.
+struct Other {
+    label: String,
+    name: String,
+    device: Option<Device>,
+}
+
+/// What a GPU is connected with.
+struct Gpu {
+    index: u32,
+    bus_id: Option<String>,
+    device: Option<Device>,
+    /// The bus ids at the other ends of its links.
+    remotes: Vec<String>,
+}
+
+/// The matrix, and the legend below it.
+pub(super) fn table(topology: &Topology<'_>, gpus: &[u32], matrix: Matrix) -> String {
+    let gpus: Vec<Gpu> = gpus.iter().map(|gpu| describe(topology, *gpu, matrix)).collect();
+    let (kind, found) = match matrix {
+        Matrix::Disks => ("NVMe", topology.sysfs.disks()),
+        Matrix::Links | Matrix::Pci => ("NIC", topology.sysfs.network_cards()),
+    };
+    let others: Vec<Other> = found
+        .into_iter()
+        .enumerate()
+        .map(|(number, (name, device))| Other { label: format!("{kind}{number}"), name, device })
+        .collect();
+    let mut text =
+        if matrix == Matrix::Disks { disks(&gpus, &others) } else { square(topology, &gpus, &others, matrix) };
+    text.push_str(LEGEND);
+    if matrix == Matrix::Links {
+        text.push_str("  NV#  = Connection traversing a bonded set of # NVLinks\n");
+    }
+    if !others.is_empty() {
+        text.push_str(&format!("\n{kind} Legend:\n\n"));
+        for other in &others {
+            text.push_str(&format!("  {}: {}\n", other.label, other.name));
+        }
+        text.push('\n');
+    }
+    text
+}
+
+fn describe(topology: &Topology<'_>, index: u32, matrix: Matrix) -> Gpu {
+    let ask = |question| topology.driver.about(Subject::gpu(index), question).ok();
+    let text = |question| ask(question).and_then(|answer| answer.text().map(str::to_owned));
+    let bus_id = text(Question::BusId);
+    let device = bus_id.as_ref().and_then(|bus_id| topology.sysfs.device(bus_id));
+    let links = if matrix == Matrix::Links {
+        ask(Question::Field(LINKS, 0)).and_then(|answer| answer.at(0)).unwrap_or(0) as u32
+    } else {
+        0
+    };
+    let remotes = (0..links).filter_map(|link| text(Question::NvLinkRemoteBusId(link))).collect();
+    Gpu { index, bus_id, device, remotes }
+}
+
+/// GPUs and network cards, each with each.
+fn square(topology: &Topology<'_>, gpus: &[Gpu], others: &[Other], matrix: Matrix) -> String {
+    let mut text = String::from("\t\u{1b}[4m");
+    for gpu in gpus {
+        text.push_str(&format!("GPU{}\t", gpu.index));
+    }
+    for other in others {
+        text.push_str(&format!("{}\t", other.label));
+    }
+    text.push_str("CPU Affinity\tNUMA Affinity\tGPU NUMA ID\u{1b}[0m\n");
+    for gpu in gpus {
+        text.push_str(&format!("GPU{}\t", gpu.index));
+        for another in gpus {
+            text.push_str(&format!("{}\t", between(topology, gpu, another, matrix)));
+        }
+        for other in others {
+            text.push_str(&format!("{}\t", way(gpu.device.as_ref(), other.device.as_ref())));
+        }
+        text.push_str(&format!(
+            "{}\t{}\t\t{}\n",
+            topology.cpus(gpu.index),
+            topology.nodes_of_memory(gpu.index),
+            topology.own_node(gpu.index)
+        ));
+    }
+    for (row, other) in others.iter().enumerate() {
+        text.push_str(&format!("{}\t", other.label));
+        for gpu in gpus {
+            text.push_str(&format!("{}\t", way(other.device.as_ref(), gpu.device.as_ref())));
+        }
+        for (column, another) in others.iter().enumerate() {
+            let word = if row == column { " X " } else { way(other.device.as_ref(), another.device.as_ref()) };
+            text.push_str(&format!("{word}\t"));
+        }
+        text.push_str("\t\t\t\n");
+    }
+    text
+}
+
+/// GPUs, and the disks that each reaches.
+fn disks(gpus: &[Gpu], disks: &[Other]) -> String {
+    let labels: Vec<_> = disks.iter().map(|disk| disk.label.as_str()).collect();
+    let mut text = format!("\t\u{1b}[4m{}\u{1b}[0m\n", labels.join("\t"));
+    for gpu in gpus {
+        text.push_str(&format!("GPU{}\t", gpu.index));
+        for disk in disks {
+            text.push_str(&format!("{}\t", way(gpu.device.as_ref(), disk.device.as_ref())));
+        }
+        text.push('\n');
+    }
+    text
+}
+
+/// What connects two GPUs.
+fn between(topology: &Topology<'_>, gpu: &Gpu, other: &Gpu, matrix: Matrix) -> String {
+    if gpu.index == other.index {
+        return " X ".to_owned();
+    }
+    if matrix == Matrix::Links {
+        let links = links(topology, gpu, other);
+        if links > 0 {
+            return format!("NV{links}");
+        }
+    }
+    let answer = topology.driver.about(Subject::gpu(gpu.index), Question::CommonAncestor(other.index)).ok();
+    let level = answer.and_then(|answer| answer.at(0)).and_then(Level::of);
+    level.map_or("N/A", Level::short).to_owned()
+}
+
+/// How many links lead from one GPU to the other: straight, or through the switches that both are connected to.
+fn links(topology: &Topology<'_>, gpu: &Gpu, other: &Gpu) -> i128 {
+    let straight = other
+        .bus_id
+        .as_ref()
+        .map_or(0, |bus_id| gpu.remotes.iter().filter(|remote| remote.eq_ignore_ascii_case(bus_id)).count());
+    if straight > 0 || gpu.remotes.is_empty() {
+        return straight as i128;
+    }
+    let switched = |gpu: &Gpu| {
+        let answer = topology.driver.about(Subject::gpu(gpu.index), Question::Field(SWITCH_LINKS, 0)).ok();
+        answer.and_then(|answer| answer.at(0)).unwrap_or(0)
+    };
+    cmp::min(switched(gpu), switched(other))
+}
+
+fn way(one: Option<&Device>, other: Option<&Device>) -> &'static str {
+    one.zip(other).map_or("N/A", |(one, other)| one.to(other).short())
+}
+
+const LEGEND: &str = "
+Legend:
+
+  X    = Self
+  SYS  = Connection traversing PCIe as well as the SMP interconnect between NUMA nodes (e.g., QPI/UPI)
+  NODE = Connection traversing PCIe as well as the interconnect between PCIe Host Bridges within a NUMA node
+  PHB  = Connection traversing PCIe as well as a PCIe Host Bridge (typically the CPU)
+  PXB  = Connection traversing multiple PCIe bridges (without traversing the PCIe Host Bridge)
+  PIX  = Connection traversing at most a single PCIe bridge
+";

@@ -1,0 +1,57 @@
+//! Which GPUs reach each other's memory.
+
+use gpumon_probe::question::{Ask, Question, Subject};
+
+use crate::smi::Refusal;
+
+/// A table of one capability: `r` read, `w` write, `n` NVLink, `a` atomics, `p` PCIe.
+///
+/// # Errors
+/// Where the letter is none of them.
+pub(super) fn table(driver: &dyn Ask, gpus: &[u32], letter: &str) -> Result<String, Refusal> {
+    // In the order of `nvmlGpuP2PCapsIndex_t`.
+    let capability = ["r", "w", "n", "a", "p"]
+        .iter()
+        .position(|known| *known == letter)
+        .ok_or_else(|| Refusal::new(2, "Invalid p2p capability index specified at the command-line\n"))?;
+    let mut text = String::from(" \t\u{1b}[4m");
+    for gpu in gpus {
+        text.push_str(&format!("GPU{gpu}\t"));
+    }
+    text.push_str("\u{1b}[0m\n");
+    for row in gpus {
+        text.push_str(&format!(" GPU{row}\t"));
+        for column in gpus {
+            let word = if row == column { "X" } else { status(driver, *row, *column, capability as u32) };
+            text.push_str(&format!("{word}\t"));
+        }
+        text.push('\n');
+    }
+    text.push_str(LEGEND);
+    Ok(text)
+}
+
+/// The words of `nvmlGpuP2PStatus_t`.
+fn status(driver: &dyn Ask, gpu: u32, other: u32, capability: u32) -> &'static str {
+    let answer = driver.about(Subject::gpu(gpu), Question::P2pStatus(other, capability)).ok();
+    match answer.and_then(|answer| answer.at(0)) {
+        Some(0) => "OK",
+        Some(1) => "CNS",
+        Some(2) => "GNS",
+        Some(3) => "TNS",
+        Some(4 | 5) => "NS",
+        _ => "U",
+    }
+}
+
+const LEGEND: &str = "
+Legend:
+
+  X    = Self
+  OK   = Status Ok
+  CNS  = Chipset not supported
+  GNS  = GPU not supported
+  TNS  = Topology not supported
+  NS   = Not supported
+  U    = Unknown
+";

@@ -1,0 +1,150 @@
+//! What the kernel knows about the machine's PCIe bus, in `/sys`.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use super::{level::Level, ranges};
+
+/// The kernel's tree of devices.
+#[derive(Debug)]
+pub(super) struct Sysfs {
+    root: PathBuf,
+}
+
+/// A device on the bus.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Device {
+    /// The host bridge, each bridge below it, and the device itself.
+    path: Vec<String>,
+    /// `None` where the machine has no nodes.
+    node: Option<u32>,
+}
+
+impl Default for Sysfs {
+    fn default() -> Self {
+        Self { root: PathBuf::from("/sys") }
+    }
+}
+
+impl Sysfs {
+    /// A tree elsewhere.
+    #[cfg(test)]
+    pub(super) fn at(root: &Path) -> Self {
+        Self { root: root.to_owned() }
+    }
+
+    /// The device of a bus id, as NVML writes it: with eight digits of a domain that has four.
+    pub(super) fn device(&self, bus_id: &str) -> Option<Device> {
+        let bus_id = bus_id.to_ascii_lowercase();
+        let short = bus_id.split_once(':').map(|(domain, rest)| {
+            let domain = domain.get(domain.len().saturating_sub(4)..).unwrap_or(domain);
+            format!("{domain}:{rest}")
+        })?;
+        self.behind(&self.root.join("bus/pci/devices").join(short))
+    }
+
+    /// The InfiniBand cards by their names, in the order of their numbers.
+    pub(super) fn network_cards(&self) -> Vec<(String, Option<Device>)> {
+        self.class("infiniband")
+    }
+
+    /// The NVMe disks by their names, in the order of their numbers.
+    pub(super) fn disks(&self) -> Vec<(String, Option<Device>)> {
+        self.class("nvme")
+    }
+
+    /// The NUMA nodes, and the CPUs of each.
+    pub(super) fn nodes(&self) -> Vec<(u32, Vec<u32>)> {
+        let directory = self.root.join("devices/system/node");
+        let mut nodes: Vec<_> = names(&directory)
+            .into_iter()
+            .filter_map(|name| {
+                let node = name.strip_prefix("node")?.parse().ok()?;
+                let cpus = fs::read_to_string(directory.join(&name).join("cpulist")).ok()?;
+                Some((node, ranges::parse(&cpus)))
+            })
+            .collect();
+        nodes.sort_unstable();
+        nodes
+    }
+
+    fn class(&self, class: &str) -> Vec<(String, Option<Device>)> {
+        let directory = self.root.join("class").join(class);
+        let mut names = names(&directory);
+        // `mlx5_10` stands behind `mlx5_9`.
+        names.sort_by_key(|name| {
+            let digits = name.trim_end_matches(|character: char| character.is_ascii_digit()).len();
+            (name[..digits].to_owned(), name[digits..].parse::<u64>().unwrap_or(0))
+        });
+        names
+            .into_iter()
+            .map(|name| {
+                let device = self.behind(&directory.join(&name).join("device"));
+                (name, device)
+            })
+            .collect()
+    }
+
+    fn behind(&self, link: &Path) -> Option<Device> {
+        let real = fs::canonicalize(link).ok()?;
+        let node = fs::read_to_string(real.join("numa_node")).ok().and_then(|text| text.trim().parse().ok());
+        let path = real
+            .components()
+            .map(|part| part.as_os_str().to_string_lossy().into_owned())
+            .skip_while(|part| !part.starts_with("pci"))
+            .collect::<Vec<_>>();
+        (!path.is_empty()).then_some(Device { path, node })
+    }
+}
+
+impl Device {
+    /// How far another device is.
+    pub(super) fn to(&self, other: &Self) -> Level {
+        let common = self.path.iter().zip(&other.path).take_while(|(one, another)| one == another).count();
+        if common == 0 {
+            return if self.node == other.node { Level::Node } else { Level::System };
+        }
+        if common == 1 {
+            return Level::HostBridge;
+        }
+        // Behind the bridge that both share, a switch has one port for each of its devices.
+        let ports = [self, other].map(|device| device.path.len().saturating_sub(common + 1));
+        if ports.iter().all(|ports| *ports <= 1) { Level::Single } else { Level::Multiple }
+    }
+}
+
+fn names(directory: &Path) -> Vec<String> {
+    let Ok(entries) = fs::read_dir(directory) else { return Vec::new() };
+    entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn device(path: &str, node: u32) -> Device {
+        Device { path: path.split('/').map(str::to_owned).collect(), node: Some(node) }
+    }
+
+    #[test]
+    fn the_way_between_two_devices_is_what_they_do_not_share() {
+        let gpu = device("pci0000:15/0000:15:01.0/0000:16:00.0/0000:17:00.0/0000:18:00.0", 0);
+        for (path, node, level) in [
+            ("pci0000:15/0000:15:01.0/0000:16:00.0/0000:17:01.0/0000:19:00.0", 0, Level::Single),
+            (
+                "pci0000:15/0000:15:01.0/0000:16:00.0/0000:17:02.0/0000:1a:00.0/0000:1b:00.0/0000:1c:00.0",
+                0,
+                Level::Multiple,
+            ),
+            ("pci0000:15/0000:15:02.0/0000:20:00.0", 0, Level::HostBridge),
+            ("pci0000:37/0000:37:01.0/0000:38:00.0", 0, Level::Node),
+            ("pci0000:97/0000:97:01.0/0000:98:00.0", 1, Level::System),
+        ] {
+            let other = device(path, node);
+            assert_eq!(gpu.to(&other), level, "{path}");
+            assert_eq!(other.to(&gpu), level, "{path}");
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! The face of nvidia-smi, form by form, over boards of many kinds.
+
+mod snapshots;
+
+use std::{
+    os::unix::fs::symlink,
+    process::{Command, Stdio},
+    thread,
+    time::Duration,
+};
+
+use crate::support::{Fake, Server, signal, stderr, stdout};
+
+/// What is asked of every machine.
+const FORMS: &[&str] = &[
+    "",
+    "-L",
+    "-B",
+    "--version",
+    "-q",
+    "-q -x",
+    "-q -d MEMORY,ECC,TEMPERATURE,PIDS,ACCOUNTING,PAGE_RETIREMENT,ROW_REMAPPER",
+    "--query-gpu=EVERY --format=csv",
+    "--query-compute-apps=EVERY --format=csv",
+    "--query-accounted-apps=EVERY --format=csv",
+    "--query-retired-pages=EVERY --format=csv",
+    "--query-remapped-rows=EVERY --format=csv",
+    "--query-supported-clocks=EVERY --format=csv",
+    "dmon -c 1 -s pucvmet",
+    "pmon -c 1 -s um",
+    "topo -m",
+    "topo -p2p n",
+    "nvlink -s",
+    "nvlink -e",
+];
+
+/// A GPU of which nothing moves.
+const STILL: &str = "utilization_percent = 96\nsm_percent = 93\ntensor_percent = 40\nmemory_used = \"61 GiB\"\n\
+    power_watts = 612\ntemperature_celsius = 64\nencoder_percent = 5\ndecoder_percent = 6\njpeg_percent = 7\n\
+    ofa_percent = 8\nthrottle_reasons = [\"sw_power_cap\"]\npcie_width = 16\n";
+
+fn machine(gpus: &[&str], rest: &str) -> String {
+    let tables: String =
+        gpus.iter().enumerate().map(|(index, keys)| format!("[[gpu]]\nindex = {index}\n{STILL}{keys}\n")).collect();
+    format!("gpus = {}\nseed = 7\n{tables}{rest}", gpus.len())
+}
+
+/// A process that nobody has, so that it is called the same on every machine.
+fn process(gpu: u32, keys: &str) -> String {
+    format!("[[process]]\ngpu = {gpu}\npid = 4194303\nmemory = \"4.5 GiB\"\nsm_percent = 90\n{keys}\n")
+}
+
+#[test]
+fn one_gpu() {
+    snapshots::check("one", &machine(&["name = \"NVIDIA H200\""], &process(0, "")), FORMS);
+}
+
+#[test]
+fn two_gpus() {
+    let scenario = machine(&["nvlinks = 18", "nvlinks = 18\nnvlinks_down = [3]"], &process(1, "mps = true"));
+    snapshots::check("two", &scenario, FORMS);
+}
+
+#[test]
+fn eight_gpus() {
+    snapshots::check("eight", &machine(&["nvlinks = 18"; 8], ""), FORMS);
+}
+
+#[test]
+fn a_divided_gpu() {
+    let mig = "mig = [{ profile = \"3g.71gb\", gpu_instance = 2 }, { profile = \"1g.18gb\", gpu_instance = 7 }]";
+    snapshots::check("mig", &machine(&[mig, ""], &process(0, "gpu_instance = 2")), FORMS);
+}
+
+#[test]
+fn a_lost_gpu_beside_another() {
+    snapshots::check("lost", &machine(&["", ""], "[[fault]]\ngpu = 1\nkind = \"lost\"\n"), FORMS);
+}
+
+#[test]
+fn a_board_without_ecc_and_nvlink_but_with_fans() {
+    let geforce = "name = \"NVIDIA GeForce RTX 4090\"\narchitecture = \"ada\"\nfans = 2\nmemory = \"24564 MiB\"\n\
+        memory_used = \"3 GiB\"\npower_limit_watts = 450\npower_watts = 220\npersistence = false\n";
+    let machine = machine(&[], "");
+    let still = STILL.replace("memory_used = \"61 GiB\"\n", "").replace("power_watts = 612\n", "");
+    let scenario = format!(
+        "{}[[gpu]]\nindex = 0\n{still}{geforce}{}",
+        machine.replace("gpus = 0", "gpus = 1"),
+        process(0, "kind = \"graphics\"")
+    );
+    snapshots::check("geforce", &scenario, FORMS);
+}
+
+#[test]
+fn an_old_board_with_retired_pages_and_accounting() {
+    let pascal = "name = \"Tesla P100-PCIE-16GB\"\narchitecture = \"pascal\"\naccounting = true\n\
+        retired_pages = { single_bit = 2, double_bit = 1, pending = true }\necc_corrected = 5\necc_uncorrected = 1\n";
+    snapshots::check("pascal", &machine(&[pascal], &process(0, "")), FORMS);
+}
+
+#[test]
+fn a_server_answers_the_same() {
+    let scenario = machine(&["nvlinks = 18", "fans = 1\naccounting = true"], &process(0, ""));
+    let fake = Fake::new(&scenario);
+    let alone = snapshots::take(&fake, &["", "-L", "-q", "-q -x", "--query-gpu=EVERY --format=csv"]);
+    let _server = Server::start(&fake, &["--listen", "127.0.0.1:0"]);
+    // What has no place in the model is asked at the second beat.
+    crate::support::eventually("the server knows all", || snapshots::answers_without_the_driver(&fake));
+    let served = snapshots::take(&fake, &["", "-L", "-q", "-q -x", "--query-gpu=EVERY --format=csv"]);
+    snapshots::assert_same(&alone, &served);
+}
+
+#[test]
+fn under_the_name_of_nvidia_smi_and_by_habit() {
+    let fake = Fake::new("gpus = 2");
+    let link = fake.path("nvidia-smi");
+    symlink(env!("CARGO_BIN_EXE_gpumon"), &link).unwrap();
+    let by_name = |words: &[&str]| {
+        let like = fake.gpumon(words);
+        let mut command = Command::new(&link);
+        command.args(words).envs(like.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        stdout(&command.output().unwrap())
+    };
+    let by_habit = |words: &[&str]| stdout(&fake.gpumon(words).output().unwrap());
+    for words in [
+        &["-L"][..],
+        &["--query-gpu=name,uuid", "--format=csv"],
+        &["-q", "-d", "COMPUTE"],
+        &["topo", "-m"],
+        &["--help-query-gpu"],
+    ] {
+        let behind: Vec<&str> = ["smi"].iter().chain(words).copied().collect();
+        let expected = stdout(&fake.gpumon(&behind).output().unwrap());
+        assert!(!expected.is_empty(), "{words:?}");
+        for other in [by_name(words), by_habit(words)] {
+            assert_eq!(snapshots::without_time(&other), snapshots::without_time(&expected), "{words:?}");
+        }
+    }
+    assert!(by_name(&[]).contains("| NVIDIA-SMI "), "no words make the summary under that name");
+}
+
+#[test]
+fn what_would_change_a_gpu_is_refused() {
+    let fake = Fake::new("gpus = 1");
+    for words in [
+        &["-pm", "1"][..],
+        &["-pl", "300"],
+        &["-i", "0", "-lgc", "1500,1500"],
+        &["-r"],
+        &["--gpu-reset", "-i", "0"],
+        &["-mig", "1"],
+        &["mig", "-cgi", "9"],
+        &["nvlink", "-re"],
+        &["drain", "-p", "0000:01:00.0", "-m", "1"],
+    ] {
+        let output = fake.gpumon(&[&["smi"], words].concat()).output().unwrap();
+        assert_eq!(output.status.code(), Some(3), "{words:?}: {}", stdout(&output));
+        assert_eq!(stdout(&output).trim_end().lines().count(), 1, "{}", stdout(&output));
+        assert!(stdout(&output).contains("nvidia-smi"), "{}", stdout(&output));
+    }
+}
+
+#[test]
+fn a_loop_goes_on_until_interrupted_and_a_file_gets_it_all() {
+    let fake = Fake::new("gpus = 1");
+    let file = fake.path("log.csv");
+    let words = ["smi", "--query-gpu=index,name", "--format=csv", "-lms", "50", "-f", file.to_str().unwrap()];
+    let mut looping = fake.gpumon(&words).stdout(Stdio::piped()).spawn().unwrap();
+    let lines = || std::fs::read_to_string(&file).unwrap_or_default().lines().count();
+    crate::support::eventually("some rounds are written", || lines() > 4);
+    signal(looping.id(), "INT");
+    assert_eq!(looping.wait().unwrap().code(), Some(0));
+    let text = std::fs::read_to_string(&file).unwrap();
+    assert_eq!(text.matches("index, name").count(), 1, "the names are written once: {text}");
+}
+
+#[test]
+fn a_reader_that_has_seen_enough_is_no_failure() {
+    let fake = Fake::new("gpus = 1");
+    let mut looping = fake.gpumon(&["smi", "-lms", "20"]).stdout(Stdio::piped()).spawn().unwrap();
+    drop(looping.stdout.take());
+    thread::sleep(Duration::from_millis(50));
+    assert_eq!(looping.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn what_is_missing_is_told_as_nvidia_smi_tells_it() {
+    let none = crate::support::gpumon(&["smi"]).env("GPUMON_NVML_LIB", "/nonexistent/lib.so").output().unwrap();
+    assert_eq!(none.status.code(), Some(12), "{}{}", stdout(&none), stderr(&none));
+    assert!(stdout(&none).starts_with("NVIDIA-SMI couldn't find libnvidia-ml.so library"), "{}", stdout(&none));
+    for (code, text) in [
+        (9, "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver."),
+        (18, "Failed to initialize NVML: Driver/library version mismatch\n"),
+        (4, "Failed to initialize NVML: Insufficient Permissions\n"),
+    ] {
+        let fake = Fake::new(&format!("gpus = 1\ninit_error = {{ code = {code} }}"));
+        let output = fake.gpumon(&["smi", "-L"]).output().unwrap();
+        assert_eq!(output.status.code(), Some(code));
+        assert!(stdout(&output).starts_with(text), "{}", stdout(&output));
+    }
+    let fake = Fake::new("gpus = 0");
+    let output = fake.gpumon(&["smi"]).output().unwrap();
+    assert_eq!((output.status.code(), stdout(&output).as_str()), (Some(6), "No devices were found\n"));
+}
