@@ -3,7 +3,7 @@
 use clap::{Parser, Subcommand};
 
 use crate::{
-    commands::{collect, doctor, pause, serve, show, smi},
+    commands::{collect, doctor, pause, schema, serve, show, smi},
     options::SourceArgs,
 };
 
@@ -32,6 +32,7 @@ pub(crate) enum Command {
     Doctor(doctor::DoctorArgs),
     Pause(pause::PauseArgs),
     Resume(pause::ResumeArgs),
+    Schema(schema::SchemaArgs),
     Smi(smi::SmiArgs),
 }
 

@@ -38,7 +38,7 @@ pub(crate) fn refuse_arguments(error: &clap::Error) -> ExitCode {
         .take_while(|line| !line.starts_with("Usage:"))
         .filter(|line| !line.is_empty() && !line.starts_with("For more information"))
         .collect();
-    let message = lines.join("; ");
+    let message = lines.join("; ").replace(":; ", ": ");
     say(&format!("{}; see gpumon --help", message.trim_start_matches("error: ")));
     ExitCode::from(2)
 }
@@ -47,6 +47,11 @@ impl Failure {
     /// The arguments ask for what cannot be.
     pub(crate) fn usage(error: impl Into<anyhow::Error>) -> Self {
         Self { error: Some(error.into()), code: 2 }
+    }
+
+    /// It fails with this code, which says the same as the message to a script.
+    pub(crate) fn with_code(error: impl Into<anyhow::Error>, code: u8) -> Self {
+        Self { error: Some(error.into()), code }
     }
 
     /// What the command printed says it all.

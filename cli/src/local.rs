@@ -3,8 +3,10 @@
 //! One request and its answer, in HTTP/1.0, which has no chunks and ends with the connection. Commands that ask nothing
 //! else need no async runtime for it.
 
+mod stream;
+
 use std::{
-    fmt,
+    env, fmt,
     io::{self, Read, Write},
     os::unix::net::UnixStream,
     path::PathBuf,
@@ -13,6 +15,8 @@ use std::{
 
 use gpumon_server::local;
 
+pub(crate) use self::stream::Frames;
+
 /// A server never waits for the driver, only for the end of its collector.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -20,9 +24,11 @@ const PATIENCE: Duration = Duration::from_secs(10);
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct ServerArgs {
     /// The server's local socket, where it is not at its usual place
-    #[arg(long, env = "GPUMON_CONTROL", value_name = "PATH")]
+    #[arg(long, env = CONTROL, value_name = "PATH")]
     control: Option<PathBuf>,
 }
+
+const CONTROL: &str = "GPUMON_CONTROL";
 
 /// An open connection to a server.
 pub(crate) struct Server {
@@ -54,7 +60,7 @@ impl ServerArgs {
 
     /// Connects to the server that was named, or to the first that listens at a usual place.
     pub(crate) fn connect(&self) -> Result<Server, NoServer> {
-        let named = self.control.clone().filter(|path| !path.as_os_str().is_empty());
+        let named = self.named().cloned();
         let is_named = named.is_some();
         let mut missed = Vec::new();
         for path in named.map_or_else(local::paths, |path| vec![path]) {
@@ -66,13 +72,28 @@ impl ServerArgs {
         }
         Err(NoServer(missed))
     }
+
+    /// The socket that was named; a variable that is set to nothing names none.
+    pub(crate) fn named(&self) -> Option<&PathBuf> {
+        self.control.as_ref().filter(|path| !path.as_os_str().is_empty())
+    }
+
+    /// Whether it was named in this very command, and not for all of them.
+    pub(crate) fn is_typed(&self) -> bool {
+        self.named().is_some_and(|path| env::var_os(CONTROL).is_none_or(|set| set != *path))
+    }
 }
 
 impl Server {
     /// Sends one request without a body.
-    pub(crate) fn ask(mut self, method: &str, target: &str) -> io::Result<Answer> {
-        self.stream.set_read_timeout(Some(PATIENCE))?;
-        self.stream.set_write_timeout(Some(PATIENCE))?;
+    pub(crate) fn ask(self, method: &str, target: &str) -> io::Result<Answer> {
+        self.ask_within(PATIENCE, method, target)
+    }
+
+    /// The same, where there is another way if the server does not answer soon.
+    pub(crate) fn ask_within(mut self, patience: Duration, method: &str, target: &str) -> io::Result<Answer> {
+        self.stream.set_read_timeout(Some(patience))?;
+        self.stream.set_write_timeout(Some(patience))?;
         write!(self.stream, "{method} {target} HTTP/1.0\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n")?;
         let mut answer = String::new();
         self.stream.read_to_string(&mut answer)?;

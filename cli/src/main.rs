@@ -10,6 +10,7 @@ mod exit;
 mod local;
 mod options;
 mod smi;
+mod suggest;
 mod table;
 
 use std::{env, path::Path, process::ExitCode};

@@ -19,9 +19,11 @@ pub(crate) struct SourceArgs {
     pub(crate) source: SourceChoice,
 
     /// NVIDIA's management library, where the loader does not find libnvidia-ml.so.1 by itself
-    #[arg(long, global = true, env = "GPUMON_NVML_LIB", value_name = "PATH")]
+    #[arg(long, global = true, env = NVML_LIB, value_name = "PATH")]
     pub(crate) nvml_lib: Option<OsString>,
 }
+
+const NVML_LIB: &str = "GPUMON_NVML_LIB";
 
 impl SourceArgs {
     /// What the environment says, for a command line that is not gpumon's own.
@@ -45,6 +47,12 @@ impl SourceArgs {
             arguments.extend(["--nvml-lib".into(), library]);
         }
         arguments
+    }
+
+    /// Whether this very command says what to read, so that a server's readings are not what is meant.
+    pub(crate) fn is_read_here(&self) -> bool {
+        let is_simulated = matches!(self.source, SourceChoice::Sim(_) | SourceChoice::SimScenario(_));
+        is_simulated || self.nvml_lib.is_some() && self.nvml_lib != std::env::var_os(NVML_LIB)
     }
 
     /// The library that was named. A variable that is set to nothing names none, and a file in this folder is meant

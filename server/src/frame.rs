@@ -5,6 +5,7 @@
 use std::{collections::BTreeMap, ops::RangeInclusive};
 
 use gpumon_probe::model::{Event, GpuDetails, Inventory, Sample, Trace};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
@@ -14,7 +15,7 @@ pub const INTERVAL_MS: RangeInclusive<u32> = 100..=60_000;
 /// From the server to a client, told apart by `type`.
 // One of them exists at a time, so that the size of the largest does not matter.
 #[allow(clippy::large_enum_variant)]
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ServerFrame {
     /// The first frame of every connection.
@@ -52,7 +53,7 @@ pub enum ServerFrame {
 
 /// From a client to the server, told apart by `type`.
 // The empty braces matter: of a variant without them, serde ignores fields that it does not know.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 pub enum ClientFrame {
     /// Send no samples until `resume`: nobody is looking. Events and states still come.
@@ -73,7 +74,7 @@ pub enum ClientFrame {
 }
 
 /// All a client needs to draw at once.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct Hello {
     /// gpumon's version, as `0.1.0`.
     pub version: String,
@@ -94,7 +95,7 @@ pub struct Hello {
 }
 
 /// `/api/v1/snapshot`, and `gpumon --json`: everything known at one moment.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct Snapshot {
     /// gpumon's version, as `0.1.0`.
     pub version: String,
@@ -108,6 +109,10 @@ pub struct Snapshot {
     pub details: Vec<GpuDetails>,
     /// What happened lately, the oldest first; empty where there is no server that could remember.
     pub events: Vec<Event>,
+    /// The recent past, where it was asked for (`?history_s=60`) and there is a server that remembers it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
+    pub history: Option<History>,
 }
 
 impl Snapshot {
@@ -120,7 +125,7 @@ impl Snapshot {
 }
 
 /// What the child that reads the driver is doing.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct CollectorStatus {
     /// Its state.
     pub state: CollectorState,
@@ -135,7 +140,7 @@ pub struct CollectorStatus {
 }
 
 /// States of the collector.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CollectorState {
     /// Started, nothing read yet.
@@ -151,7 +156,7 @@ pub enum CollectorState {
 }
 
 /// The recent past of every GPU, by metric, on one time axis.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, TS)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct History {
     /// When each sample was put together, oldest first.
     pub times_ms: Vec<u64>,
@@ -160,7 +165,7 @@ pub struct History {
 }
 
 /// One GPU's past.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct GpuHistory {
     /// Its UUID.
     pub uuid: String,

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use gpumon_probe::model::{METRICS, Sample};
+use gpumon_probe::model::{METRICS, Metric, Sample};
 
 use crate::frame::{GpuHistory, History};
 
@@ -76,20 +76,26 @@ impl HistoryStore {
 
     /// All of it, as it travels.
     pub(crate) fn frame(&self) -> History {
-        let values = |column: &VecDeque<f64>| column.iter().map(|value| (!value.is_nan()).then_some(*value)).collect();
+        self.newest(u64::MAX, &METRICS.iter().collect::<Vec<_>>())
+    }
+
+    /// These metrics, as far back as `reach_ms` before the newest sample.
+    pub(crate) fn newest(&self, reach_ms: u64, metrics: &[&Metric]) -> History {
+        let oldest_ms = self.times_ms.back().map_or(0, |newest| newest.saturating_sub(reach_ms));
+        let old = self.times_ms.partition_point(|time| *time < oldest_ms);
+        let values = |column: &VecDeque<f64>| {
+            column.range(old..).map(|value| (!value.is_nan()).then_some(*value)).collect::<Vec<_>>()
+        };
+        let of_gpu = |columns: &Vec<VecDeque<f64>>| {
+            let wanted = METRICS.iter().zip(columns).filter(|(metric, _)| metrics.iter().any(|m| m.id == metric.id));
+            wanted.map(|(metric, column)| (metric.id.to_owned(), values(column))).collect()
+        };
         History {
-            times_ms: self.times_ms.iter().copied().collect(),
+            times_ms: self.times_ms.range(old..).copied().collect(),
             gpus: self
                 .gpus
                 .iter()
-                .map(|(uuid, columns)| GpuHistory {
-                    uuid: uuid.clone(),
-                    metrics: METRICS
-                        .iter()
-                        .zip(columns)
-                        .map(|(metric, column)| (metric.id.to_owned(), values(column)))
-                        .collect(),
-                })
+                .map(|(uuid, columns)| GpuHistory { uuid: uuid.clone(), metrics: of_gpu(columns) })
                 .collect(),
         }
     }
@@ -130,6 +136,19 @@ mod tests {
         assert_eq!(history.times_ms, [1_000, 2_000, 3_000]);
         assert_eq!(watts(&history, "a"), [Some(1.0), Some(2.0), None]);
         assert_eq!(watts(&history, "b"), [None, Some(9.0), Some(8.0)]);
+    }
+
+    #[test]
+    fn no_more_is_given_than_was_asked_for() {
+        let mut store = HistoryStore::default();
+        for second in 0..100 {
+            store.push(&sample(second * 1_000, &[("a", second as f64)]));
+        }
+        let watts_alone = METRICS.iter().filter(|metric| metric.id == "power.draw_watts").collect::<Vec<_>>();
+        let history = store.newest(2_000, &watts_alone);
+        assert_eq!(history.times_ms, [97_000, 98_000, 99_000]);
+        assert_eq!(watts(&history, "a"), [Some(97.0), Some(98.0), Some(99.0)]);
+        assert_eq!(history.gpus[0].metrics.len(), 1);
     }
 
     #[test]

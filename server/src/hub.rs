@@ -24,6 +24,7 @@ use crate::{
     frame::{CollectorState, CollectorStatus, Hello, ServerFrame, Snapshot},
     history::HistoryStore,
     record,
+    snapshot::Parts,
 };
 
 /// This many events and states may queue up for a slow client before it is told that it missed some.
@@ -216,15 +217,16 @@ impl Hub {
         encode(&self.read(|state| ServerFrame::History(state.history.frame())))
     }
 
-    /// Everything known now.
-    pub(crate) fn snapshot(&self) -> Snapshot {
+    /// Everything known now, as far as it is asked for.
+    pub(crate) fn snapshot(&self, parts: &Parts) -> Snapshot {
         self.read(|state| Snapshot {
             version: VERSION.to_owned(),
             collector: state.collector.clone(),
             inventory: state.inventory.clone(),
             sample: state.sample.as_deref().cloned(),
-            details: state.details.values().cloned().collect(),
-            events: state.events.iter().cloned().collect(),
+            details: state.details.values().filter(|_| !parts.brief).cloned().collect(),
+            events: state.events.iter().filter(|_| !parts.brief).cloned().collect(),
+            history: parts.history_ms.map(|reach_ms| state.history.newest(reach_ms, &parts.metrics)),
         })
     }
 

@@ -32,6 +32,7 @@ mod pause;
 mod peer;
 mod record;
 mod routes;
+mod snapshot;
 mod stream;
 pub mod supervisor;
 mod watchers;

@@ -1,7 +1,7 @@
 //! Which path leads where.
 
 use axum::{
-    Json, Router,
+    Router,
     extract::State,
     http::{HeaderValue, StatusCode, header},
     middleware,
@@ -14,9 +14,10 @@ use tower_http::{compression::CompressionLayer, set_header::SetResponseHeaderLay
 use crate::{
     answers,
     app::AppState,
-    frame::Snapshot,
     guard::{self, Access},
-    metrics, page, pause, peer, stream,
+    metrics, page, pause, peer,
+    snapshot::{self, Parts},
+    stream,
 };
 
 pub(crate) fn router(state: AppState, access: Access) -> Router {
@@ -28,8 +29,8 @@ pub(crate) fn router(state: AppState, access: Access) -> Router {
         .merge(changing)
         .route("/", get(page::index))
         .route("/{*path}", get(page::file))
-        .route("/api/v1/snapshot", get(snapshot))
         .route("/api/v1/answers", get(answers::answers))
+        .route("/api/v1/snapshot", get(snapshot::snapshot))
         .route("/metrics", get(metrics::metrics))
         .route("/metrics/dcgm", get(metrics::dcgm))
         .route("/healthz", get(healthz))
@@ -45,11 +46,6 @@ pub(crate) fn router(state: AppState, access: Access) -> Router {
         .with_state(state)
 }
 
-/// Everything known now, from memory: it never waits for the driver.
-async fn snapshot(State(app): State<AppState>) -> Json<Snapshot> {
-    Json(app.hub.snapshot())
-}
-
 /// The server answers.
 async fn healthz() -> &'static str {
     "ok\n"
@@ -57,7 +53,7 @@ async fn healthz() -> &'static str {
 
 /// Fresh samples are coming.
 async fn readyz(State(app): State<AppState>) -> Response {
-    let snapshot = app.hub.snapshot();
+    let snapshot = app.hub.snapshot(&Parts::default());
     if snapshot.fresh_sample(now_ms()).is_some() {
         return "ready\n".into_response();
     }

@@ -2,6 +2,8 @@
 
 mod calls;
 mod collect;
+mod csv;
+mod daemon;
 mod doctor;
 mod events;
 mod faults;
@@ -19,8 +21,11 @@ mod pause;
 mod refusals;
 mod replaced;
 mod return_codes;
+mod schema;
 mod serve;
 mod show;
 mod smi;
 mod support;
+mod terminal;
 mod traces;
+mod watch;

@@ -3,6 +3,7 @@
 pub(crate) mod collect;
 pub(crate) mod doctor;
 pub(crate) mod pause;
+pub(crate) mod schema;
 pub(crate) mod serve;
 pub(crate) mod show;
 pub(crate) mod smi;
@@ -19,6 +20,7 @@ pub(crate) fn dispatch(args: Args) -> Result<(), Failure> {
         Some(Command::Serve(serve)) => serve::run(&args.source, &serve),
         Some(Command::Doctor(doctor)) => doctor::run(&args.source, &doctor),
         Some(Command::Pause(pause)) => pause::pause(&pause),
+        Some(Command::Schema(schema)) => schema::run(&schema),
         Some(Command::Resume(resume)) => pause::resume(&resume),
         Some(Command::Smi(smi)) => smi::run(&args.source, &smi),
     }

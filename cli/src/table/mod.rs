@@ -1,24 +1,49 @@
-//! The table that `gpumon` prints: a head, a line per GPU, a line per process.
+//! The table that `gpumon` prints: a head, one or two lines per GPU, a line per process; and gpustat's view of it.
 //!
 //! The text carries ANSI styles; whoever prints it strips them where they are not wanted.
 
 mod bar;
+mod fit;
+mod forecast;
 mod gpus;
+mod head;
+mod line;
+mod mig;
+mod past;
 mod processes;
+mod row;
+mod short;
+mod spark;
 pub(crate) mod style;
 mod units;
+mod what;
+mod words;
 
-use gpumon_probe::model::{Inventory, Reading, Sample, SourceKind};
+use gpumon_probe::model::{Inventory, Sample};
 
-use unicode_width::UnicodeWidthStr;
+pub(crate) use self::past::{METRICS, Past, REACH_MS};
+use self::{line::Line, style::DIM};
 
-use self::style::{DIM, PLAIN, SIMULATED, STRONG, paint};
+/// What is shown.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct View<'a> {
+    pub(crate) inventory: &'a Inventory,
+    pub(crate) sample: &'a Sample,
+    /// The last minute, as far as it is known.
+    pub(crate) past: &'a Past,
+    /// Whether the sample stands for itself. Otherwise what lasts is among its conditions.
+    pub(crate) is_single_look: bool,
+    /// What is to be said about the whole of it, as that a server is paused.
+    pub(crate) notice: Option<&'a str>,
+}
 
 /// How much room there is, and what may fill it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Layout {
     /// Columns, to which everything is cut; `None` where lines may be of any length.
     pub(crate) width: Option<usize>,
+    /// Lines, to which a picture that is renewed is cut; `None` where there may be any number.
+    pub(crate) height: Option<usize>,
     /// Whether lines and degree signs can be shown; otherwise all is ASCII.
     pub(crate) unicode: bool,
 }
@@ -31,55 +56,35 @@ impl Layout {
 }
 
 /// The whole table, each line ended.
-pub(crate) fn render(inventory: &Inventory, sample: &Sample, layout: Layout) -> String {
-    let mut lines = vec![head(inventory, layout), String::new()];
-    lines.extend(gpus::lines(inventory, sample, layout));
-    lines.push(String::new());
-    lines.extend(processes::lines(sample, layout));
-    lines.join("\n") + "\n"
+pub(crate) fn render(view: &View<'_>, layout: Layout) -> String {
+    let mut lines = vec![head::line(view, layout)];
+    lines.extend(view.notice.map(|notice| Line::new(style::NOTICE, line::printable(notice, layout))));
+    lines.push(Line::default());
+    lines.extend(gpus::lines(view, layout));
+    lines.push(Line::default());
+    lines.extend(processes::lines(view, layout));
+    finish(lines, layout)
 }
 
-/// What this is: `gpumon  driver 580.159.04  CUDA 13.0  2 x H200  host`.
-fn head(inventory: &Inventory, layout: Layout) -> String {
-    let mut parts = vec![(STRONG, "gpumon".to_owned())];
-    match inventory.platform.source {
-        SourceKind::Simulated => parts.push((SIMULATED, "simulated".to_owned())),
-        SourceKind::Nvml => {
-            let said = |word: &str, reading: &Reading<String>| reading.value().map(|value| format!("{word} {value}"));
-            let versions =
-                [said("driver", &inventory.platform.driver_version), said("CUDA", &inventory.platform.cuda_version)];
-            parts.extend(versions.into_iter().flatten().map(|version| (PLAIN, version)));
-        }
+/// gpustat's view: a line per GPU, with who holds how much.
+pub(crate) fn render_short(view: &View<'_>, layout: Layout) -> String {
+    finish(short::lines(view, layout), layout)
+}
+
+/// Cuts to the height, and says how much is missing.
+fn finish(mut lines: Vec<Line>, layout: Layout) -> String {
+    if let Some(height) = layout.height.filter(|height| lines.len() > *height) {
+        let shown = height.saturating_sub(1);
+        let missing = lines.len() - shown;
+        lines.truncate(shown);
+        let rows = if missing == 1 { "row" } else { "rows" };
+        lines.push(Line::new(DIM, format!("{missing} more {rows}: make the window higher")));
     }
-    parts.push((PLAIN, models(inventory)));
-    parts.push((DIM, inventory.hostname.clone()));
-    // What does not fit is left out whole, the least telling first, which stands last.
-    let mut left = layout.width.unwrap_or(usize::MAX);
-    let fits = parts.into_iter().take_while(|(_, text)| {
-        let fits = text.width() <= left;
-        left = left.saturating_sub(text.width() + 2);
-        fits
-    });
-    fits.map(|(style, text)| paint(style, &text)).collect::<Vec<_>>().join("  ")
+    lines.into_iter().map(|line| line.paint(layout) + "\n").collect()
 }
 
-/// `2 x H200`, or `1 x H200 + 1 x L40S`, in the order in which they come.
-fn models(inventory: &Inventory) -> String {
-    let mut counts: Vec<(String, u32)> = Vec::new();
-    for gpu in &inventory.gpus {
-        let name = short_name(&gpu.name);
-        match counts.iter_mut().find(|(known, _)| *known == name) {
-            Some((_, count)) => *count += 1,
-            None => counts.push((name, 1)),
-        }
-    }
-    counts.iter().map(|(name, count)| format!("{count} x {name}")).collect::<Vec<_>>().join(" + ")
-}
-
-/// A GPU's name without the maker's, which is the same for all.
-fn short_name(name: &Reading<String>) -> String {
-    name.value().map_or_else(|| "unknown GPU".to_owned(), |name| name.trim_start_matches("NVIDIA ").to_owned())
-}
+#[cfg(test)]
+pub(crate) mod examples;
 
 #[cfg(test)]
 mod tests;

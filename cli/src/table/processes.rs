@@ -1,111 +1,140 @@
 //! One line per process and GPU.
 
-use gpumon_probe::model::{Owner, Process, Sample};
+use std::cmp::Reverse;
+
+use gpumon_probe::model::{Health, Process};
 use unicode_width::UnicodeWidthStr;
 
 use super::{
-    Layout,
-    gpus::{cut, left, reason, right},
-    style::{DIM, paint},
+    Layout, View,
+    line::{Line, cut, left, printable, right},
+    mig,
+    style::{DIM, MEMORY, PLAIN, UTILIZATION},
     units::{ABSENT, duration, gib_in_column, whole},
+    what::{What, kind},
 };
 
-const HEADINGS: [&str; 7] = ["GPU", "PID", "USER", "MEMORY", "SM", "TIME", "WHAT"];
-/// All but user and what it is are numbers, which are aligned on the right.
-const ALIGNED_LEFT: [bool; 7] = [false, false, true, false, false, false, true];
-const GAP: &str = "  ";
+const COLUMNS: usize = 7;
+const HEADINGS: [&str; COLUMNS] = ["GPU", "PID", "USER", "TYPE", "MEMORY", "SM", "TIME"];
+const USER: usize = 2;
+const TYPE: usize = 3;
+const MEMORY_HELD: usize = 4;
+const SM: usize = 5;
+const TIME: usize = 6;
+const GAP: usize = 2;
 /// A longer user name would push the command off the screen.
 const LONGEST_USER: usize = 16;
+const SHORTEST_USER: usize = 8;
+/// What a process is gets this much before other columns go for it.
+const SHORTEST_WHAT: usize = 16;
 
-pub(super) fn lines(sample: &Sample, layout: Layout) -> Vec<String> {
-    let rows: Vec<[String; 7]> = sample
-        .gpus
-        .iter()
-        .flat_map(|gpu| {
-            gpu.processes.value().into_iter().flatten().map(|process| row(gpu.index, process, sample.at_ms, layout))
-        })
-        .collect();
-    let all_known = sample.gpus.iter().all(|gpu| gpu.processes.value().is_some());
-    let mut lines = match rows.as_slice() {
-        [] if all_known => vec![paint(DIM, "no processes")],
-        [] => Vec::new(),
-        rows => table(rows, layout),
-    };
-    for gpu in &sample.gpus {
-        if let Some(reason) = reason(&gpu.processes) {
-            let line = format!("processes of GPU {}: {reason}", gpu.index);
-            lines.push(paint(DIM, &cut(&line, layout.width.unwrap_or(usize::MAX), layout)));
-        }
+/// One process as text.
+struct Row {
+    cells: [String; COLUMNS],
+    what: Option<What>,
+}
+
+pub(super) fn lines(view: &View<'_>, layout: Layout) -> Vec<Line> {
+    let mut rows = Vec::new();
+    for gpu in &view.sample.gpus {
+        let known = view.inventory.gpus.iter().find(|known| known.index == gpu.index);
+        let place = |process: &Process| {
+            let part = process.mig.zip(known).and_then(|(instance, known)| mig::device_of(known, instance));
+            part.map_or_else(|| gpu.index.to_string(), |part| mig::label(gpu.index, part))
+        };
+        // By the parts of the GPU; whoever holds most comes first, and of whom it is not known how much, last.
+        let mut processes: Vec<&Process> = gpu.processes.value().into_iter().flatten().collect();
+        processes.sort_by_key(|process| (process.mig, Reverse(process.memory_bytes.value().copied()), process.pid));
+        rows.extend(processes.into_iter().map(|process| row(place(process), process, view.sample.at_ms, layout)));
+    }
+    let mut lines = if rows.is_empty() { Vec::new() } else { table(&rows, layout) };
+    let is_well = |health: &Health| *health == Health::Ok;
+    let unknown = view.sample.gpus.iter().filter(|gpu| is_well(&gpu.health));
+    for (gpu, reason) in unknown.filter_map(|gpu| Some((gpu.index, gpu.processes.absence()?))) {
+        lines.push(Line::new(DIM, format!("processes of GPU {gpu}: {reason}")));
+    }
+    if lines.is_empty() {
+        lines.push(Line::new(DIM, "no processes"));
     }
     lines
 }
 
-fn row(gpu: u32, process: &Process, now_ms: u64, layout: Layout) -> [String; 7] {
+fn row(place: String, process: &Process, now_ms: u64, layout: Layout) -> Row {
     let absent = || ABSENT.to_owned();
-    [
-        gpu.to_string(),
+    let memory = process.memory_bytes.value();
+    let cells = [
+        place,
         process.pid.to_string(),
-        process.user.value().map_or_else(absent, |user| cut(user, LONGEST_USER, layout)),
-        process
-            .memory_bytes
-            .value()
-            .map_or_else(|| "unknown".to_owned(), |bytes| format!("{} GiB", gib_in_column(*bytes))),
+        process.user.value().map_or_else(absent, |user| cut(&printable(user, layout), LONGEST_USER, layout)),
+        kind(process).to_owned(),
+        memory.map_or_else(|| "unknown".to_owned(), |bytes| format!("{} GiB", gib_in_column(*bytes))),
         whole(&process.sm_percent, "%"),
         process.started_ms.value().map_or_else(absent, |started| duration(now_ms.saturating_sub(*started))),
-        what(process).map_or_else(absent, |what| printable(&what)),
-    ]
+    ];
+    Row { cells, what: What::of(process, layout) }
 }
 
-/// What a person would call it: the notebook, or the command; and the job, pod, container or service behind it.
-fn what(process: &Process) -> Option<String> {
-    let owner = process.owner.value();
-    let program = process.command.value().or_else(|| process.name.value()).cloned();
-    let notebook = owner.and_then(|owner| owner.notebook.as_ref()?.path.as_deref());
-    let what = match (notebook, process.name.value()) {
-        (Some(path), Some(name)) => format!("{} ({name})", path.rsplit('/').next().unwrap_or(path)),
-        (Some(path), None) => path.to_owned(),
-        (None, _) => program?,
-    };
-    let behind = owner.and_then(behind).map(|behind| format!(" ({behind})")).unwrap_or_default();
-    Some(what + &behind)
-}
-
-/// The most telling of what a process runs in.
-fn behind(owner: &Owner) -> Option<String> {
-    let short = |id: &str| id.chars().take(12).collect::<String>();
-    let slurm = owner.slurm.as_ref().map(|job| format!("slurm {}", job.job_id));
-    let pod = owner.pod.as_ref().map(|pod| format!("pod {}", pod.uid));
-    let container = owner.container.as_ref().map(|container| format!("container {}", short(&container.id)));
-    slurm.or(pod).or(container).or_else(|| owner.unit.clone())
-}
-
-/// A command line is any bytes its owner likes, escape sequences for this terminal among them.
-fn printable(text: &str) -> String {
-    text.chars().map(|character| if character.is_control() { ' ' } else { character }).collect()
-}
-
-fn table(rows: &[[String; 7]], layout: Layout) -> Vec<String> {
+fn table(rows: &[Row], layout: Layout) -> Vec<Line> {
     let mut widths = HEADINGS.map(str::len);
     for row in rows {
-        for (width, cell) in widths.iter_mut().zip(row) {
+        for (width, cell) in widths.iter_mut().zip(&row.cells) {
             *width = (*width).max(cell.width());
         }
     }
-    let before_command: usize = widths[..6].iter().map(|width| width + GAP.len()).sum();
-    let room = layout.width.map_or(usize::MAX, |width| width.saturating_sub(before_command));
-    let draw = |cells: &[String; 7]| {
-        let mut line = String::new();
-        for (column, cell) in cells.iter().enumerate() {
-            line += &match column {
-                6 => cut(cell, room, layout),
-                _ if ALIGNED_LEFT[column] => left(cell, widths[column]) + GAP,
-                _ => right(cell, widths[column]) + GAP,
-            };
-        }
-        line
+    // A number that grows does not move what follows.
+    widths[MEMORY_HELD] = widths[MEMORY_HELD].max("00.0 GiB".len());
+    widths[SM] = widths[SM].max("100 %".len());
+    if rows.iter().all(|row| row.cells[TYPE] == "C") {
+        widths[TYPE] = 0;
+    }
+    let room = |widths: &[usize; COLUMNS]| {
+        let taken = widths.iter().filter(|width| **width > 0).map(|width| width + GAP).sum::<usize>();
+        layout.width.map_or(usize::MAX, |width| width.saturating_sub(taken))
     };
-    let whole_width = layout.width.unwrap_or(usize::MAX);
-    let mut lines = vec![paint(DIM, &cut(&draw(&HEADINGS.map(str::to_owned)), whole_width, layout))];
-    lines.extend(rows.iter().map(|row| cut(&draw(row), whole_width, layout)));
+    if room(&widths) < SHORTEST_WHAT {
+        widths[USER] = widths[USER].min(SHORTEST_USER);
+    }
+    for least_telling in [TYPE, TIME, SM, USER] {
+        if room(&widths) < SHORTEST_WHAT {
+            widths[least_telling] = 0;
+        }
+    }
+    let room = room(&widths);
+    let mut head = cells(&HEADINGS.map(str::to_owned), &widths, layout, |_| DIM);
+    head.push(DIM, "WHAT");
+    let mut lines = vec![head];
+    lines.extend(rows.iter().map(|row| {
+        let mut line = cells(&row.cells, &widths, layout, style);
+        line.push(PLAIN, row.what.as_ref().map_or_else(|| ABSENT.to_owned(), |what| what.fitted(room, layout)));
+        line
+    }));
     lines
+}
+
+/// The same colour means the same as for the GPUs.
+fn style(column: usize) -> anstyle::Style {
+    match column {
+        MEMORY_HELD => MEMORY,
+        SM => UTILIZATION,
+        _ => PLAIN,
+    }
+}
+
+/// All but the user's name are numbers or short, and are aligned on the right. A column of no width is left out.
+fn cells(
+    cells: &[String; COLUMNS],
+    widths: &[usize; COLUMNS],
+    layout: Layout,
+    style: fn(usize) -> anstyle::Style,
+) -> Line {
+    let mut line = Line::default();
+    for (column, (cell, width)) in cells.iter().zip(widths).enumerate().filter(|(_, (_, width))| **width > 0) {
+        let cell = cut(cell, *width, layout);
+        line.push(
+            style(column),
+            if column == USER || column == TYPE { left(&cell, *width) } else { right(&cell, *width) },
+        );
+        line.push(PLAIN, " ".repeat(GAP));
+    }
+    line
 }

@@ -1,76 +1,374 @@
-//! Whole tables, at several widths.
+//! Whole tables: pictures of them at several widths, and what holds at any.
 
-use std::time::Duration;
+use std::{env, fs, path::Path};
 
-use gpumon_probe::{
-    model::{Absence, GpuSample, Health, Inventory, Reading},
-    owner::CommandLines,
-    sampler::{Options, once},
-    source::SourceChoice,
+use gpumon_probe::model::{
+    Absence, Condition, ConditionKind, GpuSample, Health, MigDevice, MigInstance, MigSample, Reading, Severity,
+    SourceKind, ThrottleReason,
 };
+use gpumon_server::frame::{GpuHistory, History};
 use unicode_width::UnicodeWidthStr;
 
-use super::*;
+use super::{
+    examples::{GIB, NOW_MS, inventory, process, processes, sample},
+    *,
+};
 
-fn sample_of(source: &str) -> (Inventory, Sample) {
-    let source = source.parse::<SourceChoice>().unwrap().open(None).unwrap();
-    let options = Options::new(Duration::from_secs(1), CommandLines::All);
-    let moment = once(&source.into(), &options).unwrap();
-    (moment.inventory, moment.sample)
+/// Set to `1`, the tests write the pictures instead of comparing them. Look at what they wrote.
+const UPDATE: &str = "GPUMON_UPDATE_PICTURES";
+
+const WIDTHS: [usize; 4] = [60, 80, 120, 200];
+
+/// Something to draw.
+struct Scene {
+    inventory: Inventory,
+    sample: Sample,
+    past: Past,
+    is_single_look: bool,
+}
+
+impl Scene {
+    fn new(count: u32) -> Self {
+        let (inventory, sample) = (inventory(count, "NVIDIA H200"), sample(count));
+        Self { inventory, sample, past: Past::default(), is_single_look: true }
+    }
+
+    fn of(count: u32, change: impl FnOnce(&mut Self)) -> Self {
+        let mut scene = Self::new(count);
+        change(&mut scene);
+        scene
+    }
+
+    fn view(&self) -> View<'_> {
+        View {
+            inventory: &self.inventory,
+            sample: &self.sample,
+            past: &self.past,
+            is_single_look: self.is_single_look,
+            notice: None,
+        }
+    }
+
+    /// A minute in which the utilisation rose and the memory of the first GPU grew.
+    fn remember(&mut self) {
+        let seconds = || 0..60_u32;
+        let times_ms = seconds().map(|second| NOW_MS - 59_000 + u64::from(second) * 1000).collect();
+        let gpus = self.sample.gpus.iter().map(|gpu| {
+            let used = *gpu.memory.used_bytes.value().unwrap_or(&0) as f64;
+            let grows = if gpu.index == 0 { GIB as f64 } else { 0.0 };
+            let busy = seconds().map(|second| (second != 30).then_some(f64::from(second) * 100.0 / 59.0)).collect();
+            let memory = seconds().map(|second| Some(used - f64::from(59 - second) * grows)).collect();
+            let metrics = [(METRICS[0].to_owned(), busy), (METRICS[1].to_owned(), memory)].into();
+            GpuHistory { uuid: gpu.uuid.clone().unwrap_or_default(), metrics }
+        });
+        self.past = Past::of(&History { times_ms, gpus: gpus.collect() });
+        self.is_single_look = false;
+    }
+
+    fn drawn(&self, layout: Layout) -> String {
+        render(&self.view(), layout)
+    }
+
+    fn piped(&self) -> String {
+        self.drawn(PIPE)
+    }
+
+    /// Compares with the picture of this name, at all widths.
+    fn looks_like(&self, name: &str) {
+        let picture = |width: usize| {
+            let ruler = format!("{width:=<width$}\n");
+            ruler + &plain(&self.drawn(terminal(width)))
+        };
+        compare(name, &WIDTHS.map(picture).join("\n"));
+    }
+}
+
+const PIPE: Layout = Layout { width: None, height: None, unicode: false };
+
+fn terminal(width: usize) -> Layout {
+    Layout { width: Some(width), height: None, unicode: true }
 }
 
 fn plain(text: &str) -> String {
     anstream::adapter::strip_str(text).to_string()
 }
 
+#[track_caller]
+fn compare(name: &str, drawn: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/table/pictures").join(name).with_extension("txt");
+    if env::var_os(UPDATE).is_some() {
+        fs::write(&path, drawn).unwrap();
+    }
+    let known = fs::read_to_string(&path).unwrap_or_default();
+    assert!(known == drawn, "{} is not what is drawn; set {UPDATE}=1 and look at it:\n{drawn}", path.display());
+}
+
+fn condition(severity: Severity, text: &str, kind: ConditionKind) -> Condition {
+    Condition { since_ms: NOW_MS - 1_560_000, severity, text: text.to_owned(), kind }
+}
+
+fn gone(index: u32, health: Health, reason: &Absence) -> GpuSample {
+    GpuSample::absent(index, Some(format!("GPU-{index}")), NOW_MS, health, reason)
+}
+
+/// Eight GPUs, each with something else.
+fn troubles() -> Scene {
+    Scene::of(8, |scene| {
+        scene.remember();
+        let since_ms = NOW_MS - 720_000;
+        let gpus = &mut scene.sample.gpus;
+        gpus[0].processes = Reading::Now(processes());
+        gpus[1] = gone(1, Health::Lost { since_ms }, &Absence::GpuLost);
+        gpus[2].health = Health::Hung { since_ms };
+        gpus[3] = gone(3, Health::Asleep { since_ms }, &Absence::Asleep);
+        gpus[4].conditions = vec![condition(
+            Severity::Notice,
+            "The clocks are held down by the power limit of 700 W.",
+            ConditionKind::Throttled { reasons: vec![ThrottleReason::SwPowerCap] },
+        )];
+        gpus[5].conditions = vec![condition(
+            Severity::Critical,
+            "Xid 79: The GPU has fallen off the bus. Reboot the machine.",
+            ConditionKind::Xid { code: 79, count: 1, last_ms: since_ms },
+        )];
+        gpus[6].utilization.gpu_percent = Reading::Now(0.0);
+        gpus[6].conditions = vec![condition(
+            Severity::Notice,
+            "explore.ipynb (ana) holds 30.1 GiB, and nothing has run on the GPU for 26 minutes.",
+            ConditionKind::HeldIdle { bytes: 30 * GIB, idle_ms: 1_560_000, pids: vec![7] },
+        )];
+        gpus[7].memory.used_bytes = Reading::Now(140 * GIB);
+        gpus[7].conditions = vec![condition(
+            Severity::Warning,
+            "Of 141.0 GiB of memory, 1.0 GiB are left: the next allocation may fail.",
+            ConditionKind::MemoryNearlyFull { free_bytes: GIB, total_bytes: 141 * GIB },
+        )];
+        gpus[7].processes = Reading::Absent(Absence::NoPermission);
+    })
+}
+
 #[test]
-fn no_line_is_wider_than_the_terminal() {
-    let (inventory, mut sample) = sample_of("sim:8");
-    sample.gpus[1] = GpuSample::absent(1, None, 0, Health::Lost { since_ms: 0 }, &Absence::GpuLost);
-    for width in [24, 40, 60, 72, 80, 100, 132, 300] {
+fn one_gpu_with_its_processes() {
+    Scene::of(1, |scene| scene.sample.gpus[0].processes = Reading::Now(processes())).looks_like("one");
+}
+
+#[test]
+fn two_gpus_of_different_makes_with_their_last_minute() {
+    let scene = Scene::of(2, |scene| {
+        scene.inventory.gpus[1].name = Reading::Now("NVIDIA GeForce RTX 4090 Laptop GPU".to_owned());
+        scene.sample.gpus[0].memory.used_bytes = Reading::Now(100 * GIB);
+        scene.remember();
+        let laptop = &mut scene.sample.gpus[1];
+        laptop.memory.used_bytes = Reading::Now(3 * GIB);
+        laptop.memory.total_bytes = Reading::Now(16 * GIB);
+        laptop.power.limit_watts = Reading::Absent(Absence::NotSupported);
+        laptop.fan_percent = Reading::Now(30.0);
+        laptop.processes = Reading::Now(processes());
+    });
+    scene.looks_like("two");
+}
+
+#[test]
+fn eight_gpus_each_with_something_else_the_matter() {
+    troubles().looks_like("troubles");
+}
+
+#[test]
+fn a_gpu_that_is_divided_shows_its_parts_and_who_is_in_which() {
+    let scene = Scene::of(2, |scene| {
+        let unknown = || Reading::Absent(Absence::NotSupported);
+        let part = |index, gpu_instance| MigDevice {
+            index,
+            uuid: format!("MIG-{index}"),
+            instance: MigInstance { gpu_instance, compute_instance: 0 },
+            profile: Reading::Now(if index == 0 { "3g.71gb" } else { "1g.18gb" }.to_owned()),
+            multiprocessors: unknown(),
+            copy_engines: unknown(),
+            decoders: unknown(),
+            encoders: unknown(),
+        };
+        let parts = vec![part(0, 2), part(1, 7)];
+        let gpu = &mut scene.sample.gpus[1];
+        gpu.utilization.gpu_percent = Reading::Absent(Absence::NotSupported);
+        let shown = parts.iter().zip([71, 18]).map(|(part, gib)| {
+            let mut memory = gpu.memory.clone();
+            memory.total_bytes = Reading::Now(gib * GIB);
+            memory.used_bytes = Reading::Now(9 * GIB);
+            let activity = Reading::Absent(Absence::WarmingUp);
+            MigSample { uuid: part.uuid.clone(), instance: part.instance, memory, activity }
+        });
+        gpu.mig_devices = Reading::Now(shown.collect());
+        let mut inside = process(6001, "ana", 8.9, "python3 sweep.py");
+        inside.mig = Some(parts[1].instance);
+        let mut other = process(6002, "bob", 8.5, "python3 eval.py");
+        other.mig = Some(parts[0].instance);
+        gpu.processes = Reading::Now(vec![inside, other]);
+        scene.inventory.gpus[1].mig_devices = parts;
+    });
+    scene.looks_like("mig");
+}
+
+#[test]
+fn gpustat_s_users_feel_at_home() {
+    let mut scene = troubles();
+    scene.inventory.gpus[6].name = Reading::Now("NVIDIA RTX 6000 Ada Generation".to_owned());
+    compare("short", &plain(&render_short(&scene.view(), terminal(100))));
+}
+
+#[test]
+fn no_line_is_wider_than_the_terminal_and_what_is_cut_says_so() {
+    let mut scene = troubles();
+    scene.inventory.hostname = "訓練.例え".repeat(10);
+    scene.inventory.gpus[2].name = Reading::Now("🦀 GPU \u{1b}[31m".repeat(4));
+    let whole = scene.piped();
+    for width in (10..=40).chain([59, 60, 61, 72, 80, 81, 100, 119, 132, 160, 200, 250, 300]) {
         for unicode in [false, true] {
-            for line in plain(&render(&inventory, &sample, Layout { width: Some(width), unicode })).lines() {
+            let layout = Layout { width: Some(width), height: None, unicode };
+            let drawn = plain(&scene.drawn(layout));
+            for line in drawn.lines() {
                 assert!(line.width() <= width, "{} columns of {width}: {line}", line.width());
             }
+            let command = "vllm serve meta-llama/Llama-3.1-8B-Instruct --max-model-len 32768 --dtype bfloat16";
+            let sign = if unicode { '…' } else { '~' };
+            let is_signed = || drawn.lines().any(|line| line.contains("5120") && line.contains(sign));
+            assert!(drawn.contains(command) || width < 40 || is_signed(), "{width}: {drawn}");
+            assert!(unicode || drawn.is_ascii(), "{drawn}");
         }
+    }
+    assert!(whole.contains("--dtype bfloat16 (slurm 88123)"), "{whole}");
+}
+
+#[test]
+fn what_tells_most_is_there_in_sixty_columns_and_everything_in_two_hundred() {
+    let mut scene = troubles();
+    let gpu = &mut scene.sample.gpus[0];
+    gpu.utilization.gpu_percent = Reading::Now(42.0);
+    gpu.fan_percent = Reading::Now(31.0);
+    let at = |width| plain(&scene.drawn(terminal(width)));
+    for expected in ["42 %", "16.2/141 GiB", "35 °C", "174/700 W", "GPU lost", "power capped", "Xid 79", "4312", "ana"]
+    {
+        assert!(at(60).contains(expected), "{expected}: {}", at(60));
+    }
+    for expected in ["1980 MHz", "memory 75 °C", "fan  31 %", "held but idle 26 min", "3f2a3f2a3f2a", "2h14"] {
+        assert!(at(200).contains(expected), "{expected}: {}", at(200));
     }
 }
 
 #[test]
-fn every_gpu_and_every_process_has_its_line_and_simulated_is_said() {
-    let (inventory, sample) = sample_of("sim:8");
-    let text = plain(&render(&inventory, &sample, Layout { width: None, unicode: false }));
-    assert!(text.lines().next().unwrap().contains("simulated"), "{text}");
-    for gpu in &sample.gpus {
-        assert!(text.lines().any(|line| line.trim_start().starts_with(&format!("{} H", gpu.index))), "{text}");
-        for process in gpu.processes.value().unwrap() {
-            assert!(text.contains(&process.pid.to_string()), "{text}");
-        }
+fn points_and_units_stand_below_each_other() {
+    let scene = Scene::of(8, |scene| {
+        scene.sample.gpus[0].memory.used_bytes = Reading::Now(GIB / 2);
+        scene.sample.gpus[0].utilization.gpu_percent = Reading::Now(5.0);
+    });
+    let drawn = plain(&scene.drawn(terminal(100)));
+    let lines: Vec<&str> = drawn.lines().skip(2).take(8).collect();
+    for mark in [" %", ".", "/141 GiB", "°C", "/700 W"] {
+        let column = |line: &str| line.split(mark).next().unwrap().width();
+        assert!(lines.iter().all(|line| column(line) == column(lines[0])), "{mark}: {drawn}");
     }
-    assert!(text.is_ascii(), "{text}");
 }
 
 #[test]
 fn a_lost_gpu_keeps_its_line_with_dashes_and_never_a_zero() {
-    let (inventory, mut sample) = sample_of("sim:3");
-    let at_ms = sample.at_ms;
-    sample.gpus[1] = GpuSample::absent(1, None, at_ms, Health::Lost { since_ms: at_ms }, &Absence::GpuLost);
-    let text = plain(&render(&inventory, &sample, Layout { width: None, unicode: false }));
-    let line = text.lines().find(|line| line.trim_start().starts_with("1 H")).unwrap();
+    let scene = Scene::of(3, |scene| {
+        scene.sample.gpus[1] = gone(1, Health::Lost { since_ms: NOW_MS }, &Absence::GpuLost);
+    });
+    let text = scene.piped();
+    let line = plain(&text).lines().find(|line| line.trim_start().starts_with("1 H")).unwrap().to_owned();
     let readings = line.replace("H200", "");
     assert!(readings.contains("GPU lost") && readings.contains(" - ") && !readings.contains('0'), "{line}");
-    assert!(text.lines().any(|line| line.trim_start().starts_with("2 H")), "{text}");
+    assert!(plain(&text).lines().any(|line| line.trim_start().starts_with("2 H")), "{text}");
 }
 
 #[test]
-fn a_command_line_cannot_drive_the_terminal() {
-    let (inventory, mut sample) = sample_of("sim:8");
-    // Which GPUs have a process is a matter of the hour, but some always do.
-    let process = sample.gpus.iter_mut().find_map(|gpu| match &mut gpu.processes {
-        Reading::Now(processes) => processes.first_mut(),
-        _ => None,
+fn a_single_look_tells_what_it_can_and_a_server_s_conditions_are_not_told_twice() {
+    let mut scene = Scene::of(1, |scene| {
+        let gpu = &mut scene.sample.gpus[0];
+        gpu.throttle_reasons = Reading::Now(vec![ThrottleReason::HwSlowdown, ThrottleReason::HwThermalSlowdown]);
+        gpu.memory.free_bytes = Reading::Now(GIB);
     });
-    process.unwrap().command = Reading::Now("evil \u{1b}[2J\u{7} \n more".to_owned());
-    let text = render(&inventory, &sample, Layout { width: None, unicode: false });
-    assert!(plain(&text).contains("evil  [2J    more"), "{text:?}");
+    let once = plain(&scene.piped());
+    assert!(once.contains("thermal slowdown by the hardware") && once.contains("nearly full: 1.0 GiB left"), "{once}");
+    assert!(!once.contains("slowed down by the hardware"), "the other reason says more: {once}");
+    scene.is_single_look = false;
+    let watched = plain(&scene.piped());
+    assert!(!watched.contains("slowdown") && !watched.contains("nearly full"), "{watched}");
+}
+
+#[test]
+fn red_is_only_where_somebody_should_act() {
+    let red = style::ALARM.render().to_string();
+    let is_red = |scene: &Scene| scene.drawn(terminal(120)).contains(&red);
+    let with = |kind: ConditionKind, severity| {
+        Scene::of(1, |scene| {
+            scene.sample.gpus[0].conditions = vec![condition(severity, "It is so.", kind.clone())];
+            scene.is_single_look = false;
+        })
+    };
+    assert!(!is_red(&Scene::new(8)));
+    assert!(!is_red(&with(ConditionKind::PageRetirementPending, Severity::Warning)));
+    assert!(is_red(&with(ConditionKind::EccUncorrected { count: 1 }, Severity::Critical)));
+    assert!(is_red(&Scene::of(1, |scene| {
+        scene.sample.gpus[0].memory.used_bytes = Reading::Now(100 * GIB);
+        scene.remember();
+    })));
+}
+
+#[test]
+fn only_the_terminal_s_own_colours_are_used() {
+    let drawn = troubles().drawn(terminal(200)) + &render_short(&troubles().view(), terminal(200));
+    // Black and white are somebody's background, and 256 colours know no theme.
+    for code in ["\u{1b}[30m", "\u{1b}[37m", "\u{1b}[90m", "\u{1b}[97m", "\u{1b}[38;", "\u{1b}[4"] {
+        assert!(!drawn.contains(code), "{code:?}");
+    }
+}
+
+#[test]
+fn simulated_values_are_labelled_in_every_view() {
+    let scene = Scene::of(2, |scene| scene.inventory.platform.source = SourceKind::Simulated);
+    assert!(scene.piped().lines().next().unwrap().contains("simulated"));
+    assert!(render_short(&scene.view(), PIPE).lines().next().unwrap().contains("simulated"));
+}
+
+#[test]
+fn a_stranger_cannot_drive_the_terminal() {
+    let scene = Scene::of(1, |scene| {
+        let evil = "evil \u{1b}[2J\u{7} \n more\u{202e}".to_owned();
+        let mut process = process(7, &evil, 1.0, &evil);
+        process.name = Reading::Now(evil.clone());
+        scene.inventory.hostname.clone_from(&evil);
+        scene.inventory.gpus[0].name = Reading::Now(evil.clone());
+        let kind = ConditionKind::PageRetirementPending;
+        scene.sample.gpus[0].conditions = vec![condition(Severity::Notice, &evil, kind)];
+        scene.sample.gpus[0].processes = Reading::Now(vec![process]);
+    });
+    for text in [scene.drawn(terminal(200)), scene.piped(), render_short(&scene.view(), terminal(200))] {
+        assert!(!text.contains("\u{1b}[2J") && !text.contains(['\u{7}', '\u{202e}']), "{text:?}");
+        assert!(plain(&text).contains("evil  [2J"), "{text:?}");
+    }
+}
+
+#[test]
+fn a_low_window_says_how_many_rows_it_leaves_out() {
+    let scene = troubles();
+    let whole = plain(&scene.drawn(terminal(100))).lines().count();
+    let drawn = plain(&scene.drawn(Layout { height: Some(10), ..terminal(100) }));
+    assert_eq!(drawn.lines().count(), 10);
+    assert!(drawn.ends_with(&format!("{} more rows: make the window higher\n", whole - 9)), "{drawn}");
+    let fits = plain(&scene.drawn(Layout { height: Some(whole), ..terminal(100) }));
+    assert!(!fits.contains("more row"), "{fits}");
+}
+
+#[test]
+fn whoever_holds_most_comes_first() {
+    let scene = Scene::of(1, |scene| {
+        let mut unknown = process(1, "root", 0.0, "Xorg");
+        unknown.memory_bytes = Reading::Absent(Absence::Unknown);
+        let mut all = processes();
+        all.push(unknown);
+        scene.sample.gpus[0].processes = Reading::Now(all);
+    });
+    let drawn = plain(&scene.piped());
+    let pids: Vec<&str> = drawn.lines().skip(5).map(|line| line.split_whitespace().nth(1).unwrap()).collect();
+    assert_eq!(pids, ["4312", "5120", "777", "1"], "{drawn}");
 }

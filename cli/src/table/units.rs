@@ -1,15 +1,24 @@
 //! Numbers as people read them: three significant digits, one unit for each quantity.
 
 use gpumon_probe::model::Reading;
+use jiff::{Timestamp, tz::TimeZone};
 
 const GIB: f64 = (1u64 << 30) as f64;
 
 /// What stands where a reading is absent.
 pub(super) const ABSENT: &str = "-";
 
-/// `8.53`, `78.2`, `140`: GiB without the unit.
+/// `8.5`, `78.2`, `130.0`: GiB without the unit, which stand below each other by their points.
 pub(super) fn gib(bytes: u64) -> String {
-    three_digits(bytes as f64 / GIB)
+    format!("{:.1}", bytes as f64 / GIB)
+}
+
+/// `22.5`, `80.0`, `141`: all that there is, in GiB without the unit.
+pub(super) fn gib_of_all(bytes: u64) -> String {
+    match bytes as f64 / GIB {
+        large if large >= 99.95 => format!("{large:.0}"),
+        small => format!("{small:.1}"),
+    }
 }
 
 /// `0.8`, `78.2`, `128.0`: GiB without the unit, for a column in which the points stand below each other.
@@ -45,6 +54,34 @@ pub(super) fn duration(ms: u64) -> String {
     }
 }
 
+/// `45 s`, `26 min`, `3.5 h`, `6 days`: the same in a sentence.
+pub(super) fn long(ms: u64) -> String {
+    let minutes = ms / 60_000;
+    match minutes {
+        0 => format!("{} s", ms / 1000),
+        1..120 => format!("{minutes} min"),
+        120..2_880 => format!("{:.1} h", minutes as f64 / 60.0),
+        _ => format!("{} days", minutes / 1_440),
+    }
+}
+
+/// A forecast has no more than one digit worth telling.
+pub(super) fn rough(ms: u64) -> String {
+    if ms < 55_000 { long(ms.div_ceil(10_000).max(1) * 10_000) } else { long((ms + 30_000) / 60_000 * 60_000) }
+}
+
+/// `10:42:07` of this place's day, or `Nov 20 10:42` where that was not today.
+pub(super) fn clock(at_ms: u64, now_ms: u64) -> String {
+    // Pictures that tests compare are the same everywhere.
+    let zone = if cfg!(test) { TimeZone::UTC } else { TimeZone::system() };
+    let local = |ms: u64| {
+        let moment = Timestamp::from_millisecond(i64::try_from(ms).unwrap_or(i64::MAX)).unwrap_or(Timestamp::MAX);
+        moment.to_zoned(zone.clone())
+    };
+    let at = local(at_ms);
+    at.strftime(if at.date() == local(now_ms).date() { "%H:%M:%S" } else { "%b %d %H:%M" }).to_string()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -63,6 +100,25 @@ mod tests {
         for (mib, text) in [(0, "0.0"), (20, "<0.1"), (860, "0.8"), (131_072, "128.0")] {
             assert_eq!(gib_in_column(mib << 20), text);
         }
+    }
+
+    #[test]
+    fn times_in_a_sentence_have_their_unit() {
+        for (seconds, text) in [(45, "45 s"), (61, "1 min"), (1_560, "26 min"), (12_600, "3.5 h"), (526_000, "6 days")]
+        {
+            assert_eq!(long(seconds * 1000), text);
+        }
+        for (seconds, text) in [(3, "10 s"), (38, "40 s"), (54, "1 min"), (70, "1 min"), (170, "3 min")] {
+            assert_eq!(rough(seconds * 1000), text);
+        }
+    }
+
+    #[test]
+    fn a_moment_of_another_day_has_its_date() {
+        let day_ms = 86_400_000;
+        let now_ms = 1_763_630_000_000;
+        assert_eq!(clock(now_ms - 1, now_ms).len(), "10:42:07".len());
+        assert_eq!(clock(now_ms - 3 * day_ms, now_ms).len(), "Nov 20 10:42".len());
     }
 
     #[test]

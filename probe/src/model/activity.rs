@@ -1,5 +1,6 @@
 //! What the parts of a GPU do, where the hardware counts it.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
@@ -8,7 +9,7 @@ use super::Reading;
 /// Shares of the time since the sample before, averaged over all multiprocessors, from the hardware's own counters
 /// (NVML's GPU Performance Monitoring, on Hopper and later). `utilization.gpu_percent` says 100 as soon as one kernel
 /// runs; these say how much of the GPU it used.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct Activity {
     /// Time in which the graphics or compute engine was busy at all (`GRAPHICS_UTIL`).
     pub graphics_percent: Reading<f64>,

@@ -1,12 +1,13 @@
 //! What never changes about a board.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
 use super::{Absence, Reading};
 
 /// What never changes about a board; read once, when it is opened.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct Board {
     /// `nvmlDeviceGetSerial`.
     pub serial: Reading<String>,
@@ -39,7 +40,7 @@ pub struct Board {
 }
 
 /// Highest clocks.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct MaxClocks {
     /// Graphics engine.
     pub graphics_mhz: Reading<u32>,
@@ -52,7 +53,7 @@ pub struct MaxClocks {
 }
 
 /// Between what the power limit can be set.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct PowerLimits {
     /// After a reset of the driver (`nvmlDeviceGetPowerManagementDefaultLimit`).
     pub default_watts: Reading<f64>,
@@ -63,7 +64,7 @@ pub struct PowerLimits {
 }
 
 /// Temperatures at which something happens.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct Thresholds {
     /// The GPU switches itself off.
     pub shutdown_celsius: Reading<f64>,

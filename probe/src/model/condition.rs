@@ -1,12 +1,13 @@
 //! What is the matter with a GPU, for as long as it is.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
 use super::{RecoveryAction, ThrottleReason};
 
 /// Something about a GPU that its users should know. It has a beginning, is in every sample while it lasts, and ends.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct Condition {
     /// When it began.
     pub since_ms: u64,
@@ -21,7 +22,7 @@ pub struct Condition {
 }
 
 /// How much a condition matters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, TS)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, TS, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
     /// Worth knowing.
@@ -33,7 +34,7 @@ pub enum Severity {
 }
 
 /// What the matter is, told apart by `condition`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 #[serde(tag = "condition", rename_all = "snake_case")]
 pub enum ConditionKind {
     /// The driver reported an error.

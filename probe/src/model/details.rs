@@ -1,12 +1,13 @@
 //! What changes slowly about a GPU: its health, its counters of errors, its settings and its links.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
 use super::{Absence, Reading};
 
 /// What changes slowly about one GPU. Read every ten seconds, since much of it costs more than all the rest.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct GpuDetails {
     /// NVML's index.
     pub index: u32,
@@ -48,7 +49,7 @@ pub struct GpuDetails {
 }
 
 /// Settings.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct Modes {
     /// The driver keeps the GPU initialised without clients (`nvmlDeviceGetPersistenceMode`).
     pub persistence: Reading<bool>,
@@ -67,7 +68,7 @@ pub struct Modes {
 }
 
 /// A setting that changes with a reset.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct Mode {
     /// Now.
     pub current: bool,
@@ -76,7 +77,7 @@ pub struct Mode {
 }
 
 /// `nvmlComputeMode_t`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ComputeMode {
     /// Everybody may.
@@ -88,7 +89,7 @@ pub enum ComputeMode {
 }
 
 /// The state of confidential computing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct ConfidentialCompute {
     /// It is on.
     pub enabled: bool,
@@ -97,7 +98,7 @@ pub struct ConfidentialCompute {
 }
 
 /// Clocks that a user asked for (`nvmlDeviceGetApplicationsClock`); newer drivers have given them up.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct ApplicationClocks {
     /// Graphics engine.
     pub graphics_mhz: Reading<u32>,
@@ -106,7 +107,7 @@ pub struct ApplicationClocks {
 }
 
 /// For how long each thing held the clocks down. Counters in seconds, since the driver was loaded.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct ThrottledTimes {
     /// The power limit.
     pub power_seconds_total: Reading<f64>,
@@ -123,7 +124,7 @@ pub struct ThrottledTimes {
 }
 
 /// Memory errors: since the driver was loaded (volatile), and in the board's life (aggregate).
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct Ecc {
     /// Since the driver was loaded (`nvmlDeviceGetTotalEccErrors`).
     pub volatile: EccCounts,
@@ -136,7 +137,7 @@ pub struct Ecc {
 }
 
 /// Counters of memory errors.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct EccCounts {
     /// Corrected by the hardware.
     pub corrected_total: Reading<u64>,
@@ -145,7 +146,7 @@ pub struct EccCounts {
 }
 
 /// Memory errors at one place.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct EccLocation {
     /// `device_memory`, `sram`, `l1_cache`, `l2_cache`, `register_file`, `texture_memory`, `texture_shm`, or `cbu`.
     pub location: String,
@@ -156,7 +157,7 @@ pub struct EccLocation {
 }
 
 /// Pages that were taken out of use.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct RetiredPages {
     /// After several corrected errors.
     pub single_bit: u32,
@@ -167,7 +168,7 @@ pub struct RetiredPages {
 }
 
 /// Rows that were replaced by spare ones.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct RemappedRows {
     /// After corrected errors.
     pub correctable: u32,
@@ -182,7 +183,7 @@ pub struct RemappedRows {
 }
 
 /// Banks of memory by how many spare rows they have left.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct SpareRows {
     /// All.
     pub max: u32,
@@ -197,7 +198,7 @@ pub struct SpareRows {
 }
 
 /// The window through which the host reaches device memory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct Bar1 {
     /// Its size.
     pub total_bytes: u64,
@@ -206,7 +207,7 @@ pub struct Bar1 {
 }
 
 /// One `NVLink` of a GPU.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct NvLink {
     /// Its number.
     pub link: u32,
@@ -229,7 +230,7 @@ pub struct NvLink {
 }
 
 /// What is at the other end of an `NVLink`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum NvLinkRemote {
     /// Another GPU.
@@ -243,7 +244,7 @@ pub enum NvLinkRemote {
 }
 
 /// The `NVLink` fabric.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct Fabric {
     /// How far the GPU's registration has come.
     pub state: FabricState,
@@ -256,7 +257,7 @@ pub struct Fabric {
 }
 
 /// `nvmlGpuFabricState_t`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FabricState {
     /// There is no fabric.
@@ -270,7 +271,7 @@ pub enum FabricState {
 }
 
 /// What the driver asks for before the GPU is used again (`nvmlDeviceGpuRecoveryAction_t`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RecoveryAction {
     /// Nothing.
@@ -286,7 +287,7 @@ pub enum RecoveryAction {
 }
 
 /// One fan.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct Fan {
     /// Percent of its full speed (`nvmlDeviceGetFanSpeed_v2`).
     pub speed_percent: Reading<f64>,
@@ -295,7 +296,7 @@ pub struct Fan {
 }
 
 /// A process as the driver accounts for it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct AccountedProcess {
     /// Its PID.
     pub pid: u32,

@@ -1,12 +1,13 @@
 //! Something that happened at a moment.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
 use super::{Condition, Reading};
 
 /// What happened, when, and to which GPU.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct Event {
     /// When it was noticed.
     pub at_ms: u64,
@@ -19,7 +20,7 @@ pub struct Event {
 }
 
 /// A GPU by its two names.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct GpuRef {
     /// NVML's index.
     pub index: u32,
@@ -28,7 +29,7 @@ pub struct GpuRef {
 }
 
 /// What happened, told apart by `what`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 #[serde(tag = "what", rename_all = "snake_case")]
 pub enum EventKind {
     /// The driver says that the GPU is gone (`NVML_ERROR_GPU_IS_LOST`).
@@ -65,7 +66,7 @@ pub enum EventKind {
 }
 
 /// An Xid: NVIDIA's number for what went wrong, with what it means.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct XidReport {
     /// NVIDIA's number.
     pub code: u32,
@@ -84,7 +85,7 @@ pub struct XidReport {
 }
 
 /// A process by what tells it from others.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct ProcessRef {
     /// Its PID.
     pub pid: u32,

@@ -1,12 +1,13 @@
 //! What is there: read once, and again whenever it changes.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
 use super::{Board, GpuLink, MigDevice, Reading};
 
 /// The machine, its driver and its GPUs.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct Inventory {
     /// When it was read.
     pub at_ms: u64,
@@ -22,7 +23,7 @@ pub struct Inventory {
 }
 
 /// Where readings come from.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct Platform {
     /// Real or simulated; whatever shows a simulated value says so.
     pub source: SourceKind,
@@ -35,7 +36,7 @@ pub struct Platform {
 }
 
 /// The kind of source.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SourceKind {
     /// NVIDIA's driver, through NVML.
@@ -45,7 +46,7 @@ pub enum SourceKind {
 }
 
 /// One GPU's identity and what never changes about it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct Gpu {
     /// NVML's index. It is never renumbered while the driver runs, also when another GPU is lost.
     pub index: u32,

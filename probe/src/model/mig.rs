@@ -1,12 +1,13 @@
 //! Multi-Instance GPU: parts of a GPU that work as GPUs of their own.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
 use super::{Activity, MemorySample, Reading};
 
 /// Which part of a GPU.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, TS)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, TS, JsonSchema)]
 pub struct MigInstance {
     /// `nvmlDeviceGetGpuInstanceId`.
     pub gpu_instance: u32,
@@ -15,7 +16,7 @@ pub struct MigInstance {
 }
 
 /// A MIG device: what never changes while it exists.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct MigDevice {
     /// NVML's index among the MIG devices of its GPU.
     pub index: u32,
@@ -38,7 +39,7 @@ pub struct MigDevice {
 }
 
 /// A MIG device at one moment.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct MigSample {
     /// Its UUID.
     pub uuid: String,

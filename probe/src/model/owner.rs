@@ -1,11 +1,12 @@
 //! Whose process it is, beyond the login name.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
 /// What a process belongs to. Each part is `None`, and left out of JSON, where the process is no such thing, or where
 /// this user may not look.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct Owner {
     /// The notebook whose kernel it is, or whose kernel started it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -32,7 +33,7 @@ pub struct Owner {
 }
 
 /// A Jupyter kernel.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct Notebook {
     /// Jupyter's id of the kernel.
     pub kernel_id: String,
@@ -49,7 +50,7 @@ pub struct Notebook {
 }
 
 /// A step of a Slurm job.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct SlurmJob {
     /// `SLURM_JOB_ID`.
     pub job_id: String,
@@ -60,14 +61,14 @@ pub struct SlurmJob {
 }
 
 /// A Kubernetes pod.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct Pod {
     /// Its UID, as Kubernetes writes it.
     pub uid: String,
 }
 
 /// A container.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct Container {
     /// What runs it.
     pub runtime: ContainerRuntime,
@@ -76,7 +77,7 @@ pub struct Container {
 }
 
 /// Container runtimes, as cgroup names tell them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ContainerRuntime {
     /// Docker Engine.
@@ -92,7 +93,7 @@ pub enum ContainerRuntime {
 }
 
 /// A process further up.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct Ancestor {
     /// Its PID.
     pub pid: u32,

@@ -1,12 +1,13 @@
 //! A process that holds a GPU.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
 use super::{MigInstance, Owner, Reading};
 
 /// One process on one GPU.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct Process {
     /// Its PID as the driver gives it: in the caller's PID namespace on newer drivers, the host's on older ones.
     pub pid: u32,
@@ -44,7 +45,7 @@ pub struct Process {
 }
 
 /// What a process does on the GPU.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ProcessKind {
     /// It has a CUDA or `OpenCL` context (nvidia-smi's `C`).

@@ -4,6 +4,7 @@ mod decode;
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
@@ -11,7 +12,7 @@ use ts_rs::TS;
 ///
 /// In JSON a fresh value stands bare (`64`), one that was read earlier than the sample around it carries its time
 /// (`{"value": 64, "at_ms": 1763630000000}`), and an absent one its reason (`{"absent": "not_supported"}`).
-#[derive(Debug, Clone, PartialEq, Serialize, TS)]
+#[derive(Debug, Clone, PartialEq, Serialize, TS, JsonSchema)]
 #[serde(untagged)]
 pub enum Reading<T> {
     /// Read earlier than the sample it stands in (slow lane, or the last known value).
@@ -28,7 +29,7 @@ pub enum Reading<T> {
 }
 
 /// Why a reading is not there.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
 #[serde(tag = "absent", rename_all = "snake_case")]
 pub enum Absence {
     /// This device or driver does not have it (`NVML_ERROR_NOT_SUPPORTED`, or the symbol is not in the library).

@@ -1,5 +1,6 @@
 //! One line of `gpumon collect`.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
@@ -11,7 +12,7 @@ use crate::question::Sheet;
 /// The first line is an inventory; it comes again whenever it has changed.
 // One of them exists at a time, so that the size of the largest does not matter.
 #[allow(clippy::large_enum_variant)]
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Record {
     /// What is there.
@@ -25,6 +26,7 @@ pub enum Record {
     /// What has no place in the model: answers in the driver's own vocabulary, about ten seconds apart, for a server that
     /// answers programs which speak it. It goes no further than there.
     #[ts(skip)]
+    #[schemars(skip)]
     Answers(Sheet),
     /// What happened.
     Event(Event),

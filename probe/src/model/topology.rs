@@ -1,12 +1,13 @@
 //! How two GPUs are linked.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
 use super::Reading;
 
 /// Two GPUs and what lies between them.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct GpuLink {
     /// The lower index.
     pub a: u32,
@@ -19,7 +20,7 @@ pub struct GpuLink {
 }
 
 /// The way between two GPUs through PCI Express, the nearest first; in brackets what `nvidia-smi topo -m` writes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, TS)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, TS, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PciPath {
     /// Two GPUs on one board.

@@ -1,12 +1,13 @@
 //! What the driver itself recorded between two samples.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
 /// The driver's own buffer of one number of one GPU, as far as it was not handed out before (`nvmlDeviceGetSamples`).
 ///
 /// Neighbouring traces of a GPU and metric have no sample twice, and leave none out unless `gap` says so.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct Trace {
     /// NVML's index of the GPU.
     pub index: u32,
@@ -25,7 +26,7 @@ pub struct Trace {
 }
 
 /// What the driver records.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, TS)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, TS, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TraceMetric {
     /// The board's draw in watts, 50 times a second (`NVML_TOTAL_POWER_SAMPLES`).

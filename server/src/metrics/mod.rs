@@ -28,7 +28,7 @@ use self::{
     scrape::Scrape,
     text::{CONTENT_TYPE, Page},
 };
-use crate::{app::AppState, frame::Snapshot};
+use crate::{app::AppState, frame::Snapshot, snapshot::Parts};
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -52,8 +52,10 @@ pub(crate) async fn metrics(
     query: Result<Query<MetricsQuery>, QueryRejection>,
 ) -> Response {
     match query {
-        Ok(Query(MetricsQuery { format: Names::Gpumon })) => answer(own(&app.hub.snapshot(), app.process_metrics)),
-        Ok(Query(MetricsQuery { format: Names::Dcgm })) => answer(dcgm_names(&app.hub.snapshot())),
+        Ok(Query(MetricsQuery { format: Names::Gpumon })) => {
+            answer(own(&app.hub.snapshot(&Parts::default()), app.process_metrics))
+        }
+        Ok(Query(MetricsQuery { format: Names::Dcgm })) => answer(dcgm_names(&app.hub.snapshot(&Parts::default()))),
         Err(error) => {
             let message = format!("{}; ask for /metrics or /metrics?format=dcgm\n", error.body_text());
             (StatusCode::BAD_REQUEST, message).into_response()
@@ -63,7 +65,7 @@ pub(crate) async fn metrics(
 
 /// `/metrics/dcgm`, for those who cannot set a query.
 pub(crate) async fn dcgm(State(app): State<AppState>) -> Response {
-    answer(dcgm_names(&app.hub.snapshot()))
+    answer(dcgm_names(&app.hub.snapshot(&Parts::default())))
 }
 
 fn answer(text: String) -> Response {

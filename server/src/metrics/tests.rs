@@ -72,6 +72,7 @@ fn snapshot() -> Snapshot {
         }),
         details: vec![details(0), details(1)],
         events: Vec::new(),
+        history: None,
     }
 }
 

@@ -2,6 +2,7 @@
 import type { CollectorStatus } from "./CollectorStatus";
 import type { Event } from "./Event";
 import type { GpuDetails } from "./GpuDetails";
+import type { History } from "./History";
 import type { Inventory } from "./Inventory";
 import type { Sample } from "./Sample";
 
@@ -32,4 +33,8 @@ details: Array<GpuDetails>,
 /**
  * What happened lately, the oldest first; empty where there is no server that could remember.
  */
-events: Array<Event>, };
+events: Array<Event>, 
+/**
+ * The recent past, where it was asked for (`?history_s=60`) and there is a server that remembers it.
+ */
+history?: History, };

@@ -5,6 +5,7 @@ mod http;
 mod records;
 mod server;
 mod stream;
+mod terminal;
 
 use std::{
     path::PathBuf,
@@ -22,6 +23,7 @@ pub(crate) use self::{
     records::{Absent, Records},
     server::{Server, signal},
     stream::Stream,
+    terminal::Terminal,
 };
 
 /// How long anything may take on a busy machine before a test gives up on it.

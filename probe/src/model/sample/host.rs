@@ -1,12 +1,13 @@
 //! The machine around the GPUs at one moment.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
 use crate::model::Reading;
 
 /// The machine at one moment.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct HostSample {
     /// When these readings were taken.
     pub at_ms: u64,
@@ -23,7 +24,7 @@ pub struct HostSample {
 }
 
 /// Processors.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct CpuSample {
     /// Logical processors.
     pub count: Reading<u32>,
@@ -32,7 +33,7 @@ pub struct CpuSample {
 }
 
 /// Main memory or swap space.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct RamSample {
     /// All of it.
     pub total_bytes: Reading<u64>,
@@ -41,7 +42,7 @@ pub struct RamSample {
 }
 
 /// Bytes since boot, and the rates that `derive` makes of two samples.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct DiskSample {
     /// Counter.
     pub read_bytes_total: Reading<u64>,
@@ -54,7 +55,7 @@ pub struct DiskSample {
 }
 
 /// Bytes since boot, and the rates that `derive` makes of two samples.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct NetworkSample {
     /// Counter.
     pub received_bytes_total: Reading<u64>,

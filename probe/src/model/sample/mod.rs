@@ -1,5 +1,6 @@
 //! What was read at one moment.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
@@ -10,7 +11,7 @@ mod host;
 pub use host::{CpuSample, DiskSample, HostSample, NetworkSample, RamSample};
 
 /// All GPUs and the host at one moment.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct Sample {
     /// Counts up by one from 0 for each sample of a collector; a gap tells a reader how many it missed.
     pub seq: u64,
@@ -25,7 +26,7 @@ pub struct Sample {
 }
 
 /// One GPU at one moment.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct GpuSample {
     /// NVML's index.
     pub index: u32,
@@ -68,7 +69,7 @@ pub struct GpuSample {
 }
 
 /// Whether a GPU answers.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum Health {
     /// It does.
@@ -99,7 +100,7 @@ pub enum Health {
 }
 
 /// Shares of the last sampling period, which the driver makes 1/6 s to 1 s long.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct Utilization {
     /// Time in which at least one kernel ran. It does not tell how much of the GPU that kernel used.
     pub gpu_percent: Reading<f64>,
@@ -116,7 +117,7 @@ pub struct Utilization {
 }
 
 /// Device memory.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct MemorySample {
     /// All of it.
     pub total_bytes: Reading<u64>,
@@ -129,7 +130,7 @@ pub struct MemorySample {
 }
 
 /// Electrical power.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct Power {
     /// The board's draw, averaged over a second on most boards since Ampere (`nvmlDeviceGetPowerUsage`).
     pub draw_watts: Reading<f64>,
@@ -145,7 +146,7 @@ pub struct Power {
 }
 
 /// Temperatures.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct Temperature {
     /// The chip (`nvmlDeviceGetTemperature`).
     pub gpu_celsius: Reading<f64>,
@@ -156,7 +157,7 @@ pub struct Temperature {
 }
 
 /// Clock frequencies (`nvmlDeviceGetClockInfo`).
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct Clocks {
     /// Graphics engine.
     pub graphics_mhz: Reading<u32>,
@@ -169,7 +170,7 @@ pub struct Clocks {
 }
 
 /// The PCIe link as it runs now; it idles at a lower generation than it can do.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct PcieLink {
     /// `nvmlDeviceGetCurrPcieLinkGeneration`.
     pub generation: Reading<u32>,
@@ -183,7 +184,7 @@ pub struct PcieLink {
 }
 
 /// All NVLinks of a GPU together.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct NvLinks {
     /// What crossed the links from the GPU since the sample before (GPM's `NVLINK_TOTAL_TX_PER_SEC`): about 2.5 % more
     /// than was copied. Without GPM, the growth of `NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX` over all links, with its
@@ -194,7 +195,7 @@ pub struct NvLinks {
 }
 
 /// What holds the clocks down: NVML's `nvmlClocksEventReason...` bits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ThrottleReason {
     /// Nothing runs, so the clocks rest. No reason for concern.

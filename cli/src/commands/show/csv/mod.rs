@@ -1,0 +1,182 @@
+//! Comma-separated values: a row per GPU or per process, in columns whose names and meanings stay.
+//!
+//! Numbers are bare, and the names tell their units, which are those of the JSON. What is absent is an empty field.
+
+mod field;
+mod gpus;
+mod processes;
+
+use super::look::Look;
+use crate::suggest::nearest;
+
+/// One column of rows about `T`.
+struct Column<T> {
+    name: &'static str,
+    /// What it tells.
+    help: &'static str,
+    /// Whether it is there when nothing else was asked for.
+    usual: bool,
+    /// Takes the field out of a row; `None` where it is absent.
+    read: fn(&T) -> Option<String>,
+}
+
+/// What rows are about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Rows {
+    Gpus,
+    Processes,
+}
+
+/// The columns that were chosen, as numbers in their catalogue.
+#[derive(Debug)]
+pub(super) struct Csv {
+    rows: Rows,
+    chosen: Vec<usize>,
+}
+
+/// What is asked for instead of names, to see which there are.
+pub(super) const HELP: &str = "help";
+const ALL: &str = "all";
+
+impl Csv {
+    /// The columns that are named, separated by commas: each by its own name, or several by what their names begin with
+    /// (`memory`). Without names, the usual ones.
+    pub(super) fn new(rows: Rows, names: Option<&str>) -> Result<Self, String> {
+        let known = rows.catalogue();
+        let chosen = match names {
+            None => (0..known.len()).filter(|column| known[*column].usual).collect(),
+            Some(names) => {
+                let mut chosen = Vec::new();
+                for name in names.split(',').map(str::trim) {
+                    let found = find(name, &known);
+                    if found.is_empty() {
+                        return Err(unknown(name, &known));
+                    }
+                    chosen.extend(found);
+                }
+                chosen
+            }
+        };
+        Ok(Self { rows, chosen })
+    }
+
+    /// The names of the columns.
+    pub(super) fn header(&self) -> String {
+        let known = self.rows.catalogue();
+        row(self.chosen.iter().map(|column| known[*column].name.to_owned()))
+    }
+
+    /// One row for each GPU or process.
+    pub(super) fn rows(&self, look: &Look) -> String {
+        match self.rows {
+            Rows::Gpus => draw(&self.chosen, &gpus::COLUMNS, &gpus::rows(look)),
+            Rows::Processes => draw(&self.chosen, &processes::COLUMNS, &processes::rows(look)),
+        }
+    }
+}
+
+/// Which columns there are, and what they tell.
+pub(super) fn help(rows: Rows) -> String {
+    let known = rows.catalogue();
+    let longest = known.iter().map(|column| column.name.len()).max().unwrap_or(0);
+    let line = |column: &Described| {
+        let usual = if column.usual { '*' } else { ' ' };
+        format!("{usual} {:longest$}  {}\n", column.name, column.help)
+    };
+    known.iter().map(line).collect::<String>()
+        + "* shown without --columns; `all` means all of them, `memory` all that begin so\n"
+}
+
+/// A column without what it reads.
+struct Described {
+    name: &'static str,
+    help: &'static str,
+    usual: bool,
+}
+
+impl Rows {
+    fn catalogue(self) -> Vec<Described> {
+        fn described<T>(columns: &[Column<T>]) -> Vec<Described> {
+            let described =
+                |column: &Column<T>| Described { name: column.name, help: column.help, usual: column.usual };
+            columns.iter().map(described).collect()
+        }
+        match self {
+            Self::Gpus => described(&gpus::COLUMNS),
+            Self::Processes => described(&processes::COLUMNS),
+        }
+    }
+}
+
+fn find(name: &str, known: &[Described]) -> Vec<usize> {
+    let of = |is_meant: &dyn Fn(&str) -> bool| -> Vec<usize> {
+        (0..known.len()).filter(|column| is_meant(known[*column].name)).collect()
+    };
+    match of(&|column| column == name) {
+        exact if !exact.is_empty() => exact,
+        _ => of(&|column| name == ALL || column.strip_prefix(name).is_some_and(|rest| rest.starts_with('_'))),
+    }
+}
+
+fn unknown(name: &str, known: &[Described]) -> String {
+    let groups = known.iter().filter_map(|column| Some(column.name.split_once('_')?.0));
+    let valid = groups.chain(known.iter().map(|column| column.name)).chain([ALL, HELP]);
+    match nearest(name, valid) {
+        Some(meant) => format!("unknown column '{name}': did you mean '{meant}'?"),
+        None => format!("unknown column '{name}': see gpumon --csv --columns help"),
+    }
+}
+
+fn draw<T>(chosen: &[usize], columns: &[Column<T>], rows: &[T]) -> String {
+    let field = |of: &T, column: usize| (columns[column].read)(of).unwrap_or_default();
+    rows.iter().map(|of| row(chosen.iter().map(|column| field(of, *column)))).collect()
+}
+
+/// The fields of a row as RFC 4180 has them. What comes from strangers ends no row and drives no terminal.
+fn row(fields: impl Iterator<Item = String>) -> String {
+    let quoted = fields.map(|field| {
+        let field: String = field.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
+        if field.contains([',', '"']) { format!("\"{}\"", field.replace('"', "\"\"")) } else { field }
+    });
+    quoted.collect::<Vec<_>>().join(",") + "\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_named_alone_or_by_what_they_begin_with() {
+        assert_eq!(Csv::new(Rows::Gpus, Some("index, uuid")).unwrap().header(), "index,uuid\n");
+        let memory = Csv::new(Rows::Gpus, Some("memory")).unwrap().header();
+        assert!(memory.starts_with("memory_used_bytes,") && memory.split(',').count() == 4, "{memory}");
+        let all = Csv::new(Rows::Processes, Some("all")).unwrap().header();
+        assert_eq!(all.split(',').count(), processes::COLUMNS.len());
+    }
+
+    #[test]
+    fn an_unknown_column_is_told_with_the_nearest() {
+        let error = |rows, names| Csv::new(rows, Some(names)).unwrap_err();
+        assert_eq!(error(Rows::Gpus, "index,memroy"), "unknown column 'memroy': did you mean 'memory'?");
+        assert_eq!(error(Rows::Processes, "memory_byte"), "unknown column 'memory_byte': did you mean 'memory_bytes'?");
+        assert!(error(Rows::Gpus, "frobnication").contains("--columns help"));
+        assert!(error(Rows::Gpus, "").contains("unknown column ''"));
+    }
+
+    #[test]
+    fn every_column_has_its_own_name_and_an_explanation() {
+        for rows in [Rows::Gpus, Rows::Processes] {
+            let known = rows.catalogue();
+            for (number, column) in known.iter().enumerate() {
+                assert!(!column.help.is_empty());
+                assert!(known[..number].iter().all(|other| other.name != column.name), "{}", column.name);
+            }
+        }
+    }
+
+    #[test]
+    fn fields_cannot_break_out_of_their_row() {
+        let fields = ["a,b", "say \"x\"", "one\ntwo\u{1b}", ""].map(str::to_owned);
+        assert_eq!(row(fields.into_iter()), "\"a,b\",\"say \"\"x\"\"\",one two ,\n");
+    }
+}

@@ -1,0 +1,200 @@
+//! `gpumon` with no command: what the GPUs do now, for people and for programs, once or again and again.
+
+mod csv;
+mod hidden;
+mod look;
+mod screen;
+mod select;
+mod watch;
+
+use std::time::Duration;
+
+use anyhow::anyhow;
+
+use self::{
+    csv::{Csv, Rows},
+    look::{Look, Need, Where},
+    screen::{Color, Screen},
+    watch::{Feed, News},
+};
+use crate::{
+    exit::Failure,
+    local::ServerArgs,
+    options::SourceArgs,
+    table::{self, Layout},
+};
+
+// Each is a flag that stands for itself.
+#[allow(clippy::struct_excessive_bools)]
+#[derive(Debug, clap::Args)]
+pub(crate) struct ShowArgs {
+    /// Only these GPUs, by index, UUID or PCI bus id; several separated by commas
+    #[arg(short = 'i', long = "id", value_name = "GPUS", value_delimiter = ',')]
+    ids: Vec<String>,
+
+    /// Look again every so many seconds, 0.1 to 3600; without a number, every second. On a terminal in place
+    #[arg(long, num_args = 0..=1, default_missing_value = "1", value_name = "SECONDS", value_parser = parse_seconds)]
+    watch: Option<Duration>,
+
+    /// Print one line per GPU, with who holds how much of it, as gpustat does
+    #[arg(long)]
+    short: bool,
+
+    /// Print one sample as JSON, in the form of the server's /api/v1/snapshot; `gpumon schema` tells its keys
+    #[arg(long, conflicts_with = "short")]
+    json: bool,
+
+    /// Print comma-separated values, a row per GPU: bare numbers, with the units in the columns' names
+    #[arg(long, conflicts_with_all = ["short", "json"])]
+    csv: bool,
+
+    /// With --csv, a row per process
+    #[arg(long, requires = "csv")]
+    processes: bool,
+
+    /// With --csv, only these columns, in this order, separated by commas; `help` lists them
+    #[arg(long, requires = "csv", value_name = "NAMES")]
+    columns: Option<String>,
+
+    /// Read the GPUs here, even where a server runs that knows them already
+    #[arg(long)]
+    no_daemon: bool,
+
+    #[command(flatten)]
+    server: ServerArgs,
+
+    /// When to colour the text
+    #[arg(long, value_enum, default_value_t = Color::Auto, value_name = "WHEN")]
+    color: Color,
+}
+
+/// What is made of a look.
+enum Form {
+    Table,
+    Short,
+    Json,
+    Csv(Csv),
+}
+
+pub(crate) fn run(source: &SourceArgs, args: &ShowArgs) -> Result<(), Failure> {
+    let rows = if args.processes { Rows::Processes } else { Rows::Gpus };
+    if args.columns.as_deref() == Some(csv::HELP) {
+        screen::write(&csv::help(rows))?;
+        return Ok(());
+    }
+    let form = match args {
+        ShowArgs { json: true, .. } => Form::Json,
+        ShowArgs { short: true, .. } => Form::Short,
+        ShowArgs { csv: true, columns, .. } => {
+            Form::Csv(Csv::new(rows, columns.as_deref()).map_err(|error| Failure::usage(anyhow!(error)))?)
+        }
+        _ => Form::Table,
+    };
+    // A variable that names a server for all commands does not contradict a word about this one.
+    if args.no_daemon && args.server.is_typed() {
+        return Err(Failure::usage(anyhow!("--no-daemon and --control contradict each other: give one of them")));
+    }
+    let at = Where { source, server: &args.server, no_server: args.no_daemon };
+    match args.watch {
+        None => once(at, &form, args),
+        Some(interval) => again_and_again(at, &form, args, interval),
+    }
+}
+
+fn once(at: Where<'_>, form: &Form, args: &ShowArgs) -> Result<(), Failure> {
+    let mut look = Look::take(at, form.need())?;
+    select::select(&mut look, &args.ids)?;
+    let mut screen = Screen::new(args.color, false);
+    form.show(look, &mut screen, true)
+}
+
+fn again_and_again(at: Where<'_>, form: &Form, args: &ShowArgs, interval: Duration) -> Result<(), Failure> {
+    let mut screen = Screen::new(args.color, form.is_picture());
+    let feed = Feed::start(at, form.need(), interval)?;
+    // A program that reads gets what there is until it or this one is ended, as with any other.
+    if screen.is_renewed {
+        feed.heed_signals()?;
+    }
+    let mut last = None;
+    let mut is_first = true;
+    let ended = loop {
+        match feed.next() {
+            News::Look(mut look) => {
+                select::select(&mut look, &args.ids)?;
+                if screen.is_renewed {
+                    screen.show(&form.picture(&look, screen.layout()))?;
+                    last = Some(look);
+                } else {
+                    form.show(*look, &mut screen, is_first)?;
+                }
+                is_first = false;
+            }
+            News::Resized => {
+                if let Some(look) = &last {
+                    screen.show(&form.picture(look, screen.layout()))?;
+                }
+            }
+            News::ServerGone => feed.go_on_alone()?,
+            News::Enough => break Ok(()),
+            News::Failed(failure) => break Err(failure),
+        }
+    };
+    screen.leave()?;
+    ended
+}
+
+impl Form {
+    fn need(&self) -> Need {
+        match self {
+            Self::Table => Need::Past,
+            Self::Json => Need::Everything,
+            Self::Short | Self::Csv(_) => Need::Nothing,
+        }
+    }
+
+    /// Whether it is for people, who see one after the other in the same place.
+    fn is_picture(&self) -> bool {
+        matches!(self, Self::Table | Self::Short)
+    }
+
+    fn picture(&self, look: &Look, layout: Layout) -> String {
+        match self {
+            Self::Short => table::render_short(&look.view(), layout),
+            _ => table::render(&look.view(), layout),
+        }
+    }
+
+    /// Prints it. Of comma-separated values, only the first have a header.
+    fn show(&self, look: Look, screen: &mut Screen, is_first: bool) -> Result<(), Failure> {
+        match self {
+            Self::Table | Self::Short => screen.show(&self.picture(&look, screen.layout()))?,
+            Self::Json => {
+                let json = serde_json::to_string(&look.into_snapshot()).map_err(anyhow::Error::from)?;
+                screen::write(&(json + "\n"))?;
+            }
+            Self::Csv(csv) => {
+                let header = if is_first { csv.header() } else { String::new() };
+                screen::write(&(header + &csv.rows(&look)))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn parse_seconds(text: &str) -> Result<Duration, String> {
+    let seconds = text.parse().ok().filter(|seconds| (0.1..=3600.0).contains(seconds));
+    seconds.map(Duration::from_secs_f64).ok_or_else(|| "not a time between looks: give 0.1 to 3600 seconds".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_between_looks_is_seconds() {
+        assert_eq!(parse_seconds("0.5"), Ok(Duration::from_millis(500)));
+        for text in ["", "0", "-1", "4000", "NaN", "inf", "1s"] {
+            assert!(parse_seconds(text).unwrap_err().contains("0.1 to 3600"), "{text}");
+        }
+    }
+}

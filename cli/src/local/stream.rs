@@ -1,0 +1,52 @@
+//! The stream of a running server, read on a thread that has nothing else to do.
+
+use std::{io, os::unix::net::UnixStream, time::Duration};
+
+use gpumon_server::frame::{ClientFrame, INTERVAL_MS, ServerFrame};
+use tungstenite::{Error, Message, WebSocket};
+
+use super::Server;
+
+/// A server sends something every few seconds, be it that nothing has happened.
+const SILENCE: Duration = Duration::from_secs(20);
+
+/// What a server tells, as it happens.
+pub(crate) struct Frames(WebSocket<UnixStream>);
+
+impl Server {
+    /// Asks for a sample per `interval`, as near to it as the server goes, and for everything that happens.
+    pub(crate) fn stream(self, interval: Duration) -> io::Result<Frames> {
+        self.stream.set_read_timeout(Some(SILENCE))?;
+        self.stream.set_write_timeout(Some(SILENCE))?;
+        let opened = tungstenite::client("ws://localhost/api/v1/stream", self.stream);
+        let (mut socket, _) = opened.map_err(|error| io::Error::other(error.to_string()))?;
+        let (shortest, longest) = INTERVAL_MS.into_inner();
+        let ms = u32::try_from(interval.as_millis()).unwrap_or(longest).clamp(shortest, longest);
+        socket.send(Message::text(serde_json::to_string(&ClientFrame::Interval { ms })?)).map_err(as_io)?;
+        Ok(Frames(socket))
+    }
+}
+
+impl Frames {
+    /// Waits for the next frame. What only a newer server sends is passed over.
+    pub(crate) fn next(&mut self) -> io::Result<ServerFrame> {
+        loop {
+            match self.0.read().map_err(as_io)? {
+                Message::Text(text) => {
+                    if let Ok(frame) = serde_json::from_str(&text) {
+                        return Ok(frame);
+                    }
+                }
+                Message::Close(_) => return Err(io::ErrorKind::ConnectionAborted.into()),
+                _ => {}
+            }
+        }
+    }
+}
+
+fn as_io(error: Error) -> io::Error {
+    match error {
+        Error::Io(error) => error,
+        other => io::Error::other(other),
+    }
+}

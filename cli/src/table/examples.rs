@@ -1,0 +1,159 @@
+//! A machine to draw: every reading is there, and nothing is the matter.
+
+use gpumon_probe::model::{
+    Absence, Board, Clocks, Container, ContainerRuntime, CpuSample, DiskSample, Gpu, GpuSample, Health, HostSample,
+    Inventory, MemorySample, NetworkSample, Notebook, Owner, Platform, Power, Process, ProcessKind, RamSample, Reading,
+    Sample, SlurmJob, SourceKind, Temperature, Utilization,
+};
+
+pub(crate) const GIB: u64 = 1 << 30;
+
+/// 09:13:20 in Greenwich.
+pub(crate) const NOW_MS: u64 = 1_763_630_000_000;
+
+pub(crate) fn inventory(count: u32, name: &str) -> Inventory {
+    let gpu = |index| Gpu {
+        index,
+        uuid: Some(format!("GPU-{index}")),
+        name: Reading::Now(name.to_owned()),
+        pci_bus_id: Reading::Now(format!("00000000:0{index}:00.0")),
+        board: Board::absent(&Absence::NotSupported),
+        mig_devices: Vec::new(),
+    };
+    let version = |text: &str| Reading::Now(text.to_owned());
+    Inventory {
+        at_ms: NOW_MS,
+        hostname: "node17".to_owned(),
+        platform: Platform {
+            source: SourceKind::Nvml,
+            driver_version: version("580.159.04"),
+            nvml_version: version("13.580.159.04"),
+            cuda_version: version("13.0"),
+        },
+        gpus: (0..count).map(gpu).collect(),
+        topology: Vec::new(),
+    }
+}
+
+/// So many GPUs, each a little busier than the one before.
+pub(crate) fn sample(count: u32) -> Sample {
+    Sample { seq: 0, at_ms: NOW_MS, interval_ms: 1000, gpus: (0..count).map(gpu).collect(), host: host() }
+}
+
+fn gpu(index: u32) -> GpuSample {
+    let share = f64::from(index % 8 + 1) / 8.0;
+    let total = 141 * GIB;
+    let used = (share * 130.0 * GIB as f64) as u64;
+    let unknown = || Reading::Absent(Absence::NotSupported);
+    let uuid = Some(format!("GPU-{index}"));
+    GpuSample {
+        utilization: Utilization {
+            gpu_percent: Reading::Now((share * 100.0).round()),
+            memory_percent: unknown(),
+            encoder_percent: unknown(),
+            decoder_percent: unknown(),
+            jpeg_percent: unknown(),
+            ofa_percent: unknown(),
+        },
+        memory: MemorySample {
+            total_bytes: Reading::Now(total),
+            used_bytes: Reading::Now(used),
+            reserved_bytes: Reading::Now(GIB / 2),
+            free_bytes: Reading::Now(total - used),
+        },
+        power: Power {
+            draw_watts: Reading::Now(100.0 + 590.0 * share),
+            limit_watts: Reading::Now(700.0),
+            ..GpuSample::absent(index, None, 0, Health::Ok, &Absence::NotSupported).power
+        },
+        temperature: Temperature {
+            gpu_celsius: Reading::Now(30.0 + 40.0 * share),
+            memory_celsius: Reading::Now(75.0),
+            margin_celsius: unknown(),
+        },
+        clocks: Clocks {
+            graphics_mhz: Reading::Now(1_980),
+            sm_mhz: Reading::Now(1_980),
+            memory_mhz: Reading::Now(3_201),
+            video_mhz: Reading::Now(1_500),
+        },
+        throttle_reasons: Reading::Now(Vec::new()),
+        mig_devices: Reading::Now(Vec::new()),
+        processes: Reading::Now(Vec::new()),
+        ..GpuSample::absent(index, uuid, NOW_MS, Health::Ok, &Absence::NotSupported)
+    }
+}
+
+/// One that computes, started two hours and some minutes ago.
+pub(crate) fn process(pid: u32, user: &str, memory_gib: f64, command: &str) -> Process {
+    let none = || Reading::Absent(Absence::NotSupported);
+    Process {
+        pid,
+        kind: ProcessKind::Compute,
+        memory_bytes: Reading::Now((memory_gib * GIB as f64) as u64),
+        sm_percent: Reading::Now(93.0),
+        memory_percent: none(),
+        encoder_percent: none(),
+        decoder_percent: none(),
+        name: Reading::Now("python3".to_owned()),
+        command: Reading::Now(command.to_owned()),
+        user: Reading::Now(user.to_owned()),
+        started_ms: Reading::Now(NOW_MS - 8_040_000),
+        mig: None,
+        mps: false,
+        owner: Reading::Now(Owner::default()),
+    }
+}
+
+/// A notebook's kernel, a Slurm job's step, and a container's program.
+pub(crate) fn processes() -> Vec<Process> {
+    let owned = |process: Process, owner: Owner| Process { owner: Reading::Now(owner), ..process };
+    let notebook = Notebook {
+        kernel_id: "k".to_owned(),
+        kernel_name: Some("python3".to_owned()),
+        path: Some("/home/ana/work/train.ipynb".to_owned()),
+        kernel_pid: 4312,
+    };
+    let container = Container { runtime: ContainerRuntime::Docker, id: "3f2a".repeat(16) };
+    vec![
+        owned(
+            process(
+                5120,
+                "bob",
+                4.8,
+                "vllm serve meta-llama/Llama-3.1-8B-Instruct --max-model-len 32768 --dtype bfloat16",
+            ),
+            Owner { slurm: Some(SlurmJob { job_id: "88123".to_owned(), step: None }), ..Owner::default() },
+        ),
+        owned(
+            process(4312, "ana", 61.0, "python3 -m ipykernel_launcher"),
+            Owner { notebook: Some(notebook), ..Owner::default() },
+        ),
+        owned(process(777, "carol", 0.02, "python3 eval.py"), Owner { container: Some(container), ..Owner::default() }),
+    ]
+}
+
+fn host() -> HostSample {
+    fn none<T>() -> Reading<T> {
+        Reading::Absent(Absence::NotSupported)
+    }
+    let ram = || RamSample { total_bytes: none(), used_bytes: none() };
+    HostSample {
+        at_ms: NOW_MS,
+        cpu: CpuSample { count: none(), busy_percent: none() },
+        memory: ram(),
+        swap: ram(),
+        disk: DiskSample {
+            read_bytes_total: none(),
+            written_bytes_total: none(),
+            read_bytes_per_second: none(),
+            written_bytes_per_second: none(),
+        },
+        network: NetworkSample {
+            received_bytes_total: none(),
+            sent_bytes_total: none(),
+            received_bytes_per_second: none(),
+            sent_bytes_per_second: none(),
+        },
+    }
+}

@@ -1,0 +1,70 @@
+//! The first line: what this is, and when.
+
+use gpumon_probe::model::{Inventory, Reading, SourceKind};
+use unicode_width::UnicodeWidthStr;
+
+use super::{
+    Layout, View,
+    line::{Line, printable},
+    style::{DIM, PLAIN, SIMULATED, STRONG},
+    units::clock,
+};
+
+const GAP: usize = 2;
+
+/// `gpumon  driver 580.159.04  CUDA 13.0  2 x H200  host                 10:42:07`
+pub(super) fn line(view: &View<'_>, layout: Layout) -> Line {
+    let inventory = view.inventory;
+    let mut parts = vec![(STRONG, "gpumon".to_owned())];
+    match inventory.platform.source {
+        SourceKind::Simulated => parts.push((SIMULATED, "simulated".to_owned())),
+        SourceKind::Nvml => {
+            let said = |word: &str, reading: &Reading<String>| reading.value().map(|value| format!("{word} {value}"));
+            let versions =
+                [said("driver", &inventory.platform.driver_version), said("CUDA", &inventory.platform.cuda_version)];
+            parts.extend(versions.into_iter().flatten().map(|version| (PLAIN, version)));
+        }
+    }
+    let time = clock(view.sample.at_ms, view.sample.at_ms);
+    let room = layout.columns().saturating_sub(time.len() + GAP);
+    let taken: usize = parts.iter().map(|(_, text)| text.width() + GAP).sum();
+    let models = models(inventory);
+    let fits = layout.width.is_none() || taken + models.width() <= room;
+    parts.push((PLAIN, if fits { models } else { format!("{} GPUs", inventory.gpus.len()) }));
+    parts.push((DIM, inventory.hostname.clone()));
+    // What does not fit is left out whole, the least telling first, which stands last.
+    let mut line = Line::default();
+    for (style, text) in parts {
+        let part = Line::new(style, printable(&text, layout));
+        let gap = if line.width() == 0 { 0 } else { GAP };
+        if layout.width.is_some() && line.width() + gap + part.width() > room {
+            break;
+        }
+        line.push(PLAIN, " ".repeat(gap));
+        line.extend(part);
+    }
+    if line.width() + GAP + time.len() <= layout.columns() || layout.width.is_none() {
+        let gap = layout.columns().saturating_sub(line.width() + time.len()).max(GAP);
+        line.push(PLAIN, " ".repeat(gap));
+        line.push(DIM, time);
+    }
+    line
+}
+
+/// `2 x H200`, or `1 x H200 + 1 x L40S`, in the order in which they come.
+fn models(inventory: &Inventory) -> String {
+    let mut counts: Vec<(String, u32)> = Vec::new();
+    for gpu in &inventory.gpus {
+        let name = short_name(&gpu.name);
+        match counts.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, count)) => *count += 1,
+            None => counts.push((name, 1)),
+        }
+    }
+    counts.iter().map(|(name, count)| format!("{count} x {name}")).collect::<Vec<_>>().join(" + ")
+}
+
+/// A GPU's name without the maker's, which is the same for all.
+pub(super) fn short_name(name: &Reading<String>) -> String {
+    name.value().map_or_else(|| "unknown GPU".to_owned(), |name| name.trim_start_matches("NVIDIA ").to_owned())
+}

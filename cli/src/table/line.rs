@@ -1,0 +1,152 @@
+//! A line of styled text that knows how wide it is.
+
+use anstyle::Style;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+use super::{Layout, style::paint};
+
+/// Pieces of text, each in its style.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Line(Vec<(Style, String)>);
+
+impl Line {
+    pub(crate) fn new(style: Style, text: impl Into<String>) -> Self {
+        Self(vec![(style, text.into())])
+    }
+
+    pub(crate) fn push(&mut self, style: Style, text: impl Into<String>) {
+        self.0.push((style, text.into()));
+    }
+
+    pub(crate) fn extend(&mut self, other: Self) {
+        self.0.extend(other.0);
+    }
+
+    pub(crate) fn width(&self) -> usize {
+        self.0.iter().map(|(_, text)| text.width()).sum()
+    }
+
+    /// With its styles, no wider than the terminal; where it was cut, it says so. Blanks at its end are left out.
+    pub(crate) fn paint(mut self, layout: Layout) -> String {
+        while let Some((_, text)) = self.0.last_mut() {
+            text.truncate(text.trim_end_matches(' ').len());
+            if !text.is_empty() {
+                break;
+            }
+            self.0.pop();
+        }
+        let mut room = layout.width.unwrap_or(usize::MAX);
+        let mut rest = self.width();
+        let mut painted = String::new();
+        for (style, text) in self.0 {
+            let width = text.width();
+            // The sign takes the place of what follows, too.
+            let shown = if rest <= room { text } else { cut_open(&text, room, layout) };
+            room = room.saturating_sub(shown.width());
+            rest -= width;
+            painted += &if shown.trim().is_empty() { shown } else { paint(style, &shown) };
+            if room == 0 {
+                break;
+            }
+        }
+        painted
+    }
+}
+
+/// Cuts to so many columns, and says that something is missing.
+pub(crate) fn cut(text: &str, columns: usize, layout: Layout) -> String {
+    if text.width() <= columns { text.to_owned() } else { cut_open(text, columns, layout) }
+}
+
+/// The same of a text that goes on in another piece: one that fills the columns is cut, too.
+fn cut_open(text: &str, columns: usize, layout: Layout) -> String {
+    if text.width() < columns {
+        return text.to_owned();
+    }
+    let Some(before_sign) = columns.checked_sub(1) else { return String::new() };
+    let mut width = 0;
+    let fits = text.chars().take_while(|character| {
+        width += character.width().unwrap_or(0);
+        width <= before_sign
+    });
+    fits.chain([if layout.unicode { '…' } else { '~' }]).collect()
+}
+
+pub(crate) fn right(text: &str, columns: usize) -> String {
+    " ".repeat(columns.saturating_sub(text.width())) + text
+}
+
+pub(crate) fn left(text: &str, columns: usize) -> String {
+    text.to_owned() + &" ".repeat(columns.saturating_sub(text.width()))
+}
+
+/// Breaks a sentence into lines of so many columns. A word that is longer than a line is left to whoever paints it.
+pub(crate) fn wrap(text: &str, columns: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split(' ').filter(|word| !word.is_empty()) {
+        match lines.last_mut() {
+            Some(line) if line.width() + 1 + word.width() <= columns => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
+/// Text from a stranger, as a terminal may get it: without what drives the terminal, and without what reorders or hides
+/// other text. A terminal that cannot show a letter gets a question mark.
+pub(crate) fn printable(text: &str, layout: Layout) -> String {
+    let shown = |character: char| match character {
+        control if control.is_control() => ' ',
+        '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{61c}' | '\u{feff}' => '?',
+        letter if !letter.is_ascii() && layout.width.is_some() && !layout.unicode => '?',
+        letter => letter,
+    };
+    text.chars().map(shown).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::style::PLAIN, *};
+
+    fn layout(width: usize) -> Layout {
+        Layout { width: Some(width), height: None, unicode: true }
+    }
+
+    #[test]
+    fn a_line_is_cut_where_the_terminal_ends_and_says_so() {
+        let mut line = Line::new(PLAIN, "abc");
+        line.push(PLAIN, "def");
+        for (width, shown) in [(7, "abcdef"), (6, "abcdef"), (5, "abcd…"), (4, "abc…"), (3, "ab…"), (1, "…"), (0, "")]
+        {
+            assert_eq!(line.clone().paint(layout(width)), shown, "{width}");
+        }
+    }
+
+    #[test]
+    fn wide_letters_take_two_columns_each() {
+        assert_eq!(cut("訓練データ", 10, layout(80)), "訓練データ");
+        assert_eq!(cut("訓練データ", 9, layout(80)), "訓練デー…");
+        assert_eq!(cut("訓練データ", 8, layout(80)), "訓練デ…");
+        assert_eq!(right("訓", 4), "  訓");
+    }
+
+    #[test]
+    fn nothing_of_a_sentence_is_lost_when_it_is_broken_into_lines() {
+        assert_eq!(wrap("the GPU has fallen off the bus", 10), ["the GPU", "has fallen", "off the", "bus"]);
+        assert_eq!(wrap("", 10), Vec::<String>::new());
+    }
+
+    #[test]
+    fn strangers_cannot_drive_the_terminal_or_turn_text_around() {
+        assert_eq!(printable("a\u{1b}[2J\u{9b}b\u{202e}c\n", layout(80)), "a [2J b?c ");
+        assert_eq!(printable("é", Layout { width: Some(80), height: None, unicode: false }), "?");
+        assert_eq!(
+            printable("é", Layout { width: None, height: None, unicode: false }),
+            "é",
+            "a pipe takes any letter"
+        );
+    }
+}

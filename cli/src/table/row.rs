@@ -1,0 +1,104 @@
+//! One GPU, or one part of a GPU, as text, before it is laid out.
+
+use anstyle::Style;
+use gpumon_probe::model::{Activity, GpuSample, Health, Reading};
+
+use super::{
+    Layout, View,
+    head::short_name,
+    line::printable,
+    past::GpuPast,
+    style::{DIM, MEMORY, POWER, STRONG, TEMPERATURE, UTILIZATION},
+    units::{ABSENT, gib, gib_of_all, three_digits, whole},
+    words::{Words, words},
+};
+
+/// The cells of a line. Numbers are split at what they are aligned on.
+pub(super) struct Row<'a> {
+    pub(super) index: String,
+    pub(super) name: String,
+    /// What it is busy with: the GPU's utilisation, a part's multiprocessors.
+    pub(super) busy: String,
+    pub(super) used: String,
+    pub(super) total: String,
+    pub(super) memory_share: Option<f64>,
+    pub(super) temperature: String,
+    pub(super) draw: String,
+    pub(super) limit: String,
+    /// What wide terminals show, too; each empty where it is absent.
+    pub(super) extras: [String; EXTRAS],
+    pub(super) past: Option<&'a GpuPast>,
+    pub(super) words: Vec<Words>,
+    /// Whether its values are old ones.
+    pub(super) is_stale: bool,
+    pub(super) is_part: bool,
+}
+
+/// How many [`Row::extras`] there are.
+pub(super) const EXTRAS: usize = 6;
+
+pub(super) fn of_gpu<'a>(gpu: &GpuSample, view: &View<'a>, layout: Layout) -> Row<'a> {
+    let known = view.inventory.gpus.iter().find(|known| known.index == gpu.index);
+    let name = known.map_or_else(|| "unknown GPU".to_owned(), |known| short_name(&known.name));
+    let (used, total) = (gpu.memory.used_bytes.value(), gpu.memory.total_bytes.value());
+    Row {
+        index: gpu.index.to_string(),
+        name: printable(&name, layout),
+        busy: whole(&gpu.utilization.gpu_percent, "%"),
+        used: used.map_or_else(|| ABSENT.to_owned(), |bytes| gib(*bytes)),
+        total: total.map_or_else(String::new, |bytes| gib_of_all(*bytes)),
+        memory_share: share(used, total),
+        temperature: whole(&gpu.temperature.gpu_celsius, degrees(layout)),
+        draw: gpu.power.draw_watts.value().map_or_else(|| ABSENT.to_owned(), |watts| format!("{watts:.0}")),
+        limit: gpu.power.limit_watts.value().map_or_else(String::new, |watts| format!("{watts:.0}")),
+        extras: extras(gpu, layout),
+        past: view.past.of_gpu(gpu),
+        words: words(gpu, view, layout),
+        is_stale: gpu.health != Health::Ok,
+        is_part: false,
+    }
+}
+
+/// What the columns of a line are painted in.
+impl Row<'_> {
+    pub(super) fn style(&self, style: Style) -> Style {
+        if self.is_stale { DIM } else { style }
+    }
+
+    pub(super) const NAME: Style = STRONG;
+    pub(super) const BUSY: Style = UTILIZATION;
+    pub(super) const MEMORY: Style = MEMORY;
+    pub(super) const TEMPERATURE: Style = TEMPERATURE;
+    pub(super) const POWER: Style = POWER;
+}
+
+pub(super) fn share(used: Option<&u64>, total: Option<&u64>) -> Option<f64> {
+    used.zip(total).filter(|(_, total)| **total > 0).map(|(used, total)| *used as f64 / *total as f64)
+}
+
+fn degrees(layout: Layout) -> &'static str {
+    if layout.unicode { "°C" } else { "C" }
+}
+
+fn extras(gpu: &GpuSample, layout: Layout) -> [String; EXTRAS] {
+    let percent = |word: &str, reading: Option<&Reading<f64>>| {
+        reading.and_then(Reading::value).map_or_else(String::new, |value| format!("{word} {value:>3.0} %"))
+    };
+    let activity: Option<&Activity> = gpu.activity.value();
+    let both = |word: &str, sent: &Reading<f64>, received: &Reading<f64>| match (sent.value(), received.value()) {
+        (Some(sent), Some(received)) => {
+            let rate = |bytes: f64| three_digits(bytes / 1e9);
+            format!("{word} {:>4} out {:>4} in GB/s", rate(*sent), rate(*received))
+        }
+        _ => String::new(),
+    };
+    let memory = &gpu.temperature.memory_celsius;
+    [
+        percent("SM", activity.map(|activity| &activity.sm_percent)),
+        percent("tensor", activity.map(|activity| &activity.tensor_percent)),
+        gpu.clocks.sm_mhz.value().map_or_else(String::new, |mhz| format!("{mhz:>4} MHz")),
+        memory.value().map_or_else(String::new, |value| format!("memory {value:.0} {}", degrees(layout))),
+        percent("fan", Some(&gpu.fan_percent)),
+        both("PCIe", &gpu.pcie.tx_bytes_per_second, &gpu.pcie.rx_bytes_per_second),
+    ]
+}

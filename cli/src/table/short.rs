@@ -1,0 +1,106 @@
+//! gpustat's view: one line per GPU, with who holds how much, in the colours that its users know.
+
+use anstyle::{AnsiColor, Style};
+use gpumon_probe::model::{GpuSample, Health, Reading};
+use unicode_width::UnicodeWidthStr;
+
+use super::{
+    Layout, View,
+    line::{Line, left, printable, right},
+    style::{ALARM, DIM, PLAIN, SIMULATED, STRONG},
+    units::{ABSENT, clock},
+    words::{Level, words},
+};
+use gpumon_probe::model::SourceKind;
+
+const INDEX: Style = AnsiColor::Cyan.on_default();
+const NAME: Style = AnsiColor::Blue.on_default();
+const TEMPERATURE: Style = AnsiColor::Red.on_default();
+const BUSY: Style = AnsiColor::Green.on_default();
+const MEMORY: Style = AnsiColor::Yellow.on_default();
+
+/// From here on, gpustat makes the number bold.
+const HOT_CELSIUS: f64 = 50.0;
+const BUSY_PERCENT: f64 = 30.0;
+
+const MIB: u64 = 1 << 20;
+
+pub(super) fn lines(view: &View<'_>, layout: Layout) -> Vec<Line> {
+    let name = |index: u32| {
+        let known = view.inventory.gpus.iter().find(|known| known.index == index);
+        let name = known.and_then(|known| known.name.value()).map_or("unknown GPU", String::as_str);
+        printable(name, layout)
+    };
+    let longest = view.sample.gpus.iter().map(|gpu| name(gpu.index).width()).max().unwrap_or(0);
+    let digits = view.sample.gpus.iter().map(|gpu| gpu.index.to_string().len()).max().unwrap_or(1);
+    let mut lines = vec![head(view, longest, layout)];
+    for gpu in &view.sample.gpus {
+        let mut line = Line::new(INDEX, left(&format!("[{}]", gpu.index), digits + 2) + " ");
+        line.push(NAME, left(&name(gpu.index), longest));
+        line.push(PLAIN, " | ");
+        readings(gpu, &mut line);
+        for said in words(gpu, view, layout).iter().filter(|said| said.level == Level::Act) {
+            line.push(PLAIN, " | ");
+            line.push(ALARM, &said.text);
+        }
+        line.push(PLAIN, " |");
+        holders(gpu, &mut line, layout);
+        lines.push(line);
+    }
+    lines
+}
+
+/// `node17          10:42:07  580.159.04`
+fn head(view: &View<'_>, longest: usize, layout: Layout) -> Line {
+    let inventory = view.inventory;
+    let mut line = Line::new(STRONG, left(&printable(&inventory.hostname, layout), longest + 4));
+    line.push(PLAIN, format!("  {}  ", clock(view.sample.at_ms, view.sample.at_ms)));
+    match (inventory.platform.source, inventory.platform.driver_version.value()) {
+        (SourceKind::Simulated, _) => line.push(SIMULATED, "simulated"),
+        (SourceKind::Nvml, Some(version)) => line.push(DIM, printable(version, layout)),
+        (SourceKind::Nvml, None) => {}
+    }
+    line
+}
+
+/// `64'C,  96 % | 80123 / 143771 MB`
+fn readings(gpu: &GpuSample, line: &mut Line) {
+    let whole = |reading: &Reading<f64>, width: usize| {
+        right(&reading.value().map_or_else(|| ABSENT.to_owned(), |value| format!("{value:.0}")), width)
+    };
+    let bold = |style: Style, reading: &Reading<f64>, from: f64| {
+        if reading.value().is_some_and(|value| *value >= from) { style.bold() } else { style }
+    };
+    let (heat, busy) = (&gpu.temperature.gpu_celsius, &gpu.utilization.gpu_percent);
+    line.push(bold(TEMPERATURE, heat, HOT_CELSIUS), whole(heat, 2) + "'C");
+    line.push(PLAIN, ", ");
+    line.push(bold(BUSY, busy, BUSY_PERCENT), whole(busy, 3) + " %");
+    line.push(PLAIN, " | ");
+    let mib = |reading: &Reading<u64>, width: usize| {
+        right(&reading.value().map_or_else(|| ABSENT.to_owned(), |bytes| (bytes / MIB).to_string()), width)
+    };
+    line.push(MEMORY.bold(), mib(&gpu.memory.used_bytes, 6));
+    line.push(PLAIN, " / ");
+    line.push(MEMORY, mib(&gpu.memory.total_bytes, 6));
+    line.push(PLAIN, " MB");
+}
+
+/// `ana(61000M) bob(4800M)`
+fn holders(gpu: &GpuSample, line: &mut Line, layout: Layout) {
+    match &gpu.processes {
+        Reading::Now(processes) | Reading::Earlier { value: processes, .. } => {
+            for process in processes {
+                let user = process.user.value().map_or(ABSENT, String::as_str);
+                line.push(DIM, format!(" {}", printable(user, layout)));
+                let held =
+                    process.memory_bytes.value().map_or_else(|| "?".to_owned(), |bytes| (bytes / MIB).to_string());
+                line.push(PLAIN, "(");
+                line.push(MEMORY, held + "M");
+                line.push(PLAIN, ")");
+            }
+        }
+        // Of a GPU that is not well it has been said.
+        Reading::Absent(reason) if gpu.health == Health::Ok => line.push(DIM, format!(" {reason}")),
+        Reading::Absent(_) => {}
+    }
+}

@@ -1,0 +1,97 @@
+//! `GET /api/v1/snapshot`: everything known now, and as much of the recent past as is asked for.
+
+use std::ops::RangeInclusive;
+
+use axum::{
+    Json,
+    extract::{Query, State, rejection::QueryRejection},
+    http::StatusCode,
+};
+use gpumon_probe::model::{METRICS, Metric};
+use serde::Deserialize;
+
+use crate::{app::AppState, frame::Snapshot};
+
+/// How much of the past there is to ask for, in seconds.
+const HISTORY_S: RangeInclusive<u64> = 1..=300;
+
+/// What a snapshot is to hold.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SnapshotQuery {
+    /// The last so many seconds of history, too.
+    history_s: Option<u64>,
+    /// Of these metrics of the catalogue, separated by commas; without it, of all.
+    metrics: Option<String>,
+    /// Leave out details and events.
+    #[serde(default)]
+    brief: bool,
+}
+
+/// What was asked for, understood.
+pub(crate) struct Parts {
+    pub(crate) history_ms: Option<u64>,
+    pub(crate) metrics: Vec<&'static Metric>,
+    pub(crate) brief: bool,
+}
+
+impl Default for Parts {
+    fn default() -> Self {
+        Self { history_ms: None, metrics: METRICS.iter().collect(), brief: false }
+    }
+}
+
+/// From memory: it never waits for the driver.
+pub(crate) async fn snapshot(
+    State(app): State<AppState>,
+    query: Result<Query<SnapshotQuery>, QueryRejection>,
+) -> Result<Json<Snapshot>, (StatusCode, String)> {
+    let bad = |why: String| (StatusCode::BAD_REQUEST, why + "\n");
+    let hint = "; ask for history_s, metrics and brief, or nothing";
+    let Query(query) = query.map_err(|error| bad(error.body_text() + hint))?;
+    Ok(Json(app.hub.snapshot(&query.understood().map_err(bad)?)))
+}
+
+impl SnapshotQuery {
+    fn understood(self) -> Result<Parts, String> {
+        let (shortest, longest) = HISTORY_S.into_inner();
+        if self.history_s.is_some_and(|seconds| !(shortest..=longest).contains(&seconds)) {
+            return Err(format!("no such history; ask for ?history_s= {shortest} to {longest}"));
+        }
+        let find = |id: &str| {
+            let known = METRICS.iter().find(|metric| metric.id == id);
+            known.ok_or_else(|| {
+                let ids: Vec<_> = METRICS.iter().map(|metric| metric.id).collect();
+                format!("unknown metric '{id}'; there are {}", ids.join(", "))
+            })
+        };
+        let metrics = match &self.metrics {
+            None => METRICS.iter().collect(),
+            Some(ids) => ids.split(',').map(find).collect::<Result<_, _>>()?,
+        };
+        Ok(Parts { history_ms: self.history_s.map(|seconds| seconds * 1000), metrics, brief: self.brief })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn understood(history_s: Option<u64>, metrics: Option<&str>) -> Result<Parts, String> {
+        SnapshotQuery { history_s, metrics: metrics.map(ToOwned::to_owned), brief: true }.understood()
+    }
+
+    #[test]
+    fn what_is_not_there_is_refused_with_what_is() {
+        assert!(understood(Some(301), None).err().unwrap().contains("1 to 300"));
+        let error = understood(None, Some("power.draw_watts,power.drwa")).err().unwrap();
+        assert!(error.contains("'power.drwa'") && error.contains("power.draw_watts"), "{error}");
+    }
+
+    #[test]
+    fn only_the_metrics_that_were_named_are_given() {
+        let parts = understood(Some(60), Some("memory.used_bytes")).unwrap();
+        assert_eq!((parts.history_ms, parts.metrics.len(), parts.brief), (Some(60_000), 1, true));
+        assert_eq!(understood(None, None).unwrap().metrics.len(), METRICS.len());
+    }
+}

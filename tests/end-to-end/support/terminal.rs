@@ -1,0 +1,107 @@
+//! A terminal of some size, with a program in it.
+
+use std::{
+    fs::File,
+    io::Read,
+    os::fd::OwnedFd,
+    process::{Child, Command, Stdio},
+    sync::mpsc::{self, Receiver},
+    thread,
+    time::Instant,
+};
+
+use rustix::{
+    fs::{Mode, OFlags},
+    pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt},
+    termios::{Winsize, tcsetwinsize},
+};
+
+use super::{PATIENCE, signal};
+
+pub(crate) struct Terminal {
+    pub(crate) child: Child,
+    screen: File,
+    written: Receiver<Vec<u8>>,
+    /// All that was written so far.
+    pub(crate) text: String,
+}
+
+impl Terminal {
+    /// Starts the program in a terminal of this size, which speaks UTF-8 and knows colours unless the command says else.
+    pub(crate) fn with(mut command: Command, columns: u16, rows: u16) -> Self {
+        let screen = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        grantpt(&screen).unwrap();
+        unlockpt(&screen).unwrap();
+        set_size(&screen, columns, rows);
+        let path = ptsname(&screen, Vec::new()).unwrap();
+        let inside = rustix::fs::open(path, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).unwrap();
+        let given = |name: &str| command.get_envs().any(|(known, _)| known == name);
+        let (term, locale) = (given("TERM"), given("LC_ALL"));
+        if !term {
+            command.env("TERM", "xterm-256color");
+        }
+        if !locale {
+            command.env("LC_ALL", "C.UTF-8");
+        }
+        let stdio = |side: &OwnedFd| Stdio::from(side.try_clone().unwrap());
+        let child = command.stdin(stdio(&inside)).stdout(stdio(&inside)).stderr(stdio(&inside)).spawn().unwrap();
+        // The command keeps what it was given; with it, the terminal ends with the program.
+        drop((command, inside));
+        let screen = File::from(screen);
+        let (mut reader, (tell, written)) = (screen.try_clone().unwrap(), mpsc::channel());
+        thread::spawn(move || {
+            let mut buffer = [0; 4096];
+            // A terminal whose last program has ended fails to be read.
+            while let Ok(count @ 1..) = reader.read(&mut buffer) {
+                if tell.send(buffer[..count].to_vec()).is_err() {
+                    return;
+                }
+            }
+        });
+        Self { child, screen, written, text: String::new() }
+    }
+
+    /// Waits until what was written is as it should be.
+    #[track_caller]
+    pub(crate) fn until(&mut self, is_so: impl Fn(&str) -> bool) {
+        let begun = Instant::now();
+        while !is_so(&self.text) {
+            let left = PATIENCE.saturating_sub(begun.elapsed());
+            let bytes = self.written.recv_timeout(left).unwrap_or_else(|_| panic!("waited in vain: {:?}", self.text));
+            self.text += &String::from_utf8_lossy(&bytes);
+        }
+    }
+
+    /// All that the program writes until it ends, and its exit code.
+    pub(crate) fn finish(mut self) -> (String, Option<i32>) {
+        let code = self.child.wait().unwrap().code();
+        while let Ok(bytes) = self.written.recv_timeout(PATIENCE) {
+            self.text += &String::from_utf8_lossy(&bytes);
+        }
+        (std::mem::take(&mut self.text), code)
+    }
+
+    pub(crate) fn resize(&mut self, columns: u16, rows: u16) {
+        set_size(&self.screen, columns, rows);
+        // The kernel tells the programs of a session whose terminal it is; a test has none.
+        signal("-WINCH", self.child.id());
+    }
+
+    /// What the terminal shows after these bytes, line by line: only as much of a terminal as gpumon makes use of.
+    pub(crate) fn frames(&self) -> Vec<Vec<String>> {
+        let frames = self.text.split("\u{1b}[?2026h\u{1b}[H").skip(1);
+        let whole = frames.filter_map(|frame| frame.split_once("\u{1b}[J\u{1b}[?2026l"));
+        whole.map(|(frame, _)| frame.lines().map(|line| line.trim_end().to_owned()).collect()).collect()
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn set_size(screen: impl std::os::fd::AsFd, columns: u16, rows: u16) {
+    tcsetwinsize(screen, Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
+}
