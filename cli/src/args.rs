@@ -3,13 +3,20 @@
 use clap::{Parser, Subcommand};
 
 use crate::{
-    commands::{collect, doctor, pause, schema, serve, show, smi},
+    commands::{collect, completions, doctor, man, pause, schema, serve, show, smi, wait},
     options::SourceArgs,
 };
 
+macro_rules! exit_codes {
+    () => {
+        "Exit codes: 0 done, 1 failed, 2 bad argument, 4 no permission, 6 no GPU, 9 driver not loaded, \
+12 no NVIDIA library, 18 library and driver do not match"
+    };
+}
+
 /// Shows what a GPU does: now, as a table. Commands collect samples and serve them.
 #[derive(Debug, Parser)]
-#[command(name = "gpumon", version, max_term_width = 100, after_help = EXIT_CODES)]
+#[command(name = "gpumon", version, max_term_width = 100, after_help = exit_codes!(), after_long_help = NOTES)]
 pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) source: SourceArgs,
@@ -21,9 +28,27 @@ pub(crate) struct Args {
     pub(crate) command: Option<Command>,
 }
 
-const EXIT_CODES: &str = "\
-Exit codes: 0 done, 1 failed, 2 bad argument, 4 no permission, 6 no GPU, 9 driver not loaded, \
-12 no NVIDIA library, 18 library and driver do not match";
+const NOTES: &str = concat!(
+    "\
+Examples:
+  gpumon
+      Every GPU and who is on it, now.
+  gpumon --json | jq '.sample.gpus[].memory.free_bytes'
+      The same for programs.
+  gpumon --source sim:4
+      Four simulated GPUs, on a machine without any.
+  gpumon wait --free 20GiB -- python train.py
+      Train as soon as a GPU has 20 GiB to spare.
+
+Environment:
+  GPUMON_SOURCE  as --source
+  GPUMON_NVML_LIB  as --nvml-lib
+  GPUMON_CONTROL  local socket of the server that is asked
+  NO_COLOR  set to anything, no colours
+
+",
+    exit_codes!()
+);
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -34,6 +59,9 @@ pub(crate) enum Command {
     Resume(pause::ResumeArgs),
     Schema(schema::SchemaArgs),
     Smi(smi::SmiArgs),
+    Wait(Box<wait::WaitArgs>),
+    Completions(completions::CompletionsArgs),
+    Man(man::ManArgs),
 }
 
 #[cfg(test)]

@@ -8,10 +8,12 @@ mod args;
 mod commands;
 mod exit;
 mod local;
+mod man;
 mod options;
 mod smi;
 mod suggest;
 mod table;
+mod wait;
 
 use std::{env, path::Path, process::ExitCode};
 

@@ -15,11 +15,11 @@ use gpumon_server::frame::INTERVAL_MS;
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct SourceArgs {
     /// auto, nvml, sim, sim:N for N simulated GPUs (1 to 64), or sim:FILE.toml for a scenario
-    #[arg(long, global = true, env = "GPUMON_SOURCE", default_value = "auto", value_name = "SOURCE", value_parser = parse_source)]
+    #[arg(long, global = true, env = "GPUMON_SOURCE", default_value = "auto", value_name = "SOURCE", value_parser = parse_source, display_order = 900)]
     pub(crate) source: SourceChoice,
 
     /// NVIDIA's management library, where the loader does not find libnvidia-ml.so.1 by itself
-    #[arg(long, global = true, env = NVML_LIB, value_name = "PATH")]
+    #[arg(long, global = true, env = NVML_LIB, value_name = "PATH", display_order = 901)]
     pub(crate) nvml_lib: Option<OsString>,
 }
 

@@ -1,6 +1,8 @@
-"""The build backend of the wheel (PEP 517): builds what npm builds, then lets maturin do the rest."""
+"""The build backend of the wheel (PEP 517): builds what npm builds and what gpumon tells of itself, then lets maturin do
+the rest."""
 
 import gpumon_frontend
+import gpumon_share
 import maturin
 from maturin import (
     get_requires_for_build_editable,
@@ -20,18 +22,27 @@ __all__ = [
 ]
 
 
-def _after_frontend(hook):
-    """Make a hook that runs once the page and the extension are there: maturin reads their folder in all of these."""
+def _after(*steps):
+    """Make a wrapper for hooks that first takes these steps."""
 
-    def build(*args, **kwargs):
-        gpumon_frontend.build_if_needed()
-        return hook(*args, **kwargs)
+    def wrap(hook):
+        def build(*args, **kwargs):
+            for step in steps:
+                step()
+            return hook(*args, **kwargs)
 
-    return build
+        return build
+
+    return wrap
 
 
-build_wheel = _after_frontend(maturin.build_wheel)
+# Maturin reads the folder of the page and the extension in all of these.
+_after_frontend = _after(gpumon_frontend.build_if_needed)
+# The page goes into the program, and the program tells the rest.
+_after_program = _after(gpumon_frontend.build_if_needed, gpumon_share.build)
+
+build_wheel = _after_program(maturin.build_wheel)
+build_editable = _after_program(maturin.build_editable)
 build_sdist = _after_frontend(maturin.build_sdist)
-build_editable = _after_frontend(maturin.build_editable)
 prepare_metadata_for_build_wheel = _after_frontend(maturin.prepare_metadata_for_build_wheel)
 prepare_metadata_for_build_editable = _after_frontend(maturin.prepare_metadata_for_build_editable)

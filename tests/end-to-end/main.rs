@@ -28,4 +28,5 @@ mod smi;
 mod support;
 mod terminal;
 mod traces;
+mod wait;
 mod watch;

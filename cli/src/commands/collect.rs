@@ -23,7 +23,11 @@ use crate::{
 /// Write one JSON line per sample to standard output, until it is closed
 ///
 /// The first line is the inventory; samples and events follow, told apart by `type`. Try `gpumon collect | jq`.
+///
+/// A reading is a bare value, an older value with its time, or the reason why there is none. It goes on when a GPU is
+/// lost or hangs, and says so in that GPU's `health`; it ends when the driver is replaced underneath it.
 #[derive(Debug, clap::Args)]
+#[command(after_long_help = EXAMPLES)]
 pub(crate) struct CollectArgs {
     #[command(flatten)]
     sampling: SamplingArgs,
@@ -40,6 +44,16 @@ pub(crate) struct CollectArgs {
     #[arg(long)]
     supervised: bool,
 }
+
+const EXAMPLES: &str = "\
+Examples:
+  gpumon collect | jq 'select(.type == \"sample\").gpus[].power.draw_watts'
+      The watts of every GPU, once a second.
+  gpumon collect --interval-ms 100 --count 600 > minute.ndjson
+      A minute, ten times a second, into a file.
+
+Exit codes: 0 done, 2 bad argument, 4 no permission, 6 no GPU, 9 driver not loaded, 12 no NVIDIA library, \
+18 library and driver do not match, 1 anything else";
 
 /// What `serve` types to start its collector.
 pub(crate) fn arguments(sampling: &SamplingArgs) -> Vec<OsString> {

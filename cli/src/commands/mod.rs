@@ -1,12 +1,15 @@
 //! The commands, one file each: its arguments, and what it does.
 
 pub(crate) mod collect;
+pub(crate) mod completions;
 pub(crate) mod doctor;
+pub(crate) mod man;
 pub(crate) mod pause;
 pub(crate) mod schema;
 pub(crate) mod serve;
 pub(crate) mod show;
 pub(crate) mod smi;
+pub(crate) mod wait;
 
 use crate::{
     args::{Args, Command},
@@ -23,5 +26,8 @@ pub(crate) fn dispatch(args: Args) -> Result<(), Failure> {
         Some(Command::Schema(schema)) => schema::run(&schema),
         Some(Command::Resume(resume)) => pause::resume(&resume),
         Some(Command::Smi(smi)) => smi::run(&args.source, &smi),
+        Some(Command::Wait(wait)) => wait::run(&args.source, &wait),
+        Some(Command::Completions(completions)) => completions::run(&completions),
+        Some(Command::Man(man)) => man::run(&man),
     }
 }

@@ -16,6 +16,7 @@ use crate::{
 /// The running server ends the process that reads the driver and tells its clients; with the GPUs free,
 /// `nvidia-smi --gpu-reset` works. It prints what the server is doing then, as JSON.
 #[derive(Debug, clap::Args)]
+#[command(after_long_help = NOTES)]
 pub(crate) struct PauseArgs {
     /// Resume by itself after this time, as 30s, 10m or 2h, up to 7 days
     #[arg(long = "for", value_name = "TIME", value_parser = parse_time)]
@@ -24,6 +25,16 @@ pub(crate) struct PauseArgs {
     #[command(flatten)]
     server: ServerArgs,
 }
+
+const NOTES: &str = "\
+Examples:
+  gpumon pause --for 10m && sudo nvidia-smi --gpu-reset -i 0; gpumon resume
+      Reset a GPU that a running server reads, which reads again after ten minutes in any case.
+
+Environment:
+  GPUMON_CONTROL  as --control
+
+Exit codes: 0 done, 2 bad argument, 1 no server, or it refuses";
 
 /// Read the GPUs again after `gpumon pause`
 #[derive(Debug, clap::Args)]

@@ -19,7 +19,14 @@ use crate::{
 };
 
 /// Serve the web page, the live stream and the snapshot on this machine
+///
+/// It listens on this machine only. From another one, `ssh -L 9123:127.0.0.1:9123 HOST` leads to it. It never waits for
+/// the driver: another process reads that, and is replaced when it hangs or crashes.
+///
+/// The page is at /, everything known now as JSON at /api/v1/snapshot, a live stream by WebSocket at /api/v1/stream, and
+/// metrics for Prometheus at /metrics.
 #[derive(Debug, clap::Args)]
+#[command(after_long_help = NOTES)]
 pub(crate) struct ServeArgs {
     /// Loopback address and port to listen on; port 0 takes any that is free
     #[arg(long, default_value = "127.0.0.1:9123", value_name = "ADDRESS:PORT", value_parser = parse_address)]
@@ -48,6 +55,25 @@ pub(crate) struct ServeArgs {
     #[arg(long)]
     exit_with_parent: bool,
 }
+
+const NOTES: &str = "\
+Examples:
+  gpumon serve
+      The page at http://127.0.0.1:9123/.
+  gpumon serve --listen 127.0.0.1:0 --interval-ms 500
+      On any port that is free, which its first message names, twice a second.
+  gpumon serve --socket /run/user/1000/gpumon-page.sock
+      For this user alone.
+
+Environment:
+  GPUMON_CONTROL  as --control
+  XDG_RUNTIME_DIR  folder of the local socket
+
+Files:
+  $XDG_RUNTIME_DIR/gpumon.sock, /tmp/gpumon-UID/gpumon.sock, /run/gpumon/gpumon.sock
+      The local socket where other commands look: the first that can be, and the last one for root.
+
+Exit codes: 0 ended by a signal, 2 bad argument or address in use, 1 anything else";
 
 pub(crate) fn run(source: &SourceArgs, args: &ServeArgs) -> Result<(), Failure> {
     tracing_subscriber::fmt()

@@ -32,6 +32,7 @@ use crate::{
 /// It ends with 0 if all is well, with 1 if there is a warning or a problem, and with the codes below where there is
 /// nothing to read.
 #[derive(Debug, clap::Args)]
+#[command(after_long_help = NOTES)]
 pub(crate) struct DoctorArgs {
     /// Print the findings as JSON
     #[arg(long)]
@@ -40,6 +41,16 @@ pub(crate) struct DoctorArgs {
     #[command(flatten)]
     server: ServerArgs,
 }
+
+const NOTES: &str = "\
+Examples:
+  gpumon doctor
+      What is wrong, and what to do about it.
+  gpumon doctor --json | jq '.checks[] | select(.verdict != \"ok\")'
+      The same for a program.
+
+Exit codes: 0 all is well, 1 a warning or a problem, 2 bad argument, 4 no permission, 6 no GPU, 9 driver not loaded, \
+12 no NVIDIA library, 18 library and driver do not match";
 
 pub(crate) fn run(source: &SourceArgs, args: &DoctorArgs) -> Result<(), Failure> {
     source.source.check()?;

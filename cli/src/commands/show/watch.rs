@@ -137,7 +137,7 @@ fn sample(source: &Arc<dyn Source>, need: Need, interval: Duration, tell: &SyncS
             Record::Inventory(is_there) => inventory = Some(is_there.clone()),
             Record::Details(read) => drop(details.insert(read.index, read.clone())),
             Record::Event(event) => events.push(event.clone()),
-            Record::Trace(_) => {}
+            Record::Trace(_) | Record::Answers(_) => {}
             Record::Sample(sample) => {
                 past.push(sample);
                 let inventory: Inventory = inventory.clone().expect("an inventory comes before every sample");

@@ -1,0 +1,117 @@
+//! `gpumon man`: the manual pages, made of the same definitions as the help.
+
+use std::{
+    fs,
+    io::{self, Write},
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, anyhow};
+use clap::CommandFactory;
+use clap_mangen::{Man, roff::Roff};
+
+use crate::{args::Args, exit::Failure, man, suggest::nearest};
+
+/// Print a manual page, which the wheel installs where man(1) looks
+///
+/// Pages are in roff, the language of man(1). There is one for gpumon and one for each of its commands.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = EXAMPLES)]
+pub(crate) struct ManArgs {
+    /// The page of this command; without it, gpumon's own
+    #[arg(value_name = "COMMAND", conflicts_with = "out")]
+    command: Option<String>,
+
+    /// Write all pages into this folder, which is made where there is none
+    #[arg(long, value_name = "FOLDER", value_hint = clap::ValueHint::DirPath)]
+    out: Option<PathBuf>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  gpumon man wait | man -l -
+      Read the page of gpumon wait.
+  gpumon man --out ~/.local/share/man/man1
+      Install all pages for this user.";
+
+pub(crate) fn run(args: &ManArgs) -> Result<(), Failure> {
+    let all = all();
+    if let Some(folder) = &args.out {
+        return Ok(write_all(&all, folder)?);
+    }
+    let page = match &args.command {
+        None => &all[0],
+        Some(name) => find(&all, name).map_err(Failure::usage)?,
+    };
+    io::stdout().write_all(&render(page)?)?;
+    Ok(())
+}
+
+/// gpumon itself, and then each of its commands that is not hidden.
+fn all() -> Vec<clap::Command> {
+    let mut gpumon = Args::command().disable_help_subcommand(true);
+    gpumon.build();
+    let commands: Vec<_> = gpumon.get_subcommands().filter(|command| !command.is_hide_set()).cloned().collect();
+    std::iter::once(gpumon).chain(commands).collect()
+}
+
+fn find<'a>(all: &'a [clap::Command], name: &str) -> anyhow::Result<&'a clap::Command> {
+    let names = || all.iter().map(clap::Command::get_name);
+    let found = all.iter().find(|command| command.get_name() == name);
+    found.ok_or_else(|| match nearest(name, names()) {
+        Some(meant) => anyhow!("unknown command '{name}': did you mean '{meant}'?"),
+        None => anyhow!("unknown command '{name}': there are {}", names().collect::<Vec<_>>().join(", ")),
+    })
+}
+
+fn write_all(all: &[clap::Command], folder: &Path) -> anyhow::Result<()> {
+    fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
+    for command in all {
+        let path = folder.join(format!("{}.1", page_name(command)));
+        fs::write(&path, render(command)?).with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    Ok(())
+}
+
+/// `gpumon-wait`.
+fn page_name(command: &clap::Command) -> &str {
+    command.get_display_name().unwrap_or_else(|| command.get_name())
+}
+
+fn render(command: &clap::Command) -> io::Result<Vec<u8>> {
+    let page = Man::new(as_page(command));
+    let mut title = Roff::new();
+    let (date, source) = (man::date(), format!("gpumon {}", env!("CARGO_PKG_VERSION")));
+    title.control("TH", [page_name(command).to_uppercase().as_str(), "1", &date, &source, "gpumon manual"]);
+    let mut text = Vec::new();
+    title.to_writer(&mut text)?;
+    page.render_name_section(&mut text)?;
+    page.render_synopsis_section(&mut text)?;
+    page.render_description_section(&mut text)?;
+    page.render_options_section(&mut text)?;
+    if command.get_subcommands().any(|command| !command.is_hide_set()) {
+        page.render_subcommands_section(&mut text)?;
+    }
+    let mut rest = Roff::new();
+    let notes = command.get_after_long_help().or_else(|| command.get_after_help());
+    if let Some(notes) = notes {
+        man::sections(&mut rest, &notes.to_string());
+    }
+    man::see_also(&mut rest, page_name(command));
+    rest.to_writer(&mut text)?;
+    // An empty line is a space between paragraphs already; formatters complain of breaks around it.
+    Ok(String::from_utf8_lossy(&text).replace(".br\n\n.br\n", "\n").into_bytes())
+}
+
+/// The command with the usage of its help, which leaves the options to their own section, and without the sentence at
+/// its beginning, which is the page's name already.
+fn as_page(command: &clap::Command) -> clap::Command {
+    let usage = command.clone().render_usage().to_string();
+    let usage = usage.trim_start_matches("Usage: ").to_owned();
+    let command = command.clone().override_usage(usage).subcommand_help_heading("COMMANDS");
+    let long = command.get_long_about().map(ToString::to_string);
+    match long.as_deref().and_then(|long| long.split_once("\n\n")) {
+        Some((_, description)) => command.clone().long_about(description.to_owned()),
+        None => command,
+    }
+}

@@ -1,0 +1,280 @@
+//! A GPU, or a MIG device, as somebody who wants to compute on it sees it.
+
+use std::collections::BTreeMap;
+
+use gpumon_probe::model::{
+    Absence, ComputeMode, ConditionKind, Gpu, GpuDetails, GpuSample, Health, Inventory, MemorySample, MigDevice,
+    MigInstance, MigSample, Process, ProcessKind, Reading,
+};
+
+/// What one look told.
+#[derive(Debug, Clone)]
+pub(crate) struct View {
+    pub(super) inventory: Inventory,
+    /// Every GPU of the inventory, as it was read last.
+    pub(super) gpus: Vec<GpuSample>,
+    /// What changes slowly, by index, of those that told it.
+    pub(super) details: BTreeMap<u32, GpuDetails>,
+}
+
+/// Something that can be taken.
+#[derive(Debug, Clone)]
+pub(super) struct Candidate {
+    /// NVML's index of the GPU.
+    pub(super) gpu: u32,
+    /// The index of the MIG device on it, where it is one.
+    pub(super) mig: Option<u32>,
+    /// What `CUDA_VISIBLE_DEVICES` takes; `None` where the driver has never told it.
+    pub(super) uuid: Option<String>,
+    /// When its readings were taken.
+    pub(super) at_ms: u64,
+    /// What programs can get of its memory when nobody else is there.
+    pub(super) capacity_bytes: Reading<u64>,
+    /// How it is, or why it cannot be used now.
+    pub(super) state: Result<State, Trouble>,
+}
+
+/// How one that can be used is.
+#[derive(Debug, Clone)]
+pub(super) struct State {
+    pub(super) free_bytes: Reading<u64>,
+    /// Time in which kernels ran; of a MIG device, time in which its multiprocessors had work.
+    pub(super) busy_percent: Reading<f64>,
+    pub(super) users: Reading<Users>,
+}
+
+/// Who is on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Users {
+    /// Processes that compute. One that only draws, as a display server, is in nobody's way.
+    pub(super) computing: usize,
+    /// Memory that belongs to none of the processes that draw.
+    pub(super) held_bytes: u64,
+    /// Memory that the driver itself may hold of that.
+    pub(super) driver_bytes: u64,
+}
+
+/// Why one cannot be used, whatever its readings are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Trouble {
+    pub(super) what: String,
+    /// Whether it has gone altogether, so that it is not known whether it ever could be used.
+    pub(super) gone: bool,
+}
+
+/// An idle driver uses a few MiB where it tells its own reserve apart, and less than a context of CUDA takes.
+const DRIVER_BYTES: u64 = 128 << 20;
+/// A driver that counts its reserve as used (before 510) uses up to this.
+const DRIVER_BYTES_WITH_RESERVE: u64 = 1 << 30;
+
+impl Candidate {
+    /// `GPU 3`, or `GPU 3:1` for a MIG device.
+    pub(super) fn name(&self) -> String {
+        format!("GPU {}", self.index())
+    }
+
+    /// `3`, or `3:1`, which is how container runtimes name a MIG device.
+    pub(super) fn index(&self) -> String {
+        self.mig.map_or_else(|| self.gpu.to_string(), |mig| format!("{}:{mig}", self.gpu))
+    }
+}
+
+/// Everything that could be taken, in the driver's order. A GPU that is divided offers its parts, not itself.
+pub(super) fn candidates(view: &View) -> Vec<Candidate> {
+    let mut all = Vec::new();
+    for gpu in &view.inventory.gpus {
+        let Some(sample) = view.gpus.iter().find(|sample| sample.index == gpu.index) else { continue };
+        let details = view.details.get(&gpu.index);
+        if gpu.mig_devices.is_empty() {
+            all.push(whole(gpu, sample, details));
+        } else {
+            all.extend(parts(gpu, sample, details));
+        }
+    }
+    all
+}
+
+fn whole(gpu: &Gpu, sample: &GpuSample, details: Option<&GpuDetails>) -> Candidate {
+    let is_divided = details.and_then(|details| details.modes.mig.value()).is_some_and(|mode| mode.current);
+    let trouble = trouble(sample, details).or_else(|| is_divided.then(|| passing("MIG without a device")));
+    Candidate {
+        gpu: gpu.index,
+        mig: None,
+        uuid: gpu.uuid.clone(),
+        at_ms: sample.at_ms,
+        capacity_bytes: capacity(&sample.memory),
+        state: trouble.map_or_else(
+            || {
+                Ok(State {
+                    free_bytes: sample.memory.free_bytes.clone(),
+                    busy_percent: sample.utilization.gpu_percent.clone(),
+                    users: users(&sample.processes, &sample.memory, None),
+                })
+            },
+            Err,
+        ),
+    }
+}
+
+fn parts(gpu: &Gpu, sample: &GpuSample, details: Option<&GpuDetails>) -> Vec<Candidate> {
+    let part = |device: &MigDevice| {
+        let found = sample.mig_devices.value().and_then(|all| all.iter().find(|part| part.uuid == device.uuid));
+        let unknown = || Reading::Absent(sample.mig_devices.absence().cloned().unwrap_or(Absence::NoAnswer));
+        let state = |found: &MigSample| State {
+            free_bytes: found.memory.free_bytes.clone(),
+            busy_percent: match &found.activity {
+                Reading::Now(activity) | Reading::Earlier { value: activity, .. } => activity.sm_percent.clone(),
+                Reading::Absent(reason) => Reading::Absent(reason.clone()),
+            },
+            users: users(&sample.processes, &found.memory, Some(device.instance)),
+        };
+        Candidate {
+            gpu: gpu.index,
+            mig: Some(device.index),
+            uuid: Some(device.uuid.clone()),
+            at_ms: sample.at_ms,
+            capacity_bytes: found.map_or_else(unknown, |found| capacity(&found.memory)),
+            state: match (trouble(sample, details), found) {
+                (Some(trouble), _) => Err(trouble),
+                (None, Some(found)) => Ok(state(found)),
+                (None, None) => Err(passing("not read yet")),
+            },
+        }
+    };
+    gpu.mig_devices.iter().map(part).collect()
+}
+
+/// What keeps a whole GPU from being used.
+fn trouble(sample: &GpuSample, details: Option<&GpuDetails>) -> Option<Trouble> {
+    match &sample.health {
+        Health::Ok => {}
+        Health::Asleep { .. } => return Some(passing("asleep")),
+        Health::Hung { .. } => return Some(passing("hung")),
+        Health::Lost { .. } => return Some(Trouble { what: "lost".to_owned(), gone: true }),
+        Health::Failed { reason, .. } => return Some(Trouble { what: reason.to_string(), gone: true }),
+    }
+    let computes = |process: &Process| process.kind != ProcessKind::Graphics;
+    match details.and_then(|details| details.modes.compute.value()) {
+        Some(ComputeMode::Prohibited) => return Some(passing("compute mode prohibited")),
+        Some(ComputeMode::ExclusiveProcess) if sample.processes.value().is_some_and(|all| all.iter().any(computes)) => {
+            return Some(passing("in exclusive use"));
+        }
+        _ => {}
+    }
+    let mut kinds = sample.conditions.iter().map(|condition| &condition.kind);
+    kinds.any(|kind| matches!(kind, ConditionKind::RecoveryNeeded { .. })).then(|| passing("needs recovery"))
+}
+
+fn passing(what: &str) -> Trouble {
+    Trouble { what: what.to_owned(), gone: false }
+}
+
+fn capacity(memory: &MemorySample) -> Reading<u64> {
+    let reserved = memory.reserved_bytes.value().copied().unwrap_or(0);
+    memory.total_bytes.clone().map(|total| total.saturating_sub(reserved))
+}
+
+/// Who is on the GPU, or in this instance of it.
+fn users(processes: &Reading<Vec<Process>>, memory: &MemorySample, instance: Option<MigInstance>) -> Reading<Users> {
+    let (list, used) = match (processes, &memory.used_bytes) {
+        (Reading::Absent(reason), _) | (_, Reading::Absent(reason)) => return Reading::Absent(reason.clone()),
+        (Reading::Now(list) | Reading::Earlier { value: list, .. }, Reading::Now(used)) => (list, *used),
+        (_, Reading::Earlier { .. }) => return Reading::Absent(Absence::NoAnswer),
+    };
+    let here = || list.iter().filter(|process| instance.is_none() || process.mig == instance);
+    let draws = |process: &&Process| process.kind == ProcessKind::Graphics;
+    // One whose memory the driver does not tell may hold all of it.
+    let memory_drawing: u64 = here()
+        .filter(draws)
+        .fold(0, |sum, process| sum.saturating_add(process.memory_bytes.value().copied().unwrap_or(u64::MAX)));
+    Reading::Now(Users {
+        computing: here().filter(|process| !draws(process)).count(),
+        held_bytes: used.saturating_sub(memory_drawing),
+        driver_bytes: if memory.reserved_bytes.value().is_some() { DRIVER_BYTES } else { DRIVER_BYTES_WITH_RESERVE },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use gpumon_probe::model::Owner;
+
+    use super::*;
+
+    const GIB: u64 = 1 << 30;
+
+    fn process(kind: ProcessKind, memory_bytes: Reading<u64>) -> Process {
+        fn absent<T>() -> Reading<T> {
+            Reading::Absent(Absence::Unknown)
+        }
+        Process {
+            pid: 1,
+            kind,
+            memory_bytes,
+            sm_percent: absent(),
+            memory_percent: absent(),
+            encoder_percent: absent(),
+            decoder_percent: absent(),
+            name: absent(),
+            command: absent(),
+            user: absent(),
+            started_ms: absent(),
+            mig: None,
+            mps: false,
+            owner: Reading::Now(Owner::default()),
+        }
+    }
+
+    /// A GPU with 2 GiB in use, and these processes.
+    fn sample(processes: Vec<Process>) -> GpuSample {
+        let mut sample = GpuSample::absent(0, None, 1, Health::Ok, &Absence::Unknown);
+        sample.memory.used_bytes = Reading::Now(2 * GIB);
+        sample.memory.reserved_bytes = Reading::Now(GIB / 2);
+        sample.processes = Reading::Now(processes);
+        sample
+    }
+
+    fn used(processes: Vec<Process>) -> (usize, u64) {
+        let sample = sample(processes);
+        let users = users(&sample.processes, &sample.memory, None);
+        let users = users.value().unwrap();
+        (users.computing, users.held_bytes)
+    }
+
+    #[test]
+    fn a_display_server_is_in_nobodys_way_and_memory_without_a_process_is() {
+        let draws = || process(ProcessKind::Graphics, Reading::Now(GIB));
+        let does_both = || process(ProcessKind::ComputeAndGraphics, Reading::Now(GIB));
+        assert_eq!(used(vec![]), (0, 2 * GIB), "of another container's, perhaps");
+        assert_eq!(used(vec![draws()]), (0, GIB));
+        assert_eq!(used(vec![draws(), draws()]), (0, 0));
+        assert_eq!(used(vec![draws(), does_both()]), (1, GIB));
+        assert_eq!(used(vec![process(ProcessKind::Graphics, Reading::Absent(Absence::Unknown))]), (0, 0));
+        let mut old_driver = sample(vec![]);
+        let driver_bytes =
+            |sample: &GpuSample| users(&sample.processes, &sample.memory, None).value().unwrap().driver_bytes;
+        assert_eq!(driver_bytes(&old_driver), DRIVER_BYTES);
+        old_driver.memory.reserved_bytes = Reading::Absent(Absence::NotSupported);
+        assert_eq!(driver_bytes(&old_driver), DRIVER_BYTES_WITH_RESERVE);
+        old_driver.processes = Reading::Absent(Absence::NoPermission);
+        assert!(users(&old_driver.processes, &old_driver.memory, None).value().is_none(), "unknown is not nobody");
+    }
+
+    #[test]
+    fn modes_and_health_keep_a_gpu_from_being_taken() {
+        let computes = || process(ProcessKind::Compute, Reading::Now(GIB));
+        let why = |sample: &GpuSample, mode| {
+            let mut details = GpuDetails::absent(0, None, 1, &Absence::Unknown);
+            details.modes.compute = Reading::Now(mode);
+            trouble(sample, Some(&details)).map(|trouble| trouble.what)
+        };
+        assert_eq!(why(&sample(vec![computes()]), ComputeMode::Default), None);
+        assert_eq!(why(&sample(vec![]), ComputeMode::Prohibited), Some("compute mode prohibited".to_owned()));
+        assert_eq!(why(&sample(vec![]), ComputeMode::ExclusiveProcess), None);
+        assert_eq!(why(&sample(vec![computes()]), ComputeMode::ExclusiveProcess), Some("in exclusive use".to_owned()));
+        let mut lost = sample(vec![]);
+        lost.health = Health::Lost { since_ms: 1 };
+        assert_eq!(trouble(&lost, None), Some(Trouble { what: "lost".to_owned(), gone: true }));
+        lost.health = Health::Hung { since_ms: 1 };
+        assert_eq!(trouble(&lost, None), Some(passing("hung")));
+    }
+}

@@ -1,0 +1,161 @@
+//! How the waiting goes, on standard error. On a terminal, what is waited for, and below it a line that is written anew in
+//! its place; elsewhere one line for both now and then.
+
+use std::{
+    env,
+    io::{self, IsTerminal, Write},
+    time::{Duration, Instant},
+};
+
+use unicode_width::UnicodeWidthStr;
+
+use super::{amount::time, condition::Verdict};
+use crate::exit::say;
+
+/// Where lines stay, one in this time is enough.
+const RARELY: Duration = Duration::from_mins(10);
+
+/// What was told, and where.
+#[derive(Debug)]
+pub(crate) struct Progress {
+    place: Place,
+    begun: Instant,
+    last: Option<Instant>,
+    /// What stands on the terminal's line now.
+    shown: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Nowhere,
+    Lines,
+    Terminal,
+}
+
+/// What one candidate is instead of what is waited for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Part {
+    text: String,
+    distance: usize,
+}
+
+impl Progress {
+    pub(crate) fn new(quiet: bool) -> Self {
+        let is_dumb = env::var("TERM").is_ok_and(|terminal| terminal == "dumb");
+        let place = match (quiet, io::stderr().is_terminal() && !is_dumb) {
+            (true, _) => Place::Nowhere,
+            (false, true) => Place::Terminal,
+            (false, false) => Place::Lines,
+        };
+        Self { place, begun: Instant::now(), last: None, shown: String::new() }
+    }
+
+    /// Tells what is waited for, and how each candidate is instead.
+    pub(super) fn waiting(&mut self, goal: &str, parts: &[Part]) {
+        match self.place {
+            Place::Nowhere => {}
+            Place::Lines if self.last.is_some_and(|last| last.elapsed() < RARELY) => {}
+            Place::Lines => {
+                self.last = Some(Instant::now());
+                say(&format!("waiting for {goal}: {}", Part::all(parts)));
+            }
+            Place::Terminal => {
+                if self.last.replace(Instant::now()).is_none() {
+                    say(&format!("waiting for {goal}"));
+                }
+                let width = rustix::termios::tcgetwinsize(io::stderr()).map_or(80, |size| usize::from(size.ws_col));
+                let head = format!("{:>7}  ", time(self.begun.elapsed()));
+                // A line that fills the terminal to its edge would begin the next.
+                self.show(&fit(&head, parts, width.saturating_sub(1)));
+            }
+        }
+    }
+
+    /// Tells what was found, in the place of how far it was.
+    pub(super) fn found(&mut self, names: &[String]) {
+        self.clear();
+        if self.place != Place::Nowhere {
+            say(&format!("took {} after {}", names.join(", "), time(self.begun.elapsed())));
+        }
+    }
+
+    /// Leaves an empty line for what is written next.
+    pub(super) fn clear(&mut self) {
+        if !self.shown.is_empty() {
+            self.show("");
+        }
+    }
+
+    fn show(&mut self, line: &str) {
+        if self.shown != line {
+            // A terminal that is gone takes its reader along.
+            let _ = write!(io::stderr(), "\r\x1b[K{line}");
+            line.clone_into(&mut self.shown);
+        }
+    }
+}
+
+impl Part {
+    pub(super) fn of(name: &str, verdict: &Verdict) -> Self {
+        let how = match verdict {
+            Verdict::Met => "ready",
+            Verdict::NotYet(how) | Verdict::Out(how) => how,
+            Verdict::Never(why) => return Self { text: format!("{name} never, {why}"), distance: verdict.distance() },
+        };
+        Self { text: format!("{name} {how}"), distance: verdict.distance() }
+    }
+
+    /// What keeps all of them from being seen.
+    pub(super) fn alone(why: String) -> Self {
+        Self { text: why, distance: 0 }
+    }
+
+    /// All of them, in the driver's order.
+    pub(super) fn all(parts: &[Self]) -> String {
+        parts.iter().map(|part| part.text.as_str()).collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// All the parts in their order; where the width has no room for them, the nearest first, and how many more there are.
+fn fit(head: &str, parts: &[Part], width: usize) -> String {
+    let all = format!("{head}{}", Part::all(parts));
+    if all.width() <= width {
+        return all;
+    }
+    let mut nearest: Vec<_> = parts.iter().collect();
+    nearest.sort_by_key(|part| part.distance);
+    for shown in (1..parts.len()).rev() {
+        let texts: Vec<_> = nearest[..shown].iter().map(|part| part.text.as_str()).collect();
+        let line = format!("{head}{}, +{} more", texts.join(", "), parts.len() - shown);
+        if line.width() <= width {
+            return line;
+        }
+    }
+    let nearest = nearest.first().map_or("", |part| part.text.as_str());
+    // A cut in the middle of a wide letter would be a line too wide; none of these words has one.
+    format!("{head}{nearest}").chars().take(width).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_never_grows_beyond_its_terminal_and_keeps_the_nearest() {
+        let parts = [
+            Part::of("GPU 0", &Verdict::NotYet("1.0 GiB free + 90 % busy".to_owned())),
+            Part::of("GPU 1", &Verdict::Out("taken".to_owned())),
+            Part::of("GPU 2", &Verdict::NotYet("idle 3s".to_owned())),
+        ];
+        for (width, line) in [
+            (80, " 1s  GPU 0 1.0 GiB free + 90 % busy, GPU 1 taken, GPU 2 idle 3s"),
+            (62, " 1s  GPU 2 idle 3s, GPU 0 1.0 GiB free + 90 % busy, +1 more"),
+            (50, " 1s  GPU 2 idle 3s, +2 more"),
+            (20, " 1s  GPU 2 idle 3s"),
+            (5, " 1s  "),
+            (0, ""),
+        ] {
+            assert_eq!(fit(" 1s  ", &parts, width), line);
+        }
+    }
+}

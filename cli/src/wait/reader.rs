@@ -1,0 +1,167 @@
+//! How the GPUs are, from a running server or from a collector of one's own.
+
+use std::{
+    thread,
+    time::{Duration, Instant},
+};
+
+use gpumon_probe::{
+    model::{GpuDetails, Inventory, Sample, SourceKind, now_ms},
+    source::SourceChoice,
+};
+use gpumon_server::frame::{CollectorState, CollectorStatus};
+use serde::Deserialize;
+
+use super::{
+    candidate::View,
+    collector::{Collector, Heard},
+};
+use crate::{exit::Failure, local::ServerArgs, options::SourceArgs};
+
+/// How often to look while a GPU is held that has yet to be looked at again.
+const HURRY: Duration = Duration::from_millis(100);
+/// The driver is given this long beyond an interval before it is said to be silent.
+const PATIENCE: Duration = Duration::from_secs(3);
+/// A collector that has ended is followed by the next no sooner than this.
+const RECOVERY: Duration = Duration::from_secs(2);
+
+/// Who is asked.
+#[derive(Debug)]
+pub(crate) struct Reader {
+    source: SourceArgs,
+    server: ServerArgs,
+    interval: Duration,
+    collector: Option<Collector>,
+    last: Option<Instant>,
+}
+
+/// What came of a look.
+#[derive(Debug)]
+pub(super) enum Look {
+    Seen(Box<View>),
+    /// Nothing can be seen now, for this reason.
+    Blind(String),
+}
+
+/// What of `/api/v1/snapshot` matters here; the rest may be of another version.
+#[derive(Debug, Deserialize)]
+struct Snapshot {
+    collector: CollectorStatus,
+    inventory: Option<Inventory>,
+    sample: Option<Sample>,
+    details: Vec<GpuDetails>,
+}
+
+impl Reader {
+    pub(crate) fn new(source: &SourceArgs, server: &ServerArgs, interval: Duration) -> Self {
+        Self { source: source.clone(), server: server.clone(), interval, collector: None, last: None }
+    }
+
+    pub(super) fn interval(&self) -> Duration {
+        self.interval
+    }
+
+    /// The next look: an interval after the last, or sooner in a `hurry`, and at the deadline at the latest.
+    pub(super) fn look(&mut self, hurry: bool, deadline: Option<Instant>) -> Result<Look, Failure> {
+        let interval = if hurry { self.interval.min(HURRY) } else { self.interval };
+        let within = |time: Duration| {
+            deadline.map_or(time, |deadline| time.min(deadline.saturating_duration_since(Instant::now())))
+        };
+        if self.collector.is_none() {
+            if let Some(last) = self.last {
+                thread::sleep(within(interval.saturating_sub(last.elapsed())));
+            }
+            self.last = Some(Instant::now());
+            if let Some(look) = self.ask_server() {
+                return Ok(look);
+            }
+        }
+        let collector = match &mut self.collector {
+            Some(collector) => collector,
+            none => none.insert(Collector::start(&self.source, interval)?),
+        };
+        collector.pace(interval);
+        match collector.listen(within(interval + PATIENCE)) {
+            Heard::View(view) => Ok(Look::Seen(view)),
+            Heard::Silence => Ok(Look::Blind("the driver does not answer".to_owned())),
+            // It has said why.
+            Heard::Ended(Some(code)) => Err(Failure::told(code)),
+            Heard::Ended(None) => {
+                self.collector = None;
+                thread::sleep(within(RECOVERY));
+                Ok(Look::Blind("the driver's reader ended, and is started again".to_owned()))
+            }
+        }
+    }
+
+    /// Lets go of the driver.
+    pub(super) fn close(&mut self) {
+        if let Some(collector) = self.collector.take() {
+            collector.stop();
+        }
+    }
+
+    /// What the server of this user or machine says; `None` where there is none that could say anything about these
+    /// GPUs.
+    fn ask_server(&self) -> Option<Look> {
+        if self.source.source != SourceChoice::Auto {
+            return None;
+        }
+        let answer = self.server.connect().ok()?.ask("GET", "/api/v1/snapshot").ok()?;
+        let snapshot: Snapshot = serde_json::from_str(&answer.body).ok()?;
+        snapshot.look(now_ms())
+    }
+}
+
+impl Snapshot {
+    fn look(self, now_ms: u64) -> Option<Look> {
+        let Self { collector, inventory, sample, details } = self;
+        if inventory.as_ref().is_some_and(|inventory| inventory.platform.source == SourceKind::Simulated) {
+            return None;
+        }
+        let blind = |why: &str| Some(Look::Blind(why.to_owned()));
+        match (collector.state, inventory, sample) {
+            (CollectorState::Running, Some(inventory), Some(sample)) => {
+                let age_ms = now_ms.saturating_sub(sample.at_ms);
+                // As late as this, and something is the matter with it.
+                if age_ms > 5_000 + 3 * u64::from(sample.interval_ms) {
+                    return blind("the server tells nothing new");
+                }
+                let details = details.into_iter().map(|details| (details.index, details)).collect();
+                Some(Look::Seen(Box::new(View { inventory, gpus: sample.gpus, details })))
+            }
+            // Another reader of the driver would be in the way of what the pause is for.
+            (CollectorState::Paused, ..) => blind("gpumon is paused; `gpumon resume` ends that"),
+            (CollectorState::Starting | CollectorState::Running, ..) => blind("the server starts"),
+            (CollectorState::Restarting, ..) => blind("the server starts anew"),
+            // Asked by a process of its own, the driver says why.
+            (CollectorState::Unavailable, ..) => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn look(text: &str) -> Option<String> {
+        let snapshot: Snapshot = serde_json::from_str(text).unwrap();
+        snapshot.look(10_000).map(|look| match look {
+            Look::Seen(_) => "seen".to_owned(),
+            Look::Blind(why) => why,
+        })
+    }
+
+    #[test]
+    fn a_server_that_reads_nothing_yet_is_waited_for_and_one_that_cannot_is_not() {
+        let status = |state: &str| {
+            let collector = format!(r#"{{"state":"{state}","since_ms":0,"message":null}}"#);
+            format!(r#"{{"version":"9","new":1,"collector":{collector},"inventory":null,"sample":null,"details":[]}}"#)
+        };
+        assert!(look(&status("paused")).is_some_and(|why| why.contains("gpumon resume")));
+        for state in ["starting", "running", "restarting"] {
+            assert!(look(&status(state)).is_some_and(|why| why.contains("starts")), "{state}");
+        }
+        assert_eq!(look(&status("unavailable")), None);
+    }
+}

@@ -1,0 +1,257 @@
+//! The search itself: look, judge, lock, look again.
+
+use std::{
+    cmp::Reverse,
+    time::{Duration, Instant},
+};
+
+use anyhow::anyhow;
+use gpumon_probe::model::{SourceKind, now_ms};
+
+use super::{
+    amount::{gib, time},
+    candidate::{Candidate, View, candidates},
+    choice::Choice,
+    condition::{Conditions, Verdict},
+    idle::IdleClocks,
+    lock::{Attempt, Lock, Locks},
+    progress::{Part, Progress},
+    reader::{Look, Reader},
+};
+use crate::exit::Failure;
+
+/// As timeout(1) has it.
+const TIMED_OUT: u8 = 124;
+
+/// What is searched for, and how long.
+#[derive(Debug)]
+pub(crate) struct Search {
+    pub(crate) conditions: Conditions,
+    pub(crate) choice: Choice,
+    /// So many at once, or none.
+    pub(crate) count: usize,
+    pub(crate) locks: Locks,
+    pub(crate) timeout: Option<Duration>,
+}
+
+/// What was found, and nobody else can take while it exists.
+#[derive(Debug)]
+pub(crate) struct Held {
+    pub(super) candidate: Candidate,
+    pub(super) uuid: String,
+    pub(super) lock: Lock,
+}
+
+/// A candidate at this look.
+struct Judged {
+    candidate: Candidate,
+    verdict: Verdict,
+}
+
+/// Waits until enough candidates meet the conditions at once, and takes them, in the driver's order.
+pub(crate) fn find(search: &Search, reader: &mut Reader, progress: &mut Progress) -> Result<Vec<Held>, Failure> {
+    let deadline = search.timeout.map(|timeout| Instant::now() + timeout);
+    let mut called = "GPU";
+    let (mut held, mut clocks, mut parts) = (Vec::new(), IdleClocks::default(), Vec::new());
+    loop {
+        let look = reader.look(!held.is_empty(), deadline).inspect_err(|_| progress.clear())?;
+        let is_over = deadline.is_some_and(|deadline| deadline <= Instant::now());
+        match look {
+            // The last look had less time than others. What was seen before tells more.
+            Look::Blind(_) if is_over && !parts.is_empty() => {}
+            Look::Blind(why) => {
+                held.clear();
+                parts = vec![Part::alone(why)];
+            }
+            Look::Seen(view) => {
+                called = called_in(&view);
+                let mut judged = search.judge(&view, &mut clocks, reader.interval()).map_err(|why| {
+                    progress.clear();
+                    Failure::usage(anyhow!(why))
+                })?;
+                if search.take(&mut held, &mut judged) {
+                    held.sort_by_key(|held| (held.candidate.gpu, held.candidate.mig));
+                    let indices = held.iter().map(|held| held.candidate.index());
+                    progress.found(&indices.map(|index| format!("{called} {index}")).collect::<Vec<_>>());
+                    return Ok(held);
+                }
+                parts = judged.iter().map(|judged| Part::of(&judged.candidate.name(), &judged.verdict)).collect();
+            }
+        }
+        let goal = search.conditions.goal(search.count, called);
+        if is_over {
+            progress.clear();
+            let waited = time(search.timeout.unwrap_or_default());
+            let message = anyhow!("gave up after {waited} of waiting for {goal}: {}", Part::all(&parts));
+            return Err(Failure::with_code(message, TIMED_OUT));
+        }
+        if held.is_empty() {
+            progress.waiting(&goal, &parts);
+        }
+    }
+}
+
+/// What one of them is called; one that is none says so.
+fn called_in(view: &View) -> &'static str {
+    match view.inventory.platform.source {
+        SourceKind::Nvml => "GPU",
+        SourceKind::Simulated => "simulated GPU",
+    }
+}
+
+impl Search {
+    /// Every candidate that may be taken, and how far it is.
+    fn judge(&self, view: &View, clocks: &mut IdleClocks, interval: Duration) -> Result<Vec<Judged>, String> {
+        let mut all = candidates(view);
+        self.choice.retain(&view.inventory, &mut all)?;
+        if self.count > 1 {
+            // A program sees no more than one MIG device.
+            all.retain(|candidate| candidate.mig.is_none());
+        }
+        let judged: Vec<_> = all
+            .into_iter()
+            .map(|candidate| {
+                let idle = clocks.update(&candidate, interval);
+                Judged { verdict: self.conditions.judge(&candidate, idle), candidate }
+            })
+            .collect();
+        self.check_possible(&judged)?;
+        Ok(judged)
+    }
+
+    /// Whether waiting can help at all.
+    fn check_possible(&self, judged: &[Judged]) -> Result<(), String> {
+        let possible = judged.iter().filter(|judged| !matches!(judged.verdict, Verdict::Never(_))).count();
+        if possible >= self.count {
+            return Ok(());
+        }
+        if judged.len() < self.count {
+            let there = judged.len();
+            return Err(format!(
+                "--gpus {} is more than the {there} that can be chosen from: ask for fewer",
+                self.count
+            ));
+        }
+        let free = self.conditions.free.map(|amount| format!("{amount} free")).unwrap_or_default();
+        let largest = judged.iter().filter_map(|judged| Some((judged.candidate.capacity_bytes.value()?, judged)));
+        if let (true, Some((&capacity, largest))) =
+            (self.conditions.free.is_some(), largest.max_by_key(|(capacity, _)| *capacity))
+        {
+            let name = largest.candidate.name();
+            let ask = if possible == 0 {
+                format!("no GPU can ever have {free}")
+            } else {
+                format!("only {possible} of the {} GPUs asked for can ever have {free}", self.count)
+            };
+            return Err(format!("{ask}: the largest, {name}, has {} for programs; ask for less", gib(capacity)));
+        }
+        let why: Vec<_> = judged.iter().map(|judged| Part::of(&judged.candidate.name(), &judged.verdict)).collect();
+        Err(format!("nothing here can ever be {}: {}", self.conditions.goal(self.count, "GPU"), Part::all(&why)))
+    }
+
+    /// Takes what meets the conditions, and looks once more at what it has taken; true when all is there.
+    ///
+    /// It holds all that it needs or nothing, so that two waiters for several GPUs never wait for each other.
+    fn take(&self, held: &mut Vec<Held>, judged: &mut [Judged]) -> bool {
+        let is_met = |judged: &Judged| judged.verdict == Verdict::Met;
+        held.retain_mut(|held| {
+            let found = judged.iter().find(|judged| judged.candidate.uuid.as_ref() == Some(&held.uuid));
+            found.filter(|judged| is_met(judged)).is_some_and(|judged| {
+                held.candidate = judged.candidate.clone();
+                // A clock that was set back would make every reading look older than the lock.
+                held.lock.since_ms = held.lock.since_ms.min(now_ms());
+                true
+            })
+        });
+        if held.len() == self.count {
+            // Another may have used the time between the look and the lock.
+            return held.iter().all(|held| held.candidate.at_ms >= held.lock.since_ms);
+        }
+        let mut met: Vec<_> = judged.iter_mut().filter(|judged| is_met(judged)).collect();
+        if met.len() < self.count {
+            held.clear();
+            return false;
+        }
+        // The emptiest first.
+        met.sort_by_key(|judged| {
+            let free = judged.candidate.state.as_ref().ok().and_then(|state| state.free_bytes.value().copied());
+            (Reverse(free), judged.candidate.gpu, judged.candidate.mig)
+        });
+        for judged in met {
+            let Some(uuid) = judged.candidate.uuid.clone() else { continue };
+            if held.len() == self.count || held.iter().any(|held| held.uuid == uuid) {
+                continue;
+            }
+            match self.locks.take(&uuid) {
+                Attempt::Taken(lock) => held.push(Held { candidate: judged.candidate.clone(), uuid, lock }),
+                Attempt::Busy(why) => judged.verdict = Verdict::Out(why),
+            }
+        }
+        if held.len() < self.count {
+            held.clear();
+        }
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gpumon_probe::model::{Absence, Reading};
+
+    use super::{super::candidate::State, *};
+
+    /// A candidate that was read at this time.
+    fn judged(index: u32, at_ms: u64, free_bytes: u64, verdict: Verdict) -> Judged {
+        let state = Ok(State {
+            free_bytes: Reading::Now(free_bytes),
+            busy_percent: Reading::Absent(Absence::Unknown),
+            users: Reading::Absent(Absence::Unknown),
+        });
+        let (uuid, capacity_bytes) = (Some(format!("GPU-{index}")), Reading::Now(free_bytes));
+        Judged { candidate: Candidate { gpu: index, mig: None, uuid, at_ms, capacity_bytes, state }, verdict }
+    }
+
+    fn search(folder: &tempfile::TempDir, count: usize) -> Search {
+        Search {
+            conditions: Conditions { free: None, idle: None, empty: true },
+            choice: Choice::new(Vec::new()),
+            count,
+            locks: Locks::new(Some(folder.path())).unwrap(),
+            timeout: None,
+        }
+    }
+
+    fn indices(held: &[Held]) -> Vec<u32> {
+        held.iter().map(|held| held.candidate.gpu).collect()
+    }
+
+    #[test]
+    fn what_was_taken_is_looked_at_once_more() {
+        let folder = tempfile::tempdir().unwrap();
+        let (search, mut held) = (search(&folder, 1), Vec::new());
+        let before = now_ms() - 1_000;
+        assert!(!search.take(&mut held, &mut [judged(0, before, 1, Verdict::Met)]));
+        assert_eq!(indices(&held), [0]);
+        assert!(!search.take(&mut held, &mut [judged(0, before, 1, Verdict::Met)]), "read before the lock");
+        let used = || Verdict::NotYet("1 process".to_owned());
+        assert!(!search.take(&mut held, &mut [judged(0, now_ms(), 1, used())]));
+        assert!(held.is_empty() && matches!(search.locks.take("GPU-0"), Attempt::Taken(_)), "it is let go");
+        assert!(!search.take(&mut held, &mut [judged(0, now_ms(), 1, Verdict::Met)]));
+        assert!(search.take(&mut held, &mut [judged(0, now_ms(), 1, Verdict::Met)]));
+    }
+
+    #[test]
+    fn the_emptiest_are_taken_and_one_that_is_taken_is_said_to_be() {
+        let folder = tempfile::tempdir().unwrap();
+        let (search, mut held) = (search(&folder, 2), Vec::new());
+        let all = || [(0, 5), (1, 9), (2, 7), (3, 9)].map(|(index, free)| judged(index, 1, free, Verdict::Met));
+        search.take(&mut held, &mut all());
+        assert_eq!(indices(&held), [1, 3]);
+        let mut others = Vec::new();
+        search.take(&mut others, &mut all());
+        assert_eq!(indices(&others), [2, 0]);
+        let (mut late, mut seen) = (Vec::new(), all());
+        assert!(!search.take(&mut late, &mut seen) && late.is_empty());
+        assert!(seen.iter().all(|judged| judged.verdict == Verdict::Out("taken".to_owned())));
+    }
+}

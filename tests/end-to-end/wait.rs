@@ -1,0 +1,321 @@
+//! `gpumon wait`: what it waits for, what it takes, and what it keeps others from taking.
+
+use std::{
+    fs,
+    io::{BufRead, BufReader, Read},
+    os::unix::process::ExitStatusExt,
+    process::{Child, ChildStderr, ChildStdout, Command, Output, Stdio},
+};
+
+use gpumon_probe::model::now_ms;
+
+use crate::support::{Fake, Server, eventually, signal, stderr, stdout};
+
+/// A shell that says which GPUs it has, and ends with its standard input.
+const HOLDER: [&str; 4] = ["--", "sh", "-c", "echo $CUDA_VISIBLE_DEVICES; read _"];
+
+/// `gpumon wait` over this fake, with locks of its own.
+fn wait(fake: &Fake, arguments: &[&str]) -> Command {
+    let mut command = fake.gpumon(&[&["wait", "--interval", "100ms"], arguments].concat());
+    command.env("GPUMON_LOCKS", fake.path("")).env_remove("CUDA_VISIBLE_DEVICES").env_remove("CUDA_DEVICE_ORDER");
+    command
+}
+
+#[track_caller]
+fn run(mut command: Command, code: i32) -> (String, String) {
+    let output: Output = command.output().unwrap();
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(code), "{said}");
+    (stdout(&output), said)
+}
+
+/// A waiter that runs, ended with the test.
+struct Waiter {
+    child: Child,
+    out: BufReader<ChildStdout>,
+    messages: BufReader<ChildStderr>,
+}
+
+impl Waiter {
+    fn start(mut command: Command) -> Self {
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let out = BufReader::new(child.stdout.take().unwrap());
+        let messages = BufReader::new(child.stderr.take().unwrap());
+        Self { child, out, messages }
+    }
+
+    fn next_line(&mut self) -> String {
+        let mut line = String::new();
+        self.out.read_line(&mut line).unwrap();
+        line.trim_end().to_owned()
+    }
+
+    fn next_message(&mut self) -> String {
+        let mut line = String::new();
+        self.messages.read_line(&mut line).unwrap();
+        line
+    }
+
+    /// Lets its command end.
+    fn release(&mut self) -> Option<i32> {
+        drop(self.child.stdin.take());
+        self.child.wait().unwrap().code()
+    }
+}
+
+impl Drop for Waiter {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn it_ends_when_memory_is_freed() {
+    let fake = Fake::new("[[gpu]]\nindex = 0\nmemory_used = [[0, \"130 GiB\"], [3, \"130 GiB\"], [3, \"10 GiB\"]]\n");
+    let (out, said) = run(wait(&fake, &["--free", "100GiB"]), 0);
+    assert_eq!(out, "0\n");
+    let lines: Vec<_> = said.lines().collect();
+    assert!(lines[0].contains("waiting for a GPU with 100.0 GiB free: GPU 0 9.8 GiB free"), "{said}");
+    assert!(lines[1].contains("took GPU 0 after"), "{said}");
+    assert_eq!(lines.len(), 2, "a log is not filled: {said}");
+    let (out, said) = run(wait(&fake, &["--free", "5%", "--format", "uuid", "--quiet", "--locks", "/tmp"]), 0);
+    assert!(out.starts_with("GPU-"), "{out}");
+    assert_eq!(said, "");
+    fs::remove_file(format!("/tmp/gpumon-{}.lock", out.trim())).unwrap();
+}
+
+#[test]
+fn it_ends_when_the_last_process_has_gone_or_nothing_has_run_for_so_long() {
+    let fake = Fake::new(
+        "[[gpu]]\nindex = 0\nutilization_percent = [[0, 90], [2, 90], [2, 0]]\nmemory_used = \"4 MiB\"\n\
+         [[gpu]]\nindex = 1\nprofile = \"training\"\n\
+         [[process]]\ngpu = 0\npid = 4000000\nmemory = \"1 GiB\"\nto_s = 3\n",
+    );
+    let (out, said) = run(wait(&fake, &["--hold", "1s"]), 0);
+    assert!(out == "0\n" && said.contains("an empty GPU: GPU 0 1 process, GPU 1 "), "{out}{said}");
+    let (out, said) = run(wait(&fake, &["--idle", "1s"]), 0);
+    assert!(out == "0\n" && said.contains("a GPU idle for 1s: GPU 0 90 % busy"), "{out}{said}");
+}
+
+#[test]
+fn two_waiters_for_two_gpus_get_different_ones() {
+    let fake = Fake::new("gpus = 2\n[[gpu]]\nindex = 0\nprofile = \"idle\"\n[[gpu]]\nindex = 1\nprofile = \"idle\"\n");
+    let mut waiters = [(); 2].map(|()| Waiter::start(wait(&fake, &HOLDER)));
+    let [first, second] = &mut waiters;
+    let (first, second) = (first.next_line(), second.next_line());
+    assert!(first.starts_with("GPU-") && second.starts_with("GPU-") && first != second, "{first} {second}");
+    assert!(waiters.iter_mut().all(|waiter| waiter.release() == Some(1)), "read(1) found the end of its input");
+}
+
+#[test]
+fn the_second_waiter_for_one_gpu_gets_it_when_the_first_ends() {
+    let fake = Fake::new("[[gpu]]\nindex = 0\nprofile = \"idle\"\n");
+    let mut first = Waiter::start(wait(&fake, &HOLDER));
+    let uuid = first.next_line();
+    let mut second = Waiter::start(wait(&fake, &HOLDER));
+    assert!(second.next_message().ends_with("an empty GPU: GPU 0 taken\n"));
+    first.release();
+    assert_eq!(second.next_line(), uuid);
+}
+
+#[test]
+fn a_waiter_that_is_killed_leaves_nothing_behind() {
+    let fake = Fake::new("[[gpu]]\nindex = 0\nprofile = \"idle\"\n");
+    let mut first = Waiter::start(wait(&fake, &HOLDER));
+    let uuid = first.next_line();
+    let mut second = Waiter::start(wait(&fake, &HOLDER));
+    second.next_message();
+    signal("-KILL", first.child.id());
+    assert_eq!(second.next_line(), uuid);
+    // One that still waits is killed: what it reads with ends, too.
+    let mut third = Waiter::start(wait(&fake, &HOLDER));
+    third.next_message();
+    let pid = third.child.id();
+    let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap();
+    let collector = children.split_ascii_whitespace().next().expect("it reads with a child").to_owned();
+    signal("-KILL", pid);
+    eventually("the collector has ended", || {
+        let stat = fs::read_to_string(format!("/proc/{collector}/stat")).unwrap_or_default();
+        // A zombie waits for whoever adopted it.
+        stat.is_empty() || stat.contains(") Z ")
+    });
+    drop(second);
+    assert_eq!(run(wait(&fake, &["--hold", "1s"]), 0).0, "0\n");
+}
+
+#[test]
+fn without_a_command_the_gpu_stays_reserved_for_a_while() {
+    let fake = Fake::new("[[gpu]]\nindex = 0\nprofile = \"idle\"\n");
+    assert_eq!(run(wait(&fake, &["--hold", "1h"]), 0).0, "0\n");
+    let (out, said) = run(wait(&fake, &["--timeout", "3s"]), 124);
+    assert!(out.is_empty() && said.contains("gave up after 3s") && said.contains("GPU 0 reserved 59m"), "{said}");
+    let lock = fs::read_dir(fake.path("")).unwrap().map(|entry| entry.unwrap().path());
+    let lock = lock.into_iter().find(|path| path.to_string_lossy().ends_with(".lock")).unwrap();
+    fs::write(lock, format!("reserved until {} by process 1\n", now_ms() + 3_000)).unwrap();
+    let (out, said) = run(wait(&fake, &[]), 0);
+    assert!(out == "0\n" && said.contains("GPU 0 reserved"), "{said}");
+}
+
+#[test]
+fn several_are_taken_at_once_or_none() {
+    let idle = |index| format!("[[gpu]]\nindex = {index}\nprofile = \"idle\"\n");
+    let fake = Fake::new(&(0..3).map(idle).collect::<String>());
+    let mut one = Waiter::start(wait(&fake, &[&["-i", "1"], HOLDER.as_slice()].concat()));
+    one.next_line();
+    let mut three = Waiter::start(wait(&fake, &[&["--gpus", "3"], HOLDER.as_slice()].concat()));
+    assert!(three.next_message().contains("3 empty GPUs: GPU 0 ready, GPU 1 taken, GPU 2 ready"));
+    let (out, _) = run(wait(&fake, &["--gpus", "2", "--hold", "1s"]), 0);
+    assert_eq!(out, "0,2\n", "one that waits for three holds none meanwhile");
+    one.release();
+    let uuids = three.next_line();
+    assert_eq!(uuids.split(',').count(), 3, "{uuids}");
+}
+
+#[test]
+fn the_command_has_the_gpu_its_own_exit_status_and_no_other_child() {
+    let fake = Fake::new("[[gpu]]\nindex = 0\nprofile = \"idle\"\n");
+    let script = "echo $CUDA_VISIBLE_DEVICES $CUDA_DEVICE_ORDER; exit 7";
+    let (out, _) = run(wait(&fake, &["--", "sh", "-c", script]), 7);
+    let (uuid, order) = out.trim().split_once(' ').unwrap();
+    assert!(uuid.starts_with("GPU-") && order == "PCI_BUS_ID", "{out}");
+    let (children, _) = run(wait(&fake, &["--", "cat", "/proc/thread-self/children"]), 0);
+    assert_eq!(children, "", "what read the driver is gone");
+    let (_, said) = run(wait(&fake, &["--", "/nowhere/at/all"]), 127);
+    assert!(said.contains("cannot run /nowhere/at/all"), "{said}");
+    run(wait(&fake, &["--", "/etc/passwd"]), 126);
+}
+
+#[test]
+fn signals_are_the_commands() {
+    let fake = Fake::new("[[gpu]]\nindex = 0\nprofile = \"idle\"\n");
+    let script = "trap 'echo heard; exit 3' TERM; echo ready; while :; do sleep 0.05; done";
+    let mut waiter = Waiter::start(wait(&fake, &["--", "sh", "-c", script]));
+    assert_eq!(waiter.next_line(), "ready");
+    signal("-TERM", waiter.child.id());
+    assert_eq!((waiter.next_line(), waiter.child.wait().unwrap().code()), ("heard".to_owned(), Some(3)));
+    let killed = wait(&fake, &["--quiet", "--", "sh", "-c", "kill -TERM $$"]).status().unwrap();
+    assert_eq!(killed.signal(), Some(15), "a shell shows this as 143");
+}
+
+#[test]
+fn a_gpu_that_is_lost_or_hangs_is_never_taken_and_holds_up_no_other() {
+    let fake = Fake::new(
+        "gpus = 3\n[[gpu]]\nindex = 0\nprofile = \"idle\"\n[[gpu]]\nindex = 1\nprofile = \"idle\"\n\
+         [[gpu]]\nindex = 2\nmemory_used = \"100 GiB\"\n\
+         [[fault]]\ngpu = 0\nkind = \"hang\"\n[[fault]]\ngpu = 1\nkind = \"lost\"\n",
+    );
+    assert_eq!(run(wait(&fake, &["--free", "10GiB"]), 0).0, "2\n");
+    let (_, said) = run(wait(&fake, &["-i", "0,1", "--timeout", "6s"]), 124);
+    assert!(said.contains("GPU 1 lost") && !said.contains("ready"), "{said}");
+}
+
+#[test]
+fn a_driver_that_hangs_altogether_does_not_keep_it_from_giving_up() {
+    let fake = Fake::new("gpus = 1\n[latency]\nnvmlInit_v2 = \"600 s\"\n");
+    let (_, said) = run(wait(&fake, &["--timeout", "3s"]), 124);
+    assert!(said.contains("does not answer"), "{said}");
+}
+
+#[test]
+fn a_crash_in_the_driver_is_survived() {
+    let fake = Fake::new(&format!(
+        "start_ms = {}\n[[gpu]]\nindex = 0\nmemory_used = [[0, \"130 GiB\"], [5, \"130 GiB\"], [5, \"1 GiB\"]]\n\
+         [[fault]]\nkind = \"crash\"\ngpu = 0\ncall = \"nvmlDeviceGetMemoryInfo_v2\"\nfrom_s = 1\nto_s = 2\n",
+        now_ms()
+    ));
+    assert_eq!(run(wait(&fake, &["--free", "100GiB", "--quiet"]), 0).0, "0\n");
+}
+
+#[test]
+fn what_can_never_be_is_refused_at_once() {
+    let fake = Fake::new("gpus = 2\n[[gpu]]\nindex = 1\nname = \"NVIDIA L4\"\nmemory = \"23034 MiB\"\n");
+    let refused = |arguments: &[&str], words: &[&str]| {
+        let (out, said) = run(wait(&fake, arguments), 2);
+        assert!(out.is_empty() && said.lines().count() == 1, "{said}");
+        for word in words {
+            assert!(said.contains(word), "{word:?} is not in {said:?}");
+        }
+    };
+    refused(&["--free", "200GiB"], &["200.0 GiB", "the largest, GPU 0, has 139.8 GiB"]);
+    refused(&["--free", "30GiB", "--gpus", "2"], &["only 1 of the 2", "GPU 0"]);
+    refused(&["--free", "30GiB", "-i", "1"], &["GPU 1, has 2"]);
+    refused(&["--gpus", "3"], &["--gpus 3", "2 that can be chosen"]);
+    refused(&["--id", "5"], &["'5'", "0, 1"]);
+    refused(&["--free", "20G"], &["--free", "20GiB"]);
+    refused(&["--free", "20GiB", "--locks", "/nowhere"], &["/nowhere", "--locks"]);
+    refused(&["--format", "uid"], &["did you mean 'uuid'?"]);
+    refused(&["--format", "uuid", "--", "sh"], &["--format"]);
+    refused(&["python"], &["'python'", "--"]);
+    let silent = Fake::without("gpus = 1", &["nvmlDeviceGetUtilizationRates"]);
+    let (_, said) = run(wait(&silent, &["--idle", "1s"]), 2);
+    assert!(said.contains("utilisation not told"), "{said}");
+    let (_, said) = run(wait(&Fake::new("gpus = 0"), &[]), 6);
+    assert!(said.contains("no GPU"), "{said}");
+}
+
+#[test]
+fn the_choice_is_among_what_is_named_and_what_the_environment_allows() {
+    let idle = |index| format!("[[gpu]]\nindex = {index}\nprofile = \"idle\"\n");
+    let fake = Fake::new(&(0..4).map(idle).collect::<String>());
+    let json = fake.json();
+    let gpu = |index: usize| &json["inventory"]["gpus"][index];
+    let uuid = |index: usize| gpu(index)["uuid"].as_str().unwrap().to_owned();
+    let among = |visible: Option<&str>, ids: &[&str]| {
+        let mut command =
+            wait(&fake, &[&["--free", "1GiB"], ids, &["--", "sh", "-c", "echo $CUDA_VISIBLE_DEVICES"]].concat());
+        command.envs(visible.map(|visible| ("CUDA_VISIBLE_DEVICES", visible)));
+        run(command, 0).0.trim().to_owned()
+    };
+    assert_eq!(among(None, &["-i", &uuid(2)[..12]]), uuid(2));
+    assert_eq!(among(None, &["--id", gpu(1)["pci_bus_id"].as_str().unwrap()]), uuid(1));
+    assert_eq!(among(Some("3"), &[]), uuid(3));
+    assert_eq!(among(Some(&uuid(1)), &[]), uuid(1));
+    assert_eq!(among(Some("2,1"), &["-i", "0,1"]), uuid(1));
+    let mut command = wait(&fake, &[]);
+    let (_, said) = run(std::mem::replace(command.env("CUDA_VISIBLE_DEVICES", ""), Command::new("true")), 2);
+    assert!(said.contains("CUDA_VISIBLE_DEVICES") && said.contains("unset it"), "{said}");
+}
+
+#[test]
+fn mig_devices_are_taken_one_by_one() {
+    let fake = Fake::new(
+        "[[gpu]]\nindex = 0\nmig = [{ profile = \"3g.71gb\", gpu_instance = 2 }, { profile = \"1g.18gb\", gpu_instance = 7 }]\n",
+    );
+    let mut first = Waiter::start(wait(&fake, &HOLDER));
+    let large = first.next_line();
+    assert!(large.starts_with("MIG-"), "{large}");
+    assert_eq!(run(wait(&fake, &["--hold", "1s"]), 0).0, "0:1\n", "the large one is taken");
+    let (_, said) = run(wait(&fake, &["--free", "30GiB", "--timeout", "3s"]), 124);
+    assert!(said.contains("GPU 0:0 taken, GPU 0:1 never, "), "{said}");
+    let (_, said) = run(wait(&fake, &["--gpus", "2"]), 2);
+    assert!(said.contains("--gpus 2"), "{said}");
+    first.release();
+    let mut command = wait(&fake, &["--format", "uuid"]);
+    command.env("CUDA_VISIBLE_DEVICES", &large);
+    assert_eq!(run(command, 0).0.trim(), large);
+}
+
+#[test]
+fn a_running_server_is_asked_and_the_driver_is_left_alone() {
+    let fake = Fake::new("[[gpu]]\nindex = 0\nprofile = \"idle\"\n");
+    let control = fake.control();
+    let server = Server::over(&fake, &["--interval-ms", "100", "--control", control.to_str().unwrap()]);
+    eventually("there is a sample", || server.get("/readyz").status == 200);
+    let without_library = |arguments: &[&str]| {
+        let mut command = wait(&fake, arguments);
+        command.env("GPUMON_NVML_LIB", "/nowhere/libnvidia-ml.so.1");
+        command
+    };
+    assert_eq!(run(without_library(&["--hold", "1s"]), 0).0, "0\n");
+    assert!(fake.gpumon(&["pause"]).output().unwrap().status.success());
+    let mut waiter = Waiter::start(without_library(&HOLDER));
+    assert!(waiter.next_message().contains("gpumon resume"), "it does not open the driver behind the server's back");
+    assert!(fake.gpumon(&["resume"]).output().unwrap().status.success());
+    assert!(waiter.next_line().starts_with("GPU-"));
+    let mut rest = String::new();
+    drop(server);
+    waiter.release();
+    waiter.messages.read_to_string(&mut rest).unwrap();
+    assert!(rest.contains("took GPU 0"), "{rest}");
+}

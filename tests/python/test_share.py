@@ -1,0 +1,103 @@
+"""What the wheel brings for shells and man(1), as it is installed."""
+
+import re
+import shutil
+import subprocess
+import sys
+import unittest
+from pathlib import Path
+
+import gpumon
+
+SHARE = Path(sys.prefix) / "share"
+COMPLETIONS = {
+    "bash": SHARE / "bash-completion" / "completions" / "gpumon",
+    "zsh": SHARE / "zsh" / "site-functions" / "_gpumon",
+    "fish": SHARE / "fish" / "vendor_completions.d" / "gpumon.fish",
+}
+PAGES = SHARE / "man" / "man1"
+
+
+def told(*arguments: str) -> str:
+    command = [gpumon.find_gpumon_bin(), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+def commands() -> set[str]:
+    """What `gpumon --help` lists."""
+    (listed,) = re.findall(r"^Commands:\n((?:  .*\n)+)", told("-h"), re.MULTILINE)
+    return set(re.findall(r"^  (\w[\w-]*)", listed, re.MULTILINE)) - {"help"}
+
+
+class Completions(unittest.TestCase):
+    def test_they_are_those_of_this_program(self) -> None:
+        for shell, path in COMPLETIONS.items():
+            with self.subTest(shell):
+                self.assertEqual(path.read_text(), told("completions", shell))
+
+    def test_bash_completes_commands_options_and_values(self) -> None:
+        for typed, proposed in (
+            (["gpumon", "wai"], "wait"),
+            (["gpumon", "wait", "--fr"], "--free"),
+            (["gpumon", "wait", "--format", "u"], "uuid"),
+            (["gpumon", "--source", "nv"], "nvml"),
+        ):
+            with self.subTest(typed):
+                script = (
+                    f'source "{COMPLETIONS["bash"]}"; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); '
+                    'function=$(complete -p gpumon | sed "s/.*-F \\([^ ]*\\).*/\\1/"); '
+                    '"$function" "$1" "${COMP_WORDS[-1]}" "${COMP_WORDS[-2]}"; echo "${COMPREPLY[*]}"'
+                )
+                done = subprocess.run(
+                    ["bash", "--norc", "-c", script, "bash", *typed], capture_output=True, text=True, check=True
+                )
+                self.assertEqual((done.stdout.strip(), done.stderr), (proposed, ""))
+
+    @unittest.skipUnless(shutil.which("zsh"), "zsh is not installed")
+    def test_zsh_loads_them(self) -> None:
+        script = f'fpath=("{COMPLETIONS["zsh"].parent}" $fpath); autoload -Uz compinit; compinit -D; echo $_comps[gpumon]'
+        done = subprocess.run(["zsh", "-f", "-c", script], capture_output=True, text=True, check=True)
+        self.assertEqual((done.stdout.strip(), done.stderr), ("_gpumon", ""))
+
+    @unittest.skipUnless(shutil.which("fish"), "fish is not installed")
+    def test_fish_completes_commands_options_and_values(self) -> None:
+        for typed, proposed in (
+            ("gpumon wai", "wait"),
+            ("gpumon wait --fr", "--free"),
+            ("gpumon wait --format u", "uuid"),
+            ("gpumon --source nv", "nvml"),
+        ):
+            with self.subTest(typed):
+                script = f'source "{COMPLETIONS["fish"]}"; complete --do-complete "{typed}"'
+                done = subprocess.run(["fish", "--no-config", "-c", script], capture_output=True, text=True, check=True)
+                self.assertEqual([line.split("\t")[0] for line in done.stdout.splitlines()], [proposed])
+
+
+class ManualPages(unittest.TestCase):
+    def test_there_is_one_for_each_command(self) -> None:
+        expected = {"gpumon.1", *(f"gpumon-{command}.1" for command in commands())}
+        self.assertEqual({path.name for path in PAGES.glob("gpumon*.1")}, expected)
+
+    def test_they_are_those_of_this_program(self) -> None:
+        for command in commands():
+            with self.subTest(command):
+                page = (PAGES / f"gpumon-{command}.1").read_text()
+                self.assertEqual(undated(page), undated(told("man", command)))
+
+    @unittest.skipUnless(shutil.which("groff"), "groff is not installed")
+    def test_groff_has_nothing_to_complain_of(self) -> None:
+        for page in PAGES.glob("gpumon*.1"):
+            with self.subTest(page.name):
+                done = subprocess.run(
+                    ["groff", "-man", "-Tutf8", "-ww", "-z", str(page)], capture_output=True, text=True, check=True
+                )
+                self.assertEqual(done.stderr, "")
+
+
+def undated(page: str) -> str:
+    """Without the day on which it was written."""
+    return re.sub(r"^(\.TH \S+ 1) \S+", r"\1", page, flags=re.MULTILINE)
+
+
+if __name__ == "__main__":
+    unittest.main()
