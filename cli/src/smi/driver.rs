@@ -76,6 +76,11 @@ impl Driver {
         Ok(())
     }
 
+    /// Whether there are records that answer.
+    pub(crate) fn is_served(&self) -> bool {
+        self.records.read().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+
     fn is_simulated(&self) -> bool {
         matches!(self.source.source, SourceChoice::Sim(_) | SourceChoice::SimScenario(_))
     }

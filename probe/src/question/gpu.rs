@@ -198,8 +198,9 @@ pub enum Question {
     RepairStatus,
     /// `nvmlDeviceGetUnrepairableMemoryFlag_v1`.
     UnrepairableMemory,
-    /// Time stamp, as the driver gives it, and address of each page, taken out of use for this `nvmlPageRetirementCause_t`:
-    /// `nvmlDeviceGetRetiredPages_v2`. Where a driver gives no times, they are 0.
+    /// Time stamp, as the driver gives it, and address of each page that was taken out of use for this
+    /// `nvmlPageRetirementCause_t`: `nvmlDeviceGetRetiredPages_v2`, or `nvmlDeviceGetRetiredPages`, which gives no times
+    /// (0).
     RetiredPages(u32),
     /// `nvmlDeviceGetRetiredPagesPendingStatus`.
     RetiredPagesPending,
@@ -275,10 +276,10 @@ pub enum Question {
     AccountingStats(u32),
 
     // Its parts.
-    /// `nvmlDeviceGetMaxMigDeviceCount`.
+    /// `nvmlDeviceGetMaxMigDeviceCount`: 0 where MIG is off or there is none.
     MaxMigDevices,
-    /// The indices at which there is one, none where MIG is off: `nvmlDeviceGetMigDeviceHandleByIndex` up to
-    /// `nvmlDeviceGetMaxMigDeviceCount`, whose return code this has where the GPU cannot be divided.
+    /// The indices at which there is one: `nvmlDeviceGetMigDeviceHandleByIndex` up to `nvmlDeviceGetMaxMigDeviceCount`,
+    /// which is 0 where MIG is off or there is none.
     MigDevices,
     /// GPU instance, compute instance of a MIG device: `nvmlDeviceGetGpuInstanceId`, `nvmlDeviceGetComputeInstanceId`.
     MigInstance,

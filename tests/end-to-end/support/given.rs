@@ -7,6 +7,7 @@ pub(crate) fn given_by(function: &str) -> &'static [&'static str] {
         "AccountingMode" => &["details.accounting", "details.modes.accounting"],
         "AccountingPids" => &["details.accounting"],
         "AccountingStats" => &["details.accounting[]"],
+        "ApplicationsClock" => &["details.application_clocks"],
         "Architecture" => &["gpu.board.architecture"],
         "Attributes_v2" => &[
             "gpu.mig_devices[].copy_engines",

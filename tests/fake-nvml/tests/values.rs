@@ -138,7 +138,7 @@ fn what_a_data_centre_board_lacks_is_not_supported() {
         let nvml = init(library);
         let device = nvml.device_by_index(0).unwrap();
         fails_with!(device.fan_speed(0), NvmlError::NotSupported);
-        fails_with!(device.applications_clock(Clock::SM), NvmlError::NotSupported);
+        fails_with!(device.applications_clock(Clock::Video), NvmlError::NotSupported);
         assert_eq!(device.mig_mode().unwrap().current, 0);
         assert!(device.is_in_persistent_mode().unwrap());
         assert!(device.is_ecc_enabled().unwrap().currently_enabled);

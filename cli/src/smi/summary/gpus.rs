@@ -42,7 +42,7 @@ pub(super) struct Process {
 }
 
 impl Row {
-    pub(super) fn read(context: &Context<'_>, gpu: u32) -> Self {
+    pub(super) fn read(context: &Context<'_>, gpu: u32, is_served: bool) -> Self {
         let ask = |question| context.ask(gpu, question);
         let mig = ask(Question::MigMode);
         let is_mig = mig.as_ref().is_ok_and(|mode| mode.at(0) == Some(1));
@@ -73,8 +73,8 @@ impl Row {
             processes: Process::read_all(context, gpu),
             inforom_is_corrupt: false,
         };
-        // Checking the infoROM takes 70 ms of an idle GPU's time, and a GPU that works is not disturbed for it.
-        if row.processes.is_empty() {
+        // Checking the infoROM takes 70 ms, so that it is left to a server, which does it once.
+        if is_served && row.processes.is_empty() {
             row.inforom_is_corrupt = ask(Question::InforomIsValid) == Err(Code(14));
         }
         row

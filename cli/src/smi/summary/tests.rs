@@ -40,7 +40,7 @@ fn two_h200s() -> Script {
 
 fn render_script(script: &Script, gpus: &[u32]) -> String {
     let now = date(2026, 11, 1).at(12, 0, 9, 0).to_zoned(jiff::tz::TimeZone::UTC).unwrap();
-    render(&Context { driver: script, gpus, count: 2, now })
+    render(&Context { driver: script, gpus, count: 2, now }, true)
 }
 
 #[test]

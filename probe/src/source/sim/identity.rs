@@ -11,6 +11,7 @@ const LOWEST_LIMIT: f64 = 200.0 / 700.0;
 
 /// What never changes about a GPU.
 #[derive(Debug, Clone, PartialEq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a thing that a board has or has not")]
 pub struct GpuIdentity {
     /// NVML's index.
     pub index: u32,
@@ -30,6 +31,10 @@ pub struct GpuIdentity {
     pub vbios_version: String,
     /// The generation of its chip.
     pub architecture: Architecture,
+    /// Whether it is made for players rather than for data centres: with fans, without ECC, MIG and `NVLinks`.
+    pub geforce: bool,
+    /// Whether its memory corrects errors, and counts them.
+    pub ecc: bool,
     /// CUDA cores.
     pub cores: u32,
     /// Width of the bus to device memory.
@@ -68,6 +73,16 @@ impl GpuIdentity {
     /// The software lowers the clocks for the memory's sake.
     pub const MEMORY_MAX_CELSIUS: u32 = 95;
 
+    /// Whether it can be divided into MIG devices.
+    pub fn has_mig(&self) -> bool {
+        self.architecture.has_mig() && !self.geforce
+    }
+
+    /// Whether it tells its temperature by the distance to its limit.
+    pub fn has_margin(&self) -> bool {
+        self.architecture >= Architecture::Ada && !self.geforce
+    }
+
     /// What has gone through one `NVLink`, in KiB, where so many bytes have gone through all of them. What the links carry
     /// adds up; one that is down carries nothing.
     pub fn link_kib(&self, bytes: f64, link: u32) -> u64 {
@@ -80,6 +95,8 @@ impl GpuIdentity {
     pub(super) fn new(scenario: &Scenario, index: u32) -> Self {
         let noise = Noise::new(scenario.seed, index);
         let own = scenario.settings(index);
+        let name = own.and_then(|own| own.name.clone()).unwrap_or_else(|| "NVIDIA H200".to_owned());
+        let geforce = name.contains("GeForce");
         let architecture = own.and_then(|own| own.architecture).unwrap_or(Architecture::Hopper);
         // A limit of 0 would leave no power to share out.
         let limit_watts = own.and_then(|own| own.power_limit_watts).map_or(H200_WATTS, |watts| watts.0.max(1.0));
@@ -88,13 +105,15 @@ impl GpuIdentity {
         Self {
             index,
             uuid: format!("GPU-{}", uuid(noise.stream("uuid"))),
-            name: own.and_then(|own| own.name.clone()).unwrap_or_else(|| "NVIDIA H200".to_owned()),
+            name,
             pci_bus,
             pci_bus_id: format!("00000000:{pci_bus:02X}:00.0"),
             serial: format!("165{:010}", noise.stream("serial").bits(0) % 10_000_000_000),
             part_number: "692-2G520-0282-000".to_owned(),
             vbios_version: "96.00.A5.00.1A".to_owned(),
             architecture,
+            geforce,
+            ecc: own.and_then(|own| own.ecc).unwrap_or(!geforce),
             cores: 16_896,
             memory_bus_bits: 6_144,
             // Two sockets with four GPUs each.
@@ -102,17 +121,18 @@ impl GpuIdentity {
             memory_total_bytes: own.and_then(|own| own.memory).map_or(H200_BYTES, |memory| memory.0),
             power_limit_watts: limit_watts,
             lowest_limit_watts: limit_watts * LOWEST_LIMIT,
-            fans: own.and_then(|own| own.fans).map_or(0, |fans| fans.0 as u32),
-            nvlinks: nvlinks(scenario, own),
-            counts_activity: own.and_then(|own| own.gpm).unwrap_or(architecture.counts_activity()),
+            fans: own.and_then(|own| own.fans).map_or(if geforce { 2 } else { 0 }, |fans| fans.0 as u32),
+            nvlinks: nvlinks(scenario, own, geforce),
+            counts_activity: own.and_then(|own| own.gpm).unwrap_or(architecture.counts_activity() && !geforce),
             persistence: own.and_then(|own| own.persistence).unwrap_or(true),
             accounting: own.is_some_and(|own| own.accounting),
         }
     }
 }
 
-fn nvlinks(scenario: &Scenario, own: Option<&GpuSettings>) -> Vec<LinkState> {
-    let count = own.and_then(|own| own.nvlinks).map_or(scenario.usual_nvlinks, |links| links.0 as u32);
+fn nvlinks(scenario: &Scenario, own: Option<&GpuSettings>, geforce: bool) -> Vec<LinkState> {
+    let usual = if geforce { 0 } else { scenario.usual_nvlinks };
+    let count = own.and_then(|own| own.nvlinks).map_or(usual, |links| links.0 as u32);
     let is_down = |link| own.is_some_and(|own| own.nvlinks_down.iter().any(|down| *down.get_ref() == link));
     (0..count).map(|link| LinkState::new(link, !is_down(link))).collect()
 }

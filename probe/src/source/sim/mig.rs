@@ -42,6 +42,15 @@ impl MigState {
     /// The most of a GPU.
     pub const MOST: u32 = MigSettings::MOST;
 
+    /// How many eighths of the GPU's memory it has.
+    pub fn memory_eighths(&self) -> u32 {
+        match self.slices {
+            3 => 4,
+            7 => 8,
+            slices => slices,
+        }
+    }
+
     pub(super) fn new(gpu: &GpuIdentity, seed: u64, index: u32, own: &MigSettings, processes: &[ProcessState]) -> Self {
         let instance = own.instance();
         let MigProfile { text, slices, gigabytes } = &own.profile;

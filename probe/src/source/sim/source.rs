@@ -138,9 +138,27 @@ mod tests {
         assert_eq!((absent(&device.identity()), numa_node), (0, Reading::Now(0)));
         let mut details = GpuDetails::absent(0, None, 0, &Absence::WarmingUp);
         device.details(&mut details).unwrap();
-        // Application clocks (two), retired pages, fans and accounting are what it does not have or do.
-        assert_eq!(absent(&details), 5, "{details:?}");
+        // Retired pages, fans and accounting are what it does not have or do.
+        assert_eq!(absent(&details), 3, "{details:?}");
         assert_eq!(details.nvlinks.value().map(Vec::len), Some(18));
+    }
+
+    #[test]
+    fn a_geforce_has_fans_and_none_of_what_data_centres_want() {
+        let source = source("[[gpu]]\nindex = 0\nname = \"NVIDIA GeForce RTX 4090\"\narchitecture = \"ada\"");
+        let mut device = source.open(0).unwrap();
+        let (mut sample, mut details) = (blank(0), GpuDetails::absent(0, None, 0, &Absence::WarmingUp));
+        device.read(&mut sample).unwrap();
+        device.details(&mut details).unwrap();
+        assert!(sample.fan_percent.value().is_some() && details.fans.value().is_some_and(|fans| fans.len() == 2));
+        let lacks = |absent: bool| assert!(absent, "{sample:?} {details:?}");
+        lacks(sample.temperature.margin_celsius == Reading::Absent(Absence::NotSupported));
+        lacks(sample.mig_devices == Reading::Absent(Absence::NotSupported));
+        lacks(sample.activity == Reading::Absent(Absence::NotSupported));
+        lacks(details.ecc.volatile.corrected_total == Reading::Absent(Absence::NotSupported));
+        lacks(details.remapped_rows == Reading::Absent(Absence::NotSupported));
+        lacks(details.retired_pages == Reading::Absent(Absence::NotSupported));
+        lacks(device.identity().board.serial == Reading::Absent(Absence::NotSupported));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use crate::model::{RecoveryAction, RemappedRows, RetiredPages, SpareRows};
 
 use super::{
-    Architecture, GpuIdentity,
+    GpuIdentity,
     scenario::{Curve, GpuSettings},
 };
 
@@ -61,7 +61,7 @@ impl Wear {
             corrected: counts(|own| own.ecc_corrected.as_ref()),
             uncorrected: counts(|own| own.ecc_uncorrected.as_ref()),
         };
-        let remapped_rows = remapped(identity.architecture, own);
+        let remapped_rows = remapped(identity, own);
         // Every row was replaced because of an error before the driver was loaded.
         let before = remapped_rows.map_or(EccErrors::default(), |rows| EccErrors {
             corrected: rows.correctable.into(),
@@ -74,7 +74,7 @@ impl Wear {
                 uncorrected: ecc_volatile.uncorrected + before.uncorrected,
             },
             remapped_rows,
-            retired_pages: retired(identity.architecture, own),
+            retired_pages: retired(identity, own),
             recovery_action: own
                 .and_then(|own| own.recovery_action.as_ref())
                 .map_or(RecoveryAction::None, |steps| *steps.at(seconds)),
@@ -83,8 +83,8 @@ impl Wear {
     }
 }
 
-fn remapped(architecture: Architecture, own: Option<&GpuSettings>) -> Option<RemappedRows> {
-    architecture.remaps_rows().then(|| {
+fn remapped(identity: &GpuIdentity, own: Option<&GpuSettings>) -> Option<RemappedRows> {
+    (identity.ecc && identity.architecture.remaps_rows()).then(|| {
         let rows = own.and_then(|own| own.remapped_rows).unwrap_or_default();
         let used = (rows.correctable + rows.uncorrectable).min(BANKS);
         let none = u32::from(rows.failed).min(used);
@@ -99,9 +99,9 @@ fn remapped(architecture: Architecture, own: Option<&GpuSettings>) -> Option<Rem
     })
 }
 
-fn retired(architecture: Architecture, own: Option<&GpuSettings>) -> Option<RetiredPages> {
+fn retired(identity: &GpuIdentity, own: Option<&GpuSettings>) -> Option<RetiredPages> {
     let pages = own.and_then(|own| own.retired_pages);
-    (pages.is_some() || !architecture.remaps_rows()).then(|| {
+    (pages.is_some() || identity.ecc && !identity.architecture.remaps_rows()).then(|| {
         let pages = pages.unwrap_or_default();
         RetiredPages { single_bit: pages.single_bit, double_bit: pages.double_bit, pending: pages.pending }
     })

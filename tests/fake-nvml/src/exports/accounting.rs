@@ -25,13 +25,11 @@ one_value! {
     fn nvmlDeviceGetAccountingBufferSize(c_uint) = |_| Ok(BUFFER);
 }
 
-fn accounted(gpu: &Gpu) -> Result<Vec<AccountedProcess>, Code> {
-    if !gpu.identity().accounting {
-        return Err(Code::NOT_SUPPORTED);
-    }
+/// None where accounting is off.
+fn accounted(gpu: &Gpu) -> Vec<AccountedProcess> {
     let mut accounted = gpu.machine().world.accounted(gpu.index, gpu.elapsed_ms, &gpu.machine().timeline);
     accounted.drain(..accounted.len().saturating_sub(BUFFER as usize));
-    Ok(accounted)
+    accounted
 }
 
 #[unsafe(no_mangle)]
@@ -41,7 +39,7 @@ unsafe extern "C" fn nvmlDeviceGetAccountingPids(
     pids: *mut c_uint,
 ) -> nvmlReturn_t {
     device("nvmlDeviceGetAccountingPids", handle, |gpu| {
-        let known = accounted(gpu)?.into_iter().map(|process| process.pid).collect();
+        let known = accounted(gpu).into_iter().map(|process| process.pid).collect();
         // SAFETY: NVML's contract: `count` may be read and written, and `pids` is null or has room for so many.
         unsafe { put_list(pids, count, known) }
     })
@@ -54,7 +52,7 @@ unsafe extern "C" fn nvmlDeviceGetAccountingStats(
     stats: *mut nvmlAccountingStats_t,
 ) -> nvmlReturn_t {
     device("nvmlDeviceGetAccountingStats", handle, |gpu| {
-        let process = accounted(gpu)?.into_iter().find(|process| process.pid == pid).ok_or(Code::NOT_FOUND)?;
+        let process = accounted(gpu).into_iter().find(|process| process.pid == pid).ok_or(Code::NOT_FOUND)?;
         let percent = |reading: Option<&f64>| reading.map_or(c_uint::MAX, |percent| *percent as c_uint);
         let answer = nvmlAccountingStats_t {
             gpuUtilization: percent(process.gpu_percent.value()),

@@ -16,7 +16,7 @@ use super::one_value;
 use crate::{
     call::{Gpu, device},
     code::Code,
-    out::put,
+    out::{put, put_list},
 };
 
 /// All nine reasons of [`bit`].
@@ -69,14 +69,59 @@ unsafe extern "C" fn nvmlDeviceGetClock(
     })
 }
 
+/// Exports functions that ask for the clock that programs get: the highest, since nobody has asked for another. Video
+/// engines have none of their own.
+macro_rules! of_programs {
+    ($(fn $name:ident;)*) => {$(
+        #[unsafe(no_mangle)]
+        unsafe extern "C" fn $name(handle: nvmlDevice_t, domain: nvmlClockType_t, mhz: *mut c_uint) -> nvmlReturn_t {
+            device(stringify!($name), handle, |_| {
+                if domain == nvmlClockType_enum_NVML_CLOCK_VIDEO {
+                    return Err(Code::NOT_SUPPORTED);
+                }
+                // SAFETY: NVML's contract: the pointer is null or may be written.
+                unsafe { put(mhz, highest(domain)?) }
+            })
+        }
+    )*};
+}
+
+of_programs! {
+    fn nvmlDeviceGetApplicationsClock;
+    fn nvmlDeviceGetDefaultApplicationsClock;
+}
+
+/// The clocks that an H200's memory can run at.
+const MEMORY_CLOCKS: [c_uint; 2] = [MEMORY_MHZ, 2_201];
+/// The lowest clock of an H200's multiprocessors, and how far the clocks are apart.
+const LOWEST_SM_MHZ: c_uint = 345;
+const SM_STEP_MHZ: usize = 15;
+
 #[unsafe(no_mangle)]
-extern "C" fn nvmlDeviceGetApplicationsClock(
+unsafe extern "C" fn nvmlDeviceGetSupportedMemoryClocks(
     handle: nvmlDevice_t,
-    _domain: nvmlClockType_t,
-    _mhz: *mut c_uint,
+    count: *mut c_uint,
+    mhz: *mut c_uint,
 ) -> nvmlReturn_t {
-    // Drivers of the 580 branch have given them up.
-    device("nvmlDeviceGetApplicationsClock", handle, |_| Err(Code::NOT_SUPPORTED))
+    // SAFETY: NVML's contract: `count` may be read and written, and `mhz` is null or has room for so many.
+    device("nvmlDeviceGetSupportedMemoryClocks", handle, |_| unsafe { put_list(mhz, count, MEMORY_CLOCKS.to_vec()) })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn nvmlDeviceGetSupportedGraphicsClocks(
+    handle: nvmlDevice_t,
+    memory_mhz: c_uint,
+    count: *mut c_uint,
+    mhz: *mut c_uint,
+) -> nvmlReturn_t {
+    device("nvmlDeviceGetSupportedGraphicsClocks", handle, |_| {
+        if !MEMORY_CLOCKS.contains(&memory_mhz) {
+            return Err(Code::NOT_FOUND);
+        }
+        let clocks = (LOWEST_SM_MHZ..=MAX_SM_MHZ).rev().step_by(SM_STEP_MHZ).collect();
+        // SAFETY: NVML's contract: `count` may be read and written, and `mhz` is null or has room for so many.
+        unsafe { put_list(mhz, count, clocks) }
+    })
 }
 
 fn current(gpu: &Gpu, domain: nvmlClockType_t) -> Result<c_uint, Code> {

@@ -2,10 +2,10 @@
 
 use std::ffi::c_ulonglong;
 
-use gpumon_probe::source::sim::EccErrors;
+use gpumon_probe::source::sim::{Architecture, EccErrors};
 use nvml_wrapper_sys::bindings::{
     nvmlDevice_t, nvmlEccCounterType_enum_NVML_AGGREGATE_ECC as AGGREGATE,
-    nvmlEccCounterType_enum_NVML_VOLATILE_ECC as VOLATILE, nvmlEccCounterType_t,
+    nvmlEccCounterType_enum_NVML_VOLATILE_ECC as VOLATILE, nvmlEccCounterType_t, nvmlEccSramErrorStatus_t,
     nvmlMemoryErrorType_enum_NVML_MEMORY_ERROR_TYPE_CORRECTED as CORRECTED,
     nvmlMemoryErrorType_enum_NVML_MEMORY_ERROR_TYPE_UNCORRECTED as UNCORRECTED, nvmlMemoryErrorType_t,
     nvmlMemoryLocation_enum_NVML_MEMORY_LOCATION_COUNT as LOCATIONS,
@@ -13,8 +13,9 @@ use nvml_wrapper_sys::bindings::{
     nvmlMemoryLocation_enum_NVML_MEMORY_LOCATION_SRAM as SRAM, nvmlMemoryLocation_t, nvmlReturn_t,
 };
 
+use super::versioned;
 use crate::{
-    call::{Gpu, device},
+    call::{Gpu, device, part},
     code::Code,
     out::put,
 };
@@ -41,7 +42,13 @@ unsafe extern "C" fn nvmlDeviceGetMemoryErrorCounter(
     location: nvmlMemoryLocation_t,
     count: *mut c_ulonglong,
 ) -> nvmlReturn_t {
-    device("nvmlDeviceGetMemoryErrorCounter", handle, |gpu| {
+    part("nvmlDeviceGetMemoryErrorCounter", handle, |gpu| {
+        // A MIG device counts what the caches of its own multiprocessors could not correct.
+        if gpu.instance.is_some() {
+            let own = (kind, counter, location) == (UNCORRECTED, VOLATILE, SRAM);
+            // SAFETY: NVML's contract: the pointer is null or may be written.
+            return if own { unsafe { put(count, 0) } } else { Err(Code::NOT_SUPPORTED) };
+        }
         let errors = of_counter(gpu, counter)?;
         let there = match location {
             DEVICE_MEMORY => errors.device_memory(),
@@ -54,7 +61,36 @@ unsafe extern "C" fn nvmlDeviceGetMemoryErrorCounter(
     })
 }
 
+versioned! {
+    // Boards count them by where in the chip they happened from Ampere on; here all were in the caches.
+    fn nvmlDeviceGetSramEccErrorStatus(nvmlEccSramErrorStatus_t, 1) = |gpu, own| {
+        if gpu.identity().architecture < Architecture::Ampere {
+            return Err(Code::NOT_SUPPORTED);
+        }
+        let (lifetime, now) = (of_counter(gpu, AGGREGATE)?.sram(), of_counter(gpu, VOLATILE)?.sram());
+        *own = nvmlEccSramErrorStatus_t {
+            version: own.version,
+            aggregateUncParity: 0,
+            aggregateUncSecDed: lifetime.uncorrected,
+            aggregateCor: lifetime.corrected,
+            volatileUncParity: 0,
+            volatileUncSecDed: now.uncorrected,
+            volatileCor: now.corrected,
+            aggregateUncBucketL2: lifetime.uncorrected,
+            aggregateUncBucketSm: 0,
+            aggregateUncBucketPcie: 0,
+            aggregateUncBucketMcu: 0,
+            aggregateUncBucketOther: 0,
+            bThresholdExceeded: 0,
+        };
+        Ok(())
+    };
+}
+
 fn of_counter(gpu: &Gpu, counter: nvmlEccCounterType_t) -> Result<EccErrors, Code> {
+    if !gpu.identity().ecc {
+        return Err(Code::NOT_SUPPORTED);
+    }
     match counter {
         VOLATILE => Ok(gpu.wear().ecc_volatile),
         AGGREGATE => Ok(gpu.wear().ecc_aggregate),

@@ -2,7 +2,10 @@
 
 use std::ffi::{c_int, c_uint};
 
-use gpumon_probe::{model::ThrottleReason, source::sim::NVLINK_MB_PER_SECOND};
+use gpumon_probe::{
+    model::ThrottleReason,
+    source::sim::{Architecture, NVLINK_MB_PER_SECOND},
+};
 use nvml_wrapper_sys::bindings::{
     field_id as id, nvmlDevice_t, nvmlFieldValue_t, nvmlNvlinkVersion_enum_NVML_NVLINK_VERSION_4_0 as VERSION_4_0,
     nvmlReturn_t, nvmlValue_t, nvmlValueType_enum_NVML_VALUE_TYPE_SIGNED_INT as SIGNED_INT,
@@ -21,6 +24,11 @@ use crate::{
     out,
 };
 
+/// What goes over a link besides the data, as a factor.
+const WITH_HEADERS: f64 = 1.125;
+/// `NVML_NVLINK_POWER_STATE_HIGH_SPEED`, and `NVML_NVLINK_LOW_POWER_THRESHOLD_UNIT_100US`.
+const FULL_SPEED: u32 = 0;
+const STEPS_OF_100_US: u32 = 0;
 /// The scope that means all links together.
 const ALL_LINKS: c_uint = c_uint::MAX;
 /// The numbers that drivers from 580.82 on give these fields; in the bindings they have the older ones.
@@ -71,11 +79,21 @@ fn field(gpu: &Gpu, field: u32, scope: c_uint) -> Result<Number, Code> {
     Ok(match field {
         id::NVML_FI_DEV_MEMORY_TEMP => narrow(gpu.state().memory_temperature_celsius.round() as u32),
         id::NVML_FI_DEV_TOTAL_ENERGY_CONSUMPTION => wide(millijoules(gpu)),
-        id::NVML_FI_DEV_POWER_AVERAGE => narrow(milliwatts(gpu.state().power_watts)),
-        id::NVML_FI_DEV_POWER_INSTANT => narrow(milliwatts(gpu.state().power_instant_watts)),
-        id::NVML_FI_DEV_POWER_MIN_LIMIT => narrow(milliwatts(gpu.identity().lowest_limit_watts.round())),
-        id::NVML_FI_DEV_POWER_MAX_LIMIT | id::NVML_FI_DEV_POWER_DEFAULT_LIMIT => narrow(highest_limit(gpu)),
-        id::NVML_FI_DEV_POWER_CURRENT_LIMIT | id::NVML_FI_DEV_POWER_REQUESTED_LIMIT => narrow(limit(gpu)),
+        id::NVML_FI_DEV_POWER_AVERAGE => narrow(milliwatts(average_watts(gpu, scope)?)),
+        id::NVML_FI_DEV_POWER_INSTANT
+        | id::NVML_FI_DEV_POWER_MIN_LIMIT
+        | id::NVML_FI_DEV_POWER_MAX_LIMIT
+        | id::NVML_FI_DEV_POWER_DEFAULT_LIMIT
+        | id::NVML_FI_DEV_POWER_CURRENT_LIMIT
+        | id::NVML_FI_DEV_POWER_REQUESTED_LIMIT => return of_whole_gpu(gpu, field, scope),
+        id::NVML_FI_DEV_TEMPERATURE_SHUTDOWN_TLIMIT
+        | id::NVML_FI_DEV_TEMPERATURE_SLOWDOWN_TLIMIT
+        | id::NVML_FI_DEV_TEMPERATURE_MEM_MAX_TLIMIT
+        | id::NVML_FI_DEV_TEMPERATURE_GPU_MAX_TLIMIT
+            if !gpu.identity().has_margin() =>
+        {
+            return Err(Code::NOT_SUPPORTED);
+        }
         // How far below the highest temperature things happen, as an H200 says it.
         id::NVML_FI_DEV_TEMPERATURE_SHUTDOWN_TLIMIT => signed(-8),
         id::NVML_FI_DEV_TEMPERATURE_SLOWDOWN_TLIMIT => signed(-2),
@@ -83,6 +101,10 @@ fn field(gpu: &Gpu, field: u32, scope: c_uint) -> Result<Number, Code> {
         // These counters have 32 bits, and wrap.
         id::NVML_FI_DEV_PCIE_COUNT_TX_BYTES => narrow(gpu.totals().pcie_tx_bytes as u64 as u32),
         id::NVML_FI_DEV_PCIE_COUNT_RX_BYTES => narrow(gpu.totals().pcie_rx_bytes as u64 as u32),
+        // The counter of replays has never run over, and the slot takes no atomic operations.
+        id::NVML_FI_DEV_PCIE_REPLAY_ROLLOVER_COUNTER
+        | id::NVML_FI_DEV_PCIE_OUTBOUND_ATOMICS_MASK
+        | id::NVML_FI_DEV_PCIE_INBOUND_ATOMICS_MASK => narrow(0),
         id::NVML_FI_DEV_PCIE_REPLAY_COUNTER => narrow(gpu.wear().pcie_replays as u32),
         id::NVML_FI_DEV_CLOCKS_EVENT_REASON_SW_POWER_CAP => held_down(ThrottleReason::SwPowerCap),
         id::NVML_FI_DEV_CLOCKS_EVENT_REASON_SYNC_BOOST => held_down(ThrottleReason::SyncBoost),
@@ -93,6 +115,36 @@ fn field(gpu: &Gpu, field: u32, scope: c_uint) -> Result<Number, Code> {
         RECOVERY_ACTION | id::NVML_FI_DEV_GET_GPU_RECOVERY_ACTION => narrow(gpu.wear().recovery_action as u32),
         _ => return of_nvlink(gpu, field, scope),
     })
+}
+
+/// What power is asked of: the GPU, the module with its CPU, or the memory.
+const POWER_OF_GPU: c_uint = 0;
+const POWER_OF_MEMORY: c_uint = 2;
+/// The memory's share of an H200's power.
+const MEMORY_SHARE: f64 = 0.12;
+
+/// The memory's is told from Hopper on.
+fn average_watts(gpu: &Gpu, scope: c_uint) -> Result<f64, Code> {
+    match scope {
+        POWER_OF_GPU => Ok(gpu.state().power_watts),
+        POWER_OF_MEMORY if gpu.identity().architecture >= Architecture::Hopper => {
+            Ok(gpu.state().power_watts * MEMORY_SHARE)
+        }
+        _ => Err(Code::NOT_SUPPORTED),
+    }
+}
+
+/// The power fields that only the GPU as a whole has.
+fn of_whole_gpu(gpu: &Gpu, field: u32, scope: c_uint) -> Result<Number, Code> {
+    if scope != POWER_OF_GPU {
+        return Err(Code::NOT_SUPPORTED);
+    }
+    Ok(narrow(match field {
+        id::NVML_FI_DEV_POWER_INSTANT => milliwatts(gpu.state().power_instant_watts),
+        id::NVML_FI_DEV_POWER_MIN_LIMIT => milliwatts(gpu.identity().lowest_limit_watts.round()),
+        id::NVML_FI_DEV_POWER_MAX_LIMIT | id::NVML_FI_DEV_POWER_DEFAULT_LIMIT => highest_limit(gpu),
+        _ => limit(gpu),
+    }))
 }
 
 /// The fields about links, of one of them or all.
@@ -119,6 +171,15 @@ fn of_nvlink(gpu: &Gpu, field: u32, scope: c_uint) -> Result<Number, Code> {
         }
         id::NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX => carried(gpu.totals().nvlink_tx_bytes),
         id::NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX => carried(gpu.totals().nvlink_rx_bytes),
+        id::NVML_FI_DEV_NVLINK_THROUGHPUT_RAW_TX => carried(gpu.totals().nvlink_tx_bytes * WITH_HEADERS),
+        id::NVML_FI_DEV_NVLINK_THROUGHPUT_RAW_RX => carried(gpu.totals().nvlink_rx_bytes * WITH_HEADERS),
+        // The number of the link at a switch's end is not told.
+        id::NVML_FI_DEV_NVLINK_REMOTE_NVLINK_ID => link(gpu, scope).map(|_| narrow(0)),
+        id::NVML_FI_DEV_NVLINK_GET_POWER_STATE => link(gpu, scope).map(|_| narrow(FULL_SPEED)),
+        id::NVML_FI_DEV_NVLINK_GET_POWER_THRESHOLD => link(gpu, scope).map(|_| narrow(500)),
+        id::NVML_FI_DEV_NVLINK_GET_POWER_THRESHOLD_MIN => Ok(narrow(1)),
+        id::NVML_FI_DEV_NVLINK_GET_POWER_THRESHOLD_MAX => Ok(narrow(8_191)),
+        id::NVML_FI_DEV_NVLINK_GET_POWER_THRESHOLD_UNITS => Ok(narrow(STEPS_OF_100_US)),
         id::NVML_FI_DEV_NVLINK_ECC_DATA_ERROR_COUNT_TOTAL => Ok(wide(0)),
         id::NVML_FI_DEV_NVLINK_ERROR_DL_REPLAY => errors(|link| link.replays),
         id::NVML_FI_DEV_NVLINK_ERROR_DL_RECOVERY => errors(|link| link.recoveries),

@@ -5,31 +5,43 @@ use std::ffi::{c_char, c_int, c_uint};
 use gpumon_probe::source::sim::Architecture;
 use nvml_wrapper_sys::bindings::{
     NVML_DEVICE_ARCH_ADA, NVML_DEVICE_ARCH_AMPERE, NVML_DEVICE_ARCH_BLACKWELL, NVML_DEVICE_ARCH_HOPPER,
-    NVML_DEVICE_ARCH_PASCAL, NVML_DEVICE_ARCH_TURING, NVML_DEVICE_ARCH_VOLTA, nvmlBrandType_enum_NVML_BRAND_NVIDIA,
-    nvmlBrandType_t, nvmlDevice_t, nvmlDeviceArchitecture_t, nvmlPciInfo_t, nvmlReturn_t,
+    NVML_DEVICE_ARCH_PASCAL, NVML_DEVICE_ARCH_TURING, NVML_DEVICE_ARCH_VOLTA,
+    nvmlBrandType_enum_NVML_BRAND_GEFORCE as GEFORCE, nvmlBrandType_enum_NVML_BRAND_NVIDIA as NVIDIA,
+    nvmlBrandType_enum_NVML_BRAND_TESLA as TESLA, nvmlBrandType_t, nvmlDevice_t, nvmlDeviceArchitecture_t,
+    nvmlPciInfo_t, nvmlReturn_t,
 };
 
 use super::{one_text, one_value};
 use crate::{
     call::{Gpu, device, part},
+    code::Code,
     out::{put, put_text},
 };
 
 /// An H200's device and vendor, and its subsystem.
-const PCI_DEVICE_ID: u32 = 0x2335_10DE;
-const PCI_SUBSYSTEM_ID: u32 = 0x18BF_10DE;
+pub(super) const PCI_DEVICE_ID: u32 = 0x2335_10DE;
+pub(super) const PCI_SUBSYSTEM_ID: u32 = 0x18BF_10DE;
 
 one_text! {
-    fn nvmlDeviceGetSerial = |gpu| &gpu.identity().serial;
-    fn nvmlDeviceGetVbiosVersion = |gpu| &gpu.identity().vbios_version;
-    fn nvmlDeviceGetBoardPartNumber = |gpu| &gpu.identity().part_number;
+    fn nvmlDeviceGetSerial = |gpu| on_a_label(gpu, &gpu.identity().serial);
+    fn nvmlDeviceGetVbiosVersion = |gpu| Ok(&gpu.identity().vbios_version);
+    fn nvmlDeviceGetBoardPartNumber = |gpu| on_a_label(gpu, &gpu.identity().part_number);
+}
+
+/// A board for players has no number that software could read.
+fn on_a_label<'a>(gpu: &Gpu, text: &'a str) -> Result<&'a str, Code> {
+    if gpu.identity().geforce { Err(Code::NOT_SUPPORTED) } else { Ok(text) }
 }
 
 one_value! {
     fn nvmlDeviceGetIndex(c_uint) = |gpu| Ok(gpu.index);
     fn nvmlDeviceGetMinorNumber(c_uint) = |gpu| Ok(gpu.index);
     fn nvmlDeviceGetPciInfo_v3(nvmlPciInfo_t) = |gpu| Ok(pci_info(gpu));
-    fn nvmlDeviceGetBrand(nvmlBrandType_t) = |_| Ok(nvmlBrandType_enum_NVML_BRAND_NVIDIA);
+    fn nvmlDeviceGetBrand(nvmlBrandType_t) = |gpu| Ok(match gpu.identity() {
+        identity if identity.geforce => GEFORCE,
+        identity if identity.name.starts_with("Tesla") => TESLA,
+        _ => NVIDIA,
+    });
     fn nvmlDeviceGetArchitecture(nvmlDeviceArchitecture_t) = |gpu| Ok(number(gpu.identity().architecture));
     fn nvmlDeviceGetNumGpuCores(c_uint) = |gpu| Ok(gpu.identity().cores);
     fn nvmlDeviceGetMemoryBusWidth(c_uint) = |gpu| Ok(gpu.identity().memory_bus_bits);
@@ -86,7 +98,7 @@ unsafe extern "C" fn nvmlDeviceGetUUID(handle: nvmlDevice_t, text: *mut c_char, 
 }
 
 /// A text in a C array, with NULs after it.
-fn padded<const N: usize>(text: &str) -> [c_char; N] {
+pub(super) fn padded<const N: usize>(text: &str) -> [c_char; N] {
     let mut array = [0; N];
     for (to, byte) in array[..N - 1].iter_mut().zip(text.bytes()) {
         // A C character may be signed or not; the names are ASCII.

@@ -2,7 +2,7 @@
 
 use std::ffi::c_uint;
 
-use nvml_wrapper_sys::bindings::{nvmlDevice_t, nvmlReturn_t, nvmlUtilization_t};
+use nvml_wrapper_sys::bindings::{nvmlDevice_t, nvmlFBCStats_t, nvmlReturn_t, nvmlUtilization_t};
 
 use super::{mig::refuse_divided, one_value};
 use crate::{call::device, out::put};
@@ -16,6 +16,30 @@ one_value! {
         let state = gpu.state();
         Ok(nvmlUtilization_t { gpu: state.gpu_percent, memory: state.memory_percent })
     };
+    // Nobody captures what is on a screen.
+    fn nvmlDeviceGetFBCStats(nvmlFBCStats_t) = |_| Ok(nvmlFBCStats_t { sessionsCount: 0, averageFPS: 0, averageLatency: 0 });
+}
+
+/// A stream that is encoded, as a program would: 30 frames per second, each within 5 ms.
+const STREAM_FPS: c_uint = 30;
+const STREAM_LATENCY_US: c_uint = 5_000;
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn nvmlDeviceGetEncoderStats(
+    handle: nvmlDevice_t,
+    sessions: *mut c_uint,
+    average_fps: *mut c_uint,
+    average_latency_us: *mut c_uint,
+) -> nvmlReturn_t {
+    device("nvmlDeviceGetEncoderStats", handle, |gpu| {
+        let streams = c_uint::from(gpu.state().encoder_percent > 0);
+        // SAFETY: NVML's contract: each pointer is null or may be written.
+        unsafe {
+            put(sessions, streams)?;
+            put(average_fps, streams * STREAM_FPS)?;
+            put(average_latency_us, streams * STREAM_LATENCY_US)
+        }
+    })
 }
 
 /// Exports functions that ask how much an engine was used, and over how long.

@@ -14,10 +14,23 @@ use crate::{
 const MEMORY_V2: u32 = version_of::<nvmlMemory_v2_t>(2);
 
 one_value! {
-    fn nvmlDeviceGetBAR1MemoryInfo(nvmlBAR1Memory_t) = |gpu| {
-        let used = gpu.state().bar1_used_bytes;
-        Ok(nvmlBAR1Memory_t { bar1Total: GpuState::BAR1_BYTES, bar1Free: GpuState::BAR1_BYTES - used, bar1Used: used })
-    };
+    // There is none where confidential computing is off.
+    fn nvmlDeviceGetConfComputeProtectedMemoryUsage(nvmlMemory_t) = |_| Ok(nvmlMemory_t { total: 0, free: 0, used: 0 });
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn nvmlDeviceGetBAR1MemoryInfo(handle: nvmlDevice_t, memory: *mut nvmlBAR1Memory_t) -> nvmlReturn_t {
+    part("nvmlDeviceGetBAR1MemoryInfo", handle, |gpu| {
+        let (total, used) = if gpu.instance.is_some() {
+            let own = gpu.mig_device()?;
+            // A part gets as many eighths as of the memory, and does not say what of it is used.
+            (GpuState::BAR1_BYTES / 8 * u64::from(own.memory_eighths()), 0)
+        } else {
+            (GpuState::BAR1_BYTES, gpu.state().bar1_used_bytes)
+        };
+        // SAFETY: NVML's contract: the pointer is null or may be written.
+        unsafe { out::put(memory, nvmlBAR1Memory_t { bar1Total: total, bar1Free: total - used, bar1Used: used }) }
+    })
 }
 
 /// How memory is shared out.

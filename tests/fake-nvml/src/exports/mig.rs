@@ -18,11 +18,15 @@ pub(super) fn refuse_divided(gpu: &Gpu) -> Outcome {
 }
 
 fn check_supported(gpu: &Gpu) -> Outcome {
-    if gpu.identity().architecture.has_mig() { Ok(()) } else { Err(Code::NOT_SUPPORTED) }
+    if gpu.identity().has_mig() { Ok(()) } else { Err(Code::NOT_SUPPORTED) }
 }
 
 one_value! {
-    fn nvmlDeviceGetMaxMigDeviceCount(c_uint) = |gpu| check_supported(gpu).map(|()| MigState::MOST);
+    // A GPU that is not divided has room for none, whether it could be divided or not.
+    fn nvmlDeviceGetMaxMigDeviceCount(c_uint) = |gpu| {
+        let divided = gpu.machine().world.is_divided(gpu.index, gpu.elapsed_ms);
+        Ok(if divided { MigState::MOST } else { 0 })
+    };
 }
 
 #[unsafe(no_mangle)]

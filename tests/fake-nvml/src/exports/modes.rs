@@ -1,28 +1,54 @@
-//! Modes: what a data-centre board can and cannot do.
+//! Modes: how a board is set, and which settings it does not have.
 
+use gpumon_probe::source::sim::Architecture;
 use nvml_wrapper_sys::bindings::{
-    nvmlComputeMode_enum_NVML_COMPUTEMODE_DEFAULT, nvmlComputeMode_t, nvmlDevice_t,
+    nvmlComputeMode_enum_NVML_COMPUTEMODE_DEFAULT, nvmlComputeMode_t, nvmlDeviceAddressingMode_t,
+    nvmlDeviceCapabilities_t, nvmlDramEncryptionInfo_t, nvmlDriverModel_t,
     nvmlEnableState_enum_NVML_FEATURE_DISABLED as DISABLED, nvmlEnableState_enum_NVML_FEATURE_ENABLED as ENABLED,
-    nvmlEnableState_t, nvmlReturn_t,
+    nvmlEnableState_t, nvmlGpuOperationMode_t, nvmlMask255_t, nvmlWorkloadPowerProfileCurrentProfiles_t,
 };
 
-use super::one_value;
-use crate::{call::device, code::Code, out::put};
+use super::{one_value, two_values, versioned};
+use crate::code::Code;
 
 one_value! {
     fn nvmlDeviceGetPersistenceMode(nvmlEnableState_t) = |gpu| Ok(if gpu.identity().persistence { ENABLED } else { DISABLED });
     fn nvmlDeviceGetComputeMode(nvmlComputeMode_t) = |_| Ok(nvmlComputeMode_enum_NVML_COMPUTEMODE_DEFAULT);
     fn nvmlDeviceGetDisplayActive(nvmlEnableState_t) = |_| Ok(DISABLED);
-    // Drivers of the 580 branch have given up this one.
-    fn nvmlDeviceGetDisplayMode(nvmlEnableState_t) = |_| Err(Code::DEPRECATED);
+    // A driver of the 580 branch says so of an H200, which has no plug for one.
+    fn nvmlDeviceGetDisplayMode(nvmlEnableState_t) = |_| Ok(ENABLED);
 }
 
-#[unsafe(no_mangle)]
-unsafe extern "C" fn nvmlDeviceGetEccMode(
-    handle: nvmlDevice_t,
-    current: *mut nvmlEnableState_t,
-    pending: *mut nvmlEnableState_t,
-) -> nvmlReturn_t {
-    // SAFETY: NVML's contract: each pointer is null or may be written.
-    device("nvmlDeviceGetEccMode", handle, |_| unsafe { put(current, ENABLED).and_then(|()| put(pending, ENABLED)) })
+two_values! {
+    fn nvmlDeviceGetEccMode(nvmlEnableState_t, nvmlEnableState_t) = |gpu| {
+        if gpu.identity().ecc { Ok((ENABLED, ENABLED)) } else { Err(Code::NOT_SUPPORTED) }
+    };
+    // Boards had it in the days of Kepler.
+    fn nvmlDeviceGetGpuOperationMode(nvmlGpuOperationMode_t, nvmlGpuOperationMode_t) = |_| Err(Code::NOT_SUPPORTED);
+    fn nvmlDeviceGetAutoBoostedClocksEnabled(nvmlEnableState_t, nvmlEnableState_t) = |_| Err(Code::NOT_SUPPORTED);
+    // This one is Windows's.
+    fn nvmlDeviceGetDriverModel_v2(nvmlDriverModel_t, nvmlDriverModel_t) = |_| Err(Code::NOT_SUPPORTED);
+    // An H200 does not have it.
+    fn nvmlDeviceGetDramEncryptionMode(nvmlDramEncryptionInfo_t, nvmlDramEncryptionInfo_t) =
+        |_| Err(Code::NOT_SUPPORTED);
+}
+
+versioned! {
+    fn nvmlDeviceGetAddressingMode(nvmlDeviceAddressingMode_t, 1) = |_, own| {
+        own.value = 0;
+        Ok(())
+    };
+    fn nvmlDeviceGetCapabilities(nvmlDeviceCapabilities_t, 1) = |_, own| {
+        own.capMask = 0;
+        Ok(())
+    };
+    // Boards have them from Blackwell on; this one has been asked for none.
+    fn nvmlDeviceWorkloadPowerProfileGetCurrentProfiles(nvmlWorkloadPowerProfileCurrentProfiles_t, 1) = |gpu, own| {
+        if gpu.identity().architecture < Architecture::Blackwell {
+            return Err(Code::NOT_SUPPORTED);
+        }
+        let none = nvmlMask255_t { mask: [0; 8] };
+        (own.perfProfilesMask, own.requestedProfilesMask, own.enforcedProfilesMask) = (none, none, none);
+        Ok(())
+    };
 }

@@ -5,15 +5,16 @@ use std::ffi::{c_uint, c_ulonglong};
 use gpumon_probe::source::sim::LinkState;
 use nvml_wrapper_sys::bindings::{
     nvmlDevice_t, nvmlEnableState_t, nvmlIntNvLinkDeviceType_enum_NVML_NVLINK_DEVICE_TYPE_SWITCH as SWITCH,
-    nvmlIntNvLinkDeviceType_t, nvmlNvLinkErrorCounter_enum_NVML_NVLINK_ERROR_DL_CRC_DATA as CRC_DATA,
+    nvmlIntNvLinkDeviceType_t, nvmlNvLinkCapability_enum_NVML_NVLINK_CAP_COUNT as CAPABILITIES, nvmlNvLinkCapability_t,
+    nvmlNvLinkErrorCounter_enum_NVML_NVLINK_ERROR_DL_CRC_DATA as CRC_DATA,
     nvmlNvLinkErrorCounter_enum_NVML_NVLINK_ERROR_DL_CRC_FLIT as CRC_FLIT,
     nvmlNvLinkErrorCounter_enum_NVML_NVLINK_ERROR_DL_ECC_DATA as ECC_DATA,
     nvmlNvLinkErrorCounter_enum_NVML_NVLINK_ERROR_DL_RECOVERY as RECOVERY,
-    nvmlNvLinkErrorCounter_enum_NVML_NVLINK_ERROR_DL_REPLAY as REPLAY, nvmlNvLinkErrorCounter_t,
+    nvmlNvLinkErrorCounter_enum_NVML_NVLINK_ERROR_DL_REPLAY as REPLAY, nvmlNvLinkErrorCounter_t, nvmlNvLinkInfo_t,
     nvmlNvlinkVersion_enum_NVML_NVLINK_VERSION_4_0 as VERSION_4_0, nvmlPciInfo_t, nvmlReturn_t,
 };
 
-use super::identity::pci_device;
+use super::{identity::pci_device, version_of};
 use crate::{
     call::{Gpu, device},
     code::Code,
@@ -53,6 +54,49 @@ of_link! {
     fn nvmlDeviceGetNvLinkRemotePciInfo_v2(nvmlPciInfo_t) = |link| {
         pci_device(&link.remote_bus_id, link.remote_bus, SWITCH_DEVICE_ID, SWITCH_SUBSYSTEM_ID)
     };
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn nvmlDeviceGetNvLinkCapability(
+    handle: nvmlDevice_t,
+    number: c_uint,
+    capability: nvmlNvLinkCapability_t,
+    has: *mut c_uint,
+) -> nvmlReturn_t {
+    device("nvmlDeviceGetNvLinkCapability", handle, |gpu| {
+        link(gpu, number)?;
+        if capability >= CAPABILITIES {
+            return Err(Code::INVALID_ARGUMENT);
+        }
+        // SAFETY: NVML's contract: the pointer is null or may be written.
+        unsafe { put(has, 1) }
+    })
+}
+
+/// The first version of the structure has the two numbers with which the second begins.
+const INFO_V1: c_uint = version_of::<[c_uint; 2]>(1);
+const INFO_V2: c_uint = version_of::<nvmlNvLinkInfo_t>(2);
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn nvmlDeviceGetNvLinkInfo(handle: nvmlDevice_t, info: *mut nvmlNvLinkInfo_t) -> nvmlReturn_t {
+    device("nvmlDeviceGetNvLinkInfo", handle, |gpu| {
+        if info.is_null() {
+            return Err(Code::INVALID_ARGUMENT);
+        }
+        // SAFETY: NVML's contract: the pointer, which is not null, points at a structure that begins with its version.
+        let version = unsafe { info.cast::<c_uint>().read() };
+        if version != INFO_V1 && version != INFO_V2 {
+            return Err(Code::ARGUMENT_VERSION_MISMATCH);
+        }
+        link(gpu, 0)?;
+        // SAFETY: both versions have this number: whether what the links carry is encrypted.
+        unsafe { (&raw mut (*info).isNvleEnabled).write(0) };
+        if version == INFO_V2 {
+            // SAFETY: by its version, the structure has this number: of how many parts the firmware is told.
+            unsafe { (&raw mut (*info).firmwareInfo.numValidEntries).write(0) };
+        }
+        Ok(())
+    })
 }
 
 #[unsafe(no_mangle)]

@@ -4,7 +4,7 @@ use std::{ffi::c_uint, thread, time::Duration};
 
 use gpumon_probe::source::sim::GpuIdentity;
 use nvml_wrapper_sys::bindings::{
-    nvmlDevice_t, nvmlPcieUtilCounter_enum_NVML_PCIE_UTIL_RX_BYTES as RX,
+    nvmlBridgeChipHierarchy_t, nvmlDevice_t, nvmlPcieUtilCounter_enum_NVML_PCIE_UTIL_RX_BYTES as RX,
     nvmlPcieUtilCounter_enum_NVML_PCIE_UTIL_TX_BYTES as TX, nvmlPcieUtilCounter_t, nvmlReturn_t,
 };
 
@@ -18,6 +18,9 @@ one_value! {
     fn nvmlDeviceGetCurrPcieLinkGeneration(c_uint) = |gpu| Ok(gpu.state().pcie_generation);
     fn nvmlDeviceGetCurrPcieLinkWidth(c_uint) = |gpu| Ok(gpu.state().pcie_width);
     fn nvmlDeviceGetMaxPcieLinkGeneration(c_uint) = |_| Ok(GpuIdentity::PCIE_GENERATION);
+    fn nvmlDeviceGetGpuMaxPcieLinkGeneration(c_uint) = |_| Ok(GpuIdentity::PCIE_GENERATION);
+    // Only boards with two GPUs had such chips.
+    fn nvmlDeviceGetBridgeChipInfo(nvmlBridgeChipHierarchy_t) = |_| Err(Code::NOT_SUPPORTED);
     fn nvmlDeviceGetMaxPcieLinkWidth(c_uint) = |_| Ok(GpuIdentity::PCIE_WIDTH);
     fn nvmlDeviceGetPcieReplayCounter(c_uint) = |gpu| Ok(gpu.wear().pcie_replays as c_uint);
 }

@@ -2,7 +2,9 @@
 
 use std::ffi::{c_uint, c_ulonglong};
 
-use nvml_wrapper_sys::bindings::{nvmlDevice_t, nvmlReturn_t};
+use nvml_wrapper_sys::bindings::{
+    nvmlDevice_t, nvmlEnableState_enum_NVML_FEATURE_ENABLED as ENABLED, nvmlEnableState_t, nvmlReturn_t,
+};
 
 use super::one_value;
 use crate::{
@@ -11,6 +13,7 @@ use crate::{
 };
 
 one_value! {
+    fn nvmlDeviceGetPowerManagementMode(nvmlEnableState_t) = |_| Ok(ENABLED);
     fn nvmlDeviceGetPowerUsage(c_uint) = |gpu| Ok(milliwatts(gpu.state().power_watts));
     fn nvmlDeviceGetEnforcedPowerLimit(c_uint) = |gpu| Ok(limit(gpu));
     fn nvmlDeviceGetPowerManagementLimit(c_uint) = |gpu| Ok(limit(gpu));

@@ -4,12 +4,13 @@ use std::ffi::{c_uint, c_ulonglong};
 
 use gpumon_probe::{model::ProcessKind, source::sim::ProcessState};
 use nvml_wrapper_sys::bindings::{
-    nvmlDevice_t, nvmlProcessInfo_t, nvmlProcessInfo_v2_t, nvmlProcessUtilizationSample_t, nvmlReturn_t,
+    nvmlDevice_t, nvmlProcessInfo_t, nvmlProcessInfo_v1_t, nvmlProcessInfo_v2_t, nvmlProcessUtilizationInfo_v1_t,
+    nvmlProcessUtilizationSample_t, nvmlProcessesUtilizationInfo_t, nvmlReturn_t,
 };
 
-use super::mig::refuse_divided;
+use super::{mig::refuse_divided, versioned};
 use crate::{
-    call::{device, part},
+    call::{Gpu, device, part},
     code::Code,
     out::put_list,
 };
@@ -20,6 +21,36 @@ const SAMPLE_MS: u64 = 200;
 const NOT_AVAILABLE: c_ulonglong = c_ulonglong::MAX;
 /// The GPU and compute instance of a process outside of MIG.
 const NO_INSTANCE: c_uint = c_uint::MAX;
+
+/// Exports functions that list processes as drivers before 450 did: without their instances.
+macro_rules! short_lists {
+    ($(fn $name:ident = $wanted:expr;)*) => {$(
+        #[unsafe(no_mangle)]
+        unsafe extern "C" fn $name(
+            handle: nvmlDevice_t,
+            count: *mut c_uint,
+            infos: *mut nvmlProcessInfo_v1_t,
+        ) -> nvmlReturn_t {
+            device(stringify!($name), handle, |gpu| {
+                let info = |process: &ProcessState| nvmlProcessInfo_v1_t {
+                    pid: process.pid,
+                    usedGpuMemory: process.memory_bytes.unwrap_or(NOT_AVAILABLE),
+                };
+                let wanted: fn(&ProcessState) -> bool = $wanted;
+                let running = gpu.state().processes.iter().filter(|process| wanted(process)).map(info).collect();
+                // SAFETY: NVML's contract: `count` may be read and written, and `infos` is null or has room for so
+                // many.
+                unsafe { put_list(infos, count, running) }
+            })
+        }
+    )*};
+}
+
+short_lists! {
+    fn nvmlDeviceGetComputeRunningProcesses = computes;
+    fn nvmlDeviceGetGraphicsRunningProcesses = draws;
+    fn nvmlDeviceGetMPSComputeRunningProcesses = |process| process.mps;
+}
 
 /// Exports functions that list processes of one kind.
 macro_rules! lists {
@@ -74,10 +105,7 @@ unsafe extern "C" fn nvmlDeviceGetProcessUtilization(
     last_seen_us: c_ulonglong,
 ) -> nvmlReturn_t {
     device("nvmlDeviceGetProcessUtilization", handle, |gpu| {
-        refuse_divided(gpu)?;
-        let sampled_ms = gpu.elapsed_ms / SAMPLE_MS * SAMPLE_MS;
-        let timestamp_us = gpu.machine().stamp_us(gpu.index, sampled_ms);
-        let processes = gpu.machine().world.processes(gpu.index, sampled_ms);
+        let (timestamp_us, busy) = sampled(gpu, last_seen_us)?;
         let sample = |process: ProcessState| nvmlProcessUtilizationSample_t {
             pid: process.pid,
             timeStamp: timestamp_us,
@@ -86,11 +114,40 @@ unsafe extern "C" fn nvmlDeviceGetProcessUtilization(
             encUtil: process.encoder_percent,
             decUtil: process.decoder_percent,
         };
-        let busy: Vec<_> = processes.into_iter().filter(|process| process.sm_percent > 0).map(sample).collect();
-        if timestamp_us <= last_seen_us || busy.is_empty() {
-            return Err(Code::NOT_FOUND);
-        }
         // SAFETY: NVML's contract: `count` may be read and written, and `samples` is null or has room for so many.
-        unsafe { put_list(samples, count, busy) }
+        unsafe { put_list(samples, count, busy.into_iter().map(sample).collect()) }
     })
+}
+
+versioned! {
+    fn nvmlDeviceGetProcessesUtilizationInfo(nvmlProcessesUtilizationInfo_t, 1) = |gpu, own| {
+        let (timestamp_us, busy) = sampled(gpu, own.lastSeenTimeStamp)?;
+        let sample = |process: ProcessState| nvmlProcessUtilizationInfo_v1_t {
+            timeStamp: timestamp_us,
+            pid: process.pid,
+            smUtil: process.sm_percent,
+            memUtil: process.memory_percent,
+            encUtil: process.encoder_percent,
+            decUtil: process.decoder_percent,
+            jpgUtil: 0,
+            ofaUtil: 0,
+        };
+        let infos = busy.into_iter().map(sample).collect();
+        // SAFETY: NVML's contract: the list is null or has room for as many as the structure says.
+        unsafe { put_list(own.procUtilArray, &raw mut own.processSamplesCount, infos) }
+    };
+}
+
+/// Who was busy in the newest sampling period, and when that was, unless the caller has seen it.
+fn sampled(gpu: &Gpu, last_seen_us: c_ulonglong) -> Result<(c_ulonglong, Vec<ProcessState>), Code> {
+    refuse_divided(gpu)?;
+    let sampled_ms = gpu.elapsed_ms / SAMPLE_MS * SAMPLE_MS;
+    let timestamp_us = gpu.machine().stamp_us(gpu.index, sampled_ms);
+    let mut processes = gpu.machine().world.processes(gpu.index, sampled_ms);
+    processes.retain(|process| process.sm_percent > 0);
+    if timestamp_us <= last_seen_us || processes.is_empty() {
+        Err(Code::NOT_FOUND)
+    } else {
+        Ok((timestamp_us, processes))
+    }
 }

@@ -2,12 +2,16 @@
 
 use std::ffi::{c_uint, c_ulonglong};
 
-use gpumon_probe::model::{RemappedRows, RetiredPages};
+use gpumon_probe::{
+    model::{RemappedRows, RetiredPages},
+    source::sim::Architecture,
+};
 use nvml_wrapper_sys::bindings::{
-    nvmlDevice_t, nvmlEnableState_t, nvmlPageRetirementCause_t, nvmlReturn_t, nvmlRowRemapperHistogramValues_t,
+    nvmlDevice_t, nvmlEnableState_t, nvmlPageRetirementCause_t, nvmlRepairStatus_t, nvmlReturn_t,
+    nvmlRowRemapperHistogramValues_t,
 };
 
-use super::one_value;
+use super::{one_value, versioned};
 use crate::{
     call::{Gpu, device},
     code::Code,
@@ -28,6 +32,43 @@ one_value! {
             low: spare.low,
             none: spare.none,
         })
+    };
+}
+
+/// The structure that the bindings lack.
+#[repr(C)]
+struct RemappedRowsInfo {
+    correctable: c_uint,
+    inactive_correctable: c_uint,
+    uncorrectable: c_uint,
+    inactive_uncorrectable: c_uint,
+    pending: c_uint,
+    failed: c_uint,
+}
+
+one_value! {
+    fn nvmlDeviceGetRemappedRows_v2(RemappedRowsInfo) = |gpu| {
+        let rows = remapped(gpu)?;
+        Ok(RemappedRowsInfo {
+            correctable: rows.correctable,
+            inactive_correctable: 0,
+            uncorrectable: rows.uncorrectable,
+            inactive_uncorrectable: 0,
+            pending: rows.pending.into(),
+            failed: rows.failed.into(),
+        })
+    };
+    // Memory beyond repair is what no spare row was left for.
+    fn nvmlDeviceGetUnrepairableMemoryFlag_v1(c_uint) = |gpu| Ok(remapped(gpu)?.failed.into());
+}
+
+versioned! {
+    fn nvmlDeviceGetRepairStatus(nvmlRepairStatus_t, 1) = |gpu, own| {
+        if !gpu.identity().ecc || gpu.identity().architecture < Architecture::Hopper {
+            return Err(Code::NOT_SUPPORTED);
+        }
+        (own.bChannelRepairPending, own.bTpcRepairPending) = (0, 0);
+        Ok(())
     };
 }
 

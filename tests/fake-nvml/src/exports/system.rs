@@ -2,7 +2,7 @@
 
 use std::ffi::{c_char, c_int, c_uint};
 
-use nvml_wrapper_sys::bindings::{nvmlConfComputeSystemState_t, nvmlReturn_t};
+use nvml_wrapper_sys::bindings::{nvmlConfComputeSystemState_t, nvmlExcludedDeviceInfo_t, nvmlReturn_t};
 
 use crate::{
     call::{before_init, system},
@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// The driver that the H200's values were measured with.
-const DRIVER: &str = "580.159.04";
+pub(super) const DRIVER: &str = "580.159.04";
 const NVML: &str = "13.580.159.04";
 /// CUDA 13.0, as 1000 times the major version and 10 times the minor one.
 const CUDA: c_int = 13_000;
@@ -81,4 +81,21 @@ unsafe extern "C" fn nvmlSystemGetConfComputeState(state: *mut nvmlConfComputeSy
     let off = nvmlConfComputeSystemState_t { environment: 0, ccFeature: 0, devToolsMode: 0 };
     // SAFETY: NVML's contract: the pointer is null or may be written.
     system("nvmlSystemGetConfComputeState", |_| unsafe { put(state, off) })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn nvmlSystemGetNvlinkBwMode(mode: *mut c_uint) -> nvmlReturn_t {
+    // SAFETY: NVML's contract: the pointer is null or may be written. All links at their full width.
+    system("nvmlSystemGetNvlinkBwMode", |_| unsafe { put(mode, 0) })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn nvmlGetExcludedDeviceCount(count: *mut c_uint) -> nvmlReturn_t {
+    // SAFETY: NVML's contract: the pointer is null or may be written. Nobody keeps the driver off a GPU.
+    system("nvmlGetExcludedDeviceCount", |_| unsafe { put(count, 0) })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn nvmlGetExcludedDeviceInfoByIndex(_index: c_uint, _info: *mut nvmlExcludedDeviceInfo_t) -> nvmlReturn_t {
+    system("nvmlGetExcludedDeviceInfoByIndex", |_| Err(Code::INVALID_ARGUMENT))
 }

@@ -11,13 +11,18 @@ use nvml_wrapper_sys::bindings::{
 use super::version_of;
 use crate::{
     call::{Gpu, device},
-    code::Code,
+    code::{Code, Outcome},
     out::{self, put},
 };
 
 /// The first versions of the structures.
 const TEMPERATURE_V1: u32 = version_of::<nvmlTemperature_t>(1);
 const MARGIN_V1: u32 = version_of::<nvmlMarginTemperature_t>(1);
+
+/// Whether the board tells how far it is from its limits.
+pub(super) fn check_margin(gpu: &Gpu) -> Outcome {
+    if gpu.identity().has_margin() { Ok(()) } else { Err(Code::NOT_SUPPORTED) }
+}
 
 /// What the chip's sensor shows, in whole degrees.
 fn chip(gpu: &Gpu, sensor: nvmlTemperatureSensors_t) -> Result<c_uint, Code> {
@@ -85,6 +90,7 @@ unsafe extern "C" fn nvmlDeviceGetMarginTemperature(
         if margin.version != MARGIN_V1 {
             return Err(Code::ARGUMENT_VERSION_MISMATCH);
         }
+        check_margin(gpu)?;
         margin.marginTemperature = gpu.state().margin_celsius.round() as i32;
         Ok(())
     })

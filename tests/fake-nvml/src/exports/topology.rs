@@ -1,15 +1,22 @@
-//! Where two GPUs meet.
+//! Where two GPUs meet, and what they can do with each other.
+
+use std::ffi::c_uint;
 
 use gpumon_probe::model::PciPath;
 use nvml_wrapper_sys::bindings::{
     nvmlDevice_t, nvmlGpuLevel_enum_NVML_TOPOLOGY_HOSTBRIDGE, nvmlGpuLevel_enum_NVML_TOPOLOGY_INTERNAL,
     nvmlGpuLevel_enum_NVML_TOPOLOGY_MULTIPLE, nvmlGpuLevel_enum_NVML_TOPOLOGY_NODE,
-    nvmlGpuLevel_enum_NVML_TOPOLOGY_SINGLE, nvmlGpuLevel_enum_NVML_TOPOLOGY_SYSTEM, nvmlGpuTopologyLevel_t,
-    nvmlReturn_t,
+    nvmlGpuLevel_enum_NVML_TOPOLOGY_SINGLE, nvmlGpuLevel_enum_NVML_TOPOLOGY_SYSTEM,
+    nvmlGpuP2PCapsIndex_enum_NVML_P2P_CAPS_INDEX_PCI as PCI,
+    nvmlGpuP2PCapsIndex_enum_NVML_P2P_CAPS_INDEX_UNKNOWN as CAPABILITIES, nvmlGpuP2PCapsIndex_t,
+    nvmlGpuP2PStatus_enum_NVML_P2P_STATUS_NOT_SUPPORTED as NOT_SUPPORTED,
+    nvmlGpuP2PStatus_enum_NVML_P2P_STATUS_OK as OK, nvmlGpuP2PStatus_t, nvmlGpuTopologyLevel_t, nvmlReturn_t,
 };
 
+use super::affinity::put_set_of;
 use crate::{
-    call::{device, other},
+    call::{device, handle, other},
+    code::Code,
     out::put,
 };
 
@@ -35,4 +42,41 @@ fn number(path: PciPath) -> nvmlGpuTopologyLevel_t {
         PciPath::Node => nvmlGpuLevel_enum_NVML_TOPOLOGY_NODE,
         PciPath::System => nvmlGpuLevel_enum_NVML_TOPOLOGY_SYSTEM,
     }
+}
+
+/// Those that are no farther away than this.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn nvmlDeviceGetTopologyNearestGpus(
+    from: nvmlDevice_t,
+    level: nvmlGpuTopologyLevel_t,
+    count: *mut c_uint,
+    devices: *mut nvmlDevice_t,
+) -> nvmlReturn_t {
+    device("nvmlDeviceGetTopologyNearestGpus", from, |gpu| {
+        let world = &gpu.machine().world;
+        let others = (0..world.gpu_count()).filter(|other| *other != gpu.index);
+        let near = others.filter(|other| number(world.path(gpu.index, *other)) <= level);
+        // SAFETY: NVML's contract: `count` may be read and written, and `devices` is null or has room for so many.
+        unsafe { put_set_of(devices, count, near.map(|other| handle(other, None)).collect()) }
+    })
+}
+
+/// GPUs with links do everything through them, and nothing through PCIe; without any they do nothing.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn nvmlDeviceGetP2PStatus(
+    one: nvmlDevice_t,
+    two: nvmlDevice_t,
+    capability: nvmlGpuP2PCapsIndex_t,
+    status: *mut nvmlGpuP2PStatus_t,
+) -> nvmlReturn_t {
+    device("nvmlDeviceGetP2PStatus", one, |gpu| {
+        let other = other(gpu.session, two)?;
+        if capability >= CAPABILITIES {
+            return Err(Code::INVALID_ARGUMENT);
+        }
+        let linked = gpu.machine().world.link(gpu.index, other).nvlinks.value().is_some_and(|links| *links > 0);
+        let through_pcie = capability >= PCI;
+        // SAFETY: NVML's contract: the pointer is null or may be written.
+        unsafe { put(status, if linked && !through_pcie { OK } else { NOT_SUPPORTED }) }
+    })
 }

@@ -46,7 +46,6 @@ pub(super) fn is(question: Q) -> bool {
             | Q::NvLinkRemoteBusId(_)
             | Q::CommonAncestor(_)
             | Q::NearestGpus(_)
-            | Q::MaxMigDevices
             | Q::MigInstance
             | Q::MigAttributes
     )

@@ -19,8 +19,8 @@ const TEXT: usize = 256;
 /// As much of a process's command line as `nvidia-smi` asks for.
 const PROCESS_NAME: usize = 2048;
 
-/// A set of CPUs or NUMA nodes in words: room for 4096 of them.
-const SET: usize = 64;
+/// A set of CPUs or NUMA nodes in words: as much room as `nvidia-smi` gives, for 1280 of them.
+const SET: usize = 20;
 
 /// `NVML_ERROR_INSUFFICIENT_SIZE`.
 const INSUFFICIENT_SIZE: Code = Code(7);

@@ -5,12 +5,16 @@ use crate::{
     source::sim::{GpuIdentity, MAX_SM_MHZ, MAX_VIDEO_MHZ, MEMORY_MHZ},
 };
 
+use super::not_supported;
+
 pub(super) fn read(identity: &GpuIdentity) -> Board {
     let (major, minor) = identity.architecture.compute_capability();
+    // A board for players has no serial number that software could read.
+    let on_a_label = |text: &String| if identity.geforce { not_supported() } else { Reading::Now(text.clone()) };
     let celsius = |degrees: u32| Reading::Now(f64::from(degrees));
     Board {
-        serial: Reading::Now(identity.serial.clone()),
-        part_number: Reading::Now(identity.part_number.clone()),
+        serial: on_a_label(&identity.serial),
+        part_number: on_a_label(&identity.part_number),
         vbios_version: Reading::Now(identity.vbios_version.clone()),
         architecture: Reading::Now(identity.architecture.name().to_owned()),
         compute_capability: Reading::Now(format!("{major}.{minor}")),

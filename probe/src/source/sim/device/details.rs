@@ -5,7 +5,10 @@ use crate::{
         ApplicationClocks, Bar1, ComputeMode, ConfidentialCompute, Ecc, EccCounts, EccLocation, Fan, GpuDetails, Mode,
         Modes, NvLink, NvLinkRemote, Reading, ThrottleReason, ThrottledTimes,
     },
-    source::sim::{EccErrors, GpuIdentity, GpuState, LinkState, Machine, NVLINK_MB_PER_SECOND, Totals},
+    source::sim::{
+        EccErrors, GpuIdentity, GpuState, LinkState, MAX_SM_MHZ, MEMORY_MHZ, Machine, NVLINK_MB_PER_SECOND, Totals,
+        Wear,
+    },
 };
 
 use super::{not_supported, thousandths};
@@ -21,14 +24,10 @@ pub(super) fn read(machine: &Machine, index: u32, details: &mut GpuDetails) {
     let totals = machine.totals(index, elapsed_ms);
     details.modes = modes(identity, !state.mig.is_empty());
     details.requested_power_limit_watts = Reading::Now(state.power_limit_watts);
-    details.application_clocks = ApplicationClocks { graphics_mhz: not_supported(), memory_mhz: not_supported() };
+    details.application_clocks =
+        ApplicationClocks { graphics_mhz: Reading::Now(MAX_SM_MHZ), memory_mhz: Reading::Now(MEMORY_MHZ) };
     details.throttled = throttled(&totals);
-    details.ecc = Ecc {
-        volatile: counts(wear.ecc_volatile),
-        aggregate: counts(wear.ecc_aggregate),
-        volatile_by_location: Reading::Now(by_location(wear.ecc_volatile)),
-        aggregate_by_location: Reading::Now(by_location(wear.ecc_aggregate)),
-    };
+    details.ecc = ecc(identity, &wear);
     details.retired_pages = wear.retired_pages.map_or_else(not_supported, Reading::Now);
     details.remapped_rows = wear.remapped_rows.map_or_else(not_supported, Reading::Now);
     details.bar1 = Reading::Now(Bar1 { total_bytes: GpuState::BAR1_BYTES, used_bytes: state.bar1_used_bytes });
@@ -52,8 +51,8 @@ fn modes(identity: &GpuIdentity, divided: bool) -> Modes {
     Modes {
         persistence: Reading::Now(identity.persistence),
         compute: Reading::Now(ComputeMode::Default),
-        ecc: Reading::Now(Mode { current: true, pending: true }),
-        mig: if identity.architecture.has_mig() { Reading::Now(mig) } else { not_supported() },
+        ecc: if identity.ecc { Reading::Now(Mode { current: true, pending: true }) } else { not_supported() },
+        mig: if identity.has_mig() { Reading::Now(mig) } else { not_supported() },
         accounting: Reading::Now(identity.accounting),
         display_active: Reading::Now(false),
         confidential_compute: Reading::Now(ConfidentialCompute { enabled: false, devtools: false }),
@@ -71,6 +70,24 @@ fn throttled(totals: &Totals) -> ThrottledTimes {
         board_limit_seconds_total: seconds(&[]),
         low_utilization_seconds_total: seconds(&[ThrottleReason::GpuIdle]),
         reliability_seconds_total: seconds(&[]),
+    }
+}
+
+fn ecc(identity: &GpuIdentity, wear: &Wear) -> Ecc {
+    if !identity.ecc {
+        let none = EccCounts { corrected_total: not_supported(), uncorrected_total: not_supported() };
+        return Ecc {
+            volatile: none.clone(),
+            aggregate: none,
+            volatile_by_location: not_supported(),
+            aggregate_by_location: not_supported(),
+        };
+    }
+    Ecc {
+        volatile: counts(wear.ecc_volatile),
+        aggregate: counts(wear.ecc_aggregate),
+        volatile_by_location: Reading::Now(by_location(wear.ecc_volatile)),
+        aggregate_by_location: Reading::Now(by_location(wear.ecc_aggregate)),
     }
 }
 

@@ -78,7 +78,11 @@ impl Device for SimDevice {
         sample.temperature = Temperature {
             gpu_celsius: Reading::Now(state.temperature_celsius.round()),
             memory_celsius: Reading::Now(state.memory_temperature_celsius.round()),
-            margin_celsius: Reading::Now(state.margin_celsius.round()),
+            margin_celsius: if identity.has_margin() {
+                Reading::Now(state.margin_celsius.round())
+            } else {
+                not_supported()
+            },
         };
         sample.clocks = Clocks {
             graphics_mhz: Reading::Now(state.sm_mhz),
@@ -103,11 +107,8 @@ impl Device for SimDevice {
         sample.activity =
             if identity.counts_activity { Reading::Now(activity(&state.counters)) } else { not_supported() };
         sample.fan_percent = if identity.fans > 0 { Reading::Now(state.fan_percent.into()) } else { not_supported() };
-        sample.mig_devices = if identity.architecture.has_mig() {
-            Reading::Now(mig::samples(&state, identity))
-        } else {
-            not_supported()
-        };
+        sample.mig_devices =
+            if identity.has_mig() { Reading::Now(mig::samples(&state, identity)) } else { not_supported() };
         let processes = state.processes.iter().map(|process| reading_of(process, divided, &machine.timeline));
         sample.processes = Reading::Now(processes.collect());
         Ok(())

@@ -123,6 +123,9 @@ fn check_mig(gpu: &GpuSettings) -> Result<(), Complaint> {
     if gpu.architecture.is_some_and(|architecture| !architecture.has_mig()) {
         return Err((mig.span(), "this architecture has no MIG; remove `mig`, or use ampere or hopper".to_owned()));
     }
+    if gpu.name.as_ref().is_some_and(|name| name.contains("GeForce")) {
+        return Err((mig.span(), "a GeForce has no MIG; remove `mig`, or give it another name".to_owned()));
+    }
     let complaint = mig.get_ref().values().find_map(|devices| MigSettings::complaint(devices));
     complaint.map_or(Ok(()), |message| Err((mig.span(), message)))
 }

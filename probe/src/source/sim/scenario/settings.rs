@@ -71,7 +71,9 @@ pub(crate) struct GpuSettings {
     pub(crate) ofa_percent: Option<Curve<Percent>>,
     /// What holds the clocks down, instead of what follows from power and utilisation.
     pub(crate) throttle_reasons: Option<Steps<Vec<ThrottleReason>>>,
-    /// Fans; without it, none.
+    /// Whether its memory corrects errors; without it, as its name says.
+    pub(crate) ecc: Option<bool>,
+    /// Fans; without it, as its name says.
     pub(crate) fans: Option<Within<8>>,
     /// Memory errors that the hardware corrected since the driver was loaded.
     pub(crate) ecc_corrected: Option<Curve<Count>>,

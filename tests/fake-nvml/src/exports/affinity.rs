@@ -1,0 +1,88 @@
+//! Which CPUs and which memory are near a GPU.
+
+use std::ffi::{c_uint, c_ulong};
+
+use nvml_wrapper_sys::bindings::{nvmlAffinityScope_t, nvmlDevice_t, nvmlReturn_t};
+
+use crate::{
+    call::{Gpu, device, handle, system},
+    code::{Code, Outcome},
+    out::{items, put_list},
+};
+
+/// The CPUs of each socket, which is a NUMA node. Two sockets make one word.
+const CPUS_OF_SOCKET: u32 = 32;
+
+/// The socket of a GPU.
+fn socket(gpu: &Gpu) -> u32 {
+    gpu.identity().numa_node
+}
+
+/// Writes a set that needs no more than one word.
+///
+/// # Safety
+/// `words` is null or points at `size` words that may be written.
+unsafe fn put_set(words: *mut c_ulong, size: c_uint, first: c_ulong) -> Outcome {
+    // SAFETY: by this function's own condition there are so many words.
+    let words = unsafe { items(words, size as usize) }?;
+    words.fill(0);
+    words[0] = first;
+    Ok(())
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn nvmlDeviceGetCpuAffinity(handle: nvmlDevice_t, size: c_uint, words: *mut c_ulong) -> nvmlReturn_t {
+    device("nvmlDeviceGetCpuAffinity", handle, |gpu| {
+        let all = (1 << CPUS_OF_SOCKET) - 1;
+        // SAFETY: NVML's contract: there are so many words.
+        unsafe { put_set(words, size, all << (socket(gpu) * CPUS_OF_SOCKET)) }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn nvmlDeviceGetMemoryAffinity(
+    handle: nvmlDevice_t,
+    size: c_uint,
+    words: *mut c_ulong,
+    _scope: nvmlAffinityScope_t,
+) -> nvmlReturn_t {
+    // SAFETY: NVML's contract: there are so many words.
+    device("nvmlDeviceGetMemoryAffinity", handle, |gpu| unsafe { put_set(words, size, 1 << socket(gpu)) })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn nvmlSystemGetTopologyGpuSet(
+    cpu: c_uint,
+    count: *mut c_uint,
+    devices: *mut nvmlDevice_t,
+) -> nvmlReturn_t {
+    system("nvmlSystemGetTopologyGpuSet", |session| {
+        let world = &session.machine.world;
+        if cpu >= 2 * CPUS_OF_SOCKET {
+            return Err(Code::INVALID_ARGUMENT);
+        }
+        let near = (0..world.gpu_count()).filter(|index| world.identity(*index).numa_node == cpu / CPUS_OF_SOCKET);
+        // SAFETY: NVML's contract: `count` may be read and written, and `devices` is null or has room for so many.
+        unsafe { put_set_of(devices, count, near.map(|index| handle(index, None)).collect()) }
+    })
+}
+
+/// Writes a set of GPUs: their number where the caller has no room, as many as there is room for otherwise.
+///
+/// # Safety
+/// `count` is null or may be read and written, and `devices` is null or has room for `*count`.
+pub(super) unsafe fn put_set_of(
+    devices: *mut nvmlDevice_t,
+    count: *mut c_uint,
+    mut found: Vec<nvmlDevice_t>,
+) -> Outcome {
+    // SAFETY: by this function's own condition it is null or may be written.
+    let room = unsafe { count.as_mut() }.ok_or(Code::INVALID_ARGUMENT)?;
+    if *room == 0 {
+        *room = found.len() as c_uint;
+        return Ok(());
+    }
+    found.truncate(*room as usize);
+    // SAFETY: by this function's own condition.
+    unsafe { put_list(devices, count, found) }
+}
