@@ -103,7 +103,7 @@ fn a_server_answers_the_same() {
     let scenario = machine(&["nvlinks = 18", "fans = 1\naccounting = true"], &process(0, ""));
     let fake = Fake::new(&scenario);
     let alone = snapshots::take(&fake, &["", "-L", "-q", "-q -x", "--query-gpu=EVERY --format=csv"]);
-    let _server = Server::start(&fake, &["--listen", "127.0.0.1:0"]);
+    let _server = Server::over(&fake, &[]);
     // What has no place in the model is asked at the second beat.
     crate::support::eventually("the server knows all", || snapshots::answers_without_the_driver(&fake));
     let served = snapshots::take(&fake, &["", "-L", "-q", "-q -x", "--query-gpu=EVERY --format=csv"]);
@@ -168,7 +168,7 @@ fn a_loop_goes_on_until_interrupted_and_a_file_gets_it_all() {
     let mut looping = fake.gpumon(&words).stdout(Stdio::piped()).spawn().unwrap();
     let lines = || std::fs::read_to_string(&file).unwrap_or_default().lines().count();
     crate::support::eventually("some rounds are written", || lines() > 4);
-    signal(looping.id(), "INT");
+    signal("-INT", looping.id());
     assert_eq!(looping.wait().unwrap().code(), Some(0));
     let text = std::fs::read_to_string(&file).unwrap();
     assert_eq!(text.matches("index, name").count(), 1, "the names are written once: {text}");

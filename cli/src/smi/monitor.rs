@@ -95,6 +95,7 @@ impl Rounds<'_> {
             if left == Some(0) || !pace.as_mut().is_some_and(Pace::next) {
                 return Ok(0);
             }
+            driver.forget();
         }
     }
 }

@@ -46,9 +46,8 @@ impl Stamp {
 /// The words as columns: date and time 12 wide, the index right-aligned.
 pub(crate) fn columns<T: AsRef<str>>(words: &[T]) -> String {
     let (index, stamps) = words.split_last().expect("an index stands there always");
-    let mut text: String = stamps.iter().map(|stamp| format!("{:<12}", stamp.as_ref())).collect();
-    text.push_str(&format!("{:>4}", index.as_ref()));
-    text
+    let stamps: Vec<String> = stamps.iter().map(|stamp| format!("{:<12}", stamp.as_ref())).collect();
+    format!("{}{:>4}", stamps.concat(), index.as_ref())
 }
 
 #[cfg(test)]

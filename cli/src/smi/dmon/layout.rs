@@ -96,11 +96,7 @@ impl Layout {
             let words = front.iter().map(AsRef::as_ref).chain(cells.iter().map(|(text, _)| text.as_str()));
             return format!("{first}{}", words.collect::<Vec<_>>().join(", "));
         }
-        let mut line = format!("{first}{}", stamp::columns(front));
-        for (text, width) in cells {
-            line.push_str(&format!(" {text:>width$}"));
-        }
-        line.push(' ');
-        line
+        let cells: Vec<String> = cells.iter().map(|(text, width)| format!(" {text:>width$}")).collect();
+        format!("{first}{}{} ", stamp::columns(front), cells.concat())
     }
 }

@@ -67,8 +67,9 @@ const HINT: Form = Form {
     not_told: &["-l", "-gc", "-mc", "-t", "-p"],
 };
 
-/// `NVML_FI_PWR_SMOOTHING_ENABLED`.
-const SMOOTHING_ENABLED: u32 = 256;
+/// `NVML_FI_PWR_SMOOTHING_ENABLED`, or `NVML_FI_PWR_SMOOTHING_PRIV_LVL` of drivers before 580.82, which number fields
+/// otherwise. A GPU has both or none.
+const SMOOTHING_FIELD: u32 = 257;
 
 /// Runs `power-profiles`. What a GPU that has profiles shows of them is left to NVIDIA's own tool.
 pub(in crate::smi) fn profiles(arguments: &[String], driver: &dyn Ask, _: &mut dyn Write) -> Result<u8, Stop> {
@@ -88,7 +89,7 @@ pub(in crate::smi) fn smoothing(arguments: &[String], driver: &dyn Ask, output: 
         return Err(SMOOTHING.explain());
     }
     for gpu in Form::gpus(&switches, driver)? {
-        if driver.about(Subject::gpu(gpu), Question::Field(SMOOTHING_ENABLED, 0)).is_ok() {
+        if driver.about(Subject::gpu(gpu), Question::Field(SMOOTHING_FIELD, 0)).is_ok() {
             return Err(Refusal::not_told("power-smoothing -ppd").into());
         }
         writeln!(output, "Power Smoothing is not supported on this device.")?;

@@ -61,6 +61,7 @@ fn scroll(
         if !pace.next() {
             return Ok(0);
         }
+        driver.forget();
     }
 }
 

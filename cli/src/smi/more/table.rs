@@ -4,16 +4,14 @@
 pub(super) fn framed(width: usize, heading: &[&str], groups: &[Vec<String>]) -> String {
     let rule = format!("+{}+\n", "-".repeat(width));
     let line = |text: &str| format!("|{text:<width$}|\n");
-    let mut table = rule.clone();
-    for text in heading {
-        table.push_str(&line(text));
-    }
-    table.push_str(&format!("|{}|\n", "=".repeat(width)));
-    for group in groups {
-        for text in group {
-            table.push_str(&line(text));
-        }
-        table.push_str(&rule);
-    }
-    table
+    let heading = heading.iter().map(|text| line(text)).collect::<Vec<_>>().concat();
+    let double_rule = format!("|{}|\n", "=".repeat(width));
+    let groups: Vec<String> = groups
+        .iter()
+        .map(|group| {
+            let lines: Vec<String> = group.iter().map(|text| line(text)).collect();
+            lines.concat() + &rule
+        })
+        .collect();
+    format!("{rule}{heading}{double_rule}{}", groups.concat())
 }

@@ -82,7 +82,7 @@ pub(super) fn run(arguments: &[String], driver: &dyn Ask, output: &mut dyn Write
     for gpu in gpus {
         let Some(count) = Links::count(driver, gpu) else { continue };
         match headline(driver, gpu) {
-            Ok(line) => writeln!(output, "{line}")?,
+            Ok(told) => writeln!(output, "{told}")?,
             Err(refusal) => {
                 output.write_all(refusal.text.as_bytes())?;
                 code = refusal.code;

@@ -25,18 +25,19 @@ pub(super) fn low_power(links: &Links<'_>) -> Option<String> {
         Some(1) => 50,
         _ => 100,
     };
-    let mut text = format!(
+    let states = chosen
+        .iter()
+        .filter(|link| links.active(**link))
+        .map(|link| {
+            let state = if links.field(STATE, *link)? == 0 { "High Speed State" } else { "Low Power State" };
+            let threshold_us = links.field(THRESHOLD, *link)? * unit_us;
+            Some(format!(
+                "\t Link {link}: Low Power Mode: {state}\n\t Link {link}: Low Power Threshold: {threshold_us} us\n\n"
+            ))
+        })
+        .collect::<Option<String>>()?;
+    Some(format!(
         "\t Low Power Threshold are in units of {unit_us} us\n\
-         \t Range of Low Power Threshold values are {least} to {most}\n\n"
-    );
-    for link in chosen.iter().filter(|link| links.active(**link)) {
-        let state = match links.field(STATE, *link)? {
-            0 => "High Speed State",
-            _ => "Low Power State",
-        };
-        text.push_str(&format!("\t Link {link}: Low Power Mode: {state}\n"));
-        let threshold = links.field(THRESHOLD, *link)?;
-        text.push_str(&format!("\t Link {link}: Low Power Threshold: {} us\n\n", threshold * unit_us));
-    }
-    Some(text)
+         \t Range of Low Power Threshold values are {least} to {most}\n\n{states}"
+    ))
 }

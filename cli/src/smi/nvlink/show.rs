@@ -104,15 +104,15 @@ fn status(links: &Links<'_>) -> String {
             |mb_per_s| format!("{}.{:03} GB/s", mb_per_s / 1000, mb_per_s % 1000),
         )
     };
-    chosen.iter().map(|link| format!("\t Link {link}: {}\n", speed(*link))).collect()
+    chosen.iter().map(|link| format!("\t Link {link}: {}\n", speed(*link))).collect::<Vec<_>>().concat()
 }
 
 fn capabilities(links: &Links<'_>, link: u32) -> String {
-    let lines = CAPABILITIES.iter().zip(0..).filter_map(|(words, capability)| {
+    let told = CAPABILITIES.iter().zip(0..).filter_map(|(words, capability)| {
         let has = links.ask(Question::NvLinkCapability(link, capability))?.at(0)? != 0;
         Some(format!("\t Link {link}, {words}: {has}\n"))
     });
-    lines.collect()
+    told.collect()
 }
 
 /// The bus id of the other end.
@@ -122,13 +122,13 @@ fn remote(links: &Links<'_>, link: u32) -> String {
 }
 
 fn counters(links: &Links<'_>, link: u32, fields: &[(u32, &str)], unit: &str) -> String {
-    let lines = fields.iter().map(|(field, name)| {
+    let told = fields.iter().map(|(field, name)| {
         links.field(*field, link).map_or_else(
             || format!("\t Link {link}: {name}: {NOT_AVAILABLE}\n"),
             |count| format!("\t Link {link}: {name}: {count}{unit}\n"),
         )
     });
-    lines.collect()
+    told.collect()
 }
 
 /// Whether links are encrypted, and the versions of their firmware.

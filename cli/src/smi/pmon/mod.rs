@@ -124,7 +124,7 @@ const ROW: Widths = Widths { pid: 10, kind: 5 };
 
 /// A line without its command.
 fn line<T: AsRef<str>>(first: char, front: &[T], widths: Widths, pid: &str, kind: &str, cells: &[String]) -> String {
-    let cells: String = cells.iter().map(|cell| format!(" {cell:>6}")).collect();
+    let cells = cells.iter().map(|cell| format!(" {cell:>6}")).collect::<Vec<_>>().concat();
     let Widths { pid: pid_width, kind: kind_width } = widths;
     format!("{first}{} {pid:>pid_width$} {kind:>kind_width$}{cells}    ", stamp::columns(front))
 }

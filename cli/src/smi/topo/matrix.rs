@@ -18,7 +18,7 @@ pub(super) enum Matrix {
     Links,
     /// PCIe alone.
     Pci,
-    /// The ways to NVMe disks.
+    /// The ways to `NVMe` disks.
     Disks,
 }
 
@@ -50,20 +50,15 @@ pub(super) fn table(topology: &Topology<'_>, gpus: &[u32], matrix: Matrix) -> St
         .enumerate()
         .map(|(number, (name, device))| Other { label: format!("{kind}{number}"), name, device })
         .collect();
-    let mut text =
-        if matrix == Matrix::Disks { disks(&gpus, &others) } else { square(topology, &gpus, &others, matrix) };
-    text.push_str(LEGEND);
-    if matrix == Matrix::Links {
-        text.push_str("  NV#  = Connection traversing a bonded set of # NVLinks\n");
-    }
-    if !others.is_empty() {
-        text.push_str(&format!("\n{kind} Legend:\n\n"));
-        for other in &others {
-            text.push_str(&format!("  {}: {}\n", other.label, other.name));
-        }
-        text.push('\n');
-    }
-    text
+    let rows = if matrix == Matrix::Disks { disks(&gpus, &others) } else { square(topology, &gpus, &others, matrix) };
+    let links = if matrix == Matrix::Links { LINKS_LEGEND } else { "" };
+    let names = if others.is_empty() {
+        String::new()
+    } else {
+        let names: Vec<String> = others.iter().map(|other| format!("  {}: {}\n", other.label, other.name)).collect();
+        format!("\n{kind} Legend:\n\n{}\n", names.concat())
+    };
+    format!("{rows}{LEGEND}{links}{names}")
 }
 
 fn describe(topology: &Topology<'_>, index: u32, matrix: Matrix) -> Gpu {
@@ -82,61 +77,52 @@ fn describe(topology: &Topology<'_>, index: u32, matrix: Matrix) -> Gpu {
 
 /// GPUs and network cards, each with each.
 fn square(topology: &Topology<'_>, gpus: &[Gpu], others: &[Other], matrix: Matrix) -> String {
-    let mut text = String::from("\t\u{1b}[4m");
+    let labels = gpus.iter().map(Gpu::label).chain(others.iter().map(|other| other.label.clone()));
+    let heading = labels.chain(["CPU Affinity", "NUMA Affinity", "GPU NUMA ID"].map(str::to_owned));
+    let mut lines = vec![format!("\t\u{1b}[4m{}\u{1b}[0m\n", joined(heading))];
     for gpu in gpus {
-        text.push_str(&format!("GPU{}\t", gpu.index));
-    }
-    for other in others {
-        text.push_str(&format!("{}\t", other.label));
-    }
-    text.push_str("CPU Affinity\tNUMA Affinity\tGPU NUMA ID\u{1b}[0m\n");
-    for gpu in gpus {
-        text.push_str(&format!("GPU{}\t", gpu.index));
-        for another in gpus {
-            text.push_str(&format!("{}\t", between(topology, gpu, another, matrix)));
-        }
-        for other in others {
-            text.push_str(&format!("{}\t", way(gpu.device.as_ref(), other.device.as_ref())));
-        }
-        text.push_str(&format!(
-            "{}\t{}\t\t{}\n",
-            topology.cpus(gpu.index),
-            topology.nodes_of_memory(gpu.index),
-            topology.own_node(gpu.index)
-        ));
+        let near = gpus.iter().map(|another| between(topology, gpu, another, matrix));
+        let ways = others.iter().map(|other| way(gpu.device.as_ref(), other.device.as_ref()));
+        let place = [topology.cpus(gpu.index), topology.nodes_of_memory(gpu.index), String::new()];
+        let cells = [gpu.label()].into_iter().chain(near).chain(ways).chain(place);
+        lines.push(format!("{}\n", joined(cells.chain([topology.own_node(gpu.index)]))));
     }
     for (row, other) in others.iter().enumerate() {
-        text.push_str(&format!("{}\t", other.label));
-        for gpu in gpus {
-            text.push_str(&format!("{}\t", way(other.device.as_ref(), gpu.device.as_ref())));
-        }
-        for (column, another) in others.iter().enumerate() {
-            let word = if row == column { " X " } else { way(other.device.as_ref(), another.device.as_ref()) };
-            text.push_str(&format!("{word}\t"));
-        }
-        text.push_str("\t\t\t\n");
+        let near = gpus.iter().map(|gpu| way(other.device.as_ref(), gpu.device.as_ref()));
+        let ways = others.iter().enumerate().map(|(column, another)| {
+            if row == column { SELF.to_owned() } else { way(other.device.as_ref(), another.device.as_ref()) }
+        });
+        let cells = [other.label.clone()].into_iter().chain(near).chain(ways);
+        // A network card has no affinity, but its columns.
+        lines.push(format!("{}\t\t\t\t\n", joined(cells)));
     }
-    text
+    lines.concat()
 }
 
 /// GPUs, and the disks that each reaches.
 fn disks(gpus: &[Gpu], disks: &[Other]) -> String {
-    let labels: Vec<_> = disks.iter().map(|disk| disk.label.as_str()).collect();
-    let mut text = format!("\t\u{1b}[4m{}\u{1b}[0m\n", labels.join("\t"));
+    let mut lines = vec![format!("\t\u{1b}[4m{}\u{1b}[0m\n", joined(disks.iter().map(|disk| disk.label.clone())))];
     for gpu in gpus {
-        text.push_str(&format!("GPU{}\t", gpu.index));
-        for disk in disks {
-            text.push_str(&format!("{}\t", way(gpu.device.as_ref(), disk.device.as_ref())));
-        }
-        text.push('\n');
+        let ways = disks.iter().map(|disk| way(gpu.device.as_ref(), disk.device.as_ref()));
+        lines.push(format!("{}\t\n", joined([gpu.label()].into_iter().chain(ways))));
     }
-    text
+    lines.concat()
+}
+
+impl Gpu {
+    fn label(&self) -> String {
+        format!("GPU{}", self.index)
+    }
+}
+
+fn joined(cells: impl Iterator<Item = String>) -> String {
+    cells.collect::<Vec<_>>().join("\t")
 }
 
 /// What connects two GPUs.
 fn between(topology: &Topology<'_>, gpu: &Gpu, other: &Gpu, matrix: Matrix) -> String {
     if gpu.index == other.index {
-        return " X ".to_owned();
+        return SELF.to_owned();
     }
     if matrix == Matrix::Links {
         let links = links(topology, gpu, other);
@@ -165,9 +151,14 @@ fn links(topology: &Topology<'_>, gpu: &Gpu, other: &Gpu) -> i128 {
     cmp::min(switched(gpu), switched(other))
 }
 
-fn way(one: Option<&Device>, other: Option<&Device>) -> &'static str {
-    one.zip(other).map_or("N/A", |(one, other)| one.to(other).short())
+fn way(one: Option<&Device>, other: Option<&Device>) -> String {
+    one.zip(other).map_or("N/A", |(one, other)| one.to(other).short()).to_owned()
 }
+
+/// A device in its own row.
+const SELF: &str = " X ";
+
+const LINKS_LEGEND: &str = "  NV#  = Connection traversing a bonded set of # NVLinks\n";
 
 const LEGEND: &str = "
 Legend:

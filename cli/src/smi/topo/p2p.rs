@@ -14,21 +14,16 @@ pub(super) fn table(driver: &dyn Ask, gpus: &[u32], letter: &str) -> Result<Stri
         .iter()
         .position(|known| *known == letter)
         .ok_or_else(|| Refusal::new(2, "Invalid p2p capability index specified at the command-line\n"))?;
-    let mut text = String::from(" \t\u{1b}[4m");
-    for gpu in gpus {
-        text.push_str(&format!("GPU{gpu}\t"));
-    }
-    text.push_str("\u{1b}[0m\n");
-    for row in gpus {
-        text.push_str(&format!(" GPU{row}\t"));
-        for column in gpus {
-            let word = if row == column { "X" } else { status(driver, *row, *column, capability as u32) };
-            text.push_str(&format!("{word}\t"));
-        }
-        text.push('\n');
-    }
-    text.push_str(LEGEND);
-    Ok(text)
+    let names: Vec<String> = gpus.iter().map(|gpu| format!("GPU{gpu}\t")).collect();
+    let rows = gpus.iter().map(|row| {
+        let words: Vec<String> = gpus
+            .iter()
+            .map(|column| if row == column { "X" } else { status(driver, *row, *column, capability as u32) })
+            .map(|word| format!("{word}\t"))
+            .collect();
+        format!(" GPU{row}\t{}\n", words.concat())
+    });
+    Ok(format!(" \t\u{1b}[4m{}\u{1b}[0m\n{}{LEGEND}", names.concat(), rows.collect::<Vec<_>>().concat()))
 }
 
 /// The words of `nvmlGpuP2PStatus_t`.

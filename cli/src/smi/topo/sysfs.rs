@@ -42,7 +42,7 @@ impl Sysfs {
             let domain = domain.get(domain.len().saturating_sub(4)..).unwrap_or(domain);
             format!("{domain}:{rest}")
         })?;
-        self.behind(&self.root.join("bus/pci/devices").join(short))
+        Self::behind(&self.root.join("bus/pci/devices").join(short))
     }
 
     /// The InfiniBand cards by their names, in the order of their numbers.
@@ -50,7 +50,7 @@ impl Sysfs {
         self.class("infiniband")
     }
 
-    /// The NVMe disks by their names, in the order of their numbers.
+    /// The `NVMe` disks by their names, in the order of their numbers.
     pub(super) fn disks(&self) -> Vec<(String, Option<Device>)> {
         self.class("nvme")
     }
@@ -81,13 +81,13 @@ impl Sysfs {
         names
             .into_iter()
             .map(|name| {
-                let device = self.behind(&directory.join(&name).join("device"));
+                let device = Self::behind(&directory.join(&name).join("device"));
                 (name, device)
             })
             .collect()
     }
 
-    fn behind(&self, link: &Path) -> Option<Device> {
+    fn behind(link: &Path) -> Option<Device> {
         let real = fs::canonicalize(link).ok()?;
         let node = fs::read_to_string(real.join("numa_node")).ok().and_then(|text| text.trim().parse().ok());
         let path = real

@@ -81,17 +81,12 @@ pub(super) fn profiles(driver: &dyn Ask, gpus: &[u32], chosen: &Chosen) -> Strin
 
 /// `-lcipp`: where instances of each profile fit.
 pub(super) fn placements(driver: &dyn Ask, gpus: &[u32], chosen: &Chosen) -> String {
-    let mut text = String::new();
-    for profile in of(driver, gpus, chosen) {
-        let answer = ask(driver, profile.gpu, Question::ComputeInstancePlacements(profile.instance, profile.id));
-        if let Some(places) = places(answer.as_ref()) {
-            text.push_str(&format!(
-                "GPU {:>2} GI {:>2} Profile ID {:>2} {places}\n",
-                profile.gpu, profile.instance, profile.id
-            ));
-        }
-    }
-    text
+    let lines = of(driver, gpus, chosen).into_iter().filter_map(|Profile { gpu, instance, id, .. }| {
+        let answer = ask(driver, gpu, Question::ComputeInstancePlacements(instance, id));
+        let places = places(answer.as_ref())?;
+        Some(format!("GPU {gpu:>2} GI {instance:>2} Profile ID {id:>2} {places}\n"))
+    });
+    lines.collect()
 }
 
 /// `-lci`: the instances.

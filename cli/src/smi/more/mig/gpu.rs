@@ -63,16 +63,16 @@ pub(super) fn profiles(driver: &dyn Ask, gpus: &[u32]) -> String {
 
 /// `-lgipp`: where instances of each profile fit.
 pub(super) fn placements(driver: &dyn Ask, gpus: &[u32]) -> String {
-    let mut text = String::new();
+    let mut lines = Vec::new();
     for gpu in gpus {
         for profile in of(driver, *gpu) {
             let answer = ask(driver, *gpu, Question::GpuInstancePlacements(profile.id));
             if let Some(places) = places(answer.as_ref()) {
-                text.push_str(&format!("GPU {gpu:>2} Profile ID {:>2} {places}\n", profile.id));
+                lines.push(format!("GPU {gpu:>2} Profile ID {:>2} {places}\n", profile.id));
             }
         }
     }
-    text
+    lines.concat()
 }
 
 /// `-lgi`: the instances.
