@@ -3,7 +3,7 @@
 use clap::{Parser, Subcommand};
 
 use crate::{
-    commands::{collect, completions, doctor, man, pause, schema, serve, show, smi, wait},
+    commands::{collect, completions, doctor, man, pause, schema, serve, show, smi, top, wait},
     options::SourceArgs,
 };
 
@@ -59,6 +59,7 @@ pub(crate) enum Command {
     Resume(pause::ResumeArgs),
     Schema(schema::SchemaArgs),
     Smi(smi::SmiArgs),
+    Top(top::TopArgs),
     Wait(Box<wait::WaitArgs>),
     Completions(completions::CompletionsArgs),
     Man(man::ManArgs),

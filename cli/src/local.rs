@@ -32,7 +32,7 @@ const CONTROL: &str = "GPUMON_CONTROL";
 
 /// An open connection to a server.
 pub(crate) struct Server {
-    stream: UnixStream,
+    pub(crate) stream: UnixStream,
     pub(crate) path: PathBuf,
 }
 

@@ -13,6 +13,7 @@ mod options;
 mod smi;
 mod suggest;
 mod table;
+mod top;
 mod wait;
 
 use std::{env, path::Path, process::ExitCode};

@@ -27,6 +27,7 @@ mod show;
 mod smi;
 mod support;
 mod terminal;
+mod top;
 mod traces;
 mod wait;
 mod watch;

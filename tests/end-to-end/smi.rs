@@ -40,9 +40,9 @@ const STILL: &str = "utilization_percent = 96\nsm_percent = 93\ntensor_percent =
     ofa_percent = 8\nthrottle_reasons = [\"sw_power_cap\"]\npcie_width = 16\n";
 
 fn machine(gpus: &[&str], rest: &str) -> String {
-    let tables: String =
-        gpus.iter().enumerate().map(|(index, keys)| format!("[[gpu]]\nindex = {index}\n{STILL}{keys}\n")).collect();
-    format!("gpus = {}\nseed = 7\n{tables}{rest}", gpus.len())
+    let table = |(index, keys): (usize, &&str)| format!("[[gpu]]\nindex = {index}\n{STILL}{keys}\n");
+    let tables: Vec<String> = gpus.iter().enumerate().map(table).collect();
+    format!("gpus = {}\nseed = 7\n{}{rest}", gpus.len(), tables.concat())
 }
 
 /// A process that nobody has, so that it is called the same on every machine.

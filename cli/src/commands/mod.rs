@@ -9,6 +9,7 @@ pub(crate) mod schema;
 pub(crate) mod serve;
 pub(crate) mod show;
 pub(crate) mod smi;
+pub(crate) mod top;
 pub(crate) mod wait;
 
 use crate::{
@@ -26,6 +27,7 @@ pub(crate) fn dispatch(args: Args) -> Result<(), Failure> {
         Some(Command::Schema(schema)) => schema::run(&schema),
         Some(Command::Resume(resume)) => pause::resume(&resume),
         Some(Command::Smi(smi)) => smi::run(&args.source, &smi),
+        Some(Command::Top(top)) => top::run(&args.source, top),
         Some(Command::Wait(wait)) => wait::run(&args.source, &wait),
         Some(Command::Completions(completions)) => completions::run(&completions),
         Some(Command::Man(man)) => man::run(&man),

@@ -54,7 +54,7 @@ pub(crate) fn parse(words: &[String]) -> Result<CommandLine, Refusal> {
 /// One option as it was typed.
 struct Word<'a> {
     option: &'static Opt,
-    word: &'a str,
+    text: &'a str,
     value: Option<&'a str>,
 }
 
@@ -76,7 +76,7 @@ impl<'a> Typed<'a> {
                 },
                 (None, Value::Optional) => words.next_if(|next| options::find(next).is_none()),
             };
-            typed.push(Word { option, word, value });
+            typed.push(Word { option, text: word, value });
         }
         Ok(Self(typed))
     }
@@ -99,7 +99,7 @@ impl<'a> Typed<'a> {
 
     /// The first word that is none of these.
     fn other_than(&self, known: &[Asked]) -> Option<&str> {
-        self.0.iter().find(|word| !known.contains(&word.option.asked)).map(|word| word.word)
+        self.0.iter().find(|word| !known.contains(&word.option.asked)).map(|word| word.text)
     }
 
     fn pause(&self) -> Result<Option<Duration>, Refusal> {
@@ -130,7 +130,7 @@ fn command(typed: &Typed<'_>) -> Result<Command, Refusal> {
         return Ok(Command::Help);
     }
     if let Some(word) = typed.find(Asked::Change) {
-        return Err(Refusal::changes_the_gpu(word.word));
+        return Err(Refusal::changes_the_gpu(word.text));
     }
     if typed.count(Asked::Id) > 1 {
         return Err(Refusal::new(255, "Input combination for device modification is not valid.\n\n"));
@@ -145,13 +145,13 @@ fn command(typed: &Typed<'_>) -> Result<Command, Refusal> {
         }
     }
     if let Some(word) = typed.find(Asked::HelpQuery) {
-        return query_of(word.word, "--help-query-").map(Command::HelpQuery).ok_or_else(|| not_recognized(word.word));
+        return query_of(word.text, "--help-query-").map(Command::HelpQuery).ok_or_else(|| not_recognized(word.text));
     }
     if typed.has(Asked::Query) {
         return selective(typed);
     }
     if let Some(word) = typed.find(Asked::Format) {
-        return Err(not_recognized(word.word));
+        return Err(not_recognized(word.text));
     }
     if typed.has(Asked::Hostname) {
         return Ok(Command::Hostname);
@@ -185,7 +185,7 @@ fn selective(typed: &Typed<'_>) -> Result<Command, Refusal> {
         return Err(Refusal::error(2, &format!("Option {word} is not recognized."), HELP));
     }
     let Some(word) = typed.find(Asked::Query) else { return Err(not_recognized("--query-gpu")) };
-    let query = query_of(word.word, "--query-").ok_or_else(|| not_recognized(word.word))?;
+    let query = query_of(word.text, "--query-").ok_or_else(|| not_recognized(word.text))?;
     query::parse(query, word.value.unwrap_or_default(), typed.value(Asked::Format)).map(Command::Query)
 }
 

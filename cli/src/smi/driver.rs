@@ -70,9 +70,7 @@ impl Driver {
             self.direct().as_ref().map_err(Clone::clone)?;
         }
         self.keep(records);
-        if let Some(Ok(direct)) = self.direct.get() {
-            direct.forget();
-        }
+        self.forget();
         Ok(())
     }
 
@@ -131,6 +129,12 @@ impl Ask for Driver {
 
     fn gpm(&self, subject: Subject, metrics: &[u32]) -> Answer {
         self.ask(|driver| driver.gpm(subject, metrics))
+    }
+
+    fn forget(&self) {
+        if let Some(Ok(direct)) = self.direct.get() {
+            direct.forget();
+        }
     }
 }
 

@@ -1,5 +1,7 @@
 //! What fits on a line each: the GPUs, those that are excluded, the versions.
 
+use std::fmt::Write;
+
 use gpumon_probe::question::{Answer, Question, Subject, SystemQuestion};
 
 use super::{Context, absence};
@@ -20,7 +22,9 @@ fn list_one(context: &Context<'_>, gpu: u32) -> String {
         let about = |question| context.driver.about(Subject::mig(gpu, device as u32), question);
         let name = words(&about(Question::Name));
         let profile = name.rsplit_once("MIG ").map_or(name.as_str(), |(_, profile)| profile);
-        out.push_str(&format!("  MIG {profile:<12}Device {device:>2}: (UUID: {})\n", words(&about(Question::Uuid))));
+        let uuid = words(&about(Question::Uuid));
+        // Writing to a string cannot fail.
+        let _ = writeln!(out, "  MIG {profile:<12}Device {device:>2}: (UUID: {uuid})");
     }
     out
 }
@@ -31,13 +35,12 @@ pub(crate) fn excluded(context: &Context<'_>) -> String {
     if count == 0 {
         return "No excluded devices found.\n".to_owned();
     }
-    (0..count as u32)
-        .map(|device| {
-            let told = words(&context.system(SystemQuestion::ExcludedDevice(device)));
-            let (bus_id, uuid) = told.split_once(", ").unwrap_or((&told, "N/A"));
-            format!("GPU {bus_id}: (UUID: {uuid})\n")
-        })
-        .collect()
+    let line = |device| {
+        let told = words(&context.system(SystemQuestion::ExcludedDevice(device)));
+        let (bus_id, uuid) = told.split_once(", ").unwrap_or((&told, "N/A"));
+        format!("GPU {bus_id}: (UUID: {uuid})\n")
+    };
+    (0..count as u32).map(line).collect::<Vec<_>>().concat()
 }
 
 /// `--version`. The tool's own version is the driver's, as of the tool that comes with it.

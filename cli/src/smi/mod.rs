@@ -144,20 +144,21 @@ impl Round {
     /// A GPU that cannot be opened is told on standard error, and the others are shown.
     fn leave_out_what_is_lost(&mut self) -> Result<(), Refusal> {
         let context = self.context();
-        let failed: Vec<Option<Code>> = context.each(|gpu| context.ask(gpu, Question::Name).err().filter(is_lost));
+        let failed: Vec<Option<Code>> =
+            context.each(|gpu| context.ask(gpu, Question::Name).err().filter(|code| is_lost(*code)));
         let mut lost = failed.iter();
-        let mut last = None;
+        let mut reason = None;
         let gpus = std::mem::take(&mut self.gpus);
         for gpu in gpus {
             match lost.next().copied().flatten() {
                 Some(code) => {
                     eprint!("{}", unavailable::lost(gpu, self.count, code));
-                    last = Some(code);
+                    reason = Some(code);
                 }
                 None => self.gpus.push(gpu),
             }
         }
-        match last {
+        match reason {
             Some(code) if self.gpus.is_empty() => {
                 Err(Refusal::new(if code == Code::GPU_IS_LOST { 15 } else { 255 }, ""))
             }
@@ -188,6 +189,6 @@ impl Round {
 }
 
 /// Whether the whole GPU cannot be asked, and not one thing about it.
-fn is_lost(code: &Code) -> bool {
-    !matches!(*code, Code::NOT_SUPPORTED | Code::FUNCTION_NOT_FOUND | Code::NO_PERMISSION)
+fn is_lost(code: Code) -> bool {
+    !matches!(code, Code::NOT_SUPPORTED | Code::FUNCTION_NOT_FOUND | Code::NO_PERMISSION)
 }

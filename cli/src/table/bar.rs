@@ -4,7 +4,7 @@
 /// where those can be shown, `#` and `.` elsewhere.
 ///
 /// What is more than nothing shows as at least the smallest step, and what is less than all never fills the bar.
-pub(super) fn bar(share: f64, columns: usize, rich: bool) -> (String, String) {
+pub(crate) fn bar(share: f64, columns: usize, rich: bool) -> (String, String) {
     let steps_per_column = if rich { 2 } else { 1 };
     let steps = columns * steps_per_column;
     let share = share.clamp(0.0, 1.0);

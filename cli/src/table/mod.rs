@@ -2,12 +2,12 @@
 //!
 //! The text carries ANSI styles; whoever prints it strips them where they are not wanted.
 
-mod bar;
+pub(crate) mod bar;
 mod fit;
 mod forecast;
 mod gpus;
 mod head;
-mod line;
+pub(crate) mod line;
 mod mig;
 mod past;
 mod processes;
@@ -15,8 +15,8 @@ mod row;
 mod short;
 mod spark;
 pub(crate) mod style;
-mod units;
-mod what;
+pub(crate) mod units;
+pub(crate) mod what;
 mod words;
 
 use gpumon_probe::model::{Inventory, Sample};

@@ -6,10 +6,10 @@ use jiff::{Timestamp, tz::TimeZone};
 const GIB: f64 = (1u64 << 30) as f64;
 
 /// What stands where a reading is absent.
-pub(super) const ABSENT: &str = "-";
+pub(crate) const ABSENT: &str = "-";
 
 /// `8.5`, `78.2`, `130.0`: GiB without the unit, which stand below each other by their points.
-pub(super) fn gib(bytes: u64) -> String {
+pub(crate) fn gib(bytes: u64) -> String {
     format!("{:.1}", bytes as f64 / GIB)
 }
 
@@ -22,7 +22,7 @@ pub(super) fn gib_of_all(bytes: u64) -> String {
 }
 
 /// `0.8`, `78.2`, `128.0`: GiB without the unit, for a column in which the points stand below each other.
-pub(super) fn gib_in_column(bytes: u64) -> String {
+pub(crate) fn gib_in_column(bytes: u64) -> String {
     match bytes as f64 / GIB {
         gib if bytes > 0 && gib < 0.05 => "<0.1".to_owned(),
         gib => format!("{gib:.1}"),
@@ -30,7 +30,7 @@ pub(super) fn gib_in_column(bytes: u64) -> String {
 }
 
 /// At most three significant digits, and no more than two after the point.
-pub(super) fn three_digits(value: f64) -> String {
+pub(crate) fn three_digits(value: f64) -> String {
     match value.abs() {
         below if below < 9.995 => format!("{value:.2}"),
         below if below < 99.95 => format!("{value:.1}"),
@@ -39,12 +39,12 @@ pub(super) fn three_digits(value: f64) -> String {
 }
 
 /// A whole number and its unit, or a dash.
-pub(super) fn whole(reading: &Reading<f64>, unit: &str) -> String {
+pub(crate) fn whole(reading: &Reading<f64>, unit: &str) -> String {
     reading.value().map_or_else(|| ABSENT.to_owned(), |value| format!("{value:.0} {unit}"))
 }
 
 /// `45s`, `12m`, `2h14`, `6d02`: how long something has been so.
-pub(super) fn duration(ms: u64) -> String {
+pub(crate) fn duration(ms: u64) -> String {
     let seconds = ms / 1000;
     match seconds {
         0..60 => format!("{seconds}s"),

@@ -12,7 +12,7 @@ use super::{
 const SHORTEST: usize = 12;
 
 /// The notebook, or the command; and the job, pod, container or service behind it.
-pub(super) struct What {
+pub(crate) struct What {
     name: String,
     /// What it runs in, the most telling first.
     behind: Vec<String>,
@@ -20,7 +20,7 @@ pub(super) struct What {
 
 impl What {
     /// `None` where nothing is known of it.
-    pub(super) fn of(process: &Process, layout: Layout) -> Option<Self> {
+    pub(crate) fn of(process: &Process, layout: Layout) -> Option<Self> {
         let owner = process.owner.value();
         let program = process.command.value().or_else(|| process.name.value()).cloned();
         let notebook = owner.and_then(|owner| owner.notebook.as_ref()?.path.as_deref());
@@ -38,7 +38,7 @@ impl What {
 
     /// In so many columns. All of what it runs in where there is room, else the most telling, which is shorter than a
     /// command line and is kept.
-    pub(super) fn fitted(&self, columns: usize, layout: Layout) -> String {
+    pub(crate) fn fitted(&self, columns: usize, layout: Layout) -> String {
         let in_brackets = |behind: &[String]| {
             if behind.is_empty() { String::new() } else { format!(" ({})", behind.join(", ")) }
         };

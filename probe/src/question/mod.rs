@@ -60,4 +60,7 @@ pub trait Ask: Sync {
     /// # Errors
     /// The `nvmlReturn_t` of the call.
     fn gpm(&self, subject: Subject, metrics: &[u32]) -> Answer;
+
+    /// To be called between two rounds of a loop: who answers forgets what may have changed since.
+    fn forget(&self) {}
 }

@@ -26,7 +26,7 @@ fn one(fake: &Fake, form: &str) -> String {
     let behind: Vec<&str> = ["smi"].into_iter().chain(words.iter().map(String::as_str)).collect();
     let output = fake.gpumon(&behind).output().unwrap();
     let code = output.status.code().unwrap();
-    let errors: String = stderr(&output).lines().map(|line| format!("stderr: {line}\n")).collect();
+    let errors = stderr(&output).lines().map(|line| format!("stderr: {line}\n")).collect::<Vec<_>>().concat();
     without_time(&format!("##### nvidia-smi {form} [exit {code}]\n{}{errors}", stdout(&output)))
 }
 

@@ -3,9 +3,11 @@
 mod given;
 mod http;
 mod records;
+mod screen;
 mod server;
 mod stream;
 mod terminal;
+mod tty;
 
 use std::{
     path::PathBuf,
@@ -24,6 +26,7 @@ pub(crate) use self::{
     server::{Server, signal},
     stream::Stream,
     terminal::Terminal,
+    tty::Tty,
 };
 
 /// How long anything may take on a busy machine before a test gives up on it.

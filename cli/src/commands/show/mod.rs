@@ -3,7 +3,7 @@
 mod csv;
 mod hidden;
 mod look;
-mod screen;
+pub(crate) mod screen;
 mod select;
 mod watch;
 

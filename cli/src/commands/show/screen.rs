@@ -101,7 +101,7 @@ fn is_dumb() -> bool {
 }
 
 /// Whether the locale's characters are UTF-8, by the first of the variables that is set, as setlocale(3) has it.
-fn speaks_utf8() -> bool {
+pub(crate) fn speaks_utf8() -> bool {
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"]
         .into_iter()
         .filter_map(|name| env::var(name).ok())

@@ -1,5 +1,7 @@
 //! The table of MIG devices; there is none where MIG is off everywhere.
 
+use std::fmt::Write;
+
 use gpumon_probe::question::{Question, Subject};
 
 use super::{
@@ -80,7 +82,7 @@ pub(super) fn render(rows: &[Row]) -> String {
     let devices: Vec<String> =
         rows.iter().flat_map(|row| row.mig_devices.iter().map(|device| device.render(row.index))).collect();
     if devices.is_empty() {
-        out.push_str(&format!("|  {:<87}|\n+{line}+\n", "No MIG devices found"));
+        let _ = writeln!(out, "|  {:<87}|\n+{line}+", "No MIG devices found");
     }
     out.extend(devices);
     out

@@ -7,6 +7,8 @@ mod processes;
 mod tests;
 mod text;
 
+use std::fmt::Write;
+
 use gpumon_probe::question::SystemQuestion;
 
 use self::gpus::Row;
@@ -25,7 +27,7 @@ pub(crate) fn render(context: &Context<'_>, is_served: bool) -> String {
     out.push_str(&mig::render(&rows));
     out.push_str(&processes::render(context, &rows));
     for row in rows.iter().filter(|row| row.inforom_is_corrupt) {
-        out.push_str(&format!("WARNING: infoROM is corrupted at gpu {}\n", text::short_bus_id(&row.bus_id)));
+        let _ = writeln!(out, "WARNING: infoROM is corrupted at gpu {}", text::short_bus_id(&row.bus_id));
     }
     out
 }

@@ -1,6 +1,6 @@
 //! The table of processes.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, fmt::Write};
 
 use gpumon_probe::question::SystemQuestion;
 
@@ -30,9 +30,9 @@ pub(super) fn render(context: &Context<'_>, rows: &[Row]) -> String {
         }
     }
     if is_empty {
-        out.push_str(&format!("|  {:<87}|\n", "No running processes found"));
+        let _ = writeln!(out, "|  {:<87}|", "No running processes found");
     }
-    out.push_str(&format!("+{line}+\n"));
+    let _ = writeln!(out, "+{line}+");
     out
 }
 

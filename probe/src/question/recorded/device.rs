@@ -30,16 +30,16 @@ impl Device {
             Q::Serial => text(&board.serial),
             Q::BoardPartNumber => text(&board.part_number),
             Q::VbiosVersion => text(&board.vbios_version),
-            Q::MinorNumber => number(&board.minor_number, |minor| (*minor).into()),
+            Q::MinorNumber => number(&board.minor_number, Into::into),
             Q::ComputeCapability => numbers(&board.compute_capability, |version| {
                 version.split('.').filter_map(|part| part.parse().ok()).collect()
             }),
-            Q::MaxPcieGeneration => number(&board.pcie_max_generation, |value| (*value).into()),
-            Q::MaxPcieWidth => number(&board.pcie_max_width, |value| (*value).into()),
-            Q::MaxClock(0) => number(&clocks.graphics_mhz, |mhz| (*mhz).into()),
-            Q::MaxClock(1) => number(&clocks.sm_mhz, |mhz| (*mhz).into()),
-            Q::MaxClock(2) => number(&clocks.memory_mhz, |mhz| (*mhz).into()),
-            Q::MaxClock(3) => number(&clocks.video_mhz, |mhz| (*mhz).into()),
+            Q::MaxPcieGeneration => number(&board.pcie_max_generation, Into::into),
+            Q::MaxPcieWidth => number(&board.pcie_max_width, Into::into),
+            Q::MaxClock(0) => number(&clocks.graphics_mhz, Into::into),
+            Q::MaxClock(1) => number(&clocks.sm_mhz, Into::into),
+            Q::MaxClock(2) => number(&clocks.memory_mhz, Into::into),
+            Q::MaxClock(3) => number(&clocks.video_mhz, Into::into),
             Q::DefaultPowerLimit => number(&limits.default_watts, thousandths),
             Q::PowerLimitConstraints => {
                 together([number(&limits.min_watts, thousandths), number(&limits.max_watts, thousandths)])
@@ -52,10 +52,10 @@ impl Device {
         let sample = &self.sample;
         let use_of = &sample.utilization;
         let memory = &sample.memory;
-        let bytes = |reading: &Reading<u64>| number(reading, |bytes| (*bytes).into());
-        let mhz = |reading: &Reading<u32>| number(reading, |mhz| (*mhz).into());
+        let bytes = |reading: &Reading<u64>| number(reading, Into::into);
+        let mhz = |reading: &Reading<u32>| number(reading, Into::into);
         // The sampling period, which nobody shows, is not in the records.
-        let engine = |reading: &Reading<f64>| numbers(reading, |percent| vec![whole(percent), 0]);
+        let engine = |reading: &Reading<f64>| numbers(reading, |percent| vec![whole(*percent), 0]);
         Some(match question {
             Q::UtilizationRates => {
                 together([number(&use_of.gpu_percent, whole), number(&use_of.memory_percent, whole)])
@@ -74,8 +74,10 @@ impl Device {
             Q::MarginTemperature => number(&sample.temperature.margin_celsius, whole),
             Q::Field(82, 0) => number(&sample.temperature.memory_celsius, whole),
             Q::FanSpeed => number(&sample.fan_percent, whole),
-            Q::PerformanceState => number(&sample.performance_state, |state| (*state).into()),
-            Q::ThrottleReasons => number(&sample.throttle_reasons, |reasons| reasons.iter().map(bit).sum()),
+            Q::PerformanceState => number(&sample.performance_state, Into::into),
+            Q::ThrottleReasons => {
+                numbers(&sample.throttle_reasons, |reasons| vec![reasons.iter().copied().map(bit).sum()])
+            }
             Q::PowerUsage => number(&sample.power.draw_watts, thousandths),
             Q::Field(185, 0) => number(&sample.power.average_watts, thousandths),
             Q::Field(186, 0) => number(&sample.power.instant_watts, thousandths),
@@ -95,11 +97,11 @@ impl Device {
 
 fn of_the_details(details: &GpuDetails, question: Q) -> Option<Answer> {
     let modes = &details.modes;
-    let switch = |reading: &Reading<bool>| number(reading, |on| i128::from(*on));
+    let switch = |reading: &Reading<bool>| number(reading, i128::from);
     let mode =
         |reading: &Reading<Mode>| numbers(reading, |mode| vec![i128::from(mode.current), i128::from(mode.pending)]);
     let ecc = &details.ecc;
-    let count = |reading: &Reading<u64>| number(reading, |count| (*count).into());
+    let count = |reading: &Reading<u64>| number(reading, Into::into);
     Some(match question {
         Q::PersistenceMode => switch(&modes.persistence),
         Q::DisplayActive => switch(&modes.display_active),
@@ -112,8 +114,8 @@ fn of_the_details(details: &GpuDetails, question: Q) -> Option<Answer> {
             ComputeMode::ExclusiveProcess => 3,
         }),
         Q::C2cMode => switch(&details.c2c_enabled),
-        Q::ApplicationsClock(0) => number(&details.application_clocks.graphics_mhz, |mhz| (*mhz).into()),
-        Q::ApplicationsClock(2) => number(&details.application_clocks.memory_mhz, |mhz| (*mhz).into()),
+        Q::ApplicationsClock(0) => number(&details.application_clocks.graphics_mhz, Into::into),
+        Q::ApplicationsClock(2) => number(&details.application_clocks.memory_mhz, Into::into),
         Q::PowerLimit => number(&details.requested_power_limit_watts, thousandths),
         Q::Bar1MemoryInfo => numbers(&details.bar1, |bar1| {
             [bar1.total_bytes, bar1.total_bytes.saturating_sub(bar1.used_bytes), bar1.used_bytes].map(Into::into).into()
@@ -157,7 +159,7 @@ fn at_place(places: &Reading<Vec<EccLocation>>, kind: u32, place: u32) -> Answer
 }
 
 /// NVML's `nvmlClocksEventReason...` bit.
-fn bit(reason: &ThrottleReason) -> i128 {
+fn bit(reason: ThrottleReason) -> i128 {
     match reason {
         ThrottleReason::GpuIdle => 0x1,
         ThrottleReason::ApplicationsClocksSetting => 0x2,

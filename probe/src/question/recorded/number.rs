@@ -9,8 +9,8 @@ pub(super) fn text(reading: &Reading<String>) -> Answer {
 }
 
 /// One number, changed by `convert` into the driver's unit.
-pub(super) fn number<T>(reading: &Reading<T>, convert: impl FnOnce(&T) -> i128) -> Answer {
-    known(reading).map(|value| Value::Numbers(vec![convert(value)]))
+pub(super) fn number<T: Copy>(reading: &Reading<T>, convert: impl FnOnce(T) -> i128) -> Answer {
+    known(reading).map(|value| Value::Numbers(vec![convert(*value)]))
 }
 
 /// Several numbers of one reading.
@@ -28,12 +28,12 @@ pub(super) fn together<const N: usize>(answers: [Answer; N]) -> Answer {
 }
 
 /// Watts in milliwatts, seconds in milliseconds, and so on.
-pub(super) fn thousandths(value: &f64) -> i128 {
+pub(super) fn thousandths(value: f64) -> i128 {
     (value * 1000.0).round() as i128
 }
 
 /// A whole number that the model holds as a real one.
-pub(super) fn whole(value: &f64) -> i128 {
+pub(super) fn whole(value: f64) -> i128 {
     value.round() as i128
 }
 

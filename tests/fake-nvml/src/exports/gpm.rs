@@ -28,12 +28,20 @@ use nvml_wrapper_sys::bindings::{
     nvmlGpmMetricsGet_t, nvmlGpmSample_t, nvmlGpmSupport_t, nvmlReturn_t,
 };
 
+use super::one_value;
 use crate::{
     call::{Gpu, device, system},
     code::{Code, Outcome},
     out::{items, put},
     session::Session,
 };
+
+one_value! {
+    // Nobody has asked for a stream.
+    fn nvmlGpmQueryIfStreamingEnabled(c_uint) = |gpu| {
+        if gpu.identity().counts_activity { Ok(0) } else { Err(Code::NOT_SUPPORTED) }
+    };
+}
 
 /// Two samples must be this far apart.
 const SHORTEST_WINDOW_MS: u64 = 100;

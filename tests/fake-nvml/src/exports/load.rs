@@ -2,10 +2,16 @@
 
 use std::ffi::c_uint;
 
-use nvml_wrapper_sys::bindings::{nvmlDevice_t, nvmlFBCStats_t, nvmlReturn_t, nvmlUtilization_t};
+use nvml_wrapper_sys::bindings::{
+    nvmlDevice_t, nvmlEncoderQueryType_enum_NVML_ENCODER_QUERY_H264 as H264, nvmlEncoderSessionInfo_t,
+    nvmlFBCSessionInfo_t, nvmlFBCStats_t, nvmlReturn_t, nvmlUtilization_t,
+};
 
 use super::{mig::refuse_divided, one_value};
-use crate::{call::device, out::put};
+use crate::{
+    call::device,
+    out::{put, put_list},
+};
 
 /// Over how long the driver averages the video engines, in microseconds.
 const VIDEO_PERIOD_US: c_uint = 166_666;
@@ -40,6 +46,40 @@ unsafe extern "C" fn nvmlDeviceGetEncoderStats(
             put(average_latency_us, streams * STREAM_LATENCY_US)
         }
     })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn nvmlDeviceGetEncoderSessions(
+    handle: nvmlDevice_t,
+    count: *mut c_uint,
+    sessions: *mut nvmlEncoderSessionInfo_t,
+) -> nvmlReturn_t {
+    device("nvmlDeviceGetEncoderSessions", handle, |gpu| {
+        let state = gpu.state();
+        let session = nvmlEncoderSessionInfo_t {
+            sessionId: 1,
+            pid: state.processes.first().map_or(0, |process| process.pid),
+            vgpuInstance: 0,
+            codecType: H264,
+            hResolution: 1920,
+            vResolution: 1080,
+            averageFps: STREAM_FPS,
+            averageLatency: STREAM_LATENCY_US,
+        };
+        let streams = if state.encoder_percent > 0 { vec![session] } else { Vec::new() };
+        // SAFETY: NVML's contract: `count` may be read and written, and `sessions` is null or has room for so many.
+        unsafe { put_list(sessions, count, streams) }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn nvmlDeviceGetFBCSessions(
+    handle: nvmlDevice_t,
+    count: *mut c_uint,
+    sessions: *mut nvmlFBCSessionInfo_t,
+) -> nvmlReturn_t {
+    // SAFETY: NVML's contract: `count` may be read and written, and `sessions` is null or has room for so many.
+    device("nvmlDeviceGetFBCSessions", handle, |_| unsafe { put_list(sessions, count, Vec::new()) })
 }
 
 /// Exports functions that ask how much an engine was used, and over how long.

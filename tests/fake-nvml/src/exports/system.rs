@@ -2,10 +2,14 @@
 
 use std::ffi::{c_char, c_int, c_uint};
 
-use nvml_wrapper_sys::bindings::{nvmlConfComputeSystemState_t, nvmlExcludedDeviceInfo_t, nvmlReturn_t};
+use gpumon_probe::source::sim::World;
+use nvml_wrapper_sys::bindings::{
+    nvmlEnableState_enum_NVML_FEATURE_DISABLED as DISABLED, nvmlEnableState_t, nvmlExcludedDeviceInfo_t, nvmlPciInfo_t,
+    nvmlReturn_t,
+};
 
 use crate::{
-    call::{before_init, system},
+    call::{before_init, lookup, system},
     code::{Code, words},
     out::{put, put_text},
     session::Session,
@@ -77,13 +81,6 @@ unsafe extern "C" fn nvmlSystemGetProcessName(pid: c_uint, name: *mut c_char, le
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn nvmlSystemGetConfComputeState(state: *mut nvmlConfComputeSystemState_t) -> nvmlReturn_t {
-    let off = nvmlConfComputeSystemState_t { environment: 0, ccFeature: 0, devToolsMode: 0 };
-    // SAFETY: NVML's contract: the pointer is null or may be written.
-    system("nvmlSystemGetConfComputeState", |_| unsafe { put(state, off) })
-}
-
-#[unsafe(no_mangle)]
 unsafe extern "C" fn nvmlSystemGetNvlinkBwMode(mode: *mut c_uint) -> nvmlReturn_t {
     // SAFETY: NVML's contract: the pointer is null or may be written. All links at their full width.
     system("nvmlSystemGetNvlinkBwMode", |_| unsafe { put(mode, 0) })
@@ -98,4 +95,25 @@ unsafe extern "C" fn nvmlGetExcludedDeviceCount(count: *mut c_uint) -> nvmlRetur
 #[unsafe(no_mangle)]
 extern "C" fn nvmlGetExcludedDeviceInfoByIndex(_index: c_uint, _info: *mut nvmlExcludedDeviceInfo_t) -> nvmlReturn_t {
     system("nvmlGetExcludedDeviceInfoByIndex", |_| Err(Code::INVALID_ARGUMENT))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn nvmlUnitGetCount(count: *mut c_uint) -> nvmlReturn_t {
+    // SAFETY: NVML's contract: the pointer is null or may be written.
+    system("nvmlUnitGetCount", |_| unsafe { put(count, 0) })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn nvmlDeviceQueryDrainState(
+    info: *mut nvmlPciInfo_t,
+    state: *mut nvmlEnableState_t,
+) -> nvmlReturn_t {
+    // SAFETY: NVML's contract: the pointer is null or points at a place on the bus.
+    let asked = unsafe { info.as_ref() }.map(|info| (info.domain, info.bus, info.device));
+    let find = |world: &World| {
+        let mut gpus = 0..world.gpu_count();
+        gpus.find(|index| asked == Some((0, world.identity(*index).pci_bus, 0))).ok_or(Code::INVALID_ARGUMENT)
+    };
+    // SAFETY: NVML's contract: the pointer is null or may be written. Nobody takes a GPU out of use.
+    lookup("nvmlDeviceQueryDrainState", find, |_| unsafe { put(state, DISABLED) })
 }

@@ -38,6 +38,9 @@ pub(super) fn is(question: Q) -> bool {
             | Q::GpuMaxPcieGeneration
             | Q::MaxPcieGeneration
             | Q::MaxPcieWidth
+            | Q::HostMaxPcieGeneration
+            | Q::GpuInstanceProfile(_)
+            | Q::GpuInstanceProfileName(_)
             | Q::BridgeChips
             | Q::CpuAffinity
             | Q::MemoryAffinity

@@ -6,6 +6,8 @@
 mod fixed;
 mod gpm;
 mod gpu;
+mod host_link;
+mod instances;
 mod links;
 mod numbers;
 mod processes;
@@ -73,5 +75,9 @@ impl Ask for NvmlAnswers {
 
     fn gpm(&self, subject: Subject, metrics: &[u32]) -> Answer {
         gpm::answer(self, subject, metrics)
+    }
+
+    fn forget(&self) {
+        Self::forget(self);
     }
 }

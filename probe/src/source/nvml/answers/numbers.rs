@@ -2,12 +2,15 @@
 
 use nvml_wrapper_sys::bindings::{
     nvmlAccountingStats_t, nvmlBAR1Memory_t, nvmlBridgeChipHierarchy_t, nvmlC2cModeInfo_v1_t,
-    nvmlDeviceAddressingMode_v1_t, nvmlDeviceAttributes_t, nvmlDeviceCapabilities_v1_t, nvmlDramEncryptionInfo_v1_t,
-    nvmlEccSramErrorStatus_v1_t, nvmlFBCStats_t, nvmlGpuFabricInfo_v3_t, nvmlMarginTemperature_v1_t, nvmlMemory_t,
-    nvmlMemory_v2_t, nvmlNvLinkInfo_v2_t, nvmlPciInfo_t, nvmlPciInfoExt_v1_t, nvmlPdi_v1_t, nvmlPlatformInfo_v2_t,
-    nvmlProcessUtilizationInfo_v1_t, nvmlProcessUtilizationSample_t, nvmlRepairStatus_v1_t,
-    nvmlRowRemapperHistogramValues_t, nvmlUtilization_t, nvmlVgpuHeterogeneousMode_v1_t, nvmlViolationTime_t,
-    nvmlWorkloadPowerProfileCurrentProfiles_v1_t,
+    nvmlComputeInstanceProfileInfo_t, nvmlComputeInstanceProfileInfo_v2_t,
+    nvmlConfComputeGetKeyRotationThresholdInfo_t, nvmlConfComputeMemSizeInfo_t, nvmlConfComputeSystemCaps_t,
+    nvmlConfComputeSystemState_t, nvmlDeviceAddressingMode_v1_t, nvmlDeviceAttributes_t, nvmlDeviceCapabilities_v1_t,
+    nvmlDramEncryptionInfo_v1_t, nvmlEccSramErrorStatus_v1_t, nvmlEncoderSessionInfo_t, nvmlFBCSessionInfo_t,
+    nvmlFBCStats_t, nvmlGpuFabricInfo_v3_t, nvmlGpuInstanceProfileInfo_t, nvmlGpuInstanceProfileInfo_v2_t,
+    nvmlMarginTemperature_v1_t, nvmlMemory_t, nvmlMemory_v2_t, nvmlNvLinkInfo_v2_t, nvmlPciInfo_t, nvmlPciInfoExt_v1_t,
+    nvmlPdi_v1_t, nvmlPlatformInfo_v2_t, nvmlProcessUtilizationInfo_v1_t, nvmlProcessUtilizationSample_t,
+    nvmlRepairStatus_v1_t, nvmlRowRemapperHistogramValues_t, nvmlSystemConfComputeSettings_t, nvmlUtilization_t,
+    nvmlVgpuHeterogeneousMode_v1_t, nvmlViolationTime_t, nvmlWorkloadPowerProfileCurrentProfiles_v1_t,
 };
 
 use super::raw::{RemappedRowsInfo, UnrepairableMemory};
@@ -40,6 +43,16 @@ numbers! {
         own.startTime, own.isRunning;
     nvmlBAR1Memory_t: |own| own.bar1Total, own.bar1Free, own.bar1Used;
     nvmlC2cModeInfo_v1_t: |own| own.isC2cEnabled;
+    nvmlComputeInstanceProfileInfo_t: |own| own.id, own.sliceCount, own.instanceCount, own.multiprocessorCount,
+        own.sharedCopyEngineCount, own.sharedDecoderCount, own.sharedEncoderCount, own.sharedJpegCount,
+        own.sharedOfaCount;
+    nvmlComputeInstanceProfileInfo_v2_t: |own| own.id, own.sliceCount, own.instanceCount, own.multiprocessorCount,
+        own.sharedCopyEngineCount, own.sharedDecoderCount, own.sharedEncoderCount, own.sharedJpegCount,
+        own.sharedOfaCount;
+    nvmlConfComputeGetKeyRotationThresholdInfo_t: |own| own.attackerAdvantage;
+    nvmlConfComputeMemSizeInfo_t: |own| own.protectedMemSizeKib, own.unprotectedMemSizeKib;
+    nvmlConfComputeSystemCaps_t: |own| own.cpuCaps, own.gpusCaps;
+    nvmlConfComputeSystemState_t: |own| own.environment, own.ccFeature, own.devToolsMode;
     nvmlDeviceAddressingMode_v1_t: |own| own.value;
     nvmlDeviceAttributes_t: |own| own.multiprocessorCount, own.sharedCopyEngineCount, own.sharedDecoderCount,
         own.sharedEncoderCount, own.sharedJpegCount, own.sharedOfaCount, own.gpuInstanceSliceCount,
@@ -50,13 +63,22 @@ numbers! {
         own.volatileUncParity, own.volatileUncSecDed, own.volatileCor, own.aggregateUncBucketL2,
         own.aggregateUncBucketSm, own.aggregateUncBucketPcie, own.aggregateUncBucketMcu, own.aggregateUncBucketOther,
         own.bThresholdExceeded;
+    nvmlEncoderSessionInfo_t: |own| own.sessionId, own.pid, own.codecType, own.hResolution, own.vResolution,
+        own.averageFps, own.averageLatency;
+    nvmlFBCSessionInfo_t: |own| own.sessionId, own.pid, own.displayOrdinal, own.sessionType, own.sessionFlags,
+        own.hMaxResolution, own.vMaxResolution, own.hResolution, own.vResolution, own.averageFPS, own.averageLatency;
     nvmlFBCStats_t: |own| own.sessionsCount, own.averageFPS, own.averageLatency;
     nvmlGpuFabricInfo_v3_t: |own| own.state, own.status, own.cliqueId, own.healthMask, own.healthSummary,
         half(&own.clusterUuid, 0), half(&own.clusterUuid, 1);
+    nvmlGpuInstanceProfileInfo_t: |own| own.id, own.isP2pSupported, own.sliceCount, own.instanceCount,
+        own.multiprocessorCount, own.copyEngineCount, own.decoderCount, own.encoderCount, own.jpegCount, own.ofaCount,
+        own.memorySizeMB;
+    nvmlGpuInstanceProfileInfo_v2_t: |own| own.id, own.isP2pSupported, own.sliceCount, own.instanceCount,
+        own.multiprocessorCount, own.copyEngineCount, own.decoderCount, own.encoderCount, own.jpegCount, own.ofaCount,
+        own.memorySizeMB;
     nvmlMarginTemperature_v1_t: |own| own.marginTemperature;
     nvmlMemory_t: |own| own.total, own.free, own.used;
     nvmlMemory_v2_t: |own| own.total, own.reserved, own.free, own.used;
-    nvmlNvLinkInfo_v2_t: |own| own.isNvleEnabled;
     nvmlPciInfo_t: |own| own.domain, own.bus, own.device, own.pciDeviceId, own.pciSubSystemId;
     nvmlPciInfoExt_v1_t: |own| own.domain, own.bus, own.device, own.pciDeviceId, own.pciSubSystemId, own.baseClass,
         own.subClass;
@@ -69,6 +91,7 @@ numbers! {
         -1, -1;
     nvmlRepairStatus_v1_t: |own| own.bChannelRepairPending, own.bTpcRepairPending;
     nvmlRowRemapperHistogramValues_t: |own| own.max, own.high, own.partial, own.low, own.none;
+    nvmlSystemConfComputeSettings_t: |own| own.environment, own.ccFeature, own.devToolsMode, own.multiGpuMode;
     nvmlUtilization_t: |own| own.gpu, own.memory;
     nvmlVgpuHeterogeneousMode_v1_t: |own| own.mode;
     nvmlViolationTime_t: |own| own.referenceTime, own.violationTime;
@@ -78,6 +101,16 @@ impl Numbers for nvmlBridgeChipHierarchy_t {
     fn numbers(&self) -> Vec<i128> {
         let chips = self.bridgeChipInfo.iter().take(self.bridgeCount.into());
         chips.flat_map(|chip| [chip.type_.into(), chip.fwVersion.into()]).collect()
+    }
+}
+
+impl Numbers for nvmlNvLinkInfo_v2_t {
+    fn numbers(&self) -> Vec<i128> {
+        let known = self.firmwareInfo.firmwareVersion.iter().take(self.firmwareInfo.numValidEntries as usize);
+        let versions = known.flat_map(|version| {
+            [version.ucodeType.into(), version.major.into(), version.minor.into(), version.subMinor.into()]
+        });
+        [self.isNvleEnabled.into()].into_iter().chain(versions).collect()
     }
 }
 

@@ -1,13 +1,13 @@
 //! What each question about a GPU asks the library.
 
-use std::ffi::c_int;
+use std::{ffi::c_int, path::Path};
 
 use nvml_wrapper_sys::bindings::{
     nvmlGpuFabricInfo_v2_t, nvmlGpuFabricInfo_v3_t, nvmlNvLinkInfo_v2_t, nvmlPciInfoExt_v1_t,
 };
 
 use super::{
-    NvmlAnswers, links,
+    NvmlAnswers, host_link, instances, links,
     numbers::Numbers,
     processes,
     raw::{
@@ -19,7 +19,7 @@ use super::{
 use crate::question::{Answer, Code, Question as Q, Subject, Value};
 
 /// `NVML_ERROR_ARGUMENT_VERSION_MISMATCH`: an older driver knows an older structure.
-const VERSION_MISMATCH: Code = Code(25);
+pub(super) const VERSION_MISMATCH: Code = Code(25);
 
 /// `NVML_TEMPERATURE_GPU`.
 const OF_THE_CHIP: u32 = 0;
@@ -29,6 +29,9 @@ const CUSTOMER_BOOST_MAX: u32 = 3;
 
 /// More clocks than any board has.
 const CLOCKS: usize = 512;
+
+/// Room for so many sessions at first.
+const SESSIONS: usize = 64;
 
 /// As many processes as the driver accounts for.
 const ACCOUNTED: usize = 4000;
@@ -100,10 +103,14 @@ impl Asked<'_> {
             Q::JpgUtilization => self.out2(&f::JPG_UTILIZATION),
             Q::OfaUtilization => self.out2(&f::OFA_UTILIZATION),
             Q::EncoderStats => self.out3(&f::ENCODER_STATS),
+            Q::EncoderSessions => self.list(&f::ENCODER_SESSIONS, SESSIONS),
+            Q::FbcSessions => self.list(&f::FBC_SESSIONS, SESSIONS),
+            Q::GpmStreaming => self.out(&f::GPM_STREAMING),
             Q::FbcStats => self.out(&f::FBC_STATS),
             Q::MemoryInfo => older(self.out(&f::MEMORY_INFO), || self.memory_info_v1()),
             Q::Bar1MemoryInfo => self.out(&f::BAR1_MEMORY_INFO),
             Q::ProtectedMemory => self.out(&f::PROTECTED_MEMORY),
+            Q::ConfComputeMemorySize => self.out(&f::CONF_COMPUTE_MEMORY),
             Q::Temperature => self.of(&f::TEMPERATURE, OF_THE_CHIP),
             Q::MarginTemperature => self.out(&f::MARGIN_TEMPERATURE),
             Q::TemperatureThreshold(threshold) => self.of(&f::TEMPERATURE_THRESHOLD, threshold),
@@ -149,6 +156,10 @@ impl Asked<'_> {
             Q::PcieGeneration => self.out(&f::PCIE_GENERATION),
             Q::MaxPcieGeneration => self.out(&f::MAX_PCIE_GENERATION),
             Q::GpuMaxPcieGeneration => self.out(&f::GPU_MAX_PCIE_GENERATION),
+            Q::HostMaxPcieGeneration => {
+                let bus_id = text(&self.library().out(&f::PCI_INFO, self.device)?.busId);
+                host_link::max_generation(Path::new(host_link::DEVICES), &bus_id)
+            }
             Q::PcieWidth => self.out(&f::PCIE_WIDTH),
             Q::MaxPcieWidth => self.out(&f::MAX_PCIE_WIDTH),
             Q::PcieReplays => self.out(&f::PCIE_REPLAYS),
@@ -189,7 +200,16 @@ impl Asked<'_> {
                 Ok(Value::Numbers(vec![gpu.into(), compute.into()]))
             }
             Q::MigAttributes => self.out(&f::ATTRIBUTES),
-            _ => Err(Code::FUNCTION_NOT_FOUND),
+            Q::GpuInstanceProfile(profile) => instances::gpu_profile(self, profile),
+            Q::GpuInstanceProfileName(profile) => instances::gpu_profile_name(self, profile),
+            Q::GpuInstanceCapacity(id) => self.of(&f::GPU_INSTANCE_CAPACITY, id),
+            Q::GpuInstancePlacements(id) => instances::gpu_places(self, id),
+            Q::GpuInstances(id) => instances::gpu_instances(self, id),
+            Q::ComputeInstanceProfile(within, profile) => instances::compute_profile(self, within, profile),
+            Q::ComputeInstanceProfileName(within, profile) => instances::compute_profile_name(self, within, profile),
+            Q::ComputeInstanceCapacity(within, id) => instances::compute_capacity(self, within, id),
+            Q::ComputeInstancePlacements(within, id) => instances::compute_places(self, within, id),
+            Q::ComputeInstances(within, id) => instances::compute_instances(self, within, id),
         }
     }
 

@@ -2,9 +2,10 @@
 
 use super::{
     links,
+    numbers::Numbers,
     raw::{self, function as f, text},
 };
-use crate::question::{Answer, SystemQuestion as Q, Value};
+use crate::question::{Answer, Code, SystemQuestion as Q, Value};
 
 /// Makes the call.
 pub(super) fn answer(library: &raw::Library, question: Q) -> Answer {
@@ -23,7 +24,17 @@ pub(super) fn answer(library: &raw::Library, question: Q) -> Answer {
             library.system_of(&f::VGPU_DRIVER_CAPABILITY, capability).map(Value::number)
         }
         Q::NvlinkBandwidthMode => library.system(&f::NVLINK_BANDWIDTH_MODE).map(Value::number),
+        Q::UnitCount => library.system(&f::UNIT_COUNT).map(Value::number),
+        Q::ConfComputeState => one(library.system(&f::CONF_COMPUTE_STATE)),
+        Q::ConfComputeCapabilities => one(library.system(&f::CONF_COMPUTE_CAPABILITIES)),
+        Q::ConfComputeReady => library.system(&f::CONF_COMPUTE_READY).map(Value::number),
+        Q::ConfComputeKeyRotation => one(library.system(&f::CONF_COMPUTE_KEY_ROTATION)),
+        Q::ConfComputeSettings => one(library.system(&f::CONF_COMPUTE_SETTINGS)),
+        Q::DrainState(domain, bus, device) => library.drain_state(domain, bus, device).map(Value::number),
         Q::GpusNearCpu(cpu) => links::indices(library, &library.gpus_near_cpu(cpu)?),
-        _ => Err(crate::question::Code::FUNCTION_NOT_FOUND),
     }
+}
+
+fn one(value: Result<impl Numbers, Code>) -> Answer {
+    Ok(Value::Numbers(value?.numbers()))
 }

@@ -2,7 +2,7 @@
 
 use std::ffi::{c_char, c_uint, c_ulong};
 
-use nvml_wrapper_sys::bindings::{nvmlDevice_t, nvmlReturn_t};
+use nvml_wrapper_sys::bindings::{nvmlDevice_t, nvmlPciInfo_t, nvmlReturn_t};
 
 use super::{
     function::{
@@ -252,6 +252,19 @@ impl Library {
         Ok(text(&room))
     }
 
+    /// `nvmlDeviceQueryDrainState` of the device at this domain, bus and device.
+    pub(in super::super) fn drain_state(&self, domain: u32, bus: u32, device: u32) -> Result<u32, Code> {
+        let call = self.find(&function::DRAIN_STATE)?;
+        let mut place = nvmlPciInfo_t::blank();
+        (place.domain, place.bus, place.device) = (domain, bus, device);
+        write(&mut place.busId, &format!("{domain:08X}:{bus:02X}:{device:02X}.0"));
+        write(&mut place.busIdLegacy, &format!("{domain:04X}:{bus:02X}:{device:02X}.0"));
+        let mut state = 0;
+        // SAFETY: both values outlive the call.
+        done(unsafe { call(&raw mut place, &raw mut state) })?;
+        Ok(state)
+    }
+
     /// `nvmlDeviceGetHandleByIndex_v2`.
     pub(in super::super) fn device(&self, index: u32) -> Result<Device, Code> {
         self.system_of(&function::HANDLE, index).map(Device)
@@ -327,6 +340,15 @@ fn devices(call: impl Fn(*mut c_uint, *mut nvmlDevice_t) -> nvmlReturn_t) -> Res
         items.truncate(count as usize);
     }
     Ok(items.into_iter().map(Device).collect())
+}
+
+/// Writes a text into a C array, which keeps a NUL at its end.
+fn write(array: &mut [c_char], text: &str) {
+    let room = array.len() - 1;
+    for (to, byte) in array[..room].iter_mut().zip(text.bytes()) {
+        // A C character may be signed or not; bus ids are ASCII.
+        *to = c_char::try_from(byte).unwrap_or(0);
+    }
 }
 
 fn trimmed(words: &[c_ulong]) -> Vec<u64> {

@@ -3,13 +3,18 @@
 use std::ffi::{c_char, c_int, c_uint, c_ulong, c_ulonglong};
 
 use nvml_wrapper_sys::bindings::{
-    nvmlAccountingStats_t, nvmlBAR1Memory_t, nvmlBridgeChipHierarchy_t, nvmlC2cModeInfo_v1_t, nvmlDevice_t,
-    nvmlDeviceAddressingMode_v1_t, nvmlDeviceAttributes_t, nvmlDeviceCapabilities_v1_t, nvmlDramEncryptionInfo_v1_t,
-    nvmlEccSramErrorStatus_v1_t, nvmlExcludedDeviceInfo_t, nvmlFBCStats_t, nvmlFieldValue_t, nvmlGpmMetricsGet_t,
-    nvmlGpmSample_t, nvmlGpmSupport_t, nvmlGpuFabricInfo_v3_t, nvmlMarginTemperature_v1_t, nvmlMemory_t,
-    nvmlMemory_v2_t, nvmlNvLinkInfo_v2_t, nvmlPciInfo_t, nvmlPciInfoExt_v1_t, nvmlPdi_v1_t, nvmlPlatformInfo_v2_t,
-    nvmlProcessInfo_t, nvmlProcessUtilizationSample_t, nvmlProcessesUtilizationInfo_v1_t, nvmlRepairStatus_v1_t,
-    nvmlReturn_t, nvmlRowRemapperHistogramValues_t, nvmlSample_t, nvmlUtilization_t, nvmlVgpuHeterogeneousMode_v1_t,
+    nvmlAccountingStats_t, nvmlBAR1Memory_t, nvmlBridgeChipHierarchy_t, nvmlC2cModeInfo_v1_t, nvmlComputeInstance_t,
+    nvmlComputeInstanceInfo_t, nvmlComputeInstancePlacement_t, nvmlComputeInstanceProfileInfo_t,
+    nvmlComputeInstanceProfileInfo_v2_t, nvmlConfComputeGetKeyRotationThresholdInfo_t, nvmlConfComputeMemSizeInfo_t,
+    nvmlConfComputeSystemCaps_t, nvmlConfComputeSystemState_t, nvmlDevice_t, nvmlDeviceAddressingMode_v1_t,
+    nvmlDeviceAttributes_t, nvmlDeviceCapabilities_v1_t, nvmlDramEncryptionInfo_v1_t, nvmlEccSramErrorStatus_v1_t,
+    nvmlEncoderSessionInfo_t, nvmlExcludedDeviceInfo_t, nvmlFBCSessionInfo_t, nvmlFBCStats_t, nvmlFieldValue_t,
+    nvmlGpmMetricsGet_t, nvmlGpmSample_t, nvmlGpmSupport_t, nvmlGpuFabricInfo_v3_t, nvmlGpuInstance_t,
+    nvmlGpuInstanceInfo_t, nvmlGpuInstancePlacement_t, nvmlGpuInstanceProfileInfo_t, nvmlGpuInstanceProfileInfo_v2_t,
+    nvmlMarginTemperature_v1_t, nvmlMemory_t, nvmlMemory_v2_t, nvmlNvLinkInfo_v2_t, nvmlPciInfo_t, nvmlPciInfoExt_v1_t,
+    nvmlPdi_v1_t, nvmlPlatformInfo_v2_t, nvmlProcessInfo_t, nvmlProcessUtilizationSample_t,
+    nvmlProcessesUtilizationInfo_v1_t, nvmlRepairStatus_v1_t, nvmlReturn_t, nvmlRowRemapperHistogramValues_t,
+    nvmlSample_t, nvmlSystemConfComputeSettings_t, nvmlUtilization_t, nvmlVgpuHeterogeneousMode_v1_t,
     nvmlViolationTime_t, nvmlWorkloadPowerProfileCurrentProfiles_v1_t,
 };
 
@@ -53,6 +58,8 @@ pub(in super::super) type List<T> = Call3<nvmlDevice_t, *mut c_uint, *mut T>;
 pub(in super::super) type ListOf<T> = Call4<nvmlDevice_t, c_uint, *mut c_uint, *mut T>;
 /// Lists processes. The structures differ between versions of the driver, so that they are taken as words.
 pub(in super::super) type Processes = List<nvmlProcessInfo_t>;
+/// Lists what there is of a profile of MIG, in room that must be enough.
+pub(in super::super) type Listed<A, T> = Call4<A, c_uint, *mut T, *mut c_uint>;
 /// About the machine: fills one value in.
 pub(in super::super) type System<T> = Call1<*mut T>;
 /// About the machine: fills one value in, about one of several things.
@@ -83,6 +90,14 @@ functions! {
     PROCESS_NAME: Call3<c_uint, *mut c_char, c_uint> = c"nvmlSystemGetProcessName";
     VGPU_DRIVER_CAPABILITY: SystemOf<c_uint> = c"nvmlGetVgpuDriverCapabilities";
     NVLINK_BANDWIDTH_MODE: System<c_uint> = c"nvmlSystemGetNvlinkBwMode";
+    UNIT_COUNT: System<c_uint> = c"nvmlUnitGetCount";
+    CONF_COMPUTE_STATE: System<nvmlConfComputeSystemState_t> = c"nvmlSystemGetConfComputeState";
+    CONF_COMPUTE_CAPABILITIES: System<nvmlConfComputeSystemCaps_t> = c"nvmlSystemGetConfComputeCapabilities";
+    CONF_COMPUTE_READY: System<c_uint> = c"nvmlSystemGetConfComputeGpusReadyState";
+    CONF_COMPUTE_KEY_ROTATION: System<nvmlConfComputeGetKeyRotationThresholdInfo_t> =
+        c"nvmlSystemGetConfComputeKeyRotationThresholdInfo";
+    CONF_COMPUTE_SETTINGS: System<nvmlSystemConfComputeSettings_t> = c"nvmlSystemGetConfComputeSettings";
+    DRAIN_STATE: Call2<*mut nvmlPciInfo_t, *mut c_uint> = c"nvmlDeviceQueryDrainState";
     GPUS_NEAR_CPU: Call3<c_uint, *mut c_uint, *mut nvmlDevice_t> = c"nvmlSystemGetTopologyGpuSet";
 
     NAME: Text = c"nvmlDeviceGetName";
@@ -131,6 +146,8 @@ functions! {
     WORKLOAD_POWER_PROFILES: Out<nvmlWorkloadPowerProfileCurrentProfiles_v1_t> =
         c"nvmlDeviceWorkloadPowerProfileGetCurrentProfiles";
 
+    ENCODER_SESSIONS: List<nvmlEncoderSessionInfo_t> = c"nvmlDeviceGetEncoderSessions";
+    FBC_SESSIONS: List<nvmlFBCSessionInfo_t> = c"nvmlDeviceGetFBCSessions";
     UTILIZATION_RATES: Out<nvmlUtilization_t> = c"nvmlDeviceGetUtilizationRates";
     ENCODER_UTILIZATION: Out2<c_uint> = c"nvmlDeviceGetEncoderUtilization";
     DECODER_UTILIZATION: Out2<c_uint> = c"nvmlDeviceGetDecoderUtilization";
@@ -142,6 +159,7 @@ functions! {
     MEMORY_INFO_V1: Out<nvmlMemory_t> = c"nvmlDeviceGetMemoryInfo";
     BAR1_MEMORY_INFO: Out<nvmlBAR1Memory_t> = c"nvmlDeviceGetBAR1MemoryInfo";
     PROTECTED_MEMORY: Out<nvmlMemory_t> = c"nvmlDeviceGetConfComputeProtectedMemoryUsage";
+    CONF_COMPUTE_MEMORY: Out<nvmlConfComputeMemSizeInfo_t> = c"nvmlDeviceGetConfComputeMemSizeInfo";
     TEMPERATURE: Of<c_uint> = c"nvmlDeviceGetTemperature";
     MARGIN_TEMPERATURE: Out<nvmlMarginTemperature_v1_t> = c"nvmlDeviceGetMarginTemperature";
     TEMPERATURE_THRESHOLD: Of<c_uint> = c"nvmlDeviceGetTemperatureThreshold";
@@ -222,6 +240,27 @@ functions! {
     COMPUTE_INSTANCE_ID: Out<c_uint> = c"nvmlDeviceGetComputeInstanceId";
     ATTRIBUTES: Out<nvmlDeviceAttributes_t> = c"nvmlDeviceGetAttributes_v2";
 
+    GPU_INSTANCE_PROFILE: Of<nvmlGpuInstanceProfileInfo_v2_t> = c"nvmlDeviceGetGpuInstanceProfileInfoV";
+    GPU_INSTANCE_PROFILE_V1: Of<nvmlGpuInstanceProfileInfo_t> = c"nvmlDeviceGetGpuInstanceProfileInfo";
+    GPU_INSTANCE_CAPACITY: Of<c_uint> = c"nvmlDeviceGetGpuInstanceRemainingCapacity";
+    GPU_INSTANCE_PLACEMENTS: Listed<nvmlDevice_t, nvmlGpuInstancePlacement_t> =
+        c"nvmlDeviceGetGpuInstancePossiblePlacements_v2";
+    GPU_INSTANCES: Listed<nvmlDevice_t, nvmlGpuInstance_t> = c"nvmlDeviceGetGpuInstances";
+    GPU_INSTANCE_BY_ID: Of<nvmlGpuInstance_t> = c"nvmlDeviceGetGpuInstanceById";
+    GPU_INSTANCE_INFO: Call2<nvmlGpuInstance_t, *mut nvmlGpuInstanceInfo_t> = c"nvmlGpuInstanceGetInfo";
+    COMPUTE_INSTANCE_PROFILE: Call4<nvmlGpuInstance_t, c_uint, c_uint, *mut nvmlComputeInstanceProfileInfo_v2_t> =
+        c"nvmlGpuInstanceGetComputeInstanceProfileInfoV";
+    COMPUTE_INSTANCE_PROFILE_V1: Call4<nvmlGpuInstance_t, c_uint, c_uint, *mut nvmlComputeInstanceProfileInfo_t> =
+        c"nvmlGpuInstanceGetComputeInstanceProfileInfo";
+    COMPUTE_INSTANCE_CAPACITY: Call3<nvmlGpuInstance_t, c_uint, *mut c_uint> =
+        c"nvmlGpuInstanceGetComputeInstanceRemainingCapacity";
+    COMPUTE_INSTANCE_PLACEMENTS: Listed<nvmlGpuInstance_t, nvmlComputeInstancePlacement_t> =
+        c"nvmlGpuInstanceGetComputeInstancePossiblePlacements";
+    COMPUTE_INSTANCES: Listed<nvmlGpuInstance_t, nvmlComputeInstance_t> = c"nvmlGpuInstanceGetComputeInstances";
+    COMPUTE_INSTANCE_INFO: Call2<nvmlComputeInstance_t, *mut nvmlComputeInstanceInfo_t> =
+        c"nvmlComputeInstanceGetInfo_v2";
+
+    GPM_STREAMING: Out<c_uint> = c"nvmlGpmQueryIfStreamingEnabled";
     GPM_SUPPORT: Out<nvmlGpmSupport_t> = c"nvmlGpmQueryDeviceSupport";
     GPM_SAMPLE_ALLOC: System<nvmlGpmSample_t> = c"nvmlGpmSampleAlloc";
     GPM_SAMPLE_FREE: Call1<nvmlGpmSample_t> = c"nvmlGpmSampleFree";

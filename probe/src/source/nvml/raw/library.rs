@@ -93,7 +93,7 @@ pub(super) fn done(code: nvmlReturn_t) -> Result<(), Code> {
 
 /// The text in a C array: up to its first NUL.
 pub(in super::super) fn text(bytes: &[c_char]) -> String {
-    let bytes: Vec<u8> = bytes.iter().take_while(|byte| **byte != 0).map(|byte| byte.cast_unsigned()).collect();
+    let bytes: Vec<u8> = bytes.iter().take_while(|byte| **byte != 0).map(|byte| *byte as u8).collect();
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn a_text_ends_with_its_nul_or_with_its_array() {
-        let letters = |text: &[u8]| text.iter().map(|byte| byte.cast_signed()).collect::<Vec<_>>();
+        let letters = |text: &[u8]| text.iter().map(|byte| c_char::try_from(*byte).unwrap()).collect::<Vec<_>>();
         assert_eq!(text(&letters(b"N/A\0rest")), "N/A");
         assert_eq!(text(&letters(b"full")), "full");
     }

@@ -12,6 +12,7 @@ mod events;
 mod fields;
 pub(super) mod function;
 mod gpm;
+mod instances;
 mod library;
 mod plain;
 mod processes;

@@ -3,14 +3,18 @@
 use std::ffi::c_char;
 
 use nvml_wrapper_sys::bindings::{
-    nvmlAccountingStats_t, nvmlBAR1Memory_t, nvmlBridgeChipHierarchy_t, nvmlC2cModeInfo_v1_t, nvmlDevice_t,
-    nvmlDeviceAddressingMode_v1_t, nvmlDeviceAttributes_t, nvmlDeviceCapabilities_v1_t, nvmlDramEncryptionInfo_v1_t,
-    nvmlEccSramErrorStatus_v1_t, nvmlExcludedDeviceInfo_t, nvmlFBCStats_t, nvmlGpmMetricsGet_t, nvmlGpmSupport_t,
-    nvmlGpuFabricInfo_v3_t, nvmlMarginTemperature_v1_t, nvmlMemory_t, nvmlMemory_v2_t, nvmlNvLinkInfo_v2_t,
-    nvmlPciInfo_t, nvmlPciInfoExt_v1_t, nvmlPdi_v1_t, nvmlPlatformInfo_v2_t, nvmlProcessUtilizationInfo_v1_t,
-    nvmlProcessUtilizationSample_t, nvmlRepairStatus_v1_t, nvmlRowRemapperHistogramValues_t, nvmlSample_t,
-    nvmlUtilization_t, nvmlVgpuHeterogeneousMode_v1_t, nvmlViolationTime_t,
-    nvmlWorkloadPowerProfileCurrentProfiles_v1_t,
+    nvmlAccountingStats_t, nvmlBAR1Memory_t, nvmlBridgeChipHierarchy_t, nvmlC2cModeInfo_v1_t, nvmlComputeInstance_t,
+    nvmlComputeInstanceInfo_t, nvmlComputeInstancePlacement_t, nvmlComputeInstanceProfileInfo_t,
+    nvmlComputeInstanceProfileInfo_v2_t, nvmlConfComputeGetKeyRotationThresholdInfo_t, nvmlConfComputeMemSizeInfo_t,
+    nvmlConfComputeSystemCaps_t, nvmlConfComputeSystemState_t, nvmlDevice_t, nvmlDeviceAddressingMode_v1_t,
+    nvmlDeviceAttributes_t, nvmlDeviceCapabilities_v1_t, nvmlDramEncryptionInfo_v1_t, nvmlEccSramErrorStatus_v1_t,
+    nvmlEncoderSessionInfo_t, nvmlExcludedDeviceInfo_t, nvmlFBCSessionInfo_t, nvmlFBCStats_t, nvmlGpmMetricsGet_t,
+    nvmlGpmSupport_t, nvmlGpuFabricInfo_v3_t, nvmlGpuInstance_t, nvmlGpuInstanceInfo_t, nvmlGpuInstancePlacement_t,
+    nvmlGpuInstanceProfileInfo_t, nvmlGpuInstanceProfileInfo_v2_t, nvmlMarginTemperature_v1_t, nvmlMemory_t,
+    nvmlMemory_v2_t, nvmlNvLinkInfo_v2_t, nvmlPciInfo_t, nvmlPciInfoExt_v1_t, nvmlPdi_v1_t, nvmlPlatformInfo_v2_t,
+    nvmlProcessUtilizationInfo_v1_t, nvmlProcessUtilizationSample_t, nvmlRepairStatus_v1_t,
+    nvmlRowRemapperHistogramValues_t, nvmlSample_t, nvmlSystemConfComputeSettings_t, nvmlUtilization_t,
+    nvmlVgpuHeterogeneousMode_v1_t, nvmlViolationTime_t, nvmlWorkloadPowerProfileCurrentProfiles_v1_t,
 };
 
 use super::library::Plain;
@@ -57,16 +61,32 @@ plain! {
     nvmlBAR1Memory_t;
     nvmlBridgeChipHierarchy_t;
     nvmlC2cModeInfo_v1_t;
+    nvmlComputeInstance_t;
+    nvmlComputeInstanceInfo_t;
+    nvmlComputeInstancePlacement_t;
+    nvmlComputeInstanceProfileInfo_t;
+    nvmlComputeInstanceProfileInfo_v2_t = 2;
+    nvmlConfComputeGetKeyRotationThresholdInfo_t = 1;
+    nvmlConfComputeMemSizeInfo_t;
+    nvmlConfComputeSystemCaps_t;
+    nvmlConfComputeSystemState_t;
     nvmlDeviceAddressingMode_v1_t = 1;
     nvmlDeviceAttributes_t;
     nvmlDeviceCapabilities_v1_t = 1;
     nvmlDramEncryptionInfo_v1_t = 1;
     nvmlEccSramErrorStatus_v1_t = 1;
+    nvmlEncoderSessionInfo_t;
     nvmlExcludedDeviceInfo_t;
+    nvmlFBCSessionInfo_t;
     nvmlFBCStats_t;
     nvmlGpmMetricsGet_t;
     nvmlGpmSupport_t;
     nvmlGpuFabricInfo_v3_t = 3;
+    nvmlGpuInstance_t;
+    nvmlGpuInstanceInfo_t;
+    nvmlGpuInstancePlacement_t;
+    nvmlGpuInstanceProfileInfo_t;
+    nvmlGpuInstanceProfileInfo_v2_t = 2;
     nvmlMarginTemperature_v1_t = 1;
     nvmlMemory_t;
     nvmlMemory_v2_t = 2;
@@ -80,6 +100,7 @@ plain! {
     nvmlRepairStatus_v1_t = 1;
     nvmlRowRemapperHistogramValues_t;
     nvmlSample_t;
+    nvmlSystemConfComputeSettings_t = 1;
     nvmlUtilization_t;
     nvmlVgpuHeterogeneousMode_v1_t = 1;
     nvmlViolationTime_t;

@@ -1,0 +1,225 @@
+//! What the program knows and is asked for, and what comes of it.
+
+mod act;
+mod mouse;
+mod signals;
+
+use std::{
+    sync::mpsc::SyncSender,
+    time::{Duration, Instant},
+};
+
+use gpumon_probe::model::Record;
+use ratatui::{
+    crossterm::event::{Event, KeyEvent, KeyEventKind},
+    layout::Rect,
+};
+
+use self::{mouse::Click, signals::Sent};
+use super::{
+    dialog::{Answer, Dialog},
+    feed::Feed,
+    input::Input,
+    inspect,
+    keys::{self, Action},
+    pen::Hit,
+    processes::Filter,
+    prompt::{Prompt, Purpose, Typed},
+    replay::Player,
+    settings::{File, Settings},
+    state::State,
+    words::Weight,
+    world::{Update, World},
+};
+
+/// How often the screen is looked at where nothing comes.
+const GLANCE: Duration = Duration::from_secs(1);
+
+/// What the one who draws is to do next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Next {
+    /// Wait: nothing has changed.
+    Wait,
+    Draw,
+    /// Draw everything, also what has not changed.
+    DrawAnew,
+    /// It goes on after somebody else stopped it: the terminal may be in any state.
+    TakeAgain,
+    /// Give the terminal back and stop, until somebody goes on.
+    Suspend,
+    Quit,
+}
+
+/// The whole program but the terminal.
+pub(super) struct App {
+    pub(super) world: World,
+    pub(super) state: State,
+    pub(super) dialog: Option<Dialog>,
+    pub(super) prompt: Option<Prompt>,
+    feed: Feed,
+    /// As they were read, and where they are written to; `None` where there is no such place.
+    settings: Settings,
+    file: Option<File>,
+    /// What a click means where, as it was drawn last.
+    pub(super) hits: Vec<(Rect, Hit)>,
+    last_click: Option<Click>,
+    sent: Vec<Sent>,
+    inputs: SyncSender<Input>,
+}
+
+impl App {
+    pub(super) fn new(
+        world: World,
+        state: State,
+        feed: Feed,
+        settings: Settings,
+        file: Option<File>,
+        inputs: SyncSender<Input>,
+    ) -> Self {
+        Self {
+            world,
+            state,
+            dialog: None,
+            prompt: None,
+            feed,
+            settings,
+            file,
+            hits: Vec::new(),
+            last_click: None,
+            sent: Vec::new(),
+            inputs,
+        }
+    }
+
+    pub(super) fn player(&self) -> Option<&Player> {
+        match &self.feed {
+            Feed::Recording(player) => Some(player),
+            Feed::Server(_) | Feed::Driver(_) => None,
+        }
+    }
+
+    /// How long nothing has to be done.
+    pub(super) fn idle(&self, now: Instant) -> Duration {
+        let due = self.player().and_then(Player::due);
+        due.map_or(GLANCE, |due| due.saturating_duration_since(now).min(GLANCE))
+    }
+
+    /// Time has passed.
+    pub(super) fn tick(&mut self, now: Instant) -> Next {
+        let mut changed = self.state.forget_notice(now) | self.watch_sent(now);
+        // How long nothing has come is told by the second.
+        changed |= self.world.late_ms().is_some();
+        if let Feed::Recording(player) = &mut self.feed {
+            let updates = player.advance(now);
+            changed |= self.played(updates);
+        }
+        if changed { Next::Draw } else { Next::Wait }
+    }
+
+    /// Something happened to the terminal.
+    pub(super) fn terminal(&mut self, event: &Event) -> Next {
+        match event {
+            Event::Key(key) if key.kind != KeyEventKind::Release => self.key(*key),
+            Event::Mouse(mouse) => self.mouse(*mouse),
+            Event::Resize(..) => Next::Draw,
+            _ => Next::Wait,
+        }
+    }
+
+    /// News have come.
+    pub(super) fn update(&mut self, update: Update) -> Next {
+        let mut next = Next::Draw;
+        if let Update::Record(record) = &update {
+            match **record {
+                Record::Sample(_) => self.look_again(),
+                Record::Event(_) => {}
+                // A sample follows, and all is drawn at once.
+                Record::Details(_) | Record::Inventory(_) | Record::Trace(_) | Record::Answers(_) => next = Next::Wait,
+            }
+        }
+        self.world.take(update);
+        next
+    }
+
+    /// A process has been looked at.
+    pub(super) fn inspected(&mut self, inspection: inspect::Inspection) -> Next {
+        match &mut self.dialog {
+            Some(Dialog::Details(details)) if details.key.pid == inspection.pid => {
+                details.found = Some(inspection.found);
+                details.is_asked = false;
+                Next::Draw
+            }
+            _ => Next::Wait,
+        }
+    }
+
+    fn key(&mut self, key: KeyEvent) -> Next {
+        if let Some(prompt) = &mut self.prompt {
+            let typed = prompt.key(key);
+            return self.typed(typed);
+        }
+        if let Some(mut dialog) = self.dialog.take() {
+            let ctrl_c = keys::action(key) == Some(Action::Quit)
+                && !matches!(key.code, ratatui::crossterm::event::KeyCode::Char('q'));
+            match dialog.key(key, &mut self.state) {
+                _ if ctrl_c => return Next::Quit,
+                Answer::Stay => self.dialog = Some(dialog),
+                Answer::Leave => {}
+                Answer::Yes => self.say_yes(dialog),
+            }
+            return Next::Draw;
+        }
+        keys::action(key).map_or(Next::Wait, |action| self.act(action))
+    }
+
+    fn typed(&mut self, typed: Typed) -> Next {
+        let Some(prompt) = &self.prompt else { return Next::Wait };
+        let (purpose, text) = (prompt.purpose, prompt.text.clone());
+        match (typed, purpose) {
+            (Typed::Nothing, _) => return Next::Wait,
+            (Typed::Changed, Purpose::Filter) => self.state.processes.filter = Filter::new(&text),
+            (Typed::Changed, Purpose::Search) => {
+                self.state.processes.search = text;
+                self.find(true, true);
+            }
+            (Typed::Cancelled, Purpose::Filter) => self.state.processes.filter = Filter::default(),
+            (Typed::Cancelled, Purpose::Search) => self.state.processes.search.clear(),
+            (Typed::Changed | Typed::Cancelled, Purpose::Goto) | (Typed::Done, Purpose::Filter) => {}
+            (Typed::Done, Purpose::Search) => {
+                if !text.is_empty() && !self.find(true, true) {
+                    self.state.tell(Weight::Notice, format!("'{text}' was not found"));
+                }
+            }
+            (Typed::Done, Purpose::Goto) => self.go_to(&text),
+        }
+        if matches!(typed, Typed::Done | Typed::Cancelled) {
+            self.prompt = None;
+        }
+        Next::Draw
+    }
+
+    fn find(&mut self, forward: bool, or_here: bool) -> bool {
+        let rows = self.state.processes.rows(&self.world, self.state.gpu);
+        self.state.processes.find(&rows, forward, or_here)
+    }
+
+    /// Takes in what was played; true where there was something.
+    fn played(&mut self, updates: std::io::Result<Vec<Update>>) -> bool {
+        let updates =
+            updates.unwrap_or_else(|error| vec![Update::Silent(format!("the recording cannot be read: {error}"))]);
+        let any = !updates.is_empty();
+        for update in updates {
+            self.world.take(update);
+        }
+        any
+    }
+}
+
+/// A place in a list that is scrolled; whoever draws it knows where it ends.
+fn scrolled(at: usize, by: isize) -> usize {
+    const MOST: usize = 10_000;
+    at.saturating_add_signed(by).min(MOST)
+}
+
+#[cfg(test)]
+pub(super) mod tests;

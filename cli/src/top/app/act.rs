@@ -1,0 +1,240 @@
+//! What each action does.
+
+use gpumon_probe::model::Process;
+
+use super::{App, Next, scrolled};
+use crate::top::{
+    dialog::{Choice, Details, Dialog, Help},
+    feed::Feed,
+    inspect,
+    keys::Action,
+    processes::{Column, Filter, Key, Subject},
+    prompt::{Prompt, Purpose, time_of_day},
+    settings::RANGES_S,
+    text::next_time_of_day,
+    view::{Room, View},
+    words::Weight,
+    world::Origin,
+};
+
+/// How far a skip goes in a replay.
+const SKIP_MS: i64 = 30_000;
+/// Lines of a page.
+const PAGE: isize = 10;
+
+impl App {
+    pub(in crate::top) fn act(&mut self, action: Action) -> Next {
+        let state = &mut self.state;
+        match action {
+            Action::Quit => return Next::Quit,
+            Action::Suspend => return Next::Suspend,
+            Action::Redraw => return Next::DrawAnew,
+            Action::Help => self.dialog = Some(Dialog::Help(Help::default())),
+            Action::Back => self.back(),
+            Action::Move(by) => self.step(by),
+            Action::PageUp => self.step(-PAGE),
+            Action::PageDown => self.step(PAGE),
+            Action::First => self.step(isize::MIN + 1),
+            Action::Last => self.step(isize::MAX),
+            Action::NextGpu | Action::PreviousGpu => {
+                let gpus: Vec<u32> = self.world.gpus().iter().map(|gpu| gpu.index).collect();
+                state.step_gpu(&gpus, action == Action::NextGpu);
+                if let Some(place) = state.gpu.and_then(|gpu| gpus.iter().position(|known| *known == gpu)) {
+                    state.gpu_scroll = place.saturating_sub(3);
+                }
+            }
+            Action::NextView | Action::PreviousView => self.show(self.state.view.step(action == Action::NextView)),
+            Action::View(place) => self.show(View::ALL[place]),
+            Action::Room => state.room = state.room.next(),
+            Action::NextMetric => state.metric = (state.metric + 1) % state.metrics.len().max(1),
+            Action::PreviousMetric => {
+                state.metric = (state.metric + state.metrics.len() - 1) % state.metrics.len().max(1);
+            }
+            Action::ChooseMetrics => self.dialog = Some(Dialog::Metrics(Choice::default())),
+            Action::LongerRange => state.range = (state.range + 1).min(RANGES_S.len() - 1),
+            Action::ShorterRange => state.range = state.range.saturating_sub(1),
+            Action::NextSort | Action::PreviousSort => self.step_sort(action == Action::NextSort),
+            Action::Reverse => state.processes.descending = !state.processes.descending,
+            Action::Tree => state.processes.tree = !state.processes.tree,
+            Action::Filter => self.prompt = Some(Prompt::new(Purpose::Filter, &state.processes.filter.text)),
+            Action::Search => self.prompt = Some(Prompt::new(Purpose::Search, "")),
+            Action::FindNext | Action::FindPrevious => {
+                if self.state.processes.search.is_empty() {
+                    self.state.tell(Weight::Notice, "nothing was searched for: / searches");
+                } else if !self.find(action == Action::FindNext, false) {
+                    self.state.tell(Weight::Notice, "it was not found");
+                }
+            }
+            Action::Details => self.open_details(),
+            Action::Kill => self.ask_to_kill(),
+            Action::Faster | Action::Slower => self.change_interval(action == Action::Faster),
+            Action::Theme => {
+                let next = state.theme_name.next();
+                state.set_theme(next);
+                state.tell(Weight::Quiet, format!("theme: {}; W saves it", next.id()));
+            }
+            Action::Save => self.save(),
+            Action::Pause
+            | Action::StepForward
+            | Action::StepBack
+            | Action::SpeedUp
+            | Action::SlowDown
+            | Action::SkipForward
+            | Action::SkipBack
+            | Action::Goto => self.replay(action),
+        }
+        Next::Draw
+    }
+
+    pub(super) fn show(&mut self, view: View) {
+        self.state.view = view;
+        self.state.view_scroll = 0;
+    }
+
+    /// Leaves one thing after the other.
+    fn back(&mut self) {
+        let state = &mut self.state;
+        if state.notice.take().is_some() {
+        } else if !state.processes.filter.is_empty() {
+            state.processes.filter = Filter::default();
+        } else if !state.processes.search.is_empty() {
+            state.processes.search.clear();
+        } else if state.gpu.is_some() {
+            state.gpu = None;
+        } else {
+            state.processes.selected = None;
+        }
+    }
+
+    /// Moves the selection, or the view where that is all there is.
+    pub(super) fn step(&mut self, by: isize) {
+        if self.state.room == Room::View {
+            self.state.view_scroll = scrolled(self.state.view_scroll, by);
+            return;
+        }
+        let rows = self.state.processes.rows(&self.world, self.state.gpu);
+        self.state.processes.step(&rows, by);
+    }
+
+    fn step_sort(&mut self, forward: bool) {
+        let columns = &self.state.processes.columns;
+        let at = columns.iter().position(|column| *column == self.state.processes.sort).unwrap_or(0);
+        let next = columns[(at + if forward { 1 } else { columns.len() - 1 }) % columns.len()];
+        self.sort_by(next);
+    }
+
+    /// By a column in its natural direction; by the same once more, in the other.
+    pub(super) fn sort_by(&mut self, column: Column) {
+        let list = &mut self.state.processes;
+        list.descending = if list.sort == column { !list.descending } else { column.falls_by_nature() };
+        list.sort = column;
+    }
+
+    fn change_interval(&mut self, faster: bool) {
+        if self.world.origin == Origin::Recording {
+            return self
+                .state
+                .tell(Weight::Notice, "a replay keeps the interval it was recorded at: > and < change its speed");
+        }
+        self.state.step_interval(faster);
+        let ms = self.state.interval_ms;
+        self.feed.set_interval(std::time::Duration::from_millis(ms.into()));
+        self.state.tell(Weight::Quiet, format!("a sample every {ms} ms"));
+    }
+
+    fn save(&mut self) {
+        let settings = self.state.settings(&self.settings);
+        let Some(file) = &mut self.file else {
+            return self
+                .state
+                .tell(Weight::Alarm, "there is no place for settings: set HOME, or name a file with --config");
+        };
+        match file.write(&settings.written()) {
+            Ok(()) => self.state.tell(Weight::Quiet, format!("saved in {}", file.path.display())),
+            Err(error) => self.state.tell(Weight::Alarm, format!("not saved in {}: {error}", file.path.display())),
+        }
+    }
+
+    fn replay(&mut self, action: Action) {
+        let Feed::Recording(player) = &mut self.feed else {
+            return self
+                .state
+                .tell(Weight::Notice, "only a replay can be paused and moved in: gpumon top --replay FILE");
+        };
+        let updates = match action {
+            Action::Goto => {
+                self.prompt = Some(Prompt::new(Purpose::Goto, ""));
+                return;
+            }
+            Action::SpeedUp | Action::SlowDown => {
+                player.change_speed(action == Action::SpeedUp);
+                return;
+            }
+            Action::StepForward | Action::StepBack => player.step(action == Action::StepForward),
+            Action::SkipForward => player.skip(SKIP_MS),
+            Action::SkipBack => player.skip(-SKIP_MS),
+            _ => player.pause_or_go_on(),
+        };
+        self.played(updates);
+    }
+
+    /// To a time of day, on the first day of the recording on which it comes.
+    pub(super) fn go_to(&mut self, text: &str) {
+        let Some(seconds) = time_of_day(text) else {
+            return self.state.tell(Weight::Notice, format!("'{text}' is not a time: give HH:MM or HH:MM:SS"));
+        };
+        let Feed::Recording(player) = &mut self.feed else { return };
+        let (_, first, last) = player.times_ms();
+        match next_time_of_day(first, seconds).filter(|at_ms| *at_ms <= last + 1000) {
+            Some(at_ms) => {
+                let updates = player.seek_to(at_ms);
+                self.played(updates);
+            }
+            None => self.state.tell(Weight::Notice, format!("{text} is not in this recording")),
+        }
+    }
+
+    /// The process that keys are about.
+    pub(super) fn selected(&self) -> Option<(Key, &Process)> {
+        let selected = self.state.processes.selected?;
+        let rows = self.state.processes.rows(&self.world, self.state.gpu);
+        rows.into_iter().find_map(|row| match row.subject {
+            Subject::Process(process) if row.key() == Some(selected) => Some((selected, process)),
+            _ => None,
+        })
+    }
+
+    pub(super) fn open_details(&mut self) {
+        let Some((key, process)) = self.selected() else {
+            return self.state.tell(Weight::Notice, "select a process first, with the arrow keys or the mouse");
+        };
+        let mut details = Details::new(key, process.clone());
+        if let Some(why) = self.not_of_this_machine() {
+            details.found = Some(Err(why.to_owned()));
+        } else {
+            details.is_asked = true;
+            inspect::ask(key.pid, key.started_ms, self.inputs.clone());
+        }
+        self.dialog = Some(Dialog::Details(Box::new(details)));
+    }
+
+    /// What is open is looked at again with every sample, unless the answer to the question before is still to come.
+    pub(super) fn look_again(&mut self) {
+        if let Some(Dialog::Details(details)) = &mut self.dialog
+            && matches!(details.found, Some(Ok(_)))
+            && !details.is_asked
+        {
+            details.is_asked = true;
+            inspect::ask(details.key.pid, details.key.started_ms, self.inputs.clone());
+        }
+    }
+
+    /// Why processes on the screen are none that could be looked at or be sent a signal.
+    pub(super) fn not_of_this_machine(&self) -> Option<&'static str> {
+        match self.world.origin {
+            Origin::Recording => Some("this is a recording: the process is not there now"),
+            _ if self.world.is_simulated() => Some("this process is simulated"),
+            Origin::Driver | Origin::Server => None,
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! The mouse.
+
+use std::time::{Duration, Instant};
+
+use ratatui::{
+    crossterm::event::{MouseButton, MouseEvent, MouseEventKind},
+    layout::Position,
+};
+
+use super::{App, Next, scrolled};
+use crate::top::{dialog::Dialog, pen::Hit};
+
+/// Two clicks within this time are one double click.
+const DOUBLE: Duration = Duration::from_millis(400);
+/// Lines that the wheel goes by.
+const WHEEL: isize = 3;
+
+/// Where and when it was clicked last.
+pub(super) struct Click {
+    hit: Hit,
+    at: Instant,
+}
+
+impl App {
+    pub(super) fn mouse(&mut self, event: MouseEvent) -> Next {
+        let place = Position { x: event.column, y: event.row };
+        // What was drawn last lies on top.
+        let hit = self.hits.iter().rev().find(|(area, _)| area.contains(place)).map(|(_, hit)| *hit);
+        let Some(hit) = hit else { return Next::Wait };
+        match event.kind {
+            MouseEventKind::Down(MouseButton::Left) => self.click(hit),
+            MouseEventKind::ScrollDown => self.wheel(hit, WHEEL),
+            MouseEventKind::ScrollUp => self.wheel(hit, -WHEEL),
+            _ => Next::Wait,
+        }
+    }
+
+    fn click(&mut self, hit: Hit) -> Next {
+        let before = self.last_click.replace(Click { hit, at: Instant::now() });
+        let is_double = before.is_some_and(|before| before.hit == hit && before.at.elapsed() < DOUBLE);
+        match hit {
+            Hit::Dialog(line) => match &mut self.dialog {
+                Some(Dialog::Metrics(choice)) if line != usize::MAX => choice.click(line, &mut self.state),
+                // Only a click beside it leaves it, and a question wants a key.
+                Some(Dialog::Kill(_)) => {}
+                _ if line == usize::MAX => self.dialog = None,
+                _ => {}
+            },
+            Hit::Gpu(gpu) => {
+                self.state.gpu = if self.state.gpu == Some(gpu) { None } else { Some(gpu) };
+                self.state.view_scroll = 0;
+            }
+            Hit::Tab(view) => self.show(view),
+            Hit::Heading(column) => self.sort_by(column),
+            Hit::Process(key) => {
+                self.state.processes.selected = Some(key);
+                if is_double {
+                    self.open_details();
+                }
+            }
+            Hit::Do(action) => return self.act(action),
+            Hit::Gpus | Hit::Middle | Hit::Processes => return Next::Wait,
+        }
+        Next::Draw
+    }
+
+    fn wheel(&mut self, hit: Hit, by: isize) -> Next {
+        let state = &mut self.state;
+        match hit {
+            Hit::Dialog(_) => {
+                if let Some(dialog) = &mut self.dialog {
+                    dialog.wheel(by);
+                }
+            }
+            Hit::Gpus | Hit::Gpu(_) => state.gpu_scroll = scrolled(state.gpu_scroll, by).min(self.world.gpus().len()),
+            Hit::Middle => state.view_scroll = scrolled(state.view_scroll, by),
+            Hit::Process(_) | Hit::Processes | Hit::Heading(_) => self.step(by),
+            Hit::Tab(_) | Hit::Do(_) => return Next::Wait,
+        }
+        Next::Draw
+    }
+}

@@ -1,0 +1,83 @@
+//! Signals: the question, the sending, and what comes of it.
+
+use std::time::{Duration, Instant};
+
+use super::App;
+use crate::top::{
+    dialog::{Dialog, Question, process_name},
+    kill::{Kill, Target},
+    text::{date_and_clock, printable, shown, what},
+    words::Weight,
+};
+
+/// A process that has not ended by then may not mean to.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A signal that was sent, and the process that got it.
+pub(super) struct Sent {
+    target: Target,
+    kill: Kill,
+    at: Instant,
+}
+
+impl App {
+    /// Asks whether the selected process is to get a signal.
+    pub(super) fn ask_to_kill(&mut self) {
+        if let Some(why) = self.not_of_this_machine() {
+            return self.state.tell(Weight::Notice, format!("no signal can be sent: {why}"));
+        }
+        let Some((key, process)) = self.selected() else {
+            return self.state.tell(Weight::Notice, "select a process first, with the arrow keys or the mouse");
+        };
+        let user = shown(&process.user, |user| printable(user));
+        let mut about = vec![format!(
+            "on GPU {}, since {}",
+            key.gpu,
+            shown(&process.started_ms, |started| date_and_clock(*started))
+        )];
+        about.extend(what(process).map(|what| printable(&what)));
+        match Target::hold(key.pid, key.started_ms, process_name(process), user) {
+            Ok(target) => self.dialog = Some(Dialog::Kill(Question { target, kill: Kill::Terminate, about })),
+            Err(why) => self.state.tell(Weight::Alarm, why),
+        }
+    }
+
+    /// Sends what was said yes to.
+    pub(super) fn say_yes(&mut self, dialog: Dialog) {
+        let Dialog::Kill(Question { target, kill, .. }) = dialog else { return };
+        let (signal, name, pid) = (kill.name(), target.name.clone(), target.pid);
+        match target.send(kill) {
+            Ok(()) => {
+                self.state.tell(Weight::Quiet, format!("SIG{signal} was sent to {name} ({pid})"));
+                self.sent.push(Sent { target, kill, at: Instant::now() });
+            }
+            Err(error) => {
+                self.state.tell(Weight::Alarm, format!("SIG{signal} was not sent to {name} ({pid}): {error}"));
+            }
+        }
+    }
+
+    /// Sees what came of what was sent; true where there is something to tell.
+    pub(super) fn watch_sent(&mut self, now: Instant) -> bool {
+        let mut news = None;
+        self.sent.retain(|sent| {
+            let Target { pid, name, .. } = &sent.target;
+            if sent.target.has_ended() {
+                news = Some((Weight::Quiet, format!("{name} ({pid}) has ended")));
+                return false;
+            }
+            let is_late = now.saturating_duration_since(sent.at) > PATIENCE;
+            if is_late {
+                let signal = sent.kill.name();
+                let hint = if sent.kill == Kill::End { "it waits for the driver" } else { "k again, for KILL" };
+                news = Some((Weight::Notice, format!("{name} ({pid}) still runs after SIG{signal}: {hint}")));
+            }
+            !is_late
+        });
+        let any = news.is_some();
+        if let Some((weight, text)) = news {
+            self.state.tell(weight, text);
+        }
+        any
+    }
+}

@@ -1,0 +1,124 @@
+//! What lies over the screen until it is answered or left.
+
+mod details;
+mod help;
+mod kill;
+mod metrics;
+
+use ratatui::{
+    crossterm::event::{KeyCode, KeyEvent},
+    layout::Rect,
+    style::Style,
+    widgets::{Block, Clear, Widget},
+};
+
+pub(super) use self::{
+    details::{Details, name as process_name},
+    help::Help,
+    kill::Question,
+    metrics::Choice,
+};
+use super::{
+    pen::{Hit, Pen},
+    state::State,
+    world::World,
+};
+
+/// One line of a dialog.
+type Line = Vec<(String, Style)>;
+
+/// What is asked or told.
+pub(super) enum Dialog {
+    Help(Help),
+    Details(Box<Details>),
+    Kill(Question),
+    Metrics(Choice),
+}
+
+/// What a key in a dialog comes to.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Answer {
+    /// It stays.
+    Stay,
+    /// It is left.
+    Leave,
+    /// It was said yes to.
+    Yes,
+}
+
+/// Where in its lines a dialog is.
+#[derive(Debug, Default, Clone, Copy)]
+pub(super) struct Scroll(usize);
+
+impl Scroll {
+    /// Moves by a key; false where the key is about something else.
+    fn key(&mut self, key: KeyEvent) -> bool {
+        self.0 = match key.code {
+            KeyCode::Down | KeyCode::Char('j') => self.0 + 1,
+            KeyCode::Up => self.0.saturating_sub(1),
+            KeyCode::PageDown | KeyCode::Char(' ') => self.0 + 10,
+            KeyCode::PageUp => self.0.saturating_sub(10),
+            KeyCode::Home => 0,
+            KeyCode::End => usize::MAX / 2,
+            _ => return false,
+        };
+        true
+    }
+}
+
+impl Dialog {
+    pub(super) fn key(&mut self, key: KeyEvent, state: &mut State) -> Answer {
+        let is_over = matches!(key.code, KeyCode::Esc | KeyCode::Char('q'));
+        match self {
+            Self::Kill(question) => question.key(key),
+            _ if is_over => Answer::Leave,
+            Self::Metrics(choice) => choice.key(key, state),
+            Self::Help(help) => help.key(key),
+            Self::Details(details) => details.key(key),
+        }
+    }
+
+    /// The wheel, by so many lines.
+    pub(super) fn wheel(&mut self, by: isize) {
+        match self {
+            Self::Help(help) => help.scroll.0 = help.scroll.0.saturating_add_signed(by),
+            Self::Details(details) => details.scroll.0 = details.scroll.0.saturating_add_signed(by),
+            Self::Metrics(choice) => choice.step(by),
+            Self::Kill(_) => {}
+        }
+    }
+
+    pub(super) fn draw(&mut self, pen: &mut Pen<'_>, screen: Rect, world: &World, state: &State) {
+        match self {
+            Self::Help(help) => help.draw(pen, screen, world),
+            Self::Details(details) => details.draw(pen, screen, world),
+            Self::Kill(question) => question.draw(pen, screen),
+            Self::Metrics(choice) => choice.draw(pen, screen, state),
+        }
+    }
+}
+
+/// Draws a box in the middle of the screen that is as large as these lines, or as the screen, and scrolls in it.
+fn draw_box(pen: &mut Pen<'_>, screen: Rect, title: &str, columns: u16, lines: &[Line], scroll: &mut Scroll) {
+    let width = (columns + 4).min(screen.width);
+    let height = (lines.len() as u16 + 2).min(screen.height);
+    let area =
+        Rect { x: screen.x + (screen.width - width) / 2, y: screen.y + (screen.height - height) / 2, width, height };
+    Clear.render(area, pen.buffer);
+    Block::bordered().style(pen.theme.plain).border_style(pen.theme.dim).render(area, pen.buffer);
+    pen.text(area.x + 2, area.y, area.width.saturating_sub(4), &format!(" {title} "), pen.theme.strong);
+    // A click anywhere else leaves it.
+    pen.hit(screen, Hit::Dialog(usize::MAX));
+    let room = usize::from(height.saturating_sub(2));
+    scroll.0 = scroll.0.min(lines.len().saturating_sub(room));
+    for (place, line) in lines.iter().skip(scroll.0).take(room).enumerate() {
+        let y = area.y + 1 + place as u16;
+        pen.line(area.x + 2, y, area.width.saturating_sub(4), line);
+        pen.hit(Rect { y, height: 1, ..area }, Hit::Dialog(scroll.0 + place));
+    }
+    let below = lines.len().saturating_sub(scroll.0 + room);
+    if below > 0 || scroll.0 > 0 {
+        let more = format!(" {} ▲ {below} ▼ ", scroll.0);
+        pen.text_right(area.x, area.bottom() - 1, area.width.saturating_sub(2), &more, pen.theme.notice);
+    }
+}

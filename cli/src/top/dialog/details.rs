@@ -1,0 +1,170 @@
+//! All about one process.
+
+use gpumon_probe::model::{Owner, Process};
+use ratatui::{
+    crossterm::event::{KeyCode, KeyEvent},
+    layout::Rect,
+};
+
+use super::{Answer, Line, Scroll, draw_box};
+use crate::{
+    table::units::duration,
+    top::{
+        inspect::Facts,
+        pen::Pen,
+        processes::Key,
+        text::{bytes, date_and_clock, left, percent, printable, said, what, wrap},
+        world::World,
+    },
+};
+
+/// Columns of the words before each fact.
+const LABEL: usize = 14;
+
+/// The process that is told about.
+pub(in crate::top) struct Details {
+    pub(in crate::top) key: Key,
+    /// As it was last in a sample.
+    process: Process,
+    /// What its files tell; `None` until they have been read.
+    pub(in crate::top) found: Option<Result<Facts, String>>,
+    /// Whether they are being read just now.
+    pub(in crate::top) is_asked: bool,
+    pub(super) scroll: Scroll,
+}
+
+impl Details {
+    pub(in crate::top) fn new(key: Key, process: Process) -> Self {
+        Self { key, process, found: None, is_asked: false, scroll: Scroll::default() }
+    }
+
+    pub(super) fn key(&mut self, key: KeyEvent) -> Answer {
+        match key.code {
+            _ if self.scroll.key(key) => Answer::Stay,
+            KeyCode::Enter | KeyCode::Char('i') => Answer::Leave,
+            _ => Answer::Stay,
+        }
+    }
+
+    pub(super) fn draw(&mut self, pen: &mut Pen<'_>, screen: Rect, world: &World) {
+        let now = world.gpu(self.key.gpu).and_then(|gpu| gpu.processes.value());
+        let now = now.and_then(|all| all.iter().find(|process| process.pid == self.key.pid));
+        let is_there = now.is_some_and(|process| process.started_ms.value().copied() == self.key.started_ms);
+        if let Some(process) = now.filter(|_| is_there) {
+            self.process = process.clone();
+        }
+        let columns = screen.width.saturating_sub(6).min(120);
+        let mut sheet = Sheet { lines: Vec::new(), columns: columns.into(), pen };
+        if !is_there {
+            sheet.lines.push(vec![("It is no longer on this GPU.".to_owned(), sheet.pen.theme.notice)]);
+        }
+        sheet.on_the_gpu(&self.process, self.key.gpu, world.now_ms());
+        sheet.owner(&self.process);
+        match &self.found {
+            None => sheet.fact("", "its files are being read"),
+            Some(Err(why)) => sheet.fact("/proc", why),
+            Some(Ok(facts)) => sheet.facts(facts),
+        }
+        let lines = sheet.lines;
+        let title = format!("Process {}: {}", self.process.pid, name(&self.process));
+        draw_box(pen, screen, &title, columns, &lines, &mut self.scroll);
+    }
+}
+
+/// What a person would call it.
+pub(in crate::top) fn name(process: &Process) -> String {
+    let name = process.name.value().cloned().or_else(|| what(process));
+    printable(&name.unwrap_or_else(|| "unknown".to_owned()))
+}
+
+/// Facts below each other.
+struct Sheet<'a, 'b> {
+    lines: Vec<Line>,
+    columns: usize,
+    pen: &'a Pen<'b>,
+}
+
+impl Sheet<'_, '_> {
+    fn fact(&mut self, label: &str, text: &str) {
+        for (place, part) in wrap(text, self.columns.saturating_sub(LABEL)).into_iter().enumerate() {
+            let label = if place == 0 { label } else { "" };
+            self.lines.push(vec![(left(label, LABEL), self.pen.theme.dim), (part, self.pen.theme.plain)]);
+        }
+    }
+
+    fn on_the_gpu(&mut self, process: &Process, gpu: u32, now_ms: u64) {
+        let mig = process.mig.map(|mig| format!(", MIG instance {}/{}", mig.gpu_instance, mig.compute_instance));
+        let mps = if process.mps { ", through MPS" } else { "" };
+        self.fact("GPU", &format!("{gpu}{}{mps}", mig.unwrap_or_default()));
+        self.fact("memory", &said(&process.memory_bytes, |held| bytes(*held as f64)));
+        let shares = [
+            ("SM", &process.sm_percent),
+            ("memory", &process.memory_percent),
+            ("encoder", &process.encoder_percent),
+            ("decoder", &process.decoder_percent),
+        ];
+        let shares = shares.map(|(name, share)| format!("{name} {}", percent(share)));
+        self.fact("use", &shares.join("   "));
+        self.fact("user", &said(&process.user, |user| printable(user)));
+        self.fact(
+            "started",
+            &said(&process.started_ms, |started| {
+                format!("{}, {} ago", date_and_clock(*started), duration(now_ms.saturating_sub(*started)))
+            }),
+        );
+    }
+
+    fn owner(&mut self, process: &Process) {
+        let Some(owner) = process.owner.value() else {
+            return self.fact("belongs to", &said(&process.owner, |_| String::new()));
+        };
+        let Owner { notebook, slurm, pod, container, unit, parents } = owner;
+        if let Some(notebook) = notebook {
+            let path = notebook.path.as_deref().unwrap_or("a notebook without a name");
+            self.fact(
+                "notebook",
+                &printable(&format!("{path}, kernel {} ({})", notebook.kernel_id, notebook.kernel_pid)),
+            );
+        }
+        if let Some(job) = slurm {
+            let step = job.step.as_ref().map_or_else(String::new, |step| format!(", step {step}"));
+            self.fact("slurm job", &printable(&format!("{}{step}", job.job_id)));
+        }
+        if let Some(pod) = pod {
+            self.fact("pod", &printable(&pod.uid));
+        }
+        if let Some(container) = container {
+            self.fact("container", &printable(&format!("{:?} {}", container.runtime, container.id).to_lowercase()));
+        }
+        if let Some(unit) = unit {
+            self.fact("unit", &printable(unit));
+        }
+        if !parents.is_empty() {
+            let line: Vec<_> =
+                parents.iter().map(|parent| format!("{} ({})", printable(&parent.name), parent.pid)).collect();
+            self.fact("started by", &line.join(" ← "));
+        }
+    }
+
+    fn facts(&mut self, facts: &Facts) {
+        let of = |fact: &Result<String, String>| fact.clone().unwrap_or_else(|why| format!("- ({why})"));
+        self.fact("state", &format!("{}, parent {}, {} threads", facts.state, facts.parent, facts.threads));
+        let resident = |held: Option<u64>| held.map_or_else(|| "-".to_owned(), |held| bytes(held as f64));
+        let (now, most) = (resident(facts.resident_bytes), resident(facts.most_resident_bytes));
+        self.fact("main memory", &format!("{now}, {most} at most"));
+        self.fact("CPU time", &duration(facts.cpu_ms));
+        self.fact("program", &of(&facts.program));
+        self.fact("folder", &of(&facts.folder));
+        let command = facts.arguments.as_ref().map(|arguments| arguments.join(" ")).map_err(Clone::clone);
+        self.fact("command", &of(&command));
+        match &facts.environment {
+            Err(why) => self.fact("environment", &format!("- ({why})")),
+            Ok(entries) if entries.is_empty() => self.fact("environment", "empty"),
+            Ok(entries) => {
+                for (place, entry) in entries.iter().enumerate() {
+                    self.fact(if place == 0 { "environment" } else { "" }, entry);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! Whole screens, in several sizes.
+
+use gpumon_probe::model::{Absence, Condition, ConditionKind, GpuSample, Health, Reading, Severity};
+use unicode_width::UnicodeWidthStr;
+
+use crate::top::{
+    app::tests::{app, lines},
+    glyphs::Glyphs,
+    theme::{Theme, ThemeName},
+    view::{Room, View},
+};
+
+fn find<'a>(lines: &'a [String], start: &str) -> &'a str {
+    lines
+        .iter()
+        .find(|line| line.starts_with(start))
+        .unwrap_or_else(|| panic!("no line begins with {start:?}: {lines:#?}"))
+}
+
+#[test]
+fn eight_gpus_at_80_by_24() {
+    let (mut app, _waiting) = app(8);
+    let drawn = lines(&mut app, 80, 24);
+    assert!(drawn[0].starts_with("gpumon  driver") || drawn[0].starts_with("gpumon  8 x H"), "{}", drawn[0]);
+    for gpu in 0..8 {
+        let line = &drawn[1 + gpu];
+        assert!(line.starts_with(&format!(" {gpu} H200")), "{line}");
+        assert!(line.contains(" % ") && line.contains(" GiB ") && line.contains("°C") && line.contains(" W"), "{line}");
+    }
+    assert!(drawn[9].starts_with(" Charts  Activity  Links  MIG  Host  Events "), "{}", drawn[9]);
+    assert!(drawn[9].trim_end().ends_with("all GPUs · Utilization · 2 min"));
+    assert!(drawn[10].starts_with("0 H200") && drawn[10].contains("1 H200") && drawn[10].contains("3 H200"));
+    assert!(drawn[11..16].join("").contains('⣿'), "charts have lines");
+    let heading = find(&drawn, "GPU      PID  USER");
+    for column in ["MEMORY▼", "SM", "ENC", "DEC", "TIME", "WHAT"] {
+        assert!(heading.contains(column), "{heading}");
+    }
+    assert!(drawn[23].starts_with("q quit  ? help"), "{}", drawn[23]);
+}
+
+#[test]
+fn at_300_by_60_everything_has_room() {
+    let (mut app, _waiting) = app(8);
+    let drawn = lines(&mut app, 300, 60);
+    let heading = find(&drawn, "GPU      PID  USER");
+    for column in ["TYPE", "OF GPU", "MEM ", "ENC", "DEC", "16 processes"] {
+        assert!(heading.contains(column), "{heading}");
+    }
+    let axes = drawn.iter().filter(|line| line.starts_with("    100 %")).count();
+    assert_eq!(axes, 2, "a value axis at the left of each row of charts");
+    let times = drawn.iter().filter(|line| line.matches(':').count() >= 8 * 3).count();
+    assert_eq!(times, 2, "a time axis below each row of charts");
+    assert!(drawn[59].contains("k signal") && drawn[59].contains("z zoom"));
+    assert!(drawn[1].contains('━') && drawn[1].contains(['▁', '▅', '█']), "{}", drawn[1]);
+}
+
+#[test]
+fn every_view_fits_at_every_size_and_with_every_charset() {
+    let (mut app, _waiting) = app(4);
+    for glyphs in Glyphs::ALL {
+        app.state.glyphs = glyphs;
+        for (width, height) in [(1, 1), (10, 50), (39, 10), (40, 10), (60, 20), (80, 24), (200, 60)] {
+            for view in View::ALL {
+                for (room, gpu) in [(Room::Both, None), (Room::View, Some(1)), (Room::Processes, Some(3))] {
+                    (app.state.view, app.state.room, app.state.gpu) = (view, room, gpu);
+                    for line in lines(&mut app, width, height) {
+                        assert!(line.width() <= usize::from(width) && !line.contains(char::is_control), "{line:?}");
+                        assert!(glyphs != Glyphs::Ascii || line.is_ascii(), "{view:?} at {width}x{height}: {line}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_too_small_says_so() {
+    let (mut app, _waiting) = app(1);
+    assert_eq!(lines(&mut app, 39, 12)[0].trim_end(), "40x10 needed, this is 39x12");
+}
+
+#[test]
+fn a_lost_and_a_hung_gpu_keep_their_places_with_words_and_no_zero() {
+    let (mut app, _waiting) = app(4);
+    let now = app.world.now_ms();
+    let sample = app.world.sample.as_mut().unwrap();
+    sample.gpus[1] = GpuSample::absent(1, None, now, Health::Lost { since_ms: now - 61_000 }, &Absence::GpuLost);
+    sample.gpus[2].health = Health::Hung { since_ms: now - 5_000 };
+    let drawn = lines(&mut app, 120, 40);
+    let lost = find(&drawn, " 1 H200");
+    assert!(lost.contains("lost for 1m") && !lost.contains("0 %") && !lost.contains("0 W"), "{lost}");
+    assert!(find(&drawn, " 2 H200").contains("hung for 5s"));
+    assert!(find(&drawn, " 3 H200").contains(" GiB"));
+    assert!(drawn.iter().any(|line| line.contains("processes of GPU 1: GPU lost")), "{drawn:#?}");
+}
+
+#[test]
+fn activity_names_the_parts_or_the_reason() {
+    let (mut app, _waiting) = app(2);
+    app.state.view = View::Activity;
+    let drawn = lines(&mut app, 120, 40).join("\n");
+    assert!(drawn.contains("TENSOR") && drawn.contains("OCCUP"), "{drawn}");
+    app.state.gpu = Some(0);
+    let one = lines(&mut app, 120, 40).join("\n");
+    assert!(
+        one.contains("Tensor cores") && one.contains("half precision") && one.contains("Memory bandwidth"),
+        "{one}"
+    );
+    app.world.sample.as_mut().unwrap().gpus[0].activity = Reading::Absent(Absence::NotSupported);
+    assert!(lines(&mut app, 120, 40).join("\n").contains("not on this board or driver"));
+}
+
+#[test]
+fn links_of_all_gpus_and_each_link_of_one() {
+    let (mut app, _waiting) = app(2);
+    app.state.view = View::Links;
+    let all = lines(&mut app, 120, 40);
+    assert!(all.iter().any(|line| line.contains("x16 of 5 x16") && line.contains("18 of 18")), "{all:#?}");
+    let narrow = lines(&mut app, 80, 24);
+    let line = narrow.iter().find(|line| line.contains("18 of 18")).unwrap();
+    assert!(line.matches("B/s").count() == 4 && !line.contains('…'), "every rate is whole: {line}");
+    app.state.gpu = Some(1);
+    app.state.room = Room::View;
+    let one = lines(&mut app, 120, 40).join("\n");
+    assert!(one.contains("NVSwitch") && one.contains("LINK"), "{one}");
+    assert_eq!(one.matches(" up ").count(), 18, "{one}");
+}
+
+#[test]
+fn what_is_the_matter_and_what_happened_is_told_in_sentences() {
+    let (mut app, _waiting) = app(2);
+    app.state.view = View::Events;
+    for gpu in &mut app.world.sample.as_mut().unwrap().gpus {
+        gpu.conditions.clear();
+    }
+    assert!(lines(&mut app, 120, 40).join("\n").contains("Nothing is the matter."));
+    let condition = Condition {
+        since_ms: app.world.now_ms() - 120_000,
+        severity: Severity::Critical,
+        text: "Xid 79: the GPU has fallen off the bus. Reboot the machine.".to_owned(),
+        kind: ConditionKind::Xid { code: 79, count: 1, last_ms: 0 },
+    };
+    app.world.sample.as_mut().unwrap().gpus[1].conditions.push(condition);
+    let drawn = lines(&mut app, 120, 40);
+    assert!(drawn.iter().any(|line| line.contains("for 2m  GPU 1   Xid 79: the GPU has fallen")), "{drawn:#?}");
+    assert!(find(&drawn, " 1 H200").contains("Xid 79"));
+    app.state.gpu = Some(0);
+    assert!(!lines(&mut app, 120, 40).join("\n").contains("fallen off"), "it is another GPU's");
+}
+
+#[test]
+fn the_host_has_its_charts_and_a_board_without_mig_says_so() {
+    let (mut app, _waiting) = app(2);
+    app.state.view = View::Host;
+    let host = lines(&mut app, 120, 40).join("\n");
+    for label in ["CPU, ", "RAM of ", "Disk read", "Network sent"] {
+        assert!(host.contains(label), "{label}: {host}");
+    }
+    app.state.view = View::Mig;
+    assert!(lines(&mut app, 120, 40).join("\n").contains("GPU 0: no MIG instances, MIG is off"));
+}
+
+#[test]
+fn without_colours_nothing_is_coloured() {
+    let (mut app, _waiting) = app(2);
+    app.state.theme = Theme::new(ThemeName::Monochrome);
+    let mut buffer = ratatui::buffer::Buffer::empty(ratatui::layout::Rect { x: 0, y: 0, width: 120, height: 40 });
+    super::draw(&mut app, &mut buffer);
+    for cell in &buffer.content {
+        assert_eq!((cell.fg, cell.bg), (ratatui::style::Color::Reset, ratatui::style::Color::Reset));
+    }
+}

@@ -1,0 +1,52 @@
+//! Where readings come from, and how often: a running server, this program's own sampler, or a recording.
+
+mod decode;
+mod driver;
+mod server;
+
+use std::{
+    sync::{Arc, mpsc},
+    time::Duration,
+};
+
+use gpumon_probe::sampler::Pace;
+
+pub(super) use self::decode::record;
+use super::{input::Input, replay::Player};
+use crate::{local::Server, options::SourceArgs};
+
+/// Readings that come, each as an [`Input::Update`].
+pub(super) enum Feed {
+    /// From a server, which is told the interval.
+    Server(mpsc::Sender<Duration>),
+    /// From threads of this process, which read the driver.
+    Driver(Arc<Pace>),
+    /// From a recording, when the one who draws asks for it.
+    Recording(Box<Player>),
+}
+
+impl Feed {
+    /// Follows a server that has been reached, and reaches it again whenever it is gone.
+    pub(super) fn from_server(server: Server, interval: Duration, inputs: mpsc::SyncSender<Input>) -> Self {
+        let (ask, asked) = mpsc::channel();
+        server::follow(server, interval, asked, inputs);
+        Self::Server(ask)
+    }
+
+    /// Reads the driver. Where that fails, the reason comes as an [`Input::Failed`].
+    pub(super) fn from_driver(source: &SourceArgs, interval: Duration, inputs: mpsc::SyncSender<Input>) -> Self {
+        let pace = Arc::new(Pace::new(interval));
+        driver::sample(source.clone(), Arc::clone(&pace), inputs);
+        Self::Driver(pace)
+    }
+
+    /// Asks for another time between samples.
+    pub(super) fn set_interval(&self, interval: Duration) {
+        match self {
+            // A thread that has ended has said why.
+            Self::Server(ask) => drop(ask.send(interval)),
+            Self::Driver(pace) => pace.set(interval),
+            Self::Recording(_) => {}
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! This program's own sampler, on a thread of its own: whatever the driver does, keys still work.
+
+use std::{
+    ops::ControlFlow,
+    sync::{Arc, mpsc::SyncSender},
+    thread,
+    time::Duration,
+};
+
+use gpumon_probe::{
+    owner::CommandLines,
+    sampler::{self, Options, Pace},
+    source::kernel_log,
+};
+
+use crate::{
+    exit::Failure,
+    options::SourceArgs,
+    top::{input::Input, world::Update},
+};
+
+/// Samples until the screen is gone, and says why where that fails.
+pub(super) fn sample(source: SourceArgs, pace: Arc<Pace>, inputs: SyncSender<Input>) {
+    let failed = inputs.clone();
+    let body = move || {
+        if let Err(failure) = read(&source, pace, &inputs) {
+            let _ = inputs.send(Input::Failed(failure));
+        }
+    };
+    // Also the opening is done there: the driver can hang in it.
+    if let Err(error) = thread::Builder::new().name("sampler".to_owned()).spawn(body) {
+        let _ = failed.send(Input::Failed(error.into()));
+    }
+}
+
+fn read(source: &SourceArgs, pace: Arc<Pace>, inputs: &SyncSender<Input>) -> Result<(), Failure> {
+    let options = Options {
+        pace,
+        details: true,
+        events: true,
+        kernel_log: Some(kernel_log::PATH.into()),
+        ..Options::new(Duration::from_secs(1), CommandLines::All)
+    };
+    let source = source.open()?;
+    sampler::run(&source, &options, |record| {
+        // What only fills buffers is not worth a copy.
+        if matches!(record, gpumon_probe::model::Record::Trace(_)) {
+            return ControlFlow::Continue(());
+        }
+        match inputs.send(Input::Update(Update::Record(Box::new(record.clone())))) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(_) => ControlFlow::Break(()),
+        }
+    })?;
+    Ok(())
+}

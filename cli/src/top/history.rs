@@ -1,0 +1,211 @@
+//! The recent past of every charted number: five minutes as they came, an hour thinned.
+
+mod track;
+
+use gpumon_probe::model::{HostSample, Sample};
+use gpumon_server::frame;
+
+use self::track::Track;
+use super::metrics::{HOST_METRICS, METRICS};
+
+/// How far back it reaches as it came.
+const FINE_MS: u64 = 5 * 60 * 1000;
+/// A faster stream leaves one row per this time: a chart has no column for more.
+const SPACING_MS: u64 = 240;
+/// How far back it reaches at all.
+const DEPTH_MS: u64 = 60 * 60 * 1000;
+/// A row of the thinned past is the mean over this time.
+const BUCKET_MS: u64 = 10_000;
+
+/// Which line is meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Line {
+    /// A GPU, and the metric's place in `METRICS`.
+    Gpu(u32, usize),
+    /// The metric's place in `HOST_METRICS`.
+    Host(usize),
+}
+
+/// A stretch of time, cut into as many columns as there is room for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Window {
+    /// The right edge.
+    pub(super) end_ms: u64,
+    pub(super) span_ms: u64,
+    pub(super) columns: usize,
+}
+
+/// Rows of numbers over time, in two tiers.
+#[derive(Debug, Default)]
+pub(super) struct History {
+    fine: Track,
+    coarse: Track,
+    /// The newest bucket that is not yet in `coarse`.
+    bucket: Option<u64>,
+}
+
+impl Line {
+    fn column(self) -> usize {
+        match self {
+            Self::Host(metric) => metric,
+            Self::Gpu(index, metric) => HOST_METRICS.len() + index as usize * METRICS.len() + metric,
+        }
+    }
+}
+
+impl Window {
+    /// The time of one column. Edges lie at whole multiples of it, so that a line moves by whole columns and never
+    /// changes its shape.
+    fn step_ms(self) -> u64 {
+        (self.span_ms / self.columns.max(1) as u64).max(1)
+    }
+
+    fn aligned_end(self) -> u64 {
+        self.end_ms.div_ceil(self.step_ms()) * self.step_ms()
+    }
+}
+
+impl History {
+    /// Adds a sample.
+    pub(super) fn push(&mut self, sample: &Sample) {
+        if self.fine.newest().is_some_and(|newest| sample.at_ms < newest) {
+            // A clock that was set back makes some of the past a future.
+            self.fine.forget_after(sample.at_ms);
+            self.coarse.forget_after(sample.at_ms);
+            self.bucket = None;
+        }
+        if self.fine.newest().is_some_and(|newest| sample.at_ms - newest < SPACING_MS) {
+            return;
+        }
+        let mut row = Row::new(sample.at_ms, sample.interval_ms);
+        row.host(&sample.host);
+        for gpu in &sample.gpus {
+            // What a hung GPU shows is its past, which is here already.
+            if gpu.at_ms + 2 * u64::from(sample.interval_ms) < sample.at_ms {
+                continue;
+            }
+            for (metric, known) in METRICS.iter().enumerate() {
+                row.set(Line::Gpu(gpu.index, metric), (known.read)(gpu));
+            }
+        }
+        self.add(&row);
+    }
+
+    /// Adds what a server remembers and this does not. `index_of` tells a GPU's index by its UUID.
+    pub(super) fn extend(&mut self, past: &frame::History, interval_ms: u32, index_of: impl Fn(&str) -> Option<u32>) {
+        let known = self.fine.newest();
+        let columns: Vec<(Line, &[Option<f64>])> = past
+            .gpus
+            .iter()
+            .filter_map(|gpu| Some((index_of(&gpu.uuid)?, gpu)))
+            .flat_map(|(index, gpu)| {
+                METRICS.iter().enumerate().filter_map(move |(place, metric)| {
+                    Some((Line::Gpu(index, place), gpu.metrics.get(metric.path?)?.as_slice()))
+                })
+            })
+            .collect();
+        for (place, at_ms) in past.times_ms.iter().enumerate().filter(|(_, at_ms)| known < Some(**at_ms)) {
+            let mut row = Row::new(*at_ms, interval_ms);
+            for (line, values) in &columns {
+                row.set(*line, values.get(place).copied().flatten());
+            }
+            self.add(&row);
+        }
+    }
+
+    /// The values of a line, one per column of the window; `None` where nothing was read.
+    pub(super) fn values(&self, line: Line, window: Window) -> Vec<Option<f64>> {
+        let (end, step) = (window.aligned_end(), window.step_ms());
+        let begin = end.saturating_sub(step * window.columns as u64);
+        let mut drawn = vec![Mean::default(); window.columns];
+        let fine_from = self.fine.oldest().unwrap_or(u64::MAX);
+        let column = line.column();
+        let older = self.coarse.points(column, begin, fine_from);
+        let newer = self.fine.points(column, begin, u64::MAX);
+        let mut before: Option<(u64, f32)> = None;
+        for (at_ms, reach_ms, value) in older.chain(newer) {
+            let Some(value) = value else {
+                before = None;
+                continue;
+            };
+            let place = |at_ms: u64| (at_ms.saturating_sub(begin + 1) / step) as usize;
+            if let Some((before_ms, from)) = before.filter(|(before_ms, _)| at_ms - before_ms <= reach_ms) {
+                // Columns between two neighbouring samples lie on the line from one to the other.
+                for between in place(before_ms) + 1..place(at_ms) {
+                    let share = (between - place(before_ms)) as f64 / (place(at_ms) - place(before_ms)) as f64;
+                    if let Some(mean) = drawn.get_mut(between) {
+                        mean.add(f64::from(from) + (f64::from(value) - f64::from(from)) * share);
+                    }
+                }
+            }
+            if let Some(mean) = drawn.get_mut(place(at_ms)).filter(|_| at_ms > begin) {
+                mean.add(f64::from(value));
+            }
+            before = Some((at_ms, value));
+        }
+        drawn.into_iter().map(Mean::value).collect()
+    }
+
+    fn add(&mut self, row: &Row) {
+        let bucket = row.at_ms / BUCKET_MS;
+        if let Some(full) = self.bucket.filter(|full| *full != bucket) {
+            let end_ms = (full + 1) * BUCKET_MS;
+            let means = self.fine.means(full * BUCKET_MS, end_ms);
+            if self.coarse.newest().is_none_or(|newest| newest < end_ms) {
+                self.coarse.push(end_ms, row.reach_ms.max(BUCKET_MS * 5 / 2), &means);
+            }
+        }
+        self.bucket = Some(bucket);
+        self.fine.push(row.at_ms, row.reach_ms, &row.values);
+        self.fine.forget_before(row.at_ms.saturating_sub(FINE_MS));
+        self.coarse.forget_before(row.at_ms.saturating_sub(DEPTH_MS));
+    }
+}
+
+/// What was read at one moment, by column.
+struct Row {
+    at_ms: u64,
+    /// How far the sample before may lie back for the two to be neighbours.
+    reach_ms: u64,
+    values: Vec<f32>,
+}
+
+impl Row {
+    fn new(at_ms: u64, interval_ms: u32) -> Self {
+        Self { at_ms, reach_ms: u64::from(interval_ms.max(1000)) * 5 / 2, values: Vec::new() }
+    }
+
+    fn set(&mut self, line: Line, value: Option<f64>) {
+        let column = line.column();
+        if self.values.len() <= column {
+            self.values.resize(column + 1, f32::NAN);
+        }
+        self.values[column] = value.map_or(f32::NAN, |value| value as f32);
+    }
+
+    fn host(&mut self, host: &HostSample) {
+        for (place, metric) in HOST_METRICS.iter().enumerate() {
+            self.set(Line::Host(place), (metric.read)(host));
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Mean {
+    sum: f64,
+    count: u32,
+}
+
+impl Mean {
+    fn add(&mut self, value: f64) {
+        self.sum += value;
+        self.count += 1;
+    }
+
+    fn value(self) -> Option<f64> {
+        (self.count > 0).then(|| self.sum / f64::from(self.count))
+    }
+}
+
+#[cfg(test)]
+mod tests;

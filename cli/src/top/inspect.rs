@@ -1,0 +1,143 @@
+//! What `/proc` tells of one process: command line, folder, threads, memory, environment.
+//!
+//! A process that hangs in the driver can hold up whoever reads its files, so they are read on a thread of their own.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    sync::mpsc::SyncSender,
+    thread,
+};
+
+use super::{input::Input, process_stat::ProcessStat, text::printable};
+
+/// What was found of a process.
+pub(super) struct Inspection {
+    pub(super) pid: u32,
+    /// The facts, or why there are none.
+    pub(super) found: Result<Facts, String>,
+}
+
+/// A fact, or why it is not known.
+type Fact<T> = Result<T, String>;
+
+/// What a process tells of itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Facts {
+    pub(super) started_ms: Option<u64>,
+    /// `running`, `sleeping`, ...
+    pub(super) state: String,
+    pub(super) parent: u32,
+    pub(super) threads: u32,
+    /// Processor time so far, in user and system mode.
+    pub(super) cpu_ms: u64,
+    /// Main memory it holds now, and has held at most.
+    pub(super) resident_bytes: Option<u64>,
+    pub(super) most_resident_bytes: Option<u64>,
+    pub(super) program: Fact<String>,
+    /// The command line, argument by argument.
+    pub(super) arguments: Fact<Vec<String>>,
+    pub(super) folder: Fact<String>,
+    /// `NAME=value`, sorted by name.
+    pub(super) environment: Fact<Vec<String>>,
+}
+
+/// Asks for a process; the answer comes as an [`Input::Inspected`].
+pub(super) fn ask(pid: u32, started_ms: Option<u64>, inputs: SyncSender<Input>) {
+    let body = move || {
+        let found = look(Path::new("/proc"), pid, started_ms);
+        let _ = inputs.send(Input::Inspected(Box::new(Inspection { pid, found })));
+    };
+    // A machine that has no thread left for it does without.
+    let _ = thread::Builder::new().name("inspect".to_owned()).spawn(body);
+}
+
+/// Reads below `root`, which is `/proc` but in tests.
+fn look(root: &Path, pid: u32, started_ms: Option<u64>) -> Result<Facts, String> {
+    let stat = ProcessStat::read(root, pid).map_err(|_| "the process has ended".to_owned())?;
+    if !stat.began_at(started_ms) {
+        return Err("the process has ended, and its number is another's now".to_owned());
+    }
+    let folder = root.join(pid.to_string());
+    let status = fs::read_to_string(folder.join("status")).unwrap_or_default();
+    let bytes = |name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+        Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? * 1024)
+    };
+    let link = |name: &str| read(fs::read_link(folder.join(name))).map(|path: PathBuf| path.display().to_string());
+    let list = |name: &str| {
+        let bytes = read(fs::read(folder.join(name)))?;
+        let text = String::from_utf8_lossy(&bytes);
+        let entries = text.trim_end_matches('\0').split('\0').filter(|entry| !entry.is_empty());
+        Ok(entries.map(printable).collect::<Vec<_>>())
+    };
+    let mut environment: Fact<Vec<String>> = list("environ");
+    if let Ok(entries) = &mut environment {
+        entries.sort();
+    }
+    Ok(Facts {
+        started_ms: stat.started_ms,
+        state: state(stat.state).to_owned(),
+        parent: stat.parent,
+        threads: stat.threads,
+        cpu_ms: stat.cpu_ms,
+        resident_bytes: bytes("VmRSS"),
+        most_resident_bytes: bytes("VmHWM"),
+        program: link("exe").map(|path| printable(&path)),
+        arguments: list("cmdline"),
+        folder: link("cwd").map(|path| printable(&path)),
+        environment,
+    })
+}
+
+fn read<T>(result: io::Result<T>) -> Fact<T> {
+    result.map_err(|error| match error.kind() {
+        io::ErrorKind::PermissionDenied => "only its own user and root may look".to_owned(),
+        io::ErrorKind::NotFound => "not there".to_owned(),
+        _ => error.to_string(),
+    })
+}
+
+/// The letters of `proc_pid_stat(5)`.
+fn state(letter: char) -> &'static str {
+    match letter {
+        'R' => "running",
+        'S' => "sleeping",
+        'D' => "waits for a device and cannot be interrupted",
+        'T' => "stopped",
+        't' => "stopped by a debugger",
+        'Z' => "ended, but its parent has not noticed",
+        'I' => "idle",
+        _ => "unknown",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_very_process_tells_of_itself() {
+        let own = std::process::id();
+        let facts = look(Path::new("/proc"), own, None).unwrap();
+        assert!(facts.arguments.as_ref().unwrap()[0].contains("gpumon"), "{facts:?}");
+        assert!(facts.threads >= 1 && facts.resident_bytes.unwrap() > 1 << 20);
+        assert_eq!(facts.folder.unwrap(), std::env::current_dir().unwrap().display().to_string());
+        assert!(facts.environment.unwrap().iter().any(|entry| entry.starts_with("PATH=")));
+        let again = look(Path::new("/proc"), own, facts.started_ms).unwrap();
+        assert_eq!(again.started_ms, facts.started_ms);
+    }
+
+    #[test]
+    fn another_process_of_that_number_is_not_described() {
+        let wrong = look(Path::new("/proc"), std::process::id(), Some(1_000_000_000_000)).unwrap_err();
+        assert!(wrong.contains("another's"), "{wrong}");
+        assert!(look(Path::new("/proc"), u32::MAX, None).unwrap_err().contains("ended"));
+    }
+
+    #[test]
+    fn what_may_not_be_read_says_why() {
+        let refused: Fact<()> = read(Err(io::ErrorKind::PermissionDenied.into()));
+        assert!(refused.unwrap_err().contains("root"));
+    }
+}

@@ -1,0 +1,186 @@
+//! What each key does. Help and the line at the bottom are made from the same list.
+
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+
+/// What a person can ask for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Action {
+    Quit,
+    Help,
+    /// Leaves what was done last: a filter, a GPU.
+    Back,
+    Suspend,
+    Redraw,
+    /// The selection of processes, or a list, by so many lines.
+    Move(isize),
+    PageUp,
+    PageDown,
+    First,
+    Last,
+    NextGpu,
+    PreviousGpu,
+    NextView,
+    PreviousView,
+    View(usize),
+    Room,
+    NextMetric,
+    PreviousMetric,
+    ChooseMetrics,
+    LongerRange,
+    ShorterRange,
+    NextSort,
+    PreviousSort,
+    Reverse,
+    Tree,
+    Filter,
+    Search,
+    FindNext,
+    FindPrevious,
+    Details,
+    Kill,
+    Faster,
+    Slower,
+    Theme,
+    Save,
+    Pause,
+    StepForward,
+    StepBack,
+    SpeedUp,
+    SlowDown,
+    SkipForward,
+    SkipBack,
+    Goto,
+}
+
+/// What a key is about; help is in these parts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Part {
+    Screen,
+    Charts,
+    Processes,
+    Replay,
+}
+
+/// A key and what it does.
+pub(super) struct Binding {
+    keys: &'static [KeyCode],
+    /// With the control key held.
+    control: bool,
+    /// As it is shown.
+    pub(super) shown: &'static str,
+    pub(super) action: Action,
+    pub(super) part: Part,
+    pub(super) help: &'static str,
+    /// In the line at the bottom, where it belongs there.
+    pub(super) short: Option<&'static str>,
+}
+
+const fn key(
+    keys: &'static [KeyCode],
+    shown: &'static str,
+    action: Action,
+    part: Part,
+    help: &'static str,
+    short: Option<&'static str>,
+) -> Binding {
+    Binding { keys, control: false, shown, action, part, help, short }
+}
+
+const fn control(keys: &'static [KeyCode], shown: &'static str, action: Action, help: &'static str) -> Binding {
+    Binding { keys, control: true, shown, action, part: Part::Screen, help, short: None }
+}
+
+use KeyCode::{BackTab, Char, Down, End, Enter, Esc, F, Home, Left, PageDown, PageUp, Right, Tab, Up};
+use Part::{Charts, Processes, Replay, Screen};
+
+/// Every key; what is most wanted at the bottom comes first.
+pub(super) const BINDINGS: &[Binding] = &[
+    key(&[Char('q')], "q", Action::Quit, Screen, "quit", Some("quit")),
+    key(&[Char('?'), Char('h'), F(1)], "?", Action::Help, Screen, "this help", Some("help")),
+    key(
+        &[Char(' ')],
+        "space",
+        Action::Pause,
+        Replay,
+        "pause, or go on; from the beginning once it is over",
+        Some("pause"),
+    ),
+    key(&[Char('.')], ".", Action::StepForward, Replay, "one sample forward", Some("step")),
+    key(&[Char(',')], ",", Action::StepBack, Replay, "one sample back", None),
+    key(&[Char(')')], ")", Action::SkipForward, Replay, "half a minute forward", Some("skip")),
+    key(&[Char('(')], "(", Action::SkipBack, Replay, "half a minute back", None),
+    key(&[Char('>')], ">", Action::SpeedUp, Replay, "faster", Some("faster")),
+    key(&[Char('<')], "<", Action::SlowDown, Replay, "slower", None),
+    key(&[Char('g')], "g", Action::Goto, Replay, "go to a time, as 10:42 or 10:42:07", Some("go to")),
+    key(&[Tab], "tab", Action::NextView, Screen, "next view", Some("view")),
+    key(&[BackTab], "shift-tab", Action::PreviousView, Screen, "previous view", None),
+    key(&[Right], "→", Action::NextGpu, Screen, "next GPU; after the last, all of them", Some("GPU")),
+    key(&[Left], "←", Action::PreviousGpu, Screen, "previous GPU", None),
+    key(&[Char('m')], "m", Action::NextMetric, Charts, "another reading in the charts of all GPUs", Some("metric")),
+    key(&[Char('M')], "M", Action::PreviousMetric, Charts, "the one before it", None),
+    key(&[Char('c')], "c", Action::ChooseMetrics, Charts, "choose the readings that are charted", None),
+    key(&[Char(']')], "]", Action::LongerRange, Charts, "charts reach further back", None),
+    key(&[Char('[')], "[", Action::ShorterRange, Charts, "charts reach less far back", None),
+    key(&[Char('s')], "s", Action::NextSort, Processes, "sort by the next column", Some("sort")),
+    key(&[Char('S')], "S", Action::PreviousSort, Processes, "sort by the column before", None),
+    key(&[Char('r')], "r", Action::Reverse, Processes, "sort the other way round", None),
+    key(&[Char('f')], "f", Action::Filter, Processes, "filter by words, as `ana gpu:0 what:train`", Some("filter")),
+    key(&[Char('/')], "/", Action::Search, Processes, "search while you type", Some("search")),
+    key(&[Char('n')], "n", Action::FindNext, Processes, "next that was searched for", None),
+    key(&[Char('N')], "N", Action::FindPrevious, Processes, "the one before", None),
+    key(&[Char('t')], "t", Action::Tree, Processes, "below those that started them, as a tree", Some("tree")),
+    key(&[Enter, Char('i')], "enter", Action::Details, Processes, "all about the selected process", Some("details")),
+    key(&[Char('k')], "k", Action::Kill, Processes, "send it a signal, after a question", Some("signal")),
+    key(&[Down], "↓", Action::Move(1), Processes, "select the next process", None),
+    key(&[Up], "↑", Action::Move(-1), Processes, "select the previous process", None),
+    key(&[PageDown], "page down", Action::PageDown, Processes, "a page further", None),
+    key(&[PageUp], "page up", Action::PageUp, Processes, "a page back", None),
+    key(&[Home], "home", Action::First, Processes, "the first", None),
+    key(&[End], "end", Action::Last, Processes, "the last", None),
+    key(&[Char('z')], "z", Action::Room, Screen, "the view alone, the processes alone, or both", Some("zoom")),
+    key(&[Char('1')], "1", Action::View(0), Screen, "charts", None),
+    key(&[Char('2')], "2", Action::View(1), Screen, "activity of the GPU's parts", None),
+    key(&[Char('3')], "3", Action::View(2), Screen, "PCIe and NVLink", None),
+    key(&[Char('4')], "4", Action::View(3), Screen, "MIG instances", None),
+    key(&[Char('5')], "5", Action::View(4), Screen, "the machine", None),
+    key(&[Char('6')], "6", Action::View(5), Screen, "what is the matter, and what happened", None),
+    key(&[Char('+'), Char('=')], "+", Action::Faster, Screen, "more samples", None),
+    key(&[Char('-')], "-", Action::Slower, Screen, "fewer samples", None),
+    key(&[Char('T')], "T", Action::Theme, Screen, "another theme", None),
+    key(&[Char('W')], "W", Action::Save, Screen, "save these settings", None),
+    key(&[Esc], "esc", Action::Back, Screen, "leave a dialog, a filter, a GPU", None),
+    control(&[Char('l')], "ctrl-l", Action::Redraw, "draw everything anew"),
+    control(&[Char('z')], "ctrl-z", Action::Suspend, "back to the shell; `fg` goes on"),
+    control(&[Char('c')], "ctrl-c", Action::Quit, "quit"),
+];
+
+/// What a key asks for.
+pub(super) fn action(event: KeyEvent) -> Option<Action> {
+    let control = event.modifiers.contains(KeyModifiers::CONTROL);
+    let binding = BINDINGS.iter().find(|binding| binding.control == control && binding.keys.contains(&event.code));
+    binding.map(|binding| binding.action)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_key_means_two_things() {
+        let mut seen = Vec::new();
+        for binding in BINDINGS {
+            for key in binding.keys {
+                assert!(!seen.contains(&(binding.control, *key)), "{key:?} twice");
+                seen.push((binding.control, *key));
+            }
+        }
+    }
+
+    #[test]
+    fn a_control_key_is_not_its_letter() {
+        let event = |modifiers| KeyEvent::new(Char('c'), modifiers);
+        assert_eq!(action(event(KeyModifiers::CONTROL)), Some(Action::Quit));
+        assert_eq!(action(event(KeyModifiers::NONE)), Some(Action::ChooseMetrics));
+        assert_eq!(action(KeyEvent::new(Char('M'), KeyModifiers::SHIFT)), Some(Action::PreviousMetric));
+    }
+}

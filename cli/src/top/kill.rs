@@ -1,0 +1,160 @@
+//! Signals to processes, sent to the very process that is on the screen and to no other that got its number.
+
+use std::{
+    fs, io,
+    os::{fd::OwnedFd, unix::fs::MetadataExt},
+    path::Path,
+};
+
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    io::Errno,
+    process::{Pid, PidfdFlags, Signal, geteuid, pidfd_open, pidfd_send_signal},
+};
+
+use super::process_stat::ProcessStat;
+
+/// The signals that can be sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kill {
+    /// As Ctrl-C does: Python raises `KeyboardInterrupt`.
+    Interrupt,
+    /// Asks it to end.
+    Terminate,
+    /// Ends it, whatever it does.
+    End,
+}
+
+impl Kill {
+    pub(super) const ALL: [Self; 3] = [Self::Interrupt, Self::Terminate, Self::End];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Interrupt => "INT",
+            Self::Terminate => "TERM",
+            Self::End => "KILL",
+        }
+    }
+
+    pub(super) fn effect(self) -> &'static str {
+        match self {
+            Self::Interrupt => "interrupts it, as Ctrl-C does",
+            Self::Terminate => "asks it to end",
+            Self::End => "ends it at once, and nothing is saved",
+        }
+    }
+
+    fn signal(self) -> Signal {
+        match self {
+            Self::Interrupt => Signal::INT,
+            Self::Terminate => Signal::TERM,
+            Self::End => Signal::KILL,
+        }
+    }
+}
+
+/// A process that is held fast: its number cannot become another's while this exists.
+#[derive(Debug)]
+pub(super) struct Target {
+    pub(super) pid: u32,
+    /// What a person would call it.
+    pub(super) name: String,
+    pub(super) user: String,
+    handle: OwnedFd,
+}
+
+impl Target {
+    /// Takes hold of the process that began then.
+    ///
+    /// # Errors
+    /// In words, where it has ended, is another by now, or belongs to somebody else.
+    pub(super) fn hold(pid: u32, started_ms: Option<u64>, name: String, user: String) -> Result<Self, String> {
+        let gone = || format!("{name} ({pid}) has ended already");
+        let number = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or_else(gone)?;
+        let handle = pidfd_open(number, PidfdFlags::empty()).map_err(|error| match error {
+            Errno::SRCH => gone(),
+            Errno::NOSYS => "this kernel is too old to send signals safely: it needs Linux 5.3".to_owned(),
+            error => format!("cannot take hold of process {pid}: {error}"),
+        })?;
+        // After the handle was opened: from here on the number cannot become another's.
+        let stat = ProcessStat::read(Path::new("/proc"), pid).map_err(|_| gone())?;
+        if started_ms.is_none() || !stat.began_at(started_ms) {
+            return Err(format!("process {pid} is no longer {name}: nothing is sent"));
+        }
+        let owner = fs::metadata(format!("/proc/{pid}")).map_err(|_| gone())?.uid();
+        let own = geteuid();
+        if !own.is_root() && owner != own.as_raw() {
+            return Err(format!("{name} ({pid}) is {user}'s: only {user} or root may send it signals"));
+        }
+        Ok(Self { pid, name, user, handle })
+    }
+
+    /// Sends a signal.
+    ///
+    /// # Errors
+    /// As the kernel gives it.
+    pub(super) fn send(&self, kill: Kill) -> io::Result<()> {
+        Ok(pidfd_send_signal(&self.handle, kill.signal())?)
+    }
+
+    /// Whether it has ended.
+    pub(super) fn has_ended(&self) -> bool {
+        let mut handles = [PollFd::new(&self.handle, PollFlags::IN)];
+        poll(&mut handles, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok_and(|ready| ready > 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        process::{Child, Command},
+        time::{Duration, Instant},
+    };
+
+    use super::*;
+
+    fn sleeper() -> (Child, Option<u64>) {
+        let child = Command::new("sleep").arg("600").spawn().unwrap();
+        let started_ms = ProcessStat::read(Path::new("/proc"), child.id()).unwrap().started_ms;
+        (child, started_ms)
+    }
+
+    fn hold(pid: u32, started_ms: Option<u64>) -> Result<Target, String> {
+        Target::hold(pid, started_ms, "sleep".to_owned(), "ana".to_owned())
+    }
+
+    #[test]
+    fn a_process_gets_the_signal_and_its_end_is_seen() {
+        let (mut child, started_ms) = sleeper();
+        let target = hold(child.id(), started_ms).unwrap();
+        assert!(!target.has_ended());
+        target.send(Kill::Terminate).unwrap();
+        let begun = Instant::now();
+        while !target.has_ended() {
+            assert!(begun.elapsed() < Duration::from_secs(30));
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        assert_eq!(std::os::unix::process::ExitStatusExt::signal(&child.wait().unwrap()), Some(15));
+        assert!(target.send(Kill::End).is_err(), "nobody else gets it");
+        assert!(hold(child.id(), started_ms).unwrap_err().contains("has ended already"));
+    }
+
+    #[test]
+    fn another_process_with_the_same_number_gets_nothing() {
+        let (mut child, started_ms) = sleeper();
+        let refused = hold(child.id(), started_ms.map(|started| started - 3_600_000)).unwrap_err();
+        assert!(refused.contains("nothing is sent"), "{refused}");
+        assert!(hold(child.id(), None).is_err(), "a start that is not known cannot be compared");
+        assert!(child.try_wait().unwrap().is_none());
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+
+    #[test]
+    fn somebody_elses_process_is_refused_before_anything_is_asked() {
+        let first = ProcessStat::read(Path::new("/proc"), 1).unwrap().started_ms;
+        if !geteuid().is_root() && fs::metadata("/proc/1").unwrap().uid() != geteuid().as_raw() {
+            assert!(hold(1, first).unwrap_err().contains("only ana or root"));
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! Which part of the screen gets how much room.
+
+use ratatui::layout::Rect;
+
+use super::view::Room;
+
+/// Less than this shows nothing that could be read.
+pub(super) const SMALLEST: (u16, u16) = (40, 10);
+
+/// A GPU's line can be read in so many columns.
+const GPU_COLUMNS: u16 = 80;
+/// The least that a view, and the list of processes, are of use in.
+const LEAST_VIEW: u16 = 4;
+const LEAST_PROCESSES: u16 = 4;
+
+/// Where each part stands; one of no height is not shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Areas {
+    pub(super) title: Rect,
+    /// Replay, or why nothing comes.
+    pub(super) banner: Rect,
+    pub(super) gpus: Rect,
+    /// How many GPUs stand beside each other.
+    pub(super) gpu_columns: u16,
+    pub(super) tabs: Rect,
+    pub(super) view: Rect,
+    pub(super) processes: Rect,
+    pub(super) footer: Rect,
+}
+
+/// What asks for room.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Wishes {
+    pub(super) banner: bool,
+    pub(super) gpus: usize,
+    pub(super) processes: usize,
+    pub(super) room: Room,
+}
+
+/// Shares the screen out; `None` where it is too small.
+pub(super) fn areas(screen: Rect, wishes: Wishes) -> Option<Areas> {
+    if screen.width < SMALLEST.0 || screen.height < SMALLEST.1 {
+        return None;
+    }
+    let mut left = screen;
+    let title = take(&mut left, 1);
+    let banner = take(&mut left, u16::from(wishes.banner));
+    let footer = Rect { y: screen.bottom() - 1, height: 1, ..screen };
+    left.height -= 1;
+    let gpus = wishes.gpus.max(1) as u16;
+    // The tabs' line is not shared out.
+    let most = ((left.height - 1) * 2 / 5).max(1);
+    let beside = gpus.div_ceil(most).min(screen.width / GPU_COLUMNS).max(1);
+    let gpu_lines = gpus.div_ceil(beside).min(most);
+    let gpu_area = take(&mut left, gpu_lines);
+    let tabs = take(&mut left, 1);
+    let processes = match wishes.room {
+        Room::View => 0,
+        Room::Processes => left.height,
+        Room::Both if left.height < LEAST_VIEW + LEAST_PROCESSES + 1 => left.height,
+        // By fours, so that the rest does not move with every process that comes or goes.
+        Room::Both => {
+            (wishes.processes as u16 + 1).div_ceil(4).saturating_mul(4).clamp(LEAST_PROCESSES, left.height / 2)
+        }
+    };
+    let view_lines = left.height - processes;
+    let view = take(&mut left, view_lines);
+    Some(Areas { title, banner, gpus: gpu_area, gpu_columns: beside, tabs, view, processes: left, footer })
+}
+
+fn take(left: &mut Rect, lines: u16) -> Rect {
+    let lines = lines.min(left.height);
+    let taken = Rect { height: lines, ..*left };
+    left.y += lines;
+    left.height -= lines;
+    taken
+}
+
+/// How many columns and rows so many charts are arranged in; `None` where not even one fits. Some rows can be left over
+/// for which there is no room.
+pub(super) fn grid(area: Rect, charts: usize) -> Option<(u16, u16)> {
+    const LEAST: (u16, u16) = (16, 3);
+    if area.width < LEAST.0 || area.height < LEAST.1 || charts == 0 {
+        return None;
+    }
+    let fitting = (1..=charts as u16).map(|columns| (columns, (charts as u16).div_ceil(columns)));
+    let fitting = fitting.filter(|(columns, rows)| area.width / columns >= LEAST.0 && area.height / rows >= LEAST.1);
+    // A chart is best where it is about five times as wide as high, in cells.
+    let worth = |(columns, rows): &(u16, u16)| (area.width / columns).min(5 * (area.height / rows));
+    let best = fitting.max_by_key(|size| (worth(size), std::cmp::Reverse(size.0 * size.1)));
+    Some(best.unwrap_or(((area.width / LEAST.0).min(charts as u16), area.height / LEAST.1)))
+}
+
+/// One field of a grid; the last column and row get what is left over.
+pub(super) fn field(area: Rect, (columns, rows): (u16, u16), place: u16) -> Rect {
+    let (column, row) = (place % columns, place / columns);
+    let (width, height) = (area.width / columns, area.height / rows);
+    let last = |at: u16, of: u16, size: u16, all: u16| if at + 1 == of { all - size * (of - 1) } else { size };
+    Rect {
+        x: area.x + column * width,
+        y: area.y + row * height,
+        width: last(column, columns, width, area.width),
+        height: last(row, rows, height, area.height),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn screen(width: u16, height: u16) -> Rect {
+        Rect { x: 0, y: 0, width, height }
+    }
+
+    #[test]
+    fn every_line_belongs_to_exactly_one_part_at_any_size() {
+        for (width, height) in [(40, 10), (60, 12), (80, 24), (120, 40), (200, 50), (300, 60), (500, 200)] {
+            for gpus in [0, 1, 2, 8, 64] {
+                for (banner, processes) in [(false, 0), (true, 3), (false, 2000)] {
+                    for room in [Room::Both, Room::View, Room::Processes] {
+                        let wishes = Wishes { banner, gpus, processes, room };
+                        let areas = areas(screen(width, height), wishes).unwrap();
+                        let parts = [
+                            areas.title,
+                            areas.banner,
+                            areas.gpus,
+                            areas.tabs,
+                            areas.view,
+                            areas.processes,
+                            areas.footer,
+                        ];
+                        let mut next = 0;
+                        for part in parts.into_iter().filter(|part| part.height > 0) {
+                            assert_eq!(part.y, next, "{width}x{height} {wishes:?} {areas:?}");
+                            next = part.bottom();
+                        }
+                        assert_eq!(next, height, "{wishes:?}");
+                        assert!(areas.gpus.height > 0 && areas.view.height + areas.processes.height > 0);
+                    }
+                }
+            }
+        }
+        assert_eq!(areas(screen(39, 10), Wishes { banner: false, gpus: 1, processes: 0, room: Room::Both }), None);
+        assert_eq!(areas(screen(40, 9), Wishes { banner: false, gpus: 1, processes: 0, room: Room::Both }), None);
+    }
+
+    #[test]
+    fn eight_gpus_charts_and_processes_all_have_room_at_80_by_24() {
+        let wishes = Wishes { banner: false, gpus: 8, processes: 8, room: Room::Both };
+        let areas = areas(screen(80, 24), wishes).unwrap();
+        assert_eq!((areas.gpus.height, areas.gpu_columns), (8, 1));
+        assert!(areas.view.height >= 6 && areas.processes.height >= 6, "{areas:?}");
+    }
+
+    #[test]
+    fn many_gpus_stand_beside_each_other_where_it_is_wide() {
+        let wishes = Wishes { banner: false, gpus: 64, processes: 8, room: Room::Both };
+        assert_eq!(areas(screen(300, 60), wishes).unwrap().gpu_columns, 3);
+        assert_eq!(areas(screen(80, 24), wishes).unwrap().gpu_columns, 1);
+    }
+
+    #[test]
+    fn charts_fill_their_area_without_overlap() {
+        for (width, height, charts) in [(80, 6, 8), (80, 6, 4), (300, 30, 8), (40, 3, 1), (120, 20, 2), (60, 4, 64)] {
+            let area = screen(width, height);
+            let (columns, rows) = grid(area, charts).unwrap();
+            let fields: Vec<_> = (0..columns * rows).map(|place| field(area, (columns, rows), place)).collect();
+            assert_eq!(fields.iter().map(|field| field.area()).sum::<u32>(), area.area(), "{width}x{height} {charts}");
+            assert!(fields.iter().all(|field| field.height >= 3 && field.width >= 16));
+        }
+        assert_eq!(grid(screen(300, 30), 8), Some((4, 2)));
+        assert_eq!(grid(screen(80, 2), 1), None);
+    }
+}

@@ -1,0 +1,192 @@
+//! The live screen, `gpumon top`.
+//!
+//! - [`feed`] is where readings come from, [`replay`] one of them; [`world`] holds the newest, [`history`] the past.
+//! - [`input`] is all that the program waits for; [`app`] is what comes of it, [`keys`] what each key means.
+//! - [`draw`] draws [`state`] and [`world`]: [`layout`] shares the room, one file in [`panel`] and [`dialog`] draws each
+//!   part with a [`pen`]; [`screen`] is the terminal.
+//! - [`processes`] is the list, [`inspect`] what a process tells of itself, [`kill`] how it gets a signal.
+//! - [`settings`] are read at the start.
+//!
+//! The thread that draws never calls the driver, and never reads a file of a process that could hang in it.
+
+mod app;
+mod dialog;
+mod draw;
+mod feed;
+mod forecast;
+mod glyphs;
+mod history;
+mod input;
+mod inspect;
+mod keys;
+mod kill;
+mod layout;
+mod metrics;
+mod panel;
+mod pen;
+mod plot;
+mod process_stat;
+mod processes;
+mod prompt;
+mod replay;
+mod screen;
+pub(crate) mod settings;
+mod state;
+#[cfg(test)]
+mod testing;
+mod text;
+pub(crate) mod theme;
+mod view;
+mod words;
+mod world;
+
+use std::{
+    env, io,
+    path::PathBuf,
+    sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender},
+    time::{Duration, Instant},
+};
+
+use self::{
+    app::{App, Next},
+    feed::Feed,
+    glyphs::Glyphs,
+    input::{Input, Signal},
+    replay::Player,
+    screen::Screen,
+    settings::{File, Settings},
+    state::State,
+    theme::ThemeName,
+    world::{Origin, World},
+};
+use crate::{exit::Failure, local::Server, options::SourceArgs};
+
+/// What may wait to be drawn. A terminal that takes nothing holds up the reading, and memory stays as it is.
+const WAITING: usize = 64;
+
+/// An error that comes so soon is told before the screen is taken over.
+const FIRST: Duration = Duration::from_millis(1500);
+
+/// What is to be shown, and how.
+pub(crate) struct Request {
+    pub(crate) source: SourceArgs,
+    /// A server that readings come from.
+    pub(crate) server: Option<Server>,
+    pub(crate) recording: Option<PathBuf>,
+    /// The file of settings that was named.
+    pub(crate) config: Option<PathBuf>,
+    /// These go before what the file says.
+    pub(crate) interval_ms: Option<u32>,
+    pub(crate) theme: Option<ThemeName>,
+    pub(crate) no_mouse: bool,
+}
+
+/// Shows it until somebody leaves.
+pub(crate) fn run(request: Request) -> Result<(), Failure> {
+    screen::check()?;
+    let (settings, file) = read_settings(&request)?;
+    let (inputs, waiting) = mpsc::sync_channel(WAITING);
+    let interval = Duration::from_millis(settings.interval_ms.into());
+    let (feed, origin) = match (&request.recording, request.server) {
+        (Some(path), _) => {
+            let player = Player::open(path).map_err(Failure::usage)?;
+            (Feed::Recording(Box::new(player)), Origin::Recording)
+        }
+        (None, Some(server)) => (Feed::from_server(server, interval, inputs.clone()), Origin::Server),
+        (None, None) => (Feed::from_driver(&request.source, interval, inputs.clone()), Origin::Driver),
+    };
+    let mut world = World::new(origin);
+    if origin != Origin::Recording {
+        take_first(&mut world, &waiting)?;
+    }
+    let no_color = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let theme = if no_color { ThemeName::Monochrome } else { settings.theme };
+    let state = State::new(&settings, theme, settings.glyphs.unwrap_or_else(Glyphs::of_terminal));
+    let mouse = settings.mouse && !request.no_mouse;
+    let app = App::new(world, state, feed, settings, file, inputs.clone());
+    show(app, mouse, inputs, &waiting)
+}
+
+fn read_settings(request: &Request) -> Result<(Settings, Option<File>), Failure> {
+    let path = request.config.clone().or_else(settings::usual_path);
+    let file = path.map(|path| File::read(&path, request.config.is_some())).transpose().map_err(Failure::usage)?;
+    let mut settings = file.as_ref().map_or_else(|| Ok(Settings::default()), Settings::of).map_err(Failure::usage)?;
+    settings.interval_ms = request.interval_ms.unwrap_or(settings.interval_ms);
+    settings.theme = request.theme.unwrap_or(settings.theme);
+    Ok((settings, file))
+}
+
+/// Waits a little for the first readings, so that what cannot be read at all is told where it stays.
+fn take_first(world: &mut World, waiting: &Receiver<Input>) -> Result<(), Failure> {
+    let begun = Instant::now();
+    while world.sample.is_none() {
+        match waiting.recv_timeout(FIRST.saturating_sub(begun.elapsed())) {
+            Ok(Input::Update(update)) => world.take(update),
+            Ok(Input::Failed(failure)) => return Err(failure),
+            Ok(_) | Err(_) => return Ok(()),
+        }
+    }
+    Ok(())
+}
+
+fn show(mut app: App, mouse: bool, inputs: SyncSender<Input>, waiting: &Receiver<Input>) -> Result<(), Failure> {
+    input::watch_signals(inputs.clone())?;
+    let mut screen = Screen::take(mouse)?;
+    input::watch_terminal(inputs)?;
+    let shown = follow(&mut app, &mut screen, waiting);
+    drop(screen);
+    match shown {
+        // The terminal is gone, and nobody is there to be told.
+        Err(failure) if failure.is_broken_pipe() => Ok(()),
+        shown => shown,
+    }
+}
+
+/// Draws whenever something has changed, and never otherwise.
+fn follow(app: &mut App, screen: &mut Screen, waiting: &Receiver<Input>) -> Result<(), Failure> {
+    let mut next = Next::DrawAnew;
+    loop {
+        match next {
+            Next::Quit => return Ok(()),
+            Next::Suspend => screen.suspend().map_err(gone)?,
+            Next::TakeAgain => screen.take_again().map_err(gone)?,
+            Next::Wait | Next::Draw | Next::DrawAnew => {}
+        }
+        if next != Next::Wait {
+            app.hits = screen.draw(app, next > Next::Draw).map_err(gone)?;
+        }
+        next = Next::Wait;
+        match waiting.recv_timeout(app.idle(Instant::now())) {
+            Ok(input) => next = take(app, input)?,
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return Ok(()),
+        }
+        // All that has come is drawn at once.
+        while next < Next::TakeAgain
+            && let Ok(input) = waiting.try_recv()
+        {
+            next = next.max(take(app, input)?);
+        }
+        next = next.max(app.tick(Instant::now()));
+    }
+}
+
+fn take(app: &mut App, input: Input) -> Result<Next, Failure> {
+    Ok(match input {
+        Input::Terminal(event) => app.terminal(&event),
+        Input::Update(update) => app.update(update),
+        Input::Inspected(inspection) => app.inspected(*inspection),
+        Input::Signal(Signal::End) | Input::Gone => Next::Quit,
+        Input::Signal(Signal::Stop) => Next::Suspend,
+        Input::Signal(Signal::Continue) => Next::TakeAgain,
+        Input::Failed(failure) => return Err(failure),
+    })
+}
+
+/// A terminal that is gone is no error to tell.
+fn gone(error: io::Error) -> io::Error {
+    match error.raw_os_error().map(rustix::io::Errno::from_raw_os_error) {
+        Some(rustix::io::Errno::IO | rustix::io::Errno::NXIO) => io::ErrorKind::BrokenPipe.into(),
+        _ => error,
+    }
+}

@@ -1,0 +1,56 @@
+//! Charts: one reading of all GPUs beside each other, or several readings of one.
+
+use gpumon_probe::model::GpuSample;
+use ratatui::layout::Rect;
+
+use crate::top::{
+    history::Line,
+    layout::{field, grid},
+    metrics::METRICS,
+    pen::{Hit, Pen},
+    plot::Plot,
+    state::State,
+    text::ABSENT,
+    world::World,
+};
+
+pub(super) fn charts(pen: &mut Pen<'_>, area: Rect, world: &World, state: &State) {
+    let gpus = world.gpus();
+    let one = state.gpu.or(if let [only] = gpus { Some(only.index) } else { None });
+    let charts: Vec<(&GpuSample, usize)> = match one {
+        Some(gpu) => {
+            world.gpu(gpu).into_iter().flat_map(|gpu| state.metrics.iter().map(move |metric| (gpu, *metric))).collect()
+        }
+        None => gpus.iter().map(|gpu| (gpu, state.shown_metric())).collect(),
+    };
+    let Some(shape) = grid(area, charts.len()) else { return };
+    let places = usize::from(shape.0 * shape.1);
+    let first = state.view_scroll.min(charts.len().saturating_sub(places));
+    for (place, (gpu, metric)) in charts.iter().skip(first).take(places).enumerate() {
+        let field = field(area, shape, place as u16);
+        draw(pen, field, gpu, *metric, one.is_none(), world, state);
+        if one.is_none() {
+            pen.hit(field, Hit::Gpu(gpu.index));
+        }
+    }
+}
+
+fn draw(pen: &mut Pen<'_>, area: Rect, gpu: &GpuSample, metric: usize, by_gpu: bool, world: &World, state: &State) {
+    let known = &METRICS[metric];
+    let (span_ms, line) = (state.span_ms(), Line::Gpu(gpu.index, metric));
+    let limit = (known.limit)(gpu, world.board(gpu.index));
+    let now = (known.read)(gpu).map_or_else(|| ABSENT.to_owned(), |value| known.unit.format(value, pen.glyphs));
+    let title = if by_gpu { format!("{} {}", gpu.index, world.name(gpu.index)) } else { known.label.to_owned() };
+    let plot = Plot {
+        title,
+        now,
+        style: pen.theme.of(known.meaning),
+        unit: known.unit,
+        limit,
+        span_ms,
+        end_ms: world.now_ms(),
+        values: &|columns| world.line(line, span_ms, columns),
+        is_selected: !by_gpu,
+    };
+    plot.draw(pen, area);
+}

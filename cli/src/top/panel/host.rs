@@ -1,0 +1,46 @@
+//! The machine around the GPUs.
+
+use ratatui::layout::Rect;
+
+use crate::top::{
+    history::Line,
+    layout::{field, grid},
+    metrics::HOST_METRICS,
+    pen::Pen,
+    plot::Plot,
+    state::State,
+    text::{ABSENT, bytes},
+    world::World,
+};
+
+pub(super) fn host(pen: &mut Pen<'_>, area: Rect, world: &World, state: &State) {
+    let Some(sample) = &world.sample else { return };
+    let host = &sample.host;
+    let Some(shape) = grid(area, HOST_METRICS.len()) else { return };
+    let places = usize::from(shape.0 * shape.1);
+    let first = state.view_scroll.min(HOST_METRICS.len().saturating_sub(places));
+    for (place, metric) in HOST_METRICS.iter().enumerate().skip(first).take(places) {
+        let limit = (metric.limit)(host);
+        let now = (metric.read)(host).map_or_else(|| ABSENT.to_owned(), |value| metric.unit.format(value, pen.glyphs));
+        let title = match (metric.label, limit) {
+            ("CPU", _) => {
+                host.cpu.count.value().map_or_else(|| "CPU".to_owned(), |count| format!("CPU, {count} threads"))
+            }
+            ("RAM", Some(limit)) => format!("RAM of {}", bytes(limit)),
+            (label, _) => label.to_owned(),
+        };
+        let span_ms = state.span_ms();
+        let plot = Plot {
+            title,
+            now,
+            style: pen.theme.of(metric.meaning),
+            unit: metric.unit,
+            limit,
+            span_ms,
+            end_ms: world.now_ms(),
+            values: &|columns| world.line(Line::Host(place), span_ms, columns),
+            is_selected: true,
+        };
+        plot.draw(pen, field(area, shape, (place - first) as u16));
+    }
+}

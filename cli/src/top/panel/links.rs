@@ -1,0 +1,177 @@
+//! PCIe and NVLink: what crosses them, how well they are, and which GPUs they join.
+
+use gpumon_probe::model::{GpuDetails, GpuSample, NvLink, Reading};
+use ratatui::layout::Rect;
+use unicode_width::UnicodeWidthStr;
+
+use super::sheet::{Line, sheet};
+use crate::top::{
+    history,
+    metrics::position,
+    pen::Pen,
+    state::State,
+    text::{ABSENT, bytes, left, rate, right, said, shown},
+    words::{of_path, of_remote},
+    world::World,
+};
+
+/// Columns of a rate.
+const RATE: usize = 10;
+/// Columns of a rate's past.
+const PAST: usize = 16;
+
+pub(super) fn links(pen: &mut Pen<'_>, area: Rect, world: &World, state: &State) {
+    let dim = pen.theme.dim;
+    let past = usize::from(area.width) >= 76 + 4 * PAST;
+    let with_past = |heading: &str| left(&right(heading, RATE), RATE + if past { PAST + 3 } else { 2 });
+    let heading: Line = vec![
+        (left("GPU", 5), dim),
+        (left("PCIE", 16), dim),
+        (with_past("PCIE SENT"), dim),
+        (with_past("PCIE RECV"), dim),
+        (right("REPLAYS", 8) + "  ", dim),
+        (left("NVLINK", 9), dim),
+        (with_past("NVL SENT"), dim),
+        (with_past("NVL RECV"), dim),
+        (right("ERRORS", 8), dim),
+    ];
+    let shown = world.gpus().iter().filter(|gpu| state.gpu.is_none_or(|index| gpu.index == index));
+    let makes_way = make_way(&heading, area.width.into());
+    let heading = without(heading, &makes_way);
+    let mut lines: Vec<Line> = shown.map(|gpu| without(summary(pen, gpu, world, state, past), &makes_way)).collect();
+    match state.gpu.or(if let [only] = world.gpus() { Some(only.index) } else { None }) {
+        Some(gpu) => lines.extend(each(pen, world.details(gpu))),
+        None => lines.extend(topology(pen, world)),
+    }
+    sheet(pen, area, Some(&heading), &lines, state.view_scroll);
+}
+
+/// What makes way where it is narrow, by the places in a line: errors, replays, the count of NVLinks, and the PCIe link.
+fn make_way(heading: &Line, columns: usize) -> Vec<usize> {
+    let mut taken: usize = heading.iter().map(|(text, _)| text.width()).sum();
+    let mut makes_way = Vec::new();
+    for place in [8, 4, 5, 1] {
+        if taken > columns {
+            taken -= heading[place].0.width();
+            makes_way.push(place);
+        }
+    }
+    makes_way
+}
+
+fn without(line: Line, places: &[usize]) -> Line {
+    let parts = line.into_iter().enumerate().filter(|(place, _)| !places.contains(place));
+    parts.map(|(_, part)| part).collect()
+}
+
+/// One line of a GPU's links.
+fn summary(pen: &Pen<'_>, gpu: &GpuSample, world: &World, state: &State, past: bool) -> Line {
+    let (plain, traffic, alarm) = (pen.theme.plain, pen.theme.traffic, pen.theme.alarm);
+    let board = world.board(gpu.index).map(|gpu| &gpu.board);
+    let number = |reading: &Reading<u32>| shown(reading, ToString::to_string);
+    let most = board.and_then(|board| Some((*board.pcie_max_generation.value()?, *board.pcie_max_width.value()?)));
+    let most = most.map_or_else(String::new, |(generation, width)| format!(" of {generation} x{width}"));
+    let pcie = format!("{} x{}{most}", number(&gpu.pcie.generation), number(&gpu.pcie.width));
+    let details = world.details(gpu.index);
+    let nvlinks = details.and_then(|details| details.nvlinks.value());
+    let up = nvlinks.map_or_else(
+        || ABSENT.to_owned(),
+        |links| match links.iter().filter(|link| link.active.value() == Some(&true)).count() {
+            _ if links.is_empty() => "none".to_owned(),
+            up => format!("{up} of {}", links.len()),
+        },
+    );
+    let all_up = nvlinks.is_none_or(|links| links.iter().all(|link| link.active.value() != Some(&false)));
+    let errors = nvlinks.map(|links| links.iter().filter_map(|link| link.errors_total.value()).sum::<u64>());
+    let replays =
+        details.map_or_else(|| ABSENT.to_owned(), |details| shown(&details.pcie_replays_total, ToString::to_string));
+    let of_rate = |reading: &Reading<f64>, metric: &str| {
+        let text = right(&shown(reading, |speed| rate(*speed)), RATE) + "  ";
+        if !past {
+            return text;
+        }
+        let values =
+            position(metric).map(|metric| world.line(history::Line::Gpu(gpu.index, metric), state.span_ms(), PAST));
+        let values = values.unwrap_or_default();
+        let largest = values.iter().flatten().fold(1.0_f64, |largest, value| largest.max(*value));
+        text + &values.into_iter().map(|value| pen.glyphs.spark(value.map(|value| value / largest))).collect::<String>()
+            + " "
+    };
+    vec![
+        (left(&right(&gpu.index.to_string(), 3), 5), plain),
+        (left(&pcie, 16), plain),
+        (of_rate(&gpu.pcie.tx_bytes_per_second, "pcie-tx"), traffic),
+        (of_rate(&gpu.pcie.rx_bytes_per_second, "pcie-rx"), traffic),
+        (right(&replays, 8) + "  ", plain),
+        (left(&up, 9), if all_up { plain } else { alarm }),
+        (of_rate(&gpu.nvlink.tx_bytes_per_second, "nvlink-tx"), traffic),
+        (of_rate(&gpu.nvlink.rx_bytes_per_second, "nvlink-rx"), traffic),
+        (right(&errors.map_or_else(|| ABSENT.to_owned(), |errors| errors.to_string()), 8), plain),
+    ]
+}
+
+/// Each NVLink of one GPU.
+fn each(pen: &Pen<'_>, details: Option<&GpuDetails>) -> Vec<Line> {
+    let dim = pen.theme.dim;
+    let Some(details) = details else { return vec![vec![("Its links have not been read yet.".to_owned(), dim)]] };
+    let links = match (details.nvlinks.value(), details.nvlinks.absence()) {
+        (Some(links), _) if links.is_empty() => return vec![vec![("It has no NVLinks.".to_owned(), dim)]],
+        (Some(links), _) => links,
+        (None, reason) => {
+            let reason = reason.map_or_else(String::new, ToString::to_string);
+            return vec![vec![(format!("NVLinks: {reason}"), dim)]];
+        }
+    };
+    let heading = ["LINK", "STATE", "VERSION", "SPEED", "TO", "AT", "SENT", "RECEIVED", "ERRORS"];
+    let widths = [5, 8, 9, 12, 10, 18, 12, 12, 8];
+    let cells =
+        |cells: [String; 9]| cells.iter().zip(widths).map(|(cell, width)| left(cell, width)).collect::<String>();
+    let mut sheet = vec![Line::new(), vec![(cells(heading.map(str::to_owned)), dim)]];
+    sheet.extend(links.iter().map(|link| {
+        let style = if link.active.value() == Some(&false) { pen.theme.alarm } else { pen.theme.plain };
+        vec![(cells(of_link(link)), style)]
+    }));
+    sheet
+}
+
+fn of_link(link: &NvLink) -> [String; 9] {
+    [
+        right(&link.link.to_string(), 4),
+        said(&link.active, |up| if *up { "up" } else { "down" }.to_owned()),
+        shown(&link.version, Clone::clone),
+        shown(&link.bytes_per_second, |speed| rate(*speed)),
+        shown(&link.remote, |remote| of_remote(*remote).to_owned()),
+        shown(&link.remote_pci_bus_id, Clone::clone),
+        shown(&link.tx_bytes_total, |total| bytes(*total as f64)),
+        shown(&link.rx_bytes_total, |total| bytes(*total as f64)),
+        shown(&link.errors_total, ToString::to_string),
+    ]
+}
+
+/// Which GPUs are joined by what.
+fn topology(pen: &Pen<'_>, world: &World) -> Vec<Line> {
+    let Some(inventory) = world.inventory.as_ref().filter(|known| !known.topology.is_empty()) else {
+        return Vec::new();
+    };
+    let dim = pen.theme.dim;
+    let indexes: Vec<u32> = inventory.gpus.iter().map(|gpu| gpu.index).collect();
+    let heads: String = indexes.iter().map(|index| right(&format!("GPU{index}"), 6)).collect();
+    let mut lines = vec![Line::new(), vec![(left("", 5) + &heads, dim)]];
+    for row in &indexes {
+        let cells = indexes.iter().map(|column| {
+            let pair = (*row.min(column), *row.max(column));
+            let link = inventory.topology.iter().find(|link| (link.a, link.b) == pair);
+            let text = match link {
+                None if row == column => "·".to_owned(),
+                None => ABSENT.to_owned(),
+                Some(link) => match link.nvlinks.value() {
+                    Some(count) if *count > 0 => format!("NV{count}"),
+                    _ => shown(&link.path, |path| of_path(*path).to_owned()),
+                },
+            };
+            right(&text, 6)
+        });
+        lines.push(vec![(left(&right(&row.to_string(), 3), 5), dim), (cells.collect(), pen.theme.plain)]);
+    }
+    lines
+}

@@ -1,0 +1,78 @@
+//! `/proc/PID/stat`: when a process began, and what it does.
+
+use std::{fs, io, path::Path};
+
+/// The time of boot, from which starts are counted, is known to a second, and moves when the clock is set.
+const TOLERANCE_MS: u64 = 2_000;
+
+/// What `/proc/PID/stat` tells.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ProcessStat {
+    pub(super) state: char,
+    pub(super) parent: u32,
+    pub(super) threads: u32,
+    pub(super) cpu_ms: u64,
+    /// Since the Unix epoch; `None` where the time of boot is not known.
+    pub(super) started_ms: Option<u64>,
+}
+
+impl ProcessStat {
+    /// Reads below `root`, which is `/proc` but in tests.
+    ///
+    /// # Errors
+    /// Where there is no such process.
+    pub(super) fn read(root: &Path, pid: u32) -> io::Result<Self> {
+        let text = fs::read_to_string(root.join(pid.to_string()).join("stat"))?;
+        let booted_ms = fs::read_to_string(root.join("stat")).ok().and_then(|stat| {
+            let seconds = stat.lines().find_map(|line| line.strip_prefix("btime "))?;
+            Some(seconds.trim().parse::<u64>().ok()? * 1000)
+        });
+        Self::parse(&text, booted_ms).ok_or_else(|| io::ErrorKind::InvalidData.into())
+    }
+
+    fn parse(text: &str, booted_ms: Option<u64>) -> Option<Self> {
+        // The second field is the name in parentheses and may hold anything, parentheses too.
+        let (_, after_name) = text.rsplit_once(')')?;
+        // The first of these is field 3 of `proc_pid_stat(5)`.
+        let fields: Vec<&str> = after_name.split_ascii_whitespace().collect();
+        let field = |number: usize| fields.get(number - 3)?.parse::<u64>().ok();
+        let ms = |ticks: u64| ticks * 1000 / rustix::param::clock_ticks_per_second();
+        Some(Self {
+            state: fields.first()?.chars().next()?,
+            parent: field(4)? as u32,
+            threads: field(20)? as u32,
+            cpu_ms: ms(field(14)? + field(15)?),
+            started_ms: booted_ms.zip(field(22)).map(|(booted, ticks)| booted + ms(ticks)),
+        })
+    }
+
+    /// Whether it is the process that began then. Where that is not known, there is nothing to compare.
+    pub(super) fn began_at(&self, known_ms: Option<u64>) -> bool {
+        match (self.started_ms, known_ms) {
+            (Some(started), Some(known)) => started.abs_diff(known) <= TOLERANCE_MS,
+            _ => true,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_with_parentheses_and_spaces_does_not_shift_the_fields() {
+        let fields: Vec<String> = (4..=52).map(|field| field.to_string()).collect();
+        let stat = ProcessStat::parse(&format!("42 (a) b) S {}", fields.join(" ")), Some(1_000_000)).unwrap();
+        let tick_ms = 1000 / rustix::param::clock_ticks_per_second();
+        assert_eq!((stat.state, stat.parent, stat.threads), ('S', 4, 20));
+        assert_eq!((stat.cpu_ms, stat.started_ms), (29 * tick_ms, Some(1_000_000 + 22 * tick_ms)));
+        assert!(ProcessStat::parse("nonsense", None).is_none());
+    }
+
+    #[test]
+    fn a_start_is_compared_with_some_tolerance() {
+        let stat = ProcessStat { state: 'R', parent: 1, threads: 1, cpu_ms: 0, started_ms: Some(50_000) };
+        assert!(stat.began_at(Some(51_000)) && stat.began_at(None));
+        assert!(!stat.began_at(Some(60_000)));
+    }
+}

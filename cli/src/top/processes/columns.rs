@@ -1,0 +1,234 @@
+//! The columns of the list: what they are called, how wide they are, and what stands in them.
+
+use gpumon_probe::model::{ProcessKind, Reading};
+
+use super::rows::{Row, Subject};
+use crate::{
+    table::units::{duration, gib_in_column},
+    top::text::{ABSENT, percent, printable, shown, what},
+};
+
+/// Between two columns.
+const GAP: usize = 2;
+/// What a process is needs at least so much room, or other columns make way.
+const SHORTEST_WHAT: usize = 16;
+
+/// A column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Column {
+    Gpu,
+    Pid,
+    User,
+    Kind,
+    Memory,
+    /// Of the GPU's memory.
+    Share,
+    Sm,
+    /// Time in which it read or wrote device memory.
+    MemoryBusy,
+    Encoder,
+    Decoder,
+    Time,
+    What,
+}
+
+impl Column {
+    pub(in crate::top) const ALL: [Self; 12] = [
+        Self::Gpu,
+        Self::Pid,
+        Self::User,
+        Self::Kind,
+        Self::Memory,
+        Self::Share,
+        Self::Sm,
+        Self::MemoryBusy,
+        Self::Encoder,
+        Self::Decoder,
+        Self::Time,
+        Self::What,
+    ];
+
+    /// What makes way where it is narrow, the first to go first.
+    const LEAST: [Self; 9] = [
+        Self::Kind,
+        Self::MemoryBusy,
+        Self::Share,
+        Self::Decoder,
+        Self::Encoder,
+        Self::Time,
+        Self::User,
+        Self::Sm,
+        Self::Gpu,
+    ];
+
+    /// As it is written in settings and filters.
+    pub(in crate::top) fn id(self) -> &'static str {
+        match self {
+            Self::Gpu => "gpu",
+            Self::Pid => "pid",
+            Self::User => "user",
+            Self::Kind => "kind",
+            Self::Memory => "memory",
+            Self::Share => "share",
+            Self::Sm => "sm",
+            Self::MemoryBusy => "memory-busy",
+            Self::Encoder => "encoder",
+            Self::Decoder => "decoder",
+            Self::Time => "time",
+            Self::What => "what",
+        }
+    }
+
+    pub(in crate::top) fn of_id(id: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|column| column.id() == id)
+    }
+
+    pub(in crate::top) fn heading(self) -> &'static str {
+        match self {
+            Self::Gpu => "GPU",
+            Self::Pid => "PID",
+            Self::User => "USER",
+            Self::Kind => "TYPE",
+            Self::Memory => "MEMORY",
+            Self::Share => "OF GPU",
+            Self::Sm => "SM",
+            Self::MemoryBusy => "MEM",
+            Self::Encoder => "ENC",
+            Self::Decoder => "DEC",
+            Self::Time => "TIME",
+            Self::What => "WHAT",
+        }
+    }
+
+    /// Text stands on the left, numbers on the right.
+    pub(in crate::top) fn is_text(self) -> bool {
+        matches!(self, Self::User | Self::Kind | Self::What)
+    }
+
+    /// Names rise by nature, and of numbers the largest is looked for.
+    pub(in crate::top) fn falls_by_nature(self) -> bool {
+        !matches!(self, Self::Gpu | Self::Pid | Self::User | Self::Kind | Self::What)
+    }
+
+    /// Fixed, so that nothing moves when a value changes.
+    fn width(self) -> usize {
+        match self {
+            Self::Gpu => 3,
+            Self::Pid => 7,
+            Self::User => 8,
+            Self::Kind => 4,
+            Self::Memory => 9,
+            Self::Sm | Self::MemoryBusy | Self::Encoder | Self::Decoder => 5,
+            Self::Share | Self::Time => 6,
+            Self::What => 0,
+        }
+    }
+}
+
+/// The columns that fit, each with its place and its width.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::top) struct Cells(pub(in crate::top) Vec<(Column, usize, usize)>);
+
+impl Cells {
+    /// As many of the chosen columns as fit; the last takes what is left where it is what the process is.
+    pub(in crate::top) fn new(chosen: &[Column], columns: usize) -> Self {
+        let mut fitting = chosen.to_vec();
+        let taken = |fitting: &[Column]| {
+            fitting
+                .iter()
+                .map(|column| if *column == Column::What { SHORTEST_WHAT } else { column.width() } + GAP)
+                .sum()
+        };
+        for least in Column::LEAST {
+            let taken: usize = taken(&fitting);
+            if taken > columns + GAP {
+                fitting.retain(|column| *column != least);
+            }
+        }
+        let fixed: usize =
+            fitting.iter().filter(|column| **column != Column::What).map(|column| column.width() + GAP).sum();
+        // Wide terminals have room for long names.
+        let spare = if fitting.contains(&Column::User) && columns > fixed + 90 { 8 } else { 0 };
+        let mut place = 0;
+        let cells = fitting.into_iter().map(|column| {
+            let width = match column {
+                Column::What => columns.saturating_sub(fixed + spare),
+                Column::User => column.width() + spare,
+                _ => column.width(),
+            };
+            let at = place;
+            place += width + GAP;
+            (column, at, width.min(columns.saturating_sub(at)))
+        });
+        Self(cells.filter(|(_, _, width)| *width > 0).collect())
+    }
+}
+
+impl Row<'_> {
+    /// What stands in a column.
+    pub(in crate::top) fn cell(&self, column: Column, now_ms: u64) -> String {
+        let Subject::Process(process) = &self.subject else {
+            return self.cell_of_parent(column);
+        };
+        match column {
+            Column::Gpu => self.gpu.to_string(),
+            Column::Pid => process.pid.to_string(),
+            Column::User => shown(&process.user, |user| printable(user)),
+            Column::Kind => match process.kind {
+                _ if process.mps => "MPS".to_owned(),
+                ProcessKind::Compute => "C".to_owned(),
+                ProcessKind::Graphics => "G".to_owned(),
+                ProcessKind::ComputeAndGraphics => "C+G".to_owned(),
+            },
+            Column::Memory => match process.memory_bytes.value() {
+                Some(bytes) => format!("{} GiB", gib_in_column(*bytes)),
+                None => "unknown".to_owned(),
+            },
+            Column::Share => self.share().map_or_else(|| ABSENT.to_owned(), |share| format!("{:.0} %", 100.0 * share)),
+            Column::Sm => percent(&process.sm_percent),
+            Column::MemoryBusy => percent(&process.memory_percent),
+            Column::Encoder => percent(&process.encoder_percent),
+            Column::Decoder => percent(&process.decoder_percent),
+            Column::Time => shown(&process.started_ms, |started| duration(now_ms.saturating_sub(*started))),
+            Column::What => {
+                let mig = process.mig.map(|mig| format!("MIG {}/{} ", mig.gpu_instance, mig.compute_instance));
+                let what = what(process).map_or_else(|| ABSENT.to_owned(), |what| printable(&what));
+                mig.unwrap_or_default() + &what
+            }
+        }
+    }
+
+    fn cell_of_parent(&self, column: Column) -> String {
+        match (&self.subject, column) {
+            (Subject::Parent(parent), Column::Pid) => parent.pid.to_string(),
+            (Subject::Parent(parent), Column::What) => printable(&parent.name),
+            _ => String::new(),
+        }
+    }
+
+    /// What it holds of its GPU's memory, as a share of 1.
+    pub(super) fn share(&self) -> Option<f64> {
+        let Subject::Process(process) = &self.subject else { return None };
+        let total = self.total_bytes.filter(|total| *total > 0)?;
+        Some(*process.memory_bytes.value()? as f64 / total as f64)
+    }
+}
+
+/// The number by which a column is sorted; `None` where it is absent, or the column is text.
+pub(super) fn number(row: &Row<'_>, column: Column) -> Option<f64> {
+    let Subject::Process(process) = &row.subject else { return None };
+    let of = |reading: &Reading<f64>| reading.value().copied();
+    match column {
+        Column::Gpu => Some(f64::from(row.gpu)),
+        Column::Pid => Some(f64::from(process.pid)),
+        Column::Memory => process.memory_bytes.value().map(|bytes| *bytes as f64),
+        Column::Share => row.share(),
+        Column::Sm => of(&process.sm_percent),
+        Column::MemoryBusy => of(&process.memory_percent),
+        Column::Encoder => of(&process.encoder_percent),
+        Column::Decoder => of(&process.decoder_percent),
+        // The longest time is that of the earliest start.
+        Column::Time => process.started_ms.value().map(|started| -(*started as f64)),
+        Column::User | Column::Kind | Column::What => None,
+    }
+}

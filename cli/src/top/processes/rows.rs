@@ -1,0 +1,80 @@
+//! One row per process and GPU.
+
+use std::cmp::Ordering;
+
+use gpumon_probe::model::{Ancestor, Process};
+
+use super::{
+    Key,
+    columns::{Column, number},
+};
+use crate::top::world::World;
+
+/// A line of the list.
+#[derive(Debug, Clone)]
+pub(in crate::top) struct Row<'a> {
+    pub(in crate::top) gpu: u32,
+    pub(in crate::top) subject: Subject<'a>,
+    /// All of its GPU's memory.
+    pub(super) total_bytes: Option<u64>,
+    /// How many parents stand above it in the tree.
+    pub(in crate::top) depth: usize,
+}
+
+/// What a line is about.
+#[derive(Debug, Clone)]
+pub(in crate::top) enum Subject<'a> {
+    /// A process that holds a GPU.
+    Process(&'a Process),
+    /// One that holds none, but has started several that do.
+    Parent(&'a Ancestor),
+}
+
+impl Row<'_> {
+    /// What tells it from others; `None` for a parent, with which nothing can be done here.
+    pub(in crate::top) fn key(&self) -> Option<Key> {
+        match self.subject {
+            Subject::Process(process) => Some(Key {
+                gpu: self.gpu,
+                pid: process.pid,
+                started_ms: process.started_ms.value().copied(),
+                mig: process.mig,
+            }),
+            Subject::Parent(_) => None,
+        }
+    }
+}
+
+/// Every process of the newest sample.
+pub(super) fn all(world: &World) -> Vec<Row<'_>> {
+    let rows = world.gpus().iter().flat_map(|gpu| {
+        let total_bytes = gpu.memory.total_bytes.value().copied();
+        gpu.processes.value().into_iter().flatten().map(move |process| Row {
+            gpu: gpu.index,
+            subject: Subject::Process(process),
+            total_bytes,
+            depth: 0,
+        })
+    });
+    rows.collect()
+}
+
+/// Puts them into the order of a column. What is absent comes last either way, and rows that are alike keep the order of
+/// GPU and PID, so that they do not change places with every sample.
+pub(super) fn sort(rows: &mut [Row<'_>], column: Column, descending: bool) {
+    let turn = |ordering: Ordering| if descending { ordering.reverse() } else { ordering };
+    rows.sort_by(|a, b| {
+        let ordering = if column.is_text() {
+            turn(a.cell(column, 0).to_lowercase().cmp(&b.cell(column, 0).to_lowercase()))
+        } else {
+            match (number(a, column), number(b, column)) {
+                (Some(a), Some(b)) => turn(a.total_cmp(&b)),
+                (Some(_), None) => Ordering::Less,
+                (None, Some(_)) => Ordering::Greater,
+                (None, None) => Ordering::Equal,
+            }
+        };
+        let place = |row: &Row<'_>| row.key().map(|key| (key.gpu, key.pid));
+        ordering.then_with(|| place(a).cmp(&place(b)))
+    });
+}

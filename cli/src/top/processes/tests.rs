@@ -1,0 +1,150 @@
+//! Order, filter, search, tree and selection.
+
+use gpumon_probe::model::{Ancestor, Owner, Reading};
+
+use super::*;
+use crate::top::testing;
+
+fn world() -> World {
+    let mut world = testing::world(2);
+    let processes = testing::processes(8);
+    let sample = world.sample.as_mut().unwrap();
+    let (first, second) = processes.split_at(4);
+    sample.gpus[0].processes = Reading::Now(first.to_vec());
+    sample.gpus[1].processes = Reading::Now(second.to_vec());
+    world
+}
+
+fn pids(rows: &[Row<'_>]) -> Vec<String> {
+    rows.iter().map(|row| row.cell(Column::Pid, 0)).collect()
+}
+
+#[test]
+fn every_column_sorts_in_both_directions_and_what_is_absent_comes_last() {
+    let mut world = world();
+    let absent = Reading::Absent(gpumon_probe::model::Absence::Unknown);
+    if let Some(Reading::Now(processes)) = world.sample.as_mut().map(|sample| &mut sample.gpus[0].processes) {
+        processes[1].sm_percent = absent;
+    }
+    for column in Column::ALL {
+        let of = |descending| {
+            let view = ProcessView { sort: column, descending, ..ProcessView::default() };
+            pids(&view.rows(&world, None))
+        };
+        let (rising, falling) = (of(false), of(true));
+        assert_eq!(rising.len(), 8);
+        assert_eq!(of(false), rising, "{column:?} is stable");
+        if matches!(column, Column::Pid | Column::Memory | Column::Time | Column::Share) {
+            let reversed: Vec<_> = falling.iter().rev().cloned().collect();
+            assert_eq!(rising, reversed, "{column:?}");
+        }
+        if column == Column::Sm {
+            assert_eq!((rising[7].as_str(), falling[7].as_str()), ("4007", "4007"));
+        }
+    }
+    let by_time = ProcessView { sort: Column::Time, descending: true, ..ProcessView::default() };
+    assert_eq!(by_time.rows(&world, None)[0].cell(Column::Pid, 0), "4000", "it runs the longest");
+}
+
+#[test]
+fn a_filter_takes_words_and_columns() {
+    let world = world();
+    let of = |text: &str| {
+        let view =
+            ProcessView { filter: Filter::new(text), sort: Column::Pid, descending: false, ..ProcessView::default() };
+        pids(&view.rows(&world, None))
+    };
+    assert_eq!(of("TRAIN"), ["4000", "4028"]);
+    assert_eq!(of("train user:bob"), ["4028"]);
+    assert_eq!(of("gpu:1 user:ana"), ["4042"]);
+    assert_eq!(of("pid:400"), [""; 0]);
+    assert_eq!(of("nobody"), [""; 0]);
+    assert_eq!(of("  ").len(), 8);
+    let view = ProcessView::default();
+    assert_eq!(view.rows(&world, Some(1)).len(), 4, "the GPU that the screen is about");
+}
+
+#[test]
+fn a_search_goes_round_from_the_selection_in_both_directions() {
+    let world = world();
+    let mut view =
+        ProcessView { sort: Column::Pid, descending: false, search: "vllm".to_owned(), ..ProcessView::default() };
+    let rows = view.rows(&world, None);
+    let mut found = Vec::new();
+    for (forward, or_here) in [(true, true), (true, true), (true, false), (true, false), (false, false)] {
+        assert!(view.find(&rows, forward, or_here));
+        found.push(view.selected.unwrap().pid);
+    }
+    assert_eq!(found, [4007, 4007, 4035, 4007, 4035]);
+    view.search = "nobody".to_owned();
+    assert!(!view.find(&rows, true, true));
+    assert_eq!(view.selected.unwrap().pid, 4035, "it stays where it was");
+    assert!(!view.find(&[], true, false));
+}
+
+#[test]
+fn the_selection_stays_with_its_process_and_in_sight() {
+    let mut world = world();
+    let mut view = ProcessView { sort: Column::Memory, ..ProcessView::default() };
+    let rows = view.rows(&world, None);
+    view.step(&rows, 1);
+    view.step(&rows, 6);
+    let selected = view.selected.unwrap();
+    view.follow(&rows, 3);
+    assert_eq!((view.position(&rows), view.scroll), (Some(6), 4));
+    view.step(&rows, 100);
+    assert_eq!(view.position(&rows), Some(7));
+    view.selected = Some(selected);
+    if let Some(Reading::Now(processes)) =
+        world.sample.as_mut().map(|sample| &mut sample.gpus[selected.gpu as usize].processes)
+    {
+        processes.iter_mut().find(|process| process.pid == selected.pid).unwrap().memory_bytes = Reading::Now(1 << 40);
+    }
+    let rows = view.rows(&world, None);
+    view.follow(&rows, 3);
+    assert_eq!((view.position(&rows), view.scroll), (Some(0), 0));
+    // Another process that got the same PID is another one.
+    if let Some(Reading::Now(processes)) =
+        world.sample.as_mut().map(|sample| &mut sample.gpus[selected.gpu as usize].processes)
+    {
+        processes.iter_mut().find(|process| process.pid == selected.pid).unwrap().started_ms = Reading::Now(5);
+    }
+    assert_eq!(view.position(&view.rows(&world, None)), None);
+}
+
+#[test]
+fn a_tree_shows_parents_that_start_several_and_hides_those_in_between() {
+    let mut world = world();
+    let ancestors = |pids: &[u32]| {
+        let parents = pids.iter().map(|pid| Ancestor { pid: *pid, name: format!("parent{pid}") }).collect();
+        Reading::Now(Owner { parents, ..Owner::default() })
+    };
+    if let Some(Reading::Now(processes)) = world.sample.as_mut().map(|sample| &mut sample.gpus[0].processes) {
+        processes[0].owner = ancestors(&[900, 800, 100]);
+        processes[1].owner = ancestors(&[901, 800, 100]);
+        // Its parent holds a GPU itself.
+        processes[2].owner = ancestors(&[4000, 900, 800, 100]);
+    }
+    let view = ProcessView { tree: true, sort: Column::Pid, descending: false, ..ProcessView::default() };
+    let rows = view.rows(&world, Some(0));
+    let drawn: Vec<(usize, String)> = rows.iter().map(|row| (row.depth, row.cell(Column::Pid, 0))).collect();
+    let expected = [(0, "800"), (1, "4000"), (2, "4014"), (1, "4007"), (0, "4021")];
+    assert_eq!(drawn, expected.map(|(depth, pid)| (depth, pid.to_owned())));
+    assert_eq!(rows[0].cell(Column::What, 0), "parent800");
+    assert_eq!(rows[0].key(), None);
+}
+
+#[test]
+fn the_columns_that_tell_most_stay_where_it_is_narrow() {
+    for columns in 40..300 {
+        let cells = Cells::new(&Column::ALL, columns);
+        let end = cells.0.iter().map(|(_, at, width)| at + width).max().unwrap();
+        assert!(end <= columns, "{end} of {columns}");
+        assert!(cells.0.iter().any(|(column, ..)| *column == Column::What), "{columns}");
+    }
+    let at = |columns| Cells::new(&Column::ALL, columns).0.iter().map(|(column, ..)| *column).collect::<Vec<_>>();
+    for column in [Column::Sm, Column::Memory, Column::Encoder, Column::Decoder, Column::Pid, Column::User] {
+        assert!(at(80).contains(&column), "{column:?}");
+    }
+    assert_eq!(at(120), Column::ALL);
+}

@@ -1,0 +1,79 @@
+//! Processes below those that started them.
+
+use std::collections::{HashMap, HashSet};
+
+use gpumon_probe::model::Ancestor;
+
+use super::rows::{Row, Subject};
+
+/// Arranges sorted rows as a tree. A parent that holds no GPU has a row of its own where several processes below it do,
+/// for then it says what belongs together. Siblings keep their order.
+pub(super) fn grow(rows: Vec<Row<'_>>) -> Vec<Row<'_>> {
+    let holders: HashSet<u32> = rows.iter().map(pid_of).collect();
+    // How many different children lead from a parent to processes of the list.
+    let mut branches: HashMap<u32, HashSet<u32>> = HashMap::new();
+    for row in &rows {
+        let mut child = pid_of(row);
+        for parent in parents(row) {
+            branches.entry(parent.pid).or_default().insert(child);
+            child = parent.pid;
+        }
+    }
+    let stands = |pid: u32| holders.contains(&pid) || branches.get(&pid).is_some_and(|children| children.len() > 1);
+    // Each row hangs below the nearest parent that has a row.
+    let mut below: HashMap<Option<u32>, Vec<Node<'_>>> = HashMap::new();
+    let mut placed = HashSet::new();
+    for row in rows {
+        let line: Vec<&Ancestor> = parents(&row).iter().filter(|parent| stands(parent.pid)).collect();
+        let above = line.first().map(|parent| parent.pid);
+        for (place, parent) in line.iter().enumerate() {
+            if !holders.contains(&parent.pid) && placed.insert(parent.pid) {
+                let above = line.get(place + 1).map(|parent| parent.pid);
+                let subject = Subject::Parent(parent);
+                let row = Row { gpu: row.gpu, subject, total_bytes: None, depth: 0 };
+                below.entry(above).or_default().push(Node { pid: parent.pid, row });
+            }
+        }
+        below.entry(above).or_default().push(Node { pid: pid_of(&row), row });
+    }
+    let mut grown = Vec::new();
+    hang(None, 0, &mut below, &mut grown);
+    grown
+}
+
+struct Node<'a> {
+    pid: u32,
+    row: Row<'a>,
+}
+
+fn hang<'a>(
+    parent: Option<u32>,
+    depth: usize,
+    below: &mut HashMap<Option<u32>, Vec<Node<'a>>>,
+    grown: &mut Vec<Row<'a>>,
+) {
+    let nodes = below.remove(&parent).unwrap_or_default();
+    let mut nodes = nodes.into_iter().peekable();
+    while let Some(Node { pid, row }) = nodes.next() {
+        grown.push(Row { depth, ..row });
+        // A process on several GPUs has its children below its last row.
+        if nodes.peek().is_none_or(|next| next.pid != pid) {
+            hang(Some(pid), depth + 1, below, grown);
+        }
+    }
+}
+
+fn pid_of(row: &Row<'_>) -> u32 {
+    match row.subject {
+        Subject::Process(process) => process.pid,
+        Subject::Parent(parent) => parent.pid,
+    }
+}
+
+/// From the parent upwards.
+fn parents<'a>(row: &Row<'a>) -> &'a [Ancestor] {
+    match row.subject {
+        Subject::Process(process) => process.owner.value().map_or(&[], |owner| &owner.parents),
+        Subject::Parent(_) => &[],
+    }
+}

@@ -1,0 +1,120 @@
+//! A line that is typed: a filter, a search, a time.
+
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use unicode_width::UnicodeWidthStr;
+
+/// A longer line is none that a person types.
+const LONGEST: usize = 200;
+
+/// What is being typed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Prompt {
+    pub(super) purpose: Purpose,
+    pub(super) text: String,
+}
+
+/// What it is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Purpose {
+    Filter,
+    Search,
+    Goto,
+}
+
+/// What a key did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Typed {
+    Changed,
+    Done,
+    Cancelled,
+    Nothing,
+}
+
+impl Prompt {
+    pub(super) fn new(purpose: Purpose, text: &str) -> Self {
+        Self { purpose, text: text.to_owned() }
+    }
+
+    pub(super) fn question(&self) -> &'static str {
+        match self.purpose {
+            Purpose::Filter => "filter: ",
+            Purpose::Search => "search: ",
+            Purpose::Goto => "go to (HH:MM:SS): ",
+        }
+    }
+
+    pub(super) fn key(&mut self, key: KeyEvent) -> Typed {
+        let control = key.modifiers.contains(KeyModifiers::CONTROL);
+        match key.code {
+            KeyCode::Enter => Typed::Done,
+            KeyCode::Esc => Typed::Cancelled,
+            KeyCode::Char('c') if control => Typed::Cancelled,
+            KeyCode::Char('u') if control => {
+                self.text.clear();
+                Typed::Changed
+            }
+            KeyCode::Char('w') if control => {
+                let kept = self.text.trim_end().rfind(' ').map_or(0, |space| space + 1);
+                self.text.truncate(kept);
+                Typed::Changed
+            }
+            KeyCode::Backspace => {
+                self.text.pop();
+                Typed::Changed
+            }
+            KeyCode::Char(letter) if !control && !letter.is_control() && self.text.len() < LONGEST => {
+                self.text.push(letter);
+                Typed::Changed
+            }
+            _ => Typed::Nothing,
+        }
+    }
+
+    /// As much of the end as fits.
+    pub(super) fn end(&self, columns: usize) -> &str {
+        let mut starts = self.text.char_indices().map(|(start, _)| start);
+        let start = starts.find(|start| self.text[*start..].width() <= columns).unwrap_or(self.text.len());
+        &self.text[start..]
+    }
+}
+
+/// A time of day, `HH:MM` or `HH:MM:SS`, in seconds.
+pub(super) fn time_of_day(text: &str) -> Option<u64> {
+    let parts: Vec<u64> = text.trim().split(':').map(|part| part.parse().ok()).collect::<Option<_>>()?;
+    match parts.as_slice() {
+        [hours @ 0..24, minutes @ 0..60] => Some(hours * 3600 + minutes * 60),
+        [hours @ 0..24, minutes @ 0..60, seconds @ 0..60] => Some(hours * 3600 + minutes * 60 + seconds),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_typed_and_mended() {
+        let mut prompt = Prompt::new(Purpose::Filter, "user:ana ");
+        let key = |code| KeyEvent::new(code, KeyModifiers::NONE);
+        for letter in "gpü".chars() {
+            assert_eq!(prompt.key(key(KeyCode::Char(letter))), Typed::Changed);
+        }
+        prompt.key(key(KeyCode::Backspace));
+        assert_eq!(prompt.text, "user:ana gp");
+        prompt.key(KeyEvent::new(KeyCode::Char('w'), KeyModifiers::CONTROL));
+        assert_eq!(prompt.text, "user:ana ");
+        assert_eq!(prompt.end(4), "ana ");
+        prompt.key(KeyEvent::new(KeyCode::Char('u'), KeyModifiers::CONTROL));
+        assert_eq!(prompt.text, "");
+        assert_eq!(prompt.key(key(KeyCode::Enter)), Typed::Done);
+        assert_eq!(prompt.key(key(KeyCode::Esc)), Typed::Cancelled);
+    }
+
+    #[test]
+    fn times_of_day_have_two_or_three_parts() {
+        assert_eq!([time_of_day("10:42"), time_of_day("00:00:07")], [Some(38_520), Some(7)]);
+        for bad in ["", "10", "24:00", "10:60", "10:42:07:01", "a:b"] {
+            assert_eq!(time_of_day(bad), None, "{bad}");
+        }
+    }
+}

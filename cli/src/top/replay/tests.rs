@@ -1,0 +1,124 @@
+//! Recordings that are played, moved in, and refused.
+
+use std::{fs, io::Write, path::PathBuf};
+
+use super::*;
+use crate::top::{
+    testing,
+    world::{Origin, World},
+};
+
+const FIRST: u64 = 1_700_000_000_000;
+
+/// A recording of so many samples, a second apart, with details and an event before every tenth.
+fn recorded(name: &str, samples: u64) -> PathBuf {
+    let path = std::env::temp_dir().join(format!("gpumon-replay-{}-{name}.ndjson", std::process::id()));
+    let mut file = fs::File::create(&path).unwrap();
+    let moment = testing::moment(1);
+    let mut write = |record: &Record| writeln!(file, "{}", serde_json::to_string(record).unwrap()).unwrap();
+    write(&Record::Inventory(moment.inventory));
+    let mut sample = moment.sample;
+    for second in 0..samples {
+        let at_ms = FIRST + second * 1000;
+        if second % 10 == 0 {
+            let mut details = moment.details[0].clone();
+            details.at_ms = at_ms;
+            write(&Record::Details(details));
+            let what = gpumon_probe::model::EventKind::MigChanged;
+            write(&Record::Event(gpumon_probe::model::Event { at_ms, gpu: None, what }));
+        }
+        (sample.at_ms, sample.gpus[0].at_ms, sample.seq) = (at_ms, at_ms, second);
+        write(&Record::Sample(sample.clone()));
+    }
+    path
+}
+
+fn world_after(updates: Vec<Update>) -> World {
+    let mut world = World::new(Origin::Recording);
+    for update in updates {
+        world.take(update);
+    }
+    world
+}
+
+fn shown(world: &World) -> u64 {
+    world.sample.as_ref().unwrap().seq
+}
+
+#[test]
+fn seeking_brings_the_moment_with_its_past() {
+    let mut player = Player::open(&recorded("seek", 400)).unwrap();
+    let world = world_after(player.seek_to(FIRST + 250_400).unwrap());
+    assert_eq!(shown(&world), 250);
+    assert!(world.inventory.is_some());
+    assert_eq!(world.details[0].at_ms, FIRST + 250_000);
+    assert_eq!(world.events.len(), 26);
+    let line = world.line(crate::top::history::Line::Gpu(0, 0), 200_000, 200);
+    assert_eq!(line.iter().filter(|value| value.is_none()).count(), 0, "{line:?}");
+    assert_eq!(player.times_ms(), (FIRST + 250_000, FIRST, FIRST + 399_000));
+    // Before the beginning is the beginning, and after the end is the end.
+    assert_eq!(shown(&world_after(player.skip(-10_000_000).unwrap())), 0);
+    assert_eq!(shown(&world_after(player.skip(10_000_000).unwrap())), 399);
+    assert!(player.is_over() && player.due().is_none());
+}
+
+#[test]
+fn steps_go_by_one_sample_and_stop_it() {
+    let mut player = Player::open(&recorded("step", 5)).unwrap();
+    let mut world = world_after(player.step(true).unwrap());
+    for expected in [1, 2, 1, 0, 0] {
+        let forward = expected > shown(&world);
+        for update in player.step(forward).unwrap() {
+            world.take(update);
+        }
+        assert_eq!(shown(&world), expected);
+        assert!(player.is_paused() && player.due().is_none());
+    }
+}
+
+#[test]
+fn it_plays_as_fast_as_it_was_or_at_the_speed_that_is_asked_for() {
+    let mut player = Player::open(&recorded("speed", 100)).unwrap();
+    let begun = Instant::now();
+    let count = |updates: Vec<Update>| {
+        let is_sample =
+            |update: &&Update| matches!(update, Update::Record(record) if matches!(**record, Record::Sample(_)));
+        updates.iter().filter(is_sample).count()
+    };
+    assert_eq!(count(player.advance(begun + Duration::from_millis(10)).unwrap()), 1);
+    assert_eq!(count(player.advance(begun + Duration::from_millis(900)).unwrap()), 0);
+    assert_eq!(count(player.advance(begun + Duration::from_millis(1100)).unwrap()), 1);
+    for _ in 0..3 {
+        player.change_speed(true);
+    }
+    assert!((player.speed() - 10.0).abs() < 1e-9);
+    let now = Instant::now();
+    assert_eq!(count(player.advance(now + Duration::from_millis(550)).unwrap()), 5);
+    for _ in 0..20 {
+        player.change_speed(false);
+    }
+    assert!((player.speed() - 0.1).abs() < 1e-9);
+}
+
+#[test]
+fn what_is_no_recording_is_refused_with_the_line() {
+    let path = recorded("bad", 3);
+    let good = fs::read_to_string(&path).unwrap();
+    let message = |text: &str| {
+        fs::write(&path, text).unwrap();
+        Player::open(&path).err().map(|error| error.to_string())
+    };
+    let bad = message(&format!("{good}{{\"type\":\"sample\"}}\n")).unwrap();
+    let line = good.lines().count() + 1;
+    assert!(bad.contains(&format!("line {line} is not")) && bad.contains("gpumon collect"), "{bad}");
+    assert!(message("GPU 0\n").unwrap().contains("line 1"));
+    assert!(message("").unwrap().contains("no sample"));
+    // Cut off within a line: what came before can be played.
+    assert_eq!(message(&good[..good.len() - 20]), None);
+    fs::remove_file(&path).unwrap();
+    assert!(message_of_missing(&path).contains("check the path"));
+}
+
+fn message_of_missing(path: &Path) -> String {
+    Player::open(path).err().map(|error| error.to_string()).unwrap_or_default()
+}

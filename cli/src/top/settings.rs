@@ -1,0 +1,168 @@
+//! What a person likes: read from a file at the start, written to it on request and never otherwise.
+
+mod file;
+
+use std::{env, path::PathBuf};
+
+use gpumon_server::frame::INTERVAL_MS;
+
+use self::file::Entry;
+pub(super) use self::file::{BadSettings, File};
+use super::{
+    glyphs::Glyphs,
+    metrics::{METRICS, position},
+    processes::Column,
+    theme::ThemeName,
+    view::View,
+};
+use crate::suggest::nearest;
+
+/// The stretches of time that charts can show, in seconds.
+pub(super) const RANGES_S: [u64; 5] = [60, 120, 300, 900, 3600];
+
+/// Everything that can be set.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Settings {
+    pub(super) theme: ThemeName,
+    pub(super) interval_ms: u32,
+    pub(super) view: View,
+    pub(super) sort: Column,
+    pub(super) descending: bool,
+    pub(super) tree: bool,
+    /// Columns of processes, in their order.
+    pub(super) columns: Vec<Column>,
+    /// What a GPU's charts show, by their places in `METRICS`.
+    pub(super) metrics: Vec<usize>,
+    /// What charts reach back.
+    pub(super) range_s: u64,
+    /// What charts are drawn with; `None` goes by the terminal.
+    pub(super) glyphs: Option<Glyphs>,
+    pub(super) mouse: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            theme: ThemeName::Dark,
+            interval_ms: 1000,
+            view: View::Charts,
+            sort: Column::Memory,
+            descending: true,
+            tree: false,
+            columns: Column::ALL.to_vec(),
+            metrics: vec![0, 1, 2, 3],
+            range_s: 120,
+            glyphs: None,
+            mouse: true,
+        }
+    }
+}
+
+const KEYS: [&str; 11] =
+    ["theme", "interval_ms", "view", "sort", "descending", "tree", "columns", "metrics", "range_s", "glyphs", "mouse"];
+
+/// Where the settings are, unless another file is named.
+pub(super) fn usual_path() -> Option<PathBuf> {
+    let absolute = |name: &str| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let folder = absolute("XDG_CONFIG_HOME").or_else(|| Some(absolute("HOME")?.join(".config")))?;
+    Some(folder.join("gpumon").join("top.toml"))
+}
+
+impl Settings {
+    /// What a file sets; what it does not set is as usual.
+    ///
+    /// # Errors
+    /// [`BadSettings`] names the line, and the nearest valid word.
+    pub(super) fn of(file: &File) -> Result<Self, BadSettings> {
+        let mut settings = Self::default();
+        for entry in file.entries()? {
+            settings.set(&entry)?;
+        }
+        Ok(settings)
+    }
+
+    fn set(&mut self, entry: &Entry<'_>) -> Result<(), BadSettings> {
+        match entry.key.as_str() {
+            "theme" => self.theme = entry.one_of(&theme_names(), theme)?,
+            "interval_ms" => self.interval_ms = entry.number(INTERVAL_MS)?,
+            "view" => self.view = entry.one_of(&View::ALL.map(View::id), view)?,
+            "sort" => self.sort = entry.one_of(&Column::ALL.map(Column::id), Column::of_id)?,
+            "descending" => self.descending = entry.boolean()?,
+            "tree" => self.tree = entry.boolean()?,
+            "columns" => self.columns = entry.several_of(&Column::ALL.map(Column::id), Column::of_id)?,
+            "metrics" => self.metrics = entry.several_of(&metric_names(), position)?,
+            "range_s" => {
+                let allowed = RANGES_S.map(|range| range.to_string());
+                let range = u64::from(entry.number(1..=3600)?);
+                self.range_s = RANGES_S
+                    .into_iter()
+                    .find(|known| *known == range)
+                    .ok_or_else(|| entry.bad(&format!("use one of {}", allowed.join(", "))))?;
+            }
+            "glyphs" => {
+                let word = entry.one_of(&glyph_names(), |id| glyph_names().into_iter().find(|known| *known == id))?;
+                self.glyphs = Glyphs::ALL.into_iter().find(|glyphs| glyphs.id() == word);
+            }
+            "mouse" => self.mouse = entry.boolean()?,
+            unknown => {
+                let hint = nearest(unknown, KEYS).map_or_else(
+                    || format!("use one of {}", KEYS.join(", ")),
+                    |near| format!("did you mean '{near}'?"),
+                );
+                return Err(entry.error(&format!("unknown setting '{unknown}': {hint}")));
+            }
+        }
+        Ok(())
+    }
+
+    /// Each setting as it is written.
+    pub(super) fn written(&self) -> Vec<(&'static str, String)> {
+        let quoted = |text: &str| format!("\"{text}\"");
+        let list = |words: Vec<&str>| format!("[{}]", words.into_iter().map(quoted).collect::<Vec<_>>().join(", "));
+        vec![
+            ("theme", quoted(self.theme.id())),
+            ("interval_ms", self.interval_ms.to_string()),
+            ("view", quoted(self.view.id())),
+            ("sort", quoted(self.sort.id())),
+            ("descending", self.descending.to_string()),
+            ("tree", self.tree.to_string()),
+            ("columns", list(self.columns.iter().map(|column| column.id()).collect())),
+            ("metrics", list(self.metrics.iter().map(|metric| METRICS[*metric].id).collect())),
+            ("range_s", self.range_s.to_string()),
+            ("glyphs", quoted(self.glyphs.map_or("auto", Glyphs::id))),
+            ("mouse", self.mouse.to_string()),
+        ]
+    }
+}
+
+fn theme_names() -> [&'static str; 4] {
+    ThemeName::ALL.map(ThemeName::id)
+}
+
+fn theme(id: &str) -> Option<ThemeName> {
+    ThemeName::ALL.into_iter().find(|theme| theme.id() == id)
+}
+
+/// A theme as it is typed.
+pub(crate) fn parse_theme(text: &str) -> Result<ThemeName, String> {
+    theme(text).ok_or_else(|| {
+        let near = nearest(text, theme_names()).map(|near| format!("did you mean '{near}'? "));
+        format!("{}use {}", near.unwrap_or_default(), theme_names().join(", "))
+    })
+}
+
+fn view(id: &str) -> Option<View> {
+    View::ALL.into_iter().find(|view| view.id() == id)
+}
+
+fn metric_names() -> Vec<&'static str> {
+    METRICS.iter().map(|metric| metric.id).collect()
+}
+
+fn glyph_names() -> [&'static str; 4] {
+    let [braille, blocks, ascii] = Glyphs::ALL.map(Glyphs::id);
+    ["auto", braille, blocks, ascii]
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,184 @@
+//! What a person has chosen to see.
+
+use std::time::{Duration, Instant};
+
+use super::{
+    glyphs::Glyphs,
+    processes::ProcessView,
+    settings::{RANGES_S, Settings},
+    theme::{Theme, ThemeName},
+    view::{Room, View},
+    words::Weight,
+};
+
+/// How long a notice stays.
+const NOTICE: Duration = Duration::from_secs(6);
+
+/// The times between samples that keys go through, in milliseconds.
+const INTERVALS_MS: [u32; 8] = [100, 250, 500, 1000, 2000, 5000, 10_000, 60_000];
+
+/// Everything that is chosen.
+pub(super) struct State {
+    pub(super) theme_name: ThemeName,
+    pub(super) theme: Theme,
+    pub(super) glyphs: Glyphs,
+    pub(super) view: View,
+    pub(super) room: Room,
+    /// The GPU that the screen is about; `None` for all of them.
+    pub(super) gpu: Option<u32>,
+    /// What is charted, by the places in `METRICS`.
+    pub(super) metrics: Vec<usize>,
+    /// Which of these is charted of all GPUs, by its place in `metrics`.
+    pub(super) metric: usize,
+    /// Its place in `RANGES_S`.
+    pub(super) range: usize,
+    pub(super) interval_ms: u32,
+    pub(super) processes: ProcessView,
+    /// How far the list of GPUs, and the view, are scrolled.
+    pub(super) gpu_scroll: usize,
+    pub(super) view_scroll: usize,
+    pub(super) notice: Option<Notice>,
+}
+
+/// Something to be read once.
+pub(super) struct Notice {
+    pub(super) text: String,
+    pub(super) weight: Weight,
+    until: Instant,
+}
+
+impl State {
+    pub(super) fn new(settings: &Settings, theme: ThemeName, glyphs: Glyphs) -> Self {
+        Self {
+            theme_name: theme,
+            theme: Theme::new(theme),
+            glyphs,
+            view: settings.view,
+            room: Room::default(),
+            gpu: None,
+            metrics: settings.metrics.clone(),
+            metric: 0,
+            range: RANGES_S.iter().position(|range| *range == settings.range_s).unwrap_or(1),
+            interval_ms: settings.interval_ms,
+            processes: ProcessView {
+                sort: settings.sort,
+                descending: settings.descending,
+                tree: settings.tree,
+                columns: settings.columns.clone(),
+                ..ProcessView::default()
+            },
+            gpu_scroll: 0,
+            view_scroll: 0,
+            notice: None,
+        }
+    }
+
+    /// The same as settings, to be saved; what cannot be chosen here stays as it was read.
+    pub(super) fn settings(&self, read: &Settings) -> Settings {
+        Settings {
+            theme: self.theme_name,
+            interval_ms: self.interval_ms,
+            view: self.view,
+            sort: self.processes.sort,
+            descending: self.processes.descending,
+            tree: self.processes.tree,
+            columns: self.processes.columns.clone(),
+            metrics: self.metrics.clone(),
+            range_s: RANGES_S[self.range],
+            ..read.clone()
+        }
+    }
+
+    pub(super) fn span_ms(&self) -> u64 {
+        RANGES_S[self.range] * 1000
+    }
+
+    /// The metric that is charted of all GPUs.
+    pub(super) fn shown_metric(&self) -> usize {
+        self.metrics.get(self.metric).or(self.metrics.first()).copied().unwrap_or(0)
+    }
+
+    /// The next or the previous GPU; beyond the ends, all of them.
+    pub(super) fn step_gpu(&mut self, gpus: &[u32], forward: bool) {
+        let now = self.gpu.and_then(|gpu| gpus.iter().position(|known| *known == gpu));
+        self.gpu = match (now, forward) {
+            (None, true) => gpus.first().copied(),
+            (None, false) => gpus.last().copied(),
+            (Some(now), true) => gpus.get(now + 1).copied(),
+            (Some(now), false) => now.checked_sub(1).map(|before| gpus[before]),
+        };
+        self.view_scroll = 0;
+    }
+
+    pub(super) fn set_theme(&mut self, theme: ThemeName) {
+        self.theme_name = theme;
+        self.theme = Theme::new(theme);
+    }
+
+    /// The next interval that is shorter or longer.
+    pub(super) fn step_interval(&mut self, faster: bool) {
+        let mut intervals = INTERVALS_MS.into_iter();
+        let now = self.interval_ms;
+        let next = if faster { intervals.rfind(|ms| *ms < now) } else { intervals.find(|ms| *ms > now) };
+        self.interval_ms = next.unwrap_or(now);
+    }
+
+    pub(super) fn tell(&mut self, weight: Weight, text: impl Into<String>) {
+        self.notice = Some(Notice { text: text.into(), weight, until: Instant::now() + NOTICE });
+    }
+
+    /// Takes away a notice that has been there long enough; true where there was one.
+    pub(super) fn forget_notice(&mut self, now: Instant) -> bool {
+        let is_over = self.notice.as_ref().is_some_and(|notice| notice.until <= now);
+        if is_over {
+            self.notice = None;
+        }
+        is_over
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn state() -> State {
+        State::new(&Settings::default(), ThemeName::Dark, Glyphs::Braille)
+    }
+
+    #[test]
+    fn gpus_go_round_through_all_of_them() {
+        let mut state = state();
+        let mut seen = Vec::new();
+        for forward in [true, true, true, true, false, false] {
+            state.step_gpu(&[0, 1, 5], forward);
+            seen.push(state.gpu);
+        }
+        assert_eq!(seen, [Some(0), Some(1), Some(5), None, Some(5), Some(1)]);
+    }
+
+    #[test]
+    fn intervals_stay_between_their_ends() {
+        let mut state = state();
+        state.interval_ms = 300;
+        state.step_interval(true);
+        assert_eq!(state.interval_ms, 250);
+        for _ in 0..20 {
+            state.step_interval(true);
+        }
+        assert_eq!(state.interval_ms, 100);
+        for _ in 0..20 {
+            state.step_interval(false);
+        }
+        assert_eq!(state.interval_ms, 60_000);
+    }
+
+    #[test]
+    fn what_was_chosen_is_what_is_saved() {
+        let mut state = state();
+        state.processes.tree = true;
+        state.set_theme(ThemeName::Light);
+        let read = Settings { mouse: false, ..Settings::default() };
+        let saved = state.settings(&read);
+        assert_eq!(saved, Settings { tree: true, theme: ThemeName::Light, mouse: false, ..Settings::default() });
+    }
+}

@@ -1,0 +1,80 @@
+//! Simulated GPUs for tests.
+
+use std::{sync::OnceLock, time::Duration};
+
+use gpumon_probe::{
+    model::{Process, Reading, Record, Sample},
+    owner::CommandLines,
+    sampler::{self, Moment, Options},
+    source::SourceChoice,
+};
+
+use super::world::{Update, World};
+
+/// One look at so many simulated GPUs.
+pub(super) fn moment(gpus: u32) -> Moment {
+    let source = SourceChoice::Sim(gpus).open(None).unwrap().into();
+    let options = Options { details: true, ..Options::new(Duration::from_secs(1), CommandLines::All) };
+    sampler::once(&source, &options).unwrap()
+}
+
+/// One sample of so many simulated GPUs.
+pub(super) fn sample(gpus: u32) -> Sample {
+    static ONE: OnceLock<Sample> = OnceLock::new();
+    if gpus == 1 { ONE.get_or_init(|| moment(1).sample).clone() } else { moment(gpus).sample }
+}
+
+/// A world that has seen a minute of so many simulated GPUs, each held by two processes of its own.
+pub(super) fn world(gpus: u32) -> World {
+    let Moment { inventory, mut sample, details } = moment(gpus);
+    let template = processes(8);
+    for gpu in &mut sample.gpus {
+        let own = template.iter().skip(gpu.index as usize % 4 * 2).take(2).cloned();
+        let own = own.map(|process| Process { pid: process.pid + 10 * gpu.index, ..process });
+        gpu.processes = Reading::Now(own.collect());
+    }
+    let mut world = World::default();
+    world.take(Update::Record(Box::new(Record::Inventory(inventory))));
+    for details in details {
+        world.take(Update::Record(Box::new(Record::Details(details))));
+    }
+    let now = sample.at_ms;
+    for second in (0..60).rev() {
+        let mut earlier = sample.clone();
+        earlier.at_ms = now - second * 1000;
+        for gpu in &mut earlier.gpus {
+            gpu.at_ms = earlier.at_ms;
+            gpu.utilization.gpu_percent =
+                Reading::Now(f64::from((second * 13 + u64::from(gpu.index) * 29) as u32 % 101));
+        }
+        world.take(Update::Record(Box::new(Record::Sample(earlier))));
+    }
+    world
+}
+
+/// Processes that differ in everything they are sorted by.
+pub(super) fn processes(count: u32) -> Vec<Process> {
+    let users = ["ana", "bob", "chen"];
+    let commands = ["python train.py --bf16", "vllm serve llama", "python eval.py", "./simulate --steps 1000000"];
+    (0..count)
+        .map(|number| {
+            let command = commands[number as usize % commands.len()];
+            Process {
+                pid: 4000 + number * 7,
+                kind: gpumon_probe::model::ProcessKind::Compute,
+                memory_bytes: Reading::Now(u64::from(number * 37 % 11 + 1) << 30),
+                sm_percent: Reading::Now(f64::from(number * 29 % 100)),
+                memory_percent: Reading::Now(f64::from(number * 17 % 100)),
+                encoder_percent: Reading::Now(0.0),
+                decoder_percent: Reading::Now(0.0),
+                name: Reading::Now(command.split(' ').next_back().unwrap_or(command).to_owned()),
+                command: Reading::Now(command.to_owned()),
+                user: Reading::Now(users[number as usize % users.len()].to_owned()),
+                started_ms: Reading::Now(1_700_000_000_000 + u64::from(number) * 60_000),
+                mig: None,
+                mps: false,
+                owner: Reading::Now(gpumon_probe::model::Owner::default()),
+            }
+        })
+        .collect()
+}

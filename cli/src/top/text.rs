@@ -1,0 +1,202 @@
+//! Text in so many columns, and numbers as people read them.
+
+use std::sync::OnceLock;
+
+use gpumon_probe::model::{Process, Reading};
+use jiff::{Timestamp, Zoned, tz::TimeZone};
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+pub(super) use crate::table::units::ABSENT;
+use crate::table::{Layout, line, units::three_digits, what::What};
+
+/// Whoever draws cuts to its own room.
+const ANY_ROOM: Layout = Layout { width: None, height: None, unicode: true };
+
+const KIB: f64 = 1024.0;
+const MIB: f64 = KIB * KIB;
+const GIB: f64 = KIB * MIB;
+
+/// Text from a stranger, without what drives a terminal or hides other text.
+pub(super) fn printable(text: &str) -> String {
+    line::printable(text, ANY_ROOM)
+}
+
+/// What a person would call a process, and what it runs in.
+pub(super) fn what(process: &Process) -> Option<String> {
+    What::of(process, ANY_ROOM).map(|what| what.fitted(usize::MAX, ANY_ROOM))
+}
+
+/// Cuts to so many columns, and says that something is missing.
+pub(super) fn cut(text: &str, columns: usize) -> String {
+    if text.width() <= columns {
+        return text.to_owned();
+    }
+    if columns == 0 {
+        return String::new();
+    }
+    let mut kept = String::new();
+    let mut width = 0;
+    for character in text.chars() {
+        width += character.width().unwrap_or(0);
+        if width >= columns {
+            break;
+        }
+        kept.push(character);
+    }
+    kept.push('…');
+    kept
+}
+
+/// Cut or filled up to exactly so many columns.
+pub(super) fn left(text: &str, columns: usize) -> String {
+    let text = cut(text, columns);
+    let missing = columns.saturating_sub(text.width());
+    text + &" ".repeat(missing)
+}
+
+/// The same, aligned on the right.
+pub(super) fn right(text: &str, columns: usize) -> String {
+    let text = cut(text, columns);
+    " ".repeat(columns.saturating_sub(text.width())) + &text
+}
+
+/// Breaks text between words into lines of so many columns; a word that is longer is broken anywhere.
+pub(super) fn wrap(text: &str, columns: usize) -> Vec<String> {
+    let columns = columns.max(1);
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let taken = lines.last().map_or(0, |line| line.width());
+        if taken > 0 && taken + 1 + word.width() > columns {
+            lines.push(String::new());
+        } else if taken > 0 {
+            push(&mut lines, ' ');
+        }
+        for character in word.chars() {
+            let width = lines.last().map_or(0, |line| line.width());
+            if width + character.width().unwrap_or(0) > columns {
+                lines.push(String::new());
+            }
+            push(&mut lines, character);
+        }
+    }
+    lines
+}
+
+fn push(lines: &mut [String], character: char) {
+    if let Some(line) = lines.last_mut() {
+        line.push(character);
+    }
+}
+
+/// `1.24 GB/s`, in decimal units as links are sold.
+pub(super) fn rate(bytes_per_second: f64) -> String {
+    let (number, unit) = match bytes_per_second {
+        slow if slow < 1e3 => return format!("{slow:.0} B/s"),
+        slow if slow < 1e6 => (slow / 1e3, "kB/s"),
+        slow if slow < 1e9 => (slow / 1e6, "MB/s"),
+        fast => (fast / 1e9, "GB/s"),
+    };
+    format!("{} {unit}", three_digits(number))
+}
+
+/// `78.2 GiB`, `300 MiB`.
+pub(super) fn bytes(bytes: f64) -> String {
+    match bytes {
+        few if few < KIB => format!("{few:.0} B"),
+        few if few < MIB => format!("{} KiB", three_digits(few / KIB)),
+        few if few < GIB => format!("{} MiB", three_digits(few / MIB)),
+        many => format!("{} GiB", three_digits(many / GIB)),
+    }
+}
+
+/// A reading in words: its value, or why there is none.
+pub(super) fn said<T>(reading: &Reading<T>, format: impl FnOnce(&T) -> String) -> String {
+    match (reading.value(), reading.absence()) {
+        (Some(value), _) => format(value),
+        (None, Some(reason)) => reason.to_string(),
+        (None, None) => ABSENT.to_owned(),
+    }
+}
+
+/// A reading's value, or a dash.
+pub(super) fn shown<T>(reading: &Reading<T>, format: impl FnOnce(&T) -> String) -> String {
+    reading.value().map_or_else(|| ABSENT.to_owned(), format)
+}
+
+/// `64 %`, or a dash.
+pub(super) fn percent(reading: &Reading<f64>) -> String {
+    shown(reading, |percent| format!("{percent:.0} %"))
+}
+
+/// `10:42:07` by this machine's clock and zone.
+pub(super) fn clock(at_ms: u64) -> String {
+    local(at_ms, "%H:%M:%S")
+}
+
+/// `10:42`.
+pub(super) fn hour_and_minute(at_ms: u64) -> String {
+    local(at_ms, "%H:%M")
+}
+
+/// `2026-03-01 10:42:07`.
+pub(super) fn date_and_clock(at_ms: u64) -> String {
+    local(at_ms, "%Y-%m-%d %H:%M:%S")
+}
+
+/// This time of day at or after a moment.
+pub(super) fn next_time_of_day(after_ms: u64, seconds: u64) -> Option<u64> {
+    const DAY_MS: u64 = 24 * 60 * 60 * 1000;
+    let midnight = zoned(after_ms)?.start_of_day().ok()?.timestamp().as_millisecond();
+    let on_that_day = u64::try_from(midnight).ok()? + seconds * 1000;
+    Some(if on_that_day + 1000 > after_ms { on_that_day } else { on_that_day + DAY_MS })
+}
+
+fn local(at_ms: u64, format: &str) -> String {
+    zoned(at_ms).map_or_else(|| ABSENT.to_owned(), |moment| moment.strftime(format).to_string())
+}
+
+fn zoned(at_ms: u64) -> Option<Zoned> {
+    static ZONE: OnceLock<TimeZone> = OnceLock::new();
+    let moment = Timestamp::from_millisecond(i64::try_from(at_ms).ok()?).ok()?;
+    Some(moment.to_zoned(ZONE.get_or_init(TimeZone::system).clone()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_cut_says_so_and_fills_its_columns() {
+        assert_eq!(cut("memory", 6), "memory");
+        assert_eq!(cut("memory", 4), "mem…");
+        assert_eq!(cut("memory", 0), "");
+        for columns in 0..12 {
+            for text in ["", "abc", "日本語テキスト", "a b c d e f g"] {
+                assert_eq!(left(text, columns).width(), columns, "{text:?} in {columns}");
+                assert_eq!(right(text, columns).width(), columns, "{text:?} in {columns}");
+            }
+        }
+    }
+
+    #[test]
+    fn lines_are_broken_between_words_where_they_can_be() {
+        assert_eq!(wrap("the quick fox", 9), ["the quick", "fox"]);
+        assert_eq!(wrap("abcdefgh ij", 4), ["abcd", "efgh", "ij"]);
+        assert_eq!(wrap("", 4), [""]);
+    }
+
+    #[test]
+    fn sizes_and_rates_keep_three_digits() {
+        assert_eq!([bytes(0.0), bytes(300.0 * MIB), bytes(78.25 * GIB)], ["0 B", "300 MiB", "78.2 GiB"]);
+        assert_eq!([rate(12.0), rate(1_240_000.0), rate(64.2e9)], ["12 B/s", "1.24 MB/s", "64.2 GB/s"]);
+    }
+
+    #[test]
+    fn a_time_of_day_is_found_on_the_day_or_the_next() {
+        let after = 1_700_000_000_000;
+        let now = next_time_of_day(after, 0).unwrap();
+        assert!(now >= after && now - after <= 24 * 3600 * 1000);
+        assert_eq!(clock(now), "00:00:00");
+        assert_eq!(clock(next_time_of_day(after, 38_527).unwrap()), "10:42:07");
+    }
+}

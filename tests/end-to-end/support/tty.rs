@@ -1,0 +1,132 @@
+//! A program on a terminal of its own, which is typed at and read as a person reads it.
+
+use std::{
+    fs::File,
+    io::{Read, Write},
+    os::fd::OwnedFd,
+    process::{Child, Command, ExitStatus, Stdio},
+    sync::{Arc, Mutex},
+    thread,
+    time::Instant,
+};
+
+use rustix::{
+    pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt},
+    termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize},
+};
+
+use super::{PATIENCE, eventually, screen::shown};
+
+/// A terminal with a program on it, which ends with the test.
+pub(crate) struct Tty {
+    pub(crate) child: Child,
+    keyboard: File,
+    /// Held so that the terminal stays when the program leaves it.
+    program_side: OwnedFd,
+    written: Arc<Mutex<Vec<u8>>>,
+}
+
+impl Tty {
+    /// Starts a command on a terminal of this size.
+    pub(crate) fn start(command: &Command, columns: u16, rows: u16) -> Self {
+        let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        grantpt(&master).unwrap();
+        unlockpt(&master).unwrap();
+        let name = ptsname(&master, Vec::new()).unwrap();
+        let flags = rustix::fs::OFlags::RDWR | rustix::fs::OFlags::NOCTTY;
+        let program_side = rustix::fs::open(name, flags, rustix::fs::Mode::empty()).unwrap();
+        tcsetwinsize(&program_side, Winsize { ws_col: columns, ws_row: rows, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
+        let end = || Stdio::from(program_side.try_clone().unwrap());
+        // It becomes the controlling terminal, as of a login shell.
+        let mut on_it = Command::new("setsid");
+        on_it.args(["--ctty", "--wait"]).arg(command.get_program()).args(command.get_args());
+        for (name, value) in command.get_envs() {
+            match value {
+                Some(value) => on_it.env(name, value),
+                None => on_it.env_remove(name),
+            };
+        }
+        let child = on_it.stdin(end()).stdout(end()).stderr(end()).spawn().unwrap();
+        let keyboard = File::from(master);
+        let (mut reader, written) = (keyboard.try_clone().unwrap(), Arc::new(Mutex::new(Vec::new())));
+        let seen = Arc::clone(&written);
+        thread::spawn(move || {
+            let mut part = [0; 4096];
+            while let Ok(length @ 1..) = reader.read(&mut part) {
+                seen.lock().unwrap().extend_from_slice(&part[..length]);
+            }
+        });
+        Self { child, keyboard, program_side, written }
+    }
+
+    /// Presses keys.
+    pub(crate) fn press(&mut self, keys: &str) {
+        self.keyboard.write_all(keys.as_bytes()).unwrap();
+    }
+
+    /// Another size, as when a window is dragged.
+    pub(crate) fn resize(&self, columns: u16, rows: u16) {
+        let size = Winsize { ws_col: columns, ws_row: rows, ws_xpixel: 0, ws_ypixel: 0 };
+        tcsetwinsize(&self.keyboard, size).unwrap();
+    }
+
+    /// All that was written so far, escape sequences included.
+    pub(crate) fn written(&self) -> String {
+        String::from_utf8_lossy(&self.written.lock().unwrap()).into_owned()
+    }
+
+    /// Looks only at what is written from now on.
+    pub(crate) fn forget(&self) {
+        self.written.lock().unwrap().clear();
+    }
+
+    /// Waits until this is on the screen.
+    #[track_caller]
+    pub(crate) fn wait_for(&self, text: &str) {
+        self.wait_until(text, |written| shown(written).contains(text));
+    }
+
+    /// Waits until this control sequence has been written.
+    #[track_caller]
+    pub(crate) fn wait_for_sequence(&self, sequence: &str) {
+        self.wait_until(sequence, |written| written.contains(sequence));
+    }
+
+    #[track_caller]
+    fn wait_until(&self, what: &str, has_come: impl Fn(&str) -> bool) {
+        let begun = Instant::now();
+        while !has_come(&self.written()) {
+            assert!(begun.elapsed() < PATIENCE, "{what:?} never came: {}", shown(&self.written()));
+            thread::sleep(std::time::Duration::from_millis(20));
+        }
+    }
+
+    /// Whether keys are echoed and come by lines, as a shell wants it.
+    pub(crate) fn is_as_before(&self) -> bool {
+        tcgetattr(&self.program_side).unwrap().local_modes.contains(LocalModes::ECHO | LocalModes::ICANON)
+    }
+
+    /// The program's own PID: the one below `setsid`, where that had to fork.
+    pub(crate) fn pid(&self) -> u32 {
+        let id = self.child.id();
+        let children = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap_or_default();
+        children.split_ascii_whitespace().next().map_or(id, |child| child.parse().unwrap())
+    }
+
+    /// Waits for its end.
+    pub(crate) fn ended(&mut self) -> ExitStatus {
+        let mut status = None;
+        eventually("the program ends", || {
+            status = self.child.try_wait().unwrap();
+            status.is_some()
+        });
+        status.unwrap()
+    }
+}
+
+impl Drop for Tty {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
