@@ -44,7 +44,8 @@ impl MigDevice {
             memory: (number(&memory, 3, size), number(&memory, 0, size)),
             bar1: (number(&bar1, 2, size), number(&bar1, 0, size)),
             multiprocessors: plain(0),
-            ecc: number(&ask(Question::TotalEccErrors(1, 0)), 0, |count| count.to_string()),
+            // Uncorrected errors of its own caches since the driver was loaded: all that is counted per instance.
+            ecc: number(&ask(Question::MemoryErrors(1, 0, 7)), 0, |count| count.to_string()),
             engines: [plain(1), plain(3), plain(2), plain(5), plain(4)],
         }
     }
@@ -52,12 +53,13 @@ impl MigDevice {
     fn render(&self, gpu: u32) -> String {
         let Self { index, gpu_instance, compute_instance, multiprocessors, ecc, .. } = self;
         let [copy, encoders, decoders, ofas, jpegs] = &self.engines;
-        let (used, total) = &self.memory;
-        let (bar1_used, bar1_total) = &self.bar1;
+        // Their last letters stand below each other, up to the size that needs the room behind.
+        let ((used, total), (bar1_used, bar1_total)) = (&self.memory, &self.bar1);
+        let (total, bar1_total) = (format!("{total:>8}"), format!("{bar1_total:>8}"));
         format!(
-            "| {gpu:>2}  {gpu_instance:>3}  {compute_instance:>2}  {index:>2}  | {used:>18} / {total:>8}    | \
+            "| {gpu:>2}  {gpu_instance:>3}  {compute_instance:>2}  {index:>2}  | {used:>18} / {total:<12}| \
              {multiprocessors:>2}   {ecc:>4} | {copy:>2}  {encoders:>2}   {decoders:>2}   {ofas:>2}   {jpegs:>2} |\n\
-             |                  | {bar1_used:>18} / {bar1_total:>8}    |           |                       |\n\
+             |                  | {bar1_used:>18} / {bar1_total:<12}|           |                       |\n\
              {BORDER}",
         )
     }

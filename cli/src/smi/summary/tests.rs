@@ -114,7 +114,7 @@ fn a_divided_gpu_shows_its_devices() {
         .answer(device, Q::MigAttributes, Ok(Value::Numbers(vec![60, 3, 3, 0, 3, 0, 3, 3, 71_424])))
         .answer(device, Q::MemoryInfo, Ok(Value::Numbers(vec![42_412_802_048, 0, 0, 46_137_344])))
         .answer(device, Q::Bar1MemoryInfo, Ok(Value::Numbers(vec![25_941_770_240, 0, 0])))
-        .answer(device, Q::TotalEccErrors(1, 0), Ok(Value::number(0)))
+        .answer(device, Q::MemoryErrors(1, 0, 7), Ok(Value::number(0)))
         .numbers(0, Q::ComputeProcesses, &[1540, 6_007_291_904, 2, 0]);
     let text = render_script(&script, &[0]);
     let expected = "

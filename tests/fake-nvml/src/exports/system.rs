@@ -74,10 +74,22 @@ unsafe extern "C" fn nvmlSystemGetProcessName(pid: c_uint, name: *mut c_char, le
         let world = &session.machine.world;
         let mut processes = (0..world.gpu_count()).flat_map(|gpu| world.processes(gpu, elapsed_ms));
         let process = processes.find(|process| process.pid == pid).ok_or(Code::NOT_FOUND)?;
-        let text = process.command.or(process.name).ok_or(Code::NOT_FOUND)?;
+        // One that really exists is called as the system calls it.
+        let text = process
+            .command
+            .or(process.name)
+            .map_or_else(|| real_name(pid), |name| Some(name.to_string()))
+            .ok_or(Code::NOT_FOUND)?;
         // SAFETY: NVML's contract: the pointer is null or has room for `length` bytes.
         unsafe { put_text(name, length, &text) }
     })
+}
+
+/// The first word of a process's command line.
+fn real_name(pid: c_uint) -> Option<String> {
+    let line = std::fs::read(format!("/proc/{pid}/cmdline")).ok()?;
+    let name = line.split(|byte| *byte == 0).next().unwrap_or_default();
+    (!name.is_empty()).then(|| String::from_utf8_lossy(name).into_owned())
 }
 
 #[unsafe(no_mangle)]
