@@ -84,6 +84,9 @@ impl ServerArgs {
     }
 }
 
+/// For an answer about a machine with several GPUs, so that it is read at once.
+const ROOM: usize = 128 * 1024;
+
 impl Server {
     /// Sends one request without a body.
     pub(crate) fn ask(self, method: &str, target: &str) -> io::Result<Answer> {
@@ -94,8 +97,10 @@ impl Server {
     pub(crate) fn ask_within(mut self, patience: Duration, method: &str, target: &str) -> io::Result<Answer> {
         self.stream.set_read_timeout(Some(patience))?;
         self.stream.set_write_timeout(Some(patience))?;
-        write!(self.stream, "{method} {target} HTTP/1.0\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n")?;
-        let mut answer = String::new();
+        // In one piece, so that the server need not wait for the rest.
+        let request = format!("{method} {target} HTTP/1.0\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n");
+        self.stream.write_all(request.as_bytes())?;
+        let mut answer = String::with_capacity(ROOM);
         self.stream.read_to_string(&mut answer)?;
         parse(&answer).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "the answer is not HTTP"))
     }

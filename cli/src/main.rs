@@ -22,15 +22,25 @@ use clap::Parser;
 
 use self::{args::Args, options::SourceArgs};
 
+/// nvidia-smi's own command line, which gpumon's is not asked about.
+fn smi_face(words: &[String]) -> ExitCode {
+    match SourceArgs::from_environment() {
+        Ok(source) => ExitCode::from(smi::run(&source, words)),
+        Err(error) => {
+            exit::say(&error.to_string());
+            ExitCode::from(2)
+        }
+    }
+}
+
 fn main() -> ExitCode {
     let mut words = env::args_os().map(|word| word.to_string_lossy().into_owned());
     let name = words.next().unwrap_or_default();
     let words: Vec<String> = words.collect();
-    if Path::new(&name).file_name().is_some_and(|name| name == "nvidia-smi") || smi::is_meant(&words) {
-        return match SourceArgs::from_environment() {
-            Ok(source) => ExitCode::from(smi::run(&source, &words)),
-            Err(error) => exit::refuse_arguments(&error),
-        };
+    let is_named = Path::new(&name).file_name().is_some_and(|name| name == "nvidia-smi");
+    if is_named || smi::is_meant(&words) {
+        let behind = if is_named || words[0] != "smi" { &words[..] } else { &words[1..] };
+        return smi_face(behind);
     }
     let args = match Args::try_parse() {
         Ok(args) => args,

@@ -2,7 +2,6 @@
 
 use std::{ffi::OsString, path::PathBuf, sync::Arc, time::Duration};
 
-use clap::Parser;
 use gpumon_probe::{
     derive::ConditionSettings,
     owner::CommandLines,
@@ -15,7 +14,7 @@ use gpumon_server::frame::INTERVAL_MS;
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct SourceArgs {
     /// auto, nvml, sim, sim:N for N simulated GPUs (1 to 64), or sim:FILE.toml for a scenario
-    #[arg(long, global = true, env = "GPUMON_SOURCE", default_value = "auto", value_name = "SOURCE", value_parser = parse_source, display_order = 900)]
+    #[arg(long, global = true, env = SOURCE, default_value = "auto", value_name = "SOURCE", value_parser = parse_source, display_order = 900)]
     pub(crate) source: SourceChoice,
 
     /// NVIDIA's management library, where the loader does not find libnvidia-ml.so.1 by itself
@@ -23,17 +22,15 @@ pub(crate) struct SourceArgs {
     pub(crate) nvml_lib: Option<OsString>,
 }
 
+const SOURCE: &str = "GPUMON_SOURCE";
 const NVML_LIB: &str = "GPUMON_NVML_LIB";
 
 impl SourceArgs {
-    /// What the environment says, for a command line that is not gpumon's own.
-    pub(crate) fn from_environment() -> Result<Self, clap::Error> {
-        #[derive(clap::Parser)]
-        struct Environment {
-            #[command(flatten)]
-            source: SourceArgs,
-        }
-        Environment::try_parse_from(["gpumon"]).map(|environment| environment.source)
+    /// What the environment says, for a command line that is not gpumon's own, and in less time than it takes to build
+    /// that.
+    pub(crate) fn from_environment() -> Result<Self, BadSource> {
+        let source = std::env::var(SOURCE).unwrap_or_default();
+        Ok(Self { source: parse_source(&source)?, nvml_lib: std::env::var_os(NVML_LIB) })
     }
 
     pub(crate) fn open(&self) -> Result<Arc<dyn Source>, SourceError> {

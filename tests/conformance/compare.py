@@ -61,7 +61,7 @@ def compare_line(number, line, others, split, verdict):
         return
     for place, (word, start, end) in enumerate(own):
         words = {cells[place][0] for cells in theirs}
-        stands = any(cells[place][1] == start or cells[place][2] == end for cells in theirs)
+        stands = any(stands_alike(own, cells, place) for cells in theirs)
         if not stands:
             verdict.different.append(f"line {number}: {word!r} in another column: {line!r}, not {others[-1]!r}")
         elif word in words:
@@ -70,6 +70,13 @@ def compare_line(number, line, others, split, verdict):
             verdict.moved += 1
         else:
             verdict.different.append(f"line {number}: {word!r}, not {sorted(words)}: {line.strip()!r}")
+
+
+def stands_alike(own, theirs, place):
+    """Whether a cell begins or ends where the other does, or as far behind the cell before it."""
+    (_, start, end), (_, their_start, their_end) = own[place], theirs[place]
+    behind = place > 0 and start - own[place - 1][2] == their_start - theirs[place - 1][2]
+    return start == their_start or end == their_end or behind
 
 
 def moves(word, words):

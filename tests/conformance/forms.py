@@ -54,7 +54,7 @@ def all_forms(smi, gpus):
         ("dmon -s all -o DT", ["dmon", "-c", "1", "-s", "pucvmet", "-o", "DT"]),
         ("dmon --format csv", ["dmon", "-c", "1", "--format", "csv"]),
         ("dmon --format csv,nounit,noheader", ["dmon", "-c", "1", "--format", "csv,nounit,noheader"]),
-        ("dmon --gpm-metrics", ["dmon", "-c", "2", "--gpm-metrics", GPM]),
+        ("dmon --gpm-metrics", ["dmon", "-c", "4", "--gpm-metrics", GPM]),
         ("dmon --gpm-options dm", ["dmon", "-c", "1", "--gpm-metrics", "2", "--gpm-options", "dm"]),
         ("pmon", ["pmon", "-c", "1"]),
         ("pmon -s m", ["pmon", "-c", "1", "-s", "m"]),

@@ -1,6 +1,7 @@
 //! The face of nvidia-smi, form by form, over boards of many kinds.
 
 mod snapshots;
+mod subcommands;
 
 use std::{
     os::unix::fs::symlink,

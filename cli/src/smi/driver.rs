@@ -16,6 +16,9 @@ use gpumon_server::answers::Answers;
 
 use crate::{local::ServerArgs, options::SourceArgs};
 
+/// A server that does not answer in this time is passed over.
+const PATIENCE: Duration = Duration::from_millis(500);
+
 /// Simulated GPUs are looked at anew after this time, so that what loops by itself sees them move.
 const SIMULATED_FOR: Duration = Duration::from_millis(300);
 
@@ -131,6 +134,10 @@ impl Ask for Driver {
         self.ask(|driver| driver.gpm(subject, metrics))
     }
 
+    fn is_quick(&self) -> bool {
+        self.is_served()
+    }
+
     fn forget(&self) {
         if let Some(Ok(direct)) = self.direct.get() {
             direct.forget();
@@ -140,7 +147,8 @@ impl Ask for Driver {
 
 /// What a server of this machine has read, if one runs and its readings are fresh.
 fn recorded() -> Option<Recorded> {
-    let answer = ServerArgs::from_environment().connect().ok()?.ask("GET", "/api/v1/answers").ok()?;
+    let server = ServerArgs::from_environment().connect().ok()?;
+    let answer = server.ask_within(PATIENCE, "GET", "/api/v1/answers").ok()?;
     let answers: Answers = serde_json::from_str(&answer.body).ok()?;
     answers.fresh(now_ms())
 }

@@ -5,11 +5,11 @@ use super::{
     subcommand::subcommand,
 };
 
-/// Whether these words, typed behind `gpumon`, are meant for nvidia-smi: one of them is an option that it alone has, or
-/// the first is one of its commands.
+/// Whether these words, typed behind `gpumon`, are meant for nvidia-smi: it is named, or one of them is an option that it
+/// alone has, or the first is one of its commands.
 pub(crate) fn is_meant(words: &[String]) -> bool {
     let own = |word: &String| options::find(word).is_some_and(|option| !is_shared(option.asked));
-    words.first().is_some_and(|word| subcommand(word).is_some())
+    words.first().is_some_and(|word| word == "smi" || subcommand(word).is_some())
         || words.iter().take_while(|word| word.starts_with('-') || !is_command(word)).any(own)
 }
 

@@ -13,7 +13,7 @@ mod system;
 pub use answer::{Answer, Code, Value};
 pub use gpu::Question;
 pub use recorded::Recorded;
-pub use sheet::{Sheet, changing, steady};
+pub use sheet::{Sheet, changing, raised_by, steady};
 pub use system::SystemQuestion;
 
 use serde::{Deserialize, Serialize};
@@ -60,6 +60,11 @@ pub trait Ask: Sync {
     /// # Errors
     /// The `nvmlReturn_t` of the call.
     fn gpm(&self, subject: Subject, metrics: &[u32]) -> Answer;
+
+    /// Whether answers come from memory, so that asking in several threads gains nothing.
+    fn is_quick(&self) -> bool {
+        false
+    }
 
     /// To be called between two rounds of a loop: who answers forgets what may have changed since.
     fn forget(&self) {}

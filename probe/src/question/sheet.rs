@@ -62,6 +62,7 @@ pub fn steady() -> Vec<Question> {
         Q::BridgeChips,
         Q::MaxMigDevices,
         Q::NumaNode,
+        Q::SupportedMemoryClocks,
     ];
     questions.extend((0..3).map(Q::InforomVersion));
     questions.extend([0, 1, 2, 9, 10, 11].map(Q::VgpuCapability));
@@ -78,6 +79,13 @@ pub fn steady() -> Vec<Question> {
     questions
 }
 
+/// What these answers raise: the clocks that go with each memory clock.
+pub fn raised_by(answers: &[(Question, Answer)]) -> Vec<Question> {
+    let clocks = answers.iter().find(|(question, _)| *question == Question::SupportedMemoryClocks);
+    let Some((_, Ok(clocks))) = clocks else { return Vec::new() };
+    clocks.numbers().iter().filter_map(|mhz| u32::try_from(*mhz).ok()).map(Question::SupportedGraphicsClocks).collect()
+}
+
 /// What changes, and has no place in the model.
 pub fn changing() -> Vec<Question> {
     use Question as Q;
@@ -89,6 +97,7 @@ pub fn changing() -> Vec<Question> {
         Q::SramEccErrors,
         Q::RepairStatus,
         Q::UnrepairableMemory,
+        Q::AccountingPids,
         Q::RetiredPages(0),
         Q::RetiredPages(1),
         Q::RetiredPagesPending,

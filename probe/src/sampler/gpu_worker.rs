@@ -175,7 +175,9 @@ impl SheetTurn {
             Self::STEADY_AT.. if with_details => question::changing(),
             _ => return None,
         };
-        Some(Sheet { index, at_ms: now_ms(), answers: device.ask(&questions) })
+        let mut answers = device.ask(&questions);
+        answers.extend(device.ask(&question::raised_by(&answers)));
+        Some(Sheet { index, at_ms: now_ms(), answers })
     }
 }
 

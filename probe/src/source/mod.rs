@@ -5,6 +5,7 @@
 
 mod choice;
 pub mod host;
+pub(crate) mod host_link;
 pub mod kernel_log;
 pub mod nvml;
 mod runtime_pm;

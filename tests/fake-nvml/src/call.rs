@@ -13,10 +13,11 @@ use gpumon_probe::{
     model::MigInstance,
     source::sim::{GpuIdentity, GpuState, Machine, MigState, Totals, Wear, World},
 };
-use nvml_wrapper_sys::bindings::{nvmlDevice_t, nvmlReturn_t};
+use nvml_wrapper_sys::bindings::{nvmlComputeInstance_t, nvmlDevice_t, nvmlGpuInstance_t, nvmlReturn_t};
 
 use crate::{
     code::{Code, Outcome, returned},
+    division::{Inside, Part},
     session::{Session, session},
 };
 
@@ -35,8 +36,11 @@ pub(crate) struct Gpu {
 /// What a handle stands for.
 type Target = (u32, Option<MigInstance>);
 
-/// This bit tells the handles of MIG devices from those of GPUs.
+/// These bits tell the handles of MIG devices and instances from those of GPUs.
 const IS_MIG: usize = 0x1_0000;
+const IS_GPU_INSTANCE: usize = 0x2_0000;
+const IS_COMPUTE_INSTANCE: usize = 0x4_0000;
+const TAGS: usize = IS_MIG | IS_GPU_INSTANCE | IS_COMPUTE_INSTANCE;
 
 impl Gpu {
     /// The machine that it is in.
@@ -80,17 +84,39 @@ impl Gpu {
 pub(crate) fn handle(gpu: u32, instance: Option<MigInstance>) -> nvmlDevice_t {
     ptr::without_provenance_mut(match instance {
         None => gpu as usize + 1,
-        Some(own) => IS_MIG | (gpu << 8 | own.gpu_instance << 4 | own.compute_instance) as usize,
+        Some(own) => tagged(IS_MIG, gpu, own),
     })
+}
+
+/// What C holds for a GPU instance.
+pub(crate) fn instance_handle(gpu: u32, id: u32) -> nvmlGpuInstance_t {
+    ptr::without_provenance_mut(tagged(IS_GPU_INSTANCE, gpu, MigInstance { gpu_instance: id, compute_instance: 0 }))
+}
+
+/// What C holds for a compute instance.
+pub(crate) fn compute_handle(gpu: u32, gpu_instance: u32, compute_instance: u32) -> nvmlComputeInstance_t {
+    ptr::without_provenance_mut(tagged(IS_COMPUTE_INSTANCE, gpu, MigInstance { gpu_instance, compute_instance }))
+}
+
+fn tagged(tag: usize, gpu: u32, own: MigInstance) -> usize {
+    tag | (gpu << 8 | own.gpu_instance << 4 | own.compute_instance) as usize
+}
+
+/// What stands behind a number with this tag, or that it has another.
+fn untagged(number: usize, tag: usize) -> Result<(u32, MigInstance), Code> {
+    if number & TAGS != tag {
+        return Err(Code::INVALID_ARGUMENT);
+    }
+    let number = (number ^ tag) as u32;
+    Ok((number >> 8, MigInstance { gpu_instance: number >> 4 & 0xF, compute_instance: number & 0xF }))
 }
 
 fn target(handle: nvmlDevice_t) -> Result<Target, Code> {
     let number = handle.addr();
-    if number & IS_MIG == 0 {
+    if number & TAGS == 0 {
         return Ok(((number as u32).checked_sub(1).ok_or(Code::INVALID_ARGUMENT)?, None));
     }
-    let number = (number ^ IS_MIG) as u32;
-    Ok((number >> 8, Some(MigInstance { gpu_instance: number >> 4 & 0xF, compute_instance: number & 0xF })))
+    untagged(number, IS_MIG).map(|(gpu, own)| (gpu, Some(own)))
 }
 
 /// A function that needs no initialised library.
@@ -116,6 +142,34 @@ pub(crate) fn device(function: &'static str, handle: nvmlDevice_t, body: impl Fn
 /// A function about the GPU or the MIG device behind a handle.
 pub(crate) fn part(function: &'static str, handle: nvmlDevice_t, body: impl FnOnce(&Gpu) -> Outcome) -> nvmlReturn_t {
     reach(function, target(handle), body)
+}
+
+/// A function about the GPU instance behind a handle.
+pub(crate) fn gpu_instance(
+    function: &'static str,
+    handle: nvmlGpuInstance_t,
+    body: impl FnOnce(&Gpu, &Part) -> Outcome,
+) -> nvmlReturn_t {
+    let found = untagged(handle.addr(), IS_GPU_INSTANCE);
+    reach(function, found.map(|(gpu, _)| (gpu, None)), |gpu| {
+        let (_, own) = found?;
+        body(gpu, &Part::of(gpu, own.gpu_instance, Code::INVALID_ARGUMENT)?)
+    })
+}
+
+/// A function about the compute instance behind a handle.
+pub(crate) fn compute_instance(
+    function: &'static str,
+    handle: nvmlComputeInstance_t,
+    body: impl FnOnce(&Gpu, &Part, &Inside) -> Outcome,
+) -> nvmlReturn_t {
+    let found = untagged(handle.addr(), IS_COMPUTE_INSTANCE);
+    reach(function, found.map(|(gpu, _)| (gpu, None)), |gpu| {
+        let (_, own) = found?;
+        let part = Part::of(gpu, own.gpu_instance, Code::INVALID_ARGUMENT)?;
+        let inside = part.inside.iter().find(|inside| inside.id == own.compute_instance);
+        body(gpu, &part, inside.ok_or(Code::INVALID_ARGUMENT)?)
+    })
 }
 
 /// The GPU behind a function's second handle, if it is there.

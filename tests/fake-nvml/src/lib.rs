@@ -20,6 +20,7 @@
 mod call;
 mod code;
 mod counts;
+mod division;
 mod exports;
 mod install;
 mod out;

@@ -4,7 +4,7 @@
 
 mod common;
 
-use std::path::Path;
+use std::{fs, os::unix::fs::symlink, path::Path};
 
 use common::with_library;
 use gpumon_probe::{
@@ -61,8 +61,15 @@ const DIVIDED: Subject = Subject::gpu(2);
 const PART: Subject = Subject::mig(2, 0);
 const PASCAL: Subject = Subject::gpu(3);
 
+/// The first GPU stands below a port of the fourth generation, and the system knows nothing of the others.
 fn open(library: &Path) -> NvmlAnswers {
-    NvmlAnswers::open(Some(library.into())).unwrap()
+    let sys = library.parent().unwrap().join("sys");
+    let (port, known) = (sys.join("devices/pci0000:0f/0000:0f:01.0"), sys.join("bus/pci/devices"));
+    fs::create_dir_all(port.join("0000:10:00.0")).unwrap();
+    fs::create_dir_all(&known).unwrap();
+    fs::write(port.join("max_link_speed"), "16.0 GT/s PCIe\n").unwrap();
+    symlink(port.join("0000:10:00.0"), known.join("0000:10:00.0")).unwrap();
+    NvmlAnswers::open(Some(library.into())).unwrap().with_sys_root(sys)
 }
 
 fn n(numbers: &[i128]) -> Answer {
@@ -160,7 +167,7 @@ fn h200() -> impl IntoIterator<Item = (Q, Answer)> {
         MemoryInfo => n(&[150_754_820_096, 647_016_395, 139_370_385_461, 10 << 30]);
         Bar1MemoryInfo => n(&[262_144 << 20, 262_141 << 20, 3 << 20]);
         ProtectedMemory => n(&[0, 0, 0]);
-        ConfComputeMemorySize => n(&[0, 143_771 << 10]);
+        ConfComputeMemorySize => n(&[0, (150_754_820_096 - 647_016_395) / 1024]);
         Temperature => n(&[40]);
         MarginTemperature => n(&[47]);
         TemperatureThreshold(0) => n(&[95]);
@@ -211,7 +218,7 @@ fn h200() -> impl IntoIterator<Item = (Q, Answer)> {
         PcieGeneration => n(&[5]);
         MaxPcieGeneration => n(&[5]);
         GpuMaxPcieGeneration => n(&[5]);
-        HostMaxPcieGeneration => none();
+        HostMaxPcieGeneration => n(&[4]);
         PcieWidth => n(&[16]);
         MaxPcieWidth => n(&[16]);
         PcieReplays => n(&[0]);
@@ -246,17 +253,21 @@ fn h200() -> impl IntoIterator<Item = (Q, Answer)> {
         MigInstance => Err(Code::INVALID_ARGUMENT);
         MigAttributes => none();
         GpuInstanceProfile(2) => n(&[9, 0, 3, 2, 60, 3, 3, 0, 3, 0, 71_424]);
-        GpuInstanceProfile(31) => none();
+        GpuInstanceProfile(4) => n(&[0, 0, 7, 1, 132, 8, 7, 0, 7, 1, 143_360]);
+        GpuInstanceProfile(5) => none();
+        GpuInstanceProfile(17) => Err(Code::INVALID_ARGUMENT);
         GpuInstanceProfileName(7) => t("MIG 1g.18gb+me");
         GpuInstanceCapacity(19) => n(&[7]);
+        GpuInstanceCapacity(15) => n(&[4]);
+        GpuInstanceCapacity(99) => Err(Code::INVALID_ARGUMENT);
         GpuInstancePlacements(9) => n(&[0, 4, 4, 4]);
         GpuInstancePlacements(99) => Err(Code::INVALID_ARGUMENT);
-        GpuInstances(9) => none();
-        ComputeInstanceProfile(2, 0) => none();
-        ComputeInstanceProfileName(2, 0) => none();
-        ComputeInstanceCapacity(2, 0) => none();
-        ComputeInstancePlacements(2, 0) => none();
-        ComputeInstances(2, 0) => none();
+        GpuInstances(9) => n(&[]);
+        ComputeInstanceProfile(2, 0) => Err(Code::NOT_FOUND);
+        ComputeInstanceProfileName(2, 0) => Err(Code::NOT_FOUND);
+        ComputeInstanceCapacity(2, 0) => Err(Code::NOT_FOUND);
+        ComputeInstancePlacements(2, 0) => Err(Code::NOT_FOUND);
+        ComputeInstances(2, 0) => Err(Code::NOT_FOUND);
     }
 }
 
@@ -268,8 +279,6 @@ fn every_question_about_a_gpu_is_answered() {
             .into_iter()
             .map(|(question, expected)| (question, expected, answers.about(H200, question)))
             .filter(|(_, expected, answer)| answer != expected)
-            // The kernel of this machine answers that one, and may have something at this place.
-            .filter(|(question, ..)| *question != Q::HostMaxPcieGeneration)
             .collect();
         assert!(wrong.is_empty(), "{wrong:#?}");
         // What moves: the last of the driver's samples is as old as its grid, and there is the time of each.
@@ -305,6 +314,10 @@ fn boards_lack_what_they_lack() {
             Q::InforomVersion(1),
             Q::NvLinkState(0),
             Q::FabricInfo,
+            Q::HostMaxPcieGeneration,
+            Q::GpmStreaming,
+            Q::GpuInstanceProfile(0),
+            Q::GpuInstances(19),
         ] {
             say(GEFORCE, question, none());
         }
@@ -349,7 +362,10 @@ fn a_mig_device_answers_for_its_part() {
         say(PART, Q::PowerUsage, none());
 
         // Its GPU tells of its instances: of the first, whole and in parts.
-        say(DIVIDED, Q::GpuInstanceCapacity(19), n(&[3]));
+        // Three of seven slices are left, and two of the places at which one alone can begin.
+        say(DIVIDED, Q::GpuInstanceCapacity(19), n(&[2]));
+        say(DIVIDED, Q::GpuInstanceCapacity(20), n(&[1]));
+        say(DIVIDED, Q::GpuInstanceCapacity(15), n(&[1]));
         say(DIVIDED, Q::GpuInstanceCapacity(9), n(&[0]));
         say(DIVIDED, Q::GpuInstances(9), n(&[2, 0, 4]));
         say(DIVIDED, Q::GpuInstances(19), n(&[7, 4, 1]));
@@ -363,6 +379,25 @@ fn a_mig_device_answers_for_its_part() {
         say(DIVIDED, Q::ComputeInstances(2, 2), n(&[0, 0, 3]));
         say(DIVIDED, Q::ComputeInstances(2, 0), n(&[]));
         say(DIVIDED, Q::ComputeInstances(3, 0), Err(Code::NOT_FOUND));
+    });
+}
+
+#[test]
+fn compute_instances_that_share_a_gpu_instance_have_a_slice_each() {
+    const SHARED: &str = "[[gpu]]\nindex = 0\nmig = [{ profile = \"3g.71gb\", gpu_instance = 1 }, \
+        { profile = \"3g.71gb\", gpu_instance = 1, compute_instance = 2 }]\n";
+    with_library("compute_instances_that_share_a_gpu_instance_have_a_slice_each", SHARED, &[], |library| {
+        let answers = open(library);
+        for (question, answer) in [
+            (Q::GpuInstances(9), n(&[1, 0, 4])),
+            (Q::GpuInstanceCapacity(9), n(&[1])),
+            (Q::ComputeInstances(1, 0), n(&[0, 0, 1, 2, 1, 1])),
+            (Q::ComputeInstances(1, 2), n(&[])),
+            (Q::ComputeInstanceCapacity(1, 0), n(&[1])),
+            (Q::ComputeInstanceCapacity(1, 1), n(&[0])),
+        ] {
+            assert_eq!(answers.about(H200, question), answer, "{question:?}");
+        }
     });
 }
 
@@ -386,11 +421,12 @@ fn every_question_about_the_machine_is_answered() {
             UnitCount => n(&[0]);
             ConfComputeState => n(&[0, 0, 0]);
             ConfComputeCapabilities => n(&[0, 1]);
-            ConfComputeReady => none();
-            ConfComputeKeyRotation => none();
+            ConfComputeReady => n(&[0]);
+            ConfComputeKeyRotation => n(&[60]);
             ConfComputeSettings => n(&[0, 0, 0, 0]);
             DrainState(0, 0x10, 0) => n(&[0]);
-            DrainState(0, 0x99, 0) => Err(Code::INVALID_ARGUMENT);
+            DrainState(0, 0x10, 1) => Err(Code::NOT_FOUND);
+            DrainState(0, 0x99, 0) => Err(Code::NOT_FOUND);
         };
         for (question, expected) in table {
             assert_eq!(answers.system(question), expected, "{question:?}");

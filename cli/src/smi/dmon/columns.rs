@@ -39,8 +39,9 @@ impl Reader<'_> {
         self.ask(question)?.at(0)
     }
 
+    /// The part of a MiB counts as one.
     fn mib(&self, question: Question, place: usize) -> Option<i128> {
-        Some(self.ask(question)?.at(place)? / BYTES_PER_MIB)
+        Some((self.ask(question)?.at(place)? + BYTES_PER_MIB - 1) / BYTES_PER_MIB)
     }
 
     /// Errors of this `nvmlMemoryErrorType_t` since the driver was loaded, where ECC is on.

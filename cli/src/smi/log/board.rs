@@ -46,7 +46,7 @@ pub(super) static MODES: &[Item] = &[
 pub(super) static NUMBERS: &[Item] = &[
     value("Serial Number", "serial", |at| at.text(Question::Serial)),
     value("GPU UUID", "uuid", |at| at.text(Question::Uuid)),
-    value("GPU PDI", "pdi", |at| at.say(Question::Pdi, 0, |pdi| format!("0x{pdi:016x}"))),
+    value("GPU PDI", "pdi", |at| at.say(Question::Pdi, 0, |pdi| format!("0x{pdi:x}"))),
     value("Minor Number", "minor_number", |at| at.say(Question::MinorNumber, 0, count)),
     value("VBIOS Version", "vbios_version", |at| at.text(Question::VbiosVersion)),
     value("MultiGPU Board", "multigpu_board", |at| at.say(Question::MultiGpuBoard, 0, yes_no)),

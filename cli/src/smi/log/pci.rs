@@ -5,7 +5,7 @@ use gpumon_probe::question::Question;
 use super::{
     at::{At, Form},
     item::{Item, group, value},
-    say::{ABSENT, count, kilobytes_a_second, named, said, untold},
+    say::{ABSENT, count, kilobytes_a_second, named, said},
 };
 
 /// The whole of it.
@@ -37,7 +37,7 @@ pub(super) static ITEMS: &[Item] = &[group(
                         value("Device Max", "max_device_link_gen", |at| {
                             at.say(Question::GpuMaxPcieGeneration, 0, count)
                         }),
-                        value("Host Max", "max_host_link_gen", untold),
+                        value("Host Max", "max_host_link_gen", |at| at.say(Question::HostMaxPcieGeneration, 0, count)),
                     ],
                 ),
                 group(

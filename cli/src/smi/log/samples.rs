@@ -60,9 +60,9 @@ fn least(numbers: &[f64]) -> f64 {
     numbers.iter().copied().fold(f64::MAX, f64::min)
 }
 
-/// In the unit of the samples, rounded to whole ones of it.
+/// In the unit of the samples; what is not power is cut to whole numbers.
 fn unit(at: &At<'_>, value: f64) -> String {
-    let whole = value.round() as i128;
+    let whole = value as i128;
     match at.nth(0) {
         POWER => watts(whole),
         kind if CLOCKS.contains(&kind) => mhz(whole),

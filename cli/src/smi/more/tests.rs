@@ -270,6 +270,7 @@ fn a_drain_state_is_that_of_a_place_on_the_bus() {
         typed("drain -q -p 0000:06:00.0", &driver),
         ("The current drain state of GPU 00000000:06:00.0 is: not draining.\n".to_owned(), 0)
     );
+    assert_eq!(typed("drain -q -p 0000:99:00.0", &driver), ("Failed to query the GPU drain state.\n".to_owned(), 255));
     assert_eq!(typed("drain -q", &driver), ("Must specify -p with this option.\n".to_owned(), 2));
     assert_eq!(typed("drain -q -p x", &driver).1, 2);
 }

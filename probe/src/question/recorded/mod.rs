@@ -11,13 +11,17 @@ use std::{collections::HashMap, fs, path::PathBuf};
 
 use self::number::text;
 use super::{Answer, Code, Question, Sheet, Subject, SystemQuestion, Value};
-use crate::model::{Gpu, GpuDetails, GpuSample, Health, Inventory, Sample};
+use crate::{
+    model::{Gpu, GpuDetails, GpuSample, Health, Inventory, Sample, SourceKind},
+    source::host_link,
+};
 
 /// What a collector has read of one moment.
 pub struct Recorded {
     inventory: Inventory,
     gpus: HashMap<u32, Device>,
     proc_root: PathBuf,
+    sys_root: PathBuf,
 }
 
 /// All that is known of one GPU.
@@ -44,7 +48,7 @@ impl Recorded {
             };
             Some((index, device))
         });
-        Self { gpus: gpus.collect(), inventory, proc_root: "/proc".into() }
+        Self { gpus: gpus.collect(), inventory, proc_root: "/proc".into(), sys_root: "/sys".into() }
     }
 
     /// Answers a question about the machine, or does not know.
@@ -60,6 +64,11 @@ impl Recorded {
             }
             SystemQuestion::DeviceCount => Some(Ok(Value::number(self.inventory.gpus.len() as u32))),
             SystemQuestion::ProcessName(pid) => Some(self.process_name(pid)),
+            // What only a driver that hosts virtual GPUs can do; others do not host any GPU's.
+            SystemQuestion::VgpuDriverCapability(_) => {
+                let hosts = |device: &Device| !matches!(device.answers.get(&Question::HostVgpuMode), Some(Err(_)));
+                (!self.gpus.values().any(hosts)).then_some(Err(Code::NOT_SUPPORTED))
+            }
             _ => None,
         }
     }
@@ -73,7 +82,21 @@ impl Recorded {
         if subject.mig.is_some() {
             return None;
         }
+        if question == Question::HostMaxPcieGeneration {
+            return Some(self.host_max_pcie_generation(device));
+        }
         device.answer(question).or_else(|| device.answers.get(&question).cloned())
+    }
+
+    /// What the system tells, as whoever asks the driver is told too. A simulated GPU is in no slot of this machine.
+    fn host_max_pcie_generation(&self, device: &Device) -> Answer {
+        match self.inventory.platform.source {
+            SourceKind::Simulated => Err(Code::NOT_SUPPORTED),
+            SourceKind::Nvml => {
+                let bus_id = text(&device.identity.pci_bus_id)?;
+                host_link::max_generation(&self.sys_root, bus_id.text().unwrap_or_default())
+            }
+        }
     }
 
     /// The first word of the command line, as the driver's own function gives it.
@@ -81,5 +104,45 @@ impl Recorded {
         let line = fs::read(self.proc_root.join(pid.to_string()).join("cmdline")).map_err(|_| Code::NOT_FOUND)?;
         let name = line.split(|byte| *byte == 0).next().unwrap_or_default();
         Ok(Value::Text(String::from_utf8_lossy(name).into_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{os::unix::fs::symlink, sync::Arc, time::Duration};
+
+    use super::*;
+    use crate::{
+        model::Reading,
+        owner::CommandLines,
+        sampler::{self, Moment, Options},
+        source::SourceChoice,
+    };
+
+    /// One GPU at this place on the bus, in a machine whose system is described below `sys_root`.
+    fn recorded(source: SourceKind, bus_id: &str, sys_root: PathBuf) -> Recorded {
+        let simulated = Arc::from(SourceChoice::Sim(1).open(None).unwrap());
+        let options = Options::new(Duration::from_secs(1), CommandLines::All);
+        let Moment { mut inventory, sample, .. } = sampler::once(&simulated, &options).unwrap();
+        inventory.platform.source = source;
+        inventory.gpus[0].pci_bus_id = Reading::Now(bus_id.to_owned());
+        Recorded { sys_root, ..Recorded::new(inventory, sample, Vec::new(), Vec::new()) }
+    }
+
+    #[test]
+    fn the_system_is_asked_about_the_port_above_a_gpu_but_not_above_a_simulated_one() {
+        let root = std::env::temp_dir().join(format!("gpumon-sys-{}-recorded", std::process::id()));
+        let (port, known) = (root.join("devices/pci0000:3a/0000:3a:01.0"), root.join("bus/pci/devices"));
+        fs::create_dir_all(port.join("0000:3b:00.0")).unwrap();
+        fs::create_dir_all(&known).unwrap();
+        fs::write(port.join("max_link_speed"), "32.0 GT/s PCIe\n").unwrap();
+        symlink(port.join("0000:3b:00.0"), known.join("0000:3b:00.0")).unwrap();
+        let asked = |source, bus_id| {
+            recorded(source, bus_id, root.clone()).about(Subject::gpu(0), Question::HostMaxPcieGeneration)
+        };
+        assert_eq!(asked(SourceKind::Nvml, "00000000:3B:00.0"), Some(Ok(Value::number(5))));
+        assert_eq!(asked(SourceKind::Nvml, "00000000:3C:00.0"), Some(Err(Code::NOT_SUPPORTED)));
+        assert_eq!(asked(SourceKind::Simulated, "00000000:3B:00.0"), Some(Err(Code::NOT_SUPPORTED)));
+        fs::remove_dir_all(root).unwrap();
     }
 }

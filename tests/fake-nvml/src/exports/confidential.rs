@@ -15,12 +15,16 @@ use crate::{
     out::{items, put},
 };
 
+/// How much of an advantage an attacker gets before keys are changed, where nobody has set it.
+const ATTACKER_ADVANTAGE: u64 = 60;
+
 one_value! {
-    // All memory is open to the host.
-    fn nvmlDeviceGetConfComputeMemSizeInfo(nvmlConfComputeMemSizeInfo_t) = |gpu| Ok(nvmlConfComputeMemSizeInfo_t {
-        protectedMemSizeKib: 0,
-        unprotectedMemSizeKib: gpu.identity().memory_total_bytes >> 10,
-    });
+    // All memory is open to the host, but for what the driver keeps.
+    fn nvmlDeviceGetConfComputeMemSizeInfo(nvmlConfComputeMemSizeInfo_t) = |gpu| {
+        let state = gpu.state();
+        let open = state.memory_total_bytes - state.memory_reserved_bytes;
+        Ok(nvmlConfComputeMemSizeInfo_t { protectedMemSizeKib: 0, unprotectedMemSizeKib: open >> 10 })
+    };
 }
 
 #[unsafe(no_mangle)]
@@ -52,13 +56,22 @@ unsafe extern "C" fn nvmlSystemGetConfComputeSettings(settings: *mut nvmlSystemC
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn nvmlSystemGetConfComputeGpusReadyState(_ready: *mut c_uint) -> nvmlReturn_t {
-    system("nvmlSystemGetConfComputeGpusReadyState", |_| Err(Code::NOT_SUPPORTED))
+unsafe extern "C" fn nvmlSystemGetConfComputeGpusReadyState(is_accepting_work: *mut c_uint) -> nvmlReturn_t {
+    // SAFETY: NVML's contract: the pointer is null or may be written.
+    system("nvmlSystemGetConfComputeGpusReadyState", |_| unsafe { put(is_accepting_work, 0) })
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn nvmlSystemGetConfComputeKeyRotationThresholdInfo(
-    _info: *mut nvmlConfComputeGetKeyRotationThresholdInfo_t,
+unsafe extern "C" fn nvmlSystemGetConfComputeKeyRotationThresholdInfo(
+    info: *mut nvmlConfComputeGetKeyRotationThresholdInfo_t,
 ) -> nvmlReturn_t {
-    system("nvmlSystemGetConfComputeKeyRotationThresholdInfo", |_| Err(Code::NOT_SUPPORTED))
+    system("nvmlSystemGetConfComputeKeyRotationThresholdInfo", |_| {
+        // SAFETY: NVML's contract: the pointer is null or points at a structure with its version filled in.
+        let [info] = unsafe { items(info, 1) }? else { return Err(Code::INVALID_ARGUMENT) };
+        if info.version != version_of::<nvmlConfComputeGetKeyRotationThresholdInfo_t>(1) {
+            return Err(Code::ARGUMENT_VERSION_MISMATCH);
+        }
+        info.attackerAdvantage = ATTACKER_ADVANTAGE;
+        Ok(())
+    })
 }

@@ -5,6 +5,7 @@ mod affinity;
 mod board;
 mod buffers;
 mod clocks;
+mod compute_instances;
 mod confidential;
 mod ecc;
 mod events;

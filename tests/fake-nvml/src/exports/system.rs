@@ -124,7 +124,7 @@ unsafe extern "C" fn nvmlDeviceQueryDrainState(
     let asked = unsafe { info.as_ref() }.map(|info| (info.domain, info.bus, info.device));
     let find = |world: &World| {
         let mut gpus = 0..world.gpu_count();
-        gpus.find(|index| asked == Some((0, world.identity(*index).pci_bus, 0))).ok_or(Code::INVALID_ARGUMENT)
+        gpus.find(|index| asked == Some((0, world.identity(*index).pci_bus, 0))).ok_or(Code::NOT_FOUND)
     };
     // SAFETY: NVML's contract: the pointer is null or may be written. Nobody takes a GPU out of use.
     lookup("nvmlDeviceQueryDrainState", find, |_| unsafe { put(state, DISABLED) })

@@ -6,7 +6,6 @@
 mod fixed;
 mod gpm;
 mod gpu;
-mod host_link;
 mod instances;
 mod links;
 mod numbers;
@@ -14,7 +13,7 @@ mod processes;
 mod subject;
 mod system;
 
-use std::ffi::OsString;
+use std::{ffi::OsString, path::PathBuf};
 
 use self::{gpu::Gpu, subject::Asked};
 use super::{LIBRARY, raw, start_error};
@@ -27,6 +26,7 @@ use crate::{
 pub struct NvmlAnswers {
     library: &'static raw::Library,
     gpus: Vec<Gpu>,
+    sys_root: PathBuf,
 }
 
 impl NvmlAnswers {
@@ -39,7 +39,13 @@ impl NvmlAnswers {
         let path = path.unwrap_or_else(|| LIBRARY.into());
         let library = raw::Library::start(&path).map_err(|error| start_error(&path.to_string_lossy(), &error))?;
         let count = library.system(&raw::function::DEVICE_COUNT).unwrap_or(0);
-        Ok(Self { library, gpus: (0..count).map(Gpu::new).collect() })
+        Ok(Self { library, gpus: (0..count).map(Gpu::new).collect(), sys_root: "/sys".into() })
+    }
+
+    /// Has what only the system tells read elsewhere than below `/sys`, as tests do.
+    #[must_use]
+    pub fn with_sys_root(self, sys_root: PathBuf) -> Self {
+        Self { sys_root, ..self }
     }
 
     /// To be called between two rounds of a loop: GPUs are looked for anew, since one that was lost may be back and

@@ -1,13 +1,13 @@
 //! What each question about a GPU asks the library.
 
-use std::{ffi::c_int, path::Path};
+use std::ffi::c_int;
 
 use nvml_wrapper_sys::bindings::{
     nvmlGpuFabricInfo_v2_t, nvmlGpuFabricInfo_v3_t, nvmlNvLinkInfo_v2_t, nvmlPciInfoExt_v1_t,
 };
 
 use super::{
-    NvmlAnswers, host_link, instances, links,
+    NvmlAnswers, instances, links,
     numbers::Numbers,
     processes,
     raw::{
@@ -16,7 +16,10 @@ use super::{
         text,
     },
 };
-use crate::question::{Answer, Code, Question as Q, Subject, Value};
+use crate::{
+    question::{Answer, Code, Question as Q, Subject, Value},
+    source::host_link,
+};
 
 /// `NVML_ERROR_ARGUMENT_VERSION_MISMATCH`: an older driver knows an older structure.
 pub(super) const VERSION_MISMATCH: Code = Code(25);
@@ -158,7 +161,7 @@ impl Asked<'_> {
             Q::GpuMaxPcieGeneration => self.out(&f::GPU_MAX_PCIE_GENERATION),
             Q::HostMaxPcieGeneration => {
                 let bus_id = text(&self.library().out(&f::PCI_INFO, self.device)?.busId);
-                host_link::max_generation(Path::new(host_link::DEVICES), &bus_id)
+                host_link::max_generation(&self.answers.sys_root, &bus_id)
             }
             Q::PcieWidth => self.out(&f::PCIE_WIDTH),
             Q::MaxPcieWidth => self.out(&f::MAX_PCIE_WIDTH),

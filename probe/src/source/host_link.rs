@@ -4,16 +4,14 @@ use std::{fs, path::Path};
 
 use crate::question::{Answer, Code, Value};
 
-/// Where the kernel lists its PCI devices.
-pub(super) const DEVICES: &str = "/sys/bus/pci/devices";
-
-/// The highest generation of PCI Express of the device above the one with this bus id. A root of the bus is no device,
+/// The highest generation of PCI Express of the device above the one with this bus id; `sys_root` is `/sys` but in tests.
+/// A root of the bus is no device,
 /// as in virtual machines.
-pub(super) fn max_generation(devices: &Path, bus_id: &str) -> Answer {
+pub(crate) fn max_generation(sys_root: &Path, bus_id: &str) -> Answer {
     // NVML's domain has eight digits where the system's has four.
     let short = bus_id.strip_prefix("0000").unwrap_or(bus_id).to_ascii_lowercase();
     // The entry is a link to the device's place in the tree.
-    let place = devices.join(short).canonicalize().map_err(|_| Code::NOT_SUPPORTED)?;
+    let place = sys_root.join("bus/pci/devices").join(short).canonicalize().map_err(|_| Code::NOT_SUPPORTED)?;
     let port = place.parent().ok_or(Code::NOT_SUPPORTED)?;
     let speed = fs::read_to_string(port.join("max_link_speed")).map_err(|_| Code::NOT_SUPPORTED)?;
     generation(&speed).map(Value::number).ok_or(Code::NOT_SUPPORTED)
@@ -37,16 +35,16 @@ mod tests {
     fn the_port_above_a_gpu_tells_its_speed() {
         let root = std::env::temp_dir().join(format!("gpumon-port-{}", std::process::id()));
         let port = root.join("pci0000:3a/0000:3a:00.0");
-        let (devices, own) = (root.join("devices"), port.join("0000:3b:00.0"));
+        let (devices, own) = (root.join("bus/pci/devices"), port.join("0000:3b:00.0"));
         fs::create_dir_all(&own).unwrap();
         fs::create_dir_all(&devices).unwrap();
         symlink(&own, devices.join("0000:3b:00.0")).unwrap();
         symlink(&port, devices.join("0000:3a:00.0")).unwrap();
         fs::write(own.join("max_link_speed"), "16.0 GT/s PCIe\n").unwrap();
         fs::write(port.join("max_link_speed"), "32.0 GT/s PCIe\n").unwrap();
-        assert_eq!(max_generation(&devices, "00000000:3B:00.0"), Ok(Value::number(5)));
-        assert_eq!(max_generation(&devices, "00000000:3A:00.0"), Err(Code::NOT_SUPPORTED), "on the root of the bus");
-        assert_eq!(max_generation(&devices, "00000000:01:00.0"), Err(Code::NOT_SUPPORTED));
+        assert_eq!(max_generation(&root, "00000000:3B:00.0"), Ok(Value::number(5)));
+        assert_eq!(max_generation(&root, "00000000:3A:00.0"), Err(Code::NOT_SUPPORTED), "on the root of the bus");
+        assert_eq!(max_generation(&root, "00000000:01:00.0"), Err(Code::NOT_SUPPORTED));
         fs::remove_dir_all(root).unwrap();
     }
 
