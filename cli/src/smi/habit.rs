@@ -15,7 +15,7 @@ pub(crate) fn is_meant(words: &[String]) -> bool {
 
 /// Options that mean something to plain `gpumon`, too.
 fn is_shared(asked: Asked) -> bool {
-    matches!(asked, Asked::Help | Asked::Version | Asked::Id)
+    matches!(asked, Asked::Help | Asked::Version | Asked::Id | Asked::Columns)
 }
 
 /// A command of gpumon's own, behind which the options are its.
@@ -49,6 +49,7 @@ mod tests {
         for line in [
             "",
             "--json",
+            "--csv --columns index,memory",
             "-i 0",
             "--help",
             "collect --count 1",

@@ -10,7 +10,7 @@ fn two() -> Script {
         [(0, [690_999, 53, 42, 99, 23, 3201, 1485, 7477, 7478]), (1, [117_250, 29, 28, 0, 0, 3201, 1980, 5739, 5740])];
     let mut driver = Script::default().system(SystemQuestion::DeviceCount, Ok(Value::number(2)));
     for (gpu, [milliwatts, chip, memory, sm, bus, memory_clock, sm_clock, fb, bar1]) in readings {
-        let mib = |mib: i128| (mib << 20) + 4096;
+        let mib = |mib: i128| (mib << 20) - 4096;
         driver = driver
             .numbers(gpu, Question::PowerUsage, &[milliwatts])
             .numbers(gpu, Question::Temperature, &[chip])
