@@ -44,14 +44,13 @@ memory = "61 GiB"
 
 # What Telegraf's nvidia_smi input reads of a GPU.
 TELEGRAF = """
-product_name uuid compute_mode pstate fan_speed temperature/gpu_temp utilization/gpu_util utilization/memory_util
+product_name uuid compute_mode performance_state fan_speed temperature/gpu_temp utilization/gpu_util utilization/memory_util
 utilization/encoder_util utilization/decoder_util utilization/jpeg_util utilization/ofa_util
 fb_memory_usage/total fb_memory_usage/used fb_memory_usage/free fb_memory_usage/reserved
 bar1_memory_usage/total bar1_memory_usage/used pci/pci_gpu_link_info/pcie_gen/current_link_gen
 pci/pci_gpu_link_info/link_widths/current_link_width encoder_stats/session_count encoder_stats/average_fps
 encoder_stats/average_latency fbc_stats/session_count clocks/graphics_clock clocks/sm_clock clocks/mem_clock
 clocks/video_clock display_active display_mode serial vbios_version mig_mode/current_mig
-remapped_rows/remapped_row_corr
 """.split()
 
 # What Netdata's collector reads of a GPU besides.
@@ -130,6 +129,8 @@ class Parsers(unittest.TestCase):
         for gpu in log.findall("gpu"):
             for path in TELEGRAF + NETDATA:
                 self.assertIsNotNone(gpu.find(path), path)
+        # A board that replaces no rows has words there.
+        self.assertEqual(log.findtext("gpu/remapped_rows/remapped_row_corr"), "0")
         process = log.find("gpu/processes/process_info")
         self.assertEqual((process.findtext("pid"), process.findtext("type")), (str(os.getpid()), "C"))
         self.assertEqual(log.findtext("gpu/utilization/gpu_util"), "96 %")
