@@ -210,3 +210,12 @@ fn what_is_missing_is_told_as_nvidia_smi_tells_it() {
     let output = fake.gpumon(&["smi"]).output().unwrap();
     assert_eq!((output.status.code(), stdout(&output).as_str()), (Some(6), "No devices were found\n"));
 }
+
+#[test]
+fn two_lists_of_gpus_are_refused_once_the_gpus_are_known() {
+    let fake = Fake::new("gpus = 2");
+    for (ids, code) in [(["0", "1"], 255), (["0", "9"], 6)] {
+        let output = fake.gpumon(&["smi", "-i", ids[0], "-i", ids[1]]).output().unwrap();
+        assert_eq!(output.status.code(), Some(code), "{ids:?}: {}", stdout(&output));
+    }
+}

@@ -11,8 +11,8 @@ use super::{
 /// What is asked for, about which GPUs, where it goes and how often.
 pub(crate) struct CommandLine {
     pub(crate) command: Command,
-    /// `-i`, as it was typed.
-    pub(crate) id: Option<String>,
+    /// Each `-i`, as it was typed; no form takes more than one, and none is refused before the GPUs are known.
+    pub(crate) ids: Vec<String>,
     /// `-f`.
     pub(crate) file: Option<PathBuf>,
     /// The pause between two rounds; without it there is one.
@@ -45,7 +45,7 @@ pub(crate) fn parse(words: &[String]) -> Result<CommandLine, Refusal> {
     let command = command(&typed)?;
     Ok(CommandLine {
         command,
-        id: typed.value(Asked::Id).map(str::to_owned),
+        ids: typed.values(Asked::Id),
         file: typed.value(Asked::File).map(PathBuf::from),
         pause: typed.pause()?,
     })
@@ -97,6 +97,11 @@ impl<'a> Typed<'a> {
         self.find(asked)?.value
     }
 
+    fn values(&self, asked: Asked) -> Vec<String> {
+        let words = self.0.iter().filter(|word| word.option.asked == asked);
+        words.filter_map(|word| word.value.map(str::to_owned)).collect()
+    }
+
     /// The first word that is none of these.
     fn other_than(&self, known: &[Asked]) -> Option<&str> {
         self.0.iter().find(|word| !known.contains(&word.option.asked)).map(|word| word.text)
@@ -131,9 +136,6 @@ fn command(typed: &Typed<'_>) -> Result<Command, Refusal> {
     }
     if let Some(word) = typed.find(Asked::Change) {
         return Err(Refusal::changes_the_gpu(word.text));
-    }
-    if typed.count(Asked::Id) > 1 {
-        return Err(Refusal::new(255, "Input combination for device modification is not valid.\n\n"));
     }
     for (asked, command) in [
         (Asked::ListGpus, Command::ListGpus),

@@ -136,7 +136,7 @@ impl Round {
         if count == 0 {
             return Err(Refusal::no_devices());
         }
-        let mut round = Self { gpus: select::select(&driver, typed.id.as_deref())?, count, driver };
+        let mut round = Self { gpus: selected(&driver, &typed.ids)?, count, driver };
         round.leave_out_what_is_lost()?;
         Ok(round)
     }
@@ -184,6 +184,20 @@ impl Round {
             Command::UnitsXml { with_dtd } => log::units_xml(&context, *with_dtd),
             Command::Query(request) => request.rows(&context),
             Command::Help | Command::HelpQuery(_) | Command::Dtd { .. } => String::new(),
+        }
+    }
+}
+
+/// The GPUs that are meant. A list may name several, but there may be one list only.
+fn selected(driver: &Driver, ids: &[String]) -> Result<Vec<u32>, Refusal> {
+    match ids {
+        [] => select::select(driver, None),
+        [only] => select::select(driver, Some(only)),
+        several => {
+            for id in several {
+                select::select(driver, Some(id))?;
+            }
+            Err(Refusal::new(255, "Input combination for device modification is not valid.\n\n"))
         }
     }
 }

@@ -39,8 +39,13 @@ impl Reader<'_> {
         self.ask(question)?.at(0)
     }
 
-    /// The part of a MiB counts as one.
+    /// Whole ones.
     fn mib(&self, question: Question, place: usize) -> Option<i128> {
+        Some(self.ask(question)?.at(place)? / BYTES_PER_MIB)
+    }
+
+    /// The same, where the part of a MiB counts as one.
+    fn mib_rounded_up(&self, question: Question, place: usize) -> Option<i128> {
         Some((self.ask(question)?.at(place)? + BYTES_PER_MIB - 1) / BYTES_PER_MIB)
     }
 
@@ -100,7 +105,7 @@ static VIOLATIONS: [Column; 2] = [
 ];
 
 static MEMORY: [Column; 3] = [
-    column("fb", "MB", |gpu| gpu.mib(Question::MemoryInfo, 3)),
+    column("fb", "MB", |gpu| gpu.mib_rounded_up(Question::MemoryInfo, 3)),
     column("bar1", "MB", |gpu| gpu.mib(Question::Bar1MemoryInfo, 2)),
     column("ccpm", "MB", |gpu| gpu.mib(Question::ProtectedMemory, 2)),
 ];

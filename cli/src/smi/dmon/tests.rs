@@ -25,7 +25,7 @@ fn two() -> Script {
             .numbers(gpu, Question::ViolationStatus(0), &[1_795_262_308_000_000, 19_400_000_000])
             .numbers(gpu, Question::ViolationStatus(1), &[1_795_262_308_000_000, 0])
             .numbers(gpu, Question::MemoryInfo, &[mib(143_771), mib(616), 0, mib(fb)])
-            .numbers(gpu, Question::Bar1MemoryInfo, &[mib(262_144), 0, mib(bar1)])
+            .numbers(gpu, Question::Bar1MemoryInfo, &[mib(262_144), 0, mib(bar1) + 8192])
             .numbers(gpu, Question::ProtectedMemory, &[0, 0, 0])
             .numbers(gpu, Question::EccMode, &[1, 1])
             .numbers(gpu, Question::TotalEccErrors(0, 0), &[0])
