@@ -77,11 +77,6 @@ impl Driver {
         Ok(())
     }
 
-    /// Whether there are records that answer.
-    pub(crate) fn is_served(&self) -> bool {
-        self.records.read().unwrap_or_else(PoisonError::into_inner).is_some()
-    }
-
     fn is_simulated(&self) -> bool {
         matches!(self.source.source, SourceChoice::Sim(_) | SourceChoice::SimScenario(_))
     }
@@ -135,7 +130,7 @@ impl Ask for Driver {
     }
 
     fn is_quick(&self) -> bool {
-        self.is_served()
+        self.records.read().unwrap_or_else(PoisonError::into_inner).is_some()
     }
 
     fn forget(&self) {

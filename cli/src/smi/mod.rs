@@ -173,7 +173,7 @@ impl Round {
     fn text(&self, command: &Command) -> String {
         let context = self.context();
         match command {
-            Command::Summary => summary::render(&context, self.driver.is_served()),
+            Command::Summary => summary::render(&context),
             Command::ListGpus => list::gpus(&context),
             Command::ListExcluded => list::excluded(&context),
             Command::Version => list::version(&context),

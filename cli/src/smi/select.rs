@@ -1,6 +1,9 @@
 //! Which GPUs `-i` means.
 
-use gpumon_probe::question::{Ask, Question, Subject, SystemQuestion};
+use gpumon_probe::{
+    model::normal_bus_id,
+    question::{Ask, Question, Subject, SystemQuestion},
+};
 
 use super::Refusal;
 
@@ -42,36 +45,12 @@ fn find(driver: &dyn Ask, count: u32, word: &str) -> Option<u32> {
         let answer = driver.about(Subject::gpu(gpu), question).ok()?;
         answer.text().map(str::to_owned)
     };
-    if let Some(address) = Address::parse(word) {
-        return (0..count).find(|gpu| {
-            text(*gpu, Question::BusId).is_some_and(|bus_id| Address::parse(&bus_id).as_ref() == Some(&address))
-        });
+    if let Some(bus_id) = normal_bus_id(word) {
+        return (0..count)
+            .find(|gpu| text(*gpu, Question::BusId).and_then(|own| normal_bus_id(&own)) == Some(bus_id.clone()));
     }
     let question = if word.starts_with("GPU-") { Question::Uuid } else { Question::Serial };
     (0..count).find(|gpu| text(*gpu, question).as_deref() == Some(word))
-}
-
-/// A place on the PCI bus.
-#[derive(Debug, PartialEq, Eq)]
-struct Address {
-    domain: u32,
-    bus: u32,
-    device: u32,
-    function: u32,
-}
-
-impl Address {
-    /// Reads `[domain:]bus:device[.function]`, in hexadecimal numbers of any length.
-    fn parse(text: &str) -> Option<Self> {
-        let hexadecimal = |text: &str| u32::from_str_radix(text, 16).ok();
-        let (place, function) = text.split_once('.').unwrap_or((text, "0"));
-        let mut parts = place.rsplit(':');
-        let device = hexadecimal(parts.next()?)?;
-        let bus = hexadecimal(parts.next()?)?;
-        let domain = hexadecimal(parts.next().unwrap_or("0"))?;
-        let function = hexadecimal(function)?;
-        parts.next().is_none().then_some(Self { domain, bus, device, function })
-    }
 }
 
 #[cfg(test)]

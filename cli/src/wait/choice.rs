@@ -1,6 +1,6 @@
 //! Which GPUs are asked for by name: by index, UUID or PCI bus id.
 
-use gpumon_probe::model::{Gpu, Inventory};
+use gpumon_probe::model::{Gpu, Inventory, is_same_bus_id};
 
 use super::{candidate::Candidate, visible::Visible};
 
@@ -96,18 +96,8 @@ pub(super) fn by_uuid(name: &str, gpus: &[Gpu]) -> Option<Place> {
 
 /// A PCI bus id, however many digits its domain has, or without one.
 fn by_bus_id(name: &str, gpus: &[Gpu]) -> Option<Place> {
-    let wanted = bus_id(name)?;
-    let found = gpus.iter().find(|gpu| gpu.pci_bus_id.value().and_then(|id| bus_id(id)) == Some(wanted))?;
+    let found = gpus.iter().find(|gpu| gpu.pci_bus_id.value().is_some_and(|known| is_same_bus_id(name, known)))?;
     Some(Place { gpu: found.index, mig: None })
-}
-
-/// Domain, bus, device and function of `00000000:65:00.0`.
-fn bus_id(text: &str) -> Option<[u32; 4]> {
-    let (rest, function) = text.rsplit_once('.')?;
-    let (rest, device) = rest.rsplit_once(':')?;
-    let (domain, bus) = rest.rsplit_once(':').unwrap_or(("0", rest));
-    let number = |digits| u32::from_str_radix(digits, 16).ok();
-    Some([number(domain)?, number(bus)?, number(device)?, number(function)?])
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 
 mod activity;
 mod board;
+mod bus_id;
 mod condition;
 mod details;
 mod event;
@@ -23,6 +24,7 @@ mod trace;
 
 pub use activity::Activity;
 pub use board::{Board, MaxClocks, PowerLimits, Thresholds};
+pub use bus_id::{is_same_bus_id, normal_bus_id};
 pub use condition::{Condition, ConditionKind, Severity};
 pub use details::{
     AccountedProcess, ApplicationClocks, Bar1, ComputeMode, ConfidentialCompute, Ecc, EccCounts, EccLocation, Fabric,

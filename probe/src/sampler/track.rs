@@ -5,9 +5,12 @@ use std::time::{Duration, Instant};
 use super::message::{Outcome, Readings};
 use crate::{
     derive::{ConditionSettings, ConditionTracker, EccTracker, ProcessTracker},
-    model::{Absence, Board, EventKind, Gpu, GpuDetails, GpuRef, GpuSample, Health, Reading, Trace, XidReport, now_ms},
+    model::{
+        Absence, Board, EventKind, Gpu, GpuDetails, GpuRef, GpuSample, Health, Reading, Trace, XidReport,
+        normal_bus_id, now_ms,
+    },
     question::Sheet,
-    source::{DeviceError, kernel_log::normal_bus_id},
+    source::DeviceError,
 };
 
 /// A driver that is busy with something else can be this slow without being hung.

@@ -2,6 +2,7 @@
 
 mod given;
 mod http;
+mod pty;
 mod records;
 mod screen;
 mod server;

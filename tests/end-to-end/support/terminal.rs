@@ -10,13 +10,7 @@ use std::{
     time::Instant,
 };
 
-use rustix::{
-    fs::{Mode, OFlags},
-    pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt},
-    termios::{Winsize, tcsetwinsize},
-};
-
-use super::{PATIENCE, signal};
+use super::{PATIENCE, pty, signal};
 
 pub(crate) struct Terminal {
     pub(crate) child: Child,
@@ -29,12 +23,7 @@ pub(crate) struct Terminal {
 impl Terminal {
     /// Starts the program in a terminal of this size, which speaks UTF-8 and knows colours unless the command says else.
     pub(crate) fn with(mut command: Command, columns: u16, rows: u16) -> Self {
-        let screen = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
-        grantpt(&screen).unwrap();
-        unlockpt(&screen).unwrap();
-        set_size(&screen, columns, rows);
-        let path = ptsname(&screen, Vec::new()).unwrap();
-        let inside = rustix::fs::open(path, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).unwrap();
+        let (screen, inside) = pty::open(columns, rows);
         let given = |name: &str| command.get_envs().any(|(known, _)| known == name);
         let (term, locale) = (given("TERM"), given("LC_ALL"));
         if !term {
@@ -82,7 +71,7 @@ impl Terminal {
     }
 
     pub(crate) fn resize(&mut self, columns: u16, rows: u16) {
-        set_size(&self.screen, columns, rows);
+        pty::set_size(&self.screen, columns, rows);
         // The kernel tells the programs of a session whose terminal it is; a test has none.
         signal("-WINCH", self.child.id());
     }
@@ -100,8 +89,4 @@ impl Drop for Terminal {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
-}
-
-fn set_size(screen: impl std::os::fd::AsFd, columns: u16, rows: u16) {
-    tcsetwinsize(screen, Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
 }

@@ -10,12 +10,9 @@ use std::{
     time::Instant,
 };
 
-use rustix::{
-    pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt},
-    termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize},
-};
+use rustix::termios::{LocalModes, tcgetattr};
 
-use super::{PATIENCE, eventually, screen::shown};
+use super::{PATIENCE, eventually, pty, screen::shown};
 
 /// A terminal with a program on it, which ends with the test.
 pub(crate) struct Tty {
@@ -29,13 +26,7 @@ pub(crate) struct Tty {
 impl Tty {
     /// Starts a command on a terminal of this size.
     pub(crate) fn start(command: &Command, columns: u16, rows: u16) -> Self {
-        let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
-        grantpt(&master).unwrap();
-        unlockpt(&master).unwrap();
-        let name = ptsname(&master, Vec::new()).unwrap();
-        let flags = rustix::fs::OFlags::RDWR | rustix::fs::OFlags::NOCTTY;
-        let program_side = rustix::fs::open(name, flags, rustix::fs::Mode::empty()).unwrap();
-        tcsetwinsize(&program_side, Winsize { ws_col: columns, ws_row: rows, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
+        let (master, program_side) = pty::open(columns, rows);
         let end = || Stdio::from(program_side.try_clone().unwrap());
         // It becomes the controlling terminal, as of a login shell.
         let mut on_it = Command::new("setsid");
@@ -66,8 +57,7 @@ impl Tty {
 
     /// Another size, as when a window is dragged.
     pub(crate) fn resize(&self, columns: u16, rows: u16) {
-        let size = Winsize { ws_col: columns, ws_row: rows, ws_xpixel: 0, ws_ypixel: 0 };
-        tcsetwinsize(&self.keyboard, size).unwrap();
+        pty::set_size(&self.keyboard, columns, rows);
     }
 
     /// All that was written so far, escape sequences included.

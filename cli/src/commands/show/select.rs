@@ -1,7 +1,7 @@
 //! Which GPUs are meant: `-i`.
 
 use anyhow::anyhow;
-use gpumon_probe::model::{Gpu, Inventory};
+use gpumon_probe::model::{Gpu, Inventory, is_same_bus_id};
 
 use super::look::Look;
 use crate::exit::Failure;
@@ -31,22 +31,10 @@ fn find(id: &str, inventory: &Inventory) -> Option<u32> {
     let id = id.trim();
     let is_it = |gpu: &&Gpu| {
         let is_uuid = gpu.uuid.as_ref().is_some_and(|uuid| uuid.eq_ignore_ascii_case(id));
-        let bus_id = gpu.pci_bus_id.value().and_then(|known| bus_id(known));
-        is_uuid || bus_id.is_some() && bus_id == self::bus_id(id)
+        is_uuid || gpu.pci_bus_id.value().is_some_and(|known| is_same_bus_id(id, known))
     };
     let by_index = id.parse().ok().filter(|index| inventory.gpus.iter().any(|gpu| gpu.index == *index));
     by_index.or_else(|| inventory.gpus.iter().find(is_it).map(|gpu| gpu.index))
-}
-
-/// Domain, bus, device and function of `00000000:1B:00.0`, whose domain may be shorter or left out.
-fn bus_id(text: &str) -> Option<[u32; 4]> {
-    let (place, function) = text.rsplit_once('.')?;
-    let mut parts = place.rsplit(':').map(|part| u32::from_str_radix(part, 16).ok());
-    let (device, bus, domain) = (parts.next()??, parts.next()??, parts.next().unwrap_or(Some(0))?);
-    if parts.next().is_some() {
-        return None;
-    }
-    Some([domain, bus, device, u32::from_str_radix(function, 16).ok()?])
 }
 
 fn no_such(id: &str, inventory: &Inventory) -> Failure {
@@ -56,20 +44,4 @@ fn no_such(id: &str, inventory: &Inventory) -> Failure {
         [first, .., last] => format!("there are {} to {}", first.index, last.index),
     };
     Failure::with_code(anyhow!("no GPU '{id}': {there_are}; give an index, a UUID or a PCI bus id"), NO_SUCH_GPU)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn bus_ids_are_the_same_however_they_are_written() {
-        for text in ["00000000:1B:00.0", "0000:1b:00.0", "1b:00.0", "00000000:1b:0.0"] {
-            assert_eq!(bus_id(text), Some([0, 0x1b, 0, 0]), "{text}");
-        }
-        for text in ["", "1b", "1b:00", "x:1b:00.0", "0:0:1b:00.0", "GPU-1b00.0"] {
-            assert_eq!(bus_id(text), None, "{text}");
-        }
-        assert_ne!(bus_id("0001:1b:00.0"), bus_id("1b:00.0"));
-    }
 }

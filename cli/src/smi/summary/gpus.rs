@@ -42,7 +42,7 @@ pub(super) struct Process {
 }
 
 impl Row {
-    pub(super) fn read(context: &Context<'_>, gpu: u32, is_served: bool) -> Self {
+    pub(super) fn read(context: &Context<'_>, gpu: u32) -> Self {
         let ask = |question| context.ask(gpu, question);
         let mig = ask(Question::MigMode);
         let is_mig = mig.as_ref().is_ok_and(|mode| mode.at(0) == Some(1));
@@ -74,8 +74,8 @@ impl Row {
             inforom_is_corrupt: false,
         };
         // Checking the infoROM takes 70 ms, so that it is left to a server, which does it once.
-        if is_served && row.processes.is_empty() {
-            row.inforom_is_corrupt = ask(Question::InforomIsValid) == Err(Code(14));
+        if context.driver.is_quick() && row.processes.is_empty() {
+            row.inforom_is_corrupt = ask(Question::InforomIsValid) == Err(Code::CORRUPTED_INFOROM);
         }
         row
     }

@@ -17,9 +17,9 @@ use super::Context;
 /// The width of a table between its borders.
 const WIDTH: usize = 89;
 
-/// The whole summary, as one round of it. Where a server's records answer, it costs nothing to look at more.
-pub(crate) fn render(context: &Context<'_>, is_served: bool) -> String {
-    let rows = context.each(|gpu| Row::read(context, gpu, is_served));
+/// The whole summary, as one round of it.
+pub(crate) fn render(context: &Context<'_>) -> String {
+    let rows = context.each(|gpu| Row::read(context, gpu));
     let mut out = head(context);
     for row in &rows {
         out.push_str(&row.render());

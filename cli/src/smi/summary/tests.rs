@@ -40,7 +40,7 @@ fn two_h200s() -> Script {
 
 fn render_script(script: &Script, gpus: &[u32]) -> String {
     let now = date(2026, 11, 1).at(12, 0, 9, 0).to_zoned(jiff::tz::TimeZone::UTC).unwrap();
-    render(&Context { driver: script, gpus, count: 2, now }, true)
+    render(&Context { driver: script, gpus, count: 2, now })
 }
 
 #[test]
@@ -136,4 +136,12 @@ fn a_divided_gpu_shows_its_devices() {
         text.contains("|    0     2    0            1540      C   ...romamba/envs/sam6d/bin/python       5729MiB |"),
         "{text}"
     );
+}
+
+#[test]
+fn a_corrupt_inforom_is_told_where_that_costs_nothing() {
+    let corrupt = || two_h200s().answer(Subject::gpu(1), Q::InforomIsValid, Err(Code::CORRUPTED_INFOROM));
+    let warning = "WARNING: infoROM is corrupted at gpu 0000:00:07.0\n";
+    assert!(render_script(&corrupt().quick(), &[0, 1]).ends_with(warning));
+    assert!(!render_script(&corrupt(), &[0, 1]).contains("WARNING"), "asking the driver takes 70 ms");
 }

@@ -1,5 +1,7 @@
 //! One line of the kernel's log.
 
+use crate::model::normal_bus_id;
+
 /// No message of the driver is longer, and what is kept of one travels to every client.
 const LONGEST_MESSAGE: usize = 512;
 
@@ -14,25 +16,6 @@ pub struct LoggedXid {
     pub pid: Option<u32>,
     /// The driver's own words behind the number; empty where it has none.
     pub message: String,
-}
-
-/// A PCI bus id in NVML's spelling (`00000000:3B:00.0`) from any that the driver uses: `0000:3b:00`, `3b:00.0`,
-/// `00000000:3B:00.0`. `None` where it is no bus id.
-pub fn normal_bus_id(text: &str) -> Option<String> {
-    let hex = |text: &str, longest: usize| {
-        let fits = (1..=longest).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-        fits.then(|| u32::from_str_radix(text, 16).ok())?
-    };
-    let mut parts = text.rsplit(':');
-    let last = parts.next()?;
-    let bus = hex(parts.next()?, 2)?;
-    let domain = parts.next().map_or(Some(0), |domain| hex(domain, 8))?;
-    if parts.next().is_some() {
-        return None;
-    }
-    let (device, function) = last.split_once('.').unwrap_or((last, "0"));
-    let (device, function) = (hex(device, 2)?, hex(function, 1)?);
-    Some(format!("{domain:08X}:{bus:02X}:{device:02X}.{function:X}"))
 }
 
 /// The Xid that a line tells of, if it is one of the driver's.
@@ -119,16 +102,5 @@ mod tests {
         assert_eq!(xid.pid, None);
         assert_eq!(xid.message.chars().count(), LONGEST_MESSAGE);
         assert!(xid.message.starts_with("name=[2Jpid=7"), "{}", xid.message);
-    }
-
-    #[test]
-    fn every_spelling_of_a_bus_id_becomes_nvml_s() {
-        for text in ["0000:3b:00", "3b:00.0", "00000000:3B:00.0", "0:3B:0"] {
-            assert_eq!(normal_bus_id(text).as_deref(), Some("00000000:3B:00.0"), "{text}");
-        }
-        assert_eq!(normal_bus_id("10000:e1:00.0").as_deref(), Some("00010000:E1:00.0"));
-        for text in ["", ":", "3b", "0000:3b:00:0:1", "0000:3b:0g", "0000:+3:00", "123456789:3b:00"] {
-            assert_eq!(normal_bus_id(text), None, "{text}");
-        }
     }
 }

@@ -13,7 +13,7 @@ use thiserror::Error;
 
 mod line;
 
-pub use line::{LoggedXid, normal_bus_id};
+pub use line::LoggedXid;
 
 /// Where Linux keeps the kernel's log.
 pub const PATH: &str = "/dev/kmsg";

@@ -1,0 +1,25 @@
+//! The two sides of a terminal.
+
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::{
+    fs::{Mode, OFlags},
+    pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt},
+    termios::{Winsize, tcsetwinsize},
+};
+
+/// A terminal of this size: the side of whoever looks at it, and that of the programs in it.
+pub(super) fn open(columns: u16, rows: u16) -> (OwnedFd, OwnedFd) {
+    let outside = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    grantpt(&outside).unwrap();
+    unlockpt(&outside).unwrap();
+    let path = ptsname(&outside, Vec::new()).unwrap();
+    let inside = rustix::fs::open(path, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).unwrap();
+    set_size(&outside, columns, rows);
+    (outside, inside)
+}
+
+/// Another size, as when a window is dragged.
+pub(super) fn set_size(screen: impl AsFd, columns: u16, rows: u16) {
+    tcsetwinsize(screen, Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
+}
