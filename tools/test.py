@@ -4,6 +4,7 @@
     tools/test.py [rust] [web] [python] [browser] [lab40]
 
 One that fails does not keep the others from running. A check without a count of its own, as clippy, counts as one.
+What failed is told once more at the end, so that the last lines of a log are enough to know it.
 """
 
 from __future__ import annotations
@@ -38,30 +39,72 @@ def unittest_counts(text: str) -> tuple[int, int]:
     return sum(map(int, re.findall(r"^Ran (\d+) test", text, re.MULTILINE))) - failed - skipped, failed
 
 
+def cargo_failures(text: str) -> list[str]:
+    """A block for each test, headed `---- name stdout ----`."""
+    blocks = re.findall(r"^---- (\S+) stdout ----\n(.*?)(?=^---- |^failures:$|\Z)", text, re.MULTILINE | re.DOTALL)
+    # What a test printed itself stands before its panic, and a backtrace behind it.
+    return [f"{name}\n{said[max(0, said.find('panicked at')) :].split('stack backtrace:')[0]}" for name, said in blocks]
+
+
+def vitest_failures(text: str) -> list[str]:
+    """` FAIL  file > test`, and below it the error."""
+    return re.findall(r"^ FAIL  (.+?)(?=^ FAIL |^ ?⎯|\Z)", text, re.MULTILINE | re.DOTALL)
+
+
+def unittest_failures(text: str) -> list[str]:
+    """`FAIL: test` and `ERROR: test` between rules; the error is the last line of its traceback."""
+    blocks = re.findall(r"^(?:FAIL|ERROR): (.+?)\n-+\n(.+?)(?=^=====|^-----|\Z)", text, re.MULTILINE | re.DOTALL)
+    return [f"{name}\n{trace.strip().splitlines()[-1]}" for name, trace in blocks]
+
+
+@dataclass(frozen=True)
+class Runner:
+    """How to read a test runner: how many tests passed and failed, and what it says of each that failed."""
+
+    counts: Callable[[str], tuple[int, int]]
+    failures: Callable[[str], list[str]]
+
+
+CARGO = Runner(cargo_counts, cargo_failures)
+VITEST = Runner(vitest_counts, vitest_failures)
+UNITTEST = Runner(unittest_counts, unittest_failures)
+#: Lines that are told again of each test that failed: its name, and where and why.
+LINES_OF_A_FAILURE = 6
+
+
 @dataclass
 class Suite:
-    """One command; `counts` finds in its output how many passed and how many failed."""
+    """One command, and what reads its output."""
 
     label: str
     command: list[str]
-    counts: Callable[[str], tuple[int, int]] | None = None
+    runner: Runner | None = None
     env: dict[str, str] = field(default_factory=dict)
+    failures: list[str] = field(default_factory=list)
 
     def run(self) -> tuple[int, int]:
-        """Return how many passed and how many failed."""
+        """Return how many passed and how many failed; `failures` then says which."""
         code, text = run_step(self.label, self.command, env={**os.environ, **self.env}, summary=self._summary)
-        passed, failed = self.counts(text) if self.counts else (int(code == 0), int(code != 0))
+        passed, failed = self.runner.counts(text) if self.runner else (int(code == 0), int(code != 0))
+        told = self.runner.failures(text) if self.runner else []
+        if code != 0:
+            self.failures = [_shortened(failure) for failure in told] or ["see above"]
         if code == 0 and passed == 0:
-            print(f"{self.label}: its output counts no tests, so nothing was tested")
+            self.failures = ["its output counts no tests, so nothing was tested"]
             return 0, 1
         # A runner that fails outside of its tests, as by a compile error, counts as one failure.
         return passed, max(failed, int(code != 0))
 
     def _summary(self, text: str) -> str:
-        if self.counts is None:
+        if self.runner is None:
             return ""
-        passed, failed = self.counts(text)
+        passed, failed = self.runner.counts(text)
         return f"{passed} passed" + (f", {failed} failed" if failed else "")
+
+
+def _shortened(failure: str) -> str:
+    lines = [line for line in failure.splitlines() if line.strip()]
+    return "\n".join(line[:400] for line in lines[:LINES_OF_A_FAILURE])
 
 
 def _browser(*files: str) -> list[str]:
@@ -72,25 +115,25 @@ SUITES = {
     "rust": [
         Suite("Rust format", ["cargo", "fmt", "--all", "--check"]),
         Suite("Clippy", "cargo clippy --workspace --all-targets --locked -- -D warnings".split()),
-        Suite("Rust tests", "cargo test --workspace --locked --no-fail-fast".split(), cargo_counts),
+        Suite("Rust tests", "cargo test --workspace --locked --no-fail-fast".split(), CARGO),
     ],
     "web": [
         Suite("TypeScript types and style", ["npm", "run", "check"]),
-        Suite("TypeScript tests", ["npm", "test"], vitest_counts),
+        Suite("TypeScript tests", ["npm", "test"], VITEST),
     ],
     "python": [
         Suite(
             "Python tests",
             "target/jupyter/bin/python -m unittest discover --start-directory tests/python".split(),
-            unittest_counts,
+            UNITTEST,
         ),
     ],
-    "browser": [Suite("Chromium: JupyterLab, Notebook, page", _browser(), vitest_counts)],
+    "browser": [Suite("Chromium: JupyterLab, Notebook, page", _browser(), VITEST)],
     "lab40": [
         Suite(
             "Chromium: JupyterLab 4.0",
             _browser("panel.test.ts"),
-            vitest_counts,
+            VITEST,
             {"GPUMON_TEST_JUPYTER": str(ROOT / "target" / "jupyter-lab40")},
         )
     ],
@@ -102,9 +145,12 @@ def main(names: list[str]) -> int:
     if unknown:
         sys.exit(f"there is no suite {unknown[0]}; there are {', '.join(SUITES)}")
     started = time.monotonic()
-    results = [suite.run() for name in names or SUITES for suite in SUITES[name]]
-    passed, failed = (sum(numbers) for numbers in zip(*results))
+    suites = [suite for name in names or SUITES for suite in SUITES[name]]
+    passed, failed = (sum(numbers) for numbers in zip(*[suite.run() for suite in suites]))
     print(f"the output of each is in target/log; all took {time.monotonic() - started:.0f} s")
+    for suite in suites:
+        for failure in suite.failures:
+            print(f"FAILED {suite.label}: {failure}".replace("\n", "\n    "))
     print(f"{passed} passed, {failed} failed")
     return 0 if failed == 0 else 1
 
