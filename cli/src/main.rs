@@ -22,14 +22,11 @@ use clap::Parser;
 
 use self::{args::Args, options::SourceArgs};
 
-/// nvidia-smi's own command line, which gpumon's is not asked about.
-fn smi_face(words: &[String]) -> ExitCode {
-    match SourceArgs::from_environment() {
+/// nvidia-smi's own command line, which gpumon's is not asked about; before it may stand what gpumon is to read.
+fn smi_face(source: &[String], words: &[String]) -> ExitCode {
+    match SourceArgs::from_words(source) {
         Ok(source) => ExitCode::from(smi::run(&source, words)),
-        Err(error) => {
-            exit::say(&error.to_string());
-            ExitCode::from(2)
-        }
+        Err(error) => exit::refuse_arguments(&error),
     }
 }
 
@@ -37,10 +34,13 @@ fn main() -> ExitCode {
     let mut words = env::args_os().map(|word| word.to_string_lossy().into_owned());
     let name = words.next().unwrap_or_default();
     let words: Vec<String> = words.collect();
-    let is_named = Path::new(&name).file_name().is_some_and(|name| name == "nvidia-smi");
-    if is_named || smi::is_meant(&words) {
-        let behind = if is_named || words[0] != "smi" { &words[..] } else { &words[1..] };
-        return smi_face(behind);
+    if Path::new(&name).file_name().is_some_and(|name| name == "nvidia-smi") {
+        return smi_face(&[], &words);
+    }
+    let (source, behind) = words.split_at(SourceArgs::count_leading(&words));
+    if smi::is_meant(behind) {
+        let is_named = behind.first().is_some_and(|word| word == "smi");
+        return smi_face(source, &behind[usize::from(is_named)..]);
     }
     let args = match Args::try_parse() {
         Ok(args) => args,

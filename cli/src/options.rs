@@ -2,6 +2,7 @@
 
 use std::{ffi::OsString, path::PathBuf, sync::Arc, time::Duration};
 
+use clap::{Args as _, FromArgMatches as _};
 use gpumon_probe::{
     derive::ConditionSettings,
     owner::CommandLines,
@@ -24,13 +25,34 @@ pub(crate) struct SourceArgs {
 
 const SOURCE: &str = "GPUMON_SOURCE";
 const NVML_LIB: &str = "GPUMON_NVML_LIB";
+/// The arguments of [`SourceArgs`].
+const OWN: [&str; 2] = ["--source", "--nvml-lib"];
 
 impl SourceArgs {
-    /// What the environment says, for a command line that is not gpumon's own, and in less time than it takes to build
-    /// that.
-    pub(crate) fn from_environment() -> Result<Self, BadSource> {
+    /// How many of these words, from the first on, say where readings come from.
+    pub(crate) fn count_leading(words: &[String]) -> usize {
+        let mut count = 0;
+        while let Some(word) = words.get(count) {
+            count += match word.split_once('=') {
+                None if OWN.contains(&word.as_str()) => 2,
+                Some((name, _)) if OWN.contains(&name) => 1,
+                _ => break,
+            };
+        }
+        count.min(words.len())
+    }
+
+    /// What these words say, for a command line whose rest is not gpumon's own; where there are none, what the environment
+    /// says, in less time than it takes to build a command line.
+    pub(crate) fn from_words(words: &[String]) -> Result<Self, clap::Error> {
         let source = std::env::var(SOURCE).unwrap_or_default();
-        Ok(Self { source: parse_source(&source)?, nvml_lib: std::env::var_os(NVML_LIB) })
+        if words.is_empty()
+            && let Ok(source) = parse_source(&source)
+        {
+            return Ok(Self { source, nvml_lib: std::env::var_os(NVML_LIB) });
+        }
+        let command = Self::augment_args(clap::Command::new("gpumon").no_binary_name(true).disable_help_flag(true));
+        Self::from_arg_matches(&command.try_get_matches_from(words)?)
     }
 
     pub(crate) fn open(&self) -> Result<Arc<dyn Source>, SourceError> {
@@ -166,5 +188,26 @@ mod tests {
             assert!(parse_time(text).unwrap_err().contains("10m"), "{text}");
         }
         assert_eq!(parse_time(&parse_time("2h").unwrap().to_string()), parse_time("2h"));
+    }
+
+    #[test]
+    fn what_is_to_be_read_is_told_from_what_stands_behind_it() {
+        for (line, count) in [
+            ("-L", 0),
+            ("--source sim:2 -L", 2),
+            ("--source=sim --nvml-lib libfake.so smi -q", 3),
+            ("-q --source sim", 0),
+            ("--source", 1),
+        ] {
+            let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+            assert_eq!(SourceArgs::count_leading(&words), count, "{line}");
+        }
+        let read = |words: &[&str]| {
+            SourceArgs::from_words(&words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>())
+                .map(|own| own.source.to_string())
+        };
+        assert_eq!(read(&["--source", "sim:2"]).unwrap(), "sim:2");
+        assert!(read(&["--source"]).unwrap_err().to_string().contains("--source"));
+        assert!(read(&["--source=sim:0"]).unwrap_err().to_string().contains("64"));
     }
 }

@@ -28,7 +28,8 @@ pub struct Answers {
 }
 
 impl Answers {
-    /// Who answers from them, if they tell how things are at `now_ms`: no older than two samples may be apart.
+    /// Who answers from them, if they tell how things are at `now_ms`: the newest sample is one interval old and a half
+    /// second late at most, and never older than one and a half seconds, for whoever asks means now.
     pub fn fresh(self, now_ms: u64) -> Option<Recorded> {
         let sample = self.sample.filter(|sample| {
             let patience = 500 + u64::from(sample.interval_ms).min(1000);

@@ -119,6 +119,31 @@ fn a_server_answers_the_same() {
 }
 
 #[test]
+fn a_gpu_that_hangs_holds_up_nobody_who_has_a_server_and_shows_nothing_old() {
+    let hang = "[[fault]]\nkind = \"hang\"\ngpu = 1\nfrom_s = 1\n";
+    let fake = Fake::new(&machine(&["name = \"NVIDIA H200\"", "name = \"NVIDIA H100\""], hang));
+    let _server = Server::over(&fake, &[]);
+    let query = ["--query-gpu=name,utilization.gpu", "--format=csv,noheader"];
+    crate::support::eventually("the second hangs", || {
+        stdout(&fake.gpumon(&query).output().unwrap()) == "NVIDIA H200, 96 %\nNVIDIA H100, [Unknown Error]\n"
+    });
+    let all = stdout(&fake.gpumon(&["-q"]).output().unwrap());
+    assert!(all.contains("NVIDIA H100") && all.contains("Unknown Error"), "{all}");
+    assert!(stdout(&fake.gpumon(&["smi"]).output().unwrap()).contains("NVIDIA H100"));
+}
+
+#[test]
+fn what_is_to_be_read_may_stand_before_a_flag_of_habit() {
+    let fake = Fake::new("gpus = 1");
+    let shown = |words: &[&str]| stdout(&fake.gpumon(words).output().unwrap());
+    assert_eq!(shown(&["--source", "sim:2", "-L"]).lines().count(), 2);
+    assert_eq!(shown(&["--source=sim:2", "--query-gpu=index", "--format=csv,noheader"]), "0\n1\n");
+    let refused = fake.gpumon(&["--source", "sim:0", "-L"]).output().unwrap();
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(stderr(&refused).contains("64"), "{}", stderr(&refused));
+}
+
+#[test]
 fn under_the_name_of_nvidia_smi_and_by_habit() {
     let fake = Fake::new("gpus = 2");
     let link = fake.path("nvidia-smi");

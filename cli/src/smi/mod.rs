@@ -13,6 +13,7 @@ mod headline;
 mod help;
 mod list;
 mod log;
+mod memo;
 mod monitor;
 mod more;
 mod nvlink;

@@ -34,6 +34,8 @@ impl Code {
     pub const NO_PERMISSION: Self = Self(4);
     /// `NVML_ERROR_NOT_FOUND`.
     pub const NOT_FOUND: Self = Self(6);
+    /// `NVML_ERROR_TIMEOUT`.
+    pub const TIMEOUT: Self = Self(10);
     /// `NVML_ERROR_FUNCTION_NOT_FOUND`: the library is older than the question.
     pub const FUNCTION_NOT_FOUND: Self = Self(13);
     /// `NVML_ERROR_CORRUPTED_INFOROM`.

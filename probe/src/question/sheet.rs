@@ -24,7 +24,7 @@ impl Sheet {
     }
 }
 
-/// `NVML_POWER_SCOPE_GPU`, `..._MODULE`, `..._MEMORY`, and what asks for no scope's own profile.
+/// `NVML_POWER_SCOPE_GPU`, `NVML_POWER_SCOPE_MODULE`, `NVML_POWER_SCOPE_MEMORY`.
 const SCOPES: [u32; 3] = [0, 1, 2];
 
 /// What never changes while the driver is loaded, or hardly ever: who the board is, how it was set up, what it lacks.

@@ -1,46 +1,33 @@
 //! What a row is about, and whom its cells ask.
 
-use std::cell::RefCell;
-use std::collections::HashMap;
-
 use gpumon_probe::question::{Answer, Question, SystemQuestion};
 use jiff::Zoned;
 
-use crate::smi::Context;
+use crate::smi::{Context, memo::Memo};
 
 /// A GPU while its rows are written: whatever was asked about it is remembered, so that cells and rows that need the
 /// same answer cost one call.
 pub(super) struct Gpu<'a> {
     context: &'a Context<'a>,
     index: u32,
-    answers: RefCell<HashMap<Question, Answer>>,
-    system: RefCell<HashMap<SystemQuestion, Answer>>,
+    answers: Memo<Question>,
+    system: Memo<SystemQuestion>,
 }
 
 impl<'a> Gpu<'a> {
     /// Nothing is asked yet.
     pub(super) fn new(context: &'a Context<'a>, index: u32) -> Self {
-        Self { context, index, answers: RefCell::default(), system: RefCell::default() }
+        Self { context, index, answers: Memo::default(), system: Memo::default() }
     }
 
     /// Asks about the GPU.
     pub(super) fn ask(&self, question: Question) -> Answer {
-        let known = self.answers.borrow().get(&question).cloned();
-        known.unwrap_or_else(|| {
-            let answer = self.context.ask(self.index, question);
-            self.answers.borrow_mut().insert(question, answer.clone());
-            answer
-        })
+        self.answers.once(question, || self.context.ask(self.index, question))
     }
 
     /// Asks about the machine.
     pub(super) fn system(&self, question: SystemQuestion) -> Answer {
-        let known = self.system.borrow().get(&question).cloned();
-        known.unwrap_or_else(|| {
-            let answer = self.context.system(question);
-            self.system.borrow_mut().insert(question, answer.clone());
-            answer
-        })
+        self.system.once(question, || self.context.system(question))
     }
 
     /// Its index.

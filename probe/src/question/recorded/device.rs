@@ -1,7 +1,7 @@
 //! Which reading answers which question about a GPU.
 
 use super::{
-    super::{Answer, Code, Question as Q, Value},
+    super::{Answer, Code, Question as Q, Value, steady},
     Device,
     number::{number, numbers, text, thousandths, together, whole},
     processes,
@@ -9,12 +9,19 @@ use super::{
 use crate::model::{ComputeMode, EccLocation, GpuDetails, Mode, Reading, RecoveryAction, ThrottleReason};
 
 impl Device {
-    /// From the board, the sample or the details; `None` where none of them holds it.
+    /// From the board, the sample, the details or the sheet; `None` where none of them holds it.
     pub(super) fn answer(&self, question: Q) -> Option<Answer> {
         self.of_the_board(question)
             .or_else(|| self.of_the_sample(question))
             .or_else(|| self.details.as_ref().and_then(|details| of_the_details(details, question)))
             .or_else(|| processes::list(&self.sample, question))
+            .or_else(|| self.answers.get(&question).cloned())
+    }
+
+    /// What stays true however long ago it was read.
+    pub(super) fn lasting(&self, question: Q) -> Option<Answer> {
+        self.of_the_board(question)
+            .or_else(|| self.answers.get(&question).filter(|_| steady().contains(&question)).cloned())
     }
 
     fn of_the_board(&self, question: Q) -> Option<Answer> {

@@ -79,13 +79,18 @@ impl Recorded {
         if let Health::Lost { .. } = device.sample.health {
             return Some(Err(Code::GPU_IS_LOST));
         }
-        if subject.mig.is_some() {
-            return None;
-        }
         if question == Question::HostMaxPcieGeneration {
             return Some(self.host_max_pcie_generation(device));
         }
-        device.answer(question).or_else(|| device.answers.get(&question).cloned())
+        let lasting = || device.lasting(question).filter(|_| subject.mig.is_none());
+        match device.sample.health {
+            // The last values are old, and the driver would not answer whoever asked it instead.
+            Health::Hung { .. } => Some(lasting().unwrap_or(Err(Code::TIMEOUT))),
+            // The driver wakes it for whoever asks, as nvidia-smi does.
+            Health::Asleep { .. } => lasting(),
+            _ if subject.mig.is_some() => None,
+            _ => device.answer(question),
+        }
     }
 
     /// What the system tells, as whoever asks the driver is told too. A simulated GPU is in no slot of this machine.
@@ -144,5 +149,28 @@ mod tests {
         assert_eq!(asked(SourceKind::Nvml, "00000000:3C:00.0"), Some(Err(Code::NOT_SUPPORTED)));
         assert_eq!(asked(SourceKind::Simulated, "00000000:3B:00.0"), Some(Err(Code::NOT_SUPPORTED)));
         fs::remove_dir_all(root).unwrap();
+    }
+
+    #[test]
+    fn a_gpu_that_hangs_is_known_by_name_and_by_nothing_that_changes() {
+        let mut own = recorded(SourceKind::Nvml, "00000000:3B:00.0", "/nowhere".into());
+        let gpu = own.gpus.get_mut(&0).unwrap();
+        gpu.answers = [(Question::Brand, Ok(Value::number(14))), (Question::EncoderStats, Ok(Value::number(1)))].into();
+        let ask = |own: &Recorded, question| own.about(Subject::gpu(0), question);
+        assert!(matches!(ask(&own, Question::UtilizationRates), Some(Ok(_))));
+        assert_eq!(ask(&own, Question::EncoderStats), Some(Ok(Value::number(1))));
+
+        own.gpus.get_mut(&0).unwrap().sample.health = Health::Hung { since_ms: 1 };
+        assert!(matches!(ask(&own, Question::Name), Some(Ok(_))));
+        assert_eq!(ask(&own, Question::Brand), Some(Ok(Value::number(14))));
+        for question in [Question::UtilizationRates, Question::EncoderStats, Question::BridgeChips] {
+            assert_eq!(ask(&own, question), Some(Err(Code::TIMEOUT)), "{question:?}");
+        }
+        assert_eq!(own.about(Subject::mig(0, 0), Question::Name), Some(Err(Code::TIMEOUT)));
+
+        // A laptop's GPU is woken by whoever asks.
+        own.gpus.get_mut(&0).unwrap().sample.health = Health::Asleep { since_ms: 1 };
+        assert!(matches!(ask(&own, Question::Name), Some(Ok(_))));
+        assert_eq!(ask(&own, Question::UtilizationRates), None);
     }
 }

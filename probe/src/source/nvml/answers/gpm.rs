@@ -10,9 +10,6 @@ use super::{
 };
 use crate::question::{Answer, Code, Subject, Value};
 
-/// `NVML_ERROR_TIMEOUT`: another thread does not come out of GPM.
-const TIMEOUT: Code = Code(10);
-
 /// The last sample of a GPU and of each of its GPU instances, and when it was taken.
 #[derive(Default)]
 pub(super) struct Counted {
@@ -29,7 +26,8 @@ pub(super) fn answer(answers: &NvmlAnswers, subject: Subject, metrics: &[u32]) -
         Some(_) => Some(library.out(&f::GPU_INSTANCE_ID, gpu.device(library, subject.mig)?)?),
     };
     let mut before = lock(&gpu.counted.before);
-    let _turn = TURN.take(PATIENCE).ok_or(TIMEOUT)?;
+    // Another thread may not come out of GPM.
+    let _turn = TURN.take(PATIENCE).ok_or(Code::TIMEOUT)?;
     let earlier = before.get(&instance);
     if earlier.is_none() && !library.counts_activity(device)? {
         return Err(Code::NOT_SUPPORTED);
@@ -46,7 +44,8 @@ pub(super) fn answer(answers: &NvmlAnswers, subject: Subject, metrics: &[u32]) -
 impl Drop for Counted {
     /// Freeing a sample is a call, too.
     fn drop(&mut self) {
-        let _turn = TURN.take(PATIENCE);
+        // Another thread may not come out of GPM.
+    let _turn = TURN.take(PATIENCE);
         lock(&self.before).clear();
     }
 }
