@@ -102,6 +102,22 @@ fn a_reading_that_fails_says_with_which_error() {
 }
 
 #[test]
+fn the_table_asks_for_nothing_that_only_a_second_look_or_a_long_wait_can_tell() {
+    let calls = [
+        "nvmlDeviceGetTotalEnergyConsumption",
+        "nvmlDeviceGetMarginTemperature",
+        "nvmlGpmSampleGet",
+        "nvmlDeviceGetPcieThroughput",
+    ];
+    let hang = |call| format!("[[fault]]\nkind = \"hang\"\ncall = \"{call}\"\n");
+    let fake = Fake::new(&format!("gpus = 1\n[[gpu]]\nindex = 0\nutilization_percent = 37\n{}", calls.map(hang).concat()));
+    for form in [&[][..], &["--short"], &["--csv", "--columns", "index,utilization_gpu_percent"]] {
+        let shown = stdout(&fake.gpumon(form).output().unwrap());
+        assert!(shown.contains("37") && !shown.contains("no answer"), "{form:?}: {shown}");
+    }
+}
+
+#[test]
 fn a_list_that_could_not_be_read_is_not_an_empty_list() {
     let fake = Fake::new("gpus = 1\n[returns]\nnvmlDeviceGetComputeRunningProcesses_v3 = 999\n");
     assert_eq!(fake.json()["sample"]["gpus"][0]["processes"]["absent"], "driver_error");

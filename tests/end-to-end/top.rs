@@ -199,7 +199,7 @@ fn nothing_is_drawn_while_nothing_changes() {
     complains_of_nothing(|| {
         terminal.forget();
         std::thread::sleep(Duration::from_secs(2));
-        Some(terminal.written()).into_iter().filter(|written| !written.is_empty()).collect()
+        if terminal.written().is_empty() { Vec::new() } else { vec!["something is drawn".to_owned()] }
     });
     terminal.press("q");
     assert!(terminal.ended().success());

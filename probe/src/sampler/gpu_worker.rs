@@ -15,7 +15,7 @@ use crate::{
     model::{Absence, Gpu, GpuDetails, GpuSample, Health, Reading, SourceKind, now_ms},
     owner::Resolver,
     question::{self, Sheet},
-    source::{Device, DeviceError, Source},
+    source::{Device, DeviceError, Extent, Source},
 };
 
 /// A GPU that is lost stays lost until somebody resets it or the machine, so it is tried only so often.
@@ -34,6 +34,7 @@ pub(super) struct GpuWorker {
     tell: Sender<Message>,
     resolver: Option<Resolver>,
     sys_root: PathBuf,
+    extent: Extent,
     /// When what changes slowly is read next; `None` where nobody wants it.
     details_due: Option<Instant>,
     /// What has no place in the model; `None` where nobody wants it.
@@ -67,6 +68,7 @@ impl GpuWorker {
             tell,
             resolver: real.then(|| Resolver::new(&options.proc_root, options.commands)),
             sys_root: options.sys_root.clone(),
+            extent: options.extent,
             details_due: options.details.then(Instant::now),
             sheet: options.sheets.then(SheetTurn::default),
             traces: options.events,
@@ -103,7 +105,7 @@ impl GpuWorker {
         let State::Open(device) = &mut self.state else { unreachable!("open() succeeded") };
         let uuid = || self.told.as_ref().and_then(|gpu| gpu.uuid.clone());
         let mut sample = GpuSample::absent(self.index, uuid(), now_ms(), Health::Ok, &Absence::NoAnswer);
-        device.read(&mut sample)?;
+        device.read(&mut sample, self.extent)?;
         plausible::check(&mut sample);
         let traces = if self.traces { device.traces() } else { Vec::new() };
         let mut details = None;

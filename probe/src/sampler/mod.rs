@@ -26,7 +26,7 @@ use crate::{
     derive::ConditionSettings,
     model::{GpuDetails, Inventory, Record, Sample},
     owner::CommandLines,
-    source::{Source, SourceError},
+    source::{Extent, Source, SourceError},
 };
 
 /// How to sample.
@@ -42,6 +42,8 @@ pub struct Options {
     pub sys_root: PathBuf,
     /// Where the kernel's log is read, `/dev/kmsg` but in tests; `None` reads none.
     pub kernel_log: Option<PathBuf>,
+    /// How much of each sample to read.
+    pub extent: Extent,
     /// Whether to read what changes slowly, too.
     pub details: bool,
     /// Whether to wait for what the driver reports by itself, to drain its own buffers, and to find out how the GPUs
@@ -62,6 +64,7 @@ impl Options {
             proc_root: "/proc".into(),
             sys_root: "/sys".into(),
             kernel_log: None,
+            extent: Extent::Whole,
             details: false,
             events: false,
             sheets: false,

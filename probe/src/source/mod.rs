@@ -56,11 +56,11 @@ pub trait Device {
     /// Who it is.
     fn identity(&mut self) -> Gpu;
 
-    /// Reads everything into `sample`, whose `index`, `uuid`, `at_ms` and `health` belong to the sampler.
+    /// Reads as much as is meant into `sample`, whose `index`, `uuid`, `at_ms` and `health` belong to the sampler.
     ///
     /// # Errors
     /// [`DeviceError::Lost`] where the whole GPU is gone. A single reading that fails is absent in the sample instead.
-    fn read(&mut self, sample: &mut GpuSample) -> Result<(), DeviceError>;
+    fn read(&mut self, sample: &mut GpuSample, extent: Extent) -> Result<(), DeviceError>;
 
     /// Reads what changes slowly into `details`, whose `index`, `uuid` and `at_ms` belong to the sampler.
     ///
@@ -77,6 +77,16 @@ pub trait Device {
     /// Takes out of the driver's own buffers what has come since the last call. Their `index` and `uuid` are this
     /// GPU's.
     fn traces(&mut self) -> Vec<Trace>;
+}
+
+/// How much of a sample is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Extent {
+    /// All of it.
+    Whole,
+    /// Without what a single look has no use for: what comes of two readings, and energy and margin, which cost the
+    /// driver more time than all the rest.
+    Glance,
 }
 
 /// Waits for what the driver reports by itself, on a thread of its own.

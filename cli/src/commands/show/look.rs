@@ -7,7 +7,7 @@ use gpumon_probe::{
     model::{Event, GpuDetails, Inventory, Sample, SourceKind, now_ms},
     owner::CommandLines,
     sampler::{self, Moment, Options},
-    source::Source,
+    source::{Extent, Source},
 };
 use gpumon_server::frame::{CollectorState, CollectorStatus, Snapshot};
 
@@ -123,7 +123,9 @@ impl Look {
 
     /// Reads the GPUs.
     fn read(source: &Arc<dyn Source>, need: Need) -> Result<Self, Failure> {
-        let Moment { inventory, sample, details } = sampler::once(source, &options(need, Duration::from_secs(1)))?;
+        // A table shows nothing of what only counts from look to look.
+        let extent = if need == Need::Everything { Extent::Whole } else { Extent::Glance };
+        let Moment { inventory, sample, details } = sampler::once(source, &options(need, extent, Duration::from_secs(1)))?;
         Ok(Self::of_reading(inventory, sample, details))
     }
 
@@ -166,8 +168,8 @@ impl Look {
 }
 
 /// How the GPUs are read for this.
-pub(super) fn options(need: Need, interval: Duration) -> Options {
-    Options { details: need == Need::Everything, ..Options::new(interval, CommandLines::All) }
+pub(super) fn options(need: Need, extent: Extent, interval: Duration) -> Options {
+    Options { extent, details: need == Need::Everything, ..Options::new(interval, CommandLines::All) }
 }
 
 #[cfg(test)]

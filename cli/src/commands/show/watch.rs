@@ -16,7 +16,7 @@ use std::{
 use gpumon_probe::{
     model::{Event, GpuDetails, Inventory, Record, Sample, SourceKind},
     sampler,
-    source::Source,
+    source::{Extent, Source},
 };
 use gpumon_server::frame::{CollectorState, CollectorStatus, ServerFrame};
 use signal_hook::{
@@ -132,7 +132,7 @@ fn sample(source: &Arc<dyn Source>, need: Need, interval: Duration, tell: &SyncS
     let mut details: BTreeMap<u32, GpuDetails> = BTreeMap::new();
     let mut events = Vec::new();
     let mut past = Past::default();
-    sampler::run(source, &options(need, interval), |record| {
+    sampler::run(source, &options(need, Extent::Whole, interval), |record| {
         match record {
             Record::Inventory(is_there) => inventory = Some(is_there.clone()),
             Record::Details(read) => drop(details.insert(read.index, read.clone())),

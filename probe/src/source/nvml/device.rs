@@ -29,7 +29,7 @@ use super::{
 use crate::{
     model::{Absence, Gpu, GpuDetails, GpuSample, MemorySample, Reading, ThrottleReason, Trace},
     question::{Answer, Question},
-    source::{Device as ProbeDevice, DeviceError},
+    source::{Device as ProbeDevice, DeviceError, Extent},
 };
 
 /// The counter moves every 100 ms, and asking costs 4 ms, more than all the rest together.
@@ -134,21 +134,11 @@ impl NvmlDevice {
         }
         self.pcie.as_ref().map_or(counted, PcieWatch::latest)
     }
-}
 
-impl ProbeDevice for NvmlDevice {
-    fn identity(&mut self) -> Gpu {
-        // A passing error while it was opened must not leave it nameless for good.
-        if self.identity.uuid.is_none() {
-            let Gpu { uuid, name, pci_bus_id, .. } = identity::read(&self.device, self.identity.index, &mut self.asker);
-            self.identity = Gpu { uuid, name, pci_bus_id, ..self.identity.clone() };
-        }
-        self.identity.clone()
-    }
-
-    fn read(&mut self, sample: &mut GpuSample) -> Result<(), DeviceError> {
+    /// What costs little, most of it answered out of a cache inside the library.
+    fn plain(&mut self, sample: &mut GpuSample) {
         sample.memory = self.memory();
-        let Self { nvml, device, asker, gpm, processes, energy, margin, mig, .. } = self;
+        let Self { device, asker, processes, .. } = self;
 
         let rates = asker.ask("utilization", || device.utilization_rates());
         sample.utilization.gpu_percent = rates.clone().map(|rates| f64::from(rates.gpu));
@@ -161,14 +151,9 @@ impl ProbeDevice for NvmlDevice {
         sample.utilization.ofa_percent = asker.ask("OFA", || raw::ofa_utilization(device)).map(f64::from);
 
         sample.power.draw_watts = asker.ask("power", || device.power_usage()).map(watts);
-        sample.power.energy_joules_total = energy.read(|| {
-            asker.ask("energy", || device.total_energy_consumption()).map(|millijoules| millijoules as f64 / 1000.0)
-        });
         sample.power.limit_watts = asker.ask("power limit", || device.enforced_power_limit()).map(watts);
         sample.temperature.gpu_celsius =
             asker.ask("temperature", || device.temperature(TemperatureSensor::Gpu)).map(f64::from);
-        sample.temperature.margin_celsius =
-            margin.read(|| asker.ask("margin temperature", || raw::margin_celsius(device)).map(f64::from));
         sample.clocks.graphics_mhz = asker.ask("graphics clock", || device.clock_info(Clock::Graphics));
         sample.clocks.sm_mhz = asker.ask("SM clock", || device.clock_info(Clock::SM));
         sample.clocks.memory_mhz = asker.ask("memory clock", || device.clock_info(Clock::Memory));
@@ -188,18 +173,46 @@ impl ProbeDevice for NvmlDevice {
         sample.temperature.memory_celsius = fields.memory_celsius;
 
         sample.fan_percent = asker.ask("fan", || fans::speed(device, 0)).map(f64::from);
+        sample.processes = processes.read(device, asker);
+    }
 
+    /// What costs the driver milliseconds, or comes of two readings.
+    fn costly(&mut self, sample: &mut GpuSample) {
+        let Self { nvml, device, asker, gpm, energy, margin, .. } = self;
+        sample.power.energy_joules_total = energy.read(|| {
+            asker.ask("energy", || device.total_energy_consumption()).map(|millijoules| millijoules as f64 / 1000.0)
+        });
+        sample.temperature.margin_celsius =
+            margin.read(|| asker.ask("margin temperature", || raw::margin_celsius(device)).map(f64::from));
         let counted = gpm.read(nvml, device, None, asker);
         sample.activity = counted.activity;
-        let (samples, gone) = mig.read(nvml, device, asker);
-        sample.mig_devices = samples;
-        sample.processes = processes.read(device, asker);
         let NvLinkRates { tx, rx } = self.nvlink(NvLinkRates { tx: counted.nvlink_tx, rx: counted.nvlink_rx });
         sample.nvlink.tx_bytes_per_second = tx;
         sample.nvlink.rx_bytes_per_second = rx;
         let PcieRates { tx, rx } = self.pcie(PcieRates { tx: counted.pcie_tx, rx: counted.pcie_rx });
         sample.pcie.tx_bytes_per_second = tx;
         sample.pcie.rx_bytes_per_second = rx;
+    }
+}
+
+impl ProbeDevice for NvmlDevice {
+    fn identity(&mut self) -> Gpu {
+        // A passing error while it was opened must not leave it nameless for good.
+        if self.identity.uuid.is_none() {
+            let Gpu { uuid, name, pci_bus_id, .. } = identity::read(&self.device, self.identity.index, &mut self.asker);
+            self.identity = Gpu { uuid, name, pci_bus_id, ..self.identity.clone() };
+        }
+        self.identity.clone()
+    }
+
+    fn read(&mut self, sample: &mut GpuSample, extent: Extent) -> Result<(), DeviceError> {
+        self.plain(sample);
+        match extent {
+            Extent::Whole => self.costly(sample),
+            Extent::Glance => needs_a_second_look(sample),
+        }
+        let (samples, gone) = self.mig.read(self.nvml, &self.device, extent, &mut self.asker);
+        sample.mig_devices = samples;
         if gone {
             self.look_for_mig_devices();
         }
@@ -228,6 +241,14 @@ impl ProbeDevice for NvmlDevice {
         }
         traces
     }
+}
+
+/// What one look cannot tell.
+fn needs_a_second_look(sample: &mut GpuSample) {
+    let rate = || Reading::Absent(Absence::WarmingUp);
+    sample.activity = Reading::Absent(Absence::WarmingUp);
+    (sample.nvlink.tx_bytes_per_second, sample.nvlink.rx_bytes_per_second) = (rate(), rate());
+    (sample.pcie.tx_bytes_per_second, sample.pcie.rx_bytes_per_second) = (rate(), rate());
 }
 
 fn watts(milliwatts: u32) -> f64 {

@@ -3,7 +3,10 @@
 use nvml_wrapper::{Device, Nvml, error::NvmlError};
 
 use super::{ask::Asker, error::absence, gpm::GpmReader, raw};
-use crate::model::{Absence, MemorySample, MigDevice, MigInstance, MigSample, Mode, Reading};
+use crate::{
+    model::{Absence, MemorySample, MigDevice, MigInstance, MigSample, Mode, Reading},
+    source::Extent,
+};
 
 /// Remembers the devices between two looks at which there are.
 pub(super) struct MigReader {
@@ -59,6 +62,7 @@ impl MigReader {
         &mut self,
         nvml: &'static Nvml,
         parent: &Device<'static>,
+        extent: Extent,
         asker: &mut Asker,
     ) -> (Reading<Vec<MigSample>>, bool) {
         let mut gone = false;
@@ -71,8 +75,11 @@ impl MigReader {
                         let memory = memory(&part.device);
                         gone |= memory.total_bytes.value().is_none();
                         let instance = part.identity.instance;
-                        let counted = part.gpm.read(nvml, parent, Some(instance.gpu_instance), asker);
-                        MigSample { uuid: part.identity.uuid.clone(), instance, memory, activity: counted.activity }
+                        let activity = match extent {
+                            Extent::Whole => part.gpm.read(nvml, parent, Some(instance.gpu_instance), asker).activity,
+                            Extent::Glance => Reading::Absent(Absence::WarmingUp),
+                        };
+                        MigSample { uuid: part.identity.uuid.clone(), instance, memory, activity }
                     })
                     .collect(),
             ),

@@ -12,7 +12,7 @@ use crate::{
         Absence, Activity, Clocks, Gpu, GpuDetails, GpuSample, MemorySample, NvLinks, PcieLink, Power, Process,
         Reading, Temperature, Trace, Utilization,
     },
-    source::{Device, DeviceError},
+    source::{Device, DeviceError, Extent},
 };
 
 use self::traces::Drains;
@@ -44,7 +44,7 @@ impl Device for SimDevice {
         }
     }
 
-    fn read(&mut self, sample: &mut GpuSample) -> Result<(), DeviceError> {
+    fn read(&mut self, sample: &mut GpuSample, _: Extent) -> Result<(), DeviceError> {
         answer(&self.machine, self.index)?;
         let machine = &self.machine;
         let identity = machine.world.identity(self.index);
