@@ -35,10 +35,10 @@ fn asked(calls: &Calls, function: &str, gpu: u32, expected: std::ops::RangeInclu
 pub(crate) fn what_is_dear_is_asked_rarely() {
     let calls = calls(20, Duration::from_secs(1));
     // What stands in every sample.
-    asked(&calls, "nvmlDeviceGetPowerUsage", 0, 18..=20);
-    asked(&calls, "nvmlDeviceGetClockInfo", 0, 4 * 18..=4 * 20);
-    asked(&calls, "nvmlGpmSampleGet", 0, 18..=20);
-    asked(&calls, "nvmlDeviceGetProcessUtilization", 0, 16..=20);
+    asked(&calls, "nvmlDeviceGetPowerUsage", 0, 15..=20);
+    asked(&calls, "nvmlDeviceGetClockInfo", 0, 4 * 15..=4 * 20);
+    asked(&calls, "nvmlGpmSampleGet", 0, 15..=20);
+    asked(&calls, "nvmlDeviceGetProcessUtilization", 0, 10..=20);
     asked(&calls, "nvmlDeviceGetTotalEnergyConsumption", 0, 3..=5);
     asked(&calls, "nvmlDeviceGetMarginTemperature", 0, 3..=5);
     // One buffer every two seconds, two every ten.
@@ -64,8 +64,8 @@ pub(crate) fn what_is_dear_is_asked_rarely() {
 pub(crate) fn ten_times_as_many_samples_are_not_ten_times_as_many_dear_calls() {
     let calls = calls(60, Duration::from_millis(100));
     asked(&calls, "nvmlDeviceGetPowerUsage", 0, 30..=60);
-    asked(&calls, "nvmlDeviceGetProcessUtilization", 0, 3..=7);
-    asked(&calls, "nvmlDeviceGetTotalEnergyConsumption", 0, 1..=2);
-    asked(&calls, "nvmlDeviceGetSamples", 0, 3..=6);
-    asked(&calls, "nvmlDeviceGetViolationStatus", 0, 6..=2 * 6);
+    asked(&calls, "nvmlDeviceGetProcessUtilization", 0, 3..=15);
+    asked(&calls, "nvmlDeviceGetTotalEnergyConsumption", 0, 1..=4);
+    asked(&calls, "nvmlDeviceGetSamples", 0, 3..=12);
+    asked(&calls, "nvmlDeviceGetViolationStatus", 0, 6..=3 * 6);
 }
