@@ -1,6 +1,7 @@
 //! Exit codes, and which failure gets which.
 
 use std::{
+    env,
     io::{self, Write},
     process::ExitCode,
 };
@@ -37,13 +38,13 @@ pub(crate) fn refuse_arguments(error: &clap::Error) -> ExitCode {
         let _ = error.print();
         return ExitCode::SUCCESS;
     }
-    say(&complaint(error));
+    say(&complaint(error, &env::args().skip(1).collect::<Vec<_>>()));
     ExitCode::from(2)
 }
 
 /// What is wrong with the arguments, in one line: with the word that was probably meant where there is one, else with
 /// where to read on.
-fn complaint(error: &clap::Error) -> String {
+fn complaint(error: &clap::Error, typed: &[String]) -> String {
     let words = |kind| match error.get(kind) {
         Some(ContextValue::String(word)) => vec![word.as_str()],
         Some(ContextValue::Strings(words)) => words.iter().map(String::as_str).collect(),
@@ -51,7 +52,7 @@ fn complaint(error: &clap::Error) -> String {
     };
     let first = |kind| words(kind).first().copied();
     let text = error.to_string();
-    let help = format!("{} --help", asked_command(&text));
+    let help = format!("{} --help", asked_command(&text, typed));
     match error.kind() {
         ErrorKind::UnknownArgument => match (first(ContextKind::InvalidArg), first(ContextKind::SuggestedArg)) {
             (Some(typed), Some(meant)) => {
@@ -99,9 +100,12 @@ fn complaint(error: &clap::Error) -> String {
     if message.ends_with('?') { message.to_owned() } else { format!("{message}; see {help}") }
 }
 
-/// `gpumon wait`: the command whose usage clap's text shows, or `gpumon` where it shows none.
-fn asked_command(text: &str) -> String {
-    let usage = text.lines().find_map(|line| line.trim_start().strip_prefix("Usage: ")).unwrap_or("gpumon");
+/// `gpumon wait`: the command whose usage clap's text shows, or that was typed where it shows none.
+fn asked_command(text: &str, typed: &[String]) -> String {
+    let Some(usage) = text.lines().find_map(|line| line.trim_start().strip_prefix("Usage: ")) else {
+        let is_command = |word: &&String| Args::command().find_subcommand(word).is_some();
+        return typed.iter().find(is_command).map_or("gpumon".to_owned(), |name| format!("gpumon {name}"));
+    };
     let is_name = |word: &&str| word.starts_with(|first: char| first.is_ascii_lowercase());
     usage.split(' ').take_while(is_name).collect::<Vec<_>>().join(" ")
 }
@@ -184,8 +188,9 @@ mod tests {
 
     #[track_caller]
     fn complains(arguments: &[&str], said: &str) {
-        let typed = ["gpumon"].iter().chain(arguments);
-        assert_eq!(complaint(&Args::try_parse_from(typed).unwrap_err()), said);
+        let error = Args::try_parse_from(["gpumon"].iter().chain(arguments)).unwrap_err();
+        let typed: Vec<String> = arguments.iter().map(|word| (*word).to_owned()).collect();
+        assert_eq!(complaint(&error, &typed), said);
     }
 
     #[test]
@@ -206,6 +211,8 @@ mod tests {
         complains(&["wait", "--format", "json"], "unknown value 'json' for --format: give one of index, uuid");
         let said = "unexpected argument 'python': a command to run goes after --; see gpumon wait --help";
         complains(&["wait", "python"], said);
+        let said = "invalid value '5' for '--interval-ms <MS>': 5 is not in 100..=60000; see gpumon top --help";
+        complains(&["top", "--interval-ms", "5"], said);
         let said = "invalid value '20' for '--free <MEMORY>': no unit: did you mean 20GiB or 20MiB?";
         complains(&["wait", "--free", "20"], said);
     }

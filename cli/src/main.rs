@@ -10,6 +10,7 @@ mod exit;
 mod local;
 mod man;
 mod options;
+mod place;
 mod smi;
 mod suggest;
 mod table;
@@ -22,7 +23,7 @@ use clap::Parser;
 
 use self::{args::Args, options::SourceArgs};
 
-/// nvidia-smi's own command line, which gpumon's is not asked about; before it may stand what gpumon is to read.
+/// nvidia-smi's own command line, which gpumon's is not asked about, and what gpumon is to read.
 fn smi_face(source: &[String], words: &[String]) -> ExitCode {
     match SourceArgs::from_words(source) {
         Ok(source) => ExitCode::from(smi::run(&source, words)),
@@ -37,10 +38,10 @@ fn main() -> ExitCode {
     if Path::new(&name).file_name().is_some_and(|name| name == "nvidia-smi") {
         return smi_face(&[], &words);
     }
-    let (source, behind) = words.split_at(SourceArgs::count_leading(&words));
-    if smi::is_meant(behind) {
-        let is_named = behind.first().is_some_and(|word| word == "smi");
-        return smi_face(source, &behind[usize::from(is_named)..]);
+    let (source, habit) = SourceArgs::told_apart(&words);
+    if smi::is_meant(&habit) {
+        let is_named = habit.first().is_some_and(|word| word == "smi");
+        return smi_face(&source, &habit[usize::from(is_named)..]);
     }
     let args = match Args::try_parse() {
         Ok(args) => args,

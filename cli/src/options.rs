@@ -21,25 +21,35 @@ pub(crate) struct SourceArgs {
     /// NVIDIA's management library, where the loader does not find libnvidia-ml.so.1 by itself
     #[arg(long, global = true, env = NVML_LIB, value_name = "PATH", display_order = 901)]
     pub(crate) nvml_lib: Option<OsString>,
+
+    /// Read the GPUs here, even where a server runs that knows them already
+    #[arg(long, global = true, display_order = 902)]
+    pub(crate) no_daemon: bool,
 }
 
 const SOURCE: &str = "GPUMON_SOURCE";
 const NVML_LIB: &str = "GPUMON_NVML_LIB";
-/// The arguments of [`SourceArgs`].
-const OWN: [&str; 2] = ["--source", "--nvml-lib"];
+/// The arguments of [`SourceArgs`], those that take a value and the others.
+const WITH_VALUE: [&str; 2] = ["--source", "--nvml-lib"];
+const ALONE: [&str; 1] = ["--no-daemon"];
 
 impl SourceArgs {
-    /// How many of these words, from the first on, say where readings come from.
-    pub(crate) fn count_leading(words: &[String]) -> usize {
-        let mut count = 0;
-        while let Some(word) = words.get(count) {
-            count += match word.split_once('=') {
-                None if OWN.contains(&word.as_str()) => 2,
-                Some((name, _)) if OWN.contains(&name) => 1,
-                _ => break,
-            };
+    /// The words that say where readings come from, and the rest, each in their order.
+    pub(crate) fn told_apart(words: &[String]) -> (Vec<String>, Vec<String>) {
+        let (mut own, mut rest) = (Vec::new(), Vec::new());
+        let mut words = words.iter();
+        while let Some(word) = words.next() {
+            let name = word.split_once('=').map_or(word.as_str(), |(name, _)| name);
+            if WITH_VALUE.contains(&name) {
+                own.push(word.clone());
+                own.extend((name == word).then(|| words.next().cloned()).flatten());
+            } else if ALONE.contains(&word.as_str()) {
+                own.push(word.clone());
+            } else {
+                rest.push(word.clone());
+            }
         }
-        count.min(words.len())
+        (own, rest)
     }
 
     /// What these words say, for a command line whose rest is not gpumon's own; where there are none, what the environment
@@ -49,7 +59,7 @@ impl SourceArgs {
         if words.is_empty()
             && let Ok(source) = parse_source(&source)
         {
-            return Ok(Self { source, nvml_lib: std::env::var_os(NVML_LIB) });
+            return Ok(Self { source, nvml_lib: std::env::var_os(NVML_LIB), no_daemon: false });
         }
         let command = Self::augment_args(clap::Command::new("gpumon").no_binary_name(true).disable_help_flag(true));
         Self::from_arg_matches(&command.try_get_matches_from(words)?)
@@ -70,6 +80,9 @@ impl SourceArgs {
 
     /// Whether this very command says what to read, so that a server's readings are not what is meant.
     pub(crate) fn is_read_here(&self) -> bool {
+        if self.no_daemon {
+            return true;
+        }
         let is_simulated = matches!(self.source, SourceChoice::Sim(_) | SourceChoice::SimScenario(_));
         is_simulated || self.nvml_lib.is_some() && self.nvml_lib != std::env::var_os(NVML_LIB)
     }
@@ -192,15 +205,16 @@ mod tests {
 
     #[test]
     fn what_is_to_be_read_is_told_from_what_stands_behind_it() {
-        for (line, count) in [
-            ("-L", 0),
-            ("--source sim:2 -L", 2),
-            ("--source=sim --nvml-lib libfake.so smi -q", 3),
-            ("-q --source sim", 0),
-            ("--source", 1),
+        for (line, own, rest) in [
+            ("-L", "", "-L"),
+            ("--source sim:2 -L", "--source sim:2", "-L"),
+            ("--source=sim smi --nvml-lib libfake.so -q", "--source=sim --nvml-lib libfake.so", "smi -q"),
+            ("-q --no-daemon -i 0 --source sim", "--no-daemon --source sim", "-q -i 0"),
+            ("-L --source", "--source", "-L"),
         ] {
             let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
-            assert_eq!(SourceArgs::count_leading(&words), count, "{line}");
+            let (told, left) = SourceArgs::told_apart(&words);
+            assert_eq!((told.join(" ").as_str(), left.join(" ").as_str()), (own, rest), "{line}");
         }
         let read = |words: &[&str]| {
             SourceArgs::from_words(&words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>())

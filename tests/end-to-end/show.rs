@@ -110,7 +110,8 @@ fn the_table_asks_for_nothing_that_only_a_second_look_or_a_long_wait_can_tell() 
         "nvmlDeviceGetPcieThroughput",
     ];
     let hang = |call| format!("[[fault]]\nkind = \"hang\"\ncall = \"{call}\"\n");
-    let fake = Fake::new(&format!("gpus = 1\n[[gpu]]\nindex = 0\nutilization_percent = 37\n{}", calls.map(hang).concat()));
+    let fake =
+        Fake::new(&format!("gpus = 1\n[[gpu]]\nindex = 0\nutilization_percent = 37\n{}", calls.map(hang).concat()));
     for form in [&[][..], &["--short"], &["--csv", "--columns", "index,utilization_gpu_percent"]] {
         let shown = stdout(&fake.gpumon(form).output().unwrap());
         assert!(shown.contains("37") && !shown.contains("no answer"), "{form:?}: {shown}");

@@ -43,7 +43,7 @@ pub(crate) struct TopArgs {
 }
 
 pub(crate) fn run(source: &SourceArgs, args: TopArgs) -> Result<(), Failure> {
-    let asks_server = args.replay.is_none() && source.source == SourceChoice::Auto;
+    let asks_server = args.replay.is_none() && !source.no_daemon && source.source == SourceChoice::Auto;
     let server = if asks_server { args.server.connect().ok() } else { None };
     top::run(Request {
         source: source.clone(),

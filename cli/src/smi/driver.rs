@@ -66,8 +66,9 @@ impl Driver {
         if self.is_simulated() {
             return self.simulate();
         }
-        let may_ask_a_server =
-            self.source.source == SourceChoice::Auto && (self.source.library().is_none() || ServerArgs::is_named());
+        let may_ask_a_server = !self.source.no_daemon
+            && self.source.source == SourceChoice::Auto
+            && (self.source.library().is_none() || ServerArgs::is_named());
         let records = if may_ask_a_server { recorded() } else { None };
         if records.is_none() {
             self.direct().as_ref().map_err(Clone::clone)?;

@@ -104,7 +104,7 @@ impl Reader {
     /// What the server of this user or machine says; `None` where there is none that could say anything about these
     /// GPUs.
     fn ask_server(&self) -> Option<Look> {
-        if self.source.source != SourceChoice::Auto {
+        if self.source.no_daemon || self.source.source != SourceChoice::Auto {
             return None;
         }
         let answer = self.server.connect().ok()?.ask("GET", "/api/v1/snapshot").ok()?;

@@ -65,10 +65,8 @@ pub(crate) fn find(search: &Search, reader: &mut Reader, progress: &mut Progress
             }
             Look::Seen(view) => {
                 called = called_in(&view);
-                let mut judged = search.judge(&view, &mut clocks, reader.interval()).map_err(|why| {
-                    progress.clear();
-                    Failure::usage(anyhow!(why))
-                })?;
+                let judged = search.judge(&view, &mut clocks, reader.interval());
+                let mut judged = judged.inspect_err(|_| progress.clear())?;
                 if search.take(&mut held, &mut judged) {
                     held.sort_by_key(|held| (held.candidate.gpu, held.candidate.mig));
                     let indices = held.iter().map(|held| held.candidate.index());
@@ -101,7 +99,7 @@ fn called_in(view: &View) -> &'static str {
 
 impl Search {
     /// Every candidate that may be taken, and how far it is.
-    fn judge(&self, view: &View, clocks: &mut IdleClocks, interval: Duration) -> Result<Vec<Judged>, String> {
+    fn judge(&self, view: &View, clocks: &mut IdleClocks, interval: Duration) -> Result<Vec<Judged>, Failure> {
         let mut all = candidates(view);
         self.choice.retain(&view.inventory, &mut all)?;
         if self.count > 1 {
@@ -115,7 +113,7 @@ impl Search {
                 Judged { verdict: self.conditions.judge(&candidate, idle), candidate }
             })
             .collect();
-        self.check_possible(&judged)?;
+        self.check_possible(&judged).map_err(|why| Failure::usage(anyhow!(why)))?;
         Ok(judged)
     }
 

@@ -7,7 +7,7 @@ use std::{env, fmt};
 
 use gpumon_probe::model::Gpu;
 
-use super::choice::{Place, by_uuid};
+use crate::place::{Place, by_uuid};
 
 pub(super) const DEVICES: &str = "CUDA_VISIBLE_DEVICES";
 pub(super) const ORDER: &str = "CUDA_DEVICE_ORDER";
@@ -76,7 +76,8 @@ impl fmt::Display for Visible {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::choice::tests::gpus, *};
+    use super::*;
+    use crate::place::tests::gpus;
 
     fn left(text: &str, in_pci_order: bool, names: &[&str]) -> Result<Vec<(u32, Option<u32>)>, String> {
         let places = Visible { text: text.to_owned(), in_pci_order }.places(&gpus(names))?;

@@ -57,8 +57,6 @@ pub(super) enum Need {
 pub(super) struct Where<'a> {
     pub(super) source: &'a SourceArgs,
     pub(super) server: &'a ServerArgs,
-    /// Whether a server is not to be asked.
-    pub(super) no_server: bool,
 }
 
 impl Look {
@@ -72,7 +70,7 @@ impl Look {
 
     /// What a server knows; `None` where there is none that could tell, and none was insisted on.
     pub(super) fn ask(at: Where<'_>, need: Need) -> Result<Option<Self>, Failure> {
-        if at.no_server || at.source.is_read_here() && !at.server.is_typed() {
+        if at.source.is_read_here() && !at.server.is_typed() {
             return Ok(None);
         }
         match Self::ask_server(at.server, need) {
@@ -125,7 +123,8 @@ impl Look {
     fn read(source: &Arc<dyn Source>, need: Need) -> Result<Self, Failure> {
         // A table shows nothing of what only counts from look to look.
         let extent = if need == Need::Everything { Extent::Whole } else { Extent::Glance };
-        let Moment { inventory, sample, details } = sampler::once(source, &options(need, extent, Duration::from_secs(1)))?;
+        let Moment { inventory, sample, details } =
+            sampler::once(source, &options(need, extent, Duration::from_secs(1)))?;
         Ok(Self::of_reading(inventory, sample, details))
     }
 

@@ -56,10 +56,6 @@ pub(crate) struct ShowArgs {
     #[arg(long, requires = "csv", value_name = "NAMES")]
     columns: Option<String>,
 
-    /// Read the GPUs here, even where a server runs that knows them already
-    #[arg(long)]
-    no_daemon: bool,
-
     #[command(flatten)]
     server: ServerArgs,
 
@@ -91,10 +87,10 @@ pub(crate) fn run(source: &SourceArgs, args: &ShowArgs) -> Result<(), Failure> {
         _ => Form::Table,
     };
     // A variable that names a server for all commands does not contradict a word about this one.
-    if args.no_daemon && args.server.is_typed() {
+    if source.no_daemon && args.server.is_typed() {
         return Err(Failure::usage(anyhow!("--no-daemon and --control contradict each other: give one of them")));
     }
-    let at = Where { source, server: &args.server, no_server: args.no_daemon };
+    let at = Where { source, server: &args.server };
     match args.watch {
         None => once(at, &form, args),
         Some(interval) => again_and_again(at, &form, args, interval),

@@ -45,7 +45,7 @@ impl Drop for Counted {
     /// Freeing a sample is a call, too.
     fn drop(&mut self) {
         // Another thread may not come out of GPM.
-    let _turn = TURN.take(PATIENCE);
+        let _turn = TURN.take(PATIENCE);
         lock(&self.before).clear();
     }
 }
