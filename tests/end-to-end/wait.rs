@@ -241,17 +241,53 @@ fn what_can_never_be_is_refused_at_once() {
     refused(&["--free", "30GiB", "--gpus", "2"], &["only 1 of the 2", "GPU 0"]);
     refused(&["--free", "30GiB", "-i", "1"], &["GPU 1, has 2"]);
     refused(&["--gpus", "3"], &["--gpus 3", "2 that can be chosen"]);
-    refused(&["--id", "5"], &["'5'", "0, 1"]);
     refused(&["--free", "20G"], &["--free", "20GiB"]);
     refused(&["--free", "20GiB", "--locks", "/nowhere"], &["/nowhere", "--locks"]);
     refused(&["--format", "uid"], &["did you mean 'uuid'?"]);
     refused(&["--format", "uuid", "--", "sh"], &["--format"]);
     refused(&["python"], &["'python'", "--"]);
+    refused(&["--"], &["no command after --"]);
+    let (_, said) = run(wait(&fake, &["--id", "5"]), 6);
+    assert!(said.contains("no GPU '5'") && said.contains("0 to 1"), "{said}");
+    let (_, said) = run(wait(&fake, &["--free", "30GiB", "--gpus", "1", "--", "pyhton", "x"]), 127);
+    assert!(said.contains("cannot run pyhton") && !said.contains("took"), "{said}");
+    let (_, said) = run(wait(&fake, &["--", fake.path("scenario.toml").to_str().unwrap()]), 126);
+    assert!(said.contains("chmod +x") && !said.contains("took"), "{said}");
     let silent = Fake::without("gpus = 1", &["nvmlDeviceGetUtilizationRates"]);
     let (_, said) = run(wait(&silent, &["--idle", "1s"]), 2);
     assert!(said.contains("utilisation not told"), "{said}");
     let (_, said) = run(wait(&Fake::new("gpus = 0"), &[]), 6);
     assert!(said.contains("no GPU"), "{said}");
+}
+
+#[test]
+fn a_lock_that_can_never_be_had_is_no_reason_to_wait() {
+    let fake = Fake::new("gpus = 1\n[[gpu]]\nindex = 0\nprofile = \"idle\"\n");
+    let uuid = fake.json()["inventory"]["gpus"][0]["uuid"].as_str().unwrap().to_owned();
+    let lock = fake.path(&format!("gpumon-{uuid}.lock"));
+    fs::create_dir(&lock).unwrap();
+    for conditions in [&[][..], &["--free", "1GiB"]] {
+        let (_, said) = run(wait(&fake, &[conditions, &["--quiet"]].concat()), 2);
+        assert!(said.contains(lock.to_str().unwrap()) && said.contains("--locks"), "{said}");
+    }
+}
+
+#[test]
+fn a_gpu_whose_name_could_not_be_printed_is_not_kept() {
+    let fake = Fake::new("gpus = 1\n[[gpu]]\nindex = 0\nprofile = \"idle\"\n");
+    let mut command = wait(&fake, &["--quiet"]);
+    let full = fs::File::options().write(true).open("/dev/full").unwrap();
+    let output = command.stdout(full).stderr(Stdio::piped()).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    assert_eq!(run(wait(&fake, &["--quiet", "--hold", "1s", "--timeout", "3s"]), 0).0, "0\n");
+}
+
+#[test]
+fn a_server_that_does_not_answer_is_passed_over_within_the_time_there_is() {
+    let fake = Fake::new("gpus = 1\n[[gpu]]\nindex = 0\nprofile = \"idle\"\n");
+    // It takes connections and says nothing.
+    let _server = std::os::unix::net::UnixListener::bind(fake.control()).unwrap();
+    assert_eq!(run(wait(&fake, &["--quiet", "--hold", "1s", "--timeout", "8s"]), 0).0, "0\n");
 }
 
 #[test]

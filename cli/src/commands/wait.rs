@@ -1,6 +1,8 @@
 //! `gpumon wait`: until a GPU is free, which is then printed, or given to a command.
 
-use std::{ffi::OsString, path::PathBuf, time::Duration};
+use std::{env, ffi::OsString, path::PathBuf, time::Duration};
+
+use anyhow::anyhow;
 
 use crate::{
     exit::Failure,
@@ -126,6 +128,10 @@ cannot be started, 127 there is no such command, 6 no GPU, 9 driver not loaded, 
 
 pub(crate) fn run(source: &SourceArgs, args: &WaitArgs) -> Result<(), Failure> {
     source.source.check()?;
+    if args.command.is_empty() && env::args_os().any(|word| word == "--") {
+        return Err(Failure::usage(anyhow!("no command after --: name one, or leave out --")));
+    }
+    wait::check(&args.command)?;
     let search = Search {
         conditions: Conditions {
             free: args.free,

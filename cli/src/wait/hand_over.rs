@@ -1,15 +1,18 @@
 //! Gives away what was found: to a command that this process becomes, or to whoever reads its output.
 
 use std::{
+    env,
     ffi::OsString,
     io::{self, Write},
     os::unix::process::CommandExt,
+    path::{Path, PathBuf},
     process::Command,
     time::Duration,
 };
 
 use anyhow::anyhow;
 use clap::ValueEnum;
+use rustix::fs::{Access, access};
 
 use super::{
     reader::Reader,
@@ -31,6 +34,32 @@ pub(crate) enum Format {
 const NOT_FOUND: u8 = 127;
 const NOT_STARTED: u8 = 126;
 
+/// Whether there is such a command, before anybody waits for a GPU to run it on.
+pub(crate) fn check(command: &[OsString]) -> Result<(), Failure> {
+    let Some(program) = command.first() else { return Ok(()) };
+    let name = || program.to_string_lossy().into_owned();
+    let can_run = |path: &Path| path.is_file() && access(path, Access::EXEC_OK).is_ok();
+    let places: Vec<PathBuf> = if program.as_encoded_bytes().contains(&b'/') {
+        vec![program.into()]
+    } else {
+        // Where nothing says where to look, the system knows.
+        let Some(path) = env::var_os("PATH") else { return Ok(()) };
+        env::split_paths(&path).map(|folder| folder.join(program)).collect()
+    };
+    if places.iter().any(|place| can_run(place)) {
+        return Ok(());
+    }
+    Err(match places.iter().find(|place| place.exists()) {
+        Some(place) => {
+            Failure::with_code(anyhow!("cannot run {}: it is not executable (chmod +x)", place.display()), NOT_STARTED)
+        }
+        None => Failure::with_code(
+            anyhow!("cannot run {}: there is no such command; check its name and PATH", name()),
+            NOT_FOUND,
+        ),
+    })
+}
+
 /// Prints what was found, and keeps it reserved for a while after this process.
 pub(crate) fn hand_over(mut found: Vec<Held>, format: Format, hold: Duration) -> Result<(), Failure> {
     let name = |held: &Held| match format {
@@ -38,14 +67,19 @@ pub(crate) fn hand_over(mut found: Vec<Held>, format: Format, hold: Duration) ->
         Format::Uuid => held.uuid.clone(),
     };
     let names = found.iter().map(name).collect::<Vec<_>>().join(",");
-    let mut out = io::stdout().lock();
-    // Where nobody reads it, nothing is reserved. Until this process ends, nobody else can take it in any case.
-    writeln!(out, "{names}")?;
-    out.flush()?;
-    for held in &mut found {
-        held.lock.reserve(hold)?;
+    // Nothing is printed that is not reserved, and nothing stays reserved that nobody has read.
+    let reserved = found.iter_mut().try_for_each(|held| held.lock.reserve(hold)).map_err(Failure::from);
+    let told = reserved.and_then(|()| {
+        let mut out = io::stdout().lock();
+        writeln!(out, "{names}").and_then(|()| out.flush()).map_err(Failure::from)
+    });
+    if told.is_err() {
+        for held in &mut found {
+            // What could not be written need not be taken back.
+            let _ = held.lock.release();
+        }
     }
-    Ok(())
+    told
 }
 
 /// Becomes the command. It inherits the locks, so that they last as long as it does, and what it leaves running.

@@ -44,6 +44,7 @@ pub(crate) struct Locks {
 /// A GPU that nobody else can take.
 #[derive(Debug)]
 pub(super) struct Lock {
+    path: PathBuf,
     file: File,
     /// Since when; what was read before may have changed.
     pub(super) since_ms: u64,
@@ -79,6 +80,14 @@ impl Locks {
         Ok(shared.with_context(why)?)
     }
 
+    /// Why the lock of the GPU with this UUID can never be had here, however long anybody waits.
+    pub(super) fn obstacle(&self, uuid: &str) -> Option<String> {
+        let path = self.path(uuid);
+        let error = open(&path).err().filter(is_lasting)?;
+        let cure = "remove it, or name another folder with --locks";
+        Some(format!("its lock {} cannot be opened ({error}): {cure}", path.display()))
+    }
+
     /// Tries to take the GPU with this UUID, without waiting.
     pub(super) fn take(&self, uuid: &str) -> Attempt {
         let path = self.path(uuid);
@@ -96,9 +105,16 @@ impl Locks {
 
 impl Lock {
     /// Keeps others from taking the GPU for so long after this process has ended.
-    pub(super) fn reserve(&mut self, hold: Duration) -> io::Result<()> {
+    pub(super) fn reserve(&mut self, hold: Duration) -> anyhow::Result<()> {
         let until = now_ms() + hold.as_millis() as u64;
-        self.note(&format!("reserved until {until} by process {}\n", std::process::id()))
+        self.note(&format!("reserved until {until} by process {}\n", std::process::id())).with_context(|| {
+            format!("cannot reserve in {}: make room there, or name another folder with --locks", self.path.display())
+        })
+    }
+
+    /// Keeps it no longer than this process.
+    pub(super) fn release(&mut self) -> io::Result<()> {
+        self.note("")
     }
 
     /// Keeps it for the program that this process becomes, and for what that starts.
@@ -127,10 +143,17 @@ fn try_to_take(path: &Path) -> io::Result<Attempt> {
         }
         return Ok(match reserved_for(&mut file, now_ms()) {
             Some(left) => Attempt::Busy(format!("reserved {}", time(left))),
-            None => Attempt::Taken(Lock { file, since_ms: now_ms() }),
+            None => Attempt::Taken(Lock { path: path.to_owned(), file, since_ms: now_ms() }),
         });
     }
     Err(io::Error::other("it is replaced again and again"))
+}
+
+/// Whether waiting does not mend it: a full disk and too many open files may pass, a file of somebody else's does not.
+fn is_lasting(error: &io::Error) -> bool {
+    use io::ErrorKind::{Interrupted, OutOfMemory, QuotaExceeded, StorageFull};
+    let passes = matches!(error.kind(), Interrupted | OutOfMemory | QuotaExceeded | StorageFull);
+    !passes && !matches!(Errno::from_io_error(error), Some(Errno::MFILE | Errno::NFILE))
 }
 
 /// Opens the file, making it where there is none; `None` where another waiter was faster at that.

@@ -22,6 +22,8 @@ use crate::{exit::Failure, local::ServerArgs, options::SourceArgs};
 const HURRY: Duration = Duration::from_millis(100);
 /// The driver is given this long beyond an interval before it is said to be silent.
 const PATIENCE: Duration = Duration::from_secs(3);
+/// A server that has the answer gives it in a millisecond; the driver tells more than one that does not.
+const SERVER_PATIENCE: Duration = Duration::from_secs(1);
 /// A collector that has ended is followed by the next no sooner than this.
 const RECOVERY: Duration = Duration::from_secs(2);
 
@@ -72,7 +74,7 @@ impl Reader {
                 thread::sleep(within(interval.saturating_sub(last.elapsed())));
             }
             self.last = Some(Instant::now());
-            if let Some(look) = self.ask_server() {
+            if let Some(look) = self.ask_server(within(SERVER_PATIENCE)) {
                 return Ok(look);
             }
         }
@@ -103,11 +105,11 @@ impl Reader {
 
     /// What the server of this user or machine says; `None` where there is none that could say anything about these
     /// GPUs.
-    fn ask_server(&self) -> Option<Look> {
+    fn ask_server(&self, within: Duration) -> Option<Look> {
         if self.source.no_daemon || self.source.source != SourceChoice::Auto {
             return None;
         }
-        let answer = self.server.connect().ok()?.ask("GET", "/api/v1/snapshot").ok()?;
+        let answer = self.server.connect().ok()?.ask_within(within, "GET", "/api/v1/snapshot").ok()?;
         let snapshot: Snapshot = serde_json::from_str(&answer.body).ok()?;
         snapshot.look(now_ms())
     }

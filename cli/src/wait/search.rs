@@ -46,6 +46,8 @@ pub(crate) struct Held {
 struct Judged {
     candidate: Candidate,
     verdict: Verdict,
+    /// Whether its lock can never be had.
+    is_locked_out: bool,
 }
 
 /// Waits until enough candidates meet the conditions at once, and takes them, in the driver's order.
@@ -110,7 +112,10 @@ impl Search {
             .into_iter()
             .map(|candidate| {
                 let idle = clocks.update(&candidate, interval);
-                Judged { verdict: self.conditions.judge(&candidate, idle), candidate }
+                let obstacle = candidate.uuid.as_ref().and_then(|uuid| self.locks.obstacle(uuid));
+                let is_locked_out = obstacle.is_some();
+                let verdict = obstacle.map_or_else(|| self.conditions.judge(&candidate, idle), Verdict::Never);
+                Judged { is_locked_out, verdict, candidate }
             })
             .collect();
         self.check_possible(&judged).map_err(|why| Failure::usage(anyhow!(why)))?;
@@ -130,10 +135,11 @@ impl Search {
                 self.count
             ));
         }
+        let is_locked_out = judged.iter().any(|judged| judged.is_locked_out);
         let free = self.conditions.free.map(|amount| format!("{amount} free")).unwrap_or_default();
         let largest = judged.iter().filter_map(|judged| Some((judged.candidate.capacity_bytes.value()?, judged)));
         if let (true, Some((&capacity, largest))) =
-            (self.conditions.free.is_some(), largest.max_by_key(|(capacity, _)| *capacity))
+            (self.conditions.free.is_some() && !is_locked_out, largest.max_by_key(|(capacity, _)| *capacity))
         {
             let name = largest.candidate.name();
             let ask = if possible == 0 {
@@ -206,7 +212,11 @@ mod tests {
             users: Reading::Absent(Absence::Unknown),
         });
         let (uuid, capacity_bytes) = (Some(format!("GPU-{index}")), Reading::Now(free_bytes));
-        Judged { candidate: Candidate { gpu: index, mig: None, uuid, at_ms, capacity_bytes, state }, verdict }
+        Judged {
+            candidate: Candidate { gpu: index, mig: None, uuid, at_ms, capacity_bytes, state },
+            verdict,
+            is_locked_out: false,
+        }
     }
 
     fn search(folder: &tempfile::TempDir, count: usize) -> Search {
