@@ -16,7 +16,7 @@ macro_rules! exit_codes {
 
 /// Shows what a GPU does: now, as a table. Commands collect samples and serve them.
 #[derive(Debug, Parser)]
-#[command(name = "gpumon", version, max_term_width = 100, after_help = exit_codes!(), after_long_help = NOTES)]
+#[command(name = "gpumon", version, allow_negative_numbers = true, max_term_width = 100, after_help = exit_codes!(), after_long_help = NOTES)]
 pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) source: SourceArgs,

@@ -13,7 +13,7 @@ use clap::{
 use gpumon_probe::source::SourceError;
 use gpumon_server::listen::ListenError;
 
-use crate::{args::Args, suggest::nearest};
+use crate::{args::Args, stranger::escaped, suggest::nearest};
 
 /// Why a command failed, and the exit code that says so to a script.
 ///
@@ -26,9 +26,9 @@ pub(crate) struct Failure {
     code: u8,
 }
 
-/// Tells the user. Where standard error is closed or full, the exit code still tells.
+/// Tells the user, in one line: part of it may be from a stranger. Where standard error is closed or full, the exit code still tells.
 pub(crate) fn say(message: &str) {
-    let _ = writeln!(anstream::stderr(), "gpumon: {message}");
+    let _ = writeln!(anstream::stderr(), "gpumon: {}", escaped(message));
 }
 
 /// Answers arguments that make no command: help and version as they are, an error in one line.
@@ -96,6 +96,8 @@ fn complaint(error: &clap::Error, typed: &[String]) -> String {
         .filter(|line| !line.is_empty() && !line.starts_with("For more information"))
         .collect();
     let message = lines.join("; ").replace(":; ", ": ");
+    // What Rust's own parser says of a number.
+    let message = message.replace("invalid digit found in string", "give a whole number");
     let message = message.trim_start_matches("error: ");
     if message.ends_with('?') { message.to_owned() } else { format!("{message}; see {help}") }
 }
@@ -169,8 +171,9 @@ impl From<ListenError> for Failure {
 }
 
 impl From<io::Error> for Failure {
+    /// Of what a command prints; anything else says what was tried.
     fn from(error: io::Error) -> Self {
-        Self { error: Some(error.into()), code: 1 }
+        Self { error: Some(anyhow::Error::from(error).context("cannot write the output")), code: 1 }
     }
 }
 

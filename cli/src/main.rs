@@ -12,6 +12,7 @@ mod man;
 mod options;
 mod place;
 mod smi;
+mod stranger;
 mod suggest;
 mod table;
 mod top;

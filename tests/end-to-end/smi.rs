@@ -130,6 +130,24 @@ fn a_gpu_that_hangs_holds_up_nobody_who_has_a_server_and_shows_nothing_old() {
     let all = stdout(&fake.gpumon(&["-q"]).output().unwrap());
     assert!(all.contains("NVIDIA H100") && all.contains("Unknown Error"), "{all}");
     assert!(stdout(&fake.gpumon(&["smi"]).output().unwrap()).contains("NVIDIA H100"));
+    // What asks the driver itself leaves the GPU out that does not answer.
+    for words in [&["dmon", "-c", "1"][..], &["pmon", "-c", "1"], &["topo", "-m"]] {
+        let output = fake.gpumon(words).output().unwrap();
+        assert!(output.status.success() && stdout(&output).lines().count() > 3, "{words:?}: {}", stdout(&output));
+    }
+}
+
+#[test]
+fn a_name_cannot_steer_the_terminal() {
+    let fake = Fake::new("[[gpu]]\nindex = 0\nname = \"NV\\u001b]0;x\\u0007\\nIDIA\\u202e\"\n");
+    for words in [&["smi"][..], &["-L"], &["-q"], &["-q", "-x"], &["--query-gpu=name", "--format=csv"]] {
+        let shown = stdout(&fake.gpumon(words).output().unwrap());
+        assert!(shown.contains("NV ]0;x  IDIA?"), "{words:?}: {shown}");
+        assert!(
+            !shown.contains(|letter: char| letter.is_control() && !"\n\t".contains(letter)),
+            "{words:?}: {shown:?}"
+        );
+    }
 }
 
 #[test]

@@ -247,6 +247,8 @@ fn what_can_never_be_is_refused_at_once() {
     refused(&["--format", "uuid", "--", "sh"], &["--format"]);
     refused(&["python"], &["'python'", "--"]);
     refused(&["--"], &["no command after --"]);
+    refused(&["--gpus", "-1"], &["--gpus", "'-1'"]);
+    refused(&["--free", "0"], &["more than 0"]);
     let (_, said) = run(wait(&fake, &["--id", "5"]), 6);
     assert!(said.contains("no GPU '5'") && said.contains("0 to 1"), "{said}");
     let (_, said) = run(wait(&fake, &["--free", "30GiB", "--gpus", "1", "--", "pyhton", "x"]), 127);

@@ -33,6 +33,7 @@ use crate::{
 /// Readings come from a running `gpumon serve` of this user where there is one, else from the driver. Idle time is
 /// counted from when the waiting began.
 #[derive(Debug, clap::Args)]
+#[command(allow_negative_numbers = true)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct WaitArgs {
     /// So much memory is free, as 20GiB, 8000MB or 50%

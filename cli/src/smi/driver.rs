@@ -8,13 +8,13 @@ use std::{
 use gpumon_probe::{
     model::now_ms,
     owner::CommandLines,
-    question::{Answer, Ask, Code, Question, Recorded, Subject, SystemQuestion},
+    question::{Answer, Ask, Code, Question, Recorded, Subject, SystemQuestion, Value},
     sampler::{self, Moment, Options},
     source::{SourceChoice, SourceError, nvml::NvmlAnswers},
 };
 use gpumon_server::answers::Answers;
 
-use crate::{local::ServerArgs, options::SourceArgs};
+use crate::{local::ServerArgs, options::SourceArgs, stranger};
 
 /// A server that does not answer in this time is passed over.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -28,6 +28,8 @@ pub(crate) struct Driver {
     source: SourceArgs,
     records: RwLock<Option<Records>>,
     direct: OnceLock<Result<NvmlAnswers, SourceError>>,
+    /// GPUs of which a server has found out that the driver does not return from them.
+    hung: Vec<u32>,
 }
 
 /// What was read, and when.
@@ -47,15 +49,16 @@ impl Driver {
 
     /// Nobody yet, for what may ask nothing at all.
     pub(crate) fn unopened(source: &SourceArgs) -> Self {
-        Self { source: source.clone(), records: RwLock::default(), direct: OnceLock::new() }
+        Self { source: source.clone(), records: RwLock::default(), direct: OnceLock::new(), hung: Vec::new() }
     }
 
     /// The driver alone, for what loops by itself and wants to know how things are each time.
     pub(crate) fn open_directly(source: &SourceArgs) -> Result<Self, SourceError> {
-        let driver = Self::unopened(source);
+        let mut driver = Self::unopened(source);
         if driver.is_simulated() {
             driver.simulate()?;
         } else {
+            driver.hung = driver.of_a_server().map(|recorded| recorded.hung()).unwrap_or_default();
             driver.direct().as_ref().map_err(Clone::clone)?;
         }
         Ok(driver)
@@ -66,16 +69,19 @@ impl Driver {
         if self.is_simulated() {
             return self.simulate();
         }
-        let may_ask_a_server = !self.source.no_daemon
-            && self.source.source == SourceChoice::Auto
-            && (self.source.library().is_none() || ServerArgs::is_named());
-        let records = if may_ask_a_server { recorded() } else { None };
+        let records = self.of_a_server();
         if records.is_none() {
             self.direct().as_ref().map_err(Clone::clone)?;
         }
         self.keep(records);
         self.forget();
         Ok(())
+    }
+
+    /// What a server of this machine has read, where one may be asked.
+    fn of_a_server(&self) -> Option<Recorded> {
+        let is_any = self.source.source == SourceChoice::Auto && !self.source.no_daemon;
+        (is_any && (self.source.library().is_none() || ServerArgs::is_named())).then(recorded).flatten()
     }
 
     fn is_simulated(&self) -> bool {
@@ -118,15 +124,22 @@ impl Driver {
 
 impl Ask for Driver {
     fn system(&self, question: SystemQuestion) -> Answer {
-        self.known(|records| records.system(question)).unwrap_or_else(|| self.ask(|driver| driver.system(question)))
+        let known = self.known(|records| records.system(question));
+        harmless(known.unwrap_or_else(|| self.ask(|driver| driver.system(question))))
     }
 
     fn about(&self, subject: Subject, question: Question) -> Answer {
+        if self.hung.contains(&subject.gpu) {
+            return Err(Code::TIMEOUT);
+        }
         let known = self.known(|records| records.about(subject, question));
-        known.unwrap_or_else(|| self.ask(|driver| driver.about(subject, question)))
+        harmless(known.unwrap_or_else(|| self.ask(|driver| driver.about(subject, question))))
     }
 
     fn gpm(&self, subject: Subject, metrics: &[u32]) -> Answer {
+        if self.hung.contains(&subject.gpu) {
+            return Err(Code::TIMEOUT);
+        }
         self.ask(|driver| driver.gpm(subject, metrics))
     }
 
@@ -139,6 +152,14 @@ impl Ask for Driver {
             direct.forget();
         }
     }
+}
+
+/// Text that goes to a terminal: some of it is chosen by whoever started a process.
+fn harmless(answer: Answer) -> Answer {
+    answer.map(|value| match value {
+        Value::Text(text) => Value::Text(text.chars().map(stranger::harmless).collect()),
+        other => other,
+    })
 }
 
 /// What a server of this machine has read, if one runs and its readings are fresh.

@@ -4,6 +4,7 @@ use anstyle::Style;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use super::{Layout, style::paint};
+use crate::stranger::harmless;
 
 /// Pieces of text, each in its style.
 #[derive(Debug, Clone, Default)]
@@ -95,12 +96,9 @@ pub(crate) fn wrap(text: &str, columns: usize) -> Vec<String> {
     lines
 }
 
-/// Text from a stranger, as a terminal may get it: without what drives the terminal, and without what reorders or hides
-/// other text. A terminal that cannot show a letter gets a question mark.
+/// Text from a stranger, as a terminal may get it. One that cannot show a letter gets a question mark.
 pub(crate) fn printable(text: &str, layout: Layout) -> String {
-    let shown = |character: char| match character {
-        control if control.is_control() => ' ',
-        '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{61c}' | '\u{feff}' => '?',
+    let shown = |letter: char| match harmless(letter) {
         letter if !letter.is_ascii() && layout.width.is_some() && !layout.unicode => '?',
         letter => letter,
     };

@@ -76,6 +76,9 @@ pub(crate) fn parse_amount(text: &str) -> Result<Amount, String> {
     let (number, unit) = (&text[..unit_at], text[unit_at..].trim());
     let number: f64 =
         number.parse().map_err(|_| "not an amount of memory: give one as 20GiB, 8000MB or 50%".to_owned())?;
+    if number == 0.0 && unit != "%" {
+        return Err("no memory at all is always free: give more than 0".to_owned());
+    }
     if unit == "%" {
         let is_share = (1.0..=99.0).contains(&number);
         return is_share.then_some(Amount::Percent(number)).ok_or_else(|| {
@@ -94,7 +97,6 @@ pub(crate) fn parse_amount(text: &str) -> Result<Amount, String> {
         });
     };
     match (number * bytes).ceil() {
-        0.0 => Err("no memory at all is always free: give more than 0".to_owned()),
         bytes if bytes < u64::MAX as f64 => Ok(Amount::Bytes(bytes as u64)),
         _ => Err("more memory than there can be: give it as 20GiB, 8000MB or 50%".to_owned()),
     }

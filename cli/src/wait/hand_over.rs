@@ -90,7 +90,7 @@ pub(crate) fn run(found: &[Held], command: &[OsString], reader: &mut Reader) -> 
     reader.close();
     let uuids = found.iter().map(|held| held.uuid.as_str()).collect::<Vec<_>>().join(",");
     if let Some(error) = found.iter().find_map(|held| held.lock.pass_on().err()) {
-        return error.into();
+        return anyhow!("cannot keep the lock for the command: {error}").into();
     }
     let [program, arguments @ ..] = command else { return Failure::usage(anyhow!("no command after --: name one")) };
     let error = Command::new(program).args(arguments).env(DEVICES, uuids).env(ORDER, PCI_ORDER).exec();

@@ -41,7 +41,7 @@ pub(crate) struct ShowArgs {
     short: bool,
 
     /// Print one sample as JSON, in the form of the server's /api/v1/snapshot; `gpumon schema` tells its keys
-    #[arg(long, conflicts_with = "short")]
+    #[arg(long, conflicts_with_all = ["short", "processes", "columns"])]
     json: bool,
 
     /// Print comma-separated values, a row per GPU: bare numbers, with the units in the columns' names

@@ -73,6 +73,12 @@ impl Recorded {
         }
     }
 
+    /// The GPUs whose driver does not return, by index.
+    pub fn hung(&self) -> Vec<u32> {
+        let is_hung = |device: &&Device| matches!(device.sample.health, Health::Hung { .. });
+        self.gpus.values().filter(is_hung).map(|device| device.identity.index).collect()
+    }
+
     /// Answers a question about a GPU, or does not know.
     pub fn about(&self, subject: Subject, question: Question) -> Option<Answer> {
         let device = self.gpus.get(&subject.gpu)?;

@@ -7,7 +7,7 @@ mod gpus;
 mod processes;
 
 use super::look::Look;
-use crate::suggest::nearest;
+use crate::{stranger::harmless, suggest::nearest};
 
 /// One column of rows about `T`.
 struct Column<T> {
@@ -119,6 +119,9 @@ fn find(name: &str, known: &[Described]) -> Vec<usize> {
 }
 
 fn unknown(name: &str, known: &[Described]) -> String {
+    if name == HELP {
+        return "'help' stands alone: gpumon --csv --columns help".to_owned();
+    }
     let groups = known.iter().filter_map(|column| Some(column.name.split_once('_')?.0));
     let valid = groups.chain(known.iter().map(|column| column.name)).chain([ALL, HELP]);
     match nearest(name, valid) {
@@ -135,7 +138,7 @@ fn draw<T>(chosen: &[usize], columns: &[Column<T>], rows: &[T]) -> String {
 /// The fields of a row as RFC 4180 has them. What comes from strangers ends no row and drives no terminal.
 fn row(fields: impl Iterator<Item = String>) -> String {
     let quoted = fields.map(|field| {
-        let field: String = field.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
+        let field: String = field.chars().map(harmless).collect();
         if field.contains([',', '"']) { format!("\"{}\"", field.replace('"', "\"\"")) } else { field }
     });
     quoted.collect::<Vec<_>>().join(",") + "\n"
