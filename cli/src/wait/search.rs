@@ -115,7 +115,7 @@ impl Search {
                 let obstacle = candidate.uuid.as_ref().and_then(|uuid| self.locks.obstacle(uuid));
                 let is_locked_out = obstacle.is_some();
                 let verdict = obstacle.map_or_else(|| self.conditions.judge(&candidate, idle), Verdict::Never);
-                Judged { is_locked_out, verdict, candidate }
+                Judged { candidate, verdict, is_locked_out }
             })
             .collect();
         self.check_possible(&judged).map_err(|why| Failure::usage(anyhow!(why)))?;
