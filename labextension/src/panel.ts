@@ -66,14 +66,13 @@ export class GpuPanel extends Widget {
     this.mounting = true;
     const { settings, trans } = this.options;
     try {
-      const { addStyle, mountMonitor } = await import('./view');
+      const { addStyle, Feed, mountMonitor } = await import('./view');
       if (this.isDisposed) {
         return;
       }
       addStyle();
       this.monitor = mountMonitor(this.node, {
-        openSocket: () => openStream(settings),
-        diagnose: () => diagnose(settings),
+        feed: new Feed({ openSocket: () => openStream(settings), diagnose: () => diagnose(settings) }),
         title: trans.__('GPUs'),
         connectingMessage: trans.__('Jupyter starts gpumon. The first time takes a few seconds.'),
       });

@@ -2,7 +2,7 @@
 
 import viewStyle from '@gpumon/page/view.css?inline';
 
-export { mountMonitor } from '@gpumon/page';
+export { Feed, mountMonitor } from '@gpumon/page';
 
 const STYLE_ID = 'gpumon-style';
 

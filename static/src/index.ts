@@ -1,5 +1,7 @@
 /** What others may use of the view. */
 
+export { Feed } from './model/feed';
+export type { FeedListener, FeedOptions, FeedReader } from './model/feed';
 export { mountMonitor } from './view/monitor';
 export type { Monitor, MonitorOptions } from './view/monitor';
 export type { Diagnosis } from './model/store';

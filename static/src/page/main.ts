@@ -3,7 +3,7 @@
 import '../view/view.css';
 import './page.css';
 
-import { mountMonitor, type Monitor } from '../index';
+import { Feed, mountMonitor, type Monitor } from '../index';
 import { themeButton } from './theme';
 
 /** The stream beside this page, under whatever prefix a proxy has put it. */
@@ -18,7 +18,7 @@ if (host !== null) {
   let monitor: Monitor | null = null;
   const theme = themeButton(() => monitor?.themeChanged());
   monitor = mountMonitor(host, {
-    openSocket: () => new WebSocket(streamUrl()),
+    feed: new Feed({ openSocket: () => new WebSocket(streamUrl()) }),
     title: 'gpumon',
     actions: [theme],
   });

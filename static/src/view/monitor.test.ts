@@ -2,11 +2,13 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 
 import type { SocketLike } from '../lib/socket';
+import { Feed } from '../model/feed';
 import { hello } from '../testing/frames';
 import { mountMonitor, type Monitor } from './monitor';
 
 let socket: SocketLike & { sent: string[]; closed: boolean };
 let opened: number;
+let feed: Feed;
 let monitor: Monitor;
 let host: HTMLElement;
 
@@ -15,7 +17,7 @@ beforeEach(() => {
   opened = 0;
   host = document.createElement('div');
   document.body.append(host);
-  monitor = mountMonitor(host, {
+  feed = new Feed({
     openSocket: () => {
       opened += 1;
       socket = {
@@ -36,6 +38,7 @@ beforeEach(() => {
     },
     diagnose: () => Promise.resolve({ title: 'The way is missing', message: 'Install it.' }),
   });
+  monitor = mountMonitor(host, { feed });
 });
 
 afterEach(() => {
@@ -91,4 +94,21 @@ it('leaves nothing behind', () => {
   expect(socket.closed).toBe(true);
   vi.advanceTimersByTime(120_000);
   expect(opened).toBe(1);
+});
+
+it('shares a connection with another view, which may go on looking alone', () => {
+  const other = mountMonitor(host, { feed });
+  connect();
+  expect(opened).toBe(1);
+  monitor.setVisible(false);
+  expect(socket.sent).toEqual([]);
+  other.setVisible(false);
+  expect(socket.sent).toEqual(['{"type":"pause"}']);
+  other.setVisible(true);
+  monitor.dispose();
+  expect(socket.closed).toBe(false);
+  other.dispose();
+  expect(socket.closed).toBe(true);
+  mountMonitor(host, { feed }).dispose();
+  expect(opened).toBe(2);
 });

@@ -1,30 +1,26 @@
-/** Puts the view into a page, and keeps it connected to a gpumon server. */
+/** Puts the view into a page, fed by a connection to a gpumon server. */
 
 import { FrameLoop } from '../lib/frame-loop';
-import { ReconnectingSocket, type SocketLike } from '../lib/socket';
-import { Store, type Diagnosis } from '../model/store';
-import type { ClientFrame, ServerFrame } from '../wire';
+import type { Feed } from '../model/feed';
 import { Overview } from './overview';
 
 export interface MonitorOptions {
-  /** Makes a connection to the server's stream. */
-  openSocket: () => SocketLike;
+  /** Where what is shown comes from. */
+  feed: Feed;
   /** The heading. */
   title?: string;
   /** What to say until the first answer. */
   connectingMessage?: string;
-  /** Finds out why there is no connection; asked after a failure. */
-  diagnose?: () => Promise<Diagnosis | null>;
   /** Buttons for the head of the view. */
   actions?: readonly HTMLElement[];
 }
 
 export interface Monitor {
-  /** Nobody sees the view, or somebody does again: draws nothing meanwhile, and asks the server to send nothing. */
+  /** Nobody sees the view, or somebody does again: draws nothing meanwhile, and asks for nothing. */
   setVisible: (visible: boolean) => void;
   /** The colours around the view have changed. */
   themeChanged: () => void;
-  /** Ends the connection and takes the view away; calling it again does nothing. */
+  /** Leaves the feed and takes the view away; calling it again does nothing. */
   dispose: () => void;
 }
 
@@ -33,13 +29,13 @@ const TICK_MS = 1000;
 
 /** Shows the GPUs of a server inside `host`. */
 export function mountMonitor(host: HTMLElement, options: MonitorOptions): Monitor {
-  const store = new Store();
+  const { feed } = options;
   let visible = true;
   let looking = true;
   let disposed = false;
   let drawn_ms = 0;
 
-  const overview = new Overview(store, {
+  const overview = new Overview(feed.store, {
     title: options.title ?? 'GPUs',
     connectingMessage: options.connectingMessage ?? 'Waiting for gpumon to answer.',
     actions: options.actions ?? [],
@@ -47,48 +43,18 @@ export function mountMonitor(host: HTMLElement, options: MonitorOptions): Monito
       loop.invalidate();
     },
     onRetry: () => {
-      socket.retryNow();
+      feed.retryNow();
     },
   });
   const loop: FrameLoop = new FrameLoop(() => {
     drawn_ms = performance.now();
     overview.render();
   });
-  const tell = (frame: ClientFrame): void => {
-    socket.send(JSON.stringify(frame));
-  };
-  const socket: ReconnectingSocket = new ReconnectingSocket({
-    open: options.openSocket,
-    onMessage: (text) => {
-      const frame = parse(text);
-      if (frame === null) {
-        return;
-      }
-      store.apply(frame);
-      if (frame.type === 'hello') {
-        socket.settled();
-        if (!looking) {
-          tell({ type: 'pause' });
-        }
-      }
+  const reader = feed.join({
+    changed: () => {
       loop.invalidate();
-    },
-    onPhase: (phase) => {
-      store.phase = phase;
-      loop.invalidate();
-      if (phase.phase === 'waiting') {
-        void explain();
-      }
     },
   });
-
-  async function explain(): Promise<void> {
-    const diagnosis = (await options.diagnose?.().catch(() => null)) ?? null;
-    if (store.phase.phase !== 'open') {
-      store.diagnosis = diagnosis;
-      loop.invalidate();
-    }
-  }
 
   const look = (): void => {
     const now = visible && !document.hidden;
@@ -97,13 +63,9 @@ export function mountMonitor(host: HTMLElement, options: MonitorOptions): Monito
     }
     looking = now;
     loop.setRunning(looking);
+    reader.setLooking(looking);
     if (looking) {
-      store.resumed();
-      socket.retryNow();
-      tell({ type: 'resume' });
       loop.invalidate();
-    } else {
-      tell({ type: 'pause' });
     }
   };
 
@@ -115,7 +77,6 @@ export function mountMonitor(host: HTMLElement, options: MonitorOptions): Monito
   document.addEventListener('visibilitychange', look);
   host.append(overview.element);
   loop.setRunning(true);
-  socket.start();
   look();
   loop.invalidate();
 
@@ -135,18 +96,8 @@ export function mountMonitor(host: HTMLElement, options: MonitorOptions): Monito
       clearInterval(ticker);
       document.removeEventListener('visibilitychange', look);
       loop.setRunning(false);
-      socket.dispose();
+      reader.leave();
       overview.dispose();
     },
   };
-}
-
-/** A frame, or `null` for what is none: one bad message is no reason to lose the view. */
-function parse(text: string): ServerFrame | null {
-  try {
-    return JSON.parse(text) as ServerFrame;
-  } catch {
-    console.warn('gpumon: a message from the server is not JSON');
-    return null;
-  }
 }
