@@ -29,7 +29,7 @@ const plugin: JupyterFrontEndPlugin<void> = {
     translator: ITranslator | null,
   ) => {
     const trans = (translator ?? nullTranslator).load('gpumon');
-    const panel = new GpuPanel({ settings: app.serviceManager.serverSettings, trans });
+    const panel = new GpuPanel({ app, trans });
     app.shell.add(panel, 'left', { rank: RANK });
     restorer?.add(panel, panel.id);
     themes?.themeChanged.connect(() => {

@@ -1,7 +1,7 @@
 /** The panel in the side bar. It connects when it is first shown, and rests while it is hidden. */
 
 import type { Monitor } from '@gpumon/page';
-import type { ServerConnection } from '@jupyterlab/services';
+import type { JupyterFrontEnd } from '@jupyterlab/application';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { Widget } from '@lumino/widgets';
 
@@ -9,8 +9,7 @@ import { gpuIcon } from './icon';
 import { diagnose, openStream } from './stream';
 
 export interface GpuPanelOptions {
-  /** How to reach the Jupyter server. */
-  settings: ServerConnection.ISettings;
+  app: JupyterFrontEnd;
   trans: TranslationBundle;
 }
 
@@ -64,15 +63,17 @@ export class GpuPanel extends Widget {
       return;
     }
     this.mounting = true;
-    const { settings, trans } = this.options;
+    const { app, trans } = this.options;
+    const settings = app.serviceManager.serverSettings;
     try {
-      const { addStyle, Feed, mountMonitor } = await import('./view');
+      const { addStyle, Feed, LabNotebooks, mountMonitor } = await import('./view');
       if (this.isDisposed) {
         return;
       }
       addStyle();
       this.monitor = mountMonitor(this.node, {
         feed: new Feed({ openSocket: () => openStream(settings), diagnose: () => diagnose(settings) }),
+        notebooks: new LabNotebooks(app, trans),
         title: trans.__('GPUs'),
         connectingMessage: trans.__('Jupyter starts gpumon. The first time takes a few seconds.'),
       });

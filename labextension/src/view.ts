@@ -3,6 +3,7 @@
 import viewStyle from '@gpumon/page/view.css?inline';
 
 export { Feed, mountMonitor } from '@gpumon/page';
+export { LabNotebooks } from './notebooks';
 
 const STYLE_ID = 'gpumon-style';
 

@@ -3,6 +3,7 @@
 export { Feed } from './model/feed';
 export type { FeedListener, FeedOptions, FeedReader } from './model/feed';
 export { mountMonitor } from './view/monitor';
+export type { NotebookHost } from './view/notebook-host';
 export type { Monitor, MonitorOptions } from './view/monitor';
 export type { Diagnosis } from './model/store';
 export type { SocketLike } from './lib/socket';

@@ -2,12 +2,12 @@
 
 import { gib } from '../lib/format';
 import type { MemorySample } from '../wire';
-import type { ProcessRow } from './processes';
+import type { HolderRow } from './holders';
 import { valueOf } from './reading';
 
 export interface Segment {
   key: string;
-  /** Which colour: a process's slot, memory in use that no process accounts for, or what the driver keeps. */
+  /** Which colour: a holder's slot, memory in use that no process accounts for, or what the driver keeps. */
   paint: number | 'other' | 'reserved';
   label: string;
   /** Share of the total, 0 to 1. */
@@ -16,7 +16,7 @@ export interface Segment {
 }
 
 /** The parts of the bar from left to right; empty where total or use is not known. */
-export function memorySegments(memory: MemorySample, rows: readonly ProcessRow[]): Segment[] {
+export function memorySegments(memory: MemorySample, rows: readonly HolderRow[]): Segment[] {
   const total = valueOf(memory.total_bytes);
   const used = valueOf(memory.used_bytes);
   if (total === null || used === null || total <= 0) {
@@ -31,7 +31,7 @@ export function memorySegments(memory: MemorySample, rows: readonly ProcessRow[]
   };
   for (const row of rows) {
     // The driver reads processes and the total one after the other, so their sum may be a little too large.
-    const bytes = Math.min(valueOf(row.process.memory_bytes) ?? 0, left);
+    const bytes = Math.min(valueOf(row.memory_bytes) ?? 0, left);
     add(row.key, row.slot, row.name, bytes);
     left -= bytes;
   }

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { process } from '../testing/frames';
 import type { Owner } from '../wire';
 import { notebookName, runsIn, sharedBy } from './owner';
-import { processName } from './processes';
+import { processName } from './holders';
 
 const owned = (owner: Partial<Owner>) => process(7, { owner: { parents: [], ...owner } });
 const notebook = { kernel_id: 'ab12', kernel_pid: 7, path: '/home/ana/train.ipynb' };

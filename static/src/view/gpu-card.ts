@@ -5,10 +5,10 @@ import { plainText } from '../lib/text';
 import { concernsOf, gravest, worstFirst, type Concern } from '../model/condition';
 import type { Mark } from '../model/event';
 import { seriesKey, type GpuView } from '../model/gpu';
+import type { HolderRow } from '../model/holders';
 import { memoryForecast } from '../model/insight';
 import { memorySegments } from '../model/memory';
 import { METRICS } from '../model/metric';
-import type { ProcessRow } from '../model/processes';
 import { valueOf } from '../model/reading';
 import type { Store } from '../model/store';
 import { clockWords, healthWords } from '../model/words';
@@ -83,7 +83,7 @@ export class GpuCard {
     });
   }
 
-  update(gpu: GpuView, rows: readonly ProcessRow[], context: CardContext): void {
+  update(gpu: GpuView, rows: readonly HolderRow[], context: CardContext): void {
     const { store, window } = context;
     const now_ms = store.clock.now();
     const now = gpu.now;
@@ -120,8 +120,8 @@ export class GpuCard {
     }
   }
 
-  highlight(processKey: string | null): void {
-    this.bar.highlight(processKey);
+  highlight(holderKey: string | null): void {
+    this.bar.highlight(holderKey);
   }
 
   dispose(): void {

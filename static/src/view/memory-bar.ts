@@ -41,7 +41,7 @@ export class MemoryBar {
     });
   }
 
-  /** Lifts out what the process with this key holds; `null` lifts nothing. */
+  /** Lifts out what the holder with this key has; `null` lifts nothing. */
   highlight(key: string | null): void {
     setAttribute(this.element, 'data-highlighting', key !== null && this.parts.has(key) ? '' : null);
     for (const [partKey, part] of this.parts) {

@@ -2,6 +2,7 @@
 
 import { FrameLoop } from '../lib/frame-loop';
 import type { Feed } from '../model/feed';
+import type { NotebookHost } from './notebook-host';
 import { Overview } from './overview';
 
 export interface MonitorOptions {
@@ -13,6 +14,8 @@ export interface MonitorOptions {
   connectingMessage?: string;
   /** Buttons for the head of the view. */
   actions?: readonly HTMLElement[];
+  /** What can be done with notebooks, where the view stands beside them. */
+  notebooks?: NotebookHost;
 }
 
 export interface Monitor {
@@ -39,6 +42,7 @@ export function mountMonitor(host: HTMLElement, options: MonitorOptions): Monito
     title: options.title ?? 'GPUs',
     connectingMessage: options.connectingMessage ?? 'Waiting for gpumon to answer.',
     actions: options.actions ?? [],
+    notebooks: options.notebooks ?? null,
     invalidate: () => {
       loop.invalidate();
     },

@@ -9,6 +9,11 @@ import { Overview } from './overview';
 
 let store: Store;
 let overview: Overview;
+const notebooks = {
+  nameOf: (kernelId: string) => (kernelId === 'k1' ? 'new.ipynb' : null),
+  go: vi.fn(),
+  offer: vi.fn(),
+};
 
 beforeEach(() => {
   vi.useFakeTimers();
@@ -19,6 +24,7 @@ beforeEach(() => {
     title: 'GPUs',
     connectingMessage: 'Wait.',
     actions: [],
+    notebooks,
     invalidate: () => {
       overview.render();
     },
@@ -195,6 +201,37 @@ describe('processes', () => {
     show(gpu(0, { processes: [process(8, { memory_bytes: 5 })] }));
     expect(overview.element.querySelector('[data-pid="7"]')).toBeNull();
     expect(find('[data-pid="8"]')).toBe(row);
+  });
+});
+
+describe('notebooks', () => {
+  const of = (kernel_id: string, pid: number) =>
+    process(pid, { owner: { parents: [], notebook: { kernel_id, path: 'work/old.ipynb', kernel_pid: 7 } } });
+
+  it('stand above everything else, each with all that its kernel started', () => {
+    show(gpu(0, { processes: [of('k1', 7), of('k1', 8), process(9)] }));
+    const rows = (table: string) => overview.element.querySelectorAll(`[data-testid="${table}"] tbody tr`);
+    expect([rows('gpumon-notebook-table').length, rows('gpumon-process-table').length]).toEqual([1, 1]);
+    expect([...overview.element.querySelectorAll('h2')].map((heading) => heading.textContent)).toContain('Others');
+    expect(text('[data-pid="7"]')).toContain('with 1 it started');
+    show(gpu(0, { processes: [process(9)] }));
+    expect(text('.gpumon-part:not([hidden]) h2')).toBe('Processes');
+  });
+
+  it('of this place are called by their present name, and offer what can be done', () => {
+    show(gpu(0, { processes: [of('k1', 7), of('elsewhere', 8)] }));
+    const buttons = (pid: string) => [
+      ...find(`[data-pid="${pid}"]`).querySelectorAll<HTMLElement>('button:not([hidden])'),
+    ];
+    const [go, menu] = buttons('7');
+    expect(go?.textContent).toBe('new.ipynb');
+    expect(menu?.getAttribute('aria-label')).toBe('What can be done with new.ipynb');
+    go?.click();
+    menu?.click();
+    expect(notebooks.go).toHaveBeenCalledWith('k1');
+    expect(notebooks.offer).toHaveBeenCalledWith('k1', menu);
+    expect(buttons('8')).toEqual([]);
+    expect(text('[data-pid="8"] [data-testid="gpumon-process-name"]')).toBe('old.ipynb');
   });
 });
 

@@ -4,7 +4,7 @@ import { h, keyed, setAttribute, setShown } from '../lib/dom';
 import { isOnDark } from '../lib/colour';
 import { marksByGpu, type Mark } from '../model/event';
 import { gpusOf } from '../model/gpu';
-import { processRows, SlotKeeper, type ProcessRow } from '../model/processes';
+import { holderRows, SlotKeeper, type HolderRow } from '../model/holders';
 import { noticeOf, statusOf } from '../model/status';
 import type { Store } from '../model/store';
 import { summaryOf } from '../model/summary';
@@ -13,11 +13,12 @@ import { Announcer } from './announcer';
 import { EventList } from './event-list';
 import { GpuCard, type CardContext } from './gpu-card';
 import { Header, nextSpan } from './header';
+import { HolderTable } from './holder-table';
 import { HostStrip } from './host-strip';
 import { Moment } from './moment';
+import type { NotebookHost } from './notebook-host';
 import { Notice } from './notice';
 import { readPalette, type Palette } from './palette';
-import { ProcessTable } from './process-table';
 
 /** From this width on there is room for open cards side by side, and for a user's column. */
 const WIDE_PX = 560;
@@ -28,6 +29,8 @@ export interface OverviewOptions {
   title: string;
   connectingMessage: string;
   actions: readonly HTMLElement[];
+  /** `null` where nobody knows about notebooks. */
+  notebooks: NotebookHost | null;
   /** Something has to be drawn anew. */
   invalidate: () => void;
   onRetry: () => void;
@@ -44,7 +47,7 @@ export class Overview {
   private readonly cardList = h('div', { class: 'gpumon-gpus' });
   private readonly cards = new Map<string, GpuCard>();
   private readonly slots = new SlotKeeper();
-  private readonly processes: ProcessTable;
+  private readonly holders: HolderTable;
   private readonly events: EventList;
   private readonly host = new HostStrip();
   private readonly sizes: ResizeObserver | null;
@@ -69,16 +72,16 @@ export class Overview {
         options.invalidate();
       },
     });
-    this.processes = new ProcessTable((row) => {
+    this.holders = new HolderTable((row) => {
       this.highlight(row);
-    });
+    }, options.notebooks);
     this.events = new EventList(options.invalidate);
     this.element.append(
       this.header.element,
       this.announcer.element,
       this.notice.element,
       this.cardList,
-      this.processes.element,
+      this.holders.element,
       this.events.element,
       this.host.element,
     );
@@ -112,7 +115,7 @@ export class Overview {
     const notice = noticeOf(store, status, this.options.connectingMessage);
     this.announcer.update(status, notice, gpus, now_ms);
     this.notice.update(notice, status.level);
-    const rows = processRows(gpus, this.slots);
+    const rows = holderRows(gpus, this.slots);
     const context: CardContext = {
       store,
       palette: this.currentPalette(),
@@ -138,17 +141,17 @@ export class Overview {
       },
     );
     gpus.forEach((gpu, i) => {
-      const held = rows.filter((row): row is ProcessRow => row.kind === 'process' && row.gpu === gpu.index);
+      const held = rows.filter((row): row is HolderRow => row.kind === 'holder' && row.gpu === gpu.index);
       cards[i]?.update(gpu, held, context);
     });
     const sample = store.sample;
-    setShown(this.processes.element, sample !== null);
+    setShown(this.holders.element, sample !== null);
     setShown(this.host.element, sample !== null);
     setShown(this.events.element, sample !== null || store.events.length > 0);
     this.events.update(store.events, now_ms);
     if (sample !== null) {
       const freshness = { now_ms, stale: status.state !== 'live' };
-      this.processes.update(rows, freshness);
+      this.holders.update(rows, freshness);
       this.host.update(sample.host, freshness);
     }
   }
@@ -197,7 +200,7 @@ export class Overview {
     return this.marked.marks;
   }
 
-  private highlight(row: ProcessRow | null): void {
+  private highlight(row: HolderRow | null): void {
     for (const [index, card] of this.cards) {
       card.highlight(row !== null && String(row.gpu) === index ? row.key : null);
     }

@@ -1,0 +1,159 @@
+/** The notebooks of this Jupyter server: what they are called now, the way to them, and what can be done with kernels. */
+
+import type { NotebookHost } from '@gpumon/page';
+import type { JupyterFrontEnd } from '@jupyterlab/application';
+import { Dialog, showDialog, showErrorMessage } from '@jupyterlab/apputils';
+import { PathExt } from '@jupyterlab/coreutils';
+import { KernelAPI, type Session } from '@jupyterlab/services';
+import type { TranslationBundle } from '@jupyterlab/translation';
+import { Menu } from '@lumino/widgets';
+
+const CommandIDs = {
+  go: 'gpumon:go-to-notebook',
+  interrupt: 'gpumon:interrupt-kernel',
+  restart: 'gpumon:restart-kernel',
+  shutDown: 'gpumon:shut-down-kernel',
+} as const;
+
+const ARGUMENTS = {
+  type: 'object',
+  properties: { kernelId: { type: 'string', description: "Jupyter's id of the kernel" } },
+  required: ['kernelId'],
+} as const;
+
+/** What is done to a kernel after somebody has said yes. */
+interface Deed {
+  command: string;
+  label: string;
+  question: (name: string) => string;
+  consequence: string;
+  run: (session: Session.IModel) => Promise<void>;
+}
+
+export class LabNotebooks implements NotebookHost {
+  private menu: Menu | null = null;
+
+  constructor(
+    private readonly app: JupyterFrontEnd,
+    private readonly trans: TranslationBundle,
+  ) {
+    this.addCommands();
+  }
+
+  nameOf(kernelId: string): string | null {
+    const session = this.sessionOf(kernelId);
+    return session === null ? null : nameOf(session);
+  }
+
+  go(kernelId: string): void {
+    void this.app.commands.execute(CommandIDs.go, { kernelId });
+  }
+
+  offer(kernelId: string, anchor: HTMLElement): void {
+    this.menu?.dispose();
+    const menu = new Menu({ commands: this.app.commands });
+    this.menu = menu;
+    menu.addItem({ command: CommandIDs.go, args: { kernelId } });
+    menu.addItem({ type: 'separator' });
+    for (const command of [CommandIDs.interrupt, CommandIDs.restart, CommandIDs.shutDown]) {
+      menu.addItem({ command, args: { kernelId } });
+    }
+    const { left, bottom } = anchor.getBoundingClientRect();
+    menu.open(left, bottom);
+  }
+
+  /** The session of this kernel, if it is one of this server's. JupyterLab keeps the list up to date, also of renames. */
+  private sessionOf(kernelId: string): Session.IModel | null {
+    for (const session of this.app.serviceManager.sessions.running()) {
+      if (session.kernel?.id === kernelId) {
+        return session;
+      }
+    }
+    return null;
+  }
+
+  private addCommands(): void {
+    const { app, trans } = this;
+    app.commands.addCommand(CommandIDs.go, {
+      label: trans.__('Go to Notebook'),
+      describedBy: { args: ARGUMENTS },
+      execute: async (args) => {
+        const session = this.sessionOf(kernelIdOf(args));
+        if (session !== null) {
+          await app.commands.execute('docmanager:open', { path: session.path });
+        }
+      },
+    });
+    for (const deed of this.deeds()) {
+      app.commands.addCommand(deed.command, {
+        label: deed.label,
+        describedBy: { args: ARGUMENTS },
+        execute: (args) => this.askFirst(kernelIdOf(args), deed),
+      });
+    }
+  }
+
+  private deeds(): Deed[] {
+    const { app, trans } = this;
+    const settings = app.serviceManager.serverSettings;
+    const kernelOf = (session: Session.IModel): string => session.kernel?.id ?? '';
+    return [
+      {
+        command: CommandIDs.interrupt,
+        label: trans.__('Interrupt Kernel…'),
+        question: (name) => trans.__('Interrupt the kernel of %1?', name),
+        consequence: trans.__('The cell that runs is stopped. Variables stay, and so does the memory that they hold.'),
+        run: (session) => KernelAPI.interruptKernel(kernelOf(session), settings),
+      },
+      {
+        command: CommandIDs.restart,
+        label: trans.__('Restart Kernel…'),
+        question: (name) => trans.__('Restart the kernel of %1?', name),
+        consequence: trans.__('All variables are lost, and the GPU memory that it holds is given back.'),
+        run: (session) => KernelAPI.restartKernel(kernelOf(session), settings),
+      },
+      {
+        command: CommandIDs.shutDown,
+        label: trans.__('Shut Down Kernel…'),
+        question: (name) => trans.__('Shut down the kernel of %1?', name),
+        consequence: trans.__('All variables are lost, and the GPU memory that it holds is given back.'),
+        run: (session) => app.serviceManager.sessions.shutdown(session.id),
+      },
+    ];
+  }
+
+  private async askFirst(kernelId: string, deed: Deed): Promise<void> {
+    const { trans } = this;
+    const asked = this.sessionOf(kernelId);
+    if (asked === null) {
+      return;
+    }
+    const { button } = await showDialog({
+      title: deed.question(nameOf(asked)),
+      body: deed.consequence,
+      buttons: [
+        Dialog.cancelButton({ label: trans.__('Cancel') }),
+        Dialog.warnButton({ label: deed.label.replace('…', '') }),
+      ],
+      defaultButton: 0,
+    });
+    // The notebook may have another kernel by now, which nobody has asked about.
+    const session = this.sessionOf(kernelId);
+    if (!button.accept || session === null) {
+      return;
+    }
+    try {
+      await deed.run(session);
+    } catch (error) {
+      await showErrorMessage(deed.label.replace('…', ''), error instanceof Error ? error : String(error));
+    }
+  }
+}
+
+function kernelIdOf(args: { readonly kernelId?: unknown }): string {
+  return typeof args.kernelId === 'string' ? args.kernelId : '';
+}
+
+function nameOf(session: Session.IModel): string {
+  return PathExt.basename(session.path) || session.name;
+}

@@ -1,0 +1,135 @@
+import { describe, expect, it } from 'vitest';
+
+import { GIB, gpu, inventory, NOW, process, sample } from '../testing/frames';
+import type { Condition, GpuSample } from '../wire';
+import { gpusOf } from './gpu';
+import { memorySegments } from './memory';
+import { holderRows, SlotKeeper, type HolderRow } from './holders';
+
+function rowsOf(...gpus: GpuSample[]): ReturnType<typeof holderRows> {
+  return holderRows(gpusOf(inventory(gpus.length), sample(NOW, gpus)), new SlotKeeper());
+}
+
+function readable(rows: ReturnType<typeof holderRows>): HolderRow[] {
+  return rows.filter((row) => row.kind === 'holder');
+}
+
+describe('the list', () => {
+  it('goes GPU by GPU, the largest holder first, the unknown last', () => {
+    const small = process(1, { memory_bytes: GIB });
+    const unknown = process(2, { memory_bytes: { absent: 'unknown' } });
+    const large = process(3);
+    const rows = readable(rowsOf(gpu(0, { processes: [small, unknown, large] }), gpu(1, { processes: [small] })));
+    expect(rows.map((row) => [row.gpu, row.processes[0].pid])).toEqual([
+      [0, 3],
+      [0, 1],
+      [0, 2],
+      [1, 1],
+    ]);
+  });
+
+  it('says why processes cannot be told', () => {
+    const rows = rowsOf(gpu(0, { processes: { absent: 'no_permission' } }));
+    expect(rows).toMatchObject([{ kind: 'unreadable', gpu: 0 }]);
+  });
+
+  it('has a process that holds two MIG instances twice', () => {
+    const part = (gpu_instance: number) => process(7, { mig: { gpu_instance, compute_instance: 0 } });
+    const keys = readable(rowsOf(gpu(0, { processes: [part(1), part(2)] }))).map(({ key }) => key);
+    expect(new Set(keys).size).toBe(2);
+  });
+
+  it('tells apart a PID that is used again', () => {
+    const first = readable(rowsOf(gpu(0, { processes: [process(7, { started_ms: 1 })] })));
+    const second = readable(rowsOf(gpu(0, { processes: [process(7, { started_ms: 2 })] })));
+    expect(first[0]?.key).not.toBe(second[0]?.key);
+  });
+});
+
+describe('a notebook', () => {
+  const notebook = { kernel_id: 'k1', kernel_name: 'python3', path: 'work/train.ipynb', kernel_pid: 10 };
+  const owner = { parents: [], notebook };
+  const idle = (pids: number[]): Condition => ({
+    condition: 'held_idle',
+    since_ms: NOW,
+    severity: 'warning',
+    text: 'Memory is held and nothing runs.',
+    bytes: GIB,
+    idle_ms: 60_000,
+    pids,
+  });
+
+  it('counts what its kernel has started with it, on each GPU', () => {
+    const worker = process(11, { owner, memory_bytes: 9 * GIB, sm_percent: 40, name: 'worker' });
+    const kernel = process(10, { owner, memory_bytes: 2 * GIB, sm_percent: 5 });
+    const rows = readable(rowsOf(gpu(0, { processes: [process(3), worker, kernel] }), gpu(1, { processes: [worker] })));
+    expect(rows.map((row) => [row.gpu, row.name, row.processes.map(({ pid }) => pid), row.memory_bytes])).toEqual([
+      [0, 'python3', [3], 61 * GIB],
+      [0, 'train.ipynb', [10, 11], 11 * GIB],
+      [1, 'train.ipynb', [11], 9 * GIB],
+    ]);
+    expect(rows[1]?.sm_percent).toBe(45);
+    expect(rows[1]?.slot).toBe(rows[2]?.slot);
+  });
+
+  it('holds what is known of it, and as much of it as is known', () => {
+    const kernel = process(10, { owner, sm_percent: { value: 5, at_ms: NOW - 2000 } });
+    const hidden = process(11, {
+      owner,
+      memory_bytes: { absent: 'unknown' },
+      sm_percent: { value: 6, at_ms: NOW - 3000 },
+    });
+    const [row] = readable(rowsOf(gpu(0, { processes: [kernel, hidden] })));
+    expect(row?.memory_bytes).toBe(61 * GIB);
+    expect(row?.sm_percent).toEqual({ value: 11, at_ms: NOW - 3000 });
+  });
+
+  it('is idle where all of it is', () => {
+    const processes = [process(10, { owner }), process(11, { owner })];
+    const idleOf = (pids: number[]) => readable(rowsOf(gpu(0, { processes, conditions: [idle(pids)] })))[0]?.idle_ms;
+    expect(idleOf([10, 11])).toBe(60_000);
+    expect(idleOf([10])).toBeNull();
+  });
+});
+
+describe('colours', () => {
+  it('stay with their holder when others come and go, and differ on a GPU', () => {
+    const keeper = new SlotKeeper();
+    const slots = (...present: [string, number[]][]) => [
+      ...keeper.assign(present.map(([holder, gpus]) => ({ holder, gpus }))).entries(),
+    ];
+    expect(slots(['a', [0]], ['b', [0]], ['c', [0, 1]], ['d', [1]])).toEqual([
+      ['a', 0],
+      ['b', 1],
+      ['c', 2],
+      ['d', 0],
+    ]);
+    expect(slots(['c', [0, 1]], ['e', [0]])).toEqual([
+      ['c', 2],
+      ['e', 0],
+    ]);
+  });
+});
+
+describe('the memory bar', () => {
+  it('shows what no process accounts for, and what the driver keeps', () => {
+    const now = gpu(0, { processes: [process(1)] });
+    const segments = memorySegments(now.memory, readable(rowsOf(now)));
+    expect(segments.map(({ paint, bytes }) => [paint, bytes / GIB])).toEqual([
+      [0, 61],
+      ['other', 17],
+      ['reserved', 1],
+    ]);
+  });
+
+  it('never passes what is in use, however the readings disagree', () => {
+    const now = gpu(0, { processes: [process(1), process(2)] });
+    const segments = memorySegments(now.memory, readable(rowsOf(now)));
+    expect(segments.map(({ bytes }) => bytes / GIB)).toEqual([61, 17, 1]);
+  });
+
+  it('is empty where the memory cannot be read', () => {
+    const memory = { ...gpu(0).memory, used_bytes: { absent: 'no_permission' } as const };
+    expect(memorySegments(memory, [])).toEqual([]);
+  });
+});

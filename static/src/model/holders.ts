@@ -1,0 +1,188 @@
+/** Who holds a GPU: notebooks with all that their kernels have started, and processes of nobody's notebook. */
+
+import { plainText } from '../lib/text';
+import type { Notebook, Process, Reading } from '../wire';
+import type { GpuView } from './gpu';
+import { migName, notebookName } from './owner';
+import { absenceOf, takenAt, valueOf } from './reading';
+import { absenceWords } from './words';
+
+/** What one holder has of one GPU. */
+export interface HolderRow {
+  kind: 'holder';
+  /** GPU and holder. */
+  key: string;
+  gpu: number;
+  /** Its colour. */
+  slot: number;
+  name: string;
+  /** The kernel, where it is a notebook's. */
+  notebook: Notebook | null;
+  /** Never empty: the kernel itself first, then the largest. */
+  processes: readonly [Process, ...Process[]];
+  /** What they hold together. */
+  memory_bytes: Reading<number>;
+  /** Their shares together. */
+  sm_percent: Reading<number>;
+  /** How long they have held memory while nothing ran; `null` where that is not so. */
+  idle_ms: number | null;
+}
+
+/** Stands for the processes of a GPU that cannot be told. */
+export interface UnreadableRow {
+  kind: 'unreadable';
+  key: string;
+  gpu: number;
+  reason: string;
+}
+
+/** The colours that tell holders apart: `--gpumon-process-0` and so on. */
+export const SLOTS = 6;
+
+/** A holder, and the GPUs that it holds. */
+interface Presence {
+  holder: string;
+  gpus: readonly number[];
+}
+
+/** Gives each holder a colour that it keeps, the same on every GPU. */
+export class SlotKeeper {
+  private readonly slots = new Map<string, number>();
+
+  /** The colour of each; those that share a GPU have different ones, as long as there are enough. */
+  assign(present: readonly Presence[]): Map<string, number> {
+    const here = new Set(present.map(({ holder }) => holder));
+    for (const holder of this.slots.keys()) {
+      if (!here.has(holder)) {
+        this.slots.delete(holder);
+      }
+    }
+    for (const { holder, gpus } of present) {
+      if (!this.slots.has(holder)) {
+        this.slots.set(holder, this.free(present, gpus));
+      }
+    }
+    return new Map([...this.slots].map(([holder, slot]) => [holder, slot % SLOTS]));
+  }
+
+  private free(present: readonly Presence[], gpus: readonly number[]): number {
+    const beside = present.filter((other) => other.gpus.some((gpu) => gpus.includes(gpu)));
+    const taken = new Set(beside.map(({ holder }) => this.slots.get(holder)));
+    let slot = 0;
+    while (taken.has(slot)) {
+      slot += 1;
+    }
+    return slot;
+  }
+}
+
+/** The rows of the list: GPU by GPU, the largest holder of memory first. */
+export function holderRows(gpus: readonly GpuView[], slots: SlotKeeper): (HolderRow | UnreadableRow)[] {
+  const groups = new Map<GpuView, Map<string, Process[]>>(gpus.map((gpu) => [gpu, groupsOf(gpu)]));
+  const present = new Map<string, number[]>();
+  for (const [gpu, held] of groups) {
+    for (const holder of held.keys()) {
+      present.set(holder, [...(present.get(holder) ?? []), gpu.index]);
+    }
+  }
+  const colours = slots.assign([...present].map(([holder, indices]) => ({ holder, gpus: indices })));
+  return gpus.flatMap((gpu): (HolderRow | UnreadableRow)[] => {
+    const reason = unreadable(gpu);
+    if (reason !== null) {
+      return [{ kind: 'unreadable', key: `unreadable ${String(gpu.index)}`, gpu: gpu.index, reason }];
+    }
+    return [...(groups.get(gpu) ?? [])]
+      .map(([holder, processes]) => rowOf(gpu, holder, processes, colours.get(holder) ?? 0))
+      .filter((row) => row !== null)
+      .sort((a, b) => held(b.memory_bytes) - held(a.memory_bytes) || a.processes[0].pid - b.processes[0].pid);
+  });
+}
+
+/** What a process is called: its notebook, else its name, else its PID where the name cannot be told. */
+export function processName(process: Process): string {
+  const name = notebookName(process) ?? valueOf(process.name);
+  return name === null || name.trim() === '' ? `PID ${String(process.pid)}` : plainText(name, 120);
+}
+
+/** A text reading as it is shown, and why it is a dash where it is one. */
+export function textOf(reading: Reading<string>): { text: string; reason: string | null } {
+  const absence = absenceOf(reading);
+  return absence === null
+    ? { text: plainText(valueOf(reading) ?? ''), reason: null }
+    : { text: '–', reason: absenceWords(absence) };
+}
+
+/** Why a GPU's processes cannot be told. The card of a lost GPU says what has happened; they need no line of their own. */
+function unreadable(gpu: GpuView): string | null {
+  const absence = gpu.now?.health.state === 'ok' ? absenceOf(gpu.now.processes) : null;
+  return absence === null ? null : absenceWords(absence);
+}
+
+function groupsOf(gpu: GpuView): Map<string, Process[]> {
+  const groups = new Map<string, Process[]>();
+  for (const process of (gpu.now === null ? null : valueOf(gpu.now.processes)) ?? []) {
+    const holder = holderOf(process);
+    groups.set(holder, [...(groups.get(holder) ?? []), process]);
+  }
+  return groups;
+}
+
+/** Who holds what a process holds. */
+function holderOf(process: Process): string {
+  const notebook = valueOf(process.owner)?.notebook;
+  if (notebook !== undefined) {
+    return `kernel ${notebook.kernel_id}`;
+  }
+  // A PID alone is used again. A process that holds two MIG instances is listed once for each.
+  const instance = process.mig === undefined ? '' : ` ${migName(process.mig)}`;
+  return `${String(process.pid)} ${String(valueOf(process.started_ms) ?? '')} ${process.kind}${instance}`;
+}
+
+function rowOf(gpu: GpuView, holder: string, unsorted: readonly Process[], slot: number): HolderRow | null {
+  const notebook = unsorted.map((process) => valueOf(process.owner)?.notebook).find((own) => own !== undefined) ?? null;
+  const rank = (process: Process): number =>
+    process.pid === notebook?.kernel_pid ? Infinity : held(process.memory_bytes);
+  const [first, ...rest] = [...unsorted].sort((a, b) => rank(b) - rank(a) || a.pid - b.pid);
+  if (first === undefined) {
+    return null;
+  }
+  const processes: HolderRow['processes'] = [first, ...rest];
+  return {
+    kind: 'holder',
+    key: `${String(gpu.index)} ${holder}`,
+    gpu: gpu.index,
+    slot,
+    name: processName(first),
+    notebook,
+    processes,
+    memory_bytes: together(processes.map((process) => process.memory_bytes)),
+    sm_percent: together(processes.map((process) => process.sm_percent)),
+    idle_ms: idleOf(gpu, processes),
+  };
+}
+
+/** The sum of what is known; it is as old as the oldest part. Where nothing is known, the reason of the first. */
+function together(readings: readonly Reading<number>[]): Reading<number> {
+  const known = readings.filter((reading) => valueOf(reading) !== null);
+  const [first] = known.length > 0 ? known : readings;
+  if (known.length < 2) {
+    return first ?? { absent: 'unknown' };
+  }
+  const value = known.reduce((sum: number, reading) => sum + (valueOf(reading) ?? 0), 0);
+  const times = known.map(takenAt).filter((at_ms) => at_ms !== null);
+  return times.length === 0 ? value : { value, at_ms: Math.min(...times) };
+}
+
+/** The server says of a GPU that memory is held idle, and by whom. */
+function idleOf(gpu: GpuView, processes: readonly Process[]): number | null {
+  for (const condition of gpu.now?.conditions ?? []) {
+    if (condition.condition === 'held_idle' && processes.every(({ pid }) => condition.pids.includes(pid))) {
+      return condition.idle_ms;
+    }
+  }
+  return null;
+}
+
+function held(memory: Reading<number>): number {
+  return valueOf(memory) ?? -1;
+}

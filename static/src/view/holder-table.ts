@@ -1,0 +1,221 @@
+/** Who holds GPUs: the notebooks, and below them everything else. */
+
+import { h, keyed, setAttribute, setShown, setText } from '../lib/dom';
+import { duration, gibColumn, percent } from '../lib/format';
+import { plainText } from '../lib/text';
+import { processName, textOf, type HolderRow, type UnreadableRow } from '../model/holders';
+import { runsIn, sharedBy } from '../model/owner';
+import type { NotebookHost } from './notebook-host';
+import { ReadingValue, type Freshness } from './value';
+
+type RowData = HolderRow | UnreadableRow;
+
+const COLUMNS = [
+  { name: 'GPU', className: 'gpumon-col-gpu' },
+  { name: 'PID', className: 'gpumon-col-pid gpumon-wide' },
+  { name: 'User', className: 'gpumon-col-user gpumon-wide' },
+  { name: '', className: 'gpumon-col-process' },
+  { name: 'Memory', className: 'gpumon-col-number' },
+  { name: 'SM', className: 'gpumon-col-number' },
+];
+
+export class HolderTable {
+  readonly element = h('section', { class: 'gpumon-section', 'aria-label': 'Processes' });
+  private readonly notebooks: Part;
+  private readonly others: Part;
+  private readonly empty = h('p', { class: 'gpumon-empty' }, 'No process holds a GPU.');
+
+  constructor(onHighlight: (row: HolderRow | null) => void, host: NotebookHost | null) {
+    this.notebooks = new Part('Notebook', onHighlight, host);
+    this.others = new Part('Process', onHighlight, null);
+    this.element.append(this.notebooks.element, this.others.element, this.empty);
+  }
+
+  update(rows: readonly RowData[], freshness: Freshness): void {
+    const isNotebook = (row: RowData): boolean => row.kind === 'holder' && row.notebook !== null;
+    const notebooks = rows.filter(isNotebook);
+    const others = rows.filter((row) => !isNotebook(row));
+    this.notebooks.update('Notebooks', notebooks, freshness);
+    this.others.update(notebooks.length > 0 ? 'Others' : 'Processes', others, freshness);
+    // The heading stays where there is nothing below it but these words.
+    setShown(this.others.element, others.length > 0 || notebooks.length === 0);
+    setShown(this.empty, rows.length === 0);
+  }
+}
+
+/** One list with its heading. */
+class Part {
+  readonly element: HTMLElement;
+  private readonly heading = h('h2', { class: 'gpumon-heading' });
+  private readonly body = h('tbody');
+  private readonly table: HTMLTableElement;
+  private readonly rows = new Map<string, Row>();
+
+  constructor(
+    what: string,
+    private readonly onHighlight: (row: HolderRow | null) => void,
+    private readonly host: NotebookHost | null,
+  ) {
+    const heads = COLUMNS.map(({ name, className }) => h('th', { class: className, scope: 'col' }, name || what));
+    this.table = h(
+      'table',
+      { class: 'gpumon-processes', 'data-testid': `gpumon-${what.toLowerCase()}-table` },
+      h('thead', {}, h('tr', {}, ...heads)),
+      this.body,
+    );
+    this.element = h('div', { class: 'gpumon-part' }, this.heading, this.table);
+  }
+
+  update(title: string, rows: readonly RowData[], freshness: Freshness): void {
+    setText(this.heading, title);
+    setShown(this.table, rows.length > 0);
+    setShown(this.element, rows.length > 0);
+    const shown = keyed(
+      this.body,
+      this.rows,
+      rows,
+      (row) => row.key,
+      (row) => (row.kind === 'holder' ? new ReadableRow(this.onHighlight, this.host) : new DashRow()),
+    );
+    rows.forEach((row, i) => shown[i]?.update(row, freshness));
+  }
+}
+
+interface Row {
+  element: HTMLElement;
+  update: (row: RowData, freshness: Freshness) => void;
+}
+
+class ReadableRow implements Row {
+  readonly element: HTMLElement;
+  private readonly gpu = h('td', { class: 'gpumon-col-gpu' });
+  private readonly swatch = h('span', { class: 'gpumon-swatch', 'aria-hidden': 'true' });
+  private readonly name = h('span', { class: 'gpumon-process-name', 'data-testid': 'gpumon-process-name' });
+  private readonly go = h('button', { class: 'gpumon-process-go gpumon-process-name', type: 'button' });
+  private readonly menu = h('button', { class: 'gpumon-process-menu', type: 'button', 'aria-haspopup': 'menu' }, '⋮');
+  private readonly idle = h('span', { class: 'gpumon-process-idle', 'data-testid': 'gpumon-process-idle' });
+  private readonly sub = h('span', { class: 'gpumon-process-sub gpumon-narrow' });
+  private readonly command = h('span', { class: 'gpumon-process-sub gpumon-wide' });
+  private readonly user = h('td', { class: 'gpumon-col-user gpumon-wide' });
+  private readonly pid = h('td', { class: 'gpumon-col-pid gpumon-wide' });
+  private readonly memory = new ReadingValue('process.memory_bytes');
+  private readonly sm = new ReadingValue('process.sm_percent');
+  private row: HolderRow | null = null;
+
+  constructor(
+    onHighlight: (row: HolderRow | null) => void,
+    private readonly host: NotebookHost | null,
+  ) {
+    const line = h('div', { class: 'gpumon-process-line' }, this.name, this.go, this.menu);
+    this.element = h(
+      'tr',
+      {},
+      this.gpu,
+      this.pid,
+      this.user,
+      h('td', { class: 'gpumon-col-process' }, this.swatch, h('div', {}, line, this.idle, this.sub, this.command)),
+      h('td', { class: 'gpumon-col-number' }, this.memory.element),
+      h('td', { class: 'gpumon-col-number' }, this.sm.element),
+    );
+    this.go.addEventListener('click', () => {
+      this.withKernel((kernelId) => this.host?.go(kernelId));
+    });
+    this.menu.addEventListener('click', () => {
+      this.withKernel((kernelId) => this.host?.offer(kernelId, this.menu));
+    });
+    this.element.addEventListener('pointerenter', () => {
+      onHighlight(this.row);
+    });
+    this.element.addEventListener('pointerleave', () => {
+      onHighlight(null);
+    });
+  }
+
+  update(row: RowData, freshness: Freshness): void {
+    if (row.kind !== 'holder') {
+      return;
+    }
+    this.row = row;
+    const [first, ...rest] = row.processes;
+    const user = textOf(first.user);
+    const command = textOf(first.command);
+    const pid = String(first.pid);
+    setAttribute(this.element, 'data-pid', pid);
+    setAttribute(this.element, 'data-process-gpu', String(row.gpu));
+    setText(this.gpu, String(row.gpu));
+    setAttribute(this.swatch, 'data-paint', String(row.slot));
+    const told = command.reason === null ? command.text : `command line ${command.reason}`;
+    const name = this.showName(row);
+    const title = [`${name} (PID ${pid})`, told, ...rest.map(member)].join('\n');
+    setAttribute(this.name, 'title', title);
+    setAttribute(this.go, 'title', `Go to ${title}`);
+    setText(this.idle, row.idle_ms === null ? '' : `held but idle ${duration(row.idle_ms)}`);
+    setShown(this.idle, row.idle_ms !== null);
+    const kernel = row.notebook?.kernel_name === undefined ? null : plainText(row.notebook.kernel_name, 40);
+    const about = [kernel, ...sharedBy(first), runsIn(first), started(rest.length)];
+    setText(this.sub, said([user.text, pid, ...about]));
+    setAttribute(this.sub, 'title', user.reason === null ? `user ${user.text}, PID ${pid}` : `user ${user.reason}`);
+    const line = command.reason === null && row.notebook === null ? command.text : null;
+    setText(this.command, said([...about, line]));
+    setAttribute(this.command, 'title', told);
+    setText(this.user, user.text);
+    setAttribute(this.user, 'title', user.reason);
+    setText(this.pid, pid);
+    this.memory.update(row.memory_bytes, gibColumn, freshness);
+    this.sm.update(row.sm_percent, percent, freshness);
+  }
+
+  /** A notebook of this place is a way to it, and offers what can be done with it. */
+  private showName(row: HolderRow): string {
+    const known = row.notebook === null ? null : (this.host?.nameOf(row.notebook.kernel_id) ?? null);
+    const name = known === null ? row.name : plainText(known, 120);
+    setText(this.name, name);
+    setText(this.go, name);
+    setAttribute(this.menu, 'aria-label', `What can be done with ${name}`);
+    setShown(this.name, known === null);
+    setShown(this.go, known !== null);
+    setShown(this.menu, known !== null);
+    return name;
+  }
+
+  private withKernel(act: (kernelId: string) => void): void {
+    const notebook = this.row?.notebook ?? null;
+    if (notebook !== null) {
+      act(notebook.kernel_id);
+    }
+  }
+}
+
+/** What a kernel has started, and what counts with it. */
+function started(count: number): string | null {
+  return count === 0 ? null : `with ${String(count)} it started`;
+}
+
+/** One of them, on hover. */
+function member(process: HolderRow['processes'][number]): string {
+  const name = textOf(process.name);
+  return `+ ${name.reason === null ? name.text : processName(process)} (PID ${String(process.pid)})`;
+}
+
+function said(parts: readonly (string | null)[]): string {
+  return parts.filter((part) => part !== null).join(' · ');
+}
+
+/** Says why the processes of a GPU are not listed. */
+class DashRow implements Row {
+  readonly element: HTMLElement;
+  private readonly gpu = h('td', { class: 'gpumon-col-gpu' });
+  private readonly reason = h('td', { class: 'gpumon-unreadable', colspan: '3' });
+
+  constructor() {
+    const skipped = ['pid', 'user'].map((column) => h('td', { class: `gpumon-col-${column} gpumon-wide` }));
+    this.element = h('tr', {}, this.gpu, ...skipped, this.reason);
+  }
+
+  update(row: RowData): void {
+    if (row.kind === 'unreadable') {
+      setText(this.gpu, String(row.gpu));
+      setText(this.reason, `– processes: ${row.reason}`);
+    }
+  }
+}
