@@ -4,11 +4,19 @@ import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'nod
 import path from 'node:path';
 
 import { environment, JUPYTER_LAB, newFolder } from './machine';
-import { collectorBelow, gpumonPidsBelow } from './processes';
+import { collectorBelow, gpumonPidsBelow, pidBelow } from './processes';
 import { Program } from './program';
 
 const TOKEN = 'only-for-this-test';
 const BASE_URL = '/user/me/';
+
+/** A notebook with a kernel. */
+export interface KernelSession {
+  id: string;
+  kernelId: string;
+  /** Of the kernel's process. */
+  pid: number;
+}
 
 export class JupyterServer {
   private constructor(
@@ -62,6 +70,32 @@ export class JupyterServer {
   /** Puts a file into the folder that the server shows. */
   write(name: string, text: string): void {
     writeFileSync(path.join(this.folder, 'root', name), text);
+  }
+
+  /** Asks Jupyter's own REST interface, and gives its answer. */
+  async api<T>(method: string, where: string, body?: unknown): Promise<T> {
+    const response = await fetch(`${this.url}api/${where}`, {
+      method,
+      headers: { Authorization: `token ${TOKEN}`, 'Content-Type': 'application/json' },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+    if (!response.ok) {
+      throw new Error(`${method} ${where}: ${String(response.status)} ${await response.text()}`);
+    }
+    return (await response.json()) as T;
+  }
+
+  /** Starts a notebook's kernel, as opening it does, and gives the session. */
+  async startKernel(notebook: string): Promise<KernelSession> {
+    const session = await this.api<{ id: string; kernel: { id: string } }>('POST', 'sessions', {
+      path: notebook,
+      name: notebook,
+      type: 'notebook',
+      kernel: { name: 'python3' },
+    });
+    const file = `kernel-${session.kernel.id}.json`;
+    const pid = await this.program.until('kernel', () => pidBelow(this.program.pid, file));
+    return { id: session.id, kernelId: session.kernel.id, pid };
   }
 
   get collector(): number | null {

@@ -25,19 +25,37 @@ export function isRunning(pid: number): boolean {
   return entry !== null && entry.state !== 'Z' && entry.state !== 'X';
 }
 
+/** The PID of the process below this one that has `word` at the end of an argument; `null` while there is none. */
+export function pidBelow(pid: number, word: string): number | null {
+  const is = (entry: ProcessEntry): boolean => entry.arguments.some((argument) => argument.endsWith(word));
+  return below(pid).find(is)?.pid ?? null;
+}
+
+/** The PIDs of what this process has started itself. */
+export function childrenOf(pid: number): number[] {
+  return below(pid)
+    .filter((entry) => entry.parent === pid)
+    .map((entry) => entry.pid);
+}
+
 function gpumonsBelow(pid: number): ProcessEntry[] {
+  return below(pid).filter((entry) => entry.arguments[0]?.endsWith('/gpumon') === true);
+}
+
+/** Everything below this process that runs. */
+function below(pid: number): ProcessEntry[] {
   const all = readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
     .map((name) => read(Number(name)))
     .filter((entry) => entry !== null);
-  const below: ProcessEntry[] = [];
+  const found: ProcessEntry[] = [];
   let parents = [pid];
   while (parents.length > 0) {
     const children = all.filter((entry) => parents.includes(entry.parent));
-    below.push(...children);
+    found.push(...children);
     parents = children.map((entry) => entry.pid);
   }
-  return below.filter((entry) => entry.state !== 'Z' && entry.arguments[0]?.endsWith('/gpumon') === true);
+  return found.filter((entry) => entry.state !== 'Z');
 }
 
 /** `null` where the process has just ended. */
