@@ -106,16 +106,20 @@ class ReadableRow implements Row {
     onHighlight: (row: HolderRow | null) => void,
     private readonly host: NotebookHost | null,
   ) {
-    const line = h('div', { class: 'gpumon-process-line' }, this.name, this.go, this.menu);
     this.element = h(
       'tr',
       {},
       this.gpu,
       this.pid,
       this.user,
-      h('td', { class: 'gpumon-col-process' }, this.swatch, h('div', {}, line, this.idle, this.sub, this.command)),
+      h(
+        'td',
+        { class: 'gpumon-col-process' },
+        this.swatch,
+        h('div', {}, this.name, this.go, this.idle, this.sub, this.command),
+      ),
       h('td', { class: 'gpumon-col-number' }, this.memory.element),
-      h('td', { class: 'gpumon-col-number' }, this.sm.element),
+      h('td', { class: 'gpumon-col-number' }, this.sm.element, this.menu),
     );
     this.go.addEventListener('click', () => {
       this.withKernel((kernelId) => this.host?.go(kernelId));
@@ -145,15 +149,19 @@ class ReadableRow implements Row {
     setText(this.gpu, String(row.gpu));
     setAttribute(this.swatch, 'data-paint', String(row.slot));
     const told = command.reason === null ? command.text : `command line ${command.reason}`;
-    const name = this.showName(row);
+    const own = row.notebook === null ? null : (this.host?.nameOf(row.notebook.kernel_id) ?? null);
+    const name = own === null ? row.name : plainText(own, 120);
+    this.showName(name, own !== null);
     const title = [`${name} (PID ${pid})`, told, ...rest.map(member)].join('\n');
     setAttribute(this.name, 'title', title);
     setAttribute(this.go, 'title', `Go to ${title}`);
     setText(this.idle, row.idle_ms === null ? '' : `held but idle ${duration(row.idle_ms)}`);
     setShown(this.idle, row.idle_ms !== null);
+    // A notebook of this place is the reader's own: what runs it says more than whose it is.
+    const whose = own === null ? [user.text, pid] : [];
     const kernel = row.notebook?.kernel_name === undefined ? null : plainText(row.notebook.kernel_name, 40);
     const about = [kernel, ...sharedBy(first), runsIn(first), started(rest.length)];
-    setText(this.sub, said([user.text, pid, ...about]));
+    setText(this.sub, said([...whose, ...about]));
     setAttribute(this.sub, 'title', user.reason === null ? `user ${user.text}, PID ${pid}` : `user ${user.reason}`);
     const line = command.reason === null && row.notebook === null ? command.text : null;
     setText(this.command, said([...about, line]));
@@ -166,16 +174,13 @@ class ReadableRow implements Row {
   }
 
   /** A notebook of this place is a way to it, and offers what can be done with it. */
-  private showName(row: HolderRow): string {
-    const known = row.notebook === null ? null : (this.host?.nameOf(row.notebook.kernel_id) ?? null);
-    const name = known === null ? row.name : plainText(known, 120);
+  private showName(name: string, isOwn: boolean): void {
     setText(this.name, name);
     setText(this.go, name);
     setAttribute(this.menu, 'aria-label', `What can be done with ${name}`);
-    setShown(this.name, known === null);
-    setShown(this.go, known !== null);
-    setShown(this.menu, known !== null);
-    return name;
+    setShown(this.name, !isOwn);
+    setShown(this.go, isOwn);
+    setShown(this.menu, isOwn);
   }
 
   private withKernel(act: (kernelId: string) => void): void {
@@ -188,7 +193,7 @@ class ReadableRow implements Row {
 
 /** What a kernel has started, and what counts with it. */
 function started(count: number): string | null {
-  return count === 0 ? null : `with ${String(count)} it started`;
+  return count === 0 ? null : `${String(count)} more started`;
 }
 
 /** One of them, on hover. */

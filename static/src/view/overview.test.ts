@@ -213,7 +213,7 @@ describe('notebooks', () => {
     const rows = (table: string) => overview.element.querySelectorAll(`[data-testid="${table}"] tbody tr`);
     expect([rows('gpumon-notebook-table').length, rows('gpumon-process-table').length]).toEqual([1, 1]);
     expect([...overview.element.querySelectorAll('h2')].map((heading) => heading.textContent)).toContain('Others');
-    expect(text('[data-pid="7"]')).toContain('with 1 it started');
+    expect(text('[data-pid="7"]')).toContain('1 more started');
     show(gpu(0, { processes: [process(9)] }));
     expect(text('.gpumon-part:not([hidden]) h2')).toBe('Processes');
   });

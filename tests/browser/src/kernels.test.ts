@@ -89,7 +89,7 @@ describe('notebooks that hold a GPU', () => {
   it('are named, with what their kernels have started', async () => {
     await expect.poll(() => row(train.pid).innerText()).toContain('train.ipynb');
     const text = await row(train.pid).innerText();
-    expect(text).toContain('with 1 it started');
+    expect(text).toContain('1 more started');
     expect(text).toContain('60.0');
     expect(await row(other.pid).innerText()).toContain('eval.ipynb');
     const others = page.getByTestId('gpumon-process-table');
