@@ -4,9 +4,13 @@
 //! with its explanation behind two spaces or indented further on the next line; or a heading and what it says in one
 //! line. A page has headings, tagged paragraphs and paragraphs for the same.
 
+mod smi;
+
 use std::{env, time::UNIX_EPOCH};
 
 use clap_mangen::roff::{Inline, Roff, bold, roman};
+
+pub(crate) use self::smi::smi;
 
 /// What headings of the help are called on a page.
 const HEADINGS: [(&str, &str); 1] = [("EXIT CODES", "EXIT STATUS")];

@@ -2,6 +2,7 @@
 
 mod calls;
 mod collect;
+mod completions;
 mod csv;
 mod daemon;
 mod doctor;

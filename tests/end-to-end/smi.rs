@@ -34,8 +34,67 @@ const FORMS: &[&str] = &[
 ];
 
 /// What is asked of a machine of which there would be too much to keep.
-const SHORT_FORMS: &[&str] =
-    &["", "-L", "--query-gpu=EVERY --format=csv", "dmon -c 1 -s pucvmet", "pmon -c 1 -s um", "topo -p2p n"];
+const SHORT_FORMS: &[&str] = &[
+    "",
+    "-L",
+    "-q -i 7",
+    "--query-gpu=EVERY --format=csv",
+    "--query-gpu=index,name,memory.used,power.draw --format=csv,noheader,nounits",
+    "--query-compute-apps=EVERY --format=csv",
+    "dmon -c 1 -s pucvmet",
+    "pmon -c 1 -s um",
+    "topo -m",
+    "topo -mp",
+    "topo -p2p n",
+    "topo -n 4 -i 7",
+    "nvlink -s -i 7",
+];
+
+/// The sections of `-q`, one by one, and what links have carried. Clocks, power and utilization come with what sums up
+/// the samples of the last seconds.
+const SECTIONS: &[&str] = &[
+    "-q -d MEMORY",
+    "-q -d UTILIZATION",
+    "-q -d ECC",
+    "-q -d TEMPERATURE",
+    "-q -d POWER",
+    "-q -d CLOCK",
+    "-q -d COMPUTE",
+    "-q -d PIDS",
+    "-q -d PERFORMANCE",
+    "-q -d PAGE_RETIREMENT",
+    "-q -d ACCOUNTING",
+    "-q -d ENCODER_STATS",
+    "-q -d SUPPORTED_GPU_TARGET_TEMP",
+    "-q -d VOLTAGE",
+    "-q -d FBC_STATS",
+    "-q -d ROW_REMAPPER",
+    "-q -d GSP_FIRMWARE_VERSION",
+    "-q -d POWER_SMOOTHING",
+    "-q -d POWER_PROFILES",
+    "-q -d CLOCK,POWER",
+    "nvlink -gt d",
+    "nvlink -gt r -l 2",
+];
+
+/// How GPUs are connected, what GPM counts, and the forms that programs ask for.
+const MORE: &[&str] = &[
+    "topo -m",
+    "topo -mp",
+    "topo -c 0",
+    "topo -p -i 0,1",
+    "topo -n 4 -i 0",
+    "topo -p2p r",
+    "dmon -c 2 --gpm-metrics 1,2,3,5,10,13",
+    "dmon -c 1 -s p --gpm-metrics 20,21,60,61,62,166",
+    "dmon -c 1 -s m --gpm-metrics 1 --gpm-options dm",
+    "dmon -c 1 -s pu --format csv,nounit",
+    "nvlink -c -l 0",
+    "nvlink -p",
+    "nvlink -R",
+    "--query-gpu=EVERY --format=csv,noheader,nounits",
+    "--query-gpu=index,name,memory.used,power.draw --format=csv,noheader",
+];
 
 /// A GPU of which nothing moves.
 const STILL: &str = "utilization_percent = 96\nsm_percent = 93\ntensor_percent = 40\nmemory_used = \"61 GiB\"\n\
@@ -53,16 +112,46 @@ fn process(gpu: u32, keys: &str) -> String {
     format!("[[process]]\ngpu = {gpu}\npid = 4194303\nmemory = \"4.5 GiB\"\nsm_percent = 90\n{keys}\n")
 }
 
+fn one() -> String {
+    machine(&["name = \"NVIDIA H200\""], &process(0, ""))
+}
+
+/// One of the links of the second is down.
+fn two() -> String {
+    machine(&["nvlinks = 18", "nvlinks = 18\nnvlinks_down = [3]"], &process(1, "mps = true"))
+}
+
+fn divided() -> String {
+    let mig = "mig = [{ profile = \"3g.71gb\", gpu_instance = 2 }, { profile = \"1g.18gb\", gpu_instance = 7 }]";
+    machine(&[mig, ""], &process(0, "gpu_instance = 2"))
+}
+
+fn lost() -> String {
+    machine(&["", ""], "[[fault]]\ngpu = 1\nkind = \"lost\"\n")
+}
+
+/// A board without ECC and NVLink, but with fans.
+fn geforce() -> String {
+    let geforce = "name = \"NVIDIA GeForce RTX 4090\"\narchitecture = \"ada\"\nfans = 2\nmemory = \"24564 MiB\"\n\
+        memory_used = \"3 GiB\"\npower_limit_watts = 450\npower_watts = 220\npersistence = false\n";
+    let machine = machine(&[], "");
+    let still = STILL.replace("memory_used = \"61 GiB\"\n", "").replace("power_watts = 612\n", "");
+    format!(
+        "{}[[gpu]]\nindex = 0\n{still}{geforce}{}",
+        machine.replace("gpus = 0", "gpus = 1"),
+        process(0, "kind = \"graphics\"")
+    )
+}
+
 #[test]
 fn one_gpu() {
     let forms = [FORMS, &["--query-supported-clocks=memory,graphics --format=csv", "topo -n 5 -i 0"]].concat();
-    snapshots::check("one", &machine(&["name = \"NVIDIA H200\""], &process(0, "")), &forms);
+    snapshots::check("one", &one(), &forms);
 }
 
 #[test]
 fn two_gpus() {
-    let scenario = machine(&["nvlinks = 18", "nvlinks = 18\nnvlinks_down = [3]"], &process(1, "mps = true"));
-    snapshots::check("two", &scenario, FORMS);
+    snapshots::check("two", &two(), FORMS);
 }
 
 #[test]
@@ -72,27 +161,17 @@ fn eight_gpus() {
 
 #[test]
 fn a_divided_gpu() {
-    let mig = "mig = [{ profile = \"3g.71gb\", gpu_instance = 2 }, { profile = \"1g.18gb\", gpu_instance = 7 }]";
-    snapshots::check("mig", &machine(&[mig, ""], &process(0, "gpu_instance = 2")), FORMS);
+    snapshots::check("mig", &divided(), FORMS);
 }
 
 #[test]
 fn a_lost_gpu_beside_another() {
-    snapshots::check("lost", &machine(&["", ""], "[[fault]]\ngpu = 1\nkind = \"lost\"\n"), FORMS);
+    snapshots::check("lost", &lost(), FORMS);
 }
 
 #[test]
 fn a_board_without_ecc_and_nvlink_but_with_fans() {
-    let geforce = "name = \"NVIDIA GeForce RTX 4090\"\narchitecture = \"ada\"\nfans = 2\nmemory = \"24564 MiB\"\n\
-        memory_used = \"3 GiB\"\npower_limit_watts = 450\npower_watts = 220\npersistence = false\n";
-    let machine = machine(&[], "");
-    let still = STILL.replace("memory_used = \"61 GiB\"\n", "").replace("power_watts = 612\n", "");
-    let scenario = format!(
-        "{}[[gpu]]\nindex = 0\n{still}{geforce}{}",
-        machine.replace("gpus = 0", "gpus = 1"),
-        process(0, "kind = \"graphics\"")
-    );
-    snapshots::check("geforce", &scenario, FORMS);
+    snapshots::check("geforce", &geforce(), FORMS);
 }
 
 #[test]
@@ -100,6 +179,31 @@ fn an_old_board_with_retired_pages_and_accounting() {
     let pascal = "name = \"Tesla P100-PCIE-16GB\"\narchitecture = \"pascal\"\naccounting = true\n\
         retired_pages = { single_bit = 2, double_bit = 1, pending = true }\necc_corrected = 5\necc_uncorrected = 1\n";
     snapshots::check("pascal", &machine(&[pascal], &process(0, "")), FORMS);
+}
+
+#[test]
+fn each_section_by_itself() {
+    snapshots::check_running("one-sections", &one(), &[SECTIONS, &["-q -d SUPPORTED_CLOCKS"]].concat());
+    snapshots::check_running("two-sections", &two(), SECTIONS);
+    let some = ["-q -d MEMORY,UTILIZATION,CLOCK -i 3,7", "-q -d POWER -i 5", "nvlink -gt d -i 6 -l 17"];
+    snapshots::check_running("eight-sections", &machine(&["nvlinks = 18"; 8], ""), &some);
+}
+
+#[test]
+fn each_section_of_a_machine_that_has_less_to_tell() {
+    snapshots::check_running("mig-sections", &divided(), SECTIONS);
+    snapshots::check_running("geforce-sections", &geforce(), SECTIONS);
+    snapshots::check_running("lost-sections", &lost(), &["-q -d UTILIZATION,PIDS", "-q -d POWER -i 1"]);
+}
+
+#[test]
+fn how_gpus_are_connected_and_what_programs_ask_for() {
+    snapshots::check("one-more", &one(), MORE);
+    let clocks = "--query-supported-clocks=gpu_bus_id,memory,graphics --format=csv,nounits";
+    snapshots::check("two-more", &two(), &[MORE, &[clocks]].concat());
+    snapshots::check("mig-more", &divided(), MORE);
+    snapshots::check("geforce-more", &geforce(), MORE);
+    snapshots::check("lost-more", &lost(), MORE);
 }
 
 #[test]
@@ -209,6 +313,36 @@ fn what_would_change_a_gpu_is_refused() {
         assert_eq!(stdout(&output).trim_end().lines().count(), 1, "{}", stdout(&output));
         assert!(stdout(&output).contains("nvidia-smi"), "{}", stdout(&output));
     }
+}
+
+#[test]
+fn what_gpumon_cannot_do_is_refused_for_what_it_is() {
+    let fake = Fake::new("gpus = 2");
+    for (words, said) in [
+        (&["smi", "-col", "2"][..], "summary in columns"),
+        (&["smi", "-col"], "summary in columns"),
+        (&["smi", "--columns=2"], "summary in columns"),
+        (&["-col", "2"], "summary in columns"),
+        (&["smi", "--debug=/tmp/log"], "encrypted log"),
+    ] {
+        let output = fake.gpumon(words).output().unwrap();
+        let text = stdout(&output);
+        assert_eq!((output.status.code(), text.lines().count()), (Some(3), 1), "{words:?}: {text}");
+        assert!(text.contains(said) && text.contains("leave it out") && !text.contains("changes"), "{text}");
+        assert!(text.contains("NVIDIA's own nvidia-smi") && !text.contains("/tmp/log"), "{text}");
+    }
+}
+
+#[test]
+fn warnings_are_errors_where_that_is_asked_for() {
+    let fake = Fake::new("gpus = 2\n[[fault]]\ngpu = 1\nkind = \"lost\"\n");
+    let code = |words: &[&str]| fake.gpumon(words).output().unwrap().status.code();
+    let query = ["smi", "--query-gpu=index", "--format=csv,noheader"];
+    assert_eq!((code(&["smi"]), code(&["smi", "-eow"])), (Some(0), Some(15)));
+    assert_eq!((code(&query), code(&[&query[..], &["--error-on-warning"]].concat())), (Some(0), Some(15)));
+    let output = fake.gpumon(&["smi", "-i", "0", "-q", "-eow"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "nothing is the matter with this one: {}", stderr(&output));
+    assert_eq!(code(&["smi", "-pm", "1", "-eow"]), Some(3));
 }
 
 #[test]

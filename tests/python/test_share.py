@@ -41,6 +41,8 @@ class Completions(unittest.TestCase):
             (["gpumon", "wait", "--fr"], "--free"),
             (["gpumon", "wait", "--format", "u"], "uuid"),
             (["gpumon", "--source", "nv"], "nvml"),
+            (["gpumon", "-q", "-d", "ECC,POWER_S"], "ECC,POWER_SMOOTHING"),
+            (["gpumon", "smi", "--query-gpu", "=", "name,uu"], "name,uuid"),
         ):
             with self.subTest(typed):
                 script = (
@@ -66,6 +68,8 @@ class Completions(unittest.TestCase):
             ("gpumon wait --fr", "--free"),
             ("gpumon wait --format u", "uuid"),
             ("gpumon --source nv", "nvml"),
+            ("gpumon -q -d ECC,POWER_S", "ECC,POWER_SMOOTHING"),
+            ("gpumon smi --query-gpu=name,uu", "--query-gpu=name,uuid"),
         ):
             with self.subTest(typed):
                 script = f'source "{COMPLETIONS["fish"]}"; complete --do-complete "{typed}"'

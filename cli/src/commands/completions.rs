@@ -1,5 +1,7 @@
 //! `gpumon completions`: what a shell needs to complete gpumon's arguments, made of the arguments themselves.
 
+mod smi;
+
 use std::io::{self, Write};
 
 use clap::{CommandFactory, ValueEnum, ValueHint, builder::PossibleValuesParser};
@@ -8,6 +10,9 @@ use clap_complete::{Shell, generate};
 use crate::{args::Args, exit::Failure};
 
 /// Print the completions of a shell, which the wheel installs where the shells look
+///
+/// What nvidia-smi takes is completed behind `gpumon smi` and `gpumon`, not behind a link called nvidia-smi: completions
+/// of that name are NVIDIA's.
 ///
 /// With another way of installation, put them there by hand. What is read at the next start of the shell:
 ///
@@ -48,23 +53,29 @@ pub(crate) fn run(args: &CompletionsArgs) -> Result<(), Failure> {
     let mut script = Vec::new();
     let mut command = command();
     generate(shell, &mut command, "gpumon", &mut script);
+    let mut script = String::from_utf8_lossy(&script).into_owned();
     if shell == Shell::Fish {
-        script.extend(fish_values(&command).into_bytes());
+        script.push_str(&fish_values(&command));
     }
-    io::stdout().write_all(&script)?;
+    io::stdout().write_all(smi::add(shell, &script, &names(&command)).as_bytes())?;
     Ok(())
 }
 
 /// The arguments, with the values that are worth proposing where others are valid, too.
 fn command() -> clap::Command {
     let all = Args::command();
-    let shown = all.get_subcommands().filter(|command| !command.is_hide_set());
-    let names: Vec<_> = shown.map(|command| command.get_name().to_owned()).collect();
+    let names = names(&all);
     all.mut_subcommand("man", |man| {
         man.mut_arg("command", |command| command.value_parser(PossibleValuesParser::new(names)))
     })
     .mut_arg("source", |source| source.value_parser(["auto", "nvml", "sim", "sim:8"]))
     .mut_arg("nvml_lib", |library| library.value_hint(ValueHint::FilePath))
+}
+
+/// The names of gpumon's commands.
+fn names(gpumon: &clap::Command) -> Vec<String> {
+    let shown = gpumon.get_subcommands().filter(|command| !command.is_hide_set());
+    shown.map(|command| command.get_name().to_owned()).collect()
 }
 
 /// What the script for fish lacks: the values of arguments without a name, and those of options before a command.
@@ -74,7 +85,9 @@ fn fish_values(command: &clap::Command) -> String {
         (!names.is_empty()).then(|| names.join(" "))
     };
     let options = command.get_opts().filter_map(|option| {
-        Some(format!("complete -c gpumon -l {} -r -f -a \"{}\"\n", option.get_long()?, values(option)?))
+        let condition = "__fish_gpumon_smi_is own start open";
+        let (long, values) = (option.get_long()?, values(option)?);
+        Some(format!("complete -c gpumon -n \"{condition}\" -l {long} -r -f -a \"{values}\"\n"))
     });
     let positionals = command.get_subcommands().flat_map(|subcommand| {
         let condition = format!("__fish_gpumon_using_subcommand {}", subcommand.get_name());

@@ -93,6 +93,9 @@ fn render(command: &clap::Command) -> io::Result<Vec<u8>> {
         page.render_subcommands_section(&mut text)?;
     }
     let mut rest = Roff::new();
+    if command.get_name() == "smi" {
+        man::smi(&mut rest);
+    }
     let notes = command.get_after_long_help().or_else(|| command.get_after_help());
     if let Some(notes) = notes {
         man::sections(&mut rest, &notes.to_string());

@@ -17,6 +17,8 @@ pub(crate) struct CommandLine {
     pub(crate) file: Option<PathBuf>,
     /// The pause between two rounds; without it there is one.
     pub(crate) pause: Option<Duration>,
+    /// `-eow`: whether a warning shows in the exit code.
+    pub(crate) error_on_warning: bool,
 }
 
 /// What is asked for.
@@ -48,6 +50,7 @@ pub(crate) fn parse(words: &[String]) -> Result<CommandLine, Refusal> {
         ids: typed.values(Asked::Id),
         file: typed.value(Asked::File).map(PathBuf::from),
         pause: typed.pause()?,
+        error_on_warning: typed.has(Asked::ErrorOnWarning),
     })
 }
 
@@ -56,6 +59,13 @@ struct Word<'a> {
     option: &'static Opt,
     text: &'a str,
     value: Option<&'a str>,
+}
+
+impl<'a> Word<'a> {
+    /// The option as it was typed, without its value.
+    fn name(&self) -> &'a str {
+        self.text.split_once('=').map_or(self.text, |(name, _)| name)
+    }
 }
 
 /// All of them, in their order.
@@ -137,6 +147,9 @@ fn command(typed: &Typed<'_>) -> Result<Command, Refusal> {
     if let Some(word) = typed.find(Asked::Change) {
         return Err(Refusal::changes_the_gpu(word.text));
     }
+    if let Some(word) = typed.find(Asked::Debug) {
+        return Err(Refusal::no_debug_log(word.name()));
+    }
     for (asked, command) in [
         (Asked::ListGpus, Command::ListGpus),
         (Asked::ListExcluded, Command::ListExcluded),
@@ -179,7 +192,8 @@ fn query_of(word: &str, prefix: &str) -> Option<Query> {
 }
 
 fn selective(typed: &Typed<'_>) -> Result<Command, Refusal> {
-    const KNOWN: &[Asked] = &[Asked::Query, Asked::Format, Asked::Id, Asked::File, Asked::Loop, Asked::LoopMs];
+    const KNOWN: &[Asked] =
+        &[Asked::Query, Asked::Format, Asked::Id, Asked::File, Asked::Loop, Asked::LoopMs, Asked::ErrorOnWarning];
     if typed.count(Asked::Query) > 1 {
         return Err(Refusal::new(2, "Only one --query-* switch can be used at a time.\n"));
     }
@@ -199,6 +213,9 @@ fn log_or_summary(typed: &Typed<'_>) -> Result<Command, Refusal> {
         );
         Err(Refusal::new(2, text))
     };
+    if let Some(word) = typed.find(Asked::Columns) {
+        return Err(Refusal::no_columns(word.name()));
+    }
     let (unit, xml, dtd) = (typed.has(Asked::Unit), typed.has(Asked::Xml), typed.has(Asked::Dtd));
     if !typed.has(Asked::Log) {
         return match () {

@@ -8,14 +8,18 @@ use super::{
 /// Whether these words, typed behind `gpumon`, are meant for nvidia-smi: it is named, or one of them is an option that it
 /// alone has, or the first is one of its commands.
 pub(crate) fn is_meant(words: &[String]) -> bool {
-    let own = |word: &String| options::find(word).is_some_and(|option| !is_shared(option.asked));
+    let own = |word: &String| options::find(word).is_some_and(|option| !is_shared(option.asked, word));
     words.first().is_some_and(|word| word == "smi" || subcommand(word).is_some())
         || words.iter().take_while(|word| word.starts_with('-') || !is_command(word)).any(own)
 }
 
 /// Options that mean something to plain `gpumon`, too.
-fn is_shared(asked: Asked) -> bool {
-    matches!(asked, Asked::Help | Asked::Version | Asked::Id | Asked::Columns)
+pub(super) fn is_shared(asked: Asked, word: &str) -> bool {
+    match asked {
+        Asked::Help | Asked::Version | Asked::Id => true,
+        Asked::Columns => word.starts_with("--"),
+        _ => false,
+    }
 }
 
 /// A command of gpumon's own, behind which the options are its.
@@ -40,6 +44,7 @@ mod tests {
             "-i 0 -q -d MEMORY",
             "--query-gpu=name --format=csv",
             "-l 1",
+            "-col 2",
             "-pm 1",
             "dmon -c 1",
             "topo -m",
@@ -50,6 +55,7 @@ mod tests {
             "",
             "--json",
             "--csv --columns index,memory",
+            "--columns=index",
             "-i 0",
             "--help",
             "collect --count 1",

@@ -8,6 +8,7 @@ mod command_line;
 mod context;
 mod dmon;
 mod driver;
+pub(crate) mod face;
 mod habit;
 mod headline;
 mod help;
@@ -45,7 +46,7 @@ use self::{
     output::Output,
     pace::Pace,
 };
-pub(crate) use self::{context::Context, habit::is_meant, refusal::Refusal};
+pub(crate) use self::{context::Context, habit::is_meant, refusal::Refusal, switches::Takes};
 use crate::options::SourceArgs;
 
 /// Does what nvidia-smi would do with these words behind its name, and gives its exit code.
@@ -107,7 +108,7 @@ fn obey(source: &SourceArgs, words: &[String]) -> Result<u8, End> {
     loop {
         output.write(&round.text(&typed.command))?;
         if !pace.as_mut().is_some_and(Pace::next) {
-            return Ok(0);
+            return Ok(if typed.error_on_warning { round.warned.unwrap_or(0) } else { 0 });
         }
         round.driver.look_anew().map_err(|error| unavailable::refusal(&error))?;
     }
@@ -128,6 +129,8 @@ struct Round {
     driver: Driver,
     gpus: Vec<u32>,
     count: u32,
+    /// The exit code of the last warning, which counts where warnings are errors.
+    warned: Option<u8>,
 }
 
 impl Round {
@@ -137,7 +140,7 @@ impl Round {
         if count == 0 {
             return Err(Refusal::no_devices());
         }
-        let mut round = Self { gpus: selected(&driver, &typed.ids)?, count, driver };
+        let mut round = Self { gpus: selected(&driver, &typed.ids)?, count, driver, warned: None };
         round.leave_out_what_is_lost()?;
         Ok(round)
     }
@@ -148,21 +151,18 @@ impl Round {
         let failed: Vec<Option<Code>> =
             context.each(|gpu| context.ask(gpu, Question::Name).err().filter(|code| is_lost(*code)));
         let mut lost = failed.iter();
-        let mut reason = None;
         let gpus = std::mem::take(&mut self.gpus);
         for gpu in gpus {
             match lost.next().copied().flatten() {
                 Some(code) => {
                     eprint!("{}", unavailable::lost(gpu, self.count, code));
-                    reason = Some(code);
+                    self.warned = Some(if code == Code::GPU_IS_LOST { 15 } else { 255 });
                 }
                 None => self.gpus.push(gpu),
             }
         }
-        match reason {
-            Some(code) if self.gpus.is_empty() => {
-                Err(Refusal::new(if code == Code::GPU_IS_LOST { 15 } else { 255 }, ""))
-            }
+        match self.warned {
+            Some(code) if self.gpus.is_empty() => Err(Refusal::new(code, "")),
             _ => Ok(()),
         }
     }

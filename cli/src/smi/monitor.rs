@@ -10,9 +10,9 @@ use super::{
     pace::Pace,
     scroll::Scroll,
     select::select,
-    stamp::Stamp,
+    stamp::{self, Stamp},
     subcommand::Stop,
-    switches::{Switch, Switches, plain, valued},
+    switches::{Switch, Switches, Values, plain, valued},
 };
 
 /// After so many rows the heading comes again.
@@ -120,7 +120,7 @@ pub(super) const COMMON: [Switch; 7] = [
     valued(&["-d", "--delay"]),
     valued(&["-c", "--count"]),
     valued(&["-s", "--select"]),
-    valued(&["-o", "--options"]),
-    valued(&["-f", "--filename"]),
+    valued(&["-o", "--options"]).of(Values::Letters(stamp::LETTERS)),
+    valued(&["-f", "--filename"]).of(Values::File),
     plain(&["-h", "--help"]),
 ];

@@ -7,6 +7,7 @@ pub(crate) enum Asked {
     Version,
     ListGpus,
     ListExcluded,
+    /// The summary in so many columns.
     Columns,
     Log,
     Unit,
@@ -21,6 +22,10 @@ pub(crate) enum Asked {
     Query,
     HelpQuery,
     Hostname,
+    /// A warning is to show in the exit code, too.
+    ErrorOnWarning,
+    /// An encrypted log for NVIDIA's own engineers.
+    Debug,
     /// It changes a device, which is left to the vendor's own tool.
     Change,
 }
@@ -47,12 +52,13 @@ const fn opt(short: &'static str, long: &'static str, value: Value, asked: Asked
     Opt { short, long, value, asked }
 }
 
-const OPTIONS: &[Opt] = &[
+/// All of them.
+pub(crate) const OPTIONS: &[Opt] = &[
     opt("-h", "--help", Value::None, Asked::Help),
     opt("", "--version", Value::None, Asked::Version),
     opt("-L", "--list-gpus", Value::None, Asked::ListGpus),
     opt("-B", "--list-excluded-gpus", Value::None, Asked::ListExcluded),
-    opt("-col", "--columns", Value::Required, Asked::Columns),
+    opt("-col", "--columns", Value::Optional, Asked::Columns),
     opt("-q", "--query", Value::None, Asked::Log),
     opt("-u", "--unit", Value::None, Asked::Unit),
     opt("-x", "--xml-format", Value::None, Asked::Xml),
@@ -103,10 +109,22 @@ const OPTIONS: &[Opt] = &[
     opt("-gtt", "--gpu-target-temp", Value::Required, Asked::Change),
     opt("-den", "--dram-encryption", Value::Required, Asked::Change),
     opt("", "--set-hostname", Value::Required, Asked::Change),
-    opt("-eow", "--error-on-warning", Value::None, Asked::Change),
+    opt("-eow", "--error-on-warning", Value::None, Asked::ErrorOnWarning),
     opt("-t", "--toggle-led", Value::Required, Asked::Change),
-    opt("", "--debug", Value::Required, Asked::Change),
+    opt("", "--debug", Value::Required, Asked::Debug),
 ];
+
+impl Opt {
+    /// How it is spelled, the short form first.
+    pub(crate) fn spellings(&self) -> Vec<&'static str> {
+        [self.short, self.long].into_iter().filter(|spelling| !spelling.is_empty()).collect()
+    }
+
+    /// Whether gpumon does what it asks for.
+    pub(crate) fn is_heeded(&self) -> bool {
+        !matches!(self.asked, Asked::Change | Asked::Columns | Asked::Debug)
+    }
+}
 
 /// The option that a word names; the word may carry its value behind a `=`.
 pub(crate) fn find(word: &str) -> Option<&'static Opt> {

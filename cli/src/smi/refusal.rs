@@ -36,6 +36,28 @@ impl Refusal {
         )
     }
 
+    /// The summary in several columns, of which only NVIDIA's own tool knows how it looks.
+    pub(crate) fn no_columns(option: &str) -> Self {
+        Self::new(
+            3,
+            format!(
+                "gpumon: '{option}' asks for the summary in columns, which gpumon does not draw; leave it out, or use \
+                 NVIDIA's own nvidia-smi for it\n"
+            ),
+        )
+    }
+
+    /// The log that only NVIDIA can read, and only its own tool can write.
+    pub(crate) fn no_debug_log(option: &str) -> Self {
+        Self::new(
+            3,
+            format!(
+                "gpumon: '{option}' asks for an encrypted log of NVIDIA's own, which gpumon cannot write; leave it out, \
+                 or use NVIDIA's own nvidia-smi for it\n"
+            ),
+        )
+    }
+
     /// What was asked for is nothing that NVML tells. `form` is the switch, with its subcommand.
     pub(crate) fn not_told(form: &str) -> Self {
         Self::new(3, format!("gpumon: NVML does not tell what '{form}' shows; use NVIDIA's own nvidia-smi for it\n"))

@@ -2,6 +2,9 @@
 
 use jiff::Zoned;
 
+/// The letters that `-o` knows.
+pub(crate) const LETTERS: &str = "DT";
+
 /// What stands in front of the columns.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Stamp {

@@ -4,12 +4,33 @@ use std::io::{self, Write};
 
 use gpumon_probe::question::Ask;
 
-use super::{Refusal, dmon, more, nvlink, pmon, switches::Fault, topo};
+use super::{
+    Refusal, dmon, more, nvlink, pmon,
+    switches::{Fault, Switch},
+    topo,
+};
 
 /// A subcommand of nvidia-smi.
 pub(crate) struct Subcommand {
     pub(crate) name: &'static str,
     run: Run,
+    pub(super) typing: Typing,
+}
+
+/// How a subcommand is typed, for shells and manuals.
+#[derive(Clone, Copy)]
+pub(super) struct Typing {
+    pub(super) switches: &'static [Switch],
+    /// The switches that are refused.
+    pub(super) refused: [&'static [&'static str]; 2],
+    /// The help: its beginning, and what it says of the switches.
+    pub(super) head: &'static str,
+    pub(super) usage: &'static str,
+}
+
+impl Typing {
+    /// A subcommand that is refused as a whole.
+    pub(super) const NONE: Self = Self { switches: &[], refused: [&[], &[]], head: "", usage: "" };
 }
 
 /// What a subcommand does with what was typed behind it: writes, and says how the process ends.
@@ -24,8 +45,8 @@ pub(super) enum Stop {
 }
 
 impl Subcommand {
-    pub(super) const fn new(name: &'static str, run: Run) -> Self {
-        Self { name, run }
+    pub(super) const fn new(name: &'static str, run: Run, typing: Typing) -> Self {
+        Self { name, run, typing }
     }
 
     /// Runs it to its end, or until SIGINT ends the process. A refusal is written to the output, as nvidia-smi does; a
@@ -63,15 +84,20 @@ impl From<Fault<'_>> for Stop {
     }
 }
 
+/// All of them.
+pub(super) fn all() -> impl Iterator<Item = &'static Subcommand> {
+    const OWN: &[Subcommand] = &[
+        Subcommand::new("dmon", dmon::run, dmon::TYPING),
+        Subcommand::new("pmon", pmon::run, pmon::TYPING),
+        Subcommand::new("topo", topo::run, topo::TYPING),
+        Subcommand::new("nvlink", nvlink::run, nvlink::TYPING),
+    ];
+    OWN.iter().chain(more::SUBCOMMANDS)
+}
+
 /// The subcommand of a name.
 pub(crate) fn subcommand(name: &str) -> Option<&'static Subcommand> {
-    const OWN: &[Subcommand] = &[
-        Subcommand::new("dmon", dmon::run),
-        Subcommand::new("pmon", pmon::run),
-        Subcommand::new("topo", topo::run),
-        Subcommand::new("nvlink", nvlink::run),
-    ];
-    OWN.iter().chain(more::SUBCOMMANDS).find(|subcommand| subcommand.name == name)
+    all().find(|subcommand| subcommand.name == name)
 }
 
 #[cfg(test)]

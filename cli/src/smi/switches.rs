@@ -2,10 +2,27 @@
 
 use std::fmt;
 
-/// A switch: how it is spelled, its own spelling first, and whether a value follows.
+/// A switch: how it is spelled, its own spelling first, whether a value follows, and which ones there are.
+#[derive(Clone, Copy)]
 pub(crate) struct Switch {
     pub(crate) spellings: &'static [&'static str],
     pub(crate) takes: Takes,
+    pub(crate) values: Values,
+}
+
+/// The values that a shell can propose.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Values {
+    /// None in particular.
+    Any,
+    /// The path of a file.
+    File,
+    /// One of these.
+    One(&'static [&'static str]),
+    /// Any of these, separated by commas.
+    Commas(fn() -> Vec<String>),
+    /// Any of these letters.
+    Letters(&'static str),
 }
 
 /// Whether a value follows a switch.
@@ -31,12 +48,24 @@ pub(crate) enum Fault<'a> {
 
 /// A switch without a value.
 pub(crate) const fn plain(spellings: &'static [&'static str]) -> Switch {
-    Switch { spellings, takes: Takes::Nothing }
+    Switch { spellings, takes: Takes::Nothing, values: Values::Any }
 }
 
 /// A switch with a value.
 pub(crate) const fn valued(spellings: &'static [&'static str]) -> Switch {
-    Switch { spellings, takes: Takes::Value }
+    Switch { spellings, takes: Takes::Value, values: Values::Any }
+}
+
+/// A switch with which a value may stand.
+pub(crate) const fn perhaps(spellings: &'static [&'static str]) -> Switch {
+    Switch { spellings, takes: Takes::PerhapsValue, values: Values::Any }
+}
+
+impl Switch {
+    /// The same, with these values.
+    pub(crate) const fn of(self, values: Values) -> Self {
+        Self { values, ..self }
+    }
 }
 
 impl<'a> Switches<'a> {
@@ -103,11 +132,7 @@ impl fmt::Display for Fault<'_> {
 mod tests {
     use super::*;
 
-    const KNOWN: &[Switch] = &[
-        plain(&["-s", "--status"]),
-        valued(&["-l", "--link"]),
-        Switch { spellings: &["-g"], takes: Takes::PerhapsValue },
-    ];
+    const KNOWN: &[Switch] = &[plain(&["-s", "--status"]), valued(&["-l", "--link"]), perhaps(&["-g"])];
 
     fn words(text: &str) -> Vec<String> {
         text.split_whitespace().map(str::to_owned).collect()

@@ -1,12 +1,42 @@
 //! What was shown once and found right, kept beside the tests. `GPUMON_UPDATE_SNAPSHOTS=1` writes it anew.
 
-use std::{env, fs, path::PathBuf};
+use std::{
+    env, fs,
+    path::PathBuf,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
 
 use crate::support::{Fake, stderr, stdout};
 
 /// Compares all forms over this scenario with the file of this name.
 #[track_caller]
 pub(super) fn check(name: &str, scenario: &str, forms: &[&str]) {
+    compare(name, scenario, forms, take);
+}
+
+/// The same on a machine that has run for two minutes, so that the driver has kept all the samples that it can. What has
+/// counted since then is left out.
+#[track_caller]
+pub(super) fn check_running(name: &str, scenario: &str, forms: &[&str]) {
+    let start = SystemTime::now() - Duration::from_mins(2);
+    let start_ms = start.duration_since(UNIX_EPOCH).unwrap().as_millis();
+    compare(name, &format!("start_ms = {start_ms}\n{scenario}"), forms, |fake, forms| {
+        take(fake, forms).lines().map(|line| without_count(line) + "\n").collect()
+    });
+}
+
+/// `Data Tx: COUNT KiB` and `SW Power Capping : COUNT us`, where something has been counted.
+fn without_count(line: &str) -> String {
+    let counts = |unit: &&&str| {
+        line.ends_with(**unit) && ["Data ", "Raw ", "Capping", "Slowdown"].iter().any(|what| line.contains(what))
+    };
+    let Some(unit) = [" KiB", " us"].iter().find(counts) else { return line.to_owned() };
+    let before = line.trim_end_matches(unit).trim_end_matches(|digit: char| digit.is_ascii_digit());
+    if line.ends_with(&format!(" 0{unit}")) { line.to_owned() } else { format!("{before}COUNT{unit}") }
+}
+
+#[track_caller]
+fn compare(name: &str, scenario: &str, forms: &[&str], take: impl Fn(&Fake, &[&str]) -> String) {
     let fake = Fake::new(scenario);
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("../tests/end-to-end/snapshots/{name}.txt"));
     if env::var_os("GPUMON_UPDATE_SNAPSHOTS").is_some() {
@@ -35,7 +65,8 @@ fn one(fake: &Fake, form: &str) -> String {
     let output = fake.gpumon(&behind).output().unwrap();
     let code = output.status.code().unwrap();
     let errors = stderr(&output).lines().map(|line| format!("stderr: {line}\n")).collect::<Vec<_>>().concat();
-    without_time(&format!("##### nvidia-smi {form} [exit {code}]\n{}{errors}", stdout(&output)))
+    let text = if form.starts_with("topo -m") { without_cards(&stdout(&output)) } else { stdout(&output) };
+    without_time(&format!("##### nvidia-smi {form} [exit {code}]\n{text}{errors}"))
 }
 
 /// `--query-gpu=EVERY` with every field that the help lists, by its first name.
@@ -44,8 +75,9 @@ fn with_every_field(fake: &Fake, word: &str) -> String {
         return word.to_owned();
     };
     let help = stdout(&fake.gpumon(&["smi", &format!("--help-query-{query}")]).output().unwrap());
-    let names: Vec<&str> =
-        help.lines().filter(|line| line.starts_with('"')).filter_map(|line| line.split('"').nth(1)).collect();
+    // Names stand below an empty line, values of a field elsewhere.
+    let entries = help.split("\n\n").filter(|entry| entry.starts_with('"'));
+    let names: Vec<&str> = entries.filter_map(|entry| entry.split('"').nth(1)).collect();
     let names: Vec<&str> = names.into_iter().filter(|name| *name != "timestamp").collect();
     assert!(!names.is_empty(), "{help}");
     format!("--query-{query}={}", names.join(","))
@@ -54,6 +86,23 @@ fn with_every_field(fake: &Fake, word: &str) -> String {
 /// The text without what changes with the clock.
 pub(super) fn without_time(text: &str) -> String {
     text.lines().map(|line| masked(line) + "\n").collect()
+}
+
+/// A matrix without the network cards that the kernel of this very machine knows.
+fn without_cards(text: &str) -> String {
+    let heading = text.lines().find(|line| line.contains("CPU Affinity")).unwrap_or_default();
+    let is_card = |cell: &str| cell.starts_with("NIC");
+    let cards: Vec<usize> =
+        heading.split('\t').enumerate().filter(|(_, cell)| is_card(cell)).map(|(place, _)| place).collect();
+    let mut text = text.to_owned();
+    if let (false, Some(legend)) = (cards.is_empty(), text.find("\nNIC Legend:")) {
+        text.truncate(legend);
+    }
+    let line = |line: &str| {
+        let kept = line.split('\t').enumerate().filter(|(place, _)| !cards.contains(place));
+        kept.map(|(_, cell)| cell).collect::<Vec<_>>().join("\t") + "\n"
+    };
+    text.lines().filter(|line| !is_card(line)).map(line).collect()
 }
 
 /// A line that tells the time tells none: the summary's first, time stamps, and counters that run with the clock.
@@ -88,4 +137,15 @@ pub(super) fn answers_without_the_driver(fake: &Fake) -> bool {
     let mut look = fake.gpumon(&["smi", "-q"]);
     let output = look.env("GPUMON_NVML_LIB", "/nonexistent/library.so").output().unwrap();
     output.status.success() && !stdout(&output).contains("Unknown Error")
+}
+
+#[test]
+fn network_cards_of_this_machine_are_left_out() {
+    let with = "\t\u{1b}[4mGPU0\tNIC0\tNIC1\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\u{1b}[0m\n\
+        GPU0\t X \tPIX\tSYS\t0-31\t0\t\tN/A\nNIC0\tPIX\t X \tSYS\t\t\t\t\nNIC1\tSYS\tSYS\t X \t\t\t\t\n\n\
+        Legend:\n\n  X    = Self\n\nNIC Legend:\n\n  NIC0: mlx5_0\n\n";
+    let without = "\t\u{1b}[4mGPU0\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\u{1b}[0m\n\
+        GPU0\t X \t0-31\t0\t\tN/A\n\nLegend:\n\n  X    = Self\n";
+    assert_eq!(without_cards(with), without);
+    assert_eq!(without_cards(without), without);
 }

@@ -136,6 +136,7 @@ fn links_carry_together_what_all_carry() {
         assert_eq!(field(&lib, device, 138, 3), (0, 0));
         assert_eq!(field(&lib, device, 138, 18).0, INVALID_ARGUMENT);
         assert_eq!((field(&lib, device, 164, 2), field(&lib, device, 91, 0)), ((0, 26_562), (0, 18)));
+        assert_eq!(field(&lib, device, 147, 0), (0, 17), "a link that is down is connected with no switch");
         assert_eq!((field(&lib, bare, 138, u32::MAX).0, field(&lib, bare, 91, 0).0), (NOT_SUPPORTED, NOT_SUPPORTED));
         assert_eq!(get!(lib, nvmlDeviceGetNvLinkState(device, 3)), (0, 0));
         assert_eq!(get!(lib, nvmlDeviceGetNvLinkState(device, 4)), (0, 1));

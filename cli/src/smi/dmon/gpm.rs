@@ -21,7 +21,10 @@ impl Default for Levels {
 }
 
 impl Levels {
-    /// Reads `d`, `m`, `dm` or `md`.
+    /// What [`Levels::parse`] reads.
+    pub(super) const WORDS: &[&str] = &["d", "m", "dm", "md"];
+
+    /// Reads one of [`Levels::WORDS`].
     pub(super) fn parse(text: &str) -> Option<Self> {
         match text {
             "d" => Some(Self { gpu: true, mig: false }),
@@ -50,6 +53,11 @@ pub(super) fn parse(text: &str) -> Result<Vec<u32>, Refusal> {
         })
         .collect::<Result<Vec<_>, _>>()?;
     if metrics.is_empty() { Err(fault(String::new())) } else { Ok(metrics) }
+}
+
+/// The metrics that have a name.
+pub(super) fn metrics() -> Vec<String> {
+    (1..=LAST).filter(|metric| !column(*metric).0.starts_with("id=")).map(|metric| metric.to_string()).collect()
 }
 
 /// What GPM counted since the round before; `None` for what is not to be had.

@@ -5,7 +5,8 @@ pub(super) fn help() -> String {
     format!("{ABOUT}{USAGE}")
 }
 
-const ABOUT: &str = "
+/// What it does.
+pub(super) const ABOUT: &str = "
     Prints a line per GPU and interval, which scrolls by. Which columns
     there are is chosen by group, as the width of the terminal allows.
     At most 16 GPUs are watched; without a list of GPUs, the first 16.

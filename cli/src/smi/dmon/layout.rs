@@ -29,20 +29,35 @@ pub(super) struct Cells {
 const OWN: usize = 6;
 const INSTANCE: usize = 10;
 
+/// What a word of `--format` sets.
+type Set = fn(&mut Layout);
+
+/// The words of `--format`.
+const WORDS: [(&str, Set); 3] = [
+    ("csv", |layout| layout.csv = true),
+    ("nounit", |layout| layout.no_units = true),
+    ("noheader", |layout| layout.no_names = true),
+];
+
+/// The words of `--format`.
+pub(super) fn words() -> Vec<String> {
+    WORDS.iter().map(|(word, _)| (*word).to_owned()).collect()
+}
+
 impl Layout {
-    /// Reads a list of `csv`, `nounit` and `noheader`.
+    /// Reads a list of words.
     ///
     /// # Errors
     /// Where there is another word.
     pub(super) fn parse(text: &str) -> Result<Self, Refusal> {
-        text.split(',').filter(|word| !word.is_empty()).try_fold(Self::default(), |layout, word| match word {
-            "csv" => Ok(Self { csv: true, ..layout }),
-            "nounit" => Ok(Self { no_units: true, ..layout }),
-            "noheader" => Ok(Self { no_names: true, ..layout }),
-            _ => {
-                Err(monitor::fail(&format!("{word} is not a recognized format option\nError parsing format options\n")))
-            }
-        })
+        let mut layout = Self::default();
+        for typed in text.split(',').filter(|word| !word.is_empty()) {
+            let (_, set) = WORDS.iter().find(|(word, _)| *word == typed).ok_or_else(|| {
+                monitor::fail(&format!("{typed} is not a recognized format option\nError parsing format options\n"))
+            })?;
+            set(&mut layout);
+        }
+        Ok(layout)
     }
 
     /// The lines above the rows: names, then units.

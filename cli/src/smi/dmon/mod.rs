@@ -14,8 +14,8 @@ use self::{columns::Column, gpm::Levels, layout::Layout, violations::Violations}
 use super::{
     Context, Refusal, monitor,
     stamp::Stamp,
-    subcommand::Stop,
-    switches::{Switch, Switches, valued},
+    subcommand::{Stop, Typing},
+    switches::{Switch, Switches, Values, valued},
 };
 
 const SWITCHES: &[Switch] = &{
@@ -24,15 +24,19 @@ const SWITCHES: &[Switch] = &{
         id,
         delay,
         count,
-        select,
+        select.of(Values::Letters(columns::GROUPS)),
         options,
         file,
         help,
-        valued(&["--gpm-metrics"]),
-        valued(&["--gpm-options"]),
-        valued(&["--format"]),
+        valued(&["--gpm-metrics"]).of(Values::Commas(gpm::metrics)),
+        valued(&["--gpm-options"]).of(Values::One(Levels::WORDS)),
+        valued(&["--format"]).of(Values::Commas(layout::words)),
     ]
 };
+
+/// How it is typed, for shells and manuals.
+pub(super) const TYPING: Typing =
+    Typing { switches: SWITCHES, refused: [&[], &[]], head: help::ABOUT, usage: help::USAGE };
 
 /// The most GPUs, and the most seconds between two rounds.
 const MOST: (usize, u64) = (16, 600);

@@ -38,7 +38,7 @@ mod xml;
 
 use std::slice;
 
-pub(crate) use self::sections::{Sections, parse_sections};
+pub(crate) use self::sections::{Sections, parse_sections, section_words};
 use self::{at::Form, dtd::Dtd, gpu::Block, head::ROOT};
 use super::Context;
 

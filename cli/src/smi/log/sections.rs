@@ -60,6 +60,11 @@ const WORDS: &[(&str, Sections)] = &[
     ("POWER_PROFILES", Sections::POWER_PROFILES),
 ];
 
+/// The words that `-d` knows, in the order of nvidia-smi's help.
+pub(crate) fn section_words() -> impl Iterator<Item = &'static str> {
+    WORDS.iter().map(|(word, _)| *word)
+}
+
 /// Reads what stands behind `-d`: words in either case, with commas and nothing else between them. Nothing at all is an
 /// empty set, of which only the GPUs' headings are shown.
 pub(crate) fn parse_sections(text: &str) -> Result<Sections, Refusal> {

@@ -11,7 +11,7 @@ use crate::smi::{
     switches::{plain, valued},
 };
 
-const CLOCKS: Form = Form {
+pub(super) const CLOCKS: Form = Form {
     name: "clocks",
     help: CLOCKS_HELP,
     switches: &[
@@ -26,7 +26,7 @@ const CLOCKS: Form = Form {
     not_told: &["--sync-boost-list"],
 };
 
-const BASE: Form = Form {
+pub(super) const BASE: Form = Form {
     name: "base-clocks",
     help: BASE_HELP,
     switches: &[valued(&["-i", "--id"]), plain(&["-h", "--help"])],
@@ -34,7 +34,7 @@ const BASE: Form = Form {
     not_told: &[],
 };
 
-const BOOST_SLIDER: Form = Form {
+pub(super) const BOOST_SLIDER: Form = Form {
     name: "boost-slider",
     help: BOOST_SLIDER_HELP,
     switches: &[valued(&["-i", "--id"]), plain(&["-l", "--list"]), valued(&["--vboost"]), plain(&["-h", "--help"])],
@@ -42,7 +42,7 @@ const BOOST_SLIDER: Form = Form {
     not_told: &["-l"],
 };
 
-const COMPUTE_POLICY: Form = Form {
+pub(super) const COMPUTE_POLICY: Form = Form {
     name: "compute-policy",
     help: COMPUTE_POLICY_HELP,
     switches: &[

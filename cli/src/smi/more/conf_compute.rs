@@ -12,7 +12,7 @@ use crate::smi::{
     switches::{Switch, plain, valued},
 };
 
-const FORM: Form =
+pub(super) const FORM: Form =
     Form { name: "conf-compute", help: HELP, switches: SWITCHES, changing: &["-sm", "-srs", "-skr"], not_told: &[] };
 
 const SWITCHES: &[Switch] = &[

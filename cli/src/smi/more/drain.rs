@@ -11,7 +11,7 @@ use crate::smi::{
     switches::{plain, valued},
 };
 
-const FORM: Form = Form {
+pub(super) const FORM: Form = Form {
     name: "drain",
     help: HELP,
     switches: &[

@@ -5,7 +5,7 @@ use gpumon_probe::question::Ask;
 use crate::smi::{
     Refusal,
     select::select,
-    subcommand::Stop,
+    subcommand::{Stop, Typing},
     switches::{Switch, Switches},
 };
 
@@ -34,6 +34,11 @@ impl Form {
             return Err(Refusal::not_told(&format!("{} {switch}", self.name)).into());
         }
         Ok(switches)
+    }
+
+    /// How it is typed, for shells and manuals.
+    pub(super) const fn typing(&self) -> Typing {
+        Typing { switches: self.switches, refused: [self.changing, self.not_told], head: self.help, usage: self.help }
     }
 
     /// The help, which is no failure.

@@ -12,29 +12,30 @@ mod sessions;
 mod table;
 mod vgpu;
 
-use super::subcommand::Subcommand;
+use super::subcommand::{Subcommand, Typing};
 
 /// All of them.
 pub(super) const SUBCOMMANDS: &[Subcommand] = &[
-    Subcommand::new("mig", mig::run),
-    Subcommand::new("conf-compute", conf_compute::run),
-    Subcommand::new("pci", pci::run),
-    Subcommand::new("c2c", pci::c2c),
-    Subcommand::new("encodersessions", sessions::encoder),
-    Subcommand::new("fbcsessions", sessions::capture),
-    Subcommand::new("vgpu", vgpu::run),
-    Subcommand::new("drain", drain::run),
-    Subcommand::new("power-profiles", power::profiles),
-    Subcommand::new("power-smoothing", power::smoothing),
-    Subcommand::new("power-hint", power::hint),
-    Subcommand::new("gpm", monitors::gpm),
-    Subcommand::new("prm", monitors::prm),
-    Subcommand::new("daemon", monitors::daemon),
-    Subcommand::new("replay", monitors::replay),
-    Subcommand::new("clocks", clocks::clocks),
-    Subcommand::new("base-clocks", clocks::base),
-    Subcommand::new("boost-slider", clocks::boost_slider),
-    Subcommand::new("compute-policy", clocks::compute_policy),
+    Subcommand::new("mig", mig::run, mig::FORM.typing()),
+    Subcommand::new("conf-compute", conf_compute::run, conf_compute::FORM.typing()),
+    Subcommand::new("pci", pci::run, pci::PCI.typing()),
+    Subcommand::new("c2c", pci::c2c, pci::C2C.typing()),
+    Subcommand::new("encodersessions", sessions::encoder, sessions::ENCODER.typing()),
+    Subcommand::new("fbcsessions", sessions::capture, sessions::CAPTURE.typing()),
+    // What a host shows of its virtual GPUs is left to NVIDIA's own tool.
+    Subcommand::new("vgpu", vgpu::run, Typing::NONE),
+    Subcommand::new("drain", drain::run, drain::FORM.typing()),
+    Subcommand::new("power-profiles", power::profiles, power::PROFILES.typing()),
+    Subcommand::new("power-smoothing", power::smoothing, power::SMOOTHING.typing()),
+    Subcommand::new("power-hint", power::hint, power::HINT.typing()),
+    Subcommand::new("gpm", monitors::gpm, monitors::GPM.typing()),
+    Subcommand::new("prm", monitors::prm, monitors::PRM.typing()),
+    Subcommand::new("daemon", monitors::daemon, Typing::NONE),
+    Subcommand::new("replay", monitors::replay, Typing::NONE),
+    Subcommand::new("clocks", clocks::clocks, clocks::CLOCKS.typing()),
+    Subcommand::new("base-clocks", clocks::base, clocks::BASE.typing()),
+    Subcommand::new("boost-slider", clocks::boost_slider, clocks::BOOST_SLIDER.typing()),
+    Subcommand::new("compute-policy", clocks::compute_policy, clocks::COMPUTE_POLICY.typing()),
 ];
 
 #[cfg(test)]

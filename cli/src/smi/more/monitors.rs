@@ -11,7 +11,7 @@ use crate::smi::{
     switches::{Switches, plain, valued},
 };
 
-const GPM: Form = Form {
+pub(super) const GPM: Form = Form {
     name: "gpm",
     help: GPM_HELP,
     switches: &[
@@ -24,7 +24,7 @@ const GPM: Form = Form {
     not_told: &[],
 };
 
-const PRM: Form = Form {
+pub(super) const PRM: Form = Form {
     name: "prm",
     help: PRM_HELP,
     switches: &[

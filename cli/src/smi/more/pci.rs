@@ -12,7 +12,7 @@ use crate::smi::{
     switches::{plain, valued},
 };
 
-const PCI: Form = Form {
+pub(super) const PCI: Form = Form {
     name: "pci",
     help: PCI_HELP,
     switches: &[
@@ -26,7 +26,7 @@ const PCI: Form = Form {
     not_told: &[],
 };
 
-const C2C: Form = Form {
+pub(super) const C2C: Form = Form {
     name: "c2c",
     help: C2C_HELP,
     switches: &[

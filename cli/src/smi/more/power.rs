@@ -11,7 +11,7 @@ use crate::smi::{
     switches::{plain, valued},
 };
 
-const PROFILES: Form = Form {
+pub(super) const PROFILES: Form = Form {
     name: "power-profiles",
     help: PROFILES_HELP,
     switches: &[
@@ -28,7 +28,7 @@ const PROFILES: Form = Form {
     not_told: &[],
 };
 
-const SMOOTHING: Form = Form {
+pub(super) const SMOOTHING: Form = Form {
     name: "power-smoothing",
     help: SMOOTHING_HELP,
     switches: &[
@@ -51,7 +51,7 @@ const SMOOTHING: Form = Form {
     not_told: &[],
 };
 
-const HINT: Form = Form {
+pub(super) const HINT: Form = Form {
     name: "power-hint",
     help: HINT_HELP,
     switches: &[

@@ -9,19 +9,15 @@ use crate::smi::{
     pace::Pace,
     scroll::Scroll,
     subcommand::Stop,
-    switches::{Switch, Takes, plain, valued},
+    switches::{Switch, perhaps, plain, valued},
 };
 
-const SWITCHES: &[Switch] = &[
-    plain(&["-h", "--help"]),
-    valued(&["-i", "--id"]),
-    Switch { spellings: &["-l", "--loop"], takes: Takes::PerhapsValue },
-];
+const SWITCHES: &[Switch] = &[plain(&["-h", "--help"]), valued(&["-i", "--id"]), perhaps(&["-l", "--loop"])];
 
-const ENCODER: Form =
+pub(super) const ENCODER: Form =
     Form { name: "encodersessions", help: ENCODER_HELP, switches: SWITCHES, changing: &[], not_told: &[] };
 
-const CAPTURE: Form =
+pub(super) const CAPTURE: Form =
     Form { name: "fbcsessions", help: CAPTURE_HELP, switches: SWITCHES, changing: &[], not_told: &[] };
 
 /// After so many rows the heading comes again.

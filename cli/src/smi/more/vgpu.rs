@@ -8,7 +8,7 @@ use super::form::Form;
 use crate::smi::{
     Refusal,
     subcommand::Stop,
-    switches::{Switch, Takes, plain, valued},
+    switches::{perhaps, plain, valued},
 };
 
 const FORM: Form = Form {
@@ -31,7 +31,7 @@ const FORM: Form = Form {
         plain(&["-sl", "--schedulerlogs"]),
         valued(&["--query-vgpu-scheduler-logs"]),
         plain(&["-v", "--verbose"]),
-        Switch { spellings: &["-l", "--loop"], takes: Takes::PerhapsValue },
+        perhaps(&["-l", "--loop"]),
         valued(&["--query-accounted-apps"]),
         plain(&["-caa", "--clear-accounted-apps"]),
         plain(&["-fs", "--fbcsessions"]),

@@ -14,8 +14,8 @@ use super::{
     Refusal,
     headline::headline,
     select::select,
-    subcommand::Stop,
-    switches::{Switch, Switches, Takes, plain, valued},
+    subcommand::{Stop, Typing},
+    switches::{Switch, Switches, Values, perhaps, plain, valued},
 };
 
 const SWITCHES: &[Switch] = &[
@@ -33,7 +33,7 @@ const SWITCHES: &[Switch] = &[
     plain(&["-e", "--errorcounters"]),
     plain(&["-ec", "--crcerrorcounters"]),
     plain(&["-re", "--reseterrorcounters"]),
-    valued(&["-gt", "--getthroughput"]),
+    valued(&["-gt", "--getthroughput"]).of(Values::One(&["d", "r"])),
     perhaps(&["-sLowPwrThres", "--setLowPowerThreshold"]),
     plain(&["-gLowPwrInfo", "--getLowPowerInfo"]),
     perhaps(&["-sBwMode", "--setBandwidthMode"]),
@@ -48,16 +48,19 @@ const SWITCHES: &[Switch] = &[
 const SETTERS: &[&str] = &["-re", "-sLowPwrThres", "-sBwMode", "-sLWidth"];
 
 /// What nvidia-smi no longer does, and what it says about it. Each ends the process with code 3.
-const DEPRECATED: &[(&str, &str)] = &[
+const DEPRECATED: [(&str, &str); 4] = [
     ("-sc", "Warning: Setting counter control is deprecated!\n\n"),
     ("-gc", "Warning: Getting counter control is deprecated!\n\n"),
     ("-g", "Warning: Getting counters using option -g is deprecated.\n       Please use option -gt instead.\n\n"),
     ("-r", "Warning: Resetting counters is deprecated!\n\n"),
 ];
 
-const fn perhaps(spellings: &'static [&'static str]) -> Switch {
-    Switch { spellings, takes: Takes::PerhapsValue }
-}
+/// How it is typed, for shells and manuals.
+pub(super) const TYPING: Typing =
+    Typing { switches: SWITCHES, refused: [SETTERS, NOT_SHOWN], head: help::HELP, usage: help::HELP };
+
+/// What NVML does not tell, and what is deprecated.
+const NOT_SHOWN: &[&str] = &["-ec", DEPRECATED[0].0, DEPRECATED[1].0, DEPRECATED[2].0, DEPRECATED[3].0];
 
 /// Runs `nvlink`.
 pub(super) fn run(arguments: &[String], driver: &dyn Ask, output: &mut dyn Write) -> Result<u8, Stop> {

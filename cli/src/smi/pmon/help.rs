@@ -5,7 +5,8 @@ pub(super) fn help() -> String {
     format!("{ABOUT}{USAGE}")
 }
 
-const ABOUT: &str = "
+/// What it does.
+pub(super) const ABOUT: &str = "
     Prints a line per process, GPU and interval, which scrolls by: every
     process that computes or draws on a GPU. Which columns there are is
     chosen by group, as the width of the terminal allows. At most 4 GPUs

@@ -11,11 +11,21 @@ use self::processes::Process;
 use super::{
     Context, Refusal, monitor,
     stamp::{self, Stamp},
-    subcommand::Stop,
-    switches::{Switch, Switches},
+    subcommand::{Stop, Typing},
+    switches::{Switch, Switches, Values},
 };
 
-const SWITCHES: &[Switch] = &monitor::COMMON;
+/// The letters of all groups.
+const GROUPS: &str = "um";
+
+const SWITCHES: &[Switch] = &{
+    let [id, delay, count, select, options, file, help] = monitor::COMMON;
+    [id, delay, count, select.of(Values::Letters(GROUPS)), options, file, help]
+};
+
+/// How it is typed, for shells and manuals.
+pub(super) const TYPING: Typing =
+    Typing { switches: SWITCHES, refused: [&[], &[]], head: help::ABOUT, usage: help::USAGE };
 
 /// The most GPUs, and the most seconds between two rounds.
 const MOST: (usize, u64) = (4, 10);
@@ -26,7 +36,7 @@ pub(super) fn run(arguments: &[String], driver: &dyn Ask, output: &mut dyn Write
     if switches.has("-h") {
         return Err(Refusal::new(0, help::help()).into());
     }
-    let groups = monitor::groups(switches.value("-s").unwrap_or("u"), "um")?;
+    let groups = monitor::groups(switches.value("-s").unwrap_or("u"), GROUPS)?;
     let rounds = monitor::rounds(&switches, driver, MOST, help::USAGE)?;
     let columns: Vec<&Column> = groups.iter().flat_map(|group| of(*group)).collect();
     let wants = processes::Wants { utilization: groups.contains(&'u'), protected: groups.contains(&'m') };

@@ -11,8 +11,8 @@ pub(super) struct Field<T: 'static> {
     pub(super) alias: Option<&'static str>,
     /// What values are counted in, which stands in the header and behind each value.
     pub(super) unit: Option<&'static str>,
-    /// What it means, for the help. No line begins with a quotation mark: those that do are names to programs that read
-    /// the help.
+    /// What it means, for the help. It has no empty line: programs that read the help take what stands in quotation
+    /// marks below an empty line for a name.
     pub(super) about: &'static str,
     /// Asks what it needs, and nothing else.
     pub(super) cell: fn(&Row<'_, T>) -> Cell,

@@ -11,17 +11,26 @@ pub(super) struct Format {
     pub(super) units: bool,
 }
 
+/// What a modifier sets.
+type Set = fn(&mut Format);
+
+/// The modifiers. CSV is there without being asked for.
+const MODIFIERS: [(&str, Set); 3] =
+    [("csv", |_| {}), ("noheader", |format| format.header = false), ("nounits", |format| format.units = false)];
+
+/// The modifiers.
+pub(crate) fn modifiers() -> impl Iterator<Item = &'static str> {
+    MODIFIERS.iter().map(|(modifier, _)| *modifier)
+}
+
 impl Format {
     /// Modifiers in any order. CSV is all that there is, so that it need not be named; empty ones are passed over.
     pub(super) fn parse(modifiers: &str) -> Result<Self, Refusal> {
         let mut format = Self { header: true, units: true };
-        for modifier in modifiers.split(',').filter(|modifier| !modifier.is_empty()) {
-            match modifier {
-                "csv" => {}
-                "noheader" => format.header = false,
-                "nounits" => format.units = false,
-                _ => return Err(Refusal::new(2, "Format modifier is not recognized.\n")),
-            }
+        for typed in modifiers.split(',').filter(|modifier| !modifier.is_empty()) {
+            let known = MODIFIERS.iter().find(|(modifier, _)| *modifier == typed);
+            let (_, set) = known.ok_or_else(|| Refusal::new(2, "Format modifier is not recognized.\n"))?;
+            set(&mut format);
         }
         Ok(format)
     }

@@ -21,6 +21,7 @@ mod tests;
 
 use self::choice::Choice;
 use self::format::Format;
+pub(crate) use self::format::modifiers;
 use self::table::AnyTable;
 use crate::smi::{Context, Refusal};
 
@@ -95,6 +96,17 @@ pub(crate) fn parse(query: Query, fields: &str, format: Option<&str>) -> Result<
 /// What the help of this query prints.
 pub(crate) fn help(query: Query) -> String {
     query.table().help(query.switch())
+}
+
+/// A field of a query as it can be asked for: its names, its own first, and what it means.
+pub(crate) struct Told {
+    pub(crate) names: Vec<&'static str>,
+    pub(crate) about: &'static str,
+}
+
+/// Every field of a query, in the order of its help.
+pub(crate) fn fields(query: Query) -> Vec<Told> {
+    query.table().told()
 }
 
 impl Request {

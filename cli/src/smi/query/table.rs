@@ -1,7 +1,8 @@
 //! All that one query can be asked.
 
-use std::fmt::Write as _;
+use std::{fmt::Write as _, iter};
 
+use super::Told;
 use super::choice::{Choice, Fields};
 use super::field::{Field, Section};
 use super::row::Gpu;
@@ -22,6 +23,9 @@ pub(super) trait AnyTable {
     /// # Errors
     /// The first name that there is not.
     fn choose(&self, names: &str) -> Result<Box<dyn Choice>, Refusal>;
+
+    /// Every field.
+    fn told(&self) -> Vec<Told>;
 
     /// The list of all names, with what they mean.
     fn help(&self, switch: &str) -> String;
@@ -45,6 +49,15 @@ impl<T> AnyTable for Table<T> {
         let names = names.split(',').filter(|name| !name.is_empty());
         let fields = names.map(|name| self.find(name)).collect::<Result<_, _>>()?;
         Ok(Box::new(Fields { fields, items: self.items }))
+    }
+
+    fn told(&self) -> Vec<Told> {
+        let fields = self.sections().flat_map(|section| section.fields);
+        let names = |field: &Field<T>| {
+            let alias = field.alias.filter(|alias| *alias != field.name);
+            iter::once(field.name).chain(alias).collect()
+        };
+        fields.map(|field| Told { names: names(field), about: field.about }).collect()
     }
 
     fn help(&self, switch: &str) -> String {

@@ -11,6 +11,9 @@ pub(super) enum Level {
     System,
 }
 
+/// The levels that `-n` knows.
+pub(super) const TYPED: &[&str] = &["0", "1", "2", "3", "4", "5"];
+
 impl Level {
     /// The level of a number of `nvmlGpuTopologyLevel_t`.
     pub(super) fn of(number: i128) -> Option<Self> {

@@ -6,10 +6,11 @@ use gpumon_probe::question::{Question, Subject};
 
 use super::{Topology, level::Level, sysfs::Device};
 
-/// The number of links, `NVML_FI_DEV_NVLINK_LINK_COUNT`, and of those that lead to a switch,
-/// `NVML_FI_DEV_NVSWITCH_CONNECTED_LINK_COUNT`.
+/// The number of links, `NVML_FI_DEV_NVLINK_LINK_COUNT`; of those that lead to a switch,
+/// `NVML_FI_DEV_NVSWITCH_CONNECTED_LINK_COUNT`; and whether one is up, `NVML_FI_DEV_NVLINK_GET_STATE`.
 const LINKS: u32 = 91;
 const SWITCH_LINKS: u32 = 147;
+const STATE: u32 = 165;
 
 /// What a matrix shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,8 +35,8 @@ struct Gpu {
     index: u32,
     bus_id: Option<String>,
     device: Option<Device>,
-    /// The bus ids at the other ends of its links.
-    remotes: Vec<String>,
+    /// Its links, and the bus id at the other end of each.
+    remotes: Vec<(u32, String)>,
 }
 
 /// The matrix, and the legend below it.
@@ -71,7 +72,7 @@ fn describe(topology: &Topology<'_>, index: u32, matrix: Matrix) -> Gpu {
     } else {
         0
     };
-    let remotes = (0..links).filter_map(|link| text(Question::NvLinkRemoteBusId(link))).collect();
+    let remotes = (0..links).filter_map(|link| Some((link, text(Question::NvLinkRemoteBusId(link))?))).collect();
     Gpu { index, bus_id, device, remotes }
 }
 
@@ -135,14 +136,19 @@ fn between(topology: &Topology<'_>, gpu: &Gpu, other: &Gpu, matrix: Matrix) -> S
     level.map_or("N/A", Level::short).to_owned()
 }
 
-/// How many links lead from one GPU to the other: straight, or through the switches that both are connected to.
+/// How many links that are up lead from one GPU to the other: straight, or through the switches that both are connected
+/// to. nvidia-smi 580 asks each GPU how many of its links are connected with a switch, in which those that are down do
+/// not count, and the GPU with fewer of them limits the pair.
 fn links(topology: &Topology<'_>, gpu: &Gpu, other: &Gpu) -> i128 {
-    let straight = other
-        .bus_id
-        .as_ref()
-        .map_or(0, |bus_id| gpu.remotes.iter().filter(|remote| remote.eq_ignore_ascii_case(bus_id)).count());
-    if straight > 0 || gpu.remotes.is_empty() {
-        return straight as i128;
+    let leads_there = |remote: &str| other.bus_id.as_ref().is_some_and(|bus_id| remote.eq_ignore_ascii_case(bus_id));
+    let straight: Vec<u32> =
+        gpu.remotes.iter().filter(|(_, remote)| leads_there(remote)).map(|(link, _)| *link).collect();
+    if !straight.is_empty() || gpu.remotes.is_empty() {
+        let is_up = |link: &&u32| {
+            let answer = topology.driver.about(Subject::gpu(gpu.index), Question::Field(STATE, **link)).ok();
+            answer.and_then(|answer| answer.at(0)) == Some(1)
+        };
+        return straight.iter().filter(is_up).count() as i128;
     }
     let switched = |gpu: &Gpu| {
         let answer = topology.driver.about(Subject::gpu(gpu.index), Question::Field(SWITCH_LINKS, 0)).ok();

@@ -16,8 +16,8 @@ use self::{matrix::Matrix, sysfs::Sysfs};
 use super::{
     Refusal,
     select::select,
-    subcommand::Stop,
-    switches::{Switch, Switches, plain, valued},
+    subcommand::{Stop, Typing},
+    switches::{Switch, Switches, Values, plain, valued},
 };
 
 const SWITCHES: &[Switch] = &[
@@ -25,15 +25,19 @@ const SWITCHES: &[Switch] = &[
     plain(&["-mp", "--matrix_pci"]),
     valued(&["-i", "--id"]),
     valued(&["-c", "--cpu"]),
-    valued(&["-n", "--nearest_gpus"]),
+    valued(&["-n", "--nearest_gpus"]).of(Values::One(level::TYPED)),
     plain(&["-p", "--gpu_path"]),
-    valued(&["-p2p", "--p2pstatus"]),
+    valued(&["-p2p", "--p2pstatus"]).of(Values::One(p2p::CAPABILITIES)),
     plain(&["-C", "--get-numa-id-of-nearby-cpu"]),
     plain(&["-M", "--get-numa-id-of-nearby-mem"]),
     plain(&["-gnid", "--gpu-numa-id"]),
     plain(&["-h", "--help"]),
     plain(&["-nvme", "--matrix_nvme"]),
 ];
+
+/// How it is typed, for shells and manuals.
+pub(super) const TYPING: Typing =
+    Typing { switches: SWITCHES, refused: [&[], &[]], head: help::HELP, usage: help::HELP };
 
 /// Runs `topo`.
 pub(super) fn run(arguments: &[String], driver: &dyn Ask, output: &mut dyn Write) -> Result<u8, Stop> {

@@ -4,13 +4,15 @@ use gpumon_probe::question::{Ask, Question, Subject};
 
 use crate::smi::Refusal;
 
+/// The capabilities, in the order of `nvmlGpuP2PCapsIndex_t`.
+pub(super) const CAPABILITIES: &[&str] = &["r", "w", "n", "a", "p"];
+
 /// A table of one capability: `r` read, `w` write, `n` NVLink, `a` atomics, `p` PCIe.
 ///
 /// # Errors
 /// Where the letter is none of them.
 pub(super) fn table(driver: &dyn Ask, gpus: &[u32], letter: &str) -> Result<String, Refusal> {
-    // In the order of `nvmlGpuP2PCapsIndex_t`.
-    let capability = ["r", "w", "n", "a", "p"]
+    let capability = CAPABILITIES
         .iter()
         .position(|known| *known == letter)
         .ok_or_else(|| Refusal::new(2, "Invalid p2p capability index specified at the command-line\n"))?;

@@ -87,9 +87,21 @@ fn links_through_switches_are_counted() {
 #[test]
 fn links_between_two_gpus_are_counted() {
     let nowhere = tempfile::tempdir().unwrap();
-    let driver =
-        (0..4).fold(two(), |driver, link| driver.text(0, Question::NvLinkRemoteBusId(link), "00000000:97:00.0"));
+    let driver = (0..4).fold(two(), |driver, link| {
+        let driver = driver.text(0, Question::NvLinkRemoteBusId(link), "00000000:97:00.0");
+        driver.numbers(0, Question::Field(165, link), &[1])
+    });
     assert!(table(&driver, nowhere.path(), Matrix::Links).contains("GPU0\t X \tNV4\t"));
+    let driver = driver.numbers(0, Question::Field(165, 2), &[0]);
+    assert!(table(&driver, nowhere.path(), Matrix::Links).contains("GPU0\t X \tNV3\t"), "one is down");
+}
+
+#[test]
+fn the_gpu_with_fewer_links_to_the_switches_limits_a_pair() {
+    let nowhere = tempfile::tempdir().unwrap();
+    let driver = two().numbers(1, Question::Field(147, 0), &[17]);
+    let text = table(&driver, nowhere.path(), Matrix::Links);
+    assert!(text.contains("GPU0\t X \tNV17\t") && text.contains("GPU1\tNV17\t X \t"), "{text}");
 }
 
 #[test]

@@ -166,8 +166,10 @@ fn of_nvlink(gpu: &Gpu, field: u32, scope: c_uint) -> Result<Number, Code> {
         Ok(wide(count(link(gpu, scope)?)))
     };
     match field {
-        id::NVML_FI_DEV_NVLINK_LINK_COUNT | id::NVML_FI_DEV_NVSWITCH_CONNECTED_LINK_COUNT => {
-            Ok(narrow(gpu.identity().nvlinks.len() as u32))
+        id::NVML_FI_DEV_NVLINK_LINK_COUNT => Ok(narrow(gpu.identity().nvlinks.len() as u32)),
+        // A link that is down is connected with no switch.
+        id::NVML_FI_DEV_NVSWITCH_CONNECTED_LINK_COUNT => {
+            Ok(narrow(gpu.identity().nvlinks.iter().filter(|link| link.active).count() as u32))
         }
         id::NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX => carried(gpu.totals().nvlink_tx_bytes),
         id::NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX => carried(gpu.totals().nvlink_rx_bytes),

@@ -12,10 +12,10 @@ use super::form::Form;
 use crate::smi::{
     Refusal,
     subcommand::Stop,
-    switches::{Switch, Takes, plain, valued},
+    switches::{perhaps, plain, valued},
 };
 
-const FORM: Form = Form {
+pub(super) const FORM: Form = Form {
     name: "mig",
     help: help::HELP,
     switches: &[
@@ -38,10 +38,6 @@ const FORM: Form = Form {
     changing: &["-cgi", "-dgi", "-cci", "-dci", "-C"],
     not_told: &[],
 };
-
-const fn perhaps(spellings: &'static [&'static str]) -> Switch {
-    Switch { spellings, takes: Takes::PerhapsValue }
-}
 
 /// Runs `mig`.
 pub(in crate::smi) fn run(arguments: &[String], driver: &dyn Ask, output: &mut dyn Write) -> Result<u8, Stop> {

@@ -33,10 +33,10 @@ pub(super) const SECTIONS: &[Section<()>] = &[
             field(
                 "compute_mode",
                 "How many programs may compute on the GPU at once.
-0: Default lets any number in.
-1: Exclusive_Thread is old; Exclusive_Process took its place.
-2: Prohibited lets none in.
-3: Exclusive_Process lets one in, with all its threads.",
+\"0: Default\" means that any number of them may.
+\"1: Exclusive_Thread\" is old; Exclusive_Process took its place.
+\"2: Prohibited\" means that none may.
+\"3: Exclusive_Process\" means that one may, with all its threads.",
                 |row| word(row.ask(Q::ComputeMode), 0, &COMPUTE_MODES),
             ),
             field("compute_cap", "The CUDA compute capability, as major.minor.", capability),

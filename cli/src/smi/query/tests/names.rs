@@ -5,10 +5,26 @@ use super::super::{Query, help, parse};
 /// The lines of nvidia-smi 580's help that programs read, of all queries in the order of [`Query::ALL`].
 const NAMES: &str = include_str!("names.txt");
 
+/// What stands in quotation marks at the beginning of other lines: the values of a field, below its name.
+const VALUES: [&str; 4] = ["0: Default", "1: Exclusive_Thread", "2: Prohibited", "3: Exclusive_Process"];
+
+/// The lines that begin with a quotation mark, and whether they follow an empty line, as names do.
+fn quoted(help: &str) -> impl Iterator<Item = (&str, bool)> {
+    let lines = help.lines().zip(help.lines().skip(1));
+    lines.filter(|(_, line)| line.starts_with('"')).map(|(above, line)| (line, above.is_empty()))
+}
+
+#[test]
+fn values_are_quoted_as_those_of_nvidia_smi_and_are_no_names() {
+    let helps: Vec<String> = Query::ALL.into_iter().map(help).collect();
+    let values = helps.iter().flat_map(|help| quoted(help)).filter(|(_, is_name)| !is_name);
+    assert_eq!(values.filter_map(|(line, _)| line.split('"').nth(1)).collect::<Vec<_>>(), VALUES);
+}
+
 #[test]
 fn the_help_has_the_names_of_nvidia_smi_in_its_order() {
     let told = |line: &&str| {
-        line.starts_with('"')
+        line.starts_with('"') && !VALUES.iter().any(|value| line[1..].starts_with(value))
             || line.starts_with("List of ") && line.ends_with("\":")
             || line.starts_with("Section about ")
     };

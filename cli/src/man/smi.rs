@@ -1,0 +1,90 @@
+//! The sections of the page of `gpumon smi`: what nvidia-smi and each of its commands take.
+
+use clap_mangen::roff::{Inline, Roff, bold, italic, roman};
+
+use super::paragraph;
+use crate::smi::{
+    Takes,
+    face::{self, Face, Proposed, Word, faces},
+};
+
+/// Adds a section for nvidia-smi itself, for each of its commands, and for the fields of each query.
+pub(crate) fn smi(page: &mut Roff) {
+    let faces = faces();
+    for face in &faces {
+        if face.name == "smi" {
+            page.control("SH", ["ARGUMENTS OF NVIDIA-SMI"]);
+        } else {
+            page.control("SH", [format!("GPUMON SMI {}", face.name.to_uppercase()).as_str()]);
+            paragraph(page, &format!("{}.", face.about));
+        }
+        face.options.iter().for_each(|option| describe(page, option));
+    }
+    queries(page, &faces[0]);
+}
+
+/// An option, what it is, and its values, but for the fields, which have a section of their own.
+fn describe(page: &mut Roff, option: &Word) {
+    page.control("TP", []);
+    let mut term: Vec<Inline> = Vec::new();
+    for (place, spelling) in option.spellings.iter().enumerate() {
+        term.extend((place > 0).then(|| roman(", ")));
+        term.push(bold(*spelling));
+    }
+    match option.takes {
+        Takes::Nothing => {}
+        Takes::Value => term.extend([roman(" "), italic("VALUE")]),
+        Takes::PerhapsValue => term.extend([roman(" ["), italic("VALUE"), roman("]")]),
+    }
+    page.text(term);
+    paragraph(page, &format!("{}.", option.about));
+    let has_section = !face::fields(&option.spellings).is_empty();
+    match &option.values {
+        Proposed::One(words) => paragraph(page, &format!("One of: {}.", words.join(", "))),
+        Proposed::Commas(words) if !has_section => {
+            paragraph(page, &format!("They are: {}.", words.join(", ")));
+        }
+        Proposed::Letters(letters) => paragraph(page, &format!("Any of the letters {}.", letters.join(", "))),
+        Proposed::Any | Proposed::File | Proposed::Commas(_) => {}
+    }
+}
+
+/// The fields of each query.
+fn queries(page: &mut Roff, itself: &Face) {
+    for option in &itself.options {
+        let fields = face::fields(&option.spellings);
+        let (false, Some(switch)) = (fields.is_empty(), option.spellings.first()) else { continue };
+        page.control("SH", [format!("FIELDS OF {switch}").as_str()]);
+        for field in fields {
+            page.control("TP", []);
+            page.text([bold(field.names.join(", "))]);
+            field.about.lines().for_each(|line| paragraph(page, line));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_tells_of_options_values_commands_and_fields() {
+        let mut page = Roff::new();
+        smi(&mut page);
+        let text = page.render();
+        for told in [
+            ".SH \"ARGUMENTS OF NVIDIA-SMI\"",
+            "\\fB\\-q\\fR, \\fB\\-\\-query\\fR\n",
+            "\\fB\\-d\\fR, \\fB\\-\\-display\\fR \\fIVALUE\\fR",
+            "They are: MEMORY, UTILIZATION, ECC,",
+            ".SH \"GPUMON SMI DMON\"",
+            "Any of the letters p, u, c, v, m, e, t.",
+            "One of: r, w, n, a, p.",
+            ".SH \"FIELDS OF --query-gpu\"",
+            "\\fBclocks.current.graphics, clocks.gr\\fR",
+        ] {
+            assert!(text.contains(told), "{told} is not in\n{text}");
+        }
+        assert!(!text.contains("\\fB\\-\\-power\\-limit"), "what is refused is not told");
+    }
+}
