@@ -1,11 +1,18 @@
-/** Adds the GPU panel to JupyterLab and Notebook 7. */
+/** Adds the GPU panel to JupyterLab and Notebook 7, and to notebooks what their cells took. */
 
 import { ILayoutRestorer, type JupyterFrontEnd, type JupyterFrontEndPlugin } from '@jupyterlab/application';
 import { ICommandPalette, IThemeManager } from '@jupyterlab/apputils';
+import { ISettingRegistry } from '@jupyterlab/settingregistry';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 
+import { CellLines } from './cell-lines';
+import { Connection } from './connection';
 import { gpuIcon } from './icon';
+import type { NotebookPanel } from './notebook-panel';
 import { GpuPanel } from './panel';
+import { followSettings } from './settings';
+
+const PLUGIN_ID = 'gpumon:plugin';
 
 /** The commands of this extension. */
 const CommandIDs = {
@@ -17,19 +24,21 @@ const RANK = 250;
 
 // Notebook 7 has no layout restorer; a stripped-down JupyterLab may lack any of the others.
 const plugin: JupyterFrontEndPlugin<void> = {
-  id: 'gpumon:plugin',
-  description: 'Shows what the GPUs do, in a panel of the left side bar.',
+  id: PLUGIN_ID,
+  description: 'Shows what the GPUs do, in a panel of the left side bar, and below cells what they took.',
   autoStart: true,
-  optional: [ILayoutRestorer, ICommandPalette, IThemeManager, ITranslator],
+  optional: [ILayoutRestorer, ICommandPalette, IThemeManager, ITranslator, ISettingRegistry],
   activate: (
     app: JupyterFrontEnd,
     restorer: ILayoutRestorer | null,
     palette: ICommandPalette | null,
     themes: IThemeManager | null,
     translator: ITranslator | null,
+    registry: ISettingRegistry | null,
   ) => {
     const trans = (translator ?? nullTranslator).load('gpumon');
-    const panel = new GpuPanel({ app, trans });
+    const connection = new Connection(app.serviceManager.serverSettings);
+    const panel = new GpuPanel({ app, connection, trans });
     app.shell.add(panel, 'left', { rank: RANK });
     restorer?.add(panel, panel.id);
     themes?.themeChanged.connect(() => {
@@ -45,6 +54,16 @@ const plugin: JupyterFrontEndPlugin<void> = {
       },
     });
     palette?.addItem({ command: CommandIDs.open, category: trans.__('View') });
+
+    const lines = new CellLines(connection);
+    app.docRegistry.addWidgetExtension('Notebook', {
+      createNew: (notebook) => {
+        lines.add(notebook as unknown as NotebookPanel);
+      },
+    });
+    void followSettings(registry, PLUGIN_ID, ({ cellLine }) => {
+      lines.setEnabled(cellLine);
+    });
   },
 };
 

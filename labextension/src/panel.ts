@@ -5,11 +5,12 @@ import type { JupyterFrontEnd } from '@jupyterlab/application';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { Widget } from '@lumino/widgets';
 
+import type { Connection } from './connection';
 import { gpuIcon } from './icon';
-import { diagnose, openStream } from './stream';
 
 export interface GpuPanelOptions {
   app: JupyterFrontEnd;
+  connection: Connection;
   trans: TranslationBundle;
 }
 
@@ -63,16 +64,18 @@ export class GpuPanel extends Widget {
       return;
     }
     this.mounting = true;
-    const { app, trans } = this.options;
-    const settings = app.serviceManager.serverSettings;
+    const { app, connection, trans } = this.options;
     try {
-      const { addStyle, Feed, LabNotebooks, mountMonitor } = await import('./view');
+      const [feed, { addViewStyle, LabNotebooks, mountMonitor }] = await Promise.all([
+        connection.feed(),
+        import('./view'),
+      ]);
       if (this.isDisposed) {
         return;
       }
-      addStyle();
+      addViewStyle();
       this.monitor = mountMonitor(this.node, {
-        feed: new Feed({ openSocket: () => openStream(settings), diagnose: () => diagnose(settings) }),
+        feed,
         notebooks: new LabNotebooks(app, trans),
         title: trans.__('GPUs'),
         connectingMessage: trans.__('Jupyter starts gpumon. The first time takes a few seconds.'),

@@ -84,6 +84,20 @@ export function duration(ms: number): string {
   return `${String(Math.floor(hours / 24))}${SPACE}d ${String(hours % 24)}${SPACE}h`;
 }
 
+/** How long something took, to three digits: `80 ms`, `12.4 s`; from two minutes on as a duration. */
+export function precise(ms: number): string {
+  if (ms < 999.5) {
+    return `${String(Math.round(ms))}${SPACE}ms`;
+  }
+  return ms < 120_000 ? `${significant(ms / 1000)}${SPACE}s` : duration(ms);
+}
+
+/** `420 J`, `6.10 kJ`, `1.20 MJ`. */
+export function energy(joules: number): string {
+  const [scale, unit] = joules >= 0.9995e6 ? [1e6, 'MJ'] : joules >= 999.5 ? [1e3, 'kJ'] : [1, 'J'];
+  return `${significant(joules / scale)}${SPACE}${unit}`;
+}
+
 /** A span of time for a countdown or an interval: `0.1 s`, `1 s`, `15 s`. */
 export function seconds(ms: number): string {
   return `${String(ms < 1000 ? Math.round(ms / 100) / 10 : Math.round(ms / 1000))}${SPACE}s`;

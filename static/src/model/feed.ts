@@ -21,31 +21,46 @@ export interface FeedListener {
 export interface FeedReader {
   /** Whether this reader looks. Where none does, the server is asked to send nothing. */
   setLooking: (looking: boolean) => void;
+  /** The longest time between two samples that this reader can do with; `null` for the server's own. */
+  setInterval: (interval_ms: number | null) => void;
   /** Leaves; the last to leave ends the connection. */
   leave: () => void;
+}
+
+/** What a reader wants. */
+interface Wish {
+  looking: boolean;
+  interval_ms: number | null;
 }
 
 /** Connects when the first reader comes, and keeps what the server tells in `store`. */
 export class Feed {
   readonly store = new Store();
-  private readonly readers = new Map<FeedListener, boolean>();
+  private readonly readers = new Map<FeedListener, Wish>();
   private socket: ReconnectingSocket | null = null;
   /** Whether the server sends samples, as far as it was told. */
   private flowing = true;
+  /** The time between samples that the server was asked for; `null` where it was asked for none. */
+  private asked_ms: number | null = null;
+  /** The time between samples before anything was asked for. */
+  private usual_ms = 1000;
 
   constructor(private readonly options: FeedOptions) {}
 
   /** Takes part. A new reader looks. */
   join(listener: FeedListener): FeedReader {
-    this.readers.set(listener, true);
+    const wish: Wish = { looking: true, interval_ms: null };
+    this.readers.set(listener, wish);
     this.socket ??= this.connect();
     this.settle();
     return {
       setLooking: (looking) => {
-        if (this.readers.has(listener)) {
-          this.readers.set(listener, looking);
-          this.settle();
-        }
+        wish.looking = looking;
+        this.settle();
+      },
+      setInterval: (interval_ms) => {
+        wish.interval_ms = interval_ms;
+        this.settle();
       },
       leave: () => {
         if (!this.readers.delete(listener)) {
@@ -93,8 +108,10 @@ export class Feed {
     this.store.apply(frame);
     if (frame.type === 'hello') {
       this.socket?.settled();
-      // A new connection sends until it is told not to.
+      // A new connection sends until it is told not to, and as often as the server samples.
       this.flowing = true;
+      this.asked_ms = null;
+      this.usual_ms = frame.sample?.interval_ms ?? this.usual_ms;
       this.settle();
     }
     this.tell(frame);
@@ -102,13 +119,25 @@ export class Feed {
 
   private tell(frame: ServerFrame | null): void {
     for (const listener of [...this.readers.keys()]) {
-      listener.changed(frame);
+      // Whoever was told before may have let this one go.
+      if (this.readers.has(listener)) {
+        listener.changed(frame);
+      }
     }
   }
 
-  /** Has the server send samples while anybody looks, and none while nobody does. */
+  /** Has the server send what the readers want, and nothing while nobody looks. */
   private settle(): void {
-    const wanted = [...this.readers.values()].includes(true);
+    const looking = [...this.readers.values()].filter((wish) => wish.looking);
+    this.setFlowing(looking.length > 0);
+    const wishes = looking.map((wish) => wish.interval_ms).filter((interval_ms) => interval_ms !== null);
+    const wanted = wishes.length > 0 ? Math.min(...wishes, this.usual_ms) : null;
+    if (wanted !== this.asked_ms && this.send({ type: 'interval', ms: wanted ?? this.usual_ms })) {
+      this.asked_ms = wanted;
+    }
+  }
+
+  private setFlowing(wanted: boolean): void {
     if (wanted === this.flowing) {
       return;
     }
@@ -120,8 +149,8 @@ export class Feed {
     this.send({ type: wanted ? 'resume' : 'pause' });
   }
 
-  private send(frame: ClientFrame): void {
-    this.socket?.send(JSON.stringify(frame));
+  private send(frame: ClientFrame): boolean {
+    return this.socket?.send(JSON.stringify(frame)) ?? false;
   }
 
   private async explain(): Promise<void> {

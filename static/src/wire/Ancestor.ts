@@ -3,12 +3,13 @@
 /**
  * A process further up.
  */
-export type Ancestor = { 
-/**
- * Its PID.
- */
-pid: number, 
-/**
- * Its name, from `/proc/PID/comm`.
- */
-name: string, };
+export type Ancestor = {
+  /**
+   * Its PID.
+   */
+  pid: number;
+  /**
+   * Its name, from `/proc/PID/comm`.
+   */
+  name: string;
+};

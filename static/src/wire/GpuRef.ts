@@ -3,12 +3,13 @@
 /**
  * A GPU by its two names.
  */
-export type GpuRef = { 
-/**
- * NVML's index.
- */
-index: number, 
-/**
- * Its UUID, where the driver has told it.
- */
-uuid: string | null, };
+export type GpuRef = {
+  /**
+   * NVML's index.
+   */
+  index: number;
+  /**
+   * Its UUID, where the driver has told it.
+   */
+  uuid: string | null;
+};

@@ -3,12 +3,13 @@
 /**
  * A setting that changes with a reset.
  */
-export type Mode = { 
-/**
- * Now.
- */
-current: boolean, 
-/**
- * After the next reset.
- */
-pending: boolean, };
+export type Mode = {
+  /**
+   * Now.
+   */
+  current: boolean;
+  /**
+   * After the next reset.
+   */
+  pending: boolean;
+};

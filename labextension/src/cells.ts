@@ -1,0 +1,119 @@
+/** Shows below each cell of a notebook what its run took of the GPUs. */
+
+import { CellLine, CellMeter } from '@gpumon/page/cells';
+import cellStyle from '@gpumon/page/cell.css?inline';
+import type { Feed, FeedReader } from '@gpumon/page/feed';
+import type { IDisposable } from '@lumino/disposable';
+
+import type { NotebookPanel } from './notebook-panel';
+import { Runs } from './runs';
+import { addStyle } from './style';
+
+/** While a cell runs: often enough to see a peak that does not last. */
+const RUNNING_MS = 250;
+/** A run of less than this needs no line while it lasts. */
+const PATIENCE_MS = 1000;
+/** The next sample tells the last part of a run; where none comes, what is known is all. */
+const LAST_SAMPLE_MS = 5000;
+
+interface Run {
+  cellId: string;
+  meter: CellMeter;
+  started_ms: number;
+}
+
+export class CellCosts implements IDisposable {
+  isDisposed = false;
+  private readonly runs = new Map<string, Run>();
+  private readonly lines = new Map<string, CellLine>();
+  private readonly reader: FeedReader;
+  private readonly heard: Runs;
+
+  constructor(
+    private readonly panel: NotebookPanel,
+    private readonly feed: Feed,
+  ) {
+    addStyle('gpumon-cell-style', cellStyle);
+    this.reader = feed.join({
+      changed: (frame) => {
+        if (frame?.type === 'sample') {
+          this.take();
+        }
+      },
+    });
+    this.heard = new Runs(panel.sessionContext, {
+      started: (run, cellId, kernelId, at_ms) => {
+        this.runs.set(run, { cellId, meter: new CellMeter(kernelId, at_ms, feed.store.sample), started_ms: at_ms });
+        this.lines.get(cellId)?.element.remove();
+        this.lines.delete(cellId);
+        this.reader.setInterval(RUNNING_MS);
+      },
+      ended: (run, at_ms) => {
+        this.runs.get(run)?.meter.end(at_ms);
+        setTimeout(() => {
+          this.finish(run);
+        }, LAST_SAMPLE_MS);
+      },
+      abandoned: () => {
+        for (const run of [...this.runs.keys()]) {
+          this.finish(run);
+        }
+      },
+    });
+  }
+
+  dispose(): void {
+    if (this.isDisposed) {
+      return;
+    }
+    this.isDisposed = true;
+    this.heard.dispose();
+    this.reader.leave();
+    for (const line of this.lines.values()) {
+      line.element.remove();
+    }
+  }
+
+  private take(): void {
+    const { sample } = this.feed.store;
+    if (sample === null) {
+      return;
+    }
+    for (const [id, run] of [...this.runs]) {
+      if (run.meter.take(sample)) {
+        this.finish(id);
+      } else if (sample.at_ms - run.started_ms > PATIENCE_MS) {
+        this.show(run, true);
+      }
+    }
+  }
+
+  private finish(id: string): void {
+    const run = this.runs.get(id);
+    if (run === undefined || this.isDisposed) {
+      return;
+    }
+    this.runs.delete(id);
+    this.show(run, false);
+    if (this.runs.size === 0) {
+      this.reader.setInterval(null);
+    }
+  }
+
+  private show({ cellId, meter }: Run, running: boolean): void {
+    const cost = meter.cost();
+    const cell = this.panel.content.widgets.find((one) => one.model.id === cellId);
+    if (cost === null || cell === undefined) {
+      return;
+    }
+    let line = this.lines.get(cellId);
+    if (line === undefined) {
+      line = new CellLine();
+      this.lines.set(cellId, line);
+    }
+    line.update(cost, running);
+    if (line.element.parentElement !== cell.node) {
+      cell.node.append(line.element);
+    }
+  }
+}

@@ -1,0 +1,13 @@
+/** What is used of JupyterLab's notebook panels. Their package would bring the whole notebook along for a few types. */
+
+import type { ISessionContext } from '@jupyterlab/apputils';
+import type { Widget } from '@lumino/widgets';
+
+export interface NotebookCell extends Widget {
+  readonly model: { readonly id: string };
+}
+
+export interface NotebookPanel extends Widget {
+  readonly sessionContext: ISessionContext;
+  readonly content: Widget & { readonly widgets: readonly NotebookCell[] };
+}

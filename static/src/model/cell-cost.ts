@@ -1,0 +1,155 @@
+/** What the run of a notebook's cell took of the GPUs: reckoned from samples, for the kernel and all it has started. */
+
+import type { GpuSample, Process, Sample } from '../wire';
+import { valueOf } from './reading';
+
+export interface CellCost {
+  started_ms: number;
+  ended_ms: number;
+  /** The GPUs that the kernel held, by index. */
+  gpus: readonly number[];
+  /** Time in which its kernels ran, summed over GPUs; `null` where the driver does not tell. */
+  gpu_ms: number | null;
+  /** The most memory it held at once, over all GPUs; `null` where the driver does not tell. */
+  peak_bytes: number | null;
+  /** How much more, or less, it held after the run than before. */
+  change_bytes: number | null;
+  /** Energy of the GPUs that it held, with what others did there; `null` where power is not told. */
+  joules: number | null;
+  /** Whether others held one of those GPUs at the same time, so that not all of the energy is the cell's. */
+  shared: boolean;
+}
+
+/** What one sample says of a kernel. */
+interface Share {
+  at_ms: number;
+  gpus: readonly number[];
+  bytes: number | null;
+  /** Of one GPU's time, 0 to 100 for each GPU. */
+  sm_percent: number | null;
+  watts: number | null;
+  shared: boolean;
+}
+
+/** Watches one run of a cell. It is given every sample, and is done with the first after the end. */
+export class CellMeter {
+  private ended_ms = Infinity;
+  private last: Share | null;
+  private readonly before_bytes: number;
+  private readonly gpus = new Set<number>();
+  private peak_bytes: number | null = null;
+  private after_bytes: number | null = null;
+  private gpu_ms: number | null = null;
+  private joules: number | null = null;
+  private shared = false;
+  private finished = false;
+
+  /** `before` is the newest sample before the run; times are the kernel's machine's. */
+  constructor(
+    private readonly kernelId: string,
+    private readonly started_ms: number,
+    before: Sample | null,
+  ) {
+    this.last = before === null ? null : shareOf(before, kernelId);
+    this.before_bytes = this.last?.bytes ?? 0;
+  }
+
+  /** The run is over; its last part is known with the next sample. */
+  end(ended_ms: number): void {
+    this.ended_ms = Math.max(this.started_ms, ended_ms);
+  }
+
+  /** Takes in a sample, and says whether nothing more is needed. */
+  take(sample: Sample): boolean {
+    if (this.finished || sample.at_ms <= (this.last?.at_ms ?? this.started_ms)) {
+      return this.finished;
+    }
+    const share = shareOf(sample, this.kernelId);
+    this.addTime(share);
+    // What a run shorter than the time between samples held is only seen after it.
+    if (share.at_ms <= this.ended_ms || this.peak_bytes === null) {
+      this.peak_bytes = most(this.peak_bytes, share.bytes);
+    }
+    this.after_bytes = share.bytes ?? 0;
+    this.last = share;
+    this.finished = share.at_ms >= this.ended_ms;
+    return this.finished;
+  }
+
+  /** The cost; `null` where the kernel holds no GPU, or nothing was seen of it. */
+  cost(): CellCost | null {
+    if (this.gpus.size === 0) {
+      return null;
+    }
+    return {
+      started_ms: this.started_ms,
+      ended_ms: Math.min(this.ended_ms, this.last?.at_ms ?? this.started_ms),
+      gpus: [...this.gpus].sort((a, b) => a - b),
+      gpu_ms: this.gpu_ms,
+      peak_bytes: most(this.peak_bytes, this.before_bytes > 0 ? this.before_bytes : null),
+      change_bytes: this.after_bytes === null ? null : this.after_bytes - this.before_bytes,
+      joules: this.joules,
+      shared: this.shared,
+    };
+  }
+
+  /** A sample tells about the time since the one before; only that part counts in which the cell ran. */
+  private addTime(share: Share): void {
+    const from_ms = Math.max(this.started_ms, this.last?.at_ms ?? this.started_ms);
+    const span_ms = Math.min(share.at_ms, this.ended_ms) - from_ms;
+    if (span_ms <= 0 || share.gpus.length === 0) {
+      return;
+    }
+    for (const gpu of share.gpus) {
+      this.gpus.add(gpu);
+    }
+    if (share.sm_percent !== null) {
+      this.gpu_ms = (this.gpu_ms ?? 0) + (share.sm_percent / 100) * span_ms;
+    }
+    if (share.watts !== null) {
+      this.joules = (this.joules ?? 0) + (share.watts * span_ms) / 1000;
+    }
+    this.shared ||= share.shared;
+  }
+}
+
+function shareOf(sample: Sample, kernelId: string): Share {
+  const share = { at_ms: sample.at_ms, gpus: [] as number[], shared: false };
+  let bytes: number | null = null;
+  let sm_percent: number | null = null;
+  let watts: number | null = null;
+  for (const gpu of sample.gpus) {
+    const { own, others } = divided(gpu, kernelId);
+    if (own.length === 0) {
+      continue;
+    }
+    share.gpus.push(gpu.index);
+    share.shared ||= others > 0;
+    bytes = plus(bytes, sum(own.map((process) => valueOf(process.memory_bytes))));
+    // Kernels of several processes may overlap: a GPU has no more than all of its time.
+    const busy = sum(own.map((process) => valueOf(process.sm_percent)));
+    sm_percent = plus(sm_percent, busy === null ? null : Math.min(100, busy));
+    watts = plus(watts, valueOf(gpu.power.draw_watts));
+  }
+  return { ...share, bytes, sm_percent, watts };
+}
+
+/** The kernel's processes on a GPU, and how many others there are. */
+function divided(gpu: GpuSample, kernelId: string): { own: Process[]; others: number } {
+  const all = gpu.health.state === 'ok' ? (valueOf(gpu.processes) ?? []) : [];
+  const own = all.filter((process) => valueOf(process.owner)?.notebook?.kernel_id === kernelId);
+  return { own, others: all.length - own.length };
+}
+
+function sum(values: readonly (number | null)[]): number | null {
+  return values.reduce<number | null>(plus, null);
+}
+
+/** What is not known adds nothing. */
+function plus(a: number | null, b: number | null): number | null {
+  return a === null || b === null ? (a ?? b) : a + b;
+}
+
+function most(a: number | null, b: number | null): number | null {
+  return a === null || b === null ? (a ?? b) : Math.max(a, b);
+}

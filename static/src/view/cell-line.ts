@@ -1,0 +1,37 @@
+/** The quiet line below a notebook's cell: what its run took of the GPUs. */
+
+import { h, keyed, setAttribute, setText } from '../lib/dom';
+import type { CellCost } from '../model/cell-cost';
+import { cellWords, type CellWord } from '../model/cell-words';
+
+export class CellLine {
+  readonly element = h('div', {
+    class: 'gpumon-cell',
+    'data-testid': 'gpumon-cell',
+    'aria-label': 'GPU use of this cell',
+  });
+  private readonly words = new Map<string, { element: HTMLElement }>();
+
+  /** Shows what a run took, or has taken so far. */
+  update(cost: CellCost, running: boolean): void {
+    setAttribute(this.element, 'data-running', running ? '' : null);
+    const words = cellWords(cost);
+    const shown = keyed(
+      this.element,
+      this.words,
+      words,
+      (word) => word.id,
+      (word) => ({ element: h('span', { class: 'gpumon-cell-word', 'data-cost': word.id }) }),
+    );
+    words.forEach((word, i) => {
+      show(word, shown[i]?.element);
+    });
+  }
+}
+
+function show(word: CellWord, element: HTMLElement | undefined): void {
+  if (element !== undefined) {
+    setText(element, word.text);
+    setAttribute(element, 'title', word.title);
+  }
+}

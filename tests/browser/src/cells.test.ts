@@ -1,0 +1,135 @@
+/** What a cell took of a GPU, below the cell: a real kernel whose GPU memory the fake library scripts. */
+
+import { writeFileSync } from 'node:fs';
+import path from 'node:path';
+
+import type { Browser, Locator, Page } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+
+import { closePage, launchBrowser, newPage, type Conduct } from './browser';
+import { JupyterServer, type KernelSession } from './jupyter';
+import { Lab } from './lab';
+import { FAKE_NVML, newFolder } from './machine';
+
+/** The kernel holds more from here to there, seconds after the start of the scenario. */
+const PEAK_FROM_S = 22;
+const PEAK_TO_S = 25;
+const CELL_ENDS_S = 28;
+
+const NOTEBOOK = JSON.stringify({
+  cells: ['import time\nwhile time.time() < float(open("ends").read()):\n    time.sleep(0.05)', '1 + 1'].map(
+    (source, index) => ({
+      cell_type: 'code',
+      id: `cell-${String(index)}`,
+      metadata: {},
+      execution_count: null,
+      outputs: [],
+      source,
+    }),
+  ),
+  metadata: { kernelspec: { display_name: 'Python 3', language: 'python', name: 'python3' } },
+  nbformat: 4,
+  nbformat_minor: 5,
+});
+
+describe('the line below a cell', () => {
+  let browser: Browser;
+  let jupyter: JupyterServer;
+  let kernel: KernelSession;
+  let page: Page;
+  let conduct: Conduct;
+
+  const scenario = path.join(newFolder(), 'scenario.toml');
+  const cell = (index: number): Locator => page.locator('.jp-CodeCell').nth(index);
+  const cost = (index: number, what: string): Locator => cell(index).locator(`[data-cost=${what}]`);
+  /** What a part of the line says, with plain spaces. */
+  const said = async (index: number, what: string): Promise<string> =>
+    (await cost(index, what).innerText()).replaceAll('\u00a0', ' ');
+  const run = async (index: number): Promise<void> => {
+    await cell(index).locator('.cm-content').click();
+    await page.keyboard.press('Control+Enter');
+  };
+
+  beforeAll(async () => {
+    browser = await launchBrowser();
+    jupyter = await JupyterServer.start({
+      GPUMON_SOURCE: 'nvml',
+      GPUMON_NVML_LIB: FAKE_NVML,
+      GPUMON_FAKE_NVML_SCENARIO: scenario,
+    });
+    jupyter.write('cells.ipynb', NOTEBOOK);
+    kernel = await jupyter.startKernel('cells.ipynb');
+    const start_ms = Date.now();
+    jupyter.write('ends', String(start_ms / 1000 + CELL_ENDS_S));
+    const memory = [
+      [0, '10 GiB'],
+      [PEAK_FROM_S, '10 GiB'],
+      [PEAK_FROM_S, '42 GiB'],
+      [PEAK_TO_S, '42 GiB'],
+      [PEAK_TO_S, '12 GiB'],
+    ];
+    writeFileSync(
+      scenario,
+      `start_ms = ${String(start_ms)}\n[[gpu]]\nindex = 0\npower_watts = 500\nmemory_used = "50 GiB"\n` +
+        `[[process]]\ngpu = 0\npid = ${String(kernel.pid)}\nsm_percent = 50\nmemory = ${JSON.stringify(memory)}\n`,
+    );
+  });
+  beforeEach(async () => {
+    ({ page, conduct } = await newPage(browser));
+    await page.goto(`${jupyter.page('lab/tree/cells.ipynb')}&reset`);
+    await new Lab(page).ready();
+    await cell(1).waitFor();
+  });
+  afterEach(async ({ task }) => {
+    await closePage(page, task);
+  });
+  afterAll(async () => {
+    await browser.close();
+    await jupyter.stop();
+  });
+
+  it('tells the scripted peak, while the cell runs and after it', async () => {
+    await run(0);
+    await cell(0).locator('[data-testid=gpumon-cell][data-running]').waitFor({ timeout: 20_000 });
+    await cell(0)
+      .locator('[data-testid=gpumon-cell]:not([data-running])')
+      .waitFor({ timeout: CELL_ENDS_S * 1000 });
+    expect(await said(0, 'peak')).toBe('peak 42.0 GiB (+2.00)');
+    // What was drawn is 500 W, and half of the time kernels ran.
+    const elapsed_s = parseFloat(await said(0, 'elapsed'));
+    expect(elapsed_s).toBeGreaterThan(2);
+    expect(parseFloat((await said(0, 'gpu')).slice('GPU '.length))).toBeCloseTo(elapsed_s / 2, 0);
+    expect(parseFloat(await said(0, 'energy'))).toBeCloseTo(elapsed_s / 2, 0);
+    expect(await cost(0, 'energy').getAttribute('title')).toBe('energy of GPU 0 while the cell ran');
+    expect(conduct.errors.filter((error) => error.includes('gpumon'))).toEqual([]);
+  });
+
+  it('is there for a cell that takes no time, and can be switched off', async () => {
+    await expect
+      .poll(
+        async () => {
+          await run(1);
+          await page.waitForTimeout(2000);
+          return cell(1).getByTestId('gpumon-cell').count();
+        },
+        { timeout: 30_000 },
+      )
+      .toBe(1);
+    expect(await said(1, 'peak')).toMatch(/^peak \d+\.\d GiB/);
+    await page.evaluate(async () => {
+      const base = location.pathname.replace(/\/lab\/.*$/, '');
+      const xsrf = /_xsrf=([^;]+)/.exec(document.cookie)?.[1] ?? '';
+      await fetch(`${base}/lab/api/settings/gpumon:plugin`, {
+        method: 'PUT',
+        headers: { 'Content-Type': 'application/json', 'X-XSRFToken': xsrf },
+        body: JSON.stringify({ raw: '{"cellLine": false}' }),
+      });
+    });
+    await page.reload();
+    await cell(1).waitFor();
+    await page.locator('.jp-Notebook-ExecutionIndicator[data-status=idle]').waitFor();
+    await run(1);
+    await page.waitForTimeout(3000);
+    expect(await page.getByTestId('gpumon-cell').count()).toBe(0);
+  });
+});
