@@ -204,3 +204,220 @@ fn nothing_is_drawn_while_nothing_changes() {
     terminal.press("q");
     assert!(terminal.ended().success());
 }
+
+/// An interactive bash on a terminal, as a person has it, and `top` as it is typed there.
+fn shell(fake: &Fake) -> Tty {
+    let mut bash = Command::new("bash");
+    bash.args(["--norc", "--noprofile", "-i"]).env("PS1", "$ ").env("HISTFILE", "/dev/null");
+    let top = top(fake, &[]);
+    for (name, value) in top.get_envs() {
+        match value {
+            Some(value) => bash.env(name, value),
+            None => bash.env_remove(name),
+        };
+    }
+    let mut terminal = Tty::start(&bash, 100, 30);
+    let words: Vec<_> = [top.get_program()].into_iter().chain(top.get_args()).collect();
+    let words: Vec<_> = words.iter().map(|word| word.to_str().unwrap()).collect();
+    terminal.press(&format!("alias top='{}'\r", words.join(" ")));
+    terminal
+}
+
+/// The one letter for what a process does; `None` where there is no such process.
+fn state_of(pid: &str) -> Option<char> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat.rsplit_once(") ").unwrap().1.chars().next()
+}
+
+/// Has the shell end its job, of which it is told that all went well.
+fn end_job(terminal: &mut Tty) {
+    let pid = terminal.pid().to_string();
+    terminal.forget();
+    terminal.press("kill %1\r");
+    eventually("the job ends", || state_of(&pid).is_none());
+    // The shell tells it before the next prompt.
+    terminal.press("\r");
+    terminal.wait_for("Done");
+}
+
+#[test]
+fn a_terminal_that_is_closed_ends_it_quietly() {
+    let fake = Fake::new("gpus = 1");
+    let complaints = fake.path("complaints");
+    // With the signal, without it and something to draw, and without it and nothing to draw.
+    for (in_session, interval_ms) in [(true, "60000"), (false, "100"), (false, "60000")] {
+        for into_file in [false, true] {
+            let mut command = top(&fake, &["--interval-ms", interval_ms]);
+            if into_file {
+                let typed = top(&fake, &["--interval-ms", interval_ms]);
+                let script = format!("exec \"$@\" 2>{}", complaints.display());
+                let mut shell = Command::new("sh");
+                shell.args(["-c", &script, "sh"]).arg(typed.get_program()).args(typed.get_args());
+                for (name, value) in typed.get_envs() {
+                    value.map(|value| shell.env(name, value));
+                }
+                command = shell;
+            }
+            let start = if in_session { Tty::start } else { Tty::of_no_session };
+            let mut terminal = start(&command, 100, 30);
+            terminal.wait_for("WHAT");
+            terminal.hang_up();
+            let status = terminal.ended();
+            assert!(status.success(), "{status}, in session: {in_session}, {interval_ms} ms");
+            if into_file {
+                assert_eq!(std::fs::read_to_string(&complaints).unwrap(), "");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_stopped_job_can_be_ended_and_brought_back() {
+    let fake = Fake::new("gpus = 1");
+    let mut terminal = shell(&fake);
+    // What is typed is echoed, so that what is waited for is put together by the shell.
+    terminal.press("top\r");
+    terminal.wait_for("WHAT");
+    terminal.press("\u{1a}");
+    terminal.wait_for("Stopped");
+    end_job(&mut terminal);
+    // Behind, it touches nothing; in front again, it goes on.
+    terminal.press("top\r");
+    terminal.wait_for("WHAT");
+    terminal.press("\u{1a}");
+    terminal.wait_for("Stopped");
+    terminal.forget();
+    terminal.press("bg\r");
+    terminal.press("sleep 1; jobs -r | wc -l | sed 's/^/running: /'\r");
+    terminal.wait_for("running: 1");
+    assert!(!terminal.written().contains(ENTERS), "{}", terminal.written());
+    terminal.press("fg\r");
+    terminal.wait_for_sequence(ENTERS);
+    terminal.wait_for("WHAT");
+    terminal.press("q");
+    terminal.wait_for_sequence(LEAVES);
+    terminal.press("echo \"left with \"$?\r");
+    terminal.wait_for("left with 0");
+}
+
+#[test]
+fn a_job_that_was_stopped_or_started_behind_can_be_ended() {
+    let fake = Fake::new("gpus = 1");
+    let mut terminal = shell(&fake);
+    terminal.press("top &\r");
+    terminal.press("sleep 2; jobs -r | wc -l | sed 's/^/running: /'\r");
+    terminal.wait_for("running: 1");
+    end_job(&mut terminal);
+    // Stopped by somebody else, it had no chance to give the terminal back.
+    terminal.press("top\r");
+    terminal.wait_for("WHAT");
+    signal("-STOP", terminal.pid());
+    terminal.wait_for("Stopped");
+    end_job(&mut terminal);
+    terminal.wait_for_sequence(LEAVES);
+}
+
+#[test]
+fn a_job_that_nobody_can_bring_back_ends() {
+    let fake = Fake::new("gpus = 1");
+    let mut terminal = shell(&fake);
+    let pid_file = fake.path("pid");
+    // The inner shell leaves while its job waits behind; the outer one never had that job.
+    let inner =
+        format!("set -m; eval \"$TOP &\"; echo $! > {}; sleep 2; kill -0 $!; echo \"waits: \"$?", pid_file.display());
+    terminal.press("export TOP=\"${BASH_ALIASES[top]}\"\r");
+    terminal.press(&format!("bash --norc --noprofile -c '{inner}'\r"));
+    terminal.wait_for("waits: 0");
+    let pid = std::fs::read_to_string(&pid_file).unwrap();
+    eventually("it has ended", || !matches!(state_of(pid.trim()), Some(state) if state != 'Z'));
+}
+
+#[test]
+fn a_deadly_signal_is_died_of_after_the_terminal_is_given_back() {
+    for (name, number) in [("-QUIT", 3), ("-USR1", 10), ("-USR2", 12), ("-ALRM", 14), ("-XCPU", 24)] {
+        let fake = Fake::new("gpus = 1");
+        let typed = top(&fake, &[]);
+        // No file of the memory is wanted of those that leave one.
+        let mut command = Command::new("sh");
+        command.args(["-c", "ulimit -c 0; exec \"$@\"", "sh"]).arg(typed.get_program()).args(typed.get_args());
+        for (variable, value) in typed.get_envs() {
+            value.map(|value| command.env(variable, value));
+        }
+        let mut terminal = Tty::start(&command, 80, 24);
+        terminal.wait_for("WHAT");
+        signal(name, terminal.pid());
+        assert_eq!(std::os::unix::process::ExitStatusExt::signal(&terminal.ended()), Some(number), "{name}");
+        terminal.wait_for_sequence(LEAVES);
+        assert!(terminal.is_as_before(), "{name}");
+    }
+}
+
+#[test]
+fn a_terminal_of_any_size_is_drawn_on() {
+    let fake = Fake::new("gpus = 1");
+    let mut terminal = Tty::start(&top(&fake, &[]), u16::MAX, u16::MAX);
+    terminal.wait_for_sequence(ENTERS);
+    terminal.wait_for_sequence("WHAT");
+    terminal.resize(0, 0);
+    terminal.resize(80, 24);
+    terminal.forget();
+    terminal.wait_for("WHAT");
+    terminal.forget();
+    terminal.resize(u16::MAX, u16::MAX);
+    terminal.wait_for_sequence("WHAT");
+    let memory = std::fs::read_to_string(format!("/proc/{}/status", terminal.pid())).unwrap();
+    let most = memory.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    let most_kib: u64 = most.trim().trim_end_matches(" kB").parse().unwrap();
+    assert!(most_kib < 500_000, "{most_kib} KiB");
+    terminal.press("q");
+    assert!(terminal.ended().success());
+}
+
+#[test]
+fn settings_that_cannot_be_read_stop_it_only_where_somebody_named_them() {
+    let fake = Fake::new("gpus = 1");
+    let mut command = top(&fake, &[]);
+    command.env("XDG_CONFIG_HOME", "/dev/null");
+    let mut terminal = Tty::start(&command, 140, 30);
+    terminal.wait_for("nothing is set: cannot read /dev/null/gpumon/top.toml");
+    terminal.press("q");
+    assert!(terminal.ended().success());
+    // One that is named and not there yet is where W writes.
+    let new = fake.path("new.toml");
+    let mut terminal = Tty::start(&top(&fake, &["--config", new.to_str().unwrap()]), 140, 30);
+    terminal.wait_for("new.toml is not there yet: W writes it");
+    terminal.press("T");
+    terminal.press("W");
+    terminal.wait_for("saved in");
+    terminal.press("q");
+    assert!(terminal.ended().success());
+    assert!(std::fs::read_to_string(&new).unwrap().contains("theme = \"light\""));
+    let mut terminal = Tty::start(&top(&fake, &["--config", "/nowhere/new.toml"]), 80, 24);
+    assert_eq!(terminal.ended().code(), Some(2));
+    terminal.wait_for("cannot read /nowhere/new.toml");
+}
+
+#[test]
+fn a_recording_of_impossible_times_and_evil_words_does_no_harm() {
+    let fake = Fake::new("gpus = 2");
+    let recording = fake.path("recording.ndjson");
+    let recorded = fake.gpumon(&["collect", "--count", "3", "--interval-ms", "100"]).output().unwrap();
+    let lines = stdout(&recorded);
+    let mut late = Vec::new();
+    for line in lines.lines() {
+        let mut line: serde_json::Value = serde_json::from_str(line).unwrap();
+        line["at_ms"] = u64::MAX.into();
+        writeln!(late, "{line}").unwrap();
+    }
+    std::fs::write(&recording, late).unwrap();
+    let path = recording.to_str().unwrap();
+    let mut terminal = Tty::start(&top(&fake, &["--replay", path]), 120, 30);
+    terminal.wait_for("at its end");
+    terminal.press("123456q");
+    assert!(terminal.ended().success());
+    std::fs::write(&recording, "{\"type\":\"\\u001b]0;pwn\\u0007x\"}\n").unwrap();
+    let mut terminal = Tty::start(&top(&fake, &["--replay", path]), 120, 30);
+    assert_eq!(terminal.ended().code(), Some(2));
+    terminal.wait_for("pwn");
+    assert!(!terminal.written().contains(['\u{1b}', '\u{7}']), "{:?}", terminal.written());
+}

@@ -48,6 +48,8 @@ pub(super) enum Next {
     /// Give the terminal back and stop, until somebody goes on.
     Suspend,
     Quit,
+    /// Give the terminal back, and die of this signal.
+    Die(i32),
 }
 
 /// The whole program but the terminal.
@@ -116,12 +118,11 @@ impl App {
         if changed { Next::Draw } else { Next::Wait }
     }
 
-    /// Something happened to the terminal.
+    /// Somebody typed or clicked.
     pub(super) fn terminal(&mut self, event: &Event) -> Next {
         match event {
             Event::Key(key) if key.kind != KeyEventKind::Release => self.key(*key),
             Event::Mouse(mouse) => self.mouse(*mouse),
-            Event::Resize(..) => Next::Draw,
             _ => Next::Wait,
         }
     }

@@ -17,6 +17,9 @@ const DEPTH_MS: u64 = 60 * 60 * 1000;
 /// A row of the thinned past is the mean over this time.
 const BUCKET_MS: u64 = 10_000;
 
+/// More than any machine has: a recording can say anything, and there is a column for every GPU up to the last.
+const MOST_GPUS: u32 = 1024;
+
 /// Which line is meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Line {
@@ -61,7 +64,7 @@ impl Window {
     }
 
     fn aligned_end(self) -> u64 {
-        self.end_ms.div_ceil(self.step_ms()) * self.step_ms()
+        self.end_ms.div_ceil(self.step_ms()).saturating_mul(self.step_ms())
     }
 }
 
@@ -79,9 +82,9 @@ impl History {
         }
         let mut row = Row::new(sample.at_ms, sample.interval_ms);
         row.host(&sample.host);
-        for gpu in &sample.gpus {
+        for gpu in sample.gpus.iter().filter(|gpu| gpu.index < MOST_GPUS) {
             // What a hung GPU shows is its past, which is here already.
-            if gpu.at_ms + 2 * u64::from(sample.interval_ms) < sample.at_ms {
+            if gpu.at_ms.saturating_add(2 * u64::from(sample.interval_ms)) < sample.at_ms {
                 continue;
             }
             for (metric, known) in METRICS.iter().enumerate() {
@@ -93,7 +96,6 @@ impl History {
 
     /// Adds what a server remembers and this does not. `index_of` tells a GPU's index by its UUID.
     pub(super) fn extend(&mut self, past: &frame::History, interval_ms: u32, index_of: impl Fn(&str) -> Option<u32>) {
-        let known = self.fine.newest();
         let columns: Vec<(Line, &[Option<f64>])> = past
             .gpus
             .iter()
@@ -104,7 +106,10 @@ impl History {
                 })
             })
             .collect();
-        for (place, at_ms) in past.times_ms.iter().enumerate().filter(|(_, at_ms)| known < Some(**at_ms)) {
+        for (place, at_ms) in past.times_ms.iter().enumerate() {
+            if self.fine.newest() >= Some(*at_ms) {
+                continue;
+            }
             let mut row = Row::new(*at_ms, interval_ms);
             for (line, values) in &columns {
                 row.set(*line, values.get(place).copied().flatten());
@@ -116,7 +121,7 @@ impl History {
     /// The values of a line, one per column of the window; `None` where nothing was read.
     pub(super) fn values(&self, line: Line, window: Window) -> Vec<Option<f64>> {
         let (end, step) = (window.aligned_end(), window.step_ms());
-        let begin = end.saturating_sub(step * window.columns as u64);
+        let begin = end.saturating_sub(step.saturating_mul(window.columns as u64));
         let mut drawn = vec![Mean::default(); window.columns];
         let fine_from = self.fine.oldest().unwrap_or(u64::MAX);
         let column = line.column();
@@ -128,14 +133,15 @@ impl History {
                 before = None;
                 continue;
             };
-            let place = |at_ms: u64| (at_ms.saturating_sub(begin + 1) / step) as usize;
-            if let Some((before_ms, from)) = before.filter(|(before_ms, _)| at_ms - before_ms <= reach_ms) {
+            let place = |at_ms: u64| (at_ms.saturating_sub(begin.saturating_add(1)) / step) as usize;
+            if let Some((before_ms, from)) =
+                before.filter(|(before_ms, _)| at_ms.saturating_sub(*before_ms) <= reach_ms)
+            {
                 // Columns between two neighbouring samples lie on the line from one to the other.
-                for between in place(before_ms) + 1..place(at_ms) {
-                    let share = (between - place(before_ms)) as f64 / (place(at_ms) - place(before_ms)) as f64;
-                    if let Some(mean) = drawn.get_mut(between) {
-                        mean.add(f64::from(from) + (f64::from(value) - f64::from(from)) * share);
-                    }
+                let (left, right) = (place(before_ms), place(at_ms));
+                for between in left + 1..right.min(drawn.len()) {
+                    let share = (between - left) as f64 / (right - left) as f64;
+                    drawn[between].add(f64::from(from) + (f64::from(value) - f64::from(from)) * share);
                 }
             }
             if let Some(mean) = drawn.get_mut(place(at_ms)).filter(|_| at_ms > begin) {
@@ -149,7 +155,7 @@ impl History {
     fn add(&mut self, row: &Row) {
         let bucket = row.at_ms / BUCKET_MS;
         if let Some(full) = self.bucket.filter(|full| *full != bucket) {
-            let end_ms = (full + 1) * BUCKET_MS;
+            let end_ms = (full + 1).saturating_mul(BUCKET_MS);
             let means = self.fine.means(full * BUCKET_MS, end_ms);
             if self.coarse.newest().is_none_or(|newest| newest < end_ms) {
                 self.coarse.push(end_ms, row.reach_ms.max(BUCKET_MS * 5 / 2), &means);

@@ -2,6 +2,7 @@
 //!
 //! - [`feed`] is where readings come from, [`replay`] one of them; [`world`] holds the newest, [`history`] the past.
 //! - [`input`] is all that the program waits for; [`app`] is what comes of it, [`keys`] what each key means.
+//! - [`job`] tells whether the terminal may be touched.
 //! - [`draw`] draws [`state`] and [`world`]: [`layout`] shares the room, one file in [`panel`] and [`dialog`] draws each
 //!   part with a [`pen`]; [`screen`] is the terminal.
 //! - [`processes`] is the list, [`inspect`] what a process tells of itself, [`kill`] how it gets a signal.
@@ -18,6 +19,7 @@ mod glyphs;
 mod history;
 mod input;
 mod inspect;
+mod job;
 mod keys;
 mod kill;
 mod layout;
@@ -52,11 +54,13 @@ use self::{
     feed::Feed,
     glyphs::Glyphs,
     input::{Input, Signal},
+    job::Job,
     replay::Player,
     screen::Screen,
     settings::{File, Settings},
     state::State,
     theme::ThemeName,
+    words::Weight,
     world::{Origin, World},
 };
 use crate::{exit::Failure, local::Server, options::SourceArgs};
@@ -66,6 +70,9 @@ const WAITING: usize = 64;
 
 /// An error that comes so soon is told before the screen is taken over.
 const FIRST: Duration = Duration::from_millis(1500);
+
+/// How often it is looked whether the terminal is this program's again.
+const GLANCE: Duration = Duration::from_millis(200);
 
 /// What is to be shown, and how.
 pub(crate) struct Request {
@@ -84,7 +91,7 @@ pub(crate) struct Request {
 /// Shows it until somebody leaves.
 pub(crate) fn run(request: Request) -> Result<(), Failure> {
     screen::check()?;
-    let (settings, file) = read_settings(&request)?;
+    let (settings, file, remark) = read_settings(&request)?;
     let (inputs, waiting) = mpsc::sync_channel(WAITING);
     let interval = Duration::from_millis(settings.interval_ms.into());
     let (feed, origin) = match (&request.recording, request.server) {
@@ -101,19 +108,31 @@ pub(crate) fn run(request: Request) -> Result<(), Failure> {
     }
     let no_color = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let theme = if no_color { ThemeName::Monochrome } else { settings.theme };
-    let state = State::new(&settings, theme, settings.glyphs.unwrap_or_else(Glyphs::of_terminal));
+    let mut state = State::new(&settings, theme, settings.glyphs.unwrap_or_else(Glyphs::of_terminal));
+    if let Some(remark) = remark {
+        state.tell(Weight::Notice, remark);
+    }
     let mouse = settings.mouse && !request.no_mouse;
     let app = App::new(world, state, feed, settings, file, inputs.clone());
     show(app, mouse, inputs, &waiting)
 }
 
-fn read_settings(request: &Request) -> Result<(Settings, Option<File>), Failure> {
-    let path = request.config.clone().or_else(settings::usual_path);
-    let file = path.map(|path| File::read(&path, request.config.is_some())).transpose().map_err(Failure::usage)?;
+/// What is set, where W writes it, and what there is to say of it.
+fn read_settings(request: &Request) -> Result<(Settings, Option<File>, Option<String>), Failure> {
+    let (file, remark) = if let Some(path) = &request.config {
+        let file = File::named(path).map_err(Failure::usage)?;
+        let remark = file.is_new.then(|| format!("{} is not there yet: W writes it", path.display()));
+        (Some(file), remark)
+    } else if let Some(path) = settings::usual_path() {
+        let (file, bad) = File::usual(&path);
+        (Some(file), bad.map(|bad| format!("nothing is set: {bad}")))
+    } else {
+        (None, None)
+    };
     let mut settings = file.as_ref().map_or_else(|| Ok(Settings::default()), Settings::of).map_err(Failure::usage)?;
     settings.interval_ms = request.interval_ms.unwrap_or(settings.interval_ms);
     settings.theme = request.theme.unwrap_or(settings.theme);
-    Ok((settings, file))
+    Ok((settings, file, remark))
 }
 
 /// Waits a little for the first readings, so that what cannot be read at all is told where it stays.
@@ -131,25 +150,56 @@ fn take_first(world: &mut World, waiting: &Receiver<Input>) -> Result<(), Failur
 
 fn show(mut app: App, mouse: bool, inputs: SyncSender<Input>, waiting: &Receiver<Input>) -> Result<(), Failure> {
     input::watch_signals(inputs.clone())?;
-    let mut screen = Screen::take(mouse)?;
-    input::watch_terminal(inputs)?;
-    let shown = follow(&mut app, &mut screen, waiting);
-    drop(screen);
+    let shown = take_terminal(&mut app, mouse, inputs, waiting);
     match shown {
+        Ok(End::Of(signal)) => input::die(signal),
+        Ok(End::Wanted) => Ok(()),
         // The terminal is gone, and nobody is there to be told.
         Err(failure) if failure.is_broken_pipe() => Ok(()),
-        shown => shown,
+        Err(failure) => Err(failure),
     }
 }
 
+/// How it ends.
+enum End {
+    /// Somebody wants it to, or nobody is there any more.
+    Wanted,
+    /// Of a signal that is none of those that ask for the end.
+    Of(i32),
+}
+
+/// Shows it, and has given the terminal back when this returns.
+fn take_terminal(
+    app: &mut App,
+    mouse: bool,
+    inputs: SyncSender<Input>,
+    waiting: &Receiver<Input>,
+) -> Result<End, Failure> {
+    // A job can be started behind.
+    if let Some(end) = wait_behind(app, waiting)? {
+        return Ok(end);
+    }
+    let mut screen = Screen::take(mouse).map_err(gone)?;
+    input::watch_terminal(inputs)?;
+    follow(app, &mut screen, waiting)
+}
+
 /// Draws whenever something has changed, and never otherwise.
-fn follow(app: &mut App, screen: &mut Screen, waiting: &Receiver<Input>) -> Result<(), Failure> {
+fn follow(app: &mut App, screen: &mut Screen, waiting: &Receiver<Input>) -> Result<End, Failure> {
     let mut next = Next::DrawAnew;
     loop {
         match next {
-            Next::Quit => return Ok(()),
-            Next::Suspend => screen.suspend().map_err(gone)?,
-            Next::TakeAgain => screen.take_again().map_err(gone)?,
+            Next::Quit => return Ok(End::Wanted),
+            Next::Die(signal) => return Ok(End::Of(signal)),
+            Next::Suspend | Next::TakeAgain => {
+                if next == Next::Suspend {
+                    screen::suspend()?;
+                }
+                if let Some(end) = wait_behind(app, waiting)? {
+                    return Ok(end);
+                }
+                screen.take_again().map_err(gone)?;
+            }
             Next::Wait | Next::Draw | Next::DrawAnew => {}
         }
         if next != Next::Wait {
@@ -159,7 +209,7 @@ fn follow(app: &mut App, screen: &mut Screen, waiting: &Receiver<Input>) -> Resu
         match waiting.recv_timeout(app.idle(Instant::now())) {
             Ok(input) => next = take(app, input)?,
             Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => return Ok(()),
+            Err(RecvTimeoutError::Disconnected) => return Ok(End::Wanted),
         }
         // All that has come is drawn at once.
         while next < Next::TakeAgain
@@ -171,6 +221,31 @@ fn follow(app: &mut App, screen: &mut Screen, waiting: &Receiver<Input>) -> Resu
     }
 }
 
+/// Waits while another job has the terminal, and takes in what comes, until it is this program's turn, which is `None`,
+/// or its end. A signal that ends it must not need the terminal: bash lets a stopped job go on behind, so that it can.
+fn wait_behind(app: &mut App, waiting: &Receiver<Input>) -> Result<Option<End>, Failure> {
+    let was_behind = Job::now() == Job::Behind;
+    loop {
+        match Job::now() {
+            Job::InFront => return Ok(None),
+            Job::Alone if !was_behind => return Ok(None),
+            // Whoever shared the terminal out has gone, or the terminal has.
+            Job::Alone | Job::Lost => return Ok(Some(End::Wanted)),
+            Job::Behind => {}
+        }
+        match waiting.recv_timeout(GLANCE) {
+            Ok(input) => match take(app, input)? {
+                Next::Quit => return Ok(Some(End::Wanted)),
+                Next::Die(signal) => return Ok(Some(End::Of(signal))),
+                Next::Suspend => screen::suspend()?,
+                _ => {}
+            },
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return Ok(Some(End::Wanted)),
+        }
+    }
+}
+
 fn take(app: &mut App, input: Input) -> Result<Next, Failure> {
     Ok(match input {
         Input::Terminal(event) => app.terminal(&event),
@@ -179,6 +254,8 @@ fn take(app: &mut App, input: Input) -> Result<Next, Failure> {
         Input::Signal(Signal::End) | Input::Gone => Next::Quit,
         Input::Signal(Signal::Stop) => Next::Suspend,
         Input::Signal(Signal::Continue) => Next::TakeAgain,
+        Input::Signal(Signal::Resize) => Next::Draw,
+        Input::Signal(Signal::Die(signal)) => Next::Die(signal),
         Input::Failed(failure) => return Err(failure),
     })
 }

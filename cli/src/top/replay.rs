@@ -198,7 +198,8 @@ impl Recording {
                 _ => {}
             }
         }
-        let first = self.samples.partition_point(|line| self.lines[*line].at_ms + PAST_MS < at_ms).min(sample);
+        let first =
+            self.samples.partition_point(|line| self.lines[*line].at_ms.saturating_add(PAST_MS) < at_ms).min(sample);
         let every = (sample - first).div_ceil(PAST_SAMPLES).max(1);
         wanted.extend(self.samples[first..sample].iter().rev().step_by(every));
         wanted.sort_unstable();

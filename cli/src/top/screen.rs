@@ -1,40 +1,54 @@
 //! The terminal: taken over as a whole, and always given back as it was.
 
 use std::{
-    io::{self, BufWriter, IsTerminal, Stdout, Write},
-    panic,
+    io::{self, IsTerminal, Write},
+    mem, panic,
     sync::atomic::{AtomicBool, Ordering},
 };
 
 use anyhow::anyhow;
 use ratatui::{
-    Terminal,
-    backend::CrosstermBackend,
+    backend::{Backend, CrosstermBackend},
+    buffer::Buffer,
     crossterm::{
         cursor::{Hide, Show},
         event::{DisableMouseCapture, EnableMouseCapture},
-        execute, queue,
+        queue,
         terminal::{
-            BeginSynchronizedUpdate, EndSynchronizedUpdate, EnterAlternateScreen, LeaveAlternateScreen,
-            disable_raw_mode, enable_raw_mode,
+            BeginSynchronizedUpdate, Clear, ClearType, EndSynchronizedUpdate, EnterAlternateScreen,
+            LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
         },
     },
     layout::Rect,
 };
-use rustix::process::{Signal, getpid, kill_process};
+use rustix::{
+    event::{PollFd, PollFlags},
+    io::Errno,
+    process::{Signal, getpid, kill_process},
+    stdio::stdout,
+    termios::{LocalModes, tcgetattr, tcgetwinsize},
+};
 
-use super::{app::App, draw::draw, pen::Hit};
+use super::{app::App, draw::draw, job::Job, pen::Hit};
 use crate::exit::Failure;
 
-/// A frame goes out in one piece.
-const BUFFER: usize = 64 * 1024;
+/// What is kept of the memory that a frame took.
+const FRAME: usize = 64 * 1024;
+
+/// Columns and rows that are drawn at most, from the top left. A terminal can say that it has 65535 of each, which would
+/// take more memory than there is.
+const LARGEST: (u16, u16) = (1000, 500);
 
 /// Whether the terminal is taken over, for the one who gives it back in an emergency.
 static TAKEN: AtomicBool = AtomicBool::new(false);
 
 /// The terminal, until this is dropped.
 pub(super) struct Screen {
-    terminal: Terminal<CrosstermBackend<BufWriter<Stdout>>>,
+    out: CrosstermBackend<Out>,
+    /// What is on it now.
+    shown: Buffer,
+    /// What is drawn next; kept for its memory.
+    spare: Buffer,
     mouse: bool,
 }
 
@@ -63,37 +77,33 @@ impl Screen {
     /// # Errors
     /// Where it cannot be set up.
     pub(super) fn take(mouse: bool) -> io::Result<Self> {
-        let out = BufWriter::with_capacity(BUFFER, io::stdout());
-        let mut screen = Self { terminal: Terminal::new(CrosstermBackend::new(out))?, mouse };
+        let out = CrosstermBackend::new(Out::default());
+        let mut screen = Self { out, shown: Buffer::default(), spare: Buffer::default(), mouse };
         give_back_in_a_panic();
         screen.enter()?;
         Ok(screen)
     }
 
-    /// Draws what has changed since the last time; what a click means where.
+    /// Draws what has changed since the last time, or everything; what a click means where.
     ///
     /// # Errors
     /// Where the terminal is gone.
     pub(super) fn draw(&mut self, app: &mut App, anew: bool) -> io::Result<Vec<(Rect, Hit)>> {
-        queue!(self.terminal.backend_mut(), BeginSynchronizedUpdate)?;
-        if anew {
-            self.forget()?;
+        let size = tcgetwinsize(stdout())?;
+        let area = drawn(size.ws_col, size.ws_row);
+        queue!(self.out, BeginSynchronizedUpdate)?;
+        if anew || self.shown.area != area {
+            queue!(self.out, Clear(ClearType::All))?;
+            self.shown = Buffer::empty(area);
         }
-        let mut hits = Vec::new();
-        self.terminal.draw(|frame| hits = draw(app, frame.buffer_mut()))?;
-        execute!(self.terminal.backend_mut(), EndSynchronizedUpdate)?;
+        self.spare.resize(area);
+        self.spare.reset();
+        let hits = draw(app, &mut self.spare);
+        self.out.draw(self.shown.diff_iter(&self.spare))?;
+        mem::swap(&mut self.shown, &mut self.spare);
+        queue!(self.out, EndSynchronizedUpdate)?;
+        Write::flush(&mut self.out)?;
         Ok(hits)
-    }
-
-    /// Gives the terminal back and stops this program, as Ctrl-Z does, until somebody goes on.
-    ///
-    /// # Errors
-    /// Where the terminal is gone.
-    pub(super) fn suspend(&mut self) -> io::Result<()> {
-        leave();
-        // The signal that cannot be handled: the other one is handled here, or this would not be asked for.
-        kill_process(getpid(), Signal::STOP)?;
-        self.enter()
     }
 
     /// Sets the terminal up once more, whatever somebody did to it meanwhile.
@@ -106,22 +116,14 @@ impl Screen {
         self.enter()
     }
 
-    /// Clears the screen, so that everything is drawn. `Terminal::clear` would ask the terminal where its cursor is, and
-    /// the answer would go to the thread that reads keys.
-    fn forget(&mut self) -> io::Result<()> {
-        let size = self.terminal.size()?;
-        self.terminal.resize(size.into())
-    }
-
     fn enter(&mut self) -> io::Result<()> {
         enable_raw_mode()?;
         TAKEN.store(true, Ordering::SeqCst);
-        let backend = self.terminal.backend_mut();
-        execute!(backend, EnterAlternateScreen, Hide)?;
+        queue!(self.out, EnterAlternateScreen, Hide)?;
         if self.mouse {
-            execute!(backend, EnableMouseCapture)?;
+            queue!(self.out, EnableMouseCapture)?;
         }
-        Ok(())
+        Write::flush(&mut self.out)
     }
 }
 
@@ -131,13 +133,38 @@ impl Drop for Screen {
     }
 }
 
+/// Gives the terminal back and stops this program, as Ctrl-Z does, until somebody lets it go on: in front, or behind, or
+/// to end.
+///
+/// # Errors
+/// Where the system refuses it.
+pub(super) fn suspend() -> io::Result<()> {
+    leave();
+    // The signal that cannot be handled: the other one is handled here, or this would not be asked for.
+    Ok(kill_process(getpid(), Signal::STOP)?)
+}
+
+/// Gives the mode of the terminal back, and nothing that a terminal which takes nothing could hold up.
+pub(super) fn leave_in_a_hurry() {
+    if Job::now().has_terminal() {
+        let _ = disable_raw_mode();
+    }
+}
+
 /// Gives the terminal back, once. A terminal that is gone needs nothing.
 fn leave() {
-    if TAKEN.swap(false, Ordering::SeqCst) {
-        let mut out = io::stdout();
-        let _ = execute!(out, EndSynchronizedUpdate, DisableMouseCapture, Show, LeaveAlternateScreen);
-        let _ = disable_raw_mode();
+    if !TAKEN.swap(false, Ordering::SeqCst) {
+        return;
+    }
+    let has_terminal = Job::now().has_terminal();
+    // From behind, the shell has its own modes by now, and some terminals let nobody write.
+    if has_terminal || tcgetattr(stdout()).is_ok_and(|modes| !modes.local_modes.contains(LocalModes::TOSTOP)) {
+        let mut out = Out::default();
+        let _ = queue!(out, EndSynchronizedUpdate, DisableMouseCapture, Show, LeaveAlternateScreen);
         let _ = out.flush();
+    }
+    if has_terminal {
+        let _ = disable_raw_mode();
     }
 }
 
@@ -148,4 +175,50 @@ fn give_back_in_a_panic() {
         leave();
         before(what);
     }));
+}
+
+/// What of a terminal of this size is drawn on.
+fn drawn(columns: u16, rows: u16) -> Rect {
+    Rect { x: 0, y: 0, width: columns.min(LARGEST.0), height: rows.min(LARGEST.1) }
+}
+
+/// Standard output, to which a frame goes in one piece. It has no lock as `std` has, for which a thread that panics while
+/// another one draws would wait, and what could not be written is dropped with it.
+#[derive(Default)]
+struct Out {
+    waiting: Vec<u8>,
+}
+
+impl Write for Out {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.waiting.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let mut left = self.waiting.as_slice();
+        while !left.is_empty() {
+            match rustix::io::write(stdout(), left) {
+                Ok(written) => left = &left[written..],
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => drop(rustix::event::poll(&mut [PollFd::new(&stdout(), PollFlags::OUT)], None)),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        self.waiting.clear();
+        self.waiting.shrink_to(FRAME);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_terminal_is_so_large_that_memory_ends() {
+        assert_eq!(drawn(80, 24), Rect { x: 0, y: 0, width: 80, height: 24 });
+        assert_eq!(drawn(u16::MAX, u16::MAX), Rect { x: 0, y: 0, width: 1000, height: 500 });
+        assert_eq!(drawn(0, u16::MAX).area(), 0);
+    }
 }

@@ -6,6 +6,7 @@ use super::{
     glyphs::Glyphs,
     processes::ProcessView,
     settings::{RANGES_S, Settings},
+    text::printable,
     theme::{Theme, ThemeName},
     view::{Room, View},
     words::Weight,
@@ -124,7 +125,8 @@ impl State {
     }
 
     pub(super) fn tell(&mut self, weight: Weight, text: impl Into<String>) {
-        self.notice = Some(Notice { text: text.into(), weight, until: Instant::now() + NOTICE });
+        // A path, a name, or an error can hold anything.
+        self.notice = Some(Notice { text: printable(&text.into()), weight, until: Instant::now() + NOTICE });
     }
 
     /// Takes away a notice that has been there long enough; true where there was one.
@@ -180,5 +182,12 @@ mod tests {
         let read = Settings { mouse: false, ..Settings::default() };
         let saved = state.settings(&read);
         assert_eq!(saved, Settings { tree: true, theme: ThemeName::Light, mouse: false, ..Settings::default() });
+    }
+
+    #[test]
+    fn a_notice_cannot_drive_the_terminal() {
+        let mut state = state();
+        state.tell(Weight::Notice, "a\u{1b}]0;b\u{7}c\u{202e}d");
+        assert_eq!(state.notice.unwrap().text, "a ]0;b c?d");
     }
 }

@@ -5,7 +5,10 @@ use std::collections::VecDeque;
 use gpumon_probe::model::{Event, Gpu, GpuDetails, GpuSample, Inventory, Record, Sample, SourceKind, now_ms};
 use gpumon_server::frame::{self, CollectorState, CollectorStatus, Hello};
 
-use super::history::{History, Line, Window};
+use super::{
+    history::{History, Line, Window},
+    text::printable,
+};
 
 /// Events that are kept.
 const EVENTS: usize = 200;
@@ -65,7 +68,7 @@ impl World {
             Update::Record(record) => self.record(*record),
             Update::Past(past) => self.past(&past),
             Update::Collector(status) => self.collector(&status),
-            Update::Silent(why) => self.silent = Some(why),
+            Update::Silent(why) => self.silent = Some(printable(&why)),
             Update::Rewound => *self = Self::new(self.origin),
         }
     }
@@ -112,7 +115,7 @@ impl World {
     }
 
     fn collector(&mut self, status: &CollectorStatus) {
-        let message = || status.message.clone().unwrap_or_else(|| "no reason is known".to_owned());
+        let message = || status.message.as_deref().map_or_else(|| "no reason is known".to_owned(), printable);
         self.silent = match status.state {
             CollectorState::Running => None,
             CollectorState::Starting => Some("the server's collector starts".to_owned()),
@@ -203,5 +206,20 @@ mod tests {
         assert!(world.late_ms().is_some());
         world.origin = Origin::Recording;
         assert_eq!((world.late_ms(), world.now_ms()), (None, 5000));
+    }
+
+    #[test]
+    fn what_a_server_says_cannot_drive_the_terminal() {
+        let mut world = testing::world(1);
+        world.take(Update::Silent("gone\u{1b}[2J".to_owned()));
+        assert_eq!(world.silent.as_deref(), Some("gone [2J"));
+        let status = CollectorStatus {
+            state: CollectorState::Unavailable,
+            since_ms: u64::MAX,
+            resumes_ms: None,
+            message: Some("a\u{9b}b".to_owned()),
+        };
+        world.take(Update::Collector(status));
+        assert_eq!(world.silent.as_deref(), Some("nothing to read: a b"));
     }
 }

@@ -10,11 +10,12 @@ use rustix::{
 
 /// A terminal of this size: the side of whoever looks at it, and that of the programs in it.
 pub(super) fn open(columns: u16, rows: u16) -> (OwnedFd, OwnedFd) {
-    let outside = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    // A program that holds the outside of a terminal keeps it open.
+    let outside = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
     grantpt(&outside).unwrap();
     unlockpt(&outside).unwrap();
     let path = ptsname(&outside, Vec::new()).unwrap();
-    let inside = rustix::fs::open(path, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).unwrap();
+    let inside = rustix::fs::open(path, OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC, Mode::empty()).unwrap();
     set_size(&outside, columns, rows);
     (outside, inside)
 }

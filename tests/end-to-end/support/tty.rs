@@ -5,32 +5,50 @@ use std::{
     io::{Read, Write},
     os::fd::OwnedFd,
     process::{Child, Command, ExitStatus, Stdio},
-    sync::{Arc, Mutex},
-    thread,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering::SeqCst},
+    },
+    thread::{self, JoinHandle},
     time::Instant,
 };
 
-use rustix::termios::{LocalModes, tcgetattr};
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    termios::{LocalModes, tcgetattr},
+};
 
 use super::{PATIENCE, eventually, pty, screen::shown};
 
 /// A terminal with a program on it, which ends with the test.
 pub(crate) struct Tty {
     pub(crate) child: Child,
-    keyboard: File,
+    /// `None` once it has been closed, as a window is.
+    keyboard: Option<File>,
     /// Held so that the terminal stays when the program leaves it.
     program_side: OwnedFd,
     written: Arc<Mutex<Vec<u8>>>,
+    is_closed: Arc<AtomicBool>,
+    reader: Option<JoinHandle<()>>,
 }
 
 impl Tty {
     /// Starts a command on a terminal of this size.
     pub(crate) fn start(command: &Command, columns: u16, rows: u16) -> Self {
+        // It becomes the controlling terminal, as of a login shell.
+        Self::below(&["setsid", "--ctty", "--wait"], command, columns, rows)
+    }
+
+    /// The same on a terminal that is not that of its session, so that it gets no signal when the terminal is closed.
+    pub(crate) fn of_no_session(command: &Command, columns: u16, rows: u16) -> Self {
+        Self::below(&["setsid", "--wait"], command, columns, rows)
+    }
+
+    fn below(starter: &[&str], command: &Command, columns: u16, rows: u16) -> Self {
         let (master, program_side) = pty::open(columns, rows);
         let end = || Stdio::from(program_side.try_clone().unwrap());
-        // It becomes the controlling terminal, as of a login shell.
-        let mut on_it = Command::new("setsid");
-        on_it.args(["--ctty", "--wait"]).arg(command.get_program()).args(command.get_args());
+        let mut on_it = Command::new(starter[0]);
+        on_it.args(&starter[1..]).arg(command.get_program()).args(command.get_args());
         for (name, value) in command.get_envs() {
             match value {
                 Some(value) => on_it.env(name, value),
@@ -40,24 +58,38 @@ impl Tty {
         let child = on_it.stdin(end()).stdout(end()).stderr(end()).spawn().unwrap();
         let keyboard = File::from(master);
         let (mut reader, written) = (keyboard.try_clone().unwrap(), Arc::new(Mutex::new(Vec::new())));
-        let seen = Arc::clone(&written);
-        thread::spawn(move || {
+        let is_closed = Arc::new(AtomicBool::new(false));
+        let (seen, closed) = (Arc::clone(&written), Arc::clone(&is_closed));
+        let reader = thread::spawn(move || {
             let mut part = [0; 4096];
-            while let Ok(length @ 1..) = reader.read(&mut part) {
+            while !closed.load(SeqCst) {
+                // Not forever: whoever waits in a read keeps a terminal open.
+                let soon = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+                if poll(&mut [PollFd::new(&reader, PollFlags::IN)], Some(&soon)) == Ok(0) {
+                    continue;
+                }
+                let Ok(length @ 1..) = reader.read(&mut part) else { return };
                 seen.lock().unwrap().extend_from_slice(&part[..length]);
             }
         });
-        Self { child, keyboard, program_side, written }
+        Self { child, keyboard: Some(keyboard), program_side, written, is_closed, reader: Some(reader) }
+    }
+
+    /// Closes the terminal, as a window or a connection is closed.
+    pub(crate) fn hang_up(&mut self) {
+        self.is_closed.store(true, SeqCst);
+        self.reader.take().map(JoinHandle::join);
+        self.keyboard = None;
     }
 
     /// Presses keys.
     pub(crate) fn press(&mut self, keys: &str) {
-        self.keyboard.write_all(keys.as_bytes()).unwrap();
+        self.keyboard.as_ref().unwrap().write_all(keys.as_bytes()).unwrap();
     }
 
     /// Another size, as when a window is dragged.
     pub(crate) fn resize(&self, columns: u16, rows: u16) {
-        pty::set_size(&self.keyboard, columns, rows);
+        pty::set_size(self.keyboard.as_ref().unwrap(), columns, rows);
     }
 
     /// All that was written so far, escape sequences included.

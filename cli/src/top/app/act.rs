@@ -185,7 +185,7 @@ impl App {
         };
         let Feed::Recording(player) = &mut self.feed else { return };
         let (_, first, last) = player.times_ms();
-        match next_time_of_day(first, seconds).filter(|at_ms| *at_ms <= last + 1000) {
+        match next_time_of_day(first, seconds).filter(|at_ms| *at_ms <= last.saturating_add(1000)) {
             Some(at_ms) => {
                 let updates = player.seek_to(at_ms);
                 self.played(updates);

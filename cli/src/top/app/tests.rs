@@ -213,12 +213,12 @@ fn settings_are_saved_on_request_alone() {
     let (mut app, _waiting) = app(1);
     press(&mut app, "W");
     assert!(last(&mut app).contains("no place for settings"));
-    app.file = Some(File::read(&path, false).unwrap());
+    app.file = Some(File::usual(&path).0);
     press(&mut app, "tT");
     assert!(!path.exists());
     press(&mut app, "W");
     assert!(last(&mut app).contains("saved in"), "{}", last(&mut app));
-    let saved = Settings::of(&File::read(&path, true).unwrap()).unwrap();
+    let saved = Settings::of(&File::named(&path).unwrap()).unwrap();
     assert_eq!((saved.tree, saved.theme), (true, ThemeName::Light));
     std::fs::remove_file(path).unwrap();
 }

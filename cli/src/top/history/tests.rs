@@ -104,3 +104,30 @@ fn what_a_server_remembers_stands_before_the_first_sample() {
     history.extend(&past, 1000, |_| Some(0));
     assert_eq!(history.values(POWER, window(4000, 4, 4)), [Some(1.0), None, Some(3.0), Some(4.0)]);
 }
+
+#[test]
+fn times_at_the_end_of_all_time_are_times_like_others() {
+    let mut history = History::default();
+    for at_ms in [u64::MAX - 20_000, u64::MAX - 1000, u64::MAX, u64::MAX, 5, u64::MAX] {
+        let mut sample = at(at_ms, Some(7.0));
+        sample.interval_ms = u32::MAX;
+        history.push(&sample);
+        let values = history.values(POWER, window(at_ms, 3600, 200));
+        assert_eq!(values.len(), 200);
+    }
+    let past = frame::History { times_ms: vec![9, 3, u64::MAX], gpus: Vec::new() };
+    history.extend(&past, u32::MAX, |_| None);
+    assert_eq!(history.values(POWER, window(u64::MAX, 60, 10)).len(), 10);
+}
+
+#[test]
+fn a_gpu_that_no_machine_has_takes_no_memory() {
+    let mut history = History::default();
+    let mut sample = at(1000, Some(7.0));
+    let mut stranger = sample.gpus[0].clone();
+    stranger.index = u32::MAX;
+    sample.gpus.push(stranger);
+    history.push(&sample);
+    assert_eq!(history.values(POWER, window(1000, 1, 1)), [Some(7.0)]);
+    assert_eq!(history.values(Line::Gpu(u32::MAX, 2), window(1000, 1, 1)), [None]);
+}

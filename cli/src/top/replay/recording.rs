@@ -9,7 +9,7 @@ use std::{
 use gpumon_probe::model::Record;
 use thiserror::Error;
 
-use crate::top::feed;
+use crate::top::{feed, text::printable};
 
 /// A longer line is none of a collector.
 const LONGEST_LINE: u64 = 64 << 20;
@@ -57,7 +57,7 @@ pub(super) enum Kind {
 
 impl Recording {
     pub(super) fn open(path: &Path) -> Result<Self, BadRecording> {
-        let file = path.display().to_string();
+        let file = printable(&path.display().to_string());
         let unreadable = |cause| BadRecording::Unreadable { file: file.clone(), cause };
         let mut reader = BufReader::new(File::open(path).map_err(unreadable)?);
         let (mut lines, mut samples) = (Vec::new(), Vec::new());
@@ -81,7 +81,8 @@ impl Recording {
                 Ok(None) => {}
                 // A recorder that was killed leaves the beginning of a line.
                 Err(_) if !is_whole && !samples.is_empty() => break,
-                Err(cause) => return Err(BadRecording::BadLine { file, line: number, cause }),
+                // What is quoted of the line can hold anything.
+                Err(cause) => return Err(BadRecording::BadLine { file, line: number, cause: printable(&cause) }),
             }
             offset += length as u64;
         }

@@ -119,6 +119,43 @@ fn what_is_no_recording_is_refused_with_the_line() {
     assert!(message_of_missing(&path).contains("check the path"));
 }
 
+#[test]
+fn a_recording_of_impossible_times_is_played_to_its_end() {
+    let path = recorded("times", 12);
+    let good = fs::read_to_string(&path).unwrap();
+    let mut numbers = [u64::MAX, 0, u64::MAX - 1, 1, u64::MAX].into_iter().cycle();
+    let lines = good.lines().map(|line| {
+        let mut line: serde_json::Value = serde_json::from_str(line).unwrap();
+        if line["type"] == "sample" {
+            line["at_ms"] = numbers.next().unwrap().into();
+        }
+        format!("{line}\n")
+    });
+    fs::write(&path, lines.collect::<String>()).unwrap();
+    let mut player = Player::open(&path).unwrap();
+    let mut world = World::new(Origin::Recording);
+    while !player.is_over() {
+        for update in player.step(true).unwrap() {
+            world.take(update);
+        }
+        world.line(crate::top::history::Line::Gpu(0, 0), 3_600_000, 100);
+        for by_ms in [i64::MAX, i64::MIN] {
+            player.skip(by_ms).unwrap();
+        }
+        player.seek(usize::try_from(shown(&world)).unwrap()).unwrap();
+        player.change_speed(true);
+    }
+    assert_eq!(shown(&world), 11);
+}
+
+#[test]
+fn what_is_quoted_of_a_line_cannot_drive_the_terminal() {
+    let path = recorded("evil", 1);
+    fs::write(&path, r#"{"type":"\u001b]0;pwn\u0007x"}"#).unwrap();
+    let message = message_of_missing(&path);
+    assert!(message.contains("pwn") && !message.contains(char::is_control), "{message:?}");
+}
+
 fn message_of_missing(path: &Path) -> String {
     Player::open(path).err().map(|error| error.to_string()).unwrap_or_default()
 }

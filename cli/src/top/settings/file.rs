@@ -10,13 +10,15 @@ use std::{
 use thiserror::Error;
 use toml::de::{DeTable, DeValue};
 
-use crate::suggest::nearest;
+use crate::{suggest::nearest, top::text::printable};
 
 /// A settings file and its text.
 #[derive(Debug, Clone)]
 pub(in crate::top) struct File {
     pub(in crate::top) path: PathBuf,
     text: String,
+    /// It is not on disk yet.
+    pub(in crate::top) is_new: bool,
 }
 
 /// What is wrong with it.
@@ -38,17 +40,32 @@ pub(super) struct Entry<'a> {
 }
 
 impl File {
-    /// A file that need not exist yet, unless it was asked for by name.
+    /// The file that somebody named; where it is not there yet, an empty one that can be written, if its folder is there.
     ///
     /// # Errors
-    /// Where it is there and cannot be read.
-    pub(in crate::top) fn read(path: &Path, must_exist: bool) -> Result<Self, BadSettings> {
-        let text = match fs::read_to_string(path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound && !must_exist => String::new(),
-            Err(cause) => return Err(BadSettings::Unreadable { path: path.display().to_string(), cause }),
-        };
-        Ok(Self { path: path.to_owned(), text })
+    /// Where it cannot be read.
+    pub(in crate::top) fn named(path: &Path) -> Result<Self, BadSettings> {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        match fs::read_to_string(path) {
+            Ok(text) => Ok(Self { path: path.to_owned(), text, is_new: false }),
+            Err(error) if error.kind() == io::ErrorKind::NotFound && folder.is_none_or(Path::is_dir) => {
+                Ok(Self::empty(path))
+            }
+            Err(cause) => Err(unreadable(path, cause)),
+        }
+    }
+
+    /// The file that nobody named, and what is wrong with it where it is there and cannot be read.
+    pub(in crate::top) fn usual(path: &Path) -> (Self, Option<BadSettings>) {
+        match fs::read_to_string(path) {
+            Ok(text) => (Self { path: path.to_owned(), text, is_new: false }, None),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => (Self::empty(path), None),
+            Err(cause) => (Self::empty(path), Some(unreadable(path, cause))),
+        }
+    }
+
+    fn empty(path: &Path) -> Self {
+        Self { path: path.to_owned(), text: String::new(), is_new: true }
     }
 
     pub(super) fn entries(&self) -> Result<Vec<Entry<'_>>, BadSettings> {
@@ -69,7 +86,10 @@ impl File {
     /// Where it cannot be written, or what is in it now is not TOML.
     pub(in crate::top) fn write(&mut self, settings: &[(&str, String)]) -> io::Result<()> {
         // Somebody may have edited it meanwhile.
-        let current = Self::read(&self.path, false).map_err(io::Error::other)?;
+        let (current, bad) = Self::usual(&self.path);
+        if let Some(bad) = bad {
+            return Err(io::Error::other(bad));
+        }
         let text = current.with(settings).map_err(io::Error::other)?;
         if let Some(folder) = self.path.parent() {
             fs::create_dir_all(folder)?;
@@ -109,8 +129,13 @@ impl File {
 
     fn error(&self, place: usize, problem: &str) -> BadSettings {
         let line = self.text.get(..place).map_or(1, |before| before.matches('\n').count() + 1);
-        BadSettings::Line { path: self.path.display().to_string(), line, problem: problem.to_owned() }
+        // What is quoted of the file can hold anything.
+        BadSettings::Line { path: printable(&self.path.display().to_string()), line, problem: printable(problem) }
     }
+}
+
+fn unreadable(path: &Path, cause: io::Error) -> BadSettings {
+    BadSettings::Unreadable { path: printable(&path.display().to_string()), cause }
 }
 
 impl Entry<'_> {

@@ -1,13 +1,13 @@
 //! Settings that are read, refused and written.
 
-use std::fs;
+use std::{fs, path::Path};
 
 use super::*;
 
 fn file(name: &str, text: &str) -> File {
     let path = env::temp_dir().join(format!("gpumon-settings-{}-{name}.toml", std::process::id()));
     fs::write(&path, text).unwrap();
-    File::read(&path, true).unwrap()
+    File::named(&path).unwrap()
 }
 
 fn error(text: &str) -> String {
@@ -43,6 +43,8 @@ fn a_mistake_is_named_by_its_line_and_the_nearest_word() {
     assert!(error("metrics = []").contains("use a list"));
     assert!(error("range_s = 61").contains("use one of 60,"));
     assert!(error("sort = 3").contains("use one of gpu,"));
+    let evil = error("theme = \"\\u001b]0;pwn\\u0007\"");
+    assert!(evil.contains("pwn") && !evil.contains(char::is_control), "{evil:?}");
     let broken = error("tree = true\nsort = \n");
     assert!(broken.contains("line 2: ") && broken.lines().count() == 1, "{broken}");
 }
@@ -54,7 +56,7 @@ fn writing_keeps_comments_and_order() {
     file.write(&settings.written()).unwrap();
     let text = fs::read_to_string(&file.path).unwrap();
     assert!(text.starts_with("# mine\nsort = \"sm\"   # by number\n\n# night\ntheme = \"high-contrast\"\n"), "{text}");
-    assert_eq!(Settings::of(&File::read(&file.path, true).unwrap()).unwrap(), settings);
+    assert_eq!(Settings::of(&File::named(&file.path).unwrap()).unwrap(), settings);
     // A second time changes nothing.
     file.write(&settings.written()).unwrap();
     assert_eq!(fs::read_to_string(&file.path).unwrap(), text);
@@ -71,9 +73,36 @@ fn a_file_that_somebody_broke_meanwhile_is_not_written_over() {
 #[test]
 fn a_folder_that_is_not_there_is_made() {
     let folder = env::temp_dir().join(format!("gpumon-settings-{}", std::process::id()));
-    let mut file = File::read(&folder.join("a/top.toml"), false).unwrap();
+    let (mut file, bad) = File::usual(&folder.join("a/top.toml"));
+    assert!(bad.is_none());
     file.write(&Settings::default().written()).unwrap();
     assert!(folder.join("a/top.toml").is_file());
-    assert!(File::read(&folder.join("b.toml"), true).is_err(), "one that was named must be there");
     fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn a_file_that_is_named_need_not_be_there_but_its_folder_must() {
+    let folder = env::temp_dir().join(format!("gpumon-named-{}", std::process::id()));
+    fs::create_dir_all(&folder).unwrap();
+    let mut file = File::named(&folder.join("new.toml")).unwrap();
+    assert!(file.is_new);
+    file.write(&Settings { tree: true, ..Settings::default() }.written()).unwrap();
+    let written = File::named(&folder.join("new.toml")).unwrap();
+    assert!(!written.is_new && Settings::of(&written).unwrap().tree);
+    let missing = File::named(&folder.join("missing/new.toml")).unwrap_err().to_string();
+    assert!(missing.contains("missing/new.toml") && missing.contains("check the path"), "{missing}");
+    assert!(File::named(&folder).is_err(), "a folder is no file");
+    assert!(File::named(Path::new("gpumon-settings-that-are-not-here.toml")).unwrap().is_new, "in this folder");
+    fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn a_file_that_nobody_named_stops_nothing_and_is_not_written_over() {
+    let (mut file, bad) = File::usual(Path::new("/dev/null/gpumon/top.toml"));
+    let bad = bad.unwrap().to_string();
+    assert!(bad.contains("cannot read /dev/null/gpumon/top.toml"), "{bad}");
+    assert_eq!(Settings::of(&file).unwrap(), Settings::default());
+    let error = file.write(&Settings::default().written()).unwrap_err().to_string();
+    assert!(error.contains("cannot read"), "{error}");
+    assert_eq!(File::usual(Path::new("/nowhere/gpumon/top.toml")).1.map(|bad| bad.to_string()), None);
 }

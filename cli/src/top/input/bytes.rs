@@ -1,0 +1,190 @@
+//! What a terminal sends, byte by byte, as keys and clicks: the sequences of xterm, which others send, too.
+
+use ratatui::crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
+
+/// A longer sequence is none of a key or a click.
+const LONGEST: usize = 64;
+
+const ESCAPE: u8 = 0x1b;
+
+/// What has come, up to a sequence that has not come whole.
+#[derive(Default)]
+pub(super) struct Bytes {
+    held: Vec<u8>,
+}
+
+/// What stands at the beginning of some bytes.
+enum Found {
+    /// This, or nothing that is known here, and how many bytes it takes.
+    Event(Option<Event>, usize),
+    /// More must come before it can be told.
+    Part,
+}
+
+impl Bytes {
+    /// The events in what has come; `more` where the rest is on its way.
+    pub(super) fn events(&mut self, new: &[u8], more: bool) -> Vec<Event> {
+        self.held.extend_from_slice(new);
+        let mut events = Vec::new();
+        let mut begin = 0;
+        while begin < self.held.len() {
+            let rest = &self.held[begin..];
+            match found(rest, more) {
+                Found::Event(event, length) => {
+                    events.extend(event);
+                    begin += length;
+                }
+                Found::Part if rest.len() > LONGEST => begin = self.held.len(),
+                Found::Part => break,
+            }
+        }
+        self.held.drain(..begin);
+        events
+    }
+}
+
+fn found(bytes: &[u8], more: bool) -> Found {
+    match bytes {
+        // A key sends its sequence in one piece, so nothing behind it means the key itself.
+        [ESCAPE] if more => Found::Part,
+        [ESCAPE] | [ESCAPE, ESCAPE, ..] => Found::Event(Some(key(KeyCode::Esc, KeyModifiers::NONE)), 1),
+        [ESCAPE, b'[', rest @ ..] => control_sequence(rest),
+        [ESCAPE, b'O', last, ..] => Found::Event(last_letter(*last).map(|code| key(code, KeyModifiers::NONE)), 3),
+        [ESCAPE, b'O'] => Found::Part,
+        [ESCAPE, rest @ ..] => match letter(rest, KeyModifiers::ALT) {
+            Found::Event(event, length) => Found::Event(event, length + 1),
+            Found::Part => Found::Part,
+        },
+        _ => letter(bytes, KeyModifiers::NONE),
+    }
+}
+
+/// A letter, or what the control key makes of it.
+fn letter(bytes: &[u8], held: KeyModifiers) -> Found {
+    let Some(first) = bytes.first().copied() else { return Found::Part };
+    let control = |letter: u8| key(KeyCode::Char(letter.into()), held | KeyModifiers::CONTROL);
+    let event = match first {
+        b'\r' | b'\n' => key(KeyCode::Enter, held),
+        b'\t' => key(KeyCode::Tab, held),
+        0x08 | 0x7f => key(KeyCode::Backspace, held),
+        0 => control(b' '),
+        0x01..=0x1a => control(first - 1 + b'a'),
+        0x1b..=0x1f => control(first - 0x1b + b'3'),
+        b' '..=b'~' => key(KeyCode::Char(first.into()), held),
+        0x80.. => return utf8(bytes, held),
+    };
+    Found::Event(Some(event), 1)
+}
+
+fn utf8(bytes: &[u8], held: KeyModifiers) -> Found {
+    let first = bytes.utf8_chunks().next();
+    match first.map(|chunk| (chunk.valid().chars().next(), chunk.invalid().len())) {
+        Some((Some(letter), _)) => Found::Event(Some(key(KeyCode::Char(letter), held)), letter.len_utf8()),
+        // The beginning of a letter of up to four bytes is told from what is none by whether there are bytes behind it.
+        Some((None, wrong)) if wrong < bytes.len() || bytes.len() >= 4 || !(0xc2..=0xf4).contains(&bytes[0]) => {
+            Found::Event(None, wrong)
+        }
+        _ => Found::Part,
+    }
+}
+
+/// What stands behind `ESC [`: parameters, then a letter that says what they are about.
+fn control_sequence(bytes: &[u8]) -> Found {
+    const INTRODUCER: usize = 2;
+    // The Linux console's function keys.
+    if let [b'[', rest @ ..] = bytes {
+        let event =
+            |last: &u8| (b'A'..=b'E').contains(last).then(|| key(KeyCode::F(last - b'A' + 1), KeyModifiers::NONE));
+        return rest.first().map_or(Found::Part, |last| Found::Event(event(last), INTRODUCER + 2));
+    }
+    let Some(length) = bytes.iter().position(|byte| !(0x20..=0x3f).contains(byte)) else { return Found::Part };
+    let (parameters, last) = (&bytes[..length], bytes[length]);
+    if !(0x40..=0x7e).contains(&last) {
+        // It was broken off, and something else begins.
+        return Found::Event(None, INTRODUCER + length);
+    }
+    let whole = INTRODUCER + length + 1;
+    if last == b'M' && parameters.is_empty() {
+        // The oldest form: three bytes, each with 32 added.
+        let Some([button, x, y]) = bytes.get(1..4) else { return Found::Part };
+        let plain = |byte: &u8| u16::from(byte.saturating_sub(32));
+        return Found::Event(click(plain(button), plain(x), plain(y)), whole + 3);
+    }
+    Found::Event(meaning(parameters, last), whole)
+}
+
+fn meaning(parameters: &[u8], last: u8) -> Option<Event> {
+    let text = std::str::from_utf8(parameters).ok()?;
+    if let Some(mouse) = text.strip_prefix('<') {
+        let [button, x, y] = numbers(mouse)?[..] else { return None };
+        // The small letter tells that a button was let go of.
+        return if last == b'M' { click(button, x, y) } else { None };
+    }
+    let numbers = numbers(text)?;
+    if let (b'M', [button, x, y]) = (last, &numbers[..]) {
+        return click(button.checked_sub(32)?, *x, *y);
+    }
+    let held = numbers.get(1).map_or(0, |held| held.saturating_sub(1));
+    let has = |bit: u16, modifier| if held & bit == 0 { KeyModifiers::NONE } else { modifier };
+    let held = has(1, KeyModifiers::SHIFT) | has(2, KeyModifiers::ALT) | has(4, KeyModifiers::CONTROL);
+    let code = match (last, numbers.first().copied().unwrap_or(1)) {
+        (b'~', 1 | 7) => KeyCode::Home,
+        (b'~', 4 | 8) => KeyCode::End,
+        (b'~', 2) => KeyCode::Insert,
+        (b'~', 3) => KeyCode::Delete,
+        (b'~', 5) => KeyCode::PageUp,
+        (b'~', 6) => KeyCode::PageDown,
+        (b'~', number @ 11..=15) => KeyCode::F(number as u8 - 10),
+        (b'~', number @ 17..=21) => KeyCode::F(number as u8 - 11),
+        (b'~', number @ 23..=24) => KeyCode::F(number as u8 - 12),
+        (b'~', _) => return None,
+        // More than a modifier makes it the place of the cursor, or another answer.
+        (letter, 1) if numbers.len() <= 2 => last_letter(letter)?,
+        _ => return None,
+    };
+    Some(key(code, held))
+}
+
+/// The numbers between semicolons; one that is left out is 1. `None` where one is none.
+fn numbers(text: &str) -> Option<Vec<u16>> {
+    if text.is_empty() {
+        return Some(Vec::new());
+    }
+    text.split(';').map(|number| if number.is_empty() { Some(1) } else { number.parse().ok() }).collect()
+}
+
+/// The key that the last letter of a sequence names.
+fn last_letter(letter: u8) -> Option<KeyCode> {
+    Some(match letter {
+        b'A' => KeyCode::Up,
+        b'B' => KeyCode::Down,
+        b'C' => KeyCode::Right,
+        b'D' => KeyCode::Left,
+        b'F' => KeyCode::End,
+        b'H' => KeyCode::Home,
+        b'M' => KeyCode::Enter,
+        b'P'..=b'S' => KeyCode::F(letter - b'P' + 1),
+        b'Z' => KeyCode::BackTab,
+        _ => return None,
+    })
+}
+
+fn key(code: KeyCode, held: KeyModifiers) -> Event {
+    Event::Key(KeyEvent::new(code, held))
+}
+
+/// What the left button and the wheel do; other buttons and moves mean nothing here. Places begin at 1.
+fn click(button: u16, x: u16, y: u16) -> Option<Event> {
+    // Of the bits, 4, 8 and 16 are keys that are held.
+    let kind = match button & !0b1_1100 {
+        0 => MouseEventKind::Down(MouseButton::Left),
+        64 => MouseEventKind::ScrollUp,
+        65 => MouseEventKind::ScrollDown,
+        _ => return None,
+    };
+    let (column, row) = (x.checked_sub(1)?, y.checked_sub(1)?);
+    Some(Event::Mouse(MouseEvent { kind, column, row, modifiers: KeyModifiers::NONE }))
+}
+
+#[cfg(test)]
+mod tests;

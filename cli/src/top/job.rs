@@ -1,0 +1,107 @@
+//! Job control: whether this program has the terminal, or a shell has it back.
+//!
+//! Whoever changes a terminal from behind, or reads it, is stopped with all its threads: nothing could then be told to
+//! end. So this is asked first.
+
+use std::fs;
+
+use rustix::{io::Errno, stdio::stdout, termios::tcgetpgrp};
+
+/// Where this program stands among the jobs of its terminal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Job {
+    /// The terminal is its own for now.
+    InFront,
+    /// Another job has the terminal.
+    Behind,
+    /// Nobody shares the terminal out: it is not that of this session.
+    Alone,
+    /// The terminal is gone, or whoever could bring this program to the front is.
+    Lost,
+}
+
+/// Where a process belongs, by `proc_pid_stat(5)`; 0 where that is outside the container.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Place {
+    parent: i32,
+    group: i32,
+    session: i32,
+}
+
+impl Job {
+    pub(super) fn now() -> Self {
+        let front = match tcgetpgrp(stdout()) {
+            Ok(front) => front.as_raw_nonzero().get(),
+            // The second is a group that cannot be seen from within a container.
+            Err(Errno::NOTTY | Errno::OPNOTSUPP) => return Self::Alone,
+            Err(_) => return Self::Lost,
+        };
+        match place("self") {
+            Some(own) if own.group != front => {
+                if is_orphaned(own, |pid| place(&pid.to_string())) {
+                    Self::Lost
+                } else {
+                    Self::Behind
+                }
+            }
+            _ => Self::InFront,
+        }
+    }
+
+    /// Whether the terminal may be changed and read.
+    pub(super) fn has_terminal(self) -> bool {
+        matches!(self, Self::InFront | Self::Alone)
+    }
+}
+
+/// Whether no process that is left could bring this one to the front, by the kernel's rule: one that is outside the
+/// group and within the session, and the parent of one in the group.
+fn is_orphaned(own: Place, place_of: impl Fn(i32) -> Option<Place>) -> bool {
+    let mut parent = own.parent;
+    loop {
+        match place_of(parent) {
+            Some(above) if above.session == own.session && above.group == own.group => parent = above.parent,
+            Some(above) => return above.session != own.session,
+            None => return true,
+        }
+    }
+}
+
+fn place(pid: &str) -> Option<Place> {
+    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name in parentheses may hold anything, parentheses too; behind it is field 3.
+    let (_, behind) = text.rsplit_once(')')?;
+    let mut fields = behind.split_ascii_whitespace().skip(1).map_while(|field| field.parse().ok());
+    Some(Place { parent: fields.next()?, group: fields.next()?, session: fields.next()? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_job_is_orphaned_where_nobody_of_its_session_could_bring_it_to_the_front() {
+        let place = |parent, group, session| Place { parent, group, session };
+        // A shell is 10, its job 20, and below it are 21 and 22.
+        let all = |pid| match pid {
+            1 => Some(place(0, 0, 0)),
+            10 => Some(place(1, 10, 10)),
+            20 => Some(place(10, 20, 10)),
+            21 => Some(place(20, 20, 10)),
+            _ => None,
+        };
+        assert!(!is_orphaned(place(10, 20, 10), all));
+        assert!(!is_orphaned(place(21, 20, 10), all), "by way of its own group");
+        assert!(is_orphaned(place(1, 20, 10), all), "its shell has ended");
+        assert!(is_orphaned(place(1, 10, 10), all), "the shell itself");
+        assert!(is_orphaned(place(0, 20, 10), all), "from outside the container");
+        assert!(is_orphaned(place(30, 20, 10), all), "it ended just now");
+    }
+
+    #[test]
+    fn this_process_has_a_place() {
+        let own = super::place("self").unwrap();
+        assert_eq!(own.parent, i32::try_from(std::os::unix::process::parent_id()).unwrap());
+        assert!(own.group > 0 && own.session >= 0);
+    }
+}
