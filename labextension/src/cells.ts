@@ -1,6 +1,6 @@
 /** Shows below each cell of a notebook what its run took of the GPUs. */
 
-import { CellLine, CellMeter } from '@gpumon/page/cells';
+import { CellLine, CellMeter, isWorthTelling } from '@gpumon/page/cells';
 import cellStyle from '@gpumon/page/cell.css?inline';
 import type { Feed, FeedReader } from '@gpumon/page/feed';
 import type { IDisposable } from '@lumino/disposable';
@@ -103,7 +103,7 @@ export class CellCosts implements IDisposable {
   private show({ cellId, meter }: Run, running: boolean): void {
     const cost = meter.cost();
     const cell = this.panel.content.widgets.find((one) => one.model.id === cellId);
-    if (cost === null || cell === undefined) {
+    if (cost === null || cell === undefined || !isWorthTelling(cost)) {
       return;
     }
     let line = this.lines.get(cellId);

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 
 import { GIB, gpu, NOW, process, sample } from '../testing/frames';
 import type { Process, Sample } from '../wire';
-import { CellMeter, type CellCost } from './cell-cost';
+import { CellMeter, isWorthTelling, type CellCost } from './cell-cost';
 import { cellWords } from './cell-words';
 
 function own(memory_gib: number, sm_percent: number, pid = 10): Process {
@@ -71,6 +71,13 @@ describe('the cost of a cell', () => {
     expect(meter.take(at(3, [own(80, 100)]))).toBe(true);
     expect(meter.cost()).toMatchObject({ gpu_ms: 1500, peak_bytes: 2 * GIB, ended_ms: NOW + 1500 });
   });
+});
+
+it('is worth a line where it took time or changed something', () => {
+  const brief = measured(0, 0.1, at(0, [own(1, 0)]), [at(1, [own(1, 30)])]);
+  const loaded = measured(0, 0.1, at(0, [own(1, 0)]), [at(1, [own(4, 30)])]);
+  const long = measured(0, 0.6, at(0, [own(1, 0)]), [at(1, [own(1, 30)])]);
+  expect([brief, loaded, long].map((cost) => cost !== null && isWorthTelling(cost))).toEqual([false, true, true]);
 });
 
 describe('its line', () => {

@@ -20,6 +20,15 @@ export interface CellCost {
   shared: boolean;
 }
 
+/** A run that is shorter and changes no more than this is not worth a line. */
+const BRIEF_MS = 500;
+const LITTLE_BYTES = 64 * 1024 ** 2;
+
+/** Whether a run took enough that somebody may want to know. */
+export function isWorthTelling(cost: CellCost): boolean {
+  return cost.ended_ms - cost.started_ms >= BRIEF_MS || Math.abs(cost.change_bytes ?? 0) >= LITTLE_BYTES;
+}
+
 /** What one sample says of a kernel. */
 interface Share {
   at_ms: number;

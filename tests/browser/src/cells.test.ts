@@ -17,7 +17,7 @@ const PEAK_TO_S = 25;
 const CELL_ENDS_S = 28;
 
 const NOTEBOOK = JSON.stringify({
-  cells: ['import time\nwhile time.time() < float(open("ends").read()):\n    time.sleep(0.05)', '1 + 1'].map(
+  cells: ['import time\nwhile time.time() < float(open("ends").read()):\n    time.sleep(0.05)', 'time.sleep(1)'].map(
     (source, index) => ({
       cell_type: 'code',
       id: `cell-${String(index)}`,
@@ -104,12 +104,12 @@ describe('the line below a cell', () => {
     expect(conduct.errors.filter((error) => error.includes('gpumon'))).toEqual([]);
   });
 
-  it('is there for a cell that takes no time, and can be switched off', async () => {
+  it('is there for a cell that takes a second, and can be switched off', async () => {
     await expect
       .poll(
         async () => {
           await run(1);
-          await page.waitForTimeout(2000);
+          await page.waitForTimeout(4000);
           return cell(1).getByTestId('gpumon-cell').count();
         },
         { timeout: 30_000 },
