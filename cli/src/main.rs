@@ -17,6 +17,7 @@ mod suggest;
 mod table;
 mod top;
 mod wait;
+mod words;
 
 use std::{env, path::Path, process::ExitCode};
 

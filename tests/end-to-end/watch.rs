@@ -43,6 +43,39 @@ fn a_terminal_shows_one_picture_after_the_other_in_its_place_and_keeps_the_last(
 }
 
 #[test]
+fn a_terminal_that_does_not_tell_its_lines_gets_all_of_them() {
+    let mut terminal = Terminal::with(gpumon(&["--source", "sim:8", "--watch", "0.1"]), 100, 0);
+    terminal.until(has_frames(2));
+    for frame in terminal.frames() {
+        assert!(frame.len() > 12 && !frame.iter().any(|line| line.contains("more row")), "{frame:?}");
+    }
+}
+
+#[test]
+fn words_come_and_go_with_what_they_are_about_and_move_no_value() {
+    let scenario = "gpus = 1\n[[gpu]]\nindex = 0\nutilization_percent = 50\n\
+                    memory_used = [[0, \"139.9 GiB\"], [6, \"139.9 GiB\"], [6, \"1 GiB\"]]\n";
+    let fake = Fake::new(scenario);
+    let mut terminal = Terminal::with(fake.gpumon(&["--watch", "0.2"]), 80, 30);
+    terminal.until(|text| text.contains("memory: "));
+    terminal.until(|text| text.contains(" 1.0/140 GiB"));
+    let lines: Vec<String> = terminal
+        .frames()
+        .concat()
+        .iter()
+        .map(|line| anstream::adapter::strip_str(line).to_string())
+        .filter(|line| line.contains("/700 W"))
+        .collect();
+    let place = |line: &String, mark: &str| line.find(mark).map(|end| line[..end].chars().count());
+    for line in &lines {
+        for mark in ["/140 GiB", "/700 W"] {
+            assert_eq!(place(line, mark), place(&lines[0], mark), "{lines:#?}");
+        }
+        assert!(!line.contains(" 1.0/140 GiB") || !line.contains("left"), "there is more than enough left: {line}");
+    }
+}
+
+#[test]
 fn a_terminal_that_changes_its_size_is_filled_anew() {
     let mut terminal = Terminal::with(gpumon(&["--source", "sim:2", "--watch", "600"]), 60, 30);
     terminal.until(has_frames(1));

@@ -2,25 +2,32 @@
 
 use unicode_width::UnicodeWidthStr;
 
-use super::row::{EXTRAS, Row};
+use super::{
+    measure::Measure,
+    row::{EXTRAS, Row},
+};
+use crate::words::Phrase;
 
 /// Between two columns.
 pub(super) const GAP: usize = 2;
 
 const SHORTEST_NAME: usize = 8;
+/// A curve or a bar gets this much in any case, a bar without a curve less where words need the room.
 const SHORTEST: usize = 8;
-/// Words up to this length, or a third of the line, get their place beside the numbers; longer ones get lines of their
+const SHORTEST_BAR: usize = 5;
+/// Words up to this length, or a third of the line, get their place beside the numbers; longer ones get a line of their
 /// own.
 const WORDS: usize = 34;
-/// Words that come and go move nothing on a line of this length, where they have this much room in any case.
-const WIDE: usize = 100;
-const COMMON_WORDS: usize = "held but idle 26 min".len();
+/// From so many columns on, there is room for more words.
+const WIDE: usize = 120;
+/// Words that come and go often have this much room before a line is broken in two for longer ones.
+const COMMON_WORDS: usize = "held idle 26 min".len();
 /// What bar and curve get before more columns are shown, and at most.
 const GOOD: usize = 20;
 const LONGEST: usize = 40;
 
 /// The widths that all lines share; a column of no width is left out.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Fit {
     pub(super) index: usize,
     pub(super) name: usize,
@@ -37,37 +44,57 @@ pub(super) struct Fit {
     pub(super) two_lines: bool,
 }
 
+/// What has to be fitted in.
+#[derive(Clone, Copy)]
+pub(super) struct Wishes<'a> {
+    pub(super) rows: &'a [Row<'a>],
+    pub(super) measure: &'a Measure,
+    /// Whether there is a past to draw.
+    pub(super) has_past: bool,
+    /// Whether words that come and go may move nothing, so that their room is kept free.
+    pub(super) is_steady: bool,
+}
+
 impl Fit {
-    /// The widths for these rows in so many columns, with a curve or without.
-    pub(super) fn new(rows: &[Row<'_>], has_past: bool, columns: usize) -> Self {
-        let widest =
-            |cell: for<'a> fn(&'a Row<'_>) -> &'a str| rows.iter().map(|row| cell(row).width()).max().unwrap_or(0);
-        let (name, total, limit) = (widest(|row| &row.name), widest(|row| &row.total), widest(|row| &row.limit));
+    /// The widths for these rows in so many columns.
+    pub(super) fn new(wishes: Wishes<'_>, columns: usize) -> Self {
+        let Wishes { rows, measure, has_past, .. } = wishes;
+        let name = rows.iter().map(|row| row.name.width()).max().unwrap_or(0);
         let mut fit = Self {
-            index: widest(|row| &row.index).max(2),
+            index: measure.index,
             name,
-            // A number that grows does not move the others.
-            busy: widest(|row| &row.busy).max("100 %".len()),
-            used: widest(|row| &row.used).max(if total > 3 { total } else { total + 2 }),
-            total,
-            temperature: widest(|row| &row.temperature),
-            draw: widest(|row| &row.draw).max(limit),
-            limit,
+            busy: measure.busy,
+            used: measure.used,
+            total: measure.total,
+            temperature: measure.temperature,
+            draw: measure.draw,
+            limit: measure.limit,
             bar: SHORTEST,
             spark: if has_past { SHORTEST } else { 0 },
             ..Self::default()
         };
+        let words = wishes.words(columns);
+        // Words that are there just now may go below their line; those that may come need their place.
+        let least = if wishes.is_steady { words.min(COMMON_WORDS) } else { 0 };
+        let is_enough = |fit: &mut Self| fit.make_way(words, columns) || fit.make_way(least, columns);
+        let mut is_in_one = is_enough(&mut fit);
         // The head tells the name of GPUs that are all alike.
-        if fit.line() > columns && rows.iter().all(|row| !row.is_part && row.name == rows[0].name) {
+        if !is_in_one && rows.iter().all(|row| !row.is_part && row.name == rows[0].name) {
             fit.name = 0;
+            is_in_one = is_enough(&mut fit);
         }
-        if fit.line() > columns {
-            fit.name = name;
-            fit.break_in_two(columns);
+        if is_in_one {
+            fit.share_out(measure, words, columns);
         } else {
-            fit.share_out(rows, columns);
+            fit.name = name;
+            fit.break_in_two(words, columns);
         }
         fit
+    }
+
+    /// Whether something that others have on their lines had to go.
+    pub(super) fn is_cramped(&self, has_past: bool) -> bool {
+        self.two_lines || self.bar < SHORTEST || has_past && self.spark == 0
     }
 
     /// The columns that words can have beside the numbers.
@@ -102,15 +129,25 @@ impl Fit {
         self.index + 1 + cells.into_iter().filter(|cell| *cell > 0).map(|cell| cell + GAP).sum::<usize>() - GAP
     }
 
+    /// Whether one line holds the numbers and so many columns of words. Drawings make way for words, the curve first;
+    /// where even that is not enough, they stay.
+    fn make_way(&mut self, words: usize, columns: usize) -> bool {
+        let wanted = if words > 0 { words + GAP } else { 0 };
+        for (spark, bar) in [(SHORTEST, SHORTEST), (0, SHORTEST), (0, SHORTEST_BAR), (0, 0)] {
+            let tried = Self { spark: self.spark.min(spark), bar, ..*self };
+            if tried.line() + wanted <= columns {
+                *self = tried;
+                return true;
+            }
+        }
+        false
+    }
+
     /// Shares out what is left of a line.
-    fn share_out(&mut self, rows: &[Row<'_>], columns: usize) {
-        let words = rows.iter().map(words_width).filter(|width| (1..=WORDS.max(columns / 3)).contains(width)).max();
-        let least = if self.spark > 0 && columns >= WIDE { COMMON_WORDS } else { 0 };
-        let words = words.unwrap_or(0).max(least);
+    fn share_out(&mut self, measure: &Measure, words: usize, columns: usize) {
         let columns = columns - (words + GAP * usize::from(words > 0)).min(columns - self.line());
         self.grow(columns, GOOD);
-        for extra in 0..EXTRAS {
-            let wanted = rows.iter().map(|row| row.extras[extra].width()).max().unwrap_or(0);
+        for (extra, wanted) in measure.extras.into_iter().enumerate() {
             if wanted > 0 && self.line() + GAP + wanted <= columns {
                 self.extras[extra] = wanted;
             }
@@ -120,7 +157,9 @@ impl Fit {
 
     /// Lets curve and bar grow, evenly, up to `longest`.
     fn grow(&mut self, columns: usize, longest: usize) {
-        while self.line() < columns && (self.bar < longest || (0 < self.spark && self.spark < longest)) {
+        while self.line() < columns
+            && ((0 < self.bar && self.bar < longest) || (0 < self.spark && self.spark < longest))
+        {
             if self.spark > 0 && self.spark < self.bar.min(longest) || self.bar >= longest {
                 self.spark += 1;
             } else {
@@ -131,7 +170,7 @@ impl Fit {
 
     /// Memory goes to a second line. Where the first is still too long, the curve goes, the name is cut, and then what
     /// tells least goes.
-    fn break_in_two(&mut self, columns: usize) {
+    fn break_in_two(&mut self, words: usize, columns: usize) {
         self.two_lines = true;
         if self.first_of_two() > columns {
             self.spark = 0;
@@ -149,7 +188,24 @@ impl Fit {
         }
         self.bar = 0;
         let room = columns.saturating_sub(self.line() + GAP);
-        self.bar = if room < SHORTEST { 0 } else { room.min(LONGEST / 2) };
+        let beside_words = room.saturating_sub(if words > 0 { words + GAP } else { 0 });
+        let room = if beside_words >= SHORTEST_BAR { beside_words } else { room };
+        self.bar = if room < SHORTEST_BAR { 0 } else { room.min(LONGEST / 2) };
+    }
+}
+
+impl Wishes<'_> {
+    /// The columns to keep free for words.
+    fn words(&self, columns: usize) -> usize {
+        let wide = if columns >= WIDE { columns / 3 } else { 0 };
+        if self.is_steady {
+            return Phrase::SHORT.max(wide);
+        }
+        let wanted = |row: &Row<'_>| {
+            let fitting = [(long_width(row), wide), (words_width(row), WORDS.max(columns / 3))];
+            fitting.into_iter().find(|(width, most)| width <= most).map(|(width, _)| width)
+        };
+        self.rows.iter().filter_map(wanted).max().unwrap_or(0)
     }
 }
 
@@ -157,7 +213,16 @@ fn with_slash(width: usize) -> usize {
     if width == 0 { 0 } else { width + 1 }
 }
 
-/// The columns of all that is to be said, in one line.
+/// The columns of all that is to be said, in one line and in few words.
 pub(super) fn words_width(row: &Row<'_>) -> usize {
-    row.words.iter().map(|words| words.text.width()).sum::<usize>() + 2 * row.words.len().saturating_sub(1)
+    widths(row, |phrase| &phrase.short)
+}
+
+/// The same in more words.
+pub(super) fn long_width(row: &Row<'_>) -> usize {
+    widths(row, |phrase| &phrase.long)
+}
+
+fn widths(row: &Row<'_>, text: fn(&Phrase) -> &String) -> usize {
+    row.words.iter().map(|phrase| text(phrase).width()).sum::<usize>() + 2 * row.words.len().saturating_sub(1)
 }

@@ -1,28 +1,46 @@
 //! One or two lines per GPU: what it is busy with, memory, temperature, power, and what is the matter, in words.
 
+use unicode_width::UnicodeWidthStr;
+
 use super::{
     Layout, View,
     bar::bar,
-    fit::{Fit, GAP, words_width},
-    line::{Line, cut, left, right, wrap},
+    fit::{Fit, GAP, Wishes, long_width, words_width},
+    kept::Kept,
+    line::{Line, cut, left, right},
+    measure::Measure,
     mig,
     past::REACH_MS,
     row::{self, Row},
     spark::spark,
-    style::{DIM, NOTICE, PLAIN},
+    style::{DIM, NOTICE, PLAIN, of_level},
     units::ABSENT,
 };
+use crate::words::{LONGEST, NEARLY_FULL, Phrase, fitted};
 
-/// Memory this full is worth a look.
-const NEARLY_FULL: f64 = 0.97;
-
-pub(super) fn lines(view: &View<'_>, layout: Layout) -> Vec<Line> {
+pub(super) fn lines(view: &View<'_>, layout: Layout, kept: Option<&mut Kept>) -> Vec<Line> {
     let mut rows = Vec::new();
     for gpu in &view.sample.gpus {
         rows.push(row::of_gpu(gpu, view, layout));
         rows.extend(mig::rows(gpu, view, layout));
     }
-    let fit = Fit::new(&rows, view.past.is_known(), layout.columns());
+    let mut measure = Measure::new(&rows);
+    let is_steady = kept.is_some();
+    if let Some(kept) = kept {
+        measure = measure.widened(&kept.gpus);
+        kept.gpus = measure;
+    }
+    let has_past = view.past.is_known() || is_steady;
+    let fit = |rows: &[Row<'_>]| Fit::new(Wishes { rows, measure: &measure, has_past, is_steady }, layout.columns());
+    let mut widths = fit(&rows);
+    // One long name does not break everybody's line in two, nor take the room of what is drawn.
+    if widths.is_cramped(has_past) {
+        for row in rows.iter_mut().filter(|row| !row.is_part) {
+            row.name = fitted(&row.name, LONGEST, ellipsis(layout));
+        }
+        widths = fit(&rows);
+    }
+    let fit = widths;
     rows.iter().flat_map(|row| Drawing { row, fit: &fit, layout, now_ms: view.sample.at_ms }.lines()).collect()
 }
 
@@ -58,24 +76,39 @@ impl Drawing<'_> {
             return;
         }
         let columns = layout.columns();
-        if words_width(row) <= fit.beside(columns) || layout.width.is_none() {
+        let room = fit.beside(columns);
+        let has_room = long_width(row) <= room || layout.width.is_none();
+        if has_room || words_width(row) <= room {
             let beside = lines.last_mut().expect("a row has a line");
-            let missing = (columns - fit.beside(columns)).saturating_sub(beside.width() + GAP);
+            let missing = (columns - room).saturating_sub(beside.width() + GAP);
             beside.push(PLAIN, " ".repeat(missing + GAP));
-            for (number, words) in row.words.iter().enumerate() {
+            for (number, phrase) in row.words.iter().enumerate() {
                 beside.push(PLAIN, if number > 0 { ", " } else { "" });
-                beside.push(words.level.style(), &words.text);
+                beside.push(of_level(phrase.level), if has_room { &phrase.long } else { &phrase.short });
             }
             return;
         }
-        let indent = fit.index + 1;
-        for words in &row.words {
-            for text in wrap(&words.text, columns.saturating_sub(indent)) {
-                let mut line = Line::new(PLAIN, " ".repeat(indent));
-                line.push(words.level.style(), text);
-                lines.push(line);
+        lines.extend(self.below(columns));
+    }
+
+    /// The words below the numbers, as few lines as hold them. Alone on its line, a phrase can be long.
+    fn below(&self, columns: usize) -> Vec<Line> {
+        let indent = self.fit.index + 1;
+        let room = columns.saturating_sub(indent);
+        let text = |phrase: &Phrase| {
+            let is_alone = self.row.words.len() == 1 && phrase.long.width() <= room;
+            if is_alone { phrase.long.clone() } else { phrase.short.clone() }
+        };
+        let mut lines: Vec<Line> = Vec::new();
+        for phrase in &self.row.words {
+            let text = text(phrase);
+            match lines.last_mut() {
+                Some(line) if line.width() + 2 + text.width() <= columns => line.push(PLAIN, ", "),
+                _ => lines.push(Line::new(PLAIN, " ".repeat(indent))),
             }
+            lines.last_mut().expect("a line was begun").push(of_level(phrase.level), text);
         }
+        lines
     }
 
     fn name(&self) -> Line {
@@ -146,6 +179,10 @@ impl Drawing<'_> {
     fn cell(&self, style: anstyle::Style, text: String, width: usize) -> Line {
         if width == 0 { Line::default() } else { Line::new(self.row.style(style), text) }
     }
+}
+
+fn ellipsis(layout: Layout) -> char {
+    if layout.unicode { '…' } else { '~' }
 }
 
 /// The cells that are there, with gaps between them.

@@ -9,6 +9,7 @@ use super::{
     style::{DIM, PLAIN, SIMULATED, STRONG},
     units::clock,
 };
+use crate::words;
 
 const GAP: usize = 2;
 
@@ -55,16 +56,11 @@ pub(super) fn line(view: &View<'_>, layout: Layout) -> Line {
 fn models(inventory: &Inventory) -> String {
     let mut counts: Vec<(String, u32)> = Vec::new();
     for gpu in &inventory.gpus {
-        let name = short_name(&gpu.name);
+        let name = words::full_name(Some(&gpu.name));
         match counts.iter_mut().find(|(known, _)| *known == name) {
             Some((_, count)) => *count += 1,
             None => counts.push((name, 1)),
         }
     }
     counts.iter().map(|(name, count)| format!("{count} x {name}")).collect::<Vec<_>>().join(" + ")
-}
-
-/// A GPU's name without the maker's, which is the same for all.
-pub(super) fn short_name(name: &Reading<String>) -> String {
-    name.value().map_or_else(|| "unknown GPU".to_owned(), |name| name.trim_start_matches("NVIDIA ").to_owned())
 }

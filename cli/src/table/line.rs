@@ -81,21 +81,6 @@ pub(crate) fn left(text: &str, columns: usize) -> String {
     text.to_owned() + &" ".repeat(columns.saturating_sub(text.width()))
 }
 
-/// Breaks a sentence into lines of so many columns. A word that is longer than a line is left to whoever paints it.
-pub(crate) fn wrap(text: &str, columns: usize) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    for word in text.split(' ').filter(|word| !word.is_empty()) {
-        match lines.last_mut() {
-            Some(line) if line.width() + 1 + word.width() <= columns => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            _ => lines.push(word.to_owned()),
-        }
-    }
-    lines
-}
-
 /// Text from a stranger, as a terminal may get it. One that cannot show a letter gets a question mark.
 pub(crate) fn printable(text: &str, layout: Layout) -> String {
     let shown = |letter: char| match harmless(letter) {
@@ -129,12 +114,6 @@ mod tests {
         assert_eq!(cut("訓練データ", 9, layout(80)), "訓練デー…");
         assert_eq!(cut("訓練データ", 8, layout(80)), "訓練デ…");
         assert_eq!(right("訓", 4), "  訓");
-    }
-
-    #[test]
-    fn nothing_of_a_sentence_is_lost_when_it_is_broken_into_lines() {
-        assert_eq!(wrap("the GPU has fallen off the bus", 10), ["the GPU", "has fallen", "off the", "bus"]);
-        assert_eq!(wrap("", 10), Vec::<String>::new());
     }
 
     #[test]

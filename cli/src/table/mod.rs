@@ -4,10 +4,11 @@
 
 pub(crate) mod bar;
 mod fit;
-mod forecast;
 mod gpus;
 mod head;
+mod kept;
 pub(crate) mod line;
+mod measure;
 mod mig;
 mod past;
 mod processes;
@@ -17,10 +18,10 @@ mod spark;
 pub(crate) mod style;
 pub(crate) mod units;
 pub(crate) mod what;
-mod words;
 
 use gpumon_probe::model::{Inventory, Sample};
 
+pub(crate) use self::kept::Kept;
 pub(crate) use self::past::{METRICS, Past, REACH_MS};
 use self::{line::Line, style::DIM};
 
@@ -55,14 +56,14 @@ impl Layout {
     }
 }
 
-/// The whole table, each line ended.
-pub(crate) fn render(view: &View<'_>, layout: Layout) -> String {
+/// The whole table, each line ended. One that is shown in the place of the one before takes over what that kept.
+pub(crate) fn render(view: &View<'_>, layout: Layout, mut kept: Option<&mut Kept>) -> String {
     let mut lines = vec![head::line(view, layout)];
     lines.extend(view.notice.map(|notice| Line::new(style::NOTICE, line::printable(notice, layout))));
     lines.push(Line::default());
-    lines.extend(gpus::lines(view, layout));
+    lines.extend(gpus::lines(view, layout, kept.as_deref_mut()));
     lines.push(Line::default());
-    lines.extend(processes::lines(view, layout));
+    lines.extend(processes::lines(view, layout, kept));
     finish(lines, layout)
 }
 

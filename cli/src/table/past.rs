@@ -5,6 +5,8 @@ use std::collections::VecDeque;
 use gpumon_probe::model::{GpuSample, Sample};
 use gpumon_server::frame::History;
 
+use crate::words;
+
 /// How far back it reaches.
 pub(crate) const REACH_MS: u64 = 60_000;
 
@@ -24,7 +26,7 @@ pub(crate) struct Past {
 pub(super) struct GpuPast {
     uuid: String,
     pub(super) utilization: VecDeque<(u64, f64)>,
-    pub(super) memory: VecDeque<(u64, f64)>,
+    pub(super) memory: words::Past,
 }
 
 impl Past {

@@ -7,12 +7,13 @@ use unicode_width::UnicodeWidthStr;
 
 use super::{
     Layout, View,
+    kept::Kept,
     line::{Line, cut, left, printable, right},
-    mig,
     style::{DIM, MEMORY, PLAIN, UTILIZATION},
     units::{ABSENT, duration, gib_in_column, whole},
     what::{What, kind},
 };
+use crate::words;
 
 const COLUMNS: usize = 7;
 const HEADINGS: [&str; COLUMNS] = ["GPU", "PID", "USER", "TYPE", "MEMORY", "SM", "TIME"];
@@ -28,26 +29,29 @@ const SHORTEST_USER: usize = 8;
 /// What a process is gets this much before other columns go for it.
 const SHORTEST_WHAT: usize = 16;
 
+/// The widths of the columns; one of no width is left out.
+pub(super) type Widths = [usize; COLUMNS];
+
 /// One process as text.
 struct Row {
     cells: [String; COLUMNS],
     what: Option<What>,
 }
 
-pub(super) fn lines(view: &View<'_>, layout: Layout) -> Vec<Line> {
+pub(super) fn lines(view: &View<'_>, layout: Layout, kept: Option<&mut Kept>) -> Vec<Line> {
     let mut rows = Vec::new();
     for gpu in &view.sample.gpus {
         let known = view.inventory.gpus.iter().find(|known| known.index == gpu.index);
         let place = |process: &Process| {
-            let part = process.mig.zip(known).and_then(|(instance, known)| mig::device_of(known, instance));
-            part.map_or_else(|| gpu.index.to_string(), |part| mig::label(gpu.index, part))
+            let part = process.mig.zip(known).and_then(|(instance, known)| words::device_of(known, instance));
+            part.map_or_else(|| gpu.index.to_string(), |part| words::label(gpu.index, part))
         };
         // By the parts of the GPU; whoever holds most comes first, and of whom it is not known how much, last.
         let mut processes: Vec<&Process> = gpu.processes.value().into_iter().flatten().collect();
         processes.sort_by_key(|process| (process.mig, Reverse(process.memory_bytes.value().copied()), process.pid));
         rows.extend(processes.into_iter().map(|process| row(place(process), process, view.sample.at_ms, layout)));
     }
-    let mut lines = if rows.is_empty() { Vec::new() } else { table(&rows, layout) };
+    let mut lines = if rows.is_empty() { Vec::new() } else { table(&rows, layout, kept) };
     let is_well = |health: &Health| *health == Health::Ok;
     let unknown = view.sample.gpus.iter().filter(|gpu| is_well(&gpu.health));
     for (gpu, reason) in unknown.filter_map(|gpu| Some((gpu.index, gpu.processes.absence()?))) {
@@ -74,7 +78,7 @@ fn row(place: String, process: &Process, now_ms: u64, layout: Layout) -> Row {
     Row { cells, what: What::of(process, layout) }
 }
 
-fn table(rows: &[Row], layout: Layout) -> Vec<Line> {
+fn table(rows: &[Row], layout: Layout, kept: Option<&mut Kept>) -> Vec<Line> {
     let mut widths = HEADINGS.map(str::len);
     for row in rows {
         for (width, cell) in widths.iter_mut().zip(&row.cells) {
@@ -84,10 +88,17 @@ fn table(rows: &[Row], layout: Layout) -> Vec<Line> {
     // A number that grows does not move what follows.
     widths[MEMORY_HELD] = widths[MEMORY_HELD].max("00.0 GiB".len());
     widths[SM] = widths[SM].max("100 %".len());
+    // Where all are alike, that tells nothing.
     if rows.iter().all(|row| row.cells[TYPE] == "C") {
         widths[TYPE] = 0;
     }
-    let room = |widths: &[usize; COLUMNS]| {
+    if let Some(kept) = kept {
+        for (width, before) in widths.iter_mut().zip(kept.processes) {
+            *width = before.max(*width);
+        }
+        kept.processes = widths;
+    }
+    let room = |widths: &Widths| {
         let taken = widths.iter().filter(|width| **width > 0).map(|width| width + GAP).sum::<usize>();
         layout.width.map_or(usize::MAX, |width| width.saturating_sub(taken))
     };
@@ -121,12 +132,7 @@ fn style(column: usize) -> anstyle::Style {
 }
 
 /// All but the user's name are numbers or short, and are aligned on the right. A column of no width is left out.
-fn cells(
-    cells: &[String; COLUMNS],
-    widths: &[usize; COLUMNS],
-    layout: Layout,
-    style: fn(usize) -> anstyle::Style,
-) -> Line {
+fn cells(cells: &[String; COLUMNS], widths: &Widths, layout: Layout, style: fn(usize) -> anstyle::Style) -> Line {
     let mut line = Line::default();
     for (column, (cell, width)) in cells.iter().zip(widths).enumerate().filter(|(_, (_, width))| **width > 0) {
         let cell = cut(cell, *width, layout);

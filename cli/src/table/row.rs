@@ -5,13 +5,12 @@ use gpumon_probe::model::{Activity, GpuSample, Health, Reading};
 
 use super::{
     Layout, View,
-    head::short_name,
     line::printable,
     past::GpuPast,
     style::{DIM, MEMORY, POWER, STRONG, TEMPERATURE, UTILIZATION},
-    units::{ABSENT, gib, gib_of_all, three_digits, whole},
-    words::{Words, words},
+    units::{ABSENT, three_digits, whole},
 };
+use crate::words::{self, Context, Phrase};
 
 /// The cells of a line. Numbers are split at what they are aligned on.
 pub(super) struct Row<'a> {
@@ -28,7 +27,8 @@ pub(super) struct Row<'a> {
     /// What wide terminals show, too; each empty where it is absent.
     pub(super) extras: [String; EXTRAS],
     pub(super) past: Option<&'a GpuPast>,
-    pub(super) words: Vec<Words>,
+    /// What is to be said of it, what matters most first.
+    pub(super) words: Vec<Phrase>,
     /// Whether its values are old ones.
     pub(super) is_stale: bool,
     pub(super) is_part: bool,
@@ -39,21 +39,21 @@ pub(super) const EXTRAS: usize = 6;
 
 pub(super) fn of_gpu<'a>(gpu: &GpuSample, view: &View<'a>, layout: Layout) -> Row<'a> {
     let known = view.inventory.gpus.iter().find(|known| known.index == gpu.index);
-    let name = known.map_or_else(|| "unknown GPU".to_owned(), |known| short_name(&known.name));
+    let name = words::full_name(known.map(|known| &known.name));
     let (used, total) = (gpu.memory.used_bytes.value(), gpu.memory.total_bytes.value());
     Row {
         index: gpu.index.to_string(),
         name: printable(&name, layout),
-        busy: whole(&gpu.utilization.gpu_percent, "%"),
-        used: used.map_or_else(|| ABSENT.to_owned(), |bytes| gib(*bytes)),
-        total: total.map_or_else(String::new, |bytes| gib_of_all(*bytes)),
-        memory_share: share(used, total),
+        busy: words::busy(gpu),
+        used: used.map_or_else(|| ABSENT.to_owned(), |bytes| words::used(*bytes)),
+        total: total.map_or_else(String::new, |bytes| words::total(*bytes)),
+        memory_share: words::share(used, total),
         temperature: whole(&gpu.temperature.gpu_celsius, degrees(layout)),
         draw: gpu.power.draw_watts.value().map_or_else(|| ABSENT.to_owned(), |watts| format!("{watts:.0}")),
         limit: gpu.power.limit_watts.value().map_or_else(String::new, |watts| format!("{watts:.0}")),
         extras: extras(gpu, layout),
         past: view.past.of_gpu(gpu),
-        words: words(gpu, view, layout),
+        words: phrases(gpu, view, layout),
         is_stale: gpu.health != Health::Ok,
         is_part: false,
     }
@@ -72,8 +72,13 @@ impl Row<'_> {
     pub(super) const POWER: Style = POWER;
 }
 
-pub(super) fn share(used: Option<&u64>, total: Option<&u64>) -> Option<f64> {
-    used.zip(total).filter(|(_, total)| **total > 0).map(|(used, total)| *used as f64 / *total as f64)
+/// What is to be said of a GPU, as this terminal can show it.
+pub(super) fn phrases(gpu: &GpuSample, view: &View<'_>, layout: Layout) -> Vec<Phrase> {
+    let shown = |text: String| printable(&if layout.unicode { text } else { text.replace('–', "-") }, layout);
+    let memory = view.past.of_gpu(gpu).map(|past| &past.memory);
+    let context = Context { now_ms: view.sample.at_ms, is_single_look: view.is_single_look, memory };
+    let phrases = words::of_gpu(gpu, context).into_iter();
+    phrases.map(|phrase| Phrase { short: shown(phrase.short), long: shown(phrase.long), ..phrase }).collect()
 }
 
 fn degrees(layout: Layout) -> &'static str {

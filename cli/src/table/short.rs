@@ -1,17 +1,17 @@
 //! gpustat's view: one line per GPU, with who holds how much, in the colours that its users know.
 
 use anstyle::{AnsiColor, Style};
-use gpumon_probe::model::{GpuSample, Health, Reading};
+use gpumon_probe::model::{GpuSample, Health, Reading, SourceKind};
 use unicode_width::UnicodeWidthStr;
 
 use super::{
     Layout, View,
     line::{Line, left, printable, right},
+    row::phrases,
     style::{ALARM, DIM, PLAIN, SIMULATED, STRONG},
     units::{ABSENT, clock},
-    words::{Level, words},
 };
-use gpumon_probe::model::SourceKind;
+use crate::words::{LONGEST, Level, fitted, without_maker};
 
 const INDEX: Style = AnsiColor::Cyan.on_default();
 const NAME: Style = AnsiColor::Blue.on_default();
@@ -23,13 +23,20 @@ const MEMORY: Style = AnsiColor::Yellow.on_default();
 const HOT_CELSIUS: f64 = 50.0;
 const BUSY_PERCENT: f64 = 30.0;
 
+/// The columns of index and numbers.
+const NUMBERS: usize = "[0]  | 64'C,  96 % |  80123 / 143771 MB |".len();
+
 const MIB: u64 = 1 << 20;
 
 pub(super) fn lines(view: &View<'_>, layout: Layout) -> Vec<Line> {
     let name = |index: u32| {
         let known = view.inventory.gpus.iter().find(|known| known.index == index);
         let name = known.and_then(|known| known.name.value()).map_or("unknown GPU", String::as_str);
-        printable(name, layout)
+        // What gpustat shows is whole; a name that leaves no room for numbers helps nobody.
+        let has_room = layout.width.is_none_or(|columns| name.width() + NUMBERS <= columns);
+        let ellipsis = if layout.unicode { '…' } else { '~' };
+        let short = || fitted(without_maker(name), LONGEST, ellipsis);
+        printable(&if has_room { name.to_owned() } else { short() }, layout)
     };
     let longest = view.sample.gpus.iter().map(|gpu| name(gpu.index).width()).max().unwrap_or(0);
     let digits = view.sample.gpus.iter().map(|gpu| gpu.index.to_string().len()).max().unwrap_or(1);
@@ -39,9 +46,9 @@ pub(super) fn lines(view: &View<'_>, layout: Layout) -> Vec<Line> {
         line.push(NAME, left(&name(gpu.index), longest));
         line.push(PLAIN, " | ");
         readings(gpu, &mut line);
-        for said in words(gpu, view, layout).iter().filter(|said| said.level == Level::Act) {
+        for said in phrases(gpu, view, layout).iter().filter(|said| said.level == Level::Act) {
             line.push(PLAIN, " | ");
-            line.push(ALARM, &said.text);
+            line.push(ALARM, &said.short);
         }
         line.push(PLAIN, " |");
         holders(gpu, &mut line, layout);

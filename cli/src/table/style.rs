@@ -3,6 +3,8 @@
 
 use anstyle::{AnsiColor, Style};
 
+use crate::words::Level;
+
 pub(crate) const PLAIN: Style = Style::new();
 pub(crate) const STRONG: Style = Style::new().bold();
 pub(crate) const DIM: Style = Style::new().dimmed();
@@ -18,6 +20,16 @@ pub(crate) const WELL: Style = AnsiColor::Green.on_default();
 pub(crate) const NOTICE: Style = AnsiColor::Yellow.on_default();
 /// Somebody should act.
 pub(crate) const ALARM: Style = AnsiColor::Red.on_default().bold();
+
+/// How a phrase is painted.
+pub(super) fn of_level(level: Level) -> Style {
+    match level {
+        Level::Act => ALARM,
+        Level::Warn => NOTICE,
+        Level::Note => PLAIN,
+        Level::Quiet => DIM,
+    }
+}
 
 pub(crate) fn paint(style: Style, text: &str) -> String {
     format!("{style}{text}{style:#}")

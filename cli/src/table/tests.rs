@@ -66,7 +66,7 @@ impl Scene {
     }
 
     fn drawn(&self, layout: Layout) -> String {
-        render(&self.view(), layout)
+        render(&self.view(), layout, None)
     }
 
     fn piped(&self) -> String {
@@ -138,6 +138,7 @@ fn troubles() -> Scene {
             ConditionKind::HeldIdle { bytes: 30 * GIB, idle_ms: 1_560_000, pids: vec![7] },
         )];
         gpus[7].memory.used_bytes = Reading::Now(140 * GIB);
+        gpus[7].memory.free_bytes = Reading::Now(GIB);
         gpus[7].conditions = vec![condition(
             Severity::Warning,
             "Of 141.0 GiB of memory, 1.0 GiB are left: the next allocation may fail.",
@@ -288,11 +289,11 @@ fn a_single_look_tells_what_it_can_and_a_server_s_conditions_are_not_told_twice(
         gpu.memory.free_bytes = Reading::Now(GIB);
     });
     let once = plain(&scene.piped());
-    assert!(once.contains("thermal slowdown by the hardware") && once.contains("nearly full: 1.0 GiB left"), "{once}");
-    assert!(!once.contains("slowed down by the hardware"), "the other reason says more: {once}");
+    assert!(once.contains("slowed hard by heat") && once.contains("nearly full: 1.00 GiB left"), "{once}");
+    assert!(!once.contains("slowed by the hardware"), "the other reason says more: {once}");
     scene.is_single_look = false;
     let watched = plain(&scene.piped());
-    assert!(!watched.contains("slowdown") && !watched.contains("nearly full"), "{watched}");
+    assert!(!watched.contains("slowed") && !watched.contains("nearly full"), "{watched}");
 }
 
 #[test]
@@ -371,4 +372,103 @@ fn whoever_holds_most_comes_first() {
     let drawn = plain(&scene.piped());
     let pids: Vec<&str> = drawn.lines().skip(5).map(|line| line.split_whitespace().nth(1).unwrap()).collect();
     assert_eq!(pids, ["4312", "5120", "777", "1"], "{drawn}");
+}
+
+/// Where each mark stands in the line of a GPU.
+fn places(drawn: &str, gpu: &str) -> Vec<usize> {
+    let line = drawn.lines().find(|line| line.starts_with(gpu)).unwrap_or_else(|| panic!("{gpu}: {drawn}"));
+    let marks = [" %", "/141 GiB", "°C", "/700 W"].map(|mark| line.split(mark).next().unwrap().width());
+    marks.into_iter().filter(|place| *place < line.width()).collect()
+}
+
+#[test]
+fn while_it_is_watched_no_value_changes_its_place_for_words_that_come_and_go() {
+    for width in [60, 80, 100, 120, 160, 200, 300] {
+        let mut kept = Kept::default();
+        let mut draw = |scene: &Scene| plain(&render(&scene.view(), terminal(width), Some(&mut kept)));
+        let mut scene = Scene::of(2, |scene| scene.is_single_look = false);
+        let before = places(&draw(&scene), " 0 ");
+        for text in ["The clocks are held down by the power limit of 700 W.", "Xid 79: it fell off."] {
+            let kind = if text.starts_with("Xid") {
+                ConditionKind::Xid { code: 79, count: 1, last_ms: NOW_MS }
+            } else {
+                ConditionKind::Throttled { reasons: vec![ThrottleReason::SwPowerCap] }
+            };
+            scene.sample.gpus[0].conditions.push(condition(Severity::Notice, text, kind));
+            let drawn = draw(&scene);
+            assert_eq!(places(&drawn, " 0 "), before, "{drawn}");
+            assert!(drawn.contains("power capped"), "{drawn}");
+        }
+        // Of a lost GPU nothing is wide, and it may be the one that had the widest values.
+        scene.sample.gpus[1] = gone(1, Health::Lost { since_ms: NOW_MS }, &Absence::GpuLost);
+        let drawn = draw(&scene);
+        assert_eq!(places(&drawn, " 0 "), before, "{drawn}");
+        scene.sample.gpus.swap_remove(0);
+        let line = draw(&scene).lines().find(|line| line.contains("GPU lost")).map(str::to_owned).unwrap();
+        assert!(line.width() <= width, "{line}");
+    }
+}
+
+#[test]
+fn the_columns_of_processes_stay_where_they_were_when_the_widest_ends() {
+    let mut kept = Kept::default();
+    let mut scene = Scene::of(1, |scene| {
+        let mut all = processes();
+        all[0].user = Reading::Now("somebody-long".to_owned());
+        scene.sample.gpus[0].processes = Reading::Now(all);
+    });
+    let mut column_of = |scene: &Scene| {
+        let drawn = plain(&render(&scene.view(), terminal(120), Some(&mut kept)));
+        drawn.lines().find_map(|line| line.find("WHAT")).unwrap()
+    };
+    let before = column_of(&scene);
+    scene.sample.gpus[0].processes = Reading::Now(processes().split_off(1));
+    assert_eq!(column_of(&scene), before);
+}
+
+#[test]
+fn one_long_name_does_not_break_the_lines_of_all() {
+    let scene = Scene::of(3, |scene| {
+        scene.inventory.gpus[1].name =
+            Reading::Now("NVIDIA RTX PRO 6000 Blackwell Max-Q Workstation Edition".to_owned());
+        scene.is_single_look = false;
+        scene.remember();
+    });
+    for width in [80, 100, 120] {
+        let drawn = plain(&render(&scene.view(), terminal(width), Some(&mut Kept::default())));
+        let line =
+            drawn.lines().find(|line| line.starts_with(" 1 RTX PRO 6000 Max-Q ")).unwrap_or_else(|| panic!("{drawn}"));
+        assert!(line.contains(" GiB") && line.contains(" W"), "one line: {drawn}");
+    }
+    let short = plain(&render_short(&scene.view(), terminal(80)));
+    assert!(short.contains("[1] RTX PRO 6000 Max-Q |"), "{short}");
+    assert!(
+        plain(&scene.drawn(terminal(300))).contains("Max-Q Workstation Edition"),
+        "where there is room, it is whole"
+    );
+}
+
+#[test]
+fn several_matters_take_one_line_and_advice_is_left_to_others() {
+    let scene = Scene::of(1, |scene| {
+        let advice = "Check power, heat and seating, then reboot; if it comes back, the board or the slot is faulty.";
+        let xid = |code| ConditionKind::Xid { code, count: 1, last_ms: NOW_MS };
+        scene.is_single_look = false;
+        scene.sample.gpus[0].conditions = vec![
+            condition(Severity::Critical, &format!("Xid 79: The GPU fell off. {advice}"), xid(79)),
+            condition(Severity::Warning, &format!("Xid 31: An address. {advice}"), xid(31)),
+            condition(
+                Severity::Warning,
+                &format!("NVLink 3 is down: slow; {advice}"),
+                ConditionKind::NvLinkDown { links: vec![3] },
+            ),
+        ];
+    });
+    let drawn = plain(&scene.drawn(terminal(60)));
+    assert!(drawn.contains("\n   Xid 79: fell off the bus, Xid 31: bad address\n   NVLink 3 down\n"), "{drawn}");
+    let short = plain(&render_short(&scene.view(), terminal(200)));
+    assert!(short.contains("| Xid 79: fell off the bus |"), "{short}");
+    for text in [drawn, short, plain(&scene.drawn(terminal(200)))] {
+        assert!(!text.contains("seating"), "{text}");
+    }
 }

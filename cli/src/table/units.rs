@@ -8,19 +8,6 @@ const GIB: f64 = (1u64 << 30) as f64;
 /// What stands where a reading is absent.
 pub(crate) const ABSENT: &str = "-";
 
-/// `8.5`, `78.2`, `130.0`: GiB without the unit, which stand below each other by their points.
-pub(crate) fn gib(bytes: u64) -> String {
-    format!("{:.1}", bytes as f64 / GIB)
-}
-
-/// `22.5`, `80.0`, `141`: all that there is, in GiB without the unit.
-pub(super) fn gib_of_all(bytes: u64) -> String {
-    match bytes as f64 / GIB {
-        large if large >= 99.95 => format!("{large:.0}"),
-        small => format!("{small:.1}"),
-    }
-}
-
 /// `0.8`, `78.2`, `128.0`: GiB without the unit, for a column in which the points stand below each other.
 pub(crate) fn gib_in_column(bytes: u64) -> String {
     match bytes as f64 / GIB {
@@ -55,7 +42,7 @@ pub(crate) fn duration(ms: u64) -> String {
 }
 
 /// `45 s`, `26 min`, `3.5 h`, `6 days`: the same in a sentence.
-pub(super) fn long(ms: u64) -> String {
+pub(crate) fn long(ms: u64) -> String {
     let minutes = ms / 60_000;
     match minutes {
         0 => format!("{} s", ms / 1000),
@@ -66,12 +53,12 @@ pub(super) fn long(ms: u64) -> String {
 }
 
 /// A forecast has no more than one digit worth telling.
-pub(super) fn rough(ms: u64) -> String {
+pub(crate) fn rough(ms: u64) -> String {
     if ms < 55_000 { long(ms.div_ceil(10_000).max(1) * 10_000) } else { long((ms + 30_000) / 60_000 * 60_000) }
 }
 
 /// `10:42:07` of this place's day, or `Nov 20 10:42` where that was not today.
-pub(super) fn clock(at_ms: u64, now_ms: u64) -> String {
+pub(crate) fn clock(at_ms: u64, now_ms: u64) -> String {
     // Pictures that tests compare are the same everywhere.
     let zone = if cfg!(test) { TimeZone::UTC } else { TimeZone::system() };
     let local = |ms: u64| {

@@ -28,9 +28,9 @@ use super::{
     replay::Player,
     settings::{File, Settings},
     state::State,
-    words::Weight,
     world::{Update, World},
 };
+use crate::words::Level;
 
 /// How often the screen is looked at where nothing comes.
 const GLANCE: Duration = Duration::from_secs(1);
@@ -175,6 +175,10 @@ impl App {
 
     fn typed(&mut self, typed: Typed) -> Next {
         let Some(prompt) = &self.prompt else { return Next::Wait };
+        // What is wrong stands beside it, and is mended there.
+        if typed == Typed::Done && prompt.mistake().is_some() {
+            return Next::Draw;
+        }
         let (purpose, text) = (prompt.purpose, prompt.text.clone());
         match (typed, purpose) {
             (Typed::Nothing, _) => return Next::Wait,
@@ -188,7 +192,7 @@ impl App {
             (Typed::Changed | Typed::Cancelled, Purpose::Goto) | (Typed::Done, Purpose::Filter) => {}
             (Typed::Done, Purpose::Search) => {
                 if !text.is_empty() && !self.find(true, true) {
-                    self.state.tell(Weight::Notice, format!("'{text}' was not found"));
+                    self.state.tell(Level::Warn, format!("'{text}' was not found"));
                 }
             }
             (Typed::Done, Purpose::Goto) => self.go_to(&text),

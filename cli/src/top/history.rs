@@ -88,7 +88,7 @@ impl History {
                 continue;
             }
             for (metric, known) in METRICS.iter().enumerate() {
-                row.set(Line::Gpu(gpu.index, metric), (known.read)(gpu));
+                row.set(Line::Gpu(gpu.index, metric), (known.read)(gpu).ok());
             }
         }
         self.add(&row);

@@ -1,12 +1,9 @@
 //! The readings that can be charted.
 
-use gpumon_probe::model::{Activity, Gpu, GpuSample, HostSample};
+use gpumon_probe::model::{Absence, Activity, Gpu, GpuSample, HostSample, Reading};
 
-use super::{
-    glyphs::Glyphs,
-    text::{bytes, rate},
-    theme::Meaning,
-};
+use super::{glyphs::Glyphs, text::rate, theme::Meaning};
+use crate::words::size;
 
 /// What a number is counted in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,8 +26,8 @@ pub(super) struct Metric {
     pub(super) label: &'static str,
     pub(super) meaning: Meaning,
     pub(super) unit: Unit,
-    /// Takes it out of a sample; `None` where it is absent.
-    pub(super) read: fn(&GpuSample) -> Option<f64>,
+    /// Takes it out of a sample, or says why it is absent.
+    pub(super) read: fn(&GpuSample) -> Result<f64, &Absence>,
     /// The upper end of its axis; `None` where none is known.
     pub(super) limit: fn(&GpuSample, Option<&Gpu>) -> Option<f64>,
 }
@@ -49,7 +46,7 @@ impl Unit {
     pub(super) fn format(self, value: f64, glyphs: Glyphs) -> String {
         match self {
             Self::Percent => format!("{value:.0} %"),
-            Self::Bytes => bytes(value),
+            Self::Bytes => size(value),
             Self::Watts => format!("{value:.0} W"),
             Self::Celsius => format!("{value:.0} {}", glyphs.celsius()),
             Self::Megahertz => format!("{value:.0} MHz"),
@@ -80,35 +77,47 @@ fn round_up(value: f64) -> f64 {
     [1.0, 2.0, 5.0, 10.0].into_iter().map(|step| step * power).find(|end| *end >= value).unwrap_or(value)
 }
 
-fn activity(gpu: &GpuSample, read: fn(&Activity) -> Option<&f64>) -> Option<f64> {
-    read(gpu.activity.value()?).copied()
+fn of<T>(reading: &Reading<T>, number: impl FnOnce(&T) -> f64) -> Result<f64, &Absence> {
+    match reading {
+        Reading::Now(value) | Reading::Earlier { value, .. } => Ok(number(value)),
+        Reading::Absent(reason) => Err(reason),
+    }
+}
+
+fn number(reading: &Reading<f64>) -> Result<f64, &Absence> {
+    of(reading, |number| *number)
+}
+
+fn activity(gpu: &GpuSample, part: fn(&Activity) -> &Reading<f64>) -> Result<f64, &Absence> {
+    match &gpu.activity {
+        Reading::Now(parts) | Reading::Earlier { value: parts, .. } => number(part(parts)),
+        Reading::Absent(reason) => Err(reason),
+    }
 }
 
 const fn share(
     id: &'static str,
     path: Option<&'static str>,
     label: &'static str,
-    read: fn(&GpuSample) -> Option<f64>,
+    read: fn(&GpuSample) -> Result<f64, &Absence>,
 ) -> Metric {
     Metric { id, path, label, meaning: Meaning::Utilization, unit: Unit::Percent, read, limit: |_, _| None }
 }
 
-const fn traffic(id: &'static str, label: &'static str, read: fn(&GpuSample) -> Option<f64>) -> Metric {
+const fn traffic(id: &'static str, label: &'static str, read: fn(&GpuSample) -> Result<f64, &Absence>) -> Metric {
     Metric { id, path: None, label, meaning: Meaning::Traffic, unit: Unit::BytesPerSecond, read, limit: |_, _| None }
 }
 
 /// Every number of a GPU that can be charted; the first four are those that are shown unless others are chosen.
 pub(super) const METRICS: &[Metric] = &[
-    share("utilization", Some("utilization.gpu_percent"), "Utilization", |gpu| {
-        gpu.utilization.gpu_percent.value().copied()
-    }),
+    share("utilization", Some("utilization.gpu_percent"), "Utilization", |gpu| number(&gpu.utilization.gpu_percent)),
     Metric {
         id: "memory",
         path: Some("memory.used_bytes"),
         label: "Memory",
         meaning: Meaning::Memory,
         unit: Unit::Bytes,
-        read: |gpu| gpu.memory.used_bytes.value().map(|bytes| *bytes as f64),
+        read: |gpu| of(&gpu.memory.used_bytes, |bytes| *bytes as f64),
         limit: |gpu, _| gpu.memory.total_bytes.value().map(|bytes| *bytes as f64),
     },
     Metric {
@@ -117,7 +126,7 @@ pub(super) const METRICS: &[Metric] = &[
         label: "Power",
         meaning: Meaning::Power,
         unit: Unit::Watts,
-        read: |gpu| gpu.power.draw_watts.value().copied(),
+        read: |gpu| number(&gpu.power.draw_watts),
         limit: |gpu, _| gpu.power.limit_watts.value().copied(),
     },
     Metric {
@@ -126,29 +135,29 @@ pub(super) const METRICS: &[Metric] = &[
         label: "Temperature",
         meaning: Meaning::Temperature,
         unit: Unit::Celsius,
-        read: |gpu| gpu.temperature.gpu_celsius.value().copied(),
+        read: |gpu| number(&gpu.temperature.gpu_celsius),
         limit: |_, _| Some(100.0),
     },
-    share("sm", Some("activity.sm_percent"), "SM active", |gpu| activity(gpu, |parts| parts.sm_percent.value())),
+    share("sm", Some("activity.sm_percent"), "SM active", |gpu| activity(gpu, |parts| &parts.sm_percent)),
     share("tensor", Some("activity.tensor_percent"), "Tensor cores", |gpu| {
-        activity(gpu, |parts| parts.tensor_percent.value())
+        activity(gpu, |parts| &parts.tensor_percent)
     }),
-    share("occupancy", None, "Occupancy", |gpu| activity(gpu, |parts| parts.occupancy_percent.value())),
-    share("dram", None, "Memory bandwidth", |gpu| activity(gpu, |parts| parts.dram_bandwidth_percent.value())),
-    share("fp64", None, "FP64 units", |gpu| activity(gpu, |parts| parts.fp64_percent.value())),
-    share("fp32", None, "FP32 units", |gpu| activity(gpu, |parts| parts.fp32_percent.value())),
-    share("fp16", None, "FP16 units", |gpu| activity(gpu, |parts| parts.fp16_percent.value())),
-    share("integer", None, "Integer units", |gpu| activity(gpu, |parts| parts.integer_percent.value())),
-    share("memory-busy", None, "Memory busy", |gpu| gpu.utilization.memory_percent.value().copied()),
-    share("encoder", None, "Encoder", |gpu| gpu.utilization.encoder_percent.value().copied()),
-    share("decoder", None, "Decoder", |gpu| gpu.utilization.decoder_percent.value().copied()),
+    share("occupancy", None, "Occupancy", |gpu| activity(gpu, |parts| &parts.occupancy_percent)),
+    share("dram", None, "Memory bandwidth", |gpu| activity(gpu, |parts| &parts.dram_bandwidth_percent)),
+    share("fp64", None, "FP64 units", |gpu| activity(gpu, |parts| &parts.fp64_percent)),
+    share("fp32", None, "FP32 units", |gpu| activity(gpu, |parts| &parts.fp32_percent)),
+    share("fp16", None, "FP16 units", |gpu| activity(gpu, |parts| &parts.fp16_percent)),
+    share("integer", None, "Integer units", |gpu| activity(gpu, |parts| &parts.integer_percent)),
+    share("memory-busy", None, "Memory busy", |gpu| number(&gpu.utilization.memory_percent)),
+    share("encoder", None, "Encoder", |gpu| number(&gpu.utilization.encoder_percent)),
+    share("decoder", None, "Decoder", |gpu| number(&gpu.utilization.decoder_percent)),
     Metric {
         id: "sm-clock",
         path: Some("clocks.sm_mhz"),
         label: "SM clock",
         meaning: Meaning::Temperature,
         unit: Unit::Megahertz,
-        read: |gpu| gpu.clocks.sm_mhz.value().map(|mhz| f64::from(*mhz)),
+        read: |gpu| of(&gpu.clocks.sm_mhz, |mhz| f64::from(*mhz)),
         limit: |_, board| board?.board.max_clocks.sm_mhz.value().map(|mhz| f64::from(*mhz)),
     },
     Metric {
@@ -157,7 +166,7 @@ pub(super) const METRICS: &[Metric] = &[
         label: "Memory clock",
         meaning: Meaning::Memory,
         unit: Unit::Megahertz,
-        read: |gpu| gpu.clocks.memory_mhz.value().map(|mhz| f64::from(*mhz)),
+        read: |gpu| of(&gpu.clocks.memory_mhz, |mhz| f64::from(*mhz)),
         limit: |_, board| board?.board.max_clocks.memory_mhz.value().map(|mhz| f64::from(*mhz)),
     },
     Metric {
@@ -166,14 +175,14 @@ pub(super) const METRICS: &[Metric] = &[
         label: "Memory temperature",
         meaning: Meaning::Temperature,
         unit: Unit::Celsius,
-        read: |gpu| gpu.temperature.memory_celsius.value().copied(),
+        read: |gpu| number(&gpu.temperature.memory_celsius),
         limit: |_, _| Some(100.0),
     },
-    share("fan", None, "Fan", |gpu| gpu.fan_percent.value().copied()),
-    traffic("pcie-tx", "PCIe sent", |gpu| gpu.pcie.tx_bytes_per_second.value().copied()),
-    traffic("pcie-rx", "PCIe received", |gpu| gpu.pcie.rx_bytes_per_second.value().copied()),
-    traffic("nvlink-tx", "NVLink sent", |gpu| gpu.nvlink.tx_bytes_per_second.value().copied()),
-    traffic("nvlink-rx", "NVLink received", |gpu| gpu.nvlink.rx_bytes_per_second.value().copied()),
+    share("fan", None, "Fan", |gpu| number(&gpu.fan_percent)),
+    traffic("pcie-tx", "PCIe sent", |gpu| number(&gpu.pcie.tx_bytes_per_second)),
+    traffic("pcie-rx", "PCIe received", |gpu| number(&gpu.pcie.rx_bytes_per_second)),
+    traffic("nvlink-tx", "NVLink sent", |gpu| number(&gpu.nvlink.tx_bytes_per_second)),
+    traffic("nvlink-rx", "NVLink received", |gpu| number(&gpu.nvlink.rx_bytes_per_second)),
 ];
 
 /// Every number of the machine that can be charted.

@@ -14,7 +14,6 @@ mod app;
 mod dialog;
 mod draw;
 mod feed;
-mod forecast;
 mod glyphs;
 mod history;
 mod input;
@@ -39,7 +38,6 @@ mod testing;
 mod text;
 pub(crate) mod theme;
 mod view;
-mod words;
 mod world;
 
 use std::{
@@ -60,10 +58,9 @@ use self::{
     settings::{File, Settings},
     state::State,
     theme::ThemeName,
-    words::Weight,
     world::{Origin, World},
 };
-use crate::{exit::Failure, local::Server, options::SourceArgs};
+use crate::{exit::Failure, local::Server, options::SourceArgs, words::Level};
 
 /// What may wait to be drawn. A terminal that takes nothing holds up the reading, and memory stays as it is.
 const WAITING: usize = 64;
@@ -110,7 +107,7 @@ pub(crate) fn run(request: Request) -> Result<(), Failure> {
     let theme = if no_color { ThemeName::Monochrome } else { settings.theme };
     let mut state = State::new(&settings, theme, settings.glyphs.unwrap_or_else(Glyphs::of_terminal));
     if let Some(remark) = remark {
-        state.tell(Weight::Notice, remark);
+        state.tell(Level::Note, remark);
     }
     let mouse = settings.mouse && !request.no_mouse;
     let app = App::new(world, state, feed, settings, file, inputs.clone());

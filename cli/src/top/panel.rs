@@ -9,6 +9,7 @@ mod host;
 mod links;
 mod mig;
 mod processes;
+mod said;
 mod sheet;
 mod tabs;
 mod title;

@@ -6,7 +6,7 @@ use unicode_width::UnicodeWidthStr;
 use super::{
     metrics::Unit,
     pen::Pen,
-    text::{clock, hour_and_minute},
+    text::{clock, hour_and_minute, wrap},
 };
 
 /// A chart narrower than this has no room for what stands beside its axis.
@@ -29,6 +29,8 @@ pub(super) struct Plot<'a> {
     pub(super) end_ms: u64,
     /// Gives so many values, the newest last.
     pub(super) values: &'a dyn Fn(usize) -> Vec<Option<f64>>,
+    /// Why there are none, where it is known.
+    pub(super) reason: Option<String>,
     /// It is about what is selected.
     pub(super) is_selected: bool,
 }
@@ -70,6 +72,13 @@ impl Plot<'_> {
                 })
                 .collect();
             pen.text(inner.x, inner.y + line, inner.width, &text, self.style);
+        }
+        if let Some(reason) = self.reason.as_ref().filter(|_| values.iter().all(Option::is_none)) {
+            let lines = wrap(reason, inner.width.into());
+            let above = usize::from(inner.height).saturating_sub(lines.len()) as u16 / 2;
+            for (line, text) in (inner.y + above..inner.bottom()).zip(lines) {
+                pen.text(inner.x, line, inner.width, &text, pen.theme.dim);
+            }
         }
         if has_axis {
             let label = |value: f64| self.unit.format(value, pen.glyphs);

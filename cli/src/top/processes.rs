@@ -1,12 +1,14 @@
 //! The list of processes: what is in it, in which order, and which of them is selected.
 
+mod cells;
 mod columns;
 mod filter;
 mod rows;
 mod tree;
 
 pub(super) use self::{
-    columns::{Cells, Column},
+    cells::Cells,
+    columns::Column,
     filter::Filter,
     rows::{Row, Subject},
 };

@@ -3,6 +3,8 @@
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use unicode_width::UnicodeWidthStr;
 
+use super::processes::Filter;
+
 /// A longer line is none that a person types.
 const LONGEST: usize = 200;
 
@@ -67,6 +69,14 @@ impl Prompt {
                 Typed::Changed
             }
             _ => Typed::Nothing,
+        }
+    }
+
+    /// What is wrong with what was typed so far.
+    pub(super) fn mistake(&self) -> Option<String> {
+        match self.purpose {
+            Purpose::Filter | Purpose::Search => Filter::new(&self.text).mistake,
+            Purpose::Goto => None,
         }
     }
 

@@ -9,8 +9,8 @@ use super::{
     text::printable,
     theme::{Theme, ThemeName},
     view::{Room, View},
-    words::Weight,
 };
+use crate::words::Level;
 
 /// How long a notice stays.
 const NOTICE: Duration = Duration::from_secs(6);
@@ -44,7 +44,7 @@ pub(super) struct State {
 /// Something to be read once.
 pub(super) struct Notice {
     pub(super) text: String,
-    pub(super) weight: Weight,
+    pub(super) level: Level,
     until: Instant,
 }
 
@@ -124,9 +124,9 @@ impl State {
         self.interval_ms = next.unwrap_or(now);
     }
 
-    pub(super) fn tell(&mut self, weight: Weight, text: impl Into<String>) {
+    pub(super) fn tell(&mut self, level: Level, text: impl Into<String>) {
         // A path, a name, or an error can hold anything.
-        self.notice = Some(Notice { text: printable(&text.into()), weight, until: Instant::now() + NOTICE });
+        self.notice = Some(Notice { text: printable(&text.into()), level, until: Instant::now() + NOTICE });
     }
 
     /// Takes away a notice that has been there long enough; true where there was one.
@@ -187,7 +187,7 @@ mod tests {
     #[test]
     fn a_notice_cannot_drive_the_terminal() {
         let mut state = state();
-        state.tell(Weight::Notice, "a\u{1b}]0;b\u{7}c\u{202e}d");
+        state.tell(Level::Note, "a\u{1b}]0;b\u{7}c\u{202e}d");
         assert_eq!(state.notice.unwrap().text, "a ]0;b c?d");
     }
 }

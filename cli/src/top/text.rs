@@ -12,10 +12,6 @@ use crate::table::{Layout, line, units::three_digits, what::What};
 /// Whoever draws cuts to its own room.
 const ANY_ROOM: Layout = Layout { width: None, height: None, unicode: true };
 
-const KIB: f64 = 1024.0;
-const MIB: f64 = KIB * KIB;
-const GIB: f64 = KIB * MIB;
-
 /// Text from a stranger, without what drives a terminal or hides other text.
 pub(super) fn printable(text: &str) -> String {
     line::printable(text, ANY_ROOM)
@@ -23,7 +19,12 @@ pub(super) fn printable(text: &str) -> String {
 
 /// What a person would call a process, and what it runs in.
 pub(super) fn what(process: &Process) -> Option<String> {
-    What::of(process, ANY_ROOM).map(|what| what.fitted(usize::MAX, ANY_ROOM))
+    What::of(process, ANY_ROOM).map(|what| what.whole())
+}
+
+/// The same in so many columns.
+pub(super) fn fitted_what(process: &Process, columns: usize) -> Option<String> {
+    What::of(process, ANY_ROOM).map(|what| what.fitted(columns, ANY_ROOM))
 }
 
 /// Cuts to so many columns, and says that something is missing.
@@ -97,16 +98,6 @@ pub(super) fn rate(bytes_per_second: f64) -> String {
         fast => (fast / 1e9, "GB/s"),
     };
     format!("{} {unit}", three_digits(number))
-}
-
-/// `78.2 GiB`, `300 MiB`.
-pub(super) fn bytes(bytes: f64) -> String {
-    match bytes {
-        few if few < KIB => format!("{few:.0} B"),
-        few if few < MIB => format!("{} KiB", three_digits(few / KIB)),
-        few if few < GIB => format!("{} MiB", three_digits(few / MIB)),
-        many => format!("{} GiB", three_digits(many / GIB)),
-    }
 }
 
 /// A reading in words: its value, or why there is none.
@@ -186,8 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_and_rates_keep_three_digits() {
-        assert_eq!([bytes(0.0), bytes(300.0 * MIB), bytes(78.25 * GIB)], ["0 B", "300 MiB", "78.2 GiB"]);
+    fn rates_keep_three_digits() {
         assert_eq!([rate(12.0), rate(1_240_000.0), rate(64.2e9)], ["12 B/s", "1.24 MB/s", "64.2 GB/s"]);
     }
 

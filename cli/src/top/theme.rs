@@ -2,6 +2,8 @@
 
 use ratatui::style::{Color, Modifier, Style};
 
+use crate::words::Level;
+
 /// The themes there are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ThemeName {
@@ -147,6 +149,16 @@ impl Theme {
                 selected,
                 found: plain.add_modifier(Modifier::BOLD | Modifier::UNDERLINED),
             },
+        }
+    }
+
+    /// How a phrase is painted.
+    pub(super) fn of_level(&self, level: Level) -> Style {
+        match level {
+            Level::Act => self.alarm,
+            Level::Warn => self.notice,
+            Level::Note => self.plain,
+            Level::Quiet => self.dim,
         }
     }
 

@@ -7,8 +7,10 @@ use gpumon_server::frame::{self, CollectorState, CollectorStatus, Hello};
 
 use super::{
     history::{History, Line, Window},
+    metrics::position,
     text::printable,
 };
+use crate::words::{self, Context, Phrase};
 
 /// Events that are kept.
 const EVENTS: usize = 200;
@@ -140,8 +142,7 @@ impl World {
 
     /// A GPU's name without the maker's, which is the same for all.
     pub(super) fn name(&self, index: u32) -> String {
-        let name = self.board(index).and_then(|gpu| gpu.name.value());
-        name.map_or_else(|| "unknown GPU".to_owned(), |name| name.trim_start_matches("NVIDIA ").to_owned())
+        words::full_name(self.board(index).map(|gpu| &gpu.name))
     }
 
     pub(super) fn details(&self, index: u32) -> Option<&GpuDetails> {
@@ -163,6 +164,19 @@ impl World {
         let sample = self.sample.as_ref().filter(|_| self.origin != Origin::Recording)?;
         let age = now_ms().saturating_sub(sample.at_ms);
         (age > 2 * u64::from(sample.interval_ms) + 1500).then_some(age)
+    }
+
+    /// What is to be said of a GPU, what matters most first.
+    pub(super) fn phrases(&self, gpu: &GpuSample) -> Vec<Phrase> {
+        const REACH_S: u64 = 30;
+        let memory = position("memory").map(|metric| {
+            let values = self.line(Line::Gpu(gpu.index, metric), REACH_S * 1000, REACH_S as usize);
+            let begun_ms = self.now_ms().saturating_sub(REACH_S * 1000);
+            let times_ms = (1..).map(|second: u64| begun_ms + second * 1000);
+            times_ms.zip(values).filter_map(|(at_ms, value)| Some((at_ms, value?))).collect::<words::Past>()
+        });
+        let context = Context { now_ms: self.now_ms(), is_single_look: false, memory: memory.as_ref() };
+        words::of_gpu(gpu, context)
     }
 
     /// A line of the past that ends now.

@@ -2,7 +2,8 @@
 //!
 //! - [`HostRates`] makes rates of two neighbouring samples.
 //! - [`plausible`] throws out what cannot be, before anything else looks at it.
-//! - [`ConditionTracker`] says what is the matter with a GPU, and when it is over.
+//! - [`ConditionTracker`] says what is the matter with a GPU, and when it is over; [`is_memory_nearly_full`] tells it
+//!   of one look.
 //! - [`ProcessTracker`] and [`EccTracker`] make events of what changed.
 //! - [`XidFilter`] makes one report of an Xid that is told twice.
 
@@ -13,7 +14,7 @@ mod processes;
 mod rates;
 mod xid_filter;
 
-pub use conditions::{ConditionSettings, ConditionTracker};
+pub use conditions::{ConditionSettings, ConditionTracker, is_memory_nearly_full};
 pub use ecc::EccTracker;
 pub use processes::ProcessTracker;
 pub use rates::HostRates;

@@ -21,7 +21,7 @@ use crate::{
     exit::Failure,
     local::ServerArgs,
     options::SourceArgs,
-    table::{self, Layout},
+    table::{self, Kept, Layout},
 };
 
 // Each is a flag that stands for itself.
@@ -111,14 +111,14 @@ fn again_and_again(at: Where<'_>, form: &Form, args: &ShowArgs, interval: Durati
     if screen.is_renewed {
         feed.heed_signals()?;
     }
-    let mut last = None;
+    let (mut last, mut kept) = (None, Kept::default());
     let mut is_first = true;
     let ended = loop {
         match feed.next() {
             News::Look(mut look) => {
                 select::select(&mut look, &args.ids)?;
                 if screen.is_renewed {
-                    screen.show(&form.picture(&look, screen.layout()))?;
+                    screen.show(&form.picture(&look, screen.layout(), Some(&mut kept)))?;
                     last = Some(look);
                 } else {
                     form.show(*look, &mut screen, is_first)?;
@@ -127,7 +127,7 @@ fn again_and_again(at: Where<'_>, form: &Form, args: &ShowArgs, interval: Durati
             }
             News::Resized => {
                 if let Some(look) = &last {
-                    screen.show(&form.picture(look, screen.layout()))?;
+                    screen.show(&form.picture(look, screen.layout(), Some(&mut kept)))?;
                 }
             }
             News::ServerGone => feed.go_on_alone()?,
@@ -153,17 +153,17 @@ impl Form {
         matches!(self, Self::Table | Self::Short)
     }
 
-    fn picture(&self, look: &Look, layout: Layout) -> String {
+    fn picture(&self, look: &Look, layout: Layout, kept: Option<&mut Kept>) -> String {
         match self {
             Self::Short => table::render_short(&look.view(), layout),
-            _ => table::render(&look.view(), layout),
+            _ => table::render(&look.view(), layout, kept),
         }
     }
 
     /// Prints it. Of comma-separated values, only the first have a header.
     fn show(&self, look: Look, screen: &mut Screen, is_first: bool) -> Result<(), Failure> {
         match self {
-            Self::Table | Self::Short => screen.show(&self.picture(&look, screen.layout()))?,
+            Self::Table | Self::Short => screen.show(&self.picture(&look, screen.layout(), None))?,
             Self::Json => {
                 let json = serde_json::to_string(&look.into_snapshot()).map_err(anyhow::Error::from)?;
                 screen::write(&(json + "\n"))?;

@@ -47,7 +47,7 @@ impl Screen {
             Some((width, height)) => Layout {
                 width: Some(width),
                 // The cursor needs a line, too.
-                height: self.is_renewed.then_some(height.saturating_sub(1).max(1)),
+                height: height.filter(|_| self.is_renewed).map(|height| height.saturating_sub(1).max(1)),
                 unicode: speaks_utf8() && !is_dumb(),
             },
             None => Layout { width: None, height: None, unicode: false },
@@ -84,16 +84,17 @@ pub(super) fn write(text: &str) -> io::Result<()> {
 /// From the top of the screen, each line over the old one, and nothing of the old ones left below. What was on the screen
 /// before the first picture goes up into what can be scrolled back to.
 fn renewed(picture: &str, is_first: bool) -> String {
-    let before = if is_first { "\n".repeat(size().map_or(0, |(_, height)| height)) } else { String::new() };
+    let before = if is_first { "\n".repeat(size().and_then(|(_, height)| height).unwrap_or(0)) } else { String::new() };
     let lines = picture.replace('\n', "\x1b[K\n");
     // Terminals that know the mode 2026 show it all at once; the others pass over it.
     format!("{before}\x1b[?2026h\x1b[H{lines}\x1b[J\x1b[?2026l")
 }
 
-/// Columns and lines, where standard output is a terminal that tells them.
-fn size() -> Option<(usize, usize)> {
+/// Columns and lines, where standard output is a terminal that tells its columns. One that tells no lines has any number.
+fn size() -> Option<(usize, Option<usize>)> {
     let size = rustix::termios::tcgetwinsize(io::stdout()).ok().filter(|_| io::stdout().is_terminal())?;
-    (size.ws_col > 0).then_some((size.ws_col.into(), usize::from(size.ws_row).max(2)))
+    let height = Some(usize::from(size.ws_row)).filter(|height| *height > 0);
+    (size.ws_col > 0).then_some((size.ws_col.into(), height))
 }
 
 fn is_dumb() -> bool {

@@ -3,18 +3,20 @@
 use gpumon_probe::model::Process;
 
 use super::{App, Next, scrolled};
-use crate::top::{
-    dialog::{Choice, Details, Dialog, Help},
-    feed::Feed,
-    inspect,
-    keys::Action,
-    processes::{Column, Filter, Key, Subject},
-    prompt::{Prompt, Purpose, time_of_day},
-    settings::RANGES_S,
-    text::next_time_of_day,
-    view::{Room, View},
-    words::Weight,
-    world::Origin,
+use crate::{
+    top::{
+        dialog::{Choice, Details, Dialog, Help},
+        feed::Feed,
+        inspect,
+        keys::Action,
+        processes::{Column, Filter, Key, Subject},
+        prompt::{Prompt, Purpose, time_of_day},
+        settings::RANGES_S,
+        text::next_time_of_day,
+        view::{Room, View},
+        world::Origin,
+    },
+    words::Level,
 };
 
 /// How far a skip goes in a replay.
@@ -60,9 +62,9 @@ impl App {
             Action::Search => self.prompt = Some(Prompt::new(Purpose::Search, "")),
             Action::FindNext | Action::FindPrevious => {
                 if self.state.processes.search.is_empty() {
-                    self.state.tell(Weight::Notice, "nothing was searched for: / searches");
+                    self.state.tell(Level::Warn, "nothing was searched for: / searches");
                 } else if !self.find(action == Action::FindNext, false) {
-                    self.state.tell(Weight::Notice, "it was not found");
+                    self.state.tell(Level::Warn, "it was not found");
                 }
             }
             Action::Details => self.open_details(),
@@ -71,7 +73,7 @@ impl App {
             Action::Theme => {
                 let next = state.theme_name.next();
                 state.set_theme(next);
-                state.tell(Weight::Quiet, format!("theme: {}; W saves it", next.id()));
+                state.tell(Level::Note, format!("theme: {}; W saves it", next.id()));
             }
             Action::Save => self.save(),
             Action::Pause
@@ -134,12 +136,12 @@ impl App {
         if self.world.origin == Origin::Recording {
             return self
                 .state
-                .tell(Weight::Notice, "a replay keeps the interval it was recorded at: > and < change its speed");
+                .tell(Level::Warn, "a replay keeps the interval it was recorded at: > and < change its speed");
         }
         self.state.step_interval(faster);
         let ms = self.state.interval_ms;
         self.feed.set_interval(std::time::Duration::from_millis(ms.into()));
-        self.state.tell(Weight::Quiet, format!("a sample every {ms} ms"));
+        self.state.tell(Level::Note, format!("a sample every {ms} ms"));
     }
 
     fn save(&mut self) {
@@ -147,19 +149,17 @@ impl App {
         let Some(file) = &mut self.file else {
             return self
                 .state
-                .tell(Weight::Alarm, "there is no place for settings: set HOME, or name a file with --config");
+                .tell(Level::Act, "there is no place for settings: set HOME, or name a file with --config");
         };
         match file.write(&settings.written()) {
-            Ok(()) => self.state.tell(Weight::Quiet, format!("saved in {}", file.path.display())),
-            Err(error) => self.state.tell(Weight::Alarm, format!("not saved in {}: {error}", file.path.display())),
+            Ok(()) => self.state.tell(Level::Note, format!("saved in {}", file.path.display())),
+            Err(error) => self.state.tell(Level::Act, format!("not saved in {}: {error}", file.path.display())),
         }
     }
 
     fn replay(&mut self, action: Action) {
         let Feed::Recording(player) = &mut self.feed else {
-            return self
-                .state
-                .tell(Weight::Notice, "only a replay can be paused and moved in: gpumon top --replay FILE");
+            return self.state.tell(Level::Warn, "only a replay can be paused and moved in: gpumon top --replay FILE");
         };
         let updates = match action {
             Action::Goto => {
@@ -181,7 +181,7 @@ impl App {
     /// To a time of day, on the first day of the recording on which it comes.
     pub(super) fn go_to(&mut self, text: &str) {
         let Some(seconds) = time_of_day(text) else {
-            return self.state.tell(Weight::Notice, format!("'{text}' is not a time: give HH:MM or HH:MM:SS"));
+            return self.state.tell(Level::Warn, format!("'{text}' is not a time: give HH:MM or HH:MM:SS"));
         };
         let Feed::Recording(player) = &mut self.feed else { return };
         let (_, first, last) = player.times_ms();
@@ -190,7 +190,7 @@ impl App {
                 let updates = player.seek_to(at_ms);
                 self.played(updates);
             }
-            None => self.state.tell(Weight::Notice, format!("{text} is not in this recording")),
+            None => self.state.tell(Level::Warn, format!("{text} is not in this recording")),
         }
     }
 
@@ -206,7 +206,7 @@ impl App {
 
     pub(super) fn open_details(&mut self) {
         let Some((key, process)) = self.selected() else {
-            return self.state.tell(Weight::Notice, "select a process first, with the arrow keys or the mouse");
+            return self.state.tell(Level::Warn, "select a process first, with the arrow keys or the mouse");
         };
         let mut details = Details::new(key, process.clone());
         if let Some(why) = self.not_of_this_machine() {

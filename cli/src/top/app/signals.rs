@@ -3,11 +3,13 @@
 use std::time::{Duration, Instant};
 
 use super::App;
-use crate::top::{
-    dialog::{Dialog, Question, process_name},
-    kill::{Kill, Target},
-    text::{date_and_clock, printable, shown, what},
-    words::Weight,
+use crate::{
+    top::{
+        dialog::{Dialog, Question, process_name},
+        kill::{Kill, Target},
+        text::{date_and_clock, printable, shown, what},
+    },
+    words::Level,
 };
 
 /// A process that has not ended by then may not mean to.
@@ -24,10 +26,10 @@ impl App {
     /// Asks whether the selected process is to get a signal.
     pub(super) fn ask_to_kill(&mut self) {
         if let Some(why) = self.not_of_this_machine() {
-            return self.state.tell(Weight::Notice, format!("no signal can be sent: {why}"));
+            return self.state.tell(Level::Warn, format!("no signal can be sent: {why}"));
         }
         let Some((key, process)) = self.selected() else {
-            return self.state.tell(Weight::Notice, "select a process first, with the arrow keys or the mouse");
+            return self.state.tell(Level::Warn, "select a process first, with the arrow keys or the mouse");
         };
         let user = shown(&process.user, |user| printable(user));
         let mut about = vec![format!(
@@ -38,7 +40,7 @@ impl App {
         about.extend(what(process).map(|what| printable(&what)));
         match Target::hold(key.pid, key.started_ms, process_name(process), user) {
             Ok(target) => self.dialog = Some(Dialog::Kill(Question { target, kill: Kill::Terminate, about })),
-            Err(why) => self.state.tell(Weight::Alarm, why),
+            Err(why) => self.state.tell(Level::Act, why),
         }
     }
 
@@ -48,11 +50,11 @@ impl App {
         let (signal, name, pid) = (kill.name(), target.name.clone(), target.pid);
         match target.send(kill) {
             Ok(()) => {
-                self.state.tell(Weight::Quiet, format!("SIG{signal} was sent to {name} ({pid})"));
+                self.state.tell(Level::Note, format!("SIG{signal} was sent to {name} ({pid})"));
                 self.sent.push(Sent { target, kill, at: Instant::now() });
             }
             Err(error) => {
-                self.state.tell(Weight::Alarm, format!("SIG{signal} was not sent to {name} ({pid}): {error}"));
+                self.state.tell(Level::Act, format!("SIG{signal} was not sent to {name} ({pid}): {error}"));
             }
         }
     }
@@ -63,20 +65,20 @@ impl App {
         self.sent.retain(|sent| {
             let Target { pid, name, .. } = &sent.target;
             if sent.target.has_ended() {
-                news = Some((Weight::Quiet, format!("{name} ({pid}) has ended")));
+                news = Some((Level::Note, format!("{name} ({pid}) has ended")));
                 return false;
             }
             let is_late = now.saturating_duration_since(sent.at) > PATIENCE;
             if is_late {
                 let signal = sent.kill.name();
                 let hint = if sent.kill == Kill::End { "it waits for the driver" } else { "k again, for KILL" };
-                news = Some((Weight::Notice, format!("{name} ({pid}) still runs after SIG{signal}: {hint}")));
+                news = Some((Level::Warn, format!("{name} ({pid}) still runs after SIG{signal}: {hint}")));
             }
             !is_late
         });
         let any = news.is_some();
-        if let Some((weight, text)) = news {
-            self.state.tell(weight, text);
+        if let Some((level, text)) = news {
+            self.state.tell(level, text);
         }
         any
     }

@@ -263,3 +263,20 @@ fn a_replay_is_moved_in_by_keys() {
     assert_eq!(shown(&app), 77);
     std::fs::remove_file(path).unwrap();
 }
+
+#[test]
+fn a_filter_by_a_column_that_does_not_exist_is_named_and_can_be_mended() {
+    let (mut app, _waiting) = app(2);
+    press(&mut app, "f");
+    press(&mut app, "usr:x");
+    assert!(last(&mut app).contains("unknown column 'usr': did you mean 'user'?"), "{}", last(&mut app));
+    code(&mut app, KeyCode::Enter);
+    assert!(app.prompt.is_some(), "it waits to be mended");
+    for _ in 0..5 {
+        code(&mut app, KeyCode::Backspace);
+    }
+    press(&mut app, "user:ana");
+    assert!(!last(&mut app).contains("unknown"));
+    code(&mut app, KeyCode::Enter);
+    assert!(app.prompt.is_none());
+}

@@ -13,9 +13,10 @@ use crate::{
         inspect::Facts,
         pen::Pen,
         processes::Key,
-        text::{bytes, date_and_clock, left, percent, printable, said, what, wrap},
+        text::{date_and_clock, left, percent, printable, said, what, wrap},
         world::World,
     },
+    words::{self, size},
 };
 
 /// Columns of the words before each fact.
@@ -58,7 +59,7 @@ impl Details {
         if !is_there {
             sheet.lines.push(vec![("It is no longer on this GPU.".to_owned(), sheet.pen.theme.notice)]);
         }
-        sheet.on_the_gpu(&self.process, self.key.gpu, world.now_ms());
+        sheet.on_the_gpu(&self.process, &place(self.key.gpu, &self.process, world), world.now_ms());
         sheet.owner(&self.process);
         match &self.found {
             None => sheet.fact("", "its files are being read"),
@@ -77,6 +78,12 @@ pub(in crate::top) fn name(process: &Process) -> String {
     printable(&name.unwrap_or_else(|| "unknown".to_owned()))
 }
 
+/// The GPU, or the part of it, as the list of processes has it.
+fn place(gpu: u32, process: &Process, world: &World) -> String {
+    let part = process.mig.zip(world.board(gpu)).and_then(|(instance, board)| words::device_of(board, instance));
+    part.map_or_else(|| gpu.to_string(), |part| words::label(gpu, part))
+}
+
 /// Facts below each other.
 struct Sheet<'a, 'b> {
     lines: Vec<Line>,
@@ -92,11 +99,11 @@ impl Sheet<'_, '_> {
         }
     }
 
-    fn on_the_gpu(&mut self, process: &Process, gpu: u32, now_ms: u64) {
+    fn on_the_gpu(&mut self, process: &Process, place: &str, now_ms: u64) {
         let mig = process.mig.map(|mig| format!(", MIG instance {}/{}", mig.gpu_instance, mig.compute_instance));
         let mps = if process.mps { ", through MPS" } else { "" };
-        self.fact("GPU", &format!("{gpu}{}{mps}", mig.unwrap_or_default()));
-        self.fact("memory", &said(&process.memory_bytes, |held| bytes(*held as f64)));
+        self.fact("GPU", &format!("{place}{}{mps}", mig.unwrap_or_default()));
+        self.fact("memory", &said(&process.memory_bytes, |held| size(*held as f64)));
         let shares = [
             ("SM", &process.sm_percent),
             ("memory", &process.memory_percent),
@@ -149,7 +156,7 @@ impl Sheet<'_, '_> {
     fn facts(&mut self, facts: &Facts) {
         let of = |fact: &Result<String, String>| fact.clone().unwrap_or_else(|why| format!("- ({why})"));
         self.fact("state", &format!("{}, parent {}, {} threads", facts.state, facts.parent, facts.threads));
-        let resident = |held: Option<u64>| held.map_or_else(|| "-".to_owned(), |held| bytes(held as f64));
+        let resident = |held: Option<u64>| held.map_or_else(|| "-".to_owned(), |held| size(held as f64));
         let (now, most) = (resident(facts.resident_bytes), resident(facts.most_resident_bytes));
         self.fact("main memory", &format!("{now}, {most} at most"));
         self.fact("CPU time", &duration(facts.cpu_ms));

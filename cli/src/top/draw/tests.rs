@@ -32,9 +32,10 @@ fn eight_gpus_at_80_by_24() {
     assert!(drawn[10].starts_with("0 H200") && drawn[10].contains("1 H200") && drawn[10].contains("3 H200"));
     assert!(drawn[11..16].join("").contains('⣿'), "charts have lines");
     let heading = find(&drawn, "GPU      PID  USER");
-    for column in ["MEMORY▼", "SM", "ENC", "DEC", "TIME", "WHAT"] {
+    for column in ["MEMORY▼", "SM", "TIME", "WHAT"] {
         assert!(heading.contains(column), "{heading}");
     }
+    assert!(!heading.contains("ENC"), "nothing encodes: {heading}");
     assert!(drawn[23].starts_with("q quit  ? help"), "{}", drawn[23]);
 }
 
@@ -88,8 +89,8 @@ fn a_lost_and_a_hung_gpu_keep_their_places_with_words_and_no_zero() {
     sample.gpus[2].health = Health::Hung { since_ms: now - 5_000 };
     let drawn = lines(&mut app, 120, 40);
     let lost = find(&drawn, " 1 H200");
-    assert!(lost.contains("lost for 1m") && !lost.contains("0 %") && !lost.contains("0 W"), "{lost}");
-    assert!(find(&drawn, " 2 H200").contains("hung for 5s"));
+    assert!(lost.contains("GPU lost for 1 min") && !lost.contains("0 %") && !lost.contains("0 W"), "{lost}");
+    assert!(find(&drawn, " 2 H200").contains("hung for 5 s"));
     assert!(find(&drawn, " 3 H200").contains(" GiB"));
     assert!(drawn.iter().any(|line| line.contains("processes of GPU 1: GPU lost")), "{drawn:#?}");
 }
@@ -169,4 +170,73 @@ fn without_colours_nothing_is_coloured() {
     for cell in &buffer.content {
         assert_eq!((cell.fg, cell.bg), (ratatui::style::Color::Reset, ratatui::style::Color::Reset));
     }
+}
+
+#[test]
+fn the_first_phrase_is_whole_at_80_columns_and_says_what_to_do_where_there_is_room() {
+    let (mut app, _waiting) = app(2);
+    let kind = ConditionKind::Xid { code: 79, count: 1, last_ms: 0 };
+    let text = "Xid 79: The GPU fell off the PCIe bus. Check power.".to_owned();
+    let gpu = &mut app.world.sample.as_mut().unwrap().gpus[1];
+    gpu.conditions = vec![Condition { since_ms: 0, severity: Severity::Critical, text, kind }];
+    let at_80 = lines(&mut app, 80, 24);
+    assert!(at_80[2].trim_end().ends_with("  Xid 79: fell off the bus"), "{}", at_80[2]);
+    assert!(at_80[2].contains("/700 W") && at_80[2].contains("/140 GiB"), "{}", at_80[2]);
+    let at_160 = lines(&mut app, 160, 24);
+    assert!(at_160[2].contains("Xid 79: GPU has fallen off the bus – reboot the machine"), "{}", at_160[2]);
+}
+
+#[test]
+fn a_gpu_with_mig_shows_its_multiprocessors_and_without_those_the_reason() {
+    let (mut app, _waiting) = app(2);
+    let mut sample = app.world.sample.clone().unwrap();
+    let parts = sample.gpus[1].activity.clone();
+    sample.gpus[1].utilization.gpu_percent = Reading::Absent(Absence::NotSupported);
+    let mut show = |activity: Reading<gpumon_probe::model::Activity>| {
+        sample.gpus[1].activity = activity;
+        for _ in 0..200 {
+            sample.at_ms += 1000;
+            sample.gpus[1].at_ms = sample.at_ms;
+            app.world
+                .take(crate::top::world::Update::Record(Box::new(gpumon_probe::model::Record::Sample(sample.clone()))));
+        }
+        lines(&mut app, 120, 40)
+    };
+    let drawn = show(parts);
+    let head = find(&drawn, " 1 H200");
+    assert!(head.contains("SM ") && head.contains(['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█']), "{head}");
+    let title = drawn.iter().find(|line| line.contains("1 H200") && !line.starts_with(" 1")).unwrap();
+    assert!(title.contains(" SM "), "{title}");
+    let drawn = show(Reading::Absent(Absence::NotSupported));
+    assert!(drawn.iter().any(|line| line.contains("Utilization: not on this board or driver")), "{drawn:#?}");
+}
+
+#[test]
+fn names_of_processes_in_events_cannot_drive_the_terminal() {
+    let (mut app, _waiting) = app(1);
+    app.state.view = View::Events;
+    let process = gpumon_probe::model::ProcessRef {
+        pid: 7,
+        name: Reading::Now("a\u{1b}[2J".to_owned()),
+        user: Reading::Absent(Absence::Hidden),
+        started_ms: Reading::Now(0),
+    };
+    let what = gpumon_probe::model::EventKind::ProcessStarted(process);
+    app.world.events.push_back(gpumon_probe::model::Event { at_ms: 0, gpu: None, what });
+    let drawn = lines(&mut app, 120, 40).join("\n");
+    assert!(drawn.contains("a [2J (7) started."), "{drawn}");
+}
+
+#[test]
+fn the_job_behind_a_process_is_there_at_80_columns() {
+    let (mut app, _waiting) = app(1);
+    if let Some(Reading::Now(processes)) = app.world.sample.as_mut().map(|sample| &mut sample.gpus[0].processes) {
+        let slurm = Some(gpumon_probe::model::SlurmJob { job_id: "4194771".to_owned(), step: None });
+        processes[0].command = Reading::Now("/opt/env/bin/python train.py --config gpt2-medium.yaml".to_owned());
+        processes[0].name = Reading::Now("python".to_owned());
+        processes[0].owner =
+            Reading::Now(gpumon_probe::model::Owner { slurm, ..gpumon_probe::model::Owner::default() });
+    }
+    let drawn = lines(&mut app, 80, 24);
+    assert!(drawn.iter().any(|line| line.contains("python train.") && line.contains("(slurm 4194771)")), "{drawn:#?}");
 }

@@ -3,15 +3,18 @@
 use gpumon_probe::model::GpuSample;
 use ratatui::layout::Rect;
 
-use crate::top::{
-    history::Line,
-    layout::{field, grid},
-    metrics::METRICS,
-    pen::{Hit, Pen},
-    plot::Plot,
-    state::State,
-    text::ABSENT,
-    world::World,
+use crate::{
+    top::{
+        history::Line,
+        layout::{field, grid},
+        metrics::{METRICS, position},
+        pen::{Hit, Pen},
+        plot::Plot,
+        state::State,
+        text::ABSENT,
+        world::World,
+    },
+    words,
 };
 
 pub(super) fn charts(pen: &mut Pen<'_>, area: Rect, world: &World, state: &State) {
@@ -36,10 +39,18 @@ pub(super) fn charts(pen: &mut Pen<'_>, area: Rect, world: &World, state: &State
 }
 
 fn draw(pen: &mut Pen<'_>, area: Rect, gpu: &GpuSample, metric: usize, by_gpu: bool, world: &World, state: &State) {
+    // Of a GPU that is divided, the hardware tells what the driver does not.
+    let is_other = METRICS[metric].id == "utilization" && words::is_of_multiprocessors(gpu);
+    let metric = position("sm").filter(|_| is_other).unwrap_or(metric);
     let known = &METRICS[metric];
     let (span_ms, line) = (state.span_ms(), Line::Gpu(gpu.index, metric));
     let limit = (known.limit)(gpu, world.board(gpu.index));
-    let now = (known.read)(gpu).map_or_else(|| ABSENT.to_owned(), |value| known.unit.format(value, pen.glyphs));
+    let reading = (known.read)(gpu);
+    let now = match reading {
+        Ok(_) if is_other => words::busy(gpu),
+        Ok(value) => known.unit.format(value, pen.glyphs),
+        Err(_) => ABSENT.to_owned(),
+    };
     let title = if by_gpu { format!("{} {}", gpu.index, world.name(gpu.index)) } else { known.label.to_owned() };
     let plot = Plot {
         title,
@@ -50,6 +61,7 @@ fn draw(pen: &mut Pen<'_>, area: Rect, gpu: &GpuSample, metric: usize, by_gpu: b
         span_ms,
         end_ms: world.now_ms(),
         values: &|columns| world.line(line, span_ms, columns),
+        reason: reading.err().map(|reason| format!("{}: {reason}", known.label)),
         is_selected: !by_gpu,
     };
     plot.draw(pen, area);

@@ -9,17 +9,13 @@ use crate::{
         pen::Pen,
         state::State,
         text::{clock, left, printable, right, wrap},
-        words::{Weight, of_event, weight},
         world::World,
     },
+    words::{Level, of_event},
 };
 
 pub(super) fn events(pen: &mut Pen<'_>, area: Rect, world: &World, state: &State) {
-    let style = |weight: Weight| match weight {
-        Weight::Quiet => pen.theme.plain,
-        Weight::Notice => pen.theme.notice,
-        Weight::Alarm => pen.theme.alarm,
-    };
+    let style = |level: Level| pen.theme.of_level(level);
     let columns = usize::from(area.width);
     let dim = pen.theme.dim;
     let mut lines: Vec<Line> = Vec::new();
@@ -28,7 +24,7 @@ pub(super) fn events(pen: &mut Pen<'_>, area: Rect, world: &World, state: &State
         for condition in &gpu.conditions {
             let since = format!("for {}", duration(world.now_ms().saturating_sub(condition.since_ms)));
             let text = printable(&condition.text);
-            tell(&mut lines, columns, (&since, dim), Some(gpu.index), &text, style(weight(condition.severity)));
+            tell(&mut lines, columns, (&since, dim), Some(gpu.index), &text, style(condition.severity.into()));
         }
     }
     if lines.is_empty() {
@@ -38,8 +34,8 @@ pub(super) fn events(pen: &mut Pen<'_>, area: Rect, world: &World, state: &State
     for event in world.events.iter().rev() {
         let gpu = event.gpu.as_ref().map(|gpu| gpu.index);
         if is_shown(gpu) {
-            let words = of_event(event);
-            tell(&mut lines, columns, (&clock(event.at_ms), dim), gpu, &printable(&words.text), style(words.weight));
+            let (level, text) = of_event(event);
+            tell(&mut lines, columns, (&clock(event.at_ms), dim), gpu, &printable(&text), style(level));
         }
     }
     if world.events.is_empty() {

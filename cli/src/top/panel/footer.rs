@@ -3,13 +3,16 @@
 use ratatui::layout::Rect;
 use unicode_width::UnicodeWidthStr;
 
-use crate::top::{
-    keys::{BINDINGS, Part},
-    pen::{Hit, Pen},
-    prompt::Prompt,
-    state::State,
-    words::Weight,
-    world::{Origin, World},
+use crate::{
+    top::{
+        keys::{BINDINGS, Part},
+        pen::{Hit, Pen},
+        prompt::Prompt,
+        state::State,
+        text::printable,
+        world::{Origin, World},
+    },
+    words::Level,
 };
 
 pub(in crate::top) fn footer(pen: &mut Pen<'_>, area: Rect, world: &World, state: &State, prompt: Option<&Prompt>) {
@@ -20,14 +23,14 @@ pub(in crate::top) fn footer(pen: &mut Pen<'_>, area: Rect, world: &World, state
         let text = prompt.end(usize::from(room).saturating_sub(1));
         let typed = pen.text(area.x + taken, area.y, room, text, pen.theme.plain);
         pen.text(area.x + taken + typed, area.y, 1, " ", pen.theme.selected);
+        if let Some(mistake) = prompt.mistake() {
+            let x = area.x + taken + typed + 2;
+            pen.text(x, area.y, area.right().saturating_sub(x), &printable(&mistake), pen.theme.notice);
+        }
         return;
     }
     if let Some(notice) = &state.notice {
-        let style = match notice.weight {
-            Weight::Quiet => pen.theme.well,
-            Weight::Notice => pen.theme.notice,
-            Weight::Alarm => pen.theme.alarm,
-        };
+        let style = if notice.level == Level::Note { pen.theme.well } else { pen.theme.of_level(notice.level) };
         pen.text(area.x, area.y, area.width, &notice.text, style);
         return;
     }

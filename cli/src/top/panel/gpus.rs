@@ -1,31 +1,38 @@
 //! One line per GPU: utilisation with its last minute, memory, temperature, power, and what is the matter, in words.
 
-use std::cmp::Reverse;
-
 use gpumon_probe::model::{GpuSample, Health};
 use ratatui::{layout::Rect, style::Style};
+use unicode_width::UnicodeWidthStr;
 
+use super::said::{Said, said};
 use crate::{
-    table::units::{ABSENT, gib, three_digits},
+    table::units::ABSENT,
     top::{
-        forecast,
         history::Line,
+        metrics::position,
         pen::{Hit, Pen},
         state::State,
         text::{left, right},
-        words::{self, Weight},
         world::World,
     },
+    words::{self, LONGEST, NEARLY_FULL, Phrase},
 };
 
 /// What the little line reaches back.
 const MINUTE_MS: u64 = 60_000;
-/// Memory this full is about to run out.
-const NEARLY_FULL: f64 = 0.95;
+/// Between two parts.
+const GAP: usize = 2;
+/// A temperature with its unit.
+const TEMPERATURE: usize = 6;
+/// Less of a bar, or of a line, tells nothing.
+const SHORTEST_BAR: usize = 5;
+const SHORTEST_SPARK: usize = 8;
 
-/// The widths of the parts, which depend on the room alone, so that nothing moves with the values.
+/// The widths of the parts. They depend on the room and on what the boards have, so that nothing moves with the values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Widths {
     name: usize,
+    busy: usize,
     spark: usize,
     memory: usize,
     bar: usize,
@@ -33,21 +40,35 @@ struct Widths {
 }
 
 impl Widths {
-    fn new(columns: usize, name: usize, memory: usize) -> Self {
-        // Index, percentage, temperature, and the gaps.
-        let fixed = 3 + 6 + 2 + 7;
-        let power = 13;
-        let name = name.min(match columns {
-            ..60 => 6,
-            60..90 => 10,
-            _ => 24,
-        });
-        let left = columns.saturating_sub(fixed + name + 1 + memory + 2 + power);
-        // Words get half of what is left, then the two drawings share the rest.
-        let drawn = if left < 16 { 0 } else { (left / 2).min(64) };
-        let spark = drawn * 2 / 5;
-        let bar = drawn.saturating_sub(spark + 4);
-        Self { name, spark, memory, bar: if bar < 5 { 0 } else { bar }, power }
+    /// `widest` has the parts as wide as they would like to be.
+    fn new(columns: usize, widest: Self, is_named_above: bool) -> Self {
+        let mut widths = Self { name: 0, spark: 0, bar: 0, ..widest };
+        let least = if columns < 60 { 6 } else { 10 };
+        let beyond_words = columns.saturating_sub(widths.taken() + GAP + Phrase::SHORT);
+        widths.name = widest.name.min(beyond_words.clamp(least, LONGEST));
+        // Where it is narrow, power is in its chart, and the name of boards that are all alike above.
+        if widths.taken() + Phrase::SHORT > columns {
+            widths.power = 0;
+        }
+        if is_named_above && widths.taken() + Phrase::SHORT > columns {
+            widths.name = 0;
+        }
+        // Words come first; of what is left beyond them, they get half, and the two drawings share the rest.
+        let rest = columns.saturating_sub(widths.taken() + Phrase::SHORT);
+        let drawn = if rest < 24 { rest } else { (24 + (rest - 24) / 2).min(64) };
+        if drawn >= SHORTEST_BAR + SHORTEST_SPARK + 2 * GAP {
+            widths.spark = (drawn * 2 / 5).max(SHORTEST_SPARK);
+            widths.bar = drawn - widths.spark - 2 * GAP;
+        } else if drawn >= SHORTEST_BAR + GAP {
+            widths.bar = drawn - GAP;
+        }
+        widths
+    }
+
+    /// The columns before the words.
+    fn taken(&self) -> usize {
+        let parts = [self.name, self.busy, self.spark, self.memory, self.bar, TEMPERATURE - 1, self.power];
+        3 + parts.into_iter().filter(|width| *width > 0).map(|width| width + GAP).sum::<usize>()
     }
 }
 
@@ -55,10 +76,9 @@ impl Widths {
 pub(in crate::top) fn gpus(pen: &mut Pen<'_>, area: Rect, beside: u16, world: &World, state: &State) {
     pen.hit(area, Hit::Gpus);
     let all = world.gpus();
-    let name = all.iter().map(|gpu| world.name(gpu.index).chars().count()).max().unwrap_or(0);
-    let memory = all.iter().map(|gpu| memory(gpu).chars().count()).max().unwrap_or(0).max(13);
     let width = area.width / beside;
-    let widths = Widths::new(usize::from(width), name, memory);
+    let is_named_above = all.iter().all(|gpu| world.name(gpu.index) == world.name(all[0].index));
+    let widths = Widths::new(usize::from(width), widest(all, world), is_named_above);
     let room = usize::from(area.height) * usize::from(beside);
     let first = state.gpu_scroll.min(all.len().saturating_sub(room));
     for (place, gpu) in all.iter().skip(first).take(room).enumerate() {
@@ -77,6 +97,26 @@ pub(in crate::top) fn gpus(pen: &mut Pen<'_>, area: Rect, beside: u16, world: &W
     }
 }
 
+/// The parts as wide as what they may have to hold.
+fn widest(all: &[GpuSample], world: &World) -> Widths {
+    let most = |width: &dyn Fn(&GpuSample) -> usize| all.iter().map(width).max().unwrap_or(0);
+    // In use may be all that there is, which has a digit more where it is aligned on its point.
+    let all_memory = |gpu: &GpuSample| gpu.memory.total_bytes.value().map(|bytes| words::total(*bytes).width());
+    let limit = |gpu: &GpuSample| gpu.power.limit_watts.value().map(|watts| format!("{watts:.0}").width());
+    let has_other = all.iter().any(words::is_of_multiprocessors);
+    Widths {
+        name: most(&|gpu| world.name(gpu.index).width()),
+        busy: if has_other { words::WITH_MARK } else { words::WITHOUT_MARK },
+        spark: 0,
+        memory: most(&|gpu| {
+            let all = all_memory(gpu).map_or(0, |all| if all > 3 { 2 * all } else { 2 * all + 2 } + "/ GiB".len());
+            all.max(memory(gpu).width())
+        }),
+        bar: 0,
+        power: most(&|gpu| limit(gpu).map_or(0, |limit| 2 * limit + "/ W".len()).max(power(gpu).width())),
+    }
+}
+
 fn draw(pen: &mut Pen<'_>, area: Rect, gpu: &GpuSample, widths: &Widths, world: &World) {
     let theme = pen.theme;
     // What a hung GPU shows is its past.
@@ -84,40 +124,41 @@ fn draw(pen: &mut Pen<'_>, area: Rect, gpu: &GpuSample, widths: &Widths, world: 
     let fade = |style| if is_old { theme.dim } else { style };
     let mut at = Cursor { x: area.x, y: area.y, end: area.right() };
     at.put(pen, &format!("{} ", right(&gpu.index.to_string(), 2)), theme.plain);
-    at.put(pen, &(left(&world.name(gpu.index), widths.name) + " "), fade(theme.strong));
-    let busy = gpu.utilization.gpu_percent.value();
-    let busy = busy.map_or_else(|| ABSENT.to_owned(), |busy| format!("{busy:.0} %"));
-    at.put(pen, &format!("{} ", right(&busy, 5)), fade(theme.utilization));
-    if widths.spark > 0 {
-        let past = world.line(Line::Gpu(gpu.index, 0), MINUTE_MS, widths.spark);
-        let past = past.into_iter().map(|value| value.map(|value| value / 100.0));
-        pen.spark(at.x, at.y, past, theme.utilization);
-        at.x += widths.spark as u16 + 1;
+    if widths.name > 0 {
+        let name = words::fitted(&world.name(gpu.index), widths.name, '…');
+        at.put(pen, &left(&name, widths.name + GAP), fade(theme.strong));
     }
-    let share = share(gpu);
-    let memory_style = if share.is_some_and(|share| share >= NEARLY_FULL) { theme.alarm } else { theme.memory };
-    at.put(pen, &format!(" {}  ", right(&memory(gpu), widths.memory)), fade(theme.plain));
+    at.put(pen, &right(&words::busy(gpu), widths.busy), fade(theme.utilization));
+    at.x += GAP as u16;
+    if widths.spark > 0 {
+        let metric = if words::is_of_multiprocessors(gpu) { "sm" } else { "utilization" };
+        let past = position(metric).map(|metric| world.line(Line::Gpu(gpu.index, metric), MINUTE_MS, widths.spark));
+        let past = past.into_iter().flatten().map(|value| value.map(|value| value / 100.0));
+        pen.spark(at.x, at.y, past, theme.utilization);
+        at.x += (widths.spark + GAP) as u16;
+    }
+    let share = words::share(gpu.memory.used_bytes.value(), gpu.memory.total_bytes.value());
+    let memory_style = if share.is_some_and(|share| share >= NEARLY_FULL) { theme.notice } else { theme.memory };
+    at.put(pen, &right(&memory(gpu), widths.memory), fade(theme.plain));
+    at.x += GAP as u16;
     if widths.bar > 0 {
         pen.bar(at.x, at.y, widths.bar as u16, share, fade(memory_style));
-        at.x += widths.bar as u16 + 2;
+        at.x += (widths.bar + GAP) as u16;
     }
     let celsius = gpu.temperature.gpu_celsius.value();
     let celsius = celsius.map_or_else(|| ABSENT.to_owned(), |celsius| format!("{celsius:.0} {}", pen.glyphs.celsius()));
-    at.put(pen, &right(&celsius, 6), fade(theme.temperature));
-    at.put(pen, &format!("{}  ", right(&power(gpu), widths.power)), fade(theme.power));
-    let mut all = words::of_gpu(gpu, world.now_ms());
-    all.extend(forecast::memory(gpu, world));
-    all.sort_by_key(|words| Reverse(words.weight));
-    for (place, words) in all.into_iter().enumerate() {
-        if place > 0 {
-            at.put(pen, ", ", theme.dim);
-        }
-        let style = match words.weight {
-            Weight::Quiet => theme.dim,
-            Weight::Notice => theme.notice,
-            Weight::Alarm => theme.alarm,
-        };
-        at.put(pen, &words.text, style);
+    // Three digits are rare enough to take a column of the gap.
+    at.x -= 1;
+    at.put(pen, &right(&celsius, TEMPERATURE), fade(theme.temperature));
+    at.x += GAP as u16;
+    if widths.power > 0 {
+        at.put(pen, &right(&power(gpu), widths.power), fade(theme.power));
+        at.x += GAP as u16;
+    }
+    let room = usize::from(at.end.saturating_sub(at.x));
+    for (place, Said { text, level }) in said(&world.phrases(gpu), room).into_iter().enumerate() {
+        at.put(pen, if place > 0 { ", " } else { "" }, theme.dim);
+        at.put(pen, &text, theme.of_level(level));
     }
 }
 
@@ -134,16 +175,11 @@ impl Cursor {
     }
 }
 
-fn share(gpu: &GpuSample) -> Option<f64> {
-    let total = gpu.memory.total_bytes.value().filter(|total| **total > 0)?;
-    Some(*gpu.memory.used_bytes.value()? as f64 / *total as f64)
-}
-
 /// `78.2/140 GiB`.
 fn memory(gpu: &GpuSample) -> String {
     match (gpu.memory.used_bytes.value(), gpu.memory.total_bytes.value()) {
-        (Some(used), Some(total)) => format!("{}/{} GiB", gib(*used), gib(*total)),
-        (Some(used), None) => format!("{} GiB", gib(*used)),
+        (Some(used), Some(total)) => format!("{}/{} GiB", words::used(*used), words::total(*total)),
+        (Some(used), None) => format!("{} GiB", words::used(*used)),
         (None, _) => ABSENT.to_owned(),
     }
 }
@@ -152,7 +188,7 @@ fn memory(gpu: &GpuSample) -> String {
 fn power(gpu: &GpuSample) -> String {
     match (gpu.power.draw_watts.value(), gpu.power.limit_watts.value()) {
         (Some(draw), Some(limit)) => format!("{draw:.0}/{limit:.0} W"),
-        (Some(draw), None) => format!("{} W", three_digits(*draw)),
+        (Some(draw), None) => format!("{draw:.0} W"),
         (None, _) => ABSENT.to_owned(),
     }
 }
@@ -162,14 +198,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_parts_fit_at_any_width_and_words_have_room_where_there_is_some() {
+    fn the_parts_fit_at_any_width_and_the_first_phrase_is_whole_from_80_columns_on() {
+        let widest = Widths { name: 30, busy: 5, spark: 0, memory: 13, bar: 0, power: 9 };
         for columns in 40..400 {
-            let widths = Widths::new(columns, 30, 13);
-            let taken = 3 + 6 + 2 + 7 + widths.name + 1 + widths.memory + 2 + widths.power + widths.spark + widths.bar;
+            let widths = Widths::new(columns, widest, false);
+            let taken = widths.taken();
             assert!(columns < 60 || taken <= columns, "{taken} of {columns}");
-            if columns >= 100 {
-                assert!(columns - taken >= 12, "{} left of {columns}", columns - taken);
-            }
+            assert!(columns < 80 || columns - taken >= Phrase::SHORT, "{} left of {columns}", columns - taken);
         }
+        let short = Widths::new(80, Widths { name: 4, ..widest }, true);
+        assert_eq!((short.spark, short.bar), (0, SHORTEST_BAR), "the curve goes first");
+        let narrow = Widths::new(60, Widths { name: 4, ..widest }, true);
+        assert!(60 - narrow.taken() >= Phrase::SHORT, "power and name go before words do: {narrow:?}");
     }
 }

@@ -2,15 +2,18 @@
 
 use ratatui::layout::Rect;
 
-use crate::top::{
-    history::Line,
-    layout::{field, grid},
-    metrics::HOST_METRICS,
-    pen::Pen,
-    plot::Plot,
-    state::State,
-    text::{ABSENT, bytes},
-    world::World,
+use crate::{
+    top::{
+        history::Line,
+        layout::{field, grid},
+        metrics::HOST_METRICS,
+        pen::Pen,
+        plot::Plot,
+        state::State,
+        text::ABSENT,
+        world::World,
+    },
+    words::size,
 };
 
 pub(super) fn host(pen: &mut Pen<'_>, area: Rect, world: &World, state: &State) {
@@ -26,7 +29,7 @@ pub(super) fn host(pen: &mut Pen<'_>, area: Rect, world: &World, state: &State) 
             ("CPU", _) => {
                 host.cpu.count.value().map_or_else(|| "CPU".to_owned(), |count| format!("CPU, {count} threads"))
             }
-            ("RAM", Some(limit)) => format!("RAM of {}", bytes(limit)),
+            ("RAM", Some(limit)) => format!("RAM of {}", size(limit)),
             (label, _) => label.to_owned(),
         };
         let span_ms = state.span_ms();
@@ -39,6 +42,7 @@ pub(super) fn host(pen: &mut Pen<'_>, area: Rect, world: &World, state: &State) 
             span_ms,
             end_ms: world.now_ms(),
             values: &|columns| world.line(Line::Host(place), span_ms, columns),
+            reason: None,
             is_selected: true,
         };
         plot.draw(pen, field(area, shape, (place - first) as u16));

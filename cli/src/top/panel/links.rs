@@ -1,18 +1,20 @@
 //! PCIe and NVLink: what crosses them, how well they are, and which GPUs they join.
 
-use gpumon_probe::model::{GpuDetails, GpuSample, NvLink, Reading};
+use gpumon_probe::model::{GpuDetails, GpuSample, NvLink, NvLinkRemote, PciPath, Reading};
 use ratatui::layout::Rect;
 use unicode_width::UnicodeWidthStr;
 
 use super::sheet::{Line, sheet};
-use crate::top::{
-    history,
-    metrics::position,
-    pen::Pen,
-    state::State,
-    text::{ABSENT, bytes, left, rate, right, said, shown},
-    words::{of_path, of_remote},
-    world::World,
+use crate::{
+    top::{
+        history,
+        metrics::position,
+        pen::Pen,
+        state::State,
+        text::{ABSENT, left, rate, right, said, shown},
+        world::World,
+    },
+    words::size,
 };
 
 /// Columns of a rate.
@@ -142,8 +144,8 @@ fn of_link(link: &NvLink) -> [String; 9] {
         shown(&link.bytes_per_second, |speed| rate(*speed)),
         shown(&link.remote, |remote| of_remote(*remote).to_owned()),
         shown(&link.remote_pci_bus_id, Clone::clone),
-        shown(&link.tx_bytes_total, |total| bytes(*total as f64)),
-        shown(&link.rx_bytes_total, |total| bytes(*total as f64)),
+        shown(&link.tx_bytes_total, |total| size(*total as f64)),
+        shown(&link.rx_bytes_total, |total| size(*total as f64)),
         shown(&link.errors_total, ToString::to_string),
     ]
 }
@@ -174,4 +176,25 @@ fn topology(pen: &Pen<'_>, world: &World) -> Vec<Line> {
         lines.push(vec![(left(&right(&row.to_string(), 3), 5), dim), (cells.collect(), pen.theme.plain)]);
     }
     lines
+}
+
+/// What `nvidia-smi topo -m` writes.
+fn of_path(path: PciPath) -> &'static str {
+    match path {
+        PciPath::Internal => "INT",
+        PciPath::Single => "PIX",
+        PciPath::Multiple => "PXB",
+        PciPath::HostBridge => "PHB",
+        PciPath::Node => "NODE",
+        PciPath::System => "SYS",
+    }
+}
+
+fn of_remote(remote: NvLinkRemote) -> &'static str {
+    match remote {
+        NvLinkRemote::Gpu => "GPU",
+        NvLinkRemote::Npu => "NPU",
+        NvLinkRemote::Switch => "NVSwitch",
+        NvLinkRemote::Unknown => "unknown",
+    }
 }

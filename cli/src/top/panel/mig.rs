@@ -5,13 +5,14 @@ use ratatui::layout::Rect;
 
 use super::sheet::{Line, sheet};
 use crate::{
-    table::{bar::bar, units::gib},
+    table::bar::bar,
     top::{
         pen::Pen,
         state::State,
         text::{ABSENT, left, percent, right, shown},
         world::World,
     },
+    words,
 };
 
 pub(super) fn mig(pen: &mut Pen<'_>, area: Rect, world: &World, state: &State) {
@@ -57,13 +58,14 @@ pub(super) fn mig(pen: &mut Pen<'_>, area: Rect, world: &World, state: &State) {
 fn of_device(pen: &Pen<'_>, gpu: &GpuSample, device: &MigSample, world: &World, bars: usize) -> Line {
     let (plain, busy) = (pen.theme.plain, pen.theme.utilization);
     let known = world.board(gpu.index).and_then(|gpu| gpu.mig_devices.iter().find(|known| known.uuid == device.uuid));
+    let place = known.map_or_else(|| gpu.index.to_string(), |known| words::label(gpu.index, known));
     let profile = known.map_or_else(|| ABSENT.to_owned(), |known| shown(&known.profile, Clone::clone));
     let (used, total) = (device.memory.used_bytes.value(), device.memory.total_bytes.value());
     let memory = match (used, total) {
-        (Some(used), Some(total)) => format!("{}/{} GiB", gib(*used), gib(*total)),
+        (Some(used), Some(total)) => format!("{}/{} GiB", words::used(*used), words::total(*total)),
         _ => ABSENT.to_owned(),
     };
-    let share = used.zip(total).filter(|(_, total)| **total > 0).map(|(used, total)| *used as f64 / *total as f64);
+    let share = words::share(used, total);
     let (full, empty) = share
         .filter(|_| bars > 0)
         .map_or_else(|| (String::new(), " ".repeat(bars)), |share| bar(share, bars, pen.glyphs.has_lines()));
@@ -73,7 +75,7 @@ fn of_device(pen: &Pen<'_>, gpu: &GpuSample, device: &MigSample, world: &World, 
     let processes =
         gpu.processes.value().map(|all| all.iter().filter(|process| process.mig == Some(device.instance)).count());
     vec![
-        (left(&right(&gpu.index.to_string(), 3), 5), plain),
+        (left(&right(&place, 3), 5), plain),
         (left(&format!("{}/{}", device.instance.gpu_instance, device.instance.compute_instance), 10), plain),
         (left(&profile, 12), pen.theme.strong),
         (right(&memory, 15) + " ", plain),

@@ -21,7 +21,7 @@ pub(in crate::top) fn processes(pen: &mut Pen<'_>, area: Rect, world: &World, st
     let lines = usize::from(area.height - 1);
     state.processes.follow(&rows, lines);
     let view = &state.processes;
-    let cells = Cells::new(&view.columns, area.width.into());
+    let cells = Cells::new(view, &rows, area.width.into());
     headings(pen, row(area, 0), &cells, state, rows.len());
     let searched = Filter::new(&view.search);
     for (place, line) in rows.iter().skip(view.scroll).take(lines).enumerate() {
@@ -81,10 +81,12 @@ fn headings(pen: &mut Pen<'_>, area: Rect, cells: &Cells, state: &State, count: 
 fn draw(pen: &mut Pen<'_>, area: Rect, line: &Row<'_>, cells: &Cells, now_ms: u64, is_found: bool) {
     let is_parent = matches!(line.subject, Subject::Parent(_));
     for (column, at, width) in &cells.0 {
-        let text = line.cell(*column, now_ms);
-        let text = match column {
-            Column::What if line.depth > 0 => format!("{}└ {text}", "  ".repeat(line.depth - 1)),
-            _ => text,
+        let text = match (column, line.depth) {
+            (Column::What, 0) => line.what(*width),
+            (Column::What, depth) => {
+                format!("{}└ {}", "  ".repeat(depth - 1), line.what(width.saturating_sub(2 * depth)))
+            }
+            _ => line.cell(*column, now_ms),
         };
         let text = if column.is_text() { left(&text, *width) } else { right(&text, *width) };
         let style = if is_parent { pen.theme.dim } else { style(pen, *column, &text, is_found) };

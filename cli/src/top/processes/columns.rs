@@ -5,13 +5,9 @@ use gpumon_probe::model::{ProcessKind, Reading};
 use super::rows::{Row, Subject};
 use crate::{
     table::units::{duration, gib_in_column},
-    top::text::{ABSENT, percent, printable, shown, what},
+    top::text::{ABSENT, fitted_what, percent, printable, shown, what},
+    words,
 };
-
-/// Between two columns.
-const GAP: usize = 2;
-/// What a process is needs at least so much room, or other columns make way.
-const SHORTEST_WHAT: usize = 16;
 
 /// A column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,7 +45,7 @@ impl Column {
     ];
 
     /// What makes way where it is narrow, the first to go first.
-    const LEAST: [Self; 9] = [
+    pub(super) const LEAST: [Self; 9] = [
         Self::Kind,
         Self::MemoryBusy,
         Self::Share,
@@ -76,6 +72,22 @@ impl Column {
             Self::Decoder => "decoder",
             Self::Time => "time",
             Self::What => "what",
+        }
+    }
+
+    /// Whether it only adds to what other columns say.
+    pub(super) fn is_extra(self) -> bool {
+        matches!(self, Self::Kind | Self::MemoryBusy | Self::Share)
+    }
+
+    /// Whether a cell of it says no more than an empty one would.
+    pub(super) fn is_nothing(self, cell: &str) -> bool {
+        match self {
+            Self::Kind => matches!(cell, "C" | ""),
+            Self::Share | Self::Sm | Self::MemoryBusy | Self::Encoder | Self::Decoder => {
+                matches!(cell, "0 %" | "" | ABSENT)
+            }
+            Self::Gpu | Self::Pid | Self::User | Self::Memory | Self::Time | Self::What => false,
         }
     }
 
@@ -111,7 +123,7 @@ impl Column {
     }
 
     /// Fixed, so that nothing moves when a value changes.
-    fn width(self) -> usize {
+    pub(super) fn width(self) -> usize {
         match self {
             Self::Gpu => 3,
             Self::Pid => 7,
@@ -125,45 +137,6 @@ impl Column {
     }
 }
 
-/// The columns that fit, each with its place and its width.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::top) struct Cells(pub(in crate::top) Vec<(Column, usize, usize)>);
-
-impl Cells {
-    /// As many of the chosen columns as fit; the last takes what is left where it is what the process is.
-    pub(in crate::top) fn new(chosen: &[Column], columns: usize) -> Self {
-        let mut fitting = chosen.to_vec();
-        let taken = |fitting: &[Column]| {
-            fitting
-                .iter()
-                .map(|column| if *column == Column::What { SHORTEST_WHAT } else { column.width() } + GAP)
-                .sum()
-        };
-        for least in Column::LEAST {
-            let taken: usize = taken(&fitting);
-            if taken > columns + GAP {
-                fitting.retain(|column| *column != least);
-            }
-        }
-        let fixed: usize =
-            fitting.iter().filter(|column| **column != Column::What).map(|column| column.width() + GAP).sum();
-        // Wide terminals have room for long names.
-        let spare = if fitting.contains(&Column::User) && columns > fixed + 90 { 8 } else { 0 };
-        let mut place = 0;
-        let cells = fitting.into_iter().map(|column| {
-            let width = match column {
-                Column::What => columns.saturating_sub(fixed + spare),
-                Column::User => column.width() + spare,
-                _ => column.width(),
-            };
-            let at = place;
-            place += width + GAP;
-            (column, at, width.min(columns.saturating_sub(at)))
-        });
-        Self(cells.filter(|(_, _, width)| *width > 0).collect())
-    }
-}
-
 impl Row<'_> {
     /// What stands in a column.
     pub(in crate::top) fn cell(&self, column: Column, now_ms: u64) -> String {
@@ -171,7 +144,7 @@ impl Row<'_> {
             return self.cell_of_parent(column);
         };
         match column {
-            Column::Gpu => self.gpu.to_string(),
+            Column::Gpu => self.place(),
             Column::Pid => process.pid.to_string(),
             Column::User => shown(&process.user, |user| printable(user)),
             Column::Kind => match process.kind {
@@ -190,12 +163,33 @@ impl Row<'_> {
             Column::Encoder => percent(&process.encoder_percent),
             Column::Decoder => percent(&process.decoder_percent),
             Column::Time => shown(&process.started_ms, |started| duration(now_ms.saturating_sub(*started))),
-            Column::What => {
-                let mig = process.mig.map(|mig| format!("MIG {}/{} ", mig.gpu_instance, mig.compute_instance));
-                let what = what(process).map_or_else(|| ABSENT.to_owned(), |what| printable(&what));
-                mig.unwrap_or_default() + &what
-            }
+            Column::What => what(process).map_or_else(|| ABSENT.to_owned(), |what| printable(&what)),
         }
+    }
+
+    /// What it is, in so many columns.
+    pub(in crate::top) fn what(&self, columns: usize) -> String {
+        match self.subject {
+            Subject::Process(process) => fitted_what(process, columns).unwrap_or_else(|| ABSENT.to_owned()),
+            Subject::Parent(parent) => printable(&parent.name),
+        }
+    }
+
+    /// What words are looked for in, in small letters. Of a command that is all, also what is not shown.
+    pub(super) fn searched(&self, column: Column) -> String {
+        let shown = self.cell(column, 0).to_lowercase();
+        match (&self.subject, column) {
+            (Subject::Process(process), Column::What) => {
+                let command = process.command.value().map_or("", String::as_str);
+                format!("{shown} {}", command.to_lowercase())
+            }
+            _ => shown,
+        }
+    }
+
+    /// Its GPU, or the part of it: `0`, `0:1`.
+    pub(super) fn place(&self) -> String {
+        self.part.map_or_else(|| self.gpu.to_string(), |part| words::label(self.gpu, part))
     }
 
     fn cell_of_parent(&self, column: Column) -> String {
@@ -219,7 +213,8 @@ pub(super) fn number(row: &Row<'_>, column: Column) -> Option<f64> {
     let Subject::Process(process) = &row.subject else { return None };
     let of = |reading: &Reading<f64>| reading.value().copied();
     match column {
-        Column::Gpu => Some(f64::from(row.gpu)),
+        // The parts of a GPU follow each other, of which no board has a hundred.
+        Column::Gpu => Some(f64::from(row.gpu) + row.part.map_or(0.0, |part| f64::from(part.index + 1) / 100.0)),
         Column::Pid => Some(f64::from(process.pid)),
         Column::Memory => process.memory_bytes.value().map(|bytes| *bytes as f64),
         Column::Share => row.share(),

@@ -1,11 +1,14 @@
 //! Which processes are wanted, in words.
 
 use super::{columns::Column, rows::Row};
+use crate::suggest::nearest;
 
 /// Words that must all occur; one with a column before it (`user:ana`) must occur there.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(in crate::top) struct Filter {
     pub(in crate::top) text: String,
+    /// What is wrong with it; a word that is wrong is left out.
+    pub(in crate::top) mistake: Option<String>,
     terms: Vec<Term>,
 }
 
@@ -21,26 +24,46 @@ const SEARCHED: [Column; 3] = [Column::What, Column::User, Column::Pid];
 
 impl Filter {
     pub(in crate::top) fn new(text: &str) -> Self {
-        let term = |word: &str| {
-            let named = word.split_once(':').and_then(|(column, word)| Some((Column::of_id(column)?, word)));
-            match named {
-                Some((column, word)) => Term { column: Some(column), word: word.to_lowercase() },
-                None => Term { column: None, word: word.to_lowercase() },
+        let mut filter = Self { text: text.to_owned(), ..Self::default() };
+        for word in text.split_whitespace() {
+            match Term::new(word) {
+                Ok(term) => filter.terms.push(term),
+                Err(mistake) => filter.mistake = filter.mistake.or(Some(mistake)),
             }
-        };
-        Self { text: text.to_owned(), terms: text.split_whitespace().map(term).collect() }
+        }
+        filter
     }
 
     pub(in crate::top) fn is_empty(&self) -> bool {
         self.terms.is_empty()
     }
 
-    /// Whether all its words occur in a row. A number must be the whole of it: `gpu:1` is not GPU 10.
+    /// Whether all its words occur in a row. A number must be the whole of it: `gpu:1` is GPU 1 with its parts, and not
+    /// GPU 10.
     pub(in crate::top) fn admits(&self, row: &Row<'_>) -> bool {
         self.terms.iter().all(|term| match term.column {
-            Some(column @ (Column::Gpu | Column::Pid)) => row.cell(column, 0) == term.word,
-            Some(column) => row.cell(column, 0).to_lowercase().contains(&term.word),
-            None => SEARCHED.iter().any(|column| row.cell(*column, 0).to_lowercase().contains(&term.word)),
+            Some(Column::Gpu) => row.gpu.to_string() == term.word || row.searched(Column::Gpu) == term.word,
+            Some(Column::Pid) => row.searched(Column::Pid) == term.word,
+            Some(column) => row.searched(column).contains(&term.word),
+            None => SEARCHED.iter().any(|column| row.searched(*column).contains(&term.word)),
         })
+    }
+}
+
+impl Term {
+    fn new(text: &str) -> Result<Self, String> {
+        let is_name =
+            |name: &str| !name.is_empty() && name.chars().all(|letter| letter.is_alphabetic() || letter == '-');
+        let Some((name, word)) = text.split_once(':').filter(|(name, _)| is_name(name)) else {
+            return Ok(Self { column: None, word: text.to_lowercase() });
+        };
+        let column = Column::of_id(&name.to_lowercase()).ok_or_else(|| {
+            let known = Column::ALL.map(Column::id);
+            match nearest(name, known) {
+                Some(meant) => format!("unknown column '{name}': did you mean '{meant}'?"),
+                None => format!("unknown column '{name}': use {}", known.join(", ")),
+            }
+        })?;
+        Ok(Self { column: Some(column), word: word.to_lowercase() })
     }
 }

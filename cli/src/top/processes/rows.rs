@@ -2,18 +2,20 @@
 
 use std::cmp::Ordering;
 
-use gpumon_probe::model::{Ancestor, Process};
+use gpumon_probe::model::{Ancestor, MigDevice, Process};
 
 use super::{
     Key,
     columns::{Column, number},
 };
-use crate::top::world::World;
+use crate::{top::world::World, words};
 
 /// A line of the list.
 #[derive(Debug, Clone)]
 pub(in crate::top) struct Row<'a> {
     pub(in crate::top) gpu: u32,
+    /// The part of a divided GPU that it runs in.
+    pub(super) part: Option<&'a MigDevice>,
     pub(in crate::top) subject: Subject<'a>,
     /// All of its GPU's memory.
     pub(super) total_bytes: Option<u64>,
@@ -49,8 +51,10 @@ impl Row<'_> {
 pub(super) fn all(world: &World) -> Vec<Row<'_>> {
     let rows = world.gpus().iter().flat_map(|gpu| {
         let total_bytes = gpu.memory.total_bytes.value().copied();
+        let board = world.board(gpu.index);
         gpu.processes.value().into_iter().flatten().map(move |process| Row {
             gpu: gpu.index,
+            part: process.mig.zip(board).and_then(|(instance, board)| words::device_of(board, instance)),
             subject: Subject::Process(process),
             total_bytes,
             depth: 0,

@@ -58,6 +58,7 @@ fn a_filter_takes_words_and_columns() {
     assert_eq!(of("train user:bob"), ["4028"]);
     assert_eq!(of("gpu:1 user:ana"), ["4042"]);
     assert_eq!(of("pid:400"), [""; 0]);
+    assert_eq!(of("USER:bob train"), ["4028"]);
     assert_eq!(of("nobody"), [""; 0]);
     assert_eq!(of("  ").len(), 8);
     let view = ProcessView::default();
@@ -136,15 +137,84 @@ fn a_tree_shows_parents_that_start_several_and_hides_those_in_between() {
 
 #[test]
 fn the_columns_that_tell_most_stay_where_it_is_narrow() {
+    let mut world = world();
+    let view = ProcessView::default();
+    let of = |world: &World, columns| Cells::new(&view, &view.rows(world, None), columns);
     for columns in 40..300 {
-        let cells = Cells::new(&Column::ALL, columns);
+        let cells = of(&world, columns);
         let end = cells.0.iter().map(|(_, at, width)| at + width).max().unwrap();
         assert!(end <= columns, "{end} of {columns}");
         assert!(cells.0.iter().any(|(column, ..)| *column == Column::What), "{columns}");
     }
-    let at = |columns| Cells::new(&Column::ALL, columns).0.iter().map(|(column, ..)| *column).collect::<Vec<_>>();
-    for column in [Column::Sm, Column::Memory, Column::Encoder, Column::Decoder, Column::Pid, Column::User] {
-        assert!(at(80).contains(&column), "{column:?}");
+    let at = |world: &World, columns| of(world, columns).0.iter().map(|(column, ..)| *column).collect::<Vec<_>>();
+    for column in [Column::Sm, Column::Memory, Column::Pid, Column::User] {
+        assert!(at(&world, 80).contains(&column), "{column:?}");
     }
-    assert_eq!(at(120), Column::ALL);
+    // Nothing encodes or decodes, and all of them compute: what they are is worth more.
+    for column in [Column::Encoder, Column::Decoder, Column::Kind] {
+        assert!(!at(&world, 80).contains(&column), "{column:?}");
+    }
+    assert_eq!(at(&world, 140), Column::ALL, "where there is room, they stay");
+    if let Some(Reading::Now(processes)) = world.sample.as_mut().map(|sample| &mut sample.gpus[0].processes) {
+        processes[0].encoder_percent = Reading::Now(7.0);
+    }
+    assert!(at(&world, 80).contains(&Column::Encoder));
+}
+
+#[test]
+fn an_unknown_column_is_named_and_left_out_of_the_filter() {
+    let filter = Filter::new("usr:x train");
+    assert_eq!(filter.mistake.as_deref(), Some("unknown column 'usr': did you mean 'user'?"));
+    let world = world();
+    let view = ProcessView { filter, sort: Column::Pid, descending: false, ..ProcessView::default() };
+    assert_eq!(pids(&view.rows(&world, None)), ["4000", "4028"]);
+    let far = Filter::new("frobnicate:x").mistake.unwrap();
+    assert!(far.starts_with("unknown column 'frobnicate': use gpu, pid, user,"), "{far}");
+    for text in ["user:x", "10:42", ":x", "", "x"] {
+        assert_eq!(Filter::new(text).mistake, None, "{text}");
+    }
+}
+
+#[test]
+fn what_runs_in_a_part_stands_at_that_part_and_is_found_with_the_whole_gpu() {
+    let mut world = world();
+    let part = |index, gpu_instance| gpumon_probe::model::MigDevice {
+        index,
+        uuid: format!("MIG-{index}"),
+        instance: gpumon_probe::model::MigInstance { gpu_instance, compute_instance: 0 },
+        profile: Reading::Now("1g.18gb".to_owned()),
+        multiprocessors: Reading::Absent(gpumon_probe::model::Absence::NotSupported),
+        copy_engines: Reading::Absent(gpumon_probe::model::Absence::NotSupported),
+        decoders: Reading::Absent(gpumon_probe::model::Absence::NotSupported),
+        encoders: Reading::Absent(gpumon_probe::model::Absence::NotSupported),
+    };
+    let parts = vec![part(0, 9), part(1, 7)];
+    if let Some(Reading::Now(processes)) = world.sample.as_mut().map(|sample| &mut sample.gpus[1].processes) {
+        processes[0].mig = Some(parts[1].instance);
+        processes[1].mig = Some(parts[0].instance);
+    }
+    world.inventory.as_mut().unwrap().gpus[1].mig_devices = parts;
+    let of = |text: &str| {
+        let view =
+            ProcessView { filter: Filter::new(text), sort: Column::Gpu, descending: false, ..ProcessView::default() };
+        view.rows(&world, None).iter().map(|row| row.cell(Column::Gpu, 0)).collect::<Vec<_>>()
+    };
+    assert_eq!(of("gpu:1"), ["1", "1", "1:0", "1:1"], "in the order of the parts");
+    assert_eq!(of("gpu:1:0"), ["1:0"]);
+}
+
+#[test]
+fn a_job_is_kept_where_a_command_is_cut_and_all_of_a_command_is_searched() {
+    let mut world = world();
+    if let Some(Reading::Now(processes)) = world.sample.as_mut().map(|sample| &mut sample.gpus[0].processes) {
+        processes[0].command = Reading::Now("/home/ana/env/bin/python train.py --bf16 --lr 0.0001".to_owned());
+        processes[0].name = Reading::Now("python".to_owned());
+        let slurm = Some(gpumon_probe::model::SlurmJob { job_id: "88123".to_owned(), step: None });
+        processes[0].owner = Reading::Now(Owner { slurm, ..Owner::default() });
+    }
+    let view = ProcessView { filter: Filter::new("/home/ana/env"), ..ProcessView::default() };
+    let rows = view.rows(&world, None);
+    assert_eq!(rows.len(), 1);
+    assert_eq!(rows[0].what(40), "python train.py --bf16 --… (slurm 88123)");
+    assert_eq!(rows[0].what(80), "python train.py --bf16 --lr 0.0001 (slurm 88123)");
 }

@@ -9,26 +9,48 @@ use crate::model::{ConditionKind, Severity};
 
 const GIB: u64 = 1 << 30;
 
+/// Less than this share of the memory and less than so many bytes.
+type Bound = (f64, u64);
+
+/// What begins it.
+const NEARLY_FULL: Bound = (0.03, 2 * GIB);
+
+/// What lets it last.
+const STILL: Bound = (0.05, 3 * GIB);
+
+/// Beyond this, it does not come back with the next allocation: it is over at once.
+const NEAR: Bound = (0.1, 6 * GIB);
+
 /// An allocation that is given back at once is no concern.
 const BEGIN_AFTER_MS: u64 = 3_000;
 
+/// Near the bounds, for memory that is given back and taken again.
 const END_AFTER_MS: u64 = 10_000;
 
 pub(super) fn rule() -> impl Rule {
     PlainRule::new(BEGIN_AFTER_MS, END_AFTER_MS, look)
 }
 
-/// Less than 3 % and less than 2 GiB begin it, more than 5 % or more than 3 GiB end it.
+/// Whether so little memory is left that the next allocation may fail.
+pub fn is_memory_nearly_full(free_bytes: u64, total_bytes: u64) -> bool {
+    is_below(NEARLY_FULL, free_bytes, total_bytes)
+}
+
+fn is_below((share, bytes): Bound, free_bytes: u64, total_bytes: u64) -> bool {
+    (free_bytes as f64) < total_bytes as f64 * share && free_bytes < bytes
+}
+
+/// Less than 3 % and less than 2 GiB begin it; more than 5 % or more than 3 GiB end it after a while, and twice as much
+/// at once. While it lasts it tells how much is left now.
 fn look(view: &View<'_>, lasts: bool) -> Sight<Matter> {
     let memory = &view.sample.memory;
     let Some((&free_bytes, &total_bytes)) = view.fresh(&memory.free_bytes).zip(memory.total_bytes.value()) else {
         return Sight::Unknown;
     };
-    let (share, bytes) = if lasts { (0.05, 3 * GIB) } else { (0.03, 2 * GIB) };
-    if free_bytes as f64 >= total_bytes as f64 * share || free_bytes >= bytes {
-        return Sight::Clear;
+    if !is_below(if lasts { NEAR } else { NEARLY_FULL }, free_bytes, total_bytes) {
+        return Sight::Over;
     }
-    Sight::Seen(Matter {
+    let matter = Matter {
         severity: Severity::Warning,
         text: format!(
             "Of {} of memory, {} are left: the next allocation may fail.",
@@ -36,7 +58,8 @@ fn look(view: &View<'_>, lasts: bool) -> Sight<Matter> {
             words::bytes(free_bytes)
         ),
         kind: ConditionKind::MemoryNearlyFull { free_bytes, total_bytes },
-    })
+    };
+    if lasts && !is_below(STILL, free_bytes, total_bytes) { Sight::Fading(matter) } else { Sight::Seen(matter) }
 }
 
 #[cfg(test)]
@@ -61,6 +84,16 @@ mod tests {
         assert_eq!(stage.news(), []);
         stage.show(60, free(3_100));
         assert_eq!(stage.news(), [told(253, "-memory_nearly_full")]);
+    }
+
+    #[test]
+    fn memory_that_is_given_back_ends_it_at_once_and_little_of_it_is_told_as_it_is_now() {
+        let mut stage = Stage::new();
+        stage.show(10, free(100)).show(1, free(3_584));
+        assert_eq!(stage.only().text, "Of 80.0 GiB of memory, 3.5 GiB are left: the next allocation may fail.");
+        stage.show(3, free(100)).show(1, free(78_000));
+        assert_eq!(stage.last.conditions, []);
+        assert_eq!(stage.news(), [told(4, "+memory_nearly_full"), told(15, "-memory_nearly_full")]);
     }
 
     #[test]

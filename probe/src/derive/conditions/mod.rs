@@ -23,6 +23,8 @@ mod throttled;
 mod words;
 mod xids;
 
+pub use memory_nearly_full::is_memory_nearly_full;
+
 use clock::Clock;
 use rule::{Rule, View};
 use xids::Xids;

@@ -15,6 +15,10 @@ pub(super) enum Sight<T> {
     Seen(T),
     /// It is not there.
     Clear,
+    /// It is hardly there any more: it counts as not there, and while it lasts it is as it is seen now.
+    Fading(T),
+    /// It is not there, and nothing says that it may come back at once: what lasts is over now.
+    Over,
     /// This look can neither begin nor end it, as with a number between its two thresholds.
     Undecided,
     /// The readings that would tell are absent.
@@ -59,14 +63,13 @@ impl<T> Spell<T> {
                 let since = *self.since.get_or_insert(now);
                 self.has_begun |= now.since(since) >= self.begin_after_ms;
             }
-            Sight::Clear => {
-                let since = *self.clear_since.get_or_insert(now);
-                if !self.has_begun || now.since(since) >= self.end_after_ms {
-                    self.forget();
-                }
+            Sight::Clear => self.clear(now),
+            Sight::Fading(seen) => {
+                self.latest = Some(seen);
+                self.clear(now);
             }
             Sight::Undecided if self.has_begun => {}
-            Sight::Undecided => self.forget(),
+            Sight::Undecided | Sight::Over => self.forget(),
             Sight::Unknown => {
                 let since = *self.unknown_since.get_or_insert(now);
                 if now.since(since) >= if self.has_begun { UNKNOWN_DURING_MS } else { UNKNOWN_BEFORE_MS } {
@@ -76,6 +79,13 @@ impl<T> Spell<T> {
         }
         let since = self.since.filter(|_| self.has_begun)?;
         Some((since, self.latest.as_ref()?))
+    }
+
+    fn clear(&mut self, now: Moment) {
+        let since = *self.clear_since.get_or_insert(now);
+        if !self.has_begun || now.since(since) >= self.end_after_ms {
+            self.forget();
+        }
     }
 
     /// Whether it lasts.

@@ -50,13 +50,14 @@ fn nothing_is_concluded_from_what_is_older_than_a_minute() {
 
 #[test]
 fn the_worst_comes_first_and_then_the_oldest() {
+    let full = |sample: &mut GpuSample| sample.memory.free_bytes = Reading::Now(0);
     let mut stage = Stage::new();
-    stage.show(10, |sample| sample.memory.free_bytes = Reading::Now(0));
+    stage.show(10, full);
     stage.xid(&xid::report(45, None, None));
     stage.xid(&xid::report(13, None, None));
-    stage.show(1, |_| {});
+    stage.show(1, full);
     stage.xid(&xid::report(79, None, None));
-    stage.show(1, |_| {});
+    stage.show(1, full);
     let names: Vec<_> = stage.last.conditions.iter().map(stage::name).collect();
     assert_eq!(names, ["xid 79", "memory_nearly_full", "xid 13", "xid 45"]);
 }

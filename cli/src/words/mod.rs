@@ -1,0 +1,71 @@
+//! What every view of a terminal says about a GPU, in the same words: what is the matter with it, when its memory will be
+//! full, how it and its parts are called, how much memory is how much.
+//!
+//! Whatever can be said is a [`Phrase`]: short, for a line that is full of numbers, and long, where there is room.
+
+mod busy;
+mod condition;
+mod event;
+mod forecast;
+mod health;
+mod memory;
+mod mig;
+mod model;
+mod phrase;
+mod throttle;
+mod xid;
+
+use gpumon_probe::{
+    derive::is_memory_nearly_full,
+    model::{ConditionKind, GpuSample, Health},
+};
+
+pub(crate) use self::{
+    busy::{WITH_MARK, WITHOUT_MARK, busy, is_of_multiprocessors, of_part},
+    event::of_event,
+    forecast::Past,
+    memory::{NEARLY_FULL, share, size, total, used},
+    mig::{device_of, label},
+    model::{LONGEST, fitted, full_name, without_maker},
+    phrase::{Level, Phrase},
+};
+
+/// What is known beside the sample.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Context<'a> {
+    /// The time that the view shows.
+    pub(crate) now_ms: u64,
+    /// Whether nothing was seen before, so that no condition had the time to begin.
+    pub(crate) is_single_look: bool,
+    /// The memory in use in the last half minute, as far as it is known.
+    pub(crate) memory: Option<&'a Past>,
+}
+
+/// All that is to be said of a GPU, what matters most first.
+pub(crate) fn of_gpu(gpu: &GpuSample, context: Context<'_>) -> Vec<Phrase> {
+    let mut phrases: Vec<Phrase> = health::phrase(gpu, context.now_ms).into_iter().collect();
+    phrases.extend(gpu.conditions.iter().flat_map(|condition| condition::phrases(condition, gpu)));
+    if gpu.health == Health::Ok {
+        let reasons = gpu.throttle_reasons.value().map_or(&[][..], Vec::as_slice);
+        // What a single look sees is told at once.
+        if context.is_single_look {
+            phrases.extend(throttle::phrases(reasons));
+            phrases.extend(nearly_full(gpu));
+        }
+        let is_told = |kind: &ConditionKind| matches!(kind, ConditionKind::MemoryNearlyFull { .. });
+        if !gpu.conditions.iter().any(|condition| is_told(&condition.kind)) {
+            phrases.extend(context.memory.and_then(|past| forecast::phrase(gpu, past)));
+        }
+        phrases.extend(throttle::as_it_should_be(reasons));
+    }
+    phrases.sort_by_key(|phrase| phrase.level);
+    phrases
+}
+
+fn nearly_full(gpu: &GpuSample) -> Option<Phrase> {
+    let (free, total) = (*gpu.memory.free_bytes.value()?, *gpu.memory.total_bytes.value()?);
+    is_memory_nearly_full(free, total).then(|| condition::memory_left(Level::Warn, free))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,74 @@
+//! How a board is called.
+
+use gpumon_probe::model::Reading;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+/// A longer name than this takes its room from what is read.
+pub(crate) const LONGEST: usize = 24;
+
+/// What tells least in a name, the first to go first: boards of one machine hardly ever differ in it alone.
+const NEEDLESS: [&str; 9] =
+    ["Edition", "Generation", "GPU", "Blackwell", "Hopper", "Ampere", "Ada", "Lovelace", "Workstation"];
+
+/// A GPU's name without the maker's, which is the same for all.
+pub(crate) fn full_name(name: Option<&Reading<String>>) -> String {
+    let name = name.and_then(Reading::value);
+    name.map_or_else(|| "unknown GPU".to_owned(), |name| without_maker(name).to_owned())
+}
+
+pub(crate) fn without_maker(name: &str) -> &str {
+    name.trim_start_matches("NVIDIA ")
+}
+
+/// A name in so many columns: without words that tell little, and cut only where that is not enough.
+pub(crate) fn fitted(name: &str, columns: usize, ellipsis: char) -> String {
+    let mut words: Vec<&str> = name.split(' ').collect();
+    for needless in NEEDLESS {
+        if words.join(" ").width() <= columns {
+            break;
+        }
+        words.retain(|word| *word != needless);
+    }
+    let short = words.join(" ");
+    // A name that is made of such words alone is kept.
+    let short = if short.is_empty() { name.to_owned() } else { short };
+    if short.width() <= columns { short } else { cut(&short, columns, ellipsis) }
+}
+
+fn cut(text: &str, columns: usize, ellipsis: char) -> String {
+    let mut width = 1;
+    let fits = text.chars().take_while(|letter| {
+        width += letter.width().unwrap_or(0);
+        width <= columns
+    });
+    if columns == 0 { String::new() } else { fits.chain([ellipsis]).collect() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn boards_that_differ_are_still_told_apart() {
+        for (name, short) in [
+            ("H200", "H200"),
+            ("A100-SXM4-80GB", "A100-SXM4-80GB"),
+            ("RTX 6000 Ada Generation", "RTX 6000 Ada Generation"),
+            ("RTX 4000 SFF Ada Generation", "RTX 4000 SFF Ada"),
+            ("GeForce RTX 4090 Laptop GPU", "GeForce RTX 4090 Laptop"),
+            ("RTX PRO 6000 Blackwell Max-Q Workstation Edition", "RTX PRO 6000 Max-Q"),
+            ("RTX PRO 6000 Blackwell Workstation Edition", "RTX PRO 6000 Workstation"),
+            ("RTX PRO 6000 Blackwell Server Edition", "RTX PRO 6000 Server"),
+        ] {
+            assert_eq!(fitted(name, LONGEST, '…'), short);
+        }
+    }
+
+    #[test]
+    fn what_still_does_not_fit_is_cut_and_says_so() {
+        assert_eq!(fitted("RTX PRO 6000 Blackwell Max-Q", 10, '…'), "RTX PRO 6…");
+        assert_eq!(fitted("訓練データ", 6, '…'), "訓練…");
+        assert_eq!(fitted("GPU", 2, '~'), "G~");
+        assert_eq!(fitted("anything", 0, '…'), "");
+    }
+}
