@@ -8,7 +8,8 @@ import { it, onTestFinished } from 'vitest';
 import { launchBrowser, newPage } from '../src/browser';
 import { JupyterServer } from '../src/jupyter';
 import { Lab } from '../src/lab';
-import { FAKE_NVML, newFolder } from '../src/machine';
+import { newFolder, overFake } from '../src/machine';
+import { notebookOf } from '../src/notebook-file';
 import { View } from '../src/view';
 import { take } from './images';
 
@@ -19,34 +20,14 @@ const CODE = [
   'train(epochs=2)',
 ];
 
-function notebook(cells: readonly string[]): string {
-  return JSON.stringify({
-    cells: cells.map((source, i) => ({
-      cell_type: 'code',
-      execution_count: null,
-      id: `cell-${String(i)}`,
-      metadata: {},
-      outputs: [],
-      source,
-    })),
-    metadata: { kernelspec: { display_name: 'Python 3', language: 'python', name: 'python3' } },
-    nbformat: 4,
-    nbformat_minor: 5,
-  });
-}
-
 it('picture of a notebook beside the panel', async () => {
   const scenario = path.join(newFolder(), 'scenario.toml');
   const browser = await launchBrowser();
   onTestFinished(() => browser.close());
-  const jupyter = await JupyterServer.start({
-    GPUMON_SOURCE: 'nvml',
-    GPUMON_NVML_LIB: FAKE_NVML,
-    GPUMON_FAKE_NVML_SCENARIO: scenario,
-  });
+  const jupyter = await JupyterServer.start(overFake(scenario));
   onTestFinished(() => jupyter.stop());
-  jupyter.write('train.ipynb', notebook(CODE));
-  jupyter.write('eval.ipynb', notebook([]));
+  jupyter.write('train.ipynb', notebookOf(CODE));
+  jupyter.write('eval.ipynb', notebookOf([]));
   const train = await jupyter.startKernel('train.ipynb');
   const evaluation = await jupyter.startKernel('eval.ipynb');
   const holds = (gpu: number, pid: number, memory: unknown, percent: number): string =>

@@ -5,6 +5,7 @@ import { it, onTestFinished } from 'vitest';
 import { launchBrowser, newPage } from '../src/browser';
 import { JupyterServer } from '../src/jupyter';
 import { Lab } from '../src/lab';
+import { notebookOf } from '../src/notebook-file';
 import { View } from '../src/view';
 import { SOURCE, take } from './images';
 
@@ -15,26 +16,12 @@ const CODE = [
   'model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen3-8B", dtype="bfloat16", device_map="cuda:0")\ntokenizer = AutoTokenizer.from_pretrained("Qwen/Qwen3-8B")',
   'trainer = Trainer(\n    model=model,\n    args=TrainingArguments("out", per_device_train_batch_size=8, bf16=True, max_steps=20_000),\n    train_dataset=load_dataset("text", data_files="corpus/*.txt")["train"],\n)\ntrainer.train()',
 ];
-const NOTEBOOK = JSON.stringify({
-  cells: CODE.map((source, i) => ({
-    cell_type: 'code',
-    execution_count: null,
-    id: `cell-${String(i)}`,
-    metadata: {},
-    outputs: [],
-    source,
-  })),
-  metadata: { kernelspec: { display_name: 'Python 3', language: 'python', name: 'python3' } },
-  nbformat: 4,
-  nbformat_minor: 5,
-});
-
 it('pictures of panel and page', async () => {
   const browser = await launchBrowser();
   onTestFinished(() => browser.close());
   const jupyter = await JupyterServer.start({ GPUMON_SOURCE: SOURCE });
   onTestFinished(() => jupyter.stop());
-  jupyter.write('train.ipynb', NOTEBOOK);
+  jupyter.write('train.ipynb', notebookOf(CODE));
   const { page } = await newPage(browser, { viewport: { width: 1360, height: 930 }, deviceScaleFactor: 1.5 });
   const lab = new Lab(page);
   const view = new View(page);

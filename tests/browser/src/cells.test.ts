@@ -9,28 +9,15 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { closePage, launchBrowser, newPage, type Conduct } from './browser';
 import { JupyterServer, type KernelSession } from './jupyter';
 import { Lab } from './lab';
-import { FAKE_NVML, newFolder } from './machine';
+import { newFolder, overFake } from './machine';
+import { notebookOf } from './notebook-file';
 
 /** The kernel holds more from here to there, seconds after the start of the scenario. */
 const PEAK_FROM_S = 22;
 const PEAK_TO_S = 25;
 const CELL_ENDS_S = 28;
 
-const NOTEBOOK = JSON.stringify({
-  cells: ['import time\nwhile time.time() < float(open("ends").read()):\n    time.sleep(0.05)', 'time.sleep(1)'].map(
-    (source, index) => ({
-      cell_type: 'code',
-      id: `cell-${String(index)}`,
-      metadata: {},
-      execution_count: null,
-      outputs: [],
-      source,
-    }),
-  ),
-  metadata: { kernelspec: { display_name: 'Python 3', language: 'python', name: 'python3' } },
-  nbformat: 4,
-  nbformat_minor: 5,
-});
+const CODE = ['import time\nwhile time.time() < float(open("ends").read()):\n    time.sleep(0.05)', 'time.sleep(1)'];
 
 describe('the line below a cell', () => {
   let browser: Browser;
@@ -52,12 +39,8 @@ describe('the line below a cell', () => {
 
   beforeAll(async () => {
     browser = await launchBrowser();
-    jupyter = await JupyterServer.start({
-      GPUMON_SOURCE: 'nvml',
-      GPUMON_NVML_LIB: FAKE_NVML,
-      GPUMON_FAKE_NVML_SCENARIO: scenario,
-    });
-    jupyter.write('cells.ipynb', NOTEBOOK);
+    jupyter = await JupyterServer.start(overFake(scenario));
+    jupyter.write('cells.ipynb', notebookOf(CODE));
     kernel = await jupyter.startKernel('cells.ipynb');
     const start_ms = Date.now();
     jupyter.write('ends', String(start_ms / 1000 + CELL_ENDS_S));

@@ -3,7 +3,7 @@
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 
-import { FAKE_NVML, newFolder } from './machine';
+import { newFolder, overFake } from './machine';
 
 export const LOST = 3;
 export const HUNG = 5;
@@ -18,5 +18,5 @@ export function eightGpus(pid: number): Record<string, string> {
   const process = `[[process]]\ngpu = 0\npid = ${String(pid)}\nmemory = "12 GiB"\nsm_percent = [[0, 10], [100, 90]]\n`;
   const scenario = path.join(newFolder(), 'scenario.toml');
   writeFileSync(scenario, [...gpus, process, fault(LOST, 'lost'), fault(HUNG, 'hang')].join('\n'));
-  return { GPUMON_SOURCE: 'nvml', GPUMON_NVML_LIB: FAKE_NVML, GPUMON_FAKE_NVML_SCENARIO: scenario };
+  return overFake(scenario);
 }

@@ -9,26 +9,13 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { closePage, launchBrowser, newPage } from './browser';
 import { JupyterServer, type KernelSession } from './jupyter';
 import { Lab } from './lab';
-import { FAKE_NVML, newFolder } from './machine';
+import { newFolder, overFake } from './machine';
+import { notebookOf } from './notebook-file';
 import { childrenOf, isRunning } from './processes';
 import { View } from './view';
 
-/** A kernel that has started a process of its own. */
-const WITH_A_WORKER = JSON.stringify({
-  cells: [
-    {
-      cell_type: 'code',
-      id: 'worker',
-      metadata: {},
-      execution_count: null,
-      outputs: [],
-      source: 'import subprocess\nworker = subprocess.Popen(["sleep", "600"])\nprint("started")',
-    },
-  ],
-  metadata: { kernelspec: { display_name: 'Python 3', language: 'python', name: 'python3' } },
-  nbformat: 4,
-  nbformat_minor: 5,
-});
+/** Its kernel starts a process of its own. */
+const WITH_A_WORKER = notebookOf(['import subprocess\nworker = subprocess.Popen(["sleep", "600"])\nprint("started")']);
 
 describe('notebooks that hold a GPU', () => {
   let browser: Browser;
@@ -45,11 +32,7 @@ describe('notebooks that hold a GPU', () => {
 
   beforeAll(async () => {
     browser = await launchBrowser();
-    jupyter = await JupyterServer.start({
-      GPUMON_SOURCE: 'nvml',
-      GPUMON_NVML_LIB: FAKE_NVML,
-      GPUMON_FAKE_NVML_SCENARIO: scenario,
-    });
+    jupyter = await JupyterServer.start(overFake(scenario));
     jupyter.write('train.ipynb', WITH_A_WORKER);
     jupyter.write('eval.ipynb', WITH_A_WORKER);
     train = await jupyter.startKernel('train.ipynb');

@@ -48,6 +48,11 @@ export function environment(more: Record<string, string>): Record<string, string
   return { ...Object.fromEntries(kept.map(([name, value]) => [name, value ?? ''])), ...more };
 }
 
+/** The environment in which gpumon sees what this scenario of the fake library tells. */
+export function overFake(scenario: string): Record<string, string> {
+  return { GPUMON_SOURCE: 'nvml', GPUMON_NVML_LIB: FAKE_NVML, GPUMON_FAKE_NVML_SCENARIO: scenario };
+}
+
 function isProgram(file: string): boolean {
   try {
     accessSync(file, constants.X_OK);

@@ -6,14 +6,8 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { closePage, launchBrowser, newPage, type Conduct } from './browser';
 import { JupyterServer } from './jupyter';
 import { Lab } from './lab';
+import { notebookOf } from './notebook-file';
 import { View } from './view';
-
-const EMPTY_NOTEBOOK = JSON.stringify({
-  cells: [],
-  metadata: { kernelspec: { display_name: 'Python 3', language: 'python', name: 'python3' } },
-  nbformat: 4,
-  nbformat_minor: 5,
-});
 
 describe('the panel in Notebook 7', () => {
   let browser: Browser;
@@ -26,7 +20,7 @@ describe('the panel in Notebook 7', () => {
   beforeAll(async () => {
     browser = await launchBrowser();
     jupyter = await JupyterServer.start({ GPUMON_SOURCE: 'sim:2' });
-    jupyter.write('empty.ipynb', EMPTY_NOTEBOOK);
+    jupyter.write('empty.ipynb', notebookOf([]));
   });
   beforeEach(async () => {
     ({ page, conduct } = await newPage(browser));
