@@ -3,12 +3,12 @@
 import { ILayoutRestorer, type JupyterFrontEnd, type JupyterFrontEndPlugin } from '@jupyterlab/application';
 import { ICommandPalette, IThemeManager } from '@jupyterlab/apputils';
 import { ISettingRegistry } from '@jupyterlab/settingregistry';
+import { IStatusBar } from '@jupyterlab/statusbar';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 
-import { CellLines } from './cell-lines';
 import { Connection } from './connection';
 import { gpuIcon } from './icon';
-import type { NotebookPanel } from './notebook-panel';
+import { InNotebooks } from './in-notebooks';
 import { GpuPanel } from './panel';
 import { followSettings } from './settings';
 
@@ -27,7 +27,7 @@ const plugin: JupyterFrontEndPlugin<void> = {
   id: PLUGIN_ID,
   description: 'Shows what the GPUs do, in a panel of the left side bar, and below cells what they took.',
   autoStart: true,
-  optional: [ILayoutRestorer, ICommandPalette, IThemeManager, ITranslator, ISettingRegistry],
+  optional: [ILayoutRestorer, ICommandPalette, IThemeManager, ITranslator, ISettingRegistry, IStatusBar],
   activate: (
     app: JupyterFrontEnd,
     restorer: ILayoutRestorer | null,
@@ -35,6 +35,7 @@ const plugin: JupyterFrontEndPlugin<void> = {
     themes: IThemeManager | null,
     translator: ITranslator | null,
     registry: ISettingRegistry | null,
+    statusBar: IStatusBar | null,
   ) => {
     const trans = (translator ?? nullTranslator).load('gpumon');
     const connection = new Connection(app.serviceManager.serverSettings);
@@ -55,14 +56,16 @@ const plugin: JupyterFrontEndPlugin<void> = {
     });
     palette?.addItem({ command: CommandIDs.open, category: trans.__('View') });
 
-    const lines = new CellLines(connection);
-    app.docRegistry.addWidgetExtension('Notebook', {
-      createNew: (notebook) => {
-        lines.add(notebook as unknown as NotebookPanel);
+    const inNotebooks = new InNotebooks({
+      app,
+      connection,
+      statusBar,
+      showPanel: () => {
+        void app.commands.execute(CommandIDs.open);
       },
     });
-    void followSettings(registry, PLUGIN_ID, ({ cellLine }) => {
-      lines.setEnabled(cellLine);
+    void followSettings(registry, PLUGIN_ID, (settings) => {
+      inNotebooks.apply(settings);
     });
   },
 };

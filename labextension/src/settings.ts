@@ -5,9 +5,11 @@ import type { ISettingRegistry } from '@jupyterlab/settingregistry';
 export interface Settings {
   /** Whether cells have a line that says what they took of the GPUs. */
   cellLine: boolean;
+  /** Whether notebooks say in their toolbar, and in the status bar, what they have of the GPUs now. */
+  notebookUse: boolean;
 }
 
-const DEFAULTS: Settings = { cellLine: true };
+const DEFAULTS: Settings = { cellLine: true, notebookUse: true };
 
 /** Hands on the settings, now and whenever they change. Where they cannot be read, the defaults hold. */
 export async function followSettings(
@@ -18,8 +20,11 @@ export async function followSettings(
   try {
     const settings = await registry?.load(plugin);
     const tell = (): void => {
-      const cellLine = settings?.composite.cellLine;
-      apply({ cellLine: typeof cellLine === 'boolean' ? cellLine : DEFAULTS.cellLine });
+      const chosen = (name: keyof Settings): boolean => {
+        const value = settings?.composite[name];
+        return typeof value === 'boolean' ? value : DEFAULTS[name];
+      };
+      apply({ cellLine: chosen('cellLine'), notebookUse: chosen('notebookUse') });
     };
     settings?.changed.connect(tell);
     tell();

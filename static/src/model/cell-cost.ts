@@ -1,7 +1,7 @@
 /** What the run of a notebook's cell took of the GPUs: reckoned from samples, for the kernel and all it has started. */
 
-import type { GpuSample, Process, Sample } from '../wire';
-import { valueOf } from './reading';
+import type { Sample } from '../wire';
+import { shareOf, type KernelShare } from './kernel-share';
 
 export interface CellCost {
   started_ms: number;
@@ -29,21 +29,10 @@ export function isWorthTelling(cost: CellCost): boolean {
   return cost.ended_ms - cost.started_ms >= BRIEF_MS || Math.abs(cost.change_bytes ?? 0) >= LITTLE_BYTES;
 }
 
-/** What one sample says of a kernel. */
-interface Share {
-  at_ms: number;
-  gpus: readonly number[];
-  bytes: number | null;
-  /** Of one GPU's time, 0 to 100 for each GPU. */
-  sm_percent: number | null;
-  watts: number | null;
-  shared: boolean;
-}
-
 /** Watches one run of a cell. It is given every sample, and is done with the first after the end. */
 export class CellMeter {
   private ended_ms = Infinity;
-  private last: Share | null;
+  private last: KernelShare | null;
   private readonly before_bytes: number;
   private readonly gpus = new Set<number>();
   private peak_bytes: number | null = null;
@@ -103,7 +92,7 @@ export class CellMeter {
   }
 
   /** A sample tells about the time since the one before; only that part counts in which the cell ran. */
-  private addTime(share: Share): void {
+  private addTime(share: KernelShare): void {
     const from_ms = Math.max(this.started_ms, this.last?.at_ms ?? this.started_ms);
     const span_ms = Math.min(share.at_ms, this.ended_ms) - from_ms;
     if (span_ms <= 0 || share.gpus.length === 0) {
@@ -120,43 +109,6 @@ export class CellMeter {
     }
     this.shared ||= share.shared;
   }
-}
-
-function shareOf(sample: Sample, kernelId: string): Share {
-  const share = { at_ms: sample.at_ms, gpus: [] as number[], shared: false };
-  let bytes: number | null = null;
-  let sm_percent: number | null = null;
-  let watts: number | null = null;
-  for (const gpu of sample.gpus) {
-    const { own, others } = divided(gpu, kernelId);
-    if (own.length === 0) {
-      continue;
-    }
-    share.gpus.push(gpu.index);
-    share.shared ||= others > 0;
-    bytes = plus(bytes, sum(own.map((process) => valueOf(process.memory_bytes))));
-    // Kernels of several processes may overlap: a GPU has no more than all of its time.
-    const busy = sum(own.map((process) => valueOf(process.sm_percent)));
-    sm_percent = plus(sm_percent, busy === null ? null : Math.min(100, busy));
-    watts = plus(watts, valueOf(gpu.power.draw_watts));
-  }
-  return { ...share, bytes, sm_percent, watts };
-}
-
-/** The kernel's processes on a GPU, and how many others there are. */
-function divided(gpu: GpuSample, kernelId: string): { own: Process[]; others: number } {
-  const all = gpu.health.state === 'ok' ? (valueOf(gpu.processes) ?? []) : [];
-  const own = all.filter((process) => valueOf(process.owner)?.notebook?.kernel_id === kernelId);
-  return { own, others: all.length - own.length };
-}
-
-function sum(values: readonly (number | null)[]): number | null {
-  return values.reduce<number | null>(plus, null);
-}
-
-/** What is not known adds nothing. */
-function plus(a: number | null, b: number | null): number | null {
-  return a === null || b === null ? (a ?? b) : a + b;
 }
 
 function most(a: number | null, b: number | null): number | null {

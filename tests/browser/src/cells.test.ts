@@ -84,6 +84,14 @@ describe('the line below a cell', () => {
     expect(parseFloat((await said(0, 'gpu')).slice('GPU '.length))).toBeCloseTo(elapsed_s / 2, 0);
     expect(parseFloat(await said(0, 'energy'))).toBeCloseTo(elapsed_s / 2, 0);
     expect(await cost(0, 'energy').getAttribute('title')).toBe('energy of GPU 0 while the cell ran');
+    // What it has now stands in its toolbar and in the status bar, and leads to all GPUs.
+    const chips = page.getByTestId('gpumon-chip').filter({ visible: true });
+    expect(await chips.count()).toBe(2);
+    for (const text of await chips.allInnerTexts()) {
+      expect(text.replaceAll('\u00a0', ' ')).toBe('GPU 12.0 GiB 50 %');
+    }
+    await page.locator('#jp-main-statusbar').getByTestId('gpumon-chip').click();
+    await page.locator('#gpumon-panel [data-gpu-index]').waitFor();
     expect(conduct.errors.filter((error) => error.includes('gpumon'))).toEqual([]);
   });
 

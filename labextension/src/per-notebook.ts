@@ -1,16 +1,16 @@
-/** Which notebooks have lines below their cells: those that are open, while the setting says so. */
+/** Something that every open notebook with a kernel has, while a setting says so. */
 
 import type { IDisposable } from '@lumino/disposable';
 
-import type { Connection } from './connection';
 import type { NotebookPanel } from './notebook-panel';
 
-export class CellLines {
+export class PerNotebook {
   private enabled = false;
-  /** Open notebooks, and what writes their lines; `null` where nothing does. */
+  /** Open notebooks, and what they have; `null` where they have nothing yet. */
   private readonly notebooks = new Map<NotebookPanel, IDisposable | null>();
 
-  constructor(private readonly connection: Connection) {}
+  /** `make` gives it to a notebook, and loads what that takes. */
+  constructor(private readonly make: (panel: NotebookPanel) => Promise<IDisposable>) {}
 
   /** A notebook has been opened. */
   add(panel: NotebookPanel): void {
@@ -23,11 +23,15 @@ export class CellLines {
     void panel.sessionContext.ready.then(() => this.attach(panel));
   }
 
+  get isEnabled(): boolean {
+    return this.enabled;
+  }
+
   setEnabled(enabled: boolean): void {
     this.enabled = enabled;
-    for (const [panel, lines] of this.notebooks) {
+    for (const [panel, made] of this.notebooks) {
       if (!enabled) {
-        lines?.dispose();
+        made?.dispose();
         this.notebooks.set(panel, null);
       } else if (panel.sessionContext.isReady) {
         void this.attach(panel);
@@ -39,9 +43,12 @@ export class CellLines {
     if (!this.wants(panel)) {
       return;
     }
-    const [feed, { CellCosts }] = await Promise.all([this.connection.feed(), import('./cells')]);
+    const made = await this.make(panel);
     if (this.wants(panel)) {
-      this.notebooks.set(panel, new CellCosts(panel, feed));
+      this.notebooks.set(panel, made);
+    } else {
+      // It was closed, switched off, or given another meanwhile.
+      made.dispose();
     }
   }
 

@@ -1,0 +1,93 @@
+/** What notebooks have of the GPUs now: in their toolbars, and of the present one in JupyterLab's status bar. */
+
+import { Chip } from '@gpumon/page/cells';
+import chipStyle from '@gpumon/page/chip.css?inline';
+import type { Feed, FeedReader } from '@gpumon/page/feed';
+import type { JupyterFrontEnd } from '@jupyterlab/application';
+import type { IDisposable } from '@lumino/disposable';
+import { Widget } from '@lumino/widgets';
+
+import type { NotebookPanel } from './notebook-panel';
+import { addStyle } from './style';
+
+/** A chip that follows a feed. */
+class ChipWidget extends Widget {
+  private readonly chip: Chip;
+  private readonly reader: FeedReader;
+
+  constructor(
+    private readonly feed: Feed,
+    private readonly notebook: () => NotebookPanel | null,
+    onClick: () => void,
+  ) {
+    addStyle('gpumon-chip-style', chipStyle);
+    const chip = new Chip(onClick);
+    super({ node: document.createElement('span') });
+    this.chip = chip;
+    this.node.append(chip.element);
+    this.reader = feed.join({
+      changed: (frame) => {
+        // A connection that has ended tells nothing about now.
+        if (frame === null || frame.type === 'sample' || frame.type === 'hello') {
+          this.refresh();
+        }
+      },
+    });
+  }
+
+  refresh(): void {
+    const { phase, sample } = this.feed.store;
+    const kernel = this.notebook()?.sessionContext.session?.kernel ?? null;
+    this.chip.update(phase.phase === 'open' ? sample : null, kernel?.id ?? null);
+  }
+
+  override dispose(): void {
+    if (!this.isDisposed) {
+      this.reader.leave();
+      super.dispose();
+    }
+  }
+}
+
+/** A chip in a notebook's toolbar. */
+export class ToolbarChip implements IDisposable {
+  private readonly widget: ChipWidget;
+
+  constructor(panel: NotebookPanel, feed: Feed, onClick: () => void) {
+    this.widget = new ChipWidget(feed, () => panel, onClick);
+    // Beside the kernel's name, which is there in JupyterLab and Notebook 7.
+    if (!panel.toolbar.insertBefore('kernelName', 'gpumon', this.widget)) {
+      panel.toolbar.addItem('gpumon', this.widget);
+    }
+  }
+
+  get isDisposed(): boolean {
+    return this.widget.isDisposed;
+  }
+
+  dispose(): void {
+    this.widget.dispose();
+  }
+}
+
+/** A chip for the status bar, about the notebook that is in front. */
+export class StatusChip extends ChipWidget {
+  constructor(
+    private readonly shell: JupyterFrontEnd.IShell,
+    feed: Feed,
+    notebooks: ReadonlySet<NotebookPanel>,
+    onClick: () => void,
+  ) {
+    super(feed, () => [...notebooks].find((panel) => panel === shell.currentWidget) ?? null, onClick);
+    shell.currentChanged?.connect(this.onCurrent);
+  }
+
+  override dispose(): void {
+    this.shell.currentChanged?.disconnect(this.onCurrent);
+    super.dispose();
+  }
+
+  private readonly onCurrent = (): void => {
+    this.refresh();
+  };
+}

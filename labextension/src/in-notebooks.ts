@@ -1,0 +1,93 @@
+/** What notebooks say of the GPUs: a line below each cell, a chip in the toolbar, and the same in the status bar. */
+
+import type { JupyterFrontEnd } from '@jupyterlab/application';
+import type { IStatusBar } from '@jupyterlab/statusbar';
+import type { IDisposable } from '@lumino/disposable';
+
+import type { Connection } from './connection';
+import type { NotebookPanel } from './notebook-panel';
+import { PerNotebook } from './per-notebook';
+import type { Settings } from './settings';
+
+const STATUS_ID = 'gpumon:notebook-use';
+/** Behind the kernel's state. */
+const STATUS_RANK = 10;
+
+export interface InNotebooksOptions {
+  app: JupyterFrontEnd;
+  connection: Connection;
+  /** Notebook 7 has none. */
+  statusBar: IStatusBar | null;
+  /** Shows all GPUs. */
+  showPanel: () => void;
+}
+
+export class InNotebooks {
+  private readonly open = new Set<NotebookPanel>();
+  private readonly cellLines: PerNotebook;
+  private readonly chips: PerNotebook;
+  private statusItem: IDisposable | null = null;
+
+  constructor(private readonly options: InNotebooksOptions) {
+    const { app, connection, showPanel } = options;
+    this.cellLines = new PerNotebook(async (notebook) => {
+      const [feed, { CellCosts }] = await Promise.all([connection.feed(), import('./cells')]);
+      return new CellCosts(notebook, feed);
+    });
+    this.chips = new PerNotebook(async (notebook) => {
+      const [feed, { ToolbarChip }] = await Promise.all([connection.feed(), import('./chips')]);
+      return new ToolbarChip(notebook, feed, showPanel);
+    });
+    app.docRegistry.addWidgetExtension('Notebook', {
+      createNew: (widget) => {
+        this.add(widget as unknown as NotebookPanel);
+      },
+    });
+  }
+
+  apply({ cellLine, notebookUse }: Settings): void {
+    this.cellLines.setEnabled(cellLine);
+    this.chips.setEnabled(notebookUse);
+    if (notebookUse) {
+      void this.addStatusItem();
+    } else {
+      this.statusItem?.dispose();
+      this.statusItem = null;
+    }
+  }
+
+  private add(notebook: NotebookPanel): void {
+    this.open.add(notebook);
+    notebook.disposed.connect(() => this.open.delete(notebook));
+    this.cellLines.add(notebook);
+    this.chips.add(notebook);
+    void this.addStatusItem();
+  }
+
+  private wantsStatusItem(): boolean {
+    return this.statusItem === null && this.open.size > 0 && this.chips.isEnabled;
+  }
+
+  /** With the first notebook, since there is nothing to say before. */
+  private async addStatusItem(): Promise<void> {
+    const { app, connection, statusBar, showPanel } = this.options;
+    if (statusBar === null || !this.wantsStatusItem()) {
+      return;
+    }
+    const [feed, { StatusChip }] = await Promise.all([connection.feed(), import('./chips')]);
+    if (!this.wantsStatusItem()) {
+      return;
+    }
+    const item = new StatusChip(app.shell, feed, this.open, showPanel);
+    const place = statusBar.registerStatusItem(STATUS_ID, { item, align: 'left', rank: STATUS_RANK });
+    this.statusItem = {
+      get isDisposed() {
+        return item.isDisposed;
+      },
+      dispose: () => {
+        place.dispose();
+        item.dispose();
+      },
+    };
+  }
+}

@@ -1,0 +1,59 @@
+import type { IDisposable } from '@lumino/disposable';
+import { beforeEach, expect, it, vi } from 'vitest';
+
+import type { NotebookPanel } from './notebook-panel';
+import { PerNotebook } from './per-notebook';
+
+class Made implements IDisposable {
+  isDisposed = false;
+  dispose(): void {
+    this.isDisposed = true;
+  }
+}
+
+let made: Made[];
+let per: PerNotebook;
+let close: () => void;
+let panel: NotebookPanel;
+
+beforeEach(() => {
+  made = [];
+  per = new PerNotebook(() => {
+    const one = new Made();
+    made.push(one);
+    return Promise.resolve(one);
+  });
+  panel = {
+    sessionContext: { ready: Promise.resolve(), isReady: true },
+    disposed: { connect: (slot: () => void) => (close = slot) },
+  } as unknown as NotebookPanel;
+});
+
+const living = (): number => made.filter(({ isDisposed }) => !isDisposed).length;
+
+it('is there once while it is switched on and the notebook open', async () => {
+  per.add(panel);
+  await vi.waitFor(() => Promise.resolve());
+  expect(made).toEqual([]);
+  per.setEnabled(true);
+  per.setEnabled(true);
+  await vi.waitFor(() => {
+    expect(living()).toBe(1);
+  });
+  per.setEnabled(false);
+  expect(living()).toBe(0);
+  per.setEnabled(true);
+  await vi.waitFor(() => {
+    expect(living()).toBe(1);
+  });
+  close();
+  expect(living()).toBe(0);
+});
+
+it('is not left behind by a notebook that is closed while it is made', async () => {
+  per.setEnabled(true);
+  per.add(panel);
+  close();
+  await new Promise((resolve) => setTimeout(resolve));
+  expect(living()).toBe(0);
+});
