@@ -106,7 +106,8 @@ REFUSALS = [
     ["pmon", "-s", "z"], ["pmon", "-i", "9", "-c", "1"], ["pmon", "-o", "Z", "-c", "1"], ["topo", "--bogus"],
     ["topo", "-p2p"], ["topo", "-p2p", "z"], ["topo", "-n", "2"], ["topo", "-n"], ["topo", "-p"], ["topo", "-c", "x"],
     ["topo", "-C"], ["topo", "-m", "-i", "0"], ["topo", "-C", "-i", "9"], ["nvlink", "--bogus"], ["nvlink", "-s", "-i", "9"],
-    ["nvlink", "-s", "-l", "x"], ["nvlink", "-gt"], ["nvlink", "-sc"], ["nvlink", "-g"],
+    ["nvlink", "-s", "-l", "x"], ["nvlink", "-gt"], ["nvlink", "-sc"], ["nvlink", "-g"], ["-col"], ["-col", "0"],
+    ["-col", "x"], ["-col", "-1"],
 ]
 
 # What is accepted though it looks wrong.
@@ -117,5 +118,5 @@ ODDITIES = [
     ["--query-gpu=name", "--format=csv,"], ["--query-gpu=name", "--format="], ["--format=csv", "--query-gpu=name"],
     ["--query-gpu=index", "--format=csv", "-i", "0,9"], ["-q", "-d", "memory"], ["-q", "-d", ""], ["-q", "--display=COMPUTE"],
     ["--list-gpus"], ["-i", " 0", "-L"], ["dmon", "-c", "1", "-s", "pp"], ["dmon", "--count", "1", "--select", "p"],
-    ["topo", "-c", "99999"], ["nvlink", "-l", "1"],
+    ["topo", "-c", "99999"], ["nvlink", "-l", "1"], ["-i", "0", "-col", "2"], ["--columns=1"],
 ]

@@ -320,7 +320,6 @@ fn what_gpumon_cannot_do_is_refused_for_what_it_is() {
     let fake = Fake::new("gpus = 2");
     for (words, said) in [
         (&["smi", "-col", "2"][..], "summary in columns"),
-        (&["smi", "-col"], "summary in columns"),
         (&["smi", "--columns=2"], "summary in columns"),
         (&["-col", "2"], "summary in columns"),
         (&["smi", "--debug=/tmp/log"], "encrypted log"),
@@ -331,6 +330,24 @@ fn what_gpumon_cannot_do_is_refused_for_what_it_is() {
         assert!(text.contains(said) && text.contains("leave it out") && !text.contains("changes"), "{text}");
         assert!(text.contains("NVIDIA's own nvidia-smi") && !text.contains("/tmp/log"), "{text}");
     }
+}
+
+#[test]
+fn one_gpu_is_the_same_in_any_number_of_columns() {
+    let fake = Fake::new("gpus = 2");
+    let shown = |words: &[&str]| {
+        let output = fake.gpumon(&[&["smi"], words].concat()).output().unwrap();
+        (output.status.code().unwrap(), snapshots::without_time(&stdout(&output)))
+    };
+    let still = |(code, text): (i32, String)| (code, text.lines().count());
+    assert_eq!(still(shown(&["-i", "0", "-col", "16"])), still(shown(&["-i", "0"])));
+    assert_eq!(still(shown(&["--columns=1"])), still(shown(&[])));
+    let (code, text) = shown(&["-col", "65"]);
+    assert_eq!((code, text.as_str()), (2, "Invalid number of columns. Please provide a value between 1 and 64.\n"));
+    let (code, text) = shown(&["-col", "x"]);
+    assert!(code == 2 && text.starts_with("ERROR: Option x is invalid for -col. Please run"), "{text}");
+    let (code, text) = shown(&["-col"]);
+    assert!(code == 255 && text.starts_with("ERROR: Option -col is missing its value."), "{text}");
 }
 
 #[test]

@@ -25,7 +25,10 @@ pub(crate) struct CommandLine {
 pub(crate) enum Command {
     Help,
     Version,
-    Summary,
+    /// In so many columns of GPUs.
+    Summary {
+        columns: u32,
+    },
     ListGpus,
     ListExcluded,
     Hostname,
@@ -115,6 +118,17 @@ impl<'a> Typed<'a> {
     /// The first word that is none of these.
     fn other_than(&self, known: &[Asked]) -> Option<&str> {
         self.0.iter().find(|word| !known.contains(&word.option.asked)).map(|word| word.text)
+    }
+
+    fn columns(&self) -> Result<u32, Refusal> {
+        let Some(word) = self.find(Asked::Columns) else { return Ok(1) };
+        let value = word.value.unwrap_or_default();
+        let invalid = || Refusal::error(2, &format!("Option {value} is invalid for {}.", word.name()), HELP);
+        let columns = value.parse().map_err(|_| invalid())?;
+        if (1..=64).contains(&columns) {
+            return Ok(columns);
+        }
+        Err(Refusal::new(2, "Invalid number of columns. Please provide a value between 1 and 64.\n"))
     }
 
     fn pause(&self) -> Result<Option<Duration>, Refusal> {
@@ -213,9 +227,7 @@ fn log_or_summary(typed: &Typed<'_>) -> Result<Command, Refusal> {
         );
         Err(Refusal::new(2, text))
     };
-    if let Some(word) = typed.find(Asked::Columns) {
-        return Err(Refusal::no_columns(word.name()));
-    }
+    let columns = typed.columns()?;
     let (unit, xml, dtd) = (typed.has(Asked::Unit), typed.has(Asked::Xml), typed.has(Asked::Dtd));
     if !typed.has(Asked::Log) {
         return match () {
@@ -223,7 +235,7 @@ fn log_or_summary(typed: &Typed<'_>) -> Result<Command, Refusal> {
             () if typed.has(Asked::Sections) => with_query("-d/--display", "a filtered query"),
             () if xml => with_query("-x/--xml-format", "an XML query"),
             () if unit => with_query("-u/--unit", "a unit query"),
-            () => Ok(Command::Summary),
+            () => Ok(Command::Summary { columns }),
         };
     }
     if unit {

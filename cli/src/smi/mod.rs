@@ -142,7 +142,11 @@ impl Round {
         }
         let mut round = Self { gpus: selected(&driver, &typed.ids)?, count, driver, warned: None };
         round.leave_out_what_is_lost()?;
-        Ok(round)
+        match typed.command {
+            // One GPU is drawn the same in any number of columns.
+            Command::Summary { columns: 2.. } if round.gpus.len() > 1 => Err(Refusal::no_columns()),
+            _ => Ok(round),
+        }
     }
 
     /// A GPU that cannot be opened is told on standard error, and the others are shown.
@@ -174,7 +178,7 @@ impl Round {
     fn text(&self, command: &Command) -> String {
         let context = self.context();
         match command {
-            Command::Summary => summary::render(&context),
+            Command::Summary { .. } => summary::render(&context),
             Command::ListGpus => list::gpus(&context),
             Command::ListExcluded => list::excluded(&context),
             Command::Version => list::version(&context),

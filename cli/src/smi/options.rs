@@ -58,7 +58,7 @@ pub(crate) const OPTIONS: &[Opt] = &[
     opt("", "--version", Value::None, Asked::Version),
     opt("-L", "--list-gpus", Value::None, Asked::ListGpus),
     opt("-B", "--list-excluded-gpus", Value::None, Asked::ListExcluded),
-    opt("-col", "--columns", Value::Optional, Asked::Columns),
+    opt("-col", "--columns", Value::Required, Asked::Columns),
     opt("-q", "--query", Value::None, Asked::Log),
     opt("-u", "--unit", Value::None, Asked::Unit),
     opt("-x", "--xml-format", Value::None, Asked::Xml),

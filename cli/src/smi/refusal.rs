@@ -36,14 +36,12 @@ impl Refusal {
         )
     }
 
-    /// The summary in several columns, of which only NVIDIA's own tool knows how it looks.
-    pub(crate) fn no_columns(option: &str) -> Self {
+    /// The summary of several GPUs side by side, of which only NVIDIA's own tool knows how it looks.
+    pub(crate) fn no_columns() -> Self {
         Self::new(
             3,
-            format!(
-                "gpumon: '{option}' asks for the summary in columns, which gpumon does not draw; leave it out, or use \
-                 NVIDIA's own nvidia-smi for it\n"
-            ),
+            "gpumon: '-col' asks for the summary in columns, which gpumon does not draw for several GPUs; leave it out, \
+             or use NVIDIA's own nvidia-smi for it\n",
         )
     }
 
