@@ -6,7 +6,7 @@ use clap::{Args as _, FromArgMatches as _};
 use gpumon_probe::{
     derive::ConditionSettings,
     owner::CommandLines,
-    sampler::Options,
+    sampler::{Options, Pace},
     source::{BadSource, Source, SourceChoice, SourceError, kernel_log},
 };
 use gpumon_server::frame::INTERVAL_MS;
@@ -99,6 +99,17 @@ impl SourceArgs {
 /// A variable that is set to nothing asks for nothing special.
 fn parse_source(text: &str) -> Result<SourceChoice, BadSource> {
     if text.is_empty() { Ok(SourceChoice::Auto) } else { text.parse() }
+}
+
+/// How to sample for somebody who looks on: everything that a GPU can tell, and what happens.
+pub(crate) fn watching(pace: Arc<Pace>) -> Options {
+    Options {
+        pace,
+        details: true,
+        events: true,
+        kernel_log: Some(kernel_log::PATH.into()),
+        ..Options::new(Duration::from_secs(1), CommandLines::All)
+    }
 }
 
 /// How to sample; the same for every command that takes more than one sample.

@@ -115,6 +115,15 @@ fn a_terminal_without_a_cursor_and_a_pipe_get_one_table_after_the_other() {
 }
 
 #[test]
+fn what_happens_is_said_without_a_server_too() {
+    let fake = Fake::new("gpus = 1\n[[event]]\nkind = \"xid\"\ngpu = 0\ncode = 79\nat_s = 2\n");
+    let mut command = fake.gpumon(&["--watch", "0.2"]);
+    let mut child = Reaped(command.stdout(Stdio::piped()).spawn().unwrap());
+    let mut lines = BufReader::new(child.0.stdout.take().unwrap()).lines().map_while(Result::ok);
+    assert!(lines.by_ref().take(2000).any(|line| line.contains("Xid 79")), "it happens two seconds after the start");
+}
+
+#[test]
 fn the_driver_is_opened_once_however_often_it_is_read() {
     let fake = Fake::new("gpus = 1");
     let counts = fake.path("counts.json");

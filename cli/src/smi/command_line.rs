@@ -33,10 +33,16 @@ pub(crate) enum Command {
     ListExcluded,
     Hostname,
     Log(Option<log::Sections>),
-    Xml { with_dtd: bool },
-    Dtd { unit: bool },
+    Xml {
+        with_dtd: bool,
+    },
+    Dtd {
+        unit: bool,
+    },
     Units,
-    UnitsXml { with_dtd: bool },
+    UnitsXml {
+        with_dtd: bool,
+    },
     Query(query::Request),
     HelpQuery(Query),
 }

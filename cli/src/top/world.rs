@@ -172,7 +172,7 @@ impl World {
         let memory = position("memory").map(|metric| {
             let values = self.line(Line::Gpu(gpu.index, metric), REACH_S * 1000, REACH_S as usize);
             let begun_ms = self.now_ms().saturating_sub(REACH_S * 1000);
-            let times_ms = (1..).map(|second: u64| begun_ms + second * 1000);
+            let times_ms = (1..).map(|second: u64| begun_ms.saturating_add(second * 1000));
             times_ms.zip(values).filter_map(|(at_ms, value)| Some((at_ms, value?))).collect::<words::Past>()
         });
         let context = Context { now_ms: self.now_ms(), is_single_look: false, memory: memory.as_ref() };

@@ -3,19 +3,8 @@
 /**
  * Why a reading is not there.
  */
-export type Absence =
-  | { absent: 'not_supported' }
-  | { absent: 'no_permission' }
-  | { absent: 'gpu_lost' }
-  | { absent: 'asleep' }
-  | { absent: 'no_answer' }
-  | { absent: 'warming_up' }
-  | { absent: 'unknown' }
-  | { absent: 'hidden' }
-  | {
-      absent: 'driver_error';
-      /**
-       * NVML's return code.
-       */
-      code: number;
-    };
+export type Absence = { "absent": "not_supported" } | { "absent": "no_permission" } | { "absent": "gpu_lost" } | { "absent": "asleep" } | { "absent": "no_answer" } | { "absent": "warming_up" } | { "absent": "unknown" } | { "absent": "hidden" } | { "absent": "driver_error", 
+/**
+ * NVML's return code.
+ */
+code: number, };

@@ -3,13 +3,12 @@
 /**
  * A process further up.
  */
-export type Ancestor = {
-  /**
-   * Its PID.
-   */
-  pid: number;
-  /**
-   * Its name, from `/proc/PID/comm`.
-   */
-  name: string;
-};
+export type Ancestor = { 
+/**
+ * Its PID.
+ */
+pid: number, 
+/**
+ * Its name, from `/proc/PID/comm`.
+ */
+name: string, };

@@ -3,13 +3,12 @@
 /**
  * The window through which the host reaches device memory.
  */
-export type Bar1 = {
-  /**
-   * Its size.
-   */
-  total_bytes: number;
-  /**
-   * Mapped.
-   */
-  used_bytes: number;
-};
+export type Bar1 = { 
+/**
+ * Its size.
+ */
+total_bytes: number, 
+/**
+ * Mapped.
+ */
+used_bytes: number, };

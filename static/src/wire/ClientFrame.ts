@@ -3,20 +3,12 @@
 /**
  * From a client to the server, told apart by `type`.
  */
-export type ClientFrame =
-  | { type: 'pause' }
-  | { type: 'resume' }
-  | {
-      type: 'interval';
-      /**
-       * Milliseconds, 100 to 60000.
-       */
-      ms: number;
-    }
-  | {
-      type: 'traces';
-      /**
-       * Whether to.
-       */
-      on: boolean;
-    };
+export type ClientFrame = { "type": "pause", } | { "type": "resume", } | { "type": "interval", 
+/**
+ * Milliseconds, 100 to 60000.
+ */
+ms: number, } | { "type": "traces", 
+/**
+ * Whether to.
+ */
+on: boolean, };

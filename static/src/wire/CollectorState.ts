@@ -3,4 +3,4 @@
 /**
  * States of the collector.
  */
-export type CollectorState = 'starting' | 'running' | 'restarting' | 'unavailable' | 'paused';
+export type CollectorState = "starting" | "running" | "restarting" | "unavailable" | "paused";

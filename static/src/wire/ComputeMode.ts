@@ -3,4 +3,4 @@
 /**
  * `nvmlComputeMode_t`.
  */
-export type ComputeMode = 'default' | 'exclusive_process' | 'prohibited';
+export type ComputeMode = "default" | "exclusive_process" | "prohibited";

@@ -3,13 +3,12 @@
 /**
  * The state of confidential computing.
  */
-export type ConfidentialCompute = {
-  /**
-   * It is on.
-   */
-  enabled: boolean;
-  /**
-   * In development mode, which protects nothing.
-   */
-  devtools: boolean;
-};
+export type ConfidentialCompute = { 
+/**
+ * It is on.
+ */
+enabled: boolean, 
+/**
+ * In development mode, which protects nothing.
+ */
+devtools: boolean, };

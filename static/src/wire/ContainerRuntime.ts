@@ -3,4 +3,4 @@
 /**
  * Container runtimes, as cgroup names tell them.
  */
-export type ContainerRuntime = 'docker' | 'podman' | 'containerd' | 'crio' | 'unknown';
+export type ContainerRuntime = "docker" | "podman" | "containerd" | "crio" | "unknown";

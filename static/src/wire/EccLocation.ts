@@ -3,17 +3,16 @@
 /**
  * Memory errors at one place.
  */
-export type EccLocation = {
-  /**
-   * `device_memory`, `sram`, `l1_cache`, `l2_cache`, `register_file`, `texture_memory`, `texture_shm`, or `cbu`.
-   */
-  location: string;
-  /**
-   * Corrected by the hardware.
-   */
-  corrected_total: number;
-  /**
-   * Not corrected.
-   */
-  uncorrected_total: number;
-};
+export type EccLocation = { 
+/**
+ * `device_memory`, `sram`, `l1_cache`, `l2_cache`, `register_file`, `texture_memory`, `texture_shm`, or `cbu`.
+ */
+location: string, 
+/**
+ * Corrected by the hardware.
+ */
+corrected_total: number, 
+/**
+ * Not corrected.
+ */
+uncorrected_total: number, };

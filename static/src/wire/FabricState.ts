@@ -3,4 +3,4 @@
 /**
  * `nvmlGpuFabricState_t`.
  */
-export type FabricState = 'not_supported' | 'not_started' | 'in_progress' | 'completed';
+export type FabricState = "not_supported" | "not_started" | "in_progress" | "completed";

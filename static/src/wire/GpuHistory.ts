@@ -3,13 +3,12 @@
 /**
  * One GPU's past.
  */
-export type GpuHistory = {
-  /**
-   * Its UUID.
-   */
-  uuid: string;
-  /**
-   * Per metric of the catalogue, as `power.draw_watts`: one value for each of `times_ms`, `null` where there was none.
-   */
-  metrics: { [key in string]: Array<number | null> };
-};
+export type GpuHistory = { 
+/**
+ * Its UUID.
+ */
+uuid: string, 
+/**
+ * Per metric of the catalogue, as `power.draw_watts`: one value for each of `times_ms`, `null` where there was none.
+ */
+metrics: { [key in string]: Array<number | null> }, };

@@ -3,13 +3,12 @@
 /**
  * A GPU by its two names.
  */
-export type GpuRef = {
-  /**
-   * NVML's index.
-   */
-  index: number;
-  /**
-   * Its UUID, where the driver has told it.
-   */
-  uuid: string | null;
-};
+export type GpuRef = { 
+/**
+ * NVML's index.
+ */
+index: number, 
+/**
+ * Its UUID, where the driver has told it.
+ */
+uuid: string | null, };

@@ -3,13 +3,12 @@
 /**
  * Which part of a GPU.
  */
-export type MigInstance = {
-  /**
-   * `nvmlDeviceGetGpuInstanceId`.
-   */
-  gpu_instance: number;
-  /**
-   * `nvmlDeviceGetComputeInstanceId`, within the GPU instance.
-   */
-  compute_instance: number;
-};
+export type MigInstance = { 
+/**
+ * `nvmlDeviceGetGpuInstanceId`.
+ */
+gpu_instance: number, 
+/**
+ * `nvmlDeviceGetComputeInstanceId`, within the GPU instance.
+ */
+compute_instance: number, };

@@ -3,13 +3,12 @@
 /**
  * A setting that changes with a reset.
  */
-export type Mode = {
-  /**
-   * Now.
-   */
-  current: boolean;
-  /**
-   * After the next reset.
-   */
-  pending: boolean;
-};
+export type Mode = { 
+/**
+ * Now.
+ */
+current: boolean, 
+/**
+ * After the next reset.
+ */
+pending: boolean, };

@@ -3,21 +3,20 @@
 /**
  * A Jupyter kernel.
  */
-export type Notebook = {
-  /**
-   * Jupyter's id of the kernel.
-   */
-  kernel_id: string;
-  /**
-   * The name of its kernel specification, as `python3` or `julia-1.11`, where the connection file tells it.
-   */
-  kernel_name?: string;
-  /**
-   * The notebook's path, relative to Jupyter's root or absolute as Jupyter wrote it, where the connection file tells it.
-   */
-  path?: string;
-  /**
-   * The PID of the kernel itself; another than the process's own where the process is a child of the kernel.
-   */
-  kernel_pid: number;
-};
+export type Notebook = { 
+/**
+ * Jupyter's id of the kernel.
+ */
+kernel_id: string, 
+/**
+ * The name of its kernel specification, as `python3` or `julia-1.11`, where the connection file tells it.
+ */
+kernel_name?: string, 
+/**
+ * The notebook's path, relative to Jupyter's root or absolute as Jupyter wrote it, where the connection file tells it.
+ */
+path?: string, 
+/**
+ * The PID of the kernel itself; another than the process's own where the process is a child of the kernel.
+ */
+kernel_pid: number, };

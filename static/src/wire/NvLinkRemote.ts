@@ -3,4 +3,4 @@
 /**
  * What is at the other end of an `NVLink`.
  */
-export type NvLinkRemote = 'gpu' | 'npu' | 'switch' | 'unknown';
+export type NvLinkRemote = "gpu" | "npu" | "switch" | "unknown";

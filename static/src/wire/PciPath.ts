@@ -3,4 +3,4 @@
 /**
  * The way between two GPUs through PCI Express, the nearest first; in brackets what `nvidia-smi topo -m` writes.
  */
-export type PciPath = 'internal' | 'single' | 'multiple' | 'host_bridge' | 'node' | 'system';
+export type PciPath = "internal" | "single" | "multiple" | "host_bridge" | "node" | "system";

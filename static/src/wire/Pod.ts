@@ -3,9 +3,8 @@
 /**
  * A Kubernetes pod.
  */
-export type Pod = {
-  /**
-   * Its UID, as Kubernetes writes it.
-   */
-  uid: string;
-};
+export type Pod = { 
+/**
+ * Its UID, as Kubernetes writes it.
+ */
+uid: string, };

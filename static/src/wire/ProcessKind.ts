@@ -3,4 +3,4 @@
 /**
  * What a process does on the GPU.
  */
-export type ProcessKind = 'compute' | 'graphics' | 'compute_and_graphics';
+export type ProcessKind = "compute" | "graphics" | "compute_and_graphics";

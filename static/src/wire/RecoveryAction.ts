@@ -3,4 +3,4 @@
 /**
  * What the driver asks for before the GPU is used again (`nvmlDeviceGpuRecoveryAction_t`).
  */
-export type RecoveryAction = 'none' | 'gpu_reset' | 'node_reboot' | 'drain_p2p' | 'drain_and_reset';
+export type RecoveryAction = "none" | "gpu_reset" | "node_reboot" | "drain_p2p" | "drain_and_reset";

@@ -3,17 +3,16 @@
 /**
  * Pages that were taken out of use.
  */
-export type RetiredPages = {
-  /**
-   * After several corrected errors.
-   */
-  single_bit: number;
-  /**
-   * After an uncorrected error.
-   */
-  double_bit: number;
-  /**
-   * More wait for a reset of the GPU.
-   */
-  pending: boolean;
-};
+export type RetiredPages = { 
+/**
+ * After several corrected errors.
+ */
+single_bit: number, 
+/**
+ * After an uncorrected error.
+ */
+double_bit: number, 
+/**
+ * More wait for a reset of the GPU.
+ */
+pending: boolean, };

@@ -3,4 +3,4 @@
 /**
  * How much a condition matters.
  */
-export type Severity = 'notice' | 'warning' | 'critical';
+export type Severity = "notice" | "warning" | "critical";

@@ -3,13 +3,12 @@
 /**
  * A step of a Slurm job.
  */
-export type SlurmJob = {
-  /**
-   * `SLURM_JOB_ID`.
-   */
-  job_id: string;
-  /**
-   * The step, as `0`, `batch` or `interactive`, where it is known.
-   */
-  step?: string;
-};
+export type SlurmJob = { 
+/**
+ * `SLURM_JOB_ID`.
+ */
+job_id: string, 
+/**
+ * The step, as `0`, `batch` or `interactive`, where it is known.
+ */
+step?: string, };

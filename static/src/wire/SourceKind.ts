@@ -3,4 +3,4 @@
 /**
  * The kind of source.
  */
-export type SourceKind = 'nvml' | 'simulated';
+export type SourceKind = "nvml" | "simulated";

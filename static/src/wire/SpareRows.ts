@@ -3,25 +3,24 @@
 /**
  * Banks of memory by how many spare rows they have left.
  */
-export type SpareRows = {
-  /**
-   * All.
-   */
-  max: number;
-  /**
-   * Most.
-   */
-  high: number;
-  /**
-   * Some.
-   */
-  partial: number;
-  /**
-   * Few.
-   */
-  low: number;
-  /**
-   * None.
-   */
-  none: number;
-};
+export type SpareRows = { 
+/**
+ * All.
+ */
+max: number, 
+/**
+ * Most.
+ */
+high: number, 
+/**
+ * Some.
+ */
+partial: number, 
+/**
+ * Few.
+ */
+low: number, 
+/**
+ * None.
+ */
+none: number, };

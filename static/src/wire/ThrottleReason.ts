@@ -3,13 +3,4 @@
 /**
  * What holds the clocks down: NVML's `nvmlClocksEventReason...` bits.
  */
-export type ThrottleReason =
-  | 'gpu_idle'
-  | 'applications_clocks_setting'
-  | 'sw_power_cap'
-  | 'hw_slowdown'
-  | 'sync_boost'
-  | 'sw_thermal_slowdown'
-  | 'hw_thermal_slowdown'
-  | 'hw_power_brake_slowdown'
-  | 'display_clock_setting';
+export type ThrottleReason = "gpu_idle" | "applications_clocks_setting" | "sw_power_cap" | "hw_slowdown" | "sync_boost" | "sw_thermal_slowdown" | "hw_thermal_slowdown" | "hw_power_brake_slowdown" | "display_clock_setting";

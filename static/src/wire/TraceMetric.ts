@@ -3,4 +3,4 @@
 /**
  * What the driver records.
  */
-export type TraceMetric = 'power_watts' | 'gpu_percent' | 'memory_percent';
+export type TraceMetric = "power_watts" | "gpu_percent" | "memory_percent";

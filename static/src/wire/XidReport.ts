@@ -3,25 +3,24 @@
 /**
  * An Xid: NVIDIA's number for what went wrong, with what it means.
  */
-export type XidReport = {
-  /**
-   * NVIDIA's number.
-   */
-  code: number;
-  /**
-   * The process it is about, where the driver says so.
-   */
-  pid?: number;
-  /**
-   * What it means, in a sentence.
-   */
-  meaning: string;
-  /**
-   * What to do about it, in a sentence.
-   */
-  advice: string;
-  /**
-   * The driver's own words, where they were read (the kernel's log).
-   */
-  message?: string;
-};
+export type XidReport = { 
+/**
+ * NVIDIA's number.
+ */
+code: number, 
+/**
+ * The process it is about, where the driver says so.
+ */
+pid?: number, 
+/**
+ * What it means, in a sentence.
+ */
+meaning: string, 
+/**
+ * What to do about it, in a sentence.
+ */
+advice: string, 
+/**
+ * The driver's own words, where they were read (the kernel's log).
+ */
+message?: string, };

@@ -122,9 +122,13 @@ impl Look {
     /// Reads the GPUs.
     fn read(source: &Arc<dyn Source>, need: Need) -> Result<Self, Failure> {
         // A table shows nothing of what only counts from look to look.
-        let extent = if need == Need::Everything { Extent::Whole } else { Extent::Glance };
-        let Moment { inventory, sample, details } =
-            sampler::once(source, &options(need, extent, Duration::from_secs(1)))?;
+        let is_everything = need == Need::Everything;
+        let options = Options {
+            extent: if is_everything { Extent::Whole } else { Extent::Glance },
+            details: is_everything,
+            ..Options::new(Duration::from_secs(1), CommandLines::All)
+        };
+        let Moment { inventory, sample, details } = sampler::once(source, &options)?;
         Ok(Self::of_reading(inventory, sample, details))
     }
 
@@ -164,11 +168,6 @@ impl Look {
     fn is_real(&self) -> bool {
         self.inventory.platform.source == SourceKind::Nvml
     }
-}
-
-/// How the GPUs are read for this.
-pub(super) fn options(need: Need, extent: Extent, interval: Duration) -> Options {
-    Options { extent, details: need == Need::Everything, ..Options::new(interval, CommandLines::All) }
 }
 
 #[cfg(test)]

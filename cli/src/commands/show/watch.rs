@@ -15,8 +15,9 @@ use std::{
 
 use gpumon_probe::{
     model::{Event, GpuDetails, Inventory, Record, Sample, SourceKind},
-    sampler,
-    source::{Extent, Source},
+    owner::CommandLines,
+    sampler::{self, Options, Pace},
+    source::Source,
 };
 use gpumon_server::frame::{CollectorState, CollectorStatus, ServerFrame};
 use signal_hook::{
@@ -27,9 +28,9 @@ use signal_hook::{
 
 use super::{
     hidden::Hidden,
-    look::{Look, Need, Where, options},
+    look::{Look, Need, Where},
 };
-use crate::{exit::Failure, local::Frames, table::Past};
+use crate::{exit::Failure, local::Frames, options::watching, table::Past};
 
 /// What there is to show, or why to stop.
 pub(super) enum News {
@@ -132,7 +133,12 @@ fn sample(source: &Arc<dyn Source>, need: Need, interval: Duration, tell: &SyncS
     let mut details: BTreeMap<u32, GpuDetails> = BTreeMap::new();
     let mut events = Vec::new();
     let mut past = Past::default();
-    sampler::run(source, &options(need, Extent::Whole, interval), |record| {
+    // Rows of numbers have no place for what lasts and what happens.
+    let options = match need {
+        Need::Nothing => Options::new(interval, CommandLines::All),
+        Need::Past | Need::Everything => watching(Arc::new(Pace::new(interval))),
+    };
+    sampler::run(source, &options, |record| {
         match record {
             Record::Inventory(is_there) => inventory = Some(is_there.clone()),
             Record::Details(read) => drop(details.insert(read.index, read.clone())),

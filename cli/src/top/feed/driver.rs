@@ -4,18 +4,13 @@ use std::{
     ops::ControlFlow,
     sync::{Arc, mpsc::SyncSender},
     thread,
-    time::Duration,
 };
 
-use gpumon_probe::{
-    owner::CommandLines,
-    sampler::{self, Options, Pace},
-    source::kernel_log,
-};
+use gpumon_probe::sampler::{self, Pace};
 
 use crate::{
     exit::Failure,
-    options::SourceArgs,
+    options::{SourceArgs, watching},
     top::{input::Input, world::Update},
 };
 
@@ -34,15 +29,8 @@ pub(super) fn sample(source: SourceArgs, pace: Arc<Pace>, inputs: SyncSender<Inp
 }
 
 fn read(source: &SourceArgs, pace: Arc<Pace>, inputs: &SyncSender<Input>) -> Result<(), Failure> {
-    let options = Options {
-        pace,
-        details: true,
-        events: true,
-        kernel_log: Some(kernel_log::PATH.into()),
-        ..Options::new(Duration::from_secs(1), CommandLines::All)
-    };
     let source = source.open()?;
-    sampler::run(&source, &options, |record| {
+    sampler::run(&source, &watching(pace), |record| {
         // What only fills buffers is not worth a copy.
         if matches!(record, gpumon_probe::model::Record::Trace(_)) {
             return ControlFlow::Continue(());
