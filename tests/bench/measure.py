@@ -13,7 +13,12 @@ class Program:
 
     def __init__(self, command, environment, **options):
         self.process = subprocess.Popen(
-            command, env={**os.environ, **environment}, stdout=options.get("stdout", subprocess.DEVNULL), stderr=subprocess.DEVNULL, text=True
+            command,
+            env={**os.environ, **environment},
+            stdin=options.get("stdin"),
+            stdout=options.get("stdout", subprocess.DEVNULL),
+            stderr=subprocess.DEVNULL,
+            text=True,
         )
 
     def __enter__(self):

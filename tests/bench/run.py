@@ -22,6 +22,7 @@ from pathlib import Path
 import wall
 from measure import Program, get, wait_for
 from reasons import REASONS
+from screen import Screen
 
 ROOT = Path(__file__).resolve().parents[2]
 GPUMON = ROOT / "target/release/gpumon"
@@ -118,6 +119,19 @@ def peers():
         yield "nvitop-exporter", ["nvitop-exporter", "--port", port, "--interval", "1"], "/metrics"
 
 
+def top(seconds):
+    command = [GPUMON, "top", "--no-daemon", "--config", "/dev/null"]
+    with Machine() as machine, Screen(120, 40) as screen:
+        environment = {**machine.environment, "TERM": "xterm-256color", "LC_ALL": "C.UTF-8"}
+        with Program(command, environment, stdin=screen.inside, stdout=screen.inside) as program:
+            time.sleep(5)
+            before, percent = screen.drawn, program.cpu_percent(seconds)
+            rate, rss = (screen.drawn - before) / seconds, program.rss_mb()
+    row("CPU of gpumon top with its own sampler, 8 GPUs, 1 Hz, 120x40", "<= 1 % of a core", f"{percent:.3f} %", percent <= 1)
+    row("  RSS", "<= 15 MB", f"{rss:.1f} MB", rss <= 15)
+    row("  what it writes to the terminal", "something", f"{rate / 1000:.1f} kB/s", rate > 0)
+
+
 def collect(machine, *arguments):
     """The records of a collector that ends by itself."""
     done = subprocess.run([GPUMON, "collect", *arguments], env={**os.environ, **machine.environment}, capture_output=True, text=True)
@@ -202,7 +216,7 @@ def look(_):
         missed.extend(wall.run(GPUMON, busy=busy))
 
 
-BENCHES = {bench.__name__: bench for bench in (cost, tick, calls, hung, day, look)}
+BENCHES = {bench.__name__: bench for bench in (cost, top, tick, calls, hung, day, look)}
 
 
 def main():
