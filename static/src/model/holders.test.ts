@@ -93,7 +93,7 @@ describe('a notebook', () => {
 });
 
 describe('colours', () => {
-  it('stay with their holder when others come and go, and differ on a GPU', () => {
+  it('stay with their holder when others come and go, and differ as long as there are enough', () => {
     const keeper = new SlotKeeper();
     const slots = (...present: [string, number[]][]) => [
       ...keeper.assign(present.map(([holder, gpus]) => ({ holder, gpus }))).entries(),
@@ -102,12 +102,17 @@ describe('colours', () => {
       ['a', 0],
       ['b', 1],
       ['c', 2],
-      ['d', 0],
+      ['d', 3],
     ]);
     expect(slots(['c', [0, 1]], ['e', [0]])).toEqual([
       ['c', 2],
       ['e', 0],
     ]);
+    const alone = 'cefghi'.split('').map((holder, gpu): [string, number[]] => [holder, [gpu]]);
+    expect(new Set(slots(...alone).map(([, slot]) => slot)).size).toBe(6);
+    // A seventh on the GPU of `e` has the colour of somebody elsewhere.
+    const all = new Map(slots(...alone, ['j', [1]]));
+    expect(all.get('j')).not.toBe(all.get('e'));
   });
 });
 

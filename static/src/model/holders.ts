@@ -49,7 +49,7 @@ interface Presence {
 export class SlotKeeper {
   private readonly slots = new Map<string, number>();
 
-  /** The colour of each; those that share a GPU have different ones, as long as there are enough. */
+  /** The colour of each; all have different ones as long as there are enough, those that share a GPU the longest. */
   assign(present: readonly Presence[]): Map<string, number> {
     const here = new Set(present.map(({ holder }) => holder));
     for (const holder of this.slots.keys()) {
@@ -65,9 +65,15 @@ export class SlotKeeper {
     return new Map([...this.slots].map(([holder, slot]) => [holder, slot % SLOTS]));
   }
 
+  /** One that nobody has; where all are taken, one that nobody beside it has. */
   private free(present: readonly Presence[], gpus: readonly number[]): number {
     const beside = present.filter((other) => other.gpus.some((gpu) => gpus.includes(gpu)));
-    const taken = new Set(beside.map(({ holder }) => this.slots.get(holder)));
+    const anywhere = this.firstFree(present);
+    return anywhere < SLOTS ? anywhere : this.firstFree(beside);
+  }
+
+  private firstFree(others: readonly Presence[]): number {
+    const taken = new Set(others.map(({ holder }) => this.slots.get(holder)));
     let slot = 0;
     while (taken.has(slot)) {
       slot += 1;
