@@ -52,7 +52,7 @@ def main(venv: Path, folder: Path) -> int:
         signal.signal(number, _interrupt)
     try:
         url = _wait_until_it_answers(process, folder, environment["JUPYTER_TOKEN"])
-        _announce(url, environment["JUPYTER_TOKEN"], venv)
+        _announce(url, environment["JUPYTER_TOKEN"], venv, environment.get("GPUMON_SOURCE"))
         code = process.wait()
         print(f"JupyterLab has ended with code {code}; its messages are in {folder / LOG}")
         return 1
@@ -139,12 +139,14 @@ def _wait_until_it_answers(process: subprocess.Popen[bytes], folder: Path, token
     sys.exit(f"{tail}\nJupyterLab, or gpumon behind it, does not answer; all messages are in {folder / LOG}")
 
 
-def _announce(url: str, token: str, venv: Path) -> None:
+def _announce(url: str, token: str, venv: Path, source: str | None) -> None:
+    # As JupyterLab's gpumon was told, where that was not the machine's own GPUs.
+    option = "" if source is None else f" --source {source}"
     local = url.replace("localhost", "127.0.0.1")
     print(
         f"\n  JupyterLab with the panel   {local}lab?token={token}"
         f"\n  The page by itself          {local}gpumon/?token={token}"
-        f"\n  In a terminal               {os.path.relpath(venv / 'bin' / 'gpumon')}"
+        f"\n  In a terminal               {os.path.relpath(venv / 'bin' / 'gpumon')}{option}"
         "\n\nCtrl-C ends it.",
         flush=True,
     )

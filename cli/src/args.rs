@@ -65,6 +65,25 @@ pub(crate) enum Command {
     Man(man::ManArgs),
 }
 
+impl Command {
+    /// As it is typed.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Self::Collect(_) => "collect",
+            Self::Serve(_) => "serve",
+            Self::Doctor(_) => "doctor",
+            Self::Pause(_) => "pause",
+            Self::Resume(_) => "resume",
+            Self::Schema(_) => "schema",
+            Self::Smi(_) => "smi",
+            Self::Top(_) => "top",
+            Self::Wait(_) => "wait",
+            Self::Completions(_) => "completions",
+            Self::Man(_) => "man",
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory;

@@ -78,13 +78,16 @@ impl SourceArgs {
         arguments
     }
 
+    pub(crate) fn is_simulated(&self) -> bool {
+        matches!(self.source, SourceChoice::Sim(_) | SourceChoice::SimScenario(_))
+    }
+
     /// Whether this very command says what to read, so that a server's readings are not what is meant.
     pub(crate) fn is_read_here(&self) -> bool {
         if self.no_daemon {
             return true;
         }
-        let is_simulated = matches!(self.source, SourceChoice::Sim(_) | SourceChoice::SimScenario(_));
-        is_simulated || self.nvml_lib.is_some() && self.nvml_lib != std::env::var_os(NVML_LIB)
+        self.is_simulated() || self.nvml_lib.is_some() && self.nvml_lib != std::env::var_os(NVML_LIB)
     }
 
     /// The library that was named. A variable that is set to nothing names none, and a file in this folder is meant

@@ -119,6 +119,25 @@ fn the_table_asks_for_nothing_that_only_a_second_look_or_a_long_wait_can_tell() 
 }
 
 #[test]
+fn what_stands_before_a_command_and_means_nothing_to_it_is_refused() {
+    let fake = Fake::new("gpus = 4");
+    for words in [
+        &["-i", "0", "wait", "--free", "1GiB"][..],
+        &["--json", "doctor"],
+        &["--short", "top"],
+        &["-i", "0", "smi"],
+        &["--watch", "2", "collect"],
+    ] {
+        let output = fake.gpumon(words).output().unwrap();
+        let said = crate::support::stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{words:?}: {said}");
+        assert!(said.contains(&format!("'{}' before", words[0])) && said.contains("--help"), "{said}");
+    }
+    let output = fake.gpumon(&["--source", "sim:1", "collect", "--count", "1"]).output().unwrap();
+    assert!(output.status.success(), "--source means the same to all");
+}
+
+#[test]
 fn a_list_that_could_not_be_read_is_not_an_empty_list() {
     let fake = Fake::new("gpus = 1\n[returns]\nnvmlDeviceGetComputeRunningProcesses_v3 = 999\n");
     assert_eq!(fake.json()["sample"]["gpus"][0]["processes"]["absent"], "driver_error");

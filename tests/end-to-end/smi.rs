@@ -259,6 +259,8 @@ fn what_is_to_be_read_may_stand_before_a_flag_of_habit() {
     let fake = Fake::new("gpus = 1");
     let shown = |words: &[&str]| stdout(&fake.gpumon(words).output().unwrap());
     assert_eq!(shown(&["--source", "sim:2", "-L"]).lines().count(), 2);
+    let simulated = fake.gpumon(&["--source", "sim:1", "-q"]).output().unwrap();
+    assert_eq!(stderr(&simulated), "gpumon: these GPUs are simulated\n");
     assert_eq!(shown(&["--source=sim:2", "--query-gpu=index", "--format=csv,noheader"]), "0\n1\n");
     let refused = fake.gpumon(&["--source", "sim:0", "-L"]).output().unwrap();
     assert_eq!(refused.status.code(), Some(2));

@@ -12,12 +12,20 @@ pub(crate) mod smi;
 pub(crate) mod top;
 pub(crate) mod wait;
 
+use anyhow::anyhow;
+
 use crate::{
     args::{Args, Command},
     exit::Failure,
 };
 
 pub(crate) fn dispatch(args: Args) -> Result<(), Failure> {
+    if let (Some(command), Some(option)) = (&args.command, args.show.typed()) {
+        let name = command.name();
+        return Err(Failure::usage(anyhow!(
+            "'{option}' before '{name}' means nothing to it: leave it out, or put it behind if `gpumon {name} --help` has it"
+        )));
+    }
     match args.command {
         None => show::run(&args.source, &args.show),
         Some(Command::Collect(collect)) => collect::run(&args.source, &collect),

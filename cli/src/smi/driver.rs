@@ -55,7 +55,7 @@ impl Driver {
     /// The driver alone, for what loops by itself and wants to know how things are each time.
     pub(crate) fn open_directly(source: &SourceArgs) -> Result<Self, SourceError> {
         let mut driver = Self::unopened(source);
-        if driver.is_simulated() {
+        if driver.source.is_simulated() {
             driver.simulate()?;
         } else {
             driver.hung = driver.of_a_server().map(|recorded| recorded.hung()).unwrap_or_default();
@@ -66,7 +66,7 @@ impl Driver {
 
     /// Forgets what was read before.
     pub(crate) fn look_anew(&mut self) -> Result<(), SourceError> {
-        if self.is_simulated() {
+        if self.source.is_simulated() {
             return self.simulate();
         }
         let records = self.of_a_server();
@@ -81,11 +81,10 @@ impl Driver {
     /// What a server of this machine has read, where one may be asked.
     fn of_a_server(&self) -> Option<Recorded> {
         let is_any = self.source.source == SourceChoice::Auto && !self.source.no_daemon;
-        (is_any && (self.source.library().is_none() || ServerArgs::is_named())).then(recorded).flatten()
-    }
-
-    fn is_simulated(&self) -> bool {
-        matches!(self.source.source, SourceChoice::Sim(_) | SourceChoice::SimScenario(_))
+        let may_be_asked = is_any && (self.source.library().is_none() || ServerArgs::is_named());
+        let recorded = if may_be_asked { recorded() } else { None };
+        // Simulated GPUs are nobody's but whoever asks for them.
+        recorded.filter(|recorded| ServerArgs::is_named() || !recorded.is_simulated())
     }
 
     fn direct(&self) -> &Result<NvmlAnswers, SourceError> {
@@ -106,7 +105,7 @@ impl Driver {
     fn known(&self, ask: impl Fn(&Recorded) -> Option<Answer>) -> Option<Answer> {
         let is_old = |records: &Records| records.at.elapsed() > SIMULATED_FOR;
         let read = || self.records.read().unwrap_or_else(PoisonError::into_inner);
-        if self.is_simulated() && read().as_ref().is_some_and(is_old) {
+        if self.source.is_simulated() && read().as_ref().is_some_and(is_old) {
             // A simulation that was there is still there.
             let _ = self.simulate();
         }
@@ -115,7 +114,7 @@ impl Driver {
 
     /// Asks the driver, where there is one behind the records.
     fn ask(&self, question: impl FnOnce(&NvmlAnswers) -> Answer) -> Answer {
-        if self.is_simulated() {
+        if self.source.is_simulated() {
             return Err(Code::NOT_SUPPORTED);
         }
         self.direct().as_ref().map_or(Err(Code::UNINITIALIZED), question)

@@ -85,6 +85,10 @@ impl From<io::Error> for End {
 }
 
 fn obey(source: &SourceArgs, words: &[String]) -> Result<u8, End> {
+    if source.is_simulated() {
+        // There is no place for it in what nvidia-smi prints.
+        crate::exit::say("these GPUs are simulated");
+    }
     if let Some(own) = words.first().and_then(|name| subcommand::subcommand(name)) {
         let behind = &words[1..];
         let is_help = behind.iter().any(|word| word == "-h" || word == "--help");

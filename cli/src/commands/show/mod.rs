@@ -64,6 +64,23 @@ pub(crate) struct ShowArgs {
     color: Color,
 }
 
+impl ShowArgs {
+    /// The first of these options that was typed: before another command it would go unheard.
+    pub(crate) fn typed(&self) -> Option<&'static str> {
+        [
+            ("-i", !self.ids.is_empty()),
+            ("--watch", self.watch.is_some()),
+            ("--short", self.short),
+            ("--json", self.json),
+            ("--csv", self.csv),
+            ("--control", self.server.is_typed()),
+            ("--color", !matches!(self.color, Color::Auto)),
+        ]
+        .into_iter()
+        .find_map(|(name, is_typed)| is_typed.then_some(name))
+    }
+}
+
 /// What is made of a look.
 enum Form {
     Table,

@@ -73,6 +73,11 @@ impl Recorded {
         }
     }
 
+    /// Whether these GPUs are simulated.
+    pub fn is_simulated(&self) -> bool {
+        self.inventory.platform.source == SourceKind::Simulated
+    }
+
     /// The GPUs whose driver does not return, by index.
     pub fn hung(&self) -> Vec<u32> {
         let is_hung = |device: &&Device| matches!(device.sample.health, Health::Hung { .. });
