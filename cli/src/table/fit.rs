@@ -29,17 +29,11 @@ const LONGEST: usize = 40;
 /// The widths that all lines share; a column of no width is left out.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Fit {
-    pub(super) index: usize,
+    /// Those of the numbers; 0 where one is left out.
+    pub(super) cells: Measure,
     pub(super) name: usize,
-    pub(super) busy: usize,
-    pub(super) used: usize,
-    pub(super) total: usize,
-    pub(super) temperature: usize,
-    pub(super) draw: usize,
-    pub(super) limit: usize,
     pub(super) bar: usize,
     pub(super) spark: usize,
-    pub(super) extras: [usize; EXTRAS],
     /// Whether memory has a line of its own.
     pub(super) two_lines: bool,
 }
@@ -61,14 +55,9 @@ impl Fit {
         let Wishes { rows, measure, has_past, .. } = wishes;
         let name = rows.iter().map(|row| row.name.width()).max().unwrap_or(0);
         let mut fit = Self {
-            index: measure.index,
+            // More than the numbers that everybody looks for is shown where there is room.
+            cells: Measure { extras: [0; EXTRAS], ..*measure },
             name,
-            busy: measure.busy,
-            used: measure.used,
-            total: measure.total,
-            temperature: measure.temperature,
-            draw: measure.draw,
-            limit: measure.limit,
             bar: SHORTEST,
             spark: if has_past { SHORTEST } else { 0 },
             ..Self::default()
@@ -104,29 +93,29 @@ impl Fit {
 
     /// Memory, as `78.2/140 GiB`.
     pub(super) fn memory(&self) -> usize {
-        self.used + with_slash(self.total) + " GiB".len()
+        self.cells.used + with_slash(self.cells.total) + " GiB".len()
     }
 
     /// Power, as `692/700 W`; left out where it has no room.
     pub(super) fn power(&self) -> usize {
-        if self.draw == 0 { 0 } else { self.draw + with_slash(self.limit) + " W".len() }
+        if self.cells.draw == 0 { 0 } else { self.cells.draw + with_slash(self.cells.limit) + " W".len() }
     }
 
     /// The columns of the line that the words are beside: the only one, or the second.
     fn line(&self) -> usize {
-        let first = [self.name, self.busy, self.spark, self.temperature, self.power()];
+        let first = [self.name, self.cells.busy, self.spark, self.cells.temperature, self.power()];
         let second = [self.memory(), self.bar];
         let cells = |cells: &[usize]| cells.iter().filter(|cell| **cell > 0).map(|cell| cell + GAP).sum::<usize>();
-        let start = self.index + 1;
+        let start = self.cells.index + 1;
         if self.two_lines {
             return start + cells(&second) - GAP;
         }
-        start + cells(&first) + cells(&second) + cells(&self.extras) - GAP
+        start + cells(&first) + cells(&second) + cells(&self.cells.extras) - GAP
     }
 
     fn first_of_two(&self) -> usize {
-        let cells = [self.name, self.busy, self.spark, self.temperature, self.power()];
-        self.index + 1 + cells.into_iter().filter(|cell| *cell > 0).map(|cell| cell + GAP).sum::<usize>() - GAP
+        let cells = [self.name, self.cells.busy, self.spark, self.cells.temperature, self.power()];
+        self.cells.index + 1 + cells.into_iter().filter(|cell| *cell > 0).map(|cell| cell + GAP).sum::<usize>() - GAP
     }
 
     /// Whether one line holds the numbers and so many columns of words. Drawings make way for words, the curve first;
@@ -149,7 +138,7 @@ impl Fit {
         self.grow(columns, GOOD);
         for (extra, wanted) in measure.extras.into_iter().enumerate() {
             if wanted > 0 && self.line() + GAP + wanted <= columns {
-                self.extras[extra] = wanted;
+                self.cells.extras[extra] = wanted;
             }
         }
         self.grow(columns, LONGEST);
@@ -177,7 +166,8 @@ impl Fit {
         }
         let excess = self.first_of_two().saturating_sub(columns);
         self.name = self.name.saturating_sub(excess).max(SHORTEST_NAME.min(self.name));
-        let leave_out: [fn(&mut Self); 3] = [|fit| fit.temperature = 0, |fit| fit.draw = 0, |fit| fit.name = 0];
+        let leave_out: [fn(&mut Self); 3] =
+            [|fit| fit.cells.temperature = 0, |fit| fit.cells.draw = 0, |fit| fit.name = 0];
         for leave_out in leave_out {
             if self.first_of_two() > columns {
                 leave_out(self);

@@ -55,11 +55,11 @@ struct Drawing<'a> {
 impl Drawing<'_> {
     fn lines(&self) -> Vec<Line> {
         let Self { row, fit, .. } = self;
-        let start = Line::new(PLAIN, right(&row.index, fit.index) + " ");
+        let start = Line::new(PLAIN, right(&row.index, fit.cells.index) + " ");
         let head = [self.name(), self.busy(), self.spark()];
         let (memory, tail) = ([self.memory(), self.bar()], [self.temperature(), self.power()]);
         let mut lines = if fit.two_lines {
-            let second = Line::new(PLAIN, " ".repeat(fit.index + 1));
+            let second = Line::new(PLAIN, " ".repeat(fit.cells.index + 1));
             vec![joined(start, head.into_iter().chain(tail)), joined(second, memory.into_iter())]
         } else {
             let cells = head.into_iter().chain(memory).chain(tail).chain(self.extras());
@@ -93,7 +93,7 @@ impl Drawing<'_> {
 
     /// The words below the numbers, as few lines as hold them. Alone on its line, a phrase can be long.
     fn below(&self, columns: usize) -> Vec<Line> {
-        let indent = self.fit.index + 1;
+        let indent = self.fit.cells.index + 1;
         let room = columns.saturating_sub(indent);
         let text = |phrase: &Phrase| {
             let is_alone = self.row.words.len() == 1 && phrase.long.width() <= room;
@@ -118,7 +118,7 @@ impl Drawing<'_> {
     }
 
     fn busy(&self) -> Line {
-        self.cell(Row::BUSY, right(&self.row.busy, self.fit.busy), self.fit.busy)
+        self.cell(Row::BUSY, right(&self.row.busy, self.fit.cells.busy), self.fit.cells.busy)
     }
 
     fn spark(&self) -> Line {
@@ -134,11 +134,11 @@ impl Drawing<'_> {
     /// What is absent has no unit.
     fn memory(&self) -> Line {
         let Self { row, fit, .. } = self;
-        let used = right(&row.used, fit.used);
+        let used = right(&row.used, fit.cells.used);
         let text = match (row.used.as_str(), row.total.as_str()) {
             (ABSENT, "") => used,
             (_, "") => used + " GiB",
-            (_, total) => format!("{used}/{} GiB", left(total, fit.total)),
+            (_, total) => format!("{used}/{} GiB", left(total, fit.cells.total)),
         };
         self.cell(PLAIN, left(&text, fit.memory()), fit.memory())
     }
@@ -156,23 +156,27 @@ impl Drawing<'_> {
     }
 
     fn temperature(&self) -> Line {
-        let width = self.fit.temperature;
+        let width = self.fit.cells.temperature;
         self.cell(Row::TEMPERATURE, right(&self.row.temperature, width), width)
     }
 
     fn power(&self) -> Line {
         let Self { row, fit, .. } = self;
-        let draw = right(&row.draw, fit.draw);
+        let draw = right(&row.draw, fit.cells.draw);
         let text = match (row.draw.as_str(), row.limit.as_str()) {
             ("" | ABSENT, "") => draw,
             (_, "") => draw + " W",
-            (_, limit) => format!("{draw}/{} W", left(limit, fit.limit)),
+            (_, limit) => format!("{draw}/{} W", left(limit, fit.cells.limit)),
         };
         self.cell(Row::POWER, left(&text, fit.power()), fit.power())
     }
 
     fn extras(&self) -> impl Iterator<Item = Line> {
-        self.row.extras.iter().zip(self.fit.extras).map(|(extra, width)| self.cell(PLAIN, left(extra, width), width))
+        self.row
+            .extras
+            .iter()
+            .zip(self.fit.cells.extras)
+            .map(|(extra, width)| self.cell(PLAIN, left(extra, width), width))
     }
 
     /// A cell of no width is left out.

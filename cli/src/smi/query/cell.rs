@@ -4,7 +4,7 @@ use std::fmt;
 
 use gpumon_probe::question::{Answer, Code, Value};
 
-use crate::smi::absence;
+use crate::{smi::absence, stranger::harmless};
 
 /// A value, or a word instead of it.
 pub(super) type Cell = Result<String, Absent>;
@@ -57,7 +57,7 @@ pub(super) fn hexadecimal(answer: Answer, place: usize, digits: usize) -> Cell {
 pub(super) fn text(answer: Answer) -> Cell {
     let value = answer?;
     let text = value.text().ok_or(Code::UNKNOWN)?;
-    Ok(text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect())
+    Ok(text.chars().map(harmless).collect())
 }
 
 /// Bytes in MiB, every one that was begun counted.

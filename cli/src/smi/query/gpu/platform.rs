@@ -5,6 +5,7 @@ use gpumon_probe::question::Question as Q;
 use super::super::cell::{Cell, at, number, text, word};
 use super::super::field::{Section, field};
 use super::super::row::Row;
+use crate::stranger::harmless;
 
 /// The fields.
 pub(super) const SECTIONS: &[Section<()>] = &[
@@ -45,5 +46,5 @@ fn chassis(row: &Row<'_, ()>) -> Cell {
     let half = |place| at(row.ask(Q::PlatformInfo), place).map(|number| (number as u64).to_be_bytes());
     let bytes = [half(2)?, half(3)?].concat();
     let letters = bytes.iter().take_while(|byte| **byte != 0).map(|byte| char::from(*byte));
-    Ok(letters.map(|letter| if letter.is_control() { ' ' } else { letter }).collect())
+    Ok(letters.map(harmless).collect())
 }
