@@ -92,7 +92,7 @@ fn a_terminal_that_changes_its_size_is_filled_anew() {
 #[test]
 fn a_terminal_without_a_cursor_and_a_pipe_get_one_table_after_the_other() {
     let mut command = gpumon(&["--source", "sim:1", "--watch", "0.1"]);
-    command.env("TERM", "dumb");
+    command.env("TERM", "dumb").env("CI", "true");
     let mut terminal = Terminal::with(command, 80, 8);
     terminal.until(|text| text.matches("simulated").count() >= 3);
     assert!(!terminal.text.contains('\u{1b}'), "{:?}", terminal.text);
