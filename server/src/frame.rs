@@ -32,7 +32,7 @@ pub enum ServerFrame {
     Event(Event),
     /// The collector's state has changed.
     Collector(CollectorStatus),
-    /// What was missed during a pause; it replaces the history that the client has.
+    /// What was missed during a pause, or what was asked for.
     History(History),
     /// The client was too slow for this many samples or events, which it will not get.
     Lagged {
@@ -53,7 +53,7 @@ pub enum ServerFrame {
 
 /// From a client to the server, told apart by `type`.
 // The empty braces matter: of a variant without them, serde ignores fields that it does not know.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 pub enum ClientFrame {
     /// Send no samples until `resume`: nobody is looking. Events and states still come.
@@ -70,6 +70,12 @@ pub enum ClientFrame {
     Traces {
         /// Whether to.
         on: bool,
+    },
+    /// Send the history of these metrics, at once and after each pause. Without this frame, history is of what an
+    /// overview shows.
+    History {
+        /// Their names in the catalogue, as `pcie.tx_bytes_per_second` and `host.cpu.busy_percent`.
+        metrics: Vec<String>,
     },
 }
 
@@ -162,6 +168,10 @@ pub struct History {
     pub times_ms: Vec<u64>,
     /// One entry per GPU whose UUID is known.
     pub gpus: Vec<GpuHistory>,
+    /// The machine's, in the form of a GPU's; left out where none was asked for.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[ts(as = "Option<BTreeMap<String, Vec<Option<f64>>>>", optional)]
+    pub host: BTreeMap<String, Vec<Option<f64>>>,
 }
 
 /// One GPU's past.

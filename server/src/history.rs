@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use gpumon_probe::model::{METRICS, Metric, Sample};
+use gpumon_probe::model::{HOST_METRICS, HostSample, METRICS, Metric, OVERVIEW, Sample};
 
 use crate::frame::{GpuHistory, History};
 
@@ -12,12 +12,60 @@ const DEPTH_MS: u64 = 5 * 60 * 1000;
 /// A faster stream leaves one sample per this time, so that the depth and the size stay the same.
 const SPACING_MS: u64 = 900;
 
-/// One column per GPU and metric, over one common time axis.
-#[derive(Debug, Default)]
+/// What of the past somebody wants.
+#[derive(Debug, Clone)]
+pub(crate) struct Wanted {
+    metrics: Vec<&'static Metric>,
+    host: Vec<&'static Metric<HostSample>>,
+}
+
+/// One column per GPU and metric, and per metric of the machine, over one common time axis.
+#[derive(Debug)]
 pub(crate) struct HistoryStore {
     times_ms: VecDeque<u64>,
-    /// By UUID; one column for each of `METRICS`, each as long as `times_ms`. What was absent is NaN.
-    gpus: BTreeMap<String, Vec<VecDeque<f64>>>,
+    /// By UUID; one column for each of `METRICS`.
+    gpus: BTreeMap<String, Columns>,
+    /// One column for each of `HOST_METRICS`.
+    host: Columns,
+}
+
+/// Columns as long as the time axis. What was absent is NaN.
+#[derive(Debug)]
+struct Columns(Vec<VecDeque<f64>>);
+
+impl Wanted {
+    /// What an overview shows.
+    pub(crate) fn overview() -> Self {
+        Self { metrics: METRICS.iter().take(OVERVIEW).collect(), host: Vec::new() }
+    }
+
+    /// All that is kept of GPUs.
+    pub(crate) fn of_gpus() -> Self {
+        Self { metrics: METRICS.iter().collect(), host: Vec::new() }
+    }
+
+    /// The metrics of these names, or what is wrong with one.
+    pub(crate) fn named<'a>(ids: impl Iterator<Item = &'a str>) -> Result<Self, String> {
+        let mut wanted = Self { metrics: Vec::new(), host: Vec::new() };
+        for id in ids {
+            if let Some(metric) = METRICS.iter().find(|metric| metric.id == id) {
+                wanted.metrics.push(metric);
+            } else if let Some(metric) = HOST_METRICS.iter().find(|metric| metric.id == id) {
+                wanted.host.push(metric);
+            } else {
+                let gpu = METRICS.iter().map(|metric| metric.id);
+                let known: Vec<_> = gpu.chain(HOST_METRICS.iter().map(|metric| metric.id)).collect();
+                return Err(format!("unknown metric '{id}'; there are {}", known.join(", ")));
+            }
+        }
+        Ok(wanted)
+    }
+}
+
+impl Default for HistoryStore {
+    fn default() -> Self {
+        Self { times_ms: VecDeque::new(), gpus: BTreeMap::new(), host: Columns::of(HOST_METRICS.len(), 0) }
+    }
 }
 
 impl HistoryStore {
@@ -27,27 +75,20 @@ impl HistoryStore {
         if self.times_ms.back().is_some_and(|last| sample.at_ms.saturating_sub(*last) < SPACING_MS) {
             return;
         }
-        let known = self.times_ms.len();
         self.times_ms.push_back(sample.at_ms);
-        for columns in self.gpus.values_mut() {
-            for column in columns {
-                column.push_back(f64::NAN);
-            }
+        let known = self.times_ms.len();
+        for columns in self.all() {
+            columns.extend();
         }
+        self.host.set_newest(HOST_METRICS, &sample.host);
         for gpu in &sample.gpus {
             // What a hung GPU shows is its past, which is in the history already.
             if gpu.at_ms + 2 * u64::from(sample.interval_ms) < sample.at_ms {
                 continue;
             }
             let Some(uuid) = &gpu.uuid else { continue };
-            let columns = self.gpus.entry(uuid.clone()).or_insert_with(|| {
-                vec![std::iter::repeat_n(f64::NAN, known + 1).collect::<VecDeque<_>>(); METRICS.len()]
-            });
-            for (column, metric) in columns.iter_mut().zip(METRICS) {
-                if let Some(newest) = column.back_mut() {
-                    *newest = (metric.read)(gpu).unwrap_or(f64::NAN);
-                }
-            }
+            let columns = self.gpus.entry(uuid.clone()).or_insert_with(|| Columns::of(METRICS.len(), known));
+            columns.set_newest(METRICS, gpu);
         }
         self.forget_before(sample.at_ms.saturating_sub(DEPTH_MS));
     }
@@ -56,48 +97,90 @@ impl HistoryStore {
     fn forget_after(&mut self, newest_ms: u64) {
         let known = self.times_ms.iter().take_while(|time| **time <= newest_ms).count();
         self.times_ms.truncate(known);
-        for columns in self.gpus.values_mut() {
-            for column in columns {
-                column.truncate(known);
-            }
+        for columns in self.all() {
+            columns.truncate(known);
         }
     }
 
     fn forget_before(&mut self, oldest_ms: u64) {
         let old = self.times_ms.iter().take_while(|time| **time < oldest_ms).count();
         self.times_ms.drain(..old);
-        self.gpus.retain(|_, columns| {
-            for column in columns.iter_mut() {
-                column.drain(..old);
-            }
-            columns.iter().any(|column| column.iter().any(|value| !value.is_nan()))
-        });
+        for columns in self.all() {
+            columns.drain(old);
+        }
+        self.gpus.retain(|_, columns| columns.hold_something());
     }
 
-    /// All of it, as it travels.
-    pub(crate) fn frame(&self) -> History {
-        self.newest(u64::MAX, &METRICS.iter().collect::<Vec<_>>())
+    fn all(&mut self) -> impl Iterator<Item = &mut Columns> {
+        self.gpus.values_mut().chain([&mut self.host])
     }
 
-    /// These metrics, as far back as `reach_ms` before the newest sample.
-    pub(crate) fn newest(&self, reach_ms: u64, metrics: &[&Metric]) -> History {
+    /// What is wanted of all of it.
+    pub(crate) fn frame(&self, wanted: &Wanted) -> History {
+        self.newest(u64::MAX, wanted)
+    }
+
+    /// What is wanted, as far back as `reach_ms` before the newest sample.
+    pub(crate) fn newest(&self, reach_ms: u64, wanted: &Wanted) -> History {
         let oldest_ms = self.times_ms.back().map_or(0, |newest| newest.saturating_sub(reach_ms));
         let old = self.times_ms.partition_point(|time| *time < oldest_ms);
-        let values = |column: &VecDeque<f64>| {
-            column.range(old..).map(|value| (!value.is_nan()).then_some(*value)).collect::<Vec<_>>()
-        };
-        let of_gpu = |columns: &Vec<VecDeque<f64>>| {
-            let wanted = METRICS.iter().zip(columns).filter(|(metric, _)| metrics.iter().any(|m| m.id == metric.id));
-            wanted.map(|(metric, column)| (metric.id.to_owned(), values(column))).collect()
+        let of_gpu = |(uuid, columns): (&String, &Columns)| GpuHistory {
+            uuid: uuid.clone(),
+            metrics: columns.chosen(METRICS, &wanted.metrics, old),
         };
         History {
             times_ms: self.times_ms.range(old..).copied().collect(),
-            gpus: self
-                .gpus
-                .iter()
-                .map(|(uuid, columns)| GpuHistory { uuid: uuid.clone(), metrics: of_gpu(columns) })
-                .collect(),
+            gpus: if wanted.metrics.is_empty() { Vec::new() } else { self.gpus.iter().map(of_gpu).collect() },
+            host: self.host.chosen(HOST_METRICS, &wanted.host, old),
         }
+    }
+}
+
+impl Columns {
+    /// Without any value.
+    fn of(metrics: usize, length: usize) -> Self {
+        Self(vec![std::iter::repeat_n(f64::NAN, length).collect(); metrics])
+    }
+
+    /// Makes room for one more value of each.
+    fn extend(&mut self) {
+        for column in &mut self.0 {
+            column.push_back(f64::NAN);
+        }
+    }
+
+    fn set_newest<S>(&mut self, metrics: &[Metric<S>], sample: &S) {
+        for (column, metric) in self.0.iter_mut().zip(metrics) {
+            if let Some(newest) = column.back_mut() {
+                *newest = (metric.read)(sample).unwrap_or(f64::NAN);
+            }
+        }
+    }
+
+    fn truncate(&mut self, length: usize) {
+        for column in &mut self.0 {
+            column.truncate(length);
+        }
+    }
+
+    fn drain(&mut self, old: usize) {
+        for column in &mut self.0 {
+            column.drain(..old);
+        }
+    }
+
+    fn hold_something(&self) -> bool {
+        self.0.iter().any(|column| column.iter().any(|value| !value.is_nan()))
+    }
+
+    /// Those of these metrics, from the place `old` on.
+    fn chosen<S>(&self, all: &[Metric<S>], wanted: &[&Metric<S>], old: usize) -> BTreeMap<String, Vec<Option<f64>>> {
+        let values = |column: &VecDeque<f64>| {
+            column.range(old..).map(|value| (!value.is_nan()).then_some(*value)).collect::<Vec<_>>()
+        };
+        let columns = all.iter().zip(&self.0);
+        let chosen = columns.filter(|(metric, _)| wanted.iter().any(|one| one.id == metric.id));
+        chosen.map(|(metric, column)| (metric.id.to_owned(), values(column))).collect()
     }
 }
 
@@ -132,7 +215,7 @@ mod tests {
         store.push(&sample(1_000, &[("a", 1.0)]));
         store.push(&sample(2_000, &[("a", 2.0), ("b", 9.0)]));
         store.push(&sample(3_000, &[("b", 8.0)]));
-        let history = store.frame();
+        let history = store.frame(&Wanted::overview());
         assert_eq!(history.times_ms, [1_000, 2_000, 3_000]);
         assert_eq!(watts(&history, "a"), [Some(1.0), Some(2.0), None]);
         assert_eq!(watts(&history, "b"), [None, Some(9.0), Some(8.0)]);
@@ -144,11 +227,24 @@ mod tests {
         for second in 0..100 {
             store.push(&sample(second * 1_000, &[("a", second as f64)]));
         }
-        let watts_alone = METRICS.iter().filter(|metric| metric.id == "power.draw_watts").collect::<Vec<_>>();
-        let history = store.newest(2_000, &watts_alone);
+        let few = Wanted::named(["power.draw_watts", "host.memory.used_bytes"].into_iter()).unwrap();
+        let history = store.newest(2_000, &few);
         assert_eq!(history.times_ms, [97_000, 98_000, 99_000]);
         assert_eq!(watts(&history, "a"), [Some(97.0), Some(98.0), Some(99.0)]);
         assert_eq!(history.gpus[0].metrics.len(), 1);
+        assert_eq!((history.host.len(), history.host["host.memory.used_bytes"].len()), (1, 3));
+        assert!(history.host["host.memory.used_bytes"].iter().all(|bytes| bytes.is_some_and(|bytes| bytes > 0.0)));
+    }
+
+    #[test]
+    fn an_overview_is_small_and_an_unknown_metric_is_refused_with_those_there_are() {
+        let mut store = HistoryStore::default();
+        store.push(&sample(1_000, &[("a", 1.0)]));
+        let overview = store.frame(&Wanted::overview());
+        assert_eq!((overview.gpus[0].metrics.len(), overview.host.len()), (OVERVIEW, 0));
+        let error = Wanted::named(["power.drwa"].into_iter()).unwrap_err();
+        assert!(error.contains("'power.drwa'") && error.contains("power.draw_watts"), "{error}");
+        assert!(error.contains("host.cpu.busy_percent"), "{error}");
     }
 
     #[test]
@@ -157,7 +253,7 @@ mod tests {
         for tick in 0..10_000 {
             store.push(&sample(tick * 100, &[("a", tick as f64)]));
         }
-        let history = store.frame();
+        let history = store.frame(&Wanted::overview());
         assert!(history.times_ms.len() <= 335, "{}", history.times_ms.len());
         assert!(history.times_ms[0] >= 999_900 - DEPTH_MS);
         assert_eq!(watts(&history, "a").len(), history.times_ms.len());
@@ -169,7 +265,7 @@ mod tests {
         for at_ms in [1_000_000, 1_001_000, 1_002_000, 501_000, 502_000] {
             store.push(&sample(at_ms, &[("a", at_ms as f64)]));
         }
-        let history = store.frame();
+        let history = store.frame(&Wanted::overview());
         assert_eq!(history.times_ms, [501_000, 502_000]);
         assert_eq!(watts(&history, "a"), [Some(501_000.0), Some(502_000.0)]);
     }
@@ -181,6 +277,6 @@ mod tests {
         hung.gpus[0].at_ms = 1_000;
         store.push(&sample(1_000, &[("a", 5.0)]));
         store.push(&hung);
-        assert_eq!(watts(&store.frame(), "a"), [Some(5.0), None]);
+        assert_eq!(watts(&store.frame(&Wanted::overview()), "a"), [Some(5.0), None]);
     }
 }

@@ -22,7 +22,7 @@ use tokio::{
 use crate::{
     answers::Answers,
     frame::{CollectorState, CollectorStatus, Hello, ServerFrame, Snapshot},
-    history::HistoryStore,
+    history::{HistoryStore, Wanted},
     record,
     snapshot::Parts,
 };
@@ -207,14 +207,14 @@ impl Hub {
                 sample: state.sample.as_deref().cloned(),
                 details: state.details.values().cloned().collect(),
                 events: state.events.iter().cloned().collect(),
-                history: state.history.frame(),
+                history: state.history.frame(&Wanted::overview()),
             })
         }))
     }
 
-    /// The recent past alone.
-    pub(crate) fn history(&self) -> Utf8Bytes {
-        encode(&self.read(|state| ServerFrame::History(state.history.frame())))
+    /// What is wanted of the recent past alone.
+    pub(crate) fn history(&self, wanted: &Wanted) -> Utf8Bytes {
+        encode(&self.read(|state| ServerFrame::History(state.history.frame(wanted))))
     }
 
     /// Everything known now, as far as it is asked for.
@@ -226,7 +226,7 @@ impl Hub {
             sample: state.sample.as_deref().cloned(),
             details: state.details.values().filter(|_| !parts.brief).cloned().collect(),
             events: state.events.iter().filter(|_| !parts.brief).cloned().collect(),
-            history: parts.history_ms.map(|reach_ms| state.history.newest(reach_ms, &parts.metrics)),
+            history: parts.history_ms.map(|reach_ms| state.history.newest(reach_ms, &parts.wanted)),
         })
     }
 

@@ -7,10 +7,9 @@ use axum::{
     extract::{Query, State, rejection::QueryRejection},
     http::StatusCode,
 };
-use gpumon_probe::model::{METRICS, Metric};
 use serde::Deserialize;
 
-use crate::{app::AppState, frame::Snapshot};
+use crate::{app::AppState, frame::Snapshot, history::Wanted};
 
 /// How much of the past there is to ask for, in seconds.
 const HISTORY_S: RangeInclusive<u64> = 1..=300;
@@ -31,13 +30,13 @@ pub(crate) struct SnapshotQuery {
 /// What was asked for, understood.
 pub(crate) struct Parts {
     pub(crate) history_ms: Option<u64>,
-    pub(crate) metrics: Vec<&'static Metric>,
+    pub(crate) wanted: Wanted,
     pub(crate) brief: bool,
 }
 
 impl Default for Parts {
     fn default() -> Self {
-        Self { history_ms: None, metrics: METRICS.iter().collect(), brief: false }
+        Self { history_ms: None, wanted: Wanted::of_gpus(), brief: false }
     }
 }
 
@@ -58,18 +57,11 @@ impl SnapshotQuery {
         if self.history_s.is_some_and(|seconds| !(shortest..=longest).contains(&seconds)) {
             return Err(format!("no such history; ask for ?history_s= {shortest} to {longest}"));
         }
-        let find = |id: &str| {
-            let known = METRICS.iter().find(|metric| metric.id == id);
-            known.ok_or_else(|| {
-                let ids: Vec<_> = METRICS.iter().map(|metric| metric.id).collect();
-                format!("unknown metric '{id}'; there are {}", ids.join(", "))
-            })
+        let wanted = match &self.metrics {
+            None => Wanted::of_gpus(),
+            Some(ids) => Wanted::named(ids.split(','))?,
         };
-        let metrics = match &self.metrics {
-            None => METRICS.iter().collect(),
-            Some(ids) => ids.split(',').map(find).collect::<Result<_, _>>()?,
-        };
-        Ok(Parts { history_ms: self.history_s.map(|seconds| seconds * 1000), metrics, brief: self.brief })
+        Ok(Parts { history_ms: self.history_s.map(|seconds| seconds * 1000), wanted, brief: self.brief })
     }
 }
 
@@ -91,7 +83,7 @@ mod tests {
     #[test]
     fn only_the_metrics_that_were_named_are_given() {
         let parts = understood(Some(60), Some("memory.used_bytes")).unwrap();
-        assert_eq!((parts.history_ms, parts.metrics.len(), parts.brief), (Some(60_000), 1, true));
-        assert_eq!(understood(None, None).unwrap().metrics.len(), METRICS.len());
+        assert_eq!((parts.history_ms, parts.brief), (Some(60_000), true));
+        assert_eq!(understood(None, None).unwrap().history_ms, None);
     }
 }

@@ -21,6 +21,7 @@ use crate::{
     app::AppState,
     cadence::Cadence,
     frame::{ClientFrame, INTERVAL_MS, ServerFrame},
+    history::Wanted,
     hub::{Hub, SampleFrame, encode},
     watchers::Watcher,
 };
@@ -54,6 +55,7 @@ pub(crate) async fn upgrade(State(app): State<AppState>, upgrade: WebSocketUpgra
                 cadence: Cadence::new(app.watchers.base(), samples.borrow_and_update().number),
                 watcher: app.watchers.join(),
                 traces: None,
+                history: Wanted::overview(),
                 last_sent: Instant::now(),
             };
             // The one way to end is that the client has gone or the server stops; neither is an error to report.
@@ -71,6 +73,8 @@ struct Client {
     watcher: Watcher,
     /// Those that asked for traces have this.
     traces: Option<broadcast::Receiver<Utf8Bytes>>,
+    /// What it gets of the past.
+    history: Wanted,
     last_sent: Instant,
 }
 
@@ -134,7 +138,7 @@ impl Client {
             Some(Ok(Message::Text(text))) => match serde_json::from_str(&text) {
                 Ok(frame) => self.obey(frame, hub).await,
                 Err(error) => {
-                    let hint = r#"send {"type":"pause"}, {"type":"resume"}, {"type":"interval","ms":1000} or {"type":"traces","on":true}"#;
+                    let hint = r#"send {"type":"pause"}, {"type":"resume"}, {"type":"interval","ms":1000}, {"type":"traces","on":true} or {"type":"history","metrics":["power.draw_watts"]}"#;
                     self.complain(&format!("not a client frame: {error}; {hint}")).await
                 }
             },
@@ -153,7 +157,7 @@ impl Client {
                 self.watcher.ask(Some(self.cadence.interval()));
                 // What the driver recorded meanwhile is as much past as the samples are.
                 self.traces = self.traces.take().map(|_| hub.traces());
-                self.send(hub.history()).await
+                self.send(hub.history(&self.history)).await
             }
             ClientFrame::Interval { ms } if INTERVAL_MS.contains(&ms) => {
                 let interval = Duration::from_millis(ms.into());
@@ -171,6 +175,13 @@ impl Client {
                 self.traces = on.then(|| hub.traces());
                 Ok(())
             }
+            ClientFrame::History { metrics } => match Wanted::named(metrics.iter().map(String::as_str)) {
+                Ok(wanted) => {
+                    self.history = wanted;
+                    self.send(hub.history(&self.history)).await
+                }
+                Err(why) => self.complain(&why).await,
+            },
         }
     }
 

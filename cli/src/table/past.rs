@@ -106,6 +106,7 @@ mod tests {
         let history = History {
             times_ms: (0..70).map(|second| second * 1000).collect(),
             gpus: vec![GpuHistory { uuid: "GPU-0".to_owned(), metrics }],
+            ..History::default()
         };
         let mut past = Past::of(&history);
         let mut sample = examples::sample(1);

@@ -61,7 +61,7 @@ impl Scene {
             let metrics = [(METRICS[0].to_owned(), busy), (METRICS[1].to_owned(), memory)].into();
             GpuHistory { uuid: gpu.uuid.clone().unwrap_or_default(), metrics }
         });
-        self.past = Past::of(&History { times_ms, gpus: gpus.collect() });
+        self.past = Past::of(&History { times_ms, gpus: gpus.collect(), ..History::default() });
         self.is_single_look = false;
     }
 

@@ -33,7 +33,7 @@ pub use details::{
 };
 pub use event::{Event, EventKind, GpuRef, ProcessRef, XidReport};
 pub use inventory::{Gpu, Inventory, Platform, SourceKind};
-pub use metric::{METRICS, Metric};
+pub use metric::{HOST_METRICS, METRICS, Metric, OVERVIEW};
 pub use mig::{MigDevice, MigInstance, MigSample};
 pub use owner::{Ancestor, Container, ContainerRuntime, Notebook, Owner, Pod, SlurmJob};
 pub use process::{Process, ProcessKind};

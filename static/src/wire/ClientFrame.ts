@@ -11,4 +11,8 @@ ms: number, } | { "type": "traces",
 /**
  * Whether to.
  */
-on: boolean, };
+on: boolean, } | { "type": "history", 
+/**
+ * Their names in the catalogue, as `pcie.tx_bytes_per_second` and `host.cpu.busy_percent`.
+ */
+metrics: Array<string>, };

@@ -12,4 +12,8 @@ times_ms: Array<number>,
 /**
  * One entry per GPU whose UUID is known.
  */
-gpus: Array<GpuHistory>, };
+gpus: Array<GpuHistory>, 
+/**
+ * The machine's, in the form of a GPU's; left out where none was asked for.
+ */
+host?: { [key in string]: Array<number | null> }, };

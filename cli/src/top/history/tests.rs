@@ -95,6 +95,7 @@ fn what_a_server_remembers_stands_before_the_first_sample() {
     let past = frame::History {
         times_ms: vec![1000, 2000, 3000],
         gpus: vec![frame::GpuHistory { uuid: "a".into(), metrics }],
+        ..frame::History::default()
     };
     history.extend(&past, 1000, |uuid| (uuid == "a").then_some(0));
     history.push(&at(4000, Some(4.0)));
@@ -115,7 +116,7 @@ fn times_at_the_end_of_all_time_are_times_like_others() {
         let values = history.values(POWER, window(at_ms, 3600, 200));
         assert_eq!(values.len(), 200);
     }
-    let past = frame::History { times_ms: vec![9, 3, u64::MAX], gpus: Vec::new() };
+    let past = frame::History { times_ms: vec![9, 3, u64::MAX], gpus: Vec::new(), ..frame::History::default() };
     history.extend(&past, u32::MAX, |_| None);
     assert_eq!(history.values(POWER, window(u64::MAX, 60, 10)).len(), 10);
 }
