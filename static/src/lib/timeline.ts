@@ -1,24 +1,28 @@
 /** Many series on one time axis, oldest first, of bounded length. A hole in time is a hole in every series. */
 
-/** Values of one series: one per time, `null` where there was none. */
-export type Values = (number | null)[];
+/** A value for each of some times; `null` where there was none. */
+export type Column = readonly (number | null)[];
 
-/** Keeps the newest `capacity` moments. Its arrays are handed out as they are, for charts to read and not to change. */
+/** The room that a series has at first; it grows as it is needed. */
+const FIRST_ROOM = 256;
+
+/** Keeps the newest `capacity` moments. What it hands out is for charts to read at once: the next moment may move it. */
 export class Timeline {
-  /** Milliseconds since the Unix epoch. */
-  readonly times_ms: number[] = [];
-  private readonly series = new Map<string, Values>();
+  private length = 0;
+  private room = FIRST_ROOM;
+  private times = new Float64Array(FIRST_ROOM);
+  private readonly series = new Map<string, Float64Array>();
 
   constructor(private readonly capacity: number) {}
 
-  /** The values under `key`; an unknown key has `null` everywhere. */
-  values(key: string): Values {
-    let values = this.series.get(key);
-    if (values === undefined) {
-      values = this.times_ms.map(() => null);
-      this.series.set(key, values);
-    }
-    return values;
+  /** Milliseconds since the Unix epoch. */
+  get times_ms(): Float64Array {
+    return this.times.subarray(0, this.length);
+  }
+
+  /** The values under `key`, NaN where there was none; an unknown key has none at all. */
+  values(key: string): Float64Array {
+    return this.storage(key).subarray(0, this.length);
   }
 
   /**
@@ -34,70 +38,126 @@ export class Timeline {
       this.append(newest + 1, new Map());
     }
     this.append(at_ms, moment);
-    this.trim();
   }
 
-  /** Forgets everything and takes these series instead, with a hole wherever two times are more than `gap_ms` apart. */
-  replace(times_ms: readonly number[], series: ReadonlyMap<string, readonly (number | null)[]>, gap_ms: number): void {
-    this.times_ms.length = 0;
-    for (const values of this.series.values()) {
-      values.length = 0;
-    }
-    times_ms.forEach((at_ms, i) => {
-      const moment = new Map<string, number | null>();
-      for (const [key, values] of series) {
-        moment.set(key, values[i] ?? null);
+  /**
+   * Fills in what was missed. Two moments within `same_ms` are one; of those that are known here, only what is not
+   * known yet is taken.
+   */
+  merge(times_ms: readonly number[], columns: ReadonlyMap<string, Column>, same_ms: number, gap_ms: number): void {
+    const given = (place: number, into: Map<string, number | null>): Map<string, number | null> => {
+      for (const [key, column] of columns) {
+        const value = column[place] ?? null;
+        if (value !== null && !into.has(key)) {
+          into.set(key, value);
+        }
       }
-      this.push(at_ms, moment, gap_ms);
+      return into;
+    };
+    const known = this.moments();
+    const rows = known.map(([at_ms, moment]) => {
+      const same = placeAt(times_ms, at_ms, same_ms);
+      return [at_ms, same < 0 ? moment : given(same, moment)] as const;
     });
+    const own_ms = known.map(([at_ms]) => at_ms);
+    times_ms.forEach((at_ms, place) => {
+      if (placeAt(own_ms, at_ms, same_ms) < 0) {
+        rows.push([at_ms, given(place, new Map())]);
+      }
+    });
+    this.length = 0;
+    for (const [at_ms, moment] of rows.sort(([a], [b]) => a - b)) {
+      this.push(at_ms, moment, gap_ms);
+    }
+  }
+
+  /** Forgets everything. */
+  clear(): void {
+    this.length = 0;
+    this.series.clear();
+  }
+
+  /** What is known of each moment; the holes of `push` are none. */
+  private moments(): [number, Map<string, number | null>][] {
+    const moments = [...this.times_ms].map((at_ms): [number, Map<string, number | null>] => [at_ms, new Map()]);
+    for (const [key, values] of this.series) {
+      moments.forEach(([, moment], place) => {
+        const value = values[place] ?? NaN;
+        if (!Number.isNaN(value)) {
+          moment.set(key, value);
+        }
+      });
+    }
+    return moments.filter(([at_ms, { size }], place) => size > 0 || at_ms - 1 !== moments[place - 1]?.[0]);
   }
 
   private append(at_ms: number, moment: ReadonlyMap<string, number | null>): void {
-    for (const key of moment.keys()) {
-      this.values(key);
+    this.makeRoom();
+    for (const values of this.series.values()) {
+      values[this.length] = NaN;
     }
-    this.times_ms.push(at_ms);
-    for (const [key, values] of this.series) {
-      values.push(moment.get(key) ?? null);
+    for (const [key, value] of moment) {
+      this.storage(key)[this.length] = value ?? NaN;
     }
+    this.times[this.length] = at_ms;
+    this.length += 1;
   }
 
-  /** Cuts a tenth at a time, so that the arrays are not moved for every moment. */
-  private trim(): void {
-    if (this.times_ms.length <= this.capacity * 1.1) {
+  private storage(key: string): Float64Array {
+    let values = this.series.get(key);
+    if (values === undefined) {
+      values = new Float64Array(this.room).fill(NaN);
+      this.series.set(key, values);
+    }
+    return values;
+  }
+
+  /** Grows by halves up to what may be kept, and then forgets a tenth at a time, so that little is moved. */
+  private makeRoom(): void {
+    if (this.length < this.room) {
       return;
     }
-    const surplus = this.times_ms.length - this.capacity;
-    this.times_ms.splice(0, surplus);
-    for (const values of this.series.values()) {
-      values.splice(0, surplus);
+    if (this.length >= this.capacity * 1.1) {
+      const surplus = this.length - this.capacity;
+      for (const values of [this.times, ...this.series.values()]) {
+        values.copyWithin(0, surplus, this.length);
+      }
+      this.length = this.capacity;
+      return;
+    }
+    this.room = Math.min(Math.ceil(this.room * 1.5), Math.ceil(this.capacity * 1.1));
+    this.times = grown(this.times, this.room);
+    for (const [key, values] of this.series) {
+      this.series.set(key, grown(values, this.room));
     }
   }
 }
 
-/** The place of the time nearest to `at_ms`, no further from it than `within_ms`; -1 where there is none. */
-export function placeAt(times_ms: readonly number[], at_ms: number, within_ms: number): number {
-  const place = nearest(times_ms, at_ms);
-  const time = times_ms[place];
-  return time === undefined || Math.abs(time - at_ms) > within_ms ? -1 : place;
-}
-
-/** The place of the time nearest to `at_ms`; -1 where there is none at all. */
-function nearest(times_ms: readonly number[], at_ms: number): number {
-  if (times_ms.length === 0) {
-    return -1;
-  }
+/** The place of the first time after `at_ms`. */
+export function firstAfter(times_ms: ArrayLike<number>, at_ms: number): number {
   let low = 0;
-  let high = times_ms.length - 1;
+  let high = times_ms.length;
   while (low < high) {
     const middle = (low + high) >> 1;
-    if ((times_ms[middle] ?? 0) < at_ms) {
+    if ((times_ms[middle] ?? 0) <= at_ms) {
       low = middle + 1;
     } else {
       high = middle;
     }
   }
-  const before = times_ms[low - 1];
-  const here = times_ms[low] ?? 0;
-  return before !== undefined && at_ms - before < here - at_ms ? low - 1 : low;
+  return low;
+}
+
+/** The place of the time nearest to `at_ms`, no further from it than `within_ms`; -1 where there is none. */
+export function placeAt(times_ms: ArrayLike<number>, at_ms: number, within_ms: number): number {
+  const after = firstAfter(times_ms, at_ms);
+  const away = (place: number): number => Math.abs((times_ms[place] ?? Infinity) - at_ms);
+  const place = away(after - 1) <= away(after) ? after - 1 : after;
+  return away(place) <= within_ms ? place : -1;
+}
+
+function grown(values: Float64Array, room: number): Float64Array<ArrayBuffer> {
+  const larger = new Float64Array(room).fill(NaN);
+  larger.set(values);
+  return larger;
 }

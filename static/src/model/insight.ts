@@ -1,7 +1,7 @@
 /** What follows from the last minutes and no single sample tells: memory that will not last. */
 
 import { duration, significant } from '../lib/format';
-import type { Timeline, Values } from '../lib/timeline';
+import type { Timeline } from '../lib/timeline';
 import { seriesKey, type GpuView } from './gpu';
 import { valueOf } from './reading';
 import type { Words } from './words';
@@ -45,7 +45,7 @@ export function memoryForecast(gpu: GpuView, timeline: Timeline): Words | null {
 }
 
 /** The growth per millisecond, where it has been steady and still goes on; else `null`. */
-function trendOf(times_ms: readonly number[], values: Values): number | null {
+function trendOf(times_ms: Float64Array, values: Float64Array): number | null {
   const whole = slopeOf(times_ms, values, TREND_MS);
   const recent = slopeOf(times_ms, values, RECENT_MS);
   if (whole === null || recent === null || whole.spanned_ms < TREND_LEAST_MS || whole.steadiness < 0.95) {
@@ -64,7 +64,7 @@ interface Slope {
 }
 
 /** A straight line through the newest `span_ms`, by least squares, as far back as there is no hole. */
-function slopeOf(times_ms: readonly number[], values: Values, span_ms: number): Slope | null {
+function slopeOf(times_ms: Float64Array, values: Float64Array, span_ms: number): Slope | null {
   const end = times_ms.at(-1) ?? 0;
   let n = 0;
   let sumX = 0;
@@ -75,8 +75,8 @@ function slopeOf(times_ms: readonly number[], values: Values, span_ms: number): 
   let spanned_ms = 0;
   for (let i = times_ms.length - 1; i >= 0; i -= 1) {
     const x = (times_ms[i] ?? 0) - end;
-    const y = values[i];
-    if (x < -span_ms || y === null || y === undefined) {
+    const y = values[i] ?? NaN;
+    if (x < -span_ms || Number.isNaN(y)) {
       break;
     }
     spanned_ms = -x;

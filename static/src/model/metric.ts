@@ -1,83 +1,103 @@
-/** The four numbers of a GPU that have a line over time. */
+/** The numbers of a GPU, and of the machine, that have a line over time. */
 
-import { celsius, gib, gibNumber, percent, watts, wattsNumber } from '../lib/format';
-import type { GpuSample, Reading } from '../wire';
+import type { Activity, GpuSample, HostSample, Reading } from '../wire';
+import { absenceOf, valueOf } from './reading';
+import { CELSIUS, MEGAHERTZ, MEMORY, PERCENT, RATE, WATTS, type Unit } from './unit';
 
-/** The parts of a value: the number, and what it is out of. */
-export interface Formatted {
-  main: string;
-  rest: string;
-}
+/** The colours of lines: one for each meaning, and those that tell lines of one chart apart. */
+export type Colour = 'utilization' | 'memory' | 'power' | 'temperature' | number;
 
-export interface Metric {
-  /** Its name in history frames: the path in a GPU's sample. */
+/** One number of what `S` is a sample of. */
+export interface Metric<S = GpuSample> {
+  /** Its name in history frames: the path in the sample. */
   id: string;
-  /** What its colour is called: `--gpumon-<colour>`. */
-  colour: 'utilization' | 'memory' | 'power' | 'temperature';
   label: string;
-  read: (gpu: GpuSample) => Reading<number>;
-  /** What the value is out of, in the same unit; `null` where that is not read but known, as 100 %. */
-  limit: ((gpu: GpuSample) => Reading<number>) | null;
-  /** The lower end of its axis. */
-  floor: number;
-  /** The upper end where no limit is known. */
-  ceiling: number;
-  format: (value: number | null, limit: number | null) => Formatted;
-  /** A value on its axis. */
-  tick: (value: number) => string;
+  unit: Unit;
+  colour: Colour;
+  read: (sample: S) => Reading<number>;
+  /** What the value is out of, in the same unit; `null` where that is not read. */
+  limit: ((sample: S) => Reading<number>) | null;
 }
 
-const none = '–';
-
+/** What an overview shows of each GPU; the server tells its history unasked. */
 export const METRICS: readonly Metric[] = [
+  metric('utilization.gpu_percent', 'Utilization', PERCENT, 'utilization', (gpu) => gpu.utilization.gpu_percent),
   {
-    id: 'utilization.gpu_percent',
-    colour: 'utilization',
-    label: 'Utilization',
-    read: (gpu) => gpu.utilization.gpu_percent,
-    limit: null,
-    floor: 0,
-    ceiling: 100,
-    format: (value) => ({ main: value === null ? none : percent(value), rest: '' }),
-    tick: (value) => percent(value),
-  },
-  {
-    id: 'memory.used_bytes',
-    colour: 'memory',
-    label: 'Memory',
-    read: (gpu) => gpu.memory.used_bytes,
+    ...metric('memory.used_bytes', 'Memory', MEMORY, 'memory', (gpu) => gpu.memory.used_bytes),
     limit: (gpu) => gpu.memory.total_bytes,
-    floor: 0,
-    ceiling: 1024 ** 3,
-    format: (value, limit) =>
-      limit === null
-        ? { main: value === null ? none : gib(value), rest: '' }
-        : { main: value === null ? none : gibNumber(value), rest: `/ ${gib(limit)}` },
-    tick: (value) => gib(value),
   },
   {
-    id: 'power.draw_watts',
-    colour: 'power',
-    label: 'Power',
-    read: (gpu) => gpu.power.draw_watts,
+    ...metric('power.draw_watts', 'Power', WATTS, 'power', (gpu) => gpu.power.draw_watts),
     limit: (gpu) => gpu.power.limit_watts,
-    floor: 0,
-    ceiling: 100,
-    format: (value, limit) =>
-      limit === null
-        ? { main: value === null ? none : watts(value), rest: '' }
-        : { main: value === null ? none : wattsNumber(value), rest: `/ ${watts(limit)}` },
-    tick: (value) => watts(value),
   },
-  {
-    id: 'temperature.gpu_celsius',
-    colour: 'temperature',
-    label: 'Temperature',
-    read: (gpu) => gpu.temperature.gpu_celsius,
-    limit: null,
-    floor: 20,
-    ceiling: 100,
-    format: (value) => ({ main: value === null ? none : celsius(value), rest: '' }),
-    tick: (value) => celsius(value),
-  },
+  metric('temperature.gpu_celsius', 'Temperature', CELSIUS, 'temperature', (gpu) => gpu.temperature.gpu_celsius),
 ];
+
+/** What charts can show besides. */
+export const MORE_METRICS: readonly Metric[] = [
+  activity('sm', 'SM', 2),
+  activity('tensor', 'Tensor cores', 4),
+  activity('dram_bandwidth', 'Memory bandwidth', 3),
+  activity('occupancy', 'Occupancy', 0),
+  activity('fp64', 'FP64', 1),
+  activity('fp32', 'FP32', 2),
+  activity('fp16', 'FP16', 3),
+  activity('integer', 'Integer', 4),
+  share('memory', 'Memory controller', 0),
+  share('encoder', 'Encoder', 1),
+  share('decoder', 'Decoder', 2),
+  share('jpeg', 'JPEG', 3),
+  share('ofa', 'Optical flow', 4),
+  metric('power.instant_watts', 'Instant', WATTS, 4, (gpu) => gpu.power.instant_watts),
+  metric('temperature.memory_celsius', 'Memory', CELSIUS, 4, (gpu) => gpu.temperature.memory_celsius),
+  metric('clocks.sm_mhz', 'SM', MEGAHERTZ, 1, (gpu) => gpu.clocks.sm_mhz),
+  metric('clocks.memory_mhz', 'Memory', MEGAHERTZ, 'memory', (gpu) => gpu.clocks.memory_mhz),
+  metric('clocks.video_mhz', 'Video', MEGAHERTZ, 2, (gpu) => gpu.clocks.video_mhz),
+  metric('pcie.rx_bytes_per_second', 'Received', RATE, 1, (gpu) => gpu.pcie.rx_bytes_per_second),
+  metric('pcie.tx_bytes_per_second', 'Sent', RATE, 3, (gpu) => gpu.pcie.tx_bytes_per_second),
+  metric('nvlink.rx_bytes_per_second', 'Received', RATE, 1, (gpu) => gpu.nvlink.rx_bytes_per_second),
+  metric('nvlink.tx_bytes_per_second', 'Sent', RATE, 3, (gpu) => gpu.nvlink.tx_bytes_per_second),
+  metric('fan_percent', 'Fan', PERCENT, 1, (gpu) => gpu.fan_percent),
+];
+
+export const HOST_METRICS: readonly Metric<HostSample>[] = [
+  metric('host.cpu.busy_percent', 'CPU', PERCENT, 'utilization', (host) => host.cpu.busy_percent),
+  {
+    ...metric('host.memory.used_bytes', 'RAM', MEMORY, 'memory', (host: HostSample) => host.memory.used_bytes),
+    limit: (host) => host.memory.total_bytes,
+  },
+  metric('host.swap.used_bytes', 'Swap', MEMORY, 3, (host) => host.swap.used_bytes),
+  metric('host.disk.read_bytes_per_second', 'Read', RATE, 1, (host) => host.disk.read_bytes_per_second),
+  metric('host.disk.written_bytes_per_second', 'Written', RATE, 3, (host) => host.disk.written_bytes_per_second),
+  metric(
+    'host.network.received_bytes_per_second',
+    'Received',
+    RATE,
+    1,
+    (host) => host.network.received_bytes_per_second,
+  ),
+  metric('host.network.sent_bytes_per_second', 'Sent', RATE, 3, (host) => host.network.sent_bytes_per_second),
+];
+
+function metric<S = GpuSample>(
+  id: string,
+  label: string,
+  unit: Unit,
+  colour: Colour,
+  read: (sample: S) => Reading<number>,
+): Metric<S> {
+  return { id, label, unit, colour, read, limit: null };
+}
+
+type Parts<T> = { [K in keyof T & string as K extends `${infer Name}_percent` ? Name : never]: unknown };
+
+function share(part: keyof Parts<GpuSample['utilization']>, label: string, colour: Colour): Metric {
+  return metric(`utilization.${part}_percent`, label, PERCENT, colour, (gpu) => gpu.utilization[`${part}_percent`]);
+}
+
+function activity(part: keyof Parts<Activity>, label: string, colour: Colour): Metric {
+  return metric(`activity.${part}_percent`, label, PERCENT, colour, ({ activity: all }) => {
+    const absence = absenceOf(all);
+    return absence ?? valueOf(all)?.[`${part}_percent`] ?? { absent: 'unknown' };
+  });
+}

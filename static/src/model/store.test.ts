@@ -9,6 +9,11 @@ const USE = 'utilization.gpu_percent';
 const KEY_0 = seriesKey({ index: 0, uuid: 'GPU-0' }, USE);
 const KEY_1 = seriesKey({ index: 1, uuid: 'GPU-1' }, USE);
 
+/** What the store keeps under a key, with `null` for a hole. */
+function kept(key: string): (number | null)[] {
+  return [...store.timeline.values(key)].map((value) => (Number.isNaN(value) ? null : value));
+}
+
 let store: Store;
 beforeEach(() => {
   store = new Store(() => NOW);
@@ -22,23 +27,44 @@ describe('history', () => {
 
   it('is there with the first frame, and the newest sample joins it', () => {
     store.apply(hello({ history }));
-    expect(store.timeline.times_ms).toEqual([NOW - 3000, NOW - 2000, NOW - 1000, NOW]);
-    expect(store.timeline.values(KEY_0)).toEqual([10, null, 30, 96]);
-    expect(store.timeline.values(KEY_1)).toEqual([null, null, null, 96]);
+    expect([...store.timeline.times_ms]).toEqual([NOW - 3000, NOW - 2000, NOW - 1000, NOW]);
+    expect(kept(KEY_0)).toEqual([10, null, 30, 96]);
+    expect(kept(KEY_1)).toEqual([null, null, null, 96]);
   });
 
-  it('after a pause replaces what was there', () => {
+  it('fills in what was missed, and loses nothing that the server has forgotten', () => {
     store.apply(hello());
-    store.apply({ type: 'history', ...history });
-    expect(store.timeline.times_ms).toEqual(history.times_ms);
-    expect(store.timeline.values(KEY_0)).toEqual([10, null, 30]);
-    expect(store.timeline.values(KEY_1)).toEqual([null, null, null]);
+    store.apply({ type: 'sample', ...sample(NOW + 10_000, [gpu(0)]) });
+    store.apply({
+      type: 'history',
+      times_ms: [NOW + 4000, NOW + 5000],
+      gpus: [{ uuid: 'GPU-0', metrics: { [USE]: [10, 20] } }],
+    });
+    expect(kept(KEY_0)).toEqual([96, null, 10, 20, null, 96]);
+    expect(kept(KEY_1)).toEqual([96, null, null, null, null, null]);
   });
 
-  it('is replaced by that of a new connection', () => {
+  it('survives a new connection, but not a clock that was set back', () => {
     store.apply(hello({ history }));
     store.apply(hello({ sample: null, history: NO_HISTORY }));
-    expect(store.timeline.times_ms).toEqual([]);
+    expect(kept(KEY_0)).toEqual([10, null, 30, 96]);
+    store.apply(hello({ at_ms: NOW - 3_600_000, sample: null, history: NO_HISTORY }));
+    expect(kept(KEY_0)).toEqual([]);
+  });
+
+  it('is kept of what was asked for, of GPUs and of the machine', () => {
+    const clock = 'clocks.sm_mhz';
+    const key = seriesKey({ index: 0, uuid: 'GPU-0' }, clock);
+    store.keep(new Set([clock, 'host.cpu.busy_percent']));
+    store.apply(hello({ history: NO_HISTORY }));
+    store.apply({
+      type: 'history',
+      times_ms: [NOW - 1000, NOW],
+      gpus: [{ uuid: 'GPU-0', metrics: { [clock]: [345, 1] } }],
+      host: { 'host.cpu.busy_percent': [7, 8] },
+    });
+    expect(kept(key)).toEqual([345, 1980]);
+    expect(kept('host.cpu.busy_percent')[0]).toBe(7);
   });
 });
 
@@ -47,13 +73,13 @@ describe('samples', () => {
     store.apply(hello());
     store.apply({ type: 'sample', ...sample(NOW + 1000, [gpu(0), gpu(1)]) });
     store.apply({ type: 'sample', ...sample(NOW + 9000, [gpu(0), gpu(1)]) });
-    expect(store.timeline.values(KEY_0)).toEqual([96, 96, null, 96]);
+    expect(kept(KEY_0)).toEqual([96, 96, null, 96]);
   });
 
   it('of a slow collector leave none', () => {
     store.apply(hello({ sample: sample(NOW, [gpu(0)], 10_000) }));
     store.apply({ type: 'sample', ...sample(NOW + 10_000, [gpu(0)], 10_000) });
-    expect(store.timeline.values(KEY_0)).toEqual([96, 96]);
+    expect(kept(KEY_0)).toEqual([96, 96]);
   });
 
   it('with an absent reading are a hole in that line alone', () => {
@@ -62,19 +88,16 @@ describe('samples', () => {
       utilization: { ...gpu(0).utilization, gpu_percent: { absent: 'not_supported' } },
     });
     store.apply({ type: 'sample', ...sample(NOW + 1000, [blind, gpu(1)]) });
-    expect(store.timeline.values(KEY_0)).toEqual([96, null]);
-    expect(store.timeline.values(KEY_1)).toEqual([96, 96]);
-    expect(store.timeline.values(seriesKey({ index: 0, uuid: 'GPU-0' }, 'memory.used_bytes'))).toEqual([
-      78 * GIB,
-      78 * GIB,
-    ]);
+    expect(kept(KEY_0)).toEqual([96, null]);
+    expect(kept(KEY_1)).toEqual([96, 96]);
+    expect(kept(seriesKey({ index: 0, uuid: 'GPU-0' }, 'memory.used_bytes'))).toEqual([78 * GIB, 78 * GIB]);
   });
 
   it('of a hung GPU repeat old values, which are no part of its line', () => {
     store.apply(hello());
     const hung = gpu(0, { health: { state: 'hung', since_ms: NOW } });
     store.apply({ type: 'sample', ...sample(NOW + 1000, [hung, gpu(1)]) });
-    expect(store.timeline.values(KEY_0)).toEqual([96, null]);
+    expect(kept(KEY_0)).toEqual([96, null]);
   });
 });
 
@@ -138,7 +161,7 @@ describe('frames', () => {
     const times = [...store.timeline.times_ms];
     const trace = { index: 0, uuid: 'GPU-0', metric: 'power_watts', start_us: NOW * 1000 } as const;
     store.apply({ type: 'trace', ...trace, offsets_us: [0, 20_000], values: [600, 610], gap: false });
-    expect(store.timeline.times_ms).toEqual(times);
+    expect([...store.timeline.times_ms]).toEqual(times);
     expect(store.details.size).toBe(0);
   });
 });

@@ -2,11 +2,12 @@
 
 import { ServerClock } from '../lib/clock';
 import type { SocketPhase } from '../lib/socket';
-import { Timeline } from '../lib/timeline';
+import { Timeline, type Column } from '../lib/timeline';
 import type { CollectorStatus, Event, GpuDetails, Hello, History, Inventory, Sample, ServerFrame } from '../wire';
 import { keepEvents } from './event';
 import { seriesKey } from './gpu';
-import { METRICS } from './metric';
+import { SlotKeeper } from './holders';
+import { HOST_METRICS, METRICS, MORE_METRICS } from './metric';
 import { valueOf } from './reading';
 
 /** Why there is no connection, and what to do about it, as found out by whoever embeds the view. */
@@ -19,10 +20,14 @@ export interface Diagnosis {
 
 /** More than the longest span of the view at the fastest rate; at one sample per second, 100 min. */
 const CAPACITY = 6000;
+/** Less than half of the time between two moments of a server's history. */
+const SAME_MS = 400;
 
 export class Store {
   readonly clock: ServerClock;
   readonly timeline = new Timeline(CAPACITY);
+  /** The colours of those who hold GPUs, the same in every view. */
+  readonly slots = new SlotKeeper();
   phase: SocketPhase = { phase: 'connecting', attempt: 0 };
   diagnosis: Diagnosis | null = null;
   version: string | null = null;
@@ -33,6 +38,8 @@ export class Store {
   readonly details = new Map<number, GpuDetails>();
   /** The newest last. */
   events: readonly Event[] = [];
+  /** Metrics that are kept besides those of an overview. */
+  private more: ReadonlySet<string> = new Set();
   /** Samples that this client was too slow for. */
   missed = 0;
   /** Since when samples can be expected, on the server's clock: a pause is no silence. */
@@ -84,6 +91,11 @@ export class Store {
     }
   }
 
+  /** Keeps these metrics, too, from now on. */
+  keep(metrics: ReadonlySet<string>): void {
+    this.more = metrics;
+  }
+
   /** The reader looks again after a pause. */
   resumed(): void {
     this.expecting_from_ms = this.clock.now();
@@ -107,6 +119,10 @@ export class Store {
       this.details.set(details.index, details);
     }
     this.expecting_from_ms = this.clock.now();
+    if ((this.timeline.times_ms.at(-1) ?? 0) > hello.at_ms + this.gap_ms) {
+      // The server's clock was set back, or it is another server.
+      this.timeline.clear();
+    }
     this.history(hello.history);
     if (hello.sample !== null) {
       this.add(hello.sample);
@@ -114,23 +130,29 @@ export class Store {
   }
 
   private history(history: History): void {
-    const series = new Map<string, readonly (number | null)[]>();
+    const columns = new Map<string, Column>(Object.entries(history.host ?? {}));
     for (const gpu of history.gpus) {
-      for (const { id } of METRICS) {
-        series.set(seriesKey({ index: -1, uuid: gpu.uuid }, id), gpu.metrics[id] ?? []);
+      for (const [id, column] of Object.entries(gpu.metrics)) {
+        columns.set(seriesKey({ index: -1, uuid: gpu.uuid }, id), column);
       }
     }
-    this.timeline.replace(history.times_ms, series, this.gap_ms);
+    this.timeline.merge(history.times_ms, columns, SAME_MS, this.gap_ms);
   }
 
   private add(sample: Sample): void {
     this.sample = sample;
     const moment = new Map<string, number | null>();
+    const kept = [...METRICS, ...MORE_METRICS.filter(({ id }) => this.more.has(id))];
     for (const gpu of sample.gpus) {
-      for (const metric of METRICS) {
+      for (const metric of kept) {
         // What a GPU that does not answer last said is shown as a number, but is no part of the line.
         const value = gpu.health.state === 'ok' ? valueOf(metric.read(gpu)) : null;
         moment.set(seriesKey(gpu, metric.id), value);
+      }
+    }
+    for (const metric of HOST_METRICS) {
+      if (this.more.has(metric.id)) {
+        moment.set(metric.id, valueOf(metric.read(sample.host)));
       }
     }
     this.timeline.push(sample.at_ms, moment, this.gap_ms);

@@ -1,9 +1,9 @@
 /** One GPU: the answer first, its lines and details on demand. */
 
+import type { Pin, Window } from '../chart/chart';
 import { h, setAttribute, setShown, setText } from '../lib/dom';
 import { plainText } from '../lib/text';
 import { concernsOf, gravest, worstFirst, type Concern } from '../model/condition';
-import type { Mark } from '../model/event';
 import { seriesKey, type GpuView } from '../model/gpu';
 import type { HolderRow } from '../model/holders';
 import { memoryForecast } from '../model/insight';
@@ -15,7 +15,6 @@ import { clockWords, healthWords } from '../model/words';
 import { Concerns } from './concerns';
 import { Details } from './details';
 import { MemoryBar } from './memory-bar';
-import type { Window } from './line-chart';
 import { MetricCell } from './metric-cell';
 import type { Moment } from './moment';
 import type { Palette } from './palette';
@@ -27,7 +26,7 @@ export interface CardContext {
   window: Window;
   palette: Palette;
   /** What is marked on the time axis of each GPU's charts. */
-  marks: ReadonlyMap<number, readonly Mark[]>;
+  pins: ReadonlyMap<number, readonly Pin[]>;
   /** Whether cards are open where nobody has said otherwise. */
   openByDefault: boolean;
 }
@@ -107,9 +106,9 @@ export class GpuCard {
       this.details.update(gpu, freshness);
     }
     if (this.onScreen) {
-      const marks = context.marks.get(gpu.index) ?? [];
+      const pins = context.pins.get(gpu.index) ?? [];
       for (const { id, cell } of this.cells) {
-        cell.draw(store.timeline.values(seriesKey(gpu, id)), window, marks, context.palette);
+        cell.draw(store.timeline.values(seriesKey(gpu, id)), window, pins, context.palette);
       }
     }
   }

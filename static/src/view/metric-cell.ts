@@ -1,21 +1,21 @@
 /** One number of a GPU: its name, its value, and its line. */
 
+import { Chart, type Pin, type Window } from '../chart/chart';
 import { h } from '../lib/dom';
-import { placeAt, type Values } from '../lib/timeline';
-import type { Mark } from '../model/event';
+import { placeAt } from '../lib/timeline';
 import type { Metric } from '../model/metric';
 import { valueOf } from '../model/reading';
+import { formatted } from '../model/unit';
 import type { GpuSample } from '../wire';
-import { LineChart, type Window } from './line-chart';
 import type { Moment } from './moment';
-import type { Palette } from './palette';
+import { colourOf, type Palette } from './palette';
 import { ReadingValue, type Freshness } from './value';
 
 export class MetricCell {
   readonly element: HTMLElement;
   private readonly value: ReadingValue;
   private readonly chartHost = h('div', { class: 'gpumon-chart', 'aria-hidden': 'true' });
-  private chart: LineChart | null = null;
+  private chart: Chart | null = null;
   private ceiling: number;
 
   constructor(
@@ -23,11 +23,11 @@ export class MetricCell {
     private readonly moment: Moment,
   ) {
     this.value = new ReadingValue(metric.id);
-    this.ceiling = metric.ceiling;
+    this.ceiling = metric.unit.ceiling;
     const label = h('span', { class: 'gpumon-label' }, metric.label);
     this.element = h(
       'div',
-      { class: 'gpumon-cell', 'data-metric': metric.colour },
+      { class: 'gpumon-cell', 'data-metric': String(metric.colour) },
       label,
       this.value.element,
       this.chartHost,
@@ -46,17 +46,17 @@ export class MetricCell {
   }
 
   /** Shows the value of now, or of the moment pointed at. */
-  update(gpu: GpuSample | null, values: Values, window: Window, freshness: Freshness): void {
+  update(gpu: GpuSample | null, values: Float64Array, window: Window, freshness: Freshness): void {
     const { metric } = this;
     const limit = gpu === null || metric.limit === null ? null : valueOf(metric.limit(gpu));
-    const rest = metric.format(null, limit).rest;
+    const rest = formatted(metric.unit, null, limit).rest;
     const at_ms = this.moment.at_ms;
     if (at_ms === null) {
       const reading = gpu === null ? null : metric.read(gpu);
-      this.value.update(reading, (value) => metric.format(value, limit).main, freshness, rest);
+      this.value.update(reading, (value) => formatted(metric.unit, value, limit).main, freshness, rest);
     } else {
-      const past = values[placeAt(window.times_ms, at_ms, window.gap_ms)] ?? null;
-      this.value.showPast(past === null ? null : metric.format(past, limit).main, rest);
+      const past = values[placeAt(window.times_ms, at_ms, window.gap_ms)] ?? NaN;
+      this.value.showPast(Number.isNaN(past) ? null : formatted(metric.unit, past, limit).main, rest);
     }
     if (limit !== null) {
       this.ceiling = limit;
@@ -64,24 +64,26 @@ export class MetricCell {
   }
 
   /** Draws the line; only for what is on the screen. */
-  draw(values: Values, window: Window, marks: readonly Mark[], palette: Palette): void {
-    this.chart ??= new LineChart(this.chartHost, this.metric, palette);
-    const known = this.ceiling > this.metric.ceiling || this.metric.limit === null;
-    const highest = known ? this.ceiling : highestOf(values, this.metric.ceiling);
+  draw(values: Float64Array, window: Window, pins: readonly Pin[], palette: Palette): void {
+    const { unit, colour } = this.metric;
+    this.chart ??= new Chart(this.chartHost, { base: unit.base, format: unit.text }, palette);
+    const known = this.ceiling > unit.ceiling || this.metric.limit === null;
+    const highest = known ? this.ceiling : highestOf(values, unit.ceiling);
     // A little air above a limit that is drawn as a line; memory cannot pass its total.
-    const air = this.metric.colour === 'power' ? 1.06 : 1;
+    const air = colour === 'power' ? 1.06 : 1;
     this.chart.draw({
       window,
-      values,
+      lines: [{ values, colour: colourOf(palette, colour) }],
+      floor: unit.floor,
       ceiling: highest * air,
       limit: known && air > 1 ? this.ceiling : null,
       at_ms: this.moment.at_ms,
-      marks,
+      pins,
     });
   }
 
   setPalette(palette: Palette): void {
-    this.chart?.setPalette(palette);
+    this.chart?.setStyle(palette);
   }
 
   dispose(): void {
@@ -90,6 +92,6 @@ export class MetricCell {
   }
 }
 
-function highestOf(values: Values, least: number): number {
-  return values.reduce<number>((highest, value) => Math.max(highest, value ?? 0), least);
+function highestOf(values: Float64Array, least: number): number {
+  return values.reduce((highest, value) => (value > highest ? value : highest), least);
 }

@@ -1,10 +1,11 @@
 /** The whole view, from the head to the machine; it shows what the store holds. */
 
+import type { Pin } from '../chart/chart';
 import { h, keyed, setAttribute, setShown } from '../lib/dom';
 import { isOnDark } from '../lib/colour';
-import { marksByGpu, type Mark } from '../model/event';
+import { marksByGpu } from '../model/event';
 import { gpusOf } from '../model/gpu';
-import { holderRows, SlotKeeper, type HolderRow } from '../model/holders';
+import { holderRows, type HolderRow } from '../model/holders';
 import { noticeOf, statusOf } from '../model/status';
 import type { Store } from '../model/store';
 import { summaryOf } from '../model/summary';
@@ -46,7 +47,6 @@ export class Overview {
   private readonly notice = new Notice();
   private readonly cardList = h('div', { class: 'gpumon-gpus' });
   private readonly cards = new Map<string, GpuCard>();
-  private readonly slots = new SlotKeeper();
   private readonly holders: HolderTable;
   private readonly events: EventList;
   private readonly host = new HostStrip();
@@ -54,7 +54,7 @@ export class Overview {
   private readonly screen: IntersectionObserver | null;
   private readonly id = `gpumon-${String((overviews += 1))}`;
   private palette: Palette | null = null;
-  private marked: { events: readonly Event[]; marks: Map<number, Mark[]> } = { events: [], marks: new Map() };
+  private pinned: { events: readonly Event[]; pins: Map<number, Pin[]> } = { events: [], pins: new Map() };
   private spanMin = 2;
   private wide = false;
 
@@ -115,11 +115,11 @@ export class Overview {
     const notice = noticeOf(store, status, this.options.connectingMessage);
     this.announcer.update(status, notice, gpus, now_ms);
     this.notice.update(notice, status.level);
-    const rows = holderRows(gpus, this.slots);
+    const rows = holderRows(gpus, store.slots);
     const context: CardContext = {
       store,
       palette: this.currentPalette(),
-      marks: this.currentMarks(),
+      pins: this.currentPins(),
       openByDefault: this.wide && gpus.length <= OPEN_GPUS,
       window: {
         times_ms: store.timeline.times_ms,
@@ -159,6 +159,7 @@ export class Overview {
   /** The colours around the view have changed. */
   themeChanged(): void {
     this.palette = null;
+    this.pinned = { events: [], pins: new Map() };
     const palette = this.currentPalette();
     for (const card of this.cards.values()) {
       card.setPalette(palette);
@@ -191,13 +192,18 @@ export class Overview {
     return this.palette;
   }
 
-  /** Events are rare beside drawings, so their marks are kept until there is another event. */
-  private currentMarks(): Map<number, Mark[]> {
+  /** Events are rare beside drawings, so their marks are kept until there is another event, or another palette. */
+  private currentPins(): Map<number, Pin[]> {
     const { events } = this.store;
-    if (this.marked.events !== events) {
-      this.marked = { events, marks: marksByGpu(events) };
+    if (this.pinned.events !== events) {
+      const { levels } = this.currentPalette();
+      const pins = [...marksByGpu(events)].map(([gpu, marks]): [number, Pin[]] => [
+        gpu,
+        marks.map(({ at_ms, level }) => ({ at_ms, colour: levels[level] })),
+      ]);
+      this.pinned = { events, pins: new Map(pins) };
     }
-    return this.marked.marks;
+    return this.pinned.pins;
   }
 
   private highlight(row: HolderRow | null): void {

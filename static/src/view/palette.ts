@@ -1,16 +1,21 @@
 /** The colours of the style sheet, for drawing on a canvas. */
 
-import type { Metric } from '../model/metric';
+import type { ChartStyle } from '../chart/chart';
+import { SLOTS } from '../model/holders';
+import type { Colour } from '../model/metric';
 import type { Level } from '../model/words';
 
-export interface Palette {
-  lines: Record<Metric['colour'], string>;
-  text: string;
-  muted: string;
-  grid: string;
+export interface Palette extends ChartStyle {
+  lines: Record<Exclude<Colour, number>, string>;
+  /** Those that tell holders, GPUs or lines of one chart apart. */
+  slots: readonly string[];
   /** Of a mark on the time axis. */
   levels: Record<Level, string>;
-  font: string;
+}
+
+/** A colour by its name or place. */
+export function colourOf(palette: Palette, colour: Colour): string {
+  return typeof colour === 'number' ? (palette.slots[colour % SLOTS] ?? palette.text) : palette.lines[colour];
 }
 
 /** Reads the colours that hold for `root` just now; a change of theme needs another reading. */
@@ -24,6 +29,7 @@ export function readPalette(root: Element): Palette {
       power: colour('--gpumon-power'),
       temperature: colour('--gpumon-temperature'),
     },
+    slots: Array.from({ length: SLOTS }, (_, slot) => colour(`--gpumon-process-${String(slot)}`)),
     text: style.color,
     muted: colour('--gpumon-axis'),
     grid: colour('--gpumon-grid'),

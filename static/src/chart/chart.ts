@@ -1,0 +1,393 @@
+/** Lines over time on a canvas, on a wall clock; drawn anew only where a pixel would differ. */
+
+import { hourAndMinute, timeOfDay } from '../lib/format';
+import { firstAfter, placeAt } from '../lib/timeline';
+import { addLine, type Places } from './line';
+import { timeTicks, valueTicks } from './ticks';
+
+/** The part of the past that is shown. */
+export interface Window {
+  times_ms: Float64Array;
+  from_ms: number;
+  to_ms: number;
+  /** Times further apart than this have nothing between them. */
+  gap_ms: number;
+}
+
+export interface ChartLine {
+  /** One for each of the window's times; NaN is a hole. */
+  values: Float64Array;
+  colour: string;
+}
+
+/** A stretch of time that is marked behind the lines. */
+export interface Band {
+  from_ms: number;
+  to_ms: number;
+  colour: string;
+  label: string;
+}
+
+/** A moment that is marked on the axis. */
+export interface Pin {
+  at_ms: number;
+  colour: string;
+}
+
+export interface ChartContent {
+  window: Window;
+  floor: number;
+  ceiling: number;
+  lines: readonly ChartLine[];
+  /** Lines of which each stands upon those before it, filled; they lie under `lines`. */
+  stack?: readonly ChartLine[];
+  /** A value to mark across. */
+  limit?: number | null;
+  bands?: readonly Band[];
+  pins?: readonly Pin[];
+  /** The moment that somebody points at; `null` for now. */
+  at_ms: number | null;
+}
+
+/** The colours and letters around the lines. */
+export interface ChartStyle {
+  text: string;
+  muted: string;
+  grid: string;
+  font: string;
+}
+
+/** The vertical axis. */
+export interface ChartAxis {
+  /** Marks stand at round multiples of it. */
+  base: number;
+  format: (value: number) => string;
+}
+
+/** From this size on there is room for axes. */
+const AXES_WIDTH_PX = 200;
+const AXES_HEIGHT_PX = 60;
+const LEFT_PX = 52;
+const BOTTOM_PX = 16;
+const TOP_PX = 6;
+/** Room for the dot at the newest value. */
+const EDGE_PX = 4;
+const TIME_APART_PX = 74;
+const VALUE_APART_PX = 26;
+const MINUTE_MS = 60_000;
+const FILL_ALPHA = 0.14;
+const STACK_ALPHA = 0.6;
+
+/** Where the lines are drawn, in pixels of the device. */
+interface Field extends Places {
+  left: number;
+  top: number;
+  right: number;
+  bottom: number;
+  /** The times at its edges, at whole pixels, so that a line moves by whole pixels. */
+  from_ms: number;
+  to_ms: number;
+}
+
+export class Chart {
+  private readonly canvas = document.createElement('canvas');
+  private readonly sizes: ResizeObserver;
+  private content: ChartContent | null = null;
+  private drawn = '';
+  private width = 0;
+  private height = 0;
+
+  constructor(
+    private readonly host: HTMLElement,
+    private readonly axis: ChartAxis,
+    private style: ChartStyle,
+  ) {
+    host.append(this.canvas);
+    this.sizes = new ResizeObserver(() => {
+      this.measure();
+      this.paint();
+    });
+    this.sizes.observe(host);
+    this.measure();
+  }
+
+  draw(content: ChartContent): void {
+    this.content = content;
+    this.paint();
+  }
+
+  /** There are other colours now; what comes next is drawn in them. */
+  setStyle(style: ChartStyle): void {
+    this.style = style;
+    this.drawn = '';
+  }
+
+  /** The time under a point of the screen; `null` where the chart is not drawn. */
+  timeAt(clientX: number): number | null {
+    const field = this.field();
+    if (field === null) {
+      return null;
+    }
+    const x = (clientX - this.host.getBoundingClientRect().left) * ratio();
+    const share = Math.min(1, Math.max(0, (x - field.left) / (field.right - field.left)));
+    return Math.round(field.from_ms + share * (field.to_ms - field.from_ms));
+  }
+
+  dispose(): void {
+    this.sizes.disconnect();
+    this.canvas.remove();
+  }
+
+  private measure(): void {
+    this.width = Math.round(this.host.clientWidth * ratio());
+    this.height = Math.round(this.host.clientHeight * ratio());
+  }
+
+  private field(): Field | null {
+    const { content, width, height } = this;
+    if (content === null || width === 0 || height === 0) {
+      return null;
+    }
+    const px = ratio();
+    const withAxes = this.hasAxes();
+    const left = Math.round((withAxes ? LEFT_PX : EDGE_PX) * px);
+    const right = width - Math.round(EDGE_PX * px);
+    const top = Math.round((withAxes ? TOP_PX : EDGE_PX) * px);
+    const bottom = height - Math.round((withAxes ? BOTTOM_PX : 1) * px);
+    const { window, floor, ceiling } = content;
+    const pixel_ms = (window.to_ms - window.from_ms) / (right - left);
+    const to_ms = Math.ceil(window.to_ms / pixel_ms) * pixel_ms;
+    const from_ms = to_ms - (right - left) * pixel_ms;
+    return {
+      left,
+      right,
+      top,
+      bottom,
+      from_ms,
+      to_ms,
+      x: (at_ms) => left + (at_ms - from_ms) / pixel_ms,
+      y: (value) => bottom - ((Math.min(ceiling, Math.max(floor, value)) - floor) / (ceiling - floor)) * (bottom - top),
+    };
+  }
+
+  private hasAxes(): boolean {
+    return this.width >= AXES_WIDTH_PX * ratio() && this.height >= AXES_HEIGHT_PX * ratio();
+  }
+
+  private paint(): void {
+    const { content } = this;
+    const field = this.field();
+    const ctx = field === null ? null : this.canvas.getContext('2d');
+    if (content === null || field === null || ctx === null) {
+      return;
+    }
+    const looks = signature(content, field);
+    if (looks === this.drawn && this.canvas.width === this.width && this.canvas.height === this.height) {
+      return;
+    }
+    this.drawn = looks;
+    if (this.canvas.width !== this.width || this.canvas.height !== this.height) {
+      this.canvas.width = this.width;
+      this.canvas.height = this.height;
+    }
+    ctx.clearRect(0, 0, this.width, this.height);
+    this.paintBands(ctx, field, content);
+    this.paintGrid(ctx, field, content);
+    ctx.save();
+    ctx.beginPath();
+    ctx.rect(field.left, 0, field.right - field.left + EDGE_PX * ratio(), this.height);
+    ctx.clip();
+    paintLines(ctx, field, content);
+    ctx.restore();
+    paintPins(ctx, field, content);
+    this.paintMoment(ctx, field, content);
+  }
+
+  private paintGrid(ctx: CanvasRenderingContext2D, field: Field, { floor, ceiling, limit }: ChartContent): void {
+    const px = ratio();
+    const { left, right, top, bottom } = field;
+    ctx.lineWidth = px;
+    if (!this.hasAxes()) {
+      ctx.fillStyle = this.style.grid;
+      ctx.fillRect(left, bottom - px, right - left, px);
+    } else {
+      ctx.font = `${String(10 * px)}px ${this.style.font}`;
+      ctx.textBaseline = 'middle';
+      ctx.textAlign = 'right';
+      for (const value of valueTicks(floor, ceiling, (bottom - top) / (VALUE_APART_PX * px), this.axis.base)) {
+        const y = Math.round(field.y(value));
+        ctx.fillStyle = this.style.grid;
+        ctx.fillRect(left, y, right - left, px);
+        ctx.fillStyle = this.style.muted;
+        ctx.fillText(this.axis.format(value), left - 5 * px, y);
+      }
+      this.paintTimes(ctx, field);
+    }
+    if (typeof limit === 'number' && limit < ceiling) {
+      const y = Math.round(field.y(limit)) + px / 2;
+      ctx.strokeStyle = this.style.muted;
+      ctx.setLineDash([3 * px, 3 * px]);
+      ctx.beginPath();
+      ctx.moveTo(left, y);
+      ctx.lineTo(right, y);
+      ctx.stroke();
+      ctx.setLineDash([]);
+    }
+  }
+
+  private paintTimes(ctx: CanvasRenderingContext2D, field: Field): void {
+    const px = ratio();
+    const { left, right, bottom } = field;
+    const { step_ms, times_ms } = timeTicks(field.from_ms, field.to_ms, (right - left) / (TIME_APART_PX * px));
+    ctx.textAlign = 'center';
+    ctx.fillStyle = this.style.muted;
+    for (const at_ms of times_ms) {
+      const text = step_ms < MINUTE_MS ? timeOfDay(at_ms) : hourAndMinute(at_ms);
+      const half = ctx.measureText(text).width / 2;
+      const x = Math.round(field.x(at_ms));
+      if (x + half <= this.width && x - half >= 0) {
+        ctx.fillText(text, x, bottom + (BOTTOM_PX / 2 + 1) * px);
+        ctx.fillRect(x, bottom, px, 3 * px);
+      }
+    }
+  }
+
+  private paintBands(ctx: CanvasRenderingContext2D, field: Field, { bands }: ChartContent): void {
+    const px = ratio();
+    ctx.font = `${String(10 * px)}px ${this.style.font}`;
+    ctx.textAlign = 'left';
+    ctx.textBaseline = 'top';
+    for (const { from_ms, to_ms, colour, label } of bands ?? []) {
+      const x = Math.max(field.left, Math.round(field.x(from_ms)));
+      const end = Math.min(field.right, Math.round(field.x(to_ms)));
+      if (end < field.left || x > field.right) {
+        continue;
+      }
+      const width = Math.max(px, end - x);
+      ctx.globalAlpha = 0.12;
+      ctx.fillStyle = colour;
+      ctx.fillRect(x, field.top, width, field.bottom - field.top);
+      ctx.globalAlpha = 0.5;
+      ctx.fillRect(x, field.top, px, field.bottom - field.top);
+      ctx.globalAlpha = 1;
+      if (ctx.measureText(label).width + 6 * px < width) {
+        ctx.fillStyle = this.style.muted;
+        ctx.fillText(label, x + 4 * px, field.top + 2 * px);
+      }
+    }
+  }
+
+  /** The moment pointed at, or the newest value: a dot on each line. */
+  private paintMoment(ctx: CanvasRenderingContext2D, field: Field, content: ChartContent): void {
+    const px = ratio();
+    const { at_ms, window, lines } = content;
+    if (at_ms !== null && at_ms >= field.from_ms && at_ms <= field.to_ms) {
+      ctx.globalAlpha = 0.5;
+      ctx.fillStyle = this.style.text;
+      ctx.fillRect(Math.round(field.x(at_ms)), field.top, px, field.bottom - field.top);
+      ctx.globalAlpha = 1;
+    }
+    const place = momentPlace(content);
+    const time = window.times_ms[place];
+    if (time === undefined || time < field.from_ms || time > field.to_ms) {
+      return;
+    }
+    for (const { values, colour } of lines) {
+      const value = values[place] ?? NaN;
+      if (!Number.isNaN(value)) {
+        ctx.fillStyle = colour;
+        ctx.beginPath();
+        ctx.arc(field.x(time), field.y(value), 2.5 * px, 0, 2 * Math.PI);
+        ctx.fill();
+      }
+    }
+  }
+}
+
+/** The place among the samples of the moment pointed at, or of the newest. */
+function momentPlace({ at_ms, window }: ChartContent): number {
+  return at_ms === null ? window.times_ms.length - 1 : placeAt(window.times_ms, at_ms, window.gap_ms);
+}
+
+/** What a picture depends on: as long as it is the same, so is every pixel, but for samples within a pixel of now. */
+function signature(content: ChartContent, field: Field): string {
+  const { window, lines, stack, bands, pins, at_ms, floor, ceiling, limit } = content;
+  const newest = window.times_ms.length - 1;
+  const heights = [...lines, ...(stack ?? [])].map(({ values }) => Math.round(field.y(values[newest] ?? NaN)));
+  const ends = bands?.map(({ from_ms, to_ms }) => [from_ms, Math.round(field.x(to_ms))]) ?? [];
+  const edges = [field.from_ms, field.to_ms, field.right, field.bottom, floor, ceiling, limit ?? '', at_ms ?? ''];
+  return [edges, heights, ends, pins?.length ?? 0, pins?.at(-1)?.at_ms ?? ''].join();
+}
+
+function paintLines(ctx: CanvasRenderingContext2D, field: Field, { window, lines, stack }: ChartContent): void {
+  const { times_ms } = window;
+  // One sample beyond each edge, so that lines come from and go to where they should.
+  const begin = Math.max(0, firstAfter(times_ms, field.from_ms) - 1);
+  const end = Math.min(times_ms.length, firstAfter(times_ms, field.to_ms) + 1);
+  /** Fills what lies between two lines, or between a line and the ground. */
+  const fill = (colour: string, alpha: number, ...edges: readonly Float64Array[]): void => {
+    const way = new Path2D();
+    for (const values of edges) {
+      addLine(way, times_ms, values, begin, end, field, field.bottom);
+    }
+    ctx.globalAlpha = alpha;
+    ctx.fillStyle = colour;
+    ctx.fill(way, 'evenodd');
+    ctx.globalAlpha = 1;
+  };
+  const pile = piled(stack ?? [], begin, end);
+  pile.forEach(({ values, colour }, i) => {
+    const below = pile[i - 1];
+    fill(colour, STACK_ALPHA, values, ...(below === undefined ? [] : [below.values]));
+  });
+  ctx.lineWidth = 1.5 * ratio();
+  ctx.lineJoin = ctx.lineCap = 'round';
+  for (const { values, colour } of lines) {
+    if (lines.length === 1 && pile.length === 0) {
+      fill(colour, FILL_ALPHA, values);
+    }
+    const way = new Path2D();
+    addLine(way, times_ms, values, begin, end, field);
+    ctx.strokeStyle = colour;
+    ctx.stroke(way);
+  }
+}
+
+/** Each line upon those before it. What is not known of one adds nothing; where nothing is known, there is a hole. */
+function piled(stack: readonly ChartLine[], begin: number, end: number): ChartLine[] {
+  let below: Float64Array | null = null;
+  return stack.map(({ values, colour }) => {
+    const sum = new Float64Array(end).fill(NaN);
+    for (let i = begin; i < end; i += 1) {
+      const own = values[i] ?? NaN;
+      const under = below?.[i] ?? NaN;
+      sum[i] = Number.isNaN(own) ? under : own + (Number.isNaN(under) ? 0 : under);
+    }
+    below = sum;
+    return { values: sum, colour };
+  });
+}
+
+/** A thin line at what happened, and a wedge at its foot on the time axis. */
+function paintPins(ctx: CanvasRenderingContext2D, field: Field, { pins }: ChartContent): void {
+  const half = 3.5 * ratio();
+  for (const { at_ms, colour } of pins ?? []) {
+    if (at_ms < field.from_ms || at_ms > field.to_ms) {
+      continue;
+    }
+    const x = Math.round(field.x(at_ms));
+    ctx.fillStyle = colour;
+    ctx.globalAlpha = 0.55;
+    ctx.fillRect(x, field.top, ratio(), field.bottom - field.top);
+    ctx.globalAlpha = 1;
+    ctx.beginPath();
+    ctx.moveTo(x - half, field.bottom);
+    ctx.lineTo(x + half, field.bottom);
+    ctx.lineTo(x, field.bottom - 2 * half);
+    ctx.fill();
+  }
+}
+
+function ratio(): number {
+  return Math.max(1, globalThis.devicePixelRatio || 1);
+}

@@ -1,0 +1,32 @@
+import { describe, expect, it } from 'vitest';
+
+import { roundUp, timeTicks, valueTicks } from './ticks';
+
+describe('marks of an axis', () => {
+  it('stand at round numbers, no more than there is room for', () => {
+    expect(valueTicks(0, 100, 4)).toEqual([0, 50, 100]);
+    expect(valueTicks(0, 742, 4)).toEqual([0, 200, 400, 600]);
+    expect(valueTicks(20, 100, 4)).toEqual([20, 40, 60, 80, 100]);
+    expect(valueTicks(0, 0.5, 3)).toHaveLength(3);
+    expect(valueTicks(0, 0, 3)).toEqual([]);
+  });
+
+  it('are round in the unit that is shown', () => {
+    const gib = 1024 ** 3;
+    expect(valueTicks(0, 140 * gib, 4, gib)).toEqual([0, 50 * gib, 100 * gib]);
+  });
+
+  it('keep an axis still while values change a little', () => {
+    expect([0.3, 1, 1.1, 4.9, 7.2, 99].map((value) => roundUp(value))).toEqual([0.5, 1, 2, 5, 10, 100]);
+    expect(roundUp(3 * 1024 ** 3, 1024 ** 3)).toBe(5 * 1024 ** 3);
+  });
+
+  it('stand at round times', () => {
+    const noon = new Date(2026, 10, 20, 12, 0, 7).getTime();
+    const { step_ms, times_ms } = timeTicks(noon, noon + 120_000, 4);
+    expect(step_ms).toBe(30_000);
+    expect(times_ms.map((at) => new Date(at).getSeconds())).toEqual([30, 0, 30, 0]);
+    const day = timeTicks(noon, noon + 26 * 3_600_000, 5);
+    expect(day.times_ms.map((at) => new Date(at).getHours())).toEqual([18, 0, 6, 12]);
+  });
+});

@@ -1,0 +1,46 @@
+/** What numbers are counted in: how they are written, and where their axes begin and end. */
+
+import { bytesPerSecond, celsius, gib, gibNumber, mhz, percent, watts, wattsNumber } from '../lib/format';
+
+export interface Unit {
+  /** A value with its unit: `78.2 GiB`. */
+  text: (value: number) => string;
+  /** The number alone. */
+  number: (value: number) => string;
+  /** The lower end of an axis. */
+  floor: number;
+  /** The upper end where no limit is known; the end of a share always. */
+  ceiling: number;
+  /** Marks of an axis stand at round multiples of it. */
+  base: number;
+  /** Whether no value is ever above `ceiling`. */
+  bounded: boolean;
+}
+
+/** The parts of a value: the number, and what it is out of. */
+export interface Formatted {
+  main: string;
+  rest: string;
+}
+
+const NONE = '–';
+const GIB = 1024 ** 3;
+
+export const PERCENT: Unit = { ...plain(percent), ceiling: 100, bounded: true };
+export const MEMORY: Unit = { ...plain(gib), number: gibNumber, ceiling: GIB, base: GIB };
+export const WATTS: Unit = { ...plain(watts), number: wattsNumber, ceiling: 100 };
+export const CELSIUS: Unit = { ...plain(celsius), floor: 20, ceiling: 100 };
+export const MEGAHERTZ: Unit = { ...plain(mhz), ceiling: 1000 };
+export const RATE: Unit = { ...plain(bytesPerSecond), ceiling: 1e6 };
+
+/** A value as it stands beside its name; `null` where there is none. */
+export function formatted(unit: Unit, value: number | null, limit: number | null): Formatted {
+  if (limit === null) {
+    return { main: value === null ? NONE : unit.text(value), rest: '' };
+  }
+  return { main: value === null ? NONE : unit.number(value), rest: `/ ${unit.text(limit)}` };
+}
+
+function plain(text: (value: number) => string): Unit {
+  return { text, number: text, floor: 0, ceiling: 1, base: 1, bounded: false };
+}
