@@ -2,6 +2,8 @@
 
 export { Feed } from './model/feed';
 export type { FeedListener, FeedOptions, FeedReader } from './model/feed';
+export { mountDashboard } from './view/dashboard/index';
+export type { DashboardMountOptions, MountedDashboard } from './view/dashboard/index';
 export { mountMonitor } from './view/monitor';
 export type { NotebookHost } from './view/notebook-host';
 export type { Monitor, MonitorOptions } from './view/monitor';

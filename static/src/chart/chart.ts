@@ -17,7 +17,11 @@ export interface Window {
 export interface ChartLine {
   /** One for each of the window's times; NaN is a hole. */
   values: Float64Array;
+  /** Times of its own, where they are others than the window's. */
+  times_ms?: Float64Array;
   colour: string;
+  /** Whether others are looked at just now. */
+  faint?: boolean;
 }
 
 /** A stretch of time that is marked behind the lines. */
@@ -67,7 +71,7 @@ export interface ChartAxis {
 /** From this size on there is room for axes. */
 const AXES_WIDTH_PX = 200;
 const AXES_HEIGHT_PX = 60;
-const LEFT_PX = 52;
+const LEFT_PX = 56;
 const BOTTOM_PX = 16;
 const TOP_PX = 6;
 /** Room for the dot at the newest value. */
@@ -77,6 +81,7 @@ const VALUE_APART_PX = 26;
 const MINUTE_MS = 60_000;
 const FILL_ALPHA = 0.14;
 const STACK_ALPHA = 0.6;
+const FAINT_ALPHA = 0.2;
 
 /** Where the lines are drawn, in pixels of the device. */
 interface Field extends Places {
@@ -287,14 +292,11 @@ export class Chart {
       ctx.fillRect(Math.round(field.x(at_ms)), field.top, px, field.bottom - field.top);
       ctx.globalAlpha = 1;
     }
-    const place = momentPlace(content);
-    const time = window.times_ms[place];
-    if (time === undefined || time < field.from_ms || time > field.to_ms) {
-      return;
-    }
-    for (const { values, colour } of lines) {
+    for (const { values, colour, times_ms = window.times_ms, faint } of lines) {
+      const place = momentPlace(times_ms, content);
+      const time = times_ms[place] ?? NaN;
       const value = values[place] ?? NaN;
-      if (!Number.isNaN(value)) {
+      if (time >= field.from_ms && time <= field.to_ms && !Number.isNaN(value) && faint !== true) {
         ctx.fillStyle = colour;
         ctx.beginPath();
         ctx.arc(field.x(time), field.y(value), 2.5 * px, 0, 2 * Math.PI);
@@ -305,15 +307,16 @@ export class Chart {
 }
 
 /** The place among the samples of the moment pointed at, or of the newest. */
-function momentPlace({ at_ms, window }: ChartContent): number {
-  return at_ms === null ? window.times_ms.length - 1 : placeAt(window.times_ms, at_ms, window.gap_ms);
+function momentPlace(times_ms: Float64Array, { at_ms, window }: ChartContent): number {
+  return at_ms === null ? times_ms.length - 1 : placeAt(times_ms, at_ms, window.gap_ms);
 }
 
 /** What a picture depends on: as long as it is the same, so is every pixel, but for samples within a pixel of now. */
 function signature(content: ChartContent, field: Field): string {
-  const { window, lines, stack, bands, pins, at_ms, floor, ceiling, limit } = content;
-  const newest = window.times_ms.length - 1;
-  const heights = [...lines, ...(stack ?? [])].map(({ values }) => Math.round(field.y(values[newest] ?? NaN)));
+  const { lines, stack, bands, pins, at_ms, floor, ceiling, limit } = content;
+  const heights = [...lines, ...(stack ?? [])].map(
+    ({ values, faint }) => `${String(Math.round(field.y(values.at(-1) ?? NaN)))}${faint === true ? 'f' : ''}`,
+  );
   const ends = bands?.map(({ from_ms, to_ms }) => [from_ms, Math.round(field.x(to_ms))]) ?? [];
   const edges = [field.from_ms, field.to_ms, field.right, field.bottom, floor, ceiling, limit ?? '', at_ms ?? ''];
   return [edges, heights, ends, pins?.length ?? 0, pins?.at(-1)?.at_ms ?? ''].join();
@@ -321,9 +324,7 @@ function signature(content: ChartContent, field: Field): string {
 
 function paintLines(ctx: CanvasRenderingContext2D, field: Field, { window, lines, stack }: ChartContent): void {
   const { times_ms } = window;
-  // One sample beyond each edge, so that lines come from and go to where they should.
-  const begin = Math.max(0, firstAfter(times_ms, field.from_ms) - 1);
-  const end = Math.min(times_ms.length, firstAfter(times_ms, field.to_ms) + 1);
+  const [begin, end] = shown(times_ms, field);
   /** Fills what lies between two lines, or between a line and the ground. */
   const fill = (colour: string, alpha: number, ...edges: readonly Float64Array[]): void => {
     const way = new Path2D();
@@ -342,15 +343,24 @@ function paintLines(ctx: CanvasRenderingContext2D, field: Field, { window, lines
   });
   ctx.lineWidth = 1.5 * ratio();
   ctx.lineJoin = ctx.lineCap = 'round';
-  for (const { values, colour } of lines) {
+  for (const line of lines) {
     if (lines.length === 1 && pile.length === 0) {
-      fill(colour, FILL_ALPHA, values);
+      fill(line.colour, FILL_ALPHA, line.values);
     }
+    const times = line.times_ms ?? times_ms;
     const way = new Path2D();
-    addLine(way, times_ms, values, begin, end, field);
-    ctx.strokeStyle = colour;
+    addLine(way, times, line.values, ...shown(times, field), field);
+    ctx.globalAlpha = line.faint === true ? FAINT_ALPHA : 1;
+    ctx.strokeStyle = line.colour;
     ctx.stroke(way);
+    ctx.globalAlpha = 1;
   }
+}
+
+/** The places of the samples to draw: one beyond each edge, so that lines come from and go to where they should. */
+function shown(times_ms: Float64Array, field: Field): [begin: number, end: number] {
+  const begin = Math.max(0, firstAfter(times_ms, field.from_ms) - 1);
+  return [begin, Math.min(times_ms.length, firstAfter(times_ms, field.to_ms) + 1)];
 }
 
 /** Each line upon those before it. What is not known of one adds nothing; where nothing is known, there is a hole. */

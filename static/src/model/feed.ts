@@ -23,6 +23,10 @@ export interface FeedReader {
   setLooking: (looking: boolean) => void;
   /** The longest time between two samples that this reader can do with; `null` for the server's own. */
   setInterval: (interval_ms: number | null) => void;
+  /** What else than an overview's metrics this reader draws over time, by their names in history. */
+  setMetrics: (ids: readonly string[]) => void;
+  /** Whether this reader draws what the driver itself recorded between samples. */
+  setTraces: (on: boolean) => void;
   /** Leaves; the last to leave ends the connection. */
   leave: () => void;
 }
@@ -31,6 +35,8 @@ export interface FeedReader {
 interface Wish {
   looking: boolean;
   interval_ms: number | null;
+  metrics: readonly string[];
+  traces: boolean;
 }
 
 /** Connects when the first reader comes, and keeps what the server tells in `store`. */
@@ -42,6 +48,9 @@ export class Feed {
   private flowing = true;
   /** The time between samples that the server was asked for; `null` where it was asked for none. */
   private asked_ms: number | null = null;
+  /** The metrics whose history the server was asked for, and whether it was asked for traces. */
+  private askedMetrics = '';
+  private askedTraces = false;
   /** The time between samples before anything was asked for. */
   private usual_ms = 1000;
 
@@ -49,7 +58,7 @@ export class Feed {
 
   /** Takes part. A new reader looks. */
   join(listener: FeedListener): FeedReader {
-    const wish: Wish = { looking: true, interval_ms: null };
+    const wish: Wish = { looking: true, interval_ms: null, metrics: [], traces: false };
     this.readers.set(listener, wish);
     this.socket ??= this.connect();
     this.settle();
@@ -60,6 +69,14 @@ export class Feed {
       },
       setInterval: (interval_ms) => {
         wish.interval_ms = interval_ms;
+        this.settle();
+      },
+      setMetrics: (ids) => {
+        wish.metrics = ids;
+        this.settle();
+      },
+      setTraces: (on) => {
+        wish.traces = on;
         this.settle();
       },
       leave: () => {
@@ -111,6 +128,8 @@ export class Feed {
       // A new connection sends until it is told not to, and as often as the server samples.
       this.flowing = true;
       this.asked_ms = null;
+      this.askedMetrics = '';
+      this.askedTraces = false;
       this.usual_ms = frame.sample?.interval_ms ?? this.usual_ms;
       this.settle();
     }
@@ -134,6 +153,20 @@ export class Feed {
     const wanted = wishes.length > 0 ? Math.min(...wishes, this.usual_ms) : null;
     if (wanted !== this.asked_ms && this.send({ type: 'interval', ms: wanted ?? this.usual_ms })) {
       this.asked_ms = wanted;
+    }
+    this.settleHistory(looking);
+  }
+
+  /** What was kept once is kept on, since whoever closes a chart may open it again. */
+  private settleHistory(looking: readonly Wish[]): void {
+    const metrics = this.store.keep(looking.flatMap((wish) => wish.metrics));
+    const wanted = metrics.join();
+    if (metrics.length > 0 && wanted !== this.askedMetrics && this.send({ type: 'history', metrics })) {
+      this.askedMetrics = wanted;
+    }
+    const traces = looking.some((wish) => wish.traces);
+    if (traces !== this.askedTraces && this.send({ type: 'traces', on: traces })) {
+      this.askedTraces = traces;
     }
   }
 

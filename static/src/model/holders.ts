@@ -1,8 +1,8 @@
 /** Who holds a GPU: notebooks with all that their kernels have started, and processes of nobody's notebook. */
 
 import { plainText } from '../lib/text';
-import type { Notebook, Process, Reading } from '../wire';
-import type { GpuView } from './gpu';
+import type { GpuSample, Notebook, Process, Reading } from '../wire';
+import { seriesKey, type GpuView } from './gpu';
 import { migName, notebookName } from './owner';
 import { absenceOf, takenAt, valueOf } from './reading';
 import { absenceWords } from './words';
@@ -13,6 +13,8 @@ export interface HolderRow {
   /** GPU and holder. */
   key: string;
   gpu: number;
+  /** Tells holders apart, the same on every GPU. */
+  holder: string;
   /** Its colour. */
   slot: number;
   name: string;
@@ -84,7 +86,7 @@ export class SlotKeeper {
 
 /** The rows of the list: GPU by GPU, the largest holder of memory first. */
 export function holderRows(gpus: readonly GpuView[], slots: SlotKeeper): (HolderRow | UnreadableRow)[] {
-  const groups = new Map<GpuView, Map<string, Process[]>>(gpus.map((gpu) => [gpu, groupsOf(gpu)]));
+  const groups = new Map<GpuView, Map<string, Process[]>>(gpus.map((gpu) => [gpu, groupsOf(gpu.now)]));
   const present = new Map<string, number[]>();
   for (const [gpu, held] of groups) {
     for (const holder of held.keys()) {
@@ -124,9 +126,20 @@ function unreadable(gpu: GpuView): string | null {
   return absence === null ? null : absenceWords(absence);
 }
 
-function groupsOf(gpu: GpuView): Map<string, Process[]> {
+/** What each holder has of a GPU's memory, by the name that tells holders apart; `null` where that cannot be told. */
+export function heldBy(gpu: GpuSample): Map<string, number | null> {
+  const groups = [...groupsOf(gpu)];
+  return new Map(groups.map(([holder, all]) => [holder, valueOf(together(all.map((one) => one.memory_bytes)))]));
+}
+
+/** The name of the series of what a holder has. */
+export function heldKey(gpu: { index: number; uuid: string | null }, holder: string): string {
+  return seriesKey(gpu, `held ${holder}`);
+}
+
+function groupsOf(now: GpuSample | null): Map<string, Process[]> {
   const groups = new Map<string, Process[]>();
-  for (const process of (gpu.now === null ? null : valueOf(gpu.now.processes)) ?? []) {
+  for (const process of (now === null ? null : valueOf(now.processes)) ?? []) {
     const holder = holderOf(process);
     groups.set(holder, [...(groups.get(holder) ?? []), process]);
   }
@@ -157,6 +170,7 @@ function rowOf(gpu: GpuView, holder: string, unsorted: readonly Process[], slot:
     kind: 'holder',
     key: `${String(gpu.index)} ${holder}`,
     gpu: gpu.index,
+    holder,
     slot,
     name: processName(first),
     notebook,

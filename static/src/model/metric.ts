@@ -1,17 +1,24 @@
 /** The numbers of a GPU, and of the machine, that have a line over time. */
 
-import type { Activity, GpuSample, HostSample, Reading } from '../wire';
-import { absenceOf, valueOf } from './reading';
+import type { Activity, GpuSample, HostSample, MigSample, Reading } from '../wire';
+import { active } from './details/engines';
 import { CELSIUS, MEGAHERTZ, MEMORY, PERCENT, RATE, WATTS, type Unit } from './unit';
 
+/** Stands for what each holder has of a GPU's memory. */
+export const HELD = 'held';
+/** Stands for the metrics of MIG devices. */
+export const MIG = 'mig';
+
 /** The colours of lines: one for each meaning, and those that tell lines of one chart apart. */
-export type Colour = 'utilization' | 'memory' | 'power' | 'temperature' | number;
+export type Colour = 'utilization' | 'memory' | 'power' | 'temperature' | 'text' | number;
 
 /** One number of what `S` is a sample of. */
 export interface Metric<S = GpuSample> {
   /** Its name in history frames: the path in the sample. */
   id: string;
   label: string;
+  /** What it is called beside the other lines of its chart, where that differs. */
+  part?: string;
   unit: Unit;
   colour: Colour;
   read: (sample: S) => Reading<number>;
@@ -24,13 +31,18 @@ export const METRICS: readonly Metric[] = [
   metric('utilization.gpu_percent', 'Utilization', PERCENT, 'utilization', (gpu) => gpu.utilization.gpu_percent),
   {
     ...metric('memory.used_bytes', 'Memory', MEMORY, 'memory', (gpu) => gpu.memory.used_bytes),
+    part: 'In use',
     limit: (gpu) => gpu.memory.total_bytes,
   },
   {
     ...metric('power.draw_watts', 'Power', WATTS, 'power', (gpu) => gpu.power.draw_watts),
+    part: 'Average',
     limit: (gpu) => gpu.power.limit_watts,
   },
-  metric('temperature.gpu_celsius', 'Temperature', CELSIUS, 'temperature', (gpu) => gpu.temperature.gpu_celsius),
+  {
+    ...metric('temperature.gpu_celsius', 'Temperature', CELSIUS, 'temperature', (gpu) => gpu.temperature.gpu_celsius),
+    part: 'GPU',
+  },
 ];
 
 /** What charts can show besides. */
@@ -79,6 +91,11 @@ export const HOST_METRICS: readonly Metric<HostSample>[] = [
   metric('host.network.sent_bytes_per_second', 'Sent', RATE, 3, (host) => host.network.sent_bytes_per_second),
 ];
 
+export const MIG_METRICS: readonly Metric<MigSample>[] = [
+  metric('mig.memory.used_bytes', 'Memory', MEMORY, 'memory', (device) => device.memory.used_bytes),
+  metric('mig.activity.sm_percent', 'SM', PERCENT, 2, (device) => active(device.activity, 'sm_percent')),
+];
+
 function metric<S = GpuSample>(
   id: string,
   label: string,
@@ -96,8 +113,5 @@ function share(part: keyof Parts<GpuSample['utilization']>, label: string, colou
 }
 
 function activity(part: keyof Parts<Activity>, label: string, colour: Colour): Metric {
-  return metric(`activity.${part}_percent`, label, PERCENT, colour, ({ activity: all }) => {
-    const absence = absenceOf(all);
-    return absence ?? valueOf(all)?.[`${part}_percent`] ?? { absent: 'unknown' };
-  });
+  return metric(`activity.${part}_percent`, label, PERCENT, colour, (gpu) => active(gpu.activity, `${part}_percent`));
 }

@@ -3,6 +3,7 @@ import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { details } from '../testing/details';
 import { GIB, gpu, hello, inventory, NO_HISTORY, NOW, sample } from '../testing/frames';
 import { gpusOf, seriesKey } from './gpu';
+import { HELD } from './metric';
 import { Store } from './store';
 
 const USE = 'utilization.gpu_percent';
@@ -55,7 +56,7 @@ describe('history', () => {
   it('is kept of what was asked for, of GPUs and of the machine', () => {
     const clock = 'clocks.sm_mhz';
     const key = seriesKey({ index: 0, uuid: 'GPU-0' }, clock);
-    store.keep(new Set([clock, 'host.cpu.busy_percent']));
+    expect(store.keep([clock, 'host.cpu.busy_percent', HELD])).toContain(clock);
     store.apply(hello({ history: NO_HISTORY }));
     store.apply({
       type: 'history',
@@ -156,12 +157,12 @@ describe('frames', () => {
     expect([...store.details.keys()]).toEqual([0]);
   });
 
-  it('with traces, which nobody asked for, change nothing', () => {
+  it('with traces keep what the driver recorded, beside the samples', () => {
     store.apply(hello());
     const times = [...store.timeline.times_ms];
     const trace = { index: 0, uuid: 'GPU-0', metric: 'power_watts', start_us: NOW * 1000 } as const;
     store.apply({ type: 'trace', ...trace, offsets_us: [0, 20_000], values: [600, 610], gap: false });
     expect([...store.timeline.times_ms]).toEqual(times);
-    expect(store.details.size).toBe(0);
+    expect([...(store.traces.get('GPU-0 power_watts')?.values('GPU-0 power_watts') ?? [])]).toEqual([600, 610]);
   });
 });

@@ -3,11 +3,22 @@
 import { ServerClock } from '../lib/clock';
 import type { SocketPhase } from '../lib/socket';
 import { Timeline, type Column } from '../lib/timeline';
-import type { CollectorStatus, Event, GpuDetails, Hello, History, Inventory, Sample, ServerFrame } from '../wire';
+import type {
+  CollectorStatus,
+  Event,
+  GpuDetails,
+  GpuSample,
+  Hello,
+  History,
+  Inventory,
+  Sample,
+  ServerFrame,
+  Trace,
+} from '../wire';
 import { keepEvents } from './event';
 import { seriesKey } from './gpu';
-import { SlotKeeper } from './holders';
-import { HOST_METRICS, METRICS, MORE_METRICS } from './metric';
+import { heldBy, heldKey, SlotKeeper } from './holders';
+import { HELD, HOST_METRICS, METRICS, MIG, MIG_METRICS, MORE_METRICS } from './metric';
 import { valueOf } from './reading';
 
 /** Why there is no connection, and what to do about it, as found out by whoever embeds the view. */
@@ -20,6 +31,12 @@ export interface Diagnosis {
 
 /** More than the longest span of the view at the fastest rate; at one sample per second, 100 min. */
 const CAPACITY = 6000;
+/** The metrics that a server remembers, those of an overview first. */
+const REMEMBERED = [...METRICS, ...MORE_METRICS, ...HOST_METRICS].map(({ id }) => id);
+const OVERVIEW = new Set(METRICS.map(({ id }) => id));
+/** What the driver itself records in a little more than the longest span of a chart, every 20 ms. */
+const TRACE_CAPACITY = 20_000;
+const TRACE_GAP_MS = 1000;
 /** Less than half of the time between two moments of a server's history. */
 const SAME_MS = 400;
 
@@ -28,6 +45,8 @@ export class Store {
   readonly timeline = new Timeline(CAPACITY);
   /** The colours of those who hold GPUs, the same in every view. */
   readonly slots = new SlotKeeper();
+  /** What the driver itself recorded of the power of each GPU, by its key; for those who asked for it. */
+  readonly traces = new Map<string, Timeline>();
   phase: SocketPhase = { phase: 'connecting', attempt: 0 };
   diagnosis: Diagnosis | null = null;
   version: string | null = null;
@@ -69,7 +88,7 @@ export class Store {
         this.details.set(frame.index, frame);
         break;
       case 'trace':
-        // It comes to those who ask for it, and nothing here does.
+        this.trace(frame);
         break;
       case 'collector':
         this.collector = frame;
@@ -91,9 +110,10 @@ export class Store {
     }
   }
 
-  /** Keeps these metrics, too, from now on. */
-  keep(metrics: ReadonlySet<string>): void {
-    this.more = metrics;
+  /** Keeps these metrics, too, from now on; returns all whose history the server can tell, where there are more. */
+  keep(metrics: readonly string[]): string[] {
+    this.more = new Set([...this.more, ...metrics]);
+    return this.more.size === 0 ? [] : REMEMBERED.filter((id) => OVERVIEW.has(id) || this.more.has(id));
   }
 
   /** The reader looks again after a pause. */
@@ -149,6 +169,9 @@ export class Store {
         const value = gpu.health.state === 'ok' ? valueOf(metric.read(gpu)) : null;
         moment.set(seriesKey(gpu, metric.id), value);
       }
+      if (gpu.health.state === 'ok') {
+        this.addParts(gpu, moment);
+      }
     }
     for (const metric of HOST_METRICS) {
       if (this.more.has(metric.id)) {
@@ -156,5 +179,38 @@ export class Store {
       }
     }
     this.timeline.push(sample.at_ms, moment, this.gap_ms);
+  }
+
+  /** What each holder has of a GPU, and what its MIG devices do; no server remembers that. */
+  private addParts(gpu: GpuSample, moment: Map<string, number | null>): void {
+    if (this.more.has(HELD)) {
+      for (const [holder, bytes] of heldBy(gpu)) {
+        moment.set(heldKey(gpu, holder), bytes);
+      }
+    }
+    if (this.more.has(MIG)) {
+      for (const device of valueOf(gpu.mig_devices) ?? []) {
+        for (const { id, read } of MIG_METRICS) {
+          moment.set(seriesKey({ index: -1, uuid: device.uuid }, id), valueOf(read(device)));
+        }
+      }
+    }
+  }
+
+  private trace(trace: Trace): void {
+    if (trace.metric !== 'power_watts') {
+      return;
+    }
+    const key = seriesKey(trace, trace.metric);
+    let timeline = this.traces.get(key);
+    if (timeline === undefined) {
+      timeline = new Timeline(TRACE_CAPACITY);
+      this.traces.set(key, timeline);
+    }
+    const gap_ms = trace.gap ? 0 : TRACE_GAP_MS;
+    trace.offsets_us.forEach((offset_us, i) => {
+      const watts = new Map([[key, trace.values[i] ?? null]]);
+      timeline.push((trace.start_us + offset_us) / 1000, watts, i === 0 ? gap_ms : TRACE_GAP_MS);
+    });
   }
 }

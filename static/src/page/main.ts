@@ -1,10 +1,22 @@
-/** The standalone page: the view, over all of the window, fed by the server that the page came from. */
+/** The standalone page: all GPUs, or charts, over all of the window, fed by the server that the page came from. */
 
 import '../view/view.css';
 import './page.css';
 
-import { Feed, mountMonitor, type Monitor } from '../index';
+import { Feed, mountDashboard, mountMonitor } from '../index';
+import { h } from '../lib/dom';
 import { themeButton } from './theme';
+
+/** What the page shows. */
+interface Shown {
+  themeChanged: () => void;
+  dispose: () => void;
+  /** Shows what another address says; `false` where that is something else altogether. */
+  show: (address: string) => boolean;
+}
+
+/** Begins the part of the address that says which charts to show: `#charts?gpu=0&span=5`. */
+const CHARTS = '#charts';
 
 /** The stream beside this page, under whatever prefix a proxy has put it. */
 function streamUrl(): URL {
@@ -13,13 +25,63 @@ function streamUrl(): URL {
   return url;
 }
 
+function start(host: HTMLElement): void {
+  const feed = new Feed({ openSocket: () => new WebSocket(streamUrl()) });
+  // Between one view and the other, the connection and what is known stay.
+  const reader = feed.join({ changed: () => undefined });
+  reader.setLooking(false);
+  let shown: Shown | null = null;
+  const theme = themeButton(() => shown?.themeChanged());
+  const follow = (): void => {
+    if (shown?.show(location.hash) !== true) {
+      shown?.dispose();
+      shown = location.hash.startsWith(CHARTS) ? charts(host, feed, theme) : overview(host, feed, theme);
+    }
+  };
+  window.addEventListener('hashchange', follow);
+  follow();
+}
+
+function overview(host: HTMLElement, feed: Feed, theme: HTMLElement): Shown {
+  const all = h('a', { class: 'gpumon-chip page-link', href: CHARTS }, 'charts');
+  const monitor = mountMonitor(host, {
+    feed,
+    title: 'gpumon',
+    actions: [all, theme],
+    onOpenGpu: (index) => {
+      location.hash = `${CHARTS}?gpu=${String(index)}`;
+    },
+  });
+  return { ...monitor, show: (address) => !address.startsWith(CHARTS) };
+}
+
+function charts(host: HTMLElement, feed: Feed, theme: HTMLElement): Shown {
+  const back = h('a', { class: 'gpumon-chip page-link', href: '#' }, 'all GPUs');
+  const asked = (address: string): string => address.slice(CHARTS.length + 1);
+  let own = location.hash;
+  const dashboard = mountDashboard(host, {
+    feed,
+    title: 'gpumon',
+    address: asked(own),
+    actions: [back, theme],
+    onAddress: (address) => {
+      own = address === '' ? CHARTS : `${CHARTS}?${address}`;
+      history.replaceState(null, '', own);
+    },
+  });
+  return {
+    ...dashboard,
+    show: (address) => {
+      if (address !== own && address.startsWith(CHARTS)) {
+        own = address;
+        dashboard.show(asked(address));
+      }
+      return address.startsWith(CHARTS);
+    },
+  };
+}
+
 const host = document.getElementById('gpumon');
 if (host !== null) {
-  let monitor: Monitor | null = null;
-  const theme = themeButton(() => monitor?.themeChanged());
-  monitor = mountMonitor(host, {
-    feed: new Feed({ openSocket: () => new WebSocket(streamUrl()) }),
-    title: 'gpumon',
-    actions: [theme],
-  });
+  start(host);
 }

@@ -31,6 +31,13 @@ export interface CardContext {
   openByDefault: boolean;
 }
 
+export interface CardOptions {
+  /** Something has to be drawn anew. */
+  invalidate: () => void;
+  /** Opens the charts of a GPU; `null` where there is no way to them. */
+  onOpenGpu: ((index: number) => void) | null;
+}
+
 export class GpuCard {
   readonly element: HTMLElement;
   /** Whether the card is on the screen; charts of others are not drawn. */
@@ -48,11 +55,12 @@ export class GpuCard {
   private readonly cells: { id: string; cell: MetricCell }[];
 
   constructor(
+    index: number,
     private readonly moment: Moment,
-    private readonly changed: () => void,
     id: string,
+    private readonly options: CardOptions,
   ) {
-    this.details = new Details(changed);
+    this.details = new Details(options.invalidate);
     this.cells = METRICS.map((metric) => ({ id: metric.id, cell: new MetricCell(metric, moment) }));
     for (const { id: metric, cell } of this.cells) {
       if (metric === 'memory.used_bytes') {
@@ -62,6 +70,19 @@ export class GpuCard {
     const body = h('div', { class: 'gpumon-metrics', id }, ...this.cells.map(({ cell }) => cell.element));
     this.toggle = h('button', { class: 'gpumon-toggle', type: 'button', 'aria-controls': id });
     const head = h('header', { class: 'gpumon-gpu-head' }, this.index, this.name, this.clocks, this.toggle);
+    const { onOpenGpu } = options;
+    if (onOpenGpu !== null) {
+      const open = h('button', {
+        class: 'gpumon-open',
+        type: 'button',
+        'aria-label': 'Open charts',
+        title: 'Open charts',
+      });
+      open.addEventListener('click', () => {
+        onOpenGpu(index);
+      });
+      head.insertBefore(open, this.toggle);
+    }
     this.element = h(
       'article',
       { class: 'gpumon-gpu', tabindex: '0' },
@@ -72,7 +93,7 @@ export class GpuCard {
     );
     this.toggle.addEventListener('click', () => {
       this.chosenOpen = !this.isOpen();
-      this.changed();
+      this.options.invalidate();
     });
     this.element.addEventListener('keydown', (event) => {
       this.onKey(event);

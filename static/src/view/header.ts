@@ -14,8 +14,8 @@ export interface HeaderOptions {
   title: string;
   /** More buttons of whoever embeds the view. */
   actions: readonly HTMLElement[];
-  /** The other span of time is wanted. */
-  onSpan: () => void;
+  /** The other span of time is wanted; `null` where that is chosen elsewhere. */
+  onSpan: (() => void) | null;
   onRetry: () => void;
 }
 
@@ -43,7 +43,8 @@ export class Header {
     this.title = h('h1', { class: 'gpumon-title' }, options.title);
     this.statusLine.append(h('span', { class: 'gpumon-dot', 'aria-hidden': 'true' }), this.status, this.retry);
     this.retry.addEventListener('click', options.onRetry);
-    this.span.addEventListener('click', options.onSpan);
+    setShown(this.span, options.onSpan !== null);
+    this.span.addEventListener('click', () => options.onSpan?.());
     this.element = h(
       'header',
       { class: 'gpumon-head' },

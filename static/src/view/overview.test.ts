@@ -25,6 +25,7 @@ beforeEach(() => {
     connectingMessage: 'Wait.',
     actions: [],
     notebooks,
+    onOpenGpu: null,
     invalidate: () => {
       overview.render();
     },

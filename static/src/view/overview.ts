@@ -16,13 +16,12 @@ import { GpuCard, type CardContext } from './gpu-card';
 import { Header, nextSpan } from './header';
 import { HolderTable } from './holder-table';
 import { HostStrip } from './host-strip';
+import { WIDE_PX } from './layout';
 import { Moment } from './moment';
 import type { NotebookHost } from './notebook-host';
 import { Notice } from './notice';
 import { readPalette, type Palette } from './palette';
 
-/** From this width on there is room for open cards side by side, and for a user's column. */
-const WIDE_PX = 560;
 /** With more GPUs than this, open cards would hide the overview. */
 const OPEN_GPUS = 16;
 
@@ -32,6 +31,8 @@ export interface OverviewOptions {
   actions: readonly HTMLElement[];
   /** `null` where nobody knows about notebooks. */
   notebooks: NotebookHost | null;
+  /** Opens the charts of a GPU; `null` where there is no way to them. */
+  onOpenGpu: ((index: number) => void) | null;
   /** Something has to be drawn anew. */
   invalidate: () => void;
   onRetry: () => void;
@@ -178,7 +179,7 @@ export class Overview {
   }
 
   private newCard(index: number): GpuCard {
-    const card = new GpuCard(this.moment, this.options.invalidate, `${this.id}-gpu-${String(index)}`);
+    const card = new GpuCard(index, this.moment, `${this.id}-gpu-${String(index)}`, this.options);
     this.screen?.observe(card.element);
     return card;
   }

@@ -28,6 +28,7 @@ export function readPalette(root: Element): Palette {
       memory: colour('--gpumon-memory'),
       power: colour('--gpumon-power'),
       temperature: colour('--gpumon-temperature'),
+      text: style.color,
     },
     slots: Array.from({ length: SLOTS }, (_, slot) => colour(`--gpumon-process-${String(slot)}`)),
     text: style.color,

@@ -1,0 +1,188 @@
+/** The charts of a dashboard with their lines, section by section: what is drawn, before it is drawn. */
+
+import { plainText } from '../../lib/text';
+import type { GpuSample, HostSample, Reading, Sample } from '../../wire';
+import { seriesKey, type GpuView } from '../gpu';
+import { heldKey, type HolderRow } from '../holders';
+import { HELD, HOST_METRICS, METRICS, MIG, MIG_METRICS, MORE_METRICS, type Colour, type Metric } from '../metric';
+import { migRows } from '../mig';
+import { absenceOf, valueOf } from '../reading';
+import { PERCENT, type Unit } from '../unit';
+import { GPU_CHARTS, HOST_CHARTS, MIG_CHART, type ChartKind } from './kinds';
+import type { DashboardState } from './state';
+
+/** One line of a chart. */
+export interface PlotLine {
+  label: string;
+  colour: Colour;
+  /** The name of its series. */
+  series: string;
+  /** What is read now; `null` before the first sample. */
+  now: Reading<number> | null;
+  /** Under which name its series is among the driver's own records, where it is. */
+  trace?: string;
+}
+
+/** One chart. */
+export interface Plot {
+  key: string;
+  title: string;
+  unit: Unit;
+  lines: readonly PlotLine[];
+  /** Lines of which each stands upon those before it. */
+  stack: readonly PlotLine[];
+  /** What the values are out of; `null` where that is not known. */
+  limit: number | null;
+  /** The GPU, where it is of one; the machine's are of none. */
+  gpu: number | null;
+}
+
+/** Charts that belong together. */
+export interface Section {
+  key: string;
+  /** What its charts are of; `null` for all GPUs together, or the machine. */
+  gpu: GpuView | null;
+  title: string;
+  plots: readonly Plot[];
+  /** Charts that its board or driver has nothing for. */
+  missing: readonly string[];
+}
+
+/** Who holds a GPU's memory, now or in what is shown. */
+export type Holder = Pick<HolderRow, 'holder' | 'name' | 'slot' | 'memory_bytes'>;
+
+export interface PlotsInput {
+  state: DashboardState;
+  gpus: readonly GpuView[];
+  sample: Sample | null;
+  /** By index. */
+  holders: ReadonlyMap<number, readonly Holder[]>;
+}
+
+/** All that a dashboard may draw over time, by its names in history. */
+export const DRAWN: readonly string[] = [
+  ...[...METRICS, ...MORE_METRICS, ...HOST_METRICS].map(({ id }) => id),
+  HELD,
+  MIG,
+];
+
+/** The sections of a dashboard, from the top. */
+export function sectionsOf(input: PlotsInput): Section[] {
+  const { state, gpus, sample } = input;
+  const chosen = gpus.filter(({ index }) => state.gpus?.includes(index) ?? true);
+  const kinds = GPU_CHARTS.filter((kind) => wants(state, kind.id));
+  const apart = state.arrangement === 'apart' || chosen.length < 2;
+  const sections = apart ? chosen.map((gpu) => ofGpu(gpu, kinds, input)) : [ofAll(chosen, kinds)];
+  const machine = HOST_CHARTS.filter((kind) => wants(state, kind.id)).map((kind) => hostPlot(kind, sample));
+  const host: Section = { key: 'host', gpu: null, title: 'Machine', plots: machine, missing: [] };
+  return [...sections, host].filter(({ plots, missing }) => plots.length + missing.length > 0);
+}
+
+function wants({ charts }: DashboardState, id: string): boolean {
+  return charts?.includes(id) ?? true;
+}
+
+function ofGpu(gpu: GpuView, kinds: readonly ChartKind[], input: PlotsInput): Section {
+  const able = kinds.filter(({ metrics }) => metrics.some((metric) => isThere(gpu, metric)));
+  const plots = able.map((kind) => gpuPlot(gpu, kind, input.holders.get(gpu.index) ?? []));
+  const missing = kinds.filter((kind) => !able.includes(kind)).map(({ title }) => title);
+  const title = `${String(gpu.index)} ${plainText(gpu.name)}`;
+  const mig = wants(input.state, MIG_CHART.id) ? migPlots(gpu) : [];
+  return { key: `gpu ${String(gpu.index)}`, gpu, title, plots: [...plots, ...mig], missing };
+}
+
+function gpuPlot(gpu: GpuView, { id, title, metrics }: ChartKind, holders: readonly Holder[]): Plot {
+  const able = metrics.filter((metric) => isThere(gpu, metric));
+  const lines = able.map((metric): PlotLine => {
+    const series = seriesKey(gpu, metric.id);
+    const line = { label: metric.part ?? metric.label, colour: metric.colour, series, now: readOf(gpu, metric) };
+    return metric.id === 'power.instant_watts' ? { ...line, trace: seriesKey(gpu, 'power_watts') } : line;
+  });
+  // What is in use in all stands above its parts, and takes no colour from them.
+  const whole = (line: PlotLine): PlotLine => (stack.length > 0 ? { ...line, colour: 'text' } : line);
+  const stack = (id === 'memory' ? holders : []).map(({ holder, name, slot, memory_bytes }): PlotLine => ({
+    label: plainText(name),
+    colour: slot,
+    series: heldKey(gpu, holder),
+    now: memory_bytes,
+  }));
+  const [first] = able;
+  const limit = gpu.now === null || !first?.limit ? null : valueOf(first.limit(gpu.now));
+  const unit = (first ?? metrics[0])?.unit ?? PERCENT;
+  const key = `gpu ${String(gpu.index)} ${id}`;
+  return { key, title, unit, lines: lines.map(whole), stack, limit, gpu: gpu.index };
+}
+
+/** One chart for each reading, with a line for each GPU. */
+function ofAll(gpus: readonly GpuView[], kinds: readonly ChartKind[]): Section {
+  const plots = kinds.flatMap((kind) =>
+    kind.metrics.flatMap((metric): Plot[] => {
+      const able = gpus.filter((gpu) => isThere(gpu, metric));
+      const title = kind.title === metric.label ? kind.title : `${kind.title}: ${metric.label}`;
+      const lines = able.map((gpu): PlotLine => ({
+        label: String(gpu.index),
+        colour: gpu.index,
+        series: seriesKey(gpu, metric.id),
+        now: readOf(gpu, metric),
+      }));
+      const limits = able.map((gpu) =>
+        gpu.now === null || metric.limit === null ? null : valueOf(metric.limit(gpu.now)),
+      );
+      const limit = limits.reduce((most, one) => (one !== null && one > (most ?? 0) ? one : most), null);
+      return able.length === 0
+        ? []
+        : [{ key: `all ${metric.id}`, title, unit: metric.unit, lines, stack: [], limit, gpu: null }];
+    }),
+  );
+  return { key: 'all', gpu: null, title: `${String(gpus.length)} GPUs`, plots, missing: [] };
+}
+
+function migPlots(gpu: GpuView): Plot[] {
+  const rows = migRows(gpu);
+  return MIG_METRICS.flatMap((metric, i) => {
+    const lines = rows.map((row, slot): PlotLine => ({
+      label: `${row.name} ${row.place.split(' · ')[0] ?? ''}`.trim(),
+      colour: slot,
+      series: seriesKey({ index: -1, uuid: row.uuid }, metric.id),
+      now: i === 0 ? row.used_bytes : row.sm_percent,
+    }));
+    const able = lines.filter(({ now }) => now === null || absenceOf(now) === null);
+    const stack = i === 0 ? able : [];
+    return able.length === 0
+      ? []
+      : [
+          {
+            key: `gpu ${String(gpu.index)} ${metric.id}`,
+            title: `MIG: ${metric.label}`,
+            unit: metric.unit,
+            lines: i === 0 ? [] : able,
+            stack,
+            limit: i === 0 ? rows.reduce((sum, { total_bytes }) => sum + (total_bytes ?? 0), 0) : null,
+            gpu: gpu.index,
+          },
+        ];
+  });
+}
+
+function hostPlot({ id, title, metrics }: ChartKind<HostSample>, sample: Sample | null): Plot {
+  const host = sample?.host ?? null;
+  const lines = metrics
+    .map((metric): PlotLine => {
+      const now = host === null ? null : metric.read(host);
+      return { label: metric.label, colour: metric.colour, series: metric.id, now };
+    })
+    .filter(({ now }) => now === null || absenceOf(now) === null);
+  const [first] = metrics;
+  const limit = host === null || !first?.limit ? null : valueOf(first.limit(host));
+  return { key: `host ${id}`, title, unit: first?.unit ?? PERCENT, lines, stack: [], limit, gpu: null };
+}
+
+/** Whether a reading may have something to show: what a board or driver does not have never does. */
+function isThere(gpu: GpuView, metric: Metric): boolean {
+  const absence = gpu.now === null ? null : absenceOf(metric.read(gpu.now));
+  return absence?.absent !== 'not_supported';
+}
+
+function readOf({ now }: GpuView, metric: Metric<GpuSample>): Reading<number> | null {
+  return now === null ? null : metric.read(now);
+}

@@ -1,0 +1,143 @@
+/** The controls of a dashboard: which GPUs and charts, in which arrangement, and which part of the past. */
+
+import { h, keyed, setAttribute, setShown, setText } from '../../lib/dom';
+import { timeOfDay } from '../../lib/format';
+import { plainText } from '../../lib/text';
+import { GPU_CHARTS, HOST_CHARTS, MIG_CHART } from '../../model/dashboard/kinds';
+import { isHeld, rangeOf, running, SPANS_MIN, toggledHold, type DashboardState } from '../../model/dashboard/state';
+import type { GpuView } from '../../model/gpu';
+
+const CHARTS = [...GPU_CHARTS, MIG_CHART, ...HOST_CHARTS];
+
+export class DashboardBar {
+  readonly element: HTMLElement;
+  private readonly gpus = group('GPUs');
+  private readonly gpuChips = new Map<string, Chip>();
+  private readonly arrangement = group('Arrangement');
+  private readonly spans = group('Time shown');
+  private readonly charts = group('Charts');
+  private readonly menu: HTMLDetailsElement;
+  private readonly hold = chip('');
+  private readonly range = h('span', { class: 'gpumon-range' });
+  private state: DashboardState;
+  private now_ms = 0;
+
+  constructor(
+    state: DashboardState,
+    private readonly change: (state: DashboardState) => void,
+  ) {
+    this.state = state;
+    this.menu = h('details', { class: 'gpumon-menu' }, h('summary', { class: 'gpumon-chip' }, 'Charts'), this.charts);
+    this.hold.addEventListener('click', () => {
+      change(toggledHold(this.state, this.now_ms));
+    });
+    this.arrangement.append(
+      ...(['apart', 'together'] as const).map((arrangement) =>
+        chip(arrangement === 'apart' ? 'by GPU' : 'overlaid', arrangement, () => {
+          change({ ...this.state, arrangement });
+        }),
+      ),
+    );
+    this.spans.append(
+      ...SPANS_MIN.map((minutes) =>
+        chip(minutes === 60 ? '1 h' : `${String(minutes)} min`, String(minutes), () => {
+          change({ ...running(this.state), span_ms: minutes * 60_000 });
+        }),
+      ),
+    );
+    this.charts.append(
+      ...CHARTS.map(({ id, title }) =>
+        chip(title, id, () => {
+          change({
+            ...this.state,
+            charts: toggled(
+              this.state.charts,
+              id,
+              CHARTS.map((kind) => kind.id),
+            ),
+          });
+        }),
+      ),
+    );
+    this.element = h(
+      'div',
+      { class: 'gpumon-controls' },
+      this.gpus,
+      this.arrangement,
+      this.spans,
+      this.hold,
+      this.range,
+      this.menu,
+    );
+  }
+
+  update(state: DashboardState, gpus: readonly GpuView[], now_ms: number): void {
+    this.state = state;
+    this.now_ms = now_ms;
+    setShown(this.gpus, gpus.length > 1);
+    setShown(this.arrangement, gpus.length > 1);
+    const all = gpus.map(({ index }) => index);
+    const chips = keyed(
+      this.gpus,
+      this.gpuChips,
+      gpus,
+      ({ index }) => String(index),
+      ({ index }) => ({
+        element: chip(String(index), String(index), () => {
+          this.change({ ...this.state, gpus: toggled(this.state.gpus, index, this.known) });
+        }),
+      }),
+    );
+    this.known = all;
+    chips.forEach(({ element }, i) => {
+      const gpu = gpus[i];
+      press(element, gpu !== undefined && (state.gpus?.includes(gpu.index) ?? true));
+      setAttribute(element, 'title', gpu === undefined ? null : plainText(gpu.fullName));
+    });
+    pressOne(this.arrangement, state.arrangement);
+    pressOne(this.spans, isHeld(state) ? null : String(state.span_ms / 60_000));
+    for (const one of this.charts.children) {
+      press(one, state.charts?.includes(one.getAttribute('data-value') ?? '') ?? true);
+    }
+    const held = isHeld(state);
+    setText(this.hold, held ? 'back to now' : 'hold');
+    setAttribute(this.hold, 'title', held ? 'Let time run again' : 'Hold time still; nothing is lost meanwhile');
+    const [from_ms, to_ms] = rangeOf(state, now_ms);
+    setText(this.range, held ? `${timeOfDay(from_ms)} to ${timeOfDay(to_ms)}` : '');
+  }
+
+  private known: readonly number[] = [];
+}
+
+interface Chip {
+  element: HTMLButtonElement;
+}
+
+/** All but this one where all were chosen; else with or without it. Without any, all are shown again. */
+function toggled<T>(chosen: readonly T[] | null, one: T, all: readonly T[]): readonly T[] | null {
+  const next =
+    chosen === null
+      ? all.filter((other) => other !== one)
+      : all.filter((other) => chosen.includes(other) !== (other === one));
+  return next.length === 0 || next.length === all.length ? null : next;
+}
+
+function group(label: string): HTMLElement {
+  return h('div', { class: 'gpumon-group-of-chips', role: 'group', 'aria-label': label });
+}
+
+function chip(label: string, value = '', onClick: () => void = () => undefined): HTMLButtonElement {
+  const button = h('button', { class: 'gpumon-chip', type: 'button', 'data-value': value }, label);
+  button.addEventListener('click', onClick);
+  return button;
+}
+
+function press(button: Element, pressed: boolean): void {
+  setAttribute(button, 'aria-pressed', String(pressed));
+}
+
+function pressOne(buttons: HTMLElement, value: string | null): void {
+  for (const one of buttons.children) {
+    press(one, one.getAttribute('data-value') === value);
+  }
+}

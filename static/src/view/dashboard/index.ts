@@ -1,0 +1,53 @@
+/** A dashboard in a page, fed by a connection to a gpumon server. */
+
+import { fromAddress, toAddress } from '../../model/dashboard/state';
+import type { Feed } from '../../model/feed';
+import { mountView, type Mounted } from '../mount';
+import { Dashboard } from './dashboard';
+
+export interface DashboardMountOptions {
+  /** Where what is shown comes from. */
+  feed: Feed;
+  /** What to show, as the part of an address that says so. */
+  address: string;
+  /** The heading. */
+  title?: string;
+  /** What to say until the first answer. */
+  connectingMessage?: string;
+  /** Buttons for the head. */
+  actions?: readonly HTMLElement[];
+  /** Something else is shown; `address` brings it back. */
+  onAddress?: (address: string) => void;
+}
+
+export interface MountedDashboard extends Mounted {
+  /** Shows what another address says. */
+  show: (address: string) => void;
+}
+
+/** Shows charts inside `host`. */
+export function mountDashboard(host: HTMLElement, options: DashboardMountOptions): MountedDashboard {
+  const { feed } = options;
+  const { view, ...mounted } = mountView(
+    host,
+    feed,
+    (invalidate, reader) =>
+      new Dashboard(feed.store, reader, {
+        title: options.title ?? 'GPU charts',
+        connectingMessage: options.connectingMessage ?? 'Waiting for gpumon to answer.',
+        actions: options.actions ?? [],
+        state: fromAddress(options.address),
+        onState: (state) => options.onAddress?.(toAddress(state)),
+        invalidate,
+        onRetry: () => {
+          feed.retryNow();
+        },
+      }),
+  );
+  return {
+    ...mounted,
+    show: (address) => {
+      view.show(fromAddress(address));
+    },
+  };
+}

@@ -1,0 +1,180 @@
+/** One chart of a dashboard: what it is, what each of its lines says, and the lines. */
+
+import { Chart, type Band, type ChartLine, type Pin, type Window } from '../../chart/chart';
+import { roundUp } from '../../chart/ticks';
+import { h, keyed, setAttribute, setStyle, setText } from '../../lib/dom';
+import { firstAfter, placeAt, type Timeline } from '../../lib/timeline';
+import type { Plot, PlotLine } from '../../model/dashboard/plots';
+import type { Unit } from '../../model/unit';
+import type { Moment } from '../moment';
+import { colourOf, type Palette } from '../palette';
+import { ReadingValue, type Freshness } from '../value';
+import { addBrush } from './brush';
+
+/** What all charts of one drawing share. */
+export interface PlotContext {
+  timeline: Timeline;
+  /** What the driver itself recorded, by the name of its series. */
+  traces: ReadonlyMap<string, Timeline>;
+  window: Window;
+  palette: Palette;
+  freshness: Freshness;
+}
+
+export interface PlotListener {
+  onZoom: (a_ms: number, b_ms: number) => void;
+  onReset: () => void;
+}
+
+export class PlotView {
+  readonly element: HTMLElement;
+  /** Whether it is on the screen; a chart that is not is not drawn. */
+  onScreen = false;
+  private readonly title = h('h3', { class: 'gpumon-plot-title' });
+  private readonly readouts = h('dl', { class: 'gpumon-readouts' });
+  private readonly values = new Map<string, Readout>();
+  private readonly host = h('div', { class: 'gpumon-chart gpumon-plot-chart', 'aria-hidden': 'true' });
+  private chart: Chart | null = null;
+  private unit: Unit | null = null;
+  /** The line that somebody points at by its name. */
+  private pointed: string | null = null;
+
+  constructor(
+    private readonly moment: Moment,
+    private readonly invalidate: () => void,
+    listener: PlotListener,
+  ) {
+    this.element = h('figure', { class: 'gpumon-plot' }, h('figcaption', {}, this.title, this.readouts), this.host);
+    this.host.addEventListener('pointermove', (event) => {
+      this.moment.set(this.chart?.timeAt(event.clientX) ?? null);
+    });
+    this.host.addEventListener('pointerleave', () => {
+      this.moment.set(null);
+    });
+    addBrush(this.host, { ...listener, timeAt: (clientX) => this.chart?.timeAt(clientX) ?? null });
+  }
+
+  update(plot: Plot, context: PlotContext, bands: readonly Band[], pins: readonly Pin[]): void {
+    this.unit = plot.unit;
+    setAttribute(this.element, 'data-plot', plot.key);
+    setText(this.title, plot.title);
+    const all = [...plot.lines, ...plot.stack];
+    const rows = keyed(
+      this.readouts,
+      this.values,
+      all,
+      ({ series }) => series,
+      (line) => this.newReadout(line),
+    );
+    all.forEach((line, i) => rows[i]?.update(line, plot.unit, context, this.moment.at_ms));
+    if (this.onScreen) {
+      this.draw(plot, context, bands, pins);
+    }
+  }
+
+  setPalette(palette: Palette): void {
+    this.chart?.setStyle(palette);
+  }
+
+  dispose(): void {
+    this.chart?.dispose();
+  }
+
+  private draw(plot: Plot, context: PlotContext, bands: readonly Band[], pins: readonly Pin[]): void {
+    const { window, palette } = context;
+    const { unit } = plot;
+    const format = (value: number): string => (this.unit ?? unit).text(value);
+    this.chart ??= new Chart(this.host, { base: unit.base, format }, palette);
+    const drawn = (line: PlotLine): ChartLine => ({
+      ...recorded(line, context),
+      colour: colourOf(palette, line.colour),
+      faint: this.pointed !== null && this.pointed !== line.series,
+    });
+    const lines = plot.lines.map(drawn);
+    const highest = plot.limit ?? highestOf(lines, window);
+    const ceiling = unit.bounded
+      ? unit.ceiling
+      : plot.limit === null
+        ? ceilingOf(unit, highest)
+        : highest * airOf(plot);
+    this.chart.draw({
+      window,
+      floor: unit.floor,
+      ceiling,
+      lines,
+      stack: plot.stack.map(drawn),
+      limit: plot.limit,
+      bands,
+      pins,
+      at_ms: this.moment.at_ms,
+    });
+  }
+
+  private newReadout(line: PlotLine): Readout {
+    return new Readout(line, (pointed) => {
+      this.pointed = pointed ? line.series : null;
+      this.invalidate();
+    });
+  }
+}
+
+/** The name of a line and its value, of now or of the moment pointed at. */
+class Readout {
+  readonly element: HTMLElement;
+  private readonly label = h('dt', {});
+  private readonly swatch = h('span', { class: 'gpumon-swatch', 'aria-hidden': 'true' });
+  private readonly value: ReadingValue;
+
+  constructor({ series }: PlotLine, onPointed: (pointed: boolean) => void) {
+    this.value = new ReadingValue(series);
+    this.element = h('div', {}, this.swatch, this.label, h('dd', {}, this.value.element));
+    this.element.addEventListener('pointerenter', () => {
+      onPointed(true);
+    });
+    this.element.addEventListener('pointerleave', () => {
+      onPointed(false);
+    });
+  }
+
+  update(line: PlotLine, unit: Unit, context: PlotContext, at_ms: number | null): void {
+    setText(this.label, line.label);
+    setStyle(this.swatch, 'background', colourOf(context.palette, line.colour));
+    if (at_ms === null) {
+      this.value.update(line.now, unit.text, context.freshness);
+      return;
+    }
+    const { values, times_ms } = recorded(line, context);
+    const times = times_ms ?? context.window.times_ms;
+    const past = values[placeAt(times, at_ms, context.window.gap_ms)] ?? NaN;
+    this.value.showPast(Number.isNaN(past) ? null : unit.text(past));
+  }
+}
+
+/** What the driver recorded itself, where there is such a record; else what was read. */
+function recorded({ series, trace }: PlotLine, { timeline, traces }: PlotContext): Omit<ChartLine, 'colour'> {
+  const own = trace === undefined ? undefined : traces.get(trace);
+  return own === undefined || trace === undefined
+    ? { values: timeline.values(series) }
+    : { values: own.values(trace), times_ms: own.times_ms };
+}
+
+/** The highest value that is shown; 0 where there is none. */
+function highestOf(lines: readonly ChartLine[], window: Window): number {
+  let highest = 0;
+  for (const { values, times_ms = window.times_ms } of lines) {
+    const end = firstAfter(times_ms, window.to_ms);
+    for (let i = firstAfter(times_ms, window.from_ms); i < end; i += 1) {
+      highest = Math.max(highest, values[i] || 0);
+    }
+  }
+  return highest;
+}
+
+function ceilingOf(unit: Unit, highest: number): number {
+  return highest <= unit.ceiling ? unit.ceiling : roundUp(highest, unit.base);
+}
+
+/** A little air above a limit that values may touch; memory cannot pass its total. */
+function airOf({ unit }: Plot): number {
+  return unit.base === 1 ? 1.06 : 1;
+}

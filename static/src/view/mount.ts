@@ -1,0 +1,93 @@
+/** Puts a view into a page and has it drawn whenever there is something new, and while somebody looks. */
+
+import { FrameLoop } from '../lib/frame-loop';
+import type { Feed, FeedReader } from '../model/feed';
+
+/** Something to be drawn. */
+export interface View {
+  readonly element: HTMLElement;
+  render: () => void;
+  themeChanged: () => void;
+  dispose: () => void;
+}
+
+/** A view in its place. */
+export interface Mounted {
+  /** Nobody sees the view, or somebody does again: draws nothing meanwhile, and asks for nothing. */
+  setVisible: (visible: boolean) => void;
+  /** The colours around the view have changed. */
+  themeChanged: () => void;
+  /** Leaves the feed and takes the view away; calling it again does nothing. */
+  dispose: () => void;
+}
+
+/** Without frames, ages and countdowns still run. */
+const TICK_MS = 1000;
+
+/** Shows a view inside `host`. `make` is told how to say that something has to be drawn anew, and reads the feed. */
+export function mountView<V extends View>(
+  host: HTMLElement,
+  feed: Feed,
+  make: (invalidate: () => void, reader: FeedReader) => V,
+): Mounted & { view: V } {
+  let visible = true;
+  let looking = true;
+  let disposed = false;
+  let drawn_ms = 0;
+
+  const invalidate = (): void => {
+    loop.invalidate();
+  };
+  const loop: FrameLoop = new FrameLoop(() => {
+    drawn_ms = performance.now();
+    view.render();
+  });
+  const reader = feed.join({ changed: invalidate });
+  const view = make(invalidate, reader);
+
+  const look = (): void => {
+    const now = visible && !document.hidden;
+    if (now === looking) {
+      return;
+    }
+    looking = now;
+    loop.setRunning(looking);
+    reader.setLooking(looking);
+    if (looking) {
+      loop.invalidate();
+    }
+  };
+
+  const ticker = setInterval(() => {
+    if (performance.now() - drawn_ms > 0.9 * TICK_MS) {
+      loop.invalidate();
+    }
+  }, TICK_MS);
+  document.addEventListener('visibilitychange', look);
+  host.append(view.element);
+  loop.setRunning(true);
+  look();
+  loop.invalidate();
+
+  return {
+    view,
+    setVisible: (now) => {
+      visible = now;
+      look();
+    },
+    themeChanged: () => {
+      view.themeChanged();
+    },
+    dispose: () => {
+      if (disposed) {
+        return;
+      }
+      disposed = true;
+      clearInterval(ticker);
+      document.removeEventListener('visibilitychange', look);
+      loop.setRunning(false);
+      reader.leave();
+      view.dispose();
+    },
+  };
+}
