@@ -3,10 +3,11 @@
 import { CellLine, CellMeter, isWorthTelling } from '@gpumon/page/cells';
 import cellStyle from '@gpumon/page/cell.css?inline';
 import type { Feed, FeedReader } from '@gpumon/page/feed';
+import { PathExt } from '@jupyterlab/coreutils';
 import type { IDisposable } from '@lumino/disposable';
 
 import type { NotebookPanel } from './notebook-panel';
-import { Runs } from './runs';
+import { Runs, type StartedRun } from './runs';
 import { addStyle } from './style';
 
 /** While a cell runs: often enough to see a peak that does not last. */
@@ -15,11 +16,12 @@ const RUNNING_MS = 250;
 const PATIENCE_MS = 1000;
 /** The next sample tells the last part of a run; where none comes, what is known is all. */
 const LAST_SAMPLE_MS = 5000;
+/** Enough to know a cell again. */
+const LONGEST_CODE = 2000;
 
-interface Run {
-  cellId: string;
+interface Run extends StartedRun {
+  key: string;
   meter: CellMeter;
-  started_ms: number;
 }
 
 export class CellCosts implements IDisposable {
@@ -42,10 +44,11 @@ export class CellCosts implements IDisposable {
       },
     });
     this.heard = new Runs(panel.sessionContext, {
-      started: (run, cellId, kernelId, at_ms) => {
-        this.runs.set(run, { cellId, meter: new CellMeter(kernelId, at_ms, feed.store.sample), started_ms: at_ms });
-        this.lines.get(cellId)?.element.remove();
-        this.lines.delete(cellId);
+      started: (key, what) => {
+        const meter = new CellMeter(what.kernelId, what.at_ms, feed.store.sample);
+        this.runs.set(key, { ...what, key, meter });
+        this.lines.get(what.cellId)?.element.remove();
+        this.lines.delete(what.cellId);
         this.reader.setInterval(RUNNING_MS);
       },
       ended: (run, at_ms) => {
@@ -82,7 +85,7 @@ export class CellCosts implements IDisposable {
     for (const [id, run] of [...this.runs]) {
       if (run.meter.take(sample)) {
         this.finish(id);
-      } else if (sample.at_ms - run.started_ms > PATIENCE_MS) {
+      } else if (sample.at_ms - run.at_ms > PATIENCE_MS) {
         this.show(run, true);
       }
     }
@@ -100,10 +103,15 @@ export class CellCosts implements IDisposable {
     }
   }
 
-  private show({ cellId, meter }: Run, running: boolean): void {
+  private show({ key, cellId, kernelId, count, code, meter }: Run, running: boolean): void {
     const cost = meter.cost();
+    if (cost === null || !isWorthTelling(cost)) {
+      return;
+    }
+    const notebook = PathExt.basename(this.panel.sessionContext.path);
+    this.feed.store.cells.put({ key, kernelId, notebook, count, code: code.slice(0, LONGEST_CODE), running, cost });
     const cell = this.panel.content.widgets.find((one) => one.model.id === cellId);
-    if (cost === null || cell === undefined || !isWorthTelling(cost)) {
+    if (cell === undefined) {
       return;
     }
     let line = this.lines.get(cellId);

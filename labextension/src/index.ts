@@ -7,6 +7,7 @@ import { IStatusBar } from '@jupyterlab/statusbar';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 
 import { Connection } from './connection';
+import { Dashboards } from './dashboards';
 import { gpuIcon } from './icon';
 import { InNotebooks } from './in-notebooks';
 import { GpuPanel } from './panel';
@@ -17,6 +18,7 @@ const PLUGIN_ID = 'gpumon:plugin';
 /** The commands of this extension. */
 const CommandIDs = {
   open: 'gpumon:open',
+  openDashboard: 'gpumon:open-dashboard',
 } as const;
 
 /** After the running kernels, before the table of contents. */
@@ -39,11 +41,20 @@ const plugin: JupyterFrontEndPlugin<void> = {
   ) => {
     const trans = (translator ?? nullTranslator).load('gpumon');
     const connection = new Connection(app.serviceManager.serverSettings);
-    const panel = new GpuPanel({ app, connection, trans });
+    const dashboards = new Dashboards({ app, connection, restorer, trans });
+    const panel = new GpuPanel({
+      app,
+      connection,
+      trans,
+      onOpenGpu: (index) => {
+        void app.commands.execute(CommandIDs.openDashboard, { address: `gpu=${String(index)}` });
+      },
+    });
     app.shell.add(panel, 'left', { rank: RANK });
     restorer?.add(panel, panel.id);
     themes?.themeChanged.connect(() => {
       panel.themeChanged();
+      dashboards.themeChanged();
     });
     app.commands.addCommand(CommandIDs.open, {
       label: trans.__('Show GPUs'),
@@ -54,7 +65,23 @@ const plugin: JupyterFrontEndPlugin<void> = {
         app.shell.activateById(panel.id);
       },
     });
-    palette?.addItem({ command: CommandIDs.open, category: trans.__('View') });
+    app.commands.addCommand(CommandIDs.openDashboard, {
+      label: trans.__('GPU Charts'),
+      caption: trans.__('Charts of all readings of the GPUs and the machine'),
+      icon: gpuIcon,
+      describedBy: {
+        args: {
+          type: 'object',
+          properties: { address: { type: 'string', description: 'What to show, as `gpu=0,1&charts=power&span=5`' } },
+        },
+      },
+      execute: ({ address, id }) =>
+        dashboards.open(typeof address === 'string' ? address : '', typeof id === 'string' ? id : null),
+    });
+    for (const command of [CommandIDs.open, CommandIDs.openDashboard]) {
+      palette?.addItem({ command, category: trans.__('View') });
+    }
+    dashboards.restore(CommandIDs.openDashboard);
 
     const inNotebooks = new InNotebooks({
       app,

@@ -12,6 +12,8 @@ export interface GpuPanelOptions {
   app: JupyterFrontEnd;
   connection: Connection;
   trans: TranslationBundle;
+  /** Opens the charts of a GPU. */
+  onOpenGpu: (index: number) => void;
 }
 
 export class GpuPanel extends Widget {
@@ -64,7 +66,7 @@ export class GpuPanel extends Widget {
       return;
     }
     this.mounting = true;
-    const { app, connection, trans } = this.options;
+    const { app, connection, trans, onOpenGpu } = this.options;
     try {
       const [feed, { addViewStyle, LabNotebooks, mountMonitor }] = await Promise.all([
         connection.feed(),
@@ -78,6 +80,7 @@ export class GpuPanel extends Widget {
         feed,
         notebooks: new LabNotebooks(app, trans),
         title: trans.__('GPUs'),
+        onOpenGpu,
         connectingMessage: trans.__('Jupyter starts gpumon. The first time takes a few seconds.'),
       });
       this.monitor.setVisible(this.isVisible);

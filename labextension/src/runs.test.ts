@@ -49,7 +49,8 @@ function request(id: string, cellId?: string): void {
 }
 
 function answer(type: string, id: string, date: string): void {
-  const msg = { header: { msg_type: type, date }, parent_header: { msg_id: id }, metadata: {} };
+  const content = type === 'execute_input' ? { execution_count: 3, code: 'x = 1' } : {};
+  const msg = { header: { msg_type: type, date }, parent_header: { msg_id: id }, metadata: {}, content };
   anyMessage.emit(kernel, { direction: 'recv', msg });
 }
 
@@ -64,9 +65,9 @@ describe('the runs of cells', () => {
     answer('execute_input', 'r2', '2026-11-20T10:42:09.600Z');
     const at = Date.UTC(2026, 10, 20, 10, 42);
     expect(heard).toEqual([
-      ['started', 'r1', 'a', 'k', at + 7250],
+      ['started', 'r1', { cellId: 'a', kernelId: 'k', at_ms: at + 7250, count: 3, code: 'x = 1' }],
       ['ended', 'r1', at + 9500],
-      ['started', 'r2', 'b', 'k', at + 9600],
+      ['started', 'r2', { cellId: 'b', kernelId: 'k', at_ms: at + 9600, count: 3, code: 'x = 1' }],
     ]);
   });
 

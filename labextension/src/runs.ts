@@ -3,9 +3,20 @@
 import type { ISessionContext } from '@jupyterlab/apputils';
 import type { Kernel, KernelMessage } from '@jupyterlab/services';
 
+/** A run of a cell that has begun. */
+export interface StartedRun {
+  cellId: string;
+  kernelId: string;
+  /** The kernel's clock. */
+  at_ms: number;
+  /** As the kernel counts executions. */
+  count: number | null;
+  code: string;
+}
+
 /** What is told of the runs of a notebook's cells. `run` tells a run from others; times are the kernel's clock. */
 export interface RunListener {
-  started: (run: string, cellId: string, kernelId: string, at_ms: number) => void;
+  started: (run: string, what: StartedRun) => void;
   ended: (run: string, at_ms: number) => void;
   /** The kernel is gone or another: no run will end any more. */
   abandoned: () => void;
@@ -73,7 +84,8 @@ export class Runs {
     }
     const at_ms = Date.parse(msg.header.date);
     if (msg.header.msg_type === 'execute_input') {
-      this.listener.started(run, cellId, kernel.id, at_ms);
+      const { execution_count: count, code } = (msg as KernelMessage.IExecuteInputMsg).content;
+      this.listener.started(run, { cellId, kernelId: kernel.id, at_ms, count, code });
     } else if (msg.header.msg_type === 'execute_reply') {
       this.cells.delete(run);
       this.listener.ended(run, at_ms);

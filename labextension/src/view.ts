@@ -4,7 +4,7 @@ import viewStyle from '@gpumon/page/view.css?inline';
 
 import { addStyle } from './style';
 
-export { mountMonitor } from '@gpumon/page';
+export { mountDashboard, mountMonitor } from '@gpumon/page';
 export { LabNotebooks } from './notebooks';
 
 /** Puts the view's style sheet into the document. */

@@ -5,6 +5,8 @@ use std::{
     process::{Command, Stdio},
 };
 
+use serde_json::json;
+
 use crate::support::{Fake, Server, ask, eventually};
 
 #[tokio::test]
@@ -45,6 +47,33 @@ async fn a_paused_client_gets_no_samples_and_the_missed_past_when_it_resumes() {
     let history = stream.next().await.unwrap();
     assert_eq!(history["type"], "history", "nothing but heartbeats came during the pause");
     assert!(history["times_ms"].as_array().unwrap().len() >= 4, "{history}");
+    stream.next_of("sample").await;
+}
+
+#[tokio::test]
+async fn a_client_gets_the_history_that_it_asks_for_and_hears_what_there_is() {
+    let fake = Fake::new("gpus = 1");
+    let server = Server::over(&fake, &["--interval-ms", "100"]);
+    let mut stream = server.stream().await;
+    stream.next_of("sample").await;
+    let wanted = ["clocks.memory_mhz", "pcie.tx_bytes_per_second", "host.memory.used_bytes"];
+    stream.send(&json!({"type": "history", "metrics": wanted}).to_string()).await;
+    let history = stream.next_of("history").await;
+    let gpu = history["gpus"][0]["metrics"].as_object().unwrap();
+    assert_eq!(gpu.keys().collect::<Vec<_>>(), &wanted[..2]);
+    assert_eq!(history["host"].as_object().unwrap().keys().collect::<Vec<_>>(), &wanted[2..]);
+    let length = history["times_ms"].as_array().unwrap().len();
+    for column in gpu.values().chain(history["host"].as_object().unwrap().values()) {
+        assert_eq!(column.as_array().unwrap().len(), length);
+    }
+    assert!(history["host"][wanted[2]][0].as_f64().unwrap() > 0.0 && gpu[wanted[0]][0].as_f64().unwrap() > 0.0);
+    // It stays so after a pause.
+    stream.send(r#"{"type":"pause"}"#).await;
+    stream.send(r#"{"type":"resume"}"#).await;
+    assert_eq!(stream.next_of("history").await["host"].as_object().unwrap().len(), 1);
+    stream.send(r#"{"type":"history","metrics":["power.drwa"]}"#).await;
+    let message = stream.next_of("error").await["message"].to_string();
+    assert!(message.contains("'power.drwa'") && message.contains("host.cpu.busy_percent"), "{message}");
     stream.next_of("sample").await;
 }
 

@@ -146,11 +146,16 @@ function groupsOf(now: GpuSample | null): Map<string, Process[]> {
   return groups;
 }
 
+/** What the holder is called that is a notebook's kernel, with all it has started. */
+export function kernelHolder(kernelId: string): string {
+  return `kernel ${kernelId}`;
+}
+
 /** Who holds what a process holds. */
 function holderOf(process: Process): string {
   const notebook = valueOf(process.owner)?.notebook;
   if (notebook !== undefined) {
-    return `kernel ${notebook.kernel_id}`;
+    return kernelHolder(notebook.kernel_id);
   }
   // A PID alone is used again. A process that holds two MIG instances is listed once for each.
   const instance = process.mig === undefined ? '' : ` ${migName(process.mig)}`;

@@ -15,6 +15,7 @@ import type {
   ServerFrame,
   Trace,
 } from '../wire';
+import { CellLog } from './cell-log';
 import { keepEvents } from './event';
 import { seriesKey } from './gpu';
 import { heldBy, heldKey, SlotKeeper } from './holders';
@@ -43,6 +44,8 @@ const SAME_MS = 400;
 export class Store {
   readonly clock: ServerClock;
   readonly timeline = new Timeline(CAPACITY);
+  /** What notebooks' cells took, where the view stands beside notebooks. */
+  readonly cells = new CellLog();
   /** The colours of those who hold GPUs, the same in every view. */
   readonly slots = new SlotKeeper();
   /** What the driver itself recorded of the power of each GPU, by its key; for those who asked for it. */

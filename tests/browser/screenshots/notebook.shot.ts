@@ -6,6 +6,7 @@ import path from 'node:path';
 import { it, onTestFinished } from 'vitest';
 
 import { launchBrowser, newPage } from '../src/browser';
+import { Charts } from '../src/charts';
 import { JupyterServer } from '../src/jupyter';
 import { Lab } from '../src/lab';
 import { newFolder, overFake } from '../src/machine';
@@ -60,4 +61,16 @@ it('picture of a notebook beside the panel', async () => {
   const lines = page.locator('[data-testid=gpumon-cell]:not([data-running])');
   await lines.nth(1).waitFor({ timeout: 60_000 });
   await take(page, 'notebook.png');
+
+  // The charts of the GPU, with the cells that ran on it.
+  await page.locator('#gpumon-panel [data-gpu-index="0"]').getByRole('button', { name: 'Open charts' }).click();
+  await page.setViewportSize({ width: 1360, height: 1000 });
+  const charts = new Charts(page);
+  await charts.live();
+  await charts.control('1 min').click();
+  await page.getByTestId('gpumon-cells').locator('tbody tr').first().waitFor();
+  await take(page, 'charts.png');
+  await lab.theme('JupyterLab Dark');
+  await page.locator('[data-testid=gpumon-dashboard][data-gpumon-scheme=dark]').waitFor();
+  await take(page, 'charts-dark.png');
 });

@@ -92,6 +92,13 @@ describe('the line below a cell', () => {
     }
     await page.locator('#jp-main-statusbar').getByTestId('gpumon-chip').click();
     await page.locator('#gpumon-panel [data-gpu-index]').waitFor();
+    // The charts of that GPU say which cell it was.
+    await page.locator('#gpumon-panel').getByRole('button', { name: 'Open charts' }).click();
+    const costs = page.getByTestId('gpumon-cells').locator('tbody tr').first();
+    const told = (await costs.innerText()).replaceAll('\u00a0', ' ');
+    expect(told).toContain('import time');
+    expect(told).toContain('cells.ipynb');
+    expect(told).toContain('42.0 GiB (+2.00)');
     expect(conduct.errors.filter((error) => error.includes('gpumon'))).toEqual([]);
   });
 

@@ -4,6 +4,7 @@ import type { Browser, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 
 import { closePage, launchBrowser, newPage, type Conduct } from './browser';
+import { Charts } from './charts';
 import { contrastOf } from './contrast';
 import { JupyterServer } from './jupyter';
 import { Lab } from './lab';
@@ -55,6 +56,31 @@ describe('the panel in JupyterLab', () => {
     await view.live();
     expect(await lab.panel.isVisible()).toBe(true);
     await view.changes(0, 'power.draw_watts');
+  });
+
+  it('leads to the charts of a GPU, which are back after a reload with what they showed', async () => {
+    await lab.showPanel();
+    await view.live();
+    await view.gpu(1).getByRole('button', { name: 'Open charts' }).click();
+    const charts = new Charts(page);
+    await charts.live();
+    const tab = page.locator('#jp-main-dock-panel .lm-TabBar-tab', { hasText: 'GPU 1' });
+    expect(await tab.count()).toBe(1);
+    const stored = page.waitForRequest(
+      (request) => request.method() === 'PUT' && (request.postData() ?? '').includes('span=5'),
+    );
+    await charts.control('5 min').click();
+    await (await stored).response();
+    await lab.reload();
+    await charts.live();
+    expect(await charts.control('5 min').getAttribute('aria-pressed')).toBe('true');
+    expect((await charts.names()).filter((name) => name.startsWith('gpu'))).toContain('gpu 1 power');
+    expect((await charts.names()).filter((name) => name.startsWith('gpu 0'))).toEqual([]);
+    // Asked for again, it is the same one.
+    await view.gpu(1).getByRole('button', { name: 'Open charts' }).click();
+    await page.waitForTimeout(500);
+    expect(await page.getByTestId('gpumon-dashboard').count()).toBe(1);
+    expect(conduct.errors.filter((error) => error.includes('gpumon'))).toEqual([]);
   });
 
   it('is opened by its command', async () => {

@@ -4,11 +4,12 @@ import type { Band, Pin } from '../../chart/chart';
 import { isOnDark } from '../../lib/colour';
 import { h, keyed, setAttribute, setShown, setText } from '../../lib/dom';
 import { PastHolders } from '../../model/dashboard/past-holders';
-import { DRAWN, sectionsOf, type Plot, type Section } from '../../model/dashboard/plots';
+import { DRAWN, sectionsOf, type Holder, type Section } from '../../model/dashboard/plots';
 import { isHeld, moved, rangeOf, running, toggledHold, zoomed, type DashboardState } from '../../model/dashboard/state';
+import { runLabel } from '../../model/cell-log';
 import { marksByGpu } from '../../model/event';
 import { gpusOf } from '../../model/gpu';
-import { holderRows } from '../../model/holders';
+import { holderRows, kernelHolder } from '../../model/holders';
 import { noticeOf, statusOf } from '../../model/status';
 import type { FeedReader } from '../../model/feed';
 import type { Store } from '../../model/store';
@@ -16,8 +17,9 @@ import { Header } from '../header';
 import { WIDE_PX } from '../layout';
 import { Moment } from '../moment';
 import { Notice } from '../notice';
-import { readPalette, type Palette } from '../palette';
+import { colourOf, readPalette, type Palette } from '../palette';
 import { DashboardBar } from './bar';
+import { CellTable } from './cell-table';
 import { PlotView, type PlotContext } from './plot';
 
 export interface DashboardOptions {
@@ -45,6 +47,7 @@ export class Dashboard {
   private readonly list = h('div', { class: 'gpumon-plot-sections' });
   private readonly sections = new Map<string, SectionView>();
   private readonly past = new PastHolders();
+  private readonly cells: CellTable;
   private readonly screen: IntersectionObserver | null;
   private readonly sizes: ResizeObserver | null;
   private state: DashboardState;
@@ -66,7 +69,8 @@ export class Dashboard {
     this.bar = new DashboardBar(this.state, (state) => {
       this.show(state);
     });
-    this.element.append(this.header.element, this.bar.element, this.notice.element, this.list);
+    this.cells = new CellTable(options.invalidate);
+    this.element.append(this.header.element, this.bar.element, this.notice.element, this.list, this.cells.element);
     this.element.addEventListener('keydown', (event) => {
       this.onKey(event);
     });
@@ -117,6 +121,7 @@ export class Dashboard {
       window,
       palette: this.currentPalette(),
       freshness: { now_ms, stale },
+      at_ms: this.moment.at_ms ?? (isHeld(state) ? to_ms : null),
     };
     const views = keyed(
       this.list,
@@ -128,13 +133,18 @@ export class Dashboard {
         view.dispose();
       },
     );
+    const cells = this.cellBands(context.palette, holders, now_ms);
     const pins = this.pins(context.palette);
     views.forEach((view, i) => {
       const section = sections[i];
       if (section !== undefined) {
-        view.update(section, context, pins);
+        view.update(section, context, cells, pins);
       }
     });
+    this.cells.update(
+      store.cells.runs,
+      new Set(gpus.map(({ index }) => index).filter((index) => state.gpus?.includes(index) ?? true)),
+    );
   }
 
   themeChanged(): void {
@@ -178,6 +188,27 @@ export class Dashboard {
       marks.map(({ at_ms, level }) => ({ at_ms, colour: levels[level] })),
     ]);
     return new Map(pins);
+  }
+
+  /** The runs of cells on each GPU, in the colour of their notebook. */
+  private cellBands(
+    palette: Palette,
+    holders: ReadonlyMap<number, readonly Holder[]>,
+    now_ms: number,
+  ): Map<number, Band[]> {
+    const bands = new Map<number, Band[]>();
+    for (const { kernelId, count, running: runs, cost } of this.store.cells.runs) {
+      for (const gpu of cost.gpus) {
+        const holder = holders.get(gpu)?.find((one) => one.holder === kernelHolder(kernelId));
+        const colour = colourOf(palette, holder?.slot ?? 'text');
+        const to_ms = runs ? now_ms : cost.ended_ms;
+        bands.set(gpu, [
+          ...(bands.get(gpu) ?? []),
+          { from_ms: cost.started_ms, to_ms, colour, label: runLabel(count) },
+        ]);
+      }
+    }
+    return bands;
   }
 
   private currentPalette(): Palette {
@@ -232,7 +263,12 @@ class SectionView {
     this.element = h('section', {}, this.heading, this.grid, this.missing);
   }
 
-  update(section: Section, context: PlotContext, pins: ReadonlyMap<number, readonly Pin[]>): void {
+  update(
+    section: Section,
+    context: PlotContext,
+    cells: ReadonlyMap<number, readonly Band[]>,
+    pins: ReadonlyMap<number, readonly Pin[]>,
+  ): void {
     setText(this.heading, section.title);
     setAttribute(this.element, 'data-section', section.key);
     const views = keyed(
@@ -249,7 +285,8 @@ class SectionView {
     const healthy = section.gpu === null || section.gpu.now?.health.state === 'ok';
     const own = { ...context, freshness: { ...context.freshness, stale: context.freshness.stale || !healthy } };
     section.plots.forEach((plot, i) => {
-      views[i]?.update(plot, own, bandsOf(plot), pins.get(plot.gpu ?? -1) ?? []);
+      const of = plot.gpu ?? -1;
+      views[i]?.update(plot, own, cells.get(of) ?? [], pins.get(of) ?? []);
     });
     setShown(this.missing, section.missing.length > 0);
     setText(this.missing, `Not on this board or driver: ${section.missing.join(', ')}.`);
@@ -281,8 +318,4 @@ class SectionView {
     this.screen?.observe(plot.element);
     return plot;
   }
-}
-
-function bandsOf(_: Plot): readonly Band[] {
-  return [];
 }

@@ -19,6 +19,8 @@ export interface PlotContext {
   window: Window;
   palette: Palette;
   freshness: Freshness;
+  /** The moment whose values are told; `null` for now. */
+  at_ms: number | null;
 }
 
 export interface PlotListener {
@@ -66,7 +68,7 @@ export class PlotView {
       ({ series }) => series,
       (line) => this.newReadout(line),
     );
-    all.forEach((line, i) => rows[i]?.update(line, plot.unit, context, this.moment.at_ms));
+    all.forEach((line, i) => rows[i]?.update(line, plot.unit, context));
     if (this.onScreen) {
       this.draw(plot, context, bands, pins);
     }
@@ -136,7 +138,8 @@ class Readout {
     });
   }
 
-  update(line: PlotLine, unit: Unit, context: PlotContext, at_ms: number | null): void {
+  update(line: PlotLine, unit: Unit, context: PlotContext): void {
+    const { at_ms } = context;
     setText(this.label, line.label);
     setStyle(this.swatch, 'background', colourOf(context.palette, line.colour));
     if (at_ms === null) {

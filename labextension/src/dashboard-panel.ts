@@ -1,0 +1,105 @@
+/** A dashboard as a tab of the main area; the view itself is loaded when it is first seen. */
+
+import { MainAreaWidget } from '@jupyterlab/apputils';
+import type { TranslationBundle } from '@jupyterlab/translation';
+import { Signal } from '@lumino/signaling';
+import { Widget } from '@lumino/widgets';
+
+import type { DashboardsOptions } from './dashboards';
+import { gpuIcon } from './icon';
+
+/** Makes the tab of a dashboard that shows what `address` says. */
+export function newDashboard(id: string, address: string, options: DashboardsOptions): MainAreaWidget<DashboardPanel> {
+  const content = new DashboardPanel(id, address, options);
+  const widget = new MainAreaWidget({ content });
+  const name = (): void => {
+    widget.title.label = titleOf(content.address, options.trans);
+  };
+  widget.id = `${id}-tab`;
+  widget.title.icon = gpuIcon;
+  widget.title.closable = true;
+  content.addressChanged.connect(name);
+  name();
+  return widget;
+}
+
+export class DashboardPanel extends Widget {
+  /** It shows something else. */
+  readonly addressChanged = new Signal<this, void>(this);
+  private mounted: { setVisible: (on: boolean) => void; themeChanged: () => void; dispose: () => void } | null = null;
+  private mounting = false;
+
+  constructor(
+    id: string,
+    /** What it shows. */
+    public address: string,
+    private readonly options: DashboardsOptions,
+  ) {
+    super();
+    this.id = id;
+    this.node.style.background = 'var(--jp-layout-color1)';
+  }
+
+  themeChanged(): void {
+    this.mounted?.themeChanged();
+  }
+
+  override dispose(): void {
+    this.mounted?.dispose();
+    this.mounted = null;
+    super.dispose();
+  }
+
+  protected override onAfterAttach(): void {
+    if (this.isVisible) {
+      void this.reveal();
+    }
+  }
+
+  protected override onAfterShow(): void {
+    void this.reveal();
+  }
+
+  protected override onBeforeHide(): void {
+    this.mounted?.setVisible(false);
+  }
+
+  protected override onActivateRequest(): void {
+    this.node.querySelector<HTMLElement>('[tabindex]')?.focus();
+  }
+
+  private async reveal(): Promise<void> {
+    if (this.mounted !== null || this.mounting) {
+      this.mounted?.setVisible(true);
+      return;
+    }
+    this.mounting = true;
+    const { connection, trans } = this.options;
+    try {
+      const [feed, { addViewStyle, mountDashboard }] = await Promise.all([connection.feed(), import('./view')]);
+      if (this.isDisposed) {
+        return;
+      }
+      addViewStyle();
+      this.mounted = mountDashboard(this.node, {
+        feed,
+        address: this.address,
+        title: trans.__('GPU Charts'),
+        connectingMessage: trans.__('Jupyter starts gpumon. The first time takes a few seconds.'),
+        onAddress: (address) => {
+          this.address = address;
+          this.addressChanged.emit();
+        },
+      });
+      this.mounted.setVisible(this.isVisible);
+    } finally {
+      this.mounting = false;
+    }
+  }
+}
+
+/** `GPU 0`, `GPUs 0, 1`, `GPU Charts`. */
+function titleOf(address: string, trans: TranslationBundle): string {
+  const gpus = new URLSearchParams(address).get('gpu')?.split(',') ?? [];
+  return gpus.length === 0 ? trans.__('GPU Charts') : trans._n('GPU %1', 'GPUs %1', gpus.length, gpus.join(', '));
+}

@@ -1,0 +1,71 @@
+/** Dashboards in the main area: opened by a command, and back in their places after a reload. */
+
+import type { ILayoutRestorer, JupyterFrontEnd } from '@jupyterlab/application';
+import { WidgetTracker, type MainAreaWidget } from '@jupyterlab/apputils';
+import type { TranslationBundle } from '@jupyterlab/translation';
+
+import type { Connection } from './connection';
+import type { DashboardPanel } from './dashboard-panel';
+
+export interface DashboardsOptions {
+  app: JupyterFrontEnd;
+  connection: Connection;
+  /** Notebook 7 has none. */
+  restorer: ILayoutRestorer | null;
+  trans: TranslationBundle;
+}
+
+const PREFIX = 'gpumon-dashboard-';
+
+export class Dashboards {
+  private readonly tracker = new WidgetTracker<MainAreaWidget<DashboardPanel>>({ namespace: 'gpumon-dashboards' });
+
+  constructor(private readonly options: DashboardsOptions) {}
+
+  /** Brings back what was open; `command` is what opens a dashboard. */
+  restore(command: string): void {
+    void this.options.restorer?.restore(this.tracker, {
+      command,
+      args: ({ content }) => ({ address: content.address, id: content.id }),
+      name: ({ content }) => content.id,
+    });
+  }
+
+  /** Opens what an address says, or shows the dashboard that is open on its GPUs. `id` is that of one from before. */
+  async open(address: string, id: string | null): Promise<void> {
+    const { app } = this.options;
+    const known =
+      id === null ? this.tracker.find(({ content }) => gpusOf(content.address) === gpusOf(address)) : undefined;
+    if (known !== undefined) {
+      app.shell.activateById(known.id);
+      return;
+    }
+    const { newDashboard } = await import('./dashboard-panel');
+    const widget = newDashboard(id ?? this.newId(), address, this.options);
+    void this.tracker.add(widget);
+    widget.content.addressChanged.connect(() => this.tracker.save(widget));
+    app.shell.add(widget, 'main');
+    app.shell.activateById(widget.id);
+  }
+
+  /** JupyterLab has another theme now. */
+  themeChanged(): void {
+    this.tracker.forEach(({ content }) => {
+      content.themeChanged();
+    });
+  }
+
+  private newId(): string {
+    const isTaken = (id: string): boolean => this.tracker.find(({ content }) => content.id === id) !== undefined;
+    let number = 1;
+    while (isTaken(`${PREFIX}${String(number)}`)) {
+      number += 1;
+    }
+    return `${PREFIX}${String(number)}`;
+  }
+}
+
+/** The part of an address that says which GPUs. */
+function gpusOf(address: string): string | null {
+  return new URLSearchParams(address).get('gpu');
+}

@@ -1,0 +1,40 @@
+import { describe, expect, it } from 'vitest';
+
+import { byCost, CellLog, runName, type CellRun } from './cell-log';
+
+function run(key: string, gpu_ms: number | null, gpus: number[] = [0]): CellRun {
+  const cost = {
+    started_ms: 0,
+    ended_ms: 5000,
+    gpus,
+    gpu_ms,
+    peak_bytes: 1,
+    change_bytes: 0,
+    joules: 1,
+    shared: false,
+  };
+  return { key, kernelId: 'k', notebook: 'a.ipynb', count: 3, code: '', running: false, cost };
+}
+
+describe('runs of cells', () => {
+  it('are kept as they end, the newest five hundred', () => {
+    const log = new CellLog();
+    for (let i = 0; i < 510; i += 1) {
+      log.put({ ...run(String(i), 1), running: true });
+      log.put(run(String(i), 2));
+    }
+    expect(log.runs).toHaveLength(500);
+    expect(log.runs[0]).toMatchObject({ key: '10', running: false, cost: { gpu_ms: 2 } });
+  });
+
+  it('are called by the first line that says something', () => {
+    expect(runName({ ...run('a', 1), code: '\n# load\n  model.fit(x)\n' })).toBe('[3] model.fit(x)');
+    expect(runName({ ...run('a', 1), code: '', count: null })).toBe('[ ]');
+    expect(runName({ ...run('a', 1), code: `x = "${'y'.repeat(200)}"` }).length).toBeLessThanOrEqual(80);
+  });
+
+  it('are sorted by what they took, of the GPUs that are looked at', () => {
+    const runs = [run('few', 10), run('unknown', null), run('much', 900), run('elsewhere', 5000, [1])];
+    expect(byCost(runs, 'gpu', new Set([0])).map(({ key }) => key)).toEqual(['much', 'few', 'unknown']);
+  });
+});

@@ -1,0 +1,91 @@
+import { describe, expect, it } from 'vitest';
+
+import { GIB, gpu, inventory, NOW, process, sample } from '../../testing/frames';
+import type { GpuSample } from '../../wire';
+import { gpusOf } from '../gpu';
+import { holderRows, SlotKeeper } from '../holders';
+import { PastHolders } from './past-holders';
+import { sectionsOf, type Plot, type Section } from './plots';
+import { DEFAULT_STATE, type DashboardState } from './state';
+
+function sections(gpus: GpuSample[], state: Partial<DashboardState> = {}): Section[] {
+  const now = sample(NOW, gpus);
+  const views = gpusOf(inventory(gpus.length), now);
+  const past = new PastHolders();
+  past.see(holderRows(views, new SlotKeeper()), NOW);
+  const holders = past.since(NOW - 1000, NOW);
+  return sectionsOf({ state: { ...DEFAULT_STATE, ...state }, gpus: views, sample: now, holders });
+}
+
+function titles(section: Section | undefined): string[] {
+  return section?.plots.map(({ title }) => title) ?? [];
+}
+
+function plot(all: Section[], key: string): Plot | undefined {
+  return all.flatMap(({ plots }) => plots).find((one) => one.key === key);
+}
+
+describe('the charts of a dashboard', () => {
+  it('are those of each GPU, then the machine', () => {
+    const all = sections([gpu(0), gpu(1)]);
+    expect(all.map(({ title }) => title)).toEqual(['0 H200', '1 H200', 'Machine']);
+    expect(titles(all[0]).slice(0, 4)).toEqual(['Activity', 'Memory', 'Power', 'Temperature']);
+    expect(titles(all[2])).toEqual(['Processor', 'Main memory', 'Disks', 'Network']);
+  });
+
+  it('leave out what a board does not have, and say so', () => {
+    const absent = { absent: 'not_supported' } as const;
+    const [first] = sections([
+      gpu(0, {
+        activity: absent,
+        fan_percent: absent,
+        nvlink: { rx_bytes_per_second: absent, tx_bytes_per_second: absent },
+      }),
+    ]);
+    expect(titles(first)).not.toContain('NVLink');
+    expect(first?.missing).toEqual(['NVLink', 'Execution units', 'Fan']);
+    expect(first?.plots[0]?.lines.map(({ label }) => label)).toEqual(['Utilization']);
+  });
+
+  it('keep those of a GPU that does not answer', () => {
+    const lost = { absent: 'gpu_lost' } as const;
+    const power = { ...gpu(0).power, draw_watts: lost, instant_watts: lost };
+    expect(titles(sections([gpu(0, { power })])[0])).toContain('Power');
+  });
+
+  it('show memory as what its holders have, under all that is in use', () => {
+    const memory = plot(sections([gpu(0, { processes: [process(7)] })]), 'gpu 0 memory');
+    expect(memory?.limit).toBe(140 * GIB);
+    expect(memory?.lines.map(({ label }) => label)).toEqual(['In use']);
+    expect(memory?.stack.length).toBeGreaterThan(0);
+    expect(memory?.stack[0]?.series).toMatch(/^GPU-0 held /);
+  });
+
+  it('lie over each other with one chart for each reading', () => {
+    const all = sections([gpu(0), gpu(1), gpu(2)], { arrangement: 'together', gpus: [0, 2] });
+    expect(all[0]?.title).toBe('2 GPUs');
+    const power = plot(all, 'all power.draw_watts');
+    expect(power?.lines.map(({ label, series }) => [label, series])).toEqual([
+      ['0', 'GPU-0 power.draw_watts'],
+      ['2', 'GPU-2 power.draw_watts'],
+    ]);
+  });
+
+  it('are those that were chosen', () => {
+    const all = sections([gpu(0), gpu(1)], { gpus: [1], charts: ['power', 'cpu'] });
+    expect(all.flatMap(({ plots }) => plots.map(({ key }) => key))).toEqual(['gpu 1 power', 'host cpu']);
+  });
+});
+
+describe('those who held a GPU', () => {
+  it('are named as long as the past that is shown has them, and hold nothing any more', () => {
+    const past = new PastHolders();
+    const views = gpusOf(inventory(1), sample(NOW, [gpu(0, { processes: [process(7)] })]));
+    past.see(holderRows(views, new SlotKeeper()), NOW);
+    const later = NOW + 60_000;
+    expect(past.since(NOW - 1000, later).get(0)?.[0]).toMatchObject({ memory_bytes: 0 });
+    expect(past.since(NOW + 1000, later).get(0)).toEqual([]);
+    past.forget(later);
+    expect(past.since(0, later).size).toBe(0);
+  });
+});

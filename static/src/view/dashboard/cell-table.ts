@@ -1,0 +1,86 @@
+/** The runs of notebooks' cells, the most expensive first. */
+
+import { h, keyed, setAttribute, setShown, setText } from '../../lib/dom';
+import { timeOfDay } from '../../lib/format';
+import { byCost, runName, type CellOrder, type CellRun } from '../../model/cell-log';
+import { cellWords } from '../../model/cell-words';
+
+const COLUMNS: readonly { id: CellOrder; title: string }[] = [
+  { id: 'elapsed', title: 'Time' },
+  { id: 'gpu', title: 'GPU time' },
+  { id: 'peak', title: 'Peak memory' },
+  { id: 'energy', title: 'Energy' },
+];
+/** Nobody reads further. */
+const MOST = 20;
+
+export class CellTable {
+  readonly element: HTMLElement;
+  private readonly body = h('tbody', {});
+  private readonly rows = new Map<string, Row>();
+  private readonly heads: { id: CellOrder; element: HTMLElement }[];
+  private order: CellOrder = 'gpu';
+
+  constructor(invalidate: () => void) {
+    this.heads = COLUMNS.map(({ id, title }) => {
+      const button = h('button', { type: 'button' }, title);
+      button.addEventListener('click', () => {
+        this.order = id;
+        invalidate();
+      });
+      return { id, element: h('th', { class: 'gpumon-col-number', scope: 'col' }, button) };
+    });
+    const head = h('tr', {}, h('th', { scope: 'col' }, 'Started'), h('th', { scope: 'col' }, 'Cell'));
+    head.append(...this.heads.map(({ element }) => element));
+    this.element = h(
+      'section',
+      { 'data-testid': 'gpumon-cells' },
+      h('h2', { class: 'gpumon-heading' }, 'Cells by cost'),
+      h('table', { class: 'gpumon-processes gpumon-cells' }, h('thead', {}, head), this.body),
+    );
+  }
+
+  update(runs: readonly CellRun[], gpus: ReadonlySet<number>): void {
+    const shown = byCost(runs, this.order, gpus).slice(0, MOST);
+    setShown(this.element, shown.length > 0);
+    for (const { id, element } of this.heads) {
+      setAttribute(element, 'aria-sort', id === this.order ? 'descending' : null);
+    }
+    const rows = keyed(
+      this.body,
+      this.rows,
+      shown,
+      ({ key }) => key,
+      () => new Row(),
+    );
+    shown.forEach((run, i) => rows[i]?.update(run));
+  }
+}
+
+class Row {
+  readonly element: HTMLElement;
+  private readonly started = h('td', { class: 'gpumon-cell-started' });
+  private readonly name = h('span', { class: 'gpumon-process-name' });
+  private readonly notebook = h('span', { class: 'gpumon-process-sub' });
+  private readonly numbers = COLUMNS.map(() => h('td', { class: 'gpumon-col-number' }));
+
+  constructor() {
+    this.element = h('tr', {}, this.started, h('td', {}, this.name, this.notebook), ...this.numbers);
+  }
+
+  update(run: CellRun): void {
+    setText(this.started, timeOfDay(run.cost.started_ms));
+    setText(this.name, runName(run));
+    setAttribute(this.name, 'title', run.code.slice(0, 2000));
+    setText(this.notebook, run.running ? `${run.notebook}, running` : run.notebook);
+    const words = cellWords(run.cost);
+    COLUMNS.forEach(({ id }, i) => {
+      const word = words.find((one) => one.id === id);
+      const cell = this.numbers[i];
+      if (cell !== undefined) {
+        setText(cell, word?.text.replace(/^(GPU|peak) /, '') ?? '–');
+        setAttribute(cell, 'title', word?.title ?? null);
+      }
+    });
+  }
+}

@@ -1,0 +1,62 @@
+/** A dashboard as a test sees it. */
+
+import type { Locator, Page } from 'playwright-core';
+
+export class Charts {
+  readonly root: Locator;
+
+  constructor(private readonly page: Page) {
+    this.root = page.getByTestId('gpumon-dashboard');
+  }
+
+  /** Waits until samples come and charts are drawn. */
+  async live(): Promise<void> {
+    await this.page.locator('[data-testid=gpumon-dashboard][data-gpumon-state=live]').waitFor({ timeout: 30_000 });
+    await this.root.locator('[data-plot] canvas').first().waitFor();
+  }
+
+  /** The names of the charts, in their order. */
+  async names(): Promise<string[]> {
+    const plots = await this.root.locator('[data-plot]').all();
+    return Promise.all(plots.map(async (plot) => (await plot.getAttribute('data-plot')) ?? ''));
+  }
+
+  plot(key: string): Locator {
+    return this.root.locator(`[data-plot="${key}"]`);
+  }
+
+  /** What a chart says of its lines, in plain spaces. */
+  async readouts(key: string): Promise<string[]> {
+    const all = await this.plot(key).locator('.gpumon-readouts > div').allInnerTexts();
+    return all.map((text) => text.replaceAll('\u00a0', ' ').replaceAll(/\s*\n\s*/g, ' '));
+  }
+
+  /** A control by its words. */
+  control(words: string): Locator {
+    return this.root.getByRole('button', { name: words, exact: true });
+  }
+
+  /** The share of a chart's columns, from its left edge, in which something of this colour is drawn. */
+  async inked(key: string, [from, to]: [number, number]): Promise<number> {
+    return this.plot(key)
+      .locator('canvas')
+      .evaluate(
+        (canvas: HTMLCanvasElement, [begin, end]) => {
+          const context = canvas.getContext('2d');
+          const left = Math.round(canvas.width * begin);
+          const width = Math.max(1, Math.round(canvas.width * (end - begin)));
+          const { data } = context?.getImageData(left, 0, width, canvas.height) ?? { data: [] };
+          const columns = new Set<number>();
+          for (let i = 0; i < data.length; i += 4) {
+            const [red = 0, green = 0, blue = 0, alpha = 0] = [data[i], data[i + 1], data[i + 2], data[i + 3]];
+            // Axes and letters are grey; lines are not.
+            if (alpha > 200 && Math.max(red, green, blue) - Math.min(red, green, blue) > 60) {
+              columns.add((i / 4) % width);
+            }
+          }
+          return columns.size / width;
+        },
+        [from, to] as const,
+      );
+  }
+}
