@@ -101,5 +101,8 @@ export class DashboardPanel extends Widget {
 /** `GPU 0`, `GPUs 0, 1`, `GPU Charts`. */
 function titleOf(address: string, trans: TranslationBundle): string {
   const gpus = new URLSearchParams(address).get('gpu')?.split(',') ?? [];
-  return gpus.length === 0 ? trans.__('GPU Charts') : trans._n('GPU %1', 'GPUs %1', gpus.length, gpus.join(', '));
+  if (gpus.length === 0) {
+    return trans.__('GPU Charts');
+  }
+  return gpus.length === 1 ? trans.__('GPU %1', gpus[0]) : trans.__('GPUs %1', gpus.join(', '));
 }

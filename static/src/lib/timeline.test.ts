@@ -60,10 +60,22 @@ describe('a timeline', () => {
       ['a', [70, 3, null, 60]],
       ['b', [5, 6, 7, 8]],
     ]);
-    line.merge([1100, 3000, 8000, 9100], missed, 450, GAP_MS);
+    line.merge([1100, 3000, 8000, 9100], missed, 450, 600, GAP_MS);
     expect(said(line.times_ms)).toEqual([1000, 2000, 3000, 3001, 8000, 9000]);
     expect(said(line.values('a'))).toEqual([1, 2, 3, null, null, 9]);
     expect(said(line.values('b'))).toEqual([5, null, 6, null, 7, 8]);
+  });
+});
+
+describe('a timeline that is denser than what it missed', () => {
+  it('has what it missed without holes', () => {
+    const line = new Timeline(100);
+    for (let i = 0; i <= 16; i += 1) {
+      line.push(1000 + i * 250, at(i), GAP_MS);
+    }
+    line.merge([1000, 2000, 3000, 4000, 5000], new Map([['b', [1, 2, 3, 4, 5]]]), 450, 600, GAP_MS);
+    expect(said(line.values('b'))).not.toContain(null);
+    expect(line.times_ms).toHaveLength(17);
   });
 });
 

@@ -42,9 +42,15 @@ export class Timeline {
 
   /**
    * Fills in what was missed. Two moments within `same_ms` are one; of those that are known here, only what is not
-   * known yet is taken.
+   * known yet is taken, from the nearest within `near_ms`.
    */
-  merge(times_ms: readonly number[], columns: ReadonlyMap<string, Column>, same_ms: number, gap_ms: number): void {
+  merge(
+    times_ms: readonly number[],
+    columns: ReadonlyMap<string, Column>,
+    same_ms: number,
+    near_ms: number,
+    gap_ms: number,
+  ): void {
     const given = (place: number, into: Map<string, number | null>): Map<string, number | null> => {
       for (const [key, column] of columns) {
         const value = column[place] ?? null;
@@ -56,8 +62,8 @@ export class Timeline {
     };
     const known = this.moments();
     const rows = known.map(([at_ms, moment]) => {
-      const same = placeAt(times_ms, at_ms, same_ms);
-      return [at_ms, same < 0 ? moment : given(same, moment)] as const;
+      const near = placeAt(times_ms, at_ms, near_ms);
+      return [at_ms, near < 0 ? moment : given(near, moment)] as const;
     });
     const own_ms = known.map(([at_ms]) => at_ms);
     times_ms.forEach((at_ms, place) => {

@@ -40,6 +40,8 @@ const TRACE_CAPACITY = 20_000;
 const TRACE_GAP_MS = 1000;
 /** Less than half of the time between two moments of a server's history. */
 const SAME_MS = 400;
+/** A little more than half of it. */
+const NEAR_MS = 600;
 
 export class Store {
   readonly clock: ServerClock;
@@ -159,7 +161,7 @@ export class Store {
         columns.set(seriesKey({ index: -1, uuid: gpu.uuid }, id), column);
       }
     }
-    this.timeline.merge(history.times_ms, columns, SAME_MS, this.gap_ms);
+    this.timeline.merge(history.times_ms, columns, SAME_MS, NEAR_MS, this.gap_ms);
   }
 
   private add(sample: Sample): void {

@@ -69,6 +69,8 @@ it('picture of a notebook beside the panel', async () => {
   await charts.live();
   await charts.control('1 min').click();
   await page.getByTestId('gpumon-cells').locator('tbody tr').first().waitFor();
+  // What holders have is drawn from now on.
+  await page.waitForTimeout(15_000);
   await take(page, 'charts.png');
   await lab.theme('JupyterLab Dark');
   await page.locator('[data-testid=gpumon-dashboard][data-gpumon-scheme=dark]').waitFor();

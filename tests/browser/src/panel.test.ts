@@ -61,10 +61,10 @@ describe('the panel in JupyterLab', () => {
   it('leads to the charts of a GPU, which are back after a reload with what they showed', async () => {
     await lab.showPanel();
     await view.live();
-    await view.gpu(1).getByRole('button', { name: 'Open charts' }).click();
+    await view.gpu(0).getByRole('button', { name: 'Open charts' }).click();
     const charts = new Charts(page);
     await charts.live();
-    const tab = page.locator('#jp-main-dock-panel .lm-TabBar-tab', { hasText: 'GPU 1' });
+    const tab = page.locator('#jp-main-dock-panel .lm-TabBar-tab', { hasText: 'GPU 0' });
     expect(await tab.count()).toBe(1);
     const stored = page.waitForRequest(
       (request) => request.method() === 'PUT' && (request.postData() ?? '').includes('span=5'),
@@ -74,10 +74,10 @@ describe('the panel in JupyterLab', () => {
     await lab.reload();
     await charts.live();
     expect(await charts.control('5 min').getAttribute('aria-pressed')).toBe('true');
-    expect((await charts.names()).filter((name) => name.startsWith('gpu'))).toContain('gpu 1 power');
-    expect((await charts.names()).filter((name) => name.startsWith('gpu 0'))).toEqual([]);
+    expect((await charts.names()).filter((name) => name.startsWith('gpu'))).toContain('gpu 0 power');
+    expect((await charts.names()).filter((name) => name.startsWith('gpu 1'))).toEqual([]);
     // Asked for again, it is the same one.
-    await view.gpu(1).getByRole('button', { name: 'Open charts' }).click();
+    await view.gpu(0).getByRole('button', { name: 'Open charts' }).click();
     await page.waitForTimeout(500);
     expect(await page.getByTestId('gpumon-dashboard').count()).toBe(1);
     expect(conduct.errors.filter((error) => error.includes('gpumon'))).toEqual([]);

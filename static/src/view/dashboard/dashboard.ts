@@ -13,6 +13,7 @@ import { holderRows, kernelHolder } from '../../model/holders';
 import { noticeOf, statusOf } from '../../model/status';
 import type { FeedReader } from '../../model/feed';
 import type { Store } from '../../model/store';
+import { summaryOf } from '../../model/summary';
 import { Header } from '../header';
 import { WIDE_PX } from '../layout';
 import { Moment } from '../moment';
@@ -106,7 +107,9 @@ export class Dashboard {
     const gpus = gpusOf(store.inventory, store.sample, store.details);
     const [from_ms, to_ms] = rangeOf(state, now_ms);
     setAttribute(this.element, 'data-gpumon-state', status.state);
-    this.header.update(store, status, [], 0, this.moment.at_ms);
+    const chosen = gpus.filter(({ index }) => state.gpus?.includes(index) ?? true);
+    const summary = chosen.length === 0 ? [] : summaryOf(chosen);
+    this.header.update(store, status, summary, 0, this.moment.at_ms);
     this.notice.update(noticeOf(store, status, this.options.connectingMessage), status.level);
     this.bar.update(state, gpus, now_ms);
     this.past.see(holderRows(gpus, store.slots), now_ms);
@@ -141,10 +144,7 @@ export class Dashboard {
         view.update(section, context, cells, pins);
       }
     });
-    this.cells.update(
-      store.cells.runs,
-      new Set(gpus.map(({ index }) => index).filter((index) => state.gpus?.includes(index) ?? true)),
-    );
+    this.cells.update(store.cells.runs, new Set(chosen.map(({ index }) => index)));
   }
 
   themeChanged(): void {
