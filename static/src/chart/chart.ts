@@ -96,9 +96,11 @@ interface Field extends Places {
 
 export class Chart {
   private readonly canvas = document.createElement('canvas');
+  private readonly context = this.canvas.getContext('2d');
   private readonly sizes: ResizeObserver;
   private content: ChartContent | null = null;
   private drawn = '';
+  private font = '';
   private width = 0;
   private height = 0;
 
@@ -182,7 +184,7 @@ export class Chart {
   private paint(): void {
     const { content } = this;
     const field = this.field();
-    const ctx = field === null ? null : this.canvas.getContext('2d');
+    const ctx = this.context;
     if (content === null || field === null || ctx === null) {
       return;
     }
@@ -194,7 +196,9 @@ export class Chart {
     if (this.canvas.width !== this.width || this.canvas.height !== this.height) {
       this.canvas.width = this.width;
       this.canvas.height = this.height;
+      this.font = '';
     }
+    this.setFont(ctx);
     ctx.clearRect(0, 0, this.width, this.height);
     this.paintBands(ctx, field, content);
     this.paintGrid(ctx, field, content);
@@ -208,6 +212,15 @@ export class Chart {
     this.paintMoment(ctx, field, content);
   }
 
+  /** Letters are chosen once, since choosing them has the browser find out all styles. */
+  private setFont(ctx: CanvasRenderingContext2D): void {
+    const font = `${String(10 * ratio())}px ${this.style.font}`;
+    if (font !== this.font) {
+      this.font = font;
+      ctx.font = font;
+    }
+  }
+
   private paintGrid(ctx: CanvasRenderingContext2D, field: Field, { floor, ceiling, limit }: ChartContent): void {
     const px = ratio();
     const { left, right, top, bottom } = field;
@@ -216,7 +229,6 @@ export class Chart {
       ctx.fillStyle = this.style.grid;
       ctx.fillRect(left, bottom - px, right - left, px);
     } else {
-      ctx.font = `${String(10 * px)}px ${this.style.font}`;
       ctx.textBaseline = 'middle';
       ctx.textAlign = 'right';
       for (const value of valueTicks(floor, ceiling, (bottom - top) / (VALUE_APART_PX * px), this.axis.base)) {
@@ -258,11 +270,13 @@ export class Chart {
   }
 
   private paintBands(ctx: CanvasRenderingContext2D, field: Field, { bands }: ChartContent): void {
+    if (bands === undefined || bands.length === 0) {
+      return;
+    }
     const px = ratio();
-    ctx.font = `${String(10 * px)}px ${this.style.font}`;
     ctx.textAlign = 'left';
     ctx.textBaseline = 'top';
-    for (const { from_ms, to_ms, colour, label } of bands ?? []) {
+    for (const { from_ms, to_ms, colour, label } of bands) {
       const x = Math.max(field.left, Math.round(field.x(from_ms)));
       const end = Math.min(field.right, Math.round(field.x(to_ms)));
       if (end < field.left || x > field.right) {

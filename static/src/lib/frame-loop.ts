@@ -1,20 +1,39 @@
-/** At most one drawing per frame of the screen, and none while nobody looks. */
+/** At most one drawing per frame of the screen, fewer of what only time has changed, and none while nobody looks. */
+
+/** Nobody reads numbers that change more often. */
+const CALM_MS = 200;
+
 export class FrameLoop {
   private requested = 0;
+  private timer: ReturnType<typeof setTimeout> | undefined;
+  private drawn_ms = -Infinity;
   private dirty = false;
+  /** Whether somebody has done something since the last drawing. */
+  private urgent = true;
   private running = false;
 
-  constructor(private readonly draw: () => void) {}
+  /** `draw` is told whether somebody has done something, or only time has gone on. */
+  constructor(private readonly draw: (urgent: boolean) => void) {}
 
-  /** Something has changed. */
+  /** Somebody has done something, and sees it with the next frame. */
   invalidate(): void {
+    this.urgent = true;
+    this.request();
+  }
+
+  /** There is something new: drawn with the next frame, unless the last drawing is but a moment ago. */
+  invalidateCalmly(): void {
+    const wait_ms = this.drawn_ms + CALM_MS - performance.now();
+    if (wait_ms <= 0) {
+      this.request();
+      return;
+    }
     this.dirty = true;
-    if (this.running && this.requested === 0) {
-      this.requested = requestAnimationFrame(() => {
-        this.requested = 0;
-        this.dirty = false;
-        this.draw();
-      });
+    if (this.running && this.requested === 0 && this.timer === undefined) {
+      this.timer = setTimeout(() => {
+        this.timer = undefined;
+        this.request();
+      }, wait_ms);
     }
   }
 
@@ -23,11 +42,29 @@ export class FrameLoop {
     this.running = running;
     if (running) {
       if (this.dirty) {
-        this.invalidate();
+        this.request();
       }
     } else {
       cancelAnimationFrame(this.requested);
+      clearTimeout(this.timer);
       this.requested = 0;
+      this.timer = undefined;
+    }
+  }
+
+  private request(): void {
+    this.dirty = true;
+    if (this.running && this.requested === 0) {
+      clearTimeout(this.timer);
+      this.timer = undefined;
+      this.requested = requestAnimationFrame(() => {
+        this.requested = 0;
+        this.dirty = false;
+        this.drawn_ms = performance.now();
+        const { urgent } = this;
+        this.urgent = false;
+        this.draw(urgent);
+      });
     }
   }
 }

@@ -27,6 +27,8 @@ export interface CardContext {
   palette: Palette;
   /** What is marked on the time axis of each GPU's charts. */
   pins: ReadonlyMap<number, readonly Pin[]>;
+  /** Whether all is drawn, and not only what moves. */
+  whole: boolean;
   /** Whether cards are open where nobody has said otherwise. */
   openByDefault: boolean;
 }
@@ -123,7 +125,7 @@ export class GpuCard {
     }
     this.bar.update(now === null ? [] : memorySegments(now.memory, rows));
     this.updateOpen(context.openByDefault);
-    if (this.isOpen()) {
+    if (this.isOpen() && context.whole) {
       this.details.update(gpu, freshness);
     }
     if (this.onScreen) {

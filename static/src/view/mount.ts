@@ -6,7 +6,8 @@ import type { Feed, FeedReader } from '../model/feed';
 /** Something to be drawn. */
 export interface View {
   readonly element: HTMLElement;
-  render: () => void;
+  /** `whole` where all is to be drawn, and not only what moves. */
+  render: (whole: boolean) => void;
   themeChanged: () => void;
   dispose: () => void;
 }
@@ -23,6 +24,8 @@ export interface Mounted {
 
 /** Without frames, ages and countdowns still run. */
 const TICK_MS = 1000;
+/** Tables and lists of readings are read, not watched: once a second is often enough for them. */
+const WHOLE_MS = 900;
 
 /** Shows a view inside `host`. `make` is told how to say that something has to be drawn anew, and reads the feed. */
 export function mountView<V extends View>(
@@ -34,15 +37,26 @@ export function mountView<V extends View>(
   let looking = true;
   let disposed = false;
   let drawn_ms = 0;
+  let whole_ms = 0;
 
   const invalidate = (): void => {
     loop.invalidate();
   };
-  const loop: FrameLoop = new FrameLoop(() => {
+  const loop: FrameLoop = new FrameLoop((urgent) => {
     drawn_ms = performance.now();
-    view.render();
+    const whole = urgent || drawn_ms - whole_ms > WHOLE_MS;
+    whole_ms = whole ? drawn_ms : whole_ms;
+    view.render(whole);
   });
-  const reader = feed.join({ changed: invalidate });
+  const reader = feed.join({
+    changed: (frame) => {
+      if (frame?.type === 'sample') {
+        loop.invalidateCalmly();
+      } else {
+        loop.invalidate();
+      }
+    },
+  });
   const view = make(invalidate, reader);
 
   const look = (): void => {

@@ -105,7 +105,7 @@ export class Overview {
           );
   }
 
-  render(): void {
+  render(whole = true): void {
     const { store } = this;
     const status = statusOf(store, Date.now());
     const gpus = gpusOf(store.inventory, store.sample, store.details);
@@ -121,6 +121,7 @@ export class Overview {
       store,
       palette: this.currentPalette(),
       pins: this.currentPins(),
+      whole,
       openByDefault: this.wide && gpus.length <= OPEN_GPUS,
       window: {
         times_ms: store.timeline.times_ms,
@@ -150,7 +151,7 @@ export class Overview {
     setShown(this.host.element, sample !== null);
     setShown(this.events.element, sample !== null || store.events.length > 0);
     this.events.update(store.events, now_ms);
-    if (sample !== null) {
+    if (sample !== null && whole) {
       const freshness = { now_ms, stale: status.state !== 'live' };
       this.holders.update(rows, freshness);
       this.host.update(sample.host, freshness);

@@ -126,6 +126,7 @@ class Readout {
   private readonly label = h('dt', {});
   private readonly swatch = h('span', { class: 'gpumon-swatch', 'aria-hidden': 'true' });
   private readonly value: ReadingValue;
+  private colour = '';
 
   constructor({ series }: PlotLine, onPointed: (pointed: boolean) => void) {
     this.value = new ReadingValue(series);
@@ -141,7 +142,11 @@ class Readout {
   update(line: PlotLine, unit: Unit, context: PlotContext): void {
     const { at_ms } = context;
     setText(this.label, line.label);
-    setStyle(this.swatch, 'background', colourOf(context.palette, line.colour));
+    const colour = colourOf(context.palette, line.colour);
+    if (colour !== this.colour) {
+      this.colour = colour;
+      setStyle(this.swatch, 'background', colour);
+    }
     if (at_ms === null) {
       this.value.update(line.now, unit.text, context.freshness);
       return;
