@@ -10,6 +10,7 @@ export default defineConfig({
     emptyOutDir: true,
     target: 'es2022',
     minify: false,
+    cssMinify: true,
     // build.mjs hands it on.
     license: { fileName: 'licenses.json' },
     rolldownOptions: {

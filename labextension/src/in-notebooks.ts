@@ -1,4 +1,4 @@
-/** What notebooks say of the GPUs: a line below each cell, a chip in the toolbar, and the same in the status bar. */
+/** What notebooks say of the GPUs: lines below cells, a chip in the toolbar and the status bar, warnings about memory. */
 
 import type { JupyterFrontEnd } from '@jupyterlab/application';
 import type { IStatusBar } from '@jupyterlab/statusbar';
@@ -6,6 +6,7 @@ import type { IDisposable } from '@lumino/disposable';
 
 import type { Connection } from './connection';
 import type { NotebookPanel } from './notebook-panel';
+import type { LabNotebooks } from './notebooks';
 import { PerNotebook } from './per-notebook';
 import type { Settings } from './settings';
 
@@ -16,6 +17,7 @@ const STATUS_RANK = 10;
 export interface InNotebooksOptions {
   app: JupyterFrontEnd;
   connection: Connection;
+  notebooks: () => Promise<LabNotebooks>;
   /** Notebook 7 has none. */
   statusBar: IStatusBar | null;
   /** Shows all GPUs. */
@@ -26,10 +28,12 @@ export class InNotebooks {
   private readonly open = new Set<NotebookPanel>();
   private readonly cellLines: PerNotebook;
   private readonly chips: PerNotebook;
+  private readonly failures: PerNotebook;
+  private memoryWatch: IDisposable | null = null;
   private statusItem: IDisposable | null = null;
 
   constructor(private readonly options: InNotebooksOptions) {
-    const { app, connection, showPanel } = options;
+    const { app, connection, notebooks, showPanel } = options;
     this.cellLines = new PerNotebook(async (notebook) => {
       const [feed, { CellCosts }] = await Promise.all([connection.feed(), import('./cells')]);
       return new CellCosts(notebook, feed);
@@ -38,6 +42,18 @@ export class InNotebooks {
       const [feed, { ToolbarChip }] = await Promise.all([connection.feed(), import('./chips')]);
       return new ToolbarChip(notebook, feed, showPanel);
     });
+    this.failures = new PerNotebook(async (notebook) => {
+      const [feed, own, { CellFailures, MemoryWatch }] = await Promise.all([
+        connection.feed(),
+        notebooks(),
+        import('./memory'),
+      ]);
+      // One for all, also for kernels whose notebooks are closed; it may have been switched off meanwhile.
+      if (this.failures.isEnabled) {
+        this.memoryWatch ??= new MemoryWatch(feed, own);
+      }
+      return new CellFailures(notebook, feed, own);
+    });
     app.docRegistry.addWidgetExtension('Notebook', {
       createNew: (widget) => {
         this.add(widget as unknown as NotebookPanel);
@@ -45,9 +61,14 @@ export class InNotebooks {
     });
   }
 
-  apply({ cellLine, notebookUse }: Settings): void {
+  apply({ cellLine, notebookUse, memoryWarnings }: Settings): void {
     this.cellLines.setEnabled(cellLine);
     this.chips.setEnabled(notebookUse);
+    this.failures.setEnabled(memoryWarnings);
+    if (!memoryWarnings) {
+      this.memoryWatch?.dispose();
+      this.memoryWatch = null;
+    }
     if (notebookUse) {
       void this.addStatusItem();
     } else {
@@ -61,6 +82,7 @@ export class InNotebooks {
     notebook.disposed.connect(() => this.open.delete(notebook));
     this.cellLines.add(notebook);
     this.chips.add(notebook);
+    this.failures.add(notebook);
     void this.addStatusItem();
   }
 

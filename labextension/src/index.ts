@@ -10,6 +10,7 @@ import { Connection } from './connection';
 import { Dashboards } from './dashboards';
 import { gpuIcon } from './icon';
 import { InNotebooks } from './in-notebooks';
+import { once } from './once';
 import { GpuPanel } from './panel';
 import { followSettings } from './settings';
 
@@ -42,9 +43,10 @@ const plugin: JupyterFrontEndPlugin<void> = {
     const trans = (translator ?? nullTranslator).load('gpumon');
     const connection = new Connection(app.serviceManager.serverSettings);
     const dashboards = new Dashboards({ app, connection, restorer, trans });
+    const notebooks = once(() => import('./notebooks').then(({ LabNotebooks }) => new LabNotebooks(app, trans)));
     const panel = new GpuPanel({
-      app,
       connection,
+      notebooks,
       trans,
       onOpenGpu: (index) => {
         void app.commands.execute(CommandIDs.openDashboard, { address: `gpu=${String(index)}` });
@@ -86,6 +88,7 @@ const plugin: JupyterFrontEndPlugin<void> = {
     const inNotebooks = new InNotebooks({
       app,
       connection,
+      notebooks,
       statusBar,
       showPanel: () => {
         void app.commands.execute(CommandIDs.open);

@@ -21,10 +21,19 @@ const ARGUMENTS = {
   required: ['kernelId'],
 } as const;
 
+/** Something that can be done with a notebook. */
+export interface NotebookAction {
+  /** As short as the buttons of a notification have room for. */
+  label: string;
+  caption: string;
+  run: () => void;
+}
+
 /** What is done to a kernel after somebody has said yes. */
 interface Deed {
   command: string;
   label: string;
+  brief: string;
   question: (name: string) => string;
   consequence: string;
   run: (session: Session.IModel) => Promise<void>;
@@ -60,6 +69,23 @@ export class LabNotebooks implements NotebookHost {
     }
     const { left, bottom } = anchor.getBoundingClientRect();
     menu.open(left, bottom);
+  }
+
+  /** What can be done with the notebook of this kernel; whatever changes its kernel asks first. */
+  actions(kernelId: string): NotebookAction[] {
+    const { app, trans } = this;
+    const name = this.nameOf(kernelId) ?? '';
+    const run = (command: string) => () => {
+      void app.commands.execute(command, { kernelId });
+    };
+    return [
+      { label: trans.__('Go'), caption: trans.__('Go to %1', name), run: run(CommandIDs.go) },
+      ...this.deeds().map(({ command, brief, question }) => ({
+        label: brief,
+        caption: question(name),
+        run: run(command),
+      })),
+    ];
   }
 
   /** The session of this kernel, if it is one of this server's. JupyterLab keeps the list up to date, also of renames. */
@@ -101,6 +127,7 @@ export class LabNotebooks implements NotebookHost {
       {
         command: CommandIDs.interrupt,
         label: trans.__('Interrupt Kernel…'),
+        brief: trans.__('Interrupt'),
         question: (name) => trans.__('Interrupt the kernel of %1?', name),
         consequence: trans.__('The cell that runs is stopped. Variables stay, and so does the memory that they hold.'),
         run: (session) => KernelAPI.interruptKernel(kernelOf(session), settings),
@@ -108,6 +135,7 @@ export class LabNotebooks implements NotebookHost {
       {
         command: CommandIDs.restart,
         label: trans.__('Restart Kernel…'),
+        brief: trans.__('Restart'),
         question: (name) => trans.__('Restart the kernel of %1?', name),
         consequence: trans.__('All variables are lost, and the GPU memory that it holds is given back.'),
         run: (session) => KernelAPI.restartKernel(kernelOf(session), settings),
@@ -115,6 +143,7 @@ export class LabNotebooks implements NotebookHost {
       {
         command: CommandIDs.shutDown,
         label: trans.__('Shut Down Kernel…'),
+        brief: trans.__('Shut Down'),
         question: (name) => trans.__('Shut down the kernel of %1?', name),
         consequence: trans.__('All variables are lost, and the GPU memory that it holds is given back.'),
         run: (session) => app.serviceManager.sessions.shutdown(session.id),

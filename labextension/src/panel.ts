@@ -1,16 +1,16 @@
 /** The panel in the side bar. It connects when it is first shown, and rests while it is hidden. */
 
 import type { Monitor } from '@gpumon/page';
-import type { JupyterFrontEnd } from '@jupyterlab/application';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { Widget } from '@lumino/widgets';
 
 import type { Connection } from './connection';
 import { gpuIcon } from './icon';
+import type { LabNotebooks } from './notebooks';
 
 export interface GpuPanelOptions {
-  app: JupyterFrontEnd;
   connection: Connection;
+  notebooks: () => Promise<LabNotebooks>;
   trans: TranslationBundle;
   /** Opens the charts of a GPU. */
   onOpenGpu: (index: number) => void;
@@ -66,10 +66,11 @@ export class GpuPanel extends Widget {
       return;
     }
     this.mounting = true;
-    const { app, connection, trans, onOpenGpu } = this.options;
+    const { connection, notebooks, trans, onOpenGpu } = this.options;
     try {
-      const [feed, { addViewStyle, LabNotebooks, mountMonitor }] = await Promise.all([
+      const [feed, own, { addViewStyle, mountMonitor }] = await Promise.all([
         connection.feed(),
+        notebooks(),
         import('./view'),
       ]);
       if (this.isDisposed) {
@@ -78,7 +79,7 @@ export class GpuPanel extends Widget {
       addViewStyle();
       this.monitor = mountMonitor(this.node, {
         feed,
-        notebooks: new LabNotebooks(app, trans),
+        notebooks: own,
         title: trans.__('GPUs'),
         onOpenGpu,
         connectingMessage: trans.__('Jupyter starts gpumon. The first time takes a few seconds.'),

@@ -32,6 +32,7 @@ beforeEach(() => {
     started: (...args) => heard.push(['started', ...args]),
     ended: (...args) => heard.push(['ended', ...args]),
     abandoned: () => heard.push('abandoned'),
+    failed: (run, { ename }) => heard.push(['failed', run, ename]),
   });
   heard = [];
 });
@@ -44,13 +45,13 @@ function request(id: string, cellId?: string): void {
   const metadata = cellId === undefined ? {} : { cellId };
   anyMessage.emit(kernel, {
     direction: 'send',
-    msg: { header: { msg_type: 'execute_request', msg_id: id }, metadata },
+    msg: { header: { msg_type: 'execute_request', msg_id: id }, metadata, content: { code: 'x = 1' } },
   });
 }
 
-function answer(type: string, id: string, date: string): void {
-  const content = type === 'execute_input' ? { execution_count: 3, code: 'x = 1' } : {};
-  const msg = { header: { msg_type: type, date }, parent_header: { msg_id: id }, metadata: {}, content };
+function answer(type: string, id: string, date: string, content = {}, metadata = {}): void {
+  const told = { execution_count: 3, ...content };
+  const msg = { header: { msg_type: type, date }, parent_header: { msg_id: id }, metadata, content: told };
   anyMessage.emit(kernel, { direction: 'recv', msg });
 }
 
@@ -76,6 +77,40 @@ describe('the runs of cells', () => {
     answer('execute_input', 'r1', '2026-11-20T10:42:07Z');
     answer('execute_input', 'of another client', '2026-11-20T10:42:07Z');
     expect(heard).toEqual([]);
+  });
+
+  it('that are so brief that the answer comes first begin with it; those that were not run do not', () => {
+    const date = '2026-11-20T10:42:07Z';
+    const at = Date.parse(date);
+    request('r1', 'a');
+    answer('execute_reply', 'r1', date, { status: 'ok' }, { started: '2026-11-20T10:42:06.500Z' });
+    answer('execute_input', 'r1', date);
+    request('r2', 'b');
+    answer('execute_reply', 'r2', date, { status: 'ok' });
+    request('r3', 'c');
+    answer('execute_reply', 'r3', date, { status: 'aborted' });
+    expect(heard).toEqual([
+      ['started', 'r1', { cellId: 'a', kernelId: 'k', at_ms: at - 500, count: 3, code: 'x = 1' }],
+      ['ended', 'r1', at],
+      ['started', 'r2', { cellId: 'b', kernelId: 'k', at_ms: at, count: 3, code: 'x = 1' }],
+      ['ended', 'r2', at],
+      ['ended', 'r3', at],
+    ]);
+  });
+
+  it('fail with the error message, or with the answer where that comes first', () => {
+    const date = '2026-11-20T10:42:07Z';
+    request('r1', 'a');
+    answer('error', 'r1', date, { ename: 'OutOfMemoryError' });
+    request('r2', 'b');
+    answer('execute_reply', 'r2', date, { status: 'error', ename: 'KeyError' });
+    answer('error', 'r2', date, { ename: 'KeyError' });
+    request('r3', 'c');
+    answer('execute_reply', 'r3', date, { status: 'ok' });
+    expect(heard.filter((one) => Array.isArray(one) && one[0] === 'failed')).toEqual([
+      ['failed', 'r1', 'OutOfMemoryError'],
+      ['failed', 'r2', 'KeyError'],
+    ]);
   });
 
   it('end with their kernel', () => {

@@ -1,5 +1,6 @@
 /** When cells run, told by the messages between a notebook and its kernel, whatever its language. */
 
+import type { KernelError } from '@gpumon/page/oom';
 import type { ISessionContext } from '@jupyterlab/apputils';
 import type { Kernel, KernelMessage } from '@jupyterlab/services';
 
@@ -20,6 +21,8 @@ export interface RunListener {
   ended: (run: string, at_ms: number) => void;
   /** The kernel is gone or another: no run will end any more. */
   abandoned: () => void;
+  /** It failed, and `error` is what the kernel says of that. It may be told twice. */
+  failed?: (run: string, error: KernelError) => void;
 }
 
 /**
@@ -29,7 +32,9 @@ export interface RunListener {
 export class Runs {
   private kernel: Kernel.IKernelConnection | null = null;
   /** The cell of each request that has not been answered. */
-  private readonly cells = new Map<string, string>();
+  private readonly cells = new Map<string, Pick<StartedRun, 'cellId' | 'code'>>();
+  /** Those of them that are known to run. */
+  private readonly started = new Set<string>();
 
   constructor(
     private readonly session: ISessionContext,
@@ -66,6 +71,7 @@ export class Runs {
 
   private abandon(): void {
     this.cells.clear();
+    this.started.clear();
     this.listener.abandoned();
   }
 
@@ -73,24 +79,42 @@ export class Runs {
     if (direction === 'send') {
       const cellId = msg.header.msg_type === 'execute_request' ? msg.metadata.cellId : undefined;
       if (typeof cellId === 'string') {
-        this.cells.set(msg.header.msg_id, cellId);
+        const { code } = (msg as KernelMessage.IExecuteRequestMsg).content;
+        this.cells.set(msg.header.msg_id, { cellId, code });
       }
       return;
     }
     const run = requestOf(msg);
-    const cellId = this.cells.get(run);
-    if (cellId === undefined) {
+    const asked = this.cells.get(run);
+    if (asked === undefined) {
       return;
     }
     const at_ms = Date.parse(msg.header.date);
-    if (msg.header.msg_type === 'execute_input') {
-      const { execution_count: count, code } = (msg as KernelMessage.IExecuteInputMsg).content;
-      this.listener.started(run, { cellId, kernelId: kernel.id, at_ms, count, code });
-    } else if (msg.header.msg_type === 'execute_reply') {
+    const type = msg.header.msg_type;
+    // An answer and what comes with it go another way than all else, and a brief run's may be the first to arrive.
+    const answered =
+      type === 'execute_reply' && ['ok', 'error'].includes((msg as KernelMessage.IExecuteReplyMsg).content.status);
+    if ((type === 'execute_input' || answered) && !this.started.has(run)) {
+      this.started.add(run);
+      const { execution_count: count } = msg.content as { execution_count: number | null };
+      const began_ms = answered ? startOf(msg, at_ms) : at_ms;
+      this.listener.started(run, { ...asked, kernelId: kernel.id, at_ms: began_ms, count });
+    }
+    if (type === 'error' || (answered && 'ename' in msg.content)) {
+      this.listener.failed?.(run, msg.content as KernelError);
+    }
+    if (type === 'execute_reply') {
       this.cells.delete(run);
+      this.started.delete(run);
       this.listener.ended(run, at_ms);
     }
   };
+}
+
+/** When the run began that this answers, where the kernel tells it. */
+function startOf({ metadata }: KernelMessage.IMessage, otherwise_ms: number): number {
+  const at_ms = 'started' in metadata && typeof metadata.started === 'string' ? Date.parse(metadata.started) : NaN;
+  return Number.isNaN(at_ms) ? otherwise_ms : at_ms;
 }
 
 /** The request that a message belongs to. */

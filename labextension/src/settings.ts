@@ -7,9 +7,11 @@ export interface Settings {
   cellLine: boolean;
   /** Whether notebooks say in their toolbar, and in the status bar, what they have of the GPUs now. */
   notebookUse: boolean;
+  /** Whether it is told that GPU memory runs out, and below a cell that has failed for it, who holds it. */
+  memoryWarnings: boolean;
 }
 
-const DEFAULTS: Settings = { cellLine: true, notebookUse: true };
+const DEFAULTS: Settings = { cellLine: true, notebookUse: true, memoryWarnings: true };
 
 /** Hands on the settings, now and whenever they change. Where they cannot be read, the defaults hold. */
 export async function followSettings(
@@ -24,7 +26,11 @@ export async function followSettings(
         const value = settings?.composite[name];
         return typeof value === 'boolean' ? value : DEFAULTS[name];
       };
-      apply({ cellLine: chosen('cellLine'), notebookUse: chosen('notebookUse') });
+      apply({
+        cellLine: chosen('cellLine'),
+        notebookUse: chosen('notebookUse'),
+        memoryWarnings: chosen('memoryWarnings'),
+      });
     };
     settings?.changed.connect(tell);
     tell();

@@ -5,7 +5,6 @@ import viewStyle from '@gpumon/page/view.css?inline';
 import { addStyle } from './style';
 
 export { mountDashboard, mountMonitor } from '@gpumon/page';
-export { LabNotebooks } from './notebooks';
 
 /** Puts the view's style sheet into the document. */
 export function addViewStyle(): void {

@@ -4,7 +4,10 @@ import { Timeline } from '../lib/timeline';
 import { GIB, gpu, inventory, NOW, sample } from '../testing/frames';
 import type { Condition, GpuSample } from '../wire';
 import { gpusOf, seriesKey, type GpuView } from './gpu';
-import { memoryForecast } from './insight';
+import type { Grower } from './growth';
+import type { HolderRow } from './holders';
+import { forecastOf, forecastWords } from './insight';
+import type { Words } from './words';
 
 function view(now: GpuSample): GpuView {
   const found = gpusOf(inventory(1), sample(NOW, [now]))[0];
@@ -28,6 +31,11 @@ function past(seconds: number, memory: (ago_s: number) => number, use: number): 
   return timeline;
 }
 
+function memoryForecast(gpu: GpuView, timeline: Timeline, growers: readonly Grower[] = []): Words | null {
+  const forecast = forecastOf(gpu, timeline);
+  return forecast === null ? null : forecastWords(forecast, growers);
+}
+
 describe('a forecast', () => {
   it('says when memory that grows steadily will be full', () => {
     // 140 GiB in all, 1 kept by the driver, 78 in use: 61 are left at 1.6 GiB/s.
@@ -36,6 +44,28 @@ describe('a forecast', () => {
       past(60, (ago_s) => (78 - 1.6 * ago_s) * GIB, 90),
     );
     expect(words).toMatchObject({ level: 'act', text: 'memory full in about 40\u00a0s: grows 1.60 GiB/s' });
+  });
+
+  it('names those who grow', () => {
+    const grower = (name: string, gib_per_s: number): Grower => ({
+      row: { name } as HolderRow,
+      bytes_per_ms: (gib_per_s * GIB) / 1000,
+    });
+    const words = (gib_per_s: number, ...growers: Grower[]): string | undefined =>
+      memoryForecast(
+        view(gpu(0)),
+        past(60, (ago_s) => (78 - gib_per_s * ago_s) * GIB, 90),
+        growers,
+      )?.text.replace('\u00a0', ' ');
+    expect(words(1.6, grower('train.ipynb', 1.6), grower('other', 0.1))).toBe(
+      'memory full in about 40 s: train.ipynb grows 1.60 GiB/s',
+    );
+    expect(words(1.6, grower('a.ipynb', 0.9), grower('b.ipynb', 0.4), grower('c.ipynb', 0.4))).toBe(
+      'memory full in about 40 s: a.ipynb grows 0.90 GiB/s, b.ipynb 0.40 GiB/s',
+    );
+    expect(words(1.6, grower('other', 0.1))).toBe('memory full in about 40 s: grows 1.60 GiB/s');
+    expect(words(15, grower('train.ipynb', 15))).toBe('memory is full: train.ipynb grew 15.0 GiB/s');
+    expect(words(15)).toBe('memory is full: it grew 15.0 GiB/s');
   });
 
   it('worries nobody with what is far away', () => {

@@ -5,8 +5,9 @@ import { h, setAttribute, setShown, setText } from '../lib/dom';
 import { plainText } from '../lib/text';
 import { concernsOf, gravest, worstFirst, type Concern } from '../model/condition';
 import { seriesKey, type GpuView } from '../model/gpu';
+import { Growth } from '../model/growth';
 import type { HolderRow } from '../model/holders';
-import { memoryForecast } from '../model/insight';
+import { forecastOf, forecastWords } from '../model/insight';
 import { memorySegments } from '../model/memory';
 import { METRICS } from '../model/metric';
 import { valueOf } from '../model/reading';
@@ -47,6 +48,7 @@ export class GpuCard {
   private chosenOpen: boolean | null = null;
   /** The server's time at the last drawing. */
   private now_ms = 0;
+  private readonly growth = new Growth();
   private readonly index = h('span', { class: 'gpumon-gpu-index' });
   private readonly name = h('span', { class: 'gpumon-gpu-name' });
   private readonly clocks = h('span', { class: 'gpumon-words', 'data-testid': 'gpumon-clocks' });
@@ -119,7 +121,7 @@ export class GpuCard {
     setText(this.index, String(gpu.index));
     setText(this.name, plainText(gpu.name));
     setAttribute(this.name, 'title', [gpu.fullName, gpu.uuid, gpu.busId].filter((part) => part !== null).join('\n'));
-    this.updateWords(gpu, now_ms, store);
+    this.updateWords(gpu, rows, now_ms, store);
     for (const { id, cell } of this.cells) {
       cell.update(now, store.timeline.values(seriesKey(gpu, id)), window, freshness);
     }
@@ -152,17 +154,20 @@ export class GpuCard {
     }
   }
 
-  private updateWords(gpu: GpuView, now_ms: number, store: Store): void {
+  private updateWords(gpu: GpuView, rows: readonly HolderRow[], now_ms: number, store: Store): void {
     const now = gpu.now;
     const reasons = now?.health.state === 'ok' ? valueOf(now.throttle_reasons) : null;
     const clocks = reasons === null ? null : clockWords(reasons);
     setText(this.clocks, clocks?.text ?? '');
     setAttribute(this.clocks, 'title', clocks?.title ?? null);
     const health = now === null ? null : healthWords(now.health, now_ms);
-    const forecast = memoryForecast(gpu, store.timeline);
+    const forecast = forecastOf(gpu, store.timeline);
+    if (now !== null) {
+      this.growth.take(now.at_ms, rows);
+    }
     const concerns: Concern[] = [
       ...(health === null ? [] : [{ ...health, key: 'health' }]),
-      ...(forecast === null ? [] : [{ ...forecast, key: 'forecast' }]),
+      ...(forecast === null ? [] : [{ ...forecastWords(forecast, this.growth.growers(rows)), key: 'forecast' }]),
       ...concernsOf(now, now_ms),
     ];
     this.concerns.update(worstFirst(concerns));

@@ -1,0 +1,111 @@
+/** Says below a cell that has failed for want of GPU memory who holds it. */
+
+import type { Feed, FeedReader } from '@gpumon/page/feed';
+import { fuller, oomErrorOf, OomNote, oomWords, type OomError, type Sample } from '@gpumon/page/oom';
+import oomStyle from '@gpumon/page/oom.css?inline';
+import type { IDisposable } from '@lumino/disposable';
+
+import type { NotebookPanel } from './notebook-panel';
+import type { LabNotebooks } from './notebooks';
+import { Runs } from './runs';
+import { addStyle } from './style';
+
+/** An older sample than this tells nothing about now. */
+const FRESH_MS = 5000;
+
+interface Failure {
+  cellId: string;
+  kernelId: string;
+  error: OomError;
+  /** The newest sample before it. */
+  before: Sample | null;
+}
+
+export class CellFailures implements IDisposable {
+  isDisposed = false;
+  private readonly runs = new Map<string, { cellId: string; kernelId: string }>();
+  private readonly notes = new Map<string, OomNote>();
+  /** Those that the next sample may tell more about. */
+  private fresh: Failure[] = [];
+  private readonly reader: FeedReader;
+  private readonly heard: Runs;
+
+  constructor(
+    private readonly panel: NotebookPanel,
+    private readonly feed: Feed,
+    private readonly notebooks: LabNotebooks,
+  ) {
+    addStyle('gpumon-oom-style', oomStyle);
+    this.reader = feed.join({
+      changed: (frame) => {
+        if (frame?.type === 'sample') {
+          for (const failure of this.fresh.splice(0)) {
+            this.show(failure, fuller(failure.before, frame, failure.kernelId));
+          }
+        }
+      },
+    });
+    this.heard = new Runs(panel.sessionContext, {
+      started: (run, { cellId, kernelId }) => {
+        this.runs.set(run, { cellId, kernelId });
+        this.fresh = this.fresh.filter((failure) => failure.cellId !== cellId);
+        this.notes.get(cellId)?.element.remove();
+        this.notes.delete(cellId);
+      },
+      ended: (run) => {
+        this.runs.delete(run);
+      },
+      abandoned: () => {
+        this.runs.clear();
+      },
+      failed: (run, told) => {
+        const of = this.runs.get(run);
+        const error = oomErrorOf(told);
+        // It is told once, since what comes later says no more.
+        this.runs.delete(run);
+        if (of !== undefined && error !== null) {
+          const failure = { ...of, error, before: this.newest() };
+          this.fresh.push(failure);
+          this.show(failure, failure.before);
+        }
+      },
+    });
+  }
+
+  dispose(): void {
+    if (this.isDisposed) {
+      return;
+    }
+    this.isDisposed = true;
+    this.heard.dispose();
+    this.reader.leave();
+    for (const { element } of this.notes.values()) {
+      element.remove();
+    }
+  }
+
+  private newest(): Sample | null {
+    const { sample, clock } = this.feed.store;
+    return sample !== null && clock.now() - sample.at_ms < FRESH_MS ? sample : null;
+  }
+
+  private show({ cellId, kernelId, error }: Failure, sample: Sample | null): void {
+    const { notebooks } = this;
+    const { inventory } = this.feed.store;
+    const words = oomWords(error, { inventory, sample, kernelId, nameOf: (id) => notebooks.nameOf(id) });
+    const cell = this.panel.content.widgets.find((one) => one.model.id === cellId);
+    if (words === null || cell === undefined) {
+      return;
+    }
+    let note = this.notes.get(cellId);
+    if (note === undefined) {
+      note = new OomNote(notebooks);
+      this.notes.set(cellId, note);
+    }
+    if (note.element.parentElement !== cell.node) {
+      // Nearer to the error than what the run took.
+      cell.node.insertBefore(note.element, cell.node.querySelector('.gpumon-cell'));
+    }
+    note.update(words);
+  }
+}

@@ -1,0 +1,162 @@
+// @vitest-environment jsdom
+import type { Feed, FeedListener } from '@gpumon/page/feed';
+import type { MemoryWarning } from '@gpumon/page/oom';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+
+interface Told {
+  id: string;
+  message: string;
+  type: string;
+  autoClose: number | false;
+  actions: { label: string; callback: (event: Event) => void }[];
+}
+
+const page = vi.hoisted(() => ({ told: new Map<string, unknown>(), count: 0 }));
+
+/** JupyterLab's notifications, each with a toast of its id as JupyterLab has it. */
+vi.mock('@jupyterlab/apputils', () => ({
+  Notification: {
+    manager: { has: (id: string) => page.told.has(id) },
+    emit: (message: string, type: string, options: object) => {
+      page.count += 1;
+      const id = `n${String(page.count)}`;
+      page.told.set(id, { id, message, type, ...options });
+      const toast = document.createElement('div');
+      toast.id = id;
+      document.body.append(toast);
+      return id;
+    },
+    update: (change: { id: string }) => {
+      if (page.told.has(change.id)) {
+        page.told.set(change.id, change);
+      }
+    },
+    dismiss: (id: string) => {
+      page.told.delete(id);
+      document.getElementById(id)?.remove();
+    },
+  },
+}));
+vi.mock('@gpumon/page/oom', () => ({
+  MemoryWarnings: class {
+    take = (): MemoryWarning[] => warnings;
+  },
+}));
+
+import { MemoryWatch } from './memory-watch';
+import type { LabNotebooks } from './notebooks';
+
+let warnings: MemoryWarning[];
+let listener: FeedListener;
+let watch: MemoryWatch;
+const setLooking = vi.fn();
+const leave = vi.fn();
+const run = vi.fn();
+
+const told = (): Told[] => [...page.told.values()] as Told[];
+const warning = (text: string, urgent = false): MemoryWarning => ({ gpu: 0, text, urgent, kernelId: 'k' });
+/** A sample comes, so many seconds after the last. */
+function sample(after_s = 1): void {
+  vi.advanceTimersByTime(after_s * 1000);
+  listener.changed({ type: 'sample' } as never);
+}
+function hide(hidden: boolean): void {
+  Object.defineProperty(document, 'hidden', { value: hidden, configurable: true });
+  document.dispatchEvent(new Event('visibilitychange'));
+}
+
+beforeEach(() => {
+  vi.useFakeTimers();
+  vi.clearAllMocks();
+  warnings = [];
+  const feed = {
+    join: (one: FeedListener) => {
+      listener = one;
+      return { setLooking, leave, setInterval: vi.fn() };
+    },
+  } as unknown as Feed;
+  const notebooks = { actions: (kernelId: string) => [{ label: `Shut Down ${kernelId}`, caption: '', run }] };
+  watch = new MemoryWatch(feed, notebooks as unknown as LabNotebooks);
+});
+afterEach(() => {
+  watch.dispose();
+  hide(false);
+  vi.useRealTimers();
+});
+
+describe('the watch over GPU memory', () => {
+  it('tells of a GPU once, keeps that up to date, and takes it away when it is over', () => {
+    sample();
+    expect(told()).toEqual([]);
+    warnings = [warning('in 2 min')];
+    sample();
+    expect(told()).toMatchObject([{ message: 'in 2 min', type: 'warning', autoClose: false }]);
+    warnings = [warning('in 90 s')];
+    sample();
+    expect(told()).toMatchObject([{ message: 'in 2 min' }]);
+    sample(10);
+    expect(told()).toMatchObject([{ id: told()[0]?.id, message: 'in 90 s' }]);
+    warnings = [warning('in 50 s', true)];
+    sample();
+    expect(told()).toMatchObject([{ message: 'in 50 s', type: 'error', autoClose: false }]);
+    warnings = [];
+    sample();
+    expect(told()).toEqual([]);
+  });
+
+  it('offers what can be done, and stays while that is asked about', () => {
+    warnings = [warning('in 2 min')];
+    sample();
+    const [action] = told()[0]?.actions ?? [];
+    const event = new Event('click', { cancelable: true });
+    action?.callback(event);
+    expect([action?.label, run.mock.calls.length, event.defaultPrevented]).toEqual(['Shut Down k', 1, true]);
+    expect(told()).toHaveLength(1);
+  });
+
+  it('does not tell again what somebody has dismissed, also not as soon as it comes back', () => {
+    warnings = [warning('in 2 min')];
+    sample();
+    page.told.clear();
+    warnings = [warning('in 20 s', true)];
+    sample(60);
+    warnings = [];
+    sample();
+    warnings = [warning('in 2 min')];
+    sample();
+    expect(told()).toEqual([]);
+    sample(300);
+    expect(told()).toHaveLength(1);
+  });
+
+  it('does not bring a hidden notification back to the screen', () => {
+    warnings = [warning('in 2 min')];
+    sample();
+    sample();
+    document.getElementById(told()[0]?.id ?? '')?.remove();
+    warnings = [warning('in 20 s', true)];
+    sample();
+    expect(told()).toMatchObject([{ message: 'in 20 s', autoClose: 0 }]);
+  });
+
+  it('rests while nobody sees the page', () => {
+    hide(true);
+    expect(setLooking).toHaveBeenLastCalledWith(false);
+    warnings = [warning('in 2 min')];
+    sample();
+    expect(told()).toEqual([]);
+    hide(false);
+    expect(setLooking).toHaveBeenLastCalledWith(true);
+    sample();
+    expect(told()).toHaveLength(1);
+  });
+
+  it('takes its notifications with it', () => {
+    warnings = [warning('in 2 min')];
+    sample();
+    watch.dispose();
+    watch.dispose();
+    expect(told()).toEqual([]);
+    expect(leave).toHaveBeenCalledOnce();
+  });
+});

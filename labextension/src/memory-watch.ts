@@ -1,0 +1,127 @@
+/** Notifications that GPU memory which notebooks hold runs out, with what can be done about it. */
+
+import type { Feed, FeedReader } from '@gpumon/page/feed';
+import { MemoryWarnings, type MemoryWarning } from '@gpumon/page/oom';
+import { Notification } from '@jupyterlab/apputils';
+import type { IDisposable } from '@lumino/disposable';
+
+import type { LabNotebooks } from './notebooks';
+
+/** Samples that come faster foretell nothing more. */
+const LOOK_MS = 900;
+/** A forecast changes with every sample: somebody who listens to it hears it this often. */
+const RENEW_MS = 10_000;
+/** Somebody who has closed a notification is not told of the same GPU for so long. */
+const QUIET_MS = 5 * 60_000;
+
+/** A notification of a GPU. */
+interface Shown {
+  id: string;
+  text: string;
+  urgent: boolean;
+  told_ms: number;
+  /** Whether it has been seen on the screen, from where it can be closed. */
+  seen: boolean;
+}
+
+/** One notification for each GPU as long as its memory runs out. It rests while nobody sees the page. */
+export class MemoryWatch implements IDisposable {
+  isDisposed = false;
+  private readonly warnings = new MemoryWarnings();
+  private readonly shown = new Map<number, Shown>();
+  private readonly quiet_until_ms = new Map<number, number>();
+  private readonly reader: FeedReader;
+  private looked_ms = 0;
+
+  constructor(
+    private readonly feed: Feed,
+    private readonly notebooks: LabNotebooks,
+  ) {
+    this.reader = feed.join({
+      changed: (frame) => {
+        if (frame?.type === 'sample' && !document.hidden && Date.now() - this.looked_ms > LOOK_MS) {
+          this.looked_ms = Date.now();
+          this.look();
+        }
+      },
+    });
+    document.addEventListener('visibilitychange', this.onVisibility);
+    this.onVisibility();
+  }
+
+  dispose(): void {
+    if (this.isDisposed) {
+      return;
+    }
+    this.isDisposed = true;
+    document.removeEventListener('visibilitychange', this.onVisibility);
+    this.reader.leave();
+    for (const { id } of this.shown.values()) {
+      Notification.dismiss(id);
+    }
+  }
+
+  private readonly onVisibility = (): void => {
+    this.reader.setLooking(!document.hidden);
+  };
+
+  private look(): void {
+    const warnings = this.warnings.take(this.feed.store, (kernelId) => this.notebooks.nameOf(kernelId));
+    for (const [gpu, { id }] of this.shown) {
+      if (!warnings.some((warning) => warning.gpu === gpu)) {
+        Notification.dismiss(id);
+        this.shown.delete(gpu);
+      }
+    }
+    for (const warning of warnings) {
+      const shown = this.shown.get(warning.gpu);
+      if (shown !== undefined) {
+        this.renew(warning, shown);
+      } else if (Date.now() >= (this.quiet_until_ms.get(warning.gpu) ?? 0)) {
+        this.notify(warning);
+      }
+    }
+  }
+
+  private notify({ gpu, text, urgent, kernelId }: MemoryWarning): void {
+    const id = Notification.emit(text, urgent ? 'error' : 'warning', {
+      autoClose: false,
+      actions: this.actions(kernelId),
+    });
+    this.shown.set(gpu, { id, text, urgent, told_ms: Date.now(), seen: false });
+  }
+
+  private renew({ gpu, text, urgent, kernelId }: MemoryWarning, shown: Shown): void {
+    const now_ms = Date.now();
+    const onScreen = document.getElementById(shown.id) !== null;
+    const closed = !Notification.manager.has(shown.id) || (shown.seen && !onScreen);
+    shown.seen ||= onScreen;
+    if (closed) {
+      this.quiet_until_ms.set(gpu, now_ms + QUIET_MS);
+    }
+    if (text === shown.text || (urgent === shown.urgent && now_ms - shown.told_ms < RENEW_MS)) {
+      return;
+    }
+    Object.assign(shown, { text, urgent, told_ms: now_ms });
+    // One that was closed goes on in the list of notifications, silently, or nowhere.
+    Notification.update({
+      id: shown.id,
+      message: text,
+      type: urgent ? 'error' : 'warning',
+      autoClose: closed ? 0 : false,
+      actions: this.actions(kernelId),
+    });
+  }
+
+  /** The notification stays until its matter is over. */
+  private actions(kernelId: string): Notification.IAction[] {
+    return this.notebooks.actions(kernelId).map(({ label, caption, run }) => ({
+      label,
+      caption,
+      callback: (event) => {
+        event.preventDefault();
+        run();
+      },
+    }));
+  }
+}

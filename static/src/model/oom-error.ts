@@ -1,0 +1,164 @@
+/** Errors that say that a GPU has no memory left, as frameworks write them. */
+
+/** What a kernel tells of an error: an `error` message's content, which other programs write. */
+export interface KernelError {
+  ename?: unknown;
+  evalue?: unknown;
+  traceback?: unknown;
+}
+
+/** An error for want of GPU memory; `null` where its text does not tell. */
+export interface OomError {
+  framework: string;
+  asked_bytes: number | null;
+  /** What was free on the whole GPU. */
+  free_bytes: number | null;
+  total_bytes: number | null;
+  /** As the kernel counts the GPUs that it may see, which need not be as the machine does. */
+  gpu: number | null;
+  /** What the framework keeps for itself, in pieces that it does not use. */
+  unused_bytes: number | null;
+  /** The framework's own limit, where it was given one. */
+  limit_bytes: number | null;
+  /** Whether the text says that it is a GPU's memory, and not the machine's. */
+  says_gpu: boolean;
+}
+
+interface Dialect {
+  framework: string;
+  /** The names of its errors, without their modules. */
+  name: RegExp;
+  /** What their text says. */
+  says: RegExp;
+  /** What it says where it is about the machine's memory. */
+  unless?: RegExp;
+  /** Whether it says the same of the machine's memory, so that the text must name a GPU. */
+  either?: boolean;
+  /** Group 1 is a size. */
+  asked?: RegExp;
+  free?: RegExp;
+  /** Told instead of what is free. */
+  used?: RegExp;
+  total?: RegExp;
+  unused?: RegExp;
+  limit?: RegExp;
+  /** Group 1 is a number. */
+  gpu?: RegExp;
+  /** Group 1 is a shape, group 2 a type. */
+  tensor?: RegExp;
+}
+
+const SIZE = String.raw`([\d.,]*\d ?(?:[KMGT]i?B?|bytes?|B)\b)`;
+
+function sized(before: string, after = ''): RegExp {
+  return new RegExp(before + SIZE + after, 'i');
+}
+
+const DIALECTS: readonly Dialect[] = [
+  {
+    framework: 'PyTorch',
+    name: /^(OutOfMemory|Runtime|Accelerator)Error$/,
+    says: /CUDA out of memory\. Tried to allocate|^CUDA error: ?out of memory/m,
+    asked: sized('Tried to allocate '),
+    free: sized('(?:of which|already allocated;) ', '(?: is)? free'),
+    total: sized('(?:total capac\\w+ of |GPU \\d+; )'),
+    unused: sized('', ' is reserved by PyTorch but unallocated'),
+    limit: sized('', ' allowed'),
+    gpu: /GPU (\d+)/,
+  },
+  {
+    framework: 'CuPy',
+    name: /^(OutOfMemory|CUDARuntime)Error$/,
+    says: /^out of memory (to allocate|allocating) |cudaErrorMemoryAllocation/i,
+    asked: sized('(?:to allocate|allocating) '),
+    limit: sized('limit set to:? '),
+  },
+  {
+    framework: 'JAX',
+    either: true,
+    name: /^(XlaRuntime|JaxRuntime|Runtime)Error$/,
+    says: /RESOURCE[ _]EXHAUSTED: (Out of memory|Failed to allocate)/i,
+    asked: sized('(?:allocate|allocating) (?:request for \\S+ \\()?'),
+    gpu: /device ordinal (\d+)/,
+  },
+  {
+    framework: 'TensorFlow',
+    either: true,
+    name: /^ResourceExhaustedError$/,
+    says: /OOM when allocating|allocate/,
+    unless: /device:CPU/i,
+    asked: sized('to allocate '),
+    tensor: /tensor (?:with|of) shape ?\[([\d,]*)\](?: and type (\w+))?/,
+    gpu: /device:GPU:(\d+)/i,
+  },
+  {
+    framework: 'Numba',
+    name: /^Cuda(API|Support)Error$/,
+    says: /CUDA_ERROR_OUT_OF_MEMORY/,
+    unless: /cuMem(Host|AllocHost)/,
+  },
+  {
+    framework: 'CUDA.jl',
+    name: /^(OutOfGPUMemory|Cu|Load)Error$/,
+    says: /Out of GPU memory|ERROR_OUT_OF_MEMORY/,
+    asked: sized('trying to allocate '),
+    used: sized('GPU memory usage: [^(]*\\(', '/'),
+    total: sized('GPU memory usage: [^/]*/'),
+  },
+  {
+    framework: 'RAPIDS',
+    name: /^MemoryError$/,
+    says: /^std::bad_alloc: .*(CUDA|RMM)/,
+    asked: sized('to allocate '),
+  },
+];
+
+/** What an error says of GPU memory; `null` where it is none of these. */
+export function oomErrorOf(error: KernelError): OomError | null {
+  const name = plain(error.ename).replace(/^.*\./, '');
+  const value = plain(error.evalue);
+  const dialect = DIALECTS.find((one) => one.name.test(name) && one.says.test(value));
+  if (dialect === undefined || dialect.unless?.test(value) === true) {
+    return null;
+  }
+  // What the message leaves out may stand in the error that it came from.
+  const text = [value, ...(Array.isArray(error.traceback) ? error.traceback.map(plain) : [])].join('\n');
+  const size = (pattern: RegExp | undefined): number | null => bytesOf(pattern?.exec(text)?.[1]);
+  const total_bytes = size(dialect.total);
+  const used_bytes = size(dialect.used);
+  const gpu = dialect.gpu?.exec(text)?.[1];
+  return {
+    framework: dialect.framework,
+    asked_bytes: size(dialect.asked) ?? tensorBytes(dialect.tensor?.exec(text)),
+    free_bytes: used_bytes === null || total_bytes === null ? size(dialect.free) : total_bytes - used_bytes,
+    total_bytes,
+    gpu: gpu === undefined ? null : Number(gpu),
+    unused_bytes: size(dialect.unused),
+    limit_bytes: size(dialect.limit),
+    says_gpu: dialect.either !== true || /cuda|gpu/i.test(value),
+  };
+}
+
+/** Text without the colours of a terminal. */
+function plain(text: unknown): string {
+  // eslint-disable-next-line no-control-regex
+  return typeof text === 'string' ? text.replace(/\u001b\[[\d;]*m/g, '') : '';
+}
+
+/** `1.70 GiB`, `25,600,000 bytes`, `3206250496B`. */
+function bytesOf(size: string | undefined): number | null {
+  const [, digits = '', unit = ''] = /^([\d.,]+) ?(\w)/.exec(size ?? '') ?? [];
+  const number = parseFloat(digits.replaceAll(',', ''));
+  return Number.isNaN(number) ? null : number * 1024 ** Math.max(0, ' KMGT'.indexOf(unit.toUpperCase()));
+}
+
+const WIDTHS: Readonly<Record<string, number>> = { float: 4, double: 8, half: 2, bool: 1 };
+
+/** A tensor's bytes, by its shape and the name of its type. */
+function tensorBytes(tensor: RegExpExecArray | null | undefined): number | null {
+  const type = tensor?.[2] ?? '';
+  const width = WIDTHS[type] ?? Number(/\d+/.exec(type)?.[0] ?? NaN) / 8;
+  const shape = tensor?.[1] ?? '';
+  const count = shape === '' ? 1 : shape.split(',').reduce((product, side) => product * Number(side), 1);
+  return Number.isNaN(width) ? null : Math.round(count * width);
+}

@@ -1,0 +1,116 @@
+import { describe, expect, it } from 'vitest';
+
+import { GIB, gpu, inventory, migDevice, NOW, process, sample } from '../testing/frames';
+import type { GpuSample, Process, Sample } from '../wire';
+import { fuller, oomWords, type OomWords } from './oom-words';
+import type { OomError } from './oom-error';
+
+const ERROR: OomError = {
+  framework: 'PyTorch',
+  asked_bytes: 20 * GIB,
+  free_bytes: null,
+  total_bytes: null,
+  gpu: 0,
+  unused_bytes: null,
+  limit_bytes: null,
+  says_gpu: true,
+};
+
+function notebook(kernel_id: string, gib: number): Process {
+  const owner = { parents: [], notebook: { kernel_id, kernel_pid: 10, path: `${kernel_id}.ipynb` } };
+  return process(kernel_id.charCodeAt(0), { owner, memory_bytes: gib * GIB });
+}
+
+function held(index: number, free_gib: number, processes: Process[], changes: Partial<GpuSample> = {}): GpuSample {
+  return gpu(index, { processes, memory: { ...gpu(index).memory, free_bytes: free_gib * GIB }, ...changes });
+}
+
+function words(error: Partial<OomError>, gpus: GpuSample[] | null, kernelId = 'train'): OomWords | null {
+  const nameOf = (id: string): string | null => (id === 'foreign' ? null : `now ${id}.ipynb`);
+  const now: Sample | null = gpus === null ? null : sample(NOW, gpus);
+  const told = oomWords(
+    { ...ERROR, ...error },
+    { inventory: inventory(gpus?.length ?? 0), sample: now, kernelId, nameOf },
+  );
+  return told === null ? null : { ...told, text: told.text.replaceAll('\u00a0', ' ') };
+}
+
+describe('a failure for want of memory', () => {
+  const bob = process(5, { memory_bytes: 4.8 * GIB, name: 'vllm', user: 'bob', command: 'vllm serve big' });
+  const one = held(0, 12, [bob, notebook('train', 40), notebook('eval', 61), notebook('foreign', 0.5)]);
+
+  it('says what was asked, what was free and who held the rest, the largest first', () => {
+    const told = words({}, [one]);
+    expect(told?.text).toBe('PyTorch asked for 20.0 GiB of GPU memory when 12.0 GiB of 140 GiB were free on GPU 0.');
+    expect(told?.title).toMatch(/^What was free: as the driver told at \d\d:42:07\.\nWho held it: as the driver told/);
+    expect(told?.holders.map(({ text, kernelId }) => [text.replaceAll('\u00a0', ' '), kernelId])).toEqual([
+      ['now eval.ipynb 61.0 GiB', 'eval'],
+      ['this notebook 40.0 GiB', 'train'],
+      ['vllm (bob) 4.80 GiB', null],
+      ['foreign.ipynb (ana) 512 MiB', null],
+    ]);
+    expect(told?.holders[2]?.title).toBe('vllm serve big (PID 5)');
+  });
+
+  it('believes the error more than the driver, which told earlier or later', () => {
+    const told = words({ free_bytes: 0, total_bytes: 139 * GIB }, [one]);
+    expect(told?.text).toBe('PyTorch asked for 20.0 GiB of GPU memory when 0 MiB of 139 GiB were free on GPU 0.');
+    expect(told?.title).toContain('What was free: as the error tells.');
+  });
+
+  it('says what is known, where nothing is read', () => {
+    expect(words({}, null)).toEqual({
+      text: 'PyTorch asked for 20.0 GiB of GPU memory.',
+      title: '',
+      holders: [],
+      notes: [],
+    });
+    expect(words({ asked_bytes: null }, null)?.text).toBe('PyTorch found no GPU memory left.');
+  });
+
+  it('is on the GPU that the notebook holds, whatever number its kernel gives it', () => {
+    const told = words({ gpu: 0 }, [held(0, 90, [notebook('eval', 5)]), held(1, 3, [notebook('train', 61)])]);
+    expect(told?.text).toContain('3.00 GiB of 140 GiB were free on GPU 1');
+  });
+
+  it('is on the one of several that had too little; where that is not one, it is not said', () => {
+    const both = (free_a: number, free_b: number): OomWords | null =>
+      words({}, [held(0, free_a, [notebook('train', 5)]), held(1, free_b, [notebook('train', 61)])]);
+    expect(both(90, 3)?.text).toContain('on GPU 1');
+    expect(both(2, 3)).toMatchObject({ text: 'PyTorch asked for 20.0 GiB of GPU memory.', holders: [] });
+    const told = words({ gpu: 1, free_bytes: GIB, total_bytes: 16 * GIB }, [held(0, 9, []), held(1, 9, [])]);
+    expect(told?.text).toContain('when 1.00 GiB of 16.0 GiB were free on the GPU that it calls 1.');
+    expect(both(90, 80)).toMatchObject({ text: 'PyTorch asked for 20.0 GiB of GPU memory.', holders: [] });
+  });
+
+  it('leaves out a GPU that is divided, where others hold parts of their own', () => {
+    expect(words({}, [held(0, 3, [notebook('train', 5)], { mig_devices: [migDevice(0)] })])?.holders).toEqual([]);
+  });
+
+  it('is a GPU’s where the kernel holds one, if the text does not say whose memory it is', () => {
+    expect(words({ framework: 'JAX', says_gpu: false }, [held(0, 90, [notebook('eval', 5)])])).toBeNull();
+    expect(words({ framework: 'JAX', says_gpu: false }, [one])?.notes).toEqual([
+      'JAX takes GPU memory when it starts and serves requests out of that, not of what is free.',
+    ]);
+  });
+
+  it('sums up the small, and explains what is free and yet out of reach', () => {
+    const many = 'abcdef'.split('').map((name, i) => notebook(name, 10 - i));
+    const told = words({ unused_bytes: 30 * GIB, limit_bytes: 8 * GIB }, [held(0, 90, many)]);
+    expect(told?.holders).toHaveLength(5);
+    expect(told?.holders[4]).toMatchObject({ text: '2 more 11.0\u00a0GiB', kernelId: null });
+    expect(told?.notes.map((note) => note.replaceAll('\u00a0', ' '))).toEqual([
+      'PyTorch was limited to 8.00 GiB here.',
+      'PyTorch keeps 30.0 GiB that it does not use: too scattered for this, and nobody else can have it.',
+    ]);
+    expect(words({ unused_bytes: GIB }, [one])?.notes).toEqual([]);
+  });
+});
+
+it('is seen best in the sample in which the kernel held more', () => {
+  const at = (gib: number): Sample => sample(NOW, [held(0, 3, [notebook('train', gib)])]);
+  const [less, more] = [at(10), at(61)];
+  expect(fuller(less, more, 'train')).toBe(more);
+  expect(fuller(more, less, 'train')).toBe(more);
+  expect(fuller(null, less, 'train')).toBe(less);
+});

@@ -1,0 +1,137 @@
+/** A failure for want of GPU memory in words: what was asked, what was free at that moment, and who held the rest. */
+
+import { timeOfDay } from '../lib/format';
+import type { Inventory, Sample } from '../wire';
+import { gpusOf, type GpuView } from './gpu';
+import { heldBytes, holderName, ownKernel, size, type NameOf } from './holder-name';
+import { holderRows, SlotKeeper, textOf, type HolderRow } from './holders';
+import { shareOf } from './kernel-share';
+import type { OomError } from './oom-error';
+import { valueOf } from './reading';
+
+export interface OomWords {
+  text: string;
+  /** Where the numbers are from. */
+  title: string;
+  /** The largest holders first; empty where it is not known which GPU it was. */
+  holders: readonly OomHolder[];
+  /** What else explains it. */
+  notes: readonly string[];
+}
+
+export interface OomHolder {
+  key: string;
+  /** With what it holds. */
+  text: string;
+  title: string;
+  /** Where it is a notebook of this place, with which something can be done. */
+  kernelId: string | null;
+}
+
+/** What was known around the failure. */
+export interface OomMoment {
+  inventory: Inventory | null;
+  sample: Sample | null;
+  kernelId: string;
+  nameOf: NameOf;
+}
+
+/** More than so many are summed up. */
+const NAMED_MOST = 4;
+/** These take memory when they start, and serve requests out of it. */
+const POOLED = ['JAX', 'TensorFlow'];
+
+/** The words; `null` where the error may as well be about the machine's memory. */
+export function oomWords(error: OomError, moment: OomMoment): OomWords | null {
+  const { sample, kernelId } = moment;
+  const held = sample === null ? [] : shareOf(sample, kernelId).gpus;
+  if (!error.says_gpu && held.length === 0) {
+    return null;
+  }
+  const gpu = gpuOf(error, held, moment);
+  const memory = gpu?.now?.memory;
+  const told = error.free_bytes !== null && error.total_bytes !== null;
+  const free = told || memory === undefined ? error.free_bytes : valueOf(memory.free_bytes);
+  const total = told || memory === undefined ? error.total_bytes : valueOf(memory.total_bytes);
+  const { framework, asked_bytes } = error;
+  const asked = asked_bytes === null ? 'found no GPU memory left' : `asked for ${size(asked_bytes)} of GPU memory`;
+  const called = error.gpu === null ? '' : ` on the GPU that it calls ${String(error.gpu)}`;
+  const where = gpu === null ? called : ` on GPU ${String(gpu.index)}`;
+  const left = free === null || total === null ? '' : ` when ${size(free)} of ${size(total)} were free${where}`;
+  const read = sample === null ? '' : `as the driver told at ${timeOfDay(sample.at_ms)}`;
+  const sources = [
+    `What was free: ${told ? 'as the error tells' : read}.`,
+    gpu === null ? '' : `Who held it: ${read}.`,
+  ];
+  return {
+    text: `${framework} ${asked}${left}.`,
+    title: left === '' ? '' : sources.join('\n'),
+    holders: gpu === null ? [] : holdersOf(gpu, moment),
+    notes: notesOf(error),
+  };
+}
+
+/** Of two samples the one nearer to the failure: a kernel that has failed may give memory back at once. */
+export function fuller(before: Sample | null, after: Sample, kernelId: string): Sample {
+  const bytes = (sample: Sample): number => shareOf(sample, kernelId).bytes ?? 0;
+  return before !== null && bytes(before) > bytes(after) ? before : after;
+}
+
+/**
+ * The GPU that was full; `null` where there may be several. The number that an error tells is no help, since a kernel
+ * counts only the GPUs that it may see. Of one that is divided, others' parts explain nothing.
+ */
+function gpuOf(error: OomError, held: readonly number[], { inventory, sample }: OomMoment): GpuView | null {
+  const all = gpusOf(inventory, sample);
+  const possible = held.length === 0 ? all : all.filter(({ index }) => held.includes(index));
+  const short = possible.filter(({ now }) => {
+    const free = now === null ? null : valueOf(now.memory.free_bytes);
+    return free !== null && error.asked_bytes !== null && free < error.asked_bytes;
+  });
+  const [gpu, ...others] = possible.length > 1 && short.length > 0 ? short : possible;
+  return gpu === undefined || others.length > 0 || isDivided(gpu) ? null : gpu;
+}
+
+function isDivided({ now }: GpuView): boolean {
+  return now !== null && (valueOf(now.mig_devices) ?? []).length > 0;
+}
+
+function holdersOf(gpu: GpuView, { kernelId, nameOf }: OomMoment): OomHolder[] {
+  const rows = holderRows([gpu], new SlotKeeper()).filter((row) => row.kind === 'holder');
+  const named = rows.slice(0, NAMED_MOST).map((row) => holderOf(row, kernelId, nameOf));
+  const rest = rows.slice(NAMED_MOST);
+  if (rest.length > 0) {
+    const bytes = rest.reduce((sum, row) => sum + heldBytes(row), 0);
+    const title = rest.map((row) => holderName(row, nameOf)).join('\n');
+    named.push({ key: 'rest', text: `${String(rest.length)} more ${size(bytes)}`, title, kernelId: null });
+  }
+  return named;
+}
+
+function holderOf(row: HolderRow, failed: string, nameOf: NameOf): OomHolder {
+  const { command, pid } = row.processes[0];
+  const name = row.notebook?.kernel_id === failed ? 'this notebook' : holderName(row, nameOf);
+  const bytes = valueOf(row.memory_bytes);
+  return {
+    key: row.key,
+    text: `${name} ${bytes === null ? '–' : size(bytes)}`,
+    title: `${textOf(command).text} (PID ${String(pid)})`,
+    kernelId: ownKernel(row, nameOf),
+  };
+}
+
+function notesOf({ framework, unused_bytes, limit_bytes, asked_bytes }: OomError): string[] {
+  const notes: string[] = [];
+  if (limit_bytes !== null) {
+    notes.push(`${framework} was limited to ${size(limit_bytes)} here.`);
+  }
+  if (unused_bytes !== null && unused_bytes >= (asked_bytes ?? Infinity)) {
+    notes.push(
+      `${framework} keeps ${size(unused_bytes)} that it does not use: too scattered for this, and nobody else can have it.`,
+    );
+  }
+  if (POOLED.includes(framework)) {
+    notes.push(`${framework} takes GPU memory when it starts and serves requests out of that, not of what is free.`);
+  }
+  return notes;
+}

@@ -1,0 +1,52 @@
+/** The words below a cell that has failed for want of GPU memory. They stay until it runs again. */
+
+import { h, keyed, setAttribute, setShown, setText } from '../lib/dom';
+import type { OomHolder, OomWords } from '../model/oom-words';
+import type { NotebookHost } from './notebook-host';
+
+export class OomNote {
+  readonly element = h('div', { class: 'gpumon-oom', 'data-testid': 'gpumon-oom', role: 'status' });
+  private readonly text = h('span');
+  private readonly holders = h('ul', { 'aria-label': 'Who holds the memory of this GPU' });
+  private readonly lead = h('div', {}, 'Held by', this.holders);
+  private readonly notes = h('div');
+  private readonly rows = new Map<string, { element: HTMLElement }>();
+
+  constructor(private readonly host: NotebookHost) {
+    const mark = h('span', { class: 'gpumon-oom-mark', 'aria-hidden': 'true' }, '!');
+    this.element.append(h('div', {}, mark, this.text), this.lead, this.notes);
+  }
+
+  update(words: OomWords): void {
+    setText(this.text, words.text);
+    setAttribute(this.text, 'title', words.title);
+    setText(this.notes, words.notes.join(' '));
+    setShown(this.lead, words.holders.length > 0);
+    const items = keyed(
+      this.holders,
+      this.rows,
+      words.holders,
+      ({ key }) => key,
+      (holder) => ({ element: h('li', {}, this.part(holder)) }),
+    );
+    words.holders.forEach(({ text, title }, i) => {
+      const part = items[i]?.element.firstElementChild;
+      if (part) {
+        setText(part, text);
+        setAttribute(part, 'title', title);
+      }
+    });
+  }
+
+  /** A notebook of this place offers what can be done with it. */
+  private part({ kernelId }: OomHolder): HTMLElement {
+    if (kernelId === null) {
+      return h('span');
+    }
+    const button = h('button', { type: 'button', 'aria-haspopup': 'menu' });
+    button.addEventListener('click', () => {
+      this.host.offer(kernelId, button);
+    });
+    return button;
+  }
+}
