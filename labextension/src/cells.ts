@@ -2,11 +2,12 @@
 
 import { CellLine, CellMeter, isWorthTelling } from '@gpumon/page/cells';
 import cellStyle from '@gpumon/page/cell.css?inline';
-import type { Feed, FeedReader } from '@gpumon/page/feed';
+import type { Feed } from '@gpumon/page/feed';
 import { PathExt } from '@jupyterlab/coreutils';
 import type { IDisposable } from '@lumino/disposable';
 
 import type { NotebookPanel } from './notebook-panel';
+import { RestingReader } from './resting';
 import { Runs, type StartedRun } from './runs';
 import { addStyle } from './style';
 
@@ -28,7 +29,7 @@ export class CellCosts implements IDisposable {
   isDisposed = false;
   private readonly runs = new Map<string, Run>();
   private readonly lines = new Map<string, CellLine>();
-  private readonly reader: FeedReader;
+  private readonly reader: RestingReader;
   private readonly heard: Runs;
 
   constructor(
@@ -36,7 +37,7 @@ export class CellCosts implements IDisposable {
     private readonly feed: Feed,
   ) {
     addStyle('gpumon-cell-style', cellStyle);
-    this.reader = feed.join({
+    this.reader = new RestingReader(feed, {
       changed: (frame) => {
         if (frame?.type === 'sample') {
           this.take();
@@ -49,7 +50,7 @@ export class CellCosts implements IDisposable {
         this.runs.set(key, { ...what, key, meter });
         this.lines.get(what.cellId)?.element.remove();
         this.lines.delete(what.cellId);
-        this.reader.setInterval(RUNNING_MS);
+        this.reader.measure(RUNNING_MS);
       },
       ended: (run, at_ms) => {
         this.runs.get(run)?.meter.end(at_ms);
@@ -99,7 +100,7 @@ export class CellCosts implements IDisposable {
     this.runs.delete(id);
     this.show(run, false);
     if (this.runs.size === 0) {
-      this.reader.setInterval(null);
+      this.reader.measure(null);
     }
   }
 

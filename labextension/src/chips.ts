@@ -2,18 +2,19 @@
 
 import { Chip } from '@gpumon/page/cells';
 import chipStyle from '@gpumon/page/chip.css?inline';
-import type { Feed, FeedReader } from '@gpumon/page/feed';
+import type { Feed } from '@gpumon/page/feed';
 import type { JupyterFrontEnd } from '@jupyterlab/application';
 import type { IDisposable } from '@lumino/disposable';
 import { Widget } from '@lumino/widgets';
 
 import type { NotebookPanel } from './notebook-panel';
+import { RestingReader } from './resting';
 import { addStyle } from './style';
 
 /** A chip that follows a feed. */
 class ChipWidget extends Widget {
   private readonly chip: Chip;
-  private readonly reader: FeedReader;
+  private readonly reader: RestingReader;
 
   constructor(
     private readonly feed: Feed,
@@ -25,7 +26,7 @@ class ChipWidget extends Widget {
     super({ node: document.createElement('span') });
     this.chip = chip;
     this.node.append(chip.element);
-    this.reader = feed.join({
+    this.reader = new RestingReader(feed, {
       changed: (frame) => {
         // A connection that has ended tells nothing about now.
         if (frame === null || frame.type === 'sample' || frame.type === 'hello') {

@@ -2,18 +2,26 @@
 
 import type { Feed } from '@gpumon/page/feed';
 import type { ServerConnection } from '@jupyterlab/services';
-
-import { diagnose, openStream } from './stream';
+import type { TranslationBundle } from '@jupyterlab/translation';
 
 export class Connection {
   private made: Promise<Feed> | null = null;
 
-  constructor(private readonly settings: ServerConnection.ISettings) {}
+  constructor(
+    private readonly settings: ServerConnection.ISettings,
+    private readonly trans: TranslationBundle,
+  ) {}
 
   /** The feed that everything shares. */
   feed(): Promise<Feed> {
-    this.made ??= import('@gpumon/page/feed').then(
-      ({ Feed }) => new Feed({ openSocket: () => openStream(this.settings), diagnose: () => diagnose(this.settings) }),
+    const { settings, trans } = this;
+    this.made ??= Promise.all([import('@gpumon/page/feed'), import('./stream')]).then(
+      ([{ Feed }, { diagnose, judge, openStream }]) =>
+        new Feed({
+          openSocket: () => openStream(settings),
+          diagnose: () => diagnose(settings, trans),
+          judge: (version) => judge(version, trans),
+        }),
     );
     return this.made;
   }

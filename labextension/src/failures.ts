@@ -1,12 +1,13 @@
 /** Says below a cell that has failed for want of GPU memory who holds it. */
 
-import type { Feed, FeedReader } from '@gpumon/page/feed';
+import type { Feed } from '@gpumon/page/feed';
 import { fuller, oomErrorOf, OomNote, oomWords, type OomError, type Sample } from '@gpumon/page/oom';
 import oomStyle from '@gpumon/page/oom.css?inline';
 import type { IDisposable } from '@lumino/disposable';
 
 import type { NotebookPanel } from './notebook-panel';
 import type { LabNotebooks } from './notebooks';
+import { RestingReader } from './resting';
 import { Runs } from './runs';
 import { addStyle } from './style';
 
@@ -27,7 +28,7 @@ export class CellFailures implements IDisposable {
   private readonly notes = new Map<string, OomNote>();
   /** Those that the next sample may tell more about. */
   private fresh: Failure[] = [];
-  private readonly reader: FeedReader;
+  private readonly reader: RestingReader;
   private readonly heard: Runs;
 
   constructor(
@@ -36,7 +37,7 @@ export class CellFailures implements IDisposable {
     private readonly notebooks: LabNotebooks,
   ) {
     addStyle('gpumon-oom-style', oomStyle);
-    this.reader = feed.join({
+    this.reader = new RestingReader(feed, {
       changed: (frame) => {
         if (frame?.type === 'sample') {
           for (const failure of this.fresh.splice(0)) {

@@ -1,7 +1,11 @@
-/** What notebooks say of the GPUs: lines below cells, a chip in the toolbar and the status bar, warnings about memory. */
+/**
+ * What notebooks say of the GPUs: lines below cells, a chip in the toolbar and the status bar, warnings about memory; and
+ * the button that has their kernels use one.
+ */
 
 import type { JupyterFrontEnd } from '@jupyterlab/application';
 import type { IStatusBar } from '@jupyterlab/statusbar';
+import type { TranslationBundle } from '@jupyterlab/translation';
 import type { IDisposable } from '@lumino/disposable';
 
 import type { Connection } from './connection';
@@ -18,6 +22,7 @@ export interface InNotebooksOptions {
   app: JupyterFrontEnd;
   connection: Connection;
   notebooks: () => Promise<LabNotebooks>;
+  trans: TranslationBundle;
   /** Notebook 7 has none. */
   statusBar: IStatusBar | null;
   /** Shows all GPUs. */
@@ -29,17 +34,18 @@ export class InNotebooks {
   private readonly cellLines: PerNotebook;
   private readonly chips: PerNotebook;
   private readonly failures: PerNotebook;
+  private readonly accelerators: PerNotebook;
   private memoryWatch: IDisposable | null = null;
   private statusItem: IDisposable | null = null;
 
   constructor(private readonly options: InNotebooksOptions) {
-    const { app, connection, notebooks, showPanel } = options;
+    const { app, connection, notebooks, trans, showPanel } = options;
     this.cellLines = new PerNotebook(async (notebook) => {
-      const [feed, { CellCosts }] = await Promise.all([connection.feed(), import('./cells')]);
+      const [feed, { CellCosts }] = await Promise.all([connection.feed(), import('./parts')]);
       return new CellCosts(notebook, feed);
     });
     this.chips = new PerNotebook(async (notebook) => {
-      const [feed, { ToolbarChip }] = await Promise.all([connection.feed(), import('./chips')]);
+      const [feed, { ToolbarChip }] = await Promise.all([connection.feed(), import('./parts')]);
       return new ToolbarChip(notebook, feed, showPanel);
     });
     this.failures = new PerNotebook(async (notebook) => {
@@ -54,6 +60,10 @@ export class InNotebooks {
       }
       return new CellFailures(notebook, feed, own);
     });
+    this.accelerators = new PerNotebook(async (notebook) => {
+      const { AcceleratorButton } = await import('./parts');
+      return new AcceleratorButton(notebook, trans);
+    });
     app.docRegistry.addWidgetExtension('Notebook', {
       createNew: (widget) => {
         this.add(widget as unknown as NotebookPanel);
@@ -61,10 +71,11 @@ export class InNotebooks {
     });
   }
 
-  apply({ cellLine, notebookUse, memoryWarnings }: Settings): void {
+  apply({ cellLine, notebookUse, memoryWarnings, accelerators }: Settings): void {
     this.cellLines.setEnabled(cellLine);
     this.chips.setEnabled(notebookUse);
     this.failures.setEnabled(memoryWarnings);
+    this.accelerators.setEnabled(accelerators);
     if (!memoryWarnings) {
       this.memoryWatch?.dispose();
       this.memoryWatch = null;
@@ -83,6 +94,7 @@ export class InNotebooks {
     this.cellLines.add(notebook);
     this.chips.add(notebook);
     this.failures.add(notebook);
+    this.accelerators.add(notebook);
     void this.addStatusItem();
   }
 
@@ -96,7 +108,7 @@ export class InNotebooks {
     if (statusBar === null || !this.wantsStatusItem()) {
       return;
     }
-    const [feed, { StatusChip }] = await Promise.all([connection.feed(), import('./chips')]);
+    const [feed, { StatusChip }] = await Promise.all([connection.feed(), import('./parts')]);
     if (!this.wantsStatusItem()) {
       return;
     }

@@ -2,12 +2,15 @@
 
 import { ILayoutRestorer, type JupyterFrontEnd, type JupyterFrontEndPlugin } from '@jupyterlab/application';
 import { ICommandPalette, IThemeManager } from '@jupyterlab/apputils';
+import { ILauncher } from '@jupyterlab/launcher';
+import { IRunningSessionManagers } from '@jupyterlab/running';
 import { ISettingRegistry } from '@jupyterlab/settingregistry';
 import { IStatusBar } from '@jupyterlab/statusbar';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 
 import { Connection } from './connection';
 import { Dashboards } from './dashboards';
+import { addEntries } from './entries';
 import { gpuIcon } from './icon';
 import { InNotebooks } from './in-notebooks';
 import { once } from './once';
@@ -30,7 +33,16 @@ const plugin: JupyterFrontEndPlugin<void> = {
   id: PLUGIN_ID,
   description: 'Shows what the GPUs do, in a panel of the left side bar, and below cells what they took.',
   autoStart: true,
-  optional: [ILayoutRestorer, ICommandPalette, IThemeManager, ITranslator, ISettingRegistry, IStatusBar],
+  optional: [
+    ILayoutRestorer,
+    ICommandPalette,
+    IThemeManager,
+    ITranslator,
+    ISettingRegistry,
+    IStatusBar,
+    ILauncher,
+    IRunningSessionManagers,
+  ],
   activate: (
     app: JupyterFrontEnd,
     restorer: ILayoutRestorer | null,
@@ -39,9 +51,11 @@ const plugin: JupyterFrontEndPlugin<void> = {
     translator: ITranslator | null,
     registry: ISettingRegistry | null,
     statusBar: IStatusBar | null,
+    launcher: ILauncher | null,
+    running: IRunningSessionManagers | null,
   ) => {
     const trans = (translator ?? nullTranslator).load('gpumon');
-    const connection = new Connection(app.serviceManager.serverSettings);
+    const connection = new Connection(app.serviceManager.serverSettings, trans);
     const dashboards = new Dashboards({ app, connection, restorer, trans });
     const notebooks = once(() => import('./notebooks').then(({ LabNotebooks }) => new LabNotebooks(app, trans)));
     const panel = new GpuPanel({
@@ -80,15 +94,15 @@ const plugin: JupyterFrontEndPlugin<void> = {
       execute: ({ address, id }) =>
         dashboards.open(typeof address === 'string' ? address : '', typeof id === 'string' ? id : null),
     });
-    for (const command of [CommandIDs.open, CommandIDs.openDashboard]) {
-      palette?.addItem({ command, category: trans.__('View') });
-    }
     dashboards.restore(CommandIDs.openDashboard);
+    const commands = [CommandIDs.open, CommandIDs.openDashboard];
+    addEntries({ app, connection, commands, palette, launcher, running, translator });
 
     const inNotebooks = new InNotebooks({
       app,
       connection,
       notebooks,
+      trans,
       statusBar,
       showPanel: () => {
         void app.commands.execute(CommandIDs.open);
@@ -96,6 +110,7 @@ const plugin: JupyterFrontEndPlugin<void> = {
     });
     void followSettings(registry, PLUGIN_ID, (settings) => {
       inNotebooks.apply(settings);
+      panel.setInterval(settings.interval * 1000);
     });
   },
 };

@@ -19,6 +19,7 @@ export interface GpuPanelOptions {
 export class GpuPanel extends Widget {
   private monitor: Monitor | null = null;
   private mounting = false;
+  private interval_ms = 1000;
 
   constructor(private readonly options: GpuPanelOptions) {
     super();
@@ -35,6 +36,12 @@ export class GpuPanel extends Widget {
   /** JupyterLab has another theme now. */
   themeChanged(): void {
     this.monitor?.themeChanged();
+  }
+
+  /** The time between two samples. */
+  setInterval(interval_ms: number): void {
+    this.interval_ms = interval_ms;
+    this.monitor?.setInterval(interval_ms);
   }
 
   override dispose(): void {
@@ -80,6 +87,7 @@ export class GpuPanel extends Widget {
       this.monitor = mountMonitor(this.node, {
         feed,
         notebooks: own,
+        interval_ms: this.interval_ms,
         title: trans.__('GPUs'),
         onOpenGpu,
         connectingMessage: trans.__('Jupyter starts gpumon. The first time takes a few seconds.'),

@@ -9,9 +9,19 @@ export interface Settings {
   notebookUse: boolean;
   /** Whether it is told that GPU memory runs out, and below a cell that has failed for it, who holds it. */
   memoryWarnings: boolean;
+  /** Whether notebooks have a button that loads cudf.pandas and cuml.accel, where their kernel has them. */
+  accelerators: boolean;
+  /** Seconds between two samples in the panel and in charts. */
+  interval: number;
 }
 
-const DEFAULTS: Settings = { cellLine: true, notebookUse: true, memoryWarnings: true };
+const DEFAULTS: Settings = {
+  cellLine: true,
+  notebookUse: true,
+  memoryWarnings: true,
+  accelerators: true,
+  interval: 1,
+};
 
 /** Hands on the settings, now and whenever they change. Where they cannot be read, the defaults hold. */
 export async function followSettings(
@@ -22,15 +32,8 @@ export async function followSettings(
   try {
     const settings = await registry?.load(plugin);
     const tell = (): void => {
-      const chosen = (name: keyof Settings): boolean => {
-        const value = settings?.composite[name];
-        return typeof value === 'boolean' ? value : DEFAULTS[name];
-      };
-      apply({
-        cellLine: chosen('cellLine'),
-        notebookUse: chosen('notebookUse'),
-        memoryWarnings: chosen('memoryWarnings'),
-      });
+      // The schema has seen to the types, and to the limits.
+      apply({ ...DEFAULTS, ...(settings?.composite as Partial<Settings> | undefined) });
     };
     settings?.changed.connect(tell);
     tell();

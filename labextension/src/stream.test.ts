@@ -4,7 +4,12 @@ vi.mock('@jupyterlab/services', () => ({ ServerConnection: { makeRequest: vi.fn(
 
 import { ServerConnection } from '@jupyterlab/services';
 
-import { diagnose, explain, streamUrl } from './stream';
+import { nullTranslator } from '@jupyterlab/translation';
+
+import { version } from '../package.json';
+import { diagnose, explain, judge, streamUrl } from './stream';
+
+const trans = nullTranslator.load('');
 
 function settings(changes: Partial<ServerConnection.ISettings> = {}): ServerConnection.ISettings {
   const base = {
@@ -31,24 +36,49 @@ describe('the address of the stream', () => {
 
 describe('the diagnosis', () => {
   it('names the cure for each failure', () => {
-    expect(explain(404)?.command).toBe('pip install jupyter-server-proxy');
-    expect(explain(403)?.message).toContain('log in');
-    expect(explain(500)?.command).toContain('gpumon serve');
-    expect(explain(502)?.message).toContain('HTTP 502');
-    expect(explain(200)?.message).toContain('WebSockets');
-    expect(explain(302)).toBeNull();
+    expect(explain(404, trans)?.command).toContain('pip install jupyter-server-proxy');
+    expect(explain(403, trans)?.message).toContain('log in');
+    expect(explain(500, trans)?.command).toContain('gpumon serve');
+    expect(explain(502, trans)?.message).toContain('HTTP 502');
+    expect(explain(200, trans)?.message).toContain('WebSockets');
+    expect(explain(0, trans)?.message).toMatch(/does not answer\..* Run this in a terminal/);
+    expect(explain(302, trans)).toBeNull();
   });
 
   it('asks the health of the server behind the proxy', async () => {
     vi.mocked(ServerConnection.makeRequest).mockResolvedValueOnce(new Response('', { status: 404 }));
-    expect((await diagnose(settings()))?.title).toBe('The way to gpumon is missing');
+    expect((await diagnose(settings(), trans))?.title).toBe('The way to gpumon is missing');
     expect(vi.mocked(ServerConnection.makeRequest).mock.calls[0]?.[0]).toBe(
       'https://hub.example.org/user/me/gpumon/healthz',
     );
   });
 
+  it('is not taken in by a login page, which answers as if all were well', async () => {
+    const answer = async (text: string): Promise<string | undefined> => {
+      vi.mocked(ServerConnection.makeRequest).mockResolvedValueOnce(new Response(text, { status: 200 }));
+      return (await diagnose(settings(), trans))?.title;
+    };
+    expect(await answer('<html>Password:</html>')).toBe('Not logged in');
+    expect(await answer('ok\n')).toBe('No stream');
+  });
+
   it('says so where Jupyter itself is gone', async () => {
     vi.mocked(ServerConnection.makeRequest).mockRejectedValueOnce(new TypeError('no network'));
-    expect((await diagnose(settings()))?.message).toContain('Jupyter server does not answer');
+    expect((await diagnose(settings(), trans))?.message).toContain('Jupyter server does not answer');
+  });
+});
+
+describe('a server of another version', () => {
+  it('is told with both versions and the cure, whichever is the older', () => {
+    const older = judge('0.1.7', trans, '0.2.0');
+    expect(older?.message).toMatch(/gpumon 0\.1\.7, this panel is of 0\.2\.0.*Restart Jupyter/);
+    expect(older?.command).toBe('pip install --upgrade gpumon');
+    expect(judge('1.0.0', trans, '0.9.0')?.message).toContain('Reload the page');
+  });
+
+  it('is no matter where the two go together', () => {
+    expect(judge('0.2.0', trans, '0.2.9')).toBeNull();
+    expect(judge(version, trans)).toBeNull();
+    expect(judge('unheard of', trans)).toBeNull();
   });
 });

@@ -3,9 +3,16 @@
 import { URLExt } from '@jupyterlab/coreutils';
 import { ServerConnection } from '@jupyterlab/services';
 import type { Diagnosis, SocketLike } from '@gpumon/page';
+import type { TranslationBundle } from '@jupyterlab/translation';
+
+import { version } from '../package.json';
 
 /** The name under which the proxy knows gpumon. */
 const ROUTE = 'gpumon';
+/** The proxy goes on for half a minute with a server that ends as soon as it is started, and says nothing meanwhile. */
+const PATIENCE_MS = 5000;
+/** Stands for an answer that has not come. */
+const LATE = 0;
 
 /** The address of the stream. The token goes along only where Jupyter wants it in the address. */
 export function streamUrl(settings: ServerConnection.ISettings): string {
@@ -17,45 +24,102 @@ export function openStream(settings: ServerConnection.ISettings): SocketLike {
   return new settings.WebSocket(streamUrl(settings));
 }
 
-/** Finds out why the stream cannot be opened, and what to do; `null` where Jupyter itself does not answer. */
-export async function diagnose(settings: ServerConnection.ISettings): Promise<Diagnosis | null> {
+/** Finds out why the stream cannot be opened, and what to do; `null` where there is nothing to say. */
+export async function diagnose(
+  settings: ServerConnection.ISettings,
+  trans: TranslationBundle,
+): Promise<Diagnosis | null> {
+  const signal = AbortSignal.timeout(PATIENCE_MS);
   try {
-    const response = await ServerConnection.makeRequest(URLExt.join(settings.baseUrl, ROUTE, 'healthz'), {}, settings);
-    return explain(response.status);
+    const url = URLExt.join(settings.baseUrl, ROUTE, 'healthz');
+    const response = await ServerConnection.makeRequest(url, { signal }, settings);
+    // Whoever is not logged in is led to a page that answers all the same.
+    const isAnother = response.ok && (await response.text()).trim() !== 'ok';
+    return explain(isAnother ? 401 : response.status, trans);
   } catch {
-    return { title: 'No connection', message: 'The Jupyter server does not answer. It is tried again by itself.' };
+    return explain(signal.aborted ? LATE : null, trans);
   }
 }
 
-/** What the proxy's answer means for somebody who wants to see GPUs. */
-export function explain(status: number): Diagnosis | null {
+/** What the proxy's answer means for somebody who wants to see GPUs; `null` is none. */
+export function explain(status: number | null, trans: TranslationBundle): Diagnosis | null {
+  if (status === null) {
+    return {
+      title: trans.__('No connection'),
+      message: trans.__('The Jupyter server does not answer. It is tried again by itself.'),
+    };
+  }
   if (status === 404) {
     return {
-      title: 'The way to gpumon is missing',
-      message:
-        'This Jupyter server has no route to gpumon, because jupyter-server-proxy is not installed or not enabled ' +
-        'there. Run this in the Python environment that Jupyter runs in, then restart Jupyter:',
-      command: 'pip install jupyter-server-proxy',
+      title: trans.__('The way to gpumon is missing'),
+      message: trans.__(
+        'This Jupyter server has no route to gpumon, because jupyter-server-proxy is not installed or not enabled there. Run this in the Python environment that Jupyter runs in, then restart Jupyter:',
+      ),
+      command: 'pip install jupyter-server-proxy && jupyter server extension enable jupyter_server_proxy',
     };
   }
   if (status === 401 || status === 403) {
-    return { title: 'Not logged in', message: 'Jupyter refuses the connection. Reload the page and log in again.' };
-  }
-  if (status >= 500) {
     return {
-      title: 'gpumon does not start',
-      message:
-        `Jupyter could not start gpumon's server, or has lost it (HTTP ${String(status)}). ` +
-        'It is tried again by itself. Run this in a terminal to see why:',
+      title: trans.__('Not logged in'),
+      message: trans.__('Jupyter refuses the connection. Reload the page and log in again.'),
+    };
+  }
+  if (status >= 500 || status === LATE) {
+    const what =
+      status === LATE
+        ? trans.__("Jupyter has begun to start gpumon's server, but it does not answer.")
+        : trans.__("Jupyter could not start gpumon's server, or has lost it (HTTP %1).", String(status));
+    const cure = trans.__(
+      'It is tried again by itself. Run this in a terminal of the Python environment that Jupyter runs in to see why:',
+    );
+    return {
+      title: trans.__('gpumon does not start'),
+      message: `${what} ${cure}`,
       command: 'gpumon serve --listen 127.0.0.1:0',
     };
   }
   if (status >= 200 && status < 300) {
     return {
-      title: 'No stream',
-      message:
+      title: trans.__('No stream'),
+      message: trans.__(
         "gpumon answers, but its stream cannot be opened. If this lasts, something between the browser and Jupyter doesn't let WebSockets through.",
+      ),
     };
   }
   return null;
+}
+
+/**
+ * What to do where server and panel are of different versions; `null` where they go together. Jupyter keeps the server
+ * that it has started when gpumon is updated, and a browser keeps the panel.
+ */
+export function judge(server: string, trans: TranslationBundle, panel = version): Diagnosis | null {
+  const [major, minor] = generation(server);
+  const [ourMajor, ourMinor] = generation(panel);
+  const older = major - ourMajor || minor - ourMinor;
+  if (Number.isNaN(older) || older === 0) {
+    return null;
+  }
+  const told = trans.__(
+    'The server is gpumon %1, this panel is of %2. What is shown may be wrong or incomplete.',
+    server,
+    panel,
+  );
+  return older < 0
+    ? {
+        title: trans.__('gpumon is too old for this panel'),
+        message: `${told} ${trans.__('Restart Jupyter. If that does not help, run this in the Python environment that Jupyter runs in, and restart it again:')}`,
+        command: 'pip install --upgrade gpumon',
+      }
+    : {
+        title: trans.__('This panel is too old for gpumon'),
+        message: `${told} ${trans.__('Reload the page. If that does not help, run this in the Python environment that JupyterLab is installed in:')}`,
+        command: 'pip install --upgrade gpumon',
+      };
+}
+
+/** The part of a version that two programs which go together share: `0.1` of `0.1.3`. */
+function generation(text: string): [number, number] {
+  const [major, minor] = text.split('.').map(Number);
+  return [major ?? NaN, minor ?? NaN];
 }

@@ -1,15 +1,21 @@
 // @vitest-environment jsdom
-import { beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
 import type { SocketLike } from '../lib/socket';
 import { gpu, hello, NOW, sample } from '../testing/frames';
+import type { Hello, ServerFrame } from '../wire';
 import { Feed, type FeedReader } from './feed';
+import { noticeOf, statusOf } from './status';
 
 let socket: SocketLike & { sent: string[]; readyState: number };
 let feed: Feed;
+const diagnose = vi.fn();
 
 beforeEach(() => {
+  diagnose.mockReset().mockResolvedValue({ title: 'why', message: '' });
   feed = new Feed({
+    diagnose,
+    judge: (version) => (version === '0.1.0' ? null : { title: 'another', message: version }),
     openSocket: () => {
       socket = {
         sent: [],
@@ -27,10 +33,13 @@ beforeEach(() => {
   });
 });
 
-function connect(interval_ms = 1000): void {
+function connect(interval_ms = 1000, changes: Partial<Hello> = {}): void {
   socket.readyState = 1;
   socket.onopen?.(new Event('open'));
-  const frame = hello({ sample: sample(NOW, [gpu(0)], interval_ms) });
+  receive(hello({ sample: sample(NOW, [gpu(0)], interval_ms), ...changes }));
+}
+
+function receive(frame: ServerFrame): void {
   socket.onmessage?.(new MessageEvent('message', { data: JSON.stringify(frame) }));
 }
 
@@ -64,11 +73,58 @@ describe('how often samples come', () => {
     reader.leave();
   });
 
-  it('is never made less often than the server samples', () => {
+  it('is less than the server takes where nobody needs more, and then no gap', () => {
     const reader = joined();
-    connect(100);
-    reader.setInterval(500);
-    expect(socket.sent).toEqual(['{"type":"interval","ms":100}']);
+    connect();
+    reader.setInterval(5000);
+    expect(socket.sent).toEqual(['{"type":"interval","ms":5000}']);
+    receive({ type: 'sample', ...sample(NOW + 5000, [gpu(0)]) });
+    expect(feed.store.sample?.interval_ms).toBe(5000);
+    expect(feed.store.gap_ms).toBeGreaterThan(5000);
+    // Another one does need what is usual.
+    const other = joined();
+    expect(socket.sent.at(-1)).toBe('{"type":"interval","ms":1000}');
+    receive({ type: 'sample', ...sample(NOW + 6000, [gpu(0)]) });
+    expect(feed.store.sample?.interval_ms).toBe(1000);
+    reader.leave();
+    other.leave();
+  });
+});
+
+describe('a connection that takes long', () => {
+  beforeEach(() => {
+    vi.useFakeTimers();
+  });
+  afterEach(() => {
+    vi.useRealTimers();
+  });
+
+  it('is explained while it is made, and not after it was', async () => {
+    const reader = joined();
+    // A proxy opens the connection before it knows of any server.
+    socket.readyState = 1;
+    socket.onopen?.(new Event('open'));
+    expect(diagnose).not.toHaveBeenCalled();
+    await vi.advanceTimersByTimeAsync(6000);
+    expect(noticeOf(feed.store, statusOf(feed.store, NOW), '')?.title).toBe('why');
+    connect();
+    expect(feed.store.diagnosis).toBeNull();
+    await vi.advanceTimersByTimeAsync(6000);
+    expect(diagnose).toHaveBeenCalledTimes(1);
+    reader.leave();
+  });
+});
+
+describe('a server of another version', () => {
+  it('is judged, and one that leaves things out does not end the connection', () => {
+    vi.spyOn(console, 'warn').mockReturnValue();
+    const reader = joined();
+    connect();
+    expect(feed.store.diagnosis).toBeNull();
+    connect(1000, { version: '0.0.9', events: undefined as never });
+    expect(feed.store.diagnosis?.message).toBe('0.0.9');
+    expect(statusOf(feed.store, NOW).state).not.toBe('connecting');
+    expect(noticeOf(feed.store, statusOf(feed.store, NOW), '')?.title).toBe('another');
     reader.leave();
   });
 });

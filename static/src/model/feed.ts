@@ -7,8 +7,10 @@ import { Store, type Diagnosis } from './store';
 export interface FeedOptions {
   /** Makes a connection to the server's stream. */
   openSocket: () => SocketLike;
-  /** Finds out why there is no connection; asked after a failure. */
+  /** Finds out why there is no connection; asked after a failure, and when it takes long. */
   diagnose?: () => Promise<Diagnosis | null>;
+  /** What to say about a server of this version; `null` where it goes together with the view. */
+  judge?: (version: string) => Diagnosis | null;
 }
 
 /** What somebody who reads a feed is told. */
@@ -31,6 +33,9 @@ export interface FeedReader {
   leave: () => void;
 }
 
+/** A server that says nothing for longer than this is worth a question. */
+const DOUBT_MS = 5000;
+
 /** What a reader wants. */
 interface Wish {
   looking: boolean;
@@ -44,6 +49,9 @@ export class Feed {
   readonly store = new Store();
   private readonly readers = new Map<FeedListener, Wish>();
   private socket: ReconnectingSocket | null = null;
+  /** Whether the server has spoken since the connection was begun: a proxy opens one before it knows of any server. */
+  private greeted = false;
+  private doubt: ReturnType<typeof setTimeout> | undefined;
   /** Whether the server sends samples, as far as it was told. */
   private flowing = true;
   /** The time between samples that the server was asked for; `null` where it was asked for none. */
@@ -85,6 +93,7 @@ export class Feed {
         }
         this.settle();
         if (this.readers.size === 0) {
+          clearTimeout(this.doubt);
           this.socket?.dispose();
           this.socket = null;
         }
@@ -110,8 +119,15 @@ export class Feed {
       onPhase: (phase) => {
         this.store.phase = phase;
         this.tell(null);
+        if (phase.phase === 'open') {
+          return;
+        }
+        this.greeted = false;
+        clearTimeout(this.doubt);
         if (phase.phase === 'waiting') {
           void this.explain();
+        } else {
+          this.doubt = setTimeout(() => void this.explain(), DOUBT_MS);
         }
       },
     });
@@ -122,8 +138,20 @@ export class Feed {
   }
 
   private take(frame: ServerFrame): void {
-    this.store.apply(frame);
+    if (frame.type === 'sample') {
+      // Where fewer samples were asked for than the server takes, the time between them is no gap.
+      frame.interval_ms = Math.max(frame.interval_ms, this.asked_ms ?? 0);
+    }
+    try {
+      this.store.apply(frame);
+    } catch (error) {
+      // A server of another version may leave out what this one relies on.
+      console.warn('gpumon: a message from the server was not understood', error);
+    }
     if (frame.type === 'hello') {
+      this.greeted = true;
+      clearTimeout(this.doubt);
+      this.store.diagnosis = this.options.judge?.(frame.version) ?? null;
       this.socket?.settled();
       // A new connection sends until it is told not to, and as often as the server samples.
       this.flowing = true;
@@ -149,8 +177,8 @@ export class Feed {
   private settle(): void {
     const looking = [...this.readers.values()].filter((wish) => wish.looking);
     this.setFlowing(looking.length > 0);
-    const wishes = looking.map((wish) => wish.interval_ms).filter((interval_ms) => interval_ms !== null);
-    const wanted = wishes.length > 0 ? Math.min(...wishes, this.usual_ms) : null;
+    const soonest_ms = Math.min(...looking.map((wish) => wish.interval_ms ?? this.usual_ms));
+    const wanted = looking.length === 0 || soonest_ms === this.usual_ms ? null : soonest_ms;
     if (wanted !== this.asked_ms && this.send({ type: 'interval', ms: wanted ?? this.usual_ms })) {
       this.asked_ms = wanted;
     }
@@ -188,7 +216,7 @@ export class Feed {
 
   private async explain(): Promise<void> {
     const diagnosis = (await this.options.diagnose?.().catch(() => null)) ?? null;
-    if (this.store.phase.phase !== 'open') {
+    if (!this.greeted) {
       this.store.diagnosis = diagnosis;
       this.tell(null);
     }

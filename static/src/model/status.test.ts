@@ -54,7 +54,7 @@ describe('the state', () => {
     store.apply(hello({ collector: { state: collector, since_ms: NOW, message: 'the reason' } }));
     const status = statusOf(store, now_ms);
     expect(status.state).toBe(`collector-${collector}`);
-    expect(noticeOf(store, status, '')?.message).toBe('The reason');
+    expect(noticeOf(store, status, '')?.message).toMatch(/^The reason/);
   });
 });
 
@@ -87,6 +87,14 @@ describe('the notice', () => {
     expect(noticeOf(store, statusOf(store, now_ms), '')).toBeNull();
     store.diagnosis = { title: 'missing', message: 'install it' };
     expect(noticeOf(store, statusOf(store, now_ms), '')).toEqual(store.diagnosis);
+  });
+
+  it('of a driver that cannot be read says that it is tried again, and how to find out more', () => {
+    store.phase = { phase: 'open' };
+    store.apply(hello({ collector: { state: 'unavailable', since_ms: NOW, message: 'no driver; install it' } }));
+    const notice = noticeOf(store, statusOf(store, now_ms), '');
+    expect(notice?.message).toMatch(/^No driver; install it\. It is tried again by itself\./);
+    expect(notice?.command).toBe('gpumon doctor');
   });
 
   it('says so where there is no GPU', () => {

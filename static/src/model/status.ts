@@ -40,7 +40,7 @@ export function statusOf(store: Store, localNowMs: number): Status {
       state: again ? 'reconnecting' : 'connecting',
       text: again ? 'reconnecting' : 'connecting',
       title: 'Waiting for gpumon to answer.',
-      level: 'wait',
+      level: store.diagnosis === null ? 'wait' : 'bad',
     };
   }
   const message = collector.message ?? '';
@@ -89,7 +89,7 @@ export function noticeOf(store: Store, status: Status, connectingMessage: string
   const message = sentence(store.collector?.message ?? null);
   switch (status.state) {
     case 'connecting':
-      return { title: 'Connecting', message: connectingMessage };
+      return store.diagnosis ?? { title: 'Connecting', message: connectingMessage };
     case 'reconnecting':
       if (store.diagnosis !== null) {
         return store.diagnosis;
@@ -102,14 +102,18 @@ export function noticeOf(store: Store, status: Status, connectingMessage: string
     case 'collector-restarting':
       return { title: 'Collector restarting', message: message ?? 'It has ended and is being replaced.' };
     case 'collector-unavailable':
-      return { title: 'No GPU readings', message: message ?? 'Library, driver or GPU is missing.' };
+      return {
+        title: 'No GPU readings',
+        message: `${message ?? 'Library, driver or GPU is missing'}. It is tried again by itself. To find out more, run:`,
+        command: 'gpumon doctor',
+      };
     case 'collector-paused':
       return pauseNotice(store.collector);
     case 'live':
     case 'stale':
       return store.inventory?.gpus.length === 0
         ? { title: 'No GPU', message: 'The driver works, but lists no GPU.' }
-        : null;
+        : store.diagnosis;
   }
 }
 

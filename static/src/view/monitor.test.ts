@@ -81,6 +81,17 @@ it('asks for nothing while nobody looks, also on a new connection', () => {
   expect(socket.sent.at(-1)).toBe('{"type":"resume"}');
 });
 
+it('asks for as many samples as are wanted', () => {
+  connect();
+  monitor.setInterval(100);
+  expect(socket.sent).toEqual(['{"type":"interval","ms":100}']);
+  monitor.setInterval(5000);
+  expect(socket.sent.at(-1)).toBe('{"type":"interval","ms":5000}');
+  const other = mountMonitor(host, { feed, interval_ms: 200 });
+  expect(socket.sent.at(-1)).toBe('{"type":"interval","ms":200}');
+  other.dispose();
+});
+
 it('says why there is no connection', async () => {
   socket.onclose?.(new CloseEvent('close'));
   await vi.advanceTimersByTimeAsync(50);

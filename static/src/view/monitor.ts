@@ -18,6 +18,8 @@ export interface MonitorOptions {
   notebooks?: NotebookHost;
   /** Opens the charts of a GPU; without it, there is no way to them. */
   onOpenGpu?: (index: number) => void;
+  /** The time between two samples; without it, the server's own. */
+  interval_ms?: number;
 }
 
 export type Monitor = Mounted;
@@ -25,7 +27,7 @@ export type Monitor = Mounted;
 /** Shows the GPUs of a server inside `host`. */
 export function mountMonitor(host: HTMLElement, options: MonitorOptions): Monitor {
   const { feed } = options;
-  return mountView(
+  const monitor = mountView(
     host,
     feed,
     (invalidate) =>
@@ -41,4 +43,6 @@ export function mountMonitor(host: HTMLElement, options: MonitorOptions): Monito
         },
       }),
   );
+  monitor.setInterval(options.interval_ms ?? null);
+  return monitor;
 }

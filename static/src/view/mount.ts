@@ -16,6 +16,8 @@ export interface View {
 export interface Mounted {
   /** Nobody sees the view, or somebody does again: draws nothing meanwhile, and asks for nothing. */
   setVisible: (visible: boolean) => void;
+  /** Another time between two samples is wanted; `null` for the server's own. */
+  setInterval: (interval_ms: number | null) => void;
   /** The colours around the view have changed. */
   themeChanged: () => void;
   /** Leaves the feed and takes the view away; calling it again does nothing. */
@@ -89,6 +91,7 @@ export function mountView<V extends View>(
       visible = now;
       look();
     },
+    setInterval: reader.setInterval,
     themeChanged: () => {
       view.themeChanged();
     },

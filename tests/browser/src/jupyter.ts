@@ -26,8 +26,8 @@ export class JupyterServer {
     readonly url: string,
   ) {}
 
-  /** Starts a server whose gpumon has the environment variables `env`. */
-  static async start(env: Record<string, string>): Promise<JupyterServer> {
+  /** Starts a server whose gpumon has the environment variables `env`, with more arguments. */
+  static async start(env: Record<string, string>, args: readonly string[] = []): Promise<JupyterServer> {
     const folder = newFolder();
     const settings = path.join(folder, 'settings/@jupyterlab/apputils-extension');
     mkdirSync(settings, { recursive: true });
@@ -46,6 +46,7 @@ export class JupyterServer {
         '--port=0',
         `--ServerApp.base_url=${BASE_URL}`,
         `--ServerApp.root_dir=${path.join(folder, 'root')}`,
+        ...args,
       ],
       environment({
         JUPYTER_TOKEN: TOKEN,
@@ -67,9 +68,23 @@ export class JupyterServer {
     return `${this.url}${name}?token=${TOKEN}`;
   }
 
-  /** Puts a file into the folder that the server shows. */
+  /** Puts a file into the folder that the server shows, or into one below it. */
   write(name: string, text: string): void {
-    writeFileSync(path.join(this.folder, 'root', name), text);
+    const file = path.join(this.folder, 'root', name);
+    mkdirSync(path.dirname(file), { recursive: true });
+    writeFileSync(file, text);
+  }
+
+  /** Chooses settings of the extension, for pages that are opened after it. */
+  async choose(settings: Record<string, unknown>): Promise<void> {
+    const response = await fetch(`${this.url}lab/api/settings/gpumon:plugin`, {
+      method: 'PUT',
+      headers: { Authorization: `token ${TOKEN}`, 'Content-Type': 'application/json' },
+      body: JSON.stringify({ raw: JSON.stringify(settings) }),
+    });
+    if (!response.ok) {
+      throw new Error(`settings: ${String(response.status)} ${await response.text()}`);
+    }
   }
 
   /** Asks Jupyter's own REST interface, and gives its answer. */

@@ -84,6 +84,15 @@ describe('notebooks that hold a GPU', () => {
     await page.locator('.lm-TabBar-tab.jp-mod-current', { hasText: 'eval.ipynb' }).first().waitFor();
   });
 
+  it("are in JupyterLab's list of what runs, while their amount is looked at", async () => {
+    await page.locator('[data-id="jp-running-sessions"]').first().click();
+    const section = page.locator('.jp-RunningSessions-section', { hasText: 'eval.ipynb' }).last();
+    const item = section.locator('.jp-RunningSessions-item', { hasText: 'train.ipynb' });
+    await expect.poll(() => item.innerText(), { timeout: 20_000 }).toMatch(/train\.ipynb\s+60\.0\sGiB/);
+    await item.getByText('train.ipynb').click();
+    await page.locator('.lm-TabBar-tab.jp-mod-current', { hasText: 'train.ipynb' }).first().waitFor();
+  });
+
   it('are called by their new name after a rename', async () => {
     await jupyter.api('PATCH', 'contents/eval.ipynb', { path: 'renamed.ipynb' });
     await jupyter.api('PATCH', `sessions/${other.id}`, { path: 'renamed.ipynb', name: 'renamed.ipynb' });

@@ -89,6 +89,19 @@ describe('the panel in JupyterLab', () => {
     expect(await lab.panel.isVisible()).toBe(true);
   });
 
+  it('gets samples as often as the settings say', async () => {
+    await jupyter.choose({ interval: 0.2 });
+    await lab.reload();
+    await lab.showPanel();
+    await expect.poll(() => view.status.innerText()).toContain('live 0.2');
+    await jupyter.choose({});
+  });
+
+  it('is in the launcher', async () => {
+    await page.locator('.jp-LauncherCard', { hasText: 'Show GPUs' }).click();
+    await view.live();
+  });
+
   it('says that the collector is being replaced, and goes on with the next', async () => {
     await lab.showPanel();
     await view.live();

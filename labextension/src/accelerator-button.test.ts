@@ -1,0 +1,118 @@
+// @vitest-environment jsdom
+import { beforeEach, describe, expect, it, vi } from 'vitest';
+
+vi.mock('@jupyterlab/apputils', () => ({
+  Notification: { info: vi.fn() },
+  Dialog: { cancelButton: vi.fn(), warnButton: vi.fn() },
+  showDialog: vi.fn(() => Promise.resolve({ button: { accept: false } })),
+}));
+vi.mock('@lumino/widgets', () => ({
+  Widget: class {
+    readonly node: HTMLElement;
+    constructor({ node }: { node: HTMLElement }) {
+      this.node = node;
+      document.body.replaceChildren(node);
+    }
+  },
+}));
+vi.mock('./accelerators', () => ({ findAccelerators: vi.fn(), loadAccelerators: vi.fn() }));
+
+import { Notification, showDialog } from '@jupyterlab/apputils';
+import { nullTranslator } from '@jupyterlab/translation';
+
+import { AcceleratorButton } from './accelerator-button';
+import { findAccelerators, loadAccelerators } from './accelerators';
+import type { NotebookPanel } from './notebook-panel';
+
+const OFF = { name: 'cudf.pandas', library: 'pandas', isOn: false, isLate: false };
+
+let status: string;
+let changed: () => void;
+
+/** The button of a notebook whose kernel is in this state. */
+function make(first: string): HTMLButtonElement {
+  const kernel = {
+    get status() {
+      return status;
+    },
+  };
+  status = first;
+  const panel = {
+    toolbar: { insertBefore: () => true },
+    sessionContext: {
+      session: { kernel },
+      kernelChanged: { connect: vi.fn() },
+      statusChanged: { connect: (slot: () => void) => (changed = slot) },
+    },
+  };
+  new AcceleratorButton(panel as unknown as NotebookPanel, nullTranslator.load(''));
+  const button = document.querySelector('button');
+  if (button === null) {
+    throw new Error('no button');
+  }
+  return button;
+}
+
+function becomes(now: string): void {
+  status = now;
+  changed();
+}
+
+beforeEach(() => {
+  vi.clearAllMocks();
+  vi.mocked(findAccelerators).mockResolvedValue([OFF]);
+  vi.mocked(loadAccelerators).mockResolvedValue({ accelerators: [{ ...OFF, isOn: true }], failures: [] });
+});
+
+describe('the question', () => {
+  it('waits until the kernel has nothing to do, and is asked once for each of its starts', async () => {
+    const button = make('busy');
+    expect(findAccelerators).not.toHaveBeenCalled();
+    expect(button.hidden).toBe(true);
+    becomes('idle');
+    becomes('busy');
+    becomes('idle');
+    expect(findAccelerators).toHaveBeenCalledTimes(1);
+    await vi.waitFor(() => {
+      expect(button.hidden).toBe(false);
+    });
+    becomes('restarting');
+    expect(button.hidden).toBe(true);
+    becomes('idle');
+    expect(findAccelerators).toHaveBeenCalledTimes(2);
+  });
+});
+
+describe('a press', () => {
+  it('loads once, however often it is done', async () => {
+    const button = make('idle');
+    await vi.waitFor(() => {
+      expect(button.textContent).toBe('Accelerate');
+    });
+    button.click();
+    button.click();
+    await vi.waitFor(() => {
+      expect(button.textContent).toBe('Accelerated');
+    });
+    expect(loadAccelerators).toHaveBeenCalledTimes(1);
+    expect(button.getAttribute('aria-pressed')).toBe('true');
+  });
+
+  it('leaves a busy kernel alone', () => {
+    const button = make('busy');
+    button.click();
+    expect(Notification.info).toHaveBeenCalledTimes(1);
+    expect(findAccelerators).not.toHaveBeenCalled();
+  });
+
+  it('asks before a restart, and leaves the kernel as it is where the answer is no', async () => {
+    vi.mocked(findAccelerators).mockResolvedValue([{ ...OFF, isLate: true }]);
+    const button = make('idle');
+    button.click();
+    await vi.waitFor(() => {
+      expect(showDialog).toHaveBeenCalledTimes(1);
+    });
+    expect(vi.mocked(showDialog).mock.calls[0]?.[0]?.title).toContain('before pandas is imported');
+    expect(loadAccelerators).not.toHaveBeenCalled();
+  });
+});

@@ -1,0 +1,177 @@
+/** A button in a notebook's toolbar that has its kernel run pandas and scikit-learn on the GPU, where it can. */
+
+import chipStyle from '@gpumon/page/chip.css?inline';
+import { Dialog, Notification, showDialog, showErrorMessage } from '@jupyterlab/apputils';
+import type { Kernel } from '@jupyterlab/services';
+import type { TranslationBundle } from '@jupyterlab/translation';
+import type { IDisposable } from '@lumino/disposable';
+import { Widget } from '@lumino/widgets';
+
+import { findAccelerators, loadAccelerators, type Accelerator } from './accelerators';
+import type { NotebookPanel } from './notebook-panel';
+import { addStyle } from './style';
+
+export class AcceleratorButton implements IDisposable {
+  private readonly button = document.createElement('button');
+  private readonly widget: Widget;
+  /** Whether the kernel has been asked since it started. */
+  private asked = false;
+  private loading = false;
+  /** Whether somebody has pressed it, and not all of what follows is done. */
+  private pressed = false;
+
+  constructor(
+    private readonly panel: NotebookPanel,
+    private readonly trans: TranslationBundle,
+  ) {
+    addStyle('gpumon-chip-style', chipStyle);
+    this.button.type = 'button';
+    this.button.className = 'gpumon-chip';
+    this.button.dataset.testid = 'gpumon-accelerate';
+    this.button.addEventListener('click', () => {
+      if (!this.pressed) {
+        this.pressed = true;
+        void this.press().finally(() => {
+          this.pressed = false;
+        });
+      }
+    });
+    this.widget = new Widget({ node: document.createElement('span') });
+    this.widget.node.append(this.button);
+    this.show([]);
+    if (!panel.toolbar.insertBefore('kernelName', 'gpumon-accelerate', this.widget)) {
+      panel.toolbar.addItem('gpumon-accelerate', this.widget);
+    }
+    panel.sessionContext.kernelChanged.connect(this.onKernel);
+    panel.sessionContext.statusChanged.connect(this.onStatus);
+    this.onStatus();
+  }
+
+  get isDisposed(): boolean {
+    return this.widget.isDisposed;
+  }
+
+  dispose(): void {
+    this.panel.sessionContext.kernelChanged.disconnect(this.onKernel);
+    this.panel.sessionContext.statusChanged.disconnect(this.onStatus);
+    this.widget.dispose();
+  }
+
+  private get kernel(): Kernel.IKernelConnection | null {
+    return this.panel.sessionContext.session?.kernel ?? null;
+  }
+
+  private readonly onKernel = (): void => {
+    this.asked = false;
+    this.show([]);
+    this.onStatus();
+  };
+
+  /** Asks once per start of the kernel, and never one that has something to do. */
+  private readonly onStatus = (): void => {
+    const status = this.kernel?.status;
+    if (status === 'restarting' || status === 'autorestarting' || status === 'dead') {
+      this.asked = false;
+      this.show([]);
+    } else if (status === 'idle' && !this.asked) {
+      this.asked = true;
+      void this.ask();
+    }
+  };
+
+  /** What the kernel has, now also on the button; `null` where it is gone before it answers. */
+  private async ask(): Promise<Accelerator[] | null> {
+    const { kernel } = this;
+    try {
+      const found = kernel === null ? [] : await findAccelerators(kernel);
+      if (kernel !== this.kernel || this.isDisposed) {
+        return null;
+      }
+      this.show(found);
+      return found;
+    } catch {
+      return null;
+    }
+  }
+
+  private show(accelerators: readonly Accelerator[]): void {
+    const { button, trans, loading } = this;
+    const on = accelerators.length > 0 && accelerators.every(({ isOn }) => isOn);
+    button.hidden = accelerators.length === 0;
+    button.textContent = loading ? trans.__('Accelerating…') : on ? trans.__('Accelerated') : trans.__('Accelerate');
+    button.title = on
+      ? trans.__('%1 on: %2 on the GPU, until the kernel restarts', ...naming(accelerators))
+      : trans.__('Load %1 into this kernel, so that %2 run on the GPU', ...naming(accelerators));
+    button.setAttribute('aria-pressed', String(on));
+    button.setAttribute('aria-busy', String(loading));
+  }
+
+  private async press(): Promise<void> {
+    const { trans } = this;
+    if (this.kernel?.status !== 'idle') {
+      Notification.info(trans.__('The kernel is busy. Accelerators can be loaded when it has finished.'), {
+        autoClose: 5000,
+      });
+      return;
+    }
+    // A cell may have loaded them, or imported a library, since the kernel was asked.
+    const found = await this.ask();
+    if (found === null || found.length === 0) {
+      return;
+    }
+    const late = found.filter(({ isLate }) => isLate);
+    if (found.every(({ isOn }) => isOn)) {
+      await this.offerRestart(trans.__('Restart without accelerators?'), trans.__('Restart'));
+    } else if (late.length === 0) {
+      await this.load(found);
+    } else {
+      const [names, libraries] = naming(late);
+      const title = trans.__('%1 must be loaded before %2 is imported', names, libraries);
+      if (await this.offerRestart(title, trans.__('Restart and Load'))) {
+        await this.load(found);
+      }
+    }
+  }
+
+  /** Restarts the kernel if somebody says so. */
+  private async offerRestart(title: string, label: string): Promise<boolean> {
+    const { trans } = this;
+    const { button } = await showDialog({
+      title,
+      body: trans.__('That takes a restart of the kernel. All variables are lost.'),
+      buttons: [Dialog.cancelButton({ label: trans.__('Cancel') }), Dialog.warnButton({ label })],
+      defaultButton: 0,
+    });
+    if (button.accept) {
+      await this.panel.sessionContext.restartKernel();
+    }
+    return button.accept;
+  }
+
+  private async load(accelerators: readonly Accelerator[]): Promise<void> {
+    const { kernel } = this;
+    if (kernel === null) {
+      return;
+    }
+    this.loading = true;
+    this.asked = true;
+    this.show(accelerators);
+    try {
+      const { accelerators: after, failures } = await loadAccelerators(kernel, accelerators);
+      this.loading = false;
+      this.show(after);
+      if (failures.length > 0) {
+        await showErrorMessage(this.trans.__('Not all accelerators could be loaded'), failures.join('\n'));
+      }
+    } catch {
+      // The kernel was restarted or is gone; the next start is asked anew.
+      this.loading = false;
+      this.show([]);
+    }
+  }
+}
+
+/** The names of accelerators, and of what they accelerate. */
+function naming(accelerators: readonly Accelerator[]): [string, string] {
+  return [accelerators.map(({ name }) => name).join(', '), accelerators.map(({ library }) => library).join(', ')];
+}

@@ -1,0 +1,62 @@
+import type { Kernel } from '@jupyterlab/services';
+import { describe, expect, it } from 'vitest';
+
+import { findAccelerators, loadAccelerators } from './accelerators';
+
+type Answers = Record<string, unknown>;
+
+/** A kernel that answers requests one after the other, and keeps what it was asked. */
+function kernelOf(language: string, ...replies: Answers[]): { kernel: Kernel.IKernelConnection; asked: Answers[] } {
+  const asked: Answers[] = [];
+  const kernel = {
+    info: Promise.resolve({ language_info: { name: language } }),
+    requestExecute: (request: Answers) => {
+      asked.push(request);
+      return { done: Promise.resolve({ content: { status: 'ok', user_expressions: replies.shift() } }) };
+    },
+  };
+  return { kernel: kernel as unknown as Kernel.IKernelConnection, asked };
+}
+
+const state = (text: string): Answers => ({ status: 'ok', data: { 'text/plain': text } });
+
+describe('what a kernel has', () => {
+  it('is asked without a trace, and read', async () => {
+    const { kernel, asked } = kernelOf('python', { state: state('[[1, 0, 1], [1, 1, 1]]') });
+    expect(await findAccelerators(kernel)).toEqual([
+      { name: 'cudf.pandas', library: 'pandas', isOn: false, isLate: true },
+      { name: 'cuml.accel', library: 'scikit-learn', isOn: true, isLate: false },
+    ]);
+    expect(asked[0]).toMatchObject({ code: '', silent: true, store_history: false, stop_on_error: false });
+  });
+
+  it('is nothing where it cannot be told', async () => {
+    expect(await findAccelerators(kernelOf('python', { state: state('[[0, 0, 1], [0, 0, 0]]') }).kernel)).toEqual([]);
+    expect(await findAccelerators(kernelOf('python', { state: { status: 'error' } }).kernel)).toEqual([]);
+    expect(await findAccelerators(kernelOf('python', {}).kernel)).toEqual([]);
+  });
+
+  it('is not asked of another language', async () => {
+    const { kernel, asked } = kernelOf('julia');
+    expect(await findAccelerators(kernel)).toEqual([]);
+    expect(asked).toEqual([]);
+  });
+});
+
+describe('loading', () => {
+  it('is done in order, for those that are not on, and tells what failed', async () => {
+    const { kernel, asked } = kernelOf('python', {
+      'cudf.pandas': state("'no load function'"),
+      'cuml.accel': { status: 'error', ename: 'RuntimeError', evalue: 'no CUDA device' },
+      state: state('[[1, 0, 0], [1, 0, 0]]'),
+    });
+    const off = { library: '', isOn: false, isLate: false };
+    const { failures } = await loadAccelerators(kernel, [
+      { ...off, name: 'cudf.pandas' },
+      { ...off, name: 'cuml.accel' },
+      { ...off, name: 'other', isOn: true },
+    ]);
+    expect(Object.keys(asked[0]?.user_expressions as Answers)).toEqual(['cudf.pandas', 'cuml.accel', 'state']);
+    expect(failures).toEqual(["cudf.pandas: 'no load function'", 'cuml.accel: RuntimeError: no CUDA device']);
+  });
+});

@@ -1,0 +1,52 @@
+/** Where else the panel and what it knows can be found: in the palette, the launcher, and the list of what runs. */
+
+import type { JupyterFrontEnd } from '@jupyterlab/application';
+import type { ICommandPalette } from '@jupyterlab/apputils';
+import type { ILauncher } from '@jupyterlab/launcher';
+import type { IRunningSessionManagers } from '@jupyterlab/running';
+import { nullTranslator, type ITranslator } from '@jupyterlab/translation';
+
+import type { Connection } from './connection';
+
+export interface EntriesOptions {
+  app: JupyterFrontEnd;
+  connection: Connection;
+  /** What there is to open. */
+  commands: readonly string[];
+  palette: ICommandPalette | null;
+  launcher: ILauncher | null;
+  running: IRunningSessionManagers | null;
+  translator: ITranslator | null;
+}
+
+export function addEntries({
+  app,
+  connection,
+  commands,
+  palette,
+  launcher,
+  running,
+  translator,
+}: EntriesOptions): void {
+  // These groups are JupyterLab's own, and so are their names.
+  const lab = (translator ?? nullTranslator).load('jupyterlab');
+  for (const command of commands) {
+    palette?.addItem({ command, category: lab.__('View') });
+    launcher?.add({ command, category: lab.__('Other') });
+  }
+
+  const { sessions } = app.serviceManager;
+  // Where nothing runs, nothing holds memory, and nothing need be loaded.
+  const list = (): void => {
+    if (sessions.running().next().done !== true) {
+      sessions.runningChanged.disconnect(list);
+      void import('./parts').then(({ GpuMemoryList }) => {
+        running?.add(new GpuMemoryList(app, connection, (translator ?? nullTranslator).load('gpumon')));
+      });
+    }
+  };
+  if (running !== null) {
+    sessions.runningChanged.connect(list);
+    list();
+  }
+}

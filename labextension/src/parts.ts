@@ -1,0 +1,6 @@
+/** The part that is loaded when a notebook with a kernel is first open: one chunk, since these share much of what they need. */
+
+export { AcceleratorButton } from './accelerator-button';
+export { CellCosts } from './cells';
+export { StatusChip, ToolbarChip } from './chips';
+export { GpuMemoryList } from './gpu-memory-list';
