@@ -4,8 +4,11 @@ import type { Feed } from '@gpumon/page/feed';
 import type { ServerConnection } from '@jupyterlab/services';
 import type { TranslationBundle } from '@jupyterlab/translation';
 
+import type { Settings } from './settings';
+
 export class Connection {
   private made: Promise<Feed> | null = null;
+  private chosen: Settings | null = null;
 
   constructor(
     private readonly settings: ServerConnection.ISettings,
@@ -14,15 +17,38 @@ export class Connection {
 
   /** The feed that everything shares. */
   feed(): Promise<Feed> {
-    const { settings, trans } = this;
-    this.made ??= Promise.all([import('@gpumon/page/feed'), import('./stream')]).then(
-      ([{ Feed }, { diagnose, judge, openStream }]) =>
-        new Feed({
-          openSocket: () => openStream(settings),
-          diagnose: () => diagnose(settings, trans),
-          judge: (version) => judge(version, trans),
-        }),
-    );
+    this.made ??= this.make();
     return this.made;
   }
+
+  /** Heeds the settings that hold for all that is shown. */
+  async apply(settings: Settings): Promise<void> {
+    this.chosen = settings;
+    if (this.made !== null) {
+      await heed(settings, await this.made);
+    }
+  }
+
+  private async make(): Promise<Feed> {
+    const { settings, trans } = this;
+    const [{ Feed }, { diagnose, judge, openStream }] = await Promise.all([
+      import('@gpumon/page/feed'),
+      import('./stream'),
+    ]);
+    const feed = new Feed({
+      openSocket: () => openStream(settings),
+      diagnose: () => diagnose(settings, trans),
+      judge: (version) => judge(version, trans),
+    });
+    if (this.chosen !== null) {
+      await heed(this.chosen, feed);
+    }
+    return feed;
+  }
+}
+
+async function heed({ memoryUnit, temperatureUnit, warnMinutes }: Settings, { store }: Feed): Promise<void> {
+  const { chooseUnits } = await import('@gpumon/page/feed');
+  chooseUnits({ memory: memoryUnit, temperature: temperatureUnit });
+  store.memoryHorizon_ms = warnMinutes * 60_000;
 }

@@ -1,5 +1,6 @@
 /** A dashboard as a tab of the main area; the view itself is loaded when it is first seen. */
 
+import type { MountedDashboard } from '@gpumon/page';
 import { MainAreaWidget } from '@jupyterlab/apputils';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { Signal } from '@lumino/signaling';
@@ -7,6 +8,7 @@ import { Widget } from '@lumino/widgets';
 
 import type { DashboardsOptions } from './dashboards';
 import { gpuIcon } from './icon';
+import type { Settings } from './settings';
 
 /** Makes the tab of a dashboard that shows what `address` says. */
 export function newDashboard(id: string, address: string, options: DashboardsOptions): MainAreaWidget<DashboardPanel> {
@@ -26,7 +28,8 @@ export function newDashboard(id: string, address: string, options: DashboardsOpt
 export class DashboardPanel extends Widget {
   /** It shows something else. */
   readonly addressChanged = new Signal<this, void>(this);
-  private mounted: { setVisible: (on: boolean) => void; themeChanged: () => void; dispose: () => void } | null = null;
+  private mounted: MountedDashboard | null = null;
+  private interval_ms = 1000;
   private mounting = false;
 
   constructor(
@@ -38,6 +41,13 @@ export class DashboardPanel extends Widget {
     super();
     this.id = id;
     this.node.style.background = 'var(--jp-layout-color1)';
+  }
+
+  /** Heeds the settings that are about charts that are open. */
+  apply({ interval }: Settings): void {
+    this.interval_ms = interval * 1000;
+    this.mounted?.setInterval(this.interval_ms);
+    this.mounted?.invalidate();
   }
 
   themeChanged(): void {
@@ -84,6 +94,7 @@ export class DashboardPanel extends Widget {
       this.mounted = mountDashboard(this.node, {
         feed,
         address: this.address,
+        interval_ms: this.interval_ms,
         title: trans.__('GPU Charts'),
         connectingMessage: trans.__('Jupyter starts gpumon. The first time takes a few seconds.'),
         onAddress: (address) => {

@@ -6,6 +6,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 
 import type { Connection } from './connection';
 import type { DashboardPanel } from './dashboard-panel';
+import type { Settings } from './settings';
 
 export interface DashboardsOptions {
   app: JupyterFrontEnd;
@@ -20,7 +21,17 @@ const PREFIX = 'gpumon-dashboard-';
 export class Dashboards {
   private readonly tracker = new WidgetTracker<MainAreaWidget<DashboardPanel>>({ namespace: 'gpumon-dashboards' });
 
+  private settings: Settings | null = null;
+
   constructor(private readonly options: DashboardsOptions) {}
+
+  /** Heeds the settings that are about charts. */
+  apply(settings: Settings): void {
+    this.settings = settings;
+    this.tracker.forEach(({ content }) => {
+      content.apply(settings);
+    });
+  }
 
   /** Brings back what was open; `command` is what opens a dashboard. */
   restore(command: string): void {
@@ -41,7 +52,11 @@ export class Dashboards {
       return;
     }
     const { newDashboard } = await import('./dashboard-panel');
-    const widget = newDashboard(id ?? this.newId(), address, this.options);
+    const shown = id === null && this.settings !== null ? asSet(address, this.settings) : address;
+    const widget = newDashboard(id ?? this.newId(), shown, this.options);
+    if (this.settings !== null) {
+      widget.content.apply(this.settings);
+    }
     void this.tracker.add(widget);
     widget.content.addressChanged.connect(() => this.tracker.save(widget));
     app.shell.add(widget, 'main');
@@ -68,4 +83,16 @@ export class Dashboards {
 /** The part of an address that says which GPUs. */
 function gpusOf(address: string): string | null {
   return new URLSearchParams(address).get('gpu');
+}
+
+/** What the settings say of a dashboard, where an address does not. */
+function asSet(address: string, { spanMinutes, charts }: Settings): string {
+  const parts = new URLSearchParams(address);
+  if (charts.length > 0 && !parts.has('charts')) {
+    parts.set('charts', charts.join());
+  }
+  if (!parts.has('span')) {
+    parts.set('span', String(spanMinutes));
+  }
+  return parts.toString();
 }

@@ -110,7 +110,10 @@ const plugin: JupyterFrontEndPlugin<void> = {
     });
     void followSettings(registry, PLUGIN_ID, (settings) => {
       inNotebooks.apply(settings);
-      panel.setInterval(settings.interval * 1000);
+      void connection.apply(settings).then(() => {
+        panel.apply(settings);
+        dashboards.apply(settings);
+      });
     });
   },
 };

@@ -7,6 +7,7 @@ import { Widget } from '@lumino/widgets';
 import type { Connection } from './connection';
 import { gpuIcon } from './icon';
 import type { LabNotebooks } from './notebooks';
+import { shownBy, type Settings } from './settings';
 
 export interface GpuPanelOptions {
   connection: Connection;
@@ -19,7 +20,7 @@ export interface GpuPanelOptions {
 export class GpuPanel extends Widget {
   private monitor: Monitor | null = null;
   private mounting = false;
-  private interval_ms = 1000;
+  private settings: Settings | null = null;
 
   constructor(private readonly options: GpuPanelOptions) {
     super();
@@ -38,10 +39,11 @@ export class GpuPanel extends Widget {
     this.monitor?.themeChanged();
   }
 
-  /** The time between two samples. */
-  setInterval(interval_ms: number): void {
-    this.interval_ms = interval_ms;
-    this.monitor?.setInterval(interval_ms);
+  /** Heeds the settings that are about the panel. */
+  apply(settings: Settings): void {
+    this.settings = settings;
+    this.monitor?.setInterval(settings.interval * 1000);
+    this.monitor?.invalidate();
   }
 
   override dispose(): void {
@@ -87,7 +89,7 @@ export class GpuPanel extends Widget {
       this.monitor = mountMonitor(this.node, {
         feed,
         notebooks: own,
-        interval_ms: this.interval_ms,
+        ...(this.settings === null ? {} : shownBy(this.settings)),
         title: trans.__('GPUs'),
         onOpenGpu,
         connectingMessage: trans.__('Jupyter starts gpumon. The first time takes a few seconds.'),

@@ -13,6 +13,14 @@ export interface Settings {
   accelerators: boolean;
   /** Seconds between two samples in the panel and in charts. */
   interval: number;
+  /** Minutes that charts show at first. */
+  spanMinutes: number;
+  /** The charts that a dashboard shows at first, by name; none for all. */
+  charts: readonly string[];
+  memoryUnit: 'GiB' | 'GB';
+  temperatureUnit: '°C' | '°F';
+  /** A GPU whose memory will be full within so many minutes is worth a warning. */
+  warnMinutes: number;
 }
 
 const DEFAULTS: Settings = {
@@ -21,7 +29,17 @@ const DEFAULTS: Settings = {
   memoryWarnings: true,
   accelerators: true,
   interval: 1,
+  spanMinutes: 2,
+  charts: [],
+  memoryUnit: 'GiB',
+  temperatureUnit: '°C',
+  warnMinutes: 5,
 };
+
+/** What the settings say of a view that is opened. */
+export function shownBy({ interval, spanMinutes }: Settings): { interval_ms: number; spanMinutes: number } {
+  return { interval_ms: interval * 1000, spanMinutes };
+}
 
 /** Hands on the settings, now and whenever they change. Where they cannot be read, the defaults hold. */
 export async function followSettings(

@@ -12,8 +12,8 @@ describe('marks of an axis', () => {
   });
 
   it('are round in the unit that is shown', () => {
-    const gib = 1024 ** 3;
-    expect(valueTicks(0, 140 * gib, 4, gib)).toEqual([0, 50 * gib, 100 * gib]);
+    const memorySize = 1024 ** 3;
+    expect(valueTicks(0, 140 * memorySize, 4, memorySize)).toEqual([0, 50 * memorySize, 100 * memorySize]);
   });
 
   it('keep an axis still while values change a little', () => {

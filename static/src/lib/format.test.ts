@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
 import * as format from './format';
+import { chooseUnits } from './units';
 
 /** The space between number and unit does not break; tests are easier to read with an ordinary one. */
 function plain(text: string): string {
@@ -26,18 +27,18 @@ describe('numbers', () => {
 
   it('always carry their unit', () => {
     expect(plain(format.percent(95.6))).toBe('96 %');
-    expect(plain(format.gib(78.2 * GIB))).toBe('78.2 GiB');
+    expect(plain(format.memorySize(78.2 * GIB))).toBe('78.2 GiB');
     expect(plain(format.watts(1234.5))).toBe('1,235 W');
     expect(plain(format.celsius(64))).toBe('64 °C');
     expect(plain(format.mhz(1980))).toBe('1,980 MHz');
   });
 
   it('in a column align on the point, and are never rounded to nothing', () => {
-    expect(plain(format.gibColumn(61 * GIB))).toBe('61.0 GiB');
-    expect(plain(format.gibColumn(4.83 * GIB))).toBe('4.8 GiB');
-    expect(plain(format.gibColumn(8 * 1024 ** 2))).toBe('8 MiB');
-    expect(plain(format.gibColumn(1))).toBe('1 MiB');
-    expect(plain(format.gibColumn(0))).toBe('0.0 GiB');
+    expect(plain(format.memoryColumn(61 * GIB))).toBe('61.0 GiB');
+    expect(plain(format.memoryColumn(4.83 * GIB))).toBe('4.8 GiB');
+    expect(plain(format.memoryColumn(8 * 1024 ** 2))).toBe('8 MiB');
+    expect(plain(format.memoryColumn(1))).toBe('1 MiB');
+    expect(plain(format.memoryColumn(0))).toBe('0.0 GiB');
   });
 
   it('as rates count in powers of ten', () => {
@@ -64,5 +65,17 @@ describe('times', () => {
     const then = new Date(2026, 10, 19, 23, 5, 9).getTime();
     expect(format.since(then, new Date(2026, 10, 19, 23, 30).getTime())).toBe('23:05:09');
     expect(format.since(then, new Date(2026, 10, 20, 0, 30).getTime())).toBe('2026-11-19 23:05:09');
+  });
+
+  it('are in the units that somebody has chosen', () => {
+    chooseUnits({ memory: 'GB', temperature: '°F' });
+    try {
+      expect(plain(format.memorySize(GIB))).toBe('1.07 GB');
+      expect(plain(format.memoryColumn(8e6))).toBe('8 MB');
+      expect(plain(format.celsius(100))).toBe('212 °F');
+    } finally {
+      chooseUnits({ memory: 'GiB', temperature: '°C' });
+    }
+    expect(plain(format.memorySize(GIB))).toBe('1.00 GiB');
   });
 });

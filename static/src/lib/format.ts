@@ -3,9 +3,8 @@
  * that a value never jumps. The space between number and unit does not break.
  */
 
-const KIB = 1024;
-const MIB = 1024 * KIB;
-const GIB = 1024 * MIB;
+import { memoryUnitBytes, units } from './units';
+
 const SPACE = '\u00a0';
 
 /** What stands where there is no reading. */
@@ -23,22 +22,25 @@ export function percent(value: number): string {
   return `${String(Math.round(value))}${SPACE}%`;
 }
 
-/** The number alone of a memory size in GiB: `61.0`. */
-export function gibNumber(bytes: number): string {
-  return bytes === 0 ? '0' : significant(bytes / GIB);
+/** The number alone of a memory size, in GiB or what else was chosen: `61.0`. */
+export function memoryNumber(bytes: number): string {
+  return bytes === 0 ? '0' : significant(bytes / memoryUnitBytes());
 }
 
 /** `61.0 GiB`. */
-export function gib(bytes: number): string {
-  return `${gibNumber(bytes)}${SPACE}GiB`;
+export function memorySize(bytes: number): string {
+  return `${memoryNumber(bytes)}${SPACE}${units().memory}`;
 }
 
 /** Memory in a column: one decimal of GiB, so that points align; MiB for what would be 0.0. */
-export function gibColumn(bytes: number): string {
-  if (bytes !== 0 && bytes < 0.05 * GIB) {
-    return `${String(Math.max(1, Math.round(bytes / MIB)))}${SPACE}MiB`;
+export function memoryColumn(bytes: number): string {
+  const { memory } = units();
+  const unit = memoryUnitBytes();
+  if (bytes !== 0 && bytes < 0.05 * unit) {
+    const small = memory === 'GiB' ? 1024 : 1000;
+    return `${String(Math.max(1, Math.round((bytes / unit) * small)))}${SPACE}${memory.replace('G', 'M')}`;
   }
-  return `${(bytes / GIB).toFixed(1)}${SPACE}GiB`;
+  return `${(bytes / unit).toFixed(1)}${SPACE}${memory}`;
 }
 
 /** `692 W`. */
@@ -53,7 +55,8 @@ export function wattsNumber(value: number): string {
 
 /** `64 °C`. */
 export function celsius(value: number): string {
-  return `${value.toFixed(0)}${SPACE}°C`;
+  const { temperature } = units();
+  return `${(temperature === '°C' ? value : value * 1.8 + 32).toFixed(0)}${SPACE}${temperature}`;
 }
 
 /** `1,980 MHz`. */

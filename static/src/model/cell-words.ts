@@ -1,6 +1,6 @@
 /** A cell's cost in words. */
 
-import { DASH, energy, gib, gibNumber, precise } from '../lib/format';
+import { DASH, energy, memorySize, memoryNumber, precise } from '../lib/format';
 import type { CellCost } from './cell-cost';
 
 /** One part of the line below a cell, with more of it on hover. */
@@ -25,7 +25,7 @@ export function cellWords(cost: CellCost): CellWord[] {
   if (cost.peak_bytes !== null) {
     words.push({
       id: 'peak',
-      text: `peak ${gib(cost.peak_bytes)}${changed(cost.change_bytes)}`,
+      text: `peak ${memorySize(cost.peak_bytes)}${changed(cost.change_bytes)}`,
       title: `the most memory of ${where} that this notebook held at once, and how much more it holds now than before`,
     });
   }
@@ -43,6 +43,6 @@ function changed(bytes: number | null): string {
   if (bytes === null) {
     return ` (${DASH})`;
   }
-  const number = gibNumber(Math.abs(bytes));
+  const number = memoryNumber(Math.abs(bytes));
   return /[1-9]/.test(number) ? ` (${bytes < 0 ? '−' : '+'}${number})` : '';
 }

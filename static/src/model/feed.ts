@@ -4,6 +4,8 @@ import { ReconnectingSocket, type SocketLike } from '../lib/socket';
 import type { ClientFrame, ServerFrame } from '../wire';
 import { Store, type Diagnosis } from './store';
 
+export { chooseUnits } from '../lib/units';
+
 export interface FeedOptions {
   /** Makes a connection to the server's stream. */
   openSocket: () => SocketLike;

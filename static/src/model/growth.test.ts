@@ -11,8 +11,8 @@ function rowsOf(processes: Process[]): HolderRow[] {
   return holderRows(gpus, new SlotKeeper()).filter((row) => row.kind === 'holder');
 }
 
-function holder(pid: number, gib: number): Process {
-  return process(pid, { memory_bytes: gib * GIB });
+function holder(pid: number, memorySize: number): Process {
+  return process(pid, { memory_bytes: memorySize * GIB });
 }
 
 describe('growth', () => {

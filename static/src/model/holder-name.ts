@@ -1,6 +1,6 @@
 /** Holders of GPU memory in words: what they are called, and who the largest are. */
 
-import { significant, gib } from '../lib/format';
+import { significant, memorySize } from '../lib/format';
 import { plainText } from '../lib/text';
 import { textOf, type HolderRow } from './holders';
 import { valueOf } from './reading';
@@ -34,7 +34,7 @@ const MIB = 1024 ** 2;
 /** `184 MiB`, `61.0 GiB`. */
 export function size(bytes: number): string {
   if (bytes >= 1000 * MIB) {
-    return gib(bytes);
+    return memorySize(bytes);
   }
   return `${bytes === 0 ? '0' : significant(bytes / MIB)}\u00a0MiB`;
 }

@@ -32,7 +32,7 @@ function past(seconds: number, memory: (ago_s: number) => number, use: number): 
 }
 
 function memoryForecast(gpu: GpuView, timeline: Timeline, growers: readonly Grower[] = []): Words | null {
-  const forecast = forecastOf(gpu, timeline);
+  const forecast = forecastOf(gpu, timeline, 5 * 60_000);
   return forecast === null ? null : forecastWords(forecast, growers);
 }
 
@@ -43,7 +43,7 @@ describe('a forecast', () => {
       view(gpu(0)),
       past(60, (ago_s) => (78 - 1.6 * ago_s) * GIB, 90),
     );
-    expect(words).toMatchObject({ level: 'act', text: 'memory full in about 40\u00a0s: grows 1.60 GiB/s' });
+    expect(words).toMatchObject({ level: 'act', text: 'memory full in about 40\u00a0s: grows 1.60\u00a0GiB/s' });
   });
 
   it('names those who grow', () => {
@@ -56,7 +56,7 @@ describe('a forecast', () => {
         view(gpu(0)),
         past(60, (ago_s) => (78 - gib_per_s * ago_s) * GIB, 90),
         growers,
-      )?.text.replace('\u00a0', ' ');
+      )?.text.replaceAll('\u00a0', ' ');
     expect(words(1.6, grower('train.ipynb', 1.6), grower('other', 0.1))).toBe(
       'memory full in about 40 s: train.ipynb grows 1.60 GiB/s',
     );

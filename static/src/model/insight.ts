@@ -1,6 +1,6 @@
 /** What follows from the last minutes and no single sample tells: memory that will not last. */
 
-import { duration, significant } from '../lib/format';
+import { duration, memorySize } from '../lib/format';
 import { slopeOf } from '../lib/slope';
 import type { Timeline } from '../lib/timeline';
 import { seriesKey, type GpuView } from './gpu';
@@ -9,13 +9,10 @@ import type { HolderRow } from './holders';
 import { valueOf } from './reading';
 import type { Words } from './words';
 
-const GIB = 1024 ** 3;
 /** A forecast from less than this is a guess. */
 const TREND_LEAST_MS = 20_000;
 /** Growth that has slowed down during this time is no trend. */
 const RECENT_MS = 8000;
-/** What is further away than this need not worry anybody yet. */
-const FORECAST_MS = 5 * 60_000;
 /** Who has less than this share of the growth is not named. */
 const NAMED_SHARE = 0.2;
 const NAMED_MOST = 2;
@@ -27,8 +24,11 @@ export interface Forecast {
   bytes_per_ms: number;
 }
 
-/** When a GPU's memory will be full; `null` where it will not be soon, or where the server says that it nearly is. */
-export function forecastOf(gpu: GpuView, timeline: Timeline): Forecast | null {
+/**
+ * When a GPU's memory will be full; `null` where it will not be within `horizon_ms`, or where the server says that it
+ * nearly is.
+ */
+export function forecastOf(gpu: GpuView, timeline: Timeline, horizon_ms: number): Forecast | null {
   const now = gpu.now;
   if (now?.health.state !== 'ok' || now.conditions.some(({ condition }) => condition === 'memory_nearly_full')) {
     return null;
@@ -43,7 +43,7 @@ export function forecastOf(gpu: GpuView, timeline: Timeline): Forecast | null {
   // Bytes that the driver keeps are not there to be allocated.
   const left = total - used - (valueOf(memory.reserved_bytes) ?? 0);
   // Growth by less than a hundredth of the memory in a minute is noise.
-  if (trend * 60_000 < 0.01 * total || left / trend > FORECAST_MS) {
+  if (trend * 60_000 < 0.01 * total || left / trend > horizon_ms) {
     return null;
   }
   return { left_ms: Math.max(0, left / trend), bytes_per_ms: trend };
@@ -68,7 +68,7 @@ export function forecastWords(
 }
 
 function rate(bytes_per_ms: number): string {
-  return `${significant((bytes_per_ms * 1000) / GIB)} GiB/s`;
+  return `${memorySize(bytes_per_ms * 1000)}/s`;
 }
 
 /** The growth per millisecond, where it has been steady and still goes on; else `null`. */

@@ -15,9 +15,9 @@ const NEARLY_FULL: Condition = {
   total_bytes: 140 * GIB,
 };
 
-function notebook(kernel_id: string, gib: number): Process {
+function notebook(kernel_id: string, memorySize: number): Process {
   const owner = { parents: [], notebook: { kernel_id, kernel_pid: 10, path: `old/${kernel_id}.ipynb` } };
-  return process(kernel_id.charCodeAt(0), { owner, memory_bytes: gib * GIB });
+  return process(kernel_id.charCodeAt(0), { owner, memory_bytes: memorySize * GIB });
 }
 
 const OTHER = process(5, { memory_bytes: 4.8 * GIB, name: 'vllm', user: 'bob' });

@@ -73,7 +73,7 @@ export class MemoryWarnings {
       return null;
     }
     const brief = (row: HolderRow): string => plainText(holderName(row, nameOf), LONGEST_NAME);
-    const forecast = forecastOf(gpu, store.timeline);
+    const forecast = forecastOf(gpu, store.timeline, store.memoryHorizon_ms);
     const full = gpu.now?.conditions.find(({ condition }) => condition === 'memory_nearly_full');
     // Who grows belongs into the first words already.
     if (!lasts && (forecast === null || !this.growth.isReady)) {

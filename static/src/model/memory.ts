@@ -1,6 +1,6 @@
 /** Who holds a GPU's memory, as parts of its total. */
 
-import { gib } from '../lib/format';
+import { memorySize } from '../lib/format';
 import type { MemorySample } from '../wire';
 import type { HolderRow } from './holders';
 import { valueOf } from './reading';
@@ -43,5 +43,5 @@ export function memorySegments(memory: MemorySample, rows: readonly HolderRow[])
 
 /** The bar in words. */
 export function memorySentence(segments: readonly Segment[]): string {
-  return segments.map((segment) => `${segment.label} ${gib(segment.bytes)}`).join(', ');
+  return segments.map((segment) => `${segment.label} ${memorySize(segment.bytes)}`).join(', ');
 }

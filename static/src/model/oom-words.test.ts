@@ -16,9 +16,9 @@ const ERROR: OomError = {
   says_gpu: true,
 };
 
-function notebook(kernel_id: string, gib: number): Process {
+function notebook(kernel_id: string, memorySize: number): Process {
   const owner = { parents: [], notebook: { kernel_id, kernel_pid: 10, path: `${kernel_id}.ipynb` } };
-  return process(kernel_id.charCodeAt(0), { owner, memory_bytes: gib * GIB });
+  return process(kernel_id.charCodeAt(0), { owner, memory_bytes: memorySize * GIB });
 }
 
 function held(index: number, free_gib: number, processes: Process[], changes: Partial<GpuSample> = {}): GpuSample {
@@ -108,7 +108,7 @@ describe('a failure for want of memory', () => {
 });
 
 it('is seen best in the sample in which the kernel held more', () => {
-  const at = (gib: number): Sample => sample(NOW, [held(0, 3, [notebook('train', gib)])]);
+  const at = (memorySize: number): Sample => sample(NOW, [held(0, 3, [notebook('train', memorySize)])]);
   const [less, more] = [at(10), at(61)];
   expect(fuller(less, more, 'train')).toBe(more);
   expect(fuller(more, less, 'train')).toBe(more);

@@ -44,6 +44,8 @@ const SAME_MS = 400;
 const NEAR_MS = 600;
 
 export class Store {
+  /** Memory that will be full later than so need not worry anybody yet. */
+  memoryHorizon_ms = 5 * 60_000;
   readonly clock: ServerClock;
   readonly timeline = new Timeline(CAPACITY);
   /** What notebooks' cells took, where the view stands beside notebooks. */

@@ -1,6 +1,6 @@
 /** All GPUs in one line. */
 
-import { gib, gibNumber, watts } from '../lib/format';
+import { memorySize, memoryNumber, watts } from '../lib/format';
 import { gravest, severityLevel } from './condition';
 import type { GpuView } from './gpu';
 import { valueOf } from './reading';
@@ -35,7 +35,7 @@ export function summaryOf(gpus: readonly GpuView[]): string[] {
   const used = sum(answering.map((gpu) => valueOf(gpu.memory.used_bytes)));
   const total = sum(answering.map((gpu) => valueOf(gpu.memory.total_bytes)));
   if (used !== null && total !== null) {
-    parts.push(`${gibNumber(used)} / ${gib(total)}`);
+    parts.push(`${memoryNumber(used)} / ${memorySize(total)}`);
   }
   const power = sum(answering.map((gpu) => valueOf(gpu.power.draw_watts)));
   if (power !== null) {

@@ -1,6 +1,7 @@
 /** What numbers are counted in: how they are written, and where their axes begin and end. */
 
-import { bytesPerSecond, celsius, gib, gibNumber, mhz, percent, watts, wattsNumber } from '../lib/format';
+import { bytesPerSecond, celsius, memorySize, memoryNumber, mhz, percent, watts, wattsNumber } from '../lib/format';
+import { memoryUnitBytes } from '../lib/units';
 
 export interface Unit {
   /** A value with its unit: `78.2 GiB`. */
@@ -24,10 +25,18 @@ export interface Formatted {
 }
 
 const NONE = '–';
-const GIB = 1024 ** 3;
 
 export const PERCENT: Unit = { ...plain(percent), ceiling: 100, bounded: true };
-export const MEMORY: Unit = { ...plain(gib), number: gibNumber, ceiling: GIB, base: GIB };
+export const MEMORY: Unit = {
+  ...plain(memorySize),
+  number: memoryNumber,
+  get ceiling() {
+    return memoryUnitBytes();
+  },
+  get base() {
+    return memoryUnitBytes();
+  },
+};
 export const WATTS: Unit = { ...plain(watts), number: wattsNumber, ceiling: 100 };
 export const CELSIUS: Unit = { ...plain(celsius), floor: 20, ceiling: 100 };
 export const MEGAHERTZ: Unit = { ...plain(mhz), ceiling: 1000 };

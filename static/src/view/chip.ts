@@ -1,7 +1,7 @@
 /** What a notebook has of the GPUs now, in a few letters, for a toolbar or a status bar. */
 
 import { h, setAttribute, setShown, setText } from '../lib/dom';
-import { gib, percent } from '../lib/format';
+import { memorySize, percent } from '../lib/format';
 import { shareOf } from '../model/kernel-share';
 import type { Sample } from '../wire';
 
@@ -19,7 +19,7 @@ export class Chip {
     if (share === null || share.gpus.length === 0) {
       return;
     }
-    const memory = share.bytes === null ? null : gib(share.bytes);
+    const memory = share.bytes === null ? null : memorySize(share.bytes);
     const busy = share.sm_percent === null ? null : percent(share.sm_percent);
     setText(this.element, ['GPU', memory, busy].filter((part) => part !== null).join(' '));
     const where = `GPU ${share.gpus.map(String).join(', ')}`;

@@ -161,7 +161,7 @@ export class GpuCard {
     setText(this.clocks, clocks?.text ?? '');
     setAttribute(this.clocks, 'title', clocks?.title ?? null);
     const health = now === null ? null : healthWords(now.health, now_ms);
-    const forecast = forecastOf(gpu, store.timeline);
+    const forecast = forecastOf(gpu, store.timeline, store.memoryHorizon_ms);
     if (now !== null) {
       this.growth.take(now.at_ms, rows);
     }

@@ -1,7 +1,7 @@
 /** Who holds GPUs: the notebooks, and below them everything else. */
 
 import { h, keyed, setAttribute, setShown, setText } from '../lib/dom';
-import { duration, gibColumn, percent } from '../lib/format';
+import { duration, memoryColumn, percent } from '../lib/format';
 import { plainText } from '../lib/text';
 import { processName, textOf, type HolderRow, type UnreadableRow } from '../model/holders';
 import { runsIn, sharedBy } from '../model/owner';
@@ -169,7 +169,7 @@ class ReadableRow implements Row {
     setText(this.user, user.text);
     setAttribute(this.user, 'title', user.reason);
     setText(this.pid, pid);
-    this.memory.update(row.memory_bytes, gibColumn, freshness);
+    this.memory.update(row.memory_bytes, memoryColumn, freshness);
     this.sm.update(row.sm_percent, percent, freshness);
   }
 

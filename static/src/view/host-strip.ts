@@ -1,7 +1,7 @@
 /** The machine around the GPUs, in one strip. */
 
 import { h, setAttribute, setStyle } from '../lib/dom';
-import { bytesPerSecond, gib, gibNumber, percent } from '../lib/format';
+import { bytesPerSecond, memorySize, memoryNumber, percent } from '../lib/format';
 import { valueOf } from '../model/reading';
 import type { HostSample, RamSample } from '../wire';
 import { ReadingValue, type Freshness } from './value';
@@ -42,7 +42,7 @@ export class HostStrip {
     this.cpuMeter.set((valueOf(cpu.busy_percent) ?? 0) / 100);
     const total = valueOf(memory.total_bytes);
     const used = valueOf(memory.used_bytes);
-    this.ram.update(memory.used_bytes, gibNumber, freshness, total === null ? 'GiB' : `/ ${gib(total)}`);
+    this.ram.update(memory.used_bytes, memoryNumber, freshness, total === null ? 'GiB' : `/ ${memorySize(total)}`);
     this.ramMeter.set(total === null || used === null || total === 0 ? 0 : used / total);
     setAttribute(this.ramMeter.element, 'title', swapWords(swap));
     this.read.update(disk.read_bytes_per_second, bytesPerSecond, freshness);
@@ -58,7 +58,7 @@ function swapWords(swap: RamSample): string | null {
   if (total === null || used === null) {
     return null;
   }
-  return total === 0 ? 'no swap space' : `swap space: ${gib(used)} of ${gib(total)}`;
+  return total === 0 ? 'no swap space' : `swap space: ${memorySize(used)} of ${memorySize(total)}`;
 }
 
 function item(label: string, ...content: HTMLElement[]): HTMLElement {

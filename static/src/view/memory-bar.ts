@@ -1,7 +1,7 @@
 /** A GPU's memory as a bar, divided by who holds it. */
 
 import { h, keyed, setAttribute, setStyle, setText } from '../lib/dom';
-import { gib } from '../lib/format';
+import { memorySize } from '../lib/format';
 import { memorySentence, type Segment } from '../model/memory';
 
 /** A name needs about this share of a narrow bar. */
@@ -34,7 +34,7 @@ export class MemoryBar {
         return;
       }
       setAttribute(element, 'data-paint', String(segment.paint));
-      setAttribute(element, 'title', `${segment.label}: ${gib(segment.bytes)}`);
+      setAttribute(element, 'title', `${segment.label}: ${memorySize(segment.bytes)}`);
       setStyle(element, 'width', `${(segment.share * 100).toFixed(2)}%`);
       const named = typeof segment.paint === 'number' && segment.key !== 'other' && segment.share >= LABEL_SHARE;
       setText(label, named ? segment.label : '');

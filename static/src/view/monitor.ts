@@ -20,6 +20,8 @@ export interface MonitorOptions {
   onOpenGpu?: (index: number) => void;
   /** The time between two samples; without it, the server's own. */
   interval_ms?: number;
+  /** How much of the past the lines show at first. */
+  spanMinutes?: number;
 }
 
 export type Monitor = Mounted;
@@ -37,6 +39,7 @@ export function mountMonitor(host: HTMLElement, options: MonitorOptions): Monito
         actions: options.actions ?? [],
         notebooks: options.notebooks ?? null,
         onOpenGpu: options.onOpenGpu ?? null,
+        spanMinutes: options.spanMinutes ?? 2,
         invalidate,
         onRetry: () => {
           feed.retryNow();

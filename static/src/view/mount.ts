@@ -18,6 +18,8 @@ export interface Mounted {
   setVisible: (visible: boolean) => void;
   /** Another time between two samples is wanted; `null` for the server's own. */
   setInterval: (interval_ms: number | null) => void;
+  /** Numbers are written in another way now. */
+  invalidate: () => void;
   /** The colours around the view have changed. */
   themeChanged: () => void;
   /** Leaves the feed and takes the view away; calling it again does nothing. */
@@ -92,6 +94,7 @@ export function mountView<V extends View>(
       look();
     },
     setInterval: reader.setInterval,
+    invalidate,
     themeChanged: () => {
       view.themeChanged();
     },

@@ -26,6 +26,7 @@ beforeEach(() => {
     actions: [],
     notebooks,
     onOpenGpu: null,
+    spanMinutes: 2,
     invalidate: () => {
       overview.render();
     },

@@ -33,6 +33,8 @@ export interface OverviewOptions {
   notebooks: NotebookHost | null;
   /** Opens the charts of a GPU; `null` where there is no way to them. */
   onOpenGpu: ((index: number) => void) | null;
+  /** How much of the past the lines show at first. */
+  spanMinutes: number;
   /** Something has to be drawn anew. */
   invalidate: () => void;
   onRetry: () => void;
@@ -56,13 +58,14 @@ export class Overview {
   private readonly id = `gpumon-${String((overviews += 1))}`;
   private palette: Palette | null = null;
   private pinned: { events: readonly Event[]; pins: Map<number, Pin[]> } = { events: [], pins: new Map() };
-  private spanMin = 2;
+  private spanMin: number;
   private wide = false;
 
   constructor(
     private readonly store: Store,
     private readonly options: OverviewOptions,
   ) {
+    this.spanMin = options.spanMinutes;
     this.moment = new Moment(options.invalidate);
     this.header = new Header({
       title: options.title,

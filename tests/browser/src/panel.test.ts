@@ -89,11 +89,24 @@ describe('the panel in JupyterLab', () => {
     expect(await lab.panel.isVisible()).toBe(true);
   });
 
-  it('gets samples as often as the settings say', async () => {
-    await jupyter.choose({ interval: 0.2 });
+  it('heeds the settings', async () => {
+    await jupyter.choose({
+      interval: 0.2,
+      spanMinutes: 5,
+      charts: ['power', 'cpu'],
+      memoryUnit: 'GB',
+      temperatureUnit: '°F',
+    });
     await lab.reload();
     await lab.showPanel();
     await expect.poll(() => view.status.innerText()).toContain('live 0.2');
+    expect(await view.root.getByRole('button', { name: '5 min' }).count()).toBe(1);
+    expect(await view.gpu(0).innerText()).toMatch(/\d °F[^]*\d GB|\d GB[^]*\d °F/);
+    await lab.command('GPU Charts');
+    const charts = new Charts(page);
+    await charts.live();
+    expect(await charts.names()).toEqual(['gpu 0 power', 'gpu 1 power', 'host cpu']);
+    expect(await charts.control('5 min').getAttribute('aria-pressed')).toBe('true');
     await jupyter.choose({});
   });
 

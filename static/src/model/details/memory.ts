@@ -1,6 +1,6 @@
 /** The state of a GPU's memory: its errors, and what was replaced because of them. */
 
-import { gib, gibNumber } from '../../lib/format';
+import { memorySize, memoryNumber } from '../../lib/format';
 import type { EccCounts, EccLocation, GpuDetails, RemappedRows, SpareRows } from '../../wire';
 import { valueOf } from '../reading';
 import type { Level } from '../words';
@@ -53,7 +53,7 @@ export const MEMORY: DetailGroup = {
       label: 'BAR1',
       read: slow(
         ({ bar1 }) => bar1,
-        ({ used_bytes, total_bytes }) => `${gibNumber(used_bytes)} / ${gib(total_bytes)}`,
+        ({ used_bytes, total_bytes }) => `${memoryNumber(used_bytes)} / ${memorySize(total_bytes)}`,
       ),
     },
   ],

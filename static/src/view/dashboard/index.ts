@@ -16,6 +16,8 @@ export interface DashboardMountOptions {
   connectingMessage?: string;
   /** Buttons for the head. */
   actions?: readonly HTMLElement[];
+  /** The time between two samples; without it, the server's own. */
+  interval_ms?: number;
   /** Something else is shown; `address` brings it back. */
   onAddress?: (address: string) => void;
 }
@@ -44,6 +46,7 @@ export function mountDashboard(host: HTMLElement, options: DashboardMountOptions
         },
       }),
   );
+  mounted.setInterval(options.interval_ms ?? null);
   return {
     ...mounted,
     show: (address) => {
