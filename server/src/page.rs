@@ -17,8 +17,8 @@ struct Page;
 const FOREVER: &str = "public, max-age=31536000, immutable";
 const ASK_AGAIN: &str = "no-cache";
 
-/// Everything comes from here, and no other site may frame it. Charts set their own styles.
-const CONTENT_SECURITY_POLICY: &str = "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; frame-ancestors 'self'; base-uri 'self'";
+/// Everything comes from here, and no other site may frame it.
+const CONTENT_SECURITY_POLICY: &str = "default-src 'self'; img-src 'self' data:; frame-ancestors 'self'; base-uri 'self'";
 
 pub(crate) async fn index() -> Response {
     match serve("index.html") {

@@ -2,6 +2,7 @@
 
 import '../view/view.css';
 import './page.css';
+import './print.css';
 
 import { Feed, mountDashboard, mountMonitor } from '../index';
 import { h } from '../lib/dom';

@@ -26,6 +26,12 @@ export function themeButton(changed: () => void): HTMLButtonElement {
     apply();
   });
   system.addEventListener('change', apply);
+  // Paper is white, and ink costs money.
+  window.addEventListener('beforeprint', () => {
+    document.documentElement.dataset.theme = 'light';
+    changed();
+  });
+  window.addEventListener('afterprint', apply);
   apply();
   return button;
 }

@@ -9,6 +9,8 @@ export interface View {
   /** `whole` where all is to be drawn, and not only what moves. */
   render: (whole: boolean) => void;
   themeChanged: () => void;
+  /** What cannot be seen is to be drawn, too, once. */
+  revealAll: () => void;
   dispose: () => void;
 }
 
@@ -81,7 +83,13 @@ export function mountView<V extends View>(
       loop.invalidate();
     }
   }, TICK_MS);
+  const print = (): void => {
+    view.revealAll();
+    // There will be no other frame before paper.
+    view.render(true);
+  };
   document.addEventListener('visibilitychange', look);
+  window.addEventListener('beforeprint', print);
   host.append(view.element);
   loop.setRunning(true);
   look();
@@ -105,6 +113,7 @@ export function mountView<V extends View>(
       disposed = true;
       clearInterval(ticker);
       document.removeEventListener('visibilitychange', look);
+      window.removeEventListener('beforeprint', print);
       loop.setRunning(false);
       reader.leave();
       view.dispose();

@@ -172,6 +172,12 @@ export class Overview {
     this.options.invalidate();
   }
 
+  revealAll(): void {
+    for (const card of this.cards.values()) {
+      card.onScreen = true;
+    }
+  }
+
   dispose(): void {
     this.sizes?.disconnect();
     this.screen?.disconnect();

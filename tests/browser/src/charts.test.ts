@@ -81,6 +81,33 @@ describe('charts', () => {
     expect(page.url()).toMatch(/#charts\?gpu=0&charts=power,cpu&span=1$/);
   });
 
+  it('are all on paper, in the colours of paper, and the page is an app', async () => {
+    await page.emulateMedia({ colorScheme: 'dark' });
+    await page.setViewportSize({ width: 900, height: 500 });
+    await page.goto(`${server.url}#charts?gpu=0`);
+    await charts.live();
+    expect(await charts.plot('host network').locator('canvas').count()).toBe(0);
+    const pdf = await page.pdf({ printBackground: true });
+    expect(pdf.length).toBeGreaterThan(50_000);
+    expect(await charts.plot('host network').locator('canvas').count()).toBe(1);
+    await page.evaluate(() => dispatchEvent(new Event('beforeprint')));
+    expect(await charts.root.getAttribute('data-gpumon-scheme')).toBe('light');
+    await page.evaluate(() => dispatchEvent(new Event('afterprint')));
+    await page.locator('[data-gpumon-scheme=dark]').waitFor();
+    const manifest = await page.evaluate(async () => {
+      const link = document.querySelector<HTMLLinkElement>('link[rel=manifest]');
+      const response = await fetch(link?.href ?? '');
+      return { type: response.headers.get('content-type'), ...((await response.json()) as { display: string }) };
+    });
+    expect(manifest).toMatchObject({ type: 'application/manifest+json', display: 'standalone' });
+    const session = await page.context().newCDPSession(page);
+    const { installabilityErrors } = (await session.send('Page.getInstallabilityErrors')) as {
+      installabilityErrors: { errorId: string }[];
+    };
+    // In a private window, as this one is, no page can be installed.
+    expect(installabilityErrors.map(({ errorId }) => errorId).filter((id) => id !== 'in-incognito')).toEqual([]);
+  });
+
   it('show the same moment, hold still without losing anything, and lie over each other', async () => {
     await page.goto(`${server.url}#charts?charts=temperature,power`);
     await charts.live();

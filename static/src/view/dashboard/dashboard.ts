@@ -156,6 +156,12 @@ export class Dashboard {
     this.options.invalidate();
   }
 
+  revealAll(): void {
+    for (const section of this.sections.values()) {
+      section.revealAll();
+    }
+  }
+
   dispose(): void {
     this.screen?.disconnect();
     this.sizes?.disconnect();
@@ -297,6 +303,12 @@ class SectionView {
       if (plot.element === target) {
         plot.onScreen = onScreen;
       }
+    }
+  }
+
+  revealAll(): void {
+    for (const plot of this.plots.values()) {
+      plot.onScreen = true;
     }
   }
 
