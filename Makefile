@@ -6,6 +6,8 @@ STEP := $(PYTHON) tools/step.py
 JUPYTER := target/jupyter
 # The oldest JupyterLab that is supported.
 LAB40 := target/jupyter-lab40
+# JupyterLab with NVDashboard in it, beside which the front end is measured.
+PEER := target/nvdashboard
 
 MANIFESTS := package.json package-lock.json .npmrc $(wildcard static/package.json labextension/package.json tests/browser/package.json)
 FRONTEND := $(shell find static labextension -type f ! -name '*.test.ts' ! -path '*/node_modules/*' ! -path '*/dist/*' ! -path 'labextension/lib/*')
@@ -19,7 +21,7 @@ WHEEL := target/wheels/.built
 .DEFAULT_GOAL := lab
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: bench fake-library lab wheel frontend test test-rust test-web test-python test-browser test-lab40 browser-needs screenshots types fmt clean help
+.PHONY: bench bench-front-end fake-library lab wheel frontend test test-rust test-web test-python test-browser test-lab40 browser-needs screenshots types fmt clean help
 
 lab: $(JUPYTER)/.installed ## build everything and start JupyterLab with the panel open (the default)
 	@exec $(PYTHON) tools/lab.py $(JUPYTER)
@@ -48,7 +50,12 @@ screenshots: $(JUPYTER)/.installed browser-needs ## take the pictures of docs/im
 
 bench: ## measure what gpumon costs, over the fake library, beside peers that are installed
 	@$(STEP) "release build" cargo build --locked --release --package gpumon --package fake-nvml
-	@$(PYTHON) tests/bench/run.py
+	@$(PYTHON) tests/bench/run.py; code=$$?; $(MAKE) --no-print-directory bench-front-end && exit $$code
+
+bench-front-end: $(JUPYTER)/.installed $(PEER)/.made $(MODULES) ## of that, what it costs the browser and Jupyter, beside NVDashboard
+	@$(PYTHON) tools/need.py chromium
+	@$(STEP) "fake NVML library, release" cargo build --locked --release --package fake-nvml
+	@npm run --silent bench --workspace tests/browser
 
 types: ## write the TypeScript types of what travels over the wire
 	GPUMON_UPDATE_TYPES=1 cargo test --package gpumon-server --test wire_types
@@ -61,7 +68,7 @@ clean: ## remove whatever was built
 	rm -rf target wheel static/dist labextension/lib node_modules
 
 help: ## say what can be made
-	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "make %-14s %s\n", $$1, $$2 }'
+	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "make %-15s %s\n", $$1, $$2 }'
 
 browser-needs: $(MODULES) fake-library
 	@$(PYTHON) tools/need.py chromium
@@ -79,6 +86,11 @@ $(EXTENSION): $(MANIFESTS) $(FRONTEND) | $(MODULES)
 $(JUPYTER)/.made: tests/browser/requirements.txt tests/python/parsers.txt
 	@$(PYTHON) tools/need.py venv
 	@$(STEP) "JupyterLab in $(JUPYTER)" $(PYTHON) tools/venv.py $(JUPYTER) $^
+	@touch $@
+
+$(PEER)/.made: tests/bench/front-end/requirements.txt
+	@$(PYTHON) tools/need.py venv
+	@$(STEP) "NVDashboard in $(PEER)" $(PYTHON) tools/venv.py $(PEER) $<
 	@touch $@
 
 $(LAB40)/.made: tests/browser/requirements-lab40.txt

@@ -29,25 +29,8 @@ GPUMON = ROOT / "target/release/gpumon"
 LIBRARY = ROOT / "target/release/libfake_nvml.so"
 PORT = 19123
 
-# What a call costs on an H200, measured: median of each.
-LATENCIES = """
-[latency]
-default = "0.2 us"
-nvmlInit_v2 = "7.1 ms"
-nvmlDeviceGetHandleByIndex_v2 = "6.5 ms"
-nvmlDeviceGetMemoryInfo_v2 = "3.2 us"
-nvmlDeviceGetComputeRunningProcesses_v3 = "13 us"
-nvmlDeviceGetGraphicsRunningProcesses_v3 = "4 us"
-nvmlGpmSampleGet = "165 us"
-nvmlGpmMetricsGet = "1.4 ms"
-nvmlDeviceGetTotalEnergyConsumption = "2.8 ms"
-nvmlDeviceGetProcessUtilization = "1.7 ms"
-nvmlDeviceGetSamples = "1 ms"
-nvmlDeviceGetMarginTemperature = "1.2 ms"
-nvmlDeviceGetViolationStatus = "0.8 ms"
-nvmlDeviceGetMigMode = "0.4 ms"
-nvmlDeviceGetPcieThroughput = "20.8 ms"
-"""
+# What a call costs on an H200.
+LATENCIES = (Path(__file__).parent / "h200.toml").read_text()
 
 missed = []
 

@@ -34,6 +34,11 @@ export interface CardContext {
   openByDefault: boolean;
 }
 
+/** How often a card that nobody sees is written, for programs that read the page. */
+const UNSEEN_MS = 5000;
+/** Cards take turns, so that not all of them are written at once. */
+const TURN_MS = 617;
+
 export interface CardOptions {
   /** Something has to be drawn anew. */
   invalidate: () => void;
@@ -43,8 +48,9 @@ export interface CardOptions {
 
 export class GpuCard {
   readonly element: HTMLElement;
-  /** Whether the card is on the screen; charts of others are not drawn. */
+  /** Whether the card is on the screen; others are written seldom, and their charts not drawn. */
   onScreen = false;
+  private turn = -1;
   private chosenOpen: boolean | null = null;
   /** The server's time at the last drawing. */
   private now_ms = 0;
@@ -112,6 +118,10 @@ export class GpuCard {
     const now_ms = store.clock.now();
     const now = gpu.now;
     this.now_ms = now_ms;
+    this.updateOpen(context.openByDefault);
+    if (this.rests(gpu.index)) {
+      return;
+    }
     const healthy = now?.health.state === 'ok';
     const late = now !== null && now_ms - now.at_ms > store.gap_ms + 2000;
     const freshness: Freshness = { now_ms, stale: !healthy || late };
@@ -126,15 +136,8 @@ export class GpuCard {
       cell.update(now, store.timeline.values(seriesKey(gpu, id)), window, freshness);
     }
     this.bar.update(now === null ? [] : memorySegments(now.memory, rows));
-    this.updateOpen(context.openByDefault);
     if (this.isOpen() && context.whole) {
       this.details.update(gpu, freshness);
-    }
-    if (this.onScreen) {
-      const pins = context.pins.get(gpu.index) ?? [];
-      for (const { id, cell } of this.cells) {
-        cell.draw(store.timeline.values(seriesKey(gpu, id)), window, pins, context.palette);
-      }
     }
   }
 
@@ -152,6 +155,23 @@ export class GpuCard {
     for (const { cell } of this.cells) {
       cell.dispose();
     }
+  }
+
+  /** Draws the lines of a card that is seen. It is done when all cards are written, since letters ask for their styles. */
+  draw(gpu: GpuView, { store, window, pins, palette }: CardContext): void {
+    if (this.onScreen) {
+      for (const { id, cell } of this.cells) {
+        cell.draw(store.timeline.values(seriesKey(gpu, id)), window, pins.get(gpu.index) ?? [], palette);
+      }
+    }
+  }
+
+  /** Whether nobody sees the card, and it is not its turn either. Where nobody tells what is seen, all of it is. */
+  private rests(index: number): boolean {
+    const turn = Math.floor((this.now_ms + index * TURN_MS) / UNSEEN_MS);
+    const rests = !this.onScreen && turn === this.turn && typeof IntersectionObserver !== 'undefined';
+    this.turn = turn;
+    return rests;
   }
 
   private updateWords(gpu: GpuView, rows: readonly HolderRow[], now_ms: number, store: Store): void {

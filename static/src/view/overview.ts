@@ -149,6 +149,7 @@ export class Overview {
       const held = rows.filter((row): row is HolderRow => row.kind === 'holder' && row.gpu === gpu.index);
       cards[i]?.update(gpu, held, context);
     });
+    gpus.forEach((gpu, i) => cards[i]?.draw(gpu, context));
     const sample = store.sample;
     setShown(this.holders.element, sample !== null);
     setShown(this.host.element, sample !== null);

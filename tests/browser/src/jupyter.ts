@@ -4,11 +4,20 @@ import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'nod
 import path from 'node:path';
 
 import { environment, JUPYTER_LAB, newFolder } from './machine';
+import type { KernelSpec } from './notebook-file';
 import { collectorBelow, gpumonPidsBelow, pidBelow } from './processes';
 import { Program } from './program';
 
 const TOKEN = 'only-for-this-test';
 const BASE_URL = '/user/me/';
+
+/** What may be another than usual. */
+export interface ServerOptions {
+  /** The program, of another virtual environment. */
+  program?: string;
+  /** More for its command line. */
+  arguments?: readonly string[];
+}
 
 /** A notebook with a kernel. */
 export interface KernelSession {
@@ -26,8 +35,8 @@ export class JupyterServer {
     readonly url: string,
   ) {}
 
-  /** Starts a server whose gpumon has the environment variables `env`, with more arguments. */
-  static async start(env: Record<string, string>, args: readonly string[] = []): Promise<JupyterServer> {
+  /** Starts a server whose gpumon has the environment variables `env`. */
+  static async start(env: Record<string, string>, options: ServerOptions = {}): Promise<JupyterServer> {
     const folder = newFolder();
     const settings = path.join(folder, 'settings/@jupyterlab/apputils-extension');
     mkdirSync(settings, { recursive: true });
@@ -36,7 +45,7 @@ export class JupyterServer {
     writeFileSync(path.join(settings, 'notification.jupyterlab-settings'), JSON.stringify(quiet));
     mkdirSync(path.join(folder, 'root'));
     const program = new Program(
-      JUPYTER_LAB,
+      options.program ?? JUPYTER_LAB,
       [
         '--no-browser',
         // Without it, an interrupted test run would leave the server asking whether it may end.
@@ -46,7 +55,7 @@ export class JupyterServer {
         '--port=0',
         `--ServerApp.base_url=${BASE_URL}`,
         `--ServerApp.root_dir=${path.join(folder, 'root')}`,
-        ...args,
+        ...(options.arguments ?? []),
       ],
       environment({
         JUPYTER_TOKEN: TOKEN,
@@ -97,16 +106,23 @@ export class JupyterServer {
     if (!response.ok) {
       throw new Error(`${method} ${where}: ${String(response.status)} ${await response.text()}`);
     }
-    return (await response.json()) as T;
+    return (response.status === 204 ? null : await response.json()) as T;
+  }
+
+  /** Makes another kind of kernel known: what runs it, and with what in its environment. */
+  addKernel(spec: KernelSpec, argv: readonly string[], env: Record<string, string>): void {
+    const folder = path.join(this.folder, 'data/kernels', spec.name);
+    mkdirSync(folder, { recursive: true });
+    writeFileSync(path.join(folder, 'kernel.json'), JSON.stringify({ ...spec, argv, env }));
   }
 
   /** Starts a notebook's kernel, as opening it does, and gives the session. */
-  async startKernel(notebook: string): Promise<KernelSession> {
+  async startKernel(notebook: string, kernel = 'python3'): Promise<KernelSession> {
     const session = await this.api<{ id: string; kernel: { id: string } }>('POST', 'sessions', {
       path: notebook,
       name: notebook,
       type: 'notebook',
-      kernel: { name: 'python3' },
+      kernel: { name: kernel },
     });
     const file = `kernel-${session.kernel.id}.json`;
     const pid = await this.program.until('kernel', () => pidBelow(this.program.pid, file));

@@ -13,8 +13,10 @@ export const VENV = process.env.GPUMON_TEST_JUPYTER ?? path.join(ROOT, 'target/j
 export const GPUMON = path.join(VENV, 'bin/gpumon');
 export const JUPYTER_LAB = path.join(VENV, 'bin/jupyter-lab');
 export const PYTHON = path.join(VENV, 'bin/python');
+/** A kernel that is not Python. */
+export const DENO = path.join(VENV, 'bin/deno');
 /** NVML's interface over simulated GPUs. */
-export const FAKE_NVML = path.join(ROOT, 'target/debug/libfake_nvml.so');
+export const FAKE_NVML = process.env.GPUMON_TEST_FAKE_NVML ?? path.join(ROOT, 'target/debug/libfake_nvml.so');
 /** Where pictures of failed tests go. */
 export const FAILURES = path.join(ROOT, 'target/browser');
 

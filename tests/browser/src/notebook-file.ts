@@ -1,7 +1,16 @@
 /** Notebooks as files. */
 
-/** A Python notebook with these cells, none of which has run. */
-export function notebookOf(cells: readonly string[]): string {
+/** The kernel of a notebook, as its file names it. */
+export interface KernelSpec {
+  display_name: string;
+  language: string;
+  name: string;
+}
+
+const PYTHON: KernelSpec = { display_name: 'Python 3', language: 'python', name: 'python3' };
+
+/** A notebook with these cells, none of which has run. */
+export function notebookOf(cells: readonly string[], kernelspec = PYTHON): string {
   return JSON.stringify({
     cells: cells.map((source, index) => ({
       cell_type: 'code',
@@ -11,7 +20,7 @@ export function notebookOf(cells: readonly string[]): string {
       outputs: [],
       source,
     })),
-    metadata: { kernelspec: { display_name: 'Python 3', language: 'python', name: 'python3' } },
+    metadata: { kernelspec },
     nbformat: 4,
     nbformat_minor: 5,
   });

@@ -19,7 +19,7 @@ describe('the panel without', () => {
   let view: View;
 
   const open = async (env: Record<string, string>, args: readonly string[] = []): Promise<void> => {
-    jupyter = await JupyterServer.start(env, args);
+    jupyter = await JupyterServer.start(env, { arguments: args });
     const lab = new Lab(page);
     await lab.open(`${jupyter.page('lab')}&reset`);
     await lab.showPanel();

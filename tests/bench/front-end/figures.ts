@@ -1,0 +1,24 @@
+/** Numbers made of many. */
+
+/** The value that so many percent of the others do not exceed. */
+export function percentile(values: readonly number[], percent: number): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  const value = sorted[Math.min(sorted.length - 1, Math.floor((sorted.length * percent) / 100))];
+  if (value === undefined) {
+    throw new Error('nothing was measured');
+  }
+  return value;
+}
+
+export function median(values: readonly number[]): number {
+  return percentile(values, 50);
+}
+
+/** With so many digits that the value can be told from others like it. */
+export function digits(value: number): string {
+  return value.toFixed(value < 10 ? 2 : value < 100 ? 1 : 0);
+}
+
+export function sleep(seconds: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, seconds * 1000));
+}

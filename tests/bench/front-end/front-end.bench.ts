@@ -1,0 +1,56 @@
+/**
+ * What gpumon costs a browser and Jupyter, beside NVDashboard, over the fake library with an H200's latencies.
+ *
+ *     npm run bench --workspace tests/browser [-- -t NAME]
+ *
+ * `GPUMON_BENCH_SECONDS` says how long to look at what goes on all the time. Only a real GPU can tell what the driver
+ * does meanwhile, and only a real screen how smooth it is to the eye.
+ */
+
+import { afterAll, beforeAll, describe, it } from 'vitest';
+
+import { launchBrowser } from '../../browser/src/browser';
+import { Gpus } from './gpus';
+import { startGpumon, startPeer } from './lab';
+import type { Bench } from './measure/bench';
+import { bytes } from './measure/bytes';
+import { eightGpus } from './measure/eight-gpus';
+import { firstPaint } from './measure/first-paint';
+import { jupyterStatus } from './measure/jupyter-status';
+import { manyGpus } from './measure/many-gpus';
+import { pixel } from './measure/pixel';
+import { missedTargets } from './rows';
+
+const MEASUREMENTS = { bytes, jupyterStatus, eightGpus, pixel, firstPaint, manyGpus };
+
+describe('front end', () => {
+  let gpus: Gpus;
+  let bench: Bench;
+
+  beforeAll(async () => {
+    gpus = new Gpus(8);
+    bench = {
+      browser: await launchBrowser(),
+      gpumon: await startGpumon(gpus),
+      peer: await startPeer(gpus),
+      seconds: Number(process.env.GPUMON_BENCH_SECONDS ?? 20),
+    };
+    // From now on it keeps a history.
+    await fetch(bench.gpumon.page('gpumon/healthz'));
+  });
+  afterAll(async () => {
+    await bench.browser.close();
+    await bench.gpumon.stop();
+    await bench.peer.stop();
+    gpus.end();
+    const missed = missedTargets();
+    if (missed.length > 0) {
+      console.error(`${String(missed.length)} over their target`);
+      process.exitCode = 1;
+    }
+  });
+
+  for (const [name, measure] of Object.entries(MEASUREMENTS)) {
+    it(name, () => measure(bench));
+  }
+});

@@ -1,0 +1,59 @@
+/** GPUs of the fake library that answer as slowly as real ones, with processes that really exist. */
+
+import { spawn, type ChildProcess } from 'node:child_process';
+import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+
+import { FAKE_NVML, newFolder, overFake } from '../../browser/src/machine';
+
+const H200 = readFileSync(new URL('../h200.toml', import.meta.url), 'utf8');
+/** A driver that answers at once, since it tells nothing of PCIe, which takes it 20 ms a call. */
+export const AT_ONCE = '[returns]\nnvmlDeviceGetMaxPcieLinkGeneration = 3\n';
+const PROCESSES_PER_GPU = 2;
+/** Power and use go up and down, so that each sample changes what is written, and each chart has a form. */
+const SWING_S = 10;
+const SWINGS = 360;
+
+export class Gpus {
+  private readonly sleepers: ChildProcess[];
+  private readonly folder = newFolder();
+
+  constructor(
+    readonly count: number,
+    driver = H200,
+  ) {
+    this.sleepers = Array.from({ length: count * PROCESSES_PER_GPU }, () =>
+      spawn('sleep', ['100000'], { stdio: 'ignore' }),
+    );
+    const swing = (low: number, high: number): string =>
+      JSON.stringify(Array.from({ length: SWINGS }, (_, i) => [i * SWING_S, i % 2 === 0 ? low : high]));
+    const gpus = Array.from(
+      { length: count },
+      (_, index) =>
+        `[[gpu]]\nindex = ${String(index)}\nnvlinks = 18\nutilization_percent = ${swing(5, 95)}\n` +
+        `power_watts = ${swing(100, 690)}\nmemory_used = [[0, "20 GiB"], [3600, "120 GiB"]]\n`,
+    );
+    const processes = this.sleepers.map(
+      ({ pid }, at) =>
+        `[[process]]\ngpu = ${String(at % count)}\npid = ${String(pid)}\nmemory = "4 GiB"\nsm_percent = 20\n`,
+    );
+    writeFileSync(this.scenario, [driver, ...gpus, ...processes].join('\n'));
+    // Others look for the library by its name.
+    copyFileSync(FAKE_NVML, path.join(this.folder, 'libnvidia-ml.so.1'));
+  }
+
+  /** The environment in which any program sees these GPUs. */
+  get environment(): Record<string, string> {
+    return { ...overFake(this.scenario), LD_LIBRARY_PATH: this.folder };
+  }
+
+  end(): void {
+    for (const sleeper of this.sleepers) {
+      sleeper.kill();
+    }
+  }
+
+  private get scenario(): string {
+    return path.join(this.folder, 'scenario.toml');
+  }
+}

@@ -1,0 +1,69 @@
+/** What a page costs the browser, as the DevTools protocol tells it. */
+
+import { mkdirSync, writeFileSync } from 'node:fs';
+
+import type { Browser, CDPSession } from 'playwright-core';
+
+import { sleep } from './figures';
+import type { OpenLab } from './lab';
+import type { Tapped } from './stream-tap';
+
+const PROFILES = new URL('../../../target/bench/', import.meta.url).pathname;
+
+export interface Cost {
+  /** Processor time of the page's main thread (`TaskDuration`), of one core. */
+  percent: number;
+  /** Of that, time in scripts, and in style and layout. */
+  script_percent: number;
+  layout_percent: number;
+  /** Of all the browser's processes, which also paint and compose. */
+  browser_percent: number;
+  /** Samples that came, or messages of the peer, per second. */
+  updates: number;
+}
+
+/** The cost of an open page from now on; where `GPUMON_BENCH_PROFILE` is set, a profile is written as well. */
+export async function costOf(lab: OpenLab, browser: Browser, seconds: number, name: string): Promise<Cost> {
+  const system = await browser.newBrowserCDPSession();
+  await lab.cdp.send('Performance.enable', { timeDomain: 'threadTicks' });
+  const before = await reading(lab, system);
+  await sleep(seconds);
+  const after = await reading(lab, system);
+  await lab.cdp.send('Performance.disable');
+  await system.detach();
+  const [was, is] = [new Map(before), new Map(after)];
+  const grown = (key: string): number => (is.get(key) ?? 0) - (was.get(key) ?? 0);
+  const percent = (key: string): number => (100 * grown(key)) / grown('seconds');
+  if (process.env.GPUMON_BENCH_PROFILE !== undefined) {
+    await profile(lab.cdp, seconds, name);
+  }
+  return {
+    percent: percent('TaskDuration'),
+    script_percent: percent('ScriptDuration'),
+    layout_percent: percent('LayoutDuration') + percent('RecalcStyleDuration'),
+    browser_percent: percent('browser'),
+    updates: grown('samples') / grown('seconds'),
+  };
+}
+
+async function reading(lab: OpenLab, system: CDPSession): Promise<[string, number][]> {
+  const seconds = performance.now() / 1000;
+  const { metrics } = await lab.cdp.send('Performance.getMetrics');
+  const { processInfo } = await system.send('SystemInfo.getProcessInfo');
+  const samples = await lab.page.evaluate(() => (window as unknown as { gpumonTap: Tapped }).gpumonTap.samples);
+  const browser = processInfo.reduce((sum, { cpuTime }) => sum + cpuTime, 0);
+  const own: [string, number][] = metrics.map((metric) => [metric.name, metric.value]);
+  return [...own, ['seconds', seconds], ['samples', samples], ['browser', browser]];
+}
+
+/** Chromium's own tools open the file. */
+async function profile(cdp: CDPSession, seconds: number, name: string): Promise<void> {
+  await cdp.send('Profiler.enable');
+  await cdp.send('Profiler.setSamplingInterval', { interval: 200 });
+  await cdp.send('Profiler.start');
+  await sleep(seconds);
+  const { profile: made } = await cdp.send('Profiler.stop');
+  await cdp.send('Profiler.disable');
+  mkdirSync(PROFILES, { recursive: true });
+  writeFileSync(`${PROFILES}${name}.cpuprofile`, JSON.stringify(made));
+}

@@ -1,0 +1,45 @@
+/** How old a value is when it can be seen: from the driver's answer to the frame after it stands in the page. */
+
+import { digits, median, percentile, sleep } from '../figures';
+import { OpenLab } from '../lab';
+import { note, row } from '../rows';
+import type { Tapped } from '../stream-tap';
+import type { Bench } from './bench';
+
+const TARGET_MS = 100;
+
+/** Of one value: since its GPU was read, and since the sample of all GPUs was complete. */
+type Ages = [read_ms: number, complete_ms: number];
+
+export async function pixel({ browser, gpumon, seconds }: Bench): Promise<void> {
+  const lab = await OpenLab.open(browser, gpumon, 100);
+  await lab.showPanel();
+  await lab.page.evaluate(() => {
+    const seen: Ages[] = [];
+    const tap = (window as unknown as { gpumonTap: Tapped }).gpumonTap;
+    const value = document.querySelector('#gpumon-panel [data-gpu-index="0"] [data-reading="power.draw_watts"]');
+    if (value === null) {
+      throw new Error('there is no such value');
+    }
+    new MutationObserver(() => {
+      const { at_ms, gpu_at_ms } = tap;
+      // It is written before a frame is drawn, so that the next one begins when it can be seen.
+      requestAnimationFrame(() => {
+        seen.push([Date.now() - gpu_at_ms, Date.now() - at_ms]);
+      });
+    }).observe(value, { characterData: true, childList: true, subtree: true });
+    Object.assign(window, { gpumonSeen: seen });
+  });
+  await sleep(seconds);
+  const seen = await lab.page.evaluate(() => (window as unknown as { gpumonSeen: Ages[] }).gpumonSeen);
+  await lab.close();
+  const [read, complete] = [seen.map(([age]) => age), seen.map(([, age]) => age)];
+  const p99 = percentile(read, 99);
+  row('NVML read to pixel, p99, 8 GPUs at 10 Hz', `<= ${String(TARGET_MS)} ms`, said(read), p99 <= TARGET_MS);
+  row('  of that, after the sample of all GPUs was complete', '', said(complete));
+  note('from the at_ms of the first GPU to the frame after the one in which its power was written');
+}
+
+function said(ages: readonly number[]): string {
+  return `${digits(percentile(ages, 99))} ms (median ${digits(median(ages))}, ${String(ages.length)} values)`;
+}

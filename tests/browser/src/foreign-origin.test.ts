@@ -1,0 +1,126 @@
+/** A page of another origin, in the browser of somebody who is logged in to Jupyter: what it tries changes nothing. */
+
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+import type { Browser, Page, Response } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+
+import { launchBrowser } from './browser';
+import { JupyterServer, type KernelSession } from './jupyter';
+import { isRunning } from './processes';
+
+/** Whatever could stop a kernel, or the reading of GPUs. */
+const attempts = (kernel: KernelSession): [method: string, where: string][] => [
+  ['DELETE', `api/kernels/${kernel.kernelId}`],
+  ['DELETE', `api/sessions/${kernel.id}`],
+  ['POST', `api/kernels/${kernel.kernelId}/interrupt`],
+  ['POST', `api/kernels/${kernel.kernelId}/restart`],
+  ['POST', 'api/shutdown'],
+  ['POST', 'gpumon/api/v1/pause'],
+  ['POST', 'gpumon/api/v1/resume'],
+];
+
+/** What a page could read of the answer to its request, which it makes with all its cookies. */
+const ask = (page: Page, method: string, url: string, referrerPolicy: ReferrerPolicy = 'origin'): Promise<string> =>
+  page.evaluate(
+    async ([method, url, referrerPolicy]) => {
+      const own = new URL(url).origin === location.origin;
+      const xsrf = /_xsrf=([^;]+)/.exec(document.cookie)?.[1] ?? '';
+      // As a form would send it, so that the browser asks nobody before; the token that Jupyter wants is no secret here.
+      const where = own ? url : `${url}?_xsrf=${encodeURIComponent(xsrf)}`;
+      const mode = own || method !== 'POST' ? 'cors' : 'no-cors';
+      const headers: Record<string, string> = own ? { 'X-XSRFToken': xsrf } : {};
+      try {
+        return await (await fetch(where, { method, mode, headers, referrerPolicy, credentials: 'include' })).text();
+      } catch {
+        return '';
+      }
+    },
+    [method, url, referrerPolicy] as const,
+  );
+
+/** The first frame of gpumon's stream as a page gets it; `null` where it is refused. */
+const firstFrame = (page: Page, url: string): Promise<string | null> =>
+  page.evaluate(
+    (url) =>
+      new Promise<string | null>((resolve) => {
+        const socket = new WebSocket(url.replace(/^http/, 'ws'));
+        socket.onmessage = ({ data }: MessageEvent<string>) => {
+          socket.close();
+          resolve(data);
+        };
+        socket.onclose = () => {
+          resolve(null);
+        };
+      }),
+    url,
+  );
+
+describe('a page of another origin', () => {
+  let browser: Browser;
+  let jupyter: JupyterServer;
+  let kernel: KernelSession;
+  /** Jupyter's own page, and the stranger's. */
+  let own: Page;
+  let foreign: Page;
+  /** Cookies know no ports, so the worst stranger is one on another port of the same address, at the same path. */
+  let cookies: string | undefined;
+  const stranger = createServer((request, response) => {
+    cookies ??= request.headers.cookie;
+    response.setHeader('Content-Type', 'text/html').end('<!doctype html><title>stranger</title>');
+  });
+  const paused = async (): Promise<boolean> =>
+    (await ask(own, 'GET', `${jupyter.url}gpumon/api/v1/snapshot`)).includes('"state":"paused"');
+
+  beforeAll(async () => {
+    browser = await launchBrowser();
+    jupyter = await JupyterServer.start({ GPUMON_SOURCE: 'sim:1' });
+    kernel = await jupyter.startKernel('held.ipynb');
+    const context = await browser.newContext();
+    own = await context.newPage();
+    await own.goto(jupyter.page('gpumon/'));
+    await own.goto(jupyter.page('lab'));
+    await new Promise<void>((resolve) => stranger.listen(0, '127.0.0.1', resolve));
+    foreign = await context.newPage();
+    await foreign.goto(`http://127.0.0.1:${String((stranger.address() as AddressInfo).port)}/user/me/`);
+  });
+  afterAll(async () => {
+    await browser.close();
+    stranger.close();
+    await jupyter.stop();
+  });
+
+  it('has the cookies, and reads nothing', async () => {
+    expect(cookies).toMatch(/username-.*_xsrf=|_xsrf=.*username-/);
+    const stream = `${jupyter.url}gpumon/api/v1/stream`;
+    expect(await firstFrame(own, stream)).toContain('"type":"hello"');
+    expect(await firstFrame(foreign, stream)).toBeNull();
+    for (const where of ['gpumon/api/v1/snapshot', 'gpumon/metrics', 'api/sessions']) {
+      expect(await ask(own, 'GET', jupyter.url + where), where).not.toBe('');
+      expect(await ask(foreign, 'GET', jupyter.url + where), where).toBe('');
+    }
+  });
+
+  it('stops no kernel and pauses nothing, which Jupyter’s own page may', async () => {
+    const done: string[] = [];
+    foreign.on('response', (response: Response) => {
+      if (response.request().method() !== 'OPTIONS' && response.status() < 400) {
+        done.push(`${response.request().method()} ${response.url()}: ${String(response.status())}`);
+      }
+    });
+    for (const [method, where] of attempts(kernel)) {
+      // Without a referrer, a page is of the origin "null".
+      await ask(foreign, method, jupyter.url + where, 'origin');
+      await ask(foreign, method, jupyter.url + where, 'no-referrer');
+      expect(await paused(), where).toBe(false);
+    }
+    expect(done).toEqual([]);
+    expect(isRunning(kernel.pid)).toBe(true);
+
+    await ask(own, 'POST', `${jupyter.url}gpumon/api/v1/pause`);
+    expect(await paused()).toBe(true);
+    await ask(own, 'DELETE', `${jupyter.url}api/kernels/${kernel.kernelId}`);
+    await expect.poll(() => isRunning(kernel.pid), { timeout: 20_000 }).toBe(false);
+  });
+});
