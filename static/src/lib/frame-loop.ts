@@ -1,7 +1,7 @@
 /** At most one drawing per frame of the screen, fewer of what only time has changed, and none while nobody looks. */
 
 /** Nobody reads numbers that change more often. */
-const CALM_MS = 200;
+const CALM_MS = 250;
 
 export class FrameLoop {
   private requested = 0;

@@ -85,7 +85,10 @@ export class Timeline {
 
   /** What is known of each moment; the holes of `push` are none. */
   private moments(): [number, Map<string, number | null>][] {
-    const moments = [...this.times_ms].map((at_ms): [number, Map<string, number | null>] => [at_ms, new Map()]);
+    const moments: [number, Map<string, number | null>][] = [];
+    for (const at_ms of this.times_ms) {
+      moments.push([at_ms, new Map<string, number | null>()]);
+    }
     for (const [key, values] of this.series) {
       moments.forEach(([, moment], place) => {
         const value = values[place] ?? NaN;

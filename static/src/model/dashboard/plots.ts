@@ -1,7 +1,7 @@
 /** The charts of a dashboard with their lines, section by section: what is drawn, before it is drawn. */
 
 import { plainText } from '../../lib/text';
-import type { GpuSample, HostSample, Reading, Sample } from '../../wire';
+import type { HostSample, Reading, Sample } from '../../wire';
 import { seriesKey, type GpuView } from '../gpu';
 import { heldKey, type HolderRow } from '../holders';
 import { HELD, HOST_METRICS, METRICS, MIG, MIG_METRICS, MORE_METRICS, type Colour, type Metric } from '../metric';
@@ -183,6 +183,6 @@ function isThere(gpu: GpuView, metric: Metric): boolean {
   return absence?.absent !== 'not_supported';
 }
 
-function readOf({ now }: GpuView, metric: Metric<GpuSample>): Reading<number> | null {
+function readOf({ now }: GpuView, metric: Metric): Reading<number> | null {
   return now === null ? null : metric.read(now);
 }

@@ -1,15 +1,12 @@
 /** The charts of GPUs and of the machine, on one axis of time. */
 
-import type { Band, Pin } from '../../chart/chart';
 import { isOnDark } from '../../lib/colour';
-import { h, keyed, setAttribute, setShown, setText } from '../../lib/dom';
+import { h, keyed, setAttribute } from '../../lib/dom';
 import { PastHolders } from '../../model/dashboard/past-holders';
-import { DRAWN, sectionsOf, type Holder, type Section } from '../../model/dashboard/plots';
+import { DRAWN, sectionsOf } from '../../model/dashboard/plots';
 import { isHeld, moved, rangeOf, running, toggledHold, zoomed, type DashboardState } from '../../model/dashboard/state';
-import { runLabel } from '../../model/cell-log';
-import { marksByGpu } from '../../model/event';
 import { gpusOf } from '../../model/gpu';
-import { holderRows, kernelHolder } from '../../model/holders';
+import { holderRows } from '../../model/holders';
 import { noticeOf, statusOf } from '../../model/status';
 import type { FeedReader } from '../../model/feed';
 import type { Store } from '../../model/store';
@@ -18,10 +15,12 @@ import { Header } from '../header';
 import { WIDE_PX } from '../layout';
 import { Moment } from '../moment';
 import { Notice } from '../notice';
-import { colourOf, readPalette, type Palette } from '../palette';
+import { readPalette, type Palette } from '../palette';
 import { DashboardBar } from './bar';
 import { CellTable } from './cell-table';
+import { marksOf } from './marks';
 import { PlotView, type PlotContext } from './plot';
+import { SectionView } from './section';
 
 export interface DashboardOptions {
   title: string;
@@ -136,15 +135,20 @@ export class Dashboard {
         view.dispose();
       },
     );
-    const cells = this.cellBands(context.palette, holders, now_ms);
-    const pins = this.pins(context.palette);
     views.forEach((view, i) => {
       const section = sections[i];
       if (section !== undefined) {
-        view.update(section, context, cells, pins);
+        view.update(section, context);
       }
     });
     this.cells.update(store.cells.runs, new Set(chosen.map(({ index }) => index)));
+    const marks = marksOf(store, context.palette, holders, now_ms);
+    views.forEach((view, i) => {
+      const section = sections[i];
+      if (section !== undefined) {
+        view.draw(section, context, marks);
+      }
+    });
   }
 
   themeChanged(): void {
@@ -188,35 +192,6 @@ export class Dashboard {
     return new SectionView(() => new PlotView(this.moment, this.options.invalidate, zoom), this.screen);
   }
 
-  private pins({ levels }: Palette): Map<number, Pin[]> {
-    const pins = [...marksByGpu(this.store.events)].map(([gpu, marks]): [number, Pin[]] => [
-      gpu,
-      marks.map(({ at_ms, level }) => ({ at_ms, colour: levels[level] })),
-    ]);
-    return new Map(pins);
-  }
-
-  /** The runs of cells on each GPU, in the colour of their notebook. */
-  private cellBands(
-    palette: Palette,
-    holders: ReadonlyMap<number, readonly Holder[]>,
-    now_ms: number,
-  ): Map<number, Band[]> {
-    const bands = new Map<number, Band[]>();
-    for (const { kernelId, count, running: runs, cost } of this.store.cells.runs) {
-      for (const gpu of cost.gpus) {
-        const holder = holders.get(gpu)?.find((one) => one.holder === kernelHolder(kernelId));
-        const colour = colourOf(palette, holder?.slot ?? 'text');
-        const to_ms = runs ? now_ms : cost.ended_ms;
-        bands.set(gpu, [
-          ...(bands.get(gpu) ?? []),
-          { from_ms: cost.started_ms, to_ms, colour, label: runLabel(count) },
-        ]);
-      }
-    }
-    return bands;
-  }
-
   private currentPalette(): Palette {
     if (this.palette === null) {
       setAttribute(this.element, 'data-gpumon-scheme', isOnDark(this.element) ? 'dark' : 'light');
@@ -251,83 +226,5 @@ export class Dashboard {
       return;
     }
     event.preventDefault();
-  }
-}
-
-/** Charts that belong together, under their heading. */
-class SectionView {
-  readonly element: HTMLElement;
-  private readonly heading = h('h2', { class: 'gpumon-heading' });
-  private readonly grid = h('div', { class: 'gpumon-plots' });
-  private readonly missing = h('p', { class: 'gpumon-missing' });
-  private readonly plots = new Map<string, PlotView>();
-
-  constructor(
-    private readonly make: () => PlotView,
-    private readonly screen: IntersectionObserver | null,
-  ) {
-    this.element = h('section', {}, this.heading, this.grid, this.missing);
-  }
-
-  update(
-    section: Section,
-    context: PlotContext,
-    cells: ReadonlyMap<number, readonly Band[]>,
-    pins: ReadonlyMap<number, readonly Pin[]>,
-  ): void {
-    setText(this.heading, section.title);
-    setAttribute(this.element, 'data-section', section.key);
-    const views = keyed(
-      this.grid,
-      this.plots,
-      section.plots,
-      ({ key }) => key,
-      () => this.newPlot(),
-      (view) => {
-        this.screen?.unobserve(view.element);
-        view.dispose();
-      },
-    );
-    const healthy = section.gpu === null || section.gpu.now?.health.state === 'ok';
-    const own = { ...context, freshness: { ...context.freshness, stale: context.freshness.stale || !healthy } };
-    section.plots.forEach((plot, i) => {
-      const of = plot.gpu ?? -1;
-      views[i]?.update(plot, own, cells.get(of) ?? [], pins.get(of) ?? []);
-    });
-    setShown(this.missing, section.missing.length > 0);
-    setText(this.missing, `Not on this board or driver: ${section.missing.join(', ')}.`);
-  }
-
-  scrolled(target: Element, onScreen: boolean): void {
-    for (const plot of this.plots.values()) {
-      if (plot.element === target) {
-        plot.onScreen = onScreen;
-      }
-    }
-  }
-
-  revealAll(): void {
-    for (const plot of this.plots.values()) {
-      plot.onScreen = true;
-    }
-  }
-
-  setPalette(palette: Palette): void {
-    for (const plot of this.plots.values()) {
-      plot.setPalette(palette);
-    }
-  }
-
-  dispose(): void {
-    for (const plot of this.plots.values()) {
-      this.screen?.unobserve(plot.element);
-      plot.dispose();
-    }
-  }
-
-  private newPlot(): PlotView {
-    const plot = this.make();
-    this.screen?.observe(plot.element);
-    return plot;
   }
 }

@@ -23,6 +23,9 @@ export interface PlotContext {
   at_ms: number | null;
 }
 
+/** How often a chart that nobody sees is written, for programs that read the page. */
+const UNSEEN_MS = 5000;
+
 export interface PlotListener {
   onZoom: (a_ms: number, b_ms: number) => void;
   onReset: () => void;
@@ -38,6 +41,8 @@ export class PlotView {
   private readonly host = h('div', { class: 'gpumon-chart gpumon-plot-chart', 'aria-hidden': 'true' });
   private chart: Chart | null = null;
   private unit: Unit | null = null;
+  /** When it was last written. */
+  private written_ms = -Infinity;
   /** The line that somebody points at by its name. */
   private pointed: string | null = null;
 
@@ -56,7 +61,12 @@ export class PlotView {
     addBrush(this.host, { ...listener, timeAt: (clientX) => this.chart?.timeAt(clientX) ?? null });
   }
 
-  update(plot: Plot, context: PlotContext, bands: readonly Band[], pins: readonly Pin[]): void {
+  update(plot: Plot, context: PlotContext): void {
+    const { now_ms } = context.freshness;
+    if (!this.onScreen && now_ms - this.written_ms < UNSEEN_MS && typeof IntersectionObserver !== 'undefined') {
+      return;
+    }
+    this.written_ms = now_ms;
     this.unit = plot.unit;
     setAttribute(this.element, 'data-plot', plot.key);
     setText(this.title, plot.title);
@@ -69,20 +79,13 @@ export class PlotView {
       (line) => this.newReadout(line),
     );
     all.forEach((line, i) => rows[i]?.update(line, plot.unit, context));
-    if (this.onScreen) {
-      this.draw(plot, context, bands, pins);
+  }
+
+  /** Draws the lines, where they are seen. */
+  draw(plot: Plot, context: PlotContext, bands: readonly Band[], pins: readonly Pin[]): void {
+    if (!this.onScreen) {
+      return;
     }
-  }
-
-  setPalette(palette: Palette): void {
-    this.chart?.setStyle(palette);
-  }
-
-  dispose(): void {
-    this.chart?.dispose();
-  }
-
-  private draw(plot: Plot, context: PlotContext, bands: readonly Band[], pins: readonly Pin[]): void {
     const { window, palette } = context;
     const { unit } = plot;
     const format = (value: number): string => (this.unit ?? unit).text(value);
@@ -110,6 +113,14 @@ export class PlotView {
       pins,
       at_ms: this.moment.at_ms,
     });
+  }
+
+  setPalette(palette: Palette): void {
+    this.chart?.setStyle(palette);
+  }
+
+  dispose(): void {
+    this.chart?.dispose();
   }
 
   private newReadout(line: PlotLine): Readout {
@@ -172,7 +183,8 @@ function highestOf(lines: readonly ChartLine[], window: Window): number {
   for (const { values, times_ms = window.times_ms } of lines) {
     const end = firstAfter(times_ms, window.to_ms);
     for (let i = firstAfter(times_ms, window.from_ms); i < end; i += 1) {
-      highest = Math.max(highest, values[i] || 0);
+      const value = values[i] ?? NaN;
+      highest = value > highest ? value : highest;
     }
   }
   return highest;

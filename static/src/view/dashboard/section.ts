@@ -1,0 +1,91 @@
+/** Charts that belong together, under their heading. */
+
+import type { Band, Pin } from '../../chart/chart';
+import { h, keyed, setAttribute, setShown, setText } from '../../lib/dom';
+import type { Section } from '../../model/dashboard/plots';
+import type { Palette } from '../palette';
+import type { PlotContext, PlotView } from './plot';
+
+/** What is marked on the charts of each GPU, by its index. */
+export interface PlotMarks {
+  bands: ReadonlyMap<number, readonly Band[]>;
+  pins: ReadonlyMap<number, readonly Pin[]>;
+}
+
+export class SectionView {
+  readonly element: HTMLElement;
+  private readonly heading = h('h2', { class: 'gpumon-heading' });
+  private readonly grid = h('div', { class: 'gpumon-plots' });
+  private readonly missing = h('p', { class: 'gpumon-missing' });
+  private readonly plots = new Map<string, PlotView>();
+
+  constructor(
+    private readonly make: () => PlotView,
+    private readonly screen: IntersectionObserver | null,
+  ) {
+    this.element = h('section', {}, this.heading, this.grid, this.missing);
+  }
+
+  /** Writes everything that is text. */
+  update(section: Section, context: PlotContext): void {
+    setText(this.heading, section.title);
+    setAttribute(this.element, 'data-section', section.key);
+    const views = keyed(
+      this.grid,
+      this.plots,
+      section.plots,
+      ({ key }) => key,
+      () => this.newPlot(),
+      (view) => {
+        this.screen?.unobserve(view.element);
+        view.dispose();
+      },
+    );
+    const healthy = section.gpu === null || section.gpu.now?.health.state === 'ok';
+    const own = { ...context, freshness: { ...context.freshness, stale: context.freshness.stale || !healthy } };
+    section.plots.forEach((plot, i) => views[i]?.update(plot, own));
+    setShown(this.missing, section.missing.length > 0);
+    setText(this.missing, `Not on this board or driver: ${section.missing.join(', ')}.`);
+  }
+
+  /** Draws the lines; when all sections are written, since letters on a canvas ask for their styles. */
+  draw({ plots }: Section, context: PlotContext, marks: PlotMarks): void {
+    for (const plot of plots) {
+      const of = plot.gpu ?? -1;
+      this.plots.get(plot.key)?.draw(plot, context, marks.bands.get(of) ?? [], marks.pins.get(of) ?? []);
+    }
+  }
+
+  scrolled(target: Element, onScreen: boolean): void {
+    for (const plot of this.plots.values()) {
+      if (plot.element === target) {
+        plot.onScreen = onScreen;
+      }
+    }
+  }
+
+  revealAll(): void {
+    for (const plot of this.plots.values()) {
+      plot.onScreen = true;
+    }
+  }
+
+  setPalette(palette: Palette): void {
+    for (const plot of this.plots.values()) {
+      plot.setPalette(palette);
+    }
+  }
+
+  dispose(): void {
+    for (const plot of this.plots.values()) {
+      this.screen?.unobserve(plot.element);
+      plot.dispose();
+    }
+  }
+
+  private newPlot(): PlotView {
+    const plot = this.make();
+    this.screen?.observe(plot.element);
+    return plot;
+  }
+}
