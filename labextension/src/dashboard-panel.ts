@@ -4,10 +4,10 @@ import type { MountedDashboard } from '@gpumon/page';
 import { MainAreaWidget } from '@jupyterlab/apputils';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { Signal } from '@lumino/signaling';
-import { Widget } from '@lumino/widgets';
 
 import type { DashboardsOptions } from './dashboards';
 import { gpuIcon } from './icon';
+import { LazyView } from './lazy-view';
 import type { Settings } from './settings';
 
 /** Makes the tab of a dashboard that shows what `address` says. */
@@ -25,12 +25,10 @@ export function newDashboard(id: string, address: string, options: DashboardsOpt
   return widget;
 }
 
-export class DashboardPanel extends Widget {
+export class DashboardPanel extends LazyView<MountedDashboard> {
   /** It shows something else. */
   readonly addressChanged = new Signal<this, void>(this);
-  private mounted: MountedDashboard | null = null;
   private interval_ms = 1000;
-  private mounting = false;
 
   constructor(
     id: string,
@@ -46,52 +44,20 @@ export class DashboardPanel extends Widget {
   /** Heeds the settings that are about charts that are open. */
   apply({ interval }: Settings): void {
     this.interval_ms = interval * 1000;
-    this.mounted?.setInterval(this.interval_ms);
-    this.mounted?.invalidate();
-  }
-
-  themeChanged(): void {
-    this.mounted?.themeChanged();
-  }
-
-  override dispose(): void {
-    this.mounted?.dispose();
-    this.mounted = null;
-    super.dispose();
-  }
-
-  protected override onAfterAttach(): void {
-    if (this.isVisible) {
-      void this.reveal();
-    }
-  }
-
-  protected override onAfterShow(): void {
-    void this.reveal();
-  }
-
-  protected override onBeforeHide(): void {
-    this.mounted?.setVisible(false);
+    this.view?.setInterval(this.interval_ms);
+    this.view?.invalidate();
   }
 
   protected override onActivateRequest(): void {
     this.node.querySelector<HTMLElement>('[tabindex]')?.focus();
   }
 
-  private async reveal(): Promise<void> {
-    if (this.mounted !== null || this.mounting) {
-      this.mounted?.setVisible(true);
-      return;
-    }
-    this.mounting = true;
+  protected override async load(): Promise<() => MountedDashboard> {
     const { connection, trans } = this.options;
-    try {
-      const [feed, { addViewStyle, mountDashboard }] = await Promise.all([connection.feed(), import('./view')]);
-      if (this.isDisposed) {
-        return;
-      }
-      addViewStyle();
-      this.mounted = mountDashboard(this.node, {
+    const [feed, { addViewStyle, mountDashboard }] = await Promise.all([connection.feed(), import('./view')]);
+    addViewStyle();
+    return () =>
+      mountDashboard(this.node, {
         feed,
         address: this.address,
         interval_ms: this.interval_ms,
@@ -102,10 +68,6 @@ export class DashboardPanel extends Widget {
           this.addressChanged.emit();
         },
       });
-      this.mounted.setVisible(this.isVisible);
-    } finally {
-      this.mounting = false;
-    }
   }
 }
 

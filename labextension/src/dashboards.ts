@@ -58,7 +58,9 @@ export class Dashboards {
       widget.content.apply(this.settings);
     }
     void this.tracker.add(widget);
-    widget.content.addressChanged.connect(() => this.tracker.save(widget));
+    widget.content.addressChanged.connect(() => {
+      void this.tracker.save(widget);
+    });
     app.shell.add(widget, 'main');
     app.shell.activateById(widget.id);
   }

@@ -39,7 +39,7 @@ export class InNotebooks {
   private statusItem: IDisposable | null = null;
 
   constructor(private readonly options: InNotebooksOptions) {
-    const { app, connection, notebooks, trans, showPanel } = options;
+    const { connection, notebooks, trans, showPanel } = options;
     this.cellLines = new PerNotebook(async (notebook) => {
       const [feed, { CellCosts }] = await Promise.all([connection.feed(), import('./parts')]);
       return new CellCosts(notebook, feed);
@@ -64,11 +64,6 @@ export class InNotebooks {
       const { AcceleratorButton } = await import('./parts');
       return new AcceleratorButton(notebook, trans);
     });
-    app.docRegistry.addWidgetExtension('Notebook', {
-      createNew: (widget) => {
-        this.add(widget as unknown as NotebookPanel);
-      },
-    });
   }
 
   apply({ cellLine, notebookUse, memoryWarnings, accelerators }: Settings): void {
@@ -88,7 +83,8 @@ export class InNotebooks {
     }
   }
 
-  private add(notebook: NotebookPanel): void {
+  /** A notebook has been opened. */
+  add(notebook: NotebookPanel): void {
     this.open.add(notebook);
     notebook.disposed.connect(() => this.open.delete(notebook));
     this.cellLines.add(notebook);

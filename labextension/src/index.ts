@@ -12,10 +12,11 @@ import { Connection } from './connection';
 import { Dashboards } from './dashboards';
 import { addEntries } from './entries';
 import { gpuIcon } from './icon';
-import { InNotebooks } from './in-notebooks';
+import type { InNotebooks } from './in-notebooks';
+import type { NotebookPanel } from './notebook-panel';
 import { once } from './once';
 import { GpuPanel } from './panel';
-import { followSettings } from './settings';
+import { followSettings, type Settings } from './settings';
 
 const PLUGIN_ID = 'gpumon:plugin';
 
@@ -98,18 +99,32 @@ const plugin: JupyterFrontEndPlugin<void> = {
     const commands = [CommandIDs.open, CommandIDs.openDashboard];
     addEntries({ app, connection, commands, palette, launcher, running, translator });
 
-    const inNotebooks = new InNotebooks({
-      app,
-      connection,
-      notebooks,
-      trans,
-      statusBar,
-      showPanel: () => {
+    // Without a notebook, none of what notebooks have need be loaded.
+    let chosen: Settings | null = null;
+    let inNotebooks: InNotebooks | null = null;
+    const forNotebooks = once(async () => {
+      const { InNotebooks } = await import('./in-notebooks');
+      const showPanel = (): void => {
         void app.commands.execute(CommandIDs.open);
+      };
+      inNotebooks = new InNotebooks({ app, connection, notebooks, trans, statusBar, showPanel });
+      if (chosen !== null) {
+        inNotebooks.apply(chosen);
+      }
+      return inNotebooks;
+    });
+    app.docRegistry.addWidgetExtension('Notebook', {
+      createNew: (widget) => {
+        void forNotebooks().then((all) => {
+          if (!widget.isDisposed) {
+            all.add(widget as unknown as NotebookPanel);
+          }
+        });
       },
     });
     void followSettings(registry, PLUGIN_ID, (settings) => {
-      inNotebooks.apply(settings);
+      chosen = settings;
+      inNotebooks?.apply(settings);
       void connection.apply(settings).then(() => {
         panel.apply(settings);
         dashboards.apply(settings);

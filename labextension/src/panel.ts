@@ -1,13 +1,13 @@
-/** The panel in the side bar. It connects when it is first shown, and rests while it is hidden. */
+/** The panel in the side bar. */
 
 import type { Monitor } from '@gpumon/page';
 import type { TranslationBundle } from '@jupyterlab/translation';
-import { Widget } from '@lumino/widgets';
 
 import type { Connection } from './connection';
 import { gpuIcon } from './icon';
+import { LazyView } from './lazy-view';
 import type { LabNotebooks } from './notebooks';
-import { shownBy, type Settings } from './settings';
+import type { Settings } from './settings';
 
 export interface GpuPanelOptions {
   connection: Connection;
@@ -17,9 +17,7 @@ export interface GpuPanelOptions {
   onOpenGpu: (index: number) => void;
 }
 
-export class GpuPanel extends Widget {
-  private monitor: Monitor | null = null;
-  private mounting = false;
+export class GpuPanel extends LazyView<Monitor> {
   private settings: Settings | null = null;
 
   constructor(private readonly options: GpuPanelOptions) {
@@ -34,69 +32,32 @@ export class GpuPanel extends Widget {
     this.title.caption = options.trans.__('GPUs');
   }
 
-  /** JupyterLab has another theme now. */
-  themeChanged(): void {
-    this.monitor?.themeChanged();
-  }
-
   /** Heeds the settings that are about the panel. */
   apply(settings: Settings): void {
     this.settings = settings;
-    this.monitor?.setInterval(settings.interval * 1000);
-    this.monitor?.invalidate();
+    this.view?.setInterval(settings.interval * 1000);
+    this.view?.invalidate();
   }
 
-  override dispose(): void {
-    this.monitor?.dispose();
-    this.monitor = null;
-    super.dispose();
-  }
-
-  protected override onAfterAttach(): void {
-    if (this.isVisible) {
-      void this.reveal();
-    }
-  }
-
-  protected override onAfterShow(): void {
-    void this.reveal();
-  }
-
-  protected override onBeforeHide(): void {
-    this.monitor?.setVisible(false);
-  }
-
-  private async reveal(): Promise<void> {
-    if (this.monitor !== null) {
-      this.monitor.setVisible(true);
-      return;
-    }
-    if (this.mounting) {
-      return;
-    }
-    this.mounting = true;
+  protected override async load(): Promise<() => Monitor> {
     const { connection, notebooks, trans, onOpenGpu } = this.options;
-    try {
-      const [feed, own, { addViewStyle, mountMonitor }] = await Promise.all([
-        connection.feed(),
-        notebooks(),
-        import('./view'),
-      ]);
-      if (this.isDisposed) {
-        return;
-      }
-      addViewStyle();
-      this.monitor = mountMonitor(this.node, {
+    const [feed, own, { addViewStyle, mountMonitor }] = await Promise.all([
+      connection.feed(),
+      notebooks(),
+      import('./view'),
+    ]);
+    addViewStyle();
+    return () =>
+      mountMonitor(this.node, {
         feed,
         notebooks: own,
-        ...(this.settings === null ? {} : shownBy(this.settings)),
+        ...(this.settings !== null && {
+          interval_ms: this.settings.interval * 1000,
+          spanMinutes: this.settings.spanMinutes,
+        }),
         title: trans.__('GPUs'),
         onOpenGpu,
         connectingMessage: trans.__('Jupyter starts gpumon. The first time takes a few seconds.'),
       });
-      this.monitor.setVisible(this.isVisible);
-    } finally {
-      this.mounting = false;
-    }
   }
 }

@@ -36,11 +36,6 @@ const DEFAULTS: Settings = {
   warnMinutes: 5,
 };
 
-/** What the settings say of a view that is opened. */
-export function shownBy({ interval, spanMinutes }: Settings): { interval_ms: number; spanMinutes: number } {
-  return { interval_ms: interval * 1000, spanMinutes };
-}
-
 /** Hands on the settings, now and whenever they change. Where they cannot be read, the defaults hold. */
 export async function followSettings(
   registry: ISettingRegistry | null,

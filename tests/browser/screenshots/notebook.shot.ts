@@ -3,7 +3,7 @@
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 
-import { it, onTestFinished } from 'vitest';
+import { expect, it, onTestFinished } from 'vitest';
 
 import { launchBrowser, newPage } from '../src/browser';
 import { Charts } from '../src/charts';
@@ -75,4 +75,8 @@ it('picture of a notebook beside the panel', async () => {
   await lab.theme('JupyterLab Dark');
   await page.locator('[data-testid=gpumon-dashboard][data-gpumon-scheme=dark]').waitFor();
   await take(page, 'charts-dark.png');
+  const before = await charts.root.evaluate((root) => getComputedStyle(root).backgroundColor);
+  await lab.theme('Catppuccin Mocha');
+  await expect.poll(() => charts.root.evaluate((root) => getComputedStyle(root).backgroundColor)).not.toBe(before);
+  await take(page, 'charts-catppuccin.png');
 });

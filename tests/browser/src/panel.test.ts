@@ -142,21 +142,27 @@ describe('the panel in JupyterLab', () => {
     await view.changes(0, 'power.draw_watts');
   });
 
-  it('is readable in the light and the dark theme', async () => {
+  it("is readable in the light and the dark theme and in one that is not JupyterLab's, and so are charts", async () => {
     await lab.showPanel();
     await view.live();
+    await view.gpu(0).getByRole('button', { name: 'Open charts' }).click();
+    const charts = new Charts(page);
+    await charts.live();
     const value = view.gpu(0).locator('[data-reading]').first();
     const backgrounds: string[] = [];
     for (const [theme, scheme] of [
       ['JupyterLab Dark', 'dark'],
+      ['Catppuccin Mocha', 'dark'],
       ['JupyterLab Light', 'light'],
     ] as const) {
       await lab.theme(theme);
-      await page.locator(`[data-gpumon-scheme=${scheme}]`).waitFor();
+      await page.locator(`[data-testid=gpumon][data-gpumon-scheme=${scheme}]`).waitFor();
+      await page.locator(`[data-testid=gpumon-dashboard][data-gpumon-scheme=${scheme}]`).waitFor();
+      expect(await contrastOf(charts.root.locator('[data-reading]').first()), theme).toBeGreaterThan(4.5);
       expect(await contrastOf(value), theme).toBeGreaterThan(4.5);
       backgrounds.push(await lab.panel.evaluate((panel) => getComputedStyle(panel).backgroundColor));
     }
-    expect(backgrounds[0]).not.toBe(backgrounds[1]);
+    expect(new Set(backgrounds).size).toBe(3);
   });
 });
 

@@ -1,0 +1,56 @@
+/** A widget whose view is loaded when it is first seen, and rests while it is hidden. */
+
+import type { Mounted } from '@gpumon/page';
+import { Widget } from '@lumino/widgets';
+
+export abstract class LazyView<View extends Mounted> extends Widget {
+  /** `null` until it has been seen. */
+  protected view: View | null = null;
+  private loading = false;
+
+  /** JupyterLab has another theme now. */
+  themeChanged(): void {
+    this.view?.themeChanged();
+  }
+
+  override dispose(): void {
+    this.view?.dispose();
+    this.view = null;
+    super.dispose();
+  }
+
+  /** Loads what the view takes; what it gives then puts it into the widget. */
+  protected abstract load(): Promise<() => View>;
+
+  protected override onAfterAttach(): void {
+    if (this.isVisible) {
+      void this.reveal();
+    }
+  }
+
+  protected override onAfterShow(): void {
+    void this.reveal();
+  }
+
+  protected override onBeforeHide(): void {
+    this.view?.setVisible(false);
+  }
+
+  private async reveal(): Promise<void> {
+    if (this.view !== null || this.loading) {
+      this.view?.setVisible(true);
+      return;
+    }
+    this.loading = true;
+    try {
+      const mount = await this.load();
+      if (!this.isDisposed) {
+        const view = mount();
+        view.setVisible(this.isVisible);
+        this.view = view;
+      }
+    } finally {
+      this.loading = false;
+    }
+  }
+}
