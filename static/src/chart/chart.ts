@@ -71,7 +71,7 @@ export interface ChartAxis {
 /** From this size on there is room for axes. */
 const AXES_WIDTH_PX = 200;
 const AXES_HEIGHT_PX = 60;
-const LEFT_PX = 56;
+const LEFT_PX = 60;
 const BOTTOM_PX = 16;
 const TOP_PX = 6;
 /** Room for the dot at the newest value. */
