@@ -18,7 +18,8 @@ const FOREVER: &str = "public, max-age=31536000, immutable";
 const ASK_AGAIN: &str = "no-cache";
 
 /// Everything comes from here, and no other site may frame it.
-const CONTENT_SECURITY_POLICY: &str = "default-src 'self'; img-src 'self' data:; frame-ancestors 'self'; base-uri 'self'";
+const CONTENT_SECURITY_POLICY: &str =
+    "default-src 'self'; img-src 'self' data:; frame-ancestors 'self'; base-uri 'self'";
 
 pub(crate) async fn index() -> Response {
     match serve("index.html") {

@@ -33,10 +33,13 @@ export class FrameLoop {
     }
     this.dirty = true;
     if (this.running && this.requested === 0 && this.timer === undefined) {
-      this.timer = setTimeout(() => {
-        this.timer = undefined;
-        this.request();
-      }, 2 * CALM_MS - since_ms);
+      this.timer = setTimeout(
+        () => {
+          this.timer = undefined;
+          this.request();
+        },
+        2 * CALM_MS - since_ms,
+      );
     }
   }
 
