@@ -53,12 +53,17 @@ export class DashboardPanel extends LazyView<MountedDashboard> {
   }
 
   protected override async load(): Promise<() => MountedDashboard> {
-    const { connection, trans } = this.options;
-    const [feed, { addViewStyle, mountDashboard }] = await Promise.all([connection.feed(), import('./view')]);
+    const { connection, notebooks, trans } = this.options;
+    const [feed, own, { addViewStyle, mountDashboard }] = await Promise.all([
+      connection.feed(),
+      notebooks(),
+      import('./view'),
+    ]);
     addViewStyle();
     return () =>
       mountDashboard(this.node, {
         feed,
+        notebooks: own,
         address: this.address,
         interval_ms: this.interval_ms,
         title: trans.__('GPU Charts'),

@@ -2,17 +2,22 @@
 
 import type { ILayoutRestorer, JupyterFrontEnd } from '@jupyterlab/application';
 import { WidgetTracker, type MainAreaWidget } from '@jupyterlab/apputils';
+import { URLExt } from '@jupyterlab/coreutils';
 import type { TranslationBundle } from '@jupyterlab/translation';
 
 import type { Connection } from './connection';
 import type { DashboardPanel } from './dashboard-panel';
+import type { LabNotebooks } from './notebooks';
 import type { Settings } from './settings';
 
 export interface DashboardsOptions {
   app: JupyterFrontEnd;
   connection: Connection;
+  notebooks: () => Promise<LabNotebooks>;
   /** Notebook 7 has none. */
   restorer: ILayoutRestorer | null;
+  /** Whether the main area has tabs; that of Notebook 7 holds one document. */
+  hasTabs: boolean;
   trans: TranslationBundle;
 }
 
@@ -44,7 +49,13 @@ export class Dashboards {
 
   /** Opens what an address says, or shows the dashboard that is open on its GPUs. `id` is that of one from before. */
   async open(address: string, id: string | null): Promise<void> {
-    const { app } = this.options;
+    const { app, hasTabs } = this.options;
+    if (!hasTabs) {
+      // The page that gpumon serves has the same charts.
+      const page = URLExt.join(app.serviceManager.serverSettings.baseUrl, 'gpumon/');
+      window.open(`${page}#charts?${address}`, '_blank', 'noopener');
+      return;
+    }
     const known =
       id === null ? this.tracker.find(({ content }) => gpusOf(content.address) === gpusOf(address)) : undefined;
     if (known !== undefined) {

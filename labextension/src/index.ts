@@ -1,6 +1,6 @@
 /** Adds the GPU panel to JupyterLab and Notebook 7, and to notebooks what their cells took. */
 
-import { ILayoutRestorer, type JupyterFrontEnd, type JupyterFrontEndPlugin } from '@jupyterlab/application';
+import { ILabShell, ILayoutRestorer, type JupyterFrontEnd, type JupyterFrontEndPlugin } from '@jupyterlab/application';
 import { ICommandPalette, IThemeManager } from '@jupyterlab/apputils';
 import { ILauncher } from '@jupyterlab/launcher';
 import { IRunningSessionManagers } from '@jupyterlab/running';
@@ -43,6 +43,7 @@ const plugin: JupyterFrontEndPlugin<void> = {
     IStatusBar,
     ILauncher,
     IRunningSessionManagers,
+    ILabShell,
   ],
   activate: (
     app: JupyterFrontEnd,
@@ -54,11 +55,13 @@ const plugin: JupyterFrontEndPlugin<void> = {
     statusBar: IStatusBar | null,
     launcher: ILauncher | null,
     running: IRunningSessionManagers | null,
+    labShell: ILabShell | null,
   ) => {
     const trans = (translator ?? nullTranslator).load('gpumon');
     const connection = new Connection(app.serviceManager.serverSettings, trans);
-    const dashboards = new Dashboards({ app, connection, restorer, trans });
     const notebooks = once(() => import('./notebooks').then(({ LabNotebooks }) => new LabNotebooks(app, trans)));
+    const hasTabs = labShell !== null;
+    const dashboards = new Dashboards({ app, connection, notebooks, restorer, trans, hasTabs });
     const panel = new GpuPanel({
       connection,
       notebooks,

@@ -100,6 +100,15 @@ export class Timeline {
     return moments.filter(([at_ms, { size }], place) => size > 0 || at_ms - 1 !== moments[place - 1]?.[0]);
   }
 
+  /** Lets go of series of which nothing is left, as those of processes that have ended. */
+  private forgetEmpty(): void {
+    for (const [key, values] of this.series) {
+      if (values.subarray(0, this.length).every(Number.isNaN)) {
+        this.series.delete(key);
+      }
+    }
+  }
+
   private append(at_ms: number, moment: ReadonlyMap<string, number | null>): void {
     this.makeRoom();
     for (const values of this.series.values()) {
@@ -132,6 +141,7 @@ export class Timeline {
         values.copyWithin(0, surplus, this.length);
       }
       this.length = this.capacity;
+      this.forgetEmpty();
       return;
     }
     this.room = Math.min(Math.ceil(this.room * 1.5), Math.ceil(this.capacity * 1.1));

@@ -95,6 +95,7 @@ describe('the line below a cell', () => {
     // The charts of that GPU say which cell it was.
     await page.locator('#gpumon-panel').getByRole('button', { name: 'Open charts' }).click();
     const costs = page.getByTestId('gpumon-cells').locator('tbody tr').first();
+    expect(await costs.getByRole('button').isEnabled()).toBe(true);
     const told = (await costs.innerText()).replaceAll('\u00a0', ' ');
     expect(told).toContain('import time');
     expect(told).toContain('cells.ipynb');

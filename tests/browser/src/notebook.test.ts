@@ -4,6 +4,7 @@ import type { Browser, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 
 import { closePage, launchBrowser, newPage, type Conduct } from './browser';
+import { Charts } from './charts';
 import { JupyterServer } from './jupyter';
 import { Lab } from './lab';
 import { notebookOf } from './notebook-file';
@@ -50,7 +51,7 @@ describe('the panel in Notebook 7', () => {
     });
   }
 
-  it('is in the menu of a notebook', async () => {
+  it('is in the menu of a notebook, and opens charts on a page of their own', async () => {
     await page.goto(jupyter.page('notebooks/empty.ipynb'));
     await page.locator('.jp-Notebook').waitFor();
     const choose = async (): Promise<boolean> => {
@@ -68,5 +69,10 @@ describe('the panel in Notebook 7', () => {
     await expect.poll(choose, { timeout: 30_000 }).toBe(true);
     await view.live();
     expect(await notebook.panel.isVisible()).toBe(true);
+    const opened = page.context().waitForEvent('page');
+    await view.gpu(1).getByRole('button', { name: 'Open charts' }).click();
+    const charts = new Charts(await opened);
+    await charts.live();
+    expect(await charts.names()).toContain('gpu 1 power');
   });
 });

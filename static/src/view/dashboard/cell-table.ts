@@ -4,6 +4,7 @@ import { h, keyed, setAttribute, setShown, setText } from '../../lib/dom';
 import { timeOfDay } from '../../lib/format';
 import { byCost, runName, type CellOrder, type CellRun } from '../../model/cell-log';
 import { cellWords } from '../../model/cell-words';
+import type { NotebookHost } from '../notebook-host';
 
 const COLUMNS: readonly { id: CellOrder; title: string }[] = [
   { id: 'elapsed', title: 'Time' },
@@ -21,7 +22,10 @@ export class CellTable {
   private readonly heads: { id: CellOrder; element: HTMLElement }[];
   private order: CellOrder = 'gpu';
 
-  constructor(invalidate: () => void) {
+  constructor(
+    invalidate: () => void,
+    private readonly notebooks: NotebookHost | null,
+  ) {
     this.heads = COLUMNS.map(({ id, title }) => {
       const button = h('button', { type: 'button' }, title);
       button.addEventListener('click', () => {
@@ -51,7 +55,7 @@ export class CellTable {
       this.rows,
       shown,
       ({ key }) => key,
-      () => new Row(),
+      ({ kernelId }) => new Row(kernelId, this.notebooks),
     );
     shown.forEach((run, i) => rows[i]?.update(run));
   }
@@ -60,11 +64,17 @@ export class CellTable {
 class Row {
   readonly element: HTMLElement;
   private readonly started = h('td', { class: 'gpumon-cell-started' });
-  private readonly name = h('span', { class: 'gpumon-process-name' });
+  private readonly name = h('button', { class: 'gpumon-process-go gpumon-process-name', type: 'button' });
   private readonly notebook = h('span', { class: 'gpumon-process-sub' });
   private readonly numbers = COLUMNS.map(() => h('td', { class: 'gpumon-col-number' }));
 
-  constructor() {
+  constructor(
+    private readonly kernelId: string,
+    private readonly notebooks: NotebookHost | null,
+  ) {
+    this.name.addEventListener('click', () => {
+      notebooks?.go(kernelId);
+    });
     this.element = h('tr', {}, this.started, h('td', {}, this.name, this.notebook), ...this.numbers);
   }
 
@@ -72,7 +82,10 @@ class Row {
     setText(this.started, timeOfDay(run.cost.started_ms));
     setText(this.name, runName(run));
     setAttribute(this.name, 'title', run.code.slice(0, 2000));
-    setText(this.notebook, run.running ? `${run.notebook}, running` : run.notebook);
+    // After a restart of its kernel there is no way to the notebook any more; its name is the last that was known.
+    const name = this.notebooks?.nameOf(this.kernelId) ?? null;
+    this.name.disabled = name === null;
+    setText(this.notebook, `${name ?? run.notebook}${run.running ? ', running' : ''}`);
     const words = cellWords(run.cost);
     COLUMNS.forEach(({ id }, i) => {
       const word = words.find((one) => one.id === id);

@@ -14,6 +14,7 @@ import { summaryOf } from '../../model/summary';
 import { Header } from '../header';
 import { WIDE_PX } from '../layout';
 import { Moment } from '../moment';
+import type { NotebookHost } from '../notebook-host';
 import { Notice } from '../notice';
 import { readPalette, type Palette } from '../palette';
 import { DashboardBar } from './bar';
@@ -26,6 +27,8 @@ export interface DashboardOptions {
   title: string;
   connectingMessage: string;
   state: DashboardState;
+  /** `null` where nobody knows about notebooks. */
+  notebooks: NotebookHost | null;
   /** Buttons for the head. */
   actions: readonly HTMLElement[];
   /** Something else is shown, and may be remembered. */
@@ -52,6 +55,7 @@ export class Dashboard {
   private readonly sizes: ResizeObserver | null;
   private state: DashboardState;
   private palette: Palette | null = null;
+  private traced = false;
 
   constructor(
     private readonly store: Store,
@@ -69,7 +73,9 @@ export class Dashboard {
     this.bar = new DashboardBar(this.state, (state) => {
       this.show(state);
     });
-    this.cells = new CellTable(options.invalidate);
+    this.cells = new CellTable(options.invalidate, options.notebooks);
+    setAttribute(this.element, 'role', 'region');
+    setAttribute(this.element, 'aria-label', options.title);
     this.element.append(this.header.element, this.bar.element, this.notice.element, this.list, this.cells.element);
     this.element.addEventListener('keydown', (event) => {
       this.onKey(event);
@@ -88,13 +94,11 @@ export class Dashboard {
             setAttribute(this.element, 'data-layout', this.element.clientWidth < WIDE_PX ? 'compact' : 'wide');
           });
     this.sizes?.observe(this.element);
-    this.follow();
   }
 
   /** Shows something else. */
   show(state: DashboardState): void {
     this.state = state;
-    this.follow();
     this.options.onState(state);
     this.options.invalidate();
   }
@@ -104,6 +108,7 @@ export class Dashboard {
     const now_ms = store.clock.now();
     const status = statusOf(store, Date.now());
     const gpus = gpusOf(store.inventory, store.sample, store.details);
+    this.follow();
     const [from_ms, to_ms] = rangeOf(state, now_ms);
     setAttribute(this.element, 'data-gpumon-state', status.state);
     const chosen = gpus.filter(({ index }) => state.gpus?.includes(index) ?? true);
@@ -175,9 +180,14 @@ export class Dashboard {
     this.element.remove();
   }
 
+  /** Asks for the driver's own records, where there are few enough GPUs to see them. */
   private follow(): void {
     const count = this.state.gpus?.length ?? this.store.inventory?.gpus.length ?? 0;
-    this.reader.setTraces(count > 0 && count <= TRACED_GPUS && this.state.arrangement === 'apart');
+    const traced = count > 0 && count <= TRACED_GPUS && this.state.arrangement === 'apart';
+    if (traced !== this.traced) {
+      this.traced = traced;
+      this.reader.setTraces(traced);
+    }
   }
 
   private newSection(): SectionView {

@@ -3,6 +3,7 @@
 import { fromAddress, toAddress } from '../../model/dashboard/state';
 import type { Feed } from '../../model/feed';
 import { mountView, type Mounted } from '../mount';
+import type { NotebookHost } from '../notebook-host';
 import { Dashboard } from './dashboard';
 
 export interface DashboardMountOptions {
@@ -14,6 +15,8 @@ export interface DashboardMountOptions {
   title?: string;
   /** What to say until the first answer. */
   connectingMessage?: string;
+  /** What can be done with notebooks, where the view stands beside them. */
+  notebooks?: NotebookHost;
   /** Buttons for the head. */
   actions?: readonly HTMLElement[];
   /** The time between two samples; without it, the server's own. */
@@ -37,6 +40,7 @@ export function mountDashboard(host: HTMLElement, options: DashboardMountOptions
       new Dashboard(feed.store, reader, {
         title: options.title ?? 'GPU charts',
         connectingMessage: options.connectingMessage ?? 'Waiting for gpumon to answer.',
+        notebooks: options.notebooks ?? null,
         actions: options.actions ?? [],
         state: fromAddress(options.address),
         onState: (state) => options.onAddress?.(toAddress(state)),

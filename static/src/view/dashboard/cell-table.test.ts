@@ -1,0 +1,55 @@
+// @vitest-environment jsdom
+import { describe, expect, it, vi } from 'vitest';
+
+import type { CellRun } from '../../model/cell-log';
+import { CellTable } from './cell-table';
+
+function run(key: string, kernelId: string, gpu_ms: number, joules: number): CellRun {
+  const cost = {
+    started_ms: 0,
+    ended_ms: 5000,
+    gpus: [0],
+    gpu_ms,
+    peak_bytes: 1,
+    change_bytes: 0,
+    joules,
+    shared: false,
+  };
+  return { key, kernelId, notebook: 'old.ipynb', count: 1, code: key, running: false, cost };
+}
+
+describe('the table of cells', () => {
+  const notebooks = {
+    nameOf: (kernelId: string) => (kernelId === 'here' ? 'new.ipynb' : null),
+    go: vi.fn(),
+    offer: vi.fn(),
+  };
+  const table = new CellTable(() => undefined, notebooks);
+  const runs = [run('slow', 'here', 900, 1), run('hot', 'gone', 10, 5000)];
+  const names = (): string[] => [...table.element.querySelectorAll('tbody button')].map((one) => one.textContent);
+
+  it('has the most expensive first, by what somebody chooses', () => {
+    table.update(runs, new Set([0]));
+    expect(names()).toEqual(['[1] slow', '[1] hot']);
+    const energy = [...table.element.querySelectorAll<HTMLButtonElement>('th button')].at(-1);
+    energy?.click();
+    table.update(runs, new Set([0]));
+    expect(names()).toEqual(['[1] hot', '[1] slow']);
+    expect(energy?.closest('th')?.getAttribute('aria-sort')).toBe('descending');
+  });
+
+  it('leads to notebooks whose kernel still runs, by the name that they have now', () => {
+    table.update(runs, new Set([0]));
+    const [hot, slow] = table.element.querySelectorAll<HTMLButtonElement>('tbody button');
+    expect([hot?.disabled, slow?.disabled]).toEqual([true, false]);
+    expect(slow?.closest('tr')?.textContent).toContain('new.ipynb');
+    expect(hot?.closest('tr')?.textContent).toContain('old.ipynb');
+    slow?.click();
+    expect(notebooks.go).toHaveBeenCalledWith('here');
+  });
+
+  it('is not there without any', () => {
+    table.update(runs, new Set([1]));
+    expect(table.element.hidden).toBe(true);
+  });
+});
