@@ -1,11 +1,12 @@
 /** Notifications that GPU memory which notebooks hold runs out, with what can be done about it. */
 
-import type { Feed, FeedReader } from '@gpumon/page/feed';
+import type { Feed } from '@gpumon/page/feed';
 import { MemoryWarnings, type MemoryWarning } from '@gpumon/page/oom';
 import { Notification } from '@jupyterlab/apputils';
 import type { IDisposable } from '@lumino/disposable';
 
 import type { LabNotebooks } from './notebooks';
+import { RestingReader } from './resting';
 
 /** Samples that come faster foretell nothing more. */
 const LOOK_MS = 900;
@@ -30,14 +31,14 @@ export class MemoryWatch implements IDisposable {
   private readonly warnings = new MemoryWarnings();
   private readonly shown = new Map<number, Shown>();
   private readonly quiet_until_ms = new Map<number, number>();
-  private readonly reader: FeedReader;
+  private readonly reader: RestingReader;
   private looked_ms = 0;
 
   constructor(
     private readonly feed: Feed,
     private readonly notebooks: LabNotebooks,
   ) {
-    this.reader = feed.join({
+    this.reader = new RestingReader(feed, {
       changed: (frame) => {
         if (frame?.type === 'sample' && !document.hidden && Date.now() - this.looked_ms > LOOK_MS) {
           this.looked_ms = Date.now();
@@ -45,8 +46,6 @@ export class MemoryWatch implements IDisposable {
         }
       },
     });
-    document.addEventListener('visibilitychange', this.onVisibility);
-    this.onVisibility();
   }
 
   dispose(): void {
@@ -54,16 +53,11 @@ export class MemoryWatch implements IDisposable {
       return;
     }
     this.isDisposed = true;
-    document.removeEventListener('visibilitychange', this.onVisibility);
     this.reader.leave();
     for (const { id } of this.shown.values()) {
       Notification.dismiss(id);
     }
   }
-
-  private readonly onVisibility = (): void => {
-    this.reader.setLooking(!document.hidden);
-  };
 
   private look(): void {
     const warnings = this.warnings.take(this.feed.store, (kernelId) => this.notebooks.nameOf(kernelId));

@@ -15,7 +15,7 @@ const SPACING_MS: u64 = 900;
 /// What of the past somebody wants.
 #[derive(Debug, Clone)]
 pub(crate) struct Wanted {
-    metrics: Vec<&'static Metric>,
+    pub(crate) metrics: Vec<&'static Metric>,
     host: Vec<&'static Metric<HostSample>>,
 }
 

@@ -67,6 +67,8 @@ impl SnapshotQuery {
 
 #[cfg(test)]
 mod tests {
+    use gpumon_probe::model::METRICS;
+
     use super::*;
 
     fn understood(history_s: Option<u64>, metrics: Option<&str>) -> Result<Parts, String> {
@@ -83,7 +85,7 @@ mod tests {
     #[test]
     fn only_the_metrics_that_were_named_are_given() {
         let parts = understood(Some(60), Some("memory.used_bytes")).unwrap();
-        assert_eq!((parts.history_ms, parts.brief), (Some(60_000), true));
-        assert_eq!(understood(None, None).unwrap().history_ms, None);
+        assert_eq!((parts.history_ms, parts.wanted.metrics.len(), parts.brief), (Some(60_000), 1, true));
+        assert_eq!(understood(None, None).unwrap().wanted.metrics.len(), METRICS.len());
     }
 }

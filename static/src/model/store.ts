@@ -66,6 +66,8 @@ export class Store {
   events: readonly Event[] = [];
   /** Metrics that are kept besides those of an overview. */
   private more: ReadonlySet<string> = new Set();
+  private kept = METRICS;
+  private keptOfHost: typeof HOST_METRICS = [];
   /** Samples that this client was too slow for. */
   missed = 0;
   /** Since when samples can be expected, on the server's clock: a pause is no silence. */
@@ -120,6 +122,8 @@ export class Store {
   /** Keeps these metrics, too, from now on; returns all whose history the server can tell, where there are more. */
   keep(metrics: readonly string[]): string[] {
     this.more = new Set([...this.more, ...metrics]);
+    this.kept = [...METRICS, ...MORE_METRICS.filter(({ id }) => this.more.has(id))];
+    this.keptOfHost = HOST_METRICS.filter(({ id }) => this.more.has(id));
     return this.more.size === 0 ? [] : REMEMBERED.filter((id) => OVERVIEW.has(id) || this.more.has(id));
   }
 
@@ -169,9 +173,8 @@ export class Store {
   private add(sample: Sample): void {
     this.sample = sample;
     const moment = new Map<string, number | null>();
-    const kept = [...METRICS, ...MORE_METRICS.filter(({ id }) => this.more.has(id))];
     for (const gpu of sample.gpus) {
-      for (const metric of kept) {
+      for (const metric of this.kept) {
         // What a GPU that does not answer last said is shown as a number, but is no part of the line.
         const value = gpu.health.state === 'ok' ? valueOf(metric.read(gpu)) : null;
         moment.set(seriesKey(gpu, metric.id), value);
@@ -180,10 +183,8 @@ export class Store {
         this.addParts(gpu, moment);
       }
     }
-    for (const metric of HOST_METRICS) {
-      if (this.more.has(metric.id)) {
-        moment.set(metric.id, valueOf(metric.read(sample.host)));
-      }
+    for (const metric of this.keptOfHost) {
+      moment.set(metric.id, valueOf(metric.read(sample.host)));
     }
     this.timeline.push(sample.at_ms, moment, this.gap_ms);
   }

@@ -1,15 +1,12 @@
 /** The whole view, from the head to the machine; it shows what the store holds. */
 
-import type { Pin } from '../chart/chart';
 import { h, keyed, setAttribute, setShown } from '../lib/dom';
 import { isOnDark } from '../lib/colour';
-import { marksByGpu } from '../model/event';
 import { gpusOf } from '../model/gpu';
 import { holderRows, type HolderRow } from '../model/holders';
 import { noticeOf, statusOf } from '../model/status';
 import type { Store } from '../model/store';
 import { summaryOf } from '../model/summary';
-import type { Event } from '../wire';
 import { Announcer } from './announcer';
 import { EventList } from './event-list';
 import { GpuCard, type CardContext } from './gpu-card';
@@ -21,6 +18,7 @@ import { Moment } from './moment';
 import type { NotebookHost } from './notebook-host';
 import { Notice } from './notice';
 import { readPalette, type Palette } from './palette';
+import { Pins } from './pins';
 
 /** With more GPUs than this, open cards would hide the overview. */
 const OPEN_GPUS = 16;
@@ -57,7 +55,7 @@ export class Overview {
   private readonly screen: IntersectionObserver | null;
   private readonly id = `gpumon-${String((overviews += 1))}`;
   private palette: Palette | null = null;
-  private pinned: { events: readonly Event[]; pins: Map<number, Pin[]> } = { events: [], pins: new Map() };
+  private readonly pins = new Pins();
   private spanMin: number;
   private wide = false;
 
@@ -120,10 +118,11 @@ export class Overview {
     this.announcer.update(status, notice, gpus, now_ms);
     this.notice.update(notice, status.level);
     const rows = holderRows(gpus, store.slots);
+    const palette = this.currentPalette();
     const context: CardContext = {
       store,
-      palette: this.currentPalette(),
-      pins: this.currentPins(),
+      palette,
+      pins: this.pins.of(store.events, palette),
       whole,
       openByDefault: this.wide && gpus.length <= OPEN_GPUS,
       window: {
@@ -165,7 +164,6 @@ export class Overview {
   /** The colours around the view have changed. */
   themeChanged(): void {
     this.palette = null;
-    this.pinned = { events: [], pins: new Map() };
     const palette = this.currentPalette();
     for (const card of this.cards.values()) {
       card.setPalette(palette);
@@ -202,20 +200,6 @@ export class Overview {
       this.palette = readPalette(this.element);
     }
     return this.palette;
-  }
-
-  /** Events are rare beside drawings, so their marks are kept until there is another event, or another palette. */
-  private currentPins(): Map<number, Pin[]> {
-    const { events } = this.store;
-    if (this.pinned.events !== events) {
-      const { levels } = this.currentPalette();
-      const pins = [...marksByGpu(events)].map(([gpu, marks]): [number, Pin[]] => [
-        gpu,
-        marks.map(({ at_ms, level }) => ({ at_ms, colour: levels[level] })),
-      ]);
-      this.pinned = { events, pins: new Map(pins) };
-    }
-    return this.pinned.pins;
   }
 
   private highlight(row: HolderRow | null): void {

@@ -17,9 +17,10 @@ import { Moment } from '../moment';
 import type { NotebookHost } from '../notebook-host';
 import { Notice } from '../notice';
 import { readPalette, type Palette } from '../palette';
+import { Pins } from '../pins';
+import { bandsOf } from './bands';
 import { DashboardBar } from './bar';
 import { CellTable } from './cell-table';
-import { marksOf } from './marks';
 import { PlotView, type PlotContext } from './plot';
 import { SectionView } from './section';
 
@@ -50,6 +51,7 @@ export class Dashboard {
   private readonly list = h('div', { class: 'gpumon-plot-sections' });
   private readonly sections = new Map<string, SectionView>();
   private readonly past = new PastHolders();
+  private readonly pins = new Pins();
   private readonly cells: CellTable;
   private readonly screen: IntersectionObserver | null;
   private readonly sizes: ResizeObserver | null;
@@ -103,7 +105,7 @@ export class Dashboard {
     this.options.invalidate();
   }
 
-  render(): void {
+  render(whole = true): void {
     const { store, state } = this;
     const now_ms = store.clock.now();
     const status = statusOf(store, Date.now());
@@ -146,8 +148,14 @@ export class Dashboard {
         view.update(section, context);
       }
     });
-    this.cells.update(store.cells.runs, new Set(chosen.map(({ index }) => index)));
-    const marks = marksOf(store, context.palette, holders, now_ms);
+    const { runs } = store.cells;
+    if (whole) {
+      this.cells.update(runs, new Set(chosen.map(({ index }) => index)));
+    }
+    const marks = {
+      bands: bandsOf(runs, context.palette, holders, now_ms),
+      pins: this.pins.of(store.events, context.palette),
+    };
     views.forEach((view, i) => {
       const section = sections[i];
       if (section !== undefined) {

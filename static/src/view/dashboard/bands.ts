@@ -1,0 +1,28 @@
+/** The runs of notebooks' cells, as bands behind the lines of charts. */
+
+import type { Band } from '../../chart/chart';
+import { runLabel, type CellRun } from '../../model/cell-log';
+import type { Holder } from '../../model/dashboard/plots';
+import { kernelHolder } from '../../model/holders';
+import { colourOf, type Palette } from '../palette';
+
+/** By GPU; a cell has the colour of its notebook. */
+export function bandsOf(
+  runs: readonly CellRun[],
+  palette: Palette,
+  holders: ReadonlyMap<number, readonly Holder[]>,
+  now_ms: number,
+): Map<number, Band[]> {
+  const byGpu = new Map<number, Band[]>();
+  for (const { kernelId, count, running, cost } of runs) {
+    for (const gpu of cost.gpus) {
+      const holder = holders.get(gpu)?.find((one) => one.holder === kernelHolder(kernelId));
+      const colour = colourOf(palette, holder?.slot ?? 'text');
+      const to_ms = running ? now_ms : cost.ended_ms;
+      const bands = byGpu.get(gpu) ?? [];
+      byGpu.set(gpu, bands);
+      bands.push({ from_ms: cost.started_ms, to_ms, colour, label: runLabel(count) });
+    }
+  }
+  return byGpu;
+}
