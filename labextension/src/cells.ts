@@ -15,8 +15,8 @@ import { addStyle } from './style';
 const RUNNING_MS = 250;
 /** A run of less than this needs no line while it lasts. */
 const PATIENCE_MS = 1000;
-/** The next sample tells the last part of a run; where none comes, what is known is all. */
-const LAST_SAMPLE_MS = 5000;
+/** The next samples tell the last part of a run; where none come, what is known is all. */
+const LAST_SAMPLES_MS = 5000;
 /** Enough to know a cell again. */
 const LONGEST_CODE = 2000;
 
@@ -29,6 +29,8 @@ export class CellCosts implements IDisposable {
   isDisposed = false;
   private readonly runs = new Map<string, Run>();
   private readonly lines = new Map<string, CellLine>();
+  /** The run of each cell that its line tells of. */
+  private readonly newest = new Map<string, string>();
   private readonly reader: RestingReader;
   private readonly heard: Runs;
 
@@ -47,6 +49,7 @@ export class CellCosts implements IDisposable {
     this.heard = new Runs(panel.sessionContext, {
       started: (key, what) => {
         const meter = new CellMeter(what.kernelId, what.at_ms, feed.store.sample);
+        this.newest.set(what.cellId, key);
         this.runs.set(key, { ...what, key, meter });
         this.lines.get(what.cellId)?.element.remove();
         this.lines.delete(what.cellId);
@@ -56,7 +59,7 @@ export class CellCosts implements IDisposable {
         this.runs.get(run)?.meter.end(at_ms);
         setTimeout(() => {
           this.finish(run);
-        }, LAST_SAMPLE_MS);
+        }, LAST_SAMPLES_MS);
       },
       abandoned: () => {
         for (const run of [...this.runs.keys()]) {
@@ -79,15 +82,16 @@ export class CellCosts implements IDisposable {
   }
 
   private take(): void {
-    const { sample } = this.feed.store;
+    const { sample, traces } = this.feed.store;
     if (sample === null) {
       return;
     }
     for (const [id, run] of [...this.runs]) {
-      if (run.meter.take(sample)) {
+      const isOver = run.meter.take(sample);
+      if (isOver && run.meter.isRecorded(traces)) {
         this.finish(id);
-      } else if (sample.at_ms - run.at_ms > PATIENCE_MS) {
-        this.show(run, true);
+      } else if (isOver || sample.at_ms - run.at_ms > PATIENCE_MS) {
+        this.show(run, !isOver);
       }
     }
   }
@@ -105,14 +109,14 @@ export class CellCosts implements IDisposable {
   }
 
   private show({ key, cellId, kernelId, count, code, meter }: Run, running: boolean): void {
-    const cost = meter.cost();
+    const cost = meter.cost(this.feed.store.traces);
     if (cost === null || !isWorthTelling(cost)) {
       return;
     }
     const notebook = PathExt.basename(this.panel.sessionContext.path);
     this.feed.store.cells.put({ key, kernelId, notebook, count, code: code.slice(0, LONGEST_CODE), running, cost });
     const cell = this.panel.content.widgets.find((one) => one.model.id === cellId);
-    if (cell === undefined) {
+    if (cell === undefined || this.newest.get(cellId) !== key) {
       return;
     }
     let line = this.lines.get(cellId);

@@ -7,8 +7,9 @@ import { RestingReader } from './resting';
 /** Whether the reader looks, as far as the feed was told. */
 let looking = true;
 const leave = vi.fn();
+const setTraces = vi.fn();
 const feed = {
-  join: () => ({ setLooking: (now: boolean) => (looking = now), setInterval: vi.fn(), leave }),
+  join: () => ({ setLooking: (now: boolean) => (looking = now), setInterval: vi.fn(), setTraces, leave }),
 } as unknown as Feed;
 
 function hide(hidden: boolean): void {
@@ -23,8 +24,10 @@ it('looks while the page is seen, and while something has to be measured', () =>
   expect(looking).toBe(false);
   reader.measure(250);
   expect(looking).toBe(true);
+  expect(setTraces).toHaveBeenLastCalledWith(true);
   reader.measure(null);
   expect(looking).toBe(false);
+  expect(setTraces).toHaveBeenLastCalledWith(false);
   hide(false);
   expect(looking).toBe(true);
   reader.leave();

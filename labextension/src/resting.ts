@@ -13,10 +13,14 @@ export class RestingReader {
     this.look();
   }
 
-  /** What goes on has to be measured, whether it is seen or not, at least so often; `null` ends that. */
+  /**
+   * What goes on has to be measured, whether it is seen or not, at least so often and with what the driver records in
+   * between; `null` ends that.
+   */
   measure(interval_ms: number | null): void {
     this.awake = interval_ms !== null;
     this.reader.setInterval(interval_ms);
+    this.reader.setTraces(this.awake);
     this.look();
   }
 

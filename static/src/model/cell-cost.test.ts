@@ -12,7 +12,7 @@ function own(memory_gib: number, sm_percent: number, pid = 10): Process {
 
 /** So many seconds after the start of the cell, with these processes on GPU 0 and others on GPU 1. */
 function at(second: number, processes: Process[], draw_watts = 500): Sample {
-  const power = { ...gpu(0).power, draw_watts };
+  const power = { ...gpu(0).power, draw_watts, instant_watts: draw_watts };
   return sample(NOW + second * 1000, [gpu(0, { processes, power }), gpu(1, { processes: [process(99)] })]);
 }
 
@@ -22,7 +22,7 @@ function measured(from: number, to: number, before: Sample | null, samples: Samp
   meter.end(NOW + to * 1000);
   const last = samples.map((one) => meter.take(one)).at(-1);
   expect(last).toBe(true);
-  return meter.cost();
+  return meter.cost(new Map());
 }
 
 describe('the cost of a cell', () => {
@@ -69,7 +69,7 @@ describe('the cost of a cell', () => {
     meter.end(NOW + 1500);
     expect(meter.take(at(2, [own(2, 100)]))).toBe(true);
     expect(meter.take(at(3, [own(80, 100)]))).toBe(true);
-    expect(meter.cost()).toMatchObject({ gpu_ms: 1500, peak_bytes: 2 * GIB, ended_ms: NOW + 1500 });
+    expect(meter.cost(new Map())).toMatchObject({ gpu_ms: 1500, peak_bytes: 2 * GIB, ended_ms: NOW + 1500 });
   });
 });
 

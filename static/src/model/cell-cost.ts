@@ -1,6 +1,7 @@
 /** What the run of a notebook's cell took of the GPUs: reckoned from samples, for the kernel and all it has started. */
 
 import type { Sample } from '../wire';
+import { EnergyMeter, type PowerTraces } from './cell-energy';
 import { shareOf, type KernelShare } from './kernel-share';
 
 export interface CellCost {
@@ -29,16 +30,21 @@ export function isWorthTelling(cost: CellCost): boolean {
   return cost.ended_ms - cost.started_ms >= BRIEF_MS || Math.abs(cost.change_bytes ?? 0) >= LITTLE_BYTES;
 }
 
-/** Watches one run of a cell. It is given every sample, and is done with the first after the end. */
+/**
+ * Watches one run of a cell. It is given every sample, and is done with the first after the end; the driver's records of
+ * power, which come later, then make its energy exact.
+ */
 export class CellMeter {
   private ended_ms = Infinity;
   private last: KernelShare | null;
+  /** The sample of `last`, which tells of all GPUs. */
+  private lastSample: Sample | null;
   private readonly before_bytes: number;
   private readonly gpus = new Set<number>();
   private peak_bytes: number | null = null;
   private after_bytes: number | null = null;
   private gpu_ms: number | null = null;
-  private joules: number | null = null;
+  private readonly energy = new EnergyMeter();
   private shared = false;
   private finished = false;
 
@@ -48,6 +54,7 @@ export class CellMeter {
     private readonly started_ms: number,
     before: Sample | null,
   ) {
+    this.lastSample = before;
     this.last = before === null ? null : shareOf(before, kernelId);
     this.before_bytes = this.last?.bytes ?? 0;
   }
@@ -63,19 +70,24 @@ export class CellMeter {
       return this.finished;
     }
     const share = shareOf(sample, this.kernelId);
-    this.addTime(share);
+    this.addTime(share, sample);
     // What a run shorter than the time between samples held is only seen after it.
     if (share.at_ms <= this.ended_ms || this.peak_bytes === null) {
       this.peak_bytes = most(this.peak_bytes, share.bytes);
     }
     this.after_bytes = share.bytes ?? 0;
-    this.last = share;
+    [this.last, this.lastSample] = [share, sample];
     this.finished = share.at_ms >= this.ended_ms;
     return this.finished;
   }
 
+  /** Whether the driver's records tell all of the energy. */
+  isRecorded(traces: PowerTraces): boolean {
+    return this.energy.isRecorded(traces);
+  }
+
   /** The cost; `null` where the kernel holds no GPU, or nothing was seen of it. */
-  cost(): CellCost | null {
+  cost(traces: PowerTraces): CellCost | null {
     if (this.gpus.size === 0) {
       return null;
     }
@@ -86,26 +98,25 @@ export class CellMeter {
       gpu_ms: this.gpu_ms,
       peak_bytes: most(this.peak_bytes, this.before_bytes > 0 ? this.before_bytes : null),
       change_bytes: this.after_bytes === null ? null : this.after_bytes - this.before_bytes,
-      joules: this.joules,
+      joules: this.energy.joules(traces),
       shared: this.shared,
     };
   }
 
   /** A sample tells about the time since the one before; only that part counts in which the cell ran. */
-  private addTime(share: KernelShare): void {
+  private addTime(share: KernelShare, sample: Sample): void {
     const from_ms = Math.max(this.started_ms, this.last?.at_ms ?? this.started_ms);
     const span_ms = Math.min(share.at_ms, this.ended_ms) - from_ms;
     if (span_ms <= 0 || share.gpus.length === 0) {
       return;
     }
-    for (const gpu of share.gpus) {
-      this.gpus.add(gpu);
+    for (const now of sample.gpus.filter(({ index }) => share.gpus.includes(index))) {
+      this.gpus.add(now.index);
+      const before = this.lastSample?.gpus.find(({ index }) => index === now.index);
+      this.energy.add(now, before, from_ms, from_ms + span_ms);
     }
     if (share.sm_percent !== null) {
       this.gpu_ms = (this.gpu_ms ?? 0) + (share.sm_percent / 100) * span_ms;
-    }
-    if (share.watts !== null) {
-      this.joules = (this.joules ?? 0) + (share.watts * span_ms) / 1000;
     }
     this.shared ||= share.shared;
   }

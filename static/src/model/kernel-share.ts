@@ -10,7 +10,6 @@ export interface KernelShare {
   bytes: number | null;
   /** Of one GPU's time, 0 to 100 for each GPU. */
   sm_percent: number | null;
-  watts: number | null;
   shared: boolean;
 }
 
@@ -19,7 +18,6 @@ export function shareOf(sample: Sample, kernelId: string): KernelShare {
   const share = { at_ms: sample.at_ms, gpus: [] as number[], shared: false };
   let bytes: number | null = null;
   let sm_percent: number | null = null;
-  let watts: number | null = null;
   for (const gpu of sample.gpus) {
     const { own, others } = divided(gpu, kernelId);
     if (own.length === 0) {
@@ -31,9 +29,8 @@ export function shareOf(sample: Sample, kernelId: string): KernelShare {
     // Kernels of several processes may overlap: a GPU has no more than all of its time.
     const busy = sum(own.map((process) => valueOf(process.sm_percent)));
     sm_percent = plus(sm_percent, busy === null ? null : Math.min(100, busy));
-    watts = plus(watts, valueOf(gpu.power.draw_watts));
   }
-  return { ...share, bytes, sm_percent, watts };
+  return { ...share, bytes, sm_percent };
 }
 
 /** The kernel's processes on a GPU, and how many others there are. */
