@@ -1,57 +1,11 @@
-/** Lines over time on a canvas, on a wall clock; drawn anew only where a pixel would differ. */
+/** Lines over time on a canvas, on a wall clock; drawn anew only where somebody would see the difference. */
 
 import { hourAndMinute, timeOfDay } from '../lib/format';
 import { firstAfter, placeAt } from '../lib/timeline';
-import { addLine, type Places } from './line';
+import type { ChartContent, ChartLine, Field } from './content';
+import { addLine } from './line';
+import { looksOf, wouldBeSeen, type Looks } from './looks';
 import { timeTicks, valueTicks } from './ticks';
-
-/** The part of the past that is shown. */
-export interface Window {
-  times_ms: Float64Array;
-  from_ms: number;
-  to_ms: number;
-  /** Times further apart than this have nothing between them. */
-  gap_ms: number;
-}
-
-export interface ChartLine {
-  /** One for each of the window's times; NaN is a hole. */
-  values: Float64Array;
-  /** Times of its own, where they are others than the window's. */
-  times_ms?: Float64Array;
-  colour: string;
-  /** Whether others are looked at just now. */
-  faint?: boolean;
-}
-
-/** A stretch of time that is marked behind the lines. */
-export interface Band {
-  from_ms: number;
-  to_ms: number;
-  colour: string;
-  label: string;
-}
-
-/** A moment that is marked on the axis. */
-export interface Pin {
-  at_ms: number;
-  colour: string;
-}
-
-export interface ChartContent {
-  window: Window;
-  floor: number;
-  ceiling: number;
-  lines: readonly ChartLine[];
-  /** Lines of which each stands upon those before it, filled; they lie under `lines`. */
-  stack?: readonly ChartLine[];
-  /** A value to mark across. */
-  limit?: number | null;
-  bands?: readonly Band[];
-  pins?: readonly Pin[];
-  /** The moment that somebody points at; `null` for now. */
-  at_ms: number | null;
-}
 
 /** The colours and letters around the lines. */
 export interface ChartStyle {
@@ -83,23 +37,14 @@ const FILL_ALPHA = 0.14;
 const STACK_ALPHA = 0.6;
 const FAINT_ALPHA = 0.2;
 
-/** Where the lines are drawn, in pixels of the device. */
-interface Field extends Places {
-  left: number;
-  top: number;
-  right: number;
-  bottom: number;
-  /** The times at its edges, at whole pixels, so that a line moves by whole pixels. */
-  from_ms: number;
-  to_ms: number;
-}
-
 export class Chart {
   private readonly canvas = document.createElement('canvas');
   private readonly context = this.canvas.getContext('2d');
   private readonly sizes: ResizeObserver;
   private content: ChartContent | null = null;
-  private drawn = '';
+  /** What the picture shows, and since when; `null` where it has to be drawn anew. */
+  private drawn: Looks | null = null;
+  private drawn_ms = 0;
   private font = '';
   private width = 0;
   private height = 0;
@@ -126,7 +71,7 @@ export class Chart {
   /** There are other colours now; what comes next is drawn in them. */
   setStyle(style: ChartStyle): void {
     this.style = style;
-    this.drawn = '';
+    this.drawn = null;
   }
 
   /** The time under a point of the screen; `null` where the chart is not drawn. */
@@ -188,11 +133,13 @@ export class Chart {
     if (content === null || field === null || ctx === null) {
       return;
     }
-    const looks = signature(content, field);
-    if (looks === this.drawn && this.canvas.width === this.width && this.canvas.height === this.height) {
+    const looks = looksOf(content, field);
+    const now_ms = performance.now();
+    if (this.drawn !== null && !wouldBeSeen(this.drawn, looks, now_ms - this.drawn_ms)) {
       return;
     }
     this.drawn = looks;
+    this.drawn_ms = now_ms;
     if (this.canvas.width !== this.width || this.canvas.height !== this.height) {
       this.canvas.width = this.width;
       this.canvas.height = this.height;
@@ -323,17 +270,6 @@ export class Chart {
 /** The place among the samples of the moment pointed at, or of the newest. */
 function momentPlace(times_ms: Float64Array, { at_ms, window }: ChartContent): number {
   return at_ms === null ? times_ms.length - 1 : placeAt(times_ms, at_ms, window.gap_ms);
-}
-
-/** What a picture depends on: as long as it is the same, so is every pixel, but for samples within a pixel of now. */
-function signature(content: ChartContent, field: Field): string {
-  const { lines, stack, bands, pins, at_ms, floor, ceiling, limit } = content;
-  const heights = [...lines, ...(stack ?? [])].map(
-    ({ values, faint }) => `${String(Math.round(field.y(values.at(-1) ?? NaN)))}${faint === true ? 'f' : ''}`,
-  );
-  const ends = bands?.map(({ from_ms, to_ms }) => [from_ms, Math.round(field.x(to_ms))]) ?? [];
-  const edges = [field.from_ms, field.to_ms, field.right, field.bottom, floor, ceiling, limit ?? '', at_ms ?? ''];
-  return [edges, heights, ends, pins?.length ?? 0, pins?.at(-1)?.at_ms ?? ''].join();
 }
 
 function paintLines(ctx: CanvasRenderingContext2D, field: Field, { window, lines, stack }: ChartContent): void {

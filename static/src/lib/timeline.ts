@@ -8,6 +8,8 @@ const FIRST_ROOM = 256;
 
 /** Keeps the newest `capacity` moments. What it hands out is for charts to read at once: the next moment may move it. */
 export class Timeline {
+  /** Counts the times that more became known of the past than the newest moment. */
+  revision = 0;
   private length = 0;
   private room = FIRST_ROOM;
   private times = new Float64Array(FIRST_ROOM);
@@ -72,6 +74,7 @@ export class Timeline {
       }
     });
     this.length = 0;
+    this.revision += 1;
     for (const [at_ms, moment] of rows.sort(([a], [b]) => a - b)) {
       this.push(at_ms, moment, gap_ms);
     }
@@ -80,6 +83,7 @@ export class Timeline {
   /** Forgets everything. */
   clear(): void {
     this.length = 0;
+    this.revision += 1;
     this.series.clear();
   }
 

@@ -1,6 +1,6 @@
 /** One GPU: the answer first, its lines and details on demand. */
 
-import type { Pin, Window } from '../chart/chart';
+import type { Pin, Window } from '../chart/content';
 import { h, setAttribute, setShown, setText } from '../lib/dom';
 import { plainText } from '../lib/text';
 import { concernsOf, gravest, worstFirst, type Concern } from '../model/condition';

@@ -1,6 +1,7 @@
 /** One number of a GPU: its name, its value, and its line. */
 
-import { Chart, type Pin, type Window } from '../chart/chart';
+import { Chart } from '../chart/chart';
+import type { Pin, Window } from '../chart/content';
 import { h } from '../lib/dom';
 import { placeAt } from '../lib/timeline';
 import type { Metric } from '../model/metric';

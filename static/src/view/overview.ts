@@ -127,6 +127,7 @@ export class Overview {
       openByDefault: this.wide && gpus.length <= OPEN_GPUS,
       window: {
         times_ms: store.timeline.times_ms,
+        revision: store.timeline.revision,
         from_ms: now_ms - this.spanMin * 60_000,
         to_ms: now_ms,
         gap_ms: store.gap_ms,

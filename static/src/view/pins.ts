@@ -1,6 +1,6 @@
 /** What happened to each GPU, as marks on its charts. */
 
-import type { Pin } from '../chart/chart';
+import type { Pin } from '../chart/content';
 import { marksByGpu } from '../model/event';
 import type { Event } from '../wire';
 import type { Palette } from './palette';

@@ -1,6 +1,6 @@
 /** The runs of notebooks' cells, as bands behind the lines of charts. */
 
-import type { Band } from '../../chart/chart';
+import type { Band } from '../../chart/content';
 import { runLabel, type CellRun } from '../../model/cell-log';
 import type { Holder } from '../../model/dashboard/plots';
 import { kernelHolder } from '../../model/holders';

@@ -122,10 +122,11 @@ export class Dashboard {
     this.past.forget(store.timeline.times_ms[0] ?? now_ms);
     const holders = this.past.since(from_ms, now_ms);
     const sections = sectionsOf({ state, gpus, sample: store.sample, holders });
-    const window = { times_ms: store.timeline.times_ms, from_ms, to_ms, gap_ms: store.gap_ms };
+    const { timeline } = store;
+    const window = { times_ms: timeline.times_ms, revision: timeline.revision, from_ms, to_ms, gap_ms: store.gap_ms };
     const stale = status.state !== 'live';
     const context: PlotContext = {
-      timeline: store.timeline,
+      timeline,
       traces: store.traces,
       window,
       palette: this.currentPalette(),

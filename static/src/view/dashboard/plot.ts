@@ -1,6 +1,7 @@
 /** One chart of a dashboard: what it is, what each of its lines says, and the lines. */
 
-import { Chart, type Band, type ChartLine, type Pin, type Window } from '../../chart/chart';
+import { Chart } from '../../chart/chart';
+import type { Band, ChartLine, Pin, Window } from '../../chart/content';
 import { roundUp } from '../../chart/ticks';
 import { h, keyed, setAttribute, setStyle, setText } from '../../lib/dom';
 import { firstAfter, placeAt, type Timeline } from '../../lib/timeline';

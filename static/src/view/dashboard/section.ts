@@ -1,6 +1,6 @@
 /** Charts that belong together, under their heading. */
 
-import type { Band, Pin } from '../../chart/chart';
+import type { Band, Pin } from '../../chart/content';
 import { h, keyed, setAttribute, setShown, setText } from '../../lib/dom';
 import type { Section } from '../../model/dashboard/plots';
 import type { Palette } from '../palette';

@@ -1,0 +1,64 @@
+/** What a chart shows, and where on its canvas. */
+
+import type { Places } from './line';
+
+/** The part of the past that is shown. */
+export interface Window {
+  times_ms: Float64Array;
+  /** Which version of the past it is; another where more became known of it. */
+  revision: number;
+  from_ms: number;
+  to_ms: number;
+  /** Times further apart than this have nothing between them. */
+  gap_ms: number;
+}
+
+export interface ChartLine {
+  /** One for each of the window's times; NaN is a hole. */
+  values: Float64Array;
+  /** Times of its own, where they are others than the window's. */
+  times_ms?: Float64Array;
+  colour: string;
+  /** Whether others are looked at just now. */
+  faint?: boolean;
+}
+
+/** A stretch of time that is marked behind the lines. */
+export interface Band {
+  from_ms: number;
+  to_ms: number;
+  colour: string;
+  label: string;
+}
+
+/** A moment that is marked on the axis. */
+export interface Pin {
+  at_ms: number;
+  colour: string;
+}
+
+export interface ChartContent {
+  window: Window;
+  floor: number;
+  ceiling: number;
+  lines: readonly ChartLine[];
+  /** Lines of which each stands upon those before it, filled; they lie under `lines`. */
+  stack?: readonly ChartLine[];
+  /** A value to mark across. */
+  limit?: number | null;
+  bands?: readonly Band[];
+  pins?: readonly Pin[];
+  /** The moment that somebody points at; `null` for now. */
+  at_ms: number | null;
+}
+
+/** Where the lines are drawn, in pixels of the device. */
+export interface Field extends Places {
+  left: number;
+  top: number;
+  right: number;
+  bottom: number;
+  /** The times at its edges, at whole pixels, so that a line moves by whole pixels. */
+  from_ms: number;
+  to_ms: number;
+}

@@ -1,0 +1,43 @@
+/** What a picture of lines shows, and whether another would look different to somebody. */
+
+import type { ChartContent, Field } from './content';
+
+/** A step of the past to the left that is worth a drawing, in pixels of the device. */
+const STEP_PX = 2;
+/** The newest value has its number beside the chart; the line's end may follow a little later. */
+const PATIENCE_MS = 1000;
+
+export interface Looks {
+  /** All that is not told by the others. */
+  shape: string;
+  to_ms: number;
+  pixel_ms: number;
+  /** Where the lines end. */
+  ends: string;
+}
+
+export function looksOf(content: ChartContent, field: Field): Looks {
+  const { window, lines, stack = [], bands = [], pins = [], at_ms, floor, ceiling, limit } = content;
+  const all = [...lines, ...stack];
+  const pixel_ms = (field.to_ms - field.from_ms) / (field.right - field.left);
+  // A band that goes on ends where the chart does.
+  const upToNow_ms = field.to_ms - STEP_PX * pixel_ms;
+  const marks = bands.map(({ from_ms, to_ms }) => [from_ms, to_ms > upToNow_ms ? '' : to_ms]);
+  const scale = (field.to_ms - field.from_ms).toFixed();
+  const frame = [window.revision, scale, field.right, field.bottom, floor, ceiling, limit ?? '', at_ms ?? ''];
+  return {
+    shape: [frame, all.map(({ faint }) => faint === true), marks, pins.length, pins.at(-1)?.at_ms ?? ''].join(),
+    to_ms: field.to_ms,
+    pixel_ms,
+    ends: all.map(({ values }) => Math.round(field.y(values.at(-1) ?? NaN))).join(),
+  };
+}
+
+/** Whether somebody would see the difference, when the one has been there for `since_ms`. */
+export function wouldBeSeen(before: Looks, after: Looks, since_ms: number): boolean {
+  return (
+    before.shape !== after.shape ||
+    Math.abs(after.to_ms - before.to_ms) >= STEP_PX * after.pixel_ms ||
+    (since_ms >= PATIENCE_MS && before.ends !== after.ends)
+  );
+}
