@@ -10,7 +10,7 @@ LAB40 := target/jupyter-lab40
 PEER := target/nvdashboard
 
 MANIFESTS := package.json package-lock.json .npmrc $(wildcard static/package.json labextension/package.json tests/browser/package.json)
-FRONTEND := $(shell find static labextension -type f ! -name '*.test.ts' ! -path '*/node_modules/*' ! -path '*/dist/*' ! -path 'labextension/lib/*')
+FRONTEND := $(shell find static labextension -type f ! -name '*.test.ts' ! -path '*/node_modules/*' ! -path '*/dist/*')
 PROGRAM := Cargo.toml Cargo.lock $(shell find probe server cli -type f ! -path '*/tests/*')
 PACKAGE := pyproject.toml README.md LICENSE $(shell find python -type f ! -path '*/__pycache__/*')
 
@@ -65,7 +65,7 @@ fmt: $(MODULES) ## format Rust and TypeScript
 	npm run format
 
 clean: ## remove whatever was built
-	rm -rf target wheel static/dist labextension/lib node_modules
+	rm -rf target wheel static/dist node_modules
 
 help: ## say what can be made
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "make %-15s %s\n", $$1, $$2 }'

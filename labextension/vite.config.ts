@@ -2,21 +2,21 @@ import { fileURLToPath } from 'node:url';
 
 import { defineConfig } from 'vite';
 
-// Makes plain modules of the TypeScript of this package and of the view; build.mjs makes an extension of them.
+import { sharedPackages } from './shared-packages.ts';
+
+// Makes the chunks of the extension; build.mjs puts the container in front of them.
 export default defineConfig({
+  plugins: [sharedPackages()],
   build: {
-    lib: { entry: fileURLToPath(new URL('src/index.ts', import.meta.url)), formats: ['es'], fileName: 'index' },
-    outDir: fileURLToPath(new URL('lib', import.meta.url)),
-    emptyOutDir: true,
+    lib: { entry: fileURLToPath(new URL('src/index.ts', import.meta.url)), formats: ['es'] },
     target: 'es2022',
-    minify: false,
-    cssMinify: true,
     // build.mjs hands it on.
-    license: { fileName: 'licenses.json' },
+    license: { fileName: 'third-party-licenses.json' },
     rolldownOptions: {
-      // JupyterLab brings these.
-      external: [/^@jupyterlab\//, /^@lumino\//],
-      output: { chunkFileNames: '[name].js' },
+      // What other chunks need of the plugin's may stay there.
+      preserveEntrySignatures: 'allow-extension',
+      // By the hash, a page gets the chunks of its own version or none.
+      output: { entryFileNames: '[name].[hash].js', chunkFileNames: '[name].[hash].js', minify: true },
     },
   },
 });

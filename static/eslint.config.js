@@ -4,7 +4,7 @@ import tseslint from 'typescript-eslint';
 
 export default tseslint.config(
   // The wire types are generated from Rust.
-  { ignores: ['**/dist/**', '**/lib/*.js', '**/lib/**/*.js', 'static/src/wire/**', 'wheel/**'] },
+  { ignores: ['**/dist/**', 'static/src/wire/**', 'wheel/**'] },
   js.configs.recommended,
   {
     files: ['**/*.ts'],

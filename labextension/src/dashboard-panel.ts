@@ -36,7 +36,7 @@ export class DashboardPanel extends LazyView<MountedDashboard> {
     public address: string,
     private readonly options: DashboardsOptions,
   ) {
-    super();
+    super(options.trans);
     this.id = id;
     this.node.style.background = 'var(--jp-layout-color1)';
   }

@@ -21,14 +21,12 @@ export interface DashboardsOptions {
   trans: TranslationBundle;
 }
 
-const PREFIX = 'gpumon-dashboard-';
-
 export class Dashboards {
-  private readonly tracker = new WidgetTracker<MainAreaWidget<DashboardPanel>>({ namespace: 'gpumon-dashboards' });
+  /** Those that are open. */
+  readonly tracker = new WidgetTracker<MainAreaWidget<DashboardPanel>>({ namespace: 'gpumon-dashboards' });
+  settings: Settings | null = null;
 
-  private settings: Settings | null = null;
-
-  constructor(private readonly options: DashboardsOptions) {}
+  constructor(readonly options: DashboardsOptions) {}
 
   /** Heeds the settings that are about charts. */
   apply(settings: Settings): void {
@@ -56,24 +54,8 @@ export class Dashboards {
       window.open(`${page}#charts?${address}`, '_blank', 'noopener');
       return;
     }
-    const known =
-      id === null ? this.tracker.find(({ content }) => gpusOf(content.address) === gpusOf(address)) : undefined;
-    if (known !== undefined) {
-      app.shell.activateById(known.id);
-      return;
-    }
-    const { newDashboard } = await import('./dashboard-panel');
-    const shown = id === null && this.settings !== null ? asSet(address, this.settings) : address;
-    const widget = newDashboard(id ?? this.newId(), shown, this.options);
-    if (this.settings !== null) {
-      widget.content.apply(this.settings);
-    }
-    void this.tracker.add(widget);
-    widget.content.addressChanged.connect(() => {
-      void this.tracker.save(widget);
-    });
-    app.shell.add(widget, 'main');
-    app.shell.activateById(widget.id);
+    const { openDashboard } = await import('./open-dashboard');
+    openDashboard(this, address, id);
   }
 
   /** JupyterLab has another theme now. */
@@ -82,30 +64,4 @@ export class Dashboards {
       content.themeChanged();
     });
   }
-
-  private newId(): string {
-    const isTaken = (id: string): boolean => this.tracker.find(({ content }) => content.id === id) !== undefined;
-    let number = 1;
-    while (isTaken(`${PREFIX}${String(number)}`)) {
-      number += 1;
-    }
-    return `${PREFIX}${String(number)}`;
-  }
-}
-
-/** The part of an address that says which GPUs. */
-function gpusOf(address: string): string | null {
-  return new URLSearchParams(address).get('gpu');
-}
-
-/** What the settings say of a dashboard, where an address does not. */
-function asSet(address: string, { spanMinutes, charts }: Settings): string {
-  const parts = new URLSearchParams(address);
-  if (charts.length > 0 && !parts.has('charts')) {
-    parts.set('charts', charts.join());
-  }
-  if (!parts.has('span')) {
-    parts.set('span', String(spanMinutes));
-  }
-  return parts.toString();
 }

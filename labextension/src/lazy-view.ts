@@ -1,12 +1,17 @@
 /** A widget whose view is loaded when it is first seen, and rests while it is hidden. */
 
 import type { Mounted } from '@gpumon/page';
+import type { TranslationBundle } from '@jupyterlab/translation';
 import { Widget } from '@lumino/widgets';
 
 export abstract class LazyView<View extends Mounted> extends Widget {
   /** `null` until it has been seen. */
   protected view: View | null = null;
   private loading = false;
+
+  constructor(protected readonly trans: TranslationBundle) {
+    super();
+  }
 
   /** JupyterLab has another theme now. */
   themeChanged(): void {
@@ -45,10 +50,20 @@ export abstract class LazyView<View extends Mounted> extends Widget {
     try {
       const mount = await this.load();
       if (!this.isDisposed) {
+        // It may have said that it could not be loaded.
+        this.node.replaceChildren();
         const view = mount();
         view.setVisible(this.isVisible);
         this.view = view;
       }
+    } catch (error) {
+      // After an update the server no longer has the files of the version that this page began with.
+      console.error('gpumon: a part of it cannot be loaded', error);
+      const words = document.createElement('p');
+      words.textContent = this.trans.__('This part of gpumon cannot be loaded. Reload the page.');
+      words.role = 'alert';
+      words.style.margin = '12px';
+      this.node.replaceChildren(words);
     } finally {
       this.loading = false;
     }

@@ -21,7 +21,7 @@ export class GpuPanel extends LazyView<Monitor> {
   private settings: Settings | null = null;
 
   constructor(private readonly options: GpuPanelOptions) {
-    super();
+    super(options.trans);
     this.id = 'gpumon-panel';
     this.addClass('gpumon-panel');
     this.node.style.overflowY = 'auto';

@@ -19,7 +19,7 @@ OUTPUTS = [ROOT / "static" / "dist" / "index.html", EXTENSION / "package.json", 
 PACKAGES = ["static", "labextension"]
 MANIFESTS = ["package.json", "package-lock.json", ".npmrc", *(f"{package}/package.json" for package in PACKAGES)]
 #: Written by builds, or of no consequence for them.
-SKIPPED = {"node_modules", "dist", "lib"}
+SKIPPED = {"node_modules", "dist"}
 #: What the build tools ask for.
 NODE_AT_LEAST = (20, 19)
 
@@ -57,8 +57,7 @@ def _sources() -> list[Path]:
 def _walk(folder: Path) -> Iterator[Path]:
     for path in folder.iterdir():
         if path.is_dir():
-            # The view has a `lib` of its own among its sources.
-            if path.name not in SKIPPED or folder.name == "src":
+            if path.name not in SKIPPED:
                 yield from _walk(path)
         elif ".test." not in path.name:
             yield path

@@ -84,6 +84,18 @@ describe('the panel without', () => {
     await says('gpumon does not start', 'gpumon serve');
   });
 
+  it('a part of its own, as after an update, says to reload the page', async () => {
+    const isGone = (url: URL): boolean => /\/extensions\/gpumon\/static\/view\.[^/]+\.js$/.test(url.pathname);
+    await page.route(isGone, (route) => route.fulfill({ status: 404 }));
+    const told = page.waitForEvent('console', (message) => message.text().includes('cannot be loaded'));
+    await open({ GPUMON_SOURCE: 'sim' });
+    await page.locator('#gpumon-panel', { hasText: 'Reload the page' }).waitFor();
+    await told;
+    await page.unroute(isGone);
+    await page.reload();
+    await view.live();
+  });
+
   it('a server of its own version says both versions, and shows what it can', async () => {
     await page.routeWebSocket(/\/gpumon\/api\/v1\/stream/, (socket) => {
       const server = socket.connectToServer();
