@@ -31,15 +31,8 @@ export class Connection {
 
   private async make(): Promise<Feed> {
     const { settings, trans } = this;
-    const [{ Feed }, { diagnose, judge, openStream }] = await Promise.all([
-      import('@gpumon/page/feed'),
-      import('./stream'),
-    ]);
-    const feed = new Feed({
-      openSocket: () => openStream(settings),
-      diagnose: () => diagnose(settings, trans),
-      judge: (version) => judge(version, trans),
-    });
+    const { newFeed } = await import('./stream');
+    const feed = newFeed(settings, trans);
     if (this.chosen !== null) {
       await heed(this.chosen, feed);
     }

@@ -2,6 +2,7 @@
 
 import { URLExt } from '@jupyterlab/coreutils';
 import { ServerConnection } from '@jupyterlab/services';
+import { Feed, setTranslator } from '@gpumon/page/feed';
 import type { Diagnosis, SocketLike } from '@gpumon/page';
 import type { TranslationBundle } from '@jupyterlab/translation';
 
@@ -14,13 +15,23 @@ const PATIENCE_MS = 5000;
 /** Stands for an answer that has not come. */
 const LATE = 0;
 
+/** A feed that comes this way; from now on, its readers' words are those of `trans`. */
+export function newFeed(settings: ServerConnection.ISettings, trans: TranslationBundle): Feed {
+  setTranslator(trans);
+  return new Feed({
+    openSocket: () => openStream(settings),
+    diagnose: () => diagnose(settings, trans),
+    judge: (version) => judge(version, trans),
+  });
+}
+
 /** The address of the stream. The token goes along only where Jupyter wants it in the address. */
 export function streamUrl(settings: ServerConnection.ISettings): string {
   const url = URLExt.join(settings.wsUrl, ROUTE, 'api/v1/stream');
   return settings.appendToken && settings.token !== '' ? `${url}?token=${encodeURIComponent(settings.token)}` : url;
 }
 
-export function openStream(settings: ServerConnection.ISettings): SocketLike {
+function openStream(settings: ServerConnection.ISettings): SocketLike {
   return new settings.WebSocket(streamUrl(settings));
 }
 

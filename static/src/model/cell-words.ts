@@ -1,41 +1,58 @@
 /** A cell's cost in words. */
 
 import { DASH, energy, memorySize, memoryNumber, precise } from '../lib/format';
+import { trans } from '../lib/translation';
 import type { CellCost } from './cell-cost';
 
 /** One part of the line below a cell, with more of it on hover. */
 export interface CellWord {
   id: 'elapsed' | 'gpu' | 'peak' | 'energy';
   text: string;
+  /** Where a heading says what it is. */
+  brief: string;
   title: string;
 }
 
 /** `12.4 s`, `GPU 9.8 s`, `peak 61.0 GiB (+8.2)`, `6.1 kJ`. */
 export function cellWords(cost: CellCost): CellWord[] {
-  const elapsed_ms = cost.ended_ms - cost.started_ms;
-  const where = `GPU ${cost.gpus.map(String).join(', ')}`;
-  const words: CellWord[] = [
-    { id: 'elapsed', text: precise(elapsed_ms), title: 'from the start of the cell to its end' },
-  ];
+  const elapsed = precise(cost.ended_ms - cost.started_ms);
+  const where = cost.gpus.map(String).join(', ');
+  const title = trans.__('from the start of the cell to its end');
+  const words: CellWord[] = [{ id: 'elapsed', text: elapsed, brief: elapsed, title }];
   if (cost.gpu_ms !== null) {
-    const several = cost.gpus.length > 1 ? ', added up over GPUs' : '';
-    const title = `time in which kernels of this notebook ran on ${where}${several}, by the driver's samples`;
-    words.push({ id: 'gpu', text: `GPU ${precise(cost.gpu_ms)}`, title });
+    const brief = precise(cost.gpu_ms);
+    words.push({ id: 'gpu', text: trans.__('GPU %1', brief), brief, title: busyTitle(cost, where) });
   }
   if (cost.peak_bytes !== null) {
+    const brief = `${memorySize(cost.peak_bytes)}${changed(cost.change_bytes)}`;
     words.push({
       id: 'peak',
-      text: `peak ${memorySize(cost.peak_bytes)}${changed(cost.change_bytes)}`,
-      title: `the most memory of ${where} that this notebook held at once, and how much more it holds now than before`,
+      text: trans.__('peak %1', brief),
+      brief,
+      title: trans.__(
+        'the most memory of GPU %1 that this notebook held at once, and how much more it holds now than before',
+        where,
+      ),
     });
   }
   if (cost.joules !== null) {
+    const own = energy(cost.joules);
+    const text = cost.shared ? trans.__('%1 shared', own) : own;
     const title = cost.shared
-      ? `energy of ${where} while the cell ran, with what others did there`
-      : `energy of ${where} while the cell ran`;
-    words.push({ id: 'energy', text: `${energy(cost.joules)}${cost.shared ? ' shared' : ''}`, title });
+      ? trans.__('energy of GPU %1 while the cell ran, with what others did there', where)
+      : trans.__('energy of GPU %1 while the cell ran', where);
+    words.push({ id: 'energy', text, brief: text, title });
   }
   return words;
+}
+
+function busyTitle({ gpus }: CellCost, where: string): string {
+  return gpus.length > 1
+    ? trans.__(
+        "time in which kernels of this notebook ran on GPU %1, added up over GPUs, by the driver's samples",
+        where,
+      )
+    : trans.__("time in which kernels of this notebook ran on GPU %1, by the driver's samples", where);
 }
 
 /** ` (+8.2)`; nothing where no more and no less is held. */

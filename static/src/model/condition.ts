@@ -2,6 +2,7 @@
 
 import { duration, since } from '../lib/format';
 import { plainText } from '../lib/text';
+import { trans } from '../lib/translation';
 import type { Condition, GpuSample, Severity } from '../wire';
 import type { Level, Words } from './words';
 
@@ -49,11 +50,19 @@ export function gravest(levels: readonly Level[]): 'warn' | 'act' | null {
 
 /** `since 10:42:07, for 26 min`, and how often where it comes again and again. */
 function sinceWords(condition: Condition, now_ms: number): string {
-  const began = `since ${since(condition.since_ms, now_ms)}, for ${duration(now_ms - condition.since_ms)}`;
+  const began = since(condition.since_ms, now_ms);
+  const lasted = duration(now_ms - condition.since_ms);
   if (condition.condition !== 'xid' || condition.count < 2) {
-    return began;
+    return trans.__('since %1, for %2', began, lasted);
   }
-  return `${began}; ${String(condition.count)} times, last at ${since(condition.last_ms, now_ms)}`;
+  return trans._n(
+    'since %2, for %3; %1 time, last at %4',
+    'since %2, for %3; %1 times, last at %4',
+    condition.count,
+    began,
+    lasted,
+    since(condition.last_ms, now_ms),
+  );
 }
 
 /** A condition is the same as long as it began at the same time; of Xids there is one for each code. */

@@ -1,5 +1,6 @@
 /** Events in sentences. */
 
+import { trans } from '../lib/translation';
 import type { Event, ProcessRef } from '../wire';
 import { severityLevel } from './condition';
 import { valueOf } from './reading';
@@ -16,33 +17,40 @@ interface EventWords {
 export function eventWords(event: Event): EventWords | null {
   switch (event.what) {
     case 'gpu_lost':
-      return words('act', 'The GPU is lost: the driver says that it has fallen off the bus.');
+      return words('act', trans.__('The GPU is lost: the driver says that it has fallen off the bus.'));
     case 'gpu_hung':
-      return words('act', 'The driver does not answer for this GPU.');
+      return words('act', trans.__('The driver does not answer for this GPU.'));
     case 'gpu_failed':
-      return words('act', 'The driver refuses to open this GPU.');
+      return words('act', trans.__('The driver refuses to open this GPU.'));
     case 'gpu_asleep':
-      return words('quiet', 'The system has switched the GPU off to save power.');
+      return words('quiet', trans.__('The system has switched the GPU off to save power.'));
     case 'gpu_back':
-      return words('quiet', 'The GPU answers again.');
+      return words('quiet', trans.__('The GPU answers again.'));
     case 'xid': {
-      const process = event.pid === undefined ? '' : ` (process ${String(event.pid)})`;
-      return words('warn', `Xid ${String(event.code)}${process}: ${event.meaning}`, event.advice);
+      const { code, pid, meaning } = event;
+      const text =
+        pid === undefined
+          ? trans.__('Xid %1: %2', code, meaning)
+          : trans.__('Xid %1 (process %2): %3', code, pid, meaning);
+      return words('warn', text, event.advice);
     }
     case 'ecc_errors':
       return eccWords(event.corrected, event.uncorrected);
     case 'condition_began':
       return words(severityLevel(event.severity), event.text);
     case 'condition_ended':
-      return words('quiet', event.condition === 'xid' ? `Over: Xid ${String(event.code)}.` : `Over: ${event.text}`);
+      return words(
+        'quiet',
+        event.condition === 'xid' ? trans.__('Over: Xid %1.', event.code) : trans.__('Over: %1', event.text),
+      );
     case 'process_started':
-      return words('quiet', `${processWords(event)} started.`);
+      return words('quiet', trans.__('%1 started.', processWords(event)));
     case 'process_ended':
-      return words('quiet', `${processWords(event)} ended.`);
+      return words('quiet', trans.__('%1 ended.', processWords(event)));
     case 'mig_changed':
-      return words('note', 'MIG was switched on or off, or its instances changed.');
+      return words('note', trans.__('MIG was switched on or off, or its instances changed.'));
     case 'power_source_changed':
-      return words('note', "The board's power supply changed, as between battery and mains.");
+      return words('note', trans.__("The board's power supply changed, as between battery and mains."));
     default:
       return null;
   }
@@ -54,23 +62,29 @@ function words(level: Level, text: string, more = ''): EventWords {
 
 function eccWords(corrected: number, uncorrected: number): EventWords {
   if (uncorrected === 0) {
-    return words('note', `${memoryErrors(corrected)} corrected by the hardware.`);
+    return words(
+      'note',
+      trans._n(
+        '%1 memory error was corrected by the hardware.',
+        '%1 memory errors were corrected by the hardware.',
+        corrected,
+      ),
+    );
   }
-  const also = corrected === 0 ? '' : ` ${memoryErrors(corrected)} corrected.`;
+  const wrong = trans._n('%1 memory error was not corrected.', '%1 memory errors were not corrected.', uncorrected);
+  const mended = trans._n('%1 memory error was corrected.', '%1 memory errors were corrected.', corrected);
   return words(
     'act',
-    `${memoryErrors(uncorrected)} not corrected.${also}`,
-    'What was computed with them is wrong: run it again.',
+    corrected === 0 ? wrong : `${wrong} ${mended}`,
+    trans.__('What was computed with them is wrong: run it again.'),
   );
-}
-
-function memoryErrors(count: number): string {
-  return count === 1 ? '1 memory error was' : `${String(count)} memory errors were`;
 }
 
 /** `train.py (ana, PID 4711)`. */
 function processWords(process: ProcessRef): string {
   const user = valueOf(process.user);
-  const pid = `PID ${String(process.pid)}`;
-  return `${valueOf(process.name) ?? 'A process'} (${user === null ? pid : `${user}, ${pid}`})`;
+  const name = valueOf(process.name) ?? trans.__('A process');
+  return user === null
+    ? trans.__('%1 (PID %2)', name, process.pid)
+    : trans.__('%1 (%2, PID %3)', name, user, process.pid);
 }

@@ -1,5 +1,6 @@
 /** A GPU as the view needs it: what it is joined with what was read of it. */
 
+import { trans } from '../lib/translation';
 import type { Board, Gpu, GpuDetails, GpuLink, GpuSample, Inventory, MigDevice, Sample } from '../wire';
 import { valueOf } from './reading';
 
@@ -33,7 +34,7 @@ export function gpusOf(
 }
 
 function gpuView(gpu: Gpu, topology: readonly GpuLink[], now: GpuSample | null, details: GpuDetails | null): GpuView {
-  const fullName = valueOf(gpu.name) ?? 'unknown GPU';
+  const fullName = valueOf(gpu.name) ?? trans.__('unknown GPU');
   return {
     index: gpu.index,
     uuid: gpu.uuid,

@@ -1,6 +1,7 @@
 /** Who holds a GPU: notebooks with all that their kernels have started, and processes of nobody's notebook. */
 
 import { plainText } from '../lib/text';
+import { trans } from '../lib/translation';
 import type { GpuSample, Notebook, Process, Reading } from '../wire';
 import { seriesKey, type GpuView } from './gpu';
 import { migName, notebookName } from './owner';
@@ -109,7 +110,7 @@ export function holderRows(gpus: readonly GpuView[], slots: SlotKeeper): (Holder
 /** What a process is called: its notebook, else its name, else its PID where the name cannot be told. */
 export function processName(process: Process): string {
   const name = notebookName(process) ?? valueOf(process.name);
-  return name === null || name.trim() === '' ? `PID ${String(process.pid)}` : plainText(name, 120);
+  return name === null || name.trim() === '' ? trans.__('PID %1', process.pid) : plainText(name, 120);
 }
 
 /** A text reading as it is shown, and why it is a dash where it is one. */

@@ -3,6 +3,7 @@
 import { duration, memorySize } from '../lib/format';
 import { slopeOf } from '../lib/slope';
 import type { Timeline } from '../lib/timeline';
+import { trans } from '../lib/translation';
 import { seriesKey, type GpuView } from './gpu';
 import { TREND_MS, type Grower } from './growth';
 import type { HolderRow } from './holders';
@@ -55,16 +56,28 @@ export function forecastWords(
   growers: readonly Grower[],
   nameOf: (row: HolderRow) => string = (row) => row.name,
 ): Words {
-  const isFull = left_ms < 5000;
-  const verb = isFull ? 'grew' : 'grows';
   const named = growers.filter((one) => one.bytes_per_ms >= NAMED_SHARE * bytes_per_ms).slice(0, NAMED_MOST);
-  const who = named.map(({ row, bytes_per_ms: own }, i) => `${nameOf(row)} ${i === 0 ? `${verb} ` : ''}${rate(own)}`);
-  const growth = who.length > 0 ? who.join(', ') : `${isFull ? 'it ' : ''}${verb} ${rate(bytes_per_ms)}`;
+  const [first, ...others] = named;
+  const more = others.map((one) => `, ${nameOf(one.row)} ${rate(one.bytes_per_ms)}`).join('');
+  const speed = `${rate(first?.bytes_per_ms ?? bytes_per_ms)}${more}`;
+  const name = first === undefined ? null : nameOf(first.row);
   return {
-    text: isFull ? `memory is full: ${growth}` : `memory full in about ${rough(left_ms)}: ${growth}`,
-    title: 'Reckoned from the growth of the last 30 s.',
+    text: left_ms < 5000 ? fullWords(name, speed) : fillingWords(rough(left_ms), name, speed),
+    title: trans.__('Reckoned from the growth of the last 30 s.'),
     level: left_ms < 60_000 ? 'act' : 'warn',
   };
+}
+
+function fullWords(name: string | null, speed: string): string {
+  return name === null
+    ? trans.__('memory is full: it grew %1', speed)
+    : trans.__('memory is full: %1 grew %2', name, speed);
+}
+
+function fillingWords(left: string, name: string | null, speed: string): string {
+  return name === null
+    ? trans.__('memory full in about %1: grows %2', left, speed)
+    : trans.__('memory full in about %1: %2 grows %3', left, name, speed);
 }
 
 function rate(bytes_per_ms: number): string {

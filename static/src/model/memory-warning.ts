@@ -1,6 +1,7 @@
 /** Warnings that a GPU's memory runs out: from when it is foreseen until it is over, for GPUs that notebooks hold. */
 
 import { plainText } from '../lib/text';
+import { trans } from '../lib/translation';
 import { gpusOf, type GpuView } from './gpu';
 import { Growth } from './growth';
 import { heldBytes, holderName, ownKernel, size, type NameOf } from './holder-name';
@@ -83,7 +84,7 @@ export class MemoryWarnings {
       return null;
     }
     const words = forecast === null ? null : forecastWords(forecast, growers, brief);
-    const head = `GPU ${String(gpu.index)}: ${words?.text ?? plainText(full?.text ?? '')}`;
+    const head = trans.__('GPU %1: %2', gpu.index, words?.text ?? plainText(full?.text ?? ''));
     const text = withHolders(
       head,
       rows.filter((row) => heldBytes(row) > 0).map((row) => `${brief(row)} ${size(heldBytes(row))}`),
@@ -95,8 +96,8 @@ export class MemoryWarnings {
 /** The largest of them below the first line, as many as there is room for. */
 function withHolders(head: string, holders: readonly string[]): string {
   let text = head;
-  for (const [i, holder] of holders.entries()) {
-    const longer = `${text}${i === 0 ? '\nHeld by ' : ', '}${holder}`;
+  for (const i of holders.keys()) {
+    const longer = `${head}\n${trans.__('Held by %1', holders.slice(0, i + 1).join(', '))}`;
     if (longer.length > LONGEST) {
       break;
     }

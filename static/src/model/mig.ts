@@ -1,6 +1,7 @@
 /** MIG devices: what each is, joined with what was read of it. */
 
 import { plainText } from '../lib/text';
+import { trans } from '../lib/translation';
 import type { Reading } from '../wire';
 import { active } from './details/engines';
 import type { GpuView } from './gpu';
@@ -34,7 +35,7 @@ export function migRows(gpu: GpuView): MigRow[] {
     return {
       uuid: now.uuid,
       name: profile === null ? instance : plainText(profile, 40),
-      place: [profile === null ? null : instance, sms === null ? null : `${String(sms)} SMs`]
+      place: [profile === null ? null : instance, sms === null ? null : trans._n('%1 SM', '%1 SMs', sms)]
         .filter((part) => part !== null)
         .join(' · '),
       used_bytes: now.memory.used_bytes,

@@ -1,6 +1,7 @@
 /** A failure for want of GPU memory in words: what was asked, what was free at that moment, and who held the rest. */
 
 import { timeOfDay } from '../lib/format';
+import { trans } from '../lib/translation';
 import type { Inventory, Sample } from '../wire';
 import { gpusOf, type GpuView } from './gpu';
 import { heldBytes, holderName, ownKernel, size, type NameOf } from './holder-name';
@@ -53,22 +54,55 @@ export function oomWords(error: OomError, moment: OomMoment): OomWords | null {
   const told = error.free_bytes !== null && error.total_bytes !== null;
   const free = told || memory === undefined ? error.free_bytes : valueOf(memory.free_bytes);
   const total = told || memory === undefined ? error.total_bytes : valueOf(memory.total_bytes);
-  const { framework, asked_bytes } = error;
-  const asked = asked_bytes === null ? 'found no GPU memory left' : `asked for ${size(asked_bytes)} of GPU memory`;
-  const called = error.gpu === null ? '' : ` on the GPU that it calls ${String(error.gpu)}`;
-  const where = gpu === null ? called : ` on GPU ${String(gpu.index)}`;
-  const left = free === null || total === null ? '' : ` when ${size(free)} of ${size(total)} were free${where}`;
-  const read = sample === null ? '' : `as the driver told at ${timeOfDay(sample.at_ms)}`;
+  const left = free === null || total === null ? null : [size(free), size(total)];
+  const at = sample === null ? '' : timeOfDay(sample.at_ms);
   const sources = [
-    `What was free: ${told ? 'as the error tells' : read}.`,
-    gpu === null ? '' : `Who held it: ${read}.`,
+    told ? trans.__('What was free: as the error tells.') : trans.__('What was free: as the driver told at %1.', at),
+    ...(gpu === null ? [] : [trans.__('Who held it: as the driver told at %1.', at)]),
   ];
   return {
-    text: `${framework} ${asked}${left}.`,
-    title: left === '' ? '' : sources.join('\n'),
+    text: sentence(error, left, gpu?.index ?? null),
+    title: left === null ? '' : sources.join('\n'),
     holders: gpu === null ? [] : holdersOf(gpu, moment),
     notes: notesOf(error),
   };
+}
+
+/** What was asked, what of what was free, and where; `gpu` is as the machine counts. */
+function sentence(error: OomError, left: readonly string[] | null, gpu: number | null): string {
+  const { framework, asked_bytes } = error;
+  if (asked_bytes === null) {
+    if (left === null) {
+      return trans.__('%1 found no GPU memory left.', framework);
+    }
+    if (gpu !== null) {
+      return trans.__('%1 found no GPU memory left when %2 of %3 were free on GPU %4.', framework, ...left, gpu);
+    }
+    return error.gpu === null
+      ? trans.__('%1 found no GPU memory left when %2 of %3 were free.', framework, ...left)
+      : trans.__(
+          '%1 found no GPU memory left when %2 of %3 were free on the GPU that it calls %4.',
+          framework,
+          ...left,
+          error.gpu,
+        );
+  }
+  const asked = size(asked_bytes);
+  if (left === null) {
+    return trans.__('%1 asked for %2 of GPU memory.', framework, asked);
+  }
+  if (gpu !== null) {
+    return trans.__('%1 asked for %2 of GPU memory when %3 of %4 were free on GPU %5.', framework, asked, ...left, gpu);
+  }
+  return error.gpu === null
+    ? trans.__('%1 asked for %2 of GPU memory when %3 of %4 were free.', framework, asked, ...left)
+    : trans.__(
+        '%1 asked for %2 of GPU memory when %3 of %4 were free on the GPU that it calls %5.',
+        framework,
+        asked,
+        ...left,
+        error.gpu,
+      );
 }
 
 /** Of two samples the one nearer to the failure: a kernel that has failed may give memory back at once. */
@@ -103,19 +137,24 @@ function holdersOf(gpu: GpuView, { kernelId, nameOf }: OomMoment): OomHolder[] {
   if (rest.length > 0) {
     const bytes = rest.reduce((sum, row) => sum + heldBytes(row), 0);
     const title = rest.map((row) => holderName(row, nameOf)).join('\n');
-    named.push({ key: 'rest', text: `${String(rest.length)} more ${size(bytes)}`, title, kernelId: null });
+    named.push({
+      key: 'rest',
+      text: trans._n('%1 more %2', '%1 more %2', rest.length, size(bytes)),
+      title,
+      kernelId: null,
+    });
   }
   return named;
 }
 
 function holderOf(row: HolderRow, failed: string, nameOf: NameOf): OomHolder {
   const { command, pid } = row.processes[0];
-  const name = row.notebook?.kernel_id === failed ? 'this notebook' : holderName(row, nameOf);
+  const name = row.notebook?.kernel_id === failed ? trans.__('this notebook') : holderName(row, nameOf);
   const bytes = valueOf(row.memory_bytes);
   return {
     key: row.key,
     text: `${name} ${bytes === null ? '–' : size(bytes)}`,
-    title: `${textOf(command).text} (PID ${String(pid)})`,
+    title: trans.__('%1 (PID %2)', textOf(command).text, pid),
     kernelId: ownKernel(row, nameOf),
   };
 }
@@ -123,15 +162,21 @@ function holderOf(row: HolderRow, failed: string, nameOf: NameOf): OomHolder {
 function notesOf({ framework, unused_bytes, limit_bytes, asked_bytes }: OomError): string[] {
   const notes: string[] = [];
   if (limit_bytes !== null) {
-    notes.push(`${framework} was limited to ${size(limit_bytes)} here.`);
+    notes.push(trans.__('%1 was limited to %2 here.', framework, size(limit_bytes)));
   }
   if (unused_bytes !== null && unused_bytes >= (asked_bytes ?? Infinity)) {
     notes.push(
-      `${framework} keeps ${size(unused_bytes)} that it does not use: too scattered for this, and nobody else can have it.`,
+      trans.__(
+        '%1 keeps %2 that it does not use: too scattered for this, and nobody else can have it.',
+        framework,
+        size(unused_bytes),
+      ),
     );
   }
   if (POOLED.includes(framework)) {
-    notes.push(`${framework} takes GPU memory when it starts and serves requests out of that, not of what is free.`);
+    notes.push(
+      trans.__('%1 takes GPU memory when it starts and serves requests out of that, not of what is free.', framework),
+    );
   }
   return notes;
 }

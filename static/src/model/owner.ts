@@ -1,6 +1,7 @@
 /** Whose process it is, in words. */
 
 import { plainText } from '../lib/text';
+import { trans } from '../lib/translation';
 import type { MigInstance, Process } from '../wire';
 import { valueOf } from './reading';
 
@@ -14,13 +15,13 @@ export function notebookName(process: Process): string | null {
 export function runsIn(process: Process): string | null {
   const owner = valueOf(process.owner);
   if (owner?.slurm !== undefined) {
-    return plainText(`slurm ${owner.slurm.job_id}`, 60);
+    return plainText(trans.__('slurm %1', owner.slurm.job_id), 60);
   }
   if (owner?.pod !== undefined) {
-    return plainText(`pod ${owner.pod.uid}`, 60);
+    return plainText(trans.__('pod %1', owner.pod.uid), 60);
   }
   if (owner?.container !== undefined) {
-    return plainText(`container ${owner.container.id.slice(0, 12)}`, 60);
+    return plainText(trans.__('container %1', owner.container.id.slice(0, 12)), 60);
   }
   return owner?.unit === undefined ? null : plainText(owner.unit, 60);
 }

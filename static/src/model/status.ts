@@ -1,6 +1,7 @@
 /** Whether what is shown is true just now, in one word for programs and a few for people. */
 
 import { duration, hourAndMinute, seconds } from '../lib/format';
+import { trans } from '../lib/translation';
 import type { CollectorStatus } from '../wire';
 import type { Diagnosis, Store } from './store';
 
@@ -29,8 +30,8 @@ export function statusOf(store: Store, localNowMs: number): Status {
     const wait_ms = Math.max(0, phase.retry_at_ms - localNowMs);
     return {
       state: 'reconnecting',
-      text: `reconnecting in ${seconds(Math.max(1000, wait_ms))}`,
-      title: 'The connection to gpumon has broken. It is tried again by itself.',
+      text: trans.__('reconnecting in %1', seconds(Math.max(1000, wait_ms))),
+      title: trans.__('The connection to gpumon has broken. It is tried again by itself.'),
       level: store.diagnosis === null ? 'wait' : 'bad',
     };
   }
@@ -38,21 +39,21 @@ export function statusOf(store: Store, localNowMs: number): Status {
     const again = phase.phase === 'connecting' && phase.attempt > 0;
     return {
       state: again ? 'reconnecting' : 'connecting',
-      text: again ? 'reconnecting' : 'connecting',
-      title: 'Waiting for gpumon to answer.',
+      text: again ? trans.__('reconnecting') : trans.__('connecting'),
+      title: trans.__('Waiting for gpumon to answer.'),
       level: store.diagnosis === null ? 'wait' : 'bad',
     };
   }
   const message = collector.message ?? '';
   switch (collector.state) {
     case 'starting':
-      return { state: 'collector-starting', text: 'starting', title: message, level: 'wait' };
+      return { state: 'collector-starting', text: trans.__('starting'), title: message, level: 'wait' };
     case 'restarting':
-      return { state: 'collector-restarting', text: 'collector restarting', title: message, level: 'wait' };
+      return { state: 'collector-restarting', text: trans.__('collector restarting'), title: message, level: 'wait' };
     case 'unavailable':
-      return { state: 'collector-unavailable', text: 'no readings', title: message, level: 'bad' };
+      return { state: 'collector-unavailable', text: trans.__('no readings'), title: message, level: 'bad' };
     case 'paused':
-      return { state: 'collector-paused', text: 'paused', title: message, level: 'rest' };
+      return { state: 'collector-paused', text: trans.__('paused'), title: message, level: 'rest' };
     case 'running':
     default:
       return liveOrStale(store);
@@ -66,15 +67,15 @@ function liveOrStale(store: Store): Status {
   if (silent_ms > 3 * interval_ms + 2000) {
     return {
       state: 'stale',
-      text: `no sample for ${duration(silent_ms)}`,
-      title: 'The connection is up, but no samples come.',
+      text: trans.__('no sample for %1', duration(silent_ms)),
+      title: trans.__('The connection is up, but no samples come.'),
       level: 'wait',
     };
   }
   return {
     state: 'live',
-    text: `live ${seconds(interval_ms)}`,
-    title: `One sample every ${seconds(interval_ms)}.`,
+    text: trans.__('live %1', seconds(interval_ms)),
+    title: trans.__('One sample every %1.', seconds(interval_ms)),
     level: 'good',
   };
 }
@@ -89,22 +90,34 @@ export function noticeOf(store: Store, status: Status, connectingMessage: string
   const message = sentence(store.collector?.message ?? null);
   switch (status.state) {
     case 'connecting':
-      return store.diagnosis ?? { title: 'Connecting', message: connectingMessage };
+      return store.diagnosis ?? { title: trans.__('Connecting'), message: connectingMessage };
     case 'reconnecting':
       if (store.diagnosis !== null) {
         return store.diagnosis;
       }
       return store.inventory === null
-        ? { title: 'No connection', message: 'gpumon does not answer. It is tried again by itself.' }
+        ? {
+            title: trans.__('No connection'),
+            message: trans.__('gpumon does not answer. It is tried again by itself.'),
+          }
         : null;
     case 'collector-starting':
-      return { title: 'Starting', message: message ?? 'The collector has been started and reads the driver.' };
+      return {
+        title: trans.__('Starting'),
+        message: message ?? trans.__('The collector has been started and reads the driver.'),
+      };
     case 'collector-restarting':
-      return { title: 'Collector restarting', message: message ?? 'It has ended and is being replaced.' };
+      return {
+        title: trans.__('Collector restarting'),
+        message: message ?? trans.__('It has ended and is being replaced.'),
+      };
     case 'collector-unavailable':
       return {
-        title: 'No GPU readings',
-        message: `${message ?? 'Library, driver or GPU is missing'}. It is tried again by itself. To find out more, run:`,
+        title: trans.__('No GPU readings'),
+        message: trans.__(
+          '%1. It is tried again by itself. To find out more, run:',
+          message ?? trans.__('Library, driver or GPU is missing'),
+        ),
         command: 'gpumon doctor',
       };
     case 'collector-paused':
@@ -112,7 +125,7 @@ export function noticeOf(store: Store, status: Status, connectingMessage: string
     case 'live':
     case 'stale':
       return store.inventory?.gpus.length === 0
-        ? { title: 'No GPU', message: 'The driver works, but lists no GPU.' }
+        ? { title: trans.__('No GPU'), message: trans.__('The driver works, but lists no GPU.') }
         : store.diagnosis;
   }
 }
@@ -123,16 +136,16 @@ function pauseNotice(collector: CollectorStatus | null): Diagnosis {
   const end_ms = collector?.resumes_ms;
   const end =
     end_ms === undefined
-      ? ' To go on, run:'
-      : ` It goes on by itself at ${hourAndMinute(end_ms)}. To go on sooner, run:`;
+      ? trans.__('To go on, run:')
+      : trans.__('It goes on by itself at %1. To go on sooner, run:', hourAndMinute(end_ms));
   const command = 'gpumon resume';
   // A collector that is stuck in the driver holds the GPUs still. The message says so, and begins in another way.
   if (message !== null && !message.startsWith('paused: ')) {
-    return { title: 'Paused', message: `${sentence(message) ?? ''}.${end}`, command };
+    return { title: trans.__('Paused'), message: `${sentence(message) ?? ''}. ${end}`, command };
   }
   return {
-    title: 'Paused: gpumon has let go of the GPUs',
-    message: `Nothing is read, so that they can be reset or divided anew.${end}`,
+    title: trans.__('Paused: gpumon has let go of the GPUs'),
+    message: `${trans.__('Nothing is read, so that they can be reset or divided anew.')} ${end}`,
     command,
   };
 }

@@ -1,6 +1,7 @@
 /** All GPUs in one line. */
 
 import { memorySize, memoryNumber, watts } from '../lib/format';
+import { trans } from '../lib/translation';
 import { gravest, severityLevel } from './condition';
 import type { GpuView } from './gpu';
 import { valueOf } from './reading';
@@ -15,22 +16,26 @@ export function summaryOf(gpus: readonly GpuView[]): string[] {
   const silent = gpus.filter((gpu) => gpu.now !== null).length - answering.length - asleep;
   const parts: string[] = [];
   if (silent > 0) {
-    parts.push(`${String(silent)} not answering`);
+    parts.push(trans._n('%1 not answering', '%1 not answering', silent));
   }
   if (asleep > 0) {
-    parts.push(`${String(asleep)} asleep`);
+    parts.push(trans._n('%1 asleep', '%1 asleep', asleep));
   }
   const worst = answering.map(({ conditions }) => gravest(conditions.map(({ severity }) => severityLevel(severity))));
   const critical = worst.filter((level) => level === 'act').length;
   const warned = worst.filter((level) => level === 'warn').length;
-  const grave = [critical > 0 ? `${String(critical)} critical` : '', warned > 0 ? `${String(warned)} warned` : ''];
+  const grave = [
+    critical > 0 ? trans._n('%1 critical', '%1 critical', critical) : '',
+    warned > 0 ? trans._n('%1 warned', '%1 warned', warned) : '',
+  ];
   if (critical + warned > 0) {
     parts.push(grave.filter((part) => part !== '').join(', '));
   }
   const utilization = answering.map((gpu) => valueOf(gpu.utilization.gpu_percent));
   if (utilization.some((value) => value !== null)) {
     const busy = utilization.filter((value) => (value ?? 0) > BUSY_PERCENT).length;
-    parts.push(gpus.length === 1 ? (busy === 1 ? 'busy' : 'idle') : `${String(busy)} of ${String(gpus.length)} busy`);
+    const several = trans._n('%1 of %2 busy', '%1 of %2 busy', busy, gpus.length);
+    parts.push(gpus.length > 1 ? several : busy === 1 ? trans.__('busy') : trans.__('idle'));
   }
   const used = sum(answering.map((gpu) => valueOf(gpu.memory.used_bytes)));
   const total = sum(answering.map((gpu) => valueOf(gpu.memory.total_bytes)));

@@ -1,12 +1,25 @@
 /** Tells a screen reader when a state has changed. Values change every second, and are not told. */
 
 import { h, setText } from '../lib/dom';
+import { table, trans } from '../lib/translation';
 import { concernsOf } from '../model/condition';
 import { healthWords } from '../model/words';
 import type { GpuView } from '../model/gpu';
 import type { Diagnosis } from '../model/store';
-import type { Status } from '../model/status';
-import { SPOKEN_LEVELS } from './mark';
+import type { Status, ViewState } from '../model/status';
+import { spokenLevel } from './mark';
+
+/** A countdown would be told every second: the state alone is. */
+const STATES = table((): Record<ViewState, string> => ({
+  connecting: trans.__('gpumon: connecting'),
+  live: trans.__('gpumon: live'),
+  stale: trans.__('gpumon: stale'),
+  reconnecting: trans.__('gpumon: reconnecting'),
+  'collector-starting': trans.__('gpumon: collector starting'),
+  'collector-restarting': trans.__('gpumon: collector restarting'),
+  'collector-unavailable': trans.__('gpumon: collector unavailable'),
+  'collector-paused': trans.__('gpumon: collector paused'),
+}));
 
 export class Announcer {
   readonly element = h('div', { class: 'gpumon-spoken', role: 'status', 'aria-live': 'polite' });
@@ -18,8 +31,7 @@ export class Announcer {
   update(status: Status, notice: Diagnosis | null, gpus: readonly GpuView[], now_ms: number): void {
     const news: string[] = [];
     if (status.state !== this.state) {
-      // A countdown would be told every second: the state alone is.
-      news.push(`gpumon: ${status.state.replace('-', ' ')}`, ...(notice === null ? [] : [notice.message]));
+      news.push(STATES()[status.state], ...(notice === null ? [] : [notice.message]));
       this.state = status.state;
     }
     for (const gpu of gpus) {
@@ -30,7 +42,8 @@ export class Announcer {
       const before = this.health.get(gpu.index);
       this.health.set(gpu.index, health.state);
       if (before !== health.state && (before !== undefined || health.state !== 'ok')) {
-        news.push(`GPU ${String(gpu.index)}: ${healthWords(health, now_ms)?.text ?? 'answers again'}`);
+        const text = healthWords(health, now_ms)?.text ?? trans.__('answers again');
+        news.push(trans.__('GPU %1: %2', gpu.index, text));
       }
       news.push(...this.newConcerns(gpu, now_ms));
     }
@@ -46,6 +59,6 @@ export class Announcer {
     this.told.set(gpu.index, new Set(grave.map(({ key }) => key)));
     return grave
       .filter(({ key }) => before?.has(key) !== true)
-      .map(({ text, level }) => `${SPOKEN_LEVELS[level] ?? ''}GPU ${String(gpu.index)}: ${text}`);
+      .map(({ text, level }) => `${spokenLevel(level)}${trans.__('GPU %1: %2', gpu.index, text)}`);
   }
 }

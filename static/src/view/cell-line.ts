@@ -1,6 +1,7 @@
 /** The quiet line below a notebook's cell: what its run took of the GPUs. */
 
 import { h, keyed, setAttribute, setText } from '../lib/dom';
+import { trans } from '../lib/translation';
 import type { CellCost } from '../model/cell-cost';
 import { cellWords, type CellWord } from '../model/cell-words';
 
@@ -8,7 +9,7 @@ export class CellLine {
   readonly element = h('div', {
     class: 'gpumon-cell',
     'data-testid': 'gpumon-cell',
-    'aria-label': 'GPU use of this cell',
+    'aria-label': trans.__('GPU use of this cell'),
   });
   private readonly words = new Map<string, { element: HTMLElement }>();
 

@@ -2,6 +2,7 @@
 
 import { h, setAttribute, setShown, setText } from '../lib/dom';
 import { memorySize, percent } from '../lib/format';
+import { trans } from '../lib/translation';
 import { shareOf } from '../model/kernel-share';
 import type { Sample } from '../wire';
 
@@ -21,13 +22,23 @@ export class Chip {
     }
     const memory = share.bytes === null ? null : memorySize(share.bytes);
     const busy = share.sm_percent === null ? null : percent(share.sm_percent);
-    setText(this.element, ['GPU', memory, busy].filter((part) => part !== null).join(' '));
-    const where = `GPU ${share.gpus.map(String).join(', ')}`;
-    const words = [
-      memory === null ? null : `holds ${memory} of ${where}`,
-      busy === null ? null : `its kernels ran ${busy} of the time`,
-    ];
-    const said = words.filter((part) => part !== null).join(', ');
-    setAttribute(this.element, 'title', `This notebook ${said || `is on ${where}`}. Click for all GPUs.`);
+    setText(this.element, [trans.__('GPU'), memory, busy].filter((part) => part !== null).join(' '));
+    setAttribute(this.element, 'title', title(share.gpus.join(', '), memory, busy));
   }
+}
+
+function title(where: string, memory: string | null, busy: string | null): string {
+  if (memory === null) {
+    return busy === null
+      ? trans.__('This notebook is on GPU %1. Click for all GPUs.', where)
+      : trans.__('This notebook is on GPU %1, and its kernels ran %2 of the time. Click for all GPUs.', where, busy);
+  }
+  return busy === null
+    ? trans.__('This notebook holds %1 of GPU %2. Click for all GPUs.', memory, where)
+    : trans.__(
+        'This notebook holds %1 of GPU %2, its kernels ran %3 of the time. Click for all GPUs.',
+        memory,
+        where,
+        busy,
+      );
 }

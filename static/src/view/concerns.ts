@@ -2,7 +2,7 @@
 
 import { h, keyed, setAttribute, setShown, setText } from '../lib/dom';
 import type { Concern } from '../model/condition';
-import { levelMark, SPOKEN_LEVELS } from './mark';
+import { levelMark, spokenLevel } from './mark';
 
 interface Line {
   element: HTMLElement;
@@ -26,7 +26,7 @@ export class Concerns {
       setAttribute(line.element, 'data-level', concern.level);
       // A closed card cuts long lines, so the title has all of it.
       setAttribute(line.element, 'title', `${concern.text}\n${concern.title}`);
-      setText(line.level, SPOKEN_LEVELS[concern.level] ?? '');
+      setText(line.level, spokenLevel(concern.level));
       setText(line.text, concern.text);
       setText(line.since, ` (${concern.title})`);
     });

@@ -1,6 +1,7 @@
 /** The further readings of a GPU under its charts: those looked at most, and all of them in groups on demand. */
 
 import { h, keyed, setAttribute, setShown, setText } from '../lib/dom';
+import { trans } from '../lib/translation';
 import type { GpuView } from '../model/gpu';
 import { sheetOf, type SheetRow } from '../model/details/sheet';
 import { valueOf } from '../model/reading';
@@ -43,15 +44,15 @@ export class Details {
     );
     shown.forEach(({ rows }, i) => groups[i]?.rows.update(rows, gpu, freshness));
     this.updateMissing(gpu, sheet.missing);
-    setText(this.more, this.whole ? 'fewer details' : 'all details');
+    setText(this.more, this.whole ? trans.__('fewer details') : trans.__('all details'));
     setAttribute(this.more, 'aria-expanded', String(this.whole));
   }
 
   private updateMissing(gpu: GpuView, missing: readonly string[]): void {
     const waits = gpu.details === null && gpu.now?.health.state === 'ok';
     const told = [
-      missing.length === 0 ? '' : `Not on this board or driver: ${missing.join(', ')}.`,
-      waits ? 'Errors, links and settings are read every ten seconds.' : '',
+      missing.length === 0 ? '' : trans.__('Not on this board or driver: %1.', missing.join(', ')),
+      waits ? trans.__('Errors, links and settings are read every ten seconds.') : '',
     ].filter((part) => part !== '');
     setShown(this.missing, this.whole && told.length > 0);
     setText(this.missing, told.join(' '));

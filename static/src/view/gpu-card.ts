@@ -3,6 +3,7 @@
 import type { Pin, Window } from '../chart/content';
 import { h, setAttribute, setShown, setText } from '../lib/dom';
 import { plainText } from '../lib/text';
+import { trans } from '../lib/translation';
 import { concernsOf, gravest, worstFirst, type Concern } from '../model/condition';
 import { seriesKey, type GpuView } from '../model/gpu';
 import { Growth } from '../model/growth';
@@ -82,12 +83,8 @@ export class GpuCard {
     const head = h('header', { class: 'gpumon-gpu-head' }, this.index, this.name, this.clocks, this.toggle);
     const { onOpenGpu } = options;
     if (onOpenGpu !== null) {
-      const open = h('button', {
-        class: 'gpumon-open',
-        type: 'button',
-        'aria-label': 'Open charts',
-        title: 'Open charts',
-      });
+      const title = trans.__('Open charts');
+      const open = h('button', { class: 'gpumon-open', type: 'button', 'aria-label': title, title });
       open.addEventListener('click', () => {
         onOpenGpu(index);
       });
@@ -127,7 +124,7 @@ export class GpuCard {
     const freshness: Freshness = { now_ms, stale: !healthy || late };
     setAttribute(this.element, 'data-gpu-index', String(gpu.index));
     setAttribute(this.element, 'data-gpu-health', now?.health.state ?? 'unread');
-    setAttribute(this.element, 'aria-label', `GPU ${String(gpu.index)}, ${plainText(gpu.name)}`);
+    setAttribute(this.element, 'aria-label', trans.__('GPU %1, %2', gpu.index, plainText(gpu.name)));
     setText(this.index, String(gpu.index));
     setText(this.name, plainText(gpu.name));
     setAttribute(this.name, 'title', [gpu.fullName, gpu.uuid, gpu.busId].filter((part) => part !== null).join('\n'));
@@ -201,8 +198,9 @@ export class GpuCard {
   private updateOpen(openByDefault: boolean): void {
     const open = this.chosenOpen ?? openByDefault;
     setAttribute(this.toggle, 'aria-expanded', String(open));
-    setAttribute(this.toggle, 'aria-label', open ? 'Hide charts and details' : 'Show charts and details');
-    setAttribute(this.toggle, 'title', open ? 'Hide charts and details' : 'Show charts and details');
+    const title = open ? trans.__('Hide charts and details') : trans.__('Show charts and details');
+    setAttribute(this.toggle, 'aria-label', title);
+    setAttribute(this.toggle, 'title', title);
     setAttribute(this.element, 'data-open', String(open));
     setShown(this.details.element, open);
   }

@@ -3,6 +3,7 @@
 import { h, keyed, setAttribute, setShown, setText } from '../lib/dom';
 import { duration, timeOfDay } from '../lib/format';
 import { plainText } from '../lib/text';
+import { trans } from '../lib/translation';
 import { valueOf } from '../model/reading';
 import type { Status } from '../model/status';
 import type { Store } from '../model/store';
@@ -27,13 +28,17 @@ export class Header {
     {
       class: 'gpumon-simulated',
       'data-testid': 'gpumon-simulated',
-      title: 'These GPUs are made up by the built-in simulation. No driver is read.',
+      title: trans.__('These GPUs are made up by the built-in simulation. No driver is read.'),
     },
-    'simulated',
+    trans.__('simulated'),
   );
   private readonly status = h('span', { class: 'gpumon-status-text' });
   private readonly statusLine = h('span', { class: 'gpumon-status', 'data-testid': 'gpumon-status' });
-  private readonly retry = h('button', { class: 'gpumon-retry', type: 'button', title: 'Try to connect now' }, 'now');
+  private readonly retry = h(
+    'button',
+    { class: 'gpumon-retry', type: 'button', title: trans.__('Try to connect now') },
+    trans.__('now'),
+  );
   private readonly summary = h('span', { class: 'gpumon-summary', 'data-testid': 'gpumon-summary' });
   private readonly parts = new Map<string, { element: HTMLElement }>();
   private readonly platform = h('span', { class: 'gpumon-platform gpumon-wide' });
@@ -56,7 +61,7 @@ export class Header {
   update(store: Store, status: Status, summary: readonly string[], spanMin: number, at_ms: number | null): void {
     const platform = store.inventory?.platform;
     setShown(this.simulated, platform?.source === 'simulated');
-    const past = at_ms === null ? null : `${timeOfDay(at_ms)}, ${duration(store.clock.now() - at_ms)} ago`;
+    const past = at_ms === null ? null : trans.__('%1, %2 ago', timeOfDay(at_ms), duration(store.clock.now() - at_ms));
     setText(this.status, past ?? status.text);
     setAttribute(this.statusLine, 'data-level', past === null ? status.level : 'past');
     setAttribute(this.statusLine, 'title', status.title);
@@ -76,7 +81,12 @@ export class Header {
     setAttribute(
       this.span,
       'title',
-      `The lines show the last ${String(spanMin)} minutes. Click for ${String(nextSpan(spanMin))}.`,
+      trans._n(
+        'The lines show the last minute. Click for %2.',
+        'The lines show the last %1 minutes. Click for %2.',
+        spanMin,
+        nextSpan(spanMin),
+      ),
     );
   }
 
@@ -89,7 +99,7 @@ export class Header {
     const cuda = valueOf(platform.cuda_version);
     const told = [
       plainText(hostname),
-      driver === null ? null : `driver ${plainText(driver)}`,
+      driver === null ? null : trans.__('driver %1', plainText(driver)),
       cuda === null ? null : `CUDA ${plainText(cuda)}`,
     ].filter((part) => part !== null);
     setText(this.platform, told.join(' · '));

@@ -3,6 +3,7 @@
 import { h, keyed, setAttribute, setShown, setText } from '../lib/dom';
 import { duration, memoryColumn, percent } from '../lib/format';
 import { plainText } from '../lib/text';
+import { table, trans } from '../lib/translation';
 import { processName, textOf, type HolderRow, type UnreadableRow } from '../model/holders';
 import { runsIn, sharedBy } from '../model/owner';
 import type { NotebookHost } from './notebook-host';
@@ -10,24 +11,24 @@ import { ReadingValue, type Freshness } from './value';
 
 type RowData = HolderRow | UnreadableRow;
 
-const COLUMNS = [
-  { name: 'GPU', className: 'gpumon-col-gpu' },
+const COLUMNS = table(() => [
+  { name: trans.__('GPU'), className: 'gpumon-col-gpu' },
   { name: 'PID', className: 'gpumon-col-pid gpumon-wide' },
-  { name: 'User', className: 'gpumon-col-user gpumon-wide' },
+  { name: trans.__('User'), className: 'gpumon-col-user gpumon-wide' },
   { name: '', className: 'gpumon-col-process' },
-  { name: 'Memory', className: 'gpumon-col-number' },
+  { name: trans.__('Memory'), className: 'gpumon-col-number' },
   { name: 'SM', className: 'gpumon-col-number' },
-];
+]);
 
 export class HolderTable {
-  readonly element = h('section', { class: 'gpumon-section', 'aria-label': 'Processes' });
+  readonly element = h('section', { class: 'gpumon-section', 'aria-label': trans.__('Processes') });
   private readonly notebooks: Part;
   private readonly others: Part;
-  private readonly empty = h('p', { class: 'gpumon-empty' }, 'No process holds a GPU.');
+  private readonly empty = h('p', { class: 'gpumon-empty' }, trans.__('No process holds a GPU.'));
 
   constructor(onHighlight: (row: HolderRow | null) => void, host: NotebookHost | null) {
-    this.notebooks = new Part('Notebook', onHighlight, host);
-    this.others = new Part('Process', onHighlight, null);
+    this.notebooks = new Part('notebook', trans.__('Notebook'), onHighlight, host);
+    this.others = new Part('process', trans.__('Process'), onHighlight, null);
     this.element.append(this.notebooks.element, this.others.element, this.empty);
   }
 
@@ -35,8 +36,9 @@ export class HolderTable {
     const isNotebook = (row: RowData): boolean => row.kind === 'holder' && row.notebook !== null;
     const notebooks = rows.filter(isNotebook);
     const others = rows.filter((row) => !isNotebook(row));
-    this.notebooks.update('Notebooks', notebooks, freshness);
-    this.others.update(notebooks.length > 0 ? 'Others' : 'Processes', others, freshness);
+    this.notebooks.update(trans.__('Notebooks'), notebooks, freshness);
+    const heading = notebooks.length > 0 ? trans.__('Others') : trans.__('Processes');
+    this.others.update(heading, others, freshness);
     // The heading stays where there is nothing below it but these words.
     setShown(this.others.element, others.length > 0 || notebooks.length === 0);
     setShown(this.empty, rows.length === 0);
@@ -52,14 +54,15 @@ class Part {
   private readonly rows = new Map<string, Row>();
 
   constructor(
+    kind: 'notebook' | 'process',
     what: string,
     private readonly onHighlight: (row: HolderRow | null) => void,
     private readonly host: NotebookHost | null,
   ) {
-    const heads = COLUMNS.map(({ name, className }) => h('th', { class: className, scope: 'col' }, name || what));
+    const heads = COLUMNS().map(({ name, className }) => h('th', { class: className, scope: 'col' }, name || what));
     this.table = h(
       'table',
-      { class: 'gpumon-processes', 'data-testid': `gpumon-${what.toLowerCase()}-table` },
+      { class: 'gpumon-processes', 'data-testid': `gpumon-${kind}-table` },
       h('thead', {}, h('tr', {}, ...heads)),
       this.body,
     );
@@ -148,21 +151,25 @@ class ReadableRow implements Row {
     setAttribute(this.element, 'data-process-gpu', String(row.gpu));
     setText(this.gpu, String(row.gpu));
     setAttribute(this.swatch, 'data-paint', String(row.slot));
-    const told = command.reason === null ? command.text : `command line ${command.reason}`;
+    const told = command.reason === null ? command.text : trans.__('command line %1', command.reason);
     const own = row.notebook === null ? null : (this.host?.nameOf(row.notebook.kernel_id) ?? null);
     const name = own === null ? row.name : plainText(own, 120);
     this.showName(name, own !== null);
-    const title = [`${name} (PID ${pid})`, told, ...rest.map(member)].join('\n');
+    const title = [trans.__('%1 (PID %2)', name, pid), told, ...rest.map(member)].join('\n');
     setAttribute(this.name, 'title', title);
-    setAttribute(this.go, 'title', `Go to ${title}`);
-    setText(this.idle, row.idle_ms === null ? '' : `held but idle ${duration(row.idle_ms)}`);
+    setAttribute(this.go, 'title', trans.__('Go to %1', title));
+    setText(this.idle, row.idle_ms === null ? '' : trans.__('held but idle %1', duration(row.idle_ms)));
     setShown(this.idle, row.idle_ms !== null);
     // A notebook of this place is the reader's own: what runs it says more than whose it is.
     const whose = own === null ? [user.text, pid] : [];
     const kernel = row.notebook?.kernel_name === undefined ? null : plainText(row.notebook.kernel_name, 40);
     const about = [kernel, ...sharedBy(first), runsIn(first), started(rest.length)];
     setText(this.sub, said([...whose, ...about]));
-    setAttribute(this.sub, 'title', user.reason === null ? `user ${user.text}, PID ${pid}` : `user ${user.reason}`);
+    setAttribute(
+      this.sub,
+      'title',
+      user.reason === null ? trans.__('user %1, PID %2', user.text, pid) : trans.__('user %1', user.reason),
+    );
     const line = command.reason === null && row.notebook === null ? command.text : null;
     setText(this.command, said([...about, line]));
     setAttribute(this.command, 'title', told);
@@ -177,7 +184,7 @@ class ReadableRow implements Row {
   private showName(name: string, isOwn: boolean): void {
     setText(this.name, name);
     setText(this.go, name);
-    setAttribute(this.menu, 'aria-label', `What can be done with ${name}`);
+    setAttribute(this.menu, 'aria-label', trans.__('What can be done with %1', name));
     setShown(this.name, !isOwn);
     setShown(this.go, isOwn);
     setShown(this.menu, isOwn);
@@ -193,13 +200,14 @@ class ReadableRow implements Row {
 
 /** What a kernel has started, and what counts with it. */
 function started(count: number): string | null {
-  return count === 0 ? null : `${String(count)} more started`;
+  return count === 0 ? null : trans._n('%1 more started', '%1 more started', count);
 }
 
 /** One of them, on hover. */
 function member(process: HolderRow['processes'][number]): string {
   const name = textOf(process.name);
-  return `+ ${name.reason === null ? name.text : processName(process)} (PID ${String(process.pid)})`;
+  const shown = name.reason === null ? name.text : processName(process);
+  return `+ ${trans.__('%1 (PID %2)', shown, process.pid)}`;
 }
 
 function said(parts: readonly (string | null)[]): string {
@@ -220,7 +228,7 @@ class DashRow implements Row {
   update(row: RowData): void {
     if (row.kind === 'unreadable') {
       setText(this.gpu, String(row.gpu));
-      setText(this.reason, `– processes: ${row.reason}`);
+      setText(this.reason, `– ${trans.__('processes: %1', row.reason)}`);
     }
   }
 }

@@ -2,6 +2,7 @@
 
 import { h, setAttribute, setStyle } from '../lib/dom';
 import { bytesPerSecond, memorySize, memoryNumber, percent } from '../lib/format';
+import { trans } from '../lib/translation';
 import { valueOf } from '../model/reading';
 import type { HostSample, RamSample } from '../wire';
 import { ReadingValue, type Freshness } from './value';
@@ -21,15 +22,15 @@ export class HostStrip {
     const list = h(
       'dl',
       { class: 'gpumon-host', 'data-testid': 'gpumon-host' },
-      item('CPU', this.cpuMeter.element, this.cpu.element),
-      item('RAM', this.ramMeter.element, this.ram.element),
-      item('Disk', direction('read', this.read), direction('write', this.written)),
-      item('Net', direction('in', this.received), direction('out', this.sent)),
+      item(trans.__('CPU'), this.cpuMeter.element, this.cpu.element),
+      item(trans.__('RAM'), this.ramMeter.element, this.ram.element),
+      item(trans.__('Disk'), direction(trans.__('read'), this.read), direction(trans.__('write'), this.written)),
+      item(trans.__('Net'), direction(trans.__('in'), this.received), direction(trans.__('out'), this.sent)),
     );
     this.element = h(
       'section',
-      { class: 'gpumon-section', 'aria-label': 'Machine' },
-      h('h2', { class: 'gpumon-heading' }, 'Machine'),
+      { class: 'gpumon-section', 'aria-label': trans.__('Machine') },
+      h('h2', { class: 'gpumon-heading' }, trans.__('Machine')),
       list,
     );
   }
@@ -37,7 +38,7 @@ export class HostStrip {
   update(host: HostSample, freshness: Freshness): void {
     const { cpu, memory, swap, disk, network } = host;
     const count = valueOf(cpu.count);
-    const cores = count === null ? '' : `of ${String(count)} ${count === 1 ? 'core' : 'cores'}`;
+    const cores = count === null ? '' : trans._n('of %1 core', 'of %1 cores', count);
     this.cpu.update(cpu.busy_percent, percent, freshness, cores);
     this.cpuMeter.set((valueOf(cpu.busy_percent) ?? 0) / 100);
     const total = valueOf(memory.total_bytes);
@@ -58,7 +59,9 @@ function swapWords(swap: RamSample): string | null {
   if (total === null || used === null) {
     return null;
   }
-  return total === 0 ? 'no swap space' : `swap space: ${memorySize(used)} of ${memorySize(total)}`;
+  return total === 0
+    ? trans.__('no swap space')
+    : trans.__('swap space: %1 of %2', memorySize(used), memorySize(total));
 }
 
 function item(label: string, ...content: HTMLElement[]): HTMLElement {

@@ -2,6 +2,7 @@
 
 import { h, keyed, setAttribute, setStyle, setText } from '../lib/dom';
 import { memorySize } from '../lib/format';
+import { trans } from '../lib/translation';
 import { memorySentence, type Segment } from '../model/memory';
 
 /** A name needs about this share of a narrow bar. */
@@ -17,7 +18,7 @@ export class MemoryBar {
   private readonly parts = new Map<string, Part>();
 
   update(segments: readonly Segment[]): void {
-    setAttribute(this.element, 'aria-label', `Memory: ${memorySentence(segments) || 'not known'}`);
+    setAttribute(this.element, 'aria-label', trans.__('Memory: %1', memorySentence(segments) || trans.__('not known')));
     const parts = keyed(
       this.element,
       this.parts,

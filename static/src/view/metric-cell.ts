@@ -25,7 +25,7 @@ export class MetricCell {
   ) {
     this.value = new ReadingValue(metric.id);
     this.ceiling = metric.unit.ceiling;
-    const label = h('span', { class: 'gpumon-label' }, metric.label);
+    const label = h('span', { class: 'gpumon-label' }, metric.label());
     this.element = h(
       'div',
       { class: 'gpumon-cell', 'data-metric': String(metric.colour) },

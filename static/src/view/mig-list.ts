@@ -2,6 +2,7 @@
 
 import { h, keyed, setAttribute, setShown, setStyle, setText } from '../lib/dom';
 import { memorySize, memoryNumber, percent } from '../lib/format';
+import { trans } from '../lib/translation';
 import type { GpuView } from '../model/gpu';
 import { migRows, type MigRow } from '../model/mig';
 import { ReadingValue, type Freshness } from './value';
@@ -14,8 +15,8 @@ export class MigList {
   constructor() {
     this.element = h(
       'section',
-      { 'aria-label': 'MIG devices' },
-      h('h3', { class: 'gpumon-group' }, 'MIG devices'),
+      { 'aria-label': trans.__('MIG devices') },
+      h('h3', { class: 'gpumon-group' }, trans.__('MIG devices')),
       this.list,
     );
   }
@@ -52,7 +53,7 @@ class Row {
       h('span', { class: 'gpumon-mig-bar', 'aria-hidden': 'true' }, this.fill),
       this.memory.element,
       labelled('SM', this.sm),
-      labelled('tensor', this.tensor),
+      labelled(trans.__('tensor'), this.tensor),
     );
   }
 

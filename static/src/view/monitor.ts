@@ -1,5 +1,6 @@
 /** The overview of all GPUs in a page, fed by a connection to a gpumon server. */
 
+import { trans } from '../lib/translation';
 import type { Feed } from '../model/feed';
 import { mountView, type Mounted } from './mount';
 import type { NotebookHost } from './notebook-host';
@@ -34,8 +35,8 @@ export function mountMonitor(host: HTMLElement, options: MonitorOptions): Monito
     feed,
     (invalidate) =>
       new Overview(feed.store, {
-        title: options.title ?? 'GPUs',
-        connectingMessage: options.connectingMessage ?? 'Waiting for gpumon to answer.',
+        title: options.title ?? trans.__('GPUs'),
+        connectingMessage: options.connectingMessage ?? trans.__('Waiting for gpumon to answer.'),
         actions: options.actions ?? [],
         notebooks: options.notebooks ?? null,
         onOpenGpu: options.onOpenGpu ?? null,

@@ -1,14 +1,15 @@
 /** The words below a cell that has failed for want of GPU memory. They stay until it runs again. */
 
 import { h, keyed, setAttribute, setShown, setText } from '../lib/dom';
+import { trans } from '../lib/translation';
 import type { OomHolder, OomWords } from '../model/oom-words';
 import type { NotebookHost } from './notebook-host';
 
 export class OomNote {
   readonly element = h('div', { class: 'gpumon-oom', 'data-testid': 'gpumon-oom', role: 'status' });
   private readonly text = h('span');
-  private readonly holders = h('ul', { 'aria-label': 'Who holds the memory of this GPU' });
-  private readonly lead = h('div', {}, 'Held by', this.holders);
+  private readonly holders = h('ul', { 'aria-label': trans.__('Who holds the memory of this GPU') });
+  private readonly lead = h('div', {}, trans.__('Held by'), this.holders);
   private readonly notes = h('div');
   private readonly rows = new Map<string, { element: HTMLElement }>();
 

@@ -1,6 +1,7 @@
 /** The charts of a dashboard with their lines, section by section: what is drawn, before it is drawn. */
 
 import { plainText } from '../../lib/text';
+import { trans } from '../../lib/translation';
 import type { HostSample, Reading, Sample } from '../../wire';
 import { seriesKey, type GpuView } from '../gpu';
 import { heldKey, type HolderRow } from '../holders';
@@ -74,7 +75,7 @@ export function sectionsOf(input: PlotsInput): Section[] {
   const apart = state.arrangement === 'apart' || chosen.length < 2;
   const sections = apart ? chosen.map((gpu) => ofGpu(gpu, kinds, input)) : [ofAll(chosen, kinds)];
   const machine = HOST_CHARTS.filter((kind) => wants(state, kind.id)).map((kind) => hostPlot(kind, sample));
-  const host: Section = { key: 'host', gpu: null, title: 'Machine', plots: machine, missing: [] };
+  const host: Section = { key: 'host', gpu: null, title: trans.__('Machine'), plots: machine, missing: [] };
   return [...sections, host].filter(({ plots, missing }) => plots.length + missing.length > 0);
 }
 
@@ -85,7 +86,7 @@ function wants({ charts }: DashboardState, id: string): boolean {
 function ofGpu(gpu: GpuView, kinds: readonly ChartKind[], input: PlotsInput): Section {
   const able = kinds.filter(({ metrics }) => metrics.some((metric) => isThere(gpu, metric)));
   const plots = able.map((kind) => gpuPlot(gpu, kind, input.holders.get(gpu.index) ?? []));
-  const missing = kinds.filter((kind) => !able.includes(kind)).map(({ title }) => title);
+  const missing = kinds.filter((kind) => !able.includes(kind)).map(({ title }) => title());
   const title = `${String(gpu.index)} ${plainText(gpu.name)}`;
   const mig = wants(input.state, MIG_CHART.id) ? migPlots(gpu) : [];
   return { key: `gpu ${String(gpu.index)}`, gpu, title, plots: [...plots, ...mig], missing };
@@ -95,7 +96,7 @@ function gpuPlot(gpu: GpuView, { id, title, metrics }: ChartKind, holders: reado
   const able = metrics.filter((metric) => isThere(gpu, metric));
   const lines = able.map((metric): PlotLine => {
     const series = seriesKey(gpu, metric.id);
-    const line = { label: metric.part ?? metric.label, colour: metric.colour, series, now: readOf(gpu, metric) };
+    const line = { label: (metric.part ?? metric.label)(), colour: metric.colour, series, now: readOf(gpu, metric) };
     return metric.id === 'power.instant_watts' ? { ...line, trace: seriesKey(gpu, 'power_watts') } : line;
   });
   // What is in use in all stands above its parts, and takes no colour from them.
@@ -110,7 +111,7 @@ function gpuPlot(gpu: GpuView, { id, title, metrics }: ChartKind, holders: reado
   const limit = gpu.now === null || !first?.limit ? null : valueOf(first.limit(gpu.now));
   const unit = (first ?? metrics[0])?.unit ?? PERCENT;
   const key = `gpu ${String(gpu.index)} ${id}`;
-  return { key, title, unit, lines: lines.map(whole), stack, limit, gpu: gpu.index };
+  return { key, title: title(), unit, lines: lines.map(whole), stack, limit, gpu: gpu.index };
 }
 
 /** One chart for each reading, with a line for each GPU. */
@@ -118,7 +119,8 @@ function ofAll(gpus: readonly GpuView[], kinds: readonly ChartKind[]): Section {
   const plots = kinds.flatMap((kind) =>
     kind.metrics.flatMap((metric): Plot[] => {
       const able = gpus.filter((gpu) => isThere(gpu, metric));
-      const title = kind.title === metric.label ? kind.title : `${kind.title}: ${metric.label}`;
+      const [chart, line] = [kind.title(), metric.label()];
+      const title = chart === line ? chart : `${chart}: ${line}`;
       const lines = able.map((gpu): PlotLine => ({
         label: String(gpu.index),
         colour: gpu.index,
@@ -134,7 +136,7 @@ function ofAll(gpus: readonly GpuView[], kinds: readonly ChartKind[]): Section {
         : [{ key: `all ${metric.id}`, title, unit: metric.unit, lines, stack: [], limit, gpu: null }];
     }),
   );
-  return { key: 'all', gpu: null, title: `${String(gpus.length)} GPUs`, plots, missing: [] };
+  return { key: 'all', gpu: null, title: trans._n('%1 GPU', '%1 GPUs', gpus.length), plots, missing: [] };
 }
 
 function migPlots(gpu: GpuView): Plot[] {
@@ -153,7 +155,7 @@ function migPlots(gpu: GpuView): Plot[] {
       : [
           {
             key: `gpu ${String(gpu.index)} ${metric.id}`,
-            title: `MIG: ${metric.label}`,
+            title: `MIG: ${metric.label()}`,
             unit: metric.unit,
             lines: i === 0 ? [] : able,
             stack,
@@ -169,12 +171,12 @@ function hostPlot({ id, title, metrics }: ChartKind<HostSample>, sample: Sample 
   const lines = metrics
     .map((metric): PlotLine => {
       const now = host === null ? null : metric.read(host);
-      return { label: metric.label, colour: metric.colour, series: metric.id, now };
+      return { label: metric.label(), colour: metric.colour, series: metric.id, now };
     })
     .filter(({ now }) => now === null || absenceOf(now) === null);
   const [first] = metrics;
   const limit = host === null || !first?.limit ? null : valueOf(first.limit(host));
-  return { key: `host ${id}`, title, unit: first?.unit ?? PERCENT, lines, stack: [], limit, gpu: null };
+  return { key: `host ${id}`, title: title(), unit: first?.unit ?? PERCENT, lines, stack: [], limit, gpu: null };
 }
 
 /** Whether a reading may have something to show: what a board or driver does not have never does. */

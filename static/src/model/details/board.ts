@@ -1,54 +1,55 @@
 /** The board itself, and how it is set. */
 
 import { plainText } from '../../lib/text';
+import { table, trans } from '../../lib/translation';
 import type { Board, ComputeMode, Mode, RecoveryAction } from '../../wire';
 import { valueOf } from '../reading';
 import { list, onOff, slow, together, told, type Detail, type DetailGroup } from './detail';
 
-const COMPUTE: Record<ComputeMode, string> = {
-  default: 'shared by all',
-  exclusive_process: 'one process',
-  prohibited: 'prohibited',
-};
+const COMPUTE = table((): Record<ComputeMode, string> => ({
+  default: trans.__('shared by all'),
+  exclusive_process: trans.__('one process'),
+  prohibited: trans.__('prohibited'),
+}));
 
-const RECOVERY: Record<RecoveryAction, string> = {
-  none: 'none needed',
-  gpu_reset: 'reset the GPU',
-  node_reboot: 'reboot the machine',
-  drain_p2p: 'end what uses its links',
-  drain_and_reset: 'end its work, then reset',
-};
+const RECOVERY = table((): Record<RecoveryAction, string> => ({
+  none: trans.__('none needed'),
+  gpu_reset: trans.__('reset the GPU'),
+  node_reboot: trans.__('reboot the machine'),
+  drain_p2p: trans.__('end what uses its links'),
+  drain_and_reset: trans.__('end its work, then reset'),
+}));
 
-export const SETTINGS: DetailGroup = {
-  title: 'Settings',
+export const SETTINGS = table((): DetailGroup => ({
+  title: trans.__('Settings'),
   details: [
-    { id: 'modes.persistence', label: 'Persistence', read: slow(({ modes }) => modes.persistence, onOff) },
+    { id: 'modes.persistence', label: trans.__('Persistence'), read: slow(({ modes }) => modes.persistence, onOff) },
     {
       id: 'modes.compute',
-      label: 'Compute mode',
+      label: trans.__('Compute mode'),
       read: slow(
         ({ modes }) => modes.compute,
-        (mode) => COMPUTE[mode],
+        (mode) => COMPUTE()[mode],
       ),
     },
     { id: 'modes.ecc', label: 'ECC', read: slow(({ modes }) => modes.ecc, modeWords) },
     { id: 'modes.mig', label: 'MIG', read: slow(({ modes }) => modes.mig, modeWords) },
-    { id: 'modes.accounting', label: 'Accounting', read: slow(({ modes }) => modes.accounting, onOff) },
-    { id: 'modes.display_active', label: 'Display', read: slow(({ modes }) => modes.display_active, onOff) },
+    { id: 'modes.accounting', label: trans.__('Accounting'), read: slow(({ modes }) => modes.accounting, onOff) },
+    { id: 'modes.display_active', label: trans.__('Display'), read: slow(({ modes }) => modes.display_active, onOff) },
     {
       id: 'modes.confidential_compute',
-      label: 'Confidential',
+      label: trans.__('Confidential'),
       read: slow(
         ({ modes }) => modes.confidential_compute,
-        ({ enabled, devtools }) => (enabled && devtools ? 'on, for development' : onOff(enabled)),
+        ({ enabled, devtools }) => (enabled && devtools ? trans.__('on, for development') : onOff(enabled)),
       ),
     },
     {
       id: 'recovery_action',
-      label: 'Recovery',
+      label: trans.__('Recovery'),
       read: slow(
         ({ recovery_action }) => recovery_action,
-        (action) => RECOVERY[action],
+        (action) => RECOVERY()[action],
       ),
       level: ({ details }) => {
         const action = details === null ? null : valueOf(details.recovery_action);
@@ -56,14 +57,14 @@ export const SETTINGS: DetailGroup = {
       },
     },
   ],
-};
+}));
 
-export const BOARD: DetailGroup = {
-  title: 'Board',
+export const BOARD = table((): DetailGroup => ({
+  title: trans.__('Board'),
   details: [
     {
       id: 'board.architecture',
-      label: 'Architecture',
+      label: trans.__('Architecture'),
       read: ({ board }) =>
         together([board.architecture, board.compute_capability], ([name, capability]) =>
           list(
@@ -71,27 +72,35 @@ export const BOARD: DetailGroup = {
           ),
         ),
     },
-    count('cores', 'CUDA cores', ''),
-    count('memory_bus_bits', 'Memory bus', ' bit'),
-    count('numa_node', 'NUMA node', ''),
+    count('cores', trans.__('CUDA cores')),
+    count('memory_bus_bits', trans.__('Memory bus'), (bits) => trans.__('%1 bit', bits)),
+    count('numa_node', trans.__('NUMA node')),
     {
       id: 'board.minor_number',
-      label: 'Device',
+      label: trans.__('Device'),
       read: ({ board }) => told(board.minor_number, (n) => `nvidia${String(n)}`),
     },
-    { id: 'pci_bus_id', label: 'PCI bus', read: ({ busId }) => (busId === null ? null : plainText(busId, 40)) },
+    {
+      id: 'pci_bus_id',
+      label: trans.__('PCI bus'),
+      read: ({ busId }) => (busId === null ? null : plainText(busId, 40)),
+    },
     name('vbios_version', 'VBIOS'),
-    name('part_number', 'Part number'),
-    name('serial', 'Serial'),
+    name('part_number', trans.__('Part number')),
+    name('serial', trans.__('Serial')),
     { id: 'uuid', label: 'UUID', read: ({ uuid }) => (uuid === null ? null : plainText(uuid, 80)) },
   ],
-};
+}));
 
-function count(part: 'cores' | 'memory_bus_bits' | 'numa_node', label: string, unit: string): Detail {
+function count(
+  part: 'cores' | 'memory_bus_bits' | 'numa_node',
+  label: string,
+  words: (digits: string) => string = (digits) => digits,
+): Detail {
   return {
     id: `board.${part}`,
     label,
-    read: ({ board }) => told(board[part], (value) => `${value.toLocaleString('en-US')}${unit}`),
+    read: ({ board }) => told(board[part], (value) => words(value.toLocaleString('en-US'))),
   };
 }
 
@@ -100,5 +109,5 @@ function name(part: keyof Pick<Board, 'serial' | 'part_number' | 'vbios_version'
 }
 
 function modeWords({ current, pending }: Mode): string {
-  return current === pending ? onOff(current) : `${onOff(current)}, ${onOff(pending)} after a reset`;
+  return current === pending ? onOff(current) : trans.__('%1, %2 after a reset', onOff(current), onOff(pending));
 }

@@ -1,5 +1,6 @@
 /** A further reading of a GPU, for who looks closely: what it is called, and how it is read out of what is known. */
 
+import { trans } from '../../lib/translation';
 import type { Absence, GpuDetails, GpuSample, Reading } from '../../wire';
 import type { GpuView } from '../gpu';
 import { absenceOf, takenAt, valueOf } from '../reading';
@@ -68,5 +69,5 @@ export function list(parts: readonly (string | null)[]): string {
 }
 
 export function onOff(on: boolean): string {
-  return on ? 'on' : 'off';
+  return on ? trans.__('on') : trans.__('off');
 }

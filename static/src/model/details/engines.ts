@@ -1,6 +1,7 @@
 /** What the parts of a GPU do, and how fast they run. */
 
 import { duration, mhz, percent } from '../../lib/format';
+import { table, trans } from '../../lib/translation';
 import type { Activity, Reading } from '../../wire';
 import type { GpuView } from '../gpu';
 import { absenceOf, valueOf } from '../reading';
@@ -26,57 +27,57 @@ function clock(part: 'graphics_mhz' | 'sm_mhz' | 'memory_mhz' | 'video_mhz', lab
     read: now((gpu) => gpu.clocks[part], mhz),
     rest: ({ board }) => {
       const max = valueOf(board.max_clocks[part]);
-      return max === null ? '' : `of ${mhz(max)}`;
+      return max === null ? '' : trans.__('of %1', mhz(max));
     },
   };
 }
 
-export const ACTIVITY: DetailGroup = {
-  title: 'Activity',
+export const ACTIVITY = table((): DetailGroup => ({
+  title: trans.__('Activity'),
   details: [
-    activity('graphics_percent', 'Engine active'),
-    activity('sm_percent', 'SM active'),
-    activity('occupancy_percent', 'Occupancy'),
-    activity('tensor_percent', 'Tensor cores'),
-    activity('tensor_half_percent', 'Tensor, half'),
-    activity('tensor_integer_percent', 'Tensor, integer'),
-    activity('tensor_double_percent', 'Tensor, double'),
+    activity('graphics_percent', trans.__('Engine active')),
+    activity('sm_percent', trans.__('SM active')),
+    activity('occupancy_percent', trans.__('Occupancy')),
+    activity('tensor_percent', trans.__('Tensor cores')),
+    activity('tensor_half_percent', trans.__('Tensor, half')),
+    activity('tensor_integer_percent', trans.__('Tensor, integer')),
+    activity('tensor_double_percent', trans.__('Tensor, double')),
     activity('fp64_percent', 'FP64'),
     activity('fp32_percent', 'FP32'),
     activity('fp16_percent', 'FP16'),
-    activity('integer_percent', 'Integer'),
-    activity('dram_bandwidth_percent', 'DRAM bandwidth'),
-    utilization('memory_percent', 'Memory busy'),
-    utilization('encoder_percent', 'Encoder'),
-    utilization('decoder_percent', 'Decoder'),
+    activity('integer_percent', trans.__('Integer')),
+    activity('dram_bandwidth_percent', trans.__('DRAM bandwidth')),
+    utilization('memory_percent', trans.__('Memory busy')),
+    utilization('encoder_percent', trans.__('Encoder')),
+    utilization('decoder_percent', trans.__('Decoder')),
     utilization('jpeg_percent', 'JPEG'),
-    utilization('ofa_percent', 'Optical flow'),
+    utilization('ofa_percent', trans.__('Optical flow')),
   ],
-};
+}));
 
-export const CLOCKS: DetailGroup = {
-  title: 'Clocks',
+export const CLOCKS = table((): DetailGroup => ({
+  title: trans.__('Clocks'),
   details: [
-    clock('graphics_mhz', 'Graphics clock'),
-    clock('sm_mhz', 'SM clock'),
-    clock('memory_mhz', 'Memory clock'),
-    clock('video_mhz', 'Video clock'),
+    clock('graphics_mhz', trans.__('Graphics clock')),
+    clock('sm_mhz', trans.__('SM clock')),
+    clock('memory_mhz', trans.__('Memory clock')),
+    clock('video_mhz', trans.__('Video clock')),
     {
       id: 'application_clocks',
-      label: 'Clocks asked for',
+      label: trans.__('Clocks asked for'),
       read: ({ details }) => {
         if (details === null) {
           return null;
         }
         const { graphics_mhz, memory_mhz } = details.application_clocks;
         return together([graphics_mhz, memory_mhz], ([graphics, memory]) =>
-          list([graphics == null ? null : mhz(graphics), memory == null ? null : `memory ${mhz(memory)}`]),
+          list([graphics == null ? null : mhz(graphics), memory == null ? null : trans.__('memory %1', mhz(memory))]),
         );
       },
     },
     {
       id: 'performance_state',
-      label: 'P-state',
+      label: trans.__('P-state'),
       read: now(
         (gpu) => gpu.performance_state,
         (p) => `P${String(p)}`,
@@ -84,25 +85,28 @@ export const CLOCKS: DetailGroup = {
     },
     {
       id: 'throttled',
-      label: 'Held down',
+      label: trans.__('Held down'),
       read: slow(
         ({ throttled: by }) => heldDown(by),
         (text) => text,
       ),
     },
   ],
-};
+}));
 
-const CAUSES = [
-  ['power_seconds_total', 'power limit'],
-  ['thermal_seconds_total', 'heat'],
-  ['board_limit_seconds_total', 'board limit'],
-  ['reliability_seconds_total', 'voltage'],
-  ['sync_boost_seconds_total', 'sync boost'],
-] as const;
+const CAUSES = table(
+  () =>
+    [
+      ['power_seconds_total', trans.__('power limit')],
+      ['thermal_seconds_total', trans.__('heat')],
+      ['board_limit_seconds_total', trans.__('board limit')],
+      ['reliability_seconds_total', trans.__('voltage')],
+      ['sync_boost_seconds_total', trans.__('sync boost')],
+    ] as const,
+);
 
 /** For how long each thing has held the clocks down since the driver was loaded; too little to do is no such thing. */
-function heldDown(by: Record<(typeof CAUSES)[number][0], Reading<number>>): Reading<string> {
-  const parts = CAUSES.map(([cause, name]) => told(by[cause], (s) => (s < 1 ? '' : `${name} ${duration(s * 1000)}`)));
-  return together(parts, (texts) => list(texts) || 'never');
+function heldDown(by: Record<ReturnType<typeof CAUSES>[number][0], Reading<number>>): Reading<string> {
+  const parts = CAUSES().map(([cause, name]) => told(by[cause], (s) => (s < 1 ? '' : `${name} ${duration(s * 1000)}`)));
+  return together(parts, (texts) => list(texts) || trans.__('never'));
 }

@@ -2,12 +2,13 @@
 
 import { bytesPerSecond } from '../../lib/format';
 import { plainText } from '../../lib/text';
+import { table, trans } from '../../lib/translation';
 import type { FabricState, GpuLink, NvLink, PciPath, Reading } from '../../wire';
 import { absenceOf, valueOf } from '../reading';
 import { list, onOff, slow, together, told, type Detail, type DetailGroup } from './detail';
 
-export const LINKS: DetailGroup = {
-  title: 'Links',
+export const LINKS = table((): DetailGroup => ({
+  title: trans.__('Links'),
   details: [
     {
       id: 'pcie.generation',
@@ -15,13 +16,13 @@ export const LINKS: DetailGroup = {
       read: ({ now }) => (now === null ? null : pcieWords(now.pcie.generation, now.pcie.width)),
       rest: ({ board }) => {
         const max = pcieWords(board.pcie_max_generation, board.pcie_max_width);
-        return typeof max === 'string' ? `of ${max}` : '';
+        return typeof max === 'string' ? trans.__('of %1', max) : '';
       },
     },
-    traffic('pcie', 'PCIe traffic'),
+    traffic('pcie', trans.__('PCIe traffic')),
     {
       id: 'pcie_replays_total',
-      label: 'PCIe replays',
+      label: trans.__('PCIe replays'),
       read: slow(({ pcie_replays_total }) => pcie_replays_total, String),
     },
     {
@@ -35,49 +36,49 @@ export const LINKS: DetailGroup = {
         return up > 0 && up < links.length ? 'warn' : 'quiet';
       },
     },
-    traffic('nvlink', 'NVLink traffic'),
+    traffic('nvlink', trans.__('NVLink traffic')),
     {
       id: 'nvlinks.errors_total',
-      label: 'NVLink errors',
+      label: trans.__('NVLink errors'),
       read: slow(({ nvlinks }) => errorsOf(present(nvlinks)), String),
     },
     {
       id: 'fabric',
-      label: 'Fabric',
+      label: trans.__('Fabric'),
       read: slow(
         ({ fabric }) => fabric,
         ({ state, status, clique_id }) =>
-          list([FABRIC[state], status === 0 ? null : `error ${String(status)}`, `clique ${String(clique_id)}`]),
+          list([FABRIC()[state], status === 0 ? null : trans.__('error %1', status), trans.__('clique %1', clique_id)]),
       ),
     },
-    { id: 'c2c_enabled', label: 'Link to Grace', read: slow(({ c2c_enabled }) => c2c_enabled, onOff) },
+    { id: 'c2c_enabled', label: trans.__('Link to Grace'), read: slow(({ c2c_enabled }) => c2c_enabled, onOff) },
     {
       id: 'topology',
-      label: 'Other GPUs',
+      label: trans.__('Other GPUs'),
       read: ({ index, links }) => (links.length === 0 ? null : ways(index, links)),
     },
   ],
-};
+}));
 
-const FABRIC: Record<FabricState, string> = {
-  not_supported: 'not supported',
-  not_started: 'not started',
-  in_progress: 'in progress',
-  completed: 'completed',
-};
+const FABRIC = table((): Record<FabricState, string> => ({
+  not_supported: trans.__('not supported'),
+  not_started: trans.__('not started'),
+  in_progress: trans.__('in progress'),
+  completed: trans.__('completed'),
+}));
 
-const PATHS: Record<PciPath, string> = {
-  internal: 'same board',
-  single: 'one PCIe switch',
-  multiple: 'PCIe switches',
-  host_bridge: 'one host bridge',
-  node: 'one CPU',
-  system: 'across CPUs',
-};
+const PATHS = table((): Record<PciPath, string> => ({
+  internal: trans.__('same board'),
+  single: trans.__('one PCIe switch'),
+  multiple: trans.__('PCIe switches'),
+  host_bridge: trans.__('one host bridge'),
+  node: trans.__('one CPU'),
+  system: trans.__('across CPUs'),
+}));
 
 function pcieWords(generation: Reading<number>, width: Reading<number>): Reading<string> {
   return together([generation, width], ([gen, lanes]) =>
-    [gen == null ? null : `gen ${String(gen)}`, lanes == null ? null : `×${String(lanes)}`]
+    [gen == null ? null : trans.__('gen %1', gen), lanes == null ? null : `×${String(lanes)}`]
       .filter((part) => part !== null)
       .join(' '),
   );
@@ -92,8 +93,9 @@ function traffic(link: 'pcie' | 'nvlink', label: string): Detail {
         return null;
       }
       const { rx_bytes_per_second: rx, tx_bytes_per_second: tx } = now[link];
-      const part = (name: string) => (rate: number) => `${bytesPerSecond(rate)} ${name}`;
-      return together([told(rx, part('in')), told(tx, part('out'))], list);
+      const received = told(rx, (rate) => trans.__('%1 in', bytesPerSecond(rate)));
+      const sent = told(tx, (rate) => trans.__('%1 out', bytesPerSecond(rate)));
+      return together([received, sent], list);
     },
   };
 }
@@ -108,7 +110,7 @@ function upOf(links: readonly NvLink[]): number {
 }
 
 function linkWords(links: readonly NvLink[]): string {
-  return `${String(upOf(links))} of ${String(links.length)} up`;
+  return trans._n('%1 of %2 up', '%1 of %2 up', upOf(links), links.length);
 }
 
 /** The version and speed of all together, as told of the first that is up. */
@@ -143,7 +145,12 @@ function ways(index: number, links: readonly GpuLink[]): string {
   for (const link of links) {
     const nvlinks = valueOf(link.nvlinks) ?? 0;
     const path = absenceOf(link.path) === null ? valueOf(link.path) : null;
-    const way = nvlinks > 0 ? `${String(nvlinks)} NVLinks` : path === null ? 'way unknown' : PATHS[path];
+    const way =
+      nvlinks > 0
+        ? trans._n('%1 NVLink', '%1 NVLinks', nvlinks)
+        : path === null
+          ? trans.__('way unknown')
+          : PATHS()[path];
     byWay.set(way, [...(byWay.get(way) ?? []), link.a === index ? link.b : link.a]);
   }
   return list([...byWay].map(([way, gpus]) => `${gpus.map(String).join(', ')}: ${way}`));

@@ -1,30 +1,31 @@
 /** The state of a GPU's memory: its errors, and what was replaced because of them. */
 
 import { memorySize, memoryNumber } from '../../lib/format';
+import { table, trans } from '../../lib/translation';
 import type { EccCounts, EccLocation, GpuDetails, RemappedRows, SpareRows } from '../../wire';
 import { valueOf } from '../reading';
 import type { Level } from '../words';
 import { list, slow, together, type Detail, type DetailGroup } from './detail';
 
-export const MEMORY: DetailGroup = {
-  title: 'Memory',
+export const MEMORY = table((): DetailGroup => ({
+  title: trans.__('Memory'),
   details: [
-    errors('volatile', 'ECC since load'),
-    errors('aggregate', 'ECC in its life'),
+    errors('volatile', trans.__('ECC since load')),
+    errors('aggregate', trans.__('ECC in its life')),
     {
       id: 'ecc.aggregate_by_location',
-      label: 'ECC by place',
+      label: trans.__('ECC by place'),
       read: slow(({ ecc }) => ecc.aggregate_by_location, placeWords),
     },
     {
       id: 'remapped_rows',
-      label: 'Remapped rows',
+      label: trans.__('Remapped rows'),
       read: slow(({ remapped_rows }) => remapped_rows, remapWords),
       level: ({ details }) => remapLevel(details),
     },
     {
       id: 'remapped_rows.spare',
-      label: 'Spare rows',
+      label: trans.__('Spare rows'),
       read: (gpu) => {
         const rows = gpu.details === null ? null : valueOf(gpu.details.remapped_rows);
         const spare = rows?.spare ?? null;
@@ -33,14 +34,14 @@ export const MEMORY: DetailGroup = {
     },
     {
       id: 'retired_pages',
-      label: 'Retired pages',
+      label: trans.__('Retired pages'),
       read: slow(
         ({ retired_pages }) => retired_pages,
         ({ single_bit, double_bit, pending }) =>
           list([
-            `${String(single_bit)} single-bit`,
-            `${String(double_bit)} double-bit`,
-            pending ? 'reset needed' : null,
+            trans._n('%1 single-bit', '%1 single-bit', single_bit),
+            trans._n('%1 double-bit', '%1 double-bit', double_bit),
+            pending ? trans.__('reset needed') : null,
           ]),
       ),
       level: ({ details }) => {
@@ -57,7 +58,7 @@ export const MEMORY: DetailGroup = {
       ),
     },
   ],
-};
+}));
 
 function errors(kind: 'volatile' | 'aggregate', label: string): Detail {
   return {
@@ -77,10 +78,10 @@ function errors(kind: 'volatile' | 'aggregate', label: string): Detail {
 function errorWords(counts: EccCounts): ReturnType<typeof together> {
   return together([counts.corrected_total, counts.uncorrected_total], ([corrected, uncorrected]) =>
     corrected === 0 && uncorrected === 0
-      ? 'no errors'
+      ? trans.__('no errors')
       : list([
-          corrected == null ? null : `${String(corrected)}\u00a0corrected`,
-          uncorrected == null ? null : `${String(uncorrected)}\u00a0uncorrected`,
+          corrected == null ? null : trans._n('%1\u00a0corrected', '%1\u00a0corrected', corrected),
+          uncorrected == null ? null : trans._n('%1\u00a0uncorrected', '%1\u00a0uncorrected', uncorrected),
         ]),
   );
 }
@@ -93,15 +94,15 @@ function placeWords(places: readonly EccLocation[]): string {
         const name = location.replaceAll('_', ' ');
         return `${name} ${String(corrected_total)} + ${String(uncorrected_total)}`;
       }),
-    ) || 'none'
+    ) || trans.__('none')
   );
 }
 
 function remapWords({ correctable, uncorrectable, pending, failed }: RemappedRows): string {
   return list([
     String(correctable + uncorrectable),
-    pending ? 'reset needed' : null,
-    failed ? 'no spare row left' : null,
+    pending ? trans.__('reset needed') : null,
+    failed ? trans.__('no spare row left') : null,
   ]);
 }
 
@@ -114,6 +115,10 @@ function remapLevel(details: GpuDetails | null): Level {
 function spareWords({ max, high, partial, low, none }: SpareRows): string {
   const enough = max + high + partial;
   return low + none === 0
-    ? 'enough in all banks'
-    : list([`enough in ${String(enough)} banks`, `few in ${String(low)}`, `none in ${String(none)}`]);
+    ? trans.__('enough in all banks')
+    : list([
+        trans._n('enough in %1 bank', 'enough in %1 banks', enough),
+        trans.__('few in %1', low),
+        trans.__('none in %1', none),
+      ]);
 }

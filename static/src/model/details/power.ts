@@ -1,35 +1,40 @@
 /** Power, energy and heat. */
 
 import { celsius, percent, significant, watts, wattsNumber } from '../../lib/format';
+import { table, trans } from '../../lib/translation';
 import type { Fan, Reading } from '../../wire';
 import { valueOf } from '../reading';
 import { list, now, slow, told, type DetailGroup } from './detail';
 
 const JOULES_PER_KWH = 3.6e6;
 
-export const POWER: DetailGroup = {
-  title: 'Power and heat',
+export const POWER = table((): DetailGroup => ({
+  title: trans.__('Power and heat'),
   details: [
-    { id: 'power.instant_watts', label: 'Power now', read: now((gpu) => gpu.power.instant_watts, watts) },
-    { id: 'power.average_watts', label: 'Average of 1 s', read: now((gpu) => gpu.power.average_watts, watts) },
+    { id: 'power.instant_watts', label: trans.__('Power now'), read: now((gpu) => gpu.power.instant_watts, watts) },
+    {
+      id: 'power.average_watts',
+      label: trans.__('Average of 1 s'),
+      read: now((gpu) => gpu.power.average_watts, watts),
+    },
     {
       id: 'power.limit_watts',
-      label: 'Power limit',
+      label: trans.__('Power limit'),
       read: now((gpu) => gpu.power.limit_watts, watts),
       rest: ({ board }) => {
         const min = valueOf(board.power_limits.min_watts);
         const max = valueOf(board.power_limits.max_watts);
-        return min === null || max === null ? '' : `of ${wattsNumber(min)}–${watts(max)}`;
+        return min === null || max === null ? '' : trans.__('of %1', `${wattsNumber(min)}–${watts(max)}`);
       },
     },
     {
       id: 'board.power_limits.default_watts',
-      label: 'Default limit',
+      label: trans.__('Default limit'),
       read: ({ board }) => told(board.power_limits.default_watts, watts),
     },
     {
       id: 'power.energy_joules_total',
-      label: 'Energy',
+      label: trans.__('Energy'),
       read: now(
         (gpu) => gpu.power.energy_joules_total,
         (joules) => `${significant(joules / JOULES_PER_KWH)} kWh`,
@@ -37,31 +42,31 @@ export const POWER: DetailGroup = {
     },
     {
       id: 'temperature.memory_celsius',
-      label: 'Memory temp.',
+      label: trans.__('Memory temp.'),
       read: now((gpu) => gpu.temperature.memory_celsius, celsius),
       rest: ({ board }) => {
         const max = valueOf(board.thresholds.memory_max_celsius);
-        return max === null ? '' : `of ${celsius(max)}`;
+        return max === null ? '' : trans.__('of %1', celsius(max));
       },
     },
     {
       id: 'temperature.margin_celsius',
-      label: 'To slowdown',
+      label: trans.__('To slowdown'),
       read: now((gpu) => gpu.temperature.margin_celsius, celsius),
     },
     {
       id: 'board.thresholds.slowdown_celsius',
-      label: 'Slows down at',
+      label: trans.__('Slows down at'),
       read: ({ board }) => told(board.thresholds.slowdown_celsius, celsius),
     },
     {
       id: 'board.thresholds.shutdown_celsius',
-      label: 'Switches off at',
+      label: trans.__('Switches off at'),
       read: ({ board }) => told(board.thresholds.shutdown_celsius, celsius),
     },
     {
       id: 'fans',
-      label: 'Fans',
+      label: trans.__('Fans'),
       read: (gpu) => {
         const each = gpu.details === null ? null : valueOf(gpu.details.fans);
         return each === null || each.length === 0
@@ -70,7 +75,7 @@ export const POWER: DetailGroup = {
       },
     },
   ],
-};
+}));
 
 function fanWords(fans: readonly Fan[]): string {
   return list(fans.map((fan) => `${share(fan.speed_percent)}${turns(fan.rpm)}`));
@@ -83,5 +88,5 @@ function share(reading: Reading<number>): string {
 
 function turns(reading: Reading<number>): string {
   const value = valueOf(reading);
-  return value === null ? '' : ` (${wattsNumber(value)} rpm)`;
+  return value === null ? '' : ` (${trans.__('%1 rpm', wattsNumber(value))})`;
 }

@@ -44,7 +44,7 @@ export interface Sheet {
 /** What there is to say of a GPU beyond its four numbers. */
 export function sheetOf(gpu: GpuView): Sheet {
   const missing: string[] = [];
-  const groups = GROUPS.map(({ title, details }) => ({
+  const groups = GROUPS.map((group) => group()).map(({ title, details }) => ({
     title,
     rows: details.flatMap((detail): SheetRow[] => {
       const reading = detail.read(gpu);

@@ -3,6 +3,7 @@
 import { h, keyed, setAttribute, setShown, setText } from '../../lib/dom';
 import { timeOfDay } from '../../lib/format';
 import { plainText } from '../../lib/text';
+import { trans } from '../../lib/translation';
 import { GPU_CHARTS, HOST_CHARTS, MIG_CHART } from '../../model/dashboard/kinds';
 import { isHeld, rangeOf, running, SPANS_MIN, toggledHold, type DashboardState } from '../../model/dashboard/state';
 import type { GpuView } from '../../model/gpu';
@@ -11,11 +12,11 @@ const CHARTS = [...GPU_CHARTS, MIG_CHART, ...HOST_CHARTS];
 
 export class DashboardBar {
   readonly element: HTMLElement;
-  private readonly gpus = group('GPUs');
+  private readonly gpus = group(trans.__('GPUs'));
   private readonly gpuChips = new Map<string, Chip>();
-  private readonly arrangement = group('Arrangement');
-  private readonly spans = group('Time shown');
-  private readonly charts = group('Charts');
+  private readonly arrangement = group(trans.__('Arrangement'));
+  private readonly spans = group(trans.__('Time shown'));
+  private readonly charts = group(trans.__('Charts'));
   private readonly menu: HTMLDetailsElement;
   private readonly hold = chip('');
   private readonly range = h('span', { class: 'gpumon-range' });
@@ -27,13 +28,18 @@ export class DashboardBar {
     private readonly change: (state: DashboardState) => void,
   ) {
     this.state = state;
-    this.menu = h('details', { class: 'gpumon-menu' }, h('summary', { class: 'gpumon-chip' }, 'Charts'), this.charts);
+    this.menu = h(
+      'details',
+      { class: 'gpumon-menu' },
+      h('summary', { class: 'gpumon-chip' }, trans.__('Charts')),
+      this.charts,
+    );
     this.hold.addEventListener('click', () => {
       change(toggledHold(this.state, this.now_ms));
     });
     this.arrangement.append(
       ...(['apart', 'together'] as const).map((arrangement) =>
-        chip(arrangement === 'apart' ? 'by GPU' : 'overlaid', arrangement, () => {
+        chip(arrangement === 'apart' ? trans.__('by GPU') : trans.__('overlaid'), arrangement, () => {
           change({ ...this.state, arrangement });
         }),
       ),
@@ -47,7 +53,7 @@ export class DashboardBar {
     );
     this.charts.append(
       ...CHARTS.map(({ id, title }) =>
-        chip(title, id, () => {
+        chip(title(), id, () => {
           change({
             ...this.state,
             charts: toggled(
@@ -100,10 +106,14 @@ export class DashboardBar {
       press(one, state.charts?.includes(one.getAttribute('data-value') ?? '') ?? true);
     }
     const held = isHeld(state);
-    setText(this.hold, held ? 'back to now' : 'hold');
-    setAttribute(this.hold, 'title', held ? 'Let time run again' : 'Hold time still; nothing is lost meanwhile');
+    setText(this.hold, held ? trans.__('back to now') : trans.__('hold'));
+    setAttribute(
+      this.hold,
+      'title',
+      held ? trans.__('Let time run again') : trans.__('Hold time still; nothing is lost meanwhile'),
+    );
     const [from_ms, to_ms] = rangeOf(state, now_ms);
-    setText(this.range, held ? `${timeOfDay(from_ms)} to ${timeOfDay(to_ms)}` : '');
+    setText(this.range, held ? trans.__('%1 to %2', timeOfDay(from_ms), timeOfDay(to_ms)) : '');
   }
 
   private known: readonly number[] = [];

@@ -2,15 +2,16 @@
 
 import { h, keyed, setAttribute, setShown, setText } from '../../lib/dom';
 import { timeOfDay } from '../../lib/format';
+import { trans } from '../../lib/translation';
 import { byCost, runName, type CellOrder, type CellRun } from '../../model/cell-log';
 import { cellWords } from '../../model/cell-words';
 import type { NotebookHost } from '../notebook-host';
 
-const COLUMNS: readonly { id: CellOrder; title: string }[] = [
-  { id: 'elapsed', title: 'Time' },
-  { id: 'gpu', title: 'GPU time' },
-  { id: 'peak', title: 'Peak memory' },
-  { id: 'energy', title: 'Energy' },
+const COLUMNS: readonly { id: CellOrder; title: () => string }[] = [
+  { id: 'elapsed', title: () => trans.__('Time') },
+  { id: 'gpu', title: () => trans.__('GPU time') },
+  { id: 'peak', title: () => trans.__('Peak memory') },
+  { id: 'energy', title: () => trans.__('Energy') },
 ];
 /** Nobody reads further. */
 const MOST = 20;
@@ -27,19 +28,24 @@ export class CellTable {
     private readonly notebooks: NotebookHost | null,
   ) {
     this.heads = COLUMNS.map(({ id, title }) => {
-      const button = h('button', { type: 'button' }, title);
+      const button = h('button', { type: 'button' }, title());
       button.addEventListener('click', () => {
         this.order = id;
         invalidate();
       });
       return { id, element: h('th', { class: 'gpumon-col-number', scope: 'col' }, button) };
     });
-    const head = h('tr', {}, h('th', { scope: 'col' }, 'Started'), h('th', { scope: 'col' }, 'Cell'));
+    const head = h(
+      'tr',
+      {},
+      h('th', { scope: 'col' }, trans.__('Started')),
+      h('th', { scope: 'col' }, trans.__('Cell')),
+    );
     head.append(...this.heads.map(({ element }) => element));
     this.element = h(
       'section',
       { 'data-testid': 'gpumon-cells' },
-      h('h2', { class: 'gpumon-heading' }, 'Cells by cost'),
+      h('h2', { class: 'gpumon-heading' }, trans.__('Cells by cost')),
       h('table', { class: 'gpumon-processes gpumon-cells' }, h('thead', {}, head), this.body),
     );
   }
@@ -85,13 +91,14 @@ class Row {
     // After a restart of its kernel there is no way to the notebook any more; its name is the last that was known.
     const name = this.notebooks?.nameOf(this.kernelId) ?? null;
     this.name.disabled = name === null;
-    setText(this.notebook, `${name ?? run.notebook}${run.running ? ', running' : ''}`);
+    const notebook = name ?? run.notebook;
+    setText(this.notebook, run.running ? trans.__('%1, running', notebook) : notebook);
     const words = cellWords(run.cost);
     COLUMNS.forEach(({ id }, i) => {
       const word = words.find((one) => one.id === id);
       const cell = this.numbers[i];
       if (cell !== undefined) {
-        setText(cell, word?.text.replace(/^(GPU|peak) /, '') ?? '–');
+        setText(cell, word?.brief ?? '–');
         setAttribute(cell, 'title', word?.title ?? null);
       }
     });

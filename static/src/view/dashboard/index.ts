@@ -1,5 +1,6 @@
 /** A dashboard in a page, fed by a connection to a gpumon server. */
 
+import { trans } from '../../lib/translation';
 import { fromAddress, toAddress } from '../../model/dashboard/state';
 import type { Feed } from '../../model/feed';
 import { mountView, type Mounted } from '../mount';
@@ -38,8 +39,8 @@ export function mountDashboard(host: HTMLElement, options: DashboardMountOptions
     feed,
     (invalidate, reader) =>
       new Dashboard(feed.store, reader, {
-        title: options.title ?? 'GPU charts',
-        connectingMessage: options.connectingMessage ?? 'Waiting for gpumon to answer.',
+        title: options.title ?? trans.__('GPU charts'),
+        connectingMessage: options.connectingMessage ?? trans.__('Waiting for gpumon to answer.'),
         notebooks: options.notebooks ?? null,
         actions: options.actions ?? [],
         state: fromAddress(options.address),

@@ -2,6 +2,7 @@
 
 import type { Band, Pin } from '../../chart/content';
 import { h, keyed, setAttribute, setShown, setText } from '../../lib/dom';
+import { trans } from '../../lib/translation';
 import type { Section } from '../../model/dashboard/plots';
 import type { Palette } from '../palette';
 import type { PlotContext, PlotView } from './plot';
@@ -45,7 +46,7 @@ export class SectionView {
     const own = { ...context, freshness: { ...context.freshness, stale: context.freshness.stale || !healthy } };
     section.plots.forEach((plot, i) => views[i]?.update(plot, own));
     setShown(this.missing, section.missing.length > 0);
-    setText(this.missing, `Not on this board or driver: ${section.missing.join(', ')}.`);
+    setText(this.missing, trans.__('Not on this board or driver: %1.', section.missing.join(', ')));
   }
 
   /** Draws the lines; when all sections are written, since letters on a canvas ask for their styles. */

@@ -1,0 +1,32 @@
+/** The view's own words in the reader's language: English, unless whoever embeds the view brings a translation. */
+
+/** The part of JupyterLab's translation bundles that is used: `%1` stands for the first of `args`. */
+export interface Translator {
+  __: (text: string, ...args: unknown[]) => string;
+  /** One text for one thing, another for several; `%1` stands for `n`, and `%2` for the first of `args`. */
+  _n: (one: string, several: string, n: number, ...args: unknown[]) => string;
+}
+
+/**
+ * Every text for people goes through this when it is shown, since the language is not known while modules are loaded.
+ * What stands in the call is a whole literal: that is how translators are given the list of texts.
+ */
+export let trans: Translator = {
+  __: filled,
+  _n: (one, several, n, ...args) => filled(n === 1 ? one : several, n, ...args),
+};
+
+/** From now on, words are looked up there. */
+export function setTranslator(translator: Translator): void {
+  trans = translator;
+}
+
+/** Words that belong together, made when one of them is first needed. */
+export function table<T>(make: () => T): () => T {
+  let made: T | null = null;
+  return () => (made ??= make());
+}
+
+function filled(text: string, ...args: unknown[]): string {
+  return text.replace(/%(\d+)/g, (_, place) => String(args[Number(place) - 1]));
+}

@@ -1,0 +1,34 @@
+/** A language that nobody speaks: English with an accent on each letter, so that a text shows that was forgotten. */
+
+const ACCENT = '\u0301';
+/** What is no word: whatever has a digit in it, units, and what things are called in every language. */
+const NAMES =
+  /[\w.:-]*\d[\w.:-]*|\b(?:[GMk]i?B(?:\/s)?|[kM]?[JW]|kWh|MHz|m?s|min|[hdC]|GPU|PID|SM|JPEG|PCIe|NVLink|MIG|MPS|ECC|UUID|VBIOS|CUDA)\b/g;
+
+/** The text in that language; what it has for values stays. */
+export function accented(text: string): string {
+  return text.replace(/%\d+|[a-z]/gi, (part) => (part.length > 1 ? part : part + ACCENT));
+}
+
+/** All that somebody can read or hear of `root`, also what is hidden just now. It runs in a browser, too. */
+export function textsOf(root: Element): string[] {
+  const texts: string[] = [];
+  for (const element of [root, ...root.querySelectorAll('*')]) {
+    for (const node of element.childNodes) {
+      texts.push(node.nodeType === Node.TEXT_NODE ? (node.nodeValue ?? '') : '');
+    }
+    for (const name of ['title', 'aria-label', 'aria-description', 'placeholder', 'alt']) {
+      texts.push(element.getAttribute(name) ?? '');
+    }
+  }
+  return texts.filter((text) => text.trim() !== '');
+}
+
+/** Those of `texts` that are not in that language, nor `data`, which is the same in all. */
+export function forgotten(texts: readonly string[], data: readonly string[]): string[] {
+  const longestFirst = [...data].sort((a, b) => b.length - a.length);
+  return texts.filter((text) => {
+    const words = longestFirst.reduce((rest, one) => rest.replaceAll(one, ' '), text);
+    return new RegExp(`[a-z](?!${ACCENT})`, 'i').test(words.replace(NAMES, ''));
+  });
+}

@@ -1,0 +1,137 @@
+// @vitest-environment jsdom
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+
+import { setTranslator, trans } from '../lib/translation';
+import { oomWords } from '../model/oom-words';
+import { fromAddress } from '../model/dashboard/state';
+import { Store } from '../model/store';
+import { accented, forgotten, textsOf } from '../testing/accents';
+import { GIB, inventory, NOW, sample } from '../testing/frames';
+import { COST, gpus, world } from '../testing/world';
+import { CellLine } from './cell-line';
+import { Chip } from './chip';
+import { Dashboard } from './dashboard/dashboard';
+import { OomNote } from './oom-note';
+import { Overview } from './overview';
+
+/** What a server says is the same in every language, as are names. */
+const DATA = [
+  'gpumon doctor',
+  'gpumon resume',
+  'gpumon',
+  'NVIDIA',
+  'train.py',
+  'sm',
+  'Hopper',
+  'ana',
+  'train.ipynb',
+  'PyTorch',
+  'the code',
+  'device memory',
+];
+const english = trans;
+const host = { nameOf: (id: string) => (id === 'k1' ? 'train.ipynb' : null), go: vi.fn(), offer: vi.fn() };
+
+beforeEach(() => {
+  vi.useFakeTimers();
+  vi.setSystemTime(NOW);
+  const { __: one, _n: many } = english;
+  setTranslator({
+    __: (text, ...args) => one(accented(text), ...args),
+    _n: (single, several, n, ...args) => many(accented(single), accented(several), n, ...args),
+  });
+});
+afterEach(() => {
+  setTranslator(english);
+  vi.useRealTimers();
+});
+
+function storeOfWorld(): Store {
+  const store = new Store();
+  store.phase = { phase: 'open' };
+  store.apply(world());
+  const run = { key: '', kernelId: 'k1', notebook: 'train.ipynb', count: 1, code: 'the code', running: true };
+  store.cells.put({ ...run, cost: COST });
+  return store;
+}
+
+describe('in another language', () => {
+  const options = { title: '', connectingMessage: '', actions: [], notebooks: host, onRetry: vi.fn() };
+  const untold = (element: Element): string[] => forgotten(textsOf(element), DATA);
+
+  it('the overview has no English word, whatever there is to say', () => {
+    const store = storeOfWorld();
+    const invalidate = (): void => {
+      overview.render();
+    };
+    const overview: Overview = new Overview(store, { ...options, onOpenGpu: vi.fn(), spanMinutes: 5, invalidate });
+    overview.render();
+    expect(untold(overview.element)).toEqual([]);
+    for (const button of overview.element.querySelectorAll('button')) {
+      button.click();
+    }
+    expect(overview.element.querySelectorAll('.gpumon-group').length).toBeGreaterThan(10);
+    expect(untold(overview.element)).toEqual([]);
+  });
+
+  it('nor has what stands in its place', () => {
+    const store = storeOfWorld();
+    const overview = new Overview(store, { ...options, onOpenGpu: null, spanMinutes: 2, invalidate: vi.fn() });
+    for (const state of ['starting', 'restarting', 'unavailable', 'paused', 'running'] as const) {
+      const resumes = state === 'paused' ? { resumes_ms: NOW } : {};
+      store.apply({ type: 'collector', state, since_ms: NOW, message: null, ...resumes });
+      overview.render();
+      expect(untold(overview.element)).toEqual([]);
+    }
+    for (const phase of [
+      { phase: 'connecting', attempt: 0 },
+      { phase: 'connecting', attempt: 1 },
+      { phase: 'waiting', attempt: 1, retry_at_ms: NOW },
+      { phase: 'open' },
+    ] as const) {
+      store.phase = phase;
+      vi.setSystemTime(NOW + 60_000);
+      overview.render();
+      expect(untold(overview.element)).toEqual([]);
+    }
+  });
+
+  it('nor have charts and the table of cells, apart or together', () => {
+    const reader = {
+      setLooking: vi.fn(),
+      setInterval: vi.fn(),
+      setMetrics: vi.fn(),
+      setTraces: vi.fn(),
+      leave: vi.fn(),
+    };
+    for (const address of ['', 'view=together&from=1000&to=9000']) {
+      const dashboard = new Dashboard(storeOfWorld(), reader, {
+        ...options,
+        state: fromAddress(address),
+        onState: vi.fn(),
+        invalidate: vi.fn(),
+      });
+      dashboard.render();
+      expect(dashboard.element.querySelectorAll('[data-plot]').length).toBeGreaterThan(20);
+      expect(untold(dashboard.element)).toEqual([]);
+    }
+  });
+
+  it('nor has what stands below a cell and in a toolbar', () => {
+    const line = new CellLine();
+    line.update(COST, false);
+    const chip = new Chip(vi.fn());
+    chip.update(sample(NOW, gpus()), 'k1');
+    const note = new OomNote(host);
+    const error = { framework: 'PyTorch', total_bytes: null, free_bytes: null, gpu: 0, says_gpu: true };
+    const moment = { inventory: inventory(7), sample: sample(NOW, gpus()), kernelId: 'k1', nameOf: host.nameOf };
+    for (const asked_bytes of [90 * GIB, null]) {
+      const words = oomWords({ ...error, asked_bytes, unused_bytes: 99 * GIB, limit_bytes: GIB }, moment);
+      expect(words?.holders.length).toBeGreaterThan(2);
+      if (words !== null) {
+        note.update(words);
+      }
+      expect([line, chip, note].flatMap(({ element }) => untold(element))).toEqual([]);
+    }
+  });
+});
