@@ -55,12 +55,19 @@ export class Chart {
     private style: ChartStyle,
   ) {
     host.append(this.canvas);
-    this.sizes = new ResizeObserver(() => {
-      this.measure();
+    // It tells the size for the first time in the frame to come, when all is laid out anyway.
+    this.sizes = new ResizeObserver((entries) => {
+      for (const { contentRect } of entries) {
+        this.resize(contentRect.width, contentRect.height);
+      }
       this.paint();
     });
     this.sizes.observe(host);
-    this.measure();
+  }
+
+  /** Finds out the size at once, where no frame will come before somebody looks. */
+  measure(): void {
+    this.resize(this.host.clientWidth, this.host.clientHeight);
   }
 
   draw(content: ChartContent): void {
@@ -90,9 +97,9 @@ export class Chart {
     this.canvas.remove();
   }
 
-  private measure(): void {
-    this.width = Math.round(this.host.clientWidth * ratio());
-    this.height = Math.round(this.host.clientHeight * ratio());
+  private resize(width_px: number, height_px: number): void {
+    this.width = Math.round(width_px * ratio());
+    this.height = Math.round(height_px * ratio());
   }
 
   private field(): Field | null {

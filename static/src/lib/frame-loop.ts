@@ -2,11 +2,21 @@
 
 /** Nobody reads numbers that change more often; samples that come four times a second are all drawn. */
 const CALM_MS = 240;
+/** What only time has changed may take this share of a page's time, however much there is and however slow it is. */
+const SHARE = 1 / 30;
+/** Once a second is always allowed. */
+const SLOWEST_MS = 900;
+/** How much the newest drawing says of what the next will take. */
+const WEIGHT = 0.25;
 
 export class FrameLoop {
+  /** How many share in that. */
+  private static running = 0;
   private requested = 0;
   private timer: ReturnType<typeof setTimeout> | undefined;
   private drawn_ms = -Infinity;
+  /** What a drawing takes with all that the browser does after it, on average. */
+  private cost_ms = 0;
   private dirty = false;
   /** Whether somebody has done something since the last drawing. */
   private urgent = true;
@@ -27,7 +37,8 @@ export class FrameLoop {
    */
   invalidateCalmly(): void {
     const since_ms = performance.now() - this.drawn_ms;
-    if (since_ms >= CALM_MS) {
+    const calm_ms = Math.min(Math.max((this.cost_ms * FrameLoop.running) / SHARE, CALM_MS), SLOWEST_MS);
+    if (since_ms >= calm_ms) {
       this.request();
       return;
     }
@@ -38,13 +49,14 @@ export class FrameLoop {
           this.timer = undefined;
           this.request();
         },
-        2 * CALM_MS - since_ms,
+        2 * calm_ms - since_ms,
       );
     }
   }
 
   /** Starts or stops drawing; what changed meanwhile is drawn at the start. */
   setRunning(running: boolean): void {
+    FrameLoop.running += Number(running) - Number(this.running);
     this.running = running;
     if (running) {
       if (this.dirty) {
@@ -67,9 +79,13 @@ export class FrameLoop {
         this.requested = 0;
         this.dirty = false;
         this.drawn_ms = performance.now();
-        const { urgent } = this;
+        const { urgent, drawn_ms } = this;
         this.urgent = false;
         this.draw(urgent);
+        // Styles, layout and paint follow within the same task.
+        setTimeout(() => {
+          this.cost_ms += WEIGHT * (performance.now() - drawn_ms - this.cost_ms);
+        });
       });
     }
   }

@@ -51,6 +51,8 @@ export class GpuCard {
   readonly element: HTMLElement;
   /** Whether the card is on the screen; others are written seldom, and their charts not drawn. */
   onScreen = false;
+  /** What it was last given, whether it was written or not. */
+  private latest: [gpu: GpuView, rows: readonly HolderRow[], context: CardContext] | null = null;
   private turn = -1;
   private chosenOpen: boolean | null = null;
   /** The server's time at the last drawing. */
@@ -111,30 +113,30 @@ export class GpuCard {
   }
 
   update(gpu: GpuView, rows: readonly HolderRow[], context: CardContext): void {
-    const { store, window } = context;
-    const now_ms = store.clock.now();
-    const now = gpu.now;
-    this.now_ms = now_ms;
+    this.latest = [gpu, rows, context];
+    this.now_ms = context.store.clock.now();
     this.updateOpen(context.openByDefault);
-    if (this.rests(gpu.index)) {
-      return;
+    if (!this.rests(gpu.index)) {
+      this.write(gpu, rows, context);
     }
-    const healthy = now?.health.state === 'ok';
-    const late = now !== null && now_ms - now.at_ms > store.gap_ms + 2000;
-    const freshness: Freshness = { now_ms, stale: !healthy || late };
-    setAttribute(this.element, 'data-gpu-index', String(gpu.index));
-    setAttribute(this.element, 'data-gpu-health', now?.health.state ?? 'unread');
-    setAttribute(this.element, 'aria-label', trans.__('GPU %1, %2', gpu.index, plainText(gpu.name)));
-    setText(this.index, String(gpu.index));
-    setText(this.name, plainText(gpu.name));
-    setAttribute(this.name, 'title', [gpu.fullName, gpu.uuid, gpu.busId].filter((part) => part !== null).join('\n'));
-    this.updateWords(gpu, rows, now_ms, store);
-    for (const { id, cell } of this.cells) {
-      cell.update(now, store.timeline.values(seriesKey(gpu, id)), window, freshness);
+  }
+
+  /** It has come into sight. */
+  enter(): void {
+    this.onScreen = true;
+    if (this.latest !== null) {
+      const [gpu, rows, context] = this.latest;
+      const window = { ...context.window, times_ms: context.store.timeline.times_ms };
+      this.write(gpu, rows, { ...context, window });
+      this.draw(gpu, { ...context, window });
     }
-    this.bar.update(now === null ? [] : memorySegments(now.memory, rows));
-    if (this.isOpen() && context.whole) {
-      this.details.update(gpu, freshness);
+  }
+
+  /** It is about to be seen without another frame. */
+  reveal(palette: Palette): void {
+    this.onScreen = true;
+    for (const { cell } of this.cells) {
+      cell.reveal(palette);
     }
   }
 
@@ -160,6 +162,28 @@ export class GpuCard {
       for (const { id, cell } of this.cells) {
         cell.draw(store.timeline.values(seriesKey(gpu, id)), window, pins.get(gpu.index) ?? [], palette);
       }
+    }
+  }
+
+  private write(gpu: GpuView, rows: readonly HolderRow[], { store, window, whole }: CardContext): void {
+    const { now_ms } = this;
+    const { now } = gpu;
+    const healthy = now?.health.state === 'ok';
+    const late = now !== null && now_ms - now.at_ms > store.gap_ms + 2000;
+    const freshness: Freshness = { now_ms, stale: !healthy || late };
+    setAttribute(this.element, 'data-gpu-index', String(gpu.index));
+    setAttribute(this.element, 'data-gpu-health', now?.health.state ?? 'unread');
+    setAttribute(this.element, 'aria-label', trans.__('GPU %1, %2', gpu.index, plainText(gpu.name)));
+    setText(this.index, String(gpu.index));
+    setText(this.name, plainText(gpu.name));
+    setAttribute(this.name, 'title', [gpu.fullName, gpu.uuid, gpu.busId].filter((part) => part !== null).join('\n'));
+    this.updateWords(gpu, rows, now_ms, store);
+    for (const { id, cell } of this.cells) {
+      cell.update(now, store.timeline.values(seriesKey(gpu, id)), window, freshness);
+    }
+    this.bar.update(now === null ? [] : memorySegments(now.memory, rows));
+    if (this.isOpen() && whole) {
+      this.details.update(gpu, freshness);
     }
   }
 

@@ -67,12 +67,11 @@ export class MetricCell {
   /** Draws the line; only for what is on the screen. */
   draw(values: Float64Array, window: Window, pins: readonly Pin[], palette: Palette): void {
     const { unit, colour } = this.metric;
-    this.chart ??= new Chart(this.chartHost, { base: unit.base, format: unit.text }, palette);
     const known = this.ceiling > unit.ceiling || this.metric.limit === null;
     const highest = known ? this.ceiling : highestOf(values, unit.ceiling);
     // A little air above a limit that is drawn as a line; memory cannot pass its total.
     const air = colour === 'power' ? 1.06 : 1;
-    this.chart.draw({
+    this.chartOf(palette).draw({
       window,
       lines: [{ values, colour: colourOf(palette, colour) }],
       floor: unit.floor,
@@ -83,6 +82,11 @@ export class MetricCell {
     });
   }
 
+  /** Its line is about to be seen without another frame. */
+  reveal(palette: Palette): void {
+    this.chartOf(palette).measure();
+  }
+
   setPalette(palette: Palette): void {
     this.chart?.setStyle(palette);
   }
@@ -90,6 +94,12 @@ export class MetricCell {
   dispose(): void {
     this.chart?.dispose();
     this.chart = null;
+  }
+
+  private chartOf(palette: Palette): Chart {
+    const { base, text } = this.metric.unit;
+    this.chart ??= new Chart(this.chartHost, { base, format: text }, palette);
+    return this.chart;
   }
 }
 

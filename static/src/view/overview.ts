@@ -174,7 +174,7 @@ export class Overview {
 
   revealAll(): void {
     for (const card of this.cards.values()) {
-      card.onScreen = true;
+      card.reveal(this.currentPalette());
     }
   }
 
@@ -217,14 +217,15 @@ export class Overview {
     }
   }
 
+  /** Only what has come into sight is written, so that scrolling stays smooth. */
   private scrolled(entries: readonly IntersectionObserverEntry[]): void {
-    for (const entry of entries) {
-      for (const card of this.cards.values()) {
-        if (card.element === entry.target) {
-          card.onScreen = entry.isIntersecting;
-        }
+    for (const { target, isIntersecting } of entries) {
+      const card = [...this.cards.values()].find(({ element }) => element === target);
+      if (isIntersecting) {
+        card?.enter();
+      } else if (card !== undefined) {
+        card.onScreen = false;
       }
     }
-    this.options.invalidate();
   }
 }

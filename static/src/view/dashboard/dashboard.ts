@@ -219,13 +219,13 @@ export class Dashboard {
     return this.palette;
   }
 
+  /** Only what has come into sight is drawn, so that scrolling stays smooth. */
   private scrolled(entries: readonly IntersectionObserverEntry[]): void {
     for (const entry of entries) {
       for (const section of this.sections.values()) {
         section.scrolled(entry.target, entry.isIntersecting);
       }
     }
-    this.options.invalidate();
   }
 
   /** Arrows move through the past, space holds time still, Escape returns to now. */

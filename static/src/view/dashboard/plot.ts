@@ -36,6 +36,10 @@ export class PlotView {
   readonly element: HTMLElement;
   /** Whether it is on the screen; a chart that is not is not drawn. */
   onScreen = false;
+  /** What it was last given, whether it was drawn or not. */
+  private latest: [plot: Plot, context: PlotContext, bands: readonly Band[], pins: readonly Pin[]] | null = null;
+  /** Whether it is about to be seen without another frame. */
+  private revealed = false;
   private readonly title = h('h3', { class: 'gpumon-plot-title' });
   private readonly readouts = h('dl', { class: 'gpumon-readouts' });
   private readonly values = new Map<string, Readout>();
@@ -84,13 +88,13 @@ export class PlotView {
 
   /** Draws the lines, where they are seen. */
   draw(plot: Plot, context: PlotContext, bands: readonly Band[], pins: readonly Pin[]): void {
+    this.latest = [plot, context, bands, pins];
     if (!this.onScreen) {
       return;
     }
     const { window, palette } = context;
     const { unit } = plot;
-    const format = (value: number): string => (this.unit ?? unit).text(value);
-    this.chart ??= new Chart(this.host, { base: unit.base, format }, palette);
+    this.chart ??= this.newChart(unit, palette);
     const drawn = (line: PlotLine): ChartLine => ({
       ...recorded(line, context),
       colour: colourOf(palette, line.colour),
@@ -116,12 +120,37 @@ export class PlotView {
     });
   }
 
+  /** It has come into sight. */
+  enter(): void {
+    this.onScreen = true;
+    if (this.latest !== null) {
+      const [plot, given, bands, pins] = this.latest;
+      const context = { ...given, window: { ...given.window, times_ms: given.timeline.times_ms } };
+      this.update(plot, context);
+      this.draw(plot, context, bands, pins);
+    }
+  }
+
+  reveal(): void {
+    this.onScreen = this.revealed = true;
+    this.chart?.measure();
+  }
+
   setPalette(palette: Palette): void {
     this.chart?.setStyle(palette);
   }
 
   dispose(): void {
     this.chart?.dispose();
+  }
+
+  private newChart(unit: Unit, palette: Palette): Chart {
+    const format = (value: number): string => (this.unit ?? unit).text(value);
+    const chart = new Chart(this.host, { base: unit.base, format }, palette);
+    if (this.revealed) {
+      chart.measure();
+    }
+    return chart;
   }
 
   private newReadout(line: PlotLine): Readout {

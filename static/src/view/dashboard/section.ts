@@ -59,15 +59,20 @@ export class SectionView {
 
   scrolled(target: Element, onScreen: boolean): void {
     for (const plot of this.plots.values()) {
-      if (plot.element === target) {
-        plot.onScreen = onScreen;
+      if (plot.element !== target) {
+        continue;
+      }
+      if (onScreen) {
+        plot.enter();
+      } else {
+        plot.onScreen = false;
       }
     }
   }
 
   revealAll(): void {
     for (const plot of this.plots.values()) {
-      plot.onScreen = true;
+      plot.reveal();
     }
   }
 
