@@ -20,6 +20,7 @@ import { MemoryBar } from './memory-bar';
 import { MetricCell } from './metric-cell';
 import type { Moment } from './moment';
 import type { Palette } from './palette';
+import { Sight } from './sight';
 import type { Freshness } from './value';
 
 /** What all cards of one drawing share. */
@@ -35,9 +36,7 @@ export interface CardContext {
   openByDefault: boolean;
 }
 
-/** How often a card that nobody sees is written, for programs that read the page. */
-const UNSEEN_MS = 5000;
-/** Cards take turns, so that not all of them are written at once. */
+/** Between the turns of two cards that nobody sees. */
 const TURN_MS = 617;
 
 export interface CardOptions {
@@ -49,11 +48,9 @@ export interface CardOptions {
 
 export class GpuCard {
   readonly element: HTMLElement;
-  /** Whether the card is on the screen; others are written seldom, and their charts not drawn. */
-  onScreen = false;
+  private readonly sight: Sight;
   /** What it was last given, whether it was written or not. */
   private latest: [gpu: GpuView, rows: readonly HolderRow[], context: CardContext] | null = null;
-  private turn = -1;
   private chosenOpen: boolean | null = null;
   /** The server's time at the last drawing. */
   private now_ms = 0;
@@ -73,6 +70,7 @@ export class GpuCard {
     id: string,
     private readonly options: CardOptions,
   ) {
+    this.sight = new Sight(index * TURN_MS);
     this.details = new Details(options.invalidate);
     this.cells = METRICS.map((metric) => ({ id: metric.id, cell: new MetricCell(metric, moment) }));
     for (const { id: metric, cell } of this.cells) {
@@ -116,15 +114,15 @@ export class GpuCard {
     this.latest = [gpu, rows, context];
     this.now_ms = context.store.clock.now();
     this.updateOpen(context.openByDefault);
-    if (!this.rests(gpu.index)) {
+    if (!this.sight.rests(this.now_ms)) {
       this.write(gpu, rows, context);
     }
   }
 
-  /** It has come into sight. */
-  enter(): void {
-    this.onScreen = true;
-    if (this.latest !== null) {
+  /** It has come into sight, or has left it. */
+  setOnScreen(onScreen: boolean): void {
+    this.sight.onScreen = onScreen;
+    if (onScreen && this.latest !== null) {
       const [gpu, rows, context] = this.latest;
       const window = { ...context.window, times_ms: context.store.timeline.times_ms };
       this.write(gpu, rows, { ...context, window });
@@ -134,7 +132,7 @@ export class GpuCard {
 
   /** It is about to be seen without another frame. */
   reveal(palette: Palette): void {
-    this.onScreen = true;
+    this.sight.onScreen = true;
     for (const { cell } of this.cells) {
       cell.reveal(palette);
     }
@@ -158,7 +156,7 @@ export class GpuCard {
 
   /** Draws the lines of a card that is seen. It is done when all cards are written, since letters ask for their styles. */
   draw(gpu: GpuView, { store, window, pins, palette }: CardContext): void {
-    if (this.onScreen) {
+    if (this.sight.onScreen) {
       for (const { id, cell } of this.cells) {
         cell.draw(store.timeline.values(seriesKey(gpu, id)), window, pins.get(gpu.index) ?? [], palette);
       }
@@ -185,14 +183,6 @@ export class GpuCard {
     if (this.isOpen() && whole) {
       this.details.update(gpu, freshness);
     }
-  }
-
-  /** Whether nobody sees the card, and it is not its turn either. Where nobody tells what is seen, all of it is. */
-  private rests(index: number): boolean {
-    const turn = Math.floor((this.now_ms + index * TURN_MS) / UNSEEN_MS);
-    const rests = !this.onScreen && turn === this.turn && typeof IntersectionObserver !== 'undefined';
-    this.turn = turn;
-    return rests;
   }
 
   private updateWords(gpu: GpuView, rows: readonly HolderRow[], now_ms: number, store: Store): void {

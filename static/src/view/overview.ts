@@ -19,6 +19,7 @@ import type { NotebookHost } from './notebook-host';
 import { Notice } from './notice';
 import { readPalette, type Palette } from './palette';
 import { Pins } from './pins';
+import { Sight } from './sight';
 
 /** With more GPUs than this, open cards would hide the overview. */
 const OPEN_GPUS = 16;
@@ -57,6 +58,7 @@ export class Overview {
   private palette: Palette | null = null;
   private readonly pins = new Pins();
   private spanMin: number;
+  private readonly holdersSight = new Sight();
   private wide = false;
 
   constructor(
@@ -104,6 +106,7 @@ export class Overview {
             },
             { rootMargin: '100px' },
           );
+    this.screen?.observe(this.holders.element);
   }
 
   render(whole = true): void {
@@ -157,7 +160,9 @@ export class Overview {
     this.events.update(store.events, now_ms);
     if (sample !== null && whole) {
       const freshness = { now_ms, stale: status.state !== 'live' };
-      this.holders.update(rows, freshness);
+      if (!this.holdersSight.rests(now_ms)) {
+        this.holders.update(rows, freshness);
+      }
       this.host.update(sample.host, freshness);
     }
   }
@@ -173,6 +178,7 @@ export class Overview {
   }
 
   revealAll(): void {
+    this.holdersSight.onScreen = true;
     for (const card of this.cards.values()) {
       card.reveal(this.currentPalette());
     }
@@ -220,12 +226,12 @@ export class Overview {
   /** Only what has come into sight is written, so that scrolling stays smooth. */
   private scrolled(entries: readonly IntersectionObserverEntry[]): void {
     for (const { target, isIntersecting } of entries) {
-      const card = [...this.cards.values()].find(({ element }) => element === target);
-      if (isIntersecting) {
-        card?.enter();
-      } else if (card !== undefined) {
-        card.onScreen = false;
+      if (target === this.holders.element) {
+        this.holdersSight.onScreen = isIntersecting;
+        this.options.invalidate();
       }
+      const card = [...this.cards.values()].find(({ element }) => element === target);
+      card?.setOnScreen(isIntersecting);
     }
   }
 }

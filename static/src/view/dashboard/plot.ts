@@ -9,6 +9,7 @@ import type { Plot, PlotLine } from '../../model/dashboard/plots';
 import type { Unit } from '../../model/unit';
 import type { Moment } from '../moment';
 import { colourOf, type Palette } from '../palette';
+import { Sight } from '../sight';
 import { ReadingValue, type Freshness } from '../value';
 import { addBrush } from './brush';
 
@@ -24,9 +25,6 @@ export interface PlotContext {
   at_ms: number | null;
 }
 
-/** How often a chart that nobody sees is written, for programs that read the page. */
-const UNSEEN_MS = 5000;
-
 export interface PlotListener {
   onZoom: (a_ms: number, b_ms: number) => void;
   onReset: () => void;
@@ -34,8 +32,7 @@ export interface PlotListener {
 
 export class PlotView {
   readonly element: HTMLElement;
-  /** Whether it is on the screen; a chart that is not is not drawn. */
-  onScreen = false;
+  private readonly sight = new Sight();
   /** What it was last given, whether it was drawn or not. */
   private latest: [plot: Plot, context: PlotContext, bands: readonly Band[], pins: readonly Pin[]] | null = null;
   /** Whether it is about to be seen without another frame. */
@@ -46,8 +43,6 @@ export class PlotView {
   private readonly host = h('div', { class: 'gpumon-chart gpumon-plot-chart', 'aria-hidden': 'true' });
   private chart: Chart | null = null;
   private unit: Unit | null = null;
-  /** When it was last written. */
-  private written_ms = -Infinity;
   /** The line that somebody points at by its name. */
   private pointed: string | null = null;
 
@@ -67,11 +62,9 @@ export class PlotView {
   }
 
   update(plot: Plot, context: PlotContext): void {
-    const { now_ms } = context.freshness;
-    if (!this.onScreen && now_ms - this.written_ms < UNSEEN_MS && typeof IntersectionObserver !== 'undefined') {
+    if (this.sight.rests(context.freshness.now_ms)) {
       return;
     }
-    this.written_ms = now_ms;
     this.unit = plot.unit;
     setAttribute(this.element, 'data-plot', plot.key);
     setText(this.title, plot.title);
@@ -89,7 +82,7 @@ export class PlotView {
   /** Draws the lines, where they are seen. */
   draw(plot: Plot, context: PlotContext, bands: readonly Band[], pins: readonly Pin[]): void {
     this.latest = [plot, context, bands, pins];
-    if (!this.onScreen) {
+    if (!this.sight.onScreen) {
       return;
     }
     const { window, palette } = context;
@@ -120,10 +113,10 @@ export class PlotView {
     });
   }
 
-  /** It has come into sight. */
-  enter(): void {
-    this.onScreen = true;
-    if (this.latest !== null) {
+  /** It has come into sight, or has left it. */
+  setOnScreen(onScreen: boolean): void {
+    this.sight.onScreen = onScreen;
+    if (onScreen && this.latest !== null) {
       const [plot, given, bands, pins] = this.latest;
       const context = { ...given, window: { ...given.window, times_ms: given.timeline.times_ms } };
       this.update(plot, context);
@@ -132,7 +125,7 @@ export class PlotView {
   }
 
   reveal(): void {
-    this.onScreen = this.revealed = true;
+    this.sight.onScreen = this.revealed = true;
     this.chart?.measure();
   }
 

@@ -59,13 +59,8 @@ export class SectionView {
 
   scrolled(target: Element, onScreen: boolean): void {
     for (const plot of this.plots.values()) {
-      if (plot.element !== target) {
-        continue;
-      }
-      if (onScreen) {
-        plot.enter();
-      } else {
-        plot.onScreen = false;
+      if (plot.element === target) {
+        plot.setOnScreen(onScreen);
       }
     }
   }

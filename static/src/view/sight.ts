@@ -1,0 +1,20 @@
+/** Whether a part of a view is on the screen. One that is not is written seldom, for programs that read the page. */
+
+/** How often a part that nobody sees is written. */
+const UNSEEN_MS = 5000;
+
+export class Sight {
+  onScreen = false;
+  private turn = -1;
+
+  /** Parts with different phases take turns, so that not all of them are written at once. */
+  constructor(private readonly phase_ms = 0) {}
+
+  /** Whether nobody sees it, and it is not its turn either. Where nobody tells what is seen, nothing rests. */
+  rests(now_ms: number): boolean {
+    const turn = Math.floor((now_ms + this.phase_ms) / UNSEEN_MS);
+    const rests = !this.onScreen && turn === this.turn && typeof IntersectionObserver !== 'undefined';
+    this.turn = turn;
+    return rests;
+  }
+}
