@@ -58,7 +58,8 @@ export function mountView<V extends View>(
     changed: (frame) => {
       if (frame?.type === 'sample') {
         loop.invalidateCalmly();
-      } else {
+      } else if (frame?.type !== 'details') {
+        // Details change slowly, and come to light with the next sample.
         loop.invalidate();
       }
     },

@@ -12,44 +12,64 @@ const PAUSE_S = 0.02;
 const ROUNDS = 3;
 
 export async function jupyterStatus({ browser, gpumon, peer, seconds }: Bench): Promise<void> {
-  const own = await compare(gpumon, seconds, async () => {
-    const lab = await OpenLab.open(browser, gpumon, 100);
-    await lab.showPanel();
-    await lab.showDashboards();
-    return lab;
-  });
-  const other = await compare(peer, seconds, async () => {
-    const lab = await OpenLab.open(browser, peer);
-    await lab.showPeer(null);
-    return lab;
-  });
+  const own = await compare(
+    gpumon,
+    seconds,
+    () => OpenLab.open(browser, gpumon, 100),
+    async (lab) => {
+      await lab.showPanel();
+      await lab.showDashboards();
+    },
+  );
+  const other = await compare(
+    peer,
+    seconds,
+    () => OpenLab.open(browser, peer),
+    (lab) => lab.showPeer(null),
+  );
   row(
     'GET /api/status with everything open at 10 Hz, p99 against idle',
     `<= ${String(TARGET)} x`,
     own.said,
     own.ratio <= TARGET,
   );
+  row('  with JupyterLab open, and nothing of gpumon in it', '', own.plain);
   row(`  the same of ${PEER}`, '', `${other.said}; ${digits(other.ratio / own.ratio)} times gpumon's`);
   note('with the browser on the same machine, whose drawing takes the processors from Jupyter');
+}
+
+/** What the figures of a server are, and of it with only JupyterLab open, each against nothing open at all. */
+interface Compared {
+  ratio: number;
+  said: string;
+  plain: string;
 }
 
 async function compare(
   jupyter: JupyterServer,
   seconds: number,
   open: () => Promise<OpenLab>,
-): Promise<{ ratio: number; said: string }> {
+  show: (lab: OpenLab) => Promise<unknown>,
+): Promise<Compared> {
   const idle: number[] = [];
+  const plain: number[] = [];
   const busy: number[] = [];
   for (let round = 0; round < ROUNDS; round += 1) {
     idle.push(...(await times(jupyter, seconds / ROUNDS)));
     const lab = await open();
+    plain.push(...(await times(jupyter, seconds / ROUNDS)));
+    await show(lab);
     busy.push(...(await times(jupyter, seconds / ROUNDS)));
     await lab.close();
     await sleep(1);
   }
-  const ratio = percentile(busy, 99) / percentile(idle, 99);
   const both = (values: number[]): string => `${digits(percentile(values, 99))} ms (median ${digits(median(values))})`;
-  return { ratio, said: `${digits(ratio)} x: ${both(busy)}, idle ${both(idle)}` };
+  const against = (values: number[]): number => percentile(values, 99) / percentile(idle, 99);
+  return {
+    ratio: against(busy),
+    said: `${digits(against(busy))} x: ${both(busy)}, idle ${both(idle)}`,
+    plain: `${digits(against(plain))} x: ${both(plain)}`,
+  };
 }
 
 /** How many milliseconds each answer took. */
