@@ -17,7 +17,7 @@ const container = await bundle({
   configFile: false,
   define: { PACKAGES: JSON.stringify(packagesOf(chunks)), PLUGIN: JSON.stringify(`./${entryOf(chunks)}`) },
   build: {
-    lib: { entry: path.join(here, 'src/remote-entry.ts'), formats: ['iife'], name },
+    lib: { entry: path.join(here, 'src/container/remote-entry.ts'), formats: ['iife'], name },
     target: 'es2022',
     rolldownOptions: { output: { entryFileNames: '[name].[hash].js' } },
   },

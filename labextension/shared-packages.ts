@@ -6,7 +6,7 @@ export function isShared(name: string): boolean {
 }
 
 /**
- * Has chunks take what JupyterLab shares out of the container (`src/container.ts`):
+ * Has chunks take what JupyterLab shares out of the container (`src/container/container.ts`):
  *
  *     import { URLExt as U } from '@jupyterlab/coreutils';
  *     const { URLExt: U } = _JUPYTERLAB.gpumon.packages['@jupyterlab/coreutils'];

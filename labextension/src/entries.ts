@@ -6,7 +6,7 @@ import type { ILauncher } from '@jupyterlab/launcher';
 import type { IRunningSessionManagers } from '@jupyterlab/running';
 import { nullTranslator, type ITranslator } from '@jupyterlab/translation';
 
-import type { Connection } from './connection';
+import type { Connection } from './server/connection';
 
 export interface EntriesOptions {
   app: JupyterFrontEnd;
@@ -40,7 +40,7 @@ export function addEntries({
   const list = (): void => {
     if (sessions.running().next().done !== true) {
       sessions.runningChanged.disconnect(list);
-      void import('./parts').then(({ GpuMemoryList }) => {
+      void import('./notebook/parts').then(({ GpuMemoryList }) => {
         running?.add(new GpuMemoryList(app, connection, (translator ?? nullTranslator).load('gpumon')));
       });
     }

@@ -8,14 +8,14 @@ import { ISettingRegistry } from '@jupyterlab/settingregistry';
 import { IStatusBar } from '@jupyterlab/statusbar';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 
-import { Connection } from './connection';
-import { Dashboards } from './dashboards';
+import { Connection } from './server/connection';
+import { Dashboards } from './views/dashboards';
 import { addEntries } from './entries';
 import { gpuIcon } from './icon';
-import type { InNotebooks } from './in-notebooks';
-import type { NotebookPanel } from './notebook-panel';
+import type { InNotebooks } from './notebook/in-notebooks';
+import type { NotebookPanel } from './notebook/notebook-panel';
 import { once } from './once';
-import { GpuPanel } from './panel';
+import { GpuPanel } from './views/panel';
 import { followSettings, type Settings } from './settings';
 
 const PLUGIN_ID = 'gpumon:plugin';
@@ -59,7 +59,9 @@ const plugin: JupyterFrontEndPlugin<void> = {
   ) => {
     const trans = (translator ?? nullTranslator).load('gpumon');
     const connection = new Connection(app.serviceManager.serverSettings, trans);
-    const notebooks = once(() => import('./notebooks').then(({ LabNotebooks }) => new LabNotebooks(app, trans)));
+    const notebooks = once(() =>
+      import('./notebook/notebooks').then(({ LabNotebooks }) => new LabNotebooks(app, trans)),
+    );
     const hasTabs = labShell !== null;
     const dashboards = new Dashboards({ app, connection, notebooks, restorer, trans, hasTabs });
     const panel = new GpuPanel({
@@ -106,7 +108,7 @@ const plugin: JupyterFrontEndPlugin<void> = {
     let chosen: Settings | null = null;
     let inNotebooks: InNotebooks | null = null;
     const forNotebooks = once(async () => {
-      const { InNotebooks } = await import('./in-notebooks');
+      const { InNotebooks } = await import('./notebook/in-notebooks');
       const showPanel = (): void => {
         void app.commands.execute(CommandIDs.open);
       };

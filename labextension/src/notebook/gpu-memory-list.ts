@@ -10,7 +10,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import { notebookIcon } from '@jupyterlab/ui-components';
 import { Signal } from '@lumino/signaling';
 
-import type { Connection } from './connection';
+import type { Connection } from '../server/connection';
 
 /** The side bar's own part, in JupyterLab and in Notebook 7. */
 const SIDE_BAR = '.jp-RunningSessions';

@@ -7,9 +7,9 @@ import type { IDisposable } from '@lumino/disposable';
 
 import type { NotebookPanel } from './notebook-panel';
 import type { LabNotebooks } from './notebooks';
-import { RestingReader } from './resting';
+import { RestingReader } from '../resting';
 import { Runs } from './runs';
-import { addStyle } from './style';
+import { addStyle } from '../style';
 
 /** An older sample than this tells nothing about now. */
 const FRESH_MS = 5000;

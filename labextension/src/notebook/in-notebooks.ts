@@ -8,11 +8,11 @@ import type { IStatusBar } from '@jupyterlab/statusbar';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import type { IDisposable } from '@lumino/disposable';
 
-import type { Connection } from './connection';
+import type { Connection } from '../server/connection';
 import type { NotebookPanel } from './notebook-panel';
 import type { LabNotebooks } from './notebooks';
 import { PerNotebook } from './per-notebook';
-import type { Settings } from './settings';
+import type { Settings } from '../settings';
 
 const STATUS_ID = 'gpumon:notebook-use';
 /** Behind the kernel's state. */

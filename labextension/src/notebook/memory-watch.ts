@@ -6,7 +6,7 @@ import { Notification } from '@jupyterlab/apputils';
 import type { IDisposable } from '@lumino/disposable';
 
 import type { LabNotebooks } from './notebooks';
-import { RestingReader } from './resting';
+import { RestingReader } from '../resting';
 
 /** Samples that come faster foretell nothing more. */
 const LOOK_MS = 900;

@@ -6,7 +6,7 @@ import { ServerConnection } from '@jupyterlab/services';
 
 import { nullTranslator } from '@jupyterlab/translation';
 
-import { version } from '../package.json';
+import { version } from '../../package.json';
 import { diagnose, explain, judge, streamUrl } from './stream';
 
 const trans = nullTranslator.load('');

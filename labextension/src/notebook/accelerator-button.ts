@@ -9,7 +9,7 @@ import { Widget } from '@lumino/widgets';
 
 import { findAccelerators, loadAccelerators, type Accelerator } from './accelerators';
 import type { NotebookPanel } from './notebook-panel';
-import { addStyle } from './style';
+import { addStyle } from '../style';
 
 export class AcceleratorButton implements IDisposable {
   private readonly button = document.createElement('button');

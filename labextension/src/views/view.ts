@@ -2,7 +2,7 @@
 
 import viewStyle from '@gpumon/page/view.css?inline';
 
-import { addStyle } from './style';
+import { addStyle } from '../style';
 
 export { mountDashboard, mountMonitor } from '@gpumon/page';
 

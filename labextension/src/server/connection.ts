@@ -4,7 +4,7 @@ import type { Feed } from '@gpumon/page/feed';
 import type { ServerConnection } from '@jupyterlab/services';
 import type { TranslationBundle } from '@jupyterlab/translation';
 
-import type { Settings } from './settings';
+import type { Settings } from '../settings';
 
 export class Connection {
   private made: Promise<Feed> | null = null;

@@ -6,9 +6,9 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import { Signal } from '@lumino/signaling';
 
 import type { DashboardsOptions } from './dashboards';
-import { gpuIcon } from './icon';
+import { gpuIcon } from '../icon';
 import { LazyView } from './lazy-view';
-import type { Settings } from './settings';
+import type { Settings } from '../settings';
 
 /** Makes the tab of a dashboard that shows what `address` says. */
 export function newDashboard(id: string, address: string, options: DashboardsOptions): MainAreaWidget<DashboardPanel> {

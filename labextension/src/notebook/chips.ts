@@ -8,8 +8,8 @@ import type { IDisposable } from '@lumino/disposable';
 import { Widget } from '@lumino/widgets';
 
 import type { NotebookPanel } from './notebook-panel';
-import { RestingReader } from './resting';
-import { addStyle } from './style';
+import { RestingReader } from '../resting';
+import { addStyle } from '../style';
 
 /** A chip that follows a feed. */
 class ChipWidget extends Widget {

@@ -3,11 +3,11 @@
 import type { Monitor } from '@gpumon/page';
 import type { TranslationBundle } from '@jupyterlab/translation';
 
-import type { Connection } from './connection';
-import { gpuIcon } from './icon';
+import type { Connection } from '../server/connection';
+import { gpuIcon } from '../icon';
 import { LazyView } from './lazy-view';
-import type { LabNotebooks } from './notebooks';
-import type { Settings } from './settings';
+import type { LabNotebooks } from '../notebook/notebooks';
+import type { Settings } from '../settings';
 
 export interface GpuPanelOptions {
   connection: Connection;

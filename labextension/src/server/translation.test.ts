@@ -6,7 +6,7 @@ vi.mock('@jupyterlab/services', () => ({ ServerConnection: { makeSettings: vi.fn
 import type { ServerConnection } from '@jupyterlab/services';
 import { TranslationManager } from '@jupyterlab/translation';
 
-import { trans } from '../../static/src/lib/translation';
+import { trans } from '../../../static/src/lib/translation';
 import { newFeed } from './stream';
 
 /** As `msgfmt` writes it for Polish, which has three forms. */

@@ -5,10 +5,10 @@ import { WidgetTracker, type MainAreaWidget } from '@jupyterlab/apputils';
 import { URLExt } from '@jupyterlab/coreutils';
 import type { TranslationBundle } from '@jupyterlab/translation';
 
-import type { Connection } from './connection';
+import type { Connection } from '../server/connection';
 import type { DashboardPanel } from './dashboard-panel';
-import type { LabNotebooks } from './notebooks';
-import type { Settings } from './settings';
+import type { LabNotebooks } from '../notebook/notebooks';
+import type { Settings } from '../settings';
 
 export interface DashboardsOptions {
   app: JupyterFrontEnd;

@@ -2,7 +2,7 @@
 
 import { newDashboard } from './dashboard-panel';
 import type { Dashboards } from './dashboards';
-import type { Settings } from './settings';
+import type { Settings } from '../settings';
 
 const PREFIX = 'gpumon-dashboard-';
 

@@ -7,9 +7,9 @@ import { PathExt } from '@jupyterlab/coreutils';
 import type { IDisposable } from '@lumino/disposable';
 
 import type { NotebookPanel } from './notebook-panel';
-import { RestingReader } from './resting';
+import { RestingReader } from '../resting';
 import { Runs, type StartedRun } from './runs';
-import { addStyle } from './style';
+import { addStyle } from '../style';
 
 /** While a cell runs: often enough to see a peak that does not last. */
 const RUNNING_MS = 250;

@@ -6,7 +6,7 @@ import { Feed, setTranslator } from '@gpumon/page/feed';
 import type { Diagnosis, SocketLike } from '@gpumon/page';
 import type { TranslationBundle } from '@jupyterlab/translation';
 
-import { version } from '../package.json';
+import { version } from '../../package.json';
 
 /** The name under which the proxy knows gpumon. */
 const ROUTE = 'gpumon';
