@@ -137,6 +137,7 @@ ONE_BY_ONE = "--test-threads=1"
 SUITES = {
     "rust": [
         Suite("Rust format", ["cargo", "fmt", "--all", "--check"]),
+        Suite("Kernels are of their sources", [sys.executable, "tools/kernels.py", "--check"]),
         Suite("Clippy", "cargo clippy --workspace --all-targets --locked -- -D warnings".split()),
         Suite("Rust tests", CARGO_TEST, CARGO, alone=lambda names: [*CARGO_TEST, "--", "--exact", *names, ONE_BY_ONE]),
     ],

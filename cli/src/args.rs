@@ -3,7 +3,7 @@
 use clap::{Parser, Subcommand};
 
 use crate::{
-    commands::{collect, completions, doctor, man, pause, schema, serve, show, smi, top, wait},
+    commands::{bench, collect, completions, doctor, info, man, pause, schema, serve, show, smi, top, wait},
     options::SourceArgs,
 };
 
@@ -43,6 +43,7 @@ Examples:
 Environment:
   GPUMON_SOURCE  as --source
   GPUMON_NVML_LIB  as --nvml-lib
+  GPUMON_LIBCUDA  CUDA's library for info and bench, where the loader does not find libcuda.so.1
   GPUMON_CONTROL  local socket of the server that is asked
   NO_COLOR  set to anything, no colours
 
@@ -55,6 +56,8 @@ pub(crate) enum Command {
     Collect(collect::CollectArgs),
     Serve(serve::ServeArgs),
     Doctor(doctor::DoctorArgs),
+    Info(info::InfoArgs),
+    Bench(bench::BenchArgs),
     Pause(pause::PauseArgs),
     Resume(pause::ResumeArgs),
     Schema(schema::SchemaArgs),
@@ -72,6 +75,8 @@ impl Command {
             Self::Collect(_) => "collect",
             Self::Serve(_) => "serve",
             Self::Doctor(_) => "doctor",
+            Self::Info(_) => "info",
+            Self::Bench(_) => "bench",
             Self::Pause(_) => "pause",
             Self::Resume(_) => "resume",
             Self::Schema(_) => "schema",

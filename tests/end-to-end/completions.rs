@@ -10,6 +10,8 @@ const PROPOSED: &[(&str, &str)] = &[
     ("gpumon wait --fr", "--free"),
     ("gpumon wait --format u", "uuid"),
     ("gpumon --source nv", "nvml"),
+    ("gpumon bench h2d", "h2d-pageable h2d-pinned"),
+    ("gpumon bench triad --dtype f", "f32 f64"),
     ("gpumon dm", "dmon"),
     ("gpumon smi pm", "pmon"),
     ("gpumon --query-g", "--query-gpu"),

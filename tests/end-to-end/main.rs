@@ -1,5 +1,6 @@
 //! The real `gpumon`, over the fake NVML library, through the real `dlopen`, sockets and processes.
 
+mod bench;
 mod calls;
 mod collect;
 mod completions;
@@ -12,6 +13,7 @@ mod garbage;
 mod hangs;
 mod hidden_functions;
 mod hostile_clients;
+mod info;
 mod interval;
 mod libraries;
 mod long_waits;

@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use clap::{CommandFactory, ValueEnum, ValueHint, builder::PossibleValuesParser};
 use clap_complete::{Shell, generate};
 
-use crate::{args::Args, exit::Failure};
+use crate::{args::Args, commands::bench, exit::Failure};
 
 /// Print the completions of a shell, which the wheel installs where the shells look
 ///
@@ -67,6 +67,9 @@ fn command() -> clap::Command {
     let names = names(&all);
     all.mut_subcommand("man", |man| {
         man.mut_arg("command", |command| command.value_parser(PossibleValuesParser::new(names)))
+    })
+    .mut_subcommand("bench", |bench| {
+        bench.mut_arg("ids", |ids| ids.value_parser(PossibleValuesParser::new(bench::names())))
     })
     .mut_arg("source", |source| source.value_parser(["auto", "nvml", "sim", "sim:8"]))
     .mut_arg("nvml_lib", |library| library.value_hint(ValueHint::FilePath))

@@ -1,8 +1,10 @@
 //! The commands, one file each: its arguments, and what it does.
 
+pub(crate) mod bench;
 pub(crate) mod collect;
 pub(crate) mod completions;
 pub(crate) mod doctor;
+pub(crate) mod info;
 pub(crate) mod man;
 pub(crate) mod pause;
 pub(crate) mod schema;
@@ -31,6 +33,8 @@ pub(crate) fn dispatch(args: Args) -> Result<(), Failure> {
         Some(Command::Collect(collect)) => collect::run(&args.source, &collect),
         Some(Command::Serve(serve)) => serve::run(&args.source, &serve),
         Some(Command::Doctor(doctor)) => doctor::run(&args.source, &doctor),
+        Some(Command::Info(info)) => info::run(&args.source, &info),
+        Some(Command::Bench(bench)) => bench::run(&args.source, &bench),
         Some(Command::Pause(pause)) => pause::pause(&pause),
         Some(Command::Schema(schema)) => schema::run(&schema),
         Some(Command::Resume(resume)) => pause::resume(&resume),

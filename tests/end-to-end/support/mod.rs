@@ -1,5 +1,6 @@
 //! A scenario on disk, the program that runs over it, and clients of its server.
 
+mod cuda;
 mod given;
 mod http;
 mod pty;
@@ -21,6 +22,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 pub(crate) use self::{
+    cuda::{FakeCuda, lines_of},
     given::{given_by, is_of, lost_with},
     http::{Answer, ask, ask_socket, ask_with},
     records::{Absent, Records},
@@ -84,7 +86,12 @@ impl Fake {
 /// `gpumon` with these arguments, and nothing of this machine's settings.
 pub(crate) fn gpumon(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_gpumon"));
-    command.args(arguments).env_remove("GPUMON_SOURCE").env_remove("GPUMON_NVML_LIB").env_remove("GPUMON_CONTROL");
+    command
+        .args(arguments)
+        .env_remove("GPUMON_SOURCE")
+        .env_remove("GPUMON_NVML_LIB")
+        .env_remove("GPUMON_CONTROL")
+        .env_remove("GPUMON_LIBCUDA");
     command
 }
 

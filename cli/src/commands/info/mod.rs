@@ -1,0 +1,97 @@
+//! `gpumon info`: what this machine has to compute with, and what that can do at best.
+//!
+//! - [`links`] is what NVML says of PCIe and NVLink, [`text`] all of it for people.
+
+mod links;
+mod text;
+
+use std::io::{self, Write};
+
+use gpumon_workload::{
+    cuda::{Driver, Unavailable},
+    info::{Cpu, GpuInfo},
+};
+use serde::Serialize;
+
+use self::links::Links;
+use crate::{exit::Failure, options::SourceArgs};
+
+/// Say what GPUs and CPU have, and what they can do at best
+///
+/// The numbers are those that CUDA's driver gives to programs. What a chip can do in a second follows from its
+/// multiprocessors, their clock and the data sheet of its kind, without sparsity; of a kind that gpumon does not know it
+/// is unknown. Links are NVML's.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = NOTES)]
+pub(crate) struct InfoArgs {
+    /// Print it as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+const NOTES: &str = "\
+Examples:
+  gpumon info
+      What there is.
+  gpumon info --json | jq '.gpus[] | [.index, .uuid, .memory_bytes_per_second]'
+      For programs.
+
+Environment:
+  GPUMON_LIBCUDA  CUDA's library, where the loader does not find libcuda.so.1 by itself
+  CUDA_VISIBLE_DEVICES  the GPUs that there are, and their order
+
+Exit codes: 0 done, 2 bad argument, 3 no GPU or no driver: then only the CPU is told";
+
+/// There is no GPU or no driver.
+const NO_GPU: u8 = 3;
+
+/// All that is said.
+#[derive(Debug, Serialize)]
+struct Machine {
+    /// The newest CUDA that the driver knows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cuda: Option<String>,
+    /// Why there are no GPUs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    no_gpu: Option<String>,
+    gpus: Vec<GpuWithLinks>,
+    cpu: Cpu,
+}
+
+/// A GPU with what two libraries say of it.
+#[derive(Debug, Serialize)]
+struct GpuWithLinks {
+    #[serde(flatten)]
+    info: GpuInfo,
+    links: Links,
+}
+
+pub(crate) fn run(source: &SourceArgs, args: &InfoArgs) -> Result<(), Failure> {
+    source.source.check()?;
+    let found = gpus(source);
+    let (cuda, gpus, error) = match found {
+        Ok((cuda, gpus)) => (Some(cuda), gpus, None),
+        Err(error) => (None, Vec::new(), Some(error)),
+    };
+    let machine = Machine { cuda, no_gpu: error.as_ref().map(ToString::to_string), gpus, cpu: Cpu::this() };
+    let mut out = anstream::stdout();
+    if args.json {
+        serde_json::to_writer(&mut out, &machine).map_err(io::Error::from)?;
+        writeln!(out)?;
+    } else {
+        out.write_all(text::of(&machine).as_bytes())?;
+    }
+    out.flush()?;
+    error.map_or(Ok(()), |error| Err(Failure::with_code(error, NO_GPU)))
+}
+
+fn gpus(source: &SourceArgs) -> Result<(String, Vec<GpuWithLinks>), Unavailable> {
+    let driver = Driver::load()?;
+    let devices = driver.devices()?;
+    let known = links::read(source);
+    let gpus = devices.iter().map(|device| {
+        let info = GpuInfo::of(device);
+        GpuWithLinks { links: links::of(&known, &info.uuid), info }
+    });
+    Ok((driver.version.to_string(), gpus.collect()))
+}

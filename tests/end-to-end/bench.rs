@@ -1,0 +1,199 @@
+//! `gpumon bench` on the CPU, and over a driver whose devices are the CPU: what is right passes, what is wrong does not.
+
+use std::process::Stdio;
+
+use serde_json::Value;
+
+use crate::support::{Fake, FakeCuda, eventually, gpumon, lines_of, signal, stderr, stdout};
+
+/// Small enough to be quick, and no whole number of anything.
+const SIZE: &str = "100003";
+
+#[test]
+fn everything_is_right_on_both_and_tells_what_it_measured() {
+    let cuda = FakeCuda::new("");
+    let (code, lines, said) =
+        lines_of(cuda.gpumon(&["bench", "--backend", "both", "--quick", "--json", "--size", SIZE]));
+    assert_eq!((code, said.as_str()), (Some(0), ""));
+    let on = |backend: &str| lines.iter().filter(|line| line["backend"] == backend).collect::<Vec<_>>();
+    assert_eq!((on("cuda").len(), on("cpu").len()), (13, 8));
+    for line in &lines {
+        assert_eq!((&line["verify"]["ok"], &line["partial"]), (&true.into(), &false.into()), "{line}");
+        assert!(line["verify"]["checked"].as_u64().unwrap() > 0, "{line}");
+        let host = &line["host_time"];
+        let number = |key: &str| host[key].as_f64().unwrap();
+        assert!(number("n") >= 10.0 && number("min_us") > 0.0, "{line}");
+        assert!(number("low_us") <= number("median_us") && number("median_us") <= number("high_us"), "{line}");
+        assert_eq!(line["device_time"].is_object(), line["backend"] == "cuda", "{line}");
+        assert_eq!(line["environment"]["cuda"].is_string(), line["backend"] == "cuda", "{line}");
+    }
+    let triad = on("cuda").into_iter().find(|line| line["id"] == "triad").unwrap();
+    assert_eq!((&triad["elements"], &triad["moved_bytes"]), (&100_003.into(), &(3 * 4 * 100_003).into()));
+    let rate = triad["rate"]["bytes_per_second"].as_f64().unwrap();
+    let share = rate / triad["rated_bytes_per_second"].as_f64().unwrap();
+    assert!((triad["share_of_rated"].as_f64().unwrap() - share).abs() < 1e-9, "{triad}");
+    let link = on("cuda").into_iter().find(|line| line["id"] == "h2d-pinned").unwrap();
+    assert_eq!(link["share_of_rated"]["absent"], "unknown");
+    let book = cuda.book();
+    assert_eq!((&book["held_bytes"], &book["contexts"]), (&0.into(), &0.into()), "{book}");
+}
+
+/// The two libraries count GPUs in their own ways; the UUID tells which is which.
+#[test]
+fn what_nvml_says_of_the_same_gpu_stands_beside_the_times() {
+    let nvml = Fake::new("[[gpu]]\nindex = 1\npower_watts = 600\n[[gpu]]\nindex = 0\npower_watts = 100");
+    let told = nvml.json();
+    let uuid = told["inventory"]["gpus"][1]["uuid"].as_str().unwrap();
+    let cuda = FakeCuda::new(&format!("uuids = [\"{uuid}\"]\nkernel_ms = 60"));
+    let command = cuda.gpumon_with(&nvml, &["bench", "copy", "--quick", "--json", "--size", SIZE]);
+    let (code, lines, said) = lines_of(command);
+    assert_eq!(code, Some(0), "{said}");
+    let load = &lines[0]["load"];
+    assert!(load["samples"].as_u64() > Some(1), "{}", lines[0]);
+    let watts = |end: &str| load["watts"][end].as_f64().unwrap();
+    assert!(watts("min") > 500.0 && watts("max") < 700.0 && watts("min") <= watts("max"), "{load}");
+    assert!(load["sm_mhz"]["max"].as_f64() > Some(100.0), "{load}");
+    // Of a GPU that NVML does not know, nothing is said.
+    let other = FakeCuda::new("kernel_ms = 20");
+    let command = other.gpumon_with(&nvml, &["bench", "copy", "--quick", "--json", "--size", SIZE]);
+    assert!(lines_of(command).1[0]["load"].is_null());
+}
+
+#[test]
+fn types_and_sizes_are_those_that_were_asked_for() {
+    let cuda = FakeCuda::new("");
+    let (code, lines, _) =
+        lines_of(cuda.gpumon(&["bench", "read", "scale", "--dtype", "f64", "--size", "64KiB", "--quick", "--json"]));
+    assert_eq!((code, lines.len()), (Some(0), 2));
+    for line in lines {
+        assert_eq!((&line["dtype"], &line["elements"]), (&"f64".into(), &8192.into()), "{line}");
+    }
+}
+
+#[test]
+fn a_flipped_bit_is_found_and_ends_with_1() {
+    for (kernel, id) in [("stream_triad_f32", "triad"), ("stream_read_f32", "read"), ("trig_f32", "trig")] {
+        // The first result is looked at, and the last.
+        let fault = format!("[[fault]]\nkind = \"flip\"\nafter_kernels = 0\nkernel = \"{kernel}\"");
+        let cuda = FakeCuda::new(&fault);
+        let (code, lines, _) = lines_of(cuda.gpumon(&["bench", id, "copy", "--quick", "--json", "--size", SIZE]));
+        assert_eq!(code, Some(1), "{id}");
+        assert_eq!((&lines[0]["verify"]["ok"], &lines[1]["verify"]["ok"]), (&false.into(), &true.into()), "{lines:?}");
+        let table = cuda.gpumon(&["bench", id, "--quick", "--size", SIZE]).output().unwrap();
+        assert_eq!(table.status.code(), Some(1));
+        assert!(stdout(&table).contains("WRONG: "), "{}", stdout(&table));
+    }
+}
+
+/// What has seen the load is looked at again.
+#[test]
+fn a_gpu_that_begins_to_err_after_the_first_look_is_found_by_the_last() {
+    let fault = "[[fault]]\nkind = \"flip\"\nafter_kernels = 1\nkernel = \"stream_add_f64\"\nlasting = true";
+    let cuda = FakeCuda::new(fault);
+    let (code, lines, _) =
+        lines_of(cuda.gpumon(&["bench", "add", "--dtype", "f64", "--quick", "--json", "--size", SIZE]));
+    let verify = &lines[0]["verify"];
+    assert_eq!((code, &verify["wrong"], &verify["checked"]), (Some(1), &1.into(), &200_006.into()), "{verify}");
+}
+
+#[test]
+fn what_a_kernel_has_not_written_is_no_result() {
+    let cuda = FakeCuda::new("[[fault]]\nkind = \"skip\"\nafter_kernels = 0\nkernel = \"stream_copy_f32\"");
+    let (code, lines, _) = lines_of(cuda.gpumon(&["bench", "copy", "--quick", "--json", "--size", SIZE]));
+    // All of the first look is poison; the last sees what the other runs wrote.
+    assert_eq!((code, lines[0]["verify"]["wrong"].as_u64()), (Some(1), Some(100_003)));
+}
+
+#[test]
+fn what_would_not_fit_is_refused_with_what_there_is() {
+    let cuda = FakeCuda::new("memory_mib = 2048");
+    for size in ["512Mi", "1e15"] {
+        let (code, lines, said) = lines_of(cuda.gpumon(&["bench", "copy", "--size", size, "--json"]));
+        assert_eq!(code, Some(5), "{said}");
+        for words in ["copy needs", "GPU 0", "2.0 GiB of 2.0 GiB are free", "512 MiB stay free", "--size"] {
+            assert!(said.contains(words), "{words}: {said}");
+        }
+        assert_eq!((said.lines().count(), &lines[0]["verify"]["ok"]), (1, &false.into()), "{said}");
+        assert!(said.contains(if size == "512Mi" { "4.0 GiB" } else { "GiB" }), "{said}");
+    }
+    assert_eq!(cuda.book()["most_bytes"], 0, "nothing was tried");
+    // Somebody else may be faster than the question how much is free.
+    let cuda = FakeCuda::new("[[fault]]\nkind = \"out_of_memory\"\nafter_kernels = 0");
+    let (code, _, said) = lines_of(cuda.gpumon(&["bench", "copy", "--size", SIZE]));
+    assert!(code == Some(5) && said.contains("copy needs 1 MiB"), "{code:?} {said}");
+    let output = gpumon(&["bench", "copy", "--backend", "cpu", "--size", "1e15"]).output().unwrap();
+    assert!(output.status.code() == Some(5) && stderr(&output).contains("host's memory"), "{}", stderr(&output));
+}
+
+#[test]
+fn a_device_that_is_lost_ends_it_with_the_drivers_words() {
+    let cuda = FakeCuda::new("[[fault]]\nkind = \"lost\"\nafter_kernels = 30");
+    let (code, lines, said) = lines_of(cuda.gpumon(&["bench", "--quick", "--json", "--size", SIZE]));
+    assert_eq!((code, said.lines().count()), (Some(1), 1), "{said}");
+    assert!(said.contains("CUDA_ERROR_DEVICE_UNAVAILABLE") && said.contains("start the kernel"), "{said}");
+    let last = lines.last().unwrap();
+    assert_eq!((&last["verify"]["ok"], last["error"].is_string()), (&false.into(), true), "{last}");
+}
+
+#[test]
+fn who_interrupts_gets_what_there_is_and_the_memory_back() {
+    let cuda = FakeCuda::new("kernel_ms = 150");
+    let mut command = cuda.gpumon(&["bench", "copy", "scale", "--json", "--size", SIZE]);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    // Two that make the input, one that is checked, one to warm up, and some of the ten that count.
+    eventually("some runs were measured", || cuda.book()["kernels"].as_u64() > Some(7));
+    signal("-INT", child.id());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
+    let lines: Vec<Value> = stdout(&output).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines.len(), 1, "nothing runs after it: {lines:?}");
+    assert_eq!((&lines[0]["partial"], &lines[0]["stopped"]), (&true.into(), &"interrupted".into()));
+    assert!((1..10).contains(&lines[0]["device_time"]["n"].as_u64().unwrap()), "{}", lines[0]);
+    let book = cuda.book();
+    assert!(book["most_bytes"].as_u64() > Some(800_000), "{book}");
+    assert_eq!((&book["held_bytes"], &book["contexts"]), (&0.into(), &0.into()), "{book}");
+}
+
+#[test]
+fn words_that_name_nothing_are_answered_with_what_there_is() {
+    for (arguments, words) in [
+        (&["traid"][..], "unknown workload 'traid': did you mean 'triad'?"),
+        (&["frobnicate"], "gpumon bench list"),
+        (&["copy", "--size", "lots"], "256MiB"),
+        (&["copy", "--dtype", "f65"], "did you mean 'f64'?"),
+        (&["h2d-pinned", "--dtype", "f64"], "leave out --dtype"),
+        (&["launch-latency", "--size", "5"], "leave out --size"),
+        (&["copy", "--backend", "gpu"], "cpu"),
+        (&["launch-latency", "--backend", "cpu"], "does not run on cpu"),
+        (&["copy", "--device", "7"], "there are 0 to 1"),
+        (&["copy", "--device", "GPU-ffff"], "no GPU 'GPU-ffff'"),
+    ] {
+        let output = FakeCuda::new("devices = 2").gpumon(&[&["bench"], arguments].concat()).output().unwrap();
+        let said = stderr(&output);
+        assert_eq!((output.status.code(), said.lines().count()), (Some(2), 1), "{arguments:?}: {said}");
+        assert!(said.contains(words), "{arguments:?}: {said}");
+        assert_eq!(stdout(&output), "", "{arguments:?}");
+    }
+}
+
+#[test]
+fn a_gpu_is_chosen_by_index_or_uuid() {
+    let cuda = FakeCuda::new("devices = 2\nuuids = [\"\", \"GPU-abcdef00-0000-0000-0000-000000000000\"]");
+    for name in ["1", "GPU-ABCD"] {
+        let (code, lines, said) =
+            lines_of(cuda.gpumon(&["bench", "copy", "--device", name, "--json", "--quick", "--size", "1"]));
+        assert_eq!((code, &lines[0]["device"]["index"]), (Some(0), &1.into()), "{said}");
+    }
+}
+
+#[test]
+fn the_list_has_every_name_and_what_it_teaches() {
+    let text = stdout(&gpumon(&["bench", "list"]).output().unwrap());
+    let (code, lines, _) = lines_of(gpumon(&["bench", "list", "--json"]));
+    assert_eq!((code, lines.len()), (Some(0), 13));
+    for line in lines {
+        for key in ["id", "teaches"] {
+            assert!(text.contains(line[key].as_str().unwrap()), "{line}");
+        }
+    }
+}

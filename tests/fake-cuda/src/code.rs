@@ -1,0 +1,50 @@
+//! What calls answer.
+
+use std::ffi::{CStr, c_int};
+
+/// A `CUresult`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Code(pub(crate) c_int);
+
+impl Code {
+    pub(crate) const INVALID_VALUE: Self = Self(1);
+    pub(crate) const OUT_OF_MEMORY: Self = Self(2);
+    pub(crate) const NOT_INITIALIZED: Self = Self(3);
+    pub(crate) const STUB_LIBRARY: Self = Self(34);
+    pub(crate) const NO_DEVICE: Self = Self(100);
+    pub(crate) const INVALID_DEVICE: Self = Self(101);
+    pub(crate) const INVALID_CONTEXT: Self = Self(201);
+    pub(crate) const INVALID_PTX: Self = Self(218);
+    pub(crate) const INVALID_HANDLE: Self = Self(400);
+    pub(crate) const NOT_FOUND: Self = Self(500);
+    pub(crate) const ILLEGAL_ADDRESS: Self = Self(700);
+    pub(crate) const DEVICE_UNAVAILABLE: Self = Self(46);
+
+    /// CUDA's name and words; `None` for a code that it does not have.
+    pub(crate) fn words(self) -> Option<(&'static CStr, &'static CStr)> {
+        Some(match self {
+            Self(0) => (c"CUDA_SUCCESS", c"no error"),
+            Self::INVALID_VALUE => (c"CUDA_ERROR_INVALID_VALUE", c"invalid argument"),
+            Self::OUT_OF_MEMORY => (c"CUDA_ERROR_OUT_OF_MEMORY", c"out of memory"),
+            Self::NOT_INITIALIZED => (c"CUDA_ERROR_NOT_INITIALIZED", c"initialization error"),
+            Self::STUB_LIBRARY => (c"CUDA_ERROR_STUB_LIBRARY", c"CUDA driver is a stub library"),
+            Self::DEVICE_UNAVAILABLE => (c"CUDA_ERROR_DEVICE_UNAVAILABLE", c"device is busy or unavailable"),
+            Self::NO_DEVICE => (c"CUDA_ERROR_NO_DEVICE", c"no CUDA-capable device is detected"),
+            Self::INVALID_DEVICE => (c"CUDA_ERROR_INVALID_DEVICE", c"invalid device ordinal"),
+            Self::INVALID_CONTEXT => (c"CUDA_ERROR_INVALID_CONTEXT", c"invalid device context"),
+            Self::INVALID_PTX => (c"CUDA_ERROR_INVALID_PTX", c"a PTX JIT compilation failed"),
+            Self::INVALID_HANDLE => (c"CUDA_ERROR_INVALID_HANDLE", c"invalid resource handle"),
+            Self::NOT_FOUND => (c"CUDA_ERROR_NOT_FOUND", c"named symbol not found"),
+            Self::ILLEGAL_ADDRESS => (c"CUDA_ERROR_ILLEGAL_ADDRESS", c"an illegal memory access was encountered"),
+            Self(_) => return None,
+        })
+    }
+}
+
+/// How a call ended, inside.
+pub(crate) type Outcome<T = ()> = Result<T, Code>;
+
+/// The same for who called.
+pub(crate) fn returned(outcome: Outcome) -> c_int {
+    outcome.err().map_or(0, |code| code.0)
+}

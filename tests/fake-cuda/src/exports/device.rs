@@ -1,0 +1,119 @@
+//! Devices and their contexts.
+
+use std::ffi::{c_char, c_int};
+
+use super::{Handle, give};
+use crate::{
+    code::{Code, Outcome, returned},
+    state::{make_current, state},
+};
+
+/// What an H200 has, by `CUdevice_attribute`.
+const ATTRIBUTES: [(c_int, c_int); 15] = [
+    (1, 1024),
+    (10, 32),
+    (12, 65_536),
+    (13, 1_980_000),
+    (16, 132),
+    (32, 1),
+    (36, 3_201_000),
+    (37, 6144),
+    (38, 62_914_560),
+    (39, 2048),
+    (40, 3),
+    (75, 9),
+    (76, 0),
+    (81, 233_472),
+    (97, 232_448),
+];
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuDeviceGetCount(count: *mut c_int) -> c_int {
+    let state = state();
+    // SAFETY: the caller answers for its pointer.
+    returned(state.check().and_then(|()| unsafe { give(count, state.scenario.devices.cast_signed()) }))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuDeviceGet(device: *mut c_int, ordinal: c_int) -> c_int {
+    // SAFETY: the caller answers for its pointer.
+    returned(state().device(ordinal).and_then(|_| unsafe { give(device, ordinal) }))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuDeviceGetName(name: *mut c_char, room: c_int, device: c_int) -> c_int {
+    let text = state().device(device).map(|_| "Fake NVIDIA H200".to_owned());
+    // SAFETY: the caller answers for its pointer and the room behind it.
+    returned(text.and_then(|text| unsafe { write_text(&text, name, room) }))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuDeviceGetPCIBusId(id: *mut c_char, room: c_int, device: c_int) -> c_int {
+    let text = state().device(device).map(|device| format!("0000:{:02X}:00.0", 0x1a + device));
+    // SAFETY: the caller answers for its pointer and the room behind it.
+    returned(text.and_then(|text| unsafe { write_text(&text, id, room) }))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuDeviceGetUuid(uuid: *mut [u8; 16], device: c_int) -> c_int {
+    let state = state();
+    // SAFETY: the caller answers for its pointer.
+    returned(state.device(device).and_then(|device| unsafe { give(uuid, state.scenario.uuid(device)) }))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuDeviceGetUuid_v2(uuid: *mut [u8; 16], device: c_int) -> c_int {
+    // SAFETY: it takes the same.
+    unsafe { cuDeviceGetUuid(uuid, device) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuDeviceGetAttribute(value: *mut c_int, attribute: c_int, device: c_int) -> c_int {
+    let known = ATTRIBUTES.iter().find(|(known, _)| *known == attribute).ok_or(Code::INVALID_VALUE);
+    // SAFETY: the caller answers for its pointer.
+    returned(state().device(device).and_then(|_| unsafe { give(value, known?.1) }))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuDeviceTotalMem_v2(bytes: *mut usize, device: c_int) -> c_int {
+    let state = state();
+    // SAFETY: the caller answers for its pointer.
+    returned(state.device(device).and_then(|_| unsafe { give(bytes, state.total_bytes()) }))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuDevicePrimaryCtxRetain(context: *mut Handle, device: c_int) -> c_int {
+    let mut state = state();
+    returned(state.device(device).and_then(|device| {
+        state.count_context(1);
+        // A context is known by its device, counted from 1, so that none is null.
+        // SAFETY: the caller answers for its pointer.
+        unsafe { give(context, std::ptr::without_provenance_mut(device as usize + 1)) }
+    }))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuDevicePrimaryCtxRelease_v2(device: c_int) -> c_int {
+    let mut state = state();
+    state.count_context(-1);
+    returned(state.device(device).map(|_| make_current(None)))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuCtxSetCurrent(context: Handle) -> c_int {
+    let device = context.addr().checked_sub(1).map(|device| device as u32);
+    returned(state().check().map(|()| make_current(device)))
+}
+
+/// # Safety
+/// There is so much room behind the pointer.
+unsafe fn write_text(text: &str, place: *mut c_char, room: c_int) -> Outcome {
+    if place.is_null() || (room as usize) <= text.len() {
+        return Err(Code::INVALID_VALUE);
+    }
+    for (at, byte) in text.bytes().chain([0]).enumerate() {
+        // SAFETY: by the condition above, and the text with its NUL is no longer.
+        unsafe { place.add(at).write(byte.cast_signed()) };
+    }
+    Ok(())
+}

@@ -1,0 +1,75 @@
+//! Memory: plain, pinned, copied and filled. All of it is done when the call returns.
+
+use std::{
+    ffi::{c_int, c_uint, c_void},
+    ptr,
+};
+
+use super::{Handle, give};
+use crate::{
+    code::returned,
+    state::{current, state},
+};
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuMemGetInfo_v2(free: *mut usize, total: *mut usize) -> c_int {
+    let state = state();
+    returned(state.check().and_then(|()| {
+        // SAFETY: the caller answers for its pointers.
+        unsafe {
+            give(free, state.free_bytes(current()?))?;
+            give(total, state.total_bytes())
+        }
+    }))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuMemAlloc_v2(address: *mut u64, bytes: usize) -> c_int {
+    let place = current().and_then(|device| state().allocate(Some(device), bytes));
+    // SAFETY: the caller answers for its pointer.
+    returned(place.and_then(|place| unsafe { give(address, place as u64) }))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuMemFree_v2(address: u64) -> c_int {
+    returned(state().free(address as usize))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuMemHostAlloc(place: *mut *mut c_void, bytes: usize, _flags: c_uint) -> c_int {
+    let found = current().and_then(|_| state().allocate(None, bytes));
+    // SAFETY: the caller answers for its pointer.
+    returned(found.and_then(|found| unsafe { give(place, ptr::with_exposed_provenance_mut(found)) }))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuMemFreeHost(place: *mut c_void) -> c_int {
+    returned(state().free(place.expose_provenance()))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuMemcpyHtoDAsync_v2(to: u64, from: *const c_void, bytes: usize, _: Handle) -> c_int {
+    let state = state();
+    returned(state.holds(to, bytes).map(|()| {
+        // SAFETY: the state has so much there, and the caller answers for its side.
+        unsafe { ptr::copy_nonoverlapping(from.cast::<u8>(), to as *mut u8, bytes) }
+    }))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuMemcpyDtoHAsync_v2(to: *mut c_void, from: u64, bytes: usize, _: Handle) -> c_int {
+    let state = state();
+    returned(state.holds(from, bytes).map(|()| {
+        // SAFETY: the state has so much there, and the caller answers for its side.
+        unsafe { ptr::copy_nonoverlapping(from as *const u8, to.cast::<u8>(), bytes) }
+    }))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuMemsetD8Async(address: u64, byte: u8, bytes: usize, _: Handle) -> c_int {
+    let state = state();
+    returned(state.holds(address, bytes).map(|()| {
+        // SAFETY: the state has so much there.
+        unsafe { ptr::write_bytes(address as *mut u8, byte, bytes) }
+    }))
+}

@@ -1,0 +1,30 @@
+//! The driver's interface, function by function.
+
+// The names and types are those of `cuda.h`, and what holds of a pointer is said there.
+#![allow(non_snake_case, missing_docs, clippy::missing_safety_doc)]
+
+mod device;
+mod memory;
+mod module;
+mod start;
+mod stream;
+
+use std::ffi::c_void;
+
+use crate::code::{Code, Outcome};
+
+/// A `CUcontext`, `CUstream`, `CUevent`, `CUmodule` or `CUfunction`.
+type Handle = *mut c_void;
+
+/// Writes what a call gives.
+///
+/// # Safety
+/// The place is one for such a value, or null.
+unsafe fn give<T>(place: *mut T, value: T) -> Outcome {
+    if place.is_null() {
+        return Err(Code::INVALID_VALUE);
+    }
+    // SAFETY: by the condition above.
+    unsafe { place.write(value) };
+    Ok(())
+}

@@ -1,0 +1,107 @@
+//! Code, and what runs it.
+
+use std::{
+    ffi::{CStr, c_char, c_int, c_uint, c_void},
+    ptr, thread,
+    time::Duration,
+};
+
+use super::{Handle, give};
+use crate::{
+    code::{Code, Outcome, returned},
+    kernels::{self, Arguments, Work},
+    state::state,
+};
+
+/// What a module has: the names of its kernels.
+type Module = Vec<String>;
+type Kernel = (&'static str, Work);
+
+/// A text without a kernel is no PTX; real compilers say more, into the first of the options' buffers.
+const COMPLAINT: &[u8] = b"ptxas fatal   : Ptx assembly aborted due to errors\0";
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuModuleLoadDataEx(
+    module: *mut Handle,
+    image: *const c_void,
+    options: c_uint,
+    _: *mut c_int,
+    values: *mut *mut c_void,
+) -> c_int {
+    // SAFETY: the caller gives a text that ends in a NUL.
+    let text = unsafe { CStr::from_ptr(image.cast()) }.to_string_lossy();
+    let names = text.split(".visible .entry ").skip(1).filter_map(|rest| rest.split('(').next());
+    let names: Module = names.map(str::to_owned).collect();
+    if names.is_empty() {
+        if options > 0 {
+            // SAFETY: the first value is the buffer, and the caller's is larger than this.
+            unsafe { ptr::copy_nonoverlapping(COMPLAINT.as_ptr(), (*values).cast::<u8>(), COMPLAINT.len()) };
+        }
+        return Code::INVALID_PTX.0;
+    }
+    // SAFETY: the caller answers for its pointer.
+    returned(state().check().and_then(|()| unsafe { give(module, Box::into_raw(Box::new(names)).cast()) }))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuModuleUnload(module: Handle) -> c_int {
+    if module.is_null() {
+        return Code::INVALID_HANDLE.0;
+    }
+    // SAFETY: it came from `cuModuleLoadDataEx`, and the caller gives it back once.
+    drop(unsafe { Box::from_raw(module.cast::<Module>()) });
+    0
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuModuleGetFunction(kernel: *mut Handle, module: Handle, name: *const c_char) -> c_int {
+    // SAFETY: the module came from `cuModuleLoadDataEx`, and the name ends in a NUL.
+    let (module, name) = unsafe { (&*module.cast::<Module>(), CStr::from_ptr(name).to_string_lossy()) };
+    let known = module.iter().any(|known| *known == name).then(|| kernels::find(&name)).flatten();
+    // SAFETY: the caller answers for its pointer.
+    returned(
+        known.ok_or(Code::NOT_FOUND).and_then(|known| unsafe { give(kernel, ptr::from_ref(known).cast_mut().cast()) }),
+    )
+}
+
+#[unsafe(no_mangle)]
+#[allow(clippy::too_many_arguments)] // So it is in `cuda.h`.
+unsafe extern "C" fn cuLaunchKernel(
+    kernel: Handle,
+    blocks: c_uint,
+    _: c_uint,
+    _: c_uint,
+    _: c_uint,
+    _: c_uint,
+    _: c_uint,
+    _: c_uint,
+    _: Handle,
+    arguments: *mut *mut c_void,
+    _: *mut *mut c_void,
+) -> c_int {
+    // SAFETY: it came from `cuModuleGetFunction`.
+    let kernel = unsafe { &*kernel.cast::<Kernel>() };
+    returned(launch(kernel, Arguments(arguments.cast()), u64::from(blocks)))
+}
+
+fn launch((name, work): &Kernel, arguments: Arguments, blocks: u64) -> Outcome {
+    let (fate, ms) = {
+        let mut state = state();
+        (state.launched(name)?, state.scenario.kernel_ms)
+    };
+    thread::sleep(Duration::from_millis(ms));
+    if fate.is_skipped {
+        return Ok(());
+    }
+    let (address, bytes) = work(arguments, blocks);
+    if bytes > 0 {
+        // A real kernel would have run wild before anybody knew.
+        state().holds(address, bytes).map_err(|_| Code::ILLEGAL_ADDRESS)?;
+    }
+    if fate.is_flipped {
+        let place = (address as usize + bytes / 2) as *mut u8;
+        // SAFETY: the kernel has just written there.
+        unsafe { place.write(place.read() ^ 1) };
+    }
+    Ok(())
+}

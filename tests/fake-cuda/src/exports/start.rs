@@ -1,0 +1,59 @@
+//! How the driver starts, and its words for errors.
+
+use std::{
+    ffi::{c_char, c_int, c_uint},
+    ptr,
+};
+
+use super::give;
+use crate::{
+    code::{Code, returned},
+    state::state,
+};
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuInit(flags: c_uint) -> c_int {
+    let mut state = state();
+    returned(match () {
+        () if state.scenario.stub => Err(Code::STUB_LIBRARY),
+        () if flags != 0 => Err(Code::INVALID_VALUE),
+        () if state.scenario.devices == 0 => Err(Code::NO_DEVICE),
+        () => {
+            state.is_initialized = true;
+            Ok(())
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuDriverGetVersion(version: *mut c_int) -> c_int {
+    let state = state();
+    if state.scenario.stub {
+        return Code::STUB_LIBRARY.0;
+    }
+    // SAFETY: the caller answers for its pointer.
+    returned(unsafe { give(version, state.scenario.version) })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuGetErrorName(code: c_int, name: *mut *const c_char) -> c_int {
+    // SAFETY: the caller answers for its pointer.
+    unsafe { words(code, name, |(name, _)| name) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuGetErrorString(code: c_int, text: *mut *const c_char) -> c_int {
+    // SAFETY: the caller answers for its pointer.
+    unsafe { words(code, text, |(_, text)| text) }
+}
+
+type Words = (&'static std::ffi::CStr, &'static std::ffi::CStr);
+
+/// # Safety
+/// The place is one for a pointer, or null.
+unsafe fn words(code: c_int, place: *mut *const c_char, which: impl Fn(Words) -> &'static std::ffi::CStr) -> c_int {
+    let text = Code(code).words().map(which);
+    // SAFETY: by the condition above.
+    let given = unsafe { give(place, text.map_or(ptr::null(), std::ffi::CStr::as_ptr)) };
+    returned(if text.is_some() { given } else { Err(Code::INVALID_VALUE) })
+}

@@ -1,0 +1,64 @@
+//! Streams, in which everything has been done already, and events.
+
+use std::{
+    ffi::{c_int, c_uint},
+    ptr,
+    time::Instant,
+};
+
+use super::{Handle, give};
+use crate::{
+    code::{Code, returned},
+    state::state,
+};
+
+/// When an event happened last.
+type Event = Option<Instant>;
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuStreamCreate(stream: *mut Handle, _flags: c_uint) -> c_int {
+    // SAFETY: the caller answers for its pointer.
+    returned(state().check().and_then(|()| unsafe { give(stream, ptr::dangling_mut()) }))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuStreamDestroy_v2(stream: Handle) -> c_int {
+    returned(if stream.is_null() { Err(Code::INVALID_HANDLE) } else { Ok(()) })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuStreamSynchronize(_: Handle) -> c_int {
+    returned(state().check())
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuEventCreate(event: *mut Handle, _flags: c_uint) -> c_int {
+    let made: Box<Event> = Box::default();
+    // SAFETY: the caller answers for its pointer.
+    returned(state().check().and_then(|()| unsafe { give(event, Box::into_raw(made).cast()) }))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuEventDestroy_v2(event: Handle) -> c_int {
+    if event.is_null() {
+        return Code::INVALID_HANDLE.0;
+    }
+    // SAFETY: it came from `cuEventCreate`, and the caller gives it back once.
+    drop(unsafe { Box::from_raw(event.cast::<Event>()) });
+    0
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuEventRecord(event: Handle, _: Handle) -> c_int {
+    // SAFETY: it came from `cuEventCreate`.
+    returned(state().check().map(|()| unsafe { event.cast::<Event>().write(Some(Instant::now())) }))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuEventElapsedTime(ms: *mut f32, begin: Handle, end: Handle) -> c_int {
+    // SAFETY: both came from `cuEventCreate`.
+    let (begin, end) = unsafe { (begin.cast::<Event>().read(), end.cast::<Event>().read()) };
+    let elapsed = begin.zip(end).ok_or(Code::INVALID_HANDLE).map(|(begin, end)| end.duration_since(begin));
+    // SAFETY: the caller answers for its pointer.
+    returned(state().check().and(elapsed).and_then(|elapsed| unsafe { give(ms, elapsed.as_secs_f32() * 1e3) }))
+}

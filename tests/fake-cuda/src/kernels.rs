@@ -1,0 +1,115 @@
+//! What each kernel of the program does, by its name.
+
+use std::{ffi::c_void, slice};
+
+/// The arguments of a kernel, as the driver gets them: where each of them is.
+#[derive(Clone, Copy)]
+pub(crate) struct Arguments(pub(crate) *const *const c_void);
+
+/// Does what a kernel does, and says where it has written and how many bytes.
+pub(crate) type Work = fn(Arguments, blocks: u64) -> (u64, usize);
+
+/// The kernel of this name.
+pub(crate) fn find(name: &str) -> Option<&'static (&'static str, Work)> {
+    KERNELS.iter().find(|(known, _)| *known == name)
+}
+
+/// The number that STREAM multiplies with stands behind three arrays, how many elements there are at the end.
+static KERNELS: [(&str, Work); 21] = [
+    ("random_f32", |given, _| fill(given, |bits| ((bits >> 40).cast_signed() - (1 << 23)) as f32 / (1 << 23) as f32)),
+    ("random_f64", |given, _| {
+        fill(given, |bits| ((bits >> 11).cast_signed() - (1 << 52)) as f64 / (1_u64 << 52) as f64)
+    }),
+    ("random_u64", |given, _| fill(given, |bits| bits)),
+    ("stream_copy_f32", |given, _| map::<f32>(given, 4, 1, |a, _| a)),
+    ("stream_copy_f64", |given, _| map::<f64>(given, 4, 1, |a, _| a)),
+    ("stream_scale_f32", |given, _| map::<f32>(given, 4, 1, |a, _| given.at::<f32>(3) * a)),
+    ("stream_scale_f64", |given, _| map::<f64>(given, 4, 1, |a, _| given.at::<f64>(3) * a)),
+    ("stream_add_f32", |given, _| map::<f32>(given, 4, 2, |a, b| a + b)),
+    ("stream_add_f64", |given, _| map::<f64>(given, 4, 2, |a, b| a + b)),
+    ("stream_triad_f32", |given, _| map::<f32>(given, 4, 2, |a, b| a + given.at::<f32>(3) * b)),
+    ("stream_triad_f64", |given, _| map::<f64>(given, 4, 2, |a, b| a + given.at::<f64>(3) * b)),
+    ("stream_write_f32", |given, _| map::<f32>(given, 4, 0, |_, _| given.at(3))),
+    ("stream_write_f64", |given, _| map::<f64>(given, 4, 0, |_, _| given.at(3))),
+    ("stream_read_f32", |given, blocks| sum(given, blocks, |word: u32| u64::from(word))),
+    ("stream_read_f64", |given, blocks| sum(given, blocks, |word: u64| word)),
+    ("vector_add_f32", |given, _| map::<f32>(given, 3, 2, |a, b| a + b)),
+    ("vector_add_f64", |given, _| map::<f64>(given, 3, 2, |a, b| a + b)),
+    ("trig_f32", |given, _| map::<f32>(given, 2, 1, |a, _| a.cos() * a.cos() + a.sin() * a.sin())),
+    ("trig_f64", |given, _| map::<f64>(given, 2, 1, |a, _| a.cos() * a.cos() + a.sin() * a.sin())),
+    ("empty", |_, _| (0, 0)),
+    ("count", |given, _| {
+        given.array::<u64>(0, 1)[0] += 1;
+        (given.at(0), 8)
+    }),
+];
+
+impl Arguments {
+    /// An argument.
+    fn at<T: Copy>(self, index: usize) -> T {
+        // SAFETY: the caller gave as many arguments as the kernel of that name has, each of its type.
+        unsafe { (*self.0.add(index)).cast::<T>().read_unaligned() }
+    }
+
+    /// The array that an argument is the address of.
+    fn array<'a, T>(self, index: usize, elements: u64) -> &'a mut [T] {
+        // SAFETY: as on a device, the caller answers for the address and for so many elements behind it.
+        unsafe { slice::from_raw_parts_mut(self.at::<u64>(index) as *mut T, elements as usize) }
+    }
+}
+
+/// Each element of the first array made of those of up to two others.
+fn map<T: Copy + Default>(given: Arguments, count: usize, inputs: usize, of: impl Fn(T, T) -> T) -> (u64, usize) {
+    let elements: u64 = given.at(count);
+    let out = given.array::<T>(0, elements);
+    let input = |index| if inputs >= index { &*given.array::<T>(index, elements) } else { &[] };
+    let (a, b) = (input(1), input(2));
+    let or_zero = |array: &[T], index| array.get(index).copied().unwrap_or_default();
+    out.iter_mut().enumerate().for_each(|(index, out)| *out = of(or_zero(a, index), or_zero(b, index)));
+    (given.at(0), size_of_val(out))
+}
+
+/// The sum of all words, in the first of the blocks' places.
+fn sum<T: Copy>(given: Arguments, blocks: u64, word: impl Fn(T) -> u64) -> (u64, usize) {
+    let out = given.array::<u64>(0, blocks);
+    let words = given.array::<T>(1, given.at(2));
+    out.fill(0);
+    out[0] = words.iter().fold(0, |sum, next| sum.wrapping_add(word(*next)));
+    (given.at(0), size_of_val(out))
+}
+
+/// Splitmix64, by the seed and the index.
+fn fill<T>(given: Arguments, of: impl Fn(u64) -> T) -> (u64, usize) {
+    let (elements, seed): (u64, u64) = (given.at(1), given.at(2));
+    let out = given.array::<T>(0, elements);
+    for (index, out) in (1..).zip(out.iter_mut()) {
+        let mut word = seed.wrapping_add(0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(index));
+        word = (word ^ word >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        word = (word ^ word >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        *out = of(word ^ word >> 31);
+    }
+    (given.at(0), size_of_val(out))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{collections::BTreeSet, fs, path::Path};
+
+    use super::*;
+
+    #[test]
+    fn every_kernel_of_the_program_is_here_and_no_other() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../workload/kernels");
+        let mut names = BTreeSet::new();
+        for file in fs::read_dir(folder).unwrap() {
+            let path = file.unwrap().path();
+            if path.extension().is_some_and(|extension| extension == "ptx") {
+                let text = fs::read_to_string(path).unwrap();
+                let entries = text.split(".visible .entry ").skip(1).filter_map(|rest| rest.split('(').next());
+                names.extend(entries.map(str::to_owned));
+            }
+        }
+        let known: BTreeSet<_> = KERNELS.iter().map(|(name, _)| (*name).to_owned()).collect();
+        assert_eq!(names, known);
+    }
+}

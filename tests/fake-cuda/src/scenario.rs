@@ -1,0 +1,94 @@
+//! Which devices there are, and what goes wrong.
+
+use std::{env, fs, path::PathBuf};
+
+use serde::Deserialize;
+
+/// Names the file.
+const VARIABLE: &str = "GPUMON_FAKE_CUDA_SCENARIO";
+
+/// Every key is described in `example.toml`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Scenario {
+    pub(crate) devices: u32,
+    pub(crate) memory_mib: u64,
+    pub(crate) uuids: Vec<String>,
+    pub(crate) version: i32,
+    pub(crate) stub: bool,
+    pub(crate) kernel_ms: u64,
+    pub(crate) book: Option<PathBuf>,
+    pub(crate) fault: Vec<Fault>,
+}
+
+/// Something that goes wrong.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Fault {
+    pub(crate) kind: FaultKind,
+    pub(crate) after_kernels: u64,
+    pub(crate) kernel: Option<String>,
+    #[serde(default)]
+    pub(crate) lasting: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum FaultKind {
+    Flip,
+    Skip,
+    OutOfMemory,
+    Lost,
+}
+
+impl Default for Scenario {
+    fn default() -> Self {
+        Self {
+            devices: 1,
+            memory_mib: 2048,
+            uuids: Vec::new(),
+            version: 13_000,
+            stub: false,
+            kernel_ms: 0,
+            book: None,
+            fault: Vec::new(),
+        }
+    }
+}
+
+impl Scenario {
+    /// The one that the environment names.
+    ///
+    /// # Panics
+    /// Where it cannot be read: a test over another scenario than it asked for tests nothing.
+    pub(crate) fn named() -> Self {
+        let Some(path) = env::var_os(VARIABLE) else { return Self::default() };
+        let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        toml::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    }
+
+    /// The bytes of a device's UUID.
+    pub(crate) fn uuid(&self, device: u32) -> [u8; 16] {
+        let mut bytes = [0; 16];
+        bytes[15] = device as u8;
+        let digits = self.uuids.get(device as usize).map(|uuid| uuid.replace("GPU-", "").replace('-', ""));
+        let digits = digits.unwrap_or_default();
+        for (byte, pair) in bytes.iter_mut().zip(digits.as_bytes().chunks(2)) {
+            *byte = str::from_utf8(pair).ok().and_then(|pair| u8::from_str_radix(pair, 16).ok()).unwrap_or(0);
+        }
+        bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_example_has_every_key_and_nothing_else() {
+        let example: Scenario = toml::from_str(include_str!("../example.toml")).unwrap();
+        assert_eq!((example.devices, example.fault.len()), (2, 4));
+        assert_eq!((example.uuid(0)[15], example.uuid(1)[15]), (10, 1));
+        assert!(toml::from_str::<Scenario>("device = 1").is_err());
+    }
+}

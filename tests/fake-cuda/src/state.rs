@@ -1,0 +1,181 @@
+//! What one process holds of the driver.
+
+use std::{
+    alloc::{self, Layout},
+    cell::Cell,
+    collections::BTreeMap,
+    fs,
+    sync::{LazyLock, Mutex, MutexGuard},
+};
+
+use serde::Serialize;
+
+use crate::{
+    code::{Code, Outcome},
+    scenario::{Fault, FaultKind, Scenario},
+};
+
+/// As the driver aligns.
+const ALIGNMENT: usize = 512;
+
+/// Everything that was asked for.
+pub(crate) struct State {
+    pub(crate) scenario: Scenario,
+    pub(crate) is_initialized: bool,
+    is_lost: bool,
+    /// By address: the device that it is of, none for the host's, and the size.
+    memory: BTreeMap<usize, (Option<u32>, usize)>,
+    /// How often the kernels of each fault were started.
+    counts: Vec<u64>,
+    book: Book,
+}
+
+/// What a test may want to know.
+#[derive(Debug, Default, Serialize)]
+struct Book {
+    kernels: u64,
+    held_bytes: u64,
+    most_bytes: u64,
+    contexts: i64,
+}
+
+/// What is to become of a kernel that is started.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Fate {
+    pub(crate) is_skipped: bool,
+    pub(crate) is_flipped: bool,
+}
+
+thread_local! {
+    /// The device whose context is current.
+    static CURRENT: Cell<Option<u32>> = const { Cell::new(None) };
+}
+
+static STATE: LazyLock<Mutex<State>> = LazyLock::new(|| Mutex::new(State::new(Scenario::named())));
+
+/// The state, for one call at a time.
+pub(crate) fn state() -> MutexGuard<'static, State> {
+    STATE.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// The device whose context is current on this thread.
+pub(crate) fn current() -> Outcome<u32> {
+    CURRENT.get().ok_or(Code::INVALID_CONTEXT)
+}
+
+pub(crate) fn make_current(device: Option<u32>) {
+    CURRENT.set(device);
+}
+
+impl State {
+    fn new(scenario: Scenario) -> Self {
+        let counts = vec![0; scenario.fault.len()];
+        Self { scenario, is_initialized: false, is_lost: false, memory: BTreeMap::new(), counts, book: Book::default() }
+    }
+
+    /// Whether anything can be asked.
+    pub(crate) fn check(&self) -> Outcome {
+        match self {
+            _ if self.scenario.stub => Err(Code::STUB_LIBRARY),
+            _ if !self.is_initialized => Err(Code::NOT_INITIALIZED),
+            _ if self.is_lost => Err(Code::DEVICE_UNAVAILABLE),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether there is such a device.
+    pub(crate) fn device(&self, device: i32) -> Outcome<u32> {
+        self.check()?;
+        u32::try_from(device).ok().filter(|device| *device < self.scenario.devices).ok_or(Code::INVALID_DEVICE)
+    }
+
+    pub(crate) fn total_bytes(&self) -> usize {
+        (self.scenario.memory_mib as usize) << 20
+    }
+
+    pub(crate) fn free_bytes(&self, device: u32) -> usize {
+        let held = self.memory.values().filter(|(of, _)| *of == Some(device)).map(|(_, bytes)| bytes);
+        self.total_bytes() - held.sum::<usize>()
+    }
+
+    /// Memory of a device, within its budget, or of the host.
+    pub(crate) fn allocate(&mut self, device: Option<u32>, bytes: usize) -> Outcome<usize> {
+        self.check()?;
+        if bytes == 0 {
+            return Err(Code::INVALID_VALUE);
+        }
+        let is_refused = self.happens(FaultKind::OutOfMemory);
+        if device.is_some_and(|device| bytes > self.free_bytes(device) || is_refused) {
+            return Err(Code::OUT_OF_MEMORY);
+        }
+        let layout = Layout::from_size_align(bytes, ALIGNMENT).map_err(|_| Code::INVALID_VALUE)?;
+        // SAFETY: the size is not 0.
+        let place = unsafe { alloc::alloc(layout) } as usize;
+        if place == 0 {
+            return Err(Code::OUT_OF_MEMORY);
+        }
+        self.memory.insert(place, (device, bytes));
+        self.book.held_bytes += bytes as u64;
+        self.book.most_bytes = self.book.most_bytes.max(self.book.held_bytes);
+        Ok(place)
+    }
+
+    pub(crate) fn free(&mut self, place: usize) -> Outcome {
+        let (_, bytes) = self.memory.remove(&place).ok_or(Code::INVALID_VALUE)?;
+        let layout = Layout::from_size_align(bytes, ALIGNMENT).map_err(|_| Code::INVALID_VALUE)?;
+        // SAFETY: it was allocated with this layout and is in the book no more.
+        unsafe { alloc::dealloc(place as *mut u8, layout) };
+        self.book.held_bytes -= bytes as u64;
+        self.write_book();
+        Ok(())
+    }
+
+    /// Whether these bytes lie in memory that the device has.
+    pub(crate) fn holds(&self, address: u64, bytes: usize) -> Outcome {
+        self.check()?;
+        let found = self.memory.range(..=address as usize).next_back();
+        let is_inside = found.is_some_and(|(begin, (of, size))| {
+            of.is_some() && (address as usize).checked_add(bytes).is_some_and(|end| end <= begin + size)
+        });
+        if is_inside { Ok(()) } else { Err(Code::INVALID_VALUE) }
+    }
+
+    /// Counts a kernel, and says what is to become of it.
+    pub(crate) fn launched(&mut self, kernel: &str) -> Outcome<Fate> {
+        self.check()?;
+        let mut fate = Fate::default();
+        for (fault, count) in self.scenario.fault.iter().zip(&mut self.counts) {
+            if fault.kernel.as_deref().is_some_and(|name| name != kernel) {
+                continue;
+            }
+            *count += 1;
+            let is_next = *count == fault.after_kernels + 1 || fault.lasting && *count > fault.after_kernels;
+            fate.is_flipped |= is_next && fault.kind == FaultKind::Flip;
+            fate.is_skipped |= is_next && fault.kind == FaultKind::Skip;
+            self.is_lost |= is_next && fault.kind == FaultKind::Lost;
+        }
+        self.book.kernels += 1;
+        self.write_book();
+        self.check()?;
+        Ok(fate)
+    }
+
+    /// One context more or less.
+    pub(crate) fn count_context(&mut self, change: i64) {
+        self.book.contexts += change;
+        self.write_book();
+    }
+
+    fn happens(&self, kind: FaultKind) -> bool {
+        let begun = |(fault, count): (&Fault, &u64)| fault.kind == kind && *count >= fault.after_kernels;
+        self.scenario.fault.iter().zip(&self.counts).any(begun)
+    }
+
+    /// Whole or not at all: a test may be reading it.
+    fn write_book(&self) {
+        let Some(path) = &self.scenario.book else { return };
+        let text = serde_json::to_string(&self.book).expect("numbers can be written");
+        let part = path.with_extension("part");
+        fs::write(&part, text).and_then(|()| fs::rename(&part, path)).expect("the book can be written");
+    }
+}

@@ -1,0 +1,25 @@
+// What a first kernel looks like: a thread per element, and a check that it has one.
+
+typedef unsigned long long u64;
+
+#define VECTOR_ADD(name, T)                                                                                           \
+    __global__ void name(T *out, const T *a, const T *b, u64 n) {                                                     \
+        u64 index = (u64)blockIdx.x * blockDim.x + threadIdx.x;                                                       \
+        if (index < n) out[index] = a[index] + b[index];                                                              \
+    }
+
+#define TRIG(name, T, COS, SIN)                                                                                       \
+    __global__ void name(T *out, const T *a, u64 n) {                                                                 \
+        u64 index = (u64)blockIdx.x * blockDim.x + threadIdx.x;                                                       \
+        if (index < n) {                                                                                              \
+            T cosine = COS(a[index]), sine = SIN(a[index]);                                                           \
+            out[index] = cosine * cosine + sine * sine;                                                               \
+        }                                                                                                             \
+    }
+
+extern "C" {
+VECTOR_ADD(vector_add_f32, float)
+VECTOR_ADD(vector_add_f64, double)
+TRIG(trig_f32, float, cosf, sinf)
+TRIG(trig_f64, double, cos, sin)
+}

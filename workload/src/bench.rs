@@ -1,0 +1,245 @@
+//! One workload, from the question whether there is room to its outcome.
+
+use std::{
+    sync::atomic::{AtomicBool, Ordering::Relaxed},
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use gpumon_probe::model::{Absence, Reading};
+
+use crate::{
+    check::Verification,
+    error::RunError,
+    gpu::Gpu,
+    info::{Cpu, memory_bandwidth},
+    measure::{Limits, Stopped, measure},
+    outcome::{DeviceName, Environment, Outcome, Rate},
+    room::Room,
+    statistics::Times,
+    workload::{Backend, Bound, Dtype, Prepared, Size, Workload},
+};
+
+/// Where to run.
+pub enum Place<'a> {
+    /// On this GPU.
+    Cuda(&'a Gpu),
+    /// On this CPU, with all its threads.
+    Cpu(&'a Cpu),
+}
+
+/// How to run.
+#[derive(Debug, Clone, Copy)]
+pub struct Request {
+    /// The type of the elements; the workload's usual one where nobody says.
+    pub dtype: Option<Dtype>,
+    /// How large an array is; the workload's usual size where nobody says.
+    pub amount: Option<Amount>,
+    /// How long to measure.
+    pub limits: Limits,
+}
+
+/// How large an array is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Amount {
+    /// So many elements.
+    Elements(u64),
+    /// So many bytes.
+    Bytes(u64),
+}
+
+/// Runs a workload. Whoever sets `interrupted` gets what was measured until then; all memory is given back when this
+/// returns.
+///
+/// # Errors
+/// Where it does not run there, is too large, or the driver fails.
+pub fn run(
+    workload: &dyn Workload,
+    place: &Place<'_>,
+    cpu: &Cpu,
+    request: &Request,
+    interrupted: &AtomicBool,
+) -> Result<Outcome, RunError> {
+    let about = workload.about();
+    let backend = place.backend();
+    if !about.runs_on(backend) {
+        return Err(RunError::NotThere { id: about.id, backend });
+    }
+    let dtype = request.dtype.unwrap_or(about.usual_dtype());
+    if dtype != about.usual_dtype() && !about.dtypes.contains(&dtype) {
+        return Err(about.no_such(dtype));
+    }
+    let room = place.room()?;
+    let elements = match request.amount.filter(|_| about.is_sized) {
+        Some(Amount::Elements(elements)) => elements,
+        Some(Amount::Bytes(bytes)) => bytes.div_ceil(dtype.bytes()),
+        None => workload.usual_elements(backend, dtype, &room),
+    };
+    let size = Size { elements: elements.max(1), dtype };
+    let cost = workload.cost(size);
+    room.check(about.id, cost.memory_bytes)?;
+    if let Place::Cuda(_) = place {
+        Room::of_host(0).check(about.id, cost.host_bytes)?;
+    }
+    let mut work = place.prepare(workload, size).map_err(|error| match error {
+        // Somebody else was faster.
+        RunError::Cuda(error) if error.is_out_of_memory() => room.too_large(about.id, cost.memory_bytes),
+        error => error,
+    })?;
+    let Run { samples, stopped, verify, from_ms, to_ms } = Run::of(work.as_mut(), &request.limits, interrupted)?;
+    drop(work);
+
+    let device_time = Times::of(samples.iter().filter_map(|sample| sample.device_us));
+    let host_time = Times::of(samples.iter().map(|sample| sample.host_us));
+    let rate = Rate::of(cost, device_time.as_ref().or(host_time.as_ref()).map(|times| times.median_us));
+    let rated = match (about.bound, place) {
+        (Bound::Memory, Place::Cuda(gpu)) => memory_bandwidth(gpu.device()),
+        _ => Reading::Absent(Absence::Unknown),
+    };
+    let share = rate.bytes_per_second.zip(rated.value()).map(|(reached, rated)| reached / rated);
+    Ok(Outcome {
+        id: about.id,
+        backend,
+        device: place.name(),
+        dtype,
+        elements: size.elements,
+        cost,
+        device_time,
+        host_time,
+        stopped,
+        partial: stopped == Stopped::Interrupted,
+        rate,
+        rated_bytes_per_second: rated,
+        share_of_rated: share.map_or(Reading::Absent(Absence::Unknown), Reading::Now),
+        verify,
+        environment: place.environment(cpu, from_ms, to_ms),
+    })
+}
+
+/// What came of the runs.
+struct Run {
+    samples: Vec<crate::workload::Sample>,
+    stopped: Stopped,
+    verify: Verification,
+    from_ms: u64,
+    to_ms: u64,
+}
+
+impl Run {
+    /// The first result is checked, which was poison before, and the last, which has seen the load.
+    fn of(work: &mut dyn Prepared, limits: &Limits, interrupted: &AtomicBool) -> Result<Self, RunError> {
+        if interrupted.load(Relaxed) {
+            let (samples, verify, now_ms) = (Vec::new(), Verification::nothing(), now_ms());
+            return Ok(Self { samples, stopped: Stopped::Interrupted, verify, from_ms: now_ms, to_ms: now_ms });
+        }
+        work.run()?;
+        let first = work.verify()?;
+        let from_ms = now_ms();
+        let (samples, stopped) = measure(work, limits, interrupted)?;
+        let to_ms = now_ms();
+        let verify = if stopped == Stopped::Interrupted { first } else { first.and(work.verify()?) };
+        Ok(Self { samples, stopped, verify, from_ms, to_ms })
+    }
+}
+
+impl Place<'_> {
+    fn backend(&self) -> Backend {
+        match self {
+            Self::Cuda(_) => Backend::Cuda,
+            Self::Cpu(_) => Backend::Cpu,
+        }
+    }
+
+    fn room(&self) -> Result<Room, RunError> {
+        match self {
+            Self::Cuda(gpu) => Ok(gpu.room()?),
+            Self::Cpu(cpu) => Ok(Room::of_host(cpu.last_cache_bytes())),
+        }
+    }
+
+    fn prepare<'a>(&'a self, workload: &dyn Workload, size: Size) -> Result<Box<dyn Prepared + 'a>, RunError> {
+        match self {
+            Self::Cuda(gpu) => workload.on_cuda(gpu, size),
+            Self::Cpu(_) => workload.on_cpu(size).map(|work| work as Box<dyn Prepared + 'a>),
+        }
+    }
+
+    fn name(&self) -> DeviceName {
+        match self {
+            Self::Cuda(gpu) => DeviceName {
+                index: Some(gpu.device().index),
+                name: gpu.device().name.clone(),
+                uuid: Some(gpu.device().uuid.clone()),
+            },
+            Self::Cpu(cpu) => DeviceName { index: None, name: cpu.name.clone(), uuid: None },
+        }
+    }
+
+    fn environment(&self, cpu: &Cpu, from_ms: u64, to_ms: u64) -> Environment {
+        Environment {
+            from_ms,
+            to_ms,
+            gpumon: env!("CARGO_PKG_VERSION"),
+            cuda: match self {
+                Self::Cuda(gpu) => Some(gpu.device().driver().version.to_string()),
+                Self::Cpu(_) => None,
+            },
+            cpu: cpu.name.clone(),
+            threads: rayon::current_num_threads(),
+        }
+    }
+}
+
+fn now_ms() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::catalogue;
+
+    const BRIEF: Limits = Limits { warm_up: Duration::ZERO, time: Duration::ZERO };
+
+    fn run_on_cpu(id: &str, request: Request, interrupted: bool) -> Result<Outcome, RunError> {
+        let cpu = Cpu::this();
+        let flag = AtomicBool::new(interrupted);
+        run(catalogue::find(id).unwrap(), &Place::Cpu(&cpu), &cpu, &request, &flag)
+    }
+
+    #[test]
+    fn an_outcome_says_what_was_measured_and_that_it_is_right() {
+        let request = Request { dtype: Some(Dtype::F64), amount: Some(Amount::Bytes(80_000)), limits: BRIEF };
+        let outcome = run_on_cpu("triad", request, false).unwrap();
+        assert_eq!((outcome.elements, outcome.dtype, outcome.cost.moved_bytes), (10_000, Dtype::F64, 240_000));
+        let times = outcome.host_time.as_ref().unwrap();
+        assert!(times.n >= 10 && times.min_us > 0.0 && times.low_us <= times.median_us, "{times:?}");
+        assert_eq!(outcome.rate.bytes_per_second, Some(240_000.0 / times.median_us * 1e6));
+        assert!(outcome.verify.ok && outcome.verify.checked == 20_000 && !outcome.partial, "{outcome:?}");
+        let json = serde_json::to_value(&outcome).unwrap();
+        assert_eq!((json["id"].as_str(), json["backend"].as_str()), (Some("triad"), Some("cpu")));
+        assert_eq!((&json["verify"]["ok"], &json["moved_bytes"]), (&true.into(), &240_000.into()));
+        assert_eq!(json["share_of_rated"]["absent"], "unknown");
+    }
+
+    #[test]
+    fn what_cannot_be_run_is_refused_with_words() {
+        let request = Request { dtype: None, amount: Some(Amount::Elements(1 << 50)), limits: BRIEF };
+        let error = run_on_cpu("copy", request, false).unwrap_err();
+        assert!(matches!(error, RunError::TooLarge { .. }), "{error}");
+        let error = run_on_cpu("launch-latency", request, false).unwrap_err();
+        assert_eq!(error, RunError::NotThere { id: "launch-latency", backend: Backend::Cpu });
+        let request = Request { dtype: Some(Dtype::U8), amount: None, limits: BRIEF };
+        let error = run_on_cpu("copy", request, false).unwrap_err();
+        assert!(error.to_string().ends_with("give one of f32, f64"), "{error}");
+    }
+
+    #[test]
+    fn who_interrupts_before_anything_was_checked_gets_no_success() {
+        let request = Request { dtype: None, amount: Some(Amount::Elements(100)), limits: BRIEF };
+        let outcome = run_on_cpu("copy", request, true).unwrap();
+        assert!(outcome.partial && !outcome.verify.ok, "{outcome:?}");
+        assert_eq!((outcome.host_time, outcome.rate), (None, Rate::default()));
+    }
+}

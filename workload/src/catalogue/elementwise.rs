@@ -1,0 +1,162 @@
+//! Workloads whose result has an element for each of the input's.
+
+use std::marker::PhantomData;
+
+use super::{
+    on_cpu::OnCpu,
+    on_cuda::OnCuda,
+    operations::{self, Operation},
+};
+use crate::{
+    error::RunError,
+    gpu::Gpu,
+    room::Room,
+    workload::{About, Backend, Bound, Cost, Dtype, Prepared, Size, Workload},
+};
+
+const DTYPES: &[Dtype] = &[Dtype::F32, Dtype::F64];
+const BOTH: &[Backend] = &[Backend::Cuda, Backend::Cpu];
+
+/// An array is so large on a GPU, where there is room: large enough that starting and ending do not show.
+const ARRAY_BYTES: u64 = 1 << 30;
+/// And at least so large on a CPU.
+const HOST_ARRAY_BYTES: u64 = 64 << 20;
+/// Four times the cache: what is read is not in there any more.
+const CACHES: u64 = 4;
+/// All arrays of a workload take no more than this part of what may be taken.
+const PART: u64 = 8;
+
+/// A workload of one operation.
+pub(super) struct Elementwise<Op> {
+    about: About,
+    /// `None` where arrays are to be larger than any cache.
+    usual_elements: Option<u64>,
+    operation: PhantomData<fn() -> Op>,
+}
+
+const fn stream<Op>(id: &'static str, does: &'static str, teaches: &'static str) -> Elementwise<Op> {
+    sized(id, does, teaches, None)
+}
+
+const fn sized<Op>(
+    id: &'static str,
+    does: &'static str,
+    teaches: &'static str,
+    usual_elements: Option<u64>,
+) -> Elementwise<Op> {
+    let about = About { id, does, teaches, dtypes: DTYPES, backends: BOTH, bound: Bound::Memory, is_sized: true };
+    Elementwise { about, usual_elements, operation: PhantomData }
+}
+
+pub(super) static COPY: Elementwise<operations::Copy> = stream(
+    "copy",
+    "Copies an array to another (STREAM copy).",
+    "This is as fast as memory is where reading and writing share it.",
+);
+pub(super) static SCALE: Elementwise<operations::Scale> = stream(
+    "scale",
+    "Multiplies each element of an array by a number (STREAM scale).",
+    "A multiplication for each element costs nothing beside moving it.",
+);
+pub(super) static ADD: Elementwise<operations::Add> = stream(
+    "add",
+    "Adds two large arrays (STREAM add).",
+    "A third array costs half as much again, in time as in bytes.",
+);
+pub(super) static TRIAD: Elementwise<operations::Triad> = stream(
+    "triad",
+    "Adds an array and a multiple of another (STREAM triad).",
+    "Two operations in one pass take the time of one, while each in a pass of its own would take twice that.",
+);
+pub(super) static WRITE: Elementwise<operations::Write> = stream(
+    "write",
+    "Writes the same number into every element of an array.",
+    "Memory takes at another rate than it gives; compare it with `read`.",
+);
+pub(super) static VECTOR_ADD: Elementwise<operations::VectorAdd> = sized(
+    "vector-add",
+    "Adds two vectors of 1000 elements, in blocks of 256 threads.",
+    "So little work takes as long as starting a kernel: small arrays are no faster on a GPU.",
+    Some(1000),
+);
+pub(super) static TRIG: Elementwise<operations::Trig> = sized(
+    "trig",
+    "Computes cos(x)^2 + sin(x)^2 of ten million elements.",
+    "Functions that are costly on a CPU cost a GPU little more than moving the data.",
+    Some(10_000_000),
+);
+
+/// The elements of arrays that no cache holds.
+pub(super) fn larger_than_caches(backend: Backend, dtype: Dtype, room: &Room) -> u64 {
+    let wanted = match backend {
+        Backend::Cuda => ARRAY_BYTES,
+        Backend::Cpu => HOST_ARRAY_BYTES,
+    };
+    let bytes = wanted.max(CACHES * room.cache_bytes).min(room.usable_bytes() / PART);
+    // A whole number of what any machine moves at a time.
+    (bytes / dtype.bytes() / 1024 * 1024).max(1024)
+}
+
+impl<Op: Operation> Workload for Elementwise<Op> {
+    fn about(&self) -> &About {
+        &self.about
+    }
+
+    fn usual_elements(&self, backend: Backend, dtype: Dtype, room: &Room) -> u64 {
+        self.usual_elements.unwrap_or_else(|| larger_than_caches(backend, dtype, room))
+    }
+
+    fn cost(&self, size: Size) -> Cost {
+        let bytes = size.bytes().saturating_mul(Op::INPUTS + 1);
+        Cost {
+            memory_bytes: bytes,
+            host_bytes: 0,
+            moved_bytes: bytes,
+            operations: size.elements.saturating_mul(Op::OPERATIONS),
+        }
+    }
+
+    fn on_cuda<'gpu>(&self, gpu: &'gpu Gpu, size: Size) -> Result<Box<dyn Prepared + 'gpu>, RunError> {
+        match size.dtype {
+            Dtype::F32 => Ok(Box::new(OnCuda::<Op, f32>::new(gpu, size.elements)?)),
+            Dtype::F64 => Ok(Box::new(OnCuda::<Op, f64>::new(gpu, size.elements)?)),
+            Dtype::U8 => Err(self.about.no_such(size.dtype)),
+        }
+    }
+
+    fn on_cpu(&self, size: Size) -> Result<Box<dyn Prepared>, RunError> {
+        match size.dtype {
+            Dtype::F32 => Ok(Box::new(OnCpu::<Op, f32>::new(size.elements))),
+            Dtype::F64 => Ok(Box::new(OnCpu::<Op, f64>::new(size.elements))),
+            Dtype::U8 => Err(self.about.no_such(size.dtype)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arrays_hide_from_caches_and_leave_room() {
+        let mib = 1 << 20;
+        let room = |free, cache| Room {
+            place: "here".to_owned(),
+            free_bytes: free * mib,
+            total_bytes: 32_768 * mib,
+            cache_bytes: cache * mib,
+        };
+        let bytes = |backend, room: &Room| larger_than_caches(backend, Dtype::F64, room) * 8 / mib;
+        assert_eq!(bytes(Backend::Cuda, &room(32_768, 50)), 1024);
+        assert_eq!(bytes(Backend::Cpu, &room(32_768, 100)), 400);
+        assert_eq!(bytes(Backend::Cpu, &room(32_768, 2)), 64);
+        assert!(bytes(Backend::Cuda, &room(4_983, 50)) * PART <= 4_000);
+    }
+
+    #[test]
+    fn what_is_moved_is_counted_once_each_way() {
+        let size = Size { elements: 1000, dtype: Dtype::F32 };
+        assert_eq!([COPY.cost(size).moved_bytes, WRITE.cost(size).moved_bytes], [8000, 4000]);
+        assert_eq!((TRIAD.cost(size).moved_bytes, TRIAD.cost(size).operations), (12_000, 2000));
+    }
+}

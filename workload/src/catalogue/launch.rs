@@ -1,0 +1,76 @@
+//! `launch-latency`: what starting a kernel takes.
+
+use crate::{
+    check::{Verification, compare_words},
+    cuda::{Argument, DeviceMemory, Grid, Kernel},
+    error::RunError,
+    gpu::Gpu,
+    kernels,
+    room::Room,
+    workload::{About, Backend, Bound, Cost, Dtype, Prepared, Sample, Size, Workload},
+};
+
+pub(super) static LAUNCH_LATENCY: LaunchLatency = LaunchLatency;
+
+/// So many kernels that what comes before and after them does not show.
+const CHAIN: u32 = 1000;
+const ONE: Grid = Grid { blocks: 1, threads: 1 };
+
+static ABOUT: About = About {
+    id: "launch-latency",
+    does: "Starts kernels that do nothing: 1000 in a row by the device's clock, and one with its end by the host's.",
+    teaches: "Each kernel costs microseconds, so that many small ones are slower than one that does all of their work.",
+    dtypes: &[],
+    backends: &[Backend::Cuda],
+    bound: Bound::Driver,
+    is_sized: false,
+};
+
+pub(super) struct LaunchLatency;
+
+impl Workload for LaunchLatency {
+    fn about(&self) -> &About {
+        &ABOUT
+    }
+
+    fn usual_elements(&self, _: Backend, _: Dtype, _: &Room) -> u64 {
+        1
+    }
+
+    fn cost(&self, _: Size) -> Cost {
+        Cost { memory_bytes: 8, ..Cost::default() }
+    }
+
+    fn on_cuda<'gpu>(&self, gpu: &'gpu Gpu, _: Size) -> Result<Box<dyn Prepared + 'gpu>, RunError> {
+        let mut counter = gpu.context.allocate(8)?;
+        gpu.stream.run(|queue| queue.fill(&mut counter, 0))?;
+        let code = gpu.context.load(kernels::LAUNCH)?;
+        Ok(Box::new(Ready { gpu, empty: code.kernel("empty")?, count: code.kernel("count")?, counter, runs: 0 }))
+    }
+}
+
+struct Ready<'gpu> {
+    gpu: &'gpu Gpu,
+    empty: Kernel,
+    count: Kernel,
+    /// How many runs the device has seen to their end.
+    counter: DeviceMemory,
+    runs: u64,
+}
+
+impl Prepared for Ready<'_> {
+    fn run(&mut self) -> Result<Sample, RunError> {
+        let Self { gpu, empty, count, counter, runs } = self;
+        let chain = gpu.stream.time(|queue| (0..CHAIN).try_for_each(|_| queue.launch(empty, ONE, &[])))?;
+        let host_us = gpu.stream.run(|queue| queue.launch(empty, ONE, &[]))?;
+        gpu.stream.run(|queue| queue.launch(count, ONE, &[Argument::Out(counter)]))?;
+        *runs += 1;
+        Ok(Sample { device_us: Some(chain.device_us / f64::from(CHAIN)), host_us })
+    }
+
+    fn verify(&mut self) -> Result<Verification, RunError> {
+        let runs = self.runs;
+        let found = self.gpu.check(&self.counter, 1, |words: &[u64], first| compare_words(words, first, |_| runs))?;
+        Ok(if runs == 0 { Verification::nothing() } else { found })
+    }
+}

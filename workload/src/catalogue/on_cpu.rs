@@ -1,0 +1,83 @@
+//! An operation on all threads of the CPU.
+
+use std::{marker::PhantomData, time::Instant};
+
+use rayon::prelude::*;
+
+use super::operations::Operation;
+use crate::{
+    check::{Verification, compare},
+    error::RunError,
+    random::{SEED_A, SEED_B, fill},
+    real::Real,
+    workload::{Prepared, Sample},
+};
+
+/// Elements that a thread takes at a time: enough that taking them costs nothing.
+const CHUNK: usize = 1 << 15;
+
+/// The arrays of an operation. Those that it does not read are empty.
+pub(super) struct OnCpu<Op, T> {
+    a: Vec<T>,
+    b: Vec<T>,
+    out: Vec<T>,
+    operation: PhantomData<Op>,
+}
+
+impl<Op: Operation, T: Real> OnCpu<Op, T> {
+    /// Each array is first written by all threads, so that it lies where they are.
+    pub(super) fn new(elements: u64) -> Self {
+        let array = |inputs, seed| {
+            let mut array = vec![T::default(); if Op::INPUTS >= inputs { elements as usize } else { 0 }];
+            fill(&mut array, |index| T::random(seed, index));
+            array
+        };
+        let mut out = vec![T::default(); elements as usize];
+        fill(&mut out, |_| T::POISON);
+        Self { a: array(1, SEED_A), b: array(2, SEED_B), out, operation: PhantomData }
+    }
+}
+
+impl<Op: Operation, T: Real> Prepared for OnCpu<Op, T> {
+    fn run(&mut self) -> Result<Sample, RunError> {
+        let Self { a, b, out, .. } = self;
+        let begun = Instant::now();
+        let out = out.par_chunks_mut(CHUNK);
+        match Op::INPUTS {
+            0 => out.for_each(|out| out.fill(Op::apply(T::default(), T::default()))),
+            1 => out.zip(a.par_chunks(CHUNK)).for_each(|(out, a)| {
+                out.iter_mut().zip(a).for_each(|(out, a)| *out = Op::apply(*a, T::default()));
+            }),
+            _ => out.zip(a.par_chunks(CHUNK).zip(b.par_chunks(CHUNK))).for_each(|(out, (a, b))| {
+                out.iter_mut().zip(a.iter().zip(b)).for_each(|(out, (a, b))| *out = Op::apply(*a, *b));
+            }),
+        }
+        Ok(Sample { device_us: None, host_us: begun.elapsed().as_secs_f64() * 1e6 })
+    }
+
+    fn verify(&mut self) -> Result<Verification, RunError> {
+        Ok(check::<Op, T>(&self.out, 0))
+    }
+}
+
+/// Checks elements of a result, of which the first has this index.
+pub(super) fn check<Op: Operation, T: Real>(out: &[T], first: u64) -> Verification {
+    compare(out, first, Op::TOLERANCE, |index| {
+        Op::expected::<T>(T::random_exact(SEED_A, index), T::random_exact(SEED_B, index))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::operations, *};
+
+    #[test]
+    fn one_flipped_bit_is_found() {
+        let mut work = OnCpu::<operations::Triad, f64>::new(100_003);
+        work.run().unwrap();
+        assert!(work.verify().unwrap().ok);
+        work.out[77_777] = f64::from_bits(work.out[77_777].to_bits() ^ 1 << 40);
+        let found = work.verify().unwrap();
+        assert_eq!((found.ok, found.wrong, found.first_wrong), (false, 1, Some(77_777)));
+    }
+}

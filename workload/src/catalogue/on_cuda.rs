@@ -1,0 +1,103 @@
+//! An operation on a GPU.
+
+use std::marker::PhantomData;
+
+use super::{
+    on_cpu::check,
+    operations::{Form, Operation, scalar},
+};
+use crate::{
+    check::Verification,
+    cuda::{Argument, DeviceMemory, Grid, Kernel},
+    error::RunError,
+    gpu::{Gpu, THREADS},
+    kernels,
+    random::{SEED_A, SEED_B},
+    real::Real,
+    workload::{Prepared, Sample},
+};
+
+/// As in `stream.cu`.
+const PACK_BYTES: u64 = 16;
+const PACKS: u64 = 4;
+
+/// The arrays of an operation, and its kernel. Those that it does not read have one element.
+pub(super) struct OnCuda<'gpu, Op, T> {
+    gpu: &'gpu Gpu,
+    kernel: Kernel,
+    a: DeviceMemory,
+    b: DeviceMemory,
+    out: DeviceMemory,
+    elements: u64,
+    operation: PhantomData<(Op, T)>,
+}
+
+impl<'gpu, Op: Operation, T: Real> OnCuda<'gpu, Op, T> {
+    pub(super) fn new(gpu: &'gpu Gpu, elements: u64) -> Result<Self, RunError> {
+        let width = T::DTYPE.bytes();
+        let random = format!("random_{}", T::DTYPE);
+        let input = |inputs, seed| {
+            let elements = if Op::INPUTS >= inputs { elements } else { 1 };
+            gpu.random(&random, elements, elements * width, seed)
+        };
+        let code = match Op::FORM {
+            Form::Stream => kernels::STREAM,
+            Form::Thread => kernels::ELEMENTWISE,
+        };
+        Ok(Self {
+            gpu,
+            kernel: gpu.kernel(code, &format!("{}_{}", Op::KERNEL, T::DTYPE))?,
+            a: input(1, SEED_A)?,
+            b: input(2, SEED_B)?,
+            out: gpu.poisoned(elements * width)?,
+            elements,
+            operation: PhantomData,
+        })
+    }
+}
+
+impl<Op: Operation, T: Real> Prepared for OnCuda<'_, Op, T> {
+    fn run(&mut self) -> Result<Sample, RunError> {
+        let Self { gpu, kernel, a, b, out, elements, .. } = self;
+        let n = Argument::U64(*elements);
+        let (grid, arguments) = match (Op::FORM, Op::INPUTS) {
+            (Form::Stream, _) => {
+                let arguments = vec![Argument::Out(out), Argument::In(a), Argument::In(b), scalar::<T>().argument(), n];
+                (stream_grid(*elements, T::DTYPE.bytes()), arguments)
+            }
+            (Form::Thread, 1) => (thread_grid(*elements), vec![Argument::Out(out), Argument::In(a), n]),
+            (Form::Thread, _) => {
+                (thread_grid(*elements), vec![Argument::Out(out), Argument::In(a), Argument::In(b), n])
+            }
+        };
+        let elapsed = gpu.stream.time(|queue| queue.launch(kernel, grid, &arguments))?;
+        Ok(Sample { device_us: Some(elapsed.device_us), host_us: elapsed.host_us })
+    }
+
+    fn verify(&mut self) -> Result<Verification, RunError> {
+        Ok(self.gpu.check(&self.out, self.elements, check::<Op, T>)?)
+    }
+}
+
+/// Of the kernels in `stream.cu`.
+pub(super) fn stream_grid(elements: u64, width: u64) -> Grid {
+    let packs = elements / (PACK_BYTES / width);
+    Grid { blocks: packs.div_ceil(u64::from(THREADS) * PACKS).max(1) as u32, threads: THREADS }
+}
+
+/// Of the kernels in `elementwise.cu`.
+fn thread_grid(elements: u64) -> Grid {
+    Grid { blocks: elements.div_ceil(u64::from(THREADS)).max(1) as u32, threads: THREADS }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_element_has_its_thread() {
+        assert_eq!([1000, 4096, 1, 257].map(|n| thread_grid(n).blocks), [4, 16, 1, 2]);
+        // 4096 elements of 4 bytes for each block.
+        assert_eq!([3, 4096, 4100, 1 << 28].map(|n| stream_grid(n, 4).blocks), [1, 1, 2, 1 << 16]);
+    }
+}

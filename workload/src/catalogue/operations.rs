@@ -1,0 +1,163 @@
+//! What is done with each element, and what should come of it.
+
+use crate::{check::Expected, exact::Exact, real::Real};
+
+/// The number that STREAM multiplies with. It has no short form, so that rounding shows.
+const SCALAR: f64 = 0.42;
+
+/// An operation on the elements of up to two arrays. What it has no input for is 0.
+pub(super) trait Operation: Sync + 'static {
+    /// Its kernel, without the type at the end.
+    const KERNEL: &'static str;
+    /// How that is started.
+    const FORM: Form;
+    /// How many arrays it reads.
+    const INPUTS: u64;
+    /// Floating point operations for each element.
+    const OPERATIONS: u64;
+    /// The largest error, in units of the type's precision at the size of what was computed with.
+    const TOLERANCE: f64;
+
+    /// What the CPU does.
+    fn apply<T: Real>(a: T, b: T) -> T;
+    /// What should come of it.
+    fn expected<T: Real>(a: Exact, b: Exact) -> Expected;
+}
+
+/// How a kernel is started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    /// One of `stream.cu`: several packs for each thread.
+    Stream,
+    /// One of `elementwise.cu`: an element for each thread.
+    Thread,
+}
+
+/// The number that STREAM multiplies with.
+pub(super) fn scalar<T: Real>() -> T {
+    T::of(SCALAR)
+}
+
+pub(super) struct Copy;
+pub(super) struct Scale;
+pub(super) struct Add;
+pub(super) struct Triad;
+pub(super) struct Write;
+pub(super) struct VectorAdd;
+pub(super) struct Trig;
+
+impl Operation for Copy {
+    const KERNEL: &'static str = "stream_copy";
+    const FORM: Form = Form::Stream;
+    const INPUTS: u64 = 1;
+    const OPERATIONS: u64 = 0;
+    const TOLERANCE: f64 = 0.0;
+
+    fn apply<T: Real>(a: T, _: T) -> T {
+        a
+    }
+    fn expected<T: Real>(a: Exact, _: Exact) -> Expected {
+        rounded(a)
+    }
+}
+
+impl Operation for Scale {
+    const KERNEL: &'static str = "stream_scale";
+    const FORM: Form = Form::Stream;
+    const INPUTS: u64 = 1;
+    const OPERATIONS: u64 = 1;
+    const TOLERANCE: f64 = 0.5;
+
+    fn apply<T: Real>(a: T, _: T) -> T {
+        scalar::<T>() * a
+    }
+    fn expected<T: Real>(a: Exact, _: Exact) -> Expected {
+        rounded(Exact::of(scalar::<T>().to_f64()) * a)
+    }
+}
+
+impl Operation for Add {
+    const KERNEL: &'static str = "stream_add";
+    const FORM: Form = Form::Stream;
+    const INPUTS: u64 = 2;
+    const OPERATIONS: u64 = 1;
+    const TOLERANCE: f64 = 0.5;
+
+    fn apply<T: Real>(a: T, b: T) -> T {
+        a + b
+    }
+    fn expected<T: Real>(a: Exact, b: Exact) -> Expected {
+        rounded(a + b)
+    }
+}
+
+impl Operation for Triad {
+    const KERNEL: &'static str = "stream_triad";
+    const FORM: Form = Form::Stream;
+    const INPUTS: u64 = 2;
+    const OPERATIONS: u64 = 2;
+    /// Rounded twice, or once where the hardware fuses both operations.
+    const TOLERANCE: f64 = 1.0;
+
+    fn apply<T: Real>(a: T, b: T) -> T {
+        a + scalar::<T>() * b
+    }
+    fn expected<T: Real>(a: Exact, b: Exact) -> Expected {
+        let product = Exact::of(scalar::<T>().to_f64()) * b;
+        Expected { value: a + product, scale: a.abs() + product.abs() }
+    }
+}
+
+impl Operation for Write {
+    const KERNEL: &'static str = "stream_write";
+    const FORM: Form = Form::Stream;
+    const INPUTS: u64 = 0;
+    const OPERATIONS: u64 = 0;
+    const TOLERANCE: f64 = 0.0;
+
+    fn apply<T: Real>(_: T, _: T) -> T {
+        scalar()
+    }
+    fn expected<T: Real>(_: Exact, _: Exact) -> Expected {
+        rounded(Exact::of(scalar::<T>().to_f64()))
+    }
+}
+
+impl Operation for VectorAdd {
+    const KERNEL: &'static str = "vector_add";
+    const FORM: Form = Form::Thread;
+    const INPUTS: u64 = 2;
+    const OPERATIONS: u64 = 1;
+    const TOLERANCE: f64 = 0.5;
+
+    fn apply<T: Real>(a: T, b: T) -> T {
+        a + b
+    }
+    fn expected<T: Real>(a: Exact, b: Exact) -> Expected {
+        rounded(a + b)
+    }
+}
+
+impl Operation for Trig {
+    const KERNEL: &'static str = "trig";
+    const FORM: Form = Form::Thread;
+    const INPUTS: u64 = 1;
+    const OPERATIONS: u64 = 5;
+    /// Two units for each function, as CUDA's manual has it, are four of the squares; rounding those and the sum is less
+    /// than two more.
+    const TOLERANCE: f64 = 6.0;
+
+    fn apply<T: Real>(a: T, _: T) -> T {
+        let (cosine, sine) = a.cos_sin();
+        cosine * cosine + sine * sine
+    }
+    /// The one thing that is known of it without computing: no precision is higher.
+    fn expected<T: Real>(_: Exact, _: Exact) -> Expected {
+        rounded(Exact::of(1.0))
+    }
+}
+
+/// A value that is rounded once.
+fn rounded(value: Exact) -> Expected {
+    Expected { value, scale: value.abs() }
+}

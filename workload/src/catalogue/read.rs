@@ -1,0 +1,151 @@
+//! `read`: an array is taken in, and nothing but a sum comes out.
+
+use std::{
+    marker::PhantomData,
+    sync::atomic::{AtomicU64, Ordering::Relaxed},
+    time::Instant,
+};
+
+use rayon::prelude::*;
+
+use super::{elementwise::larger_than_caches, on_cuda::stream_grid};
+use crate::{
+    check::Verification,
+    cuda::{Argument, DeviceMemory, Kernel},
+    error::RunError,
+    gpu::Gpu,
+    kernels,
+    random::{SEED_A, fill},
+    real::Real,
+    room::Room,
+    workload::{About, Backend, Bound, Cost, Dtype, Prepared, Sample, Size, Workload},
+};
+
+pub(super) static READ: Read = Read;
+
+static ABOUT: About = About {
+    id: "read",
+    does: "Reads an array and adds up its words.",
+    teaches: "Memory gives faster than it takes and gives in turn; compare it with `copy`.",
+    dtypes: &[Dtype::F32, Dtype::F64],
+    backends: &[Backend::Cuda, Backend::Cpu],
+    bound: Bound::Memory,
+    is_sized: true,
+};
+
+/// The words are added as whole numbers: each bit counts, and no order of adding changes the sum.
+pub(super) struct Read;
+
+impl Workload for Read {
+    fn about(&self) -> &About {
+        &ABOUT
+    }
+
+    fn usual_elements(&self, backend: Backend, dtype: Dtype, room: &Room) -> u64 {
+        larger_than_caches(backend, dtype, room)
+    }
+
+    fn cost(&self, size: Size) -> Cost {
+        let sums = 8 * u64::from(stream_grid(size.elements, size.dtype.bytes()).blocks);
+        Cost { memory_bytes: size.bytes().saturating_add(sums), moved_bytes: size.bytes(), ..Cost::default() }
+    }
+
+    fn on_cuda<'gpu>(&self, gpu: &'gpu Gpu, size: Size) -> Result<Box<dyn Prepared + 'gpu>, RunError> {
+        match size.dtype {
+            Dtype::F32 => Ok(Box::new(OnCuda::<f32>::new(gpu, size.elements)?)),
+            Dtype::F64 => Ok(Box::new(OnCuda::<f64>::new(gpu, size.elements)?)),
+            Dtype::U8 => Err(ABOUT.no_such(size.dtype)),
+        }
+    }
+
+    fn on_cpu(&self, size: Size) -> Result<Box<dyn Prepared>, RunError> {
+        match size.dtype {
+            Dtype::F32 => Ok(Box::new(OnCpu::<f32>::new(size.elements))),
+            Dtype::F64 => Ok(Box::new(OnCpu::<f64>::new(size.elements))),
+            Dtype::U8 => Err(ABOUT.no_such(size.dtype)),
+        }
+    }
+}
+
+struct OnCuda<'gpu, T> {
+    gpu: &'gpu Gpu,
+    kernel: Kernel,
+    a: DeviceMemory,
+    /// One of each block.
+    sums: DeviceMemory,
+    elements: u64,
+    expected: u64,
+    dtype: PhantomData<T>,
+}
+
+impl<'gpu, T: Real> OnCuda<'gpu, T> {
+    fn new(gpu: &'gpu Gpu, elements: u64) -> Result<Self, RunError> {
+        let width = T::DTYPE.bytes();
+        Ok(Self {
+            gpu,
+            kernel: gpu.kernel(kernels::STREAM, &format!("stream_read_{}", T::DTYPE))?,
+            a: gpu.random(&format!("random_{}", T::DTYPE), elements, elements * width, SEED_A)?,
+            sums: gpu.poisoned(8 * u64::from(stream_grid(elements, width).blocks))?,
+            elements,
+            expected: sum_of_random::<T>(elements),
+            dtype: PhantomData,
+        })
+    }
+}
+
+impl<T: Real> Prepared for OnCuda<'_, T> {
+    fn run(&mut self) -> Result<Sample, RunError> {
+        let Self { gpu, kernel, a, sums, elements, .. } = self;
+        let grid = stream_grid(*elements, T::DTYPE.bytes());
+        let arguments = [Argument::Out(sums), Argument::In(a), Argument::U64(*elements)];
+        let elapsed = gpu.stream.time(|queue| queue.launch(kernel, grid, &arguments))?;
+        Ok(Sample { device_us: Some(elapsed.device_us), host_us: elapsed.host_us })
+    }
+
+    fn verify(&mut self) -> Result<Verification, RunError> {
+        let total = AtomicU64::new(0);
+        self.gpu.check(&self.sums, self.sums.bytes() / 8, |sums: &[u64], _| {
+            total.fetch_add(sum(sums.iter().copied()), Relaxed);
+            Verification::nothing()
+        })?;
+        Ok(Verification::of_all(self.elements, total.into_inner() == self.expected))
+    }
+}
+
+struct OnCpu<T> {
+    a: Vec<T>,
+    expected: u64,
+    /// `None` before the first run.
+    total: Option<u64>,
+}
+
+impl<T: Real> OnCpu<T> {
+    fn new(elements: u64) -> Self {
+        let mut a = vec![T::default(); elements as usize];
+        fill(&mut a, |index| T::random(SEED_A, index));
+        Self { a, expected: sum_of_random::<T>(elements), total: None }
+    }
+}
+
+impl<T: Real> Prepared for OnCpu<T> {
+    fn run(&mut self) -> Result<Sample, RunError> {
+        let begun = Instant::now();
+        let sums = self.a.par_chunks(1 << 15).map(|chunk| sum(chunk.iter().map(|number| number.word())));
+        self.total = Some(sums.reduce(|| 0, u64::wrapping_add));
+        Ok(Sample { device_us: None, host_us: begun.elapsed().as_secs_f64() * 1e6 })
+    }
+
+    fn verify(&mut self) -> Result<Verification, RunError> {
+        Ok(Verification::of_all(self.a.len() as u64, self.total == Some(self.expected)))
+    }
+}
+
+fn sum(words: impl Iterator<Item = u64>) -> u64 {
+    words.fold(0, u64::wrapping_add)
+}
+
+/// What should come of it, made anew from the seed.
+fn sum_of_random<T: Real>(elements: u64) -> u64 {
+    let words = (0..elements).into_par_iter().map(|index| T::random(SEED_A, index).word());
+    words.reduce(|| 0, u64::wrapping_add)
+}

@@ -1,0 +1,160 @@
+//! Copies between the host's memory and a device's.
+
+use crate::{
+    check::{Verification, compare_words},
+    cuda::{DeviceMemory, PinnedMemory},
+    error::RunError,
+    gpu::Gpu,
+    random::{self, SEED_A, fill},
+    room::Room,
+    workload::{About, Backend, Bound, Cost, Dtype, Prepared, Sample, Size, Workload},
+};
+
+/// So much that the time of one start does not show.
+const USUAL_BYTES: u64 = 256 << 20;
+const WORD_BYTES: u64 = 8;
+
+pub(super) static TO_DEVICE_PINNED: Transfer = transfer(
+    "h2d-pinned",
+    "Copies pinned memory of the host to the device.",
+    "Memory that stays where it is goes over the bus at its full rate.",
+    Direction::ToDevice,
+    true,
+);
+pub(super) static TO_DEVICE_PAGEABLE: Transfer = transfer(
+    "h2d-pageable",
+    "Copies ordinary memory of the host to the device.",
+    "Memory that the system may move is copied twice, which takes about twice as long as from pinned memory.",
+    Direction::ToDevice,
+    false,
+);
+pub(super) static TO_HOST_PINNED: Transfer = transfer(
+    "d2h-pinned",
+    "Copies memory of the device to pinned memory of the host.",
+    "Results come back at the bus's full rate, which is a small part of what the device's memory does.",
+    Direction::ToHost,
+    true,
+);
+pub(super) static TO_HOST_PAGEABLE: Transfer = transfer(
+    "d2h-pageable",
+    "Copies memory of the device to ordinary memory of the host.",
+    "What a notebook does when it prints an array: several times slower than into pinned memory.",
+    Direction::ToHost,
+    false,
+);
+
+/// A copy over the bus between host and device.
+pub(super) struct Transfer {
+    about: About,
+    direction: Direction,
+    is_pinned: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Direction {
+    ToDevice,
+    ToHost,
+}
+
+const fn transfer(
+    id: &'static str,
+    does: &'static str,
+    teaches: &'static str,
+    direction: Direction,
+    is_pinned: bool,
+) -> Transfer {
+    let about =
+        About { id, does, teaches, dtypes: &[], backends: &[Backend::Cuda], bound: Bound::Link, is_sized: true };
+    Transfer { about, direction, is_pinned }
+}
+
+impl Workload for Transfer {
+    fn about(&self) -> &About {
+        &self.about
+    }
+
+    fn usual_elements(&self, _: Backend, _: Dtype, room: &Room) -> u64 {
+        USUAL_BYTES.min(room.usable_bytes() / 2).max(WORD_BYTES)
+    }
+
+    fn cost(&self, size: Size) -> Cost {
+        let bytes = words(size).saturating_mul(WORD_BYTES);
+        Cost { memory_bytes: bytes, host_bytes: bytes, moved_bytes: bytes, operations: 0 }
+    }
+
+    fn on_cuda<'gpu>(&self, gpu: &'gpu Gpu, size: Size) -> Result<Box<dyn Prepared + 'gpu>, RunError> {
+        let words = words(size);
+        let mut host = if self.is_pinned {
+            Host::Pinned(gpu.context.pin(words * WORD_BYTES)?)
+        } else {
+            Host::Pageable(vec![0; words as usize])
+        };
+        let device = match self.direction {
+            Direction::ToDevice => {
+                fill(host.words_mut(), |index| random::bits(SEED_A, index));
+                gpu.poisoned(words * WORD_BYTES)?
+            }
+            Direction::ToHost => {
+                // What no word is that comes from the device.
+                fill(host.words_mut(), |index| !random::bits(SEED_A, index));
+                gpu.random("random_u64", words, words * WORD_BYTES, SEED_A)?
+            }
+        };
+        Ok(Box::new(Ready { gpu, host, device, words, direction: self.direction }))
+    }
+}
+
+/// A copy that is ready to be made.
+struct Ready<'gpu> {
+    gpu: &'gpu Gpu,
+    host: Host,
+    device: DeviceMemory,
+    words: u64,
+    direction: Direction,
+}
+
+/// Memory of the host.
+enum Host {
+    Pinned(PinnedMemory),
+    Pageable(Vec<u64>),
+}
+
+impl Host {
+    fn words(&self) -> &[u64] {
+        match self {
+            Self::Pinned(memory) => memory.words(),
+            Self::Pageable(memory) => memory,
+        }
+    }
+
+    fn words_mut(&mut self) -> &mut [u64] {
+        match self {
+            Self::Pinned(memory) => memory.words_mut(),
+            Self::Pageable(memory) => memory,
+        }
+    }
+}
+
+impl Prepared for Ready<'_> {
+    fn run(&mut self) -> Result<Sample, RunError> {
+        let Self { gpu, host, device, direction, .. } = self;
+        let elapsed = gpu.stream.time(|queue| match direction {
+            Direction::ToDevice => queue.copy_in(device, host.words()),
+            Direction::ToHost => queue.copy_out(host.words_mut(), device, 0),
+        })?;
+        Ok(Sample { device_us: Some(elapsed.device_us), host_us: elapsed.host_us })
+    }
+
+    fn verify(&mut self) -> Result<Verification, RunError> {
+        let check = |words: &[u64], first| compare_words(words, first, |index| random::bits(SEED_A, index));
+        Ok(match self.direction {
+            Direction::ToDevice => self.gpu.check(&self.device, self.words, check)?,
+            Direction::ToHost => check(self.host.words(), 0),
+        })
+    }
+}
+
+/// Bytes are moved in whole words, so that each of them can be told from its neighbours.
+fn words(size: Size) -> u64 {
+    size.bytes().div_ceil(WORD_BYTES)
+}

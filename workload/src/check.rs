@@ -1,0 +1,141 @@
+//! Results against their references, element by element.
+
+use rayon::prelude::*;
+use serde::Serialize;
+
+use crate::{exact::Exact, real::Real};
+
+/// What a check found.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Verification {
+    /// Whether something was checked and all of it is right.
+    pub ok: bool,
+    /// Elements that were compared.
+    pub checked: u64,
+    /// Of those, how many are wrong.
+    pub wrong: u64,
+    /// The index of the first that is wrong.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_wrong: Option<u64>,
+    /// The largest error of those that are right, in units of the type's precision at the size of what was computed with.
+    pub largest_error: f64,
+    /// How large it may be.
+    pub tolerance: f64,
+}
+
+/// What an element should be.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Expected {
+    pub(crate) value: Exact,
+    /// The size of what was computed with: errors are relative to that.
+    pub(crate) scale: f64,
+}
+
+impl Verification {
+    /// Nothing was checked, which is no success.
+    pub(crate) fn nothing() -> Self {
+        Self { ok: false, checked: 0, wrong: 0, first_wrong: None, largest_error: 0.0, tolerance: 0.0 }
+    }
+
+    /// So many elements, checked by what was made of all of them.
+    pub(crate) fn of_all(checked: u64, is_right: bool) -> Self {
+        let wrong = if is_right { 0 } else { checked };
+        Self { ok: checked > 0 && is_right, checked, wrong, first_wrong: None, largest_error: 0.0, tolerance: 0.0 }
+    }
+
+    /// Both of two parts of a result, or of two looks at one.
+    #[must_use]
+    pub(crate) fn and(self, other: Self) -> Self {
+        let (checked, wrong) = (self.checked + other.checked, self.wrong + other.wrong);
+        Self {
+            ok: checked > 0 && wrong == 0,
+            checked,
+            wrong,
+            first_wrong: [self.first_wrong, other.first_wrong].into_iter().flatten().min(),
+            largest_error: self.largest_error.max(other.largest_error),
+            tolerance: self.tolerance.max(other.tolerance),
+        }
+    }
+
+    fn of(index: u64, error: f64, tolerance: f64) -> Self {
+        // No number is not within any tolerance.
+        let is_right = error <= tolerance;
+        Self {
+            ok: is_right,
+            checked: 1,
+            wrong: u64::from(!is_right),
+            first_wrong: (!is_right).then_some(index),
+            largest_error: if is_right { error } else { 0.0 },
+            tolerance,
+        }
+    }
+}
+
+/// Compares the elements, of which the first has the index `first`, with what they should be.
+pub(crate) fn compare<T: Real>(
+    got: &[T],
+    first: u64,
+    tolerance: f64,
+    expected: impl Fn(u64) -> Expected + Sync,
+) -> Verification {
+    let elements = got.par_iter().enumerate().with_min_len(1 << 14).map(|(at, got)| {
+        let index = first + at as u64;
+        let Expected { value, scale } = expected(index);
+        let distance = value.distance(got.to_f64());
+        // Where nothing was rounded there is no size to be relative to.
+        let error = if distance == 0.0 { 0.0 } else { distance / (T::EPSILON * scale) };
+        Verification::of(index, error, tolerance)
+    });
+    elements.reduce(Verification::nothing, Verification::and)
+}
+
+/// Compares words that have to be equal.
+pub(crate) fn compare_words(got: &[u64], first: u64, expected: impl Fn(u64) -> u64 + Sync) -> Verification {
+    let words = got.par_iter().enumerate().with_min_len(1 << 14).map(|(at, got)| {
+        let index = first + at as u64;
+        Verification::of(index, if *got == expected(index) { 0.0 } else { f64::INFINITY }, 0.0)
+    });
+    words.reduce(Verification::nothing, Verification::and)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn one(_: u64) -> Expected {
+        Expected { value: Exact::of(1.0), scale: 1.0 }
+    }
+
+    #[test]
+    fn right_results_pass_and_their_error_is_told() {
+        let got = [1.0_f32, 1.0 + f32::EPSILON, 1.0];
+        let found = compare(&got, 0, 2.0, one);
+        assert!(found.ok && (found.largest_error - 1.0).abs() < 1e-9, "{found:?}");
+        assert_eq!((found.checked, found.wrong), (3, 0));
+    }
+
+    #[test]
+    fn a_wrong_element_fails_and_is_named() {
+        let mut got = vec![1.0_f64; 100_000];
+        got[70_001] = 1.0 + 3.0 * f64::EPSILON;
+        got[90_000] = -1.0;
+        let found = compare(&got, 1000, 2.0, one);
+        assert!(!found.ok, "{found:?}");
+        assert_eq!((found.checked, found.wrong, found.first_wrong), (100_000, 2, Some(71_001)));
+    }
+
+    #[test]
+    fn what_is_no_number_or_was_never_written_fails() {
+        for poison in [f32::NAN, f32::INFINITY, f32::POISON, f32::from_bits(u32::MAX)] {
+            assert!(!compare(&[1.0, poison], 0, 1e30, one).ok, "{poison}");
+        }
+    }
+
+    #[test]
+    fn nothing_checked_is_a_failure() {
+        assert!(!compare::<f32>(&[], 0, 1.0, one).ok);
+        assert!(!compare_words(&[], 0, |_| 0).ok);
+        assert!(compare_words(&[5, 6], 5, |index| index).ok);
+        assert_eq!(compare_words(&[5, 7], 5, |index| index).first_wrong, Some(6));
+    }
+}

@@ -1,0 +1,97 @@
+//! The functions of the driver that gpumon calls, with the names and types that `cuda.h` gives them.
+
+use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+
+use libloading::Library;
+
+/// A `CUresult`: 0 where all went well.
+pub(super) type Code = c_int;
+/// A `CUdevice`: a number that the driver counts from 0.
+pub(super) type DeviceHandle = c_int;
+/// A `CUdeviceptr`: an address in a device's memory.
+pub(super) type Address = u64;
+/// A `CUcontext`, `CUstream`, `CUevent`, `CUmodule` or `CUfunction`: an address that only the driver looks behind.
+pub(super) type Handle = *mut c_void;
+
+macro_rules! functions {
+    ($($name:ident($($type:ty),*);)*) => {
+        /// Every function that gpumon cannot do without.
+        #[allow(non_snake_case)]
+        pub(super) struct Api {
+            $(pub(super) $name: unsafe extern "C" fn($($type),*) -> Code,)*
+            /// Tells MIG devices apart; from CUDA 11.4 on.
+            pub(super) cuDeviceGetUuid_v2: Option<unsafe extern "C" fn(*mut [u8; 16], DeviceHandle) -> Code>,
+        }
+
+        impl Api {
+            /// Looks all of them up; the error is the first name that the library does not have.
+            pub(super) fn of(library: &Library) -> Result<Self, &'static str> {
+                // SAFETY: each name stands beside the type that `cuda.h` gives its function.
+                unsafe {
+                    Ok(Self {
+                        $($name: find(library, concat!(stringify!($name), "\0")).ok_or(stringify!($name))?,)*
+                        cuDeviceGetUuid_v2: find(library, "cuDeviceGetUuid_v2\0"),
+                    })
+                }
+            }
+        }
+    };
+}
+
+functions! {
+    cuInit(c_uint);
+    cuGetErrorName(Code, *mut *const c_char);
+    cuGetErrorString(Code, *mut *const c_char);
+    cuDeviceGetCount(*mut c_int);
+    cuDeviceGet(*mut DeviceHandle, c_int);
+    cuDeviceGetName(*mut c_char, c_int, DeviceHandle);
+    cuDeviceGetUuid(*mut [u8; 16], DeviceHandle);
+    cuDeviceGetPCIBusId(*mut c_char, c_int, DeviceHandle);
+    cuDeviceGetAttribute(*mut c_int, c_int, DeviceHandle);
+    cuDeviceTotalMem_v2(*mut usize, DeviceHandle);
+    cuDevicePrimaryCtxRetain(*mut Handle, DeviceHandle);
+    cuDevicePrimaryCtxRelease_v2(DeviceHandle);
+    cuCtxSetCurrent(Handle);
+    cuMemGetInfo_v2(*mut usize, *mut usize);
+    cuMemAlloc_v2(*mut Address, usize);
+    cuMemFree_v2(Address);
+    cuMemHostAlloc(*mut *mut c_void, usize, c_uint);
+    cuMemFreeHost(*mut c_void);
+    cuMemcpyHtoDAsync_v2(Address, *const c_void, usize, Handle);
+    cuMemcpyDtoHAsync_v2(*mut c_void, Address, usize, Handle);
+    cuMemsetD8Async(Address, u8, usize, Handle);
+    cuStreamCreate(*mut Handle, c_uint);
+    cuStreamDestroy_v2(Handle);
+    cuStreamSynchronize(Handle);
+    cuEventCreate(*mut Handle, c_uint);
+    cuEventDestroy_v2(Handle);
+    cuEventRecord(Handle, Handle);
+    cuEventElapsedTime(*mut f32, Handle, Handle);
+    cuModuleLoadDataEx(*mut Handle, *const c_void, c_uint, *mut c_int, *mut *mut c_void);
+    cuModuleUnload(Handle);
+    cuModuleGetFunction(*mut Handle, Handle, *const c_char);
+    cuLaunchKernel(
+        Handle, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, Handle, *mut *mut c_void, *mut *mut c_void
+    );
+}
+
+/// Looks a function up by its name, which ends in a NUL.
+///
+/// # Safety
+/// The driver's function of this name has the type `F`.
+pub(super) unsafe fn find<F: Copy>(library: &Library, name: &str) -> Option<F> {
+    // SAFETY: by the condition above.
+    unsafe { library.get::<F>(name.as_bytes()) }.ok().map(|symbol| *symbol)
+}
+
+/// The text behind a pointer that the driver filled in; `None` where it filled in nothing.
+pub(super) fn text(pointer: *const c_char) -> Option<String> {
+    // SAFETY: what the driver gives are constants that end in a NUL.
+    (!pointer.is_null()).then(|| unsafe { CStr::from_ptr(pointer) }.to_string_lossy().into_owned())
+}
+
+/// The text in an array: up to its first NUL.
+pub(super) fn text_in(room: &[c_char]) -> String {
+    let bytes: Vec<u8> = room.iter().take_while(|byte| **byte != 0).map(|byte| *byte as u8).collect();
+    String::from_utf8_lossy(&bytes).into_owned()
+}

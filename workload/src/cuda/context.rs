@@ -1,0 +1,100 @@
+//! What makes a GPU work for this process.
+
+use std::{marker::PhantomData, ptr, rc::Rc};
+
+use super::{
+    api::Handle, device::Device, driver::Driver, error::CudaError, memory::DeviceMemory, module::Module,
+    pinned::PinnedMemory, stream::Stream,
+};
+
+/// The primary context of a GPU, current on the thread that made it. The last who drops it gives the GPU back.
+pub struct Context {
+    /// What it is on.
+    pub device: Device,
+    /// A context is current on one thread, so that it never leaves that.
+    thread: PhantomData<Handle>,
+}
+
+/// How much memory of a GPU is free.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FreeMemory {
+    /// For anybody, at this moment.
+    pub free_bytes: u64,
+    /// All that programs can have.
+    pub total_bytes: u64,
+}
+
+impl Context {
+    /// Makes the GPU work for this thread.
+    ///
+    /// # Errors
+    /// Where the driver refuses, as on a GPU that another process has for itself.
+    pub fn new(device: &Device) -> Result<Rc<Self>, CudaError> {
+        let api = &device.driver.api;
+        let mut handle = ptr::null_mut();
+        // SAFETY: the pointer outlives the call.
+        let code = unsafe { (api.cuDevicePrimaryCtxRetain)(&raw mut handle, device.handle) };
+        device.driver.done(code, format!("start to work on GPU {}", device.index))?;
+        let context = Rc::new(Self { device: device.clone(), thread: PhantomData });
+        // SAFETY: the context is retained until `context` is dropped.
+        let code = unsafe { (api.cuCtxSetCurrent)(handle) };
+        device.driver.done(code, format!("work on GPU {} from this thread", device.index))?;
+        Ok(context)
+    }
+
+    /// How much memory is free.
+    ///
+    /// # Errors
+    /// Where the driver fails.
+    pub fn memory(&self) -> Result<FreeMemory, CudaError> {
+        let (mut free, mut total) = (0, 0);
+        // SAFETY: the numbers outlive the call, and the context is current.
+        let code = unsafe { (self.driver().api.cuMemGetInfo_v2)(&raw mut free, &raw mut total) };
+        self.driver().done(code, format!("read the free memory of GPU {}", self.device.index))?;
+        Ok(FreeMemory { free_bytes: free as u64, total_bytes: total as u64 })
+    }
+
+    /// So much of the device's memory, with nothing in it that means anything.
+    ///
+    /// # Errors
+    /// Where it is not there.
+    pub fn allocate(self: &Rc<Self>, bytes: u64) -> Result<DeviceMemory, CudaError> {
+        DeviceMemory::new(self, bytes)
+    }
+
+    /// So much of the host's memory that stays where it is, so that the device copies by itself.
+    ///
+    /// # Errors
+    /// Where it is not there.
+    pub fn pin(self: &Rc<Self>, bytes: u64) -> Result<PinnedMemory, CudaError> {
+        PinnedMemory::new(self, bytes)
+    }
+
+    /// Code, compiled for this device from PTX.
+    ///
+    /// # Errors
+    /// Where the driver cannot compile it; the error has what its compiler says.
+    pub fn load(self: &Rc<Self>, ptx: &str) -> Result<Rc<Module>, CudaError> {
+        Module::load(self, ptx)
+    }
+
+    /// A stream of its own.
+    ///
+    /// # Errors
+    /// Where the driver fails.
+    pub fn stream(self: &Rc<Self>) -> Result<Stream, CudaError> {
+        Stream::new(self)
+    }
+
+    pub(super) fn driver(&self) -> &'static Driver {
+        self.device.driver
+    }
+}
+
+impl Drop for Context {
+    fn drop(&mut self) {
+        // SAFETY: it was retained once, and whatever is in it holds the context and so is gone. What the driver answers
+        // changes nothing any more.
+        unsafe { (self.driver().api.cuDevicePrimaryCtxRelease_v2)(self.device.handle) };
+    }
+}

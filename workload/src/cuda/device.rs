@@ -1,0 +1,114 @@
+//! A GPU, or a MIG device, as the driver describes it.
+
+use std::ffi::c_char;
+
+use super::{
+    api::{DeviceHandle, text_in},
+    attribute::Attribute,
+    driver::Driver,
+    error::CudaError,
+};
+
+/// As long as any text of a device.
+const TEXT: i32 = 256;
+
+/// A GPU, or a MIG device, that this process may use.
+#[derive(Clone)]
+pub struct Device {
+    pub(super) driver: &'static Driver,
+    pub(super) handle: DeviceHandle,
+    /// In CUDA's order, which is not NVML's: `CUDA_VISIBLE_DEVICES` and `CUDA_DEVICE_ORDER` change it.
+    pub index: u32,
+    /// As `NVIDIA H200`.
+    pub name: String,
+    /// As NVML says it: `GPU-…` or `MIG-…`.
+    pub uuid: String,
+    /// As `0000:1A:00.0`.
+    pub pci_bus_id: String,
+    /// Compute capability, as (9, 0).
+    pub capability: (u32, u32),
+    /// All of its memory.
+    pub memory_bytes: u64,
+}
+
+impl Device {
+    pub(super) fn open(driver: &'static Driver, index: i32) -> Result<Self, CudaError> {
+        let api = &driver.api;
+        let mut handle = 0;
+        // SAFETY: the number outlives the call.
+        driver.done(unsafe { (api.cuDeviceGet)(&raw mut handle, index) }, format!("open GPU {index}"))?;
+        let mut room = [0 as c_char; TEXT as usize];
+        // SAFETY: the room is as large as is told.
+        let code = unsafe { (api.cuDeviceGetName)(room.as_mut_ptr(), TEXT, handle) };
+        driver.done(code, format!("read the name of GPU {index}"))?;
+        let name = text_in(&room);
+        // SAFETY: the room is as large as is told.
+        let code = unsafe { (api.cuDeviceGetPCIBusId)(room.as_mut_ptr(), TEXT, handle) };
+        driver.done(code, format!("read the PCI bus id of GPU {index}"))?;
+        let pci_bus_id = text_in(&room);
+        let mut total = 0;
+        // SAFETY: the number outlives the call.
+        let code = unsafe { (api.cuDeviceTotalMem_v2)(&raw mut total, handle) };
+        driver.done(code, format!("read the memory of GPU {index}"))?;
+        let mut device = Self {
+            driver,
+            handle,
+            index: index as u32,
+            name,
+            uuid: String::new(),
+            pci_bus_id,
+            capability: (0, 0),
+            memory_bytes: total as u64,
+        };
+        device.uuid = device.read_uuid()?;
+        let number = |attribute| device.attribute(attribute).map(|value| value as u32);
+        device.capability = (number(Attribute::CapabilityMajor)?, number(Attribute::CapabilityMinor)?);
+        Ok(device)
+    }
+
+    /// One of its numbers.
+    ///
+    /// # Errors
+    /// Where this driver or device does not have it.
+    pub fn attribute(&self, attribute: Attribute) -> Result<i32, CudaError> {
+        let mut value = 0;
+        // SAFETY: the number outlives the call.
+        let code = unsafe { (self.driver.api.cuDeviceGetAttribute)(&raw mut value, attribute as i32, self.handle) };
+        self.driver.done(code, format!("read {attribute:?} of GPU {}", self.index))?;
+        Ok(value)
+    }
+
+    /// The driver that it is of.
+    pub fn driver(&self) -> &'static Driver {
+        self.driver
+    }
+
+    fn read_uuid(&self) -> Result<String, CudaError> {
+        let call = self.driver.api.cuDeviceGetUuid_v2.unwrap_or(self.driver.api.cuDeviceGetUuid);
+        let mut bytes = [0; 16];
+        // SAFETY: the bytes outlive the call.
+        let code = unsafe { call(&raw mut bytes, self.handle) };
+        self.driver.done(code, format!("read the UUID of GPU {}", self.index))?;
+        // The driver gives a MIG device no name of another kind; its UUID is not that of any GPU.
+        let prefix = if self.name.contains(" MIG ") { "MIG" } else { "GPU" };
+        Ok(uuid_text(prefix, bytes))
+    }
+}
+
+/// `GPU-` and 32 digits in five groups.
+fn uuid_text(prefix: &str, bytes: [u8; 16]) -> String {
+    let digits = format!("{:032x}", u128::from_be_bytes(bytes));
+    let groups = [&digits[..8], &digits[8..12], &digits[12..16], &digits[16..20], &digits[20..]];
+    format!("{prefix}-{}", groups.join("-"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_uuid_is_written_as_nvml_writes_it() {
+        let bytes = [0xaa, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 0xff];
+        assert_eq!(uuid_text("GPU", bytes), "GPU-aa010203-0405-0607-0809-0a0b0c0d0eff");
+    }
+}

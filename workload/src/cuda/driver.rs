@@ -1,0 +1,157 @@
+//! The driver's library, found, checked and started.
+
+use std::{
+    borrow::Cow,
+    env,
+    ffi::{OsStr, c_int},
+    fmt, ptr,
+};
+
+use libloading::Library;
+
+use super::{
+    api::{self, Api, Code},
+    device::Device,
+    error::CudaError,
+    unavailable::Unavailable,
+};
+
+/// Names the library where the loader does not find it by itself.
+const VARIABLE: &str = "GPUMON_LIBCUDA";
+/// Never without the 1: that name is a toolkit's stub.
+const NAME: &str = "libcuda.so.1";
+/// What gpumon's calls and kernels need.
+const OLDEST: Version = Version(11_000);
+
+type VersionOf = unsafe extern "C" fn(*mut c_int) -> Code;
+
+/// The driver of this process. It is never closed, since closing can hang.
+pub struct Driver {
+    pub(super) api: Api,
+    /// The newest version of CUDA that it knows.
+    pub version: Version,
+}
+
+/// A version of CUDA: 1000 times the first number and 10 times the second.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Version(pub i32);
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.0 / 1000, self.0 % 1000 / 10)
+    }
+}
+
+impl Driver {
+    /// Loads and starts the driver that `GPUMON_LIBCUDA` names, or the loader finds.
+    ///
+    /// # Errors
+    /// Where there is none, or it cannot be used.
+    pub fn load() -> Result<&'static Self, Unavailable> {
+        let named = env::var_os(VARIABLE).filter(|path| !path.is_empty());
+        Self::load_from(&named.unwrap_or_else(|| NAME.into()))
+    }
+
+    fn load_from(path: &OsStr) -> Result<&'static Self, Unavailable> {
+        let shown = path.to_string_lossy().into_owned();
+        let wrong = |missing| Unavailable::WrongLibrary { path: shown.clone(), missing };
+        // SAFETY: the driver's library has no initialisers that anything here could disturb.
+        let library = unsafe { Library::new(path) }
+            .map_err(|error| Unavailable::NoLibrary { path: shown.clone(), reason: reason(&error, &shown) })?;
+        let library: &'static Library = Box::leak(Box::new(library));
+        // A driver of long ago lacks functions too, and is told by its version first.
+        // SAFETY: that is its type in `cuda.h`.
+        let version_of = unsafe { api::find::<VersionOf>(library, "cuDriverGetVersion\0") };
+        let version_of = version_of.ok_or_else(|| wrong("cuDriverGetVersion"))?;
+        let mut version = 0;
+        // SAFETY: the number outlives the call.
+        match unsafe { version_of(&raw mut version) } {
+            0 if Version(version) < OLDEST => {
+                return Err(Unavailable::TooOld { version: Version(version).to_string() });
+            }
+            CudaError::STUB_LIBRARY => return Err(Unavailable::Stub { path: shown }),
+            // Whatever else is the matter, starting it tells.
+            _ => {}
+        }
+        let api = Api::of(library).map_err(wrong)?;
+        let driver = Self { api, version: Version(version) };
+        // SAFETY: it takes a number that has to be 0.
+        match unsafe { (driver.api.cuInit)(0) } {
+            0 => Ok(Box::leak(Box::new(driver))),
+            CudaError::STUB_LIBRARY => Err(Unavailable::Stub { path: shown }),
+            CudaError::NO_DEVICE => Err(Unavailable::NoDevice),
+            CudaError::SYSTEM_DRIVER_MISMATCH => Err(Unavailable::Mismatch),
+            code => {
+                let CudaError { name, text, .. } = driver.error(code, "");
+                Err(Unavailable::NotStarted { name, text })
+            }
+        }
+    }
+
+    /// Every GPU that this process may use, in CUDA's order.
+    ///
+    /// # Errors
+    /// Where there is none, or the driver fails.
+    pub fn devices(&'static self) -> Result<Vec<Device>, Unavailable> {
+        let failed = |error: CudaError| Unavailable::NotStarted { name: error.name, text: error.text };
+        let mut count = 0;
+        // SAFETY: the number outlives the call.
+        self.done(unsafe { (self.api.cuDeviceGetCount)(&raw mut count) }, "count the GPUs").map_err(failed)?;
+        if count <= 0 {
+            return Err(Unavailable::NoDevice);
+        }
+        (0..count).map(|index| Device::open(self, index).map_err(failed)).collect()
+    }
+
+    /// How a call ended.
+    pub(super) fn done(&self, code: Code, doing: impl Into<Cow<'static, str>>) -> Result<(), CudaError> {
+        if code == 0 { Ok(()) } else { Err(self.error(code, doing)) }
+    }
+
+    /// The driver's words for a code.
+    pub(super) fn error(&self, code: Code, doing: impl Into<Cow<'static, str>>) -> CudaError {
+        let (mut name, mut text) = (ptr::null(), ptr::null());
+        // SAFETY: the pointers outlive the calls, which leave them as they are where they do not know the code.
+        unsafe {
+            (self.api.cuGetErrorName)(code, &raw mut name);
+            (self.api.cuGetErrorString)(code, &raw mut text);
+        }
+        CudaError {
+            doing: doing.into(),
+            code,
+            name: api::text(name).unwrap_or_else(|| "an unknown error".to_owned()),
+            text: api::text(text).unwrap_or_else(|| "the driver has no words for it".to_owned()),
+        }
+    }
+}
+
+/// What the loader says, without the words of the crate around it and without the library's name once more.
+fn reason(error: &libloading::Error, path: &str) -> String {
+    let said = std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string);
+    said.strip_prefix(&format!("{path}: ")).unwrap_or(&said).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_library_is_told_with_its_name_and_its_cure() {
+        let error = Driver::load_from(OsStr::new("/nowhere/libcuda.so.1")).err().unwrap();
+        let message = error.to_string();
+        assert!(matches!(error, Unavailable::NoLibrary { .. }), "{message}");
+        assert!(message.contains("/nowhere/libcuda.so.1") && message.contains("GPUMON_LIBCUDA"), "{message}");
+    }
+
+    #[test]
+    fn a_library_of_something_else_is_no_driver() {
+        let error = Driver::load_from(OsStr::new("libc.so.6")).err().unwrap();
+        assert_eq!(error, Unavailable::WrongLibrary { path: "libc.so.6".to_owned(), missing: "cuDriverGetVersion" });
+    }
+
+    #[test]
+    fn a_version_is_read_as_it_is_said() {
+        assert_eq!([11_000, 12_040, 13_000].map(|code| Version(code).to_string()), ["11.0", "12.4", "13.0"]);
+        assert!(Version(10_020) < OLDEST);
+    }
+}

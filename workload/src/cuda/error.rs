@@ -1,0 +1,41 @@
+//! What the driver answers when it fails.
+
+use std::{borrow::Cow, fmt};
+
+/// A call that failed: what was being done, and CUDA's name for the failure.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CudaError {
+    /// As `allocate 8.00 GiB on GPU 0`.
+    pub doing: Cow<'static, str>,
+    /// The `CUresult`.
+    pub code: i32,
+    /// As `CUDA_ERROR_OUT_OF_MEMORY`.
+    pub name: String,
+    /// The driver's own words, as `out of memory`; for code that does not compile, what its compiler says.
+    pub text: String,
+}
+
+impl CudaError {
+    /// `CUDA_ERROR_OUT_OF_MEMORY`.
+    pub(super) const OUT_OF_MEMORY: i32 = 2;
+    /// `CUDA_ERROR_STUB_LIBRARY`.
+    pub(super) const STUB_LIBRARY: i32 = 34;
+    /// `CUDA_ERROR_NO_DEVICE`.
+    pub(super) const NO_DEVICE: i32 = 100;
+    /// `CUDA_ERROR_SYSTEM_DRIVER_MISMATCH`.
+    pub(super) const SYSTEM_DRIVER_MISMATCH: i32 = 803;
+
+    /// Whether the memory asked for was not there.
+    pub fn is_out_of_memory(&self) -> bool {
+        self.code == Self::OUT_OF_MEMORY
+    }
+}
+
+impl fmt::Display for CudaError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { doing, name, text, code } = self;
+        write!(f, "cannot {doing}: {name}, code {code} ({text})")
+    }
+}
+
+impl std::error::Error for CudaError {}

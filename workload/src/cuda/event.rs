@@ -1,0 +1,37 @@
+//! Moments in a stream, by the device's own clock.
+
+use std::{ptr, rc::Rc};
+
+use super::{api::Handle, context::Context, error::CudaError};
+
+/// A moment in a stream.
+pub(super) struct Event {
+    context: Rc<Context>,
+    pub(super) handle: Handle,
+}
+
+impl Event {
+    pub(super) fn new(context: &Rc<Context>) -> Result<Self, CudaError> {
+        let mut handle = ptr::null_mut();
+        // SAFETY: the pointer outlives the call, and the context is current.
+        context.driver().done(unsafe { (context.driver().api.cuEventCreate)(&raw mut handle, 0) }, "make an event")?;
+        Ok(Self { context: Rc::clone(context), handle })
+    }
+
+    /// The time from this to a later one, both of which have happened.
+    pub(super) fn until_us(&self, later: &Self) -> Result<f64, CudaError> {
+        let driver = self.context.driver();
+        let mut ms = 0.0;
+        // SAFETY: the number outlives the call; the events are the driver's.
+        let code = unsafe { (driver.api.cuEventElapsedTime)(&raw mut ms, self.handle, later.handle) };
+        driver.done(code, "read the time between two events")?;
+        Ok(f64::from(ms) * 1e3)
+    }
+}
+
+impl Drop for Event {
+    fn drop(&mut self) {
+        // SAFETY: the handle came from the driver and is given back once.
+        unsafe { (self.context.driver().api.cuEventDestroy_v2)(self.handle) };
+    }
+}

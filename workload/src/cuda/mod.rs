@@ -1,0 +1,39 @@
+//! The CUDA driver: `libcuda.so.1` and nothing else of CUDA, loaded while the program runs.
+//!
+//! - [`Driver`] is the library; what keeps it from being used is an [`Unavailable`], each with its cure.
+//! - [`Device`] is a GPU as the driver describes it, [`Context`] what makes it work for this process.
+//! - [`DeviceMemory`] and [`PinnedMemory`] give themselves back; [`Module`] and [`Kernel`] are code on a device.
+//! - [`Stream`] does things in their order, and times them.
+//!
+//! This is the one module of the crate with `unsafe` in it: a C interface is raw pointers, and each block says why it
+//! may touch them. Handles are of one thread, which is the one that made the context current.
+
+#![allow(unsafe_code)]
+
+mod api;
+mod attribute;
+mod context;
+mod device;
+mod driver;
+mod error;
+mod event;
+mod memory;
+mod module;
+mod pinned;
+mod queue;
+mod stream;
+mod unavailable;
+
+pub use self::{
+    attribute::Attribute,
+    context::{Context, FreeMemory},
+    device::Device,
+    driver::{Driver, Version},
+    error::CudaError,
+    memory::DeviceMemory,
+    module::{Argument, Kernel, Module},
+    pinned::PinnedMemory,
+    queue::{Grid, Plain, Queue},
+    stream::{Elapsed, Stream},
+    unavailable::Unavailable,
+};

@@ -1,0 +1,164 @@
+//! Code on a device.
+
+use std::{
+    ffi::{CString, c_void},
+    ptr,
+    rc::Rc,
+};
+
+use super::{api::Handle, context::Context, error::CudaError, memory::DeviceMemory};
+
+/// `CUjit_option`: the buffer for what the compiler complains of, and its size.
+const JIT_ERROR_LOG: i32 = 5;
+const JIT_ERROR_LOG_BYTES: i32 = 6;
+/// As much of that as is worth reading.
+const LOG_BYTES: usize = 8192;
+
+/// PTX, compiled for a device by its driver.
+pub struct Module {
+    context: Rc<Context>,
+    handle: Handle,
+    /// What it was compiled from, which says what each kernel takes.
+    ptx: String,
+}
+
+/// A kernel of a module.
+pub struct Kernel {
+    pub(super) handle: Handle,
+    pub(super) name: String,
+    /// The types of its parameters, as PTX names them.
+    parameters: Vec<String>,
+    /// The code lives as long as its kernels.
+    _module: Rc<Module>,
+}
+
+/// What a kernel is given.
+pub enum Argument<'scope> {
+    /// Memory that it reads.
+    In(&'scope DeviceMemory),
+    /// Memory that it writes.
+    Out(&'scope mut DeviceMemory),
+    /// A number.
+    U64(u64),
+    /// A number.
+    F32(f32),
+    /// A number.
+    F64(f64),
+}
+
+impl Module {
+    pub(super) fn load(context: &Rc<Context>, ptx: &str) -> Result<Rc<Self>, CudaError> {
+        let driver = context.driver();
+        let mut text = ptx.as_bytes().to_vec();
+        text.push(0);
+        let mut log = vec![0_u8; LOG_BYTES];
+        let mut options = [JIT_ERROR_LOG, JIT_ERROR_LOG_BYTES];
+        // A number stands where the pointer would.
+        let mut values = [log.as_mut_ptr().cast::<c_void>(), ptr::without_provenance_mut(LOG_BYTES)];
+        let mut handle = ptr::null_mut();
+        // SAFETY: the text ends in a NUL, there are two options with two values, and the log is as large as is told.
+        let code = unsafe {
+            (driver.api.cuModuleLoadDataEx)(
+                &raw mut handle,
+                text.as_ptr().cast(),
+                options.len() as u32,
+                options.as_mut_ptr(),
+                values.as_mut_ptr(),
+            )
+        };
+        let done = driver.done(code, format!("compile the kernels for GPU {}", context.device.index));
+        done.map_err(|error| with_log(error, &log))?;
+        Ok(Rc::new(Self { context: Rc::clone(context), handle, ptx: ptx.to_owned() }))
+    }
+
+    /// The kernel of this name.
+    ///
+    /// # Errors
+    /// Where the module has none.
+    pub fn kernel(self: &Rc<Self>, name: &str) -> Result<Kernel, CudaError> {
+        let driver = self.context.driver();
+        let symbol = CString::new(name).unwrap_or_default();
+        let mut handle = ptr::null_mut();
+        // SAFETY: the pointer outlives the call, and the name ends in a NUL.
+        let code = unsafe { (driver.api.cuModuleGetFunction)(&raw mut handle, self.handle, symbol.as_ptr()) };
+        driver.done(code, format!("find the kernel {name}"))?;
+        Ok(Kernel { handle, name: name.to_owned(), parameters: parameters(&self.ptx, name), _module: Rc::clone(self) })
+    }
+}
+
+impl Drop for Module {
+    fn drop(&mut self) {
+        // SAFETY: the handle came from the driver and is given back once, after the last of its kernels.
+        unsafe { (self.context.driver().api.cuModuleUnload)(self.handle) };
+    }
+}
+
+impl Kernel {
+    /// What the driver would only find out by running wild.
+    pub(super) fn check(&self, arguments: &[Argument<'_>]) {
+        let given: Vec<_> = arguments.iter().map(Argument::ptx_type).collect();
+        assert_eq!(given, self.parameters, "the arguments of {}", self.name);
+    }
+}
+
+impl Argument<'_> {
+    /// As PTX calls its type.
+    fn ptx_type(&self) -> &'static str {
+        match self {
+            Self::In(_) | Self::Out(_) | Self::U64(_) => "u64",
+            Self::F32(_) => "f32",
+            Self::F64(_) => "f64",
+        }
+    }
+
+    /// Its bits, of which the driver takes as many as the kernel wants, from the lowest on.
+    pub(super) fn bits(&self) -> u64 {
+        match self {
+            Self::In(memory) => memory.address,
+            Self::Out(memory) => memory.address,
+            Self::U64(number) => *number,
+            Self::F32(number) => u64::from(number.to_bits()),
+            Self::F64(number) => number.to_bits(),
+        }
+    }
+}
+
+/// The types of a kernel's parameters: `.param .u64 name_param_0` stands for each, before the body.
+fn parameters(ptx: &str, kernel: &str) -> Vec<String> {
+    let head = ptx.split_once(&format!(".entry {kernel}(")).map_or("", |(_, rest)| rest);
+    let head = head.split_once(')').map_or(head, |(head, _)| head);
+    let types = head.split(".param .").skip(1).filter_map(|rest| rest.split_whitespace().next());
+    types.map(str::to_owned).collect()
+}
+
+/// The error with what the compiler said, in one line.
+fn with_log(mut error: CudaError, log: &[u8]) -> CudaError {
+    let said = String::from_utf8_lossy(log.split(|byte| *byte == 0).next().unwrap_or_default()).into_owned();
+    let said: Vec<_> = said.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    if !said.is_empty() {
+        error.text = said.join("; ");
+    }
+    error
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kernel_says_what_it_takes() {
+        let ptx = ".visible .entry copy_f32(\n\t.param .u64 copy_f32_param_0,\n\t.param .f32 copy_f32_param_1\n)\n{ }\n\
+            .visible .entry empty()\n{ }";
+        assert_eq!(parameters(ptx, "copy_f32"), ["u64", "f32"]);
+        assert_eq!(parameters(ptx, "empty"), [""; 0]);
+    }
+
+    #[test]
+    fn what_the_compiler_says_is_told_in_one_line() {
+        let error = CudaError { doing: "x".into(), code: 218, name: "INVALID_PTX".into(), text: "invalid".into() };
+        let mut log = b"ptxas line 3: error\n  unknown opcode\n\0rest".to_vec();
+        assert_eq!(with_log(error.clone(), &log).text, "ptxas line 3: error; unknown opcode");
+        log[0] = 0;
+        assert_eq!(with_log(error, &log).text, "invalid");
+    }
+}

@@ -1,0 +1,137 @@
+//! What can be put into a stream.
+
+use std::{marker::PhantomData, ptr};
+
+use super::{
+    error::CudaError,
+    memory::DeviceMemory,
+    module::{Argument, Kernel},
+    stream::Stream,
+};
+
+/// A stream that is being filled. What it is given lives as long as `'scope`, which is longer than the work takes: the
+/// stream waits for that before it hands anything back.
+pub struct Queue<'stream, 'scope> {
+    stream: &'stream Stream,
+    /// Neither longer nor shorter, as for threads in a scope.
+    scope: PhantomData<&'scope mut &'scope ()>,
+}
+
+/// How many blocks of how many threads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Grid {
+    /// In one dimension.
+    pub blocks: u32,
+    /// In each block.
+    pub threads: u32,
+}
+
+/// What can be copied from and to a device.
+///
+/// # Safety
+/// Every pattern of bits is a value, and none of the bits is padding.
+pub unsafe trait Plain: Copy + Send + Sync + 'static {}
+
+// SAFETY: a number has no padding, and every pattern is one.
+unsafe impl Plain for u8 {}
+// SAFETY: as above.
+unsafe impl Plain for u64 {}
+// SAFETY: as above.
+unsafe impl Plain for f32 {}
+// SAFETY: as above.
+unsafe impl Plain for f64 {}
+
+impl<'stream, 'scope> Queue<'stream, 'scope> {
+    pub(super) fn new(stream: &'stream Stream) -> Self {
+        Self { stream, scope: PhantomData }
+    }
+
+    /// Runs a kernel.
+    ///
+    /// # Errors
+    /// Where the driver refuses.
+    ///
+    /// # Panics
+    /// Where the arguments are not those that the kernel takes.
+    pub fn launch(&self, kernel: &'scope Kernel, grid: Grid, arguments: &[Argument<'scope>]) -> Result<(), CudaError> {
+        kernel.check(arguments);
+        let mut values: Vec<u64> = arguments.iter().map(Argument::bits).collect();
+        let mut places: Vec<_> = values.iter_mut().map(|value| ptr::from_mut(value).cast()).collect();
+        let driver = self.stream.context.driver();
+        // SAFETY: the driver copies the arguments before it returns, each from 8 bytes, and the kernel takes none that is
+        // longer. It runs on the device and writes there, into memory that is borrowed until the stream has waited.
+        let code = unsafe {
+            (driver.api.cuLaunchKernel)(
+                kernel.handle,
+                grid.blocks,
+                1,
+                1,
+                grid.threads,
+                1,
+                1,
+                0,
+                self.stream.handle,
+                places.as_mut_ptr(),
+                ptr::null_mut(),
+            )
+        };
+        driver.done(code, format!("start the kernel {} on GPU {}", kernel.name, self.stream.context.device.index))
+    }
+
+    /// Copies to the beginning of the device's memory.
+    ///
+    /// # Errors
+    /// Where the driver refuses.
+    ///
+    /// # Panics
+    /// Where the memory is smaller.
+    pub fn copy_in<T: Plain>(&self, to: &'scope mut DeviceMemory, from: &'scope [T]) -> Result<(), CudaError> {
+        assert!(size_of_val(from) as u64 <= to.bytes(), "the copy fits");
+        let driver = self.stream.context.driver();
+        // SAFETY: there are so many bytes on both sides, and both are borrowed until the stream has waited.
+        let code = unsafe {
+            (driver.api.cuMemcpyHtoDAsync_v2)(to.address, from.as_ptr().cast(), size_of_val(from), self.stream.handle)
+        };
+        driver.done(code, format!("copy {} bytes to the GPU", size_of_val(from)))
+    }
+
+    /// Copies from the device's memory, from this byte on.
+    ///
+    /// # Errors
+    /// Where the driver refuses.
+    ///
+    /// # Panics
+    /// Where there is not so much.
+    pub fn copy_out<T: Plain>(
+        &self,
+        to: &'scope mut [T],
+        from: &'scope DeviceMemory,
+        offset_bytes: u64,
+    ) -> Result<(), CudaError> {
+        assert!(offset_bytes + size_of_val(to) as u64 <= from.bytes(), "there is so much to copy");
+        let driver = self.stream.context.driver();
+        // SAFETY: there are so many bytes on both sides, every pattern of them is a value, and both are borrowed until
+        // the stream has waited.
+        let code = unsafe {
+            (driver.api.cuMemcpyDtoHAsync_v2)(
+                to.as_mut_ptr().cast(),
+                from.address + offset_bytes,
+                size_of_val(to),
+                self.stream.handle,
+            )
+        };
+        driver.done(code, format!("copy {} bytes from the GPU", size_of_val(to)))
+    }
+
+    /// Writes this byte everywhere.
+    ///
+    /// # Errors
+    /// Where the driver refuses.
+    pub fn fill(&self, memory: &'scope mut DeviceMemory, byte: u8) -> Result<(), CudaError> {
+        let driver = self.stream.context.driver();
+        // SAFETY: the memory has so many bytes, and is borrowed until the stream has waited.
+        let code =
+            unsafe { (driver.api.cuMemsetD8Async)(memory.address, byte, memory.bytes() as usize, self.stream.handle) };
+        driver.done(code, format!("fill {} bytes of the GPU's memory", memory.bytes()))
+    }
+}

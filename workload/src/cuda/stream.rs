@@ -1,0 +1,100 @@
+//! A stream: what is put into it is done in its order, and has been done when a call returns.
+
+use std::{ptr, rc::Rc, time::Instant};
+
+use super::{api::Handle, context::Context, error::CudaError, event::Event, queue::Queue};
+
+/// `CU_STREAM_NON_BLOCKING`: without waiting for the stream that everybody shares.
+const NON_BLOCKING: u32 = 1;
+
+/// A stream with the two events that time what is done in it.
+pub struct Stream {
+    begin: Event,
+    end: Event,
+    pub(super) context: Rc<Context>,
+    pub(super) handle: Handle,
+}
+
+/// How long something took.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Elapsed {
+    /// Between two events around it, by the device's clock.
+    pub device_us: f64,
+    /// From before the first call until all was done, by the host's clock.
+    pub host_us: f64,
+}
+
+impl Stream {
+    pub(super) fn new(context: &Rc<Context>) -> Result<Self, CudaError> {
+        let (begin, end) = (Event::new(context)?, Event::new(context)?);
+        let mut handle = ptr::null_mut();
+        // SAFETY: the pointer outlives the call, and the context is current.
+        let code = unsafe { (context.driver().api.cuStreamCreate)(&raw mut handle, NON_BLOCKING) };
+        context.driver().done(code, "make a stream")?;
+        Ok(Self { begin, end, context: Rc::clone(context), handle })
+    }
+
+    /// Does what `work` puts into the queue and waits until it is done. Returns the host's time for that, in us.
+    ///
+    /// # Errors
+    /// Where any of it fails.
+    pub fn run<'scope>(
+        &self,
+        work: impl FnOnce(&Queue<'_, 'scope>) -> Result<(), CudaError>,
+    ) -> Result<f64, CudaError> {
+        // What was begun is waited for, however this ends: the device may be writing what the caller owns.
+        let waiting = Waiting(self);
+        let begun = Instant::now();
+        work(&Queue::new(self))?;
+        self.wait()?;
+        let host_us = begun.elapsed().as_secs_f64() * 1e6;
+        std::mem::forget(waiting);
+        Ok(host_us)
+    }
+
+    /// The same with the device's own time beside it.
+    ///
+    /// # Errors
+    /// Where any of it fails.
+    pub fn time<'scope>(
+        &self,
+        work: impl FnOnce(&Queue<'_, 'scope>) -> Result<(), CudaError>,
+    ) -> Result<Elapsed, CudaError> {
+        let host_us = self.run(|queue| {
+            self.record(&self.begin)?;
+            work(queue)?;
+            self.record(&self.end)
+        })?;
+        Ok(Elapsed { device_us: self.begin.until_us(&self.end)?, host_us })
+    }
+
+    fn record(&self, event: &Event) -> Result<(), CudaError> {
+        let driver = self.context.driver();
+        // SAFETY: both handles are the driver's, of this context.
+        driver.done(unsafe { (driver.api.cuEventRecord)(event.handle, self.handle) }, "record an event")
+    }
+
+    fn wait(&self) -> Result<(), CudaError> {
+        let driver = self.context.driver();
+        // SAFETY: the handle is the driver's.
+        let code = unsafe { (driver.api.cuStreamSynchronize)(self.handle) };
+        driver.done(code, format!("finish the work on GPU {}", self.context.device.index))
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        // SAFETY: the handle came from the driver and is given back once; nothing is under way in it.
+        unsafe { (self.context.driver().api.cuStreamDestroy_v2)(self.handle) };
+    }
+}
+
+/// Waits for a stream when it is dropped.
+struct Waiting<'stream>(&'stream Stream);
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        // The error that led here is the one to be told.
+        let _ = self.0.wait();
+    }
+}

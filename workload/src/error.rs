@@ -1,0 +1,91 @@
+//! Why a workload did not run to its end.
+
+use crate::{
+    cuda::{CudaError, Unavailable},
+    workload::{Backend, Dtype},
+};
+
+const GIB: f64 = (1_u64 << 30) as f64;
+
+/// Why a workload did not run, or not to its end.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum RunError {
+    /// There is no CUDA.
+    #[error(transparent)]
+    Unavailable(#[from] Unavailable),
+    /// The driver failed.
+    #[error(transparent)]
+    Cuda(#[from] CudaError),
+    /// It runs elsewhere.
+    #[error("'{id}' does not run on {backend}; see `gpumon bench list`")]
+    NotThere {
+        /// The workload.
+        id: &'static str,
+        /// Where it was asked to run.
+        backend: Backend,
+    },
+    /// It has other types.
+    #[error("'{id}' has no type {dtype}: {}", types(.valid))]
+    NoSuchType {
+        /// The workload.
+        id: &'static str,
+        /// What was asked for.
+        dtype: Dtype,
+        /// What it has.
+        valid: &'static [Dtype],
+    },
+    /// It would take what others may need, or what is not there.
+    #[error(
+        "{id} needs {} {place}, where {} of {} are free and {} stay free for others: give a smaller --size",
+        gib(*.needed_bytes), gib(*.free_bytes), gib(*.total_bytes), gib(*.reserve_bytes)
+    )]
+    TooLarge {
+        /// The workload.
+        id: &'static str,
+        /// As `on GPU 0`.
+        place: String,
+        /// What it needs.
+        needed_bytes: u64,
+        /// What is free.
+        free_bytes: u64,
+        /// What there is.
+        total_bytes: u64,
+        /// What is left alone.
+        reserve_bytes: u64,
+    },
+}
+
+fn types(valid: &[Dtype]) -> String {
+    match valid {
+        [] => "leave out --dtype".to_owned(),
+        valid => format!("give one of {}", valid.iter().map(Dtype::to_string).collect::<Vec<_>>().join(", ")),
+    }
+}
+
+/// `12.3 GiB`, and below one in MiB.
+fn gib(bytes: u64) -> String {
+    match bytes as f64 / GIB {
+        small if small < 1.0 => format!("{:.0} MiB", small * 1024.0),
+        gib => format!("{gib:.1} GiB"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_too_large_is_told_with_what_there_is() {
+        let error = RunError::TooLarge {
+            id: "copy",
+            place: "on GPU 0".to_owned(),
+            needed_bytes: 160 << 30,
+            free_bytes: (139 << 30) + (1 << 29),
+            total_bytes: 140 << 30,
+            reserve_bytes: 512 << 20,
+        };
+        let said = "copy needs 160.0 GiB on GPU 0, where 139.5 GiB of 140.0 GiB are free and 512 MiB stay free for \
+            others: give a smaller --size";
+        assert_eq!(error.to_string(), said);
+    }
+}

@@ -1,0 +1,94 @@
+//! A GPU on which workloads run.
+
+use std::rc::Rc;
+
+use crate::{
+    check::Verification,
+    cuda::{Argument, Attribute, Context, CudaError, Device, DeviceMemory, Grid, Kernel, Plain, Stream},
+    kernels,
+    room::Room,
+};
+
+/// Threads of a block, where a kernel does not ask for another number.
+pub(crate) const THREADS: u32 = 256;
+/// Every bit set: in floating point that is no number.
+const POISON: u8 = 0xff;
+/// What is read back at a time, so that checking needs little of the host's memory.
+const CHUNK_BYTES: u64 = 32 << 20;
+
+/// A GPU with its stream.
+pub struct Gpu {
+    /// The stream stands first, so that it ends before its context.
+    pub(crate) stream: Stream,
+    pub(crate) context: Rc<Context>,
+}
+
+impl Gpu {
+    /// Makes the GPU work for this thread.
+    ///
+    /// # Errors
+    /// Where the driver refuses.
+    pub fn open(device: &Device) -> Result<Self, CudaError> {
+        let context = Context::new(device)?;
+        Ok(Self { stream: context.stream()?, context })
+    }
+
+    /// What it is.
+    pub fn device(&self) -> &Device {
+        &self.context.device
+    }
+
+    /// How much memory it has, at this moment.
+    ///
+    /// # Errors
+    /// Where the driver fails.
+    pub fn room(&self) -> Result<Room, CudaError> {
+        let cache = self.device().attribute(Attribute::L2CacheBytes).unwrap_or(0).max(0);
+        Ok(Room::of_gpu(self.device().index, self.context.memory()?, cache as u64))
+    }
+
+    /// A kernel of this code.
+    pub(crate) fn kernel(&self, ptx: &str, name: &str) -> Result<Kernel, CudaError> {
+        self.context.load(ptx)?.kernel(name)
+    }
+
+    /// Memory in which nothing is a number.
+    pub(crate) fn poisoned(&self, bytes: u64) -> Result<DeviceMemory, CudaError> {
+        let mut memory = self.context.allocate(bytes)?;
+        self.stream.run(|queue| queue.fill(&mut memory, POISON))?;
+        Ok(memory)
+    }
+
+    /// Memory with random elements, made by the kernel of this name.
+    pub(crate) fn random(&self, kernel: &str, elements: u64, bytes: u64, seed: u64) -> Result<DeviceMemory, CudaError> {
+        let kernel = self.kernel(kernels::RANDOM, kernel)?;
+        let mut memory = self.context.allocate(bytes)?;
+        let blocks = elements.div_ceil(u64::from(THREADS)).clamp(1, 1 << 16) as u32;
+        let grid = Grid { blocks, threads: THREADS };
+        self.stream.run(|queue| {
+            queue.launch(&kernel, grid, &[Argument::Out(&mut memory), Argument::U64(elements), Argument::U64(seed)])
+        })?;
+        Ok(memory)
+    }
+
+    /// Reads memory back piece by piece and checks each, which has the index of its first element.
+    pub(crate) fn check<T: Plain + Default>(
+        &self,
+        memory: &DeviceMemory,
+        elements: u64,
+        check: impl Fn(&[T], u64) -> Verification,
+    ) -> Result<Verification, CudaError> {
+        let width = size_of::<T>() as u64;
+        let chunk = (CHUNK_BYTES / width).min(elements);
+        let mut room = vec![T::default(); chunk as usize];
+        let (mut first, mut found) = (0, Verification::nothing());
+        while first < elements {
+            let piece = &mut room[..chunk.min(elements - first) as usize];
+            self.stream.run(|queue| queue.copy_out(piece, memory, first * width))?;
+            let piece = &room[..chunk.min(elements - first) as usize];
+            found = found.and(check(piece, first));
+            first += piece.len() as u64;
+        }
+        Ok(found)
+    }
+}

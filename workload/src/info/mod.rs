@@ -1,0 +1,11 @@
+//! What the machine has to compute with, and what that can do at best.
+
+mod cpu;
+mod gpu;
+mod peaks;
+
+pub use self::{
+    cpu::{Cache, Cpu},
+    gpu::{GpuInfo, memory_bandwidth},
+    peaks::{ClockOf, Peak, Peaks},
+};

@@ -1,0 +1,131 @@
+//! What a chip can do in a second, by its data sheet. Of a chip that is not in the table nothing is known.
+
+use serde::Serialize;
+
+/// A compute capability, as (9, 0).
+type Capability = (u32, u32);
+
+/// Operations of a multiprocessor in one clock, without sparsity, for each compute capability. A fused multiplication
+/// and addition counts as two.
+const PER_CLOCK: [(Capability, &[(&str, f64)]); 6] = [
+    ((7, 5), &[("fp32", 128.0), ("fp16", 1024.0)]),
+    (
+        (8, 0),
+        &[
+            ("fp64", 64.0),
+            ("fp64_tensor", 128.0),
+            ("fp32", 128.0),
+            ("tf32", 1024.0),
+            ("bf16", 2048.0),
+            ("fp16", 2048.0),
+            ("int8", 4096.0),
+        ],
+    ),
+    ((8, 6), &[("fp32", 256.0), ("tf32", 512.0), ("bf16", 1024.0)]),
+    ((8, 9), &[("fp32", 256.0), ("tf32", 512.0), ("bf16", 1024.0), ("fp8", 2048.0)]),
+    (
+        (9, 0),
+        &[
+            ("fp64", 128.0),
+            ("fp64_tensor", 256.0),
+            ("fp32", 256.0),
+            ("tf32", 2048.0),
+            ("bf16", 4096.0),
+            ("fp16", 4096.0),
+            ("fp8", 8192.0),
+        ],
+    ),
+    ((10, 0), &[("tf32", 4096.0), ("bf16", 8192.0), ("fp8", 16_384.0)]),
+];
+
+/// Chips that on boards for gamers have tensor cores of half the rate, as far as products are added up in 32 bits.
+const HALVED: [Capability; 2] = [(8, 6), (8, 9)];
+
+/// The clock at which NVIDIA counts what its SXM boards with Hopper do: the highest that the driver gives is faster.
+const HOPPER_SXM_MHZ: f64 = 1830.0;
+
+/// What a chip can do in a second at one clock.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Peaks {
+    /// The clock of the multiprocessors.
+    pub clock_mhz: f64,
+    /// Whose clock that is.
+    pub clock_of: ClockOf,
+    /// For each type that the chip computes with.
+    pub by_type: Vec<Peak>,
+}
+
+/// Whose clock it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ClockOf {
+    /// The data sheet's.
+    DataSheet,
+    /// The highest that the driver gives.
+    Driver,
+}
+
+/// What a chip can do of one type.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Peak {
+    /// As `bf16`; tensor cores where there are any, but for `fp32` and `fp64`.
+    pub dtype: &'static str,
+    /// A fused multiplication and addition counts as two.
+    pub operations_per_second: f64,
+}
+
+impl Peaks {
+    /// Of a chip; `None` where it is not known.
+    pub(super) fn of(name: &str, capability: Capability, multiprocessors: u32, max_clock_mhz: f64) -> Option<Self> {
+        let (_, per_clock) = PER_CLOCK.iter().find(|(known, _)| *known == capability)?;
+        let (clock_mhz, clock_of) = if is_hopper_sxm(name, multiprocessors) {
+            (HOPPER_SXM_MHZ, ClockOf::DataSheet)
+        } else {
+            (max_clock_mhz, ClockOf::Driver)
+        };
+        let is_halved = HALVED.contains(&capability) && name.contains("GeForce");
+        let by_type = per_clock.iter().map(|(dtype, operations)| {
+            let share = if is_halved && *dtype != "fp32" { 0.5 } else { 1.0 };
+            let each = operations * share * f64::from(multiprocessors);
+            Peak { dtype, operations_per_second: each * clock_mhz * 1e6 }
+        });
+        Some(Self { clock_mhz, clock_of, by_type: by_type.collect() })
+    }
+}
+
+/// Boards for PCIe have fewer multiprocessors or, as the NVL, a lower clock.
+fn is_hopper_sxm(name: &str, multiprocessors: u32) -> bool {
+    let is_hopper = ["H200", "H100 80GB HBM3"].iter().any(|board| name.contains(board));
+    is_hopper && !name.contains("GH200") && !name.contains("NVL") && multiprocessors == 132
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn reaches(name: &str, capability: Capability, count: u32, mhz: f64, dtype: &str, teraflops: f64) {
+        let peaks = Peaks::of(name, capability, count, mhz).unwrap();
+        let peak = peaks.by_type.iter().find(|peak| peak.dtype == dtype).unwrap();
+        let computed = peak.operations_per_second / 1e12;
+        assert!((computed - teraflops).abs() < 0.06, "{name} {dtype}: {computed}");
+    }
+
+    #[test]
+    fn the_data_sheets_numbers_come_out() {
+        reaches("NVIDIA H200", (9, 0), 132, 1980.0, "bf16", 989.4);
+        reaches("NVIDIA H200", (9, 0), 132, 1980.0, "fp64_tensor", 61.8);
+        reaches("NVIDIA A100-SXM4-80GB", (8, 0), 108, 1410.0, "bf16", 311.9);
+        reaches("NVIDIA A100-SXM4-80GB", (8, 0), 108, 1410.0, "fp64", 9.7);
+        reaches("NVIDIA GeForce RTX 3090", (8, 6), 82, 1695.0, "fp32", 35.6);
+        reaches("NVIDIA GeForce RTX 3090", (8, 6), 82, 1695.0, "tf32", 35.6);
+        reaches("NVIDIA RTX A6000", (8, 6), 84, 1800.0, "bf16", 154.8);
+    }
+
+    #[test]
+    fn whose_clock_it_is_is_said_and_an_unknown_chip_has_none() {
+        let clock = |name| Peaks::of(name, (9, 0), 132, 1785.0).unwrap().clock_of;
+        assert_eq!((clock("NVIDIA H200"), clock("NVIDIA H200 NVL")), (ClockOf::DataSheet, ClockOf::Driver));
+        assert_eq!(Peaks::of("NVIDIA Next", (11, 7), 200, 2000.0), None);
+    }
+}

@@ -1,0 +1,39 @@
+//! The workload runner: real work for GPUs and CPUs, measured and verified.
+//!
+//! - [`Workload`] is what can be run, and [`catalogue`] all that there is of it.
+//! - [`bench`] runs one: it asks whether there is room, times it, checks every element of the result, and returns an
+//!   [`Outcome`].
+//! - [`cuda`] is the driver, and [`Gpu`] a device on which something runs. The CPU needs nothing but rayon.
+//! - [`info`] says what the machine has, and what that can do at best.
+//!
+//! The runner knows the probe's vocabulary, no terminal and no network. It needs NVIDIA's driver and no toolkit: its
+//! kernels are in it.
+
+pub mod bench;
+pub mod catalogue;
+pub mod cuda;
+pub mod info;
+
+mod check;
+mod error;
+mod exact;
+mod gpu;
+mod kernels;
+mod measure;
+mod outcome;
+mod random;
+mod real;
+mod room;
+mod statistics;
+mod workload;
+
+pub use self::{
+    check::Verification,
+    error::RunError,
+    gpu::Gpu,
+    measure::{Limits, Stopped},
+    outcome::{DeviceName, Environment, Outcome, Rate},
+    room::Room,
+    statistics::Times,
+    workload::{About, Backend, Bound, Cost, Dtype, Prepared, Sample, Size, Workload},
+};

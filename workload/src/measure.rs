@@ -1,0 +1,146 @@
+//! How often something is run, and when it has been enough.
+
+use std::{
+    sync::atomic::{AtomicBool, Ordering::Relaxed},
+    time::{Duration, Instant},
+};
+
+use serde::Serialize;
+
+use crate::{
+    error::RunError,
+    statistics::relative_deviation,
+    workload::{Prepared, Sample},
+};
+
+/// Runs that count, at least.
+const FEWEST: usize = 10;
+/// Runs that count, at most.
+const MOST: usize = 20_000;
+/// The times are steady where their deviation is so much of their mean.
+const STEADY: f64 = 0.005;
+
+/// How long to measure.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Runs that do not count, so that clocks are up and caches warm: for so long, and one at least.
+    pub warm_up: Duration,
+    /// When to stop where the times do not become steady; ten runs count in any case.
+    pub time: Duration,
+}
+
+/// Why measuring stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stopped {
+    /// The times deviate by half a percent at most.
+    Steady,
+    /// The time was over.
+    TimeLimit,
+    /// There were as many runs as are kept.
+    Enough,
+    /// Somebody wants to stop.
+    Interrupted,
+}
+
+impl Limits {
+    /// For a measurement.
+    pub const FULL: Self = Self { warm_up: Duration::from_millis(100), time: Duration::from_secs(2) };
+    /// For a look.
+    pub const QUICK: Self = Self { warm_up: Duration::from_millis(10), time: Duration::from_millis(200) };
+}
+
+/// Runs it until it has been enough.
+pub(crate) fn measure(
+    work: &mut dyn Prepared,
+    limits: &Limits,
+    interrupted: &AtomicBool,
+) -> Result<(Vec<Sample>, Stopped), RunError> {
+    let begun = Instant::now();
+    loop {
+        if interrupted.load(Relaxed) {
+            return Ok((Vec::new(), Stopped::Interrupted));
+        }
+        work.run()?;
+        if begun.elapsed() >= limits.warm_up {
+            break;
+        }
+    }
+    let begun = Instant::now();
+    let (mut samples, mut times) = (Vec::new(), Vec::new());
+    loop {
+        if interrupted.load(Relaxed) {
+            return Ok((samples, Stopped::Interrupted));
+        }
+        let sample = work.run()?;
+        samples.push(sample);
+        times.push(sample.device_us.unwrap_or(sample.host_us));
+        if times.len() < FEWEST {
+            continue;
+        }
+        // Looked at after every tenth, since all of them are gone through.
+        if times.len() % FEWEST == 0 && relative_deviation(&times).is_some_and(|deviation| deviation <= STEADY) {
+            return Ok((samples, Stopped::Steady));
+        }
+        if begun.elapsed() >= limits.time {
+            return Ok((samples, Stopped::TimeLimit));
+        }
+        if times.len() >= MOST {
+            return Ok((samples, Stopped::Enough));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::Verification;
+
+    /// Takes the times that it is told, over and over, and may stop itself.
+    struct Told<'a> {
+        times_us: &'a [f64],
+        runs: usize,
+        stops_at: usize,
+        flag: &'a AtomicBool,
+    }
+
+    impl Prepared for Told<'_> {
+        fn run(&mut self) -> Result<Sample, RunError> {
+            let host_us = self.times_us[self.runs % self.times_us.len()];
+            self.runs += 1;
+            self.flag.store(self.runs >= self.stops_at, Relaxed);
+            Ok(Sample { device_us: None, host_us })
+        }
+
+        fn verify(&mut self) -> Result<Verification, RunError> {
+            Ok(Verification::nothing())
+        }
+    }
+
+    fn measured(times_us: &[f64], stops_at: usize, time: Duration) -> (usize, usize, Stopped) {
+        let flag = AtomicBool::new(false);
+        let mut work = Told { times_us, runs: 0, stops_at, flag: &flag };
+        let limits = Limits { warm_up: Duration::ZERO, time };
+        let (samples, stopped) = measure(&mut work, &limits, &flag).unwrap();
+        (work.runs, samples.len(), stopped)
+    }
+
+    #[test]
+    fn steady_times_are_enough_after_ten_and_a_warm_up() {
+        let hour = Duration::from_hours(1);
+        assert_eq!(measured(&[100.0, 100.4], usize::MAX, hour), (11, 10, Stopped::Steady));
+    }
+
+    #[test]
+    fn times_that_never_settle_end_with_the_time_but_not_before_ten() {
+        assert_eq!(measured(&[1.0, 2.0], usize::MAX, Duration::ZERO), (11, 10, Stopped::TimeLimit));
+        let hour = Duration::from_hours(1);
+        assert_eq!(measured(&[1.0, 2.0], usize::MAX, hour), (MOST + 1, MOST, Stopped::Enough));
+    }
+
+    #[test]
+    fn who_interrupts_keeps_what_there_is() {
+        let hour = Duration::from_hours(1);
+        assert_eq!(measured(&[1.0, 2.0], 4, hour), (4, 3, Stopped::Interrupted));
+    }
+}

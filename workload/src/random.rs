@@ -1,0 +1,51 @@
+//! Random data that anybody can make again: each element depends on the seed and its own index alone. The kernels in
+//! `random.cu` make the same on a GPU.
+
+use rayon::prelude::*;
+
+/// The seeds of a workload's inputs: any two that differ.
+pub(crate) const SEED_A: u64 = 0x6770_756d_6f6e_0001;
+pub(crate) const SEED_B: u64 = 0x6770_756d_6f6e_0002;
+
+/// As many elements as one thread makes at a time.
+const CHUNK: usize = 1 << 14;
+
+/// The bits at an index.
+pub(crate) fn bits(seed: u64, index: u64) -> u64 {
+    let mut word = seed.wrapping_add((index + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    word ^ (word >> 31)
+}
+
+/// Makes each element of its index, on all threads.
+pub(crate) fn fill<T: Send>(out: &mut [T], element: impl Fn(u64) -> T + Sync) {
+    out.par_chunks_mut(CHUNK).enumerate().for_each(|(chunk, out)| {
+        let first = (chunk * CHUNK) as u64;
+        out.iter_mut().zip(first..).for_each(|(out, index)| *out = element(index));
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_differ_by_index_and_seed_and_half_of_their_bits_are_set() {
+        let words: Vec<_> = (0..1000).map(|index| bits(SEED_A, index)).collect();
+        let mut unique = words.clone();
+        unique.sort_unstable();
+        unique.dedup();
+        assert_eq!(unique.len(), 1000);
+        let ones: u32 = words.iter().map(|word| word.count_ones()).sum();
+        assert!((31_000..33_000).contains(&ones), "{ones}");
+        assert_ne!(bits(SEED_A, 7), bits(SEED_B, 7));
+    }
+
+    #[test]
+    fn an_array_is_filled_across_the_borders_of_chunks() {
+        let mut out = vec![0; CHUNK * 2 + 3];
+        fill(&mut out, |index| index + 1);
+        assert!(out.iter().zip(1..).all(|(out, expected)| *out == expected));
+    }
+}

@@ -1,0 +1,114 @@
+//! The types of numbers that workloads compute with.
+
+use std::ops::{Add, Mul};
+
+use crate::{
+    cuda::{Argument, Plain},
+    exact::Exact,
+    random,
+    workload::Dtype,
+};
+
+/// A type of floating point numbers.
+pub(crate) trait Real: Plain + Default + Add<Output = Self> + Mul<Output = Self> {
+    /// Its name.
+    const DTYPE: Dtype;
+    /// The distance from 1 to the next number.
+    const EPSILON: f64;
+    /// What no result is.
+    const POISON: Self;
+
+    /// A number from -1 to 1, made of random bits.
+    fn of_bits(bits: u64) -> Self;
+    /// The nearest number.
+    fn of(value: f64) -> Self;
+    /// The same number.
+    fn to_f64(self) -> f64;
+    /// Its bits, as an unsigned number of the same width.
+    fn word(self) -> u64;
+    /// For a kernel.
+    fn argument(self) -> Argument<'static>;
+    /// Cosine and sine.
+    fn cos_sin(self) -> (Self, Self);
+
+    /// The random number at an index.
+    fn random(seed: u64, index: u64) -> Self {
+        Self::of_bits(random::bits(seed, index))
+    }
+
+    /// The same, for a reference.
+    fn random_exact(seed: u64, index: u64) -> Exact {
+        Exact::of(Self::random(seed, index).to_f64())
+    }
+}
+
+impl Real for f32 {
+    const DTYPE: Dtype = Dtype::F32;
+    const EPSILON: f64 = f32::EPSILON as f64;
+    const POISON: Self = f32::NAN;
+
+    fn of_bits(bits: u64) -> Self {
+        const HALF: i64 = 1 << 23;
+        ((bits >> 40).cast_signed() - HALF) as f32 / HALF as f32
+    }
+    fn of(value: f64) -> Self {
+        value as f32
+    }
+    fn to_f64(self) -> f64 {
+        f64::from(self)
+    }
+    fn word(self) -> u64 {
+        u64::from(self.to_bits())
+    }
+    fn argument(self) -> Argument<'static> {
+        Argument::F32(self)
+    }
+    fn cos_sin(self) -> (Self, Self) {
+        (self.cos(), self.sin())
+    }
+}
+
+impl Real for f64 {
+    const DTYPE: Dtype = Dtype::F64;
+    const EPSILON: f64 = f64::EPSILON;
+    const POISON: Self = f64::NAN;
+
+    fn of_bits(bits: u64) -> Self {
+        const HALF: i64 = 1 << 52;
+        ((bits >> 11).cast_signed() - HALF) as f64 / HALF as f64
+    }
+    fn of(value: f64) -> Self {
+        value
+    }
+    fn to_f64(self) -> f64 {
+        self
+    }
+    fn word(self) -> u64 {
+        self.to_bits()
+    }
+    fn argument(self) -> Argument<'static> {
+        Argument::F64(self)
+    }
+    fn cos_sin(self) -> (Self, Self) {
+        (self.cos(), self.sin())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_between<T: Real>() {
+        let numbers: Vec<_> = (0..1000).map(|index| T::random(random::SEED_A, index).to_f64()).collect();
+        assert!(numbers.iter().all(|number| (-1.0..1.0).contains(number)));
+        let mean = numbers.iter().sum::<f64>() / 1000.0;
+        assert!(mean.abs() < 0.1 && numbers.iter().any(|number| number.abs() > 0.9), "{mean}");
+        assert_eq!((T::of_bits(0).to_f64(), T::of_bits(1 << 63).to_f64()), (-1.0, 0.0));
+    }
+
+    #[test]
+    fn random_numbers_lie_on_both_sides_of_zero() {
+        is_between::<f32>();
+        is_between::<f64>();
+    }
+}

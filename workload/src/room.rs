@@ -1,0 +1,102 @@
+//! How much memory a workload may take.
+
+use std::fs;
+
+use crate::{cuda::FreeMemory, error::RunError};
+
+const MIB: u64 = 1 << 20;
+
+/// Memory of a GPU or of the host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Room {
+    /// As `on GPU 0`.
+    pub place: String,
+    /// Nobody has it.
+    pub free_bytes: u64,
+    /// All there is.
+    pub total_bytes: u64,
+    /// The cache in front of it, which hides it from arrays that fit in there.
+    pub cache_bytes: u64,
+}
+
+impl Room {
+    /// Of a GPU.
+    pub fn of_gpu(index: u32, memory: FreeMemory, cache_bytes: u64) -> Self {
+        let FreeMemory { free_bytes, total_bytes } = memory;
+        Self { place: format!("on GPU {index}"), free_bytes, total_bytes, cache_bytes }
+    }
+
+    /// Of this host. Where the kernel does not tell, there is no room.
+    pub fn of_host(cache_bytes: u64) -> Self {
+        let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+        let bytes = |key: &str| kib(&text, key).unwrap_or(0) * 1024;
+        Self {
+            place: "of the host's memory".to_owned(),
+            free_bytes: bytes("MemAvailable:"),
+            total_bytes: bytes("MemTotal:"),
+            cache_bytes,
+        }
+    }
+
+    /// What is left to others, so that none of their allocations fails because of a workload.
+    pub fn reserve_bytes(&self) -> u64 {
+        (512 * MIB).max(self.total_bytes / 100 * 3)
+    }
+
+    /// What a workload may take.
+    pub fn usable_bytes(&self) -> u64 {
+        self.free_bytes.saturating_sub(self.reserve_bytes())
+    }
+
+    /// Refuses what is too large.
+    pub(crate) fn check(&self, id: &'static str, needed_bytes: u64) -> Result<(), RunError> {
+        if needed_bytes <= self.usable_bytes() { Ok(()) } else { Err(self.too_large(id, needed_bytes)) }
+    }
+
+    pub(crate) fn too_large(&self, id: &'static str, needed_bytes: u64) -> RunError {
+        RunError::TooLarge {
+            id,
+            place: self.place.clone(),
+            needed_bytes,
+            free_bytes: self.free_bytes,
+            total_bytes: self.total_bytes,
+            reserve_bytes: self.reserve_bytes(),
+        }
+    }
+}
+
+/// `MemTotal:  16384 kB`.
+fn kib(meminfo: &str, key: &str) -> Option<u64> {
+    let line = meminfo.lines().find_map(|line| line.strip_prefix(key))?;
+    line.split_whitespace().next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn room(free: u64, total: u64) -> Room {
+        Room { place: "here".to_owned(), free_bytes: free * MIB, total_bytes: total * MIB, cache_bytes: 0 }
+    }
+
+    #[test]
+    fn something_stays_free_for_others() {
+        assert_eq!(room(10_000, 10_000).usable_bytes(), 9_488 * MIB);
+        assert_eq!(room(100_000, 100_000).reserve_bytes() / MIB, 3_000);
+        assert_eq!(room(100, 10_000).usable_bytes(), 0);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused_before_it_is_tried() {
+        assert_eq!(room(1_024, 10_000).check("copy", 512 * MIB), Ok(()));
+        let error = room(1_024, 10_000).check("copy", 512 * MIB + 1).unwrap_err();
+        assert!(matches!(error, RunError::TooLarge { .. }), "{error}");
+    }
+
+    #[test]
+    fn the_host_tells_its_memory() {
+        assert_eq!(kib("MemTotal:    16 kB\nMemFree: 3 kB\n", "MemFree:"), Some(3));
+        let host = Room::of_host(0);
+        assert!(host.free_bytes > 0 && host.free_bytes <= host.total_bytes, "{host:?}");
+    }
+}

@@ -1,0 +1,112 @@
+//! What many times of the same thing say together.
+
+use serde::Serialize;
+
+/// Times of one thing, in us.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Times {
+    /// Half took less.
+    pub median_us: f64,
+    /// The median of any number of runs lies from here on, with 95 % probability.
+    pub low_us: f64,
+    /// And up to here.
+    pub high_us: f64,
+    /// One of twenty took less.
+    pub p5_us: f64,
+    /// One of twenty took more.
+    pub p95_us: f64,
+    /// The fastest.
+    pub min_us: f64,
+    /// How many there are.
+    pub n: usize,
+}
+
+impl Times {
+    /// Of all that were taken; `None` where there is none.
+    pub fn of(times_us: impl IntoIterator<Item = f64>) -> Option<Self> {
+        let mut sorted: Vec<f64> = times_us.into_iter().collect();
+        sorted.sort_unstable_by(f64::total_cmp);
+        let n = sorted.len();
+        let (first, _) = (sorted.first()?, sorted.last()?);
+        let rank = median_rank(n);
+        Some(Self {
+            median_us: f64::midpoint(sorted[(n - 1) / 2], sorted[n / 2]),
+            low_us: sorted[rank],
+            high_us: sorted[n - 1 - rank],
+            p5_us: quantile(&sorted, 0.05),
+            p95_us: quantile(&sorted, 0.95),
+            min_us: *first,
+            n,
+        })
+    }
+}
+
+/// The standard deviation over the mean; `None` of less than two.
+pub(crate) fn relative_deviation(times_us: &[f64]) -> Option<f64> {
+    let n = times_us.len() as f64;
+    if n < 2.0 {
+        return None;
+    }
+    let mean = times_us.iter().sum::<f64>() / n;
+    let variance = times_us.iter().map(|time| (time - mean).powi(2)).sum::<f64>() / (n - 1.0);
+    (mean > 0.0).then(|| variance.sqrt() / mean)
+}
+
+/// The place, counted from 0, of the lower end of the median's 95 % interval among sorted values; the upper end has the
+/// same place from the other side. Each value is below the median as often as a coin shows heads, whatever the
+/// distribution. Too few for 95 % give all that they have.
+fn median_rank(n: usize) -> usize {
+    // Beyond this the coin's distribution is the normal one.
+    if n > 200 {
+        let n = n as f64;
+        return ((n - 1.96 * n.sqrt()) / 2.0).floor() as usize;
+    }
+    let mut probability = 0.5_f64.powf(n as f64);
+    let (mut below, mut rank) = (probability, 0);
+    while below <= 0.025 {
+        rank += 1;
+        probability *= (n - rank + 1) as f64 / rank as f64;
+        below += probability;
+    }
+    rank.saturating_sub(1)
+}
+
+/// Between the two values that are nearest to it.
+fn quantile(sorted: &[f64], share: f64) -> f64 {
+    let place = share * (sorted.len() - 1) as f64;
+    let (below, part) = (place.floor() as usize, place.fract());
+    let above = (below + 1).min(sorted.len() - 1);
+    sorted[below] + part * (sorted[above] - sorted[below])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_interval_has_the_ranks_of_the_tables() {
+        // Ranks from 1, as textbooks have them: the lower end for 95 %.
+        for (n, rank) in [(5, 1), (6, 1), (8, 1), (9, 2), (10, 2), (15, 4), (20, 6), (25, 8), (50, 18), (100, 40)] {
+            assert_eq!(median_rank(n) + 1, rank, "{n}");
+        }
+        // At 200 both ways of counting meet.
+        assert!(median_rank(200).abs_diff(median_rank(201)) <= 1);
+    }
+
+    #[test]
+    fn times_are_summed_up() {
+        let times = Times::of((1..=21).rev().map(f64::from)).unwrap();
+        assert_eq!((times.median_us, times.min_us, times.n), (11.0, 1.0, 21));
+        assert_eq!((times.p5_us, times.p95_us), (2.0, 20.0));
+        assert_eq!((times.low_us, times.high_us), (6.0, 16.0));
+        assert!((Times::of([1.0, 2.0]).unwrap().median_us - 1.5).abs() < 1e-9);
+        assert_eq!(Times::of([]), None);
+    }
+
+    #[test]
+    fn a_deviation_needs_two() {
+        assert_eq!(relative_deviation(&[1.0]), None);
+        assert_eq!(relative_deviation(&[2.0, 2.0]), Some(0.0));
+        assert!((relative_deviation(&[9.0, 11.0]).unwrap() - 0.141_42).abs() < 1e-4);
+    }
+}
