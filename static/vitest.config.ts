@@ -5,7 +5,6 @@ export default defineConfig({
     // Tests that need a document say so in their first line.
     environment: 'node',
     include: ['src/**/*.test.ts'],
-    setupFiles: ['src/testing/setup.ts'],
     restoreMocks: true,
   },
 });

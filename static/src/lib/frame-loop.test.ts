@@ -4,17 +4,22 @@ import { FrameLoop } from './frame-loop';
 
 const draw = vi.fn();
 let loop: FrameLoop;
+/** What drawings have taken so far. */
+let taken_ms = 0;
 
 beforeEach(() => {
   vi.useFakeTimers();
   vi.stubGlobal('requestAnimationFrame', (next: () => void) => setTimeout(next, 16));
   vi.stubGlobal('cancelAnimationFrame', clearTimeout);
+  const clock = performance.now.bind(performance);
+  vi.spyOn(performance, 'now').mockImplementation(() => clock() + taken_ms);
   draw.mockReset();
   loop = new FrameLoop(draw);
   loop.setRunning(true);
 });
 afterEach(() => {
   loop.setRunning(false);
+  vi.restoreAllMocks();
   vi.unstubAllGlobals();
   vi.useRealTimers();
 });
@@ -59,4 +64,45 @@ describe('drawing', () => {
     vi.advanceTimersByTime(20);
     expect(draw).toHaveBeenCalledTimes(1);
   });
+
+  it('takes a thirtieth of the time at most, and once a second it is always allowed', () => {
+    const usual = drawnInTenSeconds();
+    expect(usual).toBeGreaterThan(30);
+    takes(20);
+    const slow = drawnInTenSeconds();
+    expect(slow).toBeLessThan(usual / 2);
+    takes(200);
+    const slowest = drawnInTenSeconds();
+    expect(slowest).toBeLessThan(slow);
+    expect(slowest).toBeGreaterThanOrEqual(9);
+  });
+
+  it('of several is shared among them', () => {
+    takes(10);
+    const alone = drawnInTenSeconds();
+    const other = new FrameLoop(draw);
+    other.setRunning(true);
+    const together = drawnInTenSeconds();
+    other.setRunning(false);
+    expect(together).toBeLessThan(alone * 0.7);
+  });
 });
+
+/** From now on a drawing takes so long. The clock of fake timers stands still while something runs. */
+function takes(ms: number): void {
+  draw.mockImplementation(() => {
+    taken_ms += ms;
+  });
+  // What drawings take is known after some of them.
+  drawnInTenSeconds();
+}
+
+/** How many drawings there are, with ten samples a second. */
+function drawnInTenSeconds(): number {
+  draw.mockClear();
+  for (let i = 0; i < 100; i += 1) {
+    loop.invalidateCalmly();
+    vi.advanceTimersByTime(100);
+  }
+  return draw.mock.calls.length;
+}

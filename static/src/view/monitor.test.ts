@@ -3,6 +3,7 @@ import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 
 import type { SocketLike } from '../lib/socket';
 import { Feed } from '../model/feed';
+import { details } from '../testing/details';
 import { hello } from '../testing/frames';
 import { mountMonitor, type Monitor } from './monitor';
 
@@ -60,6 +61,16 @@ it('shows what the server tells', async () => {
   connect();
   await vi.advanceTimersByTimeAsync(50);
   expect(host.querySelectorAll('[data-gpu-index]')).toHaveLength(2);
+});
+
+it('is not drawn for details, which come to light with the next sample', async () => {
+  connect();
+  await vi.advanceTimersByTimeAsync(50);
+  const frame = vi.spyOn(globalThis, 'requestAnimationFrame');
+  receive(JSON.stringify({ type: 'details', ...details(0) }));
+  expect(frame).not.toHaveBeenCalled();
+  receive(JSON.stringify({ type: 'collector', state: 'running' }));
+  expect(frame).toHaveBeenCalledTimes(1);
 });
 
 it('outlives a message that is no frame', async () => {

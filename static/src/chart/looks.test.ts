@@ -1,0 +1,67 @@
+import { describe, expect, it } from 'vitest';
+
+import type { ChartContent, Field } from './content';
+import { looksOf, wouldBeSeen } from './looks';
+
+const MINUTE_MS = 60_000;
+
+/** A minute on 600 pixels, which end at `to_ms`. */
+function field(to_ms: number): Field {
+  return {
+    left: 0,
+    top: 0,
+    right: 600,
+    bottom: 100,
+    from_ms: to_ms - MINUTE_MS,
+    to_ms,
+    x: (at_ms) => (at_ms - to_ms) / 100 + 600,
+    y: (value) => 100 - value,
+  };
+}
+
+function content(newest: number, changes: Partial<ChartContent> = {}): ChartContent {
+  const window = { times_ms: new Float64Array([0]), revision: 0, from_ms: 0, to_ms: MINUTE_MS, gap_ms: 1500 };
+  const lines = [{ values: new Float64Array([newest]), colour: 'red' }];
+  return { window, floor: 0, ceiling: 100, lines, at_ms: null, ...changes };
+}
+
+const before = looksOf(content(50), field(MINUTE_MS));
+const seen = (changed: ChartContent, to_ms: number, since_ms: number): boolean =>
+  wouldBeSeen(before, looksOf(changed, field(to_ms)), since_ms);
+
+describe('a picture is drawn anew', () => {
+  it('when the past has moved by two pixels, and not for one', () => {
+    expect(seen(content(50), MINUTE_MS + 100, 5000)).toBe(false);
+    expect(seen(content(50), MINUTE_MS + 200, 0)).toBe(true);
+  });
+
+  it('for a new value alone only after a second, and never for a part of a pixel', () => {
+    expect(seen(content(60), MINUTE_MS, 900)).toBe(false);
+    expect(seen(content(60), MINUTE_MS, 1000)).toBe(true);
+    expect(seen(content(50.3), MINUTE_MS, 5000)).toBe(false);
+  });
+
+  it('at once for whatever else is another', () => {
+    const { window, lines } = content(50);
+    const others: Partial<ChartContent>[] = [
+      { at_ms: 5 },
+      { ceiling: 120 },
+      { limit: 90 },
+      { window: { ...window, revision: 1 } },
+      { lines: lines.map((line) => ({ ...line, faint: true })) },
+      { lines: [...lines, ...lines] },
+      { bands: [{ from_ms: 1, to_ms: 2, colour: 'blue', label: '' }] },
+      { pins: [{ at_ms: 1, colour: 'blue' }] },
+    ];
+    expect(others.map((changes) => seen(content(50, changes), MINUTE_MS, 0))).toEqual(others.map(() => true));
+  });
+
+  it('and not for the end of a band that goes on', () => {
+    const band = (to_ms: number): Partial<ChartContent> => ({ bands: [{ from_ms: 1, to_ms, colour: 'b', label: '' }] });
+    const going = looksOf(content(50, band(MINUTE_MS)), field(MINUTE_MS));
+    const further = looksOf(content(50, band(MINUTE_MS + 90)), field(MINUTE_MS + 100));
+    const ended = looksOf(content(50, band(30_000)), field(MINUTE_MS));
+    expect(wouldBeSeen(going, further, 0)).toBe(false);
+    expect(wouldBeSeen(going, ended, 0)).toBe(true);
+  });
+});
