@@ -105,7 +105,7 @@ export class CellFailures implements IDisposable {
     }
     if (note.element.parentElement !== cell.node) {
       // Nearer to the error than what the run took.
-      cell.node.insertBefore(note.element, cell.node.querySelector('.gpumon-cell'));
+      cell.node.insertBefore(note.element, cell.node.querySelector('.gpumon-cell-line'));
     }
     note.update(words);
   }

@@ -7,7 +7,7 @@ import { cellWords, type CellWord } from '../model/cell-words';
 
 export class CellLine {
   readonly element = h('div', {
-    class: 'gpumon-cell',
+    class: 'gpumon-cell-line',
     'data-testid': 'gpumon-cell',
     'aria-label': trans.__('GPU use of this cell'),
   });
@@ -22,7 +22,7 @@ export class CellLine {
       this.words,
       words,
       (word) => word.id,
-      (word) => ({ element: h('span', { class: 'gpumon-cell-word', 'data-cost': word.id }) }),
+      (word) => ({ element: h('span', { 'data-cost': word.id }) }),
     );
     words.forEach((word, i) => {
       show(word, shown[i]?.element);

@@ -91,7 +91,13 @@ describe('the line below a cell', () => {
       expect(text.replaceAll('\u00a0', ' ')).toBe('GPU 12.0 GiB 50 %');
     }
     await page.locator('#jp-main-statusbar').getByTestId('gpumon-chip').click();
-    await page.locator('#gpumon-panel [data-gpu-index]').waitFor();
+    const card = page.locator('#gpumon-panel [data-gpu-index]');
+    await card.waitFor();
+    // What stands in the panel looks as it does without a notebook.
+    const colour = (text: Locator): Promise<string> => text.evaluate((element) => getComputedStyle(element).color);
+    expect(await colour(card.locator('[data-reading="utilization.gpu_percent"]'))).toBe(
+      await colour(card.locator('.gpumon-gpu-name')),
+    );
     // The charts of that GPU say which cell it was.
     await page.locator('#gpumon-panel').getByRole('button', { name: 'Open charts' }).click();
     const costs = page.getByTestId('gpumon-cells').locator('tbody tr').first();
