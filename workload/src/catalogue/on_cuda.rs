@@ -19,7 +19,8 @@ use crate::{
 
 /// As in `stream.cu`.
 const PACK_BYTES: u64 = 16;
-const PACKS: u64 = 4;
+/// So many packs a thread moves there, unless it moves one array into another.
+pub(super) const SEVERAL: u64 = 4;
 
 /// The arrays of an operation, and its kernel. Those that it does not read have one element.
 pub(super) struct OnCuda<'gpu, Op, T> {
@@ -63,7 +64,8 @@ impl<Op: Operation, T: Real> Prepared for OnCuda<'_, Op, T> {
         let (grid, arguments) = match (Op::FORM, Op::INPUTS) {
             (Form::Stream, _) => {
                 let arguments = vec![Argument::Out(out), Argument::In(a), Argument::In(b), scalar::<T>().argument(), n];
-                (stream_grid(*elements, T::DTYPE.bytes()), arguments)
+                let packs_a_thread = if Op::INPUTS == 1 { 1 } else { SEVERAL };
+                (stream_grid(*elements, T::DTYPE.bytes(), packs_a_thread), arguments)
             }
             (Form::Thread, 1) => (thread_grid(*elements), vec![Argument::Out(out), Argument::In(a), n]),
             (Form::Thread, _) => {
@@ -80,9 +82,9 @@ impl<Op: Operation, T: Real> Prepared for OnCuda<'_, Op, T> {
 }
 
 /// Of the kernels in `stream.cu`.
-pub(super) fn stream_grid(elements: u64, width: u64) -> Grid {
+pub(super) fn stream_grid(elements: u64, width: u64, packs_a_thread: u64) -> Grid {
     let packs = elements / (PACK_BYTES / width);
-    Grid { blocks: packs.div_ceil(u64::from(THREADS) * PACKS).max(1) as u32, threads: THREADS }
+    Grid { blocks: packs.div_ceil(u64::from(THREADS) * packs_a_thread).max(1) as u32, threads: THREADS }
 }
 
 /// Of the kernels in `elementwise.cu`.
@@ -97,7 +99,8 @@ mod tests {
     #[test]
     fn every_element_has_its_thread() {
         assert_eq!([1000, 4096, 1, 257].map(|n| thread_grid(n).blocks), [4, 16, 1, 2]);
-        // 4096 elements of 4 bytes for each block.
-        assert_eq!([3, 4096, 4100, 1 << 28].map(|n| stream_grid(n, 4).blocks), [1, 1, 2, 1 << 16]);
+        // 4096 elements of 4 bytes for each block, and of a copy a quarter of that.
+        assert_eq!([3, 4096, 4100, 1 << 28].map(|n| stream_grid(n, 4, SEVERAL).blocks), [1, 1, 2, 1 << 16]);
+        assert_eq!([3, 1024, 1028].map(|n| stream_grid(n, 4, 1).blocks), [1, 1, 2]);
     }
 }

@@ -8,7 +8,10 @@ use std::{
 
 use rayon::prelude::*;
 
-use super::{elementwise::larger_than_caches, on_cuda::stream_grid};
+use super::{
+    elementwise::larger_than_caches,
+    on_cuda::{SEVERAL, stream_grid},
+};
 use crate::{
     check::Verification,
     cuda::{Argument, DeviceMemory, Kernel},
@@ -46,7 +49,7 @@ impl Workload for Read {
     }
 
     fn cost(&self, size: Size) -> Cost {
-        let sums = 8 * u64::from(stream_grid(size.elements, size.dtype.bytes()).blocks);
+        let sums = 8 * u64::from(stream_grid(size.elements, size.dtype.bytes(), SEVERAL).blocks);
         Cost { memory_bytes: size.bytes().saturating_add(sums), moved_bytes: size.bytes(), ..Cost::default() }
     }
 
@@ -85,7 +88,7 @@ impl<'gpu, T: Real> OnCuda<'gpu, T> {
             gpu,
             kernel: gpu.kernel(kernels::STREAM, &format!("stream_read_{}", T::DTYPE))?,
             a: gpu.random(&format!("random_{}", T::DTYPE), elements, elements * width, SEED_A)?,
-            sums: gpu.poisoned(8 * u64::from(stream_grid(elements, width).blocks))?,
+            sums: gpu.poisoned(8 * u64::from(stream_grid(elements, width, SEVERAL).blocks))?,
             elements,
             expected: sum_of_random::<T>(elements),
             dtype: PhantomData,
@@ -96,7 +99,7 @@ impl<'gpu, T: Real> OnCuda<'gpu, T> {
 impl<T: Real> Prepared for OnCuda<'_, T> {
     fn run(&mut self) -> Result<Sample, RunError> {
         let Self { gpu, kernel, a, sums, elements, .. } = self;
-        let grid = stream_grid(*elements, T::DTYPE.bytes());
+        let grid = stream_grid(*elements, T::DTYPE.bytes(), SEVERAL);
         let arguments = [Argument::Out(sums), Argument::In(a), Argument::U64(*elements)];
         let elapsed = gpu.stream.time(|queue| queue.launch(kernel, grid, &arguments))?;
         Ok(Sample { device_us: Some(elapsed.device_us), host_us: elapsed.host_us })
