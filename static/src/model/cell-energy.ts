@@ -77,15 +77,14 @@ export function energyOf(
     first += 1;
   }
   let [at_ms, power] = [Math.min(times_ms[first] ?? -Infinity, from_ms), watts[first] ?? NaN];
-  if ((times_ms[first] ?? Infinity) > from_ms + RECORD_MS) {
+  const last_ms = times_ms[times_ms.length - 1] ?? -Infinity;
+  if ((times_ms[first] ?? Infinity) > from_ms + RECORD_MS || last_ms < to_ms - RECORD_MS) {
     return null;
   }
   let joules = 0;
   for (let place = first; at_ms < to_ms; place += 1) {
-    const [next_ms, next] = [times_ms[place] ?? at_ms + RECORD_MS, watts[place] ?? power];
-    if (place >= times_ms.length && next_ms < to_ms) {
-      return null;
-    }
+    // The last record stands for what comes after it.
+    const [next_ms, next] = [times_ms[place] ?? to_ms, watts[place] ?? power];
     joules += areaWithin(at_ms, power, next_ms, next, from_ms, to_ms);
     [at_ms, power] = [next_ms, next];
   }

@@ -216,8 +216,9 @@ export class Store {
       this.traces.set(key, timeline);
     }
     const gap_ms = trace.gap ? 0 : TRACE_GAP_MS;
+    const watts = new Map<string, number | null>();
     trace.offsets_us.forEach((offset_us, i) => {
-      const watts = new Map([[key, trace.values[i] ?? null]]);
+      watts.set(key, trace.values[i] ?? null);
       timeline.push((trace.start_us + offset_us) / 1000, watts, i === 0 ? gap_ms : TRACE_GAP_MS);
     });
   }
