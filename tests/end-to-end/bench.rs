@@ -28,12 +28,12 @@ fn everything_is_right_on_both_and_tells_what_it_measured() {
         assert_eq!(line["environment"]["cuda"].is_string(), line["backend"] == "cuda", "{line}");
     }
     let triad = on("cuda").into_iter().find(|line| line["id"] == "triad").unwrap();
-    assert_eq!((&triad["elements"], &triad["moved_bytes"]), (&100_003.into(), &(3 * 4 * 100_003).into()));
+    assert_eq!((&triad["n"], &triad["moved_bytes"]), (&100_003.into(), &(3 * 4 * 100_003).into()));
     let rate = triad["rate"]["bytes_per_second"].as_f64().unwrap();
-    let share = rate / triad["rated_bytes_per_second"].as_f64().unwrap();
-    assert!((triad["share_of_rated"].as_f64().unwrap() - share).abs() < 1e-9, "{triad}");
+    let share = rate / triad["roofline"]["rated_per_second"].as_f64().unwrap();
+    assert!((triad["roofline"]["share"].as_f64().unwrap() - share).abs() < 1e-9, "{triad}");
     let link = on("cuda").into_iter().find(|line| line["id"] == "h2d-pinned").unwrap();
-    assert_eq!(link["share_of_rated"]["absent"], "unknown");
+    assert_eq!(link["roofline"]["share"]["absent"], "unknown");
     let book = cuda.book();
     assert_eq!((&book["held_bytes"], &book["contexts"]), (&0.into(), &0.into()), "{book}");
 }
@@ -63,16 +63,16 @@ fn what_nvml_says_of_the_same_gpu_stands_beside_the_times() {
 fn types_and_sizes_are_those_that_were_asked_for() {
     let cuda = FakeCuda::new("");
     let (code, lines, _) =
-        lines_of(cuda.gpumon(&["bench", "read", "scale", "--dtype", "f64", "--size", "64KiB", "--quick", "--json"]));
+        lines_of(cuda.gpumon(&["bench", "read", "scale", "--dtype", "fp64", "--size", "64KiB", "--quick", "--json"]));
     assert_eq!((code, lines.len()), (Some(0), 2));
     for line in lines {
-        assert_eq!((&line["dtype"], &line["elements"]), (&"f64".into(), &8192.into()), "{line}");
+        assert_eq!((&line["dtype"], &line["n"]), (&"fp64".into(), &8192.into()), "{line}");
     }
 }
 
 #[test]
 fn a_flipped_bit_is_found_and_ends_with_1() {
-    for (kernel, id) in [("stream_triad_f32", "triad"), ("stream_read_f32", "read"), ("trig_f32", "trig")] {
+    for (kernel, id) in [("stream_triad_fp32", "triad"), ("stream_read_fp32", "read"), ("trig_fp32", "trig")] {
         // The first result is looked at, and the last.
         let fault = format!("[[fault]]\nkind = \"flip\"\nafter_kernels = 0\nkernel = \"{kernel}\"");
         let cuda = FakeCuda::new(&fault);
@@ -88,17 +88,17 @@ fn a_flipped_bit_is_found_and_ends_with_1() {
 /// What has seen the load is looked at again.
 #[test]
 fn a_gpu_that_begins_to_err_after_the_first_look_is_found_by_the_last() {
-    let fault = "[[fault]]\nkind = \"flip\"\nafter_kernels = 1\nkernel = \"stream_add_f64\"\nlasting = true";
+    let fault = "[[fault]]\nkind = \"flip\"\nafter_kernels = 1\nkernel = \"stream_add_fp64\"\nlasting = true";
     let cuda = FakeCuda::new(fault);
     let (code, lines, _) =
-        lines_of(cuda.gpumon(&["bench", "add", "--dtype", "f64", "--quick", "--json", "--size", SIZE]));
+        lines_of(cuda.gpumon(&["bench", "add", "--dtype", "fp64", "--quick", "--json", "--size", SIZE]));
     let verify = &lines[0]["verify"];
     assert_eq!((code, &verify["wrong"], &verify["checked"]), (Some(1), &1.into(), &200_006.into()), "{verify}");
 }
 
 #[test]
 fn what_a_kernel_has_not_written_is_no_result() {
-    let cuda = FakeCuda::new("[[fault]]\nkind = \"skip\"\nafter_kernels = 0\nkernel = \"stream_copy_f32\"");
+    let cuda = FakeCuda::new("[[fault]]\nkind = \"skip\"\nafter_kernels = 0\nkernel = \"stream_copy_fp32\"");
     let (code, lines, _) = lines_of(cuda.gpumon(&["bench", "copy", "--quick", "--json", "--size", SIZE]));
     // All of the first look is poison; the last sees what the other runs wrote.
     assert_eq!((code, lines[0]["verify"]["wrong"].as_u64()), (Some(1), Some(100_003)));
@@ -160,8 +160,8 @@ fn words_that_name_nothing_are_answered_with_what_there_is() {
         (&["traid"][..], "unknown workload 'traid': did you mean 'triad'?"),
         (&["frobnicate"], "gpumon bench list"),
         (&["copy", "--size", "lots"], "256MiB"),
-        (&["copy", "--dtype", "f65"], "did you mean 'f64'?"),
-        (&["h2d-pinned", "--dtype", "f64"], "leave out --dtype"),
+        (&["copy", "--dtype", "fp65"], "did you mean 'fp64'?"),
+        (&["h2d-pinned", "--dtype", "fp64"], "leave out --dtype"),
         (&["launch-latency", "--size", "5"], "leave out --size"),
         (&["copy", "--backend", "gpu"], "cpu"),
         (&["launch-latency", "--backend", "cpu"], "does not run on cpu"),

@@ -18,8 +18,8 @@ typedef unsigned long long u64;
     }
 
 extern "C" {
-VECTOR_ADD(vector_add_f32, float)
-VECTOR_ADD(vector_add_f64, double)
-TRIG(trig_f32, float, cosf, sinf)
-TRIG(trig_f64, double, cos, sin)
+VECTOR_ADD(vector_add_fp32, float)
+VECTOR_ADD(vector_add_fp64, double)
+TRIG(trig_fp32, float, cosf, sinf)
+TRIG(trig_fp64, double, cos, sin)
 }

@@ -22,7 +22,7 @@ template <typename T> __device__ void fill(T *out, u64 n, u64 seed) {
 }
 
 extern "C" {
-__global__ void random_f32(float *out, u64 n, u64 seed) { fill(out, n, seed); }
-__global__ void random_f64(double *out, u64 n, u64 seed) { fill(out, n, seed); }
+__global__ void random_fp32(float *out, u64 n, u64 seed) { fill(out, n, seed); }
+__global__ void random_fp64(double *out, u64 n, u64 seed) { fill(out, n, seed); }
 __global__ void random_u64(u64 *out, u64 n, u64 seed) { fill(out, n, seed); }
 }

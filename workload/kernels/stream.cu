@@ -94,16 +94,16 @@ template <typename Word> __device__ void sum(u64 *out, const Word *a, u64 n) {
     __global__ void name(T *out, const T *a, const T *b, T scalar, u64 n) { stream<Op>(out, a, b, scalar, n); }
 
 extern "C" {
-STREAM(stream_copy_f32, Copy, float)
-STREAM(stream_copy_f64, Copy, double)
-STREAM(stream_scale_f32, Scale, float)
-STREAM(stream_scale_f64, Scale, double)
-STREAM(stream_add_f32, Add, float)
-STREAM(stream_add_f64, Add, double)
-STREAM(stream_triad_f32, Triad, float)
-STREAM(stream_triad_f64, Triad, double)
-STREAM(stream_write_f32, Write, float)
-STREAM(stream_write_f64, Write, double)
-__global__ void stream_read_f32(u64 *out, const unsigned *a, u64 n) { sum(out, a, n); }
-__global__ void stream_read_f64(u64 *out, const u64 *a, u64 n) { sum(out, a, n); }
+STREAM(stream_copy_fp32, Copy, float)
+STREAM(stream_copy_fp64, Copy, double)
+STREAM(stream_scale_fp32, Scale, float)
+STREAM(stream_scale_fp64, Scale, double)
+STREAM(stream_add_fp32, Add, float)
+STREAM(stream_add_fp64, Add, double)
+STREAM(stream_triad_fp32, Triad, float)
+STREAM(stream_triad_fp64, Triad, double)
+STREAM(stream_write_fp32, Write, float)
+STREAM(stream_write_fp64, Write, double)
+__global__ void stream_read_fp32(u64 *out, const unsigned *a, u64 n) { sum(out, a, n); }
+__global__ void stream_read_fp64(u64 *out, const u64 *a, u64 n) { sum(out, a, n); }
 }

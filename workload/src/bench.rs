@@ -6,17 +6,19 @@ use std::{
 };
 
 use gpumon_probe::model::{Absence, Reading};
+use serde::{Deserialize, Serialize};
 
 use crate::{
     check::Verification,
     error::RunError,
     gpu::Gpu,
-    info::{Cpu, memory_bandwidth},
+    info::{Cpu, compute_peak, memory_bandwidth},
     measure::{Limits, Stopped, measure},
     outcome::{DeviceName, Environment, Outcome, Rate},
+    roofline::{Rated, Roofline},
     room::Room,
     statistics::Times,
-    workload::{Backend, Bound, Dtype, Prepared, Size, Workload},
+    workload::{Backend, Bound, Dtype, Extent, Prepared, Size, Workload},
 };
 
 /// Where to run.
@@ -32,19 +34,31 @@ pub enum Place<'a> {
 pub struct Request {
     /// The type of the elements; the workload's usual one where nobody says.
     pub dtype: Option<Dtype>,
-    /// How large an array is; the workload's usual size where nobody says.
+    /// How large it is; the workload's usual size where nobody says.
     pub amount: Option<Amount>,
     /// How long to measure.
     pub limits: Limits,
 }
 
-/// How large an array is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// How large a workload is to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Amount {
-    /// So many elements.
-    Elements(u64),
-    /// So many bytes.
+    /// So many elements of each array, or rows of each matrix.
+    Count(u64),
+    /// So many bytes for each array or matrix.
     Bytes(u64),
+}
+
+impl Amount {
+    /// What it is the size of a workload of this kind.
+    fn n(self, extent: Extent, dtype: Dtype) -> u64 {
+        match (self, extent) {
+            (Self::Count(count), _) => count,
+            (Self::Bytes(bytes), Extent::Side) => bytes.div_ceil(dtype.bytes()).isqrt(),
+            (Self::Bytes(bytes), _) => bytes.div_ceil(dtype.bytes()),
+        }
+    }
 }
 
 /// Runs a workload. Whoever sets `interrupted` gets what was measured until then; all memory is given back when this
@@ -69,12 +83,9 @@ pub fn run(
         return Err(about.no_such(dtype));
     }
     let room = place.room()?;
-    let elements = match request.amount.filter(|_| about.is_sized) {
-        Some(Amount::Elements(elements)) => elements,
-        Some(Amount::Bytes(bytes)) => bytes.div_ceil(dtype.bytes()),
-        None => workload.usual_elements(backend, dtype, &room),
-    };
-    let size = Size { elements: elements.max(1), dtype };
+    let amount = request.amount.filter(|_| about.extent != Extent::Fixed);
+    let n = amount.map_or_else(|| workload.usual_n(backend, dtype, &room), |amount| amount.n(about.extent, dtype));
+    let size = Size { n: n.max(1), dtype };
     let cost = workload.cost(size);
     room.check(about.id, cost.memory_bytes)?;
     if let Place::Cuda(_) = place {
@@ -91,25 +102,21 @@ pub fn run(
     let device_time = Times::of(samples.iter().filter_map(|sample| sample.device_us));
     let host_time = Times::of(samples.iter().map(|sample| sample.host_us));
     let rate = Rate::of(cost, device_time.as_ref().or(host_time.as_ref()).map(|times| times.median_us));
-    let rated = match (about.bound, place) {
-        (Bound::Memory, Place::Cuda(gpu)) => memory_bandwidth(gpu.device()),
-        _ => Reading::Absent(Absence::Unknown),
-    };
-    let share = rate.bytes_per_second.zip(rated.value()).map(|(reached, rated)| reached / rated);
+    let roofline = Roofline::of(about.bound, &rate, place.rated(about.bound, dtype));
     Ok(Outcome {
         id: about.id,
         backend,
         device: place.name(),
         dtype,
-        elements: size.elements,
+        n: size.n,
+        extent: about.extent,
         cost,
         device_time,
         host_time,
         stopped,
         partial: stopped == Stopped::Interrupted,
         rate,
-        rated_bytes_per_second: rated,
-        share_of_rated: share.map_or(Reading::Absent(Absence::Unknown), Reading::Now),
+        roofline,
         verify,
         environment: place.environment(cpu, from_ms, to_ms),
     })
@@ -163,6 +170,15 @@ impl Place<'_> {
         }
     }
 
+    /// What the place does in a second at best of what a workload is as fast as, and at which clock.
+    fn rated(&self, bound: Bound, dtype: Dtype) -> Reading<Rated> {
+        match (bound, self) {
+            (Bound::Memory, Self::Cuda(gpu)) => memory_bandwidth(gpu.device()).map(Rated::whatever_the_clock),
+            (Bound::Compute, Self::Cuda(gpu)) => compute_peak(gpu.device(), dtype),
+            _ => Reading::Absent(Absence::Unknown),
+        }
+    }
+
     fn name(&self) -> DeviceName {
         match self {
             Self::Cuda(gpu) => DeviceName {
@@ -210,9 +226,9 @@ mod tests {
 
     #[test]
     fn an_outcome_says_what_was_measured_and_that_it_is_right() {
-        let request = Request { dtype: Some(Dtype::F64), amount: Some(Amount::Bytes(80_000)), limits: BRIEF };
+        let request = Request { dtype: Some(Dtype::Fp64), amount: Some(Amount::Bytes(80_000)), limits: BRIEF };
         let outcome = run_on_cpu("triad", request, false).unwrap();
-        assert_eq!((outcome.elements, outcome.dtype, outcome.cost.moved_bytes), (10_000, Dtype::F64, 240_000));
+        assert_eq!((outcome.n, outcome.dtype, outcome.cost.moved_bytes), (10_000, Dtype::Fp64, 240_000));
         let times = outcome.host_time.as_ref().unwrap();
         assert!(times.n >= 10 && times.min_us > 0.0 && times.low_us <= times.median_us, "{times:?}");
         assert_eq!(outcome.rate.bytes_per_second, Some(240_000.0 / times.median_us * 1e6));
@@ -220,24 +236,24 @@ mod tests {
         let json = serde_json::to_value(&outcome).unwrap();
         assert_eq!((json["id"].as_str(), json["backend"].as_str()), (Some("triad"), Some("cpu")));
         assert_eq!((&json["verify"]["ok"], &json["moved_bytes"]), (&true.into(), &240_000.into()));
-        assert_eq!(json["share_of_rated"]["absent"], "unknown");
+        assert_eq!(json["roofline"]["share"]["absent"], "unknown");
     }
 
     #[test]
     fn what_cannot_be_run_is_refused_with_words() {
-        let request = Request { dtype: None, amount: Some(Amount::Elements(1 << 50)), limits: BRIEF };
+        let request = Request { dtype: None, amount: Some(Amount::Count(1 << 50)), limits: BRIEF };
         let error = run_on_cpu("copy", request, false).unwrap_err();
         assert!(matches!(error, RunError::TooLarge { .. }), "{error}");
         let error = run_on_cpu("launch-latency", request, false).unwrap_err();
         assert_eq!(error, RunError::NotThere { id: "launch-latency", backend: Backend::Cpu });
-        let request = Request { dtype: Some(Dtype::U8), amount: None, limits: BRIEF };
+        let request = Request { dtype: Some(Dtype::Bytes), amount: None, limits: BRIEF };
         let error = run_on_cpu("copy", request, false).unwrap_err();
-        assert!(error.to_string().ends_with("give one of f32, f64"), "{error}");
+        assert!(error.to_string().ends_with("give one of fp32, fp64"), "{error}");
     }
 
     #[test]
     fn who_interrupts_before_anything_was_checked_gets_no_success() {
-        let request = Request { dtype: None, amount: Some(Amount::Elements(100)), limits: BRIEF };
+        let request = Request { dtype: None, amount: Some(Amount::Count(100)), limits: BRIEF };
         let outcome = run_on_cpu("copy", request, true).unwrap();
         assert!(outcome.partial && !outcome.verify.ok, "{outcome:?}");
         assert_eq!((outcome.host_time, outcome.rate), (None, Rate::default()));

@@ -13,6 +13,8 @@ pub mod bench;
 pub mod catalogue;
 pub mod cuda;
 pub mod info;
+pub mod job;
+pub mod report;
 
 mod check;
 mod error;
@@ -23,6 +25,7 @@ mod measure;
 mod outcome;
 mod random;
 mod real;
+mod roofline;
 mod room;
 mod statistics;
 mod workload;
@@ -33,7 +36,8 @@ pub use self::{
     gpu::Gpu,
     measure::{Limits, Stopped},
     outcome::{DeviceName, Environment, Outcome, Rate},
+    roofline::Roofline,
     room::Room,
     statistics::Times,
-    workload::{About, Backend, Bound, Cost, Dtype, Prepared, Sample, Size, Workload},
+    workload::{About, Backend, Bound, Cost, Dtype, Extent, Prepared, Sample, Size, Workload},
 };

@@ -1,13 +1,13 @@
 //! What a run of a workload has shown.
 
-use gpumon_probe::model::Reading;
 use serde::Serialize;
 
 use crate::{
     check::Verification,
     measure::Stopped,
+    roofline::Roofline,
     statistics::Times,
-    workload::{Backend, Cost, Dtype},
+    workload::{Backend, Cost, Dtype, Extent},
 };
 
 /// What a run has shown, as one JSON object.
@@ -21,8 +21,10 @@ pub struct Outcome {
     pub device: DeviceName,
     /// The type of its elements.
     pub dtype: Dtype,
-    /// The elements of each of its arrays.
-    pub elements: u64,
+    /// The elements of each of its arrays, or the rows of each of its matrices.
+    pub n: u64,
+    /// Which of them.
+    pub extent: Extent,
     /// What one run takes and does.
     #[serde(flatten)]
     pub cost: Cost,
@@ -36,10 +38,8 @@ pub struct Outcome {
     pub partial: bool,
     /// Of the median, by the device's clock where there is one.
     pub rate: Rate,
-    /// The bandwidth of the memory that it is about, by the data that the driver gives.
-    pub rated_bytes_per_second: Reading<f64>,
-    /// The share of that which was reached.
-    pub share_of_rated: Reading<f64>,
+    /// How near that is to what is possible.
+    pub roofline: Roofline,
     /// Whether the result is right.
     pub verify: Verification,
     /// What else may matter.

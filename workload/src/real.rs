@@ -43,7 +43,7 @@ pub(crate) trait Real: Plain + Default + Add<Output = Self> + Mul<Output = Self>
 }
 
 impl Real for f32 {
-    const DTYPE: Dtype = Dtype::F32;
+    const DTYPE: Dtype = Dtype::Fp32;
     const EPSILON: f64 = f32::EPSILON as f64;
     const POISON: Self = f32::NAN;
 
@@ -69,7 +69,7 @@ impl Real for f32 {
 }
 
 impl Real for f64 {
-    const DTYPE: Dtype = Dtype::F64;
+    const DTYPE: Dtype = Dtype::Fp64;
     const EPSILON: f64 = f64::EPSILON;
     const POISON: Self = f64::NAN;
 

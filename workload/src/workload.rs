@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::{check::Verification, error::RunError, gpu::Gpu, room::Room};
 
@@ -11,8 +11,8 @@ pub trait Workload: Sync {
     /// What it is.
     fn about(&self) -> &About;
 
-    /// How many elements each of its arrays has where nobody says.
-    fn usual_elements(&self, backend: Backend, dtype: Dtype, room: &Room) -> u64;
+    /// How large it is where nobody says.
+    fn usual_n(&self, backend: Backend, dtype: Dtype, room: &Room) -> u64;
 
     /// What it takes and does.
     fn cost(&self, size: Size) -> Cost;
@@ -66,12 +66,24 @@ pub struct About {
     pub backends: &'static [Backend],
     /// What it is as fast as.
     pub bound: Bound,
-    /// Whether its size can be chosen.
-    pub is_sized: bool,
+    /// What its size is the number of.
+    pub extent: Extent,
+}
+
+/// What the size of a workload is the number of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Extent {
+    /// Nothing: it has one size.
+    Fixed,
+    /// Elements of each array.
+    Elements,
+    /// Rows, and columns, of each matrix.
+    Side,
 }
 
 /// Where a workload runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Backend {
     /// A GPU, through NVIDIA's driver.
@@ -86,29 +98,43 @@ pub enum Backend {
 pub enum Bound {
     /// The memory in which its arrays are.
     Memory,
-    /// The link between host and device.
+    /// The units that compute.
+    Compute,
+    /// How long one access after the other takes.
+    Latency,
+    /// The link between host and device, or between two devices.
     Link,
     /// The driver.
     Driver,
 }
 
-/// A type of numbers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+/// A type of numbers, by NVIDIA's name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Dtype {
-    /// 32 bits, floating point.
-    F32,
     /// 64 bits, floating point.
-    F64,
+    Fp64,
+    /// 32 bits, floating point.
+    Fp32,
+    /// 32 bits in memory, of which tensor cores multiply the first 19.
+    Tf32,
+    /// 16 bits, floating point.
+    Fp16,
+    /// 16 bits, floating point: the first half of 32.
+    Bf16,
+    /// 8 bits, floating point: 4 of exponent, 3 of fraction.
+    Fp8,
+    /// 8 bits, a whole number with a sign.
+    Int8,
     /// Bytes that mean nothing.
-    U8,
+    Bytes,
 }
 
 /// How large a workload is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Size {
-    /// Of each array.
-    pub elements: u64,
+    /// Elements of each array, or rows of each square matrix, as [`About::extent`] says.
+    pub n: u64,
     /// Of each element.
     pub dtype: Dtype,
 }
@@ -139,17 +165,18 @@ impl Dtype {
     /// The bytes of an element.
     pub fn bytes(self) -> u64 {
         match self {
-            Self::U8 => 1,
-            Self::F32 => 4,
-            Self::F64 => 8,
+            Self::Fp8 | Self::Int8 | Self::Bytes => 1,
+            Self::Fp16 | Self::Bf16 => 2,
+            Self::Fp32 | Self::Tf32 => 4,
+            Self::Fp64 => 8,
         }
     }
 }
 
 impl Size {
-    /// The bytes of an array.
+    /// The bytes of an array of so many elements.
     pub fn bytes(self) -> u64 {
-        self.elements.saturating_mul(self.dtype.bytes())
+        self.n.saturating_mul(self.dtype.bytes())
     }
 }
 
@@ -166,7 +193,7 @@ impl About {
 
     /// The type that it has where nobody says.
     pub fn usual_dtype(&self) -> Dtype {
-        self.dtypes.first().copied().unwrap_or(Dtype::U8)
+        self.dtypes.first().copied().unwrap_or(Dtype::Bytes)
     }
 }
 
@@ -182,9 +209,14 @@ impl fmt::Display for Backend {
 impl fmt::Display for Dtype {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
-            Self::F32 => "f32",
-            Self::F64 => "f64",
-            Self::U8 => "u8",
+            Self::Fp64 => "fp64",
+            Self::Fp32 => "fp32",
+            Self::Tf32 => "tf32",
+            Self::Fp16 => "fp16",
+            Self::Bf16 => "bf16",
+            Self::Fp8 => "fp8",
+            Self::Int8 => "int8",
+            Self::Bytes => "bytes",
         })
     }
 }

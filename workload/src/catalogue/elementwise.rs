@@ -11,10 +11,10 @@ use crate::{
     error::RunError,
     gpu::Gpu,
     room::Room,
-    workload::{About, Backend, Bound, Cost, Dtype, Prepared, Size, Workload},
+    workload::{About, Backend, Bound, Cost, Dtype, Extent, Prepared, Size, Workload},
 };
 
-const DTYPES: &[Dtype] = &[Dtype::F32, Dtype::F64];
+const DTYPES: &[Dtype] = &[Dtype::Fp32, Dtype::Fp64];
 const BOTH: &[Backend] = &[Backend::Cuda, Backend::Cpu];
 
 /// An array is so large on a GPU, where there is room: large enough that starting and ending do not show.
@@ -44,7 +44,8 @@ const fn sized<Op>(
     teaches: &'static str,
     usual_elements: Option<u64>,
 ) -> Elementwise<Op> {
-    let about = About { id, does, teaches, dtypes: DTYPES, backends: BOTH, bound: Bound::Memory, is_sized: true };
+    let about =
+        About { id, does, teaches, dtypes: DTYPES, backends: BOTH, bound: Bound::Memory, extent: Extent::Elements };
     Elementwise { about, usual_elements, operation: PhantomData }
 }
 
@@ -102,7 +103,7 @@ impl<Op: Operation> Workload for Elementwise<Op> {
         &self.about
     }
 
-    fn usual_elements(&self, backend: Backend, dtype: Dtype, room: &Room) -> u64 {
+    fn usual_n(&self, backend: Backend, dtype: Dtype, room: &Room) -> u64 {
         self.usual_elements.unwrap_or_else(|| larger_than_caches(backend, dtype, room))
     }
 
@@ -112,23 +113,23 @@ impl<Op: Operation> Workload for Elementwise<Op> {
             memory_bytes: bytes,
             host_bytes: 0,
             moved_bytes: bytes,
-            operations: size.elements.saturating_mul(Op::OPERATIONS),
+            operations: size.n.saturating_mul(Op::OPERATIONS),
         }
     }
 
     fn on_cuda<'gpu>(&self, gpu: &'gpu Gpu, size: Size) -> Result<Box<dyn Prepared + 'gpu>, RunError> {
         match size.dtype {
-            Dtype::F32 => Ok(Box::new(OnCuda::<Op, f32>::new(gpu, size.elements)?)),
-            Dtype::F64 => Ok(Box::new(OnCuda::<Op, f64>::new(gpu, size.elements)?)),
-            Dtype::U8 => Err(self.about.no_such(size.dtype)),
+            Dtype::Fp32 => Ok(Box::new(OnCuda::<Op, f32>::new(gpu, size.n)?)),
+            Dtype::Fp64 => Ok(Box::new(OnCuda::<Op, f64>::new(gpu, size.n)?)),
+            dtype => Err(self.about.no_such(dtype)),
         }
     }
 
     fn on_cpu(&self, size: Size) -> Result<Box<dyn Prepared>, RunError> {
         match size.dtype {
-            Dtype::F32 => Ok(Box::new(OnCpu::<Op, f32>::new(size.elements))),
-            Dtype::F64 => Ok(Box::new(OnCpu::<Op, f64>::new(size.elements))),
-            Dtype::U8 => Err(self.about.no_such(size.dtype)),
+            Dtype::Fp32 => Ok(Box::new(OnCpu::<Op, f32>::new(size.n))),
+            Dtype::Fp64 => Ok(Box::new(OnCpu::<Op, f64>::new(size.n))),
+            dtype => Err(self.about.no_such(dtype)),
         }
     }
 }
@@ -146,7 +147,7 @@ mod tests {
             total_bytes: 32_768 * mib,
             cache_bytes: cache * mib,
         };
-        let bytes = |backend, room: &Room| larger_than_caches(backend, Dtype::F64, room) * 8 / mib;
+        let bytes = |backend, room: &Room| larger_than_caches(backend, Dtype::Fp64, room) * 8 / mib;
         assert_eq!(bytes(Backend::Cuda, &room(32_768, 50)), 1024);
         assert_eq!(bytes(Backend::Cpu, &room(32_768, 100)), 400);
         assert_eq!(bytes(Backend::Cpu, &room(32_768, 2)), 64);
@@ -155,7 +156,7 @@ mod tests {
 
     #[test]
     fn what_is_moved_is_counted_once_each_way() {
-        let size = Size { elements: 1000, dtype: Dtype::F32 };
+        let size = Size { n: 1000, dtype: Dtype::Fp32 };
         assert_eq!([COPY.cost(size).moved_bytes, WRITE.cost(size).moved_bytes], [8000, 4000]);
         assert_eq!((TRIAD.cost(size).moved_bytes, TRIAD.cost(size).operations), (12_000, 2000));
     }

@@ -7,7 +7,7 @@ use crate::{
     gpu::Gpu,
     kernels,
     room::Room,
-    workload::{About, Backend, Bound, Cost, Dtype, Prepared, Sample, Size, Workload},
+    workload::{About, Backend, Bound, Cost, Dtype, Extent, Prepared, Sample, Size, Workload},
 };
 
 pub(super) static LAUNCH_LATENCY: LaunchLatency = LaunchLatency;
@@ -23,7 +23,7 @@ static ABOUT: About = About {
     dtypes: &[],
     backends: &[Backend::Cuda],
     bound: Bound::Driver,
-    is_sized: false,
+    extent: Extent::Fixed,
 };
 
 pub(super) struct LaunchLatency;
@@ -33,7 +33,7 @@ impl Workload for LaunchLatency {
         &ABOUT
     }
 
-    fn usual_elements(&self, _: Backend, _: Dtype, _: &Room) -> u64 {
+    fn usual_n(&self, _: Backend, _: Dtype, _: &Room) -> u64 {
         1
     }
 

@@ -69,7 +69,7 @@ mod tests {
         for workload in on_cpu {
             for (dtype, elements) in workload.about().dtypes.iter().flat_map(|dtype| [(*dtype, 1), (*dtype, 100_003)]) {
                 let id = workload.about().id;
-                let mut work = workload.on_cpu(Size { elements, dtype }).unwrap();
+                let mut work = workload.on_cpu(Size { n: elements, dtype }).unwrap();
                 assert!(!work.verify().unwrap().ok, "{id} has not run");
                 let sample = work.run().unwrap();
                 assert!(sample.device_us.is_none() && sample.host_us > 0.0, "{id}: {sample:?}");

@@ -21,7 +21,7 @@ use crate::{
     random::{SEED_A, fill},
     real::Real,
     room::Room,
-    workload::{About, Backend, Bound, Cost, Dtype, Prepared, Sample, Size, Workload},
+    workload::{About, Backend, Bound, Cost, Dtype, Extent, Prepared, Sample, Size, Workload},
 };
 
 pub(super) static READ: Read = Read;
@@ -30,10 +30,10 @@ static ABOUT: About = About {
     id: "read",
     does: "Reads an array and adds up its words.",
     teaches: "Memory gives faster than it takes and gives in turn; compare it with `copy`.",
-    dtypes: &[Dtype::F32, Dtype::F64],
+    dtypes: &[Dtype::Fp32, Dtype::Fp64],
     backends: &[Backend::Cuda, Backend::Cpu],
     bound: Bound::Memory,
-    is_sized: true,
+    extent: Extent::Elements,
 };
 
 /// The words are added as whole numbers: each bit counts, and no order of adding changes the sum.
@@ -44,28 +44,28 @@ impl Workload for Read {
         &ABOUT
     }
 
-    fn usual_elements(&self, backend: Backend, dtype: Dtype, room: &Room) -> u64 {
+    fn usual_n(&self, backend: Backend, dtype: Dtype, room: &Room) -> u64 {
         larger_than_caches(backend, dtype, room)
     }
 
     fn cost(&self, size: Size) -> Cost {
-        let sums = 8 * u64::from(stream_grid(size.elements, size.dtype.bytes(), SEVERAL).blocks);
+        let sums = 8 * u64::from(stream_grid(size.n, size.dtype.bytes(), SEVERAL).blocks);
         Cost { memory_bytes: size.bytes().saturating_add(sums), moved_bytes: size.bytes(), ..Cost::default() }
     }
 
     fn on_cuda<'gpu>(&self, gpu: &'gpu Gpu, size: Size) -> Result<Box<dyn Prepared + 'gpu>, RunError> {
         match size.dtype {
-            Dtype::F32 => Ok(Box::new(OnCuda::<f32>::new(gpu, size.elements)?)),
-            Dtype::F64 => Ok(Box::new(OnCuda::<f64>::new(gpu, size.elements)?)),
-            Dtype::U8 => Err(ABOUT.no_such(size.dtype)),
+            Dtype::Fp32 => Ok(Box::new(OnCuda::<f32>::new(gpu, size.n)?)),
+            Dtype::Fp64 => Ok(Box::new(OnCuda::<f64>::new(gpu, size.n)?)),
+            _ => Err(ABOUT.no_such(size.dtype)),
         }
     }
 
     fn on_cpu(&self, size: Size) -> Result<Box<dyn Prepared>, RunError> {
         match size.dtype {
-            Dtype::F32 => Ok(Box::new(OnCpu::<f32>::new(size.elements))),
-            Dtype::F64 => Ok(Box::new(OnCpu::<f64>::new(size.elements))),
-            Dtype::U8 => Err(ABOUT.no_such(size.dtype)),
+            Dtype::Fp32 => Ok(Box::new(OnCpu::<f32>::new(size.n))),
+            Dtype::Fp64 => Ok(Box::new(OnCpu::<f64>::new(size.n))),
+            _ => Err(ABOUT.no_such(size.dtype)),
         }
     }
 }

@@ -7,7 +7,7 @@ use crate::{
     gpu::Gpu,
     random::{self, SEED_A, fill},
     room::Room,
-    workload::{About, Backend, Bound, Cost, Dtype, Prepared, Sample, Size, Workload},
+    workload::{About, Backend, Bound, Cost, Dtype, Extent, Prepared, Sample, Size, Workload},
 };
 
 /// So much that the time of one start does not show.
@@ -63,8 +63,15 @@ const fn transfer(
     direction: Direction,
     is_pinned: bool,
 ) -> Transfer {
-    let about =
-        About { id, does, teaches, dtypes: &[], backends: &[Backend::Cuda], bound: Bound::Link, is_sized: true };
+    let about = About {
+        id,
+        does,
+        teaches,
+        dtypes: &[],
+        backends: &[Backend::Cuda],
+        bound: Bound::Link,
+        extent: Extent::Elements,
+    };
     Transfer { about, direction, is_pinned }
 }
 
@@ -73,7 +80,7 @@ impl Workload for Transfer {
         &self.about
     }
 
-    fn usual_elements(&self, _: Backend, _: Dtype, room: &Room) -> u64 {
+    fn usual_n(&self, _: Backend, _: Dtype, room: &Room) -> u64 {
         USUAL_BYTES.min(room.usable_bytes() / 2).max(WORD_BYTES)
     }
 

@@ -4,7 +4,11 @@ use gpumon_probe::model::{Absence, Reading};
 use serde::Serialize;
 
 use super::peaks::Peaks;
-use crate::cuda::{Attribute, Device};
+use crate::{
+    cuda::{Attribute, Device},
+    roofline::Rated,
+    workload::Dtype,
+};
 
 /// What a GPU has, and what it can do at best.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -60,10 +64,6 @@ impl GpuInfo {
         let bytes = |attribute| read(device, attribute, |value| value as u64);
         let mhz = |attribute| read(device, attribute, |khz| f64::from(khz) / 1e3);
         let (multiprocessors, max_clock_mhz) = (number(Attribute::Multiprocessors), mhz(Attribute::ClockRateKhz));
-        let peaks = match (multiprocessors.value(), max_clock_mhz.value()) {
-            (Some(count), Some(mhz)) => Peaks::of(&device.name, device.capability, *count, *mhz),
-            _ => None,
-        };
         let (major, minor) = device.capability;
         Self {
             index: device.index,
@@ -86,9 +86,26 @@ impl GpuInfo {
             max_threads_per_block: number(Attribute::MaxThreadsPerBlock),
             warp_size: number(Attribute::WarpSize),
             copy_engines: number(Attribute::CopyEngines),
-            peaks: peaks.map_or(Reading::Absent(Absence::Unknown), Reading::Now),
+            peaks: peaks(device),
         }
     }
+}
+
+/// What a GPU can do in a second with numbers of a type, by the tensor cores where there are any for it.
+pub(crate) fn compute_peak(device: &Device, dtype: Dtype) -> Reading<Rated> {
+    let rated = |peaks: &Peaks| {
+        let per_second = peaks.of_type(dtype)?;
+        Some(Rated { per_second, at_mhz: Some(peaks.clock_mhz) })
+    };
+    peaks(device).value().and_then(rated).map_or(Reading::Absent(Absence::Unknown), Reading::Now)
+}
+
+fn peaks(device: &Device) -> Reading<Peaks> {
+    let number = |attribute| device.attribute(attribute).ok();
+    let found = number(Attribute::Multiprocessors)
+        .zip(number(Attribute::ClockRateKhz))
+        .and_then(|(count, khz)| Peaks::of(&device.name, device.capability, count as u32, f64::from(khz) / 1e3));
+    found.map_or(Reading::Absent(Absence::Unknown), Reading::Now)
 }
 
 /// What the bus to a GPU's memory can carry. A driver that gives 0 for one of the numbers does not know it.

@@ -4,6 +4,7 @@ mod cpu;
 mod gpu;
 mod peaks;
 
+pub(crate) use self::gpu::compute_peak;
 pub use self::{
     cpu::{Cache, Cpu},
     gpu::{GpuInfo, memory_bandwidth},

@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use crate::workload::Dtype;
+
 /// A compute capability, as (9, 0).
 type Capability = (u32, u32);
 
@@ -33,6 +35,7 @@ const PER_CLOCK: [(Capability, &[(&str, f64)]); 6] = [
             ("bf16", 4096.0),
             ("fp16", 4096.0),
             ("fp8", 8192.0),
+            ("int8", 8192.0),
         ],
     ),
     ((10, 0), &[("tf32", 4096.0), ("bf16", 8192.0), ("fp8", 16_384.0)]),
@@ -90,6 +93,15 @@ impl Peaks {
             Peak { dtype, operations_per_second: each * clock_mhz * 1e6 }
         });
         Some(Self { clock_mhz, clock_of, by_type: by_type.collect() })
+    }
+}
+
+impl Peaks {
+    /// Of one type; of two units for it, that of the tensor cores.
+    pub(super) fn of_type(&self, dtype: Dtype) -> Option<f64> {
+        let name = dtype.to_string();
+        let of = |name: &str| self.by_type.iter().find(|peak| peak.dtype == name);
+        of(&format!("{name}_tensor")).or_else(|| of(&name)).map(|peak| peak.operations_per_second)
     }
 }
 

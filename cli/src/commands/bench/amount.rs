@@ -39,7 +39,7 @@ pub(super) fn parse_amount(text: &str) -> Result<Amount, String> {
     match (number * factor).round() {
         count if !(1.0..=MOST).contains(&count) => Err("not a size of anything: give 1 or more".to_owned()),
         count if *is_bytes => Ok(Amount::Bytes(count as u64)),
-        count => Ok(Amount::Elements(count as u64)),
+        count => Ok(Amount::Count(count as u64)),
     }
 }
 
@@ -50,10 +50,10 @@ mod tests {
     #[test]
     fn elements_and_bytes_are_told_apart() {
         for (text, amount) in [
-            ("4096", Amount::Elements(4096)),
-            ("1e7", Amount::Elements(10_000_000)),
-            ("64Mi", Amount::Elements(64 << 20)),
-            ("1.5k", Amount::Elements(1500)),
+            ("4096", Amount::Count(4096)),
+            ("1e7", Amount::Count(10_000_000)),
+            ("64Mi", Amount::Count(64 << 20)),
+            ("1.5k", Amount::Count(1500)),
             ("256MiB", Amount::Bytes(256 << 20)),
             ("160GB", Amount::Bytes(160_000_000_000)),
             ("1 GiB", Amount::Bytes(1 << 30)),

@@ -42,7 +42,8 @@ pub(crate) struct BenchArgs {
     #[arg(long, value_enum)]
     dtype: Option<DtypeChoice>,
 
-    /// With arrays of so many elements, as 4096, 1e7 or 64Mi, or so many bytes, as 256MiB; chosen to suit without it
+    /// With arrays of so many elements, or matrices of so many rows, as 4096, 1e7 or 64Mi, or so many bytes each, as
+    /// 256MiB; chosen to suit without it
     #[arg(long, value_name = "SIZE", value_parser = parse_amount)]
     size: Option<Amount>,
 
@@ -88,17 +89,37 @@ pub(super) enum BackendChoice {
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum DtypeChoice {
-    /// 32 bits, floating point
-    F32,
     /// 64 bits, floating point
-    F64,
+    #[value(alias = "f64")]
+    Fp64,
+    /// 32 bits, floating point
+    #[value(alias = "f32")]
+    Fp32,
+    /// 32 bits, of which tensor cores multiply 19
+    Tf32,
+    /// 16 bits, floating point
+    #[value(alias = "f16")]
+    Fp16,
+    /// 16 bits, floating point: the first half of 32
+    Bf16,
+    /// 8 bits, floating point: e4m3
+    #[value(alias = "f8")]
+    Fp8,
+    /// 8 bits, whole numbers
+    #[value(alias = "i8")]
+    Int8,
 }
 
 impl BenchArgs {
     fn dtype(&self) -> Option<Dtype> {
         self.dtype.map(|dtype| match dtype {
-            DtypeChoice::F32 => Dtype::F32,
-            DtypeChoice::F64 => Dtype::F64,
+            DtypeChoice::Fp64 => Dtype::Fp64,
+            DtypeChoice::Fp32 => Dtype::Fp32,
+            DtypeChoice::Tf32 => Dtype::Tf32,
+            DtypeChoice::Fp16 => Dtype::Fp16,
+            DtypeChoice::Bf16 => Dtype::Bf16,
+            DtypeChoice::Fp8 => Dtype::Fp8,
+            DtypeChoice::Int8 => Dtype::Int8,
         })
     }
 }

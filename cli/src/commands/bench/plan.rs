@@ -2,7 +2,7 @@
 
 use anyhow::anyhow;
 use gpumon_workload::{
-    Backend, Gpu, RunError, Workload, catalogue,
+    Backend, Extent, Gpu, RunError, Workload, catalogue,
     cuda::{Device, Driver},
 };
 
@@ -91,7 +91,7 @@ fn check_shape(args: &BenchArgs, workloads: &[&'static dyn Workload]) -> Result<
     {
         return Err(Failure::usage(RunError::NoSuchType { id: about.id, dtype, valid: about.dtypes }));
     }
-    match abouts().find(|about| args.size.is_some() && !about.is_sized) {
+    match abouts().find(|about| args.size.is_some() && about.extent == Extent::Fixed) {
         Some(about) => Err(Failure::usage(anyhow!("'{}' has no size: leave out --size", about.id))),
         None => Ok(()),
     }

@@ -1,7 +1,7 @@
 //! Outcomes as a table for people, which grows while they come.
 
 use gpumon_probe::model::Reading;
-use gpumon_workload::{Backend, Outcome, Stopped, Times};
+use gpumon_workload::{Backend, Bound, Dtype, Extent, Outcome, Stopped, Times};
 
 use crate::{
     table::{
@@ -54,8 +54,12 @@ fn row(outcome: &Outcome) -> String {
         |times| format!("±{:.1} %", (times.high_us - times.low_us) / 2.0 / times.median_us * 100.0),
     );
     let moves = outcome.cost.moved_bytes > 0;
-    let array = if moves { words::size((outcome.elements * outcome.dtype.bytes()) as f64) } else { NONE.to_owned() };
-    let share = match &outcome.share_of_rated {
+    let array = match outcome.extent {
+        Extent::Elements => words::size((outcome.n * outcome.dtype.bytes()) as f64),
+        Extent::Side => format!("{0}x{0}", outcome.n),
+        Extent::Fixed => NONE.to_owned(),
+    };
+    let share = match &outcome.roofline.share {
         Reading::Now(share) => format!("{:.1} %", share * 100.0),
         _ if outcome.backend == Backend::Cpu || moves => "unknown".to_owned(),
         _ => NONE.to_owned(),
@@ -69,7 +73,7 @@ fn row(outcome: &Outcome) -> String {
         median(&outcome.device_time),
         spread,
         median(&outcome.host_time),
-        outcome.rate.bytes_per_second.map_or_else(|| NONE.to_owned(), rate),
+        rate(outcome),
         share,
         result(outcome),
     )
@@ -103,11 +107,22 @@ fn time(us: f64) -> String {
     }
 }
 
+/// Of what it is about: operations where computing is its limit, bytes elsewhere.
+fn rate(outcome: &Outcome) -> String {
+    let (per_second, unit) = match outcome.roofline.limit {
+        Bound::Compute => {
+            (outcome.rate.operations_per_second, if outcome.dtype == Dtype::Int8 { "OP/s" } else { "FLOP/s" })
+        }
+        _ => (outcome.rate.bytes_per_second, "B/s"),
+    };
+    per_second.map_or_else(|| NONE.to_owned(), |per_second| with_prefix(per_second, unit))
+}
+
 /// `4.29 TB/s`, of 1000: so are bandwidths sold.
-fn rate(bytes_per_second: f64) -> String {
-    let units = [(1e12, "TB/s"), (1e9, "GB/s"), (1e6, "MB/s")];
-    let (size, unit) = units.into_iter().find(|(size, _)| bytes_per_second >= size * 0.9995).unwrap_or((1e3, "kB/s"));
-    format!("{} {unit}", three_digits(bytes_per_second / size))
+fn with_prefix(per_second: f64, unit: &str) -> String {
+    let prefixes = [(1e12, "T"), (1e9, "G"), (1e6, "M")];
+    let (size, prefix) = prefixes.into_iter().find(|(size, _)| per_second >= size * 0.9995).unwrap_or((1e3, "k"));
+    format!("{} {prefix}{unit}", three_digits(per_second / size))
 }
 
 #[cfg(test)]
@@ -117,6 +132,7 @@ mod tests {
     #[test]
     fn times_and_rates_have_three_digits() {
         assert_eq!([1.847, 512.4, 17_312.0, 2.5e6].map(time), ["1.85 us", "512 us", "17.3 ms", "2.50 s"]);
-        assert_eq!([4.292e12, 55.5e9, 999.9e9, 1e3].map(rate), ["4.29 TB/s", "55.5 GB/s", "1.00 TB/s", "1.00 kB/s"]);
+        let rates = [4.292e12, 55.5e9, 999.9e9, 1e3].map(|rate| with_prefix(rate, "B/s"));
+        assert_eq!(rates, ["4.29 TB/s", "55.5 GB/s", "1.00 TB/s", "1.00 kB/s"]);
     }
 }

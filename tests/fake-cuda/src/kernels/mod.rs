@@ -1,4 +1,9 @@
-//! What each kernel of the program does, by its name.
+//! What each kernel of the program does, by its name: a file here for each in `workload/kernels`.
+
+mod elementwise;
+mod launch;
+mod random;
+mod stream;
 
 use std::{ffi::c_void, slice};
 
@@ -9,40 +14,15 @@ pub(crate) struct Arguments(pub(crate) *const *const c_void);
 /// Does what a kernel does, and says where it has written and how many bytes.
 pub(crate) type Work = fn(Arguments, blocks: u64) -> (u64, usize);
 
-/// The kernel of this name.
-pub(crate) fn find(name: &str) -> Option<&'static (&'static str, Work)> {
-    KERNELS.iter().find(|(known, _)| *known == name)
-}
+/// A kernel's name, and what it does.
+pub(crate) type Known = (&'static str, Work);
 
-/// The number that STREAM multiplies with stands behind three arrays, how many elements there are at the end.
-static KERNELS: [(&str, Work); 21] = [
-    ("random_f32", |given, _| fill(given, |bits| ((bits >> 40).cast_signed() - (1 << 23)) as f32 / (1 << 23) as f32)),
-    ("random_f64", |given, _| {
-        fill(given, |bits| ((bits >> 11).cast_signed() - (1 << 52)) as f64 / (1_u64 << 52) as f64)
-    }),
-    ("random_u64", |given, _| fill(given, |bits| bits)),
-    ("stream_copy_f32", |given, _| map::<f32>(given, 4, 1, |a, _| a)),
-    ("stream_copy_f64", |given, _| map::<f64>(given, 4, 1, |a, _| a)),
-    ("stream_scale_f32", |given, _| map::<f32>(given, 4, 1, |a, _| given.at::<f32>(3) * a)),
-    ("stream_scale_f64", |given, _| map::<f64>(given, 4, 1, |a, _| given.at::<f64>(3) * a)),
-    ("stream_add_f32", |given, _| map::<f32>(given, 4, 2, |a, b| a + b)),
-    ("stream_add_f64", |given, _| map::<f64>(given, 4, 2, |a, b| a + b)),
-    ("stream_triad_f32", |given, _| map::<f32>(given, 4, 2, |a, b| a + given.at::<f32>(3) * b)),
-    ("stream_triad_f64", |given, _| map::<f64>(given, 4, 2, |a, b| a + given.at::<f64>(3) * b)),
-    ("stream_write_f32", |given, _| map::<f32>(given, 4, 0, |_, _| given.at(3))),
-    ("stream_write_f64", |given, _| map::<f64>(given, 4, 0, |_, _| given.at(3))),
-    ("stream_read_f32", |given, blocks| sum(given, blocks, |word: u32| u64::from(word))),
-    ("stream_read_f64", |given, blocks| sum(given, blocks, |word: u64| word)),
-    ("vector_add_f32", |given, _| map::<f32>(given, 3, 2, |a, b| a + b)),
-    ("vector_add_f64", |given, _| map::<f64>(given, 3, 2, |a, b| a + b)),
-    ("trig_f32", |given, _| map::<f32>(given, 2, 1, |a, _| a.cos() * a.cos() + a.sin() * a.sin())),
-    ("trig_f64", |given, _| map::<f64>(given, 2, 1, |a, _| a.cos() * a.cos() + a.sin() * a.sin())),
-    ("empty", |_, _| (0, 0)),
-    ("count", |given, _| {
-        given.array::<u64>(0, 1)[0] += 1;
-        (given.at(0), 8)
-    }),
-];
+static FILES: [&[Known]; 4] = [elementwise::KERNELS, launch::KERNELS, random::KERNELS, stream::KERNELS];
+
+/// The kernel of this name.
+pub(crate) fn find(name: &str) -> Option<&'static Known> {
+    FILES.into_iter().flatten().find(|(known, _)| *known == name)
+}
 
 impl Arguments {
     /// An argument.
@@ -109,7 +89,7 @@ mod tests {
                 names.extend(entries.map(str::to_owned));
             }
         }
-        let known: BTreeSet<_> = KERNELS.iter().map(|(name, _)| (*name).to_owned()).collect();
+        let known: BTreeSet<_> = FILES.into_iter().flatten().map(|(name, _)| (*name).to_owned()).collect();
         assert_eq!(names, known);
     }
 }

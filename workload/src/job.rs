@@ -1,0 +1,153 @@
+//! What is asked of the runner: one JSON object, which the terminal and the server alike give to the process that works.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    bench::Amount,
+    workload::{Backend, Dtype},
+};
+
+/// What is asked, told apart by `kind`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Job {
+    /// Workloads by name, each measured and verified.
+    Bench(BenchJob),
+    /// Rows of the seeds: small programs in all their variants.
+    Seeds(SeedsJob),
+    /// Products without end, each of whose results is checked.
+    Burn(BurnJob),
+    /// A demonstration of memory that runs out.
+    Oom(OomJob),
+}
+
+/// Where to run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Where {
+    /// On a GPU, on the CPU, or on both.
+    pub backend: BackendChoice,
+    /// The GPU: CUDA's index, or a UUID or its beginning; `all` for every one where a job can have several.
+    pub device: String,
+    /// Whether to work on a GPU that somebody else uses, too.
+    pub share: bool,
+}
+
+/// On what to run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum BackendChoice {
+    /// On a GPU, or on the CPU where there is none.
+    #[default]
+    Auto,
+    /// On a GPU.
+    Cuda,
+    /// On the CPU.
+    Cpu,
+    /// On a GPU, then on the CPU.
+    Both,
+}
+
+/// Workloads to measure.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct BenchJob {
+    /// By name; all where none is named.
+    pub ids: Vec<String>,
+    /// Where.
+    #[serde(rename = "where")]
+    pub place: Where,
+    /// The type of numbers; each workload's usual one where nobody says.
+    pub dtype: Option<Dtype>,
+    /// The size; each workload's usual one where nobody says.
+    pub size: Option<Amount>,
+    /// Whether a look is enough.
+    pub quick: bool,
+}
+
+/// Rows of the seeds to run.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SeedsJob {
+    /// `a` to `k5`; all where none is named.
+    pub rows: Vec<String>,
+    /// Where.
+    #[serde(rename = "where")]
+    pub place: Where,
+    /// Whether a look is enough.
+    pub quick: bool,
+}
+
+/// How to burn.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct BurnJob {
+    /// Where.
+    #[serde(rename = "where")]
+    pub place: Where,
+    /// For how long, in seconds.
+    pub seconds: f64,
+    /// The share of the memory that is free to be filled, from 0 to 1.
+    pub memory: f64,
+    /// The type of numbers that are multiplied; the fastest that the device has where nobody says.
+    pub dtype: Option<Dtype>,
+}
+
+/// What to demonstrate.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct OomJob {
+    /// By name.
+    pub scenario: String,
+    /// Where.
+    #[serde(rename = "where")]
+    pub place: Where,
+    /// How long to hold what was allocated before it is given back, in seconds, so that it can be watched.
+    pub hold_seconds: f64,
+}
+
+impl Default for Where {
+    fn default() -> Self {
+        Self { backend: BackendChoice::Auto, device: "0".to_owned(), share: false }
+    }
+}
+
+impl Default for BurnJob {
+    fn default() -> Self {
+        Self { place: Where::default(), seconds: 60.0, memory: 0.8, dtype: None }
+    }
+}
+
+impl BackendChoice {
+    /// Whether it names this one.
+    pub fn names(self, backend: Backend) -> bool {
+        match self {
+            Self::Auto | Self::Both => true,
+            Self::Cuda => backend == Backend::Cuda,
+            Self::Cpu => backend == Backend::Cpu,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_job_is_as_short_as_what_is_asked() {
+        let job: Job = serde_json::from_str(r#"{"kind":"bench","ids":["copy"],"where":{"device":"1"}}"#).unwrap();
+        let place = Where { device: "1".to_owned(), ..Where::default() };
+        assert_eq!(job, Job::Bench(BenchJob { ids: vec!["copy".to_owned()], place, ..BenchJob::default() }));
+        let again: Job = serde_json::from_str(&serde_json::to_string(&job).unwrap()).unwrap();
+        assert_eq!(again, job);
+        let Job::Burn(burn) = serde_json::from_str(r#"{"kind":"burn"}"#).unwrap() else { panic!("a burn") };
+        assert_eq!((burn.seconds, burn.memory, burn.place), (60.0, 0.8, Where::default()));
+    }
+
+    #[test]
+    fn what_is_not_a_job_is_refused() {
+        assert!(serde_json::from_str::<Job>(r#"{"kind":"format_disk"}"#).is_err());
+        assert!(serde_json::from_str::<Job>(r#"{"kind":"bench","id":"copy"}"#).is_err());
+        assert!(serde_json::from_str::<Job>(r#"{"kind":"bench","size":{"apples":3}}"#).is_err());
+    }
+}

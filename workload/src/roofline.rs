@@ -1,0 +1,79 @@
+//! How near a workload came to what is possible: the roofline.
+
+use gpumon_probe::model::{Absence, Reading};
+use serde::Serialize;
+
+use crate::{outcome::Rate, workload::Bound};
+
+/// What is possible in a second, and how much of that was reached.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Roofline {
+    /// What it is as fast as.
+    pub limit: Bound,
+    /// What that does in a second at best: operations where the limit is computing, and bytes elsewhere.
+    pub rated_per_second: Reading<f64>,
+    /// The clock of which that is; left out where no clock changes it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rated_mhz: Option<f64>,
+    /// The share of that which was reached.
+    pub share: Reading<f64>,
+}
+
+/// What is possible in a second.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Rated {
+    pub(crate) per_second: f64,
+    pub(crate) at_mhz: Option<f64>,
+}
+
+impl Rated {
+    pub(crate) fn whatever_the_clock(per_second: f64) -> Self {
+        Self { per_second, at_mhz: None }
+    }
+}
+
+impl Roofline {
+    pub(crate) fn of(limit: Bound, rate: &Rate, rated: Reading<Rated>) -> Self {
+        let reached = match limit {
+            Bound::Compute => rate.operations_per_second,
+            Bound::Memory | Bound::Link => rate.bytes_per_second,
+            Bound::Latency | Bound::Driver => None,
+        };
+        let share = match (reached, rated.value()) {
+            (Some(reached), Some(rated)) => Reading::Now(reached / rated.per_second),
+            _ => Reading::Absent(Absence::Unknown),
+        };
+        let rated_mhz = rated.value().and_then(|rated| rated.at_mhz);
+        Self { limit, rated_per_second: rated.map(|rated| rated.per_second), rated_mhz, share }
+    }
+
+    /// The share of what is possible at a clock that was read while it ran; `None` where the clock changes nothing.
+    pub fn share_at(&self, mhz: f64) -> Option<f64> {
+        let (share, rated_mhz) = (self.share.value()?, self.rated_mhz?);
+        (mhz > 0.0).then(|| share * rated_mhz / mhz)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slower_clock_makes_the_same_rate_a_larger_share() {
+        let rate = Rate { bytes_per_second: Some(1e12), operations_per_second: Some(500e12) };
+        let rated = Rated { per_second: 1000e12, at_mhz: Some(1830.0) };
+        let roofline = Roofline::of(Bound::Compute, &rate, Reading::Now(rated));
+        assert_eq!(roofline.share, Reading::Now(0.5));
+        assert_eq!(roofline.share_at(1525.0), Some(0.6));
+        assert_eq!(roofline.share_at(0.0), None);
+    }
+
+    #[test]
+    fn where_nothing_is_known_there_is_no_share() {
+        let rate = Rate { bytes_per_second: Some(2e12), operations_per_second: None };
+        let unknown = Roofline::of(Bound::Memory, &rate, Reading::Absent(Absence::Unknown));
+        assert_eq!(unknown.share, Reading::Absent(Absence::Unknown));
+        let memory = Roofline::of(Bound::Memory, &rate, Reading::Now(Rated::whatever_the_clock(4e12)));
+        assert_eq!((memory.share.clone(), memory.share_at(1000.0)), (Reading::Now(0.5), None));
+    }
+}
