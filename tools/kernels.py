@@ -1,17 +1,22 @@
 #!/usr/bin/env python3
-"""Compiles the CUDA kernels of workload/kernels/ into the PTX that lies beside them and that the program embeds.
+"""Compiles the CUDA kernels of workload/kernels/ into what lies beside them and is embedded in the program.
 
     tools/kernels.py           compile them anew; installs the compiler into target/kernels at the first time
     tools/kernels.py --check   fail where what lies there is not what the sources give
 
+A source becomes PTX for the oldest GPUs, `name.ptx`, unless its first line says otherwise: `// Compiled for: compute_80,
+sm_90a.` makes `name.compute_80.ptx` and, machine code for one architecture, `name.sm_90a.cubin`. `listing.txt` says of
+each kernel what it takes and what it uses: registers, shared memory, and what spills out of the registers.
+
 The compiler is NVIDIA's NVRTC of a pinned package, called as a library: no GPU, driver or toolkit is needed. Where the
-package is not installed, a check compares each source with the digest that its PTX begins with, and says so: nothing is
-downloaded for it.
+package is not installed, a check compares each source with the digest in the listing, and says so: nothing is downloaded
+for it.
 """
 
 from __future__ import annotations
 
 import ctypes
+import functools
 import hashlib
 import re
 import subprocess
@@ -22,11 +27,13 @@ ROOT = Path(__file__).resolve().parents[1]
 KERNELS = ROOT / "workload" / "kernels"
 COMPILER = ROOT / "target" / "kernels"
 LIBRARY = COMPILER / "nvidia" / "cuda_nvrtc" / "lib" / "libnvrtc.so.12"
-#: The oldest architecture that the kernels are for, and the oldest version of PTX that has all that they use. NVRTC
-#: writes the newest that it knows, which the drivers of that time and before refuse.
-ARCHITECTURE = "compute_60"
-PTX_VERSION = "6.0"
-OPTIONS = [f"--gpu-architecture={ARCHITECTURE}", "--std=c++17"]
+LISTING = KERNELS / "listing.txt"
+#: For each architecture the oldest version of PTX that has all that the kernels use. NVRTC writes the newest that it
+#: knows, which the drivers of that time and before refuse.
+PTX_VERSIONS = {"compute_60": "6.0", "compute_80": "7.0", "compute_89": "8.4"}
+OLDEST = "compute_60"
+#: What registers are counted for.
+LISTED = "sm_90a"
 #: It says so of every architecture before 7.5, which drivers of the 580 series still know.
 KNOWN_COMPLAINT = "nvrtc: warning: Architectures prior to "
 
@@ -43,66 +50,121 @@ def main(arguments: list[str]) -> int:
         requirements = ["--requirement", str(KERNELS / "requirements.txt")]
         pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(COMPILER)]
         subprocess.run([*pip, *requirements], check=True)
-    for source in sources:
-        target(source).write_text(compiled(source), encoding="utf-8")
-        print(f"wrote {target(source).relative_to(ROOT)}")
+    for path, content in everything(sources).items():
+        path.write_bytes(content)
+        print(f"wrote {path.relative_to(ROOT)}")
     return 0
 
 
 def check(sources: list[Path]) -> int:
-    stale = [path.name for path in KERNELS.glob("*.ptx") if not path.with_suffix(".cu").is_file()]
+    made = {target(source, architecture) for source in sources for architecture in architectures(source)}
+    stale = sorted(path.name for path in {*KERNELS.glob("*.ptx"), *KERNELS.glob("*.cubin")} - made)
     if LIBRARY.is_file():
-        stale += [source.name for source in sources if _there(source) != compiled(source)]
+        stale += [path.name for path, content in everything(sources).items() if _there(path) != content]
         done = "compiled again and compared"
     else:
-        stale += [source.name for source in sources if not _there(source).startswith(_head(source))]
+        listed = _there(LISTING).decode()
+        stale += [source.name for source in sources if _head(source) not in listed]
+        stale += [path.name for path in sorted(made) if not path.is_file()]
         done = "sources compared by digest; not compiled, since the compiler is not installed (tools/kernels.py does it)"
     for name in stale:
-        print(f"workload/kernels/{name}: the PTX is of another source; run tools/kernels.py")
+        print(f"workload/kernels/{name} is not of its source; run tools/kernels.py")
     if not stale:
         print(f"{len(sources)} kernel files: {done}")
     return 1 if stale else 0
 
 
-def target(source: Path) -> Path:
-    return source.with_suffix(".ptx")
+def architectures(source: Path) -> list[str]:
+    """What a source is compiled for."""
+    first = source.read_text(encoding="utf-8").split("\n", 1)[0]
+    named = re.fullmatch(r"// Compiled for: (.*)\.", first)
+    return named[1].split(", ") if named else [OLDEST]
 
 
-def compiled(source: Path) -> str:
-    """The PTX of a source, as it is to lie beside it."""
+def target(source: Path, architecture: str) -> Path:
+    ending = "ptx" if architecture in PTX_VERSIONS else "cubin"
+    return source.with_suffix(f".{ending}" if architecture == OLDEST else f".{architecture}.{ending}")
+
+
+def everything(sources: list[Path]) -> dict[Path, bytes]:
+    """All that is made of the sources, by where it lies."""
+    made = {}
+    for source in sources:
+        for architecture in architectures(source):
+            made[target(source, architecture)] = code(source, architecture)
+    made[LISTING] = listing(sources).encode()
+    return made
+
+
+def code(source: Path, architecture: str) -> bytes:
+    """What a source becomes for an architecture."""
+    if architecture not in PTX_VERSIONS:
+        return compiled(source, architecture)[0]
+    ptx = compiled(source, architecture)[0].decode().rstrip("\0")
+    ptx, versions = re.subn(r"^\.version .*$", f".version {PTX_VERSIONS[architecture]}", ptx, count=1, flags=re.MULTILINE)
+    if versions != 1:
+        sys.exit(f"the PTX of {source.name} names no version")
+    return f"// Made by tools/kernels.py of {source.name}.\n{ptx}".encode()
+
+
+def listing(sources: list[Path]) -> str:
+    """What each kernel takes and uses."""
+    text = [f"Made by tools/kernels.py. Registers, bytes of shared memory and bytes spilled are those of {LISTED}.", ""]
+    for source in sources:
+        text += [_head(source), f"{'kernel':32} registers shared spilled  takes"]
+        ptx = compiled(source, LISTED.replace("sm", "compute"))[0].decode()
+        log = compiled(source, LISTED)[1]
+        for kernel, head in re.findall(r"\.entry (\w+)\((.*?)\)", ptx, flags=re.DOTALL):
+            about = re.search(rf"entry function '{kernel}'.*?(?=Compiling|$)", log, flags=re.DOTALL)[0]
+            number = lambda pattern: sum(map(int, re.findall(pattern, about)))
+            spilled = number(r"(\d+) bytes spill stores") + number(r"(\d+) bytes spill loads")
+            takes = " ".join(_parameter(line) for line in head.split(",") if line.strip())
+            registers, shared = number(r"Used (\d+) registers"), number(r"(\d+) bytes smem")
+            text.append(f"{kernel:32} {registers:9} {shared:6} {spilled:7}  {takes}".rstrip())
+        text.append("")
+    return "\n".join(text)
+
+
+def _parameter(line: str) -> str:
+    """`.param .align 64 .b8 name[128]` is `b8[128]`, and `.param .u64 name` is `u64`."""
+    kind, size = re.search(r"\.(\w+) \w+?(\[\d+\])?\s*$", line.strip()).groups()
+    return kind + (size or "")
+
+
+@functools.cache
+def compiled(source: Path, architecture: str) -> tuple[bytes, str]:
+    """What the compiler makes of a source, and what it says of its use of the hardware."""
     nvrtc = ctypes.CDLL(str(LIBRARY))
     program = ctypes.c_void_p()
     name = source.name.encode()
     _done(nvrtc, nvrtc.nvrtcCreateProgram(ctypes.byref(program), source.read_bytes(), name, 0, None, None))
-    options = (ctypes.c_char_p * len(OPTIONS))(*[option.encode() for option in OPTIONS])
-    code = nvrtc.nvrtcCompileProgram(program, len(OPTIONS), options)
-    log = _text(nvrtc, program, "ProgramLog").splitlines()
-    log = [line for line in log if line.strip() and not line.startswith(KNOWN_COMPLAINT)]
-    if code != 0 or log:
-        sys.exit("\n".join([f"{source.relative_to(ROOT)} does not compile without complaint:", *log]))
-    ptx = _text(nvrtc, program, "PTX")
+    options = [f"--gpu-architecture={architecture}", "--std=c++17", "--ptxas-options=-v"]
+    array = (ctypes.c_char_p * len(options))(*[option.encode() for option in options])
+    code = nvrtc.nvrtcCompileProgram(program, len(options), array)
+    log = _text(nvrtc, program, "ProgramLog").decode().rstrip("\0")
+    complaints = [line for line in log.splitlines() if "ptxas" not in line and not line.startswith(KNOWN_COMPLAINT)]
+    complaints = [line for line in complaints if line.strip()]
+    if code != 0 or complaints or "warning" in log.replace(KNOWN_COMPLAINT, ""):
+        sys.exit("\n".join([f"{source.relative_to(ROOT)} does not compile without complaint:", log]))
+    made = _text(nvrtc, program, "PTX" if architecture.startswith("compute") else "CUBIN")
     _done(nvrtc, nvrtc.nvrtcDestroyProgram(ctypes.byref(program)))
-    ptx, versions = re.subn(r"^\.version .*$", f".version {PTX_VERSION}", ptx, count=1, flags=re.MULTILINE)
-    if versions != 1:
-        sys.exit(f"the PTX of {source.name} names no version")
-    return _head(source) + ptx
+    return made, log
 
 
 def _head(source: Path) -> str:
-    digest = hashlib.sha256(source.read_bytes()).hexdigest()
-    return f"// Made by tools/kernels.py of {source.name}, SHA-256 {digest}.\n"
+    return f"{source.name} SHA-256 {hashlib.sha256(source.read_bytes()).hexdigest()}"
 
 
-def _there(source: Path) -> str:
-    return target(source).read_text(encoding="utf-8") if target(source).is_file() else ""
+def _there(path: Path) -> bytes:
+    return path.read_bytes() if path.is_file() else b""
 
 
-def _text(nvrtc: ctypes.CDLL, program: ctypes.c_void_p, what: str) -> str:
+def _text(nvrtc: ctypes.CDLL, program: ctypes.c_void_p, what: str) -> bytes:
     size = ctypes.c_size_t()
     _done(nvrtc, getattr(nvrtc, f"nvrtcGet{what}Size")(program, ctypes.byref(size)))
     text = ctypes.create_string_buffer(size.value)
     _done(nvrtc, getattr(nvrtc, f"nvrtcGet{what}")(program, text))
-    return text.value.decode()
+    return text.raw
 
 
 def _done(nvrtc: ctypes.CDLL, code: int) -> None:

@@ -18,7 +18,7 @@ use crate::{
     roofline::{Rated, Roofline},
     room::Room,
     statistics::Times,
-    workload::{Backend, Bound, Dtype, Extent, Prepared, Size, Workload},
+    workload::{Backend, Bound, Dtype, Engine, Extent, Prepared, Size, Workload},
 };
 
 /// Where to run.
@@ -36,6 +36,8 @@ pub struct Request {
     pub dtype: Option<Dtype>,
     /// How large it is; the workload's usual size where nobody says.
     pub amount: Option<Amount>,
+    /// By what it runs on a GPU.
+    pub engine: Engine,
     /// How long to measure.
     pub limits: Limits,
 }
@@ -78,9 +80,10 @@ pub fn run(
     if !about.runs_on(backend) {
         return Err(RunError::NotThere { id: about.id, backend });
     }
-    let dtype = request.dtype.unwrap_or(about.usual_dtype());
-    if dtype != about.usual_dtype() && !about.dtypes.contains(&dtype) {
-        return Err(about.no_such(dtype));
+    let dtype = request.dtype.or(workload.types_on(backend).first().copied()).unwrap_or(about.usual_dtype());
+    let types = workload.types_on(backend);
+    if dtype != about.usual_dtype() && !types.contains(&dtype) {
+        return Err(RunError::NoSuchType { id: about.id, dtype, valid: types });
     }
     let room = place.room()?;
     let amount = request.amount.filter(|_| about.extent != Extent::Fixed);
@@ -91,7 +94,7 @@ pub fn run(
     if let Place::Cuda(_) = place {
         Room::of_host(0).check(about.id, cost.host_bytes)?;
     }
-    let mut work = place.prepare(workload, size).map_err(|error| match error {
+    let mut work = place.prepare(workload, size, request.engine).map_err(|error| match error {
         // Somebody else was faster.
         RunError::Cuda(error) if error.is_out_of_memory() => room.too_large(about.id, cost.memory_bytes),
         error => error,
@@ -106,6 +109,7 @@ pub fn run(
     Ok(Outcome {
         id: about.id,
         backend,
+        engine: request.engine,
         device: place.name(),
         dtype,
         n: size.n,
@@ -163,8 +167,14 @@ impl Place<'_> {
         }
     }
 
-    fn prepare<'a>(&'a self, workload: &dyn Workload, size: Size) -> Result<Box<dyn Prepared + 'a>, RunError> {
+    fn prepare<'a>(
+        &'a self,
+        workload: &dyn Workload,
+        size: Size,
+        engine: Engine,
+    ) -> Result<Box<dyn Prepared + 'a>, RunError> {
         match self {
+            Self::Cuda(gpu) if engine == Engine::Cublas => workload.on_cublas(gpu, size),
             Self::Cuda(gpu) => workload.on_cuda(gpu, size),
             Self::Cpu(_) => workload.on_cpu(size).map(|work| work as Box<dyn Prepared + 'a>),
         }
@@ -226,7 +236,12 @@ mod tests {
 
     #[test]
     fn an_outcome_says_what_was_measured_and_that_it_is_right() {
-        let request = Request { dtype: Some(Dtype::Fp64), amount: Some(Amount::Bytes(80_000)), limits: BRIEF };
+        let request = Request {
+            dtype: Some(Dtype::Fp64),
+            amount: Some(Amount::Bytes(80_000)),
+            engine: Engine::Own,
+            limits: BRIEF,
+        };
         let outcome = run_on_cpu("triad", request, false).unwrap();
         assert_eq!((outcome.n, outcome.dtype, outcome.cost.moved_bytes), (10_000, Dtype::Fp64, 240_000));
         let times = outcome.host_time.as_ref().unwrap();
@@ -241,19 +256,19 @@ mod tests {
 
     #[test]
     fn what_cannot_be_run_is_refused_with_words() {
-        let request = Request { dtype: None, amount: Some(Amount::Count(1 << 50)), limits: BRIEF };
+        let request = Request { dtype: None, amount: Some(Amount::Count(1 << 50)), engine: Engine::Own, limits: BRIEF };
         let error = run_on_cpu("copy", request, false).unwrap_err();
         assert!(matches!(error, RunError::TooLarge { .. }), "{error}");
         let error = run_on_cpu("launch-latency", request, false).unwrap_err();
         assert_eq!(error, RunError::NotThere { id: "launch-latency", backend: Backend::Cpu });
-        let request = Request { dtype: Some(Dtype::Bytes), amount: None, limits: BRIEF };
+        let request = Request { dtype: Some(Dtype::Bytes), amount: None, engine: Engine::Own, limits: BRIEF };
         let error = run_on_cpu("copy", request, false).unwrap_err();
         assert!(error.to_string().ends_with("give one of fp32, fp64"), "{error}");
     }
 
     #[test]
     fn who_interrupts_before_anything_was_checked_gets_no_success() {
-        let request = Request { dtype: None, amount: Some(Amount::Count(100)), limits: BRIEF };
+        let request = Request { dtype: None, amount: Some(Amount::Count(100)), engine: Engine::Own, limits: BRIEF };
         let outcome = run_on_cpu("copy", request, true).unwrap();
         assert!(outcome.partial && !outcome.verify.ok, "{outcome:?}");
         assert_eq!((outcome.host_time, outcome.rate), (None, Rate::default()));

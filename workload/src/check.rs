@@ -17,7 +17,8 @@ pub struct Verification {
     /// The index of the first that is wrong.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_wrong: Option<u64>,
-    /// The largest error of those that are right, in units of the type's precision at the size of what was computed with.
+    /// The largest error of those that are right: in units of the type's precision at the size of what was computed with,
+    /// or for matrices as a share of the bound of each element.
     pub largest_error: f64,
     /// How large it may be.
     pub tolerance: f64,
@@ -57,7 +58,19 @@ impl Verification {
         }
     }
 
-    fn of(index: u64, error: f64, tolerance: f64) -> Self {
+    /// So many elements, of which so many are wrong.
+    pub(crate) fn of_counts(
+        checked: u64,
+        wrong: u64,
+        first_wrong: Option<u64>,
+        largest_error: f64,
+        tolerance: f64,
+    ) -> Self {
+        Self { ok: checked > 0 && wrong == 0, checked, wrong, first_wrong, largest_error, tolerance }
+    }
+
+    /// One element with its error.
+    pub(crate) fn of(index: u64, error: f64, tolerance: f64) -> Self {
         // No number is not within any tolerance.
         let is_right = error <= tolerance;
         Self {

@@ -1,7 +1,7 @@
 //! Why a workload did not run to its end.
 
 use crate::{
-    cuda::{CudaError, Unavailable},
+    cuda::{CublasError, CudaError, Unavailable},
     workload::{Backend, Dtype},
 };
 
@@ -16,6 +16,17 @@ pub enum RunError {
     /// The driver failed.
     #[error(transparent)]
     Cuda(#[from] CudaError),
+    /// There is nothing to compare with.
+    #[error(transparent)]
+    Cublas(#[from] CublasError),
+    /// cuBLAS does not do it.
+    #[error("cuBLAS does not do '{id}' in {dtype}: leave out --engine, or give another --dtype")]
+    NotInCublas {
+        /// The workload.
+        id: &'static str,
+        /// What was asked for.
+        dtype: Dtype,
+    },
     /// It runs elsewhere.
     #[error("'{id}' does not run on {backend}; see `gpumon bench list`")]
     NotThere {
@@ -33,6 +44,21 @@ pub enum RunError {
         dtype: Dtype,
         /// What it has.
         valid: &'static [Dtype],
+    },
+    /// The hardware lacks the type.
+    #[error(
+        "'{id}' in {dtype} needs compute capability {}.{}, and this GPU has {}.{}: give another --dtype", .needed.0,
+        .needed.1, .has.0, .has.1
+    )]
+    NotOnThisGpu {
+        /// The workload.
+        id: &'static str,
+        /// What was asked for.
+        dtype: Dtype,
+        /// What it needs, as (8, 9).
+        needed: (u32, u32),
+        /// What there is.
+        has: (u32, u32),
     },
     /// It would take what others may need, or what is not there.
     #[error(

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use crate::{
     check::Verification,
-    cuda::{Argument, Attribute, Context, CudaError, Device, DeviceMemory, Grid, Kernel, Plain, Stream},
+    cuda::{Argument, Attribute, Code, Context, CudaError, Device, DeviceMemory, Grid, Kernel, Plain, Stream},
     kernels,
     room::Room,
 };
@@ -48,8 +48,8 @@ impl Gpu {
     }
 
     /// A kernel of this code.
-    pub(crate) fn kernel(&self, ptx: &str, name: &str) -> Result<Kernel, CudaError> {
-        self.context.load(ptx)?.kernel(name)
+    pub(crate) fn kernel(&self, code: Code, name: &str) -> Result<Kernel, CudaError> {
+        self.context.load(code)?.kernel(name)
     }
 
     /// Memory in which nothing is a number.

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     bench::Amount,
-    workload::{Backend, Dtype},
+    workload::{Backend, Dtype, Engine},
 };
 
 /// What is asked, told apart by `kind`.
@@ -61,6 +61,8 @@ pub struct BenchJob {
     pub dtype: Option<Dtype>,
     /// The size; each workload's usual one where nobody says.
     pub size: Option<Amount>,
+    /// By what it runs on a GPU.
+    pub engine: Engine,
     /// Whether a look is enough.
     pub quick: bool,
 }

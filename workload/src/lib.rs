@@ -17,6 +17,7 @@ pub mod job;
 pub mod report;
 
 mod check;
+mod cpu_product;
 mod error;
 mod exact;
 mod gpu;
@@ -39,5 +40,5 @@ pub use self::{
     roofline::Roofline,
     room::Room,
     statistics::Times,
-    workload::{About, Backend, Bound, Cost, Dtype, Extent, Prepared, Sample, Size, Workload},
+    workload::{About, Backend, Bound, Cost, Dtype, Engine, Extent, Prepared, Sample, Size, Workload},
 };

@@ -7,7 +7,7 @@ use crate::{
     measure::Stopped,
     roofline::Roofline,
     statistics::Times,
-    workload::{Backend, Cost, Dtype, Extent},
+    workload::{Backend, Cost, Dtype, Engine, Extent},
 };
 
 /// What a run has shown, as one JSON object.
@@ -17,6 +17,8 @@ pub struct Outcome {
     pub id: &'static str,
     /// Where it ran.
     pub backend: Backend,
+    /// By what, on a GPU.
+    pub engine: Engine,
     /// On what.
     pub device: DeviceName,
     /// The type of its elements.

@@ -17,6 +17,21 @@ pub trait Workload: Sync {
     /// What it takes and does.
     fn cost(&self, size: Size) -> Cost;
 
+    /// The types that it has in a place, the usual one first.
+    fn types_on(&self, backend: Backend) -> &'static [Dtype] {
+        let _ = backend;
+        self.about().dtypes
+    }
+
+    /// Whether this GPU has what it needs for a type.
+    ///
+    /// # Errors
+    /// Where it has not.
+    fn check_device(&self, gpu: &Gpu, dtype: Dtype) -> Result<(), RunError> {
+        let _ = (gpu, dtype);
+        Ok(())
+    }
+
     /// Makes it ready on a GPU: inputs random, outputs poisoned.
     ///
     /// # Errors
@@ -24,6 +39,15 @@ pub trait Workload: Sync {
     fn on_cuda<'gpu>(&self, gpu: &'gpu Gpu, size: Size) -> Result<Box<dyn Prepared + 'gpu>, RunError> {
         let _ = (gpu, size);
         Err(RunError::NotThere { id: self.about().id, backend: Backend::Cuda })
+    }
+
+    /// Makes it ready on a GPU by NVIDIA's library, as a yardstick: the same inputs, the same check.
+    ///
+    /// # Errors
+    /// Where that has no such thing, or is not there.
+    fn on_cublas<'gpu>(&self, gpu: &'gpu Gpu, size: Size) -> Result<Box<dyn Prepared + 'gpu>, RunError> {
+        let _ = gpu;
+        Err(RunError::NotInCublas { id: self.about().id, dtype: size.dtype })
     }
 
     /// Makes it ready on the CPU: inputs random, outputs poisoned.
@@ -62,6 +86,8 @@ pub struct About {
     pub teaches: &'static str,
     /// The types of numbers that it has, the usual one first; none where it moves bytes or nothing.
     pub dtypes: &'static [Dtype],
+    /// Whether each of its types is run where none is asked for.
+    pub every_type: bool,
     /// Where it runs.
     pub backends: &'static [Backend],
     /// What it is as fast as.
@@ -90,6 +116,17 @@ pub enum Backend {
     Cuda,
     /// All threads of the CPU.
     Cpu,
+}
+
+/// By what a workload runs on a GPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Engine {
+    /// By gpumon's own kernels.
+    #[default]
+    Own,
+    /// By cuBLAS, where the user has it, to compare with.
+    Cublas,
 }
 
 /// What a workload is as fast as, where nothing is wrong.

@@ -44,8 +44,16 @@ const fn sized<Op>(
     teaches: &'static str,
     usual_elements: Option<u64>,
 ) -> Elementwise<Op> {
-    let about =
-        About { id, does, teaches, dtypes: DTYPES, backends: BOTH, bound: Bound::Memory, extent: Extent::Elements };
+    let about = About {
+        id,
+        does,
+        teaches,
+        dtypes: DTYPES,
+        every_type: false,
+        backends: BOTH,
+        bound: Bound::Memory,
+        extent: Extent::Elements,
+    };
     Elementwise { about, usual_elements, operation: PhantomData }
 }
 

@@ -21,6 +21,7 @@ static ABOUT: About = About {
     does: "Starts kernels that do nothing: 1000 in a row by the device's clock, and one with its end by the host's.",
     teaches: "Each kernel costs microseconds, so that many small ones are slower than one that does all of their work.",
     dtypes: &[],
+    every_type: false,
     backends: &[Backend::Cuda],
     bound: Bound::Driver,
     extent: Extent::Fixed,

@@ -31,6 +31,7 @@ static ABOUT: About = About {
     does: "Reads an array and adds up its words.",
     teaches: "Memory gives faster than it takes and gives in turn; compare it with `copy`.",
     dtypes: &[Dtype::Fp32, Dtype::Fp64],
+    every_type: false,
     backends: &[Backend::Cuda, Backend::Cpu],
     bound: Bound::Memory,
     extent: Extent::Elements,

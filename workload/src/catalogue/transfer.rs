@@ -68,6 +68,7 @@ const fn transfer(
         does,
         teaches,
         dtypes: &[],
+        every_type: false,
         backends: &[Backend::Cuda],
         bound: Bound::Link,
         extent: Extent::Elements,

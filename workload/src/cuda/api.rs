@@ -13,14 +13,21 @@ pub(super) type Address = u64;
 /// A `CUcontext`, `CUstream`, `CUevent`, `CUmodule` or `CUfunction`: an address that only the driver looks behind.
 pub(super) type Handle = *mut c_void;
 
+/// A `CUtensorMap`.
+#[repr(C, align(64))]
+#[derive(Clone, Copy)]
+pub(super) struct TensorMapBytes(pub(super) [u64; 16]);
+
 macro_rules! functions {
-    ($($name:ident($($type:ty),*);)*) => {
-        /// Every function that gpumon cannot do without.
+    (
+        required { $($name:ident($($type:ty),*);)* }
+        newer { $($(#[$about:meta])* $newer:ident($($newer_type:ty),*);)* }
+    ) => {
+        /// Every function that gpumon calls, and those that only newer drivers have.
         #[allow(non_snake_case)]
         pub(super) struct Api {
             $(pub(super) $name: unsafe extern "C" fn($($type),*) -> Code,)*
-            /// Tells MIG devices apart; from CUDA 11.4 on.
-            pub(super) cuDeviceGetUuid_v2: Option<unsafe extern "C" fn(*mut [u8; 16], DeviceHandle) -> Code>,
+            $($(#[$about])* pub(super) $newer: Option<unsafe extern "C" fn($($newer_type),*) -> Code>,)*
         }
 
         impl Api {
@@ -30,7 +37,7 @@ macro_rules! functions {
                 unsafe {
                     Ok(Self {
                         $($name: find(library, concat!(stringify!($name), "\0")).ok_or(stringify!($name))?,)*
-                        cuDeviceGetUuid_v2: find(library, "cuDeviceGetUuid_v2\0"),
+                        $($newer: find(library, concat!(stringify!($newer), "\0")),)*
                     })
                 }
             }
@@ -39,6 +46,7 @@ macro_rules! functions {
 }
 
 functions! {
+required {
     cuInit(c_uint);
     cuGetErrorName(Code, *mut *const c_char);
     cuGetErrorString(Code, *mut *const c_char);
@@ -70,9 +78,20 @@ functions! {
     cuModuleLoadDataEx(*mut Handle, *const c_void, c_uint, *mut c_int, *mut *mut c_void);
     cuModuleUnload(Handle);
     cuModuleGetFunction(*mut Handle, Handle, *const c_char);
+    cuFuncSetAttribute(Handle, c_int, c_int);
     cuLaunchKernel(
         Handle, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, Handle, *mut *mut c_void, *mut *mut c_void
     );
+}
+newer {
+    /// Tells MIG devices apart; from CUDA 11.4 on.
+    cuDeviceGetUuid_v2(*mut [u8; 16], DeviceHandle);
+    /// Describes a matrix to the copy engine; from CUDA 12.0 on.
+    cuTensorMapEncodeTiled(
+        *mut TensorMapBytes, c_int, c_uint, Address, *const u64, *const u64, *const c_uint, *const c_uint, c_int,
+        c_int, c_int, c_int
+    );
+}
 }
 
 /// Looks a function up by its name, which ends in a NUL.

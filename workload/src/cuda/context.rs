@@ -3,8 +3,14 @@
 use std::{marker::PhantomData, ptr, rc::Rc};
 
 use super::{
-    api::Handle, device::Device, driver::Driver, error::CudaError, memory::DeviceMemory, module::Module,
-    pinned::PinnedMemory, stream::Stream,
+    api::Handle,
+    device::Device,
+    driver::Driver,
+    error::CudaError,
+    memory::DeviceMemory,
+    module::{Code, Module},
+    pinned::PinnedMemory,
+    stream::Stream,
 };
 
 /// The primary context of a GPU, current on the thread that made it. The last who drops it gives the GPU back.
@@ -70,12 +76,12 @@ impl Context {
         PinnedMemory::new(self, bytes)
     }
 
-    /// Code, compiled for this device from PTX.
+    /// Kernels for this device.
     ///
     /// # Errors
-    /// Where the driver cannot compile it; the error has what its compiler says.
-    pub fn load(self: &Rc<Self>, ptx: &str) -> Result<Rc<Module>, CudaError> {
-        Module::load(self, ptx)
+    /// Where the driver cannot compile them, with what its compiler says, or they are for another architecture.
+    pub fn load(self: &Rc<Self>, code: Code) -> Result<Rc<Module>, CudaError> {
+        Module::load(self, code)
     }
 
     /// A stream of its own.

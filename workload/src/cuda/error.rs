@@ -22,6 +22,8 @@ impl CudaError {
     pub(super) const STUB_LIBRARY: i32 = 34;
     /// `CUDA_ERROR_NO_DEVICE`.
     pub(super) const NO_DEVICE: i32 = 100;
+    /// `CUDA_ERROR_NOT_SUPPORTED`.
+    pub(super) const NOT_SUPPORTED: i32 = 801;
     /// `CUDA_ERROR_SYSTEM_DRIVER_MISMATCH`.
     pub(super) const SYSTEM_DRIVER_MISMATCH: i32 = 803;
 

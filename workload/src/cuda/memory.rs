@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use super::{api::Address, context::Context, error::CudaError};
+use super::{api::Address, context::Context, driver::Driver, error::CudaError};
 
 /// Memory of a device. It is plain `cuMemAlloc`: a pool would keep what was given back, and tell less than the truth
 /// about what is free.
@@ -19,6 +19,10 @@ impl DeviceMemory {
         let code = unsafe { (context.driver().api.cuMemAlloc_v2)(&raw mut address, bytes as usize) };
         context.driver().done(code, format!("allocate {bytes} bytes on GPU {}", context.device.index))?;
         Ok(Self { context: Rc::clone(context), address, bytes })
+    }
+
+    pub(super) fn driver(&self) -> &'static Driver {
+        self.context.driver()
     }
 
     /// How much it is.

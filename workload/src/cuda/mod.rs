@@ -13,6 +13,7 @@
 mod api;
 mod attribute;
 mod context;
+mod cublas;
 mod device;
 mod driver;
 mod error;
@@ -22,18 +23,21 @@ mod module;
 mod pinned;
 mod queue;
 mod stream;
+mod tensor_map;
 mod unavailable;
 
 pub use self::{
     attribute::Attribute,
     context::{Context, FreeMemory},
+    cublas::{Cublas, CublasError, GemmType},
     device::Device,
     driver::{Driver, Version},
     error::CudaError,
     memory::DeviceMemory,
-    module::{Argument, Kernel, Module},
+    module::{Argument, Code, Kernel, Module},
     pinned::PinnedMemory,
     queue::{Grid, Plain, Queue},
     stream::{Elapsed, Stream},
+    tensor_map::{Element, TensorMap},
     unavailable::Unavailable,
 };

@@ -6,7 +6,7 @@ use std::{
     rc::Rc,
 };
 
-use super::{api::Handle, context::Context, error::CudaError, memory::DeviceMemory};
+use super::{api::Handle, context::Context, error::CudaError, memory::DeviceMemory, tensor_map::TensorMap};
 
 /// `CUjit_option`: the buffer for what the compiler complains of, and its size.
 const JIT_ERROR_LOG: i32 = 5;
@@ -14,22 +14,35 @@ const JIT_ERROR_LOG_BYTES: i32 = 6;
 /// As much of that as is worth reading.
 const LOG_BYTES: usize = 8192;
 
-/// PTX, compiled for a device by its driver.
+/// `CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES`.
+const MAX_DYNAMIC_SHARED_BYTES: i32 = 8;
+
+/// Kernels on a device.
 pub struct Module {
     context: Rc<Context>,
     handle: Handle,
-    /// What it was compiled from, which says what each kernel takes.
-    ptx: String,
+    code: Code,
+}
+
+/// Kernels as they come to a driver.
+#[derive(Debug, Clone, Copy)]
+pub enum Code {
+    /// PTX, which the driver compiles.
+    Ptx(&'static str),
+    /// Machine code for one architecture, with a listing that says what each kernel takes.
+    Cubin(&'static [u8], &'static str),
 }
 
 /// A kernel of a module.
 pub struct Kernel {
     pub(super) handle: Handle,
     pub(super) name: String,
+    /// Shared memory beyond what its code names.
+    pub(super) shared_bytes: u32,
     /// The types of its parameters, as PTX names them.
     parameters: Vec<String>,
     /// The code lives as long as its kernels.
-    _module: Rc<Module>,
+    module: Rc<Module>,
 }
 
 /// What a kernel is given.
@@ -38,6 +51,8 @@ pub enum Argument<'scope> {
     In(&'scope DeviceMemory),
     /// Memory that it writes.
     Out(&'scope mut DeviceMemory),
+    /// Memory that the copy engine reads for it, tile by tile.
+    Tiles(&'scope TensorMap<'scope>),
     /// A number.
     U64(u64),
     /// A number.
@@ -47,28 +62,32 @@ pub enum Argument<'scope> {
 }
 
 impl Module {
-    pub(super) fn load(context: &Rc<Context>, ptx: &str) -> Result<Rc<Self>, CudaError> {
+    pub(super) fn load(context: &Rc<Context>, code: Code) -> Result<Rc<Self>, CudaError> {
         let driver = context.driver();
-        let mut text = ptx.as_bytes().to_vec();
-        text.push(0);
+        let mut image = match code {
+            Code::Ptx(text) => text.as_bytes().to_vec(),
+            Code::Cubin(bytes, _) => bytes.to_vec(),
+        };
+        image.push(0);
         let mut log = vec![0_u8; LOG_BYTES];
         let mut options = [JIT_ERROR_LOG, JIT_ERROR_LOG_BYTES];
         // A number stands where the pointer would.
         let mut values = [log.as_mut_ptr().cast::<c_void>(), ptr::without_provenance_mut(LOG_BYTES)];
         let mut handle = ptr::null_mut();
-        // SAFETY: the text ends in a NUL, there are two options with two values, and the log is as large as is told.
-        let code = unsafe {
+        // SAFETY: PTX ends in a NUL, machine code knows its own length, there are two options with two values, and the log
+        // is as large as is told.
+        let result = unsafe {
             (driver.api.cuModuleLoadDataEx)(
                 &raw mut handle,
-                text.as_ptr().cast(),
+                image.as_ptr().cast(),
                 options.len() as u32,
                 options.as_mut_ptr(),
                 values.as_mut_ptr(),
             )
         };
-        let done = driver.done(code, format!("compile the kernels for GPU {}", context.device.index));
+        let done = driver.done(result, format!("compile the kernels for GPU {}", context.device.index));
         done.map_err(|error| with_log(error, &log))?;
-        Ok(Rc::new(Self { context: Rc::clone(context), handle, ptx: ptx.to_owned() }))
+        Ok(Rc::new(Self { context: Rc::clone(context), handle, code }))
     }
 
     /// The kernel of this name.
@@ -82,7 +101,11 @@ impl Module {
         // SAFETY: the pointer outlives the call, and the name ends in a NUL.
         let code = unsafe { (driver.api.cuModuleGetFunction)(&raw mut handle, self.handle, symbol.as_ptr()) };
         driver.done(code, format!("find the kernel {name}"))?;
-        Ok(Kernel { handle, name: name.to_owned(), parameters: parameters(&self.ptx, name), _module: Rc::clone(self) })
+        let parameters = match self.code {
+            Code::Ptx(text) => parameters(text, name),
+            Code::Cubin(_, listing) => listed_parameters(listing, name),
+        };
+        Ok(Kernel { handle, name: name.to_owned(), shared_bytes: 0, parameters, module: Rc::clone(self) })
     }
 }
 
@@ -94,6 +117,20 @@ impl Drop for Module {
 }
 
 impl Kernel {
+    /// The kernel with so much shared memory for each block, beyond what its code names.
+    ///
+    /// # Errors
+    /// Where a block of this device cannot have so much.
+    pub fn with_shared_memory(mut self, bytes: u32) -> Result<Self, CudaError> {
+        let driver = self.module.context.driver();
+        // SAFETY: the handle is the driver's.
+        let code =
+            unsafe { (driver.api.cuFuncSetAttribute)(self.handle, MAX_DYNAMIC_SHARED_BYTES, bytes.cast_signed()) };
+        driver.done(code, format!("give {bytes} bytes of shared memory to the kernel {}", self.name))?;
+        self.shared_bytes = bytes;
+        Ok(self)
+    }
+
     /// What the driver would only find out by running wild.
     pub(super) fn check(&self, arguments: &[Argument<'_>]) {
         let given: Vec<_> = arguments.iter().map(Argument::ptx_type).collect();
@@ -108,10 +145,11 @@ impl Argument<'_> {
             Self::In(_) | Self::Out(_) | Self::U64(_) => "u64",
             Self::F32(_) => "f32",
             Self::F64(_) => "f64",
+            Self::Tiles(_) => "b8[128]",
         }
     }
 
-    /// Its bits, of which the driver takes as many as the kernel wants, from the lowest on.
+    /// Its bits, of which the driver takes as many as the kernel wants, from the lowest on; none of what is longer.
     pub(super) fn bits(&self) -> u64 {
         match self {
             Self::In(memory) => memory.address,
@@ -119,6 +157,7 @@ impl Argument<'_> {
             Self::U64(number) => *number,
             Self::F32(number) => u64::from(number.to_bits()),
             Self::F64(number) => number.to_bits(),
+            Self::Tiles(_) => 0,
         }
     }
 }
@@ -129,6 +168,13 @@ fn parameters(ptx: &str, kernel: &str) -> Vec<String> {
     let head = head.split_once(')').map_or(head, |(head, _)| head);
     let types = head.split(".param .").skip(1).filter_map(|rest| rest.split_whitespace().next());
     types.map(str::to_owned).collect()
+}
+
+/// The types of a kernel's parameters, by the listing: they stand behind its name and three numbers.
+fn listed_parameters(listing: &str, kernel: &str) -> Vec<String> {
+    let mut rows = listing.lines().map(|line| line.split_whitespace());
+    let row = rows.find_map(|mut words| (words.next() == Some(kernel)).then_some(words));
+    row.into_iter().flat_map(|words| words.skip(3)).map(str::to_owned).collect()
 }
 
 /// The error with what the compiler said, in one line.
@@ -151,6 +197,9 @@ mod tests {
             .visible .entry empty()\n{ }";
         assert_eq!(parameters(ptx, "copy_f32"), ["u64", "f32"]);
         assert_eq!(parameters(ptx, "empty"), [""; 0]);
+        let listing = "kernel registers shared spilled  takes\nproduct 168 0 0  u64 b8[128]\nempty 4 0 0";
+        assert_eq!(listed_parameters(listing, "product"), ["u64", "b8[128]"]);
+        assert_eq!(listed_parameters(listing, "empty"), [""; 0]);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use super::{
 /// A stream that is being filled. What it is given lives as long as `'scope`, which is longer than the work takes: the
 /// stream waits for that before it hands anything back.
 pub struct Queue<'stream, 'scope> {
-    stream: &'stream Stream,
+    pub(super) stream: &'stream Stream,
     /// Neither longer nor shorter, as for threads in a scope.
     scope: PhantomData<&'scope mut &'scope ()>,
 }
@@ -56,10 +56,13 @@ impl<'stream, 'scope> Queue<'stream, 'scope> {
     pub fn launch(&self, kernel: &'scope Kernel, grid: Grid, arguments: &[Argument<'scope>]) -> Result<(), CudaError> {
         kernel.check(arguments);
         let mut values: Vec<u64> = arguments.iter().map(Argument::bits).collect();
-        let mut places: Vec<_> = values.iter_mut().map(|value| ptr::from_mut(value).cast()).collect();
+        let place = |(value, argument): (&mut u64, &Argument<'scope>)| match argument {
+            Argument::Tiles(map) => ptr::from_ref(&map.bytes).cast_mut().cast(),
+            _ => ptr::from_mut(value).cast(),
+        };
+        let mut places: Vec<_> = values.iter_mut().zip(arguments).map(place).collect();
         let driver = self.stream.context.driver();
-        // SAFETY: the driver copies the arguments before it returns, each from 8 bytes, and the kernel takes none that is
-        // longer. It runs on the device and writes there, into memory that is borrowed until the stream has waited.
+        // SAFETY: the driver copies the arguments before it returns, each from as many bytes as the kernel takes of it. It runs on the device and writes there, into memory that is borrowed until the stream has waited.
         let code = unsafe {
             (driver.api.cuLaunchKernel)(
                 kernel.handle,
@@ -69,7 +72,7 @@ impl<'stream, 'scope> Queue<'stream, 'scope> {
                 grid.threads,
                 1,
                 1,
-                0,
+                kernel.shared_bytes,
                 self.stream.handle,
                 places.as_mut_ptr(),
                 ptr::null_mut(),

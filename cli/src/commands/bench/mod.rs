@@ -11,7 +11,7 @@ mod table;
 mod watch;
 
 use clap::ValueEnum;
-use gpumon_workload::{Dtype, bench::Amount};
+use gpumon_workload::{Dtype, Engine, bench::Amount};
 
 use self::{amount::parse_amount, plan::Plan};
 use crate::{exit::Failure, options::SourceArgs};
@@ -47,6 +47,10 @@ pub(crate) struct BenchArgs {
     #[arg(long, value_name = "SIZE", value_parser = parse_amount)]
     size: Option<Amount>,
 
+    /// By what it runs on a GPU: gpumon's own kernels, or cuBLAS, where you have it, to compare with
+    #[arg(long, value_enum, default_value_t = EngineChoice::Own)]
+    engine: EngineChoice,
+
     /// Measure for a fifth of a second each
     #[arg(long)]
     quick: bool,
@@ -70,6 +74,7 @@ Examples:
 Environment:
   GPUMON_LIBCUDA  CUDA's library, where the loader does not find libcuda.so.1 by itself
   CUDA_VISIBLE_DEVICES  the GPUs that there are, and their order
+  GPUMON_LIBCUBLAS  cuBLAS, for --engine cublas, where it is not found by itself
   RAYON_NUM_THREADS  threads on the CPU
 
 Exit codes: 0 done and right, 1 a result is wrong or could not be had, 2 bad argument, 3 no GPU or no driver for what \
@@ -85,6 +90,14 @@ pub(super) enum BackendChoice {
     Cpu,
     /// On a GPU, then on the CPU
     Both,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum EngineChoice {
+    /// gpumon's own kernels
+    Own,
+    /// NVIDIA's library, found in the Python in use or where GPUMON_LIBCUBLAS says
+    Cublas,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -111,6 +124,10 @@ enum DtypeChoice {
 }
 
 impl BenchArgs {
+    fn engine(&self) -> Engine {
+        if self.engine == EngineChoice::Cublas { Engine::Cublas } else { Engine::Own }
+    }
+
     fn dtype(&self) -> Option<Dtype> {
         self.dtype.map(|dtype| match dtype {
             DtypeChoice::Fp64 => Dtype::Fp64,

@@ -68,7 +68,12 @@ pub(super) fn all(source: &SourceArgs, args: &BenchArgs, plan: &Plan) -> Result<
 /// A type or size that was asked of everything is asked of what has it.
 fn request(args: &BenchArgs, workload: &dyn Workload) -> Request {
     let dtype = args.dtype().filter(|dtype| workload.about().dtypes.contains(dtype));
-    Request { dtype, amount: args.size, limits: if args.quick { Limits::QUICK } else { Limits::FULL } }
+    Request {
+        dtype,
+        amount: args.size,
+        engine: args.engine(),
+        limits: if args.quick { Limits::QUICK } else { Limits::FULL },
+    }
 }
 
 /// Whoever asks twice to stop is obeyed at once.

@@ -8,8 +8,11 @@ use crate::{
     state::{make_current, state},
 };
 
+const CAPABILITY_MAJOR: c_int = 75;
+const CAPABILITY_MINOR: c_int = 76;
+
 /// What an H200 has, by `CUdevice_attribute`.
-const ATTRIBUTES: [(c_int, c_int); 15] = [
+const ATTRIBUTES: [(c_int, c_int); 13] = [
     (1, 1024),
     (10, 32),
     (12, 65_536),
@@ -21,8 +24,6 @@ const ATTRIBUTES: [(c_int, c_int); 15] = [
     (38, 62_914_560),
     (39, 2048),
     (40, 3),
-    (75, 9),
-    (76, 0),
     (81, 233_472),
     (97, 232_448),
 ];
@@ -69,9 +70,12 @@ unsafe extern "C" fn cuDeviceGetUuid_v2(uuid: *mut [u8; 16], device: c_int) -> c
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuDeviceGetAttribute(value: *mut c_int, attribute: c_int, device: c_int) -> c_int {
-    let known = ATTRIBUTES.iter().find(|(known, _)| *known == attribute).ok_or(Code::INVALID_VALUE);
+    let state = state();
+    let [major, minor] = state.scenario.capability;
+    let known = [(CAPABILITY_MAJOR, major), (CAPABILITY_MINOR, minor)].into_iter().chain(ATTRIBUTES);
+    let known = known.into_iter().find(|(known, _)| *known == attribute).ok_or(Code::INVALID_VALUE);
     // SAFETY: the caller answers for its pointer.
-    returned(state().device(device).and_then(|_| unsafe { give(value, known?.1) }))
+    returned(state.device(device).and_then(|_| unsafe { give(value, known?.1) }))
 }
 
 #[unsafe(no_mangle)]

@@ -13,9 +13,17 @@ use crate::{
     state::state,
 };
 
-/// What a module has: the names of its kernels.
-type Module = Vec<String>;
+/// What a module has.
+enum Module {
+    /// The kernels of these names.
+    Ptx(Vec<String>),
+    /// Machine code, of which only its beginning is looked at.
+    Cubin,
+}
 type Kernel = (&'static str, Work);
+
+/// How machine code begins.
+const ELF: &str = "\x7fELF";
 
 /// A text without a kernel is no PTX; real compilers say more, into the first of the options' buffers.
 const COMPLAINT: &[u8] = b"ptxas fatal   : Ptx assembly aborted due to errors\0";
@@ -28,10 +36,14 @@ unsafe extern "C" fn cuModuleLoadDataEx(
     _: *mut c_int,
     values: *mut *mut c_void,
 ) -> c_int {
-    // SAFETY: the caller gives a text that ends in a NUL.
+    // SAFETY: the caller gives a text that ends in a NUL, or machine code, which is longer than this.
     let text = unsafe { CStr::from_ptr(image.cast()) }.to_string_lossy();
+    if text.starts_with(ELF) {
+        // SAFETY: the caller answers for its pointer.
+        return returned(state().check().and_then(|()| unsafe { give_module(module, Module::Cubin) }));
+    }
     let names = text.split(".visible .entry ").skip(1).filter_map(|rest| rest.split('(').next());
-    let names: Module = names.map(str::to_owned).collect();
+    let names: Vec<_> = names.map(str::to_owned).collect();
     if names.is_empty() {
         if options > 0 {
             // SAFETY: the first value is the buffer, and the caller's is larger than this.
@@ -40,7 +52,16 @@ unsafe extern "C" fn cuModuleLoadDataEx(
         return Code::INVALID_PTX.0;
     }
     // SAFETY: the caller answers for its pointer.
-    returned(state().check().and_then(|()| unsafe { give(module, Box::into_raw(Box::new(names)).cast()) }))
+    returned(state().check().and_then(|()| unsafe { give_module(module, Module::Ptx(names)) }))
+}
+
+/// Writes where a module is.
+///
+/// # Safety
+/// The place is one for such a value, or null.
+unsafe fn give_module(place: *mut Handle, module: Module) -> Outcome {
+    // SAFETY: by the condition above.
+    unsafe { give(place, Box::into_raw(Box::new(module)).cast()) }
 }
 
 #[unsafe(no_mangle)]
@@ -57,11 +78,48 @@ unsafe extern "C" fn cuModuleUnload(module: Handle) -> c_int {
 unsafe extern "C" fn cuModuleGetFunction(kernel: *mut Handle, module: Handle, name: *const c_char) -> c_int {
     // SAFETY: the module came from `cuModuleLoadDataEx`, and the name ends in a NUL.
     let (module, name) = unsafe { (&*module.cast::<Module>(), CStr::from_ptr(name).to_string_lossy()) };
-    let known = module.iter().any(|known| *known == name).then(|| kernels::find(&name)).flatten();
+    let has = match module {
+        Module::Ptx(names) => names.iter().any(|known| *known == name),
+        Module::Cubin => true,
+    };
+    let known = has.then(|| kernels::find(&name)).flatten();
     // SAFETY: the caller answers for its pointer.
     returned(
         known.ok_or(Code::NOT_FOUND).and_then(|known| unsafe { give(kernel, ptr::from_ref(known).cast_mut().cast()) }),
     )
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuFuncSetAttribute(kernel: Handle, attribute: c_int, value: c_int) -> c_int {
+    match (attribute, value) {
+        _ if kernel.is_null() => Code::INVALID_HANDLE.0,
+        // Dynamic shared memory, of which a block has so much at most.
+        (8, 0..=232_448) => 0,
+        _ => Code::INVALID_VALUE.0,
+    }
+}
+
+/// A map that the real driver alone can read: here it begins with the address, which is what the kernels want.
+#[unsafe(no_mangle)]
+#[allow(clippy::too_many_arguments)] // So it is in `cuda.h`.
+unsafe extern "C" fn cuTensorMapEncodeTiled(
+    map: *mut [u64; 16],
+    _: c_int,
+    _: c_uint,
+    address: u64,
+    _: *const u64,
+    _: *const u64,
+    _: *const c_uint,
+    _: *const c_uint,
+    _: c_int,
+    _: c_int,
+    _: c_int,
+    _: c_int,
+) -> c_int {
+    let mut words = [0; 16];
+    words[0] = address;
+    // SAFETY: the caller answers for its pointer.
+    returned(state().check().and_then(|()| unsafe { give(map, words) }))
 }
 
 #[unsafe(no_mangle)]

@@ -2,6 +2,7 @@
 
 mod elementwise;
 mod launch;
+mod matmul;
 mod random;
 mod stream;
 
@@ -17,7 +18,8 @@ pub(crate) type Work = fn(Arguments, blocks: u64) -> (u64, usize);
 /// A kernel's name, and what it does.
 pub(crate) type Known = (&'static str, Work);
 
-static FILES: [&[Known]; 4] = [elementwise::KERNELS, launch::KERNELS, random::KERNELS, stream::KERNELS];
+static FILES: [&[Known]; 5] =
+    [elementwise::KERNELS, launch::KERNELS, matmul::KERNELS, random::KERNELS, stream::KERNELS];
 
 /// The kernel of this name.
 pub(crate) fn find(name: &str) -> Option<&'static Known> {
@@ -58,17 +60,22 @@ fn sum<T: Copy>(given: Arguments, blocks: u64, word: impl Fn(T) -> u64) -> (u64,
     (given.at(0), size_of_val(out))
 }
 
-/// Splitmix64, by the seed and the index.
+/// An array of what is made of random bits.
 fn fill<T>(given: Arguments, of: impl Fn(u64) -> T) -> (u64, usize) {
     let (elements, seed): (u64, u64) = (given.at(1), given.at(2));
     let out = given.array::<T>(0, elements);
-    for (index, out) in (1..).zip(out.iter_mut()) {
-        let mut word = seed.wrapping_add(0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(index));
-        word = (word ^ word >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        word = (word ^ word >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        *out = of(word ^ word >> 31);
+    for (index, out) in (0..).zip(out.iter_mut()) {
+        *out = of(fill_bits(seed, index));
     }
     (given.at(0), size_of_val(out))
+}
+
+/// Splitmix64, by the seed and the index.
+fn fill_bits(seed: u64, index: u64) -> u64 {
+    let mut word = seed.wrapping_add(0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(index + 1));
+    word = (word ^ word >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    word = (word ^ word >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    word ^ word >> 31
 }
 
 #[cfg(test)]
@@ -83,12 +90,15 @@ mod tests {
         let mut names = BTreeSet::new();
         for file in fs::read_dir(folder).unwrap() {
             let path = file.unwrap().path();
-            if path.extension().is_some_and(|extension| extension == "ptx") {
+            if path.file_name().is_some_and(|name| name == "listing.txt") {
                 let text = fs::read_to_string(path).unwrap();
-                let entries = text.split(".visible .entry ").skip(1).filter_map(|rest| rest.split('(').next());
-                names.extend(entries.map(str::to_owned));
+                // Kernels stand below a heading of their file, each with what it uses.
+                let rows = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+                let kernels = rows.filter(|words| words.get(1).is_some_and(|word| word.parse::<u32>().is_ok()));
+                names.extend(kernels.map(|words| words[0].to_owned()));
             }
         }
+        assert!(names.len() > 20, "{names:?}");
         let known: BTreeSet<_> = FILES.into_iter().flatten().map(|(name, _)| (*name).to_owned()).collect();
         assert_eq!(names, known);
     }

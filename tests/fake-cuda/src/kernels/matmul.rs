@@ -1,0 +1,267 @@
+//! Products of matrices: `matmul_*.cu`.
+
+use half::{bf16, f16};
+
+use super::{Arguments, Known, fill_bits};
+
+/// Arguments of a product: the result, both matrices or what the copy engine takes of them, which begins with the
+/// address, the rows, the pitch, and perhaps how they lie. Of a filling: the matrix, the rows, the pitch, the distances
+/// of rows and of steps, the seed. Of a check: what it finds, the result, both matrices, the rows, the pitch, the
+/// distances, and the two parts of the bound.
+pub(super) const KERNELS: &[Known] = &[
+    ("matmul_fp32_256x128", |given, _| product::<f32>(given, Lies::StepByStep)),
+    ("matmul_fp32_128x128", |given, _| product::<f32>(given, Lies::StepByStep)),
+    ("matmul_fp32_128x64", |given, _| product::<f32>(given, Lies::StepByStep)),
+    ("matmul_fp32_any", |given, _| product::<f32>(given, Lies::Told)),
+    ("matmul_fp64_any", |given, _| product::<f64>(given, Lies::Told)),
+    ("matmul_fp64_tensor", |given, _| product::<f64>(given, Lies::RowByRow)),
+    ("matmul_fp64_128x64", |given, _| product::<f64>(given, Lies::RowByRow)),
+    ("matmul_bf16_tensor", |given, _| product::<Bf16>(given, Lies::RowByRow)),
+    ("matmul_bf16_128x256", |given, _| product::<Bf16>(given, Lies::RowByRow)),
+    ("matmul_bf16_128x128", |given, _| product::<Bf16>(given, Lies::RowByRow)),
+    ("matmul_fp16_tensor", |given, _| product::<Fp16>(given, Lies::RowByRow)),
+    ("matmul_fp16_128x256", |given, _| product::<Fp16>(given, Lies::RowByRow)),
+    ("matmul_fp16_128x128", |given, _| product::<Fp16>(given, Lies::RowByRow)),
+    ("matmul_tf32_tensor", |given, _| product::<Tf32>(given, Lies::RowByRow)),
+    ("matmul_tf32_128x256", |given, _| product::<Tf32>(given, Lies::RowByRow)),
+    ("matmul_tf32_128x128", |given, _| product::<Tf32>(given, Lies::RowByRow)),
+    ("matmul_fp8_tensor", |given, _| product::<Fp8>(given, Lies::RowByRow)),
+    ("matmul_fp8_128x256", |given, _| product::<Fp8>(given, Lies::RowByRow)),
+    ("matmul_fp8_128x128", |given, _| product::<Fp8>(given, Lies::RowByRow)),
+    ("matmul_int8_tensor", |given, _| product::<i8>(given, Lies::RowByRow)),
+    ("matmul_int8_128x256", |given, _| product::<i8>(given, Lies::RowByRow)),
+    ("matmul_int8_128x128", |given, _| product::<i8>(given, Lies::RowByRow)),
+    ("matmul_batched_fp32_32", |given, blocks| batched::<f32>(given, blocks, 32)),
+    ("matmul_batched_fp32_64", |given, blocks| batched::<f32>(given, blocks, 64)),
+    ("matmul_batched_fp32_112", |given, blocks| batched::<f32>(given, blocks, 112)),
+    ("matmul_batched_fp64_32", |given, blocks| batched::<f64>(given, blocks, 32)),
+    ("matmul_batched_fp64_64", |given, blocks| batched::<f64>(given, blocks, 64)),
+    ("matmul_batched_fp64_112", |given, blocks| batched::<f64>(given, blocks, 112)),
+    ("matmul_fill_fp64", |given, _| fill::<f64>(given)),
+    ("matmul_fill_fp32", |given, _| fill::<f32>(given)),
+    ("matmul_fill_tf32", |given, _| fill::<Tf32>(given)),
+    ("matmul_fill_fp16", |given, _| fill::<Fp16>(given)),
+    ("matmul_fill_bf16", |given, _| fill::<Bf16>(given)),
+    ("matmul_fill_fp8", |given, _| fill::<Fp8>(given)),
+    ("matmul_fill_int8", |given, _| fill::<i8>(given)),
+    ("matmul_check_fp64", check::<f64>),
+    ("matmul_check_fp32", check::<f32>),
+    ("matmul_check_tf32", check::<Tf32>),
+    ("matmul_check_fp16", check::<Fp16>),
+    ("matmul_check_bf16", check::<Bf16>),
+    ("matmul_check_fp8", check::<Fp8>),
+    ("matmul_check_int8", check::<i8>),
+];
+
+/// A type of elements, with that of its products.
+trait Element: Copy {
+    type Out: Copy;
+    fn random(word: u64) -> Self;
+    fn zero() -> Self;
+    fn value(self) -> f64;
+    fn rounded(sum: f64) -> Self::Out;
+    fn read(out: Self::Out) -> f64;
+}
+
+#[derive(Clone, Copy)]
+struct Tf32(f32);
+#[derive(Clone, Copy)]
+struct Fp16(f16);
+#[derive(Clone, Copy)]
+struct Bf16(bf16);
+#[derive(Clone, Copy)]
+struct Fp8(u8);
+
+/// From -1 to 1, in steps that 32 bits hold.
+fn number(word: u64) -> f32 {
+    ((word >> 40).cast_signed() - (1 << 23)) as f32 / (1 << 23) as f32
+}
+
+macro_rules! element {
+    ($name:ty, $out:ty, $random:expr, $zero:expr, $value:expr, $rounded:expr, $read:expr) => {
+        impl Element for $name {
+            type Out = $out;
+            fn random(word: u64) -> Self {
+                $random(word)
+            }
+            fn zero() -> Self {
+                $zero
+            }
+            fn value(self) -> f64 {
+                $value(self)
+            }
+            fn rounded(sum: f64) -> $out {
+                $rounded(sum)
+            }
+            fn read(out: $out) -> f64 {
+                $read(out)
+            }
+        }
+    };
+}
+
+element!(
+    f64,
+    f64,
+    |word: u64| ((word >> 11).cast_signed() - (1 << 52)) as f64 / (1_u64 << 52) as f64,
+    0.0,
+    |own| own,
+    |sum| sum,
+    |out| out
+);
+element!(f32, f32, number, 0.0, f64::from, |sum| sum as f32, f64::from);
+element!(
+    Tf32,
+    f32,
+    |word| {
+        let bits = number(word).to_bits();
+        Self(f32::from_bits((bits + 0xfff + (bits >> 13 & 1)) & !0x1fff))
+    },
+    Self(0.0),
+    |own: Self| f64::from(own.0),
+    |sum| sum as f32,
+    f64::from
+);
+element!(
+    Fp16,
+    f16,
+    |word| Self(f16::from_f32(number(word))),
+    Self(f16::ZERO),
+    |own: Self| own.0.to_f64(),
+    f16::from_f64,
+    f16::to_f64
+);
+element!(
+    Bf16,
+    bf16,
+    |word| Self(bf16::from_f32(number(word))),
+    Self(bf16::ZERO),
+    |own: Self| own.0.to_f64(),
+    bf16::from_f64,
+    bf16::to_f64
+);
+element!(Fp8, bf16, |word| Self(e4m3(number(word))), Self(0), |own: Self| of_e4m3(own.0), bf16::from_f64, bf16::to_f64);
+element!(i8, i32, |word: u64| (word >> 56) as i8, 0, f64::from, |sum| sum as i32, f64::from);
+
+/// The nearest code: there are few enough to look at all. Of two that are as near, the one whose last bit is 0.
+fn e4m3(value: f32) -> u8 {
+    let size = f64::from(value.abs());
+    let distance = |code: u8| (of_e4m3(code) - size).abs();
+    let nearest = (0..0x7f_u8).min_by(|a, b| distance(*a).total_cmp(&distance(*b)).then((a & 1).cmp(&(b & 1))));
+    nearest.unwrap_or(0) | if value < 0.0 { 0x80 } else { 0 }
+}
+
+fn of_e4m3(code: u8) -> f64 {
+    let (exponent, fraction) = (i32::from(code >> 3 & 0xf), f64::from(code & 7));
+    let size = if exponent == 0 { fraction / 512.0 } else { (1.0 + fraction / 8.0) * 2.0_f64.powi(exponent - 7) };
+    if code & 0x80 == 0 { size } else { -size }
+}
+
+/// How both matrices lie.
+#[derive(Clone, Copy)]
+enum Lies {
+    RowByRow,
+    StepByStep,
+    /// As two more arguments say.
+    Told,
+}
+
+/// Where the elements of a matrix are.
+#[derive(Clone, Copy)]
+struct Place {
+    row: usize,
+    step: usize,
+}
+
+impl Place {
+    fn at(self, row: usize, step: usize) -> usize {
+        row * self.row + step * self.step
+    }
+}
+
+fn product<T: Element>(given: Arguments, lies: Lies) -> (u64, usize) {
+    let [n, pitch] = [3, 4].map(|index| given.at::<u64>(index) as usize);
+    let place = match lies {
+        Lies::RowByRow => Place { row: pitch, step: 1 },
+        Lies::StepByStep => Place { row: 1, step: pitch },
+        Lies::Told => Place { row: given.at::<u64>(5) as usize, step: given.at::<u64>(6) as usize },
+    };
+    let elements = (pitch * pitch) as u64;
+    let out = given.array::<T::Out>(0, elements);
+    let [a, b] = [1, 2].map(|index| &*given.array::<T>(index, elements));
+    for row in 0..n {
+        for column in 0..n {
+            let terms = (0..n).map(|k| a[place.at(row, k)].value() * b[place.at(column, k)].value());
+            out[row * pitch + column] = T::rounded(terms.sum());
+        }
+    }
+    // The middle of what is said to be written is the highest byte of an element, so that a flipped bit there shows.
+    let width = size_of::<T::Out>();
+    (given.at(0), 2 * (n / 2 * pitch * width + width - 1))
+}
+
+fn batched<T: Element<Out = T>>(given: Arguments, blocks: u64, tile: usize) -> (u64, usize) {
+    let n = given.at::<u64>(3) as usize;
+    let products = blocks as usize / n.div_ceil(tile).pow(2);
+    let elements = (products * n * n) as u64;
+    let out = given.array::<T>(0, elements);
+    let [a, b] = [1, 2].map(|index| &*given.array::<T>(index, elements));
+    for product in 0..products {
+        let first = product * n * n;
+        for (row, column) in (0..n).flat_map(|row| (0..n).map(move |column| (row, column))) {
+            let terms = (0..n).map(|k| a[first + row * n + k].value() * b[first + k * n + column].value());
+            out[first + row * n + column] = T::rounded(terms.sum());
+        }
+    }
+    (given.at(0), 2 * (products / 2 * n * n * size_of::<T>() + size_of::<T>() - 1))
+}
+
+fn fill<T: Element>(given: Arguments) -> (u64, usize) {
+    let [n, pitch, row, step] = [1, 2, 3, 4].map(|index| given.at::<u64>(index) as usize);
+    let place = Place { row, step };
+    let out = given.array::<T>(0, (pitch * pitch) as u64);
+    out.fill(T::zero());
+    for (row, k) in (0..n).flat_map(|row| (0..n).map(move |k| (row, k))) {
+        out[place.at(row, k)] = T::random(fill_bits(given.at(5), (row * n + k) as u64));
+    }
+    (given.at(0), size_of_val(out))
+}
+
+fn check<T: Element>(given: Arguments, blocks: u64) -> (u64, usize) {
+    let [n, pitch, row, step] = [4, 5, 6, 7].map(|index| given.at::<u64>(index) as usize);
+    let place = Place { row, step };
+    let elements = (pitch * pitch) as u64;
+    let found = given.array::<u64>(0, 3 * blocks);
+    let got = &*given.array::<T::Out>(1, elements);
+    let [a, b] = [2, 3].map(|index| &*given.array::<T>(index, elements));
+    let (mut wrong, mut first, mut largest) = (0, u64::MAX, 0.0_f64);
+    for (row, column) in (0..n).flat_map(|row| (0..n).map(move |column| (row, column))) {
+        let term = |k: usize| a[place.at(row, k)].value() * b[place.at(column, k)].value();
+        let (sum, size): (f64, f64) = ((0..n).map(term).sum(), (0..n).map(|k| term(k).abs()).sum());
+        let bound = given.at::<f64>(8) * sum.abs() + given.at::<f64>(9) * size;
+        let distance = (T::read(got[row * pitch + column]) - sum).abs();
+        if distance <= bound {
+            largest = largest.max(if distance > 0.0 { distance / bound } else { 0.0 });
+        } else {
+            wrong += 1;
+            first = first.min((row * n + column) as u64);
+        }
+    }
+    // All that was found stands in the first block's place.
+    found.as_chunks_mut::<3>().0.fill([0, u64::MAX, 0]);
+    found[..3].copy_from_slice(&[wrong, first, largest.to_bits()]);
+    (given.at(0), size_of_val(found))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn eight_bits_are_rounded_as_they_are_read() {
+        for code in 0..0x7f_u8 {
+            assert_eq!(e4m3(of_e4m3(code) as f32), code);
+        }
+        assert_eq!([0x38, 0xb8, 1].map(|code| of_e4m3(code) * 512.0).map(|value| value as i32), [512, -512, 1]);
+    }
+}

@@ -1,0 +1,109 @@
+// Compiled for: compute_80, sm_90a.
+// C = A * B of 32-bit numbers by the ordinary units. Both matrices lie k by k: the elements that one step of the sum
+// needs lie side by side, so that they go to shared memory as they are, and from there to registers in packs of 16
+// bytes. The host pads each matrix to whole tiles, with zeros where it ends, so that nothing here looks where that is.
+//
+// A block computes a tile, a warp of it 4 x 8 threads' parts, and a thread ROWS x COLUMNS elements in groups of four.
+// Slabs of k are fetched STAGES - 1 ahead of their use; the next step's elements are read while this one is computed.
+
+typedef unsigned long long u64;
+typedef unsigned u32;
+
+struct alignas(16) Four { float lane[4]; };
+
+constexpr int THREADS = 256;
+constexpr int WARPS_DOWN = 4, WARPS_ACROSS = 2;
+
+__device__ void fetch(float *to, const float *from) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"((u32)__cvta_generic_to_shared(to)), "l"(from)
+                 : "memory");
+}
+
+template <int ROWS, int COLUMNS, int SLAB, int STAGES>
+__device__ void product(float *out, const float *a, const float *b, u64 n, u64 pitch) {
+    constexpr int DOWN = WARPS_DOWN * 4 * ROWS, ACROSS = WARPS_ACROSS * 8 * COLUMNS;
+    constexpr int STAGE = (DOWN + ACROSS) * SLAB;
+    constexpr int LEFT_PACKS = DOWN / 4, RIGHT_PACKS = ACROSS / 4;
+    extern __shared__ __align__(16) float shared[];
+
+    // Tiles that are computed at the same time lie in bands of eight, so that they find each other's inputs in the cache.
+    constexpr u32 BAND = 8;
+    u32 tiles_down = (n + DOWN - 1) / DOWN, tiles_across = (n + ACROSS - 1) / ACROSS;
+    u32 first = blockIdx.x / (BAND * tiles_across) * BAND, high = min(BAND, tiles_down - first);
+    u32 inside = blockIdx.x - first * tiles_across;
+    u64 y = (first + inside % high) * DOWN, x = (inside / high) * ACROSS;
+
+    u32 lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    u32 row = warp / WARPS_ACROSS * (4 * ROWS) + lane / 8 * 4;
+    u32 column = warp % WARPS_ACROSS * (8 * COLUMNS) + lane % 8 * 4;
+    u32 slabs = (n + SLAB - 1) / SLAB;
+    const float *left_from = a + threadIdx.x / LEFT_PACKS * pitch + y + threadIdx.x % LEFT_PACKS * 4;
+    const float *right_from = b + threadIdx.x / RIGHT_PACKS * pitch + x + threadIdx.x % RIGHT_PACKS * 4;
+
+    auto fetch_slab = [&](u32 slab) {
+        if (slab < slabs) {
+            float *stage = shared + slab % STAGES * STAGE + threadIdx.x * 4;
+#pragma unroll
+            for (int i = 0; i < LEFT_PACKS * SLAB / THREADS; i++)
+                fetch(stage + i * THREADS * 4, left_from + i * (THREADS / LEFT_PACKS) * pitch);
+#pragma unroll
+            for (int i = 0; i < RIGHT_PACKS * SLAB / THREADS; i++)
+                fetch(stage + DOWN * SLAB + i * THREADS * 4, right_from + i * (THREADS / RIGHT_PACKS) * pitch);
+            left_from += SLAB * pitch;
+            right_from += SLAB * pitch;
+        }
+        asm volatile("cp.async.commit_group;" ::: "memory");
+    };
+    auto wait_for_slab = [&]() {
+        asm volatile("cp.async.wait_group %0;" ::"n"(STAGES - 2) : "memory");
+        __syncthreads();
+    };
+    float left[2][ROWS], right[2][COLUMNS], sum[ROWS][COLUMNS] = {};
+    auto read = [&](u32 slab, int k, int to) {
+        const float *stage = shared + slab % STAGES * STAGE;
+#pragma unroll
+        for (int i = 0; i < ROWS / 4; i++)
+            *(Four *)(left[to] + 4 * i) = *(const Four *)(stage + k * DOWN + row + 16 * i);
+#pragma unroll
+        for (int i = 0; i < COLUMNS / 4; i++)
+            *(Four *)(right[to] + 4 * i) = *(const Four *)(stage + DOWN * SLAB + k * ACROSS + column + 32 * i);
+    };
+
+#pragma unroll
+    for (int i = 0; i < STAGES - 1; i++) fetch_slab(i);
+    wait_for_slab();
+    read(0, 0, 0);
+    for (u32 slab = 0; slab < slabs; slab++) {
+        fetch_slab(slab + STAGES - 1);
+#pragma unroll
+        for (int k = 0; k < SLAB; k++) {
+            if (k + 1 < SLAB) {
+                read(slab, k + 1, (k + 1) % 2);
+            } else {
+                wait_for_slab();
+                read(slab + 1, 0, 0);
+            }
+#pragma unroll
+            for (int i = 0; i < ROWS; i++)
+#pragma unroll
+                for (int j = 0; j < COLUMNS; j++) sum[i][j] += left[k % 2][i] * right[k % 2][j];
+        }
+    }
+#pragma unroll
+    for (int i = 0; i < ROWS; i++)
+#pragma unroll
+        for (int j = 0; j < COLUMNS / 4; j++)
+            *(Four *)(out + (y + row + i / 4 * 16 + i % 4) * pitch + x + column + 32 * j) = *(Four *)(sum[i] + 4 * j);
+}
+
+#define PRODUCT(name, ROWS, COLUMNS, SLAB, STAGES, BLOCKS)                                                            \
+    __global__ void __launch_bounds__(THREADS, BLOCKS)                                                                \
+        name(float *out, const float *a, const float *b, u64 n, u64 pitch) {                                          \
+        product<ROWS, COLUMNS, SLAB, STAGES>(out, a, b, n, pitch);                                                    \
+    }
+
+extern "C" {
+PRODUCT(matmul_fp32_256x128, 16, 8, 8, 4, 1)
+PRODUCT(matmul_fp32_128x128, 8, 8, 16, 3, 2)
+PRODUCT(matmul_fp32_128x64, 8, 4, 16, 3, 3)
+}

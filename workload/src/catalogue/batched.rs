@@ -1,0 +1,188 @@
+//! `matmul-batched`: many small products at once.
+
+use std::time::Instant;
+
+use rayon::prelude::*;
+
+use super::matmul::ErrorBound;
+use crate::{
+    check::Verification,
+    cpu_product::{CpuProduct, multiply_here},
+    cuda::{Argument, DeviceMemory, Grid, Kernel},
+    error::RunError,
+    exact::Exact,
+    gpu::{Gpu, THREADS},
+    kernels,
+    random::{SEED_A, SEED_B, fill},
+    room::Room,
+    workload::{About, Backend, Bound, Cost, Dtype, Extent, Prepared, Sample, Size, Workload},
+};
+
+pub(super) static MATMUL_BATCHED: MatmulBatched = MatmulBatched;
+
+const PRODUCTS: u64 = 1000;
+const USUAL_SIDE: u64 = 100;
+/// What a block of `matmul_any.cu` computes at a time, the smallest first.
+const TILES: [u64; 3] = [32, 64, 112];
+
+static ABOUT: About = About {
+    id: "matmul-batched",
+    does: "Multiplies 1000 pairs of small matrices at once.",
+    teaches: "What is too small to keep a GPU busy is fast where much of it is given at once.",
+    dtypes: &[Dtype::Fp32, Dtype::Fp64],
+    every_type: false,
+    backends: &[Backend::Cuda, Backend::Cpu],
+    bound: Bound::Memory,
+    extent: Extent::Side,
+};
+
+pub(super) struct MatmulBatched;
+
+impl Workload for MatmulBatched {
+    fn about(&self) -> &About {
+        &ABOUT
+    }
+
+    fn usual_n(&self, _: Backend, _: Dtype, _: &Room) -> u64 {
+        USUAL_SIDE
+    }
+
+    fn cost(&self, size: Size) -> Cost {
+        let elements = elements(size.n);
+        let bytes = elements.saturating_mul(3 * size.dtype.bytes());
+        let operations = elements.saturating_mul(size.n).saturating_mul(2);
+        Cost { memory_bytes: bytes, host_bytes: 0, moved_bytes: bytes, operations }
+    }
+
+    fn on_cuda<'gpu>(&self, gpu: &'gpu Gpu, size: Size) -> Result<Box<dyn Prepared + 'gpu>, RunError> {
+        match size.dtype {
+            Dtype::Fp32 => Ok(Box::new(OnCuda::new::<f32>(gpu, size)?)),
+            Dtype::Fp64 => Ok(Box::new(OnCuda::new::<f64>(gpu, size)?)),
+            dtype => Err(ABOUT.no_such(dtype)),
+        }
+    }
+
+    fn on_cpu(&self, size: Size) -> Result<Box<dyn Prepared>, RunError> {
+        match size.dtype {
+            Dtype::Fp32 => Ok(Box::new(OnCpu::<f32>::new(size.n))),
+            Dtype::Fp64 => Ok(Box::new(OnCpu::<f64>::new(size.n))),
+            dtype => Err(ABOUT.no_such(dtype)),
+        }
+    }
+}
+
+fn elements(n: u64) -> u64 {
+    n.saturating_mul(n).saturating_mul(PRODUCTS)
+}
+
+/// All matrices on a GPU, one behind the other and row by row.
+struct OnCuda<'gpu> {
+    gpu: &'gpu Gpu,
+    kernel: Kernel,
+    blocks: u32,
+    a: DeviceMemory,
+    b: DeviceMemory,
+    out: DeviceMemory,
+    size: Size,
+}
+
+impl<'gpu> OnCuda<'gpu> {
+    fn new<T: CpuProduct>(gpu: &'gpu Gpu, size: Size) -> Result<Self, RunError> {
+        let Size { n, dtype } = size;
+        let tile = TILES.into_iter().find(|tile| n <= *tile).unwrap_or(TILES[1]);
+        let bytes = elements(n) * dtype.bytes();
+        let random = |seed| gpu.random(&format!("random_{dtype}"), elements(n), bytes, seed);
+        Ok(Self {
+            gpu,
+            kernel: gpu.kernel(kernels::MATMUL_ANY, &format!("matmul_batched_{dtype}_{tile}"))?,
+            blocks: (PRODUCTS * n.div_ceil(tile).pow(2)) as u32,
+            a: random(SEED_A)?,
+            b: random(SEED_B)?,
+            out: gpu.poisoned(bytes)?,
+            size,
+        })
+    }
+
+    fn check<T: CpuProduct>(&self) -> Result<Verification, RunError> {
+        let n = self.size.n;
+        let expected = Inputs::<T>::new(n);
+        Ok(self.gpu.check(&self.out, elements(n), |got: &[T], first| expected.check(got, first))?)
+    }
+}
+
+impl Prepared for OnCuda<'_> {
+    fn run(&mut self) -> Result<Sample, RunError> {
+        let Self { gpu, kernel, blocks, a, b, out, size } = self;
+        let grid = Grid { blocks: *blocks, threads: THREADS };
+        let arguments = [Argument::Out(out), Argument::In(a), Argument::In(b), Argument::U64(size.n)];
+        let elapsed = gpu.stream.time(|queue| queue.launch(kernel, grid, &arguments))?;
+        Ok(Sample { device_us: Some(elapsed.device_us), host_us: elapsed.host_us })
+    }
+
+    fn verify(&mut self) -> Result<Verification, RunError> {
+        if self.size.dtype == Dtype::Fp64 { self.check::<f64>() } else { self.check::<f32>() }
+    }
+}
+
+/// The inputs as the host has them: A row by row, B both ways.
+struct Inputs<T> {
+    a: Vec<T>,
+    b: Vec<T>,
+    n: usize,
+}
+
+impl<T: CpuProduct> Inputs<T> {
+    fn new(n: u64) -> Self {
+        let array = |seed| {
+            let mut array = vec![T::default(); elements(n) as usize];
+            fill(&mut array, |index| T::random(seed, index));
+            array
+        };
+        Self { a: array(SEED_A), b: array(SEED_B), n: n as usize }
+    }
+
+    /// Elements of the result, of which the first has this index.
+    fn check(&self, got: &[T], first: u64) -> Verification {
+        let Self { a, b, n } = self;
+        let bound = ErrorBound::of(T::DTYPE, *n as u64);
+        let found =
+            got.par_iter().enumerate().with_min_len(1 << 10).map_with(vec![T::default(); *n], |column, (at, got)| {
+                let index = first as usize + at;
+                let (product, row, across) = (index / (n * n), index / n % n, index % n);
+                let b = &b[product * n * n..][..n * n];
+                column.iter_mut().zip(b.iter().skip(across).step_by(*n)).for_each(|(to, from)| *to = *from);
+                let (sum, size) = T::exact_sum(&a[product * n * n + row * n..][..*n], column);
+                let error = bound.error(Exact::distance(sum, got.to_f64()), sum.abs(), size);
+                Verification::of(index as u64, error, 1.0)
+            });
+        found.reduce(Verification::nothing, Verification::and)
+    }
+}
+
+/// A product for each thread at a time.
+struct OnCpu<T> {
+    inputs: Inputs<T>,
+    out: Vec<T>,
+}
+
+impl<T: CpuProduct> OnCpu<T> {
+    fn new(n: u64) -> Self {
+        let mut out = vec![T::default(); elements(n) as usize];
+        fill(&mut out, |_| T::POISON);
+        Self { inputs: Inputs::new(n), out }
+    }
+}
+
+impl<T: CpuProduct> Prepared for OnCpu<T> {
+    fn run(&mut self) -> Result<Sample, RunError> {
+        let Inputs { a, b, n } = &self.inputs;
+        let begun = Instant::now();
+        let inputs = a.par_chunks(n * n).zip(b.par_chunks(n * n));
+        self.out.par_chunks_mut(n * n).zip(inputs).for_each(|(out, (a, b))| multiply_here(out, a, b, *n));
+        Ok(Sample { device_us: None, host_us: begun.elapsed().as_secs_f64() * 1e6 })
+    }
+
+    fn verify(&mut self) -> Result<Verification, RunError> {
+        Ok(self.inputs.check(&self.out, 0))
+    }
+}

@@ -1,0 +1,135 @@
+//! `matmul`: the product of two square matrices, in every type that the hardware multiplies.
+//!
+//! - [`route`] chooses the kernel for a GPU, a type and a size; [`on_cuda`] runs it, [`on_cpu`] is the CPU's side.
+//! - [`values`] are the types as the host reads them, [`bound`] says how exact a product has to be.
+
+mod bound;
+mod on_cpu;
+mod on_cuda;
+mod route;
+mod values;
+
+pub(super) use self::bound::ErrorBound;
+use crate::{
+    error::RunError,
+    gpu::Gpu,
+    room::Room,
+    workload::{About, Backend, Bound, Cost, Dtype, Extent, Prepared, Size, Workload},
+};
+
+pub(super) static MATMUL: Matmul = Matmul;
+
+/// So large are matrices on a GPU, where there is room: as large as what its makers show.
+const GPU_SIDE: u64 = 8192;
+/// A product of 64 bits takes some GPUs sixty times as long.
+const GPU_SIDE_FP64: u64 = 4096;
+const CPU_SIDE: u64 = 1024;
+/// The matrices take no more than this part of what may be taken.
+const PART: u64 = 2;
+
+const DTYPES: &[Dtype] = &[Dtype::Bf16, Dtype::Fp16, Dtype::Fp8, Dtype::Int8, Dtype::Tf32, Dtype::Fp32, Dtype::Fp64];
+
+static ABOUT: About = About {
+    id: "matmul",
+    does: "Multiplies two square matrices.",
+    teaches: "Each halving of the type's width doubles the rate, and tensor cores are ten times as fast as the rest.",
+    dtypes: DTYPES,
+    every_type: true,
+    backends: &[Backend::Cuda, Backend::Cpu],
+    bound: Bound::Compute,
+    extent: Extent::Side,
+};
+
+pub(super) struct Matmul;
+
+impl Workload for Matmul {
+    fn about(&self) -> &About {
+        &ABOUT
+    }
+
+    fn usual_n(&self, backend: Backend, dtype: Dtype, room: &Room) -> u64 {
+        let wanted = match (backend, dtype) {
+            (Backend::Cpu, _) => CPU_SIDE,
+            (Backend::Cuda, Dtype::Fp64) => GPU_SIDE_FP64,
+            (Backend::Cuda, _) => GPU_SIDE,
+        };
+        let halves = std::iter::successors(Some(wanted), |side| Some(side / 2));
+        let fits = |side: &u64| memory_bytes(*side, dtype) <= room.usable_bytes() / PART;
+        halves.take_while(|side| *side > 0).find(fits).unwrap_or(1)
+    }
+
+    fn cost(&self, size: Size) -> Cost {
+        let elements = size.n.saturating_mul(size.n);
+        let moved_bytes = elements.saturating_mul(2 * size.dtype.bytes() + values::result_bytes(size.dtype));
+        Cost {
+            memory_bytes: memory_bytes(size.n, size.dtype),
+            host_bytes: 0,
+            moved_bytes,
+            operations: elements.saturating_mul(size.n).saturating_mul(2),
+        }
+    }
+
+    fn check_device(&self, gpu: &Gpu, dtype: Dtype) -> Result<(), RunError> {
+        match route::needs(dtype) {
+            needed if gpu.device().capability < needed => {
+                Err(RunError::NotOnThisGpu { id: ABOUT.id, dtype, needed, has: gpu.device().capability })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn types_on(&self, backend: Backend) -> &'static [Dtype] {
+        match backend {
+            Backend::Cuda => DTYPES,
+            Backend::Cpu => &[Dtype::Fp32, Dtype::Fp64],
+        }
+    }
+
+    fn on_cuda<'gpu>(&self, gpu: &'gpu Gpu, size: Size) -> Result<Box<dyn Prepared + 'gpu>, RunError> {
+        self.check_device(gpu, size.dtype)?;
+        Ok(Box::new(on_cuda::OnCuda::new(gpu, size)?))
+    }
+
+    fn on_cublas<'gpu>(&self, gpu: &'gpu Gpu, size: Size) -> Result<Box<dyn Prepared + 'gpu>, RunError> {
+        self.check_device(gpu, size.dtype)?;
+        Ok(Box::new(on_cuda::OnCuda::new(gpu, size)?.by_cublas()?))
+    }
+
+    fn on_cpu(&self, size: Size) -> Result<Box<dyn Prepared>, RunError> {
+        match size.dtype {
+            Dtype::Fp32 => Ok(Box::new(on_cpu::OnCpu::<f32>::new(size.n))),
+            Dtype::Fp64 => Ok(Box::new(on_cpu::OnCpu::<f64>::new(size.n))),
+            dtype => Err(RunError::NoSuchType { id: ABOUT.id, dtype, valid: self.types_on(Backend::Cpu) }),
+        }
+    }
+}
+
+/// Three matrices, each of whole tiles, and what the check finds.
+fn memory_bytes(n: u64, dtype: Dtype) -> u64 {
+    let side = route::padded(n);
+    let elements = side.saturating_mul(side);
+    elements.saturating_mul(2 * dtype.bytes() + values::result_bytes(dtype)).saturating_add(on_cuda::found_bytes(n))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn matrices_leave_room_and_are_counted_as_whole_tiles() {
+        let room = |free_gib: u64| Room {
+            place: "here".to_owned(),
+            free_bytes: free_gib << 30,
+            total_bytes: 8 << 30,
+            cache_bytes: 0,
+        };
+        assert_eq!(MATMUL.usual_n(Backend::Cuda, Dtype::Bf16, &room(8)), 8192);
+        assert_eq!(MATMUL.usual_n(Backend::Cuda, Dtype::Fp32, &room(1)), 4096);
+        assert_eq!(MATMUL.usual_n(Backend::Cuda, Dtype::Fp32, &room(0)), 1);
+        let cost = MATMUL.cost(Size { n: 1000, dtype: Dtype::Fp64 });
+        assert_eq!((cost.operations, cost.moved_bytes), (2_000_000_000, 24_000_000));
+        assert!(cost.memory_bytes >= 3 * 1024 * 1024 * 8);
+        // A size beyond anything is no smaller than it is.
+        assert_eq!(MATMUL.cost(Size { n: 1 << 40, dtype: Dtype::Fp64 }).memory_bytes, u64::MAX);
+    }
+}

@@ -1,0 +1,94 @@
+//! The types of a product as the host makes and reads them: the same as `matmul_check.cu` has on a GPU.
+
+use half::{bf16, f16};
+
+use crate::{random, real::Real, workload::Dtype};
+
+/// The bytes of an element of the result.
+pub(super) fn result_bytes(dtype: Dtype) -> u64 {
+    match dtype {
+        Dtype::Fp64 => 8,
+        Dtype::Fp32 | Dtype::Tf32 | Dtype::Int8 => 4,
+        Dtype::Fp16 | Dtype::Bf16 | Dtype::Fp8 | Dtype::Bytes => 2,
+    }
+}
+
+/// A random element.
+pub(super) fn random(dtype: Dtype, seed: u64, index: u64) -> f64 {
+    let single = f32::random(seed, index);
+    match dtype {
+        Dtype::Fp64 => f64::random(seed, index),
+        Dtype::Fp32 => f64::from(single),
+        Dtype::Tf32 => f64::from(tf32(single)),
+        Dtype::Fp16 => f16::from_f32(single).to_f64(),
+        Dtype::Bf16 => bf16::from_f32(single).to_f64(),
+        Dtype::Fp8 => fp8(single),
+        Dtype::Int8 | Dtype::Bytes => f64::from((random::bits(seed, index) >> 56) as i8),
+    }
+}
+
+/// An element of a result, of its bytes.
+pub(super) fn result(dtype: Dtype, bytes: [u8; 8]) -> f64 {
+    let [a, b, c, d, ..] = bytes;
+    match dtype {
+        Dtype::Fp64 => f64::from_le_bytes(bytes),
+        Dtype::Fp32 | Dtype::Tf32 => f64::from(f32::from_le_bytes([a, b, c, d])),
+        Dtype::Fp16 => f16::from_le_bytes([a, b]).to_f64(),
+        Dtype::Bf16 | Dtype::Fp8 | Dtype::Bytes => bf16::from_le_bytes([a, b]).to_f64(),
+        Dtype::Int8 => f64::from(i32::from_le_bytes([a, b, c, d])),
+    }
+}
+
+/// The nearest number with 10 bits of fraction.
+fn tf32(value: f32) -> f32 {
+    const DROPPED: u32 = 13;
+    let word = value.to_bits();
+    let nearest = word + ((1 << (DROPPED - 1)) - 1) + (word >> DROPPED & 1);
+    f32::from_bits(nearest & !((1 << DROPPED) - 1))
+}
+
+/// The nearest number of e4m3: 3 bits of fraction, and steps of 1/512 below 1/64.
+fn fp8(value: f32) -> f64 {
+    const FRACTION: i32 = 3;
+    const SMALLEST_EXPONENT: i32 = -6;
+    let value = f64::from(value);
+    let exponent = if value == 0.0 { SMALLEST_EXPONENT } else { value.abs().log2().floor() as i32 };
+    let step = f64::from(exponent.max(SMALLEST_EXPONENT) - FRACTION).exp2();
+    (value / step).round_ties_even() * step
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_rounded_to_the_nearest_and_ties_to_even() {
+        let is = |got: f64, expected: f64| assert_eq!(got.to_bits(), expected.to_bits(), "{got} is {expected}");
+        // Between 1 and 1.125 lie ties; below 1/64 the steps no longer shrink.
+        for (of, nearest) in [
+            (0.0, 0.0),
+            (-1.0, -1.0),
+            (0.5, 0.5),
+            (1.0625, 1.0),
+            (1.1875, 1.25),
+            (-1.07, -1.125),
+            (0.001, 1.0 / 512.0),
+            (0.000_9, 0.0),
+        ] {
+            is(fp8(of), nearest);
+        }
+        is(f64::from(tf32(1.0 + 1.0 / 2048.0)), 1.0);
+        is(f64::from(tf32(1.0 + 3.0 / 2048.0)), 1.0 + 4.0 / 2048.0);
+        assert_eq!(tf32(-0.3).to_bits() & 0x1fff, 0);
+    }
+
+    #[test]
+    fn results_are_read_as_they_lie() {
+        let is =
+            |dtype, bytes, expected: f64| assert_eq!(result(dtype, bytes).to_bits(), expected.to_bits(), "{dtype}");
+        is(Dtype::Bf16, [0xc0, 0x3f, 9, 9, 9, 9, 9, 9], 1.5);
+        is(Dtype::Fp16, [0x00, 0x3e, 9, 9, 9, 9, 9, 9], 1.5);
+        is(Dtype::Int8, [0xff, 0xff, 0xff, 0xff, 9, 9, 9, 9], -1.0);
+        assert!(result(Dtype::Fp32, [0xff; 8]).is_nan());
+    }
+}

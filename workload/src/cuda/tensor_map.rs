@@ -1,0 +1,91 @@
+//! A matrix as the copy engine of Hopper and later sees it: tile by tile.
+
+use std::marker::PhantomData;
+
+use super::{api::TensorMapBytes, error::CudaError, memory::DeviceMemory};
+
+/// `CU_TENSOR_MAP_SWIZZLE_128B`: packs of 16 bytes change places within a row's 128, so that rows lie in different banks.
+const SWIZZLE_128_BYTES: i32 = 3;
+/// `CU_TENSOR_MAP_L2_PROMOTION_L2_128B`.
+const PROMOTION_128_BYTES: i32 = 2;
+/// What a row of a tile has.
+const TILE_ROW_BYTES: u32 = 128;
+
+/// How memory is to be read: in tiles whose rows have 128 bytes.
+pub struct TensorMap<'memory> {
+    pub(super) bytes: TensorMapBytes,
+    /// It holds an address of that.
+    memory: PhantomData<&'memory DeviceMemory>,
+}
+
+/// The types of elements that the copy engine tells apart: a `CUtensorMapDataType`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(i32)]
+pub enum Element {
+    /// Any 8 bits.
+    Bits8 = 0,
+    /// Half precision.
+    Fp16 = 6,
+    /// Single precision.
+    Fp32 = 7,
+    /// Double precision.
+    Fp64 = 8,
+    /// The first half of single precision.
+    Bf16 = 9,
+}
+
+impl Element {
+    fn bytes(self) -> u32 {
+        match self {
+            Self::Bits8 => 1,
+            Self::Fp16 | Self::Bf16 => 2,
+            Self::Fp32 => 4,
+            Self::Fp64 => 8,
+        }
+    }
+}
+
+impl<'memory> TensorMap<'memory> {
+    /// Of a matrix with `side` rows of `side` elements without anything between them, in tiles of so many rows.
+    ///
+    /// # Errors
+    /// Where the driver does not know such maps, or refuses this one.
+    ///
+    /// # Panics
+    /// Where the memory is smaller.
+    pub fn new(
+        memory: &'memory DeviceMemory,
+        element: Element,
+        side: u64,
+        rows_of_tile: u32,
+    ) -> Result<Self, CudaError> {
+        let row_bytes = side * u64::from(element.bytes());
+        assert!(row_bytes * side <= memory.bytes(), "the matrix is there");
+        let driver = memory.driver();
+        let doing = "describe a matrix to the GPU's copy engine";
+        let encode = driver.api.cuTensorMapEncodeTiled.ok_or_else(|| driver.error(CudaError::NOT_SUPPORTED, doing))?;
+        let (extents, strides) = ([side, side], [row_bytes]);
+        let (tile, steps) = ([TILE_ROW_BYTES / element.bytes(), rows_of_tile], [1, 1]);
+        let mut bytes = TensorMapBytes([0; 16]);
+        // SAFETY: the arrays have an element for each dimension, one less for the strides, and outlive the call; the map
+        // does not outlive the memory.
+        let code = unsafe {
+            encode(
+                &raw mut bytes,
+                element as i32,
+                extents.len() as u32,
+                memory.address,
+                extents.as_ptr(),
+                strides.as_ptr(),
+                tile.as_ptr(),
+                steps.as_ptr(),
+                0,
+                SWIZZLE_128_BYTES,
+                PROMOTION_128_BYTES,
+                0,
+            )
+        };
+        driver.done(code, doing)?;
+        Ok(Self { bytes, memory: PhantomData })
+    }
+}
