@@ -3,7 +3,9 @@
 use clap::{Parser, Subcommand};
 
 use crate::{
-    commands::{bench, collect, completions, doctor, info, man, pause, schema, serve, show, smi, top, wait},
+    commands::{
+        bench, burn, collect, completions, doctor, info, man, pause, schema, serve, show, smi, top, wait, work,
+    },
     options::SourceArgs,
 };
 
@@ -43,7 +45,7 @@ Examples:
 Environment:
   GPUMON_SOURCE  as --source
   GPUMON_NVML_LIB  as --nvml-lib
-  GPUMON_LIBCUDA  CUDA's library for info and bench, where the loader does not find libcuda.so.1
+  GPUMON_LIBCUDA  CUDA's library for info, bench and burn, where the loader does not find libcuda.so.1
   GPUMON_CONTROL  local socket of the server that is asked
   NO_COLOR  set to anything, no colours
 
@@ -58,6 +60,9 @@ pub(crate) enum Command {
     Doctor(doctor::DoctorArgs),
     Info(info::InfoArgs),
     Bench(bench::BenchArgs),
+    Burn(burn::BurnArgs),
+    #[command(hide = true)]
+    Work(work::WorkArgs),
     Pause(pause::PauseArgs),
     Resume(pause::ResumeArgs),
     Schema(schema::SchemaArgs),
@@ -77,6 +82,8 @@ impl Command {
             Self::Doctor(_) => "doctor",
             Self::Info(_) => "info",
             Self::Bench(_) => "bench",
+            Self::Burn(_) => "burn",
+            Self::Work(_) => "work",
             Self::Pause(_) => "pause",
             Self::Resume(_) => "resume",
             Self::Schema(_) => "schema",

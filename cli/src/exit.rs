@@ -133,6 +133,10 @@ impl Failure {
         self.error.as_ref().map(|error| format!("{error:#}"))
     }
 
+    pub(crate) fn code(&self) -> u8 {
+        self.code
+    }
+
     pub(crate) fn exit_code(&self) -> ExitCode {
         ExitCode::from(self.code)
     }

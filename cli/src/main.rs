@@ -8,6 +8,7 @@ mod args;
 mod commands;
 mod exit;
 mod local;
+mod lock_file;
 mod man;
 mod options;
 mod place;
@@ -18,6 +19,7 @@ mod table;
 mod top;
 mod wait;
 mod words;
+mod worker;
 
 use std::{env, path::Path, process::ExitCode};
 

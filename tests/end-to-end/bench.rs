@@ -4,7 +4,7 @@ use std::process::Stdio;
 
 use serde_json::Value;
 
-use crate::support::{Fake, FakeCuda, eventually, gpumon, lines_of, signal, stderr, stdout};
+use crate::support::{Fake, FakeCuda, Terminal, eventually, gpumon, lines_of, signal, stderr, stdout};
 
 /// Small enough to be quick, and no whole number of anything.
 const SIZE: &str = "100003";
@@ -41,7 +41,8 @@ fn everything_is_right_on_both_and_tells_what_it_measured() {
 /// The two libraries count GPUs in their own ways; the UUID tells which is which.
 #[test]
 fn what_nvml_says_of_the_same_gpu_stands_beside_the_times() {
-    let nvml = Fake::new("[[gpu]]\nindex = 1\npower_watts = 600\n[[gpu]]\nindex = 0\npower_watts = 100");
+    let nvml =
+        Fake::new("[[gpu]]\nindex = 1\nprofile = \"idle\"\npower_watts = 600\n[[gpu]]\nindex = 0\npower_watts = 100");
     let told = nvml.json();
     let uuid = told["inventory"]["gpus"][1]["uuid"].as_str().unwrap();
     let cuda = FakeCuda::new(&format!("uuids = [\"{uuid}\"]\nkernel_ms = 60"));
@@ -196,4 +197,80 @@ fn the_list_has_every_name_and_what_it_teaches() {
             assert!(text.contains(line[key].as_str().unwrap()), "{line}");
         }
     }
+}
+
+/// What `gpumon bench --json` wrote, as if everything had taken so many times as long.
+fn as_if(lines: &[Value], factor: f64) -> String {
+    let mut lines = lines.to_vec();
+    for line in &mut lines {
+        for times in ["device_time", "host_time"] {
+            for time in line[times].as_object_mut().unwrap().values_mut() {
+                *time = time.as_u64().map_or_else(|| (time.as_f64().unwrap() * factor).into(), Value::from);
+            }
+        }
+    }
+    lines.iter().map(Value::to_string).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn earlier_results_say_what_has_become_slower_and_a_threshold_ends_with_4() {
+    let cuda = FakeCuda::new("");
+    let run = |more: &[&str]| {
+        let command = ["bench", "copy", "scale", "--quick", "--size", "1000"];
+        cuda.gpumon(&[&command[..], more].concat()).output().unwrap()
+    };
+    let output = run(&["--json"]);
+    let lines: Vec<Value> = stdout(&output).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines.len(), 2);
+    let file = |name: &str, text: String| {
+        let path = cuda.folder().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let (was_fast, was_slow) = (file("fast", as_if(&lines, 0.01)), file("slow", as_if(&lines, 100.0)));
+    let slower = run(&["--compare", &was_fast]);
+    let text = stdout(&slower);
+    assert_eq!(slower.status.code(), Some(0), "{text}");
+    for words in ["to old", "0.01x", "Slower than before, for certain: copy 0.0", ", scale 0.0"] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    let below = run(&["--compare", &was_fast, "--fail-below", "90%"]);
+    assert!(below.status.code() == Some(4) && stdout(&below).contains("Below 90.0 %: copy "), "{}", stdout(&below));
+    let above = run(&["--compare", &was_slow, "--fail-below", "0.9"]);
+    assert!(above.status.code() == Some(0) && stdout(&above).contains("Nothing is slower"), "{}", stdout(&above));
+    let (code, lines, _) =
+        lines_of(cuda.gpumon(&["bench", "copy", "--quick", "--json", "--size", "1000", "--compare", &was_slow]));
+    let compared = &lines[0]["compared"];
+    assert_eq!((code, &compared["is_slower"]), (Some(0), &false.into()), "{}", lines[0]);
+    assert!(compared["ratio"].as_f64() > Some(10.0) && lines[0]["verify"]["ok"] == true, "{}", lines[0]);
+    // Without earlier results, the share of what is rated counts; of a launch there is none.
+    let rated = run(&["--fail-below", "0.9"]);
+    assert!(rated.status.code() == Some(4), "{}", stdout(&rated));
+    let none = cuda.gpumon(&["bench", "launch-latency", "--quick", "--fail-below", "0.1"]).output().unwrap();
+    assert!(none.status.code() == Some(4) && stderr(&none).contains("nothing to hold"), "{}", stderr(&none));
+    for bad in [file("empty", String::new()), "/nowhere/old.json".to_owned()] {
+        let output = run(&["--compare", &bad]);
+        assert!(output.status.code() == Some(2) && stderr(&output).contains(&bad), "{}", stderr(&output));
+    }
+}
+
+#[test]
+fn on_a_terminal_one_line_says_how_far_it_is_and_goes_before_anything_is_printed() {
+    let cuda = FakeCuda::new("kernel_ms = 40");
+    let run = ["bench", "copy", "add", "--quick", "--size", "1000"];
+    let mut terminal = Terminal::with(cuda.gpumon(&run), 120, 50);
+    terminal.until(|text| text.contains("copy: measuring") && text.contains("1/2") && text.contains("[#"));
+    let (text, code) = terminal.finish();
+    assert_eq!(code, Some(0), "{text}");
+    let erased = "\r\u{1b}[K";
+    let parts: Vec<_> = text.split(erased).collect();
+    let rows: Vec<_> = parts.iter().filter(|part| part.contains('\n')).collect();
+    assert_eq!(rows.len(), 2, "a result each, both in an empty line: {text:?}");
+    assert!(rows[0].contains("GPU 0") && rows[1].starts_with("add "), "{text:?}");
+    assert!(parts.last().unwrap().ends_with('\n') || parts.last().unwrap().is_empty(), "{text:?}");
+    // A terminal that cannot rewrite a line gets none.
+    let mut dumb = cuda.gpumon(&run);
+    dumb.env("TERM", "dumb");
+    let (text, code) = Terminal::with(dumb, 120, 50).finish();
+    assert!(code == Some(0) && !text.contains("measuring") && !text.contains('\u{1b}'), "{text:?}");
 }

@@ -11,7 +11,10 @@ const PROPOSED: &[(&str, &str)] = &[
     ("gpumon wait --format u", "uuid"),
     ("gpumon --source nv", "nvml"),
     ("gpumon bench h2d", "h2d-pageable h2d-pinned"),
-    ("gpumon bench triad --dtype f", "f32 f64"),
+    ("gpumon bench triad --dtype f", "fp16 fp32 fp64 fp8"),
+    ("gpumon bu", "burn"),
+    // What only gpumon itself starts is not proposed.
+    ("gpumon work", ""),
     ("gpumon dm", "dmon"),
     ("gpumon smi pm", "pmon"),
     ("gpumon --query-g", "--query-gpu"),

@@ -1,6 +1,7 @@
 //! The real `gpumon`, over the fake NVML library, through the real `dlopen`, sockets and processes.
 
 mod bench;
+mod burn;
 mod calls;
 mod collect;
 mod completions;
@@ -34,3 +35,4 @@ mod top;
 mod traces;
 mod wait;
 mod watch;
+mod worker;

@@ -6,26 +6,30 @@ typedef unsigned u32;
 
 constexpr int EDGE = 16;
 
-/// The sums of a thread: of every 16th row from its own, and every 16th column. `step_a` and `step_b` lead from one k to
-/// the next, `row` and `column` to the next row of A and column of B.
+/// The sums of a thread: of every 16th row from its own, and every 16th column. Of a side whose elements of k lie side by
+/// side, `AT_ONCE` says so: threads that follow each other read what follows each other.
 template <typename T, int EACH> struct Part {
     static constexpr int SIDE = EDGE * EACH;
-    T sum[EACH][EACH];
+    T sum[EACH][EACH] = {};
 
+    /// Brings 16 elements of each row, or column, to shared memory: rows are `row` apart, and elements `step`.
+    template <bool AT_ONCE>
+    __device__ static void bring(T (&to)[EDGE][SIDE + 1], const T *from, u64 rows, u64 left, u64 row, u64 step) {
+#pragma unroll
+        for (int i = 0; i < EACH; i++) {
+            u32 at = threadIdx.x + i * EDGE * EDGE;
+            u32 k = AT_ONCE ? at % EDGE : at / SIDE, line = AT_ONCE ? at / EDGE : at % SIDE;
+            to[k][line] = line < rows && k < left ? from[line * row + k * step] : T(0);
+        }
+    }
+    template <bool A_AT_ONCE, bool B_AT_ONCE>
     __device__ void compute(const T *a, const T *b, u64 rows, u64 columns, u64 n, u64 row, u64 step_a, u64 column,
                             u64 step_b) {
         __shared__ T left[EDGE][SIDE + 1], right[EDGE][SIDE + 1];
         u32 down = threadIdx.x / EDGE, across = threadIdx.x % EDGE;
-        for (int i = 0; i < EACH * EACH; i++) sum[i / EACH][i % EACH] = 0;
         for (u64 k = 0; k < n; k += EDGE) {
-            for (u32 at = threadIdx.x; at < EDGE * SIDE; at += EDGE * EDGE) {
-                // Threads that follow each other read what lies side by side.
-                u32 left_k = step_a == 1 ? at % EDGE : at / SIDE, left_row = step_a == 1 ? at / EDGE : at % SIDE;
-                u32 right_k = step_b == 1 ? at % EDGE : at / SIDE, right_row = step_b == 1 ? at / EDGE : at % SIDE;
-                bool is_left = left_row < rows && k + left_k < n, is_right = right_row < columns && k + right_k < n;
-                left[left_k][left_row] = is_left ? a[left_row * row + (k + left_k) * step_a] : T(0);
-                right[right_k][right_row] = is_right ? b[right_row * column + (k + right_k) * step_b] : T(0);
-            }
+            bring<A_AT_ONCE>(left, a + k * step_a, rows, n - k, row, step_a);
+            bring<B_AT_ONCE>(right, b + k * step_b, columns, n - k, column, step_b);
             __syncthreads();
 #pragma unroll
             for (int step = 0; step < EDGE; step++) {
@@ -59,7 +63,10 @@ __device__ void product(T *out, const T *a, const T *b, u64 n, u64 pitch, u64 ro
     Part<T, 4> part;
     u64 tiles = (n + part.SIDE - 1) / part.SIDE;
     u64 y = blockIdx.x / tiles * part.SIDE, x = blockIdx.x % tiles * part.SIDE;
-    part.compute(a + y * row, b + x * row, n - y, n - x, n, row, step, row, step);
+    if (step == 1)
+        part.template compute<true, true>(a + y * row, b + x * row, n - y, n - x, n, row, step, row, step);
+    else
+        part.template compute<false, false>(a + y * row, b + x * row, n - y, n - x, n, row, step, row, step);
     part.store(out + y * pitch + x, n - y, n - x, pitch);
 }
 
@@ -71,18 +78,18 @@ template <typename T, int EACH> __device__ void batched(T *out, const T *a, cons
     u64 y = tile / tiles * part.SIDE, x = tile % tiles * part.SIDE;
     a += which * n * n;
     b += which * n * n;
-    part.compute(a + y * n, b + x, n - y, n - x, n, n, 1, 1, n);
+    part.template compute<true, false>(a + y * n, b + x, n - y, n - x, n, n, 1, 1, n);
     part.store(out + which * n * n + y * n + x, n - y, n - x, n);
 }
 
-#define BATCHED(T, name)                                                                                              \
+#define BATCHED(T, name, BLOCKS)                                                                                              \
     __global__ void __launch_bounds__(256) name##_32(T *out, const T *a, const T *b, u64 n) {                         \
         batched<T, 2>(out, a, b, n);                                                                                  \
     }                                                                                                                 \
     __global__ void __launch_bounds__(256) name##_64(T *out, const T *a, const T *b, u64 n) {                         \
         batched<T, 4>(out, a, b, n);                                                                                  \
     }                                                                                                                 \
-    __global__ void __launch_bounds__(256) name##_112(T *out, const T *a, const T *b, u64 n) {                        \
+    __global__ void __launch_bounds__(256, BLOCKS) name##_112(T *out, const T *a, const T *b, u64 n) {                        \
         batched<T, 7>(out, a, b, n);                                                                                  \
     }
 
@@ -95,6 +102,6 @@ __global__ void __launch_bounds__(256)
     matmul_fp64_any(double *out, const double *a, const double *b, u64 n, u64 pitch, u64 row, u64 step) {
     product(out, a, b, n, pitch, row, step);
 }
-BATCHED(float, matmul_batched_fp32)
-BATCHED(double, matmul_batched_fp64)
+BATCHED(float, matmul_batched_fp32, 2)
+BATCHED(double, matmul_batched_fp64, 1)
 }

@@ -1,11 +1,8 @@
 //! One workload, from the question whether there is room to its outcome.
 
-use std::{
-    sync::atomic::{AtomicBool, Ordering::Relaxed},
-    time::{SystemTime, UNIX_EPOCH},
-};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use gpumon_probe::model::{Absence, Reading};
+use gpumon_probe::model::{Absence, Reading, now_ms};
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -13,8 +10,9 @@ use crate::{
     error::RunError,
     gpu::Gpu,
     info::{Cpu, compute_peak, memory_bandwidth},
-    measure::{Limits, Stopped, measure},
+    measure::{Limits, Now, Stopped, measure},
     outcome::{DeviceName, Environment, Outcome, Rate},
+    report::Phase,
     roofline::{Rated, Roofline},
     room::Room,
     statistics::Times,
@@ -63,8 +61,8 @@ impl Amount {
     }
 }
 
-/// Runs a workload. Whoever sets `interrupted` gets what was measured until then; all memory is given back when this
-/// returns.
+/// Runs a workload and tells how it goes. Whoever sets `interrupted` gets what was measured until then; all memory is
+/// given back when this returns.
 ///
 /// # Errors
 /// Where it does not run there, is too large, or the driver fails.
@@ -74,6 +72,7 @@ pub fn run(
     cpu: &Cpu,
     request: &Request,
     interrupted: &AtomicBool,
+    tell: &mut dyn FnMut(Now),
 ) -> Result<Outcome, RunError> {
     let about = workload.about();
     let backend = place.backend();
@@ -94,12 +93,14 @@ pub fn run(
     if let Place::Cuda(_) = place {
         Room::of_host(0).check(about.id, cost.host_bytes)?;
     }
+    tell(Now::Phase(Phase::Preparing));
     let mut work = place.prepare(workload, size, request.engine).map_err(|error| match error {
         // Somebody else was faster.
         RunError::Cuda(error) if error.is_out_of_memory() => room.too_large(about.id, cost.memory_bytes),
         error => error,
     })?;
-    let Run { samples, stopped, verify, from_ms, to_ms } = Run::of(work.as_mut(), &request.limits, interrupted)?;
+    let Run { samples, stopped, verify, from_ms, to_ms } = Run::of(work.as_mut(), &request.limits, interrupted, tell)?;
+    tell(Now::Phase(Phase::GivingBack));
     drop(work);
 
     let device_time = Times::of(samples.iter().filter_map(|sample| sample.device_us));
@@ -107,7 +108,7 @@ pub fn run(
     let rate = Rate::of(cost, device_time.as_ref().or(host_time.as_ref()).map(|times| times.median_us));
     let roofline = Roofline::of(about.bound, &rate, place.rated(about.bound, dtype));
     Ok(Outcome {
-        id: about.id,
+        id: about.id.into(),
         backend,
         engine: request.engine,
         device: place.name(),
@@ -137,30 +138,46 @@ struct Run {
 
 impl Run {
     /// The first result is checked, which was poison before, and the last, which has seen the load.
-    fn of(work: &mut dyn Prepared, limits: &Limits, interrupted: &AtomicBool) -> Result<Self, RunError> {
+    fn of(
+        work: &mut dyn Prepared,
+        limits: &Limits,
+        interrupted: &AtomicBool,
+        tell: &mut dyn FnMut(Now),
+    ) -> Result<Self, RunError> {
         if interrupted.load(Relaxed) {
             let (samples, verify, now_ms) = (Vec::new(), Verification::nothing(), now_ms());
             return Ok(Self { samples, stopped: Stopped::Interrupted, verify, from_ms: now_ms, to_ms: now_ms });
         }
+        tell(Now::Phase(Phase::Checking));
         work.run()?;
         let first = work.verify()?;
         let from_ms = now_ms();
-        let (samples, stopped) = measure(work, limits, interrupted)?;
+        let (samples, stopped) = measure(work, limits, interrupted, tell)?;
         let to_ms = now_ms();
-        let verify = if stopped == Stopped::Interrupted { first } else { first.and(work.verify()?) };
+        let verify = if stopped == Stopped::Interrupted {
+            first
+        } else {
+            tell(Now::Phase(Phase::Verifying));
+            first.and(work.verify()?)
+        };
         Ok(Self { samples, stopped, verify, from_ms, to_ms })
     }
 }
 
 impl Place<'_> {
-    fn backend(&self) -> Backend {
+    /// Which of both kinds it is.
+    pub fn backend(&self) -> Backend {
         match self {
             Self::Cuda(_) => Backend::Cuda,
             Self::Cpu(_) => Backend::Cpu,
         }
     }
 
-    fn room(&self) -> Result<Room, RunError> {
+    /// How much memory it has, at this moment.
+    ///
+    /// # Errors
+    /// Where the driver fails.
+    pub fn room(&self) -> Result<Room, RunError> {
         match self {
             Self::Cuda(gpu) => Ok(gpu.room()?),
             Self::Cpu(cpu) => Ok(Room::of_host(cpu.last_cache_bytes())),
@@ -181,7 +198,7 @@ impl Place<'_> {
     }
 
     /// What the place does in a second at best of what a workload is as fast as, and at which clock.
-    fn rated(&self, bound: Bound, dtype: Dtype) -> Reading<Rated> {
+    pub(crate) fn rated(&self, bound: Bound, dtype: Dtype) -> Reading<Rated> {
         match (bound, self) {
             (Bound::Memory, Self::Cuda(gpu)) => memory_bandwidth(gpu.device()).map(Rated::whatever_the_clock),
             (Bound::Compute, Self::Cuda(gpu)) => compute_peak(gpu.device(), dtype),
@@ -189,7 +206,8 @@ impl Place<'_> {
         }
     }
 
-    fn name(&self) -> DeviceName {
+    /// What it is.
+    pub fn name(&self) -> DeviceName {
         match self {
             Self::Cuda(gpu) => DeviceName {
                 index: Some(gpu.device().index),
@@ -200,11 +218,11 @@ impl Place<'_> {
         }
     }
 
-    fn environment(&self, cpu: &Cpu, from_ms: u64, to_ms: u64) -> Environment {
+    pub(crate) fn environment(&self, cpu: &Cpu, from_ms: u64, to_ms: u64) -> Environment {
         Environment {
             from_ms,
             to_ms,
-            gpumon: env!("CARGO_PKG_VERSION"),
+            gpumon: env!("CARGO_PKG_VERSION").into(),
             cuda: match self {
                 Self::Cuda(gpu) => Some(gpu.device().driver().version.to_string()),
                 Self::Cpu(_) => None,
@@ -215,10 +233,6 @@ impl Place<'_> {
     }
 }
 
-fn now_ms() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
@@ -226,12 +240,12 @@ mod tests {
     use super::*;
     use crate::catalogue;
 
-    const BRIEF: Limits = Limits { warm_up: Duration::ZERO, time: Duration::ZERO };
+    const BRIEF: Limits = Limits { warm_up: Duration::ZERO, least: Duration::ZERO, time: Duration::ZERO };
 
     fn run_on_cpu(id: &str, request: Request, interrupted: bool) -> Result<Outcome, RunError> {
         let cpu = Cpu::this();
         let flag = AtomicBool::new(interrupted);
-        run(catalogue::find(id).unwrap(), &Place::Cpu(&cpu), &cpu, &request, &flag)
+        run(catalogue::find(id).unwrap(), &Place::Cpu(&cpu), &cpu, &request, &flag, &mut |_| {})
     }
 
     #[test]

@@ -1,12 +1,12 @@
 //! Results against their references, element by element.
 
 use rayon::prelude::*;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::{exact::Exact, real::Real};
 
 /// What a check found.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Verification {
     /// Whether something was checked and all of it is right.
     pub ok: bool,
@@ -42,6 +42,11 @@ impl Verification {
     pub(crate) fn of_all(checked: u64, is_right: bool) -> Self {
         let wrong = if is_right { 0 } else { checked };
         Self { ok: checked > 0 && is_right, checked, wrong, first_wrong: None, largest_error: 0.0, tolerance: 0.0 }
+    }
+
+    /// Words that were compared with others that are right.
+    pub(crate) fn of_words(checked: u64, wrong: u64) -> Self {
+        Self { ok: checked > 0 && wrong == 0, checked, wrong, first_wrong: None, largest_error: 0.0, tolerance: 0.0 }
     }
 
     /// Both of two parts of a result, or of two looks at one.

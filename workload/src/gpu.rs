@@ -21,6 +21,7 @@ pub struct Gpu {
     /// The stream stands first, so that it ends before its context.
     pub(crate) stream: Stream,
     pub(crate) context: Rc<Context>,
+    is_shared: bool,
 }
 
 impl Gpu {
@@ -30,7 +31,13 @@ impl Gpu {
     /// Where the driver refuses.
     pub fn open(device: &Device) -> Result<Self, CudaError> {
         let context = Context::new(device)?;
-        Ok(Self { stream: context.stream()?, context })
+        Ok(Self { stream: context.stream()?, context, is_shared: false })
+    }
+
+    /// The same GPU, of whose free memory a quarter may be taken at most: somebody else computes there.
+    #[must_use]
+    pub fn shared(self) -> Self {
+        Self { is_shared: true, ..self }
     }
 
     /// What it is.
@@ -44,12 +51,20 @@ impl Gpu {
     /// Where the driver fails.
     pub fn room(&self) -> Result<Room, CudaError> {
         let cache = self.device().attribute(Attribute::L2CacheBytes).unwrap_or(0).max(0);
-        Ok(Room::of_gpu(self.device().index, self.context.memory()?, cache as u64))
+        let room = Room::of_gpu(self.device().index, self.context.memory()?, cache as u64);
+        Ok(Room { is_shared: self.is_shared, ..room })
     }
 
     /// A kernel of this code.
     pub(crate) fn kernel(&self, code: Code, name: &str) -> Result<Kernel, CudaError> {
         self.context.load(code)?.kernel(name)
+    }
+
+    /// A memory of zeros.
+    pub(crate) fn zeroed(&self, bytes: u64) -> Result<DeviceMemory, CudaError> {
+        let mut memory = self.context.allocate(bytes)?;
+        self.stream.run(|queue| queue.fill(&mut memory, 0))?;
+        Ok(memory)
     }
 
     /// Memory in which nothing is a number.

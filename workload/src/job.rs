@@ -120,6 +120,27 @@ impl Default for BurnJob {
     }
 }
 
+impl Job {
+    /// Where it is to run.
+    pub fn place(&self) -> &Where {
+        match self {
+            Self::Bench(BenchJob { place, .. })
+            | Self::Seeds(SeedsJob { place, .. })
+            | Self::Burn(BurnJob { place, .. })
+            | Self::Oom(OomJob { place, .. }) => place,
+        }
+    }
+
+    /// The time in seconds that it asks for by itself, beside what it needs.
+    pub fn asked_seconds(&self) -> f64 {
+        match self {
+            Self::Bench(_) | Self::Seeds(_) => 0.0,
+            Self::Burn(burn) => burn.seconds,
+            Self::Oom(oom) => oom.hold_seconds,
+        }
+    }
+}
+
 impl BackendChoice {
     /// Whether it names this one.
     pub fn names(self, backend: Backend) -> bool {
@@ -143,7 +164,8 @@ mod tests {
         let again: Job = serde_json::from_str(&serde_json::to_string(&job).unwrap()).unwrap();
         assert_eq!(again, job);
         let Job::Burn(burn) = serde_json::from_str(r#"{"kind":"burn"}"#).unwrap() else { panic!("a burn") };
-        assert_eq!((burn.seconds, burn.memory, burn.place), (60.0, 0.8, Where::default()));
+        assert_eq!((burn.seconds, burn.memory, &burn.place), (60.0, 0.8, &Where::default()));
+        assert_eq!((Job::Burn(burn).asked_seconds(), job.asked_seconds(), &*job.place().device), (60.0, 0.0, "1"));
     }
 
     #[test]

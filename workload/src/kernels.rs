@@ -10,6 +10,8 @@ pub(crate) const STREAM: Code = Code::Ptx(include_str!("../kernels/stream.ptx"))
 pub(crate) const ELEMENTWISE: Code = Code::Ptx(include_str!("../kernels/elementwise.ptx"));
 /// Kernels that do next to nothing.
 pub(crate) const LAUNCH: Code = Code::Ptx(include_str!("../kernels/launch.ptx"));
+/// Products without end.
+pub(crate) const BURN: Code = Code::Ptx(include_str!("../kernels/burn.ptx"));
 /// Products on any GPU, and small ones in one go.
 pub(crate) const MATMUL_ANY: Code = Code::Ptx(include_str!("../kernels/matmul_any.ptx"));
 /// Random matrices, and the check of a product.
@@ -43,7 +45,7 @@ mod tests {
     /// A newer version than a driver knows is refused by it.
     #[test]
     fn no_kernel_asks_for_a_newer_driver_than_it_needs() {
-        for code in [RANDOM, STREAM, ELEMENTWISE, LAUNCH, MATMUL_ANY, MATMUL_CHECK] {
+        for code in [RANDOM, STREAM, ELEMENTWISE, LAUNCH, BURN, MATMUL_ANY, MATMUL_CHECK] {
             is_for(code, "6.0", "sm_60");
         }
         for code in [MATMUL_FP32, MATMUL_FP64, MATMUL_TENSOR] {

@@ -3,6 +3,8 @@
 //! - [`Workload`] is what can be run, and [`catalogue`] all that there is of it.
 //! - [`bench`] runs one: it asks whether there is room, times it, checks every element of the result, and returns an
 //!   [`Outcome`].
+//! - [`burn`] makes products without end, and compares each. A [`job`] is what is asked of the runner, and a [`report`]
+//!   what it says.
 //! - [`cuda`] is the driver, and [`Gpu`] a device on which something runs. The CPU needs nothing but rayon.
 //! - [`info`] says what the machine has, and what that can do at best.
 //!
@@ -10,6 +12,7 @@
 //! kernels are in it.
 
 pub mod bench;
+pub mod burn;
 pub mod catalogue;
 pub mod cuda;
 pub mod info;
@@ -35,7 +38,7 @@ pub use self::{
     check::Verification,
     error::RunError,
     gpu::Gpu,
-    measure::{Limits, Stopped},
+    measure::{Limits, Now, Stopped},
     outcome::{DeviceName, Environment, Outcome, Rate},
     roofline::Roofline,
     room::Room,

@@ -5,10 +5,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::{
     error::RunError,
+    report::Phase,
     statistics::relative_deviation,
     workload::{Prepared, Sample},
 };
@@ -17,6 +18,8 @@ use crate::{
 const FEWEST: usize = 10;
 /// Runs that count, at most.
 const MOST: usize = 20_000;
+/// Who looks on is told how far it is no more often than this.
+const TELL_EVERY: Duration = Duration::from_millis(100);
 /// The times are steady where their deviation is so much of their mean.
 const STEADY: f64 = 0.005;
 
@@ -25,12 +28,14 @@ const STEADY: f64 = 0.005;
 pub struct Limits {
     /// Runs that do not count, so that clocks are up and caches warm: for so long, and one at least.
     pub warm_up: Duration,
+    /// Steady times are not enough before this is over: what else is read of the device meanwhile takes its time.
+    pub least: Duration,
     /// When to stop where the times do not become steady; ten runs count in any case.
     pub time: Duration,
 }
 
 /// Why measuring stopped.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stopped {
     /// The times deviate by half a percent at most.
@@ -43,19 +48,32 @@ pub enum Stopped {
     Interrupted,
 }
 
-impl Limits {
-    /// For a measurement.
-    pub const FULL: Self = Self { warm_up: Duration::from_millis(100), time: Duration::from_secs(2) };
-    /// For a look.
-    pub const QUICK: Self = Self { warm_up: Duration::from_millis(10), time: Duration::from_millis(200) };
+/// What a run tells while it runs.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Now {
+    /// It has come to this phase.
+    Phase(Phase),
+    /// So much of the measuring is done, from 0 to 1: at most ten times a second.
+    Share(f64),
 }
 
-/// Runs it until it has been enough.
+impl Limits {
+    /// For a measurement.
+    pub const FULL: Self =
+        Self { warm_up: Duration::from_millis(100), least: Duration::from_millis(600), time: Duration::from_secs(2) };
+    /// For a look.
+    pub const QUICK: Self =
+        Self { warm_up: Duration::from_millis(10), least: Duration::ZERO, time: Duration::from_millis(200) };
+}
+
+/// Runs it until it has been enough, and tells how far that is.
 pub(crate) fn measure(
     work: &mut dyn Prepared,
     limits: &Limits,
     interrupted: &AtomicBool,
+    tell: &mut dyn FnMut(Now),
 ) -> Result<(Vec<Sample>, Stopped), RunError> {
+    tell(Now::Phase(Phase::WarmingUp));
     let begun = Instant::now();
     loop {
         if interrupted.load(Relaxed) {
@@ -66,7 +84,9 @@ pub(crate) fn measure(
             break;
         }
     }
+    tell(Now::Phase(Phase::Measuring));
     let begun = Instant::now();
+    let mut told = begun;
     let (mut samples, mut times) = (Vec::new(), Vec::new());
     loop {
         if interrupted.load(Relaxed) {
@@ -75,11 +95,16 @@ pub(crate) fn measure(
         let sample = work.run()?;
         samples.push(sample);
         times.push(sample.device_us.unwrap_or(sample.host_us));
+        if told.elapsed() >= TELL_EVERY {
+            told = Instant::now();
+            tell(Now::Share(share(times.len(), begun.elapsed(), limits)));
+        }
         if times.len() < FEWEST {
             continue;
         }
         // Looked at after every tenth, since all of them are gone through.
-        if times.len() % FEWEST == 0 && relative_deviation(&times).is_some_and(|deviation| deviation <= STEADY) {
+        let may_be_steady = times.len() % FEWEST == 0 && begun.elapsed() >= limits.least;
+        if may_be_steady && relative_deviation(&times).is_some_and(|deviation| deviation <= STEADY) {
             return Ok((samples, Stopped::Steady));
         }
         if begun.elapsed() >= limits.time {
@@ -89,6 +114,13 @@ pub(crate) fn measure(
             return Ok((samples, Stopped::Enough));
         }
     }
+}
+
+/// How much of the measuring is done at least: it ends with the time, but not before the fewest runs.
+fn share(runs: usize, elapsed: Duration, limits: &Limits) -> f64 {
+    let of_runs = runs as f64 / FEWEST as f64;
+    let of_time = elapsed.as_secs_f64() / limits.time.as_secs_f64().max(f64::MIN_POSITIVE);
+    of_runs.min(of_time).min(1.0)
 }
 
 #[cfg(test)]
@@ -120,8 +152,8 @@ mod tests {
     fn measured(times_us: &[f64], stops_at: usize, time: Duration) -> (usize, usize, Stopped) {
         let flag = AtomicBool::new(false);
         let mut work = Told { times_us, runs: 0, stops_at, flag: &flag };
-        let limits = Limits { warm_up: Duration::ZERO, time };
-        let (samples, stopped) = measure(&mut work, &limits, &flag).unwrap();
+        let limits = Limits { warm_up: Duration::ZERO, least: Duration::ZERO, time };
+        let (samples, stopped) = measure(&mut work, &limits, &flag, &mut |_| {}).unwrap();
         (work.runs, samples.len(), stopped)
     }
 
@@ -136,6 +168,14 @@ mod tests {
         assert_eq!(measured(&[1.0, 2.0], usize::MAX, Duration::ZERO), (11, 10, Stopped::TimeLimit));
         let hour = Duration::from_hours(1);
         assert_eq!(measured(&[1.0, 2.0], usize::MAX, hour), (MOST + 1, MOST, Stopped::Enough));
+    }
+
+    #[test]
+    fn it_is_done_with_the_last_of_runs_and_time() {
+        let limits = Limits { time: Duration::from_secs(2), ..Limits::QUICK };
+        let at = |runs, ms| share(runs, Duration::from_millis(ms), &limits);
+        let shares = [at(5, 3000), at(1000, 500), at(1000, 3000)].map(|share| (share * 100.0).round() as u32);
+        assert_eq!(shares, [50, 25, 100]);
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! What a run of a workload has shown.
 
-use serde::Serialize;
+use std::{borrow::Cow, time::Duration};
+
+use serde::{Deserialize, Serialize};
 
 use crate::{
     check::Verification,
@@ -11,10 +13,10 @@ use crate::{
 };
 
 /// What a run has shown, as one JSON object.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
     /// The workload.
-    pub id: &'static str,
+    pub id: Cow<'static, str>,
     /// Where it ran.
     pub backend: Backend,
     /// By what, on a GPU.
@@ -49,7 +51,7 @@ pub struct Outcome {
 }
 
 /// What something ran on.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DeviceName {
     /// As CUDA counts; none for the CPU.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -62,7 +64,7 @@ pub struct DeviceName {
 }
 
 /// What was done in a second. What it is not about is left out.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Rate {
     /// Bytes moved.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -73,14 +75,14 @@ pub struct Rate {
 }
 
 /// What else may matter for a measurement.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Environment {
     /// When timing began, in ms since 1970.
     pub from_ms: u64,
     /// When it ended.
     pub to_ms: u64,
     /// The program's version.
-    pub gpumon: &'static str,
+    pub gpumon: Cow<'static, str>,
     /// The newest CUDA that the driver knows; none where it ran on the CPU.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cuda: Option<String>,
@@ -91,6 +93,13 @@ pub struct Environment {
 }
 
 impl Rate {
+    /// Of so many operations in such a time, in which there was more than one run.
+    pub(crate) fn of_work(operations: u64, elapsed: Duration) -> Self {
+        let is_any = operations > 0 && !elapsed.is_zero();
+        let operations_per_second = is_any.then(|| operations as f64 / elapsed.as_secs_f64());
+        Self { bytes_per_second: None, operations_per_second }
+    }
+
     /// Of so much in such a time.
     pub(crate) fn of(cost: Cost, median_us: Option<f64>) -> Self {
         let in_a_second = |count: u64| {

@@ -1,6 +1,6 @@
 //! What the process that works says while it does: one JSON object a line.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::{
     outcome::{DeviceName, Outcome},
@@ -8,7 +8,7 @@ use crate::{
 };
 
 /// What is said, told apart by `report`, with the time at which it was.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Line<Load> {
     /// In ms since 1970.
     pub at_ms: u64,
@@ -18,7 +18,7 @@ pub struct Line<Load> {
 }
 
 /// What is said.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "report", rename_all = "snake_case")]
 pub enum Report<Load> {
     /// The job has begun. It comes first, and once.
@@ -82,7 +82,7 @@ pub enum Report<Load> {
 }
 
 /// What is done in a step.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
     /// Memory is allocated and filled.
@@ -102,7 +102,7 @@ pub enum Phase {
 }
 
 /// What a sentence is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Topic {
     /// What is done or was seen.
@@ -125,7 +125,9 @@ mod tests {
     fn a_line_is_one_flat_object() {
         let report: Report<()> =
             Report::Phase { step: 0, id: "copy".to_owned(), backend: Backend::Cuda, phase: Phase::WarmingUp };
-        let line = serde_json::to_string(&Line { at_ms: 5, report }).unwrap();
-        assert_eq!(line, r#"{"at_ms":5,"report":"phase","step":0,"id":"copy","backend":"cuda","phase":"warming_up"}"#);
+        let line = Line { at_ms: 5, report };
+        let text = serde_json::to_string(&line).unwrap();
+        assert_eq!(serde_json::from_str::<Line<()>>(&text).unwrap(), line);
+        assert_eq!(text, r#"{"at_ms":5,"report":"phase","step":0,"id":"copy","backend":"cuda","phase":"warming_up"}"#);
     }
 }

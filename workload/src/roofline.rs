@@ -1,12 +1,12 @@
 //! How near a workload came to what is possible: the roofline.
 
 use gpumon_probe::model::{Absence, Reading};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::{outcome::Rate, workload::Bound};
 
 /// What is possible in a second, and how much of that was reached.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Roofline {
     /// What it is as fast as.
     pub limit: Bound,

@@ -17,13 +17,15 @@ pub struct Room {
     pub total_bytes: u64,
     /// The cache in front of it, which hides it from arrays that fit in there.
     pub cache_bytes: u64,
+    /// Whether somebody else computes there, who is left three quarters of what is free.
+    pub is_shared: bool,
 }
 
 impl Room {
     /// Of a GPU.
     pub fn of_gpu(index: u32, memory: FreeMemory, cache_bytes: u64) -> Self {
         let FreeMemory { free_bytes, total_bytes } = memory;
-        Self { place: format!("on GPU {index}"), free_bytes, total_bytes, cache_bytes }
+        Self { place: format!("on GPU {index}"), free_bytes, total_bytes, cache_bytes, is_shared: false }
     }
 
     /// Of this host. Where the kernel does not tell, there is no room.
@@ -35,12 +37,14 @@ impl Room {
             free_bytes: bytes("MemAvailable:"),
             total_bytes: bytes("MemTotal:"),
             cache_bytes,
+            is_shared: false,
         }
     }
 
     /// What is left to others, so that none of their allocations fails because of a workload.
     pub fn reserve_bytes(&self) -> u64 {
-        (512 * MIB).max(self.total_bytes / 100 * 3)
+        let of_all = (512 * MIB).max(self.total_bytes / 100 * 3);
+        if self.is_shared { of_all.max(self.free_bytes - self.free_bytes / 4) } else { of_all }
     }
 
     /// What a workload may take.
@@ -76,7 +80,13 @@ mod tests {
     use super::*;
 
     fn room(free: u64, total: u64) -> Room {
-        Room { place: "here".to_owned(), free_bytes: free * MIB, total_bytes: total * MIB, cache_bytes: 0 }
+        Room {
+            place: "here".to_owned(),
+            free_bytes: free * MIB,
+            total_bytes: total * MIB,
+            cache_bytes: 0,
+            is_shared: false,
+        }
     }
 
     #[test]
@@ -84,6 +94,9 @@ mod tests {
         assert_eq!(room(10_000, 10_000).usable_bytes(), 9_488 * MIB);
         assert_eq!(room(100_000, 100_000).reserve_bytes() / MIB, 3_000);
         assert_eq!(room(100, 10_000).usable_bytes(), 0);
+        let shared = |free, total| Room { is_shared: true, ..room(free, total) };
+        assert_eq!(shared(8_000, 10_000).usable_bytes(), 2_000 * MIB);
+        assert_eq!(shared(600, 10_000).usable_bytes(), 88 * MIB, "what stays free in any case does");
     }
 
     #[test]

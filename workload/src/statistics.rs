@@ -1,9 +1,9 @@
 //! What many times of the same thing say together.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Times of one thing, in us.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Times {
     /// Half took less.
     pub median_us: f64,

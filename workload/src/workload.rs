@@ -97,7 +97,7 @@ pub struct About {
 }
 
 /// What the size of a workload is the number of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Extent {
     /// Nothing: it has one size.
@@ -130,7 +130,7 @@ pub enum Engine {
 }
 
 /// What a workload is as fast as, where nothing is wrong.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Bound {
     /// The memory in which its arrays are.
@@ -177,7 +177,7 @@ pub struct Size {
 }
 
 /// What one run takes and does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Cost {
     /// Memory that it holds where it runs.
     pub memory_bytes: u64,

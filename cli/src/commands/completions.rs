@@ -63,7 +63,7 @@ pub(crate) fn run(args: &CompletionsArgs) -> Result<(), Failure> {
 
 /// The arguments, with the values that are worth proposing where others are valid, too.
 fn command() -> clap::Command {
-    let all = Args::command();
+    let all = without_hidden(&Args::command());
     let names = names(&all);
     all.mut_subcommand("man", |man| {
         man.mut_arg("command", |command| command.value_parser(PossibleValuesParser::new(names)))
@@ -73,6 +73,13 @@ fn command() -> clap::Command {
     })
     .mut_arg("source", |source| source.value_parser(["auto", "nvml", "sim", "sim:8"]))
     .mut_arg("nvml_lib", |library| library.value_hint(ValueHint::FilePath))
+}
+
+/// The same command without what only gpumon itself starts, which the generators would propose.
+fn without_hidden(all: &clap::Command) -> clap::Command {
+    let shown = all.get_subcommands().filter(|command| !command.is_hide_set()).cloned();
+    let version = all.get_version().unwrap_or_default().to_owned();
+    clap::Command::new("gpumon").version(version).args(all.get_arguments().cloned()).subcommands(shown)
 }
 
 /// The names of gpumon's commands.

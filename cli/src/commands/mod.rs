@@ -1,6 +1,7 @@
 //! The commands, one file each: its arguments, and what it does.
 
 pub(crate) mod bench;
+pub(crate) mod burn;
 pub(crate) mod collect;
 pub(crate) mod completions;
 pub(crate) mod doctor;
@@ -13,6 +14,7 @@ pub(crate) mod show;
 pub(crate) mod smi;
 pub(crate) mod top;
 pub(crate) mod wait;
+pub(crate) mod work;
 
 use anyhow::anyhow;
 
@@ -35,6 +37,8 @@ pub(crate) fn dispatch(args: Args) -> Result<(), Failure> {
         Some(Command::Doctor(doctor)) => doctor::run(&args.source, &doctor),
         Some(Command::Info(info)) => info::run(&args.source, &info),
         Some(Command::Bench(bench)) => bench::run(&args.source, &bench),
+        Some(Command::Burn(burn)) => burn::run(&args.source, &burn),
+        Some(Command::Work(work)) => work::run(&args.source, &work),
         Some(Command::Pause(pause)) => pause::pause(&pause),
         Some(Command::Schema(schema)) => schema::run(&schema),
         Some(Command::Resume(resume)) => pause::resume(&resume),

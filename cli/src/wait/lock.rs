@@ -1,39 +1,24 @@
-//! Locks on GPUs, which all users of the machine share: a file per UUID, and flock(2) on it.
+//! Locks on GPUs for those who wait: files that all users of the machine share.
 //!
-//! The kernel lets go of a lock when the last process that holds its file open ends, however it ends. The files stay:
-//! removing one while another waiter opens it would make two locks of one. A waiter that ends when it has found a GPU
-//! writes into the file until when the GPU is reserved, since what it was found for has yet to start.
-//!
-//! They lie in a folder in which everybody may make files and nobody remove another's. There, somebody else may have
-//! made anything under the name of a lock, so that it is only opened as a plain file with one name, never through a
-//! link, and never created over anything. Whoever wants to can hold all the locks; they are an agreement, not a guard.
+//! A waiter that ends when it has found a GPU writes into the file until when the GPU is reserved, since what it was
+//! found for has yet to start.
 
 use std::{
-    fs::{self, File, Permissions},
-    io::{self, Read, Seek, Write},
-    os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt},
+    fs::{self, File},
+    io,
     path::{Path, PathBuf},
     time::Duration,
 };
 
 use anyhow::{Context, anyhow};
 use gpumon_probe::model::now_ms;
-use rustix::{
-    fs::{FlockOperation, OFlags, flock},
-    io::{Errno, FdFlags, fcntl_setfd},
-};
+use rustix::io::{Errno, FdFlags, fcntl_setfd};
 
 use super::amount::{LONGEST_HOLD, time};
-use crate::exit::Failure;
-
-/// Where everybody looks: the first of these that is there and open to all.
-const FOLDERS: [&str; 2] = ["/run/lock", "/tmp"];
-/// Anybody may write, and remove what is their own.
-const OPEN_TO_ALL: u32 = 0o1777;
-/// How often a file may turn out to have been replaced.
-const TRIES: u32 = 5;
-/// Longer than anything that is written here.
-const LONGEST_NOTE: u64 = 256;
+use crate::{
+    exit::Failure,
+    lock_file::{self, FOLDERS, Taken, open, write_note},
+};
 
 /// The folder of the locks.
 #[derive(Debug, Clone)]
@@ -66,11 +51,7 @@ impl Locks {
             let what = || anyhow!("{} is no folder: create it, or leave out --locks", folder.display());
             return is_folder.then(|| Self { folder: folder.to_owned() }).ok_or_else(|| Failure::usage(what()));
         }
-        let is_shared = |folder: &&&str| {
-            let found = fs::symlink_metadata(folder);
-            found.is_ok_and(|found| found.is_dir() && found.mode() & OPEN_TO_ALL == OPEN_TO_ALL)
-        };
-        let shared = FOLDERS.iter().find(is_shared).map(|folder| Self { folder: folder.into() });
+        let shared = lock_file::shared_folder().map(|folder| Self { folder });
         let why = || {
             anyhow!(
                 "no folder for locks: neither {} is open to all users; name one with --locks",
@@ -98,8 +79,7 @@ impl Locks {
     }
 
     fn path(&self, uuid: &str) -> PathBuf {
-        let plain = |letter: char| if letter.is_ascii_alphanumeric() || letter == '-' { letter } else { '_' };
-        self.folder.join(format!("gpumon-{}.lock", uuid.chars().map(plain).collect::<String>()))
+        lock_file::path(&self.folder, "gpumon", uuid)
     }
 }
 
@@ -123,30 +103,19 @@ impl Lock {
     }
 
     fn note(&mut self, text: &str) -> io::Result<()> {
-        self.file.set_len(0)?;
-        self.file.rewind()?;
-        self.file.write_all(text.as_bytes())
+        write_note(&mut self.file, text)
     }
 }
 
 fn try_to_take(path: &Path) -> io::Result<Attempt> {
-    for _ in 0..TRIES {
-        let Some(mut file) = open(path)? else { continue };
-        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => {}
-            Err(Errno::WOULDBLOCK) => return Ok(Attempt::Busy("taken".to_owned())),
-            Err(error) => return Err(error.into()),
-        }
-        // A cleaner of old files may have removed it in between; a lock on what has no name keeps nobody out.
-        if !is_still(path, &file) {
-            continue;
-        }
-        return Ok(match reserved_for(&mut file, now_ms()) {
-            Some(left) => Attempt::Busy(format!("reserved {}", time(left))),
-            None => Attempt::Taken(Lock { path: path.to_owned(), file, since_ms: now_ms() }),
-        });
-    }
-    Err(io::Error::other("it is replaced again and again"))
+    let (file, note) = match lock_file::take(path)? {
+        Taken::Mine(file, note) => (file, note),
+        Taken::Theirs(_) => return Ok(Attempt::Busy("taken".to_owned())),
+    };
+    Ok(match reserved_for(&note, now_ms()) {
+        Some(left) => Attempt::Busy(format!("reserved {}", time(left))),
+        None => Attempt::Taken(Lock { path: path.to_owned(), file, since_ms: now_ms() }),
+    })
 }
 
 /// Whether waiting does not mend it: a full disk and too many open files may pass, a file of somebody else's does not.
@@ -156,47 +125,8 @@ fn is_lasting(error: &io::Error) -> bool {
     !passes && !matches!(Errno::from_io_error(error), Some(Errno::MFILE | Errno::NFILE))
 }
 
-/// Opens the file, making it where there is none; `None` where another waiter was faster at that.
-fn open(path: &Path) -> io::Result<Option<File>> {
-    let mut options = File::options();
-    // Neither a link nor a pipe of somebody else's holds this process up or leads it elsewhere.
-    let careful = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    options.read(true).write(true).custom_flags(careful.bits().cast_signed());
-    // Not created and opened in one: of another user's file in such a folder, the kernel refuses that.
-    let file = match options.open(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            match options.create_new(true).mode(0o666).open(path) {
-                Ok(file) => {
-                    // What the umask takes away, other users need.
-                    file.set_permissions(Permissions::from_mode(0o666))?;
-                    file
-                }
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(None),
-                Err(error) => return Err(error),
-            }
-        }
-        opened => opened?,
-    };
-    let found = file.metadata()?;
-    // Another name of the same file could be one that matters to somebody.
-    if !found.is_file() || found.nlink() > 1 {
-        return Err(io::Error::other("it is not a plain file; remove it"));
-    }
-    Ok(Some(file))
-}
-
-fn is_still(path: &Path, file: &File) -> bool {
-    let identity = |found: fs::Metadata| (found.dev(), found.ino());
-    match (fs::symlink_metadata(path), file.metadata()) {
-        (Ok(named), Ok(opened)) => identity(named) == identity(opened),
-        _ => false,
-    }
-}
-
 /// How long the GPU is still reserved by a waiter that has ended.
-fn reserved_for(file: &mut File, now_ms: u64) -> Option<Duration> {
-    let mut note = String::new();
-    file.take(LONGEST_NOTE).read_to_string(&mut note).ok()?;
+fn reserved_for(note: &str, now_ms: u64) -> Option<Duration> {
     let until: u64 = note.strip_prefix("reserved until ")?.split(' ').next()?.parse().ok()?;
     let left = Duration::from_millis(until.checked_sub(now_ms)?);
     // A clock that was wrong does not keep a GPU for years.
@@ -205,9 +135,10 @@ fn reserved_for(file: &mut File, now_ms: u64) -> Option<Duration> {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::symlink;
+    use std::os::unix::fs::{MetadataExt, symlink};
 
     use super::*;
+    use crate::lock_file::is_still;
 
     fn locks() -> (tempfile::TempDir, Locks) {
         let folder = tempfile::tempdir().unwrap();

@@ -87,6 +87,8 @@ pub enum Extent {
     /// Without what a single look has no use for: what comes of two readings, and energy and margin, which cost the
     /// driver more time than all the rest.
     Glance,
+    /// A glance with energy, each time: for whoever measures a load, and reads nothing else.
+    Metered,
 }
 
 /// Waits for what the driver reports by itself, on a thread of its own.

@@ -1,6 +1,9 @@
 //! A fake CUDA driver with its scenario, and the program over it.
 
-use std::{path::PathBuf, process::Command};
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -34,6 +37,11 @@ impl FakeCuda {
         self.set(nvml.gpumon(arguments))
     }
 
+    /// The folder of this driver's locks, and of what a test wants to keep.
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
     /// What the driver was asked for; nothing where that was nothing yet.
     pub(crate) fn book(&self) -> Value {
         let text = std::fs::read_to_string(self.folder.path().join("book.json")).unwrap_or_default();
@@ -43,6 +51,8 @@ impl FakeCuda {
     fn set(&self, mut command: Command) -> Command {
         command
             .env("GPUMON_LIBCUDA", &self.library)
+            // The fakes' GPUs are alike, and runs of other tests are not in the way.
+            .env("GPUMON_LOCKS", self.folder.path())
             .env("GPUMON_FAKE_CUDA_SCENARIO", self.folder.path().join("scenario.toml"));
         command
     }

@@ -154,6 +154,7 @@ mod tests {
             free_bytes: free * mib,
             total_bytes: 32_768 * mib,
             cache_bytes: cache * mib,
+            is_shared: false,
         };
         let bytes = |backend, room: &Room| larger_than_caches(backend, Dtype::Fp64, room) * 8 / mib;
         assert_eq!(bytes(Backend::Cuda, &room(32_768, 50)), 1024);

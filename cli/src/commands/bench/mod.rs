@@ -1,28 +1,43 @@
-//! `gpumon bench`: real work, measured and verified, on GPUs and on the CPU.
+//! `gpumon bench`: real work, measured and verified, on GPUs and on the CPU, by a worker.
 //!
-//! - [`amount`] is a size as it is typed, [`plan`] what runs where, [`run`] runs it.
-//! - [`list`] prints what there is, [`table`] what came of it, and [`watch`] reads the GPU meanwhile.
+//! - [`amount`] is a size as it is typed, [`list`] prints what there is.
+//! - [`results`] prints what comes, [`table`] as a table; [`compare`] holds it against earlier results.
 
 mod amount;
+mod compare;
 mod list;
-mod plan;
-mod run;
+mod results;
 mod table;
-mod watch;
+
+use std::path::PathBuf;
 
 use clap::ValueEnum;
-use gpumon_workload::{Dtype, Engine, bench::Amount};
+use gpumon_workload::{
+    Engine,
+    bench::Amount,
+    job::{BenchJob, Job},
+};
 
-use self::{amount::parse_amount, plan::Plan};
-use crate::{exit::Failure, options::SourceArgs};
+pub(super) use self::results::Results;
+use self::{amount::parse_amount, compare::Earlier};
+use crate::{
+    exit::Failure,
+    options::SourceArgs,
+    worker::{self, DtypeChoice, WhereArgs, parse_share},
+};
+
+/// Slower than was asked for.
+const BELOW: u8 = 4;
 
 /// Run work of a known size on a GPU or the CPU, and say how fast it was and whether the result is right
 ///
 /// Without a name, everything runs that can. Each result is checked against a reference of higher precision, on random
 /// data, before it is timed and after. Times are medians of at least ten runs, by the GPU's clock and by the host's,
 /// until they deviate by half a percent or two seconds are over. It needs NVIDIA's driver and no toolkit, and leaves 3 %
-/// of a GPU's memory to others, 512 MiB at least. As JSON, what NVML said meanwhile of clocks, power and temperature is
-/// told, too.
+/// of a GPU's memory to others, 512 MiB at least. What NVML says meanwhile of clocks, power and what holds them down
+/// stands beside the times.
+///
+/// One run at a time works on a GPU, and none where somebody of another user computes, unless --share says so.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = NOTES)]
 pub(crate) struct BenchArgs {
@@ -30,13 +45,8 @@ pub(crate) struct BenchArgs {
     #[arg(value_name = "ID")]
     ids: Vec<String>,
 
-    /// Where to run it
-    #[arg(long, value_enum, default_value_t = BackendChoice::Auto)]
-    backend: BackendChoice,
-
-    /// On which GPU: CUDA's index, or a UUID or its beginning, as `gpumon info` says them
-    #[arg(long, value_name = "GPU", default_value = "0")]
-    device: String,
+    #[command(flatten)]
+    place: WhereArgs,
 
     /// With numbers of this type; without it, of the first that `list` names
     #[arg(long, value_enum)]
@@ -58,6 +68,15 @@ pub(crate) struct BenchArgs {
     /// Print one JSON object a line and result
     #[arg(long)]
     json: bool,
+
+    /// Say how fast it is beside earlier results, as `gpumon bench --json` has written them
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    compare: Option<PathBuf>,
+
+    /// End with 4 where something is slower than this share, as 0.9 or 90%: of the earlier result with --compare, else of
+    /// what memory or chip are rated for
+    #[arg(long, value_name = "SHARE", value_parser = parse_share)]
+    fail_below: Option<f64>,
 }
 
 const NOTES: &str = "\
@@ -70,27 +89,19 @@ Examples:
       What it costs to copy to the GPU.
   gpumon bench --json | jq 'select(.verify.ok) | [.id, .rate.bytes_per_second]'
       For programs.
+  gpumon bench --json > before.json; gpumon bench --compare before.json --fail-below 0.95
+      What has become slower, say after an update of the driver.
 
 Environment:
   GPUMON_LIBCUDA  CUDA's library, where the loader does not find libcuda.so.1 by itself
   CUDA_VISIBLE_DEVICES  the GPUs that there are, and their order
   GPUMON_LIBCUBLAS  cuBLAS, for --engine cublas, where it is not found by itself
   RAYON_NUM_THREADS  threads on the CPU
+  GPUMON_LOCKS  folder of the locks, where neither /run/lock nor /tmp is open to all
 
 Exit codes: 0 done and right, 1 a result is wrong or could not be had, 2 bad argument, 3 no GPU or no driver for what \
-runs on no CPU, 5 refused since memory would not do, 130 interrupted";
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum BackendChoice {
-    /// On a GPU, or on the CPU where there is none
-    Auto,
-    /// On a GPU
-    Cuda,
-    /// On all threads of the CPU
-    Cpu,
-    /// On a GPU, then on the CPU
-    Both,
-}
+runs on no CPU, 4 slower than --fail-below, 5 refused since memory would not do or somebody else is there, \
+130 interrupted";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum EngineChoice {
@@ -100,44 +111,9 @@ enum EngineChoice {
     Cublas,
 }
 
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum DtypeChoice {
-    /// 64 bits, floating point
-    #[value(alias = "f64")]
-    Fp64,
-    /// 32 bits, floating point
-    #[value(alias = "f32")]
-    Fp32,
-    /// 32 bits, of which tensor cores multiply 19
-    Tf32,
-    /// 16 bits, floating point
-    #[value(alias = "f16")]
-    Fp16,
-    /// 16 bits, floating point: the first half of 32
-    Bf16,
-    /// 8 bits, floating point: e4m3
-    #[value(alias = "f8")]
-    Fp8,
-    /// 8 bits, whole numbers
-    #[value(alias = "i8")]
-    Int8,
-}
-
 impl BenchArgs {
     fn engine(&self) -> Engine {
         if self.engine == EngineChoice::Cublas { Engine::Cublas } else { Engine::Own }
-    }
-
-    fn dtype(&self) -> Option<Dtype> {
-        self.dtype.map(|dtype| match dtype {
-            DtypeChoice::Fp64 => Dtype::Fp64,
-            DtypeChoice::Fp32 => Dtype::Fp32,
-            DtypeChoice::Tf32 => Dtype::Tf32,
-            DtypeChoice::Fp16 => Dtype::Fp16,
-            DtypeChoice::Bf16 => Dtype::Bf16,
-            DtypeChoice::Fp8 => Dtype::Fp8,
-            DtypeChoice::Int8 => Dtype::Int8,
-        })
     }
 }
 
@@ -146,7 +122,23 @@ pub(crate) fn run(source: &SourceArgs, args: &BenchArgs) -> Result<(), Failure> 
         return list::print(args.json);
     }
     source.source.check()?;
-    run::all(source, args, &Plan::new(args)?)
+    let earlier = args.compare.as_deref().map(Earlier::read).transpose()?;
+    let job = Job::Bench(BenchJob {
+        ids: args.ids.clone(),
+        place: args.place.place(),
+        dtype: args.dtype.map(Into::into),
+        size: args.size,
+        engine: args.engine(),
+        quick: args.quick,
+    });
+    let mut results = Results::new(args.json, earlier, args.fail_below);
+    let code = worker::follow(source, &job, args.place.time_limit, &mut results)?;
+    let is_below = results.finish(code == 0)?;
+    match code {
+        0 if is_below => Err(Failure::told(BELOW)),
+        0 => Ok(()),
+        code => Err(Failure::told(code)),
+    }
 }
 
 /// What can stand for [`BenchArgs::ids`].

@@ -1,9 +1,11 @@
 //! Outcomes as a table for people, which grows while they come.
 
 use gpumon_probe::model::Reading;
-use gpumon_workload::{Backend, Bound, Dtype, Extent, Outcome, Stopped, Times};
+use gpumon_workload::{Bound, Dtype, Extent, Outcome, Stopped, Times};
 
+use super::compare::Compared;
 use crate::{
+    commands::work::Load,
     table::{
         style::{ALARM, DIM, NOTICE, WELL, paint},
         units::three_digits,
@@ -13,70 +15,98 @@ use crate::{
 
 /// What stands where there is no number.
 const NONE: &str = "-";
+/// How wide each column is, but for the last. The first stands left in its column, the others right.
+const WIDTHS: [usize; 12] = [15, 5, 9, 8, 6, 8, 12, 8, 8, 5, 8, 9];
+const HEADINGS: [&str; 12] =
+    ["workload", "type", "size", "device", "95 %", "host", "rate", "of rated", "at clock", "power", "clock", "limit"];
+/// The column that gives way where results are compared.
+const HOST: usize = 5;
 
 /// The table as far as it was printed.
 pub(super) struct Table {
+    compares: bool,
     /// On what the last line ran.
     device: Option<String>,
 }
 
 impl Table {
-    pub(super) fn new() -> Self {
-        Self { device: None }
+    /// One with or without earlier results.
+    pub(super) fn new(compares: bool) -> Self {
+        Self { compares, device: None }
+    }
+
+    /// Whether nothing was printed yet.
+    pub(super) fn is_empty(&self) -> bool {
+        self.device.is_none()
     }
 
     /// The next line, below a heading where it is the first on this device.
-    pub(super) fn lines(&mut self, outcome: &Outcome) -> String {
+    pub(super) fn lines(&mut self, outcome: &Outcome, load: Option<&Load>, compared: Option<Compared>) -> String {
         let device = device(outcome);
-        let row = row(outcome);
-        if self.device.as_ref() == Some(&device) {
-            return format!("{row}\n");
+        let mut text = String::new();
+        if self.device.as_ref() != Some(&device) {
+            let mut headings = HEADINGS;
+            if self.compares {
+                headings[HOST] = "to old";
+            }
+            let space = if self.device.is_some() { "\n" } else { "" };
+            let heading = format!("{} result", aligned(&headings.map(str::to_owned)));
+            text = format!("{space}{device}\n{}\n", paint(DIM, &heading));
+            self.device = Some(device);
         }
-        let space = if self.device.is_some() { "\n" } else { "" };
-        let text = format!("{space}{device}\n{}\n{row}\n", paint(DIM, &heading()));
-        self.device = Some(device);
-        text
+        let mut cells = cells(outcome, load);
+        if self.compares {
+            cells[HOST] = compared.map_or_else(|| NONE.to_owned(), |compared| format!("{:.2}x", compared.ratio));
+        }
+        let mut lines = vec![format!("{} {}", aligned(&cells), verdict(outcome))];
+        lines.extend(remarks(outcome, load).into_iter().map(|remark| format!("  {remark}")));
+        text + &lines.join("\n") + "\n"
     }
 }
 
-fn heading() -> String {
-    format!(
-        "{:15} {:5} {:>9}  {:>9} {:>7}  {:>9}  {:>9} {:>8}  {}",
-        "workload", "type", "array", "device", "95 %", "host", "rate", "of rated", "result"
-    )
+fn aligned(cells: &[String; 12]) -> String {
+    let pad = |(at, (cell, width)): (usize, (&String, usize))| match at {
+        0 => format!("{cell:width$}"),
+        _ => format!("{cell:>width$}"),
+    };
+    cells.iter().zip(WIDTHS).enumerate().map(pad).collect::<Vec<_>>().join(" ")
 }
 
-fn row(outcome: &Outcome) -> String {
+fn cells(outcome: &Outcome, load: Option<&Load>) -> [String; 12] {
     let main = outcome.device_time.as_ref().or(outcome.host_time.as_ref());
-    let median = |times: &Option<Times>| times.as_ref().map_or_else(|| NONE.to_owned(), |times| time(times.median_us));
-    let spread = main.map_or_else(
-        || NONE.to_owned(),
-        |times| format!("±{:.1} %", (times.high_us - times.low_us) / 2.0 / times.median_us * 100.0),
-    );
-    let moves = outcome.cost.moved_bytes > 0;
-    let array = match outcome.extent {
+    let none = || NONE.to_owned();
+    let median = |times: &Option<Times>| times.as_ref().map_or_else(none, |times| time(times.median_us));
+    let spread = |times: &Times| {
+        let percent = (times.high_us - times.low_us) / 2.0 / times.median_us * 100.0;
+        if percent < 9.95 { format!("±{percent:.1} %") } else { format!("±{percent:.0} %") }
+    };
+    let has_type = outcome.cost.moved_bytes > 0 || outcome.cost.operations > 0;
+    let size = match outcome.extent {
         Extent::Elements => words::size((outcome.n * outcome.dtype.bytes()) as f64),
-        Extent::Side => format!("{0}x{0}", outcome.n),
-        Extent::Fixed => NONE.to_owned(),
+        Extent::Side => format!("{}^2", outcome.n),
+        Extent::Fixed => none(),
     };
-    let share = match &outcome.roofline.share {
-        Reading::Now(share) => format!("{:.1} %", share * 100.0),
-        _ if outcome.backend == Backend::Cpu || moves => "unknown".to_owned(),
-        _ => NONE.to_owned(),
+    let share = |share: f64| format!("{:.1} %", share * 100.0);
+    let of_rated = match (&outcome.roofline.share, outcome.roofline.limit) {
+        (Reading::Now(reached), _) => share(*reached),
+        (_, Bound::Driver | Bound::Latency) => none(),
+        _ => "unknown".to_owned(),
     };
-    let dtype = if moves { outcome.dtype.to_string() } else { NONE.to_owned() };
-    format!(
-        "{:15} {:5} {:>9}  {:>9} {:>7}  {:>9}  {:>9} {:>8}  {}",
-        outcome.id,
-        dtype,
-        array,
+    let read = |value: Option<String>| value.unwrap_or_else(none);
+    [
+        outcome.id.to_string(),
+        if has_type { outcome.dtype.to_string() } else { none() },
+        size,
         median(&outcome.device_time),
-        spread,
+        main.map_or_else(none, spread),
         median(&outcome.host_time),
         rate(outcome),
-        share,
-        result(outcome),
-    )
+        of_rated,
+        read(load.and_then(|load| load.share_at_clock).map(share)),
+        read(load.and_then(|load| load.watts).map(|watts| format!("{:.0} W", watts.mean))),
+        read(load.and_then(|load| load.sm_mhz).map(|mhz| format!("{:.0} MHz", mhz.mean))),
+        limit(outcome, load).to_owned(),
+    ]
 }
 
 /// What it ran on.
@@ -88,14 +118,50 @@ fn device(outcome: &Outcome) -> String {
     }
 }
 
-fn result(outcome: &Outcome) -> String {
-    let verify = &outcome.verify;
+/// What keeps it from being faster: what held the clocks down for most of the time, or what the work is about.
+fn limit(outcome: &Outcome, load: Option<&Load>) -> &'static str {
+    match load.and_then(Load::held_down_mostly_by) {
+        Some("sw_power_cap") => return "power cap",
+        Some("hw_power_brake_slowdown") => return "brake",
+        Some("sw_thermal_slowdown" | "hw_thermal_slowdown") => return "heat",
+        Some("hw_slowdown") => return "hardware",
+        Some("sync_boost") => return "boost",
+        _ => {}
+    }
+    match outcome.roofline.limit {
+        Bound::Memory => "memory",
+        Bound::Compute => "computing",
+        Bound::Latency => "latency",
+        Bound::Link => "link",
+        Bound::Driver => "driver",
+    }
+}
+
+fn verdict(outcome: &Outcome) -> String {
     match outcome.stopped {
-        _ if verify.wrong > 0 => paint(ALARM, &format!("WRONG: {} of {} elements", verify.wrong, verify.checked)),
+        _ if outcome.verify.wrong > 0 => paint(ALARM, "WRONG"),
         Stopped::Interrupted => paint(NOTICE, "interrupted"),
-        _ if !verify.ok => paint(ALARM, "nothing was checked"),
+        _ if !outcome.verify.ok => paint(ALARM, "unchecked"),
         _ => paint(WELL, "right"),
     }
+}
+
+/// What has no place in the line, in lines below it.
+fn remarks(outcome: &Outcome, load: Option<&Load>) -> Vec<String> {
+    let verify = &outcome.verify;
+    let mut remarks = Vec::new();
+    if verify.wrong > 0 {
+        let first = verify.first_wrong.map_or_else(String::new, |first| format!(", the first is number {first}"));
+        let wrong = format!("WRONG: {} of {} elements{first}", verify.wrong, verify.checked);
+        remarks.push(paint(ALARM, &wrong));
+    } else if !verify.ok && !outcome.partial {
+        remarks.push(paint(ALARM, "nothing was checked, so that nothing is known to be right"));
+    }
+    if let Some(others) = load.map(|load| &load.others).filter(|others| !others.is_empty()) {
+        let beside = crate::stranger::escaped(&format!("not alone: {others}"));
+        remarks.push(paint(NOTICE, &beside));
+    }
+    remarks
 }
 
 /// `1.85 us`, `512 us`, `17.3 ms`.
@@ -120,19 +186,68 @@ fn rate(outcome: &Outcome) -> String {
 
 /// `4.29 TB/s`, of 1000: so are bandwidths sold.
 fn with_prefix(per_second: f64, unit: &str) -> String {
-    let prefixes = [(1e12, "T"), (1e9, "G"), (1e6, "M")];
+    let prefixes = [(1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M")];
     let (size, prefix) = prefixes.into_iter().find(|(size, _)| per_second >= size * 0.9995).unwrap_or((1e3, "k"));
     format!("{} {prefix}{unit}", three_digits(per_second / size))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use unicode_width::UnicodeWidthStr;
+
+    use super::{super::compare::tests::outcome, *};
+
+    fn load() -> Load {
+        serde_json::from_str(
+            r#"{"samples":6,"sm_mhz":{"min":1500,"mean":1755.4,"max":1980},"watts":{"min":90,"mean":612.3,"max":700},
+            "share_at_clock":0.9123,"held_down_by":{"sw_power_cap":4},"others":[]}"#,
+        )
+        .unwrap()
+    }
 
     #[test]
     fn times_and_rates_have_three_digits() {
         assert_eq!([1.847, 512.4, 17_312.0, 2.5e6].map(time), ["1.85 us", "512 us", "17.3 ms", "2.50 s"]);
         let rates = [4.292e12, 55.5e9, 999.9e9, 1e3].map(|rate| with_prefix(rate, "B/s"));
         assert_eq!(rates, ["4.29 TB/s", "55.5 GB/s", "1.00 TB/s", "1.00 kB/s"]);
+    }
+
+    #[test]
+    fn a_line_says_all_and_fits_120_columns() {
+        let text = Table::new(false).lines(&outcome("GPU-a", 500.0), Some(&load()), None);
+        let text = anstream::adapter::strip_str(&text).to_string();
+        let lines: Vec<_> = text.lines().collect();
+        assert_eq!(lines.len(), 3, "{text}");
+        assert!(lines.iter().all(|line| line.width() <= 120), "{text}");
+        let end = |line: &str, word: &str| line[..line.find(word).unwrap() + word.len()].width();
+        for (heading, cell) in [("of rated", "87.2 %"), ("host", "510 us"), ("power", "612 W"), ("limit", "power cap")]
+        {
+            assert_eq!(end(lines[1], heading), end(lines[2], cell), "{heading}: {text}");
+        }
+        for words in ["copy", "fp32", "1.00 GiB", "500 us", "±0.2 %", "510 us", "4.29 TB/s", "91.2 %", "612 W"] {
+            assert!(lines[2].contains(words), "{words}: {text}");
+        }
+        assert!(lines[2].ends_with("1755 MHz power cap right"), "{text}");
+    }
+
+    #[test]
+    fn what_is_wrong_or_was_not_alone_is_told_below() {
+        let mut table = Table::new(true);
+        let mut wrong = outcome("GPU-a", 500.0);
+        wrong.verify.wrong = 2;
+        wrong.verify.first_wrong = Some(7);
+        let mut load = load();
+        load.others = serde_json::from_str(r#"[{"pid":42,"user":"ana","name":"py\u001bthon"}]"#).unwrap();
+        let text = table.lines(&wrong, Some(&load), Some(Compared { ratio: 0.934, is_slower: true }));
+        let text = anstream::adapter::strip_str(&text).to_string();
+        for words in
+            ["to old", " 0.93x ", "WRONG: 2 of 5 elements, the first is number 7", "not alone: py", "42 of ana"]
+        {
+            assert!(text.contains(words), "{words}: {text}");
+        }
+        assert!(!text.contains('\u{1b}'), "{text:?}");
+        wrong.verify.wrong = 0;
+        wrong.verify.ok = false;
+        assert!(table.lines(&wrong, None, None).contains("nothing was checked"));
     }
 }

@@ -179,9 +179,7 @@ impl NvmlDevice {
     /// What costs the driver milliseconds, or comes of two readings.
     fn costly(&mut self, sample: &mut GpuSample) {
         let Self { nvml, device, asker, gpm, energy, margin, .. } = self;
-        sample.power.energy_joules_total = energy.read(|| {
-            asker.ask("energy", || device.total_energy_consumption()).map(|millijoules| millijoules as f64 / 1000.0)
-        });
+        sample.power.energy_joules_total = energy.read(|| joules(device, asker));
         sample.temperature.margin_celsius =
             margin.read(|| asker.ask("margin temperature", || raw::margin_celsius(device)).map(f64::from));
         let counted = gpm.read(nvml, device, None, asker);
@@ -210,6 +208,10 @@ impl ProbeDevice for NvmlDevice {
         match extent {
             Extent::Whole => self.costly(sample),
             Extent::Glance => needs_a_second_look(sample),
+            Extent::Metered => {
+                needs_a_second_look(sample);
+                sample.power.energy_joules_total = joules(&self.device, &mut self.asker);
+            }
         }
         let (samples, gone) = self.mig.read(self.nvml, &self.device, extent, &mut self.asker);
         sample.mig_devices = samples;
@@ -249,6 +251,10 @@ fn needs_a_second_look(sample: &mut GpuSample) {
     sample.activity = Reading::Absent(Absence::WarmingUp);
     (sample.nvlink.tx_bytes_per_second, sample.nvlink.rx_bytes_per_second) = (rate(), rate());
     (sample.pcie.tx_bytes_per_second, sample.pcie.rx_bytes_per_second) = (rate(), rate());
+}
+
+fn joules(device: &Device<'_>, asker: &mut Asker) -> Reading<f64> {
+    asker.ask("energy", || device.total_energy_consumption()).map(|millijoules| millijoules as f64 / 1000.0)
 }
 
 fn watts(milliwatts: u32) -> f64 {

@@ -77,7 +77,7 @@ impl MigReader {
                         let instance = part.identity.instance;
                         let activity = match extent {
                             Extent::Whole => part.gpm.read(nvml, parent, Some(instance.gpu_instance), asker).activity,
-                            Extent::Glance => Reading::Absent(Absence::WarmingUp),
+                            Extent::Glance | Extent::Metered => Reading::Absent(Absence::WarmingUp),
                         };
                         MigSample { uuid: part.identity.uuid.clone(), instance, memory, activity }
                     })

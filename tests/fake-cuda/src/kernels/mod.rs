@@ -1,5 +1,6 @@
 //! What each kernel of the program does, by its name: a file here for each in `workload/kernels`.
 
+mod burn;
 mod elementwise;
 mod launch;
 mod matmul;
@@ -18,8 +19,8 @@ pub(crate) type Work = fn(Arguments, blocks: u64) -> (u64, usize);
 /// A kernel's name, and what it does.
 pub(crate) type Known = (&'static str, Work);
 
-static FILES: [&[Known]; 5] =
-    [elementwise::KERNELS, launch::KERNELS, matmul::KERNELS, random::KERNELS, stream::KERNELS];
+static FILES: [&[Known]; 6] =
+    [burn::KERNELS, elementwise::KERNELS, launch::KERNELS, matmul::KERNELS, random::KERNELS, stream::KERNELS];
 
 /// The kernel of this name.
 pub(crate) fn find(name: &str) -> Option<&'static Known> {

@@ -122,6 +122,7 @@ mod tests {
             free_bytes: free_gib << 30,
             total_bytes: 8 << 30,
             cache_bytes: 0,
+            is_shared: false,
         };
         assert_eq!(MATMUL.usual_n(Backend::Cuda, Dtype::Bf16, &room(8)), 8192);
         assert_eq!(MATMUL.usual_n(Backend::Cuda, Dtype::Fp32, &room(1)), 4096);

@@ -1,0 +1,130 @@
+//! Earlier results, and how fast a new one is beside its own.
+
+use std::{fs, path::Path};
+
+use anyhow::{Context, anyhow};
+use gpumon_workload::{Backend, Dtype, Outcome, Times};
+use serde::{Deserialize, Serialize};
+
+use crate::exit::Failure;
+
+/// Results that were written before, the last one last.
+#[derive(Debug)]
+pub(crate) struct Earlier(Vec<Old>);
+
+/// As much of a result as tells which it is and how long it took: all that every version has written.
+#[derive(Debug, Clone, Deserialize)]
+struct Old {
+    id: String,
+    backend: Backend,
+    dtype: Dtype,
+    n: u64,
+    #[serde(default)]
+    device: OldDevice,
+    device_time: Option<Times>,
+    host_time: Option<Times>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+struct OldDevice {
+    uuid: Option<String>,
+}
+
+/// How fast something is beside what it was.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub(super) struct Compared {
+    /// 1 is as fast, and more is faster: of the medians.
+    pub(super) ratio: f64,
+    /// Whether it is slower by more than both medians are uncertain.
+    pub(super) is_slower: bool,
+}
+
+impl Earlier {
+    /// Those in a file of one JSON object a line. What is no result, as an error, is left out.
+    pub(crate) fn read(path: &Path) -> Result<Self, Failure> {
+        let shown = path.display();
+        let text = fs::read_to_string(path).with_context(|| format!("cannot read {shown}")).map_err(Failure::usage)?;
+        let results: Vec<Old> = text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+        if results.is_empty() {
+            let cure = "give what `gpumon bench --json` has written";
+            return Err(Failure::usage(anyhow!("there is no result in {shown}: {cure}")));
+        }
+        Ok(Self(results))
+    }
+
+    /// Beside the last one of the same work, if possible on the same device; `None` where there is none.
+    pub(super) fn beside(&self, outcome: &Outcome) -> Option<Compared> {
+        let is_same = |old: &&Old| {
+            (&*old.id, old.backend, old.dtype, old.n) == (&*outcome.id, outcome.backend, outcome.dtype, outcome.n)
+        };
+        let all = || self.0.iter().rev().filter(is_same);
+        let old = all().find(|old| old.device.uuid == outcome.device.uuid).or_else(|| all().next())?;
+        let (old, new) = match (&old.device_time, &outcome.device_time) {
+            (Some(old), Some(new)) => (old, new),
+            _ => (old.host_time.as_ref()?, outcome.host_time.as_ref()?),
+        };
+        let ratio = old.median_us / new.median_us;
+        ratio.is_finite().then_some(Compared { ratio, is_slower: new.low_us > old.high_us })
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use gpumon_workload::job::BenchJob;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn times(median_us: f64) -> Value {
+        json!({
+            "median_us": median_us, "low_us": median_us - 1.0, "high_us": median_us + 1.0, "p5_us": median_us - 2.0,
+            "p95_us": median_us + 2.0, "min_us": median_us - 3.0, "n": 20
+        })
+    }
+
+    /// A right result of `copy` on a GPU, which took so long.
+    pub(in super::super) fn outcome(uuid: &str, median_us: f64) -> Outcome {
+        serde_json::from_value(json!({
+            "id": "copy", "backend": "cuda", "device": { "index": 0, "name": "NVIDIA H200", "uuid": uuid },
+            "dtype": "fp32", "n": 1 << 28, "extent": "elements", "memory_bytes": 2_u64 << 30, "host_bytes": 0,
+            "moved_bytes": 2_u64 << 30, "operations": 0, "device_time": times(median_us),
+            "host_time": times(median_us + 10.0), "stopped": "steady", "partial": false,
+            "rate": { "bytes_per_second": 4.29e12 },
+            "roofline": { "limit": "memory", "rated_per_second": 4.917e12, "share": 0.872 },
+            "verify": { "ok": true, "checked": 5, "wrong": 0, "largest_error": 0.0, "tolerance": 0.0 },
+            "environment": { "from_ms": 1, "to_ms": 2, "gpumon": "0.1.0", "cpu": "Xeon", "threads": 16 }
+        }))
+        .unwrap()
+    }
+
+    fn earlier(text: &str) -> Result<Earlier, Failure> {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        fs::write(file.path(), text).unwrap();
+        Earlier::read(file.path())
+    }
+
+    #[test]
+    fn the_same_work_is_found_and_its_intervals_decide() {
+        let line = |outcome: &Outcome| serde_json::to_string(outcome).unwrap();
+        let text = [line(&outcome("GPU-b", 900.0)), line(&outcome("GPU-a", 100.0)), line(&outcome("GPU-c", 500.0))];
+        let earlier = earlier(&format!("{}\n{{\"error\":\"x\"}}\n", text.join("\n"))).unwrap();
+        let beside = |uuid, us| earlier.beside(&outcome(uuid, us)).unwrap();
+        assert_eq!(beside("GPU-a", 100.0), Compared { ratio: 1.0, is_slower: false });
+        assert_eq!(beside("GPU-a", 50.0), Compared { ratio: 2.0, is_slower: false });
+        assert!(!beside("GPU-a", 101.5).is_slower, "the intervals meet");
+        assert!(beside("GPU-a", 125.0).is_slower);
+        assert_eq!(beside("GPU-new", 250.0).ratio.to_bits(), 2.0_f64.to_bits(), "the last of another device");
+        let other = Outcome { n: 5, ..outcome("GPU-a", 100.0) };
+        assert_eq!(earlier.beside(&other), None, "another size is other work");
+    }
+
+    #[test]
+    fn what_has_no_result_is_refused() {
+        let said = |text: &str| earlier(text).unwrap_err().message().unwrap();
+        let job = serde_json::to_string(&BenchJob::default()).unwrap();
+        for text in ["", "nonsense", &job] {
+            assert!(said(text).contains("gpumon bench --json"), "{text}");
+        }
+        assert!(Earlier::read(Path::new("/nowhere/old.json")).unwrap_err().message().unwrap().contains("/nowhere"));
+    }
+}

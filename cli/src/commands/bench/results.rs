@@ -1,0 +1,178 @@
+//! Results as they come from the worker: for people in a table, for programs a line each.
+
+use std::io::{self, Write};
+
+use gpumon_probe::model::Reading;
+use gpumon_workload::{
+    Outcome,
+    report::{Line, Report},
+};
+use serde_json::json;
+
+use super::{
+    compare::{Compared, Earlier},
+    table::Table,
+};
+use crate::{
+    commands::work::Load,
+    exit::{Failure, say},
+    table::style::{ALARM, DIM, NOTICE, paint},
+    worker::{Listener, Status},
+};
+
+/// What was printed, and how it was beside what was wanted.
+pub(crate) struct Results {
+    json: bool,
+    table: Table,
+    status: Status,
+    earlier: Option<Earlier>,
+    fail_below: Option<f64>,
+    has_begun: bool,
+    /// How many results could be held against the threshold.
+    judged: usize,
+    /// Those that are below it, in words.
+    below: Vec<String>,
+    /// Those that have become slower, in words.
+    slower: Vec<String>,
+}
+
+impl Results {
+    pub(crate) fn new(json: bool, earlier: Option<Earlier>, fail_below: Option<f64>) -> Self {
+        Self {
+            json,
+            table: Table::new(earlier.is_some()),
+            status: Status::new(),
+            earlier,
+            fail_below,
+            has_begun: false,
+            judged: 0,
+            below: Vec::new(),
+            slower: Vec::new(),
+        }
+    }
+
+    /// Says what all of them come to, and whether one is below the threshold, or none could be held against it.
+    /// `is_whole` is whether everything was done.
+    pub(crate) fn finish(&self, is_whole: bool) -> Result<bool, Failure> {
+        let is_below = self.fail_below.is_some() && (self.judged == 0 || !self.below.is_empty());
+        if is_whole && self.fail_below.is_some() && self.judged == 0 {
+            say("there was nothing to hold --fail-below against: no result has an earlier one or a rated peak");
+        }
+        if self.json || self.table.is_empty() {
+            return Ok(is_below);
+        }
+        let mut out = anstream::stdout();
+        if self.earlier.is_some() {
+            let text = match &self.slower[..] {
+                [] => paint(DIM, "Nothing is slower than before by more than the medians are uncertain."),
+                slower => paint(NOTICE, &format!("Slower than before, for certain: {}", slower.join(", "))),
+            };
+            writeln!(out, "\n{text}")?;
+        }
+        if let (Some(share), false) = (self.fail_below, self.below.is_empty()) {
+            let text = format!("Below {:.1} %: {}", share * 100.0, self.below.join(", "));
+            writeln!(out, "\n{}", paint(ALARM, &text))?;
+        }
+        Ok(is_below)
+    }
+
+    fn result(&mut self, raw: &str, outcome: &Outcome, load: Option<&Load>) -> Result<(), Failure> {
+        let compared = self.earlier.as_ref().and_then(|earlier| earlier.beside(outcome));
+        if !outcome.partial {
+            self.judge(outcome, compared);
+        }
+        let mut out = anstream::stdout();
+        if self.json {
+            match compared.map(|compared| serde_json::to_string(&compared)).transpose().map_err(io::Error::from)? {
+                Some(compared) => {
+                    writeln!(out, "{},\"compared\":{compared}}}", raw.strip_suffix('}').unwrap_or(raw))?;
+                }
+                None => writeln!(out, "{raw}")?,
+            }
+        } else {
+            out.write_all(self.table.lines(outcome, load, compared).as_bytes())?;
+        }
+        out.flush()?;
+        Ok(())
+    }
+
+    fn judge(&mut self, outcome: &Outcome, compared: Option<Compared>) {
+        if let Some(Compared { ratio, is_slower: true }) = compared {
+            self.slower.push(format!("{} {ratio:.2}x", outcome.id));
+        }
+        let share = match (&self.earlier, &outcome.roofline.share) {
+            (Some(_), _) => compared.map(|compared| compared.ratio),
+            (None, Reading::Now(share)) => Some(*share),
+            _ => None,
+        };
+        if let (Some(least), Some(share)) = (self.fail_below, share) {
+            self.judged += 1;
+            if share < least {
+                self.below.push(format!("{} {:.1} %", outcome.id, share * 100.0));
+            }
+        }
+    }
+}
+
+impl Listener for Results {
+    fn hear(&mut self, raw: &str, line: Line<Load>) -> Result<(), Failure> {
+        match &line.report {
+            Report::Begun { .. } => self.has_begun = true,
+            Report::Result { outcome, load } => {
+                self.status.clear();
+                self.result(raw, outcome, load.as_ref())?;
+            }
+            Report::Said { text, .. } => {
+                self.status.clear();
+                say(text);
+            }
+            Report::Failed { id, backend, error, code } => {
+                self.status.clear();
+                say(error);
+                // What never began has no results.
+                if self.json && self.has_begun {
+                    let object = json!({
+                        "at_ms": line.at_ms, "report": "failed", "id": id, "backend": backend, "error": error,
+                        "code": code, "verify": { "ok": false, "checked": 0 }
+                    });
+                    writeln!(io::stdout(), "{object}")?;
+                }
+            }
+            Report::Phase { .. } | Report::Progress { .. } | Report::Ended { .. } => {}
+        }
+        self.status.hear(&line.report);
+        Ok(())
+    }
+
+    fn tick(&mut self) {
+        self.status.show();
+    }
+
+    fn end(&mut self) {
+        self.status.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::compare::tests::outcome, *};
+
+    #[test]
+    fn a_threshold_is_held_against_what_there_is() {
+        let below = |outcomes: &[Outcome], share| {
+            let mut results = Results::new(true, None, Some(share));
+            for outcome in outcomes {
+                results.judge(outcome, None);
+            }
+            results.finish(true).unwrap()
+        };
+        let good = outcome("GPU-a", 100.0);
+        assert!(!below(std::slice::from_ref(&good), 0.87));
+        assert!(below(std::slice::from_ref(&good), 0.88));
+        assert!(below(&[], 0.1), "what was not judged has not passed");
+        let mut unknown = good.clone();
+        unknown.roofline.share = Reading::Absent(gpumon_probe::model::Absence::Unknown);
+        assert!(below(std::slice::from_ref(&unknown), 0.1));
+        assert!(!below(&[unknown, good], 0.1));
+    }
+}

@@ -1,0 +1,164 @@
+//! Where a job runs: GPUs that no other run has, and on which nobody of another user computes; or the CPU.
+
+use std::{env, fs::File, path::PathBuf};
+
+use anyhow::{Context, anyhow};
+use gpumon_workload::{
+    Backend, DeviceName, Gpu, RunError,
+    cuda::{CudaError, Device, Driver},
+    info::Cpu,
+    job::{BackendChoice, Where},
+};
+
+use super::{NO_GPU, REFUSED, others::Others, watch::Watch};
+use crate::{
+    exit::Failure,
+    lock_file::{self, FOLDERS, Taken, VARIABLE, write_note},
+    options::SourceArgs,
+};
+
+/// What these locks are called. Those of `gpumon wait` have another name: what it starts may be a run.
+const LOCK: &str = "gpumon-run";
+
+/// Where a job runs.
+pub(super) struct Floor {
+    /// GPUs, in CUDA's order.
+    pub(super) gpus: Vec<Held>,
+    /// The CPU, where it is to run there, too.
+    pub(super) runs_on_cpu: bool,
+    pub(super) cpu: Cpu,
+    /// Reads these GPUs.
+    pub(super) watch: Watch,
+    /// What is to be said of the choice.
+    pub(super) note: Option<String>,
+}
+
+/// A GPU that no other run has.
+pub(super) struct Held {
+    pub(super) device: Device,
+    /// Whether somebody of another user computes there.
+    is_shared: bool,
+    /// Open for as long as it is held.
+    _lock: File,
+}
+
+impl Held {
+    /// Makes it work for this thread.
+    pub(super) fn open(&self) -> Result<Gpu, CudaError> {
+        let gpu = Gpu::open(&self.device)?;
+        Ok(if self.is_shared { gpu.shared() } else { gpu })
+    }
+
+    fn name(&self) -> DeviceName {
+        let Device { index, name, uuid, .. } = &self.device;
+        DeviceName { index: Some(*index), name: name.clone(), uuid: Some(uuid.clone()) }
+    }
+}
+
+impl Floor {
+    /// Takes what a job asks for. `needs_gpu` is whether it can run on no CPU.
+    pub(super) fn take(place: &Where, needs_gpu: bool, source: &SourceArgs) -> Result<Self, Failure> {
+        let mut floor =
+            Self { gpus: Vec::new(), runs_on_cpu: false, cpu: Cpu::this(), watch: Watch::nothing(), note: None };
+        let devices = match place.backend {
+            BackendChoice::Cpu => Vec::new(),
+            choice => match Driver::load().and_then(Driver::devices) {
+                Ok(devices) => chosen(&place.device, devices)?,
+                Err(error) if choice == BackendChoice::Cuda || needs_gpu => {
+                    return Err(Failure::with_code(RunError::from(error), NO_GPU));
+                }
+                Err(error) => {
+                    floor.note = Some(format!("{error}; this runs on the CPU"));
+                    Vec::new()
+                }
+            },
+        };
+        floor.runs_on_cpu = match place.backend {
+            BackendChoice::Cuda => false,
+            BackendChoice::Auto => devices.is_empty(),
+            BackendChoice::Cpu | BackendChoice::Both => true,
+        };
+        let folder = lock_folder()?;
+        let locks = devices.iter().map(|device| lock(&folder, device)).collect::<Result<Vec<_>, _>>()?;
+        // Before this process shows up there itself.
+        floor.watch = Watch::start(source, devices.iter().map(|device| device.uuid.clone()).collect());
+        for (device, lock) in devices.into_iter().zip(locks) {
+            let others = floor.watch.foreign(&device.uuid);
+            if !others.is_empty() && !place.share {
+                return Err(Failure::with_code(occupied(&device, &others), REFUSED));
+            }
+            floor.gpus.push(Held { device, is_shared: !others.is_empty(), _lock: lock });
+        }
+        Ok(floor)
+    }
+
+    /// On what it runs.
+    pub(super) fn names(&self) -> Vec<DeviceName> {
+        let cpu = DeviceName { index: None, name: self.cpu.name.clone(), uuid: None };
+        self.gpus.iter().map(Held::name).chain(self.runs_on_cpu.then_some(cpu)).collect()
+    }
+
+    /// How many places of this kind there are.
+    pub(super) fn count(&self, backend: Backend) -> usize {
+        match backend {
+            Backend::Cuda => self.gpus.len(),
+            Backend::Cpu => usize::from(self.runs_on_cpu),
+        }
+    }
+}
+
+fn occupied(device: &Device, others: &Others) -> anyhow::Error {
+    anyhow!(
+        "somebody else computes on GPU {}: {others}; wait (`gpumon wait -- gpumon bench`), choose another with --device, \
+         or run beside them with --share, which takes a quarter of the free memory at most",
+        device.index
+    )
+}
+
+fn lock_folder() -> Result<PathBuf, Failure> {
+    let named = env::var_os(VARIABLE).filter(|folder| !folder.is_empty()).map(PathBuf::from);
+    let why = || {
+        format!("no folder for locks: neither {} is open to all users; name one in {VARIABLE}", FOLDERS.join(" nor "))
+    };
+    Ok(named.or_else(lock_file::shared_folder).with_context(why)?)
+}
+
+/// So that no two runs measure each other.
+fn lock(folder: &std::path::Path, device: &Device) -> Result<File, Failure> {
+    let path = lock_file::path(folder, LOCK, &device.uuid);
+    let cannot = || format!("cannot lock {}: remove it, or name another folder in {VARIABLE}", path.display());
+    match lock_file::take(&path).with_context(cannot)? {
+        Taken::Mine(mut file, _) => {
+            write_note(&mut file, &std::process::id().to_string()).with_context(cannot)?;
+            Ok(file)
+        }
+        Taken::Theirs(note) => {
+            let who = note.trim().parse::<u32>().map_or("another process".to_owned(), |pid| format!("process {pid}"));
+            let error = anyhow!(
+                "{who} already runs a workload on GPU {}: wait for its end, or choose another with --device",
+                device.index
+            );
+            Err(Failure::with_code(error, REFUSED))
+        }
+    }
+}
+
+/// All of them, or the one of this name: CUDA's index, or as much of the UUID as tells it from the others.
+fn chosen(name: &str, devices: Vec<Device>) -> Result<Vec<Device>, Failure> {
+    if name == "all" {
+        return Ok(devices);
+    }
+    let by_index = devices.iter().find(|device| name.parse() == Ok(device.index));
+    let mut by_uuid = devices.iter().filter(|device| {
+        let begins = device.uuid.get(..name.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(name));
+        begins && name.len() > "GPU-".len()
+    });
+    if let Some(device) = by_index.or_else(|| by_uuid.next().filter(|_| by_uuid.next().is_none())) {
+        return Ok(vec![device.clone()]);
+    }
+    let there_are = match &devices[..] {
+        [_] => "there is only 0".to_owned(),
+        devices => format!("there are 0 to {}", devices.len() - 1),
+    };
+    Err(Failure::usage(anyhow!("no GPU '{name}': {there_are}; see `gpumon info`")))
+}

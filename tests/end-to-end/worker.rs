@@ -1,0 +1,251 @@
+//! The process that works: one at a time on a GPU, never in the way of other users, and never left behind.
+
+use std::{
+    fs,
+    io::{Read, Write},
+    os::unix::{net::UnixListener, process::CommandExt},
+    process::{Child, Command, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use serde_json::Value;
+
+use crate::support::{Fake, FakeCuda, eventually, lines_of, signal, stderr, stdout};
+
+/// So slow that a test can look on.
+const SLOW: &str = "kernel_ms = 200";
+const UUID: &str = "GPU-00000000-0000-0000-0000-000000000000";
+
+/// The PID that has the lock of the only GPU.
+fn worker_of(cuda: &FakeCuda) -> Option<u32> {
+    fs::read_to_string(cuda.folder().join(format!("gpumon-run-{UUID}.lock"))).ok()?.trim().parse().ok()
+}
+
+/// A run that lasts, and the PID of its worker, which has begun to work.
+fn long_run(cuda: &FakeCuda, arguments: &[&str]) -> (Child, u32) {
+    let mut command = cuda.gpumon(&[&["bench", "copy", "scale", "add", "--size", "1000"], arguments].concat());
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    eventually("the worker works", || cuda.book()["kernels"].as_u64() > Some(2));
+    (child, worker_of(cuda).unwrap())
+}
+
+/// Gone, or nobody has noticed yet that it ended.
+fn has_ended(pid: u32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit(')').next().is_none_or(|rest| rest.is_empty() || rest.trim_start().starts_with('Z'))
+}
+
+#[test]
+fn a_second_run_on_a_gpu_is_refused_with_the_pid_of_the_first() {
+    let cuda = FakeCuda::new(SLOW);
+    let (mut first, worker) = long_run(&cuda, &[]);
+    let second = [&["bench", "copy", "--quick", "--size", "100"][..], &["burn", "--mem", "0.2%", "--time", "1s"]];
+    for command in second {
+        let output = cuda.gpumon(command).output().unwrap();
+        let said = stderr(&output);
+        assert_eq!((output.status.code(), said.lines().count()), (Some(5), 1), "{said}");
+        assert!(said.contains(&format!("process {worker} already runs")) && said.contains("GPU 0"), "{said}");
+        assert_eq!(stdout(&output), "");
+    }
+    // The CPU is nobody's alone.
+    let on_cpu = cuda.gpumon(&["bench", "copy", "--backend", "cpu", "--quick", "--size", "100"]).output().unwrap();
+    assert_eq!(on_cpu.status.code(), Some(0), "{}", stderr(&on_cpu));
+    signal("-INT", first.id());
+    assert_eq!(first.wait().unwrap().code(), Some(130));
+    assert!(has_ended(worker));
+    let next = cuda.gpumon(&["burn", "--mem", "0.2%", "--time", "1s"]).output().unwrap();
+    assert_eq!(next.status.code(), Some(0), "the lock ends with its process: {}", stderr(&next));
+}
+
+#[test]
+fn a_lock_that_is_a_link_is_not_followed() {
+    let cuda = FakeCuda::new("");
+    let precious = cuda.folder().join("precious");
+    fs::write(&precious, "text").unwrap();
+    std::os::unix::fs::symlink(&precious, cuda.folder().join(format!("gpumon-run-{UUID}.lock"))).unwrap();
+    let output = cuda.gpumon(&["bench", "copy", "--quick", "--size", "100"]).output().unwrap();
+    assert!(output.status.code() == Some(1) && stderr(&output).contains("remove it"), "{}", stderr(&output));
+    assert_eq!(fs::read_to_string(&precious).unwrap(), "text");
+}
+
+#[test]
+fn a_worker_that_is_killed_is_told_and_leaves_nothing() {
+    let cuda = FakeCuda::new(SLOW);
+    let (first, worker) = long_run(&cuda, &["--json"]);
+    signal("-KILL", worker);
+    let output = first.wait_with_output().unwrap();
+    let said = stderr(&output);
+    assert_eq!((output.status.code(), said.lines().count()), (Some(1), 1), "{said}");
+    assert!(said.contains("signal 9") && said.contains("gpumon doctor"), "{said}");
+}
+
+#[test]
+fn a_worker_ends_with_its_parent() {
+    let cuda = FakeCuda::new(SLOW);
+    let (mut first, worker) = long_run(&cuda, &[]);
+    assert!(!has_ended(worker));
+    // It cannot notice by itself that nobody listens any more.
+    signal("-STOP", worker);
+    first.kill().unwrap();
+    first.wait().unwrap();
+    eventually("the worker is gone", || has_ended(worker));
+    let late = cuda.gpumon(&["work", "--parent", "1", r#"{"kind":"bench"}"#]).output().unwrap();
+    assert!(late.status.code() == Some(1) && stderr(&late).contains("process 1"), "{}", stderr(&late));
+}
+
+#[test]
+fn work_that_takes_too_long_is_ended_and_so_is_what_does_not_obey() {
+    for is_stopped in [false, true] {
+        let cuda = FakeCuda::new(SLOW);
+        let begun = Instant::now();
+        let (first, worker) = long_run(&cuda, &["--time-limit", "2s"]);
+        if is_stopped {
+            signal("-STOP", worker);
+        }
+        let output = first.wait_with_output().unwrap();
+        let (said, took) = (stderr(&output), begun.elapsed());
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains("longer than 2s") && said.contains("--time-limit"), "{said}");
+        assert_eq!((said.contains("was killed"), took > Duration::from_secs(10)), (is_stopped, is_stopped), "{said}");
+        assert!(has_ended(worker));
+        if !is_stopped {
+            assert_eq!(cuda.book()["held_bytes"], 0, "it gave its memory back");
+        }
+    }
+}
+
+/// A process of another user, for as long as this is held.
+struct Stranger(Option<Child>);
+
+impl Stranger {
+    fn new() -> Self {
+        // Only root can be somebody else; to anybody else, root's first process is.
+        Self(Command::new("sleep").arg("600").uid(65_534).spawn().ok())
+    }
+
+    fn pid(&self) -> u32 {
+        self.0.as_ref().map_or(1, Child::id)
+    }
+}
+
+impl Drop for Stranger {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.0 {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// Both libraries with the same GPU, on which these processes are.
+fn occupied(processes: &str) -> (Fake, FakeCuda) {
+    let nvml = Fake::new(&format!("[[gpu]]\nindex = 0\nprofile = \"idle\"\n{processes}"));
+    let uuid = nvml.json()["inventory"]["gpus"][0]["uuid"].as_str().unwrap().to_owned();
+    let cuda = FakeCuda::new(&format!("uuids = [\"{uuid}\"]\nkernel_ms = 20"));
+    (nvml, cuda)
+}
+
+#[test]
+fn a_gpu_on_which_another_user_computes_is_left_alone_unless_told_to_share() {
+    let stranger = Stranger::new();
+    let pid = stranger.pid();
+    let (nvml, cuda) = occupied(&format!("[[process]]\ngpu = 0\npid = {pid}\nmemory = \"1 GiB\""));
+    let alone = [&["bench", "copy", "--quick", "--size", "100"][..], &["burn", "--mem", "0.2%", "--time", "1s"]];
+    for command in alone {
+        let output = cuda.gpumon_with(&nvml, command).output().unwrap();
+        let said = stderr(&output);
+        assert_eq!((output.status.code(), said.lines().count()), (Some(5), 1), "{said}");
+        assert!(said.contains(&pid.to_string()) && said.contains("--share"), "{said}");
+        assert!(cuda.book().is_null(), "nothing was begun: {}", cuda.book());
+    }
+    // Of 2 GiB, a quarter is for us.
+    let shared = ["bench", "copy", "--share", "--quick", "--json", "--size"];
+    let (code, lines, said) = lines_of(cuda.gpumon_with(&nvml, &[&shared[..], &["300MiB"]].concat()));
+    assert!(code == Some(5) && said.contains("1.5 GiB stay free for others"), "{code:?} {lines:?} {said}");
+    let (code, lines, said) = lines_of(cuda.gpumon_with(&nvml, &[&shared[..], &["1MiB"]].concat()));
+    assert_eq!(code, Some(0), "{said}");
+    assert_eq!(lines[0]["load"]["others"][0]["pid"], pid, "{}", lines[0]);
+    let table = cuda.gpumon_with(&nvml, &["bench", "copy", "--share", "--quick", "--size", "1MiB"]).output().unwrap();
+    assert!(stdout(&table).contains("not alone: "), "{}", stdout(&table));
+}
+
+#[test]
+fn own_processes_and_those_that_only_draw_are_in_nobodys_way() {
+    let stranger = Stranger::new();
+    let (own, other) = (std::process::id(), stranger.pid());
+    let (nvml, cuda) = occupied(&format!(
+        "[[process]]\ngpu = 0\npid = {own}\nmemory = \"1 GiB\"\n[[process]]\ngpu = 0\npid = {other}\nkind = \"graphics\""
+    ));
+    let (code, lines, said) =
+        lines_of(cuda.gpumon_with(&nvml, &["bench", "copy", "--quick", "--json", "--size", "1000"]));
+    assert_eq!((code, said.as_str()), (Some(0), ""));
+    let others = lines[0]["load"]["others"].as_array().unwrap();
+    assert_eq!((others.len(), &others[0]["pid"]), (1, &own.into()), "{}", lines[0]);
+}
+
+#[test]
+fn energy_clocks_and_power_stand_beside_the_times() {
+    let (nvml, cuda) = occupied("");
+    let (code, lines, said) = lines_of(cuda.gpumon_with(&nvml, &["bench", "copy", "--json", "--size", "1000"]));
+    assert_eq!(code, Some(0), "{said}");
+    let load = &lines[0]["load"];
+    let environment = &lines[0]["environment"];
+    let seconds = (environment["to_ms"].as_f64().unwrap() - environment["from_ms"].as_f64().unwrap()) / 1000.0;
+    let watts = load["joules"].as_f64().unwrap() / seconds;
+    let mean = load["watts"]["mean"].as_f64().unwrap();
+    assert!((watts - mean).abs() < mean / 2.0, "{watts} W by the counter, {mean} W by readings");
+    let text = stdout(&cuda.gpumon_with(&nvml, &["bench", "copy", "--size", "1000"]).output().unwrap());
+    assert!(text.contains(" W ") && text.contains(" MHz "), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 120), "{text}");
+}
+
+#[test]
+fn a_job_is_taken_as_json_and_answered_line_by_line() {
+    let cuda = FakeCuda::new("");
+    let job = r#"{"kind":"bench","ids":["copy"],"size":{"count":1000},"quick":true}"#;
+    let mut child = cuda.gpumon(&["work", "-"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(job.as_bytes()).unwrap();
+    let text = stdout(&child.wait_with_output().unwrap());
+    let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let said: Vec<_> = lines.iter().map(|line| line["report"].as_str().unwrap()).collect();
+    assert_eq!((said[0], said[said.len() - 1], &lines[said.len() - 1]["code"]), ("begun", "ended", &0.into()));
+    let phases: Vec<_> = lines.iter().filter_map(|line| line["phase"].as_str()).collect();
+    assert_eq!(phases, ["preparing", "checking", "warming_up", "measuring", "verifying", "giving_back"]);
+    assert!(lines.windows(2).all(|pair| pair[0]["at_ms"].as_u64() <= pair[1]["at_ms"].as_u64()), "{text}");
+    for (job, words) in [("{}", "no job"), (r#"{"kind":"bench","ids":["traid"]}"#, "did you mean 'triad'?")] {
+        let output = cuda.gpumon(&["work", job]).output().unwrap();
+        let text = format!("{}{}", stdout(&output), stderr(&output));
+        assert!(output.status.code() == Some(2) && text.contains(words), "{text}");
+    }
+}
+
+#[test]
+fn a_server_is_told_of_a_run_and_one_that_does_not_listen_delays_nothing() {
+    let (nvml, cuda) = occupied("");
+    let listener = UnixListener::bind(nvml.control()).unwrap();
+    let server = thread::spawn(move || {
+        let mut told = String::new();
+        let (mut stream, _) = listener.accept().unwrap();
+        // It ends with the request, since nobody waits for the answer.
+        stream.read_to_string(&mut told).unwrap();
+        (listener, told)
+    });
+    let run = ["bench", "copy", "--quick", "--size", "1000", "--backend", "cpu"];
+    assert_eq!(cuda.gpumon_with(&nvml, &run).status().unwrap().code(), Some(0));
+    let (_listener, told) = server.join().unwrap();
+    let (head, body) = told.split_once("\r\n\r\n").unwrap();
+    assert!(
+        head.starts_with("POST /api/v1/runs/announced HTTP/1.1\r\n") && head.contains("\r\nX-Gpumon-Run: "),
+        "{head}"
+    );
+    // Chunks: the length in hexadecimal digits, then a line of that length.
+    let lines: Vec<Value> = body.split("\r\n").filter_map(|part| serde_json::from_str(part.trim_end()).ok()).collect();
+    let reports: Vec<_> = lines.iter().filter_map(|line| line["report"].as_str()).collect();
+    assert_eq!((reports.first(), reports.last()), (Some(&"begun"), Some(&"ended")), "{told}");
+    assert!(reports.contains(&"result") && body.ends_with("0\r\n\r\n"), "{told}");
+    // It listens still, and takes nothing.
+    let begun = Instant::now();
+    assert_eq!(cuda.gpumon_with(&nvml, &run).status().unwrap().code(), Some(0));
+    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+}

@@ -1,0 +1,243 @@
+//! Products of matrices without end, each of which is compared with the first: load that finds out whether a device
+//! computes and remembers right while it is hot.
+//!
+//! Memory is filled with products, piece by piece, and when it is full all of them are compared and poisoned, and it
+//! begins anew. The first product is checked element by element against a reference of higher precision. What was not
+//! compared is not right: a burn that checked nothing has failed.
+//!
+//! - [`Burnable`] is what can be burnt, [`on_cuda`] and [`on_cpu`] are the two that there are.
+//! - [`reference`] is what the first product should be.
+
+mod on_cpu;
+mod on_cuda;
+mod reference;
+
+use std::{
+    sync::atomic::{AtomicBool, Ordering::Relaxed},
+    time::{Duration, Instant},
+};
+
+use gpumon_probe::model::now_ms;
+
+use self::{on_cpu::OnCpu, on_cuda::OnCuda};
+use crate::{
+    bench::Place,
+    check::Verification,
+    error::RunError,
+    info::Cpu,
+    measure::Stopped,
+    outcome::{Outcome, Rate},
+    report::Phase,
+    roofline::Roofline,
+    room::Room,
+    workload::{Bound, Cost, Dtype, Engine, Extent},
+};
+
+/// Its name.
+pub const ID: &str = "burn";
+/// The types that it multiplies, the usual one first.
+pub const DTYPES: &[Dtype] = &[Dtype::Fp32];
+/// Sides of the matrices, the largest first: one that a device's tiles fill, as long as there is room for it.
+const SIDES: [u64; 5] = [2048, 1024, 512, 256, 128];
+/// So many products fit at least.
+const FEWEST: u64 = 8;
+/// The two factors, and the product that is known to be right.
+const BESIDE: u64 = 3;
+/// A host's memory is not what is tested on a CPU, and a container may have less of it than the system tells.
+const MOST_ON_CPU: u64 = 1 << 30;
+/// Who looks on is told so often.
+const TELL_EVERY: Duration = Duration::from_secs(1);
+
+/// How to burn.
+#[derive(Debug, Clone, Copy)]
+pub struct BurnRequest {
+    /// For how long, from when the first product has been checked.
+    pub time: Duration,
+    /// The share of the free memory that is filled, from 0 to 1.
+    pub memory: f64,
+    /// The type of numbers; the usual one where nobody says.
+    pub dtype: Option<Dtype>,
+}
+
+/// What a burn tells while it lasts.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Burning {
+    /// It has come to this phase.
+    Phase(Phase),
+    /// How it goes, once a second.
+    Beat {
+        /// So much of the time is over, from 0 to 1.
+        share: f64,
+        /// In the last second.
+        operations_per_second: f64,
+        /// Words of products that were wrong, since it began.
+        wrong: u64,
+    },
+}
+
+/// What can be burnt.
+trait Burnable {
+    /// Memory that it holds, in bytes.
+    fn bytes(&self) -> u64;
+    /// Into how many pieces memory is divided.
+    fn pieces(&self) -> usize;
+    /// How many products a piece has room for.
+    fn products(&self, piece: usize) -> u64;
+    /// Makes the product with which the others are compared, and checks it against the reference.
+    fn first(&mut self) -> Result<Verification, RunError>;
+    /// Fills a piece with products.
+    fn multiply(&mut self, piece: usize) -> Result<(), RunError>;
+    /// Compares a piece with the first product, poisons it, and says how many words were wrong.
+    fn compare(&mut self, piece: usize) -> Result<u64, RunError>;
+}
+
+/// Burns for as long as it is asked to, or until somebody sets `interrupted`; all memory is given back when this returns.
+///
+/// # Errors
+/// Where there is no room or no such type, or the driver fails.
+pub fn run(
+    place: &Place<'_>,
+    cpu: &Cpu,
+    request: &BurnRequest,
+    interrupted: &AtomicBool,
+    tell: &mut dyn FnMut(Burning),
+) -> Result<Outcome, RunError> {
+    let dtype = request.dtype.unwrap_or(DTYPES[0]);
+    if !DTYPES.contains(&dtype) {
+        return Err(RunError::NoSuchType { id: ID, dtype, valid: DTYPES });
+    }
+    tell(Burning::Phase(Phase::Preparing));
+    let room = place.room()?;
+    let (side, bytes) = measures(place, &room, request.memory, dtype)?;
+    let mut work: Box<dyn Burnable + '_> = match place {
+        Place::Cuda(gpu) => Box::new(OnCuda::new(gpu, side, bytes)?),
+        Place::Cpu(_) => Box::new(OnCpu::new(side, bytes)),
+    };
+    let memory_bytes = work.bytes();
+    let mut burnt = Burnt { operations: 2 * side.pow(3), words: side.pow(2), ..Burnt::default() };
+    let (stopped, elapsed) = burnt.burn(work.as_mut(), request.time, interrupted, tell)?;
+    let to_ms = now_ms();
+    // Without the time that the first product took to be checked.
+    let from_ms = to_ms - elapsed.as_millis() as u64;
+    tell(Burning::Phase(Phase::GivingBack));
+    drop(work);
+
+    let rate = Rate::of_work(burnt.products.saturating_mul(burnt.operations), elapsed);
+    Ok(Outcome {
+        id: ID.into(),
+        backend: place.backend(),
+        engine: Engine::Own,
+        device: place.name(),
+        dtype,
+        n: side,
+        extent: Extent::Side,
+        cost: Cost { memory_bytes, operations: burnt.operations, ..Cost::default() },
+        device_time: None,
+        host_time: None,
+        stopped,
+        partial: stopped == Stopped::Interrupted,
+        roofline: Roofline::of(Bound::Compute, &rate, place.rated(Bound::Compute, dtype)),
+        rate,
+        verify: burnt.verify(),
+        environment: place.environment(cpu, from_ms, to_ms),
+    })
+}
+
+/// The side of the matrices, and the memory that they may take together.
+fn measures(place: &Place<'_>, room: &Room, share: f64, dtype: Dtype) -> Result<(u64, u64), RunError> {
+    let wanted = (room.free_bytes as f64 * share) as u64;
+    let bytes = match place {
+        Place::Cuda(_) => wanted.min(room.usable_bytes()),
+        Place::Cpu(_) => wanted.min(room.usable_bytes()).min(MOST_ON_CPU),
+    };
+    let needed = |side: &u64| (FEWEST + BESIDE) * side * side * dtype.bytes();
+    // On a CPU a product that stays in its caches is the hottest.
+    let sides = if matches!(place, Place::Cpu(_)) { &SIDES[2..] } else { &SIDES[..] };
+    let side = sides.iter().find(|side| needed(side) <= bytes);
+    side.map(|side| (*side, bytes)).ok_or_else(|| room.too_large(ID, needed(&SIDES[4])))
+}
+
+/// What came of it so far.
+#[derive(Debug, Default)]
+struct Burnt {
+    /// Of one product.
+    operations: u64,
+    /// Of one product.
+    words: u64,
+    products: u64,
+    /// Of the first product.
+    first: Option<Verification>,
+    compared: u64,
+    wrong: u64,
+}
+
+impl Burnt {
+    fn burn(
+        &mut self,
+        work: &mut dyn Burnable,
+        time: Duration,
+        interrupted: &AtomicBool,
+        tell: &mut dyn FnMut(Burning),
+    ) -> Result<(Stopped, Duration), RunError> {
+        let is_stopped = || interrupted.load(Relaxed);
+        if is_stopped() {
+            return Ok((Stopped::Interrupted, Duration::ZERO));
+        }
+        tell(Burning::Phase(Phase::Checking));
+        self.first = Some(work.first()?);
+        tell(Burning::Phase(Phase::Measuring));
+        let begun = Instant::now();
+        let mut beat = Beat { at: begun, products: 0 };
+        let is_over = || is_stopped() || begun.elapsed() >= time;
+        loop {
+            let mut filled = 0;
+            // One piece in any case, so that something is compared however short the time.
+            while filled == 0 || filled < work.pieces() && !is_over() {
+                work.multiply(filled)?;
+                self.products += work.products(filled);
+                filled += 1;
+                self.tell(&mut beat, begun, time, tell);
+            }
+            for piece in 0..filled {
+                self.wrong += work.compare(piece)?;
+                self.compared += work.products(piece) * self.words;
+                self.tell(&mut beat, begun, time, tell);
+            }
+            if is_over() {
+                let stopped = if is_stopped() { Stopped::Interrupted } else { Stopped::TimeLimit };
+                return Ok((stopped, begun.elapsed()));
+            }
+        }
+    }
+
+    fn tell(&self, beat: &mut Beat, begun: Instant, time: Duration, tell: &mut dyn FnMut(Burning)) {
+        let passed = beat.at.elapsed();
+        if passed < TELL_EVERY {
+            return;
+        }
+        let operations = (self.products - beat.products) * self.operations;
+        *beat = Beat { at: Instant::now(), products: self.products };
+        tell(Burning::Beat {
+            share: (begun.elapsed().as_secs_f64() / time.as_secs_f64()).min(1.0),
+            operations_per_second: operations as f64 / passed.as_secs_f64(),
+            wrong: self.wrong,
+        });
+    }
+
+    /// Of the first product, and of all that were compared with it.
+    fn verify(&self) -> Verification {
+        let first = self.first.unwrap_or_else(Verification::nothing);
+        let others = Verification::of_words(self.compared, self.wrong);
+        let both = first.and(others);
+        Verification { ok: first.ok && others.ok, ..both }
+    }
+}
+
+/// What was told last.
+struct Beat {
+    at: Instant,
+    products: u64,
+}
+
+#[cfg(test)]
+mod tests;

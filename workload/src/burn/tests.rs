@@ -1,0 +1,88 @@
+use super::*;
+use crate::workload::Backend;
+
+fn burn(request: BurnRequest, interrupted: bool) -> Result<(Outcome, Vec<Burning>), RunError> {
+    let cpu = Cpu::this();
+    let mut told = Vec::new();
+    let flag = AtomicBool::new(interrupted);
+    run(&Place::Cpu(&cpu), &cpu, &request, &flag, &mut |burning| told.push(burning)).map(|outcome| (outcome, told))
+}
+
+/// So little memory that the matrices are small.
+fn little(time_ms: u64) -> BurnRequest {
+    let share = f64::from(3 << 20) / Room::of_host(0).free_bytes as f64;
+    BurnRequest { time: Duration::from_millis(time_ms), memory: share, dtype: None }
+}
+
+#[test]
+fn a_burn_ends_on_time_and_has_compared_what_it_made() {
+    let begun = Instant::now();
+    let (outcome, told) = burn(little(1200), false).unwrap();
+    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+    assert_eq!((outcome.backend, outcome.stopped, outcome.partial), (Backend::Cpu, Stopped::TimeLimit, false));
+    let verify = outcome.verify;
+    assert!(verify.ok && verify.wrong == 0 && verify.checked > 2 * outcome.n.pow(2), "{verify:?}");
+    assert!(outcome.rate.operations_per_second.unwrap() > 1e6, "{:?}", outcome.rate);
+    let beats = told.iter().filter(|burning| matches!(burning, Burning::Beat { wrong: 0, .. }));
+    assert_eq!(beats.count(), 1, "{told:?}");
+}
+
+#[test]
+fn what_has_checked_nothing_has_failed() {
+    let (outcome, _) = burn(little(100), true).unwrap();
+    assert!(outcome.partial && !outcome.verify.ok && outcome.verify.checked == 0, "{outcome:?}");
+    assert!(!Burnt { first: Some(Verification::of_words(9, 0)), ..Burnt::default() }.verify().ok);
+    assert!(!Burnt { compared: 9, ..Burnt::default() }.verify().ok);
+}
+
+#[test]
+fn what_cannot_be_is_refused_with_words() {
+    let error = burn(BurnRequest { dtype: Some(Dtype::Int8), ..little(1) }, false).unwrap_err();
+    assert!(error.to_string().contains("give one of fp32"), "{error}");
+    let error = burn(BurnRequest { memory: 0.0, ..little(1) }, false).unwrap_err();
+    assert!(matches!(error, RunError::TooLarge { .. }), "{error}");
+}
+
+/// Says of each piece what it is told.
+struct Told {
+    wrong: Vec<u64>,
+    made: Vec<usize>,
+}
+
+impl Burnable for Told {
+    fn bytes(&self) -> u64 {
+        0
+    }
+    fn pieces(&self) -> usize {
+        self.wrong.len()
+    }
+    fn products(&self, _: usize) -> u64 {
+        2
+    }
+    fn first(&mut self) -> Result<Verification, RunError> {
+        Ok(Verification::of_words(4, 0))
+    }
+    fn multiply(&mut self, piece: usize) -> Result<(), RunError> {
+        self.made.push(piece);
+        Ok(())
+    }
+    fn compare(&mut self, piece: usize) -> Result<u64, RunError> {
+        assert!(self.made.contains(&piece), "only what was made is compared");
+        Ok(std::mem::take(&mut self.wrong[piece]))
+    }
+}
+
+#[test]
+fn every_wrong_word_counts_and_however_short_the_time_one_piece_is_compared() {
+    let none = AtomicBool::new(false);
+    let burnt = |wrong: &[u64], ms| {
+        let mut burnt = Burnt { words: 4, operations: 16, ..Burnt::default() };
+        let mut work = Told { wrong: wrong.to_vec(), made: Vec::new() };
+        burnt.burn(&mut work, Duration::from_millis(ms), &none, &mut |_| {}).unwrap();
+        burnt.verify()
+    };
+    let found = burnt(&[0, 3, 1], 20);
+    assert_eq!((found.ok, found.wrong), (false, 4));
+    let found = burnt(&[0, 0], 0);
+    assert_eq!((found.ok, found.checked), (true, 4 + 8));
+}
