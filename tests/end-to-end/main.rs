@@ -26,6 +26,7 @@ mod refusals;
 mod replaced;
 mod return_codes;
 mod schema;
+mod seeds;
 mod serve;
 mod show;
 mod smi;

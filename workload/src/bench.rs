@@ -32,7 +32,7 @@ pub enum Place<'a> {
 pub struct Request {
     /// The type of the elements; the workload's usual one where nobody says.
     pub dtype: Option<Dtype>,
-    /// How large it is; the workload's usual size where nobody says.
+    /// How large it is; the workload's usual size where nobody says, or it has no such size.
     pub amount: Option<Amount>,
     /// By what it runs on a GPU.
     pub engine: Engine,
@@ -48,15 +48,18 @@ pub enum Amount {
     Count(u64),
     /// So many bytes for each array or matrix.
     Bytes(u64),
+    /// So many times, of what a workload does over and over.
+    Times(u64),
 }
 
 impl Amount {
-    /// What it is the size of a workload of this kind.
-    fn n(self, extent: Extent, dtype: Dtype) -> u64 {
+    /// What it comes to for a workload of this kind; `None` where that has no such size.
+    fn n(self, extent: Extent, dtype: Dtype) -> Option<u64> {
         match (self, extent) {
-            (Self::Count(count), _) => count,
-            (Self::Bytes(bytes), Extent::Side) => bytes.div_ceil(dtype.bytes()).isqrt(),
-            (Self::Bytes(bytes), _) => bytes.div_ceil(dtype.bytes()),
+            (Self::Count(count), Extent::Elements | Extent::Side) | (Self::Times(count), Extent::Times) => Some(count),
+            (Self::Bytes(bytes), Extent::Elements) => Some(bytes.div_ceil(dtype.bytes())),
+            (Self::Bytes(bytes), Extent::Side) => Some(bytes.div_ceil(dtype.bytes()).isqrt()),
+            _ => None,
         }
     }
 }
@@ -85,8 +88,8 @@ pub fn run(
         return Err(RunError::NoSuchType { id: about.id, dtype, valid: types });
     }
     let room = place.room()?;
-    let amount = request.amount.filter(|_| about.extent != Extent::Fixed);
-    let n = amount.map_or_else(|| workload.usual_n(backend, dtype, &room), |amount| amount.n(about.extent, dtype));
+    let asked = request.amount.and_then(|amount| amount.n(about.extent, dtype));
+    let n = asked.unwrap_or_else(|| workload.usual_n(backend, dtype, &room));
     let size = Size { n: n.max(1), dtype };
     let cost = workload.cost(size);
     room.check(about.id, cost.memory_bytes)?;

@@ -35,6 +35,28 @@ pub enum RunError {
         /// Where it was asked to run.
         backend: Backend,
     },
+    /// It would go on for longer than its result can be checked.
+    #[error(
+        "'{id}' does the same {most} times at most, since nothing could be checked beyond that: give a smaller --size"
+    )]
+    TooOften {
+        /// The workload.
+        id: &'static str,
+        /// How often it may.
+        most: u64,
+    },
+    /// It takes more GPUs than there are.
+    #[error(
+        "'{id}' needs {needed} GPUs, and there are {found}: run it where there are more, or let CUDA_VISIBLE_DEVICES show them"
+    )]
+    TooFewGpus {
+        /// The workload.
+        id: &'static str,
+        /// How many it takes.
+        needed: usize,
+        /// How many there are.
+        found: usize,
+    },
     /// It has other types.
     #[error("'{id}' has no type {dtype}: {}", types(.valid))]
     NoSuchType {

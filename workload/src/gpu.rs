@@ -16,6 +16,11 @@ const POISON: u8 = 0xff;
 /// What is read back at a time, so that checking needs little of the host's memory.
 const CHUNK_BYTES: u64 = 32 << 20;
 
+/// A thread for each of so many elements.
+pub(crate) fn thread_each(elements: u64) -> Grid {
+    Grid { blocks: elements.div_ceil(u64::from(THREADS)).max(1) as u32, threads: THREADS }
+}
+
 /// A GPU with its stream.
 pub struct Gpu {
     /// The stream stands first, so that it ends before its context.
@@ -62,28 +67,42 @@ impl Gpu {
 
     /// A memory of zeros.
     pub(crate) fn zeroed(&self, bytes: u64) -> Result<DeviceMemory, CudaError> {
-        let mut memory = self.context.allocate(bytes)?;
-        self.stream.run(|queue| queue.fill(&mut memory, 0))?;
+        let memory = self.context.allocate(bytes)?;
+        self.stream.run(|queue| queue.fill(&memory, 0))?;
         Ok(memory)
     }
 
     /// Memory in which nothing is a number.
     pub(crate) fn poisoned(&self, bytes: u64) -> Result<DeviceMemory, CudaError> {
-        let mut memory = self.context.allocate(bytes)?;
-        self.stream.run(|queue| queue.fill(&mut memory, POISON))?;
+        let memory = self.context.allocate(bytes)?;
+        self.stream.run(|queue| queue.fill(&memory, POISON))?;
         Ok(memory)
     }
 
     /// Memory with random elements, made by the kernel of this name.
     pub(crate) fn random(&self, kernel: &str, elements: u64, bytes: u64, seed: u64) -> Result<DeviceMemory, CudaError> {
         let kernel = self.kernel(kernels::RANDOM, kernel)?;
-        let mut memory = self.context.allocate(bytes)?;
+        let memory = self.context.allocate(bytes)?;
         let blocks = elements.div_ceil(u64::from(THREADS)).clamp(1, 1 << 16) as u32;
         let grid = Grid { blocks, threads: THREADS };
         self.stream.run(|queue| {
-            queue.launch(&kernel, grid, &[Argument::Out(&mut memory), Argument::U64(elements), Argument::U64(seed)])
+            queue.launch(&kernel, grid, &[Argument::Out(&memory), Argument::U64(elements), Argument::U64(seed)])
         })?;
         Ok(memory)
+    }
+
+    /// Memory with these elements in it.
+    pub(crate) fn upload<T: Plain>(&self, elements: &[T]) -> Result<DeviceMemory, CudaError> {
+        let memory = self.context.allocate(size_of_val(elements) as u64)?;
+        self.stream.run(|queue| queue.copy_in(&memory, elements))?;
+        Ok(memory)
+    }
+
+    /// All that is in a memory.
+    pub(crate) fn download<T: Plain + Default>(&self, memory: &DeviceMemory) -> Result<Vec<T>, CudaError> {
+        let mut elements = vec![T::default(); memory.bytes() as usize / size_of::<T>()];
+        self.stream.run(|queue| queue.copy_out(&mut elements, memory, 0))?;
+        Ok(elements)
     }
 
     /// Reads memory back piece by piece and checks each, which has the index of its first element.

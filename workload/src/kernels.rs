@@ -10,6 +10,20 @@ pub(crate) const STREAM: Code = Code::Ptx(include_str!("../kernels/stream.ptx"))
 pub(crate) const ELEMENTWISE: Code = Code::Ptx(include_str!("../kernels/elementwise.ptx"));
 /// Kernels that do next to nothing.
 pub(crate) const LAUNCH: Code = Code::Ptx(include_str!("../kernels/launch.ptx"));
+/// SELU, and the operations that it is made of.
+pub(crate) const SELU: Code = Code::Ptx(include_str!("../kernels/selu.ptx"));
+/// A matrix times vectors.
+pub(crate) const MATVEC: Code = Code::Ptx(include_str!("../kernels/matvec.ptx"));
+/// Small matrices times their transposes.
+pub(crate) const GRAM: Code = Code::Ptx(include_str!("../kernels/gram.ptx"));
+/// Training of a small network.
+pub(crate) const TRAIN: Code = Code::Ptx(include_str!("../kernels/train.ptx"));
+/// Sums.
+pub(crate) const REDUCE: Code = Code::Ptx(include_str!("../kernels/reduce.ptx"));
+/// Loads that wait for each other.
+pub(crate) const CHASE: Code = Code::Ptx(include_str!("../kernels/chase.ptx"));
+/// Costly functions.
+pub(crate) const TRANSCENDENTAL: Code = Code::Ptx(include_str!("../kernels/transcendental.ptx"));
 /// Products without end.
 pub(crate) const BURN: Code = Code::Ptx(include_str!("../kernels/burn.ptx"));
 /// Products on any GPU, and small ones in one go.
@@ -45,7 +59,22 @@ mod tests {
     /// A newer version than a driver knows is refused by it.
     #[test]
     fn no_kernel_asks_for_a_newer_driver_than_it_needs() {
-        for code in [RANDOM, STREAM, ELEMENTWISE, LAUNCH, BURN, MATMUL_ANY, MATMUL_CHECK] {
+        for code in [
+            RANDOM,
+            STREAM,
+            ELEMENTWISE,
+            LAUNCH,
+            SELU,
+            MATVEC,
+            GRAM,
+            TRAIN,
+            REDUCE,
+            CHASE,
+            TRANSCENDENTAL,
+            BURN,
+            MATMUL_ANY,
+            MATMUL_CHECK,
+        ] {
             is_for(code, "6.0", "sm_60");
         }
         for code in [MATMUL_FP32, MATMUL_FP64, MATMUL_TENSOR] {

@@ -5,6 +5,7 @@
 //!   [`Outcome`].
 //! - [`burn`] makes products without end, and compares each. A [`job`] is what is asked of the runner, and a [`report`]
 //!   what it says.
+//! - [`seeds`] are the small programs of tutorials, in all their variants, beside the times that frameworks take.
 //! - [`cuda`] is the driver, and [`Gpu`] a device on which something runs. The CPU needs nothing but rayon.
 //! - [`info`] says what the machine has, and what that can do at best.
 //!
@@ -18,6 +19,7 @@ pub mod cuda;
 pub mod info;
 pub mod job;
 pub mod report;
+pub mod seeds;
 
 mod check;
 mod cpu_product;
@@ -31,6 +33,7 @@ mod random;
 mod real;
 mod roofline;
 mod room;
+mod sin_cos;
 mod statistics;
 mod workload;
 

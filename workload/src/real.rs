@@ -6,6 +6,7 @@ use crate::{
     cuda::{Argument, Plain},
     exact::Exact,
     random,
+    sin_cos::{cos_sin_f32, cos_sin_f64},
     workload::Dtype,
 };
 
@@ -64,7 +65,7 @@ impl Real for f32 {
         Argument::F32(self)
     }
     fn cos_sin(self) -> (Self, Self) {
-        (self.cos(), self.sin())
+        cos_sin_f32(self)
     }
 }
 
@@ -90,7 +91,7 @@ impl Real for f64 {
         Argument::F64(self)
     }
     fn cos_sin(self) -> (Self, Self) {
-        (self.cos(), self.sin())
+        cos_sin_f64(self)
     }
 }
 

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     outcome::{DeviceName, Outcome},
+    seeds::SeedReport,
     workload::Backend,
 };
 
@@ -55,6 +56,12 @@ pub enum Report<Load> {
         outcome: Box<Outcome>,
         /// What NVML read while it was timed; `null` where it read nothing.
         load: Option<Load>,
+    },
+    /// What a variant of a row has shown.
+    Seed {
+        /// It.
+        #[serde(flatten)]
+        seed: Box<SeedReport>,
     },
     /// A sentence for people: what happened, why, and what to do about it.
     Said {

@@ -17,6 +17,11 @@ pub trait Workload: Sync {
     /// What it takes and does.
     fn cost(&self, size: Size) -> Cost;
 
+    /// Whether each of its types is run where none is asked for.
+    fn every_type(&self) -> bool {
+        false
+    }
+
     /// The types that it has in a place, the usual one first.
     fn types_on(&self, backend: Backend) -> &'static [Dtype] {
         let _ = backend;
@@ -30,6 +35,11 @@ pub trait Workload: Sync {
     fn check_device(&self, gpu: &Gpu, dtype: Dtype) -> Result<(), RunError> {
         let _ = (gpu, dtype);
         Ok(())
+    }
+
+    /// How many GPUs it takes, where it runs on GPUs: the one that it is given, and those behind it.
+    fn gpus(&self) -> usize {
+        1
     }
 
     /// Makes it ready on a GPU: inputs random, outputs poisoned.
@@ -86,8 +96,6 @@ pub struct About {
     pub teaches: &'static str,
     /// The types of numbers that it has, the usual one first; none where it moves bytes or nothing.
     pub dtypes: &'static [Dtype],
-    /// Whether each of its types is run where none is asked for.
-    pub every_type: bool,
     /// Where it runs.
     pub backends: &'static [Backend],
     /// What it is as fast as.
@@ -106,6 +114,8 @@ pub enum Extent {
     Elements,
     /// Rows, and columns, of each matrix.
     Side,
+    /// Times that it does the same: steps, vectors, small matrices.
+    Times,
 }
 
 /// Where a workload runs.

@@ -7,7 +7,11 @@ use std::io::{self, Write};
 use clap::{CommandFactory, ValueEnum, ValueHint, builder::PossibleValuesParser};
 use clap_complete::{Shell, generate};
 
-use crate::{args::Args, commands::bench, exit::Failure};
+use crate::{
+    args::Args,
+    commands::{bench, seeds},
+    exit::Failure,
+};
 
 /// Print the completions of a shell, which the wheel installs where the shells look
 ///
@@ -70,6 +74,9 @@ fn command() -> clap::Command {
     })
     .mut_subcommand("bench", |bench| {
         bench.mut_arg("ids", |ids| ids.value_parser(PossibleValuesParser::new(bench::names())))
+    })
+    .mut_subcommand("seeds", |seeds| {
+        seeds.mut_arg("rows", |rows| rows.value_parser(PossibleValuesParser::new(seeds::names())))
     })
     .mut_arg("source", |source| source.value_parser(["auto", "nvml", "sim", "sim:8"]))
     .mut_arg("nvml_lib", |library| library.value_hint(ValueHint::FilePath))

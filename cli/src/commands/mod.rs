@@ -9,6 +9,7 @@ pub(crate) mod info;
 pub(crate) mod man;
 pub(crate) mod pause;
 pub(crate) mod schema;
+pub(crate) mod seeds;
 pub(crate) mod serve;
 pub(crate) mod show;
 pub(crate) mod smi;
@@ -39,6 +40,7 @@ pub(crate) fn dispatch(args: Args) -> Result<(), Failure> {
         Some(Command::Bench(bench)) => bench::run(&args.source, &bench),
         Some(Command::Burn(burn)) => burn::run(&args.source, &burn),
         Some(Command::Work(work)) => work::run(&args.source, &work),
+        Some(Command::Seeds(seeds)) => seeds::run(&args.source, &seeds),
         Some(Command::Pause(pause)) => pause::pause(&pause),
         Some(Command::Schema(schema)) => schema::run(&schema),
         Some(Command::Resume(resume)) => pause::resume(&resume),

@@ -27,6 +27,8 @@ pub(crate) struct State {
     memory: BTreeMap<usize, (Option<u32>, usize)>,
     /// How often the kernels of each fault were started.
     counts: Vec<u64>,
+    /// How many arguments each kernel takes that was loaded.
+    pub(crate) parameters: BTreeMap<String, usize>,
     book: Book,
 }
 
@@ -70,7 +72,15 @@ pub(crate) fn make_current(device: Option<u32>) {
 impl State {
     fn new(scenario: Scenario) -> Self {
         let counts = vec![0; scenario.fault.len()];
-        Self { scenario, is_initialized: false, is_lost: false, memory: BTreeMap::new(), counts, book: Book::default() }
+        Self {
+            scenario,
+            is_initialized: false,
+            is_lost: false,
+            memory: BTreeMap::new(),
+            counts,
+            parameters: BTreeMap::new(),
+            book: Book::default(),
+        }
     }
 
     /// Whether anything can be asked.

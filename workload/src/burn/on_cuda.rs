@@ -100,7 +100,7 @@ impl Burnable for OnCuda<'_> {
         let (count, side) = (self.products(piece), self.side);
         let grid = self.tiles(count);
         let Self { gpu, product, a, b, pieces, .. } = self;
-        let out = Argument::Out(&mut pieces[piece]);
+        let out = Argument::Out(&pieces[piece]);
         let arguments = [out, Argument::In(a), Argument::In(b), Argument::U64(side), Argument::U64(count)];
         gpu.stream.run(|queue| queue.launch(product, grid, &arguments))?;
         Ok(())
@@ -112,7 +112,7 @@ impl Burnable for OnCuda<'_> {
         let grid = Grid { blocks: COMPARING, threads: THREADS };
         let arguments = [
             Argument::Out(wrong),
-            Argument::Out(&mut pieces[piece]),
+            Argument::Out(&pieces[piece]),
             Argument::In(first),
             Argument::U64(elements),
             Argument::U64(count),

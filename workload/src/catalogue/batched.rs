@@ -30,7 +30,6 @@ static ABOUT: About = About {
     does: "Multiplies 1000 pairs of small matrices at once.",
     teaches: "What is too small to keep a GPU busy is fast where much of it is given at once.",
     dtypes: &[Dtype::Fp32, Dtype::Fp64],
-    every_type: false,
     backends: &[Backend::Cuda, Backend::Cpu],
     bound: Bound::Memory,
     extent: Extent::Side,

@@ -3,6 +3,7 @@
 use std::marker::PhantomData;
 
 use super::{
+    copied::Copied,
     on_cpu::OnCpu,
     on_cuda::OnCuda,
     operations::{self, Operation},
@@ -10,6 +11,7 @@ use super::{
 use crate::{
     error::RunError,
     gpu::Gpu,
+    real::Real,
     room::Room,
     workload::{About, Backend, Bound, Cost, Dtype, Extent, Prepared, Size, Workload},
 };
@@ -31,30 +33,41 @@ pub(super) struct Elementwise<Op> {
     about: About,
     /// `None` where arrays are to be larger than any cache.
     usual_elements: Option<u64>,
+    way: Way,
     operation: PhantomData<fn() -> Op>,
 }
 
-const fn stream<Op>(id: &'static str, does: &'static str, teaches: &'static str) -> Elementwise<Op> {
-    sized(id, does, teaches, None)
+/// How an operation is run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// On a GPU, whose memory has the arrays, or on all threads of the CPU.
+    There,
+    /// On a GPU, from the host's pinned memory and back to it.
+    Pinned,
+    /// The same with memory as any program has it.
+    Pageable,
+    /// On one thread of the CPU.
+    OneThread,
 }
 
-const fn sized<Op>(
+const fn stream<Op>(id: &'static str, does: &'static str, teaches: &'static str) -> Elementwise<Op> {
+    new(id, does, teaches, None, Way::There)
+}
+
+const fn new<Op>(
     id: &'static str,
     does: &'static str,
     teaches: &'static str,
     usual_elements: Option<u64>,
+    way: Way,
 ) -> Elementwise<Op> {
-    let about = About {
-        id,
-        does,
-        teaches,
-        dtypes: DTYPES,
-        every_type: false,
-        backends: BOTH,
-        bound: Bound::Memory,
-        extent: Extent::Elements,
+    let (backends, bound) = match way {
+        Way::There => (BOTH, Bound::Memory),
+        Way::Pinned | Way::Pageable => (BOTH.split_at(1).0, Bound::Link),
+        Way::OneThread => (BOTH.split_at(1).1, Bound::Compute),
     };
-    Elementwise { about, usual_elements, operation: PhantomData }
+    let about = About { id, does, teaches, dtypes: DTYPES, backends, bound, extent: Extent::Elements };
+    Elementwise { about, usual_elements, way, operation: PhantomData }
 }
 
 pub(super) static COPY: Elementwise<operations::Copy> = stream(
@@ -82,18 +95,72 @@ pub(super) static WRITE: Elementwise<operations::Write> = stream(
     "Writes the same number into every element of an array.",
     "Memory takes at another rate than it gives; compare it with `read`.",
 );
-pub(super) static VECTOR_ADD: Elementwise<operations::VectorAdd> = sized(
+pub(super) static VECTOR_ADD: Elementwise<operations::VectorAdd> = new(
     "vector-add",
     "Adds two vectors of 1000 elements, in blocks of 256 threads.",
     "So little work takes as long as starting a kernel: small arrays are no faster on a GPU.",
     Some(1000),
+    Way::There,
 );
-pub(super) static TRIG: Elementwise<operations::Trig> = sized(
+pub(super) static TRIG: Elementwise<operations::Trig> = new(
     "trig",
     "Computes cos(x)^2 + sin(x)^2 of ten million elements.",
     "Functions that are costly on a CPU cost a GPU little more than moving the data.",
-    Some(10_000_000),
+    TRIG_ELEMENTS,
+    Way::There,
 );
+pub(super) static TRIG_PINNED: Elementwise<operations::Trig> = new(
+    "trig-pinned",
+    "Copies ten million elements to the GPU, computes cos(x)^2 + sin(x)^2 there and copies the result back.",
+    "The way over the bus takes many times what the work does, even from memory that stays where it is.",
+    TRIG_ELEMENTS,
+    Way::Pinned,
+);
+pub(super) static TRIG_PAGEABLE: Elementwise<operations::Trig> = new(
+    "trig-pageable",
+    "The same as trig-pinned, from and to ordinary memory of the host.",
+    "What a library does with an array of NumPy's: each copy goes through the host's memory twice.",
+    TRIG_ELEMENTS,
+    Way::Pageable,
+);
+pub(super) static TRIG_SERIAL: Elementwise<operations::Trig> = new(
+    "trig-serial",
+    "Computes cos(x)^2 + sin(x)^2 on one thread of the CPU.",
+    "Beside `trig` on the CPU it shows what the other threads are worth.",
+    TRIG_ELEMENTS,
+    Way::OneThread,
+);
+pub(super) static SQUARE: Elementwise<operations::Square> = new(
+    "square",
+    "Squares each of a million elements.",
+    "Where the data already is decides: the work itself takes microseconds.",
+    SQUARE_ELEMENTS,
+    Way::There,
+);
+pub(super) static SQUARE_PINNED: Elementwise<operations::Square> = new(
+    "square-pinned",
+    "Copies a million elements to the GPU, squares them there and copies the result back.",
+    "With the copies a GPU is no faster than a CPU at so little work for each element.",
+    SQUARE_ELEMENTS,
+    Way::Pinned,
+);
+pub(super) static SQUARE_PAGEABLE: Elementwise<operations::Square> = new(
+    "square-pageable",
+    "The same as square-pinned, from and to ordinary memory of the host.",
+    "An array of NumPy's, squared on a GPU and looked at again, is slower than squared on the CPU.",
+    SQUARE_ELEMENTS,
+    Way::Pageable,
+);
+pub(super) static SQUARE_SERIAL: Elementwise<operations::Square> = new(
+    "square-serial",
+    "Squares a million elements on one thread of the CPU.",
+    "One thread goes through an array that fits its caches as fast as several.",
+    SQUARE_ELEMENTS,
+    Way::OneThread,
+);
+
+const TRIG_ELEMENTS: Option<u64> = Some(10_000_000);
+const SQUARE_ELEMENTS: Option<u64> = Some(1_000_000);
 
 /// The elements of arrays that no cache holds.
 pub(super) fn larger_than_caches(backend: Backend, dtype: Dtype, room: &Room) -> u64 {
@@ -119,7 +186,7 @@ impl<Op: Operation> Workload for Elementwise<Op> {
         let bytes = size.bytes().saturating_mul(Op::INPUTS + 1);
         Cost {
             memory_bytes: bytes,
-            host_bytes: 0,
+            host_bytes: if matches!(self.way, Way::Pinned | Way::Pageable) { bytes } else { 0 },
             moved_bytes: bytes,
             operations: size.n.saturating_mul(Op::OPERATIONS),
         }
@@ -127,18 +194,30 @@ impl<Op: Operation> Workload for Elementwise<Op> {
 
     fn on_cuda<'gpu>(&self, gpu: &'gpu Gpu, size: Size) -> Result<Box<dyn Prepared + 'gpu>, RunError> {
         match size.dtype {
-            Dtype::Fp32 => Ok(Box::new(OnCuda::<Op, f32>::new(gpu, size.n)?)),
-            Dtype::Fp64 => Ok(Box::new(OnCuda::<Op, f64>::new(gpu, size.n)?)),
+            Dtype::Fp32 => self.ready::<f32>(gpu, size.n),
+            Dtype::Fp64 => self.ready::<f64>(gpu, size.n),
             dtype => Err(self.about.no_such(dtype)),
         }
     }
 
     fn on_cpu(&self, size: Size) -> Result<Box<dyn Prepared>, RunError> {
+        let is_alone = self.way == Way::OneThread;
         match size.dtype {
-            Dtype::Fp32 => Ok(Box::new(OnCpu::<Op, f32>::new(size.n))),
-            Dtype::Fp64 => Ok(Box::new(OnCpu::<Op, f64>::new(size.n))),
+            Dtype::Fp32 => Ok(Box::new(OnCpu::<Op, f32>::new(size.n, is_alone))),
+            Dtype::Fp64 => Ok(Box::new(OnCpu::<Op, f64>::new(size.n, is_alone))),
             dtype => Err(self.about.no_such(dtype)),
         }
+    }
+}
+
+impl<Op: Operation> Elementwise<Op> {
+    fn ready<'gpu, T: Real>(&self, gpu: &'gpu Gpu, elements: u64) -> Result<Box<dyn Prepared + 'gpu>, RunError> {
+        Ok(match self.way {
+            Way::There => Box::new(OnCuda::<Op, T>::new(gpu, elements)?),
+            Way::Pinned => Box::new(Copied::<Op, T>::new(gpu, elements, true)?),
+            Way::Pageable => Box::new(Copied::<Op, T>::new(gpu, elements, false)?),
+            Way::OneThread => return Err(RunError::NotThere { id: self.about.id, backend: Backend::Cuda }),
+        })
     }
 }
 

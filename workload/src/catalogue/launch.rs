@@ -21,7 +21,6 @@ static ABOUT: About = About {
     does: "Starts kernels that do nothing: 1000 in a row by the device's clock, and one with its end by the host's.",
     teaches: "Each kernel costs microseconds, so that many small ones are slower than one that does all of their work.",
     dtypes: &[],
-    every_type: false,
     backends: &[Backend::Cuda],
     bound: Bound::Driver,
     extent: Extent::Fixed,
@@ -43,8 +42,8 @@ impl Workload for LaunchLatency {
     }
 
     fn on_cuda<'gpu>(&self, gpu: &'gpu Gpu, _: Size) -> Result<Box<dyn Prepared + 'gpu>, RunError> {
-        let mut counter = gpu.context.allocate(8)?;
-        gpu.stream.run(|queue| queue.fill(&mut counter, 0))?;
+        let counter = gpu.context.allocate(8)?;
+        gpu.stream.run(|queue| queue.fill(&counter, 0))?;
         let code = gpu.context.load(kernels::LAUNCH)?;
         Ok(Box::new(Ready { gpu, empty: code.kernel("empty")?, count: code.kernel("count")?, counter, runs: 0 }))
     }

@@ -2,18 +2,37 @@
 //!
 //! - [`elementwise`] are workloads whose result has an element for each of the input's, with [`operations`] and the two
 //!   sides [`on_cuda`] and [`on_cpu`].
-//! - [`matmul`] multiplies matrices, [`read`] takes in an array, [`transfer`] moves one between host and device, [`launch`] starts kernels.
+//!   [`copied`] brings the input and takes the result back, and [`known`] has a result that anybody knows.
+//! - [`matmul`] multiplies matrices, and [`batched`] many small ones.
+//! - [`read`] takes in an array, and [`reduce`] adds up its numbers; [`transfer`] moves one between host and device, and
+//!   [`both`] two, both ways at once; [`peer`] moves one between GPUs.
+//! - [`launch`] starts kernels, [`chase`] waits for loads, [`transcendental`] computes.
+//! - [`selu`], [`matvec`], [`train`] and [`gram`] are small programs in several forms: operation by operation, as graphs,
+//!   and in one kernel, out of [`chain`].
 
 mod batched;
+mod both;
+mod chain;
+mod chase;
+mod copied;
 mod elementwise;
+mod gram;
+mod known;
 mod launch;
 mod matmul;
+mod matvec;
 mod on_cpu;
 mod on_cuda;
 mod operations;
+mod peer;
 mod read;
+mod reduce;
+mod selu;
+mod train;
+mod transcendental;
 mod transfer;
 
+pub(crate) use self::read::read_zeros;
 use crate::workload::Workload;
 
 /// All workloads, in the order in which they are listed and run.
@@ -26,7 +45,7 @@ pub fn find(id: &str) -> Option<&'static dyn Workload> {
     ALL.iter().copied().find(|workload| workload.about().id == id)
 }
 
-static ALL: [&dyn Workload; 15] = [
+static ALL: [&dyn Workload; 43] = [
     &elementwise::COPY,
     &elementwise::SCALE,
     &elementwise::ADD,
@@ -42,6 +61,34 @@ static ALL: [&dyn Workload; 15] = [
     &launch::LAUNCH_LATENCY,
     &elementwise::VECTOR_ADD,
     &elementwise::TRIG,
+    &elementwise::TRIG_PINNED,
+    &elementwise::TRIG_PAGEABLE,
+    &elementwise::TRIG_SERIAL,
+    &elementwise::SQUARE,
+    &elementwise::SQUARE_PINNED,
+    &elementwise::SQUARE_PAGEABLE,
+    &elementwise::SQUARE_SERIAL,
+    &known::VECTOR_ADD_GRID,
+    &selu::PER_OP,
+    &selu::GRAPH,
+    &selu::FUSED,
+    &matvec::LOOP,
+    &matvec::GRAPH,
+    &matvec::BATCHED,
+    &train::PER_OP,
+    &train::GRAPH,
+    &train::FUSED,
+    &gram::ONE_BY_ONE,
+    &gram::LOGGED,
+    &gram::BATCHED,
+    &reduce::REDUCE,
+    &chase::MEMORY,
+    &chase::CACHE,
+    &transcendental::TRANSCENDENTAL,
+    &both::BOTH_PINNED,
+    &peer::ONE_WAY,
+    &peer::BOTH_WAYS,
+    &peer::LATENCY,
 ];
 
 #[cfg(test)]
@@ -60,7 +107,7 @@ mod tests {
             for sentence in [about.does, about.teaches] {
                 assert!(sentence.ends_with('.') && sentence.len() > 20, "{}: {sentence}", about.id);
             }
-            assert!(about.runs_on(Backend::Cuda), "{}", about.id);
+            assert!(!about.backends.is_empty(), "{}", about.id);
             assert_eq!(find(about.id).unwrap().about().does, about.does);
         }
         assert!(find("frobnicate").is_none());
@@ -71,17 +118,26 @@ mod tests {
     fn everything_that_runs_on_the_cpu_is_right_there_and_says_so_only_after_it_ran() {
         let on_cpu = ALL.iter().filter(|workload| workload.about().runs_on(Backend::Cpu));
         for workload in on_cpu {
-            let sizes = if workload.about().extent == Extent::Side { [1, 65] } else { [1, 100_003] };
+            let about = workload.about();
+            let sizes = match about.extent {
+                Extent::Side => [1, 65],
+                Extent::Times => [1, 7],
+                Extent::Elements | Extent::Fixed => [1, 100_003],
+            };
             let types = workload.types_on(Backend::Cpu).iter();
             for (dtype, n) in types.flat_map(|dtype| sizes.map(|n| (*dtype, n))) {
-                let id = workload.about().id;
+                let id = about.id;
                 let mut work = workload.on_cpu(Size { n, dtype }).unwrap();
                 assert!(!work.verify().unwrap().ok, "{id} has not run");
                 let sample = work.run().unwrap();
                 assert!(sample.device_us.is_none() && sample.host_us > 0.0, "{id}: {sample:?}");
                 let found = work.verify().unwrap();
-                let elements = if workload.about().extent == Extent::Side { n * n } else { n };
-                assert!(found.ok && found.checked >= elements && found.checked % elements == 0, "{id}: {found:?}");
+                let is_all = match about.extent {
+                    Extent::Elements => found.checked == n,
+                    Extent::Side => found.checked >= n * n && found.checked % (n * n) == 0,
+                    Extent::Times | Extent::Fixed => found.checked > 0,
+                };
+                assert!(found.ok && is_all, "{id} {dtype}: {found:?}");
             }
         }
     }

@@ -1,4 +1,4 @@
-//! An operation on all threads of the CPU.
+//! An operation on the CPU: on all of its threads, or on one.
 
 use std::{marker::PhantomData, time::Instant};
 
@@ -21,12 +21,14 @@ pub(super) struct OnCpu<Op, T> {
     a: Vec<T>,
     b: Vec<T>,
     out: Vec<T>,
+    /// Whether one thread does everything.
+    is_alone: bool,
     operation: PhantomData<Op>,
 }
 
 impl<Op: Operation, T: Real> OnCpu<Op, T> {
     /// Each array is first written by all threads, so that it lies where they are.
-    pub(super) fn new(elements: u64) -> Self {
+    pub(super) fn new(elements: u64, is_alone: bool) -> Self {
         let array = |inputs, seed| {
             let mut array = vec![T::default(); if Op::INPUTS >= inputs { elements as usize } else { 0 }];
             fill(&mut array, |index| T::random(seed, index));
@@ -34,29 +36,42 @@ impl<Op: Operation, T: Real> OnCpu<Op, T> {
         };
         let mut out = vec![T::default(); elements as usize];
         fill(&mut out, |_| T::POISON);
-        Self { a: array(1, SEED_A), b: array(2, SEED_B), out, operation: PhantomData }
+        Self { a: array(1, SEED_A), b: array(2, SEED_B), out, is_alone, operation: PhantomData }
     }
 }
 
 impl<Op: Operation, T: Real> Prepared for OnCpu<Op, T> {
     fn run(&mut self) -> Result<Sample, RunError> {
-        let Self { a, b, out, .. } = self;
+        let Self { a, b, out, is_alone, .. } = self;
         let begun = Instant::now();
-        let out = out.par_chunks_mut(CHUNK);
-        match Op::INPUTS {
-            0 => out.for_each(|out| out.fill(Op::apply(T::default(), T::default()))),
-            1 => out.zip(a.par_chunks(CHUNK)).for_each(|(out, a)| {
-                out.iter_mut().zip(a).for_each(|(out, a)| *out = Op::apply(*a, T::default()));
-            }),
-            _ => out.zip(a.par_chunks(CHUNK).zip(b.par_chunks(CHUNK))).for_each(|(out, (a, b))| {
-                out.iter_mut().zip(a.iter().zip(b)).for_each(|(out, (a, b))| *out = Op::apply(*a, *b));
-            }),
+        // Waking other threads takes longer than a chunk does.
+        if *is_alone || out.len() <= CHUNK {
+            apply::<Op, T>(out, a, b);
+        } else {
+            out.par_chunks_mut(CHUNK).enumerate().for_each(|(chunk, out)| {
+                apply::<Op, T>(out, part(a, chunk), part(b, chunk));
+            });
         }
         Ok(Sample { device_us: None, host_us: begun.elapsed().as_secs_f64() * 1e6 })
     }
 
     fn verify(&mut self) -> Result<Verification, RunError> {
         Ok(check::<Op, T>(&self.out, 0))
+    }
+}
+
+/// What a chunk of the result is made of; nothing of an array that is not read.
+fn part<T>(array: &[T], chunk: usize) -> &[T] {
+    let begin = (chunk * CHUNK).min(array.len());
+    &array[begin..(begin + CHUNK).min(array.len())]
+}
+
+/// One loop for each number of inputs, which the compiler makes work on several elements at once.
+fn apply<Op: Operation, T: Real>(out: &mut [T], a: &[T], b: &[T]) {
+    match Op::INPUTS {
+        0 => out.fill(Op::apply(T::default(), T::default())),
+        1 => out.iter_mut().zip(a).for_each(|(out, a)| *out = Op::apply(*a, T::default())),
+        _ => out.iter_mut().zip(a.iter().zip(b)).for_each(|(out, (a, b))| *out = Op::apply(*a, *b)),
     }
 }
 
@@ -73,7 +88,7 @@ mod tests {
 
     #[test]
     fn one_flipped_bit_is_found() {
-        let mut work = OnCpu::<operations::Triad, f64>::new(100_003);
+        let mut work = OnCpu::<operations::Triad, f64>::new(100_003, false);
         work.run().unwrap();
         assert!(work.verify().unwrap().ok);
         work.out[77_777] = f64::from_bits(work.out[77_777].to_bits() ^ 1 << 40);

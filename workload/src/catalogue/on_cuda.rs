@@ -10,7 +10,7 @@ use crate::{
     check::Verification,
     cuda::{Argument, DeviceMemory, Grid, Kernel},
     error::RunError,
-    gpu::{Gpu, THREADS},
+    gpu::{Gpu, THREADS, thread_each},
     kernels,
     random::{SEED_A, SEED_B},
     real::Real,
@@ -67,9 +67,9 @@ impl<Op: Operation, T: Real> Prepared for OnCuda<'_, Op, T> {
                 let packs_a_thread = if Op::INPUTS == 1 { 1 } else { SEVERAL };
                 (stream_grid(*elements, T::DTYPE.bytes(), packs_a_thread), arguments)
             }
-            (Form::Thread, 1) => (thread_grid(*elements), vec![Argument::Out(out), Argument::In(a), n]),
+            (Form::Thread, 1) => (thread_each(*elements), vec![Argument::Out(out), Argument::In(a), n]),
             (Form::Thread, _) => {
-                (thread_grid(*elements), vec![Argument::Out(out), Argument::In(a), Argument::In(b), n])
+                (thread_each(*elements), vec![Argument::Out(out), Argument::In(a), Argument::In(b), n])
             }
         };
         let elapsed = gpu.stream.time(|queue| queue.launch(kernel, grid, &arguments))?;
@@ -87,18 +87,13 @@ pub(super) fn stream_grid(elements: u64, width: u64, packs_a_thread: u64) -> Gri
     Grid { blocks: packs.div_ceil(u64::from(THREADS) * packs_a_thread).max(1) as u32, threads: THREADS }
 }
 
-/// Of the kernels in `elementwise.cu`.
-fn thread_grid(elements: u64) -> Grid {
-    Grid { blocks: elements.div_ceil(u64::from(THREADS)).max(1) as u32, threads: THREADS }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn every_element_has_its_thread() {
-        assert_eq!([1000, 4096, 1, 257].map(|n| thread_grid(n).blocks), [4, 16, 1, 2]);
+        assert_eq!([1000, 4096, 1, 257].map(|n| thread_each(n).blocks), [4, 16, 1, 2]);
         // 4096 elements of 4 bytes for each block, and of a copy a quarter of that.
         assert_eq!([3, 4096, 4100, 1 << 28].map(|n| stream_grid(n, 4, SEVERAL).blocks), [1, 1, 2, 1 << 16]);
         assert_eq!([3, 1024, 1028].map(|n| stream_grid(n, 4, 1).blocks), [1, 1, 2]);

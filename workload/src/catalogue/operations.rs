@@ -45,6 +45,7 @@ pub(super) struct Triad;
 pub(super) struct Write;
 pub(super) struct VectorAdd;
 pub(super) struct Trig;
+pub(super) struct Square;
 
 impl Operation for Copy {
     const KERNEL: &'static str = "stream_copy";
@@ -154,6 +155,21 @@ impl Operation for Trig {
     /// The one thing that is known of it without computing: no precision is higher.
     fn expected<T: Real>(_: Exact, _: Exact) -> Expected {
         rounded(Exact::of(1.0))
+    }
+}
+
+impl Operation for Square {
+    const KERNEL: &'static str = "square";
+    const FORM: Form = Form::Thread;
+    const INPUTS: u64 = 1;
+    const OPERATIONS: u64 = 1;
+    const TOLERANCE: f64 = 0.5;
+
+    fn apply<T: Real>(a: T, _: T) -> T {
+        a * a
+    }
+    fn expected<T: Real>(a: Exact, _: Exact) -> Expected {
+        rounded(a * a)
     }
 }
 

@@ -31,7 +31,6 @@ static ABOUT: About = About {
     does: "Reads an array and adds up its words.",
     teaches: "Memory gives faster than it takes and gives in turn; compare it with `copy`.",
     dtypes: &[Dtype::Fp32, Dtype::Fp64],
-    every_type: false,
     backends: &[Backend::Cuda, Backend::Cpu],
     bound: Bound::Memory,
     extent: Extent::Elements,
@@ -69,6 +68,21 @@ impl Workload for Read {
             _ => Err(ABOUT.no_such(size.dtype)),
         }
     }
+}
+
+/// Takes so much of a GPU's memory, fills it with zeros, reads all of it and gives it back. Whether all were zero.
+pub(crate) fn read_zeros(gpu: &Gpu, bytes: u64) -> Result<bool, RunError> {
+    let words = bytes / 8;
+    let memory = gpu.context.allocate(bytes)?;
+    let kernel = gpu.kernel(kernels::STREAM, "stream_read_fp64")?;
+    let grid = stream_grid(words, 8, SEVERAL);
+    let sums = gpu.poisoned(8 * u64::from(grid.blocks))?;
+    gpu.stream.run(|queue| {
+        queue.fill(&memory, 0)?;
+        queue.launch(&kernel, grid, &[Argument::Out(&sums), Argument::In(&memory), Argument::U64(words)])
+    })?;
+    // A sum of words is 0 by chance where they are not: once in 2^64.
+    Ok(gpu.download::<u64>(&sums)?.iter().all(|sum| *sum == 0))
 }
 
 struct OnCuda<'gpu, T> {

@@ -68,7 +68,6 @@ const fn transfer(
         does,
         teaches,
         dtypes: &[],
-        every_type: false,
         backends: &[Backend::Cuda],
         bound: Bound::Link,
         extent: Extent::Elements,

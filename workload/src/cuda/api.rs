@@ -71,6 +71,15 @@ required {
     cuStreamCreate(*mut Handle, c_uint);
     cuStreamDestroy_v2(Handle);
     cuStreamSynchronize(Handle);
+    cuStreamWaitEvent(Handle, Handle, c_uint);
+    cuStreamBeginCapture_v2(Handle, c_int);
+    cuStreamEndCapture(Handle, *mut Handle);
+    cuGraphLaunch(Handle, Handle);
+    cuGraphExecDestroy(Handle);
+    cuGraphDestroy(Handle);
+    cuDeviceCanAccessPeer(*mut c_int, DeviceHandle, DeviceHandle);
+    cuCtxEnablePeerAccess(Handle, c_uint);
+    cuMemcpyPeerAsync(Address, Handle, Address, Handle, usize, Handle);
     cuEventCreate(*mut Handle, c_uint);
     cuEventDestroy_v2(Handle);
     cuEventRecord(Handle, Handle);
@@ -86,6 +95,8 @@ required {
 newer {
     /// Tells MIG devices apart; from CUDA 11.4 on.
     cuDeviceGetUuid_v2(*mut [u8; 16], DeviceHandle);
+    /// Makes a graph one that can be started; from CUDA 11.4 on in this form.
+    cuGraphInstantiateWithFlags(*mut Handle, Handle, u64);
     /// Describes a matrix to the copy engine; from CUDA 12.0 on.
     cuTensorMapEncodeTiled(
         *mut TensorMapBytes, c_int, c_uint, Address, *const u64, *const u64, *const c_uint, *const c_uint, c_int,

@@ -1,9 +1,9 @@
 //! What makes a GPU work for this process.
 
-use std::{marker::PhantomData, ptr, rc::Rc};
+use std::{cell::Cell, ptr, rc::Rc};
 
 use super::{
-    api::Handle,
+    api::{self, Handle},
     device::Device,
     driver::Driver,
     error::CudaError,
@@ -13,12 +13,18 @@ use super::{
     stream::Stream,
 };
 
-/// The primary context of a GPU, current on the thread that made it. The last who drops it gives the GPU back.
+/// The primary context of a GPU. It stays on the thread that made it, on which several can take turns: each is made
+/// current before it is used. The last who drops it gives the GPU back.
 pub struct Context {
     /// What it is on.
     pub device: Device,
-    /// A context is current on one thread, so that it never leaves that.
-    thread: PhantomData<Handle>,
+    /// A raw pointer, with which nothing leaves its thread.
+    pub(super) handle: Handle,
+}
+
+thread_local! {
+    /// The context that is current on this thread, as far as it was made so here.
+    static CURRENT: Cell<Handle> = const { Cell::new(ptr::null_mut()) };
 }
 
 /// How much memory of a GPU is free.
@@ -41,10 +47,8 @@ impl Context {
         // SAFETY: the pointer outlives the call.
         let code = unsafe { (api.cuDevicePrimaryCtxRetain)(&raw mut handle, device.handle) };
         device.driver.done(code, format!("start to work on GPU {}", device.index))?;
-        let context = Rc::new(Self { device: device.clone(), thread: PhantomData });
-        // SAFETY: the context is retained until `context` is dropped.
-        let code = unsafe { (api.cuCtxSetCurrent)(handle) };
-        device.driver.done(code, format!("work on GPU {} from this thread", device.index))?;
+        let context = Rc::new(Self { device: device.clone(), handle });
+        device.driver.done(context.make_current(), format!("work on GPU {} from this thread", device.index))?;
         Ok(context)
     }
 
@@ -92,8 +96,21 @@ impl Context {
         Stream::new(self)
     }
 
+    /// The driver, for which this context is the current one: every call that means it goes this way.
     pub(super) fn driver(&self) -> &'static Driver {
+        // Where that fails, the call that follows says so.
+        self.make_current();
         self.device.driver
+    }
+
+    fn make_current(&self) -> api::Code {
+        if CURRENT.get() == self.handle {
+            return 0;
+        }
+        // SAFETY: the context is retained until this is dropped.
+        let code = unsafe { (self.device.driver.api.cuCtxSetCurrent)(self.handle) };
+        CURRENT.set(if code == 0 { self.handle } else { ptr::null_mut() });
+        code
     }
 }
 
@@ -101,6 +118,10 @@ impl Drop for Context {
     fn drop(&mut self) {
         // SAFETY: it was retained once, and whatever is in it holds the context and so is gone. What the driver answers
         // changes nothing any more.
-        unsafe { (self.driver().api.cuDevicePrimaryCtxRelease_v2)(self.device.handle) };
+        unsafe { (self.device.driver.api.cuDevicePrimaryCtxRelease_v2)(self.device.handle) };
+        // It may be gone, and who retained it again has to make it current again.
+        if CURRENT.get() == self.handle {
+            CURRENT.set(ptr::null_mut());
+        }
     }
 }

@@ -2,12 +2,12 @@
 
 use std::rc::Rc;
 
-use super::{api::Address, context::Context, driver::Driver, error::CudaError};
+use super::{api::Address, context::Context, device::Device, driver::Driver, error::CudaError};
 
 /// Memory of a device. It is plain `cuMemAlloc`: a pool would keep what was given back, and tell less than the truth
 /// about what is free.
 pub struct DeviceMemory {
-    context: Rc<Context>,
+    pub(super) context: Rc<Context>,
     pub(super) address: Address,
     bytes: u64,
 }
@@ -23,6 +23,11 @@ impl DeviceMemory {
 
     pub(super) fn driver(&self) -> &'static Driver {
         self.context.driver()
+    }
+
+    /// On what it is.
+    pub fn device(&self) -> &Device {
+        &self.context.device
     }
 
     /// How much it is.

@@ -3,10 +3,10 @@
 //! - [`Driver`] is the library; what keeps it from being used is an [`Unavailable`], each with its cure.
 //! - [`Device`] is a GPU as the driver describes it, [`Context`] what makes it work for this process.
 //! - [`DeviceMemory`] and [`PinnedMemory`] give themselves back; [`Module`] and [`Kernel`] are code on a device.
-//! - [`Stream`] does things in their order, and times them.
+//! - [`Stream`] does things in their order, and times them; a [`Graph`] is many of them, started at once.
 //!
 //! This is the one module of the crate with `unsafe` in it: a C interface is raw pointers, and each block says why it
-//! may touch them. Handles are of one thread, which is the one that made the context current.
+//! may touch them. Handles are of one thread, on which contexts of several devices take turns.
 
 #![allow(unsafe_code)]
 
@@ -18,8 +18,10 @@ mod device;
 mod driver;
 mod error;
 mod event;
+mod graph;
 mod memory;
 mod module;
+mod peer;
 mod pinned;
 mod queue;
 mod stream;
@@ -33,6 +35,7 @@ pub use self::{
     device::Device,
     driver::{Driver, Version},
     error::CudaError,
+    graph::Graph,
     memory::DeviceMemory,
     module::{Argument, Code, Kernel, Module},
     pinned::PinnedMemory,

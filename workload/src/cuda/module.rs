@@ -50,9 +50,11 @@ pub enum Argument<'scope> {
     /// Memory that it reads.
     In(&'scope DeviceMemory),
     /// Memory that it writes.
-    Out(&'scope mut DeviceMemory),
+    Out(&'scope DeviceMemory),
     /// Memory that the copy engine reads for it, tile by tile.
     Tiles(&'scope TensorMap<'scope>),
+    /// Memory from this byte on.
+    At(&'scope DeviceMemory, u64),
     /// A number.
     U64(u64),
     /// A number.
@@ -142,7 +144,7 @@ impl Argument<'_> {
     /// As PTX calls its type.
     fn ptx_type(&self) -> &'static str {
         match self {
-            Self::In(_) | Self::Out(_) | Self::U64(_) => "u64",
+            Self::In(_) | Self::Out(_) | Self::At(..) | Self::U64(_) => "u64",
             Self::F32(_) => "f32",
             Self::F64(_) => "f64",
             Self::Tiles(_) => "b8[128]",
@@ -152,8 +154,8 @@ impl Argument<'_> {
     /// Its bits, of which the driver takes as many as the kernel wants, from the lowest on; none of what is longer.
     pub(super) fn bits(&self) -> u64 {
         match self {
-            Self::In(memory) => memory.address,
-            Self::Out(memory) => memory.address,
+            Self::In(memory) | Self::Out(memory) => memory.address,
+            Self::At(memory, offset_bytes) => memory.address + offset_bytes,
             Self::U64(number) => *number,
             Self::F32(number) => u64::from(number.to_bits()),
             Self::F64(number) => number.to_bits(),

@@ -2,7 +2,7 @@
 
 use std::{ffi::c_void, ptr, rc::Rc, slice};
 
-use super::{context::Context, error::CudaError};
+use super::{context::Context, error::CudaError, queue::Plain};
 
 /// Pinned memory of the host, given back when it is dropped.
 pub struct PinnedMemory {
@@ -24,14 +24,25 @@ impl PinnedMemory {
 
     /// What is in it, as words.
     pub fn words(&self) -> &[u64] {
-        // SAFETY: the driver's memory is aligned to pages and all written; who copies into it borrows it mutably.
-        unsafe { slice::from_raw_parts(self.place.cast(), self.bytes / size_of::<u64>()) }
+        self.slice()
     }
 
     /// The same, to be changed.
     pub fn words_mut(&mut self) -> &mut [u64] {
+        self.slice_mut()
+    }
+
+    /// What is in it, as elements of this type.
+    pub fn slice<T: Plain>(&self) -> &[T] {
+        // SAFETY: the driver's memory is aligned to pages and all written, and every pattern of bits is a value; who
+        // copies into it borrows it mutably.
+        unsafe { slice::from_raw_parts(self.place.cast(), self.bytes / size_of::<T>()) }
+    }
+
+    /// The same, to be changed.
+    pub fn slice_mut<T: Plain>(&mut self) -> &mut [T] {
         // SAFETY: as above, and nobody else has it.
-        unsafe { slice::from_raw_parts_mut(self.place.cast(), self.bytes / size_of::<u64>()) }
+        unsafe { slice::from_raw_parts_mut(self.place.cast(), self.bytes / size_of::<T>()) }
     }
 }
 

@@ -4,13 +4,15 @@ use std::{marker::PhantomData, ptr};
 
 use super::{
     error::CudaError,
+    graph::Graph,
     memory::DeviceMemory,
     module::{Argument, Kernel},
     stream::Stream,
 };
 
 /// A stream that is being filled. What it is given lives as long as `'scope`, which is longer than the work takes: the
-/// stream waits for that before it hands anything back.
+/// stream waits for that before it hands anything back. All of it is done in its order, so that one thing may write what
+/// the next one reads.
 pub struct Queue<'stream, 'scope> {
     pub(super) stream: &'stream Stream,
     /// Neither longer nor shorter, as for threads in a scope.
@@ -88,7 +90,7 @@ impl<'stream, 'scope> Queue<'stream, 'scope> {
     ///
     /// # Panics
     /// Where the memory is smaller.
-    pub fn copy_in<T: Plain>(&self, to: &'scope mut DeviceMemory, from: &'scope [T]) -> Result<(), CudaError> {
+    pub fn copy_in<T: Plain>(&self, to: &'scope DeviceMemory, from: &'scope [T]) -> Result<(), CudaError> {
         assert!(size_of_val(from) as u64 <= to.bytes(), "the copy fits");
         let driver = self.stream.context.driver();
         // SAFETY: there are so many bytes on both sides, and both are borrowed until the stream has waited.
@@ -130,11 +132,48 @@ impl<'stream, 'scope> Queue<'stream, 'scope> {
     ///
     /// # Errors
     /// Where the driver refuses.
-    pub fn fill(&self, memory: &'scope mut DeviceMemory, byte: u8) -> Result<(), CudaError> {
+    pub fn fill(&self, memory: &'scope DeviceMemory, byte: u8) -> Result<(), CudaError> {
         let driver = self.stream.context.driver();
         // SAFETY: the memory has so many bytes, and is borrowed until the stream has waited.
         let code =
             unsafe { (driver.api.cuMemsetD8Async)(memory.address, byte, memory.bytes() as usize, self.stream.handle) };
         driver.done(code, format!("fill {} bytes of the GPU's memory", memory.bytes()))
+    }
+
+    /// Copies all of one device's memory to the beginning of another's.
+    ///
+    /// # Errors
+    /// Where the driver refuses.
+    ///
+    /// # Panics
+    /// Where that is smaller.
+    pub fn copy_across(&self, to: &'scope DeviceMemory, from: &'scope DeviceMemory) -> Result<(), CudaError> {
+        assert!(from.bytes() <= to.bytes(), "the copy fits");
+        let driver = self.stream.context.driver();
+        // SAFETY: there are so many bytes on both sides, each in its context, and both are borrowed until the stream has
+        // waited.
+        let code = unsafe {
+            (driver.api.cuMemcpyPeerAsync)(
+                to.address,
+                to.context.handle,
+                from.address,
+                from.context.handle,
+                from.bytes() as usize,
+                self.stream.handle,
+            )
+        };
+        let (source, target) = (from.context.device.index, to.context.device.index);
+        driver.done(code, format!("copy {} bytes from GPU {source} to GPU {target}", from.bytes()))
+    }
+
+    /// Starts a graph.
+    ///
+    /// # Errors
+    /// Where the driver refuses.
+    pub fn start(&self, graph: &'scope Graph) -> Result<(), CudaError> {
+        let driver = self.stream.context.driver();
+        // SAFETY: the graph and all that it uses are borrowed until the stream has waited.
+        let code = unsafe { (driver.api.cuGraphLaunch)(graph.handle, self.stream.handle) };
+        driver.done(code, format!("start a graph on GPU {}", self.stream.context.device.index))
     }
 }

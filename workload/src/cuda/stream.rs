@@ -2,7 +2,10 @@
 
 use std::{ptr, rc::Rc, time::Instant};
 
-use super::{api::Handle, context::Context, error::CudaError, event::Event, queue::Queue};
+use super::{
+    api::Handle, context::Context, error::CudaError, event::Event, graph::Graph, memory::DeviceMemory, module::Kernel,
+    queue::Queue,
+};
 
 /// `CU_STREAM_NON_BLOCKING`: without waiting for the stream that everybody shares.
 const NON_BLOCKING: u32 = 1;
@@ -68,10 +71,52 @@ impl Stream {
         Ok(Elapsed { device_us: self.begin.until_us(&self.end)?, host_us })
     }
 
+    /// The same in two streams at once: from before the first of both begins until the last of both has ended.
+    ///
+    /// # Errors
+    /// Where any of it fails.
+    pub fn time_both<'scope>(
+        &self,
+        other: &Self,
+        work: impl FnOnce(&Queue<'_, 'scope>, &Queue<'_, 'scope>) -> Result<(), CudaError>,
+    ) -> Result<Elapsed, CudaError> {
+        self.time(|queue| {
+            let waiting = Waiting(other);
+            other.hold_until(&self.begin)?;
+            work(queue, &Queue::new(other))?;
+            other.record(&other.end)?;
+            self.hold_until(&other.end)?;
+            // What this stream waits for has happened when it has.
+            std::mem::forget(waiting);
+            Ok(())
+        })
+    }
+
+    /// Makes a graph of what `work` puts into the queue, which is not done now. It owns all of that: the memory and the
+    /// kernels that `work` is given.
+    ///
+    /// # Errors
+    /// Where any of it fails, or cannot be in a graph.
+    pub fn capture(
+        &self,
+        memory: Vec<DeviceMemory>,
+        kernels: Vec<Kernel>,
+        work: impl for<'held> FnOnce(&Queue<'_, 'held>, &'held [DeviceMemory], &'held [Kernel]) -> Result<(), CudaError>,
+    ) -> Result<Graph, CudaError> {
+        Graph::capture(self, memory, kernels, work)
+    }
+
     fn record(&self, event: &Event) -> Result<(), CudaError> {
         let driver = self.context.driver();
         // SAFETY: both handles are the driver's, of this context.
         driver.done(unsafe { (driver.api.cuEventRecord)(event.handle, self.handle) }, "record an event")
+    }
+
+    /// Lets what comes next begin only when this has happened.
+    fn hold_until(&self, event: &Event) -> Result<(), CudaError> {
+        let driver = self.context.driver();
+        // SAFETY: both handles are the driver's.
+        driver.done(unsafe { (driver.api.cuStreamWaitEvent)(self.handle, event.handle, 0) }, "wait for an event")
     }
 
     fn wait(&self) -> Result<(), CudaError> {

@@ -18,8 +18,8 @@ use gpumon_workload::{
     job::{BenchJob, Job},
 };
 
-pub(super) use self::results::Results;
 use self::{amount::parse_amount, compare::Earlier};
+pub(super) use self::{results::Results, table::time};
 use crate::{
     exit::Failure,
     options::SourceArgs,
@@ -107,7 +107,7 @@ runs on no CPU, 4 slower than --fail-below, 5 refused since memory would not do 
 enum EngineChoice {
     /// gpumon's own kernels
     Own,
-    /// NVIDIA's library, found in the Python in use or where GPUMON_LIBCUBLAS says
+    /// NVIDIA's library, found in the Python in use or where `GPUMON_LIBCUBLAS` says
     Cublas,
 }
 

@@ -138,7 +138,7 @@ impl Listener for Results {
                     writeln!(io::stdout(), "{object}")?;
                 }
             }
-            Report::Phase { .. } | Report::Progress { .. } | Report::Ended { .. } => {}
+            Report::Phase { .. } | Report::Progress { .. } | Report::Seed { .. } | Report::Ended { .. } => {}
         }
         self.status.hear(&line.report);
         Ok(())

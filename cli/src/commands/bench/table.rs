@@ -84,6 +84,7 @@ fn cells(outcome: &Outcome, load: Option<&Load>) -> [String; 12] {
     let size = match outcome.extent {
         Extent::Elements => words::size((outcome.n * outcome.dtype.bytes()) as f64),
         Extent::Side => format!("{}^2", outcome.n),
+        Extent::Times => format!("{} times", outcome.n),
         Extent::Fixed => none(),
     };
     let share = |share: f64| format!("{:.1} %", share * 100.0);
@@ -164,9 +165,10 @@ fn remarks(outcome: &Outcome, load: Option<&Load>) -> Vec<String> {
     remarks
 }
 
-/// `1.85 us`, `512 us`, `17.3 ms`.
-fn time(us: f64) -> String {
+/// `620 ns`, `1.85 us`, `512 us`, `17.3 ms`.
+pub(in crate::commands) fn time(us: f64) -> String {
     match us {
+        tiny if tiny < 0.9995 => format!("{} ns", three_digits(tiny * 1e3)),
         short if short < 999.5 => format!("{} us", three_digits(short)),
         long if long < 999_500.0 => format!("{} ms", three_digits(long / 1e3)),
         longer => format!("{} s", three_digits(longer / 1e6)),
@@ -207,7 +209,10 @@ mod tests {
 
     #[test]
     fn times_and_rates_have_three_digits() {
-        assert_eq!([1.847, 512.4, 17_312.0, 2.5e6].map(time), ["1.85 us", "512 us", "17.3 ms", "2.50 s"]);
+        assert_eq!(
+            [0.62, 1.847, 512.4, 17_312.0, 2.5e6].map(time),
+            ["620 ns", "1.85 us", "512 us", "17.3 ms", "2.50 s"]
+        );
         let rates = [4.292e12, 55.5e9, 999.9e9, 1e3].map(|rate| with_prefix(rate, "B/s"));
         assert_eq!(rates, ["4.29 TB/s", "55.5 GB/s", "1.00 TB/s", "1.00 kB/s"]);
     }

@@ -16,8 +16,12 @@ use crate::exit::Failure;
 /// Runs all of it. What fails does not keep the rest from running, but for a driver that fails.
 pub(super) fn run(job: &BenchJob, around: &Around<'_>, say: &mut dyn FnMut(Report)) -> Result<u8, Failure> {
     let plan = Plan::new(job)?;
-    let floor = Floor::take(&job.place, plan.needs_gpu, around.source)?;
-    let steps = |backend| plan.on(backend).count() * floor.count(backend);
+    let mut floor = Floor::take(&job.place, plan.needs_gpu, around.source)?;
+    let gpus = match floor.widen(plan.gpus(), &job.place, around.source) {
+        Err(error) if plan.is_named => return Err(error),
+        widened => widened.unwrap_or(1),
+    };
+    let steps = |backend| plan.on(backend, gpus).count() * floor.count(backend);
     let steps = steps(Backend::Cuda) + steps(Backend::Cpu);
     say(Report::Begun { title: plan.title(job), devices: floor.names(), steps });
     if let Some(note) = &floor.note {
@@ -27,7 +31,7 @@ pub(super) fn run(job: &BenchJob, around: &Around<'_>, say: &mut dyn FnMut(Repor
     for held in &floor.gpus {
         match held.open() {
             Ok(gpu) => {
-                let is_over = bench.all(plan.on(Backend::Cuda), &Place::Cuda(&gpu));
+                let is_over = bench.all(plan.on(Backend::Cuda, gpus), &Place::Cuda(&gpu));
                 if is_over {
                     return Ok(bench.worst);
                 }
@@ -36,7 +40,7 @@ pub(super) fn run(job: &BenchJob, around: &Around<'_>, say: &mut dyn FnMut(Repor
         }
     }
     if floor.runs_on_cpu {
-        bench.all(plan.on(Backend::Cpu), &Place::Cpu(&floor.cpu));
+        bench.all(plan.on(Backend::Cpu, gpus), &Place::Cpu(&floor.cpu));
     }
     Ok(bench.worst)
 }

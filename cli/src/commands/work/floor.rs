@@ -31,6 +31,8 @@ pub(super) struct Floor {
     pub(super) watch: Watch,
     /// What is to be said of the choice.
     pub(super) note: Option<String>,
+    /// Locks of GPUs that work beside these.
+    beside: Vec<File>,
 }
 
 /// A GPU that no other run has.
@@ -58,8 +60,14 @@ impl Held {
 impl Floor {
     /// Takes what a job asks for. `needs_gpu` is whether it can run on no CPU.
     pub(super) fn take(place: &Where, needs_gpu: bool, source: &SourceArgs) -> Result<Self, Failure> {
-        let mut floor =
-            Self { gpus: Vec::new(), runs_on_cpu: false, cpu: Cpu::this(), watch: Watch::nothing(), note: None };
+        let mut floor = Self {
+            gpus: Vec::new(),
+            runs_on_cpu: false,
+            cpu: Cpu::this(),
+            watch: Watch::nothing(),
+            note: None,
+            beside: Vec::new(),
+        };
         let devices = match place.backend {
             BackendChoice::Cpu => Vec::new(),
             choice => match Driver::load().and_then(Driver::devices) {
@@ -90,6 +98,26 @@ impl Floor {
             floor.gpus.push(Held { device, is_shared: !others.is_empty(), _lock: lock });
         }
         Ok(floor)
+    }
+
+    /// Takes the GPUs that follow the first, as many as there are, up to so many in all, beginning anew behind the last, for what needs several at once.
+    /// Says how many it then has.
+    pub(super) fn widen(&mut self, gpus: usize, place: &Where, source: &SourceArgs) -> Result<usize, Failure> {
+        let Some(first) = self.gpus.first() else { return Ok(0) };
+        let devices =
+            first.device.driver().devices().map_err(|error| Failure::with_code(RunError::from(error), NO_GPU))?;
+        let (before, behind) = devices.split_at(first.device.index as usize);
+        let behind: Vec<_> = behind.iter().skip(1).chain(before).take(gpus - 1).cloned().collect();
+        let watch = Watch::start(source, behind.iter().map(|device| device.uuid.clone()).collect());
+        let folder = lock_folder()?;
+        for device in behind.iter().filter(|device| self.gpus.iter().all(|held| held.device.uuid != device.uuid)) {
+            let others = watch.foreign(&device.uuid);
+            if !others.is_empty() && !place.share {
+                return Err(Failure::with_code(occupied(device, &others), REFUSED));
+            }
+            self.beside.push(lock(&folder, device)?);
+        }
+        Ok(1 + behind.len())
     }
 
     /// On what it runs.

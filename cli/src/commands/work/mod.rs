@@ -14,6 +14,7 @@ mod floor;
 mod load;
 mod others;
 mod plan;
+mod seeds;
 mod watch;
 
 use std::{
@@ -107,7 +108,8 @@ fn perform(job: &Job, around: &Around<'_>, say: &mut dyn FnMut(Report)) -> Resul
     match job {
         Job::Bench(job) => bench::run(job, around, say),
         Job::Burn(job) => burn::run(job, around, say),
-        Job::Seeds(_) | Job::Oom(_) => Err(Failure::usage(anyhow!("no job of this kind: give bench or burn"))),
+        Job::Seeds(job) => seeds::run(job, around, say),
+        Job::Oom(_) => Err(Failure::usage(anyhow!("no job of this kind: give bench, burn or seeds"))),
     }
 }
 

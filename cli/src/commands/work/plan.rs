@@ -14,6 +14,7 @@ pub(super) struct Plan {
     /// Whether something was named that runs on a GPU alone.
     pub(super) needs_gpu: bool,
     dtype: Option<Dtype>,
+    pub(super) is_named: bool,
 }
 
 /// A workload, in one of its types.
@@ -32,7 +33,9 @@ fn steps(workload: &'static dyn Workload, backend: Backend, asked: Option<Dtype>
     let step = |dtype, is_one_of_all| Step { workload, dtype, is_one_of_all };
     match asked {
         Some(dtype) => vec![step(Some(dtype).filter(|dtype| about.dtypes.contains(dtype)), false)],
-        None if about.every_type => workload.types_on(backend).iter().map(|dtype| step(Some(*dtype), true)).collect(),
+        None if workload.every_type() => {
+            workload.types_on(backend).iter().map(|dtype| step(Some(*dtype), true)).collect()
+        }
         None => vec![step(None, false)],
     }
 }
@@ -47,13 +50,22 @@ impl Plan {
             return Err(Failure::usage(RunError::NotThere { id: workload.about().id, backend: Backend::Cpu }));
         }
         let needs_gpu = is_named && gpu_only.is_some();
-        Ok(Self { workloads, needs_gpu, dtype: job.dtype })
+        Ok(Self { workloads, needs_gpu, dtype: job.dtype, is_named })
     }
 
-    /// What of it runs there.
-    pub(super) fn on(&self, backend: Backend) -> impl Iterator<Item = Step> {
-        let there = self.workloads.iter().copied().filter(move |workload| workload.about().runs_on(backend));
+    /// What of it runs there, on a machine with so many GPUs. What needs more of them is left out, unless it was named.
+    pub(super) fn on(&self, backend: Backend, gpus: usize) -> impl Iterator<Item = Step> {
+        let is_named = self.is_named;
+        let there = self.workloads.iter().copied().filter(move |workload| {
+            let has_enough = is_named || backend == Backend::Cpu || workload.gpus() <= gpus;
+            workload.about().runs_on(backend) && has_enough
+        });
         there.flat_map(move |workload| steps(workload, backend, self.dtype))
+    }
+
+    /// As many GPUs as what needs the most of them.
+    pub(super) fn gpus(&self) -> usize {
+        self.workloads.iter().map(|workload| workload.gpus()).max().unwrap_or(1)
     }
 
     /// In a few words.
@@ -93,7 +105,7 @@ fn check_shape(job: &BenchJob, workloads: &[&'static dyn Workload]) -> Result<()
     {
         return Err(Failure::usage(RunError::NoSuchType { id: about.id, dtype, valid: about.dtypes }));
     }
-    match abouts().find(|about| job.size.is_some() && about.extent == Extent::Fixed) {
+    match abouts().find(|about| job.size.is_some() && matches!(about.extent, Extent::Fixed | Extent::Times)) {
         Some(about) => Err(Failure::usage(anyhow!("'{}' has no size: leave out --size", about.id))),
         None => Ok(()),
     }

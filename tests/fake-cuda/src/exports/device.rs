@@ -5,7 +5,7 @@ use std::ffi::{c_char, c_int};
 use super::{Handle, give};
 use crate::{
     code::{Code, Outcome, returned},
-    state::{make_current, state},
+    state::{current, make_current, state},
 };
 
 const CAPABILITY_MAJOR: c_int = 75;
@@ -100,7 +100,11 @@ unsafe extern "C" fn cuDevicePrimaryCtxRetain(context: *mut Handle, device: c_in
 unsafe extern "C" fn cuDevicePrimaryCtxRelease_v2(device: c_int) -> c_int {
     let mut state = state();
     state.count_context(-1);
-    returned(state.device(device).map(|_| make_current(None)))
+    returned(state.device(device).map(|device| {
+        if current() == Ok(device) {
+            make_current(None);
+        }
+    }))
 }
 
 #[unsafe(no_mangle)]

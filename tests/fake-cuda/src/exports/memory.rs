@@ -5,7 +5,7 @@ use std::{
     ptr,
 };
 
-use super::{Handle, give};
+use super::{Handle, give, graph};
 use crate::{
     code::returned,
     state::{current, state},
@@ -48,27 +48,27 @@ unsafe extern "C" fn cuMemFreeHost(place: *mut c_void) -> c_int {
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn cuMemcpyHtoDAsync_v2(to: u64, from: *const c_void, bytes: usize, _: Handle) -> c_int {
+unsafe extern "C" fn cuMemcpyHtoDAsync_v2(to: u64, from: *const c_void, bytes: usize, stream: Handle) -> c_int {
     let state = state();
-    returned(state.holds(to, bytes).map(|()| {
+    returned(graph::is_free(stream).and(state.holds(to, bytes)).map(|()| {
         // SAFETY: the state has so much there, and the caller answers for its side.
         unsafe { ptr::copy_nonoverlapping(from.cast::<u8>(), to as *mut u8, bytes) }
     }))
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn cuMemcpyDtoHAsync_v2(to: *mut c_void, from: u64, bytes: usize, _: Handle) -> c_int {
+unsafe extern "C" fn cuMemcpyDtoHAsync_v2(to: *mut c_void, from: u64, bytes: usize, stream: Handle) -> c_int {
     let state = state();
-    returned(state.holds(from, bytes).map(|()| {
+    returned(graph::is_free(stream).and(state.holds(from, bytes)).map(|()| {
         // SAFETY: the state has so much there, and the caller answers for its side.
         unsafe { ptr::copy_nonoverlapping(from as *const u8, to.cast::<u8>(), bytes) }
     }))
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn cuMemsetD8Async(address: u64, byte: u8, bytes: usize, _: Handle) -> c_int {
+unsafe extern "C" fn cuMemsetD8Async(address: u64, byte: u8, bytes: usize, stream: Handle) -> c_int {
     let state = state();
-    returned(state.holds(address, bytes).map(|()| {
+    returned(graph::is_free(stream).and(state.holds(address, bytes)).map(|()| {
         // SAFETY: the state has so much there.
         unsafe { ptr::write_bytes(address as *mut u8, byte, bytes) }
     }))

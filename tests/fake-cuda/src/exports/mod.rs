@@ -4,8 +4,10 @@
 #![allow(non_snake_case, missing_docs, clippy::missing_safety_doc)]
 
 mod device;
+mod graph;
 mod memory;
 mod module;
+mod peer;
 mod start;
 mod stream;
 

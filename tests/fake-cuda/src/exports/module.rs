@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use super::{Handle, give};
+use super::{Handle, give, graph};
 use crate::{
     code::{Code, Outcome, returned},
     kernels::{self, Arguments, Work},
@@ -20,7 +20,7 @@ enum Module {
     /// Machine code, of which only its beginning is looked at.
     Cubin,
 }
-type Kernel = (&'static str, Work);
+pub(super) type Kernel = (&'static str, Work);
 
 /// How machine code begins.
 const ELF: &str = "\x7fELF";
@@ -51,6 +51,9 @@ unsafe extern "C" fn cuModuleLoadDataEx(
         }
         return Code::INVALID_PTX.0;
     }
+    let takes = |rest: &str| rest.split(')').next().map_or(0, |head| head.matches(".param .").count());
+    let kernels = text.split(".visible .entry ").skip(1).filter_map(|rest| rest.split_once('('));
+    state().parameters.extend(kernels.map(|(name, rest)| (name.to_owned(), takes(rest))));
     // SAFETY: the caller answers for its pointer.
     returned(state().check().and_then(|()| unsafe { give_module(module, Module::Ptx(names)) }))
 }
@@ -133,16 +136,20 @@ unsafe extern "C" fn cuLaunchKernel(
     _: c_uint,
     _: c_uint,
     _: c_uint,
-    _: Handle,
+    stream: Handle,
     arguments: *mut *mut c_void,
     _: *mut *mut c_void,
 ) -> c_int {
     // SAFETY: it came from `cuModuleGetFunction`.
-    let kernel = unsafe { &*kernel.cast::<Kernel>() };
+    let kernel: &'static Kernel = unsafe { &*kernel.cast::<Kernel>() };
+    // SAFETY: the stream came from `cuStreamCreate`, and every argument has 8 bytes.
+    if unsafe { graph::keep(stream, kernel, arguments, u64::from(blocks)) } {
+        return 0;
+    }
     returned(launch(kernel, Arguments(arguments.cast()), u64::from(blocks)))
 }
 
-fn launch((name, work): &Kernel, arguments: Arguments, blocks: u64) -> Outcome {
+pub(super) fn launch((name, work): &Kernel, arguments: Arguments, blocks: u64) -> Outcome {
     let (fate, ms) = {
         let mut state = state();
         (state.launched(name)?, state.scenario.kernel_ms)

@@ -2,11 +2,10 @@
 
 use std::{
     ffi::{c_int, c_uint},
-    ptr,
     time::Instant,
 };
 
-use super::{Handle, give};
+use super::{Handle, give, graph::Stream};
 use crate::{
     code::{Code, returned},
     state::state,
@@ -17,17 +16,28 @@ type Event = Option<Instant>;
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuStreamCreate(stream: *mut Handle, _flags: c_uint) -> c_int {
+    let made: Box<Stream> = Box::default();
     // SAFETY: the caller answers for its pointer.
-    returned(state().check().and_then(|()| unsafe { give(stream, ptr::dangling_mut()) }))
+    returned(state().check().and_then(|()| unsafe { give(stream, Box::into_raw(made).cast()) }))
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuStreamDestroy_v2(stream: Handle) -> c_int {
-    returned(if stream.is_null() { Err(Code::INVALID_HANDLE) } else { Ok(()) })
+    if stream.is_null() {
+        return Code::INVALID_HANDLE.0;
+    }
+    // SAFETY: it came from `cuStreamCreate`, and the caller gives it back once.
+    drop(unsafe { Box::from_raw(stream.cast::<Stream>()) });
+    0
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuStreamSynchronize(_: Handle) -> c_int {
+    returned(state().check())
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuStreamWaitEvent(_: Handle, _event: Handle, _flags: c_uint) -> c_int {
     returned(state().check())
 }
 

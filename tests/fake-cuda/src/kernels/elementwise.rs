@@ -8,4 +8,6 @@ pub(super) const KERNELS: &[Known] = &[
     ("vector_add_fp64", |given, _| map::<f64>(given, 3, 2, |a, b| a + b)),
     ("trig_fp32", |given, _| map::<f32>(given, 2, 1, |a, _| a.cos() * a.cos() + a.sin() * a.sin())),
     ("trig_fp64", |given, _| map::<f64>(given, 2, 1, |a, _| a.cos() * a.cos() + a.sin() * a.sin())),
+    ("square_fp32", |given, _| map::<f32>(given, 2, 1, |a, _| a * a)),
+    ("square_fp64", |given, _| map::<f64>(given, 2, 1, |a, _| a * a)),
 ];

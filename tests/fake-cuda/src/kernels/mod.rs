@@ -1,11 +1,18 @@
 //! What each kernel of the program does, by its name: a file here for each in `workload/kernels`.
 
 mod burn;
+mod chase;
 mod elementwise;
+mod gram;
 mod launch;
 mod matmul;
+mod matvec;
 mod random;
+mod reduce;
+mod selu;
 mod stream;
+mod train;
+mod transcendental;
 
 use std::{ffi::c_void, slice};
 
@@ -19,8 +26,21 @@ pub(crate) type Work = fn(Arguments, blocks: u64) -> (u64, usize);
 /// A kernel's name, and what it does.
 pub(crate) type Known = (&'static str, Work);
 
-static FILES: [&[Known]; 6] =
-    [burn::KERNELS, elementwise::KERNELS, launch::KERNELS, matmul::KERNELS, random::KERNELS, stream::KERNELS];
+static FILES: [&[Known]; 13] = [
+    burn::KERNELS,
+    chase::KERNELS,
+    elementwise::KERNELS,
+    gram::KERNELS,
+    launch::KERNELS,
+    matmul::KERNELS,
+    matvec::KERNELS,
+    random::KERNELS,
+    reduce::KERNELS,
+    selu::KERNELS,
+    stream::KERNELS,
+    train::KERNELS,
+    transcendental::KERNELS,
+];
 
 /// The kernel of this name.
 pub(crate) fn find(name: &str) -> Option<&'static Known> {

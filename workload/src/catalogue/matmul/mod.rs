@@ -34,7 +34,6 @@ static ABOUT: About = About {
     does: "Multiplies two square matrices.",
     teaches: "Each halving of the type's width doubles the rate, and tensor cores are ten times as fast as the rest.",
     dtypes: DTYPES,
-    every_type: true,
     backends: &[Backend::Cuda, Backend::Cpu],
     bound: Bound::Compute,
     extent: Extent::Side,
@@ -45,6 +44,10 @@ pub(super) struct Matmul;
 impl Workload for Matmul {
     fn about(&self) -> &About {
         &ABOUT
+    }
+
+    fn every_type(&self) -> bool {
+        true
     }
 
     fn usual_n(&self, backend: Backend, dtype: Dtype, room: &Room) -> u64 {

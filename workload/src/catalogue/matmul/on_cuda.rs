@@ -142,11 +142,11 @@ impl<'gpu> OnCuda<'gpu> {
 fn random_matrix(gpu: &Gpu, fill: &Kernel, size: Size, layout: Layout, seed: u64) -> Result<DeviceMemory, CudaError> {
     let pitch = route::padded(size.n);
     let (row, step) = layout.strides(pitch);
-    let mut memory = gpu.context.allocate(pitch * pitch * size.dtype.bytes())?;
+    let memory = gpu.context.allocate(pitch * pitch * size.dtype.bytes())?;
     let blocks = (pitch * pitch).div_ceil(u64::from(THREADS)).min(1 << 16) as u32;
     let [n, pitch, row, step, seed] = [size.n, pitch, row, step, seed].map(Argument::U64);
     let grid = Grid { blocks, threads: THREADS };
-    gpu.stream.run(|queue| queue.launch(fill, grid, &[Argument::Out(&mut memory), n, pitch, row, step, seed]))?;
+    gpu.stream.run(|queue| queue.launch(fill, grid, &[Argument::Out(&memory), n, pitch, row, step, seed]))?;
     Ok(memory)
 }
 

@@ -1,0 +1,114 @@
+//! The report for people, which grows while variants end.
+
+use gpumon_workload::{
+    Backend, Outcome, Stopped,
+    seeds::{Found, SeedReport},
+};
+
+use super::super::bench::time;
+use crate::table::{
+    style::{ALARM, DIM, NOTICE, WELL, paint},
+    units::three_digits,
+};
+
+/// What stands where there is no time.
+const NONE: &str = "-";
+
+/// The report as far as it was printed.
+pub(super) struct Text {
+    /// The row that it is in, and what one learns from that.
+    row: Option<(String, String)>,
+}
+
+impl Text {
+    pub(super) fn new() -> Self {
+        Self { row: None }
+    }
+
+    /// The next line, below the row's heading where it is its first, and what one learns from the row before.
+    pub(super) fn lines(&mut self, report: &SeedReport) -> String {
+        let line = line(report);
+        if self.row.as_ref().is_some_and(|(row, _)| *row == report.row) {
+            return format!("{line}\n");
+        }
+        let before = if self.row.is_some() { format!("{}\n", self.end()) } else { String::new() };
+        self.row = Some((report.row.to_string(), report.teaches.to_string()));
+        let heading = paint(DIM, &format!("{:38} {:>9} {:>9}", "", "device", "host"));
+        format!("{before}{:3}{}\n{heading}\n{line}\n", report.row, report.title)
+    }
+
+    /// What one learns from the last row.
+    pub(super) fn end(&self) -> String {
+        self.row.as_ref().map_or_else(String::new, |(_, teaches)| format!("   {teaches}\n"))
+    }
+}
+
+fn line(report: &SeedReport) -> String {
+    let place = match report.backend {
+        Backend::Cuda => "GPU",
+        Backend::Cpu => "CPU",
+    };
+    let name = format!("   {place} {:31}", report.variant);
+    match &report.found {
+        Found::Measured { outcome } => format!("{name} {}", measured(report, outcome)),
+        Found::Shown { ok: true, text } => format!("{name} {text}  {}", paint(WELL, "right")),
+        Found::Shown { ok: false, text } => format!("{name} {text}  {}", paint(ALARM, "WRONG")),
+        Found::Skipped { reason } => format!("{name} {}", paint(DIM, &format!("skipped: {reason}"))),
+        Found::Failed { error, .. } => format!("{name} {}", paint(ALARM, error)),
+    }
+}
+
+/// Both times, whether the result is right, and the time beside a framework's.
+fn measured(report: &SeedReport, outcome: &Outcome) -> String {
+    let [device, host] = [&outcome.device_time, &outcome.host_time]
+        .map(|times| times.as_ref().map_or_else(|| NONE.to_owned(), |times| time(times.median_us)));
+    let verify = &outcome.verify;
+    let result = match outcome.stopped {
+        _ if verify.wrong > 0 => paint(ALARM, &format!("WRONG: {} of {} elements", verify.wrong, verify.checked)),
+        Stopped::Interrupted => paint(NOTICE, "interrupted"),
+        _ if !verify.ok => paint(ALARM, "nothing was checked"),
+        _ => paint(WELL, "right"),
+    };
+    let beside = match (&report.framework, report.share_of_framework) {
+        (Some(framework), Some(share)) => {
+            let text = format!("{} of {}'s {}", three_digits(share), framework.name, time(framework.us));
+            format!(
+                "  {} {}",
+                if share > 1.0 { paint(NOTICE, &text) } else { text },
+                paint(DIM, &format!("on {}", framework.on))
+            )
+        }
+        _ => String::new(),
+    };
+    format!("{device:>9} {host:>9}  {result}{beside}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report(row: &'static str, found: Found) -> SeedReport {
+        SeedReport {
+            row: row.into(),
+            title: "A title".into(),
+            teaches: "It teaches.".into(),
+            variant: "a variant".into(),
+            backend: Backend::Cuda,
+            found,
+            framework: None,
+            share_of_framework: None,
+        }
+    }
+
+    #[test]
+    fn a_row_begins_with_its_title_and_ends_with_what_it_teaches() {
+        let mut text = Text::new();
+        let shown = || Found::Shown { ok: true, text: "80 GB fit".to_owned() };
+        let first = text.lines(&report("e", shown()));
+        assert!(first.starts_with("e  A title\n") && first.contains("GPU a variant") && first.contains("80 GB fit"));
+        assert_eq!(text.lines(&report("e", Found::Skipped { reason: "why".to_owned() })).lines().count(), 1);
+        let next = text.lines(&report("k1", shown()));
+        assert!(next.starts_with("   It teaches.\n\nk1 A title\n"), "{next}");
+        assert_eq!(text.end(), "   It teaches.\n");
+    }
+}

@@ -1,0 +1,30 @@
+//! Small matrices and their transposes: `gram.cu`.
+
+use super::Known;
+
+const SIDE: usize = 100;
+const AREA: u64 = 10_000;
+
+/// Arguments: the result, and what it is made of. A block for each matrix.
+pub(super) const KERNELS: &[Known] = &[
+    ("gram", |given, blocks| {
+        let out = given.array::<f32>(0, blocks * AREA);
+        let matrices = given.array::<f32>(1, blocks * AREA);
+        for (out, matrix) in out.chunks_mut(AREA as usize).zip(matrices.chunks(AREA as usize)) {
+            for (row, out) in matrix.chunks(SIDE).zip(out.chunks_mut(SIDE)) {
+                for (column, out) in matrix.chunks(SIDE).zip(out) {
+                    *out = row.iter().zip(column).map(|(a, b)| a * b).sum();
+                }
+            }
+        }
+        (given.at(0), size_of_val(out))
+    }),
+    ("trace", |given, blocks| {
+        let out = given.array::<f32>(0, blocks);
+        let products = given.array::<f32>(1, blocks * AREA);
+        for (out, product) in out.iter_mut().zip(products.chunks(AREA as usize)) {
+            *out = product.iter().step_by(SIDE + 1).sum();
+        }
+        (given.at(0), size_of_val(out))
+    }),
+];

@@ -1,0 +1,36 @@
+//! The sum of an array: `reduce.cu`.
+
+use super::{Arguments, Known};
+
+/// Arguments: a sum for each block, the array, how many elements.
+pub(super) const KERNELS: &[Known] = &[
+    ("reduce_fp32", |given, blocks| sum::<f32>(given, blocks)),
+    ("reduce_fp64", |given, blocks| sum::<f64>(given, blocks)),
+];
+
+fn sum<T: Copy + Default + Into<f64> + FromWide>(given: Arguments, blocks: u64) -> (u64, usize) {
+    let out = given.array::<T>(0, blocks);
+    let total: f64 = given.array::<T>(1, given.at(2)).iter().map(|element| (*element).into()).sum();
+    out.fill(T::default());
+    // Where a fault flips a bit, too.
+    let middle = out.len() / 2;
+    out[middle] = T::from_wide(total);
+    (given.at(0), size_of_val(out))
+}
+
+/// What a sum is stored as.
+trait FromWide {
+    fn from_wide(value: f64) -> Self;
+}
+
+impl FromWide for f32 {
+    fn from_wide(value: f64) -> Self {
+        value as f32
+    }
+}
+
+impl FromWide for f64 {
+    fn from_wide(value: f64) -> Self {
+        value
+    }
+}

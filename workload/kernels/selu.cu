@@ -1,0 +1,25 @@
+// SELU, an activation of neural networks: as a framework's operations, each a kernel that goes through the array, and as
+// one kernel that does all of them in one pass.
+
+typedef unsigned long long u64;
+
+#define EACH(index)                                                                                                   \
+    u64 index = (u64)blockIdx.x * blockDim.x + threadIdx.x;                                                           \
+    if (index < n)
+
+extern "C" {
+__global__ void op_exp(float *out, const float *a, u64 n) { EACH(at) out[at] = expf(a[at]); }
+__global__ void op_multiply(float *out, const float *a, float by, u64 n) { EACH(at) out[at] = a[at] * by; }
+__global__ void op_subtract(float *out, const float *a, float by, u64 n) { EACH(at) out[at] = a[at] - by; }
+__global__ void op_is_positive(unsigned char *out, const float *a, u64 n) { EACH(at) out[at] = a[at] > 0; }
+__global__ void op_select(float *out, const unsigned char *which, const float *a, const float *b, u64 n) {
+    EACH(at) out[at] = which[at] ? a[at] : b[at];
+}
+
+__global__ void selu(float *out, const float *a, float alpha, float scale, u64 n) {
+    EACH(at) {
+        float x = a[at];
+        out[at] = (x > 0 ? x : expf(x) * alpha - alpha) * scale;
+    }
+}
+}

@@ -1,0 +1,68 @@
+//! Kernels that follow each other, each begun by itself or all of them as one graph.
+
+use crate::{
+    cuda::{CudaError, DeviceMemory, Graph, Kernel, Queue},
+    gpu::Gpu,
+};
+
+/// How work that takes several operations is brought to a GPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    /// A kernel for each operation, begun one after the other, as frameworks do it.
+    PerOp,
+    /// The same kernels, begun by a single call.
+    Graph,
+    /// One kernel that does everything.
+    Fused,
+}
+
+/// What kernels do with which memory.
+pub(super) trait Links {
+    /// Puts all of them into a queue.
+    fn put<'held>(
+        &self,
+        queue: &Queue<'_, 'held>,
+        memory: &'held [DeviceMemory],
+        kernels: &'held [Kernel],
+    ) -> Result<(), CudaError>;
+}
+
+/// Kernels with their memory.
+pub(super) enum Chain<L> {
+    /// That are begun one by one.
+    Links { links: L, memory: Vec<DeviceMemory>, kernels: Vec<Kernel> },
+    /// That are begun together.
+    Graph(Graph),
+}
+
+impl<L: Links> Chain<L> {
+    pub(super) fn new(
+        gpu: &Gpu,
+        form: Form,
+        links: L,
+        memory: Vec<DeviceMemory>,
+        kernels: Vec<Kernel>,
+    ) -> Result<Self, CudaError> {
+        if form != Form::Graph {
+            return Ok(Self::Links { links, memory, kernels });
+        }
+        let graph = gpu.stream.capture(memory, kernels, |queue, memory, kernels| links.put(queue, memory, kernels))?;
+        Ok(Self::Graph(graph))
+    }
+
+    /// Puts all of it into a queue, once.
+    pub(super) fn put<'held>(&'held self, queue: &Queue<'_, 'held>) -> Result<(), CudaError> {
+        match self {
+            Self::Links { links, memory, kernels } => links.put(queue, memory, kernels),
+            Self::Graph(graph) => queue.start(graph),
+        }
+    }
+
+    /// The memory that it was made with, in that order.
+    pub(super) fn memory(&self) -> &[DeviceMemory] {
+        match self {
+            Self::Links { memory, .. } => memory,
+            Self::Graph(graph) => graph.memory(),
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! An operation on a GPU with what it costs to bring the input there and the result back.
+
+use std::marker::PhantomData;
+
+use super::{
+    on_cpu::check,
+    operations::{Form, Operation},
+};
+use crate::{
+    check::Verification,
+    cuda::{Argument, DeviceMemory, Kernel, PinnedMemory, Plain},
+    error::RunError,
+    gpu::{Gpu, thread_each},
+    kernels,
+    random::{SEED_A, fill},
+    real::Real,
+    workload::{Prepared, Sample},
+};
+
+/// An operation of one input, the host's memory on both ends.
+pub(super) struct Copied<'gpu, Op, T> {
+    gpu: &'gpu Gpu,
+    kernel: Kernel,
+    input: HostMemory<T>,
+    a: DeviceMemory,
+    out: DeviceMemory,
+    result: HostMemory<T>,
+    operation: PhantomData<Op>,
+}
+
+/// Elements in the host's memory.
+pub(super) enum HostMemory<T> {
+    /// That stays where it is.
+    Pinned(PinnedMemory),
+    /// As any program has it.
+    Pageable(Vec<T>),
+}
+
+impl<T: Plain + Default> HostMemory<T> {
+    pub(super) fn new(gpu: &Gpu, elements: u64, is_pinned: bool) -> Result<Self, RunError> {
+        Ok(if is_pinned {
+            Self::Pinned(gpu.context.pin(elements * size_of::<T>() as u64)?)
+        } else {
+            Self::Pageable(vec![T::default(); elements as usize])
+        })
+    }
+
+    pub(super) fn slice(&self) -> &[T] {
+        match self {
+            Self::Pinned(memory) => memory.slice(),
+            Self::Pageable(memory) => memory,
+        }
+    }
+
+    pub(super) fn slice_mut(&mut self) -> &mut [T] {
+        match self {
+            Self::Pinned(memory) => memory.slice_mut(),
+            Self::Pageable(memory) => memory,
+        }
+    }
+}
+
+impl<'gpu, Op: Operation, T: Real> Copied<'gpu, Op, T> {
+    pub(super) fn new(gpu: &'gpu Gpu, elements: u64, is_pinned: bool) -> Result<Self, RunError> {
+        assert!(Op::INPUTS == 1 && Op::FORM == Form::Thread, "{} has one input", Op::KERNEL);
+        let bytes = elements * T::DTYPE.bytes();
+        let (mut input, mut result) =
+            (HostMemory::new(gpu, elements, is_pinned)?, HostMemory::new(gpu, elements, is_pinned)?);
+        fill(input.slice_mut(), |index| T::random(SEED_A, index));
+        fill(result.slice_mut(), |_| T::POISON);
+        Ok(Self {
+            gpu,
+            kernel: gpu.kernel(kernels::ELEMENTWISE, &format!("{}_{}", Op::KERNEL, T::DTYPE))?,
+            input,
+            a: gpu.poisoned(bytes)?,
+            out: gpu.poisoned(bytes)?,
+            result,
+            operation: PhantomData,
+        })
+    }
+}
+
+impl<Op: Operation, T: Real> Prepared for Copied<'_, Op, T> {
+    fn run(&mut self) -> Result<Sample, RunError> {
+        let Self { gpu, kernel, input, a, out, result, .. } = self;
+        let elements = input.slice().len() as u64;
+        let elapsed = gpu.stream.time(|queue| {
+            queue.copy_in(a, input.slice())?;
+            let arguments = [Argument::Out(out), Argument::In(a), Argument::U64(elements)];
+            queue.launch(kernel, thread_each(elements), &arguments)?;
+            queue.copy_out(result.slice_mut(), out, 0)
+        })?;
+        Ok(Sample { device_us: Some(elapsed.device_us), host_us: elapsed.host_us })
+    }
+
+    fn verify(&mut self) -> Result<Verification, RunError> {
+        Ok(check::<Op, T>(self.result.slice(), 0))
+    }
+}

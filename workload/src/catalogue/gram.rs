@@ -1,0 +1,237 @@
+//! Small matrices times their transposes, and the trace of each product: the log of a loop.
+
+use std::time::Instant;
+
+use rayon::prelude::*;
+
+use crate::{
+    check::{Expected, Verification, compare},
+    cuda::{Argument, DeviceMemory, Grid, Kernel},
+    error::RunError,
+    exact::Exact,
+    gpu::Gpu,
+    kernels,
+    random::{SEED_A, fill},
+    real::Real,
+    room::Room,
+    workload::{About, Backend, Bound, Cost, Dtype, Extent, Prepared, Sample, Size, Workload},
+};
+
+const SIDE: usize = 100;
+const AREA: usize = SIDE * SIDE;
+const MATRIX_BYTES: u64 = (AREA * 4) as u64;
+const USUAL_MATRICES: u64 = 1000;
+/// As in `gram.cu`.
+const PRODUCT_THREADS: u32 = 400;
+const WARP: u32 = 32;
+/// A hundred products and sums, each rounded to half a unit of all of them, and as much again for the trace.
+const TOLERANCE: f64 = 2.0 * SIDE as f64;
+
+pub(super) static ONE_BY_ONE: Gram = gram(
+    "gram-one-by-one",
+    "Multiplies 1000 matrices of 100x100 by their transposes and copies each trace to the host before the next.",
+    "Looking at each result makes the GPU wait for the host and the host for the GPU, a thousand times.",
+    Form::OneByOne,
+);
+pub(super) static LOGGED: Gram = gram(
+    "gram-logged",
+    "Multiplies 1000 matrices of 100x100 by their transposes and keeps the traces on the GPU until the end.",
+    "A log that stays on the GPU lets the host run ahead: only the last line is waited for.",
+    Form::Logged,
+);
+pub(super) static BATCHED: Gram = gram(
+    "gram-batched",
+    "Multiplies 1000 matrices of 100x100 by their transposes in one kernel, and takes the traces in another.",
+    "Small products fill a GPU when they come together: each multiprocessor has its own.",
+    Form::Batched,
+);
+
+pub(super) struct Gram {
+    about: About,
+    form: Form,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    OneByOne,
+    Logged,
+    Batched,
+}
+
+const fn gram(id: &'static str, does: &'static str, teaches: &'static str, form: Form) -> Gram {
+    let backends: &[Backend] =
+        if matches!(form, Form::Logged) { &[Backend::Cuda] } else { &[Backend::Cuda, Backend::Cpu] };
+    let bound = if matches!(form, Form::Batched) { Bound::Compute } else { Bound::Driver };
+    let about = About { id, does, teaches, dtypes: &[Dtype::Fp32], backends, bound, extent: Extent::Times };
+    Gram { about, form }
+}
+
+impl Workload for Gram {
+    fn about(&self) -> &About {
+        &self.about
+    }
+
+    fn usual_n(&self, _: Backend, _: Dtype, _: &Room) -> u64 {
+        USUAL_MATRICES
+    }
+
+    fn cost(&self, size: Size) -> Cost {
+        let products = if self.form == Form::Batched { size.n } else { 1 };
+        Cost {
+            memory_bytes: size.n.saturating_add(products).saturating_mul(MATRIX_BYTES + 4),
+            // What is checked.
+            host_bytes: products.saturating_mul(MATRIX_BYTES),
+            operations: size.n.saturating_mul(2 * (AREA * SIDE) as u64),
+            moved_bytes: 0,
+        }
+    }
+
+    fn on_cuda<'gpu>(&self, gpu: &'gpu Gpu, size: Size) -> Result<Box<dyn Prepared + 'gpu>, RunError> {
+        let products = if self.form == Form::Batched { size.n } else { 1 };
+        let code = gpu.context.load(kernels::GRAM)?;
+        Ok(Box::new(OnCuda {
+            gpu,
+            form: self.form,
+            product: code.kernel("gram")?,
+            trace: code.kernel("trace")?,
+            matrices: gpu.random("random_fp32", size.n * AREA as u64, size.n * MATRIX_BYTES, SEED_A)?,
+            products: gpu.poisoned(products * MATRIX_BYTES)?,
+            log: gpu.poisoned(size.n * 4)?,
+            traces: vec![f32::POISON; size.n as usize],
+        }))
+    }
+
+    fn on_cpu(&self, size: Size) -> Result<Box<dyn Prepared>, RunError> {
+        let mut matrices = vec![0.0; size.n as usize * AREA];
+        fill(&mut matrices, |index| f32::random(SEED_A, index));
+        let products = if self.form == Form::Batched { size.n as usize } else { 1 };
+        Ok(Box::new(OnCpu {
+            matrices,
+            products: vec![f32::POISON; products * AREA],
+            traces: vec![f32::POISON; size.n as usize],
+        }))
+    }
+}
+
+struct OnCuda<'gpu> {
+    gpu: &'gpu Gpu,
+    form: Form,
+    product: Kernel,
+    trace: Kernel,
+    matrices: DeviceMemory,
+    /// Of all where they are made together, and else of the last.
+    products: DeviceMemory,
+    log: DeviceMemory,
+    traces: Vec<f32>,
+}
+
+impl Prepared for OnCuda<'_> {
+    fn run(&mut self) -> Result<Sample, RunError> {
+        let Self { gpu, form, product, trace, matrices, products, log, traces } = self;
+        let (gpu, count) = (*gpu, traces.len());
+        let of = |blocks, threads| Grid { blocks, threads };
+        let begun = Instant::now();
+        if *form == Form::OneByOne {
+            let mut device_us = 0.0;
+            for (at, place) in traces.chunks_mut(1).enumerate() {
+                let elapsed = gpu.stream.time(|queue| {
+                    let matrix = Argument::At(matrices, at as u64 * MATRIX_BYTES);
+                    queue.launch(product, of(1, PRODUCT_THREADS), &[Argument::Out(products), matrix])?;
+                    queue.launch(trace, of(1, WARP), &[Argument::At(log, at as u64 * 4), Argument::In(products)])?;
+                    queue.copy_out(place, log, at as u64 * 4)
+                })?;
+                device_us += elapsed.device_us;
+            }
+            return Ok(Sample { device_us: Some(device_us), host_us: begun.elapsed().as_secs_f64() * 1e6 });
+        }
+        let elapsed = gpu.stream.time(|queue| {
+            if *form == Form::Batched {
+                let blocks = count as u32;
+                let arguments = [Argument::Out(products), Argument::In(matrices)];
+                queue.launch(product, of(blocks, PRODUCT_THREADS), &arguments)?;
+                queue.launch(trace, of(blocks, WARP), &[Argument::Out(log), Argument::In(products)])?;
+            } else {
+                for at in 0..count as u64 {
+                    let matrix = Argument::At(matrices, at * MATRIX_BYTES);
+                    queue.launch(product, of(1, PRODUCT_THREADS), &[Argument::Out(products), matrix])?;
+                    queue.launch(trace, of(1, WARP), &[Argument::At(log, at * 4), Argument::In(products)])?;
+                }
+            }
+            queue.copy_out(traces, log, 0)
+        })?;
+        Ok(Sample { device_us: Some(elapsed.device_us), host_us: elapsed.host_us })
+    }
+
+    fn verify(&mut self) -> Result<Verification, RunError> {
+        Ok(check(&self.gpu.download::<f32>(&self.products)?, &self.traces))
+    }
+}
+
+struct OnCpu {
+    matrices: Vec<f32>,
+    /// As on a GPU.
+    products: Vec<f32>,
+    traces: Vec<f32>,
+}
+
+impl Prepared for OnCpu {
+    fn run(&mut self) -> Result<Sample, RunError> {
+        let Self { matrices, products, traces } = self;
+        let begun = Instant::now();
+        if products.len() == matrices.len() {
+            let all = products.par_chunks_mut(AREA).zip(matrices.par_chunks(AREA)).zip(traces.par_iter_mut());
+            all.for_each(|((product, matrix), trace)| *trace = multiply(product, matrix));
+        } else {
+            for (matrix, trace) in matrices.chunks(AREA).zip(traces) {
+                *trace = multiply(products, matrix);
+            }
+        }
+        Ok(Sample { device_us: None, host_us: begun.elapsed().as_secs_f64() * 1e6 })
+    }
+
+    fn verify(&mut self) -> Result<Verification, RunError> {
+        Ok(check(&self.products, &self.traces))
+    }
+}
+
+/// Makes the product of a matrix and its transpose, and returns the trace. Rows are added up whole, so that the compiler
+/// works on several elements at once.
+fn multiply(product: &mut [f32], matrix: &[f32]) -> f32 {
+    let mut upright = vec![0.0; AREA];
+    for (row, elements) in matrix.chunks(SIDE).enumerate() {
+        elements.iter().enumerate().for_each(|(column, element)| upright[column * SIDE + row] = *element);
+    }
+    for (out, row) in product.chunks_mut(SIDE).zip(matrix.chunks(SIDE)) {
+        out.fill(0.0);
+        for (factor, column) in row.iter().zip(upright.chunks(SIDE)) {
+            out.iter_mut().zip(column).for_each(|(out, element)| *out += factor * element);
+        }
+    }
+    product.iter().step_by(SIDE + 1).sum()
+}
+
+/// Every trace, and every element of the products that there are: those of all matrices, or of the last.
+fn check(products: &[f32], traces: &[f32]) -> Verification {
+    let log = compare(traces, 0, TOLERANCE, |index| {
+        let trace = matrix(index).iter().map(|element| element * element).sum();
+        Expected { value: Exact::of(trace), scale: trace }
+    });
+    let skipped = traces.len() - products.len() / AREA;
+    let checked = products.par_chunks(AREA).enumerate().map(|(at, product)| {
+        let matrix = matrix((skipped + at) as u64);
+        let first = traces.len() + at * AREA;
+        compare(product, first as u64, TOLERANCE, |index| {
+            let element = index as usize - first;
+            let (row, column) = (&matrix[element / SIDE * SIDE..][..SIDE], &matrix[element % SIDE * SIDE..][..SIDE]);
+            let (sum, scale) =
+                row.iter().zip(column).fold((0.0, 0.0), |(sum, scale), (a, b)| (sum + a * b, scale + (a * b).abs()));
+            Expected { value: Exact::of(sum), scale }
+        })
+    });
+    log.and(checked.reduce(Verification::nothing, Verification::and))
+}
+
+/// A matrix, made anew from the seed.
+fn matrix(at: u64) -> Vec<f64> {
+    (0..AREA as u64).map(|index| f32::random(SEED_A, at * AREA as u64 + index).to_f64()).collect()
+}

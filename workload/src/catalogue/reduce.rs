@@ -1,0 +1,180 @@
+//! `reduce`: the sum of an array of numbers.
+
+use std::{marker::PhantomData, time::Instant};
+
+use rayon::prelude::*;
+
+use super::elementwise::larger_than_caches;
+use crate::{
+    check::{Expected, Verification, compare},
+    cuda::{Argument, Attribute, DeviceMemory, Grid, Kernel},
+    error::RunError,
+    exact::Exact,
+    gpu::{Gpu, THREADS},
+    kernels,
+    random::{SEED_A, fill},
+    real::Real,
+    room::Room,
+    workload::{About, Backend, Bound, Cost, Dtype, Extent, Prepared, Sample, Size, Workload},
+};
+
+pub(super) static REDUCE: Reduce = Reduce;
+
+static ABOUT: About = About {
+    id: "reduce",
+    does: "Adds up all numbers of an array.",
+    teaches: "A sum is as fast as memory gives, where every part of the chip adds its own before they meet.",
+    dtypes: &[Dtype::Fp32, Dtype::Fp64],
+    backends: &[Backend::Cuda, Backend::Cpu],
+    bound: Bound::Memory,
+    extent: Extent::Elements,
+};
+
+/// Numbers of both signs: sums of them grow as the root of how many there are, and so do the errors of rounding them.
+const TOLERANCE: f64 = 64.0;
+/// Enough blocks of a multiprocessor to fill it with threads.
+const BLOCKS_EACH: u64 = 8;
+const CHUNK: usize = 1 << 15;
+/// Sums that the CPU keeps apart, so that it need not wait for one.
+const LANES: usize = 16;
+
+pub(super) struct Reduce;
+
+impl Workload for Reduce {
+    fn about(&self) -> &About {
+        &ABOUT
+    }
+
+    fn usual_n(&self, backend: Backend, dtype: Dtype, room: &Room) -> u64 {
+        larger_than_caches(backend, dtype, room)
+    }
+
+    fn cost(&self, size: Size) -> Cost {
+        let bytes = size.bytes();
+        // No chip has so many multiprocessors that the sums of their blocks would be more.
+        Cost { memory_bytes: bytes.saturating_add(1 << 20), moved_bytes: bytes, operations: size.n, ..Cost::default() }
+    }
+
+    fn on_cuda<'gpu>(&self, gpu: &'gpu Gpu, size: Size) -> Result<Box<dyn Prepared + 'gpu>, RunError> {
+        match size.dtype {
+            Dtype::Fp32 => Ok(Box::new(OnCuda::<f32>::new(gpu, size.n)?)),
+            Dtype::Fp64 => Ok(Box::new(OnCuda::<f64>::new(gpu, size.n)?)),
+            _ => Err(ABOUT.no_such(size.dtype)),
+        }
+    }
+
+    fn on_cpu(&self, size: Size) -> Result<Box<dyn Prepared>, RunError> {
+        match size.dtype {
+            Dtype::Fp32 => Ok(Box::new(OnCpu::<f32>::new(size.n))),
+            Dtype::Fp64 => Ok(Box::new(OnCpu::<f64>::new(size.n))),
+            _ => Err(ABOUT.no_such(size.dtype)),
+        }
+    }
+}
+
+struct OnCuda<'gpu, T> {
+    gpu: &'gpu Gpu,
+    kernel: Kernel,
+    a: DeviceMemory,
+    /// One of each block.
+    sums: DeviceMemory,
+    total: DeviceMemory,
+    elements: u64,
+    blocks: u32,
+    expected: Expected,
+    dtype: PhantomData<T>,
+}
+
+impl<'gpu, T: Real> OnCuda<'gpu, T> {
+    fn new(gpu: &'gpu Gpu, elements: u64) -> Result<Self, RunError> {
+        let width = T::DTYPE.bytes();
+        let processors = gpu.device().attribute(Attribute::Multiprocessors)?.max(1) as u64;
+        let blocks = (processors * BLOCKS_EACH).min(elements.div_ceil(u64::from(THREADS))) as u32;
+        Ok(Self {
+            gpu,
+            kernel: gpu.kernel(kernels::REDUCE, &format!("reduce_{}", T::DTYPE))?,
+            a: gpu.random(&format!("random_{}", T::DTYPE), elements, elements * width, SEED_A)?,
+            sums: gpu.poisoned(u64::from(blocks) * width)?,
+            total: gpu.poisoned(width)?,
+            elements,
+            blocks,
+            expected: expected::<T>(elements),
+            dtype: PhantomData,
+        })
+    }
+}
+
+impl<T: Real> Prepared for OnCuda<'_, T> {
+    fn run(&mut self) -> Result<Sample, RunError> {
+        let Self { gpu, kernel, a, sums, total, elements, blocks, .. } = self;
+        let elapsed = gpu.stream.time(|queue| {
+            let all = [Argument::Out(sums), Argument::In(a), Argument::U64(*elements)];
+            queue.launch(kernel, Grid { blocks: *blocks, threads: THREADS }, &all)?;
+            let rest = [Argument::Out(total), Argument::In(sums), Argument::U64(u64::from(*blocks))];
+            queue.launch(kernel, Grid { blocks: 1, threads: THREADS }, &rest)
+        })?;
+        Ok(Sample { device_us: Some(elapsed.device_us), host_us: elapsed.host_us })
+    }
+
+    fn verify(&mut self) -> Result<Verification, RunError> {
+        let total: Vec<T> = self.gpu.download(&self.total)?;
+        Ok(check(&total, self.elements, self.expected))
+    }
+}
+
+struct OnCpu<T> {
+    a: Vec<T>,
+    total: T,
+    expected: Expected,
+}
+
+impl<T: Real> OnCpu<T> {
+    fn new(elements: u64) -> Self {
+        let mut a = vec![T::default(); elements as usize];
+        fill(&mut a, |index| T::random(SEED_A, index));
+        Self { a, total: T::POISON, expected: expected::<T>(elements) }
+    }
+}
+
+impl<T: Real> Prepared for OnCpu<T> {
+    fn run(&mut self) -> Result<Sample, RunError> {
+        let begun = Instant::now();
+        // By chunk, so that the order of adding does not depend on the threads.
+        let sums: Vec<T> = self.a.par_chunks(CHUNK).map(sum).collect();
+        self.total = sum(&sums);
+        Ok(Sample { device_us: None, host_us: begun.elapsed().as_secs_f64() * 1e6 })
+    }
+
+    fn verify(&mut self) -> Result<Verification, RunError> {
+        Ok(check(&[self.total], self.a.len() as u64, self.expected))
+    }
+}
+
+fn sum<T: Real>(numbers: &[T]) -> T {
+    let mut sums = [T::default(); LANES];
+    let packs = numbers.chunks_exact(LANES);
+    let rest = packs.remainder().iter().fold(T::default(), |sum, number| sum + *number);
+    packs.for_each(|pack| sums.iter_mut().zip(pack).for_each(|(sum, number)| *sum = *sum + *number));
+    sums.iter().fold(rest, |total, sum| total + *sum)
+}
+
+/// The one number counts for all that it was made of.
+fn check<T: Real>(total: &[T], elements: u64, expected: Expected) -> Verification {
+    let found = compare(total, 0, TOLERANCE, |_| expected);
+    Verification {
+        largest_error: found.largest_error,
+        tolerance: TOLERANCE,
+        ..Verification::of_all(elements, found.ok)
+    }
+}
+
+/// The sum in twice the precision, and how large a sum of such numbers is as a rule.
+fn expected<T: Real>(elements: u64) -> Expected {
+    let terms = (0..elements).into_par_iter().map(|index| {
+        let number = T::random(SEED_A, index).to_f64();
+        (Exact::of(number), number * number)
+    });
+    let nothing = || (Exact::of(0.0), 0.0);
+    let (value, squares) = terms.reduce(nothing, |(a, b), (c, d)| (a + c, b + d));
+    Expected { value, scale: squares.sqrt() }
+}

@@ -1,0 +1,210 @@
+//! SELU over an array: operation by operation, as a graph of those, and in one pass.
+
+use std::time::Instant;
+
+use rayon::prelude::*;
+
+use super::chain::{Chain, Form, Links};
+use crate::{
+    check::{Expected, Verification, compare},
+    cuda::{Argument, CudaError, DeviceMemory, Kernel, Queue},
+    error::RunError,
+    exact::Exact,
+    gpu::{Gpu, thread_each},
+    kernels,
+    random::{SEED_A, fill},
+    real::Real,
+    room::Room,
+    workload::{About, Backend, Bound, Cost, Dtype, Extent, Prepared, Sample, Size, Workload},
+};
+
+/// What SELU's authors found.
+const ALPHA: f32 = 1.673_263_2;
+const SCALE: f32 = 1.050_701;
+const USUAL_ELEMENTS: u64 = 1_000_000;
+/// Two units for the exponential, as CUDA's manual has it, and a half for each of the four operations around it.
+const TOLERANCE: f64 = 4.0;
+/// Elements that a thread of the CPU takes at a time.
+const CHUNK: usize = 1 << 13;
+
+pub(super) static PER_OP: Selu = selu(
+    "selu-per-op",
+    "Computes SELU of a million elements by six operations, a kernel for each.",
+    "Each operation goes through memory again and begins a kernel: what a framework does without a compiler.",
+    Form::PerOp,
+);
+pub(super) static GRAPH: Selu = selu(
+    "selu-graph",
+    "Computes SELU of a million elements by six kernels, begun as one graph.",
+    "A graph saves what beginning kernels costs, and none of the ways through memory.",
+    Form::Graph,
+);
+pub(super) static FUSED: Selu = selu(
+    "selu",
+    "Computes SELU of a million elements in one pass.",
+    "What a compiler makes of six operations: one kernel, and each element is moved once.",
+    Form::Fused,
+);
+
+pub(super) struct Selu {
+    about: About,
+    form: Form,
+}
+
+const fn selu(id: &'static str, does: &'static str, teaches: &'static str, form: Form) -> Selu {
+    let backends: &[Backend] =
+        if matches!(form, Form::Graph) { &[Backend::Cuda] } else { &[Backend::Cuda, Backend::Cpu] };
+    let about =
+        About { id, does, teaches, dtypes: &[Dtype::Fp32], backends, bound: Bound::Memory, extent: Extent::Elements };
+    Selu { about, form }
+}
+
+impl Workload for Selu {
+    fn about(&self) -> &About {
+        &self.about
+    }
+
+    fn usual_n(&self, _: Backend, _: Dtype, _: &Room) -> u64 {
+        USUAL_ELEMENTS
+    }
+
+    /// Six passes move eleven arrays and two of a byte for each element.
+    fn cost(&self, size: Size) -> Cost {
+        let bytes = size.bytes();
+        let (arrays, moved_bytes) = match self.form {
+            Form::Fused => (2, bytes.saturating_mul(2)),
+            Form::PerOp | Form::Graph => (4, bytes.saturating_mul(11).saturating_add(size.n.saturating_mul(2))),
+        };
+        Cost {
+            memory_bytes: bytes.saturating_mul(arrays),
+            moved_bytes,
+            operations: size.n.saturating_mul(6),
+            ..Cost::default()
+        }
+    }
+
+    fn on_cuda<'gpu>(&self, gpu: &'gpu Gpu, size: Size) -> Result<Box<dyn Prepared + 'gpu>, RunError> {
+        let (bytes, is_fused) = (size.bytes(), self.form == Form::Fused);
+        let mut memory = vec![gpu.random("random_fp32", size.n, bytes, SEED_A)?, gpu.poisoned(bytes)?];
+        let mut names = vec!["selu"];
+        if !is_fused {
+            memory.extend([gpu.poisoned(bytes)?, gpu.poisoned(size.n)?]);
+            names = vec!["op_exp", "op_multiply", "op_subtract", "op_is_positive", "op_select"];
+        }
+        let code = gpu.context.load(kernels::SELU)?;
+        let kernels = names.into_iter().map(|name| code.kernel(name)).collect::<Result<_, _>>()?;
+        let links = Passes { elements: size.n, is_fused };
+        Ok(Box::new(OnCuda { gpu, chain: Chain::new(gpu, self.form, links, memory, kernels)?, elements: size.n }))
+    }
+
+    fn on_cpu(&self, size: Size) -> Result<Box<dyn Prepared>, RunError> {
+        let mut a = vec![0.0; size.n as usize];
+        fill(&mut a, |index| f32::random(SEED_A, index));
+        let out = vec![f32::POISON; size.n as usize];
+        let between = if self.form == Form::Fused { Vec::new() } else { out.clone() };
+        Ok(Box::new(OnCpu { a, between, out }))
+    }
+}
+
+/// The kernels of one run. The memory is the input, the result, what is between them, and where the input is positive.
+struct Passes {
+    elements: u64,
+    is_fused: bool,
+}
+
+impl Links for Passes {
+    fn put<'held>(
+        &self,
+        queue: &Queue<'_, 'held>,
+        memory: &'held [DeviceMemory],
+        kernels: &'held [Kernel],
+    ) -> Result<(), CudaError> {
+        let (grid, n) = (thread_each(self.elements), || Argument::U64(self.elements));
+        let (a, out) = (&memory[0], &memory[1]);
+        if self.is_fused {
+            let numbers = [Argument::F32(ALPHA), Argument::F32(SCALE), n()];
+            let arguments: Vec<_> = [Argument::Out(out), Argument::In(a)].into_iter().chain(numbers).collect();
+            return queue.launch(&kernels[0], grid, &arguments);
+        }
+        let (between, positive) = (&memory[2], &memory[3]);
+        let by = |kernel, out, a, number| {
+            let arguments = [Argument::Out(out), Argument::In(a), Argument::F32(number), n()];
+            queue.launch(kernel, grid, &arguments)
+        };
+        queue.launch(&kernels[0], grid, &[Argument::Out(between), Argument::In(a), n()])?;
+        by(&kernels[1], between, between, ALPHA)?;
+        by(&kernels[2], between, between, ALPHA)?;
+        queue.launch(&kernels[3], grid, &[Argument::Out(positive), Argument::In(a), n()])?;
+        let chosen = [Argument::Out(out), Argument::In(positive), Argument::In(a), Argument::In(between), n()];
+        queue.launch(&kernels[4], grid, &chosen)?;
+        by(&kernels[1], out, out, SCALE)
+    }
+}
+
+struct OnCuda<'gpu> {
+    gpu: &'gpu Gpu,
+    chain: Chain<Passes>,
+    elements: u64,
+}
+
+impl Prepared for OnCuda<'_> {
+    fn run(&mut self) -> Result<Sample, RunError> {
+        let elapsed = self.gpu.stream.time(|queue| self.chain.put(queue))?;
+        Ok(Sample { device_us: Some(elapsed.device_us), host_us: elapsed.host_us })
+    }
+
+    fn verify(&mut self) -> Result<Verification, RunError> {
+        Ok(self.gpu.check(&self.chain.memory()[1], self.elements, check)?)
+    }
+}
+
+struct OnCpu {
+    a: Vec<f32>,
+    /// Empty where everything is done in one pass.
+    between: Vec<f32>,
+    out: Vec<f32>,
+}
+
+impl Prepared for OnCpu {
+    fn run(&mut self) -> Result<Sample, RunError> {
+        let Self { a, between, out } = self;
+        let begun = Instant::now();
+        if between.is_empty() {
+            pass(out, a, |_, x| (if x > 0.0 { x } else { x.exp() * ALPHA - ALPHA }) * SCALE);
+        } else {
+            pass(between, a, |_, x| x.exp());
+            pass_in_place(between, |x| x * ALPHA);
+            pass_in_place(between, |x| x - ALPHA);
+            let between = &*between;
+            pass(out, a, |at, x| if x > 0.0 { x } else { between[at] });
+            pass_in_place(out, |x| x * SCALE);
+        }
+        Ok(Sample { device_us: None, host_us: begun.elapsed().as_secs_f64() * 1e6 })
+    }
+
+    fn verify(&mut self) -> Result<Verification, RunError> {
+        Ok(check(&self.out, 0))
+    }
+}
+
+fn pass(out: &mut [f32], a: &[f32], of: impl Fn(usize, f32) -> f32 + Sync) {
+    out.par_chunks_mut(CHUNK).zip(a.par_chunks(CHUNK)).enumerate().for_each(|(chunk, (out, a))| {
+        out.iter_mut().zip(a).enumerate().for_each(|(at, (out, a))| *out = of(chunk * CHUNK + at, *a));
+    });
+}
+
+fn pass_in_place(x: &mut [f32], of: impl Fn(f32) -> f32 + Sync) {
+    x.par_chunks_mut(CHUNK).for_each(|x| x.iter_mut().for_each(|x| *x = of(*x)));
+}
+
+fn check(out: &[f32], first: u64) -> Verification {
+    compare(out, first, TOLERANCE, |index| {
+        let (x, alpha, scale) = (f32::random(SEED_A, index).to_f64(), ALPHA.to_f64(), SCALE.to_f64());
+        if x > 0.0 {
+            Expected { value: Exact::of(x * scale), scale: x * scale }
+        } else {
+            // Computed as a difference of what is as large as that.
+            Expected { value: Exact::of(x.exp_m1() * alpha * scale), scale: alpha * scale }
+        }
+    })
+}

@@ -1,0 +1,167 @@
+//! The network that is trained, and how: `Dense(10, 10, sigmoid) -> Dense(10, 1)`, Adam on the mean square error.
+
+use std::ops::{Div, Neg, Sub};
+
+use crate::{
+    random::{SEED_A, SEED_B, bits},
+    real::Real,
+};
+
+/// Samples, inputs of each, and hidden units: all of them are ten.
+pub(super) const SIDE: usize = 10;
+pub(super) const WEIGHTS: usize = SIDE * SIDE;
+/// Where the parts of the parameters begin, which lie one behind the other.
+pub(super) const BIAS1: usize = WEIGHTS;
+pub(super) const WEIGHTS2: usize = BIAS1 + SIDE;
+pub(super) const BIAS2: usize = WEIGHTS2 + SIDE;
+pub(super) const PARAMETERS: usize = BIAS2 + 1;
+
+/// Adam's numbers, as the kernels have them.
+const RATE: f32 = 0.01;
+const DECAY1: f32 = 0.9;
+const DECAY2: f32 = 0.999;
+const TINY: f32 = 1e-8;
+
+const SEED_OF_TARGETS: u64 = SEED_B ^ 1;
+/// How far the targets lie from 0.
+const REACH: f32 = 20.0;
+
+/// What functions of numbers training needs.
+pub(super) trait Float: Real + Sub<Output = Self> + Div<Output = Self> + Neg<Output = Self> {
+    fn exp(self) -> Self;
+    fn sqrt(self) -> Self;
+}
+
+impl Float for f32 {
+    fn exp(self) -> Self {
+        self.exp()
+    }
+    fn sqrt(self) -> Self {
+        self.sqrt()
+    }
+}
+
+impl Float for f64 {
+    fn exp(self) -> Self {
+        self.exp()
+    }
+    fn sqrt(self) -> Self {
+        self.sqrt()
+    }
+}
+
+/// From what training begins, all of it random.
+pub(super) struct Start {
+    pub(super) parameters: Vec<f32>,
+    pub(super) inputs: Vec<f32>,
+    pub(super) targets: Vec<f32>,
+}
+
+impl Start {
+    pub(super) fn random() -> Self {
+        let array = |elements: usize, seed| (0..elements as u64).map(|at| f32::of_bits(bits(seed, at))).collect();
+        let mut start = Self {
+            parameters: array(PARAMETERS, SEED_A),
+            inputs: array(WEIGHTS, SEED_B),
+            targets: array(SIDE, SEED_OF_TARGETS),
+        };
+        // Far from where training begins, so that a thousand steps are still on the way.
+        start.targets.iter_mut().for_each(|target| *target *= REACH);
+        // So many inputs shall not drive a unit to its ends.
+        start.parameters.iter_mut().for_each(|parameter| *parameter /= (SIDE as f32).sqrt());
+        start
+    }
+}
+
+/// What comes of training.
+pub(super) struct Trained<T> {
+    pub(super) parameters: Vec<T>,
+    /// Before the last step.
+    pub(super) loss: T,
+}
+
+/// Trains with numbers of this type.
+pub(super) fn train<T: Float>(start: &Start, steps: u64) -> Trained<T> {
+    let of = |numbers: &[f32]| numbers.iter().map(|number| T::of(f64::from(*number))).collect::<Vec<T>>();
+    let (mut parameters, inputs, targets) = (of(&start.parameters), of(&start.inputs), of(&start.targets));
+    let (mut means, mut squares) = (vec![T::default(); PARAMETERS], vec![T::default(); PARAMETERS]);
+    let (mut power1, mut power2) = (1.0, 1.0);
+    let mut loss = T::POISON;
+    for _ in 0..steps {
+        let (gradients, now) = gradients(&parameters, &inputs, &targets);
+        loss = now;
+        power1 *= f64::from(DECAY1);
+        power2 *= f64::from(DECAY2);
+        let (one, rate, tiny) = (T::of(1.0), T::of(f64::from(RATE)), T::of(f64::from(TINY)));
+        let (decay1, decay2) = (T::of(f64::from(DECAY1)), T::of(f64::from(DECAY2)));
+        let all = parameters.iter_mut().zip(gradients).zip(means.iter_mut().zip(&mut squares));
+        for ((parameter, gradient), (mean, square)) in all {
+            *mean = decay1 * *mean + (one - decay1) * gradient;
+            *square = decay2 * *square + (one - decay2) * gradient * gradient;
+            let step = rate * *mean / T::of(1.0 - power1);
+            *parameter = *parameter - step / ((*square / T::of(1.0 - power2)).sqrt() + tiny);
+        }
+    }
+    Trained { parameters, loss }
+}
+
+/// Of the loss by each parameter, and the loss.
+fn gradients<T: Float>(parameters: &[T], inputs: &[T], targets: &[T]) -> ([T; PARAMETERS], T) {
+    let (one, share) = (T::of(1.0), T::of(1.0) / T::of(SIDE as f64));
+    let mut gradients = [T::default(); PARAMETERS];
+    let mut loss = T::default();
+    for (input, target) in inputs.chunks(SIDE).zip(targets) {
+        let mut hidden = [T::default(); SIDE];
+        for (unit, hidden) in hidden.iter_mut().enumerate() {
+            let sum = dot(&parameters[unit * SIDE..][..SIDE], input) + parameters[BIAS1 + unit];
+            *hidden = one / (one + (-sum).exp());
+        }
+        let off = dot(&parameters[WEIGHTS2..BIAS2], &hidden) + parameters[BIAS2] - *target;
+        loss = loss + off * off * share;
+        let back = off * (share + share);
+        gradients[BIAS2] = gradients[BIAS2] + back;
+        for (unit, hidden) in hidden.into_iter().enumerate() {
+            let inner = back * parameters[WEIGHTS2 + unit] * (hidden * (one - hidden));
+            gradients[WEIGHTS2 + unit] = gradients[WEIGHTS2 + unit] + back * hidden;
+            gradients[BIAS1 + unit] = gradients[BIAS1 + unit] + inner;
+            for (gradient, input) in gradients[unit * SIDE..][..SIDE].iter_mut().zip(input) {
+                *gradient = *gradient + inner * *input;
+            }
+        }
+    }
+    (gradients, loss)
+}
+
+fn dot<T: Float>(a: &[T], b: &[T]) -> T {
+    a.iter().zip(b).fold(T::default(), |sum, (a, b)| sum + *a * *b)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What each parameter changes in the loss, by changing it.
+    #[test]
+    fn gradients_are_slopes() {
+        let start = Start::random();
+        let of = |numbers: &[f32]| numbers.iter().map(|number| f64::from(*number)).collect::<Vec<_>>();
+        let (parameters, inputs, targets) = (of(&start.parameters), of(&start.inputs), of(&start.targets));
+        let (found, _) = gradients(&parameters, &inputs, &targets);
+        for at in 0..PARAMETERS {
+            let loss = |change: f64| {
+                let mut parameters = parameters.clone();
+                parameters[at] += change;
+                gradients(&parameters, &inputs, &targets).1
+            };
+            let slope = (loss(1e-5) - loss(-1e-5)) / 2e-5;
+            assert!((slope - found[at]).abs() < 1e-6, "{at}: {slope} {}", found[at]);
+        }
+    }
+
+    #[test]
+    fn training_learns() {
+        let start = Start::random();
+        let [first, last] = [1, 1000].map(|steps| train::<f64>(&start, steps).loss);
+        assert!(last < first / 1000.0, "{first} {last}");
+    }
+}

@@ -1,0 +1,131 @@
+//! `transcendental`: many costly functions for each element.
+
+use std::time::Instant;
+
+use rayon::prelude::*;
+
+use crate::{
+    check::{Expected, Verification, compare},
+    cuda::{Argument, DeviceMemory, Kernel},
+    error::RunError,
+    exact::Exact,
+    gpu::{Gpu, thread_each},
+    kernels,
+    random::{SEED_A, fill},
+    real::Real,
+    room::Room,
+    workload::{About, Backend, Bound, Cost, Dtype, Extent, Prepared, Sample, Size, Workload},
+};
+
+pub(super) static TRANSCENDENTAL: Transcendental = Transcendental;
+
+static ABOUT: About = About {
+    id: "transcendental",
+    does: "Adds up 32 sines, exponentials and inverse roots for each of a million elements.",
+    teaches: "Where each element costs hundreds of operations, computing is the limit and memory does not show.",
+    dtypes: &[Dtype::Fp32],
+    backends: &[Backend::Cuda, Backend::Cpu],
+    bound: Bound::Compute,
+    extent: Extent::Elements,
+};
+
+const USUAL_ELEMENTS: u64 = 1 << 20;
+const ROUNDS: u64 = 32;
+/// Of each round: three functions, and what is around them.
+const OPERATIONS: u64 = 8;
+/// Two units for each function, and a half for each of the sums.
+const TOLERANCE: f64 = 2.0 + 1.5 * ROUNDS as f64;
+const CHUNK: usize = 1 << 10;
+
+pub(super) struct Transcendental;
+
+impl Workload for Transcendental {
+    fn about(&self) -> &About {
+        &ABOUT
+    }
+
+    fn usual_n(&self, _: Backend, _: Dtype, _: &Room) -> u64 {
+        USUAL_ELEMENTS
+    }
+
+    fn cost(&self, size: Size) -> Cost {
+        let bytes = size.bytes().saturating_mul(2);
+        let operations = size.n.saturating_mul(ROUNDS * OPERATIONS);
+        Cost { memory_bytes: bytes, moved_bytes: bytes, operations, ..Cost::default() }
+    }
+
+    fn on_cuda<'gpu>(&self, gpu: &'gpu Gpu, size: Size) -> Result<Box<dyn Prepared + 'gpu>, RunError> {
+        Ok(Box::new(OnCuda {
+            gpu,
+            kernel: gpu.kernel(kernels::TRANSCENDENTAL, "transcendental")?,
+            a: gpu.random("random_fp32", size.n, size.bytes(), SEED_A)?,
+            out: gpu.poisoned(size.bytes())?,
+            elements: size.n,
+        }))
+    }
+
+    fn on_cpu(&self, size: Size) -> Result<Box<dyn Prepared>, RunError> {
+        let mut a = vec![0.0; size.n as usize];
+        fill(&mut a, |index| f32::random(SEED_A, index));
+        Ok(Box::new(OnCpu { a, out: vec![f32::POISON; size.n as usize] }))
+    }
+}
+
+struct OnCuda<'gpu> {
+    gpu: &'gpu Gpu,
+    kernel: Kernel,
+    a: DeviceMemory,
+    out: DeviceMemory,
+    elements: u64,
+}
+
+impl Prepared for OnCuda<'_> {
+    fn run(&mut self) -> Result<Sample, RunError> {
+        let Self { gpu, kernel, a, out, elements } = self;
+        let arguments = [Argument::Out(out), Argument::In(a), Argument::U64(*elements), Argument::U64(ROUNDS)];
+        let elapsed = gpu.stream.time(|queue| queue.launch(kernel, thread_each(*elements), &arguments))?;
+        Ok(Sample { device_us: Some(elapsed.device_us), host_us: elapsed.host_us })
+    }
+
+    fn verify(&mut self) -> Result<Verification, RunError> {
+        Ok(self.gpu.check(&self.out, self.elements, check)?)
+    }
+}
+
+struct OnCpu {
+    a: Vec<f32>,
+    out: Vec<f32>,
+}
+
+impl Prepared for OnCpu {
+    fn run(&mut self) -> Result<Sample, RunError> {
+        let begun = Instant::now();
+        self.out.par_chunks_mut(CHUNK).zip(self.a.par_chunks(CHUNK)).for_each(|(out, a)| {
+            out.iter_mut().zip(a).for_each(|(out, a)| {
+                *out = places(*a).map(|x| x.cos_sin().1 + (-x).exp() + 1.0 / (1.0 + x * x).sqrt()).sum();
+            });
+        });
+        Ok(Sample { device_us: None, host_us: begun.elapsed().as_secs_f64() * 1e6 })
+    }
+
+    fn verify(&mut self) -> Result<Verification, RunError> {
+        Ok(check(&self.out, 0))
+    }
+}
+
+/// Where the functions are computed: rounded like this, everywhere.
+fn places(a: f32) -> impl Iterator<Item = f32> {
+    (0..ROUNDS).map(move |round| a + round as f32)
+}
+
+fn check(out: &[f32], first: u64) -> Verification {
+    compare(out, first, TOLERANCE, |index| {
+        let terms = places(f32::random(SEED_A, index)).map(|x| {
+            let x = x.to_f64();
+            (x.sin(), (-x).exp() + 1.0 / (1.0 + x * x).sqrt())
+        });
+        let (value, scale) =
+            terms.fold((0.0, 0.0), |(value, scale), (sine, rest)| (value + (sine + rest), scale + (sine.abs() + rest)));
+        Expected { value: Exact::of(value), scale }
+    })
+}
