@@ -4,7 +4,8 @@ use clap::{Parser, Subcommand};
 
 use crate::{
     commands::{
-        bench, burn, collect, completions, doctor, info, man, pause, schema, seeds, serve, show, smi, top, wait, work,
+        bench, burn, collect, completions, doctor, info, man, oom, pause, schema, seeds, serve, show, smi, top, wait,
+        work,
     },
     options::SourceArgs,
 };
@@ -45,7 +46,7 @@ Examples:
 Environment:
   GPUMON_SOURCE  as --source
   GPUMON_NVML_LIB  as --nvml-lib
-  GPUMON_LIBCUDA  CUDA's library for info, bench, seeds and burn, where the loader does not find libcuda.so.1
+  GPUMON_LIBCUDA  CUDA's library for info, bench, seeds, burn and oom, where the loader does not find libcuda.so.1
   GPUMON_CONTROL  local socket of the server that is asked
   NO_COLOR  set to anything, no colours
 
@@ -64,6 +65,7 @@ pub(crate) enum Command {
     #[command(hide = true)]
     Work(work::WorkArgs),
     Seeds(seeds::SeedsArgs),
+    Oom(oom::OomArgs),
     Pause(pause::PauseArgs),
     Resume(pause::ResumeArgs),
     Schema(schema::SchemaArgs),
@@ -86,6 +88,7 @@ impl Command {
             Self::Burn(_) => "burn",
             Self::Work(_) => "work",
             Self::Seeds(_) => "seeds",
+            Self::Oom(_) => "oom",
             Self::Pause(_) => "pause",
             Self::Resume(_) => "resume",
             Self::Schema(_) => "schema",

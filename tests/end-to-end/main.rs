@@ -21,6 +21,7 @@ mod long_waits;
 mod many;
 mod metrics;
 mod mig;
+mod oom;
 mod pause;
 mod refusals;
 mod replaced;

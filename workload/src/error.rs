@@ -111,7 +111,7 @@ fn types(valid: &[Dtype]) -> String {
 }
 
 /// `12.3 GiB`, and below one in MiB.
-fn gib(bytes: u64) -> String {
+pub(crate) fn gib(bytes: u64) -> String {
     match bytes as f64 / GIB {
         small if small < 1.0 => format!("{:.0} MiB", small * 1024.0),
         gib => format!("{gib:.1} GiB"),

@@ -24,6 +24,8 @@ pub(crate) const REDUCE: Code = Code::Ptx(include_str!("../kernels/reduce.ptx"))
 pub(crate) const CHASE: Code = Code::Ptx(include_str!("../kernels/chase.ptx"));
 /// Costly functions.
 pub(crate) const TRANSCENDENTAL: Code = Code::Ptx(include_str!("../kernels/transcendental.ptx"));
+/// What is not too little memory.
+pub(crate) const OOM: Code = Code::Ptx(include_str!("../kernels/oom.ptx"));
 /// Products without end.
 pub(crate) const BURN: Code = Code::Ptx(include_str!("../kernels/burn.ptx"));
 /// Products on any GPU, and small ones in one go.
@@ -71,6 +73,7 @@ mod tests {
             REDUCE,
             CHASE,
             TRANSCENDENTAL,
+            OOM,
             BURN,
             MATMUL_ANY,
             MATMUL_CHECK,

@@ -7,6 +7,7 @@
 //!   what it says.
 //! - [`seeds`] are the small programs of tutorials, in all their variants, beside the times that frameworks take.
 //! - [`cuda`] is the driver, and [`Gpu`] a device on which something runs. The CPU needs nothing but rayon.
+//! - [`oom`] shows how memory runs out.
 //! - [`info`] says what the machine has, and what that can do at best.
 //!
 //! The runner knows the probe's vocabulary, no terminal and no network. It needs NVIDIA's driver and no toolkit: its
@@ -18,6 +19,7 @@ pub mod catalogue;
 pub mod cuda;
 pub mod info;
 pub mod job;
+pub mod oom;
 pub mod report;
 pub mod seeds;
 

@@ -9,7 +9,7 @@ use clap_complete::{Shell, generate};
 
 use crate::{
     args::Args,
-    commands::{bench, seeds},
+    commands::{bench, oom, seeds},
     exit::Failure,
 };
 
@@ -77,6 +77,9 @@ fn command() -> clap::Command {
     })
     .mut_subcommand("seeds", |seeds| {
         seeds.mut_arg("rows", |rows| rows.value_parser(PossibleValuesParser::new(seeds::names())))
+    })
+    .mut_subcommand("oom", |oom| {
+        oom.mut_arg("scenario", |scenario| scenario.value_parser(PossibleValuesParser::new(oom::names())))
     })
     .mut_arg("source", |source| source.value_parser(["auto", "nvml", "sim", "sim:8"]))
     .mut_arg("nvml_lib", |library| library.value_hint(ValueHint::FilePath))

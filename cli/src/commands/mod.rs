@@ -7,6 +7,7 @@ pub(crate) mod completions;
 pub(crate) mod doctor;
 pub(crate) mod info;
 pub(crate) mod man;
+pub(crate) mod oom;
 pub(crate) mod pause;
 pub(crate) mod schema;
 pub(crate) mod seeds;
@@ -41,6 +42,7 @@ pub(crate) fn dispatch(args: Args) -> Result<(), Failure> {
         Some(Command::Burn(burn)) => burn::run(&args.source, &burn),
         Some(Command::Work(work)) => work::run(&args.source, &work),
         Some(Command::Seeds(seeds)) => seeds::run(&args.source, &seeds),
+        Some(Command::Oom(oom)) => oom::run(&args.source, &oom),
         Some(Command::Pause(pause)) => pause::pause(&pause),
         Some(Command::Schema(schema)) => schema::run(&schema),
         Some(Command::Resume(resume)) => pause::resume(&resume),

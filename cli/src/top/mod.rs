@@ -35,7 +35,7 @@ pub(crate) mod settings;
 mod state;
 #[cfg(test)]
 mod testing;
-mod text;
+pub(crate) mod text;
 pub(crate) mod theme;
 mod view;
 mod world;

@@ -62,7 +62,7 @@ pub(super) fn right(text: &str, columns: usize) -> String {
 }
 
 /// Breaks text between words into lines of so many columns; a word that is longer is broken anywhere.
-pub(super) fn wrap(text: &str, columns: usize) -> Vec<String> {
+pub(crate) fn wrap(text: &str, columns: usize) -> Vec<String> {
     let columns = columns.max(1);
     let mut lines = vec![String::new()];
     for word in text.split(' ') {

@@ -19,6 +19,7 @@ impl Code {
     pub(crate) const NOT_FOUND: Self = Self(500);
     pub(crate) const ILLEGAL_ADDRESS: Self = Self(700);
     pub(crate) const CAPTURE_UNSUPPORTED: Self = Self(900);
+    pub(crate) const LAUNCH_OUT_OF_RESOURCES: Self = Self(701);
     pub(crate) const DEVICE_UNAVAILABLE: Self = Self(46);
 
     /// CUDA's name and words; `None` for a code that it does not have.
@@ -36,6 +37,9 @@ impl Code {
             Self::INVALID_PTX => (c"CUDA_ERROR_INVALID_PTX", c"a PTX JIT compilation failed"),
             Self::INVALID_HANDLE => (c"CUDA_ERROR_INVALID_HANDLE", c"invalid resource handle"),
             Self::NOT_FOUND => (c"CUDA_ERROR_NOT_FOUND", c"named symbol not found"),
+            Self::LAUNCH_OUT_OF_RESOURCES => {
+                (c"CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES", c"too many resources requested for launch")
+            }
             Self::ILLEGAL_ADDRESS => (c"CUDA_ERROR_ILLEGAL_ADDRESS", c"an illegal memory access was encountered"),
             Self::CAPTURE_UNSUPPORTED => {
                 (c"CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED", c"operation not permitted when stream is capturing")

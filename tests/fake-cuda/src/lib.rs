@@ -6,17 +6,23 @@
 //!
 //! By hand: `GPUMON_LIBCUDA=target/debug/libfake_cuda.so gpumon bench copy --size 16MiB`. In tests: [`install`].
 //!
-//! `exports` is the driver's interface; `state` is what one process holds of it, with its budget of memory; `kernels`
-//! has for each kernel of the program, by its name, what it does.
+//! `GPUMON_FAKE_MEMORY_BOOK` names a folder, and processes that have the same share the devices' memory.
+//!
+//! `exports` is the driver's interface; `state` is what one process holds of it, with its `budget` of memory, `pools` and
+//! `virtual_memory`; `kernels` has for each kernel of the program, by its name, what it does.
 
 // A C interface is raw pointers; each block says why it may touch them.
 #![allow(unsafe_code)]
 
+mod budget;
 mod code;
 mod exports;
 mod install;
 mod kernels;
+mod pools;
 mod scenario;
 mod state;
+mod streams;
+mod virtual_memory;
 
 pub use install::install;

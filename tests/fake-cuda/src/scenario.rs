@@ -80,6 +80,13 @@ impl Scenario {
         }
         bytes
     }
+
+    /// The same as NVML writes it.
+    pub(crate) fn uuid_text(&self, device: u32) -> String {
+        let digits = format!("{:032x}", u128::from_be_bytes(self.uuid(device)));
+        let groups = [&digits[..8], &digits[8..12], &digits[12..16], &digits[16..20], &digits[20..]];
+        format!("GPU-{}", groups.join("-"))
+    }
 }
 
 #[cfg(test)]
@@ -91,6 +98,7 @@ mod tests {
         let example: Scenario = toml::from_str(include_str!("../example.toml")).unwrap();
         assert_eq!((example.devices, example.fault.len()), (2, 4));
         assert_eq!((example.uuid(0)[15], example.uuid(1)[15]), (10, 1));
+        assert_eq!(example.uuid_text(0), example.uuids[0]);
         assert!(toml::from_str::<Scenario>("device = 1").is_err());
     }
 }

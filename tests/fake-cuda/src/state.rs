@@ -11,8 +11,12 @@ use std::{
 use serde::Serialize;
 
 use crate::{
+    budget::Budget,
     code::{Code, Outcome},
+    pools::Pools,
     scenario::{Fault, FaultKind, Scenario},
+    streams::Streams,
+    virtual_memory::VirtualMemory,
 };
 
 /// As the driver aligns.
@@ -25,6 +29,10 @@ pub(crate) struct State {
     is_lost: bool,
     /// By address: the device that it is of, none for the host's, and the size.
     memory: BTreeMap<usize, (Option<u32>, usize)>,
+    budget: Budget,
+    pub(crate) streams: Streams,
+    pub(crate) pools: Pools,
+    pub(crate) virtual_memory: VirtualMemory,
     /// How often the kernels of each fault were started.
     counts: Vec<u64>,
     /// How many arguments each kernel takes that was loaded.
@@ -73,10 +81,14 @@ impl State {
     fn new(scenario: Scenario) -> Self {
         let counts = vec![0; scenario.fault.len()];
         Self {
+            budget: Budget::new(&scenario),
             scenario,
             is_initialized: false,
             is_lost: false,
             memory: BTreeMap::new(),
+            streams: Streams::default(),
+            pools: Pools::default(),
+            virtual_memory: VirtualMemory::default(),
             counts,
             parameters: BTreeMap::new(),
             book: Book::default(),
@@ -104,8 +116,27 @@ impl State {
     }
 
     pub(crate) fn free_bytes(&self, device: u32) -> usize {
-        let held = self.memory.values().filter(|(of, _)| *of == Some(device)).map(|(_, bytes)| bytes);
-        self.total_bytes() - held.sum::<usize>()
+        self.budget.free_bytes(device) as usize
+    }
+
+    /// Takes so much of a device's budget, or of the host's, which has no end.
+    pub(crate) fn charge(&mut self, device: Option<u32>, bytes: usize) -> Outcome {
+        let is_refused = self.happens(FaultKind::OutOfMemory);
+        if device.is_some_and(|device| is_refused || !self.budget.take(device, bytes as u64)) {
+            return Err(Code::OUT_OF_MEMORY);
+        }
+        self.book.held_bytes += bytes as u64;
+        self.book.most_bytes = self.book.most_bytes.max(self.book.held_bytes);
+        Ok(())
+    }
+
+    /// Gives so much of it back.
+    pub(crate) fn discharge(&mut self, device: Option<u32>, bytes: usize) {
+        if let Some(device) = device {
+            self.budget.give_back(device, bytes as u64);
+        }
+        self.book.held_bytes -= bytes as u64;
+        self.write_book();
     }
 
     /// Memory of a device, within its budget, or of the host.
@@ -114,10 +145,18 @@ impl State {
         if bytes == 0 {
             return Err(Code::INVALID_VALUE);
         }
-        let is_refused = self.happens(FaultKind::OutOfMemory);
-        if device.is_some_and(|device| bytes > self.free_bytes(device) || is_refused) {
-            return Err(Code::OUT_OF_MEMORY);
-        }
+        self.charge(device, bytes)?;
+        self.place(device, bytes).inspect_err(|_| self.discharge(device, bytes))
+    }
+
+    pub(crate) fn free(&mut self, place: usize) -> Outcome {
+        let (device, bytes) = self.displace(place)?;
+        self.discharge(device, bytes);
+        Ok(())
+    }
+
+    /// Room for what a budget was charged with.
+    pub(crate) fn place(&mut self, device: Option<u32>, bytes: usize) -> Outcome<usize> {
         let layout = Layout::from_size_align(bytes, ALIGNMENT).map_err(|_| Code::INVALID_VALUE)?;
         // SAFETY: the size is not 0.
         let place = unsafe { alloc::alloc(layout) } as usize;
@@ -125,19 +164,16 @@ impl State {
             return Err(Code::OUT_OF_MEMORY);
         }
         self.memory.insert(place, (device, bytes));
-        self.book.held_bytes += bytes as u64;
-        self.book.most_bytes = self.book.most_bytes.max(self.book.held_bytes);
         Ok(place)
     }
 
-    pub(crate) fn free(&mut self, place: usize) -> Outcome {
-        let (_, bytes) = self.memory.remove(&place).ok_or(Code::INVALID_VALUE)?;
+    /// Takes the room away again, and says whose and how much it was.
+    pub(crate) fn displace(&mut self, place: usize) -> Outcome<(Option<u32>, usize)> {
+        let (device, bytes) = self.memory.remove(&place).ok_or(Code::INVALID_VALUE)?;
         let layout = Layout::from_size_align(bytes, ALIGNMENT).map_err(|_| Code::INVALID_VALUE)?;
         // SAFETY: it was allocated with this layout and is in the book no more.
         unsafe { alloc::dealloc(place as *mut u8, layout) };
-        self.book.held_bytes -= bytes as u64;
-        self.write_book();
-        Ok(())
+        Ok((device, bytes))
     }
 
     /// Whether these bytes lie in memory that the device has.
@@ -147,7 +183,7 @@ impl State {
         let is_inside = found.is_some_and(|(begin, (of, size))| {
             of.is_some() && (address as usize).checked_add(bytes).is_some_and(|end| end <= begin + size)
         });
-        if is_inside { Ok(()) } else { Err(Code::INVALID_VALUE) }
+        if is_inside || self.virtual_memory.holds(address as usize, bytes) { Ok(()) } else { Err(Code::INVALID_VALUE) }
     }
 
     /// Counts a kernel, and says what is to become of it.

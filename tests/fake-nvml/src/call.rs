@@ -18,6 +18,7 @@ use nvml_wrapper_sys::bindings::{nvmlComputeInstance_t, nvmlDevice_t, nvmlGpuIns
 use crate::{
     code::{Code, Outcome, returned},
     division::{Inside, Part},
+    held,
     session::{Session, session},
 };
 
@@ -48,9 +49,13 @@ impl Gpu {
         &self.session.machine
     }
 
-    /// What it does.
+    /// What it does, with what processes of this machine hold of it through the fake CUDA driver.
     pub(crate) fn state(&self) -> Arc<GpuState> {
-        self.machine().state(self.index, self.elapsed_ms)
+        let state = self.machine().state(self.index, self.elapsed_ms);
+        match &self.session.memory_book {
+            Some(folder) => held::with_holders(state, &fake_memory::holders(folder, &self.identity().uuid)),
+            None => state,
+        }
     }
 
     /// Who it is.

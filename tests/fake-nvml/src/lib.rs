@@ -7,6 +7,8 @@
 //! - `GPUMON_FAKE_NVML_COUNTS` names a file that gets the number of calls per function and GPU, as
 //!   `{"nvmlDeviceGetName": {"0": 2}, "nvmlInit_v2": {"system": 1}}`: at every `nvmlShutdown`, and at most once a
 //!   second while calls are made.
+//! - `GPUMON_FAKE_MEMORY_BOOK` names a folder in which processes that use the fake CUDA driver say what they hold; their
+//!   memory and they themselves are told beside those of the scenario.
 //!
 //! By hand: `GPUMON_FAKE_NVML_SCENARIO=FILE gpumon --nvml-lib target/debug/libfake_nvml.so`.
 //! In tests: [`install`] makes a copy, from which functions can be missing.
@@ -22,6 +24,7 @@ mod code;
 mod counts;
 mod division;
 mod exports;
+mod held;
 mod install;
 mod out;
 mod session;

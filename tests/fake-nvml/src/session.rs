@@ -1,7 +1,9 @@
 //! What one process has loaded: the simulated machine, and who uses the library.
 
 use std::{
-    env, fs, process,
+    env, fs,
+    path::PathBuf,
+    process,
     sync::{
         OnceLock,
         atomic::{AtomicU32, Ordering::SeqCst},
@@ -22,6 +24,8 @@ const COUNTS: &str = "GPUMON_FAKE_NVML_COUNTS";
 pub(crate) struct Session {
     pub(crate) machine: Machine,
     pub(crate) counts: Counts,
+    /// Where it stands what processes of this machine hold; `None` where all of them are simulated.
+    pub(crate) memory_book: Option<PathBuf>,
     /// How often it was initialised and not yet shut down.
     users: AtomicU32,
 }
@@ -52,7 +56,12 @@ fn load() -> Result<Scenario, String> {
 
 impl Session {
     fn new(scenario: Scenario) -> Self {
-        Self { counts: Counts::new(env::var_os(COUNTS)), machine: Machine::start(scenario), users: AtomicU32::new(0) }
+        Self {
+            machine: Machine::start(scenario),
+            counts: Counts::new(env::var_os(COUNTS)),
+            memory_book: fake_memory::folder(),
+            users: AtomicU32::new(0),
+        }
     }
 
     /// Counts one more user, unless the scenario says that this fails just now.

@@ -4,6 +4,8 @@ use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 
 use libloading::Library;
 
+use super::optional::{Pools, VirtualMemory};
+
 /// A `CUresult`: 0 where all went well.
 pub(super) type Code = c_int;
 /// A `CUdevice`: a number that the driver counts from 0.
@@ -28,6 +30,10 @@ macro_rules! functions {
         pub(super) struct Api {
             $(pub(super) $name: unsafe extern "C" fn($($type),*) -> Code,)*
             $($(#[$about])* pub(super) $newer: Option<unsafe extern "C" fn($($newer_type),*) -> Code>,)*
+            /// Memory in the order of a stream; from CUDA 11.2 on.
+            pub(super) pools: Option<Pools>,
+            /// Addresses and memory, each on its own.
+            pub(super) virtual_memory: Option<VirtualMemory>,
         }
 
         impl Api {
@@ -38,6 +44,8 @@ macro_rules! functions {
                     Ok(Self {
                         $($name: find(library, concat!(stringify!($name), "\0")).ok_or(stringify!($name))?,)*
                         $($newer: find(library, concat!(stringify!($newer), "\0")),)*
+                        pools: Pools::of(library),
+                        virtual_memory: VirtualMemory::of(library),
                     })
                 }
             }

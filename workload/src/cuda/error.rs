@@ -27,6 +27,12 @@ impl CudaError {
     /// `CUDA_ERROR_SYSTEM_DRIVER_MISMATCH`.
     pub(super) const SYSTEM_DRIVER_MISMATCH: i32 = 803;
 
+    /// What a driver would answer that had functions which this one does not have.
+    pub(super) fn too_old(doing: &'static str, needs: &str) -> Self {
+        let text = format!("the driver is older than CUDA {needs}, which brought this: update NVIDIA's driver");
+        Self { doing: doing.into(), code: Self::NOT_SUPPORTED, name: "CUDA_ERROR_NOT_SUPPORTED".to_owned(), text }
+    }
+
     /// Whether the memory asked for was not there.
     pub fn is_out_of_memory(&self) -> bool {
         self.code == Self::OUT_OF_MEMORY

@@ -4,6 +4,8 @@
 //! - [`Device`] is a GPU as the driver describes it, [`Context`] what makes it work for this process.
 //! - [`DeviceMemory`] and [`PinnedMemory`] give themselves back; [`Module`] and [`Kernel`] are code on a device.
 //! - [`Stream`] does things in their order, and times them; a [`Graph`] is many of them, started at once.
+//! - [`Pool`] hands memory out in the order of a stream; [`AddressRange`] is addresses alone, behind which
+//!   [`PhysicalMemory`] can be put.
 //!
 //! This is the one module of the crate with `unsafe` in it: a C interface is raw pointers, and each block says why it
 //! may touch them. Handles are of one thread, on which contexts of several devices take turns.
@@ -21,12 +23,15 @@ mod event;
 mod graph;
 mod memory;
 mod module;
+mod optional;
 mod peer;
 mod pinned;
+mod pool;
 mod queue;
 mod stream;
 mod tensor_map;
 mod unavailable;
+mod virtual_memory;
 
 pub use self::{
     attribute::Attribute,
@@ -39,8 +44,10 @@ pub use self::{
     memory::DeviceMemory,
     module::{Argument, Code, Kernel, Module},
     pinned::PinnedMemory,
+    pool::{Pool, PoolMemory, PoolSize},
     queue::{Grid, Plain, Queue},
     stream::{Elapsed, Stream},
     tensor_map::{Element, TensorMap},
     unavailable::Unavailable,
+    virtual_memory::{AddressRange, PhysicalMemory},
 };

@@ -39,7 +39,7 @@ pub(super) struct Floor {
 pub(super) struct Held {
     pub(super) device: Device,
     /// Whether somebody of another user computes there.
-    is_shared: bool,
+    pub(super) is_shared: bool,
     /// Open for as long as it is held.
     _lock: File,
 }

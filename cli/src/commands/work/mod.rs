@@ -12,6 +12,7 @@ mod bench;
 mod burn;
 mod floor;
 mod load;
+mod oom;
 mod others;
 mod plan;
 mod seeds;
@@ -109,7 +110,7 @@ fn perform(job: &Job, around: &Around<'_>, say: &mut dyn FnMut(Report)) -> Resul
         Job::Bench(job) => bench::run(job, around, say),
         Job::Burn(job) => burn::run(job, around, say),
         Job::Seeds(job) => seeds::run(job, around, say),
-        Job::Oom(_) => Err(Failure::usage(anyhow!("no job of this kind: give bench, burn or seeds"))),
+        Job::Oom(job) => oom::run(job, around, say),
     }
 }
 

@@ -8,8 +8,10 @@ mod graph;
 mod memory;
 mod module;
 mod peer;
+mod pool;
 mod start;
 mod stream;
+mod virtual_memory;
 
 use std::ffi::c_void;
 

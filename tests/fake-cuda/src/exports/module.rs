@@ -11,6 +11,7 @@ use crate::{
     code::{Code, Outcome, returned},
     kernels::{self, Arguments, Work},
     state::state,
+    streams,
 };
 
 /// What a module has.
@@ -132,7 +133,7 @@ unsafe extern "C" fn cuLaunchKernel(
     blocks: c_uint,
     _: c_uint,
     _: c_uint,
-    _: c_uint,
+    threads: c_uint,
     _: c_uint,
     _: c_uint,
     _: c_uint,
@@ -142,11 +143,16 @@ unsafe extern "C" fn cuLaunchKernel(
 ) -> c_int {
     // SAFETY: it came from `cuModuleGetFunction`.
     let kernel: &'static Kernel = unsafe { &*kernel.cast::<Kernel>() };
+    if let Err(code) = kernels::check_threads(kernel.0, threads) {
+        return code.0;
+    }
     // SAFETY: the stream came from `cuStreamCreate`, and every argument has 8 bytes.
     if unsafe { graph::keep(stream, kernel, arguments, u64::from(blocks)) } {
         return 0;
     }
-    returned(launch(kernel, Arguments(arguments.cast()), u64::from(blocks)))
+    let launched = launch(kernel, Arguments(arguments.cast()), u64::from(blocks));
+    state().streams.occupy(stream.addr(), streams::waited());
+    returned(launched)
 }
 
 pub(super) fn launch((name, work): &Kernel, arguments: Arguments, blocks: u64) -> Outcome {

@@ -1,7 +1,8 @@
-//! Streams, in which everything has been done already, and events.
+//! Streams, in which everything has been done already but what a kernel makes wait, and events.
 
 use std::{
     ffi::{c_int, c_uint},
+    thread,
     time::Instant,
 };
 
@@ -26,14 +27,24 @@ unsafe extern "C" fn cuStreamDestroy_v2(stream: Handle) -> c_int {
     if stream.is_null() {
         return Code::INVALID_HANDLE.0;
     }
+    // What is under way in it comes to its end.
+    let code = synchronize(stream);
     // SAFETY: it came from `cuStreamCreate`, and the caller gives it back once.
     drop(unsafe { Box::from_raw(stream.cast::<Stream>()) });
-    0
+    code
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn cuStreamSynchronize(_: Handle) -> c_int {
-    returned(state().check())
+unsafe extern "C" fn cuStreamSynchronize(stream: Handle) -> c_int {
+    synchronize(stream)
+}
+
+/// Waits without keeping anybody else out.
+fn synchronize(stream: Handle) -> c_int {
+    let busy_until = state().streams.busy_until(stream.addr());
+    thread::sleep(busy_until.map_or_else(Default::default, |end| end.saturating_duration_since(Instant::now())));
+    let mut state = state();
+    returned(state.check().map(|()| state.finish(stream.addr())))
 }
 
 #[unsafe(no_mangle)]

@@ -7,6 +7,7 @@ mod gram;
 mod launch;
 mod matmul;
 mod matvec;
+mod oom;
 mod random;
 mod reduce;
 mod selu;
@@ -15,6 +16,8 @@ mod train;
 mod transcendental;
 
 use std::{ffi::c_void, slice};
+
+use crate::code::{Code, Outcome};
 
 /// The arguments of a kernel, as the driver gets them: where each of them is.
 #[derive(Clone, Copy)]
@@ -26,7 +29,7 @@ pub(crate) type Work = fn(Arguments, blocks: u64) -> (u64, usize);
 /// A kernel's name, and what it does.
 pub(crate) type Known = (&'static str, Work);
 
-static FILES: [&[Known]; 13] = [
+static FILES: [&[Known]; 14] = [
     burn::KERNELS,
     chase::KERNELS,
     elementwise::KERNELS,
@@ -34,6 +37,7 @@ static FILES: [&[Known]; 13] = [
     launch::KERNELS,
     matmul::KERNELS,
     matvec::KERNELS,
+    oom::KERNELS,
     random::KERNELS,
     reduce::KERNELS,
     selu::KERNELS,
@@ -42,9 +46,23 @@ static FILES: [&[Known]; 13] = [
     transcendental::KERNELS,
 ];
 
+/// Threads of a block at most, and registers that all of them have.
+const MOST_THREADS: u32 = 1024;
+const REGISTERS: u32 = 65_536;
+
 /// The kernel of this name.
 pub(crate) fn find(name: &str) -> Option<&'static Known> {
     FILES.into_iter().flatten().find(|(known, _)| *known == name)
+}
+
+/// Whether a kernel can run with so many threads in a block.
+pub(crate) fn check_threads(name: &str, threads: u32) -> Outcome {
+    match threads {
+        0 => Err(Code::INVALID_VALUE),
+        _ if threads > MOST_THREADS => Err(Code::INVALID_VALUE),
+        _ if threads * oom::registers(name) > REGISTERS => Err(Code::LAUNCH_OUT_OF_RESOURCES),
+        _ => Ok(()),
+    }
 }
 
 impl Arguments {

@@ -1,0 +1,47 @@
+//! How full a device is, in one line: what is used, what is free, and what of it stays free for others.
+
+use gpumon_workload::oom::Level;
+
+use crate::table::{
+    bar::bar,
+    style::{ALARM, DIM, MEMORY, NOTICE, paint},
+};
+
+/// As long as a bar needs to be.
+const LONGEST: usize = 40;
+
+/// A line of at most so many columns; `rich` where the terminal speaks UTF-8.
+pub(super) fn line(level: &Level, columns: usize, rich: bool) -> String {
+    let short = format!("{:.1}/{:.1} GiB", level.used_gib, level.total_gib);
+    let text = [level.to_string(), short].into_iter().find(|text| text.len() + 12 <= columns);
+    let text = text.map(|text| format!("  {text}")).unwrap_or_default();
+    let length = columns.saturating_sub(text.len()).min(LONGEST);
+    let (used, rest) = bar(level.share(), length, rich);
+    let rest: Vec<char> = rest.chars().collect();
+    let reserve = (level.reserve_gib / level.total_gib.max(f64::MIN_POSITIVE) * length as f64).ceil() as usize;
+    let free = rest.len().saturating_sub(reserve);
+    let reserved = if rich { "┄" } else { "|" }.repeat(rest.len() - free);
+    let is_theirs = level.total_gib - level.used_gib < level.reserve_gib;
+    let style = if is_theirs { ALARM } else { MEMORY };
+    let free: String = rest[..free].iter().collect();
+    format!("{}{}{}{text}", paint(style, &used), paint(DIM, &free), paint(NOTICE, &reserved))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_used_and_what_stays_free_are_told_apart() {
+        let plain = |level, columns| anstream::adapter::strip_str(&line(&level, columns, false)).to_string();
+        let half = Level { used_gib: 4.0, total_gib: 8.0, reserve_gib: 0.5 };
+        let long = plain(half, 100);
+        assert_eq!(long, format!("{}{}|||  {half}", "#".repeat(20), ".".repeat(17)));
+        assert_eq!(plain(half, 30), "#########......||  4.0/8.0 GiB");
+        for columns in [0, 1, 5, 12, 25, 79] {
+            assert!(plain(half, columns).len() <= columns, "{columns}");
+        }
+        let full = Level { used_gib: 8.0, ..half };
+        assert_eq!(plain(full, 100), format!("{}  {full}", "#".repeat(40)));
+    }
+}

@@ -1,0 +1,131 @@
+//! `gpumon oom`: memory that runs out, shown safely.
+//!
+//! [`page`] makes of the worker's lines what people read, with [`bar`] for how full the device is. [`hold`] is a time as it
+//! is typed, and [`list`] prints what there is.
+
+mod bar;
+mod hold;
+mod list;
+mod page;
+
+use std::io::{self, Write};
+
+use anyhow::anyhow;
+use gpumon_workload::{
+    job::{Job, OomJob},
+    oom,
+    report::Line,
+};
+use rustix::process::{Signal, set_parent_process_death_signal};
+
+use self::{hold::parse_hold, page::Page};
+use super::work::Load;
+use crate::{
+    exit::Failure,
+    options::SourceArgs,
+    suggest::nearest,
+    worker::{self, Listener, WhereArgs},
+};
+
+/// Show how memory of a GPU runs out, safely, with cause and cure
+///
+/// A demonstration takes memory as a program would, shows what the driver says when there is no more, and says in words
+/// why that is and what to do. 3 % of the memory, 512 MiB at least, stay free for others at all times; the real error
+/// comes from asking for more than there is, never from draining the GPU; and everything is given back at the end, on
+/// Ctrl+C, and when gpumon is killed. Without a GPU it is shown on a model, which keeps the same accounts.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = NOTES)]
+pub(crate) struct OomArgs {
+    /// What to show, by name; `list` lists all that there is
+    #[arg(value_name = "SCENARIO", default_value = LIST, hide_default_value = true)]
+    scenario: String,
+
+    #[command(flatten)]
+    place: WhereArgs,
+
+    /// How long memory is held, so that one can watch it, as 500ms, 3s or 2m, up to 10m; each step takes a third of it,
+    /// a second at most
+    #[arg(long, value_name = "TIME", default_value = "3s", value_parser = parse_hold)]
+    hold: f64,
+
+    /// Print what is reported as one JSON object a line
+    #[arg(long)]
+    json: bool,
+
+    /// Work as the other process on the GPU with this UUID: asks for what standard input says
+    #[arg(long, value_name = "UUID", hide = true)]
+    second: Option<String>,
+}
+
+const NOTES: &str = "\
+Examples:
+  gpumon oom list
+      What there is.
+  gpumon oom fill --hold 30s
+      Fill a GPU up to what stays free for others, and watch it in the dashboard.
+  gpumon oom fragment --backend cpu
+      On the model, without a GPU.
+  gpumon oom leak --json | jq -r 'select(.report == \"said\") | .text'
+      For programs.
+
+Environment:
+  GPUMON_LIBCUDA  CUDA's library, where the loader does not find libcuda.so.1 by itself
+  CUDA_VISIBLE_DEVICES  the GPUs that there are, and their order
+
+Exit codes: 0 shown, 1 it failed, or did not happen as it should, 2 bad argument, 3 no GPU or no driver, 5 refused since \
+others need the memory, 130 interrupted";
+
+/// What stands for no demonstration.
+const LIST: &str = "list";
+
+pub(crate) fn run(source: &SourceArgs, args: &OomArgs) -> Result<(), Failure> {
+    if let Some(uuid) = &args.second {
+        return as_second(uuid);
+    }
+    if args.scenario == LIST {
+        return list::print(args.json);
+    }
+    source.source.check()?;
+    if oom::find(&args.scenario).is_none() {
+        let cure = nearest(&args.scenario, names());
+        let cure = cure.map_or("see `gpumon oom list`".to_owned(), |id| format!("did you mean '{id}'?"));
+        return Err(Failure::usage(anyhow!("unknown scenario '{}': {cure}", args.scenario)));
+    }
+    let job = OomJob { scenario: args.scenario.clone(), place: args.place.place(), hold_seconds: args.hold };
+    let mut reader = if args.json { Reader::Program } else { Reader::Person(Page::new()) };
+    let code = worker::follow(source, &Job::Oom(job), args.place.time_limit, &mut reader)?;
+    if code == 0 { Ok(()) } else { Err(Failure::told(code)) }
+}
+
+/// Works as the other process. It ends with its parent, also where the driver holds it up.
+fn as_second(uuid: &str) -> Result<(), Failure> {
+    set_parent_process_death_signal(Some(Signal::KILL))
+        .map_err(|error| anyhow!("cannot follow the parent: {error}"))?;
+    oom::second::work(uuid).map_err(|error| anyhow!(error).into())
+}
+
+/// Who reads what is reported.
+enum Reader {
+    Person(Page),
+    Program,
+}
+
+impl Listener for Reader {
+    fn hear(&mut self, raw: &str, _: Line<Load>) -> Result<(), Failure> {
+        match self {
+            Self::Person(page) => page.line(raw)?,
+            Self::Program => {
+                let mut out = io::stdout().lock();
+                writeln!(out, "{raw}")?;
+                out.flush()?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What can stand for [`OomArgs::scenario`].
+pub(crate) fn names() -> Vec<&'static str> {
+    let ids = oom::all().iter().map(|scenario| scenario.about().id);
+    std::iter::once(LIST).chain(ids).collect()
+}

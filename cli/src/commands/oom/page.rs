@@ -1,0 +1,210 @@
+//! What people read of what is reported: a line for each step, a bar that moves below them on a terminal, and at the end
+//! the words. It knows nothing but the lines.
+
+use std::{
+    env,
+    io::{self, IsTerminal, Write},
+};
+
+use gpumon_workload::oom::Level;
+use serde::Deserialize;
+
+use super::bar;
+use crate::{
+    commands::show::screen::speaks_utf8,
+    exit::say,
+    table::style::{DIM, NOTICE, STRONG, WELL, paint},
+    top::text::wrap,
+    words,
+};
+
+/// Lines are no longer than this, so that they can be read.
+const WIDEST: usize = 100;
+/// What stands before a sentence: when it was said, or what it is about.
+const MARGIN: usize = 9;
+/// As shells count it.
+const INTERRUPTED: u8 = 130;
+
+/// The page as far as it was written.
+pub(super) struct Page {
+    /// Whether standard output is a terminal on which a line can be written again.
+    is_live: bool,
+    begun_ms: u64,
+    /// What the last sentence was about.
+    topic: Option<Topic>,
+    level: Option<Level>,
+}
+
+/// A line of what is reported, as far as it is read here.
+#[derive(Debug, Deserialize)]
+struct Heard {
+    at_ms: u64,
+    #[serde(flatten)]
+    report: Report,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(tag = "report", rename_all = "snake_case")]
+enum Report {
+    Begun {
+        title: String,
+        devices: Vec<Device>,
+    },
+    Progress {
+        text: String,
+    },
+    Said {
+        topic: Topic,
+        text: String,
+    },
+    Failed {
+        error: String,
+    },
+    Ended {
+        code: u8,
+    },
+    #[serde(other)]
+    Other,
+}
+
+#[derive(Debug, Deserialize)]
+struct Device {
+    index: Option<u32>,
+    name: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Topic {
+    Step,
+    Cause,
+    Cure,
+    Lesson,
+    Proof,
+}
+
+impl Page {
+    pub(super) fn new() -> Self {
+        let is_dumb = env::var("TERM").is_ok_and(|terminal| terminal == "dumb");
+        Self { is_live: io::stdout().is_terminal() && !is_dumb, begun_ms: 0, topic: None, level: None }
+    }
+
+    /// Takes in the next line that is reported.
+    pub(super) fn line(&mut self, line: &str) -> io::Result<()> {
+        let Heard { at_ms, report } = serde_json::from_str(line)?;
+        match report {
+            Report::Begun { title, devices } => {
+                self.begun_ms = at_ms;
+                let on = devices.iter().map(Device::words).collect::<Vec<_>>().join(", ");
+                self.write(&format!("{}\n{}\n\n", paint(STRONG, &capital(&title)), paint(DIM, &on)))
+            }
+            Report::Progress { text } => {
+                self.level = text.parse().ok();
+                self.write("")
+            }
+            Report::Said { topic, text } => {
+                let text = self.sentence(topic, &text, at_ms);
+                self.write(&text)
+            }
+            Report::Failed { error } => {
+                self.end()?;
+                say(&error);
+                Ok(())
+            }
+            Report::Ended { code } => {
+                self.end()?;
+                if code == INTERRUPTED {
+                    say("interrupted: everything was given back");
+                }
+                Ok(())
+            }
+            Report::Other => Ok(()),
+        }
+    }
+
+    /// A sentence with its margin, below an empty line where what it is about is another than before.
+    fn sentence(&mut self, topic: Topic, text: &str, at_ms: u64) -> String {
+        let is_next = self.topic != Some(topic);
+        let is_apart = is_next && self.topic.is_some();
+        self.topic = Some(topic);
+        let seconds = at_ms.saturating_sub(self.begun_ms) as f64 / 1e3;
+        let (style, head) = match topic {
+            Topic::Step => (DIM, format!("{seconds:5.1} s")),
+            Topic::Cause => (NOTICE, "Cause".to_owned()),
+            Topic::Cure => (WELL, "Cure".to_owned()),
+            Topic::Lesson => (STRONG, "Lesson".to_owned()),
+            Topic::Proof => (DIM, "Proof".to_owned()),
+        };
+        let head = if is_next || topic == Topic::Step { head } else { String::new() };
+        let head = paint(style, &format!("{head:MARGIN$}"));
+        let lines = wrap(text, columns().min(WIDEST).saturating_sub(MARGIN));
+        let space = if is_apart { "\n" } else { "" };
+        format!("{space}{head}{}\n", lines.join(&format!("\n{:MARGIN$}", "")))
+    }
+
+    /// Writes above the bar, and the bar again.
+    fn write(&self, text: &str) -> io::Result<()> {
+        let mut out = anstream::stdout().lock();
+        match self.level.filter(|_| self.is_live) {
+            // A line that fills the terminal to its edge would begin the next.
+            Some(level) => {
+                let bar = bar::line(&level, columns().saturating_sub(1), speaks_utf8());
+                write!(out, "\r\x1b[K{text}{bar}")?;
+            }
+            None => write!(out, "{text}")?,
+        }
+        out.flush()
+    }
+
+    /// Takes the bar away.
+    fn end(&mut self) -> io::Result<()> {
+        let had_bar = self.level.take().is_some() && self.is_live;
+        self.write(if had_bar { "\r\x1b[K" } else { "" })
+    }
+}
+
+impl Device {
+    fn words(&self) -> String {
+        let name = words::without_maker(&self.name);
+        self.index.map_or_else(|| capital(name), |index| format!("GPU {index}: {name}"))
+    }
+}
+
+/// Columns of the terminal; where there is none, as many as are easy to read.
+fn columns() -> usize {
+    rustix::termios::tcgetwinsize(io::stdout()).map_or(WIDEST, |size| usize::from(size.ws_col)).max(MARGIN + 1)
+}
+
+/// With a capital letter.
+fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sentences_stand_below_each_other_by_what_they_are_about() {
+        let mut page = Page { is_live: false, begun_ms: 1_000, topic: None, level: None };
+        let said = [
+            (Topic::Step, "It begins.", 1_200),
+            (Topic::Step, "It goes on.", 13_500),
+            (Topic::Cure, "Do this.", 14_000),
+            (Topic::Cure, "Or that.", 14_000),
+        ];
+        let text: String = said.into_iter().map(|(topic, text, at_ms)| page.sentence(topic, text, at_ms)).collect();
+        let text = anstream::adapter::strip_str(&text).to_string();
+        assert_eq!(text, "  0.2 s  It begins.\n 12.5 s  It goes on.\n\nCure     Do this.\n         Or that.\n");
+    }
+
+    #[test]
+    fn what_is_reported_is_read() {
+        let heard = |line: &str| serde_json::from_str::<Heard>(line).unwrap().report;
+        let said = heard(r#"{"at_ms":5,"report":"said","topic":"cure","text":"x"}"#);
+        assert!(matches!(said, Report::Said { topic: Topic::Cure, .. }), "{said:?}");
+        let phase = heard(r#"{"at_ms":5,"report":"phase","step":0,"id":"fill","backend":"cpu","phase":"holding"}"#);
+        assert!(matches!(phase, Report::Other), "{phase:?}");
+    }
+}

@@ -1,0 +1,324 @@
+//! `gpumon oom` over a driver whose memory several processes share, and on the model: what it shows is true, nothing of
+//! it is left, and nobody else goes without.
+
+use std::{
+    fs,
+    io::{BufRead, BufReader},
+    path::PathBuf,
+    process::{Child, Command, Stdio},
+    thread,
+    time::Duration,
+};
+
+use fake_memory::{Account, holders};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::support::{Fake, FakeCuda, Terminal, eventually, gpumon, lines_of, signal, stderr, stdout};
+
+const MIB: u64 = 1 << 20;
+/// What the fake device has where nothing else is said, and what of it stays free.
+const TOTAL: u64 = 2048 * MIB;
+const RESERVE: u64 = 512 * MIB;
+/// What is held where it is as full as it gets: in whole pages, and with something left for the driver itself.
+const FULL: u64 = 1520 * MIB;
+const UUID: &str = "GPU-00000000-0000-0000-0000-000000000000";
+
+/// All demonstrations.
+const ALL: [&str; 8] = ["huge", "fill", "leak", "fragment", "cache", "async", "contend", "not-memory"];
+
+/// A driver, and the book of who holds what of its device.
+struct Shared {
+    cuda: FakeCuda,
+    folder: TempDir,
+}
+
+impl Shared {
+    fn new(scenario: &str) -> Self {
+        Self { cuda: FakeCuda::new(scenario), folder: tempfile::tempdir().unwrap() }
+    }
+
+    fn book(&self) -> PathBuf {
+        self.folder.path().join("book")
+    }
+
+    fn with_book(&self, mut command: Command) -> Command {
+        command.env(fake_memory::VARIABLE, self.book());
+        command
+    }
+
+    /// `gpumon oom` on the device, reported as JSON.
+    fn oom(&self, arguments: &[&str]) -> Command {
+        let all = [&["oom", "--backend", "cuda", "--json"], arguments].concat();
+        self.with_book(self.cuda.gpumon(&all))
+    }
+
+    /// What all processes hold together.
+    fn held(&self) -> u64 {
+        holders(&self.book(), UUID).iter().map(|holder| holder.bytes).sum()
+    }
+
+    /// Another program on the device.
+    fn neighbour(&self) -> Account {
+        Account::open(Some(self.book()))
+    }
+}
+
+/// The sentences of this kind.
+fn said<'a>(lines: &'a [Value], topic: &str) -> Vec<&'a str> {
+    let of = |line: &&Value| line["report"] == "said" && line["topic"] == topic;
+    lines.iter().filter(of).map(|line| line["text"].as_str().unwrap()).collect()
+}
+
+fn lines_in(text: &str) -> Vec<Value> {
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[track_caller]
+fn is_whole(id: &str, lines: &[Value], model: bool) {
+    assert_eq!((&lines[0]["report"], &lines.last().unwrap()["report"]), (&"begun".into(), &"ended".into()), "{id}");
+    assert_eq!(said(lines, "step")[0].contains("This is a model"), model, "{id}");
+    for topic in ["cause", "cure", "lesson"] {
+        assert!(!said(lines, topic).is_empty(), "{id}: {topic}");
+    }
+    assert!(said(lines, "proof")[0].ends_with("the same."), "{id}: {:?}", said(lines, "proof"));
+    assert!(lines.iter().any(|line| line["report"] == "progress" && line["share"].is_number()), "{id}");
+    let phases: Vec<_> = lines.iter().filter(|line| line["report"] == "phase").map(|line| &line["phase"]).collect();
+    assert_eq!((phases[0], *phases.last().unwrap()), (&"preparing".into(), &"giving_back".into()), "{id}");
+}
+
+#[test]
+fn each_is_shown_on_a_device_and_leaves_nothing_there() {
+    for id in ALL {
+        let shared = Shared::new("");
+        let (code, lines, complaint) = lines_of(shared.oom(&[id, "--hold", "300ms"]));
+        assert_eq!((code, complaint.as_str()), (Some(0), ""), "{id}: {lines:?}");
+        is_whole(id, &lines, false);
+        let book = shared.cuda.book();
+        assert_eq!((&book["held_bytes"], &book["contexts"]), (&0.into(), &0.into()), "{id}: {book}");
+        assert!(book["most_bytes"].as_u64().unwrap() <= TOTAL - RESERVE, "{id}: {book}");
+    }
+}
+
+#[test]
+fn each_is_shown_on_the_model_which_says_what_it_is() {
+    for id in ALL {
+        let (code, lines, complaint) = lines_of(gpumon(&["oom", id, "--backend", "cpu", "--json", "--hold", "100ms"]));
+        assert_eq!((code, complaint.as_str()), (Some(0), ""), "{id}: {lines:?}");
+        is_whole(id, &lines, true);
+        assert!(lines[0]["devices"][0]["name"].as_str().unwrap().contains("model"), "{id}: {}", lines[0]);
+    }
+}
+
+#[test]
+fn the_real_error_is_the_drivers() {
+    let shared = Shared::new("");
+    for (id, words) in [
+        ("huge", "CUDA_ERROR_OUT_OF_MEMORY, code 2"),
+        ("fill", "Step 8: 528 MiB free of 2.0 GiB"),
+        ("contend", "finds 902 MiB free. Refused: cannot allocate"),
+        ("contend", "now the second finds 2.0 GiB free, and gets its"),
+        ("cache", "the pool keeps 768 MiB, and still 1.2 GiB are free"),
+        ("async", "While the work runs, 1.6 GiB are free"),
+        ("not-memory", "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, code 701"),
+    ] {
+        let (_, lines, _) = lines_of(shared.oom(&[id, "--hold", "100ms"]));
+        let steps = said(&lines, "step").join("\n");
+        assert!(steps.contains(words), "{id}: no {words} in {steps}");
+    }
+}
+
+/// It would show nothing, and says so.
+#[test]
+fn what_does_not_happen_as_it_should_is_no_success() {
+    // Without the book each process has a device of its own, and the second gets what it asks for.
+    let cuda = FakeCuda::new("");
+    let (code, lines, complaint) = lines_of(cuda.gpumon(&["oom", "contend", "--json", "--hold", "100ms"]));
+    assert_eq!((code, complaint.as_str()), (Some(1), ""));
+    let failed = lines.iter().find(|line| line["report"] == "failed").unwrap();
+    assert!(failed["error"].as_str().unwrap().contains("did not happen as it should"), "{failed}");
+    assert_eq!(cuda.book()["held_bytes"], 0);
+    let old = Shared::new("version = 11010");
+    let (code, lines, _) = lines_of(old.oom(&["cache", "--hold", "100ms"]));
+    let failed = lines.iter().find(|line| line["report"] == "failed").unwrap();
+    assert!(code == Some(1) && failed["error"].as_str().unwrap().contains("older than CUDA 11.2"), "{failed}");
+}
+
+#[test]
+fn who_interrupts_has_the_memory_back() {
+    for name in ["-INT", "-TERM", "-HUP"] {
+        let shared = Shared::new("");
+        let child = started(shared.oom(&["fill", "--hold", "60s"]));
+        eventually("some steps were taken", || shared.held() > 300 * MIB);
+        signal(name, child.id());
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(130), "{name}: {}", stderr(&output));
+        assert_eq!(lines_in(&stdout(&output)).last().unwrap()["code"], 130);
+        // It gave back by itself, and not only by ending.
+        let book = shared.cuda.book();
+        assert_eq!((&book["held_bytes"], &book["contexts"]), (&0.into(), &0.into()), "{name}: {book}");
+        assert_eq!(shared.held(), 0);
+    }
+}
+
+#[test]
+fn who_kills_it_kills_the_second_process_too() {
+    let shared = Shared::new("");
+    let mut child = started(shared.oom(&["contend", "--hold", "60s"]));
+    let mut out = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+    let line = out.find(|line| line.contains("The second process, ")).unwrap();
+    let second = line.split("The second process, ").nth(1).unwrap().split(',').next().unwrap().to_owned();
+    let is_there = || fs::read_to_string(format!("/proc/{second}/stat")).is_ok_and(|stat| !stat.contains(") Z "));
+    assert!(is_there() && shared.held() > 1000 * MIB, "{line}");
+    signal("-KILL", child.id());
+    child.wait().unwrap();
+    eventually("the second process is gone", || !is_there());
+    assert_eq!(shared.held(), 0);
+}
+
+/// What stays free is enough for another program, at any time.
+#[test]
+fn no_allocation_of_another_program_fails() {
+    let shared = Shared::new("");
+    let mut other = shared.neighbour();
+    assert!(other.take(UUID, 100 * MIB, TOTAL));
+    for id in ["fill", "leak", "fragment", "cache", "async"] {
+        let mut child = started(shared.oom(&[id, "--hold", "300ms"]));
+        let mut tries = 0;
+        while child.try_wait().unwrap().is_none() {
+            assert!(other.take(UUID, 400 * MIB, TOTAL), "{id}: after {tries}");
+            tries += 1;
+            thread::sleep(Duration::from_millis(5));
+            other.give_back(UUID, 400 * MIB);
+            thread::sleep(Duration::from_millis(50));
+        }
+        let output = child.wait_with_output().unwrap();
+        // It may have given way, and may have seen that what it showed was disturbed.
+        assert!(matches!(output.status.code(), Some(0 | 1 | 5)), "{id}: {}", stdout(&output));
+        assert!(tries > 3, "{id}: {tries}");
+        assert_eq!(shared.held(), 100 * MIB, "{id}");
+    }
+}
+
+#[test]
+fn it_gives_way_when_others_take_what_stays_free() {
+    let shared = Shared::new("");
+    let child = started(shared.oom(&["fill", "--hold", "60s"]));
+    eventually("it is as full as it gets", || shared.held() == FULL);
+    let mut other = shared.neighbour();
+    assert!(other.take(UUID, 300 * MIB, TOTAL));
+    let output = child.wait_with_output().unwrap();
+    let lines = lines_in(&stdout(&output));
+    let failed = lines.iter().find(|line| line["report"] == "failed").unwrap();
+    assert_eq!((output.status.code(), &failed["code"]), (Some(5), &5.into()));
+    let error = failed["error"].as_str().unwrap();
+    assert!(error.contains("another program has taken memory") && error.contains("given back"), "{error}");
+    assert_eq!(shared.held(), 300 * MIB);
+    // Where others have nearly everything it is refused before it begins.
+    assert!(other.take(UUID, 1300 * MIB, TOTAL));
+    let (code, lines, _) = lines_of(shared.oom(&["fill"]));
+    let failed = lines.iter().find(|line| line["report"] == "failed").unwrap();
+    assert!(code == Some(5) && failed["error"].as_str().unwrap().contains("512 MiB stay free"), "{failed}");
+}
+
+/// The whole way: memory that one program takes through CUDA is what NVML tells another of it.
+#[test]
+fn a_collector_sees_memory_rise_and_fall() {
+    let shared = Shared::new("");
+    let nvml = Fake::new("[[gpu]]\nindex = 0\nprofile = \"idle\"");
+    let uuid = nvml.json()["inventory"]["gpus"][0]["uuid"].as_str().unwrap().to_owned();
+    let cuda = FakeCuda::new(&format!("uuids = [{uuid:?}]"));
+    let mut collect = shared.with_book(nvml.gpumon(&["collect", "--interval-ms", "100"]));
+    // A pipe that nobody reads would hold it up.
+    let records = nvml.path("records");
+    let mut collector = collect.stdout(fs::File::create(&records).unwrap()).spawn().unwrap();
+    let has_begun = || fs::read_to_string(&records).is_ok_and(|text| text.contains(r#""type":"sample""#));
+    eventually("the collector samples", has_begun);
+    let child = started(shared.with_book(cuda.gpumon(&["oom", "fill", "--hold", "1500ms", "--json"])));
+    let pid = child.id();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", stdout(&output));
+    thread::sleep(Duration::from_millis(500));
+    signal("-TERM", collector.id());
+    collector.wait().unwrap();
+    let lines = lines_in(&fs::read_to_string(records).unwrap());
+    let gpus: Vec<_> = lines.iter().filter(|line| line["type"] == "sample").map(|line| &line["gpus"][0]).collect();
+    let used: Vec<u64> = gpus.iter().filter_map(|gpu| gpu["memory"]["used_bytes"].as_u64()).collect();
+    let (first, last, most) = (used[0], *used.last().unwrap(), *used.iter().max().unwrap());
+    assert_eq!((last, most - first), (first, FULL), "{used:?}");
+    let mut rise: Vec<u64> = used.iter().take_while(|bytes| **bytes < most).copied().collect();
+    assert!(rise.is_sorted(), "{used:?}");
+    rise.dedup();
+    assert!(rise.len() >= 4, "a staircase has steps: {used:?}");
+    let own = |gpu: &&&Value| {
+        let processes = gpu["processes"].as_array().into_iter().flatten();
+        processes.clone().any(|process| process["pid"] == pid)
+    };
+    assert!(gpus.iter().filter(own).count() > 3, "the process is named: {}", gpus[gpus.len() / 2]);
+    assert!(!own(&gpus.last().unwrap()) && !own(&&gpus[0]));
+}
+
+#[test]
+fn people_see_a_bar_that_moves_and_read_the_words() {
+    let shared = Shared::new("");
+    let command = shared.with_book(shared.cuda.gpumon(&["oom", "fill", "--hold", "300ms"]));
+    let (text, code) = Terminal::with(command, 80, 24).finish();
+    assert_eq!(code, Some(0), "{text}");
+    assert!(text.contains("A staircase to the limit") && text.contains("GPU 0: Fake NVIDIA H200"), "{text}");
+    // The same line is written again and again.
+    for words in ["0.19 of 2.00 GiB used", "1.48 of 2.00 GiB used, 0.50 GiB stay free for others"] {
+        let part = text.split("\r\u{1b}[K").any(|line| line.contains(words) && line.contains('━'));
+        assert!(part, "{words}: {text}");
+    }
+    for words in ["Step 8", "Cause", "Cure", "Lesson", "Proof", "set_memory_growth", "the same."] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    // In a file there is no bar, and no line is too long to be read.
+    let command = shared.with_book(shared.cuda.gpumon(&["oom", "fill", "--hold", "100ms"])).output().unwrap();
+    let text = stdout(&command);
+    assert!(!text.contains('\r') && !text.contains('━') && text.contains("Step 8"), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+}
+
+#[test]
+fn words_that_name_nothing_are_answered_with_what_there_is() {
+    for (arguments, words) in [
+        (&["fil"][..], "unknown scenario 'fil': did you mean 'fill'?"),
+        (&["frobnicate"], "gpumon oom list"),
+        (&["fill", "--hold", "3"], "500ms"),
+        (&["fill", "--hold", "11m"], "10m"),
+        (&["fill", "--backend", "gpu"], "cpu"),
+        (&["fill", "--device", "7"], "there is only 0"),
+    ] {
+        let output = FakeCuda::new("").gpumon(&[&["oom"], arguments].concat()).output().unwrap();
+        let said = stderr(&output);
+        assert_eq!((output.status.code(), said.lines().count()), (Some(2), 1), "{arguments:?}: {said}");
+        assert!(said.contains(words), "{arguments:?}: {said}");
+    }
+    let without_driver = |arguments: &[&str]| {
+        let mut command = gpumon(arguments);
+        command.env("GPUMON_LIBCUDA", "/nowhere/libcuda.so.1").output().unwrap()
+    };
+    let output = without_driver(&["oom", "huge", "--backend", "cuda"]);
+    assert!(output.status.code() == Some(3) && stderr(&output).contains("/nowhere"), "{}", stderr(&output));
+    let output = without_driver(&["oom", "huge", "--hold", "30ms"]);
+    assert!(output.status.code() == Some(0) && stderr(&output).contains("on a model"), "{}", stderr(&output));
+}
+
+#[test]
+fn the_list_has_every_name_and_what_one_sees() {
+    let text = stdout(&gpumon(&["oom"]).output().unwrap());
+    let (code, lines, _) = lines_of(gpumon(&["oom", "list", "--json"]));
+    let ids: Vec<_> = lines.iter().map(|line| line["id"].as_str().unwrap()).collect();
+    assert_eq!((code, &ids[..]), (Some(0), &ALL[..]));
+    for line in lines {
+        for key in ["id", "shows"] {
+            assert!(text.contains(line[key].as_str().unwrap()), "{line}");
+        }
+    }
+}
+
+/// A command whose output is kept.
+fn started(mut command: Command) -> Child {
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}

@@ -1,0 +1,35 @@
+//! How much memory of each device there is, for this process and those that it shares them with.
+
+use fake_memory::Account;
+
+use crate::scenario::Scenario;
+
+/// The memory of all devices.
+pub(crate) struct Budget {
+    account: Account,
+    uuids: Vec<String>,
+    total_bytes: u64,
+}
+
+impl Budget {
+    pub(crate) fn new(scenario: &Scenario) -> Self {
+        Self {
+            account: Account::open(fake_memory::folder()),
+            uuids: (0..scenario.devices).map(|device| scenario.uuid_text(device)).collect(),
+            total_bytes: scenario.memory_mib << 20,
+        }
+    }
+
+    /// Whether there was so much, which is taken then.
+    pub(crate) fn take(&mut self, device: u32, bytes: u64) -> bool {
+        self.account.take(&self.uuids[device as usize], bytes, self.total_bytes)
+    }
+
+    pub(crate) fn give_back(&mut self, device: u32, bytes: u64) {
+        self.account.give_back(&self.uuids[device as usize], bytes);
+    }
+
+    pub(crate) fn free_bytes(&self, device: u32) -> u64 {
+        self.account.free_bytes(&self.uuids[device as usize], self.total_bytes)
+    }
+}

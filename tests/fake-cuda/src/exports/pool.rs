@@ -1,0 +1,97 @@
+//! Memory that is handed out in the order of a stream.
+
+use std::{
+    ffi::{c_int, c_void},
+    ptr,
+};
+
+use super::{Handle, give};
+use crate::{
+    code::{Code, returned},
+    state::state,
+};
+
+/// `CU_MEMPOOL_ATTR_RELEASE_THRESHOLD`.
+const RELEASE_THRESHOLD: c_int = 4;
+/// `CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT`.
+const RESERVED: c_int = 5;
+/// `CU_MEMPOOL_ATTR_USED_MEM_CURRENT`.
+const USED: c_int = 7;
+
+/// The first words of a `CUmemPoolProps`.
+#[repr(C)]
+struct Properties {
+    allocation_type: c_int,
+    handle_types: c_int,
+    location_type: c_int,
+    location_id: c_int,
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuMemPoolCreate(pool: *mut Handle, properties: *const c_void) -> c_int {
+    // SAFETY: the caller gives a structure that begins like this.
+    let Properties { allocation_type, location_type, location_id, .. } =
+        unsafe { properties.cast::<Properties>().read() };
+    let mut state = state();
+    // Pinned memory of a device is the one kind that there is.
+    let device = state.device(location_id).and_then(|device| match (allocation_type, location_type) {
+        (1, 1) => Ok(device),
+        _ => Err(Code::INVALID_VALUE),
+    });
+    let made = device.map(|device| state.pools.make(device));
+    // SAFETY: the caller answers for its pointer.
+    returned(made.and_then(|made| unsafe { give(pool, ptr::without_provenance_mut(made)) }))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuMemPoolDestroy(pool: Handle) -> c_int {
+    returned(state().end_pool(pool.addr()))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuMemPoolSetAttribute(pool: Handle, attribute: c_int, value: *mut c_void) -> c_int {
+    // SAFETY: that is the type of the one attribute that is known here.
+    let threshold = unsafe { value.cast::<u64>().read() };
+    let mut state = state();
+    returned(state.pools.get(pool.addr()).and_then(|pool| match attribute {
+        RELEASE_THRESHOLD => {
+            pool.threshold = threshold;
+            Ok(())
+        }
+        _ => Err(Code::INVALID_VALUE),
+    }))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuMemPoolGetAttribute(pool: Handle, attribute: c_int, value: *mut c_void) -> c_int {
+    let mut state = state();
+    let found = state.pools.get(pool.addr()).and_then(|pool| match attribute {
+        RESERVED => Ok(pool.reserved as u64),
+        USED => Ok(pool.used as u64),
+        _ => Err(Code::INVALID_VALUE),
+    });
+    // SAFETY: that is the type of both, and the caller answers for its pointer.
+    returned(found.and_then(|found| unsafe { give(value.cast::<u64>(), found) }))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuMemPoolTrimTo(pool: Handle, keep_bytes: usize) -> c_int {
+    returned(state().trim_pool(pool.addr(), keep_bytes as u64))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuMemAllocFromPoolAsync(address: *mut u64, bytes: usize, pool: Handle, _: Handle) -> c_int {
+    let place = state().take_from_pool(pool.addr(), bytes);
+    // SAFETY: the caller answers for its pointer.
+    returned(place.and_then(|place| unsafe { give(address, place as u64) }))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuMemFreeAsync(address: u64, stream: Handle) -> c_int {
+    let mut state = state();
+    if !state.is_of_pool(address as usize) {
+        return Code::INVALID_VALUE.0;
+    }
+    state.streams.free_later(stream.addr(), address as usize);
+    returned(state.check())
+}

@@ -1,0 +1,107 @@
+//! Pools: memory that is taken from the device in large pieces and handed out in the order of a stream.
+
+use std::collections::BTreeMap;
+
+use crate::{
+    code::{Code, Outcome},
+    state::State,
+};
+
+/// What a pool takes from the device at least, as the driver does.
+const PIECE: usize = 32 << 20;
+
+/// All pools, by their handles, which count from 1, and who has what of them.
+#[derive(Debug, Default)]
+pub(crate) struct Pools {
+    made: usize,
+    all: BTreeMap<usize, Pool>,
+    /// By address: the pool, and the size.
+    blocks: BTreeMap<usize, (usize, usize)>,
+}
+
+/// One of them.
+#[derive(Debug)]
+pub(crate) struct Pool {
+    device: u32,
+    /// What it keeps when a stream has come to its end.
+    pub(crate) threshold: u64,
+    /// Taken from the device.
+    pub(crate) reserved: usize,
+    /// Handed out.
+    pub(crate) used: usize,
+}
+
+impl Pools {
+    pub(crate) fn make(&mut self, device: u32) -> usize {
+        self.made += 1;
+        self.all.insert(self.made, Pool { device, threshold: 0, reserved: 0, used: 0 });
+        self.made
+    }
+
+    pub(crate) fn get(&mut self, pool: usize) -> Outcome<&mut Pool> {
+        self.all.get_mut(&pool).ok_or(Code::INVALID_VALUE)
+    }
+}
+
+impl State {
+    /// Memory of a pool, which grows where it has not so much.
+    pub(crate) fn take_from_pool(&mut self, handle: usize, bytes: usize) -> Outcome<usize> {
+        self.check()?;
+        let &mut Pool { device, reserved, used, .. } = self.pools.get(handle)?;
+        if bytes == 0 {
+            return Err(Code::INVALID_VALUE);
+        }
+        let lacking = bytes.saturating_sub(reserved - used).next_multiple_of(PIECE);
+        self.charge(Some(device), lacking)?;
+        let place = self.place(Some(device), bytes).inspect_err(|_| self.discharge(Some(device), lacking))?;
+        let pool = self.pools.get(handle)?;
+        pool.reserved += lacking;
+        pool.used += bytes;
+        self.pools.blocks.insert(place, (handle, bytes));
+        Ok(place)
+    }
+
+    pub(crate) fn is_of_pool(&self, place: usize) -> bool {
+        self.pools.blocks.contains_key(&place)
+    }
+
+    /// What was handed out is the pool's again, which keeps it.
+    pub(crate) fn give_to_pool(&mut self, place: usize) {
+        if let Some((handle, bytes)) = self.pools.blocks.remove(&place) {
+            self.displace(place).expect("what was handed out has its place");
+            self.pools.get(handle).expect("a pool outlives what it handed out").used -= bytes;
+        }
+    }
+
+    /// Gives the device back what no pool is to keep.
+    pub(crate) fn trim_pools(&mut self) {
+        let handles: Vec<_> = self.pools.all.keys().copied().collect();
+        for handle in handles {
+            let threshold = self.pools.all[&handle].threshold;
+            self.trim_pool(handle, threshold).expect("it is one of them");
+        }
+    }
+
+    /// Gives the device back what a pool has beyond so much, and beyond what it has handed out.
+    pub(crate) fn trim_pool(&mut self, handle: usize, keep_bytes: u64) -> Outcome {
+        let pool = self.pools.get(handle)?;
+        let needed = pool.used.max(usize::try_from(keep_bytes).unwrap_or(usize::MAX)).checked_next_multiple_of(PIECE);
+        let surplus = pool.reserved.saturating_sub(needed.unwrap_or(usize::MAX));
+        pool.reserved -= surplus;
+        let device = pool.device;
+        if surplus > 0 {
+            self.discharge(Some(device), surplus);
+        }
+        Ok(())
+    }
+
+    /// Ends a pool of which nothing is handed out.
+    pub(crate) fn end_pool(&mut self, handle: usize) -> Outcome {
+        if self.pools.get(handle)?.used > 0 {
+            return Err(Code::INVALID_VALUE);
+        }
+        self.trim_pool(handle, 0)?;
+        self.pools.all.remove(&handle);
+        Ok(())
+    }
+}

@@ -1,0 +1,168 @@
+//! Virtual memory: addresses on one side, memory on the other, and which is behind which. It is the host's own, so that
+//! what was written through one address is read through another.
+
+use std::{collections::BTreeMap, ffi::c_void, os::fd::OwnedFd, ptr};
+
+use rustix::{
+    fs::{MemfdFlags, ftruncate, memfd_create},
+    mm::{MapFlags, MprotectFlags, ProtFlags, mmap, mmap_anonymous, mprotect, munmap},
+};
+
+use crate::{
+    code::{Code, Outcome},
+    state::State,
+};
+
+/// What all sizes and addresses are multiples of.
+pub(crate) const GRANULARITY: usize = 2 << 20;
+
+/// All addresses that are reserved, all memory, and what is mapped.
+#[derive(Debug, Default)]
+pub(crate) struct VirtualMemory {
+    /// By address: the size.
+    reserved: BTreeMap<usize, usize>,
+    made: u64,
+    physical: BTreeMap<u64, Physical>,
+    /// By address.
+    mapped: BTreeMap<usize, Mapped>,
+}
+
+#[derive(Debug)]
+struct Physical {
+    device: u32,
+    bytes: usize,
+    memory: OwnedFd,
+    /// Whether its maker still has it.
+    is_held: bool,
+    mappings: usize,
+}
+
+#[derive(Debug)]
+struct Mapped {
+    physical: u64,
+    bytes: usize,
+    is_accessible: bool,
+}
+
+impl VirtualMemory {
+    /// Whether all of these bytes can be read and written.
+    pub(crate) fn holds(&self, address: usize, bytes: usize) -> bool {
+        let mut at = address;
+        while at < address + bytes {
+            let found = self.mapped.range(..=at).next_back().filter(|(_, mapped)| mapped.is_accessible);
+            match found.map(|(begin, mapped)| begin + mapped.bytes) {
+                Some(end) if end > at => at = end,
+                _ => return false,
+            }
+        }
+        bytes > 0
+    }
+
+    pub(crate) fn reserve(&mut self, bytes: usize) -> Outcome<usize> {
+        check_size(bytes)?;
+        // SAFETY: the kernel chooses where, and nothing can be done there yet.
+        let place = unsafe { mmap_anonymous(ptr::null_mut(), bytes, ProtFlags::empty(), MapFlags::PRIVATE) };
+        let place = place.map_err(|_| Code::OUT_OF_MEMORY)?.expose_provenance();
+        self.reserved.insert(place, bytes);
+        Ok(place)
+    }
+
+    /// Gives addresses back behind which nothing is any more.
+    pub(crate) fn give_back(&mut self, address: usize, bytes: usize) -> Outcome {
+        let is_mapped = self.mapped.range(address..address + bytes).next().is_some();
+        if is_mapped || self.reserved.get(&address) != Some(&bytes) {
+            return Err(Code::INVALID_VALUE);
+        }
+        self.reserved.remove(&address);
+        // SAFETY: it was reserved with this size, and nobody has anything there.
+        unsafe { munmap(pointer(address), bytes) }.map_err(|_| Code::INVALID_VALUE)
+    }
+
+    /// Puts memory behind addresses that were reserved and have none.
+    pub(crate) fn map(&mut self, address: usize, bytes: usize, handle: u64) -> Outcome {
+        let is_inside = self.reserved.range(..=address).next_back();
+        let is_inside = is_inside.is_some_and(|(begin, size)| address + bytes <= begin + size);
+        let is_taken =
+            self.mapped.range(..address + bytes).next_back().is_some_and(|(at, own)| at + own.bytes > address);
+        let physical = self.physical.get_mut(&handle).filter(|physical| physical.bytes == bytes && physical.is_held);
+        let physical = physical.filter(|_| is_inside && !is_taken).ok_or(Code::INVALID_VALUE)?;
+        let flags = MapFlags::SHARED | MapFlags::FIXED;
+        // SAFETY: these addresses are reserved and have nothing behind them.
+        unsafe { mmap(pointer(address), bytes, ProtFlags::empty(), flags, &physical.memory, 0) }
+            .map_err(|_| Code::OUT_OF_MEMORY)?;
+        physical.mappings += 1;
+        self.mapped.insert(address, Mapped { physical: handle, bytes, is_accessible: false });
+        Ok(())
+    }
+
+    /// Lets all of these bytes be read and written.
+    pub(crate) fn allow(&mut self, address: usize, bytes: usize) -> Outcome {
+        let mapped = self.mapped.get_mut(&address).filter(|mapped| mapped.bytes == bytes);
+        let mapped = mapped.ok_or(Code::INVALID_VALUE)?;
+        // SAFETY: there is memory of this size behind it.
+        unsafe { mprotect(pointer(address), bytes, MprotectFlags::READ | MprotectFlags::WRITE) }
+            .map_err(|_| Code::INVALID_VALUE)?;
+        mapped.is_accessible = true;
+        Ok(())
+    }
+}
+
+impl State {
+    /// Memory of a device without an address.
+    pub(crate) fn create_physical(&mut self, device: u32, bytes: usize) -> Outcome<u64> {
+        check_size(bytes)?;
+        self.charge(Some(device), bytes)?;
+        let memory = memfd_create("fake-cuda", MemfdFlags::CLOEXEC)
+            .and_then(|memory| ftruncate(&memory, bytes as u64).map(|()| memory))
+            .map_err(|_| Code::OUT_OF_MEMORY)
+            .inspect_err(|_| self.discharge(Some(device), bytes))?;
+        let own = &mut self.virtual_memory;
+        own.made += 1;
+        own.physical.insert(own.made, Physical { device, bytes, memory, is_held: true, mappings: 0 });
+        Ok(own.made)
+    }
+
+    /// Its maker lets go of it.
+    pub(crate) fn release_physical(&mut self, handle: u64) -> Outcome {
+        let physical = self.virtual_memory.physical.get_mut(&handle).filter(|physical| physical.is_held);
+        physical.ok_or(Code::INVALID_VALUE)?.is_held = false;
+        self.end_physical(handle);
+        Ok(())
+    }
+
+    /// Takes the memory behind an address away.
+    pub(crate) fn unmap(&mut self, address: usize, bytes: usize) -> Outcome {
+        let own = &mut self.virtual_memory;
+        if own.mapped.get(&address).is_none_or(|mapped| mapped.bytes != bytes) {
+            return Err(Code::INVALID_VALUE);
+        }
+        let flags = MapFlags::PRIVATE | MapFlags::FIXED;
+        // SAFETY: these addresses are reserved, and what is behind them is known here alone.
+        unsafe { mmap_anonymous(pointer(address), bytes, ProtFlags::empty(), flags) }
+            .map_err(|_| Code::OUT_OF_MEMORY)?;
+        let Some(Mapped { physical, .. }) = own.mapped.remove(&address) else { return Ok(()) };
+        if let Some(physical) = own.physical.get_mut(&physical) {
+            physical.mappings -= 1;
+        }
+        self.end_physical(physical);
+        Ok(())
+    }
+
+    /// Memory that nobody holds and that is nowhere mapped is free.
+    fn end_physical(&mut self, handle: u64) {
+        let is_over = |physical: &Physical| !physical.is_held && physical.mappings == 0;
+        if self.virtual_memory.physical.get(&handle).is_some_and(is_over)
+            && let Some(physical) = self.virtual_memory.physical.remove(&handle)
+        {
+            self.discharge(Some(physical.device), physical.bytes);
+        }
+    }
+}
+
+fn check_size(bytes: usize) -> Outcome {
+    if bytes > 0 && bytes.is_multiple_of(GRANULARITY) { Ok(()) } else { Err(Code::INVALID_VALUE) }
+}
+
+fn pointer(address: usize) -> *mut c_void {
+    ptr::with_exposed_provenance_mut(address)
+}

@@ -1,0 +1,186 @@
+//! Virtual memory: addresses on one side, memory on the other, and which is behind which.
+
+use std::{collections::BTreeMap, rc::Rc};
+
+use super::{
+    api::Address,
+    context::Context,
+    error::CudaError,
+    optional::{Access, AllocationProperties, VirtualMemory},
+    stream::Stream,
+};
+
+/// `CU_MEM_ALLOC_GRANULARITY_MINIMUM`.
+const MINIMUM: i32 = 0;
+
+/// Memory of a device without an address. It is given back when the last who has it, or has it mapped, lets go.
+pub struct PhysicalMemory {
+    /// It is the context's, and so is given back before that.
+    _context: Rc<Context>,
+    api: &'static VirtualMemory,
+    handle: u64,
+    bytes: u64,
+}
+
+/// Addresses of a device, behind which memory can be put. They are given back when this is dropped.
+pub struct AddressRange {
+    context: Rc<Context>,
+    api: &'static VirtualMemory,
+    address: Address,
+    bytes: u64,
+    /// What is behind them, by the offset in bytes.
+    mapped: BTreeMap<u64, Rc<PhysicalMemory>>,
+}
+
+impl PhysicalMemory {
+    /// What sizes have to be multiples of, in bytes.
+    ///
+    /// # Errors
+    /// Where the driver has no virtual memory.
+    pub fn granularity_bytes(context: &Rc<Context>) -> Result<u64, CudaError> {
+        let properties = AllocationProperties::of(context.device.handle);
+        let mut bytes = 0;
+        // SAFETY: the number and the structure, which is the driver's, outlive the call.
+        let code =
+            unsafe { (api(context)?.cuMemGetAllocationGranularity)(&raw mut bytes, &raw const properties, MINIMUM) };
+        context.driver().done(code, "read the granularity of virtual memory")?;
+        Ok(bytes as u64)
+    }
+
+    /// So much memory, a multiple of the granularity.
+    ///
+    /// # Errors
+    /// Where it is not there.
+    pub fn new(context: &Rc<Context>, bytes: u64) -> Result<Rc<Self>, CudaError> {
+        let api = api(context)?;
+        let properties = AllocationProperties::of(context.device.handle);
+        let mut handle = 0;
+        // SAFETY: the number and the structure, which is the driver's, outlive the call.
+        let code = unsafe { (api.cuMemCreate)(&raw mut handle, bytes as usize, &raw const properties, 0) };
+        context.driver().done(code, format!("create {bytes} bytes of memory on GPU {}", context.device.index))?;
+        Ok(Rc::new(Self { _context: Rc::clone(context), api, handle, bytes }))
+    }
+}
+
+impl AddressRange {
+    /// So many addresses, a multiple of the granularity, with nothing behind them.
+    ///
+    /// # Errors
+    /// Where the driver refuses.
+    pub fn new(context: &Rc<Context>, bytes: u64) -> Result<Self, CudaError> {
+        let api = api(context)?;
+        let mut address = 0;
+        // SAFETY: the number outlives the call.
+        let code = unsafe { (api.cuMemAddressReserve)(&raw mut address, bytes as usize, 0, 0, 0) };
+        context.driver().done(code, format!("reserve {bytes} addresses of GPU {}", context.device.index))?;
+        Ok(Self { context: Rc::clone(context), api, address, bytes, mapped: BTreeMap::new() })
+    }
+
+    /// Puts memory behind the addresses from this offset on.
+    ///
+    /// # Errors
+    /// Where the driver refuses.
+    ///
+    /// # Panics
+    /// Where there are not so many addresses, or something is behind them.
+    pub fn map(&mut self, offset_bytes: u64, memory: &Rc<PhysicalMemory>) -> Result<(), CudaError> {
+        let end = offset_bytes + memory.bytes;
+        assert!(end <= self.bytes, "there are so many addresses");
+        let before = self.mapped.range(..end).next_back();
+        assert!(before.is_none_or(|(begin, own)| begin + own.bytes <= offset_bytes), "nothing is behind the addresses");
+        let (address, bytes) = (self.address + offset_bytes, memory.bytes as usize);
+        let driver = self.context.driver();
+        // SAFETY: the addresses are reserved and have nothing behind them, and the memory is that large.
+        let code = unsafe { (self.api.cuMemMap)(address, bytes, 0, memory.handle, 0) };
+        driver.done(code, format!("map {bytes} bytes"))?;
+        self.mapped.insert(offset_bytes, Rc::clone(memory));
+        let access = Access::of(self.context.device.handle);
+        // SAFETY: all of these addresses have memory behind them, and the structure outlives the call.
+        let code = unsafe { (self.api.cuMemSetAccess)(address, bytes, &raw const access, 1) };
+        driver.done(code, format!("allow access to {bytes} bytes"))
+    }
+
+    /// Takes away the memory behind the addresses from this offset on.
+    ///
+    /// # Errors
+    /// Where the driver fails.
+    pub fn unmap(&mut self, offset_bytes: u64) -> Result<(), CudaError> {
+        let Some(memory) = self.mapped.remove(&offset_bytes) else { return Ok(()) };
+        // SAFETY: it was mapped there with this size, and nothing that uses it is under way, since streams are waited for.
+        let code = unsafe { (self.api.cuMemUnmap)(self.address + offset_bytes, memory.bytes as usize) };
+        self.context.driver().done(code, format!("unmap {} bytes", memory.bytes))
+    }
+
+    /// Writes a byte to so many addresses from this offset on.
+    ///
+    /// # Errors
+    /// Where the driver fails.
+    ///
+    /// # Panics
+    /// Where not all of them have memory behind them.
+    pub fn fill(&mut self, stream: &Stream, offset_bytes: u64, bytes: u64, value: u8) -> Result<(), CudaError> {
+        self.check(offset_bytes, bytes);
+        let (driver, address) = (self.context.driver(), self.address + offset_bytes);
+        stream.run(|_| {
+            // SAFETY: there is memory behind all of these addresses, borrowed until the stream has waited.
+            let code = unsafe { (driver.api.cuMemsetD8Async)(address, value, bytes as usize, stream.handle) };
+            driver.done(code, format!("fill {bytes} bytes of mapped memory"))
+        })?;
+        Ok(())
+    }
+
+    /// Reads as many bytes as there is room for, from this offset on.
+    ///
+    /// # Errors
+    /// Where the driver fails.
+    ///
+    /// # Panics
+    /// Where not all of them have memory behind them.
+    pub fn read(&self, stream: &Stream, offset_bytes: u64, room: &mut [u8]) -> Result<(), CudaError> {
+        self.check(offset_bytes, room.len() as u64);
+        let (driver, address) = (self.context.driver(), self.address + offset_bytes);
+        stream.run(|_| {
+            // SAFETY: there is memory behind all of these addresses, and the room is as large; both are borrowed until the
+            // stream has waited.
+            let code = unsafe {
+                (driver.api.cuMemcpyDtoHAsync_v2)(room.as_mut_ptr().cast(), address, room.len(), stream.handle)
+            };
+            driver.done(code, format!("read {} bytes of mapped memory", room.len()))
+        })?;
+        Ok(())
+    }
+
+    fn check(&self, offset_bytes: u64, bytes: u64) {
+        let mut at = offset_bytes;
+        for (begin, memory) in &self.mapped {
+            if (*begin..begin + memory.bytes).contains(&at) {
+                at = begin + memory.bytes;
+            }
+        }
+        assert!(at >= offset_bytes + bytes, "there is memory behind all of the addresses");
+    }
+}
+
+impl Drop for PhysicalMemory {
+    fn drop(&mut self) {
+        // SAFETY: the handle came from the driver and is given back once; it is mapped nowhere, since who maps it has it.
+        unsafe { (self.api.cuMemRelease)(self.handle) };
+    }
+}
+
+impl Drop for AddressRange {
+    fn drop(&mut self) {
+        let offsets: Vec<_> = self.mapped.keys().copied().collect();
+        for offset_bytes in offsets {
+            // Nothing more can be done about an error here.
+            let _ = self.unmap(offset_bytes);
+        }
+        // SAFETY: the addresses came from the driver with this size and are given back once, with nothing behind them.
+        unsafe { (self.api.cuMemAddressFree)(self.address, self.bytes as usize) };
+    }
+}
+
+fn api(context: &Context) -> Result<&'static VirtualMemory, CudaError> {
+    let api = context.driver().api.virtual_memory.as_ref();
+    api.ok_or_else(|| CudaError::too_old("map memory", "10.2"))
+}

@@ -1,0 +1,128 @@
+//! Memory that runs out, shown safely and as it really is: demonstrations for people who want to understand an
+//! out-of-memory, or to see what it looks like in their dashboard.
+//!
+//! - A [`Scenario`] is one demonstration; [`all`] has them, a file each in `scenarios`.
+//! - [`Ground`] is what a scenario stands on. It keeps to the rules: a reserve stays free for others at all times, the
+//!   real error comes from asking for more than there is, never from draining the card, and everything is given back
+//!   when a scenario ends, however it ends.
+//! - `device` is the memory that it is shown on: a GPU's (`on_cuda`), or a model of one that keeps the same accounts
+//!   (`model`), on the CPU.
+//! - [`second`] is the other process, where one does not do.
+
+pub mod second;
+
+mod device;
+mod ground;
+mod level;
+mod model;
+mod on_cuda;
+mod scenario;
+mod scenarios;
+mod stop;
+
+use std::{
+    ffi::OsString,
+    sync::atomic::{AtomicBool, Ordering::Relaxed},
+};
+
+use self::{device::Device, ground::Note, model::Model, on_cuda::OnCuda};
+pub use self::{
+    ground::Ground,
+    level::Level,
+    scenario::{About, Scenario},
+    scenarios::{all, find},
+    stop::Stop,
+};
+use crate::{
+    bench::Place,
+    job::OomJob,
+    report::{Phase, Report, Topic},
+};
+
+/// What a demonstration is given beside the job.
+#[derive(Debug, Clone, Default)]
+pub struct Setting {
+    /// As much as it may hold at a time, where that is less than what the reserve leaves.
+    pub cap_bytes: Option<u64>,
+    /// The program, with arguments, that works as the other process: it calls [`second::work`] with the UUID of the
+    /// device, which is added to them. Without one, what needs another process fails.
+    pub second: Vec<OsString>,
+}
+
+/// Shows a scenario, tells what happens, and gives everything back. The exit code is that of [`Report::Ended`], which is
+/// told last. Whoever sets `interrupted` has the memory back at once.
+pub fn run<Load>(
+    job: &OomJob,
+    place: &Place<'_>,
+    setting: &Setting,
+    say: &mut dyn FnMut(Report<Load>),
+    interrupted: &AtomicBool,
+) -> u8 {
+    let backend = place.backend();
+    let failed = |id: &str, error: &Stop| Report::Failed {
+        id: id.to_owned(),
+        backend,
+        error: error.to_string(),
+        code: error.exit_code(),
+    };
+    let shown = match find(&job.scenario) {
+        None => Err(Stop::Unknown(job.scenario.clone())),
+        Some(scenario) => open(place, setting).and_then(|device| {
+            let title = scenario.about().title.to_owned();
+            say(Report::Begun { title, devices: vec![device.name()], steps: 1 });
+            let id = scenario.about().id;
+            let mut tell = |note: Note| {
+                say(match note {
+                    Note::Phase(phase) => Report::Phase { step: 0, id: id.to_owned(), backend, phase },
+                    Note::Progress { share, text } => Report::Progress { share, text },
+                    Note::Said(topic, text) => Report::Said { topic, text },
+                });
+            };
+            let mut ground = Ground::new(device.as_ref(), setting.cap_bytes, job.hold_seconds, &mut tell, interrupted)?;
+            show(scenario, &mut ground)
+        }),
+    };
+    let code = match shown {
+        Ok(()) => 0,
+        // Whoever interrupts may well be the reason why something failed.
+        Err(_) if interrupted.load(Relaxed) => Stop::Interrupted.exit_code(),
+        Err(error) => {
+            say(failed(&job.scenario, &error));
+            error.exit_code()
+        }
+    };
+    say(Report::Ended { code });
+    code
+}
+
+fn open<'a>(place: &'a Place<'_>, setting: &'a Setting) -> Result<Box<dyn Device + 'a>, Stop> {
+    Ok(match place {
+        Place::Cuda(gpu) => Box::new(OnCuda::new(gpu, &setting.second)?),
+        Place::Cpu(_) => Box::new(Model::new()),
+    })
+}
+
+/// The scenario, then why it was so, what to do about it, and the proof that nothing is left.
+fn show(scenario: &dyn Scenario, ground: &mut Ground<'_>) -> Result<(), Stop> {
+    let about = scenario.about();
+    ground.phase(Phase::Preparing);
+    if ground.is_model() {
+        ground
+            .step("This is a model: it keeps the accounts of a GPU's memory by the same rules, and no GPU is touched.");
+    }
+    let before = ground.free()?;
+    let shown = scenario.run(ground);
+    ground.phase(Phase::GivingBack);
+    let proof = ground.proof(before.free_bytes);
+    shown?;
+    ground.say(Topic::Cause, about.cause);
+    for cure in about.cures {
+        ground.say(Topic::Cure, *cure);
+    }
+    ground.say(Topic::Lesson, about.lesson);
+    ground.say(Topic::Proof, proof?);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

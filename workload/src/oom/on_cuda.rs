@@ -1,0 +1,165 @@
+//! A GPU's memory.
+
+use std::{ffi::OsString, rc::Rc, time::Duration};
+
+use super::{
+    device::{Device, Held, Mapping, Pool, Second},
+    second::Child,
+    stop::Stop,
+};
+use crate::{
+    cuda::{self, AddressRange, Argument, CudaError, FreeMemory, Grid, PhysicalMemory, PoolSize},
+    gpu::Gpu,
+    kernels,
+    outcome::DeviceName,
+};
+
+/// What a process takes of a large GPU by being there; a small one has less for it.
+const CONTEXT_BYTES: u64 = 768 << 20;
+
+/// The share of all memory that the driver may take beside what it is asked for; tables of pages are far smaller.
+const OVERHEAD: u64 = 512;
+/// What it takes to use each kind of memory once.
+const WARM_BYTES: u64 = 64 << 20;
+
+/// A GPU.
+pub(crate) struct OnCuda<'a> {
+    gpu: &'a Gpu,
+    second: &'a [OsString],
+    /// The code, which stays for as long as this does.
+    code: Rc<cuda::Module>,
+}
+
+impl<'a> OnCuda<'a> {
+    pub(crate) fn new(gpu: &'a Gpu, second: &'a [OsString]) -> Result<Self, CudaError> {
+        let new = Self { gpu, second, code: gpu.context.load(kernels::OOM)? };
+        if gpu.room()?.usable_bytes() < WARM_BYTES {
+            return Ok(new);
+        }
+        // What the driver sets up at the first use of each kind of memory stays, and is no part of what is shown. An
+        // older driver has not all of this, which is told by what needs it.
+        new.start(1)?;
+        let warm = |pool: Box<dyn Pool>| {
+            pool.allocate(1).map(drop)?;
+            pool.keep_busy(Duration::from_nanos(1))?;
+            pool.finish()
+        };
+        let _ = new.pool(0).and_then(warm);
+        let _ = new.granularity_bytes().and_then(|bytes| new.mapping(1, bytes)?.create());
+        Ok(new)
+    }
+}
+
+impl Device for OnCuda<'_> {
+    fn name(&self) -> DeviceName {
+        let device = self.gpu.device();
+        DeviceName { index: Some(device.index), name: device.name.clone(), uuid: Some(device.uuid.clone()) }
+    }
+
+    fn is_model(&self) -> bool {
+        false
+    }
+
+    fn free(&self) -> Result<FreeMemory, CudaError> {
+        self.gpu.context.memory()
+    }
+
+    fn allocate(&self, bytes: u64) -> Result<Held, CudaError> {
+        Ok(Box::new(self.gpu.context.allocate(bytes)?))
+    }
+
+    fn pool(&self, keep_bytes: u64) -> Result<Box<dyn Pool>, CudaError> {
+        let pool = cuda::Pool::new(&self.gpu.context, keep_bytes)?;
+        Ok(Box::new(CudaPool { pool, code: Rc::clone(&self.code) }))
+    }
+
+    fn granularity_bytes(&self) -> Result<u64, CudaError> {
+        PhysicalMemory::granularity_bytes(&self.gpu.context)
+    }
+
+    fn mapping(&self, places: u64, piece_bytes: u64) -> Result<Box<dyn Mapping + '_>, CudaError> {
+        let range = AddressRange::new(&self.gpu.context, places * piece_bytes)?;
+        Ok(Box::new(CudaMapping { gpu: self.gpu, range, piece_bytes, pieces: Vec::new() }))
+    }
+
+    fn start(&self, threads: u32) -> Result<(), CudaError> {
+        let kernel = self.code.kernel("oom_registers")?;
+        let out = self.gpu.context.allocate(size_of::<f32>() as u64)?;
+        let grid = Grid { blocks: 1, threads };
+        self.gpu.stream.run(|queue| queue.launch(&kernel, grid, &[Argument::Out(&out), Argument::U64(1)]))?;
+        Ok(())
+    }
+
+    fn overhead_bytes(&self) -> Result<u64, CudaError> {
+        Ok(self.free()?.total_bytes / OVERHEAD)
+    }
+
+    fn context_bytes(&self) -> Result<u64, CudaError> {
+        Ok(CONTEXT_BYTES.min(self.free()?.total_bytes / 32))
+    }
+
+    fn second(&self) -> Result<Box<dyn Second + '_>, Stop> {
+        Ok(Box::new(Child::start(self.second, &self.gpu.device().uuid)?))
+    }
+}
+
+/// A pool, and the code that makes its stream wait.
+struct CudaPool {
+    pool: Rc<cuda::Pool>,
+    code: Rc<cuda::Module>,
+}
+
+impl Pool for CudaPool {
+    fn allocate(&self, bytes: u64) -> Result<Held, CudaError> {
+        Ok(Box::new(self.pool.allocate(bytes)?))
+    }
+
+    fn size(&self) -> Result<PoolSize, CudaError> {
+        self.pool.size()
+    }
+
+    fn trim(&self) -> Result<(), CudaError> {
+        self.pool.trim()
+    }
+
+    fn keep_busy(&self, time: Duration) -> Result<(), CudaError> {
+        self.pool.start(self.code.kernel("oom_wait")?, time.as_nanos() as u64)
+    }
+
+    fn finish(&self) -> Result<(), CudaError> {
+        self.pool.finish()
+    }
+}
+
+/// Addresses, and the memory for them.
+struct CudaMapping<'a> {
+    gpu: &'a Gpu,
+    range: AddressRange,
+    piece_bytes: u64,
+    pieces: Vec<Rc<PhysicalMemory>>,
+}
+
+impl Mapping for CudaMapping<'_> {
+    fn create(&mut self) -> Result<usize, CudaError> {
+        self.pieces.push(PhysicalMemory::new(&self.gpu.context, self.piece_bytes)?);
+        Ok(self.pieces.len() - 1)
+    }
+
+    fn map(&mut self, place: u64, piece: usize) -> Result<(), CudaError> {
+        self.range.map(place * self.piece_bytes, &self.pieces[piece])
+    }
+
+    fn unmap(&mut self, place: u64) -> Result<(), CudaError> {
+        self.range.unmap(place * self.piece_bytes)
+    }
+
+    fn fill(&mut self, offset_bytes: u64, bytes: u64, value: u8) -> Result<(), CudaError> {
+        self.range.fill(&self.gpu.stream, offset_bytes, bytes, value)
+    }
+
+    fn read(&self, offset_bytes: u64) -> Result<u8, CudaError> {
+        let mut byte = [0];
+        self.range.read(&self.gpu.stream, offset_bytes, &mut byte)?;
+        Ok(byte[0])
+    }
+}

@@ -1,0 +1,91 @@
+//! Two processes, and memory for one.
+
+use std::time::Duration;
+
+use crate::{
+    error::gib,
+    oom::{About, Ground, Scenario, Stop},
+    report::Phase,
+};
+
+/// How often the other process is waited for, and for how long at most: it starts a driver.
+const LOOK: Duration = Duration::from_millis(100);
+const PATIENCE: u32 = 600;
+/// No request is for less more than this.
+const LEAST_BYTES: u64 = 2 << 20;
+
+/// Two processes, and memory for one.
+pub(super) struct Contend;
+
+static ABOUT: About = About {
+    id: "contend",
+    title: "two processes, and memory for one",
+    shows: "A second process asks for what would fit on an empty device, while a first one holds most of it.",
+    cause: "Processes share a device's memory and nothing else: none knows what another has, and who comes first has it \
+        until it ends. A notebook that is done computing still holds what it held.",
+    cures: &[
+        "Look who holds it: gpumon shows each process with its notebook or job; shut down the kernel that is done.",
+        "gpumon wait --free 20GiB -- python train.py waits until there is room.",
+        "Share by agreement: torch.cuda.set_per_process_memory_fraction(0.4), XLA_PYTHON_CLIENT_MEM_FRACTION=.40, TensorFlow's \
+         memory_limit, or MIG, which gives each its own part.",
+    ],
+    lesson: "The program that fails is often not the one that holds too much. The message names what is free, and not who \
+        has the rest.",
+};
+
+impl Scenario for Contend {
+    fn about(&self) -> &About {
+        &ABOUT
+    }
+
+    fn run(&self, ground: &mut Ground<'_>) -> Result<(), Stop> {
+        let total_bytes = ground.free()?.total_bytes;
+        let usable_bytes = ground.usable_bytes()?;
+        let context_bytes = ground.device.context_bytes()?;
+        ground.make_sure_of(2 * context_bytes + LEAST_BYTES)?;
+        let own_bytes = (3 * ground.part_of_usable(4)?).min(usable_bytes - context_bytes);
+        ground.phase(Phase::Measuring);
+        let held = ground.take(own_bytes)?;
+        ground.step(format!("The first process holds {} of {}.", gib(own_bytes), gib(total_bytes)));
+        ground.pause()?;
+        let mut second = ground.device.second()?;
+        // As long as the first holds its part there cannot be so much, whoever else lets go of what.
+        let impossible_bytes = total_bytes - own_bytes + LEAST_BYTES;
+        let empty_bytes = usable_bytes.saturating_sub(context_bytes);
+        let would_fit = impossible_bytes < empty_bytes;
+        let needed_bytes = impossible_bytes + empty_bytes.saturating_sub(impossible_bytes) / 2;
+        let who = second.pid().map_or_else(|| "The second".to_owned(), |pid| format!("The second process, {pid},"));
+        let answer = second.ask(needed_bytes, false, &mut looks(ground))?;
+        let refusal = match answer.refusal {
+            Some(refusal) if answer.is_out_of_memory => refusal,
+            Some(other) => return Err(Stop::Second(format!("failed otherwise: {other}"))),
+            None => return Err(Stop::NotShown("the second process got what cannot have been there".to_owned())),
+        };
+        let [needed, free] = [needed_bytes, answer.free_bytes].map(gib);
+        ground.step(format!("{who} needs {needed}, and finds {free} free. Refused: {refusal}."));
+        ground.step("The first has noticed nothing: what it holds is its own.");
+        ground.hold()?;
+        drop(held);
+        if would_fit {
+            let answer = second.ask(needed_bytes, true, &mut looks(ground))?;
+            let free = gib(answer.free_bytes);
+            ground.step(match answer.refusal {
+                None => format!("The first lets go: now the second finds {free} free, and gets its {needed}."),
+                Some(refusal) => format!("The first lets go: the second finds {free} free: {refusal}."),
+            });
+        }
+        Ok(())
+    }
+}
+
+/// What is done while the other process is waited for.
+fn looks<'a>(ground: &'a mut Ground<'_>) -> impl FnMut() -> Result<(), Stop> + 'a {
+    let mut looks = 0;
+    move || {
+        looks += 1;
+        if looks > PATIENCE {
+            return Err(Stop::Second(format!("did not answer within {} s", (LOOK * PATIENCE).as_secs())));
+        }
+        ground.wait(LOOK)
+    }
+}

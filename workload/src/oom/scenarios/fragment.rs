@@ -1,0 +1,125 @@
+//! Fragmentation in an arena, and its cure.
+
+use super::arena::Arena;
+use crate::{
+    error::gib,
+    oom::{About, Ground, Scenario, Stop, device::Device},
+    report::Phase,
+};
+
+/// Pieces of the arena.
+const PIECES: u64 = 16;
+/// What is asked for in the end, in pieces: half of what is free, and four times what is free in a row.
+const WANTED: u64 = 4;
+/// What is written across the border of two pieces, in bytes.
+const ACROSS_BYTES: u64 = 4096;
+
+/// Fragmentation in an arena, and its cure.
+pub(super) struct Fragment;
+
+static ABOUT: About = About {
+    id: "fragment",
+    title: "fragmentation, and its cure",
+    shows: "Half of an arena is free, and a request for half of that fails, since no two free pieces lie side by side; mapped \
+        memory serves it out of the very same pieces.",
+    cause: "The arena of a framework hands out what it has in rows of addresses. What was freed between pieces that are in \
+        use is never in a row, however much it is together. The driver's own allocations do not fragment: they are mapped.",
+    cures: &[
+        "PyTorch: PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True maps memory instead of keeping rows of it.",
+        "PyTorch: torch.cuda.empty_cache() between phases gives rows back that are wholly free; max_split_size_mb keeps \
+         large ones whole.",
+        "Allocate what is large and stays first, and what comes and goes after it; shapes that change from batch to batch \
+         tear an arena most.",
+    ],
+    lesson: "\"Reserved but unallocated\" that is larger than the request is fragmentation, and not a lack of memory.",
+};
+
+impl Scenario for Fragment {
+    fn about(&self) -> &About {
+        &ABOUT
+    }
+
+    fn run(&self, ground: &mut Ground<'_>) -> Result<(), Stop> {
+        let granularity_bytes = ground.device.granularity_bytes()?.max(1);
+        let piece_bytes = ground.part_of_usable(2 * PIECES)? / granularity_bytes * granularity_bytes;
+        if piece_bytes == 0 {
+            ground.make_sure_of(2 * PIECES * granularity_bytes)?;
+        }
+        ground.phase(Phase::Measuring);
+        torn(ground, piece_bytes)?;
+        mended(ground, piece_bytes)
+    }
+}
+
+/// An arena that has enough, and not in a row.
+fn torn(ground: &mut Ground<'_>, piece_bytes: u64) -> Result<(), Stop> {
+    let held = ground.take(PIECES * piece_bytes)?;
+    let mut arena = Arena::new(PIECES * piece_bytes);
+    let offsets: Vec<_> = (0..PIECES).filter_map(|_| arena.allocate(piece_bytes)).collect();
+    let [all, piece, wanted] = [PIECES * piece_bytes, piece_bytes, WANTED * piece_bytes].map(gib);
+    ground.step(format!("An arena of {all}, as a framework keeps it, hands out {PIECES} pieces of {piece}."));
+    ground.pause()?;
+    for offset in offsets.iter().skip(1).step_by(2) {
+        arena.free(*offset, piece_bytes);
+    }
+    let [free, largest] = [arena.free_bytes(), arena.largest_bytes()].map(gib);
+    ground.step(format!("Every second piece is freed: {free} of the arena are free, {largest} at most in a row."));
+    ground.pause()?;
+    if arena.allocate(WANTED * piece_bytes).is_some() {
+        return Err(Stop::NotShown("a torn arena had so much in a row".to_owned()));
+    }
+    ground.step(format!("It is asked for {wanted}, and has no such row: out of memory, with {free} free."));
+    ground.pause()?;
+    drop(held);
+    Ok(())
+}
+
+/// The same memory in pieces that can be put behind any addresses.
+fn mended(ground: &mut Ground<'_>, piece_bytes: u64) -> Result<(), Stop> {
+    let device: &dyn Device = ground.device;
+    ground.make_sure_of(PIECES * piece_bytes)?;
+    let mut mapping = device.mapping(PIECES + WANTED, piece_bytes)?;
+    for place in 0..PIECES {
+        let piece = mapping.create()?;
+        mapping.map(place, piece)?;
+        mapping.fill(place * piece_bytes, 1, mark(place))?;
+    }
+    ground.leave_enough()?;
+    let full_bytes = ground.free()?.free_bytes;
+    ground.step(format!("The cure: the same {PIECES} pieces, each mapped behind addresses of its own."));
+    ground.pause()?;
+    let freed: Vec<u64> = (1..PIECES).step_by(2).collect();
+    for place in &freed {
+        mapping.unmap(*place)?;
+    }
+    for (place, piece) in (PIECES..).zip(freed.iter().take(WANTED as usize)) {
+        mapping.map(place, *piece as usize)?;
+    }
+    // A write that goes from each piece into the next shows that they are one row now.
+    let border = |place: u64| (place + 1) * piece_bytes;
+    for place in PIECES..PIECES + WANTED - 1 {
+        mapping.fill(border(place) - ACROSS_BYTES / 2, ACROSS_BYTES, mark(place))?;
+        let ends = (mapping.read(border(place) - 1)?, mapping.read(border(place))?);
+        if ends != (mark(place), mark(place)) {
+            return Err(Stop::NotShown("what was written across two pieces was not there".to_owned()));
+        }
+    }
+    for place in (0..PIECES).step_by(2) {
+        if mapping.read(place * piece_bytes)? != mark(place) {
+            return Err(Stop::NotShown("a piece that was in use has changed".to_owned()));
+        }
+    }
+    let now_bytes = ground.free()?.free_bytes;
+    let wanted = gib(WANTED * piece_bytes);
+    ground.step(format!(
+        "Every second piece is freed again, and {WANTED} of those are mapped side by side: {wanted} in a row, written \
+         across their borders. Nothing was copied, what is in use is untouched, and {} more of the device were taken.",
+        gib(full_bytes.saturating_sub(now_bytes))
+    ));
+    ground.hold()
+}
+
+/// What is written into a place.
+fn mark(place: u64) -> u8 {
+    place as u8 + 1
+}

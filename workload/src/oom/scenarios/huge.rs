@@ -1,0 +1,47 @@
+//! One allocation that is larger than the device.
+
+use crate::{
+    error::gib,
+    oom::{About, Ground, Scenario, Stop},
+    report::Phase,
+};
+
+/// One allocation that is larger than the device.
+pub(super) struct Huge;
+
+static ABOUT: About = About {
+    id: "huge",
+    title: "one allocation that is too large",
+    shows: "One request for more than the device has: the driver refuses it whole, and nothing else changes.",
+    cause: "An allocation is granted whole or not at all. A matrix of 150,000 x 150,000 numbers of 64 bits takes 168 GiB, \
+        which no setting makes fit.",
+    cures: &[
+        "Make it smaller: fp32 or bf16 instead of fp64 (NumPy's and CuPy's usual type), a smaller batch, or piece by piece.",
+        "CuPy: cupy.zeros(shape, dtype=cupy.float32). PyTorch: smaller batches with gradient accumulation give the same \
+         result, and torch.autocast takes half for activations.",
+    ],
+    lesson: "Reckon before you allocate: the product of the shape times the bytes of an element, against what is free.",
+};
+
+impl Scenario for Huge {
+    fn about(&self) -> &About {
+        &ABOUT
+    }
+
+    fn run(&self, ground: &mut Ground<'_>) -> Result<(), Stop> {
+        ground.phase(Phase::Measuring);
+        let memory = ground.free()?;
+        // More than there is, and not only than is free: nobody's memory is at stake, whatever is freed meanwhile.
+        let needed_bytes = memory.total_bytes + memory.total_bytes / 8;
+        let [needed, free, total] = [needed_bytes, memory.free_bytes, memory.total_bytes].map(gib);
+        ground.step(format!("Asks for {needed} at once. {free} of {total} are free."));
+        ground.pause()?;
+        let refusal = ground.refused(needed_bytes)?;
+        ground.step(format!("Refused: {refusal}."));
+        let lacking = gib(needed_bytes.saturating_sub(memory.free_bytes));
+        ground.step(format!(
+            "Needed {needed}, free {free}, of {total} in all: {lacking} are lacking. The program lives on."
+        ));
+        ground.pause()
+    }
+}

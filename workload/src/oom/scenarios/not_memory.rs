@@ -1,0 +1,73 @@
+//! Errors that look like too little memory, and are something else.
+
+use crate::{
+    cuda::CudaError,
+    error::gib,
+    oom::{About, Ground, Scenario, Stop},
+    report::Phase,
+};
+
+/// `CUDA_ERROR_INVALID_VALUE`.
+const INVALID_VALUE: i32 = 1;
+/// `CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES`.
+const LAUNCH_OUT_OF_RESOURCES: i32 = 701;
+/// A block as large as can be, and one for which the registers do.
+const LARGE_BLOCK: u32 = 1024;
+const SMALL_BLOCK: u32 = 512;
+
+/// What the kernel needs, with room to spare.
+const LITTLE_BYTES: u64 = 4 << 20;
+
+/// Errors that look like too little memory, and are something else.
+pub(super) struct NotMemory;
+
+static ABOUT: About = About {
+    id: "not-memory",
+    title: "what is not out of memory",
+    shows: "Two errors that are taken for too little memory, on a device that has plenty: an allocation of nothing, and a \
+        block with more registers than there are.",
+    cause: "\"Out of resources\" (701) is about the registers and the shared memory of one multiprocessor, and \"invalid value\" \
+        (1) about an argument. Neither depends on how much memory is free.",
+    cures: &[
+        "701: start smaller blocks, or have the kernel use fewer registers: __launch_bounds__(1024) in CUDA C, max_registers= \
+         in Numba's @cuda.jit, num_warps= in Triton.",
+        "1: look at the arguments: an empty tensor, a size that has overflowed 32 bits, a block of more than 1024 threads.",
+        "Neither torch.cuda.empty_cache() nor a larger GPU helps.",
+    ],
+    lesson: "Read the code, and not only the word \"out of\": memory is code 2, CUDA_ERROR_OUT_OF_MEMORY, and nothing else.",
+};
+
+impl Scenario for NotMemory {
+    fn about(&self) -> &About {
+        &ABOUT
+    }
+
+    fn run(&self, ground: &mut Ground<'_>) -> Result<(), Stop> {
+        ground.make_sure_of(LITTLE_BYTES)?;
+        ground.phase(Phase::Measuring);
+        let free = gib(ground.free()?.free_bytes);
+        ground.step(format!("{free} are free."));
+        ground.pause()?;
+        let refusal = expect(ground.device.allocate(0), INVALID_VALUE)?;
+        ground.step(format!("An allocation of nothing: {refusal}."));
+        ground.pause()?;
+        let refusal = expect(ground.device.start(LARGE_BLOCK), LAUNCH_OUT_OF_RESOURCES)?;
+        ground.step(format!("{LARGE_BLOCK} threads in a block, each with more than 64 registers: {refusal}."));
+        ground.pause()?;
+        ground.device.start(SMALL_BLOCK)?;
+        let free = gib(ground.free()?.free_bytes);
+        ground.step(format!(
+            "The same kernel with {SMALL_BLOCK} threads in a block runs. {free} are free, as they were."
+        ));
+        ground.pause()
+    }
+}
+
+/// The error, where it has this code.
+fn expect<T>(done: Result<T, CudaError>, code: i32) -> Result<CudaError, Stop> {
+    match done {
+        Err(error) if error.code == code => Ok(error),
+        Err(error) => Err(error.into()),
+        Ok(_) => Err(Stop::NotShown(format!("what should fail with code {code} was done"))),
+    }
+}

@@ -1,0 +1,76 @@
+//! Freed, but not yet: the stream has not come so far.
+
+use std::time::{Duration, Instant};
+
+use crate::{
+    error::gib,
+    oom::{About, Ground, Scenario, Stop},
+    report::Phase,
+};
+
+/// As long as the stream is kept busy at most: long enough to be seen, and no display stands still for longer.
+const BUSY: Duration = Duration::from_secs(1);
+
+/// Freed, but not yet.
+pub(super) struct Async;
+
+static ABOUT: About = About {
+    id: "async",
+    title: "freed, but not yet free",
+    shows: "Memory is freed behind work that still runs: the call returns at once, the memory comes when the work is done.",
+    cause: "cuMemFreeAsync, and every framework that uses it, frees in the order of a stream. Until the device has come to \
+        that point, something may still read the memory.",
+    cures: &[
+        "Wait for the stream before you look, or before another program is to have the memory: torch.cuda.synchronize(), \
+         cupy.cuda.Stream.null.synchronize(), jax.block_until_ready(x).",
+        "In the same stream there is nothing to do: the next allocation there comes after the free, and gets the memory.",
+        "PyTorch: PYTORCH_CUDA_ALLOC_CONF=backend:cudaMallocAsync frees like this; tensors that another stream uses need \
+         tensor.record_stream(stream).",
+    ],
+    lesson: "The host runs ahead of the device. What was freed on the one is free on the other some time later.",
+};
+
+impl Scenario for Async {
+    fn about(&self) -> &About {
+        &ABOUT
+    }
+
+    fn run(&self, ground: &mut Ground<'_>) -> Result<(), Stop> {
+        let bytes = ground.part_of_usable(4)?;
+        let busy = ground.hold_time().min(BUSY);
+        ground.phase(Phase::Measuring);
+        let pool = ground.device.pool(0)?;
+        let before_bytes = ground.free()?.free_bytes;
+        ground.make_sure_of(bytes)?;
+        let array = pool.allocate(bytes)?;
+        pool.finish()?;
+        ground.leave_enough()?;
+        let taken_bytes = ground.free()?.free_bytes;
+        let free = gib(taken_bytes);
+        ground.step(format!(
+            "An array of {}, and {:.1} s of work in the same stream: {free} are free.",
+            gib(bytes),
+            busy.as_secs_f64()
+        ));
+        pool.keep_busy(busy)?;
+        let begun = Instant::now();
+        drop(array);
+        let call_us = begun.elapsed().as_secs_f64() * 1e6;
+        // In the middle of the work.
+        ground.wait(busy / 2)?;
+        let during_bytes = ground.free()?.free_bytes;
+        ground.step(format!("It is freed, in {call_us:.0} us. While the work runs, {} are free.", gib(during_bytes)));
+        pool.finish()?;
+        let end_bytes = ground.free()?.free_bytes;
+        let ms = begun.elapsed().as_millis();
+        ground.step(format!("The stream is done, {ms} ms after the call: {} are free.", gib(end_bytes)));
+        // Others may move some meanwhile, and pools have pieces: by half of it one sees which it was.
+        if during_bytes > taken_bytes + bytes / 2 {
+            return Err(Stop::NotShown("the memory was free before the work was done".to_owned()));
+        }
+        if end_bytes + bytes / 2 < before_bytes {
+            return Err(Stop::NotShown("the memory was not free when the work was done".to_owned()));
+        }
+        ground.pause()
+    }
+}

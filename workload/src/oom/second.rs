@@ -1,0 +1,135 @@
+//! The other process on a device: a child that asks for memory when it is told to, and says what it got. It ends with its
+//! parent, since its standard input does.
+
+use std::{
+    ffi::OsString,
+    io::{self, BufRead, BufReader, Write},
+    os::unix::process::CommandExt,
+    process::{self, ChildStdin, Command, Stdio},
+    sync::mpsc::{self, Receiver, TryRecvError},
+    thread,
+};
+
+use serde::{Deserialize, Serialize};
+
+use super::{device::Second, stop::Stop};
+use crate::{
+    cuda::{CudaError, Driver, FreeMemory},
+    gpu::Gpu,
+    room::Room,
+};
+
+/// What it is told to ask for.
+#[derive(Debug, Serialize, Deserialize)]
+struct Ask {
+    bytes: u64,
+    /// Whether it asks only for what leaves enough to others.
+    is_to_fit: bool,
+}
+
+/// What it found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Answer {
+    /// Free before it asked.
+    pub free_bytes: u64,
+    /// The driver's words where it got nothing.
+    pub refusal: Option<String>,
+    /// Whether it was for want of memory.
+    pub is_out_of_memory: bool,
+}
+
+impl Answer {
+    pub(super) fn of(
+        memory: FreeMemory,
+        bytes: u64,
+        is_to_fit: bool,
+        allocate: impl FnOnce() -> Result<(), CudaError>,
+    ) -> Self {
+        let room = Room::of_gpu(0, memory, 0);
+        let free_bytes = memory.free_bytes;
+        if is_to_fit && bytes > room.usable_bytes() {
+            let refusal = Some("it would have left too little to others, and did not ask".to_owned());
+            return Self { free_bytes, refusal, is_out_of_memory: false };
+        }
+        let error = allocate().err();
+        let is_out_of_memory = error.as_ref().is_some_and(CudaError::is_out_of_memory);
+        Self { free_bytes, refusal: error.map(|error| error.to_string()), is_out_of_memory }
+    }
+}
+
+/// Works as the other process on the device with this UUID, until standard input ends.
+///
+/// # Errors
+/// Where the device cannot be used, in words; they are told to the parent, too.
+pub fn work(uuid: &str) -> Result<(), String> {
+    let devices = Driver::load().and_then(Driver::devices).map_err(|error| error.to_string())?;
+    let device = devices.iter().find(|device| device.uuid == uuid).ok_or_else(|| format!("there is no GPU {uuid}"))?;
+    let gpu = Gpu::open(device).map_err(|error| error.to_string())?;
+    for line in io::stdin().lock().lines() {
+        let line = line.map_err(|error| error.to_string())?;
+        let ask: Ask = serde_json::from_str(&line).map_err(|error| error.to_string())?;
+        let memory = gpu.context.memory().map_err(|error| error.to_string())?;
+        let answer = Answer::of(memory, ask.bytes, ask.is_to_fit, || gpu.context.allocate(ask.bytes).map(drop));
+        let text = serde_json::to_string(&answer).map_err(|error| error.to_string())?;
+        writeln!(io::stdout(), "{text}").map_err(|error| error.to_string())?;
+    }
+    Ok(())
+}
+
+/// The child, as its parent has it. It ends when this is dropped.
+pub(super) struct Child {
+    process: process::Child,
+    /// `None` when it is to end.
+    asks: Option<ChildStdin>,
+    /// What it says, line by line; it ends with the child.
+    answers: Receiver<String>,
+}
+
+impl Child {
+    pub(super) fn start(command: &[OsString], uuid: &str) -> Result<Self, Stop> {
+        let [program, arguments @ ..] = command else {
+            return Err(Stop::Second("cannot be started: this program was not told how".to_owned()));
+        };
+        let mut command = Command::new(program);
+        // What is typed is for the parent, which ends the child when it is told to end.
+        command.args(arguments).arg(uuid).stdin(Stdio::piped()).stdout(Stdio::piped()).process_group(0);
+        let mut child = command.spawn().map_err(|error| Stop::Second(format!("does not start: {error}")))?;
+        let (say, answers) = mpsc::channel();
+        if let Some(out) = child.stdout.take() {
+            thread::spawn(move || {
+                BufReader::new(out).lines().map_while(Result::ok).try_for_each(|line| say.send(line))
+            });
+        }
+        Ok(Self { asks: child.stdin.take(), process: child, answers })
+    }
+}
+
+impl Second for Child {
+    fn pid(&self) -> Option<u32> {
+        Some(self.process.id())
+    }
+
+    fn ask(&mut self, bytes: u64, is_to_fit: bool, look: &mut dyn FnMut() -> Result<(), Stop>) -> Result<Answer, Stop> {
+        let failed = |error: &dyn std::fmt::Display| Stop::Second(format!("does not answer: {error}"));
+        let ask = serde_json::to_string(&Ask { bytes, is_to_fit }).map_err(|error| failed(&error))?;
+        if let Some(asks) = &mut self.asks {
+            writeln!(asks, "{ask}").map_err(|error| failed(&error))?;
+        }
+        loop {
+            match self.answers.try_recv() {
+                Ok(line) => return serde_json::from_str(&line).map_err(|error| failed(&error)),
+                Err(TryRecvError::Empty) => look()?,
+                Err(TryRecvError::Disconnected) => return Err(failed(&"it has ended, and said why above")),
+            }
+        }
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        drop(self.asks.take());
+        // One that is stuck in the driver is not waited for longer than it takes to kill it.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}

@@ -1,0 +1,129 @@
+//! Every scenario on the model, and what protects others.
+
+use std::cell::Cell;
+
+use super::*;
+use crate::{info::Cpu, workload::Backend};
+
+/// Runs on the model, and gives what was said, and the exit code.
+fn shown(scenario: &str, setting: &Setting, interrupted: bool) -> (Vec<Report<()>>, u8) {
+    let (cpu, flag) = (Cpu::this(), AtomicBool::new(interrupted));
+    let job = OomJob { scenario: scenario.to_owned(), hold_seconds: 0.06, ..OomJob::default() };
+    let mut said = Vec::new();
+    let code = run(&job, &Place::Cpu(&cpu), setting, &mut |report| said.push(report), &flag);
+    (said, code)
+}
+
+fn sentences(said: &[Report<()>], of: Topic) -> Vec<&str> {
+    let sentence = |report: &'_ Report<()>| matches!(report, Report::Said { topic, .. } if *topic == of);
+    said.iter()
+        .filter(|report| sentence(report))
+        .map(|report| match report {
+            Report::Said { text, .. } => text.as_str(),
+            _ => "",
+        })
+        .collect()
+}
+
+fn levels(said: &[Report<()>]) -> Vec<Level> {
+    let text = |report: &Report<()>| match report {
+        Report::Progress { text, .. } => text.parse().ok(),
+        _ => None,
+    };
+    said.iter().filter_map(text).collect()
+}
+
+#[test]
+fn each_is_shown_and_explained_and_leaves_nothing() {
+    for scenario in all() {
+        let about = scenario.about();
+        let (said, code) = shown(about.id, &Setting::default(), false);
+        assert_eq!(code, 0, "{}: {said:?}", about.id);
+        assert!(matches!(&said[0], Report::Begun { devices, .. } if devices[0].name.contains("model")), "{said:?}");
+        assert_eq!(said.last(), Some(&Report::Ended { code: 0 }));
+        assert!(sentences(&said, Topic::Step)[0].contains("model"), "{said:?}");
+        assert!(!sentences(&said, Topic::Cause).is_empty() && !sentences(&said, Topic::Lesson).is_empty(), "{said:?}");
+        assert_eq!(sentences(&said, Topic::Cure).len(), about.cures.len());
+        assert!(sentences(&said, Topic::Proof)[0].ends_with("the same."), "{said:?}");
+        let levels = levels(&said);
+        assert!(!levels.is_empty(), "{}", about.id);
+        for level in levels {
+            assert!(level.total_gib - level.used_gib >= level.reserve_gib - 0.01, "{}: {level}", about.id);
+        }
+    }
+}
+
+#[test]
+fn what_they_are_about_is_seen() {
+    for (id, words, most_gib) in [
+        ("huge", &["Needed 9.0 GiB, free 7.5 GiB, of 8.0 GiB"][..], 0.51),
+        ("fill", &["Step 8: 512 MiB free of 8.0 GiB", "CUDA_ERROR_OUT_OF_MEMORY, code 2"], 7.51),
+        ("leak", &["forecast, full in", "foretold"], 7.49),
+        ("fragment", &["1.8 GiB of the arena are free, 224 MiB at most", "in a row", "0 MiB more"], 4.01),
+        ("cache", &["0 MiB are in use, the pool keeps 3.5 GiB", "keeps 0 MiB"], 4.01),
+        ("async", &["While the work runs, 5.8 GiB are free", "7.5 GiB are free"], 2.26),
+        ("contend", &["finds 2.2 GiB free", "gets its"], 5.76),
+        ("not-memory", &["code 1 ", "code 701", "with 512 threads"], 0.51),
+    ] {
+        let (said, _) = shown(id, &Setting::default(), false);
+        let steps = sentences(&said, Topic::Step).join("\n");
+        for word in words {
+            assert!(steps.contains(word), "{id}: no {word} in {steps}");
+        }
+        let most = levels(&said).iter().map(|level| level.used_gib).fold(0.0, f64::max);
+        assert!((most - most_gib).abs() < 0.02, "{id}: {most}");
+    }
+}
+
+#[test]
+fn a_cap_is_kept_to() {
+    for scenario in all() {
+        let setting = Setting { cap_bytes: Some(1 << 30), ..Setting::default() };
+        let (said, code) = shown(scenario.about().id, &setting, false);
+        assert_eq!(code, 0, "{said:?}");
+        let most = levels(&said).iter().map(|level| level.used_gib).fold(0.0, f64::max);
+        assert!(most <= 1.5 + 0.01, "{}: {most}", scenario.about().id);
+    }
+    // So little is none.
+    let setting = Setting { cap_bytes: Some(0), ..Setting::default() };
+    let (said, code) = shown("fill", &setting, false);
+    let [.., Report::Failed { error, code: 5, backend: Backend::Cpu, .. }, _] = &said[..] else { panic!("{said:?}") };
+    assert!(code == 5 && error.contains("512 MiB stay free"), "{error}");
+}
+
+#[test]
+fn who_interrupts_ends_it() {
+    let (said, code) = shown("fill", &Setting::default(), true);
+    assert_eq!((code, said.last()), (130, Some(&Report::Ended { code: 130 })));
+    assert!(levels(&said).iter().all(|level| level.used_gib < 2.0), "{said:?}");
+}
+
+#[test]
+fn an_unknown_name_is_refused() {
+    let (said, code) = shown("hughe", &Setting::default(), false);
+    assert!(
+        code == 2 && matches!(&said[0], Report::Failed { error, .. } if error.contains("gpumon oom list")),
+        "{said:?}"
+    );
+}
+
+/// Others take memory when it is as full as it gets: everything is given back, and they have theirs.
+#[test]
+fn it_backs_off_when_others_need_memory() {
+    let (model, flag, other) = (Model::new(), AtomicBool::new(false), Cell::new(None));
+    let before_bytes = model.free().unwrap().free_bytes;
+    let mut tell = |note: Note| {
+        let level: Option<Level> = match note {
+            Note::Progress { text, .. } => text.parse().ok(),
+            _ => None,
+        };
+        if level.is_some_and(|level| level.total_gib - level.used_gib - level.reserve_gib < 0.1) {
+            other.set(model.allocate(300 << 20).ok());
+        }
+    };
+    let mut ground = Ground::new(&model, None, 0.3, &mut tell, &flag).unwrap();
+    let error = find("fill").unwrap().run(&mut ground).unwrap_err();
+    assert!(matches!(error, Stop::BackedOff { .. }) && error.exit_code() == 5, "{error}");
+    assert_eq!(model.free().unwrap().free_bytes, before_bytes - (300 << 20), "all but what the other has is free");
+    assert!(other.take().is_some());
+}
