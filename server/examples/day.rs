@@ -16,7 +16,7 @@ use gpumon_probe::{
     sampler::{self, Moment, Options},
     source::SourceChoice,
 };
-use gpumon_server::{Settings, listen::Listener, supervisor::Collector};
+use gpumon_server::{Settings, listen::Listener, runs::RunSettings, supervisor::Collector};
 
 const SAMPLES: u64 = 86_400;
 const HOUR: u64 = 3_600;
@@ -61,7 +61,8 @@ fn measure() -> io::Result<()> {
     let address = listener.address();
     let collector =
         Collector { program: env::current_exe()?, arguments: vec!["feed".into()], interval: Duration::from_secs(1) };
-    let settings = Settings { collector, process_metrics: false };
+    let runs = RunSettings { program: env::current_exe()?, arguments: Vec::new(), allowed_for_all: false };
+    let settings = Settings { collector, process_metrics: false, runs };
     runtime.spawn(gpumon_server::run(vec![listener], settings, std::future::pending()));
     let begun = Instant::now();
     let address = address.trim_start_matches("http://").trim_end_matches('/');

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
-use crate::{control::Control, hub::Hub, watchers::Watchers};
+use crate::{control::Control, hub::Hub, runs::Runs, watchers::Watchers};
 
 /// Handed to every handler.
 #[derive(Clone)]
@@ -14,6 +14,8 @@ pub(crate) struct AppState {
     pub(crate) watchers: Arc<Watchers>,
     /// Pause and resume.
     pub(crate) control: Arc<Control>,
+    /// Runs of the workload runner.
+    pub(crate) runs: Arc<Runs>,
     /// Whether `/metrics` tells of processes, too.
     pub(crate) process_metrics: bool,
     /// Becomes true when the server stops.

@@ -9,6 +9,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
+use crate::runs::state::RunState;
+
 /// The times between samples that may be asked for, in milliseconds.
 pub const INTERVAL_MS: RangeInclusive<u32> = 100..=60_000;
 
@@ -34,6 +36,8 @@ pub enum ServerFrame {
     Collector(CollectorStatus),
     /// What was missed during a pause, or what was asked for.
     History(History),
+    /// A run of the workload runner has changed; only for a client that asked for runs.
+    Run(RunState),
     /// The client was too slow for this many samples or events, which it will not get.
     Lagged {
         /// How many.
@@ -68,6 +72,12 @@ pub enum ClientFrame {
     },
     /// Send `trace` frames, too, or no more of them. None come during a pause.
     Traces {
+        /// Whether to.
+        on: bool,
+    },
+    /// Send a `run` frame for each run that is known, and whenever one has changed, or no more of them. During a pause
+    /// none come; what has changed meanwhile comes after it.
+    Runs {
         /// Whether to.
         on: bool,
     },

@@ -11,7 +11,7 @@ use std::{
 
 use axum::extract::ws::Utf8Bytes;
 use gpumon_probe::{
-    model::{Event, GpuDetails, Inventory, Record, Sample, now_ms},
+    model::{Event, GpuDetails, GpuRef, Inventory, Record, Sample, now_ms},
     question::Sheet,
 };
 use tokio::{
@@ -189,6 +189,20 @@ impl Hub {
             state.collector.clone()
         });
         self.notify(encode(&ServerFrame::Collector(status)));
+    }
+
+    /// Takes in what happened in this process, and not in the collector.
+    pub(crate) fn happened(&self, event: Event) {
+        self.write(|state| state.remember(event.clone()));
+        self.notify(encode(&ServerFrame::Event(event)));
+    }
+
+    /// The GPUs that there are.
+    pub(crate) fn gpus(&self) -> Vec<GpuRef> {
+        self.read(|state| {
+            let gpus = state.inventory.iter().flat_map(|inventory| &inventory.gpus);
+            gpus.map(|gpu| GpuRef { index: gpu.index, uuid: gpu.uuid.clone() }).collect()
+        })
     }
 
     /// What the collector is doing.

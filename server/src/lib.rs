@@ -6,6 +6,7 @@
 //! - [`watchers`] is how often it samples, [`cadence`] which of the samples one client gets.
 //! - [`hub`] holds what the collector said last and passes it to every client; [`record`] decodes its lines.
 //! - [`history`] keeps the recent past for clients that come late.
+//! - [`runs`] are those of the workload runner: processes that work, and what they say.
 //! - [`stream`], [`page`], [`metrics`], [`pause`] and [`routes`] are the endpoints; [`guard`] stands before all of them, and [`peer`]
 //!   before those that change anything.
 //! - [`listen`] is where clients come in, and [`local`] the socket where programs of this machine look for a server.
@@ -32,6 +33,7 @@ mod pause;
 mod peer;
 mod record;
 mod routes;
+pub mod runs;
 mod snapshot;
 mod stream;
 pub mod supervisor;
@@ -41,7 +43,15 @@ use std::{future::Future, io, sync::Arc, time::Duration};
 
 use tokio::{sync::watch, task::JoinSet};
 
-use self::{app::AppState, control::Control, hub::Hub, listen::Listener, supervisor::Collector, watchers::Watchers};
+use self::{
+    app::AppState,
+    control::Control,
+    hub::Hub,
+    listen::Listener,
+    runs::{RunSettings, Runs},
+    supervisor::Collector,
+    watchers::Watchers,
+};
 
 /// How long open connections may take to end after the shutdown was asked for.
 const FAREWELL: Duration = Duration::from_secs(1);
@@ -53,6 +63,8 @@ pub struct Settings {
     pub collector: Collector,
     /// Whether `/metrics` tells of processes, too.
     pub process_metrics: bool,
+    /// How runs of the workload runner are started, and by whom.
+    pub runs: RunSettings,
 }
 
 /// Serves at every door until `shutdown` completes, then ends every connection and the collector.
@@ -64,13 +76,14 @@ pub async fn run(
     settings: Settings,
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> io::Result<()> {
-    let Settings { collector, process_metrics } = settings;
+    let Settings { collector, process_metrics, runs } = settings;
     let (hub, control) = (Arc::new(Hub::new()), Arc::new(Control::new()));
     let watchers = Watchers::new(collector.interval);
     let (stop, stopped) = watch::channel(false);
+    let runs = Arc::new(Runs::new(runs, Arc::clone(&hub), stopped.clone()));
     let supervision = supervisor::supervise(collector, Arc::clone(&hub), Arc::clone(&control), watchers.interval());
     let mut supervision = tokio::spawn(supervision);
-    let app = AppState { hub, watchers, control, process_metrics, stopped: stopped.clone() };
+    let app = AppState { hub, watchers, control, runs, process_metrics, stopped: stopped.clone() };
     let mut doors = JoinSet::new();
     for listener in listeners {
         let router = routes::router(app.clone(), listener.access());

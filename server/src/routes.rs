@@ -15,7 +15,7 @@ use crate::{
     answers,
     app::AppState,
     guard::{self, Access},
-    metrics, page, pause, peer,
+    metrics, page, pause, peer, runs,
     snapshot::{self, Parts},
     stream,
 };
@@ -27,6 +27,7 @@ pub(crate) fn router(state: AppState, access: Access) -> Router {
         .route_layer(middleware::from_fn(peer::may_change));
     Router::new()
         .merge(changing)
+        .merge(runs::router(&state))
         .route("/", get(page::index))
         .route("/{*path}", get(page::file))
         .route("/api/v1/answers", get(answers::answers))

@@ -23,6 +23,7 @@ use crate::{
     frame::{ClientFrame, INTERVAL_MS, ServerFrame},
     history::Wanted,
     hub::{Hub, SampleFrame, encode},
+    runs::{Follower, Runs},
     watchers::Watcher,
 };
 
@@ -55,11 +56,12 @@ pub(crate) async fn upgrade(State(app): State<AppState>, upgrade: WebSocketUpgra
                 cadence: Cadence::new(app.watchers.base(), samples.borrow_and_update().number),
                 watcher: app.watchers.join(),
                 traces: None,
+                runs: None,
                 history: Wanted::overview(),
                 last_sent: Instant::now(),
             };
             // The one way to end is that the client has gone or the server stops; neither is an error to report.
-            let _ = client.serve(&app.hub, samples, app.stopped).await;
+            let _ = client.serve(&app.hub, &app.runs, samples, app.stopped).await;
         })
 }
 
@@ -73,6 +75,8 @@ struct Client {
     watcher: Watcher,
     /// Those that asked for traces have this.
     traces: Option<broadcast::Receiver<Utf8Bytes>>,
+    /// Those that asked for runs have this.
+    runs: Option<Follower>,
     /// What it gets of the past.
     history: Wanted,
     last_sent: Instant,
@@ -82,6 +86,7 @@ impl Client {
     async fn serve(
         mut self,
         hub: &Arc<Hub>,
+        runs: &Arc<Runs>,
         mut samples: watch::Receiver<SampleFrame>,
         mut stopped: watch::Receiver<bool>,
     ) -> Result<(), Gone> {
@@ -99,8 +104,13 @@ impl Client {
                     let frame = samples.borrow_and_update().clone();
                     self.offer(frame).await?;
                 }
+                changed = next_runs(&mut self.runs), if !self.paused => {
+                    for frame in changed {
+                        self.send(frame).await?;
+                    }
+                }
                 trace = next_of(&mut self.traces), if !self.paused => self.pass_on(trace).await?,
-                message = self.socket.recv() => self.receive(message, hub).await?,
+                message = self.socket.recv() => self.receive(message, hub, runs).await?,
                 () = sleep_until(self.last_sent + HEARTBEAT) => {
                     self.send(encode(&ServerFrame::Heartbeat { at_ms: gpumon_probe::model::now_ms() })).await?;
                 }
@@ -130,22 +140,27 @@ impl Client {
         }
     }
 
-    async fn receive(&mut self, message: Option<Result<Message, axum::Error>>, hub: &Hub) -> Result<(), Gone> {
+    async fn receive(
+        &mut self,
+        message: Option<Result<Message, axum::Error>>,
+        hub: &Hub,
+        runs: &Arc<Runs>,
+    ) -> Result<(), Gone> {
         match message {
             None | Some(Err(_) | Ok(Message::Close(_))) => Err(Gone),
             Some(Ok(Message::Ping(_) | Message::Pong(_))) => Ok(()),
             Some(Ok(Message::Binary(_))) => self.complain("binary frames are not understood: send JSON text").await,
             Some(Ok(Message::Text(text))) => match serde_json::from_str(&text) {
-                Ok(frame) => self.obey(frame, hub).await,
+                Ok(frame) => self.obey(frame, hub, runs).await,
                 Err(error) => {
-                    let hint = r#"send {"type":"pause"}, {"type":"resume"}, {"type":"interval","ms":1000}, {"type":"traces","on":true} or {"type":"history","metrics":["power.draw_watts"]}"#;
+                    let hint = r#"send {"type":"pause"}, {"type":"resume"}, {"type":"interval","ms":1000}, {"type":"traces","on":true}, {"type":"runs","on":true} or {"type":"history","metrics":["power.draw_watts"]}"#;
                     self.complain(&format!("not a client frame: {error}; {hint}")).await
                 }
             },
         }
     }
 
-    async fn obey(&mut self, frame: ClientFrame, hub: &Hub) -> Result<(), Gone> {
+    async fn obey(&mut self, frame: ClientFrame, hub: &Hub, runs: &Arc<Runs>) -> Result<(), Gone> {
         match frame {
             ClientFrame::Pause {} => {
                 self.paused = true;
@@ -173,6 +188,10 @@ impl Client {
             }
             ClientFrame::Traces { on } => {
                 self.traces = on.then(|| hub.traces());
+                Ok(())
+            }
+            ClientFrame::Runs { on } => {
+                self.runs = on.then(|| Follower::new(runs));
                 Ok(())
             }
             ClientFrame::History { metrics } => match Wanted::named(metrics.iter().map(String::as_str)) {
@@ -207,6 +226,14 @@ impl Client {
 async fn next_of(traces: &mut Option<broadcast::Receiver<Utf8Bytes>>) -> Result<Utf8Bytes, RecvError> {
     match traces {
         Some(traces) => traces.recv().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// The runs that have changed; never any where there is nobody who asked.
+async fn next_runs(runs: &mut Option<Follower>) -> Vec<Utf8Bytes> {
+    match runs {
+        Some(runs) => runs.next().await,
         None => std::future::pending().await,
     }
 }

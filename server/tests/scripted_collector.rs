@@ -10,7 +10,7 @@ use futures_util::{SinkExt, StreamExt};
 use gpumon_probe::model::{
     Absence, Board, Gpu, GpuDetails, Inventory, Platform, Reading, Record, SourceKind, Trace, TraceMetric,
 };
-use gpumon_server::{Settings, listen::Listener, supervisor::Collector};
+use gpumon_server::{Settings, listen::Listener, runs::RunSettings, supervisor::Collector};
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::{net::TcpStream, time::timeout};
@@ -52,7 +52,8 @@ impl Server {
             arguments: vec!["-c".into(), SCRIPT.into(), folder.path().into()],
             interval: Duration::from_secs(1),
         };
-        let settings = Settings { collector, process_metrics: false };
+        let runs = RunSettings { program: "/bin/false".into(), arguments: Vec::new(), allowed_for_all: false };
+        let settings = Settings { collector, process_metrics: false, runs };
         tokio::spawn(gpumon_server::run(vec![listener], settings, std::future::pending()));
         Self { folder, address }
     }

@@ -26,6 +26,7 @@ mod pause;
 mod refusals;
 mod replaced;
 mod return_codes;
+mod runs;
 mod schema;
 mod seeds;
 mod serve;

@@ -7,6 +7,7 @@ use gpumon_server::{
     Settings,
     listen::{ListenError, Listener},
     local,
+    runs::RunSettings,
     supervisor::Collector,
 };
 use rustix::process::{Pid, Resource, Rlimit, getppid, getrlimit, setrlimit};
@@ -27,6 +28,8 @@ use crate::{
 /// metrics for Prometheus at /metrics.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = NOTES)]
+// Each is a switch of its own.
+#[allow(clippy::struct_excessive_bools)]
 pub(crate) struct ServeArgs {
     /// Loopback address and port to listen on; port 0 takes any that is free
     #[arg(long, default_value = "127.0.0.1:9123", value_name = "ADDRESS:PORT", value_parser = parse_address)]
@@ -50,6 +53,14 @@ pub(crate) struct ServeArgs {
     /// Let /metrics tell of processes, too: at most 100, those with the most memory
     #[arg(long)]
     metrics_processes: bool,
+
+    /// Let everybody who reaches the port start and stop runs of workloads, and not this user alone
+    #[arg(long)]
+    allow_runs: bool,
+
+    /// The program that does runs, instead of this one
+    #[arg(long, env = "GPUMON_WORKER", hide = true, value_name = "PATH")]
+    worker: Option<PathBuf>,
 
     /// End when the program that started this one ends
     #[arg(long)]
@@ -96,8 +107,14 @@ pub(crate) fn run(source: &SourceArgs, args: &ServeArgs) -> Result<(), Failure> 
 async fn serve(source: &SourceArgs, args: &ServeArgs) -> Result<(), Failure> {
     source.source.check()?;
     let (parent, exit_with_parent) = (getppid(), args.exit_with_parent);
+    let program = std::env::current_exe().context("cannot find gpumon's own program file")?;
+    let runs = RunSettings {
+        program: args.worker.clone().unwrap_or_else(|| program.clone()),
+        arguments: source.to_arguments().into_iter().chain(["work".into()]).collect(),
+        allowed_for_all: args.allow_runs,
+    };
     let collector = Collector {
-        program: std::env::current_exe().context("cannot find gpumon's own program file")?,
+        program,
         arguments: source.to_arguments().into_iter().chain(collect::arguments(&args.sampling)).collect(),
         interval: args.sampling.interval(),
     };
@@ -126,7 +143,7 @@ async fn serve(source: &SourceArgs, args: &ServeArgs) -> Result<(), Failure> {
     if let Some(door) = &local_door {
         tracing::info!("local programs find it at {}", door.address());
     }
-    let settings = Settings { collector, process_metrics: args.metrics_processes };
+    let settings = Settings { collector, process_metrics: args.metrics_processes, runs };
     gpumon_server::run(iter::once(door).chain(local_door).collect(), settings, shutdown).await?;
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! What happened, in sentences.
 
-use gpumon_probe::model::{Event, EventKind, ProcessRef};
+use gpumon_probe::model::{Event, EventKind, ProcessRef, Run, RunStatus};
 
 use super::phrase::Level;
 
@@ -32,6 +32,22 @@ pub(crate) fn of_event(event: &Event) -> (Level, String) {
         EventKind::ProcessEnded(process) => say(Level::Note, format!("{} ended.", of_process(process))),
         EventKind::MigChanged => say(Level::Note, "MIG was switched on or off, or its instances changed."),
         EventKind::PowerSourceChanged => say(Level::Note, "The board's power supply changed."),
+        EventKind::RunBegan(run) => say(Level::Note, format!("Run {} began.", run.title)),
+        EventKind::RunStep(run) => {
+            say(Level::Note, format!("Run {}: now {}.", run.title, run.step.as_deref().unwrap_or("at its end")))
+        }
+        EventKind::RunEnded(run) => of_run_end(run),
+    }
+}
+
+/// How a run of the workload runner ended.
+fn of_run_end(run: &Run) -> (Level, String) {
+    let title = &run.title;
+    match run.status {
+        RunStatus::Running | RunStatus::Done => (Level::Note, format!("Run {title} is done.")),
+        RunStatus::Failed => (Level::Warn, format!("Run {title} failed.")),
+        RunStatus::Cancelled => (Level::Note, format!("Run {title} was cancelled.")),
+        RunStatus::Lost => (Level::Warn, format!("Run {title} fell silent before its end.")),
     }
 }
 

@@ -20,6 +20,8 @@ export function newFeed(settings: ServerConnection.ISettings, trans: Translation
   setTranslator(trans);
   return new Feed({
     openSocket: () => openStream(settings),
+    request: (path, init = {}) =>
+      ServerConnection.makeRequest(URLExt.join(settings.baseUrl, ROUTE, path), init, settings),
     diagnose: () => diagnose(settings, trans),
     judge: (version) => judge(version, trans),
   });

@@ -63,6 +63,12 @@ pub enum EventKind {
     MigChanged,
     /// The board's power supply changed, as between battery and mains (`nvmlEventTypePowerSourceChange`).
     PowerSourceChanged,
+    /// The workload runner has begun to work here.
+    RunBegan(Run),
+    /// It has come to its next step.
+    RunStep(Run),
+    /// It is over.
+    RunEnded(Run),
 }
 
 /// An Xid: NVIDIA's number for what went wrong, with what it means.
@@ -95,4 +101,53 @@ pub struct ProcessRef {
     pub user: Reading<String>,
     /// As [`Process::started_ms`](super::Process::started_ms).
     pub started_ms: Reading<u64>,
+}
+
+/// A run of the workload runner, as events tell of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
+pub struct Run {
+    /// Which; the same in all of its events.
+    pub run: String,
+    /// What kind of work it is.
+    pub kind: RunKind,
+    /// In a few words, as `copy, triad`.
+    pub title: String,
+    /// What is run now, as `copy`; left out before the first step and at the end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
+    pub step: Option<String>,
+    /// Whether it goes on, or how it ended.
+    pub status: RunStatus,
+}
+
+/// Kinds of work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RunKind {
+    /// Workloads, measured and verified.
+    Bench,
+    /// Small programs in all their variants.
+    Seeds,
+    /// Work without end, each result of which is checked.
+    Burn,
+    /// A demonstration of memory that runs out.
+    Oom,
+    /// Something that a terminal announced without saying what.
+    Other,
+}
+
+/// How a run is, or how it ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RunStatus {
+    /// It goes on.
+    Running,
+    /// It is done, and every result was right.
+    Done,
+    /// A result was wrong, or something failed or was refused.
+    Failed,
+    /// Somebody stopped it.
+    Cancelled,
+    /// Whoever announced it fell silent before it ended.
+    Lost,
 }

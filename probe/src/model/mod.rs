@@ -31,7 +31,7 @@ pub use details::{
     FabricState, Fan, GpuDetails, Mode, Modes, NvLink, NvLinkRemote, RecoveryAction, RemappedRows, RetiredPages,
     SpareRows, ThrottledTimes,
 };
-pub use event::{Event, EventKind, GpuRef, ProcessRef, XidReport};
+pub use event::{Event, EventKind, GpuRef, ProcessRef, Run, RunKind, RunStatus, XidReport};
 pub use inventory::{Gpu, Inventory, Platform, SourceKind};
 pub use metric::{HOST_METRICS, METRICS, Metric, OVERVIEW};
 pub use mig::{MigDevice, MigInstance, MigSample};

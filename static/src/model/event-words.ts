@@ -1,7 +1,7 @@
 /** Events in sentences. */
 
 import { trans } from '../lib/translation';
-import type { Event, ProcessRef } from '../wire';
+import type { Event, ProcessRef, Run } from '../wire';
 import { severityLevel } from './condition';
 import { valueOf } from './reading';
 import type { Level } from './words';
@@ -13,7 +13,7 @@ interface EventWords {
   level: Level;
 }
 
-/** An event in words; `null` for one of a kind that a newer server knows. */
+/** An event in words; `null` for one that is not told, or of a kind that a newer server knows. */
 export function eventWords(event: Event): EventWords | null {
   switch (event.what) {
     case 'gpu_lost':
@@ -51,6 +51,11 @@ export function eventWords(event: Event): EventWords | null {
       return words('note', trans.__('MIG was switched on or off, or its instances changed.'));
     case 'power_source_changed':
       return words('note', trans.__("The board's power supply changed, as between battery and mains."));
+    case 'run_began':
+      return words('quiet', trans.__('Run of %1 began.', event.title));
+    case 'run_ended':
+      return runEnd(event);
+    // Steps of runs are on charts alone.
     default:
       return null;
   }
@@ -58,6 +63,19 @@ export function eventWords(event: Event): EventWords | null {
 
 function words(level: Level, text: string, more = ''): EventWords {
   return { level, text, more };
+}
+
+function runEnd({ title, status }: Run): EventWords {
+  switch (status) {
+    case 'failed':
+      return words('warn', trans.__('Run of %1 failed.', title));
+    case 'cancelled':
+      return words('quiet', trans.__('Run of %1 was cancelled.', title));
+    case 'lost':
+      return words('warn', trans.__('Run of %1 fell silent before its end.', title));
+    default:
+      return words('quiet', trans.__('Run of %1 is done.', title));
+  }
 }
 
 function eccWords(corrected: number, uncorrected: number): EventWords {

@@ -31,11 +31,11 @@ const KEPT = 100;
 /** An Xid and the condition that it raises come within this time of each other. */
 const SAME_MS = 5000;
 
-/** The newest hundred. Processes come and go by the dozen, and must not push out the Xid that somebody looks for. */
+/** The newest hundred. Processes and steps of runs come and go by the dozen, and must not push out the Xid that somebody looks for. */
 export function keepEvents(events: readonly Event[]): Event[] {
   let surplus = events.length - KEPT;
   const rest = events.filter((event) => {
-    const dropped = surplus > 0 && isProcess(event);
+    const dropped = surplus > 0 && (isProcess(event) || event.what === 'run_step');
     surplus -= dropped ? 1 : 0;
     return !dropped;
   });

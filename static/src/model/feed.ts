@@ -10,6 +10,8 @@ export { chooseUnits } from '../lib/units';
 export interface FeedOptions {
   /** Makes a connection to the server's stream. */
   openSocket: () => SocketLike;
+  /** Asks the server something else over HTTP; `path` is as `api/v1/runs`. Without it, nothing can be run. */
+  request?: (path: string, init?: RequestInit) => Promise<Response>;
   /** Finds out why there is no connection; asked after a failure, and when it takes long. */
   diagnose?: () => Promise<Diagnosis | null>;
   /** What to say about a server of this version; `null` where it goes together with the view. */
@@ -32,6 +34,8 @@ export interface FeedReader {
   setMetrics: (ids: readonly string[]) => void;
   /** Whether this reader draws what the driver itself recorded between samples. */
   setTraces: (on: boolean) => void;
+  /** Whether this reader shows what workloads do that run. */
+  setRuns: (on: boolean) => void;
   /** Leaves; the last to leave ends the connection. */
   leave: () => void;
 }
@@ -45,6 +49,7 @@ interface Wish {
   interval_ms: number | null;
   metrics: readonly string[];
   traces: boolean;
+  runs: boolean;
 }
 
 /** Connects when the first reader comes, and keeps what the server tells in `store`. */
@@ -59,17 +64,18 @@ export class Feed {
   private flowing = true;
   /** The time between samples that the server was asked for; `null` where it was asked for none. */
   private asked_ms: number | null = null;
-  /** The metrics whose history the server was asked for, and whether it was asked for traces. */
+  /** The metrics whose history the server was asked for, and whether it was asked for traces and for runs. */
   private askedMetrics = '';
   private askedTraces = false;
+  private askedRuns = false;
   /** The time between samples before anything was asked for. */
   private usual_ms = 1000;
 
-  constructor(private readonly options: FeedOptions) {}
+  constructor(readonly options: FeedOptions) {}
 
   /** Takes part. A new reader looks. */
   join(listener: FeedListener): FeedReader {
-    const wish: Wish = { looking: true, interval_ms: null, metrics: [], traces: false };
+    const wish: Wish = { looking: true, interval_ms: null, metrics: [], traces: false, runs: false };
     this.readers.set(listener, wish);
     this.socket ??= this.connect();
     this.settle();
@@ -88,6 +94,10 @@ export class Feed {
       },
       setTraces: (on) => {
         wish.traces = on;
+        this.settle();
+      },
+      setRuns: (on) => {
+        wish.runs = on;
         this.settle();
       },
       leave: () => {
@@ -161,6 +171,7 @@ export class Feed {
       this.asked_ms = null;
       this.askedMetrics = '';
       this.askedTraces = false;
+      this.askedRuns = false;
       this.usual_ms = frame.sample?.interval_ms ?? this.usual_ms;
       this.settle();
     }
@@ -198,6 +209,10 @@ export class Feed {
     const traces = looking.some((wish) => wish.traces);
     if (traces !== this.askedTraces && this.send({ type: 'traces', on: traces })) {
       this.askedTraces = traces;
+    }
+    const runs = looking.some((wish) => wish.runs);
+    if (runs !== this.askedRuns && this.send({ type: 'runs', on: runs })) {
+      this.askedRuns = runs;
     }
   }
 

@@ -11,6 +11,7 @@ import type {
   Hello,
   History,
   Inventory,
+  RunState,
   Sample,
   ServerFrame,
   Trace,
@@ -64,6 +65,8 @@ export class Store {
   readonly details = new Map<number, GpuDetails>();
   /** The newest last. */
   events: readonly Event[] = [];
+  /** Workloads that run or did, by name, for those who asked for them; the oldest first. */
+  readonly runs = new Map<string, RunState>();
   /** Metrics that are kept besides those of an overview. */
   private more: ReadonlySet<string> = new Set();
   private kept = METRICS;
@@ -98,6 +101,9 @@ export class Store {
         break;
       case 'trace':
         this.trace(frame);
+        break;
+      case 'run':
+        this.runs.set(frame.run, frame);
         break;
       case 'collector':
         this.collector = frame;
@@ -145,6 +151,7 @@ export class Store {
     this.inventory = hello.inventory;
     this.sample = hello.sample;
     this.events = keepEvents(hello.events);
+    this.runs.clear();
     this.details.clear();
     for (const details of hello.details) {
       this.details.set(details.index, details);

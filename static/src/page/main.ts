@@ -27,7 +27,10 @@ function streamUrl(): URL {
 }
 
 function start(host: HTMLElement): void {
-  const feed = new Feed({ openSocket: () => new WebSocket(streamUrl()) });
+  const feed = new Feed({
+    openSocket: () => new WebSocket(streamUrl()),
+    request: (path, init) => fetch(new URL(path, document.baseURI), init),
+  });
   // Between one view and the other, the connection and what is known stay.
   const reader = feed.join({ changed: () => undefined });
   reader.setLooking(false);

@@ -1,6 +1,6 @@
 /** One GPU: the answer first, its lines and details on demand. */
 
-import type { Pin, Window } from '../chart/content';
+import type { Band, Pin, Window } from '../chart/content';
 import { h, setAttribute, setShown, setText } from '../lib/dom';
 import { plainText } from '../lib/text';
 import { trans } from '../lib/translation';
@@ -30,6 +30,8 @@ export interface CardContext {
   palette: Palette;
   /** What is marked on the time axis of each GPU's charts. */
   pins: ReadonlyMap<number, readonly Pin[]>;
+  /** Stretches of time that are marked there. */
+  bands: ReadonlyMap<number, readonly Band[]>;
   /** Whether all is drawn, and not only what moves. */
   whole: boolean;
   /** Whether cards are open where nobody has said otherwise. */
@@ -155,10 +157,11 @@ export class GpuCard {
   }
 
   /** Draws the lines of a card that is seen. It is done when all cards are written, since letters ask for their styles. */
-  draw(gpu: GpuView, { store, window, pins, palette }: CardContext): void {
+  draw(gpu: GpuView, { store, window, pins, bands, palette }: CardContext): void {
     if (this.sight.onScreen) {
+      const marks = { pins: pins.get(gpu.index) ?? [], bands: bands.get(gpu.index) ?? [] };
       for (const { id, cell } of this.cells) {
-        cell.draw(store.timeline.values(seriesKey(gpu, id)), window, pins.get(gpu.index) ?? [], palette);
+        cell.draw(store.timeline.values(seriesKey(gpu, id)), window, marks, palette);
       }
     }
   }

@@ -1,7 +1,7 @@
 /** One number of a GPU: its name, its value, and its line. */
 
 import { Chart } from '../chart/chart';
-import type { Pin, Window } from '../chart/content';
+import type { Band, Pin, Window } from '../chart/content';
 import { h } from '../lib/dom';
 import { placeAt } from '../lib/timeline';
 import type { Metric } from '../model/metric';
@@ -65,7 +65,12 @@ export class MetricCell {
   }
 
   /** Draws the line; only for what is on the screen. */
-  draw(values: Float64Array, window: Window, pins: readonly Pin[], palette: Palette): void {
+  draw(
+    values: Float64Array,
+    window: Window,
+    marks: { pins: readonly Pin[]; bands: readonly Band[] },
+    palette: Palette,
+  ): void {
     const { unit, colour } = this.metric;
     const known = this.ceiling > unit.ceiling || this.metric.limit === null;
     const highest = known ? this.ceiling : highestOf(values, unit.ceiling);
@@ -78,7 +83,7 @@ export class MetricCell {
       ceiling: highest * air,
       limit: known && air > 1 ? this.ceiling : null,
       at_ms: this.moment.at_ms,
-      pins,
+      ...marks,
     });
   }
 

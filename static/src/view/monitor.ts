@@ -30,10 +30,11 @@ export type Monitor = Mounted;
 /** Shows the GPUs of a server inside `host`. */
 export function mountMonitor(host: HTMLElement, options: MonitorOptions): Monitor {
   const { feed } = options;
+  const { request } = feed.options;
   const monitor = mountView(
     host,
     feed,
-    (invalidate) =>
+    (invalidate, reader) =>
       new Overview(feed.store, {
         title: options.title ?? trans.__('GPUs'),
         connectingMessage: options.connectingMessage ?? trans.__('Waiting for gpumon to answer.'),
@@ -45,6 +46,7 @@ export function mountMonitor(host: HTMLElement, options: MonitorOptions): Monito
         onRetry: () => {
           feed.retryNow();
         },
+        runner: request === undefined ? null : { request, setRuns: reader.setRuns },
       }),
   );
   monitor.setInterval(options.interval_ms ?? null);

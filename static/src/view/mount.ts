@@ -56,7 +56,7 @@ export function mountView<V extends View>(
   });
   const reader = feed.join({
     changed: (frame) => {
-      if (frame?.type === 'sample') {
+      if (frame?.type === 'sample' || frame?.type === 'run') {
         loop.invalidateCalmly();
       } else if (frame?.type !== 'details') {
         // Details change slowly, and come to light with the next sample.

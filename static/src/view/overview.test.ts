@@ -31,6 +31,7 @@ beforeEach(() => {
       overview.render();
     },
     onRetry: () => undefined,
+      runner: null,
   });
   document.body.append(overview.element);
 });

@@ -19,6 +19,8 @@ import type { NotebookHost } from './notebook-host';
 import { Notice } from './notice';
 import { readPalette, type Palette } from './palette';
 import { Pins } from './pins';
+import { runBands } from './run-bands';
+import { RunEntry, type Runner } from './run-entry';
 import { Sight } from './sight';
 
 /** With more GPUs than this, open cards would hide the overview. */
@@ -37,6 +39,8 @@ export interface OverviewOptions {
   /** Something has to be drawn anew. */
   invalidate: () => void;
   onRetry: () => void;
+  /** How workloads are run; `null` where there is no way to. */
+  runner: Runner | null;
 }
 
 let overviews = 0;
@@ -44,6 +48,7 @@ let overviews = 0;
 export class Overview {
   readonly element = h('div', { class: 'gpumon', 'data-testid': 'gpumon' });
   private readonly moment: Moment;
+  private readonly runs: RunEntry | null;
   private readonly header: Header;
   private readonly announcer = new Announcer();
   private readonly notice = new Notice();
@@ -67,9 +72,10 @@ export class Overview {
   ) {
     this.spanMin = options.spanMinutes;
     this.moment = new Moment(options.invalidate);
+    this.runs = options.runner === null ? null : new RunEntry(store, options.runner, options.invalidate);
     this.header = new Header({
       title: options.title,
-      actions: options.actions,
+      actions: [...(this.runs === null ? [] : [this.runs.button]), ...options.actions],
       onRetry: options.onRetry,
       onSpan: () => {
         this.spanMin = nextSpan(this.spanMin);
@@ -84,6 +90,7 @@ export class Overview {
       this.header.element,
       this.announcer.element,
       this.notice.element,
+      ...(this.runs === null ? [] : [this.runs.element]),
       this.cardList,
       this.holders.element,
       this.events.element,
@@ -120,12 +127,14 @@ export class Overview {
     const notice = noticeOf(store, status, this.options.connectingMessage);
     this.announcer.update(status, notice, gpus, now_ms);
     this.notice.update(notice, status.level);
+    this.runs?.render(gpus, { now_ms, stale: status.state !== 'live' });
     const rows = holderRows(gpus, store.slots);
     const palette = this.currentPalette();
     const context: CardContext = {
       store,
       palette,
       pins: this.pins.of(store.events, palette),
+      bands: runBands(store.events, palette, now_ms),
       whole,
       openByDefault: this.wide && gpus.length <= OPEN_GPUS,
       window: {

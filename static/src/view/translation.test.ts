@@ -56,7 +56,7 @@ function storeOfWorld(): Store {
 }
 
 describe('in another language', () => {
-  const options = { title: '', connectingMessage: '', actions: [], notebooks: host, onRetry: vi.fn() };
+  const options = { title: '', connectingMessage: '', actions: [], notebooks: host, onRetry: vi.fn(), runner: null };
   const untold = (element: Element): string[] => forgotten(textsOf(element), DATA);
 
   it('the overview has no English word, whatever there is to say', () => {
@@ -102,6 +102,7 @@ describe('in another language', () => {
       setInterval: vi.fn(),
       setMetrics: vi.fn(),
       setTraces: vi.fn(),
+      setRuns: vi.fn(),
       leave: vi.fn(),
     };
     for (const address of ['', 'view=together&from=1000&to=9000']) {

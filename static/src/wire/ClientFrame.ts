@@ -11,6 +11,10 @@ ms: number, } | { "type": "traces",
 /**
  * Whether to.
  */
+on: boolean, } | { "type": "runs", 
+/**
+ * Whether to.
+ */
 on: boolean, } | { "type": "history", 
 /**
  * Their names in the catalogue, as `pcie.tx_bytes_per_second` and `host.cpu.busy_percent`.

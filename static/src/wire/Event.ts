@@ -2,6 +2,7 @@
 import type { Condition } from "./Condition";
 import type { GpuRef } from "./GpuRef";
 import type { ProcessRef } from "./ProcessRef";
+import type { Run } from "./Run";
 import type { XidReport } from "./XidReport";
 
 /**
@@ -23,4 +24,4 @@ corrected: number,
 /**
  * Not corrected: what was computed with them is wrong, and the program that met one has ended.
  */
-uncorrected: number, } | { "what": "condition_began" } & Condition | { "what": "condition_ended" } & Condition | { "what": "process_started" } & ProcessRef | { "what": "process_ended" } & ProcessRef | { "what": "mig_changed" } | { "what": "power_source_changed" });
+uncorrected: number, } | { "what": "condition_began" } & Condition | { "what": "condition_ended" } & Condition | { "what": "process_started" } & ProcessRef | { "what": "process_ended" } & ProcessRef | { "what": "mig_changed" } | { "what": "power_source_changed" } | { "what": "run_began" } & Run | { "what": "run_step" } & Run | { "what": "run_ended" } & Run);

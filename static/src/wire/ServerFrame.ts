@@ -5,13 +5,14 @@ import type { GpuDetails } from "./GpuDetails";
 import type { Hello } from "./Hello";
 import type { History } from "./History";
 import type { Inventory } from "./Inventory";
+import type { RunState } from "./RunState";
 import type { Sample } from "./Sample";
 import type { Trace } from "./Trace";
 
 /**
  * From the server to a client, told apart by `type`.
  */
-export type ServerFrame = { "type": "hello" } & Hello | { "type": "inventory" } & Inventory | { "type": "sample" } & Sample | { "type": "details" } & GpuDetails | { "type": "trace" } & Trace | { "type": "event" } & Event | { "type": "collector" } & CollectorStatus | { "type": "history" } & History | { "type": "lagged", 
+export type ServerFrame = { "type": "hello" } & Hello | { "type": "inventory" } & Inventory | { "type": "sample" } & Sample | { "type": "details" } & GpuDetails | { "type": "trace" } & Trace | { "type": "event" } & Event | { "type": "collector" } & CollectorStatus | { "type": "history" } & History | { "type": "run" } & RunState | { "type": "lagged", 
 /**
  * How many.
  */

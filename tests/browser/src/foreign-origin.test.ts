@@ -10,7 +10,7 @@ import { launchBrowser } from './browser';
 import { JupyterServer, type KernelSession } from './jupyter';
 import { isRunning } from './processes';
 
-/** Whatever could stop a kernel, or the reading of GPUs. */
+/** Whatever could stop a kernel or the reading of GPUs, or have them work. */
 const attempts = (kernel: KernelSession): [method: string, where: string][] => [
   ['DELETE', `api/kernels/${kernel.kernelId}`],
   ['DELETE', `api/sessions/${kernel.id}`],
@@ -19,6 +19,8 @@ const attempts = (kernel: KernelSession): [method: string, where: string][] => [
   ['POST', 'api/shutdown'],
   ['POST', 'gpumon/api/v1/pause'],
   ['POST', 'gpumon/api/v1/resume'],
+  ['POST', 'gpumon/api/v1/runs'],
+  ['DELETE', 'gpumon/api/v1/runs/any'],
 ];
 
 /** What a page could read of the answer to its request, which it makes with all its cookies. */
@@ -116,6 +118,7 @@ describe('a page of another origin', () => {
       expect(await paused(), where).toBe(false);
     }
     expect(done).toEqual([]);
+    expect(await ask(own, 'GET', `${jupyter.url}gpumon/api/v1/runs`)).toBe('{"runs":[]}');
     expect(isRunning(kernel.pid)).toBe(true);
 
     await ask(own, 'POST', `${jupyter.url}gpumon/api/v1/pause`);

@@ -38,6 +38,13 @@ pub(crate) fn ask_with(port: u16, request: &str) -> Answer {
     exchange(stream, request, &format!("localhost:{port}"), &[])
 }
 
+/// The same with headers and a body.
+pub(crate) fn send(port: u16, request: &str, headers: &[&str], body: &str) -> Answer {
+    let stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    exchange_body(stream, request, &format!("localhost:{port}"), headers, body)
+}
+
 /// The same over a unix socket.
 pub(crate) fn ask_socket(socket: &Path, request: &str) -> Answer {
     let stream = UnixStream::connect(socket).unwrap();
@@ -45,13 +52,20 @@ pub(crate) fn ask_socket(socket: &Path, request: &str) -> Answer {
     exchange(stream, request, "localhost", &[])
 }
 
-fn exchange(mut stream: impl Read + Write, request: &str, host: &str, headers: &[&str]) -> Answer {
+fn exchange(stream: impl Read + Write, request: &str, host: &str, headers: &[&str]) -> Answer {
+    exchange_body(stream, request, host, headers, "")
+}
+
+fn exchange_body(mut stream: impl Read + Write, request: &str, host: &str, headers: &[&str], body: &str) -> Answer {
     let mut lines = vec![format!("{request} HTTP/1.1"), "Connection: close".to_owned()];
     if !headers.iter().any(|header| header.starts_with("Host:")) {
         lines.push(format!("Host: {host}"));
     }
+    if !body.is_empty() {
+        lines.push(format!("Content-Length: {}", body.len()));
+    }
     lines.extend(headers.iter().map(ToString::to_string));
-    stream.write_all((lines.join("\r\n") + "\r\n\r\n").as_bytes()).unwrap();
+    stream.write_all((lines.join("\r\n") + "\r\n\r\n" + body).as_bytes()).unwrap();
     let mut response = Vec::new();
     stream.read_to_end(&mut response).unwrap();
     let response = String::from_utf8_lossy(&response);

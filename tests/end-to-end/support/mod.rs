@@ -24,7 +24,7 @@ use tempfile::TempDir;
 pub(crate) use self::{
     cuda::{FakeCuda, lines_of},
     given::{given_by, is_of, lost_with},
-    http::{Answer, ask, ask_socket, ask_with},
+    http::{Answer, ask, ask_socket, ask_with, send},
     records::{Absent, Records},
     server::{Server, signal},
     stream::Stream,

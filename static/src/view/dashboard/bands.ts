@@ -6,14 +6,14 @@ import type { Holder } from '../../model/dashboard/plots';
 import { kernelHolder } from '../../model/holders';
 import { colourOf, type Palette } from '../palette';
 
-/** By GPU; a cell has the colour of its notebook. */
+/** By GPU, besides those that are in `byGpu` already; a cell has the colour of its notebook. */
 export function bandsOf(
   runs: readonly CellRun[],
   palette: Palette,
   holders: ReadonlyMap<number, readonly Holder[]>,
   now_ms: number,
+  byGpu: Map<number, Band[]>,
 ): Map<number, Band[]> {
-  const byGpu = new Map<number, Band[]>();
   for (const { kernelId, count, running, cost } of runs) {
     for (const gpu of cost.gpus) {
       const holder = holders.get(gpu)?.find((one) => one.holder === kernelHolder(kernelId));

@@ -18,6 +18,7 @@ import type { NotebookHost } from '../notebook-host';
 import { Notice } from '../notice';
 import { readPalette, type Palette } from '../palette';
 import { Pins } from '../pins';
+import { runBands } from '../run-bands';
 import { bandsOf } from './bands';
 import { DashboardBar } from './bar';
 import { CellTable } from './cell-table';
@@ -154,7 +155,7 @@ export class Dashboard {
       this.cells.update(runs, new Set(chosen.map(({ index }) => index)));
     }
     const marks = {
-      bands: bandsOf(runs, context.palette, holders, now_ms),
+      bands: bandsOf(runs, context.palette, holders, now_ms, runBands(store.events, context.palette, now_ms)),
       pins: this.pins.of(store.events, context.palette),
     };
     views.forEach((view, i) => {

@@ -1,0 +1,76 @@
+//! Whose program is at the other end of a connection to the port.
+//!
+//! Both ends are sockets of this machine, so the kernel's table of connections has the other one, with its user.
+
+use std::{
+    fs,
+    net::{IpAddr, SocketAddr},
+};
+
+/// The user whose program has the end `client` of a connection to `server`; `None` where the kernel does not tell.
+pub(crate) fn uid_of(client: SocketAddr, server: SocketAddr) -> Option<u32> {
+    let table = if client.is_ipv4() { "/proc/net/tcp" } else { "/proc/net/tcp6" };
+    find(&fs::read_to_string(table).ok()?, client, server)
+}
+
+/// An end that its program has closed belongs to nobody, and stands there as if it were root's: without an inode.
+fn find(table: &str, client: SocketAddr, server: SocketAddr) -> Option<u32> {
+    const ESTABLISHED: &str = "01";
+    let (client, server) = (written(client), written(server));
+    table.lines().find_map(|line| {
+        let fields: Vec<&str> = line.split_ascii_whitespace().collect();
+        let [_, local, remote, state, _, _, _, uid, _, inode, ..] = fields[..] else { return None };
+        let is_it = local == client && remote == server && state == ESTABLISHED && inode != "0";
+        is_it.then(|| uid.parse().ok())?
+    })
+}
+
+/// An address as the table has it: words of four bytes in the machine's own order.
+fn written(address: SocketAddr) -> String {
+    let octets = match address.ip() {
+        IpAddr::V4(ip) => ip.octets().to_vec(),
+        IpAddr::V6(ip) => ip.octets().to_vec(),
+    };
+    let words = octets.chunks_exact(4).map(|word| u32::from_ne_bytes([word[0], word[1], word[2], word[3]]));
+    let words = words.map(|word| format!("{word:08X}")).collect::<Vec<_>>().concat();
+    format!("{words}:{:04X}", address.port())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{TcpListener, TcpStream};
+
+    use rustix::process::geteuid;
+
+    use super::*;
+
+    #[test]
+    fn a_connection_of_this_very_program_is_its_users() {
+        for address in ["127.0.0.1:0", "[::1]:0"] {
+            let Ok(listener) = TcpListener::bind(address) else { continue };
+            let server = listener.local_addr().unwrap();
+            let stream = TcpStream::connect(server).unwrap();
+            let client = stream.local_addr().unwrap();
+            let _accepted = listener.accept().unwrap();
+            assert_eq!(uid_of(client, server), Some(geteuid().as_raw()), "{address}");
+            drop(stream);
+            assert_eq!(uid_of(client, server), None, "closed, it is nobody's");
+        }
+    }
+
+    #[test]
+    #[cfg(target_endian = "little")]
+    fn the_other_end_is_found_among_others() {
+        let table = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
+   0: 0100007F:23A3 0100007F:C350 01 00000000:00000000 00:00000000 00000000     0        0 11 1 0 20 4 0 10 -1
+   1: 0100007F:C350 0100007F:23A3 01 00000000:00000000 00:00000000 00000000  1000        0 12 1 0 20 4 0 10 -1
+   2: 0100007F:C351 0100007F:23A3 06 00000000:00000000 03:00000F2E 00000000     0        0 0 3 0
+   3: 0100007F:C352 0100007F:23A3 01 00000000:00000000 00:00000000 00000000     0        0 0 1 0 20 4 0 10 -1";
+        let server = "127.0.0.1:9123".parse().unwrap();
+        let of = |port: u16| find(table, SocketAddr::new("127.0.0.1".parse().unwrap(), port), server);
+        assert_eq!(of(50_000), Some(1000));
+        assert_eq!(of(50_001), None, "it waits for its end");
+        assert_eq!(of(50_002), None, "its program has closed it");
+        assert_eq!(of(50_003), None);
+    }
+}

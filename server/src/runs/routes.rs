@@ -1,0 +1,106 @@
+//! `/api/v1/runs` and `/api/v1/catalogue`.
+
+use axum::{
+    Json, Router,
+    body::Bytes,
+    extract::{DefaultBodyLimit, Path, State},
+    http::StatusCode,
+    middleware,
+    response::{IntoResponse, Response},
+    routing::{get, post},
+};
+use gpumon_workload::job::Job;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    access, announced,
+    catalogue::Catalogue,
+    registry::NoRun,
+    state::{RunDetails, RunState},
+};
+use crate::{app::AppState, peer};
+
+/// A job names a few workloads.
+const LARGEST_JOB: usize = 64 * 1024;
+
+/// `GET /api/v1/runs`: the newest first.
+#[derive(Debug, Serialize, Deserialize)]
+struct RunList {
+    runs: Vec<RunState>,
+}
+
+/// What is answered where a run was started.
+#[derive(Debug, Serialize, Deserialize)]
+struct Started {
+    id: String,
+}
+
+type Refusal = (StatusCode, String);
+
+pub(crate) fn router(app: &AppState) -> Router<AppState> {
+    let changing = Router::new()
+        .route("/api/v1/runs", post(start))
+        .route("/api/v1/runs/{run}", axum::routing::delete(cancel))
+        .route_layer(DefaultBodyLimit::max(LARGEST_JOB))
+        .route_layer(middleware::from_fn_with_state(app.clone(), access::may_run));
+    let announcing = Router::new()
+        .route("/api/v1/runs/announced", post(announced::announced))
+        .route_layer(middleware::from_fn(peer::may_change));
+    Router::new()
+        .merge(changing)
+        .merge(announcing)
+        .route("/api/v1/runs", get(list))
+        .route("/api/v1/runs/{run}", get(details))
+        .route("/api/v1/catalogue", get(async || Json(Catalogue::of_the_runner())))
+}
+
+async fn start(State(app): State<AppState>, body: Bytes) -> Response {
+    let job: Job = match serde_json::from_slice(&body) {
+        Ok(job) => job,
+        Err(error) => {
+            let hint = r#"send one as {"kind":"bench","ids":["copy"],"quick":true}"#;
+            return (StatusCode::BAD_REQUEST, format!("this is no job: {error}; {hint}\n")).into_response();
+        }
+    };
+    match app.runs.start(&job) {
+        Ok(state) => (StatusCode::ACCEPTED, Json(Started { id: state.run })).into_response(),
+        Err(why) => refusal(&why).into_response(),
+    }
+}
+
+async fn list(State(app): State<AppState>) -> Json<RunList> {
+    Json(RunList { runs: app.runs.all() })
+}
+
+async fn details(State(app): State<AppState>, Path(run): Path<String>) -> Result<Json<RunDetails>, Refusal> {
+    app.runs.details(&run).map(Json).ok_or_else(unknown)
+}
+
+/// Answers at once; the run ends when its process has given its memory back.
+async fn cancel(State(app): State<AppState>, Path(run): Path<String>) -> Result<Json<RunState>, Refusal> {
+    let state = app.runs.cancel(&run).ok_or_else(unknown)?;
+    if state.own {
+        return Ok(Json(state));
+    }
+    Err((StatusCode::CONFLICT, "this run was started in a terminal: end it there, with Ctrl-C\n".to_owned()))
+}
+
+fn unknown() -> Refusal {
+    (StatusCode::NOT_FOUND, "there is no such run; /api/v1/runs lists those that are known\n".to_owned())
+}
+
+pub(super) fn refusal(why: &NoRun) -> Refusal {
+    match why {
+        NoRun::Busy { run, title } => {
+            let message = format!("another run goes on: {title} ({run}); wait for its end, or cancel it first\n");
+            (StatusCode::CONFLICT, message)
+        }
+        NoRun::Known => {
+            (StatusCode::CONFLICT, "there is a run of this name already; give each its own name\n".to_owned())
+        }
+        NoRun::TooMany => {
+            (StatusCode::TOO_MANY_REQUESTS, "too many runs are announced; try again when one has ended\n".to_owned())
+        }
+        NoRun::Unreasonable(why) => (StatusCode::BAD_REQUEST, format!("{why}\n")),
+    }
+}

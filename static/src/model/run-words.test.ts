@@ -1,0 +1,76 @@
+import { describe, expect, it } from 'vitest';
+
+import { gpusOf } from './gpu';
+import { jobOf, placesOf } from './run-job';
+import { resultParts, shareOf, stepWords, titleOf } from './run-words';
+import { inventory } from '../testing/frames';
+import { CATALOGUE, runResult, runState } from '../testing/runs';
+
+const said = (changes = {}): string[] =>
+  resultParts(runResult(changes)).map(({ text }) => text.replaceAll('\u00a0', ' '));
+
+describe('a result', () => {
+  it('tells rate, share, both times and that it was checked', () => {
+    expect(said()).toEqual(['4,020 GB/s', '84 % of the peak', '534 µs on the device', '541 µs in all', 'verified']);
+  });
+
+  it('of what computes counts operations', () => {
+    expect(said({ limit: 'compute', operations_per_second: 7.12e14 })[0]).toBe('712 TFLOP/s');
+    expect(said({ limit: 'compute', operations_per_second: 3e9, dtype: 'int8' })[0]).toBe('3.00 GOP/s');
+  });
+
+  it('says of what is absent why, and is not right where it was not verified', () => {
+    const absent = { absent: 'unknown' } as const;
+    const parts = resultParts(runResult({ device_us: absent, share: absent, verified: false, wrong: 3, host_us: 2e6 }));
+    expect(parts.map(({ text }) => text.replaceAll('\u00a0', ' '))).toEqual([
+      '4,020 GB/s',
+      'of the peak –',
+      'on the device –',
+      '2.00 s in all',
+      'not verified',
+    ]);
+    expect(parts.filter(({ absent }) => absent).map(({ title }) => title)).toEqual([
+      'What is possible here at best is not known.',
+      'The CPU has no clock but that of the host, or nothing was timed.',
+    ]);
+    expect(parts.at(-1)?.title).toContain('3 of 1000');
+  });
+});
+
+describe('a run', () => {
+  it('says where it is and how far', () => {
+    expect(stepWords(runState())).toBe('triad, 1 of 2: measuring');
+    expect(shareOf(runState())).toBe(0.25);
+    expect(stepWords(runState({ step: null }))).toBe('starting');
+    expect(shareOf(runState({ step: null }))).toBeNull();
+    expect(shareOf(runState({ steps: 1, share: null }))).toBeNull();
+  });
+
+  it('has a name whatever its terminal calls it', () => {
+    expect(titleOf(runState({ title: '' }))).toBe('a run in a terminal');
+    expect(titleOf(runState({ title: 'a\u202eb' }))).toBe('a\ufffdb');
+  });
+});
+
+describe('a job', () => {
+  const gpus = gpusOf(inventory(2), null, new Map());
+  const [triad, fill] = CATALOGUE.entries;
+
+  it('names the GPU by its UUID, since CUDA counts in an order of its own', () => {
+    const places = triad === undefined ? [] : placesOf(triad, gpus);
+    expect(places.map(({ name }) => name)).toEqual(['GPU 0, H200', 'GPU 1, H200', 'CPU']);
+    const [, second, cpu] = places;
+    expect(triad && second && jobOf(triad, second)).toEqual({
+      kind: 'bench',
+      ids: ['triad'],
+      where: { backend: 'cuda', device: gpus[1]?.uuid },
+    });
+    expect(triad && cpu && jobOf(triad, cpu)).toMatchObject({ where: { backend: 'cpu' } });
+  });
+
+  it('of memory that runs out stays long enough to be seen, and only where it can run', () => {
+    const places = fill === undefined ? [] : placesOf(fill, gpus);
+    expect(places).toHaveLength(2);
+    expect(fill && places[0] && jobOf(fill, places[0])).toMatchObject({ scenario: 'fill', hold_seconds: 10 });
+  });
+});

@@ -1,0 +1,147 @@
+/** Runs in words. */
+
+import { bytesPerSecond, DASH, percent, precise, significant } from '../lib/format';
+import { plainText } from '../lib/text';
+import { table, trans } from '../lib/translation';
+import type { RunPhase, RunResult, RunState, RunStatus, RunTopic } from '../wire';
+import { valueOf } from './reading';
+import type { Level } from './words';
+
+/** A part of a result. */
+export interface Part {
+  text: string;
+  /** More of it, or why it is absent. */
+  title: string;
+  absent: boolean;
+}
+
+const STATUS = table((): Record<RunStatus, string> => ({
+  running: trans.__('running'),
+  done: trans.__('done'),
+  failed: trans.__('failed'),
+  cancelled: trans.__('cancelled'),
+  lost: trans.__('lost'),
+}));
+
+const PHASES = table((): Record<RunPhase, string> => ({
+  preparing: trans.__('preparing'),
+  checking: trans.__('checking'),
+  warming_up: trans.__('warming up'),
+  measuring: trans.__('measuring'),
+  verifying: trans.__('verifying'),
+  holding: trans.__('holding memory'),
+  giving_back: trans.__('giving memory back'),
+  other: trans.__('working'),
+}));
+
+const TOPICS = table((): Record<RunTopic, string> => ({
+  step: '',
+  cause: trans.__('Why'),
+  cure: trans.__('Cure'),
+  lesson: trans.__('Lesson'),
+  proof: trans.__('Proof'),
+  other: '',
+}));
+
+export function statusWords(status: RunStatus): string {
+  return STATUS()[status];
+}
+
+export function statusLevel(status: RunStatus): Level | 'over' {
+  return { running: 'note', done: 'over', failed: 'act', cancelled: 'quiet', lost: 'warn' }[status] as Level | 'over';
+}
+
+export function titleOf({ title }: RunState): string {
+  return plainText(title) || trans.__('a run in a terminal');
+}
+
+export function topicWords(topic: RunTopic): string {
+  return TOPICS()[topic];
+}
+
+/** `triad, 2 of 13: measuring`. */
+export function stepWords({ step, steps }: RunState): string {
+  if (step === null) {
+    return trans.__('starting');
+  }
+  const phase = PHASES()[step.phase];
+  const id = plainText(step.id);
+  return steps > 1 ? trans.__('%1, %2 of %3: %4', id, step.number + 1, steps, phase) : trans.__('%1: %2', id, phase);
+}
+
+/** How far all of it is, from 0 to 1; `null` where nobody knows. */
+export function shareOf({ step, steps, share }: RunState): number | null {
+  return step === null || steps === 0 || (steps === 1 && share === null)
+    ? null
+    : Math.min(1, (step.number + (share ?? 0)) / steps);
+}
+
+/** What a result says, in the order in which it is read. */
+export function resultParts(result: RunResult): Part[] {
+  const bytes = valueOf(result.bytes_per_second);
+  const operations = valueOf(result.operations_per_second);
+  const counts = result.limit === 'compute' || bytes === null;
+  return [
+    part(
+      trans.__('rate'),
+      counts ? operations : bytes,
+      (rate) => (counts ? operationsPerSecond(rate, result.dtype) : bytesPerSecond(rate)),
+      trans.__('Median rate'),
+      trans.__('It is about time, and moves and computes nothing.'),
+    ),
+    part(
+      trans.__('of the peak'),
+      valueOf(result.share),
+      (share) => trans.__('%1 of the peak', percent(share * 100)),
+      trans.__('Share of what the hardware can do at best; its limit: %1', plainText(result.limit)),
+      trans.__('What is possible here at best is not known.'),
+    ),
+    part(
+      trans.__('on the device'),
+      valueOf(result.device_us),
+      (us) => trans.__('%1 on the device', time(us)),
+      trans.__("Median time by the device's clock"),
+      trans.__('The CPU has no clock but that of the host, or nothing was timed.'),
+    ),
+    part(
+      trans.__('in all'),
+      valueOf(result.host_us),
+      (us) => trans.__('%1 in all', time(us)),
+      trans.__("Median time by the host's clock, from the first call until all was done"),
+      trans.__('Nothing was timed.'),
+    ),
+    verified(result),
+  ];
+}
+
+function part(name: string, value: number | null, format: (value: number) => string, title: string, why: string): Part {
+  return value === null
+    ? { text: `${name} ${DASH}`, title: why, absent: true }
+    : { text: format(value), title, absent: false };
+}
+
+function verified({ verified, checked, wrong, partial }: RunResult): Part {
+  if (!verified) {
+    const title = trans.__('%1 of %2 elements are wrong, or none was checked.', wrong, checked);
+    return { text: trans.__('not verified'), title, absent: false };
+  }
+  return {
+    text: partial ? trans.__('verified, stopped early') : trans.__('verified'),
+    title: trans.__('All %1 elements of the result were checked.', checked),
+    absent: false,
+  };
+}
+
+/** `5.50 µs`, `12.4 ms`. */
+function time(us: number): string {
+  return us < 999.5
+    ? `${significant(us)}\u00a0µs`
+    : us < 999_500
+      ? `${significant(us / 1000)}\u00a0ms`
+      : precise(us / 1000);
+}
+
+function operationsPerSecond(value: number, dtype: string): string {
+  const [scale, prefix] = value >= 0.9995e12 ? [1e12, 'T'] : value >= 0.9995e9 ? [1e9, 'G'] : [1e6, 'M'];
+  return `${significant(value / scale)}\u00a0${prefix}${dtype === 'int8' ? 'OP/s' : 'FLOP/s'}`;
+}

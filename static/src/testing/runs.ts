@@ -1,0 +1,76 @@
+/** A workload's run, and a server that has it, for tests. */
+
+import { vi, type Mock } from 'vitest';
+
+import type { Catalogue, RunItem, RunResult, RunState } from '../wire';
+import { NOW } from './frames';
+
+/** A run of two steps, in the middle of its first. */
+export function runState(changes: Partial<RunState> = {}): RunState {
+  return {
+    run: 'r1',
+    kind: 'bench',
+    title: 'triad',
+    status: 'running',
+    own: true,
+    started_ms: NOW - 3000,
+    ended_ms: null,
+    devices: [{ index: 0, name: 'NVIDIA H200' }],
+    steps: 2,
+    step: { number: 0, id: 'triad', phase: 'measuring' },
+    share: 0.5,
+    text: '4,020 GB/s',
+    items: 0,
+    newest: null,
+    code: null,
+    error: null,
+    ...changes,
+  };
+}
+
+export function runResult(changes: Partial<RunResult> = {}): RunResult {
+  return {
+    id: 'triad',
+    device: 'NVIDIA H200',
+    dtype: 'fp32',
+    device_us: 534.2,
+    host_us: 541,
+    bytes_per_second: 4.02e12,
+    operations_per_second: 7e11,
+    share: 0.84,
+    limit: 'memory',
+    verified: true,
+    checked: 1000,
+    wrong: 0,
+    partial: false,
+    ...changes,
+  };
+}
+
+export const CATALOGUE: Catalogue = {
+  entries: [
+    { kind: 'bench', id: 'triad', title: 'triad', does: 'Does it.', teaches: 'Teaches it.', on_cpu: true },
+    { kind: 'oom', id: 'fill', title: 'fill', does: 'Fills it.', teaches: 'Teaches why.', on_cpu: false },
+  ],
+};
+
+/** One of each that a run can say. */
+export const ITEMS: readonly RunItem[] = [
+  { item: 'result', ...runResult() },
+  { item: 'result', ...runResult({ verified: false, wrong: 3, share: { absent: 'unknown' } }) },
+  { item: 'said', topic: 'cure', text: 'Do this.' },
+  { item: 'failed', id: 'copy', error: 'too large' },
+];
+
+/** What a server answers to each path; what is not there fails as a refusal does. */
+export function serverWith(
+  answers: Record<string, unknown>,
+): Mock<(path: string, init?: RequestInit) => Promise<Response>> {
+  return vi.fn((path: string) =>
+    Promise.resolve(
+      path in answers
+        ? Response.json(answers[path])
+        : new Response('runs are off: use --allow-runs\n', { status: 403 }),
+    ),
+  );
+}

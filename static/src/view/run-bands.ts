@@ -1,0 +1,42 @@
+/** The time in which workloads ran on each GPU, as bands behind the lines of its charts, one for each step. */
+
+import type { Band } from '../chart/content';
+import { plainText } from '../lib/text';
+import type { Event } from '../wire';
+import type { Palette } from './palette';
+
+/** The first step begins with its run, whose title it has. */
+const SAME_MS = 1000;
+
+/** By GPU. What goes on has no end yet; what began before anything is known has no beginning. */
+export function runBands(events: readonly Event[], palette: Palette, now_ms: number): Map<number, Band[]> {
+  const byGpu = new Map<number, Band[]>();
+  const open = new Map<string, Band>();
+  for (const event of events) {
+    const gpu = event.gpu?.index;
+    if (gpu === undefined || (event.what !== 'run_began' && event.what !== 'run_step' && event.what !== 'run_ended')) {
+      continue;
+    }
+    const { at_ms, run, step, title, what } = event;
+    const key = `${String(gpu)} ${run}`;
+    const before = open.get(key);
+    if (what === 'run_step' && before !== undefined && at_ms - before.from_ms < SAME_MS) {
+      continue;
+    }
+    if (before !== undefined) {
+      before.to_ms = at_ms;
+    }
+    if (what === 'run_ended' && before !== undefined) {
+      continue;
+    }
+    const band = {
+      from_ms: what === 'run_ended' ? -Infinity : at_ms,
+      to_ms: what === 'run_ended' ? at_ms : now_ms,
+      colour: palette.levels.note,
+      label: plainText(what === 'run_step' ? (step ?? title) : title),
+    };
+    open.set(key, band);
+    byGpu.set(gpu, [...(byGpu.get(gpu) ?? []), band]);
+  }
+  return byGpu;
+}

@@ -1,0 +1,80 @@
+/** The way to workloads: a button, and the place of the sheet, which is loaded when it is first opened. */
+
+import { h, setAttribute, setShown, setText } from '../lib/dom';
+import { trans } from '../lib/translation';
+import type { GpuView } from '../model/gpu';
+import type { Store } from '../model/store';
+import type { RunSheet } from './runs/sheet';
+import type { Freshness } from './value';
+
+/** How workloads are run. */
+export interface Runner {
+  /** Asks the server something over HTTP. */
+  request: (path: string, init?: RequestInit) => Promise<Response>;
+  /** Whether the server is to tell what runs do. */
+  setRuns: (on: boolean) => void;
+}
+
+export class RunEntry {
+  readonly button = h(
+    'button',
+    {
+      class: 'gpumon-chip gpumon-run-button',
+      type: 'button',
+      title: trans.__('Run a workload of known size, or watch memory run out'),
+      'aria-expanded': 'false',
+      'data-testid': 'gpumon-run',
+    },
+    trans.__('Run'),
+  );
+  readonly element = h('section', {
+    class: 'gpumon-section gpumon-run-sheet',
+    'aria-label': trans.__('Run'),
+    'data-testid': 'gpumon-runs',
+  });
+  private sheet: RunSheet | null = null;
+  private open = false;
+
+  constructor(
+    private readonly store: Store,
+    private readonly runner: Runner,
+    private readonly invalidate: () => void,
+  ) {
+    setShown(this.element, false);
+    this.button.addEventListener('click', () => {
+      void this.toggle();
+    });
+    this.element.addEventListener('keydown', (event) => {
+      if (event.key === 'Escape') {
+        event.stopPropagation();
+        void this.toggle();
+        this.button.focus();
+      }
+    });
+  }
+
+  render(gpus: readonly GpuView[], freshness: Freshness): void {
+    if (this.open) {
+      this.sheet?.render(gpus, freshness);
+    }
+  }
+
+  private async toggle(): Promise<void> {
+    this.open = !this.open;
+    setShown(this.element, this.open);
+    setAttribute(this.button, 'aria-expanded', String(this.open));
+    this.runner.setRuns(this.open);
+    this.invalidate();
+    if (!this.open || this.sheet !== null) {
+      return;
+    }
+    try {
+      const { RunSheet } = await import('./runs/sheet');
+      this.sheet ??= new RunSheet(this.element, this.store, this.runner, this.invalidate);
+      this.invalidate();
+    } catch (error) {
+      console.error('gpumon: a part of it cannot be loaded', error);
+      setText(this.element, trans.__('This part of gpumon cannot be loaded. Reload the page.'));
+    }
+  }
+}

@@ -1,0 +1,82 @@
+/** What to run, and where. */
+
+import { h, setAttribute, setShown, setText } from '../../lib/dom';
+import { plainText } from '../../lib/text';
+import { table, trans } from '../../lib/translation';
+import type { GpuView } from '../../model/gpu';
+import { jobOf, placesOf, type Place } from '../../model/run-job';
+import type { CatalogueEntry, RunKind } from '../../wire';
+
+const GROUPS = table((): readonly [RunKind, string][] => [
+  ['bench', trans.__('Workloads')],
+  ['seeds', trans.__('Small programs')],
+  ['burn', trans.__('Full load')],
+  ['oom', trans.__('Memory that runs out')],
+]);
+
+export class Choice {
+  readonly element: HTMLElement;
+  private readonly what = h('select', { 'aria-label': trans.__('What to run'), 'data-testid': 'gpumon-run-what' });
+  private readonly place = h('select', { 'aria-label': trans.__('Where to run it') });
+  private readonly start = h('button', { class: 'gpumon-chip gpumon-run-start', type: 'submit' }, trans.__('Start'));
+  private readonly does = h('p', { class: 'gpumon-run-does', 'data-testid': 'gpumon-run-does' });
+  private entries: readonly CatalogueEntry[] = [];
+  private places: readonly Place[] = [];
+  private shown = '';
+
+  constructor(start: (job: object) => void, invalidate: () => void) {
+    const form = h('form', { class: 'gpumon-run-choice' }, this.what, this.place, this.start);
+    this.element = h('div', {}, form, this.does);
+    this.what.addEventListener('change', invalidate);
+    form.addEventListener('submit', (event) => {
+      event.preventDefault();
+      const place = this.places.find(({ key }) => key === this.place.value);
+      const job = this.entry === undefined || place === undefined ? null : jobOf(this.entry, place);
+      if (job !== null) {
+        start(job);
+      }
+    });
+  }
+
+  focus(): void {
+    this.what.focus();
+  }
+
+  /** There is this to choose from. */
+  offer(entries: readonly CatalogueEntry[]): void {
+    this.entries = entries;
+    const groups = GROUPS().map(([kind, label]) => {
+      const group = h('optgroup', { label });
+      const own = entries.flatMap((entry, i) => (entry.kind === kind ? [{ entry, i }] : []));
+      group.append(...own.map(({ entry, i }) => h('option', { value: String(i) }, plainText(entry.title))));
+      return group;
+    });
+    this.what.replaceChildren(...groups.filter(({ children }) => children.length > 0));
+  }
+
+  update(gpus: readonly GpuView[], busy: boolean): void {
+    const { entry } = this;
+    setShown(this.element, entry !== undefined);
+    if (entry === undefined) {
+      return;
+    }
+    setText(this.does, `${plainText(entry.does)} ${plainText(entry.teaches)}`);
+    this.places = placesOf(entry, gpus);
+    const keys = this.places.map(({ key, name }) => `${key} ${name}`).join('\n');
+    if (keys !== this.shown) {
+      this.shown = keys;
+      const { value } = this.place;
+      this.place.replaceChildren(...this.places.map(({ key, name }) => h('option', { value: key }, name)));
+      if (this.places.some(({ key }) => key === value)) {
+        this.place.value = value;
+      }
+    }
+    this.start.disabled = busy || this.places.length === 0;
+    const why = busy ? trans.__('One run at a time') : trans.__('There is no GPU to run it on');
+    setAttribute(this.start, 'title', this.start.disabled ? why : null);
+  }
+
+  private get entry(): CatalogueEntry | undefined {
+    return this.entries[Number(this.what.value)];
+  }
+}

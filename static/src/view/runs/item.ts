@@ -1,0 +1,35 @@
+/** A result, a sentence or a failure of a run, as a line. */
+
+import { h } from '../../lib/dom';
+import { plainText } from '../../lib/text';
+import { resultParts, topicWords } from '../../model/run-words';
+import type { RunItem } from '../../wire';
+import { levelMark } from '../mark';
+
+/** What a run has said may be long. */
+const LONGEST = 2000;
+
+export function itemElement(item: RunItem): HTMLElement {
+  switch (item.item) {
+    case 'result':
+      return line(item.verified ? 'over' : 'act', plainText(item.id), [
+        h('span', { class: 'gpumon-run-text' }, plainText([item.dtype, item.device].filter(Boolean).join(', '))),
+        ...resultParts(item).map(({ text, title, absent }) => {
+          const part = h('span', { class: 'gpumon-run-part', title }, text);
+          if (absent) {
+            part.append(h('span', { class: 'gpumon-spoken' }, ` (${title})`));
+          }
+          return part;
+        }),
+      ]);
+    case 'failed':
+      return line('act', plainText(item.id), [h('span', {}, plainText(item.error, LONGEST))]);
+    case 'said':
+      return line('quiet', topicWords(item.topic), [h('span', {}, plainText(item.text, LONGEST))]);
+  }
+}
+
+function line(level: string, name: string, parts: readonly HTMLElement[]): HTMLElement {
+  const text = h('span', { class: 'gpumon-run-parts' }, ...(name === '' ? [] : [h('b', {}, name)]), ...parts);
+  return h('li', { 'data-level': level }, levelMark(), text);
+}

@@ -1,0 +1,101 @@
+/** The sheet from which workloads are run: a choice, what runs, and what did. */
+
+import { h, keyed, setShown, setText } from '../../lib/dom';
+import { plainText } from '../../lib/text';
+import { trans } from '../../lib/translation';
+import type { GpuView } from '../../model/gpu';
+import { statusWords, titleOf } from '../../model/run-words';
+import type { Store } from '../../model/store';
+import type { Catalogue, RunDetails, RunState } from '../../wire';
+import type { Runner } from '../run-entry';
+import type { Freshness } from '../value';
+import { RunCard } from './card';
+import { Choice } from './choice';
+
+/** What starts or stops something carries it: no page of another origin can send it. */
+const OWN = { 'X-Gpumon': 'run' };
+
+export class RunSheet {
+  private readonly choice: Choice;
+  private readonly complaint = h('p', { class: 'gpumon-run-complaint', role: 'alert' });
+  private readonly news = h('div', { class: 'gpumon-spoken', role: 'status', 'aria-live': 'polite' });
+  private readonly list = h('div', { class: 'gpumon-run-list' });
+  private readonly cards = new Map<string, RunCard>();
+  /** What has been told of each run. */
+  private readonly told = new Map<string, string>();
+
+  constructor(
+    host: HTMLElement,
+    private readonly store: Store,
+    private readonly runner: Runner,
+    private readonly invalidate: () => void,
+  ) {
+    this.choice = new Choice((job) => {
+      void this.ask('api/v1/runs', { method: 'POST', headers: OWN, body: JSON.stringify(job) });
+    }, invalidate);
+    setShown(this.complaint, false);
+    host.replaceChildren(this.choice.element, this.complaint, this.news, this.list);
+    void this.ask('api/v1/catalogue').then((answer) => {
+      this.choice.offer((answer as Catalogue | null)?.entries ?? []);
+      this.choice.focus();
+    });
+  }
+
+  render(gpus: readonly GpuView[], freshness: Freshness): void {
+    const runs = [...this.store.runs.values()].sort((a, b) => b.started_ms - a.started_ms);
+    const busy = runs.find(({ status, own }) => own && status === 'running');
+    this.choice.update(gpus, busy !== undefined);
+    const cards = keyed(
+      this.list,
+      this.cards,
+      runs,
+      ({ run }) => run,
+      ({ run }) => this.newCard(run),
+    );
+    runs.forEach((run, i) => cards[i]?.update(run, gpus, freshness, i === 0));
+    this.tell(runs);
+  }
+
+  private newCard(run: string): RunCard {
+    const where = `api/v1/runs/${encodeURIComponent(run)}`;
+    return new RunCard(
+      async () => (await this.ask(where)) as RunDetails | null,
+      () => void this.ask(where, { method: 'DELETE', headers: OWN }),
+      this.invalidate,
+    );
+  }
+
+  /** A screen reader hears when a run begins and how it ends. */
+  private tell(runs: readonly RunState[]): void {
+    for (const run of runs) {
+      const before = this.told.get(run.run);
+      this.told.set(run.run, run.status);
+      if (before !== run.status && (before !== undefined || run.status === 'running')) {
+        setText(this.news, `${titleOf(run)}: ${statusWords(run.status)}`);
+      }
+    }
+  }
+
+  /** The server's answer; `null` where it has refused, which is said. */
+  private async ask(path: string, init?: RequestInit): Promise<unknown> {
+    let why: string;
+    try {
+      const response = await this.runner.request(path, init);
+      if (response.ok) {
+        this.complain('');
+        return await response.json();
+      }
+      why = plainText((await response.text()).trim()) || `HTTP ${String(response.status)}`;
+    } catch {
+      why = trans.__('The server does not answer, or is too old to run workloads.');
+    }
+    this.complain(why);
+    return null;
+  }
+
+  private complain(why: string): void {
+    setText(this.complaint, why);
+    setShown(this.complaint, why !== '');
+    this.invalidate();
+  }
+}

@@ -1,0 +1,51 @@
+// @vitest-environment jsdom
+import { expect, it, vi } from 'vitest';
+
+import { setTranslator, trans } from '../../lib/translation';
+import { gpusOf } from '../../model/gpu';
+import { Store } from '../../model/store';
+import { accented, forgotten, textsOf } from '../../testing/accents';
+import { hello, NOW } from '../../testing/frames';
+import { CATALOGUE, ITEMS, runState, serverWith } from '../../testing/runs';
+import { RunEntry } from '../run-entry';
+
+/** What a server says, and names. */
+const DATA = [
+  'triad',
+  'Does it. Teaches it.',
+  'fill',
+  'H200',
+  'fp32',
+  'copy',
+  'too large',
+  'Do this.',
+  'NVIDIA',
+  'memory',
+];
+
+it('the sheet has no English word in another language, whatever there is to say', async () => {
+  const { __: one, _n: many } = trans;
+  setTranslator({
+    __: (text, ...args) => one(accented(text), ...args),
+    _n: (single, several, n, ...args) => many(accented(single), accented(several), n, ...args),
+  });
+  const store = new Store();
+  store.apply(hello());
+  const states = [
+    runState({ items: ITEMS.length }),
+    runState({ run: 'r2', own: false, steps: 1, step: null, title: '' }),
+    ...(['done', 'failed', 'cancelled', 'lost'] as const).map((status) => runState({ run: status, status, title: '' })),
+  ];
+  for (const state of states) {
+    store.apply({ type: 'run', ...state });
+  }
+  const request = serverWith({ 'api/v1/catalogue': CATALOGUE, 'api/v1/runs/r1': { ...runState(), all: ITEMS } });
+  const entry = new RunEntry(store, { request, setRuns: vi.fn() }, () => undefined);
+  entry.button.click();
+  await vi.waitFor(() => {
+    entry.render(gpusOf(store.inventory, store.sample, store.details), { now_ms: NOW, stale: false });
+    expect(entry.element.querySelectorAll('.gpumon-run-items > li')).toHaveLength(ITEMS.length);
+  });
+  expect(entry.element.querySelectorAll('.gpumon-run')).toHaveLength(states.length);
+  expect(forgotten([...textsOf(entry.element), ...textsOf(entry.button)], DATA)).toEqual([]);
+});

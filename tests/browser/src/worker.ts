@@ -1,0 +1,40 @@
+/** A script in place of the program that does runs, which says what a test wants to hear. */
+
+import { chmodSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+
+import { newFolder } from './machine';
+
+/** Works on the GPU that the job names: a step with a result, and one that lasts until the file is there or it is told to end. */
+const SCRIPT = `#!/bin/sh
+for job; do :; done
+uuid=$(printf %s "$job" | sed -n 's/.*"device":"\\([^"]*\\)".*/\\1/p')
+say() { printf '{"at_ms":1,"report":%s}\\n' "$1"; }
+trap 'say "\\"ended\\",\\"code\\":130"; exit 130' INT
+say '"begun","title":"triad","devices":[{"name":"NVIDIA H200","uuid":"'$uuid'"}],"steps":2'
+say '"phase","step":0,"id":"triad","backend":"cuda","phase":"measuring"'
+say '"result","id":"triad","backend":"cuda","device":{"name":"NVIDIA H200"},"dtype":"fp32","n":4,"device_time":{"median_us":534.2},"host_time":{"median_us":541.0},"rate":{"bytes_per_second":4.02e12},"roofline":{"limit":"memory","share":0.84},"verify":{"ok":true,"checked":4,"wrong":0},"partial":false,"load":null'
+say '"phase","step":1,"id":"triad","backend":"cpu","phase":"verifying"'
+say '"progress","share":0.5,"text":"half of it"'
+while [ ! -e "$0.go" ]; do sleep 0.05; done
+say '"ended","code":0'
+`;
+
+export class Worker {
+  private readonly script = path.join(newFolder(), 'worker');
+
+  constructor() {
+    writeFileSync(this.script, SCRIPT);
+    chmodSync(this.script, 0o755);
+  }
+
+  /** What has a server use it. */
+  get env(): Record<string, string> {
+    return { GPUMON_WORKER: this.script };
+  }
+
+  /** Runs need wait no longer. */
+  finish(): void {
+    writeFileSync(`${this.script}.go`, '');
+  }
+}

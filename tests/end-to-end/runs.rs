@@ -1,0 +1,352 @@
+//! `/api/v1/runs`: runs of the workload runner, with a script in place of the program that works.
+
+use std::{
+    fs,
+    io::{Read, Write},
+    os::unix::{fs::PermissionsExt, net::UnixStream, process::CommandExt},
+    path::Path,
+    process::Command,
+    time::{Duration, Instant},
+};
+
+use serde_json::{Value, json};
+
+use crate::support::{Answer, Fake, PATIENCE, Server, Stream, ask_with, eventually, send, stdout};
+
+/// A user who is not root, and owns nothing.
+const NOBODY: u32 = 65_534;
+const OWN: &[&str] = &["X-Gpumon: run"];
+const JOB: &str = r#"{"kind":"bench","ids":["copy"],"quick":true}"#;
+/// Says that it works on the first GPU, and has come to its first step.
+const BEGIN: &str = r#"
+say() { echo "{\"at_ms\":1,\"report\":$1}"; }
+say '"begun","title":"copy","devices":[{"index":7,"name":"NVIDIA H200","uuid":"'$UUID'"}],"steps":1'
+say '"phase","step":0,"id":"copy","backend":"cuda","phase":"measuring"'
+"#;
+const RESULT: &str = r#"
+say '"progress","share":0.5,"text":"half"'
+say '"result","id":"copy","backend":"cuda","device":{"name":"NVIDIA H200"},"dtype":"fp32","n":4,"device_time":{"median_us":5.5},"host_time":{"median_us":9.0},"rate":{"bytes_per_second":4e12},"roofline":{"limit":"memory","share":0.9},"verify":{"ok":true,"checked":4,"wrong":0},"partial":false,"load":null'
+"#;
+/// Works until it is interrupted.
+const UNTIL_INTERRUPTED: &str = r#"
+trap 'say "\"ended\",\"code\":130"; kill $!; exit 130' INT
+sleep 60 & echo $$ > "$0.pid"; wait
+"#;
+
+/// A server, and a script that does its runs.
+struct Runner {
+    fake: Fake,
+    server: Server,
+}
+
+impl Runner {
+    fn new(script: &str, arguments: &[&str]) -> Self {
+        let fake = Fake::new("gpus = 2");
+        let worker = fake.path("worker");
+        // What asks for it by its own name gets the UUID of the first GPU.
+        let uuid = fake.json()["inventory"]["gpus"][0]["uuid"].as_str().unwrap().to_owned();
+        fs::write(&worker, format!("#!/bin/sh\nUUID={uuid}\n{script}\n")).unwrap();
+        fs::set_permissions(&worker, fs::Permissions::from_mode(0o755)).unwrap();
+        let worker = worker.to_str().unwrap().to_owned();
+        let server = Server::over(&fake, &[&["--worker", &worker], arguments].concat());
+        eventually("GPUs are known", || server.get("/readyz").status == 200);
+        Self { fake, server }
+    }
+
+    fn post(&self, job: &str) -> Answer {
+        send(self.server.port, "POST /api/v1/runs", OWN, job)
+    }
+
+    fn start(&self) -> String {
+        let started = self.post(JOB);
+        assert_eq!(started.status, 202, "{}", started.body);
+        started.json()["id"].as_str().unwrap().to_owned()
+    }
+
+    fn details(&self, run: &str) -> Value {
+        self.server.get(&format!("/api/v1/runs/{run}")).json()
+    }
+
+    fn delete(&self, run: &str) -> Answer {
+        send(self.server.port, &format!("DELETE /api/v1/runs/{run}"), OWN, "")
+    }
+
+    /// What is known of it when it is over.
+    fn over(&self, run: &str) -> Value {
+        eventually("the run is over", || self.details(run)["status"] != "running");
+        self.details(run)
+    }
+
+    /// A client that has asked for runs.
+    async fn follower(&self) -> Stream {
+        let mut stream = self.server.stream().await;
+        stream.send(r#"{"type":"runs","on":true}"#).await;
+        stream
+    }
+
+    /// The process that works, when it has begun to wait.
+    fn worker_pid(&self) -> u32 {
+        let file = self.fake.path("worker.pid");
+        let pid = || fs::read_to_string(&file).ok()?.trim().parse().ok();
+        eventually("the worker waits", || pid().is_some());
+        pid().unwrap()
+    }
+
+    fn announce(&self) -> UnixStream {
+        let stream = UnixStream::connect(self.fake.control()).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream
+    }
+}
+
+fn exists(pid: u32) -> bool {
+    Path::new(&format!("/proc/{pid}")).exists()
+}
+
+#[tokio::test]
+async fn a_run_is_seen_from_its_start_to_its_end() {
+    let script =
+        format!("{BEGIN}\nwhile [ ! -e \"$0.go\" ]; do sleep 0.02; done\n{RESULT}\nsay '\"ended\",\"code\":0'");
+    let runner = Runner::new(&(r#"for job; do :; done; echo "$job" > "$0.job""#.to_owned() + &script), &[]);
+    let (mut follower, mut plain) = (runner.follower().await, runner.server.stream().await);
+    let run = runner.start();
+    let began = plain.until(|frame| frame["what"] == "run_began").await;
+    assert_eq!(
+        (&began["gpu"]["index"], &began["title"], &began["kind"], &began["run"]),
+        (&json!(0), &json!("copy"), &json!("bench"), &json!(run)),
+        "by its UUID, not by CUDA's index: {began}"
+    );
+    assert_eq!(plain.until(|frame| frame["what"] == "run_step").await["step"], "copy");
+    let working = follower.until(|frame| frame["type"] == "run" && frame["step"]["phase"] == "measuring").await;
+    assert_eq!((&working["status"], &working["own"]), (&json!("running"), &json!(true)));
+    assert_eq!(working["devices"], json!([{"index": 0, "name": "NVIDIA H200"}]));
+    let asked: Value = serde_json::from_str(&fs::read_to_string(runner.fake.path("worker.job")).unwrap()).unwrap();
+    assert_eq!((&asked["kind"], &asked["ids"], &asked["quick"]), (&json!("bench"), &json!(["copy"]), &json!(true)));
+
+    let second = runner.post(JOB);
+    assert_eq!(second.status, 409, "one at a time");
+    assert!(second.body.contains(&run) && second.body.contains("copy"), "{}", second.body);
+
+    fs::write(runner.fake.path("worker.go"), "").unwrap();
+    let ended = plain.until(|frame| frame["what"] == "run_ended").await;
+    assert_eq!((&ended["status"], &ended["gpu"]["index"]), (&json!("done"), &json!(0)));
+    let done = follower.until(|frame| frame["type"] == "run" && frame["status"] == "done").await;
+    assert_eq!((&done["items"], &done["newest"]["verified"], &done["code"]), (&json!(1), &json!(true), &json!(0)));
+    let result = &runner.details(&run)["all"][0];
+    assert_eq!(
+        (&result["item"], &result["bytes_per_second"], &result["share"]),
+        (&json!("result"), &json!(4e12), &json!(0.9))
+    );
+    assert_eq!(result["operations_per_second"], json!({"absent": "not_supported"}));
+    assert_eq!(runner.server.get("/api/v1/runs").json()["runs"][0]["run"], *run);
+
+    // Who comes later knows of it, too.
+    let hello = runner.server.stream().await.next().await.unwrap();
+    let told = hello["events"].as_array().unwrap().iter().filter_map(|event| event["what"].as_str());
+    assert_eq!(told.filter(|what| what.starts_with("run_")).count(), 3, "{}", hello["events"]);
+    assert_eq!(runner.follower().await.next_of("run").await["run"], *run);
+    assert_eq!(runner.post(JOB).status, 202, "the next may begin");
+}
+
+#[test]
+fn a_run_is_cancelled_and_gives_back_what_it_holds() {
+    let runner = Runner::new(&format!("{BEGIN}{UNTIL_INTERRUPTED}"), &[]);
+    let run = runner.start();
+    let pid = runner.worker_pid();
+    assert_eq!(runner.delete(&run).status, 200);
+    let over = runner.over(&run);
+    assert_eq!((&over["status"], &over["code"], &over["error"]), (&json!("cancelled"), &json!(130), &Value::Null));
+    assert!(!exists(pid));
+    assert_eq!(runner.delete(&run).status, 200, "it is over already");
+}
+
+#[test]
+fn a_worker_that_does_not_listen_is_ended_by_force() {
+    let deaf = "trap '' INT; echo $$ > \"$0.pid\"; while :; do sleep 0.05; done";
+    let runner = Runner::new(&format!("{BEGIN}{deaf}"), &[]);
+    let run = runner.start();
+    let pid = runner.worker_pid();
+    let begun = Instant::now();
+    runner.delete(&run);
+    let over = runner.over(&run);
+    assert_eq!((&over["status"], &over["code"]), (&json!("cancelled"), &Value::Null));
+    assert!(begun.elapsed() >= Duration::from_secs(5), "it had time to listen: {:?}", begun.elapsed());
+    assert!(!exists(pid));
+}
+
+#[test]
+fn a_worker_that_crashes_has_failed_with_its_last_words() {
+    let failed = |script: &str| {
+        let runner = Runner::new(script, &[]);
+        let over = runner.over(&runner.start());
+        assert_eq!(over["status"], "failed", "{over}");
+        over["error"].as_str().unwrap().to_owned()
+    };
+    let crash = failed(&format!("{BEGIN}\necho first >&2; echo 'gpumon: the driver is gone' >&2; kill -9 $$"));
+    assert!(crash.contains("signal: 9") && crash.ends_with("the driver is gone"), "{crash}");
+    assert!(failed("exit 2").contains("without a word"));
+    assert!(failed(&format!("{BEGIN}\necho hello; sleep 60")).contains("not a report"));
+    assert!(failed("head -c 100000 /dev/zero | tr '\\0' x; sleep 60").contains("64 KiB"));
+    let refused = r#"say '"failed","id":"copy","backend":"cuda","error":"too large: needs 9 GiB","code":5'; say '"ended","code":5'; exit 5"#;
+    assert_eq!(failed(&format!("{BEGIN}{refused}")), "copy: too large: needs 9 GiB");
+
+    let fake = Fake::new("gpus = 1");
+    let server = Server::over(&fake, &["--worker", "/nonexistent"]);
+    let started = send(server.port, "POST /api/v1/runs", OWN, JOB).json();
+    let details = || server.get(&format!("/api/v1/runs/{}", started["id"].as_str().unwrap())).json();
+    eventually("it has failed", || details()["status"] == "failed");
+    assert!(details()["error"].as_str().unwrap().contains("/nonexistent"));
+}
+
+#[test]
+fn a_worker_ends_with_its_server() {
+    let mut runner = Runner::new(&format!("{BEGIN}{UNTIL_INTERRUPTED}"), &[]);
+    runner.start();
+    let pid = runner.worker_pid();
+    let (status, _) = runner.server.terminate();
+    assert!(status.success());
+    eventually("the worker has ended", || !exists(pid));
+}
+
+#[test]
+fn what_is_no_job_is_refused_with_a_reason() {
+    let runner = Runner::new("exit 0", &[]);
+    let huge = format!(r#"{{"kind":"bench","ids":["{}"]}}"#, "x".repeat(70_000));
+    for (job, status, word) in [
+        ("hello", 400, "no job"),
+        (r#"{"kind":"format_disk"}"#, 400, "format_disk"),
+        (r#"{"kind":"bench","id":"copy"}"#, 400, "`id`"),
+        (r#"{"kind":"burn","seconds":-1}"#, 400, "seconds"),
+        (&huge, 413, ""),
+    ] {
+        let refused = runner.post(job);
+        assert_eq!(refused.status, status, "{}", refused.body);
+        assert!(refused.body.contains(word), "{}", refused.body);
+    }
+    assert_eq!(runner.server.get("/api/v1/runs").json()["runs"], json!([]), "nothing was started");
+    assert_eq!(runner.server.get("/api/v1/runs/none").status, 404);
+    assert_eq!(runner.delete("none").status, 404);
+    let catalogue = runner.server.get("/api/v1/catalogue").json();
+    let copy = catalogue["entries"].as_array().unwrap().iter().find(|entry| entry["id"] == "copy").unwrap();
+    assert_eq!((&copy["kind"], &copy["on_cpu"]), (&json!("bench"), &json!(true)));
+}
+
+/// A request to start a run by a program of somebody else, which a test can only make where it runs as root.
+fn status_for_nobody(port: u16) -> Option<String> {
+    let request = format!(
+        "exec 3<>/dev/tcp/127.0.0.1/{port}; printf 'POST /api/v1/runs HTTP/1.0\\r\\nHost: localhost\\r\\n\
+         X-Gpumon: run\\r\\nContent-Length: {}\\r\\n\\r\\n%s' '{JOB}' >&3; cat <&3",
+        JOB.len()
+    );
+    let output = Command::new("bash").args(["-c", &request]).uid(NOBODY).output().ok()?;
+    Some(stdout(&output))
+}
+
+#[test]
+fn runs_are_for_the_servers_own_user_and_for_others_only_where_they_were_allowed() {
+    let runner = Runner::new("exit 0", &[]);
+    let port = runner.server.port;
+    let origin = format!("Origin: http://localhost:{port}");
+    for (headers, word) in [
+        (&[][..], "X-Gpumon"),
+        (&[&*origin][..], "X-Gpumon"),
+        (&["X-Gpumon: run", "Origin: http://evil.example"][..], "another origin"),
+        (&["X-Gpumon: run", "Origin: null"][..], "another origin"),
+        (&["X-Gpumon: run", "Host: evil.example"][..], "Host"),
+    ] {
+        for request in ["POST /api/v1/runs", "DELETE /api/v1/runs/none"] {
+            let refused = send(port, request, headers, JOB);
+            assert_eq!(refused.status, 403, "{request} {headers:?}");
+            assert!(refused.body.contains(word), "{}", refused.body);
+        }
+    }
+    assert_eq!(send(port, "POST /api/v1/runs", &["X-Gpumon: run", &origin], JOB).status, 202);
+    if let Some(answer) = status_for_nobody(port) {
+        assert!(answer.contains(" 403 ") && answer.contains("--allow-runs"), "{answer}");
+        let open = Runner::new("exit 0", &["--allow-runs"]);
+        let answer = status_for_nobody(open.server.port).unwrap();
+        assert!(answer.contains(" 202 "), "{answer}");
+        assert_eq!(send(open.server.port, "POST /api/v1/runs", &[], JOB).status, 403, "the header is for all");
+    }
+}
+
+/// The head of a request that announces a run, whose body follows in chunks.
+fn announcement(name: &str) -> String {
+    format!(
+        "POST /api/v1/runs/announced HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nX-Gpumon-Run: {name}\r\n\
+         Transfer-Encoding: chunked\r\n\r\n"
+    )
+}
+
+fn chunk(line: &str) -> String {
+    format!("{:x}\r\n{line}\n\r\n", line.len() + 1)
+}
+
+fn answer_of(mut stream: UnixStream) -> String {
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+#[tokio::test]
+async fn a_terminals_run_is_shown_like_any_other() {
+    let runner = Runner::new("exit 0", &[]);
+    let mut follower = runner.follower().await;
+    let mut terminal = runner.announce();
+    terminal.write_all(announcement("term-1").as_bytes()).unwrap();
+    terminal.write_all(chunk(r#"{"report":"begun","title":"triad","devices":[],"steps":2}"#).as_bytes()).unwrap();
+    let shown = follower.until(|frame| frame["type"] == "run" && frame["title"] == "triad").await;
+    assert_eq!((&shown["run"], &shown["own"]), (&json!("term-1"), &json!(false)));
+    let refused = runner.delete("term-1");
+    assert_eq!(refused.status, 409);
+    assert!(refused.body.contains("Ctrl-C"), "{}", refused.body);
+    assert_eq!(runner.post(JOB).status, 202, "it keeps nobody from a run of their own");
+    let mut again = runner.announce();
+    again.write_all((announcement("term-1") + "0\r\n\r\n").as_bytes()).unwrap();
+    assert!(answer_of(again).contains(" 409 "));
+    terminal.write_all(chunk(r#"{"report":"ended","code":0}"#).as_bytes()).unwrap();
+    assert!(answer_of(terminal).contains(" 200 "));
+    assert_eq!(runner.details("term-1")["status"], "done");
+}
+
+#[test]
+fn a_terminals_run_that_breaks_off_is_lost() {
+    let runner = Runner::new("exit 0", &[]);
+    let mut terminal = runner.announce();
+    let begun = r#"{"report":"begun","title":"triad","devices":[],"steps":2}"#;
+    terminal.write_all((announcement("gone") + &chunk(begun)).as_bytes()).unwrap();
+    eventually("it is shown", || runner.server.get("/api/v1/runs").json()["runs"][0]["title"] == "triad");
+    drop(terminal);
+    assert_eq!(runner.over("gone")["status"], "lost");
+
+    let ends = |name: &str, body: &str| {
+        let mut terminal = runner.announce();
+        terminal.write_all((announcement(name) + body).as_bytes()).unwrap();
+        answer_of(terminal)
+    };
+    assert!(ends("brief", &(chunk(begun) + "0\r\n\r\n")).contains("before the run did"));
+    assert!(ends("rude", &chunk("hello")).contains("not a report"));
+    assert!(ends("long", &chunk(&"x".repeat(70_000))).contains("64 KiB"));
+    assert!(ends("a b", "0\r\n\r\n").contains(" 400 "));
+    for name in ["brief", "rude", "long"] {
+        assert_eq!(runner.over(name)["status"], "lost", "{name}");
+    }
+    let refused = ask_with(runner.server.port, "POST /api/v1/runs/announced");
+    assert_eq!(refused.status, 403, "the port is for everybody");
+}
+
+#[test]
+fn the_last_twenty_are_remembered() {
+    let runner = Runner::new("exit 0", &[]);
+    let runs: Vec<String> = (0..22)
+        .map(|_| {
+            let run = runner.start();
+            runner.over(&run);
+            run
+        })
+        .collect();
+    let known = runner.server.get("/api/v1/runs").json();
+    let known: Vec<&str> = known["runs"].as_array().unwrap().iter().map(|run| run["run"].as_str().unwrap()).collect();
+    let newest: Vec<&str> = runs.iter().rev().take(20).map(String::as_str).collect();
+    assert_eq!(known, newest, "the newest first");
+}
