@@ -20,6 +20,7 @@ pub struct Outcome {
     /// Where it ran.
     pub backend: Backend,
     /// By what, on a GPU.
+    #[serde(default)]
     pub engine: Engine,
     /// On what.
     pub device: DeviceName,

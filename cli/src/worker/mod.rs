@@ -28,7 +28,7 @@ use gpumon_workload::{
 };
 use rustix::process::{Pid, Signal, kill_process};
 use signal_hook::{
-    consts::{SIGINT, SIGTERM},
+    consts::{SIGHUP, SIGINT, SIGTERM},
     flag,
 };
 
@@ -122,7 +122,7 @@ pub(crate) fn follow(
 /// Whoever asks twice to stop is obeyed at once: the worker ends with this process.
 fn heed_signals() -> io::Result<Arc<AtomicBool>> {
     let asked = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
         flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&asked))?;
         flag::register(signal, Arc::clone(&asked))?;
     }

@@ -31,7 +31,7 @@ beforeEach(() => {
       overview.render();
     },
     onRetry: () => undefined,
-      runner: null,
+    runner: null,
   });
   document.body.append(overview.element);
 });

@@ -21,7 +21,7 @@ pub(super) static MEMORY: Chase = chase(
     true,
 );
 pub(super) static CACHE: Chase = chase(
-    "pointer-chase-cache",
+    "pointer-chase-l2",
     "Follows pointers through an array that fits the last cache: the time of one load.",
     "A cache answers in less than half of the time, and no sooner, however little is asked of it.",
     false,

@@ -22,6 +22,9 @@ pub(crate) trait Device {
     /// How much is free for anybody.
     fn free(&self) -> Result<FreeMemory, CudaError>;
 
+    /// Lets go of what only the driver keeps, so that what is free can be compared.
+    fn settle(&self) {}
+
     /// So much of it.
     fn allocate(&self, bytes: u64) -> Result<Held, CudaError>;
 

@@ -90,6 +90,11 @@ impl<'a> Ground<'a> {
         self.device.is_model()
     }
 
+    /// Lets go of what only the driver keeps.
+    pub(crate) fn settle(&self) {
+        self.device.settle();
+    }
+
     /// How much is free for anybody.
     pub(crate) fn free(&self) -> Result<FreeMemory, CudaError> {
         self.device.free()
@@ -205,6 +210,7 @@ impl<'a> Ground<'a> {
 
     /// That free memory is what it was, with as much time as the driver needs for that.
     pub(crate) fn proof(&self, before_bytes: u64) -> Result<String, Stop> {
+        self.settle();
         let end = Instant::now() + SETTLING;
         let mut after_bytes = self.free()?.free_bytes;
         while after_bytes < before_bytes && Instant::now() < end {

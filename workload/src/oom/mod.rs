@@ -110,6 +110,7 @@ fn show(scenario: &dyn Scenario, ground: &mut Ground<'_>) -> Result<(), Stop> {
         ground
             .step("This is a model: it keeps the accounts of a GPU's memory by the same rules, and no GPU is touched.");
     }
+    ground.settle();
     let before = ground.free()?;
     let shown = scenario.run(ground);
     ground.phase(Phase::GivingBack);

@@ -64,6 +64,14 @@ impl Device for OnCuda<'_> {
         self.gpu.context.memory()
     }
 
+    /// The driver keeps small pieces that were freed, and gives them back before it refuses anything, as what is more
+    /// than there can be.
+    fn settle(&self) {
+        if let Ok(FreeMemory { total_bytes, .. }) = self.free() {
+            let _ = self.gpu.context.allocate(total_bytes + total_bytes / 8);
+        }
+    }
+
     fn allocate(&self, bytes: u64) -> Result<Held, CudaError> {
         Ok(Box::new(self.gpu.context.allocate(bytes)?))
     }

@@ -16,7 +16,7 @@ use crate::{
 /// What stands where there is no number.
 const NONE: &str = "-";
 /// How wide each column is, but for the last. The first stands left in its column, the others right.
-const WIDTHS: [usize; 12] = [15, 5, 9, 8, 6, 8, 12, 8, 8, 5, 8, 9];
+const WIDTHS: [usize; 12] = [17, 5, 9, 7, 6, 7, 12, 8, 8, 5, 8, 9];
 const HEADINGS: [&str; 12] =
     ["workload", "type", "size", "device", "95 %", "host", "rate", "of rated", "at clock", "power", "clock", "limit"];
 /// The column that gives way where results are compared.
@@ -84,7 +84,7 @@ fn cells(outcome: &Outcome, load: Option<&Load>) -> [String; 12] {
     let size = match outcome.extent {
         Extent::Elements => words::size((outcome.n * outcome.dtype.bytes()) as f64),
         Extent::Side => format!("{}^2", outcome.n),
-        Extent::Times => format!("{} times", outcome.n),
+        Extent::Times => format!("{}x", outcome.n),
         Extent::Fixed => none(),
     };
     let share = |share: f64| format!("{:.1} %", share * 100.0);

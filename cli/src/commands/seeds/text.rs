@@ -71,7 +71,8 @@ fn measured(report: &SeedReport, outcome: &Outcome) -> String {
     };
     let beside = match (&report.framework, report.share_of_framework) {
         (Some(framework), Some(share)) => {
-            let text = format!("{} of {}'s {}", three_digits(share), framework.name, time(framework.us));
+            let share_text = if share < 0.01 { format!("{share:.4}") } else { three_digits(share) };
+            let text = format!("{share_text} of {}'s {}", framework.name, time(framework.us));
             format!(
                 "  {} {}",
                 if share > 1.0 { paint(NOTICE, &text) } else { text },

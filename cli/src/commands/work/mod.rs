@@ -35,7 +35,7 @@ use gpumon_workload::{
 };
 use rustix::process::{Signal, getppid, set_parent_process_death_signal};
 use signal_hook::{
-    consts::{SIGINT, SIGTERM},
+    consts::{SIGHUP, SIGINT, SIGTERM},
     flag,
 };
 
@@ -151,7 +151,7 @@ fn end_with_parent(parent: Option<u32>) -> Result<(), Failure> {
 /// However often somebody asks to stop: whoever started this decides when it has been long enough.
 fn heed_signals() -> io::Result<Arc<AtomicBool>> {
     let asked = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
         flag::register(signal, Arc::clone(&asked))?;
     }
     Ok(asked)

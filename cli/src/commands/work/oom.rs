@@ -25,9 +25,6 @@ pub(super) fn run(job: &OomJob, around: &Around<'_>, say: &mut dyn FnMut(Report)
     let floor = Floor::take(&job.place, false, around.source)?;
     let held = floor.gpus.first();
     let gpu = held.map(super::floor::Held::open).transpose().map_err(|error| Failure::with_code(error, NO_GPU))?;
-    if let Some(note) = &floor.note {
-        say(Report::Said { topic: Topic::Step, text: format!("{note}, on a model of a GPU's memory") });
-    }
     let cap_bytes = match (&gpu, held) {
         (Some(gpu), Some(held)) if held.is_shared => {
             let room = gpu.room().map_err(|error| Failure::with_code(error, NO_GPU))?;
@@ -39,9 +36,13 @@ pub(super) fn run(job: &OomJob, around: &Around<'_>, say: &mut dyn FnMut(Report)
     let setting = Setting { cap_bytes, second: vec![program.into(), "oom".into(), "--second".into()] };
     let place = gpu.as_ref().map_or(Place::Cpu(&floor.cpu), Place::Cuda);
     let mut tell = |report| {
+        let is_begun = matches!(report, Report::Begun { .. });
         // What ends the job is told when everything is given back.
         if !matches!(report, Report::Ended { .. }) {
             say(report);
+        }
+        if let (true, Some(note)) = (is_begun, &floor.note) {
+            say(Report::Said { topic: Topic::Step, text: format!("{note}, on a model of a GPU's memory") });
         }
     };
     Ok(oom::run(job, &place, &setting, &mut tell, around.interrupted))
