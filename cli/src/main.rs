@@ -35,6 +35,13 @@ fn smi_face(source: &[String], words: &[String]) -> ExitCode {
     }
 }
 
+/// A terminal that can do nothing gets plain text: `anstream` takes every terminal for one with colours where `CI` is set.
+fn plain_on_dumb_terminals() {
+    if env::var_os("TERM").is_some_and(|terminal| terminal == "dumb") {
+        anstream::ColorChoice::Never.write_global();
+    }
+}
+
 fn main() -> ExitCode {
     let mut words = env::args_os().map(|word| word.to_string_lossy().into_owned());
     let name = words.next().unwrap_or_default();
@@ -47,6 +54,7 @@ fn main() -> ExitCode {
         let is_named = habit.first().is_some_and(|word| word == "smi");
         return smi_face(&source, &habit[usize::from(is_named)..]);
     }
+    plain_on_dumb_terminals();
     let args = match Args::try_parse() {
         Ok(args) => args,
         Err(error) => return exit::refuse_arguments(&error),

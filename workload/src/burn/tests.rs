@@ -23,8 +23,11 @@ fn a_burn_ends_on_time_and_has_compared_what_it_made() {
     let verify = outcome.verify;
     assert!(verify.ok && verify.wrong == 0 && verify.checked > 2 * outcome.n.pow(2), "{verify:?}");
     assert!(outcome.rate.operations_per_second.unwrap() > 1e6, "{:?}", outcome.rate);
-    let beats = told.iter().filter(|burning| matches!(burning, Burning::Beat { wrong: 0, .. }));
-    assert_eq!(beats.count(), 1, "{told:?}");
+    let beats: Vec<_> = told.iter().filter(|burning| matches!(burning, Burning::Beat { .. })).collect();
+    // One a second, of which the last may fall on the end.
+    let most = begun.elapsed().as_secs() as usize + 1;
+    assert!((1..=most).contains(&beats.len()), "{told:?}");
+    assert!(beats.iter().all(|beat| matches!(beat, Burning::Beat { wrong: 0, .. })), "{told:?}");
 }
 
 #[test]
