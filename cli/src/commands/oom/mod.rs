@@ -23,7 +23,6 @@ use super::work::Load;
 use crate::{
     exit::Failure,
     options::SourceArgs,
-    suggest::nearest,
     worker::{self, Listener, WhereArgs},
 };
 
@@ -86,11 +85,6 @@ pub(crate) fn run(source: &SourceArgs, args: &OomArgs) -> Result<(), Failure> {
         return list::print(args.json);
     }
     source.source.check()?;
-    if oom::find(&args.scenario).is_none() {
-        let cure = nearest(&args.scenario, names());
-        let cure = cure.map_or("see `gpumon oom list`".to_owned(), |id| format!("did you mean '{id}'?"));
-        return Err(Failure::usage(anyhow!("unknown scenario '{}': {cure}", args.scenario)));
-    }
     let job = OomJob { scenario: args.scenario.clone(), place: args.place.place(), hold_seconds: args.hold };
     let mut reader = if args.json { Reader::Program } else { Reader::Person(Page::new()) };
     let code = worker::follow(source, &Job::Oom(job), args.place.time_limit, &mut reader)?;
@@ -111,9 +105,9 @@ enum Reader {
 }
 
 impl Listener for Reader {
-    fn hear(&mut self, raw: &str, _: Line<Load>) -> Result<(), Failure> {
+    fn hear(&mut self, raw: &str, line: Line<Load>) -> Result<(), Failure> {
         match self {
-            Self::Person(page) => page.line(raw)?,
+            Self::Person(page) => page.line(line)?,
             Self::Program => {
                 let mut out = io::stdout().lock();
                 writeln!(out, "{raw}")?;

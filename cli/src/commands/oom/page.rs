@@ -1,17 +1,20 @@
 //! What people read of what is reported: a line for each step, a bar that moves below them on a terminal, and at the end
-//! the words. It knows nothing but the lines.
+//! the words. It knows nothing but these.
 
 use std::{
     env,
     io::{self, IsTerminal, Write},
 };
 
-use gpumon_workload::oom::Level;
-use serde::Deserialize;
+use gpumon_workload::{
+    DeviceName,
+    oom::Level,
+    report::{Line, Report, Topic},
+};
 
 use super::bar;
 use crate::{
-    commands::show::screen::speaks_utf8,
+    commands::{show::screen::speaks_utf8, work::INTERRUPTED},
     exit::say,
     table::style::{DIM, NOTICE, STRONG, WELL, paint},
     top::text::wrap,
@@ -22,8 +25,6 @@ use crate::{
 const WIDEST: usize = 100;
 /// What stands before a sentence: when it was said, or what it is about.
 const MARGIN: usize = 9;
-/// As shells count it.
-const INTERRUPTED: u8 = 130;
 
 /// The page as far as it was written.
 pub(super) struct Page {
@@ -35,54 +36,6 @@ pub(super) struct Page {
     level: Option<Level>,
 }
 
-/// A line of what is reported, as far as it is read here.
-#[derive(Debug, Deserialize)]
-struct Heard {
-    at_ms: u64,
-    #[serde(flatten)]
-    report: Report,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(tag = "report", rename_all = "snake_case")]
-enum Report {
-    Begun {
-        title: String,
-        devices: Vec<Device>,
-    },
-    Progress {
-        text: String,
-    },
-    Said {
-        topic: Topic,
-        text: String,
-    },
-    Failed {
-        error: String,
-    },
-    Ended {
-        code: u8,
-    },
-    #[serde(other)]
-    Other,
-}
-
-#[derive(Debug, Deserialize)]
-struct Device {
-    index: Option<u32>,
-    name: String,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum Topic {
-    Step,
-    Cause,
-    Cure,
-    Lesson,
-    Proof,
-}
-
 impl Page {
     pub(super) fn new() -> Self {
         let is_dumb = env::var("TERM").is_ok_and(|terminal| terminal == "dumb");
@@ -90,15 +43,14 @@ impl Page {
     }
 
     /// Takes in the next line that is reported.
-    pub(super) fn line(&mut self, line: &str) -> io::Result<()> {
-        let Heard { at_ms, report } = serde_json::from_str(line)?;
+    pub(super) fn line<Load>(&mut self, Line { at_ms, report }: Line<Load>) -> io::Result<()> {
         match report {
-            Report::Begun { title, devices } => {
+            Report::Begun { title, devices, .. } => {
                 self.begun_ms = at_ms;
-                let on = devices.iter().map(Device::words).collect::<Vec<_>>().join(", ");
+                let on = devices.iter().map(device).collect::<Vec<_>>().join(", ");
                 self.write(&format!("{}\n{}\n\n", paint(STRONG, &capital(&title)), paint(DIM, &on)))
             }
-            Report::Progress { text } => {
+            Report::Progress { text, .. } => {
                 self.level = text.parse().ok();
                 self.write("")
             }
@@ -106,7 +58,7 @@ impl Page {
                 let text = self.sentence(topic, &text, at_ms);
                 self.write(&text)
             }
-            Report::Failed { error } => {
+            Report::Failed { error, .. } => {
                 self.end()?;
                 say(&error);
                 Ok(())
@@ -118,7 +70,7 @@ impl Page {
                 }
                 Ok(())
             }
-            Report::Other => Ok(()),
+            Report::Phase { .. } | Report::Result { .. } | Report::Seed { .. } => Ok(()),
         }
     }
 
@@ -163,11 +115,10 @@ impl Page {
     }
 }
 
-impl Device {
-    fn words(&self) -> String {
-        let name = words::without_maker(&self.name);
-        self.index.map_or_else(|| capital(name), |index| format!("GPU {index}: {name}"))
-    }
+/// As `GPU 0: H200`.
+fn device(device: &DeviceName) -> String {
+    let name = words::without_maker(&device.name);
+    device.index.map_or_else(|| capital(name), |index| format!("GPU {index}: {name}"))
 }
 
 /// Columns of the terminal; where there is none, as many as are easy to read.
@@ -197,14 +148,5 @@ mod tests {
         let text: String = said.into_iter().map(|(topic, text, at_ms)| page.sentence(topic, text, at_ms)).collect();
         let text = anstream::adapter::strip_str(&text).to_string();
         assert_eq!(text, "  0.2 s  It begins.\n 12.5 s  It goes on.\n\nCure     Do this.\n         Or that.\n");
-    }
-
-    #[test]
-    fn what_is_reported_is_read() {
-        let heard = |line: &str| serde_json::from_str::<Heard>(line).unwrap().report;
-        let said = heard(r#"{"at_ms":5,"report":"said","topic":"cure","text":"x"}"#);
-        assert!(matches!(said, Report::Said { topic: Topic::Cure, .. }), "{said:?}");
-        let phase = heard(r#"{"at_ms":5,"report":"phase","step":0,"id":"fill","backend":"cpu","phase":"holding"}"#);
-        assert!(matches!(phase, Report::Other), "{phase:?}");
     }
 }

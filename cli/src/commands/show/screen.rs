@@ -33,8 +33,7 @@ impl Screen {
     /// `is_watched` where one picture follows the other.
     pub(super) fn new(color: Color, is_watched: bool) -> Self {
         let has_colors = match color {
-            // `AutoStream` takes every terminal for one with colours where `CI` is set.
-            Color::Auto => AutoStream::choice(&io::stdout()) != ColorChoice::Never && !(size().is_some() && is_dumb()),
+            Color::Auto => AutoStream::choice(&io::stdout()) != ColorChoice::Never,
             Color::Always => true,
             Color::Never => false,
         };

@@ -18,7 +18,7 @@ const SHARED_PART: u64 = 4;
 
 pub(super) fn run(job: &OomJob, around: &Around<'_>, say: &mut dyn FnMut(Report)) -> Result<u8, Failure> {
     if oom::find(&job.scenario).is_none() {
-        let cure = nearest(&job.scenario, oom::all().iter().map(|scenario| scenario.about().id));
+        let cure = nearest(&job.scenario, oom::all().iter().map(|scenario| scenario.about().id).chain(["list"]));
         let cure = cure.map_or("see `gpumon oom list`".to_owned(), |id| format!("did you mean '{id}'?"));
         return Err(Failure::usage(anyhow!("unknown scenario '{}': {cure}", job.scenario)));
     }

@@ -33,7 +33,7 @@ const LINGERING: Duration = Duration::from_millis(400);
 /// By UUID.
 type Samples = BTreeMap<String, Vec<GpuSample>>;
 
-/// NVML's readings of some GPUs.
+/// NVML's readings of some GPUs, for as long as this is there.
 pub(super) struct Watch {
     samples: Arc<Mutex<Samples>>,
     /// Who was there before anything began, by UUID.
@@ -67,7 +67,8 @@ impl Watch {
                     // Nobody waits for it but at the start.
                     let _ = tell.send(());
                 }
-                ControlFlow::Continue(())
+                // Whoever looked once at GPUs has this end with the look.
+                if Arc::strong_count(&kept) == 1 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
             };
             let _ = source.open().and_then(|source| sampler::run(&source, &options, keep));
         });
