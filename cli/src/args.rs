@@ -4,8 +4,8 @@ use clap::{Parser, Subcommand};
 
 use crate::{
     commands::{
-        bench, burn, collect, completions, doctor, info, man, oom, pause, schema, seeds, serve, show, smi, top, wait,
-        work,
+        bench, burn, collect, completions, doctor, info, man, oom, pause, schema, seeds, selftest, serve, show, smi,
+        top, wait, work,
     },
     options::SourceArgs,
 };
@@ -46,7 +46,7 @@ Examples:
 Environment:
   GPUMON_SOURCE  as --source
   GPUMON_NVML_LIB  as --nvml-lib
-  GPUMON_LIBCUDA  CUDA's library for info, bench, seeds, burn and oom, where the loader does not find libcuda.so.1
+  GPUMON_LIBCUDA  CUDA's library for info, bench, seeds, burn, oom and selftest, where the loader does not find libcuda.so.1
   GPUMON_CONTROL  local socket of the server that is asked
   NO_COLOR  set to anything, no colours
 
@@ -66,6 +66,7 @@ pub(crate) enum Command {
     Work(work::WorkArgs),
     Seeds(seeds::SeedsArgs),
     Oom(oom::OomArgs),
+    Selftest(selftest::SelftestArgs),
     Pause(pause::PauseArgs),
     Resume(pause::ResumeArgs),
     Schema(schema::SchemaArgs),
@@ -89,6 +90,7 @@ impl Command {
             Self::Work(_) => "work",
             Self::Seeds(_) => "seeds",
             Self::Oom(_) => "oom",
+            Self::Selftest(_) => "selftest",
             Self::Pause(_) => "pause",
             Self::Resume(_) => "resume",
             Self::Schema(_) => "schema",

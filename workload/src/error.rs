@@ -27,6 +27,12 @@ pub enum RunError {
         /// What was asked for.
         dtype: Dtype,
     },
+    /// It was run, and its result is not what it should be.
+    #[error("'{id}' came out wrong on this GPU: look with `gpumon bench {id}`, and let `gpumon burn` find out more")]
+    Wrong {
+        /// The workload.
+        id: &'static str,
+    },
     /// It runs elsewhere.
     #[error("'{id}' does not run on {backend}; see `gpumon bench list`")]
     NotThere {

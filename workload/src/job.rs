@@ -19,6 +19,8 @@ pub enum Job {
     Burn(BurnJob),
     /// A demonstration of memory that runs out.
     Oom(OomJob),
+    /// Known loads, and what the probe reports of them.
+    Selftest(SelftestJob),
 }
 
 /// Where to run.
@@ -108,6 +110,17 @@ pub struct OomJob {
     pub hold_seconds: f64,
 }
 
+/// How to find out whether readings are right.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SelftestJob {
+    /// Where; on GPUs in any case.
+    #[serde(rename = "where")]
+    pub place: Where,
+    /// Whether each load lasts only as long as it takes to see it.
+    pub quick: bool,
+}
+
 impl Default for Where {
     fn default() -> Self {
         Self { backend: BackendChoice::Auto, device: "0".to_owned(), share: false }
@@ -127,14 +140,15 @@ impl Job {
             Self::Bench(BenchJob { place, .. })
             | Self::Seeds(SeedsJob { place, .. })
             | Self::Burn(BurnJob { place, .. })
-            | Self::Oom(OomJob { place, .. }) => place,
+            | Self::Oom(OomJob { place, .. })
+            | Self::Selftest(SelftestJob { place, .. }) => place,
         }
     }
 
     /// The time in seconds that it asks for by itself, beside what it needs.
     pub fn asked_seconds(&self) -> f64 {
         match self {
-            Self::Bench(_) | Self::Seeds(_) => 0.0,
+            Self::Bench(_) | Self::Seeds(_) | Self::Selftest(_) => 0.0,
             Self::Burn(burn) => burn.seconds,
             Self::Oom(oom) => oom.hold_seconds,
         }

@@ -26,6 +26,8 @@ pub(crate) const CHASE: Code = Code::Ptx(include_str!("../kernels/chase.ptx"));
 pub(crate) const TRANSCENDENTAL: Code = Code::Ptx(include_str!("../kernels/transcendental.ptx"));
 /// What is not too little memory.
 pub(crate) const OOM: Code = Code::Ptx(include_str!("../kernels/oom.ptx"));
+/// A load that counts itself.
+pub(crate) const SPIN: Code = Code::Ptx(include_str!("../kernels/spin.ptx"));
 /// Products without end.
 pub(crate) const BURN: Code = Code::Ptx(include_str!("../kernels/burn.ptx"));
 /// Products on any GPU, and small ones in one go.
@@ -74,6 +76,7 @@ mod tests {
             CHASE,
             TRANSCENDENTAL,
             OOM,
+            SPIN,
             BURN,
             MATMUL_ANY,
             MATMUL_CHECK,

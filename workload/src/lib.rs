@@ -8,6 +8,7 @@
 //! - [`seeds`] are the small programs of tutorials, in all their variants, beside the times that frameworks take.
 //! - [`cuda`] is the driver, and [`Gpu`] a device on which something runs. The CPU needs nothing but rayon.
 //! - [`oom`] shows how memory runs out.
+//! - [`selftest`] puts known loads on, and says what the probe should report of them.
 //! - [`info`] says what the machine has, and what that can do at best.
 //!
 //! The runner knows the probe's vocabulary, no terminal and no network. It needs NVIDIA's driver and no toolkit: its
@@ -22,6 +23,7 @@ pub mod job;
 pub mod oom;
 pub mod report;
 pub mod seeds;
+pub mod selftest;
 
 mod check;
 mod cpu_product;

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     outcome::{DeviceName, Outcome},
     seeds::SeedReport,
+    selftest::Check,
     workload::Backend,
 };
 
@@ -62,6 +63,12 @@ pub enum Report<Load> {
         /// It.
         #[serde(flatten)]
         seed: Box<SeedReport>,
+    },
+    /// A reading beside what a known load made.
+    Check {
+        /// It.
+        #[serde(flatten)]
+        check: Box<Check>,
     },
     /// A sentence for people: what happened, why, and what to do about it.
     Said {

@@ -11,6 +11,7 @@ pub(crate) mod oom;
 pub(crate) mod pause;
 pub(crate) mod schema;
 pub(crate) mod seeds;
+pub(crate) mod selftest;
 pub(crate) mod serve;
 pub(crate) mod show;
 pub(crate) mod smi;
@@ -43,6 +44,7 @@ pub(crate) fn dispatch(args: Args) -> Result<(), Failure> {
         Some(Command::Work(work)) => work::run(&args.source, &work),
         Some(Command::Seeds(seeds)) => seeds::run(&args.source, &seeds),
         Some(Command::Oom(oom)) => oom::run(&args.source, &oom),
+        Some(Command::Selftest(selftest)) => selftest::run(&args.source, &selftest),
         Some(Command::Pause(pause)) => pause::pause(&pause),
         Some(Command::Schema(schema)) => schema::run(&schema),
         Some(Command::Resume(resume)) => pause::resume(&resume),

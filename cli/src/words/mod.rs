@@ -26,7 +26,7 @@ pub(crate) use self::{
     forecast::Past,
     memory::{NEARLY_FULL, share, size, total, used},
     mig::{device_of, label},
-    model::{LONGEST, fitted, full_name, without_maker},
+    model::{LONGEST, capital, device, fitted, full_name, without_maker},
     phrase::{Level, Phrase},
 };
 

@@ -1,6 +1,7 @@
 //! How a board is called.
 
 use gpumon_probe::model::Reading;
+use gpumon_workload::DeviceName;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// A longer name than this takes its room from what is read.
@@ -18,6 +19,18 @@ pub(crate) fn full_name(name: Option<&Reading<String>>) -> String {
 
 pub(crate) fn without_maker(name: &str) -> &str {
     name.trim_start_matches("NVIDIA ")
+}
+
+/// A device on which something runs, as `GPU 0: H200`.
+pub(crate) fn device(device: &DeviceName) -> String {
+    let name = without_maker(&device.name);
+    device.index.map_or_else(|| capital(name), |index| format!("GPU {index}: {name}"))
+}
+
+/// With a capital letter.
+pub(crate) fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
 }
 
 /// A name in so many columns: without words that tell little, and cut only where that is not enough.

@@ -132,6 +132,8 @@ pub enum RunKind {
     Burn,
     /// A demonstration of memory that runs out.
     Oom,
+    /// Known loads, and what was reported of them.
+    Selftest,
     /// Something that a terminal announced without saying what.
     Other,
 }

@@ -49,6 +49,7 @@ impl Catalogue {
             }
         });
         let entries = workloads.chain([burn()]).chain(ROWS.iter().map(row)).chain(oom::all().iter().map(demonstration));
+        let entries = entries.chain([selftest()]);
         Self { entries: entries.collect() }
     }
 }
@@ -73,6 +74,17 @@ fn demonstration(scenario: &&dyn Scenario) -> CatalogueEntry {
         does: about.shows.to_owned(),
         teaches: about.lesson.to_owned(),
         on_cpu: true,
+    }
+}
+
+fn selftest() -> CatalogueEntry {
+    CatalogueEntry {
+        kind: RunKind::Selftest,
+        id: "selftest".to_owned(),
+        title: "selftest".to_owned(),
+        does: "Puts known loads on the GPU, and checks what is reported of them.".to_owned(),
+        teaches: "Which of the numbers shown here are what the GPU really does.".to_owned(),
+        on_cpu: false,
     }
 }
 

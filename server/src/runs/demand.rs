@@ -21,6 +21,7 @@ pub(crate) fn kind_of(job: &Job) -> RunKind {
         Job::Seeds(_) => RunKind::Seeds,
         Job::Burn(_) => RunKind::Burn,
         Job::Oom(_) => RunKind::Oom,
+        Job::Selftest(_) => RunKind::Selftest,
     }
 }
 
@@ -32,6 +33,7 @@ pub(crate) fn title_of(job: &Job) -> String {
         Job::Seeds(seeds) => names(&seeds.rows, "seeds"),
         Job::Burn(_) => "burn".to_owned(),
         Job::Oom(oom) => oom.scenario.clone(),
+        Job::Selftest(_) => "selftest".to_owned(),
     };
     clean(&title, TITLE)
 }
@@ -42,7 +44,7 @@ pub(crate) fn title_of(job: &Job) -> String {
 /// Where it asks for a time that no job may have, with one that it may.
 pub(crate) fn limit_of(job: &Job) -> Result<Duration, String> {
     let (key, seconds) = match job {
-        Job::Bench(_) | Job::Seeds(_) => return Ok(LIMIT),
+        Job::Bench(_) | Job::Seeds(_) | Job::Selftest(_) => return Ok(LIMIT),
         Job::Burn(burn) => ("seconds", burn.seconds),
         Job::Oom(oom) => ("hold_seconds", oom.hold_seconds),
     };

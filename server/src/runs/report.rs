@@ -72,6 +72,7 @@ pub(crate) fn understand(line: &str) -> Result<Report, String> {
             Report::Item(RunItem::Failed { id: clean(&id, NAME), error: clean(&error, SENTENCE) })
         }
         Told::Seed(seed) => Report::Item(seed.item()),
+        Told::Check(check) => Report::Item(check.item()),
         Told::Ended { code } => Report::Ended { code },
         Told::Other => Report::Unknown,
     })
@@ -105,6 +106,7 @@ enum Told {
     },
     Result(Box<Outcome>),
     Seed(Box<Seed>),
+    Check(Box<Check>),
     Said {
         topic: RunTopic,
         text: String,
@@ -165,6 +167,18 @@ impl Seed {
                 RunItem::Said { topic: RunTopic::Step, text: clean(&format!("{id}: {text}"), SENTENCE) }
             }
         }
+    }
+}
+
+/// A reading beside what was made, in words.
+#[derive(Deserialize)]
+struct Check {
+    text: String,
+}
+
+impl Check {
+    fn item(self) -> RunItem {
+        RunItem::Said { topic: RunTopic::Proof, text: clean(&self.text, SENTENCE) }
     }
 }
 
@@ -261,6 +275,10 @@ mod tests {
         let said = Spoken::Said { topic: Topic::Cure, text: "Do it.".to_owned() };
         let text = "Do it.".to_owned();
         assert_eq!(spoken(said), Report::Item(RunItem::Said { topic: RunTopic::Cure, text }));
+        let text = "utilization.gpu_percent of GPU 0 agrees".to_owned();
+        let check = serde_json::json!({"at_ms": 1, "report": "check", "load": "half", "text": text});
+        let said = Report::Item(RunItem::Said { topic: RunTopic::Proof, text });
+        assert_eq!(understand(&check.to_string()), Ok(said));
         let failed = Spoken::Failed { id: id.clone(), backend, error: "no room".to_owned(), code: 1 };
         assert_eq!(spoken(failed), Report::Item(RunItem::Failed { id, error: "no room".to_owned() }));
         assert_eq!(spoken(Spoken::Ended { code: 130 }), Report::Ended { code: 130 });

@@ -48,6 +48,8 @@ export function jobOf({ kind, id }: CatalogueEntry, { where }: Place): object | 
       return { kind, where, seconds: BURN_S };
     case 'oom':
       return { kind, scenario: id, where, hold_seconds: HOLD_S };
+    case 'selftest':
+      return { kind, where };
     default:
       return null;
   }

@@ -3,4 +3,4 @@
 /**
  * Kinds of work.
  */
-export type RunKind = "bench" | "seeds" | "burn" | "oom" | "other";
+export type RunKind = "bench" | "seeds" | "burn" | "oom" | "selftest" | "other";

@@ -138,7 +138,11 @@ impl Listener for Results {
                     writeln!(io::stdout(), "{object}")?;
                 }
             }
-            Report::Phase { .. } | Report::Progress { .. } | Report::Seed { .. } | Report::Ended { .. } => {}
+            Report::Phase { .. }
+            | Report::Progress { .. }
+            | Report::Seed { .. }
+            | Report::Check { .. }
+            | Report::Ended { .. } => {}
         }
         self.status.hear(&line.report);
         Ok(())

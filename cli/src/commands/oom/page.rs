@@ -7,7 +7,6 @@ use std::{
 };
 
 use gpumon_workload::{
-    DeviceName,
     oom::Level,
     report::{Line, Report, Topic},
 };
@@ -47,8 +46,8 @@ impl Page {
         match report {
             Report::Begun { title, devices, .. } => {
                 self.begun_ms = at_ms;
-                let on = devices.iter().map(device).collect::<Vec<_>>().join(", ");
-                self.write(&format!("{}\n{}\n\n", paint(STRONG, &capital(&title)), paint(DIM, &on)))
+                let on = devices.iter().map(words::device).collect::<Vec<_>>().join(", ");
+                self.write(&format!("{}\n{}\n\n", paint(STRONG, &words::capital(&title)), paint(DIM, &on)))
             }
             Report::Progress { text, .. } => {
                 self.level = text.parse().ok();
@@ -70,7 +69,7 @@ impl Page {
                 }
                 Ok(())
             }
-            Report::Phase { .. } | Report::Result { .. } | Report::Seed { .. } => Ok(()),
+            Report::Phase { .. } | Report::Result { .. } | Report::Seed { .. } | Report::Check { .. } => Ok(()),
         }
     }
 
@@ -115,21 +114,9 @@ impl Page {
     }
 }
 
-/// As `GPU 0: H200`.
-fn device(device: &DeviceName) -> String {
-    let name = words::without_maker(&device.name);
-    device.index.map_or_else(|| capital(name), |index| format!("GPU {index}: {name}"))
-}
-
 /// Columns of the terminal; where there is none, as many as are easy to read.
 fn columns() -> usize {
     rustix::termios::tcgetwinsize(io::stdout()).map_or(WIDEST, |size| usize::from(size.ws_col)).max(MARGIN + 1)
-}
-
-/// With a capital letter.
-fn capital(text: &str) -> String {
-    let mut letters = text.chars();
-    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ mod oom;
 mod others;
 mod plan;
 mod seeds;
+mod selftest;
 mod watch;
 
 use std::{
@@ -111,6 +112,7 @@ fn perform(job: &Job, around: &Around<'_>, say: &mut dyn FnMut(Report)) -> Resul
         Job::Burn(job) => burn::run(job, around, say),
         Job::Seeds(job) => seeds::run(job, around, say),
         Job::Oom(job) => oom::run(job, around, say),
+        Job::Selftest(job) => selftest::run(job, around, say),
     }
 }
 
@@ -120,6 +122,7 @@ fn kind(job: &Job) -> &'static str {
         Job::Burn(_) => "burn",
         Job::Seeds(_) => "seeds",
         Job::Oom(_) => "oom",
+        Job::Selftest(_) => "selftest",
     }
 }
 

@@ -23,6 +23,8 @@ use crate::options::SourceArgs;
 
 /// As often as a GPU is read for anybody; what that costs does not show in the times.
 const INTERVAL: Duration = Duration::from_millis(100);
+/// As often as the driver has something new to say of all its counters.
+const WHOLE_INTERVAL: Duration = Duration::from_millis(200);
 /// As many samples of each as are of use: of ten minutes.
 const KEPT: usize = 6000;
 /// How long NVML may take to begin. Without it, work goes on: `gpumon doctor` says why there is nothing to read.
@@ -46,9 +48,19 @@ impl Watch {
         Self { samples: Arc::default(), before: BTreeMap::new() }
     }
 
+    /// Begins to read clocks, power, energy and who is there.
+    pub(super) fn start(source: &SourceArgs, uuids: Vec<String>) -> Self {
+        Self::read(source, uuids, Extent::Metered, INTERVAL)
+    }
+
+    /// Begins to read all that a server would.
+    pub(super) fn whole(source: &SourceArgs, uuids: Vec<String>) -> Self {
+        Self::read(source, uuids, Extent::Whole, WHOLE_INTERVAL)
+    }
+
     /// Begins to read the GPUs with these UUIDs, and waits for the first readings. Of those that NVML does not know, and
     /// where it is not there, nothing is ever read.
-    pub(super) fn start(source: &SourceArgs, uuids: Vec<String>) -> Self {
+    fn read(source: &SourceArgs, uuids: Vec<String>, extent: Extent, interval: Duration) -> Self {
         let mut watch = Self::nothing();
         if uuids.is_empty() {
             return watch;
@@ -56,7 +68,7 @@ impl Watch {
         let (kept, source) = (Arc::clone(&watch.samples), source.clone());
         let (tell, first) = mpsc::channel();
         thread::spawn(move || {
-            let options = Options { extent: Extent::Metered, ..Options::new(INTERVAL, CommandLines::Own) };
+            let options = Options { extent, ..Options::new(interval, CommandLines::Own) };
             let keep = |record: &Record| {
                 if let Record::Sample(sample) = record {
                     for gpu in sample.gpus.iter().filter(|gpu| gpu.health == Health::Ok) {
@@ -97,6 +109,11 @@ impl Watch {
     pub(super) fn between(&self, uuid: &str, from_ms: u64, to_ms: u64) -> Option<Load> {
         let before = self.before.get(uuid).map_or(&[][..], Vec::as_slice);
         Load::of(lock(&self.samples).get(uuid)?, from_ms, to_ms, before)
+    }
+
+    /// All that was read of this GPU.
+    pub(super) fn samples(&self, uuid: &str) -> Vec<GpuSample> {
+        lock(&self.samples).get(uuid).cloned().unwrap_or_default()
     }
 
     /// Watts and degrees Celsius of this GPU, as they were read last.

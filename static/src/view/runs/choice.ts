@@ -12,6 +12,7 @@ const GROUPS = table((): readonly [RunKind, string][] => [
   ['seeds', trans.__('Small programs')],
   ['burn', trans.__('Full load')],
   ['oom', trans.__('Memory that runs out')],
+  ['selftest', trans.__('Are these numbers right?')],
 ]);
 
 export class Choice {

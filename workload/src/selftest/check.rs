@@ -1,0 +1,142 @@
+//! What came of one expectation.
+
+use std::borrow::Cow;
+
+use gpumon_probe::model::Reading;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    expectation::{Expectation, Unit},
+    stretch::Stretch,
+};
+
+/// A reading beside what was made.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Check {
+    /// The load.
+    pub load: Cow<'static, str>,
+    /// What that does.
+    pub does: Cow<'static, str>,
+    /// The GPU of which the reading is, as CUDA counts.
+    pub gpu: u32,
+    /// The reading, by its place in a sample, as `utilization.gpu_percent`.
+    pub reading: Cow<'static, str>,
+    /// Of all figures here.
+    pub unit: Unit,
+    /// What was made.
+    pub made: Reading<f64>,
+    /// The least that the reading may be; absent where what was made is.
+    pub least: Reading<f64>,
+    /// The most.
+    pub most: Reading<f64>,
+    /// What the probe reported.
+    pub reported: Reading<f64>,
+    /// Whether that is the same.
+    pub verdict: Verdict,
+    /// How it is known what was made.
+    pub how: String,
+    /// All of it in a sentence.
+    pub text: String,
+}
+
+/// Whether a reading is what was made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// It is.
+    Agrees,
+    /// It is not.
+    Differs,
+    /// The driver does not give it on this GPU, or it is not known what was made.
+    NotReported,
+}
+
+impl Check {
+    /// Compares what was read while the load was on, and `before` it, with what was made.
+    pub fn of(
+        (load, does): (&'static str, &'static str),
+        gpu: u32,
+        expectation: &Expectation,
+        during: &Stretch,
+        before: &Stretch,
+    ) -> Self {
+        let made = (expectation.made)(during);
+        let reported = (expectation.reported)(during, before);
+        let bounds = |of: fn((f64, f64)) -> f64| made.clone().map(|made| of(expectation.accepted.bounds(made)));
+        let (least, most) = (bounds(|(least, _)| least), bounds(|(_, most)| most));
+        let verdict = match (reported.value(), least.value(), most.value()) {
+            (Some(reported), Some(least), Some(most)) if (*least..=*most).contains(reported) => Verdict::Agrees,
+            (Some(_), Some(_), Some(_)) => Verdict::Differs,
+            _ => Verdict::NotReported,
+        };
+        let comes_to = match verdict {
+            Verdict::Agrees => "agrees",
+            Verdict::Differs => "differs",
+            Verdict::NotReported => "is not reported",
+        };
+        let [made_text, reported_text] = [&made, &reported].map(|reading| expectation.unit.words(reading));
+        let reading = expectation.reading;
+        let text = format!("{does}: {reading} of GPU {gpu} {comes_to}, {reported_text} for {made_text} made");
+        Self {
+            load: load.into(),
+            does: does.into(),
+            gpu,
+            reading: expectation.reading.into(),
+            unit: expectation.unit,
+            made,
+            least,
+            most,
+            reported,
+            verdict,
+            how: expectation.how.clone(),
+            text,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gpumon_probe::model::{Absence, GpuSample, Health};
+
+    use super::*;
+    use crate::selftest::expectation::Accepted;
+
+    fn stretch(percents: &[f64]) -> Stretch {
+        let sample = |(at_ms, percent): (u64, &f64)| {
+            let mut sample = GpuSample::absent(0, None, at_ms, Health::Ok, &Absence::NotSupported);
+            sample.utilization.gpu_percent = Reading::Now(*percent);
+            sample
+        };
+        Stretch::of(&(0..).zip(percents).map(sample).collect::<Vec<_>>(), &[], 0, 100)
+    }
+
+    fn expectation(made: f64, accepted: Accepted) -> Expectation {
+        Expectation::new("utilization.gpu_percent", Unit::Percent, made, accepted, "counted".to_owned())
+            .reported(|during| during.mean(|sample| sample.utilization.gpu_percent.clone()))
+    }
+
+    #[track_caller]
+    fn comes_to(percents: &[f64], accepted: Accepted, verdict: Verdict) {
+        let check =
+            Check::of(("half", "half of it"), 1, &expectation(50.0, accepted), &stretch(percents), &stretch(&[]));
+        assert_eq!(check.verdict, verdict, "{check:?}");
+        assert!(check.text.starts_with("half of it: utilization.gpu_percent of GPU 1 "), "{check:?}");
+    }
+
+    #[test]
+    fn a_reading_within_its_bounds_agrees() {
+        comes_to(&[49.0, 53.0], Accepted::Within(2.0), Verdict::Agrees);
+        comes_to(&[49.0, 57.0], Accepted::Within(2.0), Verdict::Differs);
+        comes_to(&[49.0, 57.0], Accepted::Times(1.0, 1.1), Verdict::Agrees);
+        comes_to(&[49.0, 50.0], Accepted::Times(1.0, 1.1), Verdict::Differs);
+        comes_to(&[f64::NAN], Accepted::Within(2.0), Verdict::Differs);
+        comes_to(&[], Accepted::Within(2.0), Verdict::NotReported);
+    }
+
+    #[test]
+    fn what_is_not_known_to_have_been_made_is_not_compared() {
+        let unknown = expectation(1.0, Accepted::Within(1.0)).made(|_| Reading::Absent(Absence::Unknown));
+        let check = Check::of(("half", "half of it"), 0, &unknown, &stretch(&[1.0]), &stretch(&[]));
+        assert_eq!((check.verdict, check.least.value()), (Verdict::NotReported, None));
+    }
+}

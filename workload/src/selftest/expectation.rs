@@ -1,0 +1,133 @@
+//! What a reading should be.
+
+use std::fmt;
+
+use gpumon_probe::model::Reading;
+use serde::{Deserialize, Serialize};
+
+use super::stretch::Stretch;
+
+/// What a reading should be, and how far from that it may be.
+pub struct Expectation {
+    /// The reading, by its place in a sample.
+    pub reading: &'static str,
+    /// Of which GPU.
+    pub whose: Whose,
+    /// Of the figures.
+    pub unit: Unit,
+    /// What was made, as far as it needs to know what was read.
+    pub(super) made: Made,
+    /// What was reported: while the load was on, and before it.
+    pub(super) reported: Reported,
+    pub(super) accepted: Accepted,
+    /// How it is known what was made.
+    pub(super) how: String,
+}
+
+type Made = Box<dyn Fn(&Stretch) -> Reading<f64>>;
+type Reported = Box<dyn Fn(&Stretch, &Stretch) -> Reading<f64>>;
+
+/// Whose reading it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Whose {
+    /// The GPU on which the load was.
+    This,
+    /// The one behind it.
+    Next,
+}
+
+/// Of a figure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Unit {
+    /// Of all that there is or could be.
+    Percent,
+    /// Of memory.
+    Bytes,
+    /// On a link.
+    BytesPerSecond,
+    /// Of a clock.
+    Megahertz,
+    /// Of energy.
+    Joules,
+}
+
+impl Unit {
+    /// A figure with its unit, as `50.0 %` or `55.4 GB/s`.
+    pub fn words(self, reading: &Reading<f64>) -> String {
+        let Some(value) = reading.value() else { return "-".to_owned() };
+        match self {
+            Self::Percent => format!("{value:.1} %"),
+            Self::Bytes => format!("{:.2} GiB", value / (1_u64 << 30) as f64),
+            Self::BytesPerSecond => format!("{:.2} GB/s", value / 1e9),
+            Self::Megahertz => format!("{value:.0} MHz"),
+            Self::Joules => format!("{value:.0} J"),
+        }
+    }
+}
+
+/// How far a reading may be from what was made.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Accepted {
+    /// So much more or less.
+    Within(f64),
+    /// From so many times to so many times of it.
+    Times(f64, f64),
+}
+
+impl Accepted {
+    pub(super) fn bounds(self, made: f64) -> (f64, f64) {
+        match self {
+            Self::Within(margin) => (made - margin, made + margin),
+            Self::Times(least, most) => (made * least, made * most),
+        }
+    }
+}
+
+impl Expectation {
+    /// Of this GPU. Nothing is reported before [`reported`](Self::reported) says what is.
+    pub(super) fn new(reading: &'static str, unit: Unit, made: f64, accepted: Accepted, how: String) -> Self {
+        Self {
+            reading,
+            whose: Whose::This,
+            unit,
+            made: Box::new(move |_| Reading::Now(made)),
+            reported: Box::new(|_, _| Stretch::nothing()),
+            accepted,
+            how,
+        }
+    }
+
+    /// What was reported while the load was on.
+    pub(super) fn reported(self, of: impl Fn(&Stretch) -> Reading<f64> + 'static) -> Self {
+        Self { reported: Box::new(move |during, _| of(during)), ..self }
+    }
+
+    /// How much more was reported while the load was on than before.
+    pub(super) fn risen(self, of: impl Fn(&Stretch) -> Reading<f64> + 'static) -> Self {
+        let risen = move |during: &Stretch, before: &Stretch| match (of(during), of(before)) {
+            (Reading::Absent(why), _) | (_, Reading::Absent(why)) => Reading::Absent(why),
+            (during, before) => Reading::Now(during.value().unwrap_or(&0.0) - before.value().unwrap_or(&0.0)),
+        };
+        Self { reported: Box::new(risen), ..self }
+    }
+
+    /// What was made, where that depends on what was read.
+    pub(super) fn made(self, of: impl Fn(&Stretch) -> Reading<f64> + 'static) -> Self {
+        Self { made: Box::new(of), ..self }
+    }
+
+    /// It is a reading of the GPU behind.
+    pub(super) fn of_next(self) -> Self {
+        Self { whose: Whose::Next, ..self }
+    }
+}
+
+impl fmt::Debug for Expectation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Expectation")
+            .field("reading", &self.reading)
+            .field("whose", &self.whose)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,78 @@
+//! The loads.
+//!
+//! - [`spin`] keeps multiprocessors busy that count themselves, and [`pulse`] one of them for half of the time.
+//! - [`held`] holds memory.
+//! - [`steady`] runs workloads of the catalogue over and over: what they move and compute is counted.
+
+mod held;
+mod pulse;
+mod spin;
+mod steady;
+
+use std::{
+    sync::atomic::Ordering::Relaxed,
+    time::{Duration, Instant},
+};
+
+use gpumon_probe::model::now_ms;
+
+use super::{Ground, KnownLoad};
+use crate::error::RunError;
+
+/// All of them, in the order in which they are put on.
+pub static ALL: [&dyn KnownLoad; 12] = [
+    &held::HELD,
+    &spin::SPIN,
+    &pulse::PULSE,
+    &steady::READ,
+    &steady::BF16,
+    &steady::INT8,
+    &steady::FP64,
+    &steady::FP32,
+    &steady::TO_DEVICE,
+    &steady::TO_HOST,
+    &steady::TO_NEXT,
+    &steady::BOTH_WAYS,
+];
+
+/// How often something was done, and how long that took.
+struct Repeated {
+    from_ms: u64,
+    to_ms: u64,
+    seconds: f64,
+    times: u64,
+}
+
+/// Does it over and over, for as long as a load lasts; once in any case.
+fn repeat(ground: &Ground<'_>, mut once: impl FnMut() -> Result<(), RunError>) -> Result<Repeated, RunError> {
+    let (from_ms, begun) = (now_ms(), Instant::now());
+    let mut times = 0;
+    while times == 0 || begun.elapsed() < ground.time && !ground.interrupted.load(Relaxed) {
+        once()?;
+        times += 1;
+    }
+    Ok(Repeated { from_ms, to_ms: now_ms(), seconds: begun.elapsed().as_secs_f64(), times })
+}
+
+/// Waits, as far as nobody wants to stop.
+fn wait(ground: &Ground<'_>, time: Duration) {
+    const LOOK: Duration = Duration::from_millis(20);
+    let begun = Instant::now();
+    while begun.elapsed() < time && !ground.interrupted.load(Relaxed) {
+        std::thread::sleep(LOOK.min(time.saturating_sub(begun.elapsed())));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn loads_have_names_of_their_own() {
+        let ids: BTreeSet<_> = ALL.iter().map(|load| load.id()).collect();
+        assert_eq!(ids.len(), ALL.len());
+        assert!(ALL.iter().all(|load| !load.does().is_empty() && !load.does().ends_with('.')));
+    }
+}

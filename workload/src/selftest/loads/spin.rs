@@ -1,0 +1,105 @@
+//! Half of the multiprocessors busy, each block counting its own cycles.
+
+use std::collections::BTreeSet;
+
+use super::{
+    super::{
+        Ground, KnownLoad, Made,
+        expectation::{Accepted, Expectation, Unit},
+        stretch::Stretch,
+    },
+    repeat,
+};
+use crate::{
+    cuda::{Argument, Attribute, Grid, Kernel},
+    error::RunError,
+    gpu::Gpu,
+    kernels,
+};
+
+/// How long a block spins: so long that its start does not show.
+pub(super) const NS: u64 = 20_000_000;
+/// Words that a block writes.
+const WORDS: u64 = 3;
+const THREADS: u32 = 1024;
+
+pub(super) static SPIN: Spin = Spin;
+
+pub(super) struct Spin;
+
+/// What the blocks of one start said of themselves.
+pub(super) struct Said {
+    multiprocessors: usize,
+    mhz: f64,
+    /// How long the longest was busy.
+    pub(super) seconds: f64,
+}
+
+impl KnownLoad for Spin {
+    fn id(&self) -> &'static str {
+        "half"
+    }
+
+    fn does(&self) -> &'static str {
+        "half of the multiprocessors are busy all the time"
+    }
+
+    fn put_on(&self, ground: &Ground<'_>) -> Result<Option<Made>, RunError> {
+        let gpu = ground.gpu;
+        let number = |attribute| Ok::<_, RunError>(gpu.device().attribute(attribute)?.max(1) as u32);
+        let all = number(Attribute::Multiprocessors)?;
+        let warps = number(Attribute::MaxThreadsPerMultiprocessor)? / number(Attribute::WarpSize)?;
+        let blocks = all.div_ceil(2);
+        let kernel = gpu.kernel(kernels::SPIN, "spin")?;
+        let mut said = Vec::new();
+        let repeated = repeat(ground, || {
+            said.push(spin(gpu, &kernel, blocks, NS)?);
+            Ok(())
+        })?;
+        let mean = |of: fn(&Said) -> f64| said.iter().map(of).sum::<f64>() / said.len() as f64;
+        let (busy, mhz) = (mean(|said| said.multiprocessors as f64), mean(|said| said.mhz));
+        let time = said.iter().map(|said| said.seconds).sum::<f64>() / repeated.seconds * 100.0;
+        let share = busy / f64::from(all) * time;
+        // Each block has all of its threads, wherever it is.
+        let occupancy = f64::from(blocks * (THREADS / 32)) / f64::from(all * warps) * time;
+        let always = format!("the blocks said that they were busy for {time:.1} % of the time");
+        let blocks = format!("{blocks} blocks said that they ran on {busy:.0} of {all} multiprocessors");
+        let percent = |reading, made, within, how: &str| {
+            Expectation::new(reading, Unit::Percent, made, Accepted::Within(within), how.to_owned())
+        };
+        let expectations = vec![
+            percent("utilization.gpu_percent", time, 2.0, &always)
+                .reported(|during| during.mean(|sample| sample.utilization.gpu_percent.clone())),
+            percent("activity.graphics_percent", time, 2.0, &always)
+                .reported(|during| during.activity(|activity| &activity.graphics_percent)),
+            percent("activity.sm_percent", share, 2.0, &blocks)
+                .reported(|during| during.activity(|activity| &activity.sm_percent)),
+            percent("activity.occupancy_percent", occupancy, 2.0, &format!("{blocks}, with {THREADS} threads each"))
+                .reported(|during| during.activity(|activity| &activity.occupancy_percent)),
+            percent("processes[].sm_percent", time, 5.0, &format!("{always}, and no other process ran kernels"))
+                .reported(|during| during.own_process(|process| process.sm_percent.clone())),
+            Expectation::new(
+                "clocks.sm_mhz",
+                Unit::Megahertz,
+                mhz,
+                Accepted::Times(0.985, 1.015),
+                "the blocks counted cycles and nanoseconds".to_owned(),
+            )
+            .reported(Stretch::sm_mhz),
+        ];
+        Ok(Some(Made { from_ms: repeated.from_ms, to_ms: repeated.to_ms, expectations }))
+    }
+}
+
+/// Has blocks spin, and asks them how it was.
+pub(super) fn spin(gpu: &Gpu, kernel: &Kernel, blocks: u32, ns: u64) -> Result<Said, RunError> {
+    let out = gpu.zeroed(u64::from(blocks) * WORDS * size_of::<u64>() as u64)?;
+    let grid = Grid { blocks, threads: THREADS };
+    gpu.stream.run(|queue| queue.launch(kernel, grid, &[Argument::Out(&out), Argument::U64(ns)]))?;
+    let words: Vec<u64> = gpu.download(&out)?;
+    let blocks = words.chunks_exact(WORDS as usize);
+    let multiprocessors = blocks.clone().map(|block| block[2]).collect::<BTreeSet<_>>().len();
+    let (cycles, ns) = blocks.fold((0, 0), |(cycles, ns), block| (cycles + block[0], ns + block[1]));
+    let longest_ns = words.chunks_exact(WORDS as usize).map(|block| block[1]).max().unwrap_or(0);
+    Ok(Said { multiprocessors, mhz: cycles as f64 / ns.max(1) as f64 * 1e3, seconds: longest_ns as f64 / 1e9 })
+}

@@ -1,0 +1,272 @@
+//! Workloads of the catalogue, over and over: what they move and compute is counted, and that it is right is checked.
+
+use gpumon_probe::model::{Absence, Activity, NvLinks, PcieLink, Reading};
+
+use super::{
+    super::{
+        Ground, KnownLoad, Made,
+        expectation::{Accepted, Expectation, Unit},
+        stretch::Stretch,
+    },
+    Repeated, repeat,
+};
+use crate::{
+    catalogue,
+    cuda::Device,
+    error::RunError,
+    info::{compute_peak, memory_bandwidth},
+    workload::{Backend, Cost, Dtype, Extent, Prepared, Size, Workload},
+};
+
+/// As large as arrays are at least, in bytes, and matrices, in rows.
+const SMALLEST_BYTES: u64 = 4 << 20;
+const SMALLEST_SIDE: u64 = 128;
+/// A load is run so often at least.
+const OFTEN: u32 = 50;
+/// Lanes of PCIe carry so many bytes in a second, by the generation.
+const LANE_BYTES_PER_SECOND: [f64; 7] = [0.0, 0.25e9, 0.5e9, 0.985e9, 1.969e9, 3.938e9, 7.563e9];
+
+pub(super) static READ: Steady = Steady {
+    id: "read",
+    does: "device memory is read as fast as it can be",
+    workload: "read",
+    dtype: Dtype::Fp32,
+    knows: Knows::Memory,
+};
+pub(super) static BF16: Steady = Steady {
+    id: "bf16",
+    does: "matrices of bf16 are multiplied by tensor cores",
+    workload: "matmul",
+    dtype: Dtype::Bf16,
+    knows: Knows::Units("activity.tensor_half_percent", |activity| &activity.tensor_half_percent),
+};
+pub(super) static INT8: Steady = Steady {
+    id: "int8",
+    does: "matrices of int8 are multiplied by tensor cores",
+    workload: "matmul",
+    dtype: Dtype::Int8,
+    knows: Knows::Units("activity.tensor_integer_percent", |activity| &activity.tensor_integer_percent),
+};
+pub(super) static FP64: Steady = Steady {
+    id: "fp64",
+    does: "matrices of fp64 are multiplied by tensor cores",
+    workload: "matmul",
+    dtype: Dtype::Fp64,
+    knows: Knows::Units("activity.tensor_double_percent", |activity| &activity.tensor_double_percent),
+};
+pub(super) static FP32: Steady = Steady {
+    id: "fp32",
+    does: "matrices of fp32 are multiplied",
+    workload: "matmul",
+    dtype: Dtype::Fp32,
+    knows: Knows::Units("activity.fp32_percent", |activity| &activity.fp32_percent),
+};
+pub(super) static TO_DEVICE: Steady = Steady {
+    id: "to-device",
+    does: "pinned memory of the host is copied to the device",
+    workload: "h2d-pinned",
+    dtype: Dtype::Bytes,
+    knows: Knows::Pcie("pcie.rx_bytes_per_second", |pcie| &pcie.rx_bytes_per_second),
+};
+pub(super) static TO_HOST: Steady = Steady {
+    id: "to-host",
+    does: "device memory is copied to pinned memory of the host",
+    workload: "d2h-pinned",
+    dtype: Dtype::Bytes,
+    knows: Knows::Pcie("pcie.tx_bytes_per_second", |pcie| &pcie.tx_bytes_per_second),
+};
+pub(super) static TO_NEXT: Steady = Steady {
+    id: "to-next",
+    does: "memory is copied to the next GPU",
+    workload: "peer",
+    dtype: Dtype::Bytes,
+    knows: Knows::NvLink { is_both_ways: false },
+};
+pub(super) static BOTH_WAYS: Steady = Steady {
+    id: "both-ways",
+    does: "memory is copied to the next GPU and from it at once",
+    workload: "peer-both",
+    dtype: Dtype::Bytes,
+    knows: Knows::NvLink { is_both_ways: true },
+};
+
+/// A workload that is run for a while.
+pub(super) struct Steady {
+    id: &'static str,
+    does: &'static str,
+    /// Its name in the catalogue.
+    workload: &'static str,
+    dtype: Dtype,
+    knows: Knows,
+}
+
+/// What knows of it.
+enum Knows {
+    /// Device memory, of which a share of the bandwidth is in use.
+    Memory,
+    /// Units that compute, for a share of the time.
+    Units(&'static str, fn(&Activity) -> &Reading<f64>),
+    /// The link to the host, in this direction.
+    Pcie(&'static str, fn(&PcieLink) -> &Reading<f64>),
+    /// The link to the next GPU.
+    NvLink { is_both_ways: bool },
+}
+
+/// What was done in a second.
+struct Rates {
+    bytes: f64,
+    operations: f64,
+}
+
+impl KnownLoad for Steady {
+    fn id(&self) -> &'static str {
+        self.id
+    }
+
+    fn does(&self) -> &'static str {
+        self.does
+    }
+
+    fn gpus(&self) -> usize {
+        catalogue::find(self.workload).map_or(1, Workload::gpus)
+    }
+
+    fn put_on(&self, ground: &Ground<'_>) -> Result<Option<Made>, RunError> {
+        let gpu = ground.gpu;
+        let workload = catalogue::find(self.workload).filter(|workload| workload.check_device(gpu, self.dtype).is_ok());
+        let Some(workload) = workload else { return Ok(None) };
+        let (cost, mut work) = self.ready(workload, ground)?;
+        let Repeated { from_ms, to_ms, seconds, times } = repeat(ground, || work.run().map(drop))?;
+        if !work.verify()?.ok {
+            return Err(RunError::Wrong { id: workload.about().id });
+        }
+        let in_a_second = |count: u64| count as f64 * times as f64 / seconds;
+        let rates = Rates { bytes: in_a_second(cost.moved_bytes), operations: in_a_second(cost.operations) };
+        Ok(Some(Made { from_ms, to_ms, expectations: self.expectations(&rates, gpu.device()) }))
+    }
+}
+
+impl Steady {
+    /// As large as usual, as long as it is then run often: what takes seconds at a time would be read half done.
+    fn ready<'gpu>(
+        &self,
+        workload: &dyn Workload,
+        ground: &Ground<'gpu>,
+    ) -> Result<(Cost, Box<dyn Prepared + 'gpu>), RunError> {
+        let room = ground.gpu.room()?;
+        let usual = workload.usual_n(Backend::Cuda, self.dtype, &room);
+        let smallest = match workload.about().extent {
+            Extent::Side => SMALLEST_SIDE,
+            _ => SMALLEST_BYTES / self.dtype.bytes(),
+        };
+        let mut n = smallest.min(usual);
+        loop {
+            let size = Size { n, dtype: self.dtype };
+            let cost = workload.cost(size);
+            room.check(workload.about().id, cost.memory_bytes)?;
+            let mut work = workload.on_cuda(ground.gpu, size)?;
+            // The first run may have to load its kernel.
+            work.run()?;
+            let took_us = work.run()?.host_us;
+            if n == usual || took_us * f64::from(OFTEN) > ground.time.as_micros() as f64 {
+                return Ok((cost, work));
+            }
+            n = (2 * n).min(usual);
+        }
+    }
+
+    fn expectations(&self, rates: &Rates, device: &Device) -> Vec<Expectation> {
+        match self.knows {
+            Knows::Memory => vec![memory(rates, device)],
+            Knows::Units(reading, of) => vec![units(reading, of, self.dtype, rates, device), energy()],
+            Knows::Pcie(reading, of) => vec![pcie(reading, of, rates), lanes(rates)],
+            Knows::NvLink { is_both_ways: false } => {
+                let [sent, received] = nvlink(rates.bytes);
+                vec![sent, received.of_next()]
+            }
+            Knows::NvLink { is_both_ways: true } => {
+                let each_way = || nvlink(rates.bytes / 2.0).into_iter();
+                each_way().chain(each_way().map(Expectation::of_next)).collect()
+            }
+        }
+    }
+}
+
+fn memory(rates: &Rates, device: &Device) -> Expectation {
+    let made = memory_bandwidth(device).map(|all| percent(rates.bytes / all));
+    let how = format!("{:.2} GB were read in a second, by width and clock of the memory's bus", rates.bytes / 1e9);
+    Expectation::new("activity.dram_bandwidth_percent", Unit::Percent, 0.0, Accepted::Within(5.0), how)
+        .made(move |_| made.clone())
+        .reported(|during| during.activity(|activity| &activity.dram_bandwidth_percent))
+}
+
+/// At the clock that the multiprocessors had: a load that is as hot as this lowers it.
+fn units(
+    reading: &'static str,
+    of: fn(&Activity) -> &Reading<f64>,
+    dtype: Dtype,
+    rates: &Rates,
+    device: &Device,
+) -> Expectation {
+    let (done, peak) = (rates.operations, compute_peak(device, dtype));
+    let how = format!("{:.1} T operations in a second, of what the units can do at their clock", done / 1e12);
+    let made = move |during: &Stretch| {
+        let at_a_megahertz = peak.value().and_then(|peak| Some(peak.per_second / peak.at_mhz?));
+        match (at_a_megahertz, during.sm_mhz()) {
+            (_, Reading::Absent(why)) => Reading::Absent(why),
+            (None, _) => Reading::Absent(Absence::Unknown),
+            (Some(possible), clock) => clock.map(|mhz| percent(done / (possible * mhz))),
+        }
+    };
+    // An operation keeps its units busy for as long as it takes them at best, or longer: Hopper's products of narrow types
+    // take a tenth longer.
+    Expectation::new(reading, Unit::Percent, 0.0, Accepted::Times(0.97, 1.15), how)
+        .made(made)
+        .reported(move |during| during.activity(of))
+}
+
+fn energy() -> Expectation {
+    let how = "the board's own measurements of its power, added up".to_owned();
+    Expectation::new("power.energy_joules_total", Unit::Joules, 0.0, Accepted::Times(0.96, 1.04), how)
+        .made(Stretch::joules_by_power)
+        .reported(Stretch::joules)
+}
+
+/// Packets have headers.
+fn pcie(reading: &'static str, of: fn(&PcieLink) -> &Reading<f64>, rates: &Rates) -> Expectation {
+    let how = "the bytes that were copied; packets have headers, which count too".to_owned();
+    Expectation::new(reading, Unit::BytesPerSecond, rates.bytes, Accepted::Times(0.98, 1.15), how)
+        .reported(move |during| during.mean(|sample| of(&sample.pcie).clone()))
+}
+
+/// A link of this generation and width carries what was copied, and not much more.
+fn lanes(rates: &Rates) -> Expectation {
+    let how = "a link of this generation and width carries what was copied, and less than twice as much".to_owned();
+    Expectation::new("pcie.generation, pcie.width", Unit::BytesPerSecond, rates.bytes, Accepted::Times(1.0, 2.0), how)
+        .reported(|during| {
+            during.mean(|sample| match (&sample.pcie.generation, &sample.pcie.width) {
+                (Reading::Absent(why), _) | (_, Reading::Absent(why)) => Reading::Absent(why.clone()),
+                (generation, width) => width.clone().map(|width| {
+                    let generation = generation.value().map_or(0, |generation| *generation as usize);
+                    f64::from(width) * LANE_BYTES_PER_SECOND.get(generation).copied().unwrap_or_default()
+                }),
+            })
+        })
+}
+
+/// From a GPU, and to it.
+fn nvlink(bytes_per_second: f64) -> [Expectation; 2] {
+    let new = |reading, of: fn(&NvLinks) -> &Reading<f64>| {
+        let how = "the bytes that were copied; packets have headers, which count too".to_owned();
+        Expectation::new(reading, Unit::BytesPerSecond, bytes_per_second, Accepted::Times(0.98, 1.06), how)
+            .reported(move |during| during.mean(|sample| of(&sample.nvlink).clone()))
+    };
+    [
+        new("nvlink.tx_bytes_per_second", |links| &links.tx_bytes_per_second),
+        new("nvlink.rx_bytes_per_second", |links| &links.rx_bytes_per_second),
+    ]
+}
+
+fn percent(share: f64) -> f64 {
+    share * 100.0
+}

@@ -1,0 +1,65 @@
+//! Is what gpumon shows what the GPU did? Loads of which it is known what they are, one after the other, and what the
+//! probe's readings of the same time should be.
+//!
+//! - [`loads`] are the loads, a file for each kind; each says what it [expects](Expectation) of which reading.
+//! - [`Stretch`] is what was read of a GPU from when to when, and a [`Check`] what came of one expectation.
+//!
+//! What a load made is known without the driver's readings: by counting bytes and operations, by the clocks of host and
+//! device, and by what each block says of itself.
+
+mod check;
+mod expectation;
+mod loads;
+mod stretch;
+
+use std::{sync::atomic::AtomicBool, time::Duration};
+
+pub use self::{
+    check::{Check, Verdict},
+    expectation::{Expectation, Unit, Whose},
+    loads::ALL,
+    stretch::Stretch,
+};
+use crate::{error::RunError, gpu::Gpu};
+
+/// A load of which it is known what it is.
+pub trait KnownLoad: Sync {
+    /// Its name, as `read`.
+    fn id(&self) -> &'static str;
+
+    /// What is done, in a few words, as `half of the multiprocessors are busy`.
+    fn does(&self) -> &'static str;
+
+    /// How many GPUs it takes: the one that it is given, and those behind it.
+    fn gpus(&self) -> usize {
+        1
+    }
+
+    /// Puts it on the GPU for a while, and says when that was and what readings should say of it. `None` where this GPU
+    /// cannot do it.
+    ///
+    /// # Errors
+    /// Where there is no room for it, what it computed is wrong, or the driver fails.
+    fn put_on(&self, ground: &Ground<'_>) -> Result<Option<Made>, RunError>;
+}
+
+/// Where a load is put on, and for how long.
+pub struct Ground<'a> {
+    /// The GPU.
+    pub gpu: &'a Gpu,
+    /// How long it lasts.
+    pub time: Duration,
+    /// Whether small arrays and matrices will do.
+    /// Whether somebody wants to stop.
+    pub interrupted: &'a AtomicBool,
+}
+
+/// What a load made.
+pub struct Made {
+    /// When it began, in ms since 1970.
+    pub from_ms: u64,
+    /// When it ended.
+    pub to_ms: u64,
+    /// What readings should say.
+    pub expectations: Vec<Expectation>,
+}
