@@ -9,11 +9,72 @@ use crate::support::{FakeCuda, eventually, gpumon, lines_of, signal, stderr, std
 /// So little memory that the matrices are small, and what that takes.
 const SMALL: &str = "memory_mib = 600";
 const MEM: [&str; 4] = ["--mem", "0.5%", "--time", "1s"];
+/// Elements of a product then.
+const ELEMENTS: u64 = 256 * 256;
+/// The product is timed twice before it counts.
+const TIMED: u64 = 2;
+/// In 32 bits so much memory has room for so many, beside the factors and the first one.
+const FP32: [&str; 2] = ["--dtype", "fp32"];
+const FP32_PRODUCTS: u64 = 8;
+const FP32_KERNEL: &str = "matmul_fp32_128x64";
 
 fn burn(scenario: &str, arguments: &[&str]) -> (FakeCuda, Option<i32>, Vec<Value>, String) {
     let cuda = FakeCuda::new(&format!("{SMALL}\n{scenario}"));
     let (code, lines, said) = lines_of(cuda.gpumon(&[&["burn", "--json"], &MEM[..], arguments].concat()));
     (cuda, code, lines, said)
+}
+
+fn fault(kind: &str, after: u64, kernel: &str) -> String {
+    format!("[[fault]]\nkind = \"{kind}\"\nafter_kernels = {after}\nkernel = \"{kernel}\"")
+}
+
+#[test]
+fn every_type_burns_on_every_gpu_that_has_it() {
+    const ALL: &[&str] = &["fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "int8"];
+    for (capability, types) in [("[9, 0]", ALL), ("[8, 9]", ALL), ("[8, 0]", &ALL[2..5]), ("[7, 5]", &ALL[..2])] {
+        let scenario = format!("{SMALL}\ncapability = {capability}");
+        let started = types.iter().map(|dtype| {
+            let cuda = FakeCuda::new(&scenario);
+            // The same side for all.
+            let mem = if *dtype == "fp64" { "1%" } else { "0.5%" };
+            let mut command = cuda.gpumon(&["burn", "--json", "--mem", mem, "--time", "1s", "--dtype", dtype]);
+            (*dtype, command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap(), cuda)
+        });
+        // All of them at once.
+        for (dtype, child, cuda) in started.collect::<Vec<_>>() {
+            let output = child.wait_with_output().unwrap();
+            assert_eq!((output.status.code(), &*stderr(&output)), (Some(0), ""), "{dtype} on {capability}");
+            let line: Value = serde_json::from_str(stdout(&output).trim()).unwrap();
+            assert_eq!((&line["dtype"], &line["n"], &line["verify"]["ok"]), (&dtype.into(), &256.into(), &true.into()));
+            // The first product element by element, the others as words of 32 bits.
+            let words = match dtype {
+                "fp64" => ELEMENTS * 2,
+                "fp16" | "bf16" | "fp8" => ELEMENTS / 2,
+                _ => ELEMENTS,
+            };
+            let compared = line["verify"]["checked"].as_u64().unwrap() - ELEMENTS;
+            assert!(compared > 0 && compared.is_multiple_of(words), "{line}");
+            assert_eq!(cuda.book()["held_bytes"], 0);
+        }
+    }
+}
+
+#[test]
+fn without_a_type_it_is_the_one_that_loads_the_gpu_most() {
+    for (capability, dtype) in [("[9, 0]", "bf16"), ("[8, 0]", "bf16"), ("[7, 5]", "fp32")] {
+        let (_, code, lines, said) = burn(&format!("capability = {capability}"), &[]);
+        assert_eq!((code, &lines[0]["dtype"]), (Some(0), &dtype.into()), "{said}");
+    }
+}
+
+#[test]
+fn whole_numbers_are_not_told_as_floating_point() {
+    let cuda = FakeCuda::new(SMALL);
+    for (dtype, unit) in [("int8", " GOP/s, 0 errors"), ("fp16", " GFLOP/s, 0 errors")] {
+        let job = format!(r#"{{"kind":"burn","seconds":2,"memory":0.005,"dtype":"{dtype}"}}"#);
+        let output = cuda.gpumon(&["work", &job]).output().unwrap();
+        assert!(stdout(&output).contains(unit), "{}", stdout(&output));
+    }
 }
 
 #[test]
@@ -28,7 +89,7 @@ fn all_devices_burn_at_once_and_end_on_time() {
             (&verify["ok"], &verify["wrong"], &line["stopped"]),
             (&true.into(), &0.into(), &"time_limit".into())
         );
-        assert!(verify["checked"].as_u64().unwrap() > 2 * 256 * 256, "{line}");
+        assert!(verify["checked"].as_u64().unwrap() > 2 * ELEMENTS, "{line}");
         assert!(line["rate"]["operations_per_second"].as_f64().unwrap() > 1e6, "{line}");
         let took_ms = line["environment"]["to_ms"].as_u64().unwrap() - line["environment"]["from_ms"].as_u64().unwrap();
         assert!((1000..8000).contains(&took_ms), "{line}");
@@ -42,35 +103,45 @@ fn all_devices_burn_at_once_and_end_on_time() {
 
 #[test]
 fn a_flipped_bit_makes_it_end_with_1() {
-    for after in [0, 1, 4] {
-        let fault = format!("[[fault]]\nkind = \"flip\"\nafter_kernels = {after}\nkernel = \"burn_product\"");
-        let (_, code, lines, said) = burn(&fault, &[]);
+    // Among the first products of a piece, and the second time that it is filled.
+    for after in [1, 4, 1 + FP32_PRODUCTS] {
+        let (_, code, lines, said) = burn(&fault("flip", TIMED + after, FP32_KERNEL), &FP32);
         let verify = &lines[0]["verify"];
-        assert_eq!((code, &verify["ok"]), (Some(1), &false.into()), "{after}: {lines:?} {said}");
-        if after > 0 {
-            assert_eq!(verify["wrong"], 1, "{after}: {verify}");
-        }
+        assert_eq!((code, &verify["ok"], &verify["wrong"]), (Some(1), &false.into(), &1.into()), "{after}: {said}");
     }
+    for (dtype, kernel) in [("bf16", "matmul_bf16_128x128"), ("int8", "matmul_int8_128x128")] {
+        let (_, code, lines, said) = burn(&fault("flip", TIMED + 1, kernel), &["--dtype", dtype]);
+        assert_eq!((code, &lines[0]["verify"]["wrong"]), (Some(1), &1.into()), "{dtype}: {said}");
+    }
+}
+
+#[test]
+fn a_first_product_that_is_wrong_is_found_by_the_reference_and_by_all_others() {
+    let (_, code, lines, said) = burn(&fault("flip", TIMED, FP32_KERNEL), &FP32);
+    let verify = &lines[0]["verify"];
+    let products = (verify["checked"].as_u64().unwrap() - ELEMENTS) / ELEMENTS;
+    assert_eq!((code, verify["wrong"].as_u64()), (Some(1), Some(1 + products)), "{verify} {said}");
+    assert!(products > 0 && verify["first_wrong"].is_u64(), "{verify}");
 }
 
 #[test]
 fn a_product_that_was_not_written_is_an_error() {
     // The second time that a piece is filled, the right result of the first time must not be there any more.
-    for after in [1, 2] {
-        let fault = format!("[[fault]]\nkind = \"skip\"\nafter_kernels = {after}\nkernel = \"burn_product\"");
-        let (_, code, lines, _) = burn(&fault, &[]);
-        let wrong = lines[0]["verify"]["wrong"].as_u64().unwrap();
-        assert_eq!((code, wrong % (256 * 256)), (Some(1), 0), "{lines:?}");
-        assert!(wrong > 0, "{lines:?}");
+    for after in [1, 1 + FP32_PRODUCTS] {
+        let (_, code, lines, _) = burn(&fault("skip", TIMED + after, FP32_KERNEL), &FP32);
+        assert_eq!((code, &lines[0]["verify"]["wrong"]), (Some(1), &ELEMENTS.into()), "{after}: {lines:?}");
     }
+    let (_, code, lines, _) = burn(&fault("skip", TIMED, FP32_KERNEL), &FP32);
+    assert!(code == Some(1) && lines[0]["verify"]["wrong"].as_u64() > Some(ELEMENTS), "the first: {lines:?}");
 }
 
 #[test]
 fn who_interrupts_gets_what_there_is_and_the_memory_back() {
     let cuda = FakeCuda::new(&format!("{SMALL}\nkernel_ms = 20"));
-    let mut command = cuda.gpumon(&["burn", "--json", "--mem", "0.5%", "--time", "10m"]);
+    let mut command = cuda.gpumon(&["burn", "--json", "--mem", "0.5%", "--time", "10m", "--dtype", "fp32"]);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    eventually("products were compared", || cuda.book()["kernels"].as_u64() > Some(10));
+    // Behind the factors, what is timed, poisoned and checked.
+    eventually("products are made", || cuda.book()["kernels"].as_u64() > Some(10 + FP32_PRODUCTS));
     signal("-INT", child.id());
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
@@ -102,11 +173,16 @@ fn what_cannot_be_burnt_is_answered_with_what_can() {
     for (arguments, code, words) in [
         (&["--mem", "120%"][..], 2, "90%"),
         (&["--time", "5"], 2, "10m"),
-        (&["--dtype", "int8"], 2, "give one of fp32"),
+        (&["--backend", "cpu", "--dtype", "int8"], 2, "give one of fp32, fp64"),
+        (&["--dtype", "fp8"], 2, "needs compute capability 8.9, and this GPU has 8.0: give another --dtype"),
         (&["--device", "9"], 2, "there is only 0"),
-        (&["--mem", "0.001%"], 5, "burn needs"),
+        (&["--mem", "0.001%"], 5, "burn needs 1 MiB on GPU 0 at least, and may take 0 MiB of the 600 MiB"),
+        (&["--mem", "0.5%", "--dtype", "fp64"], 5, "give a larger --mem"),
     ] {
-        let output = FakeCuda::new(SMALL).gpumon(&[&["burn"], arguments].concat()).output().unwrap();
+        let output = FakeCuda::new(&format!("{SMALL}\ncapability = [8, 0]"))
+            .gpumon(&[&["burn"], arguments].concat())
+            .output()
+            .unwrap();
         let said = stderr(&output);
         assert_eq!((output.status.code(), said.lines().count()), (Some(code), 1), "{arguments:?}: {said}");
         assert!(said.contains(words), "{arguments:?}: {said}");

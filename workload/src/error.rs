@@ -107,6 +107,23 @@ pub enum RunError {
         /// What is left alone.
         reserve_bytes: u64,
     },
+    /// What it may take is too little.
+    #[error(
+        "{id} needs {} {place} at least, and may take {} of the {} that are free: give a larger --mem, or end what holds \
+         the rest", gib(*.needed_bytes), gib(*.allowed_bytes), gib(*.free_bytes)
+    )]
+    TooLittle {
+        /// The workload.
+        id: &'static str,
+        /// As `on GPU 0`.
+        place: String,
+        /// What it needs.
+        needed_bytes: u64,
+        /// What it may take of what is free, after what others are left.
+        allowed_bytes: u64,
+        /// What is free.
+        free_bytes: u64,
+    },
 }
 
 fn types(valid: &[Dtype]) -> String {

@@ -93,7 +93,8 @@ pub struct BurnJob {
     pub seconds: f64,
     /// The share of the memory that is free to be filled, from 0 to 1.
     pub memory: f64,
-    /// The type of numbers that are multiplied; the fastest that the device has where nobody says.
+    /// The type of numbers that are multiplied; where nobody says, bf16 on a GPU that multiplies that by tensor cores, and
+    /// fp32 elsewhere.
     pub dtype: Option<Dtype>,
 }
 

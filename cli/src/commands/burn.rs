@@ -11,8 +11,8 @@ use crate::{
 
 /// Load GPUs or the CPU as hard as they can be, and count what they get wrong
 ///
-/// Memory is filled with products of two random matrices, and each is compared with the first, on the device, word by
-/// word; the first is checked against a reference of higher precision. A word that differs, is no number or was not
+/// Memory is filled with products of two random matrices, by the kernels of `gpumon bench matmul`, and each is compared
+/// with the first, on the device, word by word; the first is checked against a reference of higher precision. A word that differs, is no number or was not
 /// written is an error. With several GPUs, all of them burn at once. It ends when the time is over, and gives all memory
 /// back. 3 % of a GPU's memory are left to others, 512 MiB at least; of the host's memory it takes 1 GiB at most.
 #[derive(Debug, clap::Args)]
@@ -29,7 +29,8 @@ pub(crate) struct BurnArgs {
     #[command(flatten)]
     place: WhereArgs,
 
-    /// With numbers of this type
+    /// With numbers of this type, where the device has it; bf16 on a GPU of compute capability 8.0 or newer, and fp32 on
+    /// older ones and on the CPU, where nobody says
     #[arg(long, value_enum)]
     dtype: Option<DtypeChoice>,
 
@@ -44,8 +45,10 @@ Examples:
       The first GPU, for a minute.
   gpumon burn --device all --time 10m && echo well
       All of them, for as long as it takes until they are hot.
+  gpumon burn --dtype fp64
+      The units for 64 bits, which bf16, the usual type, leaves cold.
   gpumon burn --backend cpu --time 10s
-      The CPU.
+      The CPU, in fp32 or fp64.
 
 Environment:
   GPUMON_LIBCUDA  CUDA's library, where the loader does not find libcuda.so.1 by itself

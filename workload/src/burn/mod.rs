@@ -2,15 +2,16 @@
 //! computes and remembers right while it is hot.
 //!
 //! Memory is filled with products, piece by piece, and when it is full all of them are compared and poisoned, and it
-//! begins anew. The first product is checked element by element against a reference of higher precision. What was not
+//! begins anew. They are the products of `matmul`: the same kernels, inputs and check, which compares the first one
+//! element by element with a reference of higher precision. The others have to be equal to that in every bit. What was not
 //! compared is not right: a burn that checked nothing has failed.
 //!
 //! - [`Burnable`] is what can be burnt, [`on_cuda`] and [`on_cpu`] are the two that there are.
-//! - [`reference`] is what the first product should be.
+//! - [`side`] is how large the matrices are, and how many are multiplied before anybody looks up.
 
 mod on_cpu;
 mod on_cuda;
-mod reference;
+mod side;
 
 use std::{
     sync::atomic::{AtomicBool, Ordering::Relaxed},
@@ -19,10 +20,12 @@ use std::{
 
 use gpumon_probe::model::now_ms;
 
-use self::{on_cpu::OnCpu, on_cuda::OnCuda};
+use self::{on_cpu::OnCpu, on_cuda::OnCuda, side::SIDES};
 use crate::{
     bench::Place,
+    catalogue::matmul::{MATMUL, needs},
     check::Verification,
+    cuda::Device,
     error::RunError,
     info::Cpu,
     measure::Stopped,
@@ -30,19 +33,13 @@ use crate::{
     report::Phase,
     roofline::Roofline,
     room::Room,
-    workload::{Bound, Cost, Dtype, Engine, Extent},
+    workload::{Backend, Bound, Cost, Dtype, Engine, Extent, Size, Workload},
 };
 
 /// Its name.
 pub const ID: &str = "burn";
-/// The types that it multiplies, the usual one first.
-pub const DTYPES: &[Dtype] = &[Dtype::Fp32];
-/// Sides of the matrices, the largest first: one that a device's tiles fill, as long as there is room for it.
-const SIDES: [u64; 5] = [2048, 1024, 512, 256, 128];
 /// So many products fit at least.
 const FEWEST: u64 = 8;
-/// The two factors, and the product that is known to be right.
-const BESIDE: u64 = 3;
 /// A host's memory is not what is tested on a CPU, and a container may have less of it than the system tells.
 const MOST_ON_CPU: u64 = 1 << 30;
 /// Who looks on is told so often.
@@ -57,6 +54,24 @@ pub struct BurnRequest {
     pub memory: f64,
     /// The type of numbers; the usual one where nobody says.
     pub dtype: Option<Dtype>,
+}
+
+/// The type of numbers with which a GPU, or without one the CPU, burns: the one that was asked for, or else bf16 where
+/// there are tensor cores for that, which load it most, and fp32 elsewhere.
+///
+/// # Errors
+/// Where it has no such type.
+pub fn dtype_on(device: Option<&Device>, asked: Option<Dtype>) -> Result<Dtype, RunError> {
+    let has = device.map(|device| device.capability);
+    let usual = if has >= Some(needs(Dtype::Bf16)) { Dtype::Bf16 } else { Dtype::Fp32 };
+    let dtype = asked.unwrap_or(usual);
+    let backend = if has.is_some() { Backend::Cuda } else { Backend::Cpu };
+    let valid = MATMUL.types_on(backend);
+    match has {
+        _ if !valid.contains(&dtype) => Err(RunError::NoSuchType { id: ID, dtype, valid }),
+        Some(has) if has < needs(dtype) => Err(RunError::NotOnThisGpu { id: ID, dtype, needed: needs(dtype), has }),
+        _ => Ok(dtype),
+    }
 }
 
 /// What a burn tells while it lasts.
@@ -77,11 +92,15 @@ pub enum Burning {
 
 /// What can be burnt.
 trait Burnable {
+    /// Rows of each matrix.
+    fn side(&self) -> u64;
     /// Memory that it holds, in bytes.
     fn bytes(&self) -> u64;
+    /// What of a product is compared one by one.
+    fn words(&self) -> u64;
     /// Into how many pieces memory is divided.
     fn pieces(&self) -> usize;
-    /// How many products a piece has room for.
+    /// How many products a piece has room for: no more than somebody who interrupts waits for.
     fn products(&self, piece: usize) -> u64;
     /// Makes the product with which the others are compared, and checks it against the reference.
     fn first(&mut self) -> Result<Verification, RunError>;
@@ -102,19 +121,12 @@ pub fn run(
     interrupted: &AtomicBool,
     tell: &mut dyn FnMut(Burning),
 ) -> Result<Outcome, RunError> {
-    let dtype = request.dtype.unwrap_or(DTYPES[0]);
-    if !DTYPES.contains(&dtype) {
-        return Err(RunError::NoSuchType { id: ID, dtype, valid: DTYPES });
-    }
+    let device = if let Place::Cuda(gpu) = place { Some(gpu.device()) } else { None };
+    let dtype = dtype_on(device, request.dtype)?;
     tell(Burning::Phase(Phase::Preparing));
-    let room = place.room()?;
-    let (side, bytes) = measures(place, &room, request.memory, dtype)?;
-    let mut work: Box<dyn Burnable + '_> = match place {
-        Place::Cuda(gpu) => Box::new(OnCuda::new(gpu, side, bytes)?),
-        Place::Cpu(_) => Box::new(OnCpu::new(side, bytes)),
-    };
-    let memory_bytes = work.bytes();
-    let mut burnt = Burnt { operations: 2 * side.pow(3), words: side.pow(2), ..Burnt::default() };
+    let mut work = prepare(place, dtype, request.memory)?;
+    let (side, words, memory_bytes) = (work.side(), work.words(), work.bytes());
+    let mut burnt = Burnt { operations: 2 * side.pow(3), words, ..Burnt::default() };
     let (stopped, elapsed) = burnt.burn(work.as_mut(), request.time, interrupted, tell)?;
     let to_ms = now_ms();
     // Without the time that the first product took to be checked.
@@ -143,18 +155,33 @@ pub fn run(
     })
 }
 
-/// The side of the matrices, and the memory that they may take together.
-fn measures(place: &Place<'_>, room: &Room, share: f64, dtype: Dtype) -> Result<(u64, u64), RunError> {
-    let wanted = (room.free_bytes as f64 * share) as u64;
-    let bytes = match place {
-        Place::Cuda(_) => wanted.min(room.usable_bytes()),
-        Place::Cpu(_) => wanted.min(room.usable_bytes()).min(MOST_ON_CPU),
+/// Makes it ready, in a share of the memory that is free.
+fn prepare<'a>(place: &'a Place<'_>, dtype: Dtype, share: f64) -> Result<Box<dyn Burnable + 'a>, RunError> {
+    let room = place.room()?;
+    let wanted = ((room.free_bytes as f64 * share) as u64).min(room.usable_bytes());
+    let least = SIDES[SIDES.len() - 1];
+    let (work, needed_bytes, allowed_bytes) = match place {
+        Place::Cuda(gpu) => {
+            let work = OnCuda::new(gpu, dtype, wanted)?.map(|work| Box::new(work) as Box<dyn Burnable + 'a>);
+            (work, on_cuda::needed_bytes(Size { n: least, dtype }), wanted)
+        }
+        Place::Cpu(_) => {
+            let bytes = wanted.min(MOST_ON_CPU);
+            let work: Option<Box<dyn Burnable>> = match dtype {
+                Dtype::Fp64 => OnCpu::<f64>::new(bytes)?.map(|work| Box::new(work) as _),
+                _ => OnCpu::<f32>::new(bytes)?.map(|work| Box::new(work) as _),
+            };
+            (work, on_cpu::needed_bytes(least, dtype.bytes()), bytes)
+        }
     };
-    let needed = |side: &u64| (FEWEST + BESIDE) * side * side * dtype.bytes();
-    // On a CPU a product that stays in its caches is the hottest.
-    let sides = if matches!(place, Place::Cpu(_)) { &SIDES[2..] } else { &SIDES[..] };
-    let side = sides.iter().find(|side| needed(side) <= bytes);
-    side.map(|side| (*side, bytes)).ok_or_else(|| room.too_large(ID, needed(&SIDES[4])))
+    let Room { place, free_bytes, .. } = room;
+    work.ok_or(RunError::TooLittle { id: ID, place, needed_bytes, allowed_bytes, free_bytes })
+}
+
+/// The sides, of which the first is the largest, that take no more memory than this.
+fn fitting(sides: &[u64], bytes: u64, needed: impl Fn(u64) -> u64) -> &[u64] {
+    let too_large = sides.iter().take_while(|side| needed(**side) > bytes).count();
+    &sides[too_large..]
 }
 
 /// What came of it so far.

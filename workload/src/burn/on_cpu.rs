@@ -1,48 +1,71 @@
-//! Products on all threads of the CPU.
+//! Products on all threads of the CPU, as the catalogue has them.
+
+use std::time::Instant;
 
 use rayon::prelude::*;
 
 use super::{
-    BESIDE, Burnable,
-    reference::{check, factor},
+    Burnable, FEWEST, fitting,
+    side::{MOST_ON_CPU, SIDES, Timed, largest},
 };
-use crate::{
-    check::Verification,
-    error::RunError,
-    random::{SEED_A, SEED_B},
-};
+use crate::{catalogue::matmul::Factors, check::Verification, cpu_product::CpuProduct, error::RunError};
 
-/// What is no number.
-const POISON: u32 = u32::MAX;
-const WIDTH: u64 = size_of::<f32>() as u64;
+/// The two factors, and the product that is known to be right.
+const BESIDE: u64 = 3;
 
 /// The factors and the products, one of which is a piece.
-pub(super) struct OnCpu {
+pub(super) struct OnCpu<T> {
     side: u64,
-    a: Vec<f32>,
-    b: Vec<f32>,
-    first: Vec<f32>,
-    products: Vec<Vec<f32>>,
+    factors: Factors<T>,
+    first: Vec<T>,
+    products: Vec<Vec<T>>,
 }
 
-impl OnCpu {
-    /// Matrices of this side, which take no more memory than this together.
-    pub(super) fn new(side: u64, bytes: u64) -> Self {
-        let count = bytes / (side * side * WIDTH) - BESIDE;
-        let poisoned = || vec![f32::from_bits(POISON); (side * side) as usize];
-        Self {
-            side,
-            a: factor(SEED_A, side),
-            b: factor(SEED_B, side),
-            first: poisoned(),
-            products: (0..count).map(|_| poisoned()).collect(),
-        }
+/// What this side takes at least, of elements of so many bytes.
+pub(super) fn needed_bytes(side: u64, width: u64) -> u64 {
+    (FEWEST + BESIDE) * side * side * width
+}
+
+impl<T: CpuProduct> OnCpu<T> {
+    const WIDTH: u64 = size_of::<T>() as u64;
+
+    /// Matrices as large as do, that take no more memory than this together; none where that is too little for any.
+    pub(super) fn new(bytes: u64) -> Result<Option<Self>, RunError> {
+        let larger = SIDES.iter().take_while(|side| **side > MOST_ON_CPU).count();
+        let sides = fitting(&SIDES[larger..], bytes, |side| needed_bytes(side, Self::WIDTH));
+        let timed = largest(sides, |side| Ok(Self::of_side(side)))?;
+        Ok(timed.map(|Timed { mut work, .. }| {
+            let count = bytes / (work.side * work.side * Self::WIDTH) - BESIDE;
+            work.products = (0..count).map(|_| work.factors.poisoned()).collect();
+            work
+        }))
+    }
+
+    /// Without any product, and how long one takes.
+    fn of_side(side: u64) -> Timed<Self> {
+        let factors = Factors::new(side);
+        let mut work = Self { side, first: factors.poisoned(), factors, products: Vec::new() };
+        // The first time memory and threads are only just being had.
+        work.factors.multiply(&mut work.first);
+        let begun = Instant::now();
+        work.factors.multiply(&mut work.first);
+        let product = begun.elapsed();
+        work.first.fill(T::POISON);
+        Timed { work, product }
     }
 }
 
-impl Burnable for OnCpu {
+impl<T: CpuProduct> Burnable for OnCpu<T> {
+    fn side(&self) -> u64 {
+        self.side
+    }
+
     fn bytes(&self) -> u64 {
-        (self.products.len() as u64 + BESIDE) * self.side * self.side * WIDTH
+        (self.products.len() as u64 + BESIDE) * self.words() * Self::WIDTH
+    }
+
+    fn words(&self) -> u64 {
+        self.side * self.side
     }
 
     fn pieces(&self) -> usize {
@@ -54,62 +77,56 @@ impl Burnable for OnCpu {
     }
 
     fn first(&mut self) -> Result<Verification, RunError> {
-        multiply(&mut self.first, &self.a, &self.b, self.side as usize);
-        Ok(check(&self.first, self.side))
+        self.factors.multiply(&mut self.first);
+        Ok(self.factors.verify(&self.first))
     }
 
     fn multiply(&mut self, piece: usize) -> Result<(), RunError> {
-        multiply(&mut self.products[piece], &self.a, &self.b, self.side as usize);
+        self.factors.multiply(&mut self.products[piece]);
         Ok(())
     }
 
+    /// To the bit: however many threads there are, each element is added up by one of them, in one order.
     fn compare(&mut self, piece: usize) -> Result<u64, RunError> {
         let words = self.products[piece].par_iter_mut().zip(&self.first).with_min_len(1 << 14);
         Ok(words
             .map(|(got, first)| {
-                let is_wrong = got.to_bits() != first.to_bits() || got.is_nan();
-                *got = f32::from_bits(POISON);
+                let is_wrong = got.word() != first.word() || got.to_f64().is_nan();
+                *got = T::POISON;
                 u64::from(is_wrong)
             })
             .sum())
     }
 }
 
-/// Always in the same order, so that all products are equal to the bit.
-fn multiply(out: &mut [f32], a: &[f32], b: &[f32], side: usize) {
-    out.par_chunks_mut(side).zip(a.par_chunks(side)).for_each(|(row, a)| {
-        row.fill(0.0);
-        for (a, b) in a.iter().zip(b.chunks(side)) {
-            row.iter_mut().zip(b).for_each(|(sum, b)| *sum += a * b);
-        }
-    });
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn one_flipped_bit_is_found_and_so_is_a_product_that_was_not_written() {
-        let mut work = OnCpu::new(128, 128 * 128 * 4 * 6);
-        assert_eq!((work.pieces(), work.bytes()), (3, 128 * 128 * 4 * 6));
-        assert!(!check(&work.first, 128).ok, "it is not there yet");
+    const SIDE: u64 = 256;
+
+    fn flipped<T: CpuProduct>(flip: impl Fn(T) -> T) {
+        let bytes = SIDE * SIDE * OnCpu::<T>::WIDTH * 11;
+        assert!(OnCpu::<T>::new(bytes - 1).unwrap().is_none(), "there is no room");
+        let mut work = OnCpu::<T>::new(bytes).unwrap().unwrap();
+        assert_eq!((work.side(), work.pieces(), work.bytes()), (SIDE, 8, bytes));
+        assert!(!work.factors.verify(&work.first).ok, "it is not there yet");
         let first = work.first().unwrap();
-        assert!(first.ok && first.checked == 128 * 128 && first.largest_error < 2.0, "{first:?}");
+        assert!(first.ok && first.checked == SIDE * SIDE && first.largest_error < 1.0, "{first:?}");
         work.multiply(1).unwrap();
-        work.products[1][777] = f32::from_bits(work.products[1][777].to_bits() ^ 1);
+        work.products[1][777] = flip(work.products[1][777]);
         assert_eq!(work.compare(1).unwrap(), 1);
         work.multiply(1).unwrap();
         assert_eq!(work.compare(1).unwrap(), 0);
-        assert_eq!(work.compare(1).unwrap(), 128 * 128, "what was compared is poisoned");
+        assert_eq!(work.compare(1).unwrap(), SIDE * SIDE, "what was compared is poisoned");
+        work.first[5] = T::of(work.first[5].to_f64() + 0.1);
+        let found = work.factors.verify(&work.first);
+        assert_eq!((found.ok, found.wrong, found.first_wrong), (false, 1, Some(5)));
     }
 
     #[test]
-    fn a_first_product_that_is_wrong_is_found() {
-        let mut work = OnCpu::new(128, 128 * 128 * 4 * 6);
-        work.first().unwrap();
-        work.first[5] += 0.01;
-        let found = check(&work.first, 128);
-        assert_eq!((found.ok, found.wrong, found.first_wrong), (false, 1, Some(5)));
+    fn one_flipped_bit_is_found_and_so_are_a_product_that_was_not_written_and_a_wrong_first_one() {
+        flipped(|value: f32| f32::from_bits(value.to_bits() ^ 1));
+        flipped(|value: f64| f64::from_bits(value.to_bits() ^ 1));
     }
 }

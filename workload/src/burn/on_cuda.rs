@@ -1,82 +1,125 @@
-//! Products on a GPU.
+//! Products on a GPU, by the catalogue's kernels.
 
-use super::{BESIDE, Burnable, reference::check};
+use std::time::Duration;
+
+use super::{
+    Burnable, FEWEST, fitting,
+    side::{SIDES, Timed, largest},
+};
 use crate::{
+    catalogue::matmul::{Product, memory_bytes, result_bytes},
     check::Verification,
     cuda::{Argument, DeviceMemory, Grid, Kernel},
     error::RunError,
     gpu::{Gpu, THREADS},
     kernels,
-    random::{SEED_A, SEED_B},
+    workload::{Dtype, Size},
 };
 
-/// As in `burn.cu`.
-const TILE: u64 = 128;
-const WIDTH: u64 = size_of::<f32>() as u64;
-/// What one start of a kernel fills: so little that nobody waits long for its end.
-const PIECE_BYTES: u64 = 256 << 20;
+/// What is compared at a time.
+const WORD_BYTES: u64 = size_of::<u32>() as u64;
+/// What a thread compares at a time.
+const PACK_BYTES: u64 = 4 * WORD_BYTES;
 /// Blocks that compare: enough for the largest GPU.
 const COMPARING: u32 = 4096;
 
-/// The factors, and the products, several in each piece.
+/// The factors, and their products, several in each piece.
 pub(super) struct OnCuda<'gpu> {
     gpu: &'gpu Gpu,
-    side: u64,
-    product: Kernel,
+    size: Size,
+    product: Product<'gpu>,
+    poison: Kernel,
     compare: Kernel,
-    a: DeviceMemory,
-    b: DeviceMemory,
     first: DeviceMemory,
+    /// As many products in each as are begun at once, and in the last the rest.
     pieces: Vec<DeviceMemory>,
     /// How many words were wrong since it began, as the GPU counts.
     wrong: DeviceMemory,
     seen: u64,
 }
 
+/// What this side takes at least.
+pub(super) fn needed_bytes(size: Size) -> u64 {
+    memory_bytes(size, FEWEST + 1) + WRONG_BYTES
+}
+
+const WRONG_BYTES: u64 = size_of::<u64>() as u64;
+
 impl<'gpu> OnCuda<'gpu> {
-    /// Matrices of this side, which take no more memory than this together.
-    pub(super) fn new(gpu: &'gpu Gpu, side: u64, bytes: u64) -> Result<Self, RunError> {
-        let (elements, one) = (side * side, side * side * WIDTH);
+    /// Matrices of this type, as large as do, that take no more memory than this together; none where that is too
+    /// little for any.
+    pub(super) fn new(gpu: &'gpu Gpu, dtype: Dtype, bytes: u64) -> Result<Option<Self>, RunError> {
+        let sides = fitting(&SIDES, bytes, |n| needed_bytes(Size { n, dtype }));
+        let timed = largest(sides, |n| Self::of_size(gpu, Size { n, dtype }))?;
+        let Some(timed) = timed else { return Ok(None) };
+        let at_once = timed.at_once();
+        let mut work = timed.work;
+        work.take(at_once, bytes)?;
+        Ok(Some(work))
+    }
+
+    /// Without a piece, and how long its product takes.
+    fn of_size(gpu: &'gpu Gpu, size: Size) -> Result<Timed<Self>, RunError> {
         let code = gpu.context.load(kernels::BURN)?;
-        let mut work = Self {
+        let work = Self {
             gpu,
-            side,
-            product: code.kernel("burn_product")?,
+            size,
+            product: Product::new(gpu, size)?,
+            poison: code.kernel("burn_poison")?,
             compare: code.kernel("burn_compare")?,
-            a: gpu.random("random_fp32", elements, one, SEED_A)?,
-            b: gpu.random("random_fp32", elements, one, SEED_B)?,
-            first: gpu.poisoned(one)?,
+            first: gpu.context.allocate(result_bytes(size))?,
             pieces: Vec::new(),
-            wrong: gpu.zeroed(size_of::<u64>() as u64)?,
+            wrong: gpu.zeroed(WRONG_BYTES)?,
             seen: 0,
         };
-        let mut left = bytes / one - BESIDE;
+        let ready = work.product.ready()?;
+        // The first time a driver may have to bring the code.
+        gpu.stream.run(|queue| ready.launch(queue, &work.first, 0))?;
+        let elapsed = gpu.stream.time(|queue| ready.launch(queue, &work.first, 0))?;
+        work.poison(&work.first)?;
+        Ok(Timed { work, product: Duration::from_secs_f64(elapsed.device_us / 1e6) })
+    }
+
+    /// Takes memory for products, as much as it may have of this altogether.
+    fn take(&mut self, at_once: u64, bytes: u64) -> Result<(), RunError> {
+        let one = result_bytes(self.size);
+        let mut left = (bytes - self.bytes()) / one;
         while left > 0 {
-            let count = left.min((PIECE_BYTES / one).max(1));
-            match gpu.poisoned(count * one) {
-                Ok(piece) => work.pieces.push(piece),
+            let count = left.min(at_once);
+            match self.gpu.context.allocate(count * one) {
+                Ok(piece) => {
+                    self.poison(&piece)?;
+                    self.pieces.push(piece);
+                }
                 // Somebody else was faster, and what there is does.
-                Err(error) if error.is_out_of_memory() && !work.pieces.is_empty() => break,
+                Err(error) if error.is_out_of_memory() && !self.pieces.is_empty() => break,
                 Err(error) => return Err(error.into()),
             }
             left -= count;
         }
-        Ok(work)
+        Ok(())
     }
 
-    fn elements(&self) -> u64 {
-        self.side * self.side
-    }
-
-    fn tiles(&self, products: u64) -> Grid {
-        Grid { blocks: (products * (self.side / TILE).pow(2)) as u32, threads: THREADS }
+    fn poison(&self, memory: &DeviceMemory) -> Result<(), RunError> {
+        let grid = Grid { blocks: COMPARING, threads: THREADS };
+        let arguments = [Argument::Out(memory), Argument::U64(memory.bytes() / PACK_BYTES)];
+        self.gpu.stream.run(|queue| queue.launch(&self.poison, grid, &arguments))?;
+        Ok(())
     }
 }
 
 impl Burnable for OnCuda<'_> {
+    fn side(&self) -> u64 {
+        self.size.n
+    }
+
     fn bytes(&self) -> u64 {
         let pieces = self.pieces.iter().map(DeviceMemory::bytes).sum::<u64>();
-        pieces + BESIDE * self.elements() * WIDTH + self.wrong.bytes()
+        pieces + self.product.bytes() + self.first.bytes() + self.wrong.bytes()
+    }
+
+    fn words(&self) -> u64 {
+        result_bytes(self.size) / WORD_BYTES
     }
 
     fn pieces(&self) -> usize {
@@ -84,44 +127,40 @@ impl Burnable for OnCuda<'_> {
     }
 
     fn products(&self, piece: usize) -> u64 {
-        self.pieces[piece].bytes() / (self.elements() * WIDTH)
+        self.pieces[piece].bytes() / result_bytes(self.size)
     }
 
     fn first(&mut self) -> Result<Verification, RunError> {
-        let (grid, side, elements) = (self.tiles(1), self.side, self.elements());
-        let Self { gpu, product, a, b, first, .. } = self;
-        let sides = [Argument::Out(first), Argument::In(a), Argument::In(b), Argument::U64(side), Argument::U64(1)];
-        gpu.stream.run(|queue| queue.launch(product, grid, &sides))?;
-        // All of it comes back in one piece: the largest side has 16 MiB.
-        Ok(gpu.check(first, elements, |words: &[f32], _| check(words, side))?)
+        let ready = self.product.ready()?;
+        self.gpu.stream.run(|queue| ready.launch(queue, &self.first, 0))?;
+        Ok(self.product.verify(&self.first)?)
     }
 
     fn multiply(&mut self, piece: usize) -> Result<(), RunError> {
-        let (count, side) = (self.products(piece), self.side);
-        let grid = self.tiles(count);
-        let Self { gpu, product, a, b, pieces, .. } = self;
-        let out = Argument::Out(&pieces[piece]);
-        let arguments = [out, Argument::In(a), Argument::In(b), Argument::U64(side), Argument::U64(count)];
-        gpu.stream.run(|queue| queue.launch(product, grid, &arguments))?;
+        let (ready, one) = (self.product.ready()?, result_bytes(self.size));
+        let (products, piece) = (self.products(piece), &self.pieces[piece]);
+        self.gpu.stream.run(|queue| (0..products).try_for_each(|at| ready.launch(queue, piece, at * one)))?;
         Ok(())
     }
 
+    /// A product that has the first one's bits is as right as that, since one kernel gives the same inputs the same bits.
     fn compare(&mut self, piece: usize) -> Result<u64, RunError> {
-        let (count, elements) = (self.products(piece), self.elements());
-        let Self { gpu, compare, first, pieces, wrong, seen, .. } = self;
-        let grid = Grid { blocks: COMPARING, threads: THREADS };
+        let packs = result_bytes(self.size) / PACK_BYTES;
         let arguments = [
-            Argument::Out(wrong),
-            Argument::Out(&pieces[piece]),
-            Argument::In(first),
-            Argument::U64(elements),
-            Argument::U64(count),
+            Argument::Out(&self.wrong),
+            Argument::Out(&self.pieces[piece]),
+            Argument::In(&self.first),
+            Argument::U64(packs),
+            Argument::U64(self.products(piece)),
         ];
-        gpu.stream.run(|queue| queue.launch(compare, grid, &arguments))?;
+        let grid = Grid { blocks: COMPARING, threads: THREADS };
         let mut total = [0_u64];
-        gpu.stream.run(|queue| queue.copy_out(&mut total, wrong, 0))?;
-        let new = total[0].wrapping_sub(*seen);
-        *seen = total[0];
+        self.gpu.stream.run(|queue| {
+            queue.launch(&self.compare, grid, &arguments)?;
+            queue.copy_out(&mut total, &self.wrong, 0)
+        })?;
+        let new = total[0].wrapping_sub(self.seen);
+        self.seen = total[0];
         Ok(new)
     }
 }

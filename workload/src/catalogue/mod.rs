@@ -19,7 +19,7 @@ mod elementwise;
 mod gram;
 mod known;
 mod launch;
-mod matmul;
+pub(crate) mod matmul;
 mod matvec;
 mod on_cpu;
 mod on_cuda;

@@ -8,7 +8,7 @@ use std::{
 
 use anyhow::anyhow;
 use gpumon_workload::{
-    Backend, Outcome, RunError,
+    Backend, Dtype, Outcome, RunError,
     bench::Place,
     burn::{self, BurnRequest, Burning},
     job::BurnJob,
@@ -40,11 +40,11 @@ pub(super) fn run(job: &BurnJob, around: &Around<'_>, say: &mut dyn FnMut(Report
     if !(job.memory > 0.0 && job.memory <= 1.0) {
         return Err(Failure::usage(anyhow!("cannot fill {} of the memory: give a share up to 100%", job.memory)));
     }
-    let types = burn::DTYPES;
-    if let Some(dtype) = job.dtype.filter(|dtype| !types.contains(dtype)) {
-        return Err(Failure::usage(RunError::NoSuchType { id: burn::ID, dtype, valid: types }));
-    }
     let floor = Floor::take(&job.place, false, around.source)?;
+    let places = floor.gpus.iter().map(|held| Some(&held.device)).chain(floor.runs_on_cpu.then_some(None));
+    for device in places {
+        burn::dtype_on(device, job.dtype).map_err(Failure::usage)?;
+    }
     let devices = floor.names();
     say(Report::Begun { title: burn::ID.to_owned(), steps: devices.len(), devices });
     if let Some(note) = &floor.note {
@@ -86,7 +86,7 @@ fn all(floor: &Floor, request: &BurnRequest, around: &Around<'_>, say: &mut dyn 
                     gauges[step] = Gauge { operations_per_second, wrong };
                     // Of several places, one tells for all of them.
                     if *last.get_or_insert(step) == step {
-                        say(Report::Progress { share, text: text(floor, &gauges) });
+                        say(Report::Progress { share, text: text(floor, request.dtype, &gauges) });
                     }
                 }
                 Told::Done(outcome) => {
@@ -98,7 +98,7 @@ fn all(floor: &Floor, request: &BurnRequest, around: &Around<'_>, say: &mut dyn 
                             say(Report::Result { outcome: Box::new(outcome), load });
                         }
                         Err(error) => {
-                            let code = if matches!(error, RunError::TooLarge { .. }) { REFUSED } else { FAILED };
+                            let code = if matches!(error, RunError::TooLittle { .. }) { REFUSED } else { FAILED };
                             count(code);
                             say(Report::Failed { id, backend, error: error.to_string(), code });
                         }
@@ -134,14 +134,15 @@ fn code(outcome: &Outcome) -> u8 {
 }
 
 /// `41.2 TFLOP/s, 0 errors, 640 W, 61 °C`: of all places together, and of the hottest.
-fn text(floor: &Floor, gauges: &[Gauge]) -> String {
+fn text(floor: &Floor, dtype: Option<Dtype>, gauges: &[Gauge]) -> String {
     let rate: f64 = gauges.iter().map(|gauge| gauge.operations_per_second).sum();
     let wrong: u64 = gauges.iter().map(|gauge| gauge.wrong).sum();
     let readings: Vec<_> = floor.gpus.iter().map(|held| floor.watch.last(&held.device.uuid)).collect();
     let watts: f64 = readings.iter().filter_map(|(watts, _)| *watts).sum();
     let celsius = readings.iter().filter_map(|(_, celsius)| *celsius).reduce(f64::max);
     let (size, prefix) = if rate >= 1e12 { (1e12, "T") } else { (1e9, "G") };
-    let mut parts = vec![format!("{} {prefix}FLOP/s", three_digits(rate / size)), format!("{wrong} errors")];
+    let unit = if dtype == Some(Dtype::Int8) { "OP/s" } else { "FLOP/s" };
+    let mut parts = vec![format!("{} {prefix}{unit}", three_digits(rate / size)), format!("{wrong} errors")];
     parts.extend((watts > 0.0).then(|| format!("{watts:.0} W")));
     parts.extend(celsius.map(|celsius| format!("{celsius:.0} °C")));
     parts.join(", ")

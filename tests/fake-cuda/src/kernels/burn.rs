@@ -1,38 +1,32 @@
-//! Products over and over: `burn.cu`.
+//! Whether products are alike: `burn.cu`.
 
 use super::{Arguments, Known};
 
-/// What is no number.
-const POISON: u32 = u32::MAX;
+/// Four words.
+type Pack = [u32; 4];
 
-pub(super) const KERNELS: &[Known] = &[("burn_product", |given, _| product(given)), ("burn_compare", compare)];
+/// What no product has.
+const POISON: u32 = 0x7fff_ffff;
 
-/// Arguments: the products, the two factors, their side, how many products. All of them are alike, so that one is made.
-fn product(given: Arguments) -> (u64, usize) {
-    let (side, count): (u64, u64) = (given.at(3), given.at(4));
-    let out = given.array::<f32>(0, side * side * count);
-    let (a, b) = (&*given.array::<f32>(1, side * side), &*given.array::<f32>(2, side * side));
-    let side = side as usize;
-    let (first, others) = out.split_at_mut(side * side);
-    first.fill(0.0);
-    for (row, a) in first.chunks_mut(side).zip(a.chunks(side)) {
-        for (a, b) in a.iter().zip(b.chunks(side)) {
-            row.iter_mut().zip(b).for_each(|(sum, b)| *sum += a * b);
-        }
-    }
-    others.chunks_mut(side * side).for_each(|other| other.copy_from_slice(first));
-    (given.at(0), size_of_val(out))
+pub(super) const KERNELS: &[Known] =
+    &[("burn_poison", |given, _| poison(given)), ("burn_compare", |given, _| compare(given))];
+
+/// Arguments: the products, and how many packs they are together.
+fn poison(given: Arguments) -> (u64, usize) {
+    let products = given.array::<Pack>(0, given.at(1));
+    products.fill([POISON; 4]);
+    (given.at(0), size_of_val(products))
 }
 
-/// Arguments: the count of wrong words, the products, the one that is right, its words, how many products.
-fn compare(given: Arguments, _: u64) -> (u64, usize) {
-    let (words, count): (u64, u64) = (given.at(3), given.at(4));
-    let (wrong, products) = (given.array::<u64>(0, 1), given.array::<u32>(1, words * count));
-    let first = given.array::<u32>(2, words);
-    for (at, word) in products.iter_mut().enumerate() {
-        let is_wrong = *word != first[at % words as usize] || f32::from_bits(*word).is_nan();
-        wrong[0] += u64::from(is_wrong);
-        *word = POISON;
+/// Arguments: the count of wrong words, the products, the one that is right, its packs, how many products.
+fn compare(given: Arguments) -> (u64, usize) {
+    let (packs, count): (u64, u64) = (given.at(3), given.at(4));
+    let (wrong, products) = (given.array::<u64>(0, 1), given.array::<Pack>(1, packs * count));
+    let first = given.array::<Pack>(2, packs);
+    for (product, first) in products.chunks_mut(packs as usize).flat_map(|product| product.iter_mut().zip(&*first)) {
+        let is_wrong = |(word, first): (&u32, &u32)| word != first || *word == POISON;
+        wrong[0] += product.iter().zip(first).filter(|words| is_wrong(*words)).count() as u64;
+        *product = [POISON; 4];
     }
     (given.at(1), size_of_val(products))
 }

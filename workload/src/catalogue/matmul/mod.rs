@@ -1,15 +1,22 @@
 //! `matmul`: the product of two square matrices, in every type that the hardware multiplies.
 //!
-//! - [`route`] chooses the kernel for a GPU, a type and a size; [`on_cuda`] runs it, [`on_cpu`] is the CPU's side.
+//! - [`route`] chooses the kernel for a GPU, a type and a size; [`product`] starts it and checks its result, [`on_cuda`]
+//!   times it, [`on_cpu`] is the CPU's side.
 //! - [`values`] are the types as the host reads them, [`bound`] says how exact a product has to be.
 
 mod bound;
 mod on_cpu;
 mod on_cuda;
+mod product;
 mod route;
 mod values;
 
 pub(super) use self::bound::ErrorBound;
+pub(crate) use self::{
+    on_cpu::Factors,
+    product::{Product, memory_bytes, result_bytes},
+    route::needs,
+};
 use crate::{
     error::RunError,
     gpu::Gpu,
@@ -17,7 +24,7 @@ use crate::{
     workload::{About, Backend, Bound, Cost, Dtype, Extent, Prepared, Size, Workload},
 };
 
-pub(super) static MATMUL: Matmul = Matmul;
+pub(crate) static MATMUL: Matmul = Matmul;
 
 /// So large are matrices on a GPU, where there is room: as large as what its makers show.
 const GPU_SIDE: u64 = 8192;
@@ -39,7 +46,7 @@ static ABOUT: About = About {
     extent: Extent::Side,
 };
 
-pub(super) struct Matmul;
+pub(crate) struct Matmul;
 
 impl Workload for Matmul {
     fn about(&self) -> &About {
@@ -57,7 +64,7 @@ impl Workload for Matmul {
             (Backend::Cuda, _) => GPU_SIDE,
         };
         let halves = std::iter::successors(Some(wanted), |side| Some(side / 2));
-        let fits = |side: &u64| memory_bytes(*side, dtype) <= room.usable_bytes() / PART;
+        let fits = |side: &u64| memory_bytes(Size { n: *side, dtype }, 1) <= room.usable_bytes() / PART;
         halves.take_while(|side| *side > 0).find(fits).unwrap_or(1)
     }
 
@@ -65,7 +72,7 @@ impl Workload for Matmul {
         let elements = size.n.saturating_mul(size.n);
         let moved_bytes = elements.saturating_mul(2 * size.dtype.bytes() + values::result_bytes(size.dtype));
         Cost {
-            memory_bytes: memory_bytes(size.n, size.dtype),
+            memory_bytes: memory_bytes(size, 1),
             host_bytes: 0,
             moved_bytes,
             operations: elements.saturating_mul(size.n).saturating_mul(2),
@@ -73,7 +80,7 @@ impl Workload for Matmul {
     }
 
     fn check_device(&self, gpu: &Gpu, dtype: Dtype) -> Result<(), RunError> {
-        match route::needs(dtype) {
+        match needs(dtype) {
             needed if gpu.device().capability < needed => {
                 Err(RunError::NotOnThisGpu { id: ABOUT.id, dtype, needed, has: gpu.device().capability })
             }
@@ -105,13 +112,6 @@ impl Workload for Matmul {
             dtype => Err(RunError::NoSuchType { id: ABOUT.id, dtype, valid: self.types_on(Backend::Cpu) }),
         }
     }
-}
-
-/// Three matrices, each of whole tiles, and what the check finds.
-fn memory_bytes(n: u64, dtype: Dtype) -> u64 {
-    let side = route::padded(n);
-    let elements = side.saturating_mul(side);
-    elements.saturating_mul(2 * dtype.bytes() + values::result_bytes(dtype)).saturating_add(on_cuda::found_bytes(n))
 }
 
 #[cfg(test)]

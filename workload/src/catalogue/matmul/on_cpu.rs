@@ -14,40 +14,45 @@ use crate::{
     workload::{Prepared, Sample},
 };
 
-/// Three matrices: A row by row, B column by column, so that both have the elements of a sum side by side.
-pub(super) struct OnCpu<T> {
+/// Both factors: A row by row, B column by column, so that both have the elements of a sum side by side.
+pub(crate) struct Factors<T> {
     a: Vec<T>,
     b: Vec<T>,
-    out: Vec<T>,
     n: usize,
 }
 
-impl<T: CpuProduct> OnCpu<T> {
-    pub(super) fn new(n: u64) -> Self {
-        let matrix = |of: &(dyn Fn(u64) -> T + Sync)| {
-            let mut matrix = vec![T::default(); (n * n) as usize];
-            fill(&mut matrix, of);
-            matrix
-        };
-        Self {
-            a: matrix(&|index| T::random(SEED_A, index)),
-            b: matrix(&|index| T::random(SEED_B, index)),
-            out: matrix(&|_| T::POISON),
-            n: n as usize,
-        }
-    }
+/// The factors and a result.
+pub(super) struct OnCpu<T> {
+    factors: Factors<T>,
+    out: Vec<T>,
 }
 
-impl<T: CpuProduct> Prepared for OnCpu<T> {
-    fn run(&mut self) -> Result<Sample, RunError> {
-        let begun = Instant::now();
-        multiply(&mut self.out, &self.a, &self.b, self.n);
-        Ok(Sample { device_us: None, host_us: begun.elapsed().as_secs_f64() * 1e6 })
+impl<T: CpuProduct> Factors<T> {
+    pub(crate) fn new(n: u64) -> Self {
+        let matrix = |seed| {
+            let mut matrix = vec![T::default(); (n * n) as usize];
+            fill(&mut matrix, |index| T::random(seed, index));
+            matrix
+        };
+        Self { a: matrix(SEED_A), b: matrix(SEED_B), n: n as usize }
+    }
+
+    /// Room for a result, in which nothing is a number.
+    pub(crate) fn poisoned(&self) -> Vec<T> {
+        vec![T::POISON; self.n * self.n]
+    }
+
+    /// Multiplies them.
+    ///
+    /// # Panics
+    /// Where the result has another size.
+    pub(crate) fn multiply(&self, out: &mut [T]) {
+        multiply(out, &self.a, &self.b, self.n);
     }
 
     /// Computes each element again, in twice the precision.
-    fn verify(&mut self) -> Result<Verification, RunError> {
-        let Self { a, b, out, n } = self;
+    pub(crate) fn verify(&self, out: &[T]) -> Verification {
+        let Self { a, b, n } = self;
         let bound = ErrorBound::of(T::DTYPE, *n as u64);
         let rows = out.par_chunks(*n).zip(a.par_chunks(*n)).enumerate();
         let of_row = |(row, (out, a)): (usize, (&[T], &[T]))| {
@@ -58,7 +63,26 @@ impl<T: CpuProduct> Prepared for OnCpu<T> {
             });
             columns.fold(Verification::nothing(), Verification::and)
         };
-        Ok(rows.map(of_row).reduce(Verification::nothing, Verification::and))
+        rows.map(of_row).reduce(Verification::nothing, Verification::and)
+    }
+}
+
+impl<T: CpuProduct> OnCpu<T> {
+    pub(super) fn new(n: u64) -> Self {
+        let factors = Factors::new(n);
+        Self { out: factors.poisoned(), factors }
+    }
+}
+
+impl<T: CpuProduct> Prepared for OnCpu<T> {
+    fn run(&mut self) -> Result<Sample, RunError> {
+        let begun = Instant::now();
+        self.factors.multiply(&mut self.out);
+        Ok(Sample { device_us: None, host_us: begun.elapsed().as_secs_f64() * 1e6 })
+    }
+
+    fn verify(&mut self) -> Result<Verification, RunError> {
+        Ok(self.factors.verify(&self.out))
     }
 }
 

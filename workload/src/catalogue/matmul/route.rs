@@ -66,7 +66,7 @@ impl Layout {
 }
 
 /// The compute capability that a type asks for.
-pub(super) fn needs(dtype: Dtype) -> (u32, u32) {
+pub(crate) fn needs(dtype: Dtype) -> (u32, u32) {
     match dtype {
         Dtype::Fp64 | Dtype::Fp32 => (6, 0),
         Dtype::Tf32 | Dtype::Fp16 | Dtype::Bf16 | Dtype::Int8 | Dtype::Bytes => AMPERE,
@@ -217,6 +217,32 @@ mod tests {
         let kernel = |dtype, n| choose(dtype, HOPPER, 132, n).kernel;
         assert_eq!([1024, 8192].map(|n| kernel(Dtype::Fp32, n)), ["matmul_fp32_128x64", "matmul_fp32_256x128"]);
         assert_eq!([1024, 8192].map(|n| kernel(Dtype::Bf16, n)), ["matmul_bf16_128x128", "matmul_bf16_128x256"]);
+    }
+
+    /// Else a product would not be the same to the bit each time.
+    #[test]
+    fn no_kernel_adds_up_in_an_order_that_chance_decides() {
+        let sources = [
+            include_str!("../../../kernels/matmul_any.cu"),
+            include_str!("../../../kernels/matmul_fp32.cu"),
+            include_str!("../../../kernels/matmul_fp64.cu"),
+            include_str!("../../../kernels/matmul_tensor.cu"),
+            include_str!("../../../kernels/matmul_hopper.cu"),
+        ];
+        for capability in [(6, 0), (8, 9), (9, 0)] {
+            for dtype in TYPES.into_iter().filter(|dtype| needs(*dtype) <= capability) {
+                for Route { kernel, .. } in routes(dtype, capability) {
+                    // A macro makes names of their beginning and the tile.
+                    let (start, _) = kernel.rsplit_once('_').unwrap();
+                    assert!(sources.iter().any(|source| source.contains(start)), "{kernel} is looked at");
+                }
+            }
+        }
+        for source in sources {
+            for word in ["atomic", "atom.", " red.", "\"red."] {
+                assert!(!source.contains(word), "{word}");
+            }
+        }
     }
 
     #[test]

@@ -1,0 +1,87 @@
+//! How large matrices are: as large as fit, and as can be multiplied before somebody who interrupts has waited long.
+
+use std::time::Duration;
+
+use crate::error::RunError;
+
+/// One that a device's tiles fill comes first, and the smallest, which has no rest behind its tiles either, last.
+pub(super) const SIDES: [u64; 6] = [8192, 4096, 2048, 1024, 512, 256];
+/// The largest on a CPU: each element of the first product is computed again there, with as many bits as it takes.
+pub(super) const MOST_ON_CPU: u64 = 1024;
+/// A product takes no longer.
+const LONGEST: Duration = Duration::from_millis(50);
+/// As many products as take this long are begun without waiting for each: a GPU that waited for the host after each would
+/// cool down meanwhile. It is less than a product may take, since a GPU that is at its power limit is slower than one that
+/// has only just begun.
+const AT_ONCE: Duration = Duration::from_millis(30);
+
+/// Work of some side, and how long a product takes there.
+pub(super) struct Timed<W> {
+    pub(super) work: W,
+    pub(super) product: Duration,
+}
+
+impl<W> Timed<W> {
+    /// As many products as are begun at once.
+    pub(super) fn at_once(&self) -> u64 {
+        (AT_ONCE.as_secs_f64() / self.product.as_secs_f64().max(1e-9)).max(1.0) as u64
+    }
+}
+
+/// Makes work of the largest of these sides whose product is quick enough, of which the first is the largest. Each time
+/// that was taken says which larger one may be tried, so that nothing slow is ever begun; small products use little of a
+/// large GPU, so that they say no more than they can keep.
+pub(super) fn largest<W>(
+    sides: &[u64],
+    mut make: impl FnMut(u64) -> Result<Timed<W>, RunError>,
+) -> Result<Option<Timed<W>>, RunError> {
+    let Some(mut side) = sides.last().copied() else { return Ok(None) };
+    loop {
+        let timed = make(side)?;
+        let foreseen = |next: u64| timed.product.as_secs_f64() * (next as f64 / side as f64).powi(3);
+        let next = sides.iter().find(|next| **next > side && foreseen(**next) <= LONGEST.as_secs_f64());
+        match next {
+            Some(next) => side = *next,
+            None => return Ok(Some(timed)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A device that has so many operations in a second, and takes so long to begin; and the sides that it was given.
+    fn chosen(per_second: f64, begin_us: f64, sides: &[u64]) -> (u64, Vec<u64>) {
+        let mut tried = Vec::new();
+        let timed = largest(sides, |side| {
+            tried.push(side);
+            let seconds = 2.0 * (side as f64).powi(3) / per_second + begin_us * 1e-6;
+            assert!(seconds < 0.05, "{side} takes {seconds} s");
+            Ok(Timed { work: side, product: Duration::from_secs_f64(seconds) })
+        });
+        (timed.unwrap().unwrap().work, tried)
+    }
+
+    #[test]
+    fn a_fast_gpu_gets_the_largest_and_a_slow_one_never_begins_what_takes_long() {
+        assert_eq!(chosen(760e12, 5.0, &SIDES).0, 8192);
+        assert_eq!(chosen(60e12, 5.0, &SIDES).0, 8192);
+        assert_eq!(chosen(1e12, 5.0, &SIDES).0, 2048);
+        let (side, tried) = chosen(0.03e12, 5.0, &SIDES);
+        assert_eq!((side, tried), (512, vec![256, 512]));
+        assert_eq!(chosen(760e12, 5.0, &SIDES[3..]).0, 1024, "where there is no room for more");
+    }
+
+    #[test]
+    fn where_nothing_fits_nothing_is_made() {
+        assert!(largest::<()>(&[], |_| panic!("nothing fits")).unwrap().is_none());
+    }
+
+    #[test]
+    fn as_many_are_begun_at_once_as_nobody_has_to_wait_long_for() {
+        let at_once = |us| Timed { work: (), product: Duration::from_micros(us) }.at_once();
+        assert_eq!([1490, 29_000, 70_000].map(at_once), [20, 1, 1]);
+        assert!(at_once(0) > 1000, "a clock that saw nothing pass does not divide by it");
+    }
+}
