@@ -1,5 +1,6 @@
 //! The real `gpumon`, over the fake NVML library, through the real `dlopen`, sockets and processes.
 
+mod activity;
 mod bench;
 mod burn;
 mod calls;
@@ -29,6 +30,7 @@ mod return_codes;
 mod runs;
 mod schema;
 mod seeds;
+mod selftest;
 mod serve;
 mod show;
 mod smi;

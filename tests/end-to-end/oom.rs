@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use fake_memory::{Account, holders};
+use fake_book::{Account, holders};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -43,7 +43,7 @@ impl Shared {
     }
 
     fn with_book(&self, mut command: Command) -> Command {
-        command.env(fake_memory::VARIABLE, self.book());
+        command.env(fake_book::VARIABLE, self.book());
         command
     }
 

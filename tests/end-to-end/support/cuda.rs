@@ -16,6 +16,36 @@ pub(crate) struct FakeCuda {
     library: PathBuf,
 }
 
+/// Both libraries over the same GPUs: what is done on them through CUDA is what NVML tells of them.
+pub(crate) struct FakeMachine {
+    pub(crate) nvml: Fake,
+    pub(crate) cuda: FakeCuda,
+}
+
+impl FakeMachine {
+    /// `gpus` is the scenario of NVML.
+    pub(crate) fn new(gpus: &str) -> Self {
+        let nvml = Fake::new(gpus);
+        let gpus = &nvml.json()["inventory"]["gpus"];
+        let uuids: Vec<_> = gpus.as_array().unwrap().iter().map(|gpu| gpu["uuid"].as_str().unwrap()).collect();
+        // Of what an H200 moves and computes, what this processor does would hardly show.
+        let small = "memory_bus_bits = 192\nmultiprocessors = 4\nsm_mhz = 16";
+        let scenario = format!("devices = {}\nuuids = {uuids:?}\n{small}", uuids.len());
+        Self { nvml, cuda: FakeCuda::new(&scenario) }
+    }
+
+    /// `gpumon` with these arguments, over both.
+    pub(crate) fn gpumon(&self, arguments: &[&str]) -> Command {
+        self.with_book(self.cuda.gpumon_with(&self.nvml, arguments))
+    }
+
+    /// A command to which NVML tells what is done through CUDA, and the other way round.
+    pub(crate) fn with_book(&self, mut command: Command) -> Command {
+        command.env(fake_book::VARIABLE, self.cuda.folder().join("book"));
+        command
+    }
+}
+
 impl FakeCuda {
     /// `scenario` is TOML, as `tests/fake-cuda/example.toml` describes it.
     pub(crate) fn new(scenario: &str) -> Self {

@@ -22,7 +22,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 pub(crate) use self::{
-    cuda::{FakeCuda, lines_of},
+    cuda::{FakeCuda, FakeMachine, lines_of},
     given::{given_by, is_of, lost_with},
     http::{Answer, ask, ask_socket, ask_with, send},
     records::{Absent, Records},

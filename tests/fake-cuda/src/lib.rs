@@ -6,14 +6,16 @@
 //!
 //! By hand: `GPUMON_LIBCUDA=target/debug/libfake_cuda.so gpumon bench copy --size 16MiB`. In tests: [`install`].
 //!
-//! `GPUMON_FAKE_MEMORY_BOOK` names a folder, and processes that have the same share the devices' memory.
+//! `GPUMON_FAKE_BOOK` names a folder, and processes that have the same share the devices' memory. What each does on them
+//! stands there, too, and the fake NVML tells it.
 //!
 //! `exports` is the driver's interface; `state` is what one process holds of it, with its `budget` of memory, `pools` and
-//! `virtual_memory`; `kernels` has for each kernel of the program, by its name, what it does.
+//! `virtual_memory`, and `activity` what it does; `kernels` has for each kernel of the program, by its name, what it does.
 
 // A C interface is raw pointers; each block says why it may touch them.
 #![allow(unsafe_code)]
 
+mod activity;
 mod budget;
 mod code;
 mod exports;

@@ -18,6 +18,9 @@ pub(crate) struct Scenario {
     pub(crate) capability: [i32; 2],
     pub(crate) stub: bool,
     pub(crate) kernel_ms: u64,
+    pub(crate) multiprocessors: u32,
+    pub(crate) sm_mhz: u32,
+    pub(crate) memory_bus_bits: u32,
     pub(crate) book: Option<PathBuf>,
     pub(crate) fault: Vec<Fault>,
 }
@@ -52,6 +55,9 @@ impl Default for Scenario {
             capability: [9, 0],
             stub: false,
             kernel_ms: 0,
+            multiprocessors: 132,
+            sm_mhz: 1980,
+            memory_bus_bits: 6144,
             book: None,
             fault: Vec::new(),
         }

@@ -11,6 +11,7 @@ use std::{
 use serde::Serialize;
 
 use crate::{
+    activity::Activities,
     budget::Budget,
     code::{Code, Outcome},
     pools::Pools,
@@ -30,6 +31,7 @@ pub(crate) struct State {
     /// By address: the device that it is of, none for the host's, and the size.
     memory: BTreeMap<usize, (Option<u32>, usize)>,
     budget: Budget,
+    pub(crate) activities: Activities,
     pub(crate) streams: Streams,
     pub(crate) pools: Pools,
     pub(crate) virtual_memory: VirtualMemory,
@@ -82,6 +84,7 @@ impl State {
         let counts = vec![0; scenario.fault.len()];
         Self {
             budget: Budget::new(&scenario),
+            activities: Activities::new(&scenario),
             scenario,
             is_initialized: false,
             is_lost: false,

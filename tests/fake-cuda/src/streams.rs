@@ -37,13 +37,13 @@ pub(crate) fn waited() -> Duration {
 }
 
 impl Streams {
-    /// Keeps a stream busy for so long, behind what it does already.
-    pub(crate) fn occupy(&mut self, stream: usize, time: Duration) {
-        if !time.is_zero() {
-            let waiting = self.waiting.entry(stream).or_default();
-            let begin = waiting.busy_until.unwrap_or_else(Instant::now).max(Instant::now());
-            waiting.busy_until = Some(begin + time);
-        }
+    /// Keeps a stream busy for so long, behind what it does already. Says how long that still takes.
+    pub(crate) fn occupy(&mut self, stream: usize, time: Duration) -> Duration {
+        let now = Instant::now();
+        let waiting = self.waiting.entry(stream).or_default();
+        let begin = waiting.busy_until.unwrap_or(now).max(now);
+        waiting.busy_until = Some(begin + time);
+        begin - now
     }
 
     pub(crate) fn busy_until(&self, stream: usize) -> Option<Instant> {

@@ -18,7 +18,9 @@ use nvml_wrapper_sys::bindings::{nvmlComputeInstance_t, nvmlDevice_t, nvmlGpuIns
 use crate::{
     code::{Code, Outcome, returned},
     division::{Inside, Part},
+    done::Moment,
     held,
+    notes::Note,
     session::{Session, session},
 };
 
@@ -49,13 +51,32 @@ impl Gpu {
         &self.session.machine
     }
 
-    /// What it does, with what processes of this machine hold of it through the fake CUDA driver.
+    /// What it does, with what processes of this machine hold of it and do there through the fake CUDA driver.
     pub(crate) fn state(&self) -> Arc<GpuState> {
         let state = self.machine().state(self.index, self.elapsed_ms);
-        match &self.session.memory_book {
-            Some(folder) => held::with_holders(state, &fake_memory::holders(folder, &self.identity().uuid)),
+        let Some(folder) = &self.session.book else { return state };
+        let note = self.note();
+        let holders = fake_book::holders(folder, &self.identity().uuid);
+        let state = held::with_holders(state, &holders, note.as_ref().and_then(|note| note.sm_mhz));
+        match note {
+            Some(note) => held::with_note(state, &note),
             None => state,
         }
+    }
+
+    /// What was noted last of what they do there; `None` where they have never done anything.
+    pub(crate) fn note(&self) -> Option<Note> {
+        self.session.notes.as_ref()?.newest(self.index)
+    }
+
+    /// All that was noted, the oldest first.
+    pub(crate) fn notes(&self) -> Vec<Note> {
+        self.session.notes.as_ref().map_or_else(Vec::new, |notes| notes.all(self.index))
+    }
+
+    /// What they have done there until now; `None` where nobody can.
+    pub(crate) fn moment(&self) -> Option<Moment> {
+        self.session.book.as_ref().map(|folder| Moment::now(folder, self.identity()))
     }
 
     /// Who it is.
@@ -70,7 +91,8 @@ impl Gpu {
 
     /// What has flowed through it.
     pub(crate) fn totals(&self) -> Totals {
-        self.machine().totals(self.index, self.elapsed_ms)
+        let totals = self.machine().totals(self.index, self.elapsed_ms);
+        self.moment().map_or(totals, |moment| moment.on_top_of(totals))
     }
 
     /// The MIG device that it is about, or the reason why there is none.

@@ -1,15 +1,17 @@
-//! What processes of this machine hold of a simulated GPU, through the fake CUDA driver.
+//! What processes of this machine hold of a simulated GPU and do there, through the fake CUDA driver.
 
 use std::sync::Arc;
 
-use fake_memory::Holder;
+use fake_book::Holder;
 use gpumon_probe::{
-    model::{Owner, ProcessKind},
-    source::sim::{GpuState, ProcessState},
+    model::{Owner, ProcessKind, ThrottleReason},
+    source::sim::{GpuState, MAX_SM_MHZ, ProcessState},
 };
 
-/// The state with their memory and with themselves in it.
-pub(crate) fn with_holders(state: Arc<GpuState>, holders: &[Holder]) -> Arc<GpuState> {
+use crate::notes::Note;
+
+/// The state with their memory and with themselves in it, at the clock that they use.
+pub(crate) fn with_holders(state: Arc<GpuState>, holders: &[Holder], sm_mhz: Option<u32>) -> Arc<GpuState> {
     if holders.is_empty() {
         return state;
     }
@@ -17,18 +19,32 @@ pub(crate) fn with_holders(state: Arc<GpuState>, holders: &[Holder]) -> Arc<GpuS
     let held: u64 = holders.iter().map(|holder| holder.bytes).sum();
     state.memory_used_bytes += held;
     state.memory_free_bytes = state.memory_free_bytes.saturating_sub(held);
-    state.processes.extend(holders.iter().map(process));
+    state.processes.extend(holders.iter().map(|holder| process(holder.pid, Some(holder.bytes), 0)));
     state.processes.sort_by_key(|process| process.pid);
+    if state.throttle_reasons.contains(&ThrottleReason::GpuIdle) {
+        // It does not rest while somebody holds it.
+        state.sm_mhz = sm_mhz.unwrap_or(MAX_SM_MHZ);
+    }
+    Arc::new(state)
+}
+
+/// The state with what was noted of it last, in place of what the scenario says that it does.
+pub(crate) fn with_note(state: Arc<GpuState>, note: &Note) -> Arc<GpuState> {
+    let mut state = Arc::unwrap_or_clone(state);
+    (state.gpu_percent, state.memory_percent) = (note.gpu_percent, note.memory_percent);
+    if note.gpu_percent > 0 {
+        state.throttle_reasons.retain(|reason| *reason != ThrottleReason::GpuIdle);
+    }
     Arc::new(state)
 }
 
 /// A process that computes, of which everything else is read where processes of this machine are.
-fn process(holder: &Holder) -> ProcessState {
+pub(crate) fn process(pid: u32, memory_bytes: Option<u64>, sm_percent: u32) -> ProcessState {
     ProcessState {
-        pid: holder.pid,
+        pid,
         kind: ProcessKind::Compute,
-        memory_bytes: Some(holder.bytes),
-        sm_percent: 0,
+        memory_bytes,
+        sm_percent,
         memory_percent: 0,
         encoder_percent: 0,
         decoder_percent: 0,

@@ -7,8 +7,9 @@
 //! - `GPUMON_FAKE_NVML_COUNTS` names a file that gets the number of calls per function and GPU, as
 //!   `{"nvmlDeviceGetName": {"0": 2}, "nvmlInit_v2": {"system": 1}}`: at every `nvmlShutdown`, and at most once a
 //!   second while calls are made.
-//! - `GPUMON_FAKE_MEMORY_BOOK` names a folder in which processes that use the fake CUDA driver say what they hold; their
-//!   memory and they themselves are told beside those of the scenario.
+//! - `GPUMON_FAKE_BOOK` names a folder in which processes that use the fake CUDA driver say what they hold and do. Their
+//!   memory and they themselves are told beside those of the scenario. Of a GPU on which one of them has done anything,
+//!   use, activity and rates are what they did, and power is still the scenario's.
 //!
 //! By hand: `GPUMON_FAKE_NVML_SCENARIO=FILE gpumon --nvml-lib target/debug/libfake_nvml.so`.
 //! In tests: [`install`] makes a copy, from which functions can be missing.
@@ -23,9 +24,11 @@ mod call;
 mod code;
 mod counts;
 mod division;
+mod done;
 mod exports;
 mod held;
 mod install;
+mod notes;
 mod out;
 mod session;
 

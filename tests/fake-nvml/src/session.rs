@@ -5,7 +5,7 @@ use std::{
     path::PathBuf,
     process,
     sync::{
-        OnceLock,
+        Arc, OnceLock,
         atomic::{AtomicU32, Ordering::SeqCst},
     },
 };
@@ -15,6 +15,7 @@ use gpumon_probe::source::sim::{Machine, Scenario};
 use crate::{
     code::{Code, Outcome},
     counts::Counts,
+    notes::Notes,
 };
 
 const SCENARIO: &str = "GPUMON_FAKE_NVML_SCENARIO";
@@ -24,8 +25,10 @@ const COUNTS: &str = "GPUMON_FAKE_NVML_COUNTS";
 pub(crate) struct Session {
     pub(crate) machine: Machine,
     pub(crate) counts: Counts,
-    /// Where it stands what processes of this machine hold; `None` where all of them are simulated.
-    pub(crate) memory_book: Option<PathBuf>,
+    /// Where it stands what processes of this machine hold and do; `None` where all of them are simulated.
+    pub(crate) book: Option<PathBuf>,
+    /// What was noted of that.
+    pub(crate) notes: Option<Arc<Notes>>,
     /// How often it was initialised and not yet shut down.
     users: AtomicU32,
 }
@@ -56,10 +59,12 @@ fn load() -> Result<Scenario, String> {
 
 impl Session {
     fn new(scenario: Scenario) -> Self {
+        let (machine, book) = (Machine::start(scenario), fake_book::folder());
         Self {
-            machine: Machine::start(scenario),
             counts: Counts::new(env::var_os(COUNTS)),
-            memory_book: fake_memory::folder(),
+            notes: book.clone().map(|folder| Notes::start(folder, &machine)),
+            machine,
+            book,
             users: AtomicU32::new(0),
         }
     }

@@ -43,13 +43,13 @@ impl Stretch {
         })
     }
 
-    /// The mean of what the driver said of this process.
-    pub(super) fn own_process(&self, of: fn(&Process) -> Reading<f64>) -> Reading<f64> {
+    /// The mean of what the driver said of this process, which counts as this where it is not listed.
+    pub(super) fn own_process(&self, unlisted: &Reading<f64>, of: fn(&Process) -> Reading<f64>) -> Reading<f64> {
         self.mean(|sample| match &sample.processes {
             Reading::Absent(why) => Reading::Absent(why.clone()),
             Reading::Now(processes) | Reading::Earlier { value: processes, .. } => {
                 let own = processes.iter().find(|process| process.pid == process::id());
-                own.map_or(Reading::Absent(Absence::Unknown), of)
+                own.map_or_else(|| unlisted.clone(), of)
             }
         })
     }

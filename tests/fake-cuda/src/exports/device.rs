@@ -4,25 +4,26 @@ use std::ffi::{c_char, c_int};
 
 use super::{Handle, give};
 use crate::{
+    activity::{MEMORY_MHZ, WARPS},
     code::{Code, Outcome, returned},
     state::{current, make_current, state},
 };
 
 const CAPABILITY_MAJOR: c_int = 75;
 const CAPABILITY_MINOR: c_int = 76;
+const MULTIPROCESSORS: c_int = 16;
+const MEMORY_BUS_BITS: c_int = 37;
 
 /// What an H200 has, by `CUdevice_attribute`.
-const ATTRIBUTES: [(c_int, c_int); 13] = [
+const ATTRIBUTES: [(c_int, c_int); 11] = [
     (1, 1024),
     (10, 32),
     (12, 65_536),
     (13, 1_980_000),
-    (16, 132),
     (32, 1),
-    (36, 3_201_000),
-    (37, 6144),
+    (36, MEMORY_MHZ.cast_signed() * 1000),
     (38, 62_914_560),
-    (39, 2048),
+    (39, WARPS.cast_signed() * 32),
     (40, 3),
     (81, 233_472),
     (97, 232_448),
@@ -72,8 +73,13 @@ unsafe extern "C" fn cuDeviceGetUuid_v2(uuid: *mut [u8; 16], device: c_int) -> c
 unsafe extern "C" fn cuDeviceGetAttribute(value: *mut c_int, attribute: c_int, device: c_int) -> c_int {
     let state = state();
     let [major, minor] = state.scenario.capability;
-    let known = [(CAPABILITY_MAJOR, major), (CAPABILITY_MINOR, minor)].into_iter().chain(ATTRIBUTES);
-    let known = known.into_iter().find(|(known, _)| *known == attribute).ok_or(Code::INVALID_VALUE);
+    let own = [
+        (CAPABILITY_MAJOR, major),
+        (CAPABILITY_MINOR, minor),
+        (MULTIPROCESSORS, state.scenario.multiprocessors.cast_signed()),
+        (MEMORY_BUS_BITS, state.scenario.memory_bus_bits.cast_signed()),
+    ];
+    let known = own.into_iter().chain(ATTRIBUTES).find(|(known, _)| *known == attribute).ok_or(Code::INVALID_VALUE);
     // SAFETY: the caller answers for its pointer.
     returned(state.device(device).and_then(|_| unsafe { give(value, known?.1) }))
 }

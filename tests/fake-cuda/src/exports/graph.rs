@@ -7,6 +7,7 @@ use std::{
 
 use super::{Handle, give, module};
 use crate::{
+    activity::Grid,
     code::{Code, Outcome, returned},
     kernels::Arguments,
     state::state,
@@ -20,7 +21,7 @@ pub(super) type Stream = Option<Vec<Node>>;
 pub(super) struct Node {
     pub(super) kernel: &'static module::Kernel,
     pub(super) arguments: Vec<u64>,
-    pub(super) blocks: u64,
+    pub(super) grid: Grid,
 }
 
 /// Keeps a kernel where its stream is being captured; false where it is to be run now.
@@ -31,14 +32,14 @@ pub(super) unsafe fn keep(
     stream: Handle,
     kernel: &'static module::Kernel,
     arguments: *mut *mut c_void,
-    blocks: u64,
+    grid: Grid,
 ) -> bool {
     // SAFETY: by the condition above.
     let Some(nodes) = (unsafe { &mut *stream.cast::<Stream>() }) else { return false };
     let count = state().parameters.get(kernel.0).copied().unwrap_or(0);
     // SAFETY: by the condition above.
     let arguments = (0..count).map(|index| unsafe { (*arguments.add(index)).cast::<u64>().read_unaligned() }).collect();
-    nodes.push(Node { kernel, arguments, blocks });
+    nodes.push(Node { kernel, arguments, grid });
     true
 }
 
@@ -71,12 +72,12 @@ unsafe extern "C" fn cuGraphInstantiateWithFlags(made: *mut Handle, graph: Handl
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn cuGraphLaunch(graph: Handle, _: Handle) -> c_int {
+unsafe extern "C" fn cuGraphLaunch(graph: Handle, stream: Handle) -> c_int {
     // SAFETY: it came from `cuGraphInstantiateWithFlags`.
     let nodes = unsafe { &*graph.cast::<Vec<Node>>() };
-    returned(nodes.iter().try_for_each(|Node { kernel, arguments, blocks }| {
+    returned(nodes.iter().try_for_each(|Node { kernel, arguments, grid }| {
         let places: Vec<_> = arguments.iter().map(|value| ptr::from_ref(value).cast::<c_void>()).collect();
-        module::launch(kernel, Arguments(places.as_ptr()), *blocks)
+        module::launch(kernel, Arguments(places.as_ptr()), *grid, stream)
     }))
 }
 

@@ -5,11 +5,17 @@ use std::{
     ptr,
 };
 
+use fake_book::Activity;
+
 use super::{Handle, give, graph};
 use crate::{
+    activity::Grid,
     code::returned,
     state::{current, state},
 };
+
+/// What a block of it fills.
+const FILLED: usize = 16 << 10;
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuMemGetInfo_v2(free: *mut usize, total: *mut usize) -> c_int {
@@ -49,27 +55,33 @@ unsafe extern "C" fn cuMemFreeHost(place: *mut c_void) -> c_int {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuMemcpyHtoDAsync_v2(to: u64, from: *const c_void, bytes: usize, stream: Handle) -> c_int {
-    let state = state();
+    let mut state = state();
     returned(graph::is_free(stream).and(state.holds(to, bytes)).map(|()| {
+        let did = Activity { pcie_rx_bytes: bytes as u64, ..Activity::NONE };
         // SAFETY: the state has so much there, and the caller answers for its side.
-        unsafe { ptr::copy_nonoverlapping(from.cast::<u8>(), to as *mut u8, bytes) }
+        state.copied(did, || unsafe { ptr::copy_nonoverlapping(from.cast::<u8>(), to as *mut u8, bytes) });
     }))
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuMemcpyDtoHAsync_v2(to: *mut c_void, from: u64, bytes: usize, stream: Handle) -> c_int {
-    let state = state();
+    let mut state = state();
     returned(graph::is_free(stream).and(state.holds(from, bytes)).map(|()| {
+        let did = Activity { pcie_tx_bytes: bytes as u64, ..Activity::NONE };
         // SAFETY: the state has so much there, and the caller answers for its side.
-        unsafe { ptr::copy_nonoverlapping(from as *const u8, to.cast::<u8>(), bytes) }
+        state.copied(did, || unsafe { ptr::copy_nonoverlapping(from as *const u8, to.cast::<u8>(), bytes) });
     }))
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuMemsetD8Async(address: u64, byte: u8, bytes: usize, stream: Handle) -> c_int {
-    let state = state();
+    let mut state = state();
     returned(graph::is_free(stream).and(state.holds(address, bytes)).map(|()| {
+        // The driver has a kernel for it.
+        let load = state.load(Grid { blocks: bytes.div_ceil(FILLED) as u32, threads: 1024 });
+        let begun = state.begin(load);
         // SAFETY: the state has so much there.
-        unsafe { ptr::write_bytes(address as *mut u8, byte, bytes) }
+        unsafe { ptr::write_bytes(address as *mut u8, byte, bytes) };
+        state.end(begun, Activity { dram_bytes: bytes as u64, ..Activity::NONE });
     }))
 }

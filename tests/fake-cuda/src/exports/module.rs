@@ -8,6 +8,7 @@ use std::{
 
 use super::{Handle, give, graph};
 use crate::{
+    activity::{self, Grid},
     code::{Code, Outcome, returned},
     kernels::{self, Arguments, Work},
     state::state,
@@ -146,25 +147,33 @@ unsafe extern "C" fn cuLaunchKernel(
     if let Err(code) = kernels::check_threads(kernel.0, threads) {
         return code.0;
     }
+    let grid = Grid { blocks, threads };
     // SAFETY: the stream came from `cuStreamCreate`, and every argument has 8 bytes.
-    if unsafe { graph::keep(stream, kernel, arguments, u64::from(blocks)) } {
+    if unsafe { graph::keep(stream, kernel, arguments, grid) } {
         return 0;
     }
-    let launched = launch(kernel, Arguments(arguments.cast()), u64::from(blocks));
-    state().streams.occupy(stream.addr(), streams::waited());
-    returned(launched)
+    returned(launch(kernel, Arguments(arguments.cast()), grid, stream))
 }
 
-pub(super) fn launch((name, work): &Kernel, arguments: Arguments, blocks: u64) -> Outcome {
-    let (fate, ms) = {
+pub(super) fn launch((name, work): &Kernel, arguments: Arguments, grid: Grid, stream: Handle) -> Outcome {
+    let (load, fate, ms, begun) = {
         let mut state = state();
-        (state.launched(name)?, state.scenario.kernel_ms)
+        let load = state.load(grid);
+        (load, state.launched(name)?, state.scenario.kernel_ms, state.begin(load))
     };
     thread::sleep(Duration::from_millis(ms));
+    let (address, bytes) = if fate.is_skipped { (0, 0) } else { work(arguments, u64::from(grid.blocks)) };
+    {
+        let (waited, mut state) = (streams::waited(), state());
+        state.end(begun, activity::told(bytes));
+        if !waited.is_zero() {
+            let after = state.streams.occupy(stream.addr(), waited);
+            state.goes_on(load, after, waited);
+        }
+    }
     if fate.is_skipped {
         return Ok(());
     }
-    let (address, bytes) = work(arguments, blocks);
     if bytes > 0 {
         // A real kernel would have run wild before anybody knew.
         state().holds(address, bytes).map_err(|_| Code::ILLEGAL_ADDRESS)?;

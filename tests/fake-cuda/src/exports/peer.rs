@@ -24,16 +24,21 @@ unsafe extern "C" fn cuCtxEnablePeerAccess(_peer: Handle, _flags: c_uint) -> c_i
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuMemcpyPeerAsync(
     to: u64,
-    _: Handle,
+    receiver: Handle,
     from: u64,
-    _: Handle,
+    sender: Handle,
     bytes: usize,
     stream: Handle,
 ) -> c_int {
-    let state = state();
+    let mut state = state();
     let both = graph::is_free(stream).and(state.holds(to, bytes)).and(state.holds(from, bytes));
-    returned(both.map(|()| {
+    // A context is known by its device, counted from 1.
+    let devices = [sender, receiver].map(|context| state.device((context.addr() as u32).cast_signed().wrapping_sub(1)));
+    returned(both.and_then(|()| {
+        let [from_device, to_device] = devices;
         // SAFETY: the state has so much on both sides.
-        unsafe { ptr::copy(from as *const u8, to as *mut u8, bytes) }
+        let copy = || unsafe { ptr::copy(from as *const u8, to as *mut u8, bytes) };
+        state.copied_to_peer([from_device?, to_device?], bytes, copy);
+        Ok(())
     }))
 }

@@ -70,9 +70,13 @@ unsafe extern "C" fn cuEventDestroy_v2(event: Handle) -> c_int {
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn cuEventRecord(event: Handle, _: Handle) -> c_int {
+unsafe extern "C" fn cuEventRecord(event: Handle, stream: Handle) -> c_int {
+    let state = state();
+    let now = Instant::now();
+    // It happens when the stream has come so far.
+    let at = state.streams.busy_until(stream.addr()).map_or(now, |end| end.max(now));
     // SAFETY: it came from `cuEventCreate`.
-    returned(state().check().map(|()| unsafe { event.cast::<Event>().write(Some(Instant::now())) }))
+    returned(state.check().map(|()| unsafe { event.cast::<Event>().write(Some(at)) }))
 }
 
 #[unsafe(no_mangle)]

@@ -1,6 +1,7 @@
 //! Whether products are alike: `burn.cu`.
 
 use super::{Arguments, Known};
+use crate::activity::moves;
 
 /// Four words.
 type Pack = [u32; 4];
@@ -28,5 +29,7 @@ fn compare(given: Arguments) -> (u64, usize) {
         wrong[0] += product.iter().zip(first).filter(|words| is_wrong(*words)).count() as u64;
         *product = [POISON; 4];
     }
+    // Read and poisoned.
+    moves(2 * size_of_val(products));
     (given.at(1), size_of_val(products))
 }

@@ -3,6 +3,7 @@
 use half::{bf16, f16};
 
 use super::{Arguments, Known, fill_bits};
+use crate::activity::{Unit, has_units_do, moves};
 
 /// Arguments of a product: the result, both matrices or what the copy engine takes of them, which begins with the
 /// address, the rows, the pitch, and perhaps how they lie. Of a filling: the matrix, the rows, the pitch, the distances
@@ -56,6 +57,8 @@ pub(super) const KERNELS: &[Known] = &[
 /// A type of elements, with that of its products.
 trait Element: Copy {
     type Out: Copy;
+    /// What multiplies it on Hopper, and how many operations that does in a clock.
+    const UNIT: (Unit, u64);
     fn random(word: u64) -> Self;
     fn zero() -> Self;
     fn value(self) -> f64;
@@ -78,9 +81,10 @@ fn number(word: u64) -> f32 {
 }
 
 macro_rules! element {
-    ($name:ty, $out:ty, $random:expr, $zero:expr, $value:expr, $rounded:expr, $read:expr) => {
+    ($name:ty, $out:ty, $unit:expr, $random:expr, $zero:expr, $value:expr, $rounded:expr, $read:expr) => {
         impl Element for $name {
             type Out = $out;
+            const UNIT: (Unit, u64) = $unit;
             fn random(word: u64) -> Self {
                 $random(word)
             }
@@ -103,16 +107,18 @@ macro_rules! element {
 element!(
     f64,
     f64,
+    (Unit::Double, 256),
     |word: u64| ((word >> 11).cast_signed() - (1 << 52)) as f64 / (1_u64 << 52) as f64,
     0.0,
     |own| own,
     |sum| sum,
     |out| out
 );
-element!(f32, f32, number, 0.0, f64::from, |sum| sum as f32, f64::from);
+element!(f32, f32, (Unit::Single, 256), number, 0.0, f64::from, |sum| sum as f32, f64::from);
 element!(
     Tf32,
     f32,
+    (Unit::Half, 2048),
     |word| {
         let bits = number(word).to_bits();
         Self(f32::from_bits((bits + 0xfff + (bits >> 13 & 1)) & !0x1fff))
@@ -125,6 +131,7 @@ element!(
 element!(
     Fp16,
     f16,
+    (Unit::Half, 4096),
     |word| Self(f16::from_f32(number(word))),
     Self(f16::ZERO),
     |own: Self| own.0.to_f64(),
@@ -134,14 +141,24 @@ element!(
 element!(
     Bf16,
     bf16,
+    (Unit::Half, 4096),
     |word| Self(bf16::from_f32(number(word))),
     Self(bf16::ZERO),
     |own: Self| own.0.to_f64(),
     bf16::from_f64,
     bf16::to_f64
 );
-element!(Fp8, bf16, |word| Self(e4m3(number(word))), Self(0), |own: Self| of_e4m3(own.0), bf16::from_f64, bf16::to_f64);
-element!(i8, i32, |word: u64| (word >> 56) as i8, 0, f64::from, |sum| sum as i32, f64::from);
+element!(
+    Fp8,
+    bf16,
+    (Unit::Half, 8192),
+    |word| Self(e4m3(number(word))),
+    Self(0),
+    |own: Self| of_e4m3(own.0),
+    bf16::from_f64,
+    bf16::to_f64
+);
+element!(i8, i32, (Unit::Integer, 8192), |word: u64| (word >> 56) as i8, 0, f64::from, |sum| sum as i32, f64::from);
 
 /// The nearest code: there are few enough to look at all. Of two that are as near, the one whose last bit is 0.
 fn e4m3(value: f32) -> u8 {
@@ -200,6 +217,9 @@ fn product<T: Element>(given: Arguments, lies: Lies) -> (u64, usize) {
         }
         out[row * pitch..].iter_mut().zip(&sums).for_each(|(out, sum)| *out = T::rounded(*sum));
     }
+    moves(size_of_val(a) + size_of_val(b) + size_of_val(out));
+    let (unit, in_a_clock) = T::UNIT;
+    has_units_do(unit, 2 * n.pow(3) as u64, in_a_clock);
     // The middle of what is said to be written is the highest byte of an element, so that a flipped bit there shows.
     let width = size_of::<T::Out>();
     (given.at(0), 2 * ((n - 1) / 2 * pitch * width + width - 1))
@@ -218,6 +238,7 @@ fn batched<T: Element<Out = T>>(given: Arguments, blocks: u64, tile: usize) -> (
             out[first + row * n + column] = T::rounded(terms.sum());
         }
     }
+    moves(size_of_val(a) + size_of_val(b) + size_of_val(out));
     (given.at(0), 2 * (products / 2 * n * n * size_of::<T>() + size_of::<T>() - 1))
 }
 
@@ -255,6 +276,7 @@ fn check<T: Element>(given: Arguments, blocks: u64) -> (u64, usize) {
     // All that was found stands in the first block's place.
     found.as_chunks_mut::<3>().0.fill([0, u64::MAX, 0]);
     found[..3].copy_from_slice(&[wrong, first, largest.to_bits()]);
+    moves(size_of_val(a) + size_of_val(b) + size_of_val(got));
     (given.at(0), size_of_val(found))
 }
 

@@ -11,13 +11,17 @@ mod oom;
 mod random;
 mod reduce;
 mod selu;
+mod spin;
 mod stream;
 mod train;
 mod transcendental;
 
 use std::{ffi::c_void, slice};
 
-use crate::code::{Code, Outcome};
+use crate::{
+    activity::moves,
+    code::{Code, Outcome},
+};
 
 /// The arguments of a kernel, as the driver gets them: where each of them is.
 #[derive(Clone, Copy)]
@@ -29,7 +33,7 @@ pub(crate) type Work = fn(Arguments, blocks: u64) -> (u64, usize);
 /// A kernel's name, and what it does.
 pub(crate) type Known = (&'static str, Work);
 
-static FILES: [&[Known]; 14] = [
+static FILES: [&[Known]; 15] = [
     burn::KERNELS,
     chase::KERNELS,
     elementwise::KERNELS,
@@ -41,6 +45,7 @@ static FILES: [&[Known]; 14] = [
     random::KERNELS,
     reduce::KERNELS,
     selu::KERNELS,
+    spin::KERNELS,
     stream::KERNELS,
     train::KERNELS,
     transcendental::KERNELS,
@@ -87,6 +92,7 @@ fn map<T: Copy + Default>(given: Arguments, count: usize, inputs: usize, of: imp
     let (a, b) = (input(1), input(2));
     let or_zero = |array: &[T], index| array.get(index).copied().unwrap_or_default();
     out.iter_mut().enumerate().for_each(|(index, out)| *out = of(or_zero(a, index), or_zero(b, index)));
+    moves((1 + inputs) * size_of_val(out));
     (given.at(0), size_of_val(out))
 }
 
@@ -96,6 +102,7 @@ fn sum<T: Copy>(given: Arguments, blocks: u64, word: impl Fn(T) -> u64) -> (u64,
     let words = given.array::<T>(1, given.at(2));
     out.fill(0);
     out[0] = words.iter().fold(0, |sum, next| sum.wrapping_add(word(*next)));
+    moves(size_of_val(words) + size_of_val(out));
     (given.at(0), size_of_val(out))
 }
 

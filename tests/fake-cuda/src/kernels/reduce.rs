@@ -1,6 +1,7 @@
 //! The sum of an array: `reduce.cu`.
 
 use super::{Arguments, Known};
+use crate::activity::moves;
 
 /// Arguments: a sum for each block, the array, how many elements.
 pub(super) const KERNELS: &[Known] = &[
@@ -10,7 +11,9 @@ pub(super) const KERNELS: &[Known] = &[
 
 fn sum<T: Copy + Default + Into<f64> + FromWide>(given: Arguments, blocks: u64) -> (u64, usize) {
     let out = given.array::<T>(0, blocks);
-    let total: f64 = given.array::<T>(1, given.at(2)).iter().map(|element| (*element).into()).sum();
+    let array = given.array::<T>(1, given.at(2));
+    let total: f64 = array.iter().map(|element| (*element).into()).sum();
+    moves(size_of_val(array) + size_of_val(out));
     out.fill(T::default());
     // Where a fault flips a bit, too.
     let middle = out.len() / 2;

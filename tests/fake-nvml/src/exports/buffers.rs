@@ -12,8 +12,9 @@ use nvml_wrapper_sys::bindings::{
 
 use super::{mig::refuse_divided, power::milliwatts};
 use crate::{
-    call::device,
+    call::{Gpu, device},
     code::Code,
+    notes::Note,
     out::{put, put_list},
 };
 
@@ -39,7 +40,7 @@ unsafe extern "C" fn nvmlDeviceGetSamples(
         if kind != POWER {
             refuse_divided(gpu)?;
         }
-        let mut recorded = gpu.machine().recorded(gpu.index, metric, gpu.elapsed_ms, last_seen_us);
+        let mut recorded = recorded(gpu, metric, last_seen_us);
         if recorded.is_empty() {
             return Err(Code::NOT_FOUND);
         }
@@ -62,4 +63,21 @@ unsafe extern "C" fn nvmlDeviceGetSamples(
         // SAFETY: NVML's contract: `count` may be read and written, and `samples` has room for so many.
         unsafe { put_list(samples, count, recorded.iter().map(sample).collect()) }
     })
+}
+
+/// What came after a moment, the oldest first: what was noted of processes of this machine, or what the scenario says.
+fn recorded(gpu: &Gpu, metric: TraceMetric, last_seen_us: c_ulonglong) -> Vec<Recorded> {
+    let value = |note: &Note| match metric {
+        TraceMetric::PowerWatts => None,
+        TraceMetric::GpuPercent => Some(note.gpu_percent),
+        TraceMetric::MemoryPercent => Some(note.memory_percent),
+    };
+    let at_us = |note: &Note| gpu.machine().stamp_us(gpu.index, note.at_ms);
+    let taken = gpu.notes();
+    let of_note = |note| Some(Recorded { at_us: at_us(note), value: f64::from(value(note)?) });
+    let noted: Vec<_> = taken.iter().filter_map(of_note).collect();
+    if noted.is_empty() {
+        return gpu.machine().recorded(gpu.index, metric, gpu.elapsed_ms, last_seen_us);
+    }
+    noted.into_iter().filter(|recorded| recorded.at_us > last_seen_us).collect()
 }

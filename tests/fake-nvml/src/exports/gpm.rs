@@ -10,7 +10,6 @@ use std::{
     time::Duration,
 };
 
-use gpumon_probe::source::sim::Counters;
 use nvml_wrapper_sys::bindings::{
     nvmlDevice_t, nvmlGpmMetric_t, nvmlGpmMetricId_t_NVML_GPM_METRIC_ANY_TENSOR_UTIL as ANY_TENSOR,
     nvmlGpmMetricId_t_NVML_GPM_METRIC_DFMA_TENSOR_UTIL as DFMA_TENSOR,
@@ -32,6 +31,7 @@ use super::one_value;
 use crate::{
     call::{Gpu, device, system},
     code::{Code, Outcome},
+    done::{Between, Moment},
     out::{items, put},
     session::Session,
 };
@@ -75,12 +75,14 @@ impl Drop for Alone {
 }
 
 /// What a caller's sample holds once it has been taken.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 struct Taken {
     gpu: u32,
     /// The GPU instance that it is of; `None` for the whole GPU.
     instance: Option<c_uint>,
     elapsed_ms: u64,
+    /// What processes of this machine had done there; `None` where they can do nothing.
+    moment: Option<Moment>,
 }
 
 /// What an `nvmlGpmSample_t` points at.
@@ -152,7 +154,9 @@ unsafe fn take(gpu: &Gpu, instance: Option<c_uint>, sample: nvmlGpmSample_t) -> 
         return Err(Code::NOT_SUPPORTED);
     }
     let _alone = Alone::enter();
-    let taken = Taken { gpu: gpu.index, instance, elapsed_ms: gpu.elapsed_ms };
+    // What they do is on the whole GPU.
+    let moment = if instance.is_none() { gpu.moment() } else { None };
+    let taken = Taken { gpu: gpu.index, instance, elapsed_ms: gpu.elapsed_ms, moment };
     // SAFETY: by this function's own condition it is null or points at a slot.
     unsafe { put(sample.cast::<Slot>(), Some(taken)) }
 }
@@ -165,7 +169,7 @@ unsafe extern "C" fn nvmlGpmMetricsGet(request: *mut nvmlGpmMetricsGet_t) -> nvm
         let [request] = unsafe { items(request, 1) }? else { return Err(Code::INVALID_ARGUMENT) };
         // SAFETY: NVML's contract: each sample is null or comes from nvmlGpmSampleAlloc.
         let (first, second) = unsafe { (taken(request.sample1)?, taken(request.sample2)?) };
-        answer(session, first, second, request)
+        answer(session, &first, &second, request)
     })
 }
 
@@ -173,10 +177,10 @@ unsafe extern "C" fn nvmlGpmMetricsGet(request: *mut nvmlGpmMetricsGet_t) -> nvm
 /// `sample` is null or comes from `nvmlGpmSampleAlloc` and has not been freed.
 unsafe fn taken(sample: nvmlGpmSample_t) -> Result<Taken, Code> {
     // SAFETY: by this function's own condition it is null or points at a slot.
-    unsafe { sample.cast::<Slot>().as_ref() }.copied().flatten().ok_or(Code::INVALID_ARGUMENT)
+    unsafe { sample.cast::<Slot>().as_ref() }.cloned().flatten().ok_or(Code::INVALID_ARGUMENT)
 }
 
-fn answer(session: &Session, first: Taken, second: Taken, request: &mut nvmlGpmMetricsGet_t) -> Outcome {
+fn answer(session: &Session, first: &Taken, second: &Taken, request: &mut nvmlGpmMetricsGet_t) -> Outcome {
     let window_ms = second.elapsed_ms.saturating_sub(first.elapsed_ms);
     if (first.gpu, first.instance) != (second.gpu, second.instance) || window_ms < SHORTEST_WINDOW_MS {
         return Err(Code::INVALID_ARGUMENT);
@@ -191,18 +195,25 @@ fn answer(session: &Session, first: Taken, second: Taken, request: &mut nvmlGpmM
             own.counters
         }
     };
+    let done = first.moment.as_ref().and_then(|before| second.moment.as_ref()?.since(before));
+    let between = done.unwrap_or_else(|| Between::as_the_scenario_says(counters));
     for metric in request.metrics.get_mut(..count).ok_or(Code::INVALID_ARGUMENT)? {
-        fill(metric, &counters);
+        fill(metric, &between);
     }
     Ok(())
 }
 
-fn fill(metric: &mut nvmlGpmMetric_t, counters: &Counters) {
+fn fill(metric: &mut nvmlGpmMetric_t, between: &Between) {
+    let Between { busy_percent, tensor_integer_percent, tensor_double_percent, counters, .. } = between;
     let value = match metric.metricId {
-        GRAPHICS | SM => Some(counters.sm_percent),
+        GRAPHICS => Some(*busy_percent),
+        SM => Some(counters.sm_percent),
         OCCUPANCY => Some(counters.occupancy_percent),
-        ANY_TENSOR | HMMA_TENSOR => Some(counters.tensor_percent),
-        DFMA_TENSOR | IMMA_TENSOR | FP16 | FP64 => Some(0.0),
+        ANY_TENSOR => Some(counters.tensor_percent + tensor_integer_percent + tensor_double_percent),
+        HMMA_TENSOR => Some(counters.tensor_percent),
+        IMMA_TENSOR => Some(*tensor_integer_percent),
+        DFMA_TENSOR => Some(*tensor_double_percent),
+        FP16 | FP64 => Some(0.0),
         FP32 => Some(counters.fp32_percent),
         INTEGER => Some(counters.integer_percent),
         DRAM_BANDWIDTH => Some(counters.dram_bandwidth_percent),

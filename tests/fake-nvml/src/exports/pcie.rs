@@ -2,7 +2,7 @@
 
 use std::{ffi::c_uint, thread, time::Duration};
 
-use gpumon_probe::source::sim::GpuIdentity;
+use gpumon_probe::source::sim::{Counters, GpuIdentity};
 use nvml_wrapper_sys::bindings::{
     nvmlBridgeChipHierarchy_t, nvmlDevice_t, nvmlPcieUtilCounter_enum_NVML_PCIE_UTIL_RX_BYTES as RX,
     nvmlPcieUtilCounter_enum_NVML_PCIE_UTIL_TX_BYTES as TX, nvmlPcieUtilCounter_t, nvmlReturn_t,
@@ -32,13 +32,15 @@ unsafe extern "C" fn nvmlDeviceGetPcieThroughput(
     kilobytes_per_second: *mut c_uint,
 ) -> nvmlReturn_t {
     device("nvmlDeviceGetPcieThroughput", handle, |gpu| {
-        let counters = gpu.state().counters;
-        let bytes_per_second = match counter {
-            TX => counters.pcie_tx_bytes_per_second,
-            RX => counters.pcie_rx_bytes_per_second,
+        let of: fn(Counters) -> f64 = match counter {
+            TX => |counters| counters.pcie_tx_bytes_per_second,
+            RX => |counters| counters.pcie_rx_bytes_per_second,
             _ => return Err(Code::INVALID_ARGUMENT),
         };
+        let (begin, counters) = (gpu.moment(), gpu.state().counters);
         thread::sleep(WINDOW);
+        let done = begin.and_then(|begin| gpu.moment()?.since(&begin));
+        let bytes_per_second = of(done.map_or(counters, |done| done.counters));
         // SAFETY: NVML's contract: the pointer is null or may be written.
         unsafe { put(kilobytes_per_second, (bytes_per_second / 1000.0) as c_uint) }
     })

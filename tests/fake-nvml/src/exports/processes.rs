@@ -12,11 +12,11 @@ use super::{mig::refuse_divided, versioned};
 use crate::{
     call::{Gpu, device, part},
     code::Code,
+    held::process,
+    notes::PERIOD_MS,
     out::put_list,
 };
 
-/// The driver samples the processes' use once in this time.
-const SAMPLE_MS: u64 = 200;
 /// `NVML_VALUE_NOT_AVAILABLE` as memory.
 const NOT_AVAILABLE: c_ulonglong = c_ulonglong::MAX;
 /// The GPU and compute instance of a process outside of MIG.
@@ -141,10 +141,12 @@ versioned! {
 /// Who was busy in the newest sampling period, and when that was, unless the caller has seen it.
 fn sampled(gpu: &Gpu, last_seen_us: c_ulonglong) -> Result<(c_ulonglong, Vec<ProcessState>), Code> {
     refuse_divided(gpu)?;
-    let sampled_ms = gpu.elapsed_ms / SAMPLE_MS * SAMPLE_MS;
+    let sampled_ms = gpu.elapsed_ms / PERIOD_MS * PERIOD_MS;
     let timestamp_us = gpu.machine().stamp_us(gpu.index, sampled_ms);
     let mut processes = gpu.machine().world.processes(gpu.index, sampled_ms);
     processes.retain(|process| process.sm_percent > 0);
+    let noted = gpu.note().into_iter().flat_map(|note| note.busy);
+    processes.extend(noted.map(|(pid, percent)| process(pid, None, percent)));
     if timestamp_us <= last_seen_us || processes.is_empty() {
         Err(Code::NOT_FOUND)
     } else {

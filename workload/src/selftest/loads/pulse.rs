@@ -8,9 +8,9 @@ use super::{
         expectation::{Accepted, Expectation, Unit},
     },
     repeat,
-    spin::{NS, spin},
+    spin::{NS, Spinning},
 };
-use crate::{error::RunError, kernels};
+use crate::error::RunError;
 
 pub(super) static PULSE: Pulse = Pulse;
 
@@ -26,10 +26,10 @@ impl KnownLoad for Pulse {
     }
 
     fn put_on(&self, ground: &Ground<'_>) -> Result<Option<Made>, RunError> {
-        let kernel = ground.gpu.kernel(kernels::SPIN, "spin")?;
+        let spinning = Spinning::new(ground.gpu, 1)?;
         let mut busy = 0.0;
         let repeated = repeat(ground, || {
-            busy += spin(ground.gpu, &kernel, 1, NS)?.seconds;
+            busy += spinning.run()?.seconds;
             thread::sleep(Duration::from_nanos(NS));
             Ok(())
         })?;

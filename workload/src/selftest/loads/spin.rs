@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use gpumon_probe::model::{Absence, Reading};
+
 use super::{
     super::{
         Ground, KnownLoad, Made,
@@ -11,7 +13,7 @@ use super::{
     repeat,
 };
 use crate::{
-    cuda::{Argument, Attribute, Grid, Kernel},
+    cuda::{Argument, Attribute, DeviceMemory, Grid, Kernel},
     error::RunError,
     gpu::Gpu,
     kernels,
@@ -50,10 +52,10 @@ impl KnownLoad for Spin {
         let all = number(Attribute::Multiprocessors)?;
         let warps = number(Attribute::MaxThreadsPerMultiprocessor)? / number(Attribute::WarpSize)?;
         let blocks = all.div_ceil(2);
-        let kernel = gpu.kernel(kernels::SPIN, "spin")?;
+        let spinning = Spinning::new(gpu, blocks)?;
         let mut said = Vec::new();
         let repeated = repeat(ground, || {
-            said.push(spin(gpu, &kernel, blocks, NS)?);
+            said.push(spinning.run()?);
             Ok(())
         })?;
         let mean = |of: fn(&Said) -> f64| said.iter().map(of).sum::<f64>() / said.len() as f64;
@@ -77,7 +79,9 @@ impl KnownLoad for Spin {
             percent("activity.occupancy_percent", occupancy, 2.0, &format!("{blocks}, with {THREADS} threads each"))
                 .reported(|during| during.activity(|activity| &activity.occupancy_percent)),
             percent("processes[].sm_percent", time, 5.0, &format!("{always}, and no other process ran kernels"))
-                .reported(|during| during.own_process(|process| process.sm_percent.clone())),
+                .reported(|during| {
+                    during.own_process(&Reading::Absent(Absence::Unknown), |own| own.sm_percent.clone())
+                }),
             Expectation::new(
                 "clocks.sm_mhz",
                 Unit::Megahertz,
@@ -91,15 +95,30 @@ impl KnownLoad for Spin {
     }
 }
 
-/// Has blocks spin, and asks them how it was.
-pub(super) fn spin(gpu: &Gpu, kernel: &Kernel, blocks: u32, ns: u64) -> Result<Said, RunError> {
-    let out = gpu.zeroed(u64::from(blocks) * WORDS * size_of::<u64>() as u64)?;
-    let grid = Grid { blocks, threads: THREADS };
-    gpu.stream.run(|queue| queue.launch(kernel, grid, &[Argument::Out(&out), Argument::U64(ns)]))?;
-    let words: Vec<u64> = gpu.download(&out)?;
-    let blocks = words.chunks_exact(WORDS as usize);
-    let multiprocessors = blocks.clone().map(|block| block[2]).collect::<BTreeSet<_>>().len();
-    let (cycles, ns) = blocks.fold((0, 0), |(cycles, ns), block| (cycles + block[0], ns + block[1]));
-    let longest_ns = words.chunks_exact(WORDS as usize).map(|block| block[1]).max().unwrap_or(0);
-    Ok(Said { multiprocessors, mhz: cycles as f64 / ns.max(1) as f64 * 1e3, seconds: longest_ns as f64 / 1e9 })
+/// Blocks that spin, and a place for what they say.
+pub(super) struct Spinning<'gpu> {
+    gpu: &'gpu Gpu,
+    kernel: Kernel,
+    out: DeviceMemory,
+    grid: Grid,
+}
+
+impl<'gpu> Spinning<'gpu> {
+    pub(super) fn new(gpu: &'gpu Gpu, blocks: u32) -> Result<Self, RunError> {
+        let kernel = gpu.kernel(kernels::SPIN, "spin")?;
+        let out = gpu.zeroed(u64::from(blocks) * WORDS * size_of::<u64>() as u64)?;
+        Ok(Self { gpu, kernel, out, grid: Grid { blocks, threads: THREADS } })
+    }
+
+    /// Has them spin, and asks them how it was.
+    pub(super) fn run(&self) -> Result<Said, RunError> {
+        let Self { gpu, kernel, out, grid } = self;
+        gpu.stream.run(|queue| queue.launch(kernel, *grid, &[Argument::Out(out), Argument::U64(NS)]))?;
+        let words: Vec<u64> = gpu.download(out)?;
+        let blocks = words.chunks_exact(WORDS as usize);
+        let multiprocessors = blocks.clone().map(|block| block[2]).collect::<BTreeSet<_>>().len();
+        let longest_ns = blocks.clone().map(|block| block[1]).max().unwrap_or(0);
+        let (cycles, ns) = blocks.fold((0, 0), |(cycles, ns), block| (cycles + block[0], ns + block[1]));
+        Ok(Said { multiprocessors, mhz: cycles as f64 / ns.max(1) as f64 * 1e3, seconds: longest_ns as f64 / 1e9 })
+    }
 }

@@ -1,4 +1,4 @@
-//! One process's page of the book.
+//! What one process holds, on its page of the book.
 
 use std::{
     collections::BTreeMap,
@@ -66,7 +66,7 @@ impl Entry {
 }
 
 /// When a process started; `None` for one that is gone, or has ended and is only waited for.
-fn started(pid: u32) -> Option<u64> {
+pub(crate) fn started(pid: u32) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The name of the program, which may hold anything, ends with the last bracket.
     let mut fields = stat.rsplit_once(") ")?.1.split(' ');

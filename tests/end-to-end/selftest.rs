@@ -1,0 +1,117 @@
+//! `gpumon selftest` over drivers that agree with each other, and over some that do not.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use serde_json::Value;
+
+use crate::support::{FakeCuda, FakeMachine, eventually, lines_of, signal, stderr, stdout};
+
+/// Both count activity and are linked, and nobody else is there.
+const GPUS: &str = "[[gpu]]\nindex = 0\nprofile = \"idle\"\nnvlinks = 18\n\
+                    [[gpu]]\nindex = 1\nprofile = \"idle\"\nnvlinks = 18\n";
+const ONE: &str = "[[gpu]]\nindex = 0\nprofile = \"idle\"\n";
+
+/// What is as it should be however busy this machine is; what it moves and computes in a second is not.
+const STEADY: [&str; 6] = [
+    "memory.used_bytes",
+    "processes[].memory_bytes",
+    "activity.sm_percent",
+    "activity.occupancy_percent",
+    "clocks.sm_mhz",
+    "pcie.generation, pcie.width",
+];
+
+fn name(check: &Value) -> &str {
+    check["reading"].as_str().unwrap()
+}
+
+#[test]
+fn every_reading_is_held_against_what_was_made() {
+    let machine = FakeMachine::new(GPUS);
+    let (code, checks, said) = lines_of(machine.gpumon(&["selftest", "--quick", "--json"]));
+    assert!(matches!(code, Some(0 | 1)) && said.is_empty(), "{code:?} {said}");
+    let readings: BTreeSet<_> = checks.iter().map(name).collect();
+    let all = STEADY.iter().copied().chain([
+        "utilization.gpu_percent",
+        "processes[].sm_percent",
+        "activity.graphics_percent",
+        "activity.dram_bandwidth_percent",
+        "activity.tensor_half_percent",
+        "activity.tensor_integer_percent",
+        "activity.tensor_double_percent",
+        "activity.fp32_percent",
+        "power.energy_joules_total",
+        "pcie.rx_bytes_per_second",
+        "pcie.tx_bytes_per_second",
+        "nvlink.tx_bytes_per_second",
+        "nvlink.rx_bytes_per_second",
+    ]);
+    assert_eq!(readings, all.collect());
+    for check in &checks {
+        let [made, reported] = ["made", "reported"].map(|figure| check[figure].as_f64());
+        match name(check) {
+            // It takes longer to be counted.
+            "power.energy_joules_total" => assert_eq!(check["verdict"], "not_reported", "{check}"),
+            // The fake's links carry less than those of which it tells.
+            "pcie.generation, pcie.width" => assert!(reported >= made, "{check}"),
+            steady if STEADY.contains(&steady) => assert_eq!(check["verdict"], "agrees", "{check}"),
+            _ => {
+                let ratio = reported.unwrap() / made.unwrap();
+                assert!((0.4..2.5).contains(&ratio), "{check}");
+            }
+        }
+    }
+    let of_next = |check: &&Value| check["gpu"] == 1 && name(check) == "nvlink.rx_bytes_per_second";
+    assert_eq!(checks.iter().filter(of_next).count(), 2);
+    let book = machine.cuda.book();
+    assert_eq!((&book["held_bytes"], &book["contexts"]), (&0.into(), &0.into()), "{book}");
+}
+
+/// Without the book, NVML does not know what is done through CUDA.
+#[test]
+fn a_driver_that_reports_something_else_is_found_out() {
+    let machine = FakeMachine::new(ONE);
+    let output = machine.cuda.gpumon_with(&machine.nvml, &["selftest", "--quick"]).output().unwrap();
+    let (text, said) = (stdout(&output), stderr(&output));
+    assert_eq!(output.status.code(), Some(1), "{text}{said}");
+    for reading in ["memory.used_bytes", "utilization.gpu_percent", "activity.sm_percent", "pcie.rx_bytes_per_second"] {
+        let line = text.lines().find(|line| line.contains(reading)).unwrap();
+        assert!(line.ends_with("DIFFERS"), "{line}");
+    }
+    assert!(text.contains("it should be ") && text.contains(" differ"), "{text}");
+    assert!(said.contains("needs a second GPU: memory is copied to the next GPU\n"), "{said}");
+}
+
+#[test]
+fn who_interrupts_it_gets_what_there_was_and_nothing_is_held() {
+    let machine = FakeMachine::new(ONE);
+    let mut command = machine.gpumon(&["selftest", "--json"]);
+    let child = command.stdout(std::process::Stdio::piped()).spawn().unwrap();
+    eventually("kernels run", || machine.cuda.book()["kernels"].as_u64() > Some(3));
+    signal("-INT", child.id());
+    let begun = std::time::Instant::now();
+    let output = child.wait_with_output().unwrap();
+    let text = stdout(&output);
+    assert_eq!(output.status.code(), Some(130), "{text}");
+    assert!(text.contains("memory.used_bytes") && !text.contains("pcie"), "what was done is told: {text}");
+    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+    assert_eq!(machine.cuda.book()["held_bytes"], 0);
+}
+
+#[test]
+fn what_cannot_be_tested_is_refused_with_words() {
+    let machine = FakeMachine::new(ONE);
+    let refused = |arguments: &[&str], code: i32, words: &str| {
+        let output = machine.gpumon(arguments).output().unwrap();
+        let said = format!("{}{}", stdout(&output), stderr(&output));
+        assert!(output.status.code() == Some(code) && said.contains(words), "{arguments:?}: {said}");
+    };
+    refused(&["selftest", "--device", "7"], 2, "no GPU '7'");
+    refused(&["work", r#"{"kind":"selftest","where":{"share":true}}"#], 2, "needs the GPU alone");
+    refused(&["work", r#"{"kind":"selftest","where":{"backend":"cpu"}}"#], 2, "leave out --backend");
+    let none = FakeCuda::new("devices = 0");
+    let output = none.gpumon_with(&machine.nvml, &["selftest"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+    let output = machine.cuda.gpumon(&["--nvml-lib", "/nowhere/libnvidia-ml.so.1", "selftest"]).output().unwrap();
+    assert!(output.status.code() == Some(1) && stderr(&output).contains("`gpumon doctor`"), "{}", stderr(&output));
+}

@@ -1,0 +1,38 @@
+//! Multiprocessors kept busy for a known time: `spin.cu`.
+
+use std::time::Duration;
+
+use super::Known;
+use crate::{state::state, streams};
+
+/// Arguments: three words for each block, and for how long, in ns.
+pub(super) const KERNELS: &[Known] = &[("spin", |given, blocks| {
+    let (out, ns) = (given.array::<u64>(0, 3 * blocks), given.at::<u64>(1));
+    let (multiprocessors, sm_mhz) = {
+        let state = state();
+        (u64::from(state.scenario.multiprocessors), state.scenario.sm_mhz)
+    };
+    let cycles = (u128::from(ns) * u128::from(sm_mhz) / 1000) as u64;
+    for (block, out) in (0..).zip(out.as_chunks_mut::<3>().0) {
+        *out = [cycles, ns, block % multiprocessors];
+    }
+    streams::wait(Duration::from_nanos(ns));
+    (given.at(0), size_of_val(out))
+})];
+
+#[cfg(test)]
+mod tests {
+    use std::ptr;
+
+    use super::{super::Arguments, *};
+
+    #[test]
+    fn each_block_tells_cycles_time_and_its_multiprocessor_and_the_stream_waits() {
+        let (mut out, ns) = ([0_u64; 3 * 134], 5_000_u64);
+        let address = out.as_mut_ptr() as u64;
+        let places = [ptr::from_ref(&address).cast(), ptr::from_ref(&ns).cast()];
+        let (written, bytes) = KERNELS[0].1(Arguments(places.as_ptr()), 134);
+        assert_eq!((written, bytes, streams::waited()), (address, size_of_val(&out), Duration::from_micros(5)));
+        assert_eq!((&out[..3], &out[3 * 133..]), (&[9_900, 5_000, 0][..], &[9_900, 5_000, 1][..]));
+    }
+}

@@ -1,0 +1,172 @@
+//! What processes of this machine do on a simulated GPU through the fake CUDA driver, as NVML tells it: shares of time,
+//! and rates.
+
+use std::path::Path;
+
+use fake_book::{Activity, Uses, now_ns, uses};
+use gpumon_probe::source::sim::{Counters, GpuIdentity, Totals};
+
+/// What the hardware counts on its links for each byte that is copied: headers go with them.
+const PCIE_BYTES: f64 = 1.09;
+const NVLINK_BYTES: f64 = 1.025;
+
+/// What was done on a GPU until a moment.
+#[derive(Debug, Clone)]
+pub(crate) struct Moment {
+    at_ns: u64,
+    /// `None` where nobody has done anything yet.
+    uses: Option<Uses>,
+}
+
+/// What was done between two moments.
+pub(crate) struct Between {
+    /// Time in which a kernel or a copy ran, in percent.
+    pub(crate) busy_percent: f64,
+    /// Time in which tensor cores worked on integers, in percent, which is not among the counters.
+    pub(crate) tensor_integer_percent: f64,
+    /// The same on double-precision numbers.
+    pub(crate) tensor_double_percent: f64,
+    /// What the hardware counted.
+    pub(crate) counters: Counters,
+    /// For each process, by PID, the time in which something of it ran, in percent.
+    pub(crate) by_pid: Vec<(u32, f64)>,
+}
+
+impl Between {
+    /// On a GPU of which the scenario alone tells what it does.
+    pub(crate) fn as_the_scenario_says(counters: Counters) -> Self {
+        Self {
+            busy_percent: counters.sm_percent,
+            tensor_integer_percent: 0.0,
+            tensor_double_percent: 0.0,
+            counters,
+            by_pid: Vec::new(),
+        }
+    }
+}
+
+impl Moment {
+    /// This one.
+    pub(crate) fn now(folder: &Path, gpu: &GpuIdentity) -> Self {
+        let mut uses = uses(folder, &gpu.uuid);
+        if gpu.nvlinks.is_empty() {
+            for did in uses.iter_mut().flat_map(|uses| uses.by_pid.values_mut()) {
+                *did = over_pcie(*did);
+            }
+        }
+        Self { at_ns: now_ns(), uses }
+    }
+
+    /// The clock of multiprocessors that somebody uses.
+    pub(crate) fn sm_mhz(&self) -> Option<u32> {
+        self.uses.as_ref().map(|uses| uses.peaks.sm_mhz as u32)
+    }
+
+    /// What was done since an earlier moment; `None` for a GPU on which nobody has ever done anything.
+    pub(crate) fn since(&self, earlier: &Self) -> Option<Between> {
+        let uses = self.uses.as_ref()?;
+        let before = |pid: Option<u32>| match (&earlier.uses, pid) {
+            (None, _) => Activity::NONE,
+            (Some(uses), None) => uses.total(),
+            (Some(uses), Some(pid)) => uses.by_pid.get(&pid).copied().unwrap_or(Activity::NONE),
+        };
+        let window_ns = self.at_ns.saturating_sub(earlier.at_ns).max(1) as f64;
+        let percent = |ns: u64| (ns as f64 / window_ns * 100.0).min(100.0);
+        let per_second = |amount: u64| amount as f64 / window_ns * 1e9;
+        let of_peak = |amount: u64, peak: f64| (per_second(amount) / peak * 100.0).min(100.0);
+        let did = uses.total().since(before(None));
+        let of_process = |(pid, own): (&u32, &Activity)| (*pid, percent(own.since(before(Some(*pid))).busy_ns));
+        Some(Between {
+            busy_percent: percent(did.busy_ns),
+            tensor_integer_percent: of_peak(did.integer_clocks, uses.peaks.clocks()),
+            tensor_double_percent: of_peak(did.double_clocks, uses.peaks.clocks()),
+            counters: Counters {
+                sm_percent: percent(did.sm_ns),
+                occupancy_percent: percent(did.warp_ns),
+                tensor_percent: of_peak(did.half_clocks, uses.peaks.clocks()),
+                fp32_percent: of_peak(did.single_clocks, uses.peaks.clocks()),
+                // Nobody counts what else its kernels compute.
+                integer_percent: 0.0,
+                dram_bandwidth_percent: of_peak(did.dram_bytes, uses.peaks.dram_bytes),
+                pcie_tx_bytes_per_second: per_second(did.pcie_tx_bytes) * PCIE_BYTES,
+                pcie_rx_bytes_per_second: per_second(did.pcie_rx_bytes) * PCIE_BYTES,
+                nvlink_tx_bytes_per_second: per_second(did.nvlink_tx_bytes) * NVLINK_BYTES,
+                nvlink_rx_bytes_per_second: per_second(did.nvlink_rx_bytes) * NVLINK_BYTES,
+            },
+            by_pid: uses.by_pid.iter().map(of_process).collect(),
+        })
+    }
+
+    /// Counters that go on from those of the scenario.
+    pub(crate) fn on_top_of(&self, mut totals: Totals) -> Totals {
+        let done = self.uses.as_ref().map_or(Activity::NONE, Uses::total);
+        totals.pcie_tx_bytes += done.pcie_tx_bytes as f64 * PCIE_BYTES;
+        totals.pcie_rx_bytes += done.pcie_rx_bytes as f64 * PCIE_BYTES;
+        // Data alone: the headers are counted beside it.
+        totals.nvlink_tx_bytes += done.nvlink_tx_bytes as f64;
+        totals.nvlink_rx_bytes += done.nvlink_rx_bytes as f64;
+        totals
+    }
+}
+
+/// What goes to other GPUs where there are no `NVLinks`.
+fn over_pcie(did: Activity) -> Activity {
+    Activity {
+        pcie_tx_bytes: did.pcie_tx_bytes + did.nvlink_tx_bytes,
+        pcie_rx_bytes: did.pcie_rx_bytes + did.nvlink_rx_bytes,
+        nvlink_tx_bytes: 0,
+        nvlink_rx_bytes: 0,
+        ..did
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use fake_book::Peaks;
+
+    use super::*;
+
+    const PEAKS: Peaks = Peaks { multiprocessors: 1.0, sm_mhz: 1.0, dram_bytes: 1e9 };
+
+    fn moment(at_ns: u64, of_one: Activity, of_other: Activity) -> Moment {
+        let by_pid = BTreeMap::from([(1, of_one), (2, of_other)]);
+        Moment { at_ns, uses: Some(Uses { by_pid, peaks: PEAKS }) }
+    }
+
+    #[test]
+    fn the_difference_of_two_moments_is_shares_and_rates() {
+        let before = moment(1_000, Activity { busy_ns: 5, ..Activity::NONE }, Activity::NONE);
+        let one = Activity { busy_ns: 100_000_005, sm_ns: 50_000_000, half_clocks: 40_000, ..Activity::NONE };
+        let other = Activity { busy_ns: 20_000_000, dram_bytes: 1 << 20, pcie_rx_bytes: 1000, ..Activity::NONE };
+        let between = moment(200_001_000, one, other).since(&before).unwrap();
+        let near = |value: f64, expected: f64| assert!((value / expected - 1.0).abs() < 1e-6, "{value} for {expected}");
+        near(between.busy_percent, 60.0);
+        near(between.by_pid[0].1, 50.0);
+        near(between.by_pid[1].1, 10.0);
+        near(between.counters.sm_percent, 25.0);
+        near(between.counters.tensor_percent, 20.0);
+        near(between.counters.dram_bandwidth_percent, 0.524_288);
+        near(between.counters.pcie_rx_bytes_per_second, 5450.0);
+        assert!(between.counters.nvlink_tx_bytes_per_second.abs() < 1e-9);
+    }
+
+    #[test]
+    fn without_links_of_their_own_gpus_reach_each_other_over_pcie() {
+        let did = Activity { pcie_tx_bytes: 1, nvlink_tx_bytes: 2, nvlink_rx_bytes: 4, ..Activity::NONE };
+        assert_eq!(over_pcie(did), Activity { pcie_tx_bytes: 3, pcie_rx_bytes: 4, ..Activity::NONE });
+    }
+
+    #[test]
+    fn before_the_first_deed_the_scenario_speaks_and_then_all_of_it_counts() {
+        let nothing = Moment { at_ns: 0, uses: None };
+        assert!(Moment { at_ns: 100, uses: None }.since(&nothing).is_none());
+        let did = Activity { busy_ns: 30, ..Activity::NONE };
+        let first = moment(100, did, Activity::NONE).since(&nothing).unwrap();
+        assert!((first.busy_percent - 30.0).abs() < 1e-9);
+        // Nothing goes backwards, whatever the clocks say.
+        let again = moment(100, Activity::NONE, Activity::NONE).since(&moment(100, did, did)).unwrap();
+        assert!(again.busy_percent.abs() < 1e-9);
+    }
+}
