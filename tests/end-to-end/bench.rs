@@ -71,6 +71,54 @@ fn what_needs_two_gpus_runs_on_two_and_says_so_on_one() {
     }
 }
 
+#[test]
+fn every_ordered_pair_of_gpus_is_measured_and_checked() {
+    let cuda = FakeCuda::new("devices = 3");
+    let (code, lines, said) = lines_of(cuda.gpumon(&["bench", "--pairs", "--quick", "--json", "--size", SIZE]));
+    assert_eq!((code, said.as_str(), lines.len()), (Some(0), "", 18));
+    for id in ["peer", "peer-both", "peer-latency"] {
+        let of_it = lines.iter().filter(|line| line["id"] == id && line["verify"]["ok"] == true);
+        let ends = |line: &Value| [&line["device"], &line["to"]].map(|gpu| gpu["index"].as_u64().unwrap());
+        let pairs: Vec<_> = of_it.map(ends).collect();
+        assert_eq!(pairs, [[0, 1], [0, 2], [1, 0], [1, 2], [2, 0], [2, 1]], "{id}");
+    }
+    assert_eq!((&cuda.book()["held_bytes"], &cuda.book()["contexts"]), (&0.into(), &0.into()));
+
+    // The input of the third pair, which is that from GPU 1 to GPU 0.
+    let cuda = FakeCuda::new("devices = 3\n[[fault]]\nkind = \"flip\"\nafter_kernels = 2\nkernel = \"random_u64\"");
+    let output = cuda.gpumon(&["bench", "peer", "--pairs", "--quick", "--size", SIZE]).output().unwrap();
+    let text = stdout(&output);
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    let matrix: Vec<_> = text.lines().skip_while(|line| !line.starts_with("peer, GB/s")).collect();
+    let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    assert_eq!((matrix.len(), words(matrix[0])), (4, words("peer, GB/s to 0 to 1 to 2")), "{text}");
+    for (from, line) in matrix[1..].iter().enumerate() {
+        for (to, cell) in words(line)[3..].iter().enumerate() {
+            match (from, to) {
+                (1, 0) => assert_eq!(cell, "WRONG", "{text}"),
+                _ if from == to => assert_eq!(cell, "-", "{text}"),
+                _ => assert!(cell.parse::<f64>().unwrap() > 0.0, "{text}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn pairs_are_asked_of_what_copies_between_gpus_and_of_all_of_them() {
+    for (devices, arguments, code, words) in [
+        (1, &[][..], 1, "'peer' needs 2 GPUs, and there are 1"),
+        (2, &["peer", "copy"], 2, "'copy' runs on one GPU and not between two: leave out --pairs"),
+        (2, &["--device", "1"], 2, "--pairs"),
+        (2, &["--backend", "cpu"], 2, "does not run on cpu"),
+    ] {
+        let cuda = FakeCuda::new(&format!("devices = {devices}"));
+        let output = cuda.gpumon(&[&["bench", "--pairs"], arguments].concat()).output().unwrap();
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {said}");
+        assert!(said.contains(words), "{arguments:?}: {said}");
+    }
+}
+
 /// The two libraries count GPUs in their own ways; the UUID tells which is which.
 #[test]
 fn what_nvml_says_of_the_same_gpu_stands_beside_the_times() {

@@ -102,6 +102,10 @@ pub fn run(
         RunError::Cuda(error) if error.is_out_of_memory() => room.too_large(about.id, cost.memory_bytes),
         error => error,
     })?;
+    let to = match place {
+        Place::Cuda(gpu) if workload.gpus() > 1 => gpu.neighbour()?.map(|other| other.device().into()),
+        _ => None,
+    };
     let Run { samples, stopped, verify, from_ms, to_ms } = Run::of(work.as_mut(), &request.limits, interrupted, tell)?;
     tell(Now::Phase(Phase::GivingBack));
     drop(work);
@@ -115,6 +119,7 @@ pub fn run(
         backend,
         engine: request.engine,
         device: place.name(),
+        to,
         dtype,
         n: size.n,
         extent: about.extent,
@@ -212,11 +217,7 @@ impl Place<'_> {
     /// What it is.
     pub fn name(&self) -> DeviceName {
         match self {
-            Self::Cuda(gpu) => DeviceName {
-                index: Some(gpu.device().index),
-                name: gpu.device().name.clone(),
-                uuid: Some(gpu.device().uuid.clone()),
-            },
+            Self::Cuda(gpu) => gpu.device().into(),
             Self::Cpu(cpu) => DeviceName { index: None, name: cpu.name.clone(), uuid: None },
         }
     }

@@ -3,7 +3,10 @@
 // Its functions take pointers.
 #![allow(unsafe_code)]
 
+use std::{marker::PhantomData, ops::Range};
+
 use gemm::Parallelism;
+use rayon::prelude::*;
 
 use crate::{exact::Exact, real::Real};
 
@@ -42,12 +45,24 @@ impl CpuProduct for f64 {
     }
 }
 
-/// Multiplies A, row by row, with B, column by column, on all threads.
+/// What a thread has of a product at least, in elements: less takes no longer than to wake it.
+const LEAST_ELEMENTS: usize = 2048;
+
+/// Multiplies A with B, both row by row, on all threads, each of which has a tile of the result. So none of them waits for
+/// another, while the crate's own threads wait for one that brings B into another order.
 ///
 /// # Panics
 /// Where one of them is not `n` x `n`.
-pub(crate) fn multiply<T: CpuProduct>(out: &mut [T], a: &[T], b: &[T], n: usize) {
-    product(out, a, b, n, [n.cast_signed(), 1], Parallelism::Rayon(0));
+pub(crate) fn multiply_by_all<T: CpuProduct>(out: &mut [T], a: &[T], b: &[T], n: usize) {
+    let (down, across) = tiles(n, rayon::current_num_threads());
+    if down * across == 1 {
+        return multiply_here(out, a, b, n);
+    }
+    let product = Product::new(out, a, b, n);
+    let tile = |at, of| at * n / of..(at + 1) * n / of;
+    let all = (0..down * across).into_par_iter().with_max_len(1);
+    // SAFETY: no two tiles have an element in common.
+    all.for_each(|at| unsafe { product.tile(tile(at / across, down), tile(at % across, across)) });
 }
 
 /// Multiplies A with B, both row by row, on this thread alone.
@@ -55,36 +70,98 @@ pub(crate) fn multiply<T: CpuProduct>(out: &mut [T], a: &[T], b: &[T], n: usize)
 /// # Panics
 /// Where one of them is not `n` x `n`.
 pub(crate) fn multiply_here<T: CpuProduct>(out: &mut [T], a: &[T], b: &[T], n: usize) {
-    product(out, a, b, n, [1, n.cast_signed()], Parallelism::None);
+    // SAFETY: it is the only tile.
+    unsafe { Product::new(out, a, b, n).tile(0..n, 0..n) };
 }
 
-/// B's columns and rows are so far apart.
-fn product<T: CpuProduct>(out: &mut [T], a: &[T], b: &[T], n: usize, of_b: [isize; 2], threads: Parallelism) {
-    assert!([out.len(), a.len(), b.len()] == [n * n; 3], "all three are {n} x {n}");
-    let pitch = n.cast_signed();
-    let (zero, one) = (T::of(0.0), T::of(1.0));
-    // SAFETY: each matrix has `n` rows of `n` elements at these distances, and the result is nobody else's.
-    unsafe {
-        gemm::gemm(
-            n,
-            n,
-            n,
-            out.as_mut_ptr(),
-            1,
-            pitch,
-            false,
-            a.as_ptr(),
-            1,
-            pitch,
-            b.as_ptr(),
-            of_b[0],
-            of_b[1],
-            zero,
-            one,
-            false,
-            false,
-            false,
-            threads,
-        );
+/// Tiles one below the other and side by side, of which each thread has one. Those are higher than they are wide: then
+/// the crate has the least to bring into another order.
+fn tiles(n: usize, threads: usize) -> (usize, usize) {
+    let count = threads.min(n * n / LEAST_ELEMENTS).max(1);
+    let down = (1..=count).rev().find(|down| count.is_multiple_of(*down) && 2 * down * down <= count).unwrap_or(1);
+    (down, count / down)
+}
+
+/// Three matrices of `n` rows of `n` elements.
+struct Product<'a, T> {
+    out: *mut T,
+    a: *const T,
+    b: *const T,
+    n: usize,
+    matrices: PhantomData<(&'a mut [T], &'a [T])>,
+}
+
+// SAFETY: all that it does is `tile`, whose callers answer for the result, and the inputs are only read.
+unsafe impl<T: CpuProduct> Sync for Product<'_, T> {}
+
+impl<'a, T: CpuProduct> Product<'a, T> {
+    fn new(out: &'a mut [T], a: &'a [T], b: &'a [T], n: usize) -> Self {
+        assert!([out.len(), a.len(), b.len()] == [n * n; 3], "all three are {n} x {n}");
+        Self { out: out.as_mut_ptr(), a: a.as_ptr(), b: b.as_ptr(), n, matrices: PhantomData }
+    }
+
+    /// Makes these rows and columns of the result, on this thread.
+    ///
+    /// # Safety
+    /// Nobody else makes any of them meanwhile.
+    unsafe fn tile(&self, rows: Range<usize>, columns: Range<usize>) {
+        assert!(rows.start <= rows.end && rows.end <= self.n, "the rows are there");
+        assert!(columns.start <= columns.end && columns.end <= self.n, "the columns are there");
+        let (n, pitch) = (self.n, self.n.cast_signed());
+        let (zero, one) = (T::of(0.0), T::of(1.0));
+        // SAFETY: each matrix has `n` rows of `n` elements, in which the tile lies with all that it is made of, and the
+        // caller answers for the result.
+        unsafe {
+            gemm::gemm(
+                rows.len(),
+                columns.len(),
+                n,
+                self.out.add(rows.start * n + columns.start),
+                1,
+                pitch,
+                false,
+                self.a.add(rows.start * n),
+                1,
+                pitch,
+                self.b.add(columns.start),
+                1,
+                pitch,
+                zero,
+                one,
+                false,
+                false,
+                false,
+                Parallelism::None,
+            );
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::{SEED_A, SEED_B};
+
+    #[test]
+    fn each_thread_has_a_tile_unless_there_is_too_little_for_all() {
+        let of = [(1000, 16), (1000, 2), (1000, 7), (1000, 1), (32, 16), (65, 16), (100, 16), (1, 64)];
+        let expected = [(2, 8), (1, 2), (1, 7), (1, 1), (1, 1), (1, 2), (1, 4), (1, 1)];
+        assert_eq!(of.map(|(n, threads)| tiles(n, threads)), expected);
+    }
+
+    /// Sides that no number of tiles divides.
+    #[test]
+    fn tiles_make_up_the_whole_product() {
+        for (n, threads) in [(97, 4), (150, 8), (211, 16), (64, 3)] {
+            let matrix = |seed| (0..(n * n) as u64).map(|index| f64::random(seed, index)).collect::<Vec<_>>();
+            let (a, b) = (matrix(SEED_A), matrix(SEED_B));
+            let (mut whole, mut parts) = (vec![f64::NAN; n * n], vec![f64::NAN; n * n]);
+            multiply_here(&mut whole, &a, &b, n);
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            pool.install(|| multiply_by_all(&mut parts, &a, &b, n));
+            let sum: f64 = (0..n).map(|k| a[n + k] * b[k * n + 2]).sum();
+            assert!((whole[n + 2] - sum).abs() < 1e-12, "{n}");
+            assert!(whole.iter().zip(&parts).all(|(a, b)| (a - b).abs() < 1e-12), "{n} by {threads}");
+        }
     }
 }

@@ -4,7 +4,9 @@ use std::rc::Rc;
 
 use crate::{
     check::Verification,
-    cuda::{Argument, Attribute, Code, Context, CudaError, Device, DeviceMemory, Grid, Kernel, Plain, Stream},
+    cuda::{
+        Argument, Attribute, Code, Context, CudaError, Device, DeviceMemory, Grid, Kernel, Plain, Stream, Unavailable,
+    },
     kernels,
     room::Room,
 };
@@ -27,6 +29,14 @@ pub struct Gpu {
     pub(crate) stream: Stream,
     pub(crate) context: Rc<Context>,
     is_shared: bool,
+    neighbour: Option<Neighbour>,
+}
+
+/// The GPU that is beside another in what takes two.
+#[derive(Clone)]
+pub struct Neighbour {
+    device: Device,
+    is_shared: bool,
 }
 
 impl Gpu {
@@ -36,13 +46,38 @@ impl Gpu {
     /// Where the driver refuses.
     pub fn open(device: &Device) -> Result<Self, CudaError> {
         let context = Context::new(device)?;
-        Ok(Self { stream: context.stream()?, context, is_shared: false })
+        Ok(Self { stream: context.stream()?, context, is_shared: false, neighbour: None })
     }
 
     /// The same GPU, of whose free memory a quarter may be taken at most: somebody else computes there.
     #[must_use]
     pub fn shared(self) -> Self {
         Self { is_shared: true, ..self }
+    }
+
+    /// Has this GPU beside it in what takes two.
+    pub fn pair_with(&mut self, other: Neighbour) {
+        self.neighbour = Some(other);
+    }
+
+    /// This GPU, to stand beside another.
+    pub fn as_neighbour(&self) -> Neighbour {
+        Neighbour { device: self.device().clone(), is_shared: self.is_shared }
+    }
+
+    /// What is beside it in what takes two: the GPU that was chosen, else the one that follows it, the first after the
+    /// last. `None` where there is no other.
+    ///
+    /// # Errors
+    /// Where the driver fails.
+    pub fn neighbour(&self) -> Result<Option<Neighbour>, Unavailable> {
+        if self.neighbour.is_some() {
+            return Ok(self.neighbour.clone());
+        }
+        let devices = self.device().driver().devices()?;
+        let next = devices.get((self.device().index as usize + 1) % devices.len());
+        let next = next.filter(|next| next.index != self.device().index);
+        Ok(next.map(|next| Neighbour { device: next.clone(), is_shared: self.is_shared }))
     }
 
     /// What it is.
@@ -75,8 +110,13 @@ impl Gpu {
     /// Memory in which nothing is a number.
     pub(crate) fn poisoned(&self, bytes: u64) -> Result<DeviceMemory, CudaError> {
         let memory = self.context.allocate(bytes)?;
-        self.stream.run(|queue| queue.fill(&memory, POISON))?;
+        self.poison(&memory)?;
         Ok(memory)
+    }
+
+    /// Leaves nothing in a memory that is a number.
+    pub(crate) fn poison(&self, memory: &DeviceMemory) -> Result<(), CudaError> {
+        self.stream.run(|queue| queue.fill(memory, POISON)).map(drop)
     }
 
     /// Memory with random elements, made by the kernel of this name.
@@ -124,5 +164,21 @@ impl Gpu {
             first += piece.len() as u64;
         }
         Ok(found)
+    }
+}
+
+impl Neighbour {
+    /// What it is.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// Makes it work for this thread.
+    ///
+    /// # Errors
+    /// Where the driver refuses.
+    pub(crate) fn open(&self) -> Result<Gpu, CudaError> {
+        let gpu = Gpu::open(&self.device)?;
+        Ok(if self.is_shared { gpu.shared() } else { gpu })
     }
 }

@@ -65,6 +65,8 @@ pub struct BenchJob {
     pub size: Option<Amount>,
     /// By what it runs on a GPU.
     pub engine: Engine,
+    /// Whether what takes two GPUs runs on each ordered pair of all that there are; all of that where nothing is named.
+    pub pairs: bool,
     /// Whether a look is enough.
     pub quick: bool,
 }

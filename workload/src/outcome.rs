@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     check::Verification,
+    cuda::Device,
     measure::Stopped,
     roofline::Roofline,
     statistics::Times,
@@ -24,6 +25,9 @@ pub struct Outcome {
     pub engine: Engine,
     /// On what.
     pub device: DeviceName,
+    /// The GPU beside that, where it takes two.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<DeviceName>,
     /// The type of its elements.
     pub dtype: Dtype,
     /// The elements of each of its arrays, or the rows of each of its matrices.
@@ -91,6 +95,12 @@ pub struct Environment {
     pub cpu: String,
     /// Threads that work on it.
     pub threads: usize,
+}
+
+impl From<&Device> for DeviceName {
+    fn from(Device { index, name, uuid, .. }: &Device) -> Self {
+        Self { index: Some(*index), name: name.clone(), uuid: Some(uuid.clone()) }
+    }
 }
 
 impl Rate {

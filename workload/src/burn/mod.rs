@@ -140,6 +140,7 @@ pub fn run(
         backend: place.backend(),
         engine: Engine::Own,
         device: place.name(),
+        to: None,
         dtype,
         n: side,
         extent: Extent::Side,

@@ -6,7 +6,7 @@ use rayon::prelude::*;
 
 use crate::{
     check::{Expected, Verification, compare},
-    cuda::{Argument, DeviceMemory, Grid, Kernel},
+    cuda::{Argument, CudaError, DeviceMemory, Elapsed, Grid, Kernel, PinnedMemory},
     error::RunError,
     exact::Exact,
     gpu::Gpu,
@@ -22,14 +22,19 @@ const AREA: usize = SIDE * SIDE;
 const MATRIX_BYTES: u64 = (AREA * 4) as u64;
 const USUAL_MATRICES: u64 = 1000;
 /// As in `gram.cu`.
-const PRODUCT_THREADS: u32 = 400;
+const BATCH_THREADS: u32 = 400;
 const WARP: u32 = 32;
+const TILES: u32 = 100;
+const TILE_THREADS: u32 = 100;
+/// How many have arrived, and behind that the parts of a trace.
+const PARTS_AT: u64 = 64;
+const SCRATCH_BYTES: u64 = 128;
 /// A hundred products and sums, each rounded to half a unit of all of them, and as much again for the trace.
 const TOLERANCE: f64 = 2.0 * SIDE as f64;
 
 pub(super) static ONE_BY_ONE: Gram = gram(
     "gram-one-by-one",
-    "Multiplies 1000 matrices of 100x100 by their transposes and copies each trace to the host before the next.",
+    "Multiplies 1000 matrices of 100x100 by their transposes and has each trace on the host before the next.",
     "Looking at each result makes the GPU wait for the host and the host for the GPU, a thousand times.",
     Form::OneByOne,
 );
@@ -89,14 +94,19 @@ impl Workload for Gram {
     fn on_cuda<'gpu>(&self, gpu: &'gpu Gpu, size: Size) -> Result<Box<dyn Prepared + 'gpu>, RunError> {
         let products = if self.form == Form::Batched { size.n } else { 1 };
         let code = gpu.context.load(kernels::GRAM)?;
+        let mut arrived = gpu.context.pin(4)?;
+        arrived.slice_mut().fill(f32::POISON);
         Ok(Box::new(OnCuda {
             gpu,
             form: self.form,
+            tiles: code.kernel("gram_tiles")?,
             product: code.kernel("gram")?,
             trace: code.kernel("trace")?,
             matrices: gpu.random("random_fp32", size.n * AREA as u64, size.n * MATRIX_BYTES, SEED_A)?,
             products: gpu.poisoned(products * MATRIX_BYTES)?,
             log: gpu.poisoned(size.n * 4)?,
+            scratch: gpu.zeroed(SCRATCH_BYTES)?,
+            arrived,
             traces: vec![f32::POISON; size.n as usize],
         }))
     }
@@ -116,49 +126,83 @@ impl Workload for Gram {
 struct OnCuda<'gpu> {
     gpu: &'gpu Gpu,
     form: Form,
+    /// Makes one product and its trace.
+    tiles: Kernel,
+    /// These two make many.
     product: Kernel,
     trace: Kernel,
     matrices: DeviceMemory,
     /// Of all where they are made together, and else of the last.
     products: DeviceMemory,
     log: DeviceMemory,
+    /// Of the tiles.
+    scratch: DeviceMemory,
+    /// One trace, where the GPU writes it.
+    arrived: PinnedMemory,
     traces: Vec<f32>,
+}
+
+impl OnCuda<'_> {
+    /// The host has each trace before the next product begins. Events stand around all of it, since two around each would
+    /// take as long as it does.
+    fn one_by_one(&mut self) -> Result<Elapsed, CudaError> {
+        let Self { gpu, tiles, matrices, products, scratch, arrived, traces, .. } = self;
+        gpu.stream.time(|_| {
+            for (at, place) in traces.iter_mut().enumerate() {
+                gpu.stream.run(|queue| {
+                    let arguments = of_one(products, Argument::Pinned(arrived), matrices, at as u64, scratch);
+                    queue.launch(tiles, TILE_GRID, &arguments)
+                })?;
+                *place = std::mem::replace(&mut arrived.slice_mut()[0], f32::POISON);
+            }
+            Ok(())
+        })
+    }
+
+    fn logged(&mut self) -> Result<Elapsed, CudaError> {
+        let Self { gpu, tiles, matrices, products, log, scratch, traces, .. } = self;
+        gpu.stream.time(|queue| {
+            for at in 0..traces.len() as u64 {
+                let arguments = of_one(products, Argument::At(log, at * 4), matrices, at, scratch);
+                queue.launch(tiles, TILE_GRID, &arguments)?;
+            }
+            queue.copy_out(traces, log, 0)
+        })
+    }
+
+    fn batched(&mut self) -> Result<Elapsed, CudaError> {
+        let Self { gpu, product, trace, matrices, products, log, traces, .. } = self;
+        let grid = |threads| Grid { blocks: traces.len() as u32, threads };
+        let (of_products, of_traces) = (grid(BATCH_THREADS), grid(WARP));
+        gpu.stream.time(|queue| {
+            queue.launch(product, of_products, &[Argument::Out(products), Argument::In(matrices)])?;
+            queue.launch(trace, of_traces, &[Argument::Out(log), Argument::In(products)])?;
+            queue.copy_out(traces, log, 0)
+        })
+    }
+}
+
+const TILE_GRID: Grid = Grid { blocks: TILES, threads: TILE_THREADS };
+
+/// What the tiles of one product are given, with the place for its trace.
+fn of_one<'scope>(
+    products: &'scope DeviceMemory,
+    trace: Argument<'scope>,
+    matrices: &'scope DeviceMemory,
+    at: u64,
+    scratch: &'scope DeviceMemory,
+) -> [Argument<'scope>; 5] {
+    let matrix = Argument::At(matrices, at * MATRIX_BYTES);
+    [Argument::Out(products), trace, matrix, Argument::At(scratch, PARTS_AT), Argument::Out(scratch)]
 }
 
 impl Prepared for OnCuda<'_> {
     fn run(&mut self) -> Result<Sample, RunError> {
-        let Self { gpu, form, product, trace, matrices, products, log, traces } = self;
-        let (gpu, count) = (*gpu, traces.len());
-        let of = |blocks, threads| Grid { blocks, threads };
-        let begun = Instant::now();
-        if *form == Form::OneByOne {
-            let mut device_us = 0.0;
-            for (at, place) in traces.chunks_mut(1).enumerate() {
-                let elapsed = gpu.stream.time(|queue| {
-                    let matrix = Argument::At(matrices, at as u64 * MATRIX_BYTES);
-                    queue.launch(product, of(1, PRODUCT_THREADS), &[Argument::Out(products), matrix])?;
-                    queue.launch(trace, of(1, WARP), &[Argument::At(log, at as u64 * 4), Argument::In(products)])?;
-                    queue.copy_out(place, log, at as u64 * 4)
-                })?;
-                device_us += elapsed.device_us;
-            }
-            return Ok(Sample { device_us: Some(device_us), host_us: begun.elapsed().as_secs_f64() * 1e6 });
-        }
-        let elapsed = gpu.stream.time(|queue| {
-            if *form == Form::Batched {
-                let blocks = count as u32;
-                let arguments = [Argument::Out(products), Argument::In(matrices)];
-                queue.launch(product, of(blocks, PRODUCT_THREADS), &arguments)?;
-                queue.launch(trace, of(blocks, WARP), &[Argument::Out(log), Argument::In(products)])?;
-            } else {
-                for at in 0..count as u64 {
-                    let matrix = Argument::At(matrices, at * MATRIX_BYTES);
-                    queue.launch(product, of(1, PRODUCT_THREADS), &[Argument::Out(products), matrix])?;
-                    queue.launch(trace, of(1, WARP), &[Argument::At(log, at * 4), Argument::In(products)])?;
-                }
-            }
-            queue.copy_out(traces, log, 0)
-        })?;
+        let elapsed = match self.form {
+            Form::OneByOne => self.one_by_one(),
+            Form::Logged => self.logged(),
+            Form::Batched => self.batched(),
+        }?;
         Ok(Sample { device_us: Some(elapsed.device_us), host_us: elapsed.host_us })
     }
 

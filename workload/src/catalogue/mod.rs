@@ -45,7 +45,7 @@ pub fn find(id: &str) -> Option<&'static dyn Workload> {
     ALL.iter().copied().find(|workload| workload.about().id == id)
 }
 
-static ALL: [&dyn Workload; 43] = [
+static ALL: [&dyn Workload; 45] = [
     &elementwise::COPY,
     &elementwise::SCALE,
     &elementwise::ADD,
@@ -57,6 +57,8 @@ static ALL: [&dyn Workload; 43] = [
     &transfer::TO_HOST_PINNED,
     &transfer::TO_HOST_PAGEABLE,
     &matmul::MATMUL,
+    &matmul::PINNED,
+    &matmul::PAGEABLE,
     &batched::MATMUL_BATCHED,
     &launch::LAUNCH_LATENCY,
     &elementwise::VECTOR_ADD,

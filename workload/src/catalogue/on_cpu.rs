@@ -27,16 +27,22 @@ pub(super) struct OnCpu<Op, T> {
 }
 
 impl<Op: Operation, T: Real> OnCpu<Op, T> {
-    /// Each array is first written by all threads, so that it lies where they are.
+    /// Each array is first written by the threads that work on it, so that it lies where they are: in their memory, and in
+    /// their caches.
     pub(super) fn new(elements: u64, is_alone: bool) -> Self {
-        let array = |inputs, seed| {
-            let mut array = vec![T::default(); if Op::INPUTS >= inputs { elements as usize } else { 0 }];
-            fill(&mut array, |index| T::random(seed, index));
+        let array = |elements: u64, element: &(dyn Fn(u64) -> T + Sync)| {
+            let mut array = vec![T::default(); elements as usize];
+            if is_alone {
+                array.iter_mut().zip(0..).for_each(|(place, index)| *place = element(index));
+            } else {
+                fill(&mut array, element);
+            }
             array
         };
-        let mut out = vec![T::default(); elements as usize];
-        fill(&mut out, |_| T::POISON);
-        Self { a: array(1, SEED_A), b: array(2, SEED_B), out, is_alone, operation: PhantomData }
+        let input =
+            |inputs, seed| array(if Op::INPUTS >= inputs { elements } else { 0 }, &|index| T::random(seed, index));
+        let (a, b, out) = (input(1, SEED_A), input(2, SEED_B), array(elements, &|_| T::POISON));
+        Self { a, b, out, is_alone, operation: PhantomData }
     }
 }
 

@@ -35,7 +35,7 @@ pub(super) static LATENCY: Peer = peer(
     Form::Latency,
 );
 
-/// From a GPU to the one that follows it, the first after the last.
+/// From a GPU to its neighbour.
 pub(super) struct Peer {
     about: About,
     form: Form,
@@ -84,7 +84,8 @@ impl Workload for Peer {
     }
 
     fn on_cuda<'gpu>(&self, gpu: &'gpu Gpu, size: Size) -> Result<Box<dyn Prepared + 'gpu>, RunError> {
-        let other = next(gpu, self.about.id)?;
+        let few = RunError::TooFewGpus { id: self.about.id, needed: 2, found: 1 };
+        let other = gpu.neighbour()?.ok_or(few)?.open()?;
         other.room()?.check(self.about.id, self.cost(size).memory_bytes)?;
         // Where there is no way from one to the other, the driver goes over the host.
         gpu.context.reach(&other.context)?;
@@ -141,16 +142,6 @@ impl Prepared for Ready<'_> {
             None => there,
         })
     }
-}
-
-/// The GPU after this one.
-fn next(gpu: &Gpu, id: &'static str) -> Result<Gpu, RunError> {
-    let devices = gpu.device().driver().devices()?;
-    if devices.len() < 2 {
-        return Err(RunError::TooFewGpus { id, needed: 2, found: devices.len() });
-    }
-    let place = (gpu.device().index as usize + 1) % devices.len();
-    Ok(Gpu::open(&devices[place])?)
 }
 
 fn words(size: Size) -> u64 {

@@ -6,7 +6,9 @@ use std::{
     rc::Rc,
 };
 
-use super::{api::Handle, context::Context, error::CudaError, memory::DeviceMemory, tensor_map::TensorMap};
+use super::{
+    api::Handle, context::Context, error::CudaError, memory::DeviceMemory, pinned::PinnedMemory, tensor_map::TensorMap,
+};
 
 /// `CUjit_option`: the buffer for what the compiler complains of, and its size.
 const JIT_ERROR_LOG: i32 = 5;
@@ -55,6 +57,8 @@ pub enum Argument<'scope> {
     Tiles(&'scope TensorMap<'scope>),
     /// Memory from this byte on.
     At(&'scope DeviceMemory, u64),
+    /// Memory of the host that it writes: pinned memory has the same address there.
+    Pinned(&'scope mut PinnedMemory),
     /// A number.
     U64(u64),
     /// A number.
@@ -144,7 +148,7 @@ impl Argument<'_> {
     /// As PTX calls its type.
     fn ptx_type(&self) -> &'static str {
         match self {
-            Self::In(_) | Self::Out(_) | Self::At(..) | Self::U64(_) => "u64",
+            Self::In(_) | Self::Out(_) | Self::At(..) | Self::Pinned(_) | Self::U64(_) => "u64",
             Self::F32(_) => "f32",
             Self::F64(_) => "f64",
             Self::Tiles(_) => "b8[128]",
@@ -156,6 +160,7 @@ impl Argument<'_> {
         match self {
             Self::In(memory) | Self::Out(memory) => memory.address,
             Self::At(memory, offset_bytes) => memory.address + offset_bytes,
+            Self::Pinned(memory) => memory.address(),
             Self::U64(number) => *number,
             Self::F32(number) => u64::from(number.to_bits()),
             Self::F64(number) => number.to_bits(),

@@ -2,7 +2,7 @@
 
 use std::{ffi::c_void, ptr, rc::Rc, slice};
 
-use super::{context::Context, error::CudaError, queue::Plain};
+use super::{api::Address, context::Context, error::CudaError, queue::Plain};
 
 /// Pinned memory of the host, given back when it is dropped.
 pub struct PinnedMemory {
@@ -20,6 +20,11 @@ impl PinnedMemory {
         // SAFETY: the driver gave so many bytes. They are written before anybody reads them.
         unsafe { ptr::write_bytes(place.cast::<u8>(), 0, bytes as usize) };
         Ok(Self { context: Rc::clone(context), place, bytes: bytes as usize })
+    }
+
+    /// Where it is, for the host and for every device.
+    pub(super) fn address(&self) -> Address {
+        self.place.addr() as Address
     }
 
     /// What is in it, as words.

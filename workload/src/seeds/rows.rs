@@ -93,9 +93,11 @@ pub const ROWS: &[Row] = &[
     },
     Row {
         id: "h",
-        title: "Matrix product of 3000x3000, arrays on the device",
+        title: "Matrix product of 3000x3000, arrays on the host or on the device",
         teaches: "What a framework calls fp32 may be tf32: seven times as fast, with ten bits of fraction instead of 23.",
         variants: &[
+            Variant::cuda("tf32, pageable copies", "matmul-pageable", Tf32, 3000, 96).beside("JAX", 9204.0),
+            Variant::cuda("tf32, pinned copies", "matmul-pinned", Tf32, 3000, 96).beside("JAX", 9204.0),
             Variant::cuda("tf32, as JAX computes fp32", "matmul", Tf32, 3000, 96).beside("JAX", 357.0),
             Variant::cuda("fp32 in full", "matmul", Fp32, 3000, 96),
             Variant::cpu("product", "matmul", Fp32, 3000, 96),

@@ -21,6 +21,8 @@ struct Old {
     n: u64,
     #[serde(default)]
     device: OldDevice,
+    #[serde(default)]
+    to: OldDevice,
     device_time: Option<Times>,
     host_time: Option<Times>,
 }
@@ -58,7 +60,9 @@ impl Earlier {
             (&*old.id, old.backend, old.dtype, old.n) == (&*outcome.id, outcome.backend, outcome.dtype, outcome.n)
         };
         let all = || self.0.iter().rev().filter(is_same);
-        let old = all().find(|old| old.device.uuid == outcome.device.uuid).or_else(|| all().next())?;
+        let to = outcome.to.as_ref().and_then(|to| to.uuid.as_ref());
+        let is_there = |old: &&Old| old.device.uuid == outcome.device.uuid && old.to.uuid.as_ref() == to;
+        let old = all().find(is_there).or_else(|| all().next())?;
         let (old, new) = match (&old.device_time, &outcome.device_time) {
             (Some(old), Some(new)) => (old, new),
             _ => (old.host_time.as_ref()?, outcome.host_time.as_ref()?),

@@ -1,11 +1,13 @@
 //! `gpumon bench`: real work, measured and verified, on GPUs and on the CPU, by a worker.
 //!
 //! - [`amount`] is a size as it is typed, [`list`] prints what there is.
-//! - [`results`] prints what comes, [`table`] as a table; [`compare`] holds it against earlier results.
+//! - [`results`] prints what comes, [`table`] as a table and [`pairs`] as a matrix; [`compare`] holds it against earlier
+//!   results.
 
 mod amount;
 mod compare;
 mod list;
+mod pairs;
 mod results;
 mod table;
 
@@ -61,6 +63,11 @@ pub(crate) struct BenchArgs {
     #[arg(long, value_enum, default_value_t = EngineChoice::Own)]
     engine: EngineChoice,
 
+    /// Run what copies between two GPUs from each GPU to each other one, and print a matrix of it; all three, where none
+    /// is named
+    #[arg(long, conflicts_with = "device")]
+    pairs: bool,
+
     /// Measure for a fifth of a second each
     #[arg(long)]
     quick: bool,
@@ -87,6 +94,8 @@ Examples:
       Two of them, on the GPU and on the CPU.
   gpumon bench h2d-pinned h2d-pageable --size 1GiB
       What it costs to copy to the GPU.
+  gpumon bench peer peer-latency --pairs
+      Rate and latency from each GPU to each other one, every copy checked.
   gpumon bench --json | jq 'select(.verify.ok) | [.id, .rate.bytes_per_second]'
       For programs.
   gpumon bench --json > before.json; gpumon bench --compare before.json --fail-below 0.95
@@ -129,6 +138,7 @@ pub(crate) fn run(source: &SourceArgs, args: &BenchArgs) -> Result<(), Failure> 
         dtype: args.dtype.map(Into::into),
         size: args.size,
         engine: args.engine(),
+        pairs: args.pairs,
         quick: args.quick,
     });
     let mut results = Results::new(args.json, earlier, args.fail_below);

@@ -11,7 +11,8 @@ use serde_json::json;
 
 use super::{
     compare::{Compared, Earlier},
-    table::Table,
+    pairs::Pairs,
+    table::{Table, name},
 };
 use crate::{
     commands::work::Load,
@@ -24,6 +25,7 @@ use crate::{
 pub(crate) struct Results {
     json: bool,
     table: Table,
+    pairs: Pairs,
     status: Status,
     earlier: Option<Earlier>,
     fail_below: Option<f64>,
@@ -41,6 +43,7 @@ impl Results {
         Self {
             json,
             table: Table::new(earlier.is_some()),
+            pairs: Pairs::default(),
             status: Status::new(),
             earlier,
             fail_below,
@@ -62,6 +65,7 @@ impl Results {
             return Ok(is_below);
         }
         let mut out = anstream::stdout();
+        out.write_all(self.pairs.text().as_bytes())?;
         if self.earlier.is_some() {
             let text = match &self.slower[..] {
                 [] => paint(DIM, "Nothing is slower than before by more than the medians are uncertain."),
@@ -90,6 +94,7 @@ impl Results {
                 None => writeln!(out, "{raw}")?,
             }
         } else {
+            self.pairs.take(outcome);
             out.write_all(self.table.lines(outcome, load, compared).as_bytes())?;
         }
         out.flush()?;
@@ -98,7 +103,7 @@ impl Results {
 
     fn judge(&mut self, outcome: &Outcome, compared: Option<Compared>) {
         if let Some(Compared { ratio, is_slower: true }) = compared {
-            self.slower.push(format!("{} {ratio:.2}x", outcome.id));
+            self.slower.push(format!("{} {ratio:.2}x", name(outcome)));
         }
         let share = match (&self.earlier, &outcome.roofline.share) {
             (Some(_), _) => compared.map(|compared| compared.ratio),
@@ -108,7 +113,7 @@ impl Results {
         if let (Some(least), Some(share)) = (self.fail_below, share) {
             self.judged += 1;
             if share < least {
-                self.below.push(format!("{} {:.1} %", outcome.id, share * 100.0));
+                self.below.push(format!("{} {:.1} %", name(outcome), share * 100.0));
             }
         }
     }

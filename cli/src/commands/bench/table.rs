@@ -95,7 +95,7 @@ fn cells(outcome: &Outcome, load: Option<&Load>) -> [String; 12] {
     };
     let read = |value: Option<String>| value.unwrap_or_else(none);
     [
-        outcome.id.to_string(),
+        name(outcome),
         if has_type { outcome.dtype.to_string() } else { none() },
         size,
         median(&outcome.device_time),
@@ -108,6 +108,12 @@ fn cells(outcome: &Outcome, load: Option<&Load>) -> [String; 12] {
         read(load.and_then(|load| load.sm_mhz).map(|mhz| format!("{:.0} MHz", mhz.mean))),
         limit(outcome, load).to_owned(),
     ]
+}
+
+/// What ran, with the GPU that it copied to.
+pub(super) fn name(outcome: &Outcome) -> String {
+    let to = outcome.to.as_ref().and_then(|to| to.index).map(|index| format!(" to {index}"));
+    outcome.id.to_string() + &to.unwrap_or_default()
 }
 
 /// What it ran on.

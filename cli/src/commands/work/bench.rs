@@ -3,12 +3,12 @@
 use gpumon_workload::{
     Backend, Dtype, Limits, Now, Outcome, RunError, Workload,
     bench::{self, Place, Request},
-    job::BenchJob,
+    job::{BenchJob, Where},
 };
 
 use super::{
     Around, FAILED, INTERRUPTED, Load, NO_GPU, REFUSED, Report,
-    floor::Floor,
+    floor::{Floor, Held},
     plan::{Plan, Step},
 };
 use crate::exit::Failure;
@@ -16,7 +16,12 @@ use crate::exit::Failure;
 /// Runs all of it. What fails does not keep the rest from running, but for a driver that fails.
 pub(super) fn run(job: &BenchJob, around: &Around<'_>, say: &mut dyn FnMut(Report)) -> Result<u8, Failure> {
     let plan = Plan::new(job)?;
-    let mut floor = Floor::take(&job.place, plan.needs_gpu, around.source)?;
+    let device = if job.pairs { "all" } else { &job.place.device }.to_owned();
+    let place = Where { device, ..job.place.clone() };
+    let mut floor = Floor::take(&place, plan.needs_gpu, around.source)?;
+    if job.pairs {
+        return run_pairs(job, &plan, &floor, around, say);
+    }
     let gpus = match floor.widen(plan.gpus(), &job.place, around.source) {
         Err(error) if plan.is_named => return Err(error),
         widened => widened.unwrap_or(1),
@@ -41,6 +46,35 @@ pub(super) fn run(job: &BenchJob, around: &Around<'_>, say: &mut dyn FnMut(Repor
     }
     if floor.runs_on_cpu {
         bench.all(plan.on(Backend::Cpu, gpus), &Place::Cpu(&floor.cpu));
+    }
+    Ok(bench.worst)
+}
+
+/// Runs all of it from each GPU to each other one. All of them stay ready for work meanwhile.
+fn run_pairs(
+    job: &BenchJob,
+    plan: &Plan,
+    floor: &Floor,
+    around: &Around<'_>,
+    say: &mut dyn FnMut(Report),
+) -> Result<u8, Failure> {
+    let found = floor.gpus.len();
+    if let (0 | 1, Some(workload)) = (found, plan.workloads.first()) {
+        let few = RunError::TooFewGpus { id: workload.about().id, needed: 2, found };
+        return Err(Failure::with_code(few, FAILED));
+    }
+    let gpus: Result<Vec<_>, _> = floor.gpus.iter().map(Held::open).collect();
+    let mut gpus = gpus.map_err(|error| Failure::with_code(error, NO_GPU))?;
+    let steps = plan.on(Backend::Cuda, found).count() * found * (found - 1);
+    say(Report::Begun { title: plan.title(job), devices: floor.names(), steps });
+    let mut bench = Bench { job, around, floor, say, step: 0, worst: 0 };
+    let pairs = (0..found).flat_map(|from| (0..found).map(move |to| (from, to))).filter(|(from, to)| from != to);
+    for (from, to) in pairs {
+        let other = gpus[to].as_neighbour();
+        gpus[from].pair_with(other);
+        if bench.all(plan.on(Backend::Cuda, found), &Place::Cuda(&gpus[from])) {
+            break;
+        }
     }
     Ok(bench.worst)
 }

@@ -52,8 +52,7 @@ impl Held {
     }
 
     fn name(&self) -> DeviceName {
-        let Device { index, name, uuid, .. } = &self.device;
-        DeviceName { index: Some(*index), name: name.clone(), uuid: Some(uuid.clone()) }
+        (&self.device).into()
     }
 }
 

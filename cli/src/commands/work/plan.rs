@@ -42,9 +42,17 @@ fn steps(workload: &'static dyn Workload, backend: Backend, asked: Option<Dtype>
 
 impl Plan {
     pub(super) fn new(job: &BenchJob) -> Result<Self, Failure> {
-        let workloads = named(&job.ids)?;
+        let mut workloads = named(&job.ids)?;
         check_shape(job, &workloads)?;
-        let is_named = !job.ids.is_empty();
+        let is_named = !job.ids.is_empty() || job.pairs;
+        if job.pairs && job.ids.is_empty() {
+            workloads.retain(|workload| workload.gpus() > 1);
+        }
+        let alone = workloads.iter().find(|workload| workload.gpus() < 2);
+        if let (true, Some(workload)) = (job.pairs, alone) {
+            let id = workload.about().id;
+            return Err(Failure::usage(anyhow!("'{id}' runs on one GPU and not between two: leave out --pairs")));
+        }
         let gpu_only = workloads.iter().find(|workload| !workload.about().runs_on(Backend::Cpu));
         if let (BackendChoice::Cpu, true, Some(workload)) = (job.place.backend, is_named, gpu_only) {
             return Err(Failure::usage(RunError::NotThere { id: workload.about().id, backend: Backend::Cpu }));
@@ -70,10 +78,11 @@ impl Plan {
 
     /// In a few words.
     pub(super) fn title(&self, job: &BenchJob) -> String {
-        if job.ids.is_empty() {
+        if !self.is_named {
             return "every workload".to_owned();
         }
-        self.workloads.iter().map(|workload| workload.about().id).collect::<Vec<_>>().join(", ")
+        let names = self.workloads.iter().map(|workload| workload.about().id).collect::<Vec<_>>().join(", ");
+        if job.pairs { format!("{names} between all GPUs") } else { names }
     }
 }
 

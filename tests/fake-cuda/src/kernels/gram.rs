@@ -5,26 +5,42 @@ use super::Known;
 const SIDE: usize = 100;
 const AREA: u64 = 10_000;
 
-/// Arguments: the result, and what it is made of. A block for each matrix.
+/// Arguments: the result, and what it is made of. A block for each matrix. Of the tiles of one matrix: the result, the
+/// place of its trace, the matrix, and two that only blocks at once have a use for.
 pub(super) const KERNELS: &[Known] = &[
     ("gram", |given, blocks| {
         let out = given.array::<f32>(0, blocks * AREA);
         let matrices = given.array::<f32>(1, blocks * AREA);
         for (out, matrix) in out.chunks_mut(AREA as usize).zip(matrices.chunks(AREA as usize)) {
-            for (row, out) in matrix.chunks(SIDE).zip(out.chunks_mut(SIDE)) {
-                for (column, out) in matrix.chunks(SIDE).zip(out) {
-                    *out = row.iter().zip(column).map(|(a, b)| a * b).sum();
-                }
-            }
+            multiply(out, matrix);
         }
+        (given.at(0), size_of_val(out))
+    }),
+    ("gram_tiles", |given, _| {
+        let out = given.array::<f32>(0, AREA);
+        multiply(out, given.array::<f32>(2, AREA));
+        given.array(1, 1)[0] = sum_of_diagonal(out);
         (given.at(0), size_of_val(out))
     }),
     ("trace", |given, blocks| {
         let out = given.array::<f32>(0, blocks);
         let products = given.array::<f32>(1, blocks * AREA);
         for (out, product) in out.iter_mut().zip(products.chunks(AREA as usize)) {
-            *out = product.iter().step_by(SIDE + 1).sum();
+            *out = sum_of_diagonal(product);
         }
         (given.at(0), size_of_val(out))
     }),
 ];
+
+/// A matrix times its transpose.
+fn multiply(out: &mut [f32], matrix: &[f32]) {
+    for (row, out) in matrix.chunks(SIDE).zip(out.chunks_mut(SIDE)) {
+        for (column, out) in matrix.chunks(SIDE).zip(out) {
+            *out = row.iter().zip(column).map(|(a, b)| a * b).sum();
+        }
+    }
+}
+
+fn sum_of_diagonal(product: &[f32]) -> f32 {
+    product.iter().step_by(SIDE + 1).sum()
+}

@@ -2,16 +2,21 @@
 //!
 //! - [`route`] chooses the kernel for a GPU, a type and a size; [`product`] starts it and checks its result, [`on_cuda`]
 //!   times it, [`on_cpu`] is the CPU's side.
+//! - [`copied`] has the matrices on the host.
 //! - [`values`] are the types as the host reads them, [`bound`] says how exact a product has to be.
 
 mod bound;
+mod copied;
 mod on_cpu;
 mod on_cuda;
 mod product;
 mod route;
 mod values;
 
-pub(super) use self::bound::ErrorBound;
+pub(super) use self::{
+    bound::ErrorBound,
+    copied::{PAGEABLE, PINNED},
+};
 pub(crate) use self::{
     on_cpu::Factors,
     product::{Product, memory_bytes, result_bytes},

@@ -7,14 +7,17 @@ use rayon::prelude::*;
 use super::bound::ErrorBound;
 use crate::{
     check::Verification,
-    cpu_product::{CpuProduct, multiply},
+    cpu_product::{CpuProduct, multiply_by_all},
     error::RunError,
     exact::Exact,
     random::{SEED_A, SEED_B, fill},
     workload::{Prepared, Sample},
 };
 
-/// Both factors: A row by row, B column by column, so that both have the elements of a sum side by side.
+/// So many columns of B are checked at a time.
+const CHECKED_COLUMNS: usize = 64;
+
+/// Both factors, row by row.
 pub(crate) struct Factors<T> {
     a: Vec<T>,
     b: Vec<T>,
@@ -39,7 +42,10 @@ impl<T: CpuProduct> Factors<T> {
 
     /// Room for a result, in which nothing is a number.
     pub(crate) fn poisoned(&self) -> Vec<T> {
-        vec![T::POISON; self.n * self.n]
+        let mut out = vec![T::default(); self.n * self.n];
+        // By the threads that will write there.
+        fill(&mut out, |_| T::POISON);
+        out
     }
 
     /// Multiplies them.
@@ -47,23 +53,30 @@ impl<T: CpuProduct> Factors<T> {
     /// # Panics
     /// Where the result has another size.
     pub(crate) fn multiply(&self, out: &mut [T]) {
-        multiply(out, &self.a, &self.b, self.n);
+        multiply_by_all(out, &self.a, &self.b, self.n);
     }
 
     /// Computes each element again, in twice the precision.
     pub(crate) fn verify(&self, out: &[T]) -> Verification {
         let Self { a, b, n } = self;
         let bound = ErrorBound::of(T::DTYPE, *n as u64);
-        let rows = out.par_chunks(*n).zip(a.par_chunks(*n)).enumerate();
-        let of_row = |(row, (out, a)): (usize, (&[T], &[T]))| {
-            let columns = out.iter().zip(b.chunks(*n)).enumerate().map(|(column, (got, b))| {
-                let (sum, size) = T::exact_sum(a, b);
-                let error = bound.error(Exact::distance(sum, got.to_f64()), sum.abs(), size);
-                Verification::of((row * *n + column) as u64, error, 1.0)
-            });
-            columns.fold(Verification::nothing(), Verification::and)
+        let of_columns = |first: usize| {
+            let columns = first..(first + CHECKED_COLUMNS).min(*n);
+            // Side by side, as the elements of A's rows are.
+            let upright: Vec<Vec<T>> =
+                columns.map(|column| b.iter().skip(column).step_by(*n).copied().collect()).collect();
+            let mut found = Verification::nothing();
+            for (row, (a, out)) in a.chunks(*n).zip(out.chunks(*n)).enumerate() {
+                for (column, b) in (first..).zip(&upright) {
+                    let (sum, size) = T::exact_sum(a, b);
+                    let error = bound.error(Exact::distance(sum, out[column].to_f64()), sum.abs(), size);
+                    found = found.and(Verification::of((row * n + column) as u64, error, 1.0));
+                }
+            }
+            found
         };
-        rows.map(of_row).reduce(Verification::nothing, Verification::and)
+        let all = (0..*n).into_par_iter().step_by(CHECKED_COLUMNS);
+        all.map(of_columns).reduce(Verification::nothing, Verification::and)
     }
 }
 

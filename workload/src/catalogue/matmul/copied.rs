@@ -1,0 +1,188 @@
+//! `matmul-pinned` and `matmul-pageable`: a product of matrices that the host has, with what it costs to bring them and to
+//! take the result back.
+
+use rayon::prelude::*;
+
+use super::{
+    super::copied::HostMemory,
+    MATMUL,
+    product::{Product, result_bytes},
+    values,
+};
+use crate::{
+    check::Verification,
+    cuda::{CudaError, DeviceMemory},
+    error::RunError,
+    gpu::Gpu,
+    random::{SEED_A, SEED_B, fill},
+    real::Real,
+    room::Room,
+    workload::{About, Backend, Bound, Cost, Dtype, Extent, Prepared, Sample, Size, Workload},
+};
+
+/// As in the tutorial that it is from.
+const USUAL_SIDE: u64 = 3000;
+/// Of an element of each of the three: what has 32 bits in memory.
+const WIDTH: u64 = 4;
+
+pub(in crate::catalogue) static PINNED: Copied = copied(
+    "matmul-pinned",
+    "Copies two matrices to the GPU, multiplies them there and copies the product back.",
+    "Even where there is work for each element, the way over the bus takes several times what the product does.",
+    true,
+);
+pub(in crate::catalogue) static PAGEABLE: Copied = copied(
+    "matmul-pageable",
+    "The same as matmul-pinned, from and to ordinary memory of the host.",
+    "What a framework does with arrays of NumPy's: leave them on the device for as long as you compute with them.",
+    false,
+);
+
+pub(in crate::catalogue) struct Copied {
+    about: About,
+    is_pinned: bool,
+}
+
+const fn copied(id: &'static str, does: &'static str, teaches: &'static str, is_pinned: bool) -> Copied {
+    let about = About {
+        id,
+        does,
+        teaches,
+        dtypes: &[Dtype::Tf32, Dtype::Fp32],
+        backends: &[Backend::Cuda],
+        bound: Bound::Link,
+        extent: Extent::Side,
+    };
+    Copied { about, is_pinned }
+}
+
+impl Workload for Copied {
+    fn about(&self) -> &About {
+        &self.about
+    }
+
+    /// Some GPUs lack one.
+    fn every_type(&self) -> bool {
+        true
+    }
+
+    fn usual_n(&self, _: Backend, _: Dtype, _: &Room) -> u64 {
+        USUAL_SIDE
+    }
+
+    fn cost(&self, size: Size) -> Cost {
+        let host_bytes = super::route::padded(size.n).saturating_pow(2).saturating_mul(3 * WIDTH);
+        Cost { host_bytes, ..MATMUL.cost(size) }
+    }
+
+    fn check_device(&self, gpu: &Gpu, dtype: Dtype) -> Result<(), RunError> {
+        MATMUL.check_device(gpu, dtype)
+    }
+
+    fn on_cuda<'gpu>(&self, gpu: &'gpu Gpu, size: Size) -> Result<Box<dyn Prepared + 'gpu>, RunError> {
+        self.check_device(gpu, size.dtype)?;
+        let (product, on_gpu) = (Product::new(gpu, size)?, gpu.poisoned(result_bytes(size))?);
+        // Whatever is not copied is no number.
+        [&product.a, &product.b].into_iter().try_for_each(|matrix| gpu.poison(matrix))?;
+        let lie = Lie::of(&product);
+        let elements = lie.pitch * lie.pitch;
+        let host = || HostMemory::<f32>::new(gpu, elements, self.is_pinned);
+        let (mut a, mut b, mut out) = (host()?, host()?, host()?);
+        for (matrix, seed) in [(&mut a, SEED_A), (&mut b, SEED_B)] {
+            fill(matrix.slice_mut(), |place| element(size, lie, seed, place));
+        }
+        fill(out.slice_mut(), |_| f32::POISON);
+        Ok(Box::new(Ready { gpu, product, on_gpu, a, b, out }))
+    }
+}
+
+/// How A and B lie in memory, with B's columns where A's rows are: how many there are, and how far apart the elements are
+/// of neighbouring rows and of neighbouring steps.
+#[derive(Debug, Clone, Copy)]
+struct Lie {
+    pitch: u64,
+    row: u64,
+    step: u64,
+}
+
+impl Lie {
+    fn of(product: &Product<'_>) -> Self {
+        let (row, step) = product.route.layout.strides(product.pitch);
+        Self { pitch: product.pitch, row, step }
+    }
+}
+
+/// What stands at this place of a matrix: a random element, or a zero around them.
+fn element(Size { n, dtype }: Size, Lie { pitch, row, step }: Lie, seed: u64, place: u64) -> f32 {
+    let (first, second) = (place / pitch, place % pitch);
+    let (row, step) = if row > step { (first, second) } else { (second, first) };
+    if row < n && step < n { values::random(dtype, seed, row * n + step) as f32 } else { 0.0 }
+}
+
+/// The matrices of the host lie as those of the GPU do, with zeros around them up to whole tiles, so that each is copied
+/// in one piece.
+struct Ready<'gpu> {
+    gpu: &'gpu Gpu,
+    product: Product<'gpu>,
+    /// The result there.
+    on_gpu: DeviceMemory,
+    a: HostMemory<f32>,
+    b: HostMemory<f32>,
+    out: HostMemory<f32>,
+}
+
+impl Prepared for Ready<'_> {
+    fn run(&mut self) -> Result<Sample, RunError> {
+        let Self { gpu, product, on_gpu, a, b, out } = self;
+        let ready = product.ready()?;
+        let elapsed = gpu.stream.time(|queue| {
+            queue.copy_in(&product.a, a.slice())?;
+            queue.copy_in(&product.b, b.slice())?;
+            ready.launch(queue, on_gpu, 0)?;
+            queue.copy_out(out.slice_mut(), on_gpu, 0)
+        })?;
+        Ok(Sample { device_us: Some(elapsed.device_us), host_us: elapsed.host_us })
+    }
+
+    /// The product of what is on the GPU is checked there; that this is what the host has, and the host's result what
+    /// the GPU has, is checked word by word.
+    fn verify(&mut self) -> Result<Verification, RunError> {
+        let Self { gpu, product, on_gpu, a, b, out } = self;
+        let checked = product.verify(on_gpu)?;
+        let copies = [(&product.a, a), (&product.b, b), (&*on_gpu, out)];
+        let wrong =
+            copies.into_iter().map(|(there, here)| differing(gpu, there, here.slice())).sum::<Result<u64, _>>()?;
+        Ok(Verification { ok: checked.ok && wrong == 0, wrong: checked.wrong + wrong, ..checked })
+    }
+}
+
+/// How many words on the GPU are not those of the host.
+fn differing(gpu: &Gpu, there: &DeviceMemory, here: &[f32]) -> Result<u64, CudaError> {
+    let found = gpu.check(there, here.len() as u64, |piece: &[f32], first| {
+        let expected = &here[first as usize..][..piece.len()];
+        let wrong = piece.par_iter().zip(expected).filter(|(a, b)| a.to_bits() != b.to_bits()).count();
+        Verification::of_words(piece.len() as u64, wrong as u64)
+    })?;
+    Ok(found.wrong)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn elements_lie_as_the_kernel_wants_them_with_zeros_around() {
+        let size = Size { n: 3, dtype: Dtype::Fp32 };
+        let expected = |row: u64, step: u64| values::random(Dtype::Fp32, SEED_A, row * 3 + step) as f32;
+        let by_rows = Lie { pitch: 4, row: 4, step: 1 };
+        let by_steps = Lie { pitch: 4, row: 1, step: 4 };
+        for (lie, place, value) in [
+            (by_rows, 4 + 2, expected(1, 2)),
+            (by_steps, 4 + 2, expected(2, 1)),
+            (by_rows, 3, 0.0),
+            (by_steps, 13, 0.0),
+        ] {
+            assert_eq!(element(size, lie, SEED_A, place).to_bits(), value.to_bits(), "{place}");
+        }
+    }
+}
