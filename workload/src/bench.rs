@@ -12,6 +12,7 @@ use crate::{
     info::{Cpu, compute_peak, memory_bandwidth},
     measure::{Limits, Now, Stopped, measure},
     outcome::{DeviceName, Environment, Outcome, Rate},
+    random::SEED,
     report::Phase,
     roofline::{Rated, Roofline},
     room::Room,
@@ -116,6 +117,7 @@ pub fn run(
     let roofline = Roofline::of(about.bound, &rate, place.rated(about.bound, dtype));
     Ok(Outcome {
         id: about.id.into(),
+        seed: SEED.into(),
         backend,
         engine: request.engine,
         device: place.name(),
@@ -268,6 +270,7 @@ mod tests {
         assert!(outcome.verify.ok && outcome.verify.checked == 20_000 && !outcome.partial, "{outcome:?}");
         let json = serde_json::to_value(&outcome).unwrap();
         assert_eq!((json["id"].as_str(), json["backend"].as_str()), (Some("triad"), Some("cpu")));
+        assert_eq!(json["seed"], "0x6770756d6f6e0001");
         assert_eq!((&json["verify"]["ok"], &json["moved_bytes"]), (&true.into(), &240_000.into()));
         assert_eq!(json["roofline"]["share"]["absent"], "unknown");
     }

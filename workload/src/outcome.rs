@@ -18,6 +18,10 @@ use crate::{
 pub struct Outcome {
     /// The workload.
     pub id: Cow<'static, str>,
+    /// Of which the first of its random inputs is made, in hexadecimal digits; each further one has the next number. It is
+    /// always the same, so that anybody can have the same inputs again.
+    #[serde(default)]
+    pub seed: Cow<'static, str>,
     /// Where it ran.
     pub backend: Backend,
     /// By what, on a GPU.

@@ -6,6 +6,8 @@ use rayon::prelude::*;
 /// The seeds of a workload's inputs: any two that differ.
 pub(crate) const SEED_A: u64 = 0x6770_756d_6f6e_0001;
 pub(crate) const SEED_B: u64 = 0x6770_756d_6f6e_0002;
+/// The first of them, as it is told: in JSON, numbers of so many bits are not exact everywhere.
+pub(crate) const SEED: &str = "0x6770756d6f6e0001";
 
 /// As many elements as one thread makes at a time.
 const CHUNK: usize = 1 << 14;
@@ -29,6 +31,11 @@ pub(crate) fn fill<T: Send>(out: &mut [T], element: impl Fn(u64) -> T + Sync) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_seed_is_told_as_it_is() {
+        assert_eq!((format!("{SEED_A:#x}").as_str(), SEED_B), (SEED, SEED_A + 1));
+    }
 
     #[test]
     fn words_differ_by_index_and_seed_and_half_of_their_bits_are_set() {

@@ -30,6 +30,7 @@ use crate::{
     info::Cpu,
     measure::Stopped,
     outcome::{Outcome, Rate},
+    random::SEED,
     report::Phase,
     roofline::Roofline,
     room::Room,
@@ -65,8 +66,8 @@ pub fn dtype_on(device: Option<&Device>, asked: Option<Dtype>) -> Result<Dtype, 
     let has = device.map(|device| device.capability);
     let usual = if has >= Some(needs(Dtype::Bf16)) { Dtype::Bf16 } else { Dtype::Fp32 };
     let dtype = asked.unwrap_or(usual);
-    let backend = if has.is_some() { Backend::Cuda } else { Backend::Cpu };
-    let valid = MATMUL.types_on(backend);
+    // What a CPU makes wide first loads it no more.
+    let valid = if has.is_some() { MATMUL.types_on(Backend::Cuda) } else { &[Dtype::Fp32, Dtype::Fp64] };
     match has {
         _ if !valid.contains(&dtype) => Err(RunError::NoSuchType { id: ID, dtype, valid }),
         Some(has) if has < needs(dtype) => Err(RunError::NotOnThisGpu { id: ID, dtype, needed: needs(dtype), has }),
@@ -137,6 +138,7 @@ pub fn run(
     let rate = Rate::of_work(burnt.products.saturating_mul(burnt.operations), elapsed);
     Ok(Outcome {
         id: ID.into(),
+        seed: SEED.into(),
         backend: place.backend(),
         engine: Engine::Own,
         device: place.name(),

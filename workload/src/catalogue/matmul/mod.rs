@@ -2,16 +2,19 @@
 //!
 //! - [`route`] chooses the kernel for a GPU, a type and a size; [`product`] starts it and checks its result, [`on_cuda`]
 //!   times it, [`on_cpu`] is the CPU's side.
-//! - [`copied`] has the matrices on the host.
+//! - [`narrow`] are the types that the CPU has no units for. [`copied`] has the matrices on the host.
 //! - [`values`] are the types as the host reads them, [`bound`] says how exact a product has to be.
 
 mod bound;
 mod copied;
+mod narrow;
 mod on_cpu;
 mod on_cuda;
 mod product;
 mod route;
 mod values;
+
+use half::{bf16, f16};
 
 pub(super) use self::{
     bound::ErrorBound,
@@ -40,6 +43,10 @@ const CPU_SIDE: u64 = 1024;
 const PART: u64 = 2;
 
 const DTYPES: &[Dtype] = &[Dtype::Bf16, Dtype::Fp16, Dtype::Fp8, Dtype::Int8, Dtype::Tf32, Dtype::Fp32, Dtype::Fp64];
+
+/// The CPU's usual one comes first, too.
+const CPU_DTYPES: &[Dtype] =
+    &[Dtype::Fp32, Dtype::Fp64, Dtype::Tf32, Dtype::Bf16, Dtype::Fp16, Dtype::Fp8, Dtype::Int8];
 
 static ABOUT: About = About {
     id: "matmul",
@@ -96,7 +103,7 @@ impl Workload for Matmul {
     fn types_on(&self, backend: Backend) -> &'static [Dtype] {
         match backend {
             Backend::Cuda => DTYPES,
-            Backend::Cpu => &[Dtype::Fp32, Dtype::Fp64],
+            Backend::Cpu => CPU_DTYPES,
         }
     }
 
@@ -114,7 +121,12 @@ impl Workload for Matmul {
         match size.dtype {
             Dtype::Fp32 => Ok(Box::new(on_cpu::OnCpu::<f32>::new(size.n))),
             Dtype::Fp64 => Ok(Box::new(on_cpu::OnCpu::<f64>::new(size.n))),
-            dtype => Err(RunError::NoSuchType { id: ABOUT.id, dtype, valid: self.types_on(Backend::Cpu) }),
+            Dtype::Tf32 => Ok(Box::new(narrow::OnCpu::<narrow::Tf32>::new(size.n))),
+            Dtype::Bf16 => Ok(Box::new(narrow::OnCpu::<bf16>::new(size.n))),
+            Dtype::Fp16 => Ok(Box::new(narrow::OnCpu::<f16>::new(size.n))),
+            Dtype::Fp8 => Ok(Box::new(narrow::OnCpu::<narrow::Fp8>::new(size.n))),
+            Dtype::Int8 => Ok(Box::new(narrow::OnCpu::<i8>::new(size.n))),
+            Dtype::Bytes => Err(ABOUT.no_such(size.dtype)),
         }
     }
 }

@@ -32,12 +32,26 @@ pub(super) struct OnCpu<T> {
 
 impl<T: CpuProduct> Factors<T> {
     pub(crate) fn new(n: u64) -> Self {
+        Self::of(n, T::random)
+    }
+
+    /// With these elements, by seed and index.
+    pub(super) fn of(n: u64, element: impl Fn(u64, u64) -> T + Sync) -> Self {
         let matrix = |seed| {
             let mut matrix = vec![T::default(); (n * n) as usize];
-            fill(&mut matrix, |index| T::random(seed, index));
+            fill(&mut matrix, |index| element(seed, index));
             matrix
         };
         Self { a: matrix(SEED_A), b: matrix(SEED_B), n: n as usize }
+    }
+
+    pub(super) fn both_mut(&mut self) -> [&mut Vec<T>; 2] {
+        [&mut self.a, &mut self.b]
+    }
+
+    /// Rows of each.
+    pub(super) fn side(&self) -> u64 {
+        self.n as u64
     }
 
     /// Room for a result, in which nothing is a number.
@@ -58,19 +72,24 @@ impl<T: CpuProduct> Factors<T> {
 
     /// Computes each element again, in twice the precision.
     pub(crate) fn verify(&self, out: &[T]) -> Verification {
+        self.compare(ErrorBound::of(T::DTYPE, self.side()), |at| out[at].to_f64())
+    }
+
+    /// The same, of a result that is of another type.
+    pub(super) fn compare(&self, bound: ErrorBound, out: impl Fn(usize) -> f64 + Sync) -> Verification {
         let Self { a, b, n } = self;
-        let bound = ErrorBound::of(T::DTYPE, *n as u64);
         let of_columns = |first: usize| {
             let columns = first..(first + CHECKED_COLUMNS).min(*n);
             // Side by side, as the elements of A's rows are.
             let upright: Vec<Vec<T>> =
                 columns.map(|column| b.iter().skip(column).step_by(*n).copied().collect()).collect();
             let mut found = Verification::nothing();
-            for (row, (a, out)) in a.chunks(*n).zip(out.chunks(*n)).enumerate() {
+            for (row, a) in a.chunks(*n).enumerate() {
                 for (column, b) in (first..).zip(&upright) {
                     let (sum, size) = T::exact_sum(a, b);
-                    let error = bound.error(Exact::distance(sum, out[column].to_f64()), sum.abs(), size);
-                    found = found.and(Verification::of((row * n + column) as u64, error, 1.0));
+                    let at = row * n + column;
+                    let error = bound.error(Exact::distance(sum, out(at)), sum.abs(), size);
+                    found = found.and(Verification::of(at as u64, error, 1.0));
                 }
             }
             found

@@ -40,7 +40,7 @@ pub(super) fn result(dtype: Dtype, bytes: [u8; 8]) -> f64 {
 }
 
 /// The nearest number with 10 bits of fraction.
-fn tf32(value: f32) -> f32 {
+pub(super) fn tf32(value: f32) -> f32 {
     const DROPPED: u32 = 13;
     let word = value.to_bits();
     let nearest = word + ((1 << (DROPPED - 1)) - 1) + (word >> DROPPED & 1);
@@ -48,7 +48,7 @@ fn tf32(value: f32) -> f32 {
 }
 
 /// The nearest number of e4m3: 3 bits of fraction, and steps of 1/512 below 1/64.
-fn fp8(value: f32) -> f64 {
+pub(super) fn fp8(value: f32) -> f64 {
     const FRACTION: i32 = 3;
     const SMALLEST_EXPONENT: i32 = -6;
     let value = f64::from(value);
