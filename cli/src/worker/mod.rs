@@ -1,10 +1,13 @@
 //! The process that works, as the one that started it sees it: `gpumon work` gives a line for everything that happens,
 //! and is ended where it takes too long or nobody wants it any more.
 //!
-//! [`asked`] is what all commands can be asked for, [`status`] the line on a terminal that says how far it is, and [`announce`] tells a server of this machine.
+//! - [`asked`] is what all commands can be asked for.
+//! - [`printer`] prints what it says, with [`status`], the line on a terminal that says how far it is.
+//! - [`announce`] tells a server of this machine.
 
 mod announce;
 mod asked;
+mod printer;
 mod status;
 
 use std::{
@@ -35,6 +38,7 @@ use signal_hook::{
 use self::announce::Announcer;
 pub(crate) use self::{
     asked::{DtypeChoice, WhereArgs, parse_share},
+    printer::Printer,
     status::Status,
 };
 use crate::{

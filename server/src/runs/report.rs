@@ -173,12 +173,18 @@ impl Seed {
 /// A reading beside what was made, in words.
 #[derive(Deserialize)]
 struct Check {
+    load: String,
+    verdict: String,
     text: String,
 }
 
 impl Check {
     fn item(self) -> RunItem {
-        RunItem::Said { topic: RunTopic::Proof, text: clean(&self.text, SENTENCE) }
+        let text = clean(&self.text, SENTENCE);
+        match &*self.verdict {
+            "differs" => RunItem::Failed { id: clean(&self.load, NAME), error: text },
+            _ => RunItem::Said { topic: RunTopic::Proof, text },
+        }
     }
 }
 
@@ -275,10 +281,15 @@ mod tests {
         let said = Spoken::Said { topic: Topic::Cure, text: "Do it.".to_owned() };
         let text = "Do it.".to_owned();
         assert_eq!(spoken(said), Report::Item(RunItem::Said { topic: RunTopic::Cure, text }));
-        let text = "utilization.gpu_percent of GPU 0 agrees".to_owned();
-        let check = serde_json::json!({"at_ms": 1, "report": "check", "load": "half", "text": text});
-        let said = Report::Item(RunItem::Said { topic: RunTopic::Proof, text });
-        assert_eq!(understand(&check.to_string()), Ok(said));
+        let text = || "utilization.gpu_percent of GPU 0 agrees".to_owned();
+        let checked = |verdict: &str| {
+            let check = serde_json::json!({"report": "check", "load": "half", "verdict": verdict, "text": text()});
+            understand(&check.to_string())
+        };
+        let said = Report::Item(RunItem::Said { topic: RunTopic::Proof, text: text() });
+        assert_eq!((checked("agrees"), checked("not_reported").is_ok()), (Ok(said), true));
+        let failed = Report::Item(RunItem::Failed { id: "half".to_owned(), error: text() });
+        assert_eq!(checked("differs"), Ok(failed));
         let failed = Spoken::Failed { id: id.clone(), backend, error: "no room".to_owned(), code: 1 };
         assert_eq!(spoken(failed), Report::Item(RunItem::Failed { id, error: "no room".to_owned() }));
         assert_eq!(spoken(Spoken::Ended { code: 130 }), Report::Ended { code: 130 });

@@ -76,7 +76,7 @@ impl Check {
         };
         let [made_text, reported_text] = [&made, &reported].map(|reading| expectation.unit.words(reading));
         let reading = expectation.reading;
-        let text = format!("{does}: {reading} of GPU {gpu} {comes_to}, {reported_text} for {made_text} made");
+        let text = format!("{reading} of GPU {gpu} {comes_to}: {reported_text} for {made_text} made, while {does}");
         Self {
             load: load.into(),
             does: does.into(),
@@ -120,7 +120,8 @@ mod tests {
         let check =
             Check::of(("half", "half of it"), 1, &expectation(50.0, accepted), &stretch(percents), &stretch(&[]));
         assert_eq!(check.verdict, verdict, "{check:?}");
-        assert!(check.text.starts_with("half of it: utilization.gpu_percent of GPU 1 "), "{check:?}");
+        assert!(check.text.starts_with("utilization.gpu_percent of GPU 1 "), "{check:?}");
+        assert!(check.text.ends_with(" for 50.0 % made, while half of it"), "{check:?}");
     }
 
     #[test]

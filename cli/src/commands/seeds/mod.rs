@@ -4,20 +4,18 @@
 
 mod text;
 
-use std::io::{self, Write};
-
 use gpumon_workload::{
     job::{Job, SeedsJob},
     report::{Line, Report},
-    seeds::{ROWS, SeedReport},
+    seeds::ROWS,
 };
 
 use self::text::Text;
 use super::work::Load;
 use crate::{
-    exit::{Failure, say},
+    exit::Failure,
     options::SourceArgs,
-    worker::{self, Listener, Status, WhereArgs},
+    worker::{self, Listener, Printer, WhereArgs},
 };
 
 /// Run the small programs that tutorials show, each in all its variants, and say what one learns from them
@@ -62,11 +60,9 @@ was asked for, 5 refused since memory would not do, 130 interrupted";
 pub(crate) fn run(source: &SourceArgs, args: &SeedsArgs) -> Result<(), Failure> {
     source.source.check()?;
     let job = Job::Seeds(SeedsJob { rows: args.rows.clone(), place: args.place.place(), quick: args.quick });
-    let mut page = Page { text: (!args.json).then(Text::new), status: Status::new() };
+    let mut page = Page { text: Text::new(), printer: Printer::new(args.json) };
     let code = worker::follow(source, &job, args.place.time_limit, &mut page)?;
-    if let Some(text) = &page.text {
-        anstream::stdout().write_all(text.end().as_bytes())?;
-    }
+    page.printer.last(|| page.text.end())?;
     if code == 0 { Ok(()) } else { Err(Failure::told(code)) }
 }
 
@@ -77,43 +73,24 @@ pub(crate) fn names() -> Vec<&'static str> {
 
 /// What is printed.
 struct Page {
-    /// `None` where programs read it.
-    text: Option<Text>,
-    status: Status,
+    text: Text,
+    printer: Printer,
 }
 
 impl Listener for Page {
     fn hear(&mut self, raw: &str, line: Line<Load>) -> Result<(), Failure> {
         match &line.report {
-            Report::Seed { seed } => {
-                self.status.clear();
-                self.write(raw, seed)?;
-            }
-            Report::Said { text, .. } | Report::Failed { error: text, .. } => {
-                self.status.clear();
-                say(text);
-            }
-            report => self.status.hear(report),
+            Report::Seed { seed } => self.printer.line(raw, || self.text.lines(seed))?,
+            report => self.printer.beside(report),
         }
         Ok(())
     }
 
     fn tick(&mut self) {
-        self.status.show();
+        self.printer.tick();
     }
 
     fn end(&mut self) {
-        self.status.clear();
-    }
-}
-
-impl Page {
-    fn write(&mut self, raw: &str, seed: &SeedReport) -> io::Result<()> {
-        let mut out = anstream::stdout();
-        match &mut self.text {
-            Some(text) => out.write_all(text.lines(seed).as_bytes())?,
-            None => writeln!(out, "{raw}")?,
-        }
-        out.flush()
+        self.printer.end();
     }
 }

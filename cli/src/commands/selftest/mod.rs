@@ -4,20 +4,17 @@
 
 mod text;
 
-use std::io::{self, Write};
-
 use gpumon_workload::{
     job::{BackendChoice, Job, SelftestJob, Where},
     report::{Line, Report},
-    selftest::Check,
 };
 
 use self::text::Text;
 use super::work::Load;
 use crate::{
-    exit::{Failure, say},
+    exit::Failure,
     options::{SourceArgs, Time, parse_time},
-    worker::{self, Listener, Status},
+    worker::{self, Listener, Printer},
 };
 
 /// Put known loads on a GPU, and check what gpumon reports of them
@@ -66,56 +63,37 @@ pub(crate) fn run(source: &SourceArgs, args: &SelftestArgs) -> Result<(), Failur
     source.source.check()?;
     let place = Where { backend: BackendChoice::Cuda, device: args.device.clone(), share: false };
     let job = Job::Selftest(SelftestJob { place, quick: args.quick });
-    let mut page = Page { text: (!args.json).then(Text::default), status: Status::new() };
+    let mut page = Page { text: Text::default(), printer: Printer::new(args.json) };
     let code = worker::follow(source, &job, args.time_limit, &mut page)?;
-    if let Some(text) = &page.text {
-        anstream::stdout().write_all(text.end().as_bytes())?;
-    }
+    page.printer.last(|| page.text.end())?;
     if code == 0 { Ok(()) } else { Err(Failure::told(code)) }
 }
 
 /// What is printed.
 struct Page {
-    /// `None` where programs read it.
-    text: Option<Text>,
-    status: Status,
+    text: Text,
+    printer: Printer,
 }
 
 impl Listener for Page {
     fn hear(&mut self, raw: &str, line: Line<Load>) -> Result<(), Failure> {
         match &line.report {
-            Report::Check { check } => {
-                self.status.clear();
-                self.write(raw, check)?;
+            Report::Check { check } => self.printer.line(raw, || self.text.lines(check))?,
+            report => {
+                if let Report::Begun { devices, .. } = report {
+                    self.text.devices(devices);
+                }
+                self.printer.beside(report);
             }
-            Report::Said { text, .. } | Report::Failed { error: text, .. } => {
-                self.status.clear();
-                say(text);
-            }
-            report => self.status.hear(report),
-        }
-        if let (Report::Begun { devices, .. }, Some(text)) = (&line.report, &mut self.text) {
-            text.devices(devices);
         }
         Ok(())
     }
 
     fn tick(&mut self) {
-        self.status.show();
+        self.printer.tick();
     }
 
     fn end(&mut self) {
-        self.status.clear();
-    }
-}
-
-impl Page {
-    fn write(&mut self, raw: &str, check: &Check) -> io::Result<()> {
-        let mut out = anstream::stdout();
-        match &mut self.text {
-            Some(text) => out.write_all(text.lines(check).as_bytes())?,
-            None => writeln!(out, "{raw}")?,
-        }
-        out.flush()
+        self.printer.end();
     }
 }

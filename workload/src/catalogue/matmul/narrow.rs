@@ -120,45 +120,33 @@ impl Narrow for Tf32 {
     }
 }
 
-impl Narrow for f16 {
-    const DTYPE: Dtype = Dtype::Fp16;
-    type Wide = f32;
-    type Out = Self;
-    const POISON: Self = Self::NAN;
+/// Types of 16 bits, which stay what they are.
+macro_rules! half {
+    ($type:ty, $dtype:expr) => {
+        impl Narrow for $type {
+            const DTYPE: Dtype = $dtype;
+            type Wide = f32;
+            type Out = Self;
+            const POISON: Self = Self::NAN;
 
-    fn random(seed: u64, index: u64) -> Self {
-        Self::from_f32(single(seed, index))
-    }
-    fn wide(self) -> f32 {
-        self.to_f32()
-    }
-    fn rounded(sum: f32) -> Self {
-        Self::from_f32(sum)
-    }
-    fn read(out: Self) -> f64 {
-        out.to_f64()
-    }
+            fn random(seed: u64, index: u64) -> Self {
+                Self::from_f32(single(seed, index))
+            }
+            fn wide(self) -> f32 {
+                self.to_f32()
+            }
+            fn rounded(sum: f32) -> Self {
+                Self::from_f32(sum)
+            }
+            fn read(out: Self) -> f64 {
+                out.to_f64()
+            }
+        }
+    };
 }
 
-impl Narrow for bf16 {
-    const DTYPE: Dtype = Dtype::Bf16;
-    type Wide = f32;
-    type Out = Self;
-    const POISON: Self = Self::NAN;
-
-    fn random(seed: u64, index: u64) -> Self {
-        Self::from_f32(single(seed, index))
-    }
-    fn wide(self) -> f32 {
-        self.to_f32()
-    }
-    fn rounded(sum: f32) -> Self {
-        Self::from_f32(sum)
-    }
-    fn read(out: Self) -> f64 {
-        out.to_f64()
-    }
-}
+half!(f16, Dtype::Fp16);
+half!(bf16, Dtype::Bf16);
 
 impl Narrow for Fp8 {
     const DTYPE: Dtype = Dtype::Fp8;
