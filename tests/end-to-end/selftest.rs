@@ -12,14 +12,8 @@ const GPUS: &str = "[[gpu]]\nindex = 0\nprofile = \"idle\"\nnvlinks = 18\n\
 const ONE: &str = "[[gpu]]\nindex = 0\nprofile = \"idle\"\n";
 
 /// What is as it should be however busy this machine is; what it moves and computes in a second is not.
-const STEADY: [&str; 6] = [
-    "memory.used_bytes",
-    "processes[].memory_bytes",
-    "activity.sm_percent",
-    "activity.occupancy_percent",
-    "clocks.sm_mhz",
-    "pcie.generation, pcie.width",
-];
+const STEADY: [&str; 4] =
+    ["memory.used_bytes", "processes[].memory_bytes", "clocks.sm_mhz", "pcie.generation, pcie.width"];
 
 fn name(check: &Value) -> &str {
     check["reading"].as_str().unwrap()
@@ -32,6 +26,8 @@ fn every_reading_is_held_against_what_was_made() {
     assert!(matches!(code, Some(0 | 1)) && said.is_empty(), "{code:?} {said}");
     let readings: BTreeSet<_> = checks.iter().map(name).collect();
     let all = STEADY.iter().copied().chain([
+        "activity.sm_percent",
+        "activity.occupancy_percent",
         "utilization.gpu_percent",
         "processes[].sm_percent",
         "activity.graphics_percent",
@@ -50,10 +46,10 @@ fn every_reading_is_held_against_what_was_made() {
     for check in &checks {
         let [made, reported] = ["made", "reported"].map(|figure| check[figure].as_f64());
         match name(check) {
-            // It takes longer to be counted.
-            "power.energy_joules_total" => assert_eq!(check["verdict"], "not_reported", "{check}"),
-            // The fake's links carry less than those of which it tells.
-            "pcie.generation, pcie.width" => assert!(reported >= made, "{check}"),
+            // They take longer to be counted.
+            "power.energy_joules_total" | "processes[].sm_percent" => {
+                assert_eq!(check["verdict"], "not_reported", "{check}");
+            }
             steady if STEADY.contains(&steady) => assert_eq!(check["verdict"], "agrees", "{check}"),
             _ => {
                 let ratio = reported.unwrap() / made.unwrap();

@@ -17,7 +17,7 @@ use crate::{
     roofline::{Rated, Roofline},
     room::Room,
     statistics::Times,
-    workload::{Backend, Bound, Dtype, Engine, Extent, Prepared, Size, Workload},
+    workload::{Backend, Bound, Cost, Dtype, Engine, Extent, Prepared, Size, Workload},
 };
 
 /// Where to run.
@@ -92,7 +92,11 @@ pub fn run(
     let asked = request.amount.and_then(|amount| amount.n(about.extent, dtype));
     let n = asked.unwrap_or_else(|| workload.usual_n(backend, dtype, &room));
     let size = Size { n: n.max(1), dtype };
-    let cost = workload.cost(size);
+    let memory_bytes = match place {
+        Place::Cuda(_) => workload.cost(size).memory_bytes,
+        Place::Cpu(_) => workload.cpu_bytes(size),
+    };
+    let cost = Cost { memory_bytes, ..workload.cost(size) };
     room.check(about.id, cost.memory_bytes)?;
     if let Place::Cuda(_) = place {
         Room::of_host(0).check(about.id, cost.host_bytes)?;

@@ -30,6 +30,8 @@ pub struct Gpu {
     pub(crate) context: Rc<Context>,
     is_shared: bool,
     neighbour: Option<Neighbour>,
+    /// Whether somebody else computes on a GPU that follows this one.
+    is_beside_others: bool,
 }
 
 /// The GPU that is beside another in what takes two.
@@ -46,13 +48,19 @@ impl Gpu {
     /// Where the driver refuses.
     pub fn open(device: &Device) -> Result<Self, CudaError> {
         let context = Context::new(device)?;
-        Ok(Self { stream: context.stream()?, context, is_shared: false, neighbour: None })
+        Ok(Self { stream: context.stream()?, context, is_shared: false, neighbour: None, is_beside_others: false })
     }
 
     /// The same GPU, of whose free memory a quarter may be taken at most: somebody else computes there.
     #[must_use]
     pub fn shared(self) -> Self {
         Self { is_shared: true, ..self }
+    }
+
+    /// The same GPU, of whose neighbours' free memory a quarter may be taken at most: somebody else computes there.
+    #[must_use]
+    pub fn beside_others(self) -> Self {
+        Self { is_beside_others: true, ..self }
     }
 
     /// Has this GPU beside it in what takes two.
@@ -77,7 +85,7 @@ impl Gpu {
         let devices = self.device().driver().devices()?;
         let next = devices.get((self.device().index as usize + 1) % devices.len());
         let next = next.filter(|next| next.index != self.device().index);
-        Ok(next.map(|next| Neighbour { device: next.clone(), is_shared: self.is_shared }))
+        Ok(next.map(|next| Neighbour { device: next.clone(), is_shared: self.is_shared || self.is_beside_others }))
     }
 
     /// What it is.

@@ -136,6 +136,11 @@ impl Default for BurnJob {
     }
 }
 
+/// What a self-test takes of each GPU.
+const SELFTEST_SECONDS: f64 = 90.0;
+/// As many GPUs as a machine has.
+const MOST_GPUS: f64 = 16.0;
+
 impl Job {
     /// Where it is to run.
     pub fn place(&self) -> &Where {
@@ -151,7 +156,9 @@ impl Job {
     /// The time in seconds that it asks for by itself, beside what it needs.
     pub fn asked_seconds(&self) -> f64 {
         match self {
-            Self::Bench(_) | Self::Seeds(_) | Self::Selftest(_) => 0.0,
+            Self::Bench(_) | Self::Seeds(_) => 0.0,
+            Self::Selftest(test) if test.place.device == "all" => MOST_GPUS * SELFTEST_SECONDS,
+            Self::Selftest(_) => SELFTEST_SECONDS,
             Self::Burn(burn) => burn.seconds,
             Self::Oom(oom) => oom.hold_seconds,
         }

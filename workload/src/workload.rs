@@ -17,6 +17,11 @@ pub trait Workload: Sync {
     /// What it takes and does.
     fn cost(&self, size: Size) -> Cost;
 
+    /// Memory that it holds where it runs on the CPU, with what the check takes.
+    fn cpu_bytes(&self, size: Size) -> u64 {
+        self.cost(size).memory_bytes
+    }
+
     /// Whether each of its types is run where none is asked for.
     fn every_type(&self) -> bool {
         false

@@ -44,7 +44,8 @@ pub(crate) fn title_of(job: &Job) -> String {
 /// Where it asks for a time that no job may have, with one that it may.
 pub(crate) fn limit_of(job: &Job) -> Result<Duration, String> {
     let (key, seconds) = match job {
-        Job::Bench(_) | Job::Seeds(_) | Job::Selftest(_) => return Ok(LIMIT),
+        Job::Bench(_) | Job::Seeds(_) => return Ok(LIMIT),
+        Job::Selftest(_) => return Ok(LIMIT + Duration::from_secs_f64(job.asked_seconds())),
         Job::Burn(burn) => ("seconds", burn.seconds),
         Job::Oom(oom) => ("hold_seconds", oom.hold_seconds),
     };

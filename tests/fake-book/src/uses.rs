@@ -10,12 +10,14 @@ use std::{
 
 use crate::{
     activity::{Activity, Peaks},
+    entry::started,
     now_ns,
     page::Page,
 };
 
 /// What the files end in.
 pub(crate) const SUFFIX: &str = "done";
+
 /// What was done on a device until a moment.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Uses {
@@ -36,9 +38,11 @@ impl Uses {
 pub fn uses(folder: &Path, device: &str) -> Option<Uses> {
     let end = format!(".{device}.{SUFFIX}");
     let mut found: Option<Uses> = None;
-    for (pid, path) in fs::read_dir(folder).into_iter().flatten().filter_map(|file| of_device(&file.ok()?.path(), &end))
-    {
-        let Some(page) = read(&path) else { continue };
+    let pages = fs::read_dir(folder).into_iter().flatten();
+    for (pid, since, path) in pages.filter_map(|file| of_device(&file.ok()?.path(), &end)) {
+        // What was under way in a process that was killed has ended with it.
+        let is_alive = started(pid) == Some(since);
+        let Some(page) = read(&path, is_alive) else { continue };
         let uses = found.get_or_insert_default();
         uses.peaks = page.peaks;
         let own = uses.by_pid.entry(pid).or_default();
@@ -47,20 +51,23 @@ pub fn uses(folder: &Path, device: &str) -> Option<Uses> {
     found
 }
 
-/// The process that a page is of, and where it is.
-fn of_device(path: &Path, end: &str) -> Option<(u32, PathBuf)> {
+/// The process that a page is of, when that started, and where it is.
+fn of_device(path: &Path, end: &str) -> Option<(u32, u64, PathBuf)> {
     let name = path.file_name().and_then(OsStr::to_str)?.strip_suffix(end)?;
-    Some((name.split('-').next()?.parse().ok()?, path.to_owned()))
+    let mut parts = name.split('-');
+    Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?, path.to_owned()))
 }
 
-/// With the times until now; `None` for one in which nothing stands yet.
-fn read(path: &Path) -> Option<Page> {
+/// With the times until now, as far as things are still under way; `None` for one in which nothing stands yet.
+fn read(path: &Path, is_alive: bool) -> Option<Page> {
     let mut file = File::open(path).ok()?;
     file.lock_shared().ok()?;
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes).ok()?;
     let mut page = Page::from_bytes(&bytes)?;
-    page.advance(now_ns());
+    if is_alive {
+        page.advance(now_ns());
+    }
     Some(page)
 }
 
@@ -101,6 +108,21 @@ mod tests {
             both.busy_ns >= 30 * MS && both.sm_ns.abs_diff(both.busy_ns) < 10 && both.warp_ns * 2 <= both.sm_ns + 9
         );
         assert_eq!(uses(folder.path(), "GPU-b"), None);
+    }
+
+    #[test]
+    fn what_was_under_way_ends_with_its_process() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut diary = Diary::open(Some(folder.path().to_owned()), PEAKS);
+        diary.begin("GPU-a", WHOLE);
+        let page = fs::read_dir(folder.path()).unwrap().next().unwrap().unwrap().path();
+        let name = page.file_name().unwrap().to_str().unwrap();
+        // Another process has its number by now.
+        let since = name.split('-').nth(1).unwrap();
+        fs::copy(&page, folder.path().join(name.replace(since, "1"))).unwrap();
+        fs::remove_file(&page).unwrap();
+        thread::sleep(Duration::from_millis(5));
+        assert_eq!(uses(folder.path(), "GPU-a").unwrap().total().busy_ns, 0);
     }
 
     #[test]

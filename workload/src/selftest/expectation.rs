@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use gpumon_probe::model::Reading;
+use gpumon_probe::model::{Absence, Reading};
 use serde::{Deserialize, Serialize};
 
 use super::stretch::Stretch;
@@ -106,6 +106,8 @@ impl Expectation {
     /// How much more was reported while the load was on than before.
     pub(super) fn risen(self, of: impl Fn(&Stretch) -> Reading<f64> + 'static) -> Self {
         let risen = move |during: &Stretch, before: &Stretch| match (of(during), of(before)) {
+            // A process that held nothing need not have been listed.
+            (during, Reading::Absent(Absence::Unknown)) => during,
             (Reading::Absent(why), _) | (_, Reading::Absent(why)) => Reading::Absent(why),
             (during, before) => Reading::Now(during.value().unwrap_or(&0.0) - before.value().unwrap_or(&0.0)),
         };

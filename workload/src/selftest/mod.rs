@@ -49,7 +49,8 @@ pub struct Ground<'a> {
     pub gpu: &'a Gpu,
     /// How long it lasts.
     pub time: Duration,
-    /// Whether small arrays and matrices will do.
+    /// How much of that goes by until readings have come to it: the driver averages over up to a second.
+    pub settling: Duration,
     /// Whether somebody wants to stop.
     pub interrupted: &'a AtomicBool,
 }

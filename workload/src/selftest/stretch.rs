@@ -33,25 +33,23 @@ impl Stretch {
 
     /// The mean of one of the hardware's own counters.
     pub(super) fn activity(&self, of: fn(&Activity) -> &Reading<f64>) -> Reading<f64> {
-        self.mean(|sample| match &sample.activity {
-            Reading::Now(activity) => of(activity).clone(),
-            Reading::Earlier { value, at_ms } => match of(value) {
-                Reading::Now(value) => Reading::Earlier { value: *value, at_ms: *at_ms },
-                reading => reading.clone(),
-            },
-            Reading::Absent(why) => Reading::Absent(why.clone()),
+        self.mean(|sample| within(&sample.activity, |activity| of(activity).clone()))
+    }
+
+    /// The mean of what the driver said of this process; unknown where it lists it nowhere, as under a number of another
+    /// namespace.
+    pub(super) fn own_process(&self, of: fn(&Process) -> Reading<f64>) -> Reading<f64> {
+        self.mean(|sample| {
+            within(&sample.processes, |processes| {
+                let own = processes.iter().find(|process| process.pid == process::id());
+                own.map_or(Reading::Absent(Absence::Unknown), of)
+            })
         })
     }
 
-    /// The mean of what the driver said of this process, which counts as this where it is not listed.
-    pub(super) fn own_process(&self, unlisted: &Reading<f64>, of: fn(&Process) -> Reading<f64>) -> Reading<f64> {
-        self.mean(|sample| match &sample.processes {
-            Reading::Absent(why) => Reading::Absent(why.clone()),
-            Reading::Now(processes) | Reading::Earlier { value: processes, .. } => {
-                let own = processes.iter().find(|process| process.pid == process::id());
-                own.map_or_else(|| unlisted.clone(), of)
-            }
-        })
+    /// Without its first so many milliseconds.
+    pub(super) fn later(&self, ms: u64) -> Self {
+        Self::of(&self.samples, &self.metered, self.from_ms + ms, self.to_ms)
     }
 
     /// The mean clock of the multiprocessors.
@@ -116,6 +114,18 @@ impl Stretch {
             Some(Reading::Absent(why)) => Reading::Absent(why),
             _ => Self::nothing(),
         }
+    }
+}
+
+/// A reading within another, which is as old as that.
+fn within<T>(outer: &Reading<T>, of: impl Fn(&T) -> Reading<f64>) -> Reading<f64> {
+    match outer {
+        Reading::Now(value) => of(value),
+        Reading::Earlier { value, at_ms } => match of(value) {
+            Reading::Now(value) => Reading::Earlier { value, at_ms: *at_ms },
+            reading => reading,
+        },
+        Reading::Absent(why) => Reading::Absent(why.clone()),
     }
 }
 

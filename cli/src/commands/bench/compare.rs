@@ -62,7 +62,9 @@ impl Earlier {
         let all = || self.0.iter().rev().filter(is_same);
         let to = outcome.to.as_ref().and_then(|to| to.uuid.as_ref());
         let is_there = |old: &&Old| old.device.uuid == outcome.device.uuid && old.to.uuid.as_ref() == to;
-        let old = all().find(is_there).or_else(|| all().next())?;
+        // Between other GPUs there may be another link, so that of several pairs none stands for another.
+        let may_stand_for_it = |_: &&Old| to.is_none() || all().count() == 1;
+        let old = all().find(is_there).or_else(|| all().find(may_stand_for_it))?;
         let (old, new) = match (&old.device_time, &outcome.device_time) {
             (Some(old), Some(new)) => (old, new),
             _ => (old.host_time.as_ref()?, outcome.host_time.as_ref()?),
@@ -120,6 +122,22 @@ pub(super) mod tests {
         assert_eq!(beside("GPU-new", 250.0).ratio.to_bits(), 2.0_f64.to_bits(), "the last of another device");
         let other = Outcome { n: 5, ..outcome("GPU-a", 100.0) };
         assert_eq!(earlier.beside(&other), None, "another size is other work");
+    }
+
+    #[test]
+    fn of_several_pairs_none_stands_for_another() {
+        let between = |from: &str, to: &str, us| {
+            let mut outcome = outcome(from, us);
+            outcome.to = Some(gpumon_workload::DeviceName { uuid: Some(to.to_owned()), ..outcome.device.clone() });
+            outcome
+        };
+        let line = |outcome: &Outcome| serde_json::to_string(outcome).unwrap();
+        let [one, other] = [between("GPU-a", "GPU-b", 100.0), between("GPU-b", "GPU-a", 200.0)];
+        let both = earlier(&format!("{}\n{}\n", line(&one), line(&other))).unwrap();
+        assert_eq!(both.beside(&one), Some(Compared { ratio: 1.0, is_slower: false }));
+        assert_eq!(both.beside(&between("GPU-a", "GPU-c", 100.0)), None);
+        let single = earlier(&line(&one)).unwrap();
+        assert!(single.beside(&between("GPU-x", "GPU-y", 100.0)).is_some(), "another machine has other GPUs");
     }
 
     #[test]

@@ -61,8 +61,9 @@ pub(crate) fn run(source: &SourceArgs, args: &SeedsArgs) -> Result<(), Failure> 
     source.source.check()?;
     let job = Job::Seeds(SeedsJob { rows: args.rows.clone(), place: args.place.place(), quick: args.quick });
     let mut page = Page { text: Text::new(), printer: Printer::new(args.json) };
-    let code = worker::follow(source, &job, args.place.time_limit, &mut page)?;
+    let code = worker::follow(source, &job, args.place.time_limit, &mut page);
     page.printer.last(|| page.text.end())?;
+    let code = code?;
     if code == 0 { Ok(()) } else { Err(Failure::told(code)) }
 }
 

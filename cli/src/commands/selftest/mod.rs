@@ -64,8 +64,9 @@ pub(crate) fn run(source: &SourceArgs, args: &SelftestArgs) -> Result<(), Failur
     let place = Where { backend: BackendChoice::Cuda, device: args.device.clone(), share: false };
     let job = Job::Selftest(SelftestJob { place, quick: args.quick });
     let mut page = Page { text: Text::default(), printer: Printer::new(args.json) };
-    let code = worker::follow(source, &job, args.time_limit, &mut page)?;
+    let code = worker::follow(source, &job, args.time_limit, &mut page);
     page.printer.last(|| page.text.end())?;
+    let code = code?;
     if code == 0 { Ok(()) } else { Err(Failure::told(code)) }
 }
 

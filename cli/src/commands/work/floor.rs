@@ -40,6 +40,8 @@ pub(super) struct Held {
     pub(super) device: Device,
     /// Whether somebody of another user computes there.
     pub(super) is_shared: bool,
+    /// Whether somebody of another user computes on a GPU beside it.
+    is_beside_others: bool,
     /// Open for as long as it is held.
     _lock: File,
 }
@@ -48,7 +50,8 @@ impl Held {
     /// Makes it work for this thread.
     pub(super) fn open(&self) -> Result<Gpu, CudaError> {
         let gpu = Gpu::open(&self.device)?;
-        Ok(if self.is_shared { gpu.shared() } else { gpu })
+        let gpu = if self.is_shared { gpu.shared() } else { gpu };
+        Ok(if self.is_beside_others { gpu.beside_others() } else { gpu })
     }
 
     fn name(&self) -> DeviceName {
@@ -94,7 +97,7 @@ impl Floor {
             if !others.is_empty() && !place.share {
                 return Err(Failure::with_code(occupied(&device, &others), REFUSED));
             }
-            floor.gpus.push(Held { device, is_shared: !others.is_empty(), _lock: lock });
+            floor.gpus.push(Held { device, is_shared: !others.is_empty(), is_beside_others: false, _lock: lock });
         }
         Ok(floor)
     }
@@ -109,13 +112,16 @@ impl Floor {
         let behind: Vec<_> = behind.iter().skip(1).chain(before).take(gpus - 1).cloned().collect();
         let watch = Watch::start(source, behind.iter().map(|device| device.uuid.clone()).collect());
         let folder = lock_folder()?;
+        let mut is_beside_others = false;
         for device in behind.iter().filter(|device| self.gpus.iter().all(|held| held.device.uuid != device.uuid)) {
             let others = watch.foreign(&device.uuid);
             if !others.is_empty() && !place.share {
                 return Err(Failure::with_code(occupied(device, &others), REFUSED));
             }
+            is_beside_others |= !others.is_empty();
             self.beside.push(lock(&folder, device)?);
         }
+        self.gpus.iter_mut().for_each(|held| held.is_beside_others |= is_beside_others);
         Ok(1 + behind.len())
     }
 
@@ -136,8 +142,8 @@ impl Floor {
 
 fn occupied(device: &Device, others: &Others) -> anyhow::Error {
     anyhow!(
-        "somebody else computes on GPU {}: {others}; wait (`gpumon wait -- gpumon bench`), choose another with --device, \
-         or run beside them with --share, which takes a quarter of the free memory at most",
+        "somebody else computes on GPU {}: {others}; wait for a free one (`gpumon wait`), choose another with --device, or, \
+         where the command has --share, run beside them with a quarter of the free memory at most",
         device.index
     )
 }

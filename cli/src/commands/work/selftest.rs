@@ -21,6 +21,7 @@ const GPUS: usize = 2;
 const PAUSE: Duration = Duration::from_millis(700);
 
 /// How long loads last.
+#[derive(Clone, Copy)]
 struct Times {
     load: Duration,
     /// Until readings have come to what the load makes: the driver averages over up to a second.
@@ -60,7 +61,8 @@ pub(super) fn run(job: &SelftestJob, around: &Around<'_>, say: &mut dyn FnMut(Re
         let gpu = held.open().map_err(|error| Failure::with_code(error, NO_GPU))?;
         let agreed = run.gpu(&gpu)?;
         if around.is_interrupted() {
-            return Ok(INTERRUPTED);
+            // What is wrong counts more.
+            return Ok(if run.worst == FAILED { FAILED } else { INTERRUPTED });
         }
         if agreed == 0 {
             let text = format!("no reading of GPU {} could be compared with what was made", held.device.index);
@@ -104,7 +106,10 @@ impl Test<'_> {
                 Err(error @ RunError::Cuda(_)) => return Err(Failure::with_code(error, FAILED)),
                 Err(error) => {
                     let code = if matches!(error, RunError::TooLarge { .. }) { REFUSED } else { FAILED };
-                    self.failed(load.id(), error.to_string(), code);
+                    // A load has no size that anybody could choose.
+                    let text =
+                        error.to_string().replace("give a smaller --size", "end what holds it (`gpumon` shows who)");
+                    self.failed(load.id(), text, code);
                 }
             }
             self.step += 1;
@@ -114,7 +119,10 @@ impl Test<'_> {
 
     fn load(&mut self, load: &dyn KnownLoad, gpu: &Gpu) -> Result<Vec<Check>, RunError> {
         if load.gpus() > self.gpus {
-            self.leave_out(load, "it needs a second GPU");
+            // Where there is a second one, it was said why that is left alone.
+            if self.devices.len() < 2 {
+                self.leave_out(load, "it needs a second GPU");
+            }
             return Ok(Vec::new());
         }
         let (id, backend) = (load.id().to_owned(), Backend::Cuda);
@@ -122,8 +130,8 @@ impl Test<'_> {
         thread::sleep(PAUSE);
         let rested_ms = now_ms();
         (self.say)(Report::Phase { step: self.step, id, backend, phase: Phase::Measuring });
-        let (time, interrupted) = (self.times.load, self.around.interrupted);
-        let made = load.put_on(&Ground { gpu, time, interrupted })?;
+        let (Times { load: time, settling }, interrupted) = (self.times, self.around.interrupted);
+        let made = load.put_on(&Ground { gpu, time, settling, interrupted })?;
         let Some(made) = made else {
             self.leave_out(load, "this GPU does not have it");
             return Ok(Vec::new());

@@ -91,6 +91,16 @@ impl Workload for Matmul {
         }
     }
 
+    /// Narrow types are held wide, too: both factors, which the check makes again, and the sums.
+    fn cpu_bytes(&self, Size { n, dtype }: Size) -> u64 {
+        let wide = match dtype {
+            Dtype::Fp32 | Dtype::Fp64 => 0,
+            Dtype::Int8 => 5 * size_of::<f64>() as u64,
+            _ => 5 * size_of::<f32>() as u64,
+        };
+        n.saturating_mul(n).saturating_mul(2 * dtype.bytes() + values::result_bytes(dtype) + wide)
+    }
+
     fn check_device(&self, gpu: &Gpu, dtype: Dtype) -> Result<(), RunError> {
         match needs(dtype) {
             needed if gpu.device().capability < needed => {
@@ -150,6 +160,8 @@ mod tests {
         let cost = MATMUL.cost(Size { n: 1000, dtype: Dtype::Fp64 });
         assert_eq!((cost.operations, cost.moved_bytes), (2_000_000_000, 24_000_000));
         assert!(cost.memory_bytes >= 3 * 1024 * 1024 * 8);
+        let on_cpu = |dtype| MATMUL.cpu_bytes(Size { n: 1000, dtype });
+        assert_eq!((on_cpu(Dtype::Fp32), on_cpu(Dtype::Int8)), (12_000_000, 46_000_000));
         // A size beyond anything is no smaller than it is.
         assert_eq!(MATMUL.cost(Size { n: 1 << 40, dtype: Dtype::Fp64 }).memory_bytes, u64::MAX);
     }

@@ -1,6 +1,6 @@
 //! Memory that is held, and does nothing.
 
-use gpumon_probe::model::{Reading, now_ms};
+use gpumon_probe::model::now_ms;
 
 use super::{
     super::{
@@ -13,6 +13,10 @@ use crate::error::{RunError, gib};
 
 /// So much that no rounding shows.
 const MOST_BYTES: u64 = 8 << 30;
+/// So much that what the driver keeps for itself is little beside it.
+const LEAST_BYTES: u64 = 64 << 20;
+/// Of what may be taken, a load takes one part of so many.
+const PART: u64 = 4;
 /// The driver gives memory in pieces of 2 MiB, and keeps a few for itself.
 const PIECES_BYTES: f64 = (8_u64 << 20) as f64;
 
@@ -30,7 +34,9 @@ impl KnownLoad for Held {
     }
 
     fn put_on(&self, ground: &Ground<'_>) -> Result<Option<Made>, RunError> {
-        let bytes = MOST_BYTES.min(ground.gpu.room()?.usable_bytes() / 4);
+        let room = ground.gpu.room()?;
+        room.check("memory", LEAST_BYTES * PART)?;
+        let bytes = MOST_BYTES.min(room.usable_bytes() / PART);
         let memory = ground.gpu.poisoned(bytes)?;
         let from_ms = now_ms();
         wait(ground, ground.time);
@@ -42,10 +48,8 @@ impl KnownLoad for Held {
         let expectations = vec![
             risen("memory.used_bytes", how("than before"))
                 .risen(|stretch| stretch.mean(|sample| sample.memory.used_bytes.clone().map(|bytes| bytes as f64))),
-            // One that holds nothing need not be listed.
-            risen("processes[].memory_bytes", how("by this process")).risen(|stretch| {
-                stretch.own_process(&Reading::Now(0.0), |own| own.memory_bytes.clone().map(|bytes| bytes as f64))
-            }),
+            risen("processes[].memory_bytes", how("by this process"))
+                .risen(|stretch| stretch.own_process(|own| own.memory_bytes.clone().map(|bytes| bytes as f64))),
         ];
         Ok(Some(Made { from_ms, to_ms, expectations }))
     }

@@ -35,7 +35,7 @@ pub static ALL: [&dyn KnownLoad; 12] = [
     &steady::BOTH_WAYS,
 ];
 
-/// How often something was done, and how long that took.
+/// When something was done, how often it counted, and how long that took.
 struct Repeated {
     from_ms: u64,
     to_ms: u64,
@@ -43,15 +43,21 @@ struct Repeated {
     times: u64,
 }
 
-/// Does it over and over, for as long as a load lasts; once in any case.
-fn repeat(ground: &Ground<'_>, mut once: impl FnMut() -> Result<(), RunError>) -> Result<Repeated, RunError> {
+/// Does it over and over, for as long as a load lasts. What is done before readings have come to it does not count, of
+/// which it is told; what counts is done once in any case.
+fn repeat(ground: &Ground<'_>, mut once: impl FnMut(bool) -> Result<(), RunError>) -> Result<Repeated, RunError> {
     let (from_ms, begun) = (now_ms(), Instant::now());
+    let is_stopped = || ground.interrupted.load(Relaxed);
+    while begun.elapsed() < ground.settling && !is_stopped() {
+        once(false)?;
+    }
+    let settled = Instant::now();
     let mut times = 0;
-    while times == 0 || begun.elapsed() < ground.time && !ground.interrupted.load(Relaxed) {
-        once()?;
+    while times == 0 || begun.elapsed() < ground.time && !is_stopped() {
+        once(true)?;
         times += 1;
     }
-    Ok(Repeated { from_ms, to_ms: now_ms(), seconds: begun.elapsed().as_secs_f64(), times })
+    Ok(Repeated { from_ms, to_ms: now_ms(), seconds: settled.elapsed().as_secs_f64(), times })
 }
 
 /// Waits, as far as nobody wants to stop.

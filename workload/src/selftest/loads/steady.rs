@@ -15,6 +15,7 @@ use crate::{
     cuda::Device,
     error::RunError,
     info::{compute_peak, memory_bandwidth},
+    room::Room,
     workload::{Backend, Cost, Dtype, Extent, Prepared, Size, Workload},
 };
 
@@ -136,7 +137,7 @@ impl KnownLoad for Steady {
         let workload = catalogue::find(self.workload).filter(|workload| workload.check_device(gpu, self.dtype).is_ok());
         let Some(workload) = workload else { return Ok(None) };
         let (cost, mut work) = self.ready(workload, ground)?;
-        let Repeated { from_ms, to_ms, seconds, times } = repeat(ground, || work.run().map(drop))?;
+        let Repeated { from_ms, to_ms, seconds, times } = repeat(ground, |_| work.run().map(drop))?;
         if !work.verify()?.ok {
             return Err(RunError::Wrong { id: workload.about().id });
         }
@@ -164,6 +165,7 @@ impl Steady {
             let size = Size { n, dtype: self.dtype };
             let cost = workload.cost(size);
             room.check(workload.about().id, cost.memory_bytes)?;
+            Room::of_host(0).check(workload.about().id, cost.host_bytes)?;
             let mut work = workload.on_cuda(ground.gpu, size)?;
             // The first run may have to load its kernel.
             work.run()?;
@@ -239,10 +241,10 @@ fn pcie(reading: &'static str, of: fn(&PcieLink) -> &Reading<f64>, rates: &Rates
         .reported(move |during| during.mean(|sample| of(&sample.pcie).clone()))
 }
 
-/// A link of this generation and width carries what was copied, and not much more.
+/// A link of this generation and width carries what was copied at least. Many hosts do not fill it.
 fn lanes(rates: &Rates) -> Expectation {
-    let how = "a link of this generation and width carries what was copied, and less than twice as much".to_owned();
-    Expectation::new("pcie.generation, pcie.width", Unit::BytesPerSecond, rates.bytes, Accepted::Times(1.0, 2.0), how)
+    let how = "a link of this generation and width carries what was copied, and not many times as much".to_owned();
+    Expectation::new("pcie.generation, pcie.width", Unit::BytesPerSecond, rates.bytes, Accepted::Times(1.0, 16.0), how)
         .reported(|during| {
             during.mean(|sample| match (&sample.pcie.generation, &sample.pcie.width) {
                 (Reading::Absent(why), _) | (_, Reading::Absent(why)) => Reading::Absent(why.clone()),
