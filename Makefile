@@ -49,7 +49,7 @@ screenshots: $(JUPYTER)/.installed browser-needs ## take the pictures of docs/im
 	@$(STEP) "screenshots" npm run screenshots --workspace tests/browser
 
 bench: ## measure what gpumon costs, over the fake library, beside peers that are installed
-	@$(STEP) "release build" cargo build --locked --release --package gpumon --package fake-nvml
+	@$(STEP) "release build" cargo build --locked --release --package gpumon --package fake-nvml --package gpumon-load
 	@$(PYTHON) tests/bench/run.py; code=$$?; $(MAKE) --no-print-directory bench-front-end && exit $$code
 
 bench-front-end: $(JUPYTER)/.installed $(PEER)/.made $(MODULES) ## of that, what it costs the browser and Jupyter, beside NVDashboard

@@ -43,10 +43,10 @@ class Program:
                     pass
         return found
 
-    def cpu_seconds(self):
+    def cpu_seconds(self, pids=None):
         """What all their threads have run on a processor, to the nanosecond."""
         total = 0
-        for pid in self.pids():
+        for pid in pids or self.pids():
             for task in Path(f"/proc/{pid}/task").glob("*/schedstat"):
                 try:
                     total += int(task.read_text().split()[0])
@@ -57,11 +57,11 @@ class Program:
     def rss_mb(self):
         return sum(status_kb(pid, "VmRSS") for pid in self.pids()) / 1024
 
-    def cpu_percent(self, seconds):
+    def cpu_percent(self, seconds, pids=None):
         """Of one core, over so many seconds from now."""
-        begun, at = self.cpu_seconds(), time.monotonic()
+        begun, at = self.cpu_seconds(pids), time.monotonic()
         time.sleep(seconds)
-        return 100 * (self.cpu_seconds() - begun) / (time.monotonic() - at)
+        return 100 * (self.cpu_seconds(pids) - begun) / (time.monotonic() - at)
 
     def terminate(self):
         """How long it takes to end when asked to; `None` where it does not within ten seconds."""

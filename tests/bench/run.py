@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What gpumon costs, over the fake library: `make bench`.
 
-    python3 tests/bench/run.py [--seconds 60] [--only NAME]
+    python3 tests/bench/run.py [--seconds 60] [--only NAME] [--history-seconds 300]
 
 Prints one line per figure: what it is, the target, what was measured. Peers are measured in the same run where they are
 installed (all-smi, nvitop-exporter on the PATH), since machines differ and a ratio holds longer than a number. What only a real
@@ -15,68 +15,19 @@ import shutil
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 
+import clients
 import wall
+from machine import GPUMON, PORT, ROOT, Machine
 from measure import Program, get, wait_for
 from reasons import REASONS
+from report import missed, row
 from screen import Screen
-
-ROOT = Path(__file__).resolve().parents[2]
-GPUMON = ROOT / "target/release/gpumon"
-LIBRARY = ROOT / "target/release/libfake_nvml.so"
-PORT = 19123
 
 # What a call costs on an H200.
 LATENCIES = (Path(__file__).parent / "h200.toml").read_text()
-
-missed = []
-
-
-def row(what, target, measured, ok):
-    mark = "ok  " if ok else ("OVER" if ok is False else "    ")
-    print(f"  {mark}  {what:<58} {target:<24} {measured}", flush=True)
-    if ok is False:
-        missed.append(what)
-
-
-class Machine:
-    """A scenario with processes that really exist, and the environment that makes a program read it."""
-
-    def __init__(self, gpus=8, processes=4, extra=""):
-        self.folder = tempfile.TemporaryDirectory()
-        self.sleepers = [subprocess.Popen(["sleep", "100000"]) for _ in range(gpus * processes)]
-        scenario = [f"gpus = {gpus}", extra]
-        for at, sleeper in enumerate(self.sleepers):
-            scenario.append(f'[[process]]\ngpu = {at % gpus}\npid = {sleeper.pid}\nmemory = "4 GiB"\nsm_percent = 20')
-        self.path = Path(self.folder.name)
-        (self.path / "scenario.toml").write_text("\n".join(scenario))
-        # Peers look for the library by its name.
-        shutil.copy(LIBRARY, self.path / "libnvidia-ml.so.1")
-        self.counts = self.path / "counts.json"
-        self.environment = {
-            "GPUMON_NVML_LIB": str(LIBRARY),
-            "GPUMON_FAKE_NVML_SCENARIO": str(self.path / "scenario.toml"),
-            "LD_LIBRARY_PATH": str(self.path),
-        }
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        for sleeper in self.sleepers:
-            sleeper.kill()
-            sleeper.wait()
-        self.folder.cleanup()
-
-    def serve(self, *arguments):
-        command = [GPUMON, "serve", "--no-control", "--listen", f"127.0.0.1:{PORT}", *arguments]
-        program = Program(command, self.environment)
-        wait_for(PORT, "/readyz")
-        return program
-
 
 def cost(seconds):
     with Machine() as machine:
@@ -200,15 +151,20 @@ def look(_):
 
 
 BENCHES = {bench.__name__: bench for bench in (cost, top, tick, calls, hung, day, look)}
+CLIENTS = {bench.__name__: bench for bench in clients.BENCHES}
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=int, default=60, help="how long to measure processor time")
-    parser.add_argument("--only", choices=BENCHES, action="append", help="measure this alone")
+    parser.add_argument("--only", choices=[*BENCHES, *CLIENTS], action="append", help="measure this alone")
+    parser.add_argument("--history-seconds", type=int, default=300, help="how much history the server has when clients come")
     arguments = parser.parse_args()
-    for name in arguments.only or BENCHES:
-        BENCHES[name](arguments.seconds)
+    for name in arguments.only or [*BENCHES, *CLIENTS]:
+        if name in CLIENTS:
+            CLIENTS[name](arguments.seconds, arguments.history_seconds)
+        else:
+            BENCHES[name](arguments.seconds)
     if missed:
         print(f"{len(missed)} over their target", file=sys.stderr)
     sys.exit(bool(missed))

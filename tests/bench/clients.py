@@ -1,0 +1,239 @@
+"""Many clients of one server, and hostile ones, over the fake library.
+
+What they get is measured by `gpumon-load` (tests/bench/load/), which also says how much processor time it took itself: the
+two share the machine, so that with few cores a late delivery may be the machine's.
+"""
+
+import contextlib
+import http.client
+import json
+import os
+import signal
+import statistics
+import subprocess
+import threading
+import time
+
+from machine import PORT, ROOT, Machine
+from measure import get, status_kb
+from report import row
+
+#: Between the end of the last client and the look at what the server still holds.
+REST = 15
+
+#: The server ends connections that send nothing after 10 s. This is when they must be gone.
+CLOSED_WITHIN = 15
+
+LOAD = ROOT / "target/release/gpumon-load"
+
+
+def clients(seconds, history_seconds):
+    crowd(1_000, 8, seconds, history_seconds, cpu=0.9, rss=12, back=3)
+
+
+def many_clients(seconds, history_seconds):
+    crowd(10_000, 8, seconds, history_seconds, p50=30, p99=100, rss=150, back=15)
+
+
+def many_gpus(seconds, history_seconds):
+    crowd(1_000, 64, seconds, history_seconds, p99=100, rss=40)
+
+
+def crowd(clients, gpus, seconds, history_seconds, cpu=None, p50=None, p99=None, rss=None, back=None):
+    with Machine(gpus=gpus) as machine, machine.serve() as program:
+        # A hello has the history in it.
+        time.sleep(history_seconds)
+        idle, collector = rss_mb(program)
+        with Load("stream", f"--clients={clients}", f"--seconds={seconds}") as load:
+            load.begun()
+            percent = serve_percent(program, seconds - 1)
+            full, _ = rss_mb(program)
+            said = load.result()
+        time.sleep(REST)
+        after, _ = rss_mb(program)
+        peak = status_kb(program.pids()[0], "VmHWM") / 1024
+    stream, what = said["stream"], f"{clients:,} clients, {gpus} GPUs, 1 Hz"
+    served = said["clients"] == clients and said["ended"] == 0
+    row(f"{what}: served", "all", f"{said['clients']:,}, {said['ended']} ended", served)
+    row("  CPU of serve", at_most(cpu, "% of a core"), f"{percent:.2f} %", within(percent, cpu))
+    kernel, read = stream["kernel_ms"], stream["read_ms"]
+    row("  delivery, p50", at_most(p50, "ms"), f"{both(kernel, read, 'p50')}", within(kernel["p50"], p50))
+    row("  delivery, p99", at_most(p99, "ms"), f"{both(kernel, read, 'p99')}", within(kernel["p99"], p99))
+    row("  samples lost", "0", f"{stream['lost']:,} of {stream['expected']:,}", stream["lost"] == 0)
+    grown = full - idle
+    row("  RSS of serve above idle", at_most(rss, "MB"), f"{grown:.1f} MB (idle {idle:.1f} MB)", within(grown, rss))
+    left = after - idle
+    row(f"    {REST} s after all have left", at_most(back, "MB"), f"{left:.1f} MB", within(left, back))
+    rate, own = said["bytes_per_s"] / 1e6, 100 * said["own_cpu_s"] / seconds
+    row("  RSS of serve at its peak, of collect", "", f"{peak:.1f} MB, {collector:.1f} MB", None)
+    row("  sent, and CPU of the load generator", "", f"{rate:.1f} MB/s, {own:.1f} % of a core", None)
+
+
+def half_open(*_):
+    """Connections that send nothing or half a request."""
+    half_open_connections(1_100, descriptors=1_024)
+    half_open_connections(1_100, "--partial", descriptors=1_024)
+    half_open_connections(10_000, "--partial")
+
+
+def half_open_connections(connections, *arguments, descriptors=None):
+    # A program raises its soft limit itself, so both are set.
+    limit = ["prlimit", f"--nofile={descriptors}:{descriptors}"] if descriptors else []
+    with Machine() as machine, machine.serve(before=limit) as program:
+        time.sleep(5)
+        idle, _ = rss_mb(program)
+        with Load("half-open", f"--connections={connections}", "--seconds=30", *arguments) as load:
+            load.begun()
+            asked = Asking(PORT)
+            time.sleep(2)
+            full, _ = rss_mb(program)
+            said = load.result()
+            slowest = asked.end()
+        time.sleep(REST)
+        after, _ = rss_mb(program)
+    at = f" at nofile {descriptors:,}" if descriptors else ""
+    sent = "half a request" if arguments else "nothing"
+    what = f"{connections:,} half-open{at}, {sent}"
+    closed = said["closed_after_ms"]["max"]
+    ended = f"{said['closed']:,}, the last after {closed / 1000:.1f} s" if closed else "none in 30 s"
+    is_ended = said["still_open"] == 0 and (closed or 0) <= 1000 * CLOSED_WITHIN
+    row(f"{what}: ended", f"all, <= {CLOSED_WITHIN} s", ended, is_ended)
+    answers = f"{asked.answered} of {asked.asked}, slowest {slowest:.0f} ms"
+    all_in_time = asked.answered == asked.asked and slowest <= 1000
+    row("  others that ask meanwhile are answered", "all, <= 1 s", answers, all_in_time)
+    row("  RSS of serve above idle", "", f"{full - idle:.1f} MB", None)
+    row(f"    {REST} s after all have ended", "<= 3 MB", f"{after - idle:.1f} MB", after - idle <= 3)
+
+
+def readers(seconds, history_seconds):
+    """32 readers of the longest history of 64 GPUs, beside one stream."""
+    with Machine(gpus=64) as machine, machine.serve() as program:
+        time.sleep(history_seconds)
+        idle, _ = rss_mb(program)
+        with Load("readers", "--readers=32", f"--seconds={seconds}") as load:
+            load.begun()
+            percent = serve_percent(program, seconds - 1)
+            full, _ = rss_mb(program)
+            said = load.result()
+        time.sleep(REST)
+        after, _ = rss_mb(program)
+    stream, read = said["stream"], said["stream"]["read_ms"]
+    came = f"{read['p50']:.0f} ms, {read['p99']:.0f} ms at p99" if stream["samples"] else "none came"
+    in_time = bool(stream["samples"]) and read["p99"] <= 100
+    row(f"32 readers of {history_seconds} s of 64 GPUs: delivery to a stream", "<= 100 ms at p99", came, in_time)
+    # What never came to the one client cannot be told by gaps in what came.
+    lost = max(stream["lost"], round(seconds) - 1 - stream["received"])
+    row("  its samples lost", "0", f"{lost} of {round(seconds)}", lost == 0)
+    row("  answers", "", f"{said['answers_per_s']:.1f}/s, {statuses(said)}, {said['bytes_per_s'] / 1e6:.1f} MB/s", None)
+    answer = said["answer_ms"]
+    if said["answers"]:
+        row("  an answer takes", "", f"{answer['p50']:.0f} ms, {answer['p99']:.0f} ms at p99", None)
+    row("  CPU of serve", "", f"{percent:.0f} % of a core, load {100 * said['own_cpu_s'] / seconds:.0f} %", None)
+    row("  RSS of serve above before", "", f"{full - idle:.1f} MB, {after - idle:.1f} MB {REST} s after", None)
+
+
+def kills(*_, count=50):
+    """SIGKILL of the collector, again and again, as soon as samples come."""
+    gaps, killed, last = [], 0, None
+    with Machine() as machine, machine.serve() as program:
+        with Load("stream", "--clients=1", f"--seconds={60 * count}", "--print-samples") as load:
+            load.begun()
+            for _line in load.process.stdout:
+                now = time.monotonic()
+                if last is not None:
+                    gaps.append(now - last)
+                last = now
+                if killed == count:
+                    break
+                for pid in program.pids()[1:]:
+                    os.kill(pid, signal.SIGKILL)
+                killed += 1
+    gaps.sort()
+    row(
+        f"SIGKILL of the collector {count} times: longest gap in a stream",
+        "<= 3 s",
+        f"{gaps[-1]:.1f} s, {statistics.median(gaps):.1f} s at p50, {killed} killed",
+        gaps[-1] <= 3 and killed == count,
+    )
+
+
+class Load:
+    """The load generator at work."""
+
+    def __init__(self, mode, *arguments):
+        command = [LOAD, mode, f"--address=127.0.0.1:{PORT}", *arguments]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.wait()
+
+    def begun(self):
+        """Waits until all are connected."""
+        line = self.process.stderr.readline()
+        if not line.startswith(("measuring", "opened")):
+            raise RuntimeError(f"the load generator failed: {line}{self.process.stderr.read()}")
+
+    def result(self):
+        output, errors = self.process.communicate()
+        if self.process.returncode:
+            raise RuntimeError(f"the load generator failed: {errors}")
+        return json.loads(output.splitlines()[-1])
+
+
+class Asking:
+    """A client that behaves, and asks twice a second on a new connection."""
+
+    def __init__(self, port):
+        self.port, self.asked, self.answered, self.slowest = port, 0, 0, 0.0
+        self.over = threading.Event()
+        self.thread = threading.Thread(target=self.ask)
+        self.thread.start()
+
+    def ask(self):
+        while not self.over.wait(0.5):
+            self.asked += 1
+            begun = time.monotonic()
+            with contextlib.suppress(OSError, http.client.HTTPException):
+                get(self.port, "/healthz", timeout=CLOSED_WITHIN)
+                self.answered += 1
+            self.slowest = max(self.slowest, 1000 * (time.monotonic() - begun))
+
+    def end(self):
+        self.over.set()
+        self.thread.join()
+        return self.slowest
+
+
+def rss_mb(program):
+    """Of serve, and of its collector."""
+    serve, *others = program.pids()
+    return status_kb(serve, "VmRSS") / 1024, sum(status_kb(pid, "VmRSS") for pid in others) / 1024
+
+
+def serve_percent(program, seconds):
+    """Processor time of serve without its collector, of one core."""
+    return program.cpu_percent(seconds, program.pids()[:1])
+
+
+def at_most(target, unit):
+    return "" if target is None else f"<= {target} {unit}"
+
+
+def within(measured, target):
+    return None if target is None else measured is not None and measured <= target
+
+
+def both(kernel, read, name):
+    """When the kernel had it, and when it was read."""
+    return f"{kernel[name]:.0f} ms (read {read[name]:.0f} ms)" if kernel[name] is not None else "nothing came"
+
+
+def statuses(said):
+    return ", ".join(f"{count} x {status}" for status, count in said["statuses"].items())
+
+
+BENCHES = (clients, many_clients, many_gpus, half_open, readers, kills)

@@ -1,0 +1,152 @@
+//! One WebSocket client of the stream, which looks at the beginning of each frame and throws the rest away.
+
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+use nix::sys::socket::{MsgFlags, send};
+
+use crate::{
+    frame::{CLOSE, Header, Kind, LONGEST_HEADER, LOOKED_AT, PING},
+    receive::{Arrival, Received, Receiver},
+    server::Server,
+};
+
+/// The longest answer to the handshake that is understood.
+const LONGEST_ANSWER: usize = 4096;
+
+pub(crate) struct Client {
+    socket: OwnedFd,
+    phase: Phase,
+    /// What has been read and not been understood yet.
+    head: Vec<u8>,
+}
+
+enum Phase {
+    Connecting,
+    /// The request is sent, the answer not complete.
+    Asked,
+    /// Between two frames, or in the beginning of one.
+    Frames,
+    /// In a frame, of which so many bytes are still to come.
+    Within(Kind, usize),
+}
+
+/// What a client has to say.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Said {
+    /// A whole frame has come.
+    Frame(Kind, Arrival),
+    /// The server did not take it for a client of the stream.
+    Refused,
+    /// The connection is over.
+    Ended,
+}
+
+impl Client {
+    pub(crate) fn new(socket: OwnedFd) -> Self {
+        Self { socket, phase: Phase::Connecting, head: Vec::new() }
+    }
+
+    pub(crate) fn socket(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+
+    /// Asks for the stream, once the connection is made.
+    pub(crate) fn ask(&mut self, server: &Server) {
+        if !matches!(self.phase, Phase::Connecting) {
+            return;
+        }
+        let request = format!(
+            "GET /api/v1/stream HTTP/1.1\r\nHost: {}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+             Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: Z3B1bW9uLWxvYWQtdGVzdA==\r\n\r\n",
+            server.host()
+        );
+        // It fits into an empty socket's buffer; an error shows as the end of the connection.
+        let _ = send(self.socket.as_raw_fd(), request.as_bytes(), MsgFlags::MSG_NOSIGNAL);
+        self.phase = Phase::Asked;
+    }
+
+    /// Reads one frame or what there is of it, and tells what came.
+    pub(crate) fn read(&mut self, receiver: &mut Receiver, mut on: impl FnMut(Said)) {
+        loop {
+            let (got, wanted) = match self.phase {
+                Phase::Within(_, left) => (receiver.skip(&self.socket, left), left),
+                Phase::Connecting | Phase::Asked | Phase::Frames => {
+                    let known = self.head.len();
+                    self.head.resize(known + LONGEST_HEADER + LOOKED_AT, 0);
+                    let got = receiver.read(&self.socket, &mut self.head[known..]);
+                    self.head.truncate(known + if let Received::Bytes(count, _) = got { count } else { 0 });
+                    (got, LONGEST_HEADER + LOOKED_AT)
+                }
+            };
+            match got {
+                Received::Nothing => return,
+                Received::End => return on(Said::Ended),
+                Received::Bytes(count, arrival) => {
+                    self.take(count, arrival, &mut on);
+                    // Where there was no more to read, asking again would cost a call.
+                    if count < wanted || matches!(self.phase, Phase::Frames) {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    fn take(&mut self, count: usize, arrival: Arrival, on: &mut impl FnMut(Said)) {
+        if let Phase::Within(kind, left) = self.phase {
+            if count < left {
+                self.phase = Phase::Within(kind, left - count);
+                return;
+            }
+            self.phase = Phase::Frames;
+            return on(Said::Frame(kind, arrival));
+        }
+        if matches!(self.phase, Phase::Connecting | Phase::Asked) && !self.is_welcome(on) {
+            return;
+        }
+        while let Some(header) = Header::parse(&self.head) {
+            let here = self.head.len() - header.length;
+            if here < header.payload.min(LOOKED_AT) {
+                break;
+            }
+            let payload = &self.head[header.length..][..here.min(header.payload)];
+            match header.opcode {
+                CLOSE => return on(Said::Ended),
+                PING => pong(&self.socket, payload),
+                _ => {}
+            }
+            let kind = Kind::at_sight(&payload[..payload.len().min(LOOKED_AT)]);
+            if here < header.payload {
+                self.phase = Phase::Within(kind, header.payload - here);
+                self.head.clear();
+                return;
+            }
+            self.head.drain(..header.length + header.payload);
+            on(Said::Frame(kind, arrival));
+        }
+    }
+
+    /// Whether the handshake is over; what comes behind the answer is left.
+    fn is_welcome(&mut self, on: &mut impl FnMut(Said)) -> bool {
+        let end = self.head.windows(4).position(|window| window == b"\r\n\r\n");
+        match end {
+            Some(end) if self.head.starts_with(b"HTTP/1.1 101 ") => {
+                self.head.drain(..end + 4);
+                self.phase = Phase::Frames;
+                true
+            }
+            None if self.head.len() < LONGEST_ANSWER => false,
+            _ => {
+                on(Said::Refused);
+                false
+            }
+        }
+    }
+}
+
+/// Answers a ping. A mask of zeros leaves the payload as it is.
+fn pong(socket: &OwnedFd, payload: &[u8]) {
+    let mut frame = vec![0x8a, 0x80 | payload.len() as u8, 0, 0, 0, 0];
+    frame.extend_from_slice(payload);
+    let _ = send(socket.as_raw_fd(), &frame, MsgFlags::MSG_NOSIGNAL);
+}

@@ -1,0 +1,147 @@
+//! Many clients of the stream, read by one thread.
+
+use std::{
+    thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, Result};
+use nix::{
+    errno::Errno,
+    sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout},
+};
+
+use crate::{
+    client::{Client, Said},
+    frame::Kind,
+    receive::{Arrival, Receiver},
+    server::Server,
+};
+
+/// So many sockets are read before the clock is looked at again.
+const AT_ONCE: usize = 256;
+
+/// While connections are being made, events are waited for so long.
+const CONNECT_EVERY: Duration = Duration::from_millis(1);
+
+pub(crate) struct Crowd {
+    server: Server,
+    epoll: Epoll,
+    receiver: Receiver,
+    clients: Vec<Option<Client>>,
+    pub(crate) counts: Counts,
+}
+
+/// How clients have fared.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Counts {
+    /// Those that got their hello.
+    pub(crate) welcomed: usize,
+    /// Those that got another answer, or none.
+    pub(crate) refused: usize,
+    /// Those whose connection ended after the hello.
+    pub(crate) ended: usize,
+}
+
+impl Crowd {
+    pub(crate) fn new(server: Server) -> Result<Self> {
+        let receiver = Receiver::new(server.is_tcp());
+        let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
+        Ok(Self { server, epoll, receiver, clients: Vec::new(), counts: Counts::default() })
+    }
+
+    /// Bytes that all of them have received.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.receiver.bytes
+    }
+
+    /// Connects `count` clients at `per_second`, and waits until each has its hello or will get none.
+    pub(crate) fn connect(&mut self, count: usize, per_second: u32, patience: Duration) -> Result<()> {
+        let begun = Instant::now();
+        let mut welcomed = vec![false; count];
+        while begun.elapsed() < patience && self.counts.welcomed + self.counts.refused < count {
+            let due = (begun.elapsed().as_secs_f64() * f64::from(per_second)) as usize + 1;
+            while self.clients.len() < due.min(count) && self.begin()? {}
+            self.events(CONNECT_EVERY, |counts, number, said| match said {
+                Said::Frame(..) if !welcomed[number] => {
+                    welcomed[number] = true;
+                    counts.welcomed += 1;
+                }
+                Said::Frame(..) => {}
+                Said::Ended if welcomed[number] => counts.ended += 1,
+                Said::Refused | Said::Ended => counts.refused += 1,
+            })?;
+        }
+        // Whoever has none by now counts as refused, and is not waited for.
+        for (client, _) in self.clients.iter_mut().zip(&welcomed).filter(|(_, welcomed)| !**welcomed) {
+            self.counts.refused += usize::from(client.take().is_some());
+        }
+        Ok(())
+    }
+
+    /// Begins one more connection, unless the server has too many that wait.
+    fn begin(&mut self) -> Result<bool> {
+        let socket = match self.server.begin_connection() {
+            Ok(socket) => socket,
+            Err(Errno::EAGAIN) => return Ok(false),
+            Err(error) if self.clients.is_empty() => return Err(error).context("cannot connect to the server"),
+            Err(Errno::EMFILE) => {
+                return Err(Errno::EMFILE).context("more connections than this process may have; raise ulimit -Hn");
+            }
+            Err(_) => {
+                self.clients.push(None);
+                self.counts.refused += 1;
+                return Ok(true);
+            }
+        };
+        let number = self.clients.len() as u64;
+        let both = EpollFlags::EPOLLIN | EpollFlags::EPOLLOUT;
+        self.epoll.add(&socket, EpollEvent::new(both, number))?;
+        self.clients.push(Some(Client::new(socket)));
+        Ok(true)
+    }
+
+    /// Reads frames until `end`.
+    pub(crate) fn read_until(&mut self, end: Instant, mut on: impl FnMut(Kind, Arrival)) -> Result<()> {
+        while let Some(left) = end.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) {
+            self.events(left, |counts, _, said| match said {
+                Said::Frame(kind, arrival) => on(kind, arrival),
+                Said::Refused | Said::Ended => counts.ended += 1,
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Waits for events, and handles them.
+    fn events(&mut self, patience: Duration, mut on: impl FnMut(&mut Counts, usize, Said)) -> Result<()> {
+        let mut events = [EpollEvent::empty(); AT_ONCE];
+        let timeout = EpollTimeout::try_from(patience).unwrap_or(EpollTimeout::MAX);
+        let ready = match self.epoll.wait(&mut events, timeout) {
+            Ok(ready) => ready,
+            Err(Errno::EINTR) => 0,
+            Err(error) => return Err(error.into()),
+        };
+        if ready == 0 && patience < CONNECT_EVERY {
+            thread::yield_now();
+        }
+        for event in &events[..ready] {
+            let number = event.data() as usize;
+            let Some(client) = &mut self.clients[number] else { continue };
+            if event.events().contains(EpollFlags::EPOLLOUT) {
+                client.ask(&self.server);
+                self.epoll.modify(client.socket(), &mut EpollEvent::new(EpollFlags::EPOLLIN, number as u64))?;
+            }
+            if event.events().intersects(EpollFlags::EPOLLIN | EpollFlags::EPOLLHUP | EpollFlags::EPOLLERR) {
+                let mut is_over = false;
+                client.read(&mut self.receiver, |said| {
+                    is_over |= matches!(said, Said::Refused | Said::Ended);
+                    on(&mut self.counts, number, said);
+                });
+                if is_over {
+                    self.clients[number] = None;
+                }
+            }
+        }
+        Ok(())
+    }
+}

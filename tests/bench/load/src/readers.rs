@@ -1,0 +1,147 @@
+//! Loops that ask for the longest history, beside one client of the stream.
+
+use std::{
+    collections::BTreeMap,
+    io::{self, Read, Write},
+    sync::atomic::{AtomicBool, Ordering},
+    thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::Result;
+use clap::Args;
+use serde_json::json;
+
+use crate::{
+    Where,
+    crowd::Crowd,
+    deliveries::Deliveries,
+    server::Server,
+    spread::Times,
+    usage::{cpu_seconds, rounded},
+};
+
+/// An answer takes no longer than this.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// A reader that was refused waits before it asks again.
+const AFTER_REFUSAL: Duration = Duration::from_millis(100);
+
+/// What was put together in time may come so much later.
+const GRACE: Duration = Duration::from_secs(2);
+
+#[derive(Debug, Args)]
+pub(crate) struct ReadersArgs {
+    #[command(flatten)]
+    server: Where,
+
+    /// How many loops
+    #[arg(long, default_value_t = 32)]
+    readers: usize,
+
+    /// What they ask for
+    #[arg(long, default_value = "/api/v1/snapshot?history_s=300")]
+    path: String,
+
+    /// How long to measure
+    #[arg(long, default_value_t = 30.0)]
+    seconds: f64,
+}
+
+/// What one loop has got.
+#[derive(Default)]
+struct Got {
+    /// By status; 0 where the connection failed.
+    statuses: BTreeMap<u16, usize>,
+    took: Times,
+    bytes: usize,
+}
+
+pub(crate) fn run(args: &ReadersArgs) -> Result<()> {
+    let server = args.server.server();
+    let mut crowd = Crowd::new(server.clone())?;
+    crowd.connect(1, 1, PATIENCE)?;
+    let request = format!(
+        "GET {} HTTP/1.1\r\nHost: {}\r\nAccept-Encoding: gzip\r\nConnection: close\r\n\r\n",
+        args.path,
+        server.host()
+    );
+    let ended = AtomicBool::new(false);
+    let window = Duration::from_secs_f64(args.seconds);
+    let (report, got, cpu) = thread::scope(|scope| -> Result<_> {
+        let reader = || read_until(&server, &request, &ended);
+        let readers: Vec<_> = (0..args.readers).map(|_| scope.spawn(reader)).collect();
+        eprintln!("measuring {} readers", args.readers);
+        let (begun, cpu, mut deliveries) = (Instant::now(), cpu_seconds(), Deliveries::new(window));
+        let streamed = crowd.read_until(begun + window, |kind, arrival| {
+            deliveries.take(kind, arrival);
+        });
+        ended.store(true, Ordering::Relaxed);
+        let cpu = cpu_seconds() - cpu;
+        streamed?;
+        crowd.read_until(begun + window + GRACE, |kind, arrival| {
+            deliveries.take(kind, arrival);
+        })?;
+        let mut all = Got::default();
+        for got in readers.into_iter().filter_map(|reader| reader.join().ok()) {
+            all.add(got);
+        }
+        Ok((deliveries.report(crowd.counts.welcomed), all, cpu))
+    })?;
+    let line = json!({
+        "readers": args.readers,
+        "seconds": args.seconds,
+        "answers": got.took.len(),
+        "answers_per_s": rounded(got.took.len() as f64 / args.seconds),
+        "statuses": got.statuses,
+        "bytes_per_s": (got.bytes as f64 / args.seconds) as u64,
+        "answer_ms": got.took.spread(),
+        "stream": report,
+        "stream_ended": crowd.counts.ended,
+        "own_cpu_s": rounded(cpu),
+    });
+    println!("{line}");
+    Ok(())
+}
+
+/// Asks again and again.
+fn read_until(server: &Server, request: &str, ended: &AtomicBool) -> Got {
+    let (mut got, mut scratch) = (Got::default(), vec![0; 64 << 10]);
+    while !ended.load(Ordering::Relaxed) {
+        let begun = Instant::now();
+        let (status, bytes) = ask(server, request, &mut scratch).unwrap_or_default();
+        *got.statuses.entry(status).or_default() += 1;
+        got.bytes += bytes;
+        if status == 200 {
+            got.took.push(begun.elapsed());
+        } else {
+            thread::sleep(AFTER_REFUSAL);
+        }
+    }
+    got
+}
+
+/// The status of the answer, and its length.
+fn ask(server: &Server, request: &str, scratch: &mut [u8]) -> io::Result<(u16, usize)> {
+    let mut connection = server.connect(PATIENCE)?;
+    connection.write_all(request.as_bytes())?;
+    let first = connection.read(scratch)?;
+    let status = scratch[..first].get(9..12).and_then(|digits| std::str::from_utf8(digits).ok()?.parse().ok());
+    let mut length = first;
+    loop {
+        match connection.read(scratch)? {
+            0 => return Ok((status.unwrap_or_default(), length)),
+            more => length += more,
+        }
+    }
+}
+
+impl Got {
+    fn add(&mut self, other: Self) {
+        for (status, count) in other.statuses {
+            *self.statuses.entry(status).or_default() += count;
+        }
+        self.took.append(other.took);
+        self.bytes += other.bytes;
+    }
+}

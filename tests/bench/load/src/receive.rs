@@ -1,0 +1,100 @@
+//! Reading sockets, cheaply, and when what was read had come.
+
+use std::{
+    io::IoSliceMut,
+    os::fd::{AsFd, AsRawFd},
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use nix::{
+    cmsg_space,
+    errno::Errno,
+    sys::{
+        socket::{ControlMessageOwned, MsgFlags, recvmsg},
+        time::TimeSpec,
+    },
+};
+
+/// When the last of what was read had come, since 1970.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Arrival {
+    /// By the kernel's own time stamp, where the socket has them.
+    pub(crate) kernel: Option<Duration>,
+    /// When this process read it.
+    pub(crate) read: Duration,
+}
+
+/// What one read gave.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Received {
+    /// So many bytes.
+    Bytes(usize, Arrival),
+    /// None for now.
+    Nothing,
+    /// The connection has ended.
+    End,
+}
+
+/// One buffer for all connections.
+pub(crate) struct Receiver {
+    scratch: Vec<u8>,
+    control: Vec<u8>,
+    /// The kernel throws bytes of TCP away without copying them.
+    discard: MsgFlags,
+    /// Bytes that have been received.
+    pub(crate) bytes: u64,
+}
+
+impl Receiver {
+    pub(crate) fn new(is_tcp: bool) -> Self {
+        Self {
+            scratch: vec![0; 1 << 20],
+            control: cmsg_space!(TimeSpec),
+            discard: if is_tcp { MsgFlags::MSG_TRUNC } else { MsgFlags::empty() },
+            bytes: 0,
+        }
+    }
+
+    /// Reads what fits.
+    pub(crate) fn read(&mut self, socket: impl AsFd, into: &mut [u8]) -> Received {
+        let received = receive(socket, into, &mut self.control, MsgFlags::empty());
+        self.counted(received)
+    }
+
+    /// Reads `count` bytes at most, of which nobody wants to know what they are.
+    pub(crate) fn skip(&mut self, socket: impl AsFd, count: usize) -> Received {
+        let count = count.min(self.scratch.len());
+        let received = receive(socket, &mut self.scratch[..count], &mut self.control, self.discard);
+        self.counted(received)
+    }
+
+    fn counted(&mut self, received: Received) -> Received {
+        if let Received::Bytes(count, _) = received {
+            self.bytes += count as u64;
+        }
+        received
+    }
+}
+
+fn receive(socket: impl AsFd, into: &mut [u8], control: &mut Vec<u8>, flags: MsgFlags) -> Received {
+    control.clear();
+    control.resize(control.capacity(), 0);
+    let mut slices = [IoSliceMut::new(into)];
+    match recvmsg::<()>(socket.as_fd().as_raw_fd(), &mut slices, Some(control), flags | MsgFlags::MSG_DONTWAIT) {
+        Ok(message) if message.bytes == 0 => Received::End,
+        Ok(message) => {
+            let stamps = message.cmsgs().into_iter().flatten().find_map(|control| match control {
+                ControlMessageOwned::ScmTimestampns(at) => Some(Duration::from(at)),
+                _ => None,
+            });
+            Received::Bytes(message.bytes, Arrival { kernel: stamps, read: now() })
+        }
+        Err(Errno::EAGAIN | Errno::EINTR) => Received::Nothing,
+        Err(_) => Received::End,
+    }
+}
+
+/// The wall clock, since 1970.
+pub(crate) fn now() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+}

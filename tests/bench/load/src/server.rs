@@ -1,0 +1,92 @@
+//! Where clients connect to.
+
+use std::{
+    io::{self, Read, Write},
+    net::{SocketAddr, TcpStream},
+    os::{
+        fd::{AsRawFd, OwnedFd},
+        unix::net::UnixStream,
+    },
+    path::PathBuf,
+    time::Duration,
+};
+
+use nix::{
+    errno::Errno,
+    sys::socket::{
+        AddressFamily, SockFlag, SockType, SockaddrIn, SockaddrIn6, SockaddrLike, UnixAddr, connect, setsockopt,
+        socket, sockopt,
+    },
+};
+
+/// A server's way in.
+#[derive(Debug, Clone)]
+pub(crate) enum Server {
+    /// A TCP port.
+    Port(SocketAddr),
+    /// A unix socket.
+    Socket(PathBuf),
+}
+
+/// A stream that blocks.
+pub(crate) trait Connection: Read + Write {}
+
+impl<T: Read + Write> Connection for T {}
+
+impl Server {
+    /// What the `Host` header has to say.
+    pub(crate) fn host(&self) -> String {
+        match self {
+            Self::Port(address) => address.to_string(),
+            Self::Socket(_) => "localhost".to_owned(),
+        }
+    }
+
+    /// Whether the kernel throws received bytes away unread when asked to, and tells when they came.
+    pub(crate) fn is_tcp(&self) -> bool {
+        matches!(self, Self::Port(_))
+    }
+
+    /// A connection that is being made and never blocks.
+    ///
+    /// # Errors
+    /// Where the server refuses it at once; `EAGAIN` where too many others wait at a unix socket.
+    pub(crate) fn begin_connection(&self) -> nix::Result<OwnedFd> {
+        match self {
+            Self::Port(address) => {
+                let connection = match address {
+                    SocketAddr::V4(address) => begin(AddressFamily::Inet, &SockaddrIn::from(*address)),
+                    SocketAddr::V6(address) => begin(AddressFamily::Inet6, &SockaddrIn6::from(*address)),
+                }?;
+                setsockopt(&connection, sockopt::ReceiveTimestampns, &true)?;
+                Ok(connection)
+            }
+            Self::Socket(path) => begin(AddressFamily::Unix, &UnixAddr::new(path)?),
+        }
+    }
+
+    /// A connection that blocks, for `patience` at most.
+    pub(crate) fn connect(&self, patience: Duration) -> io::Result<Box<dyn Connection>> {
+        match self {
+            Self::Port(address) => {
+                let connection = TcpStream::connect_timeout(address, patience)?;
+                connection.set_read_timeout(Some(patience))?;
+                Ok(Box::new(connection))
+            }
+            Self::Socket(path) => {
+                let connection = UnixStream::connect(path)?;
+                connection.set_read_timeout(Some(patience))?;
+                Ok(Box::new(connection))
+            }
+        }
+    }
+}
+
+fn begin(family: AddressFamily, address: &dyn SockaddrLike) -> nix::Result<OwnedFd> {
+    let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
+    let connection = socket(family, SockType::Stream, flags, None)?;
+    match connect(connection.as_raw_fd(), address) {
+        Ok(()) | Err(Errno::EINPROGRESS) => Ok(connection),
+        Err(error) => Err(error),
+    }
+}

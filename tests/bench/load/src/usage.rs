@@ -1,0 +1,26 @@
+//! What this process uses itself.
+
+use anyhow::Result;
+use nix::sys::{
+    resource::{Resource, UsageWho, getrlimit, getrusage, setrlimit},
+    time::TimeValLike,
+};
+
+/// Processor time until now, in seconds.
+pub(crate) fn cpu_seconds() -> f64 {
+    let micros = |usage: nix::sys::resource::Usage| {
+        usage.user_time().num_microseconds() + usage.system_time().num_microseconds()
+    };
+    getrusage(UsageWho::RUSAGE_SELF).map_or(0.0, |usage| micros(usage) as f64 / 1e6)
+}
+
+/// Two digits are enough of it.
+pub(crate) fn rounded(seconds: f64) -> f64 {
+    (seconds * 100.0).round() / 100.0
+}
+
+/// As many open files as the system allows.
+pub(crate) fn allow_many_connections() -> Result<()> {
+    let (_, hard) = getrlimit(Resource::RLIMIT_NOFILE)?;
+    Ok(setrlimit(Resource::RLIMIT_NOFILE, hard, hard)?)
+}

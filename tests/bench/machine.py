@@ -1,0 +1,50 @@
+"""A machine that does not exist, for a program under measurement: the fake library, and processes on its GPUs."""
+
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+from measure import Program, wait_for
+
+ROOT = Path(__file__).resolve().parents[2]
+GPUMON = ROOT / "target/release/gpumon"
+LIBRARY = ROOT / "target/release/libfake_nvml.so"
+PORT = 19123
+
+
+class Machine:
+    """A scenario with processes that really exist, and the environment that makes a program read it."""
+
+    def __init__(self, gpus=8, processes=4, extra=""):
+        self.folder = tempfile.TemporaryDirectory()
+        self.sleepers = [subprocess.Popen(["sleep", "100000"]) for _ in range(gpus * processes)]
+        scenario = [f"gpus = {gpus}", extra]
+        for at, sleeper in enumerate(self.sleepers):
+            scenario.append(f'[[process]]\ngpu = {at % gpus}\npid = {sleeper.pid}\nmemory = "4 GiB"\nsm_percent = 20')
+        self.path = Path(self.folder.name)
+        (self.path / "scenario.toml").write_text("\n".join(scenario))
+        # Peers look for the library by its name.
+        shutil.copy(LIBRARY, self.path / "libnvidia-ml.so.1")
+        self.counts = self.path / "counts.json"
+        self.environment = {
+            "GPUMON_NVML_LIB": str(LIBRARY),
+            "GPUMON_FAKE_NVML_SCENARIO": str(self.path / "scenario.toml"),
+            "LD_LIBRARY_PATH": str(self.path),
+        }
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for sleeper in self.sleepers:
+            sleeper.kill()
+            sleeper.wait()
+        self.folder.cleanup()
+
+    def serve(self, *arguments, before=()):
+        """What stands `before` the command starts it in another way."""
+        command = [*before, GPUMON, "serve", "--no-control", "--listen", f"127.0.0.1:{PORT}", *arguments]
+        program = Program(command, self.environment)
+        wait_for(PORT, "/readyz")
+        return program

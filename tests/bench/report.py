@@ -1,0 +1,11 @@
+"""One line per figure."""
+
+#: What was over its target.
+missed = []
+
+
+def row(what, target, measured, ok):
+    mark = "ok  " if ok else ("OVER" if ok is False else "    ")
+    print(f"  {mark}  {what:<58} {target:<24} {measured}", flush=True)
+    if ok is False:
+        missed.append(what)
