@@ -89,11 +89,15 @@ impl<K: Clone + Eq + Hash> Encoder<K> {
         Arc::clone(&recent.entry(subject).or_insert_with(new).answer)
     }
 
-    /// Lets go of what is no longer fresh.
-    pub(crate) fn tidy(&self) {
+    /// Lets go of what is no longer fresh, and says how many KiB that was.
+    pub(crate) fn tidy(&self) -> usize {
         let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        let kib = |recent: &HashMap<K, Recent>| {
+            recent.values().filter_map(|recent| recent.answer.get()).map(|bytes| bytes.len() / 1024).sum::<usize>()
+        };
+        let before = kib(&recent);
         recent.retain(|_, recent| recent.at.elapsed() < FRESH);
-        recent.shrink_to_fit();
+        before - kib(&recent)
     }
 }
 

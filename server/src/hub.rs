@@ -51,6 +51,8 @@ pub(crate) struct Hub {
     /// Counts what has been taken in, so that whoever has read something knows whether there is something newer.
     changes: AtomicU64,
     samples: watch::Sender<SampleFrame>,
+    /// Counts samples and notices, so that a client waits for one thing alone.
+    news: watch::Sender<u64>,
     notices: broadcast::Sender<TextFrame>,
     traces: broadcast::Sender<TextFrame>,
 }
@@ -148,6 +150,7 @@ impl Hub {
                 sample: None,
                 names: Arc::default(),
             }),
+            news: watch::Sender::new(0),
             notices: broadcast::Sender::new(NOTICES),
             traces: broadcast::Sender::new(TRACES),
         }
@@ -192,6 +195,7 @@ impl Hub {
                         names: Arc::default(),
                     };
                 });
+                self.tell_all();
                 // Last, since whoever reads a lot of it holds this up.
                 self.history.write().unwrap_or_else(PoisonError::into_inner).push(&sample);
             }
@@ -302,6 +306,11 @@ impl Hub {
         self.changes.load(Ordering::Acquire)
     }
 
+    /// Changes with every sample and every notice.
+    pub(crate) fn news(&self) -> watch::Receiver<u64> {
+        self.news.subscribe()
+    }
+
     /// The samples to come.
     pub(crate) fn samples(&self) -> watch::Receiver<SampleFrame> {
         self.samples.subscribe()
@@ -319,7 +328,13 @@ impl Hub {
 
     fn notify(&self, text: TextFrame) {
         // An error means that no client is connected.
-        let _ = self.notices.send(text);
+        if self.notices.send(text).is_ok() {
+            self.tell_all();
+        }
+    }
+
+    fn tell_all(&self) {
+        self.news.send_modify(|number| *number += 1);
     }
 
     fn read<T>(&self, read: impl FnOnce(&State) -> T) -> T {

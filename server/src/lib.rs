@@ -10,12 +10,11 @@
 //! - [`stream`], [`page`], [`metrics`], [`pause`] and [`routes`] are the endpoints; [`guard`] stands before all of them,
 //!   and [`peer`] before those that change anything. [`view`] is how much of processes a client sees.
 //! - [`encoder`] writes what takes milliseconds off the event loop, [`respond`] answers with that over HTTP.
+//! - [`memory`] gives back what clients needed.
 //! - [`listen`] is where clients come in, [`connections`] how many may and for how long, and [`local`] the socket where
 //!   programs of this machine look for a server.
 //!
 //! This process never loads NVML, so that a hanging or crashing driver cannot take it along.
-
-#![forbid(unsafe_code)]
 
 pub mod answers;
 mod app;
@@ -31,6 +30,7 @@ mod hub;
 mod left_behind;
 pub mod listen;
 pub mod local;
+mod memory;
 mod metrics;
 mod page;
 mod pause;
@@ -55,6 +55,7 @@ use self::{
     encoder::Encoder,
     hub::Hub,
     listen::Listener,
+    memory::Memory,
     runs::{RunSettings, Runs},
     supervisor::Collector,
     watchers::Watchers,
@@ -122,7 +123,7 @@ pub async fn run(
             let _ = stop.send(true);
             tokio::time::sleep(FAREWELL).await;
         } => Ok(()),
-        () = tidy(&app) => Ok(()),
+        () = tidy(&app, &connections) => Ok(()),
         // It ends only by a defect. A server that looks well and shows nothing new would be worse than none.
         _ = &mut supervision => Err(io::Error::other("the collector's supervisor failed")),
     };
@@ -134,11 +135,11 @@ pub async fn run(
 }
 
 /// Never ends.
-async fn tidy(app: &AppState) {
+async fn tidy(app: &AppState, connections: &connections::Table) {
+    let mut memory = Memory::new();
     loop {
         tokio::time::sleep(TIDY).await;
-        app.stream_encoder.tidy();
-        app.response_encoder.tidy();
+        memory.tidy(connections.count(), app.stream_encoder.tidy() + app.response_encoder.tidy());
     }
 }
 

@@ -77,7 +77,7 @@ struct Supervisor {
 impl Supervisor {
     /// Replaces collectors until there is to be none.
     async fn keep_running(&mut self, orders: &mut watch::Receiver<Order>) {
-        let mut pause = SHORTEST_PAUSE;
+        let mut backoff = Backoff::default();
         let mut last_message = None;
         loop {
             let started = Instant::now();
@@ -85,9 +85,7 @@ impl Supervisor {
             let (state, message, wait) = match end {
                 End::NothingToRead(message) => (CollectorState::Unavailable, message, LOOK_AGAIN),
                 End::Broken { message, had_begun } => {
-                    let longest = if had_begun { LONGEST_AFTER_SAMPLES } else { LONGEST_PAUSE };
-                    let wait = if started.elapsed() > STEADY { SHORTEST_PAUSE } else { pause.min(longest) };
-                    pause = (wait * 2).min(longest);
+                    let wait = backoff.pause_after(started.elapsed(), had_begun);
                     let message = format!("{message}; a new one starts in {:.1} s", wait.as_secs_f64());
                     (CollectorState::Restarting, message, wait)
                 }
@@ -148,6 +146,27 @@ impl Supervisor {
     }
 }
 
+/// How long to wait before the next collector starts.
+struct Backoff {
+    next: Duration,
+}
+
+impl Default for Backoff {
+    fn default() -> Self {
+        Self { next: SHORTEST_PAUSE }
+    }
+}
+
+impl Backoff {
+    /// The pause after a collector that ran for so long, and had begun to sample or not.
+    fn pause_after(&mut self, ran: Duration, had_begun: bool) -> Duration {
+        let longest = if had_begun { LONGEST_AFTER_SAMPLES } else { LONGEST_PAUSE };
+        let pause = if ran > STEADY { SHORTEST_PAUSE } else { self.next.min(longest) };
+        self.next = (pause * 2).min(longest);
+        pause
+    }
+}
+
 /// Waits until there is to be no collector. What asks for one is done already.
 async fn pause_ordered(control: &Control, orders: &mut watch::Receiver<Order>) {
     let waited = orders.wait_for(|order| {
@@ -174,6 +193,22 @@ fn pause_message(holders: &[u32]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_failing_starts_are_waited_for_long() {
+        let pauses = |had_begun| {
+            let mut backoff = Backoff::default();
+            [(); 8].map(|()| backoff.pause_after(Duration::from_secs(1), had_begun).as_millis())
+        };
+        assert_eq!(pauses(true), [250, 500, 1000, 2000, 2000, 2000, 2000, 2000]);
+        assert_eq!(pauses(false), [250, 500, 1000, 2000, 4000, 8000, 10_000, 10_000]);
+        let mut backoff = Backoff::default();
+        for _ in 0..8 {
+            backoff.pause_after(Duration::ZERO, false);
+        }
+        assert_eq!(backoff.pause_after(Duration::ZERO, true), LONGEST_AFTER_SAMPLES);
+        assert_eq!(backoff.pause_after(STEADY * 2, false), SHORTEST_PAUSE);
+    }
 
     #[test]
     fn a_collector_that_cannot_be_killed_is_said_to_hold_the_gpus() {

@@ -6,6 +6,7 @@ mod burn;
 mod calls;
 mod collect;
 mod completions;
+mod connections;
 mod csv;
 mod daemon;
 mod doctor;

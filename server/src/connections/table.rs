@@ -75,6 +75,11 @@ impl Table {
         Some(Arc::new(Place { table: Arc::clone(self), id, evicted }))
     }
 
+    /// How many connections there are.
+    pub(crate) fn count(&self) -> usize {
+        self.lock().connections.len()
+    }
+
     fn lock(&self) -> MutexGuard<'_, Open> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }

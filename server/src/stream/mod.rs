@@ -3,7 +3,7 @@
 mod socket;
 mod text_frame;
 
-use std::{sync::Arc, time::Duration};
+use std::{pin::pin, sync::Arc, time::Duration};
 
 use axum::{
     Extension,
@@ -13,7 +13,10 @@ use axum::{
 };
 use tokio::{
     sync::{
-        broadcast::{self, error::RecvError},
+        broadcast::{
+            self,
+            error::{RecvError, TryRecvError},
+        },
         watch,
     },
     time::{Instant, sleep_until},
@@ -115,19 +118,19 @@ impl Client {
 
     async fn serve(mut self) -> Result<(), Gone> {
         // Subscribed before the hello is made, so that nothing falls between the two.
+        let mut news = self.app.hub.news();
         let mut notices = self.app.hub.notices();
+        let mut stopped = self.app.stopped.clone();
         self.send_hello().await?;
+        let mut heartbeat = pin!(sleep_until(self.last_sent + HEARTBEAT));
         loop {
             tokio::select! {
-                // In this order, so that a sample never overtakes the inventory or the event that came before it.
                 biased;
-                _ = self.app.stopped.changed() => return self.socket.say_goodbye().await,
-                notice = notices.recv() => self.pass_on(notice).await?,
-                changed = self.samples.changed() => {
+                changed = news.changed() => {
                     changed.map_err(|_| Gone)?;
-                    let frame = self.samples.borrow_and_update().clone();
-                    self.offer(frame).await?;
+                    self.pass_on_news(&mut notices).await?;
                 }
+                _ = stopped.changed() => return self.socket.say_goodbye().await,
                 changed = next_runs(&mut self.runs), if !self.paused => {
                     for frame in changed {
                         self.send(&frame).await?;
@@ -135,12 +138,32 @@ impl Client {
                 }
                 trace = next_of(&mut self.traces), if !self.paused => self.pass_on(trace).await?,
                 message = self.socket.receive() => self.receive(message).await?,
-                () = sleep_until(self.last_sent + HEARTBEAT) => {
-                    let at_ms = gpumon_probe::model::now_ms();
-                    self.send(&encode(&ServerFrame::Heartbeat { at_ms })).await?;
+                () = heartbeat.as_mut() => {
+                    if self.last_sent.elapsed() >= HEARTBEAT {
+                        let at_ms = gpumon_probe::model::now_ms();
+                        self.send(&encode(&ServerFrame::Heartbeat { at_ms })).await?;
+                    }
+                    heartbeat.as_mut().reset(self.last_sent + HEARTBEAT);
                 }
             }
         }
+    }
+
+    /// First the notices, so that a sample never overtakes the inventory or the event that came before it.
+    async fn pass_on_news(&mut self, notices: &mut broadcast::Receiver<TextFrame>) -> Result<(), Gone> {
+        loop {
+            match notices.try_recv() {
+                Ok(frame) => self.send(&frame).await?,
+                Err(TryRecvError::Lagged(missed)) => self.pass_on(Err(RecvError::Lagged(missed))).await?,
+                Err(TryRecvError::Closed) => return Err(Gone),
+                Err(TryRecvError::Empty) => break,
+            }
+        }
+        if self.samples.has_changed().map_err(|_| Gone)? {
+            let frame = self.samples.borrow_and_update().clone();
+            self.offer(frame).await?;
+        }
+        Ok(())
     }
 
     async fn send_hello(&mut self) -> Result<(), Gone> {

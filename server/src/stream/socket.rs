@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use axum::{body::Body, extract::Request, http, response::Response};
 use bytes::BytesMut;
-use futures_util::{SinkExt, StreamExt};
+use futures_util::{FutureExt, SinkExt, StreamExt};
 use gpumon_probe::model::now_ms;
 use hyper::upgrade::{OnUpgrade, Upgraded};
 use hyper_util::rt::TokioIo;
@@ -95,9 +95,24 @@ impl ClientSocket {
 
     /// What tungstenite has begun to write, a pong perhaps, is written first.
     async fn write(&mut self, parts: &[&[u8]]) -> Result<(), Gone> {
+        // Mostly everything goes out at once, without a timer.
+        let mut parts = parts.iter().copied();
+        let mut rest: &[u8] = &[];
+        if let Some(Ok(())) = self.0.flush().now_or_never() {
+            for part in parts.by_ref() {
+                let written = self.0.get_mut().write(part).now_or_never().transpose().map_err(|_| Gone)?;
+                rest = &part[written.unwrap_or(0)..];
+                if !rest.is_empty() {
+                    break;
+                }
+            }
+        }
+        if rest.is_empty() && parts.len() == 0 {
+            return Ok(());
+        }
         let writing = async {
             self.0.flush().await.map_err(|_| Gone)?;
-            for part in parts {
+            for part in std::iter::once(rest).chain(parts) {
                 self.0.get_mut().write_all(part).await.map_err(|_| Gone)?;
             }
             Ok(())

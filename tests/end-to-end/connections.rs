@@ -1,0 +1,149 @@
+//! Connections that cost their client nothing take nobody's place, and what the port tells depends on who asks.
+
+use std::{
+    io::{Read, Write},
+    net::TcpStream,
+    os::unix::process::CommandExt,
+    process::{Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use crate::support::{Fake, PATIENCE, Server, ask, eventually};
+
+/// The user that owns nothing.
+const NOBODY: u32 = 65_534;
+
+fn is_root() -> bool {
+    Command::new("id").arg("-u").output().unwrap().stdout == b"0\n"
+}
+
+#[test]
+fn connections_that_send_no_request_are_ended() {
+    let fake = Fake::new("gpus = 1");
+    let server = Server::over(&fake, &[]);
+    let begun = Instant::now();
+    let open = |said: &str| {
+        let mut stream = TcpStream::connect(("127.0.0.1", server.port)).unwrap();
+        stream.write_all(said.as_bytes()).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream
+    };
+    let streams = ["", "G", "GET / HTTP/1.1\r\nHost: localhost\r\nX-Half: "].map(open);
+    // One that has asked before, too.
+    let mut asked = open("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    asked.read_exact(&mut [0; 15]).unwrap();
+    for mut stream in streams.into_iter().chain([asked]) {
+        stream.read_to_end(&mut Vec::new()).unwrap();
+    }
+    assert!(begun.elapsed() > Duration::from_secs(8), "a slow client has some seconds");
+}
+
+#[test]
+fn more_silent_connections_than_descriptors_starve_nobody() {
+    const DESCRIPTORS: usize = 200;
+    let fake = Fake::new("gpus = 1");
+    let gpumon = fake.gpumon(&["serve", "--listen", "127.0.0.1:0"]);
+    let mut command = Command::new("prlimit");
+    command.arg(format!("--nofile={DESCRIPTORS}:{DESCRIPTORS}")).arg(gpumon.get_program()).args(gpumon.get_args());
+    command.envs(gpumon.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let server = Server::start(command);
+    eventually("it is ready", || server.get("/readyz").status == 200);
+    let open = || TcpStream::connect(("127.0.0.1", server.port)).unwrap();
+    let silent: Vec<TcpStream> = (0..DESCRIPTORS + 50).map(|_| open()).collect();
+    for _ in 0..20 {
+        assert_eq!(server.get("/healthz").status, 200);
+    }
+    // There are descriptors left to replace the collector.
+    let collector = server.collector().unwrap();
+    crate::support::signal("-KILL", collector);
+    eventually("another collector has come", || server.collector().is_some_and(|pid| pid != collector));
+    eventually("it samples", || server.get("/readyz").status == 200);
+    drop(silent);
+}
+
+#[test]
+fn every_answer_says_that_it_is_for_this_origin_alone() {
+    let fake = Fake::new("gpus = 1");
+    let server = Server::over(&fake, &[]);
+    let refused: &[&str] = &["Origin: http://evil.example"];
+    for (path, headers) in [("/healthz", &[] as &[&str]), ("/api/v1/snapshot", &[]), ("/none", &[]), ("/", refused)] {
+        let head = ask(server.port, path, headers).head.to_lowercase();
+        for header in [
+            "x-content-type-options: nosniff",
+            "referrer-policy: no-referrer",
+            "cross-origin-resource-policy: same-origin",
+            "cross-origin-opener-policy: same-origin",
+            "cache-control: no-",
+        ] {
+            assert!(head.contains(header), "{path}: no {header} in {head}");
+        }
+    }
+    let from_elsewhere = |headers: &[&str]| ask(server.port, "/api/v1/snapshot", headers).status;
+    assert_eq!(from_elsewhere(&["Sec-Fetch-Site: cross-site"]), 403);
+    assert_eq!(from_elsewhere(&["Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: no-cors"]), 403);
+    assert_eq!(from_elsewhere(&["Sec-Fetch-Site: same-origin"]), 200);
+}
+
+/// Needs root, for another user and a `/proc` that hides processes.
+#[test]
+fn a_user_sees_no_command_line_over_the_port_that_proc_hides_from_him() {
+    if !is_root() {
+        println!("not run: it needs root, to be two users");
+        return;
+    }
+    let private = ["unshare", "--mount", "--", "sh", "-c", "mount -t proc -o hidepid=2 proc /proc && exec \"$@\"", "sh"];
+    if !Command::new(private[0]).args(&private[1..]).arg("true").stderr(Stdio::null()).status().unwrap().success() {
+        println!("not run: no mount namespace can be made here");
+        return;
+    }
+    let secret = "--token=hunter2";
+    let mut own = Command::new("sh").args(["-c", "sleep 600; true", "sh", secret]).spawn().unwrap();
+    let fake = Fake::new(&format!("gpus = 1\n[[process]]\ngpu = 0\npid = {}\nmemory = \"1 GiB\"\n", own.id()));
+    for (is_private, others_see_it) in [(true, false), (false, true)] {
+        let gpumon = fake.gpumon(&["serve", "--listen", "127.0.0.1:0"]);
+        let mut command = Command::new(if is_private { private[0] } else { "env" });
+        command.args(if is_private { &private[1..] } else { &[] });
+        command.arg(gpumon.get_program()).args(gpumon.get_args());
+        command.envs(gpumon.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        let server = Server::start(command);
+        eventually("the command line is known", || server.get("/api/v1/snapshot").body.contains(secret));
+        for path in ["/api/v1/snapshot", "/api/v1/snapshot?history_s=60", "/api/v1/answers"] {
+            let others = as_nobody(server.port, path, &[]);
+            assert_eq!(others.contains(secret), others_see_it, "{path}: {others}");
+            assert!(server.get(path).body.contains(secret), "{path}");
+        }
+        let upgrade = [
+            "Connection: Upgrade",
+            "Upgrade: websocket",
+            "Sec-WebSocket-Version: 13",
+            "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
+        ];
+        let others = as_nobody(server.port, "/api/v1/stream", &upgrade);
+        assert!(others.contains("\"type\":\"hello\"") && others.contains("\"type\":\"sample\""), "{others}");
+        assert_eq!(others.contains(secret), others_see_it, "{others}");
+    }
+    own.kill().unwrap();
+    own.wait().unwrap();
+}
+
+/// What another user gets in three seconds.
+fn as_nobody(port: u16, path: &str, headers: &[&str]) -> String {
+    let script = "
+import socket, sys, time
+port, path, *headers = sys.argv[1:]
+client = socket.create_connection(('127.0.0.1', int(port)))
+client.settimeout(1)
+end = time.monotonic() + 3
+lines = [f'GET {path} HTTP/1.1', f'Host: localhost:{port}', *headers, '', '']
+client.sendall('\\r\\n'.join(lines).encode())
+got = b''
+try:
+    while time.monotonic() < end and (part := client.recv(65536)):
+        got += part
+except TimeoutError:
+    pass
+sys.stdout.buffer.write(got)
+";
+    let output = Command::new("python3").args(["-c", script, &port.to_string(), path]).args(headers).uid(NOBODY).output().unwrap();
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
