@@ -10,6 +10,7 @@ use crate::top::{
     text::{cut, left, right},
     world::World,
 };
+use crate::words;
 
 /// Draws the list, scrolled so that the selection can be seen.
 pub(in crate::top) fn processes(pen: &mut Pen<'_>, area: Rect, world: &World, state: &mut State) {
@@ -44,6 +45,9 @@ pub(in crate::top) fn processes(pen: &mut Pen<'_>, area: Rect, world: &World, st
     for gpu in world.gpus() {
         if let Some(reason) = gpu.processes.absence() {
             note(&format!("processes of GPU {}: {reason}", gpu.index));
+        }
+        if gpu.processes_omitted > 0 && state.gpu.is_none_or(|shown| shown == gpu.index) {
+            note(&format!("GPU {}: {}", gpu.index, words::more_processes(gpu.processes_omitted)));
         }
     }
     if rows.is_empty() && world.sample.is_some() && world.gpus().iter().all(|gpu| gpu.processes.value().is_some()) {
