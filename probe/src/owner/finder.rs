@@ -57,7 +57,9 @@ impl Resolver {
     /// A process that ended since the driver listed it stays in the list, with its details unknown.
     pub fn fill(&mut self, processes: &mut [Process], patience: Duration) {
         self.ask(processes, patience);
-        processes.iter_mut().for_each(|process| self.describe(process, Extent::Whole));
+        for process in processes {
+            self.describe(process, Extent::Whole);
+        }
     }
 
     /// Asks for every process of one reading, as [`Self::fill`] does.
@@ -67,11 +69,15 @@ impl Resolver {
         let gone: Vec<u32> = self.listed.difference(&listed).copied().collect();
         let mut awaited: Vec<u32> = listed.difference(&self.listed).copied().collect();
         let mut state = self.shared.lock();
-        awaited.iter().for_each(|pid| state.table.list(*pid));
+        for pid in &awaited {
+            state.table.list(*pid);
+        }
         if !gone.is_empty() {
             state.table.unlist(&gone);
         }
-        listed.iter().for_each(|pid| state.table.refresh(*pid));
+        for pid in &listed {
+            state.table.refresh(*pid);
+        }
         self.listed = listed;
         loop {
             self.shared.employ(&mut state);

@@ -94,10 +94,7 @@ export class SlotKeeper {
 }
 
 /** The rows of the list: GPU by GPU, the largest holder of memory first. */
-export function holderRows(
-  gpus: readonly GpuView[],
-  slots: SlotKeeper,
-): (HolderRow | UnreadableRow | OmittedRow)[] {
+export function holderRows(gpus: readonly GpuView[], slots: SlotKeeper): (HolderRow | UnreadableRow | OmittedRow)[] {
   const groups = new Map<GpuView, Map<string, Process[]>>(gpus.map((gpu) => [gpu, groupsOf(gpu.now)]));
   const present = new Map<string, number[]>();
   for (const [gpu, held] of groups) {
