@@ -16,6 +16,7 @@ mod garbage;
 mod hangs;
 mod hidden_functions;
 mod hostile_clients;
+mod hostile_processes;
 mod info;
 mod interval;
 mod libraries;

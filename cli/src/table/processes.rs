@@ -57,6 +57,9 @@ pub(super) fn lines(view: &View<'_>, layout: Layout, kept: Option<&mut Kept>) ->
     for (gpu, reason) in unknown.filter_map(|gpu| Some((gpu.index, gpu.processes.absence()?))) {
         lines.push(Line::new(DIM, format!("processes of GPU {gpu}: {reason}")));
     }
+    for gpu in view.sample.gpus.iter().filter(|gpu| gpu.processes_omitted > 0) {
+        lines.push(Line::new(DIM, format!("GPU {}: {}", gpu.index, words::more_processes(gpu.processes_omitted))));
+    }
     if lines.is_empty() {
         lines.push(Line::new(DIM, "no processes"));
     }

@@ -11,7 +11,7 @@ use super::{
     style::{ALARM, DIM, PLAIN, SIMULATED, STRONG},
     units::{ABSENT, clock},
 };
-use crate::words::{LONGEST, Level, fitted, without_maker};
+use crate::words::{LONGEST, Level, fitted, more_processes, without_maker};
 
 const INDEX: Style = AnsiColor::Cyan.on_default();
 const NAME: Style = AnsiColor::Blue.on_default();
@@ -104,6 +104,9 @@ fn holders(gpu: &GpuSample, line: &mut Line, layout: Layout) {
                 line.push(PLAIN, "(");
                 line.push(MEMORY, held + "M");
                 line.push(PLAIN, ")");
+            }
+            if gpu.processes_omitted > 0 {
+                line.push(DIM, format!(" {}", more_processes(gpu.processes_omitted)));
             }
         }
         // Of a GPU that is not well it has been said.

@@ -374,6 +374,17 @@ fn whoever_holds_most_comes_first() {
     assert_eq!(pids, ["4312", "5120", "777", "1"], "{drawn}");
 }
 
+#[test]
+fn a_list_ends_in_how_many_more_processes_there_are() {
+    let scene = Scene::of(2, |scene| {
+        scene.sample.gpus[0].processes = Reading::Now(processes());
+        scene.sample.gpus[0].processes_omitted = 1;
+        scene.sample.gpus[1].processes_omitted = 976;
+    });
+    let drawn = plain(&scene.piped());
+    assert!(drawn.ends_with("GPU 0: 1 more process\nGPU 1: 976 more processes\n"), "{drawn}");
+}
+
 /// Where each mark stands in the line of a GPU.
 fn places(drawn: &str, gpu: &str) -> Vec<usize> {
     let line = drawn.lines().find(|line| line.starts_with(gpu)).unwrap_or_else(|| panic!("{gpu}: {drawn}"));

@@ -108,7 +108,7 @@ fn whole(gpu: &Gpu, sample: &GpuSample, details: Option<&GpuDetails>) -> Candida
                 Ok(State {
                     free_bytes: sample.memory.free_bytes.clone(),
                     busy_percent: sample.utilization.gpu_percent.clone(),
-                    users: users(&sample.processes, &sample.memory, None),
+                    users: users(sample, &sample.memory, None),
                 })
             },
             Err,
@@ -126,7 +126,7 @@ fn parts(gpu: &Gpu, sample: &GpuSample, details: Option<&GpuDetails>) -> Vec<Can
                 Reading::Now(activity) | Reading::Earlier { value: activity, .. } => activity.sm_percent.clone(),
                 Reading::Absent(reason) => Reading::Absent(reason.clone()),
             },
-            users: users(&sample.processes, &found.memory, Some(device.instance)),
+            users: users(sample, &found.memory, Some(device.instance)),
         };
         Candidate {
             gpu: gpu.index,
@@ -156,7 +156,9 @@ fn trouble(sample: &GpuSample, details: Option<&GpuDetails>) -> Option<Trouble> 
     let computes = |process: &Process| process.kind != ProcessKind::Graphics;
     match details.and_then(|details| details.modes.compute.value()) {
         Some(ComputeMode::Prohibited) => return Some(passing("compute mode prohibited")),
-        Some(ComputeMode::ExclusiveProcess) if sample.processes.value().is_some_and(|all| all.iter().any(computes)) => {
+        Some(ComputeMode::ExclusiveProcess)
+            if sample.processes_omitted > 0 || sample.processes.value().is_some_and(|all| all.iter().any(computes)) =>
+        {
             return Some(passing("in exclusive use"));
         }
         _ => {}
@@ -174,9 +176,9 @@ fn capacity(memory: &MemorySample) -> Reading<u64> {
     memory.total_bytes.clone().map(|total| total.saturating_sub(reserved))
 }
 
-/// Who is on the GPU, or in this instance of it.
-fn users(processes: &Reading<Vec<Process>>, memory: &MemorySample, instance: Option<MigInstance>) -> Reading<Users> {
-    let (list, used) = match (processes, &memory.used_bytes) {
+/// Who is on the GPU, or in this instance of it. Those that the sample leaves out may compute, and in any instance.
+fn users(sample: &GpuSample, memory: &MemorySample, instance: Option<MigInstance>) -> Reading<Users> {
+    let (list, used) = match (&sample.processes, &memory.used_bytes) {
         (Reading::Absent(reason), _) | (_, Reading::Absent(reason)) => return Reading::Absent(reason.clone()),
         (Reading::Now(list) | Reading::Earlier { value: list, .. }, Reading::Now(used)) => (list, *used),
         (_, Reading::Earlier { .. }) => return Reading::Absent(Absence::NoAnswer),
@@ -188,7 +190,7 @@ fn users(processes: &Reading<Vec<Process>>, memory: &MemorySample, instance: Opt
         .filter(draws)
         .fold(0, |sum, process| sum.saturating_add(process.memory_bytes.value().copied().unwrap_or(u64::MAX)));
     Reading::Now(Users {
-        computing: here().filter(|process| !draws(process)).count(),
+        computing: here().filter(|process| !draws(process)).count() + sample.processes_omitted as usize,
         held_bytes: used.saturating_sub(memory_drawing),
         driver_bytes: if memory.reserved_bytes.value().is_some() { DRIVER_BYTES } else { DRIVER_BYTES_WITH_RESERVE },
     })
@@ -235,7 +237,7 @@ mod tests {
 
     fn used(processes: Vec<Process>) -> (usize, u64) {
         let sample = sample(processes);
-        let users = users(&sample.processes, &sample.memory, None);
+        let users = users(&sample, &sample.memory, None);
         let users = users.value().unwrap();
         (users.computing, users.held_bytes)
     }
@@ -250,13 +252,15 @@ mod tests {
         assert_eq!(used(vec![draws(), does_both()]), (1, GIB));
         assert_eq!(used(vec![process(ProcessKind::Graphics, Reading::Absent(Absence::Unknown))]), (0, 0));
         let mut old_driver = sample(vec![]);
-        let driver_bytes =
-            |sample: &GpuSample| users(&sample.processes, &sample.memory, None).value().unwrap().driver_bytes;
+        let driver_bytes = |sample: &GpuSample| users(sample, &sample.memory, None).value().unwrap().driver_bytes;
         assert_eq!(driver_bytes(&old_driver), DRIVER_BYTES);
         old_driver.memory.reserved_bytes = Reading::Absent(Absence::NotSupported);
         assert_eq!(driver_bytes(&old_driver), DRIVER_BYTES_WITH_RESERVE);
         old_driver.processes = Reading::Absent(Absence::NoPermission);
-        assert!(users(&old_driver.processes, &old_driver.memory, None).value().is_none(), "unknown is not nobody");
+        let mut crowded = sample(vec![draws()]);
+        crowded.processes_omitted = 7;
+        assert_eq!(users(&crowded, &crowded.memory, None).value().unwrap().computing, 7);
+        assert!(users(&old_driver, &old_driver.memory, None).value().is_none(), "unknown is not nobody");
     }
 
     #[test]

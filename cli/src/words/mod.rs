@@ -30,6 +30,11 @@ pub(crate) use self::{
     phrase::{Level, Phrase},
 };
 
+/// The end of a list of processes that a sample has no room for.
+pub(crate) fn more_processes(count: u32) -> String {
+    format!("{count} more process{}", if count == 1 { "" } else { "es" })
+}
+
 /// What is known beside the sample.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Context<'a> {

@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{CommandLines, looker::Looker, workers::Shared};
+use super::{CommandLines, looker::Looker, table::Extent, workers::Shared};
 use crate::model::Process;
 
 /// Finds out what the driver does not know of processes.
@@ -57,7 +57,9 @@ impl Resolver {
     /// A process that ended since the driver listed it stays in the list, with its details unknown.
     pub fn fill(&mut self, processes: &mut [Process], patience: Duration) {
         self.ask(processes, patience);
-        processes.iter_mut().for_each(|process| self.describe(process));
+        for process in processes {
+            self.describe(process, Extent::Whole);
+        }
     }
 
     /// Asks for every process of one reading, as [`Self::fill`] does.
@@ -67,11 +69,15 @@ impl Resolver {
         let gone: Vec<u32> = self.listed.difference(&listed).copied().collect();
         let mut awaited: Vec<u32> = listed.difference(&self.listed).copied().collect();
         let mut state = self.shared.lock();
-        awaited.iter().for_each(|pid| state.table.list(*pid));
+        for pid in &awaited {
+            state.table.list(*pid);
+        }
         if !gone.is_empty() {
             state.table.unlist(&gone);
         }
-        listed.iter().for_each(|pid| state.table.refresh(*pid));
+        for pid in &listed {
+            state.table.refresh(*pid);
+        }
         self.listed = listed;
         loop {
             self.shared.employ(&mut state);
@@ -86,8 +92,8 @@ impl Resolver {
     }
 
     /// Fills in what is known of a process that was asked for.
-    pub(crate) fn describe(&self, process: &mut Process) {
-        self.shared.lock().table.fill(process);
+    pub(crate) fn describe(&self, process: &mut Process, how: Extent) {
+        self.shared.lock().table.fill(process, how);
     }
 }
 

@@ -20,6 +20,7 @@ mod tests;
 mod workers;
 
 pub use self::finder::{Finder, Resolver};
+pub(crate) use self::table::Extent;
 
 /// Whose command lines may be shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -86,13 +86,11 @@ impl ProcFs {
             let ids = status.lines().find_map(|line| line.strip_prefix(key))?;
             ids.split_ascii_whitespace().nth(1)?.parse().ok()
         };
-        match (effective("Uid:"), effective("Gid:")) {
-            (Some(uid), Some(gid)) => Some(User { uid, gid }),
-            _ => {
-                let folder = fs::metadata(self.root.join(pid.to_string())).ok()?;
-                Some(User { uid: folder.uid(), gid: folder.gid() })
-            }
+        if let (Some(uid), Some(gid)) = (effective("Uid:"), effective("Gid:")) {
+            return Some(User { uid, gid });
         }
+        let folder = fs::metadata(self.root.join(pid.to_string())).ok()?;
+        Some(User { uid: folder.uid(), gid: folder.gid() })
     }
 
     /// `comm`; where that is cut, the file name of the first argument that it begins.

@@ -41,6 +41,14 @@ struct Entry {
     describing: bool,
 }
 
+/// How much of a process is wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Extent {
+    Whole,
+    /// Name, user and start: copying the rest of thousands of processes takes longer than everything else.
+    Brief,
+}
+
 /// A process whose second stage is due.
 pub(super) struct Task {
     pub(super) pid: u32,
@@ -176,8 +184,8 @@ impl Table {
         self.entries.get(&pid).is_none_or(|entry| entry.looked.is_some())
     }
 
-    /// Fills in what is known of a process.
-    pub(super) fn fill(&self, process: &mut Process) {
+    /// Fills in what is known of a process, or what its events tell.
+    pub(super) fn fill(&self, process: &mut Process, how: Extent) {
         fn because<T>(reason: Absence) -> Reading<T> {
             Reading::Absent(reason)
         }
@@ -198,6 +206,7 @@ impl Table {
             None => because(Absence::Unknown),
         };
         match entry.and_then(|entry| entry.details.as_ref()) {
+            Some(details) if how == Extent::Brief => process.name = details.name.clone(),
             Some(details) => {
                 process.name = details.name.clone();
                 process.command = details.command.clone();

@@ -184,7 +184,9 @@ fn however_many_users_processes_hang_the_threads_are_few_and_all_come_back() {
     let told = now.iter().filter(|process| process.started_ms.value().is_some()).count();
     assert_eq!(told, pids.len(), "the first stage of everybody");
     std::thread::scope(|scope| {
-        pids.iter().for_each(|pid| drop(scope.spawn(|| proc.answer(*pid))));
+        for pid in &pids {
+            scope.spawn(|| proc.answer(*pid));
+        }
         eventually(&mut resolver, &pids, |now| now.iter().all(|process| process.owner.value().is_some()));
     });
 }

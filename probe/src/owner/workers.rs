@@ -120,6 +120,10 @@ impl Shared {
             state.has_looker = thread::spawn("owner-basics", move || shared.look()).is_ok();
         }
         let has_task = state.table.has_task(|uid| state.is_busy(uid));
+        // Whoever wakes up without work wakes up those who wait for news, who come back here.
+        if !has_task && !state.table.is_anybody_to_look_at() {
+            return;
+        }
         if has_task && state.idle == 0 && state.workers < MOST_WORKERS {
             let shared = Arc::clone(self);
             state.workers += usize::from(thread::spawn("owner-details", move || shared.describe()).is_ok());

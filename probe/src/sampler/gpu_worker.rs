@@ -153,9 +153,9 @@ impl GpuWorker {
         if let Some(resolver) = &mut self.resolver {
             resolver.ask(processes, patience);
         }
-        let describe = |process: &mut _| {
+        let describe = |process: &mut _, how| {
             if let Some(resolver) = &self.resolver {
-                resolver.describe(process);
+                resolver.describe(process, how);
             }
         };
         let (listed, omitted) = listing::fit(std::mem::take(processes), self.budget, describe);

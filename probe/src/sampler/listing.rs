@@ -5,7 +5,10 @@
 
 use std::cmp::Reverse;
 
-use crate::model::{Ancestor, Container, Notebook, Owner, Pod, Process, ProcessRef, Reading, SlurmJob};
+use crate::{
+    model::{Ancestor, Container, Notebook, Owner, Pod, Process, ProcessRef, Reading, SlurmJob},
+    owner::Extent,
+};
 
 /// Bytes of JSON for the processes of all GPUs together.
 const ALL_BYTES: usize = 1 << 20;
@@ -30,12 +33,12 @@ pub(super) fn budget(gpus: u32) -> usize {
 pub(super) fn fit(
     mut processes: Vec<Process>,
     budget: usize,
-    mut describe: impl FnMut(&mut Process),
+    mut describe: impl FnMut(&mut Process, Extent),
 ) -> (Vec<Process>, Vec<ProcessRef>) {
     processes.sort_by_key(|process| (Reverse(process.memory_bytes.value().copied()), process.pid, process.mig));
     let (mut listed, mut omitted, mut left) = (Vec::new(), Vec::new(), budget);
     for mut process in processes {
-        describe(&mut process);
+        describe(&mut process, if omitted.is_empty() { Extent::Whole } else { Extent::Brief });
         let bytes = length(&process);
         if omitted.is_empty() && bytes <= left {
             left -= bytes;
@@ -88,7 +91,7 @@ mod tests {
     #[test]
     fn the_processes_with_the_most_memory_are_listed_by_pid_and_the_others_counted() {
         let processes: Vec<_> = (1..=1000).map(|pid| held(pid, u64::from(pid % 10))).collect();
-        let (listed, omitted) = fit(processes, 60 << 10, |_| ());
+        let (listed, omitted) = fit(processes, 60 << 10, |_, _| ());
         assert_eq!(listed.len() + omitted.len(), 1000);
         assert!((80..=120).contains(&listed.len()), "{}", listed.len());
         assert!(listed.is_sorted_by_key(|process| process.pid));
@@ -117,7 +120,7 @@ mod tests {
         let mut long = held(u32::MAX, u64::MAX);
         described(&mut long);
         for processes in [vec![long; 100], vec![held(u32::MAX, u64::MAX); 3000]] {
-            let (listed, omitted) = fit(processes, 256 << 10, |_| ());
+            let (listed, omitted) = fit(processes, 256 << 10, |_, _| ());
             assert!(!listed.is_empty() && !omitted.is_empty());
             let bytes = serde_json::to_vec(&listed).unwrap().len();
             assert!(bytes <= 256 << 10, "{bytes}");

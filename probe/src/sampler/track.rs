@@ -24,7 +24,7 @@ pub(super) struct Track {
     gpu: Gpu,
     /// What it answered last.
     last: GpuSample,
-    /// The processes for which `last` has no room.
+    /// The processes for which `last` has no room, until it has been looked through.
     omitted: Vec<ProcessRef>,
     /// What changes slowly, as it was read last.
     details: Option<GpuDetails>,
@@ -236,7 +236,7 @@ impl Track {
         self.shown = sample.health.clone();
         happened.append(&mut self.happened);
         if !std::mem::replace(&mut self.derived, true) {
-            happened.extend(self.processes.update(&sample.processes, &self.omitted));
+            happened.extend(self.processes.update(&sample.processes, std::mem::take(&mut self.omitted)));
         }
         happened.extend(self.conditions.update(&mut sample, &self.gpu.board, self.details.as_ref(), now_ms));
         (sample, happened)

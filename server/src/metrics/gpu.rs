@@ -128,7 +128,7 @@ const SERIES: &[Series] = &[
         number(&gpu.nvlink.rx_bytes_per_second)
     }),
     ("gpumon_gpu_processes", Gauge, "Processes that hold the GPU.", |gpu| {
-        gpu.processes.value().map(|all| all.len() as f64)
+        gpu.processes.value().map(|all| all.len() as f64 + f64::from(gpu.processes_omitted))
     }),
 ];
 

@@ -30,7 +30,9 @@ pub(super) fn write(page: &mut Page, scrape: &Scrape<'_>) {
     // A process that computes and draws, or has work in two MIG devices, may be listed twice.
     let mut known = std::collections::BTreeSet::new();
     all.retain(|(told, process, _)| known.insert((told.gpu.index, process.pid)));
-    let omitted = all.len().saturating_sub(MOST);
+    // A sample has room for so many, too.
+    let unlisted: u32 = scrape.gpus.iter().filter_map(|told| Some(told.readings?.processes_omitted)).sum();
+    let omitted = all.len().saturating_sub(MOST) + unlisted as usize;
     all.truncate(MOST);
     for (name, help, read) in SERIES {
         let mut family = page.family(name, Gauge, help);

@@ -218,13 +218,14 @@ fn processes_are_told_only_where_asked_for_and_only_the_largest() {
         owner: Reading::Absent(ABSENT),
     };
     busy.sample.as_mut().unwrap().gpus[0].processes = Reading::Now((1..=150).chain([150]).map(process).collect());
+    busy.sample.as_mut().unwrap().gpus[0].processes_omitted = 7;
     let without = own(&busy, false);
     assert!(!without.contains("pid=") && !without.contains("train.py"), "{without}");
-    assert_eq!(lines(&without, "gpumon_gpu_processes"), [r#"gpumon_gpu_processes{gpu="0",uuid="GPU-0"} 151"#]);
+    assert_eq!(lines(&without, "gpumon_gpu_processes"), [r#"gpumon_gpu_processes{gpu="0",uuid="GPU-0"} 158"#]);
     let with = own(&busy, true);
     let told = lines(&with, "gpumon_process_memory_bytes");
     assert_eq!(told.len(), 100);
     assert!(told[0].contains(r#"pid="150",name="train.py",user="ana""#), "{}", told[0]);
-    assert_eq!(lines(&with, "gpumon_processes_omitted"), ["gpumon_processes_omitted 50"]);
+    assert_eq!(lines(&with, "gpumon_processes_omitted"), ["gpumon_processes_omitted 57"]);
     assert!(!with.contains("secret"));
 }

@@ -33,6 +33,11 @@ describe('the list', () => {
     expect(rows).toMatchObject([{ kind: 'unreadable', gpu: 0 }]);
   });
 
+  it('says how many more there are than a sample has room for', () => {
+    const rows = rowsOf(gpu(0, { processes: [process(1)], processes_omitted: 12 }), gpu(1, { processes: [] }));
+    expect(rows).toMatchObject([{ kind: 'holder' }, { kind: 'omitted', gpu: 0, count: 12 }]);
+  });
+
   it('has a process that holds two MIG instances twice', () => {
     const part = (gpu_instance: number) => process(7, { mig: { gpu_instance, compute_instance: 0 } });
     const keys = readable(rowsOf(gpu(0, { processes: [part(1), part(2)] }))).map(({ key }) => key);

@@ -39,6 +39,14 @@ export interface UnreadableRow {
   reason: string;
 }
 
+/** Stands for the processes of a GPU for which a sample has no room. */
+export interface OmittedRow {
+  kind: 'omitted';
+  key: string;
+  gpu: number;
+  count: number;
+}
+
 /** The colours that tell holders apart: `--gpumon-process-0` and so on. */
 export const SLOTS = 6;
 
@@ -86,7 +94,7 @@ export class SlotKeeper {
 }
 
 /** The rows of the list: GPU by GPU, the largest holder of memory first. */
-export function holderRows(gpus: readonly GpuView[], slots: SlotKeeper): (HolderRow | UnreadableRow)[] {
+export function holderRows(gpus: readonly GpuView[], slots: SlotKeeper): (HolderRow | UnreadableRow | OmittedRow)[] {
   const groups = new Map<GpuView, Map<string, Process[]>>(gpus.map((gpu) => [gpu, groupsOf(gpu.now)]));
   const present = new Map<string, number[]>();
   for (const [gpu, held] of groups) {
@@ -95,15 +103,18 @@ export function holderRows(gpus: readonly GpuView[], slots: SlotKeeper): (Holder
     }
   }
   const colours = slots.assign([...present].map(([holder, indices]) => ({ holder, gpus: indices })));
-  return gpus.flatMap((gpu): (HolderRow | UnreadableRow)[] => {
+  return gpus.flatMap((gpu): (HolderRow | UnreadableRow | OmittedRow)[] => {
     const reason = unreadable(gpu);
     if (reason !== null) {
       return [{ kind: 'unreadable', key: `unreadable ${String(gpu.index)}`, gpu: gpu.index, reason }];
     }
-    return [...(groups.get(gpu) ?? [])]
+    const holders = [...(groups.get(gpu) ?? [])]
       .map(([holder, processes]) => rowOf(gpu, holder, processes, colours.get(holder) ?? 0))
       .filter((row) => row !== null)
       .sort((a, b) => held(b.memory_bytes) - held(a.memory_bytes) || a.processes[0].pid - b.processes[0].pid);
+    const count = gpu.now?.processes_omitted ?? 0;
+    const omitted = { kind: 'omitted', key: `omitted ${String(gpu.index)}`, gpu: gpu.index, count } as const;
+    return count === 0 ? holders : [...holders, omitted];
   });
 }
 

@@ -37,7 +37,7 @@ export function shareOf(sample: Sample, kernelId: string): KernelShare {
 function divided(gpu: GpuSample, kernelId: string): { own: Process[]; others: number } {
   const all = gpu.health.state === 'ok' ? (valueOf(gpu.processes) ?? []) : [];
   const own = all.filter((process) => valueOf(process.owner)?.notebook?.kernel_id === kernelId);
-  return { own, others: all.length - own.length };
+  return { own, others: all.length - own.length + (gpu.processes_omitted ?? 0) };
 }
 
 function sum(values: readonly (number | null)[]): number | null {

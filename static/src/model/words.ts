@@ -28,6 +28,8 @@ export function absenceWords(absence: Absence): string {
       return trans.__('asleep to save power');
     case 'no_answer':
       return trans.__('the driver has not answered');
+    case 'not_read_yet':
+      return trans.__('not read yet');
     case 'warming_up':
       return trans.__('needs a second sample');
     case 'unknown':

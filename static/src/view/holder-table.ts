@@ -4,12 +4,12 @@ import { h, keyed, setAttribute, setShown, setText } from '../lib/dom';
 import { duration, memoryColumn, percent } from '../lib/format';
 import { plainText } from '../lib/text';
 import { table, trans } from '../lib/translation';
-import { processName, textOf, type HolderRow, type UnreadableRow } from '../model/holders';
+import { processName, textOf, type HolderRow, type OmittedRow, type UnreadableRow } from '../model/holders';
 import { runsIn, sharedBy } from '../model/owner';
 import type { NotebookHost } from './notebook-host';
 import { ReadingValue, type Freshness } from './value';
 
-type RowData = HolderRow | UnreadableRow;
+type RowData = HolderRow | UnreadableRow | OmittedRow;
 
 const COLUMNS = table(() => [
   { name: trans.__('GPU'), className: 'gpumon-col-gpu' },
@@ -214,7 +214,7 @@ function said(parts: readonly (string | null)[]): string {
   return parts.filter((part) => part !== null).join(' · ');
 }
 
-/** Says why the processes of a GPU are not listed. */
+/** Says why the processes of a GPU are not listed, or how many of them are not. */
 class DashRow implements Row {
   readonly element: HTMLElement;
   private readonly gpu = h('td', { class: 'gpumon-col-gpu' });
@@ -226,9 +226,11 @@ class DashRow implements Row {
   }
 
   update(row: RowData): void {
+    setText(this.gpu, String(row.gpu));
     if (row.kind === 'unreadable') {
-      setText(this.gpu, String(row.gpu));
       setText(this.reason, `– ${trans.__('processes: %1', row.reason)}`);
+    } else if (row.kind === 'omitted') {
+      setText(this.reason, trans._n('%1 more process', '%1 more processes', row.count));
     }
   }
 }

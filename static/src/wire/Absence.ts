@@ -3,7 +3,7 @@
 /**
  * Why a reading is not there.
  */
-export type Absence = { "absent": "not_supported" } | { "absent": "no_permission" } | { "absent": "gpu_lost" } | { "absent": "asleep" } | { "absent": "no_answer" } | { "absent": "warming_up" } | { "absent": "unknown" } | { "absent": "hidden" } | { "absent": "driver_error", 
+export type Absence = { "absent": "not_supported" } | { "absent": "no_permission" } | { "absent": "gpu_lost" } | { "absent": "asleep" } | { "absent": "no_answer" } | { "absent": "not_read_yet" } | { "absent": "warming_up" } | { "absent": "unknown" } | { "absent": "hidden" } | { "absent": "driver_error", 
 /**
  * NVML's return code.
  */

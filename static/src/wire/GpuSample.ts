@@ -84,9 +84,14 @@ fan_percent: Reading<number>,
  */
 mig_devices: Reading<Array<MigSample>>, 
 /**
- * The processes that hold the GPU, by PID.
+ * The processes that hold the GPU, by PID. Where there are too many for one sample, those with the most memory.
  */
 processes: Reading<Array<Process>>, 
+/**
+ * How many more hold it and are left out of `processes`, so that sums over the list are not those of the GPU; left
+ * out of JSON where it is 0.
+ */
+processes_omitted?: number, 
 /**
  * What is the matter with it, the worst first. Filled in by `derive`; a condition leaves the list when it is over.
  */

@@ -228,6 +228,14 @@ fn names_of_processes_in_events_cannot_drive_the_terminal() {
 }
 
 #[test]
+fn the_list_of_processes_says_how_many_more_there_are() {
+    let (mut app, _waiting) = app(2);
+    app.world.sample.as_mut().unwrap().gpus[1].processes_omitted = 976;
+    let drawn = lines(&mut app, 120, 40).join("\n");
+    assert!(drawn.contains("processes, 976 more processes"), "{drawn}");
+}
+
+#[test]
 fn the_job_behind_a_process_is_there_at_80_columns() {
     let (mut app, _waiting) = app(1);
     if let Some(Reading::Now(processes)) = app.world.sample.as_mut().map(|sample| &mut sample.gpus[0].processes) {

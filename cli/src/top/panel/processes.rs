@@ -10,6 +10,7 @@ use crate::top::{
     text::{cut, left, right},
     world::World,
 };
+use crate::words;
 
 /// Draws the list, scrolled so that the selection can be seen.
 pub(in crate::top) fn processes(pen: &mut Pen<'_>, area: Rect, world: &World, state: &mut State) {
@@ -22,7 +23,9 @@ pub(in crate::top) fn processes(pen: &mut Pen<'_>, area: Rect, world: &World, st
     state.processes.follow(&rows, lines);
     let view = &state.processes;
     let cells = Cells::new(view, &rows, area.width.into());
-    headings(pen, row(area, 0), &cells, state, rows.len());
+    let shown = world.gpus().iter().filter(|gpu| state.gpu.is_none_or(|shown| shown == gpu.index));
+    let omitted = shown.map(|gpu| gpu.processes_omitted).sum();
+    headings(pen, row(area, 0), &cells, state, (rows.len(), omitted));
     let searched = Filter::new(&view.search);
     for (place, line) in rows.iter().skip(view.scroll).take(lines).enumerate() {
         let place = row(area, place as u16 + 1);
@@ -51,7 +54,8 @@ pub(in crate::top) fn processes(pen: &mut Pen<'_>, area: Rect, world: &World, st
     }
 }
 
-fn headings(pen: &mut Pen<'_>, area: Rect, cells: &Cells, state: &State, count: usize) {
+/// `count` is how many are listed, and how many more there are.
+fn headings(pen: &mut Pen<'_>, area: Rect, cells: &Cells, state: &State, (count, omitted): (usize, u32)) {
     let view = &state.processes;
     for (column, at, width) in &cells.0 {
         let is_sorted = view.sort == *column;
@@ -68,8 +72,9 @@ fn headings(pen: &mut Pen<'_>, area: Rect, cells: &Cells, state: &State, count: 
     }
     let filter = if view.filter.is_empty() { String::new() } else { format!("filter: {}  ", view.filter.text) };
     let tree = if view.tree { "tree  " } else { "" };
-    let about =
-        format!("  {filter}{tree}{}", if count == 1 { "1 process".to_owned() } else { format!("{count} processes") });
+    let count = if count == 1 { "1 process".to_owned() } else { format!("{count} processes") };
+    let more = if omitted == 0 { String::new() } else { format!(", {}", words::more_processes(omitted)) };
+    let about = format!("  {filter}{tree}{count}{more}");
     let free =
         cells.0.last().filter(|(column, ..)| *column == Column::What).map_or(0, |(.., width)| width.saturating_sub(6));
     if about.width() <= free {

@@ -1,7 +1,7 @@
 /** Remembers who held GPUs, so that a chart of the past can name them after they have gone. */
 
 import { absenceOf } from '../reading';
-import type { HolderRow, UnreadableRow } from '../holders';
+import type { HolderRow, OmittedRow, UnreadableRow } from '../holders';
 import type { Holder } from './plots';
 
 /** What a chart names at most; the rest is too thin to be seen. */
@@ -16,7 +16,7 @@ export class PastHolders {
   private readonly all = new Map<string, Remembered & { gpu: number }>();
 
   /** Takes in who holds what now. */
-  see(rows: readonly (HolderRow | UnreadableRow)[], now_ms: number): void {
+  see(rows: readonly (HolderRow | OmittedRow | UnreadableRow)[], now_ms: number): void {
     for (const row of rows) {
       if (row.kind === 'holder' && absenceOf(row.memory_bytes) === null) {
         const { key, gpu, holder, name, slot, memory_bytes } = row;

@@ -95,21 +95,28 @@ pub(super) const COLUMNS: [Column<Row>; 42] = [
     column("conditions", "what is the matter, in sentences; needs a server or --watch", |row| {
         Some(row.gpu.conditions.iter().map(|condition| condition.text.as_str()).collect::<Vec<_>>().join(" "))
     }),
-    usual("process_count", "processes that hold the GPU", |row| Some(processes(row)?.len().to_string())),
+    usual("process_count", "processes that hold the GPU", |row| {
+        Some((processes(row)?.len() + row.gpu.processes_omitted as usize).to_string())
+    }),
     column("process_users", "who they are, separated by blanks", |row| {
         let mut users: Vec<&str> =
-            processes(row)?.iter().filter_map(|process| Some(process.user.value()?.as_str())).collect();
+            all_processes(row)?.iter().filter_map(|process| Some(process.user.value()?.as_str())).collect();
         users.sort_unstable();
         users.dedup();
         Some(users.join(" "))
     }),
     column("process_memory_bytes", "what they hold together, as far as the driver tells", |row| {
-        Some(rounded(processes(row)?.iter().filter_map(|process| process.memory_bytes.value()).sum::<u64>() as f64))
+        Some(rounded(all_processes(row)?.iter().filter_map(|process| process.memory_bytes.value()).sum::<u64>() as f64))
     }),
 ];
 
 fn active(row: &Row, part: fn(&Activity) -> &Reading<f64>) -> Option<String> {
     number(part(row.gpu.activity.value()?))
+}
+
+/// `None` where some are left out of the sample, since what they are together is not what they all are.
+fn all_processes(row: &Row) -> Option<&[Process]> {
+    processes(row).filter(|_| row.gpu.processes_omitted == 0)
 }
 
 fn processes(row: &Row) -> Option<&[Process]> {

@@ -1,0 +1,307 @@
+//! What a process that any user may run does to the collector that reads about it: nothing.
+
+use std::{
+    fs::{self, Permissions},
+    io::{BufRead, BufReader},
+    os::unix::{
+        fs::{PermissionsExt, symlink},
+        process::CommandExt,
+    },
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    time::Duration,
+};
+
+use rustix::{
+    fs::{CWD, FileType, Mode, makedev, mkfifoat, mknodat},
+    process::geteuid,
+};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::support::Fake;
+
+const INTERVAL_MS: u64 = 250;
+
+/// A user who is nobody else.
+const NOBODY: u32 = 65_534;
+
+/// A process that waits until it is dropped.
+struct Holder(Child);
+
+impl Holder {
+    /// With these arguments behind its own, as this user.
+    fn new(arguments: &[&str], uid: u32) -> Self {
+        let mut command = Command::new("sh");
+        command.args(["-c", "read x", "kernel"]).args(arguments);
+        Self::spawn(&mut command, uid)
+    }
+
+    fn spawn(command: &mut Command, uid: u32) -> Self {
+        if geteuid().is_root() {
+            command.uid(uid).gid(uid);
+        }
+        Self(command.current_dir("/").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap())
+    }
+
+    /// A helper that says when it is ready; `None`, with the reason printed, where this machine has no means for it.
+    fn python(code: &str, arguments: &[&str]) -> Option<Self> {
+        let mut command = Command::new("python3");
+        command.args(["-c", code]).args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut holder = Self(command.spawn().ok()?);
+        let mut line = String::new();
+        BufReader::new(holder.0.stdout.take()?).read_line(&mut line).ok()?;
+        if line.trim() == "ready" {
+            return Some(holder);
+        }
+        eprintln!("skipped: this machine has no means for it");
+        None
+    }
+
+    fn pid(&self) -> u32 {
+        self.0.id()
+    }
+}
+
+impl Drop for Holder {
+    fn drop(&mut self) {
+        // One that has a file system mounted ends by itself, and takes that with it.
+        drop(self.0.stdin.take());
+        for _ in 0..100 {
+            if matches!(self.0.try_wait(), Ok(Some(_))) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// What was seen of a collector.
+struct Seen {
+    samples: Vec<Value>,
+    longest_line: usize,
+    peak_bytes: u64,
+}
+
+impl Seen {
+    /// Runs a collector as this user over two GPUs that all of these processes hold.
+    fn of(pids: &[u32], uid: u32, samples: usize) -> Option<Self> {
+        let process = |pid: &u32| {
+            [0, 1].map(|gpu| format!("[[process]]\ngpu = {gpu}\npid = {pid}\nmemory = \"64 MiB\"\n")).concat()
+        };
+        let fake = Fake::new(&format!("gpus = 3\n{}", pids.iter().map(process).collect::<String>()));
+        fs::set_permissions(fake.path(""), Permissions::from_mode(0o755)).unwrap();
+        let mut command = fake.gpumon(&["collect", "--interval-ms", &INTERVAL_MS.to_string()]);
+        command.stdout(Stdio::piped()).stderr(Stdio::null()).stdin(Stdio::null());
+        if geteuid().is_root() {
+            command.uid(uid).gid(uid);
+        }
+        let Ok(mut child) = command.spawn() else {
+            eprintln!("skipped: user {uid} may not run the program");
+            return None;
+        };
+        let mut seen = Self { samples: Vec::new(), longest_line: 0, peak_bytes: 0 };
+        for line in BufReader::new(child.stdout.take().unwrap()).lines() {
+            let line = line.unwrap();
+            seen.longest_line = seen.longest_line.max(line.len());
+            let record: Value = serde_json::from_str(&line).unwrap();
+            if record["type"] == "sample" {
+                seen.samples.push(record);
+            }
+            if seen.samples.len() == samples {
+                break;
+            }
+        }
+        let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
+        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+        seen.peak_bytes = peak.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10;
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(seen.samples.len(), samples);
+        Some(seen)
+    }
+
+    /// No GPU is ever hung, every sample is fresh, and none comes late.
+    #[track_caller]
+    fn is_on_time(&self) {
+        let at_ms = |value: &Value| value["at_ms"].as_u64().unwrap();
+        for sample in &self.samples {
+            for gpu in sample["gpus"].as_array().unwrap() {
+                assert_eq!(gpu["health"]["state"], "ok");
+                assert!(at_ms(sample).saturating_sub(at_ms(gpu)) < 4 * INTERVAL_MS, "an old reading");
+            }
+        }
+        for pair in self.samples.windows(2) {
+            let apart_ms = at_ms(&pair[1]) - at_ms(&pair[0]);
+            assert!(apart_ms < 4 * INTERVAL_MS, "samples are {apart_ms} ms apart");
+        }
+    }
+
+    /// A process as the last sample has it, the same on both GPUs.
+    #[track_caller]
+    fn process(&self, pid: u32) -> &Value {
+        let [one, other] = [0, 1].map(|gpu| {
+            let processes = self.samples.last().unwrap()["gpus"][gpu]["processes"].as_array().unwrap();
+            processes.iter().find(|process| process["pid"] == pid).expect("it is listed")
+        });
+        assert_eq!((&one["name"], &one["owner"]), (&other["name"], &other["owner"]));
+        one
+    }
+}
+
+/// Those who collect and those who are looked at, by their numbers.
+fn users() -> Vec<(u32, u32)> {
+    if geteuid().is_root() {
+        return vec![(0, NOBODY), (NOBODY, NOBODY), (0, 0)];
+    }
+    eprintln!("only as the user of the tests: others can be tried by root alone");
+    vec![(geteuid().as_raw(), geteuid().as_raw())]
+}
+
+/// A folder that every user may look into.
+fn folder() -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
+    folder
+}
+
+/// A connection file of each kind that is none, and a real one at the end.
+fn connection_files(folder: &Path) -> Vec<PathBuf> {
+    let all = Mode::from_raw_mode(0o666);
+    let path = |name: &str| folder.join(format!("kernel-{name}.json"));
+    mkfifoat(CWD, path("fifo"), all).unwrap();
+    symlink("/dev/zero", path("link-to-device")).unwrap();
+    fs::create_dir(path("folder")).unwrap();
+    fs::write(path("real"), r#"{"kernel_name":"python3","jupyter_session":"train.ipynb"}"#).unwrap();
+    symlink("kernel-real.json", path("link")).unwrap();
+    let mut names = vec!["fifo", "link-to-device", "folder", "link"];
+    if mknodat(CWD, path("device"), FileType::CharacterDevice, all, makedev(1, 5)).is_ok() {
+        names.push("device");
+    }
+    names.push("real");
+    names.into_iter().map(path).collect()
+}
+
+#[test]
+fn a_connection_file_that_is_none_holds_up_nobody() {
+    let folder = folder();
+    let files = connection_files(folder.path());
+    for (collector, user) in users() {
+        let holders: Vec<_> = files.iter().map(|file| Holder::new(&["-f", file.to_str().unwrap()], user)).collect();
+        let pids: Vec<u32> = holders.iter().map(Holder::pid).collect();
+        let Some(seen) = Seen::of(&pids, collector, 10) else { continue };
+        seen.is_on_time();
+        assert!(seen.peak_bytes < 40 << 20, "{} MiB", seen.peak_bytes >> 20);
+        for (file, pid) in files.iter().zip(pids) {
+            let process = seen.process(pid);
+            let notebook = &process["owner"]["notebook"];
+            assert!(file.to_str().unwrap().contains(notebook["kernel_id"].as_str().unwrap()), "{process}");
+            let path = notebook["path"].as_str();
+            assert_eq!(path, file.ends_with("kernel-real.json").then_some("train.ipynb"), "{process}");
+        }
+    }
+}
+
+#[test]
+fn root_does_not_read_for_a_user_what_that_user_may_not() {
+    if !geteuid().is_root() {
+        eprintln!("skipped: only root may read what others may not");
+        return;
+    }
+    let folder = folder();
+    let file = folder.path().join("kernel-secret.json");
+    fs::write(&file, r#"{"jupyter_session":"root's"}"#).unwrap();
+    fs::set_permissions(&file, Permissions::from_mode(0o600)).unwrap();
+    let (own, stranger) = (Holder::new(&[file.to_str().unwrap()], 0), Holder::new(&[file.to_str().unwrap()], NOBODY));
+    let seen = Seen::of(&[own.pid(), stranger.pid()], 0, 6).unwrap();
+    assert_eq!(seen.process(own.pid())["owner"]["notebook"]["path"], "root's");
+    assert_eq!(seen.process(stranger.pid())["owner"]["notebook"]["path"], Value::Null);
+}
+
+/// Mounts a file system that never answers, and takes it away at the end of its input.
+const DEAD_MOUNT: &str = r"
+import ctypes, os, sys
+libc = ctypes.CDLL(None, use_errno=True)
+fd = os.open('/dev/fuse', os.O_RDWR)
+options = b'fd=%d,rootmode=40000,user_id=0,group_id=0,allow_other' % fd
+if libc.mount(b'fuse', sys.argv[1].encode(), b'fuse', 0, options) != 0:
+    sys.exit('mount: ' + os.strerror(ctypes.get_errno()))
+print('ready', flush=True)
+sys.stdin.read()
+libc.umount2(sys.argv[1].encode(), 2)
+";
+
+#[test]
+fn a_connection_file_on_a_mount_that_is_dead_leaves_its_owner_unknown_and_nothing_else() {
+    for (collector, user) in users() {
+        let folder = folder();
+        let Some(_mount) = Holder::python(DEAD_MOUNT, &[folder.path().to_str().unwrap()]) else { return };
+        let file = folder.path().join("kernel-dead.json");
+        let (stuck, beside) = (Holder::new(&[file.to_str().unwrap()], user), Holder::new(&["x"], user));
+        let other = Holder::new(&["y"], 1);
+        let Some(seen) = Seen::of(&[stuck.pid(), beside.pid(), other.pid()], collector, 12) else { continue };
+        seen.is_on_time();
+        let process = seen.process(stuck.pid());
+        assert_eq!(process["owner"]["absent"], "not_read_yet", "{process}");
+        assert!(process["name"] == "sh" && process["user"].is_string() && process["started_ms"].is_u64(), "{process}");
+        assert!(seen.process(other.pid())["owner"]["parents"].is_array(), "of another user");
+    }
+}
+
+/// Has its command line begin at a mapping of so many bytes, as any user may.
+const MAPPED_ARGUMENTS: &str = r"
+import ctypes, mmap, os, struct, sys
+libc = ctypes.CDLL(None, use_errno=True)
+size = int(sys.argv[1])
+area = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x4000)
+start = ctypes.addressof(ctypes.c_char.from_buffer(area))
+area[0:65536] = b'x' * 65536
+fields = open('/proc/self/stat').read().rsplit(')', 1)[1].split()
+of = lambda number: int(fields[number - 3])
+libc.sbrk.restype = ctypes.c_void_p
+places = [of(26), of(27), of(45), of(46), of(47), libc.sbrk(0), of(28), start, start + size, start, start + size]
+layout = struct.pack('11QQIi', *places, 0, 0, -1)
+if libc.prctl(35, 14, ctypes.c_char_p(layout), len(layout), 0) != 0:
+    sys.exit('prctl: ' + os.strerror(ctypes.get_errno()))
+print('ready', flush=True)
+sys.stdin.read()
+";
+
+#[test]
+fn a_command_line_of_gigabytes_is_cut() {
+    let Some(holder) = Holder::python(MAPPED_ARGUMENTS, &["2000000000"]) else { return };
+    let own = geteuid().as_raw();
+    let seen = Seen::of(&[holder.pid()], own, 10).unwrap();
+    seen.is_on_time();
+    assert!(seen.peak_bytes < 40 << 20, "{} MiB", seen.peak_bytes >> 20);
+    let command = seen.process(holder.pid())["command"].as_str().unwrap();
+    assert!(command.len() < 1100 && command.ends_with('…'), "{command}");
+}
+
+#[test]
+fn long_names_and_many_long_command_lines_make_no_large_frame() {
+    let long = "\u{1b}[31mx\u{202e}\"\\".repeat(131_000 / 12);
+    let own = geteuid().as_raw();
+    let mut command = Command::new("sh");
+    command.arg0("n".repeat(131_000)).args(["-c", "read x", "\u{1b}]0;title\u{7}"]);
+    let mut holders = vec![Holder::spawn(&mut command, own)];
+    holders.extend((0..200).map(|_| Holder::new(&[long.as_str(); 8], own)));
+    let pids: Vec<u32> = holders.iter().map(Holder::pid).collect();
+    let seen = Seen::of(&pids, own, 10).unwrap();
+    seen.is_on_time();
+    assert!(seen.peak_bytes < 40 << 20, "{} MiB", seen.peak_bytes >> 20);
+    assert!(seen.longest_line < (1 << 20) + 100_000, "{} bytes", seen.longest_line);
+    let gpu = &seen.samples.last().unwrap()["gpus"][0];
+    let listed = gpu["processes"].as_array().unwrap();
+    let omitted = gpu["processes_omitted"].as_u64().unwrap_or(0) as usize;
+    assert_eq!(listed.len() + omitted, pids.len());
+    assert!(listed.len() > 50 && omitted > 0, "{} and {omitted}", listed.len());
+    for process in listed {
+        let texts = ["name", "command"].map(|text| process[text].as_str().unwrap_or_default());
+        assert!(texts[0].len() <= 131 && texts[1].len() <= 1027, "{process}");
+        let is_odd = |character: char| character.is_control() || character == '\u{202e}';
+        assert!(!texts.concat().contains(is_odd), "{process}");
+    }
+}
