@@ -21,6 +21,8 @@ mod cadence;
 mod collector;
 mod control;
 pub mod frame;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod guard;
 mod history;
 mod hub;

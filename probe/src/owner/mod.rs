@@ -4,6 +4,8 @@
 
 mod belonging;
 mod cgroup;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod jupyter;
 mod proc_fs;
 
