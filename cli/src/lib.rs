@@ -23,7 +23,11 @@ mod wait;
 mod words;
 mod worker;
 
-use std::{env, path::Path, process::ExitCode};
+use std::{
+    env, panic,
+    path::Path,
+    process::{self, ExitCode},
+};
 
 use clap::Parser;
 
@@ -44,8 +48,19 @@ fn plain_on_dumb_terminals() {
     }
 }
 
+/// A panic ends the process, on whichever thread it is: a collector without the thread of one GPU would look well.
+/// `serve` alone takes this back.
+fn end_at_a_panic() {
+    let report = panic::take_hook();
+    panic::set_hook(Box::new(move |panic| {
+        report(panic);
+        process::abort();
+    }));
+}
+
 /// Does what the command line says.
 pub fn main() -> ExitCode {
+    end_at_a_panic();
     let mut words = env::args_os().map(|word| word.to_string_lossy().into_owned());
     let name = words.next().unwrap_or_default();
     let words: Vec<String> = words.collect();

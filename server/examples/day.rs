@@ -56,7 +56,7 @@ fn feed() -> io::Result<()> {
 fn measure() -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let listener = runtime
-        .block_on(Listener::tcp("127.0.0.1:0".parse().expect("an address")))
+        .block_on(async { Listener::tcp("127.0.0.1:0".parse().expect("an address")) })
         .map_err(|error| io::Error::other(error.to_string()))?;
     let address = listener.address();
     let collector =

@@ -1,6 +1,6 @@
 //! `/api/v1/answers`: what programs that speak the driver's own vocabulary are answered from.
 
-use axum::{Json, extract::State};
+use axum::{Extension, extract::State, http::HeaderMap, response::Response};
 use gpumon_probe::{
     model::{GpuDetails, Inventory, Sample},
     question::{Recorded, Sheet},
@@ -10,6 +10,9 @@ use serde::{Deserialize, Serialize};
 use crate::{
     app::AppState,
     frame::{CollectorState, CollectorStatus},
+    peer::Peer,
+    respond::{JSON, Subject, respond, to_json},
+    view::View,
 };
 
 /// Everything known at one moment, with what has no place in the model.
@@ -41,6 +44,11 @@ impl Answers {
 }
 
 /// From memory: it never waits for the driver.
-pub(crate) async fn answers(State(app): State<AppState>) -> Json<Answers> {
-    Json(app.hub.answers())
+pub(crate) async fn answers(
+    State(app): State<AppState>,
+    Extension(peer): Extension<Peer>,
+    headers: HeaderMap,
+) -> Response {
+    let view = View::of(peer);
+    respond(&app, &headers, view, Subject::Answers, JSON, move |hub| to_json(&hub.answers(view))).await
 }

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
-use crate::{control::Control, hub::Hub, runs::Runs, watchers::Watchers};
+use crate::{
+    control::Control, hub::Hub, respond::ResponseEncoder, runs::Runs, stream::StreamEncoder, watchers::Watchers,
+};
 
 /// Handed to every handler.
 #[derive(Clone)]
@@ -16,6 +18,10 @@ pub(crate) struct AppState {
     pub(crate) control: Arc<Control>,
     /// Runs of the workload runner.
     pub(crate) runs: Arc<Runs>,
+    /// Writes what a stream's clients share.
+    pub(crate) stream_encoder: Arc<StreamEncoder>,
+    /// Writes answers over HTTP.
+    pub(crate) response_encoder: Arc<ResponseEncoder>,
     /// Whether `/metrics` tells of processes, too.
     pub(crate) process_metrics: bool,
     /// Becomes true when the server stops.

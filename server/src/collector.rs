@@ -28,7 +28,12 @@ pub(crate) enum End {
     /// It said why there is nothing to read, and ended by itself before its first line.
     NothingToRead(String),
     /// It died, fell silent, or wrote what is no record.
-    Broken(String),
+    Broken {
+        /// Which of it.
+        message: String,
+        /// Whether it had written a record before.
+        had_begun: bool,
+    },
 }
 
 /// A collector that was started.
@@ -65,7 +70,7 @@ impl Running {
     pub(crate) async fn watch_over(&mut self, hub: &Hub) -> End {
         let (lines_read, broken) = self.read_lines(hub).await;
         match broken {
-            Some(message) => End::Broken(message),
+            Some(message) => End::Broken { message, had_begun: lines_read > 0 },
             None => self.how_it_ended(lines_read).await,
         }
     }
@@ -85,7 +90,7 @@ impl Running {
             tokio::select! {
                 line = self.lines.next_line() => match line {
                     Ok(Some(line)) => {
-                        if let Err(error) = hub.take_in(line) {
+                        if let Err(error) = hub.take_in(&line) {
                             return (count, Some(format!("the collector wrote what is not a record: {error}")));
                         }
                         count += 1;
@@ -111,14 +116,18 @@ impl Running {
     }
 
     async fn how_it_ended(&mut self, lines_read: u64) -> End {
+        let had_begun = lines_read > 0;
         let Ok(Ok(status)) = timeout(MOMENT, self.child.wait()).await else {
-            return End::Broken("the collector closed its output and does not end".to_owned());
+            let message = "the collector closed its output and does not end".to_owned();
+            return End::Broken { message, had_begun };
         };
         let last_words = timeout(MOMENT, &mut self.last_words).await.ok().and_then(Result::ok).flatten();
-        match (lines_read, status.code(), last_words) {
-            (0, Some(_), Some(message)) => End::NothingToRead(message),
-            (_, _, Some(message)) => End::Broken(format!("the collector ended ({status}): {message}")),
-            (_, _, None) => End::Broken(format!("the collector ended ({status})")),
+        match (status.code(), last_words) {
+            (Some(_), Some(message)) if !had_begun => End::NothingToRead(message),
+            (_, Some(message)) => {
+                End::Broken { message: format!("the collector ended ({status}): {message}"), had_begun }
+            }
+            (_, None) => End::Broken { message: format!("the collector ended ({status})"), had_begun },
         }
     }
 }

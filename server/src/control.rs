@@ -49,6 +49,23 @@ impl Control {
         self.give(None)
     }
 
+    /// Takes back the order with this number, as far as it is not done and none came after it: what was refused must not
+    /// happen later.
+    pub(crate) fn withdraw(&self, number: u64, before: Option<Pause>) {
+        self.order.send_if_modified(|order| {
+            let is_open = order.number == number && *self.carried_out.borrow() < number;
+            if is_open {
+                *order = Order { number: number + 1, pause: before };
+            }
+            is_open
+        });
+    }
+
+    /// What was asked for last.
+    pub(crate) fn pause_now(&self) -> Option<Pause> {
+        self.order.borrow().pause
+    }
+
     fn give(&self, pause: Option<Pause>) -> u64 {
         let mut number = 0;
         self.order.send_modify(|order| {
@@ -72,5 +89,27 @@ impl Control {
     pub(crate) async fn carried_out(&self, number: u64) {
         // It fails only where the sender is gone, and that is here.
         let _ = self.carried_out.subscribe().wait_for(|done| *done >= number).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pause_that_failed_does_not_happen_later() {
+        let control = Control::new();
+        let is_paused = || control.pause_now().is_some();
+        let failed = control.pause(None);
+        control.withdraw(failed, None);
+        assert!(!is_paused());
+        let done = control.pause(None);
+        control.is_carried_out(done);
+        control.withdraw(done, None);
+        assert!(is_paused(), "it is done");
+        let resumed = control.resume();
+        control.pause(None);
+        control.withdraw(resumed, None);
+        assert!(is_paused(), "the last word counts");
     }
 }

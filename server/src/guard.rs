@@ -39,6 +39,9 @@ fn verdict(access: Access, headers: &HeaderMap) -> Result<(), Refusal> {
              ssh -L 9123:127.0.0.1:9123\n",
         ));
     }
+    if is_cross_site(headers) {
+        return Err((StatusCode::FORBIDDEN, "requests from pages of another site are refused\n"));
+    }
     if !headers.contains_key(header::ORIGIN) {
         return Ok(());
     }
@@ -49,6 +52,14 @@ fn verdict(access: Access, headers: &HeaderMap) -> Result<(), Refusal> {
         Some([origin]) if [Some(host), forwarded].iter().flatten().any(|own| is_origin_of(origin, own)) => Ok(()),
         _ => Err((StatusCode::FORBIDDEN, "requests from pages of another origin are refused\n")),
     }
+}
+
+/// Whether a page of another site makes the request, as browsers tell (Fetch Metadata). Following a link from there to the
+/// page is fine: it opens in a window of its own, which the other site cannot read.
+fn is_cross_site(headers: &HeaderMap) -> bool {
+    let is = |name: &str, value: &str| headers.get_all(name).iter().any(|found| found == value);
+    let opens_a_window = is("sec-fetch-mode", "navigate") && is("sec-fetch-dest", "document");
+    is("sec-fetch-site", "cross-site") && !opens_a_window
 }
 
 fn authority(headers: &HeaderMap, name: &str) -> Option<Authority> {
@@ -114,6 +125,24 @@ mod tests {
         {
             let foreign = [("host", "localhost:9123"), ("origin", origin)];
             assert_eq!(ask(Access::Loopback, &foreign), Err(StatusCode::FORBIDDEN), "{origin}");
+        }
+    }
+
+    #[test]
+    fn another_site_may_link_here_and_nothing_else() {
+        let ask_from = |more: &[(&'static str, &'static str)]| {
+            let headers = [&[("host", "localhost:9123"), ("sec-fetch-site", "cross-site")], more].concat();
+            ask(Access::Loopback, &headers)
+        };
+        assert_eq!(ask_from(&[]), Err(StatusCode::FORBIDDEN));
+        assert_eq!(ask_from(&[("sec-fetch-mode", "no-cors"), ("sec-fetch-dest", "image")]), Err(StatusCode::FORBIDDEN));
+        assert_eq!(
+            ask_from(&[("sec-fetch-mode", "navigate"), ("sec-fetch-dest", "iframe")]),
+            Err(StatusCode::FORBIDDEN)
+        );
+        assert_eq!(ask_from(&[("sec-fetch-mode", "navigate"), ("sec-fetch-dest", "document")]), Ok(()));
+        for site in ["same-origin", "same-site", "none"] {
+            assert_eq!(ask(Access::Loopback, &[("host", "localhost"), ("sec-fetch-site", site)]), Ok(()), "{site}");
         }
     }
 

@@ -44,6 +44,12 @@ impl Wanted {
         Self { metrics: METRICS.iter().collect(), host: Vec::new() }
     }
 
+    /// Their names.
+    pub(crate) fn ids(&self) -> Vec<&'static str> {
+        let of_gpus = self.metrics.iter().map(|metric| metric.id);
+        of_gpus.chain(self.host.iter().map(|metric| metric.id)).collect()
+    }
+
     /// The metrics of these names, or what is wrong with one.
     pub(crate) fn named<'a>(ids: impl Iterator<Item = &'a str>) -> Result<Self, String> {
         let mut wanted = Self { metrics: Vec::new(), host: Vec::new() };
@@ -113,11 +119,6 @@ impl HistoryStore {
 
     fn all(&mut self) -> impl Iterator<Item = &mut Columns> {
         self.gpus.values_mut().chain([&mut self.host])
-    }
-
-    /// What is wanted of all of it.
-    pub(crate) fn frame(&self, wanted: &Wanted) -> History {
-        self.newest(u64::MAX, wanted)
     }
 
     /// What is wanted, as far back as `reach_ms` before the newest sample.
@@ -215,7 +216,7 @@ mod tests {
         store.push(&sample(1_000, &[("a", 1.0)]));
         store.push(&sample(2_000, &[("a", 2.0), ("b", 9.0)]));
         store.push(&sample(3_000, &[("b", 8.0)]));
-        let history = store.frame(&Wanted::overview());
+        let history = store.newest(u64::MAX, &Wanted::overview());
         assert_eq!(history.times_ms, [1_000, 2_000, 3_000]);
         assert_eq!(watts(&history, "a"), [Some(1.0), Some(2.0), None]);
         assert_eq!(watts(&history, "b"), [None, Some(9.0), Some(8.0)]);
@@ -240,7 +241,7 @@ mod tests {
     fn an_overview_is_small_and_an_unknown_metric_is_refused_with_those_there_are() {
         let mut store = HistoryStore::default();
         store.push(&sample(1_000, &[("a", 1.0)]));
-        let overview = store.frame(&Wanted::overview());
+        let overview = store.newest(u64::MAX, &Wanted::overview());
         assert_eq!((overview.gpus[0].metrics.len(), overview.host.len()), (OVERVIEW, 0));
         let error = Wanted::named(["power.drwa"].into_iter()).unwrap_err();
         assert!(error.contains("'power.drwa'") && error.contains("power.draw_watts"), "{error}");
@@ -253,7 +254,7 @@ mod tests {
         for tick in 0..10_000 {
             store.push(&sample(tick * 100, &[("a", tick as f64)]));
         }
-        let history = store.frame(&Wanted::overview());
+        let history = store.newest(u64::MAX, &Wanted::overview());
         assert!(history.times_ms.len() <= 335, "{}", history.times_ms.len());
         assert!(history.times_ms[0] >= 999_900 - DEPTH_MS);
         assert_eq!(watts(&history, "a").len(), history.times_ms.len());
@@ -265,7 +266,7 @@ mod tests {
         for at_ms in [1_000_000, 1_001_000, 1_002_000, 501_000, 502_000] {
             store.push(&sample(at_ms, &[("a", at_ms as f64)]));
         }
-        let history = store.frame(&Wanted::overview());
+        let history = store.newest(u64::MAX, &Wanted::overview());
         assert_eq!(history.times_ms, [501_000, 502_000]);
         assert_eq!(watts(&history, "a"), [Some(501_000.0), Some(502_000.0)]);
     }
@@ -277,6 +278,6 @@ mod tests {
         hung.gpus[0].at_ms = 1_000;
         store.push(&sample(1_000, &[("a", 5.0)]));
         store.push(&hung);
-        assert_eq!(watts(&store.frame(&Wanted::overview()), "a"), [Some(5.0), None]);
+        assert_eq!(watts(&store.newest(u64::MAX, &Wanted::overview()), "a"), [Some(5.0), None]);
     }
 }

@@ -5,11 +5,13 @@
 
 use std::{
     collections::{BTreeMap, VecDeque, btree_map::Entry},
-    sync::{Arc, PoisonError, RwLock},
+    sync::{
+        Arc, OnceLock, PoisonError, RwLock,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
-use axum::extract::ws::Utf8Bytes;
 use gpumon_probe::{
     model::{Event, GpuDetails, GpuRef, Inventory, Record, Sample, now_ms},
     question::Sheet,
@@ -21,10 +23,12 @@ use tokio::{
 
 use crate::{
     answers::Answers,
-    frame::{CollectorState, CollectorStatus, Hello, ServerFrame, Snapshot},
+    frame::{CollectorState, CollectorStatus, Hello, History, ServerFrame, Snapshot},
     history::{HistoryStore, Wanted},
     record,
     snapshot::Parts,
+    stream::TextFrame,
+    view::View,
 };
 
 /// This many events and states may queue up for a slow client before it is told that it missed some.
@@ -42,19 +46,22 @@ pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// The meeting point of the collector and the clients.
 pub(crate) struct Hub {
     state: RwLock<State>,
+    /// Apart from the rest, since reading much of it takes milliseconds.
+    history: RwLock<HistoryStore>,
+    /// Counts what has been taken in, so that whoever has read something knows whether there is something newer.
+    changes: AtomicU64,
     samples: watch::Sender<SampleFrame>,
-    notices: broadcast::Sender<Utf8Bytes>,
-    traces: broadcast::Sender<Utf8Bytes>,
+    notices: broadcast::Sender<TextFrame>,
+    traces: broadcast::Sender<TextFrame>,
 }
 
 struct State {
     collector: CollectorStatus,
-    inventory: Option<Inventory>,
+    inventory: Option<Arc<Inventory>>,
     sample: Option<Arc<Sample>>,
-    details: BTreeMap<u32, GpuDetails>,
+    details: BTreeMap<u32, Arc<GpuDetails>>,
     sheets: BTreeMap<u32, Sheet>,
     events: VecDeque<Event>,
-    history: HistoryStore,
 }
 
 impl State {
@@ -66,7 +73,7 @@ impl State {
             gpu.is_some_and(|gpu| gpu.uuid.is_none() || gpu.uuid == details.uuid)
         });
         self.sheets.retain(|index, _| self.details.contains_key(index));
-        self.inventory = Some(inventory);
+        self.inventory = Some(Arc::new(inventory));
     }
 
     fn is_answered(&mut self, sheet: Sheet) {
@@ -96,7 +103,23 @@ pub(crate) struct SampleFrame {
     /// The time after which the next is to come.
     pub(crate) apart: Duration,
     /// The collector's line.
-    pub(crate) text: Utf8Bytes,
+    line: TextFrame,
+    sample: Option<Arc<Sample>>,
+    /// Written when somebody needs it.
+    names: Arc<OnceLock<TextFrame>>,
+}
+
+impl SampleFrame {
+    /// As a client of this view gets it. It is written once for all of them.
+    pub(crate) fn text(&self, view: View) -> TextFrame {
+        match (view, &self.sample) {
+            (View::Names, Some(sample)) => {
+                let write = || encode(&ServerFrame::Sample(view.sample(sample).into_owned()));
+                self.names.get_or_init(write).clone()
+            }
+            _ => self.line.clone(),
+        }
+    }
 }
 
 impl Hub {
@@ -114,13 +137,16 @@ impl Hub {
                 details: BTreeMap::new(),
                 sheets: BTreeMap::new(),
                 events: VecDeque::new(),
-                history: HistoryStore::default(),
             }),
+            history: RwLock::default(),
+            changes: AtomicU64::new(0),
             samples: watch::Sender::new(SampleFrame {
                 number: 0,
                 at: Instant::now(),
                 apart: Duration::ZERO,
-                text: Utf8Bytes::default(),
+                line: TextFrame::new(""),
+                sample: None,
+                names: Arc::default(),
             }),
             notices: broadcast::Sender::new(NOTICES),
             traces: broadcast::Sender::new(TRACES),
@@ -131,36 +157,43 @@ impl Hub {
     ///
     /// # Errors
     /// Where the line is not a record.
-    pub(crate) fn take_in(&self, line: String) -> Result<(), serde_json::Error> {
-        let record = record::decode(&line)?;
+    pub(crate) fn take_in(&self, line: &str) -> Result<(), serde_json::Error> {
+        let record = record::decode(line)?;
         self.collector_is(CollectorState::Running, None);
         match record {
             Record::Inventory(inventory) => {
                 self.write(|state| state.is_there(inventory));
-                self.notify(line.into());
+                self.notify(TextFrame::new(line));
             }
             Record::Details(details) => {
-                self.write(|state| state.details.insert(details.index, details));
-                self.notify(line.into());
+                self.write(|state| state.details.insert(details.index, Arc::new(details)));
+                self.notify(TextFrame::new(line));
             }
             Record::Answers(sheet) => self.write(|state| state.is_answered(sheet)),
             Record::Trace(_) => {
                 // An error means that nobody asked for traces.
-                let _ = self.traces.send(line.into());
+                let _ = self.traces.send(TextFrame::new(line));
             }
             Record::Event(event) => {
                 self.write(|state| state.remember(event));
-                self.notify(line.into());
+                self.notify(TextFrame::new(line));
             }
             Record::Sample(sample) => {
                 let apart = Duration::from_millis(sample.interval_ms.into());
-                self.write(|state| {
-                    state.history.push(&sample);
-                    state.sample = Some(Arc::new(sample));
-                });
+                let sample = Arc::new(sample);
+                self.write(|state| state.sample = Some(Arc::clone(&sample)));
                 self.samples.send_modify(|frame| {
-                    *frame = SampleFrame { number: frame.number + 1, at: Instant::now(), apart, text: line.into() };
+                    *frame = SampleFrame {
+                        number: frame.number + 1,
+                        at: Instant::now(),
+                        apart,
+                        line: TextFrame::new(line),
+                        sample: Some(Arc::clone(&sample)),
+                        names: Arc::default(),
+                    };
                 });
+                // Last, since whoever reads a lot of it holds this up.
+                self.history.write().unwrap_or_else(PoisonError::into_inner).push(&sample);
             }
         }
         Ok(())
@@ -211,48 +244,62 @@ impl Hub {
     }
 
     /// All a new client needs.
-    pub(crate) fn hello(&self) -> Utf8Bytes {
-        encode(&self.read(|state| {
-            ServerFrame::Hello(Hello {
-                version: VERSION.to_owned(),
-                at_ms: now_ms(),
-                collector: state.collector.clone(),
-                inventory: state.inventory.clone(),
-                sample: state.sample.as_deref().cloned(),
-                details: state.details.values().cloned().collect(),
-                events: state.events.iter().cloned().collect(),
-                history: state.history.frame(&Wanted::overview()),
-            })
+    pub(crate) fn hello(&self, view: View) -> String {
+        let (collector, inventory, sample, details, events) = self.read(|state| {
+            let details: Vec<_> = state.details.values().cloned().collect();
+            let events: Vec<_> = state.events.iter().cloned().collect();
+            (state.collector.clone(), state.inventory.clone(), state.sample.clone(), details, events)
+        });
+        write_json(&ServerFrame::Hello(Hello {
+            version: VERSION.to_owned(),
+            at_ms: now_ms(),
+            collector,
+            inventory: inventory.map(Arc::unwrap_or_clone),
+            sample: sample.map(|sample| view.sample(&sample).into_owned()),
+            details: details.into_iter().map(Arc::unwrap_or_clone).collect(),
+            events,
+            history: self.newest(u64::MAX, &Wanted::overview()),
         }))
     }
 
     /// What is wanted of the recent past alone.
-    pub(crate) fn history(&self, wanted: &Wanted) -> Utf8Bytes {
-        encode(&self.read(|state| ServerFrame::History(state.history.frame(wanted))))
+    pub(crate) fn history(&self, wanted: &Wanted) -> String {
+        write_json(&ServerFrame::History(self.newest(u64::MAX, wanted)))
     }
 
     /// Everything known now, as far as it is asked for.
     pub(crate) fn snapshot(&self, parts: &Parts) -> Snapshot {
-        self.read(|state| Snapshot {
+        let mut snapshot = self.read(|state| Snapshot {
             version: VERSION.to_owned(),
             collector: state.collector.clone(),
-            inventory: state.inventory.clone(),
-            sample: state.sample.as_deref().cloned(),
-            details: state.details.values().filter(|_| !parts.brief).cloned().collect(),
+            inventory: state.inventory.as_deref().cloned(),
+            sample: state.sample.as_deref().map(|sample| parts.view.sample(sample).into_owned()),
+            details: state.details.values().filter(|_| !parts.brief).map(|details| (**details).clone()).collect(),
             events: state.events.iter().filter(|_| !parts.brief).cloned().collect(),
-            history: parts.history_ms.map(|reach_ms| state.history.newest(reach_ms, &parts.wanted)),
-        })
+            history: None,
+        });
+        snapshot.history = parts.history_ms.map(|reach_ms| self.newest(reach_ms, &parts.wanted));
+        snapshot
+    }
+
+    fn newest(&self, reach_ms: u64, wanted: &Wanted) -> History {
+        self.history.read().unwrap_or_else(PoisonError::into_inner).newest(reach_ms, wanted)
     }
 
     /// Everything that questions in the driver's own vocabulary are answered from.
-    pub(crate) fn answers(&self) -> Answers {
+    pub(crate) fn answers(&self, view: View) -> Answers {
         self.read(|state| Answers {
             collector: state.collector.clone(),
-            inventory: state.inventory.clone(),
-            sample: state.sample.as_deref().cloned(),
-            details: state.details.values().cloned().collect(),
+            inventory: state.inventory.as_deref().cloned(),
+            sample: state.sample.as_deref().map(|sample| view.sample(sample).into_owned()),
+            details: state.details.values().map(|details| (**details).clone()).collect(),
             sheets: state.sheets.values().cloned().collect(),
         })
+    }
+
+    /// The number of the last change.
+    pub(crate) fn change(&self) -> u64 {
+        self.changes.load(Ordering::Acquire)
     }
 
     /// The samples to come.
@@ -261,16 +308,16 @@ impl Hub {
     }
 
     /// The events and states to come.
-    pub(crate) fn notices(&self) -> broadcast::Receiver<Utf8Bytes> {
+    pub(crate) fn notices(&self) -> broadcast::Receiver<TextFrame> {
         self.notices.subscribe()
     }
 
     /// The traces to come.
-    pub(crate) fn traces(&self) -> broadcast::Receiver<Utf8Bytes> {
+    pub(crate) fn traces(&self) -> broadcast::Receiver<TextFrame> {
         self.traces.subscribe()
     }
 
-    fn notify(&self, text: Utf8Bytes) {
+    fn notify(&self, text: TextFrame) {
         // An error means that no client is connected.
         let _ = self.notices.send(text);
     }
@@ -280,11 +327,17 @@ impl Hub {
     }
 
     fn write<T>(&self, write: impl FnOnce(&mut State) -> T) -> T {
-        write(&mut self.state.write().unwrap_or_else(PoisonError::into_inner))
+        let written = write(&mut self.state.write().unwrap_or_else(PoisonError::into_inner));
+        self.changes.fetch_add(1, Ordering::Release);
+        written
     }
 }
 
-/// A frame as text.
-pub(crate) fn encode(frame: &ServerFrame) -> Utf8Bytes {
-    serde_json::to_string(frame).expect("frames have string keys and no failing parts").into()
+/// A frame, ready to be sent.
+pub(crate) fn encode(frame: &ServerFrame) -> TextFrame {
+    TextFrame::new(&write_json(frame))
+}
+
+fn write_json(frame: &ServerFrame) -> String {
+    serde_json::to_string(frame).expect("frames have string keys and no failing parts")
 }

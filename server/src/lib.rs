@@ -7,9 +7,11 @@
 //! - [`hub`] holds what the collector said last and passes it to every client; [`record`] decodes its lines.
 //! - [`history`] keeps the recent past for clients that come late.
 //! - [`runs`] are those of the workload runner: processes that work, and what they say.
-//! - [`stream`], [`page`], [`metrics`], [`pause`] and [`routes`] are the endpoints; [`guard`] stands before all of them, and [`peer`]
-//!   before those that change anything.
-//! - [`listen`] is where clients come in, and [`local`] the socket where programs of this machine look for a server.
+//! - [`stream`], [`page`], [`metrics`], [`pause`] and [`routes`] are the endpoints; [`guard`] stands before all of them,
+//!   and [`peer`] before those that change anything. [`view`] is how much of processes a client sees.
+//! - [`encoder`] writes what takes milliseconds off the event loop, [`respond`] answers with that over HTTP.
+//! - [`listen`] is where clients come in, [`connections`] how many may and for how long, and [`local`] the socket where
+//!   programs of this machine look for a server.
 //!
 //! This process never loads NVML, so that a hanging or crashing driver cannot take it along.
 
@@ -19,7 +21,9 @@ pub mod answers;
 mod app;
 mod cadence;
 mod collector;
+mod connections;
 mod control;
+mod encoder;
 pub mod frame;
 #[cfg(fuzzing)]
 pub mod fuzzing;
@@ -34,11 +38,13 @@ mod page;
 mod pause;
 mod peer;
 mod record;
+mod respond;
 mod routes;
 pub mod runs;
 mod snapshot;
 mod stream;
 pub mod supervisor;
+mod view;
 mod watchers;
 
 use std::{future::Future, io, sync::Arc, time::Duration};
@@ -48,12 +54,22 @@ use tokio::{sync::watch, task::JoinSet};
 use self::{
     app::AppState,
     control::Control,
+    encoder::Encoder,
     hub::Hub,
     listen::Listener,
     runs::{RunSettings, Runs},
     supervisor::Collector,
     watchers::Watchers,
 };
+
+/// What clients of a stream may hold of hellos and history, in KiB.
+const STREAM_ROOM_KIB: usize = 256 * 1024;
+
+/// What clients may hold of answers over HTTP, in KiB.
+const RESPONSE_ROOM_KIB: usize = 64 * 1024;
+
+/// How often answers that nobody asks for any more are let go of.
+const TIDY: Duration = Duration::from_secs(1);
 
 /// How long open connections may take to end after the shutdown was asked for.
 const FAREWELL: Duration = Duration::from_secs(1);
@@ -85,11 +101,21 @@ pub async fn run(
     let runs = Arc::new(Runs::new(runs, Arc::clone(&hub), stopped.clone()));
     let supervision = supervisor::supervise(collector, Arc::clone(&hub), Arc::clone(&control), watchers.interval());
     let mut supervision = tokio::spawn(supervision);
-    let app = AppState { hub, watchers, control, runs, process_metrics, stopped: stopped.clone() };
+    let app = AppState {
+        hub,
+        watchers,
+        control,
+        runs,
+        stream_encoder: Arc::new(Encoder::new(STREAM_ROOM_KIB)),
+        response_encoder: Arc::new(Encoder::new(RESPONSE_ROOM_KIB)),
+        process_metrics,
+        stopped: stopped.clone(),
+    };
+    let connections = connections::Table::new();
     let mut doors = JoinSet::new();
     for listener in listeners {
         let router = routes::router(app.clone(), listener.access());
-        doors.spawn(listener.serve(router, until(stopped.clone())));
+        doors.spawn(connections::serve(listener, router, Arc::clone(&connections), stopped.clone()));
     }
     let result = tokio::select! {
         result = all_closed(&mut doors) => result,
@@ -98,6 +124,7 @@ pub async fn run(
             let _ = stop.send(true);
             tokio::time::sleep(FAREWELL).await;
         } => Ok(()),
+        () = tidy(&app) => Ok(()),
         // It ends only by a defect. A server that looks well and shows nothing new would be worse than none.
         _ = &mut supervision => Err(io::Error::other("the collector's supervisor failed")),
     };
@@ -108,8 +135,13 @@ pub async fn run(
     result
 }
 
-async fn until(mut stopped: watch::Receiver<bool>) {
-    let _ = stopped.wait_for(|stopped| *stopped).await;
+/// Never ends.
+async fn tidy(app: &AppState) {
+    loop {
+        tokio::time::sleep(TIDY).await;
+        app.stream_encoder.tidy();
+        app.response_encoder.tidy();
+    }
 }
 
 /// Ends when the last door has closed, or the first fails.

@@ -1,18 +1,21 @@
 //! Where clients come in: a TCP port or a unix socket.
 
 use std::{
-    future::Future,
     io,
     net::SocketAddr,
-    os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt},
+    os::unix::fs::{FileTypeExt, MetadataExt},
     path::{Path, PathBuf},
 };
 
-use axum::Router;
+use rustix::fs::{Mode, fchmod};
 use thiserror::Error;
-use tokio::net::{TcpListener, UnixListener, UnixStream};
+use tokio::net::{TcpListener, TcpSocket, UnixListener, UnixSocket, UnixStream};
+use tokio_util::either::Either;
 
-use crate::{guard::Access, peer::Peer};
+use crate::{connections::Socket, guard::Access, peer::Peer};
+
+/// Clients that have connected and are not accepted yet; the system may allow fewer.
+const BACKLOG: u32 = 4096;
 
 /// An open door.
 #[derive(Debug)]
@@ -61,15 +64,15 @@ fn cure(cause: &io::Error) -> &'static str {
 }
 
 impl Listener {
-    /// Listens on a port of this machine's loopback. Port 0 takes any that is free.
+    /// Listens on a port of this machine's loopback, within a runtime. Port 0 takes any that is free.
     ///
     /// # Errors
     /// [`ListenError`] says what to do instead.
-    pub async fn tcp(address: SocketAddr) -> Result<Self, ListenError> {
-        if !address.ip().is_loopback() {
+    pub fn tcp(address: SocketAddr) -> Result<Self, ListenError> {
+        if !address.ip().to_canonical().is_loopback() {
             return Err(ListenError::NotLoopback(address));
         }
-        TcpListener::bind(address).await.map(Self::Tcp).map_err(|cause| match cause.kind() {
+        bind_tcp(address).map(Self::Tcp).map_err(|cause| match cause.kind() {
             io::ErrorKind::AddrInUse => ListenError::PortInUse(address),
             _ => ListenError::Other { address: address.to_string(), cause },
         })
@@ -94,10 +97,12 @@ impl Listener {
                 Ok(_) | Err(_) => return Err(ListenError::SocketInUse(path.to_owned())),
             }
         }
-        let listener = UnixListener::bind(path).map_err(other)?;
-        let socket = OwnSocket::new(path).map_err(other)?;
-        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600)).map_err(other)?;
-        Ok(Self::Unix(listener, socket))
+        let socket = UnixSocket::new_stream().map_err(other)?;
+        // The file gets the mode that the socket has when it is bound, so that nobody else can open it for a moment.
+        fchmod(&socket, Mode::RUSR | Mode::WUSR).map_err(|error| other(error.into()))?;
+        socket.bind(path).map_err(other)?;
+        let file = OwnSocket::new(path).map_err(other)?;
+        Ok(Self::Unix(socket.listen(BACKLOG).map_err(other)?, file))
     }
 
     /// Where a browser or a program finds it.
@@ -118,19 +123,31 @@ impl Listener {
         }
     }
 
-    pub(crate) async fn serve(
-        self,
-        app: Router,
-        shutdown: impl Future<Output = ()> + Send + 'static,
-    ) -> io::Result<()> {
-        let app = app.into_make_service_with_connect_info::<Peer>();
+    /// The next client's connection, and whose it is.
+    pub(crate) async fn accept(&self) -> io::Result<(Socket, Peer)> {
         match self {
-            Self::Tcp(listener) => axum::serve(listener, app).with_graceful_shutdown(shutdown).await,
-            Self::Unix(listener, _removed_at_the_end) => {
-                axum::serve(listener, app).with_graceful_shutdown(shutdown).await
+            Self::Tcp(listener) => {
+                let (socket, client) = listener.accept().await?;
+                // A frame that is ready is not kept back until the one before has been acknowledged.
+                let _ = socket.set_nodelay(true);
+                let peer = Peer::of_port(client, socket.local_addr().ok());
+                Ok((Either::Left(socket), peer))
+            }
+            Self::Unix(listener, _) => {
+                let (socket, _) = listener.accept().await?;
+                let peer = Peer::Socket { uid: socket.peer_cred().ok().map(|peer| peer.uid()) };
+                Ok((Either::Right(socket), peer))
             }
         }
     }
+}
+
+fn bind_tcp(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    // A port whose last connections have just ended is free.
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
 }
 
 /// The file of a socket, removed at the end, also where the serving is cut short.

@@ -1,11 +1,17 @@
 //! The web page, embedded in the binary.
 
 use axum::{
-    extract::Path,
-    http::{StatusCode, header},
+    extract::{Path, State},
+    http::{HeaderMap, HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
 use rust_embed::RustEmbed;
+
+use crate::{
+    app::AppState,
+    respond::{Subject, respond},
+    view::View,
+};
 
 /// What `npm run build` left in `static/dist`. `build.rs` says when to look again.
 #[derive(RustEmbed)]
@@ -21,29 +27,24 @@ const ASK_AGAIN: &str = "no-cache";
 const CONTENT_SECURITY_POLICY: &str =
     "default-src 'self'; img-src 'self' data:; frame-ancestors 'self'; base-uri 'self'";
 
-pub(crate) async fn index() -> Response {
-    match serve("index.html") {
-        Some(page) => page,
-        None => (
-            StatusCode::NOT_FOUND,
-            "This gpumon was built without its web page. Build it with `make`, or read /api/v1/snapshot.\n",
-        )
-            .into_response(),
-    }
+pub(crate) async fn index(State(app): State<AppState>, headers: HeaderMap) -> Response {
+    let missing = "This gpumon was built without its web page. Build it with `make`, or read /api/v1/snapshot.\n";
+    serve(&app, &headers, "index.html".to_owned(), missing).await
 }
 
-pub(crate) async fn file(Path(path): Path<String>) -> Response {
-    serve(&path).unwrap_or_else(|| (StatusCode::NOT_FOUND, "no such file; the page is at /\n").into_response())
+pub(crate) async fn file(State(app): State<AppState>, Path(path): Path<String>, headers: HeaderMap) -> Response {
+    serve(&app, &headers, path, "no such file; the page is at /\n").await
 }
 
-fn serve(path: &str) -> Option<Response> {
-    let file = Page::get(path)?;
-    let kind = file.metadata.mimetype().to_owned();
+async fn serve(app: &AppState, headers: &HeaderMap, path: String, missing: &'static str) -> Response {
+    let Some(file) = Page::get(&path) else { return (StatusCode::NOT_FOUND, missing).into_response() };
+    let content_type = file.metadata.mimetype().to_owned();
     let cache = if path.starts_with("assets/") { FOREVER } else { ASK_AGAIN };
-    let headers = [
-        (header::CONTENT_TYPE, kind.as_str()),
-        (header::CACHE_CONTROL, cache),
-        (header::CONTENT_SECURITY_POLICY, CONTENT_SECURITY_POLICY),
-    ];
-    Some((headers, file.data.into_owned()).into_response())
+    let subject = Subject::Page(path);
+    let mut response =
+        respond(app, headers, View::Names, subject, &content_type, move |_| file.data.into_owned()).await;
+    for (name, value) in [(header::CACHE_CONTROL, cache), (header::CONTENT_SECURITY_POLICY, CONTENT_SECURITY_POLICY)] {
+        response.headers_mut().insert(name, HeaderValue::from_static(value));
+    }
+    response
 }

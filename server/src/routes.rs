@@ -1,15 +1,17 @@
 //! Which path leads where.
 
+use std::time::Duration;
+
 use axum::{
     Router,
     extract::State,
-    http::{HeaderValue, StatusCode, header},
+    http::{HeaderName, HeaderValue, StatusCode, header},
     middleware,
     response::{IntoResponse, Response},
     routing::{get, post},
 };
 use gpumon_probe::model::now_ms;
-use tower_http::{compression::CompressionLayer, set_header::SetResponseHeaderLayer};
+use tower_http::{set_header::SetResponseHeaderLayer, timeout::TimeoutLayer};
 
 use crate::{
     answers,
@@ -20,12 +22,16 @@ use crate::{
     stream,
 };
 
+/// How long a request may take, its body included. What a terminal announces of a run, and streams, take as long as they
+/// last.
+const LONGEST_REQUEST: Duration = Duration::from_secs(30);
+
 pub(crate) fn router(state: AppState, access: Access) -> Router {
     let changing = Router::new()
         .route("/api/v1/pause", post(pause::pause))
         .route("/api/v1/resume", post(pause::resume))
         .route_layer(middleware::from_fn(peer::may_change));
-    Router::new()
+    let router = Router::new()
         .merge(changing)
         .merge(runs::router(&state))
         .route("/", get(page::index))
@@ -36,16 +42,28 @@ pub(crate) fn router(state: AppState, access: Access) -> Router {
         .route("/metrics/dcgm", get(metrics::dcgm))
         .route("/healthz", get(healthz))
         .route("/readyz", get(readyz))
-        .layer(CompressionLayer::new())
-        // Outside the compression, which has no business with a WebSocket.
+        .layer(TimeoutLayer::with_status_code(StatusCode::REQUEST_TIMEOUT, LONGEST_REQUEST))
+        .merge(runs::announcements())
         .route("/api/v1/stream", get(stream::upgrade))
-        .layer(SetResponseHeaderLayer::if_not_present(
-            header::X_CONTENT_TYPE_OPTIONS,
-            HeaderValue::from_static("nosniff"),
-        ))
-        .layer(middleware::from_fn_with_state(access, guard::check))
+        .layer(middleware::from_fn_with_state(access, guard::check));
+    // Outside the guard, so that a refusal has them, too.
+    HEADERS
+        .iter()
+        .fold(router, |router, (name, value)| {
+            router.layer(SetResponseHeaderLayer::if_not_present(name.clone(), HeaderValue::from_static(value)))
+        })
         .with_state(state)
 }
+
+/// What stands in every answer unless the answer says otherwise: nobody guesses what it is, keeps it, embeds it in a page
+/// of another origin, or learns from where a link was followed.
+const HEADERS: [(HeaderName, &str); 5] = [
+    (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    (header::CACHE_CONTROL, "no-store"),
+    (header::REFERRER_POLICY, "no-referrer"),
+    (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+    (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
+];
 
 /// The server answers.
 async fn healthz() -> &'static str {

@@ -3,13 +3,20 @@
 use std::ops::RangeInclusive;
 
 use axum::{
-    Json,
+    Extension,
     extract::{Query, State, rejection::QueryRejection},
-    http::StatusCode,
+    http::{HeaderMap, StatusCode},
+    response::Response,
 };
 use serde::Deserialize;
 
-use crate::{app::AppState, frame::Snapshot, history::Wanted};
+use crate::{
+    app::AppState,
+    history::Wanted,
+    peer::Peer,
+    respond::{JSON, Subject, respond, to_json},
+    view::View,
+};
 
 /// How much of the past there is to ask for, in seconds.
 const HISTORY_S: RangeInclusive<u64> = 1..=300;
@@ -32,27 +39,32 @@ pub(crate) struct Parts {
     pub(crate) history_ms: Option<u64>,
     pub(crate) wanted: Wanted,
     pub(crate) brief: bool,
+    pub(crate) view: View,
 }
 
 impl Default for Parts {
     fn default() -> Self {
-        Self { history_ms: None, wanted: Wanted::of_gpus(), brief: false }
+        Self { history_ms: None, wanted: Wanted::of_gpus(), brief: false, view: View::Whole }
     }
 }
 
 /// From memory: it never waits for the driver.
 pub(crate) async fn snapshot(
     State(app): State<AppState>,
+    Extension(peer): Extension<Peer>,
     query: Result<Query<SnapshotQuery>, QueryRejection>,
-) -> Result<Json<Snapshot>, (StatusCode, String)> {
+    headers: HeaderMap,
+) -> Result<Response, (StatusCode, String)> {
     let bad = |why: String| (StatusCode::BAD_REQUEST, why + "\n");
     let hint = "; ask for history_s, metrics and brief, or nothing";
     let Query(query) = query.map_err(|error| bad(error.body_text() + hint))?;
-    Ok(Json(app.hub.snapshot(&query.understood().map_err(bad)?)))
+    let parts = query.understood(View::of(peer)).map_err(bad)?;
+    let subject = Subject::Snapshot { history_ms: parts.history_ms, metrics: parts.wanted.ids(), brief: parts.brief };
+    Ok(respond(&app, &headers, parts.view, subject, JSON, move |hub| to_json(&hub.snapshot(&parts))).await)
 }
 
 impl SnapshotQuery {
-    fn understood(self) -> Result<Parts, String> {
+    fn understood(self, view: View) -> Result<Parts, String> {
         let (shortest, longest) = HISTORY_S.into_inner();
         if self.history_s.is_some_and(|seconds| !(shortest..=longest).contains(&seconds)) {
             return Err(format!("no such history; ask for ?history_s= {shortest} to {longest}"));
@@ -61,7 +73,7 @@ impl SnapshotQuery {
             None => Wanted::of_gpus(),
             Some(ids) => Wanted::named(ids.split(','))?,
         };
-        Ok(Parts { history_ms: self.history_s.map(|seconds| seconds * 1000), wanted, brief: self.brief })
+        Ok(Parts { history_ms: self.history_s.map(|seconds| seconds * 1000), wanted, brief: self.brief, view })
     }
 }
 
@@ -72,7 +84,7 @@ mod tests {
     use super::*;
 
     fn understood(history_s: Option<u64>, metrics: Option<&str>) -> Result<Parts, String> {
-        SnapshotQuery { history_s, metrics: metrics.map(ToOwned::to_owned), brief: true }.understood()
+        SnapshotQuery { history_s, metrics: metrics.map(ToOwned::to_owned), brief: true }.understood(View::Whole)
     }
 
     #[test]

@@ -38,9 +38,11 @@ pub struct Request {
     pub interval_ms: u32,
 }
 
-/// The pause before a new start doubles from the shortest to the longest.
+/// The pause before a new start doubles from the shortest to the longest, which is that where the start itself fails.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(250);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+/// One that had begun to sample has been killed or has crashed, and the next is likely to do well for a while.
+const LONGEST_AFTER_SAMPLES: Duration = Duration::from_secs(2);
 /// A collector that ran for so long starts the pauses anew.
 const STEADY: Duration = Duration::from_secs(30);
 /// Where there is nothing to read, a driver may be installed or a GPU appear, so it is tried again now and then.
@@ -82,9 +84,10 @@ impl Supervisor {
             let Some(end) = self.run_once(orders).await else { return };
             let (state, message, wait) = match end {
                 End::NothingToRead(message) => (CollectorState::Unavailable, message, LOOK_AGAIN),
-                End::Broken(message) => {
-                    let wait = if started.elapsed() > STEADY { SHORTEST_PAUSE } else { pause };
-                    pause = (wait * 2).min(LONGEST_PAUSE);
+                End::Broken { message, had_begun } => {
+                    let longest = if had_begun { LONGEST_AFTER_SAMPLES } else { LONGEST_PAUSE };
+                    let wait = if started.elapsed() > STEADY { SHORTEST_PAUSE } else { pause.min(longest) };
+                    pause = (wait * 2).min(longest);
                     let message = format!("{message}; a new one starts in {:.1} s", wait.as_secs_f64());
                     (CollectorState::Restarting, message, wait)
                 }
@@ -106,7 +109,9 @@ impl Supervisor {
     async fn run_once(&mut self, orders: &mut watch::Receiver<Order>) -> Option<End> {
         let mut running = match Running::start(&self.collector, self.interval.clone()) {
             Ok(running) => running,
-            Err(error) => return Some(End::Broken(format!("cannot start the collector: {error}"))),
+            Err(error) => {
+                return Some(End::Broken { message: format!("cannot start the collector: {error}"), had_begun: false });
+            }
         };
         let end = tokio::select! {
             biased;

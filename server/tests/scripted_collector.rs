@@ -45,7 +45,7 @@ impl Server {
         let folder = tempfile::tempdir().unwrap();
         write(&folder.path().join("lines.0"), first);
         write(&folder.path().join("lines.1"), second);
-        let listener = Listener::tcp("127.0.0.1:0".parse().unwrap()).await.unwrap();
+        let listener = Listener::tcp("127.0.0.1:0".parse().unwrap()).unwrap();
         let address = listener.address().trim_start_matches("http").to_owned();
         let collector = Collector {
             program: "/bin/sh".into(),

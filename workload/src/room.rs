@@ -1,6 +1,6 @@
 //! How much memory a workload may take.
 
-use std::fs;
+use gpumon_probe::bounded;
 
 use crate::{cuda::FreeMemory, error::RunError};
 
@@ -30,7 +30,7 @@ impl Room {
 
     /// Of this host. Where the kernel does not tell, there is no room.
     pub fn of_host(cache_bytes: u64) -> Self {
-        let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+        let text = bounded::text("/proc/meminfo", bounded::TABLE).unwrap_or_default();
         let bytes = |key: &str| kib(&text, key).unwrap_or(0) * 1024;
         Self {
             place: "of the host's memory".to_owned(),

@@ -1,6 +1,6 @@
 //! `gpumon serve`: the web page, the stream and the snapshot.
 
-use std::{iter, net::SocketAddr, path::PathBuf, time::Duration};
+use std::{iter, net::SocketAddr, panic, path::PathBuf, time::Duration};
 
 use anyhow::Context;
 use gpumon_server::{
@@ -95,6 +95,8 @@ pub(crate) fn run(source: &SourceArgs, args: &ServeArgs) -> Result<(), Failure> 
         // A log that nobody reads any more is no reason to end.
         .log_internal_errors(false)
         .init();
+    // A panic ends the connection in whose task it is. What reads the driver is another process.
+    drop(panic::take_hook());
     // Two threads: one cannot be held up by encoding a large hello for another client.
     allow_many_connections();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
@@ -123,7 +125,7 @@ async fn serve(source: &SourceArgs, args: &ServeArgs) -> Result<(), Failure> {
     let mut hang_up = signal(SignalKind::hangup())?;
     let door = match &args.socket {
         Some(path) => Listener::unix(path).await?,
-        None => Listener::tcp(args.listen).await?,
+        None => Listener::tcp(args.listen)?,
     };
     let named_door = named_door(args).await?;
     let shutdown = async move {

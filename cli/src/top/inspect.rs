@@ -9,6 +9,8 @@ use std::{
     thread,
 };
 
+use gpumon_probe::bounded;
+
 use super::{input::Input, process_stat::ProcessStat, text::printable};
 
 /// What was found of a process.
@@ -59,19 +61,19 @@ fn look(root: &Path, pid: u32, started_ms: Option<u64>) -> Result<Facts, String>
         return Err("the process has ended, and its number is another's now".to_owned());
     }
     let folder = root.join(pid.to_string());
-    let status = fs::read_to_string(folder.join("status")).unwrap_or_default();
+    let status = bounded::text(folder.join("status"), bounded::STAT).unwrap_or_default();
     let bytes = |name: &str| {
         let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
         Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? * 1024)
     };
     let link = |name: &str| read(fs::read_link(folder.join(name))).map(|path: PathBuf| path.display().to_string());
-    let list = |name: &str| {
-        let bytes = read(fs::read(folder.join(name)))?;
+    let list = |name: &str, limit: usize| {
+        let bytes = read(bounded::read(folder.join(name), limit))?;
         let text = String::from_utf8_lossy(&bytes);
         let entries = text.trim_end_matches('\0').split('\0').filter(|entry| !entry.is_empty());
         Ok(entries.map(printable).collect::<Vec<_>>())
     };
-    let mut environment: Fact<Vec<String>> = list("environ");
+    let mut environment: Fact<Vec<String>> = list("environ", bounded::ENVIRONMENT);
     if let Ok(entries) = &mut environment {
         entries.sort();
     }
@@ -84,7 +86,7 @@ fn look(root: &Path, pid: u32, started_ms: Option<u64>) -> Result<Facts, String>
         resident_bytes: bytes("VmRSS"),
         most_resident_bytes: bytes("VmHWM"),
         program: link("exe").map(|path| printable(&path)),
-        arguments: list("cmdline"),
+        arguments: list("cmdline", bounded::COMMAND_LINE),
         folder: link("cwd").map(|path| printable(&path)),
         environment,
     })

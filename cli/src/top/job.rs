@@ -3,8 +3,7 @@
 //! Whoever changes a terminal from behind, or reads it, is stopped with all its threads: nothing could then be told to
 //! end. So this is asked first.
 
-use std::fs;
-
+use gpumon_probe::bounded;
 use rustix::{io::Errno, stdio::stdout, termios::tcgetpgrp};
 
 /// Where this program stands among the jobs of its terminal.
@@ -68,7 +67,7 @@ fn is_orphaned(own: Place, place_of: impl Fn(i32) -> Option<Place>) -> bool {
 }
 
 fn place(pid: &str) -> Option<Place> {
-    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let text = bounded::text(format!("/proc/{pid}/stat"), bounded::STAT).ok()?;
     // The name in parentheses may hold anything, parentheses too; behind it is field 3.
     let (_, behind) = text.rsplit_once(')')?;
     let mut fields = behind.split_ascii_whitespace().skip(1).map_while(|field| field.parse().ok());

@@ -1,6 +1,8 @@
 //! `/proc/PID/stat`: when a process began, and what it does.
 
-use std::{fs, io, path::Path};
+use std::{io, path::Path};
+
+use gpumon_probe::bounded;
 
 /// The time of boot, from which starts are counted, is known to a second, and moves when the clock is set.
 const TOLERANCE_MS: u64 = 2_000;
@@ -22,8 +24,8 @@ impl ProcessStat {
     /// # Errors
     /// Where there is no such process.
     pub(super) fn read(root: &Path, pid: u32) -> io::Result<Self> {
-        let text = fs::read_to_string(root.join(pid.to_string()).join("stat"))?;
-        let booted_ms = fs::read_to_string(root.join("stat")).ok().and_then(|stat| {
+        let text = bounded::text(root.join(pid.to_string()).join("stat"), bounded::STAT)?;
+        let booted_ms = bounded::text(root.join("stat"), bounded::TABLE).ok().and_then(|stat| {
             let seconds = stat.lines().find_map(|line| line.strip_prefix("btime "))?;
             Some(seconds.trim().parse::<u64>().ok()? * 1000)
         });

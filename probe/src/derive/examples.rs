@@ -55,7 +55,7 @@ pub(super) fn board() -> Board {
 }
 
 /// A process that computes, of ana's.
-pub(super) fn process(pid: u32, memory_bytes: u64) -> Process {
+pub(crate) fn process(pid: u32, memory_bytes: u64) -> Process {
     let absent = || Reading::Absent(Absence::NotSupported);
     Process {
         pid,

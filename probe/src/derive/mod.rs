@@ -21,4 +21,4 @@ pub use rates::HostRates;
 pub use xid_filter::XidFilter;
 
 #[cfg(test)]
-mod examples;
+pub(crate) mod examples;

@@ -19,10 +19,12 @@ pub struct ProcessTracker {
 
 impl ProcessTracker {
     /// Who left since the list before, then who came, by PID; 32 events at most. The first list makes none, and a list
-    /// that is absent or old neither makes events nor ends anybody.
-    pub fn update(&mut self, processes: &Reading<Vec<Process>>) -> Vec<EventKind> {
+    /// that is absent or old neither makes events nor ends anybody. `omitted` are those that are there as well, and are
+    /// left out of the list.
+    pub fn update(&mut self, processes: &Reading<Vec<Process>>, omitted: &[ProcessRef]) -> Vec<EventKind> {
         let Reading::Now(processes) = processes else { return Vec::new() };
-        let now: BTreeMap<u32, ProcessRef> = processes.iter().map(|process| (process.pid, refer_to(process))).collect();
+        let all = processes.iter().map(refer_to).chain(omitted.iter().cloned());
+        let now: BTreeMap<u32, ProcessRef> = all.map(|process| (process.pid, process)).collect();
         let Some(before) = self.known.replace(now) else { return Vec::new() };
         let now = self.known.as_ref().unwrap_or(&before);
         let missing = |from: &BTreeMap<u32, ProcessRef>, process: &ProcessRef| {
@@ -77,18 +79,18 @@ mod tests {
     #[test]
     fn processes_come_and_go() {
         let mut tracker = ProcessTracker::default();
-        assert_eq!(tracker.update(&list(&[(1, 10), (2, 20)])), [], "they may be old");
-        assert_eq!(told(&tracker.update(&list(&[(2, 20), (3, 30)]))), [-1, 3]);
-        assert_eq!(tracker.update(&list(&[(2, 20), (3, 30)])), []);
-        assert_eq!(told(&tracker.update(&list(&[]))), [-2, -3]);
+        assert_eq!(tracker.update(&list(&[(1, 10), (2, 20)]), &[]), [], "they may be old");
+        assert_eq!(told(&tracker.update(&list(&[(2, 20), (3, 30)]), &[])), [-1, 3]);
+        assert_eq!(tracker.update(&list(&[(2, 20), (3, 30)]), &[]), []);
+        assert_eq!(told(&tracker.update(&list(&[]), &[])), [-2, -3]);
     }
 
     #[test]
     fn a_pid_that_is_used_again_is_an_end_and_a_start() {
         let mut tracker = ProcessTracker::default();
-        tracker.update(&list(&[(7, 10_000)]));
-        assert_eq!(tracker.update(&list(&[(7, 11_000)])), [], "the clock was set");
-        let events = tracker.update(&list(&[(7, 60_000)]));
+        tracker.update(&list(&[(7, 10_000)]), &[]);
+        assert_eq!(tracker.update(&list(&[(7, 11_000)]), &[]), [], "the clock was set");
+        let events = tracker.update(&list(&[(7, 60_000)]), &[]);
         assert_eq!(told(&events), [-7, 7]);
         let EventKind::ProcessEnded(ended) = &events[0] else { panic!("{events:?}") };
         assert_eq!(ended.started_ms, Reading::Now(11_000));
@@ -97,28 +99,38 @@ mod tests {
     #[test]
     fn a_start_that_is_not_known_makes_no_other_process() {
         let mut tracker = ProcessTracker::default();
-        tracker.update(&list(&[(7, 10_000)]));
+        tracker.update(&list(&[(7, 10_000)]), &[]);
         let mut unknown = examples::process(7, 0);
         unknown.started_ms = Reading::Absent(Absence::NoPermission);
-        assert_eq!(tracker.update(&Reading::Now(vec![unknown])), []);
+        assert_eq!(tracker.update(&Reading::Now(vec![unknown]), &[]), []);
     }
 
     #[test]
     fn an_absent_list_ends_nobody() {
         let mut tracker = ProcessTracker::default();
-        tracker.update(&list(&[(1, 10)]));
-        assert_eq!(tracker.update(&Reading::Absent(Absence::GpuLost)), []);
-        assert_eq!(tracker.update(&Reading::Earlier { value: Vec::new(), at_ms: 1 }), []);
-        assert_eq!(tracker.update(&list(&[(1, 10)])), []);
-        assert_eq!(told(&tracker.update(&list(&[]))), [-1]);
+        tracker.update(&list(&[(1, 10)]), &[]);
+        assert_eq!(tracker.update(&Reading::Absent(Absence::GpuLost), &[]), []);
+        assert_eq!(tracker.update(&Reading::Earlier { value: Vec::new(), at_ms: 1 }, &[]), []);
+        assert_eq!(tracker.update(&list(&[(1, 10)]), &[]), []);
+        assert_eq!(told(&tracker.update(&list(&[]), &[])), [-1]);
+    }
+
+    #[test]
+    fn a_process_that_is_left_out_of_the_list_has_not_ended() {
+        let mut tracker = ProcessTracker::default();
+        let omitted = [refer_to(&examples::process(1, 0))];
+        tracker.update(&list(&[(1, 1), (2, 2)]), &[]);
+        assert_eq!(tracker.update(&list(&[(2, 2)]), &omitted), []);
+        assert_eq!(tracker.update(&list(&[(1, 1), (2, 2)]), &[]), []);
+        assert_eq!(told(&tracker.update(&list(&[(2, 2)]), &[])), [-1]);
     }
 
     #[test]
     fn a_flood_is_cut_and_not_told_later() {
         let mut tracker = ProcessTracker::default();
-        tracker.update(&list(&[]));
+        tracker.update(&list(&[]), &[]);
         let many: Vec<(u32, u64)> = (1..=2000).map(|pid| (pid, 1)).collect();
-        assert_eq!(tracker.update(&list(&many)).len(), MOST_EVENTS);
-        assert_eq!(tracker.update(&list(&many)), []);
+        assert_eq!(tracker.update(&list(&many), &[]).len(), MOST_EVENTS);
+        assert_eq!(tracker.update(&list(&many), &[]), []);
     }
 }

@@ -42,6 +42,8 @@ pub enum Absence {
     Asleep,
     /// The driver was asked and has not answered yet.
     NoAnswer,
+    /// It is being looked up, and has not been found yet. A process whose files do not answer stays so.
+    NotReadYet,
     /// It needs two samples, and this is the first.
     WarmingUp,
     /// The driver lists it but does not know the value (NVML's "not available" markers).
@@ -106,6 +108,7 @@ impl fmt::Display for Absence {
             Self::GpuLost => f.write_str("GPU lost"),
             Self::Asleep => f.write_str("asleep to save power"),
             Self::NoAnswer => f.write_str("the driver has not answered"),
+            Self::NotReadYet => f.write_str("not read yet"),
             Self::WarmingUp => f.write_str("needs a second sample"),
             Self::Unknown => f.write_str("unknown to the driver"),
             Self::Hidden => f.write_str("hidden: another user's"),

@@ -1,38 +1,74 @@
 //! What a process belongs to, put together from its cgroup, its environment and its ancestors.
 
 use super::{
-    cgroup, jupyter,
+    as_user::User,
+    cgroup, clean, jupyter,
     proc_fs::{Origin, ProcFs},
 };
-use crate::model::{Ancestor, Owner, SlurmJob};
+use crate::model::{Ancestor, Container, Owner, Pod, SlurmJob};
 
 /// Deeper trees exist, but what is above tells nothing more; and a loop in a `/proc` that changes must end.
 const MOST_ANCESTORS: usize = 16;
 
-/// Everything that can be found of `pid`. Where its command line is hidden, so is its notebook's path.
-pub(super) fn owner(proc_fs: &ProcFs, pid: u32, origin: Origin, arguments: Option<&[String]>, hidden: bool) -> Owner {
+/// A process whose owner is looked for.
+pub(super) struct Subject<'a> {
+    pub(super) pid: u32,
+    pub(super) origin: Origin,
+    pub(super) user: Option<User>,
+    pub(super) arguments: Option<&'a [String]>,
+    /// Whether its command line is kept from view, and its notebook's path with it.
+    pub(super) hidden: bool,
+    /// Whether this process is root, and gives up root's rights where a stranger names a file.
+    pub(super) is_root: bool,
+}
+
+/// Everything that can be found of a process.
+pub(super) fn owner(proc_fs: &ProcFs, subject: &Subject<'_>) -> Owner {
+    let Subject { pid, origin, user, .. } = *subject;
     let mut owner = Owner::default();
     cgroup::read(&proc_fs.cgroup(pid).unwrap_or_default(), &mut owner);
     if owner.slurm.is_none() {
-        let job_id = proc_fs.variable(pid, "SLURM_JOB_ID");
-        owner.slurm = job_id.map(|job_id| SlurmJob { job_id, step: proc_fs.variable(pid, "SLURM_STEP_ID") });
+        let [job_id, step] = proc_fs.variables(pid, ["SLURM_JOB_ID", "SLURM_STEP_ID"]);
+        owner.slurm = job_id.map(|job_id| SlurmJob { job_id, step });
     }
-    let notebook = |pid, arguments: &[String]| jupyter::notebook(pid, arguments, &proc_fs.file_root(pid));
-    owner.notebook = arguments.and_then(|arguments| notebook(pid, arguments));
+    let rights = user.filter(|user| subject.is_root && user.uid != 0);
+    let notebook = |pid, arguments: &[String]| jupyter::notebook(pid, arguments, &proc_fs.file_root(pid), rights);
+    owner.notebook = subject.arguments.and_then(|arguments| notebook(pid, arguments));
     let mut parent = origin.parent;
     while parent > 1 && owner.parents.len() < MOST_ANCESTORS {
         let Some(above) = proc_fs.origin(parent) else { break };
-        let arguments = proc_fs.arguments(parent);
+        // Reading what another user's process provides could take for ever, and would be held against this user.
+        let is_alike = proc_fs.user(parent).map(|user| user.uid) == user.map(|user| user.uid);
+        let arguments = if is_alike { proc_fs.arguments(parent) } else { None };
         let name = proc_fs.name(parent, arguments.as_deref()).unwrap_or_default();
-        owner.parents.push(Ancestor { pid: parent, name });
+        owner.parents.push(Ancestor { pid: parent, name: clean::name(&name) });
         // A worker belongs to the notebook whose kernel started it.
         owner.notebook = owner.notebook.or_else(|| notebook(parent, &arguments.unwrap_or_default()));
         parent = above.parent;
     }
-    if let Some(notebook) = owner.notebook.as_mut().filter(|_| hidden) {
+    if let Some(notebook) = owner.notebook.as_mut().filter(|_| subject.hidden) {
         notebook.path = None;
     }
+    shorten(&mut owner);
     owner
+}
+
+/// What cgroups and variables are called is up to those who make them.
+fn shorten(owner: &mut Owner) {
+    let id = |text: &mut String| *text = clean::id(text);
+    if let Some(SlurmJob { job_id, step }) = &mut owner.slurm {
+        id(job_id);
+        step.as_mut().map(id);
+    }
+    if let Some(Pod { uid }) = &mut owner.pod {
+        id(uid);
+    }
+    if let Some(Container { id: container, .. }) = &mut owner.container {
+        id(container);
+    }
+    if let Some(unit) = &mut owner.unit {
+        *unit = clean::name(unit);
+    }
 }
 
 #[cfg(test)]
@@ -63,7 +99,9 @@ mod tests {
         fn owner(&self, pid: u32, hidden: bool) -> Owner {
             let proc_fs = ProcFs::new(self.0.clone());
             let arguments = proc_fs.arguments(pid);
-            owner(&proc_fs, pid, proc_fs.origin(pid).unwrap(), arguments.as_deref(), hidden)
+            let origin = proc_fs.origin(pid).unwrap();
+            let arguments = arguments.as_deref();
+            owner(&proc_fs, &Subject { pid, origin, user: proc_fs.user(pid), arguments, hidden, is_root: false })
         }
     }
 
@@ -102,6 +140,17 @@ mod tests {
         let fake = FakeProc::new("slurm", &[(20, 1, "python3", "0::/", "HOME=/ SLURM_JOB_ID=88123 SLURM_STEP_ID=0")]);
         let job = fake.owner(20, false).slurm.unwrap();
         assert_eq!((job.job_id.as_str(), job.step.as_deref()), ("88123", Some("0")));
+    }
+
+    #[test]
+    fn ids_and_names_are_short_and_printable() {
+        let job = format!("SLURM_JOB_ID=\u{1b}[2J{}", "7".repeat(4000));
+        let cgroup = format!("0::/a.slice/{}.service", "u".repeat(4000));
+        let fake = FakeProc::new("long", &[(20, 1, "python3", &cgroup, &job)]);
+        let owner = fake.owner(20, false);
+        for text in [&owner.slurm.unwrap().job_id, &owner.unit.unwrap()] {
+            assert!(text.len() <= 131 && text.ends_with('…') && !text.contains('\u{1b}'), "{text}");
+        }
     }
 
     #[test]

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use super::{Resolver, cgroup};
-use crate::model::{Owner, Process};
+use super::{CommandLines, cgroup, looker::Looker};
+use crate::model::Owner;
 
 /// What a process's `cgroup` tells.
 pub fn cgroup(text: &str) -> Owner {
@@ -12,7 +12,10 @@ pub fn cgroup(text: &str) -> Owner {
     owner
 }
 
-/// Whose a process is, by the files below a folder that stands for `/proc`.
-pub fn fill(proc: &Path, process: &mut Process) {
-    Resolver::new(proc, super::CommandLines::All).fill(std::slice::from_mut(process));
+/// Both stages of looking for whose a process is, by the files below a folder that stands for `/proc`; `None` where
+/// there is no such process.
+pub fn owner(proc: &Path, pid: u32) -> Option<Owner> {
+    let looker = Looker::new(proc.to_owned(), CommandLines::All);
+    let basics = looker.basics(pid)?;
+    Some(looker.details(pid, &basics, None).owner)
 }

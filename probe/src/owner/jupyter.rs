@@ -7,6 +7,7 @@ use std::path::Path;
 
 use serde::Deserialize;
 
+use super::{as_user::User, clean, connection_file};
 use crate::model::Notebook;
 
 /// What Jupyter writes beside the ports and the key. A kernel started by other means lacks all of it.
@@ -19,17 +20,19 @@ struct ConnectionFile {
 
 /// The kernel that was started with these arguments; `None` where they are no kernel's.
 ///
-/// `root` stands before the connection file's path, as `/proc/PID/root` does for a process in a container.
-pub(super) fn notebook(pid: u32, arguments: &[String], root: &Path) -> Option<Notebook> {
+/// `root` stands before the connection file's path, as `/proc/PID/root` does for a process in a container; `user` is
+/// whose rights it is read with, where this process has those of root.
+pub(super) fn notebook(pid: u32, arguments: &[String], root: &Path, user: Option<User>) -> Option<Notebook> {
     let (path, kernel_id) = arguments.iter().find_map(|argument| Some((argument, kernel_id(argument)?)))?;
-    let file = root.join(path.trim_start_matches('/'));
-    let connection: ConnectionFile =
-        std::fs::read(file).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default();
+    let connection: ConnectionFile = connection_file::read(root, path.trim_start_matches('/'), user)
+        .ok()
+        .and_then(|bytes| serde_json::from_slice(&bytes).ok())
+        .unwrap_or_default();
     let told = |text: String| (!text.is_empty()).then_some(text);
     Some(Notebook {
-        kernel_id,
-        kernel_name: told(connection.kernel_name),
-        path: told(connection.jupyter_session),
+        kernel_id: clean::id(&kernel_id),
+        kernel_name: told(clean::name(&connection.kernel_name)),
+        path: told(clean::line(&connection.jupyter_session)),
         kernel_pid: pid,
     })
 }
@@ -58,10 +61,10 @@ mod tests {
             "julia -i --color=yes kernel.jl /tmp/none/kernel-1b2c.json",
             "xcpp --connection-file=/tmp/none/kernel-1b2c.json",
         ] {
-            assert_eq!(notebook(7, &arguments(line), Path::new("/")).unwrap().kernel_id, "1b2c", "{line}");
+            assert_eq!(notebook(7, &arguments(line), Path::new("/"), None).unwrap().kernel_id, "1b2c", "{line}");
         }
         for line in ["python3 train.py kernel-.json", "vi kernel-1b2c.json.bak", "python3"] {
-            assert_eq!(notebook(7, &arguments(line), Path::new("/")), None, "{line}");
+            assert_eq!(notebook(7, &arguments(line), Path::new("/"), None), None, "{line}");
         }
     }
 
@@ -71,7 +74,7 @@ mod tests {
         std::fs::create_dir_all(root.join("run")).unwrap();
         let written = r#"{"key":"secret","kernel_name":"python3","jupyter_session":"/home/ana/train.ipynb"}"#;
         std::fs::write(root.join("run/kernel-1b2c.json"), written).unwrap();
-        let known = notebook(7, &arguments("python3 -f /run/kernel-1b2c.json"), &root).unwrap();
+        let known = notebook(7, &arguments("python3 -f /run/kernel-1b2c.json"), &root, None).unwrap();
         assert_eq!(known.path.as_deref(), Some("/home/ana/train.ipynb"));
         assert_eq!(known.kernel_name.as_deref(), Some("python3"));
         assert_eq!(known.kernel_pid, 7);

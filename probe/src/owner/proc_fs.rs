@@ -1,11 +1,9 @@
 //! The files of `/proc/PID` that tell whose a process is.
 
-use std::{
-    fs::{self, File},
-    io::Read,
-    os::unix::fs::MetadataExt,
-    path::PathBuf,
-};
+use std::{fs, os::unix::fs::MetadataExt, path::PathBuf};
+
+use super::as_user::User;
+use crate::bounded;
 
 /// `comm` holds this many bytes at most, and longer names are cut.
 const COMM_LENGTH: usize = 15;
@@ -36,7 +34,7 @@ pub(super) struct Birth {
 
 impl ProcFs {
     pub(super) fn new(root: PathBuf) -> Self {
-        let booted_ms = fs::read_to_string(root.join("stat")).ok().and_then(|stat| {
+        let booted_ms = bounded::text(root.join("stat"), bounded::TABLE).ok().and_then(|stat| {
             let seconds = stat.lines().find_map(|line| line.strip_prefix("btime "))?;
             Some(seconds.trim().parse::<u64>().ok()?.saturating_mul(1000))
         });
@@ -45,7 +43,7 @@ impl ProcFs {
 
     /// `None` where the process does not exist.
     pub(super) fn origin(&self, pid: u32) -> Option<Origin> {
-        let stat = self.text(pid, "stat")?;
+        let stat = self.text(pid, "stat", bounded::STAT)?;
         // The second field is the name in parentheses and may hold anything, parentheses too.
         let after_name = &stat[stat.rfind(')')? + 1..];
         // Fields 4 and 22 of proc_pid_stat(5); field 3 is the first here.
@@ -59,14 +57,16 @@ impl ProcFs {
 
     /// `cgroup`, one line per hierarchy.
     pub(super) fn cgroup(&self, pid: u32) -> Option<String> {
-        self.text(pid, "cgroup")
+        self.text(pid, "cgroup", bounded::CGROUP)
     }
 
-    /// A variable of the process's environment, which only its own user and root may read.
-    pub(super) fn variable(&self, pid: u32, name: &str) -> Option<String> {
-        let environment = self.text(pid, "environ")?;
-        let mut values = environment.split('\0').filter_map(|entry| entry.split_once('='));
-        values.find(|(key, _)| *key == name).map(|(_, value)| value.to_owned())
+    /// Variables of the process's environment, which only its own user and root may read.
+    pub(super) fn variables<const N: usize>(&self, pid: u32, names: [&str; N]) -> [Option<String>; N] {
+        let environment = self.text(pid, "environ", bounded::ENVIRONMENT).unwrap_or_default();
+        names.map(|name| {
+            let mut values = environment.split('\0').filter_map(|entry| entry.split_once('='));
+            values.find(|(key, _)| *key == name).map(|(_, value)| value.to_owned())
+        })
     }
 
     /// The root of the process's file system: a container's own.
@@ -76,18 +76,29 @@ impl ProcFs {
 
     /// The command line; `None` where it cannot be read.
     pub(super) fn arguments(&self, pid: u32) -> Option<Vec<String>> {
-        let text = self.text(pid, "cmdline")?;
+        let text = self.text(pid, "cmdline", bounded::COMMAND_LINE)?;
         Some(text.trim_end_matches('\0').split('\0').map(str::to_owned).collect())
     }
 
-    /// The effective user.
-    pub(super) fn uid(&self, pid: u32) -> Option<u32> {
-        fs::metadata(self.root.join(pid.to_string())).ok().map(|folder| folder.uid())
+    /// The effective user and group. The folder itself is root's where the process may not be dumped.
+    pub(super) fn user(&self, pid: u32) -> Option<User> {
+        let status = self.text(pid, "status", bounded::STAT).unwrap_or_default();
+        let effective = |key: &str| {
+            let ids = status.lines().find_map(|line| line.strip_prefix(key))?;
+            ids.split_ascii_whitespace().nth(1)?.parse().ok()
+        };
+        match (effective("Uid:"), effective("Gid:")) {
+            (Some(uid), Some(gid)) => Some(User { uid, gid }),
+            _ => {
+                let folder = fs::metadata(self.root.join(pid.to_string())).ok()?;
+                Some(User { uid: folder.uid(), gid: folder.gid() })
+            }
+        }
     }
 
     /// `comm`; where that is cut, the file name of the first argument that it begins.
     pub(super) fn name(&self, pid: u32, arguments: Option<&[String]>) -> Option<String> {
-        let comm = self.text(pid, "comm")?;
+        let comm = self.text(pid, "comm", bounded::VALUE)?;
         let comm = comm.trim_end_matches('\n');
         let program = arguments.and_then(|arguments| file_name(arguments.first()?));
         match program {
@@ -96,17 +107,8 @@ impl ProcFs {
         }
     }
 
-    /// A program can call itself any bytes it likes.
-    fn text(&self, pid: u32, name: &str) -> Option<String> {
-        let mut file = File::open(self.root.join(pid.to_string()).join(name)).ok()?;
-        // The kernel says that its files are empty, so that a plain read would begin with 32 bytes.
-        let (mut bytes, mut part) = (Vec::new(), [0; 4096]);
-        loop {
-            match file.read(&mut part).ok()? {
-                0 => return Some(String::from_utf8_lossy(&bytes).into_owned()),
-                length => bytes.extend_from_slice(&part[..length]),
-            }
-        }
+    fn text(&self, pid: u32, name: &str, limit: usize) -> Option<String> {
+        bounded::text(self.root.join(pid.to_string()).join(name), limit).ok()
     }
 }
 

@@ -2,6 +2,9 @@
 
 use std::time::{Duration, Instant};
 
+/// However the interval changes, samples are this far apart.
+const SHORTEST: Duration = Duration::from_millis(100);
+
 /// Beats at fixed moments, so that what a sample costs does not make the next one late.
 #[derive(Debug)]
 pub(super) struct Beat {
@@ -13,6 +16,11 @@ impl Beat {
     /// The first beat is now.
     pub(super) fn new(interval: Duration) -> Self {
         Self { interval, next: Instant::now() + interval }
+    }
+
+    /// The next beat is one interval after the last, or now where that is over.
+    pub(super) fn after(last: Instant, interval: Duration, now: Instant) -> Self {
+        Self { interval, next: (last + interval.max(SHORTEST)).max(now) }
     }
 
     /// How long to sleep until the next beat. Beats that were slept through (a suspended machine, an overloaded one)
@@ -40,5 +48,12 @@ mod tests {
         assert_eq!(beat.until_next(start + Duration::from_millis(30)), Duration::from_millis(70));
         assert_eq!(beat.until_next(start + Duration::from_millis(160)), Duration::from_millis(40));
         assert_eq!(beat.until_next(start + Duration::from_millis(1_250)), Duration::from_millis(50));
+    }
+
+    #[test]
+    fn a_new_interval_counts_from_the_last_beat() {
+        let (start, ms) = (Instant::now(), Duration::from_millis);
+        let wait = |interval, now| Beat::after(start, ms(interval), start + ms(now)).until_next(start + ms(now));
+        assert_eq!((wait(1_000, 300), wait(10, 30), wait(200, 900)), (ms(700), ms(70), ms(0)));
     }
 }

@@ -7,13 +7,13 @@ use std::{
 };
 
 use super::{
-    Options,
+    Options, Pace, listing,
     message::{Message, Outcome, Question, Readings},
 };
 use crate::{
     derive::plausible,
-    model::{Absence, Gpu, GpuDetails, GpuSample, Health, Reading, SourceKind, now_ms},
-    owner::Resolver,
+    model::{Absence, Gpu, GpuDetails, GpuSample, Health, ProcessRef, Reading, now_ms},
+    owner::{Finder, Resolver},
     question::{self, Sheet},
     source::{Device, DeviceError, Extent, Source},
 };
@@ -27,12 +27,25 @@ const DETAILS_EVERY: Duration = Duration::from_secs(10);
 /// So many GPUs take turns in reading it.
 const TURNS: u32 = 8;
 
+/// How long the first reading waits until it is known whose the processes are: a single look has no second, and a stream
+/// has nothing else to show yet.
+const FIRST_OWNERS: Duration = Duration::from_millis(500);
+
+/// How long others wait for processes that have come since, at most; a fifth of a short interval.
+const OWNERS: Duration = Duration::from_millis(50);
+
 /// One GPU, on its own thread.
 pub(super) struct GpuWorker {
     source: Arc<dyn Source>,
     index: u32,
     tell: Sender<Message>,
+    /// `None` where processes are simulated, and not in `/proc`.
     resolver: Option<Resolver>,
+    /// Whether a list of processes has been read.
+    listed: bool,
+    /// Bytes of JSON for its processes.
+    budget: usize,
+    pace: Arc<Pace>,
     sys_root: PathBuf,
     extent: Extent,
     /// When what changes slowly is read next; `None` where nobody wants it.
@@ -55,18 +68,20 @@ enum State {
 impl GpuWorker {
     pub(super) fn new(
         source: Arc<dyn Source>,
-        kind: SourceKind,
         index: u32,
         options: &Options,
+        finder: Option<&Finder>,
+        budget: usize,
         tell: Sender<Message>,
     ) -> Self {
-        // Simulated processes are not in `/proc`.
-        let real = kind == SourceKind::Nvml;
         Self {
             source,
             index,
             tell,
-            resolver: real.then(|| Resolver::new(&options.proc_root, options.commands)),
+            resolver: finder.map(Finder::resolver),
+            listed: false,
+            budget,
+            pace: Arc::clone(&options.pace),
             sys_root: options.sys_root.clone(),
             extent: options.extent,
             details_due: options.details.then(Instant::now),
@@ -126,10 +141,27 @@ impl GpuWorker {
         if changed {
             self.told = Some(identity.clone());
         }
-        if let (Some(resolver), Reading::Now(processes)) = (&mut self.resolver, &mut sample.processes) {
-            resolver.fill(processes);
+        let omitted = self.list(&mut sample);
+        Ok(Readings { identity: changed.then_some(identity), sample, omitted, details, sheet, traces })
+    }
+
+    /// Says whose the processes are, and leaves out those for which a sample has no room.
+    fn list(&mut self, sample: &mut GpuSample) -> Vec<ProcessRef> {
+        let Reading::Now(processes) = &mut sample.processes else { return Vec::new() };
+        let patience = if self.listed { OWNERS.min(self.pace.interval() / 5) } else { FIRST_OWNERS };
+        self.listed = true;
+        if let Some(resolver) = &mut self.resolver {
+            resolver.ask(processes, patience);
         }
-        Ok(Readings { identity: changed.then_some(identity), sample, details, sheet, traces })
+        let describe = |process: &mut _| {
+            if let Some(resolver) = &self.resolver {
+                resolver.describe(process);
+            }
+        };
+        let (listed, omitted) = listing::fit(std::mem::take(processes), self.budget, describe);
+        *processes = listed;
+        sample.processes_omitted = omitted.len() as u32;
+        omitted
     }
 
     /// True where it is open; false where it sleeps.

@@ -1,7 +1,7 @@
 //! What the threads that read tell the sampler.
 
 use crate::{
-    model::{Gpu, GpuDetails, GpuLink, GpuSample, Trace},
+    model::{Gpu, GpuDetails, GpuLink, GpuSample, ProcessRef, Trace},
     question::Sheet,
     source::{DeviceError, Notice, kernel_log::LoggedXid},
 };
@@ -37,6 +37,8 @@ pub(super) struct Readings {
     /// Who it is, where that is not what was told last.
     pub(super) identity: Option<Gpu>,
     pub(super) sample: GpuSample,
+    /// The processes for which the sample has no room.
+    pub(super) omitted: Vec<ProcessRef>,
     /// What changes slowly, where it was time for that.
     pub(super) details: Option<GpuDetails>,
     /// What has no place in the model, where it was time for that.

@@ -6,6 +6,7 @@
 mod beat;
 mod gpu_worker;
 mod host_worker;
+mod listing;
 mod message;
 mod pace;
 mod sampling;
@@ -108,14 +109,19 @@ pub fn run(
     let mut interval = options.pace.interval();
     let mut beat = Beat::new(interval);
     loop {
+        let ticked = Instant::now();
         for record in sampling.beat(interval)? {
             if emit(&record).is_break() {
                 return Ok(());
             }
         }
-        if !options.pace.sleep(interval, beat.until_next(Instant::now())) {
+        let mut wait = beat.until_next(Instant::now());
+        while !options.pace.sleep(interval, wait) {
             interval = options.pace.interval();
-            beat = Beat::new(interval);
+            // Counted from the last sample: clients that change their mind all the time get no more samples than others.
+            let now = Instant::now();
+            beat = Beat::after(ticked, interval, now);
+            wait = beat.until_next(now);
         }
     }
 }
@@ -128,4 +134,36 @@ pub fn once(source: &Arc<dyn Source>, options: &Options) -> Result<Moment, Sourc
     let mut sampling = Sampling::start(source, options, OPENING_ONCE)?;
     let sample = sampling.compose(options.pace.interval());
     Ok(Moment { inventory: sampling.inventory(), sample, details: sampling.details() })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{thread, thread::sleep};
+
+    use super::*;
+    use crate::source::SourceChoice;
+
+    #[test]
+    fn an_interval_that_changes_all_the_time_makes_no_more_samples() {
+        let source = Arc::from(SourceChoice::Sim(1).open(None).unwrap());
+        let (fast, slow) = (Duration::from_millis(100), Duration::from_mins(1));
+        let options = Options::new(fast, CommandLines::All);
+        let pace = Arc::clone(&options.pace);
+        let begun = Instant::now();
+        thread::spawn(move || {
+            for interval in [slow, fast].into_iter().cycle().take(2_000) {
+                pace.set(interval);
+                sleep(Duration::from_millis(3));
+            }
+        });
+        let mut samples = Vec::new();
+        run(&source, &options, |record| {
+            samples.extend(matches!(record, Record::Sample(_)).then(Instant::now));
+            if samples.len() < 10 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        })
+        .unwrap();
+        let took = begun.elapsed();
+        assert!(took > Duration::from_millis(850), "10 samples in {took:?}");
+        assert!(took < Duration::from_secs(10), "10 samples in {took:?}");
+    }
 }

@@ -6,16 +6,17 @@ use std::{
         Arc,
         mpsc::{self, Sender, TryRecvError},
     },
-    thread,
 };
 
 use super::message::Message;
-use crate::source::{Source, SourceError, kernel_log::KernelLog};
+use crate::{
+    source::{Source, SourceError, kernel_log::KernelLog},
+    thread,
+};
 
-/// A thread that is left behind where it hangs.
+/// A thread that is left behind where it hangs; a panic in it ends the process.
 pub(super) fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Result<(), SourceError> {
-    let spawned = thread::Builder::new().name(name.to_owned()).spawn(body);
-    spawned.map(drop).map_err(|error| SourceError::NoThread { cause: error.to_string() })
+    thread::spawn(name, body).map_err(|error| SourceError::NoThread { cause: error.to_string() })
 }
 
 /// Passes on what the driver reports. The GPUs that come through the channel are those that have been opened. It starts

@@ -6,7 +6,7 @@ use super::message::{Outcome, Readings};
 use crate::{
     derive::{ConditionSettings, ConditionTracker, EccTracker, ProcessTracker},
     model::{
-        Absence, Board, EventKind, Gpu, GpuDetails, GpuRef, GpuSample, Health, Reading, Trace, XidReport,
+        Absence, Board, EventKind, Gpu, GpuDetails, GpuRef, GpuSample, Health, ProcessRef, Reading, Trace, XidReport,
         normal_bus_id, now_ms,
     },
     question::Sheet,
@@ -24,6 +24,8 @@ pub(super) struct Track {
     gpu: Gpu,
     /// What it answered last.
     last: GpuSample,
+    /// The processes for which `last` has no room.
+    omitted: Vec<ProcessRef>,
     /// What changes slowly, as it was read last.
     details: Option<GpuDetails>,
     /// Why it could not be read, where it could not.
@@ -67,6 +69,7 @@ impl Track {
         Self {
             gpu: unknown(index, &reason),
             last: GpuSample::absent(index, None, now_ms(), Health::Ok, &reason),
+            omitted: Vec::new(),
             details: None,
             error: None,
             awaited: None,
@@ -161,9 +164,10 @@ impl Track {
     }
 
     fn take_in_readings(&mut self, readings: Readings) -> News {
-        let Readings { identity, sample, details, sheet, traces } = readings;
+        let Readings { identity, sample, omitted, details, sheet, traces } = readings;
         self.error = None;
         self.last = sample;
+        self.omitted = omitted;
         let mut news = News { sheet, traces, ..News::default() };
         if let Some(gpu) = identity {
             // A GPU that is seen for the first time has changed nothing.
@@ -232,7 +236,7 @@ impl Track {
         self.shown = sample.health.clone();
         happened.append(&mut self.happened);
         if !std::mem::replace(&mut self.derived, true) {
-            happened.extend(self.processes.update(&sample.processes));
+            happened.extend(self.processes.update(&sample.processes, &self.omitted));
         }
         happened.extend(self.conditions.update(&mut sample, &self.gpu.board, self.details.as_ref(), now_ms));
         (sample, happened)
@@ -283,6 +287,7 @@ mod tests {
         track.take_in(Outcome::Read(Box::new(Readings {
             identity: None,
             sample,
+            omitted: Vec::new(),
             details: None,
             sheet: None,
             traces: Vec::new(),

@@ -13,11 +13,13 @@ use super::{
     Options,
     gpu_worker::GpuWorker,
     host_worker::HostWorker,
+    listing,
     message::{Message, Question},
     threads::spawn,
 };
 use crate::{
     model::{HostSample, SourceKind},
+    owner::Finder,
     source::{Source, SourceError},
 };
 
@@ -39,12 +41,16 @@ impl Workers {
         options: &Options,
     ) -> Result<Self, SourceError> {
         let (tell, messages) = mpsc::channel();
+        // Simulated processes are not in `/proc`.
+        let finder = (kind == SourceKind::Nvml).then(|| Finder::new(&options.proc_root, options.commands));
+        let budget = listing::budget(count);
         let gpus = (0..count)
             .map(|index| {
                 let (ask, asked) = mpsc::sync_channel(1);
                 let (source, options, tell) = (Arc::clone(source), options.clone(), tell.clone());
+                let finder = finder.clone();
                 spawn(&format!("gpu-{index}"), move || {
-                    let mut worker = GpuWorker::new(source, kind, index, &options, tell.clone());
+                    let mut worker = GpuWorker::new(source, index, &options, finder.as_ref(), budget, tell.clone());
                     while let Ok(question) = asked.recv()
                         && tell.send(worker.answer(question)).is_ok()
                     {}

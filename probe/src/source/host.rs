@@ -7,9 +7,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-use procfs::{CpuTime, Current, CurrentSI, KernelStats, Meminfo, ProcResult};
+use procfs::{
+    CpuTime, DiskStats, FromBufRead, FromBufReadSI, KernelStats, Meminfo, ProcResult, net::InterfaceDeviceStatus,
+};
 
-use crate::model::{Absence, CpuSample, DiskSample, HostSample, NetworkSample, RamSample, Reading, now_ms};
+use crate::{
+    bounded,
+    model::{Absence, CpuSample, DiskSample, HostSample, NetworkSample, RamSample, Reading, now_ms},
+};
 
 /// The kernel's unit in `/proc/diskstats`, whatever the disk's own is.
 const SECTOR_BYTES: u64 = 512;
@@ -33,7 +38,7 @@ impl HostReader {
 
     /// The machine now. Rates are left to `derive`.
     pub fn read(&mut self) -> HostSample {
-        let memory = Meminfo::current();
+        let memory = table("/proc/meminfo").and_then(|text| Meminfo::from_buf_read(&*text));
         let ram = |amount: fn(&Meminfo) -> u64| reading(&memory, amount);
         let disks = self.disks();
         let networks = self.networks();
@@ -65,7 +70,8 @@ impl HostReader {
     }
 
     fn cpu(&mut self) -> CpuSample {
-        let stats = KernelStats::current();
+        let stats =
+            table("/proc/stat").and_then(|text| KernelStats::from_buf_read(&*text, procfs::current_system_info()));
         let count = reading(&stats, |stats| stats.cpu_time.len() as u32);
         let busy_percent = match stats {
             Ok(stats) => busy(self.before.replace(stats.total.clone()).as_ref(), &stats.total),
@@ -78,7 +84,7 @@ impl HostReader {
     /// the same bytes again.
     fn disks(&mut self) -> ProcResult<(u64, u64)> {
         let disks = self.disks.names();
-        let stats = procfs::diskstats()?;
+        let DiskStats(stats) = DiskStats::from_buf_read(&*table("/proc/diskstats")?)?;
         Ok(stats.iter().filter(|disk| disks.contains(&disk.name)).fold((0, 0), |(read, written), disk| {
             (read + disk.sectors_read * SECTOR_BYTES, written + disk.sectors_written * SECTOR_BYTES)
         }))
@@ -88,7 +94,7 @@ impl HostReader {
     /// Inside a container there are no physical cards, so there all but loopback count.
     fn networks(&mut self) -> ProcResult<(u64, u64)> {
         let physical = self.cards.names();
-        let cards = procfs::net::dev_status()?;
+        let InterfaceDeviceStatus(cards) = InterfaceDeviceStatus::from_buf_read(&*table("/proc/net/dev")?)?;
         let any_physical = cards.keys().any(|name| physical.contains(name));
         let counts = |name: &String| if any_physical { physical.contains(name) } else { name != "lo" };
         Ok(cards
@@ -126,6 +132,10 @@ impl Physical {
         }
         &self.names
     }
+}
+
+fn table(path: &str) -> ProcResult<Vec<u8>> {
+    Ok(bounded::read(path, bounded::TABLE)?)
 }
 
 fn reading<R, T>(read: &ProcResult<R>, pick: impl FnOnce(&R) -> T) -> Reading<T> {
@@ -176,9 +186,7 @@ mod tests {
     fn busy_is_what_was_not_idle() {
         let times = |line: &str| -> CpuTime {
             let stat = format!("cpu  {line}\ncpu0 {line}\nctxt 1\nbtime 1\nprocesses 1\n");
-            <KernelStats as procfs::FromBufReadSI>::from_buf_read(stat.as_bytes(), procfs::current_system_info())
-                .unwrap()
-                .total
+            KernelStats::from_buf_read(stat.as_bytes(), procfs::current_system_info()).unwrap().total
         };
         let before = times("100 0 100 800 0 0 0 0 0 0");
         assert_eq!(busy(Some(&before), &times("120 0 110 850 20 0 0 0 20 0")), Reading::Now(30.0));

@@ -1,8 +1,11 @@
 //! What the port above a GPU can do, which the kernel tells and NVML does not.
 
-use std::{fs, path::Path};
+use std::path::Path;
 
-use crate::question::{Answer, Code, Value};
+use crate::{
+    bounded,
+    question::{Answer, Code, Value},
+};
 
 /// The highest generation of PCI Express of the device above the one with this bus id; `sys_root` is `/sys` but in tests.
 /// A root of the bus is no device,
@@ -13,7 +16,7 @@ pub(crate) fn max_generation(sys_root: &Path, bus_id: &str) -> Answer {
     // The entry is a link to the device's place in the tree.
     let place = sys_root.join("bus/pci/devices").join(short).canonicalize().map_err(|_| Code::NOT_SUPPORTED)?;
     let port = place.parent().ok_or(Code::NOT_SUPPORTED)?;
-    let speed = fs::read_to_string(port.join("max_link_speed")).map_err(|_| Code::NOT_SUPPORTED)?;
+    let speed = bounded::text(port.join("max_link_speed"), bounded::VALUE).map_err(|_| Code::NOT_SUPPORTED)?;
     generation(&speed).map(Value::number).ok_or(Code::NOT_SUPPORTED)
 }
 
@@ -27,7 +30,7 @@ fn generation(speed: &str) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::symlink;
+    use std::{fs, os::unix::fs::symlink};
 
     use super::*;
 

@@ -2,6 +2,8 @@
 
 use std::{fs, path::Path};
 
+use crate::bounded;
+
 /// NVIDIA's PCI vendor id.
 const NVIDIA: &str = "0x10de";
 
@@ -24,7 +26,7 @@ fn is_gpu(device: &Path) -> bool {
 }
 
 fn says(file: &Path, beginning: &str) -> bool {
-    fs::read_to_string(file).is_ok_and(|text| text.starts_with(beginning))
+    bounded::text(file, bounded::VALUE).is_ok_and(|text| text.starts_with(beginning))
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ mod text;
 
 use axum::{
     extract::{Query, State, rejection::QueryRejection},
-    http::{StatusCode, header},
+    http::{HeaderMap, StatusCode},
     response::{IntoResponse, Response},
 };
 use gpumon_probe::model::now_ms;
@@ -28,7 +28,13 @@ use self::{
     scrape::Scrape,
     text::{CONTENT_TYPE, Page},
 };
-use crate::{app::AppState, frame::Snapshot, snapshot::Parts};
+use crate::{
+    app::AppState,
+    frame::Snapshot,
+    respond::{Subject, respond},
+    snapshot::Parts,
+    view::View,
+};
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -50,12 +56,10 @@ enum Names {
 pub(crate) async fn metrics(
     State(app): State<AppState>,
     query: Result<Query<MetricsQuery>, QueryRejection>,
+    headers: HeaderMap,
 ) -> Response {
     match query {
-        Ok(Query(MetricsQuery { format: Names::Gpumon })) => {
-            answer(own(&app.hub.snapshot(&Parts::default()), app.process_metrics))
-        }
-        Ok(Query(MetricsQuery { format: Names::Dcgm })) => answer(dcgm_names(&app.hub.snapshot(&Parts::default()))),
+        Ok(Query(MetricsQuery { format })) => answer(&app, &headers, format).await,
         Err(error) => {
             let message = format!("{}; ask for /metrics or /metrics?format=dcgm\n", error.body_text());
             (StatusCode::BAD_REQUEST, message).into_response()
@@ -64,12 +68,23 @@ pub(crate) async fn metrics(
 }
 
 /// `/metrics/dcgm`, for those who cannot set a query.
-pub(crate) async fn dcgm(State(app): State<AppState>) -> Response {
-    answer(dcgm_names(&app.hub.snapshot(&Parts::default())))
+pub(crate) async fn dcgm(State(app): State<AppState>, headers: HeaderMap) -> Response {
+    answer(&app, &headers, Names::Dcgm).await
 }
 
-fn answer(text: String) -> Response {
-    ([(header::CONTENT_TYPE, CONTENT_TYPE)], text).into_response()
+/// The same for everybody: no command lines stand there.
+async fn answer(app: &AppState, headers: &HeaderMap, names: Names) -> Response {
+    let with_processes = app.process_metrics;
+    let subject = Subject::Metrics { dcgm: matches!(names, Names::Dcgm) };
+    respond(app, headers, View::Names, subject, CONTENT_TYPE, move |hub| {
+        let snapshot = hub.snapshot(&Parts::default());
+        let text = match names {
+            Names::Gpumon => own(&snapshot, with_processes),
+            Names::Dcgm => dcgm_names(&snapshot),
+        };
+        text.into_bytes()
+    })
+    .await
 }
 
 fn own(snapshot: &Snapshot, with_processes: bool) -> String {

@@ -67,10 +67,20 @@ impl Family<'_> {
     }
 }
 
-/// Backslashes and line ends would end the text too early, in a label quotation marks as well.
+/// Backslashes and line ends would end the text too early, in a label quotation marks as well. Other control characters
+/// have no business in a text that people read in a terminal, too.
 fn escaped(text: &str, quoted: bool) -> String {
-    let text = text.replace('\\', r"\\").replace('\n', r"\n");
-    if quoted { text.replace('"', "\\\"") } else { text }
+    let mut escaped = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '\\' => escaped.push_str(r"\\"),
+            '\n' => escaped.push_str(r"\n"),
+            '"' if quoted => escaped.push_str("\\\""),
+            control if control.is_control() => escaped.push(char::REPLACEMENT_CHARACTER),
+            other => escaped.push(other),
+        }
+    }
+    escaped
 }
 
 #[cfg(test)]
@@ -96,5 +106,13 @@ mod tests {
         let mut page = Page::default();
         page.family("a", Kind::Gauge, "A.").add([("name", "x\"} 1\nb{y=\"\\")], Some(2.0));
         assert_eq!(page.into_text().lines().last(), Some(r#"a{name="x\"} 1\nb{y=\"\\"} 2"#));
+    }
+
+    #[test]
+    fn control_characters_do_not_reach_the_reader() {
+        let mut page = Page::default();
+        page.family("a", Kind::Gauge, "A.").add([("name", "x\u{1b}[2J\0\r\ty\u{85}")], Some(2.0));
+        let text = page.into_text();
+        assert!(text.ends_with("a{name=\"x\u{fffd}[2J\u{fffd}\u{fffd}\u{fffd}y\u{fffd}\"} 2\n"), "{text:?}");
     }
 }

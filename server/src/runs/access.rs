@@ -1,14 +1,14 @@
 //! Who may start and stop runs: the server's own user and root, and everybody where they were allowed to.
 
 use axum::{
-    extract::{ConnectInfo, Request, State},
+    Extension,
+    extract::{Request, State},
     http::{HeaderMap, StatusCode},
     middleware::Next,
     response::{IntoResponse, Response},
 };
 use rustix::process::geteuid;
 
-use super::client;
 use crate::{app::AppState, peer::Peer};
 
 /// A page of another origin cannot send this header without the server's leave, which it never gets.
@@ -17,17 +17,13 @@ pub(crate) const HEADER: &str = "x-gpumon";
 /// Lets those through who may start and stop runs.
 pub(crate) async fn may_run(
     State(app): State<AppState>,
-    ConnectInfo(peer): ConnectInfo<Peer>,
+    Extension(peer): Extension<Peer>,
     request: Request,
     next: Next,
 ) -> Response {
-    let uid = match peer {
-        Peer::Socket { uid } => uid,
-        Peer::Port { client, server } => server.and_then(|server| client::uid_of(client, server)),
-    };
     let is_port = matches!(peer, Peer::Port { .. });
     let for_all = is_port && app.runs.settings().allowed_for_all;
-    match verdict(uid, geteuid().as_raw(), is_port, for_all, request.headers()) {
+    match verdict(peer.uid(), geteuid().as_raw(), is_port, for_all, request.headers()) {
         Ok(()) => next.run(request).await,
         Err(message) => (StatusCode::FORBIDDEN, message).into_response(),
     }

@@ -2,13 +2,13 @@
 
 use std::{sync::Arc, time::Duration};
 
-use axum::extract::ws::Utf8Bytes;
 use tokio::{
     sync::watch,
     time::{Instant, sleep_until},
 };
 
 use super::Runs;
+use crate::stream::TextFrame;
 
 /// Progress is looked at, not recorded.
 const APART: Duration = Duration::from_millis(100);
@@ -27,7 +27,7 @@ impl Follower {
     }
 
     /// Waits until a run has changed, and gives each that has as a frame. Whoever stops waiting loses nothing.
-    pub(crate) async fn next(&mut self) -> Vec<Utf8Bytes> {
+    pub(crate) async fn next(&mut self) -> Vec<TextFrame> {
         sleep_until(self.not_before).await;
         // The sender lives as long as the runs do, and those as long as this.
         let _ = self.changes.wait_for(|change| *change > self.seen).await;

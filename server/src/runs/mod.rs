@@ -6,12 +6,11 @@
 //!   it gets the state while it changes ([`follow`]).
 //! - [`demand`] is what a job asks for, [`worker`] a process that does it, from its start to its end.
 //! - [`routes`] are the endpoints, [`announced`] the one of terminals; [`access`] says who may start and stop a run,
-//!   [`client`] whose a connection to the port is. [`catalogue`] is what can be run.
+//!   [`catalogue`] is what can be run.
 
 mod access;
 mod announced;
 mod catalogue;
-mod client;
 mod demand;
 mod follow;
 mod lines;
@@ -25,7 +24,11 @@ mod worker;
 use std::{ffi::OsString, path::PathBuf};
 
 pub use self::catalogue::{Catalogue, CatalogueEntry};
-pub(crate) use self::{follow::Follower, registry::Runs, routes::router};
+pub(crate) use self::{
+    follow::Follower,
+    registry::Runs,
+    routes::{announcements, router},
+};
 
 /// How runs are started, and by whom.
 #[derive(Debug, Clone)]

@@ -6,7 +6,6 @@ use std::{
     time::Duration,
 };
 
-use axum::extract::ws::Utf8Bytes;
 use gpumon_probe::model::{Event, EventKind, Run, RunKind, RunStatus, now_ms};
 use gpumon_workload::job::Job;
 use tokio::sync::{Notify, watch};
@@ -22,6 +21,7 @@ use super::{
 use crate::{
     frame::ServerFrame,
     hub::{Hub, encode},
+    stream::TextFrame,
 };
 
 /// Runs that are over and remembered.
@@ -179,7 +179,7 @@ impl Runs {
     }
 
     /// The runs that have changed since this change, as frames.
-    pub(crate) fn changed_since(&self, change: u64) -> Vec<Utf8Bytes> {
+    pub(crate) fn changed_since(&self, change: u64) -> Vec<TextFrame> {
         let book = self.lock();
         let changed = book.entries.iter().filter(|entry| entry.changed > change);
         changed.map(|entry| encode(&ServerFrame::Run(entry.record.state.clone()))).collect()

@@ -43,15 +43,18 @@ pub(crate) fn router(app: &AppState) -> Router<AppState> {
         .route("/api/v1/runs/{run}", axum::routing::delete(cancel))
         .route_layer(DefaultBodyLimit::max(LARGEST_JOB))
         .route_layer(middleware::from_fn_with_state(app.clone(), access::may_run));
-    let announcing = Router::new()
-        .route("/api/v1/runs/announced", post(announced::announced))
-        .route_layer(middleware::from_fn(peer::may_change));
     Router::new()
         .merge(changing)
-        .merge(announcing)
         .route("/api/v1/runs", get(list))
         .route("/api/v1/runs/{run}", get(details))
         .route("/api/v1/catalogue", get(async || Json(Catalogue::of_the_runner())))
+}
+
+/// Where terminals announce their runs, for as long as those go on.
+pub(crate) fn announcements() -> Router<AppState> {
+    Router::new()
+        .route("/api/v1/runs/announced", post(announced::announced))
+        .route_layer(middleware::from_fn(peer::may_change))
 }
 
 async fn start(State(app): State<AppState>, body: Bytes) -> Response {

@@ -4,7 +4,6 @@
 
 use std::{fs, path::PathBuf, sync::LazyLock};
 
-use gpumon_fuzz::process;
 use gpumon_probe::owner::fuzzing;
 use libfuzzer_sys::fuzz_target;
 
@@ -27,8 +26,6 @@ static PROC: LazyLock<PathBuf> = LazyLock::new(|| {
 
 fuzz_target!(|bytes: &[u8]| {
     fs::write(PROC.join("42/root/run/kernel-1b2c.json"), bytes).expect("a file in memory");
-    let mut process = process(PID);
-    fuzzing::fill(&PROC, &mut process);
-    let owner = process.owner.value().expect("an owner");
-    assert_eq!(owner.notebook.as_ref().expect("a kernel").kernel_id, "1b2c");
+    let owner = fuzzing::owner(&PROC, PID).expect("a process");
+    assert_eq!(owner.notebook.expect("a kernel").kernel_id, "1b2c");
 });

@@ -5,7 +5,6 @@
 
 use std::{fs, path::PathBuf, sync::LazyLock};
 
-use gpumon_fuzz::process;
 use gpumon_probe::owner::fuzzing;
 use libfuzzer_sys::fuzz_target;
 
@@ -30,5 +29,5 @@ fuzz_target!(|bytes: &[u8]| {
         fs::write(PROC.join("42").join(name), file).expect("a file in memory");
         rest = behind;
     }
-    fuzzing::fill(&PROC, &mut process(PID));
+    fuzzing::owner(&PROC, PID);
 });

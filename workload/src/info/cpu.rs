@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeSet, fs, path::Path};
 
+use gpumon_probe::bounded;
 use serde::Serialize;
 
 /// Instructions that make a difference to computing, by the kernel's names.
@@ -48,7 +49,7 @@ impl Cpu {
     }
 
     fn below(root: &Path) -> Self {
-        let text = |path: &str| fs::read_to_string(root.join(path)).unwrap_or_default();
+        let text = |path: &str| bounded::text(root.join(path), bounded::TABLE).unwrap_or_default();
         let cpuinfo = text("proc/cpuinfo");
         let values = |key: &str| {
             let lines = cpuinfo.lines().filter_map(|line| line.split_once(':'));
@@ -79,7 +80,7 @@ fn caches(folder: &Path) -> Vec<Cache> {
     let mut each = BTreeSet::new();
     for cpu in entries(folder, "cpu") {
         for cache in entries(&cpu.join("cache"), "index") {
-            let text = |name| fs::read_to_string(cache.join(name)).unwrap_or_default().trim().to_owned();
+            let text = |name| bounded::text(cache.join(name), bounded::VALUE).unwrap_or_default().trim().to_owned();
             let bytes = text("size").strip_suffix('K').and_then(|kib| kib.parse::<u64>().ok()).map(|kib| kib * 1024);
             if let (Ok(level), Some(bytes), true) = (text("level").parse::<u32>(), bytes, text("type") != "Instruction")
             {

@@ -2,6 +2,8 @@
 
 use std::{fs, path::PathBuf};
 
+use gpumon_probe::bounded;
+
 pub(super) struct Machine(PathBuf);
 
 impl Machine {
@@ -25,7 +27,7 @@ impl Machine {
     }
 
     pub(super) fn text(&self, path: &str) -> Option<String> {
-        fs::read_to_string(self.path(path)).ok()
+        bounded::text(self.path(path), bounded::TABLE).ok()
     }
 
     /// The names in a folder, sorted.

@@ -1,9 +1,14 @@
 //! What a server does not tell, and this user may know all the same.
 
+use std::time::Duration;
+
 use gpumon_probe::{
     model::{Absence, Process, Reading, Sample},
     owner::{CommandLines, Resolver},
 };
+
+/// How long to wait for what is looked up.
+const PATIENCE: Duration = Duration::from_millis(200);
 
 /// A server keeps the command lines of other users to itself, for it does not know who asks. This user may look them up,
 /// as `ps` does.
@@ -17,7 +22,7 @@ impl Hidden {
     /// Fills in the commands and names that are hidden and can be looked up.
     pub(super) fn fill_in(&mut self, sample: &mut Sample) {
         let mut found: Vec<Process> = hidden(sample).map(|process| process.clone()).collect();
-        self.0.fill(&mut found);
+        self.0.fill(&mut found, PATIENCE);
         for process in hidden(sample) {
             // The server may live in another PID namespace, where the number means another process.
             let same = found.iter().find(|same| same.pid == process.pid && same.started_ms == process.started_ms);
@@ -45,7 +50,7 @@ mod tests {
     #[test]
     fn a_hidden_command_is_looked_up_where_it_is_the_same_process() {
         let mut known = vec![examples::process(std::process::id(), "ana", 1.0, "")];
-        Resolver::new("/proc", CommandLines::All).fill(&mut known);
+        Resolver::new("/proc", CommandLines::All).fill(&mut known, Duration::from_secs(20));
         let hidden = |started_ms: Reading<u64>| {
             let mut process = known[0].clone();
             (process.command, process.started_ms) = (Reading::Absent(Absence::Hidden), started_ms);

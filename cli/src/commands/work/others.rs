@@ -1,8 +1,11 @@
 //! Who else is on a GPU.
 
-use std::{fmt, fs};
+use std::fmt;
 
-use gpumon_probe::model::{GpuSample, Process, ProcessKind};
+use gpumon_probe::{
+    bounded,
+    model::{GpuSample, Process, ProcessKind},
+};
 use rustix::process::geteuid;
 use serde::{Deserialize, Serialize};
 
@@ -72,7 +75,7 @@ impl Other {
 
 /// By its effective user. Of a process that cannot be seen, nobody knows.
 fn is_own_user(pid: u32) -> bool {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let status = bounded::text(format!("/proc/{pid}/status"), bounded::STAT).unwrap_or_default();
     let uids = status.lines().find_map(|line| line.strip_prefix("Uid:"));
     let effective = uids.and_then(|uids| uids.split_whitespace().nth(1)?.parse().ok());
     effective == Some(geteuid().as_raw())

@@ -5,6 +5,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use gpumon_probe::bounded;
+
 use super::{level::Level, ranges};
 
 /// The kernel's tree of devices.
@@ -62,7 +64,7 @@ impl Sysfs {
             .into_iter()
             .filter_map(|name| {
                 let node = name.strip_prefix("node")?.parse().ok()?;
-                let cpus = fs::read_to_string(directory.join(&name).join("cpulist")).ok()?;
+                let cpus = bounded::text(directory.join(&name).join("cpulist"), bounded::VALUE).ok()?;
                 Some((node, ranges::parse(&cpus)))
             })
             .collect();
@@ -89,7 +91,7 @@ impl Sysfs {
 
     fn behind(link: &Path) -> Option<Device> {
         let real = fs::canonicalize(link).ok()?;
-        let node = fs::read_to_string(real.join("numa_node")).ok().and_then(|text| text.trim().parse().ok());
+        let node = bounded::text(real.join("numa_node"), bounded::VALUE).ok().and_then(|text| text.trim().parse().ok());
         let path = real
             .components()
             .map(|part| part.as_os_str().to_string_lossy().into_owned())

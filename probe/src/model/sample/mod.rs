@@ -61,8 +61,13 @@ pub struct GpuSample {
     pub fan_percent: Reading<f64>,
     /// Its MIG devices, in NVML's order; empty where MIG is off, not supported where there is no MIG.
     pub mig_devices: Reading<Vec<MigSample>>,
-    /// The processes that hold the GPU, by PID.
+    /// The processes that hold the GPU, by PID. Where there are too many for one sample, those with the most memory.
     pub processes: Reading<Vec<Process>>,
+    /// How many more hold it and are left out of `processes`, so that sums over the list are not those of the GPU; left
+    /// out of JSON where it is 0.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    #[ts(optional, as = "Option<u32>")]
+    pub processes_omitted: u32,
     /// What is the matter with it, the worst first. Filled in by `derive`; a condition leaves the list when it is over.
     #[serde(default)]
     pub conditions: Vec<Condition>,
@@ -218,6 +223,12 @@ pub enum ThrottleReason {
     DisplayClockSetting,
 }
 
+/// As serde asks for it.
+#[allow(clippy::trivially_copy_pass_by_ref)]
+fn is_zero(count: &u32) -> bool {
+    *count == 0
+}
+
 impl GpuSample {
     /// A GPU of which nothing is known, for one reason.
     pub fn absent(index: u32, uuid: Option<String>, at_ms: u64, health: Health, reason: &Absence) -> Self {
@@ -274,6 +285,7 @@ impl GpuSample {
             fan_percent: absent(reason),
             mig_devices: absent(reason),
             processes: absent(reason),
+            processes_omitted: 0,
             conditions: Vec::new(),
         }
     }

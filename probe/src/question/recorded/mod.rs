@@ -7,11 +7,12 @@ mod device;
 mod number;
 mod processes;
 
-use std::{collections::HashMap, fs, path::PathBuf};
+use std::{collections::HashMap, path::PathBuf};
 
 use self::number::text;
 use super::{Answer, Code, Question, Sheet, Subject, SystemQuestion, Value};
 use crate::{
+    bounded,
     model::{Gpu, GpuDetails, GpuSample, Health, Inventory, Sample, SourceKind},
     source::host_link,
 };
@@ -117,7 +118,8 @@ impl Recorded {
 
     /// The first word of the command line, as the driver's own function gives it.
     fn process_name(&self, pid: u32) -> Answer {
-        let line = fs::read(self.proc_root.join(pid.to_string()).join("cmdline")).map_err(|_| Code::NOT_FOUND)?;
+        let file = self.proc_root.join(pid.to_string()).join("cmdline");
+        let line = bounded::read(file, bounded::COMMAND_LINE).map_err(|_| Code::NOT_FOUND)?;
         let name = line.split(|byte| *byte == 0).next().unwrap_or_default();
         Ok(Value::Text(String::from_utf8_lossy(name).into_owned()))
     }
@@ -125,7 +127,7 @@ impl Recorded {
 
 #[cfg(test)]
 mod tests {
-    use std::{os::unix::fs::symlink, sync::Arc, time::Duration};
+    use std::{fs, os::unix::fs::symlink, sync::Arc, time::Duration};
 
     use super::*;
     use crate::{

@@ -50,7 +50,7 @@ fn code(absence: &Absence) -> Code {
         Absence::NotSupported | Absence::Asleep => Code::NOT_SUPPORTED,
         Absence::NoPermission | Absence::Hidden => Code::NO_PERMISSION,
         Absence::GpuLost => Code::GPU_IS_LOST,
-        Absence::NoAnswer | Absence::WarmingUp => Code::NOT_READY,
+        Absence::NoAnswer | Absence::NotReadYet | Absence::WarmingUp => Code::NOT_READY,
         Absence::Unknown => Code::UNKNOWN,
         Absence::DriverError { code } => Code(*code),
     }

@@ -3,7 +3,8 @@
 use super::{Answer, Code, Question, Value};
 use crate::model::{GpuSample, Process, ProcessKind, Reading};
 
-/// One of the driver's lists; `None` where the question is about none.
+/// One of the driver's lists; `None` where the question is about none, or the sample has
+/// only some of its processes.
 pub(super) fn list(sample: &GpuSample, question: Question) -> Option<Answer> {
     let belongs = |process: &Process| match question {
         Question::MpsProcesses => process.mps,
@@ -11,6 +12,10 @@ pub(super) fn list(sample: &GpuSample, question: Question) -> Option<Answer> {
         _ => process.kind != ProcessKind::Compute,
     };
     if !matches!(question, Question::ComputeProcesses | Question::GraphicsProcesses | Question::MpsProcesses) {
+        return None;
+    }
+    // The driver knows those that a sample has no room for.
+    if sample.processes_omitted > 0 {
         return None;
     }
     Some(match &sample.processes {

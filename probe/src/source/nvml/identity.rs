@@ -1,6 +1,6 @@
 //! What never changes about a GPU: which call gives which part.
 
-use std::{fs, path::Path};
+use std::path::Path;
 
 use nvml_wrapper::{
     Device,
@@ -9,7 +9,10 @@ use nvml_wrapper::{
 };
 
 use super::ask::Asker;
-use crate::model::{Absence, Board, Gpu, MaxClocks, PowerLimits, Reading, Thresholds};
+use crate::{
+    bounded,
+    model::{Absence, Board, Gpu, MaxClocks, PowerLimits, Reading, Thresholds},
+};
 
 /// Who it is. The board is left for later.
 pub(super) fn read(device: &Device<'_>, index: u32, asker: &mut Asker) -> Gpu {
@@ -55,7 +58,8 @@ fn numa_node(device: &Device<'_>, bus_id: Option<&String>, asker: &mut Asker) ->
     let told = asker.ask("NUMA node", || device.numa_node_id());
     match (told, bus_id) {
         (Reading::Absent(Absence::NotSupported), Some(bus_id)) => {
-            let node = fs::read_to_string(sysfs(bus_id)).ok().and_then(|node| node.trim().parse::<i32>().ok());
+            let node =
+                bounded::text(sysfs(bus_id), bounded::VALUE).ok().and_then(|node| node.trim().parse::<i32>().ok());
             // -1 is a machine that has one node, or does not say.
             node.and_then(|node| u32::try_from(node).ok()).map_or(Reading::Absent(Absence::Unknown), Reading::Now)
         }

@@ -1,0 +1,78 @@
+//! What root does for a user, with that user's rights.
+
+use std::{io, process};
+
+use rustix::{
+    process::{Gid, Uid, getgroups},
+    thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid},
+};
+
+/// Effective user and group of a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct User {
+    pub(super) uid: u32,
+    pub(super) gid: u32,
+}
+
+/// Runs `action` on this thread with the rights of `user`: its groups are none but its own.
+///
+/// Only the effective ids change. A thread whose real or saved uid were the user's could be signaled by that user, and a
+/// signal that ends a thread ends its process.
+pub(super) fn run<T>(user: User, action: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+    let groups = getgroups()?;
+    let _restore = Restore(&groups);
+    set_thread_groups(&[])?;
+    set_thread_res_gid(None, Gid::from_raw(user.gid), None)?;
+    set_thread_res_uid(None, Uid::from_raw(user.uid), None)?;
+    action()
+}
+
+struct Restore<'a>(&'a [Gid]);
+
+impl Drop for Restore<'_> {
+    fn drop(&mut self) {
+        let restored = set_thread_res_uid(None, Uid::ROOT, None)
+            .and_then(|()| set_thread_res_gid(None, Gid::ROOT, None))
+            .and_then(|()| set_thread_groups(self.0));
+        // This thread would do its next work for somebody else with the wrong rights.
+        if restored.is_err() {
+            process::abort();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, thread};
+
+    use rustix::process::geteuid;
+
+    use super::*;
+
+    #[test]
+    fn only_the_effective_ids_of_one_thread_change_and_only_for_a_while() {
+        if !geteuid().is_root() {
+            eprintln!("skipped: only root can act as somebody else");
+            return;
+        }
+        let ids = || {
+            let status = fs::read_to_string("/proc/thread-self/status").unwrap();
+            let line = |key: &str| status.lines().find_map(|line| line.strip_prefix(key)).unwrap().trim().to_owned();
+            (line("Uid:"), line("Gid:"), line("Groups:"), line("CapEff:"))
+        };
+        let before = ids();
+        let (uids, gids, groups, capabilities) = run(User { uid: 65_533, gid: 65_532 }, || Ok(ids())).unwrap();
+        assert_eq!((uids.as_str(), gids.as_str()), ("0\t65533\t0\t65533", "0\t65532\t0\t65532"));
+        assert_eq!((groups.as_str(), capabilities.trim_matches('0')), ("", ""));
+        assert_eq!(ids(), before);
+        let elsewhere =
+            run(User { uid: 65_533, gid: 65_532 }, || Ok(thread::spawn(geteuid_of_process).join().unwrap()));
+        assert_eq!(elsewhere.unwrap(), "0", "the process stays root's");
+    }
+
+    fn geteuid_of_process() -> String {
+        let status = fs::read_to_string(format!("/proc/{}/status", process::id())).unwrap();
+        let uids = status.lines().find_map(|line| line.strip_prefix("Uid:")).unwrap();
+        uids.split_whitespace().nth(1).unwrap().to_owned()
+    }
+}

@@ -1,0 +1,170 @@
+//! Opening a file that a process names on its command line.
+//!
+//! The name is a stranger's: it can lead to a pipe without a writer, to a device that does something when it is opened,
+//! to an endless one, or to a file that only root may read. So it is opened below the process's own root and with its
+//! user's rights, nothing but a regular file is ever opened for reading, and no more of it is read than a limit.
+
+use std::{
+    fs::File,
+    io::{self, ErrorKind},
+    os::fd::{AsRawFd, OwnedFd},
+    path::{Component, Path},
+};
+
+use rustix::{
+    fs::{CWD, FileType, Mode, OFlags, ResolveFlags, fstat, open, openat, openat2},
+    io::Errno,
+};
+
+use super::as_user::{self, User};
+use crate::bounded;
+
+/// Jupyter writes some hundred bytes.
+const LONGEST: usize = 64 << 10;
+
+/// Reads the file `path` below `root`. `user` is whose rights to read with, where this process has those of root.
+pub(super) fn read(root: &Path, path: &str, user: Option<User>) -> io::Result<Vec<u8>> {
+    // Only root may look into another user's process, so that this is opened before the rights are given up.
+    let root = open(root, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+    let read = || {
+        let place = find(&root, Path::new(path))?;
+        if FileType::from_raw_mode(fstat(&place)?.st_mode) != FileType::RegularFile {
+            return Err(ErrorKind::InvalidInput.into());
+        }
+        // It is the same file whatever its name leads to by now.
+        let file = openat(
+            CWD,
+            format!("/proc/self/fd/{}", place.as_raw_fd()),
+            OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC,
+            Mode::empty(),
+        )?;
+        bounded::read_from(File::from(file), LONGEST)
+    };
+    match user {
+        Some(user) => as_user::run(user, read),
+        None => read(),
+    }
+}
+
+/// With `O_PATH`, which opens no device and waits for no pipe.
+const PLACE: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
+fn find(root: &OwnedFd, path: &Path) -> io::Result<OwnedFd> {
+    let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
+    match openat2(root, path, PLACE, Mode::empty(), resolve) {
+        // Linux before 5.6, and sandboxes that do not know the call.
+        Err(Errno::NOSYS | Errno::PERM) => step_by_step(root, path),
+        found => Ok(found?),
+    }
+}
+
+/// Without following any link, and never upwards.
+fn step_by_step(root: &OwnedFd, path: &Path) -> io::Result<OwnedFd> {
+    let mut place = root.try_clone()?;
+    for component in path.components() {
+        match component {
+            Component::RootDir | Component::CurDir => {}
+            Component::Normal(name) => place = openat(&place, name, PLACE, Mode::empty())?,
+            Component::ParentDir | Component::Prefix(_) => return Err(ErrorKind::InvalidInput.into()),
+        }
+    }
+    Ok(place)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        fs,
+        os::unix::fs::{PermissionsExt, symlink},
+        path::PathBuf,
+        sync::mpsc,
+        thread,
+        time::Duration,
+    };
+
+    use rustix::{fs::mkfifoat, process::geteuid};
+
+    use super::*;
+
+    struct Folder(PathBuf);
+
+    impl Folder {
+        fn new(name: &str) -> Self {
+            let root = std::env::temp_dir().join(format!("gpumon-connection-{}-{name}", std::process::id()));
+            fs::create_dir_all(root.join("run")).unwrap();
+            Self(root)
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[test]
+    fn nothing_but_a_regular_file_is_read_and_nothing_blocks() {
+        let folder = Folder::new("kinds");
+        let root = folder.0.clone();
+        mkfifoat(CWD, root.join("run/pipe"), Mode::RUSR | Mode::WUSR).unwrap();
+        symlink("/dev/zero", root.join("run/device")).unwrap();
+        symlink("file", root.join("run/link")).unwrap();
+        fs::write(root.join("run/file"), "{}").unwrap();
+        let (tell, told) = mpsc::channel();
+        thread::spawn(move || {
+            for name in ["run/pipe", "run/device", "run/link", "run", "run/none", "/run/file", "run/file"] {
+                tell.send((name, read(&root, name, None).ok())).unwrap();
+            }
+        });
+        while let Ok((name, bytes)) = told.recv_timeout(Duration::from_secs(20)) {
+            assert_eq!(bytes, name.ends_with("/file").then(|| b"{}".to_vec()), "{name}");
+            if name == "run/file" {
+                return;
+            }
+        }
+        panic!("it hangs");
+    }
+
+    #[test]
+    fn a_path_cannot_lead_out_of_the_root_on_either_way() {
+        let folder = Folder::new("out");
+        fs::write(folder.0.join("secret"), "secret").unwrap();
+        symlink("/secret", folder.0.join("run/absolute")).unwrap();
+        symlink("../secret", folder.0.join("run/relative")).unwrap();
+        let root = folder.0.join("run");
+        for name in ["../secret", "absolute", "relative", "/../secret"] {
+            assert!(read(&root, name, None).is_err(), "{name}");
+            let root = open(&root, OFlags::PATH | OFlags::DIRECTORY, Mode::empty()).unwrap();
+            let found = step_by_step(&root, Path::new(name));
+            let is_file = found.is_ok_and(|place| fstat(&place).unwrap().st_mode & 0o170_000 == 0o100_000);
+            assert!(!is_file, "{name} step by step");
+        }
+    }
+
+    #[test]
+    fn a_file_is_read_up_to_a_limit_on_either_way() {
+        let folder = Folder::new("long");
+        fs::write(folder.0.join("run/long"), vec![b'x'; 3 * LONGEST]).unwrap();
+        assert_eq!(read(&folder.0, "run/long", None).unwrap().len(), LONGEST);
+        let root = open(&folder.0, OFlags::PATH | OFlags::DIRECTORY, Mode::empty()).unwrap();
+        let place = step_by_step(&root, Path::new("/run/./long")).unwrap();
+        assert_eq!(fstat(&place).unwrap().st_size, 3 * LONGEST as i64);
+    }
+
+    #[test]
+    fn root_reads_with_the_rights_of_the_process() {
+        if !geteuid().is_root() {
+            eprintln!("skipped: only root can act as somebody else");
+            return;
+        }
+        let folder = Folder::new("rights");
+        let file = folder.0.join("run/file");
+        fs::write(&file, "root's").unwrap();
+        let user = Some(User { uid: 65_533, gid: 65_533 });
+        for (mode, may_read) in [(0o600, false), (0o604, true)] {
+            fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
+            assert_eq!(read(&folder.0, "run/file", user).is_ok(), may_read, "{mode:o}");
+        }
+        assert!(read(&folder.0, "run/file", None).is_ok());
+    }
+}

@@ -1,0 +1,99 @@
+//! Who asks for what is known of processes: one finder for all GPUs, so that each process is read once.
+
+use std::{
+    collections::BTreeSet,
+    path::PathBuf,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use super::{CommandLines, looker::Looker, workers::Shared};
+use crate::model::Process;
+
+/// Finds out what the driver does not know of processes.
+#[derive(Clone)]
+pub struct Finder(Arc<Shared>);
+
+/// One GPU's view of it: the processes that it lists are kept up to date.
+pub struct Resolver {
+    shared: Arc<Shared>,
+    listed: BTreeSet<u32>,
+}
+
+impl Finder {
+    /// Reads below `root`, which is `/proc` but in tests.
+    pub fn new(root: impl Into<PathBuf>, commands: CommandLines) -> Self {
+        Self(Shared::new(Looker::new(root.into(), commands)))
+    }
+
+    /// As if it ran as this user.
+    #[cfg(test)]
+    pub(super) fn of_user(root: impl Into<PathBuf>, commands: CommandLines, uid: u32) -> Self {
+        Self(Shared::new(Looker::new(root.into(), commands).of_user(uid)))
+    }
+
+    /// Processes it remembers, and threads it has.
+    #[cfg(test)]
+    pub(super) fn size(&self) -> (usize, usize) {
+        let state = self.0.lock();
+        (state.table.len(), state.threads())
+    }
+
+    /// For one more GPU.
+    pub fn resolver(&self) -> Resolver {
+        Resolver { shared: Arc::clone(&self.0), listed: BTreeSet::new() }
+    }
+}
+
+impl Resolver {
+    /// A finder with nobody else.
+    pub fn new(root: impl Into<PathBuf>, commands: CommandLines) -> Self {
+        Finder::new(root, commands).resolver()
+    }
+
+    /// Fills in what is known of every process of one reading, and forgets those that are not in it. Waits for those
+    /// that were not in the reading before, but no longer than `patience`; what is not known by then is not read yet.
+    ///
+    /// A process that ended since the driver listed it stays in the list, with its details unknown.
+    pub fn fill(&mut self, processes: &mut [Process], patience: Duration) {
+        self.ask(processes, patience);
+        processes.iter_mut().for_each(|process| self.describe(process));
+    }
+
+    /// Asks for every process of one reading, as [`Self::fill`] does.
+    pub(crate) fn ask(&mut self, processes: &[Process], patience: Duration) {
+        let deadline = Instant::now() + patience;
+        let listed: BTreeSet<u32> = processes.iter().map(|process| process.pid).collect();
+        let gone: Vec<u32> = self.listed.difference(&listed).copied().collect();
+        let mut awaited: Vec<u32> = listed.difference(&self.listed).copied().collect();
+        let mut state = self.shared.lock();
+        awaited.iter().for_each(|pid| state.table.list(*pid));
+        if !gone.is_empty() {
+            state.table.unlist(&gone);
+        }
+        listed.iter().for_each(|pid| state.table.refresh(*pid));
+        self.listed = listed;
+        loop {
+            self.shared.employ(&mut state);
+            // They are read in their order, so that the last is known last.
+            while awaited.pop_if(|pid| state.is_settled(*pid)).is_some() {}
+            let left = deadline.saturating_duration_since(Instant::now());
+            if awaited.is_empty() || left.is_zero() {
+                return;
+            }
+            state = self.shared.wait(state, left);
+        }
+    }
+
+    /// Fills in what is known of a process that was asked for.
+    pub(crate) fn describe(&self, process: &mut Process) {
+        self.shared.lock().table.fill(process);
+    }
+}
+
+impl Drop for Resolver {
+    fn drop(&mut self) {
+        let listed: Vec<u32> = self.listed.iter().copied().collect();
+        self.shared.lock().table.unlist(&listed);
+    }
+}

@@ -1,0 +1,198 @@
+//! The threads that read processes: one for the first stage, which cannot block, and some for the second, which can.
+//!
+//! A second stage that takes longer than [`LIMIT`] has hung, as far as anybody can tell. Its thread cannot be ended, so
+//! it is left to itself and another takes its place. No more of the same user's processes are tried until it comes back,
+//! since they would hang, too, and a user has any number of them; everybody else's go on.
+
+use std::{
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+use super::{
+    looker::{self, Looker},
+    table::Table,
+};
+use crate::thread;
+
+/// A second stage takes 0.2 ms, and up to here on a busy machine or a network's file system.
+const LIMIT: Duration = Duration::from_millis(500);
+
+/// Threads for the second stage, of as many users at a time.
+const MOST_WORKERS: usize = 4;
+
+/// Threads that are left to themselves. When there are more, those that hang are not replaced.
+const MOST_ABANDONED: usize = 16;
+
+/// First stages after which threads for the second are looked for.
+const BATCH: usize = 32;
+
+/// A thread without work ends after this.
+const IDLE: Duration = Duration::from_secs(10);
+
+/// What GPUs' threads and those that read have in common.
+pub(super) struct Shared {
+    looker: Looker,
+    state: Mutex<State>,
+    /// There is something to read.
+    work: Condvar,
+    /// Something has been read.
+    news: Condvar,
+}
+
+#[derive(Default)]
+pub(super) struct State {
+    pub(super) table: Table,
+    has_looker: bool,
+    /// Threads for the second stage that are not abandoned.
+    workers: usize,
+    /// Of those, the ones that wait for work.
+    idle: usize,
+    running: Vec<Running>,
+    next_id: u64,
+}
+
+/// A second stage under way.
+struct Running {
+    id: u64,
+    uid: Option<u32>,
+    since: Instant,
+    abandoned: bool,
+}
+
+impl Running {
+    fn hangs(&self) -> bool {
+        self.since.elapsed() > LIMIT
+    }
+}
+
+impl State {
+    /// Whether nothing more will be known of a process soon: everything is, or another of its user's hangs.
+    pub(super) fn is_settled(&self, pid: u32) -> bool {
+        let uid = self.table.uid(pid);
+        let is_held_up = || self.running.iter().any(|running| running.uid == uid && running.hangs());
+        self.table.is_known(pid) || (self.table.is_looked_at(pid) && is_held_up())
+    }
+
+    #[cfg(test)]
+    pub(super) fn threads(&self) -> usize {
+        let abandoned = self.running.iter().filter(|running| running.abandoned).count();
+        usize::from(self.has_looker) + self.workers + abandoned
+    }
+
+    fn is_busy(&self, uid: Option<u32>) -> bool {
+        self.running.iter().any(|running| running.uid == uid)
+    }
+
+    /// Gives up on threads that hang.
+    fn abandon(&mut self) {
+        let mut abandoned = self.running.iter().filter(|running| running.abandoned).count();
+        for running in self.running.iter_mut().filter(|running| !running.abandoned && running.hangs()) {
+            if abandoned < MOST_ABANDONED {
+                running.abandoned = true;
+                abandoned += 1;
+                self.workers -= 1;
+            }
+        }
+    }
+}
+
+impl Shared {
+    pub(super) fn new(looker: Looker) -> Arc<Self> {
+        Arc::new(Self { looker, state: Mutex::default(), work: Condvar::new(), news: Condvar::new() })
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for news, for a moment only: nobody tells that a thread hangs.
+    pub(super) fn wait<'a>(&self, state: MutexGuard<'a, State>, most: Duration) -> MutexGuard<'a, State> {
+        let waited = self.news.wait_timeout(state, most.min(Duration::from_millis(10)));
+        waited.unwrap_or_else(PoisonError::into_inner).0
+    }
+
+    /// Has threads for all that is due. Where the machine has none left, it stays due.
+    pub(super) fn employ(self: &Arc<Self>, state: &mut State) {
+        state.abandon();
+        if state.table.is_anybody_to_look_at() && !state.has_looker {
+            let shared = Arc::clone(self);
+            state.has_looker = thread::spawn("owner-basics", move || shared.look()).is_ok();
+        }
+        let has_task = state.table.has_task(|uid| state.is_busy(uid));
+        if has_task && state.idle == 0 && state.workers < MOST_WORKERS {
+            let shared = Arc::clone(self);
+            state.workers += usize::from(thread::spawn("owner-details", move || shared.describe()).is_ok());
+        }
+        self.work.notify_all();
+    }
+
+    /// Waits for work; false where none has come for long.
+    fn rest<'a>(&self, state: MutexGuard<'a, State>) -> (MutexGuard<'a, State>, bool) {
+        self.news.notify_all();
+        let (state, waited) = self.work.wait_timeout(state, IDLE).unwrap_or_else(PoisonError::into_inner);
+        (state, !waited.timed_out())
+    }
+
+    /// The thread of the first stage.
+    fn look(self: Arc<Self>) {
+        let mut state = self.lock();
+        loop {
+            let mut looked = 0;
+            while let Some(pid) = state.table.next_to_look_at() {
+                drop(state);
+                let basics = self.looker.basics(pid);
+                state = self.lock();
+                state.table.looked(pid, basics);
+                looked += 1;
+                if looked % BATCH == 0 {
+                    self.employ(&mut state);
+                }
+            }
+            self.employ(&mut state);
+            let goes_on;
+            (state, goes_on) = self.rest(state);
+            if !goes_on && !state.table.is_anybody_to_look_at() {
+                state.has_looker = false;
+                return;
+            }
+        }
+    }
+
+    /// A thread of the second stage.
+    fn describe(self: Arc<Self>) {
+        let mut state = self.lock();
+        loop {
+            let busy: Vec<_> = state.running.iter().map(|running| running.uid).collect();
+            let Some(mut task) = state.table.next_task(|uid| busy.contains(&uid)) else {
+                state.idle += 1;
+                let goes_on;
+                (state, goes_on) = self.rest(state);
+                state.idle -= 1;
+                if !goes_on {
+                    state.workers -= 1;
+                    return;
+                }
+                continue;
+            };
+            let id = state.next_id;
+            state.next_id += 1;
+            state.running.push(Running { id, uid: task.uid(), since: Instant::now(), abandoned: false });
+            drop(state);
+            if let Some(uid) = task.unnamed {
+                let name = looker::user_name(uid);
+                self.lock().table.name_user(uid, name);
+            }
+            let details = self.looker.details(task.pid, &task.basics, task.before.take());
+            state = self.lock();
+            state.table.described(&task, details);
+            let was_abandoned =
+                state.running.extract_if(.., |running| running.id == id).any(|running| running.abandoned);
+            if was_abandoned {
+                // Another thread has taken its place.
+                self.employ(&mut state);
+                return;
+            }
+        }
+    }
+}

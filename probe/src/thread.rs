@@ -1,0 +1,44 @@
+//! Threads that nobody waits for, since they can hang in the kernel or the driver for good.
+
+use std::{
+    io,
+    panic::{self, AssertUnwindSafe},
+    process, thread,
+};
+
+/// Starts a thread that is left behind where it hangs.
+///
+/// A panic in it ends the process: without this thread, some reading would stop silently, while a process that ends is
+/// started again.
+pub(crate) fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> io::Result<()> {
+    let body = || {
+        // The message has been printed by then.
+        if panic::catch_unwind(AssertUnwindSafe(body)).is_err() {
+            process::abort();
+        }
+    };
+    thread::Builder::new().name(name.to_owned()).spawn(body).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{env, os::unix::process::ExitStatusExt, process::Command, time::Duration};
+
+    use super::*;
+
+    const CHILD: &str = "GPUMON_TEST_PANICS";
+
+    #[test]
+    fn a_panic_ends_the_process() {
+        if env::var_os(CHILD).is_some() {
+            spawn("panics", || panic!("on purpose")).unwrap();
+            thread::sleep(Duration::from_secs(30));
+            process::exit(0);
+        }
+        let own = env::current_exe().unwrap();
+        let test = ["--exact", "thread::tests::a_panic_ends_the_process", "--nocapture"];
+        let output = Command::new(own).args(test).env(CHILD, "1").output().unwrap();
+        assert_eq!(output.status.signal(), Some(6), "{output:?}");
+        assert!(String::from_utf8_lossy(&output.stderr).contains("on purpose"));
+    }
+}

@@ -1,0 +1,136 @@
+//! Connections over HTTP/1.1: how they are accepted, how long they may take, and how many there may be ([`table`]).
+
+mod table;
+
+use std::{convert::Infallible, io, pin::pin, sync::Arc, time::Duration};
+
+use axum::{Router, body::Body, extract::Request};
+use hyper::{body::Incoming, server::conn::http1, service::service_fn};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::{
+    net::{TcpStream, UnixStream},
+    sync::watch,
+    time::{sleep, timeout},
+};
+use tokio_io_timeout::TimeoutStream;
+use tokio_util::{either::Either, task::TaskTracker};
+use tower::ServiceExt;
+
+pub(crate) use self::table::{Busy, Place, Table};
+use crate::{listen::Listener, peer::Peer};
+
+/// How long a client may take for the head of a request, and how long a connection may wait for the next one.
+const HEAD: Duration = Duration::from_secs(10);
+
+/// How long a client may take nothing of what is sent to it.
+const STALLED: Duration = Duration::from_secs(30);
+
+/// The head of a request, with the cookies of all that is served on this host name.
+const LARGEST_HEAD: usize = 32 * 1024;
+
+/// How long to wait where the system has no file descriptor left.
+const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
+
+const TOO_MANY: &str = "too many connections are in use: close some, or try again later\n";
+
+/// A client's connection.
+pub(crate) type Socket = Either<TcpStream, UnixStream>;
+
+/// Serves what comes in until `stopped`, and then until the last connection has ended.
+pub(crate) async fn serve(
+    listener: Listener,
+    router: Router,
+    table: Arc<Table>,
+    mut stopped: watch::Receiver<bool>,
+) -> io::Result<()> {
+    let connections = TaskTracker::new();
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            _ = stopped.wait_for(|stopped| *stopped) => break,
+        };
+        match accepted {
+            Ok((socket, peer)) => match table.admit(peer.who()) {
+                Some(place) => {
+                    drop(connections.spawn(connection(socket, peer, place, router.clone(), stopped.clone())))
+                }
+                None => refuse(&socket),
+            },
+            Err(error) if is_of_one_connection(&error) => {}
+            Err(error) => {
+                tracing::warn!("cannot accept a connection: {error}");
+                sleep(ACCEPT_AGAIN).await;
+            }
+        }
+    }
+    drop(listener);
+    connections.close();
+    connections.wait().await;
+    Ok(())
+}
+
+/// Whether it is over with the connection that was accepted, and the next may be well.
+fn is_of_one_connection(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
+    matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
+}
+
+/// Says so as far as that goes at once.
+fn refuse(socket: &Socket) {
+    let refusal = format!(
+        "HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain; charset=utf-8\r\nX-Content-Type-Options: nosniff\r\n\
+         Retry-After: 5\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{TOO_MANY}",
+        TOO_MANY.len(),
+    );
+    let _ = match socket {
+        Either::Left(socket) => socket.try_write(refusal.as_bytes()),
+        Either::Right(socket) => socket.try_write(refusal.as_bytes()),
+    };
+}
+
+pub(crate) async fn connection(
+    socket: Socket,
+    peer: Peer,
+    place: Arc<Place>,
+    router: Router,
+    mut stopped: watch::Receiver<bool>,
+) {
+    // Nothing is set up for a client that says nothing.
+    tokio::select! {
+        spoken = timeout(HEAD, readable(&socket)) => if spoken.is_err() { return },
+        () = place.evicted() => return,
+        _ = stopped.wait_for(|stopped| *stopped) => return,
+    }
+    let mut stream = TimeoutStream::new(socket);
+    stream.set_write_timeout(Some(STALLED));
+    let service = service_fn(|mut request: hyper::Request<Incoming>| {
+        request.extensions_mut().insert(peer);
+        request.extensions_mut().insert(Arc::clone(&place));
+        answer(router.clone(), request.map(Body::new), place.busy())
+    });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD)
+        .max_buf_size(LARGEST_HEAD)
+        .serve_connection(TokioIo::new(Box::pin(stream)), service)
+        .with_upgrades();
+    let mut connection = pin!(connection);
+    // What ends a connection is its client's doing, and no error to report.
+    tokio::select! {
+        _ = connection.as_mut() => return,
+        () = place.evicted() => return,
+        _ = stopped.wait_for(|stopped| *stopped) => connection.as_mut().graceful_shutdown(),
+    }
+    let _ = connection.await;
+}
+
+async fn readable(socket: &Socket) -> io::Result<()> {
+    match socket {
+        Either::Left(socket) => socket.readable().await,
+        Either::Right(socket) => socket.readable().await,
+    }
+}
+
+async fn answer(router: Router, request: Request, _busy: Busy) -> Result<axum::response::Response, Infallible> {
+    router.oneshot(request).await
+}

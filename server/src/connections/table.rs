@@ -1,0 +1,202 @@
+//! How many connections there are, whose they are, and which gives way when there are too many.
+//!
+//! A connection that waits for a request costs its client nothing, so it must not cost others their place: where the
+//! limit of all connections or of one user is reached, the one that has waited longest makes room for the new one.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use rustix::process::{Resource, getrlimit};
+use tokio::{sync::Notify, time::Instant};
+
+use crate::peer::Who;
+
+/// File descriptors that connections leave to the rest of the server: a restart of the collector, runs, its own files.
+const KEPT_BACK: u64 = 64;
+
+/// What a system without a limit of file descriptors gets.
+const WITHOUT_LIMIT: u64 = 65_536;
+
+/// The connections that are open.
+pub(crate) struct Table {
+    most: usize,
+    /// Of one user, or one address where the user is not known.
+    most_of_one: usize,
+    open: Mutex<Open>,
+}
+
+#[derive(Default)]
+struct Open {
+    next: u64,
+    connections: HashMap<u64, Connection>,
+    by_peer: HashMap<Who, usize>,
+}
+
+struct Connection {
+    who: Who,
+    /// Requests that are being answered, and streams.
+    busy: usize,
+    /// Whether it has sent a request before.
+    asked_before: bool,
+    waiting_since: Instant,
+    evicted: Arc<Notify>,
+}
+
+impl Table {
+    /// As many as the limit of file descriptors allows, and three quarters of them for one user.
+    pub(crate) fn new() -> Arc<Self> {
+        let limit = getrlimit(Resource::Nofile).current.unwrap_or(WITHOUT_LIMIT);
+        let most = limit.saturating_sub(KEPT_BACK).max(1) as usize;
+        Self::with_limits(most, (most * 3 / 4).max(1))
+    }
+
+    fn with_limits(most: usize, most_of_one: usize) -> Arc<Self> {
+        Arc::new(Self { most, most_of_one, open: Mutex::default() })
+    }
+
+    /// A place for one more connection; `None` where all places are taken by connections that are in use.
+    pub(crate) fn admit(self: &Arc<Self>, who: Who) -> Option<Arc<Place>> {
+        let mut open = self.lock();
+        if open.by_peer.get(&who).is_some_and(|count| *count >= self.most_of_one) && !open.evict(Some(who)) {
+            return None;
+        }
+        if open.connections.len() >= self.most && !open.evict(None) {
+            return None;
+        }
+        let evicted = Arc::new(Notify::new());
+        let id = open.next;
+        open.next += 1;
+        *open.by_peer.entry(who).or_default() += 1;
+        let waiting_since = Instant::now();
+        let connection = Connection { who, busy: 0, asked_before: false, waiting_since, evicted: Arc::clone(&evicted) };
+        open.connections.insert(id, connection);
+        Some(Arc::new(Place { table: Arc::clone(self), id, evicted }))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Open> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Open {
+    /// Ends the connection, of this peer if one is named, that has waited longest, those first that never asked for
+    /// anything. False where none waits.
+    fn evict(&mut self, of: Option<Who>) -> bool {
+        let waiting = self
+            .connections
+            .iter()
+            .filter(|(_, connection)| connection.busy == 0 && of.is_none_or(|who| connection.who == who));
+        let longest = waiting.min_by_key(|(_, connection)| (connection.asked_before, connection.waiting_since));
+        let Some(id) = longest.map(|(id, _)| *id) else { return false };
+        if let Some(connection) = self.remove(id) {
+            connection.evicted.notify_one();
+        }
+        true
+    }
+
+    fn remove(&mut self, id: u64) -> Option<Connection> {
+        let connection = self.connections.remove(&id)?;
+        if let Some(count) = self.by_peer.get_mut(&connection.who) {
+            *count -= 1;
+            if *count == 0 {
+                self.by_peer.remove(&connection.who);
+            }
+        }
+        Some(connection)
+    }
+}
+
+/// One connection's place, which is free again when this is dropped.
+pub(crate) struct Place {
+    table: Arc<Table>,
+    id: u64,
+    evicted: Arc<Notify>,
+}
+
+impl Place {
+    /// Ends when the connection has to make room.
+    pub(crate) async fn evicted(&self) {
+        self.evicted.notified().await;
+    }
+
+    /// The connection is in use, and does not make room, until what this returns is dropped.
+    pub(crate) fn busy(self: &Arc<Self>) -> Busy {
+        if let Some(connection) = self.table.lock().connections.get_mut(&self.id) {
+            connection.busy += 1;
+            connection.asked_before = true;
+        }
+        Busy(Arc::clone(self))
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.table.lock().remove(self.id);
+    }
+}
+
+/// A request that is being answered, or a stream.
+pub(crate) struct Busy(Arc<Place>);
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        if let Some(connection) = self.0.table.lock().connections.get_mut(&self.0.id) {
+            connection.busy -= 1;
+            connection.waiting_since = Instant::now();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+
+    use super::*;
+
+    fn is_evicted(place: &Place) -> bool {
+        place.evicted().now_or_never().is_some()
+    }
+
+    #[test]
+    fn who_waits_longest_makes_room_and_who_is_in_use_does_not() {
+        let table = Table::with_limits(3, 3);
+        let [first, second, third] = [1, 2, 3].map(|uid| table.admit(Who::User(uid)).unwrap());
+        let streaming = first.busy();
+        let asked = second.busy();
+        drop(asked);
+        let fourth = table.admit(Who::User(4)).unwrap();
+        assert!(is_evicted(&third), "it never asked for anything");
+        assert!(!is_evicted(&first) && !is_evicted(&second));
+        let busy = [second.busy(), fourth.busy()];
+        assert!(table.admit(Who::User(5)).is_none(), "all are in use");
+        drop((streaming, first));
+        assert!(table.admit(Who::User(5)).is_some());
+        drop(busy);
+    }
+
+    #[test]
+    fn one_user_leaves_places_to_others() {
+        let table = Table::with_limits(4, 2);
+        let (greedy, other) = (Who::User(1), Who::User(2));
+        let first = table.admit(greedy).unwrap();
+        let second = table.admit(greedy).unwrap();
+        let third = table.admit(greedy).unwrap();
+        assert!(is_evicted(&first) && !is_evicted(&second));
+        let _in_use = (second.busy(), third.busy());
+        assert!(table.admit(greedy).is_none());
+        assert!(table.admit(other).is_some());
+    }
+
+    #[test]
+    fn what_has_ended_is_forgotten() {
+        let table = Table::with_limits(2, 2);
+        for _ in 0..10 {
+            let place = table.admit(Who::Unknown).unwrap();
+            let _busy = place.busy();
+        }
+        let open = table.lock();
+        assert!(open.connections.is_empty() && open.by_peer.is_empty());
+    }
+}

@@ -1,0 +1,105 @@
+//! Answers over HTTP that are written off the event loop, compressed for clients that take that.
+
+use std::sync::Arc;
+
+use axum::{
+    body::Body,
+    http::{HeaderMap, HeaderValue, StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use serde::Serialize;
+
+use crate::{
+    app::AppState,
+    encoder::{Encoder, gzip},
+    hub::Hub,
+    view::View,
+};
+
+/// What an answer is about. Answers to equal questions are equal.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) enum Subject {
+    /// `/api/v1/snapshot`.
+    Snapshot { history_ms: Option<u64>, metrics: Vec<&'static str>, brief: bool },
+    /// `/api/v1/answers`.
+    Answers,
+    /// `/metrics`, with gpumon's own names or those of dcgm-exporter.
+    Metrics { dcgm: bool },
+    /// A file of the page.
+    Page(String),
+}
+
+/// A question, and what its answer depends on.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Question {
+    subject: Subject,
+    change: u64,
+    view: View,
+    gzip: bool,
+}
+
+/// The content type of JSON.
+pub(crate) const JSON: &str = "application/json";
+
+/// Writes the answers.
+pub(crate) type ResponseEncoder = Encoder<Question>;
+
+/// Answers with what `write` makes of what is known.
+pub(crate) async fn respond(
+    app: &AppState,
+    headers: &HeaderMap,
+    view: View,
+    subject: Subject,
+    content_type: &str,
+    write: impl FnOnce(&Hub) -> Vec<u8> + Send + 'static,
+) -> Response {
+    let compress = accepts_gzip(headers);
+    let hub = Arc::clone(&app.hub);
+    let question = Question { subject, change: hub.change(), view, gzip: compress };
+    let write = move || if compress { gzip(&write(&hub)) } else { write(&hub) };
+    let Ok(bytes) = app.response_encoder.answer(question, write).await else {
+        let message = "too many large answers are being sent: try again in a few seconds\n";
+        return (StatusCode::SERVICE_UNAVAILABLE, [(header::RETRY_AFTER, "5")], message).into_response();
+    };
+    let mut response = Body::from(bytes).into_response();
+    let headers = response.headers_mut();
+    if let Ok(content_type) = HeaderValue::from_str(content_type) {
+        headers.insert(header::CONTENT_TYPE, content_type);
+    }
+    headers.insert(header::VARY, HeaderValue::from_static("accept-encoding"));
+    if compress {
+        headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+    }
+    response
+}
+
+/// A value as JSON.
+pub(crate) fn to_json(value: &impl Serialize) -> Vec<u8> {
+    serde_json::to_vec(value).expect("answers have string keys and no failing parts")
+}
+
+/// Whether `Accept-Encoding` has gzip with a weight above 0 (RFC 9110, section 12.5.3).
+fn accepts_gzip(headers: &HeaderMap) -> bool {
+    let values = headers.get_all(header::ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
+    values.flat_map(|value| value.split(',')).any(|coding| {
+        let mut parts = coding.split(';').map(str::trim);
+        let is_gzip = parts.next().is_some_and(|name| name.eq_ignore_ascii_case("gzip"));
+        let weight = parts.find_map(|part| part.strip_prefix("q=").or_else(|| part.strip_prefix("Q=")));
+        is_gzip && weight.is_none_or(|weight| weight.parse::<f32>().is_ok_and(|weight| weight > 0.0))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gzip_is_sent_to_those_who_take_it() {
+        let accepts = |value: &'static str| {
+            accepts_gzip(&HeaderMap::from_iter([(header::ACCEPT_ENCODING, HeaderValue::from_static(value))]))
+        };
+        assert!(accepts("gzip") && accepts("br, GZIP;q=0.5") && accepts("deflate,gzip ; q=1"));
+        assert!(!accepts("gzip;q=0") && !accepts("br") && !accepts("") && !accepts("gzip;q=x"));
+        assert!(!accepts_gzip(&HeaderMap::new()));
+    }
+}

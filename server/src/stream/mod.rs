@@ -1,0 +1,269 @@
+//! `/api/v1/stream`: one client's WebSocket.
+
+mod socket;
+mod text_frame;
+
+use std::{sync::Arc, time::Duration};
+
+use axum::{
+    Extension,
+    extract::{Request, State},
+    http::StatusCode,
+    response::{IntoResponse, Response},
+};
+use tokio::{
+    sync::{
+        broadcast::{self, error::RecvError},
+        watch,
+    },
+    time::{Instant, sleep_until},
+};
+use tokio_tungstenite::tungstenite::Message;
+
+use self::socket::{ClientSocket, Gone};
+pub(crate) use self::text_frame::TextFrame;
+use crate::{
+    app::AppState,
+    cadence::Cadence,
+    connections::{Busy, Place},
+    encoder::Encoder,
+    frame::{ClientFrame, INTERVAL_MS, ServerFrame},
+    history::Wanted,
+    hub::{SampleFrame, encode},
+    peer::Peer,
+    runs::Follower,
+    view::View,
+    watchers::Watcher,
+};
+
+/// A quiet connection carries at least one frame in this time.
+const HEARTBEAT: Duration = Duration::from_secs(5);
+
+/// What takes long to write and is the same for all clients.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) enum Subject {
+    /// The first frame, as a client of this view gets it after this change.
+    Hello { change: u64, view: View },
+    /// The history of these metrics after this change.
+    History { change: u64, metrics: Vec<&'static str> },
+}
+
+/// Writes hellos and history.
+pub(crate) type StreamEncoder = Encoder<Subject>;
+
+pub(crate) async fn upgrade(
+    State(app): State<AppState>,
+    Extension(peer): Extension<Peer>,
+    Extension(place): Extension<Arc<Place>>,
+    request: Request,
+) -> Response {
+    let (response, on_upgrade) = match socket::accept(request) {
+        Ok(accepted) => accepted,
+        Err(why) => {
+            let message = format!("this is a WebSocket, and the request asks for none: {why}\n");
+            return (StatusCode::BAD_REQUEST, message).into_response();
+        }
+    };
+    // The connection is in use from now on, without a gap.
+    let busy = place.busy();
+    tokio::spawn(async move {
+        let Ok(upgraded) = on_upgrade.await else { return };
+        let socket = ClientSocket::new(upgraded).await;
+        // The one way to end is that the client has gone or the server stops; neither is an error to report.
+        let _ = Client::new(socket, app, View::of(peer), busy).serve().await;
+    });
+    response
+}
+
+struct Client {
+    socket: ClientSocket,
+    app: AppState,
+    view: View,
+    samples: watch::Receiver<SampleFrame>,
+    paused: bool,
+    cadence: Cadence,
+    watcher: Watcher,
+    /// Those that asked for traces have this.
+    traces: Option<broadcast::Receiver<TextFrame>>,
+    /// Those that asked for runs have this.
+    runs: Option<Follower>,
+    /// What it gets of the past.
+    history: Wanted,
+    last_sent: Instant,
+    _busy: Busy,
+}
+
+impl Client {
+    fn new(socket: ClientSocket, app: AppState, view: View, busy: Busy) -> Self {
+        let mut samples = app.hub.samples();
+        let seen = samples.borrow_and_update().number;
+        Self {
+            socket,
+            view,
+            samples,
+            paused: false,
+            cadence: Cadence::new(app.watchers.base(), seen),
+            watcher: app.watchers.join(),
+            traces: None,
+            runs: None,
+            history: Wanted::overview(),
+            last_sent: Instant::now(),
+            _busy: busy,
+            app,
+        }
+    }
+
+    async fn serve(mut self) -> Result<(), Gone> {
+        // Subscribed before the hello is made, so that nothing falls between the two.
+        let mut notices = self.app.hub.notices();
+        self.send_hello().await?;
+        loop {
+            tokio::select! {
+                // In this order, so that a sample never overtakes the inventory or the event that came before it.
+                biased;
+                _ = self.app.stopped.changed() => return self.socket.say_goodbye().await,
+                notice = notices.recv() => self.pass_on(notice).await?,
+                changed = self.samples.changed() => {
+                    changed.map_err(|_| Gone)?;
+                    let frame = self.samples.borrow_and_update().clone();
+                    self.offer(frame).await?;
+                }
+                changed = next_runs(&mut self.runs), if !self.paused => {
+                    for frame in changed {
+                        self.send(&frame).await?;
+                    }
+                }
+                trace = next_of(&mut self.traces), if !self.paused => self.pass_on(trace).await?,
+                message = self.socket.receive() => self.receive(message).await?,
+                () = sleep_until(self.last_sent + HEARTBEAT) => {
+                    let at_ms = gpumon_probe::model::now_ms();
+                    self.send(&encode(&ServerFrame::Heartbeat { at_ms })).await?;
+                }
+            }
+        }
+    }
+
+    async fn send_hello(&mut self) -> Result<(), Gone> {
+        let (hub, view) = (Arc::clone(&self.app.hub), self.view);
+        let subject = Subject::Hello { change: hub.change(), view };
+        let hello = self.app.stream_encoder.answer(subject, move || hub.hello(view).into_bytes()).await;
+        // Who cannot be told what there is has to come again.
+        self.socket.send_hello(&hello.map_err(|_| Gone)?).await
+    }
+
+    async fn send_history(&mut self) -> Result<(), Gone> {
+        let (hub, wanted) = (Arc::clone(&self.app.hub), self.history.clone());
+        let subject = Subject::History { change: hub.change(), metrics: wanted.ids() };
+        let history = self.app.stream_encoder.answer(subject, move || hub.history(&wanted).into_bytes()).await;
+        self.socket.send_text(&history.map_err(|_| Gone)?).await?;
+        self.last_sent = Instant::now();
+        Ok(())
+    }
+
+    /// Sends a sample, if it is this client's turn.
+    async fn offer(&mut self, frame: SampleFrame) -> Result<(), Gone> {
+        if self.paused {
+            self.cadence.pass(frame.number);
+            return Ok(());
+        }
+        let Some(missed) = self.cadence.take(frame.number, frame.at, frame.apart) else { return Ok(()) };
+        if missed > 0 {
+            self.send(&encode(&ServerFrame::Lagged { missed })).await?;
+        }
+        self.send(&frame.text(self.view)).await
+    }
+
+    /// Sends what counts one by one.
+    async fn pass_on(&mut self, received: Result<TextFrame, RecvError>) -> Result<(), Gone> {
+        match received {
+            Ok(frame) => self.send(&frame).await,
+            Err(RecvError::Lagged(missed)) => self.send(&encode(&ServerFrame::Lagged { missed })).await,
+            Err(RecvError::Closed) => Err(Gone),
+        }
+    }
+
+    async fn receive(&mut self, message: Option<Message>) -> Result<(), Gone> {
+        match message {
+            None | Some(Message::Close(_)) => Err(Gone),
+            Some(Message::Ping(_) | Message::Pong(_) | Message::Frame(_)) => Ok(()),
+            Some(Message::Binary(_)) => self.complain("binary frames are not understood: send JSON text").await,
+            Some(Message::Text(text)) => match serde_json::from_str(&text) {
+                Ok(frame) => self.obey(frame).await,
+                Err(error) => {
+                    let hint = r#"send {"type":"pause"}, {"type":"resume"}, {"type":"interval","ms":1000}, {"type":"traces","on":true}, {"type":"runs","on":true} or {"type":"history","metrics":["power.draw_watts"]}"#;
+                    self.complain(&format!("not a client frame: {error}; {hint}")).await
+                }
+            },
+        }
+    }
+
+    async fn obey(&mut self, frame: ClientFrame) -> Result<(), Gone> {
+        match frame {
+            ClientFrame::Pause {} => {
+                self.paused = true;
+                self.watcher.ask(None);
+                Ok(())
+            }
+            ClientFrame::Resume {} => {
+                self.paused = false;
+                self.watcher.ask(Some(self.cadence.interval()));
+                // What the driver recorded meanwhile is as much past as the samples are.
+                self.traces = self.traces.take().map(|_| self.app.hub.traces());
+                self.send_history().await
+            }
+            ClientFrame::Interval { ms } if INTERVAL_MS.contains(&ms) => {
+                let interval = Duration::from_millis(ms.into());
+                self.cadence.set(interval);
+                if !self.paused {
+                    self.watcher.ask(Some(interval));
+                }
+                Ok(())
+            }
+            ClientFrame::Interval { ms } => {
+                let (shortest, longest) = INTERVAL_MS.into_inner();
+                self.complain(&format!("an interval of {ms} ms is not served: ask for {shortest} to {longest}")).await
+            }
+            ClientFrame::Traces { on } => {
+                self.traces = on.then(|| self.app.hub.traces());
+                Ok(())
+            }
+            ClientFrame::Runs { on } => {
+                self.runs = on.then(|| Follower::new(&self.app.runs));
+                Ok(())
+            }
+            ClientFrame::History { metrics } => match Wanted::named(metrics.iter().map(String::as_str)) {
+                Ok(wanted) => {
+                    self.history = wanted;
+                    self.send_history().await
+                }
+                Err(why) => self.complain(&why).await,
+            },
+        }
+    }
+
+    async fn complain(&mut self, message: &str) -> Result<(), Gone> {
+        self.send(&encode(&ServerFrame::Error { message: message.to_owned() })).await
+    }
+
+    async fn send(&mut self, frame: &TextFrame) -> Result<(), Gone> {
+        self.socket.send(frame).await?;
+        self.last_sent = Instant::now();
+        Ok(())
+    }
+}
+
+/// The next trace; never one where there is nobody who asked.
+async fn next_of(traces: &mut Option<broadcast::Receiver<TextFrame>>) -> Result<TextFrame, RecvError> {
+    match traces {
+        Some(traces) => traces.recv().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// The runs that have changed; never any where there is nobody who asked.
+async fn next_runs(runs: &mut Option<Follower>) -> Vec<TextFrame> {
+    match runs {
+        Some(runs) => runs.next().await,
+        None => std::future::pending().await,
+    }
+}

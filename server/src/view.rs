@@ -1,0 +1,91 @@
+//! How much of processes a client may see: what its user could read in `/proc`.
+
+use std::{borrow::Cow, fs::File, io::Read};
+
+use gpumon_probe::model::{Absence, Process, Reading, Sample};
+
+use crate::peer::Peer;
+
+/// The table of mounts of a machine with thousands of containers.
+const LONGEST_MOUNTINFO: u64 = 4 << 20;
+
+/// What one client sees of processes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum View {
+    /// All that the collector tells.
+    Whole,
+    /// Names and users, without command lines and the paths of notebooks.
+    Names,
+}
+
+impl View {
+    /// The server's own user and root see everything, and so does every user of a machine where everybody may read
+    /// everybody's command line in `/proc`. Of whom nothing is known might be anybody.
+    pub(crate) fn of(peer: Peer) -> Self {
+        if peer.is_own() || (peer.uid().is_some() && !proc_is_private()) { Self::Whole } else { Self::Names }
+    }
+
+    /// The sample as this view shows it.
+    pub(crate) fn sample(self, sample: &Sample) -> Cow<'_, Sample> {
+        match self {
+            Self::Whole => Cow::Borrowed(sample),
+            Self::Names => {
+                let mut sample = sample.clone();
+                for gpu in &mut sample.gpus {
+                    let (Reading::Now(processes) | Reading::Earlier { value: processes, .. }) = &mut gpu.processes
+                    else {
+                        continue;
+                    };
+                    processes.iter_mut().for_each(hide_command);
+                }
+                Cow::Owned(sample)
+            }
+        }
+    }
+}
+
+fn hide_command(process: &mut Process) {
+    if process.command.value().is_some() {
+        process.command = Reading::Absent(Absence::Hidden);
+    }
+    if let Reading::Now(owner) | Reading::Earlier { value: owner, .. } = &mut process.owner
+        && let Some(notebook) = &mut owner.notebook
+    {
+        notebook.path = None;
+    }
+}
+
+/// Whether users see only their own processes in `/proc`, or the kernel does not tell.
+fn proc_is_private() -> bool {
+    let mut text = String::new();
+    let read =
+        File::open("/proc/self/mountinfo").and_then(|file| file.take(LONGEST_MOUNTINFO).read_to_string(&mut text));
+    read.is_err() || hides_processes(&text)
+}
+
+/// Whether `/proc` is mounted with `hidepid` (proc(5)), as `mountinfo` has it: `ID PARENT DEV ROOT MOUNT-POINT OPTIONS
+/// … - TYPE SOURCE OPTIONS`. The last one that is mounted there counts.
+fn hides_processes(mountinfo: &str) -> bool {
+    let of_proc = mountinfo.lines().rfind(|line| line.split(' ').nth(4) == Some("/proc"));
+    let Some(line) = of_proc else { return true };
+    let options = line.split([' ', ',']);
+    let hidepid = options.filter_map(|option| option.strip_prefix("hidepid=")).next_back();
+    hidepid.is_some_and(|value| !matches!(value, "0" | "off"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hidepid_is_read_from_the_options_of_proc() {
+        let proc = "22 27 0:21 / /proc rw,relatime shared:5 - proc proc rw";
+        assert!(!hides_processes(proc));
+        assert!(!hides_processes(&format!("{proc},hidepid=0\n")) && !hides_processes(&format!("{proc},hidepid=off")));
+        for value in ["1", "2", "4", "noaccess", "invisible", "ptraceable"] {
+            assert!(hides_processes(&format!("{proc},gid=5,hidepid={value}\n23 27 0:22 / /sys rw - sysfs sysfs rw")));
+        }
+        assert!(hides_processes(&format!("{proc}\n{proc},hidepid=2")), "the last one covers the first");
+        assert!(hides_processes(""));
+    }
+}
