@@ -8,6 +8,8 @@ JUPYTER := target/jupyter
 LAB40 := target/jupyter-lab40
 # JupyterLab with NVDashboard in it, beside which the front end is measured.
 PEER := target/nvdashboard
+# How long each target is fuzzed.
+FUZZ_SECONDS ?= 600
 
 MANIFESTS := package.json package-lock.json .npmrc $(wildcard static/package.json labextension/package.json tests/browser/package.json)
 FRONTEND := $(shell find static labextension -type f ! -name '*.test.ts' ! -path '*/node_modules/*' ! -path '*/dist/*')
@@ -21,7 +23,7 @@ WHEEL := target/wheels/.built
 .DEFAULT_GOAL := lab
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: bench bench-front-end fake-library lab wheel frontend test test-rust test-web test-python test-browser test-lab40 browser-needs screenshots types fmt clean help
+.PHONY: bench bench-front-end fuzz fake-library lab wheel frontend test test-rust test-web test-python test-browser test-lab40 browser-needs screenshots types fmt clean help
 
 lab: $(JUPYTER)/.installed ## build everything and start JupyterLab with the panel open (the default)
 	@exec $(PYTHON) tools/lab.py $(JUPYTER)
@@ -57,6 +59,9 @@ bench-front-end: $(JUPYTER)/.installed $(PEER)/.made $(MODULES) ## of that, what
 	@$(STEP) "fake NVML library, release" cargo build --locked --release --package fake-nvml
 	@npm run --silent bench --workspace tests/browser
 
+fuzz: ## fuzz what gpumon reads that strangers have written, FUZZ_SECONDS for each target
+	@$(PYTHON) tools/fuzz.py --seconds $(FUZZ_SECONDS)
+
 types: ## write the TypeScript types of what travels over the wire
 	GPUMON_UPDATE_TYPES=1 cargo test --package gpumon-server --test wire_types
 
@@ -65,7 +70,7 @@ fmt: $(MODULES) ## format Rust and TypeScript
 	npm run format
 
 clean: ## remove whatever was built
-	rm -rf target wheel static/dist node_modules
+	rm -rf target wheel static/dist node_modules tests/fuzz/target
 
 help: ## say what can be made
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "make %-15s %s\n", $$1, $$2 }'

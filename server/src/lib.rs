@@ -24,6 +24,8 @@ mod connections;
 mod control;
 mod encoder;
 pub mod frame;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod guard;
 mod history;
 mod hub;

@@ -14,6 +14,8 @@ mod app;
 mod dialog;
 mod draw;
 mod feed;
+#[cfg(fuzzing)]
+pub(crate) mod fuzzing;
 mod glyphs;
 mod history;
 mod input;

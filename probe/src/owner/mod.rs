@@ -11,6 +11,8 @@ mod cgroup;
 mod clean;
 mod connection_file;
 mod finder;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod jupyter;
 mod looker;
 mod proc_fs;

@@ -36,7 +36,7 @@ impl ProcFs {
     pub(super) fn new(root: PathBuf) -> Self {
         let booted_ms = bounded::text(root.join("stat"), bounded::TABLE).ok().and_then(|stat| {
             let seconds = stat.lines().find_map(|line| line.strip_prefix("btime "))?;
-            Some(seconds.trim().parse::<u64>().ok()? * 1000)
+            Some(seconds.trim().parse::<u64>().ok()?.saturating_mul(1000))
         });
         Self { root, booted_ms }
     }
@@ -50,7 +50,8 @@ impl ProcFs {
         let mut fields = after_name.split_ascii_whitespace();
         let parent = fields.nth(1)?.parse().ok()?;
         let ticks: u64 = fields.nth(17)?.parse().ok()?;
-        let started_ms = self.booted_ms.map(|booted| booted + ticks * 1000 / rustix::param::clock_ticks_per_second());
+        let after_boot_ms = ticks.saturating_mul(1000) / rustix::param::clock_ticks_per_second();
+        let started_ms = self.booted_ms.map(|booted| booted.saturating_add(after_boot_ms));
         Some(Origin { parent, birth: Birth { ticks, started_ms } })
     }
 
@@ -158,6 +159,16 @@ mod tests {
         assert_eq!((parent, birth.ticks), (4, 500));
         assert_eq!(birth.started_ms, Some(1_000_000 + 500 * 1000 / rustix::param::clock_ticks_per_second()));
         assert_eq!(proc_fs.origin(43), None);
+        fs::remove_dir_all(root).unwrap();
+    }
+
+    #[test]
+    fn a_start_beyond_all_time_does_not_overflow() {
+        let largest = vec![u64::MAX.to_string(); 48].join(" ");
+        let (root, _) = proc_with("late", &format!("42 (a) S 1 {largest}"), "a\n", "");
+        fs::write(root.join("stat"), format!("btime {}\n", u64::MAX)).unwrap();
+        let birth = ProcFs::new(root.clone()).origin(42).unwrap().birth;
+        assert_eq!((birth.ticks, birth.started_ms), (u64::MAX, Some(u64::MAX)));
         fs::remove_dir_all(root).unwrap();
     }
 

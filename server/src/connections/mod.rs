@@ -88,7 +88,13 @@ fn refuse(socket: &Socket) {
     };
 }
 
-async fn connection(socket: Socket, peer: Peer, place: Arc<Place>, router: Router, mut stopped: watch::Receiver<bool>) {
+pub(crate) async fn connection(
+    socket: Socket,
+    peer: Peer,
+    place: Arc<Place>,
+    router: Router,
+    mut stopped: watch::Receiver<bool>,
+) {
     // Nothing is set up for a client that says nothing.
     tokio::select! {
         spoken = timeout(HEAD, readable(&socket)) => if spoken.is_err() { return },

@@ -19,6 +19,8 @@ mod activity;
 mod budget;
 mod code;
 mod exports;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod install;
 mod kernels;
 mod pools;

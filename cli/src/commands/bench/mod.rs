@@ -6,6 +6,8 @@
 
 mod amount;
 mod compare;
+#[cfg(fuzzing)]
+pub(crate) mod fuzzing;
 mod list;
 mod pairs;
 mod results;

@@ -1,0 +1,91 @@
+//! `gpumon`: shows what a GPU does.
+//!
+//! [`main`] is a dispatcher; every command is one file in [`commands`]. What was typed is in [`args`].
+
+#![forbid(unsafe_code)]
+
+mod args;
+mod commands;
+mod exit;
+#[cfg(fuzzing)]
+pub mod fuzzing;
+mod local;
+mod lock_file;
+mod man;
+mod options;
+mod place;
+mod smi;
+mod stranger;
+mod suggest;
+mod table;
+mod top;
+mod wait;
+mod words;
+mod worker;
+
+use std::{
+    env, panic,
+    path::Path,
+    process::{self, ExitCode},
+};
+
+use clap::Parser;
+
+use self::{args::Args, options::SourceArgs};
+
+/// nvidia-smi's own command line, which gpumon's is not asked about, and what gpumon is to read.
+fn smi_face(source: &[String], words: &[String]) -> ExitCode {
+    match SourceArgs::from_words(source) {
+        Ok(source) => ExitCode::from(smi::run(&source, words)),
+        Err(error) => exit::refuse_arguments(&error),
+    }
+}
+
+/// A terminal that can do nothing gets plain text: `anstream` takes every terminal for one with colours where `CI` is set.
+fn plain_on_dumb_terminals() {
+    if env::var_os("TERM").is_some_and(|terminal| terminal == "dumb") {
+        anstream::ColorChoice::Never.write_global();
+    }
+}
+
+/// A panic ends the process, on whichever thread it is: a collector without the thread of one GPU would look well.
+/// `serve` alone takes this back.
+fn end_at_a_panic() {
+    let report = panic::take_hook();
+    panic::set_hook(Box::new(move |panic| {
+        report(panic);
+        process::abort();
+    }));
+}
+
+/// Does what the command line says.
+pub fn main() -> ExitCode {
+    end_at_a_panic();
+    let mut words = env::args_os().map(|word| word.to_string_lossy().into_owned());
+    let name = words.next().unwrap_or_default();
+    let words: Vec<String> = words.collect();
+    if Path::new(&name).file_name().is_some_and(|name| name == "nvidia-smi") {
+        return smi_face(&[], &words);
+    }
+    let (source, habit) = SourceArgs::told_apart(&words);
+    if smi::is_meant(&habit) {
+        let is_named = habit.first().is_some_and(|word| word == "smi");
+        return smi_face(&source, &habit[usize::from(is_named)..]);
+    }
+    plain_on_dumb_terminals();
+    let args = match Args::try_parse() {
+        Ok(args) => args,
+        Err(error) => return exit::refuse_arguments(&error),
+    };
+    match commands::dispatch(args) {
+        Ok(()) => ExitCode::SUCCESS,
+        // Whoever read our output has seen enough (`gpumon | head`).
+        Err(failure) if failure.is_broken_pipe() => ExitCode::SUCCESS,
+        Err(failure) => {
+            if let Some(message) = failure.message() {
+                exit::say(&message);
+            }
+            failure.exit_code()
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! A recording that anybody may have written, on the screen.
+
+use std::{
+    path::Path,
+    sync::mpsc,
+    time::{Duration, Instant},
+};
+
+use ratatui::{
+    buffer::Buffer,
+    crossterm::event::{Event, KeyCode},
+    layout::Rect,
+};
+
+use super::{
+    app::App,
+    draw::draw,
+    feed::Feed,
+    glyphs::Glyphs,
+    replay::Player,
+    settings::Settings,
+    state::State,
+    theme::ThemeName,
+    view::View,
+    world::{Origin, World},
+};
+
+/// Plays a recording from its beginning, one step for each view, then moves to its ends and back, and draws all of it.
+pub(crate) fn replay(recording: &Path) {
+    let Ok(player) = Player::open(recording) else { return };
+    let settings = Settings::default();
+    let state = State::new(&settings, ThemeName::Dark, Glyphs::Braille);
+    let (inputs, _waiting) = mpsc::sync_channel(16);
+    let feed = Feed::Recording(Box::new(player));
+    let mut app = App::new(World::new(Origin::Recording), state, feed, settings, None, inputs);
+    app.tick(Instant::now());
+    for _ in View::ALL {
+        for code in ['.', 'm'].map(KeyCode::Char).into_iter().chain([KeyCode::Tab]) {
+            app.terminal(&Event::Key(code.into()));
+        }
+        draw_in(&mut app, 120, 40);
+    }
+    for key in [')', '(', ',', ' '] {
+        app.terminal(&Event::Key(KeyCode::Char(key).into()));
+        draw_in(&mut app, 80, 24);
+    }
+    app.tick(Instant::now() + Duration::from_hours(1));
+    draw_in(&mut app, 200, 60);
+}
+
+fn draw_in(app: &mut App, width: u16, height: u16) {
+    let mut buffer = Buffer::empty(Rect { x: 0, y: 0, width, height });
+    draw(app, &mut buffer);
+}

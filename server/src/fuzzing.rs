@@ -1,0 +1,102 @@
+//! What fuzzing feeds with bytes from outside.
+
+use std::{path::PathBuf, sync::Arc, time::Duration};
+
+use axum::Router;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::UnixStream,
+    runtime::Runtime,
+    sync::watch,
+    time::timeout,
+};
+use tokio_util::either::Either;
+
+use crate::{
+    RESPONSE_ROOM_KIB, STREAM_ROOM_KIB,
+    app::AppState,
+    connections::{self, Table},
+    control::Control,
+    encoder::Encoder,
+    guard::Access,
+    hub::Hub,
+    peer::Peer,
+    record, routes,
+    runs::{RunSettings, Runs},
+    watchers::Watchers,
+};
+
+/// A client that says no more gets the rest of its answers and the end of the connection in this time.
+const LONGEST: Duration = Duration::from_secs(5);
+
+/// Another user's program, so that nothing is paused or started.
+const STRANGER: Peer = Peer::Socket { uid: Some(65_533) };
+
+/// Decodes a line of a collector, as the server does.
+pub fn record(line: &str) {
+    let _ = record::decode(line);
+}
+
+/// A server without a door, to which clients are handed.
+pub struct Server {
+    runtime: Runtime,
+    table: Arc<Table>,
+    /// As on a port, and as on a unix socket.
+    routers: [Router; 2],
+    stopped: watch::Receiver<bool>,
+    _stop: watch::Sender<bool>,
+}
+
+impl Server {
+    /// Knows what these lines of a collector tell.
+    ///
+    /// # Panics
+    /// Where the system refuses what it needs.
+    pub fn new(lines: &str) -> Self {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        let (stop, stopped) = watch::channel(false);
+        let hub = Arc::new(Hub::new());
+        for line in lines.lines() {
+            hub.take_in(line).expect("a record");
+        }
+        let settings = RunSettings { program: PathBuf::new(), arguments: Vec::new(), allowed_for_all: false };
+        let app = AppState {
+            runs: Arc::new(Runs::new(settings, Arc::clone(&hub), stopped.clone())),
+            hub,
+            watchers: Watchers::new(Duration::from_secs(1)),
+            control: Arc::new(Control::new()),
+            stream_encoder: Arc::new(Encoder::new(STREAM_ROOM_KIB)),
+            response_encoder: Arc::new(Encoder::new(RESPONSE_ROOM_KIB)),
+            process_metrics: true,
+            stopped: stopped.clone(),
+        };
+        let routers = [Access::Loopback, Access::Socket].map(|access| routes::router(app.clone(), access));
+        Self { runtime, table: Table::new(), routers, stopped, _stop: stop }
+    }
+
+    /// What a client gets that sends this and then nothing more.
+    ///
+    /// # Panics
+    /// Where the connection does not end.
+    pub fn answer(&self, on_port: bool, request: &[u8]) -> Vec<u8> {
+        let router = self.routers[usize::from(!on_port)].clone();
+        self.runtime.block_on(async {
+            let (client, server) = UnixStream::pair().expect("two sockets");
+            let place = self.table.admit(STRANGER.who()).expect("a place");
+            tokio::spawn(connections::connection(Either::Right(server), STRANGER, place, router, self.stopped.clone()));
+            let (mut output, mut input) = client.into_split();
+            let (mut answer, mut sent) = (Vec::new(), Ok(()));
+            let talk = async {
+                // Who does not read while it writes is not answered further.
+                let write = async {
+                    sent = input.write_all(request).await;
+                    drop(input);
+                };
+                tokio::join!(write, output.read_to_end(&mut answer)).1
+            };
+            let ended = timeout(LONGEST, talk).await;
+            assert!(ended.is_ok(), "the connection does not end; it was sent {sent:?}, and said {answer:?}");
+            answer
+        })
+    }
+}

@@ -1,0 +1,31 @@
+//! A scenario of simulated GPUs and of the fake NVML library, or of the fake CUDA driver.
+
+#![no_main]
+
+use gpumon_probe::source::sim::{Scenario, World};
+use libfuzzer_sys::fuzz_target;
+
+/// The first and the last moments of a timeline, and some between.
+const MOMENTS_MS: [u64; 7] = [0, 1, 999, 60_000, 86_400_000, 1 << 42, u64::MAX];
+
+fuzz_target!(|text: &str| {
+    fake_cuda::fuzzing::scenario(text);
+    let scenario = match Scenario::from_toml(text, "fuzz.toml") {
+        Ok(scenario) => scenario,
+        Err(error) => return assert!(!error.to_string().is_empty()),
+    };
+    scenario.latency("nvmlDeviceGetMemoryInfo_v2");
+    let world = World::new(scenario);
+    let gpus = world.gpu_count();
+    for gpu in (0..gpus).take(3) {
+        world.identity(gpu);
+        world.link(0, gpu);
+        world.fabric(gpu);
+        for at_ms in MOMENTS_MS {
+            world.state(gpu, at_ms);
+            world.wear(gpu, at_ms);
+            world.processes(gpu, at_ms);
+            world.is_divided(gpu, at_ms);
+        }
+    }
+});
