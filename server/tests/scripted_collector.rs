@@ -41,7 +41,7 @@ struct Server {
 }
 
 impl Server {
-    async fn start(first: &[Record], second: &[Record]) -> Self {
+    fn start(first: &[Record], second: &[Record]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         write(&folder.path().join("lines.0"), first);
         write(&folder.path().join("lines.1"), second);
@@ -158,7 +158,7 @@ async fn details_outlive_the_collector_until_new_ones_come_or_their_gpu_goes() {
     ];
     // Of the next collector's GPUs, the first is as it was, the second is another board, and the fourth is gone.
     let second = [inventory(&["a", "x", "c"]), details(2, "c", 20)];
-    let server = Server::start(&first, &second).await;
+    let server = Server::start(&first, &second);
     let mut client = server.client().await;
     if server.details().await.len() < 4 {
         client.until(|frame| frame["type"] == "details" && frame["index"] == 3).await;
@@ -173,7 +173,7 @@ async fn details_outlive_the_collector_until_new_ones_come_or_their_gpu_goes() {
 
 #[tokio::test]
 async fn traces_go_to_those_who_asked_for_them_while_they_look() {
-    let server = Server::start(&[inventory(&["GPU-0"])], &[]).await;
+    let server = Server::start(&[inventory(&["GPU-0"])], &[]);
     let (mut asks, mut plain) = (server.client().await, server.client().await);
     asks.send(r#"{"type":"traces","on":true}"#).await;
     // An answer to what came after it tells that it was understood.
@@ -210,7 +210,7 @@ async fn traces_go_to_those_who_asked_for_them_while_they_look() {
 
 #[tokio::test]
 async fn the_collector_is_told_each_change_once_and_the_next_one_what_holds() {
-    let server = Server::start(&[inventory(&["a"])], &[inventory(&["a"])]).await;
+    let server = Server::start(&[inventory(&["a"])], &[inventory(&["a"])]);
     let requests = || fs::read_to_string(server.file("requests")).unwrap_or_default();
     let eventually = async |expected: &str| {
         let begun = std::time::Instant::now();

@@ -91,7 +91,8 @@ fn a_user_sees_no_command_line_over_the_port_that_proc_hides_from_him() {
         println!("not run: it needs root, to be two users");
         return;
     }
-    let private = ["unshare", "--mount", "--", "sh", "-c", "mount -t proc -o hidepid=2 proc /proc && exec \"$@\"", "sh"];
+    let private =
+        ["unshare", "--mount", "--", "sh", "-c", "mount -t proc -o hidepid=2 proc /proc && exec \"$@\"", "sh"];
     if !Command::new(private[0]).args(&private[1..]).arg("true").stderr(Stdio::null()).status().unwrap().success() {
         println!("not run: no mount namespace can be made here");
         return;
@@ -144,6 +145,11 @@ except TimeoutError:
     pass
 sys.stdout.buffer.write(got)
 ";
-    let output = Command::new("python3").args(["-c", script, &port.to_string(), path]).args(headers).uid(NOBODY).output().unwrap();
+    let output = Command::new("python3")
+        .args(["-c", script, &port.to_string(), path])
+        .args(headers)
+        .uid(NOBODY)
+        .output()
+        .unwrap();
     String::from_utf8_lossy(&output.stdout).into_owned()
 }

@@ -52,7 +52,7 @@ pub(crate) async fn serve(
         match accepted {
             Ok((socket, peer)) => match table.admit(peer.who()) {
                 Some(place) => {
-                    drop(connections.spawn(connection(socket, peer, place, router.clone(), stopped.clone())))
+                    drop(connections.spawn(connection(socket, peer, place, router.clone(), stopped.clone())));
                 }
                 None => refuse(&socket),
             },
