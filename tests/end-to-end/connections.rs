@@ -98,7 +98,7 @@ fn a_user_sees_no_command_line_over_the_port_that_proc_hides_from_him() {
         return;
     }
     let secret = "--token=hunter2";
-    let mut own = Command::new("sh").args(["-c", "sleep 600; true", "sh", secret]).spawn().unwrap();
+    let mut own = Command::new("python3").args(["-c", "import time; time.sleep(600)", secret]).spawn().unwrap();
     let fake = Fake::new(&format!("gpus = 1\n[[process]]\ngpu = 0\npid = {}\nmemory = \"1 GiB\"\n", own.id()));
     for (is_private, others_see_it) in [(true, false), (false, true)] {
         let gpumon = fake.gpumon(&["serve", "--listen", "127.0.0.1:0"]);
