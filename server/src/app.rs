@@ -5,8 +5,39 @@ use std::sync::Arc;
 use tokio::sync::watch;
 
 use crate::{
-    control::Control, hub::Hub, respond::ResponseEncoder, runs::Runs, stream::StreamEncoder, watchers::Watchers,
+    control::Control, encoder::Encoder, hub::Hub, respond::ResponseEncoder, runs::Runs, stream::StreamEncoder,
+    watchers::Watchers,
 };
+
+/// What clients may hold of one kind of answers, in KiB.
+const ROOM_KIB: usize = 64 * 1024;
+
+/// Who writes what takes milliseconds. Each kind waits for its own turns and has its own room, so that whoever asks for
+/// much history, or takes it slowly, keeps nobody from a hello or from metrics.
+pub(crate) struct Encoders {
+    pub(crate) hellos: StreamEncoder,
+    pub(crate) histories: StreamEncoder,
+    /// Answers over HTTP.
+    pub(crate) responses: ResponseEncoder,
+    /// Those with history.
+    pub(crate) long_responses: ResponseEncoder,
+}
+
+impl Encoders {
+    pub(crate) fn new() -> Self {
+        Self {
+            hellos: Encoder::new(ROOM_KIB),
+            histories: Encoder::new(ROOM_KIB),
+            responses: Encoder::new(ROOM_KIB),
+            long_responses: Encoder::new(ROOM_KIB),
+        }
+    }
+
+    /// Lets go of what nobody asks for any more, and says how many KiB that was.
+    pub(crate) fn tidy(&self) -> usize {
+        self.hellos.tidy() + self.histories.tidy() + self.responses.tidy() + self.long_responses.tidy()
+    }
+}
 
 /// Handed to every handler.
 #[derive(Clone)]
@@ -18,10 +49,8 @@ pub(crate) struct AppState {
     pub(crate) control: Arc<Control>,
     /// Runs of the workload runner.
     pub(crate) runs: Arc<Runs>,
-    /// Writes what a stream's clients share.
-    pub(crate) stream_encoder: Arc<StreamEncoder>,
-    /// Writes answers over HTTP.
-    pub(crate) response_encoder: Arc<ResponseEncoder>,
+    /// Write what takes milliseconds.
+    pub(crate) encoders: Arc<Encoders>,
     /// Whether `/metrics` tells of processes, too.
     pub(crate) process_metrics: bool,
     /// Becomes true when the server stops.

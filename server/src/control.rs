@@ -9,8 +9,8 @@ use tokio::{sync::watch, time::Instant};
 #[derive(Debug)]
 pub(crate) struct Control {
     order: watch::Sender<Order>,
-    /// The number of the newest order that was carried out.
-    carried_out: watch::Sender<u64>,
+    /// The newest order that was carried out.
+    carried_out: watch::Sender<Order>,
 }
 
 /// What was asked for last.
@@ -32,7 +32,7 @@ pub(crate) struct Pause {
 
 impl Control {
     pub(crate) fn new() -> Self {
-        Self { order: watch::Sender::new(Order::default()), carried_out: watch::Sender::new(0) }
+        Self { order: watch::Sender::new(Order::default()), carried_out: watch::Sender::new(Order::default()) }
     }
 
     /// Asks for a pause, for so long or until it is resumed, and returns the order's number. The last word counts.
@@ -49,21 +49,20 @@ impl Control {
         self.give(None)
     }
 
-    /// Takes back the order with this number, as far as it is not done and none came after it: what was refused must not
-    /// happen later.
-    pub(crate) fn withdraw(&self, number: u64, before: Option<Pause>) {
+    /// Takes back the order with this number, unless another came after it: what was refused must not happen later. False
+    /// where it is done by now.
+    pub(crate) fn withdraw(&self, number: u64) -> bool {
+        let mut is_done = false;
         self.order.send_if_modified(|order| {
-            let is_open = order.number == number && *self.carried_out.borrow() < number;
+            let done = *self.carried_out.borrow();
+            is_done = done.number >= number;
+            let is_open = order.number == number && !is_done;
             if is_open {
-                *order = Order { number: number + 1, pause: before };
+                *order = Order { number: number + 1, pause: done.pause };
             }
             is_open
         });
-    }
-
-    /// What was asked for last.
-    pub(crate) fn pause_now(&self) -> Option<Pause> {
-        self.order.borrow().pause
+        !is_done
     }
 
     fn give(&self, pause: Option<Pause>) -> u64 {
@@ -80,15 +79,15 @@ impl Control {
         self.order.subscribe()
     }
 
-    /// The order with this number, and so every one before it, is done.
-    pub(crate) fn is_carried_out(&self, number: u64) {
-        self.carried_out.send_replace(number);
+    /// This order, and so every one before it, is done.
+    pub(crate) fn is_carried_out(&self, order: Order) {
+        self.carried_out.send_replace(order);
     }
 
     /// Waits until this order is done.
     pub(crate) async fn carried_out(&self, number: u64) {
         // It fails only where the sender is gone, and that is here.
-        let _ = self.carried_out.subscribe().wait_for(|done| *done >= number).await;
+        let _ = self.carried_out.subscribe().wait_for(|done| done.number >= number).await;
     }
 }
 
@@ -99,17 +98,15 @@ mod tests {
     #[test]
     fn a_pause_that_failed_does_not_happen_later() {
         let control = Control::new();
-        let is_paused = || control.pause_now().is_some();
+        let is_paused = || control.order.borrow().pause.is_some();
         let failed = control.pause(None);
-        control.withdraw(failed, None);
-        assert!(!is_paused());
+        assert!(control.withdraw(failed) && !is_paused());
+        let (failed, too) = (control.pause(None), control.pause(None));
+        assert!(control.withdraw(failed) && control.withdraw(too) && !is_paused(), "both failed");
         let done = control.pause(None);
-        control.is_carried_out(done);
-        control.withdraw(done, None);
-        assert!(is_paused(), "it is done");
-        let resumed = control.resume();
-        control.pause(None);
-        control.withdraw(resumed, None);
-        assert!(is_paused(), "the last word counts");
+        control.is_carried_out(*control.order.borrow());
+        assert!(!control.withdraw(done) && is_paused(), "it is done");
+        let failed = control.resume();
+        assert!(control.withdraw(failed) && is_paused(), "it is still paused");
     }
 }

@@ -46,6 +46,13 @@ struct Recent {
     answer: Arc<OnceCell<Bytes>>,
 }
 
+impl Recent {
+    /// Whether it is fresh, or somebody waits for it to be written.
+    fn is_wanted(&self) -> bool {
+        self.at.elapsed() < FRESH || (!self.answer.initialized() && Arc::strong_count(&self.answer) > 1)
+    }
+}
+
 impl<K: Clone + Eq + Hash> Encoder<K> {
     /// Half of the processors write; the others serve. All answers together that are being sent hold `most_held_kib` at
     /// most, so that clients that take them slowly do not fill the memory.
@@ -84,7 +91,7 @@ impl<K: Clone + Eq + Hash> Encoder<K> {
     /// Where the answer is, or will be. What is no longer fresh is let go of.
     fn place_of(&self, subject: K) -> Arc<OnceCell<Bytes>> {
         let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
-        recent.retain(|_, recent| recent.at.elapsed() < FRESH);
+        recent.retain(|_, recent| recent.is_wanted());
         let new = || Recent { at: Instant::now(), answer: Arc::default() };
         Arc::clone(&recent.entry(subject).or_insert_with(new).answer)
     }
@@ -96,7 +103,7 @@ impl<K: Clone + Eq + Hash> Encoder<K> {
             recent.values().filter_map(|recent| recent.answer.get()).map(|bytes| bytes.len() / 1024).sum::<usize>()
         };
         let before = kib(&recent);
-        recent.retain(|_, recent| recent.at.elapsed() < FRESH);
+        recent.retain(|_, recent| recent.is_wanted());
         before - kib(&recent)
     }
 }

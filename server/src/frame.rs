@@ -132,12 +132,16 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// The newest sample, where it tells how things are at `now_ms`: the collector runs and is not late.
+    /// The newest sample, where it tells how things are at `now_ms`.
     pub(crate) fn fresh_sample(&self, now_ms: u64) -> Option<&Sample> {
-        let is_fresh =
-            |sample: &&Sample| now_ms.saturating_sub(sample.at_ms) < 5_000 + 3 * u64::from(sample.interval_ms);
-        self.sample.as_ref().filter(is_fresh).filter(|_| self.collector.state == CollectorState::Running)
+        self.sample.as_ref().filter(|sample| is_fresh(sample, &self.collector, now_ms))
     }
+}
+
+/// Whether a sample tells how things are at `now_ms`: the collector runs and is not late.
+pub(crate) fn is_fresh(sample: &Sample, collector: &CollectorStatus, now_ms: u64) -> bool {
+    let is_late = now_ms.saturating_sub(sample.at_ms) >= 5_000 + 3 * u64::from(sample.interval_ms);
+    !is_late && collector.state == CollectorState::Running
 }
 
 /// What the child that reads the driver is doing.

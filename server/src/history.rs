@@ -1,6 +1,6 @@
 //! The recent past, for clients that come late.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use gpumon_probe::model::{HOST_METRICS, HostSample, METRICS, Metric, OVERVIEW, Sample};
 
@@ -44,10 +44,11 @@ impl Wanted {
         Self { metrics: METRICS.iter().collect(), host: Vec::new() }
     }
 
-    /// Their names.
+    /// Their names, each once and in one order, however they were asked for.
     pub(crate) fn ids(&self) -> Vec<&'static str> {
         let of_gpus = self.metrics.iter().map(|metric| metric.id);
-        of_gpus.chain(self.host.iter().map(|metric| metric.id)).collect()
+        let ids: BTreeSet<_> = of_gpus.chain(self.host.iter().map(|metric| metric.id)).collect();
+        ids.into_iter().collect()
     }
 
     /// The metrics of these names, or what is wrong with one.

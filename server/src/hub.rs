@@ -23,7 +23,7 @@ use tokio::{
 
 use crate::{
     answers::Answers,
-    frame::{CollectorState, CollectorStatus, Hello, History, ServerFrame, Snapshot},
+    frame::{CollectorState, CollectorStatus, Hello, History, ServerFrame, Snapshot, is_fresh},
     history::{HistoryStore, Wanted},
     record,
     snapshot::Parts,
@@ -299,6 +299,11 @@ impl Hub {
             details: state.details.values().map(|details| (**details).clone()).collect(),
             sheets: state.sheets.values().cloned().collect(),
         })
+    }
+
+    /// Whether the newest sample tells how things are.
+    pub(crate) fn is_fresh(&self, now_ms: u64) -> bool {
+        self.read(|state| state.sample.as_ref().is_some_and(|sample| is_fresh(sample, &state.collector, now_ms)))
     }
 
     /// The number of the last change.

@@ -52,9 +52,8 @@ use std::{future::Future, io, sync::Arc, time::Duration};
 use tokio::{sync::watch, task::JoinSet};
 
 use self::{
-    app::AppState,
+    app::{AppState, Encoders},
     control::Control,
-    encoder::Encoder,
     hub::Hub,
     listen::Listener,
     memory::Memory,
@@ -62,12 +61,6 @@ use self::{
     supervisor::Collector,
     watchers::Watchers,
 };
-
-/// What clients of a stream may hold of hellos and history, in KiB.
-const STREAM_ROOM_KIB: usize = 256 * 1024;
-
-/// What clients may hold of answers over HTTP, in KiB.
-const RESPONSE_ROOM_KIB: usize = 64 * 1024;
 
 /// How often answers that nobody asks for any more are let go of.
 const TIDY: Duration = Duration::from_secs(1);
@@ -107,8 +100,7 @@ pub async fn run(
         watchers,
         control,
         runs,
-        stream_encoder: Arc::new(Encoder::new(STREAM_ROOM_KIB)),
-        response_encoder: Arc::new(Encoder::new(RESPONSE_ROOM_KIB)),
+        encoders: Arc::new(Encoders::new()),
         process_metrics,
         stopped: stopped.clone(),
     };
@@ -141,7 +133,7 @@ async fn tidy(app: &AppState, connections: &connections::Table) {
     let mut memory = Memory::new();
     loop {
         tokio::time::sleep(TIDY).await;
-        memory.tidy(connections.count(), app.stream_encoder.tidy() + app.response_encoder.tidy());
+        memory.tidy(connections.count(), app.encoders.tidy());
     }
 }
 

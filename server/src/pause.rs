@@ -10,7 +10,7 @@ use axum::{
 use serde::Deserialize;
 use tokio::time::timeout;
 
-use crate::{app::AppState, control::Pause, frame::CollectorStatus};
+use crate::{app::AppState, frame::CollectorStatus};
 
 /// A collector gets a second to die, and the supervisor may be reading how the last one ended.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -35,24 +35,21 @@ pub(crate) async fn pause(State(app): State<AppState>, query: Result<Query<Pause
     if for_ms.is_some_and(|ms| !(1..=LONGEST_MS).contains(&ms)) {
         return Err(bad("no such pause".to_owned()));
     }
-    let before = app.control.pause_now();
     let number = app.control.pause(for_ms.map(Duration::from_millis));
-    answer(&app, number, before).await
+    answer(&app, number).await
 }
 
 /// Answers when a collector is being started.
 pub(crate) async fn resume(State(app): State<AppState>) -> Answer {
-    let before = app.control.pause_now();
     let number = app.control.resume();
-    answer(&app, number, before).await
+    answer(&app, number).await
 }
 
-async fn answer(app: &AppState, number: u64, before: Option<Pause>) -> Answer {
+async fn answer(app: &AppState, number: u64) -> Answer {
     let carried_out = timeout(PATIENCE, app.control.carried_out(number)).await;
-    carried_out.map_err(|_| {
-        app.control.withdraw(number, before);
+    if carried_out.is_err() && app.control.withdraw(number) {
         let message = "the collector's supervisor does not answer; restart the server\n".to_owned();
-        (StatusCode::SERVICE_UNAVAILABLE, message)
-    })?;
+        return Err((StatusCode::SERVICE_UNAVAILABLE, message));
+    }
     Ok(Json(app.hub.collector()))
 }

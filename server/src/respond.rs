@@ -57,7 +57,9 @@ pub(crate) async fn respond(
     let hub = Arc::clone(&app.hub);
     let question = Question { subject, change: hub.change(), view, gzip: compress };
     let write = move || if compress { gzip(&write(&hub)) } else { write(&hub) };
-    let Ok(bytes) = app.response_encoder.answer(question, write).await else {
+    let is_long = matches!(question.subject, Subject::Snapshot { history_ms: Some(_), .. });
+    let encoder = if is_long { &app.encoders.long_responses } else { &app.encoders.responses };
+    let Ok(bytes) = encoder.answer(question, write).await else {
         let message = "too many large answers are being sent: try again in a few seconds\n";
         return (StatusCode::SERVICE_UNAVAILABLE, [(header::RETRY_AFTER, "5")], message).into_response();
     };

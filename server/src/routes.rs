@@ -17,9 +17,7 @@ use crate::{
     answers,
     app::AppState,
     guard::{self, Access},
-    metrics, page, pause, peer, runs,
-    snapshot::{self, Parts},
-    stream,
+    metrics, page, pause, peer, runs, snapshot, stream,
 };
 
 /// How long a request may take, its body included. What a terminal announces of a run, and streams, take as long as they
@@ -72,11 +70,10 @@ async fn healthz() -> &'static str {
 
 /// Fresh samples are coming.
 async fn readyz(State(app): State<AppState>) -> Response {
-    let snapshot = app.hub.snapshot(&Parts::default());
-    if snapshot.fresh_sample(now_ms()).is_some() {
+    let collector = app.hub.collector();
+    if app.hub.is_fresh(now_ms()) {
         return "ready\n".into_response();
     }
-    let state = snapshot.collector.state;
-    let message = snapshot.collector.message.unwrap_or_else(|| "no fresh sample".to_owned());
-    (StatusCode::SERVICE_UNAVAILABLE, format!("{state:?}: {message}\n")).into_response()
+    let message = collector.message.unwrap_or_else(|| "no fresh sample".to_owned());
+    (StatusCode::SERVICE_UNAVAILABLE, format!("{:?}: {message}\n", collector.state)).into_response()
 }

@@ -42,7 +42,7 @@ pub struct Request {
 const SHORTEST_PAUSE: Duration = Duration::from_millis(250);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 /// One that had begun to sample has been killed or has crashed, and the next is likely to do well for a while.
-const LONGEST_AFTER_SAMPLES: Duration = Duration::from_secs(2);
+const LONGEST_AFTER_SAMPLES: Duration = Duration::from_millis(1500);
 /// A collector that ran for so long starts the pauses anew.
 const STEADY: Duration = Duration::from_secs(30);
 /// Where there is nothing to read, a driver may be installed or a GPU appear, so it is tried again now and then.
@@ -128,12 +128,12 @@ impl Supervisor {
             let Some(pause) = order.pause else {
                 tracing::info!("resumed");
                 self.hub.collector_is(CollectorState::Starting, None);
-                self.control.is_carried_out(order.number);
+                self.control.is_carried_out(order);
                 return;
             };
             let holders = self.left_behind.pids();
             self.hub.collector_is_paused(pause_message(&holders), pause.resumes_ms);
-            self.control.is_carried_out(order.number);
+            self.control.is_carried_out(order);
             tokio::select! {
                 // The sender lives as long as this does.
                 _ = orders.changed() => {}
@@ -171,7 +171,7 @@ impl Backoff {
 async fn pause_ordered(control: &Control, orders: &mut watch::Receiver<Order>) {
     let waited = orders.wait_for(|order| {
         if order.pause.is_none() {
-            control.is_carried_out(order.number);
+            control.is_carried_out(*order);
         }
         order.pause.is_some()
     });
@@ -200,7 +200,7 @@ mod tests {
             let mut backoff = Backoff::default();
             [(); 8].map(|()| backoff.pause_after(Duration::from_secs(1), had_begun).as_millis())
         };
-        assert_eq!(pauses(true), [250, 500, 1000, 2000, 2000, 2000, 2000, 2000]);
+        assert_eq!(pauses(true), [250, 500, 1000, 1500, 1500, 1500, 1500, 1500]);
         assert_eq!(pauses(false), [250, 500, 1000, 2000, 4000, 8000, 10_000, 10_000]);
         let mut backoff = Backoff::default();
         for _ in 0..8 {

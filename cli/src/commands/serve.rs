@@ -1,6 +1,6 @@
 //! `gpumon serve`: the web page, the stream and the snapshot.
 
-use std::{iter, net::SocketAddr, panic, path::PathBuf, time::Duration};
+use std::{iter, net::SocketAddr, panic, path::PathBuf, thread::available_parallelism, time::Duration};
 
 use anyhow::Context;
 use gpumon_server::{
@@ -86,6 +86,9 @@ Files:
 
 Exit codes: 0 ended by a signal, 2 bad argument or address in use, 1 anything else";
 
+/// The rest of the processors is for those who compute.
+const MOST_THREADS: usize = 4;
+
 pub(crate) fn run(source: &SourceArgs, args: &ServeArgs) -> Result<(), Failure> {
     tracing_subscriber::fmt()
         .with_writer(std::io::stderr)
@@ -97,9 +100,10 @@ pub(crate) fn run(source: &SourceArgs, args: &ServeArgs) -> Result<(), Failure> 
         .init();
     // A panic ends the connection in whose task it is. What reads the driver is another process.
     drop(panic::take_hook());
-    // Two threads: one cannot be held up by encoding a large hello for another client.
     allow_many_connections();
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    // With thousands of clients, a sample is sent by all of them at once.
+    let threads = available_parallelism().map_or(2, |all| all.get().clamp(2, MOST_THREADS));
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build()?;
     let served = runtime.block_on(serve(source, args));
     // A child that is stuck in the driver must not hold up the end.
     runtime.shutdown_timeout(Duration::from_millis(200));

@@ -9,6 +9,7 @@ use std::{
     io::{self, ErrorKind},
     os::fd::{AsRawFd, OwnedFd},
     path::{Component, Path},
+    thread,
 };
 
 use rustix::{
@@ -41,7 +42,11 @@ pub(super) fn read(root: &Path, path: &str, user: Option<User>) -> io::Result<Ve
         bounded::read_from(File::from(file), LONGEST)
     };
     match user {
-        Some(user) => as_user::run(user, read),
+        // On a thread of its own, since while it acts as the user, that user can change its priority, for good.
+        Some(user) => thread::scope(|scope| {
+            let reading = scope.spawn(|| as_user::run(user, read));
+            reading.join().unwrap_or_else(|_| Err(ErrorKind::Other.into()))
+        }),
         None => read(),
     }
 }

@@ -121,12 +121,25 @@ pub(super) fn script(program: &str, arguments: &[String]) -> Option<String> {
     loop {
         match rest.next()?.as_str() {
             "-m" => return rest.next().cloned(),
-            "-c" | "-e" | "-" => return None,
             // Python's only options with a word of their own.
             "-W" | "-X" => drop(rest.next()),
-            option if option.starts_with('-') => {}
+            option if is_plain_option(program, option) => {}
+            // What follows may belong to it: a program given as text, or a secret.
+            option if option.starts_with('-') => return None,
             script => return file_name(script).map(str::to_owned),
         }
+    }
+}
+
+/// An option that takes nothing of what follows it: with its value behind `=`, or letters that are Python's switches.
+fn is_plain_option(program: &str, option: &str) -> bool {
+    const SWITCHES: &str = "bBdEhiIOPqRsSuvVx";
+    match option.strip_prefix("--") {
+        Some(long) => long.contains('='),
+        None if program.starts_with("python") => option
+            .strip_prefix('-')
+            .is_some_and(|letters| !letters.is_empty() && letters.chars().all(|letter| SWITCHES.contains(letter))),
+        None => false,
     }
 }
 
@@ -190,6 +203,12 @@ mod tests {
             ("python3 -m torch.distributed.run train.py", Some("torch.distributed.run")),
             ("julia --project=. fit.jl", Some("fit.jl")),
             ("python3 -c print(1)", None),
+            ("python3 -Ic secret", None),
+            ("python3 -Iu train.py", Some("train.py")),
+            ("node --eval secret", None),
+            ("node --token secret app.js", None),
+            ("perl -ne secret", None),
+            ("perl -E secret", None),
             ("python3", None),
             ("tritonserver model.py", None),
         ] {

@@ -13,7 +13,7 @@ use tokio::{
     time::{sleep, timeout},
 };
 use tokio_io_timeout::TimeoutStream;
-use tokio_util::{either::Either, task::TaskTracker};
+use tokio_util::either::Either;
 use tower::ServiceExt;
 
 pub(crate) use self::table::{Busy, Place, Table};
@@ -43,7 +43,6 @@ pub(crate) async fn serve(
     table: Arc<Table>,
     mut stopped: watch::Receiver<bool>,
 ) -> io::Result<()> {
-    let connections = TaskTracker::new();
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
@@ -52,7 +51,7 @@ pub(crate) async fn serve(
         match accepted {
             Ok((socket, peer)) => match table.admit(peer.who()) {
                 Some(place) => {
-                    drop(connections.spawn(connection(socket, peer, place, router.clone(), stopped.clone())));
+                    drop(table.tasks().spawn(connection(socket, peer, place, router.clone(), stopped.clone())));
                 }
                 None => refuse(&socket),
             },
@@ -64,8 +63,8 @@ pub(crate) async fn serve(
         }
     }
     drop(listener);
-    connections.close();
-    connections.wait().await;
+    table.tasks().close();
+    table.tasks().wait().await;
     Ok(())
 }
 

@@ -10,6 +10,7 @@ use std::{
 
 use rustix::process::{Resource, getrlimit};
 use tokio::{sync::Notify, time::Instant};
+use tokio_util::task::TaskTracker;
 
 use crate::peer::Who;
 
@@ -25,6 +26,7 @@ pub(crate) struct Table {
     /// Of one user, or one address where the user is not known.
     most_of_one: usize,
     open: Mutex<Open>,
+    tasks: TaskTracker,
 }
 
 #[derive(Default)]
@@ -53,7 +55,7 @@ impl Table {
     }
 
     fn with_limits(most: usize, most_of_one: usize) -> Arc<Self> {
-        Arc::new(Self { most, most_of_one, open: Mutex::default() })
+        Arc::new(Self { most, most_of_one, open: Mutex::default(), tasks: TaskTracker::new() })
     }
 
     /// A place for one more connection; `None` where all places are taken by connections that are in use.
@@ -73,6 +75,11 @@ impl Table {
         let connection = Connection { who, busy: 0, asked_before: false, waiting_since, evicted: Arc::clone(&evicted) };
         open.connections.insert(id, connection);
         Some(Arc::new(Place { table: Arc::clone(self), id, evicted }))
+    }
+
+    /// Everything that goes on for connections.
+    pub(super) fn tasks(&self) -> &TaskTracker {
+        &self.tasks
     }
 
     /// How many connections there are.
@@ -124,6 +131,11 @@ impl Place {
     /// Ends when the connection has to make room.
     pub(crate) async fn evicted(&self) {
         self.evicted.notified().await;
+    }
+
+    /// Goes on for this connection beside what answers its requests; the server ends when it has ended.
+    pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        self.table.tasks.spawn(task);
     }
 
     /// The connection is in use, and does not make room, until what this returns is dropped.

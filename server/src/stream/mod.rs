@@ -69,7 +69,7 @@ pub(crate) async fn upgrade(
     };
     // The connection is in use from now on, without a gap.
     let busy = place.busy();
-    tokio::spawn(async move {
+    place.spawn(async move {
         let Ok(upgraded) = on_upgrade.await else { return };
         let socket = ClientSocket::new(upgraded).await;
         // The one way to end is that the client has gone or the server stops; neither is an error to report.
@@ -149,8 +149,11 @@ impl Client {
         }
     }
 
-    /// First the notices, so that a sample never overtakes the inventory or the event that came before it.
+    /// A sample that has come goes out behind the notices, so that it never overtakes the inventory or the event that came
+    /// before it.
     async fn pass_on_news(&mut self, notices: &mut broadcast::Receiver<TextFrame>) -> Result<(), Gone> {
+        let has_sample = self.samples.has_changed().map_err(|_| Gone)?;
+        let sample = has_sample.then(|| self.samples.borrow_and_update().clone());
         loop {
             match notices.try_recv() {
                 Ok(frame) => self.send(&frame).await?,
@@ -159,17 +162,16 @@ impl Client {
                 Err(TryRecvError::Empty) => break,
             }
         }
-        if self.samples.has_changed().map_err(|_| Gone)? {
-            let frame = self.samples.borrow_and_update().clone();
-            self.offer(frame).await?;
+        match sample {
+            Some(sample) => self.offer(sample).await,
+            None => Ok(()),
         }
-        Ok(())
     }
 
     async fn send_hello(&mut self) -> Result<(), Gone> {
         let (hub, view) = (Arc::clone(&self.app.hub), self.view);
         let subject = Subject::Hello { change: hub.change(), view };
-        let hello = self.app.stream_encoder.answer(subject, move || hub.hello(view).into_bytes()).await;
+        let hello = self.app.encoders.hellos.answer(subject, move || hub.hello(view).into_bytes()).await;
         // Who cannot be told what there is has to come again.
         self.socket.send_hello(&hello.map_err(|_| Gone)?).await
     }
@@ -177,7 +179,7 @@ impl Client {
     async fn send_history(&mut self) -> Result<(), Gone> {
         let (hub, wanted) = (Arc::clone(&self.app.hub), self.history.clone());
         let subject = Subject::History { change: hub.change(), metrics: wanted.ids() };
-        let history = self.app.stream_encoder.answer(subject, move || hub.history(&wanted).into_bytes()).await;
+        let history = self.app.encoders.histories.answer(subject, move || hub.history(&wanted).into_bytes()).await;
         self.socket.send_text(&history.map_err(|_| Gone)?).await?;
         self.last_sent = Instant::now();
         Ok(())
