@@ -13,11 +13,9 @@ use tokio::{
 use tokio_util::either::Either;
 
 use crate::{
-    RESPONSE_ROOM_KIB, STREAM_ROOM_KIB,
-    app::AppState,
+    app::{AppState, Encoders},
     connections::{self, Table},
     control::Control,
-    encoder::Encoder,
     guard::Access,
     hub::Hub,
     peer::Peer,
@@ -65,8 +63,7 @@ impl Server {
             hub,
             watchers: Watchers::new(Duration::from_secs(1)),
             control: Arc::new(Control::new()),
-            stream_encoder: Arc::new(Encoder::new(STREAM_ROOM_KIB)),
-            response_encoder: Arc::new(Encoder::new(RESPONSE_ROOM_KIB)),
+            encoders: Arc::new(Encoders::new()),
             process_metrics: true,
             stopped: stopped.clone(),
         };
