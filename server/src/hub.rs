@@ -13,7 +13,7 @@ use std::{
 };
 
 use gpumon_probe::{
-    model::{Event, GpuDetails, GpuRef, Inventory, Record, Sample, now_ms},
+    model::{Event, EventKind, GpuDetails, GpuRef, Inventory, Record, Sample, now_ms},
     question::Sheet,
 };
 use tokio::{
@@ -89,10 +89,19 @@ impl State {
 
     fn remember(&mut self, event: Event) {
         if self.events.len() == EVENTS {
-            self.events.pop_front();
+            self.events.remove(least_telling(&self.events));
         }
         self.events.push_back(event);
     }
+}
+
+/// The oldest; that of the processes, where those have most of the places: whoever starts many of them must not make the
+/// Xids of yesterday be forgotten.
+fn least_telling(events: &VecDeque<Event>) -> usize {
+    let is_of_process = |event: &Event| matches!(event.what, EventKind::ProcessStarted(_) | EventKind::ProcessEnded(_));
+    let of_processes = events.iter().filter(|event| is_of_process(event)).count();
+    let oldest = events.iter().position(is_of_process);
+    oldest.filter(|_| of_processes > events.len() / 2).unwrap_or(0)
 }
 
 /// A sample as it travels.
@@ -360,4 +369,32 @@ pub(crate) fn encode(frame: &ServerFrame) -> TextFrame {
 
 fn write_json(frame: &ServerFrame) -> String {
     serde_json::to_string(frame).expect("frames have string keys and no failing parts")
+}
+
+#[cfg(test)]
+mod tests {
+    use gpumon_probe::model::{Absence, ProcessRef, Reading};
+
+    use super::*;
+
+    #[test]
+    fn processes_that_come_and_go_do_not_push_out_what_happened_to_gpus() {
+        let hub = Hub::new();
+        let told = |at_ms, what| hub.happened(Event { at_ms, gpu: None, what });
+        told(0, EventKind::MigChanged);
+        for at_ms in 1..=1000 {
+            let unknown = || Reading::Absent(Absence::Unknown);
+            let name = unknown();
+            let started = ProcessRef { pid: 1, name, user: unknown(), started_ms: Reading::Absent(Absence::Unknown) };
+            told(at_ms, EventKind::ProcessStarted(started));
+        }
+        let events = hub.snapshot(&Parts::default()).events;
+        assert_eq!((events.len(), events[0].at_ms, events[1].at_ms), (EVENTS, 0, 1000 - EVENTS as u64 + 2));
+        for at_ms in 1001..=2000 {
+            told(at_ms, EventKind::MigChanged);
+        }
+        let events = hub.snapshot(&Parts::default()).events;
+        assert_eq!(events.last().unwrap().at_ms, 2000);
+        assert!(events.iter().filter(|event| event.what == EventKind::MigChanged).count() >= EVENTS / 2);
+    }
 }
