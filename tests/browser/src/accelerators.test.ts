@@ -5,7 +5,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 
 import { closePage, launchBrowser, newPage, type Conduct } from './browser';
 import { JupyterServer } from './jupyter';
-import { Lab } from './lab';
+import { kernelReady, Lab } from './lab';
 import { notebookOf } from './notebook-file';
 
 const EXTENSION =
@@ -41,7 +41,7 @@ describe('the accelerators of a notebook', () => {
   const open = async (notebook: string): Promise<void> => {
     await page.goto(`${jupyter.page(`lab/tree/${notebook}`)}&reset`);
     await new Lab(page).ready();
-    await page.locator('.jp-Notebook-ExecutionIndicator[data-status=idle]').waitFor();
+    await kernelReady(page);
   };
 
   beforeAll(async () => {

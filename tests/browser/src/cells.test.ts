@@ -8,7 +8,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 
 import { closePage, launchBrowser, newPage, type Conduct } from './browser';
 import { JupyterServer, type KernelSession } from './jupyter';
-import { Lab } from './lab';
+import { kernelReady, Lab } from './lab';
 import { newFolder, overFake } from './machine';
 import { notebookOf } from './notebook-file';
 
@@ -61,7 +61,7 @@ describe('the line below a cell', () => {
     ({ page, conduct } = await newPage(browser));
     await page.goto(`${jupyter.page('lab/tree/cells.ipynb')}&reset`);
     await new Lab(page).ready();
-    await cell(1).waitFor();
+    await kernelReady(page);
   });
   afterEach(async ({ task }) => {
     await closePage(page, task);
@@ -131,8 +131,7 @@ describe('the line below a cell', () => {
       });
     });
     await page.reload();
-    await cell(1).waitFor();
-    await page.locator('.jp-Notebook-ExecutionIndicator[data-status=idle]').waitFor();
+    await kernelReady(page);
     await run(1);
     await page.waitForTimeout(3000);
     expect(await page.getByTestId('gpumon-cell').count()).toBe(0);

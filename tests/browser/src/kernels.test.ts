@@ -8,7 +8,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 
 import { closePage, launchBrowser, newPage } from './browser';
 import { JupyterServer, type KernelSession } from './jupyter';
-import { Lab } from './lab';
+import { kernelReady, Lab } from './lab';
 import { newFolder, overFake } from './machine';
 import { notebookOf } from './notebook-file';
 import { childrenOf, isRunning } from './processes';
@@ -40,6 +40,7 @@ describe('notebooks that hold a GPU', () => {
     const opened = await newPage(browser);
     await opened.page.goto(`${jupyter.page('lab/tree/train.ipynb')}&reset`);
     await new Lab(opened.page).ready();
+    await kernelReady(opened.page);
     await opened.page.locator('.jp-CodeCell .cm-content').first().click();
     await opened.page.keyboard.press('Shift+Enter');
     await opened.page.locator('.jp-OutputArea-output', { hasText: 'started' }).waitFor();

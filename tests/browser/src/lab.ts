@@ -3,6 +3,15 @@
 import type { Locator, Page } from 'playwright-core';
 import { expect } from 'vitest';
 
+/**
+ * Waits until the notebook on the page has its kernel, and that is idle. A cell that is run earlier makes JupyterLab
+ * start a second kernel and end the one that was there.
+ */
+export async function kernelReady(page: Page): Promise<void> {
+  await page.locator('.jp-Toolbar-kernelName', { hasNotText: 'No Kernel' }).first().waitFor();
+  await page.locator('.jp-Notebook-ExecutionIndicator[data-status=idle]').waitFor();
+}
+
 export class Lab {
   readonly panel: Locator;
   private readonly tab: Locator;

@@ -8,7 +8,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 
 import { closePage, launchBrowser, newPage, type Conduct } from './browser';
 import { JupyterServer, type KernelSession } from './jupyter';
-import { Lab } from './lab';
+import { kernelReady, Lab } from './lab';
 import { newFolder, overFake } from './machine';
 import { notebookOf } from './notebook-file';
 import { isRunning } from './processes';
@@ -75,7 +75,7 @@ describe('GPU memory that runs out', () => {
     it(`is explained below a cell that has failed until that runs again (${where})`, async () => {
       jupyter.write('mended', 'no');
       await page.goto(`${jupyter.page(`${where}/train.ipynb`)}&reset`);
-      await page.locator('.jp-Notebook-ExecutionIndicator[data-status=idle]').waitFor();
+      await kernelReady(page);
       await expect
         .poll(
           async () => {
