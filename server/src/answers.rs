@@ -50,5 +50,5 @@ pub(crate) async fn answers(
     headers: HeaderMap,
 ) -> Response {
     let view = View::of(peer);
-    respond(&app, &headers, view, Subject::Answers, JSON, move |hub| to_json(&hub.answers(view))).await
+    respond(&app, &headers, peer.who(), view, Subject::Answers, JSON, move |hub| to_json(&hub.answers(view))).await
 }

@@ -33,7 +33,7 @@ use crate::{
     frame::{ClientFrame, INTERVAL_MS, ServerFrame},
     history::Wanted,
     hub::{SampleFrame, encode},
-    peer::Peer,
+    peer::{Peer, Who},
     runs::Follower,
     view::View,
     watchers::Watcher,
@@ -47,8 +47,8 @@ const HEARTBEAT: Duration = Duration::from_secs(5);
 pub(crate) enum Subject {
     /// The first frame, as a client of this view gets it after this change.
     Hello { change: u64, view: View },
-    /// The history of these metrics after this change.
-    History { change: u64, metrics: Vec<&'static str> },
+    /// The history of these metrics after this change. Each user's is apart: who takes it slowly holds no other's room.
+    History { who: Who, change: u64, metrics: Vec<&'static str> },
 }
 
 /// Writes hellos and history.
@@ -73,7 +73,7 @@ pub(crate) async fn upgrade(
         let Ok(upgraded) = on_upgrade.await else { return };
         let socket = ClientSocket::new(upgraded).await;
         // The one way to end is that the client has gone or the server stops; neither is an error to report.
-        let _ = Client::new(socket, app, View::of(peer), busy).serve().await;
+        let _ = Client::new(socket, app, peer, busy).serve().await;
     });
     response
 }
@@ -81,6 +81,7 @@ pub(crate) async fn upgrade(
 struct Client {
     socket: ClientSocket,
     app: AppState,
+    who: Who,
     view: View,
     samples: watch::Receiver<SampleFrame>,
     paused: bool,
@@ -97,12 +98,13 @@ struct Client {
 }
 
 impl Client {
-    fn new(socket: ClientSocket, app: AppState, view: View, busy: Busy) -> Self {
+    fn new(socket: ClientSocket, app: AppState, peer: Peer, busy: Busy) -> Self {
         let mut samples = app.hub.samples();
         let seen = samples.borrow_and_update().number;
         Self {
             socket,
-            view,
+            who: peer.who(),
+            view: View::of(peer),
             samples,
             paused: false,
             cadence: Cadence::new(app.watchers.base(), seen),
@@ -171,15 +173,16 @@ impl Client {
     async fn send_hello(&mut self) -> Result<(), Gone> {
         let (hub, view) = (Arc::clone(&self.app.hub), self.view);
         let subject = Subject::Hello { change: hub.change(), view };
-        let hello = self.app.encoders.hellos.answer(subject, move || hub.hello(view).into_bytes()).await;
+        let hello = self.app.encoders.hellos.answer(self.who, subject, move || hub.hello(view).into_bytes()).await;
         // Who cannot be told what there is has to come again.
         self.socket.send_hello(&hello.map_err(|_| Gone)?).await
     }
 
     async fn send_history(&mut self) -> Result<(), Gone> {
         let (hub, wanted) = (Arc::clone(&self.app.hub), self.history.clone());
-        let subject = Subject::History { change: hub.change(), metrics: wanted.ids() };
-        let history = self.app.encoders.histories.answer(subject, move || hub.history(&wanted).into_bytes()).await;
+        let subject = Subject::History { who: self.who, change: hub.change(), metrics: wanted.ids() };
+        let write = move || hub.history(&wanted).into_bytes();
+        let history = self.app.encoders.histories.answer(self.who, subject, write).await;
         self.socket.send_text(&history.map_err(|_| Gone)?).await?;
         self.last_sent = Instant::now();
         Ok(())
