@@ -34,6 +34,10 @@ use crate::{
 /// This many events and states may queue up for a slow client before it is told that it missed some.
 const NOTICES: usize = 256;
 
+/// So many processes' starts and ends between two samples are passed on, of all GPUs together. The collector limits those
+/// of each GPU, but with many GPUs even slightly slow clients would miss what is queued with them.
+const PROCESS_EVENTS: usize = 64;
+
 /// So many traces may queue up for a slow client that asked for them.
 const TRACES: usize = 256;
 
@@ -60,22 +64,27 @@ pub(crate) struct Hub {
 struct State {
     collector: CollectorStatus,
     inventory: Option<Arc<Inventory>>,
+    /// The same as it came.
+    inventory_line: Option<TextFrame>,
     sample: Option<Arc<Sample>>,
     details: BTreeMap<u32, Arc<GpuDetails>>,
     sheets: BTreeMap<u32, Sheet>,
     events: VecDeque<Event>,
+    /// Those of processes since the newest sample.
+    process_events: usize,
 }
 
 impl State {
     /// Takes in what is there. Details of a GPU that is there no more, or is another one, tell nothing any more; those
     /// of the others stay until new ones come.
-    fn is_there(&mut self, inventory: Inventory) {
+    fn is_there(&mut self, inventory: Inventory, line: TextFrame) {
         self.details.retain(|index, details| {
             let gpu = inventory.gpus.iter().find(|gpu| gpu.index == *index);
             gpu.is_some_and(|gpu| gpu.uuid.is_none() || gpu.uuid == details.uuid)
         });
         self.sheets.retain(|index, _| self.details.contains_key(index));
         self.inventory = Some(Arc::new(inventory));
+        self.inventory_line = Some(line);
     }
 
     fn is_answered(&mut self, sheet: Sheet) {
@@ -85,6 +94,12 @@ impl State {
                 empty.insert(sheet);
             }
         }
+    }
+
+    /// Whether the event is one of too many.
+    fn is_excessive(&mut self, event: &Event) -> bool {
+        self.process_events += usize::from(is_of_process(event));
+        is_of_process(event) && self.process_events > PROCESS_EVENTS
     }
 
     fn remember(&mut self, event: Event) {
@@ -98,10 +113,13 @@ impl State {
 /// The oldest; that of the processes, where those have most of the places: whoever starts many of them must not make the
 /// Xids of yesterday be forgotten.
 fn least_telling(events: &VecDeque<Event>) -> usize {
-    let is_of_process = |event: &Event| matches!(event.what, EventKind::ProcessStarted(_) | EventKind::ProcessEnded(_));
     let of_processes = events.iter().filter(|event| is_of_process(event)).count();
     let oldest = events.iter().position(is_of_process);
     oldest.filter(|_| of_processes > events.len() / 2).unwrap_or(0)
+}
+
+fn is_of_process(event: &Event) -> bool {
+    matches!(event.what, EventKind::ProcessStarted(_) | EventKind::ProcessEnded(_))
 }
 
 /// A sample as it travels.
@@ -144,10 +162,12 @@ impl Hub {
                     resumes_ms: None,
                 },
                 inventory: None,
+                inventory_line: None,
                 sample: None,
                 details: BTreeMap::new(),
                 sheets: BTreeMap::new(),
                 events: VecDeque::new(),
+                process_events: 0,
             }),
             history: RwLock::default(),
             changes: AtomicU64::new(0),
@@ -174,8 +194,9 @@ impl Hub {
         self.collector_is(CollectorState::Running, None);
         match record {
             Record::Inventory(inventory) => {
-                self.write(|state| state.is_there(inventory));
-                self.notify(TextFrame::new(line));
+                let line = TextFrame::new(line);
+                self.write(|state| state.is_there(inventory, line.clone()));
+                self.notify(line);
             }
             Record::Details(details) => {
                 self.write(|state| state.details.insert(details.index, Arc::new(details)));
@@ -187,13 +208,21 @@ impl Hub {
                 let _ = self.traces.send(TextFrame::new(line));
             }
             Record::Event(event) => {
-                self.write(|state| state.remember(event));
-                self.notify(TextFrame::new(line));
+                let is_kept = self.write(|state| {
+                    let is_kept = !state.is_excessive(&event);
+                    if is_kept {
+                        state.remember(event);
+                    }
+                    is_kept
+                });
+                if is_kept {
+                    self.notify(TextFrame::new(line));
+                }
             }
             Record::Sample(sample) => {
                 let apart = Duration::from_millis(sample.interval_ms.into());
                 let sample = Arc::new(sample);
-                self.write(|state| state.sample = Some(Arc::clone(&sample)));
+                self.write(|state| (state.sample, state.process_events) = (Some(Arc::clone(&sample)), 0));
                 self.samples.send_modify(|frame| {
                     *frame = SampleFrame {
                         number: frame.number + 1,
@@ -278,6 +307,13 @@ impl Hub {
     /// What is wanted of the recent past alone.
     pub(crate) fn history(&self, wanted: &Wanted) -> String {
         write_json(&ServerFrame::History(self.newest(u64::MAX, wanted)))
+    }
+
+    /// What holds now of that which is told only when it changes, for a client that may have missed a change. Details
+    /// come again by themselves.
+    pub(crate) fn standing(&self) -> Vec<TextFrame> {
+        let (collector, inventory) = self.read(|state| (state.collector.clone(), state.inventory_line.clone()));
+        inventory.into_iter().chain([encode(&ServerFrame::Collector(collector))]).collect()
     }
 
     /// Everything known now, as far as it is asked for.
@@ -376,6 +412,33 @@ mod tests {
     use gpumon_probe::model::{Absence, ProcessRef, Reading};
 
     use super::*;
+
+    /// A line of the collector about a process that has started.
+    fn process_started(at_ms: u64) -> String {
+        let unknown = || Reading::Absent(Absence::Unknown);
+        let started =
+            ProcessRef { pid: 1, name: unknown(), user: unknown(), started_ms: Reading::Absent(Absence::Unknown) };
+        let event = Event { at_ms, gpu: None, what: EventKind::ProcessStarted(started) };
+        serde_json::to_string(&Record::Event(event)).unwrap()
+    }
+
+    #[test]
+    fn processes_of_all_gpus_together_do_not_push_out_what_queues_for_clients() {
+        let hub = Hub::new();
+        let mut notices = hub.notices();
+        for at_ms in 0..2 * NOTICES as u64 {
+            hub.take_in(&process_started(at_ms)).unwrap();
+        }
+        let of_gpu = Event { at_ms: 0, gpu: None, what: EventKind::MigChanged };
+        hub.take_in(&serde_json::to_string(&Record::Event(of_gpu)).unwrap()).unwrap();
+        let mut received = Vec::new();
+        while let Ok(frame) = notices.try_recv() {
+            received.push(frame);
+        }
+        // The first says that the collector runs.
+        assert_eq!(received.len(), 1 + PROCESS_EVENTS + 1);
+        assert_eq!(hub.snapshot(&Parts::default()).events.len(), PROCESS_EVENTS + 1);
+    }
 
     #[test]
     fn processes_that_come_and_go_do_not_push_out_what_happened_to_gpus() {

@@ -32,7 +32,7 @@ use crate::{
     encoder::Encoder,
     frame::{ClientFrame, INTERVAL_MS, ServerFrame},
     history::Wanted,
-    hub::{SampleFrame, encode},
+    hub::{Hub, SampleFrame, encode},
     peer::{Peer, Who},
     runs::Follower,
     view::View,
@@ -73,7 +73,7 @@ pub(crate) async fn upgrade(
         let Ok(upgraded) = on_upgrade.await else { return };
         let socket = ClientSocket::new(upgraded).await;
         // The one way to end is that the client has gone or the server stops; neither is an error to report.
-        let _ = Client::new(socket, app, peer, busy).serve().await;
+        let _ = Client::new(socket, app, peer.who(), View::of(peer), busy).serve().await;
     });
     response
 }
@@ -98,13 +98,13 @@ struct Client {
 }
 
 impl Client {
-    fn new(socket: ClientSocket, app: AppState, peer: Peer, busy: Busy) -> Self {
+    fn new(socket: ClientSocket, app: AppState, who: Who, view: View, busy: Busy) -> Self {
         let mut samples = app.hub.samples();
         let seen = samples.borrow_and_update().number;
         Self {
             socket,
-            who: peer.who(),
-            view: View::of(peer),
+            who,
+            view,
             samples,
             paused: false,
             cadence: Cadence::new(app.watchers.base(), seen),
@@ -156,13 +156,8 @@ impl Client {
     async fn pass_on_news(&mut self, notices: &mut broadcast::Receiver<TextFrame>) -> Result<(), Gone> {
         let has_sample = self.samples.has_changed().map_err(|_| Gone)?;
         let sample = has_sample.then(|| self.samples.borrow_and_update().clone());
-        loop {
-            match notices.try_recv() {
-                Ok(frame) => self.send(&frame).await?,
-                Err(TryRecvError::Lagged(missed)) => self.pass_on(Err(RecvError::Lagged(missed))).await?,
-                Err(TryRecvError::Closed) => return Err(Gone),
-                Err(TryRecvError::Empty) => break,
-            }
+        for frame in queued(notices, &self.app.hub)? {
+            self.send(&frame).await?;
         }
         match sample {
             Some(sample) => self.offer(sample).await,
@@ -280,6 +275,26 @@ impl Client {
     }
 }
 
+/// The notices that have queued up. Where the client has missed some, what holds now comes last, behind what may be older.
+fn queued(notices: &mut broadcast::Receiver<TextFrame>, hub: &Hub) -> Result<Vec<TextFrame>, Gone> {
+    let (mut frames, mut has_missed) = (Vec::new(), false);
+    loop {
+        match notices.try_recv() {
+            Ok(frame) => frames.push(frame),
+            Err(TryRecvError::Lagged(missed)) => {
+                frames.push(encode(&ServerFrame::Lagged { missed }));
+                has_missed = true;
+            }
+            Err(TryRecvError::Closed) => return Err(Gone),
+            Err(TryRecvError::Empty) => break,
+        }
+    }
+    if has_missed {
+        frames.append(&mut hub.standing());
+    }
+    Ok(frames)
+}
+
 /// The next trace; never one where there is nobody who asked.
 async fn next_of(traces: &mut Option<broadcast::Receiver<TextFrame>>) -> Result<TextFrame, RecvError> {
     match traces {
@@ -293,5 +308,30 @@ async fn next_runs(runs: &mut Option<Follower>) -> Vec<TextFrame> {
     match runs {
         Some(runs) => runs.next().await,
         None => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gpumon_probe::model::{Event, EventKind};
+
+    use super::*;
+    use crate::frame::CollectorState;
+
+    #[test]
+    fn a_client_that_missed_notices_is_told_what_holds_now() {
+        let hub = Hub::new();
+        let mut notices = hub.notices();
+        hub.collector_is_paused("paused".to_owned(), None);
+        for at_ms in 0..1000 {
+            hub.happened(Event { at_ms, gpu: None, what: EventKind::MigChanged });
+        }
+        let Ok(frames) = queued(&mut notices, &hub) else { panic!("the hub is there") };
+        let text = |frame: &TextFrame| String::from_utf8_lossy(frame.bytes()).into_owned();
+        assert!(text(&frames[0]).contains("lagged"));
+        let last = text(frames.last().unwrap());
+        assert!(last.contains(r#""type":"collector","state":"paused""#), "{last}");
+        hub.collector_is(CollectorState::Starting, None);
+        assert_eq!(queued(&mut notices, &hub).map_or(0, |frames| frames.len()), 1, "nothing was missed");
     }
 }
