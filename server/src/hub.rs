@@ -6,7 +6,7 @@
 use std::{
     collections::{BTreeMap, VecDeque, btree_map::Entry},
     sync::{
-        Arc, OnceLock, PoisonError, RwLock,
+        Arc, PoisonError, RwLock,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -17,7 +17,8 @@ use gpumon_probe::{
     question::Sheet,
 };
 use tokio::{
-    sync::{broadcast, watch},
+    sync::{OnceCell, broadcast, watch},
+    task::{JoinError, spawn_blocking},
     time::Instant,
 };
 
@@ -135,18 +136,23 @@ pub(crate) struct SampleFrame {
     line: TextFrame,
     sample: Option<Arc<Sample>>,
     /// Written when somebody needs it.
-    names: Arc<OnceLock<TextFrame>>,
+    names: Arc<OnceCell<TextFrame>>,
 }
 
 impl SampleFrame {
-    /// As a client of this view gets it. It is written once for all of them.
-    pub(crate) fn text(&self, view: View) -> TextFrame {
+    /// As a client of this view gets it. It is written once for all of them, off the event loop, since one of a machine
+    /// with many processes is a megabyte.
+    ///
+    /// # Errors
+    /// Where writing it fails.
+    pub(crate) async fn text(&self, view: View) -> Result<TextFrame, JoinError> {
         match (view, &self.sample) {
             (View::Names, Some(sample)) => {
-                let write = || encode(&ServerFrame::Sample(view.sample(sample).into_owned()));
-                self.names.get_or_init(write).clone()
+                let sample = Arc::clone(sample);
+                let write = move || encode(&ServerFrame::Sample(view.sample(&sample).into_owned()));
+                self.names.get_or_try_init(|| spawn_blocking(write)).await.cloned()
             }
-            _ => self.line.clone(),
+            _ => Ok(self.line.clone()),
         }
     }
 }
@@ -409,7 +415,11 @@ fn write_json(frame: &ServerFrame) -> String {
 
 #[cfg(test)]
 mod tests {
-    use gpumon_probe::model::{Absence, ProcessRef, Reading};
+    use futures_util::FutureExt;
+    use gpumon_probe::{
+        model::{Absence, ProcessRef, Reading},
+        source::host::HostReader,
+    };
 
     use super::*;
 
@@ -438,6 +448,17 @@ mod tests {
         // The first says that the collector runs.
         assert_eq!(received.len(), 1 + PROCESS_EVENTS + 1);
         assert_eq!(hub.snapshot(&Parts::default()).events.len(), PROCESS_EVENTS + 1);
+    }
+
+    #[tokio::test]
+    async fn a_sample_without_command_lines_is_written_once_and_off_the_event_loop() {
+        let hub = Hub::new();
+        let sample = Sample { seq: 0, at_ms: 1, interval_ms: 1000, gpus: Vec::new(), host: HostReader::new().read() };
+        hub.take_in(&serde_json::to_string(&Record::Sample(sample)).unwrap()).unwrap();
+        let frame = hub.samples().borrow().clone();
+        assert!(frame.text(View::Whole).now_or_never().is_some() && frame.text(View::Names).now_or_never().is_none());
+        let (one, other) = tokio::join!(frame.text(View::Names), frame.text(View::Names));
+        assert_eq!(one.unwrap().bytes().as_ptr(), other.unwrap().bytes().as_ptr());
     }
 
     #[test]

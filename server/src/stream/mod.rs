@@ -73,7 +73,7 @@ pub(crate) async fn upgrade(
         let Ok(upgraded) = on_upgrade.await else { return };
         let socket = ClientSocket::new(upgraded).await;
         // The one way to end is that the client has gone or the server stops; neither is an error to report.
-        let _ = Client::new(socket, app, peer.who(), View::of(peer), busy).serve().await;
+        let _ = Client::new(socket, app, peer.who(), View::of(peer).await, busy).serve().await;
     });
     response
 }
@@ -193,7 +193,7 @@ impl Client {
         if missed > 0 {
             self.send(&encode(&ServerFrame::Lagged { missed })).await?;
         }
-        self.send(&frame.text(self.view)).await
+        self.send(&frame.text(self.view).await.map_err(|_| Gone)?).await
     }
 
     /// Sends what counts one by one.
