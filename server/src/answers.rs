@@ -49,6 +49,6 @@ pub(crate) async fn answers(
     Extension(peer): Extension<Peer>,
     headers: HeaderMap,
 ) -> Response {
-    let view = View::of(peer);
-    respond(&app, &headers, view, Subject::Answers, JSON, move |hub| to_json(&hub.answers(view))).await
+    let view = View::of(peer).await;
+    respond(&app, &headers, peer.who(), view, Subject::Answers, JSON, move |hub| to_json(&hub.answers(view))).await
 }

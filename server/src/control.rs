@@ -1,6 +1,9 @@
 //! Whether there is to be a collector: what was asked for, and how far it has come.
 
-use std::time::Duration;
+use std::{
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
 use gpumon_probe::model::now_ms;
 use tokio::{sync::watch, time::Instant};
@@ -9,6 +12,8 @@ use tokio::{sync::watch, time::Instant};
 #[derive(Debug)]
 pub(crate) struct Control {
     order: watch::Sender<Order>,
+    /// Those that were neither carried out nor withdrawn, the oldest first.
+    open: Mutex<Vec<Order>>,
     /// The newest order that was carried out.
     carried_out: watch::Sender<Order>,
 }
@@ -32,7 +37,11 @@ pub(crate) struct Pause {
 
 impl Control {
     pub(crate) fn new() -> Self {
-        Self { order: watch::Sender::new(Order::default()), carried_out: watch::Sender::new(Order::default()) }
+        Self {
+            order: watch::Sender::new(Order::default()),
+            open: Mutex::default(),
+            carried_out: watch::Sender::new(Order::default()),
+        }
     }
 
     /// Asks for a pause, for so long or until it is resumed, and returns the order's number. The last word counts.
@@ -49,20 +58,24 @@ impl Control {
         self.give(None)
     }
 
-    /// Takes back the order with this number, unless another came after it: what was refused must not happen later. False
-    /// where it is done by now.
+    /// Takes back the order with this number: what was refused must not happen later. What another still asks for, or
+    /// else what was carried out last, is in force again. False where it is done by now.
     pub(crate) fn withdraw(&self, number: u64) -> bool {
-        let mut is_done = false;
+        let mut is_open = false;
         self.order.send_if_modified(|order| {
-            let done = *self.carried_out.borrow();
-            is_done = done.number >= number;
-            let is_open = order.number == number && !is_done;
-            if is_open {
-                *order = Order { number: number + 1, pause: done.pause };
+            let mut open = self.open();
+            let Some(place) = open.iter().position(|one| one.number == number) else { return false };
+            is_open = true;
+            open.remove(place);
+            // The last word counts, and this was not it.
+            if place < open.len() {
+                return false;
             }
-            is_open
+            let pause = open.last().unwrap_or(&self.carried_out.borrow()).pause;
+            *order = Order { number: order.number + 1, pause };
+            true
         });
-        !is_done
+        is_open
     }
 
     fn give(&self, pause: Option<Pause>) -> u64 {
@@ -70,8 +83,13 @@ impl Control {
         self.order.send_modify(|order| {
             number = order.number + 1;
             *order = Order { number, pause };
+            self.open().push(*order);
         });
         number
+    }
+
+    fn open(&self) -> MutexGuard<'_, Vec<Order>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What was asked for last, and what will be.
@@ -81,6 +99,8 @@ impl Control {
 
     /// This order, and so every one before it, is done.
     pub(crate) fn is_carried_out(&self, order: Order) {
+        let mut open = self.open();
+        open.retain(|one| one.number > order.number);
         self.carried_out.send_replace(order);
     }
 
@@ -108,5 +128,14 @@ mod tests {
         assert!(!control.withdraw(done) && is_paused(), "it is done");
         let failed = control.resume();
         assert!(control.withdraw(failed) && is_paused(), "it is still paused");
+    }
+
+    #[test]
+    fn a_pause_that_failed_takes_no_other_with_it() {
+        let control = Control::new();
+        let is_paused = || control.order.borrow().pause.is_some();
+        let (first, failed) = (control.pause(None), control.pause(None));
+        assert!(control.withdraw(failed) && is_paused(), "the first still waits");
+        assert!(control.withdraw(first) && !is_paused());
     }
 }

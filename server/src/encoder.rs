@@ -1,6 +1,9 @@
 //! Answers that take milliseconds to write: off the event loop, a few at a time, and once for all who ask for the same.
 //!
 //! History of 64 GPUs is 10 MB of JSON. Written where clients are served, it would delay everybody's samples.
+//!
+//! Every user has a share: at most half of the turns at a time, and of the room never more than is left to others. So a
+//! user who asks for much, or takes it slowly, keeps nobody else waiting.
 
 use std::{
     collections::HashMap,
@@ -19,6 +22,8 @@ use tokio::{
     time::{Instant, timeout},
 };
 
+use crate::peer::Who;
+
 /// What was written answers the same question for so long, unless something new has come.
 const FRESH: Duration = Duration::from_millis(500);
 
@@ -35,8 +40,10 @@ pub(crate) struct Overloaded;
 /// Writes answers whose subjects are told apart by `K`.
 pub(crate) struct Encoder<K> {
     turns: Arc<Semaphore>,
-    /// KiB that may still be held for clients.
-    room: Arc<Semaphore>,
+    turns_of_one: usize,
+    /// The turns of those users who write or wait.
+    by_user: Mutex<HashMap<Who, Arc<Semaphore>>>,
+    room: Arc<Room>,
     /// What was written lately, or is being written.
     recent: Mutex<HashMap<K, Recent>>,
 }
@@ -60,32 +67,49 @@ impl<K: Clone + Eq + Hash> Encoder<K> {
         let turns = available_parallelism().map_or(1, |all| (all.get() / 2).clamp(1, 4));
         Self {
             turns: Arc::new(Semaphore::new(turns)),
-            room: Arc::new(Semaphore::new(most_held_kib)),
+            turns_of_one: turns.div_ceil(2),
+            by_user: Mutex::default(),
+            room: Arc::new(Room { most_kib: most_held_kib, held_kib: Mutex::default() }),
             recent: Mutex::default(),
         }
     }
 
-    /// The answer about `subject`, as `write` makes it unless somebody has just asked for the same.
+    /// The answer about `subject` for this user, as `write` makes it unless somebody has just asked for the same.
     ///
     /// # Errors
     /// [`Overloaded`] where its turn does not come within ten seconds, or clients hold too many answers.
     pub(crate) async fn answer(
         &self,
+        who: Who,
         subject: K,
         write: impl FnOnce() -> Vec<u8> + Send + 'static,
     ) -> Result<Bytes, Overloaded> {
         let answer = self.place_of(subject);
+        if let Some(written) = answer.get() {
+            return Ok(written.clone());
+        }
+        // Before the answer is begun, since another user who asks for the same must not wait for this one's turn.
+        let turn = timeout(PATIENCE, self.turn(who)).await.map_err(|_| Overloaded)??;
         let written = answer.get_or_try_init(|| async {
-            let turn = timeout(PATIENCE, Arc::clone(&self.turns).acquire_owned()).await;
-            let turn = turn.map_err(|_| Overloaded)?.map_err(|_| Overloaded)?;
             // The turn lasts as long as the writing, also where the client that asked has gone meanwhile.
             let write = move || (write(), drop(turn)).0;
             let bytes = spawn_blocking(write).await.map_err(|_| Overloaded)?;
-            let kib = u32::try_from(bytes.len() / 1024 + 1).map_err(|_| Overloaded)?;
-            let room = Arc::clone(&self.room).try_acquire_many_owned(kib).map_err(|_| Overloaded)?;
+            let room = self.room.take(who, bytes.len() / 1024 + 1).ok_or(Overloaded)?;
             Ok(Bytes::from_owner(Held { bytes, _room: room }))
         });
         written.await.cloned()
+    }
+
+    /// Waits among the same user's questions first, then among all.
+    async fn turn(&self, who: Who) -> Result<[OwnedSemaphorePermit; 2], Overloaded> {
+        let of_user = {
+            let mut by_user = self.by_user.lock().unwrap_or_else(PoisonError::into_inner);
+            by_user.retain(|_, turns| Arc::strong_count(turns) > 1);
+            Arc::clone(by_user.entry(who).or_insert_with(|| Arc::new(Semaphore::new(self.turns_of_one))))
+        };
+        let of_user = of_user.acquire_owned().await.map_err(|_| Overloaded)?;
+        let of_all = Arc::clone(&self.turns).acquire_owned().await.map_err(|_| Overloaded)?;
+        Ok([of_user, of_all])
     }
 
     /// Where the answer is, or will be. What is no longer fresh is let go of.
@@ -108,10 +132,49 @@ impl<K: Clone + Eq + Hash> Encoder<K> {
     }
 }
 
+/// What answers that are being sent may hold together, and what each user's do.
+struct Room {
+    most_kib: usize,
+    held_kib: Mutex<HashMap<Who, usize>>,
+}
+
+impl Room {
+    /// Room for an answer that this user had written; `None` where the user would hold more than is left to others.
+    fn take(self: &Arc<Self>, who: Who, kib: usize) -> Option<Taken> {
+        let mut held = self.held_kib.lock().unwrap_or_else(PoisonError::into_inner);
+        let free = self.most_kib - held.values().sum::<usize>();
+        let of_user = held.get(&who).copied().unwrap_or_default() + kib;
+        if of_user > free {
+            return None;
+        }
+        held.insert(who, of_user);
+        Some(Taken { room: Arc::clone(self), who, kib })
+    }
+}
+
+/// A part of the room, which is free again when this is dropped.
+struct Taken {
+    room: Arc<Room>,
+    who: Who,
+    kib: usize,
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        let mut held = self.room.held_kib.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(of_user) = held.get_mut(&self.who) {
+            *of_user -= self.kib;
+            if *of_user == 0 {
+                held.remove(&self.who);
+            }
+        }
+    }
+}
+
 /// An answer, which takes up room until the last client has it.
 struct Held {
     bytes: Vec<u8>,
-    _room: OwnedSemaphorePermit,
+    _room: Taken,
 }
 
 impl AsRef<[u8]> for Held {
@@ -132,7 +195,12 @@ pub(crate) fn gzip(bytes: &[u8]) -> Vec<u8> {
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
+    use futures_util::future::join_all;
+
     use super::*;
+
+    const SOMEBODY: Who = Who::User(1);
+    const OTHER: Who = Who::User(2);
 
     #[tokio::test]
     async fn who_asks_for_the_same_shares_one_answer() {
@@ -140,7 +208,7 @@ mod tests {
         let written = Arc::new(AtomicUsize::new(0));
         let ask = |subject| {
             let written = Arc::clone(&written);
-            encoder.answer(subject, move || {
+            encoder.answer(SOMEBODY, subject, move || {
                 written.fetch_add(1, Ordering::Relaxed);
                 subject.as_bytes().to_vec()
             })
@@ -155,11 +223,45 @@ mod tests {
     async fn answers_that_nobody_takes_leave_no_room_and_come_back_with_them() {
         let encoder = Encoder::<u32>::new(100);
         let large = || vec![0; 60 * 1024];
-        let held = encoder.answer(1, large).await.unwrap();
-        assert!(encoder.answer(2, large).await.is_err());
+        let held = encoder.answer(SOMEBODY, 1, large).await.unwrap();
+        assert!(encoder.answer(SOMEBODY, 2, large).await.is_err());
         drop(held);
         tokio::time::sleep(FRESH).await;
         encoder.tidy();
-        assert!(encoder.answer(3, large).await.is_ok());
+        assert!(encoder.answer(SOMEBODY, 3, large).await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn who_asks_for_much_keeps_nobody_else_waiting() {
+        const MUCH: usize = 40;
+        let encoder = Encoder::<usize>::new(100_000);
+        let written = Arc::new(AtomicUsize::new(0));
+        let ask = |who, subject| {
+            let written = Arc::clone(&written);
+            encoder.answer(who, subject, move || {
+                std::thread::sleep(Duration::from_millis(10));
+                written.fetch_add(1, Ordering::Relaxed);
+                Vec::new()
+            })
+        };
+        let much = join_all((0..MUCH).map(|subject| ask(SOMEBODY, subject)));
+        let one = async {
+            // What somebody waits for is no reason for another to wait.
+            ask(OTHER, MUCH - 1).await.unwrap();
+            written.load(Ordering::Relaxed)
+        };
+        let (much, before_one) = tokio::join!(much, one);
+        assert!(much.iter().all(Result::is_ok) && before_one < MUCH / 4, "{before_one}");
+    }
+
+    #[tokio::test]
+    async fn who_takes_answers_slowly_leaves_room_to_others() {
+        let encoder = Encoder::<u32>::new(100);
+        let (mut held, mut subject) = (Vec::new(), 0);
+        while let Ok(answer) = encoder.answer(SOMEBODY, subject, || vec![0; 9 * 1024]).await {
+            (held, subject) = ([held, vec![answer]].concat(), subject + 1);
+        }
+        assert_eq!(held.len(), 5, "half of it");
+        assert!(encoder.answer(OTHER, subject + 1, || vec![0; 40 * 1024]).await.is_ok());
     }
 }

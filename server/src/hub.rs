@@ -6,7 +6,7 @@
 use std::{
     collections::{BTreeMap, VecDeque, btree_map::Entry},
     sync::{
-        Arc, OnceLock, PoisonError, RwLock,
+        Arc, PoisonError, RwLock,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -17,7 +17,8 @@ use gpumon_probe::{
     question::Sheet,
 };
 use tokio::{
-    sync::{broadcast, watch},
+    sync::{OnceCell, broadcast, watch},
+    task::{JoinError, spawn_blocking},
     time::Instant,
 };
 
@@ -33,6 +34,10 @@ use crate::{
 
 /// This many events and states may queue up for a slow client before it is told that it missed some.
 const NOTICES: usize = 256;
+
+/// So many processes' starts and ends between two samples are passed on, of all GPUs together. The collector limits those
+/// of each GPU, but with many GPUs even slightly slow clients would miss what is queued with them.
+const PROCESS_EVENTS: usize = 64;
 
 /// So many traces may queue up for a slow client that asked for them.
 const TRACES: usize = 256;
@@ -60,22 +65,27 @@ pub(crate) struct Hub {
 struct State {
     collector: CollectorStatus,
     inventory: Option<Arc<Inventory>>,
+    /// The same as it came.
+    inventory_line: Option<TextFrame>,
     sample: Option<Arc<Sample>>,
     details: BTreeMap<u32, Arc<GpuDetails>>,
     sheets: BTreeMap<u32, Sheet>,
     events: VecDeque<Event>,
+    /// Those of processes since the newest sample.
+    process_events: usize,
 }
 
 impl State {
     /// Takes in what is there. Details of a GPU that is there no more, or is another one, tell nothing any more; those
     /// of the others stay until new ones come.
-    fn is_there(&mut self, inventory: Inventory) {
+    fn is_there(&mut self, inventory: Inventory, line: TextFrame) {
         self.details.retain(|index, details| {
             let gpu = inventory.gpus.iter().find(|gpu| gpu.index == *index);
             gpu.is_some_and(|gpu| gpu.uuid.is_none() || gpu.uuid == details.uuid)
         });
         self.sheets.retain(|index, _| self.details.contains_key(index));
         self.inventory = Some(Arc::new(inventory));
+        self.inventory_line = Some(line);
     }
 
     fn is_answered(&mut self, sheet: Sheet) {
@@ -85,6 +95,12 @@ impl State {
                 empty.insert(sheet);
             }
         }
+    }
+
+    /// Whether the event is one of too many.
+    fn is_excessive(&mut self, event: &Event) -> bool {
+        self.process_events += usize::from(is_of_process(event));
+        is_of_process(event) && self.process_events > PROCESS_EVENTS
     }
 
     fn remember(&mut self, event: Event) {
@@ -98,10 +114,13 @@ impl State {
 /// The oldest; that of the processes, where those have most of the places: whoever starts many of them must not make the
 /// Xids of yesterday be forgotten.
 fn least_telling(events: &VecDeque<Event>) -> usize {
-    let is_of_process = |event: &Event| matches!(event.what, EventKind::ProcessStarted(_) | EventKind::ProcessEnded(_));
     let of_processes = events.iter().filter(|event| is_of_process(event)).count();
     let oldest = events.iter().position(is_of_process);
     oldest.filter(|_| of_processes > events.len() / 2).unwrap_or(0)
+}
+
+fn is_of_process(event: &Event) -> bool {
+    matches!(event.what, EventKind::ProcessStarted(_) | EventKind::ProcessEnded(_))
 }
 
 /// A sample as it travels.
@@ -117,18 +136,23 @@ pub(crate) struct SampleFrame {
     line: TextFrame,
     sample: Option<Arc<Sample>>,
     /// Written when somebody needs it.
-    names: Arc<OnceLock<TextFrame>>,
+    names: Arc<OnceCell<TextFrame>>,
 }
 
 impl SampleFrame {
-    /// As a client of this view gets it. It is written once for all of them.
-    pub(crate) fn text(&self, view: View) -> TextFrame {
+    /// As a client of this view gets it. It is written once for all of them, off the event loop, since one of a machine
+    /// with many processes is a megabyte.
+    ///
+    /// # Errors
+    /// Where writing it fails.
+    pub(crate) async fn text(&self, view: View) -> Result<TextFrame, JoinError> {
         match (view, &self.sample) {
             (View::Names, Some(sample)) => {
-                let write = || encode(&ServerFrame::Sample(view.sample(sample).into_owned()));
-                self.names.get_or_init(write).clone()
+                let sample = Arc::clone(sample);
+                let write = move || encode(&ServerFrame::Sample(view.sample(&sample).into_owned()));
+                self.names.get_or_try_init(|| spawn_blocking(write)).await.cloned()
             }
-            _ => self.line.clone(),
+            _ => Ok(self.line.clone()),
         }
     }
 }
@@ -144,10 +168,12 @@ impl Hub {
                     resumes_ms: None,
                 },
                 inventory: None,
+                inventory_line: None,
                 sample: None,
                 details: BTreeMap::new(),
                 sheets: BTreeMap::new(),
                 events: VecDeque::new(),
+                process_events: 0,
             }),
             history: RwLock::default(),
             changes: AtomicU64::new(0),
@@ -174,8 +200,9 @@ impl Hub {
         self.collector_is(CollectorState::Running, None);
         match record {
             Record::Inventory(inventory) => {
-                self.write(|state| state.is_there(inventory));
-                self.notify(TextFrame::new(line));
+                let line = TextFrame::new(line);
+                self.write(|state| state.is_there(inventory, line.clone()));
+                self.notify(line);
             }
             Record::Details(details) => {
                 self.write(|state| state.details.insert(details.index, Arc::new(details)));
@@ -187,13 +214,21 @@ impl Hub {
                 let _ = self.traces.send(TextFrame::new(line));
             }
             Record::Event(event) => {
-                self.write(|state| state.remember(event));
-                self.notify(TextFrame::new(line));
+                let is_kept = self.write(|state| {
+                    let is_kept = !state.is_excessive(&event);
+                    if is_kept {
+                        state.remember(event);
+                    }
+                    is_kept
+                });
+                if is_kept {
+                    self.notify(TextFrame::new(line));
+                }
             }
             Record::Sample(sample) => {
                 let apart = Duration::from_millis(sample.interval_ms.into());
                 let sample = Arc::new(sample);
-                self.write(|state| state.sample = Some(Arc::clone(&sample)));
+                self.write(|state| (state.sample, state.process_events) = (Some(Arc::clone(&sample)), 0));
                 self.samples.send_modify(|frame| {
                     *frame = SampleFrame {
                         number: frame.number + 1,
@@ -278,6 +313,13 @@ impl Hub {
     /// What is wanted of the recent past alone.
     pub(crate) fn history(&self, wanted: &Wanted) -> String {
         write_json(&ServerFrame::History(self.newest(u64::MAX, wanted)))
+    }
+
+    /// What holds now of that which is told only when it changes, for a client that may have missed a change. Details
+    /// come again by themselves.
+    pub(crate) fn standing(&self) -> Vec<TextFrame> {
+        let (collector, inventory) = self.read(|state| (state.collector.clone(), state.inventory_line.clone()));
+        inventory.into_iter().chain([encode(&ServerFrame::Collector(collector))]).collect()
     }
 
     /// Everything known now, as far as it is asked for.
@@ -373,9 +415,60 @@ fn write_json(frame: &ServerFrame) -> String {
 
 #[cfg(test)]
 mod tests {
-    use gpumon_probe::model::{Absence, ProcessRef, Reading};
+    use futures_util::FutureExt;
+    use gpumon_probe::{
+        model::{Absence, ProcessRef, Reading},
+        source::host::HostReader,
+    };
 
     use super::*;
+
+    /// A line of the collector about a process that has started.
+    fn process_started(at_ms: u64) -> String {
+        let unknown = || Reading::Absent(Absence::Unknown);
+        let started =
+            ProcessRef { pid: 1, name: unknown(), user: unknown(), started_ms: Reading::Absent(Absence::Unknown) };
+        let event = Event { at_ms, gpu: None, what: EventKind::ProcessStarted(started) };
+        serde_json::to_string(&Record::Event(event)).unwrap()
+    }
+
+    #[test]
+    fn processes_of_all_gpus_together_do_not_push_out_what_queues_for_clients() {
+        let hub = Hub::new();
+        let mut notices = hub.notices();
+        for at_ms in 0..2 * NOTICES as u64 {
+            hub.take_in(&process_started(at_ms)).unwrap();
+        }
+        let of_gpu = Event { at_ms: 0, gpu: None, what: EventKind::MigChanged };
+        hub.take_in(&serde_json::to_string(&Record::Event(of_gpu)).unwrap()).unwrap();
+        let mut received = Vec::new();
+        while let Ok(frame) = notices.try_recv() {
+            received.push(frame);
+        }
+        // The first says that the collector runs.
+        assert_eq!(received.len(), 1 + PROCESS_EVENTS + 1);
+        assert_eq!(hub.snapshot(&Parts::default()).events.len(), PROCESS_EVENTS + 1);
+    }
+
+    #[test]
+    fn a_sample_without_command_lines_is_written_once_and_off_the_event_loop() {
+        let hub = Hub::new();
+        let sample = Sample { seq: 0, at_ms: 1, interval_ms: 1000, gpus: Vec::new(), host: HostReader::new().read() };
+        hub.take_in(&serde_json::to_string(&Record::Sample(sample)).unwrap()).unwrap();
+        let frame = hub.samples().borrow().clone();
+        let runtime = tokio::runtime::Builder::new_current_thread().max_blocking_threads(1).build().unwrap();
+        runtime.block_on(async {
+            // The one thread beside the event loop is busy for now.
+            let (release, released) = std::sync::mpsc::channel::<()>();
+            let busy = spawn_blocking(move || released.recv().is_err());
+            assert!(
+                frame.text(View::Whole).now_or_never().is_some() && frame.text(View::Names).now_or_never().is_none()
+            );
+            drop(release);
+            let (one, other, _) = tokio::join!(frame.text(View::Names), frame.text(View::Names), busy);
+            assert_eq!(one.unwrap().bytes().as_ptr(), other.unwrap().bytes().as_ptr());
+        });
+    }
 
     #[test]
     fn processes_that_come_and_go_do_not_push_out_what_happened_to_gpus() {

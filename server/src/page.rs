@@ -1,6 +1,7 @@
 //! The web page, embedded in the binary.
 
 use axum::{
+    Extension,
     extract::{Path, State},
     http::{HeaderMap, HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
@@ -9,6 +10,7 @@ use rust_embed::RustEmbed;
 
 use crate::{
     app::AppState,
+    peer::Peer,
     respond::{Subject, respond},
     view::View,
 };
@@ -27,22 +29,31 @@ const ASK_AGAIN: &str = "no-cache";
 const CONTENT_SECURITY_POLICY: &str =
     "default-src 'self'; img-src 'self' data:; frame-ancestors 'self'; base-uri 'self'";
 
-pub(crate) async fn index(State(app): State<AppState>, headers: HeaderMap) -> Response {
+pub(crate) async fn index(
+    State(app): State<AppState>,
+    Extension(peer): Extension<Peer>,
+    headers: HeaderMap,
+) -> Response {
     let missing = "This gpumon was built without its web page. Build it with `make`, or read /api/v1/snapshot.\n";
-    serve(&app, &headers, "index.html".to_owned(), missing).await
+    serve(&app, &headers, peer, "index.html".to_owned(), missing).await
 }
 
-pub(crate) async fn file(State(app): State<AppState>, Path(path): Path<String>, headers: HeaderMap) -> Response {
-    serve(&app, &headers, path, "no such file; the page is at /\n").await
+pub(crate) async fn file(
+    State(app): State<AppState>,
+    Extension(peer): Extension<Peer>,
+    Path(path): Path<String>,
+    headers: HeaderMap,
+) -> Response {
+    serve(&app, &headers, peer, path, "no such file; the page is at /\n").await
 }
 
-async fn serve(app: &AppState, headers: &HeaderMap, path: String, missing: &'static str) -> Response {
+async fn serve(app: &AppState, headers: &HeaderMap, peer: Peer, path: String, missing: &'static str) -> Response {
     let Some(file) = Page::get(&path) else { return (StatusCode::NOT_FOUND, missing).into_response() };
     let content_type = file.metadata.mimetype().to_owned();
     let cache = if path.starts_with("assets/") { FOREVER } else { ASK_AGAIN };
     let subject = Subject::Page(path);
     let mut response =
-        respond(app, headers, View::Names, subject, &content_type, move |_| file.data.into_owned()).await;
+        respond(app, headers, peer.who(), View::Names, subject, &content_type, move |_| file.data.into_owned()).await;
     for (name, value) in [(header::CACHE_CONTROL, cache), (header::CONTENT_SECURITY_POLICY, CONTENT_SECURITY_POLICY)] {
         response.headers_mut().insert(name, HeaderValue::from_static(value));
     }

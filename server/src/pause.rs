@@ -10,7 +10,7 @@ use axum::{
 use serde::Deserialize;
 use tokio::time::timeout;
 
-use crate::{app::AppState, frame::CollectorStatus};
+use crate::{app::AppState, control::Control, frame::CollectorStatus};
 
 /// A collector gets a second to die, and the supervisor may be reading how the last one ended.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -46,10 +46,52 @@ pub(crate) async fn resume(State(app): State<AppState>) -> Answer {
 }
 
 async fn answer(app: &AppState, number: u64) -> Answer {
-    let carried_out = timeout(PATIENCE, app.control.carried_out(number)).await;
-    if carried_out.is_err() && app.control.withdraw(number) {
+    if !carried_out(&app.control, number).await {
         let message = "the collector's supervisor does not answer; restart the server\n".to_owned();
         return Err((StatusCode::SERVICE_UNAVAILABLE, message));
     }
     Ok(Json(app.hub.collector()))
+}
+
+/// Whether the order was carried out. It is taken back where it was not, also where the client hangs up meanwhile: what
+/// nobody waits for must not happen later.
+async fn carried_out(control: &Control, number: u64) -> bool {
+    let asked = Asked { control, number };
+    timeout(PATIENCE, control.carried_out(number)).await.is_ok() || !asked.withdraw()
+}
+
+/// An order that is taken back when this is dropped, unless it has been carried out.
+struct Asked<'a> {
+    control: &'a Control,
+    number: u64,
+}
+
+impl Asked<'_> {
+    fn withdraw(&self) -> bool {
+        self.control.withdraw(self.number)
+    }
+}
+
+impl Drop for Asked<'_> {
+    fn drop(&mut self) {
+        self.withdraw();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_pause_whose_client_hangs_up_does_not_happen_later() {
+        let control = Control::new();
+        let is_paused = || control.orders().borrow().pause.is_some();
+        assert!(carried_out(&control, control.pause(None)).now_or_never().is_none());
+        assert!(!is_paused());
+        let number = control.pause(None);
+        control.is_carried_out(*control.orders().borrow());
+        assert!(carried_out(&control, number).await && is_paused());
+    }
 }

@@ -13,6 +13,7 @@ use crate::{
     app::AppState,
     encoder::{Encoder, gzip},
     hub::Hub,
+    peer::Who,
     view::View,
 };
 
@@ -32,6 +33,8 @@ pub(crate) enum Subject {
 /// A question, and what its answer depends on.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Question {
+    /// Each user's answers are apart: who takes them slowly holds no other's room.
+    who: Who,
     subject: Subject,
     change: u64,
     view: View,
@@ -48,6 +51,7 @@ pub(crate) type ResponseEncoder = Encoder<Question>;
 pub(crate) async fn respond(
     app: &AppState,
     headers: &HeaderMap,
+    who: Who,
     view: View,
     subject: Subject,
     content_type: &str,
@@ -55,11 +59,11 @@ pub(crate) async fn respond(
 ) -> Response {
     let compress = accepts_gzip(headers);
     let hub = Arc::clone(&app.hub);
-    let question = Question { subject, change: hub.change(), view, gzip: compress };
+    let question = Question { who, subject, change: hub.change(), view, gzip: compress };
     let write = move || if compress { gzip(&write(&hub)) } else { write(&hub) };
     let is_long = matches!(question.subject, Subject::Snapshot { history_ms: Some(_), .. });
     let encoder = if is_long { &app.encoders.long_responses } else { &app.encoders.responses };
-    let Ok(bytes) = encoder.answer(question, write).await else {
+    let Ok(bytes) = encoder.answer(who, question, write).await else {
         let message = "too many large answers are being sent: try again in a few seconds\n";
         return (StatusCode::SERVICE_UNAVAILABLE, [(header::RETRY_AFTER, "5")], message).into_response();
     };

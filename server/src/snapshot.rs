@@ -58,9 +58,9 @@ pub(crate) async fn snapshot(
     let bad = |why: String| (StatusCode::BAD_REQUEST, why + "\n");
     let hint = "; ask for history_s, metrics and brief, or nothing";
     let Query(query) = query.map_err(|error| bad(error.body_text() + hint))?;
-    let parts = query.understood(View::of(peer)).map_err(bad)?;
+    let parts = query.understood(View::of(peer).await).map_err(bad)?;
     let subject = Subject::Snapshot { history_ms: parts.history_ms, metrics: parts.wanted.ids(), brief: parts.brief };
-    Ok(respond(&app, &headers, parts.view, subject, JSON, move |hub| to_json(&hub.snapshot(&parts))).await)
+    Ok(respond(&app, &headers, peer.who(), parts.view, subject, JSON, move |hub| to_json(&hub.snapshot(&parts))).await)
 }
 
 impl SnapshotQuery {

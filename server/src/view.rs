@@ -1,13 +1,20 @@
 //! How much of processes a client may see: what its user could read in `/proc`.
 
-use std::{borrow::Cow, fs::File, io::Read};
+use std::{borrow::Cow, fs::File, io::Read, time::Duration};
 
 use gpumon_probe::model::{Absence, Process, Reading, Sample};
+
+use tokio::{sync::Mutex, task::spawn_blocking, time::Instant};
 
 use crate::peer::Peer;
 
 /// The table of mounts of a machine with thousands of containers.
 const LONGEST_MOUNTINFO: u64 = 4 << 20;
+
+/// How long it is believed to be as it was.
+const BELIEVED: Duration = Duration::from_secs(5);
+
+static PROC: ProcPrivacy = ProcPrivacy { read: Mutex::const_new(None) };
 
 /// What one client sees of processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -21,8 +28,12 @@ pub(crate) enum View {
 impl View {
     /// The server's own user and root see everything, and so does every user of a machine where everybody may read
     /// everybody's command line in `/proc`. Of whom nothing is known might be anybody.
-    pub(crate) fn of(peer: Peer) -> Self {
-        if peer.is_own() || (peer.uid().is_some() && !proc_is_private()) { Self::Whole } else { Self::Names }
+    pub(crate) async fn of(peer: Peer) -> Self {
+        if peer.is_own() || (peer.uid().is_some() && !PROC.is_private(proc_is_private).await) {
+            Self::Whole
+        } else {
+            Self::Names
+        }
     }
 
     /// The sample as this view shows it.
@@ -55,6 +66,26 @@ fn hide_command(process: &mut Process) {
     }
 }
 
+/// Whether `/proc` is private, as it was read last, and when that was.
+struct ProcPrivacy {
+    read: Mutex<Option<(Instant, bool)>>,
+}
+
+impl ProcPrivacy {
+    /// As `read` tells, off the event loop and not for every request: the table of mounts can be long.
+    async fn is_private(&self, read: impl FnOnce() -> bool + Send + 'static) -> bool {
+        let mut known = self.read.lock().await;
+        if let Some((at, is_private)) = *known
+            && at.elapsed() < BELIEVED
+        {
+            return is_private;
+        }
+        let is_private = spawn_blocking(read).await.unwrap_or(true);
+        *known = Some((Instant::now(), is_private));
+        is_private
+    }
+}
+
 /// Whether users see only their own processes in `/proc`, or the kernel does not tell.
 fn proc_is_private() -> bool {
     let mut text = String::new();
@@ -76,6 +107,16 @@ fn hides_processes(mountinfo: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn the_table_of_mounts_is_not_read_for_every_request() {
+        let proc = ProcPrivacy { read: Mutex::const_new(None) };
+        assert!(!proc.is_private(|| false).await);
+        assert!(!proc.is_private(|| panic!("it has just been read")).await);
+        let long_ago = Instant::now().checked_sub(BELIEVED).unwrap();
+        *proc.read.lock().await = Some((long_ago, false));
+        assert!(proc.is_private(|| true).await);
+    }
 
     #[test]
     fn hidepid_is_read_from_the_options_of_proc() {

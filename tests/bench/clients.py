@@ -13,6 +13,7 @@ import statistics
 import subprocess
 import threading
 import time
+from typing import NamedTuple
 
 from machine import PORT, ROOT, Machine
 from measure import get, status_kb
@@ -40,32 +41,23 @@ def many_gpus(seconds, history_seconds):
 
 
 def crowd(clients, gpus, seconds, history_seconds, cpu=None, p50=None, p99=None, rss=None, back=None):
-    with Machine(gpus=gpus) as machine, machine.serve() as program:
-        # A hello has the history in it.
-        time.sleep(history_seconds)
-        idle, collector = rss_mb(program)
-        with Load("stream", f"--clients={clients}", f"--seconds={seconds}") as load:
-            load.begun()
-            percent = serve_percent(program, seconds - 1)
-            full, _ = rss_mb(program)
-            said = load.result()
-        time.sleep(REST)
-        after, _ = rss_mb(program)
-        peak = status_kb(program.pids()[0], "VmHWM") / 1024
+    # A hello has the history in it.
+    cost = under_load(gpus, history_seconds, seconds, "stream", f"--clients={clients}")
+    said, idle = cost.said, cost.idle
     stream, what = said["stream"], f"{clients:,} clients, {gpus} GPUs, 1 Hz"
     served = said["clients"] == clients and said["ended"] == 0
     row(f"{what}: served", "all", f"{said['clients']:,}, {said['ended']} ended", served)
-    row("  CPU of serve", at_most(cpu, "% of a core"), f"{percent:.2f} %", within(percent, cpu))
+    row("  CPU of serve", at_most(cpu, "% of a core"), f"{cost.percent:.2f} %", within(cost.percent, cpu))
     kernel, read = stream["kernel_ms"], stream["read_ms"]
     row("  delivery, p50", at_most(p50, "ms"), f"{both(kernel, read, 'p50')}", within(kernel["p50"], p50))
     row("  delivery, p99", at_most(p99, "ms"), f"{both(kernel, read, 'p99')}", within(kernel["p99"], p99))
     row("  samples lost", "0", f"{stream['lost']:,} of {stream['expected']:,}", stream["lost"] == 0)
-    grown = full - idle
+    grown = cost.full - idle
     row("  RSS of serve above idle", at_most(rss, "MB"), f"{grown:.1f} MB (idle {idle:.1f} MB)", within(grown, rss))
-    left = after - idle
+    left = cost.after - idle
     row(f"    {REST} s after all have left", at_most(back, "MB"), f"{left:.1f} MB", within(left, back))
     rate, own = said["bytes_per_s"] / 1e6, 100 * said["own_cpu_s"] / seconds
-    row("  RSS of serve at its peak, of collect", "", f"{peak:.1f} MB, {collector:.1f} MB", None)
+    row("  RSS of serve at its peak, of collect", "", f"{cost.peak:.1f} MB, {cost.collector:.1f} MB", None)
     row("  sent, and CPU of the load generator", "", f"{rate:.1f} MB/s, {own:.1f} % of a core", None)
 
 
@@ -107,16 +99,8 @@ def half_open_connections(connections, *arguments, descriptors=None):
 
 def readers(seconds, history_seconds):
     """32 readers of the longest history of 64 GPUs, beside one stream."""
-    with Machine(gpus=64) as machine, machine.serve() as program:
-        time.sleep(history_seconds)
-        idle, _ = rss_mb(program)
-        with Load("readers", "--readers=32", f"--seconds={seconds}") as load:
-            load.begun()
-            percent = serve_percent(program, seconds - 1)
-            full, _ = rss_mb(program)
-            said = load.result()
-        time.sleep(REST)
-        after, _ = rss_mb(program)
+    cost = under_load(64, history_seconds, seconds, "readers", "--readers=32")
+    said, grown, left = cost.said, cost.full - cost.idle, cost.after - cost.idle
     stream, read = said["stream"], said["stream"]["read_ms"]
     came = f"{read['p50']:.0f} ms, {read['p99']:.0f} ms at p99" if stream["samples"] else "none came"
     in_time = bool(stream["samples"]) and read["p99"] <= 100
@@ -128,8 +112,8 @@ def readers(seconds, history_seconds):
     answer = said["answer_ms"]
     if said["answers"]:
         row("  an answer takes", "", f"{answer['p50']:.0f} ms, {answer['p99']:.0f} ms at p99", None)
-    row("  CPU of serve", "", f"{percent:.0f} % of a core, load {100 * said['own_cpu_s'] / seconds:.0f} %", None)
-    row("  RSS of serve above before", "", f"{full - idle:.1f} MB, {after - idle:.1f} MB {REST} s after", None)
+    row("  CPU of serve", "", f"{cost.percent:.0f} % of a core, load {100 * said['own_cpu_s'] / seconds:.0f} %", None)
+    row("  RSS of serve above before", "", f"{grown:.1f} MB, {left:.1f} MB {REST} s after", None)
 
 
 def kills(*_, count=50):
@@ -155,6 +139,34 @@ def kills(*_, count=50):
         f"{gaps[-1]:.1f} s, {statistics.median(gaps):.1f} s at p50, {killed} killed",
         gaps[-1] <= 3 and killed == count,
     )
+
+
+class Cost(NamedTuple):
+    """What the load generator said, and what it cost the server: percent of a core, memory in MB."""
+
+    said: dict
+    percent: float
+    idle: float
+    collector: float
+    full: float
+    after: float
+    peak: float
+
+
+def under_load(gpus, history_seconds, seconds, mode, *arguments):
+    """The cost of such a load for so many seconds, when the server remembers this much history."""
+    with Machine(gpus=gpus) as machine, machine.serve() as program:
+        time.sleep(history_seconds)
+        idle, collector = rss_mb(program)
+        with Load(mode, *arguments, f"--seconds={seconds}") as load:
+            load.begun()
+            percent = serve_percent(program, seconds - 1)
+            full, _ = rss_mb(program)
+            said = load.result()
+        time.sleep(REST)
+        after, _ = rss_mb(program)
+        peak = status_kb(program.pids()[0], "VmHWM") / 1024
+    return Cost(said, percent, idle, collector, full, after, peak)
 
 
 class Load:

@@ -2,6 +2,9 @@
 //!
 //! A connection that waits for a request costs its client nothing, so it must not cost others their place: where the
 //! limit of all connections or of one user is reached, the one that has waited longest makes room for the new one.
+//!
+//! Connections in use make no room, and a user of rootless containers has thousands of user ids, each of which counts as
+//! a user. So some places can only be taken by the server's own user and root.
 
 use std::{
     collections::HashMap,
@@ -12,7 +15,7 @@ use rustix::process::{Resource, getrlimit};
 use tokio::{sync::Notify, time::Instant};
 use tokio_util::task::TaskTracker;
 
-use crate::peer::Who;
+use crate::peer::{Who, is_own_user};
 
 /// File descriptors that connections leave to the rest of the server: a restart of the collector, runs, its own files.
 const KEPT_BACK: u64 = 64;
@@ -25,6 +28,8 @@ pub(crate) struct Table {
     most: usize,
     /// Of one user, or one address where the user is not known.
     most_of_one: usize,
+    /// Of all users together but the server's own and root.
+    most_of_others: usize,
     open: Mutex<Open>,
     tasks: TaskTracker,
 }
@@ -34,10 +39,13 @@ struct Open {
     next: u64,
     connections: HashMap<u64, Connection>,
     by_peer: HashMap<Who, usize>,
+    of_others: usize,
 }
 
 struct Connection {
     who: Who,
+    /// Neither the server's own user's nor root's.
+    is_of_others: bool,
     /// Requests that are being answered, and streams.
     busy: usize,
     /// Whether it has sent a request before.
@@ -47,32 +55,45 @@ struct Connection {
 }
 
 impl Table {
-    /// As many as the limit of file descriptors allows, and three quarters of them for one user.
+    /// As many as the limit of file descriptors allows, three quarters of them for one user, and seven eighths for all
+    /// users but the server's own and root.
     pub(crate) fn new() -> Arc<Self> {
         let limit = getrlimit(Resource::Nofile).current.unwrap_or(WITHOUT_LIMIT);
         let most = limit.saturating_sub(KEPT_BACK).max(1) as usize;
-        Self::with_limits(most, (most * 3 / 4).max(1))
+        Self::with_limits(most, (most * 3 / 4).max(1), most - most / 8)
     }
 
-    fn with_limits(most: usize, most_of_one: usize) -> Arc<Self> {
-        Arc::new(Self { most, most_of_one, open: Mutex::default(), tasks: TaskTracker::new() })
+    fn with_limits(most: usize, most_of_one: usize, most_of_others: usize) -> Arc<Self> {
+        Arc::new(Self { most, most_of_one, most_of_others, open: Mutex::default(), tasks: TaskTracker::new() })
     }
 
     /// A place for one more connection; `None` where all places are taken by connections that are in use.
     pub(crate) fn admit(self: &Arc<Self>, who: Who) -> Option<Arc<Place>> {
         let mut open = self.lock();
-        if open.by_peer.get(&who).is_some_and(|count| *count >= self.most_of_one) && !open.evict(Some(who)) {
+        if open.by_peer.get(&who).is_some_and(|count| *count >= self.most_of_one) && !open.evict(|one| one.who == who) {
             return None;
         }
-        if open.connections.len() >= self.most && !open.evict(None) {
+        let is_of_others = !matches!(who, Who::User(uid) if is_own_user(uid));
+        if is_of_others && open.of_others >= self.most_of_others && !open.evict(|one| one.is_of_others) {
+            return None;
+        }
+        if open.connections.len() >= self.most && !open.evict(|_| true) {
             return None;
         }
         let evicted = Arc::new(Notify::new());
         let id = open.next;
         open.next += 1;
         *open.by_peer.entry(who).or_default() += 1;
+        open.of_others += usize::from(is_of_others);
         let waiting_since = Instant::now();
-        let connection = Connection { who, busy: 0, asked_before: false, waiting_since, evicted: Arc::clone(&evicted) };
+        let connection = Connection {
+            who,
+            is_of_others,
+            busy: 0,
+            asked_before: false,
+            waiting_since,
+            evicted: Arc::clone(&evicted),
+        };
         open.connections.insert(id, connection);
         Some(Arc::new(Place { table: Arc::clone(self), id, evicted }))
     }
@@ -93,13 +114,10 @@ impl Table {
 }
 
 impl Open {
-    /// Ends the connection, of this peer if one is named, that has waited longest, those first that never asked for
+    /// Ends the connection, of those that may have to, that has waited longest, those first that never asked for
     /// anything. False where none waits.
-    fn evict(&mut self, of: Option<Who>) -> bool {
-        let waiting = self
-            .connections
-            .iter()
-            .filter(|(_, connection)| connection.busy == 0 && of.is_none_or(|who| connection.who == who));
+    fn evict(&mut self, may: impl Fn(&Connection) -> bool) -> bool {
+        let waiting = self.connections.iter().filter(|(_, connection)| connection.busy == 0 && may(connection));
         let longest = waiting.min_by_key(|(_, connection)| (connection.asked_before, connection.waiting_since));
         let Some(id) = longest.map(|(id, _)| *id) else { return false };
         if let Some(connection) = self.remove(id) {
@@ -110,6 +128,7 @@ impl Open {
 
     fn remove(&mut self, id: u64) -> Option<Connection> {
         let connection = self.connections.remove(&id)?;
+        self.of_others -= usize::from(connection.is_of_others);
         if let Some(count) = self.by_peer.get_mut(&connection.who) {
             *count -= 1;
             if *count == 0 {
@@ -169,6 +188,7 @@ impl Drop for Busy {
 #[cfg(test)]
 mod tests {
     use futures_util::FutureExt;
+    use rustix::process::geteuid;
 
     use super::*;
 
@@ -178,7 +198,7 @@ mod tests {
 
     #[test]
     fn who_waits_longest_makes_room_and_who_is_in_use_does_not() {
-        let table = Table::with_limits(3, 3);
+        let table = Table::with_limits(3, 3, 3);
         let [first, second, third] = [1, 2, 3].map(|uid| table.admit(Who::User(uid)).unwrap());
         let streaming = first.busy();
         let asked = second.busy();
@@ -195,7 +215,7 @@ mod tests {
 
     #[test]
     fn one_user_leaves_places_to_others() {
-        let table = Table::with_limits(4, 2);
+        let table = Table::with_limits(4, 2, 4);
         let (greedy, other) = (Who::User(1), Who::User(2));
         let first = table.admit(greedy).unwrap();
         let second = table.admit(greedy).unwrap();
@@ -207,13 +227,25 @@ mod tests {
     }
 
     #[test]
+    fn many_users_together_leave_places_to_the_own_one_and_root() {
+        let table = Table::with_limits(4, 4, 2);
+        let streams = [100_001, 100_002].map(|uid| table.admit(Who::User(uid)).unwrap());
+        let mut busy: Vec<_> = streams.iter().map(Place::busy).collect();
+        assert!(table.admit(Who::User(100_003)).is_none() && table.admit(Who::Unknown).is_none());
+        let own = [geteuid().as_raw(), 0].map(|uid| table.admit(Who::User(uid)).unwrap());
+        busy.pop();
+        assert!(table.admit(Who::User(100_003)).is_some(), "one of the others makes room");
+        assert!(is_evicted(&streams[1]) && !own.iter().any(|place| is_evicted(place)));
+    }
+
+    #[test]
     fn what_has_ended_is_forgotten() {
-        let table = Table::with_limits(2, 2);
+        let table = Table::with_limits(2, 2, 2);
         for _ in 0..10 {
             let place = table.admit(Who::Unknown).unwrap();
             let _busy = place.busy();
         }
         let open = table.lock();
-        assert!(open.connections.is_empty() && open.by_peer.is_empty());
+        assert!(open.connections.is_empty() && open.by_peer.is_empty() && open.of_others == 0);
     }
 }

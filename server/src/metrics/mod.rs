@@ -17,6 +17,7 @@ mod scrape;
 mod text;
 
 use axum::{
+    Extension,
     extract::{Query, State, rejection::QueryRejection},
     http::{HeaderMap, StatusCode},
     response::{IntoResponse, Response},
@@ -31,6 +32,7 @@ use self::{
 use crate::{
     app::AppState,
     frame::Snapshot,
+    peer::Peer,
     respond::{Subject, respond},
     snapshot::Parts,
     view::View,
@@ -55,11 +57,12 @@ enum Names {
 /// `/metrics`, and `/metrics?format=dcgm`.
 pub(crate) async fn metrics(
     State(app): State<AppState>,
+    Extension(peer): Extension<Peer>,
     query: Result<Query<MetricsQuery>, QueryRejection>,
     headers: HeaderMap,
 ) -> Response {
     match query {
-        Ok(Query(MetricsQuery { format })) => answer(&app, &headers, format).await,
+        Ok(Query(MetricsQuery { format })) => answer(&app, &headers, peer, format).await,
         Err(error) => {
             let message = format!("{}; ask for /metrics or /metrics?format=dcgm\n", error.body_text());
             (StatusCode::BAD_REQUEST, message).into_response()
@@ -68,15 +71,19 @@ pub(crate) async fn metrics(
 }
 
 /// `/metrics/dcgm`, for those who cannot set a query.
-pub(crate) async fn dcgm(State(app): State<AppState>, headers: HeaderMap) -> Response {
-    answer(&app, &headers, Names::Dcgm).await
+pub(crate) async fn dcgm(
+    State(app): State<AppState>,
+    Extension(peer): Extension<Peer>,
+    headers: HeaderMap,
+) -> Response {
+    answer(&app, &headers, peer, Names::Dcgm).await
 }
 
 /// The same for everybody: no command lines stand there.
-async fn answer(app: &AppState, headers: &HeaderMap, names: Names) -> Response {
+async fn answer(app: &AppState, headers: &HeaderMap, peer: Peer, names: Names) -> Response {
     let with_processes = app.process_metrics;
     let subject = Subject::Metrics { dcgm: matches!(names, Names::Dcgm) };
-    respond(app, headers, View::Names, subject, CONTENT_TYPE, move |hub| {
+    respond(app, headers, peer.who(), View::Names, subject, CONTENT_TYPE, move |hub| {
         let snapshot = hub.snapshot(&Parts::default());
         let text = match names {
             Names::Gpumon => own(&snapshot, with_processes),

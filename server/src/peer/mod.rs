@@ -71,12 +71,17 @@ impl Peer {
 
     /// Whether it is a program of this server's own user, or of root.
     pub(crate) fn is_own(self) -> bool {
-        self.is_of(geteuid().as_raw())
+        self.uid().is_some_and(is_own_user)
     }
 
     fn is_of(self, own: u32) -> bool {
         self.uid().is_some_and(|uid| uid == own || uid == 0)
     }
+}
+
+/// Whether it is this server's own user, or root.
+pub(crate) fn is_own_user(uid: u32) -> bool {
+    uid == geteuid().as_raw() || uid == 0
 }
 
 /// Lets those through who may change what the server does.

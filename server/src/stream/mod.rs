@@ -32,8 +32,8 @@ use crate::{
     encoder::Encoder,
     frame::{ClientFrame, INTERVAL_MS, ServerFrame},
     history::Wanted,
-    hub::{SampleFrame, encode},
-    peer::Peer,
+    hub::{Hub, SampleFrame, encode},
+    peer::{Peer, Who},
     runs::Follower,
     view::View,
     watchers::Watcher,
@@ -47,8 +47,8 @@ const HEARTBEAT: Duration = Duration::from_secs(5);
 pub(crate) enum Subject {
     /// The first frame, as a client of this view gets it after this change.
     Hello { change: u64, view: View },
-    /// The history of these metrics after this change.
-    History { change: u64, metrics: Vec<&'static str> },
+    /// The history of these metrics after this change. Each user's is apart: who takes it slowly holds no other's room.
+    History { who: Who, change: u64, metrics: Vec<&'static str> },
 }
 
 /// Writes hellos and history.
@@ -73,7 +73,7 @@ pub(crate) async fn upgrade(
         let Ok(upgraded) = on_upgrade.await else { return };
         let socket = ClientSocket::new(upgraded).await;
         // The one way to end is that the client has gone or the server stops; neither is an error to report.
-        let _ = Client::new(socket, app, View::of(peer), busy).serve().await;
+        let _ = Client::new(socket, app, peer.who(), View::of(peer).await, busy).serve().await;
     });
     response
 }
@@ -81,6 +81,7 @@ pub(crate) async fn upgrade(
 struct Client {
     socket: ClientSocket,
     app: AppState,
+    who: Who,
     view: View,
     samples: watch::Receiver<SampleFrame>,
     paused: bool,
@@ -97,11 +98,12 @@ struct Client {
 }
 
 impl Client {
-    fn new(socket: ClientSocket, app: AppState, view: View, busy: Busy) -> Self {
+    fn new(socket: ClientSocket, app: AppState, who: Who, view: View, busy: Busy) -> Self {
         let mut samples = app.hub.samples();
         let seen = samples.borrow_and_update().number;
         Self {
             socket,
+            who,
             view,
             samples,
             paused: false,
@@ -154,13 +156,8 @@ impl Client {
     async fn pass_on_news(&mut self, notices: &mut broadcast::Receiver<TextFrame>) -> Result<(), Gone> {
         let has_sample = self.samples.has_changed().map_err(|_| Gone)?;
         let sample = has_sample.then(|| self.samples.borrow_and_update().clone());
-        loop {
-            match notices.try_recv() {
-                Ok(frame) => self.send(&frame).await?,
-                Err(TryRecvError::Lagged(missed)) => self.pass_on(Err(RecvError::Lagged(missed))).await?,
-                Err(TryRecvError::Closed) => return Err(Gone),
-                Err(TryRecvError::Empty) => break,
-            }
+        for frame in queued(notices, &self.app.hub)? {
+            self.send(&frame).await?;
         }
         match sample {
             Some(sample) => self.offer(sample).await,
@@ -171,15 +168,16 @@ impl Client {
     async fn send_hello(&mut self) -> Result<(), Gone> {
         let (hub, view) = (Arc::clone(&self.app.hub), self.view);
         let subject = Subject::Hello { change: hub.change(), view };
-        let hello = self.app.encoders.hellos.answer(subject, move || hub.hello(view).into_bytes()).await;
+        let hello = self.app.encoders.hellos.answer(self.who, subject, move || hub.hello(view).into_bytes()).await;
         // Who cannot be told what there is has to come again.
         self.socket.send_hello(&hello.map_err(|_| Gone)?).await
     }
 
     async fn send_history(&mut self) -> Result<(), Gone> {
         let (hub, wanted) = (Arc::clone(&self.app.hub), self.history.clone());
-        let subject = Subject::History { change: hub.change(), metrics: wanted.ids() };
-        let history = self.app.encoders.histories.answer(subject, move || hub.history(&wanted).into_bytes()).await;
+        let subject = Subject::History { who: self.who, change: hub.change(), metrics: wanted.ids() };
+        let write = move || hub.history(&wanted).into_bytes();
+        let history = self.app.encoders.histories.answer(self.who, subject, write).await;
         self.socket.send_text(&history.map_err(|_| Gone)?).await?;
         self.last_sent = Instant::now();
         Ok(())
@@ -195,7 +193,7 @@ impl Client {
         if missed > 0 {
             self.send(&encode(&ServerFrame::Lagged { missed })).await?;
         }
-        self.send(&frame.text(self.view)).await
+        self.send(&frame.text(self.view).await.map_err(|_| Gone)?).await
     }
 
     /// Sends what counts one by one.
@@ -277,6 +275,26 @@ impl Client {
     }
 }
 
+/// The notices that have queued up. Where the client has missed some, what holds now comes last, behind what may be older.
+fn queued(notices: &mut broadcast::Receiver<TextFrame>, hub: &Hub) -> Result<Vec<TextFrame>, Gone> {
+    let (mut frames, mut has_missed) = (Vec::new(), false);
+    loop {
+        match notices.try_recv() {
+            Ok(frame) => frames.push(frame),
+            Err(TryRecvError::Lagged(missed)) => {
+                frames.push(encode(&ServerFrame::Lagged { missed }));
+                has_missed = true;
+            }
+            Err(TryRecvError::Closed) => return Err(Gone),
+            Err(TryRecvError::Empty) => break,
+        }
+    }
+    if has_missed {
+        frames.append(&mut hub.standing());
+    }
+    Ok(frames)
+}
+
 /// The next trace; never one where there is nobody who asked.
 async fn next_of(traces: &mut Option<broadcast::Receiver<TextFrame>>) -> Result<TextFrame, RecvError> {
     match traces {
@@ -290,5 +308,30 @@ async fn next_runs(runs: &mut Option<Follower>) -> Vec<TextFrame> {
     match runs {
         Some(runs) => runs.next().await,
         None => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gpumon_probe::model::{Event, EventKind};
+
+    use super::*;
+    use crate::frame::CollectorState;
+
+    #[test]
+    fn a_client_that_missed_notices_is_told_what_holds_now() {
+        let hub = Hub::new();
+        let mut notices = hub.notices();
+        hub.collector_is_paused("paused".to_owned(), None);
+        for at_ms in 0..1000 {
+            hub.happened(Event { at_ms, gpu: None, what: EventKind::MigChanged });
+        }
+        let Ok(frames) = queued(&mut notices, &hub) else { panic!("the hub is there") };
+        let text = |frame: &TextFrame| String::from_utf8_lossy(frame.bytes()).into_owned();
+        assert!(text(&frames[0]).contains("lagged"));
+        let last = text(frames.last().unwrap());
+        assert!(last.contains(r#""type":"collector","state":"paused""#), "{last}");
+        hub.collector_is(CollectorState::Starting, None);
+        assert_eq!(queued(&mut notices, &hub).map_or(0, |frames| frames.len()), 1, "nothing was missed");
     }
 }
