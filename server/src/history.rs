@@ -2,7 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use gpumon_probe::model::{HOST_METRICS, HostSample, METRICS, Metric, OVERVIEW, Sample};
+use gpumon_probe::model::{
+    HostSample, Sample,
+    fields::{Field, GPU_FIELDS, HOST_FIELDS, charted},
+};
 
 use crate::frame::{GpuHistory, History};
 
@@ -15,33 +18,32 @@ const SPACING_MS: u64 = 900;
 /// What of the past somebody wants.
 #[derive(Debug, Clone)]
 pub(crate) struct Wanted {
-    pub(crate) metrics: Vec<&'static Metric>,
-    host: Vec<&'static Metric<HostSample>>,
+    pub(crate) metrics: Vec<&'static Field>,
+    host: Vec<&'static Field<HostSample>>,
 }
 
 /// One column per GPU and metric, and per metric of the machine, over one common time axis.
 #[derive(Debug)]
 pub(crate) struct HistoryStore {
     times_ms: VecDeque<u64>,
-    /// By UUID; one column for each of `METRICS`.
+    /// By UUID.
     gpus: BTreeMap<String, Columns>,
-    /// One column for each of `HOST_METRICS`.
     host: Columns,
 }
 
-/// Columns as long as the time axis. What was absent is NaN.
+/// A column for each charted field, by its id, as long as the time axis. What was absent is NaN.
 #[derive(Debug)]
-struct Columns(Vec<VecDeque<f64>>);
+struct Columns(Vec<(&'static str, VecDeque<f64>)>);
 
 impl Wanted {
     /// What an overview shows.
     pub(crate) fn overview() -> Self {
-        Self { metrics: METRICS.iter().take(OVERVIEW).collect(), host: Vec::new() }
+        Self { metrics: GPU_FIELDS.iter().filter(|field| field.in_overview).collect(), host: Vec::new() }
     }
 
     /// All that is kept of GPUs.
     pub(crate) fn of_gpus() -> Self {
-        Self { metrics: METRICS.iter().collect(), host: Vec::new() }
+        Self { metrics: charted(GPU_FIELDS).collect(), host: Vec::new() }
     }
 
     /// Their names, each once and in one order, however they were asked for.
@@ -55,13 +57,13 @@ impl Wanted {
     pub(crate) fn named<'a>(ids: impl Iterator<Item = &'a str>) -> Result<Self, String> {
         let mut wanted = Self { metrics: Vec::new(), host: Vec::new() };
         for id in ids {
-            if let Some(metric) = METRICS.iter().find(|metric| metric.id == id) {
-                wanted.metrics.push(metric);
-            } else if let Some(metric) = HOST_METRICS.iter().find(|metric| metric.id == id) {
-                wanted.host.push(metric);
+            if let Some(field) = charted(GPU_FIELDS).find(|field| field.id == id) {
+                wanted.metrics.push(field);
+            } else if let Some(field) = charted(HOST_FIELDS).find(|field| field.id == id) {
+                wanted.host.push(field);
             } else {
-                let gpu = METRICS.iter().map(|metric| metric.id);
-                let known: Vec<_> = gpu.chain(HOST_METRICS.iter().map(|metric| metric.id)).collect();
+                let gpu = charted(GPU_FIELDS).map(|field| field.id);
+                let known: Vec<_> = gpu.chain(charted(HOST_FIELDS).map(|field| field.id)).collect();
                 return Err(format!("unknown metric '{id}'; there are {}", known.join(", ")));
             }
         }
@@ -71,7 +73,7 @@ impl Wanted {
 
 impl Default for HistoryStore {
     fn default() -> Self {
-        Self { times_ms: VecDeque::new(), gpus: BTreeMap::new(), host: Columns::of(HOST_METRICS.len(), 0) }
+        Self { times_ms: VecDeque::new(), gpus: BTreeMap::new(), host: Columns::of(HOST_FIELDS, 0) }
     }
 }
 
@@ -87,15 +89,15 @@ impl HistoryStore {
         for columns in self.all() {
             columns.extend();
         }
-        self.host.set_newest(HOST_METRICS, &sample.host);
+        self.host.set_newest(HOST_FIELDS, &sample.host);
         for gpu in &sample.gpus {
             // What a hung GPU shows is its past, which is in the history already.
             if gpu.at_ms + 2 * u64::from(sample.interval_ms) < sample.at_ms {
                 continue;
             }
             let Some(uuid) = &gpu.uuid else { continue };
-            let columns = self.gpus.entry(uuid.clone()).or_insert_with(|| Columns::of(METRICS.len(), known));
-            columns.set_newest(METRICS, gpu);
+            let columns = self.gpus.entry(uuid.clone()).or_insert_with(|| Columns::of(GPU_FIELDS, known));
+            columns.set_newest(GPU_FIELDS, gpu);
         }
         self.forget_before(sample.at_ms.saturating_sub(DEPTH_MS));
     }
@@ -128,61 +130,58 @@ impl HistoryStore {
         let old = self.times_ms.partition_point(|time| *time < oldest_ms);
         let of_gpu = |(uuid, columns): (&String, &Columns)| GpuHistory {
             uuid: uuid.clone(),
-            metrics: columns.chosen(METRICS, &wanted.metrics, old),
+            metrics: columns.chosen(&wanted.metrics, old),
         };
         History {
             times_ms: self.times_ms.range(old..).copied().collect(),
             gpus: if wanted.metrics.is_empty() { Vec::new() } else { self.gpus.iter().map(of_gpu).collect() },
-            host: self.host.chosen(HOST_METRICS, &wanted.host, old),
+            host: self.host.chosen(&wanted.host, old),
         }
     }
 }
 
 impl Columns {
     /// Without any value.
-    fn of(metrics: usize, length: usize) -> Self {
-        Self(vec![std::iter::repeat_n(f64::NAN, length).collect(); metrics])
+    fn of<S>(fields: &'static [Field<S>], length: usize) -> Self {
+        Self(charted(fields).map(|field| (field.id, std::iter::repeat_n(f64::NAN, length).collect())).collect())
     }
 
     /// Makes room for one more value of each.
     fn extend(&mut self) {
-        for column in &mut self.0 {
-            column.push_back(f64::NAN);
-        }
+        self.values_mut().for_each(|column| column.push_back(f64::NAN));
     }
 
-    fn set_newest<S>(&mut self, metrics: &[Metric<S>], sample: &S) {
-        for (column, metric) in self.0.iter_mut().zip(metrics) {
+    fn set_newest<S>(&mut self, fields: &'static [Field<S>], sample: &S) {
+        for (column, field) in self.values_mut().zip(charted(fields)) {
             if let Some(newest) = column.back_mut() {
-                *newest = (metric.read)(sample).unwrap_or(f64::NAN);
+                *newest = field.access.value(sample).unwrap_or(f64::NAN);
             }
         }
     }
 
     fn truncate(&mut self, length: usize) {
-        for column in &mut self.0 {
-            column.truncate(length);
-        }
+        self.values_mut().for_each(|column| column.truncate(length));
     }
 
     fn drain(&mut self, old: usize) {
-        for column in &mut self.0 {
-            column.drain(..old);
-        }
+        self.values_mut().for_each(|column| drop(column.drain(..old)));
     }
 
     fn hold_something(&self) -> bool {
-        self.0.iter().any(|column| column.iter().any(|value| !value.is_nan()))
+        self.0.iter().any(|(_, column)| column.iter().any(|value| !value.is_nan()))
     }
 
-    /// Those of these metrics, from the place `old` on.
-    fn chosen<S>(&self, all: &[Metric<S>], wanted: &[&Metric<S>], old: usize) -> BTreeMap<String, Vec<Option<f64>>> {
+    /// Those of these fields, from the place `old` on.
+    fn chosen<S>(&self, wanted: &[&Field<S>], old: usize) -> BTreeMap<String, Vec<Option<f64>>> {
+        let chosen = self.0.iter().filter(|(id, _)| wanted.iter().any(|field| field.id == *id));
         let values = |column: &VecDeque<f64>| {
             column.range(old..).map(|value| (!value.is_nan()).then_some(*value)).collect::<Vec<_>>()
         };
-        let columns = all.iter().zip(&self.0);
-        let chosen = columns.filter(|(metric, _)| wanted.iter().any(|one| one.id == metric.id));
-        chosen.map(|(metric, column)| (metric.id.to_owned(), values(column))).collect()
+        chosen.map(|(id, column)| ((*id).to_owned(), values(column))).collect()
+    }
+
+    fn values_mut(&mut self) -> impl Iterator<Item = &mut VecDeque<f64>> {
+        self.0.iter_mut().map(|(_, column)| column)
     }
 }
 
@@ -243,7 +242,7 @@ mod tests {
         let mut store = HistoryStore::default();
         store.push(&sample(1_000, &[("a", 1.0)]));
         let overview = store.newest(u64::MAX, &Wanted::overview());
-        assert_eq!((overview.gpus[0].metrics.len(), overview.host.len()), (OVERVIEW, 0));
+        assert_eq!((overview.gpus[0].metrics.len(), overview.host.len()), (7, 0));
         let error = Wanted::named(["power.drwa"].into_iter()).unwrap_err();
         assert!(error.contains("'power.drwa'") && error.contains("power.draw_watts"), "{error}");
         assert!(error.contains("host.cpu.busy_percent"), "{error}");

@@ -88,7 +88,7 @@ impl History {
                 continue;
             }
             for (metric, known) in METRICS.iter().enumerate() {
-                row.set(Line::Gpu(gpu.index, metric), (known.read)(gpu).ok());
+                row.set(Line::Gpu(gpu.index, metric), known.access.value(gpu));
             }
         }
         self.add(&row);
@@ -102,7 +102,7 @@ impl History {
             .filter_map(|gpu| Some((index_of(&gpu.uuid)?, gpu)))
             .flat_map(|(index, gpu)| {
                 METRICS.iter().enumerate().filter_map(move |(place, metric)| {
-                    Some((Line::Gpu(index, place), gpu.metrics.get(metric.path?)?.as_slice()))
+                    Some((Line::Gpu(index, place), gpu.metrics.get(metric.id)?.as_slice()))
                 })
             })
             .collect();
@@ -191,7 +191,7 @@ impl Row {
 
     fn host(&mut self, host: &HostSample) {
         for (place, metric) in HOST_METRICS.iter().enumerate() {
-            self.set(Line::Host(place), (metric.read)(host));
+            self.set(Line::Host(place), metric.access.value(host));
         }
     }
 }

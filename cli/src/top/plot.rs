@@ -1,10 +1,11 @@
 //! A chart: one number over time, filled from below.
 
+use gpumon_probe::model::fields::Unit;
 use ratatui::{layout::Rect, style::Style};
 use unicode_width::UnicodeWidthStr;
 
 use super::{
-    metrics::Unit,
+    metrics::Drawn,
     pen::Pen,
     text::{clock, hour_and_minute, wrap},
 };

@@ -10,7 +10,7 @@ use self::file::Entry;
 pub(super) use self::file::{BadSettings, File};
 use super::{
     glyphs::Glyphs,
-    metrics::{METRICS, position},
+    metrics::{METRICS, USUAL, key, position},
     processes::Column,
     theme::ThemeName,
     view::View,
@@ -50,7 +50,7 @@ impl Default for Settings {
             descending: true,
             tree: false,
             columns: Column::ALL.to_vec(),
-            metrics: vec![0, 1, 2, 3],
+            metrics: USUAL.into_iter().filter_map(position).collect(),
             range_s: 120,
             glyphs: None,
             mouse: true,
@@ -127,7 +127,7 @@ impl Settings {
             ("descending", self.descending.to_string()),
             ("tree", self.tree.to_string()),
             ("columns", list(self.columns.iter().map(|column| column.id()).collect())),
-            ("metrics", list(self.metrics.iter().map(|metric| METRICS[*metric].id).collect())),
+            ("metrics", list(self.metrics.iter().map(|metric| key(METRICS[*metric])).collect())),
             ("range_s", self.range_s.to_string()),
             ("glyphs", quoted(self.glyphs.map_or("auto", Glyphs::id))),
             ("mouse", self.mouse.to_string()),
@@ -156,7 +156,7 @@ fn view(id: &str) -> Option<View> {
 }
 
 fn metric_names() -> Vec<&'static str> {
-    METRICS.iter().map(|metric| metric.id).collect()
+    METRICS.iter().map(|field| key(field)).collect()
 }
 
 fn glyph_names() -> [&'static str; 4] {

@@ -24,7 +24,7 @@ pub(super) fn use_gpu(sample: &mut GpuSample, gpu_percent: f64, sm_percent: f64)
     sample.activity = Reading::Now(activity(sm_percent, 0.0));
 }
 
-pub(super) fn activity(sm_percent: f64, tensor_percent: f64) -> Activity {
+pub(crate) fn activity(sm_percent: f64, tensor_percent: f64) -> Activity {
     let absent = || Reading::Absent(Absence::NotSupported);
     Activity {
         graphics_percent: Reading::Now(sm_percent),

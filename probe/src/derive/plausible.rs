@@ -3,61 +3,42 @@
 //! Such a reading becomes absent as unknown, before anything else looks at it, so that nothing shows or averages it.
 
 use crate::model::{
-    Absence, Activity, Clocks, EccCounts, GpuDetails, GpuSample, MemorySample, NvLink, PcieLink, Process, Reading,
-    Utilization,
+    Absence, EccCounts, GpuDetails, GpuSample, MemorySample, NvLink, Process, Reading,
+    fields::{Field, GPU_FIELDS, MOST_BYTES_PER_SECOND, MOST_FAN_PERCENT, Unit},
 };
 
 /// Counters of hardware are rounded, which takes a full 100 % a hair beyond.
 const ROUNDING_PERCENT: f64 = 0.5;
 
-/// NVML's fan speed is a share of the speed at the tolerated noise, and may exceed it.
-const MOST_FAN_PERCENT: f64 = 200.0;
-
 /// A counter beyond this is a marker or garbage: at an error every nanosecond it takes centuries.
 const MOST_COUNTED: u64 = u64::MAX / 2;
-
-/// No link of a GPU moves 10 TB in a second.
-const MOST_BYTES_PER_SECOND: f64 = 1e13;
 
 /// A driver has not been loaded for longer than a century.
 const MOST_SECONDS: f64 = 3.2e9;
 
 /// Makes what cannot be absent.
 pub fn check(sample: &mut GpuSample) {
-    check_utilization(&mut sample.utilization);
-    check_activity(&mut sample.activity);
+    for field in GPU_FIELDS {
+        let judge = |value| judged(field, value);
+        (field.access.amend)(sample, &judge);
+        if let Some(access) = field.mig {
+            inner(&mut sample.mig_devices).into_iter().flatten().for_each(|mig| (access.amend)(mig, &judge));
+        }
+    }
     check_memory(&mut sample.memory);
-    let power = &mut sample.power;
-    for watts in [&mut power.draw_watts, &mut power.instant_watts, &mut power.average_watts, &mut power.limit_watts] {
-        keep(watts, |watts| (0.0..=20_000.0).contains(watts));
-    }
-    keep(&mut power.energy_joules_total, |joules| (0.0..1e15).contains(joules));
-    let temperature = &mut sample.temperature;
-    for celsius in [&mut temperature.gpu_celsius, &mut temperature.memory_celsius, &mut temperature.margin_celsius] {
-        keep(celsius, |celsius| (-40.0..=200.0).contains(celsius));
-    }
-    let Clocks { graphics_mhz, sm_mhz, memory_mhz, video_mhz } = &mut sample.clocks;
-    for mhz in [graphics_mhz, sm_mhz, memory_mhz, video_mhz] {
-        keep(mhz, |mhz| *mhz <= 20_000);
-    }
-    keep(&mut sample.performance_state, |state| *state <= 15);
-    let PcieLink { generation, width, tx_bytes_per_second, rx_bytes_per_second } = &mut sample.pcie;
-    keep(generation, |generation| *generation <= 16);
-    keep(width, |width| *width <= 32);
-    let nvlink = &mut sample.nvlink;
-    let links = [&mut nvlink.tx_bytes_per_second, &mut nvlink.rx_bytes_per_second];
-    for rate in links.into_iter().chain([tx_bytes_per_second, rx_bytes_per_second]) {
-        keep(rate, |rate| (0.0..=MOST_BYTES_PER_SECOND).contains(rate));
-    }
-    keep(&mut sample.fan_percent, |percent| (0.0..=MOST_FAN_PERCENT).contains(percent));
-    for mig in inner(&mut sample.mig_devices).into_iter().flatten() {
-        check_activity(&mut mig.activity);
-        check_memory(&mut mig.memory);
-    }
+    inner(&mut sample.mig_devices).into_iter().flatten().for_each(|mig| check_memory(&mut mig.memory));
     let total = sample.memory.total_bytes.value().copied();
     for process in inner(&mut sample.processes).into_iter().flatten() {
         check_process(process, total);
     }
+}
+
+/// The value, or nothing where a field cannot have it.
+fn judged(field: &Field, value: f64) -> Option<f64> {
+    let (least, largest) = field.range;
+    let rounding = if field.unit == Unit::Percent { ROUNDING_PERCENT } else { 0.0 };
+    // No range holds a NaN.
+    (least..=largest + rounding).contains(&value).then(|| value.min(largest))
 }
 
 /// Makes what cannot be absent.
@@ -96,37 +77,6 @@ pub fn check_details(details: &mut GpuDetails) {
         percent(&mut process.memory_percent);
         keep(&mut process.max_memory_bytes, |bytes| *bytes <= MOST_COUNTED);
     }
-}
-
-fn check_utilization(utilization: &mut Utilization) {
-    let Utilization { gpu_percent, memory_percent, encoder_percent, decoder_percent, jpeg_percent, ofa_percent } =
-        utilization;
-    [gpu_percent, memory_percent, encoder_percent, decoder_percent, jpeg_percent, ofa_percent]
-        .into_iter()
-        .for_each(percent);
-}
-
-fn check_activity(activity: &mut Reading<Activity>) {
-    let Some(activity) = inner(activity) else { return };
-    let Activity {
-        graphics_percent,
-        sm_percent,
-        occupancy_percent,
-        tensor_percent,
-        tensor_half_percent,
-        tensor_integer_percent,
-        tensor_double_percent,
-        fp64_percent,
-        fp32_percent,
-        fp16_percent,
-        integer_percent,
-        dram_bandwidth_percent,
-    } = activity;
-    [graphics_percent, sm_percent, occupancy_percent, tensor_percent, tensor_half_percent, tensor_integer_percent]
-        .into_iter()
-        .for_each(percent);
-    [tensor_double_percent, fp64_percent, fp32_percent, fp16_percent, integer_percent].into_iter().for_each(percent);
-    percent(dram_bandwidth_percent);
 }
 
 /// The total is believed, since it was the same in every sample before.

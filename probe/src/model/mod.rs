@@ -10,8 +10,8 @@ mod bus_id;
 mod condition;
 mod details;
 mod event;
+pub mod fields;
 mod inventory;
-mod metric;
 mod mig;
 mod owner;
 mod process;
@@ -33,7 +33,6 @@ pub use details::{
 };
 pub use event::{Event, EventKind, GpuRef, ProcessRef, Run, RunKind, RunStatus, XidReport};
 pub use inventory::{Gpu, Inventory, Platform, SourceKind};
-pub use metric::{HOST_METRICS, METRICS, Metric, OVERVIEW};
 pub use mig::{MigDevice, MigInstance, MigSample};
 pub use owner::{Ancestor, Container, ContainerRuntime, Notebook, Owner, Pod, SlurmJob};
 pub use process::{Process, ProcessKind};

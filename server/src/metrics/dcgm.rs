@@ -3,60 +3,18 @@
 //! What gpumon does not read is left out: `DCGM_FI_PROF_GR_ENGINE_ACTIVE` and vGPU licences. So is
 //! `DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL`, whose unit is not documented. An Xid is told for as long as it is the matter.
 
-use gpumon_probe::model::{Activity, ConditionKind, GpuDetails, GpuSample, MemorySample, MigSample, Reading};
+use gpumon_probe::model::{ConditionKind, GpuDetails, GpuSample, MigSample, Reading, fields::GPU_FIELDS};
 
 use super::{
-    scrape::{Scrape, Told, count, number, ratio},
+    scrape::{Scrape, Told, count},
     text::{
+        Family,
         Kind::{self, Counter, Gauge},
         Label, Page,
     },
 };
 
-type Series = (&'static str, Kind, &'static str, fn(&GpuSample) -> Option<f64>);
 type DetailsSeries = (&'static str, Kind, &'static str, fn(&GpuDetails) -> Option<f64>);
-type MemorySeries = (&'static str, &'static str, fn(&MemorySample) -> &Reading<u64>);
-type ActivitySeries = (&'static str, &'static str, fn(&Activity) -> &Reading<f64>);
-
-const SERIES: &[Series] = &[
-    ("DCGM_FI_DEV_SM_CLOCK", Gauge, "Clock of the multiprocessors in MHz.", |gpu| number(&gpu.clocks.sm_mhz)),
-    ("DCGM_FI_DEV_MEM_CLOCK", Gauge, "Clock of device memory in MHz.", |gpu| number(&gpu.clocks.memory_mhz)),
-    ("DCGM_FI_DEV_MEMORY_TEMP", Gauge, "Temperature of the memory in degrees Celsius.", |gpu| {
-        number(&gpu.temperature.memory_celsius)
-    }),
-    ("DCGM_FI_DEV_GPU_TEMP", Gauge, "Temperature of the chip in degrees Celsius.", |gpu| {
-        number(&gpu.temperature.gpu_celsius)
-    }),
-    ("DCGM_FI_DEV_POWER_USAGE", Gauge, "Draw of the board in watts.", |gpu| number(&gpu.power.draw_watts)),
-    ("DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", Counter, "Energy since the driver was loaded, in millijoules.", |gpu| {
-        number(&gpu.power.energy_joules_total).map(|joules| joules * 1000.0)
-    }),
-    ("DCGM_FI_DEV_GPU_UTIL", Gauge, "Time in which a kernel ran, in percent.", |gpu| {
-        number(&gpu.utilization.gpu_percent)
-    }),
-    ("DCGM_FI_DEV_MEM_COPY_UTIL", Gauge, "Time in which memory was read or written, in percent.", |gpu| {
-        number(&gpu.utilization.memory_percent)
-    }),
-    ("DCGM_FI_DEV_ENC_UTIL", Gauge, "Use of the video encoder in percent.", |gpu| {
-        number(&gpu.utilization.encoder_percent)
-    }),
-    ("DCGM_FI_DEV_DEC_UTIL", Gauge, "Use of the video decoder in percent.", |gpu| {
-        number(&gpu.utilization.decoder_percent)
-    }),
-    ("DCGM_FI_DEV_XID_ERRORS", Gauge, "The Xid that is the matter with the GPU.", newest_xid),
-    ("DCGM_FI_PROF_PCIE_TX_BYTES", Gauge, "What crosses PCIe from the GPU, in bytes per second.", |gpu| {
-        number(&gpu.pcie.tx_bytes_per_second)
-    }),
-    ("DCGM_FI_PROF_PCIE_RX_BYTES", Gauge, "What crosses PCIe to the GPU, in bytes per second.", |gpu| {
-        number(&gpu.pcie.rx_bytes_per_second)
-    }),
-    ("DCGM_FI_PROF_NVLINK_TX_BYTES", Gauge, "What crosses NVLink from the GPU, in bytes per second.", |gpu| {
-        number(&gpu.nvlink.tx_bytes_per_second)
-    }),
-    ("DCGM_FI_PROF_NVLINK_RX_BYTES", Gauge, "What crosses NVLink to the GPU, in bytes per second.", |gpu| {
-        number(&gpu.nvlink.rx_bytes_per_second)
-    }),
-];
 
 const DETAILS: &[DetailsSeries] = &[
     ("DCGM_FI_DEV_PCIE_REPLAY_COUNTER", Counter, "PCIe packets that had to be sent again.", |it| {
@@ -73,64 +31,39 @@ const DETAILS: &[DetailsSeries] = &[
     }),
 ];
 
-const MEMORY: &[MemorySeries] = &[
-    ("DCGM_FI_DEV_FB_FREE", "Device memory that nobody holds, in MiB.", |memory| &memory.free_bytes),
-    ("DCGM_FI_DEV_FB_USED", "Device memory that processes hold, in MiB.", |memory| &memory.used_bytes),
-    ("DCGM_FI_DEV_FB_RESERVED", "Device memory that driver and firmware keep, in MiB.", |memory| {
-        &memory.reserved_bytes
-    }),
-];
-
-const ACTIVITY: &[ActivitySeries] = &[
-    ("DCGM_FI_PROF_GR_ENGINE_ACTIVE", "Time in which the graphics or compute engine was busy, 0 to 1.", |it| {
-        &it.graphics_percent
-    }),
-    ("DCGM_FI_PROF_SM_ACTIVE", "Time in which a multiprocessor had work, 0 to 1.", |it| &it.sm_percent),
-    ("DCGM_FI_PROF_SM_OCCUPANCY", "Warps that were resident, 0 to 1.", |it| &it.occupancy_percent),
-    ("DCGM_FI_PROF_PIPE_TENSOR_ACTIVE", "Time in which the tensor cores worked, 0 to 1.", |it| &it.tensor_percent),
-    ("DCGM_FI_PROF_DRAM_ACTIVE", "Memory bandwidth in use, 0 to 1.", |it| &it.dram_bandwidth_percent),
-    ("DCGM_FI_PROF_PIPE_FP64_ACTIVE", "Time in which the double-precision units worked, 0 to 1.", |it| {
-        &it.fp64_percent
-    }),
-    ("DCGM_FI_PROF_PIPE_FP32_ACTIVE", "Time in which the single-precision units worked, 0 to 1.", |it| {
-        &it.fp32_percent
-    }),
-    ("DCGM_FI_PROF_PIPE_FP16_ACTIVE", "Time in which the half-precision units worked, 0 to 1.", |it| &it.fp16_percent),
-];
-
 pub(super) fn write(page: &mut Page, scrape: &Scrape<'_>) {
-    for (name, kind, help, read) in SERIES {
-        let mut family = page.family(name, *kind, help);
-        for told in &scrape.gpus {
-            family.add(labels(scrape, told, &device(told)), told.readings.and_then(read));
+    for field in GPU_FIELDS {
+        let Some(dcgm) = field.dcgm else { continue };
+        let mut family = page.family(dcgm.name, field.kind.into(), field.help);
+        let told = |value: f64| dcgm.value(field.unit, value);
+        match field.mig {
+            None => each(scrape, &mut family, |it| it.readings.and_then(|gpu| field.access.value(gpu)).map(told)),
+            Some(mig) => {
+                by_instance(scrape, &mut family, |gpu| field.access.value(gpu).map(told), |it| mig.value(it).map(told))
+            }
         }
     }
+    let mut xids = page.family("DCGM_FI_DEV_XID_ERRORS", Gauge, "The Xid that is the matter with the GPU.");
+    each(scrape, &mut xids, |it| it.readings.and_then(newest_xid));
     for (name, kind, help, read) in DETAILS {
-        let mut family = page.family(name, *kind, help);
-        for told in &scrape.gpus {
-            family.add(labels(scrape, told, &device(told)), told.details.and_then(read));
-        }
+        each(scrape, &mut page.family(name, *kind, help), |it| it.details.and_then(read));
     }
-    let mib = |reading: &Reading<u64>| reading.value().map(|bytes| (bytes >> 20) as f64);
-    for (name, help, read) in MEMORY {
-        by_instance(page, scrape, name, help, |gpu| mib(read(&gpu.memory)), |mig| mib(read(&mig.memory)));
-    }
-    for (name, help, read) in ACTIVITY {
-        let of = |activity: &Reading<Activity>| ratio(read(activity.value()?));
-        by_instance(page, scrape, name, help, |gpu| of(&gpu.activity), |mig| of(&mig.activity));
+}
+
+/// A series for each GPU.
+fn each(scrape: &Scrape<'_>, family: &mut Family<'_>, read: impl Fn(&Told<'_>) -> Option<f64>) {
+    for told in &scrape.gpus {
+        family.add(labels(scrape, told, &device(told)), read(told));
     }
 }
 
 /// What is told of MIG devices where there are any, and of the whole GPU otherwise, so that sums are right.
 fn by_instance(
-    page: &mut Page,
     scrape: &Scrape<'_>,
-    name: &str,
-    help: &str,
+    family: &mut Family<'_>,
     of_gpu: impl Fn(&GpuSample) -> Option<f64>,
     of_mig: impl Fn(&MigSample) -> Option<f64>,
 ) {
-    let mut family = page.family(name, Gauge, help);
     for told in &scrape.gpus {
         let Some(gpu) = told.readings else { continue };
         let device = device(told);

@@ -5,6 +5,8 @@
 
 use std::fmt::Write;
 
+use gpumon_probe::model::fields;
+
 /// What the format is called in `Content-Type`.
 pub(super) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
@@ -13,6 +15,15 @@ pub(super) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8"
 pub(super) enum Kind {
     Gauge,
     Counter,
+}
+
+impl From<fields::Kind> for Kind {
+    fn from(kind: fields::Kind) -> Self {
+        match kind {
+            fields::Kind::Counter => Self::Counter,
+            fields::Kind::Gauge | fields::Kind::State => Self::Gauge,
+        }
+    }
 }
 
 /// A page of metrics that is being written.

@@ -3,7 +3,7 @@
 import { plainText } from '../lib/text';
 import { trans } from '../lib/translation';
 import type { Reading } from '../wire';
-import { active } from './details/engines';
+import { within } from '../wire/fields';
 import type { GpuView } from './gpu';
 import { migName } from './owner';
 import { valueOf } from './reading';
@@ -41,8 +41,8 @@ export function migRows(gpu: GpuView): MigRow[] {
       used_bytes: now.memory.used_bytes,
       total_bytes: total,
       share: used === null || total === null || total === 0 ? 0 : Math.min(1, used / total),
-      sm_percent: active(now.activity, 'sm_percent'),
-      tensor_percent: active(now.activity, 'tensor_percent'),
+      sm_percent: within(now.activity, (parts) => parts.sm_percent),
+      tensor_percent: within(now.activity, (parts) => parts.tensor_percent),
     };
   });
 }

@@ -2,6 +2,7 @@
 
 import { bytesPerSecond, celsius, memorySize, memoryNumber, mhz, percent, watts, wattsNumber } from '../lib/format';
 import { memoryUnitBytes } from '../lib/units';
+import type { FieldUnit } from '../wire/fields';
 
 export interface Unit {
   /** A value with its unit: `78.2 GiB`. */
@@ -41,6 +42,18 @@ export const WATTS: Unit = { ...plain(watts), number: wattsNumber, ceiling: 100 
 export const CELSIUS: Unit = { ...plain(celsius), floor: 20, ceiling: 100 };
 export const MEGAHERTZ: Unit = { ...plain(mhz), ceiling: 1000 };
 export const RATE: Unit = { ...plain(bytesPerSecond), ceiling: 1e6 };
+
+/** The units of the catalogue. Energy and numbers of things are not drawn. */
+export const UNITS: Record<FieldUnit, Unit> = {
+  percent: PERCENT,
+  bytes: MEMORY,
+  watts: WATTS,
+  joules: plain(String),
+  celsius: CELSIUS,
+  megahertz: MEGAHERTZ,
+  bytesPerSecond: RATE,
+  count: plain(String),
+};
 
 /** A value as it stands beside its name; `null` where there is none. */
 export function formatted(unit: Unit, value: number | null, limit: number | null): Formatted {

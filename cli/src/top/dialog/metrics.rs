@@ -6,7 +6,11 @@ use ratatui::{
 };
 
 use super::{Answer, Line, Scroll, draw_box};
-use crate::top::{metrics::METRICS, pen::Pen, state::State};
+use crate::top::{
+    metrics::{Drawn, METRICS},
+    pen::Pen,
+    state::State,
+};
 
 /// The list of readings, one of which is pointed at.
 #[derive(Default)]
@@ -57,7 +61,7 @@ impl Choice {
             .enumerate()
             .map(|(place, metric)| {
                 let mark = if state.metrics.contains(&place) { "[x] " } else { "[ ] " };
-                let style = if place == self.at { pen.theme.selected } else { pen.theme.of(metric.meaning) };
+                let style = if place == self.at { pen.theme.selected } else { pen.theme.of(metric.unit.meaning()) };
                 vec![(mark.to_owned(), pen.theme.plain), (metric.label.to_owned(), style)]
             })
             .chain([Line::new(), vec![("space switches, enter leaves".to_owned(), pen.theme.dim)]])

@@ -5,7 +5,8 @@ use gpumon_probe::model::Reading;
 use super::*;
 use crate::top::testing::sample;
 
-const POWER: Line = Line::Gpu(0, 2);
+const POWER_AT: usize = 18;
+const POWER: Line = Line::Gpu(0, POWER_AT);
 
 fn at(at_ms: u64, watts: Option<f64>) -> Sample {
     let mut sample = sample(1);
@@ -23,7 +24,7 @@ fn window(end_ms: u64, span_s: u64, columns: usize) -> Window {
 
 #[test]
 fn power_is_where_the_tests_think_it_is() {
-    assert_eq!(METRICS[2].id, "power");
+    assert_eq!(METRICS[POWER_AT].id, "power.draw_watts");
 }
 
 #[test]

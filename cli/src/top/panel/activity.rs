@@ -1,6 +1,9 @@
 //! What the parts of a GPU do, where the hardware counts it.
 
-use gpumon_probe::model::{Activity, GpuSample, Reading};
+use gpumon_probe::model::{
+    GpuSample,
+    fields::{Field, GPU_FIELDS},
+};
 use ratatui::layout::Rect;
 
 use super::sheet::{Line, sheet};
@@ -8,50 +11,18 @@ use crate::{
     table::bar::bar,
     top::{
         history,
-        metrics::position,
+        metrics::METRICS,
         pen::Pen,
         state::State,
-        text::{left, percent, right},
+        text::{ABSENT, left, right},
         theme::Meaning,
         world::World,
     },
 };
 
-/// A part of a GPU, and the metric in which its past is kept.
-struct Part {
-    label: &'static str,
-    short: &'static str,
-    read: fn(&Activity) -> &Reading<f64>,
-    metric: Option<&'static str>,
-    meaning: Meaning,
-}
-
-const PARTS: [Part; 12] = [
-    part("Any engine busy", "BUSY", |parts| &parts.graphics_percent, None, Meaning::Utilization),
-    part("Multiprocessors active", "SM", |parts| &parts.sm_percent, Some("sm"), Meaning::Utilization),
-    part("Occupancy by warps", "OCCUP", |parts| &parts.occupancy_percent, Some("occupancy"), Meaning::Utilization),
-    part("Tensor cores", "TENSOR", |parts| &parts.tensor_percent, Some("tensor"), Meaning::Utilization),
-    part("  half precision", "HALF", |parts| &parts.tensor_half_percent, None, Meaning::Utilization),
-    part("  integers", "INT", |parts| &parts.tensor_integer_percent, None, Meaning::Utilization),
-    part("  double precision", "DOUBLE", |parts| &parts.tensor_double_percent, None, Meaning::Utilization),
-    part("Memory bandwidth", "DRAM", |parts| &parts.dram_bandwidth_percent, Some("dram"), Meaning::Memory),
-    part("FP64 units", "FP64", |parts| &parts.fp64_percent, Some("fp64"), Meaning::Utilization),
-    part("FP32 units", "FP32", |parts| &parts.fp32_percent, Some("fp32"), Meaning::Utilization),
-    part("FP16 units", "FP16", |parts| &parts.fp16_percent, Some("fp16"), Meaning::Utilization),
-    part("Integer units", "INT", |parts| &parts.integer_percent, Some("integer"), Meaning::Utilization),
-];
-
-/// What stands in the table of all GPUs, by the places in `PARTS`.
-const IN_TABLE: [usize; 8] = [1, 2, 3, 7, 8, 9, 10, 11];
-
-const fn part(
-    label: &'static str,
-    short: &'static str,
-    read: fn(&Activity) -> &Reading<f64>,
-    metric: Option<&'static str>,
-    meaning: Meaning,
-) -> Part {
-    Part { label, short, read, metric, meaning }
+/// Every part, as the catalogue has them.
+fn parts() -> impl Iterator<Item = &'static Field> {
+    GPU_FIELDS.iter().filter(|field| field.id.starts_with("activity."))
 }
 
 pub(super) fn activity(pen: &mut Pen<'_>, area: Rect, world: &World, state: &State) {
@@ -63,33 +34,27 @@ pub(super) fn activity(pen: &mut Pen<'_>, area: Rect, world: &World, state: &Sta
 }
 
 fn of_one(pen: &mut Pen<'_>, area: Rect, gpu: &GpuSample, world: &World, state: &State) {
-    let Some(parts) = gpu.activity.value() else {
-        let reason = gpu.activity.absence().map_or_else(String::new, ToString::to_string);
-        let text = format!("What the parts of GPU {} do is not known: {reason}", gpu.index);
+    if let Some(reason) = gpu.activity.absence() {
+        let text = format!("The activity of GPU {} is not known: {reason}", gpu.index);
         pen.text(area.x, area.y, area.width, &text, pen.theme.dim);
         return;
-    };
+    }
     let label = 24;
     let drawn = usize::from(area.width).saturating_sub(label + 8);
     let spark = drawn / 2;
-    let lines: Vec<Line> = PARTS
-        .iter()
-        .map(|part| {
-            let reading = (part.read)(parts);
-            let style = pen.theme.of(part.meaning);
-            let share = reading.value().map(|percent| percent / 100.0);
-            let (full, empty) = share.map_or_else(
-                || (String::new(), " ".repeat(drawn - spark)),
-                |share| bar(share, drawn - spark, pen.glyphs.has_lines()),
-            );
-            let past = part.metric.and_then(position).map(|metric| {
+    let lines: Vec<Line> = parts()
+        .map(|field| {
+            let style = pen.theme.of(meaning(field));
+            let percent = field.access.value(gpu);
+            let (full, empty) = drawn_bar(percent, drawn - spark, pen);
+            let past = METRICS.iter().position(|metric| metric.id == field.id).map(|metric| {
                 let values =
                     world.line(history::Line::Gpu(gpu.index, metric), state.span_ms(), spark.saturating_sub(1));
                 values.into_iter().map(|value| pen.glyphs.spark(value.map(|value| value / 100.0))).collect::<String>()
             });
             vec![
-                (left(part.label, label), pen.theme.plain),
-                (right(&percent(reading), 6) + "  ", style),
+                (left(field.label, label), pen.theme.plain),
+                (right(&shown(percent), 6) + "  ", style),
                 (full, style),
                 (empty, pen.theme.dim),
                 (" ".to_owned() + &past.unwrap_or_default(), style),
@@ -100,34 +65,30 @@ fn of_one(pen: &mut Pen<'_>, area: Rect, gpu: &GpuSample, world: &World, state: 
 }
 
 fn of_all(pen: &mut Pen<'_>, area: Rect, gpus: &[GpuSample], state: &State) {
+    let columns: Vec<_> = parts().filter(|field| field.chart.is_some()).collect();
     let name = 6;
-    let room = usize::from(area.width).saturating_sub(name) / IN_TABLE.len();
+    let room = usize::from(area.width).saturating_sub(name) / columns.len();
     // A number with its unit, and beside it a bar where there is room.
     let bars = room.saturating_sub(9).min(24);
     let bars = if bars < 4 { 0 } else { bars };
     let cell = (7 + if bars > 0 { bars + 1 } else { 0 }).min(room.max(7));
     let heading: Line = std::iter::once((left("GPU", name), pen.theme.dim))
-        .chain(IN_TABLE.iter().map(|place| (left(&right(PARTS[*place].short, 7), cell), pen.theme.dim)))
+        .chain(columns.iter().map(|field| (left(&right(&field.short_label.to_uppercase(), 7), cell), pen.theme.dim)))
         .collect();
     let lines: Vec<Line> = gpus
         .iter()
         .map(|gpu| {
             let mut line = vec![(left(&right(&gpu.index.to_string(), 3), name), pen.theme.plain)];
-            let Some(parts) = gpu.activity.value() else {
-                let reason = gpu.activity.absence().map_or_else(String::new, ToString::to_string);
-                line.push((reason, pen.theme.dim));
+            if let Some(reason) = gpu.activity.absence() {
+                line.push((reason.to_string(), pen.theme.dim));
                 return line;
-            };
-            for part in IN_TABLE.map(|place| &PARTS[place]) {
-                let reading = (part.read)(parts);
-                let style = pen.theme.of(part.meaning);
-                line.push((right(&percent(reading), 7), style));
+            }
+            for field in &columns {
+                let style = pen.theme.of(meaning(field));
+                let percent = field.access.value(gpu);
+                line.push((right(&shown(percent), 7), style));
                 if bars > 0 {
-                    let share = reading.value().map(|percent| percent / 100.0);
-                    let (full, empty) = share.map_or_else(
-                        || (String::new(), " ".repeat(bars)),
-                        |share| bar(share, bars, pen.glyphs.has_lines()),
-                    );
+                    let (full, empty) = drawn_bar(percent, bars, pen);
                     line.extend([(" ".to_owned() + &full, style), (empty, pen.theme.dim)]);
                 }
             }
@@ -135,4 +96,21 @@ fn of_all(pen: &mut Pen<'_>, area: Rect, gpus: &[GpuSample], state: &State) {
         })
         .collect();
     sheet(pen, area, Some(&heading), &lines, state.view_scroll);
+}
+
+/// Bandwidth has the color of memory, whatever it is counted in.
+fn meaning(field: &Field) -> Meaning {
+    if field.id == "activity.dram_bandwidth_percent" { Meaning::Memory } else { Meaning::Utilization }
+}
+
+fn shown(percent: Option<f64>) -> String {
+    percent.map_or_else(|| ABSENT.to_owned(), |percent| format!("{percent:.0} %"))
+}
+
+/// The full and the empty part of a bar.
+fn drawn_bar(percent: Option<f64>, columns: usize, pen: &Pen<'_>) -> (String, String) {
+    percent.map_or_else(
+        || (String::new(), " ".repeat(columns)),
+        |percent| bar(percent / 100.0, columns, pen.glyphs.has_lines()),
+    )
 }

@@ -1,13 +1,13 @@
 //! Charts: one reading of all GPUs beside each other, or several readings of one.
 
-use gpumon_probe::model::GpuSample;
+use gpumon_probe::model::{GpuSample, fields::GPU_FIELDS};
 use ratatui::layout::Rect;
 
 use crate::{
     top::{
         history::Line,
         layout::{field, grid},
-        metrics::{METRICS, position},
+        metrics::{Drawn, METRICS, position},
         pen::{Hit, Pen},
         plot::Plot,
         state::State,
@@ -40,12 +40,12 @@ pub(super) fn charts(pen: &mut Pen<'_>, area: Rect, world: &World, state: &State
 
 fn draw(pen: &mut Pen<'_>, area: Rect, gpu: &GpuSample, metric: usize, by_gpu: bool, world: &World, state: &State) {
     // Of a GPU that is divided, the hardware tells what the driver does not.
-    let is_other = METRICS[metric].id == "utilization" && words::is_of_multiprocessors(gpu);
+    let is_other = METRICS[metric].id == "utilization.gpu_percent" && words::is_of_multiprocessors(gpu);
     let metric = position("sm").filter(|_| is_other).unwrap_or(metric);
-    let known = &METRICS[metric];
+    let known = METRICS[metric];
     let (span_ms, line) = (state.span_ms(), Line::Gpu(gpu.index, metric));
-    let limit = (known.limit)(gpu, world.board(gpu.index));
-    let reading = (known.read)(gpu);
+    let limit = known.limit_value(GPU_FIELDS, gpu, world.board(gpu.index));
+    let reading = (known.access.read)(gpu);
     let now = match reading {
         Ok(_) if is_other => words::busy(gpu),
         Ok(value) => known.unit.format(value, pen.glyphs),
@@ -55,7 +55,7 @@ fn draw(pen: &mut Pen<'_>, area: Rect, gpu: &GpuSample, metric: usize, by_gpu: b
     let plot = Plot {
         title,
         now,
-        style: pen.theme.of(known.meaning),
+        style: pen.theme.of(known.unit.meaning()),
         unit: known.unit,
         limit,
         span_ms,

@@ -1,12 +1,13 @@
 //! The machine around the GPUs.
 
+use gpumon_probe::model::fields::HOST_FIELDS;
 use ratatui::layout::Rect;
 
 use crate::{
     top::{
         history::Line,
         layout::{field, grid},
-        metrics::HOST_METRICS,
+        metrics::{Drawn, HOST_METRICS},
         pen::Pen,
         plot::Plot,
         state::State,
@@ -23,8 +24,9 @@ pub(super) fn host(pen: &mut Pen<'_>, area: Rect, world: &World, state: &State) 
     let places = usize::from(shape.0 * shape.1);
     let first = state.view_scroll.min(HOST_METRICS.len().saturating_sub(places));
     for (place, metric) in HOST_METRICS.iter().enumerate().skip(first).take(places) {
-        let limit = (metric.limit)(host);
-        let now = (metric.read)(host).map_or_else(|| ABSENT.to_owned(), |value| metric.unit.format(value, pen.glyphs));
+        let limit = metric.limit_value(HOST_FIELDS, host, None);
+        let now =
+            metric.access.value(host).map_or_else(|| ABSENT.to_owned(), |value| metric.unit.format(value, pen.glyphs));
         let title = match (metric.label, limit) {
             ("CPU", _) => {
                 host.cpu.count.value().map_or_else(|| "CPU".to_owned(), |count| format!("CPU, {count} threads"))
@@ -36,7 +38,7 @@ pub(super) fn host(pen: &mut Pen<'_>, area: Rect, world: &World, state: &State) 
         let plot = Plot {
             title,
             now,
-            style: pen.theme.of(metric.meaning),
+            style: pen.theme.of(metric.unit.meaning()),
             unit: metric.unit,
             limit,
             span_ms,

@@ -1,53 +1,37 @@
-/** The charts that a dashboard can show. A chart that is missing needs one line here. */
+/** The charts that a dashboard can show. A chart is one line here, and named by its fields in the catalogue. */
 
 import { trans } from '../../lib/translation';
 import type { GpuSample, HostSample } from '../../wire';
-import { HOST_METRICS, METRICS, MORE_METRICS, type Metric } from '../metric';
-import type { Name } from '../metric-name';
+import { GPU_METRICS, HOST_METRICS, type Metric } from '../metric';
 
 export interface ChartKind<S = GpuSample> {
   /** As addresses and settings name it. */
   id: string;
-  title: Name;
+  title: () => string;
   /** One line each; the first matters most. */
   metrics: readonly Metric<S>[];
 }
 
 /** Of one GPU, or of all. */
 export const GPU_CHARTS: readonly ChartKind[] = [
-  gpu(
-    'activity',
-    () => trans.__('Activity'),
-    'utilization.gpu_percent',
-    'activity.sm',
-    'activity.tensor',
-    'activity.dram',
-  ),
-  gpu('memory', () => trans.__('Memory'), 'memory.used_bytes'),
-  gpu('power', () => trans.__('Power'), 'power.'),
-  gpu('temperature', () => trans.__('Temperature'), 'temperature.'),
-  gpu('clocks', () => trans.__('Clocks'), 'clocks.'),
-  gpu('pcie', () => 'PCIe', 'pcie.'),
-  gpu('nvlink', () => 'NVLink', 'nvlink.'),
-  gpu('units', () => trans.__('Execution units'), 'activity.occ', 'activity.fp', 'activity.int'),
-  gpu(
-    'engines',
-    () => trans.__('Engines'),
-    'utilization.mem',
-    'utilization.en',
-    'utilization.de',
-    'utilization.j',
-    'utilization.o',
-  ),
-  gpu('fan', () => trans.__('Fan'), 'fan_percent'),
+  kind('activity', () => trans.__('Activity'), GPU_METRICS),
+  kind('memory', () => trans.__('Memory'), GPU_METRICS),
+  kind('power', () => trans.__('Power'), GPU_METRICS),
+  kind('temperature', () => trans.__('Temperature'), GPU_METRICS),
+  kind('clocks', () => trans.__('Clocks'), GPU_METRICS),
+  kind('pcie', () => 'PCIe', GPU_METRICS),
+  kind('nvlink', () => 'NVLink', GPU_METRICS),
+  kind('units', () => trans.__('Execution units'), GPU_METRICS),
+  kind('engines', () => trans.__('Engines'), GPU_METRICS),
+  kind('fan', () => trans.__('Fan'), GPU_METRICS),
 ];
 
 /** Of the machine around them. */
 export const HOST_CHARTS: readonly ChartKind<HostSample>[] = [
-  host('cpu', () => trans.__('Processor'), 'host.cpu'),
-  host('ram', () => trans.__('Main memory'), 'host.memory', 'host.swap'),
-  host('disk', () => trans.__('Disks'), 'host.disk'),
-  host('network', () => trans.__('Network'), 'host.network'),
+  kind('cpu', () => trans.__('Processor'), HOST_METRICS),
+  kind('ram', () => trans.__('Main memory'), HOST_METRICS),
+  kind('disk', () => trans.__('Disks'), HOST_METRICS),
+  kind('network', () => trans.__('Network'), HOST_METRICS),
 ];
 
 /** MIG devices have charts of their own. */
@@ -56,15 +40,7 @@ export const MIG_CHART = { id: 'mig', title: () => trans.__('MIG devices') };
 /** The names of all charts. */
 export const CHART_IDS: readonly string[] = [...GPU_CHARTS, MIG_CHART, ...HOST_CHARTS].map(({ id }) => id);
 
-function gpu(id: string, title: Name, ...prefixes: string[]): ChartKind {
-  return { id, title, metrics: chosen([...METRICS, ...MORE_METRICS], prefixes) };
-}
-
-function host(id: string, title: Name, ...prefixes: string[]): ChartKind<HostSample> {
-  return { id, title, metrics: chosen(HOST_METRICS, prefixes) };
-}
-
-/** Those whose names begin with one of these, in the order of the catalogue. */
-function chosen<S>(all: readonly Metric<S>[], prefixes: readonly string[]): readonly Metric<S>[] {
-  return all.filter((metric) => prefixes.some((prefix) => metric.id.startsWith(prefix)));
+/** Its lines are the fields that name it in the catalogue. */
+function kind<S>(id: string, title: () => string, all: readonly Metric<S>[]): ChartKind<S> {
+  return { id, title, metrics: all.filter(({ chart }) => chart === id) };
 }

@@ -5,7 +5,7 @@ import { trans } from '../../lib/translation';
 import type { HostSample, Reading, Sample } from '../../wire';
 import { seriesKey, type GpuView } from '../gpu';
 import { heldKey, type HolderRow } from '../holders';
-import { HELD, HOST_METRICS, METRICS, MIG, MIG_METRICS, MORE_METRICS, type Colour, type Metric } from '../metric';
+import { GPU_METRICS, HELD, HOST_METRICS, MIG, MIG_METRICS, type Colour, type Metric } from '../metric';
 import { migRows } from '../mig';
 import { absenceOf, valueOf } from '../reading';
 import { PERCENT, type Unit } from '../unit';
@@ -61,11 +61,7 @@ export interface PlotsInput {
 }
 
 /** All that a dashboard may draw over time, by its names in history. */
-export const DRAWN: readonly string[] = [
-  ...[...METRICS, ...MORE_METRICS, ...HOST_METRICS].map(({ id }) => id),
-  HELD,
-  MIG,
-];
+export const DRAWN: readonly string[] = [...[...GPU_METRICS, ...HOST_METRICS].map(({ id }) => id), HELD, MIG];
 
 /** The sections of a dashboard, from the top. */
 export function sectionsOf(input: PlotsInput): Section[] {
@@ -96,7 +92,7 @@ function gpuPlot(gpu: GpuView, { id, title, metrics }: ChartKind, holders: reado
   const able = metrics.filter((metric) => isThere(gpu, metric));
   const lines = able.map((metric): PlotLine => {
     const series = seriesKey(gpu, metric.id);
-    const line = { label: (metric.part ?? metric.label)(), colour: metric.colour, series, now: readOf(gpu, metric) };
+    const line = { label: metric.line(), colour: metric.colour, series, now: readOf(gpu, metric) };
     return metric.id === 'power.instant_watts' ? { ...line, trace: seriesKey(gpu, 'power_watts') } : line;
   });
   // What is in use in all stands above its parts, and takes no colour from them.
@@ -119,8 +115,6 @@ function ofAll(gpus: readonly GpuView[], kinds: readonly ChartKind[]): Section {
   const plots = kinds.flatMap((kind) =>
     kind.metrics.flatMap((metric): Plot[] => {
       const able = gpus.filter((gpu) => isThere(gpu, metric));
-      const [chart, line] = [kind.title(), metric.label()];
-      const title = chart === line ? chart : `${chart}: ${line}`;
       const lines = able.map((gpu): PlotLine => ({
         label: String(gpu.index),
         colour: gpu.index,
@@ -133,7 +127,7 @@ function ofAll(gpus: readonly GpuView[], kinds: readonly ChartKind[]): Section {
       const limit = limits.reduce((most, one) => (one !== null && one > (most ?? 0) ? one : most), null);
       return able.length === 0
         ? []
-        : [{ key: `all ${metric.id}`, title, unit: metric.unit, lines, stack: [], limit, gpu: null }];
+        : [{ key: `all ${metric.id}`, title: metric.label(), unit: metric.unit, lines, stack: [], limit, gpu: null }];
     }),
   );
   return { key: 'all', gpu: null, title: trans._n('%1 GPU', '%1 GPUs', gpus.length), plots, missing: [] };
@@ -171,7 +165,7 @@ function hostPlot({ id, title, metrics }: ChartKind<HostSample>, sample: Sample 
   const lines = metrics
     .map((metric): PlotLine => {
       const now = host === null ? null : metric.read(host);
-      return { label: metric.label(), colour: metric.colour, series: metric.id, now };
+      return { label: metric.line(), colour: metric.colour, series: metric.id, now };
     })
     .filter(({ now }) => now === null || absenceOf(now) === null);
   const [first] = metrics;

@@ -2,28 +2,21 @@
 
 import { duration, mhz, percent } from '../../lib/format';
 import { table, trans } from '../../lib/translation';
-import type { Activity, Reading } from '../../wire';
-import type { GpuView } from '../gpu';
-import { absenceOf, valueOf } from '../reading';
+import type { Reading } from '../../wire';
+import { GPU_FIELDS } from '../../wire/fields';
+import { valueOf } from '../reading';
 import { list, now, slow, together, told, type Detail, type DetailGroup } from './detail';
 
-/** A part of the activity, which is absent as a whole where the hardware does not count it. */
-export function active(activity: Reading<Activity>, part: keyof Activity): Reading<number> {
-  return valueOf(activity)?.[part] ?? absenceOf(activity) ?? { absent: 'unknown' };
+/** What the catalogue calls a field. */
+function labelOf(id: string): string {
+  return GPU_FIELDS.find((field) => field.id === id)?.label() ?? id;
 }
 
-function activity(part: keyof Activity, label: string): Detail {
-  return { id: `activity.${part}`, label, read: now((gpu) => active(gpu.activity, part), percent) };
-}
-
-function utilization(part: keyof NonNullable<GpuView['now']>['utilization'], label: string): Detail {
-  return { id: `utilization.${part}`, label, read: now((gpu) => gpu.utilization[part], percent) };
-}
-
-function clock(part: 'graphics_mhz' | 'sm_mhz' | 'memory_mhz' | 'video_mhz', label: string): Detail {
+function clock(part: 'graphics_mhz' | 'sm_mhz' | 'memory_mhz' | 'video_mhz'): Detail {
+  const id = `clocks.${part}`;
   return {
-    id: `clocks.${part}`,
-    label,
+    id,
+    label: labelOf(id),
     read: now((gpu) => gpu.clocks[part], mhz),
     rest: ({ board }) => {
       const max = valueOf(board.max_clocks[part]);
@@ -32,36 +25,22 @@ function clock(part: 'graphics_mhz' | 'sm_mhz' | 'memory_mhz' | 'video_mhz', lab
   };
 }
 
-export const ACTIVITY = table((): DetailGroup => ({
-  title: trans.__('Activity'),
-  details: [
-    activity('graphics_percent', trans.__('Engine active')),
-    activity('sm_percent', trans.__('SM active')),
-    activity('occupancy_percent', trans.__('Occupancy')),
-    activity('tensor_percent', trans.__('Tensor cores')),
-    activity('tensor_half_percent', trans.__('Tensor, half')),
-    activity('tensor_integer_percent', trans.__('Tensor, integer')),
-    activity('tensor_double_percent', trans.__('Tensor, double')),
-    activity('fp64_percent', 'FP64'),
-    activity('fp32_percent', 'FP32'),
-    activity('fp16_percent', 'FP16'),
-    activity('integer_percent', trans.__('Integer')),
-    activity('dram_bandwidth_percent', trans.__('DRAM bandwidth')),
-    utilization('memory_percent', trans.__('Memory busy')),
-    utilization('encoder_percent', trans.__('Encoder')),
-    utilization('decoder_percent', trans.__('Decoder')),
-    utilization('jpeg_percent', 'JPEG'),
-    utilization('ofa_percent', trans.__('Optical flow')),
-  ],
-}));
+/** Every share of time or capacity that the catalogue has, but the one that stands on the card. */
+export const ACTIVITY = table((): DetailGroup => {
+  const shares = [/^activity\./, /^utilization\.(?!gpu_)/].flatMap((ids) =>
+    GPU_FIELDS.filter(({ id }) => ids.test(id)),
+  );
+  const details = shares.map(({ id, label, read }): Detail => ({ id, label: label(), read: now(read, percent) }));
+  return { title: trans.__('Activity'), details };
+});
 
 export const CLOCKS = table((): DetailGroup => ({
   title: trans.__('Clocks'),
   details: [
-    clock('graphics_mhz', trans.__('Graphics clock')),
-    clock('sm_mhz', trans.__('SM clock')),
-    clock('memory_mhz', trans.__('Memory clock')),
-    clock('video_mhz', trans.__('Video clock')),
+    clock('graphics_mhz'),
+    clock('sm_mhz'),
+    clock('memory_mhz'),
+    clock('video_mhz'),
     {
       id: 'application_clocks',
       label: trans.__('Clocks asked for'),

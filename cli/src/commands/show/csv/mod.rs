@@ -6,18 +6,37 @@ mod field;
 mod gpus;
 mod processes;
 
+use std::borrow::Cow;
+
+use gpumon_probe::model::{GpuSample, fields::Field};
+
 use super::look::Look;
 use crate::{stranger::harmless, suggest::nearest};
 
 /// One column of rows about `T`.
 struct Column<T> {
-    name: &'static str,
+    name: Cow<'static, str>,
     /// What it tells.
     help: &'static str,
     /// Whether it is there when nothing else was asked for.
     usual: bool,
-    /// Takes the field out of a row; `None` where it is absent.
-    read: fn(&T) -> Option<String>,
+    read: Read<T>,
+}
+
+/// Takes what a column shows out of a row; `None` where it is absent.
+enum Read<T> {
+    Of(fn(&T) -> Option<String>),
+    /// A number of the GPU that the row is about.
+    Field(&'static Field, fn(&T) -> &GpuSample),
+}
+
+impl<T> Read<T> {
+    fn text(&self, row: &T) -> Option<String> {
+        match self {
+            Self::Of(read) => read(row),
+            Self::Field(field, gpu) => field.access.value(gpu(row)).map(field::rounded),
+        }
+    }
 }
 
 /// What rows are about.
@@ -96,9 +115,9 @@ struct Described {
 
 impl Rows {
     fn catalogue(self) -> Vec<Described> {
-        fn described<T>(columns: &[Column<T>]) -> Vec<Described> {
+        fn described<T>(columns: &'static [Column<T>]) -> Vec<Described> {
             let described =
-                |column: &Column<T>| Described { name: column.name, help: column.help, usual: column.usual };
+                |column: &'static Column<T>| Described { name: &column.name, help: column.help, usual: column.usual };
             columns.iter().map(described).collect()
         }
         match self {
@@ -131,7 +150,7 @@ fn unknown(name: &str, known: &[Described]) -> String {
 }
 
 fn draw<T>(chosen: &[usize], columns: &[Column<T>], rows: &[T]) -> String {
-    let field = |of: &T, column: usize| (columns[column].read)(of).unwrap_or_default();
+    let field = |of: &T, column: usize| columns[column].read.text(of).unwrap_or_default();
     rows.iter().map(|of| row(chosen.iter().map(|column| field(of, *column)))).collect()
 }
 

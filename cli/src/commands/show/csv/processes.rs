@@ -1,10 +1,12 @@
 //! The columns of processes.
 
+use std::borrow::Cow;
+
 use gpumon_probe::model::{Owner, Process, Reading};
 
 use super::{
     super::look::Look,
-    Column,
+    Column, Read,
     field::{number, plain, rounded, time, word},
 };
 
@@ -31,15 +33,15 @@ pub(super) fn rows(look: &Look) -> Vec<Row> {
 }
 
 const fn column(name: &'static str, help: &'static str, read: fn(&Row) -> Option<String>) -> Column<Row> {
-    Column { name, help, usual: false, read }
+    Column { name: Cow::Borrowed(name), help, usual: false, read: Read::Of(read) }
 }
 
 const fn usual(name: &'static str, help: &'static str, read: fn(&Row) -> Option<String>) -> Column<Row> {
-    Column { name, help, usual: true, read }
+    Column { name: Cow::Borrowed(name), help, usual: true, read: Read::Of(read) }
 }
 
 /// In the order in which they are shown.
-pub(super) const COLUMNS: [Column<Row>; 23] = [
+pub(super) static COLUMNS: [Column<Row>; 23] = [
     usual("time", "when the sample was taken, UTC", |row| Some(time(row.sample_ms))),
     usual("gpu_index", "NVML's index of the GPU", |row| Some(row.gpu.to_string())),
     column("gpu_uuid", "the GPU's UUID", |row| row.gpu_uuid.clone()),

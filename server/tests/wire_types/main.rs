@@ -1,4 +1,7 @@
-//! TypeScript's types of everything that travels are made from the Rust types, and are committed.
+//! TypeScript's types of everything that travels, its catalogue of fields and the reference page are made from the Rust
+//! code, and are committed.
+
+mod fields;
 
 use std::{collections::BTreeMap, env, fmt::Write, fs, path::Path};
 
@@ -27,6 +30,7 @@ fn generated() -> BTreeMap<String, String> {
         writeln!(index, "export * from './{}';", file.trim_end_matches(".ts")).unwrap();
     }
     files.insert("index.ts".to_owned(), index);
+    files.insert("fields.ts".to_owned(), fields::typescript());
     files
 }
 
@@ -50,4 +54,15 @@ fn the_committed_types_are_those_of_the_code() {
         }
     }
     assert!(read(&folder) == generated, "static/src/wire is not what the Rust types say: run `make types`");
+}
+
+#[test]
+fn the_committed_reference_is_that_of_the_catalogue() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/reference/fields.md");
+    if env::var_os(UPDATE).is_some() {
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(&file, fields::reference()).unwrap();
+    }
+    let committed = fs::read_to_string(&file).unwrap_or_default();
+    assert!(committed == fields::reference(), "docs/reference/fields.md is out of date: run `make types`");
 }

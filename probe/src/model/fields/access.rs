@@ -1,0 +1,106 @@
+//! How a field is reached in what it is a field of, to read it and to correct it.
+
+use std::fmt;
+
+use crate::model::{Absence, Reading};
+
+/// The way to one number of `S`.
+pub struct Access<S: 'static> {
+    /// Takes it out of a sample, or says why it is absent.
+    pub read: fn(&S) -> Result<f64, &Absence>,
+    /// Replaces a value by what `judge` makes of it; `None` makes it absent as unknown.
+    pub amend: fn(&mut S, judge: &dyn Fn(f64) -> Option<f64>),
+}
+
+/// What readings have for values.
+pub(super) trait Number: Copy + PartialEq {
+    fn to_f64(self) -> f64;
+    fn from_f64(value: f64) -> Self;
+}
+
+macro_rules! number {
+    ($($kind:ty),+) => {
+        $(impl Number for $kind {
+            fn to_f64(self) -> f64 {
+                self as f64
+            }
+
+            fn from_f64(value: f64) -> Self {
+                value as Self
+            }
+        })+
+    };
+}
+
+number!(u8, u32, u64, f64);
+
+/// The way to the reading at a path.
+macro_rules! at {
+    ($($part:ident).+) => {
+        $crate::model::fields::Access {
+            read: |sample| $crate::model::fields::access::read(&sample.$($part).+),
+            amend: |sample, judge| $crate::model::fields::access::amend(&mut sample.$($part).+, judge),
+        }
+    };
+}
+
+/// The way to a reading that stands in another one.
+macro_rules! within {
+    ($outer:ident, $part:ident) => {
+        $crate::model::fields::Access {
+            read: |sample| match &sample.$outer {
+                $crate::model::Reading::Absent(reason) => Err(reason),
+                $crate::model::Reading::Now(parts) | $crate::model::Reading::Earlier { value: parts, .. } => {
+                    $crate::model::fields::access::read(&parts.$part)
+                }
+            },
+            amend: |sample, judge| match &mut sample.$outer {
+                $crate::model::Reading::Absent(_) => {}
+                $crate::model::Reading::Now(parts) | $crate::model::Reading::Earlier { value: parts, .. } => {
+                    $crate::model::fields::access::amend(&mut parts.$part, judge);
+                }
+            },
+        }
+    };
+}
+
+pub(super) use {at, within};
+
+pub(super) fn read<T: Number>(reading: &Reading<T>) -> Result<f64, &Absence> {
+    match reading {
+        Reading::Now(value) | Reading::Earlier { value, .. } => Ok(value.to_f64()),
+        Reading::Absent(reason) => Err(reason),
+    }
+}
+
+pub(super) fn amend<T: Number>(reading: &mut Reading<T>, judge: &dyn Fn(f64) -> Option<f64>) {
+    let (Reading::Now(value) | Reading::Earlier { value, .. }) = reading else { return };
+    let before = value.to_f64();
+    match judge(before) {
+        // A large whole number is not sent through a float for nothing.
+        Some(after) if after == before => {}
+        Some(after) => *value = T::from_f64(after),
+        None => *reading = Reading::Absent(Absence::Unknown),
+    }
+}
+
+impl<S> Access<S> {
+    /// The number; `None` where it is absent.
+    pub fn value(&self, sample: &S) -> Option<f64> {
+        (self.read)(sample).ok()
+    }
+}
+
+impl<S> Clone for Access<S> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<S> Copy for Access<S> {}
+
+impl<S> fmt::Debug for Access<S> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Access")
+    }
+}

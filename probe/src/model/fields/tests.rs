@@ -1,0 +1,148 @@
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::*;
+use crate::{
+    derive::examples,
+    model::{Absence, MigInstance, Reading},
+    source::host::HostReader,
+};
+
+/// What is no number, or not one of its own.
+const OTHERS: [&str; 3] = ["throttle_reasons", "mig_devices", "processes"];
+
+/// The paths of everything in a sample's JSON that is absent.
+fn absent(value: &Value, path: &str, found: &mut BTreeSet<String>) {
+    let Value::Object(parts) = value else { return };
+    if parts.contains_key("absent") {
+        found.insert(path.to_owned());
+        return;
+    }
+    for (key, part) in parts {
+        absent(part, &if path.is_empty() { key.clone() } else { format!("{path}.{key}") }, found);
+    }
+}
+
+fn ids<S>(fields: &[Field<S>]) -> BTreeSet<String> {
+    fields.iter().map(|field| field.id.to_owned()).collect()
+}
+
+fn gpu() -> GpuSample {
+    let mut gpu = GpuSample::absent(0, None, 1, crate::model::Health::Ok, &Absence::NotSupported);
+    gpu.activity = Reading::Now(examples::activity(1.0, 1.0));
+    gpu
+}
+
+#[test]
+fn every_number_of_a_sample_is_in_the_catalogue_under_its_path() {
+    let mut sample = gpu();
+    for field in GPU_FIELDS {
+        (field.access.amend)(&mut sample, &|_| None);
+    }
+    let mut found = BTreeSet::new();
+    absent(&serde_json::to_value(&sample).unwrap(), "", &mut found);
+    let known = ids(GPU_FIELDS);
+    let others: BTreeSet<_> = OTHERS.map(str::to_owned).into();
+    assert_eq!(&found - &known, others, "add what is missing to fields/gpu.rs");
+    assert!(known.is_subset(&found), "an entry leads elsewhere than its id says: {:?}", &known - &found);
+
+    let mut found = BTreeSet::new();
+    let mut host = HostReader::new().read();
+    for field in HOST_FIELDS {
+        (field.access.amend)(&mut host, &|_| None);
+    }
+    absent(&serde_json::to_value(&host).unwrap(), "host", &mut found);
+    assert_eq!(found, ids(HOST_FIELDS), "fields/host.rs has what a sample of the machine has");
+}
+
+#[test]
+fn every_name_stands_for_one_field() {
+    let names = |all: Vec<Option<&'static str>>| {
+        let all: Vec<_> = all.into_iter().flatten().collect();
+        assert_eq!(all.iter().collect::<BTreeSet<_>>().len(), all.len(), "{all:?}");
+    };
+    let (gpu, host) = (GPU_FIELDS.iter(), HOST_FIELDS.iter());
+    names(gpu.clone().map(|field| Some(field.id)).chain(host.clone().map(|field| Some(field.id))).collect());
+    names(gpu.clone().map(|field| Some(field.label)).collect());
+    names(gpu.clone().map(|field| Some(field.short_label)).collect());
+    names(host.clone().map(|field| Some(field.label)).collect());
+    names(gpu.clone().map(|field| field.prometheus).chain(host.clone().map(|field| field.prometheus)).collect());
+    names(gpu.clone().map(|field| field.prometheus_mig).collect());
+    names(gpu.clone().map(|field| field.dcgm.map(|dcgm| dcgm.name)).collect());
+    names(gpu.clone().map(|field| field.dcgm.map(|dcgm| dcgm.renamed)).collect());
+    names(gpu.map(|field| field.chart.map(|chart| chart.key)).collect());
+}
+
+#[test]
+fn limits_are_fields_and_what_an_overview_has_is_drawn() {
+    let known = &ids(GPU_FIELDS) | &ids(HOST_FIELDS);
+    let limits = GPU_FIELDS.iter().map(|field| (field.id, field.limit));
+    for (id, limit) in limits.chain(HOST_FIELDS.iter().map(|field| (field.id, field.limit))) {
+        if let Some(Limit::Field(limit)) = limit {
+            assert!(known.contains(limit), "{id}: {limit}");
+        }
+    }
+    for field in GPU_FIELDS {
+        assert!(field.short_label.len() <= 7, "{}", field.id);
+        assert!(!field.in_overview || field.chart.is_some(), "{}", field.id);
+        assert!(field.prometheus_mig.is_none() || field.mig.is_some(), "{}", field.id);
+    }
+}
+
+#[test]
+fn a_name_for_prometheus_ends_in_its_unit() {
+    let named = |id, unit, kind, name: Option<&str>| {
+        let Some(name) = name else { return };
+        let ending = match unit {
+            Unit::Percent => "_ratio",
+            Unit::Bytes => "_bytes",
+            Unit::Watts => "_watts",
+            Unit::Joules => "_joules",
+            Unit::Celsius => "_celsius",
+            Unit::Megahertz => "_hertz",
+            Unit::BytesPerSecond => "_bytes_per_second",
+            Unit::Count => "",
+        };
+        let name = if kind == Kind::Counter { name.strip_suffix("_total") } else { Some(name) };
+        assert!(name.is_some_and(|name| name.ends_with(ending)), "{id}: {name:?}");
+    };
+    for field in GPU_FIELDS {
+        named(field.id, field.unit, field.kind, field.prometheus);
+        named(field.id, field.unit, field.kind, field.prometheus_mig);
+    }
+    HOST_FIELDS.iter().for_each(|field| named(field.id, field.unit, field.kind, field.prometheus));
+}
+
+#[test]
+fn a_field_is_read_and_corrected_where_it_stands() {
+    let field = |id| GPU_FIELDS.iter().find(|field| field.id == id).unwrap();
+    let mut sample = gpu();
+    sample.memory.used_bytes = Reading::Earlier { value: u64::MAX, at_ms: 1 };
+    let used = field("memory.used_bytes").access;
+    (used.amend)(&mut sample, &Some);
+    assert_eq!(sample.memory.used_bytes.value(), Some(&u64::MAX), "not rounded by a look");
+    (used.amend)(&mut sample, &|_| None);
+    assert_eq!((used.read)(&sample), Err(&Absence::Unknown));
+    let active = field("activity.sm_percent").access;
+    (active.amend)(&mut sample, &|percent| Some(percent + 1.0));
+    assert_eq!(active.value(&sample), Some(2.0));
+    sample.activity = Reading::Absent(Absence::WarmingUp);
+    assert_eq!((active.read)(&sample), Err(&Absence::WarmingUp));
+    let mig = MigInstance { gpu_instance: 1, compute_instance: 0 };
+    let device = MigSample { uuid: "MIG-0".into(), instance: mig, memory: gpu().memory, activity: gpu().activity };
+    assert_eq!(field("activity.sm_percent").mig.unwrap().value(&device), Some(1.0));
+}
+
+#[test]
+fn values_are_told_in_the_units_of_others() {
+    assert_eq!((Unit::Percent.base(50.0), Unit::Megahertz.base(1980.0), Unit::Watts.base(3.0)), (0.5, 1.98e9, 3.0));
+    let told = |id: &str, value| {
+        let field = GPU_FIELDS.iter().find(|field| field.id == id).unwrap();
+        field.dcgm.unwrap().value(field.unit, value)
+    };
+    assert_eq!(told("utilization.gpu_percent", 50.0), 50.0);
+    assert_eq!(told("activity.sm_percent", 50.0), 0.5);
+    assert_eq!(told("memory.used_bytes", 3.5 * f64::from(1 << 20)), 3.0);
+    assert_eq!(told("power.energy_joules_total", 2.0), 2000.0);
+}
