@@ -1,9 +1,11 @@
 //! What a process belongs to, put together from its cgroup, its environment and its ancestors.
 
+use std::io::{self, ErrorKind};
+
 use super::{
     as_user::User,
-    cgroup, clean, jupyter,
-    proc_fs::{Origin, ProcFs},
+    cgroup, clean, connection_file, jupyter,
+    proc_fs::{Birth, Origin, ProcFs},
 };
 use crate::model::{Ancestor, Container, Owner, Pod, SlurmJob};
 
@@ -31,19 +33,22 @@ pub(super) fn owner(proc_fs: &ProcFs, subject: &Subject<'_>) -> Owner {
         let [job_id, step] = proc_fs.variables(pid, ["SLURM_JOB_ID", "SLURM_STEP_ID"]);
         owner.slurm = job_id.map(|job_id| SlurmJob { job_id, step });
     }
-    let rights = user.filter(|user| subject.is_root && user.uid != 0);
-    let notebook = |pid, arguments: &[String]| jupyter::notebook(pid, arguments, &proc_fs.file_root(pid), rights);
-    owner.notebook = subject.arguments.and_then(|arguments| notebook(pid, arguments));
+    let notebook = |pid, birth, user, arguments: &[String]| {
+        jupyter::notebook(pid, arguments, |path| read_below(proc_fs, pid, birth, user, subject.is_root, path))
+    };
+    owner.notebook = subject.arguments.and_then(|arguments| notebook(pid, origin.birth, user, arguments));
     let mut parent = origin.parent;
     while parent > 1 && owner.parents.len() < MOST_ANCESTORS {
         let Some(above) = proc_fs.origin(parent) else { break };
         // Reading what another user's process provides could take for ever, and would be held against this user.
-        let is_alike = proc_fs.user(parent).map(|user| user.uid) == user.map(|user| user.uid);
+        let its_user = proc_fs.user(parent);
+        let is_alike = its_user.map(|user| user.uid) == user.map(|user| user.uid);
         let arguments = if is_alike { proc_fs.arguments(parent) } else { None };
         let name = proc_fs.name(parent, arguments.as_deref()).unwrap_or_default();
         owner.parents.push(Ancestor { pid: parent, name: clean::name(&name) });
         // A worker belongs to the notebook whose kernel started it.
-        owner.notebook = owner.notebook.or_else(|| notebook(parent, &arguments.unwrap_or_default()));
+        owner.notebook =
+            owner.notebook.or_else(|| notebook(parent, above.birth, its_user, &arguments.unwrap_or_default()));
         parent = above.parent;
     }
     if let Some(notebook) = owner.notebook.as_mut().filter(|_| subject.hidden) {
@@ -51,6 +56,22 @@ pub(super) fn owner(proc_fs: &ProcFs, subject: &Subject<'_>) -> Owner {
     }
     shorten(&mut owner);
     owner
+}
+
+/// Reads a file that a process names, with no more rights than it has itself.
+fn read_below(
+    proc_fs: &ProcFs,
+    pid: u32,
+    birth: Birth,
+    user: Option<User>,
+    is_root: bool,
+    path: &str,
+) -> io::Result<Vec<u8>> {
+    let root = proc_fs.open_root(pid, birth, user)?;
+    if is_root && !user.is_some_and(|user| proc_fs.is_only(pid, user)) {
+        return Err(ErrorKind::PermissionDenied.into());
+    }
+    connection_file::read(&root, path, user.filter(|user| is_root && user.uid != 0))
 }
 
 /// What cgroups and variables are called is up to those who make them.
@@ -133,6 +154,25 @@ mod tests {
         assert_eq!(parents, [20, 10]);
         assert_eq!(fake.owner(30, true).notebook.unwrap().path, None, "another user's path stays hidden");
         assert_eq!(fake.owner(10, false).notebook, None);
+    }
+
+    #[test]
+    fn root_reads_nothing_for_a_setuid_program_or_for_whom_it_does_not_know() {
+        let fake = FakeProc::new("setuid", &[(20, 1, "su -c /run/kernel-ab12.json", "", "")]);
+        fs::create_dir_all(fake.0.join("20/root/run")).unwrap();
+        fs::write(fake.0.join("20/root/run/kernel-ab12.json"), r#"{"jupyter_session":"secret"}"#).unwrap();
+        let proc_fs = ProcFs::new(fake.0.clone());
+        let path = |ids: &str| {
+            fs::write(fake.0.join("20/status"), format!("Uid:\t{ids}\nGid:\t0\t0\t0\t0\n")).unwrap();
+            let (origin, user, arguments) = (proc_fs.origin(20).unwrap(), proc_fs.user(20), proc_fs.arguments(20));
+            let arguments = arguments.as_deref();
+            let subject = Subject { pid: 20, origin, user, arguments, hidden: false, is_root: true };
+            owner(&proc_fs, &subject).notebook.unwrap().path
+        };
+        assert_eq!(path("0\t0\t0\t0").as_deref(), Some("secret"));
+        for ids in ["1000\t0\t0\t0", "0\t0\t1000\t0", ""] {
+            assert_eq!(path(ids), None, "{ids}");
+        }
     }
 
     #[test]

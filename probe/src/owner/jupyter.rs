@@ -3,11 +3,11 @@
 //! Every kernel, of whatever language, is started with the path of its connection file, `kernel-<id>.json`, among its
 //! arguments. Jupyter writes the notebook's path and the kernel's name into that file.
 
-use std::path::Path;
+use std::io;
 
 use serde::Deserialize;
 
-use super::{as_user::User, clean, connection_file};
+use super::clean;
 use crate::model::Notebook;
 
 /// What Jupyter writes beside the ports and the key. A kernel started by other means lacks all of it.
@@ -20,11 +20,14 @@ struct ConnectionFile {
 
 /// The kernel that was started with these arguments; `None` where they are no kernel's.
 ///
-/// `root` stands before the connection file's path, as `/proc/PID/root` does for a process in a container; `user` is
-/// whose rights it is read with, where this process has those of root.
-pub(super) fn notebook(pid: u32, arguments: &[String], root: &Path, user: Option<User>) -> Option<Notebook> {
+/// `read` reads the connection file, whose path below the process's root it is given.
+pub(super) fn notebook(
+    pid: u32,
+    arguments: &[String],
+    read: impl FnOnce(&str) -> io::Result<Vec<u8>>,
+) -> Option<Notebook> {
     let (path, kernel_id) = arguments.iter().find_map(|argument| Some((argument, kernel_id(argument)?)))?;
-    let connection: ConnectionFile = connection_file::read(root, path.trim_start_matches('/'), user)
+    let connection: ConnectionFile = read(path.trim_start_matches('/'))
         .ok()
         .and_then(|bytes| serde_json::from_slice(&bytes).ok())
         .unwrap_or_default();
@@ -49,6 +52,10 @@ fn kernel_id(argument: &str) -> Option<String> {
 mod tests {
     use super::*;
 
+    fn missing(_: &str) -> io::Result<Vec<u8>> {
+        Err(io::ErrorKind::NotFound.into())
+    }
+
     fn arguments(line: &str) -> Vec<String> {
         line.split(' ').map(str::to_owned).collect()
     }
@@ -61,23 +68,22 @@ mod tests {
             "julia -i --color=yes kernel.jl /tmp/none/kernel-1b2c.json",
             "xcpp --connection-file=/tmp/none/kernel-1b2c.json",
         ] {
-            assert_eq!(notebook(7, &arguments(line), Path::new("/"), None).unwrap().kernel_id, "1b2c", "{line}");
+            assert_eq!(notebook(7, &arguments(line), missing).unwrap().kernel_id, "1b2c", "{line}");
         }
         for line in ["python3 train.py kernel-.json", "vi kernel-1b2c.json.bak", "python3"] {
-            assert_eq!(notebook(7, &arguments(line), Path::new("/"), None), None, "{line}");
+            assert_eq!(notebook(7, &arguments(line), missing), None, "{line}");
         }
     }
 
     #[test]
     fn the_connection_file_tells_notebook_and_kernel() {
-        let root = std::env::temp_dir().join(format!("gpumon-jupyter-{}", std::process::id()));
-        std::fs::create_dir_all(root.join("run")).unwrap();
-        let written = r#"{"key":"secret","kernel_name":"python3","jupyter_session":"/home/ana/train.ipynb"}"#;
-        std::fs::write(root.join("run/kernel-1b2c.json"), written).unwrap();
-        let known = notebook(7, &arguments("python3 -f /run/kernel-1b2c.json"), &root, None).unwrap();
+        let read = |path: &str| {
+            assert_eq!(path, "run/kernel-1b2c.json");
+            Ok(br#"{"key":"secret","kernel_name":"python3","jupyter_session":"/home/ana/train.ipynb"}"#.to_vec())
+        };
+        let known = notebook(7, &arguments("python3 -f /run/kernel-1b2c.json"), read).unwrap();
         assert_eq!(known.path.as_deref(), Some("/home/ana/train.ipynb"));
         assert_eq!(known.kernel_name.as_deref(), Some("python3"));
         assert_eq!(known.kernel_pid, 7);
-        std::fs::remove_dir_all(root).unwrap();
     }
 }
