@@ -4,6 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
+use super::Reading;
+
 /// What a process belongs to. Each part is `None`, and left out of JSON, where the process is no such thing, or where
 /// this user may not look.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
@@ -41,10 +43,10 @@ pub struct Notebook {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub kernel_name: Option<String>,
-    /// The notebook's path, relative to Jupyter's root or absolute as Jupyter wrote it, where the connection file tells it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[ts(optional)]
-    pub path: Option<String>,
+    /// The notebook's path, relative to Jupyter's root or absolute as Jupyter wrote it, from the connection file. Hidden
+    /// where the command line is; `no_permission` where that file is refused or is no regular file; `unknown` where there
+    /// is none, or it does not tell, as of a kernel that was started by other means.
+    pub path: Reading<String>,
     /// The PID of the kernel itself; another than the process's own where the process is a child of the kernel.
     pub kernel_pid: u32,
 }

@@ -7,7 +7,7 @@ use super::{
     cgroup, clean, connection_file, jupyter,
     proc_fs::{Birth, Origin, ProcFs},
 };
-use crate::model::{Ancestor, Container, Owner, Pod, SlurmJob};
+use crate::model::{Absence, Ancestor, Container, Owner, Pod, Reading, SlurmJob};
 
 /// Deeper trees exist, but what is above tells nothing more; and a loop in a `/proc` that changes must end.
 const MOST_ANCESTORS: usize = 16;
@@ -52,7 +52,7 @@ pub(super) fn owner(proc_fs: &ProcFs, subject: &Subject<'_>) -> Owner {
         parent = above.parent;
     }
     if let Some(notebook) = owner.notebook.as_mut().filter(|_| subject.hidden) {
-        notebook.path = None;
+        notebook.path = Reading::Absent(Absence::Hidden);
     }
     shorten(&mut owner);
     owner
@@ -148,11 +148,12 @@ mod tests {
         for pid in [20, 30] {
             let notebook = fake.owner(pid, false).notebook.unwrap();
             assert_eq!((notebook.kernel_id.as_str(), notebook.kernel_pid), ("ab12", 20));
-            assert_eq!(notebook.path.as_deref(), Some("train.ipynb"));
+            assert_eq!(notebook.path, Reading::Now("train.ipynb".to_owned()));
         }
         let parents: Vec<_> = fake.owner(30, false).parents.iter().map(|parent| parent.pid).collect();
         assert_eq!(parents, [20, 10]);
-        assert_eq!(fake.owner(30, true).notebook.unwrap().path, None, "another user's path stays hidden");
+        let hidden = fake.owner(30, true).notebook.unwrap().path;
+        assert_eq!(hidden, Reading::Absent(Absence::Hidden), "another user's path stays hidden");
         assert_eq!(fake.owner(10, false).notebook, None);
     }
 
@@ -169,9 +170,9 @@ mod tests {
             let subject = Subject { pid: 20, origin, user, arguments, hidden: false, is_root: true };
             owner(&proc_fs, &subject).notebook.unwrap().path
         };
-        assert_eq!(path("0\t0\t0\t0").as_deref(), Some("secret"));
+        assert_eq!(path("0\t0\t0\t0"), Reading::Now("secret".to_owned()));
         for ids in ["1000\t0\t0\t0", "0\t0\t1000\t0", ""] {
-            assert_eq!(path(ids), None, "{ids}");
+            assert_eq!(path(ids), Reading::Absent(Absence::NoPermission), "{ids}");
         }
     }
 

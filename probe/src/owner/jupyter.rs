@@ -3,12 +3,12 @@
 //! Every kernel, of whatever language, is started with the path of its connection file, `kernel-<id>.json`, among its
 //! arguments. Jupyter writes the notebook's path and the kernel's name into that file.
 
-use std::io;
+use std::io::{self, ErrorKind};
 
 use serde::Deserialize;
 
 use super::clean;
-use crate::model::Notebook;
+use crate::model::{Absence, Notebook};
 
 /// What Jupyter writes beside the ports and the key. A kernel started by other means lacks all of it.
 #[derive(Debug, Default, Deserialize)]
@@ -27,15 +27,16 @@ pub(super) fn notebook(
     read: impl FnOnce(&str) -> io::Result<Vec<u8>>,
 ) -> Option<Notebook> {
     let (path, kernel_id) = arguments.iter().find_map(|argument| Some((argument, kernel_id(argument)?)))?;
-    let connection: ConnectionFile = read(path.trim_start_matches('/'))
-        .ok()
-        .and_then(|bytes| serde_json::from_slice(&bytes).ok())
-        .unwrap_or_default();
+    let (connection, without): (ConnectionFile, _) = match read(path.trim_start_matches('/')) {
+        Ok(bytes) => (serde_json::from_slice(&bytes).unwrap_or_default(), Absence::Unknown),
+        Err(error) if error.kind() == ErrorKind::NotFound => (ConnectionFile::default(), Absence::Unknown),
+        Err(_) => (ConnectionFile::default(), Absence::NoPermission),
+    };
     let told = |text: String| (!text.is_empty()).then_some(text);
     Some(Notebook {
         kernel_id: clean::id(&kernel_id),
         kernel_name: told(clean::name(&connection.kernel_name)),
-        path: told(clean::line(&connection.jupyter_session)),
+        path: told(clean::line(&connection.jupyter_session)).ok_or(without).into(),
         kernel_pid: pid,
     })
 }
@@ -51,9 +52,10 @@ fn kernel_id(argument: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::Reading;
 
     fn missing(_: &str) -> io::Result<Vec<u8>> {
-        Err(io::ErrorKind::NotFound.into())
+        Err(ErrorKind::NotFound.into())
     }
 
     fn arguments(line: &str) -> Vec<String> {
@@ -82,8 +84,22 @@ mod tests {
             Ok(br#"{"key":"secret","kernel_name":"python3","jupyter_session":"/home/ana/train.ipynb"}"#.to_vec())
         };
         let known = notebook(7, &arguments("python3 -f /run/kernel-1b2c.json"), read).unwrap();
-        assert_eq!(known.path.as_deref(), Some("/home/ana/train.ipynb"));
+        assert_eq!(known.path, Reading::Now("/home/ana/train.ipynb".to_owned()));
         assert_eq!(known.kernel_name.as_deref(), Some("python3"));
         assert_eq!(known.kernel_pid, 7);
+    }
+    #[test]
+    fn a_path_that_is_not_told_is_absent_with_its_reason() {
+        for (read, reason) in [
+            (Err(ErrorKind::NotFound), Absence::Unknown),
+            (Err(ErrorKind::PermissionDenied), Absence::NoPermission),
+            (Err(ErrorKind::InvalidInput), Absence::NoPermission),
+            (Ok("{"), Absence::Unknown),
+            (Ok(r#"{"kernel_name":"python3","jupyter_session":""}"#), Absence::Unknown),
+        ] {
+            let read = |_: &str| read.map(|text| text.as_bytes().to_vec()).map_err(io::Error::from);
+            let known = notebook(7, &arguments("python3 -f /run/kernel-1b2c.json"), read).unwrap();
+            assert_eq!(known.path, Reading::Absent(reason));
+        }
     }
 }

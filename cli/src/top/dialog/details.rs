@@ -1,6 +1,6 @@
 //! All about one process.
 
-use gpumon_probe::model::{Owner, Process};
+use gpumon_probe::model::{Absence, Owner, Process, Reading};
 use ratatui::{
     crossterm::event::{KeyCode, KeyEvent},
     layout::Rect,
@@ -127,7 +127,10 @@ impl Sheet<'_, '_> {
         };
         let Owner { notebook, slurm, pod, container, unit, parents } = owner;
         if let Some(notebook) = notebook {
-            let path = notebook.path.as_deref().unwrap_or("a notebook without a name");
+            let path = match &notebook.path {
+                Reading::Absent(Absence::Unknown) => "a notebook without a name".to_owned(),
+                path => said(path, ToOwned::to_owned),
+            };
             self.fact(
                 "notebook",
                 &printable(&format!("{path}, kernel {} ({})", notebook.kernel_id, notebook.kernel_pid)),
