@@ -17,6 +17,8 @@ pub(super) struct Subject<'a> {
     pub(super) pid: u32,
     pub(super) origin: Origin,
     pub(super) user: Option<User>,
+    /// What its cgroup tells.
+    pub(super) by_cgroup: &'a Reading<Owner>,
     pub(super) arguments: Option<&'a [String]>,
     /// Whether its command line is kept from view, and its notebook's path with it.
     pub(super) hidden: bool,
@@ -24,11 +26,22 @@ pub(super) struct Subject<'a> {
     pub(super) is_root: bool,
 }
 
+/// What its cgroup tells, which the kernel knows by itself, whatever the process does; not read yet where that is
+/// nothing.
+pub(super) fn by_cgroup(proc_fs: &ProcFs, pid: u32) -> Reading<Owner> {
+    let mut owner = Owner::default();
+    cgroup::read(&proc_fs.cgroup(pid).unwrap_or_default(), &mut owner);
+    shorten(&mut owner);
+    if owner == Owner::default() {
+        return Reading::Absent(Absence::NotReadYet);
+    }
+    Reading::Now(Owner { partial: true, ..owner })
+}
+
 /// Everything that can be found of a process.
 pub(super) fn owner(proc_fs: &ProcFs, subject: &Subject<'_>) -> Owner {
     let Subject { pid, origin, user, .. } = *subject;
-    let mut owner = Owner::default();
-    cgroup::read(&proc_fs.cgroup(pid).unwrap_or_default(), &mut owner);
+    let mut owner = Owner { partial: false, ..subject.by_cgroup.value().cloned().unwrap_or_default() };
     if owner.slurm.is_none() {
         let [job_id, step] = proc_fs.variables(pid, ["SLURM_JOB_ID", "SLURM_STEP_ID"]);
         owner.slurm = job_id.map(|job_id| SlurmJob { job_id, step });
@@ -122,7 +135,8 @@ mod tests {
             let arguments = proc_fs.arguments(pid);
             let origin = proc_fs.origin(pid).unwrap();
             let arguments = arguments.as_deref();
-            owner(&proc_fs, &Subject { pid, origin, user: proc_fs.user(pid), arguments, hidden, is_root: false })
+            let (user, by_cgroup) = (proc_fs.user(pid), &by_cgroup(&proc_fs, pid));
+            owner(&proc_fs, &Subject { pid, origin, user, by_cgroup, arguments, hidden, is_root: false })
         }
     }
 
@@ -167,7 +181,8 @@ mod tests {
             fs::write(fake.0.join("20/status"), format!("Uid:\t{ids}\nGid:\t0\t0\t0\t0\n")).unwrap();
             let (origin, user, arguments) = (proc_fs.origin(20).unwrap(), proc_fs.user(20), proc_fs.arguments(20));
             let arguments = arguments.as_deref();
-            let subject = Subject { pid: 20, origin, user, arguments, hidden: false, is_root: true };
+            let by_cgroup = &Reading::Absent(Absence::NotReadYet);
+            let subject = Subject { pid: 20, origin, user, by_cgroup, arguments, hidden: false, is_root: true };
             owner(&proc_fs, &subject).notebook.unwrap().path
         };
         assert_eq!(path("0\t0\t0\t0"), Reading::Now("secret".to_owned()));

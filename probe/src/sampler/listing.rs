@@ -63,7 +63,7 @@ fn length(process: &Process) -> usize {
 }
 
 fn owner(owner: &Owner) -> usize {
-    let Owner { notebook, slurm, pod, container, unit, parents } = owner;
+    let Owner { notebook, slurm, pod, container, unit, parents, partial: _ } = owner;
     let part = |texts: &[Option<&String>]| PART_BYTES + texts.iter().flatten().map(|text| escaped(text)).sum::<usize>();
     let notebook = notebook.as_ref().map_or(0, |Notebook { kernel_id, kernel_name, path, .. }| {
         REASON_BYTES + part(&[Some(kernel_id), kernel_name.as_ref(), path.value()])

@@ -125,7 +125,7 @@ impl Sheet<'_, '_> {
         let Some(owner) = process.owner.value() else {
             return self.fact("belongs to", &said(&process.owner, |_| String::new()));
         };
-        let Owner { notebook, slurm, pod, container, unit, parents } = owner;
+        let Owner { notebook, slurm, pod, container, unit, parents, partial } = owner;
         if let Some(notebook) = notebook {
             let path = match &notebook.path {
                 Reading::Absent(Absence::Unknown) => "a notebook without a name".to_owned(),
@@ -153,6 +153,8 @@ impl Sheet<'_, '_> {
             let line: Vec<_> =
                 parents.iter().map(|parent| format!("{} ({})", printable(&parent.name), parent.pid)).collect();
             self.fact("started by", &line.join(" ← "));
+        } else if *partial {
+            self.fact("started by", &Absence::NotReadYet.to_string());
         }
     }
 
