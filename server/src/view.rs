@@ -14,7 +14,7 @@ const LONGEST_MOUNTINFO: u64 = 4 << 20;
 pub(crate) enum View {
     /// All that the collector tells.
     Whole,
-    /// Names and users, without command lines and the paths of notebooks.
+    /// Names, those of scripts too, and users, without command lines and the paths of notebooks.
     Names,
 }
 
