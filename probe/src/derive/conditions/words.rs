@@ -44,9 +44,9 @@ pub(super) fn who(processes: &[&Process]) -> String {
 }
 
 fn name(process: &Process) -> String {
-    let notebook = process.owner.value().and_then(|owner| owner.notebook.as_ref()?.path.as_deref());
-    let program = notebook.or(process.name.value().map(String::as_str));
-    let program = program.map_or_else(|| format!("process {}", process.pid), tidy);
+    let notebook = process.owner.value().and_then(|owner| owner.notebook.as_ref()?.path.value());
+    let program = notebook.or(process.name.value());
+    let program = program.map_or_else(|| format!("process {}", process.pid), |program| tidy(program));
     match &process.user {
         Reading::Now(user) | Reading::Earlier { value: user, .. } => format!("{program} ({})", tidy(user)),
         Reading::Absent(_) => program,
@@ -85,7 +85,7 @@ mod tests {
             notebook: Some(Notebook {
                 kernel_id: "k".into(),
                 kernel_name: None,
-                path: Some("work/a.ipynb".into()),
+                path: Reading::Now("work/a.ipynb".into()),
                 kernel_pid: 1,
             }),
             ..Owner::default()
