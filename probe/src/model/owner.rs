@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
-use super::Reading;
+use super::{Absence, Reading};
 
 /// What a process belongs to. Each part is `None`, and left out of JSON, where the process is no such thing, or where
 /// this user may not look.
@@ -51,9 +51,15 @@ pub struct Notebook {
     /// The notebook's path, relative to Jupyter's root or absolute as Jupyter wrote it, from the connection file. Hidden
     /// where the command line is; `no_permission` where that file is refused or is no regular file; `unknown` where there
     /// is none, or it does not tell, as of a kernel that was started by other means.
+    #[serde(default = "unknown")]
     pub path: Reading<String>,
     /// The PID of the kernel itself; another than the process's own where the process is a child of the kernel.
     pub kernel_pid: u32,
+}
+
+/// Recordings of earlier versions leave out what they do not know.
+fn unknown() -> Reading<String> {
+    Reading::Absent(Absence::Unknown)
 }
 
 /// A step of a Slurm job.
