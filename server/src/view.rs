@@ -21,7 +21,7 @@ static PROC: ProcPrivacy = ProcPrivacy { read: Mutex::const_new(None) };
 pub(crate) enum View {
     /// All that the collector tells.
     Whole,
-    /// Names and users, without command lines and the paths of notebooks.
+    /// Names, those of scripts too, and users, without command lines and the paths of notebooks.
     Names,
 }
 
@@ -61,8 +61,9 @@ fn hide_command(process: &mut Process) {
     }
     if let Reading::Now(owner) | Reading::Earlier { value: owner, .. } = &mut process.owner
         && let Some(notebook) = &mut owner.notebook
+        && notebook.path.value().is_some()
     {
-        notebook.path = None;
+        notebook.path = Reading::Absent(Absence::Hidden);
     }
 }
 
@@ -106,6 +107,8 @@ fn hides_processes(mountinfo: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use gpumon_probe::model::{Notebook, Owner, ProcessKind};
+
     use super::*;
 
     #[tokio::test]
@@ -116,6 +119,37 @@ mod tests {
         let long_ago = Instant::now().checked_sub(BELIEVED).unwrap();
         *proc.read.lock().await = Some((long_ago, false));
         assert!(proc.is_private(|| true).await);
+    }
+
+    #[test]
+    fn what_is_hidden_says_so_and_what_is_absent_keeps_its_reason() {
+        let absent = |reason| Reading::Absent(reason);
+        for (path, shown) in [
+            (Reading::Now("train.ipynb".to_owned()), Absence::Hidden),
+            (absent(Absence::NoPermission), Absence::NoPermission),
+        ] {
+            let notebook = Notebook { kernel_id: "k".to_owned(), kernel_name: None, path, kernel_pid: 7 };
+            let mut process = Process {
+                pid: 7,
+                kind: ProcessKind::Compute,
+                memory_bytes: Reading::Now(1),
+                sm_percent: Reading::Now(0.0),
+                memory_percent: Reading::Now(0.0),
+                encoder_percent: Reading::Now(0.0),
+                decoder_percent: Reading::Now(0.0),
+                name: Reading::Now("train.py".to_owned()),
+                command: Reading::Now("python3 train.py --token secret".to_owned()),
+                user: Reading::Now("ana".to_owned()),
+                started_ms: Reading::Now(1),
+                mig: None,
+                mps: false,
+                owner: Reading::Now(Owner { notebook: Some(notebook), ..Owner::default() }),
+            };
+            hide_command(&mut process);
+            assert_eq!(process.command, absent(Absence::Hidden));
+            let owner = process.owner.value().unwrap();
+            assert_eq!(owner.notebook.as_ref().unwrap().path, Reading::Absent(shown));
+        }
     }
 
     #[test]

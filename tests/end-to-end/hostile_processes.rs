@@ -16,7 +16,7 @@ use rustix::{
     fs::{CWD, FileType, Mode, makedev, mkfifoat, mknodat},
     process::geteuid,
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::support::Fake;
@@ -184,6 +184,11 @@ fn connection_files(folder: &Path) -> Vec<PathBuf> {
     names.into_iter().map(path).collect()
 }
 
+/// Why a file that may not be read tells no path.
+fn refused() -> Value {
+    json!({"absent": "no_permission"})
+}
+
 #[test]
 fn a_connection_file_that_is_none_holds_up_nobody() {
     let folder = folder();
@@ -198,8 +203,8 @@ fn a_connection_file_that_is_none_holds_up_nobody() {
             let process = seen.process(pid);
             let notebook = &process["owner"]["notebook"];
             assert!(file.to_str().unwrap().contains(notebook["kernel_id"].as_str().unwrap()), "{process}");
-            let path = notebook["path"].as_str();
-            assert_eq!(path, file.ends_with("kernel-real.json").then_some("train.ipynb"), "{process}");
+            let path = if file.ends_with("kernel-real.json") { json!("train.ipynb") } else { refused() };
+            assert_eq!(notebook["path"], path, "{process}");
         }
     }
 }
@@ -217,7 +222,7 @@ fn root_does_not_read_for_a_user_what_that_user_may_not() {
     let (own, stranger) = (Holder::new(&[file.to_str().unwrap()], 0), Holder::new(&[file.to_str().unwrap()], NOBODY));
     let seen = Seen::of(&[own.pid(), stranger.pid()], 0, 6).unwrap();
     assert_eq!(seen.process(own.pid())["owner"]["notebook"]["path"], "root's");
-    assert_eq!(seen.process(stranger.pid())["owner"]["notebook"]["path"], Value::Null);
+    assert_eq!(seen.process(stranger.pid())["owner"]["notebook"]["path"], refused());
 }
 
 /// Mounts a file system that never answers, and takes it away at the end of its input.
@@ -244,7 +249,9 @@ fn a_connection_file_on_a_mount_that_is_dead_leaves_its_owner_unknown_and_nothin
         let Some(seen) = Seen::of(&[stuck.pid(), beside.pid(), other.pid()], collector, 12) else { continue };
         seen.is_on_time();
         let process = seen.process(stuck.pid());
-        assert_eq!(process["owner"]["absent"], "not_read_yet", "{process}");
+        // What its cgroup tells is known all the same, where that is something.
+        let owner = &process["owner"];
+        assert!(owner["absent"] == "not_read_yet" || owner["partial"] == true, "{process}");
         assert!(process["name"] == "sh" && process["user"].is_string() && process["started_ms"].is_u64(), "{process}");
         assert!(seen.process(other.pid())["owner"]["parents"].is_array(), "of another user");
     }

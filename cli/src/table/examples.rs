@@ -111,7 +111,7 @@ pub(crate) fn processes() -> Vec<Process> {
     let notebook = Notebook {
         kernel_id: "k".to_owned(),
         kernel_name: Some("python3".to_owned()),
-        path: Some("/home/ana/work/train.ipynb".to_owned()),
+        path: Reading::Now("/home/ana/work/train.ipynb".to_owned()),
         kernel_pid: 4312,
     };
     let container = Container { runtime: ContainerRuntime::Docker, id: "3f2a".repeat(16) };

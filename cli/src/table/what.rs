@@ -28,7 +28,7 @@ impl What {
     /// `None` where nothing is known of it.
     pub(crate) fn of(process: &Process, layout: Layout) -> Option<Self> {
         let owner = process.owner.value();
-        let notebook = owner.and_then(|owner| owner.notebook.as_ref()?.path.as_deref());
+        let notebook = owner.and_then(|owner| owner.notebook.as_ref()?.path.value());
         let (name, command) = (process.name.value(), process.command.value());
         let (name, short) = match (notebook, name, command) {
             (Some(path), Some(name), _) => {

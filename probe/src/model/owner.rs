@@ -4,6 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
+use super::{Absence, Reading};
+
 /// What a process belongs to. Each part is `None`, and left out of JSON, where the process is no such thing, or where
 /// this user may not look.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
@@ -30,6 +32,11 @@ pub struct Owner {
     pub unit: Option<String>,
     /// Its ancestors, from the parent upwards; the first process of the PID namespace is left out.
     pub parents: Vec<Ancestor>,
+    /// Whether only its cgroup has been read so far, and the notebook, the ancestors and a Slurm job that the environment
+    /// alone names have not. A process whose files do not answer stays so. Left out of JSON where all has been read.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[ts(optional, as = "Option<bool>")]
+    pub partial: bool,
 }
 
 /// A Jupyter kernel.
@@ -41,12 +48,18 @@ pub struct Notebook {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub kernel_name: Option<String>,
-    /// The notebook's path, relative to Jupyter's root or absolute as Jupyter wrote it, where the connection file tells it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[ts(optional)]
-    pub path: Option<String>,
+    /// The notebook's path, relative to Jupyter's root or absolute as Jupyter wrote it, from the connection file. Hidden
+    /// where the command line is; `no_permission` where that file is refused or is no regular file; `unknown` where there
+    /// is none, or it does not tell, as of a kernel that was started by other means.
+    #[serde(default = "unknown")]
+    pub path: Reading<String>,
     /// The PID of the kernel itself; another than the process's own where the process is a child of the kernel.
     pub kernel_pid: u32,
+}
+
+/// Recordings of earlier versions leave out what they do not know.
+fn unknown() -> Reading<String> {
+    Reading::Absent(Absence::Unknown)
 }
 
 /// A step of a Slurm job.

@@ -24,7 +24,8 @@ pub struct Process {
     /// Decoder use (`decUtil`).
     pub decoder_percent: Reading<f64>,
     /// What a person would call it: the script that an interpreter runs (`train.py`), else the program's name, from
-    /// `/proc/PID/comm`. Where the command line is hidden, the script is too.
+    /// `/proc/PID/comm`. Of another user's process a service tells the program alone. Clients from which only the
+    /// server hides a command line see the name of the script.
     pub name: Reading<String>,
     /// Its command line, arguments separated by spaces; one of more than 1024 bytes is cut there and ends in `…`. Hidden where it is another user's and the reader is a service.
     pub command: Reading<String>,

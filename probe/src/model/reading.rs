@@ -12,7 +12,7 @@ use ts_rs::TS;
 ///
 /// In JSON a fresh value stands bare (`64`), one that was read earlier than the sample around it carries its time
 /// (`{"value": 64, "at_ms": 1763630000000}`), and an absent one its reason (`{"absent": "not_supported"}`).
-#[derive(Debug, Clone, PartialEq, Serialize, TS, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, TS, JsonSchema)]
 #[serde(untagged)]
 pub enum Reading<T> {
     /// Read earlier than the sample it stands in (slow lane, or the last known value).

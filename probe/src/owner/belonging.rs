@@ -1,11 +1,13 @@
 //! What a process belongs to, put together from its cgroup, its environment and its ancestors.
 
+use std::io::{self, ErrorKind};
+
 use super::{
     as_user::User,
-    cgroup, clean, jupyter,
-    proc_fs::{Origin, ProcFs},
+    cgroup, clean, connection_file, jupyter,
+    proc_fs::{Birth, Origin, ProcFs},
 };
-use crate::model::{Ancestor, Container, Owner, Pod, SlurmJob};
+use crate::model::{Absence, Ancestor, Container, Owner, Pod, Reading, SlurmJob};
 
 /// Deeper trees exist, but what is above tells nothing more; and a loop in a `/proc` that changes must end.
 const MOST_ANCESTORS: usize = 16;
@@ -15,6 +17,8 @@ pub(super) struct Subject<'a> {
     pub(super) pid: u32,
     pub(super) origin: Origin,
     pub(super) user: Option<User>,
+    /// What its cgroup tells.
+    pub(super) by_cgroup: &'a Reading<Owner>,
     pub(super) arguments: Option<&'a [String]>,
     /// Whether its command line is kept from view, and its notebook's path with it.
     pub(super) hidden: bool,
@@ -22,35 +26,65 @@ pub(super) struct Subject<'a> {
     pub(super) is_root: bool,
 }
 
+/// What its cgroup tells, which the kernel knows by itself, whatever the process does; not read yet where that is
+/// nothing.
+pub(super) fn by_cgroup(proc_fs: &ProcFs, pid: u32) -> Reading<Owner> {
+    let mut owner = Owner::default();
+    cgroup::read(&proc_fs.cgroup(pid).unwrap_or_default(), &mut owner);
+    shorten(&mut owner);
+    if owner == Owner::default() {
+        return Reading::Absent(Absence::NotReadYet);
+    }
+    Reading::Now(Owner { partial: true, ..owner })
+}
+
 /// Everything that can be found of a process.
 pub(super) fn owner(proc_fs: &ProcFs, subject: &Subject<'_>) -> Owner {
     let Subject { pid, origin, user, .. } = *subject;
-    let mut owner = Owner::default();
-    cgroup::read(&proc_fs.cgroup(pid).unwrap_or_default(), &mut owner);
+    let mut owner = Owner { partial: false, ..subject.by_cgroup.value().cloned().unwrap_or_default() };
     if owner.slurm.is_none() {
         let [job_id, step] = proc_fs.variables(pid, ["SLURM_JOB_ID", "SLURM_STEP_ID"]);
         owner.slurm = job_id.map(|job_id| SlurmJob { job_id, step });
     }
-    let rights = user.filter(|user| subject.is_root && user.uid != 0);
-    let notebook = |pid, arguments: &[String]| jupyter::notebook(pid, arguments, &proc_fs.file_root(pid), rights);
-    owner.notebook = subject.arguments.and_then(|arguments| notebook(pid, arguments));
+    let notebook = |pid, birth, user, arguments: &[String]| {
+        jupyter::notebook(pid, arguments, |path| read_below(proc_fs, pid, birth, user, subject.is_root, path))
+    };
+    owner.notebook = subject.arguments.and_then(|arguments| notebook(pid, origin.birth, user, arguments));
     let mut parent = origin.parent;
     while parent > 1 && owner.parents.len() < MOST_ANCESTORS {
         let Some(above) = proc_fs.origin(parent) else { break };
         // Reading what another user's process provides could take for ever, and would be held against this user.
-        let is_alike = proc_fs.user(parent).map(|user| user.uid) == user.map(|user| user.uid);
+        let its_user = proc_fs.user(parent);
+        let is_alike = its_user.map(|user| user.uid) == user.map(|user| user.uid);
         let arguments = if is_alike { proc_fs.arguments(parent) } else { None };
         let name = proc_fs.name(parent, arguments.as_deref()).unwrap_or_default();
         owner.parents.push(Ancestor { pid: parent, name: clean::name(&name) });
         // A worker belongs to the notebook whose kernel started it.
-        owner.notebook = owner.notebook.or_else(|| notebook(parent, &arguments.unwrap_or_default()));
+        owner.notebook =
+            owner.notebook.or_else(|| notebook(parent, above.birth, its_user, &arguments.unwrap_or_default()));
         parent = above.parent;
     }
     if let Some(notebook) = owner.notebook.as_mut().filter(|_| subject.hidden) {
-        notebook.path = None;
+        notebook.path = Reading::Absent(Absence::Hidden);
     }
     shorten(&mut owner);
     owner
+}
+
+/// Reads a file that a process names, with no more rights than it has itself.
+fn read_below(
+    proc_fs: &ProcFs,
+    pid: u32,
+    birth: Birth,
+    user: Option<User>,
+    is_root: bool,
+    path: &str,
+) -> io::Result<Vec<u8>> {
+    let root = proc_fs.open_root(pid, birth, user)?;
+    if is_root && !user.is_some_and(|user| proc_fs.is_only(pid, user)) {
+        return Err(ErrorKind::PermissionDenied.into());
+    }
+    connection_file::read(&root, path, user.filter(|user| is_root && user.uid != 0))
 }
 
 /// What cgroups and variables are called is up to those who make them.
@@ -101,7 +135,8 @@ mod tests {
             let arguments = proc_fs.arguments(pid);
             let origin = proc_fs.origin(pid).unwrap();
             let arguments = arguments.as_deref();
-            owner(&proc_fs, &Subject { pid, origin, user: proc_fs.user(pid), arguments, hidden, is_root: false })
+            let (user, by_cgroup) = (proc_fs.user(pid), &by_cgroup(&proc_fs, pid));
+            owner(&proc_fs, &Subject { pid, origin, user, by_cgroup, arguments, hidden, is_root: false })
         }
     }
 
@@ -127,12 +162,33 @@ mod tests {
         for pid in [20, 30] {
             let notebook = fake.owner(pid, false).notebook.unwrap();
             assert_eq!((notebook.kernel_id.as_str(), notebook.kernel_pid), ("ab12", 20));
-            assert_eq!(notebook.path.as_deref(), Some("train.ipynb"));
+            assert_eq!(notebook.path, Reading::Now("train.ipynb".to_owned()));
         }
         let parents: Vec<_> = fake.owner(30, false).parents.iter().map(|parent| parent.pid).collect();
         assert_eq!(parents, [20, 10]);
-        assert_eq!(fake.owner(30, true).notebook.unwrap().path, None, "another user's path stays hidden");
+        let hidden = fake.owner(30, true).notebook.unwrap().path;
+        assert_eq!(hidden, Reading::Absent(Absence::Hidden), "another user's path stays hidden");
         assert_eq!(fake.owner(10, false).notebook, None);
+    }
+
+    #[test]
+    fn root_reads_nothing_for_a_setuid_program_or_for_whom_it_does_not_know() {
+        let fake = FakeProc::new("setuid", &[(20, 1, "su -c /run/kernel-ab12.json", "", "")]);
+        fs::create_dir_all(fake.0.join("20/root/run")).unwrap();
+        fs::write(fake.0.join("20/root/run/kernel-ab12.json"), r#"{"jupyter_session":"secret"}"#).unwrap();
+        let proc_fs = ProcFs::new(fake.0.clone());
+        let path = |ids: &str| {
+            fs::write(fake.0.join("20/status"), format!("Uid:\t{ids}\nGid:\t0\t0\t0\t0\n")).unwrap();
+            let (origin, user, arguments) = (proc_fs.origin(20).unwrap(), proc_fs.user(20), proc_fs.arguments(20));
+            let arguments = arguments.as_deref();
+            let by_cgroup = &Reading::Absent(Absence::NotReadYet);
+            let subject = Subject { pid: 20, origin, user, by_cgroup, arguments, hidden: false, is_root: true };
+            owner(&proc_fs, &subject).notebook.unwrap().path
+        };
+        assert_eq!(path("0\t0\t0\t0"), Reading::Now("secret".to_owned()));
+        for ids in ["1000\t0\t0\t0", "0\t0\t1000\t0", ""] {
+            assert_eq!(path(ids), Reading::Absent(Absence::NoPermission), "{ids}");
+        }
     }
 
     #[test]

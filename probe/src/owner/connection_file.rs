@@ -13,7 +13,7 @@ use std::{
 };
 
 use rustix::{
-    fs::{CWD, FileType, Mode, OFlags, ResolveFlags, fstat, open, openat, openat2},
+    fs::{CWD, FileType, Mode, OFlags, ResolveFlags, fstat, openat, openat2},
     io::Errno,
 };
 
@@ -23,12 +23,11 @@ use crate::bounded;
 /// Jupyter writes some hundred bytes.
 const LONGEST: usize = 64 << 10;
 
-/// Reads the file `path` below `root`. `user` is whose rights to read with, where this process has those of root.
-pub(super) fn read(root: &Path, path: &str, user: Option<User>) -> io::Result<Vec<u8>> {
-    // Only root may look into another user's process, so that this is opened before the rights are given up.
-    let root = open(root, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+/// Reads the file `path` below `root`, which only root may open of another user's process. `user` is whose rights to
+/// read with, where this process has those of root.
+pub(super) fn read(root: &OwnedFd, path: &str, user: Option<User>) -> io::Result<Vec<u8>> {
     let read = || {
-        let place = find(&root, Path::new(path))?;
+        let place = find(root, Path::new(path))?;
         if FileType::from_raw_mode(fstat(&place)?.st_mode) != FileType::RegularFile {
             return Err(ErrorKind::InvalidInput.into());
         }
@@ -87,7 +86,7 @@ mod tests {
         time::Duration,
     };
 
-    use rustix::fs::mkfifoat;
+    use rustix::fs::{mkfifoat, open};
 
     use super::*;
 
@@ -107,6 +106,10 @@ mod tests {
         }
     }
 
+    fn opened(root: &Path) -> OwnedFd {
+        open(root, OFlags::PATH | OFlags::DIRECTORY, Mode::empty()).unwrap()
+    }
+
     #[test]
     fn nothing_but_a_regular_file_is_read_and_nothing_blocks() {
         let folder = Folder::new("kinds");
@@ -118,7 +121,7 @@ mod tests {
         let (tell, told) = mpsc::channel();
         thread::spawn(move || {
             for name in ["run/pipe", "run/device", "run/link", "run", "run/none", "/run/file", "run/file"] {
-                tell.send((name, read(&root, name, None).ok())).unwrap();
+                tell.send((name, read(&opened(&root), name, None).ok())).unwrap();
             }
         });
         while let Ok((name, bytes)) = told.recv_timeout(Duration::from_secs(20)) {
@@ -138,8 +141,8 @@ mod tests {
         symlink("../secret", folder.0.join("run/relative")).unwrap();
         let root = folder.0.join("run");
         for name in ["../secret", "absolute", "relative", "/../secret"] {
+            let root = opened(&root);
             assert!(read(&root, name, None).is_err(), "{name}");
-            let root = open(&root, OFlags::PATH | OFlags::DIRECTORY, Mode::empty()).unwrap();
             let found = step_by_step(&root, Path::new(name));
             let is_file = found.is_ok_and(|place| fstat(&place).unwrap().st_mode & 0o170_000 == 0o100_000);
             assert!(!is_file, "{name} step by step");
@@ -150,8 +153,8 @@ mod tests {
     fn a_file_is_read_up_to_a_limit_on_either_way() {
         let folder = Folder::new("long");
         fs::write(folder.0.join("run/long"), vec![b'x'; 3 * LONGEST]).unwrap();
-        assert_eq!(read(&folder.0, "run/long", None).unwrap().len(), LONGEST);
-        let root = open(&folder.0, OFlags::PATH | OFlags::DIRECTORY, Mode::empty()).unwrap();
+        let root = opened(&folder.0);
+        assert_eq!(read(&root, "run/long", None).unwrap().len(), LONGEST);
         let place = step_by_step(&root, Path::new("/run/./long")).unwrap();
         assert_eq!(usize::try_from(fstat(&place).unwrap().st_size), Ok(3 * LONGEST));
     }
@@ -167,8 +170,8 @@ mod tests {
         let user = Some(User { uid: 65_533, gid: 65_533 });
         for (mode, may_read) in [(0o600, false), (0o604, true)] {
             fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
-            assert_eq!(read(&folder.0, "run/file", user).is_ok(), may_read, "{mode:o}");
+            assert_eq!(read(&opened(&folder.0), "run/file", user).is_ok(), may_read, "{mode:o}");
         }
-        assert!(read(&folder.0, "run/file", None).is_ok());
+        assert!(read(&opened(&folder.0), "run/file", None).is_ok());
     }
 }

@@ -3,12 +3,12 @@
 //! Every kernel, of whatever language, is started with the path of its connection file, `kernel-<id>.json`, among its
 //! arguments. Jupyter writes the notebook's path and the kernel's name into that file.
 
-use std::path::Path;
+use std::io::{self, ErrorKind};
 
 use serde::Deserialize;
 
-use super::{as_user::User, clean, connection_file};
-use crate::model::Notebook;
+use super::clean;
+use crate::model::{Absence, Notebook};
 
 /// What Jupyter writes beside the ports and the key. A kernel started by other means lacks all of it.
 #[derive(Debug, Default, Deserialize)]
@@ -20,19 +20,23 @@ struct ConnectionFile {
 
 /// The kernel that was started with these arguments; `None` where they are no kernel's.
 ///
-/// `root` stands before the connection file's path, as `/proc/PID/root` does for a process in a container; `user` is
-/// whose rights it is read with, where this process has those of root.
-pub(super) fn notebook(pid: u32, arguments: &[String], root: &Path, user: Option<User>) -> Option<Notebook> {
+/// `read` reads the connection file, whose path below the process's root it is given.
+pub(super) fn notebook(
+    pid: u32,
+    arguments: &[String],
+    read: impl FnOnce(&str) -> io::Result<Vec<u8>>,
+) -> Option<Notebook> {
     let (path, kernel_id) = arguments.iter().find_map(|argument| Some((argument, kernel_id(argument)?)))?;
-    let connection: ConnectionFile = connection_file::read(root, path.trim_start_matches('/'), user)
-        .ok()
-        .and_then(|bytes| serde_json::from_slice(&bytes).ok())
-        .unwrap_or_default();
+    let (connection, without): (ConnectionFile, _) = match read(path.trim_start_matches('/')) {
+        Ok(bytes) => (serde_json::from_slice(&bytes).unwrap_or_default(), Absence::Unknown),
+        Err(error) if error.kind() == ErrorKind::NotFound => (ConnectionFile::default(), Absence::Unknown),
+        Err(_) => (ConnectionFile::default(), Absence::NoPermission),
+    };
     let told = |text: String| (!text.is_empty()).then_some(text);
     Some(Notebook {
         kernel_id: clean::id(&kernel_id),
         kernel_name: told(clean::name(&connection.kernel_name)),
-        path: told(clean::line(&connection.jupyter_session)),
+        path: told(clean::line(&connection.jupyter_session)).ok_or(without).into(),
         kernel_pid: pid,
     })
 }
@@ -48,6 +52,11 @@ fn kernel_id(argument: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::Reading;
+
+    fn missing(_: &str) -> io::Result<Vec<u8>> {
+        Err(ErrorKind::NotFound.into())
+    }
 
     fn arguments(line: &str) -> Vec<String> {
         line.split(' ').map(str::to_owned).collect()
@@ -61,23 +70,36 @@ mod tests {
             "julia -i --color=yes kernel.jl /tmp/none/kernel-1b2c.json",
             "xcpp --connection-file=/tmp/none/kernel-1b2c.json",
         ] {
-            assert_eq!(notebook(7, &arguments(line), Path::new("/"), None).unwrap().kernel_id, "1b2c", "{line}");
+            assert_eq!(notebook(7, &arguments(line), missing).unwrap().kernel_id, "1b2c", "{line}");
         }
         for line in ["python3 train.py kernel-.json", "vi kernel-1b2c.json.bak", "python3"] {
-            assert_eq!(notebook(7, &arguments(line), Path::new("/"), None), None, "{line}");
+            assert_eq!(notebook(7, &arguments(line), missing), None, "{line}");
         }
     }
 
     #[test]
     fn the_connection_file_tells_notebook_and_kernel() {
-        let root = std::env::temp_dir().join(format!("gpumon-jupyter-{}", std::process::id()));
-        std::fs::create_dir_all(root.join("run")).unwrap();
-        let written = r#"{"key":"secret","kernel_name":"python3","jupyter_session":"/home/ana/train.ipynb"}"#;
-        std::fs::write(root.join("run/kernel-1b2c.json"), written).unwrap();
-        let known = notebook(7, &arguments("python3 -f /run/kernel-1b2c.json"), &root, None).unwrap();
-        assert_eq!(known.path.as_deref(), Some("/home/ana/train.ipynb"));
+        let read = |path: &str| {
+            assert_eq!(path, "run/kernel-1b2c.json");
+            Ok(br#"{"key":"secret","kernel_name":"python3","jupyter_session":"/home/ana/train.ipynb"}"#.to_vec())
+        };
+        let known = notebook(7, &arguments("python3 -f /run/kernel-1b2c.json"), read).unwrap();
+        assert_eq!(known.path, Reading::Now("/home/ana/train.ipynb".to_owned()));
         assert_eq!(known.kernel_name.as_deref(), Some("python3"));
         assert_eq!(known.kernel_pid, 7);
-        std::fs::remove_dir_all(root).unwrap();
+    }
+    #[test]
+    fn a_path_that_is_not_told_is_absent_with_its_reason() {
+        for (read, reason) in [
+            (Err(ErrorKind::NotFound), Absence::Unknown),
+            (Err(ErrorKind::PermissionDenied), Absence::NoPermission),
+            (Err(ErrorKind::InvalidInput), Absence::NoPermission),
+            (Ok("{"), Absence::Unknown),
+            (Ok(r#"{"kernel_name":"python3","jupyter_session":""}"#), Absence::Unknown),
+        ] {
+            let read = |_: &str| read.map(|text| text.as_bytes().to_vec()).map_err(io::Error::from);
+            let known = notebook(7, &arguments("python3 -f /run/kernel-1b2c.json"), read).unwrap();
+            assert_eq!(known.path, Reading::Absent(reason));
+        }
     }
 }

@@ -33,6 +33,8 @@ pub(super) struct Basics {
     pub(super) hidden: bool,
     /// The program's name, which can be cut.
     pub(super) name: String,
+    /// What its cgroup tells.
+    pub(super) owner: Reading<Owner>,
 }
 
 /// The second stage: what the process itself provides.
@@ -63,12 +65,13 @@ impl Looker {
             user,
             hidden: self.commands == CommandLines::Own && user.map(|user| user.uid) != Some(self.own_uid),
             name: clean::name(&self.proc_fs.name(pid, None)?),
+            owner: belonging::by_cgroup(&self.proc_fs, pid),
         })
     }
 
     /// It can take for ever. `before` is what was known of the same process.
     pub(super) fn details(&self, pid: u32, basics: &Basics, before: Option<Details>) -> Details {
-        let &Basics { origin, user, hidden, .. } = basics;
+        let &Basics { origin, user, hidden, owner: ref by_cgroup, .. } = basics;
         let arguments = self.proc_fs.arguments(pid);
         let program = self.proc_fs.name(pid, arguments.as_deref());
         let script = program.as_deref().zip(arguments.as_deref()).filter(|_| !hidden);
@@ -78,7 +81,8 @@ impl Looker {
             Some(before) if before.owner_read.elapsed() < ASK_OWNER_AGAIN => (before.owner, before.owner_read),
             _ => {
                 let is_root = self.own_uid == 0;
-                let subject = Subject { pid, origin, user, arguments: arguments.as_deref(), hidden, is_root };
+                let arguments = arguments.as_deref();
+                let subject = Subject { pid, origin, user, by_cgroup, arguments, hidden, is_root };
                 (belonging::owner(&self.proc_fs, &subject), Instant::now())
             }
         };

@@ -1,6 +1,13 @@
 //! The files of `/proc/PID` that tell whose a process is.
 
-use std::{fs, os::unix::fs::MetadataExt, path::PathBuf};
+use std::{
+    fs,
+    io::{self, ErrorKind},
+    os::{fd::OwnedFd, unix::fs::MetadataExt},
+    path::PathBuf,
+};
+
+use rustix::fs::{Mode, OFlags, open};
 
 use super::as_user::User;
 use crate::bounded;
@@ -69,9 +76,26 @@ impl ProcFs {
         })
     }
 
-    /// The root of the process's file system: a container's own.
-    pub(super) fn file_root(&self, pid: u32) -> PathBuf {
-        self.root.join(pid.to_string()).join("root")
+    /// The root of the file system of a process that was read before: a container's own.
+    ///
+    /// The PID may be another process's by now, and that one's files nothing that the first may have read: so birth and
+    /// user are compared after the opening.
+    pub(super) fn open_root(&self, pid: u32, birth: Birth, user: Option<User>) -> io::Result<OwnedFd> {
+        let root = self.root.join(pid.to_string()).join("root");
+        let root = open(root, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+        let is_the_same = self.origin(pid).is_some_and(|now| now.birth == birth) && self.user(pid) == user;
+        if is_the_same { Ok(root) } else { Err(ErrorKind::NotFound.into()) }
+    }
+
+    /// Whether all ids of a process, real, effective and saved, are this user's. A setuid or setgid program has rights
+    /// of its file's owner, but its arguments from whoever started it. False where that is not known.
+    pub(super) fn is_only(&self, pid: u32, user: User) -> bool {
+        let status = self.text(pid, "status", bounded::STAT).unwrap_or_default();
+        [("Uid:", user.uid), ("Gid:", user.gid)].iter().all(|(key, own)| {
+            let ids = status.lines().find_map(|line| line.strip_prefix(key));
+            let are_own = ids.into_iter().flat_map(str::split_ascii_whitespace).map(|id| id.parse() == Ok(*own));
+            are_own.reduce(|all, is_own| all && is_own).unwrap_or(false)
+        })
     }
 
     /// The command line; `None` where it cannot be read.
@@ -182,6 +206,38 @@ mod tests {
         fs::write(root.join("stat"), format!("btime {}\n", u64::MAX)).unwrap();
         let birth = ProcFs::new(root.clone()).origin(42).unwrap().birth;
         assert_eq!((birth.ticks, birth.started_ms), (u64::MAX, Some(u64::MAX)));
+        fs::remove_dir_all(root).unwrap();
+    }
+
+    #[test]
+    fn a_root_is_opened_only_of_the_process_that_was_read_before() {
+        let stat = |ticks: u64| format!("42 (a) S 1 {}{ticks} 0", "0 ".repeat(17));
+        let (root, proc_fs) = proc_with("again", &stat(500), "a\n", "");
+        fs::create_dir_all(root.join("42/root")).unwrap();
+        let user = proc_fs.user(42);
+        let birth = proc_fs.origin(42).unwrap().birth;
+        assert!(proc_fs.open_root(42, birth, user).is_ok());
+        let another = user.map(|user| User { uid: user.uid + 1, ..user });
+        assert!(proc_fs.open_root(42, birth, another).is_err());
+        fs::write(root.join("42/stat"), stat(501)).unwrap();
+        assert!(proc_fs.open_root(42, birth, user).is_err(), "the PID was used again");
+        fs::remove_dir_all(root).unwrap();
+    }
+
+    #[test]
+    fn a_setuid_or_setgid_program_is_not_one_users_only() {
+        let (root, proc_fs) = proc_with("setuid", "", "su\n", "");
+        assert!(!proc_fs.is_only(42, User { uid: 7, gid: 8 }), "nothing is known");
+        for (uids, gids, is_only) in [
+            ("7\t7\t7\t7", "8\t8\t8\t8", true),
+            ("7\t0\t0\t0", "8\t8\t8\t8", false),
+            ("0\t0\t7\t0", "8\t8\t8\t8", false),
+            ("7\t7\t7\t7", "8\t9\t9\t9", false),
+            ("0\t0\t0\t0", "0\t0\t0\t0", false),
+        ] {
+            fs::write(root.join("42/status"), format!("Name:\tsu\nUid:\t{uids}\nGid:\t{gids}\n")).unwrap();
+            assert_eq!(proc_fs.is_only(42, User { uid: 7, gid: 8 }), is_only, "{uids} {gids}");
+        }
         fs::remove_dir_all(root).unwrap();
     }
 

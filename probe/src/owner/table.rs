@@ -215,7 +215,10 @@ impl Table {
             None => {
                 process.name = Reading::Now(basics.name.clone());
                 process.command = because(if basics.hidden { Absence::Hidden } else { Absence::NotReadYet });
-                process.owner = because(Absence::NotReadYet);
+                process.owner = match how {
+                    Extent::Whole => basics.owner.clone(),
+                    Extent::Brief => because(Absence::NotReadYet),
+                };
             }
         }
     }

@@ -163,6 +163,19 @@ fn a_process_that_does_not_answer_holds_up_its_own_user_and_nobody_else() {
 }
 
 #[test]
+fn a_process_that_does_not_answer_is_known_by_its_cgroup_all_the_same() {
+    let proc = FakeProc::new("cgroup");
+    proc.add(20, 71_000, false);
+    fs::write(proc.0.join("20/cgroup"), "0::/system.slice/slurmstepd.scope/job_42/step_0/user/task_0\n").unwrap();
+    let mut resolver = Finder::of_user(&proc.0, CommandLines::All, 1).resolver();
+    let job = |process: &Process| process.owner.value()?.slurm.as_ref().map(|job| job.job_id.clone());
+    let is_partial = |process: &Process| process.owner.value().is_some_and(|owner| owner.partial);
+    eventually(&mut resolver, &[20], |now| job(&now[0]).as_deref() == Some("42") && is_partial(&now[0]));
+    proc.answer(20);
+    eventually(&mut resolver, &[20], |now| job(&now[0]).as_deref() == Some("42") && !is_partial(&now[0]));
+}
+
+#[test]
 fn however_many_users_processes_hang_the_threads_are_few_and_all_come_back() {
     let proc = FakeProc::new("many");
     let pids: Vec<u32> = (100..140).collect();

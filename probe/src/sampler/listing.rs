@@ -22,6 +22,9 @@ const PROCESS_BYTES: usize = 512;
 /// Bytes of a part of its owner.
 const PART_BYTES: usize = 96;
 
+/// Bytes of the reason why a notebook's path is not there.
+const REASON_BYTES: usize = 32;
+
 /// Bytes of JSON for the processes of each of so many GPUs.
 pub(super) fn budget(gpus: u32) -> usize {
     (ALL_BYTES / (gpus.max(1) as usize)).max(LEAST_BYTES)
@@ -60,10 +63,10 @@ fn length(process: &Process) -> usize {
 }
 
 fn owner(owner: &Owner) -> usize {
-    let Owner { notebook, slurm, pod, container, unit, parents } = owner;
+    let Owner { notebook, slurm, pod, container, unit, parents, partial: _ } = owner;
     let part = |texts: &[Option<&String>]| PART_BYTES + texts.iter().flatten().map(|text| escaped(text)).sum::<usize>();
     let notebook = notebook.as_ref().map_or(0, |Notebook { kernel_id, kernel_name, path, .. }| {
-        part(&[Some(kernel_id), kernel_name.as_ref(), path.as_ref()])
+        REASON_BYTES + part(&[Some(kernel_id), kernel_name.as_ref(), path.value()])
     });
     let slurm = slurm.as_ref().map_or(0, |SlurmJob { job_id, step }| part(&[Some(job_id), step.as_ref()]));
     let pod = pod.as_ref().map_or(0, |Pod { uid }| part(&[Some(uid)]));
@@ -105,7 +108,7 @@ mod tests {
         let notebook = Notebook {
             kernel_id: "a".repeat(128),
             kernel_name: Some("\\".repeat(128)),
-            path: Some("\u{fffd}".repeat(340)),
+            path: Reading::Now("\u{fffd}".repeat(340)),
             kernel_pid: u32::MAX,
         };
         let described = |process: &mut Process| {

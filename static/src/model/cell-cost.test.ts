@@ -6,7 +6,7 @@ import { CellMeter, isWorthTelling, type CellCost } from './cell-cost';
 import { cellWords } from './cell-words';
 
 function own(memory_gib: number, sm_percent: number, pid = 10): Process {
-  const notebook = { kernel_id: 'k', kernel_pid: 10 };
+  const notebook = { kernel_id: 'k', kernel_pid: 10, path: 'train.ipynb' };
   return process(pid, { owner: { parents: [], notebook }, memory_bytes: memory_gib * GIB, sm_percent });
 }
 

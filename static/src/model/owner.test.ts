@@ -12,7 +12,7 @@ describe('a process', () => {
   it('is called by the notebook it belongs to, where there is one', () => {
     expect(notebookName(owned({ notebook }))).toBe('train.ipynb');
     expect(processName(owned({ notebook }))).toBe('train.ipynb');
-    expect(notebookName(owned({ notebook: { kernel_id: 'ab12', kernel_pid: 7 } }))).toBeNull();
+    expect(notebookName(owned({ notebook: { ...notebook, path: { absent: 'hidden' } } }))).toBeNull();
     expect(processName(owned({}))).toBe('python3');
     expect(processName(process(7, { owner: { absent: 'unknown' } }))).toBe('python3');
   });

@@ -7,8 +7,9 @@ import { valueOf } from './reading';
 
 /** The file name of the notebook whose kernel it is, or whose kernel started it; `null` where there is none. */
 export function notebookName(process: Process): string | null {
-  const path = valueOf(process.owner)?.notebook?.path;
-  return path === undefined ? null : plainText(path.split('/').at(-1) ?? path, 120);
+  const notebook = valueOf(process.owner)?.notebook;
+  const path = notebook === undefined ? null : valueOf(notebook.path);
+  return path === null ? null : plainText(path.split('/').at(-1) ?? path, 120);
 }
 
 /** The job, pod, container or service it runs in, the most telling of them; `null` where there is none. */

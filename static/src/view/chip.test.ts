@@ -4,7 +4,7 @@ import { expect, it, vi } from 'vitest';
 import { GIB, gpu, NOW, process, sample } from '../testing/frames';
 import { Chip } from './chip';
 
-const notebook = { kernel_id: 'k', kernel_pid: 10 };
+const notebook = { kernel_id: 'k', kernel_pid: 10, path: 'train.ipynb' };
 const own = process(10, { owner: { parents: [], notebook }, memory_bytes: 61 * GIB, sm_percent: 93 });
 
 it('says what the notebook holds, and on which GPUs', () => {

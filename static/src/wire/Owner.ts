@@ -33,4 +33,9 @@ unit?: string,
 /**
  * Its ancestors, from the parent upwards; the first process of the PID namespace is left out.
  */
-parents: Array<Ancestor>, };
+parents: Array<Ancestor>, 
+/**
+ * Whether only its cgroup has been read so far, and the notebook, the ancestors and a Slurm job that the environment
+ * alone names have not. A process whose files do not answer stays so. Left out of JSON where all has been read.
+ */
+partial?: boolean, };

@@ -38,7 +38,8 @@ encoder_percent: Reading<number>,
 decoder_percent: Reading<number>, 
 /**
  * What a person would call it: the script that an interpreter runs (`train.py`), else the program's name, from
- * `/proc/PID/comm`. Where the command line is hidden, the script is too.
+ * `/proc/PID/comm`. Of another user's process a service tells the program alone. Clients from which only the
+ * server hides a command line see the name of the script.
  */
 name: Reading<string>, 
 /**

@@ -248,7 +248,7 @@ mod tests {
         wrong.verify.wrong = 2;
         wrong.verify.first_wrong = Some(7);
         let mut load = load();
-        load.others = serde_json::from_str(r#"[{"pid":42,"user":"ana","name":"py\u001bthon"}]"#).unwrap();
+        load.others = serde_json::from_str(r#"{"others":[{"pid":42,"user":"ana","name":"py\u001bthon"}]}"#).unwrap();
         let text = table.lines(&wrong, Some(&load), Some(Compared { ratio: 0.934, is_slower: true }));
         let text = anstream::adapter::strip_str(&text).to_string();
         for words in

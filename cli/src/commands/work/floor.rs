@@ -141,8 +141,9 @@ impl Floor {
 }
 
 fn occupied(device: &Device, others: &Others) -> anyhow::Error {
+    let computes = if others.is_anybody_listed() { "computes" } else { "may compute" };
     anyhow!(
-        "somebody else computes on GPU {}: {others}; wait for a free one (`gpumon wait`), choose another with --device, or, \
+        "somebody else {computes} on GPU {}: {others}; wait for a free one (`gpumon wait`), choose another with --device, or, \
          where the command has --share, run beside them with a quarter of the free memory at most",
         device.index
     )

@@ -32,7 +32,8 @@ pub(crate) struct Load {
     pub(crate) share_at_clock: Option<f64>,
     /// In how many of the readings which reason held the clocks down.
     pub(crate) held_down_by: BTreeMap<String, usize>,
-    /// Who else computed there.
+    /// Who else computed there, as `others` and `others_omitted`.
+    #[serde(flatten)]
     pub(crate) others: Others,
 }
 

@@ -14,8 +14,13 @@ const NAMED: usize = 3;
 
 /// Processes of others.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(transparent)]
-pub(crate) struct Others(Vec<Other>);
+pub(crate) struct Others {
+    #[serde(rename = "others")]
+    listed: Vec<Other>,
+    /// Processes that the samples leave out, at most: they may compute, and may be anybody's.
+    #[serde(rename = "others_omitted", default, skip_serializing_if = "is_zero")]
+    omitted: u32,
+}
 
 /// A process that is not this one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,14 +36,16 @@ struct Other {
 impl Others {
     /// Those of other users that compute there. One of whom the system knows nothing is in another container.
     pub(super) fn foreign(sample: &GpuSample) -> Self {
-        Self(computing(sample).filter(|process| !is_own_user(process.pid)).map(Other::of).collect())
+        let listed = computing(sample).filter(|process| !is_own_user(process.pid)).map(Other::of).collect();
+        Self { listed, omitted: sample.processes_omitted }
     }
 
     /// Everybody who computed there, in any of these samples, but this process. `before` are the PIDs of before it
     /// worked: where the driver counts PIDs differently than this process, it is the first that came after that.
     pub(super) fn than_this_process<'a>(samples: impl Iterator<Item = &'a GpuSample>, before: &[u32]) -> Self {
         let mut found: Vec<Other> = Vec::new();
-        for process in samples.flat_map(computing) {
+        let mut omitted = 0;
+        for process in samples.inspect(|sample| omitted = sample.processes_omitted.max(omitted)).flat_map(computing) {
             if !found.iter().any(|other| other.pid == process.pid) {
                 found.push(Other::of(process));
             }
@@ -49,7 +56,7 @@ impl Others {
         if let Some(own) = own {
             found.remove(own);
         }
-        Self(found)
+        Self { listed: found, omitted }
     }
 
     pub(super) fn pids(sample: &GpuSample) -> Vec<u32> {
@@ -57,8 +64,18 @@ impl Others {
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.listed.is_empty() && self.omitted == 0
     }
+
+    /// Whether there is somebody for certain.
+    pub(super) fn is_anybody_listed(&self) -> bool {
+        !self.listed.is_empty()
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 /// What only draws, as a display server, takes nothing from anybody.
@@ -83,14 +100,20 @@ fn is_own_user(pid: u32) -> bool {
 
 impl fmt::Display for Others {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (at, other) in self.0.iter().take(NAMED).enumerate() {
+        for (at, other) in self.listed.iter().take(NAMED).enumerate() {
             let name = other.name.as_deref().unwrap_or("process");
             let user = other.user.as_deref().map_or_else(|| "an unknown user".to_owned(), ToOwned::to_owned);
             write!(f, "{}{name} {} of {user}", if at > 0 { ", " } else { "" }, other.pid)?;
         }
-        match self.0.len().saturating_sub(NAMED) {
+        match self.listed.len().saturating_sub(NAMED) {
+            0 => {}
+            more => write!(f, ", and {more} more")?,
+        }
+        let and = if self.listed.is_empty() { "" } else { ", and " };
+        match self.omitted {
             0 => Ok(()),
-            more => write!(f, ", and {more} more"),
+            1 => write!(f, "{and}1 process that is not listed"),
+            count => write!(f, "{and}{count} processes that are not listed"),
         }
     }
 }
@@ -137,7 +160,7 @@ mod tests {
 
     #[test]
     fn this_process_is_found_also_where_the_driver_gives_it_another_pid() {
-        let pids = |others: &Others| others.0.iter().map(|other| other.pid).collect::<Vec<_>>();
+        let pids = |others: &Others| others.listed.iter().map(|other| other.pid).collect::<Vec<_>>();
         let own = std::process::id();
         let seen = sample(vec![process(7, Some("ana")), process(own, Some("me")), process(8, None)]);
         assert_eq!(pids(&Others::than_this_process([&seen, &seen].into_iter(), &[])), [7, 8]);
@@ -150,5 +173,18 @@ mod tests {
     fn many_are_counted() {
         let many = sample((1..6).map(|more| process(u32::MAX - more, Some("ana"))).collect());
         assert!(Others::foreign(&many).to_string().ends_with(", and 2 more"));
+    }
+
+    #[test]
+    fn a_list_that_is_cut_leaves_a_gpu_to_nobody() {
+        let cut = |processes, processes_omitted| GpuSample { processes_omitted, ..sample(processes) };
+        let own = process(std::process::id(), Some("me"));
+        let foreign = Others::foreign(&cut(vec![own], 976));
+        assert!(!foreign.is_empty() && !foreign.is_anybody_listed());
+        assert_eq!(foreign.to_string(), "976 processes that are not listed");
+        let one = Others::foreign(&cut(vec![process(u32::MAX, Some("ana"))], 1));
+        assert!(one.to_string().ends_with(" of ana, and 1 process that is not listed"), "{one}");
+        let meanwhile = Others::than_this_process([&cut(vec![], 2), &cut(vec![], 0)].into_iter(), &[]);
+        assert_eq!(serde_json::to_string(&meanwhile).unwrap(), r#"{"others":[],"others_omitted":2}"#);
     }
 }

@@ -1,6 +1,6 @@
 //! All about one process.
 
-use gpumon_probe::model::{Owner, Process};
+use gpumon_probe::model::{Absence, Owner, Process, Reading};
 use ratatui::{
     crossterm::event::{KeyCode, KeyEvent},
     layout::Rect,
@@ -125,9 +125,12 @@ impl Sheet<'_, '_> {
         let Some(owner) = process.owner.value() else {
             return self.fact("belongs to", &said(&process.owner, |_| String::new()));
         };
-        let Owner { notebook, slurm, pod, container, unit, parents } = owner;
+        let Owner { notebook, slurm, pod, container, unit, parents, partial } = owner;
         if let Some(notebook) = notebook {
-            let path = notebook.path.as_deref().unwrap_or("a notebook without a name");
+            let path = match &notebook.path {
+                Reading::Absent(Absence::Unknown) => "a notebook without a name".to_owned(),
+                path => said(path, ToOwned::to_owned),
+            };
             self.fact(
                 "notebook",
                 &printable(&format!("{path}, kernel {} ({})", notebook.kernel_id, notebook.kernel_pid)),
@@ -150,6 +153,8 @@ impl Sheet<'_, '_> {
             let line: Vec<_> =
                 parents.iter().map(|parent| format!("{} ({})", printable(&parent.name), parent.pid)).collect();
             self.fact("started by", &line.join(" ← "));
+        } else if *partial {
+            self.fact("started by", &Absence::NotReadYet.to_string());
         }
     }
 

@@ -2,7 +2,7 @@
 
 use crate::model::{Process, Reading};
 
-/// A notebook's path can be as long as its folders are deep.
+/// A file can have a long name.
 const LONGEST_NAME: usize = 60;
 
 /// So many names say who it is; more are counted.
@@ -44,7 +44,9 @@ pub(super) fn who(processes: &[&Process]) -> String {
 }
 
 fn name(process: &Process) -> String {
-    let notebook = process.owner.value().and_then(|owner| owner.notebook.as_ref()?.path.as_deref());
+    let notebook = process.owner.value().and_then(|owner| owner.notebook.as_ref()?.path.value());
+    // Its folders are for those who may see command lines, and this is told to everybody.
+    let notebook = notebook.and_then(|path| path.rsplit('/').next());
     let program = notebook.or(process.name.value().map(String::as_str));
     let program = program.map_or_else(|| format!("process {}", process.pid), tidy);
     match &process.user {
@@ -53,7 +55,7 @@ fn name(process: &Process) -> String {
     }
 }
 
-/// Names are text from strangers. Of a long path the end says most.
+/// Names are text from strangers. Of a long one the end says most.
 fn tidy(name: &str) -> String {
     let letters: Vec<char> = name.chars().filter(|letter| !letter.is_control()).collect();
     match letters.len().checked_sub(LONGEST_NAME) {
@@ -85,7 +87,7 @@ mod tests {
             notebook: Some(Notebook {
                 kernel_id: "k".into(),
                 kernel_name: None,
-                path: Some("work/a.ipynb".into()),
+                path: Reading::Now("work/a.ipynb".into()),
                 kernel_pid: 1,
             }),
             ..Owner::default()
@@ -94,7 +96,7 @@ mod tests {
         stranger.user = Reading::Absent(Absence::Hidden);
         let mut nameless = stranger.clone();
         nameless.name = Reading::Absent(Absence::NoPermission);
-        assert_eq!(who(&[&notebook, &stranger, &nameless]), "work/a.ipynb (ana), train.py and process 2");
+        assert_eq!(who(&[&notebook, &stranger, &nameless]), "a.ipynb (ana), train.py and process 2");
         assert_eq!(who(&[&stranger; 5]), "train.py, train.py, train.py and 2 more");
         stranger.name = Reading::Now(format!("\x1b[2J{}end", "x".repeat(500)));
         let name = who(&[&stranger]);

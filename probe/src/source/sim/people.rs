@@ -1,6 +1,6 @@
 //! Names for simulated programs and those who run them.
 
-use crate::model::{Notebook, Owner, SlurmJob};
+use crate::model::{Notebook, Owner, Reading, SlurmJob};
 
 use super::{noise::Noise, profile::Program};
 
@@ -58,7 +58,7 @@ pub(super) fn owner(program: Program, pid: u32) -> Owner {
             let notebook = Notebook {
                 kernel_id: format!("simulated-{pid}"),
                 kernel_name: Some("python3".to_owned()),
-                path: Some("explore.ipynb".to_owned()),
+                path: Reading::Now("explore.ipynb".to_owned()),
                 kernel_pid: pid,
             };
             Owner { notebook: Some(notebook), ..Owner::default() }

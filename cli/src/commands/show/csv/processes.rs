@@ -67,7 +67,7 @@ pub(super) static COLUMNS: [Column<Row>; 23] = [
     }),
     usual("name", "the script or the program", |row| plain(&row.process.name)),
     usual("notebook", "the notebook whose kernel it is or was started by", |row| {
-        owner(row)?.notebook.as_ref()?.path.clone()
+        plain(&owner(row)?.notebook.as_ref()?.path)
     }),
     usual("slurm_job", "the Slurm job it runs in", |row| Some(owner(row)?.slurm.as_ref()?.job_id.clone())),
     column("pod", "the Kubernetes pod it runs in", |row| Some(owner(row)?.pod.as_ref()?.uid.clone())),
