@@ -39,7 +39,7 @@ pub(super) fn write(page: &mut Page, scrape: &Scrape<'_>) {
         match field.mig {
             None => each(scrape, &mut family, |it| it.readings.and_then(|gpu| field.access.value(gpu)).map(told)),
             Some(mig) => {
-                by_instance(scrape, &mut family, |gpu| field.access.value(gpu).map(told), |it| mig.value(it).map(told))
+                by_instance(scrape, &mut family, |gpu| field.access.value(gpu).map(told), |it| mig.value(it).map(told));
             }
         }
     }

@@ -75,17 +75,24 @@ impl Choice {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::top::{glyphs::Glyphs, settings::Settings, theme::ThemeName};
+    use crate::top::{
+        glyphs::Glyphs,
+        metrics::{USUAL, position},
+        settings::Settings,
+        theme::ThemeName,
+    };
 
     #[test]
     fn readings_are_switched_and_the_last_stays() {
         let mut state = State::new(&Settings::default(), ThemeName::Dark, Glyphs::Braille);
         let mut choice = Choice::default();
-        for line in [5, 0, 1, 2, 3, 5] {
+        let tensor = position("tensor").unwrap();
+        let usual = USUAL.map(|key| position(key).unwrap());
+        for line in [tensor].into_iter().chain(usual).chain([tensor]) {
             choice.click(line, &mut state);
         }
-        assert_eq!(state.metrics, [5], "the last cannot be switched off");
+        assert_eq!(state.metrics, [tensor], "the last cannot be switched off");
         choice.click(usize::MAX, &mut state);
-        assert_eq!(state.metrics, [5]);
+        assert_eq!(state.metrics, [tensor]);
     }
 }

@@ -3,10 +3,11 @@
 use gpumon_probe::model::Reading;
 
 use super::*;
-use crate::top::testing::sample;
+use crate::top::{metrics::position, testing::sample};
 
-const POWER_AT: usize = 18;
-const POWER: Line = Line::Gpu(0, POWER_AT);
+fn power() -> Line {
+    Line::Gpu(0, position("power").unwrap())
+}
 
 fn at(at_ms: u64, watts: Option<f64>) -> Sample {
     let mut sample = sample(1);
@@ -23,11 +24,6 @@ fn window(end_ms: u64, span_s: u64, columns: usize) -> Window {
 }
 
 #[test]
-fn power_is_where_the_tests_think_it_is() {
-    assert_eq!(METRICS[POWER_AT].id, "power.draw_watts");
-}
-
-#[test]
 fn a_gap_in_the_data_is_a_gap_in_the_line() {
     let mut history = History::default();
     for second in 1..=20 {
@@ -36,7 +32,7 @@ fn a_gap_in_the_data_is_a_gap_in_the_line() {
             history.push(&at(second * 1000, (!absent).then_some(second as f64)));
         }
     }
-    let values = history.values(POWER, window(20_000, 20, 20));
+    let values = history.values(power(), window(20_000, 20, 20));
     for second in 1..=20_u64 {
         let value = values[second as usize - 1];
         let is_gap = (5..=8).contains(&second) || (15..=17).contains(&second);
@@ -49,7 +45,7 @@ fn columns_between_two_samples_lie_on_the_line_between_them() {
     let mut history = History::default();
     history.push(&at(1000, Some(0.0)));
     history.push(&at(2000, Some(10.0)));
-    let values = history.values(POWER, window(2000, 2, 20));
+    let values = history.values(power(), window(2000, 2, 20));
     assert_eq!(values[9], Some(0.0));
     assert_eq!(values[14], Some(5.0));
     assert_eq!(values[19], Some(10.0));
@@ -61,8 +57,8 @@ fn a_line_moves_by_whole_columns_and_keeps_its_shape() {
     for second in 0..200_u64 {
         history.push(&at(second * 1000 + 137, Some((second * 7919 % 101) as f64)));
     }
-    let before = history.values(POWER, window(190_000, 60, 25));
-    let after = history.values(POWER, window(190_000 + 2400, 60, 25));
+    let before = history.values(power(), window(190_000, 60, 25));
+    let after = history.values(power(), window(190_000 + 2400, 60, 25));
     assert_eq!(before[1..], after[..24]);
 }
 
@@ -75,7 +71,7 @@ fn an_hour_stays_and_no_more_than_a_bounded_number_of_rows() {
     let end = 80 * 60_000;
     let rows = history.fine.points(0, 0, u64::MAX).count() + history.coarse.points(0, 0, u64::MAX).count();
     assert!(rows < 1700, "{rows}");
-    let hour = history.values(POWER, window(end, 3600, 60));
+    let hour = history.values(power(), window(end, 3600, 60));
     assert_eq!(hour.iter().filter(|value| value.is_none()).count(), 0, "{hour:?}");
     assert!((hour[0].unwrap() - 20.0).abs() <= 1.0 && (hour[59].unwrap() - 79.0).abs() < 0.1, "{hour:?}");
 }
@@ -86,7 +82,7 @@ fn a_clock_that_is_set_back_does_not_stop_it() {
     for at_ms in [1_000_000, 1_001_000, 501_000, 502_000] {
         history.push(&at(at_ms, Some(at_ms as f64)));
     }
-    assert_eq!(history.values(POWER, window(502_000, 2, 2)), [Some(501_000.0), Some(502_000.0)]);
+    assert_eq!(history.values(power(), window(502_000, 2, 2)), [Some(501_000.0), Some(502_000.0)]);
 }
 
 #[test]
@@ -100,11 +96,11 @@ fn what_a_server_remembers_stands_before_the_first_sample() {
     };
     history.extend(&past, 1000, |uuid| (uuid == "a").then_some(0));
     history.push(&at(4000, Some(4.0)));
-    assert_eq!(history.values(POWER, window(4000, 4, 4)), [Some(1.0), None, Some(3.0), Some(4.0)]);
+    assert_eq!(history.values(power(), window(4000, 4, 4)), [Some(1.0), None, Some(3.0), Some(4.0)]);
     assert_eq!(history.values(Line::Host(0), window(3000, 3, 3)), [None, None, None]);
     // After a restart, a server remembers less than what is on the screen.
     history.extend(&past, 1000, |_| Some(0));
-    assert_eq!(history.values(POWER, window(4000, 4, 4)), [Some(1.0), None, Some(3.0), Some(4.0)]);
+    assert_eq!(history.values(power(), window(4000, 4, 4)), [Some(1.0), None, Some(3.0), Some(4.0)]);
 }
 
 #[test]
@@ -114,12 +110,12 @@ fn times_at_the_end_of_all_time_are_times_like_others() {
         let mut sample = at(at_ms, Some(7.0));
         sample.interval_ms = u32::MAX;
         history.push(&sample);
-        let values = history.values(POWER, window(at_ms, 3600, 200));
+        let values = history.values(power(), window(at_ms, 3600, 200));
         assert_eq!(values.len(), 200);
     }
     let past = frame::History { times_ms: vec![9, 3, u64::MAX], gpus: Vec::new(), ..frame::History::default() };
     history.extend(&past, u32::MAX, |_| None);
-    assert_eq!(history.values(POWER, window(u64::MAX, 60, 10)).len(), 10);
+    assert_eq!(history.values(power(), window(u64::MAX, 60, 10)).len(), 10);
 }
 
 #[test]
@@ -130,6 +126,6 @@ fn a_gpu_that_no_machine_has_takes_no_memory() {
     stranger.index = u32::MAX;
     sample.gpus.push(stranger);
     history.push(&sample);
-    assert_eq!(history.values(POWER, window(1000, 1, 1)), [Some(7.0)]);
+    assert_eq!(history.values(power(), window(1000, 1, 1)), [Some(7.0)]);
     assert_eq!(history.values(Line::Gpu(u32::MAX, 2), window(1000, 1, 1)), [None]);
 }

@@ -78,7 +78,7 @@ pub(super) fn amend<T: Number>(reading: &mut Reading<T>, judge: &dyn Fn(f64) -> 
     let before = value.to_f64();
     match judge(before) {
         // A large whole number is not sent through a float for nothing.
-        Some(after) if after == before => {}
+        Some(after) if after.total_cmp(&before).is_eq() => {}
         Some(after) => *value = T::from_f64(after),
         None => *reading = Reading::Absent(Absence::Unknown),
     }

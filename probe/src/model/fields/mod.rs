@@ -143,9 +143,8 @@ impl Unit {
     const fn range(self) -> (f64, f64) {
         match self {
             Self::Percent => (0.0, 100.0),
-            Self::Watts => (0.0, 20_000.0),
             Self::Celsius => (-40.0, 200.0),
-            Self::Megahertz => (0.0, 20_000.0),
+            Self::Watts | Self::Megahertz => (0.0, 20_000.0),
             Self::BytesPerSecond => (0.0, MOST_BYTES_PER_SECOND),
             Self::Bytes | Self::Joules | Self::Count => (0.0, f64::MAX),
         }
