@@ -26,7 +26,7 @@ pub(super) fn sample(gpus: u32) -> Sample {
 
 /// A world that has seen a minute of so many simulated GPUs, each held by two processes of its own.
 pub(super) fn world(gpus: u32) -> World {
-    let Moment { inventory, mut sample, details } = moment(gpus);
+    let Moment { inventory, mut sample, details, .. } = moment(gpus);
     let template = processes(8);
     for gpu in &mut sample.gpus {
         let own = template.iter().skip(gpu.index as usize % 4 * 2).take(2).cloned();
