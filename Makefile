@@ -10,6 +10,11 @@ LAB40 := target/jupyter-lab40
 PEER := target/nvdashboard
 # How long each target is fuzzed.
 FUZZ_SECONDS ?= 600
+# The profile of the program in JupyterLab: quickly built to be tried and tested, and as it is released.
+PROFILE ?= dev
+
+# What tools/need.py installs where the machine lacks it.
+export PATH := $(CURDIR)/target/tools/bin:$(PATH)
 
 MANIFESTS := package.json package-lock.json .npmrc $(wildcard static/package.json labextension/package.json tests/browser/package.json)
 FRONTEND := $(shell find static labextension -type f ! -name '*.test.ts' ! -path '*/node_modules/*' ! -path '*/dist/*')
@@ -18,52 +23,55 @@ PACKAGE := pyproject.toml README.md LICENSE $(shell find python -type f ! -path 
 
 EXTENSION := wheel/data/share/jupyter/labextensions/gpumon/install.json
 MODULES := node_modules/.package-lock.json
-WHEEL := target/wheels/.built
+WHEEL := target/wheels/$(PROFILE)/.built
+INSTALLED := .installed-$(PROFILE)
 
 .DEFAULT_GOAL := lab
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: bench bench-front-end fuzz fake-library lab wheel frontend test test-rust test-web test-python test-browser test-lab40 browser-needs screenshots types fmt clean help
+.PHONY: bench bench-front-end fuzz fake-library lab rust wheel frontend test test-rust test-web test-python test-browser test-lab40 browser-needs screenshots types fmt clean help
 
-lab: $(JUPYTER)/.installed ## build everything and start JupyterLab with the panel open (the default)
+lab: $(JUPYTER)/$(INSTALLED) ## build everything and start JupyterLab with the panel open (the default)
 	@exec $(PYTHON) tools/lab.py $(JUPYTER)
 
-wheel: $(WHEEL) ## build the wheel into target/wheels
+wheel: ## build the wheel as it is released, into target/wheels/release
+	@$(MAKE) --no-print-directory PROFILE=release target/wheels/release/.built
 frontend: $(EXTENSION) ## build the page and the JupyterLab extension
 
-test: $(JUPYTER)/.installed $(LAB40)/.installed browser-needs ## run every check and test
+test: $(JUPYTER)/$(INSTALLED) $(LAB40)/$(INSTALLED) browser-needs ## run every check and test
 	@$(PYTHON) tools/need.py rust-components
 	@$(PYTHON) tools/test.py
 
-test-rust: $(EXTENSION) ## format, clippy and tests of the Rust crates
+test-rust: $(EXTENSION) rust ## format, clippy and tests of the Rust crates
 	@$(PYTHON) tools/need.py rust-components
 	@$(PYTHON) tools/test.py rust
 test-web: $(MODULES) ## types, style and tests of the page and the extension
 	@$(PYTHON) tools/test.py web
-test-python: $(JUPYTER)/.installed fake-library ## tests of the wheel's Python
+test-python: $(JUPYTER)/$(INSTALLED) fake-library ## tests of the wheel's Python
 	@$(PYTHON) tools/test.py python
-test-browser: $(JUPYTER)/.installed browser-needs ## the wheel in JupyterLab and Notebook, and the page, in Chromium
+test-browser: $(JUPYTER)/$(INSTALLED) browser-needs ## the wheel in JupyterLab and Notebook, and the page, in Chromium
 	@$(PYTHON) tools/test.py browser
-test-lab40: $(LAB40)/.installed browser-needs ## the panel in the oldest supported JupyterLab
+test-lab40: $(LAB40)/$(INSTALLED) browser-needs ## the panel in the oldest supported JupyterLab
 	@$(PYTHON) tools/test.py lab40
 
-screenshots: $(JUPYTER)/.installed browser-needs ## take the pictures of docs/images anew, of simulated GPUs
+screenshots: $(JUPYTER)/$(INSTALLED) browser-needs ## take the pictures of docs/images anew, of simulated GPUs
 	@$(STEP) "screenshots" npm run screenshots --workspace tests/browser
 
-bench: ## measure what gpumon costs, over the fake library, beside peers that are installed
+bench: rust ## measure what gpumon costs, over the fake library, beside peers that are installed
 	@$(STEP) "release build" cargo build --locked --release --package gpumon --package fake-nvml --package gpumon-load
-	@$(PYTHON) tests/bench/run.py; code=$$?; $(MAKE) --no-print-directory bench-front-end && exit $$code
+	@$(PYTHON) tests/bench/run.py; code=$$?; $(MAKE) --no-print-directory PROFILE=release bench-front-end && exit $$code
 
-bench-front-end: $(JUPYTER)/.installed $(PEER)/.made $(MODULES) ## of that, what it costs the browser and Jupyter, beside NVDashboard
+bench-front-end: $(JUPYTER)/$(INSTALLED) $(PEER)/.made $(MODULES) ## of that, what it costs the browser and Jupyter, beside NVDashboard
 	@$(PYTHON) tools/need.py chromium
 	@$(STEP) "fake NVML library, release" cargo build --locked --release --package fake-nvml
 	@npm run --silent bench --workspace tests/browser
 
-fuzz: ## fuzz what gpumon reads that strangers have written, FUZZ_SECONDS for each target
+fuzz: rust ## fuzz what gpumon reads that strangers have written, FUZZ_SECONDS for each target
 	@$(PYTHON) tools/fuzz.py --seconds $(FUZZ_SECONDS)
 
-types: ## write the TypeScript types of what travels over the wire
+types: rust ## write the TypeScript types of what travels over the wire
 	GPUMON_UPDATE_TYPES=1 cargo test --package gpumon-server --test wire_types
+	GPUMON_UPDATE_TYPES=1 cargo test --package gpumon-probe --lib reference_page
 
 fmt: $(MODULES) ## format Rust and TypeScript
 	cargo fmt --all
@@ -78,10 +86,14 @@ help: ## say what can be made
 browser-needs: $(MODULES) fake-library
 	@$(PYTHON) tools/need.py chromium
 
-fake-library:
+rust:
+	@$(PYTHON) tools/need.py compiler rust
+
+fake-library: rust
 	@$(STEP) "fake NVML library" cargo build --locked --package fake-nvml
 
 $(MODULES): $(MANIFESTS)
+	@$(PYTHON) tools/need.py node
 	@$(STEP) "npm packages" npm ci
 	@touch $@
 
@@ -103,11 +115,13 @@ $(LAB40)/.made: tests/browser/requirements-lab40.txt
 	@$(STEP) "JupyterLab 4.0 in $(LAB40)" $(PYTHON) tools/venv.py $(LAB40) $<
 	@touch $@
 
-$(WHEEL): $(EXTENSION) $(PROGRAM) $(PACKAGE) | $(JUPYTER)/.made
-	@rm -f target/wheels/*.whl
-	@$(STEP) "wheel (the first takes minutes)" $(JUPYTER)/bin/pip wheel --verbose --no-deps --wheel-dir target/wheels .
+$(WHEEL): $(EXTENSION) $(PROGRAM) $(PACKAGE) | $(JUPYTER)/.made rust
+	@rm -f $(@D)/*.whl
+	@$(STEP) "wheel (the first takes minutes)" env GPUMON_PROFILE=$(PROFILE) \
+		$(JUPYTER)/bin/pip wheel --verbose --no-deps --wheel-dir $(@D) .
 	@touch $@
 
-%/.installed: $(WHEEL) %/.made
-	@$(STEP) "wheel into $*" $(PYTHON) tools/install_wheel.py $*
+%/$(INSTALLED): $(WHEEL) %/.made
+	@rm -f $*/.installed-*
+	@$(STEP) "wheel into $*" $(PYTHON) tools/install_wheel.py $* $(dir $(WHEEL))
 	@touch $@

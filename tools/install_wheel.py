@@ -1,30 +1,28 @@
 #!/usr/bin/env python3
-"""Installs the newest wheel of target/wheels, with what its panel needs, into a virtual environment.
+"""Installs the newest wheel of a folder, with what its panel needs, into a virtual environment.
 
-    tools/install_wheel.py FOLDER
+    tools/install_wheel.py VENV WHEELS
 """
 
 import subprocess
 import sys
 from pathlib import Path
 
-WHEELS = Path(__file__).resolve().parents[1] / "target" / "wheels"
 
-
-def main(folder: str) -> None:
-    wheels = sorted(WHEELS.glob("gpumon-*.whl"), key=lambda path: path.stat().st_mtime)
+def main(venv: str, folder: str) -> None:
+    wheels = sorted(Path(folder).glob("gpumon-*.whl"), key=lambda path: path.stat().st_mtime)
     if not wheels:
-        sys.exit(f"there is no wheel in {WHEELS}; run `make wheel`")
-    pip = [f"{folder}/bin/python", "-m", "pip", "--disable-pip-version-check"]
+        sys.exit(f"there is no wheel in {folder}; run `make wheel`")
+    pip = [f"{venv}/bin/python", "-m", "pip", "--disable-pip-version-check"]
     # A wheel of the same version would count as installed.
     subprocess.run([*pip, "uninstall", "--yes", "gpumon"], check=True)
     subprocess.run([*pip, "install", f"{wheels[-1]}[jupyter]"], check=True)
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
-        sys.exit("usage: tools/install_wheel.py FOLDER")
+    if len(sys.argv) != 3:
+        sys.exit("usage: tools/install_wheel.py VENV WHEELS")
     try:
-        main(sys.argv[1])
+        main(*sys.argv[1:])
     except subprocess.CalledProcessError as error:
         sys.exit(error.returncode)

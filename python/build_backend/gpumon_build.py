@@ -1,6 +1,8 @@
 """The build backend of the wheel (PEP 517): builds what npm builds and what gpumon tells of itself, then lets maturin do
 the rest."""
 
+import os
+
 import gpumon_frontend
 import gpumon_share
 import maturin
@@ -20,6 +22,10 @@ __all__ = [
     "prepare_metadata_for_build_editable",
     "prepare_metadata_for_build_wheel",
 ]
+
+
+# Maturin is told by this how to call Cargo.
+os.environ.setdefault("MATURIN_PEP517_ARGS", f"--profile {gpumon_share.PROFILE}")
 
 
 def _after(*steps):

@@ -18,6 +18,8 @@ COMPLETIONS = {
     "fish": SHARE / "fish" / "vendor_completions.d" / "gpumon.fish",
 }
 PAGES = SHARE / "man" / "man1"
+#: The profile that the program is built with; `make` and the tests choose one that is built quickly.
+PROFILE = os.environ.get("GPUMON_PROFILE", "release")
 
 
 def build() -> None:
@@ -33,7 +35,7 @@ def build() -> None:
 
 
 def _program() -> str:
-    command = ["cargo", "build", "--release", "--locked", "--package", "gpumon", "--bin", "gpumon"]
+    command = ["cargo", "build", "--profile", PROFILE, "--locked", "--package", "gpumon", "--bin", "gpumon"]
     # For this machine, which has to run it, also where the wheel is for another.
     env = {name: value for name, value in os.environ.items() if name != "CARGO_BUILD_TARGET"}
     told = _run(*command, "--message-format", "json-render-diagnostics", env=env)

@@ -6,16 +6,10 @@ import path from 'node:path';
 
 import { chromiumPath, FAKE_NVML, FOLDER_VARIABLE, GPUMON, JUPYTER_LAB } from './machine';
 
-const NEEDED = [
-  { file: GPUMON, cure: 'make target/jupyter/.installed' },
-  { file: JUPYTER_LAB, cure: 'make target/jupyter/.installed' },
-  { file: FAKE_NVML, cure: 'cargo build -p fake-nvml' },
-];
-
 export default function setup(): () => void {
-  for (const { file, cure } of NEEDED) {
+  for (const file of [GPUMON, JUPYTER_LAB, FAKE_NVML]) {
     if (!existsSync(file)) {
-      throw new Error(`${file} is missing: run \`${cure}\`, or \`make test-browser\`, which does that first`);
+      throw new Error(`${file} is missing: run \`make test-browser\``);
     }
   }
   chromiumPath();
