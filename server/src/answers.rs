@@ -2,8 +2,8 @@
 
 use axum::{Extension, extract::State, http::HeaderMap, response::Response};
 use gpumon_probe::{
-    model::{GpuDetails, Inventory, Sample},
-    question::{Recorded, Sheet},
+    model::Platform,
+    source::nvml::{GpuAnswers, Recorded},
 };
 use serde::{Deserialize, Serialize};
 
@@ -15,31 +15,29 @@ use crate::{
     view::View,
 };
 
-/// Everything known at one moment, with what has no place in the model.
+/// What the driver answered the collector, as of its newest sample.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Answers {
     /// Whether samples are coming.
     pub collector: CollectorStatus,
-    /// What is there; `None` until the collector has told it.
-    pub inventory: Option<Inventory>,
-    /// The newest sample; `None` until there is one.
-    pub sample: Option<Sample>,
-    /// What changes slowly.
-    pub details: Vec<GpuDetails>,
-    /// The rest.
-    pub sheets: Vec<Sheet>,
+    /// What the answers come from; `None` until the collector has told it.
+    pub platform: Option<Platform>,
+    /// When the newest sample was taken; `None` until there is one.
+    pub at_ms: Option<u64>,
+    /// The interval of samples then.
+    pub interval_ms: u32,
+    /// GPU by GPU.
+    pub gpus: Vec<GpuAnswers>,
 }
 
 impl Answers {
     /// Who answers from them, if they tell how things are at `now_ms`: the newest sample is one interval old and a half
     /// second late at most, and never older than one and a half seconds, for whoever asks means now.
     pub fn fresh(self, now_ms: u64) -> Option<Recorded> {
-        let sample = self.sample.filter(|sample| {
-            let patience = 500 + u64::from(sample.interval_ms).min(1000);
-            now_ms.saturating_sub(sample.at_ms) <= patience
-        })?;
-        (self.collector.state == CollectorState::Running)
-            .then(|| self.inventory.map(|inventory| Recorded::new(inventory, sample, self.details, self.sheets)))?
+        let patience = 500 + u64::from(self.interval_ms).min(1000);
+        let is_fresh = now_ms.saturating_sub(self.at_ms?) <= patience;
+        (is_fresh && self.collector.state == CollectorState::Running)
+            .then(|| self.platform.map(|platform| Recorded::new(platform, self.gpus)))?
     }
 }
 
@@ -50,5 +48,5 @@ pub(crate) async fn answers(
     headers: HeaderMap,
 ) -> Response {
     let view = View::of(peer).await;
-    respond(&app, &headers, peer.who(), view, Subject::Answers, JSON, move |hub| to_json(&hub.answers(view))).await
+    respond(&app, &headers, peer.who(), view, Subject::Answers, JSON, move |hub| to_json(&hub.answers())).await
 }

@@ -4,7 +4,7 @@
 //! the newest wins for a client that is slow; everything else goes through a `broadcast`, where each one counts.
 
 use std::{
-    collections::{BTreeMap, VecDeque, btree_map::Entry},
+    collections::{BTreeMap, VecDeque},
     sync::{
         Arc, PoisonError, RwLock,
         atomic::{AtomicU64, Ordering},
@@ -14,7 +14,8 @@ use std::{
 
 use gpumon_probe::{
     model::{Event, EventKind, GpuDetails, GpuRef, Inventory, Record, Sample, now_ms},
-    question::Sheet,
+    question::{CachedAnswers, DriverAnswers},
+    source::nvml::GpuAnswers,
 };
 use tokio::{
     sync::{OnceCell, broadcast, watch},
@@ -69,7 +70,7 @@ struct State {
     inventory_line: Option<TextFrame>,
     sample: Option<Arc<Sample>>,
     details: BTreeMap<u32, Arc<GpuDetails>>,
-    sheets: BTreeMap<u32, Sheet>,
+    answers: BTreeMap<u32, CachedAnswers>,
     events: VecDeque<Event>,
     /// Those of processes since the newest sample.
     process_events: usize,
@@ -83,17 +84,17 @@ impl State {
             let gpu = inventory.gpus.iter().find(|gpu| gpu.index == *index);
             gpu.is_some_and(|gpu| gpu.uuid.is_none() || gpu.uuid == details.uuid)
         });
-        self.sheets.retain(|index, _| self.details.contains_key(index));
+        self.answers.retain(|index, _| self.details.contains_key(index));
         self.inventory = Some(Arc::new(inventory));
         self.inventory_line = Some(line);
     }
 
-    fn is_answered(&mut self, sheet: Sheet) {
-        match self.sheets.entry(sheet.index) {
-            Entry::Occupied(mut own) => own.get_mut().update(sheet),
-            Entry::Vacant(empty) => {
-                empty.insert(sheet);
-            }
+    fn is_answered(&mut self, DriverAnswers { index, all, answers }: DriverAnswers) {
+        let known = self.answers.entry(index).or_default();
+        if all {
+            *known = answers;
+        } else {
+            known.update(answers);
         }
     }
 
@@ -171,7 +172,7 @@ impl Hub {
                 inventory_line: None,
                 sample: None,
                 details: BTreeMap::new(),
-                sheets: BTreeMap::new(),
+                answers: BTreeMap::new(),
                 events: VecDeque::new(),
                 process_events: 0,
             }),
@@ -208,7 +209,7 @@ impl Hub {
                 self.write(|state| state.details.insert(details.index, Arc::new(details)));
                 self.notify(TextFrame::new(line));
             }
-            Record::Answers(sheet) => self.write(|state| state.is_answered(sheet)),
+            Record::Answers(answers) => self.write(|state| state.is_answered(answers)),
             Record::Trace(_) => {
                 // An error means that nobody asked for traces.
                 let _ = self.traces.send(TextFrame::new(line));
@@ -342,13 +343,20 @@ impl Hub {
     }
 
     /// Everything that questions in the driver's own vocabulary are answered from.
-    pub(crate) fn answers(&self, view: View) -> Answers {
-        self.read(|state| Answers {
-            collector: state.collector.clone(),
-            inventory: state.inventory.as_deref().cloned(),
-            sample: state.sample.as_deref().map(|sample| view.sample(sample).into_owned()),
-            details: state.details.values().map(|details| (**details).clone()).collect(),
-            sheets: state.sheets.values().cloned().collect(),
+    pub(crate) fn answers(&self) -> Answers {
+        self.read(|state| {
+            let gpus = state.sample.iter().flat_map(|sample| &sample.gpus).map(|gpu| GpuAnswers {
+                index: gpu.index,
+                health: gpu.health.clone(),
+                answers: state.answers.get(&gpu.index).cloned().unwrap_or_default(),
+            });
+            Answers {
+                collector: state.collector.clone(),
+                platform: state.inventory.as_ref().map(|inventory| inventory.platform.clone()),
+                at_ms: state.sample.as_ref().map(|sample| sample.at_ms),
+                interval_ms: state.sample.as_ref().map_or(0, |sample| sample.interval_ms),
+                gpus: gpus.collect(),
+            }
         })
     }
 

@@ -40,7 +40,7 @@ mod tests {
     use gpumon_probe::{
         model::{Absence, Event, EventKind, GpuDetails, Trace, TraceMetric},
         owner::CommandLines,
-        question::{Code, Question, Sheet, Value},
+        question::{CachedAnswers, DriverAnswers, Question, Value},
         sampler::{self, Options},
         source::SourceChoice,
     };
@@ -64,16 +64,15 @@ mod tests {
                 values: vec![1.0, 2.5],
                 gap: false,
             }),
-            Record::Answers(Sheet {
-                index: 0,
-                at_ms: 2,
-                answers: vec![
-                    (Question::Field(185, 2), Ok(Value::Numbers(vec![43_600]))),
-                    (Question::Hostname, Err(Code::NOT_SUPPORTED)),
-                ],
-            }),
+            Record::Answers(DriverAnswers { index: 0, all: true, answers: answers() }),
             Record::Event(Event { at_ms: 3, gpu: None, what: EventKind::MigChanged }),
         ]
+    }
+
+    fn answers() -> CachedAnswers {
+        let mut answers = CachedAnswers::default();
+        answers.keep(None, Question::Field(185, 2), 2, Ok(Value::Numbers(vec![43_600])));
+        answers
     }
 
     #[test]

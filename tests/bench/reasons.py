@@ -14,7 +14,7 @@ REASONS = {
     "nvmlDeviceGetFieldValues": "instant and average power and memory temperature in every sample; recovery action and NVLinks in the details",
     "nvmlDeviceGetMemoryInfo_v2": _SAMPLE,
     "nvmlGpmSampleGet": "activity and link rates in every sample",
-    "nvmlDeviceGetProcessUtilization": "who computes: 2 ms, so once a second, also at 10 Hz, and only where there are processes",
+    "nvmlDeviceGetProcessesUtilizationInfo": "who computes: 2 ms, so once a second, also at 10 Hz, and only where there are processes",
     "nvmlDeviceGetTotalEnergyConsumption": "4 ms, so every 5 s; the 50 Hz power tells the rest",
     "nvmlDeviceGetMarginTemperature": "1.2 ms, so every 5 s",
     "nvmlDeviceGetSamples": "power every 2 s, both utilisations every 10 s, before the driver's buffers overflow",
@@ -48,5 +48,5 @@ for _name in (
     "PowerManagementLimit RemappedRows RowRemapperHistogram"
 ).split():
     REASONS["nvmlDeviceGet" + _name] = _DETAILS
-for _name in "ApplicationsClock FanSpeed_v2 GpuFabricInfoV NumFans RetiredPages RetiredPages_v2 RetiredPagesPendingStatus".split():
+for _name in "ApplicationsClock FanSpeed GpuFabricInfoV NumFans RetiredPages RetiredPages_v2 RetiredPagesPendingStatus".split():
     REASONS["nvmlDeviceGet" + _name] = _MISSING

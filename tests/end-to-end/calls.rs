@@ -38,7 +38,7 @@ pub(crate) fn what_is_dear_is_asked_rarely() {
     asked(&calls, "nvmlDeviceGetPowerUsage", 0, 15..=20);
     asked(&calls, "nvmlDeviceGetClockInfo", 0, 4 * 15..=4 * 20);
     asked(&calls, "nvmlGpmSampleGet", 0, 15..=20);
-    asked(&calls, "nvmlDeviceGetProcessUtilization", 0, 10..=20);
+    asked(&calls, "nvmlDeviceGetProcessesUtilizationInfo", 0, 10..=20);
     asked(&calls, "nvmlDeviceGetTotalEnergyConsumption", 0, 3..=5);
     asked(&calls, "nvmlDeviceGetMarginTemperature", 0, 3..=5);
     // One buffer every two seconds, two every ten.
@@ -46,7 +46,7 @@ pub(crate) fn what_is_dear_is_asked_rarely() {
     // Every ten seconds.
     asked(&calls, "nvmlDeviceGetViolationStatus", 0, 2 * 6..=3 * 6);
     // Once, for what never changes and for what is not there.
-    for function in ["UUID", "Name", "Serial", "FanSpeed_v2", "NumFans", "RetiredPagesPendingStatus"] {
+    for function in ["UUID", "Name", "Serial", "FanSpeed", "NumFans", "RetiredPagesPendingStatus"] {
         asked(&calls, &format!("nvmlDeviceGet{function}"), 0, 1..=1);
     }
     // Never, for what GPM gives at no cost, and what is only there to wake GPUs up.
@@ -64,7 +64,7 @@ pub(crate) fn what_is_dear_is_asked_rarely() {
 pub(crate) fn ten_times_as_many_samples_are_not_ten_times_as_many_dear_calls() {
     let calls = calls(60, Duration::from_millis(100));
     asked(&calls, "nvmlDeviceGetPowerUsage", 0, 30..=60);
-    asked(&calls, "nvmlDeviceGetProcessUtilization", 0, 3..=15);
+    asked(&calls, "nvmlDeviceGetProcessesUtilizationInfo", 0, 3..=15);
     asked(&calls, "nvmlDeviceGetTotalEnergyConsumption", 0, 1..=4);
     asked(&calls, "nvmlDeviceGetSamples", 0, 3..=12);
     asked(&calls, "nvmlDeviceGetViolationStatus", 0, 6..=3 * 6);

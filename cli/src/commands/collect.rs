@@ -64,7 +64,7 @@ pub(crate) fn arguments(sampling: &SamplingArgs) -> Vec<OsString> {
 
 pub(crate) fn run(source: &SourceArgs, args: &CollectArgs) -> Result<(), Failure> {
     let commands = if args.hide_commands { CommandLines::Own } else { CommandLines::All };
-    let options = Options { sheets: args.supervised, ..args.sampling.options(commands) };
+    let options = Options { answers: args.supervised, ..args.sampling.options(commands) };
     if args.supervised {
         let pace = Arc::clone(&options.pace);
         // Also where the driver hangs, so it cannot be the thread that reads the driver.

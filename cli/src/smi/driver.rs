@@ -6,11 +6,14 @@ use std::{
 };
 
 use gpumon_probe::{
-    model::now_ms,
+    model::{Health, now_ms},
     owner::CommandLines,
-    question::{Answer, Ask, Code, Question, Recorded, Subject, SystemQuestion, Value},
+    question::{Answer, Ask, Code, Question, Subject, SystemQuestion, Value},
     sampler::{self, Moment, Options},
-    source::{SourceChoice, SourceError, nvml::NvmlAnswers},
+    source::{
+        SourceChoice, SourceError,
+        nvml::{GpuAnswers, NvmlAnswers, Recorded},
+    },
 };
 use gpumon_server::answers::Answers;
 
@@ -171,7 +174,10 @@ fn recorded() -> Option<Recorded> {
 
 fn simulated(source: &SourceArgs) -> Result<Recorded, SourceError> {
     let source = Arc::from(source.source.open(None)?);
-    let options = Options { details: true, ..Options::new(Duration::from_secs(1), CommandLines::All) };
-    let Moment { inventory, sample, details } = sampler::once(&source, &options)?;
-    Ok(Recorded::new(inventory, sample, details, Vec::new()))
+    let options = Options { answers: true, ..Options::new(Duration::from_secs(1), CommandLines::All) };
+    let Moment { inventory, sample, answers, .. } = sampler::once(&source, &options)?;
+    let health = |index| sample.gpus.iter().find(|gpu| gpu.index == index).map_or(Health::Ok, |gpu| gpu.health.clone());
+    let gpus =
+        answers.into_iter().map(|own| GpuAnswers { index: own.index, health: health(own.index), answers: own.answers });
+    Ok(Recorded::new(inventory.platform, gpus.collect()))
 }

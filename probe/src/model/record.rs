@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
 use super::{Event, GpuDetails, Inventory, Sample, Trace};
-use crate::question::Sheet;
+use crate::question::DriverAnswers;
 
 /// What the collector writes, one JSON object per line, told apart by `type`.
 ///
@@ -23,11 +23,11 @@ pub enum Record {
     Details(GpuDetails),
     /// What the driver itself recorded of one GPU between two samples.
     Trace(Trace),
-    /// What has no place in the model: answers in the driver's own vocabulary, about ten seconds apart, for a server that
-    /// answers programs which speak it. It goes no further than there.
+    /// What the driver answered, call by call, for a server that answers programs which do as the vendor's own tools do.
+    /// It goes no further than there.
     #[ts(skip)]
     #[schemars(skip)]
-    Answers(Sheet),
+    Answers(DriverAnswers),
     /// What happened.
     Event(Event),
 }

@@ -34,6 +34,8 @@ impl Code {
     pub const NO_PERMISSION: Self = Self(4);
     /// `NVML_ERROR_NOT_FOUND`.
     pub const NOT_FOUND: Self = Self(6);
+    /// `NVML_ERROR_DRIVER_NOT_LOADED`.
+    pub const DRIVER_NOT_LOADED: Self = Self(9);
     /// `NVML_ERROR_TIMEOUT`.
     pub const TIMEOUT: Self = Self(10);
     /// `NVML_ERROR_FUNCTION_NOT_FOUND`: the library is older than the question.
@@ -44,6 +46,12 @@ impl Code {
     pub const GPU_IS_LOST: Self = Self(15);
     /// `NVML_ERROR_RESET_REQUIRED`.
     pub const RESET_REQUIRED: Self = Self(16);
+    /// `NVML_ERROR_LIB_RM_VERSION_MISMATCH`: library and kernel module are of different versions.
+    pub const VERSION_MISMATCH: Self = Self(18);
+    /// `NVML_ERROR_NO_DATA`.
+    pub const NO_DATA: Self = Self(21);
+    /// `NVML_ERROR_ARGUMENT_VERSION_MISMATCH`: the driver knows another version of the structure.
+    pub const ARGUMENT_VERSION_MISMATCH: Self = Self(25);
     /// `NVML_ERROR_DEPRECATED`.
     pub const DEPRECATED: Self = Self(26);
     /// `NVML_ERROR_NOT_READY`.

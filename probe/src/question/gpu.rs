@@ -26,6 +26,10 @@ pub enum Question {
     Architecture,
     /// Major, minor: `nvmlDeviceGetCudaComputeCapability`.
     ComputeCapability,
+    /// `nvmlDeviceGetNumGpuCores`.
+    NumGpuCores,
+    /// Bits: `nvmlDeviceGetMemoryBusWidth`.
+    MemoryBusWidth,
     /// `nvmlDeviceGetMinorNumber`.
     MinorNumber,
     /// `nvmlDeviceGetMultiGpuBoard`.
@@ -130,6 +134,8 @@ pub enum Question {
     /// Total, reserved, free, used: `nvmlDeviceGetMemoryInfo_v2`, or `nvmlDeviceGetMemoryInfo` of drivers before 510,
     /// which count as used what they reserve, and do not say how much that is (-1).
     MemoryInfo,
+    /// Total, free, used: `nvmlDeviceGetMemoryInfo`.
+    MemoryInfoV1,
     /// Total, free, used: `nvmlDeviceGetBAR1MemoryInfo`.
     Bar1MemoryInfo,
     /// Total, free, used: `nvmlDeviceGetConfComputeProtectedMemoryUsage`.
@@ -144,6 +150,12 @@ pub enum Question {
     TemperatureThreshold(u32),
     /// `nvmlDeviceGetFanSpeed`.
     FanSpeed,
+    /// `nvmlDeviceGetNumFans`.
+    NumFans,
+    /// Percent, of this fan: `nvmlDeviceGetFanSpeed_v2`.
+    FanSpeedOf(u32),
+    /// Revolutions per minute of this fan: `nvmlDeviceGetFanSpeedRPM`.
+    FanSpeedRpm(u32),
     /// `nvmlDeviceGetPerformanceState`.
     PerformanceState,
     /// `nvmlDeviceGetSupportedClocksThrottleReasons`, or `...EventReasons`.
@@ -154,6 +166,8 @@ pub enum Question {
     ViolationStatus(u32),
     /// `nvmlDeviceGetPowerUsage`.
     PowerUsage,
+    /// Millijoules since the driver was loaded: `nvmlDeviceGetTotalEnergyConsumption`.
+    TotalEnergyConsumption,
     /// `nvmlDeviceGetPowerManagementMode`.
     PowerManagementMode,
     /// The limit that was asked for: `nvmlDeviceGetPowerManagementLimit`.
@@ -242,6 +256,10 @@ pub enum Question {
     NvLinkCapability(u32, u32),
     /// `nvmlDeviceGetNvLinkState` of this link.
     NvLinkState(u32),
+    /// `nvmlNvlinkVersion_t` of this link: `nvmlDeviceGetNvLinkVersion`.
+    NvLinkVersion(u32),
+    /// `nvmlIntNvLinkDeviceType_t` at the other end of this link: `nvmlDeviceGetNvLinkRemoteDeviceType`.
+    NvLinkRemoteDeviceType(u32),
     /// Whether NVLE is enabled, then `nvmlNvlinkFirmwareVersion_t` of each firmware (type, major, minor, sub-minor):
     /// `nvmlDeviceGetNvLinkInfo`.
     NvLinkInfo,

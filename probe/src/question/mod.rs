@@ -5,15 +5,13 @@
 //! answers: NVML itself, or what a running server has read.
 
 mod answer;
+mod cached;
 mod gpu;
-mod recorded;
-mod sheet;
 mod system;
 
 pub use answer::{Answer, Code, Value};
+pub use cached::{Cached, CachedAnswers, DriverAnswers};
 pub use gpu::Question;
-pub use recorded::Recorded;
-pub use sheet::{Sheet, changing, raised_by, steady};
 pub use system::SystemQuestion;
 
 use serde::{Deserialize, Serialize};
@@ -52,6 +50,11 @@ pub trait Ask: Sync {
     /// # Errors
     /// The `nvmlReturn_t` of the call, or of opening the GPU.
     fn about(&self, subject: Subject, question: Question) -> Answer;
+
+    /// Asks several questions about one GPU, some of which may be one call. The answers are in the order of the questions.
+    fn each(&self, subject: Subject, questions: &[Question]) -> Vec<Answer> {
+        questions.iter().map(|question| self.about(subject, *question)).collect()
+    }
 
     /// What GPM counted since the last time this was called for the same subject, metric by metric
     /// (`nvmlGpmMetricId_t`): [`Value::Reals`] with a NaN for each metric that is not to be had. The first time there

@@ -14,7 +14,7 @@ use crate::{
     derive::plausible,
     model::{Absence, Gpu, GpuDetails, GpuSample, Health, ProcessRef, Reading, now_ms},
     owner::{Finder, Resolver},
-    question::{self, Sheet},
+    question::DriverAnswers,
     source::{Device, DeviceError, Extent, Source},
 };
 
@@ -50,8 +50,8 @@ pub(super) struct GpuWorker {
     extent: Extent,
     /// When what changes slowly is read next; `None` where nobody wants it.
     details_due: Option<Instant>,
-    /// What has no place in the model; `None` where nobody wants it.
-    sheet: Option<SheetTurn>,
+    /// What the driver answered; `None` where nobody wants it.
+    answers: Option<AnswersTurn>,
     /// Whether somebody wants what the driver records by itself.
     traces: bool,
     /// Who the sampler thinks it is.
@@ -85,7 +85,7 @@ impl GpuWorker {
             sys_root: options.sys_root.clone(),
             extent: options.extent,
             details_due: options.details.then(Instant::now),
-            sheet: options.sheets.then(SheetTurn::default),
+            answers: options.answers.then(AnswersTurn::default),
             traces: options.events,
             told: None,
             state: State::Closed,
@@ -131,7 +131,7 @@ impl GpuWorker {
             details = Some(read);
             self.details_due = Some(next_details(self.index, self.told.is_none()));
         }
-        let sheet = self.sheet.as_mut().and_then(|turn| turn.take(self.index, device.as_mut(), details.is_some()));
+        let answers = self.answers.as_mut().and_then(|turn| turn.take(self.index, device.as_mut(), details.is_some()));
         let identity = device.identity();
         sample.uuid.clone_from(&identity.uuid);
         if let Some(details) = &mut details {
@@ -142,7 +142,7 @@ impl GpuWorker {
             self.told = Some(identity.clone());
         }
         let omitted = self.list(&mut sample);
-        Ok(Readings { identity: changed.then_some(identity), sample, omitted, details, sheet, traces })
+        Ok(Readings { identity: changed.then_some(identity), sample, omitted, details, answers, traces })
     }
 
     /// Says whose the processes are, and leaves out those for which a sample has no room.
@@ -177,7 +177,7 @@ impl GpuWorker {
         match self.source.open(self.index) {
             Ok(device) => {
                 self.state = State::Open(device);
-                self.sheet = self.sheet.take().map(|_| SheetTurn::default());
+                self.answers = self.answers.take().map(|_| AnswersTurn::default());
                 let _ = self.tell.send(Message::Opened { index: self.index });
                 Ok(true)
             }
@@ -191,27 +191,25 @@ impl GpuWorker {
     }
 }
 
-/// When what has no place in the model is asked: what never changes once, at a beat of its own so that the first sample
-/// does not wait for it, and the rest with the details.
+/// When the driver is asked what only its vendor's own tools show: all of it once, at a beat of its own so that the first
+/// sample does not wait for it, and what changes with the details.
 #[derive(Default)]
-struct SheetTurn {
+struct AnswersTurn {
     beats: u32,
 }
 
-impl SheetTurn {
-    /// The beat at which what never changes is asked.
-    const STEADY_AT: u32 = 2;
+impl AnswersTurn {
+    /// The beat at which all is asked.
+    const ALL_AT: u32 = 2;
 
-    fn take(&mut self, index: u32, device: &mut dyn Device, with_details: bool) -> Option<Sheet> {
+    /// All answers where they are new, and else those of this beat.
+    fn take(&mut self, index: u32, device: &mut dyn Device, with_details: bool) -> Option<DriverAnswers> {
         self.beats = self.beats.saturating_add(1);
-        let questions = match self.beats {
-            Self::STEADY_AT => [question::steady(), question::changing()].concat(),
-            Self::STEADY_AT.. if with_details => question::changing(),
-            _ => return None,
-        };
-        let mut answers = device.ask(&questions);
-        answers.extend(device.ask(&question::raised_by(&answers)));
-        Some(Sheet { index, at_ms: now_ms(), answers })
+        let all = self.beats == Self::ALL_AT || (self.beats > Self::ALL_AT && with_details);
+        if all {
+            device.ask_for_tools(self.beats == Self::ALL_AT);
+        }
+        Some(DriverAnswers { index, all, answers: device.answers(all)? })
     }
 }
 

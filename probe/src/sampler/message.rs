@@ -2,7 +2,7 @@
 
 use crate::{
     model::{Gpu, GpuDetails, GpuLink, GpuSample, ProcessRef, Trace},
-    question::Sheet,
+    question::DriverAnswers,
     source::{DeviceError, Notice, kernel_log::LoggedXid},
 };
 
@@ -41,8 +41,8 @@ pub(super) struct Readings {
     pub(super) omitted: Vec<ProcessRef>,
     /// What changes slowly, where it was time for that.
     pub(super) details: Option<GpuDetails>,
-    /// What has no place in the model, where it was time for that.
-    pub(super) sheet: Option<Sheet>,
+    /// What the driver answered, where somebody wants it.
+    pub(super) answers: Option<DriverAnswers>,
     /// What the driver recorded by itself since the beat before.
     pub(super) traces: Vec<Trace>,
 }

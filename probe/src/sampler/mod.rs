@@ -27,6 +27,7 @@ use crate::{
     derive::ConditionSettings,
     model::{GpuDetails, Inventory, Record, Sample},
     owner::CommandLines,
+    question::DriverAnswers,
     source::{Extent, Source, SourceError},
 };
 
@@ -50,8 +51,8 @@ pub struct Options {
     /// Whether to wait for what the driver reports by itself, to drain its own buffers, and to find out how the GPUs
     /// are linked: what a single look has no use for.
     pub events: bool,
-    /// Whether to ask the driver what has no place in the model, too, for programs that speak its own vocabulary.
-    pub sheets: bool,
+    /// Whether to tell what the driver answered, call by call, for programs that do as its vendor's own tools do.
+    pub answers: bool,
     /// From when on something is the matter.
     pub conditions: ConditionSettings,
 }
@@ -68,7 +69,7 @@ impl Options {
             extent: Extent::Whole,
             details: false,
             events: false,
-            sheets: false,
+            answers: false,
             conditions: ConditionSettings::default(),
         }
     }
@@ -83,6 +84,8 @@ pub struct Moment {
     pub sample: Sample,
     /// What changes slowly, of each GPU that answered; empty where it was not asked for.
     pub details: Vec<GpuDetails>,
+    /// What the driver answered, of each GPU that answered; empty where it was not asked for.
+    pub answers: Vec<DriverAnswers>,
 }
 
 /// The driver opens a GPU at its first use, which takes milliseconds with persistence mode and seconds without.
@@ -133,7 +136,12 @@ pub fn run(
 pub fn once(source: &Arc<dyn Source>, options: &Options) -> Result<Moment, SourceError> {
     let mut sampling = Sampling::start(source, options, OPENING_ONCE)?;
     let sample = sampling.compose(options.pace.interval());
-    Ok(Moment { inventory: sampling.inventory(), sample, details: sampling.details() })
+    Ok(Moment {
+        inventory: sampling.inventory(),
+        sample,
+        details: sampling.details(),
+        answers: sampling.take_answers(),
+    })
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ use super::{
 use crate::{
     derive::{HostRates, XidFilter},
     model::{Event, EventKind, GpuDetails, GpuLink, Health, Inventory, Platform, Record, Sample, XidReport, now_ms},
+    question::DriverAnswers,
     source::{DeviceError, Notice, Source, SourceError},
 };
 
@@ -158,6 +159,12 @@ impl Sampling {
         self.ask_for_links();
     }
 
+    /// What the drivers answered, out of the records.
+    pub(super) fn take_answers(&mut self) -> Vec<DriverAnswers> {
+        let answers = |record| if let Record::Answers(answers) = record { Some(answers) } else { None };
+        std::mem::take(&mut self.records).into_iter().filter_map(answers).collect()
+    }
+
     fn take_in(&mut self, message: Message) {
         let now = now_ms();
         match message {
@@ -168,7 +175,7 @@ impl Sampling {
                     self.happened(index as usize, EventKind::MigChanged, now);
                 }
                 self.records.extend(news.details.map(Record::Details));
-                self.records.extend(news.sheet.map(Record::Answers));
+                self.records.extend(news.answers.map(Record::Answers));
                 self.records.extend(news.traces.into_iter().map(Record::Trace));
             }
             Message::Opened { index } => {

@@ -9,7 +9,7 @@ use crate::{
         Absence, Board, EventKind, Gpu, GpuDetails, GpuRef, GpuSample, Health, ProcessRef, Reading, Trace, XidReport,
         normal_bus_id, now_ms,
     },
-    question::Sheet,
+    question::DriverAnswers,
     source::DeviceError,
 };
 
@@ -53,7 +53,7 @@ pub(super) struct News {
     pub(super) identity_changed: bool,
     pub(super) mig_changed: bool,
     pub(super) details: Option<GpuDetails>,
-    pub(super) sheet: Option<Sheet>,
+    pub(super) answers: Option<DriverAnswers>,
     pub(super) traces: Vec<Trace>,
 }
 
@@ -164,11 +164,11 @@ impl Track {
     }
 
     fn take_in_readings(&mut self, readings: Readings) -> News {
-        let Readings { identity, sample, omitted, details, sheet, traces } = readings;
+        let Readings { identity, sample, omitted, details, answers, traces } = readings;
         self.error = None;
         self.last = sample;
         self.omitted = omitted;
-        let mut news = News { sheet, traces, ..News::default() };
+        let mut news = News { answers, traces, ..News::default() };
         if let Some(gpu) = identity {
             // A GPU that is seen for the first time has changed nothing.
             news.mig_changed = self.gpu.uuid.is_some() && gpu.mig_devices != self.gpu.mig_devices;
@@ -289,7 +289,7 @@ mod tests {
             sample,
             omitted: Vec::new(),
             details: None,
-            sheet: None,
+            answers: None,
             traces: Vec::new(),
         })));
     }

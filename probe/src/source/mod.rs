@@ -19,7 +19,7 @@ use thiserror::Error;
 
 use crate::{
     model::{Absence, Gpu, GpuDetails, GpuLink, GpuSample, Platform, Trace},
-    question::{Answer, Question},
+    question::CachedAnswers,
 };
 
 /// A driver, real or simulated.
@@ -68,10 +68,16 @@ pub trait Device {
     /// [`DeviceError::Lost`] where the whole GPU is gone.
     fn details(&mut self, details: &mut GpuDetails) -> Result<(), DeviceError>;
 
-    /// Asks the driver in its own vocabulary; one that has none answers nothing.
-    fn ask(&mut self, questions: &[Question]) -> Vec<(Question, Answer)> {
-        let _ = questions;
-        Vec::new()
+    /// Asks the driver what only its vendor's own tools show: all of it, or what changes.
+    fn ask_for_tools(&mut self, all: bool) {
+        let _ = all;
+    }
+
+    /// What the driver answered, call by call, for programs that do as its vendor's own tools do: all that is known, or
+    /// what was answered since the last [`read`](Self::read) began. `None` where there are no such programs.
+    fn answers(&mut self, all: bool) -> Option<CachedAnswers> {
+        let _ = all;
+        None
     }
 
     /// Takes out of the driver's own buffers what has come since the last call. Their `index` and `uuid` are this

@@ -23,14 +23,14 @@ pub(crate) fn given_by(function: &str) -> &'static [&'static str] {
         "CudaComputeCapability" => &["gpu.board.compute_capability"],
         "CurrPcieLinkGeneration" => &["sample.pcie.generation"],
         "CurrPcieLinkWidth" => &["sample.pcie.width"],
-        "CurrentClocksThrottleReasons" => &["sample.throttle_reasons"],
         "DecoderUtilization" => &["sample.utilization.decoder_percent"],
         "DisplayActive" => &["details.modes.display_active"],
         "EccMode" => &["details.modes.ecc"],
         "EncoderUtilization" => &["sample.utilization.encoder_percent"],
         "EnforcedPowerLimit" => &["sample.power.limit_watts"],
         "FanSpeedRPM" => &["details.fans[].rpm"],
-        "FanSpeed_v2" => &["details.fans[].speed_percent", "sample.fan_percent"],
+        "FanSpeed" => &["sample.fan_percent"],
+        "FanSpeed_v2" => &["details.fans[].speed_percent"],
         "FieldValues" => &[
             "details.nvlinks[].bytes_per_second",
             "details.nvlinks[].errors_total",
@@ -73,14 +73,8 @@ pub(crate) fn given_by(function: &str) -> &'static [&'static str] {
         "PowerManagementDefaultLimit" => &["gpu.board.power_limits.default_watts"],
         "PowerManagementLimitConstraints" => &["gpu.board.power_limits.max_watts", "gpu.board.power_limits.min_watts"],
         "PowerUsage" => &["sample.power.draw_watts"],
-        "ProcessUtilization" => &[
-            "sample.processes[].decoder_percent",
-            "sample.processes[].encoder_percent",
-            "sample.processes[].memory_percent",
-            "sample.processes[].sm_percent",
-        ],
         "RemappedRows" => &["details.remapped_rows"],
-        "RetiredPages_v2" | "RetiredPages" | "RetiredPagesPendingStatus" => &["details.retired_pages"],
+        "RetiredPagesPendingStatus" => &["details.retired_pages"],
         "RowRemapperHistogram" => &["details.remapped_rows.spare"],
         "Samples" => &["trace"],
         "Serial" => &["gpu.board.serial"],
@@ -110,8 +104,16 @@ pub(crate) fn lost_with(function: &str) -> &'static [&'static str] {
     match function.strip_prefix("nvmlDeviceGet").unwrap_or(function) {
         "AccountingStats" => &["details.accounting"],
         "ComputeRunningProcesses_v3" | "GraphicsRunningProcesses_v3" => &["sample.processes"],
+        "CurrentClocksThrottleReasons" => &["sample.throttle_reasons"],
         "MemoryInfo_v2" => &["sample.memory"],
         "NvLinkState" => &["details.nvlinks"],
+        "ProcessesUtilizationInfo" => &[
+            "sample.processes[].decoder_percent",
+            "sample.processes[].encoder_percent",
+            "sample.processes[].memory_percent",
+            "sample.processes[].sm_percent",
+        ],
+        "RetiredPages_v2" => &["details.retired_pages"],
         "nvmlGpmQueryDeviceSupport" | "nvmlGpmSampleGet" => {
             &["sample.pcie.rx_bytes_per_second", "sample.pcie.tx_bytes_per_second"]
         }

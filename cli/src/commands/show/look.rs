@@ -128,7 +128,7 @@ impl Look {
             details: is_everything,
             ..Options::new(Duration::from_secs(1), CommandLines::All)
         };
-        let Moment { inventory, sample, details } = sampler::once(source, &options)?;
+        let Moment { inventory, sample, details, .. } = sampler::once(source, &options)?;
         Ok(Self::of_reading(inventory, sample, details))
     }
 

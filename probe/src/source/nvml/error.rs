@@ -1,28 +1,31 @@
-//! NVML's errors in the probe's words.
+//! NVML's return codes in the probe's words.
 
 use nvml_wrapper::error::NvmlError;
 
-use crate::{model::Absence, source::DeviceError};
+use crate::{model::Absence, question::Code, source::DeviceError};
 
 /// Why one reading is not there.
-pub(super) fn absence(error: &NvmlError) -> Absence {
-    match error {
-        NvmlError::NotSupported | NvmlError::FunctionNotFound | NvmlError::FailedToLoadSymbol(_) => {
-            Absence::NotSupported
-        }
-        NvmlError::NoPermission => Absence::NoPermission,
-        NvmlError::GpuLost => Absence::GpuLost,
-        NvmlError::NoData => Absence::Unknown,
-        error => Absence::DriverError { code: code(error) },
+pub(super) fn absence(code: Code) -> Absence {
+    match code {
+        Code::NOT_SUPPORTED | Code::FUNCTION_NOT_FOUND => Absence::NotSupported,
+        Code::NO_PERMISSION => Absence::NoPermission,
+        Code::GPU_IS_LOST => Absence::GpuLost,
+        Code::NO_DATA => Absence::Unknown,
+        Code(code) => Absence::DriverError { code },
     }
 }
 
+/// Whether the driver is no longer the one that the library was loaded for: it was unloaded or replaced.
+pub(super) fn is_driver_gone(code: Code) -> bool {
+    matches!(code, Code::UNINITIALIZED | Code::DRIVER_NOT_LOADED | Code::VERSION_MISMATCH)
+}
+
 /// Why a whole GPU cannot be opened.
-pub(super) fn device_error(error: &NvmlError) -> DeviceError {
-    match absence(error) {
-        Absence::GpuLost => DeviceError::Lost,
-        Absence::DriverError { code: code @ (1 | 9 | 18) } => DeviceError::DriverGone { code },
-        reason => DeviceError::Failed(reason),
+pub(super) fn device_error(code: Code) -> DeviceError {
+    match code {
+        Code::GPU_IS_LOST => DeviceError::Lost,
+        code if is_driver_gone(code) => DeviceError::DriverGone { code: code.0 },
+        code => DeviceError::Failed(absence(code)),
     }
 }
 
@@ -43,7 +46,7 @@ pub(super) fn code(error: &NvmlError) -> u32 {
         NvmlError::Timeout => 10,
         NvmlError::IrqIssue => 11,
         NvmlError::LibraryNotFound => 12,
-        NvmlError::FunctionNotFound => 13,
+        NvmlError::FunctionNotFound | NvmlError::FailedToLoadSymbol(_) => 13,
         NvmlError::CorruptedInfoROM => 14,
         NvmlError::GpuLost => 15,
         NvmlError::ResetRequired => 16,

@@ -6,15 +6,15 @@
 //! A metric is the difference of two samples, which must be at least 100 ms apart. A sample costs 28 us, the metrics of
 //! two of them about 2 ms.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use nvml_wrapper::{
-    Device, GpmSample, Nvml, enums::gpm::GpmMetricId, error::NvmlError, gpm::gpm_metrics_get,
-    struct_wrappers::gpm::GpmMetricResult,
+use nvml_wrapper::enums::gpm::GpmMetricId;
+
+use super::{answers::Activity as Counted, asker::Asker, error::absence, turn::Turn};
+use crate::{
+    model::{Absence, Activity, Reading, now_ms},
+    question::Code,
 };
-
-use super::{ask::Asker, error::absence, turn::Turn};
-use crate::model::{Absence, Activity, Reading, now_ms};
 
 /// All threads of the process take this turn.
 pub(super) static TURN: Turn = Turn::new();
@@ -38,10 +38,9 @@ pub(super) struct GpmReadings {
     pub(super) nvlink_rx: Reading<f64>,
 }
 
-/// Remembers the sample before, and what came of the last two.
+/// Remembers what came of the last two samples.
+#[derive(Default)]
 pub(super) struct GpmReader {
-    supported: bool,
-    before: Option<(Instant, GpmSample<'static>)>,
     latest: Option<(u64, GpmReadings)>,
 }
 
@@ -66,77 +65,34 @@ const METRICS: [GpmMetricId; 16] = [
 ];
 
 impl GpmReader {
-    pub(super) fn new() -> Self {
-        Self { supported: false, before: None, latest: None }
-    }
-
     /// What happened since the call before. The first call has nothing to compare with; one that follows too closely
     /// gives what the last one gave, with its time.
     ///
-    /// `instance` is a GPU instance of MIG; `None` is the whole GPU.
-    pub(super) fn read(
-        &mut self,
-        nvml: &'static Nvml,
-        device: &Device<'static>,
-        instance: Option<u32>,
-        asker: &mut Asker,
-    ) -> GpmReadings {
-        if let (Some((at, _)), Some((read_ms, latest))) = (&self.before, &self.latest)
-            && at.elapsed() < SHORTEST_WINDOW
-        {
-            return latest.clone().dated(*read_ms);
-        }
-        let Some(_turn) = TURN.take(PATIENCE) else {
-            return GpmReadings::absent(&Absence::NoAnswer);
-        };
-        if !self.supported {
-            if let Reading::Absent(reason) = asker.ask("GPM", || supported(nvml, device)) {
-                return GpmReadings::absent(&reason);
+    /// `mig` is the index of a MIG device; `None` is the whole GPU.
+    pub(super) fn read(&mut self, asker: &mut Asker, mig: Option<u32>) -> GpmReadings {
+        let metrics = METRICS.map(|metric| metric.as_c());
+        let readings = match asker.gpm(mig, &metrics) {
+            Ok(Counted::Counted(values)) => GpmReadings::new(values),
+            Ok(Counted::NotYet) => {
+                return match &self.latest {
+                    Some((at_ms, latest)) => latest.clone().dated(*at_ms),
+                    None => GpmReadings::absent(&Absence::WarmingUp),
+                };
             }
-            self.supported = true;
-        }
-        let sample = match instance {
-            None => asker.ask("GPM sample", || device.gpm_sample()),
-            Some(instance) => asker.ask("GPM sample of a MIG device", || device.gpm_mig_sample(instance)),
+            Ok(Counted::Busy) => return GpmReadings::absent(&Absence::NoAnswer),
+            Err(code) => return GpmReadings::absent(&absence(code)),
         };
-        let now = match sample {
-            Reading::Now(sample) | Reading::Earlier { value: sample, .. } => sample,
-            Reading::Absent(reason) => return GpmReadings::absent(&reason),
-        };
-        let taken = Instant::now();
-        let readings = match &self.before {
-            None => GpmReadings::absent(&Absence::WarmingUp),
-            Some((_, before)) => match asker.ask("GPM metrics", || gpm_metrics_get(nvml, before, &now, &METRICS)) {
-                Reading::Now(results) | Reading::Earlier { value: results, .. } => GpmReadings::new(results),
-                Reading::Absent(reason) => GpmReadings::absent(&reason),
-            },
-        };
-        self.before = Some((taken, now));
         self.latest = Some((now_ms(), readings.clone()));
         readings
     }
 }
 
-impl Drop for GpmReader {
-    /// Freeing a sample is a call, too.
-    fn drop(&mut self) {
-        let _turn = TURN.take(PATIENCE);
-        self.before = None;
-    }
-}
-
-/// A library without the function that frees samples would make the wrapper panic when it frees one.
-fn supported(nvml: &Nvml, device: &Device<'_>) -> Result<(), NvmlError> {
-    let complete = nvml.lib().nvmlGpmSampleFree.is_ok();
-    if complete && device.gpm_support()? { Ok(()) } else { Err(NvmlError::NotSupported) }
-}
-
 impl GpmReadings {
-    fn new(results: Vec<Result<GpmMetricResult, NvmlError>>) -> Self {
-        let mut results = results.into_iter().map(|result| match result {
-            Ok(result) if result.value.is_finite() => Reading::Now(result.value),
+    fn new(values: Vec<Result<f64, Code>>) -> Self {
+        let mut results = values.into_iter().map(|value| match value {
+            Ok(value) if value.is_finite() => Reading::Now(value),
             Ok(_) => Reading::Absent(Absence::Unknown),
-            Err(error) => Reading::Absent(absence(&error)),
+            Err(code) => Reading::Absent(absence(code)),
         });
         let mut next = || results.next().unwrap_or(Reading::Absent(Absence::Unknown));
         let percent = |reading: Reading<f64>| reading.map(|percent| (percent * 100.0).round() / 100.0);

@@ -2,19 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use nvml_wrapper::Device;
-use nvml_wrapper_sys::bindings::field_id::{
-    NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX, NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX,
-};
-
-use super::{ask::Asker, links::DATA_UNIT_BYTES, paced::Every, raw};
+use super::{asker::Asker, cached::Answers, lanes, paced::Every, to_model::DATA_UNIT_BYTES};
 use crate::model::{Absence, Reading, now_ms};
 
 /// Asking for both costs 2.7 ms.
 const EVERY: Duration = Duration::from_secs(1);
-
-/// The scope of all links together.
-const ALL_LINKS: u32 = u32::MAX;
 
 /// Both directions, in bytes per second.
 #[derive(Debug, Clone, PartialEq)]
@@ -36,21 +28,14 @@ impl LinkRateReader {
     }
 
     /// What crossed the links between the last two readings, with its time.
-    pub(super) fn read(&mut self, device: &Device<'_>, asker: &mut Asker) -> NvLinkRates {
+    pub(super) fn read(&mut self, asker: &mut Asker) -> NvLinkRates {
         if self.every.is_due() {
-            const FIELDS: [raw::Field; 2] = [
-                raw::Field { id: NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX, scope: ALL_LINKS },
-                raw::Field { id: NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX, scope: ALL_LINKS },
-            ];
-            let counted = asker.ask("NVLink throughput", || {
-                let mut values = raw::field_values(device, &FIELDS)?;
-                Ok([values.remove(0)?, values.remove(0)?])
-            });
-            self.latest = match counted {
-                Reading::Now(counters) | Reading::Earlier { value: counters, .. } => {
-                    self.rates(Instant::now(), counters)
-                }
-                Reading::Absent(reason) => NvLinkRates::absent(&reason),
+            asker.ask(None, &lanes::ALL_LINKS);
+            let [tx, rx] = lanes::ALL_LINKS.map(|question| Answers::new(asker.cached(), 0).real(question));
+            self.latest = match (tx, rx) {
+                (Reading::Now(tx), Reading::Now(rx)) => self.rates(Instant::now(), [tx, rx]),
+                (Reading::Absent(reason), _) | (_, Reading::Absent(reason)) => NvLinkRates::absent(&reason),
+                _ => NvLinkRates::absent(&Absence::Unknown),
             };
         }
         self.latest.clone()

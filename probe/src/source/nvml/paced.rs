@@ -2,8 +2,6 @@
 
 use std::time::{Duration, Instant};
 
-use crate::model::{Reading, now_ms};
-
 /// A period that is due again and again.
 #[derive(Debug)]
 pub(super) struct Every {
@@ -27,44 +25,9 @@ impl Every {
     }
 }
 
-/// A reading that is kept between two calls, with its time.
-#[derive(Debug)]
-pub(super) struct Paced<T> {
-    every: Every,
-    latest: Option<(u64, Reading<T>)>,
-}
-
-impl<T: Clone> Paced<T> {
-    pub(super) const fn new(period: Duration) -> Self {
-        Self { every: Every::new(period), latest: None }
-    }
-
-    /// Reads anew where it is time, and gives the last reading with its time where it is not.
-    pub(super) fn read(&mut self, call: impl FnOnce() -> Reading<T>) -> Reading<T> {
-        match &self.latest {
-            Some((at_ms, latest)) if !self.every.is_due() => latest.clone().dated(*at_ms),
-            _ => {
-                self.every.last = Some(Instant::now());
-                let reading = call();
-                self.latest = Some((now_ms(), reading.clone()));
-                reading
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_paced_reading_is_read_once_in_its_period() {
-        let mut paced = Paced::new(Duration::from_mins(1));
-        assert_eq!(paced.read(|| Reading::Now(1)), Reading::Now(1));
-        assert!(matches!(paced.read(|| Reading::Now(2)), Reading::Earlier { value: 1, .. }));
-        paced.every.last = None;
-        assert_eq!(paced.read(|| Reading::Now(3)), Reading::Now(3));
-    }
 
     #[test]
     fn a_beat_a_little_early_counts() {

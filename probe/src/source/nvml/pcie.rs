@@ -12,13 +12,18 @@ use std::{
     thread,
 };
 
-use nvml_wrapper::{Device, Nvml, enum_wrappers::device::PcieUtilCounter};
+use super::{answers::NvmlAnswers, error::absence};
+use crate::{
+    model::{Absence, Reading, now_ms},
+    question::{Ask, Question, Subject},
+};
 
-use super::error::absence;
-use crate::model::{Absence, Reading, now_ms};
+/// `nvmlPcieUtilCounter_t`.
+const TX: u32 = 0;
+const RX: u32 = 1;
 
 /// NVML's unit: KB.
-const UNIT_BYTES: f64 = 1000.0;
+pub(super) const UNIT_BYTES: f64 = 1000.0;
 
 /// Both directions, in bytes per second.
 #[derive(Debug, Clone)]
@@ -35,14 +40,13 @@ pub(super) struct PcieWatch {
 
 impl PcieWatch {
     /// Starts the thread; it ends with this.
-    pub(super) fn start(nvml: &'static Nvml, index: u32) -> Option<Self> {
-        let device = nvml.device_by_index(index).ok()?;
+    pub(super) fn start(answers: Arc<NvmlAnswers>, index: u32) -> Option<Self> {
         let (ask, asked) = mpsc::sync_channel::<()>(1);
         let latest = Arc::new(Mutex::new(PcieRates::absent(&Absence::WarmingUp)));
         let shared = Arc::clone(&latest);
         let body = move || {
             while asked.recv().is_ok() {
-                let rates = read(&device);
+                let rates = read(&answers, index);
                 *shared.lock().unwrap_or_else(PoisonError::into_inner) = rates;
             }
         };
@@ -58,12 +62,15 @@ impl PcieWatch {
     }
 }
 
-fn read(device: &Device<'_>) -> PcieRates {
-    let rate = |direction| match device.pcie_throughput(direction) {
-        Ok(kilobytes) => Reading::Earlier { value: f64::from(kilobytes) * UNIT_BYTES, at_ms: now_ms() },
-        Err(error) => Reading::Absent(absence(&error)),
+fn read(answers: &NvmlAnswers, index: u32) -> PcieRates {
+    let rate = |counter| match answers.about(Subject::gpu(index), Question::PcieThroughput(counter)) {
+        Ok(kilobytes) => {
+            let value = kilobytes.at(0).unwrap_or(0) as f64 * UNIT_BYTES;
+            Reading::Earlier { value, at_ms: now_ms() }
+        }
+        Err(code) => Reading::Absent(absence(code)),
     };
-    PcieRates { tx: rate(PcieUtilCounter::Send), rx: rate(PcieUtilCounter::Receive) }
+    PcieRates { tx: rate(TX), rx: rate(RX) }
 }
 
 impl PcieRates {

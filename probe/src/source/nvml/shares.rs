@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use nvml_wrapper_sys::bindings::nvmlProcessUtilizationSample_t as DriverSample;
+use crate::question::Value;
 
 /// The driver makes a sample up to once a second, so a value stands for this long. After that, no sample means that
 /// nothing ran.
@@ -20,6 +20,36 @@ const TIMELY_MS: u64 = 3_000;
 
 /// Where nothing newer than a sample from the future has come for so long, the clock was set back.
 const SILENCE_MS: u64 = 10_000;
+
+/// What the driver sampled of one process.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct DriverSample {
+    pid: u32,
+    /// By the driver's clock.
+    at_us: u64,
+    // In percent, as the driver gave them, which is more than 100 at times.
+    sm: u32,
+    memory: u32,
+    encoder: u32,
+    decoder: u32,
+}
+
+impl DriverSample {
+    /// Those of an answer: time, PID, SM, memory, encoder, decoder, JPEG, OFA of each.
+    pub(super) fn all(answer: &Value) -> Vec<Self> {
+        let rows = answer.numbers().as_chunks().0;
+        rows.iter()
+            .map(|[at_us, pid, sm, memory, encoder, decoder, _jpeg, _ofa]| Self {
+                pid: *pid as u32,
+                at_us: *at_us as u64,
+                sm: *sm as u32,
+                memory: *memory as u32,
+                encoder: *encoder as u32,
+                decoder: *decoder as u32,
+            })
+            .collect()
+    }
+}
 
 /// Remembers the newest sample of each process.
 #[derive(Debug, Default)]
@@ -75,9 +105,9 @@ impl Shares {
         let machine_us = now_ms * 1000;
         let is_timely = self.newest_us > 0 && self.answered_ms.is_some_and(|at| now_ms.abs_diff(at) < TIMELY_MS);
         self.answered_ms = Some(now_ms);
-        let is_ahead = samples.iter().all(|sample| sample.timeStamp > machine_us + FUTURE_US);
-        let is_odd = |sample: &&DriverSample| !is_ahead && sample.timeStamp > machine_us + FUTURE_US;
-        let newest = samples.iter().filter(|sample| !is_odd(sample)).map(|sample| sample.timeStamp).max();
+        let is_ahead = samples.iter().all(|sample| sample.at_us > machine_us + FUTURE_US);
+        let is_odd = |sample: &&DriverSample| !is_ahead && sample.at_us > machine_us + FUTURE_US;
+        let newest = samples.iter().filter(|sample| !is_odd(sample)).map(|sample| sample.at_us).max();
         let Some(newest_us) = newest.filter(|newest| *newest > self.newest_us && *newest != self.known_us) else {
             self.look_again_after_silence(now_ms);
             return;
@@ -90,7 +120,7 @@ impl Shares {
             self.ahead_us = 0;
         }
         let known_us = std::mem::replace(&mut self.newest_us, newest_us);
-        for sample in samples.iter().filter(|sample| !is_odd(sample) && sample.timeStamp > known_us) {
+        for sample in samples.iter().filter(|sample| !is_odd(sample) && sample.at_us > known_us) {
             self.keep(sample);
         }
     }
@@ -108,8 +138,8 @@ impl Shares {
     /// Keeps a sample, if it is the newest of its process. Shares above 100 occur and mean nothing: what was known
     /// before stands for as long as it can.
     fn keep(&mut self, sample: &DriverSample) {
-        let at_ms = sample.timeStamp.saturating_add_signed(self.ahead_us.saturating_neg()) / 1000;
-        let DriverSample { smUtil: sm, memUtil: memory, encUtil: encoder, decUtil: decoder, .. } = *sample;
+        let at_ms = sample.at_us.saturating_add_signed(self.ahead_us.saturating_neg()) / 1000;
+        let DriverSample { sm, memory, encoder, decoder, .. } = *sample;
         let is_possible = [sm, memory, encoder, decoder].iter().all(|share| *share <= 100);
         let percent = is_possible.then_some(Percent { sm, memory, encoder, decoder });
         let stands = |known: &Share| {
@@ -129,7 +159,7 @@ mod tests {
     const NOW_MS: u64 = 1_763_630_000_000;
 
     fn sample(pid: u32, at_ms: u64, sm: u32) -> DriverSample {
-        DriverSample { pid, timeStamp: at_ms * 1000, smUtil: sm, memUtil: 1, encUtil: 0, decUtil: 0 }
+        DriverSample { pid, at_us: at_ms * 1000, sm, memory: 1, encoder: 0, decoder: 0 }
     }
 
     fn sm(shares: &Shares, pid: u32, now_ms: u64) -> Option<u32> {
@@ -187,7 +217,7 @@ mod tests {
         shares.take_in(&[], NOW_MS + 11_000);
         assert_eq!(shares.newest_us(), 0);
         shares.take_in(&[last], NOW_MS + 12_000);
-        assert_eq!((sm(&shares, 1, NOW_MS + 12_000), shares.newest_us()), (None, last.timeStamp));
+        assert_eq!((sm(&shares, 1, NOW_MS + 12_000), shares.newest_us()), (None, last.at_us));
     }
 
     #[test]

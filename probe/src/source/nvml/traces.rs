@@ -2,16 +2,22 @@
 
 use std::time::Duration;
 
-use nvml_wrapper::Device;
+use nvml_wrapper_sys::bindings::{
+    nvmlSamplingType_enum_NVML_GPU_UTILIZATION_SAMPLES as GPU_UTILIZATION,
+    nvmlSamplingType_enum_NVML_MEMORY_UTILIZATION_SAMPLES as MEMORY_UTILIZATION,
+    nvmlSamplingType_enum_NVML_TOTAL_POWER_SAMPLES as TOTAL_POWER, nvmlSamplingType_t,
+};
 
-use super::{ask::Asker, paced::Every, raw};
-use crate::model::{Reading, Trace, TraceMetric, now_ms};
+use super::{asker::Asker, paced::Every};
+use crate::{
+    model::{Trace, TraceMetric, now_ms},
+    question::Value,
+};
 
 /// One buffer.
 struct Drain {
     metric: TraceMetric,
-    buffer: raw::Buffer,
-    name: &'static str,
+    buffer: nvmlSamplingType_t,
     every: Every,
     /// Time between the driver's samples, as measured.
     spacing_us: u64,
@@ -30,10 +36,9 @@ impl TraceReader {
     /// A call costs 0.7 ms for power, 2.8 ms for each utilisation. The buffer of power holds 2.36 s, those of
     /// utilisation 14 s.
     pub(super) fn new() -> Self {
-        let drain = |metric, buffer, name, seconds, spacing_us, unit| Drain {
+        let drain = |metric, buffer, seconds, spacing_us, unit| Drain {
             metric,
             buffer,
-            name,
             every: Every::new(Duration::from_secs(seconds)),
             spacing_us,
             last_us: 0,
@@ -41,35 +46,25 @@ impl TraceReader {
         };
         Self {
             drains: [
-                drain(TraceMetric::PowerWatts, raw::Buffer::Power, "power samples", 2, 20_000, 0.001),
-                drain(
-                    TraceMetric::GpuPercent,
-                    raw::Buffer::GpuUtilization,
-                    "GPU utilization samples",
-                    10,
-                    200_000,
-                    1.0,
-                ),
-                drain(
-                    TraceMetric::MemoryPercent,
-                    raw::Buffer::MemoryUtilization,
-                    "memory utilization samples",
-                    10,
-                    200_000,
-                    1.0,
-                ),
+                drain(TraceMetric::PowerWatts, TOTAL_POWER, 2, 20_000, 0.001),
+                drain(TraceMetric::GpuPercent, GPU_UTILIZATION, 10, 200_000, 1.0),
+                drain(TraceMetric::MemoryPercent, MEMORY_UTILIZATION, 10, 200_000, 1.0),
             ],
         }
     }
 
     /// What has come since the last call, of those buffers that are due.
-    pub(super) fn read(&mut self, device: &Device<'_>, asker: &mut Asker) -> Vec<Trace> {
+    pub(super) fn read(&mut self, asker: &mut Asker) -> Vec<Trace> {
         let due = self.drains.iter_mut().filter_map(|drain| drain.every.is_due().then_some(drain));
-        due.filter_map(|drain| match asker.ask(drain.name, || raw::samples(device, drain.buffer, drain.last_us)) {
-            Reading::Now(samples) | Reading::Earlier { value: samples, .. } => drain.take_in(samples),
-            Reading::Absent(_) => None,
-        })
-        .collect()
+        due.filter_map(|drain| drain.take_in(timed(&asker.samples(drain.buffer, drain.last_us)?))).collect()
+    }
+}
+
+/// Times in us, and values in the driver's unit, of an answer that has them in turn.
+fn timed(answer: &Value) -> Vec<(u64, f64)> {
+    match answer {
+        Value::Reals(reals) => reals.as_chunks().0.iter().map(|[at_us, value]| (*at_us as u64, *value)).collect(),
+        whole => whole.numbers().as_chunks().0.iter().map(|[at_us, value]| (*at_us as u64, *value as f64)).collect(),
     }
 }
 

@@ -6,6 +6,7 @@
 //! - [`SimSource`] is the source behind `--source sim`; gpumon's fake NVML library speaks for the same machine.
 
 mod accounting;
+mod answers;
 mod architecture;
 mod board;
 mod buffers;

@@ -8,7 +8,7 @@ use super::{
     gpu::lock,
     raw::{self, function as f},
 };
-use crate::question::{Answer, Code, Subject, Value};
+use crate::question::{Code, Subject};
 
 /// The last sample of a GPU and of each of its GPU instances, and when it was taken.
 #[derive(Default)]
@@ -16,9 +16,19 @@ pub(super) struct Counted {
     before: Mutex<HashMap<Option<u32>, (Instant, raw::Sample)>>,
 }
 
+/// What came of asking for metrics.
+pub(in super::super) enum Activity {
+    /// Each metric, or why it is not to be had.
+    Counted(Vec<Result<f64, Code>>),
+    /// There is no earlier sample to compare with, or it is too short a while ago.
+    NotYet,
+    /// Another thread did not come out of GPM in time.
+    Busy,
+}
+
 /// The metrics since the last time. Where that is too short a while ago, the sample of then stays, so that the next
 /// time is not.
-pub(super) fn answer(answers: &NvmlAnswers, subject: Subject, metrics: &[u32]) -> Answer {
+pub(super) fn metrics(answers: &NvmlAnswers, subject: Subject, metrics: &[u32]) -> Result<Activity, Code> {
     let (library, gpu) = (answers.library, answers.gpu(subject.gpu)?);
     let device = gpu.device(library, None)?;
     let instance = match subject.mig {
@@ -27,18 +37,18 @@ pub(super) fn answer(answers: &NvmlAnswers, subject: Subject, metrics: &[u32]) -
     };
     let mut before = lock(&gpu.counted.before);
     // Another thread may not come out of GPM.
-    let _turn = TURN.take(PATIENCE).ok_or(Code::TIMEOUT)?;
+    let Some(_turn) = TURN.take(PATIENCE) else { return Ok(Activity::Busy) };
     let earlier = before.get(&instance);
     if earlier.is_none() && !library.counts_activity(device)? {
         return Err(Code::NOT_SUPPORTED);
     }
     if earlier.is_some_and(|(at, _)| at.elapsed() < SHORTEST_WINDOW) {
-        return Err(Code::NOT_READY);
+        return Ok(Activity::NotYet);
     }
     let now = raw::Sample::take(library, device, instance)?;
-    let counted = earlier.map_or(Err(Code::NOT_READY), |(_, earlier)| earlier.metrics(&now, metrics));
+    let counted = earlier.map(|(_, earlier)| earlier.metrics(&now, metrics));
     before.insert(instance, (Instant::now(), now));
-    counted.map(Value::Reals)
+    counted.map_or(Ok(Activity::NotYet), |values| values.map(Activity::Counted))
 }
 
 impl Drop for Counted {

@@ -47,6 +47,17 @@ impl Gpu {
         answer
     }
 
+    /// Forgets the handles of MIG devices, and what they said.
+    pub(super) fn forget_mig_devices(&self) {
+        lock(&self.handles).retain(|mig, _| mig.is_none());
+        lock(&self.remembered).retain(|(mig, _), _| mig.is_none());
+    }
+
+    /// Forgets what it said.
+    pub(super) fn forget_answers(&self) {
+        lock(&self.remembered).clear();
+    }
+
     /// Forgets all handles, and what MIG devices said.
     pub(super) fn forget(&self) {
         lock(&self.handles).clear();

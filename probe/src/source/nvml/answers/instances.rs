@@ -3,14 +3,14 @@
 use super::{
     numbers::Numbers,
     raw::{function as f, text},
-    subject::{Asked, VERSION_MISMATCH},
+    subject::Asked,
 };
 use crate::question::{Answer, Code, Value};
 
 /// A GPU instance's profile, from the structure that has its name, or from that of older drivers.
 pub(super) fn gpu_profile(asked: Asked<'_>, profile: u32) -> Answer {
     match asked.library().of(&f::GPU_INSTANCE_PROFILE, asked.device, profile) {
-        Err(Code::FUNCTION_NOT_FOUND | VERSION_MISMATCH) => {
+        Err(Code::FUNCTION_NOT_FOUND | Code::ARGUMENT_VERSION_MISMATCH) => {
             one(asked.library().of(&f::GPU_INSTANCE_PROFILE_V1, asked.device, profile))
         }
         info => one(info),
@@ -34,7 +34,7 @@ pub(super) fn gpu_instances(asked: Asked<'_>, profile: u32) -> Answer {
 pub(super) fn compute_profile(asked: Asked<'_>, gpu_instance: u32, profile: u32) -> Answer {
     let instance = asked.library().gpu_instance(asked.device, gpu_instance)?;
     match asked.library().compute_instance_profile(instance, profile) {
-        Err(Code::FUNCTION_NOT_FOUND | VERSION_MISMATCH) => {
+        Err(Code::FUNCTION_NOT_FOUND | Code::ARGUMENT_VERSION_MISMATCH) => {
             one(asked.library().compute_instance_profile_v1(instance, profile))
         }
         info => one(info),

@@ -1,16 +1,21 @@
 //! Which numbers of a structure are told, and in which order.
 
+use nvml_wrapper::{
+    struct_wrappers::device::{BAR1MemoryInfo, MemoryInfo, Utilization},
+    structs::device::{MigMode, PowerManagementConstraints, UtilizationInfo},
+};
+
 use nvml_wrapper_sys::bindings::{
-    nvmlAccountingStats_t, nvmlBAR1Memory_t, nvmlBridgeChipHierarchy_t, nvmlC2cModeInfo_v1_t,
-    nvmlComputeInstanceProfileInfo_t, nvmlComputeInstanceProfileInfo_v2_t,
-    nvmlConfComputeGetKeyRotationThresholdInfo_t, nvmlConfComputeMemSizeInfo_t, nvmlConfComputeSystemCaps_t,
-    nvmlConfComputeSystemState_t, nvmlDeviceAddressingMode_v1_t, nvmlDeviceAttributes_t, nvmlDeviceCapabilities_v1_t,
-    nvmlDramEncryptionInfo_v1_t, nvmlEccSramErrorStatus_v1_t, nvmlEncoderSessionInfo_t, nvmlFBCSessionInfo_t,
-    nvmlFBCStats_t, nvmlGpuFabricInfo_v3_t, nvmlGpuInstanceProfileInfo_t, nvmlGpuInstanceProfileInfo_v2_t,
-    nvmlMarginTemperature_v1_t, nvmlMemory_t, nvmlMemory_v2_t, nvmlNvLinkInfo_v2_t, nvmlPciInfo_t, nvmlPciInfoExt_v1_t,
-    nvmlPdi_v1_t, nvmlPlatformInfo_v2_t, nvmlProcessUtilizationInfo_v1_t, nvmlProcessUtilizationSample_t,
-    nvmlRepairStatus_v1_t, nvmlRowRemapperHistogramValues_t, nvmlSystemConfComputeSettings_t, nvmlUtilization_t,
-    nvmlVgpuHeterogeneousMode_v1_t, nvmlViolationTime_t, nvmlWorkloadPowerProfileCurrentProfiles_v1_t,
+    nvmlAccountingStats_t, nvmlBridgeChipHierarchy_t, nvmlC2cModeInfo_v1_t, nvmlComputeInstanceProfileInfo_t,
+    nvmlComputeInstanceProfileInfo_v2_t, nvmlConfComputeGetKeyRotationThresholdInfo_t, nvmlConfComputeMemSizeInfo_t,
+    nvmlConfComputeSystemCaps_t, nvmlConfComputeSystemState_t, nvmlDeviceAddressingMode_v1_t, nvmlDeviceAttributes_t,
+    nvmlDeviceCapabilities_v1_t, nvmlDramEncryptionInfo_v1_t, nvmlEccSramErrorStatus_v1_t, nvmlEncoderSessionInfo_t,
+    nvmlFBCSessionInfo_t, nvmlFBCStats_t, nvmlGpuFabricInfo_v3_t, nvmlGpuInstanceProfileInfo_t,
+    nvmlGpuInstanceProfileInfo_v2_t, nvmlMarginTemperature_v1_t, nvmlMemory_t, nvmlNvLinkInfo_v2_t, nvmlPciInfo_t,
+    nvmlPciInfoExt_v1_t, nvmlPdi_v1_t, nvmlPlatformInfo_v2_t, nvmlProcessUtilizationInfo_v1_t,
+    nvmlProcessUtilizationSample_t, nvmlRepairStatus_v1_t, nvmlRowRemapperHistogramValues_t,
+    nvmlSystemConfComputeSettings_t, nvmlVgpuHeterogeneousMode_v1_t, nvmlViolationTime_t,
+    nvmlWorkloadPowerProfileCurrentProfiles_v1_t,
 };
 
 use super::raw::{RemappedRowsInfo, UnrepairableMemory};
@@ -36,12 +41,17 @@ numbers! {
     i32: |own| *own;
     u32: |own| *own;
     u64: |own| *own;
+    BAR1MemoryInfo: |own| own.total, own.free, own.used;
+    MemoryInfo: |own| own.total, own.reserved, own.free, own.used;
+    MigMode: |own| own.current, own.pending;
+    PowerManagementConstraints: |own| own.min_limit, own.max_limit;
+    Utilization: |own| own.gpu, own.memory;
+    UtilizationInfo: |own| own.utilization, own.sampling_period;
     UnrepairableMemory: |own| own[0];
     RemappedRowsInfo: |own| own.correctable, own.inactive_correctable, own.uncorrectable, own.inactive_uncorrectable,
         own.pending, own.failed;
     nvmlAccountingStats_t: |own| own.gpuUtilization, own.memoryUtilization, own.maxMemoryUsage, own.time,
         own.startTime, own.isRunning;
-    nvmlBAR1Memory_t: |own| own.bar1Total, own.bar1Free, own.bar1Used;
     nvmlC2cModeInfo_v1_t: |own| own.isC2cEnabled;
     nvmlComputeInstanceProfileInfo_t: |own| own.id, own.sliceCount, own.instanceCount, own.multiprocessorCount,
         own.sharedCopyEngineCount, own.sharedDecoderCount, own.sharedEncoderCount, own.sharedJpegCount,
@@ -78,7 +88,6 @@ numbers! {
         own.memorySizeMB;
     nvmlMarginTemperature_v1_t: |own| own.marginTemperature;
     nvmlMemory_t: |own| own.total, own.free, own.used;
-    nvmlMemory_v2_t: |own| own.total, own.reserved, own.free, own.used;
     nvmlPciInfo_t: |own| own.domain, own.bus, own.device, own.pciDeviceId, own.pciSubSystemId;
     nvmlPciInfoExt_v1_t: |own| own.domain, own.bus, own.device, own.pciDeviceId, own.pciSubSystemId, own.baseClass,
         own.subClass;
@@ -92,7 +101,6 @@ numbers! {
     nvmlRepairStatus_v1_t: |own| own.bChannelRepairPending, own.bTpcRepairPending;
     nvmlRowRemapperHistogramValues_t: |own| own.max, own.high, own.partial, own.low, own.none;
     nvmlSystemConfComputeSettings_t: |own| own.environment, own.ccFeature, own.devToolsMode, own.multiGpuMode;
-    nvmlUtilization_t: |own| own.gpu, own.memory;
     nvmlVgpuHeterogeneousMode_v1_t: |own| own.mode;
     nvmlViolationTime_t: |own| own.referenceTime, own.violationTime;
 }

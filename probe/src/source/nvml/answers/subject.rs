@@ -2,11 +2,13 @@
 
 use std::ffi::c_int;
 
+use nvml_wrapper::{Device as Wrapped, error::NvmlError};
 use nvml_wrapper_sys::bindings::{
     nvmlGpuFabricInfo_v2_t, nvmlGpuFabricInfo_v3_t, nvmlNvLinkInfo_v2_t, nvmlPciInfoExt_v1_t,
 };
 
 use super::{
+    super::error,
     NvmlAnswers, instances, links,
     numbers::Numbers,
     processes,
@@ -20,9 +22,6 @@ use crate::{
     question::{Answer, Code, Question as Q, Subject, Value},
     source::host_link,
 };
-
-/// `NVML_ERROR_ARGUMENT_VERSION_MISMATCH`: an older driver knows an older structure.
-pub(super) const VERSION_MISMATCH: Code = Code(25);
 
 /// `NVML_TEMPERATURE_GPU`.
 const OF_THE_CHIP: u32 = 0;
@@ -47,7 +46,7 @@ pub(super) struct Asked<'a> {
     pub(super) device: Device,
 }
 
-impl Asked<'_> {
+impl<'a> Asked<'a> {
     /// Makes the call.
     pub(super) fn answer(self, question: Q) -> Answer {
         match question {
@@ -59,9 +58,11 @@ impl Asked<'_> {
             Q::Brand => self.out(&f::BRAND),
             Q::Architecture => self.out(&f::ARCHITECTURE),
             Q::ComputeCapability => self.out2::<c_int, c_int>(&f::COMPUTE_CAPABILITY),
-            Q::MinorNumber => self.out(&f::MINOR_NUMBER),
+            Q::NumGpuCores => self.wrapped(Wrapped::num_cores),
+            Q::MemoryBusWidth => self.wrapped(Wrapped::memory_bus_width),
+            Q::MinorNumber => self.wrapped(Wrapped::minor_number),
             Q::MultiGpuBoard => self.out(&f::MULTI_GPU_BOARD),
-            Q::BoardId => self.out(&f::BOARD_ID),
+            Q::BoardId => self.wrapped(Wrapped::board_id),
             Q::BoardPartNumber => self.text(&f::BOARD_PART_NUMBER),
             // No library exports it: nvidia-smi finds it in a table that has no documentation.
             Q::GpuPartNumber => Err(Code::FUNCTION_NOT_FOUND),
@@ -84,13 +85,13 @@ impl Asked<'_> {
             Q::PersistenceMode => self.out(&f::PERSISTENCE_MODE),
             Q::AddressingMode => self.out(&f::ADDRESSING_MODE),
             Q::ComputeMode => self.out(&f::COMPUTE_MODE),
-            Q::MigMode => self.out2(&f::MIG_MODE),
+            Q::MigMode => self.wrapped(Wrapped::mig_mode),
             Q::EccMode => self.out2(&f::ECC_MODE),
             Q::DramEncryptionMode => self.out2(&f::DRAM_ENCRYPTION_MODE),
             Q::GpuOperationMode => self.out2(&f::GPU_OPERATION_MODE),
             Q::DriverModel => self.out2(&f::DRIVER_MODEL),
             Q::AccountingMode => self.out(&f::ACCOUNTING_MODE),
-            Q::AccountingBufferSize => self.out(&f::ACCOUNTING_BUFFER_SIZE),
+            Q::AccountingBufferSize => self.wrapped(Wrapped::accounting_buffer_size),
             Q::VirtualizationMode => self.out(&f::VIRTUALIZATION_MODE),
             Q::HostVgpuMode => self.out(&f::HOST_VGPU_MODE),
             Q::VgpuHeterogeneousMode => self.out(&f::VGPU_HETEROGENEOUS_MODE),
@@ -100,9 +101,9 @@ impl Asked<'_> {
             Q::AutoBoost => self.out2(&f::AUTO_BOOST),
             Q::WorkloadPowerProfiles => self.out(&f::WORKLOAD_POWER_PROFILES),
 
-            Q::UtilizationRates => self.out(&f::UTILIZATION_RATES),
-            Q::EncoderUtilization => self.out2(&f::ENCODER_UTILIZATION),
-            Q::DecoderUtilization => self.out2(&f::DECODER_UTILIZATION),
+            Q::UtilizationRates => self.wrapped(Wrapped::utilization_rates),
+            Q::EncoderUtilization => self.wrapped(Wrapped::encoder_utilization),
+            Q::DecoderUtilization => self.wrapped(Wrapped::decoder_utilization),
             Q::JpgUtilization => self.out2(&f::JPG_UTILIZATION),
             Q::OfaUtilization => self.out2(&f::OFA_UTILIZATION),
             Q::EncoderStats => self.out3(&f::ENCODER_STATS),
@@ -110,26 +111,31 @@ impl Asked<'_> {
             Q::FbcSessions => self.list(&f::FBC_SESSIONS, SESSIONS),
             Q::GpmStreaming => self.out(&f::GPM_STREAMING),
             Q::FbcStats => self.out(&f::FBC_STATS),
-            Q::MemoryInfo => older(self.out(&f::MEMORY_INFO), || self.memory_info_v1()),
-            Q::Bar1MemoryInfo => self.out(&f::BAR1_MEMORY_INFO),
+            Q::MemoryInfo => older(self.wrapped(Wrapped::memory_info), || self.memory_info_v1()),
+            Q::MemoryInfoV1 => self.out(&f::MEMORY_INFO_V1),
+            Q::Bar1MemoryInfo => self.wrapped(Wrapped::bar1_memory_info),
             Q::ProtectedMemory => self.out(&f::PROTECTED_MEMORY),
             Q::ConfComputeMemorySize => self.out(&f::CONF_COMPUTE_MEMORY),
             Q::Temperature => self.of(&f::TEMPERATURE, OF_THE_CHIP),
             Q::MarginTemperature => self.out(&f::MARGIN_TEMPERATURE),
             Q::TemperatureThreshold(threshold) => self.of(&f::TEMPERATURE_THRESHOLD, threshold),
             Q::FanSpeed => self.out(&f::FAN_SPEED),
+            Q::NumFans => self.wrapped(Wrapped::num_fans),
+            Q::FanSpeedOf(fan) => self.wrapped(|gpu| gpu.fan_speed(fan)),
+            Q::FanSpeedRpm(fan) => self.wrapped(|gpu| gpu.fan_speed_rpm(fan)),
             Q::PerformanceState => self.out(&f::PERFORMANCE_STATE),
             Q::SupportedThrottleReasons => {
                 older(self.out(&f::SUPPORTED_THROTTLE_REASONS), || self.out(&f::SUPPORTED_EVENT_REASONS))
             }
             Q::ThrottleReasons => older(self.out(&f::THROTTLE_REASONS), || self.out(&f::EVENT_REASONS)),
             Q::ViolationStatus(policy) => self.of(&f::VIOLATION_STATUS, policy),
-            Q::PowerUsage => self.out(&f::POWER_USAGE),
+            Q::TotalEnergyConsumption => self.wrapped(Wrapped::total_energy_consumption),
+            Q::PowerUsage => self.wrapped(Wrapped::power_usage),
             Q::PowerManagementMode => self.out(&f::POWER_MANAGEMENT_MODE),
-            Q::PowerLimit => self.out(&f::POWER_LIMIT),
-            Q::EnforcedPowerLimit => self.out(&f::ENFORCED_POWER_LIMIT),
-            Q::DefaultPowerLimit => self.out(&f::DEFAULT_POWER_LIMIT),
-            Q::PowerLimitConstraints => self.out2(&f::POWER_LIMIT_CONSTRAINTS),
+            Q::PowerLimit => self.wrapped(Wrapped::power_management_limit),
+            Q::EnforcedPowerLimit => self.wrapped(Wrapped::enforced_power_limit),
+            Q::DefaultPowerLimit => self.wrapped(Wrapped::power_management_limit_default),
+            Q::PowerLimitConstraints => self.wrapped(Wrapped::power_management_limit_constraints),
             Q::Clock(kind) => self.of(&f::CLOCK_INFO, kind),
             Q::MaxClock(kind) => self.of(&f::MAX_CLOCK_INFO, kind),
             Q::ApplicationsClock(kind) => self.of(&f::APPLICATIONS_CLOCK, kind),
@@ -137,13 +143,8 @@ impl Asked<'_> {
             Q::CustomerBoostClock(kind) => self.of2(&f::CLOCK, [kind, CUSTOMER_BOOST_MAX]),
             Q::SupportedMemoryClocks => self.list(&f::SUPPORTED_MEMORY_CLOCKS, CLOCKS),
             Q::SupportedGraphicsClocks(memory) => self.list_of(&f::SUPPORTED_GRAPHICS_CLOCKS, memory, CLOCKS),
-            Q::Field(id, scope) => {
-                self.library().field(self.device, raw::Field { id, scope }).map(|number| match number {
-                    Number::Whole(whole) => Value::Numbers(vec![whole]),
-                    Number::Real(real) => Value::Reals(vec![real]),
-                })
-            }
-            Q::Samples(kind) => self.samples(kind),
+            Q::Field(id, scope) => self.fields(&[raw::Field { id, scope }]).pop().unwrap_or(Err(Code::UNKNOWN)),
+            Q::Samples(kind) => self.samples(kind, 0),
 
             Q::TotalEccErrors(kind, counter) => self.of2(&f::TOTAL_ECC_ERRORS, [kind, counter]),
             Q::MemoryErrors(kind, counter, location) => self.of3(&f::MEMORY_ERROR_COUNTER, [kind, counter, location]),
@@ -156,16 +157,16 @@ impl Asked<'_> {
             Q::RemappedRowsV2 => self.out(&f::REMAPPED_ROWS_V2),
             Q::RowRemapperHistogram => self.out(&f::ROW_REMAPPER_HISTOGRAM),
 
-            Q::PcieGeneration => self.out(&f::PCIE_GENERATION),
-            Q::MaxPcieGeneration => self.out(&f::MAX_PCIE_GENERATION),
+            Q::PcieGeneration => self.wrapped(Wrapped::current_pcie_link_gen),
+            Q::MaxPcieGeneration => self.wrapped(Wrapped::max_pcie_link_gen),
             Q::GpuMaxPcieGeneration => self.out(&f::GPU_MAX_PCIE_GENERATION),
             Q::HostMaxPcieGeneration => {
                 let bus_id = text(&self.library().out(&f::PCI_INFO, self.device)?.busId);
                 host_link::max_generation(&self.answers.sys_root, &bus_id)
             }
-            Q::PcieWidth => self.out(&f::PCIE_WIDTH),
-            Q::MaxPcieWidth => self.out(&f::MAX_PCIE_WIDTH),
-            Q::PcieReplays => self.out(&f::PCIE_REPLAYS),
+            Q::PcieWidth => self.wrapped(Wrapped::current_pcie_link_width),
+            Q::MaxPcieWidth => self.wrapped(Wrapped::max_pcie_link_width),
+            Q::PcieReplays => self.wrapped(Wrapped::pcie_replay_counter),
             Q::PcieThroughput(counter) => self.of(&f::PCIE_THROUGHPUT, counter),
             Q::BridgeChips => self.out(&f::BRIDGE_CHIPS),
             Q::FabricInfo => self.newest(&f::FABRIC_INFO, |info: &mut nvmlGpuFabricInfo_v3_t| {
@@ -177,13 +178,15 @@ impl Asked<'_> {
             }
             Q::NvLinkCapability(link, capability) => self.of2(&f::NVLINK_CAPABILITY, [link, capability]),
             Q::NvLinkState(link) => self.of(&f::NVLINK_STATE, link),
+            Q::NvLinkVersion(link) => self.wrapped(|gpu| gpu.link_wrapper_for(link).version()),
+            Q::NvLinkRemoteDeviceType(link) => self.of(&f::NVLINK_REMOTE_DEVICE_TYPE, link),
             // The first version has no more than the two numbers with which the second begins.
             Q::NvLinkInfo => self.newest(&f::NVLINK_INFO, |info: &mut nvmlNvLinkInfo_v2_t| {
                 info.version = raw::version_of::<[u32; 2]>(1);
             }),
             Q::CpuAffinity => links::words(self.library().cpu_affinity(self.device)),
             Q::MemoryAffinity => links::words(self.library().memory_affinity(self.device)),
-            Q::NumaNode => self.out(&f::NUMA_NODE),
+            Q::NumaNode => self.wrapped(Wrapped::numa_node_id),
             Q::NearestGpus(level) => links::nearest_gpus(self, level),
             Q::CommonAncestor(other) => links::common_ancestor(self, other),
             Q::P2pStatus(other, capability) => links::p2p_status(self, other, capability),
@@ -195,7 +198,7 @@ impl Asked<'_> {
             Q::AccountingPids => self.list(&f::ACCOUNTING_PIDS, ACCOUNTED),
             Q::AccountingStats(pid) => self.of(&f::ACCOUNTING_STATS, pid),
 
-            Q::MaxMigDevices => self.out(&f::MAX_MIG_DEVICES),
+            Q::MaxMigDevices => self.wrapped(Wrapped::mig_device_count),
             Q::MigDevices => self.mig_devices(),
             Q::MigInstance => {
                 let gpu: u32 = self.library().out(&f::GPU_INSTANCE_ID, self.device)?;
@@ -216,8 +219,26 @@ impl Asked<'_> {
         }
     }
 
-    pub(super) fn library(self) -> &'static raw::Library {
+    pub(super) fn library(self) -> &'a raw::Library {
         self.answers.library
+    }
+
+    /// What the wrapper has, and gives as the driver gave it.
+    fn wrapped<T: Numbers>(self, call: impl FnOnce(&nvml_wrapper::Device<'static>) -> Result<T, NvmlError>) -> Answer {
+        let value = call(&self.device.wrapped(self.answers.nvml));
+        value.map(|value| one(&value)).map_err(|error| Code(error::code(&error)))
+    }
+
+    /// Several fields by one call, in their order.
+    pub(super) fn fields(self, fields: &[raw::Field]) -> Vec<Answer> {
+        let value = |number| match number {
+            Number::Whole(whole) => Value::Numbers(vec![whole]),
+            Number::Real(real) => Value::Reals(vec![real]),
+        };
+        match self.library().fields(self.device, fields) {
+            Ok(numbers) => numbers.into_iter().map(|number| number.map(value)).collect(),
+            Err(code) => vec![Err(code); fields.len()],
+        }
     }
 
     fn text(self, function: &Function<Text>) -> Answer {
@@ -268,7 +289,7 @@ impl Asked<'_> {
     /// A structure in its newest version, or in the one before, which is a beginning of it.
     fn newest<T: Plain + Numbers>(self, function: &Function<Out<T>>, make_older: impl FnOnce(&mut T)) -> Answer {
         match self.out(function) {
-            Err(VERSION_MISMATCH) => {
+            Err(Code::ARGUMENT_VERSION_MISMATCH) => {
                 let mut asked = T::blank();
                 make_older(&mut asked);
                 Ok(one(&self.library().fill(function, self.device, asked)?))
@@ -301,8 +322,9 @@ impl Asked<'_> {
         Ok(Value::Numbers(pages.into_iter().flat_map(|address| [0, address.into()]).collect()))
     }
 
-    fn samples(self, kind: u32) -> Answer {
-        let samples = self.library().all_samples(self.device, kind)?;
+    /// What the driver keeps of this `nvmlSamplingType_t` from after this time on (us since the epoch).
+    pub(super) fn samples(self, kind: u32, since_us: u64) -> Answer {
+        let samples = self.library().samples(self.device, kind, since_us)?;
         let whole: Option<Vec<[i128; 2]>> = samples
             .iter()
             .map(|(at, number)| match number {
@@ -322,7 +344,7 @@ impl Asked<'_> {
 
     /// Where MIG is off, no place has one: that is a list, too.
     fn mig_devices(self) -> Answer {
-        let most: u32 = self.library().out(&f::MAX_MIG_DEVICES, self.device)?;
+        let most = self.wrapped(Wrapped::mig_device_count)?.at(0).unwrap_or(0) as u32;
         let mut there = Vec::new();
         for index in 0..most {
             match self.answers.device(Subject::mig(self.subject.gpu, index)) {

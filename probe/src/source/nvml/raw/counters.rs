@@ -1,5 +1,7 @@
 //! Calls whose values have a type that only the answer tells, and calls that list several things of each.
 
+use std::ffi::c_int;
+
 use nvml_wrapper_sys::bindings::{
     nvmlFieldValue_t, nvmlProcessUtilizationInfo_v1_t, nvmlProcessUtilizationSample_t,
     nvmlProcessesUtilizationInfo_v1_t, nvmlSample_t, nvmlValue_t, nvmlValueType_enum_NVML_VALUE_TYPE_DOUBLE as DOUBLE,
@@ -13,7 +15,6 @@ use nvml_wrapper_sys::bindings::{
 
 use super::{
     calls::grow,
-    fields::Field,
     function::{self, Processes},
     library::{Device, Function, Library, done, version_of},
     processes::{self, Held},
@@ -26,6 +27,14 @@ const SAMPLES: usize = 256;
 /// As many samples of processes as a driver keeps on an idle H200.
 const UTILIZATION_SAMPLES: usize = 1024;
 
+/// A field by its number (`NVML_FI_...`, below 251: those above were renumbered at driver 580.82), and what it is asked
+/// of: an `NVLink`'s number, or 0 where there is no choice.
+#[derive(Debug, Clone, Copy)]
+pub(in super::super) struct Field {
+    pub(in super::super) id: u32,
+    pub(in super::super) scope: u32,
+}
+
 /// A number in the type in which the driver gave it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(in super::super) enum Number {
@@ -36,10 +45,10 @@ pub(in super::super) enum Number {
 }
 
 impl Library {
-    /// `nvmlDeviceGetFieldValues`, of one field.
-    pub(in super::super) fn field(&self, device: Device, field: Field) -> Result<Number, Code> {
+    /// `nvmlDeviceGetFieldValues`, of several fields in one call, in their order.
+    pub(in super::super) fn fields(&self, device: Device, fields: &[Field]) -> Result<Vec<Result<Number, Code>>, Code> {
         let call = self.find(&function::FIELD_VALUES)?;
-        let mut value = nvmlFieldValue_t {
+        let asked = |field: &Field| nvmlFieldValue_t {
             fieldId: field.id,
             scopeId: field.scope,
             timestamp: 0,
@@ -48,19 +57,28 @@ impl Library {
             nvmlReturn: 0,
             value: nvmlValue_t { ullVal: 0 },
         };
-        // SAFETY: the handle is the library's; there is one value, as is told.
-        done(unsafe { call(device.0, 1, &raw mut value) })?;
-        done(value.nvmlReturn)?;
-        number(value.valueType, value.value)
+        let mut values: Vec<_> = fields.iter().map(asked).collect();
+        let count = c_int::try_from(values.len()).map_err(|_| Code::INVALID_ARGUMENT)?;
+        // SAFETY: the handle is the library's; there are as many values as is told.
+        done(unsafe { call(device.0, count, values.as_mut_ptr()) })?;
+        let answer =
+            |value: &nvmlFieldValue_t| done(value.nvmlReturn).and_then(|()| number(value.valueType, value.value));
+        Ok(values.iter().map(answer).collect())
     }
 
-    /// `nvmlDeviceGetSamples`: times in us, and values, of all that the driver keeps of this `nvmlSamplingType_t`.
-    pub(in super::super) fn all_samples(&self, device: Device, kind: u32) -> Result<Vec<(u64, Number)>, Code> {
+    /// `nvmlDeviceGetSamples`: times in us, and values, of what the driver keeps of this `nvmlSamplingType_t` from after
+    /// this time on (us since the epoch).
+    pub(in super::super) fn samples(
+        &self,
+        device: Device,
+        kind: u32,
+        since_us: u64,
+    ) -> Result<Vec<(u64, Number)>, Code> {
         let call = self.find(&function::SAMPLES)?;
         let mut value_type = 0;
         let samples: Vec<nvmlSample_t> = grow(SAMPLES, |count, items| {
             // SAFETY: the handle is the library's, and there is as much room as is told.
-            unsafe { call(device.0, kind, 0, &raw mut value_type, count, items) }
+            unsafe { call(device.0, kind, since_us, &raw mut value_type, count, items) }
         })?;
         samples.iter().map(|sample| Ok((sample.timeStamp, number(value_type, sample.sampleValue)?))).collect()
     }

@@ -3,7 +3,7 @@
 use std::ffi::{c_char, c_int, c_uint, c_ulong, c_ulonglong};
 
 use nvml_wrapper_sys::bindings::{
-    nvmlAccountingStats_t, nvmlBAR1Memory_t, nvmlBridgeChipHierarchy_t, nvmlC2cModeInfo_v1_t, nvmlComputeInstance_t,
+    nvmlAccountingStats_t, nvmlBridgeChipHierarchy_t, nvmlC2cModeInfo_v1_t, nvmlComputeInstance_t,
     nvmlComputeInstanceInfo_t, nvmlComputeInstancePlacement_t, nvmlComputeInstanceProfileInfo_t,
     nvmlComputeInstanceProfileInfo_v2_t, nvmlConfComputeGetKeyRotationThresholdInfo_t, nvmlConfComputeMemSizeInfo_t,
     nvmlConfComputeSystemCaps_t, nvmlConfComputeSystemState_t, nvmlDevice_t, nvmlDeviceAddressingMode_v1_t,
@@ -11,11 +11,11 @@ use nvml_wrapper_sys::bindings::{
     nvmlEncoderSessionInfo_t, nvmlExcludedDeviceInfo_t, nvmlFBCSessionInfo_t, nvmlFBCStats_t, nvmlFieldValue_t,
     nvmlGpmMetricsGet_t, nvmlGpmSample_t, nvmlGpmSupport_t, nvmlGpuFabricInfo_v3_t, nvmlGpuInstance_t,
     nvmlGpuInstanceInfo_t, nvmlGpuInstancePlacement_t, nvmlGpuInstanceProfileInfo_t, nvmlGpuInstanceProfileInfo_v2_t,
-    nvmlMarginTemperature_v1_t, nvmlMemory_t, nvmlMemory_v2_t, nvmlNvLinkInfo_v2_t, nvmlPciInfo_t, nvmlPciInfoExt_v1_t,
-    nvmlPdi_v1_t, nvmlPlatformInfo_v2_t, nvmlProcessInfo_t, nvmlProcessUtilizationSample_t,
-    nvmlProcessesUtilizationInfo_v1_t, nvmlRepairStatus_v1_t, nvmlReturn_t, nvmlRowRemapperHistogramValues_t,
-    nvmlSample_t, nvmlSystemConfComputeSettings_t, nvmlUtilization_t, nvmlVgpuHeterogeneousMode_v1_t,
-    nvmlViolationTime_t, nvmlWorkloadPowerProfileCurrentProfiles_v1_t,
+    nvmlMarginTemperature_v1_t, nvmlMemory_t, nvmlNvLinkInfo_v2_t, nvmlPciInfo_t, nvmlPciInfoExt_v1_t, nvmlPdi_v1_t,
+    nvmlPlatformInfo_v2_t, nvmlProcessInfo_t, nvmlProcessUtilizationSample_t, nvmlProcessesUtilizationInfo_v1_t,
+    nvmlRepairStatus_v1_t, nvmlReturn_t, nvmlRowRemapperHistogramValues_t, nvmlSample_t,
+    nvmlSystemConfComputeSettings_t, nvmlVgpuHeterogeneousMode_v1_t, nvmlViolationTime_t,
+    nvmlWorkloadPowerProfileCurrentProfiles_v1_t,
 };
 
 use super::{
@@ -76,7 +76,6 @@ macro_rules! functions {
 }
 
 functions! {
-    INIT: unsafe extern "C" fn() -> nvmlReturn_t = c"nvmlInit_v2";
     DEVICE_COUNT: System<c_uint> = c"nvmlDeviceGetCount_v2";
     HANDLE: SystemOf<nvmlDevice_t> = c"nvmlDeviceGetHandleByIndex_v2";
     INDEX: Out<c_uint> = c"nvmlDeviceGetIndex";
@@ -108,9 +107,7 @@ functions! {
     BRAND: Out<c_uint> = c"nvmlDeviceGetBrand";
     ARCHITECTURE: Out<c_uint> = c"nvmlDeviceGetArchitecture";
     COMPUTE_CAPABILITY: Out2<c_int> = c"nvmlDeviceGetCudaComputeCapability";
-    MINOR_NUMBER: Out<c_uint> = c"nvmlDeviceGetMinorNumber";
     MULTI_GPU_BOARD: Out<c_uint> = c"nvmlDeviceGetMultiGpuBoard";
-    BOARD_ID: Out<c_uint> = c"nvmlDeviceGetBoardId";
     BOARD_PART_NUMBER: Text = c"nvmlDeviceGetBoardPartNumber";
     MODULE_ID: Out<c_uint> = c"nvmlDeviceGetModuleId";
     PDI: Out<nvmlPdi_v1_t> = c"nvmlDeviceGetPdi";
@@ -129,13 +126,11 @@ functions! {
     PERSISTENCE_MODE: Out<c_uint> = c"nvmlDeviceGetPersistenceMode";
     ADDRESSING_MODE: Out<nvmlDeviceAddressingMode_v1_t> = c"nvmlDeviceGetAddressingMode";
     COMPUTE_MODE: Out<c_uint> = c"nvmlDeviceGetComputeMode";
-    MIG_MODE: Out2<c_uint> = c"nvmlDeviceGetMigMode";
     ECC_MODE: Out2<c_uint> = c"nvmlDeviceGetEccMode";
     DRAM_ENCRYPTION_MODE: Out2<nvmlDramEncryptionInfo_v1_t> = c"nvmlDeviceGetDramEncryptionMode";
     GPU_OPERATION_MODE: Out2<c_uint> = c"nvmlDeviceGetGpuOperationMode";
     DRIVER_MODEL: Out2<c_uint> = c"nvmlDeviceGetDriverModel_v2";
     ACCOUNTING_MODE: Out<c_uint> = c"nvmlDeviceGetAccountingMode";
-    ACCOUNTING_BUFFER_SIZE: Out<c_uint> = c"nvmlDeviceGetAccountingBufferSize";
     VIRTUALIZATION_MODE: Out<c_uint> = c"nvmlDeviceGetVirtualizationMode";
     HOST_VGPU_MODE: Out<c_uint> = c"nvmlDeviceGetHostVgpuMode";
     VGPU_HETEROGENEOUS_MODE: Out<nvmlVgpuHeterogeneousMode_v1_t> = c"nvmlDeviceGetVgpuHeterogeneousMode";
@@ -148,16 +143,11 @@ functions! {
 
     ENCODER_SESSIONS: List<nvmlEncoderSessionInfo_t> = c"nvmlDeviceGetEncoderSessions";
     FBC_SESSIONS: List<nvmlFBCSessionInfo_t> = c"nvmlDeviceGetFBCSessions";
-    UTILIZATION_RATES: Out<nvmlUtilization_t> = c"nvmlDeviceGetUtilizationRates";
-    ENCODER_UTILIZATION: Out2<c_uint> = c"nvmlDeviceGetEncoderUtilization";
-    DECODER_UTILIZATION: Out2<c_uint> = c"nvmlDeviceGetDecoderUtilization";
     JPG_UTILIZATION: Out2<c_uint> = c"nvmlDeviceGetJpgUtilization";
     OFA_UTILIZATION: Out2<c_uint> = c"nvmlDeviceGetOfaUtilization";
     ENCODER_STATS: Out3<c_uint> = c"nvmlDeviceGetEncoderStats";
     FBC_STATS: Out<nvmlFBCStats_t> = c"nvmlDeviceGetFBCStats";
-    MEMORY_INFO: Out<nvmlMemory_v2_t> = c"nvmlDeviceGetMemoryInfo_v2";
     MEMORY_INFO_V1: Out<nvmlMemory_t> = c"nvmlDeviceGetMemoryInfo";
-    BAR1_MEMORY_INFO: Out<nvmlBAR1Memory_t> = c"nvmlDeviceGetBAR1MemoryInfo";
     PROTECTED_MEMORY: Out<nvmlMemory_t> = c"nvmlDeviceGetConfComputeProtectedMemoryUsage";
     CONF_COMPUTE_MEMORY: Out<nvmlConfComputeMemSizeInfo_t> = c"nvmlDeviceGetConfComputeMemSizeInfo";
     TEMPERATURE: Of<c_uint> = c"nvmlDeviceGetTemperature";
@@ -170,12 +160,7 @@ functions! {
     THROTTLE_REASONS: Out<c_ulonglong> = c"nvmlDeviceGetCurrentClocksThrottleReasons";
     EVENT_REASONS: Out<c_ulonglong> = c"nvmlDeviceGetCurrentClocksEventReasons";
     VIOLATION_STATUS: Of<nvmlViolationTime_t> = c"nvmlDeviceGetViolationStatus";
-    POWER_USAGE: Out<c_uint> = c"nvmlDeviceGetPowerUsage";
     POWER_MANAGEMENT_MODE: Out<c_uint> = c"nvmlDeviceGetPowerManagementMode";
-    POWER_LIMIT: Out<c_uint> = c"nvmlDeviceGetPowerManagementLimit";
-    ENFORCED_POWER_LIMIT: Out<c_uint> = c"nvmlDeviceGetEnforcedPowerLimit";
-    DEFAULT_POWER_LIMIT: Out<c_uint> = c"nvmlDeviceGetPowerManagementDefaultLimit";
-    POWER_LIMIT_CONSTRAINTS: Out2<c_uint> = c"nvmlDeviceGetPowerManagementLimitConstraints";
     CLOCK_INFO: Of<c_uint> = c"nvmlDeviceGetClockInfo";
     MAX_CLOCK_INFO: Of<c_uint> = c"nvmlDeviceGetMaxClockInfo";
     APPLICATIONS_CLOCK: Of<c_uint> = c"nvmlDeviceGetApplicationsClock";
@@ -200,22 +185,17 @@ functions! {
     REMAPPED_ROWS_V2: Out<RemappedRowsInfo> = c"nvmlDeviceGetRemappedRows_v2";
     ROW_REMAPPER_HISTOGRAM: Out<nvmlRowRemapperHistogramValues_t> = c"nvmlDeviceGetRowRemapperHistogram";
 
-    PCIE_GENERATION: Out<c_uint> = c"nvmlDeviceGetCurrPcieLinkGeneration";
-    MAX_PCIE_GENERATION: Out<c_uint> = c"nvmlDeviceGetMaxPcieLinkGeneration";
     GPU_MAX_PCIE_GENERATION: Out<c_uint> = c"nvmlDeviceGetGpuMaxPcieLinkGeneration";
-    PCIE_WIDTH: Out<c_uint> = c"nvmlDeviceGetCurrPcieLinkWidth";
-    MAX_PCIE_WIDTH: Out<c_uint> = c"nvmlDeviceGetMaxPcieLinkWidth";
-    PCIE_REPLAYS: Out<c_uint> = c"nvmlDeviceGetPcieReplayCounter";
     PCIE_THROUGHPUT: Of<c_uint> = c"nvmlDeviceGetPcieThroughput";
     BRIDGE_CHIPS: Out<nvmlBridgeChipHierarchy_t> = c"nvmlDeviceGetBridgeChipInfo";
     FABRIC_INFO: Out<nvmlGpuFabricInfo_v3_t> = c"nvmlDeviceGetGpuFabricInfoV";
     NVLINK_REMOTE_PCI_INFO: Of<nvmlPciInfo_t> = c"nvmlDeviceGetNvLinkRemotePciInfo_v2";
     NVLINK_CAPABILITY: Of2<c_uint> = c"nvmlDeviceGetNvLinkCapability";
+    NVLINK_REMOTE_DEVICE_TYPE: Of<c_uint> = c"nvmlDeviceGetNvLinkRemoteDeviceType";
     NVLINK_STATE: Of<c_uint> = c"nvmlDeviceGetNvLinkState";
     NVLINK_INFO: Out<nvmlNvLinkInfo_v2_t> = c"nvmlDeviceGetNvLinkInfo";
     CPU_AFFINITY: Of<c_ulong> = c"nvmlDeviceGetCpuAffinity";
     MEMORY_AFFINITY: Call4<nvmlDevice_t, c_uint, *mut c_ulong, c_uint> = c"nvmlDeviceGetMemoryAffinity";
-    NUMA_NODE: Out<c_uint> = c"nvmlDeviceGetNumaNodeId";
     NEAREST_GPUS: ListOf<nvmlDevice_t> = c"nvmlDeviceGetTopologyNearestGpus";
     COMMON_ANCESTOR: Between<c_uint> = c"nvmlDeviceGetTopologyCommonAncestor";
     P2P_STATUS: BetweenOf<c_uint> = c"nvmlDeviceGetP2PStatus";
@@ -235,7 +215,6 @@ functions! {
     ACCOUNTING_PIDS: List<c_uint> = c"nvmlDeviceGetAccountingPids";
     ACCOUNTING_STATS: Of<nvmlAccountingStats_t> = c"nvmlDeviceGetAccountingStats";
 
-    MAX_MIG_DEVICES: Out<c_uint> = c"nvmlDeviceGetMaxMigDeviceCount";
     GPU_INSTANCE_ID: Out<c_uint> = c"nvmlDeviceGetGpuInstanceId";
     COMPUTE_INSTANCE_ID: Out<c_uint> = c"nvmlDeviceGetComputeInstanceId";
     ATTRIBUTES: Out<nvmlDeviceAttributes_t> = c"nvmlDeviceGetAttributes_v2";

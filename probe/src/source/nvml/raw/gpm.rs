@@ -52,8 +52,8 @@ impl Sample {
         Ok(taken)
     }
 
-    /// `nvmlGpmMetricsGet`: each metric between this sample and a later one, NaN where it is not to be had.
-    pub(in super::super) fn metrics(&self, later: &Self, metrics: &[u32]) -> Result<Vec<f64>, Code> {
+    /// `nvmlGpmMetricsGet`: each metric between this sample and a later one.
+    pub(in super::super) fn metrics(&self, later: &Self, metrics: &[u32]) -> Result<Vec<Result<f64, Code>>, Code> {
         let call = self.library.find(&function::GPM_METRICS)?;
         let mut values = Vec::with_capacity(metrics.len());
         let mut request = Box::new(nvmlGpmMetricsGet_t::blank());
@@ -66,7 +66,7 @@ impl Sample {
             // SAFETY: both samples are allocated, and there are as many metrics as is told.
             done(unsafe { call(&raw mut *request) })?;
             let answered = request.metrics.iter().take(some.len());
-            values.extend(answered.map(|metric| if metric.nvmlReturn == 0 { metric.value } else { f64::NAN }));
+            values.extend(answered.map(|metric| done(metric.nvmlReturn).map(|()| metric.value)));
         }
         Ok(values)
     }

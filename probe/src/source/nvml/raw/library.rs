@@ -6,7 +6,7 @@ use std::{
     mem::MaybeUninit,
 };
 
-use nvml_wrapper::error::NvmlError;
+use nvml_wrapper::{Nvml, error::NvmlError};
 use nvml_wrapper_sys::bindings::{nvmlDevice_t, nvmlReturn_t};
 
 use crate::question::Code;
@@ -32,6 +32,14 @@ impl<F> Function<F> {
 /// A GPU or a MIG device, as the driver knows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in super::super) struct Device(pub(super) nvmlDevice_t);
+
+impl Device {
+    /// The same device as the wrapper has it.
+    pub(in super::super) fn wrapped(self, nvml: &'static Nvml) -> nvml_wrapper::Device<'static> {
+        // SAFETY: the handle is the library's, which stays open.
+        unsafe { nvml_wrapper::Device::new(self.0, nvml) }
+    }
+}
 
 // SAFETY: NVML's handles may be used by any thread; the pointer is an address that only NVML looks behind.
 unsafe impl Send for Device {}
@@ -64,18 +72,10 @@ pub(in super::super) const fn version_of<T>(version: u32) -> u32 {
 }
 
 impl Library {
-    /// Opens the library and initialises NVML (`nvmlInit_v2`). Neither is ever undone.
-    pub(in super::super) fn start(path: &OsStr) -> Result<&'static Self, NvmlError> {
+    /// Opens the library, which the wrapper has opened and initialised already.
+    pub(in super::super) fn open(path: &OsStr) -> Result<Self, NvmlError> {
         // SAFETY: NVML's library has no initialisers that anything here could disturb.
-        let library = unsafe { libloading::Library::new(path) }?;
-        let library = Box::leak(Box::new(Self(library)));
-        let missing = || NvmlError::FailedToLoadSymbol("nvmlInit_v2".to_owned());
-        let start = library.find(&super::function::INIT).map_err(|_| missing())?;
-        // SAFETY: it takes no argument.
-        match unsafe { start() } {
-            0 => Ok(library),
-            code => Err(NvmlError::from(code)),
-        }
+        Ok(Self(unsafe { libloading::Library::new(path) }?))
     }
 
     /// Looks a function up.

@@ -3,7 +3,7 @@
 use std::ffi::c_char;
 
 use nvml_wrapper_sys::bindings::{
-    nvmlAccountingStats_t, nvmlBAR1Memory_t, nvmlBridgeChipHierarchy_t, nvmlC2cModeInfo_v1_t, nvmlComputeInstance_t,
+    nvmlAccountingStats_t, nvmlBridgeChipHierarchy_t, nvmlC2cModeInfo_v1_t, nvmlComputeInstance_t,
     nvmlComputeInstanceInfo_t, nvmlComputeInstancePlacement_t, nvmlComputeInstanceProfileInfo_t,
     nvmlComputeInstanceProfileInfo_v2_t, nvmlConfComputeGetKeyRotationThresholdInfo_t, nvmlConfComputeMemSizeInfo_t,
     nvmlConfComputeSystemCaps_t, nvmlConfComputeSystemState_t, nvmlDevice_t, nvmlDeviceAddressingMode_v1_t,
@@ -11,10 +11,10 @@ use nvml_wrapper_sys::bindings::{
     nvmlEncoderSessionInfo_t, nvmlExcludedDeviceInfo_t, nvmlFBCSessionInfo_t, nvmlFBCStats_t, nvmlGpmMetricsGet_t,
     nvmlGpmSupport_t, nvmlGpuFabricInfo_v3_t, nvmlGpuInstance_t, nvmlGpuInstanceInfo_t, nvmlGpuInstancePlacement_t,
     nvmlGpuInstanceProfileInfo_t, nvmlGpuInstanceProfileInfo_v2_t, nvmlMarginTemperature_v1_t, nvmlMemory_t,
-    nvmlMemory_v2_t, nvmlNvLinkInfo_v2_t, nvmlPciInfo_t, nvmlPciInfoExt_v1_t, nvmlPdi_v1_t, nvmlPlatformInfo_v2_t,
+    nvmlNvLinkInfo_v2_t, nvmlPciInfo_t, nvmlPciInfoExt_v1_t, nvmlPdi_v1_t, nvmlPlatformInfo_v2_t,
     nvmlProcessUtilizationInfo_v1_t, nvmlProcessUtilizationSample_t, nvmlRepairStatus_v1_t,
-    nvmlRowRemapperHistogramValues_t, nvmlSample_t, nvmlSystemConfComputeSettings_t, nvmlUtilization_t,
-    nvmlVgpuHeterogeneousMode_v1_t, nvmlViolationTime_t, nvmlWorkloadPowerProfileCurrentProfiles_v1_t,
+    nvmlRowRemapperHistogramValues_t, nvmlSample_t, nvmlSystemConfComputeSettings_t, nvmlVgpuHeterogeneousMode_v1_t,
+    nvmlViolationTime_t, nvmlWorkloadPowerProfileCurrentProfiles_v1_t,
 };
 
 use super::library::Plain;
@@ -58,7 +58,6 @@ plain! {
     UnrepairableMemory;
     RemappedRowsInfo;
     nvmlAccountingStats_t;
-    nvmlBAR1Memory_t;
     nvmlBridgeChipHierarchy_t;
     nvmlC2cModeInfo_v1_t;
     nvmlComputeInstance_t;
@@ -89,7 +88,6 @@ plain! {
     nvmlGpuInstanceProfileInfo_v2_t = 2;
     nvmlMarginTemperature_v1_t = 1;
     nvmlMemory_t;
-    nvmlMemory_v2_t = 2;
     nvmlNvLinkInfo_v2_t = 2;
     nvmlPciInfo_t;
     nvmlPciInfoExt_v1_t = 1;
@@ -101,7 +99,6 @@ plain! {
     nvmlRowRemapperHistogramValues_t;
     nvmlSample_t;
     nvmlSystemConfComputeSettings_t = 1;
-    nvmlUtilization_t;
     nvmlVgpuHeterogeneousMode_v1_t = 1;
     nvmlViolationTime_t;
     nvmlWorkloadPowerProfileCurrentProfiles_v1_t = 1;
@@ -124,7 +121,6 @@ mod tests {
         assert_eq!(version_of::<nvmlNvLinkInfo_v2_t>(2), of(2, 0x64c));
         assert_eq!(version_of::<nvmlWorkloadPowerProfileCurrentProfiles_v1_t>(1), of(1, 0x64));
         assert_eq!(version_of::<nvmlGpuFabricInfo_v3_t>(3), of(3, 0x28));
-        assert_eq!(version_of::<nvmlMemory_v2_t>(2), of(2, 0x28));
         assert_eq!(version_of::<nvmlDramEncryptionInfo_v1_t>(1), of(1, 0x08));
     }
 }

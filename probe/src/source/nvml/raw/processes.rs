@@ -1,15 +1,6 @@
 //! Who holds a GPU, and how much each of them uses it.
 
-use nvml_wrapper::{
-    Device,
-    error::{NvmlError, nvml_sym, nvml_try},
-};
-use nvml_wrapper_sys::bindings::{
-    nvmlDevice_t, nvmlMemory_t, nvmlProcessInfo_t, nvmlProcessUtilizationSample_t, nvmlReturn_t,
-};
-
-/// As many samples as the driver keeps on an idle H200. With more processes than that it says how many it needs.
-const UTILIZATION_SAMPLES: usize = 1024;
+use nvml_wrapper_sys::bindings::{nvmlDevice_t, nvmlProcessInfo_t, nvmlReturn_t};
 
 /// Room for so many processes at first.
 const PROCESSES: usize = 64;
@@ -34,37 +25,6 @@ pub(in super::super) struct Held {
 /// A function that lists processes. Its structures are of different sizes in different versions, so that this side
 /// takes them as what they are made of.
 type ListCall = unsafe extern "C" fn(nvmlDevice_t, *mut u32, *mut nvmlProcessInfo_t) -> nvmlReturn_t;
-
-/// `nvmlDeviceGetComputeRunningProcesses`, by the newest of its names that the library has.
-pub(in super::super) fn compute_processes(device: &Device<'_>) -> Result<Vec<Held>, NvmlError> {
-    let lib = device.nvml().lib();
-    let newest =
-        lib.nvmlDeviceGetComputeRunningProcesses_v3.as_ref().or(lib.nvmlDeviceGetComputeRunningProcesses_v2.as_ref());
-    list_of(device, *nvml_sym(newest)?)
-}
-
-/// `nvmlDeviceGetGraphicsRunningProcesses`, likewise.
-pub(in super::super) fn graphics_processes(device: &Device<'_>) -> Result<Vec<Held>, NvmlError> {
-    let lib = device.nvml().lib();
-    let newest =
-        lib.nvmlDeviceGetGraphicsRunningProcesses_v3.as_ref().or(lib.nvmlDeviceGetGraphicsRunningProcesses_v2.as_ref());
-    list_of(device, *nvml_sym(newest)?)
-}
-
-/// `nvmlDeviceGetMPSComputeRunningProcesses`, likewise.
-pub(in super::super) fn mps_processes(device: &Device<'_>) -> Result<Vec<Held>, NvmlError> {
-    let lib = device.nvml().lib();
-    let newest = lib
-        .nvmlDeviceGetMPSComputeRunningProcesses_v3
-        .as_ref()
-        .or(lib.nvmlDeviceGetMPSComputeRunningProcesses_v2.as_ref());
-    list_of(device, *nvml_sym(newest)?)
-}
-
-fn list_of(device: &Device<'_>, call: ListCall) -> Result<Vec<Held>, NvmlError> {
-    // SAFETY: the handle is valid while `device` lives, and the function is one of those above.
-    unsafe { list(device.handle(), call, Entry::Known) }.map_err(NvmlError::from)
-}
 
 /// What the entries of a list look like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -125,41 +85,6 @@ fn held(words: &[u64]) -> Held {
         pid: words[0] as u32,
         memory_bytes: (words[1] != UNKNOWN_MEMORY).then_some(words[1]),
         instance: instance.filter(|(gpu, compute)| *gpu != NO_INSTANCE && *compute != NO_INSTANCE),
-    }
-}
-
-/// Device memory as drivers before 510 tell it, with the driver's own share counted as used.
-pub(in super::super) fn memory_info_v1(device: &Device<'_>) -> Result<nvmlMemory_t, NvmlError> {
-    let call = nvml_sym(device.nvml().lib().nvmlDeviceGetMemoryInfo.as_ref())?;
-    let mut memory = nvmlMemory_t { total: 0, free: 0, used: 0 };
-    // SAFETY: the handle is valid while `device` lives; `memory` outlives the call.
-    nvml_try(unsafe { call(device.handle(), &raw mut memory) })?;
-    Ok(memory)
-}
-
-/// `nvmlDeviceGetProcessUtilization` in one call of about 2 ms, where the wrapper asks for the count first and pays
-/// twice. Empty where nothing ran since `last_seen_us` (microseconds since the epoch).
-pub(in super::super) fn process_utilization(
-    device: &Device<'_>,
-    last_seen_us: u64,
-) -> Result<Vec<nvmlProcessUtilizationSample_t>, NvmlError> {
-    let call = nvml_sym(device.nvml().lib().nvmlDeviceGetProcessUtilization.as_ref())?;
-    let empty = nvmlProcessUtilizationSample_t { pid: 0, timeStamp: 0, smUtil: 0, memUtil: 0, encUtil: 0, decUtil: 0 };
-    let mut samples = vec![empty; UTILIZATION_SAMPLES];
-    loop {
-        let room = samples.len();
-        let mut count = room as u32;
-        // SAFETY: `count` says how many elements `samples` has, and the driver writes no more than that.
-        let result = nvml_try(unsafe { call(device.handle(), samples.as_mut_ptr(), &raw mut count, last_seen_us) });
-        match result {
-            Ok(()) => {
-                samples.truncate(count as usize);
-                return Ok(samples);
-            }
-            Err(NvmlError::InsufficientSize(_)) if count as usize > room => samples.resize(count as usize, empty),
-            Err(NvmlError::NotFound) => return Ok(Vec::new()),
-            Err(error) => return Err(error),
-        }
     }
 }
 

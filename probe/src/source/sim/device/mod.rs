@@ -9,14 +9,15 @@ use std::sync::Arc;
 
 use crate::{
     model::{
-        Absence, Activity, Clocks, Gpu, GpuDetails, GpuSample, MemorySample, NvLinks, PcieLink, Power, Process,
-        Reading, Temperature, Trace, Utilization,
+        Absence, Activity, Clocks, Gpu, GpuDetails, GpuSample, Health, MemorySample, NvLinks, PcieLink, Power, Process,
+        Reading, Temperature, Trace, Utilization, now_ms,
     },
+    question::CachedAnswers,
     source::{Device, DeviceError, Extent},
 };
 
 use self::traces::Drains;
-use super::{Counters, Machine, ProcessState, Timeline, source::answer};
+use super::{Counters, Machine, ProcessState, Timeline, answers, source::answer};
 
 /// One simulated GPU.
 pub(super) struct SimDevice {
@@ -118,6 +119,14 @@ impl Device for SimDevice {
         answer(&self.machine, self.index)?;
         details::read(&self.machine, self.index, details);
         Ok(())
+    }
+
+    fn answers(&mut self, _all: bool) -> Option<CachedAnswers> {
+        let mut sample = GpuSample::absent(self.index, None, now_ms(), Health::Ok, &Absence::NoAnswer);
+        let mut details = GpuDetails::absent(self.index, None, now_ms(), &Absence::NoAnswer);
+        self.read(&mut sample, Extent::Whole).ok()?;
+        self.details(&mut details).ok()?;
+        Some(answers::answers(&self.identity(), &sample, &details))
     }
 
     fn traces(&mut self) -> Vec<Trace> {

@@ -1,10 +1,11 @@
 //! The processes of a sample, in the three lists that the driver keeps.
 
-use super::{Answer, Code, Question, Value};
-use crate::model::{GpuSample, Process, ProcessKind, Reading};
+use crate::{
+    model::{Absence, GpuSample, Process, ProcessKind, Reading},
+    question::{Answer, Code, Question, Value},
+};
 
-/// One of the driver's lists; `None` where the question is about none, or the sample has
-/// only some of its processes.
+/// One of the driver's lists; `None` where the question is about none.
 pub(super) fn list(sample: &GpuSample, question: Question) -> Option<Answer> {
     let belongs = |process: &Process| match question {
         Question::MpsProcesses => process.mps,
@@ -14,15 +15,11 @@ pub(super) fn list(sample: &GpuSample, question: Question) -> Option<Answer> {
     if !matches!(question, Question::ComputeProcesses | Question::GraphicsProcesses | Question::MpsProcesses) {
         return None;
     }
-    // The driver knows those that a sample has no room for.
-    if sample.processes_omitted > 0 {
-        return None;
-    }
     Some(match &sample.processes {
         Reading::Now(processes) | Reading::Earlier { value: processes, .. } => {
             Ok(Value::Numbers(processes.iter().filter(|process| belongs(process)).flat_map(entry).collect()))
         }
-        Reading::Absent(crate::model::Absence::NoPermission) => Err(Code::NO_PERMISSION),
+        Reading::Absent(Absence::NoPermission) => Err(Code::NO_PERMISSION),
         Reading::Absent(_) => Err(Code::NOT_SUPPORTED),
     })
 }

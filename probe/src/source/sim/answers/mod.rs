@@ -1,27 +1,42 @@
-//! Which reading answers which question about a GPU.
+//! What NVML would answer about a simulated GPU, for nvidia-smi's face.
 
-use super::{
-    super::{Answer, Code, Question as Q, Value, steady},
-    Device,
-    number::{number, numbers, text, thousandths, together, whole},
-    processes,
+mod number;
+mod processes;
+
+use self::number::{number, numbers, text, thousandths, together, whole};
+use crate::{
+    model::{
+        ComputeMode, EccLocation, Gpu, GpuDetails, GpuSample, Mode, Reading, RecoveryAction, ThrottleReason, now_ms,
+    },
+    question::{Answer, CachedAnswers, Code, Question as Q, Value},
+    source::nvml,
 };
-use crate::model::{ComputeMode, EccLocation, GpuDetails, Mode, Reading, RecoveryAction, ThrottleReason};
 
-impl Device {
-    /// From the board, the sample, the details or the sheet; `None` where none of them holds it.
-    pub(super) fn answer(&self, question: Q) -> Option<Answer> {
+/// Everything that is asked of a GPU by the table of NVML's calls, as far as the simulation knows it.
+pub(super) fn answers(identity: &Gpu, sample: &GpuSample, details: &GpuDetails) -> CachedAnswers {
+    let device = Device { identity, sample, details };
+    let (mut answers, at_ms) = (CachedAnswers::default(), now_ms());
+    for (question, _) in nvml::told() {
+        if let Some(answer) = device.answer(question) {
+            answers.keep(None, question, at_ms, answer);
+        }
+    }
+    answers
+}
+
+/// A simulated GPU as the model has it.
+struct Device<'a> {
+    identity: &'a Gpu,
+    sample: &'a GpuSample,
+    details: &'a GpuDetails,
+}
+
+impl Device<'_> {
+    fn answer(&self, question: Q) -> Option<Answer> {
         self.of_the_board(question)
             .or_else(|| self.of_the_sample(question))
-            .or_else(|| self.details.as_ref().and_then(|details| of_the_details(details, question)))
-            .or_else(|| processes::list(&self.sample, question))
-            .or_else(|| self.answers.get(&question).cloned())
-    }
-
-    /// What stays true however long ago it was read.
-    pub(super) fn lasting(&self, question: Q) -> Option<Answer> {
-        self.of_the_board(question)
-            .or_else(|| self.answers.get(&question).filter(|_| steady().contains(&question)).cloned())
+            .or_else(|| of_the_details(self.details, question))
+            .or_else(|| processes::list(self.sample, question))
     }
 
     fn of_the_board(&self, question: Q) -> Option<Answer> {
@@ -29,8 +44,8 @@ impl Device {
         let clocks = &board.max_clocks;
         let limits = &board.power_limits;
         Some(match question {
-            // Nobody answers it, so that nobody need be asked.
-            Q::GpuPartNumber => Err(Code::FUNCTION_NOT_FOUND),
+            // It is in no slot of this machine.
+            Q::HostMaxPcieGeneration => Err(Code::NOT_SUPPORTED),
             Q::Name => text(&self.identity.name),
             Q::Uuid => Ok(Value::Text(self.identity.uuid.clone()?)),
             Q::BusId => text(&self.identity.pci_bus_id),

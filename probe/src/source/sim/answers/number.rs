@@ -1,7 +1,9 @@
 //! Readings as answers: the model's units back to the driver's.
 
-use super::{Answer, Code, Value};
-use crate::model::{Absence, Reading};
+use crate::{
+    model::{Absence, Reading},
+    question::{Answer, Code, Value},
+};
 
 /// Text as it is.
 pub(super) fn text(reading: &Reading<String>) -> Answer {

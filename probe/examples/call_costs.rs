@@ -1,0 +1,36 @@
+//! What each call of the table costs on the first GPU of this machine, in microseconds: the median and the largest of
+//! 20 calls, with the answer's return code, beside what the table of calls says (`lanes.rs`).
+//!
+//! ```console
+//! $ cargo run --release --package gpumon-probe --example call_costs
+//! ```
+
+use std::time::{Duration, Instant};
+
+use gpumon_probe::{
+    question::{Ask, Subject},
+    source::nvml::{NvmlAnswers, told},
+};
+
+const CALLS: usize = 20;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let nvml = NvmlAnswers::open(std::env::var_os("GPUMON_NVML_LIB"))?;
+    println!("{:>8} {:>10} {:>10}  code  call", "table", "median", "largest");
+    for (question, known) in told() {
+        let mut costs = Vec::with_capacity(CALLS);
+        let mut code = 0;
+        for _ in 0..CALLS {
+            nvml.forget_answers();
+            let begun = Instant::now();
+            code = nvml.about(Subject::gpu(0), question).err().map_or(0, |code| code.0);
+            costs.push(begun.elapsed());
+            // Most answers come from a cache inside the library, which is looked up anew now and then.
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        costs.sort_unstable();
+        let us = |cost: Duration| cost.as_secs_f64() * 1e6;
+        println!("{known:>8} {:>10.1} {:>10.1}  {code:>4}  {question:?}", us(costs[CALLS / 2]), us(costs[CALLS - 1]));
+    }
+    Ok(())
+}
