@@ -10,7 +10,7 @@ use clap::{
     CommandFactory,
     error::{ContextKind, ContextValue, ErrorKind},
 };
-use gpumon_probe::source::SourceError;
+use gpumon_probe::vendor::SourceError;
 use gpumon_server::listen::ListenError;
 
 use crate::{args::Args, stranger::escaped, suggest::nearest};

@@ -7,7 +7,7 @@ use gpumon_probe::{
     derive::ConditionSettings,
     owner::CommandLines,
     sampler::{Options, Pace},
-    source::{BadSource, Source, SourceChoice, SourceError, kernel_log},
+    vendor::{BadSource, Source, SourceChoice, SourceError, nvml::kernel_log},
 };
 use gpumon_server::frame::INTERVAL_MS;
 

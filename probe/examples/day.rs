@@ -13,7 +13,7 @@ use gpumon_probe::{
     model::Record,
     owner::CommandLines,
     sampler::{self, Options},
-    source::SourceChoice,
+    vendor::SourceChoice,
 };
 
 const SAMPLES: u32 = 86_400;

@@ -14,7 +14,7 @@ use gpumon_probe::{
     model::{Record, Sample, now_ms},
     owner::CommandLines,
     sampler::{self, Moment, Options},
-    source::SourceChoice,
+    vendor::SourceChoice,
 };
 use gpumon_server::{Settings, listen::Listener, runs::RunSettings, supervisor::Collector};
 

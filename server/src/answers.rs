@@ -3,7 +3,7 @@
 use axum::{Extension, extract::State, http::HeaderMap, response::Response};
 use gpumon_probe::{
     model::Platform,
-    source::nvml::{GpuAnswers, Recorded},
+    vendor::nvml::{GpuAnswers, Recorded},
 };
 use serde::{Deserialize, Serialize};
 

@@ -190,8 +190,8 @@ mod tests {
     use std::sync::LazyLock;
 
     use gpumon_probe::{
+        host::HostReader,
         model::{Absence, GpuSample, Health, HostSample, Reading},
-        source::host::HostReader,
     };
 
     use super::*;

@@ -14,8 +14,8 @@ use std::{
 
 use gpumon_probe::{
     model::{Event, EventKind, GpuDetails, GpuRef, Inventory, Record, Sample, now_ms},
-    question::{CachedAnswers, DriverAnswers},
-    source::nvml::GpuAnswers,
+    vendor::nvml::GpuAnswers,
+    vendor::nvml::query::{CachedAnswers, DriverAnswers},
 };
 use tokio::{
     sync::{OnceCell, broadcast, watch},
@@ -342,7 +342,7 @@ impl Hub {
         self.history.read().unwrap_or_else(PoisonError::into_inner).newest(reach_ms, wanted)
     }
 
-    /// Everything that questions in the driver's own vocabulary are answered from.
+    /// Everything that queries in the driver's own vocabulary are answered from.
     pub(crate) fn answers(&self) -> Answers {
         self.read(|state| {
             let gpus = state.sample.iter().flat_map(|sample| &sample.gpus).map(|gpu| GpuAnswers {
@@ -425,8 +425,8 @@ fn write_json(frame: &ServerFrame) -> String {
 mod tests {
     use futures_util::FutureExt;
     use gpumon_probe::{
+        host::HostReader,
         model::{Absence, ProcessRef, Reading},
-        source::host::HostReader,
     };
 
     use super::*;

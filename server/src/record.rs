@@ -40,9 +40,9 @@ mod tests {
     use gpumon_probe::{
         model::{Absence, Event, EventKind, GpuDetails, Trace, TraceMetric},
         owner::CommandLines,
-        question::{CachedAnswers, DriverAnswers, Question, Value},
         sampler::{self, Options},
-        source::SourceChoice,
+        vendor::SourceChoice,
+        vendor::nvml::query::{CachedAnswers, DriverAnswers, Query, Value},
     };
 
     use super::*;
@@ -71,7 +71,7 @@ mod tests {
 
     fn answers() -> CachedAnswers {
         let mut answers = CachedAnswers::default();
-        answers.keep(None, Question::Field(185, 2), 2, Ok(Value::Numbers(vec![43_600])));
+        answers.keep(None, Query::Field(185, 2), 2, Ok(Value::Numbers(vec![43_600])));
         answers
     }
 

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use gpumon_probe::{model::now_ms, source::sim::FUNCTIONS};
+use gpumon_probe::{model::now_ms, vendor::sim::FUNCTIONS};
 
 use crate::support::{Fake, Records, complains_of_nothing, complete, given_by, in_parallel, is_of, stderr};
 

@@ -44,7 +44,7 @@ fn a_library_of_long_ago_gives_what_it_has() {
         "nvmlDeviceGetTemperature",
     ];
     let hidden: Vec<_> =
-        gpumon_probe::source::sim::FUNCTIONS.iter().copied().filter(|function| !has.contains(function)).collect();
+        gpumon_probe::vendor::sim::FUNCTIONS.iter().copied().filter(|function| !has.contains(function)).collect();
     let (old, new) = (Fake::without("gpus = 2", &hidden), Fake::new("gpus = 2"));
     let (old, new) = (old.collect(&["--count", "2", "--interval-ms", "200"]), new.json());
     for gpu in 0..2 {

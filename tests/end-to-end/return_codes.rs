@@ -6,7 +6,7 @@ use std::{
     sync::Mutex,
 };
 
-use gpumon_probe::{model::now_ms, source::sim::FUNCTIONS};
+use gpumon_probe::{model::now_ms, vendor::sim::FUNCTIONS};
 
 use crate::support::{
     Absent, Fake, Records, complains_of_nothing, complete, given_by, in_parallel, is_of, lost_with, stderr,

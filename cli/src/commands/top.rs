@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use gpumon_probe::source::SourceChoice;
+use gpumon_probe::vendor::SourceChoice;
 use gpumon_server::frame::INTERVAL_MS;
 
 use crate::{

@@ -1,6 +1,6 @@
 //! What stands where a value should: nvidia-smi's words for NVML's return codes.
 
-use gpumon_probe::question::Code;
+use gpumon_probe::vendor::nvml::query::Code;
 
 /// As `-q` and its XML write it: `N/A`, `Insufficient Permissions`, `Unknown Error`.
 pub(crate) fn plain(code: Code) -> &'static str {

@@ -5,7 +5,7 @@ use std::{path::PathBuf, time::Duration};
 use super::{
     Refusal, log,
     options::{self, Asked, Opt, Value},
-    query::{self, Query},
+    query::{self, QueryKind},
 };
 
 /// What is asked for, about which GPUs, where it goes and how often.
@@ -44,7 +44,7 @@ pub(crate) enum Command {
         with_dtd: bool,
     },
     Query(query::Request),
-    HelpQuery(Query),
+    HelpQuery(QueryKind),
 }
 
 /// `-l` and `-lms` without a number mean this many seconds or milliseconds.
@@ -205,10 +205,10 @@ fn alone(typed: &Typed<'_>, asked: Asked, command: Command) -> Result<Command, R
     Ok(command)
 }
 
-fn query_of(word: &str, prefix: &str) -> Option<Query> {
+fn query_of(word: &str, prefix: &str) -> Option<QueryKind> {
     let name = word.split_once('=').map_or(word, |(name, _)| name);
     let named = name.strip_prefix(prefix)?;
-    Query::ALL.into_iter().find(|query| query.switch().strip_prefix("--query-") == Some(named))
+    QueryKind::ALL.into_iter().find(|query| query.switch().strip_prefix("--query-") == Some(named))
 }
 
 fn selective(typed: &Typed<'_>) -> Result<Command, Refusal> {

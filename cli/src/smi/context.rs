@@ -2,12 +2,12 @@
 
 use std::thread;
 
-use gpumon_probe::question::{Answer, Ask, Question, Subject, SystemQuestion};
+use gpumon_probe::vendor::nvml::query::{Answer, Query, QueryBackend, Subject, SystemQuery};
 use jiff::Zoned;
 
 /// Whom to ask, about which GPUs, and when.
 pub(crate) struct Context<'a> {
-    pub(crate) driver: &'a dyn Ask,
+    pub(crate) driver: &'a dyn QueryBackend,
     /// The GPUs that were selected, in NVML's order, by its index.
     pub(crate) gpus: &'a [u32],
     /// How many GPUs there are.
@@ -18,13 +18,13 @@ pub(crate) struct Context<'a> {
 
 impl Context<'_> {
     /// Asks about the machine.
-    pub(crate) fn system(&self, question: SystemQuestion) -> Answer {
-        self.driver.system(question)
+    pub(crate) fn system(&self, query: SystemQuery) -> Answer {
+        self.driver.system(query)
     }
 
     /// Asks about a GPU.
-    pub(crate) fn ask(&self, gpu: u32, question: Question) -> Answer {
-        self.driver.about(Subject::gpu(gpu), question)
+    pub(crate) fn ask(&self, gpu: u32, query: Query) -> Answer {
+        self.driver.about(Subject::gpu(gpu), query)
     }
 
     /// Does the same for every selected GPU, each on a thread of its own, since each call takes its time in the driver;

@@ -8,11 +8,11 @@ use std::{
 use gpumon_probe::{
     model::{Health, now_ms},
     owner::CommandLines,
-    question::{Answer, Ask, Code, Question, Subject, SystemQuestion, Value},
     sampler::{self, Moment, Options},
-    source::{
+    vendor::nvml::query::{Answer, Code, Query, QueryBackend, Subject, SystemQuery, Value},
+    vendor::{
         SourceChoice, SourceError,
-        nvml::{GpuAnswers, NvmlAnswers, Recorded},
+        nvml::{GpuAnswers, NvmlBackend, Recorded},
     },
 };
 use gpumon_server::answers::Answers;
@@ -25,12 +25,12 @@ const PATIENCE: Duration = Duration::from_millis(500);
 /// Simulated GPUs are looked at anew after this time, so that what loops by itself sees them move.
 const SIMULATED_FOR: Duration = Duration::from_millis(300);
 
-/// A server's records before the driver. The driver is opened at the first question that the records leave open, which
+/// A server's records before the driver. The driver is opened at the first query that the records leave open, which
 /// takes most of the time that a look takes.
 pub(crate) struct Driver {
     source: SourceArgs,
     records: RwLock<Option<Records>>,
-    direct: OnceLock<Result<NvmlAnswers, SourceError>>,
+    direct: OnceLock<Result<NvmlBackend, SourceError>>,
     /// GPUs of which a server has found out that the driver does not return from them.
     hung: Vec<u32>,
 }
@@ -90,8 +90,8 @@ impl Driver {
         recorded.filter(|recorded| ServerArgs::is_named() || !recorded.is_simulated())
     }
 
-    fn direct(&self) -> &Result<NvmlAnswers, SourceError> {
-        self.direct.get_or_init(|| NvmlAnswers::open(self.source.library()))
+    fn direct(&self) -> &Result<NvmlBackend, SourceError> {
+        self.direct.get_or_init(|| NvmlBackend::open(self.source.library()))
     }
 
     fn simulate(&self) -> Result<(), SourceError> {
@@ -116,26 +116,26 @@ impl Driver {
     }
 
     /// Asks the driver, where there is one behind the records.
-    fn ask(&self, question: impl FnOnce(&NvmlAnswers) -> Answer) -> Answer {
+    fn ask(&self, query: impl FnOnce(&NvmlBackend) -> Answer) -> Answer {
         if self.source.is_simulated() {
             return Err(Code::NOT_SUPPORTED);
         }
-        self.direct().as_ref().map_or(Err(Code::UNINITIALIZED), question)
+        self.direct().as_ref().map_or(Err(Code::UNINITIALIZED), query)
     }
 }
 
-impl Ask for Driver {
-    fn system(&self, question: SystemQuestion) -> Answer {
-        let known = self.known(|records| records.system(question));
-        harmless(known.unwrap_or_else(|| self.ask(|driver| driver.system(question))))
+impl QueryBackend for Driver {
+    fn system(&self, query: SystemQuery) -> Answer {
+        let known = self.known(|records| records.system(query));
+        harmless(known.unwrap_or_else(|| self.ask(|driver| driver.system(query))))
     }
 
-    fn about(&self, subject: Subject, question: Question) -> Answer {
+    fn about(&self, subject: Subject, query: Query) -> Answer {
         if self.hung.contains(&subject.gpu) {
             return Err(Code::TIMEOUT);
         }
-        let known = self.known(|records| records.about(subject, question));
-        harmless(known.unwrap_or_else(|| self.ask(|driver| driver.about(subject, question))))
+        let known = self.known(|records| records.about(subject, query));
+        harmless(known.unwrap_or_else(|| self.ask(|driver| driver.about(subject, query))))
     }
 
     fn gpm(&self, subject: Subject, metrics: &[u32]) -> Answer {

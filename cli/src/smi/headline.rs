@@ -1,6 +1,6 @@
 //! The line with which a form begins to tell of a GPU: its index, name and UUID.
 
-use gpumon_probe::question::{Ask, Code, Question, Subject};
+use gpumon_probe::vendor::nvml::query::{Code, Query, QueryBackend, Subject};
 
 use super::{Refusal, absence};
 
@@ -8,14 +8,14 @@ use super::{Refusal, absence};
 ///
 /// # Errors
 /// In the words of nvidia-smi, where the GPU is lost or does not tell who it is.
-pub(crate) fn headline(driver: &dyn Ask, gpu: u32) -> Result<String, Refusal> {
-    let text = |question| {
-        let answer = driver.about(Subject::gpu(gpu), question)?;
+pub(crate) fn headline(driver: &dyn QueryBackend, gpu: u32) -> Result<String, Refusal> {
+    let text = |query| {
+        let answer = driver.about(Subject::gpu(gpu), query)?;
         Ok(answer.text().unwrap_or("").to_owned())
     };
-    let told = text(Question::Name).and_then(|name| Ok(format!("GPU {gpu}: {name} (UUID: {})", text(Question::Uuid)?)));
+    let told = text(Query::Name).and_then(|name| Ok(format!("GPU {gpu}: {name} (UUID: {})", text(Query::Uuid)?)));
     told.map_err(|code| {
-        let bus_id = text(Question::BusId).map_or_else(|_: Code| String::new(), |bus_id| format!(" {bus_id}:"));
+        let bus_id = text(Query::BusId).map_or_else(|_: Code| String::new(), |bus_id| format!(" {bus_id}:"));
         let reason = match code {
             Code::GPU_IS_LOST => "GPU is lost.  Reboot the system to recover this GPU",
             other => absence::plain(other),
@@ -31,9 +31,9 @@ mod tests {
 
     #[test]
     fn a_lost_gpu_is_told() {
-        let driver = Script::default().answer(Subject::gpu(1), Question::Name, Err(Code::GPU_IS_LOST)).text(
+        let driver = Script::default().answer(Subject::gpu(1), Query::Name, Err(Code::GPU_IS_LOST)).text(
             1,
-            Question::BusId,
+            Query::BusId,
             "0000:65:00.0",
         );
         let refusal = headline(&driver, 1).unwrap_err();

@@ -6,11 +6,11 @@ use std::{
     sync::{Arc, Mutex, OnceLock, PoisonError},
 };
 
-use gpumon_probe::question::Answer;
+use gpumon_probe::vendor::nvml::query::Answer;
 
-/// What was answered so far, by question.
+/// What was answered so far, by query.
 pub(crate) struct Memo<Q> {
-    /// A cell for each question, so that who asks a second time waits for the answer to the first.
+    /// A cell for each query, so that who asks a second time waits for the answer to the first.
     cells: Mutex<HashMap<Q, Arc<OnceLock<Answer>>>>,
 }
 
@@ -22,9 +22,9 @@ impl<Q> Default for Memo<Q> {
 
 impl<Q: Hash + Eq> Memo<Q> {
     /// The answer of the first time; `ask` brings it then.
-    pub(crate) fn once(&self, question: Q, ask: impl FnOnce() -> Answer) -> Answer {
+    pub(crate) fn once(&self, query: Q, ask: impl FnOnce() -> Answer) -> Answer {
         let mut cells = self.cells.lock().unwrap_or_else(PoisonError::into_inner);
-        let cell = Arc::clone(cells.entry(question).or_default());
+        let cell = Arc::clone(cells.entry(query).or_default());
         drop(cells);
         cell.get_or_init(ask).clone()
     }
@@ -37,20 +37,20 @@ mod tests {
         thread,
     };
 
-    use gpumon_probe::question::{Question, Value};
+    use gpumon_probe::vendor::nvml::query::{Query, Value};
 
     use super::*;
 
     #[test]
     fn threads_that_ask_the_same_at_once_cost_one_call() {
         let (memo, calls) = (Memo::default(), AtomicU32::new(0));
-        let ask = |question| memo.once(question, || Ok(Value::number(calls.fetch_add(1, Ordering::Relaxed))));
+        let ask = |query| memo.once(query, || Ok(Value::number(calls.fetch_add(1, Ordering::Relaxed))));
         thread::scope(|scope| {
-            let all: Vec<_> = (0..8).map(|_| scope.spawn(|| ask(Question::Name))).collect();
+            let all: Vec<_> = (0..8).map(|_| scope.spawn(|| ask(Query::Name))).collect();
             for one in all {
                 assert_eq!(one.join().unwrap(), Ok(Value::number(0)));
             }
         });
-        assert_eq!(ask(Question::Serial), Ok(Value::number(1)));
+        assert_eq!(ask(Query::Serial), Ok(Value::number(1)));
     }
 }

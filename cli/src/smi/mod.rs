@@ -37,7 +37,7 @@ mod unavailable;
 
 use std::io;
 
-use gpumon_probe::question::{Ask, Code, Question, SystemQuestion};
+use gpumon_probe::vendor::nvml::query::{Code, Query, QueryBackend, SystemQuery};
 use jiff::Zoned;
 
 use self::{
@@ -140,7 +140,7 @@ struct Round {
 impl Round {
     fn begin(source: &SourceArgs, typed: &CommandLine) -> Result<Self, Refusal> {
         let driver = Driver::open(source).map_err(|error| unavailable::refusal(&error))?;
-        let count = driver.system(SystemQuestion::DeviceCount).ok().and_then(|count| count.at(0)).unwrap_or(0) as u32;
+        let count = driver.system(SystemQuery::DeviceCount).ok().and_then(|count| count.at(0)).unwrap_or(0) as u32;
         if count == 0 {
             return Err(Refusal::no_devices());
         }
@@ -157,7 +157,7 @@ impl Round {
     fn leave_out_what_is_lost(&mut self) -> Result<(), Refusal> {
         let context = self.context();
         let failed: Vec<Option<Code>> =
-            context.each(|gpu| context.ask(gpu, Question::Name).err().filter(|code| is_lost(*code)));
+            context.each(|gpu| context.ask(gpu, Query::Name).err().filter(|code| is_lost(*code)));
         let mut lost = failed.iter();
         let gpus = std::mem::take(&mut self.gpus);
         for gpu in gpus {

@@ -2,7 +2,7 @@
 
 use std::{io::Write, time::Duration};
 
-use gpumon_probe::question::{Ask, SystemQuestion};
+use gpumon_probe::vendor::nvml::query::{QueryBackend, SystemQuery};
 use jiff::Zoned;
 
 use super::{
@@ -45,7 +45,7 @@ pub(super) fn fail(fault: &str) -> Refusal {
 /// Where a value is none, or there is no such GPU.
 pub(super) fn rounds<'a>(
     switches: &Switches<'a>,
-    driver: &dyn Ask,
+    driver: &dyn QueryBackend,
     most: (usize, u64),
     usage: &str,
 ) -> Result<Rounds<'a>, Refusal> {
@@ -75,7 +75,7 @@ impl Rounds<'_> {
     /// Where the file can not be made, or the output not be written.
     pub(super) fn scroll(
         &self,
-        driver: &dyn Ask,
+        driver: &dyn QueryBackend,
         output: &mut dyn Write,
         heading: String,
         mut rows: impl FnMut(&Context<'_>) -> Vec<String>,
@@ -84,7 +84,7 @@ impl Rounds<'_> {
             Some(_) => Stop::Refused(fail("")),
             None => Stop::Output(error),
         })?;
-        let count = driver.system(SystemQuestion::DeviceCount).ok().and_then(|answer| answer.at(0)).unwrap_or(0);
+        let count = driver.system(SystemQuery::DeviceCount).ok().and_then(|answer| answer.at(0)).unwrap_or(0);
         // A single round needs no beat, and no signal to end it.
         let mut pace = if self.count == Some(1) { None } else { Some(Pace::start(self.delay)?) };
         let mut left = self.count;

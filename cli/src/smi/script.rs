@@ -2,13 +2,13 @@
 
 use std::collections::HashMap;
 
-use gpumon_probe::question::{Answer, Ask, Code, Question, Subject, SystemQuestion, Value};
+use gpumon_probe::vendor::nvml::query::{Answer, Code, Query, QueryBackend, Subject, SystemQuery, Value};
 
 /// What it was told; everything else is not supported.
 #[derive(Default)]
 pub(crate) struct Script {
-    system: HashMap<SystemQuestion, Answer>,
-    about: HashMap<(Subject, Question), Answer>,
+    system: HashMap<SystemQuery, Answer>,
+    about: HashMap<(Subject, Query), Answer>,
     gpm: HashMap<Subject, HashMap<u32, f64>>,
     is_quick: bool,
 }
@@ -20,20 +20,20 @@ impl Script {
         self
     }
 
-    /// Answers a question about the machine.
-    pub(crate) fn system(mut self, question: SystemQuestion, answer: Answer) -> Self {
-        self.system.insert(question, answer);
+    /// Answers a query about the machine.
+    pub(crate) fn system(mut self, query: SystemQuery, answer: Answer) -> Self {
+        self.system.insert(query, answer);
         self
     }
 
-    /// Answers a question about a GPU with numbers.
-    pub(crate) fn numbers(self, gpu: u32, question: Question, numbers: &[i128]) -> Self {
-        self.answer(Subject::gpu(gpu), question, Ok(Value::Numbers(numbers.to_vec())))
+    /// Answers a query about a GPU with numbers.
+    pub(crate) fn numbers(self, gpu: u32, query: Query, numbers: &[i128]) -> Self {
+        self.answer(Subject::gpu(gpu), query, Ok(Value::Numbers(numbers.to_vec())))
     }
 
-    /// Answers a question about a GPU with text.
-    pub(crate) fn text(self, gpu: u32, question: Question, text: &str) -> Self {
-        self.answer(Subject::gpu(gpu), question, Ok(Value::Text(text.to_owned())))
+    /// Answers a query about a GPU with text.
+    pub(crate) fn text(self, gpu: u32, query: Query, text: &str) -> Self {
+        self.answer(Subject::gpu(gpu), query, Ok(Value::Text(text.to_owned())))
     }
 
     /// Answers GPM with metrics by their id; what is not among them is not to be had.
@@ -42,20 +42,20 @@ impl Script {
         self
     }
 
-    /// Answers a question.
-    pub(crate) fn answer(mut self, subject: Subject, question: Question, answer: Answer) -> Self {
-        self.about.insert((subject, question), answer);
+    /// Answers a query.
+    pub(crate) fn answer(mut self, subject: Subject, query: Query, answer: Answer) -> Self {
+        self.about.insert((subject, query), answer);
         self
     }
 }
 
-impl Ask for Script {
-    fn system(&self, question: SystemQuestion) -> Answer {
-        self.system.get(&question).cloned().unwrap_or(Err(Code::NOT_SUPPORTED))
+impl QueryBackend for Script {
+    fn system(&self, query: SystemQuery) -> Answer {
+        self.system.get(&query).cloned().unwrap_or(Err(Code::NOT_SUPPORTED))
     }
 
-    fn about(&self, subject: Subject, question: Question) -> Answer {
-        self.about.get(&(subject, question)).cloned().unwrap_or(Err(Code::NOT_SUPPORTED))
+    fn about(&self, subject: Subject, query: Query) -> Answer {
+        self.about.get(&(subject, query)).cloned().unwrap_or(Err(Code::NOT_SUPPORTED))
     }
 
     fn is_quick(&self) -> bool {

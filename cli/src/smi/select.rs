@@ -2,7 +2,7 @@
 
 use gpumon_probe::{
     model::normal_bus_id,
-    question::{Ask, Question, Subject, SystemQuestion},
+    vendor::nvml::query::{Query, QueryBackend, Subject, SystemQuery},
 };
 
 use super::Refusal;
@@ -14,11 +14,11 @@ use super::Refusal;
 ///
 /// # Errors
 /// Where the list is empty, or names none that there is.
-pub(crate) fn select(driver: &dyn Ask, text: Option<&str>) -> Result<Vec<u32>, Refusal> {
+pub(crate) fn select(driver: &dyn QueryBackend, text: Option<&str>) -> Result<Vec<u32>, Refusal> {
     if text.is_some_and(str::is_empty) {
         return Err(Refusal::new(255, "Failed to parse device string on command line"));
     }
-    let count = driver.system(SystemQuestion::DeviceCount).ok().and_then(|answer| answer.at(0)).unwrap_or(0);
+    let count = driver.system(SystemQuery::DeviceCount).ok().and_then(|answer| answer.at(0)).unwrap_or(0);
     let count = u32::try_from(count).unwrap_or(0);
     let gpus: Vec<u32> = match text {
         None => (0..count).collect(),
@@ -33,42 +33,42 @@ pub(crate) fn select(driver: &dyn Ask, text: Option<&str>) -> Result<Vec<u32>, R
     if gpus.is_empty() { Err(Refusal::no_devices()) } else { Ok(gpus) }
 }
 
-/// The GPU that a word names. An index costs no question; nothing else is an integer below the number of GPUs.
-fn find(driver: &dyn Ask, count: u32, word: &str) -> Option<u32> {
+/// The GPU that a word names. An index costs no query; nothing else is an integer below the number of GPUs.
+fn find(driver: &dyn QueryBackend, count: u32, word: &str) -> Option<u32> {
     if let Some(index) = word.parse().ok().filter(|index| *index < count) {
         return Some(index);
     }
     if word.is_empty() {
         return None;
     }
-    let text = |gpu, question| {
-        let answer = driver.about(Subject::gpu(gpu), question).ok()?;
+    let text = |gpu, query| {
+        let answer = driver.about(Subject::gpu(gpu), query).ok()?;
         answer.text().map(str::to_owned)
     };
     if let Some(bus_id) = normal_bus_id(word) {
         return (0..count)
-            .find(|gpu| text(*gpu, Question::BusId).and_then(|own| normal_bus_id(&own)) == Some(bus_id.clone()));
+            .find(|gpu| text(*gpu, Query::BusId).and_then(|own| normal_bus_id(&own)) == Some(bus_id.clone()));
     }
-    let question = if word.starts_with("GPU-") { Question::Uuid } else { Question::Serial };
-    (0..count).find(|gpu| text(*gpu, question).as_deref() == Some(word))
+    let query = if word.starts_with("GPU-") { Query::Uuid } else { Query::Serial };
+    (0..count).find(|gpu| text(*gpu, query).as_deref() == Some(word))
 }
 
 #[cfg(test)]
 mod tests {
-    use gpumon_probe::question::Value;
+    use gpumon_probe::vendor::nvml::query::Value;
 
     use super::*;
     use crate::smi::script::Script;
 
     fn two() -> Script {
         Script::default()
-            .system(SystemQuestion::DeviceCount, Ok(Value::number(2)))
-            .text(0, Question::Uuid, "GPU-9ca18e3a-2fa7-dda5-c459-f1a949369cee")
-            .text(1, Question::Uuid, "GPU-2b4dbf4c-88ba-09d8-5bfb-978dc3993b24")
-            .text(0, Question::BusId, "00000000:00:06.0")
-            .text(1, Question::BusId, "00000000:0A:07.0")
-            .text(0, Question::Serial, "1653724033796")
-            .text(1, Question::Serial, "1653724033797")
+            .system(SystemQuery::DeviceCount, Ok(Value::number(2)))
+            .text(0, Query::Uuid, "GPU-9ca18e3a-2fa7-dda5-c459-f1a949369cee")
+            .text(1, Query::Uuid, "GPU-2b4dbf4c-88ba-09d8-5bfb-978dc3993b24")
+            .text(0, Query::BusId, "00000000:00:06.0")
+            .text(1, Query::BusId, "00000000:0A:07.0")
+            .text(0, Query::Serial, "1653724033796")
+            .text(1, Query::Serial, "1653724033797")
     }
 
     #[test]

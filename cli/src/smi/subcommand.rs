@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use gpumon_probe::question::Ask;
+use gpumon_probe::vendor::nvml::query::QueryBackend;
 
 use super::{
     Refusal, dmon, more, nvlink, pmon,
@@ -34,7 +34,7 @@ impl Typing {
 }
 
 /// What a subcommand does with what was typed behind it: writes, and says how the process ends.
-pub(super) type Run = fn(&[String], &dyn Ask, &mut dyn Write) -> Result<u8, Stop>;
+pub(super) type Run = fn(&[String], &dyn QueryBackend, &mut dyn Write) -> Result<u8, Stop>;
 
 /// Why a subcommand did not come to its end.
 #[derive(Debug)]
@@ -54,7 +54,12 @@ impl Subcommand {
     ///
     /// # Errors
     /// Where the output can not be written, other than for a reader that has gone.
-    pub(crate) fn run(&self, arguments: &[String], driver: &dyn Ask, output: &mut dyn Write) -> io::Result<u8> {
+    pub(crate) fn run(
+        &self,
+        arguments: &[String],
+        driver: &dyn QueryBackend,
+        output: &mut dyn Write,
+    ) -> io::Result<u8> {
         let ended = (self.run)(arguments, driver, output).or_else(|stop| match stop {
             Stop::Refused(refusal) => output.write_all(refusal.text.as_bytes()).map(|()| refusal.code),
             Stop::Output(error) => Err(error),
@@ -105,7 +110,7 @@ pub(super) mod tests {
     use super::*;
 
     /// What a subcommand writes when it is typed so, and its exit code.
-    pub(in super::super) fn typed(line: &str, driver: &dyn Ask) -> (String, u8) {
+    pub(in super::super) fn typed(line: &str, driver: &dyn QueryBackend) -> (String, u8) {
         let mut words = line.split_whitespace().map(str::to_owned);
         let subcommand = subcommand(&words.next().unwrap()).unwrap();
         let mut output = Vec::new();

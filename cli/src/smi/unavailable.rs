@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use gpumon_probe::{question::Code, source::SourceError};
+use gpumon_probe::{vendor::SourceError, vendor::nvml::query::Code};
 
 use super::{Refusal, absence};
 

@@ -6,7 +6,7 @@ use gpumon_probe::{
     model::{Process, Reading, Record, Sample},
     owner::CommandLines,
     sampler::{self, Moment, Options},
-    source::SourceChoice,
+    vendor::SourceChoice,
 };
 
 use super::world::{Update, World};

@@ -7,7 +7,7 @@ use std::{
 
 use gpumon_probe::{
     model::{GpuDetails, Inventory, Sample, SourceKind, now_ms},
-    source::SourceChoice,
+    vendor::SourceChoice,
 };
 use gpumon_server::frame::{CollectorState, CollectorStatus};
 use serde::Deserialize;

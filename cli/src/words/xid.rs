@@ -1,6 +1,6 @@
 //! What an Xid means, in so few words that it fits beside numbers.
 
-use gpumon_probe::xid::{Xid, describe};
+use gpumon_probe::vendor::nvml::xid::{Xid, describe};
 
 use super::phrase::{Level, Phrase};
 

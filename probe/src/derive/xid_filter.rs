@@ -5,7 +5,7 @@
 //! words, goes out in its place. Within five seconds of a report, the same code of the same GPU is the same Xid,
 //! unless the log names another process.
 
-use crate::{model::XidReport, source::kernel_log::LoggedXid, xid};
+use crate::{model::XidReport, vendor::nvml::kernel_log::LoggedXid, vendor::nvml::xid};
 
 /// The line of an Xid is in the log before or just after NVML's event.
 const PATIENCE_MS: u64 = 300;

@@ -8,14 +8,14 @@ use std::{
 
 use super::{
     Options, Pace, listing,
-    message::{Message, Outcome, Question, Readings},
+    message::{Message, Outcome, Query, Readings},
 };
 use crate::{
     derive::plausible,
     model::{Absence, Gpu, GpuDetails, GpuSample, Health, ProcessRef, Reading, now_ms},
     owner::{Finder, Resolver},
-    question::DriverAnswers,
-    source::{Device, DeviceError, Extent, Source},
+    vendor::nvml::query::DriverAnswers,
+    vendor::{Device, DeviceError, Extent, Source},
 };
 
 /// A GPU that is lost stays lost until somebody resets it or the machine, so it is tried only so often.
@@ -92,9 +92,9 @@ impl GpuWorker {
         }
     }
 
-    /// Answers a question. It may block for as long as the driver does.
-    pub(super) fn answer(&mut self, question: Question) -> Message {
-        if question.details_now && self.details_due.is_some() {
+    /// Answers a query. It may block for as long as the driver does.
+    pub(super) fn answer(&mut self, query: Query) -> Message {
+        if query.details_now && self.details_due.is_some() {
             self.details_due = Some(Instant::now());
         }
         let outcome = match self.read() {

@@ -6,10 +6,7 @@ use std::{
 };
 
 use super::threads::spawn;
-use crate::{
-    model::HostSample,
-    source::{SourceError, host::HostReader},
-};
+use crate::{host::HostReader, model::HostSample, vendor::SourceError};
 
 /// The host's readings change slowly, whatever the GPUs' pace is. A beat that comes a little early counts.
 const FRESH: Duration = Duration::from_millis(900);

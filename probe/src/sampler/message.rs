@@ -2,8 +2,8 @@
 
 use crate::{
     model::{Gpu, GpuDetails, GpuLink, GpuSample, ProcessRef, Trace},
-    question::DriverAnswers,
-    source::{DeviceError, Notice, kernel_log::LoggedXid},
+    vendor::nvml::query::DriverAnswers,
+    vendor::{DeviceError, Notice, nvml::kernel_log::LoggedXid},
 };
 
 /// From a thread to the sampler.
@@ -49,7 +49,7 @@ pub(super) struct Readings {
 
 /// What the sampler asks a GPU's thread for.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Question {
+pub(super) struct Query {
     /// Read what changes slowly at once, whether or not it is time for that: the driver said that it has changed.
     pub(super) details_now: bool,
 }

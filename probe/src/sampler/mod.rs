@@ -27,8 +27,8 @@ use crate::{
     derive::ConditionSettings,
     model::{GpuDetails, Inventory, Record, Sample},
     owner::CommandLines,
-    question::DriverAnswers,
-    source::{Extent, Source, SourceError},
+    vendor::nvml::query::DriverAnswers,
+    vendor::{Extent, Source, SourceError},
 };
 
 /// How to sample.
@@ -149,7 +149,7 @@ mod tests {
     use std::{thread, thread::sleep};
 
     use super::*;
-    use crate::source::SourceChoice;
+    use crate::vendor::SourceChoice;
 
     #[test]
     fn an_interval_that_changes_all_the_time_makes_no_more_samples() {

@@ -8,7 +8,7 @@ use std::{
 
 use super::{
     Options,
-    message::{Message, Question},
+    message::{Message, Query},
     threads::{find_links, follow_driver, follow_log},
     track::Track,
     workers::Workers,
@@ -16,8 +16,8 @@ use super::{
 use crate::{
     derive::{HostRates, XidFilter},
     model::{Event, EventKind, GpuDetails, GpuLink, Health, Inventory, Platform, Record, Sample, XidReport, now_ms},
-    question::DriverAnswers,
-    source::{DeviceError, Notice, Source, SourceError},
+    vendor::nvml::query::DriverAnswers,
+    vendor::{DeviceError, Notice, Source, SourceError},
 };
 
 /// A sample does not wait for a late GPU any longer than this, however long the interval is.
@@ -149,8 +149,8 @@ impl Sampling {
             self.take_in(message);
         }
         let free = self.tracks.iter_mut().enumerate().filter(|(_, track)| !track.is_awaited());
-        let questions = free.map(|(index, track)| (index, Question { details_now: track.take_details_wanted() }));
-        for index in self.workers.ask(questions) {
+        let queries = free.map(|(index, track)| (index, Query { details_now: track.take_details_wanted() }));
+        for index in self.workers.ask(queries) {
             self.tracks[index].asked();
         }
         for message in self.workers.messages_until_answered(patience) {

@@ -10,8 +10,8 @@ use std::{
 
 use super::message::Message;
 use crate::{
-    source::{Source, SourceError, kernel_log::KernelLog},
     thread,
+    vendor::{Source, SourceError, nvml::kernel_log::KernelLog},
 };
 
 /// A thread that is left behind where it hangs; a panic in it ends the process.

@@ -9,8 +9,8 @@ use crate::{
         Absence, Board, EventKind, Gpu, GpuDetails, GpuRef, GpuSample, Health, ProcessRef, Reading, Trace, XidReport,
         normal_bus_id, now_ms,
     },
-    question::DriverAnswers,
-    source::DeviceError,
+    vendor::DeviceError,
+    vendor::nvml::query::DriverAnswers,
 };
 
 /// A driver that is busy with something else can be this slow without being hung.
@@ -30,7 +30,7 @@ pub(super) struct Track {
     details: Option<GpuDetails>,
     /// Why it could not be read, where it could not.
     error: Option<DeviceError>,
-    /// The question it has not answered yet.
+    /// The query it has not answered yet.
     awaited: Option<Awaited>,
     /// Whether `last` has been looked through for what happened.
     derived: bool,

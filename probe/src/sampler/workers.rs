@@ -14,18 +14,18 @@ use super::{
     gpu_worker::GpuWorker,
     host_worker::HostWorker,
     listing,
-    message::{Message, Question},
+    message::{Message, Query},
     threads::spawn,
 };
 use crate::{
     model::{HostSample, SourceKind},
     owner::Finder,
-    source::{Source, SourceError},
+    vendor::{Source, SourceError},
 };
 
 /// One thread per GPU, and one for the host.
 pub(super) struct Workers {
-    gpus: Vec<SyncSender<Question>>,
+    gpus: Vec<SyncSender<Query>>,
     tell: Sender<Message>,
     messages: Receiver<Message>,
     /// The GPUs that were asked at this beat and have not answered.
@@ -51,8 +51,8 @@ impl Workers {
                 let finder = finder.clone();
                 spawn(&format!("gpu-{index}"), move || {
                     let mut worker = GpuWorker::new(source, index, &options, finder.as_ref(), budget, tell.clone());
-                    while let Ok(question) = asked.recv()
-                        && tell.send(worker.answer(question)).is_ok()
+                    while let Ok(query) = asked.recv()
+                        && tell.send(worker.answer(query)).is_ok()
                     {}
                 })?;
                 Ok(ask)
@@ -67,9 +67,9 @@ impl Workers {
     }
 
     /// Asks the host and these GPUs, and returns the indices of those that will answer.
-    pub(super) fn ask(&mut self, questions: impl Iterator<Item = (usize, Question)>) -> Vec<usize> {
+    pub(super) fn ask(&mut self, queries: impl Iterator<Item = (usize, Query)>) -> Vec<usize> {
         self.host.ask();
-        let asked = questions.filter(|(index, question)| self.gpus[*index].try_send(*question).is_ok());
+        let asked = queries.filter(|(index, query)| self.gpus[*index].try_send(*query).is_ok());
         let asked: Vec<_> = asked.map(|(index, _)| index).collect();
         self.awaited = asked.iter().map(|index| *index as u32).collect();
         asked

@@ -1,11 +1,11 @@
 use std::collections::BTreeSet;
 
 use gpumon_probe::{
+    host::HostReader,
     model::{
         Absence, Board, Condition, ConditionKind, Gpu, GpuDetails, GpuSample, Health, Inventory, MigDevice,
         MigInstance, MigSample, Platform, Process, ProcessKind, Reading, RemappedRows, Sample, Severity, SourceKind,
     },
-    source::host::HostReader,
 };
 
 use super::*;

@@ -11,7 +11,7 @@ use std::{
 
 use gpumon_probe::{
     model::MigInstance,
-    source::sim::{GpuIdentity, GpuState, Machine, MigState, Totals, Wear, World},
+    vendor::sim::{GpuIdentity, GpuState, Machine, MigState, Totals, Wear, World},
 };
 use nvml_wrapper_sys::bindings::{nvmlComputeInstance_t, nvmlDevice_t, nvmlGpuInstance_t, nvmlReturn_t};
 

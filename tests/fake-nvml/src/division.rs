@@ -1,6 +1,6 @@
 //! How an H200 can be divided into MIG's instances, and how a simulated one is.
 
-use gpumon_probe::source::sim::MigState;
+use gpumon_probe::vendor::sim::MigState;
 
 use crate::{call::Gpu, code::Code};
 

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use fake_book::{Activity, Uses, now_ns, uses};
-use gpumon_probe::source::sim::{Counters, GpuIdentity, Totals};
+use gpumon_probe::vendor::sim::{Counters, GpuIdentity, Totals};
 
 /// What the hardware counts on its links for each byte that is copied: headers go with them.
 const PCIE_BYTES: f64 = 1.09;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use fake_book::Holder;
 use gpumon_probe::{
     model::{Owner, ProcessKind, ThrottleReason},
-    source::sim::{GpuState, MAX_SM_MHZ, ProcessState},
+    vendor::sim::{GpuState, MAX_SM_MHZ, ProcessState},
 };
 
 use crate::notes::Note;

@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use gpumon_probe::source::sim::Machine;
+use gpumon_probe::vendor::sim::Machine;
 
 use crate::done::{Between, Moment};
 

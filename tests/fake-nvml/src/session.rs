@@ -10,7 +10,7 @@ use std::{
     },
 };
 
-use gpumon_probe::source::sim::{Machine, Scenario};
+use gpumon_probe::vendor::sim::{Machine, Scenario};
 
 use crate::{
     code::{Code, Outcome},

@@ -1,4 +1,4 @@
-//! Every question is answered by the call that it names, through `dlopen`.
+//! Every query is answered by the call that it names, through `dlopen`.
 
 #![allow(clippy::unnecessary_wraps, reason = "what is compared with answers is an answer")]
 
@@ -8,8 +8,8 @@ use std::{fs, os::unix::fs::symlink, path::Path};
 
 use common::with_library;
 use gpumon_probe::{
-    question::{Answer, Ask, Code, Question as Q, Subject, SystemQuestion as S, Value},
-    source::nvml::NvmlAnswers,
+    vendor::nvml::NvmlBackend,
+    vendor::nvml::query::{Answer, Code, Query as Q, QueryBackend, Subject, SystemQuery as S, Value},
 };
 
 /// A board as in the machine that was measured, a board for players, a divided one, and an old one.
@@ -62,14 +62,14 @@ const PART: Subject = Subject::mig(2, 0);
 const PASCAL: Subject = Subject::gpu(3);
 
 /// The first GPU stands below a port of the fourth generation, and the system knows nothing of the others.
-fn open(library: &Path) -> NvmlAnswers {
+fn open(library: &Path) -> NvmlBackend {
     let sys = library.parent().unwrap().join("sys");
     let (port, known) = (sys.join("devices/pci0000:0f/0000:0f:01.0"), sys.join("bus/pci/devices"));
     fs::create_dir_all(port.join("0000:10:00.0")).unwrap();
     fs::create_dir_all(&known).unwrap();
     fs::write(port.join("max_link_speed"), "16.0 GT/s PCIe\n").unwrap();
     symlink(port.join("0000:10:00.0"), known.join("0000:10:00.0")).unwrap();
-    NvmlAnswers::open(Some(library.into())).unwrap().with_sys_root(sys)
+    NvmlBackend::open(Some(library.into())).unwrap().with_sys_root(sys)
 }
 
 fn n(numbers: &[i128]) -> Answer {
@@ -84,19 +84,19 @@ fn none() -> Answer {
     Err(Code::NOT_SUPPORTED)
 }
 
-/// Questions with their answers; every kind of question must be among them.
+/// Queries with their answers; every kind of query must be among them.
 macro_rules! every {
     ($kind:ident: $($name:ident $(($($argument:literal),+))? => $answer:expr;)*) => {{
-        // A question that is not in the table does not compile.
+        // A query that is not in the table does not compile.
         #[allow(unreachable_patterns, reason = "some are asked with several arguments")]
-        fn is_known(question: $kind) {
-            match question {
+        fn is_known(query: $kind) {
+            match query {
                 $($kind::$name { .. } => {})*
             }
         }
         let table = [$(($kind::$name $(($($argument),+))?, $answer)),*];
-        for (question, _) in &table {
-            is_known(*question);
+        for (query, _) in &table {
+            is_known(*query);
         }
         table
     }};
@@ -281,12 +281,12 @@ fn h200() -> impl IntoIterator<Item = (Q, Answer)> {
 }
 
 #[test]
-fn every_question_about_a_gpu_is_answered() {
-    with_library("every_question_about_a_gpu_is_answered", MACHINE, &[], |library| {
+fn every_query_about_a_gpu_is_answered() {
+    with_library("every_query_about_a_gpu_is_answered", MACHINE, &[], |library| {
         let answers = open(library);
         let wrong: Vec<_> = h200()
             .into_iter()
-            .map(|(question, expected)| (question, expected, answers.about(H200, question)))
+            .map(|(query, expected)| (query, expected, answers.about(H200, query)))
             .filter(|(_, expected, answer)| answer != expected)
             .collect();
         assert!(wrong.is_empty(), "{wrong:#?}");
@@ -304,10 +304,10 @@ fn every_question_about_a_gpu_is_answered() {
 fn boards_lack_what_they_lack() {
     with_library("boards_lack_what_they_lack", MACHINE, &[], |library| {
         let answers = open(library);
-        let say = |subject, question, answer: Answer| {
-            assert_eq!(answers.about(subject, question), answer, "{question:?} of {subject:?}");
+        let say = |subject, query, answer: Answer| {
+            assert_eq!(answers.about(subject, query), answer, "{query:?} of {subject:?}");
         };
-        for question in [
+        for query in [
             Q::Serial,
             Q::BoardPartNumber,
             Q::ModuleId,
@@ -328,7 +328,7 @@ fn boards_lack_what_they_lack() {
             Q::GpuInstanceProfile(0),
             Q::GpuInstances(19),
         ] {
-            say(GEFORCE, question, none());
+            say(GEFORCE, query, none());
         }
         say(GEFORCE, Q::Brand, n(&[5]));
         assert!(
@@ -340,8 +340,8 @@ fn boards_lack_what_they_lack() {
         say(PASCAL, Q::RetiredPages(0), n(&[1_763_630_000, 0x10_0000, 1_763_630_000, 0x10_1000]));
         say(PASCAL, Q::RetiredPages(1), n(&[1_763_630_000, 0x1000_0000]));
         say(PASCAL, Q::RetiredPagesPending, n(&[0]));
-        for question in [Q::RemappedRowsV2, Q::GspFirmwareVersion, Q::SramEccErrors, Q::UnrepairableMemory] {
-            say(PASCAL, question, none());
+        for query in [Q::RemappedRowsV2, Q::GspFirmwareVersion, Q::SramEccErrors, Q::UnrepairableMemory] {
+            say(PASCAL, query, none());
         }
     });
 }
@@ -350,8 +350,8 @@ fn boards_lack_what_they_lack() {
 fn a_mig_device_answers_for_its_part() {
     with_library("a_mig_device_answers_for_its_part", MACHINE, &[], |library| {
         let answers = open(library);
-        let say = |subject, question, answer: Answer| {
-            assert_eq!(answers.about(subject, question), answer, "{question:?} of {subject:?}");
+        let say = |subject, query, answer: Answer| {
+            assert_eq!(answers.about(subject, query), answer, "{query:?} of {subject:?}");
         };
         say(DIVIDED, Q::MigMode, n(&[1, 1]));
         say(DIVIDED, Q::MaxMigDevices, n(&[7]));
@@ -397,7 +397,7 @@ fn compute_instances_that_share_a_gpu_instance_have_a_slice_each() {
         { profile = \"3g.71gb\", gpu_instance = 1, compute_instance = 2 }]\n";
     with_library("compute_instances_that_share_a_gpu_instance_have_a_slice_each", SHARED, &[], |library| {
         let answers = open(library);
-        for (question, answer) in [
+        for (query, answer) in [
             (Q::GpuInstances(9), n(&[1, 0, 4])),
             (Q::GpuInstanceCapacity(9), n(&[1])),
             (Q::ComputeInstances(1, 0), n(&[0, 0, 1, 2, 1, 1])),
@@ -405,14 +405,14 @@ fn compute_instances_that_share_a_gpu_instance_have_a_slice_each() {
             (Q::ComputeInstanceCapacity(1, 0), n(&[1])),
             (Q::ComputeInstanceCapacity(1, 1), n(&[0])),
         ] {
-            assert_eq!(answers.about(H200, question), answer, "{question:?}");
+            assert_eq!(answers.about(H200, query), answer, "{query:?}");
         }
     });
 }
 
 #[test]
-fn every_question_about_the_machine_is_answered() {
-    with_library("every_question_about_the_machine_is_answered", MACHINE, &[], |library| {
+fn every_query_about_the_machine_is_answered() {
+    with_library("every_query_about_the_machine_is_answered", MACHINE, &[], |library| {
         let answers = open(library);
         let table = every! { S:
             DriverVersion => t("580.159.04");
@@ -437,8 +437,8 @@ fn every_question_about_the_machine_is_answered() {
             DrainState(0, 0x10, 1) => Err(Code::NOT_FOUND);
             DrainState(0, 0x99, 0) => Err(Code::NOT_FOUND);
         };
-        for (question, expected) in table {
-            assert_eq!(answers.system(question), expected, "{question:?}");
+        for (query, expected) in table {
+            assert_eq!(answers.system(query), expected, "{query:?}");
         }
     });
 }
@@ -464,8 +464,8 @@ fn an_older_library_answers_with_what_it_has() {
     ];
     with_library("an_older_library_answers_with_what_it_has", MACHINE, &NEWER, |library| {
         let answers = open(library);
-        let say = |subject, question, answer: Answer| {
-            assert_eq!(answers.about(subject, question), answer, "{question:?} of {subject:?}");
+        let say = |subject, query, answer: Answer| {
+            assert_eq!(answers.about(subject, query), answer, "{query:?} of {subject:?}");
         };
         say(H200, Q::MemoryInfo, n(&[150_754_820_096, -1, 139_370_385_461, 647_016_395 + (10 << 30)]));
         say(H200, Q::ComputeProcesses, n(&[4312, 2 << 30, -1, -1]));

@@ -1,4 +1,4 @@
-//! How questions are asked: no GPU in another's way, nothing twice that never changes, one thread at a time in GPM.
+//! How queries are asked: no GPU in another's way, nothing twice that never changes, one thread at a time in GPM.
 
 #![allow(clippy::unnecessary_wraps, reason = "what is compared with answers is an answer")]
 
@@ -8,8 +8,8 @@ use std::{collections::BTreeMap, fs, path::Path, thread, time::Duration};
 
 use common::{until, with_library};
 use gpumon_probe::{
-    question::{Answer, Ask, Code, Question as Q, Subject, SystemQuestion as S, Value},
-    source::{SourceError, nvml::NvmlAnswers},
+    vendor::nvml::query::{Answer, Code, Query as Q, QueryBackend, Subject, SystemQuery as S, Value},
+    vendor::{SourceError, nvml::NvmlBackend},
 };
 
 /// A GPU, one for players, and a divided one.
@@ -35,8 +35,8 @@ const GEFORCE: Subject = Subject::gpu(1);
 const DIVIDED: Subject = Subject::gpu(2);
 const PART: Subject = Subject::mig(2, 0);
 
-fn open(library: &Path) -> NvmlAnswers {
-    NvmlAnswers::open(Some(library.into())).unwrap()
+fn open(library: &Path) -> NvmlBackend {
+    NvmlBackend::open(Some(library.into())).unwrap()
 }
 
 fn n(numbers: &[i128]) -> Answer {
@@ -106,8 +106,8 @@ fn what_never_changes_is_asked_once() {
     with_library("what_never_changes_is_asked_once", THREE, &[], |library| {
         let answers = open(library);
         for _ in 0..3 {
-            for question in [Q::Name, Q::MaxClock(0), Q::RemappedRows, Q::PowerUsage] {
-                assert!(answers.about(H200, question).is_ok(), "{question:?}");
+            for query in [Q::Name, Q::MaxClock(0), Q::RemappedRows, Q::PowerUsage] {
+                assert!(answers.about(H200, query).is_ok(), "{query:?}");
             }
             // What there is not is asked for once as well.
             assert_eq!(answers.about(GEFORCE, Q::Serial), Err(Code::NOT_SUPPORTED));
@@ -161,7 +161,7 @@ fn gpm_tells_what_was_since_the_last_time_and_is_entered_by_one_at_a_time() {
 fn a_library_that_does_not_start_says_why() {
     let scenario = "gpus = 1\n[returns]\nnvmlInit_v2 = 18\n";
     with_library("a_library_that_does_not_start_says_why", scenario, &[], |library| {
-        let refused = |path: &Path| NvmlAnswers::open(Some(path.into())).err().unwrap();
+        let refused = |path: &Path| NvmlBackend::open(Some(path.into())).err().unwrap();
         assert!(matches!(refused(library), SourceError::VersionMismatch));
         let nowhere = refused(Path::new("/nowhere/libnvidia-ml.so.1"));
         assert!(matches!(&nowhere, SourceError::NoLibrary { library, .. } if library.starts_with("/nowhere/")));

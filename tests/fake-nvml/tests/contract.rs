@@ -14,7 +14,7 @@ use std::{
 };
 
 use common::{init, open, with_library, world};
-use gpumon_probe::source::sim::FUNCTIONS;
+use gpumon_probe::vendor::sim::FUNCTIONS;
 use nvml_wrapper_sys::bindings::{nvmlDevice_t, nvmlMemory_v2_t, nvmlProcessInfo_t, nvmlTemperature_t};
 
 const UNINITIALIZED: u32 = 1;

@@ -7,7 +7,7 @@ mod common;
 use std::{ffi::c_uint, mem::zeroed, ptr};
 
 use common::{open, opened, version, with_library};
-use gpumon_probe::source::sim::GpuIdentity;
+use gpumon_probe::vendor::sim::GpuIdentity;
 use nvml_wrapper_sys::bindings::{NvmlLib, nvmlDevice_t, nvmlFieldValue_t, nvmlProcessInfo_v2_t};
 
 const NOT_SUPPORTED: u32 = 3;

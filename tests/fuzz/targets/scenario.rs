@@ -2,7 +2,7 @@
 
 #![no_main]
 
-use gpumon_probe::source::sim::{Scenario, World};
+use gpumon_probe::vendor::sim::{Scenario, World};
 use libfuzzer_sys::fuzz_target;
 
 /// The first and the last moments of a timeline, and some between.

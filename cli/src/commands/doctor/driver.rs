@@ -12,7 +12,7 @@ use gpumon_probe::{
     model::{GpuDetails, GpuSample, Health, Inventory, Record, Sample, SourceKind},
     owner::CommandLines,
     sampler::{self, Options},
-    source::SourceError,
+    vendor::SourceError,
 };
 
 use crate::options::SourceArgs;

@@ -1,6 +1,6 @@
 //! The library and the kernel driver, and whether they are of one version.
 
-use gpumon_probe::{model::Reading, source::SourceError};
+use gpumon_probe::{model::Reading, vendor::SourceError};
 
 use super::{driver::Driver, finding::Finding, machine::Machine};
 

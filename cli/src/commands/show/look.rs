@@ -7,7 +7,7 @@ use gpumon_probe::{
     model::{Event, GpuDetails, Inventory, Sample, SourceKind, now_ms},
     owner::CommandLines,
     sampler::{self, Moment, Options},
-    source::{Extent, Source},
+    vendor::{Extent, Source},
 };
 use gpumon_server::frame::{CollectorState, CollectorStatus, Snapshot};
 
@@ -175,7 +175,7 @@ mod tests {
     use super::*;
 
     fn snapshot(age_ms: u64, interval_ms: u32, state: CollectorState) -> Option<Look> {
-        let source = "sim:1".parse::<gpumon_probe::source::SourceChoice>().unwrap().open(None).unwrap();
+        let source = "sim:1".parse::<gpumon_probe::vendor::SourceChoice>().unwrap().open(None).unwrap();
         let mut snapshot = Look::read(&source.into(), Need::Nothing).ok()?.into_snapshot();
         let sample = snapshot.sample.as_mut()?;
         let now_ms = sample.at_ms + age_ms;

@@ -17,7 +17,7 @@ use gpumon_probe::{
     model::{Event, GpuDetails, Inventory, Record, Sample, SourceKind},
     owner::CommandLines,
     sampler::{self, Options, Pace},
-    source::Source,
+    vendor::Source,
 };
 use gpumon_server::frame::{CollectorState, CollectorStatus, ServerFrame};
 use signal_hook::{

@@ -12,7 +12,7 @@ use gpumon_probe::{
     model::{GpuSample, Health, Record},
     owner::CommandLines,
     sampler::{self, Options},
-    source::Extent,
+    vendor::Extent,
 };
 
 use super::{

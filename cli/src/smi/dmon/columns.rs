@@ -1,6 +1,6 @@
 //! The columns of a GPU's own readings, group by group.
 
-use gpumon_probe::question::{Question, Value};
+use gpumon_probe::vendor::nvml::query::{Query, Value};
 
 use super::violations::Violations;
 use crate::smi::Context;
@@ -31,33 +31,33 @@ pub(super) struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn ask(&self, question: Question) -> Option<Value> {
-        self.context.ask(self.gpu, question).ok()
+    fn ask(&self, query: Query) -> Option<Value> {
+        self.context.ask(self.gpu, query).ok()
     }
 
-    fn number(&self, question: Question) -> Option<i128> {
-        self.ask(question)?.at(0)
+    fn number(&self, query: Query) -> Option<i128> {
+        self.ask(query)?.at(0)
     }
 
     /// Whole ones.
-    fn mib(&self, question: Question, place: usize) -> Option<i128> {
-        Some(self.ask(question)?.at(place)? / BYTES_PER_MIB)
+    fn mib(&self, query: Query, place: usize) -> Option<i128> {
+        Some(self.ask(query)?.at(place)? / BYTES_PER_MIB)
     }
 
     /// The same, where the part of a MiB counts as one.
-    fn mib_rounded_up(&self, question: Question, place: usize) -> Option<i128> {
-        Some((self.ask(question)?.at(place)? + BYTES_PER_MIB - 1) / BYTES_PER_MIB)
+    fn mib_rounded_up(&self, query: Query, place: usize) -> Option<i128> {
+        Some((self.ask(query)?.at(place)? + BYTES_PER_MIB - 1) / BYTES_PER_MIB)
     }
 
     /// Errors of this `nvmlMemoryErrorType_t` since the driver was loaded, where ECC is on.
     fn ecc_errors(&self, error_type: u32) -> Option<i128> {
-        let on = self.number(Question::EccMode)? != 0;
-        if on { self.number(Question::TotalEccErrors(error_type, 0)) } else { None }
+        let on = self.number(Query::EccMode)? != 0;
+        if on { self.number(Query::TotalEccErrors(error_type, 0)) } else { None }
     }
 
     /// MiB/s: `nvmlDeviceGetPcieThroughput` gives KiB/s.
     fn pcie(&self, direction: u32) -> Option<i128> {
-        Some(self.number(Question::PcieThroughput(direction))? / 1024)
+        Some(self.number(Query::PcieThroughput(direction))? / 1024)
     }
 }
 
@@ -80,23 +80,23 @@ const fn column(name: &'static str, unit: &'static str, read: fn(&Reader<'_>) ->
 }
 
 static POWER: [Column; 3] = [
-    column("pwr", "W", |gpu| Some(gpu.number(Question::PowerUsage)? / 1000)),
-    column("gtemp", "C", |gpu| gpu.number(Question::Temperature)),
-    column("mtemp", "C", |gpu| gpu.number(Question::Field(MEMORY_TEMPERATURE, 0))),
+    column("pwr", "W", |gpu| Some(gpu.number(Query::PowerUsage)? / 1000)),
+    column("gtemp", "C", |gpu| gpu.number(Query::Temperature)),
+    column("mtemp", "C", |gpu| gpu.number(Query::Field(MEMORY_TEMPERATURE, 0))),
 ];
 
 static UTILIZATION: [Column; 6] = [
-    column("sm", "%", |gpu| gpu.number(Question::UtilizationRates)),
-    column("mem", "%", |gpu| gpu.ask(Question::UtilizationRates)?.at(1)),
-    column("enc", "%", |gpu| gpu.number(Question::EncoderUtilization)),
-    column("dec", "%", |gpu| gpu.number(Question::DecoderUtilization)),
-    column("jpg", "%", |gpu| gpu.number(Question::JpgUtilization)),
-    column("ofa", "%", |gpu| gpu.number(Question::OfaUtilization)),
+    column("sm", "%", |gpu| gpu.number(Query::UtilizationRates)),
+    column("mem", "%", |gpu| gpu.ask(Query::UtilizationRates)?.at(1)),
+    column("enc", "%", |gpu| gpu.number(Query::EncoderUtilization)),
+    column("dec", "%", |gpu| gpu.number(Query::DecoderUtilization)),
+    column("jpg", "%", |gpu| gpu.number(Query::JpgUtilization)),
+    column("ofa", "%", |gpu| gpu.number(Query::OfaUtilization)),
 ];
 
 static CLOCKS: [Column; 2] = [
-    column("mclk", "MHz", |gpu| gpu.number(Question::Clock(2))),
-    column("pclk", "MHz", |gpu| gpu.number(Question::Clock(1))),
+    column("mclk", "MHz", |gpu| gpu.number(Query::Clock(2))),
+    column("pclk", "MHz", |gpu| gpu.number(Query::Clock(1))),
 ];
 
 static VIOLATIONS: [Column; 2] = [
@@ -105,15 +105,15 @@ static VIOLATIONS: [Column; 2] = [
 ];
 
 static MEMORY: [Column; 3] = [
-    column("fb", "MB", |gpu| gpu.mib_rounded_up(Question::MemoryInfo, 3)),
-    column("bar1", "MB", |gpu| gpu.mib(Question::Bar1MemoryInfo, 2)),
-    column("ccpm", "MB", |gpu| gpu.mib(Question::ProtectedMemory, 2)),
+    column("fb", "MB", |gpu| gpu.mib_rounded_up(Query::MemoryInfo, 3)),
+    column("bar1", "MB", |gpu| gpu.mib(Query::Bar1MemoryInfo, 2)),
+    column("ccpm", "MB", |gpu| gpu.mib(Query::ProtectedMemory, 2)),
 ];
 
 static ERRORS: [Column; 3] = [
     column("sbecc", "errs", |gpu| gpu.ecc_errors(0)),
     column("dbecc", "errs", |gpu| gpu.ecc_errors(1)),
-    column("pci", "errs", |gpu| gpu.number(Question::PcieReplays)),
+    column("pci", "errs", |gpu| gpu.number(Query::PcieReplays)),
 ];
 
 static TRAFFIC: [Column; 2] = [column("rxpci", "MB/s", |gpu| gpu.pcie(1)), column("txpci", "MB/s", |gpu| gpu.pcie(0))];

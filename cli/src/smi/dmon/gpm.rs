@@ -1,6 +1,6 @@
 //! The columns of GPM's metrics, by `nvmlGpmMetricId_t`.
 
-use gpumon_probe::question::{Ask, Subject, Value};
+use gpumon_probe::vendor::nvml::query::{QueryBackend, Subject, Value};
 
 use crate::smi::{Refusal, monitor};
 
@@ -61,7 +61,7 @@ pub(super) fn metrics() -> Vec<String> {
 }
 
 /// What GPM counted since the round before; `None` for what is not to be had.
-pub(super) fn read(driver: &dyn Ask, subject: Subject, metrics: &[u32]) -> Vec<Option<i128>> {
+pub(super) fn read(driver: &dyn QueryBackend, subject: Subject, metrics: &[u32]) -> Vec<Option<i128>> {
     let Ok(Value::Reals(values)) = driver.gpm(subject, metrics) else {
         return vec![None; metrics.len()];
     };

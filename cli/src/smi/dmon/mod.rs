@@ -8,7 +8,7 @@ mod violations;
 
 use std::{io::Write, sync::Mutex};
 
-use gpumon_probe::question::{Ask, Question, Subject};
+use gpumon_probe::vendor::nvml::query::{Query, QueryBackend, Subject};
 
 use self::{columns::Column, gpm::Levels, layout::Layout, violations::Violations};
 use super::{
@@ -42,7 +42,7 @@ pub(super) const TYPING: Typing =
 const MOST: (usize, u64) = (16, 600);
 
 /// Runs `dmon`.
-pub(super) fn run(arguments: &[String], driver: &dyn Ask, output: &mut dyn Write) -> Result<u8, Stop> {
+pub(super) fn run(arguments: &[String], driver: &dyn QueryBackend, output: &mut dyn Write) -> Result<u8, Stop> {
     let switches = Switches::parse(SWITCHES, arguments).map_err(|fault| monitor::explain(fault, help::USAGE))?;
     if switches.has("-h") {
         return Err(Refusal::new(0, help::help()).into());
@@ -102,7 +102,7 @@ impl Shown {
     fn cells(&self, reader: &columns::Reader<'_>) -> Vec<layout::Cells> {
         let (context, gpu) = (reader.context, reader.gpu);
         let devices = if self.levels.mig {
-            context.ask(gpu, Question::MigDevices).map_or_else(|_| Vec::new(), |answer| answer.numbers().to_vec())
+            context.ask(gpu, Query::MigDevices).map_or_else(|_| Vec::new(), |answer| answer.numbers().to_vec())
         } else {
             Vec::new()
         };
@@ -121,7 +121,7 @@ impl Shown {
         }
         rows.extend(devices.iter().map(|device| {
             let subject = Subject::mig(gpu, *device as u32);
-            let ids = context.driver.about(subject, Question::MigInstance).ok();
+            let ids = context.driver.about(subject, Query::MigInstance).ok();
             layout::Cells {
                 columns: vec![None; self.columns.len()],
                 instance: [Some(*device), ids.as_ref().and_then(|ids| ids.at(0)), ids.and_then(|ids| ids.at(1))],

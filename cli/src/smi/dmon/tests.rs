@@ -1,6 +1,6 @@
 //! `dmon` against what nvidia-smi 580 printed for two H200.
 
-use gpumon_probe::question::{Code, Question, Subject, SystemQuestion, Value};
+use gpumon_probe::vendor::nvml::query::{Code, Query, Subject, SystemQuery, Value};
 
 use crate::smi::{script::Script, subcommand::tests::typed};
 
@@ -8,31 +8,31 @@ use crate::smi::{script::Script, subcommand::tests::typed};
 fn two() -> Script {
     let readings: [(u32, [i128; 9]); 2] =
         [(0, [690_999, 53, 42, 99, 23, 3201, 1485, 7477, 7478]), (1, [117_250, 29, 28, 0, 0, 3201, 1980, 5739, 5740])];
-    let mut driver = Script::default().system(SystemQuestion::DeviceCount, Ok(Value::number(2)));
+    let mut driver = Script::default().system(SystemQuery::DeviceCount, Ok(Value::number(2)));
     for (gpu, [milliwatts, chip, memory, sm, bus, memory_clock, sm_clock, fb, bar1]) in readings {
         let mib = |mib: i128| (mib << 20) - 4096;
         driver = driver
-            .numbers(gpu, Question::PowerUsage, &[milliwatts])
-            .numbers(gpu, Question::Temperature, &[chip])
-            .numbers(gpu, Question::Field(82, 0), &[memory])
-            .numbers(gpu, Question::UtilizationRates, &[sm, bus])
-            .numbers(gpu, Question::EncoderUtilization, &[0, 100_000])
-            .numbers(gpu, Question::DecoderUtilization, &[0, 100_000])
-            .numbers(gpu, Question::JpgUtilization, &[0, 100_000])
-            .numbers(gpu, Question::OfaUtilization, &[0, 100_000])
-            .numbers(gpu, Question::Clock(2), &[memory_clock])
-            .numbers(gpu, Question::Clock(1), &[sm_clock])
-            .numbers(gpu, Question::ViolationStatus(0), &[1_795_262_308_000_000, 19_400_000_000])
-            .numbers(gpu, Question::ViolationStatus(1), &[1_795_262_308_000_000, 0])
-            .numbers(gpu, Question::MemoryInfo, &[mib(143_771), mib(616), 0, mib(fb)])
-            .numbers(gpu, Question::Bar1MemoryInfo, &[mib(262_144), 0, mib(bar1) + 8192])
-            .numbers(gpu, Question::ProtectedMemory, &[0, 0, 0])
-            .numbers(gpu, Question::EccMode, &[1, 1])
-            .numbers(gpu, Question::TotalEccErrors(0, 0), &[0])
-            .numbers(gpu, Question::TotalEccErrors(1, 0), &[0])
-            .numbers(gpu, Question::PcieReplays, &[0])
-            .numbers(gpu, Question::PcieThroughput(1), &[i128::from(1 - gpu) * 3500])
-            .numbers(gpu, Question::PcieThroughput(0), &[i128::from(1 - gpu) * 2047]);
+            .numbers(gpu, Query::PowerUsage, &[milliwatts])
+            .numbers(gpu, Query::Temperature, &[chip])
+            .numbers(gpu, Query::Field(82, 0), &[memory])
+            .numbers(gpu, Query::UtilizationRates, &[sm, bus])
+            .numbers(gpu, Query::EncoderUtilization, &[0, 100_000])
+            .numbers(gpu, Query::DecoderUtilization, &[0, 100_000])
+            .numbers(gpu, Query::JpgUtilization, &[0, 100_000])
+            .numbers(gpu, Query::OfaUtilization, &[0, 100_000])
+            .numbers(gpu, Query::Clock(2), &[memory_clock])
+            .numbers(gpu, Query::Clock(1), &[sm_clock])
+            .numbers(gpu, Query::ViolationStatus(0), &[1_795_262_308_000_000, 19_400_000_000])
+            .numbers(gpu, Query::ViolationStatus(1), &[1_795_262_308_000_000, 0])
+            .numbers(gpu, Query::MemoryInfo, &[mib(143_771), mib(616), 0, mib(fb)])
+            .numbers(gpu, Query::Bar1MemoryInfo, &[mib(262_144), 0, mib(bar1) + 8192])
+            .numbers(gpu, Query::ProtectedMemory, &[0, 0, 0])
+            .numbers(gpu, Query::EccMode, &[1, 1])
+            .numbers(gpu, Query::TotalEccErrors(0, 0), &[0])
+            .numbers(gpu, Query::TotalEccErrors(1, 0), &[0])
+            .numbers(gpu, Query::PcieReplays, &[0])
+            .numbers(gpu, Query::PcieThroughput(1), &[i128::from(1 - gpu) * 3500])
+            .numbers(gpu, Query::PcieThroughput(0), &[i128::from(1 - gpu) * 2047]);
     }
     driver
 }
@@ -82,9 +82,9 @@ fn csv_has_commas_and_leaves_headings_out() {
 #[test]
 fn what_is_not_to_be_had_is_a_dash() {
     let lost = Subject::gpu(0);
-    let driver = Script::default().system(SystemQuestion::DeviceCount, Ok(Value::number(1))).answer(
+    let driver = Script::default().system(SystemQuery::DeviceCount, Ok(Value::number(1))).answer(
         lost,
-        Question::PowerUsage,
+        Query::PowerUsage,
         Err(Code::GPU_IS_LOST),
     );
     let (text, code) = typed("dmon -c 1 -s pv --format csv,nounit,noheader", &driver);
@@ -94,7 +94,7 @@ fn what_is_not_to_be_had_is_a_dash() {
 
 #[test]
 fn errors_are_counted_where_ecc_is_on() {
-    let driver = two().numbers(0, Question::EccMode, &[0, 1]).numbers(1, Question::TotalEccErrors(0, 0), &[7]);
+    let driver = two().numbers(0, Query::EccMode, &[0, 1]).numbers(1, Query::TotalEccErrors(0, 0), &[7]);
     let (text, _) = typed("dmon -c 1 -s e --format csv,nounit,noheader", &driver);
     assert_eq!(text, " 0, -, -, 0\n 1, 7, 0, 0\n");
 }
@@ -118,8 +118,8 @@ fn gpm_stands_behind_a_gpus_own_columns() {
 fn metrics_of_mig_devices_stand_in_rows_of_their_own() {
     let device = Subject::mig(0, 2);
     let driver = two()
-        .numbers(0, Question::MigDevices, &[2])
-        .answer(device, Question::MigInstance, Ok(Value::Numbers(vec![9, 0])))
+        .numbers(0, Query::MigDevices, &[2])
+        .answer(device, Query::MigInstance, Ok(Value::Numbers(vec![9, 0])))
         .gpm(device, &[(2, 55.0)])
         .gpm(Subject::gpu(1), &[(2, 44.0)]);
     let (text, _) = typed("dmon -c 1 --gpm-metrics 2 --gpm-options m", &driver);

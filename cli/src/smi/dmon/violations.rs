@@ -1,6 +1,6 @@
 //! How much of the time a limit held the clocks down.
 
-use gpumon_probe::question::Question;
+use gpumon_probe::vendor::nvml::query::Query;
 
 use crate::smi::Context;
 
@@ -26,7 +26,7 @@ impl Violations {
     /// Asks for the counters of a GPU.
     pub(super) fn ask(context: &Context<'_>, gpu: u32) -> Self {
         let counter = |policy| {
-            let answer = context.ask(gpu, Question::ViolationStatus(policy)).ok()?;
+            let answer = context.ask(gpu, Query::ViolationStatus(policy)).ok()?;
             Some(Counter { reference_us: answer.at(0)?, violation_ns: answer.at(1)? })
         };
         Self { power: counter(POWER), thermal: counter(THERMAL) }

@@ -8,7 +8,7 @@ mod told;
 use super::{
     habit, help, log,
     options::{self, Asked, OPTIONS, Opt},
-    query::{self, Query},
+    query::{self, QueryKind},
     subcommand::{self, Typing},
     switches::{Switch, Takes, Values},
 };
@@ -109,7 +109,7 @@ fn own(option: &Opt) -> Word {
 
 /// The fields that an option asks for; none where it asks for none.
 pub(crate) fn fields(spellings: &[&'static str]) -> Vec<query::Told> {
-    let query = Query::ALL.into_iter().find(|query| spellings.contains(&query.switch()));
+    let query = QueryKind::ALL.into_iter().find(|query| spellings.contains(&query.switch()));
     query.map_or_else(Vec::new, query::fields)
 }
 

@@ -1,6 +1,6 @@
 //! Where a value is asked for: which GPU, in which form, and in which row.
 
-use gpumon_probe::question::{Answer, Code, Question, Subject};
+use gpumon_probe::vendor::nvml::query::{Answer, Code, Query, Subject};
 
 use super::{
     device::Device,
@@ -37,35 +37,35 @@ impl<'a> At<'a> {
         self.numbers.get(place).copied().unwrap_or(0)
     }
 
-    /// [`At::nth`], where it is an argument of a question.
+    /// [`At::nth`], where it is an argument of a query.
     pub(super) fn argument(&self, place: usize) -> u32 {
         u32::try_from(self.nth(place)).unwrap_or_default()
     }
 
     /// Asks about the GPU.
-    pub(super) fn ask(&self, question: Question) -> Answer {
-        self.device.ask(Subject::gpu(self.device.gpu), question)
+    pub(super) fn ask(&self, query: Query) -> Answer {
+        self.device.ask(Subject::gpu(self.device.gpu), query)
     }
 
     /// A number of the answer, or the words that stand for it.
-    pub(super) fn number(&self, question: Question, place: usize) -> Result<i128, String> {
-        number(&self.ask(question), place)
+    pub(super) fn number(&self, query: Query, place: usize) -> Result<i128, String> {
+        number(&self.ask(query), place)
     }
 
     /// A number of the answer in words, or the words that stand for it.
-    pub(super) fn say(&self, question: Question, place: usize, say: fn(i128) -> String) -> String {
-        said(self.number(question, place), say)
+    pub(super) fn say(&self, query: Query, place: usize, say: fn(i128) -> String) -> String {
+        said(self.number(query, place), say)
     }
 
     /// The same of the MIG device whose index is the first number here.
-    pub(super) fn say_of_part(&self, question: Question, place: usize, say: fn(i128) -> String) -> String {
+    pub(super) fn say_of_part(&self, query: Query, place: usize, say: fn(i128) -> String) -> String {
         let part = Subject::mig(self.device.gpu, self.argument(0));
-        said(number(&self.device.ask(part, question), place), say)
+        said(number(&self.device.ask(part, query), place), say)
     }
 
     /// The answer's text, or the words that stand for it.
-    pub(super) fn text(&self, question: Question) -> String {
-        match self.ask(question) {
+    pub(super) fn text(&self, query: Query) -> String {
+        match self.ask(query) {
             Ok(value) => value.text().unwrap_or(ABSENT).to_owned(),
             Err(code) => word(code),
         }
@@ -76,7 +76,7 @@ impl<'a> At<'a> {
         let Some(id) = self.device.field(id) else {
             return Err(ABSENT.to_owned());
         };
-        match self.ask(Question::Field(id, scope)) {
+        match self.ask(Query::Field(id, scope)) {
             Err(Code::INVALID_ARGUMENT) => Err(ABSENT.to_owned()),
             answer => number(&answer, 0),
         }

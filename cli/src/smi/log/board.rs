@@ -1,6 +1,6 @@
 //! What the board is: name, modes that are set for good, numbers and versions.
 
-use gpumon_probe::question::{Code, Question};
+use gpumon_probe::vendor::nvml::query::{Code, Query};
 use jiff::Timestamp;
 
 use super::{
@@ -12,46 +12,46 @@ use super::{
 
 /// Name, display and driver modes.
 pub(super) static NAMES: &[Item] = &[
-    value("Product Name", "product_name", |at| at.text(Question::Name)),
-    value("Product Brand", "product_brand", |at| at.say(Question::Brand, 0, brand)),
-    value("Product Architecture", "product_architecture", |at| at.say(Question::Architecture, 0, architecture)),
+    value("Product Name", "product_name", |at| at.text(Query::Name)),
+    value("Product Brand", "product_brand", |at| at.say(Query::Brand, 0, brand)),
+    value("Product Architecture", "product_architecture", |at| at.say(Query::Architecture, 0, architecture)),
     value("Display Mode", "display_mode", |_| super::say::word(Code::DEPRECATED)),
-    value("Display Attached", "display_attached", |at| at.say(Question::DisplayMode, 0, yes_no)),
-    value("Display Active", "display_active", |at| at.say(Question::DisplayActive, 0, enabled)),
-    value("Persistence Mode", "persistence_mode", |at| at.say(Question::PersistenceMode, 0, enabled)),
+    value("Display Attached", "display_attached", |at| at.say(Query::DisplayMode, 0, yes_no)),
+    value("Display Active", "display_active", |at| at.say(Query::DisplayActive, 0, enabled)),
+    value("Persistence Mode", "persistence_mode", |at| at.say(Query::PersistenceMode, 0, enabled)),
     value("Addressing Mode", "addressing_mode", |at| {
-        at.say(Question::AddressingMode, 0, |mode| named(mode, &["None", "HMM", "ATS"]))
+        at.say(Query::AddressingMode, 0, |mode| named(mode, &["None", "HMM", "ATS"]))
     }),
 ];
 
 /// Accounting and driver model.
 pub(super) static MODES: &[Item] = &[
-    value("Accounting Mode", "accounting_mode", |at| at.say(Question::AccountingMode, 0, enabled))
+    value("Accounting Mode", "accounting_mode", |at| at.say(Query::AccountingMode, 0, enabled))
         .of(Sections::ACCOUNTING),
     value("Accounting Mode Buffer Size", "accounting_mode_buffer_size", |at| {
-        at.say(Question::AccountingBufferSize, 0, count)
+        at.say(Query::AccountingBufferSize, 0, count)
     })
     .of(Sections::ACCOUNTING),
     group(
         "Driver Model",
         "driver_model",
         &[
-            value("Current", "current_dm", |at| at.say(Question::DriverModel, 0, driver_model)),
-            value("Pending", "pending_dm", |at| at.say(Question::DriverModel, 1, driver_model)),
+            value("Current", "current_dm", |at| at.say(Query::DriverModel, 0, driver_model)),
+            value("Pending", "pending_dm", |at| at.say(Query::DriverModel, 1, driver_model)),
         ],
     ),
 ];
 
 /// Numbers and versions.
 pub(super) static NUMBERS: &[Item] = &[
-    value("Serial Number", "serial", |at| at.text(Question::Serial)),
-    value("GPU UUID", "uuid", |at| at.text(Question::Uuid)),
-    value("GPU PDI", "pdi", |at| at.say(Question::Pdi, 0, |pdi| format!("0x{pdi:x}"))),
-    value("Minor Number", "minor_number", |at| at.say(Question::MinorNumber, 0, count)),
-    value("VBIOS Version", "vbios_version", |at| at.text(Question::VbiosVersion)),
-    value("MultiGPU Board", "multigpu_board", |at| at.say(Question::MultiGpuBoard, 0, yes_no)),
-    value("Board ID", "board_id", |at| at.say(Question::BoardId, 0, |id| format!("0x{id:x}"))),
-    value("Board Part Number", "board_part_number", |at| at.text(Question::BoardPartNumber)),
+    value("Serial Number", "serial", |at| at.text(Query::Serial)),
+    value("GPU UUID", "uuid", |at| at.text(Query::Uuid)),
+    value("GPU PDI", "pdi", |at| at.say(Query::Pdi, 0, |pdi| format!("0x{pdi:x}"))),
+    value("Minor Number", "minor_number", |at| at.say(Query::MinorNumber, 0, count)),
+    value("VBIOS Version", "vbios_version", |at| at.text(Query::VbiosVersion)),
+    value("MultiGPU Board", "multigpu_board", |at| at.say(Query::MultiGpuBoard, 0, yes_no)),
+    value("Board ID", "board_id", |at| at.say(Query::BoardId, 0, |id| format!("0x{id:x}"))),
+    value("Board Part Number", "board_part_number", |at| at.text(Query::BoardPartNumber)),
     value("GPU Part Number", "gpu_part_number", part_number),
     value("FRU Part Number", "gpu_fru_part_number", untold),
     group(
@@ -65,7 +65,7 @@ pub(super) static NUMBERS: &[Item] = &[
             value("Peer Type", "peer_type", |at| {
                 said(platform(at, 7), |kind| named(kind, &["Direct Connected", "Switch Connected"]))
             }),
-            value("Module Id", "module_id", |at| at.say(Question::ModuleId, 0, count)),
+            value("Module Id", "module_id", |at| at.say(Query::ModuleId, 0, count)),
             value("GPU Fabric GUID", "gpu_fabric_guid", |at| said(platform(at, 0), |guid| format!("0x{guid:016x}"))),
         ],
     ),
@@ -73,10 +73,10 @@ pub(super) static NUMBERS: &[Item] = &[
         "Inforom Version",
         "inforom_version",
         &[
-            value("Image Version", "img_version", |at| at.text(Question::InforomImageVersion)),
-            value("OEM Object", "oem_object", |at| at.text(Question::InforomVersion(0))),
-            value("ECC Object", "ecc_object", |at| at.text(Question::InforomVersion(1))),
-            value("Power Management Object", "pwr_object", |at| at.text(Question::InforomVersion(2))),
+            value("Image Version", "img_version", |at| at.text(Query::InforomImageVersion)),
+            value("OEM Object", "oem_object", |at| at.text(Query::InforomVersion(0))),
+            value("ECC Object", "ecc_object", |at| at.text(Query::InforomVersion(1))),
+            value("Power Management Object", "pwr_object", |at| at.text(Query::InforomVersion(2))),
         ],
     ),
     group(
@@ -91,25 +91,25 @@ pub(super) static NUMBERS: &[Item] = &[
         "GPU Operation Mode",
         "gpu_operation_mode",
         &[
-            value("Current", "current_gom", |at| at.say(Question::GpuOperationMode, 0, operation_mode)),
-            value("Pending", "pending_gom", |at| at.say(Question::GpuOperationMode, 1, operation_mode)),
+            value("Current", "current_gom", |at| at.say(Query::GpuOperationMode, 0, operation_mode)),
+            value("Pending", "pending_gom", |at| at.say(Query::GpuOperationMode, 1, operation_mode)),
         ],
     ),
-    value("GPU C2C Mode", "c2c_mode", |at| at.say(Question::C2cMode, 0, enabled)),
+    value("GPU C2C Mode", "c2c_mode", |at| at.say(Query::C2cMode, 0, enabled)),
     group(
         "GPU Virtualization Mode",
         "gpu_virtualization_mode",
         &[
             value("Virtualization Mode", "virtualization_mode", |at| {
-                at.say(Question::VirtualizationMode, 0, |mode| {
+                at.say(Query::VirtualizationMode, 0, |mode| {
                     named(mode, &["None", "Pass-Through", "VGPU", "Host VGPU", "Host VSGA"])
                 })
             }),
             value("Host VGPU Mode", "host_vgpu_mode", |at| {
-                at.say(Question::HostVgpuMode, 0, |mode| named(mode, &["Non SR-IOV", "SR-IOV"]))
+                at.say(Query::HostVgpuMode, 0, |mode| named(mode, &["Non SR-IOV", "SR-IOV"]))
             }),
             value("vGPU Heterogeneous Mode", "vgpu_heterogeneous_mode", |at| {
-                at.say(Question::VgpuHeterogeneousMode, 0, enabled)
+                at.say(Query::VgpuHeterogeneousMode, 0, enabled)
             }),
         ],
     ),
@@ -122,7 +122,7 @@ pub(super) static NUMBERS: &[Item] = &[
             named(action, &["None", "Reset", "Reboot", "Drain P2P", "Drain and Reset"])
         })
     }),
-    value("GSP Firmware Version", "gsp_firmware_version", |at| at.text(Question::GspFirmwareVersion))
+    value("GSP Firmware Version", "gsp_firmware_version", |at| at.text(Query::GspFirmwareVersion))
         .of(Sections::GSP_FIRMWARE_VERSION),
     group("IBMNPU", "ibmnpu", &[value("Relaxed Ordering Mode", "relaxed_ordering_mode", untold)]),
 ];
@@ -186,17 +186,17 @@ fn operation_mode(number: i128) -> String {
 
 /// The GPU's own part number, which not every library tells.
 fn part_number(at: &At<'_>) -> String {
-    match at.ask(Question::GpuPartNumber) {
+    match at.ask(Query::GpuPartNumber) {
         Err(Code::FUNCTION_NOT_FOUND) => ABSENT.to_owned(),
-        _ => at.text(Question::GpuPartNumber),
+        _ => at.text(Query::GpuPartNumber),
     }
 }
 
 /// A number of the platform information, which boards before Blackwell do not have and are not asked for.
 fn platform(at: &At<'_>, place: usize) -> Result<i128, String> {
-    match at.number(Question::Architecture, 0) {
+    match at.number(Query::Architecture, 0) {
         Ok(architecture) if architecture <= HOPPER => Err(ABSENT.to_owned()),
-        _ => at.number(Question::PlatformInfo, place),
+        _ => at.number(Query::PlatformInfo, place),
     }
 }
 
@@ -217,9 +217,9 @@ fn in_chassis(number: i128) -> String {
 
 /// A number of the last flush. Before the first one since the driver was loaded there is nothing to tell.
 fn flush(at: &At<'_>, place: usize) -> Result<i128, String> {
-    match at.ask(Question::LastBbxFlush) {
+    match at.ask(Query::LastBbxFlush) {
         Err(Code::NOT_READY) => Err(ABSENT.to_owned()),
-        _ => at.number(Question::LastBbxFlush, place),
+        _ => at.number(Query::LastBbxFlush, place),
     }
 }
 

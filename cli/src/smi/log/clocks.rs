@@ -1,6 +1,6 @@
 //! Clocks: as they are, as they may be, and as they can be asked for.
 
-use gpumon_probe::question::Question;
+use gpumon_probe::vendor::nvml::query::Query;
 
 use super::{
     at::At,
@@ -17,10 +17,10 @@ pub(super) static ITEMS: &[Item] = &[
         "Clocks",
         "clocks",
         &[
-            value("Graphics", "graphics_clock", |at| at.say(Question::Clock(GRAPHICS), 0, mhz)),
-            value("SM", "sm_clock", |at| at.say(Question::Clock(SM), 0, mhz)),
-            value("Memory", "mem_clock", |at| at.say(Question::Clock(MEMORY), 0, mhz)),
-            value("Video", "video_clock", |at| at.say(Question::Clock(VIDEO), 0, mhz)),
+            value("Graphics", "graphics_clock", |at| at.say(Query::Clock(GRAPHICS), 0, mhz)),
+            value("SM", "sm_clock", |at| at.say(Query::Clock(SM), 0, mhz)),
+            value("Memory", "mem_clock", |at| at.say(Query::Clock(MEMORY), 0, mhz)),
+            value("Video", "video_clock", |at| at.say(Query::Clock(VIDEO), 0, mhz)),
         ],
     )
     .of(Sections::CLOCK),
@@ -28,8 +28,8 @@ pub(super) static ITEMS: &[Item] = &[
         "Applications Clocks",
         "applications_clocks",
         &[
-            value("Graphics", "graphics_clock", |at| at.say(Question::ApplicationsClock(GRAPHICS), 0, mhz)),
-            value("Memory", "mem_clock", |at| at.say(Question::ApplicationsClock(MEMORY), 0, mhz)),
+            value("Graphics", "graphics_clock", |at| at.say(Query::ApplicationsClock(GRAPHICS), 0, mhz)),
+            value("Memory", "mem_clock", |at| at.say(Query::ApplicationsClock(MEMORY), 0, mhz)),
         ],
     )
     .of(Sections::CLOCK),
@@ -37,8 +37,8 @@ pub(super) static ITEMS: &[Item] = &[
         "Default Applications Clocks",
         "default_applications_clocks",
         &[
-            value("Graphics", "graphics_clock", |at| at.say(Question::DefaultApplicationsClock(GRAPHICS), 0, mhz)),
-            value("Memory", "mem_clock", |at| at.say(Question::DefaultApplicationsClock(MEMORY), 0, mhz)),
+            value("Graphics", "graphics_clock", |at| at.say(Query::DefaultApplicationsClock(GRAPHICS), 0, mhz)),
+            value("Memory", "mem_clock", |at| at.say(Query::DefaultApplicationsClock(MEMORY), 0, mhz)),
         ],
     )
     .of(Sections::CLOCK),
@@ -47,17 +47,17 @@ pub(super) static ITEMS: &[Item] = &[
         "Max Clocks",
         "max_clocks",
         &[
-            value("Graphics", "graphics_clock", |at| at.say(Question::MaxClock(GRAPHICS), 0, mhz)),
-            value("SM", "sm_clock", |at| at.say(Question::MaxClock(SM), 0, mhz)),
-            value("Memory", "mem_clock", |at| at.say(Question::MaxClock(MEMORY), 0, mhz)),
-            value("Video", "video_clock", |at| at.say(Question::MaxClock(VIDEO), 0, mhz)),
+            value("Graphics", "graphics_clock", |at| at.say(Query::MaxClock(GRAPHICS), 0, mhz)),
+            value("SM", "sm_clock", |at| at.say(Query::MaxClock(SM), 0, mhz)),
+            value("Memory", "mem_clock", |at| at.say(Query::MaxClock(MEMORY), 0, mhz)),
+            value("Video", "video_clock", |at| at.say(Query::MaxClock(VIDEO), 0, mhz)),
         ],
     )
     .of(Sections::CLOCK),
     group(
         "Max Customer Boost Clocks",
         "max_customer_boost_clocks",
-        &[value("Graphics", "graphics_clock", |at| at.say(Question::CustomerBoostClock(GRAPHICS), 0, mhz))],
+        &[value("Graphics", "graphics_clock", |at| at.say(Query::CustomerBoostClock(GRAPHICS), 0, mhz))],
     )
     .of(Sections::CLOCK),
     samples("SM Clock Samples", &[5]).only_of(Sections::CLOCK),
@@ -66,8 +66,8 @@ pub(super) static ITEMS: &[Item] = &[
         "Clock Policy",
         "clock_policy",
         &[
-            value("Auto Boost", "auto_boost", |at| at.say(Question::AutoBoost, 0, on_off)),
-            value("Auto Boost Default", "auto_boost_default", |at| at.say(Question::AutoBoost, 1, on_off)),
+            value("Auto Boost", "auto_boost", |at| at.say(Query::AutoBoost, 0, on_off)),
+            value("Auto Boost Default", "auto_boost_default", |at| at.say(Query::AutoBoost, 1, on_off)),
         ],
     )
     .of(Sections::CLOCK),
@@ -79,12 +79,12 @@ pub(super) static SUPPORTED: &[Item] =
 
 /// A row is a memory clock; in it, a row is a graphics clock.
 static MEMORY_CLOCKS: List = List {
-    rows: |at| rows(at, Question::SupportedMemoryClocks),
+    rows: |at| rows(at, Query::SupportedMemoryClocks),
     tag: "supported_mem_clock",
     items: &[
         value("Memory", "value", |at| mhz(at.nth(0))),
         each(
-            |at| rows(at, Question::SupportedGraphicsClocks(at.argument(0))),
+            |at| rows(at, Query::SupportedGraphicsClocks(at.argument(0))),
             &[value("Graphics", "supported_graphics_clock", |at| mhz(at.nth(1)))],
         )
         .deeper(),
@@ -98,6 +98,6 @@ const SM: u32 = 1;
 const MEMORY: u32 = 2;
 const VIDEO: u32 = 3;
 
-fn rows(at: &At<'_>, question: Question) -> Result<Vec<Vec<i128>>, String> {
-    Ok(at.ask(question).map_err(word)?.numbers().iter().map(|clock| vec![*clock]).collect())
+fn rows(at: &At<'_>, query: Query) -> Result<Vec<Vec<i128>>, String> {
+    Ok(at.ask(query).map_err(word)?.numbers().iter().map(|clock| vec![*clock]).collect())
 }

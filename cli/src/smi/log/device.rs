@@ -1,8 +1,8 @@
-//! One GPU while its block is written: each question about it is asked once.
+//! One GPU while its block is written: each query about it is asked once.
 
 use std::sync::OnceLock;
 
-use gpumon_probe::question::{Answer, Question, Subject};
+use gpumon_probe::vendor::nvml::query::{Answer, Query, Subject};
 
 use super::fields;
 use crate::smi::{Context, memo::Memo};
@@ -12,7 +12,7 @@ pub(super) struct Device<'a> {
     pub(super) context: &'a Context<'a>,
     /// NVML's index.
     pub(super) gpu: u32,
-    answers: Memo<(Subject, Question)>,
+    answers: Memo<(Subject, Query)>,
     old_fields: OnceLock<bool>,
 }
 
@@ -23,8 +23,8 @@ impl<'a> Device<'a> {
     }
 
     /// Asks about the GPU or one of its MIG devices.
-    pub(super) fn ask(&self, subject: Subject, question: Question) -> Answer {
-        self.answers.once((subject, question), || self.context.driver.about(subject, question))
+    pub(super) fn ask(&self, subject: Subject, query: Query) -> Answer {
+        self.answers.once((subject, query), || self.context.driver.about(subject, query))
     }
 
     /// The number under which the driver has a field; `None` where it does not have it.

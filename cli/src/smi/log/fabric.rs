@@ -1,6 +1,6 @@
 //! The NVLink fabric, and what the GPU can do beyond it.
 
-use gpumon_probe::question::{Code, Question};
+use gpumon_probe::vendor::nvml::query::{Code, Query};
 
 use super::{
     at::At,
@@ -14,7 +14,7 @@ pub(super) static FABRIC: &[Item] = &[group(
     "fabric",
     &[
         value("State", "state", |at| {
-            at.say(Question::FabricInfo, 0, |state| named(state, &[ABSENT, "Not Started", "In Progress", "Completed"]))
+            at.say(Query::FabricInfo, 0, |state| named(state, &[ABSENT, "Not Started", "In Progress", "Completed"]))
         }),
         value("Status", "status", |at| said(joined(at, 1), status)),
         value("CliqueId", "cliqueId", |at| said(joined(at, 2), count)),
@@ -48,7 +48,7 @@ pub(super) static CAPABILITIES: &[Item] = &[group(
     "Capabilities",
     "capabilities",
     &[value("EGM", "egm", |at| {
-        at.say(Question::Capabilities, 0, |mask| if mask & 1 == 0 { "disabled" } else { "enabled" }.to_owned())
+        at.say(Query::Capabilities, 0, |mask| if mask & 1 == 0 { "disabled" } else { "enabled" }.to_owned())
     })],
 )];
 
@@ -70,8 +70,8 @@ const CONFIGURATIONS: &[&str] = &[
 
 /// A number that means something only once the GPU has joined.
 fn joined(at: &At<'_>, place: usize) -> Result<i128, String> {
-    match at.number(Question::FabricInfo, 0)? {
-        COMPLETED => at.number(Question::FabricInfo, place),
+    match at.number(Query::FabricInfo, 0)? {
+        COMPLETED => at.number(Query::FabricInfo, place),
         _ => Err(ABSENT.to_owned()),
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! The tables have the new numbers. An older driver has other fields under them, so that it must not be asked by these.
 
-use gpumon_probe::question::SystemQuestion;
+use gpumon_probe::vendor::nvml::query::SystemQuery;
 
 use crate::smi::Context;
 
@@ -11,7 +11,7 @@ const RENUMBERED: (u32, u32) = (580, 82);
 
 /// Whether the driver has the old numbers.
 pub(super) fn are_old(context: &Context<'_>) -> bool {
-    let version = context.system(SystemQuestion::DriverVersion);
+    let version = context.system(SystemQuery::DriverVersion);
     version.is_ok_and(|version| version.text().and_then(parse).is_some_and(|version| version < RENUMBERED))
 }
 

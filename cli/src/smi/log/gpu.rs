@@ -2,7 +2,7 @@
 
 use std::thread;
 
-use gpumon_probe::question::{Question, Subject};
+use gpumon_probe::vendor::nvml::query::{Query, Subject};
 
 use super::{
     at::{At, Form},
@@ -48,7 +48,7 @@ pub(super) struct Block {
     pub(super) items: String,
 }
 
-/// Writes those items of a GPU that are wanted. Questions that wait are asked from the start on threads of their own, and
+/// Writes those items of a GPU that are wanted. Queries that wait are asked from the start on threads of their own, and
 /// the items that need them are written last, so that a block takes little longer than the longest of them.
 pub(super) fn block(
     context: &Context<'_>,
@@ -64,7 +64,7 @@ pub(super) fn block(
     thread::scope(|scope| {
         // One after the other: what one of them does would be counted by the other.
         let ahead: Vec<_> = items.iter().flat_map(|item| item.ahead).collect();
-        scope.spawn(move || ahead.into_iter().for_each(|question| drop(device.ask(Subject::gpu(gpu), *question))));
+        scope.spawn(move || ahead.into_iter().for_each(|query| drop(device.ask(Subject::gpu(gpu), *query))));
         for waits in [false, true] {
             for (item, out) in items.iter().zip(&mut written) {
                 if item.ahead.is_empty() != waits {
@@ -73,5 +73,5 @@ pub(super) fn block(
             }
         }
     });
-    Block { bus_id: plain(&at.text(Question::BusId)), items: written.concat() }
+    Block { bus_id: plain(&at.text(Query::BusId)), items: written.concat() }
 }

@@ -1,6 +1,6 @@
 //! What stands above the GPUs, and above the units.
 
-use gpumon_probe::question::{Question, SystemQuestion};
+use gpumon_probe::vendor::nvml::query::{Query, SystemQuery};
 
 use super::{
     say::{ABSENT, supported, word},
@@ -19,11 +19,11 @@ pub(super) type Line = (&'static str, &'static str, fn(&Context<'_>) -> String);
 /// When, and with which driver.
 pub(super) static LINES: &[Line] = &[
     ("Timestamp", "timestamp", |context| context.now.strftime("%a %b %e %H:%M:%S %Y").to_string()),
-    ("Driver Version", "driver_version", |context| match context.system(SystemQuestion::DriverVersion) {
+    ("Driver Version", "driver_version", |context| match context.system(SystemQuery::DriverVersion) {
         Ok(version) => version.text().unwrap_or(ABSENT).to_owned(),
         Err(code) => word(code),
     }),
-    ("CUDA Version", "cuda_version", |context| match context.system(SystemQuestion::CudaVersion) {
+    ("CUDA Version", "cuda_version", |context| match context.system(SystemQuery::CudaVersion) {
         Ok(version) => version.at(0).map_or(ABSENT.to_owned(), |n| format!("{}.{}", n / 1000, n % 1000 / 10)),
         Err(code) => word(code),
     }),
@@ -82,8 +82,8 @@ pub(super) fn write_elements(out: &mut String, lines: &[Line], context: &Context
 /// What the driver can do for virtual GPUs; `None` where it hosts none.
 fn host_capability(context: &Context<'_>) -> Option<String> {
     let first = *context.gpus.first()?;
-    is_host(&context.ask(first, Question::VirtualizationMode)).then(|| {
-        match context.system(SystemQuestion::VgpuDriverCapability(0)) {
+    is_host(&context.ask(first, Query::VirtualizationMode)).then(|| {
+        match context.system(SystemQuery::VgpuDriverCapability(0)) {
             Ok(capability) => capability.at(0).map_or(ABSENT.to_owned(), supported),
             Err(code) => word(code),
         }

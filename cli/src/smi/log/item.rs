@@ -3,7 +3,7 @@
 //! A definition says nothing about a form. The text, the XML and the DTD are three readings of the same tables, so that
 //! a new line is one entry in one of them.
 
-use gpumon_probe::question::Question;
+use gpumon_probe::vendor::nvml::query::Query;
 
 use super::{at::At, sections::Sections};
 
@@ -25,8 +25,8 @@ pub(super) struct Item {
     pub(super) sections: Sections,
     /// Whether the text shows it without `-d`.
     pub(super) full: bool,
-    /// Questions that wait for something, which are asked while the other items are written.
-    pub(super) ahead: &'static [Question],
+    /// Queries that wait for something, which are asked while the other items are written.
+    pub(super) ahead: &'static [Query],
 }
 
 /// What an item holds.
@@ -114,7 +114,7 @@ impl Item {
     }
 
     /// Waits for these.
-    pub(super) const fn ahead(mut self, ahead: &'static [Question]) -> Self {
+    pub(super) const fn ahead(mut self, ahead: &'static [Query]) -> Self {
         self.ahead = ahead;
         self
     }

@@ -1,6 +1,6 @@
 //! The parts of a GPU in MIG mode.
 
-use gpumon_probe::question::{Code, Question, Subject, Value};
+use gpumon_probe::vendor::nvml::query::{Code, Query, Subject, Value};
 
 use super::{
     at::{At, Form},
@@ -14,8 +14,8 @@ pub(super) static ITEMS: &[Item] = &[
         "MIG Mode",
         "mig_mode",
         &[
-            value("Current", "current_mig", |at| at.say(Question::MigMode, 0, enabled)),
-            value("Pending", "pending_mig", |at| at.say(Question::MigMode, 1, enabled)),
+            value("Current", "current_mig", |at| at.say(Query::MigMode, 0, enabled)),
+            value("Pending", "pending_mig", |at| at.say(Query::MigMode, 1, enabled)),
         ],
     ),
     list("MIG Device", "mig_devices", &DEVICES),
@@ -26,8 +26,8 @@ static DEVICES: List = List { rows: |at| Ok(indices(at)), tag: "mig_device", ite
 
 static DEVICE: &[Item] = &[
     value("Index", "index", |at| count(at.nth(0))),
-    value("GPU Instance ID", "gpu_instance_id", |at| at.say_of_part(Question::MigInstance, 0, count)),
-    value("Compute Instance ID", "compute_instance_id", |at| at.say_of_part(Question::MigInstance, 1, count)),
+    value("GPU Instance ID", "gpu_instance_id", |at| at.say_of_part(Query::MigInstance, 0, count)),
+    value("Compute Instance ID", "compute_instance_id", |at| at.say_of_part(Query::MigInstance, 1, count)),
     group(
         "Device Attributes",
         "device_attributes",
@@ -58,36 +58,36 @@ static DEVICE: &[Item] = &[
         "Shared FB Memory Usage",
         "fb_memory_usage",
         &[
-            value("Total", "total", |at| at.say_of_part(Question::MemoryInfo, 0, mib)),
-            value("Reserved", "reserved", |at| at.say_of_part(Question::MemoryInfo, 1, mib)),
-            value("Used", "used", |at| at.say_of_part(Question::MemoryInfo, 3, mib)),
-            value("Free", "free", |at| at.say_of_part(Question::MemoryInfo, 2, mib)),
+            value("Total", "total", |at| at.say_of_part(Query::MemoryInfo, 0, mib)),
+            value("Reserved", "reserved", |at| at.say_of_part(Query::MemoryInfo, 1, mib)),
+            value("Used", "used", |at| at.say_of_part(Query::MemoryInfo, 3, mib)),
+            value("Free", "free", |at| at.say_of_part(Query::MemoryInfo, 2, mib)),
         ],
     ),
     group(
         "Shared BAR1 Memory",
         "bar1_memory_usage",
         &[
-            value("Total", "total", |at| at.say_of_part(Question::Bar1MemoryInfo, 0, mib)),
-            value("Used", "used", |at| at.say_of_part(Question::Bar1MemoryInfo, 2, full_mib)),
-            value("Free", "free", |at| at.say_of_part(Question::Bar1MemoryInfo, 1, full_mib)),
+            value("Total", "total", |at| at.say_of_part(Query::Bar1MemoryInfo, 0, mib)),
+            value("Used", "used", |at| at.say_of_part(Query::Bar1MemoryInfo, 2, full_mib)),
+            value("Free", "free", |at| at.say_of_part(Query::Bar1MemoryInfo, 1, full_mib)),
         ],
     ),
 ];
 
 /// Uncorrected, since the driver was loaded, in SRAM.
-const SRAM_ERRORS: Question = Question::MemoryErrors(1, 0, 7);
+const SRAM_ERRORS: Query = Query::MemoryErrors(1, 0, 7);
 
 /// A GPU that is not in MIG mode is not asked, and has none; nor has one that does not answer.
 fn indices(at: &At<'_>) -> Vec<Vec<i128>> {
-    if at.number(Question::MigMode, 0) != Ok(1) {
+    if at.number(Query::MigMode, 0) != Ok(1) {
         return Vec::new();
     }
-    at.ask(Question::MigDevices).iter().flat_map(Value::numbers).map(|index| vec![*index]).collect()
+    at.ask(Query::MigDevices).iter().flat_map(Value::numbers).map(|index| vec![*index]).collect()
 }
 
 fn attribute(at: &At<'_>, place: usize) -> String {
-    at.say_of_part(Question::MigAttributes, place, count)
+    at.say_of_part(Query::MigAttributes, place, count)
 }
 
 /// The text leaves the errors out where the board counts none; the XML always has them.

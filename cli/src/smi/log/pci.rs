@@ -1,6 +1,6 @@
 //! The GPU's place on the bus, and its link.
 
-use gpumon_probe::question::Question;
+use gpumon_probe::vendor::nvml::query::Query;
 
 use super::{
     at::{At, Form},
@@ -19,7 +19,7 @@ pub(super) static ITEMS: &[Item] = &[group(
         value("Base Classcode", "pci_base_class", |at| hexadecimal(at, 5, 1)),
         value("Sub Classcode", "pci_sub_class", |at| hexadecimal(at, 6, 1)),
         value("Device Id", "pci_device_id", |at| hexadecimal(at, 3, 8)),
-        value("Bus Id", "pci_bus_id", |at| at.text(Question::BusId)),
+        value("Bus Id", "pci_bus_id", |at| at.text(Query::BusId)),
         value("Sub System Id", "pci_sub_system_id", |at| hexadecimal(at, 4, 8)),
         group(
             "GPU Link Info",
@@ -29,23 +29,21 @@ pub(super) static ITEMS: &[Item] = &[group(
                     "PCIe Generation",
                     "pcie_gen",
                     &[
-                        value("Max", "max_link_gen", |at| at.say(Question::MaxPcieGeneration, 0, count)),
-                        value("Current", "current_link_gen", |at| at.say(Question::PcieGeneration, 0, count)),
+                        value("Max", "max_link_gen", |at| at.say(Query::MaxPcieGeneration, 0, count)),
+                        value("Current", "current_link_gen", |at| at.say(Query::PcieGeneration, 0, count)),
                         value("Device Current", "device_current_link_gen", |at| {
-                            at.say(Question::PcieGeneration, 0, count)
+                            at.say(Query::PcieGeneration, 0, count)
                         }),
-                        value("Device Max", "max_device_link_gen", |at| {
-                            at.say(Question::GpuMaxPcieGeneration, 0, count)
-                        }),
-                        value("Host Max", "max_host_link_gen", |at| at.say(Question::HostMaxPcieGeneration, 0, count)),
+                        value("Device Max", "max_device_link_gen", |at| at.say(Query::GpuMaxPcieGeneration, 0, count)),
+                        value("Host Max", "max_host_link_gen", |at| at.say(Query::HostMaxPcieGeneration, 0, count)),
                     ],
                 ),
                 group(
                     "Link Width",
                     "link_widths",
                     &[
-                        value("Max", "max_link_width", |at| at.say(Question::MaxPcieWidth, 0, lanes)),
-                        value("Current", "current_link_width", |at| at.say(Question::PcieWidth, 0, lanes)),
+                        value("Max", "max_link_width", |at| at.say(Query::MaxPcieWidth, 0, lanes)),
+                        value("Current", "current_link_width", |at| at.say(Query::PcieWidth, 0, lanes)),
                     ],
                 ),
             ],
@@ -55,22 +53,22 @@ pub(super) static ITEMS: &[Item] = &[group(
             "pci_bridge_chip",
             &[
                 value("Type", "bridge_chip_type", |at| {
-                    at.say(Question::BridgeChips, 0, |chip| named(chip, &["PLX", "BRO4"]))
+                    at.say(Query::BridgeChips, 0, |chip| named(chip, &["PLX", "BRO4"]))
                 }),
                 value("Firmware", "bridge_chip_fw", |at| {
-                    at.say(Question::BridgeChips, 1, |version| format!("0x{version:X}"))
+                    at.say(Query::BridgeChips, 1, |version| format!("0x{version:X}"))
                 }),
             ],
         ),
-        value("Replays Since Reset", "replay_counter", |at| at.say(Question::PcieReplays, 0, count)),
+        value("Replays Since Reset", "replay_counter", |at| at.say(Query::PcieReplays, 0, count)),
         value("Replay Number Rollovers", "replay_rollover_counter", |at| at.say_field(REPLAY_ROLLOVERS, 0, count)),
-        value("Tx Throughput", "tx_util", |at| at.say(Question::PcieThroughput(0), 0, kilobytes_a_second)),
-        value("Rx Throughput", "rx_util", |at| at.say(Question::PcieThroughput(1), 0, kilobytes_a_second)),
+        value("Tx Throughput", "tx_util", |at| at.say(Query::PcieThroughput(0), 0, kilobytes_a_second)),
+        value("Rx Throughput", "rx_util", |at| at.say(Query::PcieThroughput(1), 0, kilobytes_a_second)),
         value("Atomic Caps Outbound", "atomic_caps_outbound", |at| at.say_field(ATOMICS_OUTBOUND, 0, atomics)),
         value("Atomic Caps Inbound", "atomic_caps_inbound", |at| at.say_field(ATOMICS_INBOUND, 0, atomics)),
     ],
 )
-.ahead(&[Question::PcieThroughput(0), Question::PcieThroughput(1)])];
+.ahead(&[Query::PcieThroughput(0), Query::PcieThroughput(1)])];
 
 /// `NVML_FI_DEV_PCIE_REPLAY_ROLLOVER_COUNTER`.
 const REPLAY_ROLLOVERS: u32 = 95;
@@ -82,7 +80,7 @@ const ATOMICS_INBOUND: u32 = 229;
 /// A number of the PCI information; the text puts `0x` before it, the XML does not.
 fn hexadecimal(at: &At<'_>, place: usize, digits: usize) -> String {
     let prefix = if at.form == Form::Text { "0x" } else { "" };
-    said(at.number(Question::PciInfo, place), |number| format!("{prefix}{number:0digits$X}"))
+    said(at.number(Query::PciInfo, place), |number| format!("{prefix}{number:0digits$X}"))
 }
 
 fn lanes(number: i128) -> String {

@@ -1,6 +1,6 @@
 //! Fan, performance state, and what holds the clocks back.
 
-use gpumon_probe::question::Question;
+use gpumon_probe::vendor::nvml::query::Query;
 
 use super::{
     at::At,
@@ -12,9 +12,9 @@ use super::{
 
 /// All of it.
 pub(super) static ITEMS: &[Item] = &[
-    value("Fan Speed", "fan_speed", |at| at.say(Question::FanSpeed, 0, percent)),
+    value("Fan Speed", "fan_speed", |at| at.say(Query::FanSpeed, 0, percent)),
     value("Performance State", "performance_state", state).of(Sections::PERFORMANCE),
-    unless("Clocks Event Reasons", "clocks_event_reasons", |at| at.number(Question::ThrottleReasons, 0).err(), REASONS)
+    unless("Clocks Event Reasons", "clocks_event_reasons", |at| at.number(Query::ThrottleReasons, 0).err(), REASONS)
         .of(Sections::PERFORMANCE),
     group(
         "Clocks Event Reasons Counters",
@@ -43,21 +43,21 @@ static REASONS: &[Item] = &[
     value("SW Thermal Slowdown", "clocks_event_reason_sw_thermal_slowdown", reason).about(&[0x20]),
     value("Display Clock Setting", "clocks_event_reason_display_clocks_setting", reason).about(&[0x100]),
     value("Unknown", "clocks_event_reason_unknown", |_| "Active".to_owned())
-        .when(|at| at.number(Question::ThrottleReasons, 0).is_ok_and(|active| active & !0x1FF != 0)),
+        .when(|at| at.number(Query::ThrottleReasons, 0).is_ok_and(|active| active & !0x1FF != 0)),
 ];
 
 /// The performance state.
 pub(super) fn state(at: &At<'_>) -> String {
-    at.say(Question::PerformanceState, 0, |state| if state > 15 { "Unknown".to_owned() } else { format!("P{state}") })
+    at.say(Query::PerformanceState, 0, |state| if state > 15 { "Unknown".to_owned() } else { format!("P{state}") })
 }
 
 /// Whether the reason of this bit holds the clocks back; `N/A` where the board does not know it.
 fn reason(at: &At<'_>) -> String {
     let bit = at.nth(0);
-    if at.number(Question::SupportedThrottleReasons, 0).is_ok_and(|known| known & bit == 0) {
+    if at.number(Query::SupportedThrottleReasons, 0).is_ok_and(|known| known & bit == 0) {
         return ABSENT.to_owned();
     }
-    said(at.number(Question::ThrottleReasons, 0), |active| {
+    said(at.number(Query::ThrottleReasons, 0), |active| {
         if active & bit == 0 { "Not Active" } else { "Active" }.to_owned()
     })
 }
@@ -69,7 +69,7 @@ fn lasted(at: &At<'_>) -> String {
 
 /// NVML has no call for it. Hopper boards show it as disabled, and no other board has it.
 fn sparse(at: &At<'_>) -> String {
-    match at.number(Question::Architecture, 0) {
+    match at.number(Query::Architecture, 0) {
         Ok(HOPPER) => enabled(0),
         Ok(_) => ABSENT.to_owned(),
         Err(word) => word,

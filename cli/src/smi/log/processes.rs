@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use gpumon_probe::question::{Code, Question, SystemQuestion};
+use gpumon_probe::vendor::nvml::query::{Code, Query, SystemQuery};
 
 use super::{
     at::At,
@@ -59,12 +59,9 @@ const SHARED: i128 = 4;
 
 /// The three lists as one, by instance and PID. A process that is in two of them is one row.
 fn processes(at: &At<'_>) -> Result<Vec<Vec<i128>>, String> {
-    let lists = [
-        (COMPUTE, Question::ComputeProcesses),
-        (GRAPHICS, Question::GraphicsProcesses),
-        (SHARED, Question::MpsProcesses),
-    ]
-    .map(|(kind, question)| (kind, at.ask(question)));
+    let lists =
+        [(COMPUTE, Query::ComputeProcesses), (GRAPHICS, Query::GraphicsProcesses), (SHARED, Query::MpsProcesses)]
+            .map(|(kind, query)| (kind, at.ask(query)));
     if let [(_, Err(code)), (_, Err(_)), (_, Err(_))] = &lists {
         return Err(word(*code));
     }
@@ -81,10 +78,10 @@ fn processes(at: &At<'_>) -> Result<Vec<Vec<i128>>, String> {
 
 /// One that has been forgotten since its PID was read is left out.
 fn accounts(at: &At<'_>) -> Result<Vec<Vec<i128>>, String> {
-    let pids = at.ask(Question::AccountingPids).map_err(word)?;
+    let pids = at.ask(Query::AccountingPids).map_err(word)?;
     let mut rows = Vec::new();
     for pid in pids.numbers() {
-        match at.ask(Question::AccountingStats(*pid as u32)) {
+        match at.ask(Query::AccountingStats(*pid as u32)) {
             Ok(stats) => rows.push([&[*pid], stats.numbers()].concat()),
             Err(Code::NOT_FOUND) => {}
             Err(code) => return Err(word(code)),
@@ -103,7 +100,7 @@ fn kind(kinds: i128) -> String {
 }
 
 fn name(at: &At<'_>) -> String {
-    match at.device.context.system(SystemQuestion::ProcessName(at.argument(2))) {
+    match at.device.context.system(SystemQuery::ProcessName(at.argument(2))) {
         Ok(name) => name.text().unwrap_or(ABSENT).to_owned(),
         Err(code) => absence::bracketed(code),
     }

@@ -1,6 +1,6 @@
 //! Power smoothing and workload power profiles: what data centres set so that many GPUs do not step together.
 
-use gpumon_probe::question::Question;
+use gpumon_probe::vendor::nvml::query::Query;
 
 use super::{
     at::At,
@@ -148,7 +148,7 @@ static SMOOTHING: &[Item] = &[
 const ENABLED: u32 = 251;
 /// The profile that is active, among the five that can be preset.
 const SCOPE: u32 = 5;
-/// The mask of the profiles that were asked for, in [`Question::WorkloadPowerProfiles`].
+/// The mask of the profiles that were asked for, in [`Query::WorkloadPowerProfiles`].
 const REQUESTED: i128 = 1;
 /// The mask of those that hold.
 const ENFORCED: i128 = 2;
@@ -170,7 +170,7 @@ fn rate(number: i128) -> String {
 /// The profiles of the mask that is told: the places of its bits.
 fn set(at: &At<'_>) -> Result<Vec<Vec<i128>>, String> {
     let first = at.nth(0) as usize * 8;
-    let words = (first..first + 8).map(|place| at.number(Question::WorkloadPowerProfiles, place));
+    let words = (first..first + 8).map(|place| at.number(Query::WorkloadPowerProfiles, place));
     let words = words.collect::<Result<Vec<_>, _>>()?;
     let bits = (0..256).filter(|bit| words[bit / 32] >> (bit % 32) & 1 == 1);
     Ok(bits.map(|bit| vec![bit as i128]).collect())

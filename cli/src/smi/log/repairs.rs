@@ -1,6 +1,6 @@
 //! Memory that was taken out of use: pages on older boards, rows on newer ones.
 
-use gpumon_probe::question::{Code, Question};
+use gpumon_probe::vendor::nvml::query::{Code, Query};
 
 use super::{
     at::At,
@@ -33,7 +33,7 @@ static RETIREMENT: &[Item] = &[value("", "retired_count", retired), list("", "re
 /// A row is the cause, told from above, and the page's address.
 static PAGES: List = List {
     rows: |at| {
-        let pages = at.ask(Question::RetiredPages(at.argument(0))).map_err(word)?;
+        let pages = at.ask(Query::RetiredPages(at.argument(0))).map_err(word)?;
         Ok(pages.numbers().chunks_exact(2).map(|page| vec![page[1]]).collect())
     },
     tag: "retired_page",
@@ -54,13 +54,13 @@ static ROWS: &[Item] = &[
     unless(
         "Bank Remap Availability Histogram",
         "row_remapper_histogram",
-        |at| at.number(Question::RowRemapperHistogram, 0).err(),
+        |at| at.number(Query::RowRemapperHistogram, 0).err(),
         &[
-            value("Max", "row_remapper_histogram_max", |at| at.say(Question::RowRemapperHistogram, 0, banks)),
-            value("High", "row_remapper_histogram_high", |at| at.say(Question::RowRemapperHistogram, 1, banks)),
-            value("Partial", "row_remapper_histogram_partial", |at| at.say(Question::RowRemapperHistogram, 2, banks)),
-            value("Low", "row_remapper_histogram_low", |at| at.say(Question::RowRemapperHistogram, 3, banks)),
-            value("None", "row_remapper_histogram_none", |at| at.say(Question::RowRemapperHistogram, 4, banks)),
+            value("Max", "row_remapper_histogram_max", |at| at.say(Query::RowRemapperHistogram, 0, banks)),
+            value("High", "row_remapper_histogram_high", |at| at.say(Query::RowRemapperHistogram, 1, banks)),
+            value("Partial", "row_remapper_histogram_partial", |at| at.say(Query::RowRemapperHistogram, 2, banks)),
+            value("Low", "row_remapper_histogram_low", |at| at.say(Query::RowRemapperHistogram, 3, banks)),
+            value("None", "row_remapper_histogram_none", |at| at.say(Query::RowRemapperHistogram, 4, banks)),
         ],
     ),
 ];
@@ -72,26 +72,26 @@ const DOUBLE_BIT: i128 = 1;
 
 /// How many pages were retired for the cause.
 fn retired(at: &At<'_>) -> String {
-    match at.ask(Question::RetiredPages(at.argument(0))) {
+    match at.ask(Query::RetiredPages(at.argument(0))) {
         Ok(pages) => (pages.numbers().len() / 2).to_string(),
         Err(code) => word(code),
     }
 }
 
 fn pending(at: &At<'_>) -> String {
-    at.say(Question::RetiredPagesPending, 0, yes_no)
+    at.say(Query::RetiredPagesPending, 0, yes_no)
 }
 
-/// A number of [`Question::RemappedRowsV2`]. A driver that does not have it is asked the older question, which does not
+/// A number of [`Query::RemappedRowsV2`]. A driver that does not have it is asked the older query, which does not
 /// tell inactive rows.
 fn remapped(at: &At<'_>, place: usize) -> Result<i128, String> {
-    if at.ask(Question::RemappedRowsV2) != Err(Code::FUNCTION_NOT_FOUND) {
-        return at.number(Question::RemappedRowsV2, place);
+    if at.ask(Query::RemappedRowsV2) != Err(Code::FUNCTION_NOT_FOUND) {
+        return at.number(Query::RemappedRowsV2, place);
     }
     match place {
-        0 => at.number(Question::RemappedRows, 0),
-        2 => at.number(Question::RemappedRows, 1),
-        4 | 5 => at.number(Question::RemappedRows, place - 2),
+        0 => at.number(Query::RemappedRows, 0),
+        2 => at.number(Query::RemappedRows, 1),
+        4 | 5 => at.number(Query::RemappedRows, place - 2),
         _ => Err(ABSENT.to_owned()),
     }
 }

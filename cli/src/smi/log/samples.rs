@@ -1,6 +1,6 @@
 //! What the driver keeps of the last seconds, summed up. The text alone has it, and only where `-d` asks for it.
 
-use gpumon_probe::question::{Question, Value};
+use gpumon_probe::vendor::nvml::query::{Query, Value};
 
 use super::{
     at::At,
@@ -41,7 +41,7 @@ impl Kept {
 
 /// What the function says of the samples, if there are any.
 fn sum(at: &At<'_>, say: fn(&At<'_>, &Kept) -> String) -> String {
-    let flat: Vec<f64> = match at.ask(Question::Samples(at.argument(0))) {
+    let flat: Vec<f64> = match at.ask(Query::Samples(at.argument(0))) {
         Ok(Value::Numbers(numbers)) => numbers.into_iter().map(|number| number as f64).collect(),
         Ok(Value::Reals(reals)) => reals,
         Ok(Value::Text(_)) => Vec::new(),

@@ -1,6 +1,6 @@
 //! Numbers in nvidia-smi's words.
 
-use gpumon_probe::question::Code;
+use gpumon_probe::vendor::nvml::query::Code;
 
 use super::at::At;
 use crate::smi::absence;

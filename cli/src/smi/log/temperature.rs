@@ -1,6 +1,6 @@
 //! Temperatures and their limits. Newer boards give limits as degrees that are left, older ones as degrees.
 
-use gpumon_probe::question::Question;
+use gpumon_probe::vendor::nvml::query::Query;
 
 use super::{
     at::At,
@@ -15,8 +15,8 @@ pub(super) static ITEMS: &[Item] = &[
         "Temperature",
         "temperature",
         &[
-            value("GPU Current Temp", "gpu_temp", |at| at.say(Question::Temperature, 0, celsius)),
-            value("GPU T.Limit Temp", "gpu_temp_tlimit", |at| at.say(Question::MarginTemperature, 0, celsius)),
+            value("GPU Current Temp", "gpu_temp", |at| at.say(Query::Temperature, 0, celsius)),
+            value("GPU T.Limit Temp", "gpu_temp_tlimit", |at| at.say(Query::MarginTemperature, 0, celsius)),
             value("GPU Shutdown Temp", "gpu_temp_max_threshold", |at| threshold(at, 0)).when(|at| !by_margin(at)),
             value("GPU Shutdown T.Limit Temp", "gpu_temp_max_tlimit_threshold", |at| {
                 at.say_field(SHUTDOWN, 0, celsius)
@@ -73,10 +73,10 @@ fn by_margin(at: &At<'_>) -> bool {
 
 /// The limit of this `nvmlTemperatureThresholds_t`.
 fn threshold(at: &At<'_>, kind: u32) -> String {
-    at.say(Question::TemperatureThreshold(kind), 0, celsius)
+    at.say(Query::TemperatureThreshold(kind), 0, celsius)
 }
 
 /// What the board aims at, by its noise or else by what was asked for.
 fn target(at: &At<'_>) -> String {
-    at.number(Question::TemperatureThreshold(5), 0).map_or_else(|_| threshold(at, 7), celsius)
+    at.number(Query::TemperatureThreshold(5), 0).map_or_else(|_| threshold(at, 7), celsius)
 }

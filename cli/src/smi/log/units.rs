@@ -1,7 +1,7 @@
 //! The log of units: boxes that held several boards, of which the last was made for Fermi. No driver that this program
 //! runs with knows one, so their number is all that there is to tell.
 
-use gpumon_probe::question::SystemQuestion;
+use gpumon_probe::vendor::nvml::query::SystemQuery;
 
 use super::{
     dtd::Dtd,
@@ -15,11 +15,10 @@ use crate::smi::Context;
 pub(super) const NAME: &str = "nvsmi_unit_v13.dtd";
 
 /// How many units there are.
-const ATTACHED: Line =
-    ("Attached Units", "attached_units", |context| match context.system(SystemQuestion::UnitCount) {
-        Ok(units) => units.at(0).map_or(ABSENT.to_owned(), count),
-        Err(code) => word(code),
-    });
+const ATTACHED: Line = ("Attached Units", "attached_units", |context| match context.system(SystemQuery::UnitCount) {
+    Ok(units) => units.at(0).map_or(ABSENT.to_owned(), count),
+    Err(code) => word(code),
+});
 
 /// The host interface cards, which lead to units.
 const CARDS: Line = ("HIC Info", "hic_info", |_| ABSENT.to_owned());

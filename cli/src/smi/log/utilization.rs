@@ -1,6 +1,6 @@
 //! How busy the GPU and its engines are.
 
-use gpumon_probe::question::Question;
+use gpumon_probe::vendor::nvml::query::Query;
 
 use super::{
     item::{Item, group, value},
@@ -12,7 +12,7 @@ use super::{
 /// Compute mode, utilisation and its samples, encoder and frame buffer sessions.
 pub(super) static ITEMS: &[Item] = &[
     value("Compute Mode", "compute_mode", |at| {
-        at.say(Question::ComputeMode, 0, |mode| {
+        at.say(Query::ComputeMode, 0, |mode| {
             named(mode, &["Default", "Exclusive_Thread", "Prohibited", "Exclusive_Process"])
         })
     })
@@ -21,12 +21,12 @@ pub(super) static ITEMS: &[Item] = &[
         "Utilization",
         "utilization",
         &[
-            value("GPU", "gpu_util", |at| at.say(Question::UtilizationRates, 0, percent)),
-            value("Memory", "memory_util", |at| at.say(Question::UtilizationRates, 1, percent)),
-            value("Encoder", "encoder_util", |at| at.say(Question::EncoderUtilization, 0, percent)),
-            value("Decoder", "decoder_util", |at| at.say(Question::DecoderUtilization, 0, percent)),
-            value("JPEG", "jpeg_util", |at| at.say(Question::JpgUtilization, 0, percent)),
-            value("OFA", "ofa_util", |at| at.say(Question::OfaUtilization, 0, percent)),
+            value("GPU", "gpu_util", |at| at.say(Query::UtilizationRates, 0, percent)),
+            value("Memory", "memory_util", |at| at.say(Query::UtilizationRates, 1, percent)),
+            value("Encoder", "encoder_util", |at| at.say(Query::EncoderUtilization, 0, percent)),
+            value("Decoder", "decoder_util", |at| at.say(Query::DecoderUtilization, 0, percent)),
+            value("JPEG", "jpeg_util", |at| at.say(Query::JpgUtilization, 0, percent)),
+            value("OFA", "ofa_util", |at| at.say(Query::OfaUtilization, 0, percent)),
         ],
     )
     .of(Sections::UTILIZATION),
@@ -40,9 +40,9 @@ pub(super) static ITEMS: &[Item] = &[
         "Encoder Stats",
         "encoder_stats",
         &[
-            value("Active Sessions", "session_count", |at| at.say(Question::EncoderStats, 0, count)),
-            value("Average FPS", "average_fps", |at| at.say(Question::EncoderStats, 1, count)),
-            value("Average Latency", "average_latency", |at| at.say(Question::EncoderStats, 2, count)),
+            value("Active Sessions", "session_count", |at| at.say(Query::EncoderStats, 0, count)),
+            value("Average FPS", "average_fps", |at| at.say(Query::EncoderStats, 1, count)),
+            value("Average Latency", "average_latency", |at| at.say(Query::EncoderStats, 2, count)),
         ],
     )
     .of(Sections::ENCODER_STATS),
@@ -50,9 +50,9 @@ pub(super) static ITEMS: &[Item] = &[
         "FBC Stats",
         "fbc_stats",
         &[
-            value("Active Sessions", "session_count", |at| at.say(Question::FbcStats, 0, count)),
-            value("Average FPS", "average_fps", |at| at.say(Question::FbcStats, 1, count)),
-            value("Average Latency", "average_latency", |at| at.say(Question::FbcStats, 2, count)),
+            value("Active Sessions", "session_count", |at| at.say(Query::FbcStats, 0, count)),
+            value("Average FPS", "average_fps", |at| at.say(Query::FbcStats, 1, count)),
+            value("Average Latency", "average_latency", |at| at.say(Query::FbcStats, 2, count)),
         ],
     )
     .of(Sections::FBC_STATS),

@@ -1,6 +1,6 @@
 //! What a host of virtual GPUs can do.
 
-use gpumon_probe::question::{Answer, Question};
+use gpumon_probe::vendor::nvml::query::{Answer, Query};
 
 use super::{
     item::{Item, group, value},
@@ -12,23 +12,21 @@ pub(super) static CAPABILITIES: &[Item] = &[group(
     "vGPU Device Capability",
     "vgpu_device_capability",
     &[
-        value("Fractional Multi-vGPU", "fractional_multiVgpu", |at| at.say(Question::VgpuCapability(0), 0, supported)),
+        value("Fractional Multi-vGPU", "fractional_multiVgpu", |at| at.say(Query::VgpuCapability(0), 0, supported)),
         value("Heterogeneous Time-Slice Profiles", "heterogeneous_timeSlice_profile", |at| {
-            at.say(Question::VgpuCapability(1), 0, supported)
+            at.say(Query::VgpuCapability(1), 0, supported)
         }),
         value("Heterogeneous Time-Slice Sizes", "heterogeneous_timeSlice_sizes", |at| {
-            at.say(Question::VgpuCapability(2), 0, supported)
+            at.say(Query::VgpuCapability(2), 0, supported)
         }),
-        value("Homogeneous Placements", "homogeneous_placements", |at| {
-            at.say(Question::VgpuCapability(9), 0, supported)
-        }),
-        value("MIG Time-Slicing", "mig_timeSlicing", |at| at.say(Question::VgpuCapability(10), 0, supported)),
-        value("MIG Time-Slicing Mode", "mig_timeSlicing_mode", |at| at.say(Question::VgpuCapability(11), 0, enabled)),
+        value("Homogeneous Placements", "homogeneous_placements", |at| at.say(Query::VgpuCapability(9), 0, supported)),
+        value("MIG Time-Slicing", "mig_timeSlicing", |at| at.say(Query::VgpuCapability(10), 0, supported)),
+        value("MIG Time-Slicing Mode", "mig_timeSlicing_mode", |at| at.say(Query::VgpuCapability(11), 0, enabled)),
     ],
 )
-.when(|at| is_host(&at.ask(Question::VirtualizationMode)))];
+.when(|at| is_host(&at.ask(Query::VirtualizationMode)))];
 
-/// Whether the answer to [`Question::VirtualizationMode`] is that of a host of virtual GPUs.
+/// Whether the answer to [`Query::VirtualizationMode`] is that of a host of virtual GPUs.
 pub(super) fn is_host(mode: &Answer) -> bool {
     matches!(mode.as_ref().ok().and_then(|mode| mode.at(0)), Some(3 | 4))
 }

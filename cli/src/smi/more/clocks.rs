@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use gpumon_probe::question::Ask;
+use gpumon_probe::vendor::nvml::query::QueryBackend;
 
 use super::form::Form;
 use crate::smi::{
@@ -56,26 +56,30 @@ pub(super) const COMPUTE_POLICY: Form = Form {
 };
 
 /// Runs `clocks`.
-pub(in crate::smi) fn clocks(arguments: &[String], _: &dyn Ask, _: &mut dyn Write) -> Result<u8, Stop> {
+pub(in crate::smi) fn clocks(arguments: &[String], _: &dyn QueryBackend, _: &mut dyn Write) -> Result<u8, Stop> {
     CLOCKS.parse(arguments)?;
     Err(CLOCKS.explain())
 }
 
 /// Runs `base-clocks`.
-pub(in crate::smi) fn base(arguments: &[String], driver: &dyn Ask, _: &mut dyn Write) -> Result<u8, Stop> {
+pub(in crate::smi) fn base(arguments: &[String], driver: &dyn QueryBackend, _: &mut dyn Write) -> Result<u8, Stop> {
     let switches = BASE.parse(arguments)?;
     Form::gpus(&switches, driver)?;
     Err(Refusal::not_told("base-clocks").into())
 }
 
 /// Runs `boost-slider`.
-pub(in crate::smi) fn boost_slider(arguments: &[String], _: &dyn Ask, _: &mut dyn Write) -> Result<u8, Stop> {
+pub(in crate::smi) fn boost_slider(arguments: &[String], _: &dyn QueryBackend, _: &mut dyn Write) -> Result<u8, Stop> {
     BOOST_SLIDER.parse(arguments)?;
     Err(BOOST_SLIDER.explain())
 }
 
 /// Runs `compute-policy`.
-pub(in crate::smi) fn compute_policy(arguments: &[String], _: &dyn Ask, _: &mut dyn Write) -> Result<u8, Stop> {
+pub(in crate::smi) fn compute_policy(
+    arguments: &[String],
+    _: &dyn QueryBackend,
+    _: &mut dyn Write,
+) -> Result<u8, Stop> {
     COMPUTE_POLICY.parse(arguments)?;
     Err(COMPUTE_POLICY.explain())
 }

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use gpumon_probe::question::{Ask, Question, Subject, SystemQuestion};
+use gpumon_probe::vendor::nvml::query::{Query, QueryBackend, Subject, SystemQuery};
 
 use super::form::Form;
 use crate::smi::{
@@ -37,7 +37,7 @@ const SWITCHES: &[Switch] = &[
 const SHOWN: [&str; 10] = ["-gc", "-gg", "-d", "-e", "-f", "-gm", "-grs", "-gkr", "-mgm", "-q"];
 
 /// Runs `conf-compute`.
-pub(in crate::smi) fn run(arguments: &[String], driver: &dyn Ask, output: &mut dyn Write) -> Result<u8, Stop> {
+pub(in crate::smi) fn run(arguments: &[String], driver: &dyn QueryBackend, output: &mut dyn Write) -> Result<u8, Stop> {
     let switches = FORM.parse(arguments)?;
     if switches.first_of(&SHOWN).is_none() {
         return Err(FORM.explain());
@@ -50,7 +50,7 @@ pub(in crate::smi) fn run(arguments: &[String], driver: &dyn Ask, output: &mut d
     Ok(0)
 }
 
-fn show(driver: &dyn Ask, gpus: &[u32], switch: &str) -> Result<String, Refusal> {
+fn show(driver: &dyn QueryBackend, gpus: &[u32], switch: &str) -> Result<String, Refusal> {
     let told = Told { driver };
     Ok(match switch {
         "-gc" => format!("CPU CC capabilities: {}\n", told.cpu()),
@@ -67,7 +67,7 @@ fn show(driver: &dyn Ask, gpus: &[u32], switch: &str) -> Result<String, Refusal>
         }
         "-grs" => format!("\nConfidential Compute GPUs Ready state: {}\n\n", told.ready("ready", "not-ready")),
         "-gkr" => {
-            let advantage = told.number(SystemQuestion::ConfComputeKeyRotation, 0);
+            let advantage = told.number(SystemQuery::ConfComputeKeyRotation, 0);
             let advantage = advantage.map_or_else(|| NOT_AVAILABLE.to_owned(), |number| number.to_string());
             format!("\nConfidential Compute Key Rotation Threshold Attacker Advantage: {advantage}\n\n")
         }
@@ -92,17 +92,17 @@ const NOT_AVAILABLE: &str = "N/A";
 
 /// The words for what the driver tells.
 struct Told<'a> {
-    driver: &'a dyn Ask,
+    driver: &'a dyn QueryBackend,
 }
 
 impl Told<'_> {
-    fn number(&self, question: SystemQuestion, place: usize) -> Option<i128> {
-        self.driver.system(question).ok()?.at(place)
+    fn number(&self, query: SystemQuery, place: usize) -> Option<i128> {
+        self.driver.system(query).ok()?.at(place)
     }
 
     /// `NVML_CC_SYSTEM_CPU_CAPS_*`.
     fn cpu(&self) -> &'static str {
-        match self.number(SystemQuestion::ConfComputeCapabilities, 0) {
+        match self.number(SystemQuery::ConfComputeCapabilities, 0) {
             Some(0) => "None",
             Some(1) => "AMD SEV",
             Some(2) => "INTEL TDX",
@@ -114,7 +114,7 @@ impl Told<'_> {
 
     /// `NVML_CC_SYSTEM_GPUS_CC_*`.
     fn gpus(&self) -> &'static str {
-        match self.number(SystemQuestion::ConfComputeCapabilities, 1) {
+        match self.number(SystemQuery::ConfComputeCapabilities, 1) {
             Some(0) => "CC Not Capable",
             Some(_) => "CC Capable",
             None => NOT_AVAILABLE,
@@ -123,7 +123,7 @@ impl Told<'_> {
 
     /// `NVML_CC_SYSTEM_ENVIRONMENT_*`.
     fn environment(&self) -> &'static str {
-        match self.number(SystemQuestion::ConfComputeState, 0) {
+        match self.number(SystemQuery::ConfComputeState, 0) {
             Some(0) => "UNAVAILABLE",
             Some(1) => "SIM",
             Some(2) => "PROD",
@@ -133,7 +133,7 @@ impl Told<'_> {
 
     /// Whether the feature (1) or the developers' tools (2) are on.
     fn switched(&self, place: usize) -> &'static str {
-        match self.number(SystemQuestion::ConfComputeState, place) {
+        match self.number(SystemQuery::ConfComputeState, place) {
             Some(0) => "OFF",
             Some(_) => "ON",
             None => NOT_AVAILABLE,
@@ -141,7 +141,7 @@ impl Told<'_> {
     }
 
     fn ready(&self, yes: &'static str, no: &'static str) -> &'static str {
-        match self.number(SystemQuestion::ConfComputeReady, 0) {
+        match self.number(SystemQuery::ConfComputeReady, 0) {
             Some(0) => no,
             Some(_) => yes,
             None => NOT_AVAILABLE,
@@ -150,7 +150,7 @@ impl Told<'_> {
 
     /// `NVML_CC_SYSTEM_MULTIGPU_*`.
     fn several(&self) -> &'static str {
-        match self.number(SystemQuestion::ConfComputeSettings, 3) {
+        match self.number(SystemQuery::ConfComputeSettings, 3) {
             Some(0) => "None",
             Some(1) => "Protected PCIe",
             Some(2) => "NVLE",
@@ -159,8 +159,8 @@ impl Told<'_> {
     }
 }
 
-fn memory(driver: &dyn Ask, gpu: u32) -> Result<String, Refusal> {
-    let answer = driver.about(Subject::gpu(gpu), Question::ConfComputeMemorySize).ok();
+fn memory(driver: &dyn QueryBackend, gpu: u32) -> Result<String, Refusal> {
+    let answer = driver.about(Subject::gpu(gpu), Query::ConfComputeMemorySize).ok();
     let kib = |place| {
         let size = answer.as_ref().and_then(|answer| answer.at(place));
         size.map_or_else(|| NOT_AVAILABLE.to_owned(), |size| format!("{size} KiB"))

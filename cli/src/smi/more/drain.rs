@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use gpumon_probe::question::{Ask, Code, SystemQuestion};
+use gpumon_probe::vendor::nvml::query::{Code, QueryBackend, SystemQuery};
 
 use super::form::Form;
 use crate::smi::{
@@ -27,7 +27,7 @@ pub(super) const FORM: Form = Form {
 };
 
 /// Runs `drain`.
-pub(in crate::smi) fn run(arguments: &[String], driver: &dyn Ask, output: &mut dyn Write) -> Result<u8, Stop> {
+pub(in crate::smi) fn run(arguments: &[String], driver: &dyn QueryBackend, output: &mut dyn Write) -> Result<u8, Stop> {
     let switches = FORM.parse(arguments)?;
     if !switches.has("-q") {
         return Err(FORM.explain());
@@ -36,7 +36,7 @@ pub(in crate::smi) fn run(arguments: &[String], driver: &dyn Ask, output: &mut d
     let (domain, bus, device) =
         place(text).ok_or_else(|| Refusal::new(2, format!("Option \"{text}\" is invalid for \"-p\".\n")))?;
     let state = driver
-        .system(SystemQuestion::DrainState(domain, bus, device))
+        .system(SystemQuery::DrainState(domain, bus, device))
         .and_then(|answer| answer.at(0).ok_or(Code::UNKNOWN))
         .map_err(|_| Refusal::new(255, "Failed to query the GPU drain state.\n"))?;
     let state = if state == 0 { "not draining" } else { "draining" };

@@ -1,6 +1,6 @@
 //! How a small subcommand is typed: its switches, its help, and what it refuses.
 
-use gpumon_probe::question::Ask;
+use gpumon_probe::vendor::nvml::query::QueryBackend;
 
 use crate::smi::{
     Refusal,
@@ -47,7 +47,7 @@ impl Form {
     }
 
     /// The GPUs that `-i` names, or all.
-    pub(super) fn gpus(switches: &Switches<'_>, driver: &dyn Ask) -> Result<Vec<u32>, Refusal> {
+    pub(super) fn gpus(switches: &Switches<'_>, driver: &dyn QueryBackend) -> Result<Vec<u32>, Refusal> {
         select(driver, switches.value("-i"))
     }
 }

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use gpumon_probe::question::{Ask, Question, Subject};
+use gpumon_probe::vendor::nvml::query::{Query, QueryBackend, Subject};
 
 use super::form::Form;
 use crate::smi::{
@@ -41,14 +41,14 @@ pub(super) const PRM: Form = Form {
 };
 
 /// Runs `gpm`.
-pub(in crate::smi) fn gpm(arguments: &[String], driver: &dyn Ask, output: &mut dyn Write) -> Result<u8, Stop> {
+pub(in crate::smi) fn gpm(arguments: &[String], driver: &dyn QueryBackend, output: &mut dyn Write) -> Result<u8, Stop> {
     let switches = GPM.parse(arguments)?;
     if !switches.has("-g") {
         return Err(GPM.explain());
     }
     // All GPUs stream, or none: one line tells.
     let gpu = Form::gpus(&switches, driver)?[0];
-    let state = match driver.about(Subject::gpu(gpu), Question::GpmStreaming).map(|answer| answer.at(0)) {
+    let state = match driver.about(Subject::gpu(gpu), Query::GpmStreaming).map(|answer| answer.at(0)) {
         Ok(Some(0)) => "DISABLED",
         Ok(Some(_)) => "ENABLED",
         Ok(None) => "N/A",
@@ -59,13 +59,13 @@ pub(in crate::smi) fn gpm(arguments: &[String], driver: &dyn Ask, output: &mut d
 }
 
 /// Runs `prm`.
-pub(in crate::smi) fn prm(arguments: &[String], _: &dyn Ask, _: &mut dyn Write) -> Result<u8, Stop> {
+pub(in crate::smi) fn prm(arguments: &[String], _: &dyn QueryBackend, _: &mut dyn Write) -> Result<u8, Stop> {
     PRM.parse(arguments)?;
     Err(PRM.explain())
 }
 
 /// Runs `daemon`.
-pub(in crate::smi) fn daemon(arguments: &[String], _: &dyn Ask, _: &mut dyn Write) -> Result<u8, Stop> {
+pub(in crate::smi) fn daemon(arguments: &[String], _: &dyn QueryBackend, _: &mut dyn Write) -> Result<u8, Stop> {
     let [id, delay, _, select, _, _, help] = monitor::COMMON;
     let known =
         [id, delay, select, help, valued(&["-p", "--path"]), valued(&["-j", "--join"]), plain(&["-t", "--term"])];
@@ -78,7 +78,7 @@ pub(in crate::smi) fn daemon(arguments: &[String], _: &dyn Ask, _: &mut dyn Writ
 }
 
 /// Runs `replay`.
-pub(in crate::smi) fn replay(arguments: &[String], _: &dyn Ask, _: &mut dyn Write) -> Result<u8, Stop> {
+pub(in crate::smi) fn replay(arguments: &[String], _: &dyn QueryBackend, _: &mut dyn Write) -> Result<u8, Stop> {
     let [id, _, _, select, _, file, help] = monitor::COMMON;
     let known =
         [id, select, file, help, valued(&["-b", "--begin"]), valued(&["-e", "--end"]), valued(&["-r", "--redirect"])];

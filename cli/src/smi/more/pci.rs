@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use gpumon_probe::question::{Ask, Question, Subject};
+use gpumon_probe::vendor::nvml::query::{Query, QueryBackend, Subject};
 
 use super::form::Form;
 use crate::smi::{
@@ -71,7 +71,7 @@ const C2C_STATUS: u32 = 171;
 const C2C_SPEED: u32 = 172;
 
 /// Runs `pci`.
-pub(in crate::smi) fn run(arguments: &[String], driver: &dyn Ask, output: &mut dyn Write) -> Result<u8, Stop> {
+pub(in crate::smi) fn run(arguments: &[String], driver: &dyn QueryBackend, output: &mut dyn Write) -> Result<u8, Stop> {
     let switches = PCI.parse(arguments)?;
     if switches.is_empty() {
         return Err(PCI.explain());
@@ -94,7 +94,7 @@ pub(in crate::smi) fn run(arguments: &[String], driver: &dyn Ask, output: &mut d
 }
 
 /// Runs `c2c`.
-pub(in crate::smi) fn c2c(arguments: &[String], driver: &dyn Ask, output: &mut dyn Write) -> Result<u8, Stop> {
+pub(in crate::smi) fn c2c(arguments: &[String], driver: &dyn QueryBackend, output: &mut dyn Write) -> Result<u8, Stop> {
     let switches = C2C.parse(arguments)?;
     let Some(shown) = switches.first_of(&["-s", "-e", "-gLowPwrInfo"]) else { return Err(C2C.explain()) };
     let chosen = switches.number("-l")?;
@@ -123,11 +123,11 @@ pub(in crate::smi) fn c2c(arguments: &[String], driver: &dyn Ask, output: &mut d
     Ok(0)
 }
 
-fn field(driver: &dyn Ask, gpu: u32, field: u32, scope: u32) -> Option<i128> {
-    driver.about(Subject::gpu(gpu), Question::Field(field, scope)).ok()?.at(0)
+fn field(driver: &dyn QueryBackend, gpu: u32, field: u32, scope: u32) -> Option<i128> {
+    driver.about(Subject::gpu(gpu), Query::Field(field, scope)).ok()?.at(0)
 }
 
-fn counters(driver: &dyn Ask, gpu: u32, fields: &[(u32, &str)]) -> String {
+fn counters(driver: &dyn QueryBackend, gpu: u32, fields: &[(u32, &str)]) -> String {
     let lines = fields.iter().map(|(id, name)| {
         let count = field(driver, gpu, *id, 0).map_or_else(|| "N/A".to_owned(), |count| count.to_string());
         line(name, &count)

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use gpumon_probe::question::{Ask, Question, Subject};
+use gpumon_probe::vendor::nvml::query::{Query, QueryBackend, Subject};
 
 use super::form::Form;
 use crate::smi::{
@@ -72,24 +72,28 @@ pub(super) const HINT: Form = Form {
 const SMOOTHING_FIELD: u32 = 257;
 
 /// Runs `power-profiles`. What a GPU that has profiles shows of them is left to NVIDIA's own tool.
-pub(in crate::smi) fn profiles(arguments: &[String], driver: &dyn Ask, _: &mut dyn Write) -> Result<u8, Stop> {
+pub(in crate::smi) fn profiles(arguments: &[String], driver: &dyn QueryBackend, _: &mut dyn Write) -> Result<u8, Stop> {
     let switches = PROFILES.parse(arguments)?;
     let Some(switch) = switches.first_of(&["-l", "-ld", "-gr", "-ge"]) else { return Err(PROFILES.explain()) };
     let gpus = Form::gpus(&switches, driver)?;
-    if gpus.iter().any(|gpu| driver.about(Subject::gpu(*gpu), Question::WorkloadPowerProfiles).is_ok()) {
+    if gpus.iter().any(|gpu| driver.about(Subject::gpu(*gpu), Query::WorkloadPowerProfiles).is_ok()) {
         return Err(Refusal::not_told(&format!("power-profiles {switch}")).into());
     }
     Err(Refusal::new(3, "Workload Power Profiles feature is not supported on this device.\n").into())
 }
 
 /// Runs `power-smoothing`. What a GPU that can smooth shows of it is left to NVIDIA's own tool.
-pub(in crate::smi) fn smoothing(arguments: &[String], driver: &dyn Ask, output: &mut dyn Write) -> Result<u8, Stop> {
+pub(in crate::smi) fn smoothing(
+    arguments: &[String],
+    driver: &dyn QueryBackend,
+    output: &mut dyn Write,
+) -> Result<u8, Stop> {
     let switches = SMOOTHING.parse(arguments)?;
     if !switches.has("-ppd") {
         return Err(SMOOTHING.explain());
     }
     for gpu in Form::gpus(&switches, driver)? {
-        if driver.about(Subject::gpu(gpu), Question::Field(SMOOTHING_FIELD, 0)).is_ok() {
+        if driver.about(Subject::gpu(gpu), Query::Field(SMOOTHING_FIELD, 0)).is_ok() {
             return Err(Refusal::not_told("power-smoothing -ppd").into());
         }
         writeln!(output, "Power Smoothing is not supported on this device.")?;
@@ -98,7 +102,7 @@ pub(in crate::smi) fn smoothing(arguments: &[String], driver: &dyn Ask, output: 
 }
 
 /// Runs `power-hint`.
-pub(in crate::smi) fn hint(arguments: &[String], _: &dyn Ask, _: &mut dyn Write) -> Result<u8, Stop> {
+pub(in crate::smi) fn hint(arguments: &[String], _: &dyn QueryBackend, _: &mut dyn Write) -> Result<u8, Stop> {
     HINT.parse(arguments)?;
     Err(HINT.explain())
 }

@@ -2,7 +2,7 @@
 
 use std::{io::Write, time::Duration};
 
-use gpumon_probe::question::{Ask, Question, Subject};
+use gpumon_probe::vendor::nvml::query::{Query, QueryBackend, Subject};
 
 use super::form::Form;
 use crate::smi::{
@@ -28,22 +28,30 @@ const PLAIN: u64 = 1;
 const LOOP: u64 = 5;
 
 /// Runs `encodersessions`.
-pub(in crate::smi) fn encoder(arguments: &[String], driver: &dyn Ask, output: &mut dyn Write) -> Result<u8, Stop> {
-    scroll(&ENCODER, arguments, driver, output, ENCODER_HEADING, Question::EncoderSessions, encoder_row)
+pub(in crate::smi) fn encoder(
+    arguments: &[String],
+    driver: &dyn QueryBackend,
+    output: &mut dyn Write,
+) -> Result<u8, Stop> {
+    scroll(&ENCODER, arguments, driver, output, ENCODER_HEADING, Query::EncoderSessions, encoder_row)
 }
 
 /// Runs `fbcsessions`.
-pub(in crate::smi) fn capture(arguments: &[String], driver: &dyn Ask, output: &mut dyn Write) -> Result<u8, Stop> {
-    scroll(&CAPTURE, arguments, driver, output, CAPTURE_HEADING, Question::FbcSessions, capture_row)
+pub(in crate::smi) fn capture(
+    arguments: &[String],
+    driver: &dyn QueryBackend,
+    output: &mut dyn Write,
+) -> Result<u8, Stop> {
+    scroll(&CAPTURE, arguments, driver, output, CAPTURE_HEADING, Query::FbcSessions, capture_row)
 }
 
 fn scroll(
     form: &Form,
     arguments: &[String],
-    driver: &dyn Ask,
+    driver: &dyn QueryBackend,
     output: &mut dyn Write,
     heading: &str,
-    question: Question,
+    query: Query,
     row: fn(u32, Option<&[i128]>) -> String,
 ) -> Result<u8, Stop> {
     let switches = form.parse(arguments)?;
@@ -53,7 +61,7 @@ fn scroll(
     let mut scroll = Scroll::new(output, None, heading.to_owned(), ROWS)?;
     let mut pace = Pace::start(Duration::from_secs(seconds))?;
     loop {
-        scroll.round(&rows(driver, &gpus, question, row))?;
+        scroll.round(&rows(driver, &gpus, query, row))?;
         if !pace.next() {
             return Ok(0);
         }
@@ -63,15 +71,15 @@ fn scroll(
 
 /// A row for each session of each GPU, or one for a GPU without any.
 pub(super) fn rows(
-    driver: &dyn Ask,
+    driver: &dyn QueryBackend,
     gpus: &[u32],
-    question: Question,
+    query: Query,
     row: fn(u32, Option<&[i128]>) -> String,
 ) -> Vec<String> {
-    let width = if question == Question::EncoderSessions { 7 } else { 11 };
+    let width = if query == Query::EncoderSessions { 7 } else { 11 };
     let mut rows = Vec::new();
     for gpu in gpus {
-        let answer = driver.about(Subject::gpu(*gpu), question).ok();
+        let answer = driver.about(Subject::gpu(*gpu), query).ok();
         let numbers = answer.as_ref().map_or(&[][..], |answer| answer.numbers());
         if numbers.len() < width {
             rows.push(row(*gpu, None));

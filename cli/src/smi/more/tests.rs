@@ -1,6 +1,6 @@
 //! The small subcommands, against what nvidia-smi printed.
 
-use gpumon_probe::question::{Question, Subject, SystemQuestion, Value};
+use gpumon_probe::vendor::nvml::query::{Query, Subject, SystemQuery, Value};
 
 use super::sessions;
 use crate::smi::{script::Script, subcommand::tests::typed};
@@ -8,13 +8,14 @@ use crate::smi::{script::Script, subcommand::tests::typed};
 const HEADLINE: &str = "GPU 0: NVIDIA H200 (UUID: GPU-9ee7e26c-05cd-da01-e3db-ea6cb8412e56)\n";
 
 fn one() -> Script {
-    Script::default()
-        .system(SystemQuestion::DeviceCount, Ok(Value::number(1)))
-        .text(0, Question::Name, "NVIDIA H200")
-        .text(0, Question::Uuid, "GPU-9ee7e26c-05cd-da01-e3db-ea6cb8412e56")
+    Script::default().system(SystemQuery::DeviceCount, Ok(Value::number(1))).text(0, Query::Name, "NVIDIA H200").text(
+        0,
+        Query::Uuid,
+        "GPU-9ee7e26c-05cd-da01-e3db-ea6cb8412e56",
+    )
 }
 
-/// A profile: its number, name, and numbers as [`Question::GpuInstanceProfile`] orders them.
+/// A profile: its number, name, and numbers as [`Query::GpuInstanceProfile`] orders them.
 type Profile = (u32, &'static str, [i128; 11]);
 
 const H200: [Profile; 7] = [
@@ -31,26 +32,26 @@ fn divisible() -> Script {
     H200.iter().fold(one(), |driver, (number, name, numbers)| {
         let id = numbers[0] as u32;
         driver
-            .text(0, Question::GpuInstanceProfileName(*number), name)
-            .numbers(0, Question::GpuInstanceProfile(*number), numbers)
-            .numbers(0, Question::GpuInstanceCapacity(id), &[numbers[3]])
+            .text(0, Query::GpuInstanceProfileName(*number), name)
+            .numbers(0, Query::GpuInstanceProfile(*number), numbers)
+            .numbers(0, Query::GpuInstanceCapacity(id), &[numbers[3]])
     })
 }
 
 /// A GPU in MIG mode with instances of 3 and 1 slices, and a compute instance in the large one.
 fn divided() -> Script {
     divisible()
-        .numbers(0, Question::MigMode, &[1, 1])
-        .numbers(0, Question::GpuInstances(19), &[11, 0, 1])
-        .numbers(0, Question::GpuInstances(9), &[1, 4, 4])
-        .text(0, Question::ComputeInstanceProfileName(1, 0), "MIG 1c.3g.71gb")
-        .text(0, Question::ComputeInstanceProfileName(1, 2), "MIG 3g.71gb")
-        .numbers(0, Question::ComputeInstanceProfile(1, 0), &[0, 1, 3, 20, 3, 3, 0, 3, 0])
-        .numbers(0, Question::ComputeInstanceProfile(1, 2), &[2, 3, 1, 60, 3, 3, 0, 3, 0])
-        .numbers(0, Question::ComputeInstanceCapacity(1, 0), &[2])
-        .numbers(0, Question::ComputeInstances(1, 0), &[4, 0, 1])
-        .numbers(0, Question::ComputeInstancePlacements(1, 0), &[0, 1, 1, 1, 2, 1])
-        .numbers(0, Question::ComputeInstancePlacements(1, 2), &[0, 4])
+        .numbers(0, Query::MigMode, &[1, 1])
+        .numbers(0, Query::GpuInstances(19), &[11, 0, 1])
+        .numbers(0, Query::GpuInstances(9), &[1, 4, 4])
+        .text(0, Query::ComputeInstanceProfileName(1, 0), "MIG 1c.3g.71gb")
+        .text(0, Query::ComputeInstanceProfileName(1, 2), "MIG 3g.71gb")
+        .numbers(0, Query::ComputeInstanceProfile(1, 0), &[0, 1, 3, 20, 3, 3, 0, 3, 0])
+        .numbers(0, Query::ComputeInstanceProfile(1, 2), &[2, 3, 1, 60, 3, 3, 0, 3, 0])
+        .numbers(0, Query::ComputeInstanceCapacity(1, 0), &[2])
+        .numbers(0, Query::ComputeInstances(1, 0), &[4, 0, 1])
+        .numbers(0, Query::ComputeInstancePlacements(1, 0), &[0, 1, 1, 1, 2, 1])
+        .numbers(0, Query::ComputeInstancePlacements(1, 2), &[0, 4])
 }
 
 #[test]
@@ -94,9 +95,9 @@ fn profiles_stand_as_nvidia_smi_writes_them() {
 
 #[test]
 fn placements_are_sets_of_starts() {
-    let driver = divisible().numbers(0, Question::GpuInstancePlacements(14), &[0, 2, 2, 2, 4, 2]).numbers(
+    let driver = divisible().numbers(0, Query::GpuInstancePlacements(14), &[0, 2, 2, 2, 4, 2]).numbers(
         0,
-        Question::GpuInstancePlacements(0),
+        Query::GpuInstancePlacements(0),
         &[0, 8],
     );
     assert_eq!(
@@ -170,12 +171,12 @@ fn without_mig_mode_there_are_no_instances() {
 fn confidential_computing_is_told_in_words() {
     let numbers = |numbers: &[i128]| Ok(Value::Numbers(numbers.to_vec()));
     let driver = one()
-        .system(SystemQuestion::ConfComputeState, numbers(&[0, 0, 1]))
-        .system(SystemQuestion::ConfComputeCapabilities, numbers(&[0, 1]))
-        .system(SystemQuestion::ConfComputeReady, numbers(&[0]))
-        .system(SystemQuestion::ConfComputeKeyRotation, numbers(&[60]))
-        .system(SystemQuestion::ConfComputeSettings, numbers(&[0, 0, 0, 0]))
-        .numbers(0, Question::ConfComputeMemorySize, &[0, 146_591_680]);
+        .system(SystemQuery::ConfComputeState, numbers(&[0, 0, 1]))
+        .system(SystemQuery::ConfComputeCapabilities, numbers(&[0, 1]))
+        .system(SystemQuery::ConfComputeReady, numbers(&[0]))
+        .system(SystemQuery::ConfComputeKeyRotation, numbers(&[60]))
+        .system(SystemQuery::ConfComputeSettings, numbers(&[0, 0, 0, 0]))
+        .numbers(0, Query::ConfComputeMemorySize, &[0, 146_591_680]);
     for (switch, expected) in [
         ("-gc", "CPU CC capabilities: None\n".to_owned()),
         ("-gg", "GPU CC capabilities: CC Capable\n".to_owned()),
@@ -199,12 +200,12 @@ fn confidential_computing_is_told_in_words() {
 #[test]
 fn pcie_counts_errors_and_bytes() {
     let driver = one()
-        .numbers(0, Question::Field(94, 0), &[0])
-        .numbers(0, Question::Field(169, 0), &[233])
-        .numbers(0, Question::Field(183, 0), &[12])
-        .numbers(0, Question::Field(183, 1), &[0])
-        .numbers(0, Question::Field(197, 0), &[4_049_803_632])
-        .numbers(0, Question::Field(198, 0), &[1_938_695_316]);
+        .numbers(0, Query::Field(94, 0), &[0])
+        .numbers(0, Query::Field(169, 0), &[233])
+        .numbers(0, Query::Field(183, 0), &[12])
+        .numbers(0, Query::Field(183, 1), &[0])
+        .numbers(0, Query::Field(197, 0), &[4_049_803_632])
+        .numbers(0, Query::Field(198, 0), &[1_938_695_316]);
     assert_eq!(
         typed("pci -gCnt", &driver).0,
         format!("{HEADLINE}    TX_BYTES:                4049803632\n    RX_BYTES:                1938695316\n")
@@ -222,9 +223,9 @@ fn pcie_counts_errors_and_bytes() {
 #[test]
 fn chip_to_chip_links_are_up_or_there_are_none() {
     assert_eq!(typed("c2c -s", &one()), ("No Devices support C2C.\n".to_owned(), 3));
-    let driver = one().numbers(0, Question::Field(170, 0), &[2]).numbers(0, Question::Field(171, 0), &[1]).numbers(
+    let driver = one().numbers(0, Query::Field(170, 0), &[2]).numbers(0, Query::Field(171, 0), &[1]).numbers(
         0,
-        Question::Field(172, 0),
+        Query::Field(172, 0),
         &[44_712],
     );
     assert_eq!(
@@ -235,28 +236,28 @@ fn chip_to_chip_links_are_up_or_there_are_none() {
 
 #[test]
 fn sessions_stand_in_columns() {
-    let rows = |driver: &Script, question, row| sessions::rows(driver, &[0], question, row);
+    let rows = |driver: &Script, query, row| sessions::rows(driver, &[0], query, row);
     assert_eq!(
-        rows(&one(), Question::EncoderSessions, sessions::encoder_row),
+        rows(&one(), Query::EncoderSessions, sessions::encoder_row),
         ["    0       -          -       -       -       -       -           -"]
     );
     assert_eq!(
-        rows(&one(), Question::FbcSessions, sessions::capture_row),
+        rows(&one(), Query::FbcSessions, sessions::capture_row),
         [
             "    0         -         -         -         -         -           -             -       -       -     -     -         -             -"
         ]
     );
-    let driver = one().numbers(0, Question::EncoderSessions, &[4, 1234, 1, 1920, 1080, 60, 1500]).numbers(
+    let driver = one().numbers(0, Query::EncoderSessions, &[4, 1234, 1, 1920, 1080, 60, 1500]).numbers(
         0,
-        Question::FbcSessions,
+        Query::FbcSessions,
         &[1, 99, 0, 2, 5, 3840, 2160, 1920, 1080, 60, 16],
     );
     assert_eq!(
-        rows(&driver, Question::EncoderSessions, sessions::encoder_row),
+        rows(&driver, Query::EncoderSessions, sessions::encoder_row),
         ["    0       4       1234    HEVC    1920    1080      60        1500"]
     );
     assert_eq!(
-        rows(&driver, Question::FbcSessions, sessions::capture_row),
+        rows(&driver, Query::FbcSessions, sessions::capture_row),
         [
             "    0         1        99         0      CUDA   Enabled    Disabled      Blocking    3840    2160  1920  1080        60            16"
         ]
@@ -265,7 +266,7 @@ fn sessions_stand_in_columns() {
 
 #[test]
 fn a_drain_state_is_that_of_a_place_on_the_bus() {
-    let driver = one().system(SystemQuestion::DrainState(0, 6, 0), Ok(Value::number(0)));
+    let driver = one().system(SystemQuery::DrainState(0, 6, 0), Ok(Value::number(0)));
     assert_eq!(
         typed("drain -q -p 0000:06:00.0", &driver),
         ("The current drain state of GPU 00000000:06:00.0 is: not draining.\n".to_owned(), 0)
@@ -286,9 +287,9 @@ fn what_a_gpu_can_not_do_is_told() {
     ] {
         assert_eq!(typed(line, &one()), (expected.to_owned(), code), "{line}");
     }
-    let host = one().answer(Subject::gpu(0), Question::HostVgpuMode, Ok(Value::number(1)));
+    let host = one().answer(Subject::gpu(0), Query::HostVgpuMode, Ok(Value::number(1)));
     assert_eq!(typed("vgpu -s", &host).1, 3);
-    let streaming = one().numbers(0, Question::GpmStreaming, &[0]);
+    let streaming = one().numbers(0, Query::GpmStreaming, &[0]);
     assert_eq!(typed("gpm -g", &streaming).0, "GPM stream state: DISABLED\n");
 }
 

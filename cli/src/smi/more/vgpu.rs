@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use gpumon_probe::question::{Ask, Question, Subject};
+use gpumon_probe::vendor::nvml::query::{Query, QueryBackend, Subject};
 
 use super::form::Form;
 use crate::smi::{
@@ -52,10 +52,10 @@ const FORM: Form = Form {
 };
 
 /// Runs `vgpu`. What a host shows of its virtual GPUs is left to NVIDIA's own tool.
-pub(in crate::smi) fn run(arguments: &[String], driver: &dyn Ask, _: &mut dyn Write) -> Result<u8, Stop> {
+pub(in crate::smi) fn run(arguments: &[String], driver: &dyn QueryBackend, _: &mut dyn Write) -> Result<u8, Stop> {
     let switches = FORM.parse(arguments)?;
     let gpus = Form::gpus(&switches, driver)?;
-    if gpus.iter().any(|gpu| driver.about(Subject::gpu(*gpu), Question::HostVgpuMode).is_ok()) {
+    if gpus.iter().any(|gpu| driver.about(Subject::gpu(*gpu), Query::HostVgpuMode).is_ok()) {
         let text = "gpumon: 'vgpu' of a host is not shown by gpumon; use NVIDIA's own nvidia-smi for it\n";
         return Err(Refusal::new(3, text).into());
     }

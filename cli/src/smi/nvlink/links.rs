@@ -1,6 +1,6 @@
 //! The links of a GPU: how many there are, and which of them a form tells of.
 
-use gpumon_probe::question::{Ask, Code, Question, Subject, Value};
+use gpumon_probe::vendor::nvml::query::{Code, Query, QueryBackend, Subject, Value};
 
 /// `NVML_FI_DEV_NVLINK_LINK_COUNT` and `NVML_FI_DEV_NVLINK_GET_STATE`.
 const COUNT: u32 = 91;
@@ -8,7 +8,7 @@ const STATE: u32 = 165;
 
 /// The links of one GPU.
 pub(super) struct Links<'a> {
-    driver: &'a dyn Ask,
+    driver: &'a dyn QueryBackend,
     subject: Subject,
     /// Those that were asked for; `None` where there is none of that number.
     chosen: Option<Vec<u32>>,
@@ -16,8 +16,8 @@ pub(super) struct Links<'a> {
 
 impl<'a> Links<'a> {
     /// How many links a GPU has; `None` where it knows no NVLink. A GPU that is lost may have some.
-    pub(super) fn count(driver: &dyn Ask, gpu: u32) -> Option<u32> {
-        match driver.about(Subject::gpu(gpu), Question::Field(COUNT, 0)) {
+    pub(super) fn count(driver: &dyn QueryBackend, gpu: u32) -> Option<u32> {
+        match driver.about(Subject::gpu(gpu), Query::Field(COUNT, 0)) {
             Ok(answer) => answer.at(0).and_then(|count| u32::try_from(count).ok()).filter(|count| *count > 0),
             Err(Code::GPU_IS_LOST) => Some(0),
             Err(_) => None,
@@ -25,7 +25,7 @@ impl<'a> Links<'a> {
     }
 
     /// All links, or the one that was asked for. A number below zero asks for none in particular.
-    pub(super) fn new(driver: &'a dyn Ask, subject: Subject, count: u32, link: Option<i64>) -> Self {
+    pub(super) fn new(driver: &'a dyn QueryBackend, subject: Subject, count: u32, link: Option<i64>) -> Self {
         let chosen = match link.map(u32::try_from) {
             None | Some(Err(_)) => Some((0..count).collect()),
             Some(Ok(link)) if link < count => Some(vec![link]),
@@ -46,11 +46,11 @@ impl<'a> Links<'a> {
 
     /// A field of a link.
     pub(super) fn field(&self, field: u32, link: u32) -> Option<i128> {
-        self.ask(Question::Field(field, link))?.at(0)
+        self.ask(Query::Field(field, link))?.at(0)
     }
 
-    /// A question about the GPU.
-    pub(super) fn ask(&self, question: Question) -> Option<Value> {
-        self.driver.about(self.subject, question).ok()
+    /// A query about the GPU.
+    pub(super) fn ask(&self, query: Query) -> Option<Value> {
+        self.driver.about(self.subject, query).ok()
     }
 }

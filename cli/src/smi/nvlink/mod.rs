@@ -7,7 +7,7 @@ mod show;
 
 use std::io::Write;
 
-use gpumon_probe::question::{Ask, Subject, SystemQuestion};
+use gpumon_probe::vendor::nvml::query::{QueryBackend, Subject, SystemQuery};
 
 use self::links::Links;
 use super::{
@@ -63,7 +63,7 @@ pub(super) const TYPING: Typing =
 const NOT_SHOWN: &[&str] = &["-ec", DEPRECATED[0].0, DEPRECATED[1].0, DEPRECATED[2].0, DEPRECATED[3].0];
 
 /// Runs `nvlink`.
-pub(super) fn run(arguments: &[String], driver: &dyn Ask, output: &mut dyn Write) -> Result<u8, Stop> {
+pub(super) fn run(arguments: &[String], driver: &dyn QueryBackend, output: &mut dyn Write) -> Result<u8, Stop> {
     let switches = Switches::parse(SWITCHES, arguments)?;
     if switches.is_empty() || switches.has("-h") {
         return Err(Refusal::new(0, help::HELP).into());
@@ -100,8 +100,8 @@ pub(super) fn run(arguments: &[String], driver: &dyn Ask, output: &mut dyn Write
 }
 
 /// The words of `nvmlSystemGetNvlinkBwMode`.
-fn bandwidth_mode(driver: &dyn Ask) -> &'static str {
-    match driver.system(SystemQuestion::NvlinkBandwidthMode).ok().and_then(|answer| answer.at(0)) {
+fn bandwidth_mode(driver: &dyn QueryBackend) -> &'static str {
+    match driver.system(SystemQuery::NvlinkBandwidthMode).ok().and_then(|answer| answer.at(0)) {
         Some(0) => "FULL",
         Some(1) => "OFF",
         Some(2) => "MIN",

@@ -1,6 +1,6 @@
 //! What each switch shows of a GPU's links.
 
-use gpumon_probe::question::Question;
+use gpumon_probe::vendor::nvml::query::Query;
 
 use super::{DEPRECATED, links::Links, power};
 use crate::smi::{Refusal, switches::Switches};
@@ -71,7 +71,7 @@ pub(super) fn all(links: &Links<'_>, switches: &Switches<'_>) -> Result<String, 
     }
     if switches.has("-gLWidth") {
         // Blackwell and what followed have links of several widths; which one is set, NVML does not tell.
-        let architecture = links.ask(Question::Architecture).and_then(|answer| answer.at(0));
+        let architecture = links.ask(Query::Architecture).and_then(|answer| answer.at(0));
         if architecture.is_some_and(|architecture| architecture >= BLACKWELL) {
             return Err(Refusal::not_told("nvlink -gLWidth"));
         }
@@ -109,7 +109,7 @@ fn status(links: &Links<'_>) -> String {
 
 fn capabilities(links: &Links<'_>, link: u32) -> String {
     let told = CAPABILITIES.iter().zip(0..).filter_map(|(words, capability)| {
-        let has = links.ask(Question::NvLinkCapability(link, capability))?.at(0)? != 0;
+        let has = links.ask(Query::NvLinkCapability(link, capability))?.at(0)? != 0;
         Some(format!("\t Link {link}, {words}: {has}\n"))
     });
     told.collect()
@@ -117,7 +117,7 @@ fn capabilities(links: &Links<'_>, link: u32) -> String {
 
 /// The bus id of the other end.
 fn remote(links: &Links<'_>, link: u32) -> String {
-    let answer = links.ask(Question::NvLinkRemoteBusId(link));
+    let answer = links.ask(Query::NvLinkRemoteBusId(link));
     answer.as_ref().and_then(|answer| answer.text()).unwrap_or(NOT_AVAILABLE).to_owned()
 }
 
@@ -135,7 +135,7 @@ fn counters(links: &Links<'_>, link: u32, fields: &[(u32, &str)], unit: &str) ->
 fn info(links: &Links<'_>) -> String {
     /// `NVML_NVLINK_FIRMWARE_UCODE_TYPE_MSE` and those behind it.
     const FIRMWARE: [&str; 5] = ["MSE", "NETIR", "NETIR UPHY", "NETIR CLN", "NETIR DLN"];
-    let answer = links.ask(Question::NvLinkInfo);
+    let answer = links.ask(Query::NvLinkInfo);
     let numbers = answer.as_ref().map_or(&[][..], |answer| answer.numbers());
     let encrypted = match numbers.first() {
         Some(0) => "disabled",

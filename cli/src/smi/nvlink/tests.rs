@@ -1,6 +1,6 @@
 //! `nvlink` against what nvidia-smi 580 printed for two H200.
 
-use gpumon_probe::question::{Code, Question, Subject, SystemQuestion, Value};
+use gpumon_probe::vendor::nvml::query::{Code, Query, Subject, SystemQuery, Value};
 
 use crate::smi::{script::Script, subcommand::tests::typed};
 
@@ -10,35 +10,34 @@ const SECOND: &str = "GPU 1: NVIDIA H200 (UUID: GPU-2b4dbf4c-88ba-09d8-5bfb-978d
 /// Two GPUs with two links each; the second link of the second GPU is down. A third GPU knows no NVLink.
 fn three() -> Script {
     let mut driver = Script::default()
-        .system(SystemQuestion::DeviceCount, Ok(Value::number(3)))
-        .system(SystemQuestion::NvlinkBandwidthMode, Ok(Value::number(0)))
-        .text(0, Question::Uuid, "GPU-9ca18e3a-2fa7-dda5-c459-f1a949369cee")
-        .text(1, Question::Uuid, "GPU-2b4dbf4c-88ba-09d8-5bfb-978dc3993b24");
+        .system(SystemQuery::DeviceCount, Ok(Value::number(3)))
+        .system(SystemQuery::NvlinkBandwidthMode, Ok(Value::number(0)))
+        .text(0, Query::Uuid, "GPU-9ca18e3a-2fa7-dda5-c459-f1a949369cee")
+        .text(1, Query::Uuid, "GPU-2b4dbf4c-88ba-09d8-5bfb-978dc3993b24");
     for gpu in 0..2 {
         driver = driver
-            .text(gpu, Question::Name, "NVIDIA H200")
-            .numbers(gpu, Question::Architecture, &[9])
-            .numbers(gpu, Question::Field(91, 0), &[2])
-            .numbers(gpu, Question::NvLinkInfo, &[0]);
+            .text(gpu, Query::Name, "NVIDIA H200")
+            .numbers(gpu, Query::Architecture, &[9])
+            .numbers(gpu, Query::Field(91, 0), &[2])
+            .numbers(gpu, Query::NvLinkInfo, &[0]);
         for link in 0..2 {
             let up = i128::from((gpu, link) != (1, 1));
             driver = driver
-                .numbers(gpu, Question::Field(165, link), &[up])
-                .numbers(gpu, Question::Field(164, link), &[26562])
-                .numbers(gpu, Question::Field(146, link), &[0])
-                .numbers(gpu, Question::Field(161, link), &[0])
-                .numbers(gpu, Question::Field(162, link), &[5])
-                .numbers(gpu, Question::Field(163, link), &[0])
-                .numbers(gpu, Question::Field(138, link), &[285_539_039])
-                .numbers(gpu, Question::Field(139, link), &[0])
-                .numbers(gpu, Question::Field(140, link), &[90])
-                .numbers(gpu, Question::Field(141, link), &[196])
-                .numbers(gpu, Question::Field(167, link), &[i128::from(link)])
-                .numbers(gpu, Question::Field(168, link), &[500])
-                .text(gpu, Question::NvLinkRemoteBusId(link), "FFFFFFFF:FF:FF.0");
+                .numbers(gpu, Query::Field(165, link), &[up])
+                .numbers(gpu, Query::Field(164, link), &[26562])
+                .numbers(gpu, Query::Field(146, link), &[0])
+                .numbers(gpu, Query::Field(161, link), &[0])
+                .numbers(gpu, Query::Field(162, link), &[5])
+                .numbers(gpu, Query::Field(163, link), &[0])
+                .numbers(gpu, Query::Field(138, link), &[285_539_039])
+                .numbers(gpu, Query::Field(139, link), &[0])
+                .numbers(gpu, Query::Field(140, link), &[90])
+                .numbers(gpu, Query::Field(141, link), &[196])
+                .numbers(gpu, Query::Field(167, link), &[i128::from(link)])
+                .numbers(gpu, Query::Field(168, link), &[500])
+                .text(gpu, Query::NvLinkRemoteBusId(link), "FFFFFFFF:FF:FF.0");
             for capability in 0..6 {
-                driver =
-                    driver.numbers(gpu, Question::NvLinkCapability(link, capability), &[i128::from(capability != 4)]);
+                driver = driver.numbers(gpu, Query::NvLinkCapability(link, capability), &[i128::from(capability != 4)]);
             }
         }
     }
@@ -54,7 +53,7 @@ fn links_are_up_or_inactive() {
     assert_eq!(typed("nvlink -s -i 1,0 -l -1", &three()), (expected, 0));
     assert_eq!(typed("nvlink -s -i 0 -l 1", &three()).0, format!("{FIRST}\t Link 1: 26.562 GB/s\n"));
     assert_eq!(typed("nvlink -s -i 0 -l 99", &three()).0, format!("{FIRST}\t Invalid Link\n"));
-    let down = three().numbers(1, Question::Field(165, 0), &[0]);
+    let down = three().numbers(1, Query::Field(165, 0), &[0]);
     assert_eq!(
         typed("nvlink -s -i 1", &down).0,
         format!("{SECOND}NVML: Unable to retrieve NVLink information as all links are inActive\n")
@@ -93,7 +92,7 @@ fn each_switch_has_its_lines() {
 
 #[test]
 fn firmware_is_listed() {
-    let driver = three().numbers(0, Question::NvLinkInfo, &[1, 1, 14, 4, 0, 3, 7, 0, 0]);
+    let driver = three().numbers(0, Query::NvLinkInfo, &[1, 1, 14, 4, 0, 3, 7, 0, 0]);
     assert_eq!(
         typed("nvlink -info -i 0", &driver).0,
         format!("{FIRST}\t NVLE: enabled\n\t Firmware Version:\n\t     MSE: 14:4:0\n\t     NETIR UPHY: 7:0:0\n")
@@ -130,9 +129,9 @@ fn what_changes_links_is_refused() {
 #[test]
 fn a_lost_gpu_leaves_the_others() {
     let lost = Subject::gpu(0);
-    let driver = three().answer(lost, Question::Field(91, 0), Err(Code::GPU_IS_LOST)).answer(
+    let driver = three().answer(lost, Query::Field(91, 0), Err(Code::GPU_IS_LOST)).answer(
         lost,
-        Question::Name,
+        Query::Name,
         Err(Code::GPU_IS_LOST),
     );
     let (text, code) = typed("nvlink -s -l 0", &driver);

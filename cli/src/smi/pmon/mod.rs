@@ -5,7 +5,7 @@ mod processes;
 
 use std::{io::Write, sync::Mutex};
 
-use gpumon_probe::question::Ask;
+use gpumon_probe::vendor::nvml::query::QueryBackend;
 
 use self::processes::Process;
 use super::{
@@ -31,7 +31,7 @@ pub(super) const TYPING: Typing =
 const MOST: (usize, u64) = (4, 10);
 
 /// Runs `pmon`.
-pub(super) fn run(arguments: &[String], driver: &dyn Ask, output: &mut dyn Write) -> Result<u8, Stop> {
+pub(super) fn run(arguments: &[String], driver: &dyn QueryBackend, output: &mut dyn Write) -> Result<u8, Stop> {
     let switches = Switches::parse(SWITCHES, arguments).map_err(|fault| monitor::explain(fault, help::USAGE))?;
     if switches.has("-h") {
         return Err(Refusal::new(0, help::help()).into());

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use gpumon_probe::question::{Question, SystemQuestion};
+use gpumon_probe::vendor::nvml::query::{Query, SystemQuery};
 
 use crate::smi::Context;
 
@@ -47,12 +47,12 @@ pub(super) struct Used {
 /// before `since` are not asked for again.
 pub(super) fn of(context: &Context<'_>, gpu: u32, wants: Wants, since: u64) -> (Vec<Process>, u64) {
     let mut found: BTreeMap<u32, (Kinds, Option<i128>)> = BTreeMap::new();
-    for (question, kinds) in [
-        (Question::ComputeProcesses, Kinds { compute: true, ..Kinds::default() }),
-        (Question::GraphicsProcesses, Kinds { graphics: true, ..Kinds::default() }),
-        (Question::MpsProcesses, Kinds { mps: true, ..Kinds::default() }),
+    for (query, kinds) in [
+        (Query::ComputeProcesses, Kinds { compute: true, ..Kinds::default() }),
+        (Query::GraphicsProcesses, Kinds { graphics: true, ..Kinds::default() }),
+        (Query::MpsProcesses, Kinds { mps: true, ..Kinds::default() }),
     ] {
-        let Ok(answer) = context.ask(gpu, question) else { continue };
+        let Ok(answer) = context.ask(gpu, query) else { continue };
         for process in answer.numbers().chunks_exact(4) {
             let memory = Some(process[1]).filter(|bytes| *bytes >= 0);
             let entry = found.entry(process[0] as u32).or_default();
@@ -110,7 +110,7 @@ impl Kinds {
 fn utilization(context: &Context<'_>, gpu: u32, since: u64) -> (BTreeMap<u32, Used>, u64) {
     let mut used: BTreeMap<u32, (i128, Used)> = BTreeMap::new();
     let mut newest = since;
-    if let Ok(answer) = context.ask(gpu, Question::ProcessUtilization(since)) {
+    if let Ok(answer) = context.ask(gpu, Query::ProcessUtilization(since)) {
         for sample in answer.numbers().chunks_exact(8) {
             let [at, pid, sm, memory, encoder, decoder, jpeg, ofa] = *sample else { continue };
             newest = newest.max(at as u64);
@@ -126,13 +126,13 @@ fn utilization(context: &Context<'_>, gpu: u32, since: u64) -> (BTreeMap<u32, Us
 
 /// 0 where no memory of the GPU is protected, and so none of any process. How much each has is not told one by one.
 fn nothing_protected(context: &Context<'_>, gpu: u32) -> Option<i128> {
-    let used = context.ask(gpu, Question::ProtectedMemory).ok()?.at(2)?;
+    let used = context.ask(gpu, Query::ProtectedMemory).ok()?.at(2)?;
     (used == 0).then_some(0)
 }
 
 /// The name of a process's program: the last part of its path, as long as the column.
 fn command(context: &Context<'_>, pid: u32) -> String {
-    let Ok(answer) = context.system(SystemQuestion::ProcessName(pid)) else { return "-".to_owned() };
+    let Ok(answer) = context.system(SystemQuery::ProcessName(pid)) else { return "-".to_owned() };
     let line = answer.text().unwrap_or("");
     let program = line.split([' ', '\0']).next().unwrap_or("");
     let directory = program.rfind('/').map_or(0, |slash| slash + 1);

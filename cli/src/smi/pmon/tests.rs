@@ -1,6 +1,6 @@
 //! `pmon` against what nvidia-smi 580 printed for two H200.
 
-use gpumon_probe::question::{Code, Question, SystemQuestion, Value};
+use gpumon_probe::vendor::nvml::query::{Code, Query, SystemQuery, Value};
 
 use crate::smi::{script::Script, subcommand::tests::typed};
 
@@ -9,15 +9,15 @@ const MIB: i128 = 1 << 20;
 fn two() -> Script {
     let name = |text: &str| Ok(Value::Text(text.to_owned()));
     Script::default()
-        .system(SystemQuestion::DeviceCount, Ok(Value::number(2)))
-        .system(SystemQuestion::ProcessName(1538), name("/opt/torch/.venv/bin/python3"))
-        .system(SystemQuestion::ProcessName(1540), name("/opt/torch/.venv/bin/python3 -c \u{1b}[31m/x"))
-        .system(SystemQuestion::ProcessName(1539), name("nvidia-cuda-mps-server"))
-        .numbers(0, Question::ComputeProcesses, &[1540, 5730 * MIB, -1, -1, 1538, 1732 * MIB, -1, -1])
-        .numbers(1, Question::ComputeProcesses, &[1539, 5730 * MIB, -1, -1])
-        .numbers(0, Question::ProcessUtilization(0), &[7, 1538, 90, 20, 0, 0, -1, -1, 9, 1538, 98, 22, 0, 3, -1, 0])
-        .numbers(1, Question::ProcessUtilization(0), &[8, 1539, 0, 0, 0, 0, 0, 0])
-        .numbers(0, Question::ProtectedMemory, &[0, 0, 0])
+        .system(SystemQuery::DeviceCount, Ok(Value::number(2)))
+        .system(SystemQuery::ProcessName(1538), name("/opt/torch/.venv/bin/python3"))
+        .system(SystemQuery::ProcessName(1540), name("/opt/torch/.venv/bin/python3 -c \u{1b}[31m/x"))
+        .system(SystemQuery::ProcessName(1539), name("nvidia-cuda-mps-server"))
+        .numbers(0, Query::ComputeProcesses, &[1540, 5730 * MIB, -1, -1, 1538, 1732 * MIB, -1, -1])
+        .numbers(1, Query::ComputeProcesses, &[1539, 5730 * MIB, -1, -1])
+        .numbers(0, Query::ProcessUtilization(0), &[7, 1538, 90, 20, 0, 0, -1, -1, 9, 1538, 98, 22, 0, 3, -1, 0])
+        .numbers(1, Query::ProcessUtilization(0), &[8, 1539, 0, 0, 0, 0, 0, 0])
+        .numbers(0, Query::ProtectedMemory, &[0, 0, 0])
 }
 
 #[test]
@@ -38,7 +38,7 @@ fn a_process_stands_as_nvidia_smi_writes_it() {
 
 #[test]
 fn a_gpu_without_processes_has_a_row_of_dashes() {
-    let driver = Script::default().system(SystemQuestion::DeviceCount, Ok(Value::number(1)));
+    let driver = Script::default().system(SystemQuery::DeviceCount, Ok(Value::number(1)));
     assert_eq!(
         typed("pmon -c 1 -s m", &driver).0,
         "\
@@ -51,9 +51,9 @@ fn a_gpu_without_processes_has_a_row_of_dashes() {
 
 #[test]
 fn a_process_in_two_lists_is_one() {
-    let driver = two().numbers(0, Question::GraphicsProcesses, &[1538, -1, -1, -1, 77, -1, -1, -1]).numbers(
+    let driver = two().numbers(0, Query::GraphicsProcesses, &[1538, -1, -1, -1, 77, -1, -1, -1]).numbers(
         1,
-        Question::MpsProcesses,
+        Query::MpsProcesses,
         &[1539, 10 * MIB, -1, -1],
     );
     let (text, _) = typed("pmon -c 1 -s m", &driver);
@@ -65,8 +65,11 @@ fn a_process_in_two_lists_is_one() {
 
 #[test]
 fn no_new_sample_is_a_dash() {
-    let driver =
-        two().answer(gpumon_probe::question::Subject::gpu(0), Question::ProcessUtilization(0), Err(Code::NOT_FOUND));
+    let driver = two().answer(
+        gpumon_probe::vendor::nvml::query::Subject::gpu(0),
+        Query::ProcessUtilization(0),
+        Err(Code::NOT_FOUND),
+    );
     let (text, _) = typed("pmon -c 1 -i 0", &driver);
     assert_eq!(text.lines().nth(2).unwrap().split_whitespace().nth(3), Some("-"));
 }
@@ -82,6 +85,6 @@ fn the_seconds_between_rounds_are_ten_at_most() {
 
 #[test]
 fn four_gpus_are_watched_at_most() {
-    let driver = Script::default().system(SystemQuestion::DeviceCount, Ok(Value::number(8)));
+    let driver = Script::default().system(SystemQuery::DeviceCount, Ok(Value::number(8)));
     assert_eq!(typed("pmon -c 1", &driver).0.lines().count(), 6);
 }

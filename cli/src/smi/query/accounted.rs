@@ -1,6 +1,6 @@
 //! `--query-accounted-apps`: what processes have used up since accounting was turned on. Without it there is no row.
 
-use gpumon_probe::question::{Code, Question};
+use gpumon_probe::vendor::nvml::query::{Code, Query};
 
 use super::cell::{Absent, Cell, at, whole_mebibytes};
 use super::common::Common;
@@ -64,15 +64,15 @@ These are the fields:",
 type Process = Result<u32, Code>;
 
 fn processes(gpu: &Gpu<'_>) -> Vec<Process> {
-    match gpu.ask(Question::AccountingPids) {
+    match gpu.ask(Query::AccountingPids) {
         Ok(list) => list.numbers().iter().map(|pid| u32::try_from(*pid).map_err(|_| Code::UNKNOWN)).collect(),
         Err(code) => vec![Err(code)],
     }
 }
 
-/// One of the numbers of [`Question::AccountingStats`].
+/// One of the numbers of [`Query::AccountingStats`].
 fn known(row: &Row<'_, Process>, place: usize) -> Result<i128, Absent> {
-    match at(row.ask(Question::AccountingStats((*row.item)?)), place)? {
+    match at(row.ask(Query::AccountingStats((*row.item)?)), place)? {
         -1 => Err(Absent::not_available()),
         known => Ok(known),
     }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use gpumon_probe::question::{Answer, Code, Value};
+use gpumon_probe::vendor::nvml::query::{Answer, Code, Value};
 
 use crate::{smi::absence, stranger::harmless};
 

@@ -2,7 +2,7 @@
 
 use std::marker::PhantomData;
 
-use gpumon_probe::question::Question;
+use gpumon_probe::vendor::nvml::query::Query;
 
 use super::cell::{Cell, text};
 use super::field::{Field, Section, field};
@@ -39,17 +39,17 @@ pub(super) fn timestamp<T>(row: &Row<'_, T>) -> Cell {
 }
 
 pub(super) fn name<T>(row: &Row<'_, T>) -> Cell {
-    text(row.ask(Question::Name))
+    text(row.ask(Query::Name))
 }
 
 pub(super) fn bus_id<T>(row: &Row<'_, T>) -> Cell {
-    text(row.ask(Question::BusId))
+    text(row.ask(Query::BusId))
 }
 
 pub(super) fn serial<T>(row: &Row<'_, T>) -> Cell {
-    text(row.ask(Question::Serial))
+    text(row.ask(Query::Serial))
 }
 
 pub(super) fn uuid<T>(row: &Row<'_, T>) -> Cell {
-    text(row.ask(Question::Uuid))
+    text(row.ask(Query::Uuid))
 }

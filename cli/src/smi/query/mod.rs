@@ -27,7 +27,7 @@ use crate::smi::{Context, Refusal};
 
 /// What is asked about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Query {
+pub(crate) enum QueryKind {
     /// GPUs.
     Gpu,
     /// Processes that compute.
@@ -42,7 +42,7 @@ pub(crate) enum Query {
     SupportedClocks,
 }
 
-impl Query {
+impl QueryKind {
     /// Every one, in the order of nvidia-smi's help.
     pub(crate) const ALL: [Self; 6] = [
         Self::Gpu,
@@ -87,14 +87,14 @@ pub(crate) struct Request {
 ///
 /// # Errors
 /// The first field or modifier that there is not, in nvidia-smi's words.
-pub(crate) fn parse(query: Query, fields: &str, format: Option<&str>) -> Result<Request, Refusal> {
+pub(crate) fn parse(query: QueryKind, fields: &str, format: Option<&str>) -> Result<Request, Refusal> {
     let choice = query.table().choose(fields)?;
     let format = Format::parse(format.unwrap_or_default())?;
     Ok(Request { choice, format })
 }
 
 /// What the help of this query prints.
-pub(crate) fn help(query: Query) -> String {
+pub(crate) fn help(query: QueryKind) -> String {
     query.table().help(query.switch())
 }
 
@@ -105,7 +105,7 @@ pub(crate) struct Told {
 }
 
 /// Every field of a query, in the order of its help.
-pub(crate) fn fields(query: Query) -> Vec<Told> {
+pub(crate) fn fields(query: QueryKind) -> Vec<Told> {
     query.table().told()
 }
 

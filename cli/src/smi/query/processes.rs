@@ -1,6 +1,6 @@
 //! `--query-compute-apps`: the processes that compute on a GPU, in the driver's order.
 
-use gpumon_probe::question::{Code, Question, SystemQuestion};
+use gpumon_probe::vendor::nvml::query::{Code, Query, SystemQuery};
 
 use super::cell::{Absent, Cell, text, whole_mebibytes};
 use super::common::Common;
@@ -46,7 +46,7 @@ pub(super) struct Known {
 }
 
 fn processes(gpu: &Gpu<'_>) -> Vec<Process> {
-    match gpu.ask(Question::ComputeProcesses) {
+    match gpu.ask(Query::ComputeProcesses) {
         // PID, memory, GPU instance, compute instance.
         Ok(list) => list.numbers().chunks_exact(4).map(|one| Ok(Known { pid: one[0], memory: one[1] })).collect(),
         Err(code) => vec![Err(code)],
@@ -55,7 +55,7 @@ fn processes(gpu: &Gpu<'_>) -> Vec<Process> {
 
 fn name(row: &Row<'_, Process>) -> Cell {
     let pid = u32::try_from((*row.item)?.pid).map_err(|_| Code::UNKNOWN)?;
-    text(row.system(SystemQuestion::ProcessName(pid)))
+    text(row.system(SystemQuery::ProcessName(pid)))
 }
 
 fn memory(row: &Row<'_, Process>) -> Cell {

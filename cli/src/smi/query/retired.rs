@@ -1,7 +1,7 @@
 //! `--query-retired-pages`: pages of memory that were taken out of use, single-bit errors first. A board that has no
 //! such pages says so in one row for each cause.
 
-use gpumon_probe::question::{Code, Question};
+use gpumon_probe::vendor::nvml::query::{Code, Query};
 use jiff::Timestamp;
 
 use super::cell::{Absent, Cell};
@@ -53,7 +53,7 @@ struct Known {
 }
 
 fn pages(gpu: &Gpu<'_>) -> Vec<Page> {
-    let of_cause = |(number, cause)| match gpu.ask(Question::RetiredPages(number)) {
+    let of_cause = |(number, cause)| match gpu.ask(Query::RetiredPages(number)) {
         Ok(list) => {
             let page = |one: &[i128]| Page { cause, known: Ok(Known { at_us: one[0], address: one[1] }) };
             list.numbers().chunks_exact(2).map(page).collect()

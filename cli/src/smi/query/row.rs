@@ -1,6 +1,6 @@
 //! What a row is about, and whom its cells ask.
 
-use gpumon_probe::question::{Answer, Question, SystemQuestion};
+use gpumon_probe::vendor::nvml::query::{Answer, Query, SystemQuery};
 use jiff::Zoned;
 
 use crate::smi::{Context, memo::Memo};
@@ -10,8 +10,8 @@ use crate::smi::{Context, memo::Memo};
 pub(super) struct Gpu<'a> {
     context: &'a Context<'a>,
     index: u32,
-    answers: Memo<Question>,
-    system: Memo<SystemQuestion>,
+    answers: Memo<Query>,
+    system: Memo<SystemQuery>,
 }
 
 impl<'a> Gpu<'a> {
@@ -21,13 +21,13 @@ impl<'a> Gpu<'a> {
     }
 
     /// Asks about the GPU.
-    pub(super) fn ask(&self, question: Question) -> Answer {
-        self.answers.once(question, || self.context.ask(self.index, question))
+    pub(super) fn ask(&self, query: Query) -> Answer {
+        self.answers.once(query, || self.context.ask(self.index, query))
     }
 
     /// Asks about the machine.
-    pub(super) fn system(&self, question: SystemQuestion) -> Answer {
-        self.system.once(question, || self.context.system(question))
+    pub(super) fn system(&self, query: SystemQuery) -> Answer {
+        self.system.once(query, || self.context.system(query))
     }
 
     /// Its index.
@@ -56,12 +56,12 @@ pub(super) struct Row<'a, T> {
 
 impl<T> Row<'_, T> {
     /// Asks about the GPU.
-    pub(super) fn ask(&self, question: Question) -> Answer {
-        self.gpu.ask(question)
+    pub(super) fn ask(&self, query: Query) -> Answer {
+        self.gpu.ask(query)
     }
 
     /// Asks about the machine.
-    pub(super) fn system(&self, question: SystemQuestion) -> Answer {
-        self.gpu.system(question)
+    pub(super) fn system(&self, query: SystemQuery) -> Answer {
+        self.gpu.system(query)
     }
 }

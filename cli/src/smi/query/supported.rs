@@ -1,7 +1,7 @@
 //! `--query-supported-clocks`: every pair of a memory and a graphics clock that a GPU can be set to, the fastest memory
 //! first.
 
-use gpumon_probe::question::{Code, Question};
+use gpumon_probe::vendor::nvml::query::{Code, Query};
 
 use super::cell::Cell;
 use super::common::Common;
@@ -43,7 +43,7 @@ pub(super) struct Pair {
 }
 
 fn clocks(gpu: &Gpu<'_>) -> Vec<Clocks> {
-    match gpu.ask(Question::SupportedMemoryClocks) {
+    match gpu.ask(Query::SupportedMemoryClocks) {
         Ok(list) => list
             .numbers()
             .iter()
@@ -56,7 +56,7 @@ fn clocks(gpu: &Gpu<'_>) -> Vec<Clocks> {
 }
 
 fn with_memory(gpu: &Gpu<'_>, memory: u32) -> Vec<Clocks> {
-    match gpu.ask(Question::SupportedGraphicsClocks(memory)) {
+    match gpu.ask(Query::SupportedGraphicsClocks(memory)) {
         Ok(list) => list.numbers().iter().map(|graphics| Ok(Pair { memory, graphics: Ok(*graphics) })).collect(),
         Err(code) => vec![Ok(Pair { memory, graphics: Err(code) })],
     }

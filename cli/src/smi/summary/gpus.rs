@@ -1,6 +1,6 @@
 //! A GPU's three lines.
 
-use gpumon_probe::question::{Answer, Code, Question, Subject};
+use gpumon_probe::vendor::nvml::query::{Answer, Code, Query, Subject};
 
 use super::{
     super::Context,
@@ -43,24 +43,24 @@ pub(super) struct Process {
 
 impl Row {
     pub(super) fn read(context: &Context<'_>, gpu: u32) -> Self {
-        let ask = |question| context.ask(gpu, question);
-        let mig = ask(Question::MigMode);
+        let ask = |query| context.ask(gpu, query);
+        let mig = ask(Query::MigMode);
         let is_mig = mig.as_ref().is_ok_and(|mode| mode.at(0) == Some(1));
         let mut row = Self {
             index: gpu,
-            name: words(&ask(Question::Name)),
-            persistence: on_off(&ask(Question::PersistenceMode)),
-            bus_id: words(&ask(Question::BusId)),
-            display: on_off(&ask(Question::DisplayActive)),
+            name: words(&ask(Query::Name)),
+            persistence: on_off(&ask(Query::PersistenceMode)),
+            bus_id: words(&ask(Query::BusId)),
+            display: on_off(&ask(Query::DisplayActive)),
             ecc: ecc(context, gpu, is_mig),
-            fan: number(&ask(Question::FanSpeed), 0, |percent| format!("{percent}%")),
-            temperature: number(&ask(Question::Temperature), 0, |celsius| format!("{celsius}C")),
-            performance: number(&ask(Question::PerformanceState), 0, performance_state),
-            power: watts(&ask(Question::PowerUsage)),
-            limit: watts(&ask(Question::EnforcedPowerLimit)),
-            memory: ask(Question::MemoryInfo).ok().and_then(|memory| Some((memory.at(3)?, memory.at(0)?))),
-            utilization: number(&ask(Question::UtilizationRates), 0, |percent| format!("{percent}%")),
-            compute: compute_mode(&ask(Question::ComputeMode)),
+            fan: number(&ask(Query::FanSpeed), 0, |percent| format!("{percent}%")),
+            temperature: number(&ask(Query::Temperature), 0, |celsius| format!("{celsius}C")),
+            performance: number(&ask(Query::PerformanceState), 0, performance_state),
+            power: watts(&ask(Query::PowerUsage)),
+            limit: watts(&ask(Query::EnforcedPowerLimit)),
+            memory: ask(Query::MemoryInfo).ok().and_then(|memory| Some((memory.at(3)?, memory.at(0)?))),
+            utilization: number(&ask(Query::UtilizationRates), 0, |percent| format!("{percent}%")),
+            compute: compute_mode(&ask(Query::ComputeMode)),
             mig: match &mig {
                 Ok(mode) if mode.at(0) == Some(1) && mode.at(1) == Some(0) => "Enabled*",
                 Ok(mode) if mode.at(0) == Some(1) => "Enabled",
@@ -75,7 +75,7 @@ impl Row {
         };
         // Checking the infoROM takes 70 ms, so that it is left to a server, which does it once.
         if context.driver.is_quick() && row.processes.is_empty() {
-            row.inforom_is_corrupt = ask(Question::InforomIsValid) == Err(Code::CORRUPTED_INFOROM);
+            row.inforom_is_corrupt = ask(Query::InforomIsValid) == Err(Code::CORRUPTED_INFOROM);
         }
         row
     }
@@ -131,10 +131,10 @@ fn on_off(answer: &Answer) -> &'static str {
 
 /// While a GPU is divided nothing counts for all of it, and only the mode is told.
 fn ecc(context: &Context<'_>, gpu: u32, is_mig: bool) -> String {
-    match context.ask(gpu, Question::EccMode) {
+    match context.ask(gpu, Query::EccMode) {
         Ok(mode) if mode.at(0) == Some(0) => "Off".to_owned(),
         Ok(_) if is_mig => "On".to_owned(),
-        Ok(_) => number(&context.ask(gpu, Question::TotalEccErrors(1, 0)), 0, |count| count.to_string()),
+        Ok(_) => number(&context.ask(gpu, Query::TotalEccErrors(1, 0)), 0, |count| count.to_string()),
         Err(code) => text::missing(code).to_owned(),
     }
 }
@@ -167,14 +167,14 @@ fn compute_mode(answer: &Answer) -> &'static str {
 impl Process {
     /// Compute, graphics and both, by PID. One that the driver lists as both is one line.
     fn read_all(context: &Context<'_>, gpu: u32) -> Vec<Self> {
-        let list = |question| {
-            context.driver.about(Subject::gpu(gpu), question).map_or_else(|_| Vec::new(), |v| v.numbers().to_vec())
+        let list = |query| {
+            context.driver.about(Subject::gpu(gpu), query).map_or_else(|_| Vec::new(), |v| v.numbers().to_vec())
         };
         let mut processes: Vec<Self> = Vec::new();
-        for (question, kind) in
-            [(Question::ComputeProcesses, "C"), (Question::MpsProcesses, "M+C"), (Question::GraphicsProcesses, "G")]
+        for (query, kind) in
+            [(Query::ComputeProcesses, "C"), (Query::MpsProcesses, "M+C"), (Query::GraphicsProcesses, "G")]
         {
-            for entry in list(question).as_chunks::<4>().0 {
+            for entry in list(query).as_chunks::<4>().0 {
                 let &[pid, memory, gi, ci] = entry;
                 let instance = (gi >= 0 && ci >= 0).then_some((gi, ci));
                 let same =

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use gpumon_probe::question::{Question, Subject};
+use gpumon_probe::vendor::nvml::query::{Query, Subject};
 
 use super::{
     super::Context,
@@ -25,16 +25,15 @@ pub(super) struct MigDevice {
 
 impl MigDevice {
     pub(super) fn read_all(context: &Context<'_>, gpu: u32) -> Vec<Self> {
-        let devices =
-            context.ask(gpu, Question::MigDevices).map_or_else(|_| Vec::new(), |list| list.numbers().to_vec());
+        let devices = context.ask(gpu, Query::MigDevices).map_or_else(|_| Vec::new(), |list| list.numbers().to_vec());
         devices.into_iter().map(|device| Self::read(context, Subject::mig(gpu, device as u32), device as u32)).collect()
     }
 
     fn read(context: &Context<'_>, subject: Subject, index: u32) -> Self {
-        let ask = |question| context.driver.about(subject, question);
-        let instance = ask(Question::MigInstance);
-        let attributes = ask(Question::MigAttributes);
-        let (memory, bar1) = (ask(Question::MemoryInfo), ask(Question::Bar1MemoryInfo));
+        let ask = |query| context.driver.about(subject, query);
+        let instance = ask(Query::MigInstance);
+        let attributes = ask(Query::MigAttributes);
+        let (memory, bar1) = (ask(Query::MemoryInfo), ask(Query::Bar1MemoryInfo));
         let plain = |place| number(&attributes, place, |count| count.to_string());
         let size = |bytes| format!("{}MiB", mib(bytes));
         Self {
@@ -45,7 +44,7 @@ impl MigDevice {
             bar1: (number(&bar1, 2, size), number(&bar1, 0, size)),
             multiprocessors: plain(0),
             // Uncorrected errors of its own caches since the driver was loaded: all that is counted per instance.
-            ecc: number(&ask(Question::MemoryErrors(1, 0, 7)), 0, |count| count.to_string()),
+            ecc: number(&ask(Query::MemoryErrors(1, 0, 7)), 0, |count| count.to_string()),
             engines: [plain(1), plain(3), plain(2), plain(5), plain(4)],
         }
     }

@@ -9,7 +9,7 @@ mod text;
 
 use std::fmt::Write;
 
-use gpumon_probe::question::SystemQuestion;
+use gpumon_probe::vendor::nvml::query::SystemQuery;
 
 use self::gpus::Row;
 use super::Context;
@@ -33,9 +33,9 @@ pub(crate) fn render(context: &Context<'_>) -> String {
 }
 
 fn head(context: &Context<'_>) -> String {
-    let text = |question| context.system(question).ok().and_then(|value| value.text().map(str::to_owned));
-    let driver = text(SystemQuestion::DriverVersion).unwrap_or_else(|| "N/A".to_owned());
-    let cuda = context.system(SystemQuestion::CudaVersion).ok().and_then(|value| value.at(0));
+    let text = |query| context.system(query).ok().and_then(|value| value.text().map(str::to_owned));
+    let driver = text(SystemQuery::DriverVersion).unwrap_or_else(|| "N/A".to_owned());
+    let cuda = context.system(SystemQuery::CudaVersion).ok().and_then(|value| value.at(0));
     let cuda = cuda.map_or_else(|| "N/A".to_owned(), |version| format!("{}.{}", version / 1000, version % 1000 / 10));
     let date = context.now.strftime("%a %b %e %H:%M:%S %Y");
     let line = "-".repeat(WIDTH);

@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, fmt::Write};
 
-use gpumon_probe::question::SystemQuestion;
+use gpumon_probe::vendor::nvml::query::SystemQuery;
 
 use super::{
     super::Context,
@@ -51,7 +51,7 @@ fn process_line(gpu: u32, process: &Process, name: &str) -> String {
 
 /// A process's name belongs to whoever started it: it can hold anything, and must not steer the terminal.
 fn name(context: &Context<'_>, pid: u32) -> String {
-    match context.system(SystemQuestion::ProcessName(pid)) {
+    match context.system(SystemQuery::ProcessName(pid)) {
         Ok(value) => value.text().unwrap_or("-").replace(char::is_control, "?"),
         Err(code) => super::super::absence::bracketed(code),
     }

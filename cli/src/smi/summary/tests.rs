@@ -1,6 +1,6 @@
 //! The table of an H200's own driver is the measure.
 
-use gpumon_probe::question::{Code, Question as Q, Subject, SystemQuestion, Value};
+use gpumon_probe::vendor::nvml::query::{Code, Query as Q, Subject, SystemQuery, Value};
 use jiff::civil::date;
 
 use super::{super::script::Script, *};
@@ -8,11 +8,11 @@ use super::{super::script::Script, *};
 /// Two H200s as a real driver described them, the first at work.
 fn two_h200s() -> Script {
     let mut script = Script::default()
-        .system(SystemQuestion::DriverVersion, Ok(Value::Text("580.159.04".to_owned())))
-        .system(SystemQuestion::CudaVersion, Ok(Value::number(13_000)))
-        .system(SystemQuestion::ProcessName(1538), Ok(Value::Text("/opt/torch/.venv/bin/python3".to_owned())))
+        .system(SystemQuery::DriverVersion, Ok(Value::Text("580.159.04".to_owned())))
+        .system(SystemQuery::CudaVersion, Ok(Value::number(13_000)))
+        .system(SystemQuery::ProcessName(1538), Ok(Value::Text("/opt/torch/.venv/bin/python3".to_owned())))
         .system(
-            SystemQuestion::ProcessName(1540),
+            SystemQuery::ProcessName(1540),
             Ok(Value::Text("/home/ana/micromamba/envs/sam6d/bin/python".to_owned())),
         );
     for (gpu, bus_id, celsius, milliwatts, used, percent) in

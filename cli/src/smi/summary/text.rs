@@ -1,6 +1,6 @@
 //! Cells of the summary: cut to their width, and said where there is nothing.
 
-use gpumon_probe::question::{Answer, Code};
+use gpumon_probe::vendor::nvml::query::{Answer, Code};
 
 /// Bytes as whole MiB, the part of one counted as one.
 pub(crate) fn mib(bytes: i128) -> i128 {

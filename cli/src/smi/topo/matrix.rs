@@ -2,7 +2,7 @@
 
 use std::cmp;
 
-use gpumon_probe::question::{Question, Subject};
+use gpumon_probe::vendor::nvml::query::{Query, Subject};
 
 use super::{Topology, level::Level, sysfs::Device};
 
@@ -63,16 +63,16 @@ pub(super) fn table(topology: &Topology<'_>, gpus: &[u32], matrix: Matrix) -> St
 }
 
 fn describe(topology: &Topology<'_>, index: u32, matrix: Matrix) -> Gpu {
-    let ask = |question| topology.driver.about(Subject::gpu(index), question).ok();
-    let text = |question| ask(question).and_then(|answer| answer.text().map(str::to_owned));
-    let bus_id = text(Question::BusId);
+    let ask = |query| topology.driver.about(Subject::gpu(index), query).ok();
+    let text = |query| ask(query).and_then(|answer| answer.text().map(str::to_owned));
+    let bus_id = text(Query::BusId);
     let device = bus_id.as_ref().and_then(|bus_id| topology.sysfs.device(bus_id));
     let links = if matrix == Matrix::Links {
-        ask(Question::Field(LINKS, 0)).and_then(|answer| answer.at(0)).unwrap_or(0) as u32
+        ask(Query::Field(LINKS, 0)).and_then(|answer| answer.at(0)).unwrap_or(0) as u32
     } else {
         0
     };
-    let remotes = (0..links).filter_map(|link| Some((link, text(Question::NvLinkRemoteBusId(link))?))).collect();
+    let remotes = (0..links).filter_map(|link| Some((link, text(Query::NvLinkRemoteBusId(link))?))).collect();
     Gpu { index, bus_id, device, remotes }
 }
 
@@ -131,7 +131,7 @@ fn between(topology: &Topology<'_>, gpu: &Gpu, other: &Gpu, matrix: Matrix) -> S
             return format!("NV{links}");
         }
     }
-    let answer = topology.driver.about(Subject::gpu(gpu.index), Question::CommonAncestor(other.index)).ok();
+    let answer = topology.driver.about(Subject::gpu(gpu.index), Query::CommonAncestor(other.index)).ok();
     let level = answer.and_then(|answer| answer.at(0)).and_then(Level::of);
     level.map_or("N/A", Level::short).to_owned()
 }
@@ -145,13 +145,13 @@ fn links(topology: &Topology<'_>, gpu: &Gpu, other: &Gpu) -> i128 {
         gpu.remotes.iter().filter(|(_, remote)| leads_there(remote)).map(|(link, _)| *link).collect();
     if !straight.is_empty() || gpu.remotes.is_empty() {
         let is_up = |link: &&u32| {
-            let answer = topology.driver.about(Subject::gpu(gpu.index), Question::Field(STATE, **link)).ok();
+            let answer = topology.driver.about(Subject::gpu(gpu.index), Query::Field(STATE, **link)).ok();
             answer.and_then(|answer| answer.at(0)) == Some(1)
         };
         return straight.iter().filter(is_up).count() as i128;
     }
     let switched = |gpu: &Gpu| {
-        let answer = topology.driver.about(Subject::gpu(gpu.index), Question::Field(SWITCH_LINKS, 0)).ok();
+        let answer = topology.driver.about(Subject::gpu(gpu.index), Query::Field(SWITCH_LINKS, 0)).ok();
         answer.and_then(|answer| answer.at(0)).unwrap_or(0)
     };
     cmp::min(switched(gpu), switched(other))

@@ -10,7 +10,7 @@ mod sysfs;
 
 use std::io::Write;
 
-use gpumon_probe::question::{Ask, Question, Subject, SystemQuestion};
+use gpumon_probe::vendor::nvml::query::{Query, QueryBackend, Subject, SystemQuery};
 
 use self::{matrix::Matrix, sysfs::Sysfs};
 use super::{
@@ -40,7 +40,7 @@ pub(super) const TYPING: Typing =
     Typing { switches: SWITCHES, refused: [&[], &[]], head: help::HELP, usage: help::HELP };
 
 /// Runs `topo`.
-pub(super) fn run(arguments: &[String], driver: &dyn Ask, output: &mut dyn Write) -> Result<u8, Stop> {
+pub(super) fn run(arguments: &[String], driver: &dyn QueryBackend, output: &mut dyn Write) -> Result<u8, Stop> {
     let switches = Switches::parse(SWITCHES, arguments)?;
     if switches.is_empty() || switches.has("-h") {
         return Err(Refusal::new(0, help::HELP).into());
@@ -104,24 +104,24 @@ pub(super) fn run(arguments: &[String], driver: &dyn Ask, output: &mut dyn Write
 
 /// Whom to ask: the driver, and the kernel.
 struct Topology<'a> {
-    driver: &'a dyn Ask,
+    driver: &'a dyn QueryBackend,
     sysfs: &'a Sysfs,
 }
 
 impl Topology<'_> {
     /// The CPUs near a GPU, as ranges; nothing where that is not known.
     fn cpus(&self, gpu: u32) -> String {
-        self.words(gpu, Question::CpuAffinity).map_or_else(String::new, |words| ranges::of_words(&words))
+        self.words(gpu, Query::CpuAffinity).map_or_else(String::new, |words| ranges::of_words(&words))
     }
 
     /// The NUMA nodes whose memory is near a GPU.
     fn nodes_of_memory(&self, gpu: u32) -> String {
-        self.words(gpu, Question::MemoryAffinity).map_or_else(String::new, |words| ranges::of_words(&words))
+        self.words(gpu, Query::MemoryAffinity).map_or_else(String::new, |words| ranges::of_words(&words))
     }
 
     /// The NUMA nodes of the CPUs near a GPU.
     fn nodes_of_cpus(&self, gpu: u32) -> String {
-        let Some(words) = self.words(gpu, Question::CpuAffinity) else { return String::new() };
+        let Some(words) = self.words(gpu, Query::CpuAffinity) else { return String::new() };
         let near = ranges::numbers(&words);
         let nodes: Vec<u32> = self
             .sysfs
@@ -135,12 +135,12 @@ impl Topology<'_> {
 
     /// The NUMA node that a GPU's own memory is.
     fn own_node(&self, gpu: u32) -> String {
-        let answer = self.driver.about(Subject::gpu(gpu), Question::NumaNode);
+        let answer = self.driver.about(Subject::gpu(gpu), Query::NumaNode);
         answer.ok().and_then(|answer| answer.at(0)).map_or_else(|| "N/A".to_owned(), |node| node.to_string())
     }
 
-    fn words(&self, gpu: u32, question: Question) -> Option<Vec<u64>> {
-        let answer = self.driver.about(Subject::gpu(gpu), question).ok()?;
+    fn words(&self, gpu: u32, query: Query) -> Option<Vec<u64>> {
+        let answer = self.driver.about(Subject::gpu(gpu), query).ok()?;
         Some(answer.numbers().iter().map(|word| *word as u64).collect())
     }
 }
@@ -165,8 +165,8 @@ fn listed(numbers: &[i128]) -> String {
 }
 
 /// The GPUs near a CPU.
-fn near_cpu(driver: &dyn Ask, cpu: i64) -> Vec<i128> {
-    let answer = u32::try_from(cpu).ok().and_then(|cpu| driver.system(SystemQuestion::GpusNearCpu(cpu)).ok());
+fn near_cpu(driver: &dyn QueryBackend, cpu: i64) -> Vec<i128> {
+    let answer = u32::try_from(cpu).ok().and_then(|cpu| driver.system(SystemQuery::GpusNearCpu(cpu)).ok());
     answer.map_or_else(Vec::new, |answer| answer.numbers().to_vec())
 }
 

@@ -1,12 +1,12 @@
 //! What is near what: in words.
 
-use gpumon_probe::question::{Ask, Question, Subject};
+use gpumon_probe::vendor::nvml::query::{Query, QueryBackend, Subject};
 
 use super::{level::Level, listed, near_cpu};
 use crate::smi::Refusal;
 
 /// The GPUs near a CPU.
-pub(super) fn gpus_of_cpu(driver: &dyn Ask, cpu: i64) -> String {
+pub(super) fn gpus_of_cpu(driver: &dyn QueryBackend, cpu: i64) -> String {
     let gpus = near_cpu(driver, cpu);
     if gpus.is_empty() {
         return format!("No GPUs were found to have an affinity with CPU {cpu}.\n\n");
@@ -18,10 +18,10 @@ pub(super) fn gpus_of_cpu(driver: &dyn Ask, cpu: i64) -> String {
 ///
 /// # Errors
 /// Where there is no such level.
-pub(super) fn gpus_of_gpu(driver: &dyn Ask, gpu: u32, level: i64) -> Result<String, Refusal> {
+pub(super) fn gpus_of_gpu(driver: &dyn QueryBackend, gpu: u32, level: i64) -> Result<String, Refusal> {
     let failed = || Refusal::new(255, "Failed to display the nearest GPUs\n\n");
     let (level, number) = Level::typed(level).ok_or_else(failed)?;
-    let answer = driver.about(Subject::gpu(gpu), Question::NearestGpus(number)).map_err(|_| failed())?;
+    let answer = driver.about(Subject::gpu(gpu), Query::NearestGpus(number)).map_err(|_| failed())?;
     let between = level.between();
     if answer.numbers().is_empty() {
         return Ok(format!("Device {gpu} is not connected to other devices {between}.\n\n"));
@@ -33,12 +33,12 @@ pub(super) fn gpus_of_gpu(driver: &dyn Ask, gpu: u32, level: i64) -> Result<Stri
 ///
 /// # Errors
 /// Where not two were selected, or the driver does not know.
-pub(super) fn path(driver: &dyn Ask, selected: Option<&[u32]>) -> Result<String, Refusal> {
+pub(super) fn path(driver: &dyn QueryBackend, selected: Option<&[u32]>) -> Result<String, Refusal> {
     let Some([one, other]) = selected else {
         let text = "Path command line flag must be used in conjection with the -i argument which must be two GPU identifiers.\n\n";
         return Err(Refusal::new(2, text));
     };
-    let answer = driver.about(Subject::gpu(*one), Question::CommonAncestor(*other)).ok();
+    let answer = driver.about(Subject::gpu(*one), Query::CommonAncestor(*other)).ok();
     let level = answer
         .and_then(|answer| answer.at(0))
         .and_then(Level::of)

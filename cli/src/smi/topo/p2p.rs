@@ -1,6 +1,6 @@
 //! Which GPUs reach each other's memory.
 
-use gpumon_probe::question::{Ask, Question, Subject};
+use gpumon_probe::vendor::nvml::query::{Query, QueryBackend, Subject};
 
 use crate::smi::Refusal;
 
@@ -11,7 +11,7 @@ pub(super) const CAPABILITIES: &[&str] = &["r", "w", "n", "a", "p"];
 ///
 /// # Errors
 /// Where the letter is none of them.
-pub(super) fn table(driver: &dyn Ask, gpus: &[u32], letter: &str) -> Result<String, Refusal> {
+pub(super) fn table(driver: &dyn QueryBackend, gpus: &[u32], letter: &str) -> Result<String, Refusal> {
     let capability = CAPABILITIES
         .iter()
         .position(|known| *known == letter)
@@ -29,8 +29,8 @@ pub(super) fn table(driver: &dyn Ask, gpus: &[u32], letter: &str) -> Result<Stri
 }
 
 /// The words of `nvmlGpuP2PStatus_t`.
-fn status(driver: &dyn Ask, gpu: u32, other: u32, capability: u32) -> &'static str {
-    let answer = driver.about(Subject::gpu(gpu), Question::P2pStatus(other, capability)).ok();
+fn status(driver: &dyn QueryBackend, gpu: u32, other: u32, capability: u32) -> &'static str {
+    let answer = driver.about(Subject::gpu(gpu), Query::P2pStatus(other, capability)).ok();
     match answer.and_then(|answer| answer.at(0)) {
         Some(0) => "OK",
         Some(1) => "CNS",

@@ -2,29 +2,29 @@
 
 use std::{fs, os::unix::fs::symlink, path::Path};
 
-use gpumon_probe::question::{Question, SystemQuestion, Value};
+use gpumon_probe::vendor::nvml::query::{Query, SystemQuery, Value};
 
 use super::{Topology, matrix, matrix::Matrix, sysfs::Sysfs};
 use crate::smi::{script::Script, subcommand::tests::typed};
 
 fn two() -> Script {
     let mut driver = Script::default()
-        .system(SystemQuestion::DeviceCount, Ok(Value::number(2)))
-        .system(SystemQuestion::GpusNearCpu(5), Ok(Value::Numbers(vec![1, 0])));
+        .system(SystemQuery::DeviceCount, Ok(Value::number(2)))
+        .system(SystemQuery::GpusNearCpu(5), Ok(Value::Numbers(vec![1, 0])));
     for (gpu, other) in [(0, 1), (1, 0)] {
         driver = driver
-            .text(gpu, Question::BusId, ["00000000:17:00.0", "00000000:97:00.0"][gpu as usize])
-            .numbers(gpu, Question::Field(91, 0), &[18])
-            .numbers(gpu, Question::Field(147, 0), &[18])
-            .numbers(gpu, Question::CpuAffinity, &[0xFFFF_FFFF])
-            .numbers(gpu, Question::MemoryAffinity, &[1])
-            .numbers(gpu, Question::CommonAncestor(other), &[30])
-            .numbers(gpu, Question::NearestGpus(20), &[])
-            .numbers(gpu, Question::NearestGpus(30), &[i128::from(other)])
-            .numbers(gpu, Question::P2pStatus(other, 0), &[0])
-            .numbers(gpu, Question::P2pStatus(other, 4), &[5]);
+            .text(gpu, Query::BusId, ["00000000:17:00.0", "00000000:97:00.0"][gpu as usize])
+            .numbers(gpu, Query::Field(91, 0), &[18])
+            .numbers(gpu, Query::Field(147, 0), &[18])
+            .numbers(gpu, Query::CpuAffinity, &[0xFFFF_FFFF])
+            .numbers(gpu, Query::MemoryAffinity, &[1])
+            .numbers(gpu, Query::CommonAncestor(other), &[30])
+            .numbers(gpu, Query::NearestGpus(20), &[])
+            .numbers(gpu, Query::NearestGpus(30), &[i128::from(other)])
+            .numbers(gpu, Query::P2pStatus(other, 0), &[0])
+            .numbers(gpu, Query::P2pStatus(other, 4), &[5]);
         for link in 0..18 {
-            driver = driver.text(gpu, Question::NvLinkRemoteBusId(link), "FFFFFFFF:FF:FF.0");
+            driver = driver.text(gpu, Query::NvLinkRemoteBusId(link), "FFFFFFFF:FF:FF.0");
         }
     }
     driver
@@ -88,18 +88,18 @@ fn links_through_switches_are_counted() {
 fn links_between_two_gpus_are_counted() {
     let nowhere = tempfile::tempdir().unwrap();
     let driver = (0..4).fold(two(), |driver, link| {
-        let driver = driver.text(0, Question::NvLinkRemoteBusId(link), "00000000:97:00.0");
-        driver.numbers(0, Question::Field(165, link), &[1])
+        let driver = driver.text(0, Query::NvLinkRemoteBusId(link), "00000000:97:00.0");
+        driver.numbers(0, Query::Field(165, link), &[1])
     });
     assert!(table(&driver, nowhere.path(), Matrix::Links).contains("GPU0\t X \tNV4\t"));
-    let driver = driver.numbers(0, Question::Field(165, 2), &[0]);
+    let driver = driver.numbers(0, Query::Field(165, 2), &[0]);
     assert!(table(&driver, nowhere.path(), Matrix::Links).contains("GPU0\t X \tNV3\t"), "one is down");
 }
 
 #[test]
 fn the_gpu_with_fewer_links_to_the_switches_limits_a_pair() {
     let nowhere = tempfile::tempdir().unwrap();
-    let driver = two().numbers(1, Question::Field(147, 0), &[17]);
+    let driver = two().numbers(1, Query::Field(147, 0), &[17]);
     let text = table(&driver, nowhere.path(), Matrix::Links);
     assert!(text.contains("GPU0\t X \tNV17\t") && text.contains("GPU1\tNV17\t X \t"), "{text}");
 }
@@ -134,7 +134,7 @@ fn disks_have_a_matrix_of_their_own() {
 fn nodes_are_those_of_the_cpus() {
     let machine = machine();
     let sysfs = Sysfs::at(machine.path());
-    let driver = two().numbers(1, Question::CpuAffinity, &[0xFFFF_0000]);
+    let driver = two().numbers(1, Query::CpuAffinity, &[0xFFFF_0000]);
     let topology = Topology { driver: &driver, sysfs: &sysfs };
     assert_eq!(topology.nodes_of_cpus(0), "0-1");
     assert_eq!(topology.nodes_of_cpus(1), "1");

@@ -5,7 +5,7 @@ use super::{
 use crate::{
     derive::examples,
     model::{Absence, ConditionKind, Reading, RecoveryAction, Severity, ThrottleReason},
-    xid,
+    vendor::nvml::xid,
 };
 
 fn power_capped(sample: &mut GpuSample) {

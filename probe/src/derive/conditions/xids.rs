@@ -3,7 +3,7 @@
 use super::clock::Moment;
 use crate::{
     model::{Condition, ConditionKind, XidReport},
-    xid,
+    vendor::nvml::xid,
 };
 
 /// A program's mistake is over when its program is.

@@ -5,8 +5,8 @@ use serde_json::Value;
 use super::*;
 use crate::{
     derive::examples,
+    host::HostReader,
     model::{Absence, MigInstance, Reading},
-    source::host::HostReader,
 };
 
 /// What is no number, or not one of its own.

@@ -2,7 +2,7 @@
 
 use std::ffi::{c_char, c_uint};
 
-use gpumon_probe::source::sim::{Architecture, GpuIdentity};
+use gpumon_probe::vendor::sim::{Architecture, GpuIdentity};
 use nvml_wrapper_sys::bindings::{nvmlPciInfoExt_t, nvmlPdi_t, nvmlPlatformInfo_t};
 
 use super::{

@@ -2,7 +2,7 @@
 
 use std::ffi::{c_uint, c_ulonglong};
 
-use gpumon_probe::{model::TraceMetric, source::sim::Recorded};
+use gpumon_probe::{model::TraceMetric, vendor::sim::Recorded};
 use nvml_wrapper_sys::bindings::{
     nvmlDevice_t, nvmlReturn_t, nvmlSample_t, nvmlSamplingType_enum_NVML_GPU_UTILIZATION_SAMPLES as GPU_UTILIZATION,
     nvmlSamplingType_enum_NVML_MEMORY_UTILIZATION_SAMPLES as MEMORY_UTILIZATION,

@@ -4,7 +4,7 @@ use std::ffi::{c_uint, c_ulonglong};
 
 use gpumon_probe::{
     model::ThrottleReason,
-    source::sim::{MAX_SM_MHZ, MAX_VIDEO_MHZ, MEMORY_MHZ},
+    vendor::sim::{MAX_SM_MHZ, MAX_VIDEO_MHZ, MEMORY_MHZ},
 };
 use nvml_wrapper_sys::bindings::{
     nvmlClockId_t, nvmlClockType_enum_NVML_CLOCK_GRAPHICS, nvmlClockType_enum_NVML_CLOCK_MEM,

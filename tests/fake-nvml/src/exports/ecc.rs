@@ -2,7 +2,7 @@
 
 use std::ffi::c_ulonglong;
 
-use gpumon_probe::source::sim::{Architecture, EccErrors};
+use gpumon_probe::vendor::sim::{Architecture, EccErrors};
 use nvml_wrapper_sys::bindings::{
     nvmlDevice_t, nvmlEccCounterType_enum_NVML_AGGREGATE_ECC as AGGREGATE,
     nvmlEccCounterType_enum_NVML_VOLATILE_ECC as VOLATILE, nvmlEccCounterType_t, nvmlEccSramErrorStatus_t,

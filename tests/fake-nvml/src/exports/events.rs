@@ -11,7 +11,7 @@ use std::{
 
 use gpumon_probe::{
     model::MigInstance,
-    source::{Notice, sim::Report},
+    vendor::{Notice, sim::Report},
 };
 use nvml_wrapper_sys::bindings::{
     nvmlDevice_t, nvmlEventData_t, nvmlEventMigConfigChange as MIG, nvmlEventSet_t,

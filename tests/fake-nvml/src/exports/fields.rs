@@ -4,7 +4,7 @@ use std::ffi::{c_int, c_uint};
 
 use gpumon_probe::{
     model::ThrottleReason,
-    source::sim::{Architecture, NVLINK_MB_PER_SECOND},
+    vendor::sim::{Architecture, NVLINK_MB_PER_SECOND},
 };
 use nvml_wrapper_sys::bindings::{
     field_id as id, nvmlDevice_t, nvmlFieldValue_t, nvmlNvlinkVersion_enum_NVML_NVLINK_VERSION_4_0 as VERSION_4_0,
@@ -159,7 +159,7 @@ fn of_nvlink(gpu: &Gpu, field: u32, scope: c_uint) -> Result<Number, Code> {
         let number = link(gpu, scope)?.link;
         Ok(wide(gpu.identity().link_kib(bytes, number)))
     };
-    let errors = |count: fn(&gpumon_probe::source::sim::LinkState) -> u64| {
+    let errors = |count: fn(&gpumon_probe::vendor::sim::LinkState) -> u64| {
         if scope == ALL_LINKS {
             return Ok(wide(gpu.identity().nvlinks.iter().map(count).sum()));
         }

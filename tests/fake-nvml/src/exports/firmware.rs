@@ -2,7 +2,7 @@
 
 use std::ffi::{c_char, c_uint, c_ulong, c_ulonglong};
 
-use gpumon_probe::source::sim::Architecture;
+use gpumon_probe::vendor::sim::Architecture;
 use nvml_wrapper_sys::bindings::{
     nvmlDevice_t, nvmlInforomObject_enum_NVML_INFOROM_COUNT as OBJECTS, nvmlInforomObject_enum_NVML_INFOROM_ECC as ECC,
     nvmlInforomObject_enum_NVML_INFOROM_OEM as OEM, nvmlInforomObject_t, nvmlReturn_t,

@@ -2,7 +2,7 @@
 
 use std::ffi::{c_char, c_uint};
 
-use gpumon_probe::source::sim::{GpuIdentity, World};
+use gpumon_probe::vendor::sim::{GpuIdentity, World};
 use nvml_wrapper_sys::bindings::{nvmlDevice_t, nvmlReturn_t};
 
 use crate::{

@@ -1,6 +1,6 @@
 //! Device memory.
 
-use gpumon_probe::source::sim::GpuState;
+use gpumon_probe::vendor::sim::GpuState;
 use nvml_wrapper_sys::bindings::{nvmlBAR1Memory_t, nvmlDevice_t, nvmlMemory_t, nvmlMemory_v2_t, nvmlReturn_t};
 
 use super::{one_value, version_of};

@@ -2,7 +2,7 @@
 
 use std::ffi::c_uint;
 
-use gpumon_probe::source::sim::MigState;
+use gpumon_probe::vendor::sim::MigState;
 use nvml_wrapper_sys::bindings::{nvmlDevice_t, nvmlDeviceAttributes_t, nvmlReturn_t};
 
 use super::one_value;

@@ -1,6 +1,6 @@
 //! Modes: how a board is set, and which settings it does not have.
 
-use gpumon_probe::source::sim::Architecture;
+use gpumon_probe::vendor::sim::Architecture;
 use nvml_wrapper_sys::bindings::{
     nvmlComputeMode_enum_NVML_COMPUTEMODE_DEFAULT, nvmlComputeMode_t, nvmlDeviceAddressingMode_t,
     nvmlDeviceCapabilities_t, nvmlDramEncryptionInfo_t, nvmlDriverModel_t,

@@ -2,7 +2,7 @@
 
 use std::ffi::{c_uint, c_ulonglong};
 
-use gpumon_probe::source::sim::LinkState;
+use gpumon_probe::vendor::sim::LinkState;
 use nvml_wrapper_sys::bindings::{
     nvmlDevice_t, nvmlEnableState_t, nvmlIntNvLinkDeviceType_enum_NVML_NVLINK_DEVICE_TYPE_SWITCH as SWITCH,
     nvmlIntNvLinkDeviceType_t, nvmlNvLinkCapability_enum_NVML_NVLINK_CAP_COUNT as CAPABILITIES, nvmlNvLinkCapability_t,
@@ -25,7 +25,7 @@ use crate::{
 const SWITCH_DEVICE_ID: u32 = 0x22A3_10DE;
 const SWITCH_SUBSYSTEM_ID: u32 = 0x1796_10DE;
 
-/// A link that the GPU has; one without any does not support the question.
+/// A link that the GPU has; one without any does not support the query.
 pub(super) fn link(gpu: &Gpu, number: c_uint) -> Result<&'static LinkState, Code> {
     if gpu.identity().nvlinks.is_empty() {
         return Err(Code::NOT_SUPPORTED);

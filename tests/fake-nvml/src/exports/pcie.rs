@@ -2,7 +2,7 @@
 
 use std::{ffi::c_uint, thread, time::Duration};
 
-use gpumon_probe::source::sim::{Counters, GpuIdentity};
+use gpumon_probe::vendor::sim::{Counters, GpuIdentity};
 use nvml_wrapper_sys::bindings::{
     nvmlBridgeChipHierarchy_t, nvmlDevice_t, nvmlPcieUtilCounter_enum_NVML_PCIE_UTIL_RX_BYTES as RX,
     nvmlPcieUtilCounter_enum_NVML_PCIE_UTIL_TX_BYTES as TX, nvmlPcieUtilCounter_t, nvmlReturn_t,

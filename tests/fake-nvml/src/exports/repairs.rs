@@ -4,7 +4,7 @@ use std::ffi::{c_uint, c_ulonglong};
 
 use gpumon_probe::{
     model::{RemappedRows, RetiredPages},
-    source::sim::Architecture,
+    vendor::sim::Architecture,
 };
 use nvml_wrapper_sys::bindings::{
     nvmlDevice_t, nvmlEnableState_t, nvmlPageRetirementCause_t, nvmlRepairStatus_t, nvmlReturn_t,

@@ -2,7 +2,7 @@
 
 use std::ffi::{c_char, c_int, c_uint};
 
-use gpumon_probe::source::sim::World;
+use gpumon_probe::vendor::sim::World;
 use nvml_wrapper_sys::bindings::{
     nvmlEnableState_enum_NVML_FEATURE_DISABLED as DISABLED, nvmlEnableState_t, nvmlExcludedDeviceInfo_t, nvmlPciInfo_t,
     nvmlReturn_t,

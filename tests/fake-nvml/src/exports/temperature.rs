@@ -2,7 +2,7 @@
 
 use std::ffi::c_uint;
 
-use gpumon_probe::source::sim::GpuIdentity;
+use gpumon_probe::vendor::sim::GpuIdentity;
 use nvml_wrapper_sys::bindings::{
     nvmlDevice_t, nvmlMarginTemperature_t, nvmlReturn_t, nvmlTemperature_t,
     nvmlTemperatureSensors_enum_NVML_TEMPERATURE_GPU, nvmlTemperatureSensors_t, nvmlTemperatureThresholds_t,

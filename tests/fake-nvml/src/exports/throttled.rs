@@ -1,6 +1,6 @@
 //! For how long something held the clocks down.
 
-use gpumon_probe::{model::ThrottleReason, source::sim::Totals};
+use gpumon_probe::{model::ThrottleReason, vendor::sim::Totals};
 use nvml_wrapper_sys::bindings::{
     nvmlDevice_t, nvmlPerfPolicyType_enum_NVML_PERF_POLICY_BOARD_LIMIT as BOARD_LIMIT,
     nvmlPerfPolicyType_enum_NVML_PERF_POLICY_LOW_UTILIZATION as LOW_UTILIZATION,

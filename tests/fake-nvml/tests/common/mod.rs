@@ -10,7 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use gpumon_probe::source::sim::{Scenario, World};
+use gpumon_probe::vendor::sim::{Scenario, World};
 use nvml_wrapper::Nvml;
 use nvml_wrapper_sys::bindings::{NvmlLib, nvmlDevice_t};
 

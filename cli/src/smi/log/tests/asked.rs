@@ -1,4 +1,4 @@
-//! Which questions are asked, how often, and at which time.
+//! Which queries are asked, how often, and at which time.
 
 use std::{
     collections::HashSet,
@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use gpumon_probe::question::{Answer, Ask, Code, Question, Subject, SystemQuestion};
+use gpumon_probe::vendor::nvml::query::{Answer, Code, Query, QueryBackend, Subject, SystemQuery};
 
 use super::{
     boards::{driver, hopper},
@@ -23,7 +23,7 @@ use crate::smi::{
 /// Remembers what it was asked.
 struct Listener {
     script: Script,
-    heard: Mutex<Vec<Question>>,
+    heard: Mutex<Vec<Query>>,
 }
 
 impl Listener {
@@ -31,19 +31,19 @@ impl Listener {
         Self { script: hopper(driver(), 0), heard: Mutex::default() }
     }
 
-    fn heard(self) -> Vec<Question> {
+    fn heard(self) -> Vec<Query> {
         self.heard.into_inner().unwrap()
     }
 }
 
-impl Ask for Listener {
-    fn system(&self, question: SystemQuestion) -> Answer {
-        Ask::system(&self.script, question)
+impl QueryBackend for Listener {
+    fn system(&self, query: SystemQuery) -> Answer {
+        QueryBackend::system(&self.script, query)
     }
 
-    fn about(&self, subject: Subject, question: Question) -> Answer {
-        self.heard.lock().unwrap().push(question);
-        self.script.about(subject, question)
+    fn about(&self, subject: Subject, query: Query) -> Answer {
+        self.heard.lock().unwrap().push(query);
+        self.script.about(subject, query)
     }
 
     fn gpm(&self, _subject: Subject, _metrics: &[u32]) -> Answer {
@@ -56,12 +56,12 @@ fn nothing_is_asked_whose_answer_is_not_shown() {
     let listener = Listener::new();
     text(&context(&listener, &[0]), Some(&parse_sections("COMPUTE").unwrap()));
     let heard: HashSet<_> = listener.heard().into_iter().collect();
-    assert_eq!(heard, HashSet::from([Question::VirtualizationMode, Question::ComputeMode, Question::BusId]));
+    assert_eq!(heard, HashSet::from([Query::VirtualizationMode, Query::ComputeMode, Query::BusId]));
 
     let listener = Listener::new();
     text(&context(&listener, &[0]), None);
     let heard = listener.heard();
-    assert!(!heard.contains(&Question::SupportedMemoryClocks) && !heard.contains(&Question::Samples(0)));
+    assert!(!heard.contains(&Query::SupportedMemoryClocks) && !heard.contains(&Query::Samples(0)));
 }
 
 #[test]
@@ -71,9 +71,9 @@ fn nothing_is_asked_twice_within_a_block() {
     let heard = listener.heard();
     assert!(heard.len() > 100, "{}", heard.len());
     let mut once = HashSet::new();
-    let twice: Vec<_> = heard.iter().filter(|question| !once.insert(**question)).collect();
+    let twice: Vec<_> = heard.iter().filter(|query| !once.insert(**query)).collect();
     // Of the mode, the head wants to know too.
-    assert_eq!(twice, [&Question::VirtualizationMode]);
+    assert_eq!(twice, [&Query::VirtualizationMode]);
 }
 
 /// Answers how much goes over the bus once the rest is asked, and never for both directions at a time.
@@ -84,17 +84,17 @@ struct Slow {
     in_flight: AtomicBool,
 }
 
-impl Ask for Slow {
-    fn system(&self, question: SystemQuestion) -> Answer {
-        Ask::system(&self.script, question)
+impl QueryBackend for Slow {
+    fn system(&self, query: SystemQuery) -> Answer {
+        QueryBackend::system(&self.script, query)
     }
 
-    fn about(&self, subject: Subject, question: Question) -> Answer {
-        if question == Question::FabricInfo {
+    fn about(&self, subject: Subject, query: Query) -> Answer {
+        if query == Query::FabricInfo {
             *self.rest_is_asked.lock().unwrap() = true;
             self.told.notify_all();
         }
-        if matches!(question, Question::PcieThroughput(_)) {
+        if matches!(query, Query::PcieThroughput(_)) {
             if self.in_flight.swap(true, Relaxed) {
                 return Err(Code::UNKNOWN);
             }
@@ -105,7 +105,7 @@ impl Ask for Slow {
                 return Err(Code::UNKNOWN);
             }
         }
-        self.script.about(subject, question)
+        self.script.about(subject, query)
     }
 
     fn gpm(&self, _subject: Subject, _metrics: &[u32]) -> Answer {

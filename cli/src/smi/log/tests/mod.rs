@@ -5,7 +5,7 @@ mod boards;
 mod declared;
 mod written;
 
-use gpumon_probe::question::Ask;
+use gpumon_probe::vendor::nvml::query::QueryBackend;
 use jiff::{Zoned, civil::date, tz::TimeZone};
 
 use crate::smi::Context;
@@ -16,6 +16,6 @@ fn now() -> Zoned {
 }
 
 /// As many GPUs, all of them selected.
-fn context<'a>(driver: &'a dyn Ask, gpus: &'a [u32]) -> Context<'a> {
+fn context<'a>(driver: &'a dyn QueryBackend, gpus: &'a [u32]) -> Context<'a> {
     Context { driver, gpus, count: gpus.len() as u32, now: now() }
 }

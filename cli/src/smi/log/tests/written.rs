@@ -1,6 +1,6 @@
 //! What is written, line by line.
 
-use gpumon_probe::question::{Question, SystemQuestion, Value};
+use gpumon_probe::vendor::nvml::query::{Query, SystemQuery, Value};
 
 use super::{
     boards::{blackwell, driver, hopper, host, lost, parted, volta},
@@ -137,11 +137,11 @@ fn a_host_of_virtual_gpus_says_what_it_can_do() {
 #[test]
 fn an_older_driver_is_asked_for_its_own_fields() {
     let script = hopper(driver(), 0)
-        .system(SystemQuestion::DriverVersion, Ok(Value::Text("575.57.08".to_owned())))
-        .numbers(0, Question::Field(251, 0), &[5_000_999])
-        .numbers(0, Question::Field(253, 0), &[7_000])
-        .numbers(0, Question::Field(265, 5), &[1_234])
-        .numbers(0, Question::Field(256, 5), &[1]);
+        .system(SystemQuery::DriverVersion, Ok(Value::Text("575.57.08".to_owned())))
+        .numbers(0, Query::Field(251, 0), &[5_000_999])
+        .numbers(0, Query::Field(253, 0), &[7_000])
+        .numbers(0, Query::Field(265, 5), &[1_234])
+        .numbers(0, Query::Field(256, 5), &[1]);
     let log = text(&context(&script, &[0]), None);
     for line in [
         "        SW Thermal Slowdown                            : 5000 us",

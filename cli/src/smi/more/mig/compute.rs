@@ -1,6 +1,6 @@
 //! Compute instances within GPU instances: which there can be, and which there are.
 
-use gpumon_probe::question::{Ask, Question};
+use gpumon_probe::vendor::nvml::query::{Query, QueryBackend};
 
 use super::{Chosen, ask, gpu, name, places};
 use crate::smi::more::table::framed;
@@ -14,18 +14,18 @@ struct Profile {
     instance: u32,
     number: u32,
     id: u32,
-    /// As [`Question::ComputeInstanceProfile`] orders them.
+    /// As [`Query::ComputeInstanceProfile`] orders them.
     numbers: Vec<i128>,
 }
 
 /// The profiles of the GPU instances that were chosen.
-fn of(driver: &dyn Ask, gpus: &[u32], chosen: &Chosen) -> Vec<Profile> {
+fn of(driver: &dyn QueryBackend, gpus: &[u32], chosen: &Chosen) -> Vec<Profile> {
     let mut profiles = Vec::new();
     for gpu in gpus {
         for instance in gpu::ids(driver, *gpu).into_iter().filter(|instance| chosen.has(*instance)) {
             let instance = instance as u32;
             profiles.extend((0..PROFILES).filter_map(|number| {
-                let answer = ask(driver, *gpu, Question::ComputeInstanceProfile(instance, number))?;
+                let answer = ask(driver, *gpu, Query::ComputeInstanceProfile(instance, number))?;
                 let numbers = answer.numbers().to_vec();
                 (numbers.len() >= 9).then(|| Profile { gpu: *gpu, instance, number, id: numbers[0] as u32, numbers })
             }));
@@ -35,18 +35,18 @@ fn of(driver: &dyn Ask, gpus: &[u32], chosen: &Chosen) -> Vec<Profile> {
 }
 
 impl Profile {
-    fn name(&self, driver: &dyn Ask) -> String {
-        name(driver, self.gpu, Question::ComputeInstanceProfileName(self.instance, self.number))
+    fn name(&self, driver: &dyn QueryBackend) -> String {
+        name(driver, self.gpu, Query::ComputeInstanceProfileName(self.instance, self.number))
     }
 }
 
 /// `-lcip`: the profiles. A star marks the one that takes all of its GPU instance, which is the one by default.
-pub(super) fn profiles(driver: &dyn Ask, gpus: &[u32], chosen: &Chosen) -> String {
+pub(super) fn profiles(driver: &dyn QueryBackend, gpus: &[u32], chosen: &Chosen) -> String {
     let profiles = of(driver, gpus, chosen);
     let mut groups = Vec::new();
     for profile in &profiles {
         let [id, slices, most, sms, copy, decoders, encoders, jpeg, ofa] = profile.numbers[..9] else { continue };
-        let free = ask(driver, profile.gpu, Question::ComputeInstanceCapacity(profile.instance, profile.id))
+        let free = ask(driver, profile.gpu, Query::ComputeInstanceCapacity(profile.instance, profile.id))
             .and_then(|answer| answer.at(0));
         let instances = format!("{}/{most}", free.unwrap_or(0));
         let largest = profiles
@@ -80,9 +80,9 @@ pub(super) fn profiles(driver: &dyn Ask, gpus: &[u32], chosen: &Chosen) -> Strin
 }
 
 /// `-lcipp`: where instances of each profile fit.
-pub(super) fn placements(driver: &dyn Ask, gpus: &[u32], chosen: &Chosen) -> String {
+pub(super) fn placements(driver: &dyn QueryBackend, gpus: &[u32], chosen: &Chosen) -> String {
     let lines = of(driver, gpus, chosen).into_iter().filter_map(|Profile { gpu, instance, id, .. }| {
-        let answer = ask(driver, gpu, Question::ComputeInstancePlacements(instance, id));
+        let answer = ask(driver, gpu, Query::ComputeInstancePlacements(instance, id));
         let places = places(answer.as_ref())?;
         Some(format!("GPU {gpu:>2} GI {instance:>2} Profile ID {id:>2} {places}\n"))
     });
@@ -90,10 +90,10 @@ pub(super) fn placements(driver: &dyn Ask, gpus: &[u32], chosen: &Chosen) -> Str
 }
 
 /// `-lci`: the instances.
-pub(super) fn instances(driver: &dyn Ask, gpus: &[u32], chosen: &Chosen) -> String {
+pub(super) fn instances(driver: &dyn QueryBackend, gpus: &[u32], chosen: &Chosen) -> String {
     let mut groups = Vec::new();
     for profile in of(driver, gpus, chosen) {
-        let answer = ask(driver, profile.gpu, Question::ComputeInstances(profile.instance, profile.id));
+        let answer = ask(driver, profile.gpu, Query::ComputeInstances(profile.instance, profile.id));
         for instance in answer.as_ref().map_or(&[][..], |answer| answer.numbers()).chunks_exact(3) {
             let place = format!("{}:{}", instance[1], instance[2]);
             groups.push(vec![format!(

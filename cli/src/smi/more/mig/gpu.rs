@@ -1,6 +1,6 @@
 //! GPU instances: which there can be, and which there are.
 
-use gpumon_probe::question::{Ask, Question};
+use gpumon_probe::vendor::nvml::query::{Query, QueryBackend};
 
 use super::{ask, name, places};
 use crate::smi::more::table::framed;
@@ -12,15 +12,15 @@ const PROFILES: u32 = 32;
 struct Profile {
     number: u32,
     id: u32,
-    /// As [`Question::GpuInstanceProfile`] orders them.
+    /// As [`Query::GpuInstanceProfile`] orders them.
     numbers: Vec<i128>,
 }
 
 /// The profiles of a GPU: small ones first, and the later variants of a size after its first one.
-fn of(driver: &dyn Ask, gpu: u32) -> Vec<Profile> {
+fn of(driver: &dyn QueryBackend, gpu: u32) -> Vec<Profile> {
     let mut profiles: Vec<Profile> = (0..PROFILES)
         .filter_map(|number| {
-            let numbers = ask(driver, gpu, Question::GpuInstanceProfile(number))?.numbers().to_vec();
+            let numbers = ask(driver, gpu, Query::GpuInstanceProfile(number))?.numbers().to_vec();
             (numbers.len() >= 11).then(|| Profile { number, id: numbers[0] as u32, numbers })
         })
         .collect();
@@ -29,19 +29,19 @@ fn of(driver: &dyn Ask, gpu: u32) -> Vec<Profile> {
 }
 
 /// `-lgip`: the profiles.
-pub(super) fn profiles(driver: &dyn Ask, gpus: &[u32]) -> String {
+pub(super) fn profiles(driver: &dyn QueryBackend, gpus: &[u32]) -> String {
     let mut groups = Vec::new();
     for gpu in gpus {
         for profile in of(driver, *gpu) {
             let [id, p2p, _, most, sms, copy, decoders, encoders, jpeg, ofa, mib] = profile.numbers[..11] else {
                 continue;
             };
-            let free = ask(driver, *gpu, Question::GpuInstanceCapacity(profile.id)).and_then(|answer| answer.at(0));
+            let free = ask(driver, *gpu, Query::GpuInstanceCapacity(profile.id)).and_then(|answer| answer.at(0));
             let instances = format!("{}/{most}", free.unwrap_or(0));
             // Hundredths of a GiB.
             let memory = format!("{:.2}", mib as f64 / 1024.0);
             let p2p = if p2p == 1 { "Yes" } else { "No" };
-            let name = name(driver, *gpu, Question::GpuInstanceProfileName(profile.number));
+            let name = name(driver, *gpu, Query::GpuInstanceProfileName(profile.number));
             groups.push(vec![
                 format!(
                     " {gpu:>3}  {name:<17} {id:>4}     {instances:<6}     {memory:<6}     {p2p:<3}    {sms:<3}    {decoders:<2}    {encoders:<2}  "
@@ -62,11 +62,11 @@ pub(super) fn profiles(driver: &dyn Ask, gpus: &[u32]) -> String {
 }
 
 /// `-lgipp`: where instances of each profile fit.
-pub(super) fn placements(driver: &dyn Ask, gpus: &[u32]) -> String {
+pub(super) fn placements(driver: &dyn QueryBackend, gpus: &[u32]) -> String {
     let mut lines = Vec::new();
     for gpu in gpus {
         for profile in of(driver, *gpu) {
-            let answer = ask(driver, *gpu, Question::GpuInstancePlacements(profile.id));
+            let answer = ask(driver, *gpu, Query::GpuInstancePlacements(profile.id));
             if let Some(places) = places(answer.as_ref()) {
                 lines.push(format!("GPU {gpu:>2} Profile ID {:>2} {places}\n", profile.id));
             }
@@ -76,12 +76,12 @@ pub(super) fn placements(driver: &dyn Ask, gpus: &[u32]) -> String {
 }
 
 /// `-lgi`: the instances.
-pub(super) fn instances(driver: &dyn Ask, gpus: &[u32]) -> String {
+pub(super) fn instances(driver: &dyn QueryBackend, gpus: &[u32]) -> String {
     let mut groups = Vec::new();
     for gpu in gpus {
         for profile in of(driver, *gpu) {
             for (id, start, size) in all(driver, *gpu, profile.id) {
-                let name = name(driver, *gpu, Question::GpuInstanceProfileName(profile.number));
+                let name = name(driver, *gpu, Query::GpuInstanceProfileName(profile.number));
                 let place = format!("{start}:{size}");
                 groups.push(vec![format!(" {gpu:>3}  {name:<17} {:>6} {id:>8} {place:>12}     ", profile.id)]);
             }
@@ -102,13 +102,13 @@ pub(super) fn instances(driver: &dyn Ask, gpus: &[u32]) -> String {
 }
 
 /// The ids of a GPU's instances, in the order in which they are listed.
-pub(super) fn ids(driver: &dyn Ask, gpu: u32) -> Vec<i128> {
+pub(super) fn ids(driver: &dyn QueryBackend, gpu: u32) -> Vec<i128> {
     of(driver, gpu).iter().flat_map(|profile| all(driver, gpu, profile.id)).map(|(id, ..)| id).collect()
 }
 
 /// Id, start and size of each instance of a profile.
-fn all(driver: &dyn Ask, gpu: u32, profile: u32) -> Vec<(i128, i128, i128)> {
-    let answer = ask(driver, gpu, Question::GpuInstances(profile));
+fn all(driver: &dyn QueryBackend, gpu: u32, profile: u32) -> Vec<(i128, i128, i128)> {
+    let answer = ask(driver, gpu, Query::GpuInstances(profile));
     let numbers = answer.as_ref().map_or(&[][..], |answer| answer.numbers());
     numbers.chunks_exact(3).map(|instance| (instance[0], instance[1], instance[2])).collect()
 }

@@ -6,7 +6,7 @@ mod help;
 
 use std::io::Write;
 
-use gpumon_probe::question::{Ask, Question, Subject, Value};
+use gpumon_probe::vendor::nvml::query::{Query, QueryBackend, Subject, Value};
 
 use super::form::Form;
 use crate::smi::{
@@ -40,7 +40,7 @@ pub(super) const FORM: Form = Form {
 };
 
 /// Runs `mig`.
-pub(in crate::smi) fn run(arguments: &[String], driver: &dyn Ask, output: &mut dyn Write) -> Result<u8, Stop> {
+pub(in crate::smi) fn run(arguments: &[String], driver: &dyn QueryBackend, output: &mut dyn Write) -> Result<u8, Stop> {
     let switches = FORM.parse(arguments)?;
     let listings = ["-lgip", "-lgipp", "-lgi", "-lcip", "-lcipp", "-lci"];
     let Some(listing) = switches.first_of(&listings) else { return Err(FORM.explain()) };
@@ -80,16 +80,16 @@ impl Chosen {
 }
 
 /// Whether a GPU is in MIG mode.
-fn divided(driver: &dyn Ask, gpu: u32) -> bool {
-    ask(driver, gpu, Question::MigMode).and_then(|answer| answer.at(0)) == Some(1)
+fn divided(driver: &dyn QueryBackend, gpu: u32) -> bool {
+    ask(driver, gpu, Query::MigMode).and_then(|answer| answer.at(0)) == Some(1)
 }
 
-fn ask(driver: &dyn Ask, gpu: u32, question: Question) -> Option<Value> {
-    driver.about(Subject::gpu(gpu), question).ok()
+fn ask(driver: &dyn QueryBackend, gpu: u32, query: Query) -> Option<Value> {
+    driver.about(Subject::gpu(gpu), query).ok()
 }
 
-fn name(driver: &dyn Ask, gpu: u32, question: Question) -> String {
-    let answer = ask(driver, gpu, question);
+fn name(driver: &dyn QueryBackend, gpu: u32, query: Query) -> String {
+    let answer = ask(driver, gpu, query);
     let name = answer.as_ref().and_then(|answer| answer.text()).unwrap_or("N/A");
     if name.starts_with("MIG ") { name.to_owned() } else { format!("MIG {name}") }
 }

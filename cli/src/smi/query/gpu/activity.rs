@@ -1,6 +1,6 @@
 //! How busy the GPU's engines are.
 
-use gpumon_probe::question::Question as Q;
+use gpumon_probe::vendor::nvml::query::Query as Q;
 
 use super::super::cell::number;
 use super::super::field::{Section, field};

@@ -1,6 +1,6 @@
 //! The clocks as they are, as they were set, and as they can be.
 
-use gpumon_probe::question::Question as Q;
+use gpumon_probe::vendor::nvml::query::Query as Q;
 
 use super::super::cell::{Cell, number};
 use super::super::field::{Section, field};

@@ -1,6 +1,6 @@
 //! Encryption and error correction of the memory, and the errors that it met.
 
-use gpumon_probe::question::Question as Q;
+use gpumon_probe::vendor::nvml::query::Query as Q;
 
 use super::super::cell::{Cell, enabled, number, yes};
 use super::super::field::{Section, field};

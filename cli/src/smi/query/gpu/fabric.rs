@@ -1,6 +1,6 @@
 //! Whether the GPU has joined the fabric of its NVLinks, and how well it is there.
 
-use gpumon_probe::question::{Code, Question as Q};
+use gpumon_probe::vendor::nvml::query::{Code, Query as Q};
 
 use super::super::cell::{Absent, Cell, at};
 use super::super::field::{Section, field};

@@ -1,6 +1,6 @@
 //! When this is, and which GPU of which machine.
 
-use gpumon_probe::question::SystemQuestion;
+use gpumon_probe::vendor::nvml::query::SystemQuery;
 
 use super::super::cell::{supported, text};
 use super::super::common::{self, NAME, SERIAL, TIMESTAMP, UUID};
@@ -13,7 +13,7 @@ pub(super) const SECTIONS: &[Section<()>] = &[
         fields: &[
             field("timestamp", TIMESTAMP, common::timestamp),
             field("driver_version", "The version of the driver that is installed, letters and digits.", |row| {
-                text(row.system(SystemQuestion::DriverVersion))
+                text(row.system(SystemQuery::DriverVersion))
             }),
         ],
     },
@@ -22,7 +22,7 @@ pub(super) const SECTIONS: &[Section<()>] = &[
         fields: &[field(
             "vgpu_driver_capability.heterogenous_multivGPU",
             "Whether one guest can have several virtual GPUs of different kinds.",
-            |row| supported(row.system(SystemQuestion::VgpuDriverCapability(0)), 0),
+            |row| supported(row.system(SystemQuery::VgpuDriverCapability(0)), 0),
         )],
     },
     Section {

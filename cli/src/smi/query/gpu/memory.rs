@@ -1,6 +1,6 @@
 //! The board's memory, and who may compute on it.
 
-use gpumon_probe::question::Question as Q;
+use gpumon_probe::vendor::nvml::query::Query as Q;
 
 use super::super::cell::{Cell, at, mebibytes, word};
 use super::super::field::{Section, field};

@@ -1,6 +1,6 @@
 //! MIG, GSP, C2C, and the memory of confidential computing.
 
-use gpumon_probe::question::Question as Q;
+use gpumon_probe::vendor::nvml::query::Query as Q;
 
 use super::super::cell::{enabled, mebibytes};
 use super::super::field::{Section, field};

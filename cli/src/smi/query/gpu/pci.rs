@@ -1,6 +1,6 @@
 //! Where the GPU sits: its address on the PCI bus, what it can do for virtual machines there, and its PCIe link.
 
-use gpumon_probe::question::Question as Q;
+use gpumon_probe::vendor::nvml::query::Query as Q;
 
 use super::super::cell::{Cell, enabled, hexadecimal, number, supported};
 use super::super::common::{self, BUS_ID};

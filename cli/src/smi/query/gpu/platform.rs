@@ -1,6 +1,6 @@
 //! Where in its rack the GPU is.
 
-use gpumon_probe::question::Question as Q;
+use gpumon_probe::vendor::nvml::query::Query as Q;
 
 use super::super::cell::{Cell, at, number, text, word};
 use super::super::field::{Section, field};

@@ -1,6 +1,6 @@
 //! Temperatures, and the power of the board and of the module it is part of.
 
-use gpumon_probe::question::{Code, Question as Q};
+use gpumon_probe::vendor::nvml::query::{Code, Query as Q};
 
 use super::super::cell::{Absent, Cell, enabled, milliwatts, number};
 use super::super::field::{Section, field};

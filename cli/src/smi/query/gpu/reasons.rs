@@ -1,6 +1,6 @@
 //! Fan, performance state, and what holds the clocks down.
 
-use gpumon_probe::question::{Code, Question as Q};
+use gpumon_probe::vendor::nvml::query::{Code, Query as Q};
 
 use super::super::cell::{Absent, Cell, at, hexadecimal, number};
 use super::super::field::{Section, field};

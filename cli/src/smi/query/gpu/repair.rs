@@ -1,6 +1,6 @@
 //! Memory that failed and was replaced: pages up to Volta, rows since Ampere.
 
-use gpumon_probe::question::{Code, Question as Q};
+use gpumon_probe::vendor::nvml::query::{Code, Query as Q};
 
 use super::super::cell::{Cell, number, yes};
 use super::super::field::{Section, field};

@@ -1,6 +1,6 @@
 //! How the board is set up, and the versions of what is stored on it.
 
-use gpumon_probe::question::{Code, Question as Q};
+use gpumon_probe::vendor::nvml::query::{Code, Query as Q};
 
 use super::super::cell::{Absent, Cell, enabled, number, text, word, yes};
 use super::super::field::{Section, field};

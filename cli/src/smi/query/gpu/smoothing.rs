@@ -1,6 +1,6 @@
 //! Power smoothing, which keeps what a rack draws from jumping.
 
-use gpumon_probe::question::Question as Q;
+use gpumon_probe::vendor::nvml::query::Query as Q;
 
 use super::super::cell::{Absent, Cell, at, hundredths, number, yes};
 use super::super::field::{Section, field};

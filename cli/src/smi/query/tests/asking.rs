@@ -1,8 +1,8 @@
-//! What a query costs: no question twice for a GPU, and none whose answer is not shown.
+//! What a query costs: no query twice for a GPU, and none whose answer is not shown.
 
 use std::sync::Mutex;
 
-use gpumon_probe::question::Answer;
+use gpumon_probe::vendor::nvml::query::Answer;
 
 use super::*;
 
@@ -11,26 +11,26 @@ use super::*;
 struct Counting(Mutex<Vec<String>>);
 
 impl Counting {
-    fn ones(&self, question: String) -> Value {
-        self.0.lock().unwrap().push(question);
+    fn ones(&self, query: String) -> Value {
+        self.0.lock().unwrap().push(query);
         Value::Numbers(vec![1; 12])
     }
 
     /// What was asked for these fields.
-    fn asked(query: Query, fields: &str) -> Vec<String> {
+    fn asked(query: QueryKind, fields: &str) -> Vec<String> {
         let driver = Self::default();
         shown(&driver, &[0], query, fields, "csv");
         driver.0.into_inner().unwrap()
     }
 }
 
-impl Ask for Counting {
-    fn system(&self, question: SystemQuestion) -> Answer {
-        Ok(self.ones(format!("{question:?}")))
+impl QueryBackend for Counting {
+    fn system(&self, query: SystemQuery) -> Answer {
+        Ok(self.ones(format!("{query:?}")))
     }
 
-    fn about(&self, _subject: Subject, question: Question) -> Answer {
-        Ok(self.ones(format!("{question:?}")))
+    fn about(&self, _subject: Subject, query: Query) -> Answer {
+        Ok(self.ones(format!("{query:?}")))
     }
 
     fn gpm(&self, _subject: Subject, _metrics: &[u32]) -> Answer {
@@ -41,13 +41,13 @@ impl Ask for Counting {
 #[test]
 fn fields_that_need_the_same_answer_share_it() {
     let fields = "memory.total,memory.used,memory.free,utilization.gpu,utilization.memory,memory.reserved";
-    assert_eq!(Counting::asked(Query::Gpu, fields), ["MemoryInfo", "UtilizationRates"]);
-    assert_eq!(Counting::asked(Query::Gpu, "compute_cap,name,gpu_name"), ["ComputeCapability", "Name"]);
+    assert_eq!(Counting::asked(QueryKind::Gpu, fields), ["MemoryInfo", "UtilizationRates"]);
+    assert_eq!(Counting::asked(QueryKind::Gpu, "compute_cap,name,gpu_name"), ["ComputeCapability", "Name"]);
 }
 
 #[test]
 fn rows_of_one_gpu_share_what_is_said_of_it() {
-    let asked = Counting::asked(Query::ComputeApps, "gpu_uuid,pid,name,process_name");
+    let asked = Counting::asked(QueryKind::ComputeApps, "gpu_uuid,pid,name,process_name");
     // The list is three processes long, all of them number 1.
     assert_eq!(asked, ["ComputeProcesses", "Uuid", "ProcessName(1)"]);
 }
@@ -55,8 +55,8 @@ fn rows_of_one_gpu_share_what_is_said_of_it() {
 #[test]
 fn what_needs_no_answer_asks_nothing() {
     let nothing: [&str; 0] = [];
-    assert_eq!(Counting::asked(Query::Gpu, "timestamp,index,count,display_mode"), nothing);
-    assert_eq!(Counting::asked(Query::Gpu, ""), nothing);
-    assert_eq!(Counting::asked(Query::ComputeApps, "pid,used_memory"), ["ComputeProcesses"]);
-    assert_eq!(Counting::asked(Query::AccountedApps, "pid,vgpu_instance"), ["AccountingPids"]);
+    assert_eq!(Counting::asked(QueryKind::Gpu, "timestamp,index,count,display_mode"), nothing);
+    assert_eq!(Counting::asked(QueryKind::Gpu, ""), nothing);
+    assert_eq!(Counting::asked(QueryKind::ComputeApps, "pid,used_memory"), ["ComputeProcesses"]);
+    assert_eq!(Counting::asked(QueryKind::AccountedApps, "pid,vgpu_instance"), ["AccountingPids"]);
 }

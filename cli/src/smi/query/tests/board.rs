@@ -11,7 +11,7 @@ fn every_field_of_an_h200_is_as_nvidia_smi_writes_it() {
     for line in EXPECTED.lines() {
         let mut parts = line.split(" |").map(str::trim_start);
         let (name, heading, cell) = (parts.next().unwrap(), parts.next().unwrap(), parts.next().unwrap());
-        assert_eq!(shown(&board, &[0], Query::Gpu, name, "csv"), format!("{heading}\n{cell}\n"), "{name}");
+        assert_eq!(shown(&board, &[0], QueryKind::Gpu, name, "csv"), format!("{heading}\n{cell}\n"), "{name}");
     }
     assert_eq!(EXPECTED.lines().count(), 256);
 }
@@ -20,7 +20,7 @@ fn every_field_of_an_h200_is_as_nvidia_smi_writes_it() {
 fn without_units_words_stay_what_they_are() {
     let fields = "memory.used,clocks.sm,power.draw,fan.speed,temperature.gpu,utilization.gpu";
     assert_eq!(
-        shown(&h200(), &[0], Query::Gpu, fields, "csv,nounits"),
+        shown(&h200(), &[0], QueryKind::Gpu, fields, "csv,nounits"),
         "memory.used [MiB], clocks.current.sm [MHz], power.draw [W], fan.speed [%], temperature.gpu, \
          utilization.gpu [%]\n7477, 1500, 692.18, [N/A], 53, 99\n"
     );
@@ -28,9 +28,9 @@ fn without_units_words_stay_what_they_are() {
 
 /// What NVML answers on it; the rest is not supported.
 fn h200() -> Script {
-    use Question as Q;
+    use Query as Q;
     let mut board = Script::default()
-        .system(SystemQuestion::DriverVersion, Ok(Value::Text("580.159.04".to_owned())))
+        .system(SystemQuery::DriverVersion, Ok(Value::Text("580.159.04".to_owned())))
         .text(0, Q::Name, "NVIDIA H200")
         .text(0, Q::Serial, "1650000000001")
         .text(0, Q::Uuid, "GPU-11111111-2222-3333-4444-555555555555")
@@ -39,7 +39,7 @@ fn h200() -> Script {
         .text(0, Q::InforomImageVersion, "G520.0282.02.02")
         .text(0, Q::InforomVersion(0), "2.1")
         .text(0, Q::InforomVersion(1), "7.16");
-    for (question, numbers) in [
+    for (query, numbers) in [
         (Q::PciInfo, &[0, 0, 6, 0x2335_10DE, 0x18BF_10DE, 3, 2][..]),
         (Q::PcieGeneration, &[5]),
         (Q::MaxPcieGeneration, &[5]),
@@ -99,7 +99,7 @@ fn h200() -> Script {
         (Q::PlatformInfo, &[0, 0, 0, 0, 0, 0, 1, 0, 2]),
         (Q::ModuleId, &[2]),
     ] {
-        board = board.numbers(0, question, numbers);
+        board = board.numbers(0, query, numbers);
     }
     for (clock, mhz) in [(0, 1980), (1, 1980), (2, 3201)] {
         board = board

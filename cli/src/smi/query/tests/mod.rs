@@ -6,15 +6,15 @@ mod lists;
 mod names;
 mod words;
 
-use gpumon_probe::question::{Ask, Code, Question, Subject, SystemQuestion, Value};
+use gpumon_probe::vendor::nvml::query::{Code, Query, QueryBackend, Subject, SystemQuery, Value};
 use jiff::{Timestamp, tz::TimeZone};
 
-use super::{Query, parse};
+use super::{QueryKind, parse};
 use crate::smi::Context;
 use crate::smi::script::Script;
 
 /// Header and rows, as a person sees them.
-fn shown(driver: &dyn Ask, gpus: &[u32], query: Query, fields: &str, format: &str) -> String {
+fn shown(driver: &dyn QueryBackend, gpus: &[u32], query: QueryKind, fields: &str, format: &str) -> String {
     let request = parse(query, fields, Some(format)).unwrap();
     let now = "2026-11-21T12:00:10.555Z".parse::<Timestamp>().unwrap().to_zoned(TimeZone::UTC);
     let context = Context { driver, gpus, count: 2, now };
@@ -22,7 +22,7 @@ fn shown(driver: &dyn Ask, gpus: &[u32], query: Query, fields: &str, format: &st
 }
 
 /// The cells of GPU 0, without a header.
-fn cells(driver: &dyn Ask, fields: &str) -> String {
-    let line = shown(driver, &[0], Query::Gpu, fields, "csv,noheader");
+fn cells(driver: &dyn QueryBackend, fields: &str) -> String {
+    let line = shown(driver, &[0], QueryKind::Gpu, fields, "csv,noheader");
     line.strip_suffix('\n').unwrap().to_owned()
 }

@@ -1,8 +1,8 @@
 //! The names are an interface: other programs ask for them, and read them from the help.
 
-use super::super::{Query, help, parse};
+use super::super::{QueryKind, help, parse};
 
-/// The lines of nvidia-smi 580's help that programs read, of all queries in the order of [`Query::ALL`].
+/// The lines of nvidia-smi 580's help that programs read, of all queries in the order of [`QueryKind::ALL`].
 const NAMES: &str = include_str!("names.txt");
 
 /// What stands in quotation marks at the beginning of other lines: the values of a field, below its name.
@@ -16,7 +16,7 @@ fn quoted(help: &str) -> impl Iterator<Item = (&str, bool)> {
 
 #[test]
 fn values_are_quoted_as_those_of_nvidia_smi_and_are_no_names() {
-    let helps: Vec<String> = Query::ALL.into_iter().map(help).collect();
+    let helps: Vec<String> = QueryKind::ALL.into_iter().map(help).collect();
     let values = helps.iter().flat_map(|help| quoted(help)).filter(|(_, is_name)| !is_name);
     assert_eq!(values.filter_map(|(line, _)| line.split('"').nth(1)).collect::<Vec<_>>(), VALUES);
 }
@@ -28,7 +28,7 @@ fn the_help_has_the_names_of_nvidia_smi_in_its_order() {
             || line.starts_with("List of ") && line.ends_with("\":")
             || line.starts_with("Section about ")
     };
-    let helps: Vec<String> = Query::ALL.into_iter().map(help).collect();
+    let helps: Vec<String> = QueryKind::ALL.into_iter().map(help).collect();
     let lines: Vec<&str> = helps.iter().flat_map(|help| help.lines()).filter(told).collect();
     assert_eq!(lines, NAMES.lines().collect::<Vec<_>>());
 }
@@ -37,7 +37,8 @@ fn the_help_has_the_names_of_nvidia_smi_in_its_order() {
 fn every_name_and_alias_can_be_asked_for_and_gives_the_first_name() {
     let mut known = 0;
     for help in NAMES.split("List of valid properties").skip(1) {
-        let query = Query::ALL.into_iter().find(|query| help.contains(&format!("\"{}\":", query.switch()))).unwrap();
+        let query =
+            QueryKind::ALL.into_iter().find(|query| help.contains(&format!("\"{}\":", query.switch()))).unwrap();
         for line in help.lines().filter(|line| line.starts_with('"')) {
             let names: Vec<&str> = line.split('"').skip(1).step_by(2).collect();
             for name in &names {
@@ -52,7 +53,7 @@ fn every_name_and_alias_can_be_asked_for_and_gives_the_first_name() {
 
 #[test]
 fn each_entry_of_the_help_has_a_sentence_and_ends_with_an_empty_line() {
-    for query in Query::ALL {
+    for query in QueryKind::ALL {
         let help = help(query);
         for entry in help.split("\n\n").filter(|entry| entry.starts_with('"')) {
             assert!(entry.lines().count() > 1 && entry.ends_with('.'), "{entry}");
@@ -64,7 +65,7 @@ fn each_entry_of_the_help_has_a_sentence_and_ends_with_an_empty_line() {
 
 #[test]
 fn empty_names_are_passed_over_and_others_may_come_twice() {
-    let header = |fields| parse(Query::Gpu, fields, None).unwrap().header().unwrap();
+    let header = |fields| parse(QueryKind::Gpu, fields, None).unwrap().header().unwrap();
     assert_eq!(header("name,"), "name\n");
     assert_eq!(header(",name,,uuid"), "name, uuid\n");
     assert_eq!(header("name,gpu_name"), "name, name\n");
@@ -75,12 +76,12 @@ fn empty_names_are_passed_over_and_others_may_come_twice() {
 #[test]
 fn the_first_unknown_name_is_refused() {
     for (query, fields, name) in [
-        (Query::Gpu, "name,bogus,worse", "bogus"),
-        (Query::Gpu, "name, uuid", " uuid"),
-        (Query::Gpu, "name uuid", "name uuid"),
-        (Query::Gpu, "NAME", "NAME"),
-        (Query::ComputeApps, "index", "index"),
-        (Query::RemappedRows, "retired_pages.pending", "retired_pages.pending"),
+        (QueryKind::Gpu, "name,bogus,worse", "bogus"),
+        (QueryKind::Gpu, "name, uuid", " uuid"),
+        (QueryKind::Gpu, "name uuid", "name uuid"),
+        (QueryKind::Gpu, "NAME", "NAME"),
+        (QueryKind::ComputeApps, "index", "index"),
+        (QueryKind::RemappedRows, "retired_pages.pending", "retired_pages.pending"),
     ] {
         let refusal = parse(query, fields, None).map(|_| ()).unwrap_err();
         assert_eq!(refusal.text, format!("Field \"{name}\" is not a valid field to query.\n\n"));

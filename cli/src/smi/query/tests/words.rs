@@ -1,11 +1,11 @@
 //! What other boards say than the one whose every field is known.
 
-use Question as Q;
+use Query as Q;
 
 use super::*;
 
-fn one(question: Question, numbers: &[i128]) -> Script {
-    Script::default().numbers(0, question, numbers)
+fn one(query: Query, numbers: &[i128]) -> Script {
+    Script::default().numbers(0, query, numbers)
 }
 
 #[test]
@@ -88,7 +88,7 @@ fn errors_of_memory_are_told_apart() {
 
 #[test]
 fn each_reading_is_its_own() {
-    for (question, numbers, field, cell) in [
+    for (query, numbers, field, cell) in [
         (Q::PciInfo, &[0x1A, 0x2B, 0x3C, 0x4D, 0x5E, 6, 7][..], "pci.domain", "0x001A"),
         (Q::PciInfo, &[0x1A, 0x2B, 0x3C, 0x4D, 0x5E, 6, 7], "pci.bus", "0x2B"),
         (Q::PciInfo, &[0x1A, 0x2B, 0x3C, 0x4D, 0x5E, 6, 7], "pci.device", "0x3C"),
@@ -149,13 +149,13 @@ fn each_reading_is_its_own() {
         (Q::VgpuCapability(9), &[1], "vgpu_device_capability.homogeneous_placements", "Supported"),
         (Q::VgpuCapability(10), &[1], "vgpu_device_capability.mig_timeSlicing", "Supported"),
     ] {
-        assert_eq!(cells(&one(question, numbers), field), cell, "{field}");
+        assert_eq!(cells(&one(query, numbers), field), cell, "{field}");
     }
 }
 
 #[test]
 fn settings_have_their_words() {
-    for (question, number, field, word) in [
+    for (query, number, field, word) in [
         (Q::ComputeMode, 1, "compute_mode", "Exclusive_Thread"),
         (Q::ComputeMode, 2, "compute_mode", "Prohibited"),
         (Q::ComputeMode, 3, "compute_mode", "Exclusive_Process"),
@@ -173,7 +173,7 @@ fn settings_have_their_words() {
         (Q::MigMode, 1, "mig.mode.current", "Enabled"),
         (Q::DisplayMode, 0, "display_attached", "No"),
     ] {
-        assert_eq!(cells(&one(question, &[number]), field), word, "{field} {number}");
+        assert_eq!(cells(&one(query, &[number]), field), word, "{field} {number}");
     }
     let pending = one(Q::MigMode, &[0, 1]).numbers(0, Q::DramEncryptionMode, &[0, 1]).numbers(0, Q::EccMode, &[1, 0]);
     assert_eq!(

@@ -1,0 +1,100 @@
+//! One GPU as a process knows it: its handle, those of its MIG devices, and what it said that cannot change.
+
+use std::{
+    collections::HashMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use super::{gpm::Counted, raw};
+use crate::vendor::nvml::query::{Answer, Code, Query};
+
+/// What an answer is about within a GPU: the MIG device, or the whole of it.
+type Key = (Option<u32>, Query);
+
+/// A GPU, opened when it is first key.
+pub(super) struct Gpu {
+    index: u32,
+    /// By the index of the MIG device; `None` is the GPU.
+    handles: Mutex<HashMap<Option<u32>, Result<raw::Device, Code>>>,
+    remembered: Mutex<HashMap<Key, Answer>>,
+    pub(super) counted: Counted,
+}
+
+impl Gpu {
+    pub(super) fn new(index: u32) -> Self {
+        Self { index, handles: Mutex::default(), remembered: Mutex::default(), counted: Counted::default() }
+    }
+
+    /// The handle of the GPU or of a MIG device of it. Threads that ask for the same GPU wait for the one that opens it.
+    pub(super) fn device(&self, library: &raw::Library, mig: Option<u32>) -> Result<raw::Device, Code> {
+        let mut handles = lock(&self.handles);
+        let gpu = *handles.entry(None).or_insert_with(|| library.device(self.index));
+        match mig {
+            None => gpu,
+            Some(index) => *handles.entry(mig).or_insert_with(|| library.mig_device(gpu?, index)),
+        }
+    }
+
+    /// The answer of the last time, or of this one. What failed is key again, but for what there is not.
+    pub(super) fn remember(&self, key: Key, ask: impl FnOnce() -> Answer) -> Answer {
+        if let Some(known) = lock(&self.remembered).get(&key) {
+            return known.clone();
+        }
+        let answer = ask();
+        if matches!(answer, Ok(_) | Err(Code::NOT_SUPPORTED | Code::FUNCTION_NOT_FOUND)) {
+            lock(&self.remembered).insert(key, answer.clone());
+        }
+        answer
+    }
+
+    /// Forgets the handles of MIG devices, and what they said.
+    pub(super) fn forget_mig_devices(&self) {
+        lock(&self.handles).retain(|mig, _| mig.is_none());
+        lock(&self.remembered).retain(|(mig, _), _| mig.is_none());
+    }
+
+    /// Forgets what it said.
+    pub(super) fn forget_answers(&self) {
+        lock(&self.remembered).clear();
+    }
+
+    /// Forgets all handles, and what MIG devices said.
+    pub(super) fn forget(&self) {
+        lock(&self.handles).clear();
+        lock(&self.remembered).retain(|(mig, _), _| mig.is_none());
+    }
+}
+
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::vendor::nvml::query::Value;
+
+    #[test]
+    fn what_failed_is_asked_again_and_what_a_mig_device_said_is_forgotten() {
+        let gpu = Gpu::new(0);
+        let ask = |mig, answer: Answer| gpu.remember((mig, Query::Name), || answer);
+        let named = |name: &str| Ok(Value::Text(name.to_owned()));
+        assert_eq!(ask(None, Err(Code::GPU_IS_LOST)), Err(Code::GPU_IS_LOST));
+        assert_eq!(ask(None, named("first")), named("first"));
+        assert_eq!(ask(Some(0), named("part")), named("part"));
+        assert_eq!((ask(None, named("second")), ask(Some(0), named("other"))), (named("first"), named("part")));
+        gpu.forget();
+        assert_eq!((ask(None, named("second")), ask(Some(0), named("other"))), (named("first"), named("other")));
+    }
+
+    #[test]
+    fn what_there_is_not_is_not_asked_for_twice() {
+        let gpu = Gpu::new(0);
+        for _ in 0..2 {
+            let answer = gpu.remember((None, Query::Serial), || Err(Code::NOT_SUPPORTED));
+            assert_eq!(answer, Err(Code::NOT_SUPPORTED));
+        }
+        let later = gpu.remember((None, Query::Serial), || unreachable!());
+        assert_eq!(later, Err(Code::NOT_SUPPORTED));
+    }
+}

@@ -1,0 +1,176 @@
+//! Calls whose values have a type that only the answer tells, and calls that list several things of each.
+
+use std::ffi::c_int;
+
+use nvml_wrapper_sys::bindings::{
+    nvmlFieldValue_t, nvmlProcessUtilizationInfo_v1_t, nvmlProcessUtilizationSample_t,
+    nvmlProcessesUtilizationInfo_v1_t, nvmlSample_t, nvmlValue_t, nvmlValueType_enum_NVML_VALUE_TYPE_DOUBLE as DOUBLE,
+    nvmlValueType_enum_NVML_VALUE_TYPE_SIGNED_INT as SIGNED_INT,
+    nvmlValueType_enum_NVML_VALUE_TYPE_SIGNED_LONG_LONG as SIGNED_LONG_LONG,
+    nvmlValueType_enum_NVML_VALUE_TYPE_UNSIGNED_INT as UNSIGNED_INT,
+    nvmlValueType_enum_NVML_VALUE_TYPE_UNSIGNED_LONG as UNSIGNED_LONG,
+    nvmlValueType_enum_NVML_VALUE_TYPE_UNSIGNED_LONG_LONG as UNSIGNED_LONG_LONG,
+    nvmlValueType_enum_NVML_VALUE_TYPE_UNSIGNED_SHORT as UNSIGNED_SHORT, nvmlValueType_t,
+};
+
+use super::{
+    calls::grow,
+    function::{self, Processes},
+    library::{Device, Function, Library, done, version_of},
+    processes::{self, Held},
+};
+use crate::vendor::nvml::query::Code;
+
+/// As many samples as any driver keeps of anything; one that keeps more says so.
+const SAMPLES: usize = 256;
+
+/// As many samples of processes as a driver keeps on an idle H200.
+const UTILIZATION_SAMPLES: usize = 1024;
+
+/// A field by its number (`NVML_FI_...`, below 251: those above were renumbered at driver 580.82), and what it is asked
+/// of: an `NVLink`'s number, or 0 where there is no choice.
+#[derive(Debug, Clone, Copy)]
+pub(in super::super) struct Field {
+    pub(in super::super) id: u32,
+    pub(in super::super) scope: u32,
+}
+
+/// A number in the type in which the driver gave it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(in super::super) enum Number {
+    /// An integer of any width.
+    Whole(i128),
+    /// A measured quantity.
+    Real(f64),
+}
+
+impl Library {
+    /// `nvmlDeviceGetFieldValues`, of several fields in one call, in their order.
+    pub(in super::super) fn fields(&self, device: Device, fields: &[Field]) -> Result<Vec<Result<Number, Code>>, Code> {
+        let call = self.find(&function::FIELD_VALUES)?;
+        let asked = |field: &Field| nvmlFieldValue_t {
+            fieldId: field.id,
+            scopeId: field.scope,
+            timestamp: 0,
+            latencyUsec: 0,
+            valueType: UNSIGNED_INT,
+            nvmlReturn: 0,
+            value: nvmlValue_t { ullVal: 0 },
+        };
+        let mut values: Vec<_> = fields.iter().map(asked).collect();
+        let count = c_int::try_from(values.len()).map_err(|_| Code::INVALID_ARGUMENT)?;
+        // SAFETY: the handle is the library's; there are as many values as is told.
+        done(unsafe { call(device.0, count, values.as_mut_ptr()) })?;
+        let answer =
+            |value: &nvmlFieldValue_t| done(value.nvmlReturn).and_then(|()| number(value.valueType, value.value));
+        Ok(values.iter().map(answer).collect())
+    }
+
+    /// `nvmlDeviceGetSamples`: times in us, and values, of what the driver keeps of this `nvmlSamplingType_t` from after
+    /// this time on (us since the epoch).
+    pub(in super::super) fn samples(
+        &self,
+        device: Device,
+        kind: u32,
+        since_us: u64,
+    ) -> Result<Vec<(u64, Number)>, Code> {
+        let call = self.find(&function::SAMPLES)?;
+        let mut value_type = 0;
+        let samples: Vec<nvmlSample_t> = grow(SAMPLES, |count, items| {
+            // SAFETY: the handle is the library's, and there is as much room as is told.
+            unsafe { call(device.0, kind, since_us, &raw mut value_type, count, items) }
+        })?;
+        samples.iter().map(|sample| Ok((sample.timeStamp, number(value_type, sample.sampleValue)?))).collect()
+    }
+
+    /// `nvmlDeviceGetRetiredPages_v2`: time in us and address of each.
+    pub(in super::super) fn retired_pages(&self, device: Device, cause: u32) -> Result<Vec<(u64, u64)>, Code> {
+        let call = self.find(&function::RETIRED_PAGES)?;
+        let mut stamps = Vec::new();
+        let pages: Vec<u64> = grow(64, |count, items| {
+            // SAFETY: the number was written by `grow`.
+            stamps.resize(unsafe { count.read() } as usize, 0);
+            // SAFETY: the handle is the library's, and there is as much room as is told, twice.
+            unsafe { call(device.0, cause, count, items, stamps.as_mut_ptr()) }
+        })?;
+        Ok(stamps.into_iter().zip(pages).collect())
+    }
+
+    /// A list of processes.
+    pub(in super::super) fn processes(
+        &self,
+        function: &Function<Processes>,
+        device: Device,
+        entry: processes::Entry,
+    ) -> Result<Vec<Held>, Code> {
+        let call = self.find(function)?;
+        // SAFETY: the handle is the library's, and the function one that lists processes.
+        unsafe { processes::list(device.0, call, entry) }.map_err(Code)
+    }
+
+    /// `nvmlDeviceGetProcessesUtilizationInfo`.
+    pub(in super::super) fn processes_utilization(
+        &self,
+        device: Device,
+        since_us: u64,
+    ) -> Result<Vec<nvmlProcessUtilizationInfo_v1_t>, Code> {
+        let call = self.find(&function::PROCESSES_UTILIZATION)?;
+        grow(UTILIZATION_SAMPLES, |count, items| {
+            let mut request = nvmlProcessesUtilizationInfo_v1_t {
+                version: version_of::<nvmlProcessesUtilizationInfo_v1_t>(1),
+                // SAFETY: the number was written by `grow`.
+                processSamplesCount: unsafe { count.read() },
+                lastSeenTimeStamp: since_us,
+                procUtilArray: items,
+            };
+            // SAFETY: the handle is the library's, and there is as much room as is told.
+            let code = unsafe { call(device.0, &raw mut request) };
+            // SAFETY: the number is `grow`'s.
+            unsafe { count.write(request.processSamplesCount) };
+            code
+        })
+    }
+
+    /// `nvmlDeviceGetProcessUtilization`.
+    pub(in super::super) fn process_utilization(
+        &self,
+        device: Device,
+        since_us: u64,
+    ) -> Result<Vec<nvmlProcessUtilizationSample_t>, Code> {
+        let call = self.find(&function::PROCESS_UTILIZATION)?;
+        // SAFETY: the handle is the library's, and there is as much room as is told.
+        grow(UTILIZATION_SAMPLES, |count, items| unsafe { call(device.0, items, count, since_us) })
+    }
+}
+
+/// A value of NVML's union.
+fn number(kind: nvmlValueType_t, value: nvmlValue_t) -> Result<Number, Code> {
+    // SAFETY: every member of the union is plain bits, and all of it was written: zeros before the call, the member
+    // that `kind` names by the driver.
+    let whole = unsafe {
+        match kind {
+            DOUBLE => return Ok(Number::Real(value.dVal)),
+            UNSIGNED_INT => i128::from(value.uiVal),
+            UNSIGNED_LONG => i128::from(value.ulVal),
+            UNSIGNED_LONG_LONG => i128::from(value.ullVal),
+            SIGNED_LONG_LONG => i128::from(value.sllVal),
+            SIGNED_INT => i128::from(value.siVal),
+            UNSIGNED_SHORT => i128::from(value.usVal),
+            _ => return Err(Code::UNKNOWN),
+        }
+    };
+    Ok(Number::Whole(whole))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_keeps_its_type_and_its_whole_range() {
+        assert_eq!(number(UNSIGNED_LONG_LONG, nvmlValue_t { ullVal: u64::MAX }), Ok(Number::Whole(u64::MAX.into())));
+        assert_eq!(number(SIGNED_INT, nvmlValue_t { siVal: -8 }), Ok(Number::Whole(-8)));
+        assert_eq!(number(DOUBLE, nvmlValue_t { dVal: 0.5 }), Ok(Number::Real(0.5)));
+        assert_eq!(number(77, nvmlValue_t { ullVal: 1 }), Err(Code::UNKNOWN));
+    }
+}

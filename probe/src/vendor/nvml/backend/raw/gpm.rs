@@ -1,0 +1,82 @@
+//! Samples of the hardware's counters, and what lies between two of them. The caller sees to it that one thread at a
+//! time is in here.
+
+use std::ptr;
+
+use nvml_wrapper_sys::bindings::{
+    NVML_GPM_METRICS_GET_VERSION, NVML_GPM_SUPPORT_VERSION, nvmlGpmMetricsGet_t, nvmlGpmSample_t, nvmlGpmSupport_t,
+};
+
+use super::{
+    function,
+    library::{Device, Library, Plain, done},
+};
+use crate::vendor::nvml::query::Code;
+
+/// A sample, which is freed when it is dropped.
+pub(in super::super) struct Sample {
+    library: &'static Library,
+    sample: nvmlGpmSample_t,
+}
+
+// SAFETY: NVML's samples may be used by any thread, one at a time.
+unsafe impl Send for Sample {}
+
+impl Library {
+    /// `nvmlGpmQueryDeviceSupport`.
+    pub(in super::super) fn counts_activity(&self, device: Device) -> Result<bool, Code> {
+        let asked = nvmlGpmSupport_t { version: NVML_GPM_SUPPORT_VERSION, isSupportedDevice: 0 };
+        Ok(self.fill(&function::GPM_SUPPORT, device, asked)?.isSupportedDevice != 0)
+    }
+}
+
+impl Sample {
+    /// `nvmlGpmSampleGet`, or `nvmlGpmMigSampleGet` of a GPU instance.
+    pub(in super::super) fn take(library: &'static Library, gpu: Device, instance: Option<u32>) -> Result<Self, Code> {
+        // Without this one, nothing could be freed.
+        library.find(&function::GPM_SAMPLE_FREE)?;
+        let allocate = library.find(&function::GPM_SAMPLE_ALLOC)?;
+        let mut sample = ptr::null_mut();
+        // SAFETY: the pointer outlives the call.
+        done(unsafe { allocate(&raw mut sample) })?;
+        let taken = Self { library, sample };
+        if let Some(instance) = instance {
+            let call = library.find(&function::GPM_MIG_SAMPLE)?;
+            // SAFETY: the handle is the library's, and the sample was allocated.
+            done(unsafe { call(gpu.0, instance, sample) })?;
+        } else {
+            let call = library.find(&function::GPM_SAMPLE)?;
+            // SAFETY: as above.
+            done(unsafe { call(gpu.0, sample) })?;
+        }
+        Ok(taken)
+    }
+
+    /// `nvmlGpmMetricsGet`: each metric between this sample and a later one.
+    pub(in super::super) fn metrics(&self, later: &Self, metrics: &[u32]) -> Result<Vec<Result<f64, Code>>, Code> {
+        let call = self.library.find(&function::GPM_METRICS)?;
+        let mut values = Vec::with_capacity(metrics.len());
+        let mut request = Box::new(nvmlGpmMetricsGet_t::blank());
+        for some in metrics.chunks(request.metrics.len()) {
+            (request.version, request.numMetrics) = (NVML_GPM_METRICS_GET_VERSION, some.len() as u32);
+            (request.sample1, request.sample2) = (self.sample, later.sample);
+            for (asked, id) in request.metrics.iter_mut().zip(some) {
+                asked.metricId = *id;
+            }
+            // SAFETY: both samples are allocated, and there are as many metrics as is told.
+            done(unsafe { call(&raw mut *request) })?;
+            let answered = request.metrics.iter().take(some.len());
+            values.extend(answered.map(|metric| done(metric.nvmlReturn).map(|()| metric.value)));
+        }
+        Ok(values)
+    }
+}
+
+impl Drop for Sample {
+    fn drop(&mut self) {
+        if let Ok(free) = self.library.find(&function::GPM_SAMPLE_FREE) {
+            // SAFETY: the sample was allocated and is not used any more.
+            unsafe { free(self.sample) };
+        }
+    }
+}

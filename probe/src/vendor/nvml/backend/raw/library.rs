@@ -1,0 +1,119 @@
+//! The library, and its functions by the names and types that `nvml.h` gives them.
+
+use std::{
+    ffi::{CStr, OsStr, c_char, c_uint},
+    marker::PhantomData,
+    mem::MaybeUninit,
+};
+
+use nvml_wrapper::{Nvml, error::NvmlError};
+use nvml_wrapper_sys::bindings::{nvmlDevice_t, nvmlReturn_t};
+
+use crate::vendor::nvml::query::Code;
+
+/// A library that is open for as long as the process lives. A function is looked up when it is asked for, so that
+/// opening costs no more than the loader's work.
+pub(in super::super) struct Library(libloading::Library);
+
+/// A function of NVML: its name, and the type that it has in `nvml.h`.
+pub(in super::super) struct Function<F> {
+    name: &'static CStr,
+    kind: PhantomData<F>,
+}
+
+impl<F> Function<F> {
+    /// # Safety
+    /// NVML's function of this name has the type `F`.
+    pub(super) const unsafe fn new(name: &'static CStr) -> Self {
+        Self { name, kind: PhantomData }
+    }
+}
+
+/// A GPU or a MIG device, as the driver knows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in super::super) struct Device(pub(super) nvmlDevice_t);
+
+impl Device {
+    /// The same device as the wrapper has it.
+    pub(in super::super) fn wrapped(self, nvml: &'static Nvml) -> nvml_wrapper::Device<'static> {
+        // SAFETY: the handle is the library's, which stays open.
+        unsafe { nvml_wrapper::Device::new(self.0, nvml) }
+    }
+}
+
+// SAFETY: NVML's handles may be used by any thread; the pointer is an address that only NVML looks behind.
+unsafe impl Send for Device {}
+// SAFETY: as above.
+unsafe impl Sync for Device {}
+
+/// What a call fills in.
+///
+/// # Safety
+/// All zeros are a value of the type, and where there is a version the type begins with it.
+pub(in super::super) unsafe trait Plain: Copy {
+    /// The version of its layout, which the caller fills in; `None` for what has none.
+    const VERSION: Option<u32> = None;
+
+    /// Zeros, and the version.
+    fn blank() -> Self {
+        let mut value = MaybeUninit::<Self>::zeroed();
+        if let Some(version) = Self::VERSION {
+            // SAFETY: by the trait's condition the type begins with its version.
+            unsafe { value.as_mut_ptr().cast::<c_uint>().write(version_of::<Self>(version)) };
+        }
+        // SAFETY: by the trait's condition zeros are a value, and the version is a number.
+        unsafe { value.assume_init() }
+    }
+}
+
+/// `NVML_STRUCT_VERSION`: the size of a structure and the version of its layout.
+pub(in super::super) const fn version_of<T>(version: u32) -> u32 {
+    size_of::<T>() as u32 | (version << 24)
+}
+
+impl Library {
+    /// Opens the library, which the wrapper has opened and initialised already.
+    pub(in super::super) fn open(path: &OsStr) -> Result<Self, NvmlError> {
+        // SAFETY: NVML's library has no initialisers that anything here could disturb.
+        Ok(Self(unsafe { libloading::Library::new(path) }?))
+    }
+
+    /// Looks a function up.
+    pub(super) fn find<F: Copy>(&self, function: &Function<F>) -> Result<F, Code> {
+        // SAFETY: whoever named the function said that it is of this type.
+        let symbol = unsafe { self.0.get::<F>(function.name.to_bytes_with_nul()) };
+        symbol.map(|symbol| *symbol).map_err(|_| Code::FUNCTION_NOT_FOUND)
+    }
+}
+
+/// How a call ended.
+pub(super) fn done(code: nvmlReturn_t) -> Result<(), Code> {
+    if code == 0 { Ok(()) } else { Err(Code(code)) }
+}
+
+/// The text in a C array: up to its first NUL.
+pub(in super::super) fn text(bytes: &[c_char]) -> String {
+    let bytes: Vec<u8> = bytes.iter().take_while(|byte| **byte != 0).map(|byte| *byte as u8).collect();
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use nvml_wrapper_sys::bindings::nvmlMarginTemperature_v1_t;
+
+    use super::*;
+
+    #[test]
+    fn a_blank_structure_says_its_version_and_nothing_else() {
+        let blank = nvmlMarginTemperature_v1_t::blank();
+        assert_eq!((blank.version, blank.marginTemperature), (0x0100_0008, 0));
+        assert_eq!(u64::blank(), 0);
+    }
+
+    #[test]
+    fn a_text_ends_with_its_nul_or_with_its_array() {
+        let letters = |text: &[u8]| text.iter().map(|byte| c_char::try_from(*byte).unwrap()).collect::<Vec<_>>();
+        assert_eq!(text(&letters(b"N/A\0rest")), "N/A");
+        assert_eq!(text(&letters(b"full")), "full");
+    }
+}

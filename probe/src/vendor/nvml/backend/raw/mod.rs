@@ -1,0 +1,22 @@
+//! The NVML calls that nvml-wrapper lacks, gets wrong, or makes dearer than they need be. The only unsafe code of the
+//! probe.
+//!
+//! [`Library`] looks up what is asked for, by the names and types in [`function`]; what an older driver does not have
+//! is [`Code::FUNCTION_NOT_FOUND`](crate::vendor::nvml::query::Code::FUNCTION_NOT_FOUND).
+
+mod calls;
+mod counters;
+mod events;
+pub(super) mod function;
+mod gpm;
+mod instances;
+mod library;
+mod plain;
+mod processes;
+
+pub(super) use counters::{Field, Number};
+pub(in super::super) use events::{EventSet, REPORTED};
+pub(super) use gpm::Sample;
+pub(super) use library::{Device, Function, Library, Plain, text, version_of};
+pub(super) use plain::{RemappedRowsInfo, UnrepairableMemory};
+pub(super) use processes::{Entry, Held};

@@ -1,0 +1,194 @@
+//! One GPU: its answers lane by lane, and what the model makes of them.
+
+use std::{path::PathBuf, sync::Arc};
+
+use super::{
+    backend::NvmlBackend,
+    cached::Answers,
+    error::device_error,
+    gpm::GpmReader,
+    lanes::{IDENTITY, Lane, Reader},
+    link_rates::{LinkRateReader, NvLinkRates},
+    mig::MigReader,
+    pcie::{self, PcieRates, PcieWatch},
+    processes::ProcessReader,
+    querier::Querier,
+    to_model,
+    traces::TraceReader,
+};
+use crate::{
+    model::{Absence, Gpu, GpuDetails, GpuSample, Reading, Trace, now_ms},
+    vendor::nvml::query::{CachedAnswers, Query as Q, SystemQuery, Value},
+    vendor::{Device as ProbeDevice, DeviceError, Extent},
+};
+
+/// One GPU, opened.
+pub(super) struct NvmlDevice {
+    answers: Arc<NvmlBackend>,
+    querier: Querier,
+    identity: Gpu,
+    /// Whether the identity has its board.
+    board_is_read: bool,
+    sys_root: PathBuf,
+    gpm: GpmReader,
+    pcie: Option<PcieWatch>,
+    mig: MigReader,
+    processes: ProcessReader,
+    link_rates: LinkRateReader,
+    traces: TraceReader,
+    /// When the last sample was begun.
+    read_ms: u64,
+}
+
+impl NvmlDevice {
+    /// `nvmlDeviceGetHandleByIndex_v2`, which initialises the GPU when it is the first to ask for it.
+    pub(super) fn open(answers: Arc<NvmlBackend>, index: u32) -> Result<Self, DeviceError> {
+        answers.open_gpu(index).map_err(device_error)?;
+        let mut querier = Querier::new(Arc::clone(&answers), index);
+        querier.ask(None, &IDENTITY);
+        let mut mig = MigReader::new();
+        mig.look(&mut querier);
+        let identity = to_model::identity(Answers::new(querier.cached(), 0), index);
+        let identity = Gpu { mig_devices: mig.identities(), ..identity };
+        Ok(Self {
+            sys_root: answers.sys_root().to_owned(),
+            answers,
+            querier,
+            identity,
+            board_is_read: false,
+            gpm: GpmReader::default(),
+            pcie: None,
+            mig,
+            processes: ProcessReader::new(),
+            link_rates: LinkRateReader::new(),
+            traces: TraceReader::new(),
+            read_ms: now_ms(),
+        })
+    }
+
+    /// Looks for MIG devices anew. What the GPU can tell changes with them.
+    fn look_for_mig_devices(&mut self) {
+        if self.mig.look(&mut self.querier) {
+            self.identity.mig_devices = self.mig.identities();
+            self.querier.forget_what_is_missing();
+        }
+    }
+
+    /// GPM's rates; of a GPU without GPM, those of the links' own counters.
+    fn nvlink(&mut self, counted: NvLinkRates) -> NvLinkRates {
+        if counted.tx == Reading::Absent(Absence::NotSupported) {
+            self.link_rates.read(&mut self.querier)
+        } else {
+            counted
+        }
+    }
+
+    /// GPM's rates; of a GPU without GPM, those that a thread of its own waits for.
+    fn pcie(&mut self, counted: PcieRates) -> PcieRates {
+        if counted.tx != Reading::Absent(Absence::NotSupported) {
+            self.pcie = None;
+            return counted;
+        }
+        if self.pcie.is_none() {
+            self.pcie = PcieWatch::start(Arc::clone(&self.answers), self.identity.index);
+        }
+        self.pcie.as_ref().map_or(counted, PcieWatch::latest)
+    }
+
+    /// What comes of two moments.
+    fn rates(&mut self, sample: &mut GpuSample) {
+        let counted = self.gpm.read(&mut self.querier, None);
+        sample.activity = counted.activity;
+        let NvLinkRates { tx, rx } = self.nvlink(NvLinkRates { tx: counted.nvlink_tx, rx: counted.nvlink_rx });
+        sample.nvlink.tx_bytes_per_second = tx;
+        sample.nvlink.rx_bytes_per_second = rx;
+        let PcieRates { tx, rx } = self.pcie(PcieRates { tx: counted.pcie_tx, rx: counted.pcie_rx });
+        for (counter, rate) in [&tx, &rx].into_iter().enumerate() {
+            if let Some(rate) = rate.value() {
+                let kilobytes = (rate / pcie::UNIT_BYTES).round() as i128;
+                self.querier.keep(Q::PcieThroughput(counter as u32), Ok(Value::number(kilobytes)));
+            }
+        }
+        sample.pcie.tx_bytes_per_second = tx;
+        sample.pcie.rx_bytes_per_second = rx;
+    }
+}
+
+impl ProbeDevice for NvmlDevice {
+    fn identity(&mut self) -> Gpu {
+        // A passing error while it was opened must not leave it nameless for good.
+        if self.identity.uuid.is_none() {
+            self.querier.ask(None, &IDENTITY);
+            let read = to_model::identity(Answers::new(self.querier.cached(), 0), self.identity.index);
+            let Gpu { uuid, name, pci_bus_id, .. } = read;
+            self.identity = Gpu { uuid, name, pci_bus_id, ..self.identity.clone() };
+        }
+        self.identity.clone()
+    }
+
+    fn read(&mut self, sample: &mut GpuSample, extent: Extent) -> Result<(), DeviceError> {
+        let begun_ms = now_ms();
+        self.read_ms = begun_ms;
+        let with_paced = extent == Extent::Whole;
+        self.querier.ask_lanes(Reader::Model, |lane| match lane {
+            Lane::Tick => true,
+            Lane::Paced(_) => with_paced,
+            Lane::Once | Lane::Slow | Lane::Slower(_) => false,
+        });
+        if extent == Extent::Metered {
+            self.querier.ask(None, &[Q::TotalEnergyConsumption]);
+        }
+        to_model::sample(Answers::new(self.querier.cached(), begun_ms), sample);
+        sample.processes = self.processes.read(&mut self.querier, begun_ms);
+        if extent == Extent::Whole {
+            self.rates(sample);
+        } else {
+            needs_a_second_look(sample);
+        }
+        let (samples, gone) = self.mig.read(&mut self.querier, extent);
+        sample.mig_devices = samples;
+        if gone {
+            self.look_for_mig_devices();
+        }
+        self.querier.verdict()
+    }
+
+    fn details(&mut self, details: &mut GpuDetails) -> Result<(), DeviceError> {
+        let begun_ms = now_ms();
+        self.look_for_mig_devices();
+        self.querier.forget(|query| matches!(query, Q::AccountingStats(_)));
+        self.querier.ask_lanes(Reader::Model, |lane| matches!(lane, Lane::Once | Lane::Slow | Lane::Slower(_)));
+        if !std::mem::replace(&mut self.board_is_read, true) {
+            self.identity.board = to_model::board(Answers::new(self.querier.cached(), 0), &self.sys_root);
+        }
+        let confidential = self.querier.system(SystemQuery::ConfComputeState);
+        to_model::details(Answers::new(self.querier.cached(), begun_ms), &confidential, details);
+        self.querier.verdict()
+    }
+
+    fn ask_for_tools(&mut self, all: bool) {
+        self.querier.ask_lanes(Reader::Smi, |lane| lane == Lane::Slow || (all && lane == Lane::Once));
+    }
+
+    fn answers(&mut self, all: bool) -> Option<CachedAnswers> {
+        let cached = self.querier.cached();
+        Some(if all { cached.clone() } else { cached.since(self.read_ms) })
+    }
+
+    fn traces(&mut self) -> Vec<Trace> {
+        let Gpu { index, uuid, .. } = &self.identity;
+        let mut traces = self.traces.read(&mut self.querier);
+        for trace in &mut traces {
+            (trace.index, trace.uuid) = (*index, uuid.clone());
+        }
+        traces
+    }
+}
+
+/// What one look cannot tell.
+fn needs_a_second_look(sample: &mut GpuSample) {
+    let rate = || Reading::Absent(Absence::WarmingUp);
+    sample.activity = Reading::Absent(Absence::WarmingUp);
+    (sample.nvlink.tx_bytes_per_second, sample.nvlink.rx_bytes_per_second) = (rate(), rate());
+    (sample.pcie.tx_bytes_per_second, sample.pcie.rx_bytes_per_second) = (rate(), rate());
+}

@@ -1,0 +1,57 @@
+//! Waiting for what the driver reports by itself.
+//!
+//! One set, and one thread, for all GPUs: `nvmlEventSetWait_v2` holds a lock of the library for as long as it waits, and
+//! every other function of event sets, waiting with another set included, stands still meanwhile (driver 580).
+
+use std::{thread, time::Duration};
+
+use nvml_wrapper::{Nvml, error::NvmlError};
+
+use super::backend::raw;
+use crate::vendor::{Notice, Reporter};
+
+/// A GPU that was opened meanwhile is added after this time at the latest. A wait costs 70 us.
+const WAIT: Duration = Duration::from_secs(1);
+
+/// The events of all GPUs.
+pub(super) struct EventReporter {
+    nvml: &'static Nvml,
+    set: raw::EventSet,
+}
+
+impl EventReporter {
+    pub(super) fn new(nvml: &'static Nvml) -> Result<Self, NvmlError> {
+        Ok(Self { nvml, set: raw::EventSet::create(nvml)? })
+    }
+
+    /// A GPU that was lost makes every wait fail, so the others go on in a new set.
+    fn renew(&mut self) {
+        let Ok(mut set) = raw::EventSet::create(self.nvml) else { return };
+        for gpu in self.set.members() {
+            // One that cannot be registered is added again when it is opened again.
+            let _ = register(self.nvml, &mut set, gpu);
+        }
+        self.set = set;
+    }
+}
+
+impl Reporter for EventReporter {
+    fn add(&mut self, gpu: u32) {
+        // A GPU without events has none; its samples are read all the same.
+        let _ = register(self.nvml, &mut self.set, gpu);
+    }
+
+    fn wait(&mut self) -> Option<(u32, Notice)> {
+        if let Ok(event) = self.set.wait(WAIT.as_millis() as u32) {
+            event
+        } else {
+            thread::sleep(WAIT);
+            self.renew();
+            None
+        }
+    }
+}
+
+fn register(nvml: &'static Nvml, set: &mut raw::EventSet, gpu: u32) -> Result<(), NvmlError> {
+    set.add(&nvml.device_by_index(gpu)?, gpu, raw::REPORTED)
+}

@@ -1,0 +1,142 @@
+//! GPU Performance Monitoring: the hardware's own counters, on Hopper and later, without a profiler.
+//!
+//! Two threads must not be in it at once, not even for two GPUs: driver 580 then crashes in `nvmlGpmMetricsGet`. So
+//! threads take turns, and one that hangs costs the others their activity and nothing else.
+//!
+//! A metric is the difference of two samples, which must be at least 100 ms apart. A sample costs 28 us, the metrics of
+//! two of them about 2 ms.
+
+use std::time::Duration;
+
+use nvml_wrapper::enums::gpm::GpmMetricId;
+
+use super::{backend::Activity as Counted, error::absence, querier::Querier, turn::Turn};
+use crate::{
+    model::{Absence, Activity, Reading, now_ms},
+    vendor::nvml::query::Code,
+};
+
+/// All threads of the process take this turn.
+pub(super) static TURN: Turn = Turn::new();
+
+/// 64 GPUs take 130 ms one after another.
+pub(super) const PATIENCE: Duration = Duration::from_millis(200);
+
+/// NVML refuses two samples that are closer together.
+pub(super) const SHORTEST_WINDOW: Duration = Duration::from_millis(100);
+
+/// The driver gives link rates in MiB per second, whatever its documentation says: 51,407 where 55.5 GB/s were copied.
+const LINK_UNIT_BYTES: f64 = (1 << 20) as f64;
+
+/// Link rates and activity, of one window of time.
+#[derive(Debug, Clone)]
+pub(super) struct GpmReadings {
+    pub(super) activity: Reading<Activity>,
+    pub(super) pcie_tx: Reading<f64>,
+    pub(super) pcie_rx: Reading<f64>,
+    pub(super) nvlink_tx: Reading<f64>,
+    pub(super) nvlink_rx: Reading<f64>,
+}
+
+/// Remembers what came of the last two samples.
+#[derive(Default)]
+pub(super) struct GpmReader {
+    latest: Option<(u64, GpmReadings)>,
+}
+
+/// In the order in which they are asked for.
+const METRICS: [GpmMetricId; 16] = [
+    GpmMetricId::GraphicsUtil,
+    GpmMetricId::SmUtil,
+    GpmMetricId::SmOccupancy,
+    GpmMetricId::AnyTensorUtil,
+    GpmMetricId::HmmaTensorUtil,
+    GpmMetricId::ImmaTensorUtil,
+    GpmMetricId::DfmaTensorUtil,
+    GpmMetricId::Fp64Util,
+    GpmMetricId::Fp32Util,
+    GpmMetricId::Fp16Util,
+    GpmMetricId::IntegerUtil,
+    GpmMetricId::DramBwUtil,
+    GpmMetricId::PcieTxPerSec,
+    GpmMetricId::PcieRxPerSec,
+    GpmMetricId::NvlinkTotalTxPerSec,
+    GpmMetricId::NvlinkTotalRxPerSec,
+];
+
+impl GpmReader {
+    /// What happened since the call before. The first call has nothing to compare with; one that follows too closely
+    /// gives what the last one gave, with its time.
+    ///
+    /// `mig` is the index of a MIG device; `None` is the whole GPU.
+    pub(super) fn read(&mut self, querier: &mut Querier, mig: Option<u32>) -> GpmReadings {
+        let metrics = METRICS.map(|metric| metric.as_c());
+        let readings = match querier.gpm(mig, &metrics) {
+            Ok(Counted::Counted(values)) => GpmReadings::new(values),
+            Ok(Counted::NotYet) => {
+                return match &self.latest {
+                    Some((at_ms, latest)) => latest.clone().dated(*at_ms),
+                    None => GpmReadings::absent(&Absence::WarmingUp),
+                };
+            }
+            Ok(Counted::Busy) => return GpmReadings::absent(&Absence::NoAnswer),
+            Err(code) => return GpmReadings::absent(&absence(code)),
+        };
+        self.latest = Some((now_ms(), readings.clone()));
+        readings
+    }
+}
+
+impl GpmReadings {
+    fn new(values: Vec<Result<f64, Code>>) -> Self {
+        let mut results = values.into_iter().map(|value| match value {
+            Ok(value) if value.is_finite() => Reading::Now(value),
+            Ok(_) => Reading::Absent(Absence::Unknown),
+            Err(code) => Reading::Absent(absence(code)),
+        });
+        let mut next = || results.next().unwrap_or(Reading::Absent(Absence::Unknown));
+        let percent = |reading: Reading<f64>| reading.map(|percent| (percent * 100.0).round() / 100.0);
+        let bytes = |reading: Reading<f64>| reading.map(|mib| (mib * LINK_UNIT_BYTES).round());
+        Self {
+            activity: Reading::Now(Activity {
+                graphics_percent: percent(next()),
+                sm_percent: percent(next()),
+                occupancy_percent: percent(next()),
+                tensor_percent: percent(next()),
+                tensor_half_percent: percent(next()),
+                tensor_integer_percent: percent(next()),
+                tensor_double_percent: percent(next()),
+                fp64_percent: percent(next()),
+                fp32_percent: percent(next()),
+                fp16_percent: percent(next()),
+                integer_percent: percent(next()),
+                dram_bandwidth_percent: percent(next()),
+            }),
+            pcie_tx: bytes(next()),
+            pcie_rx: bytes(next()),
+            nvlink_tx: bytes(next()),
+            nvlink_rx: bytes(next()),
+        }
+    }
+
+    fn absent(reason: &Absence) -> Self {
+        let absent = || Reading::Absent(reason.clone());
+        Self {
+            activity: Reading::Absent(reason.clone()),
+            pcie_tx: absent(),
+            pcie_rx: absent(),
+            nvlink_tx: absent(),
+            nvlink_rx: absent(),
+        }
+    }
+
+    fn dated(self, at_ms: u64) -> Self {
+        Self {
+            activity: self.activity.dated(at_ms),
+            pcie_tx: self.pcie_tx.dated(at_ms),
+            pcie_rx: self.pcie_rx.dated(at_ms),
+            nvlink_tx: self.nvlink_tx.dated(at_ms),
+            nvlink_rx: self.nvlink_rx.dated(at_ms),
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! `NVLink` rates of GPUs without GPM: the growth of two counters over all links.
+
+use std::time::{Duration, Instant};
+
+use super::{cached::Answers, lanes, paced::Every, querier::Querier, to_model::DATA_UNIT_BYTES};
+use crate::model::{Absence, Reading, now_ms};
+
+/// Asking for both costs 2.7 ms.
+const EVERY: Duration = Duration::from_secs(1);
+
+/// Both directions, in bytes per second.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct NvLinkRates {
+    pub(super) tx: Reading<f64>,
+    pub(super) rx: Reading<f64>,
+}
+
+/// Remembers the counters between two readings.
+pub(super) struct LinkRateReader {
+    every: Every,
+    before: Option<(Instant, [f64; 2])>,
+    latest: NvLinkRates,
+}
+
+impl LinkRateReader {
+    pub(super) fn new() -> Self {
+        Self { every: Every::new(EVERY), before: None, latest: NvLinkRates::absent(&Absence::WarmingUp) }
+    }
+
+    /// What crossed the links between the last two readings, with its time.
+    pub(super) fn read(&mut self, querier: &mut Querier) -> NvLinkRates {
+        if self.every.is_due() {
+            querier.ask(None, &lanes::ALL_LINKS);
+            let [tx, rx] = lanes::ALL_LINKS.map(|query| Answers::new(querier.cached(), 0).real(query));
+            self.latest = match (tx, rx) {
+                (Reading::Now(tx), Reading::Now(rx)) => self.rates(Instant::now(), [tx, rx]),
+                (Reading::Absent(reason), _) | (_, Reading::Absent(reason)) => NvLinkRates::absent(&reason),
+                _ => NvLinkRates::absent(&Absence::Unknown),
+            };
+        }
+        self.latest.clone()
+    }
+
+    fn rates(&mut self, at: Instant, counters: [f64; 2]) -> NvLinkRates {
+        let Some((before_at, before)) = self.before.replace((at, counters)) else {
+            return NvLinkRates::absent(&Absence::WarmingUp);
+        };
+        let (seconds, at_ms) = (at.duration_since(before_at).as_secs_f64(), now_ms());
+        let [tx, rx] = [0, 1].map(|direction| match counters[direction] - before[direction] {
+            // The counters began anew, as after a reset.
+            backwards if backwards < 0.0 => Reading::Absent(Absence::WarmingUp),
+            data => Reading::Earlier { value: (data * DATA_UNIT_BYTES / seconds).round(), at_ms },
+        });
+        NvLinkRates { tx, rx }
+    }
+}
+
+impl NvLinkRates {
+    fn absent(reason: &Absence) -> Self {
+        Self { tx: Reading::Absent(reason.clone()), rx: Reading::Absent(reason.clone()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_is_the_growth_of_a_counter_over_its_time() {
+        let mut reader = LinkRateReader::new();
+        let begun = Instant::now();
+        assert_eq!(reader.rates(begun, [1000.0, 5.0]), NvLinkRates::absent(&Absence::WarmingUp));
+        let later = reader.rates(begun + Duration::from_secs(2), [3000.0, 4.0]);
+        assert!(matches!(later.tx, Reading::Earlier { value, .. } if (value - 1_024_000.0).abs() < 1.0), "{later:?}");
+        assert_eq!(later.rx, Reading::Absent(Absence::WarmingUp), "it began anew");
+    }
+}

@@ -1,0 +1,94 @@
+//! The MIG devices of a GPU between two looks at which there are.
+
+use super::{
+    cached::Answers,
+    gpm::GpmReader,
+    querier::Querier,
+    to_model::{mig_device, mig_mode, mig_sample},
+};
+use crate::{
+    model::{Absence, MigDevice, MigSample, Reading},
+    vendor::Extent,
+    vendor::nvml::query::{Query as Q, Value},
+};
+
+/// What is asked of a MIG device once.
+const ONCE: [Q; 4] = [Q::Uuid, Q::Name, Q::MigInstance, Q::MigAttributes];
+
+/// Remembers which there are.
+pub(super) struct MigReader {
+    devices: Reading<Vec<Part>>,
+}
+
+/// One MIG device, and what its activity is reckoned from.
+struct Part {
+    identity: MigDevice,
+    gpm: GpmReader,
+}
+
+impl MigReader {
+    pub(super) fn new() -> Self {
+        Self { devices: Reading::Absent(Absence::NoAnswer) }
+    }
+
+    /// Looks which devices there are; true where they are others than before. It costs 0.4 ms where MIG is off.
+    pub(super) fn look(&mut self, querier: &mut Querier) -> bool {
+        let known = self.identities();
+        querier.ask(None, &[Q::MigMode]);
+        let mode = mig_mode(Answers::new(querier.cached(), 0));
+        match mode {
+            Reading::Absent(reason) => self.devices = Reading::Absent(reason),
+            Reading::Now(mode) | Reading::Earlier { value: mode, .. } => {
+                let found = if mode.current { found(querier) } else { Vec::new() };
+                // Those that stay keep the sample that their next activity is reckoned from.
+                if self.devices.value().is_none() || found != known {
+                    let part = |identity| Part { identity, gpm: GpmReader::default() };
+                    self.devices = Reading::Now(found.into_iter().map(part).collect());
+                }
+            }
+        }
+        self.identities() != known
+    }
+
+    /// What never changes about them.
+    pub(super) fn identities(&self) -> Vec<MigDevice> {
+        self.devices.value().into_iter().flatten().map(|part| part.identity.clone()).collect()
+    }
+
+    /// Their readings, and whether one of them is gone, so that it is time for another look.
+    pub(super) fn read(&mut self, querier: &mut Querier, extent: Extent) -> (Reading<Vec<MigSample>>, bool) {
+        let parts = match &mut self.devices {
+            Reading::Absent(reason) => return (Reading::Absent(reason.clone()), false),
+            Reading::Now(parts) | Reading::Earlier { value: parts, .. } => parts,
+        };
+        let samples: Vec<_> = parts
+            .iter_mut()
+            .map(|part| {
+                let index = part.identity.index;
+                querier.ask(Some(index), &[Q::MemoryInfo]);
+                let activity = match extent {
+                    Extent::Whole => part.gpm.read(querier, Some(index)).activity,
+                    Extent::Glance | Extent::Metered => Reading::Absent(Absence::WarmingUp),
+                };
+                mig_sample(Answers::new(querier.cached(), 0).of_mig_device(index), &part.identity, activity)
+            })
+            .collect();
+        let gone = samples.iter().any(|sample| sample.memory.total_bytes.value().is_none());
+        (Reading::Now(samples), gone)
+    }
+}
+
+/// Slots without a device are left out: NVML tells how many there can be, not how many there are.
+fn found(querier: &mut Querier) -> Vec<MigDevice> {
+    querier.forget_mig_devices();
+    querier.ask(None, &[Q::MigDevices]);
+    let listed = querier.cached().get(None, Q::MigDevices).and_then(|own| own.answer.as_ref().ok());
+    let indices: Vec<_> = listed.into_iter().flat_map(Value::numbers).map(|index| *index as u32).collect();
+    indices
+        .into_iter()
+        .filter_map(|index| {
+            querier.ask(Some(index), &ONCE);
+            mig_device(Answers::new(querier.cached(), 0).of_mig_device(index), index)
+        })
+        .collect()
+}

@@ -1,0 +1,36 @@
+//! NVIDIA's driver, through NVML.
+//!
+//! The library is opened at run time, so that gpumon runs (and explains itself) where there is none. A process opens it
+//! once and never closes it: closing takes milliseconds, can hang with the driver, and the process ends soon anyway.
+
+mod backend;
+mod cached;
+mod device;
+mod error;
+mod events;
+mod gpm;
+pub mod kernel_log;
+mod lanes;
+mod link_rates;
+mod mig;
+mod paced;
+mod pcie;
+mod processes;
+mod querier;
+pub mod query;
+mod recorded;
+mod shares;
+mod source;
+mod start;
+mod to_model;
+mod topology;
+mod traces;
+mod turn;
+pub mod xid;
+
+pub use self::{
+    backend::NvmlBackend,
+    lanes::shared_queries,
+    recorded::{GpuAnswers, Recorded},
+    source::NvmlSource,
+};

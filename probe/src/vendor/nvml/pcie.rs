@@ -1,0 +1,80 @@
+//! PCIe rates of GPUs without GPM.
+//!
+//! `nvmlDeviceGetPcieThroughput` watches the link for 20 ms per direction and blocks for as long, so that it has a
+//! thread of its own. The counters behind `NVML_FI_DEV_PCIE_COUNT_TX_BYTES` would not block, but have 32 bits and wrap
+//! every 77 ms at full speed.
+
+use std::{
+    sync::{
+        Arc, Mutex, PoisonError,
+        mpsc::{self, SyncSender},
+    },
+    thread,
+};
+
+use super::{backend::NvmlBackend, error::absence};
+use crate::{
+    model::{Absence, Reading, now_ms},
+    vendor::nvml::query::{Query, QueryBackend, Subject},
+};
+
+/// `nvmlPcieUtilCounter_t`.
+const TX: u32 = 0;
+const RX: u32 = 1;
+
+/// NVML's unit: KB.
+pub(super) const UNIT_BYTES: f64 = 1000.0;
+
+/// Both directions, in bytes per second.
+#[derive(Debug, Clone)]
+pub(super) struct PcieRates {
+    pub(super) tx: Reading<f64>,
+    pub(super) rx: Reading<f64>,
+}
+
+/// Asks on a thread of its own, and has the last answer at hand.
+pub(super) struct PcieWatch {
+    ask: SyncSender<()>,
+    latest: Arc<Mutex<PcieRates>>,
+}
+
+impl PcieWatch {
+    /// Starts the thread; it ends with this.
+    pub(super) fn start(answers: Arc<NvmlBackend>, index: u32) -> Option<Self> {
+        let (ask, asked) = mpsc::sync_channel::<()>(1);
+        let latest = Arc::new(Mutex::new(PcieRates::absent(&Absence::WarmingUp)));
+        let shared = Arc::clone(&latest);
+        let body = move || {
+            while asked.recv().is_ok() {
+                let rates = read(&answers, index);
+                *shared.lock().unwrap_or_else(PoisonError::into_inner) = rates;
+            }
+        };
+        thread::Builder::new().name(format!("gpu-{index}-pcie")).spawn(body).ok()?;
+        Some(Self { ask, latest })
+    }
+
+    /// What was read last, with its time. The next reading begins, unless one is still under way.
+    pub(super) fn latest(&self) -> PcieRates {
+        let latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let _ = self.ask.try_send(());
+        latest
+    }
+}
+
+fn read(answers: &NvmlBackend, index: u32) -> PcieRates {
+    let rate = |counter| match answers.about(Subject::gpu(index), Query::PcieThroughput(counter)) {
+        Ok(kilobytes) => {
+            let value = kilobytes.at(0).unwrap_or(0) as f64 * UNIT_BYTES;
+            Reading::Earlier { value, at_ms: now_ms() }
+        }
+        Err(code) => Reading::Absent(absence(code)),
+    };
+    PcieRates { tx: rate(TX), rx: rate(RX) }
+}
+
+impl PcieRates {
+    pub(super) fn absent(reason: &Absence) -> Self {
+        Self { tx: Reading::Absent(reason.clone()), rx: Reading::Absent(reason.clone()) }
+    }
+}

@@ -1,0 +1,228 @@
+//! Asking about one GPU, lane by lane, and not asking again what it does not have.
+
+use std::{
+    collections::HashMap,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use super::{
+    backend::{Activity, NvmlBackend},
+    error::is_driver_gone,
+    lanes::{CALLS, Call, Lane, Reader, follow_up_calls},
+    paced::Every,
+};
+use crate::{
+    model::now_ms,
+    vendor::DeviceError,
+    vendor::nvml::query::{Answer, CachedAnswers, Code, Query, QueryBackend, Subject, SystemQuery, Value},
+};
+
+/// "Not supported" is no cheap answer (130 us for the fan of a board without one), and it can change with a driver
+/// setting, so it is asked again only this often.
+const ASK_AGAIN: Duration = Duration::from_mins(1);
+
+/// Asks, keeps the answers, and notices when the GPU is lost.
+pub(super) struct Querier {
+    answers: Arc<NvmlBackend>,
+    index: u32,
+    cached: CachedAnswers,
+    /// What it does not have, and since when that is known.
+    unsupported: HashMap<QueryKey, Instant>,
+    /// When what is asked more rarely is asked next.
+    paced: HashMap<Query, Every>,
+    votes: Votes,
+}
+
+/// What can be asked, about the GPU or the MIG device of an index.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum QueryKey {
+    About(Option<u32>, Query),
+    Activity(Option<u32>),
+    ProcessUtilization,
+    Samples(u32),
+}
+
+/// What the calls since the last verdict said of the GPU as a whole.
+#[derive(Debug, Default)]
+struct Votes {
+    answered: u32,
+    lost: u32,
+    gone: u32,
+    /// The code of a driver that is no longer the one that the library was loaded for.
+    code: u32,
+}
+
+impl Querier {
+    pub(super) fn new(answers: Arc<NvmlBackend>, index: u32) -> Self {
+        Self {
+            answers,
+            index,
+            cached: CachedAnswers::default(),
+            unsupported: HashMap::new(),
+            paced: HashMap::new(),
+            votes: Votes::default(),
+        }
+    }
+
+    /// The answers so far.
+    pub(super) fn cached(&self) -> &CachedAnswers {
+        &self.cached
+    }
+
+    /// Asks these about the GPU or the MIG device of this index, but for what it does not have.
+    pub(super) fn ask(&mut self, mig: Option<u32>, queries: &[Query]) {
+        let queries: Vec<_> = queries.iter().copied().filter(|own| self.has(QueryKey::About(mig, *own))).collect();
+        let answers = self.answers.each(Subject { gpu: self.index, mig }, &queries);
+        let at_ms = now_ms();
+        for (query, answer) in queries.iter().zip(answers) {
+            self.note(QueryKey::About(mig, *query), &answer);
+            self.cached.keep(mig, *query, at_ms, answer);
+        }
+    }
+
+    /// Keeps what was found out in another way.
+    pub(super) fn keep(&mut self, query: Query, answer: Answer) {
+        self.cached.keep(None, query, now_ms(), answer);
+    }
+
+    /// Asks what the table has for these lanes and this reader, and then what the answers raise.
+    pub(super) fn ask_lanes(&mut self, reader: Reader, is_due: impl Fn(Lane) -> bool) {
+        let begun_ms = now_ms();
+        let mut due: Vec<_> = CALLS.iter().filter(|call| call.reader == reader).copied().collect();
+        loop {
+            due.retain(|call| is_due(call.lane) && self.is_time(call, begun_ms));
+            if due.is_empty() {
+                return;
+            }
+            let queries: Vec<_> = due.iter().map(|call| call.query).collect();
+            self.ask(None, &queries);
+            let answered = queries.iter().filter_map(|own| Some((*own, self.cached.get(None, *own)?)));
+            due = answered.flat_map(|(query, cached)| follow_up_calls(query, &cached.answer)).collect();
+        }
+    }
+
+    /// Whether it is this call's time, whose lane it is.
+    fn is_time(&mut self, call: &Call, begun_ms: u64) -> bool {
+        let known_ms = self.cached.get(None, call.query).map(|cached| cached.at_ms);
+        match call.lane {
+            Lane::Paced(period) | Lane::Slower(period) => {
+                self.paced.entry(call.query).or_insert(Every::new(period)).is_due()
+            }
+            Lane::Once => known_ms.is_none(),
+            // Two answers may raise the same query.
+            Lane::Tick | Lane::Slow => known_ms.is_none_or(|at_ms| at_ms < begun_ms),
+        }
+    }
+
+    /// Asks about the machine.
+    pub(super) fn system(&mut self, query: SystemQuery) -> Answer {
+        self.answers.system(query)
+    }
+
+    /// What GPM counted since the last time, metric by metric.
+    pub(super) fn gpm(&mut self, mig: Option<u32>, metrics: &[u32]) -> Result<Activity, Code> {
+        let subject = Subject { gpu: self.index, mig };
+        self.call(QueryKey::Activity(mig), |answers| answers.gpm_metrics(subject, metrics))
+    }
+
+    /// What the driver sampled of processes since this time (us since the epoch, by its clock).
+    pub(super) fn process_utilization(&mut self, since_us: u64) -> Answer {
+        let subject = Subject::gpu(self.index);
+        self.call(QueryKey::ProcessUtilization, |answers| {
+            match answers.about(subject, Query::ProcessUtilization(since_us)) {
+                // Nobody did anything since.
+                Err(Code::NOT_FOUND) => Ok(Value::Numbers(Vec::new())),
+                answer => answer,
+            }
+        })
+    }
+
+    /// What the driver keeps of this `nvmlSamplingType_t` from after this time on; `None` where that is nothing.
+    pub(super) fn samples(&mut self, kind: u32, since_us: u64) -> Option<Value> {
+        let subject = Subject::gpu(self.index);
+        self.call(QueryKey::Samples(kind), |answers| answers.samples(subject, kind, since_us)).ok()
+    }
+
+    /// Makes another call, unless it is known that there is no such thing.
+    fn call<T>(&mut self, asked: QueryKey, call: impl FnOnce(&NvmlBackend) -> Result<T, Code>) -> Result<T, Code> {
+        if !self.has(asked) {
+            return Err(Code::NOT_SUPPORTED);
+        }
+        let answer = call(&self.answers);
+        self.note(asked, &answer);
+        answer
+    }
+
+    fn has(&self, asked: QueryKey) -> bool {
+        self.unsupported.get(&asked).is_none_or(|since| since.elapsed() >= ASK_AGAIN)
+    }
+
+    fn note<T>(&mut self, asked: QueryKey, answer: &Result<T, Code>) {
+        match answer {
+            Ok(_) => {
+                self.unsupported.remove(&asked);
+                self.votes.answered += 1;
+            }
+            Err(Code::NOT_SUPPORTED | Code::FUNCTION_NOT_FOUND) => {
+                self.unsupported.insert(asked, Instant::now());
+            }
+            Err(Code::GPU_IS_LOST) => self.votes.lost += 1,
+            Err(code) if is_driver_gone(*code) => {
+                self.votes.gone += 1;
+                self.votes.code = code.0;
+            }
+            Err(_) => {}
+        }
+    }
+
+    /// Whether most answers since the last call of this function were that the GPU or the driver is gone. A single
+    /// function that says so has a defect of its own, and some are answered from memory for a while.
+    pub(super) fn verdict(&mut self) -> Result<(), DeviceError> {
+        std::mem::take(&mut self.votes).verdict()
+    }
+
+    /// Looks for the GPU's MIG devices anew, since others may stand at their places.
+    pub(super) fn forget_mig_devices(&mut self) {
+        self.answers.forget_mig_devices(self.index);
+        self.cached.forget_mig_devices();
+        self.unsupported.retain(|asked, _| !matches!(asked, QueryKey::About(Some(_), _) | QueryKey::Activity(Some(_))));
+    }
+
+    /// Asks everything again: the GPU has been changed.
+    pub(super) fn forget_what_is_missing(&mut self) {
+        self.unsupported.clear();
+    }
+
+    /// Forgets the answers to these queries.
+    pub(super) fn forget(&mut self, is_one: impl Fn(Query) -> bool) {
+        self.cached.forget(is_one);
+    }
+}
+
+impl Votes {
+    fn verdict(self) -> Result<(), DeviceError> {
+        let Self { answered, lost, gone, code } = self;
+        if lost > answered {
+            Err(DeviceError::Lost)
+        } else if gone > answered {
+            Err(DeviceError::DriverGone { code })
+        } else {
+            Ok(())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_function_alone_that_says_that_the_gpu_is_gone_has_a_defect_of_its_own() {
+        let verdict = |answered, lost, gone, code| Votes { answered, lost, gone, code }.verdict();
+        assert_eq!(verdict(1, 0, 0, 0), Ok(()));
+        assert_eq!(verdict(0, 1, 0, 0), Err(DeviceError::Lost));
+        assert_eq!(verdict(0, 0, 1, 18), Err(DeviceError::DriverGone { code: 18 }));
+        assert_eq!(verdict(1, 1, 1, 18), Ok(()));
+    }
+}

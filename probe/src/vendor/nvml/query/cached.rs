@@ -1,0 +1,122 @@
+//! What the driver answered last.
+
+use std::collections::HashMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Answer, Query};
+
+/// The last answers about a GPU and its MIG devices, each with its time.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(from = "Vec<Row>", into = "Vec<Row>")]
+pub struct CachedAnswers {
+    answers: HashMap<(Option<u32>, Query), Cached>,
+}
+
+/// MIG device's index, query, time, answer.
+type Row = (Option<u32>, Query, u64, Answer);
+
+/// One of them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Cached {
+    /// When the call was made.
+    pub at_ms: u64,
+    /// What it gave.
+    pub answer: Answer,
+}
+
+impl CachedAnswers {
+    /// Keeps an answer about the GPU, or about the MIG device of this index.
+    pub fn keep(&mut self, mig: Option<u32>, query: Query, at_ms: u64, answer: Answer) {
+        self.answers.insert((mig, query), Cached { at_ms, answer });
+    }
+
+    /// The last answer; `None` where the query has not been asked.
+    pub fn get(&self, mig: Option<u32>, query: Query) -> Option<&Cached> {
+        self.answers.get(&(mig, query))
+    }
+
+    /// What has been asked about the GPU.
+    pub fn queries(&self) -> impl Iterator<Item = Query> {
+        self.answers.keys().filter(|(mig, _)| mig.is_none()).map(|(_, query)| *query)
+    }
+
+    /// Those that were given from this time on.
+    #[must_use]
+    pub fn since(&self, at_ms: u64) -> Self {
+        let answers = self.answers.iter().filter(|(_, cached)| cached.at_ms >= at_ms);
+        Self { answers: answers.map(|(asked, cached)| (*asked, cached.clone())).collect() }
+    }
+
+    /// Takes in newer answers, which replace the older ones to the same queries.
+    pub fn update(&mut self, newer: Self) {
+        self.answers.extend(newer.answers);
+    }
+
+    /// Forgets the answers to these queries about the GPU.
+    pub fn forget(&mut self, is_one: impl Fn(Query) -> bool) {
+        self.answers.retain(|(_, query), _| !is_one(*query));
+    }
+
+    /// Forgets what was said about MIG devices: others may stand at their places.
+    pub fn forget_mig_devices(&mut self) {
+        self.answers.retain(|(mig, _), _| mig.is_none());
+    }
+}
+
+impl From<Vec<Row>> for CachedAnswers {
+    fn from(rows: Vec<Row>) -> Self {
+        let row = |(mig, query, at_ms, answer)| ((mig, query), Cached { at_ms, answer });
+        Self { answers: rows.into_iter().map(row).collect() }
+    }
+}
+
+impl From<CachedAnswers> for Vec<Row> {
+    fn from(cached: CachedAnswers) -> Self {
+        let row = |((mig, query), Cached { at_ms, answer })| (mig, query, at_ms, answer);
+        cached.answers.into_iter().map(row).collect()
+    }
+}
+
+/// What a collector has been answered about one GPU, for a server that answers programs which speak the driver's own
+/// vocabulary.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DriverAnswers {
+    /// NVML's index.
+    pub index: u32,
+    /// All of them, rather than those since the last time.
+    pub all: bool,
+    /// Them.
+    pub answers: CachedAnswers,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::vendor::nvml::query::{Code, Value};
+
+    fn answers(rows: &[(Query, u64, i128)]) -> CachedAnswers {
+        let mut answers = CachedAnswers::default();
+        for (query, at_ms, number) in rows {
+            answers.keep(None, *query, *at_ms, Ok(Value::number(*number)));
+        }
+        answers
+    }
+
+    #[test]
+    fn newer_answers_replace_older_ones() {
+        let mut known = answers(&[(Query::Brand, 1, 14), (Query::PowerUsage, 1, 70_000)]);
+        let newer = answers(&[(Query::PowerUsage, 2, 80_000)]);
+        known.update(newer.clone());
+        assert_eq!(known, answers(&[(Query::Brand, 1, 14), (Query::PowerUsage, 2, 80_000)]));
+        assert_eq!(known.since(2), newer);
+    }
+
+    #[test]
+    fn they_come_back_from_json_as_they_were() {
+        let mut known = answers(&[(Query::Field(186, 0), 1, 14)]);
+        known.keep(Some(3), Query::Name, 2, Err(Code::NOT_SUPPORTED));
+        let json = serde_json::to_string(&known).unwrap();
+        assert_eq!(serde_json::from_str::<CachedAnswers>(&json).unwrap(), known, "{json}");
+    }
+}

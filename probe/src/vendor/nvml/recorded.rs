@@ -1,0 +1,162 @@
+//! What a collector was answered, told to others without the driver.
+//!
+//! What it was not asked is not answered at all: [`Recorded::about`] gives `None`, and whoever asks may ask the driver
+//! itself.
+
+use std::{collections::HashMap, path::PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::lanes::{is_lasting, is_told};
+use crate::{
+    bounded,
+    model::{Absence, Health, Platform, Reading, SourceKind},
+    vendor::nvml::query::{Answer, CachedAnswers, Code, Query, Subject, SystemQuery, Value},
+};
+
+/// The answers of one moment.
+pub struct Recorded {
+    platform: Platform,
+    gpus: HashMap<u32, GpuAnswers>,
+    proc_root: PathBuf,
+}
+
+/// Those about one GPU.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct GpuAnswers {
+    /// NVML's index.
+    pub index: u32,
+    /// Whether it answers.
+    pub health: Health,
+    /// What it answered.
+    pub answers: CachedAnswers,
+}
+
+impl Recorded {
+    /// Puts the answers of one moment together.
+    pub fn new(platform: Platform, gpus: Vec<GpuAnswers>) -> Self {
+        Self { platform, gpus: gpus.into_iter().map(|own| (own.index, own)).collect(), proc_root: "/proc".into() }
+    }
+
+    /// Answers a query about the machine, or does not know.
+    pub fn system(&self, query: SystemQuery) -> Option<Answer> {
+        match query {
+            SystemQuery::DriverVersion => Some(text(&self.platform.driver_version)),
+            SystemQuery::NvmlVersion => Some(text(&self.platform.nvml_version)),
+            SystemQuery::CudaVersion => {
+                let (major, minor) = self.platform.cuda_version.value()?.split_once('.')?;
+                Some(Ok(Value::number(1000 * major.parse::<i32>().ok()? + 10 * minor.parse::<i32>().ok()?)))
+            }
+            SystemQuery::DeviceCount => Some(Ok(Value::number(self.gpus.len() as u32))),
+            SystemQuery::ProcessName(pid) => Some(self.process_name(pid)),
+            // What only a driver that hosts virtual GPUs can do; others do not host any GPU's.
+            SystemQuery::VgpuDriverCapability(_) => {
+                let mode = |own: &GpuAnswers| own.answers.get(None, Query::HostVgpuMode).map(|own| own.answer.is_ok());
+                self.gpus.values().all(|own| mode(own) == Some(false)).then_some(Err(Code::NOT_SUPPORTED))
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether these GPUs are simulated.
+    pub fn is_simulated(&self) -> bool {
+        self.platform.source == SourceKind::Simulated
+    }
+
+    /// The GPUs whose driver does not return, by index.
+    pub fn hung(&self) -> Vec<u32> {
+        self.gpus.values().filter(|own| matches!(own.health, Health::Hung { .. })).map(|own| own.index).collect()
+    }
+
+    /// Answers a query about a GPU, or does not know.
+    pub fn about(&self, subject: Subject, query: Query) -> Option<Answer> {
+        let gpu = self.gpus.get(&subject.gpu)?;
+        let cached = || gpu.answers.get(subject.mig, query).map(|own| own.answer.clone());
+        let lasting = || cached().filter(|_| subject.mig.is_none() && is_lasting(query));
+        match gpu.health {
+            Health::Lost { .. } => Some(Err(Code::GPU_IS_LOST)),
+            // The last values are old, and the driver would not answer whoever asked it instead.
+            Health::Hung { .. } => Some(lasting().unwrap_or(Err(Code::TIMEOUT))),
+            // The driver wakes it for whoever asks, as nvidia-smi does.
+            Health::Asleep { .. } => lasting(),
+            // Nobody answers it, so that nobody need be asked.
+            _ if query == Query::GpuPartNumber => Some(Err(Code::FUNCTION_NOT_FOUND)),
+            _ => cached().filter(|_| subject.mig.is_some() || is_told(query)),
+        }
+    }
+
+    /// The first word of the command line, as the driver's own function gives it.
+    fn process_name(&self, pid: u32) -> Answer {
+        let file = self.proc_root.join(pid.to_string()).join("cmdline");
+        let line = bounded::read(file, bounded::COMMAND_LINE).map_err(|_| Code::NOT_FOUND)?;
+        let name = line.split(|byte| *byte == 0).next().unwrap_or_default();
+        Ok(Value::Text(String::from_utf8_lossy(name).into_owned()))
+    }
+}
+
+fn text(reading: &Reading<String>) -> Answer {
+    match reading {
+        Reading::Now(text) | Reading::Earlier { value: text, .. } => Ok(Value::Text(text.clone())),
+        Reading::Absent(Absence::DriverError { code }) => Err(Code(*code)),
+        Reading::Absent(_) => Err(Code::NOT_SUPPORTED),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn recorded(health: Health) -> Recorded {
+        let mut answers = CachedAnswers::default();
+        let known = [
+            (Query::Name, Value::Text("NVIDIA H200".to_owned())),
+            (Query::Brand, Value::number(14)),
+            (Query::UtilizationRates, Value::Numbers(vec![100, 20])),
+            (Query::EncoderStats, Value::number(1)),
+            (Query::NvLinkVersion(0), Value::number(6)),
+        ];
+        for (query, value) in known {
+            answers.keep(None, query, 1, Ok(value));
+        }
+        let version = || Reading::Now("580.159.04".to_owned());
+        let platform = Platform {
+            source: SourceKind::Nvml,
+            driver_version: version(),
+            nvml_version: version(),
+            cuda_version: Reading::Now("13.0".to_owned()),
+        };
+        Recorded::new(platform, vec![GpuAnswers { index: 0, health, answers }])
+    }
+
+    #[test]
+    fn what_the_collector_was_answered_is_told_but_for_what_may_be_old() {
+        let own = recorded(Health::Ok);
+        let ask = |query| own.about(Subject::gpu(0), query);
+        assert_eq!(ask(Query::EncoderStats), Some(Ok(Value::number(1))));
+        assert_eq!(ask(Query::BridgeChips), None, "it was not asked");
+        assert_eq!(ask(Query::NvLinkVersion(0)), None, "another answer raised it");
+        assert_eq!(own.system(SystemQuery::CudaVersion), Some(Ok(Value::number(13_000))));
+        assert_eq!(own.about(Subject::gpu(1), Query::Name), None);
+    }
+
+    #[test]
+    fn a_gpu_that_hangs_is_known_by_name_and_by_nothing_that_changes() {
+        let own = recorded(Health::Hung { since_ms: 1 });
+        let ask = |query| own.about(Subject::gpu(0), query);
+        assert!(matches!(ask(Query::Name), Some(Ok(_))));
+        assert_eq!(ask(Query::Brand), Some(Ok(Value::number(14))));
+        for query in [Query::UtilizationRates, Query::EncoderStats, Query::BridgeChips] {
+            assert_eq!(ask(query), Some(Err(Code::TIMEOUT)), "{query:?}");
+        }
+        assert_eq!(own.about(Subject::mig(0, 0), Query::Name), Some(Err(Code::TIMEOUT)));
+    }
+
+    #[test]
+    fn a_laptops_gpu_is_woken_by_whoever_asks() {
+        let own = recorded(Health::Asleep { since_ms: 1 });
+        assert!(matches!(own.about(Subject::gpu(0), Query::Name), Some(Ok(_))));
+        assert_eq!(own.about(Subject::gpu(0), Query::UtilizationRates), None);
+        let lost = recorded(Health::Lost { since_ms: 1 });
+        assert_eq!(lost.about(Subject::gpu(0), Query::Name), Some(Err(Code::GPU_IS_LOST)));
+    }
+}

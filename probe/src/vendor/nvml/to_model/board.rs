@@ -1,0 +1,98 @@
+//! What never changes about a GPU.
+
+use std::path::{Path, PathBuf};
+
+use nvml_wrapper::enums::device::DeviceArchitecture;
+
+use super::{
+    super::cached::{Answers, and_then},
+    small, watts,
+};
+use crate::{
+    bounded,
+    model::{Absence, Board, Gpu, MaxClocks, PowerLimits, Reading, Thresholds},
+    vendor::nvml::query::Query as Q,
+};
+
+/// Who it is. The board is left for later.
+pub(in super::super) fn identity(answers: Answers<'_>, index: u32) -> Gpu {
+    Gpu {
+        index,
+        uuid: answers.text(Q::Uuid).value().cloned(),
+        name: answers.text(Q::Name),
+        pci_bus_id: answers.text(Q::BusId),
+        board: Board::absent(&Absence::NoAnswer),
+        mig_devices: Vec::new(),
+    }
+}
+
+/// The board. `sys_root` is `/sys`, which knows the NUMA node where the driver does not.
+pub(in super::super) fn board(answers: Answers<'_>, sys_root: &Path) -> Board {
+    let between = answers.numbers::<2>(Q::PowerLimitConstraints);
+    let limit = |milliwatts: i128| milliwatts as f64 / 1000.0;
+    let celsius = |threshold| answers.number(Q::TemperatureThreshold(threshold)).map(|celsius| celsius as f64);
+    Board {
+        serial: answers.text(Q::Serial),
+        part_number: answers.text(Q::BoardPartNumber),
+        vbios_version: answers.text(Q::VbiosVersion),
+        architecture: and_then(answers.number(Q::Architecture), |number| {
+            DeviceArchitecture::try_from(number as u32)
+                .map_or(Reading::Absent(Absence::Unknown), |architecture| Reading::Now(architecture.to_string()))
+        }),
+        compute_capability: answers.numbers(Q::ComputeCapability).map(|[major, minor]| format!("{major}.{minor}")),
+        cores: small(answers, Q::NumGpuCores),
+        memory_bus_bits: small(answers, Q::MemoryBusWidth),
+        minor_number: small(answers, Q::MinorNumber),
+        numa_node: numa_node(answers, sys_root),
+        pcie_max_generation: small(answers, Q::MaxPcieGeneration),
+        pcie_max_width: small(answers, Q::MaxPcieWidth),
+        max_clocks: MaxClocks {
+            graphics_mhz: small(answers, Q::MaxClock(0)),
+            sm_mhz: small(answers, Q::MaxClock(1)),
+            memory_mhz: small(answers, Q::MaxClock(2)),
+            video_mhz: small(answers, Q::MaxClock(3)),
+        },
+        power_limits: PowerLimits {
+            default_watts: watts(answers, Q::DefaultPowerLimit),
+            min_watts: between.clone().map(|[least, _]| limit(least)),
+            max_watts: between.map(|[_, most]| limit(most)),
+        },
+        thresholds: Thresholds {
+            shutdown_celsius: celsius(0),
+            slowdown_celsius: celsius(1),
+            memory_max_celsius: celsius(2),
+            gpu_max_celsius: celsius(3),
+        },
+    }
+}
+
+/// The driver tells it on machines where GPUs are NUMA nodes themselves; elsewhere the system does.
+fn numa_node(answers: Answers<'_>, sys_root: &Path) -> Reading<u32> {
+    match (small(answers, Q::NumaNode), answers.text(Q::BusId).value()) {
+        (Reading::Absent(Absence::NotSupported), Some(bus_id)) => {
+            let node = bounded::text(node_file(sys_root, bus_id), bounded::VALUE).ok();
+            let node = node.and_then(|node| node.trim().parse::<i32>().ok());
+            // -1 is a machine that has one node, or does not say.
+            node.and_then(|node| u32::try_from(node).ok()).map_or(Reading::Absent(Absence::Unknown), Reading::Now)
+        }
+        (told, _) => told,
+    }
+}
+
+/// NVML's domain has eight digits where the system's has four.
+fn node_file(sys_root: &Path, bus_id: &str) -> PathBuf {
+    let short = bus_id.strip_prefix("0000").unwrap_or(bus_id).to_ascii_lowercase();
+    sys_root.join("bus/pci/devices").join(short).join("numa_node")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_system_writes_a_bus_id_shorter_than_nvml() {
+        let file = |bus_id| node_file(Path::new("/sys"), bus_id);
+        assert_eq!(file("00000000:3B:00.0"), Path::new("/sys/bus/pci/devices/0000:3b:00.0/numa_node"));
+        assert_eq!(file("00010000:3B:00.0"), Path::new("/sys/bus/pci/devices/00010000:3b:00.0/numa_node"));
+    }
+}

@@ -1,0 +1,118 @@
+//! Each `NVLink` of a GPU.
+
+use nvml_wrapper_sys::bindings::{
+    nvmlIntNvLinkDeviceType_enum_NVML_NVLINK_DEVICE_TYPE_GPU as GPU,
+    nvmlIntNvLinkDeviceType_enum_NVML_NVLINK_DEVICE_TYPE_IBMNPU as NPU,
+    nvmlIntNvLinkDeviceType_enum_NVML_NVLINK_DEVICE_TYPE_SWITCH as SWITCH,
+};
+
+use super::super::{
+    cached::{Answers, and_then},
+    lanes,
+};
+use crate::{
+    model::{Absence, NvLink, NvLinkRemote, Reading},
+    vendor::nvml::query::Query as Q,
+};
+
+/// The driver's unit of data: KiB.
+pub(in super::super) const DATA_UNIT_BYTES: f64 = 1024.0;
+
+/// The driver's unit of speed: MB per second.
+const SPEED_UNIT_BYTES: f64 = 1e6;
+
+/// Every link; an empty list where the GPU has none.
+pub(super) fn nvlinks(answers: Answers<'_>) -> Reading<Vec<NvLink>> {
+    match answers.number(Q::NvLinkState(0)) {
+        // A board without links answers so for the first.
+        Reading::Absent(Absence::NotSupported | Absence::DriverError { code: 2 }) => Reading::Now(Vec::new()),
+        Reading::Absent(reason) => Reading::Absent(reason),
+        _ => {
+            let there = |link: &u32| answers.ageless().value(lanes::link_speed(*link)) != never_asked();
+            Reading::Now((0..lanes::MOST_LINKS).take_while(there).map(|link| nvlink(answers, link)).collect())
+        }
+    }
+}
+
+fn never_asked<T>() -> Reading<T> {
+    Reading::Absent(Absence::NoAnswer)
+}
+
+fn nvlink(answers: Answers<'_>, link: u32) -> NvLink {
+    let steady = answers.ageless();
+    let [tx, rx, errors @ ..] = lanes::link_counters(link);
+    // The counters stay until they are read again, so that each has its time.
+    let dated = |reading: Reading<u64>, query| match answers.read_at_ms(query) {
+        Some(at_ms) => reading.dated(at_ms),
+        None => reading,
+    };
+    let bytes = |query| dated(steady.real(query).map(|data| (data * DATA_UNIT_BYTES) as u64), query);
+    NvLink {
+        link,
+        active: answers.flag(Q::NvLinkState(link)),
+        version: steady.number(Q::NvLinkVersion(link)).map(|number| version(number as u32)),
+        bytes_per_second: steady.real(lanes::link_speed(link)).map(|speed| speed * SPEED_UNIT_BYTES),
+        remote: steady.number(Q::NvLinkRemoteDeviceType(link)).map(|kind| remote(kind as u32)),
+        remote_pci_bus_id: and_then(steady.text(Q::NvLinkRemoteBusId(link)), known),
+        tx_bytes_total: bytes(tx),
+        rx_bytes_total: bytes(rx),
+        errors_total: dated(sum(&errors.map(|query| steady.real(query))), tx),
+    }
+}
+
+/// Kinds of errors that a link does not count are left out of the sum; where it counts none, there is none.
+fn sum(counters: &[Reading<f64>]) -> Reading<u64> {
+    let counted: Vec<_> = counters.iter().filter_map(Reading::value).collect();
+    match (counted.is_empty(), counters.first()) {
+        (true, Some(Reading::Absent(reason))) => Reading::Absent(reason.clone()),
+        _ => Reading::Now(counted.into_iter().sum::<f64>() as u64),
+    }
+}
+
+/// NVML counts versions: 1, 2, then 2.2, 3, 3.1, 4, 5.
+fn version(version: u32) -> String {
+    match version {
+        1 => "1.0",
+        2 => "2.0",
+        3 => "2.2",
+        4 => "3.0",
+        5 => "3.1",
+        6 => "4.0",
+        7 => "5.0",
+        other => return other.to_string(),
+    }
+    .to_owned()
+}
+
+/// `nvmlIntNvLinkDeviceType_t`.
+pub(in super::super) fn remote(kind: u32) -> NvLinkRemote {
+    match kind {
+        GPU => NvLinkRemote::Gpu,
+        NPU => NvLinkRemote::Npu,
+        SWITCH => NvLinkRemote::Switch,
+        _ => NvLinkRemote::Unknown,
+    }
+}
+
+/// In a virtual machine the driver does not see what is there, and says so with a bus id of all ones.
+fn known(bus_id: String) -> Reading<String> {
+    if bus_id.starts_with("FFFFFFF") { Reading::Absent(Absence::Unknown) } else { Reading::Now(bus_id) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_are_added_up_as_far_as_they_are_counted() {
+        let none = || Reading::Absent(Absence::NotSupported);
+        assert_eq!(sum(&[Reading::Now(3.0), none(), Reading::Now(4.0)]), Reading::Now(7));
+        assert_eq!(sum(&[none(), none()]), Reading::Absent(Absence::NotSupported));
+    }
+
+    #[test]
+    fn a_bus_id_of_all_ones_is_unknown() {
+        assert_eq!(known("FFFFFFFF:FF:FF.0".to_owned()), Reading::Absent(Absence::Unknown));
+        assert_eq!(known("00000000:3B:00.0".to_owned()), Reading::Now("00000000:3B:00.0".to_owned()));
+    }
+}

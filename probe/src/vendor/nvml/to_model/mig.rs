@@ -1,0 +1,57 @@
+//! The MIG devices of a GPU.
+
+use super::{
+    super::cached::{Answers, and_then},
+    details::mode,
+    sample::memory,
+};
+use crate::{
+    model::{Absence, Activity, MigDevice, MigInstance, MigSample, Mode, Reading},
+    vendor::nvml::query::Query as Q,
+};
+
+/// Whether MIG is on, and will be after the next reset.
+pub(in super::super) fn mig_mode(answers: Answers<'_>) -> Reading<Mode> {
+    mode(answers, Q::MigMode)
+}
+
+/// What never changes about a MIG device, of answers about it; `None` where it is gone.
+pub(in super::super) fn mig_device(answers: Answers<'_>, index: u32) -> Option<MigDevice> {
+    let [gpu_instance, compute_instance] = *answers.numbers(Q::MigInstance).value()?;
+    let attributes = answers.numbers::<9>(Q::MigAttributes);
+    let number = |place: usize| attributes.clone().map(|numbers| numbers[place] as u32);
+    Some(MigDevice {
+        index,
+        uuid: answers.text(Q::Uuid).value()?.clone(),
+        instance: MigInstance { gpu_instance: gpu_instance as u32, compute_instance: compute_instance as u32 },
+        profile: and_then(answers.text(Q::Name), |name| profile(&name)),
+        multiprocessors: number(0),
+        copy_engines: number(1),
+        decoders: number(2),
+        encoders: number(3),
+    })
+}
+
+/// What is read of it at every tick.
+pub(in super::super) fn mig_sample(answers: Answers<'_>, device: &MigDevice, activity: Reading<Activity>) -> MigSample {
+    MigSample { uuid: device.uuid.clone(), instance: device.instance, memory: memory(answers), activity }
+}
+
+/// A MIG device's name ends in its profile: `NVIDIA H200 MIG 1g.18gb`.
+fn profile(name: &str) -> Reading<String> {
+    match name.split_once(" MIG ") {
+        Some((_, profile)) => Reading::Now(profile.to_owned()),
+        None => Reading::Absent(Absence::Unknown),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mig_devices_name_ends_in_its_profile() {
+        assert_eq!(profile("NVIDIA H200 MIG 1g.18gb"), Reading::Now("1g.18gb".to_owned()));
+        assert_eq!(profile("NVIDIA H200"), Reading::Absent(Absence::Unknown));
+    }
+}

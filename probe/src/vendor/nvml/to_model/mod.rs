@@ -1,0 +1,33 @@
+//! The model, made of the driver's answers by functions that ask nothing and remember nothing: units are changed, calls
+//! are joined, and a return code becomes a reason.
+
+mod board;
+mod details;
+mod ecc;
+mod links;
+mod mig;
+mod processes;
+mod sample;
+#[cfg(test)]
+mod tests;
+
+pub(super) use board::{board, identity};
+pub(super) use details::details;
+pub(super) use links::{DATA_UNIT_BYTES, remote};
+pub(super) use mig::{mig_device, mig_mode, mig_sample};
+pub(super) use processes::{listed, processes};
+pub(super) use sample::sample;
+
+use crate::{model::Reading, vendor::nvml::query::Query};
+
+use super::cached::Answers;
+
+/// Milliwatts as watts.
+fn watts(answers: Answers<'_>, query: Query) -> Reading<f64> {
+    answers.number(query).map(|milliwatts| milliwatts as f64 / 1000.0)
+}
+
+/// A number that is small.
+fn small(answers: Answers<'_>, query: Query) -> Reading<u32> {
+    answers.number(query).map(|number| number as u32)
+}

@@ -1,0 +1,141 @@
+//! The processes on a GPU: the driver's lists of who holds memory, joined with its samples of who ran.
+
+use std::collections::{BTreeMap, BTreeSet, btree_map::Entry};
+
+use super::super::{
+    cached::Answers,
+    shares::{Percent, Share, Shares},
+};
+use crate::{
+    model::{Absence, MigInstance, Process, ProcessKind, Reading},
+    vendor::nvml::query::Query as Q,
+};
+
+/// A process, and the MIG instance where it runs on one: on two of them it is listed twice.
+type Place = (u32, Option<MigInstance>);
+
+/// What a process holds.
+pub(in super::super) struct Held {
+    kind: ProcessKind,
+    memory_bytes: Option<u64>,
+    mps: bool,
+}
+
+/// Every process in the driver's lists. Absent where either list is, but for a board without graphics.
+pub(in super::super) fn listed(answers: Answers<'_>) -> Reading<BTreeMap<Place, Held>> {
+    let mut found = BTreeMap::new();
+    for (list, kind) in [(Q::ComputeProcesses, ProcessKind::Compute), (Q::GraphicsProcesses, ProcessKind::Graphics)] {
+        match answers.value(list) {
+            Reading::Now(list) | Reading::Earlier { value: list, .. } => merge(&mut found, list.numbers(), kind),
+            Reading::Absent(Absence::NotSupported) if kind == ProcessKind::Graphics => {}
+            Reading::Absent(reason) => return Reading::Absent(reason),
+        }
+    }
+    // They are in the list of those that compute, too.
+    let mps = answers.value(Q::MpsProcesses);
+    let mps: BTreeSet<_> =
+        mps.value().into_iter().flat_map(|list| entries(list.numbers())).map(|own| own.pid).collect();
+    for ((pid, _), held) in &mut found {
+        held.mps = mps.contains(pid);
+    }
+    Reading::Now(found)
+}
+
+/// They as the model has them, by PID, with what they did lately; `sampled` is what came of asking for that.
+pub(in super::super) fn processes(
+    listed: &BTreeMap<Place, Held>,
+    shares: &Shares,
+    sampled: &Reading<()>,
+    now_ms: u64,
+) -> Vec<Process> {
+    listed.iter().map(|(place, held)| process(*place, held, shares.of(place.0, now_ms), sampled)).collect()
+}
+
+fn process((pid, mig): Place, held: &Held, latest: Option<Share>, sampled: &Reading<()>) -> Process {
+    let share = |pick: fn(&Percent) -> u32| match (sampled, latest) {
+        (Reading::Absent(reason), _) => Reading::Absent(reason.clone()),
+        (_, None) => Reading::Now(0.0),
+        (_, Some(Share { percent: None, .. })) => Reading::Absent(Absence::Unknown),
+        (_, Some(Share { at_ms, percent: Some(percent) })) => {
+            Reading::Earlier { value: f64::from(pick(&percent)), at_ms }
+        }
+    };
+    Process {
+        pid,
+        kind: held.kind,
+        memory_bytes: held.memory_bytes.map_or(Reading::Absent(Absence::Unknown), Reading::Now),
+        sm_percent: share(|percent| percent.sm),
+        memory_percent: share(|percent| percent.memory),
+        encoder_percent: share(|percent| percent.encoder),
+        decoder_percent: share(|percent| percent.decoder),
+        name: Reading::Absent(Absence::NoAnswer),
+        command: Reading::Absent(Absence::NoAnswer),
+        user: Reading::Absent(Absence::NoAnswer),
+        started_ms: Reading::Absent(Absence::NoAnswer),
+        mig,
+        mps: held.mps,
+        owner: Reading::Absent(Absence::NoAnswer),
+    }
+}
+
+/// An entry of the driver's list.
+struct Listed {
+    pid: u32,
+    memory_bytes: Option<u64>,
+    mig: Option<MigInstance>,
+}
+
+/// PID, memory, GPU instance, compute instance of each; -1 is what there is not.
+fn entries(numbers: &[i128]) -> impl Iterator<Item = Listed> + '_ {
+    numbers.as_chunks().0.iter().map(|[pid, memory, gpu, compute]| Listed {
+        pid: *pid as u32,
+        memory_bytes: u64::try_from(*memory).ok(),
+        mig: match (u32::try_from(*gpu), u32::try_from(*compute)) {
+            (Ok(gpu_instance), Ok(compute_instance)) => Some(MigInstance { gpu_instance, compute_instance }),
+            _ => None,
+        },
+    })
+}
+
+/// A process in both lists is one process with its memory told twice; one that stands twice in the same list holds
+/// both.
+fn merge(found: &mut BTreeMap<Place, Held>, list: &[i128], kind: ProcessKind) {
+    for Listed { pid, memory_bytes, mig } in entries(list) {
+        match found.entry((pid, mig)) {
+            Entry::Vacant(free) => drop(free.insert(Held { kind, memory_bytes, mps: false })),
+            Entry::Occupied(mut known) if known.get().kind == kind => {
+                let sum = known.get().memory_bytes.zip(memory_bytes).map(|(one, other)| one + other);
+                known.get_mut().memory_bytes = sum;
+            }
+            Entry::Occupied(mut known) => known.get_mut().kind = ProcessKind::ComputeAndGraphics,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_in_both_lists_is_one_and_on_two_instances_two() {
+        let mut found = BTreeMap::new();
+        merge(&mut found, &[7, 10, -1, -1, 8, 1, 1, 0, 8, 2, 2, 0], ProcessKind::Compute);
+        merge(&mut found, &[7, 10, -1, -1], ProcessKind::Graphics);
+        let held: Vec<_> = found.values().map(|held| (held.kind, held.memory_bytes)).collect();
+        assert_eq!(
+            held,
+            [
+                (ProcessKind::ComputeAndGraphics, Some(10)),
+                (ProcessKind::Compute, Some(1)),
+                (ProcessKind::Compute, Some(2))
+            ]
+        );
+    }
+
+    #[test]
+    fn what_the_driver_does_not_know_is_unknown() {
+        let mut found = BTreeMap::new();
+        merge(&mut found, &[7, -1, -1, -1], ProcessKind::Compute);
+        assert_eq!(found[&(7, None)].memory_bytes, None);
+    }
+}

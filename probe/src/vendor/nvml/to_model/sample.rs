@@ -1,0 +1,106 @@
+//! A sample: what is read at every tick.
+
+use super::{
+    super::{
+        cached::{Answers, and_then},
+        lanes,
+    },
+    small, watts,
+};
+use crate::{
+    model::{Absence, GpuSample, MemorySample, Reading, ThrottleReason},
+    vendor::nvml::query::Query as Q,
+};
+
+/// What comes of single answers; what comes of two moments, and of several devices, is left as it is.
+pub(in super::super) fn sample(answers: Answers<'_>, sample: &mut GpuSample) {
+    let percent = |query| answers.number(query).map(|percent| percent as f64);
+    sample.memory = memory(answers);
+    let rates = answers.numbers::<2>(Q::UtilizationRates);
+    sample.utilization.gpu_percent = rates.clone().map(|[gpu, _]| gpu as f64);
+    sample.utilization.memory_percent = rates.map(|[_, memory]| memory as f64);
+    sample.utilization.encoder_percent = percent(Q::EncoderUtilization);
+    sample.utilization.decoder_percent = percent(Q::DecoderUtilization);
+    sample.utilization.jpeg_percent = percent(Q::JpgUtilization);
+    sample.utilization.ofa_percent = percent(Q::OfaUtilization);
+
+    sample.power.draw_watts = watts(answers, Q::PowerUsage);
+    sample.power.instant_watts = watts(answers, lanes::POWER_INSTANT);
+    sample.power.average_watts = watts(answers, lanes::POWER_AVERAGE);
+    sample.power.limit_watts = watts(answers, Q::EnforcedPowerLimit);
+    sample.power.energy_joules_total = watts(answers, Q::TotalEnergyConsumption);
+    sample.temperature.gpu_celsius = percent(Q::Temperature);
+    // A 0 is a board without that sensor, not memory at the freezing point.
+    sample.temperature.memory_celsius = match answers.real(lanes::MEMORY_CELSIUS) {
+        Reading::Now(0.0) => Reading::Absent(Absence::NotSupported),
+        celsius => celsius,
+    };
+    sample.temperature.margin_celsius = percent(Q::MarginTemperature);
+
+    sample.clocks.graphics_mhz = small(answers, Q::Clock(0));
+    sample.clocks.sm_mhz = small(answers, Q::Clock(1));
+    sample.clocks.memory_mhz = small(answers, Q::Clock(2));
+    sample.clocks.video_mhz = small(answers, Q::Clock(3));
+    // NVML_PSTATE_UNKNOWN is 32.
+    sample.performance_state = and_then(answers.number(Q::PerformanceState), |state| match u8::try_from(state) {
+        Ok(state @ 0..=15) => Reading::Now(state),
+        _ => Reading::Absent(Absence::Unknown),
+    });
+    sample.throttle_reasons = answers.number(Q::ThrottleReasons).map(throttle_reasons);
+    sample.pcie.generation = small(answers, Q::PcieGeneration);
+    sample.pcie.width = small(answers, Q::PcieWidth);
+    sample.fan_percent = percent(Q::FanSpeed);
+}
+
+/// Device memory, of a driver before 510 with what the driver reserves counted as used.
+pub(in super::super) fn memory(answers: Answers<'_>) -> MemorySample {
+    let newer = answers.numbers::<4>(Q::MemoryInfo);
+    if let Reading::Absent(Absence::NotSupported) = newer {
+        let older = answers.numbers::<3>(Q::MemoryInfoV1);
+        return MemorySample {
+            total_bytes: older.clone().map(|[total, _, _]| total as u64),
+            reserved_bytes: Reading::Absent(Absence::NotSupported),
+            free_bytes: older.clone().map(|[_, free, _]| free as u64),
+            used_bytes: older.map(|[_, _, used]| used as u64),
+        };
+    }
+    MemorySample {
+        total_bytes: newer.clone().map(|[total, ..]| total as u64),
+        reserved_bytes: and_then(newer.clone(), |[_, reserved, ..]| {
+            u64::try_from(reserved).map_or(Reading::Absent(Absence::NotSupported), Reading::Now)
+        }),
+        free_bytes: newer.clone().map(|[_, _, free, _]| free as u64),
+        used_bytes: newer.map(|[.., used]| used as u64),
+    }
+}
+
+/// The names of `nvmlClocksEventReason...`, by their bits.
+const REASONS: [ThrottleReason; 9] = [
+    ThrottleReason::GpuIdle,
+    ThrottleReason::ApplicationsClocksSetting,
+    ThrottleReason::SwPowerCap,
+    ThrottleReason::HwSlowdown,
+    ThrottleReason::SyncBoost,
+    ThrottleReason::SwThermalSlowdown,
+    ThrottleReason::HwThermalSlowdown,
+    ThrottleReason::HwPowerBrakeSlowdown,
+    ThrottleReason::DisplayClockSetting,
+];
+
+fn throttle_reasons(bits: i128) -> Vec<ThrottleReason> {
+    REASONS.iter().enumerate().filter(|(bit, _)| bits >> bit & 1 == 1).map(|(_, reason)| *reason).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn throttle_bits_become_names_in_their_order() {
+        let (power, heat) = (0x4, 0x40);
+        let names = [ThrottleReason::SwPowerCap, ThrottleReason::HwThermalSlowdown];
+        assert_eq!(throttle_reasons(power | heat), names);
+        assert_eq!(throttle_reasons(0), []);
+        assert_eq!(throttle_reasons(0x100), [ThrottleReason::DisplayClockSetting]);
+    }
+}

@@ -1,0 +1,96 @@
+//! How GPUs are linked.
+
+use nvml_wrapper_sys::bindings::{
+    nvmlGpuLevel_enum_NVML_TOPOLOGY_HOSTBRIDGE as HOST_BRIDGE, nvmlGpuLevel_enum_NVML_TOPOLOGY_INTERNAL as INTERNAL,
+    nvmlGpuLevel_enum_NVML_TOPOLOGY_MULTIPLE as MULTIPLE, nvmlGpuLevel_enum_NVML_TOPOLOGY_NODE as NODE,
+    nvmlGpuLevel_enum_NVML_TOPOLOGY_SINGLE as SINGLE, nvmlGpuLevel_enum_NVML_TOPOLOGY_SYSTEM as SYSTEM,
+};
+
+use super::{cached::and_then, error::absence, lanes, to_model::remote};
+use crate::{
+    model::{Absence, GpuLink, NvLinkRemote, PciPath, Reading},
+    vendor::nvml::query::{Query as Q, QueryBackend, Subject},
+};
+
+/// `NVML_P2P_CAPS_INDEX_NVLINK`, and `NVML_P2P_STATUS_OK`.
+const NVLINK: u32 = 2;
+const OK: i128 = 0;
+
+/// Every pair of these GPUs. Those that cannot be opened are left out.
+pub(super) fn read(answers: &dyn QueryBackend, gpus: &[u32]) -> Vec<GpuLink> {
+    let ends: Vec<_> = gpus.iter().filter_map(|index| End::read(answers, *index)).collect();
+    let pairs = ends.iter().enumerate().flat_map(|(at, a)| ends[at + 1..].iter().map(move |b| (a, b)));
+    pairs
+        .map(|(a, b)| GpuLink {
+            a: a.index,
+            b: b.index,
+            path: path(answers, a.index, b.index),
+            nvlinks: nvlinks(answers, a, b),
+        })
+        .collect()
+}
+
+/// One GPU of a pair.
+struct End {
+    index: u32,
+    bus_id: String,
+    links: Vec<Link>,
+}
+
+/// An active `NVLink`.
+struct Link {
+    remote: NvLinkRemote,
+    bus_id: Option<String>,
+}
+
+impl End {
+    fn read(answers: &dyn QueryBackend, index: u32) -> Option<Self> {
+        let about = |query| answers.about(Subject::gpu(index), query).ok();
+        let number = |query| about(query)?.at(0);
+        let text = |query| about(query)?.text().map(ToOwned::to_owned);
+        let link = |link| Link {
+            remote: number(Q::NvLinkRemoteDeviceType(link)).map_or(NvLinkRemote::Unknown, |kind| remote(kind as u32)),
+            bus_id: text(Q::NvLinkRemoteBusId(link)),
+        };
+        let bus_id = text(Q::BusId)?;
+        let active = (0..lanes::MOST_LINKS).filter(|link| number(Q::NvLinkState(*link)) == Some(1));
+        Some(Self { index, bus_id, links: active.map(link).collect() })
+    }
+}
+
+/// A number about two GPUs.
+fn between(answers: &dyn QueryBackend, a: u32, query: Q) -> Reading<i128> {
+    let answer = answers.about(Subject::gpu(a), query).map_err(absence);
+    and_then(Reading::from(answer), |value| value.at(0).map_or(Reading::Absent(Absence::Unknown), Reading::Now))
+}
+
+fn path(answers: &dyn QueryBackend, a: u32, b: u32) -> Reading<PciPath> {
+    and_then(between(answers, a, Q::CommonAncestor(b)), |level| match level as u32 {
+        INTERNAL => Reading::Now(PciPath::Internal),
+        SINGLE => Reading::Now(PciPath::Single),
+        MULTIPLE => Reading::Now(PciPath::Multiple),
+        HOST_BRIDGE => Reading::Now(PciPath::HostBridge),
+        NODE => Reading::Now(PciPath::Node),
+        SYSTEM => Reading::Now(PciPath::System),
+        _ => Reading::Absent(Absence::Unknown),
+    })
+}
+
+/// Links that go straight from one to the other; and where both are connected by switches and the driver says that
+/// they reach each other, as many as the one with fewer has.
+fn nvlinks(answers: &dyn QueryBackend, a: &End, b: &End) -> Reading<u32> {
+    let straight = a.links.iter().filter(|link| link.bus_id.as_ref() == Some(&b.bus_id)).count();
+    if straight > 0 {
+        return Reading::Now(straight as u32);
+    }
+    let switched = |end: &End| end.links.iter().filter(|link| link.remote == NvLinkRemote::Switch).count();
+    let fewer = switched(a).min(switched(b));
+    if fewer == 0 {
+        return Reading::Now(0);
+    }
+    match between(answers, a.index, Q::P2pStatus(b.index, NVLINK)) {
+        Reading::Now(OK) => Reading::Now(fewer as u32),
+        Reading::Absent(reason) if reason != Absence::NotSupported => Reading::Absent(reason),
+        _ => Reading::Now(0),
+    }
+}

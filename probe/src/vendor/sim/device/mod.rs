@@ -1,0 +1,195 @@
+//! One simulated GPU, opened.
+
+mod board;
+mod details;
+mod mig;
+mod traces;
+
+use std::sync::Arc;
+
+use crate::{
+    model::{
+        Absence, Activity, Clocks, Gpu, GpuDetails, GpuSample, Health, MemorySample, NvLinks, PcieLink, Power, Process,
+        Reading, Temperature, Trace, Utilization, now_ms,
+    },
+    vendor::nvml::query::CachedAnswers,
+    vendor::{Device, DeviceError, Extent},
+};
+
+use self::traces::Drains;
+use super::{Counters, Machine, ProcessState, Timeline, answers, source::answer};
+
+/// One simulated GPU.
+pub(super) struct SimDevice {
+    machine: Arc<Machine>,
+    index: u32,
+    drains: Drains,
+}
+
+impl SimDevice {
+    pub(super) fn new(machine: Arc<Machine>, index: u32) -> Self {
+        Self { machine, index, drains: Drains::new() }
+    }
+}
+
+impl Device for SimDevice {
+    fn identity(&mut self) -> Gpu {
+        let identity = self.machine.world.identity(self.index);
+        Gpu {
+            index: self.index,
+            uuid: Some(identity.uuid.clone()),
+            name: Reading::Now(identity.name.clone()),
+            pci_bus_id: Reading::Now(identity.pci_bus_id.clone()),
+            board: board::read(identity),
+            mig_devices: mig::devices(&self.machine.state(self.index, self.machine.timeline.elapsed_ms())),
+        }
+    }
+
+    fn read(&mut self, sample: &mut GpuSample, _: Extent) -> Result<(), DeviceError> {
+        answer(&self.machine, self.index)?;
+        let machine = &self.machine;
+        let identity = machine.world.identity(self.index);
+        let elapsed_ms = machine.timeline.elapsed_ms();
+        let state = machine.state(self.index, elapsed_ms);
+        // The driver does not say how much is used of a GPU that is divided.
+        let divided = !state.mig.is_empty();
+        let share = |percent: u32| if divided { not_supported() } else { Reading::Now(f64::from(percent)) };
+        sample.utilization = Utilization {
+            gpu_percent: share(state.gpu_percent),
+            memory_percent: share(state.memory_percent),
+            encoder_percent: share(state.encoder_percent),
+            decoder_percent: share(state.decoder_percent),
+            jpeg_percent: share(state.jpeg_percent),
+            ofa_percent: share(state.ofa_percent),
+        };
+        sample.memory = MemorySample {
+            total_bytes: Reading::Now(state.memory_total_bytes),
+            used_bytes: Reading::Now(state.memory_used_bytes),
+            reserved_bytes: Reading::Now(state.memory_reserved_bytes),
+            free_bytes: Reading::Now(state.memory_free_bytes),
+        };
+        // Sensors have a resolution: milliwatts and whole degrees, as NVML gives them.
+        sample.power = Power {
+            draw_watts: Reading::Now(thousandths(state.power_watts)),
+            instant_watts: Reading::Now(thousandths(state.power_instant_watts)),
+            average_watts: Reading::Now(thousandths(state.power_watts)),
+            energy_joules_total: Reading::Now(thousandths(machine.totals(self.index, elapsed_ms).energy_joules)),
+            limit_watts: Reading::Now(state.power_limit_watts),
+        };
+        sample.temperature = Temperature {
+            gpu_celsius: Reading::Now(state.temperature_celsius.round()),
+            memory_celsius: Reading::Now(state.memory_temperature_celsius.round()),
+            margin_celsius: if identity.has_margin() {
+                Reading::Now(state.margin_celsius.round())
+            } else {
+                not_supported()
+            },
+        };
+        sample.clocks = Clocks {
+            graphics_mhz: Reading::Now(state.sm_mhz),
+            sm_mhz: Reading::Now(state.sm_mhz),
+            memory_mhz: Reading::Now(state.memory_mhz),
+            video_mhz: Reading::Now(state.video_mhz),
+        };
+        sample.performance_state = Reading::Now(state.performance_state);
+        sample.throttle_reasons = Reading::Now(state.throttle_reasons.clone());
+        let counted = |rate: f64| if identity.counts_activity { Reading::Now(rate.round()) } else { not_supported() };
+        sample.pcie = PcieLink {
+            generation: Reading::Now(state.pcie_generation),
+            width: Reading::Now(state.pcie_width),
+            // Without GPM there is still a call that measures for a while.
+            tx_bytes_per_second: Reading::Now(state.counters.pcie_tx_bytes_per_second.round()),
+            rx_bytes_per_second: Reading::Now(state.counters.pcie_rx_bytes_per_second.round()),
+        };
+        sample.nvlink = NvLinks {
+            tx_bytes_per_second: counted(state.counters.nvlink_tx_bytes_per_second),
+            rx_bytes_per_second: counted(state.counters.nvlink_rx_bytes_per_second),
+        };
+        sample.activity =
+            if identity.counts_activity { Reading::Now(activity(&state.counters)) } else { not_supported() };
+        sample.fan_percent = if identity.fans > 0 { Reading::Now(state.fan_percent.into()) } else { not_supported() };
+        sample.mig_devices =
+            if identity.has_mig() { Reading::Now(mig::samples(&state, identity)) } else { not_supported() };
+        let processes = state.processes.iter().map(|process| reading_of(process, divided, &machine.timeline));
+        sample.processes = Reading::Now(processes.collect());
+        Ok(())
+    }
+
+    fn details(&mut self, details: &mut GpuDetails) -> Result<(), DeviceError> {
+        answer(&self.machine, self.index)?;
+        details::read(&self.machine, self.index, details);
+        Ok(())
+    }
+
+    fn answers(&mut self, _all: bool) -> Option<CachedAnswers> {
+        let mut sample = GpuSample::absent(self.index, None, now_ms(), Health::Ok, &Absence::NoAnswer);
+        let mut details = GpuDetails::absent(self.index, None, now_ms(), &Absence::NoAnswer);
+        self.read(&mut sample, Extent::Whole).ok()?;
+        self.details(&mut details).ok()?;
+        Some(answers::answers(&self.identity(), &sample, &details))
+    }
+
+    fn traces(&mut self) -> Vec<Trace> {
+        if answer(&self.machine, self.index).is_err() {
+            return Vec::new();
+        }
+        self.drains.take(&self.machine, self.index, self.machine.timeline.elapsed_ms())
+    }
+}
+
+/// Sensors have a resolution.
+fn thousandths(number: f64) -> f64 {
+    (number * 1000.0).round() / 1000.0
+}
+
+fn not_supported<T>() -> Reading<T> {
+    Reading::Absent(Absence::NotSupported)
+}
+
+fn activity(counters: &Counters) -> Activity {
+    let percent = |share: f64| {
+        if share.is_finite() {
+            Reading::Now((share * 100.0).round() / 100.0)
+        } else {
+            Reading::Absent(Absence::Unknown)
+        }
+    };
+    Activity {
+        graphics_percent: percent(counters.sm_percent),
+        sm_percent: percent(counters.sm_percent),
+        occupancy_percent: percent(counters.occupancy_percent),
+        tensor_percent: percent(counters.tensor_percent),
+        tensor_half_percent: percent(counters.tensor_percent),
+        tensor_integer_percent: percent(0.0),
+        tensor_double_percent: percent(0.0),
+        fp64_percent: percent(0.0),
+        fp32_percent: percent(counters.fp32_percent),
+        fp16_percent: percent(0.0),
+        integer_percent: percent(counters.integer_percent),
+        dram_bandwidth_percent: percent(counters.dram_bandwidth_percent),
+    }
+}
+
+fn reading_of(process: &ProcessState, divided: bool, timeline: &Timeline) -> Process {
+    fn known<T>(value: Option<T>) -> Reading<T> {
+        value.ok_or(Absence::Unknown).into()
+    }
+    let share = |percent: u32| if divided { not_supported() } else { Reading::Now(f64::from(percent)) };
+    let text = |text: &Option<Arc<str>>| known(text.as_ref().map(ToString::to_string));
+    Process {
+        pid: process.pid,
+        kind: process.kind,
+        memory_bytes: known(process.memory_bytes),
+        sm_percent: share(process.sm_percent),
+        memory_percent: share(process.memory_percent),
+        encoder_percent: share(process.encoder_percent),
+        decoder_percent: share(process.decoder_percent),
+        name: text(&process.name),
+        command: text(&process.command),
+        user: text(&process.user),
+        started_ms: Reading::Now(timeline.unix_ms(process.started_s)),
+        mig: process.mig,
+        mps: process.mps,
+        owner: Reading::Now(process.owner.clone()),
+    }
+}

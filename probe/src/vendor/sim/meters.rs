@@ -1,0 +1,147 @@
+//! The counters of a simulated GPU: the readings that have to add up.
+
+use std::sync::{Mutex, PoisonError};
+
+use crate::model::ThrottleReason;
+
+use super::World;
+
+/// The counters move once in this time, as the real one of energy does.
+const TICK_MS: u64 = 100;
+/// In a timeline that has run for long, only so much of the past is added up, since adding takes time.
+const PAST_MS: u64 = 3_600_000;
+/// How many [`ThrottleReason`]s there are.
+const REASONS: usize = 9;
+
+/// What has flowed since the timeline began, or since an hour before it was first looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Totals {
+    /// What it has used.
+    pub energy_joules: f64,
+    /// Over PCIe, from the GPU.
+    pub pcie_tx_bytes: f64,
+    /// Over PCIe, to the GPU.
+    pub pcie_rx_bytes: f64,
+    /// Over all `NVLinks`, from the GPU.
+    pub nvlink_tx_bytes: f64,
+    /// Over all `NVLinks`, to the GPU.
+    pub nvlink_rx_bytes: f64,
+    throttled_s: [f64; REASONS],
+}
+
+impl Totals {
+    /// What NVML counts as held down by power.
+    pub const POWER: [ThrottleReason; 2] = [ThrottleReason::SwPowerCap, ThrottleReason::HwPowerBrakeSlowdown];
+    /// What NVML counts as held down by heat.
+    pub const THERMAL: [ThrottleReason; 2] = [ThrottleReason::SwThermalSlowdown, ThrottleReason::HwThermalSlowdown];
+
+    /// For how long this has held the clocks down, in seconds.
+    pub fn throttled_s(&self, reason: ThrottleReason) -> f64 {
+        self.throttled_s[reason as usize]
+    }
+
+    /// All of them, so many times as much.
+    #[must_use]
+    pub(super) fn times(self, factor: f64) -> Self {
+        Self {
+            energy_joules: self.energy_joules * factor,
+            pcie_tx_bytes: self.pcie_tx_bytes * factor,
+            pcie_rx_bytes: self.pcie_rx_bytes * factor,
+            nvlink_tx_bytes: self.nvlink_tx_bytes * factor,
+            nvlink_rx_bytes: self.nvlink_rx_bytes * factor,
+            throttled_s: self.throttled_s.map(|seconds| seconds * factor),
+        }
+    }
+
+    fn add(&mut self, flow: &Flow, seconds: f64) {
+        self.energy_joules += flow.watts * seconds;
+        self.pcie_tx_bytes += flow.pcie_tx_bytes_per_second * seconds;
+        self.pcie_rx_bytes += flow.pcie_rx_bytes_per_second * seconds;
+        self.nvlink_tx_bytes += flow.nvlink_tx_bytes_per_second * seconds;
+        self.nvlink_rx_bytes += flow.nvlink_rx_bytes_per_second * seconds;
+        for reason in &flow.throttle_reasons {
+            self.throttled_s[*reason as usize] += seconds;
+        }
+    }
+}
+
+/// What flows at one moment.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Flow {
+    pub(super) watts: f64,
+    pub(super) pcie_tx_bytes_per_second: f64,
+    pub(super) pcie_rx_bytes_per_second: f64,
+    pub(super) nvlink_tx_bytes_per_second: f64,
+    pub(super) nvlink_rx_bytes_per_second: f64,
+    pub(super) throttle_reasons: Vec<ThrottleReason>,
+}
+
+/// The counters of each GPU of a world.
+#[derive(Debug)]
+pub(super) struct Meters(Vec<Mutex<Meter>>);
+
+#[derive(Debug)]
+struct Meter {
+    counted_until_ms: u64,
+    totals: Totals,
+}
+
+impl Meters {
+    /// Counters that start at 0 with the timeline, or an hour before `elapsed_ms`, whichever is later.
+    pub(super) fn new(gpus: u32, elapsed_ms: u64) -> Self {
+        let counted_until_ms = elapsed_ms.saturating_sub(PAST_MS) / TICK_MS * TICK_MS;
+        Self((0..gpus).map(|_| Mutex::new(Meter { counted_until_ms, totals: Totals::default() })).collect())
+    }
+
+    /// What has flowed through a GPU until `elapsed_ms`.
+    pub(super) fn totals(&self, world: &World, gpu: u32, elapsed_ms: u64) -> Totals {
+        let mut meter = self.0[gpu as usize].lock().unwrap_or_else(PoisonError::into_inner);
+        while meter.counted_until_ms + TICK_MS <= elapsed_ms {
+            meter.counted_until_ms += TICK_MS;
+            let flow = world.flow(gpu, meter.counted_until_ms);
+            meter.totals.add(&flow, TICK_MS as f64 / 1000.0);
+        }
+        meter.totals
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::vendor::sim::Scenario;
+
+    fn world(toml: &str) -> World {
+        World::new(Scenario::from_toml(toml, "test").unwrap())
+    }
+
+    #[test]
+    fn the_counter_is_the_integral_of_the_power() {
+        let world = world("[[gpu]]\nindex = 0\npower_watts = 500\n");
+        let meters = Meters::new(1, 0);
+        let joules = |ms| meters.totals(&world, 0, ms).energy_joules;
+        let (early, late) = (joules(1_000), joules(11_000));
+        assert!(((late - early) / 5_000.0 - 1.0).abs() < 0.001, "{early} J and 10 s of 500 W later {late} J");
+        assert!((joules(11_099) - late).abs() < f64::EPSILON, "it moves in steps");
+        assert!((joules(11_100) - late - 50.0).abs() < 0.001);
+    }
+
+    #[test]
+    fn a_throttled_time_rises_while_its_reason_is_there() {
+        let world = world(
+            "[[gpu]]\nindex = 0\nutilization_percent = 50\nnvlinks = 2\n\
+             throttle_reasons = [[0, []], [10, [\"hw_thermal_slowdown\"]], [14, []]]",
+        );
+        let meters = Meters::new(1, 0);
+        let at = |ms| meters.totals(&world, 0, ms);
+        let heat = |totals: Totals| totals.throttled_s(ThrottleReason::HwThermalSlowdown);
+        assert!(heat(at(9_000)).abs() < 1e-9);
+        assert!((heat(at(12_000)) - 2.0).abs() < 0.2);
+        let late = at(60_000);
+        assert!((heat(late) - 4.0).abs() < 0.2);
+        assert!(late.throttled_s(ThrottleReason::SwPowerCap).abs() < 1e-9);
+        let state = world.state(0, 60_000);
+        let expected = state.counters.nvlink_tx_bytes_per_second * 60.0;
+        assert!((late.nvlink_tx_bytes / expected - 1.0).abs() < 0.01, "{late:?}");
+        assert!(late.nvlink_rx_bytes < late.nvlink_tx_bytes && late.pcie_rx_bytes > late.pcie_tx_bytes);
+    }
+}

@@ -1,0 +1,81 @@
+//! What the driver reports: the `[[event]]` tables.
+
+use serde::Deserialize;
+use toml::Spanned;
+
+use crate::vendor::Notice;
+
+use super::{Scenario, fault::FaultSettings, quantity::Seconds};
+
+/// One `[[event]]` table.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct EventSettings {
+    /// The GPU that it is about.
+    pub(super) gpu: Spanned<u32>,
+    /// When it is reported, in seconds.
+    at_s: Seconds,
+    /// What.
+    pub(super) kind: Spanned<EventSort>,
+    /// NVIDIA's number of an Xid.
+    pub(super) code: Option<Spanned<u32>>,
+    /// The process that an Xid is about.
+    pub(super) pid: Option<Spanned<u32>>,
+}
+
+/// What can be reported.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum EventSort {
+    /// An error with NVIDIA's number.
+    Xid,
+    /// A memory error that was corrected.
+    EccCorrected,
+    /// A memory error that was not.
+    EccUncorrected,
+    /// The power supply changed.
+    PowerSource,
+    /// MIG was switched.
+    Mig,
+}
+
+/// Something that the driver reports by itself.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Report {
+    /// When, in seconds of the timeline.
+    pub at_s: f64,
+    /// What.
+    pub notice: Notice,
+    /// The process that it is about.
+    pub pid: Option<u32>,
+}
+
+impl EventSettings {
+    fn report(&self) -> Report {
+        let notice = match self.kind.get_ref() {
+            EventSort::Xid => Notice::Xid(self.code.as_ref().map_or(0, |code| *code.get_ref())),
+            EventSort::EccCorrected => Notice::EccCorrected,
+            EventSort::EccUncorrected => Notice::EccUncorrected,
+            EventSort::PowerSource => Notice::PowerSource,
+            EventSort::Mig => Notice::MigChanged,
+        };
+        Report { at_s: self.at_s.0, notice, pid: self.pid.as_ref().map(|pid| *pid.get_ref()) }
+    }
+}
+
+impl Scenario {
+    /// What the driver reports of a GPU from a time on, in order of time.
+    pub fn reports(&self, gpu: u32, from_s: f64) -> Vec<Report> {
+        let own = self.event.iter().filter(|event| *event.gpu.get_ref() == gpu);
+        let mut reports: Vec<Report> = own.map(EventSettings::report).filter(|report| report.at_s >= from_s).collect();
+        reports.sort_by(|one, other| one.at_s.total_cmp(&other.at_s));
+        reports
+    }
+
+    /// When something is reported, goes wrong, or is right again after a time, for the first time.
+    pub(crate) fn next_moment_s(&self, after_s: f64) -> Option<f64> {
+        let reported = self.event.iter().map(|event| event.at_s.0);
+        let moments = reported.chain(self.fault.iter().flat_map(FaultSettings::moments));
+        moments.filter(|moment| *moment > after_s).min_by(f64::total_cmp)
+    }
+}

@@ -1,0 +1,244 @@
+//! The simulated source: what `--source sim` reads.
+
+use std::{path::Path, sync::Arc, thread, time::Duration};
+
+use crate::{
+    model::{Absence, GpuLink, Platform, Reading, SourceKind},
+    vendor::{Device, DeviceError, Reporter, Source, SourceError},
+};
+
+use super::{Machine, Scenario, device::SimDevice, reporter::SimReporter};
+
+/// How often a hung device looks whether its fault is over.
+const HANG_POLL: Duration = Duration::from_millis(10);
+
+/// Simulated GPUs as a [`Source`].
+///
+/// It honours what a scenario says of GPUs, and `init_error`; `latency`, `hidden`, `returns` and `crash` are about NVML's
+/// functions, of which it calls none.
+#[derive(Debug, Clone)]
+pub struct SimSource {
+    machine: Arc<Machine>,
+}
+
+impl SimSource {
+    /// Starts the scenario.
+    pub fn new(scenario: Scenario) -> Self {
+        Self { machine: Arc::new(Machine::start(scenario)) }
+    }
+}
+
+impl Source for SimSource {
+    fn platform(&self) -> Platform {
+        Platform {
+            source: SourceKind::Simulated,
+            driver_version: Reading::Absent(Absence::Unknown),
+            nvml_version: Reading::Absent(Absence::Unknown),
+            cuda_version: Reading::Absent(Absence::Unknown),
+        }
+    }
+
+    fn device_count(&self) -> Result<u32, SourceError> {
+        let Machine { world, timeline, .. } = &*self.machine;
+        let seconds = timeline.elapsed_s();
+        if world.scenario().is_mismatched(seconds) {
+            return Err(SourceError::VersionMismatch);
+        }
+        match (world.scenario().init_error(seconds), world.gpu_count()) {
+            (Some(9), _) => Err(SourceError::NoDriver),
+            (Some(18), _) => Err(SourceError::VersionMismatch),
+            (Some(4), _) => Err(SourceError::NoPermission),
+            (Some(code), _) => Err(SourceError::Driver { code }),
+            (None, 0) => Err(SourceError::NoDevice),
+            (None, count) => Ok(count),
+        }
+    }
+
+    fn open(&self, index: u32) -> Result<Box<dyn Device>, DeviceError> {
+        if index >= self.machine.world.gpu_count() {
+            // NVML_ERROR_INVALID_ARGUMENT, as the driver answers to an index that it does not have.
+            return Err(DeviceError::Failed(Absence::DriverError { code: 2 }));
+        }
+        answer(&self.machine, index)?;
+        Ok(Box::new(SimDevice::new(Arc::clone(&self.machine), index)))
+    }
+
+    fn is_asleep(&self, _index: u32, _sys_root: &Path) -> bool {
+        false
+    }
+
+    fn reporter(&self) -> Option<Box<dyn Reporter>> {
+        Some(Box::new(SimReporter::new(Arc::clone(&self.machine))))
+    }
+
+    fn links(&self, gpus: &[u32]) -> Vec<GpuLink> {
+        let mut links = Vec::new();
+        for (at, a) in gpus.iter().enumerate() {
+            for b in &gpus[at + 1..] {
+                links.push(link(&self.machine, *a.min(b), *a.max(b)));
+            }
+        }
+        links
+    }
+}
+
+/// What lies between two GPUs, if both are there.
+fn link(machine: &Machine, a: u32, b: u32) -> GpuLink {
+    if answer(machine, a).is_err() || answer(machine, b).is_err() {
+        return GpuLink { a, b, path: Reading::Absent(Absence::GpuLost), nvlinks: Reading::Absent(Absence::GpuLost) };
+    }
+    machine.world.link(a, b)
+}
+
+/// Waits while a GPU hangs, then tells whether it is there.
+pub(super) fn answer(machine: &Machine, index: u32) -> Result<(), DeviceError> {
+    let scenario = machine.world.scenario();
+    while scenario.hangs(Some(index), None, machine.timeline.elapsed_s()) {
+        thread::sleep(HANG_POLL);
+    }
+    let seconds = machine.timeline.elapsed_s();
+    if scenario.is_mismatched(seconds) {
+        Err(DeviceError::DriverGone { code: 18 })
+    } else if scenario.is_lost(index, seconds) {
+        Err(DeviceError::Lost)
+    } else {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        model::{Board, GpuDetails, GpuSample, Health, PciPath},
+        vendor::Extent,
+    };
+
+    fn source(toml: &str) -> SimSource {
+        SimSource::new(Scenario::from_toml(toml, "test.toml").unwrap())
+    }
+
+    fn blank(index: u32) -> GpuSample {
+        GpuSample::absent(index, None, 0, Health::Ok, &Absence::WarmingUp)
+    }
+
+    fn absent(read: &impl serde::Serialize) -> usize {
+        serde_json::to_string(read).unwrap().matches("absent").count()
+    }
+
+    #[test]
+    fn everything_of_a_simulated_gpu_is_read_and_labelled() {
+        let source = SimSource::new(Scenario::simple(2, 1));
+        assert_eq!(source.platform().source, SourceKind::Simulated);
+        assert_eq!(source.device_count(), Ok(2));
+        let mut device = source.open(0).unwrap();
+        assert!(device.identity().uuid.unwrap().starts_with("GPU-"));
+        let mut sample = blank(0);
+        device.read(&mut sample, Extent::Whole).unwrap();
+        // An H200 has no fan.
+        assert_eq!(absent(&sample), 1);
+        let Board { numa_node, .. } = device.identity().board;
+        assert_eq!((absent(&device.identity()), numa_node), (0, Reading::Now(0)));
+        let mut details = GpuDetails::absent(0, None, 0, &Absence::WarmingUp);
+        device.details(&mut details).unwrap();
+        // Retired pages, fans and accounting are what it does not have or do.
+        assert_eq!(absent(&details), 3, "{details:?}");
+        assert_eq!(details.nvlinks.value().map(Vec::len), Some(18));
+    }
+
+    #[test]
+    fn a_geforce_has_fans_and_none_of_what_data_centres_want() {
+        let source = source("[[gpu]]\nindex = 0\nname = \"NVIDIA GeForce RTX 4090\"\narchitecture = \"ada\"");
+        let mut device = source.open(0).unwrap();
+        let (mut sample, mut details) = (blank(0), GpuDetails::absent(0, None, 0, &Absence::WarmingUp));
+        device.read(&mut sample, Extent::Whole).unwrap();
+        device.details(&mut details).unwrap();
+        assert!(sample.fan_percent.value().is_some() && details.fans.value().is_some_and(|fans| fans.len() == 2));
+        let lacks = |absent: bool| assert!(absent, "{sample:?} {details:?}");
+        lacks(sample.temperature.margin_celsius == Reading::Absent(Absence::NotSupported));
+        lacks(sample.mig_devices == Reading::Absent(Absence::NotSupported));
+        lacks(sample.activity == Reading::Absent(Absence::NotSupported));
+        lacks(details.ecc.volatile.corrected_total == Reading::Absent(Absence::NotSupported));
+        lacks(details.remapped_rows == Reading::Absent(Absence::NotSupported));
+        lacks(details.retired_pages == Reading::Absent(Absence::NotSupported));
+        lacks(device.identity().board.serial == Reading::Absent(Absence::NotSupported));
+    }
+
+    #[test]
+    fn every_pair_of_gpus_is_linked() {
+        let links = SimSource::new(Scenario::simple(5, 1)).links(&[0, 1, 4]);
+        let pairs: Vec<_> = links.iter().map(|link| (link.a, link.b, link.path.value().copied())).collect();
+        let (node, system) = (Some(PciPath::Node), Some(PciPath::System));
+        assert_eq!(pairs, [(0, 1, node), (0, 4, system), (1, 4, system)]);
+        assert!(links.iter().all(|link| link.nvlinks == Reading::Now(18)));
+    }
+
+    #[test]
+    fn what_the_scenario_does_not_say_of_a_process_is_unknown() {
+        let source = source("[[process]]\ngpu = 0\npid = 77\nuser = \"ana\"");
+        let mut sample = blank(0);
+        source.open(0).unwrap().read(&mut sample, Extent::Whole).unwrap();
+        let process = &sample.processes.value().unwrap()[0];
+        assert_eq!(process.pid, 77);
+        assert_eq!(process.memory_bytes, Reading::Absent(Absence::Unknown));
+        assert_eq!(process.name, Reading::Absent(Absence::Unknown));
+        assert_eq!(process.user, Reading::Now("ana".to_owned()));
+    }
+
+    #[test]
+    fn a_lost_gpu_is_lost_and_its_neighbour_is_not() {
+        let source = source("gpus = 2\n[[fault]]\ngpu = 0\nkind = \"lost\"\nfrom_s = 0");
+        assert!(matches!(source.open(0), Err(DeviceError::Lost)));
+        assert!(source.open(1).unwrap().read(&mut blank(1), Extent::Whole).is_ok());
+    }
+
+    #[test]
+    fn a_driver_that_was_replaced_is_gone_until_it_is_right_again() {
+        let source = source("[[fault]]\nkind = \"mismatch\"\nto_s = 0.2");
+        assert_eq!(source.device_count(), Err(SourceError::VersionMismatch));
+        assert!(matches!(source.open(0), Err(DeviceError::DriverGone { code: 18 })));
+        thread::sleep(Duration::from_millis(250));
+        assert!(source.open(0).is_ok());
+    }
+
+    #[test]
+    fn a_divided_gpu_says_what_its_parts_do() {
+        let source = source(
+            "start_ms = 1_700_000_000_000\n[[gpu]]\nindex = 0\n\
+             mig = [{ profile = \"1g.18gb\", gpu_instance = 7 }, { profile = \"3g.71gb\", gpu_instance = 2 }]\n\
+             [[process]]\ngpu = 0\npid = 5\nmemory = \"1 GiB\"\nsm_percent = 70\ngpu_instance = 2\n",
+        );
+        let mut device = source.open(0).unwrap();
+        let mut sample = blank(0);
+        device.read(&mut sample, Extent::Whole).unwrap();
+        assert_eq!(sample.utilization.gpu_percent, Reading::Absent(Absence::NotSupported));
+        let instances = sample.mig_devices.value().unwrap();
+        let used = instances.iter().map(|own| (own.instance.gpu_instance, own.memory.used_bytes.value().copied()));
+        assert_eq!(used.collect::<Vec<_>>(), [(7, Some(0)), (2, Some(1 << 30))]);
+        let sm = instances[1].activity.value().unwrap().sm_percent.value().copied();
+        assert!(sm.is_some_and(|percent| (60.0..70.0).contains(&percent)), "{sm:?}");
+        let whole = sample.activity.value().unwrap().sm_percent.value().copied();
+        assert!(whole.is_some_and(|percent| (25.0..30.0).contains(&percent)), "{whole:?}");
+        let process = &sample.processes.value().unwrap()[0];
+        assert_eq!(process.sm_percent, Reading::Absent(Absence::NotSupported));
+        assert_eq!(process.mig, Some(instances[1].instance));
+        let devices = device.identity().mig_devices;
+        assert_eq!((devices[1].uuid.as_str(), &devices[1].multiprocessors), (&*instances[1].uuid, &Reading::Now(60)));
+        assert_eq!(device.traces().len(), 1);
+    }
+
+    #[test]
+    fn a_hung_gpu_answers_when_its_fault_is_over() {
+        let source = source("[[fault]]\ngpu = 0\nkind = \"hang\"\nto_s = 0.3");
+        source.open(0).unwrap();
+        assert!(source.machine.timeline.elapsed_s() >= 0.3);
+    }
+
+    #[test]
+    fn what_is_missing_is_told_apart() {
+        assert_eq!(source("gpus = 0").device_count(), Err(SourceError::NoDevice));
+        assert_eq!(source("init_error = { code = 9 }").device_count(), Err(SourceError::NoDriver));
+        assert_eq!(source("init_error = { code = 999 }").device_count(), Err(SourceError::Driver { code: 999 }));
+        assert!(matches!(source("").open(1), Err(DeviceError::Failed(_))));
+    }
+}
