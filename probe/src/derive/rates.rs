@@ -20,15 +20,23 @@ impl HostRates {
             return;
         }
         let before = self.before.as_ref().filter(|before| before.at_ms <= host.at_ms);
-        let rate = |total: fn(&HostSample) -> &Reading<u64>| match (before, total(host)) {
-            (_, Reading::Absent(reason)) => Reading::Absent(reason.clone()),
-            (None, _) => Reading::Absent(Absence::WarmingUp),
-            (Some(before), now) => per_second(total(before).value(), now.value(), host.at_ms - before.at_ms),
+        let rate = |total: fn(&HostSample) -> &Reading<u64>, known: fn(&HostSample) -> &Reading<f64>| {
+            let now = total(host);
+            if let Some(reason) = now.absence() {
+                return Reading::Absent(reason.clone());
+            }
+            let Some(before) = before else { return Reading::Absent(Absence::WarmingUp) };
+            let (then_ms, now_ms) = (total(before).read_at_ms(before.at_ms), now.read_at_ms(host.at_ms));
+            // A counter that was not read again has the rate that it had.
+            if then_ms == now_ms {
+                return known(before).clone().dated(now_ms);
+            }
+            per_second(total(before).value(), now.value(), now_ms.saturating_sub(then_ms))
         };
-        let read = rate(|host| &host.disk.read_bytes_total);
-        let written = rate(|host| &host.disk.written_bytes_total);
-        let received = rate(|host| &host.network.received_bytes_total);
-        let sent = rate(|host| &host.network.sent_bytes_total);
+        let read = rate(|host| &host.disk.read_bytes_total, |host| &host.disk.read_bytes_per_second);
+        let written = rate(|host| &host.disk.written_bytes_total, |host| &host.disk.written_bytes_per_second);
+        let received = rate(|host| &host.network.received_bytes_total, |host| &host.network.received_bytes_per_second);
+        let sent = rate(|host| &host.network.sent_bytes_total, |host| &host.network.sent_bytes_per_second);
         host.disk.read_bytes_per_second = read;
         host.disk.written_bytes_per_second = written;
         host.network.received_bytes_per_second = received;
@@ -49,6 +57,25 @@ fn per_second(before: Option<&u64>, after: Option<&u64>, elapsed_ms: u64) -> Rea
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::host::HostReader;
+
+    #[test]
+    fn a_counter_that_is_read_more_rarely_keeps_its_rate_until_then() {
+        let mut rates = HostRates::default();
+        let mut rate_of = |at_ms, received_bytes_total| {
+            let mut host = HostReader::new().read();
+            host.at_ms = at_ms;
+            host.network.received_bytes_total = received_bytes_total;
+            rates.fill(&mut host);
+            host.network.received_bytes_per_second
+        };
+        assert_eq!(rate_of(1_000, Reading::Now(0)), Reading::Absent(Absence::WarmingUp));
+        assert_eq!(rate_of(3_000, Reading::Now(4_000)), Reading::Now(2_000.0));
+        let same = Reading::Earlier { value: 4_000, at_ms: 3_000 };
+        assert_eq!(rate_of(4_000, same.clone()), Reading::Earlier { value: 2_000.0, at_ms: 3_000 });
+        assert_eq!(rate_of(5_000, same), Reading::Earlier { value: 2_000.0, at_ms: 3_000 });
+        assert_eq!(rate_of(7_000, Reading::Now(8_000)), Reading::Now(1_000.0));
+    }
 
     #[test]
     fn a_rate_is_bytes_over_the_time_between_two_readings() {

@@ -1,4 +1,7 @@
-//! The machine around the GPUs, through the kernel's `/proc`.
+//! The machine around the GPUs, through sysinfo.
+//!
+//! Bytes of the disks are read from sysfs: sysinfo counts mounted file systems, which misses swap and unmounted disks,
+//! and asks each of them for its space, which hangs where one is a dead network mount.
 
 pub(crate) mod pcie_port;
 pub(crate) mod runtime_pm;
@@ -10,100 +13,99 @@ use std::{
     time::{Duration, Instant},
 };
 
-use procfs::{
-    CpuTime, DiskStats, FromBufRead, FromBufReadSI, KernelStats, Meminfo, ProcResult, net::InterfaceDeviceStatus,
-};
+use sysinfo::{Networks, System};
 
 use crate::{
     bounded,
     model::{Absence, CpuSample, DiskSample, HostSample, NetworkSample, RamSample, Reading, now_ms},
 };
 
-/// The kernel's unit in `/proc/diskstats`, whatever the disk's own is.
+/// The kernel's unit in `/sys/block/*/stat`, whatever the disk's own is.
 const SECTOR_BYTES: u64 = 512;
 
-/// Disks and cards can be plugged in, but not often.
-const LOOK_AGAIN: Duration = Duration::from_mins(1);
+/// Disks and network cards can be plugged in, but not often.
+const LIST_AGAIN: Duration = Duration::from_mins(1);
+
+/// sysinfo reads eleven files of each network card, 0.2 ms altogether, and a host of containers has hundreds of cards: they
+/// are read so rarely that it takes at most this share of the time.
+const NETWORK_SHARE: u32 = 500;
 
 /// Reads processors, memory, disks and network cards; what the system does not give is absent.
 #[derive(Debug)]
 pub struct HostReader {
-    before: Option<CpuTime>,
+    /// `None` on a system that sysinfo does not know.
+    system: Option<System>,
+    /// When the processors' times were read first.
+    cpu_since: Option<Instant>,
     disks: Physical,
-    cards: Physical,
+    networks: NetworkReader,
 }
 
 impl HostReader {
     /// Finds out what there is.
     pub fn new() -> Self {
-        Self { before: None, disks: Physical::new("/sys/block"), cards: Physical::new("/sys/class/net") }
+        Self {
+            system: System::new().ok(),
+            cpu_since: None,
+            disks: Physical::new("/sys/block"),
+            networks: NetworkReader::new(),
+        }
     }
 
     /// The machine now. Rates are left to `derive`.
     pub fn read(&mut self) -> HostSample {
-        let memory = table("/proc/meminfo").and_then(|text| Meminfo::from_buf_read(&*text));
-        let ram = |amount: fn(&Meminfo) -> u64| reading(&memory, amount);
+        let at_ms = now_ms();
+        // sysinfo compares with the boot at first, and does not read the processors again before this time.
+        let compared = self.cpu_since.is_some_and(|since| since.elapsed() >= sysinfo::MINIMUM_CPU_UPDATE_INTERVAL);
+        if let Some(system) = &mut self.system {
+            system.refresh_cpu_usage();
+            system.refresh_memory();
+            self.cpu_since.get_or_insert_with(Instant::now);
+        }
         let disks = self.disks();
-        let networks = self.networks();
+        let [received, sent] = self.networks.totals(at_ms);
+        // A machine without main memory is one whose `/proc/meminfo` could not be read.
+        let memory = self.system.as_ref().filter(|system| system.total_memory() > 0);
+        let ram = |amount: fn(&System) -> u64| reading(memory.map(amount));
         HostSample {
-            at_ms: now_ms(),
-            cpu: self.cpu(),
-            memory: RamSample {
-                total_bytes: ram(|memory| memory.mem_total),
-                // Before Linux 3.14 the kernel did not estimate what could be given back.
-                used_bytes: ram(|memory| memory.mem_total - memory.mem_available.unwrap_or(memory.mem_free)),
-            },
-            swap: RamSample {
-                total_bytes: ram(|memory| memory.swap_total),
-                used_bytes: ram(|memory| memory.swap_total - memory.swap_free),
-            },
+            at_ms,
+            memory: RamSample { total_bytes: ram(System::total_memory), used_bytes: ram(System::used_memory) },
+            swap: RamSample { total_bytes: ram(System::total_swap), used_bytes: ram(System::used_swap) },
+            cpu: self.cpu(compared),
             disk: DiskSample {
-                read_bytes_total: reading(&disks, |totals| totals.0),
-                written_bytes_total: reading(&disks, |totals| totals.1),
+                read_bytes_total: reading(disks.map(|totals| totals.0)),
+                written_bytes_total: reading(disks.map(|totals| totals.1)),
                 read_bytes_per_second: Reading::Absent(Absence::WarmingUp),
                 written_bytes_per_second: Reading::Absent(Absence::WarmingUp),
             },
             network: NetworkSample {
-                received_bytes_total: reading(&networks, |totals| totals.0),
-                sent_bytes_total: reading(&networks, |totals| totals.1),
+                received_bytes_total: received,
+                sent_bytes_total: sent,
                 received_bytes_per_second: Reading::Absent(Absence::WarmingUp),
                 sent_bytes_per_second: Reading::Absent(Absence::WarmingUp),
             },
         }
     }
 
-    fn cpu(&mut self) -> CpuSample {
-        let stats =
-            table("/proc/stat").and_then(|text| KernelStats::from_buf_read(&*text, procfs::current_system_info()));
-        let count = reading(&stats, |stats| stats.cpu_time.len() as u32);
-        let busy_percent = match stats {
-            Ok(stats) => busy(self.before.replace(stats.total.clone()).as_ref(), &stats.total),
-            Err(_) => Reading::Absent(Absence::NotSupported),
+    fn cpu(&self, compared: bool) -> CpuSample {
+        let system = self.system.as_ref().filter(|system| !system.cpus().is_empty());
+        let count = reading(system.map(|system| system.cpus().len() as u32));
+        let busy_percent = match system {
+            None => Reading::Absent(Absence::NotSupported),
+            Some(_) if !compared => Reading::Absent(Absence::WarmingUp),
+            Some(system) => Reading::Now((f64::from(system.global_cpu_usage()) * 10.0).round() / 10.0),
         };
         CpuSample { count, busy_percent }
     }
 
     /// Bytes read and written by the disks themselves, since what lies upon them (partitions, RAID, LVM, loops) counts
     /// the same bytes again.
-    fn disks(&mut self) -> ProcResult<(u64, u64)> {
-        let disks = self.disks.names();
-        let DiskStats(stats) = DiskStats::from_buf_read(&*table("/proc/diskstats")?)?;
-        Ok(stats.iter().filter(|disk| disks.contains(&disk.name)).fold((0, 0), |(read, written), disk| {
-            (read + disk.sectors_read * SECTOR_BYTES, written + disk.sectors_written * SECTOR_BYTES)
-        }))
-    }
-
-    /// Bytes received and sent by the physical cards, since bridges and containers' cards count the same bytes again.
-    /// Inside a container there are no physical cards, so there all but loopback count.
-    fn networks(&mut self) -> ProcResult<(u64, u64)> {
-        let physical = self.cards.names();
-        let InterfaceDeviceStatus(cards) = InterfaceDeviceStatus::from_buf_read(&*table("/proc/net/dev")?)?;
-        let any_physical = cards.keys().any(|name| physical.contains(name));
-        let counts = |name: &String| if any_physical { physical.contains(name) } else { name != "lo" };
-        Ok(cards
-            .iter()
-            .filter(|(name, _)| counts(name))
-            .fold((0, 0), |(received, sent), (_, card)| (received + card.recv_bytes, sent + card.sent_bytes)))
+    fn disks(&mut self) -> Option<(u64, u64)> {
+        let stats = self.disks.names().iter().filter_map(|disk| {
+            let stat = bounded::text(format!("/sys/block/{disk}/stat"), bounded::VALUE).ok()?;
+            disk_bytes(&stat)
+        });
+        stats.reduce(|(read, written), disk| (read + disk.0, written + disk.1))
     }
 }
 
@@ -113,56 +115,83 @@ impl Default for HostReader {
     }
 }
 
+/// Reads the network cards, unless they were read a moment ago.
+#[derive(Debug)]
+struct NetworkReader {
+    networks: Option<Networks>,
+    cards: Physical,
+    /// What was read last, received and sent, and when.
+    latest: [Reading<u64>; 2],
+    read_at_ms: u64,
+    due: Instant,
+}
+
+impl NetworkReader {
+    fn new() -> Self {
+        Self {
+            networks: Networks::new().ok(),
+            cards: Physical::new("/sys/class/net"),
+            latest: [const { Reading::Absent(Absence::NotSupported) }; 2],
+            read_at_ms: 0,
+            due: Instant::now(),
+        }
+    }
+
+    /// Bytes received and sent since boot by the physical cards, since bridges and containers' cards count the same bytes
+    /// again. Inside a container there are no physical cards, so there all but loopback count.
+    fn totals(&mut self, at_ms: u64) -> [Reading<u64>; 2] {
+        let begun = Instant::now();
+        let Some(networks) = &mut self.networks else { return self.latest.clone() };
+        if begun < self.due {
+            return self.latest.clone().map(|total| total.dated(self.read_at_ms));
+        }
+        networks.refresh(true);
+        self.due = begun + begun.elapsed() * NETWORK_SHARE;
+        self.read_at_ms = at_ms;
+        let physical = self.cards.names();
+        let cards = || networks.iter().filter_map(|(name, card)| Some((name.to_str()?, card)));
+        let any_physical = cards().any(|(name, _)| physical.contains(name));
+        let counted = cards().filter(|(name, _)| if any_physical { physical.contains(*name) } else { *name != "lo" });
+        let totals = counted
+            .map(|(_, card)| (card.total_received(), card.total_transmitted()))
+            .reduce(|(received, sent), card| (received + card.0, sent + card.1));
+        self.latest = [reading(totals.map(|totals| totals.0)), reading(totals.map(|totals| totals.1))];
+        self.latest.clone()
+    }
+}
+
 /// Devices that are hardware: those with a `device` in sysfs.
 #[derive(Debug)]
 struct Physical {
     folder: &'static str,
     names: BTreeSet<String>,
-    looked: Option<Instant>,
+    listed: Option<Instant>,
 }
 
 impl Physical {
     fn new(folder: &'static str) -> Self {
-        Self { folder, names: BTreeSet::new(), looked: None }
+        Self { folder, names: BTreeSet::new(), listed: None }
     }
 
     fn names(&mut self) -> &BTreeSet<String> {
-        if self.looked.is_none_or(|looked| looked.elapsed() >= LOOK_AGAIN) {
+        if self.listed.is_none_or(|listed| listed.elapsed() >= LIST_AGAIN) {
             let found = fs::read_dir(Path::new(self.folder)).into_iter().flatten().flatten();
             let hardware = found.filter(|entry| entry.path().join("device").exists());
             self.names = hardware.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
-            self.looked = Some(Instant::now());
+            self.listed = Some(Instant::now());
         }
         &self.names
     }
 }
 
-fn table(path: &str) -> ProcResult<Vec<u8>> {
-    Ok(bounded::read(path, bounded::TABLE)?)
+fn reading<T>(value: Option<T>) -> Reading<T> {
+    value.map_or(Reading::Absent(Absence::NotSupported), Reading::Now)
 }
 
-fn reading<R, T>(read: &ProcResult<R>, pick: impl FnOnce(&R) -> T) -> Reading<T> {
-    read.as_ref().map_or(Reading::Absent(Absence::NotSupported), |read| Reading::Now(pick(read)))
-}
-
-/// Busy share of the time between two readings, to a tenth of a percent. The first has nothing before it; and a counter
-/// that runs backwards, as that of waiting for disks does now and then, counts as standing still.
-fn busy(before: Option<&CpuTime>, now: &CpuTime) -> Reading<f64> {
-    let Some(before) = before else { return Reading::Absent(Absence::WarmingUp) };
-    let since = |part: fn(&CpuTime) -> u64| part(now).saturating_sub(part(before));
-    let idle = since(|time| time.idle) + since(|time| time.iowait.unwrap_or(0));
-    // A guest's time is part of the user's.
-    let busy = since(|time| time.user)
-        + since(|time| time.nice)
-        + since(|time| time.system)
-        + since(|time| time.irq.unwrap_or(0))
-        + since(|time| time.softirq.unwrap_or(0))
-        + since(|time| time.steal.unwrap_or(0));
-    match busy + idle {
-        // Two readings within the same tick of the kernel's clock.
-        0 => Reading::Absent(Absence::WarmingUp),
-        all => Reading::Now((1000.0 * busy as f64 / all as f64).round() / 10.0),
-    }
+/// Bytes read and written, the third and the seventh number of a disk's `stat`.
+fn disk_bytes(stat: &str) -> Option<(u64, u64)> {
+    let sectors = |place| stat.split_ascii_whitespace().nth(place)?.parse::<u64>().ok();
+    Some((sectors(2)? * SECTOR_BYTES, sectors(6)? * SECTOR_BYTES))
 }
 
 #[cfg(test)]
@@ -177,8 +206,7 @@ mod tests {
         assert!(first.cpu.count.value().is_some_and(|count| *count >= 1));
         assert!(first.memory.total_bytes.value().is_some_and(|total| *total > 0));
         assert!(first.memory.used_bytes.value() <= first.memory.total_bytes.value());
-        // The kernel counts in hundredths of a second.
-        std::thread::sleep(Duration::from_millis(50));
+        std::thread::sleep(sysinfo::MINIMUM_CPU_UPDATE_INTERVAL);
         let second = reader.read();
         assert!(second.cpu.busy_percent.value().is_some_and(|busy| (0.0..=100.0).contains(busy)));
         assert!(second.network.received_bytes_total.value() >= first.network.received_bytes_total.value());
@@ -186,14 +214,19 @@ mod tests {
     }
 
     #[test]
-    fn busy_is_what_was_not_idle() {
-        let times = |line: &str| -> CpuTime {
-            let stat = format!("cpu  {line}\ncpu0 {line}\nctxt 1\nbtime 1\nprocesses 1\n");
-            KernelStats::from_buf_read(stat.as_bytes(), procfs::current_system_info()).unwrap().total
-        };
-        let before = times("100 0 100 800 0 0 0 0 0 0");
-        assert_eq!(busy(Some(&before), &times("120 0 110 850 20 0 0 0 20 0")), Reading::Now(30.0));
-        assert_eq!(busy(Some(&before), &before), Reading::Absent(Absence::WarmingUp));
-        assert_eq!(busy(None, &before), Reading::Absent(Absence::WarmingUp));
+    fn network_cards_that_are_not_read_again_yet_have_the_time_of_their_reading() {
+        let mut reader = NetworkReader::new();
+        let first = reader.totals(1_000);
+        reader.due = Instant::now() + Duration::from_mins(1);
+        let [received, _] = reader.totals(2_000);
+        assert_eq!(received, first[0].clone().dated(1_000));
+        reader.due = Instant::now();
+        assert!(matches!(reader.totals(3_000), [Reading::Now(_) | Reading::Absent(_), _]));
+    }
+
+    #[test]
+    fn a_disks_bytes_are_its_sectors() {
+        assert_eq!(disk_bytes("  10 0 16 5 20 1 32 7 0 9 12\n"), Some((16 * 512, 32 * 512)));
+        assert_eq!(disk_bytes("10 0 16"), None);
     }
 }

@@ -74,6 +74,14 @@ impl<T> Reading<T> {
         }
     }
 
+    /// When it was read, where it stands in a sample of this time.
+    pub fn read_at_ms(&self, sample_at_ms: u64) -> u64 {
+        match self {
+            Self::Earlier { at_ms, .. } => *at_ms,
+            Self::Now(_) | Self::Absent(_) => sample_at_ms,
+        }
+    }
+
     /// The same reading, to be shown in a later sample: a fresh value gets the time at which it was read.
     #[must_use]
     pub fn dated(self, at_ms: u64) -> Self {

@@ -1,0 +1,199 @@
+#!/usr/bin/env python3
+"""Finds circles of imports among the files of the Rust crates and of the TypeScript, and fails where one is too large.
+
+    tools/circles.py [--all]
+
+A file imports another where a path of its names something that the other defines. Files that import each other in a
+circle can be understood only together, so a circle may have three files at most, or be one module with its direct
+children: a type and its parts. Tests are left out.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+#: So many files may import each other.
+FEW = 3
+#: Families that are understood only together, and why.
+REASONS: dict[str, str] = {}
+
+Graph = dict[Path, set[Path]]
+
+
+def main(arguments: list[str]) -> int:
+    graphs = [rust_graph(manifest.parent / "src") for manifest in sorted(ROOT.glob("*/Cargo.toml"))]
+    graphs += [typescript_graph(ROOT / folder / "src") for folder in ("static", "labextension")]
+    circles = sorted((circle for graph in graphs for circle in circles_of(graph)), key=len, reverse=True)
+    large = [circle for circle in circles if len(circle) > FEW and not is_family(circle) and name(circle) not in REASONS]
+    for circle in circles if "--all" in arguments else large:
+        print(f"{len(circle)} files import each other in {name(circle)}:")
+        for file in sorted(circle):
+            print(f"    {file.relative_to(ROOT)}")
+    print(f"{len(circles)} circles, {len(large)} of them too large")
+    return 1 if large else 0
+
+
+def name(circle: Iterable[Path]) -> str:
+    """The folder that holds all of a circle."""
+    parents = [list(reversed(file.relative_to(ROOT).parents)) for file in circle]
+    shared = [level[0] for level in zip(*parents) if len(set(level)) == 1]
+    return str(shared[-1])
+
+
+def is_family(circle: set[Path]) -> bool:
+    """Whether it is a module and direct children of it."""
+    heads = [file for file in circle if file.name == "mod.rs"]
+    return any(all(file == head or _parent(file) == head for file in circle) for head in heads)
+
+
+def _parent(file: Path) -> Path:
+    return (file.parent.parent if file.name == "mod.rs" else file.parent) / "mod.rs"
+
+
+def rust_graph(source: Path) -> Graph:
+    """The files of a crate, and which of them each imports."""
+    modules = {_module(source, file): file for file in source.rglob("*.rs") if not _is_test(file)}
+    exported = {module: dict(_exports(module, file, modules)) for module, file in modules.items()}
+    graph: Graph = {}
+    for module, file in modules.items():
+        targets = (_defining(path, modules, exported) for path in _paths(module, _without_tests(file)))
+        graph[file] = {modules[target] for target in targets if target is not None and target != module}
+    return graph
+
+
+Module = tuple[str, ...]
+
+
+def _module(source: Path, file: Path) -> Module:
+    parts = file.relative_to(source).with_suffix("").parts
+    return parts[:-1] if parts[-1] in ("mod", "lib", "main") else parts
+
+
+def _is_test(file: Path) -> bool:
+    return any(part in ("tests.rs", "tests", "testing.rs", "testing", "fuzzing.rs") for part in file.parts)
+
+
+def _without_tests(file: Path) -> str:
+    text = re.sub(r"//.*", "", file.read_text(encoding="utf-8"))
+    return re.split(r"^#\[cfg\(test\)\]\n(?:#.*\n)*(?:pub\(.*?\) )?mod ", text, maxsplit=1, flags=re.MULTILINE)[0]
+
+
+def _paths(module: Module, text: str) -> Iterator[Module]:
+    """Every path that the text names, from the crate's root."""
+    for tree in re.findall(r"^ *use ([^;]+);", text, re.MULTILINE):
+        for path in _leaves(re.sub(r"\s+", " ", tree)):
+            yield from _absolute(module, path)
+    body = re.sub(r"\buse [^;]+;", "", text)
+    for path in re.findall(r"\b(?:crate|self|super)(?:::\w+)+", body):
+        yield from _absolute(module, path)
+    for path in re.findall(r"(?<![:\w])[a-z_]\w*(?:::\w+)+", body):
+        yield (*module, *path.split("::"))
+
+
+def _leaves(tree: str) -> Iterator[str]:
+    """The paths of a tree such as `a::{b, c::{d, e as f}}`."""
+    tree = tree.strip()
+    opening = tree.find("{")
+    if opening < 0:
+        yield tree.split(" as ")[0].strip()
+        return
+    head, depth, start = tree[:opening], 0, opening + 1
+    for place in range(opening, len(tree)):
+        depth += {"{": 1, "}": -1}.get(tree[place], 0)
+        if (tree[place] == "," and depth == 1) or depth == 0:
+            if tree[start:place].strip():
+                yield from (head + leaf for leaf in _leaves(tree[start:place]))
+            start = place + 1
+        if depth == 0:
+            return
+
+
+def _absolute(module: Module, path: str) -> Iterator[Module]:
+    parts = path.removesuffix("::self").split("::")
+    if parts[0] == "crate":
+        yield tuple(parts[1:])
+    elif parts[0] in ("self", "super"):
+        base = module
+        while parts and parts[0] in ("self", "super"):
+            base = base[:-1] if parts.pop(0) == "super" else base
+        yield (*base, *parts)
+    else:
+        yield (*module, *parts)
+
+
+def _exports(module: Module, file: Path, modules: dict[Module, Path]) -> Iterator[tuple[str, Module]]:
+    """What a module hands on of others, by name."""
+    for tree in re.findall(r"\bpub(?:\([^)]*\))? use ([^;]+);", _without_tests(file)):
+        for path in _leaves(re.sub(r"\s+", " ", tree)):
+            for absolute in _absolute(module, path):
+                if absolute[:-1] in modules:
+                    yield absolute[-1], absolute
+
+
+def _defining(path: Module, modules: dict[Module, Path], exported: dict[Module, dict[str, Module]]) -> Module | None:
+    """The module whose file defines what the path names."""
+    for _hop in range(8):
+        length = next((length for length in range(len(path), -1, -1) if path[:length] in modules), None)
+        if length is None or (length == 0 and len(path) == 0):
+            return None
+        module, rest = path[:length], path[length:]
+        if rest and rest[0] in exported[module]:
+            path = (*exported[module][rest[0]], *rest[1:])
+            continue
+        return module
+    return None
+
+
+def typescript_graph(source: Path) -> Graph:
+    """The files of a package, and which of them each imports; types alone count too."""
+    graph: Graph = {}
+    for file in source.rglob("*.ts"):
+        if ".test." in file.name or "testing" in file.parts:
+            continue
+        text = file.read_text(encoding="utf-8")
+        found = (_resolve(file, path) for path in re.findall(r"\bfrom '(\.[^']*)'", text))
+        graph[file] = {target for target in found if target is not None}
+    return graph
+
+
+def _resolve(file: Path, path: str) -> Path | None:
+    base = (file.parent / path).resolve()
+    return next((at for at in (base.with_name(base.name + ".ts"), base / "index.ts", base) if at.is_file()), None)
+
+
+def circles_of(graph: Graph) -> list[set[Path]]:
+    """The strongly connected parts of more than one file, by Tarjan's algorithm."""
+    index: dict[Path, int] = {}
+    low: dict[Path, int] = {}
+    stack: list[Path] = []
+    found: list[set[Path]] = []
+
+    def visit(file: Path) -> None:
+        index[file] = low[file] = len(index)
+        stack.append(file)
+        for target in graph.get(file, ()):
+            if target not in index:
+                visit(target)
+                low[file] = min(low[file], low[target])
+            elif target in stack:
+                low[file] = min(low[file], index[target])
+        if low[file] == index[file]:
+            place = stack.index(file)
+            part = set(stack[place:])
+            del stack[place:]
+            if len(part) > 1:
+                found.append(part)
+
+    sys.setrecursionlimit(10_000)
+    for file in graph:
+        if file not in index:
+            visit(file)
+    return found
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
