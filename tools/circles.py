@@ -87,7 +87,7 @@ def _paths(module: Module, text: str) -> Iterator[Module]:
     for tree in re.findall(r"^ *use ([^;]+);", text, re.MULTILINE):
         for path in _leaves(re.sub(r"\s+", " ", tree)):
             yield from _absolute(module, path)
-    body = re.sub(r"\buse [^;]+;", "", text)
+    body = re.sub(r"\buse [^;]+;|\bpub\(in [^)]*\)", "", text)
     for path in re.findall(r"\b(?:crate|self|super)(?:::\w+)+", body):
         yield from _absolute(module, path)
     for path in re.findall(r"(?<![:\w])[a-z_]\w*(?:::\w+)+", body):

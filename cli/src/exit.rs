@@ -1,19 +1,14 @@
 //! Exit codes, and which failure gets which.
 
 use std::{
-    env,
     io::{self, Write},
     process::ExitCode,
 };
 
-use clap::{
-    CommandFactory,
-    error::{ContextKind, ContextValue, ErrorKind},
-};
 use gpumon_probe::vendor::SourceError;
 use gpumon_server::listen::ListenError;
 
-use crate::{args::Args, stranger::escaped, suggest::nearest};
+use crate::stranger::escaped;
 
 /// Why a command failed, and the exit code that says so to a script.
 ///
@@ -31,85 +26,11 @@ pub(crate) fn say(message: &str) {
     let _ = writeln!(anstream::stderr(), "gpumon: {}", escaped(message));
 }
 
-/// Answers arguments that make no command: help and version as they are, an error in one line.
+/// Prints why arguments make no command, or the help or version that they ask for.
 pub(crate) fn refuse_arguments(error: &clap::Error) -> ExitCode {
-    if !error.use_stderr() {
-        // Where even this cannot be written, nobody is there to be told.
-        let _ = error.print();
-        return ExitCode::SUCCESS;
-    }
-    say(&complaint(error, &env::args().skip(1).collect::<Vec<_>>()));
-    ExitCode::from(2)
-}
-
-/// What is wrong with the arguments, in one line: with the word that was probably meant where there is one, else with
-/// where to read on.
-fn complaint(error: &clap::Error, typed: &[String]) -> String {
-    let words = |kind| match error.get(kind) {
-        Some(ContextValue::String(word)) => vec![word.as_str()],
-        Some(ContextValue::Strings(words)) => words.iter().map(String::as_str).collect(),
-        _ => Vec::new(),
-    };
-    let first = |kind| words(kind).first().copied();
-    let text = error.to_string();
-    let help = format!("{} --help", asked_command(&text, typed));
-    match error.kind() {
-        ErrorKind::UnknownArgument => match (first(ContextKind::InvalidArg), first(ContextKind::SuggestedArg)) {
-            (Some(typed), Some(meant)) => {
-                return format!("unknown option '{typed}': did you mean '{meant}'? (see {help})");
-            }
-            (Some(typed), None) if typed.starts_with('-') => return format!("unknown option '{typed}'; see {help}"),
-            (Some(typed), None) if text.contains("[-- <") => {
-                return format!("unexpected argument '{typed}': a command to run goes after --; see {help}");
-            }
-            _ => {}
-        },
-        ErrorKind::InvalidSubcommand => {
-            if let Some(typed) = first(ContextKind::InvalidSubcommand) {
-                let valid = Args::command();
-                let valid =
-                    valid.get_subcommands().filter(|command| !command.is_hide_set()).map(clap::Command::get_name);
-                return match nearest(typed, valid).or_else(|| first(ContextKind::SuggestedSubcommand)) {
-                    Some(meant) => format!("unknown command '{typed}': did you mean '{meant}'? (see {help})"),
-                    None => format!("unknown command '{typed}'; see {help}"),
-                };
-            }
-        }
-        ErrorKind::InvalidValue => {
-            let (argument, valid) = (first(ContextKind::InvalidArg), words(ContextKind::ValidValue));
-            if let (Some(typed), Some(argument), false) = (first(ContextKind::InvalidValue), argument, valid.is_empty())
-            {
-                // Without the name of its value, as `--format <FORMAT>` has it.
-                let argument = argument.split(' ').next().unwrap_or(argument);
-                return match nearest(typed, valid.iter().copied()).or_else(|| first(ContextKind::SuggestedValue)) {
-                    Some(meant) => format!("unknown value '{typed}' for {argument}: did you mean '{meant}'?"),
-                    None => format!("unknown value '{typed}' for {argument}: give one of {}", valid.join(", ")),
-                };
-            }
-        }
-        _ => {}
-    }
-    let lines: Vec<_> = text
-        .lines()
-        .map(str::trim)
-        .take_while(|line| !line.starts_with("Usage:"))
-        .filter(|line| !line.is_empty() && !line.starts_with("For more information"))
-        .collect();
-    let message = lines.join("; ").replace(":; ", ": ");
-    // What Rust's own parser says of a number.
-    let message = message.replace("invalid digit found in string", "give a whole number");
-    let message = message.trim_start_matches("error: ");
-    if message.ends_with('?') { message.to_owned() } else { format!("{message}; see {help}") }
-}
-
-/// `gpumon wait`: the command whose usage clap's text shows, or that was typed where it shows none.
-fn asked_command(text: &str, typed: &[String]) -> String {
-    let Some(usage) = text.lines().find_map(|line| line.trim_start().strip_prefix("Usage: ")) else {
-        let is_command = |word: &&String| Args::command().find_subcommand(word).is_some();
-        return typed.iter().find(is_command).map_or("gpumon".to_owned(), |name| format!("gpumon {name}"));
-    };
-    let is_name = |word: &&str| word.starts_with(|first: char| first.is_ascii_lowercase());
-    usage.split(' ').take_while(is_name).collect::<Vec<_>>().join(" ")
+    // Where even this cannot be written, nobody is there to be told.
+    let _ = error.print();
+    if error.use_stderr() { ExitCode::from(2) } else { ExitCode::SUCCESS }
 }
 
 impl Failure {
@@ -184,43 +105,5 @@ impl From<io::Error> for Failure {
 impl From<anyhow::Error> for Failure {
     fn from(error: anyhow::Error) -> Self {
         Self { error: Some(error), code: 1 }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use clap::Parser;
-
-    use super::*;
-
-    #[track_caller]
-    fn complains(arguments: &[&str], said: &str) {
-        let error = Args::try_parse_from(["gpumon"].iter().chain(arguments)).unwrap_err();
-        let typed: Vec<String> = arguments.iter().map(|word| (*word).to_owned()).collect();
-        assert_eq!(complaint(&error, &typed), said);
-    }
-
-    #[test]
-    fn a_slip_is_answered_with_the_word_that_was_meant() {
-        complains(&["--sorce", "sim"], "unknown option '--sorce': did you mean '--source'? (see gpumon --help)");
-        complains(
-            &["wait", "--fre", "1GiB"],
-            "unknown option '--fre': did you mean '--free'? (see gpumon wait --help)",
-        );
-        complains(&["wiat"], "unknown command 'wiat': did you mean 'wait'? (see gpumon --help)");
-        complains(&["wait", "--format", "uid"], "unknown value 'uid' for --format: did you mean 'uuid'?");
-    }
-
-    #[test]
-    fn anything_else_is_answered_with_what_there_is() {
-        complains(&["frobnicate"], "unknown command 'frobnicate'; see gpumon --help");
-        complains(&["wait", "--zzz"], "unknown option '--zzz'; see gpumon wait --help");
-        complains(&["wait", "--format", "json"], "unknown value 'json' for --format: give one of index, uuid");
-        let said = "unexpected argument 'python': a command to run goes after --; see gpumon wait --help";
-        complains(&["wait", "python"], said);
-        let said = "invalid value '5' for '--interval-ms <MS>': 5 is not in 100..=60000; see gpumon top --help";
-        complains(&["top", "--interval-ms", "5"], said);
-        let said = "invalid value '20' for '--free <MEMORY>': no unit: did you mean 20GiB or 20MiB?";
-        complains(&["wait", "--free", "20"], said);
     }
 }

@@ -24,11 +24,11 @@ use tokio::{
 };
 
 use crate::{
-    answers::Answers,
+    driver_answers::Answers,
     frame::{CollectorState, CollectorStatus, Hello, History, ServerFrame, Snapshot, is_fresh},
     history::{HistoryStore, Wanted},
     record,
-    snapshot::Parts,
+    snapshot_parts::SnapshotParts,
     stream::TextFrame,
     view::View,
 };
@@ -324,7 +324,7 @@ impl Hub {
     }
 
     /// Everything known now, as far as it is asked for.
-    pub(crate) fn snapshot(&self, parts: &Parts) -> Snapshot {
+    pub(crate) fn snapshot(&self, parts: &SnapshotParts) -> Snapshot {
         let mut snapshot = self.read(|state| Snapshot {
             version: VERSION.to_owned(),
             collector: state.collector.clone(),
@@ -455,7 +455,7 @@ mod tests {
         }
         // The first says that the collector runs.
         assert_eq!(received.len(), 1 + PROCESS_EVENTS + 1);
-        assert_eq!(hub.snapshot(&Parts::default()).events.len(), PROCESS_EVENTS + 1);
+        assert_eq!(hub.snapshot(&SnapshotParts::default()).events.len(), PROCESS_EVENTS + 1);
     }
 
     #[test]
@@ -489,12 +489,12 @@ mod tests {
             let started = ProcessRef { pid: 1, name, user: unknown(), started_ms: Reading::Absent(Absence::Unknown) };
             told(at_ms, EventKind::ProcessStarted(started));
         }
-        let events = hub.snapshot(&Parts::default()).events;
+        let events = hub.snapshot(&SnapshotParts::default()).events;
         assert_eq!((events.len(), events[0].at_ms, events[1].at_ms), (EVENTS, 0, 1000 - EVENTS as u64 + 2));
         for at_ms in 1001..=2000 {
             told(at_ms, EventKind::MigChanged);
         }
-        let events = hub.snapshot(&Parts::default()).events;
+        let events = hub.snapshot(&SnapshotParts::default()).events;
         assert_eq!(events.last().unwrap().at_ms, 2000);
         assert!(events.iter().filter(|event| event.what == EventKind::MigChanged).count() >= EVENTS / 2);
     }

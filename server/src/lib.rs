@@ -16,12 +16,13 @@
 //!
 //! This process never loads NVML, so that a hanging or crashing driver cannot take it along.
 
-pub mod answers;
+mod answers;
 mod app;
 mod cadence;
 mod collector;
 mod connections;
 mod control;
+pub mod driver_answers;
 mod encoder;
 pub mod frame;
 #[cfg(fuzzing)]
@@ -42,6 +43,7 @@ mod respond;
 mod routes;
 pub mod runs;
 mod snapshot;
+mod snapshot_parts;
 mod stream;
 pub mod supervisor;
 mod view;

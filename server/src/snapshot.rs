@@ -15,6 +15,7 @@ use crate::{
     history::Wanted,
     peer::Peer,
     respond::{JSON, Subject, respond, to_json},
+    snapshot_parts::SnapshotParts,
     view::View,
 };
 
@@ -34,20 +35,6 @@ pub(crate) struct SnapshotQuery {
     brief: bool,
 }
 
-/// What was asked for, understood.
-pub(crate) struct Parts {
-    pub(crate) history_ms: Option<u64>,
-    pub(crate) wanted: Wanted,
-    pub(crate) brief: bool,
-    pub(crate) view: View,
-}
-
-impl Default for Parts {
-    fn default() -> Self {
-        Self { history_ms: None, wanted: Wanted::of_gpus(), brief: false, view: View::Whole }
-    }
-}
-
 /// From memory: it never waits for the driver.
 pub(crate) async fn snapshot(
     State(app): State<AppState>,
@@ -64,7 +51,7 @@ pub(crate) async fn snapshot(
 }
 
 impl SnapshotQuery {
-    fn understood(self, view: View) -> Result<Parts, String> {
+    fn understood(self, view: View) -> Result<SnapshotParts, String> {
         let (shortest, longest) = HISTORY_S.into_inner();
         if self.history_s.is_some_and(|seconds| !(shortest..=longest).contains(&seconds)) {
             return Err(format!("no such history; ask for ?history_s= {shortest} to {longest}"));
@@ -73,7 +60,7 @@ impl SnapshotQuery {
             None => Wanted::of_gpus(),
             Some(ids) => Wanted::named(ids.split(','))?,
         };
-        Ok(Parts { history_ms: self.history_s.map(|seconds| seconds * 1000), wanted, brief: self.brief, view })
+        Ok(SnapshotParts { history_ms: self.history_s.map(|seconds| seconds * 1000), wanted, brief: self.brief, view })
     }
 }
 
@@ -83,7 +70,7 @@ mod tests {
 
     use super::*;
 
-    fn understood(history_s: Option<u64>, metrics: Option<&str>) -> Result<Parts, String> {
+    fn understood(history_s: Option<u64>, metrics: Option<&str>) -> Result<SnapshotParts, String> {
         SnapshotQuery { history_s, metrics: metrics.map(ToOwned::to_owned), brief: true }.understood(View::Whole)
     }
 

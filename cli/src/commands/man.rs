@@ -98,7 +98,7 @@ fn render(command: &clap::Command) -> io::Result<Vec<u8>> {
     }
     let notes = command.get_after_long_help().or_else(|| command.get_after_help());
     if let Some(notes) = notes {
-        man::sections(&mut rest, &notes.to_string());
+        man::notes(&mut rest, &notes.to_string());
     }
     man::see_also(&mut rest, page_name(command));
     rest.to_writer(&mut text)?;

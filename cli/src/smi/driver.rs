@@ -15,7 +15,7 @@ use gpumon_probe::{
         nvml::{GpuAnswers, NvmlBackend, Recorded},
     },
 };
-use gpumon_server::answers::Answers;
+use gpumon_server::driver_answers::Answers;
 
 use crate::{local::ServerArgs, options::SourceArgs, stranger};
 

@@ -34,7 +34,7 @@ use crate::{
     frame::Snapshot,
     peer::Peer,
     respond::{Subject, respond},
-    snapshot::Parts,
+    snapshot_parts::SnapshotParts,
     view::View,
 };
 
@@ -84,7 +84,7 @@ async fn answer(app: &AppState, headers: &HeaderMap, peer: Peer, names: Names) -
     let with_processes = app.process_metrics;
     let subject = Subject::Metrics { dcgm: matches!(names, Names::Dcgm) };
     respond(app, headers, peer.who(), View::Names, subject, CONTENT_TYPE, move |hub| {
-        let snapshot = hub.snapshot(&Parts::default());
+        let snapshot = hub.snapshot(&SnapshotParts::default());
         let text = match names {
             Names::Gpumon => own(&snapshot, with_processes),
             Names::Dcgm => dcgm_names(&snapshot),

@@ -7,8 +7,12 @@ use ts_rs::TS;
 use super::{Absence, Activity, Condition, MigSample, Process, Reading};
 
 mod host;
+mod memory;
+mod throttle;
 
 pub use host::{CpuSample, DiskSample, HostSample, NetworkSample, RamSample};
+pub use memory::MemorySample;
+pub use throttle::ThrottleReason;
 
 /// All GPUs and the host at one moment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
@@ -121,19 +125,6 @@ pub struct Utilization {
     pub ofa_percent: Reading<f64>,
 }
 
-/// Device memory.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
-pub struct MemorySample {
-    /// All of it.
-    pub total_bytes: Reading<u64>,
-    /// Allocated by processes.
-    pub used_bytes: Reading<u64>,
-    /// Kept by the driver and firmware; absent where the driver counts it into `used_bytes` (before 510).
-    pub reserved_bytes: Reading<u64>,
-    /// Not allocated.
-    pub free_bytes: Reading<u64>,
-}
-
 /// Electrical power.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct Power {
@@ -197,30 +188,6 @@ pub struct NvLinks {
     pub tx_bytes_per_second: Reading<f64>,
     /// The same in the other direction (GPM's `NVLINK_TOTAL_RX_PER_SEC`).
     pub rx_bytes_per_second: Reading<f64>,
-}
-
-/// What holds the clocks down: NVML's `nvmlClocksEventReason...` bits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum ThrottleReason {
-    /// Nothing runs, so the clocks rest. No reason for concern.
-    GpuIdle,
-    /// The user set the application clocks.
-    ApplicationsClocksSetting,
-    /// The power limit.
-    SwPowerCap,
-    /// Hardware slowdown: heat, a power brake, or too fast a clock for the voltage.
-    HwSlowdown,
-    /// It runs in step with the slowest GPU of a sync boost group.
-    SyncBoost,
-    /// Software thermal slowdown: the chip or the memory is near its limit.
-    SwThermalSlowdown,
-    /// Hardware thermal slowdown: the clocks are at half or less.
-    HwThermalSlowdown,
-    /// The system's power supply asked for less.
-    HwPowerBrakeSlowdown,
-    /// A display needs a fixed clock.
-    DisplayClockSetting,
 }
 
 /// As serde asks for it.

@@ -6,24 +6,13 @@
 //! A metric is the difference of two samples, which must be at least 100 ms apart. A sample costs 28 us, the metrics of
 //! two of them about 2 ms.
 
-use std::time::Duration;
-
 use nvml_wrapper::enums::gpm::GpmMetricId;
 
-use super::{backend::Activity as Counted, error::absence, querier::Querier, turn::Turn};
+use super::{backend::Activity as Counted, error::absence, querier::Querier};
 use crate::{
     model::{Absence, Activity, Reading, now_ms},
     vendor::nvml::query::Code,
 };
-
-/// All threads of the process take this turn.
-pub(super) static TURN: Turn = Turn::new();
-
-/// 64 GPUs take 130 ms one after another.
-pub(super) const PATIENCE: Duration = Duration::from_millis(200);
-
-/// NVML refuses two samples that are closer together.
-pub(super) const SHORTEST_WINDOW: Duration = Duration::from_millis(100);
 
 /// The driver gives link rates in MiB per second, whatever its documentation says: 51,407 where 55.5 GB/s were copied.
 const LINK_UNIT_BYTES: f64 = (1 << 20) as f64;

@@ -20,6 +20,7 @@ mod mig;
 mod noise;
 mod nvlink;
 mod people;
+mod presence;
 mod profile;
 mod reporter;
 mod scenario;

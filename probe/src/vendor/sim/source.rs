@@ -1,16 +1,13 @@
 //! The simulated source: what `--source sim` reads.
 
-use std::{path::Path, sync::Arc, thread, time::Duration};
+use std::{path::Path, sync::Arc};
 
 use crate::{
     model::{Absence, GpuLink, Platform, Reading, SourceKind},
     vendor::{Device, DeviceError, Reporter, Source, SourceError},
 };
 
-use super::{Machine, Scenario, device::SimDevice, reporter::SimReporter};
-
-/// How often a hung device looks whether its fault is over.
-const HANG_POLL: Duration = Duration::from_millis(10);
+use super::{Machine, Scenario, device::SimDevice, presence::answer, reporter::SimReporter};
 
 /// Simulated GPUs as a [`Source`].
 ///
@@ -90,24 +87,10 @@ fn link(machine: &Machine, a: u32, b: u32) -> GpuLink {
     machine.world.link(a, b)
 }
 
-/// Waits while a GPU hangs, then tells whether it is there.
-pub(super) fn answer(machine: &Machine, index: u32) -> Result<(), DeviceError> {
-    let scenario = machine.world.scenario();
-    while scenario.hangs(Some(index), None, machine.timeline.elapsed_s()) {
-        thread::sleep(HANG_POLL);
-    }
-    let seconds = machine.timeline.elapsed_s();
-    if scenario.is_mismatched(seconds) {
-        Err(DeviceError::DriverGone { code: 18 })
-    } else if scenario.is_lost(index, seconds) {
-        Err(DeviceError::Lost)
-    } else {
-        Ok(())
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::{thread, time::Duration};
+
     use super::*;
     use crate::{
         model::{Board, GpuDetails, GpuSample, Health, PciPath},

@@ -1,14 +1,27 @@
 //! What the hardware counted between two calls.
 
-use std::{collections::HashMap, sync::Mutex, time::Instant};
+use std::{
+    collections::HashMap,
+    sync::Mutex,
+    time::{Duration, Instant},
+};
 
 use super::{
-    super::gpm::{PATIENCE, SHORTEST_WINDOW, TURN},
+    super::turn::Turn,
     NvmlBackend,
     gpu::lock,
     raw::{self, function as f},
 };
 use crate::vendor::nvml::query::{Code, Subject};
+
+/// All threads of the process take this turn.
+static TURN: Turn = Turn::new();
+
+/// 64 GPUs take 130 ms one after another.
+const PATIENCE: Duration = Duration::from_millis(200);
+
+/// NVML refuses two samples that are closer together.
+const SHORTEST_WINDOW: Duration = Duration::from_millis(100);
 
 /// The last sample of a GPU and of each of its GPU instances, and when it was taken.
 #[derive(Default)]

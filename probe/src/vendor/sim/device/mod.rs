@@ -17,7 +17,7 @@ use crate::{
 };
 
 use self::traces::Drains;
-use super::{Counters, Machine, ProcessState, Timeline, answers, source::answer};
+use super::{Counters, Machine, ProcessState, Timeline, answers, presence::answer};
 
 /// One simulated GPU.
 pub(super) struct SimDevice {

@@ -1,0 +1,35 @@
+//! What programs that speak the driver's own vocabulary are answered from.
+
+use gpumon_probe::{
+    model::Platform,
+    vendor::nvml::{GpuAnswers, Recorded},
+};
+use serde::{Deserialize, Serialize};
+
+use crate::frame::{CollectorState, CollectorStatus};
+
+/// What the driver answered the collector, as of its newest sample.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Answers {
+    /// Whether samples are coming.
+    pub collector: CollectorStatus,
+    /// What the answers come from; `None` until the collector has told it.
+    pub platform: Option<Platform>,
+    /// When the newest sample was taken; `None` until there is one.
+    pub at_ms: Option<u64>,
+    /// The interval of samples then.
+    pub interval_ms: u32,
+    /// GPU by GPU.
+    pub gpus: Vec<GpuAnswers>,
+}
+
+impl Answers {
+    /// Who answers from them, if they tell how things are at `now_ms`: the newest sample is one interval old and a half
+    /// second late at most, and never older than one and a half seconds, for whoever asks means now.
+    pub fn fresh(self, now_ms: u64) -> Option<Recorded> {
+        let patience = 500 + u64::from(self.interval_ms).min(1000);
+        let is_fresh = now_ms.saturating_sub(self.at_ms?) <= patience;
+        (is_fresh && self.collector.state == CollectorState::Running)
+            .then(|| self.platform.map(|platform| Recorded::new(platform, self.gpus)))?
+    }
+}

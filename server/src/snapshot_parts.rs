@@ -1,0 +1,17 @@
+//! Which parts of what is known a snapshot holds.
+
+use crate::{history::Wanted, view::View};
+
+/// What a snapshot was asked for.
+pub(crate) struct SnapshotParts {
+    pub(crate) history_ms: Option<u64>,
+    pub(crate) wanted: Wanted,
+    pub(crate) brief: bool,
+    pub(crate) view: View,
+}
+
+impl Default for SnapshotParts {
+    fn default() -> Self {
+        Self { history_ms: None, wanted: Wanted::of_gpus(), brief: false, view: View::Whole }
+    }
+}
