@@ -22,7 +22,7 @@ pub(crate) mod what;
 use gpumon_probe::model::{Inventory, Sample};
 
 pub(crate) use self::kept::Kept;
-pub(crate) use self::past::{METRICS, Past, REACH_MS};
+pub(crate) use self::past::{METRIC, Past, REACH_MS};
 use self::{line::Line, style::DIM};
 
 /// What is shown.

@@ -5,15 +5,11 @@ use std::collections::VecDeque;
 use gpumon_probe::model::{GpuSample, Sample};
 use gpumon_server::frame::History;
 
-use crate::words;
-
 /// How far back it reaches.
 pub(crate) const REACH_MS: u64 = 60_000;
 
-/// The metrics that the table shows over time, as history names them.
-pub(crate) const METRICS: [&str; 2] = [UTILIZATION, MEMORY];
-const UTILIZATION: &str = "utilization.gpu_percent";
-const MEMORY: &str = "memory.used_bytes";
+/// The metric that the table shows over time, as history names it.
+pub(crate) const METRIC: &str = "utilization.gpu_percent";
 
 /// The recent past, by UUID.
 #[derive(Debug, Clone, Default)]
@@ -26,18 +22,15 @@ pub(crate) struct Past {
 pub(super) struct GpuPast {
     uuid: String,
     pub(super) utilization: VecDeque<(u64, f64)>,
-    pub(super) memory: words::Past,
 }
 
 impl Past {
     /// What a server remembers.
     pub(crate) fn of(history: &History) -> Self {
         let gpus = history.gpus.iter().map(|gpu| {
-            let series = |metric: &str| {
-                let values = gpu.metrics.get(metric).into_iter().flatten();
-                history.times_ms.iter().zip(values).filter_map(|(at_ms, value)| Some((*at_ms, (*value)?))).collect()
-            };
-            GpuPast { uuid: gpu.uuid.clone(), utilization: series(UTILIZATION), memory: series(MEMORY) }
+            let values = history.times_ms.iter().zip(gpu.metrics.get(METRIC).into_iter().flatten());
+            let utilization = values.filter_map(|(at_ms, value)| Some((*at_ms, (*value)?))).collect();
+            GpuPast { uuid: gpu.uuid.clone(), utilization }
         });
         let mut past = Self { gpus: gpus.collect() };
         let newest = history.times_ms.last().copied().unwrap_or(0);
@@ -72,23 +65,16 @@ impl Past {
 
     fn forget_before(&mut self, oldest_ms: u64) {
         for gpu in &mut self.gpus {
-            for series in [&mut gpu.utilization, &mut gpu.memory] {
-                series.retain(|(at_ms, _)| *at_ms >= oldest_ms);
-            }
+            gpu.utilization.retain(|(at_ms, _)| *at_ms >= oldest_ms);
         }
     }
 }
 
 impl GpuPast {
     fn push(&mut self, gpu: &GpuSample, at_ms: u64) {
-        for (series, value) in [
-            (&mut self.utilization, gpu.utilization.gpu_percent.value().copied()),
-            (&mut self.memory, gpu.memory.used_bytes.value().map(|bytes| *bytes as f64)),
-        ] {
-            // A clock that was set back makes some of the past a future.
-            series.retain(|(known_ms, _)| *known_ms < at_ms);
-            series.extend(value.map(|value| (at_ms, value)));
-        }
+        // A clock that was set back makes some of the past a future.
+        self.utilization.retain(|(known_ms, _)| *known_ms < at_ms);
+        self.utilization.extend(gpu.utilization.gpu_percent.value().map(|value| (at_ms, *value)));
     }
 }
 
@@ -102,7 +88,7 @@ mod tests {
     #[test]
     fn a_servers_history_goes_on_with_the_samples_that_follow() {
         let values = (0..70).map(|second| (second != 69).then_some(f64::from(second))).collect::<Vec<_>>();
-        let metrics = METRICS.map(|metric| (metric.to_owned(), values.clone())).into();
+        let metrics = [(METRIC.to_owned(), values)].into();
         let history = History {
             times_ms: (0..70).map(|second| second * 1000).collect(),
             gpus: vec![GpuHistory { uuid: "GPU-0".to_owned(), metrics }],

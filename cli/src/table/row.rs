@@ -75,8 +75,7 @@ impl Row<'_> {
 /// What is to be said of a GPU, as this terminal can show it.
 pub(super) fn phrases(gpu: &GpuSample, view: &View<'_>, layout: Layout) -> Vec<Phrase> {
     let shown = |text: String| printable(&if layout.unicode { text } else { text.replace('–', "-") }, layout);
-    let memory = view.past.of_gpu(gpu).map(|past| &past.memory);
-    let context = Context { now_ms: view.sample.at_ms, is_single_look: view.is_single_look, memory };
+    let context = Context { now_ms: view.sample.at_ms, is_single_look: view.is_single_look };
     let phrases = words::of_gpu(gpu, context).into_iter();
     phrases.map(|phrase| Phrase { short: shown(phrase.short), long: shown(phrase.long), ..phrase }).collect()
 }

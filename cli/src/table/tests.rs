@@ -49,16 +49,22 @@ impl Scene {
         }
     }
 
-    /// A minute in which the utilisation rose and the memory of the first GPU grew.
+    /// A minute in which the utilization rose and the memory of the first GPU grew.
     fn remember(&mut self) {
+        let memory = &self.sample.gpus[0].memory;
+        let left = memory.total_bytes.value().unwrap_or(&0) - memory.used_bytes.value().unwrap_or(&0);
+        let kind = ConditionKind::MemoryFilling {
+            left_ms: left / GIB * 1000,
+            bytes_per_second: GIB as f64,
+            growing: Vec::new(),
+        };
+        let text = "Memory full in about a minute.".to_owned();
+        self.sample.gpus[0].conditions.push(Condition { since_ms: NOW_MS, severity: Severity::Critical, text, kind });
         let seconds = || 0..60_u32;
         let times_ms = seconds().map(|second| NOW_MS - 59_000 + u64::from(second) * 1000).collect();
         let gpus = self.sample.gpus.iter().map(|gpu| {
-            let used = *gpu.memory.used_bytes.value().unwrap_or(&0) as f64;
-            let grows = if gpu.index == 0 { GIB as f64 } else { 0.0 };
             let busy = seconds().map(|second| (second != 30).then_some(f64::from(second) * 100.0 / 59.0)).collect();
-            let memory = seconds().map(|second| Some(used - f64::from(59 - second) * grows)).collect();
-            let metrics = [(METRICS[0].to_owned(), busy), (METRICS[1].to_owned(), memory)].into();
+            let metrics = [(METRIC.to_owned(), busy)].into();
             GpuHistory { uuid: gpu.uuid.clone().unwrap_or_default(), metrics }
         });
         self.past = Past::of(&History { times_ms, gpus: gpus.collect(), ..History::default() });

@@ -7,7 +7,6 @@ use gpumon_server::frame::{self, CollectorState, CollectorStatus, Hello};
 
 use super::{
     history::{History, Line, Window},
-    metrics::position,
     text::printable,
 };
 use crate::words::{self, Context, Phrase};
@@ -168,15 +167,7 @@ impl World {
 
     /// What is to be said of a GPU, what matters most first.
     pub(super) fn phrases(&self, gpu: &GpuSample) -> Vec<Phrase> {
-        const REACH_S: u64 = 30;
-        let memory = position("memory").map(|metric| {
-            let values = self.line(Line::Gpu(gpu.index, metric), REACH_S * 1000, REACH_S as usize);
-            let begun_ms = self.now_ms().saturating_sub(REACH_S * 1000);
-            let times_ms = (1..).map(|second: u64| begun_ms.saturating_add(second * 1000));
-            times_ms.zip(values).filter_map(|(at_ms, value)| Some((at_ms, value?))).collect::<words::Past>()
-        });
-        let context = Context { now_ms: self.now_ms(), is_single_look: false, memory: memory.as_ref() };
-        words::of_gpu(gpu, context)
+        words::of_gpu(gpu, Context { now_ms: self.now_ms(), is_single_look: false })
     }
 
     /// A line of the past that ends now.

@@ -7,7 +7,7 @@ use super::{
     phrase::{Level, Phrase},
     throttle, xid,
 };
-use crate::table::units::long;
+use crate::table::units::{long, rough};
 
 /// One phrase, but for throttling, which has one for each reason.
 pub(super) fn phrases(condition: &Condition, gpu: &GpuSample) -> Vec<Phrase> {
@@ -26,6 +26,10 @@ pub(super) fn phrases(condition: &Condition, gpu: &GpuSample) -> Vec<Phrase> {
         // What is read now is true whatever the condition remembers.
         ConditionKind::MemoryNearlyFull { free_bytes, .. } => {
             memory_left(level, gpu.memory.free_bytes.value().copied().unwrap_or(*free_bytes))
+        }
+        ConditionKind::MemoryFilling { left_ms, bytes_per_second, .. } => {
+            let (soon, rate) = (rough(*left_ms), size(*bytes_per_second));
+            say(format!("full in {soon}"), format!("memory full in about {soon}: grows {rate}/s"))
         }
         ConditionKind::EccUncorrected { count: 1 } => say("1 memory error".to_owned(), headline(condition)),
         ConditionKind::EccUncorrected { count } => say(format!("{count} memory errors"), headline(condition)),

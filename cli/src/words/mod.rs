@@ -1,12 +1,11 @@
-//! What every view of a terminal says about a GPU, in the same words: what is the matter with it, when its memory will be
-//! full, how it and its parts are called, how much memory is how much.
+//! What every view of a terminal says about a GPU, in the same words: what is the matter with it,
+//! how it and its parts are called, how much memory is how much.
 //!
 //! Whatever can be said is a [`Phrase`]: short, for a line that is full of numbers, and long, where there is room.
 
 mod busy;
 mod condition;
 mod event;
-mod forecast;
 mod health;
 mod memory;
 mod mig;
@@ -17,13 +16,12 @@ mod xid;
 
 use gpumon_probe::{
     derive::is_memory_nearly_full,
-    model::{ConditionKind, GpuSample, Health},
+    model::{GpuSample, Health},
 };
 
 pub(crate) use self::{
     busy::{WITH_MARK, WITHOUT_MARK, busy, is_of_multiprocessors, of_part},
     event::of_event,
-    forecast::Past,
     memory::{NEARLY_FULL, share, size, total, used},
     mig::{device_of, label},
     model::{LONGEST, capital, device, fitted, full_name, without_maker},
@@ -37,17 +35,15 @@ pub(crate) fn more_processes(count: u32) -> String {
 
 /// What is known beside the sample.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Context<'a> {
+pub(crate) struct Context {
     /// The time that the view shows.
     pub(crate) now_ms: u64,
     /// Whether nothing was seen before, so that no condition had the time to begin.
     pub(crate) is_single_look: bool,
-    /// The memory in use in the last half minute, as far as it is known.
-    pub(crate) memory: Option<&'a Past>,
 }
 
 /// All that is to be said of a GPU, what matters most first.
-pub(crate) fn of_gpu(gpu: &GpuSample, context: Context<'_>) -> Vec<Phrase> {
+pub(crate) fn of_gpu(gpu: &GpuSample, context: Context) -> Vec<Phrase> {
     let mut phrases: Vec<Phrase> = health::phrase(gpu, context.now_ms).into_iter().collect();
     phrases.extend(gpu.conditions.iter().flat_map(|condition| condition::phrases(condition, gpu)));
     if gpu.health == Health::Ok {
@@ -56,10 +52,6 @@ pub(crate) fn of_gpu(gpu: &GpuSample, context: Context<'_>) -> Vec<Phrase> {
         if context.is_single_look {
             phrases.extend(throttle::phrases(reasons));
             phrases.extend(nearly_full(gpu));
-        }
-        let is_told = |kind: &ConditionKind| matches!(kind, ConditionKind::MemoryNearlyFull { .. });
-        if !gpu.conditions.iter().any(|condition| is_told(&condition.kind)) {
-            phrases.extend(context.memory.and_then(|past| forecast::phrase(gpu, past)));
         }
         phrases.extend(throttle::as_it_should_be(reasons));
     }

@@ -76,6 +76,15 @@ pub enum ConditionKind {
         /// Of all.
         total_bytes: u64,
     },
+    /// Memory in use has grown steadily for half a minute, and will be full within an hour.
+    MemoryFilling {
+        /// Until it is full, if it goes on like this.
+        left_ms: u64,
+        /// How fast it grows.
+        bytes_per_second: f64,
+        /// The processes that grow, the fastest first.
+        growing: Vec<MemoryGrowth>,
+    },
     /// Memory errors that the hardware could not correct, since the driver was loaded.
     EccUncorrected {
         /// How many.
@@ -107,4 +116,13 @@ pub enum ConditionKind {
         /// Lanes possible.
         max_width: u32,
     },
+}
+
+/// How fast the memory of one process grows.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
+pub struct MemoryGrowth {
+    /// The process.
+    pub pid: u32,
+    /// Over the last half minute.
+    pub bytes_per_second: f64,
 }

@@ -25,7 +25,7 @@ mod trace;
 pub use activity::Activity;
 pub use board::{Board, MaxClocks, PowerLimits, Thresholds};
 pub use bus_id::{is_same_bus_id, normal_bus_id};
-pub use condition::{Condition, ConditionKind, Severity};
+pub use condition::{Condition, ConditionKind, MemoryGrowth, Severity};
 pub use details::{
     AccountedProcess, ApplicationClocks, Bar1, ComputeMode, ConfidentialCompute, Ecc, EccCounts, EccLocation, Fabric,
     FabricState, Fan, GpuDetails, Mode, Modes, NvLink, NvLinkRemote, RecoveryAction, RemappedRows, RetiredPages,

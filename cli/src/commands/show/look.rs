@@ -16,7 +16,7 @@ use crate::{
     exit::Failure,
     local::ServerArgs,
     options::SourceArgs,
-    table::{METRICS, Past, REACH_MS, View},
+    table::{METRIC, Past, REACH_MS, View},
 };
 
 /// A server that has the answer gives it in a millisecond; one that does not is passed over.
@@ -85,7 +85,7 @@ impl Look {
         let name = server.path.display().to_string();
         let target = match need {
             Need::Past => {
-                format!("/api/v1/snapshot?brief=true&history_s={}&metrics={}", REACH_MS / 1000, METRICS.join(","))
+                format!("/api/v1/snapshot?brief=true&history_s={}&metrics={METRIC}", REACH_MS / 1000)
             }
             Need::Everything => "/api/v1/snapshot".to_owned(),
             Need::Nothing => "/api/v1/snapshot?brief=true".to_owned(),

@@ -11,6 +11,7 @@ mod clock;
 mod ecc_uncorrected;
 mod hardly_used;
 mod held_idle;
+mod memory_filling;
 mod memory_nearly_full;
 mod nvlink_down;
 mod page_retirement;
@@ -62,11 +63,12 @@ struct Watched {
 impl ConditionTracker {
     /// A GPU of which nothing was seen yet.
     pub fn new(settings: &ConditionSettings) -> Self {
-        let rules: [Box<dyn Rule>; 10] = [
+        let rules: [Box<dyn Rule>; 11] = [
             Box::new(throttled::Throttled::new()),
             Box::new(held_idle::HeldIdle::new(settings.held_idle_after_ms)),
             Box::new(hardly_used::HardlyUsed::new()),
             Box::new(memory_nearly_full::rule()),
+            Box::new(memory_filling::MemoryFilling::new()),
             Box::new(ecc_uncorrected::rule()),
             Box::new(row_remap::rule()),
             Box::new(page_retirement::rule()),

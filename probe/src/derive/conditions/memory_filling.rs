@@ -1,0 +1,278 @@
+//! Memory that will not last: what follows from the last half minute, and no single sample tells.
+
+use std::collections::{HashMap, VecDeque};
+
+use super::{
+    clock::Moment,
+    memory_nearly_full::is_memory_nearly_full,
+    rule::{Matter, Rule, View},
+    spell::{Sight, Spell},
+    words,
+};
+use crate::model::{Condition, ConditionKind, MemoryGrowth, Process, Severity};
+
+/// Growth is judged by this much of the past.
+const TREND_MS: u64 = 30_000;
+/// A forecast from less than this is a guess.
+const LEAST_TREND_MS: u64 = 20_000;
+/// Growth that has slowed down during this time is no trend.
+const RECENT_MS: u64 = 8_000;
+/// Less than this tells no growth of one process.
+const LEAST_PROCESS_MS: u64 = 5_000;
+/// A longer hole in the past breaks a trend.
+const HOLE_MS: u64 = 5_000;
+/// Samples that come faster add nothing.
+const STEP_MS: u64 = 500;
+/// What is further away than this concerns nobody yet,
+const FORESEEN_MS: f64 = 3_600_000.0;
+/// what is nearer is worth a warning,
+const WARNING_MS: u64 = 300_000;
+/// and in less time nobody can do much.
+const CRITICAL_MS: u64 = 60_000;
+/// Growth by less than this share of the memory in a minute is noise.
+const LEAST_SHARE_PER_MINUTE: f64 = 0.01;
+/// A process with less than this share of the growth is not named, nor are more than so many.
+const NAMED_SHARE: f64 = 0.05;
+const NAMED_MOST: usize = 8;
+/// A forecast that is gone for less may be back with the next sample.
+const END_AFTER_MS: u64 = 10_000;
+
+/// Remembers the last half minute, of the GPU and of each of its processes.
+pub(super) struct MemoryFilling {
+    used: Series,
+    processes: HashMap<Holder, Series>,
+    spell: Spell<Matter>,
+    /// What was free when it began: where there is more again, it is over.
+    free_at_begin: Option<u64>,
+}
+
+/// A process, told from others that have had its PID.
+type Holder = (u32, Option<u64>);
+
+impl MemoryFilling {
+    pub(super) fn new() -> Self {
+        Self {
+            used: Series::default(),
+            processes: HashMap::new(),
+            spell: Spell::new(0, END_AFTER_MS),
+            free_at_begin: None,
+        }
+    }
+
+    fn sight(&mut self, view: &View<'_>) -> Sight<Matter> {
+        let memory = &view.sample.memory;
+        let (Some(&used), Some(&total)) = (view.fresh(&memory.used_bytes), memory.total_bytes.value()) else {
+            return Sight::Unknown;
+        };
+        self.used.push(view.now, used);
+        self.take_processes(view);
+        // Bytes that the driver keeps are not there to be allocated.
+        let free = total.saturating_sub(used).saturating_sub(memory.reserved_bytes.value().copied().unwrap_or(0));
+        if is_memory_nearly_full(free, total) || self.free_at_begin.is_some_and(|at_begin| free > at_begin) {
+            return Sight::Over;
+        }
+        let is_growth = |per_ms: &f64| *per_ms * 60_000.0 >= LEAST_SHARE_PER_MINUTE * total as f64;
+        let Some(per_ms) = self.used.trend().filter(is_growth) else { return Sight::Clear };
+        let left_ms = free as f64 / per_ms;
+        if left_ms > FORESEEN_MS {
+            return Sight::Clear;
+        }
+        self.free_at_begin.get_or_insert(free);
+        Sight::Seen(self.matter(view, left_ms as u64, per_ms))
+    }
+
+    fn take_processes(&mut self, view: &View<'_>) {
+        let Some(processes) = view.fresh(&view.sample.processes) else { return };
+        let mut before = std::mem::take(&mut self.processes);
+        for process in processes {
+            let Some(&bytes) = view.fresh(&process.memory_bytes) else { continue };
+            let mut series = before.remove(&holder(process)).unwrap_or_default();
+            series.push(view.now, bytes);
+            self.processes.insert(holder(process), series);
+        }
+    }
+
+    fn matter(&self, view: &View<'_>, left_ms: u64, per_ms: f64) -> Matter {
+        let processes = view.fresh(&view.sample.processes).map_or(&[][..], Vec::as_slice);
+        let growth = |process| Some((process, self.processes.get(&holder(process))?.growth()?));
+        let mut growing: Vec<(&Process, f64)> = processes.iter().filter_map(growth).collect();
+        growing.retain(|(_, own)| *own >= NAMED_SHARE * per_ms);
+        growing.sort_by(|(_, a), (_, b)| b.total_cmp(a));
+        growing.truncate(NAMED_MOST);
+        let severity = match left_ms {
+            ..CRITICAL_MS => Severity::Critical,
+            CRITICAL_MS..WARNING_MS => Severity::Warning,
+            _ => Severity::Notice,
+        };
+        let rate = words::bytes((per_ms * 1000.0) as u64);
+        let names: Vec<&Process> = growing.iter().map(|(process, _)| *process).collect();
+        let by = if names.is_empty() { String::new() } else { format!(" ({})", words::who(&names)) };
+        Matter {
+            severity,
+            text: format!("Memory full in about {}: grows {rate}/s{by}.", words::minutes(left_ms)),
+            kind: ConditionKind::MemoryFilling {
+                left_ms,
+                bytes_per_second: per_second(per_ms),
+                growing: growing
+                    .into_iter()
+                    .map(|(process, own)| MemoryGrowth { pid: process.pid, bytes_per_second: per_second(own) })
+                    .collect(),
+            },
+        }
+    }
+}
+
+impl Rule for MemoryFilling {
+    fn look(&mut self, view: &View<'_>) -> Option<Condition> {
+        let sight = self.sight(view);
+        let condition = self.spell.update(sight, view.now).map(|(since, matter)| matter.since(since));
+        if condition.is_none() {
+            self.free_at_begin = None;
+        }
+        condition
+    }
+
+    fn forget(&mut self) {
+        *self = Self::new();
+    }
+}
+
+fn holder(process: &Process) -> Holder {
+    (process.pid, process.started_ms.value().copied())
+}
+
+fn per_second(per_ms: f64) -> f64 {
+    (per_ms * 1000.0).round()
+}
+
+/// Bytes by the moment at which they were read, the oldest first.
+#[derive(Debug, Default)]
+struct Series(VecDeque<(Moment, u64)>);
+
+/// A straight line through bytes.
+struct Slope {
+    per_ms: f64,
+    /// The share of the changes that the line explains, 0 to 1.
+    steadiness: f64,
+    spanned_ms: u64,
+}
+
+impl Series {
+    fn push(&mut self, now: Moment, bytes: u64) {
+        let Self(points) = self;
+        match points.back().map(|(last, _)| now.since(*last)) {
+            Some(..STEP_MS) => return,
+            Some(HOLE_MS..) => points.clear(),
+            _ => {}
+        }
+        points.push_back((now, bytes));
+        while points.front().is_some_and(|(at, _)| now.since(*at) > TREND_MS) {
+            points.pop_front();
+        }
+    }
+
+    /// The growth in bytes per millisecond, where it has been steady and still goes on.
+    fn trend(&self) -> Option<f64> {
+        let (whole, recent) = (self.slope(TREND_MS)?, self.slope(RECENT_MS)?);
+        let is_steady = whole.spanned_ms >= LEAST_TREND_MS && whole.steadiness >= 0.95;
+        // Loading a model grows steadily too, but it levels off: only growth that does not is a leak.
+        (is_steady && whole.per_ms > 0.0 && recent.per_ms >= 0.7 * whole.per_ms).then_some(whole.per_ms)
+    }
+
+    /// The growth in bytes per millisecond, steady or not.
+    fn growth(&self) -> Option<f64> {
+        let slope = self.slope(TREND_MS)?;
+        (slope.spanned_ms >= LEAST_PROCESS_MS && slope.per_ms > 0.0).then_some(slope.per_ms)
+    }
+
+    /// A straight line through the newest `span_ms`, by least squares.
+    fn slope(&self, span_ms: u64) -> Option<Slope> {
+        let Self(points) = self;
+        let (end, last) = *points.back()?;
+        let (mut n, mut x, mut y, mut xx, mut xy, mut yy, mut spanned_ms) = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0);
+        for (at, bytes) in points.iter().rev().take_while(|(at, _)| end.since(*at) <= span_ms) {
+            spanned_ms = end.since(*at);
+            // Measured from the end, since squares of bytes leave few digits for a difference.
+            let (dx, dy) = (-(spanned_ms as f64), *bytes as f64 - last as f64);
+            (n, x, y, xx, xy, yy) = (n + 1.0, x + dx, y + dy, xx + dx * dx, xy + dx * dy, yy + dy * dy);
+        }
+        let (spread_x, spread_y, together) = (n * xx - x * x, n * yy - y * y, n * xy - x * y);
+        if n < 3.0 || spread_x <= 0.0 {
+            return None;
+        }
+        let steadiness = if spread_y <= 0.0 { 1.0 } else { together * together / (spread_x * spread_y) };
+        Some(Slope { per_ms: together / spread_x, steadiness, spanned_ms })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::stage::{Stage, told};
+    use super::*;
+    use crate::{
+        derive::examples::{GIB, process},
+        model::{GpuSample, Reading},
+    };
+
+    const MIB: u64 = 1 << 20;
+
+    /// Each second of `used_mib`, all of it held by process 7 but for 10 GiB of process 8.
+    fn play(stage: &mut Stage, used_mib: impl Iterator<Item = u64>) {
+        for mib in used_mib {
+            stage.show(1, |sample: &mut GpuSample| {
+                sample.memory.used_bytes = Reading::Now(mib * MIB);
+                sample.memory.free_bytes = Reading::Now(80 * GIB - mib * MIB);
+                let holders = [process(7, (mib - 10_240) * MIB), process(8, 10 * GIB)];
+                sample.processes = Reading::Now(holders.to_vec());
+            });
+        }
+    }
+
+    fn left_ms(used_mib: impl Iterator<Item = u64>) -> Option<u64> {
+        let mut stage = Stage::new();
+        play(&mut stage, used_mib);
+        stage.last.conditions.iter().find_map(|condition| match condition.kind {
+            ConditionKind::MemoryFilling { left_ms, .. } => Some(left_ms),
+            _ => None,
+        })
+    }
+
+    #[test]
+    fn steady_growth_tells_when_it_ends_and_who_grows() {
+        let mut stage = Stage::new();
+        play(&mut stage, (0..=30).map(|second| 20_480 + second * 100));
+        let Condition { severity, text, kind, .. } = stage.only().clone();
+        assert_eq!(text, "Memory full in about 9 minutes: grows 100 MiB/s (train.py (ana)).");
+        let ConditionKind::MemoryFilling { left_ms, bytes_per_second, growing } = kind else { panic!("{kind:?}") };
+        assert_eq!((severity, left_ms / 10_000), (Severity::Notice, 58));
+        assert_eq!(bytes_per_second as u64, 100 * MIB);
+        assert_eq!(growing, [MemoryGrowth { pid: 7, bytes_per_second }]);
+        play(&mut stage, (31..=320).map(|second| 20_480 + second * 100));
+        assert_eq!(stage.only().severity, Severity::Warning);
+        play(&mut stage, (321..=570).map(|second| 20_480 + second * 100));
+        assert_eq!(stage.only().severity, Severity::Critical);
+        assert_eq!(stage.news(), [told(21, "+memory_filling")]);
+    }
+
+    #[test]
+    fn it_is_over_when_memory_is_given_back_or_growth_stops() {
+        let mut stage = Stage::new();
+        play(&mut stage, (0..=30).map(|second| 20_480 + second * 100));
+        play(&mut stage, std::iter::once(15_000));
+        assert_eq!(stage.news(), [told(21, "+memory_filling"), told(32, "-memory_filling")]);
+        let mut stage = Stage::new();
+        play(&mut stage, (0..=60).map(|second: u64| 20_480 + second.min(30) * 100));
+        assert_eq!(stage.news().last(), Some(&told(44, "-memory_filling")));
+    }
+
+    #[test]
+    fn what_levels_off_or_is_slow_or_new_or_jumps_is_no_trend() {
+        let gib = 1024;
+        assert!(left_ms((0..=30).map(|second| (10 + second) * gib)).is_some());
+        assert_eq!(left_ms((0..=30).map(|second: u64| (10 + second.min(12)) * gib)), None, "it levelled off");
+        assert_eq!(left_ms((0..=30).map(|second| 10 * gib + second * 10)), None, "noise");
+        assert_eq!(left_ms((0..=15).map(|second| (10 + second) * gib)), None, "too new");
+        assert_eq!(left_ms((0..=30).map(|second| if second < 20 { 10 * gib } else { 60 * gib })), None, "a jump");
+        assert_eq!(left_ms((0..=30).map(|second| (40 - second) * gib + 10_240)), None, "it shrinks");
+    }
+}
