@@ -5,7 +5,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 
 import { closePage, launchBrowser, newPage, type Conduct } from './browser';
 import { JupyterServer } from './jupyter';
-import { kernelReady, Lab } from './lab';
+import { kernelReady, Lab, runCell } from './lab';
 import { notebookOf } from './notebook-file';
 
 const EXTENSION =
@@ -13,8 +13,6 @@ const EXTENSION =
 const BROKEN = 'def load_ipython_extension(ipython):\n    raise RuntimeError("no CUDA device")\n';
 const LOOK = `import sys\nprint("loaded", globals().get("order"), [name for name in ("cudf", "cuml") if name in sys.modules])`;
 const NAMES = 'print("names", sorted(name for name in set(globals()) - before if name[0] != "_"))';
-
-const PATIENTLY = { timeout: 20_000 };
 
 describe('the accelerators of a notebook', () => {
   let browser: Browser;
@@ -27,15 +25,8 @@ describe('the accelerators of a notebook', () => {
   const prompt = async (index: number): Promise<string> => cell(index).locator('.jp-InputPrompt').innerText();
   /** Runs a cell, and gives its output when it is done. */
   const run = async (index: number): Promise<string> => {
-    const before = await prompt(index);
-    const begin = async (): Promise<string> => {
-      await cell(index).locator('.cm-content').click();
-      await page.keyboard.press('Control+Enter');
-      return prompt(index);
-    };
-    // A page that still starts loses keys.
-    await expect.poll(begin, { ...PATIENTLY, interval: 1000 }).not.toBe(before);
-    await expect.poll(() => prompt(index), PATIENTLY).toMatch(/\d/);
+    await runCell(page, index);
+    await expect.poll(() => prompt(index)).toMatch(/\d/);
     return cell(index).locator('.jp-OutputArea').innerText();
   };
   const open = async (notebook: string): Promise<void> => {
@@ -84,7 +75,7 @@ describe('the accelerators of a notebook', () => {
     expect(await run(1)).toContain('loaded None []');
     await button().click();
     await page.locator('[data-testid=gpumon-accelerate][aria-pressed=true]').waitFor();
-    expect(await button().innerText()).toBe('Accelerated');
+    await expect.poll(() => button().innerText()).toBe('Accelerated');
     expect(await run(1)).toContain("loaded ['cudf.pandas', 'cuml.accel'] ['cudf', 'cuml']");
     expect(await prompt(1)).toBe('[3]:');
     expect(await run(2)).toContain("names ['before', 'order', 'sys']");

@@ -39,16 +39,15 @@ describe('charts', () => {
     await page.goto(server.url);
     await page.locator('[data-gpu-index="1"]').getByRole('button', { name: 'Open charts' }).click();
     await charts.live();
-    expect(page.url()).toMatch(/#charts\?gpu=1$/);
-    const names = await charts.names();
+    await expect.poll(() => page.url()).toMatch(/#charts\?gpu=1$/);
     for (const name of ['activity', 'memory', 'power', 'temperature', 'clocks', 'pcie', 'nvlink', 'units', 'engines']) {
-      expect(names).toContain(`gpu 1 ${name}`);
+      await expect.poll(() => charts.names()).toContain(`gpu 1 ${name}`);
     }
     for (const name of ['cpu', 'ram', 'disk', 'network']) {
-      expect(names).toContain(`host ${name}`);
+      await expect.poll(() => charts.names()).toContain(`host ${name}`);
     }
-    expect(names.some((name) => name.startsWith('gpu 0'))).toBe(false);
-    expect((await charts.readouts('gpu 1 pcie'))[0]).toMatch(/^Received \d.* [kMG]B\/s$/);
+    expect((await charts.names()).filter((name) => name.startsWith('gpu 0'))).toEqual([]);
+    await expect.poll(async () => (await charts.readouts('gpu 1 pcie'))[0]).toMatch(/^Received \d.* [kMG]B\/s$/);
     // 8 s of 2 min are the last fifteenth; they were there before the page was.
     await expect.poll(() => charts.inked('gpu 1 clocks', [0.95, 0.99])).toBeGreaterThan(0.8);
     await expect.poll(() => charts.inked('gpu 1 nvlink', [0.95, 0.99])).toBeGreaterThan(0.8);
@@ -59,7 +58,7 @@ describe('charts', () => {
   it('are zoomed by drawing over them, all at once, and an address brings that back', async () => {
     await page.goto(`${server.url}#charts?gpu=0&charts=power,cpu&span=1`);
     await charts.live();
-    expect(await charts.names()).toEqual(['gpu 0 power', 'host cpu']);
+    await expect.poll(() => charts.names()).toEqual(['gpu 0 power', 'host cpu']);
     const box = await charts.plot('host cpu').locator('canvas').boundingBox();
     expect(box).not.toBeNull();
     const { x = 0, y = 0, width = 0 } = box ?? {};
@@ -75,10 +74,10 @@ describe('charts', () => {
     await expect.poll(() => charts.inked('gpu 0 power', [0.3, 0.9])).toBeGreaterThan(0.9);
     await page.reload();
     await charts.live();
-    expect(await range.innerText()).toBe(seen);
+    await expect.poll(() => range.innerText()).toBe(seen);
     await charts.control('back to now').click();
-    expect(await range.innerText()).toBe('');
-    expect(page.url()).toMatch(/#charts\?gpu=0&charts=power,cpu&span=1$/);
+    await expect.poll(() => range.innerText()).toBe('');
+    await expect.poll(() => page.url()).toMatch(/#charts\?gpu=0&charts=power,cpu&span=1$/);
   });
 
   it('are all on paper, in the colours of paper, and the page is an app', async () => {
@@ -89,7 +88,7 @@ describe('charts', () => {
     expect(await charts.plot('host network').locator('canvas').count()).toBe(0);
     const pdf = await page.pdf({ printBackground: true });
     expect(pdf.length).toBeGreaterThan(50_000);
-    expect(await charts.plot('host network').locator('canvas').count()).toBe(1);
+    await expect.poll(() => charts.plot('host network').locator('canvas').count()).toBe(1);
     await page.evaluate(() => dispatchEvent(new Event('beforeprint')));
     expect(await charts.root.getAttribute('data-gpumon-scheme')).toBe('light');
     await page.evaluate(() => dispatchEvent(new Event('afterprint')));
@@ -122,16 +121,17 @@ describe('charts', () => {
     await expect.poll(() => charts.readouts('gpu 1 temperature')).toContainEqual(expect.stringMatching(/^GPU \d+ °C$/));
     await page.mouse.move(0, 0);
     await charts.control('hold').click();
-    const held = await charts.root.locator('.gpumon-range').innerText();
+    const range = charts.root.locator('.gpumon-range');
+    await expect.poll(() => range.innerText()).toMatch(/\d/);
+    const held = await range.innerText();
     await page.waitForTimeout(2500);
-    expect(await charts.root.locator('.gpumon-range').innerText()).toBe(held);
+    expect(await range.innerText()).toBe(held);
     await charts.control('back to now').click();
     await charts.control('overlaid').click();
     await expect.poll(() => charts.names()).toContain('all power.draw_watts');
-    expect(await charts.readouts('all power.draw_watts')).toEqual([
-      expect.stringMatching(/^0 \d+ W$/),
-      expect.stringMatching(/^1 \d+ W$/),
-    ]);
+    await expect
+      .poll(() => charts.readouts('all power.draw_watts'))
+      .toEqual([expect.stringMatching(/^0 \d+ W$/), expect.stringMatching(/^1 \d+ W$/)]);
     await charts.control('1').click();
     await expect.poll(() => charts.names()).toContain('gpu 0 power');
   });

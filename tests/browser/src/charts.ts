@@ -11,7 +11,7 @@ export class Charts {
 
   /** Waits until samples come and charts are drawn. */
   async live(): Promise<void> {
-    await this.page.locator('[data-testid=gpumon-dashboard][data-gpumon-state=live]').waitFor({ timeout: 30_000 });
+    await this.page.locator('[data-testid=gpumon-dashboard][data-gpumon-state=live]').waitFor();
     await this.root.locator('[data-plot] canvas').first().waitFor();
   }
 

@@ -122,8 +122,8 @@ describe('a page of another origin', () => {
     expect(isRunning(kernel.pid)).toBe(true);
 
     await ask(own, 'POST', `${jupyter.url}gpumon/api/v1/pause`);
-    expect(await paused()).toBe(true);
+    await expect.poll(paused).toBe(true);
     await ask(own, 'DELETE', `${jupyter.url}api/kernels/${kernel.kernelId}`);
-    await expect.poll(() => isRunning(kernel.pid), { timeout: 20_000 }).toBe(false);
+    await expect.poll(() => isRunning(kernel.pid)).toBe(false);
   });
 });

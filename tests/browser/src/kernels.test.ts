@@ -71,13 +71,12 @@ describe('notebooks that hold a GPU', () => {
   });
 
   it('are named, with what their kernels have started', async () => {
-    await expect.poll(() => row(train.pid).innerText()).toContain('train.ipynb');
-    const text = await row(train.pid).innerText();
-    expect(text).toContain('1 more started');
-    expect(text).toContain('60.0');
-    expect(await row(other.pid).innerText()).toContain('eval.ipynb');
+    for (const text of ['train.ipynb', '1 more started', '60.0']) {
+      await row(train.pid).filter({ hasText: text }).waitFor();
+    }
+    await row(other.pid).filter({ hasText: 'eval.ipynb' }).waitFor();
     const others = page.getByTestId('gpumon-process-table');
-    expect(await others.locator(`[data-pid="${String(process.pid)}"]`).isVisible()).toBe(true);
+    await others.locator(`[data-pid="${String(process.pid)}"]`).waitFor();
   });
 
   it('are shown by their name', async () => {
@@ -89,7 +88,7 @@ describe('notebooks that hold a GPU', () => {
     await page.locator('[data-id="jp-running-sessions"]').first().click();
     const section = page.locator('.jp-RunningSessions-section', { hasText: 'eval.ipynb' }).last();
     const item = section.locator('.jp-RunningSessions-item', { hasText: 'train.ipynb' });
-    await expect.poll(() => item.innerText(), { timeout: 20_000 }).toMatch(/train\.ipynb\s+60\.0\sGiB/);
+    await expect.poll(() => item.innerText()).toMatch(/train\.ipynb\s+60\.0\sGiB/);
     await item.getByText('train.ipynb').click();
     await page.locator('.lm-TabBar-tab.jp-mod-current', { hasText: 'train.ipynb' }).first().waitFor();
   });
@@ -97,7 +96,7 @@ describe('notebooks that hold a GPU', () => {
   it('are called by their new name after a rename', async () => {
     await jupyter.api('PATCH', 'contents/eval.ipynb', { path: 'renamed.ipynb' });
     await jupyter.api('PATCH', `sessions/${other.id}`, { path: 'renamed.ipynb', name: 'renamed.ipynb' });
-    await expect.poll(() => row(other.pid).innerText(), { timeout: 60_000 }).toContain('renamed.ipynb');
+    await row(other.pid).filter({ hasText: 'renamed.ipynb' }).waitFor();
   });
 
   it('lose their kernel by its menu after a question, and no other does', async () => {
@@ -110,7 +109,7 @@ describe('notebooks that hold a GPU', () => {
     expect(isRunning(train.pid)).toBe(true);
     await choose();
     await page.locator('.jp-Dialog button', { hasText: 'Shut Down' }).click();
-    await expect.poll(() => isRunning(train.pid), { timeout: 20_000 }).toBe(false);
+    await expect.poll(() => isRunning(train.pid)).toBe(false);
     expect(isRunning(other.pid)).toBe(true);
   });
 });

@@ -37,7 +37,7 @@ it('opens the panel without a click, says what is simulated, and ends everything
   await lab.open(labUrl);
   await view.live();
   expect(await lab.panel.isVisible()).toBe(true);
-  expect(await view.simulatedLabel.isVisible()).toBe(true);
+  await view.simulatedLabel.waitFor();
 
   // The page by itself, as somebody would open it who has never been here.
   const other = await newPage(browser);
@@ -49,6 +49,6 @@ it('opens the panel without a click, says what is simulated, and ends everything
   const gpumons = gpumonPidsBelow(program.pid);
   expect(gpumons).toHaveLength(2);
   expect(await program.stop('SIGINT')).toBe(0);
-  await expect.poll(() => gpumons.filter(isRunning), { timeout: 10_000 }).toEqual([]);
+  await expect.poll(() => gpumons.filter(isRunning)).toEqual([]);
   await expect(fetch(pageUrl)).rejects.toThrow();
 });

@@ -8,7 +8,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 
 import { closePage, launchBrowser, newPage, type Conduct } from './browser';
 import { JupyterServer, type KernelSession } from './jupyter';
-import { kernelReady, Lab } from './lab';
+import { kernelReady, Lab, runCell } from './lab';
 import { newFolder, overFake } from './machine';
 import { notebookOf } from './notebook-file';
 import { isRunning } from './processes';
@@ -33,8 +33,7 @@ describe('GPU memory that runs out', () => {
   const note = (): Locator => page.getByTestId('gpumon-oom');
   const said = async (locator: Locator): Promise<string> => (await locator.innerText()).replaceAll('\u00a0', ' ');
   const run = async (): Promise<void> => {
-    await page.locator('.jp-CodeCell .cm-content').first().click();
-    await page.keyboard.press('Control+Enter');
+    await runCell(page);
   };
 
   beforeAll(async () => {
@@ -76,16 +75,12 @@ describe('GPU memory that runs out', () => {
       jupyter.write('mended', 'no');
       await page.goto(`${jupyter.page(`${where}/train.ipynb`)}&reset`);
       await kernelReady(page);
-      await expect
-        .poll(
-          async () => {
-            await run();
-            await page.locator('.jp-OutputArea-output', { hasText: 'OutOfMemoryError' }).waitFor();
-            return note().locator('li').count();
-          },
-          { timeout: 30_000 },
-        )
-        .toBe(3);
+      const explained = async (): Promise<number> => {
+        await run();
+        await page.locator('.jp-OutputArea-output', { hasText: 'OutOfMemoryError' }).waitFor();
+        return note().locator('li').count();
+      };
+      await expect.poll(explained).toBe(3);
       expect(await said(note())).toContain(
         'PyTorch asked for 22.8 GiB of GPU memory when 12.7 GiB of 140 GiB were free on GPU 0.',
       );
@@ -109,7 +104,7 @@ describe('GPU memory that runs out', () => {
     await page.goto(`${jupyter.page('lab/tree/eval.ipynb')}&reset`);
     await new Lab(page).ready();
     const notification = page.locator('.jp-toastContainer .Toastify__toast', { hasText: 'GPU 0' });
-    await notification.waitFor({ timeout: 50_000 });
+    await notification.waitFor();
     const text = await said(notification.locator('.jp-toast-message'));
     expect(text).toMatch(/^GPU 0: memory full in about \d+ (min|s): train\.ipynb grows 0\.(49|5\d) GiB\/s\n/);
     expect(text).toMatch(/\nHeld by train\.ipynb [\d.]+ GiB, eval\.ipynb 7\.00 GiB/);
@@ -120,7 +115,7 @@ describe('GPU memory that runs out', () => {
     const dialog = page.locator('.jp-Dialog', { hasText: 'Shut down the kernel of train.ipynb?' });
     expect(isRunning(train.pid)).toBe(true);
     await dialog.locator('button', { hasText: 'Shut Down' }).click();
-    await expect.poll(() => isRunning(train.pid), { timeout: 20_000 }).toBe(false);
+    await expect.poll(() => isRunning(train.pid)).toBe(false);
     expect(isRunning(other.pid)).toBe(true);
   });
 });

@@ -7,7 +7,7 @@ import { expect, it, onTestFinished, type TestContext } from 'vitest';
 
 import { closePage, launchBrowser, newPage } from './browser';
 import { JupyterServer } from './jupyter';
-import { Lab } from './lab';
+import { Lab, runCell } from './lab';
 import { DENO, newFolder, overFake } from './machine';
 import { notebookOf } from './notebook-file';
 import { isRunning } from './processes';
@@ -36,7 +36,7 @@ it('a notebook of JavaScript is named in the panel, and told below its cell what
   // Unlike ipykernel, it would outlive its server.
   onTestFinished(async () => {
     await jupyter.api('DELETE', `sessions/${kernel.id}`);
-    expect(isRunning(kernel.pid)).toBe(false);
+    await expect.poll(() => isRunning(kernel.pid)).toBe(false);
   });
   writeFileSync(
     scenario,
@@ -53,14 +53,13 @@ it('a notebook of JavaScript is named in the panel, and told below its cell what
   await new View(page).live();
 
   const row = page.getByTestId('gpumon-notebook-table').locator(`[data-pid="${String(kernel.pid)}"]`);
-  await expect.poll(() => row.innerText()).toContain('simulate.ipynb');
-  expect(plain(await row.innerText())).toContain('7.0 GiB');
+  await row.filter({ hasText: 'simulate.ipynb' }).waitFor();
+  await expect.poll(async () => plain(await row.innerText())).toContain('7.0 GiB');
 
   // Runs are heard from the moment on when the notebook has its chip.
   await page.locator('.jp-NotebookPanel-toolbar').getByTestId('gpumon-chip').waitFor();
   const cell = page.locator('.jp-CodeCell').first();
-  await cell.locator('.cm-content').click();
-  await page.keyboard.press('Control+Enter');
+  await runCell(page);
   await cell.locator('.jp-OutputArea-output', { hasText: 'object is done' }).waitFor();
   await cell.locator('[data-testid=gpumon-cell]:not([data-running])').waitFor();
   const said = async (what: string): Promise<string> => plain(await cell.locator(`[data-cost=${what}]`).innerText());

@@ -37,7 +37,7 @@ describe('the page', () => {
   it('shows values that change, labels simulated ones, and asks no other machine', async () => {
     expect(await view.indices()).toEqual([0, 1]);
     await view.changes(0, 'power.draw_watts');
-    expect(await view.simulatedLabel.isVisible()).toBe(true);
+    await view.simulatedLabel.waitFor();
     expect(conduct).toEqual({ errors: [], foreignRequests: [] });
   });
 
@@ -46,7 +46,7 @@ describe('the page', () => {
     await canvas.waitFor();
     const picture = (): Promise<string> => canvas.evaluate((element: HTMLCanvasElement) => element.toDataURL());
     const before = await picture();
-    await expect.poll(picture, { timeout: 10_000 }).not.toBe(before);
+    await expect.poll(picture).not.toBe(before);
   });
 
   it('is readable in light and in dark', async () => {
@@ -55,7 +55,7 @@ describe('the page', () => {
     for (const scheme of ['light', 'dark'] as const) {
       await page.emulateMedia({ colorScheme: scheme });
       await page.locator(`[data-gpumon-scheme=${scheme}]`).waitFor();
-      expect(await contrastOf(value), scheme).toBeGreaterThan(4.5);
+      await expect.poll(() => contrastOf(value), { message: scheme }).toBeGreaterThan(4.5);
       schemes.push(await page.evaluate(() => getComputedStyle(document.body).backgroundColor));
     }
     expect(schemes[0]).not.toBe(schemes[1]);

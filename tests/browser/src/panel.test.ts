@@ -44,7 +44,7 @@ describe('the panel in JupyterLab', () => {
     await view.live();
     expect(await view.indices()).toEqual([0, 1]);
     await view.changes(0, 'power.draw_watts');
-    expect(await view.simulatedLabel.isVisible()).toBe(true);
+    await view.simulatedLabel.waitFor();
     expect(conduct.errors.filter((error) => error.includes('gpumon'))).toEqual([]);
     expect(conduct.foreignRequests).toEqual([]);
   });
@@ -65,7 +65,7 @@ describe('the panel in JupyterLab', () => {
     const charts = new Charts(page);
     await charts.live();
     const tab = page.locator('#jp-main-dock-panel .lm-TabBar-tab', { hasText: 'GPU 0' });
-    expect(await tab.count()).toBe(1);
+    await expect.poll(() => tab.count()).toBe(1);
     const stored = page.waitForRequest(
       (request) => request.method() === 'PUT' && (request.postData() ?? '').includes('span=5'),
     );
@@ -73,8 +73,8 @@ describe('the panel in JupyterLab', () => {
     await (await stored).response();
     await lab.reload();
     await charts.live();
-    expect(await charts.control('5 min').getAttribute('aria-pressed')).toBe('true');
-    expect((await charts.names()).filter((name) => name.startsWith('gpu'))).toContain('gpu 0 power');
+    await expect.poll(() => charts.control('5 min').getAttribute('aria-pressed')).toBe('true');
+    await expect.poll(() => charts.names()).toContain('gpu 0 power');
     expect((await charts.names()).filter((name) => name.startsWith('gpu 1'))).toEqual([]);
     // Asked for again, it is the same one.
     await view.gpu(0).getByRole('button', { name: 'Open charts' }).click();
@@ -100,15 +100,14 @@ describe('the panel in JupyterLab', () => {
     await lab.reload();
     await lab.showPanel();
     await expect.poll(() => view.status.innerText()).toContain('live 0.2');
-    expect(await view.root.getByRole('button', { name: '5 min' }).count()).toBe(1);
-    const card = await view.gpu(0).innerText();
-    expect(card).toMatch(/\d\s°F/);
-    expect(card).toMatch(/\d\sGB/);
+    await expect.poll(() => view.root.getByRole('button', { name: '5 min' }).count()).toBe(1);
+    await expect.poll(() => view.gpu(0).innerText()).toMatch(/\d\s°F/);
+    await expect.poll(() => view.gpu(0).innerText()).toMatch(/\d\sGB/);
     await lab.command('GPU Charts');
     const charts = new Charts(page);
     await charts.live();
-    expect(await charts.names()).toEqual(['gpu 0 power', 'gpu 1 power', 'host cpu']);
-    expect(await charts.control('5 min').getAttribute('aria-pressed')).toBe('true');
+    await expect.poll(() => charts.names()).toEqual(['gpu 0 power', 'gpu 1 power', 'host cpu']);
+    await expect.poll(() => charts.control('5 min').getAttribute('aria-pressed')).toBe('true');
     await jupyter.choose({});
   });
 
@@ -151,7 +150,8 @@ describe('the panel in JupyterLab', () => {
     const charts = new Charts(page);
     await charts.live();
     const value = view.gpu(0).locator('[data-reading]').first();
-    const backgrounds: string[] = [];
+    const background = (): Promise<string> => lab.panel.evaluate((panel) => getComputedStyle(panel).backgroundColor);
+    const backgrounds = [await background()];
     for (const [theme, scheme] of [
       ['JupyterLab Dark', 'dark'],
       ['Catppuccin Mocha', 'dark'],
@@ -160,9 +160,12 @@ describe('the panel in JupyterLab', () => {
       await lab.theme(theme);
       await page.locator(`[data-testid=gpumon][data-gpumon-scheme=${scheme}]`).waitFor();
       await page.locator(`[data-testid=gpumon-dashboard][data-gpumon-scheme=${scheme}]`).waitFor();
-      expect(await contrastOf(charts.root.locator('[data-reading]').first()), theme).toBeGreaterThan(4.5);
-      expect(await contrastOf(value), theme).toBeGreaterThan(4.5);
-      backgrounds.push(await lab.panel.evaluate((panel) => getComputedStyle(panel).backgroundColor));
+      // The style sheet of a theme may come after its name.
+      await expect.poll(background, { message: theme }).not.toBe(backgrounds.at(-1));
+      backgrounds.push(await background());
+      for (const text of [charts.root.locator('[data-reading]').first(), value]) {
+        await expect.poll(() => contrastOf(text), { message: theme }).toBeGreaterThan(4.5);
+      }
     }
     expect(new Set(backgrounds).size).toBe(3);
   });
@@ -174,10 +177,10 @@ describe('gpumon behind Jupyter', () => {
       const jupyter = await JupyterServer.start({ GPUMON_SOURCE: 'sim' });
       const response = await fetch(jupyter.page('gpumon/healthz'));
       expect(response.status).toBe(200);
-      await expect.poll(() => jupyter.gpumons.length, { timeout: 10_000 }).toBe(2);
+      await expect.poll(() => jupyter.gpumons.length).toBe(2);
       const pids = jupyter.gpumons;
       await jupyter.stop(signal);
-      await expect.poll(() => pids.filter(isRunning), { timeout: 10_000 }).toEqual([]);
+      await expect.poll(() => pids.filter(isRunning)).toEqual([]);
     }
   });
 });

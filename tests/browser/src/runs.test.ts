@@ -61,15 +61,16 @@ describe('a run from the page', () => {
     const run = running();
     await run.getByText('triad, 2 of 2: verifying').waitFor();
     await run.getByText('half of it').waitFor();
-    expect(await run.locator('progress').getAttribute('value')).toBe('0.750');
-    expect(await run.locator('[data-reading="power.draw_watts"]').innerText()).toMatch(/\d/);
+    await expect.poll(() => run.locator('progress').getAttribute('value')).toBe('0.750');
+    await expect.poll(() => run.locator('[data-reading="power.draw_watts"]').innerText()).toMatch(/\d/);
     const result = page.locator('.gpumon-run-items > li');
-    expect(await result.innerText()).toMatch(/4,020.GB\/s.*84.%.*534.µs.*541.µs.*verified/s);
+    await expect.poll(() => result.innerText()).toMatch(/4,020.GB\/s.*84.%.*534.µs.*541.µs.*verified/s);
     for (const scheme of ['light', 'dark'] as const) {
       await page.emulateMedia({ colorScheme: scheme });
       await page.locator(`[data-gpumon-scheme=${scheme}]`).waitFor();
       for (const text of ['.gpumon-run-status', '.gpumon-run-text', '.gpumon-run-does', '.gpumon-run-part']) {
-        expect(await contrastOf(page.locator(text).first()), `${text} ${scheme}`).toBeGreaterThan(4.5);
+        const contrast = (): Promise<number> => contrastOf(page.locator(text).first());
+        await expect.poll(contrast, { message: `${text} ${scheme}` }).toBeGreaterThan(4.5);
       }
     }
     worker.finish();

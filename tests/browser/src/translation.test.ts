@@ -59,8 +59,12 @@ describe('the panel in another language', () => {
     await lab.panel.locator('[data-gpu-index="0"] .gpumon-open').click();
     const charts = new Charts(page);
     await charts.live();
-    const shown = [...(await lab.panel.evaluate(textsOf)), ...(await charts.root.evaluate(textsOf))];
-    expect(shown.length).toBeGreaterThan(300);
+    const texts = async (): Promise<string[]> => [
+      ...(await lab.panel.evaluate(textsOf)),
+      ...(await charts.root.evaluate(textsOf)),
+    ];
+    await expect.poll(async () => (await texts()).length).toBeGreaterThan(300);
+    const shown = await texts();
     const command = readFileSync(`/proc/${String(kernel.pid)}/cmdline`, 'utf8')
       .replaceAll('\0', ' ')
       .trim();
