@@ -6,6 +6,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { closePage, launchBrowser, newPage, type Conduct } from './browser';
 import { Charts } from './charts';
 import { contrastOf } from './contrast';
+import { BEFORE_KB, kilobytes } from './downloads';
 import { JupyterServer } from './jupyter';
 import { Lab } from './lab';
 import { isRunning } from './processes';
@@ -38,8 +39,9 @@ describe('the panel in JupyterLab', () => {
     await jupyter.stop();
   });
 
-  it('shows values that change, labels simulated ones, and causes no errors', async () => {
+  it('is small until it is opened, then shows values that change, labels simulated ones, and causes no errors', async () => {
     expect(await lab.panel.isVisible()).toBe(false);
+    expect(await kilobytes(page, 'gpumon')).toBeLessThan(BEFORE_KB);
     await lab.showPanel();
     await view.live();
     expect(await view.indices()).toEqual([0, 1]);

@@ -85,7 +85,7 @@ describe('the panel without', () => {
   });
 
   it('a part of its own, as after an update, says to reload the page', async () => {
-    const isGone = (url: URL): boolean => /\/extensions\/gpumon\/static\/view\.[^/]+\.js$/.test(url.pathname);
+    const isGone = (url: URL): boolean => /\/extensions\/gpumon\/static\/dist_view_js\.[^/]+\.js$/.test(url.pathname);
     await page.route(isGone, (route) => route.fulfill({ status: 404 }));
     const told = page.waitForEvent('console', (message) => message.text().includes('cannot be loaded'));
     await open({ GPUMON_SOURCE: 'sim' });
