@@ -1,6 +1,6 @@
 import { defineConfig } from 'vitest/config';
 
-import { patiently } from './src/patience';
+import { patiently } from './src/patience.ts';
 
 // Against a real GPU, by hand: no machine that tests every change has one.
 export default defineConfig({

@@ -1,15 +1,11 @@
 /** What a cell took of a GPU, below the cell: a real kernel whose GPU memory the fake library scripts. */
 
-import { writeFileSync } from 'node:fs';
-import path from 'node:path';
+import type { Locator, Page } from 'playwright-core';
+import { describe, expect } from 'vitest';
 
-import type { Browser, Locator, Page } from 'playwright-core';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-
-import { closePage, launchBrowser, newPage, type Conduct } from './browser';
-import { JupyterServer, type KernelSession } from './jupyter';
+import { it as base } from './fixtures';
+import type { JupyterServer, KernelSession } from './jupyter';
 import { kernelReady, Lab, runCell } from './lab';
-import { newFolder, overFake } from './machine';
 import { notebookOf } from './notebook-file';
 
 /** The kernel holds more from here to there, seconds after the start of the scenario; the cell has to run by then. */
@@ -22,57 +18,50 @@ const CODE = [
   'import time\ntime.sleep(1)',
 ];
 
-describe('the line below a cell', () => {
-  let browser: Browser;
-  let jupyter: JupyterServer;
-  let kernel: KernelSession;
-  let page: Page;
-  let conduct: Conduct;
+const it = base.extend('kernel', { auto: true }, async ({ scripted }) => {
+  scripted.write('cells.ipynb', notebookOf(CODE));
+  const kernel = await scripted.startKernel('cells.ipynb');
+  await script(scripted, kernel, '8 GiB');
+  return kernel;
+});
 
-  const scenario = path.join(newFolder(), 'scenario.toml');
+/** Has the kernel hold so much memory, by the seconds since then where it is more than one amount. */
+async function script(
+  jupyter: JupyterServer,
+  kernel: KernelSession,
+  memory: unknown,
+  start_ms = Date.now(),
+): Promise<void> {
+  await jupyter.script(
+    `start_ms = ${String(start_ms)}\n[[gpu]]\nindex = 0\npower_watts = 500\nmemory_used = "50 GiB"\n` +
+      `[[process]]\ngpu = 0\npid = ${String(kernel.pid)}\nsm_percent = 50\nmemory = ${JSON.stringify(memory)}\n`,
+  );
+}
+
+describe('the line below a cell', () => {
+  let page: Page;
+
   const cell = (index: number): Locator => page.locator('.jp-CodeCell').nth(index);
   const cost = (index: number, what: string): Locator => cell(index).locator(`[data-cost=${what}]`);
   /** What a part of the line says, with plain spaces. */
   const said = async (index: number, what: string): Promise<string> =>
     (await cost(index, what).innerText()).replaceAll('\u00a0', ' ');
-  /** The scenario, in which the kernel holds this. */
-  const script = (memory: unknown, start_ms = Date.now()): void => {
-    writeFileSync(
-      scenario,
-      `start_ms = ${String(start_ms)}\n[[gpu]]\nindex = 0\npower_watts = 500\nmemory_used = "50 GiB"\n` +
-        `[[process]]\ngpu = 0\npid = ${String(kernel.pid)}\nsm_percent = 50\nmemory = ${JSON.stringify(memory)}\n`,
-    );
-  };
 
-  beforeAll(async () => {
-    browser = await launchBrowser();
-    jupyter = await JupyterServer.start(overFake(scenario));
-    jupyter.write('cells.ipynb', notebookOf(CODE));
-    kernel = await jupyter.startKernel('cells.ipynb');
-    script('8 GiB');
-  });
-  beforeEach(async () => {
-    ({ page, conduct } = await newPage(browser));
-    await page.goto(`${jupyter.page('lab/tree/cells.ipynb')}&reset`);
+  it.beforeEach(async ({ page: opened, scripted }) => {
+    page = opened;
+    await page.goto(`${scripted.page('lab/tree/cells.ipynb')}&reset`);
     await new Lab(page).ready();
     await kernelReady(page);
   });
-  afterEach(async ({ task }) => {
-    await closePage(page, task);
-  });
-  afterAll(async () => {
-    await browser.close();
-    await jupyter.stop();
-  });
 
-  it('tells the scripted peak, while the cell runs and after it', async () => {
+  it('tells the scripted peak, while the cell runs and after it', async ({ scripted, kernel, conduct }) => {
     const chips = page.getByTestId('gpumon-chip').filter({ visible: true });
     const told = async (): Promise<string[]> =>
       (await chips.allInnerTexts()).map((text) => text.replaceAll('\u00a0', ' '));
     await expect.poll(told).toContainEqual(expect.stringContaining('8.00 GiB'));
     // The time of what follows counts from here, however long all has taken until now.
     const start_ms = Date.now();
-    jupyter.write('ends', String(start_ms / 1000 + CELL_ENDS_S));
+    scripted.write('ends', String(start_ms / 1000 + CELL_ENDS_S));
     const memory = [
       [0, '10 GiB'],
       [PEAK_FROM_S, '10 GiB'],
@@ -80,8 +69,7 @@ describe('the line below a cell', () => {
       [PEAK_TO_S, '42 GiB'],
       [PEAK_TO_S, '12 GiB'],
     ];
-    script(memory, start_ms);
-    process.kill(jupyter.collector ?? 0, 'SIGKILL');
+    await script(scripted, kernel, memory, start_ms);
     await expect.poll(told).toContainEqual(expect.stringContaining('10.0 GiB'));
     await runCell(page);
     await cell(0).locator('[data-testid=gpumon-cell][data-running]').waitFor();
@@ -121,7 +109,7 @@ describe('the line below a cell', () => {
     };
     // Runs are followed from the moment on when the notebook's parts are loaded.
     await expect.poll(line).toBe(1);
-    expect(await said(1, 'peak')).toMatch(/^peak \d+\.\d GiB/);
+    expect(await said(1, 'peak')).toBe('peak 8.00 GiB');
     await page.evaluate(async () => {
       const base = location.pathname.replace(/\/lab\/.*$/, '');
       const xsrf = /_xsrf=([^;]+)/.exec(document.cookie)?.[1] ?? '';

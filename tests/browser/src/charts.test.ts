@@ -1,41 +1,31 @@
 /** The charts on the standalone page: any reading, with the past before they were opened. */
 
-import type { Browser, Page } from 'playwright-core';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect } from 'vitest';
 
-import { closePage, launchBrowser, newPage, type Conduct } from './browser';
-import { Charts } from './charts';
+import { it as base } from './fixtures';
 import { GpumonServer } from './gpumon';
 
 /** The server has samples of so long before anybody looks. */
 const PAST_MS = 8000;
 
+/** A server with a past, as long as this file's tests. */
+const it = base.extend('server', { scope: 'file' }, async ({}, { onCleanup }) => {
+  const server = await GpumonServer.start({ GPUMON_SOURCE: 'sim:2' });
+  onCleanup(() => server.stop());
+  await new Promise((resolve) => setTimeout(resolve, PAST_MS));
+  return server;
+});
+
 describe('charts', () => {
-  let browser: Browser;
-  let server: GpumonServer;
-  let page: Page;
-  let conduct: Conduct;
-  let charts: Charts;
-
-  beforeAll(async () => {
-    browser = await launchBrowser();
-    server = await GpumonServer.start({ GPUMON_SOURCE: 'sim:2' });
-    await new Promise((resolve) => setTimeout(resolve, PAST_MS));
-  });
-  beforeEach(async () => {
-    ({ page, conduct } = await newPage(browser));
-    charts = new Charts(page);
-  });
-  afterEach(async ({ task }) => {
+  it.afterEach(({ conduct }) => {
     expect(conduct).toEqual({ errors: [], foreignRequests: [] });
-    await closePage(page, task);
-  });
-  afterAll(async () => {
-    await browser.close();
-    await server.stop();
   });
 
-  it('of one GPU and the machine are a click away, with what was before, and lead back', async () => {
+  it('of one GPU and the machine are a click away, with what was before, and lead back', async ({
+    page,
+    charts,
+    server,
+  }) => {
     await page.goto(server.url);
     await page.locator('[data-gpu-index="1"]').getByRole('button', { name: 'Open charts' }).click();
     await charts.live();
@@ -55,7 +45,11 @@ describe('charts', () => {
     await page.locator('[data-testid=gpumon] [data-gpu-index="0"]').waitFor();
   });
 
-  it('are zoomed by drawing over them, all at once, and an address brings that back', async () => {
+  it('are zoomed by drawing over them, all at once, and an address brings that back', async ({
+    page,
+    charts,
+    server,
+  }) => {
     await page.goto(`${server.url}#charts?gpu=0&charts=power,cpu&span=1`);
     await charts.live();
     await expect.poll(() => charts.names()).toEqual(['gpu 0 power', 'host cpu']);
@@ -80,7 +74,7 @@ describe('charts', () => {
     await expect.poll(() => page.url()).toMatch(/#charts\?gpu=0&charts=power,cpu&span=1$/);
   });
 
-  it('are all on paper, in the colours of paper, and the page is an app', async () => {
+  it('are all on paper, in the colours of paper, and the page is an app', async ({ page, charts, server }) => {
     await page.emulateMedia({ colorScheme: 'dark' });
     await page.setViewportSize({ width: 900, height: 500 });
     await page.goto(`${server.url}#charts?gpu=0`);
@@ -107,7 +101,11 @@ describe('charts', () => {
     expect(installabilityErrors.map(({ errorId }) => errorId).filter((id) => id !== 'in-incognito')).toEqual([]);
   });
 
-  it('show the same moment, hold still without losing anything, and lie over each other', async () => {
+  it('show the same moment, hold still without losing anything, and lie over each other', async ({
+    page,
+    charts,
+    server,
+  }) => {
     await page.goto(`${server.url}#charts?charts=temperature,power`);
     await charts.live();
     const box = await charts.plot('gpu 0 power').locator('canvas').boundingBox();

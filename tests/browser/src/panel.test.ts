@@ -1,45 +1,26 @@
 /** The panel in JupyterLab, behind a prefix. */
 
-import type { Browser, Page } from 'playwright-core';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect } from 'vitest';
 
-import { closePage, launchBrowser, newPage, type Conduct } from './browser';
 import { Charts } from './charts';
 import { contrastOf } from './contrast';
 import { BEFORE_KB, kilobytes } from './downloads';
+import { it } from './fixtures';
 import { JupyterServer } from './jupyter';
-import { Lab } from './lab';
 import { isRunning } from './processes';
-import { View } from './view';
 
 describe('the panel in JupyterLab', () => {
-  let browser: Browser;
-  let jupyter: JupyterServer;
-  let page: Page;
-  let conduct: Conduct;
-  let lab: Lab;
-  let view: View;
-
-  beforeAll(async () => {
-    browser = await launchBrowser();
-    jupyter = await JupyterServer.start({ GPUMON_SOURCE: 'sim:2' });
-  });
-  beforeEach(async () => {
-    ({ page, conduct } = await newPage(browser));
-    lab = new Lab(page);
-    view = new View(page);
-    // Each test begins with JupyterLab's own layout.
-    await lab.open(`${jupyter.page('lab')}&reset`);
-  });
-  afterEach(async ({ task }) => {
-    await closePage(page, task);
-  });
-  afterAll(async () => {
-    await browser.close();
-    await jupyter.stop();
+  // Each test begins with JupyterLab's own layout.
+  it.beforeEach(async ({ simulated, lab }) => {
+    await lab.open(`${simulated.page('lab')}&reset`);
   });
 
-  it('is small until it is opened, then shows values that change, labels simulated ones, and causes no errors', async () => {
+  it('is small until it is opened, then shows values that change, labels simulated ones, and causes no errors', async ({
+    page,
+    conduct,
+    lab,
+    view,
+  }) => {
     expect(await lab.panel.isVisible()).toBe(false);
     expect(await kilobytes(page, 'gpumon')).toBeLessThan(BEFORE_KB);
     await lab.showPanel();
@@ -51,7 +32,7 @@ describe('the panel in JupyterLab', () => {
     expect(conduct.foreignRequests).toEqual([]);
   });
 
-  it('is back after a reload', async () => {
+  it('is back after a reload', async ({ lab, view }) => {
     await lab.showPanel();
     await view.live();
     await lab.reload();
@@ -60,7 +41,12 @@ describe('the panel in JupyterLab', () => {
     await view.changes(0, 'power.draw_watts');
   });
 
-  it('leads to the charts of a GPU, which are back after a reload with what they showed', async () => {
+  it('leads to the charts of a GPU, which are back after a reload with what they showed', async ({
+    page,
+    conduct,
+    lab,
+    view,
+  }) => {
     await lab.showPanel();
     await view.live();
     await view.gpu(0).getByRole('button', { name: 'Open charts' }).click();
@@ -85,14 +71,14 @@ describe('the panel in JupyterLab', () => {
     expect(conduct.errors.filter((error) => error.includes('gpumon'))).toEqual([]);
   });
 
-  it('is opened by its command', async () => {
+  it('is opened by its command', async ({ lab, view }) => {
     await lab.command('Show GPUs');
     await view.live();
     expect(await lab.panel.isVisible()).toBe(true);
   });
 
-  it('heeds the settings', async () => {
-    await jupyter.choose({
+  it('heeds the settings', async ({ simulated, page, lab, view }) => {
+    await simulated.choose({
       interval: 0.2,
       spanMinutes: 5,
       charts: ['power', 'cpu'],
@@ -110,32 +96,31 @@ describe('the panel in JupyterLab', () => {
     await charts.live();
     await expect.poll(() => charts.names()).toEqual(['gpu 0 power', 'gpu 1 power', 'host cpu']);
     await expect.poll(() => charts.control('5 min').getAttribute('aria-pressed')).toBe('true');
-    await jupyter.choose({});
   });
 
-  it('is in the launcher', async () => {
+  it('is in the launcher', async ({ page, view }) => {
     await page.locator('.jp-LauncherCard', { hasText: 'Show GPUs' }).click();
     await view.live();
   });
 
-  it('says that the collector is being replaced, and goes on with the next', async () => {
+  it('says that the collector is being replaced, and goes on with the next', async ({ simulated, lab, view }) => {
     await lab.showPanel();
     await view.live();
     const record = await view.recordStates();
-    const killed = jupyter.collector;
+    const killed = simulated.collector;
     expect(killed).not.toBeNull();
     process.kill(killed ?? 0, 'SIGKILL');
     await record.passed('collector-restarting', /restarting/);
     await view.live();
     await view.changes(0, 'power.draw_watts');
-    expect(jupyter.collector).not.toBe(killed);
+    expect(simulated.collector).not.toBe(killed);
   });
 
-  it('comes back when its server has been killed', async () => {
+  it('comes back when its server has been killed', async ({ simulated, lab, view }) => {
     await lab.showPanel();
     await view.live();
     const record = await view.recordStates();
-    const killed = jupyter.gpumons;
+    const killed = simulated.gpumons;
     expect(killed).toHaveLength(2);
     for (const pid of killed) {
       process.kill(pid, 'SIGKILL');
@@ -145,7 +130,11 @@ describe('the panel in JupyterLab', () => {
     await view.changes(0, 'power.draw_watts');
   });
 
-  it("is readable in the light and the dark theme and in one that is not JupyterLab's, and so are charts", async () => {
+  it("is readable in the light and the dark theme and in one that is not JupyterLab's, and so are charts", async ({
+    page,
+    lab,
+    view,
+  }) => {
     await lab.showPanel();
     await view.live();
     await view.gpu(0).getByRole('button', { name: 'Open charts' }).click();

@@ -1,40 +1,17 @@
 /** Workloads that are started from the page and from the panel, with a script that does them. */
 
-import type { Browser, Page } from 'playwright-core';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import type { Locator, Page } from 'playwright-core';
+import { describe, expect } from 'vitest';
 
-import { closePage, launchBrowser, newPage, type Conduct } from './browser';
 import { contrastOf } from './contrast';
+import { it } from './fixtures';
 import { GpumonServer } from './gpumon';
-import { JupyterServer } from './jupyter';
-import { Lab } from './lab';
 import { View } from './view';
-import { Worker } from './worker';
 
-const source = { GPUMON_SOURCE: 'sim:2' };
-let browser: Browser;
-let page: Page;
-let conduct: Conduct;
-let worker: Worker;
-
-beforeAll(async () => {
-  browser = await launchBrowser();
-});
-beforeEach(async () => {
-  ({ page, conduct } = await newPage(browser));
-  worker = new Worker();
-});
-afterEach(async ({ task }) => {
-  await closePage(page, task);
-});
-afterAll(async () => {
-  await browser.close();
-});
-
-const running = (): ReturnType<Page['locator']> => page.locator('.gpumon-run[data-status=running]');
+const running = (page: Page): Locator => page.locator('.gpumon-run[data-status=running]');
 
 /** Starts triad on the second GPU, by the keyboard. */
-async function start(): Promise<void> {
+async function start(page: Page): Promise<void> {
   await page.getByTestId('gpumon-run').press('Enter');
   const what = page.getByLabel('What to run');
   await what.selectOption({ label: 'triad' });
@@ -42,23 +19,23 @@ async function start(): Promise<void> {
   await what.press('Tab');
   await page.keyboard.press('Tab');
   await page.keyboard.press('Enter');
-  await running().waitFor();
+  await running(page).waitFor();
 }
 
 describe('a run from the page', () => {
   let server: GpumonServer;
-  beforeEach(async () => {
-    server = await GpumonServer.start({ ...source, ...worker.env });
+  it.beforeEach(async ({ worker, page }) => {
+    server = await GpumonServer.start({ GPUMON_SOURCE: 'sim:2', ...worker.env });
     await page.goto(server.url);
     await new View(page).live();
   });
-  afterEach(async () => {
+  it.afterEach(async () => {
     await server.stop();
   });
 
-  it('shows progress, live readings and its result, and what happened', async () => {
-    await start();
-    const run = running();
+  it('shows progress, live readings and its result, and what happened', async ({ worker, page, conduct }) => {
+    await start(page);
+    const run = running(page);
     await run.getByText('triad, 2 of 2: verifying').waitFor();
     await run.getByText('half of it').waitFor();
     await expect.poll(() => run.locator('progress').getAttribute('value')).toBe('0.750');
@@ -80,9 +57,9 @@ describe('a run from the page', () => {
     expect(conduct).toEqual({ errors: [], foreignRequests: [] });
   });
 
-  it('is cancelled, and is there again after a reload', async () => {
-    await start();
-    await running().getByRole('button', { name: 'Cancel' }).click();
+  it('is cancelled, and is there again after a reload', async ({ page }) => {
+    await start(page);
+    await running(page).getByRole('button', { name: 'Cancel' }).click();
     await page.locator('.gpumon-run[data-status=cancelled]').waitFor();
     await page.reload();
     await new View(page).live();
@@ -93,22 +70,13 @@ describe('a run from the page', () => {
 });
 
 describe('a run from the panel', () => {
-  let jupyter: JupyterServer;
-  beforeEach(async () => {
-    jupyter = await JupyterServer.start({ ...source, ...worker.env });
-  });
-  afterEach(async () => {
-    await jupyter.stop();
-  });
-
-  it('goes through the proxy of Jupyter, under its prefix', async () => {
-    const lab = new Lab(page);
-    await lab.open(`${jupyter.page('lab')}&reset`);
+  it('goes through the proxy of Jupyter, under its prefix', async ({ simulated, page, lab, view }) => {
+    await lab.open(`${simulated.page('lab')}&reset`);
     await lab.showPanel();
-    await new View(page).live();
-    await start();
+    await view.live();
+    await start(page);
     await page.locator('.gpumon-run-items > li').filter({ hasText: '4,020' }).waitFor();
-    await running().getByRole('button', { name: 'Cancel' }).click();
+    await running(page).getByRole('button', { name: 'Cancel' }).click();
     await page.locator('.gpumon-run[data-status=cancelled]').waitFor();
   });
 });
