@@ -17,15 +17,15 @@ interface EventWords {
 export function eventWords(event: Event): EventWords | null {
   switch (event.what) {
     case 'gpu_lost':
-      return words('act', trans.__('The GPU is lost: the driver says that it has fallen off the bus.'));
+      return words('act', trans.__('GPU lost (fallen off the bus)'));
     case 'gpu_hung':
-      return words('act', trans.__('The driver does not answer for this GPU.'));
+      return words('act', trans.__('GPU not responding (driver hang)'));
     case 'gpu_failed':
-      return words('act', trans.__('The driver refuses to open this GPU.'));
+      return words('act', trans.__('GPU cannot be opened'));
     case 'gpu_asleep':
-      return words('quiet', trans.__('The system has switched the GPU off to save power.'));
+      return words('quiet', trans.__('GPU suspended by power management'));
     case 'gpu_back':
-      return words('quiet', trans.__('The GPU answers again.'));
+      return words('quiet', trans.__('GPU responding again'));
     case 'xid': {
       const { code, pid, meaning } = event;
       const text =
@@ -41,18 +41,18 @@ export function eventWords(event: Event): EventWords | null {
     case 'condition_ended':
       return words(
         'quiet',
-        event.condition === 'xid' ? trans.__('Over: Xid %1.', event.code) : trans.__('Over: %1', event.text),
+        event.condition === 'xid' ? trans.__('Resolved: Xid %1', event.code) : trans.__('Resolved: %1', event.text),
       );
     case 'process_started':
-      return words('quiet', trans.__('%1 started.', processWords(event)));
+      return words('quiet', trans.__('%1 started', processWords(event)));
     case 'process_ended':
-      return words('quiet', trans.__('%1 ended.', processWords(event)));
+      return words('quiet', trans.__('%1 exited', processWords(event)));
     case 'mig_changed':
-      return words('note', trans.__('MIG was switched on or off, or its instances changed.'));
+      return words('note', trans.__('MIG configuration changed'));
     case 'power_source_changed':
-      return words('note', trans.__("The board's power supply changed, as between battery and mains."));
+      return words('note', trans.__('Power source changed'));
     case 'run_began':
-      return words('quiet', trans.__('Run of %1 began.', event.title));
+      return words('quiet', trans.__('Run started: %1', event.title));
     case 'run_ended':
       return runEnd(event);
     // Steps of runs are on charts alone.
@@ -68,13 +68,13 @@ function words(level: Level, text: string, more = ''): EventWords {
 function runEnd({ title, status }: Run): EventWords {
   switch (status) {
     case 'failed':
-      return words('warn', trans.__('Run of %1 failed.', title));
+      return words('warn', trans.__('Run failed: %1', title));
     case 'cancelled':
-      return words('quiet', trans.__('Run of %1 was cancelled.', title));
+      return words('quiet', trans.__('Run canceled: %1', title));
     case 'lost':
-      return words('warn', trans.__('Run of %1 fell silent before its end.', title));
+      return words('warn', trans.__('Run lost: %1', title));
     default:
-      return words('quiet', trans.__('Run of %1 is done.', title));
+      return words('quiet', trans.__('Run completed: %1', title));
   }
 }
 
@@ -82,19 +82,15 @@ function eccWords(corrected: number, uncorrected: number): EventWords {
   if (uncorrected === 0) {
     return words(
       'note',
-      trans._n(
-        '%1 memory error was corrected by the hardware.',
-        '%1 memory errors were corrected by the hardware.',
-        corrected,
-      ),
+      trans._n('%1 memory error corrected by hardware', '%1 memory errors corrected by hardware', corrected),
     );
   }
-  const wrong = trans._n('%1 memory error was not corrected.', '%1 memory errors were not corrected.', uncorrected);
-  const mended = trans._n('%1 memory error was corrected.', '%1 memory errors were corrected.', corrected);
+  const wrong = trans._n('%1 uncorrected memory error', '%1 uncorrected memory errors', uncorrected);
+  const mended = trans._n('%1 memory error corrected', '%1 memory errors corrected', corrected);
   return words(
     'act',
-    corrected === 0 ? wrong : `${wrong} ${mended}`,
-    trans.__('What was computed with them is wrong: run it again.'),
+    corrected === 0 ? wrong : `${wrong}, ${mended}`,
+    trans.__('Results computed from this memory are invalid. Run the work again.'),
   );
 }
 

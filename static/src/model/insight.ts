@@ -63,15 +63,13 @@ export function forecastWords(
   const name = first === undefined ? null : nameOf(first.row);
   return {
     text: left_ms < 5000 ? fullWords(name, speed) : fillingWords(rough(left_ms), name, speed),
-    title: trans.__('Reckoned from the growth of the last 30 s.'),
+    title: trans.__('Estimated from the growth over the last 30 s.'),
     level: left_ms < 60_000 ? 'act' : 'warn',
   };
 }
 
 function fullWords(name: string | null, speed: string): string {
-  return name === null
-    ? trans.__('memory is full: it grew %1', speed)
-    : trans.__('memory is full: %1 grew %2', name, speed);
+  return name === null ? trans.__('memory full: grew %1', speed) : trans.__('memory full: %1 grew %2', name, speed);
 }
 
 function fillingWords(left: string, name: string | null, speed: string): string {

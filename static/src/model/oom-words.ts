@@ -57,8 +57,8 @@ export function oomWords(error: OomError, moment: OomMoment): OomWords | null {
   const left = free === null || total === null ? null : [size(free), size(total)];
   const at = sample === null ? '' : timeOfDay(sample.at_ms);
   const sources = [
-    told ? trans.__('What was free: as the error tells.') : trans.__('What was free: as the driver told at %1.', at),
-    ...(gpu === null ? [] : [trans.__('Who held it: as the driver told at %1.', at)]),
+    told ? trans.__('Free memory: from the error message.') : trans.__('Free memory: from the driver at %1.', at),
+    ...(gpu === null ? [] : [trans.__('Processes: from the driver at %1.', at)]),
   ];
   return {
     text: sentence(error, left, gpu?.index ?? null),
@@ -73,36 +73,25 @@ function sentence(error: OomError, left: readonly string[] | null, gpu: number |
   const { framework, asked_bytes } = error;
   if (asked_bytes === null) {
     if (left === null) {
-      return trans.__('%1 found no GPU memory left.', framework);
+      return trans.__('%1 ran out of GPU memory.', framework);
     }
     if (gpu !== null) {
-      return trans.__('%1 found no GPU memory left when %2 of %3 were free on GPU %4.', framework, ...left, gpu);
+      return trans.__('%1 ran out of GPU memory with %2 of %3 free on GPU %4.', framework, ...left, gpu);
     }
     return error.gpu === null
-      ? trans.__('%1 found no GPU memory left when %2 of %3 were free.', framework, ...left)
-      : trans.__(
-          '%1 found no GPU memory left when %2 of %3 were free on the GPU that it calls %4.',
-          framework,
-          ...left,
-          error.gpu,
-        );
+      ? trans.__('%1 ran out of GPU memory with %2 of %3 free.', framework, ...left)
+      : trans.__('%1 ran out of GPU memory with %2 of %3 free on its GPU %4.', framework, ...left, error.gpu);
   }
   const asked = size(asked_bytes);
   if (left === null) {
-    return trans.__('%1 asked for %2 of GPU memory.', framework, asked);
+    return trans.__('%1 requested %2 of GPU memory.', framework, asked);
   }
   if (gpu !== null) {
-    return trans.__('%1 asked for %2 of GPU memory when %3 of %4 were free on GPU %5.', framework, asked, ...left, gpu);
+    return trans.__('%1 requested %2 of GPU memory with %3 of %4 free on GPU %5.', framework, asked, ...left, gpu);
   }
   return error.gpu === null
-    ? trans.__('%1 asked for %2 of GPU memory when %3 of %4 were free.', framework, asked, ...left)
-    : trans.__(
-        '%1 asked for %2 of GPU memory when %3 of %4 were free on the GPU that it calls %5.',
-        framework,
-        asked,
-        ...left,
-        error.gpu,
-      );
+    ? trans.__('%1 requested %2 of GPU memory with %3 of %4 free.', framework, asked, ...left)
+    : trans.__('%1 requested %2 of GPU memory with %3 of %4 free on its GPU %5.', framework, asked, ...left, error.gpu);
 }
 
 /** Of two samples the one nearer to the failure: a kernel that has failed may give memory back at once. */
@@ -162,12 +151,12 @@ function holderOf(row: HolderRow, failed: string, nameOf: NameOf): OomHolder {
 function notesOf({ framework, unused_bytes, limit_bytes, asked_bytes }: OomError): string[] {
   const notes: string[] = [];
   if (limit_bytes !== null) {
-    notes.push(trans.__('%1 was limited to %2 here.', framework, size(limit_bytes)));
+    notes.push(trans.__('%1 is limited to %2 in this process.', framework, size(limit_bytes)));
   }
   if (unused_bytes !== null && unused_bytes >= (asked_bytes ?? Infinity)) {
     notes.push(
       trans.__(
-        '%1 keeps %2 that it does not use: too scattered for this, and nobody else can have it.',
+        '%1 reserves %2 that it does not use: too fragmented for this request, and not available to other processes.',
         framework,
         size(unused_bytes),
       ),
@@ -175,7 +164,7 @@ function notesOf({ framework, unused_bytes, limit_bytes, asked_bytes }: OomError
   }
   if (POOLED.includes(framework)) {
     notes.push(
-      trans.__('%1 takes GPU memory when it starts and serves requests out of that, not of what is free.', framework),
+      trans.__('%1 reserves GPU memory at startup and allocates from it, not from the free memory.', framework),
     );
   }
   return notes;

@@ -11,7 +11,7 @@ const said = (changes = {}): string[] =>
 
 describe('a result', () => {
   it('tells rate, share, both times and that it was checked', () => {
-    expect(said()).toEqual(['4,020 GB/s', '84 % of the peak', '534 µs on the device', '541 µs in all', 'verified']);
+    expect(said()).toEqual(['4,020 GB/s', '84 % of peak', '534 µs device time', '541 µs host time', 'verified']);
   });
 
   it('of what computes counts operations', () => {
@@ -24,14 +24,14 @@ describe('a result', () => {
     const parts = resultParts(runResult({ device_us: absent, share: absent, verified: false, wrong: 3, host_us: 2e6 }));
     expect(parts.map(({ text }) => text.replaceAll('\u00a0', ' '))).toEqual([
       '4,020 GB/s',
-      'of the peak –',
-      'on the device –',
-      '2.00 s in all',
-      'not verified',
+      'of peak –',
+      'device time –',
+      '2.00 s host time',
+      'mismatch',
     ]);
     expect(parts.filter(({ absent }) => absent).map(({ title }) => title)).toEqual([
-      'What is possible here at best is not known.',
-      'The CPU has no clock but that of the host, or nothing was timed.',
+      'The theoretical peak is not known.',
+      'Not timed, or no device clock (CPU).',
     ]);
     expect(parts.at(-1)?.title).toContain('3 of 1000');
   });
@@ -47,7 +47,7 @@ describe('a run', () => {
   });
 
   it('has a name whatever its terminal calls it', () => {
-    expect(titleOf(runState({ title: '' }))).toBe('a run in a terminal');
+    expect(titleOf(runState({ title: '' }))).toBe('run in a terminal');
     expect(titleOf(runState({ title: 'a\u202eb' }))).toBe('a\ufffdb');
   });
 });

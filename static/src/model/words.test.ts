@@ -6,7 +6,7 @@ import { absenceWords, clockWords, healthWords } from './words';
 it('what the server tells as a condition is not told a second time', () => {
   expect(clockWords(['hw_thermal_slowdown', 'sw_power_cap'])).toBeNull();
   expect(clockWords(['sw_power_cap', 'gpu_idle'])?.text).toBe('idle');
-  expect(clockWords(['gpu_idle', 'applications_clocks_setting'])?.text).toBe('clocks set');
+  expect(clockWords(['gpu_idle', 'applications_clocks_setting'])?.text).toBe('application clocks');
 });
 
 it('a GPU that sleeps needs nobody', () => {

@@ -42,7 +42,7 @@ export class Announcer {
       const before = this.health.get(gpu.index);
       this.health.set(gpu.index, health.state);
       if (before !== health.state && (before !== undefined || health.state !== 'ok')) {
-        const text = healthWords(health, now_ms)?.text ?? trans.__('answers again');
+        const text = healthWords(health, now_ms)?.text ?? trans.__('responding again');
         news.push(trans.__('GPU %1: %2', gpu.index, text));
       }
       news.push(...this.newConcerns(gpu, now_ms));

@@ -44,7 +44,7 @@ export class Details {
     );
     shown.forEach(({ rows }, i) => groups[i]?.rows.update(rows, gpu, freshness));
     this.updateMissing(gpu, sheet.missing);
-    setText(this.more, this.whole ? trans.__('fewer details') : trans.__('all details'));
+    setText(this.more, this.whole ? trans.__('Fewer details') : trans.__('All details'));
     setAttribute(this.more, 'aria-expanded', String(this.whole));
   }
 
@@ -52,7 +52,7 @@ export class Details {
     const waits = gpu.details === null && gpu.now?.health.state === 'ok';
     const told = [
       missing.length === 0 ? '' : trans.__('Not on this board or driver: %1.', missing.join(', ')),
-      waits ? trans.__('Errors, links and settings are read every ten seconds.') : '',
+      waits ? trans.__('Errors, links and settings are refreshed every 10 seconds.') : '',
     ].filter((part) => part !== '');
     setShown(this.missing, this.whole && told.length > 0);
     setText(this.missing, told.join(' '));

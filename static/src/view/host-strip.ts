@@ -25,7 +25,7 @@ export class HostStrip {
       item(trans.__('CPU'), this.cpuMeter.element, this.cpu.element),
       item(trans.__('RAM'), this.ramMeter.element, this.ram.element),
       item(trans.__('Disk'), direction(trans.__('read'), this.read), direction(trans.__('write'), this.written)),
-      item(trans.__('Net'), direction(trans.__('in'), this.received), direction(trans.__('out'), this.sent)),
+      item(trans.__('Net'), direction(trans.__('RX'), this.received), direction(trans.__('TX'), this.sent)),
     );
     this.element = h(
       'section',

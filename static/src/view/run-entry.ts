@@ -21,7 +21,7 @@ export class RunEntry {
     {
       class: 'gpumon-chip gpumon-run-button',
       type: 'button',
-      title: trans.__('Run a workload of known size, or watch memory run out'),
+      title: trans.__('Run a benchmark, a stress test or an out-of-memory demo'),
       'aria-expanded': 'false',
       'data-testid': 'gpumon-run',
     },

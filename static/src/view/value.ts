@@ -46,13 +46,13 @@ export class ReadingValue {
     setAttribute(this.element, 'data-absent', null);
     setAttribute(this.element, 'data-stale', stale ? '' : null);
     setAttribute(this.element, 'title', at_ms === null ? null : trans.__('read %1 ago', duration(age_ms)));
-    setText(this.spoken, stale ? ` (${trans.__('old')})` : '');
+    setText(this.spoken, stale ? ` (${trans.__('stale')})` : '');
   }
 
   /** Shows what is known of a moment in the past; `null` is a gap. */
   showPast(text: string | null, rest = ''): void {
     if (text === null) {
-      this.absent(trans.__('nothing was read at this moment'), rest);
+      this.absent(trans.__('no sample at this time'), rest);
       return;
     }
     this.write(text, rest);

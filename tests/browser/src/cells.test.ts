@@ -80,7 +80,7 @@ describe('the line below a cell', () => {
     expect(elapsed_s).toBeGreaterThan(2);
     expect(parseFloat((await said(0, 'gpu')).slice('GPU '.length))).toBeCloseTo(elapsed_s / 2, 0);
     expect(parseFloat(await said(0, 'energy'))).toBeCloseTo(elapsed_s / 2, 0);
-    expect(await cost(0, 'energy').getAttribute('title')).toBe('energy of GPU 0 while the cell ran');
+    expect(await cost(0, 'energy').getAttribute('title')).toBe('Energy of GPU 0 while the cell ran');
     // What it has now stands in its toolbar and in the status bar, and leads to all GPUs.
     await expect.poll(told).toEqual(Array.from({ length: 2 }, () => 'GPU 12.0 GiB 50 %'));
     await page.locator('#jp-main-statusbar').getByTestId('gpumon-chip').click();

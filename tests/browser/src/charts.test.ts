@@ -37,7 +37,7 @@ describe('charts', () => {
       await expect.poll(() => charts.names()).toContain(`host ${name}`);
     }
     expect((await charts.names()).filter((name) => name.startsWith('gpu 0'))).toEqual([]);
-    await expect.poll(async () => (await charts.readouts('gpu 1 pcie'))[0]).toMatch(/^Received \d.* [kMG]B\/s$/);
+    await expect.poll(async () => (await charts.readouts('gpu 1 pcie'))[0]).toMatch(/^RX \d.* [kMG]B\/s$/);
     // 8 s of 2 min are the last fifteenth; they were there before the page was.
     await expect.poll(() => charts.inked('gpu 1 clocks', [0.95, 0.99])).toBeGreaterThan(0.8);
     await expect.poll(() => charts.inked('gpu 1 nvlink', [0.95, 0.99])).toBeGreaterThan(0.8);
@@ -69,7 +69,7 @@ describe('charts', () => {
     await page.reload();
     await charts.live();
     await expect.poll(() => range.innerText()).toBe(seen);
-    await charts.control('back to now').click();
+    await charts.control('Resume').click();
     await expect.poll(() => range.innerText()).toBe('');
     await expect.poll(() => page.url()).toMatch(/#charts\?gpu=0&charts=power,cpu&span=1$/);
   });
@@ -118,14 +118,14 @@ describe('charts', () => {
     await page.mouse.move(x + width * 0.975, y + 40);
     await expect.poll(() => charts.readouts('gpu 1 temperature')).toContainEqual(expect.stringMatching(/^GPU \d+ °C$/));
     await page.mouse.move(0, 0);
-    await charts.control('hold').click();
+    await charts.control('Pause').click();
     const range = charts.root.locator('.gpumon-range');
     await expect.poll(() => range.innerText()).toMatch(/\d/);
     const held = await range.innerText();
     await page.waitForTimeout(2500);
     expect(await range.innerText()).toBe(held);
-    await charts.control('back to now').click();
-    await charts.control('overlaid').click();
+    await charts.control('Resume').click();
+    await charts.control('Overlaid').click();
     await expect.poll(() => charts.names()).toContain('all power.draw_watts');
     await expect
       .poll(() => charts.readouts('all power.draw_watts'))

@@ -45,7 +45,7 @@ describe('notebooks that hold a GPU', () => {
   });
 
   it('are named, with what their kernels have started', async ({ page, kernels: { train, other } }) => {
-    for (const text of ['train.ipynb', '1 more started', '60.0']) {
+    for (const text of ['train.ipynb', '1 child process', '60.0']) {
       await rowOf(page, train.pid).filter({ hasText: text }).waitFor();
     }
     await rowOf(page, other.pid).filter({ hasText: 'eval.ipynb' }).waitFor();

@@ -60,7 +60,7 @@ describe('GPU memory that runs out', () => {
       };
       await expect.poll(explained).toBe(3);
       expect(await said(note)).toContain(
-        'PyTorch asked for 22.8 GiB of GPU memory when 12.7 GiB of 140 GiB were free on GPU 0.',
+        'PyTorch requested 22.8 GiB of GPU memory with 12.7 GiB of 140 GiB free on GPU 0.',
       );
       const holders = note.locator('li');
       expect(await said(holders.nth(0))).toMatch(/^this notebook [\d.]+ GiB/);

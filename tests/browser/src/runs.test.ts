@@ -13,9 +13,9 @@ const running = (page: Page): Locator => page.locator('.gpumon-run[data-status=r
 /** Starts triad on the second GPU, by the keyboard. */
 async function start(page: Page): Promise<void> {
   await page.getByTestId('gpumon-run').press('Enter');
-  const what = page.getByLabel('What to run');
+  const what = page.getByLabel('Workload');
   await what.selectOption({ label: 'triad' });
-  await page.getByLabel('Where to run it').selectOption({ label: 'GPU 1, H200' });
+  await page.getByLabel('Device').selectOption({ label: 'GPU 1, H200' });
   await what.press('Tab');
   await page.keyboard.press('Tab');
   await page.keyboard.press('Enter');
@@ -53,7 +53,7 @@ describe('a run from the page', () => {
     worker.finish();
     await page.locator('.gpumon-run[data-status=done]').waitFor();
     const told = page.getByTestId('gpumon-events').locator('li');
-    await told.filter({ hasText: 'Run of triad is done.' }).filter({ hasText: 'GPU 1' }).waitFor();
+    await told.filter({ hasText: 'Run completed: triad' }).filter({ hasText: 'GPU 1' }).waitFor();
     expect(conduct).toEqual({ errors: [], foreignRequests: [] });
   });
 

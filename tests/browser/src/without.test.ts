@@ -59,7 +59,7 @@ describe('the panel without', () => {
       { GPUMON_SOURCE: 'sim' },
       { arguments: ['--ServerApp.jpserver_extensions={"jupyter_server_proxy": False}'] },
     );
-    await says('The way to gpumon is missing', 'pip install jupyter-server-proxy');
+    await says('gpumon is not proxied by this Jupyter server', 'pip install jupyter-server-proxy');
   });
 
   it('a login says so', async ({ simulated, page, view, open, says }) => {
@@ -78,7 +78,7 @@ describe('the panel without', () => {
 
   it('a server that starts says how to see why', async ({ openOwn, says }) => {
     await openOwn({ GPUMON_SOURCE: 'nonsense' });
-    await says('gpumon does not start', 'gpumon serve');
+    await says('gpumon failed to start', 'gpumon serve');
   });
 
   it('a part of its own, as after an update, says to reload the page', async ({ simulated, page, view, open }) => {

@@ -51,10 +51,10 @@ export const LINKS = table((): DetailGroup => ({
           list([FABRIC()[state], status === 0 ? null : trans.__('error %1', status), trans.__('clique %1', clique_id)]),
       ),
     },
-    { id: 'c2c_enabled', label: trans.__('Link to Grace'), read: slow(({ c2c_enabled }) => c2c_enabled, onOff) },
+    { id: 'c2c_enabled', label: trans.__('NVLink-C2C'), read: slow(({ c2c_enabled }) => c2c_enabled, onOff) },
     {
       id: 'topology',
-      label: trans.__('Other GPUs'),
+      label: trans.__('Topology'),
       read: ({ index, links }) => (links.length === 0 ? null : ways(index, links)),
     },
   ],
@@ -93,8 +93,8 @@ function traffic(link: 'pcie' | 'nvlink', label: string): Detail {
         return null;
       }
       const { rx_bytes_per_second: rx, tx_bytes_per_second: tx } = now[link];
-      const received = told(rx, (rate) => trans.__('%1 in', bytesPerSecond(rate)));
-      const sent = told(tx, (rate) => trans.__('%1 out', bytesPerSecond(rate)));
+      const received = told(rx, (rate) => trans.__('%1 RX', bytesPerSecond(rate)));
+      const sent = told(tx, (rate) => trans.__('%1 TX', bytesPerSecond(rate)));
       return together([received, sent], list);
     },
   };
@@ -149,7 +149,7 @@ function ways(index: number, links: readonly GpuLink[]): string {
       nvlinks > 0
         ? trans._n('%1 NVLink', '%1 NVLinks', nvlinks)
         : path === null
-          ? trans.__('way unknown')
+          ? trans.__('path unknown')
           : PATHS()[path];
     byWay.set(way, [...(byWay.get(way) ?? []), link.a === index ? link.b : link.a]);
   }

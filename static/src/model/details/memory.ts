@@ -10,11 +10,11 @@ import { list, slow, together, type Detail, type DetailGroup } from './detail';
 export const MEMORY = table((): DetailGroup => ({
   title: trans.__('Memory'),
   details: [
-    errors('volatile', trans.__('ECC since load')),
-    errors('aggregate', trans.__('ECC in its life')),
+    errors('volatile', trans.__('ECC errors (volatile)')),
+    errors('aggregate', trans.__('ECC errors (lifetime)')),
     {
       id: 'ecc.aggregate_by_location',
-      label: trans.__('ECC by place'),
+      label: trans.__('ECC errors by location'),
       read: slow(({ ecc }) => ecc.aggregate_by_location, placeWords),
     },
     {

@@ -54,13 +54,13 @@ describe('a detail', () => {
     ['remapped_rows.spare', 'enough in all banks'],
     ['bar1', '2.00 / 256 GiB'],
     ['pcie.generation', 'gen 5 ×16 of gen 5 ×16'],
-    ['pcie.tx_bytes_per_second', '2.40 GB/s in · 150 MB/s out'],
+    ['pcie.tx_bytes_per_second', '2.40 GB/s RX · 150 MB/s TX'],
     ['pcie_replays_total', '0'],
     ['nvlinks', '18 of 18 up (4.0, 25.0 GB/s)'],
     ['modes.persistence', 'on'],
-    ['modes.compute', 'shared by all'],
+    ['modes.compute', 'default'],
     ['modes.mig', 'off'],
-    ['recovery_action', 'none needed'],
+    ['recovery_action', 'none'],
     ['board.vbios_version', '96.00.BA.00.01'],
     ['board.serial', '1650824000123'],
   ])('%s is shown as "%s"', (id, expected) => {
@@ -86,7 +86,7 @@ describe('a detail', () => {
 
   it('of part of which nothing is known shows the rest, and never 0', () => {
     const pcie = { ...gpu(0).pcie, rx_bytes_per_second: { absent: 'warming_up' } as const };
-    expect(text('pcie.tx_bytes_per_second', { now: { pcie } })).toBe('150 MB/s out');
+    expect(text('pcie.tx_bytes_per_second', { now: { pcie } })).toBe('150 MB/s TX');
     const none = { ...pcie, tx_bytes_per_second: { absent: 'no_permission' } as const };
     expect(rowOf(view({ now: { pcie: none } }), 'pcie.tx_bytes_per_second')?.reading).toEqual({ absent: 'warming_up' });
   });
@@ -144,6 +144,6 @@ describe('what is wrong', () => {
 
   it('after a reset is said of a setting that waits for one', () => {
     const modes = { ...details(0).modes, ecc: { current: true, pending: false } };
-    expect(text('modes.ecc', { details: { modes } })).toBe('on, off after a reset');
+    expect(text('modes.ecc', { details: { modes } })).toBe('on (off after a reset)');
   });
 });

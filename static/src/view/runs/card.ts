@@ -31,7 +31,7 @@ export class RunCard {
   private readonly live = h('dl', { class: 'gpumon-run-live' });
   private readonly values = LIVE.map((metric) => ({ metric, value: new ReadingValue(metric.id) }));
   private readonly cancel = h('button', { class: 'gpumon-chip', type: 'button' }, trans.__('Cancel'));
-  private readonly foreign = h('span', { class: 'gpumon-empty' }, trans.__('Ctrl-C in its terminal ends it.'));
+  private readonly foreign = h('span', { class: 'gpumon-empty' }, trans.__('Press Ctrl-C in its terminal to stop it.'));
   private readonly error = h('p', { class: 'gpumon-run-complaint' });
   private readonly list = h('ol', { class: 'gpumon-run-items' });
   private items: RunItem[] = [];

@@ -87,7 +87,7 @@ export class RunSheet {
       }
       why = plainText((await response.text()).trim()) || `HTTP ${String(response.status)}`;
     } catch {
-      why = trans.__('The server does not answer, or is too old to run workloads.');
+      why = trans.__('The server is not responding, or is too old to run workloads.');
     }
     this.complain(why);
     return null;
