@@ -6,8 +6,8 @@ import type { Condition, GpuSample } from '../wire';
 import { gpusOf, seriesKey, type GpuView } from './gpu';
 import type { Grower } from './growth';
 import type { HolderRow } from './holders';
-import { forecastOf, forecastWords } from './insight';
-import type { Words } from './words';
+import { forecastOf, describeForecast } from './insight';
+import type { Description } from './describe';
 
 function view(now: GpuSample): GpuView {
   const found = gpusOf(inventory(1), sample(NOW, [now]))[0];
@@ -31,9 +31,9 @@ function past(seconds: number, memory: (ago_s: number) => number, use: number): 
   return timeline;
 }
 
-function memoryForecast(gpu: GpuView, timeline: Timeline, growers: readonly Grower[] = []): Words | null {
+function memoryForecast(gpu: GpuView, timeline: Timeline, growers: readonly Grower[] = []): Description | null {
   const forecast = forecastOf(gpu, timeline, 5 * 60_000);
-  return forecast === null ? null : forecastWords(forecast, growers);
+  return forecast === null ? null : describeForecast(forecast, growers);
 }
 
 describe('a forecast', () => {

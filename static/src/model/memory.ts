@@ -8,7 +8,7 @@ import { valueOf } from './reading';
 
 export interface Segment {
   key: string;
-  /** Which colour: a holder's slot, memory in use that no process accounts for, or what the driver keeps. */
+  /** Which color: a holder's slot, memory in use that no process accounts for, or what the driver keeps. */
   paint: number | 'other' | 'reserved';
   label: string;
   /** Share of the total, 0 to 1. */

@@ -5,7 +5,7 @@ import { since } from '../lib/format';
 import { trans } from '../lib/translation';
 import { eventRows, processEvents, type EventRow } from '../model/event';
 import type { Event } from '../wire';
-import { levelMark, spokenLevel } from './mark';
+import { severityIcon, spokenSeverity } from './severity-icon';
 
 /** So many lines leave room for the rest; the others come on demand. */
 const SHORT = 5;
@@ -76,7 +76,7 @@ class Row {
     this.element = h(
       'li',
       { class: 'gpumon-event' },
-      levelMark(),
+      severityIcon(),
       this.time,
       this.gpu,
       h('span', { class: 'gpumon-event-text' }, this.level, this.text, this.more),
@@ -88,7 +88,7 @@ class Row {
     setText(this.time, since(row.at_ms, now_ms));
     setAttribute(this.time, 'datetime', new Date(row.at_ms).toISOString());
     setText(this.gpu, row.gpu === null ? trans.__('all') : trans.__('GPU %1', row.gpu));
-    setText(this.level, spokenLevel(row.level));
+    setText(this.level, spokenSeverity(row.level));
     setText(this.text, row.text);
     setText(this.more, row.more === '' ? '' : ` ${row.more}`);
   }

@@ -2,7 +2,7 @@
 
 import { h, keyed, setAttribute, setShown, setText } from '../lib/dom';
 import { trans } from '../lib/translation';
-import type { OomHolder, OomWords } from '../model/oom-words';
+import type { OomHolder, OomDescription } from '../model/describe-oom';
 import type { NotebookHost } from './notebook-host';
 
 export class OomNote {
@@ -18,7 +18,7 @@ export class OomNote {
     this.element.append(h('div', {}, mark, this.text), this.lead, this.notes);
   }
 
-  update(words: OomWords): void {
+  update(words: OomDescription): void {
     setText(this.text, words.text);
     setAttribute(this.text, 'title', words.title);
     setText(this.notes, words.notes.join(' '));

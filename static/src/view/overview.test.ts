@@ -119,7 +119,7 @@ describe('a GPU', () => {
       /^Critical: The clocks are held down by dangerous heat\. \(since \d\d:\d\d:\d\d, for 2 min\)$/,
     );
     expect(lines[0]?.title).toContain('since');
-    expect(lines[0]?.querySelector('.gpumon-mark')).not.toBeNull();
+    expect(lines[0]?.querySelector('.gpumon-severity-icon')).not.toBeNull();
     expect(find('[data-gpu-index="0"]').dataset.gravest).toBe('act');
     expect(find('[role="status"]').textContent).toContain('Critical: GPU 0: The clocks');
   });

@@ -4,7 +4,7 @@ import { h, setAttribute, setShown, setText } from '../lib/dom';
 import { trans } from '../lib/translation';
 import type { GpuView } from '../model/gpu';
 import type { Store } from '../model/store';
-import type { RunSheet } from './runs/sheet';
+import type { RunDialog } from './runs/dialog';
 import type { Freshness } from './value';
 
 /** How workloads are run. */
@@ -32,7 +32,7 @@ export class RunEntry {
     'aria-label': trans.__('Run'),
     'data-testid': 'gpumon-runs',
   });
-  private sheet: RunSheet | null = null;
+  private sheet: RunDialog | null = null;
   private open = false;
 
   constructor(
@@ -69,8 +69,8 @@ export class RunEntry {
       return;
     }
     try {
-      const { RunSheet } = await import('./runs/sheet');
-      this.sheet ??= new RunSheet(this.element, this.store, this.runner, this.invalidate);
+      const { RunDialog } = await import('./runs/dialog');
+      this.sheet ??= new RunDialog(this.element, this.store, this.runner, this.invalidate);
       this.invalidate();
     } catch (error) {
       console.error('gpumon: a part of it cannot be loaded', error);

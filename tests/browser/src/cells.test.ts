@@ -87,10 +87,10 @@ describe('the line below a cell', () => {
     const card = page.locator('#gpumon-panel [data-gpu-index]');
     await card.waitFor();
     // What stands in the panel looks as it does without a notebook.
-    const colour = (text: Locator): Promise<string> => text.evaluate((element) => getComputedStyle(element).color);
+    const color = (text: Locator): Promise<string> => text.evaluate((element) => getComputedStyle(element).color);
     await expect
-      .poll(() => colour(card.locator('[data-reading="utilization.gpu_percent"]')))
-      .toBe(await colour(card.locator('.gpumon-gpu-name')));
+      .poll(() => color(card.locator('[data-reading="utilization.gpu_percent"]')))
+      .toBe(await color(card.locator('.gpumon-gpu-name')));
     // The charts of that GPU say which cell it was.
     await page.locator('#gpumon-panel').getByRole('button', { name: 'Open charts' }).click();
     const costs = page.getByTestId('gpumon-cells').locator('tbody tr').first();

@@ -74,7 +74,7 @@ describe('charts', () => {
     await expect.poll(() => page.url()).toMatch(/#charts\?gpu=0&charts=power,cpu&span=1$/);
   });
 
-  it('are all on paper, in the colours of paper, and the page is an app', async ({ page, charts, server }) => {
+  it('are all on paper, in the colors of paper, and the page is an app', async ({ page, charts, server }) => {
     await page.emulateMedia({ colorScheme: 'dark' });
     await page.setViewportSize({ width: 900, height: 500 });
     await page.goto(`${server.url}#charts?gpu=0`);

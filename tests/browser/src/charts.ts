@@ -36,7 +36,7 @@ export class Charts {
     return this.root.getByRole('button', { name: words, exact: true });
   }
 
-  /** The share of a chart's columns, from its left edge, in which something of this colour is drawn. */
+  /** The share of a chart's columns, from its left edge, in which something of this color is drawn. */
   async inked(key: string, [from, to]: [number, number]): Promise<number> {
     return this.plot(key)
       .locator('canvas')

@@ -5,9 +5,9 @@ import { hostname, userInfo } from 'node:os';
 
 import { describe, expect } from 'vitest';
 
-import { forgotten, textsOf } from '../../../static/src/testing/accents';
+import { untranslated, textsOf } from '../../../static/src/testing/pseudo-locale';
 import { it } from './fixtures';
-import { speakAccented } from './language';
+import { usePseudoLocale } from './language';
 import { notebookOf } from './notebook-file';
 
 describe('the panel in another language', () => {
@@ -19,7 +19,7 @@ describe('the panel in another language', () => {
         `[[process]]\ngpu = 0\npid = ${String(kernel.pid)}\nsm_percent = 50\nmemory = "10 GiB"\n` +
         '[[fault]]\ngpu = 1\nkind = "lost"\nfrom_s = 0\n',
     );
-    await speakAccented(page);
+    await usePseudoLocale(page);
     await lab.open(`${scripted.page('lab')}&reset`);
     await lab.showPanel();
     await view.live();
@@ -38,6 +38,6 @@ describe('the panel in another language', () => {
       .replaceAll('\0', ' ')
       .trim();
     const data = [command, 'train.ipynb', 'NVIDIA', 'Hopper', 'sm', 'gpumon', hostname(), userInfo().username];
-    expect(forgotten(shown, data)).toEqual([]);
+    expect(untranslated(shown, data)).toEqual([]);
   });
 });

@@ -32,8 +32,8 @@ export const SETTINGS = table((): DetailGroup => ({
         (mode) => COMPUTE()[mode],
       ),
     },
-    { id: 'modes.ecc', label: 'ECC', read: slow(({ modes }) => modes.ecc, modeWords) },
-    { id: 'modes.mig', label: 'MIG', read: slow(({ modes }) => modes.mig, modeWords) },
+    { id: 'modes.ecc', label: 'ECC', read: slow(({ modes }) => modes.ecc, describeMode) },
+    { id: 'modes.mig', label: 'MIG', read: slow(({ modes }) => modes.mig, describeMode) },
     { id: 'modes.accounting', label: trans.__('Accounting'), read: slow(({ modes }) => modes.accounting, onOff) },
     { id: 'modes.display_active', label: trans.__('Display'), read: slow(({ modes }) => modes.display_active, onOff) },
     {
@@ -108,6 +108,6 @@ function name(part: keyof Pick<Board, 'serial' | 'part_number' | 'vbios_version'
   return { id: `board.${part}`, label, read: ({ board }) => told(board[part], (text) => plainText(text, 60)) };
 }
 
-function modeWords({ current, pending }: Mode): string {
+function describeMode({ current, pending }: Mode): string {
   return current === pending ? onOff(current) : trans.__('%1 (%2 after a reset)', onOff(current), onOff(pending));
 }

@@ -13,9 +13,9 @@ export const LINKS = table((): DetailGroup => ({
     {
       id: 'pcie.generation',
       label: 'PCIe',
-      read: ({ now }) => (now === null ? null : pcieWords(now.pcie.generation, now.pcie.width)),
+      read: ({ now }) => (now === null ? null : describePcie(now.pcie.generation, now.pcie.width)),
       rest: ({ board }) => {
-        const max = pcieWords(board.pcie_max_generation, board.pcie_max_width);
+        const max = describePcie(board.pcie_max_generation, board.pcie_max_width);
         return typeof max === 'string' ? trans.__('of %1', max) : '';
       },
     },
@@ -28,7 +28,7 @@ export const LINKS = table((): DetailGroup => ({
     {
       id: 'nvlinks',
       label: 'NVLink',
-      read: slow(({ nvlinks }) => present(nvlinks), linkWords),
+      read: slow(({ nvlinks }) => present(nvlinks), describeLink),
       rest: ({ details }) => linkSpeed((details === null ? null : valueOf(details.nvlinks)) ?? []),
       level: ({ details }) => {
         const links = (details === null ? null : valueOf(details.nvlinks)) ?? [];
@@ -76,7 +76,7 @@ const PATHS = table((): Record<PciPath, string> => ({
   system: trans.__('across CPUs'),
 }));
 
-function pcieWords(generation: Reading<number>, width: Reading<number>): Reading<string> {
+function describePcie(generation: Reading<number>, width: Reading<number>): Reading<string> {
   return together([generation, width], ([gen, lanes]) =>
     [gen == null ? null : trans.__('gen %1', gen), lanes == null ? null : `×${String(lanes)}`]
       .filter((part) => part !== null)
@@ -109,7 +109,7 @@ function upOf(links: readonly NvLink[]): number {
   return links.filter(({ active }) => valueOf(active) === true).length;
 }
 
-function linkWords(links: readonly NvLink[]): string {
+function describeLink(links: readonly NvLink[]): string {
   return trans._n('%1 of %2 up', '%1 of %2 up', upOf(links), links.length);
 }
 

@@ -71,13 +71,13 @@ export const POWER = table((): DetailGroup => ({
         const each = gpu.details === null ? null : valueOf(gpu.details.fans);
         return each === null || each.length === 0
           ? now(({ fan_percent }) => fan_percent, percent)(gpu)
-          : slow(({ fans }) => fans, fanWords)(gpu);
+          : slow(({ fans }) => fans, describeFan)(gpu);
       },
     },
   ],
 }));
 
-function fanWords(fans: readonly Fan[]): string {
+function describeFan(fans: readonly Fan[]): string {
   return list(fans.map((fan) => `${share(fan.speed_percent)}${turns(fan.rpm)}`));
 }
 

@@ -10,7 +10,7 @@ import { shareOf } from './kernel-share';
 import type { OomError } from './oom-error';
 import { valueOf } from './reading';
 
-export interface OomWords {
+export interface OomDescription {
   text: string;
   /** Where the numbers are from. */
   title: string;
@@ -30,7 +30,7 @@ export interface OomHolder {
 }
 
 /** What was known around the failure. */
-export interface OomMoment {
+export interface OomSnapshot {
   inventory: Inventory | null;
   sample: Sample | null;
   kernelId: string;
@@ -43,7 +43,7 @@ const NAMED_MOST = 4;
 const POOLED = ['JAX', 'TensorFlow'];
 
 /** The words; `null` where the error may as well be about the machine's memory. */
-export function oomWords(error: OomError, moment: OomMoment): OomWords | null {
+export function describeOom(error: OomError, moment: OomSnapshot): OomDescription | null {
   const { sample, kernelId } = moment;
   const held = sample === null ? [] : shareOf(sample, kernelId).gpus;
   if (!error.says_gpu && held.length === 0) {
@@ -104,7 +104,7 @@ export function fuller(before: Sample | null, after: Sample, kernelId: string): 
  * The GPU that was full; `null` where there may be several. The number that an error tells is no help, since a kernel
  * counts only the GPUs that it may see. Of one that is divided, others' parts explain nothing.
  */
-function gpuOf(error: OomError, held: readonly number[], { inventory, sample }: OomMoment): GpuView | null {
+function gpuOf(error: OomError, held: readonly number[], { inventory, sample }: OomSnapshot): GpuView | null {
   const all = gpusOf(inventory, sample);
   const possible = held.length === 0 ? all : all.filter(({ index }) => held.includes(index));
   const short = possible.filter(({ now }) => {
@@ -119,7 +119,7 @@ function isDivided({ now }: GpuView): boolean {
   return now !== null && (valueOf(now.mig_devices) ?? []).length > 0;
 }
 
-function holdersOf(gpu: GpuView, { kernelId, nameOf }: OomMoment): OomHolder[] {
+function holdersOf(gpu: GpuView, { kernelId, nameOf }: OomSnapshot): OomHolder[] {
   const rows = holderRows([gpu], new SlotKeeper()).filter((row) => row.kind === 'holder');
   const named = rows.slice(0, NAMED_MOST).map((row) => holderOf(row, kernelId, nameOf));
   const rest = rows.slice(NAMED_MOST);

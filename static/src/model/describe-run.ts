@@ -5,7 +5,7 @@ import { plainText } from '../lib/text';
 import { table, trans } from '../lib/translation';
 import type { RunPhase, RunResult, RunState, RunStatus, RunTopic } from '../wire';
 import { valueOf } from './reading';
-import type { Level } from './words';
+import type { Level } from './describe';
 
 /** A part of a result. */
 export interface Part {
@@ -43,7 +43,7 @@ const TOPICS = table((): Record<RunTopic, string> => ({
   other: '',
 }));
 
-export function statusWords(status: RunStatus): string {
+export function describeStatus(status: RunStatus): string {
   return STATUS()[status];
 }
 
@@ -55,12 +55,12 @@ export function titleOf({ title }: RunState): string {
   return plainText(title) || trans.__('run in a terminal');
 }
 
-export function topicWords(topic: RunTopic): string {
+export function describeTopic(topic: RunTopic): string {
   return TOPICS()[topic];
 }
 
 /** `triad, 2 of 13: measuring`. */
-export function stepWords({ step, steps }: RunState): string {
+export function describeStep({ step, steps }: RunState): string {
   if (step === null) {
     return trans.__('starting');
   }

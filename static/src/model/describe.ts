@@ -8,7 +8,7 @@ import type { Absence, Health, ThrottleReason } from '../wire';
 export type Level = 'quiet' | 'note' | 'warn' | 'act';
 
 /** A state as it is shown. */
-export interface Words {
+export interface Description {
   text: string;
   /** More of it, on hover. */
   title: string;
@@ -16,7 +16,7 @@ export interface Words {
 }
 
 /** Why a reading is a dash. */
-export function absenceWords(absence: Absence): string {
+export function describeAbsence(absence: Absence): string {
   switch (absence.absent) {
     case 'not_supported':
       return trans.__('not on this board or driver');
@@ -44,7 +44,7 @@ export function absenceWords(absence: Absence): string {
 }
 
 /** Why a GPU does not answer, and what to do; `null` where it does. */
-export function healthWords(health: Health, nowMs: number): Words | null {
+export function describeHealth(health: Health, nowMs: number): Description | null {
   if (health.state === 'ok') {
     return null;
   }
@@ -71,7 +71,7 @@ export function healthWords(health: Health, nowMs: number): Words | null {
       };
     case 'failed':
       return {
-        text: trans.__('cannot be opened since %1: %2', began, absenceWords(health.reason)),
+        text: trans.__('cannot be opened since %1: %2', began, describeAbsence(health.reason)),
         title: trans.__('The driver has refused to open this GPU for %1.', lasted),
         level: 'act',
       };
@@ -79,7 +79,7 @@ export function healthWords(health: Health, nowMs: number): Words | null {
 }
 
 /** What holds the clocks where they are and is no concern; whatever is one, the server says as a condition. */
-const RESTS = table((): readonly (Words & { reason: ThrottleReason })[] => [
+const RESTS = table((): readonly (Description & { reason: ThrottleReason })[] => [
   {
     reason: 'applications_clocks_setting',
     text: trans.__('application clocks'),
@@ -101,6 +101,6 @@ const RESTS = table((): readonly (Words & { reason: ThrottleReason })[] => [
 ]);
 
 /** Why the clocks are not at their highest, where that is as it should be; `null` where nothing is to be said. */
-export function clockWords(reasons: readonly ThrottleReason[]): Words | null {
+export function describeClock(reasons: readonly ThrottleReason[]): Description | null {
   return RESTS().find(({ reason }) => reasons.includes(reason)) ?? null;
 }

@@ -4,17 +4,17 @@ import { trans } from '../lib/translation';
 import type { Event, ProcessRef, Run } from '../wire';
 import { severityLevel } from './condition';
 import { valueOf } from './reading';
-import type { Level } from './words';
+import type { Level } from './describe';
 
 /** What happened, and what to do about it or more of it; `more` is empty where there is nothing to add. */
-interface EventWords {
+interface EventDescription {
   text: string;
   more: string;
   level: Level;
 }
 
 /** An event in words; `null` for one that is not told, or of a kind that a newer server knows. */
-export function eventWords(event: Event): EventWords | null {
+export function describeEvent(event: Event): EventDescription | null {
   switch (event.what) {
     case 'gpu_lost':
       return words('act', trans.__('GPU lost (fallen off the bus)'));
@@ -35,7 +35,7 @@ export function eventWords(event: Event): EventWords | null {
       return words('warn', text, event.advice);
     }
     case 'ecc_errors':
-      return eccWords(event.corrected, event.uncorrected);
+      return describeEcc(event.corrected, event.uncorrected);
     case 'condition_began':
       return words(severityLevel(event.severity), event.text);
     case 'condition_ended':
@@ -44,9 +44,9 @@ export function eventWords(event: Event): EventWords | null {
         event.condition === 'xid' ? trans.__('Resolved: Xid %1', event.code) : trans.__('Resolved: %1', event.text),
       );
     case 'process_started':
-      return words('quiet', trans.__('%1 started', processWords(event)));
+      return words('quiet', trans.__('%1 started', describeProcess(event)));
     case 'process_ended':
-      return words('quiet', trans.__('%1 exited', processWords(event)));
+      return words('quiet', trans.__('%1 exited', describeProcess(event)));
     case 'mig_changed':
       return words('note', trans.__('MIG configuration changed'));
     case 'power_source_changed':
@@ -61,11 +61,11 @@ export function eventWords(event: Event): EventWords | null {
   }
 }
 
-function words(level: Level, text: string, more = ''): EventWords {
+function words(level: Level, text: string, more = ''): EventDescription {
   return { level, text, more };
 }
 
-function runEnd({ title, status }: Run): EventWords {
+function runEnd({ title, status }: Run): EventDescription {
   switch (status) {
     case 'failed':
       return words('warn', trans.__('Run failed: %1', title));
@@ -78,7 +78,7 @@ function runEnd({ title, status }: Run): EventWords {
   }
 }
 
-function eccWords(corrected: number, uncorrected: number): EventWords {
+function describeEcc(corrected: number, uncorrected: number): EventDescription {
   if (uncorrected === 0) {
     return words(
       'note',
@@ -95,7 +95,7 @@ function eccWords(corrected: number, uncorrected: number): EventWords {
 }
 
 /** `train.py (ana, PID 4711)`. */
-function processWords(process: ProcessRef): string {
+function describeProcess(process: ProcessRef): string {
   const user = valueOf(process.user);
   const name = valueOf(process.name) ?? trans.__('A process');
   return user === null

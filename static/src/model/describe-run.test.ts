@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 
 import { gpusOf } from './gpu';
 import { jobOf, placesOf } from './run-job';
-import { resultParts, shareOf, stepWords, titleOf } from './run-words';
+import { resultParts, shareOf, describeStep, titleOf } from './describe-run';
 import { inventory } from '../testing/frames';
 import { CATALOGUE, runResult, runState } from '../testing/runs';
 
@@ -39,9 +39,9 @@ describe('a result', () => {
 
 describe('a run', () => {
   it('says where it is and how far', () => {
-    expect(stepWords(runState())).toBe('triad, 1 of 2: measuring');
+    expect(describeStep(runState())).toBe('triad, 1 of 2: measuring');
     expect(shareOf(runState())).toBe(0.25);
-    expect(stepWords(runState({ step: null }))).toBe('starting');
+    expect(describeStep(runState({ step: null }))).toBe('starting');
     expect(shareOf(runState({ step: null }))).toBeNull();
     expect(shareOf(runState({ steps: 1, share: null }))).toBeNull();
   });

@@ -5,7 +5,7 @@ import { gpu, inventory, NOW, sample } from '../../testing/frames';
 import type { GpuDetails, GpuSample, Inventory, Reading } from '../../wire';
 import { gpusOf, type GpuView } from '../gpu';
 import { takenAt, valueOf } from '../reading';
-import { sheetOf, type SheetRow } from './sheet';
+import { detailGroups, type DetailRow } from './groups';
 
 interface Given {
   now?: Partial<GpuSample>;
@@ -22,8 +22,8 @@ function view(given: Given = {}): GpuView {
   return found;
 }
 
-function rowOf(gpu: GpuView, id: string): SheetRow | undefined {
-  return sheetOf(gpu)
+function rowOf(gpu: GpuView, id: string): DetailRow | undefined {
+  return detailGroups(gpu)
     .groups.flatMap(({ rows }) => rows)
     .find(({ detail }) => detail.id === id);
 }
@@ -73,7 +73,7 @@ describe('a detail', () => {
   });
 
   it('that the board does not have is named apart, in place of a dash', () => {
-    const { missing } = sheetOf(view());
+    const { missing } = detailGroups(view());
     expect(missing).toContain('Fans');
     expect(missing).toContain('Retired pages');
     expect(text('fans')).toBeNull();
@@ -134,7 +134,7 @@ describe('what is wrong', () => {
     expect(text('nvlinks', { details: { nvlinks: some } })).toBe('1 of 2 up (4.0, 25.0 GB/s)');
     expect(level('nvlinks', { details: { nvlinks: some } })).toBe('warn');
     expect(level('nvlinks', { details: { nvlinks: some.slice(1) } })).toBe('quiet');
-    expect(sheetOf(view({ details: { nvlinks: [] } })).missing).toContain('NVLink');
+    expect(detailGroups(view({ details: { nvlinks: [] } })).missing).toContain('NVLink');
   });
 
   it('in the eyes of the driver says what to do', () => {

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 
 import { GIB, gpu, inventory, migDevice, NOW, process, sample } from '../testing/frames';
 import type { GpuSample, Process, Sample } from '../wire';
-import { fuller, oomWords, type OomWords } from './oom-words';
+import { fuller, describeOom, type OomDescription } from './describe-oom';
 import type { OomError } from './oom-error';
 
 const ERROR: OomError = {
@@ -25,10 +25,10 @@ function held(index: number, free_gib: number, processes: Process[], changes: Pa
   return gpu(index, { processes, memory: { ...gpu(index).memory, free_bytes: free_gib * GIB }, ...changes });
 }
 
-function words(error: Partial<OomError>, gpus: GpuSample[] | null, kernelId = 'train'): OomWords | null {
+function words(error: Partial<OomError>, gpus: GpuSample[] | null, kernelId = 'train'): OomDescription | null {
   const nameOf = (id: string): string | null => (id === 'foreign' ? null : `now ${id}.ipynb`);
   const now: Sample | null = gpus === null ? null : sample(NOW, gpus);
-  const told = oomWords(
+  const told = describeOom(
     { ...ERROR, ...error },
     { inventory: inventory(gpus?.length ?? 0), sample: now, kernelId, nameOf },
   );
@@ -74,7 +74,7 @@ describe('a failure for want of memory', () => {
   });
 
   it('is on the one of several that had too little; where that is not one, it is not said', () => {
-    const both = (free_a: number, free_b: number): OomWords | null =>
+    const both = (free_a: number, free_b: number): OomDescription | null =>
       words({}, [held(0, free_a, [notebook('train', 5)]), held(1, free_b, [notebook('train', 61)])]);
     expect(both(90, 3)?.text).toContain('on GPU 1');
     expect(both(2, 3)).toMatchObject({ text: 'PyTorch requested 20.0 GiB of GPU memory.', holders: [] });

@@ -5,7 +5,7 @@ import { trans } from '../lib/translation';
 import type { CellCost } from './cell-cost';
 
 /** One part of the line below a cell, with more of it on hover. */
-export interface CellWord {
+export interface CellPart {
   id: 'elapsed' | 'gpu' | 'peak' | 'energy';
   text: string;
   /** Where a heading says what it is. */
@@ -14,11 +14,11 @@ export interface CellWord {
 }
 
 /** `12.4 s`, `GPU 9.8 s`, `peak 61.0 GiB (+8.2)`, `6.1 kJ`. */
-export function cellWords(cost: CellCost): CellWord[] {
+export function describeCell(cost: CellCost): CellPart[] {
   const elapsed = precise(cost.ended_ms - cost.started_ms);
   const where = cost.gpus.map(String).join(', ');
   const title = trans.__('Elapsed time of the cell');
-  const words: CellWord[] = [{ id: 'elapsed', text: elapsed, brief: elapsed, title }];
+  const words: CellPart[] = [{ id: 'elapsed', text: elapsed, brief: elapsed, title }];
   if (cost.gpu_ms !== null) {
     const brief = precise(cost.gpu_ms);
     words.push({ id: 'gpu', text: trans.__('GPU %1', brief), brief, title: busyTitle(cost, where) });
