@@ -30,10 +30,10 @@ export class Details {
 
   update(gpu: GpuView, freshness: Freshness): void {
     this.mig.update(gpu, freshness);
-    const sheet = detailGroups(gpu);
+    const details = detailGroups(gpu);
     setShown(this.keys.element, !this.whole);
-    this.keys.update(this.whole ? [] : sheet.keys, gpu, freshness);
-    const shown = this.whole ? sheet.groups : [];
+    this.keys.update(this.whole ? [] : details.keys, gpu, freshness);
+    const shown = this.whole ? details.groups : [];
     setShown(this.grid, this.whole);
     const groups = keyed(
       this.grid,
@@ -43,7 +43,7 @@ export class Details {
       ({ title }) => new Group(title),
     );
     shown.forEach(({ rows }, i) => groups[i]?.rows.update(rows, gpu, freshness));
-    this.updateMissing(gpu, sheet.missing);
+    this.updateMissing(gpu, details.missing);
     setText(this.more, this.whole ? trans.__('Fewer details') : trans.__('All details'));
     setAttribute(this.more, 'aria-expanded', String(this.whole));
   }

@@ -1,4 +1,4 @@
-/** The way to workloads: a button, and the place of the sheet, which is loaded when it is first opened. */
+/** The way to workloads: a button, and the place of the dialog, which is loaded when it is first opened. */
 
 import { h, setAttribute, setShown, setText } from '../lib/dom';
 import { trans } from '../lib/translation';
@@ -28,11 +28,11 @@ export class RunEntry {
     trans.__('Run'),
   );
   readonly element = h('section', {
-    class: 'gpumon-section gpumon-run-sheet',
+    class: 'gpumon-section gpumon-run-dialog',
     'aria-label': trans.__('Run'),
     'data-testid': 'gpumon-runs',
   });
-  private sheet: RunDialog | null = null;
+  private dialog: RunDialog | null = null;
   private open = false;
 
   constructor(
@@ -55,7 +55,7 @@ export class RunEntry {
 
   render(gpus: readonly GpuView[], freshness: Freshness): void {
     if (this.open) {
-      this.sheet?.render(gpus, freshness);
+      this.dialog?.render(gpus, freshness);
     }
   }
 
@@ -65,12 +65,12 @@ export class RunEntry {
     setAttribute(this.button, 'aria-expanded', String(this.open));
     this.runner.setRuns(this.open);
     this.invalidate();
-    if (!this.open || this.sheet !== null) {
+    if (!this.open || this.dialog !== null) {
       return;
     }
     try {
       const { RunDialog } = await import('./runs/dialog');
-      this.sheet ??= new RunDialog(this.element, this.store, this.runner, this.invalidate);
+      this.dialog ??= new RunDialog(this.element, this.store, this.runner, this.invalidate);
       this.invalidate();
     } catch (error) {
       console.error('gpumon: a part of it cannot be loaded', error);

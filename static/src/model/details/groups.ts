@@ -33,7 +33,7 @@ export interface DetailRow {
   reading: Reading<string>;
 }
 
-export interface Sheet {
+export interface DetailGroups {
   groups: { title: string; rows: DetailRow[] }[];
   /** Of all rows, those that are looked at most. */
   keys: DetailRow[];
@@ -42,7 +42,7 @@ export interface Sheet {
 }
 
 /** What there is to say of a GPU beyond its four numbers. */
-export function detailGroups(gpu: GpuView): Sheet {
+export function detailGroups(gpu: GpuView): DetailGroups {
   const missing: string[] = [];
   const groups = GROUPS.map((group) => group()).map(({ title, details }) => ({
     title,

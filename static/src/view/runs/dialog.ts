@@ -1,4 +1,4 @@
-/** The sheet from which workloads are run: a choice, what runs, and what did. */
+/** The dialog from which workloads are run: a choice, what runs, and what did. */
 
 import { h, keyed, setShown, setText } from '../../lib/dom';
 import { plainText } from '../../lib/text';

@@ -23,7 +23,7 @@ const DATA = [
   'memory',
 ];
 
-it('the sheet has no English word in another language, whatever there is to say', async () => {
+it('the dialog has no English word in another language, whatever there is to say', async () => {
   const { __: one, _n: many } = trans;
   setTranslator({
     __: (text, ...args) => one(pseudoLocalized(text), ...args),
