@@ -122,7 +122,7 @@ describe('a notebook on a real GPU', () => {
       await picture(name);
       expect(Math.abs(off(peak_bytes, own_bytes))).toBeLessThanOrEqual(PEAK_WITHIN);
       expect(Math.abs(off(shown_joules, joules))).toBeLessThanOrEqual(ENERGY_WITHIN);
-      expect(await note.innerText()).toContain(`${name} asked for 500`);
+      expect(await note.innerText()).toContain(`${name} requested 500`);
     });
   }
 

@@ -60,7 +60,7 @@ export class View {
       this.page.evaluate(async () => {
         // On the page itself the stream is beside it; in JupyterLab it is behind the proxy.
         const base = document.querySelector('#gpumon-panel') === null ? './' : '../gpumon/';
-        const prefix = new URL(location.pathname.replace(/\/lab\/.*$/, '/lab/'), location.href);
+        const prefix = new URL(location.pathname.replace(/\/lab(\/.*)?$/, '/lab/'), location.href);
         const socket = new WebSocket(new URL(`${base}api/v1/stream`, prefix).href.replace(/^http/, 'ws'));
         const hello = await new Promise<MessageEvent<string>>((resolve, reject) => {
           socket.onmessage = resolve;
