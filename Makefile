@@ -78,7 +78,7 @@ fmt: $(MODULES) ## format Rust and TypeScript
 	npm run format
 
 clean: ## remove whatever was built
-	rm -rf target wheel static/dist node_modules tests/fuzz/target
+	rm -rf target wheel static/dist labextension/dist node_modules tests/fuzz/target
 
 help: ## say what can be made
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "make %-15s %s\n", $$1, $$2 }'

@@ -2,21 +2,20 @@ import { fileURLToPath } from 'node:url';
 
 import { defineConfig } from 'vite';
 
-import { sharedPackages } from './shared-packages.ts';
-
-// Makes the chunks of the extension; build.mjs puts the container in front of them.
+// Makes plain modules of the TypeScript and the style sheets of this package and of the view. build.mjs has an extension
+// made of them.
 export default defineConfig({
-  plugins: [sharedPackages()],
   build: {
-    lib: { entry: fileURLToPath(new URL('src/index.ts', import.meta.url)), formats: ['es'] },
+    lib: { entry: fileURLToPath(new URL('src/index.ts', import.meta.url)), formats: ['es'], fileName: 'index' },
     target: 'es2022',
+    minify: false,
+    cssMinify: true,
     // build.mjs hands it on.
-    license: { fileName: 'third-party-licenses.json' },
+    license: { fileName: 'licenses.json' },
     rolldownOptions: {
-      // What other chunks need of the plugin's may stay there.
-      preserveEntrySignatures: 'allow-extension',
-      // By the hash, a page gets the chunks of its own version or none.
-      output: { entryFileNames: '[name].[hash].js', chunkFileNames: '[name].[hash].js', minify: true },
+      // JupyterLab brings these.
+      external: /^@(jupyterlab|lumino)\//,
+      output: { chunkFileNames: '[name].js' },
     },
   },
 });

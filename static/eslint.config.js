@@ -58,6 +58,11 @@ export default tseslint.config(
     },
   },
   {
+    files: ['tests/browser/**/*.ts'],
+    // Vitest reads from its pattern which fixtures a function wants.
+    rules: { 'no-empty-pattern': ['error', { allowObjectPatternsAsParameters: true }] },
+  },
+  {
     files: ['**/*.js', '**/*.mjs'],
     languageOptions: { globals: { process: 'readonly', console: 'readonly', URL: 'readonly' } },
   },

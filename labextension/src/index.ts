@@ -80,7 +80,7 @@ const plugin: JupyterFrontEndPlugin<void> = {
     });
     app.commands.addCommand(CommandIDs.open, {
       label: trans.__('Show GPUs'),
-      caption: trans.__('Show what the GPUs do, in the left side bar'),
+      caption: trans.__('Show the GPU panel in the left sidebar'),
       icon: gpuIcon,
       describedBy: { args: { type: 'object', properties: {} } },
       execute: () => {
@@ -89,7 +89,7 @@ const plugin: JupyterFrontEndPlugin<void> = {
     });
     app.commands.addCommand(CommandIDs.openDashboard, {
       label: trans.__('GPU Charts'),
-      caption: trans.__('Charts of all readings of the GPUs and the machine'),
+      caption: trans.__('Charts of all GPU and host metrics'),
       icon: gpuIcon,
       describedBy: {
         args: {

@@ -1,13 +1,15 @@
 import { defineConfig } from 'vitest/config';
 
+import { patiently } from './src/patience.ts';
+
 export default defineConfig({
   test: {
     include: ['src/**/*.test.ts'],
     globalSetup: ['src/prerequisites.ts'],
-    // A browser and a Jupyter server at a time are enough for two cores.
+    // A browser and a Jupyter server at a time are enough for two cores, and files share them.
     fileParallelism: false,
-    testTimeout: 60_000,
-    hookTimeout: 120_000,
+    isolate: false,
+    ...patiently,
     reporters: ['verbose'],
   },
 });

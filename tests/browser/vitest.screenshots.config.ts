@@ -1,13 +1,14 @@
 import { defineConfig } from 'vitest/config';
 
+import { patiently } from './src/patience.ts';
+
 // Pictures are taken with the means of the tests: a real server, and a wait until what should be seen is there.
 export default defineConfig({
   test: {
     include: ['screenshots/**/*.shot.ts'],
     globalSetup: ['src/prerequisites.ts'],
     fileParallelism: false,
-    testTimeout: 240_000,
-    hookTimeout: 120_000,
+    ...patiently,
     reporters: ['verbose'],
   },
 });

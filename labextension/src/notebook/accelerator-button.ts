@@ -109,7 +109,7 @@ export class AcceleratorButton implements IDisposable {
   private async press(): Promise<void> {
     const { trans } = this;
     if (this.kernel?.status !== 'idle') {
-      Notification.info(trans.__('The kernel is busy. Accelerators can be loaded when it has finished.'), {
+      Notification.info(trans.__('The kernel is busy. Load accelerators when it is idle.'), {
         autoClose: 5000,
       });
       return;
@@ -138,7 +138,7 @@ export class AcceleratorButton implements IDisposable {
     const { trans } = this;
     const { button } = await showDialog({
       title,
-      body: trans.__('That takes a restart of the kernel. All variables are lost.'),
+      body: trans.__('This restarts the kernel. All variables are lost.'),
       buttons: [Dialog.cancelButton({ label: trans.__('Cancel') }), Dialog.warnButton({ label })],
       defaultButton: 0,
     });

@@ -1,7 +1,7 @@
 /** Says below a cell that has failed for want of GPU memory who holds it. */
 
 import type { Feed } from '@gpumon/page/feed';
-import { fuller, oomErrorOf, OomNote, oomWords, type OomError, type Sample } from '@gpumon/page/oom';
+import { fuller, oomErrorOf, OomNote, describeOom, type OomError, type Sample } from '@gpumon/page/oom';
 import oomStyle from '@gpumon/page/oom.css?inline';
 import type { IDisposable } from '@lumino/disposable';
 
@@ -93,7 +93,7 @@ export class CellFailures implements IDisposable {
   private show({ cellId, kernelId, error }: Failure, sample: Sample | null): void {
     const { notebooks } = this;
     const { inventory } = this.feed.store;
-    const words = oomWords(error, { inventory, sample, kernelId, nameOf: (id) => notebooks.nameOf(id) });
+    const words = describeOom(error, { inventory, sample, kernelId, nameOf: (id) => notebooks.nameOf(id) });
     const cell = this.panel.content.widgets.find((one) => one.model.id === cellId);
     if (words === null || cell === undefined) {
       return;

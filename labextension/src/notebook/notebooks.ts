@@ -129,7 +129,7 @@ export class LabNotebooks implements NotebookHost {
         label: trans.__('Interrupt Kernel…'),
         brief: trans.__('Interrupt'),
         question: (name) => trans.__('Interrupt the kernel of %1?', name),
-        consequence: trans.__('The cell that runs is stopped. Variables stay, and so does the memory that they hold.'),
+        consequence: trans.__('The running cell is stopped. Variables and the memory that they hold are kept.'),
         run: (session) => KernelAPI.interruptKernel(kernelOf(session), settings),
       },
       {
@@ -137,7 +137,7 @@ export class LabNotebooks implements NotebookHost {
         label: trans.__('Restart Kernel…'),
         brief: trans.__('Restart'),
         question: (name) => trans.__('Restart the kernel of %1?', name),
-        consequence: trans.__('All variables are lost, and the GPU memory that it holds is given back.'),
+        consequence: trans.__('All variables are lost, and its GPU memory is freed.'),
         run: (session) => KernelAPI.restartKernel(kernelOf(session), settings),
       },
       {
@@ -145,7 +145,7 @@ export class LabNotebooks implements NotebookHost {
         label: trans.__('Shut Down Kernel…'),
         brief: trans.__('Shut Down'),
         question: (name) => trans.__('Shut down the kernel of %1?', name),
-        consequence: trans.__('All variables are lost, and the GPU memory that it holds is given back.'),
+        consequence: trans.__('All variables are lost, and its GPU memory is freed.'),
         run: (session) => app.serviceManager.sessions.shutdown(session.id),
       },
     ];

@@ -41,13 +41,13 @@ describe('the diagnosis', () => {
     expect(explain(500, trans)?.command).toContain('gpumon serve');
     expect(explain(502, trans)?.message).toContain('HTTP 502');
     expect(explain(200, trans)?.message).toContain('WebSockets');
-    expect(explain(0, trans)?.message).toMatch(/does not answer\..* Run this in a terminal/);
+    expect(explain(0, trans)?.message).toMatch(/is not responding\..* run this in a terminal/);
     expect(explain(302, trans)).toBeNull();
   });
 
   it('asks the health of the server behind the proxy', async () => {
     vi.mocked(ServerConnection.makeRequest).mockResolvedValueOnce(new Response('', { status: 404 }));
-    expect((await diagnose(settings(), trans))?.title).toBe('The way to gpumon is missing');
+    expect((await diagnose(settings(), trans))?.title).toBe('gpumon is not proxied by this Jupyter server');
     expect(vi.mocked(ServerConnection.makeRequest).mock.calls[0]?.[0]).toBe(
       'https://hub.example.org/user/me/gpumon/healthz',
     );
@@ -59,19 +59,19 @@ describe('the diagnosis', () => {
       return (await diagnose(settings(), trans))?.title;
     };
     expect(await answer('<html>Password:</html>')).toBe('Not logged in');
-    expect(await answer('ok\n')).toBe('No stream');
+    expect(await answer('ok\n')).toBe('No WebSocket connection');
   });
 
   it('says so where Jupyter itself is gone', async () => {
     vi.mocked(ServerConnection.makeRequest).mockRejectedValueOnce(new TypeError('no network'));
-    expect((await diagnose(settings(), trans))?.message).toContain('Jupyter server does not answer');
+    expect((await diagnose(settings(), trans))?.message).toContain('Jupyter server is not responding');
   });
 });
 
 describe('a server of another version', () => {
   it('is told with both versions and the cure, whichever is the older', () => {
     const older = judge('0.1.7', trans, '0.2.0');
-    expect(older?.message).toMatch(/gpumon 0\.1\.7, this panel is of 0\.2\.0.*Restart Jupyter/);
+    expect(older?.message).toMatch(/gpumon 0\.1\.7, this panel is version 0\.2\.0.*Restart Jupyter/);
     expect(older?.command).toBe('pip install --upgrade gpumon');
     expect(judge('1.0.0', trans, '0.9.0')?.message).toContain('Reload the page');
   });

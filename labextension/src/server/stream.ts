@@ -59,14 +59,14 @@ export function explain(status: number | null, trans: TranslationBundle): Diagno
   if (status === null) {
     return {
       title: trans.__('No connection'),
-      message: trans.__('The Jupyter server does not answer. It is tried again by itself.'),
+      message: trans.__('The Jupyter server is not responding. Retrying automatically.'),
     };
   }
   if (status === 404) {
     return {
-      title: trans.__('The way to gpumon is missing'),
+      title: trans.__('gpumon is not proxied by this Jupyter server'),
       message: trans.__(
-        'This Jupyter server has no route to gpumon, because jupyter-server-proxy is not installed or not enabled there. Run this in the Python environment that Jupyter runs in, then restart Jupyter:',
+        'jupyter-server-proxy is not installed or not enabled. Run this in the Python environment that Jupyter runs in, then restart Jupyter:',
       ),
       command: 'pip install jupyter-server-proxy && jupyter server extension enable jupyter_server_proxy',
     };
@@ -80,22 +80,22 @@ export function explain(status: number | null, trans: TranslationBundle): Diagno
   if (status >= 500 || status === LATE) {
     const what =
       status === LATE
-        ? trans.__("Jupyter has begun to start gpumon's server, but it does not answer.")
-        : trans.__("Jupyter could not start gpumon's server, or has lost it (HTTP %1).", String(status));
+        ? trans.__('Jupyter has started the gpumon server, but it is not responding.')
+        : trans.__('Jupyter could not start the gpumon server, or it exited (HTTP %1).', String(status));
     const cure = trans.__(
-      'It is tried again by itself. Run this in a terminal of the Python environment that Jupyter runs in to see why:',
+      'Retrying automatically. To see the cause, run this in a terminal of the Python environment that Jupyter runs in:',
     );
     return {
-      title: trans.__('gpumon does not start'),
+      title: trans.__('gpumon failed to start'),
       message: `${what} ${cure}`,
       command: 'gpumon serve --listen 127.0.0.1:0',
     };
   }
   if (status >= 200 && status < 300) {
     return {
-      title: trans.__('No stream'),
+      title: trans.__('No WebSocket connection'),
       message: trans.__(
-        "gpumon answers, but its stream cannot be opened. If this lasts, something between the browser and Jupyter doesn't let WebSockets through.",
+        'gpumon responds, but its WebSocket cannot be opened. If this persists, allow WebSockets in every proxy between the browser and Jupyter.',
       ),
     };
   }
@@ -114,7 +114,7 @@ export function judge(server: string, trans: TranslationBundle, panel = version)
     return null;
   }
   const told = trans.__(
-    'The server is gpumon %1, this panel is of %2. What is shown may be wrong or incomplete.',
+    'The server runs gpumon %1, this panel is version %2. Values may be wrong or incomplete.',
     server,
     panel,
   );

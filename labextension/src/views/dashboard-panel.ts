@@ -67,7 +67,7 @@ export class DashboardPanel extends LazyView<MountedDashboard> {
         address: this.address,
         interval_ms: this.interval_ms,
         title: trans.__('GPU Charts'),
-        connectingMessage: trans.__('Jupyter starts gpumon. The first time takes a few seconds.'),
+        connectingMessage: trans.__('Jupyter is starting gpumon. This takes a few seconds the first time.'),
         onAddress: (address) => {
           this.address = address;
           this.addressChanged.emit();

@@ -57,7 +57,7 @@ export class GpuPanel extends LazyView<Monitor> {
         }),
         title: trans.__('GPUs'),
         onOpenGpu,
-        connectingMessage: trans.__('Jupyter starts gpumon. The first time takes a few seconds.'),
+        connectingMessage: trans.__('Jupyter is starting gpumon. This takes a few seconds the first time.'),
       });
   }
 }

@@ -4,10 +4,10 @@ import { hourAndMinute, timeOfDay } from '../lib/format';
 import { firstAfter, placeAt } from '../lib/timeline';
 import type { ChartContent, ChartLine, Field } from './content';
 import { addLine } from './line';
-import { looksOf, wouldBeSeen, type Looks } from './looks';
+import { frameSignature, isVisibleChange, type FrameSignature } from './frame-diff';
 import { timeTicks, valueTicks } from './ticks';
 
-/** The colours and letters around the lines. */
+/** The colors and letters around the lines. */
 export interface ChartStyle {
   text: string;
   muted: string;
@@ -43,7 +43,7 @@ export class Chart {
   private readonly sizes: ResizeObserver;
   private content: ChartContent | null = null;
   /** What the picture shows, and since when; `null` where it has to be drawn anew. */
-  private drawn: Looks | null = null;
+  private drawn: FrameSignature | null = null;
   private drawn_ms = 0;
   private font = '';
   private width = 0;
@@ -75,7 +75,7 @@ export class Chart {
     this.paint();
   }
 
-  /** There are other colours now; what comes next is drawn in them. */
+  /** There are other colors now; what comes next is drawn in them. */
   setStyle(style: ChartStyle): void {
     this.style = style;
     this.drawn = null;
@@ -140,9 +140,9 @@ export class Chart {
     if (content === null || field === null || ctx === null) {
       return;
     }
-    const looks = looksOf(content, field);
+    const looks = frameSignature(content, field);
     const now_ms = performance.now();
-    if (this.drawn !== null && !wouldBeSeen(this.drawn, looks, now_ms - this.drawn_ms)) {
+    if (this.drawn !== null && !isVisibleChange(this.drawn, looks, now_ms - this.drawn_ms)) {
       return;
     }
     this.drawn = looks;
@@ -230,7 +230,7 @@ export class Chart {
     const px = ratio();
     ctx.textAlign = 'left';
     ctx.textBaseline = 'top';
-    for (const { from_ms, to_ms, colour, label } of bands) {
+    for (const { from_ms, to_ms, color, label } of bands) {
       const x = Math.max(field.left, Math.round(field.x(from_ms)));
       const end = Math.min(field.right, Math.round(field.x(to_ms)));
       if (end < field.left || x > field.right) {
@@ -238,7 +238,7 @@ export class Chart {
       }
       const width = Math.max(px, end - x);
       ctx.globalAlpha = 0.12;
-      ctx.fillStyle = colour;
+      ctx.fillStyle = color;
       ctx.fillRect(x, field.top, width, field.bottom - field.top);
       ctx.globalAlpha = 0.5;
       ctx.fillRect(x, field.top, px, field.bottom - field.top);
@@ -260,12 +260,12 @@ export class Chart {
       ctx.fillRect(Math.round(field.x(at_ms)), field.top, px, field.bottom - field.top);
       ctx.globalAlpha = 1;
     }
-    for (const { values, colour, times_ms = window.times_ms, faint } of lines) {
-      const place = momentPlace(times_ms, content);
+    for (const { values, color, times_ms = window.times_ms, faint } of lines) {
+      const place = cursorPlace(times_ms, content);
       const time = times_ms[place] ?? NaN;
       const value = values[place] ?? NaN;
       if (time >= field.from_ms && time <= field.to_ms && !Number.isNaN(value) && faint !== true) {
-        ctx.fillStyle = colour;
+        ctx.fillStyle = color;
         ctx.beginPath();
         ctx.arc(field.x(time), field.y(value), 2.5 * px, 0, 2 * Math.PI);
         ctx.fill();
@@ -275,7 +275,7 @@ export class Chart {
 }
 
 /** The place among the samples of the moment pointed at, or of the newest. */
-function momentPlace(times_ms: Float64Array, { at_ms, window }: ChartContent): number {
+function cursorPlace(times_ms: Float64Array, { at_ms, window }: ChartContent): number {
   return at_ms === null ? times_ms.length - 1 : placeAt(times_ms, at_ms, window.gap_ms);
 }
 
@@ -283,32 +283,32 @@ function paintLines(ctx: CanvasRenderingContext2D, field: Field, { window, lines
   const { times_ms } = window;
   const [begin, end] = shown(times_ms, field);
   /** Fills what lies between two lines, or between a line and the ground. */
-  const fill = (colour: string, alpha: number, ...edges: readonly Float64Array[]): void => {
+  const fill = (color: string, alpha: number, ...edges: readonly Float64Array[]): void => {
     const way = new Path2D();
     for (const values of edges) {
       addLine(way, times_ms, values, begin, end, field, field.bottom);
     }
     ctx.globalAlpha = alpha;
-    ctx.fillStyle = colour;
+    ctx.fillStyle = color;
     ctx.fill(way, 'evenodd');
     ctx.globalAlpha = 1;
   };
   const pile = piled(stack ?? [], begin, end);
-  pile.forEach(({ values, colour }, i) => {
+  pile.forEach(({ values, color }, i) => {
     const below = pile[i - 1];
-    fill(colour, STACK_ALPHA, values, ...(below === undefined ? [] : [below.values]));
+    fill(color, STACK_ALPHA, values, ...(below === undefined ? [] : [below.values]));
   });
   ctx.lineWidth = 1.5 * ratio();
   ctx.lineJoin = ctx.lineCap = 'round';
   for (const line of lines) {
     if (lines.length === 1 && pile.length === 0) {
-      fill(line.colour, FILL_ALPHA, line.values);
+      fill(line.color, FILL_ALPHA, line.values);
     }
     const times = line.times_ms ?? times_ms;
     const way = new Path2D();
     addLine(way, times, line.values, ...shown(times, field), field);
     ctx.globalAlpha = line.faint === true ? FAINT_ALPHA : 1;
-    ctx.strokeStyle = line.colour;
+    ctx.strokeStyle = line.color;
     ctx.stroke(way);
     ctx.globalAlpha = 1;
   }
@@ -323,7 +323,7 @@ function shown(times_ms: Float64Array, field: Field): [begin: number, end: numbe
 /** Each line upon those before it. What is not known of one adds nothing; where nothing is known, there is a hole. */
 function piled(stack: readonly ChartLine[], begin: number, end: number): ChartLine[] {
   let below: Float64Array | null = null;
-  return stack.map(({ values, colour }) => {
+  return stack.map(({ values, color }) => {
     const sum = new Float64Array(end).fill(NaN);
     for (let i = begin; i < end; i += 1) {
       const own = values[i] ?? NaN;
@@ -331,19 +331,19 @@ function piled(stack: readonly ChartLine[], begin: number, end: number): ChartLi
       sum[i] = Number.isNaN(own) ? under : own + (Number.isNaN(under) ? 0 : under);
     }
     below = sum;
-    return { values: sum, colour };
+    return { values: sum, color };
   });
 }
 
 /** A thin line at what happened, and a wedge at its foot on the time axis. */
 function paintPins(ctx: CanvasRenderingContext2D, field: Field, { pins }: ChartContent): void {
   const half = 3.5 * ratio();
-  for (const { at_ms, colour } of pins ?? []) {
+  for (const { at_ms, color } of pins ?? []) {
     if (at_ms < field.from_ms || at_ms > field.to_ms) {
       continue;
     }
     const x = Math.round(field.x(at_ms));
-    ctx.fillStyle = colour;
+    ctx.fillStyle = color;
     ctx.globalAlpha = 0.55;
     ctx.fillRect(x, field.top, ratio(), field.bottom - field.top);
     ctx.globalAlpha = 1;

@@ -18,7 +18,7 @@ export interface ChartLine {
   values: Float64Array;
   /** Times of its own, where they are others than the window's. */
   times_ms?: Float64Array;
-  colour: string;
+  color: string;
   /** Whether others are looked at just now. */
   faint?: boolean;
 }
@@ -27,14 +27,14 @@ export interface ChartLine {
 export interface Band {
   from_ms: number;
   to_ms: number;
-  colour: string;
+  color: string;
   label: string;
 }
 
 /** A moment that is marked on the axis. */
 export interface Pin {
   at_ms: number;
-  colour: string;
+  color: string;
 }
 
 export interface ChartContent {

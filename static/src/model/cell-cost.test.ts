@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { GIB, gpu, NOW, process, sample } from '../testing/frames';
 import type { Process, Sample } from '../wire';
 import { CellMeter, isWorthTelling, type CellCost } from './cell-cost';
-import { cellWords } from './cell-words';
+import { describeCell } from './describe-cell';
 
 function own(memory_gib: number, sm_percent: number, pid = 10): Process {
   const notebook = { kernel_id: 'k', kernel_pid: 10, path: 'train.ipynb' };
@@ -92,7 +92,7 @@ describe('its line', () => {
     shared: false,
   };
   const line = (changes: Partial<CellCost> = {}): string =>
-    cellWords({ ...cost, ...changes })
+    describeCell({ ...cost, ...changes })
       .map(({ text }) => text.replaceAll('\u00a0', ' '))
       .join('   ');
 

@@ -4,10 +4,10 @@ import { duration, since } from '../lib/format';
 import { plainText } from '../lib/text';
 import { trans } from '../lib/translation';
 import type { Condition, GpuSample, Severity } from '../wire';
-import type { Level, Words } from './words';
+import type { Level, Description } from './describe';
 
 /** A condition as it is shown. */
-export interface Concern extends Words {
+export interface Concern extends Description {
   /** The same while it lasts. */
   key: string;
 }
@@ -29,7 +29,7 @@ export function concernsOf(gpu: GpuSample | null, now_ms: number): Concern[] {
     oldestFirst.map((condition) => ({
       key: keyOf(condition),
       text: plainText(condition.text),
-      title: sinceWords(condition, now_ms),
+      title: describeSince(condition, now_ms),
       level: severityLevel(condition.severity),
     })),
   );
@@ -49,7 +49,7 @@ export function gravest(levels: readonly Level[]): 'warn' | 'act' | null {
 }
 
 /** `since 10:42:07, for 26 min`, and how often where it comes again and again. */
-function sinceWords(condition: Condition, now_ms: number): string {
+function describeSince(condition: Condition, now_ms: number): string {
   const began = since(condition.since_ms, now_ms);
   const lasted = duration(now_ms - condition.since_ms);
   if (condition.condition !== 'xid' || condition.count < 2) {

@@ -60,14 +60,14 @@ describe('the list', () => {
 
   it('leaves processes out until they are asked for', () => {
     expect(eventRows([started(7)], false)).toEqual([]);
-    expect(eventRows([started(7)], true)[0]?.text).toBe('train.py (ana, PID 7) started.');
+    expect(eventRows([started(7)], true)[0]?.text).toBe('train.py (ana, PID 7) started');
     expect(processEvents([started(7), xid])).toBe(1);
   });
 
   it('tells the end of a condition from its beginning', () => {
     const [row] = eventRows([{ at_ms: NOW, gpu: GPU, what: 'condition_ended', ...throttled('critical') }], false);
     expect(row).toMatchObject({ over: true, level: 'quiet' });
-    expect(row?.text).toMatch(/^Over: The clocks/);
+    expect(row?.text).toMatch(/^Resolved: The clocks/);
   });
 
   it('tells apart errors of memory that were corrected from those that were not', () => {
@@ -81,7 +81,7 @@ describe('the list', () => {
     expect(eventRows([errors(1, 0)], false)[0]).toMatchObject({ level: 'note', more: '' });
     expect(eventRows([errors(3, 1)], false)[0]).toMatchObject({
       level: 'act',
-      text: '1 memory error was not corrected. 3 memory errors were corrected.',
+      text: '1 uncorrected memory error, 3 memory errors corrected',
     });
   });
 

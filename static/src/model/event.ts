@@ -3,8 +3,8 @@
 import { plainText } from '../lib/text';
 import type { Event } from '../wire';
 import { severityLevel } from './condition';
-import { eventWords } from './event-words';
-import type { Level } from './words';
+import { describeEvent } from './describe-event';
+import type { Level } from './describe';
 
 /** One line of the list. */
 export interface EventRow {
@@ -49,7 +49,7 @@ export function eventRows(events: readonly Event[], withProcesses: boolean): Eve
     if ((isProcess(event) && !withProcesses) || isToldByXid(event, events)) {
       return [];
     }
-    const words = eventWords(event);
+    const words = describeEvent(event);
     if (words === null) {
       return [];
     }
@@ -86,7 +86,7 @@ export function marksByGpu(events: readonly Event[]): Map<number, Mark[]> {
     if (gpu === undefined || event.what === 'condition_ended' || isProcess(event) || isToldByXid(event, events)) {
       continue;
     }
-    const level = levelOf(event, eventWords(event)?.level ?? 'quiet', events);
+    const level = levelOf(event, describeEvent(event)?.level ?? 'quiet', events);
     if (level === 'warn' || level === 'act' || event.what === 'xid') {
       marks.set(gpu, [...(marks.get(gpu) ?? []), { at_ms: event.at_ms, level }]);
     }

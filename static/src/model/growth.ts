@@ -33,7 +33,7 @@ export class Growth {
     return this.last_ms - (this.first_ms ?? this.last_ms) >= LEAST_MS + STEP_MS;
   }
 
-  /** Takes in who holds what at this moment; whoever holds nothing any more is forgotten. */
+  /** Takes in who holds what at this moment; whoever holds nothing any more is untranslated. */
   take(at_ms: number, rows: readonly HolderRow[]): void {
     const pasts = new Map<string, Past>();
     this.first_ms ??= at_ms;

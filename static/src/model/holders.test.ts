@@ -97,7 +97,7 @@ describe('a notebook', () => {
   });
 });
 
-describe('colours', () => {
+describe('colors', () => {
   it('stay with their holder when others come and go, and differ as long as there are enough', () => {
     const keeper = new SlotKeeper();
     const slots = (...present: [string, number[]][]) => [
@@ -115,7 +115,7 @@ describe('colours', () => {
     ]);
     const alone = 'cefghi'.split('').map((holder, gpu): [string, number[]] => [holder, [gpu]]);
     expect(new Set(slots(...alone).map(([, slot]) => slot)).size).toBe(6);
-    // A seventh on the GPU of `e` has the colour of somebody elsewhere.
+    // A seventh on the GPU of `e` has the color of somebody elsewhere.
     const all = new Map(slots(...alone, ['j', [1]]));
     expect(all.get('j')).not.toBe(all.get('e'));
   });

@@ -6,7 +6,7 @@ import type { GpuSample, Notebook, Process, Reading } from '../wire';
 import { seriesKey, type GpuView } from './gpu';
 import { migName, notebookName } from './owner';
 import { absenceOf, takenAt, valueOf } from './reading';
-import { absenceWords } from './words';
+import { describeAbsence } from './describe';
 
 /** What one holder has of one GPU. */
 export interface HolderRow {
@@ -16,7 +16,7 @@ export interface HolderRow {
   gpu: number;
   /** Tells holders apart, the same on every GPU. */
   holder: string;
-  /** Its colour. */
+  /** Its color. */
   slot: number;
   name: string;
   /** The kernel, where it is a notebook's. */
@@ -47,7 +47,7 @@ export interface OmittedRow {
   count: number;
 }
 
-/** The colours that tell holders apart: `--gpumon-process-0` and so on. */
+/** The colors that tell holders apart: `--gpumon-process-0` and so on. */
 export const SLOTS = 6;
 
 /** A holder, and the GPUs that it holds. */
@@ -56,11 +56,11 @@ interface Presence {
   gpus: readonly number[];
 }
 
-/** Gives each holder a colour that it keeps, the same on every GPU. */
+/** Gives each holder a color that it keeps, the same on every GPU. */
 export class SlotKeeper {
   private readonly slots = new Map<string, number>();
 
-  /** The colour of each; all have different ones as long as there are enough, those that share a GPU the longest. */
+  /** The color of each; all have different ones as long as there are enough, those that share a GPU the longest. */
   assign(present: readonly Presence[]): Map<string, number> {
     const here = new Set(present.map(({ holder }) => holder));
     for (const holder of this.slots.keys()) {
@@ -102,14 +102,14 @@ export function holderRows(gpus: readonly GpuView[], slots: SlotKeeper): (Holder
       present.set(holder, [...(present.get(holder) ?? []), gpu.index]);
     }
   }
-  const colours = slots.assign([...present].map(([holder, indices]) => ({ holder, gpus: indices })));
+  const colors = slots.assign([...present].map(([holder, indices]) => ({ holder, gpus: indices })));
   return gpus.flatMap((gpu): (HolderRow | UnreadableRow | OmittedRow)[] => {
     const reason = unreadable(gpu);
     if (reason !== null) {
       return [{ kind: 'unreadable', key: `unreadable ${String(gpu.index)}`, gpu: gpu.index, reason }];
     }
     const holders = [...(groups.get(gpu) ?? [])]
-      .map(([holder, processes]) => rowOf(gpu, holder, processes, colours.get(holder) ?? 0))
+      .map(([holder, processes]) => rowOf(gpu, holder, processes, colors.get(holder) ?? 0))
       .filter((row) => row !== null)
       .sort((a, b) => held(b.memory_bytes) - held(a.memory_bytes) || a.processes[0].pid - b.processes[0].pid);
     const count = gpu.now?.processes_omitted ?? 0;
@@ -129,13 +129,13 @@ export function textOf(reading: Reading<string>): { text: string; reason: string
   const absence = absenceOf(reading);
   return absence === null
     ? { text: plainText(valueOf(reading) ?? ''), reason: null }
-    : { text: '–', reason: absenceWords(absence) };
+    : { text: '–', reason: describeAbsence(absence) };
 }
 
 /** Why a GPU's processes cannot be told. The card of a lost GPU says what has happened; they need no line of their own. */
 function unreadable(gpu: GpuView): string | null {
   const absence = gpu.now?.health.state === 'ok' ? absenceOf(gpu.now.processes) : null;
-  return absence === null ? null : absenceWords(absence);
+  return absence === null ? null : describeAbsence(absence);
 }
 
 /** What each holder has of a GPU's memory, by the name that tells holders apart; `null` where that cannot be told. */

@@ -6,8 +6,8 @@ import type { Condition, GpuSample } from '../wire';
 import { gpusOf, seriesKey, type GpuView } from './gpu';
 import type { Grower } from './growth';
 import type { HolderRow } from './holders';
-import { forecastOf, forecastWords } from './insight';
-import type { Words } from './words';
+import { forecastOf, describeForecast } from './insight';
+import type { Description } from './describe';
 
 function view(now: GpuSample): GpuView {
   const found = gpusOf(inventory(1), sample(NOW, [now]))[0];
@@ -31,14 +31,14 @@ function past(seconds: number, memory: (ago_s: number) => number, use: number): 
   return timeline;
 }
 
-function memoryForecast(gpu: GpuView, timeline: Timeline, growers: readonly Grower[] = []): Words | null {
+function memoryForecast(gpu: GpuView, timeline: Timeline, growers: readonly Grower[] = []): Description | null {
   const forecast = forecastOf(gpu, timeline, 5 * 60_000);
-  return forecast === null ? null : forecastWords(forecast, growers);
+  return forecast === null ? null : describeForecast(forecast, growers);
 }
 
 describe('a forecast', () => {
   it('says when memory that grows steadily will be full', () => {
-    // 140 GiB in all, 1 kept by the driver, 78 in use: 61 are left at 1.6 GiB/s.
+    // 140 GiB in all, 1 reserved by the driver, 78 in use: 61 are left at 1.6 GiB/s.
     const words = memoryForecast(
       view(gpu(0)),
       past(60, (ago_s) => (78 - 1.6 * ago_s) * GIB, 90),
@@ -64,8 +64,8 @@ describe('a forecast', () => {
       'memory full in about 40 s: a.ipynb grows 0.90 GiB/s, b.ipynb 0.40 GiB/s',
     );
     expect(words(1.6, grower('other', 0.1))).toBe('memory full in about 40 s: grows 1.60 GiB/s');
-    expect(words(15, grower('train.ipynb', 15))).toBe('memory is full: train.ipynb grew 15.0 GiB/s');
-    expect(words(15)).toBe('memory is full: it grew 15.0 GiB/s');
+    expect(words(15, grower('train.ipynb', 15))).toBe('memory full: train.ipynb grew 15.0 GiB/s');
+    expect(words(15)).toBe('memory full: grew 15.0 GiB/s');
   });
 
   it('worries nobody with what is far away', () => {

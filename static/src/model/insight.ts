@@ -8,7 +8,7 @@ import { seriesKey, type GpuView } from './gpu';
 import { TREND_MS, type Grower } from './growth';
 import type { HolderRow } from './holders';
 import { valueOf } from './reading';
-import type { Words } from './words';
+import type { Description } from './describe';
 
 /** A forecast from less than this is a guess. */
 const TREND_LEAST_MS = 20_000;
@@ -51,30 +51,28 @@ export function forecastOf(gpu: GpuView, timeline: Timeline, horizon_ms: number)
 }
 
 /** A forecast in words, with the names of those of `growers` that most of the growth is due to. */
-export function forecastWords(
+export function describeForecast(
   { left_ms, bytes_per_ms }: Forecast,
   growers: readonly Grower[],
   nameOf: (row: HolderRow) => string = (row) => row.name,
-): Words {
+): Description {
   const named = growers.filter((one) => one.bytes_per_ms >= NAMED_SHARE * bytes_per_ms).slice(0, NAMED_MOST);
   const [first, ...others] = named;
   const more = others.map((one) => `, ${nameOf(one.row)} ${rate(one.bytes_per_ms)}`).join('');
   const speed = `${rate(first?.bytes_per_ms ?? bytes_per_ms)}${more}`;
   const name = first === undefined ? null : nameOf(first.row);
   return {
-    text: left_ms < 5000 ? fullWords(name, speed) : fillingWords(rough(left_ms), name, speed),
-    title: trans.__('Reckoned from the growth of the last 30 s.'),
+    text: left_ms < 5000 ? describeFull(name, speed) : describeFilling(rough(left_ms), name, speed),
+    title: trans.__('Estimated from the growth over the last 30 s.'),
     level: left_ms < 60_000 ? 'act' : 'warn',
   };
 }
 
-function fullWords(name: string | null, speed: string): string {
-  return name === null
-    ? trans.__('memory is full: it grew %1', speed)
-    : trans.__('memory is full: %1 grew %2', name, speed);
+function describeFull(name: string | null, speed: string): string {
+  return name === null ? trans.__('memory full: grew %1', speed) : trans.__('memory full: %1 grew %2', name, speed);
 }
 
-function fillingWords(left: string, name: string | null, speed: string): string {
+function describeFilling(left: string, name: string | null, speed: string): string {
   return name === null
     ? trans.__('memory full in about %1: grows %2', left, speed)
     : trans.__('memory full in about %1: %2 grows %3', left, name, speed);

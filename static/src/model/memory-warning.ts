@@ -6,7 +6,7 @@ import { gpusOf, type GpuView } from './gpu';
 import { Growth } from './growth';
 import { heldBytes, holderName, ownKernel, size, type NameOf } from './holder-name';
 import { holderRows, SlotKeeper, type HolderRow } from './holders';
-import { forecastOf, forecastWords } from './insight';
+import { forecastOf, describeForecast } from './insight';
 import { valueOf } from './reading';
 import type { Store } from './store';
 
@@ -83,7 +83,7 @@ export class MemoryWarnings {
     if (forecast === null && full === undefined) {
       return null;
     }
-    const words = forecast === null ? null : forecastWords(forecast, growers, brief);
+    const words = forecast === null ? null : describeForecast(forecast, growers, brief);
     const head = trans.__('GPU %1: %2', gpu.index, words?.text ?? plainText(full?.text ?? ''));
     const text = withHolders(
       head,

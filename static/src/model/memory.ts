@@ -8,7 +8,7 @@ import { valueOf } from './reading';
 
 export interface Segment {
   key: string;
-  /** Which colour: a holder's slot, memory in use that no process accounts for, or what the driver keeps. */
+  /** Which color: a holder's slot, memory in use that no process accounts for, or what the driver keeps. */
   paint: number | 'other' | 'reserved';
   label: string;
   /** Share of the total, 0 to 1. */
@@ -36,9 +36,9 @@ export function memorySegments(memory: MemorySample, rows: readonly HolderRow[])
     add(row.key, row.slot, row.name, bytes);
     left -= bytes;
   }
-  add('other', rows.length === 0 ? 0 : 'other', trans.__('not told by process'), left);
+  add('other', rows.length === 0 ? 0 : 'other', trans.__('not attributed to a process'), left);
   const reserved = valueOf(memory.reserved_bytes) ?? 0;
-  add('reserved', 'reserved', trans.__('kept by the driver'), Math.min(reserved, Math.max(0, total - used)));
+  add('reserved', 'reserved', trans.__('reserved by the driver'), Math.min(reserved, Math.max(0, total - used)));
   return segments;
 }
 

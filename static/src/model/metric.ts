@@ -9,8 +9,8 @@ export const HELD = 'held';
 /** Stands for the metrics of MIG devices. */
 export const MIG = 'mig';
 
-/** The colours of lines: one for each meaning, and those that tell lines of one chart apart. */
-export type Colour = FieldColor | 'text';
+/** The colors of lines: one for each meaning, and those that tell lines of one chart apart. */
+export type Color = FieldColor | 'text';
 
 /** One number of what `S` is a sample of. */
 export interface Metric<S = GpuSample> {
@@ -21,7 +21,7 @@ export interface Metric<S = GpuSample> {
   chart: string;
   line: () => string;
   unit: Unit;
-  colour: Colour;
+  color: Color;
   read: (sample: S) => Reading<number>;
   /** What the value is out of, in the same unit; `null` where that is not read. */
   limit: ((sample: S) => Reading<number>) | null;
@@ -46,7 +46,7 @@ function charted<S>(fields: readonly Field<S>[]): Metric<S>[] {
   return fields.flatMap(({ id, label, unit, read, limit = null, chart }) =>
     chart === undefined
       ? []
-      : [{ id, label, chart: chart.name, line: chart.line, unit: UNITS[unit], colour: chart.color, read, limit }],
+      : [{ id, label, chart: chart.name, line: chart.line, unit: UNITS[unit], color: chart.color, read, limit }],
   );
 }
 

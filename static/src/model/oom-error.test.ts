@@ -124,7 +124,7 @@ describe('an error for want of GPU memory', () => {
     expect(told('MemoryError', text)).toEqual({ framework: 'RAPIDS', says_gpu: true });
   });
 
-  it('is read without the colours of a terminal', () => {
+  it('is read without the colors of a terminal', () => {
     const text = '\u001b[31mCUDA out of memory. Tried to allocate \u001b[1m2.00 GiB\u001b[0m.';
     expect(told('\u001b[91mOutOfMemoryError\u001b[0m', text)).toMatchObject({ asked_bytes: 2 * GIB });
   });

@@ -70,9 +70,9 @@ describe('the notice', () => {
 
   it('of a pause says what was asked for, and how to go on', () => {
     const notice = paused('paused: the GPUs are let go of until `gpumon resume`');
-    expect(notice).toMatchObject({ title: 'Paused: gpumon has let go of the GPUs', command: 'gpumon resume' });
-    expect(notice?.message).not.toContain('by itself');
-    expect(paused(null, NOW)?.message).toMatch(/by itself at \d\d:\d\d\./);
+    expect(notice).toMatchObject({ title: 'Paused: gpumon has released the GPUs', command: 'gpumon resume' });
+    expect(notice?.message).not.toContain('automatically');
+    expect(paused(null, NOW)?.message).toMatch(/Resumes automatically at \d\d:\d\d\./);
   });
 
   it('of a pause does not claim that the GPUs are free where a collector is stuck', () => {
@@ -93,7 +93,7 @@ describe('the notice', () => {
     store.phase = { phase: 'open' };
     store.apply(hello({ collector: { state: 'unavailable', since_ms: NOW, message: 'no driver; install it' } }));
     const notice = noticeOf(store, statusOf(store, now_ms), '');
-    expect(notice?.message).toMatch(/^No driver; install it\. It is tried again by itself\./);
+    expect(notice?.message).toMatch(/^No driver; install it\. Retrying automatically\./);
     expect(notice?.command).toBe('gpumon doctor');
   });
 

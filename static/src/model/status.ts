@@ -31,7 +31,7 @@ export function statusOf(store: Store, localNowMs: number): Status {
     return {
       state: 'reconnecting',
       text: trans.__('reconnecting in %1', seconds(Math.max(1000, wait_ms))),
-      title: trans.__('The connection to gpumon has broken. It is tried again by itself.'),
+      title: trans.__('The connection to gpumon was lost. Retrying automatically.'),
       level: store.diagnosis === null ? 'wait' : 'bad',
     };
   }
@@ -40,7 +40,7 @@ export function statusOf(store: Store, localNowMs: number): Status {
     return {
       state: again ? 'reconnecting' : 'connecting',
       text: again ? trans.__('reconnecting') : trans.__('connecting'),
-      title: trans.__('Waiting for gpumon to answer.'),
+      title: trans.__('Waiting for gpumon.'),
       level: store.diagnosis === null ? 'wait' : 'bad',
     };
   }
@@ -68,7 +68,7 @@ function liveOrStale(store: Store): Status {
     return {
       state: 'stale',
       text: trans.__('no sample for %1', duration(silent_ms)),
-      title: trans.__('The connection is up, but no samples come.'),
+      title: trans.__('Connected, but no samples are arriving.'),
       level: 'wait',
     };
   }
@@ -98,25 +98,25 @@ export function noticeOf(store: Store, status: Status, connectingMessage: string
       return store.inventory === null
         ? {
             title: trans.__('No connection'),
-            message: trans.__('gpumon does not answer. It is tried again by itself.'),
+            message: trans.__('gpumon is not responding. Retrying automatically.'),
           }
         : null;
     case 'collector-starting':
       return {
         title: trans.__('Starting'),
-        message: message ?? trans.__('The collector has been started and reads the driver.'),
+        message: message ?? trans.__('The collector has started and is reading the driver.'),
       };
     case 'collector-restarting':
       return {
         title: trans.__('Collector restarting'),
-        message: message ?? trans.__('It has ended and is being replaced.'),
+        message: message ?? trans.__('The collector exited and is being restarted.'),
       };
     case 'collector-unavailable':
       return {
         title: trans.__('No GPU readings'),
         message: trans.__(
-          '%1. It is tried again by itself. To find out more, run:',
-          message ?? trans.__('Library, driver or GPU is missing'),
+          '%1. Retrying automatically. For details, run:',
+          message ?? trans.__('Library, driver or GPU not found'),
         ),
         command: 'gpumon doctor',
       };
@@ -125,7 +125,7 @@ export function noticeOf(store: Store, status: Status, connectingMessage: string
     case 'live':
     case 'stale':
       return store.inventory?.gpus.length === 0
-        ? { title: trans.__('No GPU'), message: trans.__('The driver works, but lists no GPU.') }
+        ? { title: trans.__('No GPU'), message: trans.__('The driver is loaded, but reports no GPU.') }
         : store.diagnosis;
   }
 }
@@ -136,16 +136,16 @@ function pauseNotice(collector: CollectorStatus | null): Diagnosis {
   const end_ms = collector?.resumes_ms;
   const end =
     end_ms === undefined
-      ? trans.__('To go on, run:')
-      : trans.__('It goes on by itself at %1. To go on sooner, run:', hourAndMinute(end_ms));
+      ? trans.__('To resume, run:')
+      : trans.__('Resumes automatically at %1. To resume now, run:', hourAndMinute(end_ms));
   const command = 'gpumon resume';
   // A collector that is stuck in the driver holds the GPUs still. The message says so, and begins in another way.
   if (message !== null && !message.startsWith('paused: ')) {
     return { title: trans.__('Paused'), message: `${sentence(message) ?? ''}. ${end}`, command };
   }
   return {
-    title: trans.__('Paused: gpumon has let go of the GPUs'),
-    message: `${trans.__('Nothing is read, so that they can be reset or divided anew.')} ${end}`,
+    title: trans.__('Paused: gpumon has released the GPUs'),
+    message: `${trans.__('Nothing is read, so that the GPUs can be reset or repartitioned.')} ${end}`,
     command,
   };
 }

@@ -33,7 +33,7 @@ describe('history', () => {
     expect(kept(KEY_1)).toEqual([null, null, null, 96]);
   });
 
-  it('fills in what was missed, and loses nothing that the server has forgotten', () => {
+  it('fills in what was missed, and loses nothing that the server has untranslated', () => {
     store.apply(hello());
     store.apply({ type: 'sample', ...sample(NOW + 10_000, [gpu(0)]) });
     store.apply({

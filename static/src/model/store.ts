@@ -51,7 +51,7 @@ export class Store {
   readonly timeline = new Timeline(CAPACITY);
   /** What notebooks' cells took, where the view stands beside notebooks. */
   readonly cells = new CellLog();
-  /** The colours of those who hold GPUs, the same in every view. */
+  /** The colors of those who hold GPUs, the same in every view. */
   readonly slots = new SlotKeeper();
   /** What the driver itself recorded of the power of each GPU, by its key; for those who asked for it. */
   readonly traces = new Map<string, Timeline>();

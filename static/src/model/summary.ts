@@ -16,7 +16,7 @@ export function summaryOf(gpus: readonly GpuView[]): string[] {
   const silent = gpus.filter((gpu) => gpu.now !== null).length - answering.length - asleep;
   const parts: string[] = [];
   if (silent > 0) {
-    parts.push(trans._n('%1 not answering', '%1 not answering', silent));
+    parts.push(trans._n('%1 not responding', '%1 not responding', silent));
   }
   if (asleep > 0) {
     parts.push(trans._n('%1 asleep', '%1 asleep', asleep));
@@ -26,7 +26,7 @@ export function summaryOf(gpus: readonly GpuView[]): string[] {
   const warned = worst.filter((level) => level === 'warn').length;
   const grave = [
     critical > 0 ? trans._n('%1 critical', '%1 critical', critical) : '',
-    warned > 0 ? trans._n('%1 warned', '%1 warned', warned) : '',
+    warned > 0 ? trans._n('%1 with a warning', '%1 with warnings', warned) : '',
   ];
   if (critical + warned > 0) {
     parts.push(grave.filter((part) => part !== '').join(', '));

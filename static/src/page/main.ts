@@ -47,7 +47,7 @@ function start(host: HTMLElement): void {
 }
 
 function overview(host: HTMLElement, feed: Feed, theme: HTMLElement): Shown {
-  const all = h('a', { class: 'gpumon-chip page-link', href: CHARTS }, 'charts');
+  const all = h('a', { class: 'gpumon-chip page-link', href: CHARTS }, 'Charts');
   const monitor = mountMonitor(host, {
     feed,
     title: 'gpumon',
@@ -60,7 +60,7 @@ function overview(host: HTMLElement, feed: Feed, theme: HTMLElement): Shown {
 }
 
 function charts(host: HTMLElement, feed: Feed, theme: HTMLElement): Shown {
-  const back = h('a', { class: 'gpumon-chip page-link', href: '#' }, 'all GPUs');
+  const back = h('a', { class: 'gpumon-chip page-link', href: '#' }, 'All GPUs');
   const asked = (address: string): string => address.slice(CHARTS.length + 1);
   let own = location.hash;
   const dashboard = mountDashboard(host, {

@@ -15,8 +15,8 @@ export function themeButton(changed: () => void): HTMLButtonElement {
     const theme = chosen() ?? systemTheme(system);
     const other = opposite(theme);
     document.documentElement.dataset.theme = theme;
-    button.setAttribute('aria-label', `Change to ${other} colours`);
-    button.title = `Change to ${other} colours`;
+    button.setAttribute('aria-label', `Switch to ${other} theme`);
+    button.title = `Switch to ${other} theme`;
     changed();
   };
   button.addEventListener('click', () => {

@@ -3,11 +3,11 @@
 import { h, setText } from '../lib/dom';
 import { table, trans } from '../lib/translation';
 import { concernsOf } from '../model/condition';
-import { healthWords } from '../model/words';
+import { describeHealth } from '../model/describe';
 import type { GpuView } from '../model/gpu';
 import type { Diagnosis } from '../model/store';
 import type { Status, ViewState } from '../model/status';
-import { spokenLevel } from './mark';
+import { spokenSeverity } from './severity-icon';
 
 /** A countdown would be told every second: the state alone is. */
 const STATES = table((): Record<ViewState, string> => ({
@@ -42,7 +42,7 @@ export class Announcer {
       const before = this.health.get(gpu.index);
       this.health.set(gpu.index, health.state);
       if (before !== health.state && (before !== undefined || health.state !== 'ok')) {
-        const text = healthWords(health, now_ms)?.text ?? trans.__('answers again');
+        const text = describeHealth(health, now_ms)?.text ?? trans.__('responding again');
         news.push(trans.__('GPU %1: %2', gpu.index, text));
       }
       news.push(...this.newConcerns(gpu, now_ms));
@@ -59,6 +59,6 @@ export class Announcer {
     this.told.set(gpu.index, new Set(grave.map(({ key }) => key)));
     return grave
       .filter(({ key }) => before?.has(key) !== true)
-      .map(({ text, level }) => `${spokenLevel(level)}${trans.__('GPU %1: %2', gpu.index, text)}`);
+      .map(({ text, level }) => `${spokenSeverity(level)}${trans.__('GPU %1: %2', gpu.index, text)}`);
   }
 }

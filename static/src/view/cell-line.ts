@@ -3,7 +3,7 @@
 import { h, keyed, setAttribute, setText } from '../lib/dom';
 import { trans } from '../lib/translation';
 import type { CellCost } from '../model/cell-cost';
-import { cellWords, type CellWord } from '../model/cell-words';
+import { describeCell, type CellPart } from '../model/describe-cell';
 
 export class CellLine {
   readonly element = h('div', {
@@ -16,7 +16,7 @@ export class CellLine {
   /** Shows what a run took, or has taken so far. */
   update(cost: CellCost, running: boolean): void {
     setAttribute(this.element, 'data-running', running ? '' : null);
-    const words = cellWords(cost);
+    const words = describeCell(cost);
     const shown = keyed(
       this.element,
       this.words,
@@ -30,7 +30,7 @@ export class CellLine {
   }
 }
 
-function show(word: CellWord, element: HTMLElement | undefined): void {
+function show(word: CellPart, element: HTMLElement | undefined): void {
   if (element !== undefined) {
     setText(element, word.text);
     setAttribute(element, 'title', word.title);

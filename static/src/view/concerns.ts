@@ -2,7 +2,7 @@
 
 import { h, keyed, setAttribute, setShown, setText } from '../lib/dom';
 import type { Concern } from '../model/condition';
-import { levelMark, spokenLevel } from './mark';
+import { severityIcon, spokenSeverity } from './severity-icon';
 
 interface Line {
   element: HTMLElement;
@@ -26,7 +26,7 @@ export class Concerns {
       setAttribute(line.element, 'data-level', concern.level);
       // A closed card cuts long lines, so the title has all of it.
       setAttribute(line.element, 'title', `${concern.text}\n${concern.title}`);
-      setText(line.level, spokenLevel(concern.level));
+      setText(line.level, spokenSeverity(concern.level));
       setText(line.text, concern.text);
       setText(line.since, ` (${concern.title})`);
     });
@@ -38,5 +38,5 @@ function newLine(): Line {
   const text = h('span', {});
   const since = h('span', { class: 'gpumon-spoken' });
   const words = h('span', { class: 'gpumon-alert-text' }, level, text, since);
-  return { element: h('li', { class: 'gpumon-alert' }, levelMark(), words), level, text, since };
+  return { element: h('li', { class: 'gpumon-alert' }, severityIcon(), words), level, text, since };
 }

@@ -3,10 +3,10 @@
 import { h, keyed, setAttribute, setShown, setText } from '../lib/dom';
 import { trans } from '../lib/translation';
 import type { GpuView } from '../model/gpu';
-import { sheetOf, type SheetRow } from '../model/details/sheet';
+import { detailGroups, type DetailRow } from '../model/details/groups';
 import { valueOf } from '../model/reading';
 import { MigList } from './mig-list';
-import { levelMark } from './mark';
+import { severityIcon } from './severity-icon';
 import { ReadingValue, type Freshness } from './value';
 
 export class Details {
@@ -30,10 +30,10 @@ export class Details {
 
   update(gpu: GpuView, freshness: Freshness): void {
     this.mig.update(gpu, freshness);
-    const sheet = sheetOf(gpu);
+    const details = detailGroups(gpu);
     setShown(this.keys.element, !this.whole);
-    this.keys.update(this.whole ? [] : sheet.keys, gpu, freshness);
-    const shown = this.whole ? sheet.groups : [];
+    this.keys.update(this.whole ? [] : details.keys, gpu, freshness);
+    const shown = this.whole ? details.groups : [];
     setShown(this.grid, this.whole);
     const groups = keyed(
       this.grid,
@@ -43,8 +43,8 @@ export class Details {
       ({ title }) => new Group(title),
     );
     shown.forEach(({ rows }, i) => groups[i]?.rows.update(rows, gpu, freshness));
-    this.updateMissing(gpu, sheet.missing);
-    setText(this.more, this.whole ? trans.__('fewer details') : trans.__('all details'));
+    this.updateMissing(gpu, details.missing);
+    setText(this.more, this.whole ? trans.__('Fewer details') : trans.__('All details'));
     setAttribute(this.more, 'aria-expanded', String(this.whole));
   }
 
@@ -52,7 +52,7 @@ export class Details {
     const waits = gpu.details === null && gpu.now?.health.state === 'ok';
     const told = [
       missing.length === 0 ? '' : trans.__('Not on this board or driver: %1.', missing.join(', ')),
-      waits ? trans.__('Errors, links and settings are read every ten seconds.') : '',
+      waits ? trans.__('Errors, links and settings are refreshed every 10 seconds.') : '',
     ].filter((part) => part !== '');
     setShown(this.missing, this.whole && told.length > 0);
     setText(this.missing, told.join(' '));
@@ -77,7 +77,7 @@ class Rows {
     this.element = h('dl', { class: className });
   }
 
-  update(rows: readonly SheetRow[], gpu: GpuView, freshness: Freshness): void {
+  update(rows: readonly DetailRow[], gpu: GpuView, freshness: Freshness): void {
     const shown = keyed(
       this.element,
       this.rows,
@@ -92,14 +92,14 @@ class Rows {
 class Row {
   readonly element: HTMLElement;
   private readonly value: ReadingValue;
-  private readonly mark = levelMark();
+  private readonly mark = severityIcon();
 
   constructor(id: string, label: string) {
     this.value = new ReadingValue(id);
     this.element = h('div', {}, h('dt', {}, label), h('dd', {}, this.mark, this.value.element));
   }
 
-  update({ detail, reading }: SheetRow, gpu: GpuView, freshness: Freshness): void {
+  update({ detail, reading }: DetailRow, gpu: GpuView, freshness: Freshness): void {
     const level = detail.level?.(gpu) ?? 'quiet';
     setAttribute(this.element, 'data-level', level);
     setShown(this.mark, level !== 'quiet');

@@ -5,7 +5,7 @@ import { since } from '../lib/format';
 import { trans } from '../lib/translation';
 import { eventRows, processEvents, type EventRow } from '../model/event';
 import type { Event } from '../wire';
-import { levelMark, spokenLevel } from './mark';
+import { severityIcon, spokenSeverity } from './severity-icon';
 
 /** So many lines leave room for the rest; the others come on demand. */
 const SHORT = 5;
@@ -14,7 +14,7 @@ export class EventList {
   readonly element: HTMLElement;
   private readonly list = h('ol', { class: 'gpumon-events', 'data-testid': 'gpumon-events' });
   private readonly rows = new Map<string, Row>();
-  private readonly empty = h('p', { class: 'gpumon-empty' }, trans.__('Nothing out of the ordinary.'));
+  private readonly empty = h('p', { class: 'gpumon-empty' }, trans.__('No events.'));
   private readonly processes = h('button', { class: 'gpumon-chip', type: 'button' });
   private readonly more = h('button', { class: 'gpumon-chip', type: 'button' });
   private withProcesses = false;
@@ -29,10 +29,10 @@ export class EventList {
       this.whole = !this.whole;
       invalidate();
     });
-    const heading = h('h2', { class: 'gpumon-heading' }, trans.__('What happened'));
+    const heading = h('h2', { class: 'gpumon-heading' }, trans.__('Events'));
     this.element = h(
       'section',
-      { class: 'gpumon-section', 'aria-label': trans.__('What happened') },
+      { class: 'gpumon-section', 'aria-label': trans.__('Events') },
       h('div', { class: 'gpumon-section-head' }, heading, this.processes),
       this.list,
       this.empty,
@@ -55,11 +55,11 @@ export class EventList {
     shown.forEach((row, i) => lines[i]?.update(row, now_ms));
     const hidden = processEvents(events);
     setShown(this.processes, hidden > 0);
-    setText(this.processes, trans.__('processes (%1)', hidden));
+    setText(this.processes, trans.__('Processes (%1)', hidden));
     setAttribute(this.processes, 'aria-pressed', String(this.withProcesses));
-    setAttribute(this.processes, 'title', trans.__('Show when processes started and ended'));
+    setAttribute(this.processes, 'title', trans.__('Show when processes start and exit'));
     setShown(this.more, rows.length > SHORT);
-    setText(this.more, this.whole ? trans.__('show fewer') : trans.__('show all %1', rows.length));
+    setText(this.more, this.whole ? trans.__('Show fewer') : trans.__('Show all %1', rows.length));
     setAttribute(this.more, 'aria-expanded', String(this.whole));
   }
 }
@@ -76,7 +76,7 @@ class Row {
     this.element = h(
       'li',
       { class: 'gpumon-event' },
-      levelMark(),
+      severityIcon(),
       this.time,
       this.gpu,
       h('span', { class: 'gpumon-event-text' }, this.level, this.text, this.more),
@@ -88,7 +88,7 @@ class Row {
     setText(this.time, since(row.at_ms, now_ms));
     setAttribute(this.time, 'datetime', new Date(row.at_ms).toISOString());
     setText(this.gpu, row.gpu === null ? trans.__('all') : trans.__('GPU %1', row.gpu));
-    setText(this.level, spokenLevel(row.level));
+    setText(this.level, spokenSeverity(row.level));
     setText(this.text, row.text);
     setText(this.more, row.more === '' ? '' : ` ${row.more}`);
   }

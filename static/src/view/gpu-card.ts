@@ -8,19 +8,19 @@ import { concernsOf, gravest, worstFirst, type Concern } from '../model/conditio
 import { seriesKey, type GpuView } from '../model/gpu';
 import { Growth } from '../model/growth';
 import type { HolderRow } from '../model/holders';
-import { forecastOf, forecastWords } from '../model/insight';
+import { forecastOf, describeForecast } from '../model/insight';
 import { memorySegments } from '../model/memory';
 import { METRICS } from '../model/metric';
 import { valueOf } from '../model/reading';
 import type { Store } from '../model/store';
-import { clockWords, healthWords } from '../model/words';
+import { describeClock, describeHealth } from '../model/describe';
 import { Concerns } from './concerns';
 import { Details } from './details';
 import { MemoryBar } from './memory-bar';
 import { MetricCell } from './metric-cell';
-import type { Moment } from './moment';
+import type { Cursor } from './cursor';
 import type { Palette } from './palette';
-import { Sight } from './sight';
+import { Visibility } from './visibility';
 import type { Freshness } from './value';
 
 /** What all cards of one drawing share. */
@@ -50,7 +50,7 @@ export interface CardOptions {
 
 export class GpuCard {
   readonly element: HTMLElement;
-  private readonly sight: Sight;
+  private readonly visibility: Visibility;
   /** What it was last given, whether it was written or not. */
   private latest: [gpu: GpuView, rows: readonly HolderRow[], context: CardContext] | null = null;
   private chosenOpen: boolean | null = null;
@@ -68,13 +68,13 @@ export class GpuCard {
 
   constructor(
     index: number,
-    private readonly moment: Moment,
+    private readonly cursor: Cursor,
     id: string,
     private readonly options: CardOptions,
   ) {
-    this.sight = new Sight(index * TURN_MS);
+    this.visibility = new Visibility(index * TURN_MS);
     this.details = new Details(options.invalidate);
-    this.cells = METRICS.map((metric) => ({ id: metric.id, cell: new MetricCell(metric, moment) }));
+    this.cells = METRICS.map((metric) => ({ id: metric.id, cell: new MetricCell(metric, cursor) }));
     for (const { id: metric, cell } of this.cells) {
       if (metric === 'memory.used_bytes') {
         cell.insertBeforeChart(this.bar.element);
@@ -108,7 +108,7 @@ export class GpuCard {
       this.onKey(event);
     });
     this.element.addEventListener('blur', () => {
-      this.moment.set(null);
+      this.cursor.set(null);
     });
   }
 
@@ -116,14 +116,14 @@ export class GpuCard {
     this.latest = [gpu, rows, context];
     this.now_ms = context.store.clock.now();
     this.updateOpen(context.openByDefault);
-    if (!this.sight.rests(this.now_ms)) {
+    if (!this.visibility.rests(this.now_ms)) {
       this.write(gpu, rows, context);
     }
   }
 
-  /** It has come into sight, or has left it. */
+  /** It has come into visibility, or has left it. */
   setOnScreen(onScreen: boolean): void {
-    this.sight.onScreen = onScreen;
+    this.visibility.onScreen = onScreen;
     if (onScreen && this.latest !== null) {
       const [gpu, rows, context] = this.latest;
       const window = { ...context.window, times_ms: context.store.timeline.times_ms };
@@ -134,7 +134,7 @@ export class GpuCard {
 
   /** It is about to be seen without another frame. */
   reveal(palette: Palette): void {
-    this.sight.onScreen = true;
+    this.visibility.onScreen = true;
     for (const { cell } of this.cells) {
       cell.reveal(palette);
     }
@@ -158,7 +158,7 @@ export class GpuCard {
 
   /** Draws the lines of a card that is seen. It is done when all cards are written, since letters ask for their styles. */
   draw(gpu: GpuView, { store, window, pins, bands, palette }: CardContext): void {
-    if (this.sight.onScreen) {
+    if (this.visibility.onScreen) {
       const marks = { pins: pins.get(gpu.index) ?? [], bands: bands.get(gpu.index) ?? [] };
       for (const { id, cell } of this.cells) {
         cell.draw(store.timeline.values(seriesKey(gpu, id)), window, marks, palette);
@@ -178,7 +178,7 @@ export class GpuCard {
     setText(this.index, String(gpu.index));
     setText(this.name, plainText(gpu.name));
     setAttribute(this.name, 'title', [gpu.fullName, gpu.uuid, gpu.busId].filter((part) => part !== null).join('\n'));
-    this.updateWords(gpu, rows, now_ms, store);
+    this.describeUpdate(gpu, rows, now_ms, store);
     for (const { id, cell } of this.cells) {
       cell.update(now, store.timeline.values(seriesKey(gpu, id)), window, freshness);
     }
@@ -188,20 +188,20 @@ export class GpuCard {
     }
   }
 
-  private updateWords(gpu: GpuView, rows: readonly HolderRow[], now_ms: number, store: Store): void {
+  private describeUpdate(gpu: GpuView, rows: readonly HolderRow[], now_ms: number, store: Store): void {
     const now = gpu.now;
     const reasons = now?.health.state === 'ok' ? valueOf(now.throttle_reasons) : null;
-    const clocks = reasons === null ? null : clockWords(reasons);
+    const clocks = reasons === null ? null : describeClock(reasons);
     setText(this.clocks, clocks?.text ?? '');
     setAttribute(this.clocks, 'title', clocks?.title ?? null);
-    const health = now === null ? null : healthWords(now.health, now_ms);
+    const health = now === null ? null : describeHealth(now.health, now_ms);
     const forecast = forecastOf(gpu, store.timeline, store.memoryHorizon_ms);
     if (now !== null) {
       this.growth.take(now.at_ms, rows);
     }
     const concerns: Concern[] = [
       ...(health === null ? [] : [{ ...health, key: 'health' }]),
-      ...(forecast === null ? [] : [{ ...forecastWords(forecast, this.growth.growers(rows)), key: 'forecast' }]),
+      ...(forecast === null ? [] : [{ ...describeForecast(forecast, this.growth.growers(rows)), key: 'forecast' }]),
       ...concernsOf(now, now_ms),
     ];
     this.concerns.update(worstFirst(concerns));
@@ -228,13 +228,13 @@ export class GpuCard {
       return;
     }
     const step_ms = event.shiftKey ? 10_000 : 1000;
-    const at_ms = this.moment.at_ms ?? this.now_ms;
+    const at_ms = this.cursor.at_ms ?? this.now_ms;
     if (event.key === 'ArrowLeft') {
-      this.moment.set(at_ms - step_ms);
+      this.cursor.set(at_ms - step_ms);
     } else if (event.key === 'ArrowRight') {
-      this.moment.set(at_ms + step_ms > this.now_ms ? null : at_ms + step_ms);
+      this.cursor.set(at_ms + step_ms > this.now_ms ? null : at_ms + step_ms);
     } else if (event.key === 'Escape') {
-      this.moment.set(null);
+      this.cursor.set(null);
     } else if (event.key === 'Enter') {
       this.toggle.click();
     } else {

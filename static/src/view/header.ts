@@ -28,7 +28,7 @@ export class Header {
     {
       class: 'gpumon-simulated',
       'data-testid': 'gpumon-simulated',
-      title: trans.__('These GPUs are made up by the built-in simulation. No driver is read.'),
+      title: trans.__('These GPUs are simulated by gpumon. No driver is read.'),
     },
     trans.__('simulated'),
   );
@@ -36,7 +36,7 @@ export class Header {
   private readonly statusLine = h('span', { class: 'gpumon-status', 'data-testid': 'gpumon-status' });
   private readonly retry = h(
     'button',
-    { class: 'gpumon-retry', type: 'button', title: trans.__('Try to connect now') },
+    { class: 'gpumon-retry', type: 'button', title: trans.__('Reconnect now') },
     trans.__('now'),
   );
   private readonly summary = h('span', { class: 'gpumon-summary', 'data-testid': 'gpumon-summary' });
@@ -82,8 +82,8 @@ export class Header {
       this.span,
       'title',
       trans._n(
-        'The lines show the last minute. Click for %2.',
-        'The lines show the last %1 minutes. Click for %2.',
+        'Showing the last minute. Click for %2.',
+        'Showing the last %1 minutes. Click for %2.',
         spanMin,
         nextSpan(spanMin),
       ),

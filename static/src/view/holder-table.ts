@@ -37,7 +37,7 @@ export class HolderTable {
     const notebooks = rows.filter(isNotebook);
     const others = rows.filter((row) => !isNotebook(row));
     this.notebooks.update(trans.__('Notebooks'), notebooks, freshness);
-    const heading = notebooks.length > 0 ? trans.__('Others') : trans.__('Processes');
+    const heading = notebooks.length > 0 ? trans.__('Other processes') : trans.__('Processes');
     this.others.update(heading, others, freshness);
     // The heading stays where there is nothing below it but these words.
     setShown(this.others.element, others.length > 0 || notebooks.length === 0);
@@ -158,7 +158,7 @@ class ReadableRow implements Row {
     const title = [trans.__('%1 (PID %2)', name, pid), told, ...rest.map(member)].join('\n');
     setAttribute(this.name, 'title', title);
     setAttribute(this.go, 'title', trans.__('Go to %1', title));
-    setText(this.idle, row.idle_ms === null ? '' : trans.__('held but idle %1', duration(row.idle_ms)));
+    setText(this.idle, row.idle_ms === null ? '' : trans.__('idle for %1', duration(row.idle_ms)));
     setShown(this.idle, row.idle_ms !== null);
     // A notebook of this place is the reader's own: what runs it says more than whose it is.
     const whose = own === null ? [user.text, pid] : [];
@@ -184,7 +184,7 @@ class ReadableRow implements Row {
   private showName(name: string, isOwn: boolean): void {
     setText(this.name, name);
     setText(this.go, name);
-    setAttribute(this.menu, 'aria-label', trans.__('What can be done with %1', name));
+    setAttribute(this.menu, 'aria-label', trans.__('Actions for %1', name));
     setShown(this.name, !isOwn);
     setShown(this.go, isOwn);
     setShown(this.menu, isOwn);
@@ -200,7 +200,7 @@ class ReadableRow implements Row {
 
 /** What a kernel has started, and what counts with it. */
 function started(count: number): string | null {
-  return count === 0 ? null : trans._n('%1 more started', '%1 more started', count);
+  return count === 0 ? null : trans._n('%1 child process', '%1 child processes', count);
 }
 
 /** One of them, on hover. */

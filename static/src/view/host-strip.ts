@@ -25,7 +25,7 @@ export class HostStrip {
       item(trans.__('CPU'), this.cpuMeter.element, this.cpu.element),
       item(trans.__('RAM'), this.ramMeter.element, this.ram.element),
       item(trans.__('Disk'), direction(trans.__('read'), this.read), direction(trans.__('write'), this.written)),
-      item(trans.__('Net'), direction(trans.__('in'), this.received), direction(trans.__('out'), this.sent)),
+      item(trans.__('Net'), direction(trans.__('RX'), this.received), direction(trans.__('TX'), this.sent)),
     );
     this.element = h(
       'section',
@@ -45,7 +45,7 @@ export class HostStrip {
     const used = valueOf(memory.used_bytes);
     this.ram.update(memory.used_bytes, memoryNumber, freshness, total === null ? 'GiB' : `/ ${memorySize(total)}`);
     this.ramMeter.set(total === null || used === null || total === 0 ? 0 : used / total);
-    setAttribute(this.ramMeter.element, 'title', swapWords(swap));
+    setAttribute(this.ramMeter.element, 'title', describeSwap(swap));
     this.read.update(disk.read_bytes_per_second, bytesPerSecond, freshness);
     this.written.update(disk.written_bytes_per_second, bytesPerSecond, freshness);
     this.received.update(network.received_bytes_per_second, bytesPerSecond, freshness);
@@ -53,7 +53,7 @@ export class HostStrip {
   }
 }
 
-function swapWords(swap: RamSample): string | null {
+function describeSwap(swap: RamSample): string | null {
   const total = valueOf(swap.total_bytes);
   const used = valueOf(swap.used_bytes);
   if (total === null || used === null) {

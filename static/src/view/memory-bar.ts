@@ -18,7 +18,7 @@ export class MemoryBar {
   private readonly parts = new Map<string, Part>();
 
   update(segments: readonly Segment[]): void {
-    setAttribute(this.element, 'aria-label', trans.__('Memory: %1', memorySentence(segments) || trans.__('not known')));
+    setAttribute(this.element, 'aria-label', trans.__('Memory: %1', memorySentence(segments) || trans.__('unknown')));
     const parts = keyed(
       this.element,
       this.parts,

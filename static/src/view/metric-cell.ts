@@ -8,8 +8,8 @@ import type { Metric } from '../model/metric';
 import { valueOf } from '../model/reading';
 import { formatted } from '../model/unit';
 import type { GpuSample } from '../wire';
-import type { Moment } from './moment';
-import { colourOf, type Palette } from './palette';
+import type { Cursor } from './cursor';
+import { colorOf, type Palette } from './palette';
 import { ReadingValue, type Freshness } from './value';
 
 export class MetricCell {
@@ -21,23 +21,23 @@ export class MetricCell {
 
   constructor(
     private readonly metric: Metric,
-    private readonly moment: Moment,
+    private readonly cursor: Cursor,
   ) {
     this.value = new ReadingValue(metric.id);
     this.ceiling = metric.unit.ceiling;
     const label = h('span', { class: 'gpumon-label' }, metric.label());
     this.element = h(
       'div',
-      { class: 'gpumon-cell', 'data-metric': String(metric.colour) },
+      { class: 'gpumon-cell', 'data-metric': String(metric.color) },
       label,
       this.value.element,
       this.chartHost,
     );
     this.chartHost.addEventListener('pointermove', (event) => {
-      this.moment.set(this.chart?.timeAt(event.clientX) ?? null);
+      this.cursor.set(this.chart?.timeAt(event.clientX) ?? null);
     });
     this.chartHost.addEventListener('pointerleave', () => {
-      this.moment.set(null);
+      this.cursor.set(null);
     });
   }
 
@@ -51,7 +51,7 @@ export class MetricCell {
     const { metric } = this;
     const limit = gpu === null || metric.limit === null ? null : valueOf(metric.limit(gpu));
     const rest = formatted(metric.unit, null, limit).rest;
-    const at_ms = this.moment.at_ms;
+    const at_ms = this.cursor.at_ms;
     if (at_ms === null) {
       const reading = gpu === null ? null : metric.read(gpu);
       this.value.update(reading, (value) => formatted(metric.unit, value, limit).main, freshness, rest);
@@ -71,18 +71,18 @@ export class MetricCell {
     marks: { pins: readonly Pin[]; bands: readonly Band[] },
     palette: Palette,
   ): void {
-    const { unit, colour } = this.metric;
+    const { unit, color } = this.metric;
     const known = this.ceiling > unit.ceiling || this.metric.limit === null;
     const highest = known ? this.ceiling : highestOf(values, unit.ceiling);
     // A little air above a limit that is drawn as a line; memory cannot pass its total.
-    const air = colour === 'power' ? 1.06 : 1;
+    const air = color === 'power' ? 1.06 : 1;
     this.chartOf(palette).draw({
       window,
-      lines: [{ values, colour: colourOf(palette, colour) }],
+      lines: [{ values, color: colorOf(palette, color) }],
       floor: unit.floor,
       ceiling: highest * air,
       limit: known && air > 1 ? this.ceiling : null,
-      at_ms: this.moment.at_ms,
+      at_ms: this.cursor.at_ms,
       ...marks,
     });
   }

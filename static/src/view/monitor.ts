@@ -37,7 +37,7 @@ export function mountMonitor(host: HTMLElement, options: MonitorOptions): Monito
     (invalidate, reader) =>
       new Overview(feed.store, {
         title: options.title ?? trans.__('GPUs'),
-        connectingMessage: options.connectingMessage ?? trans.__('Waiting for gpumon to answer.'),
+        connectingMessage: options.connectingMessage ?? trans.__('Waiting for gpumon.'),
         actions: options.actions ?? [],
         notebooks: options.notebooks ?? null,
         onOpenGpu: options.onOpenGpu ?? null,

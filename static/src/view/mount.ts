@@ -22,7 +22,7 @@ export interface Mounted {
   setInterval: (interval_ms: number | null) => void;
   /** Numbers are written in another way now. */
   invalidate: () => void;
-  /** The colours around the view have changed. */
+  /** The colors around the view have changed. */
   themeChanged: () => void;
   /** Leaves the feed and takes the view away; calling it again does nothing. */
   dispose: () => void;

@@ -2,13 +2,13 @@
 
 import { h, keyed, setAttribute, setShown, setText } from '../lib/dom';
 import { trans } from '../lib/translation';
-import type { OomHolder, OomWords } from '../model/oom-words';
+import type { OomHolder, OomDescription } from '../model/describe-oom';
 import type { NotebookHost } from './notebook-host';
 
 export class OomNote {
   readonly element = h('div', { class: 'gpumon-oom', 'data-testid': 'gpumon-oom', role: 'status' });
   private readonly text = h('span');
-  private readonly holders = h('ul', { 'aria-label': trans.__('Who holds the memory of this GPU') });
+  private readonly holders = h('ul', { 'aria-label': trans.__('Processes that hold memory of this GPU') });
   private readonly lead = h('div', {}, trans.__('Held by'), this.holders);
   private readonly notes = h('div');
   private readonly rows = new Map<string, { element: HTMLElement }>();
@@ -18,7 +18,7 @@ export class OomNote {
     this.element.append(h('div', {}, mark, this.text), this.lead, this.notes);
   }
 
-  update(words: OomWords): void {
+  update(words: OomDescription): void {
     setText(this.text, words.text);
     setAttribute(this.text, 'title', words.title);
     setText(this.notes, words.notes.join(' '));

@@ -119,7 +119,7 @@ describe('a GPU', () => {
       /^Critical: The clocks are held down by dangerous heat\. \(since \d\d:\d\d:\d\d, for 2 min\)$/,
     );
     expect(lines[0]?.title).toContain('since');
-    expect(lines[0]?.querySelector('.gpumon-mark')).not.toBeNull();
+    expect(lines[0]?.querySelector('.gpumon-severity-icon')).not.toBeNull();
     expect(find('[data-gpu-index="0"]').dataset.gravest).toBe('act');
     expect(find('[role="status"]').textContent).toContain('Critical: GPU 0: The clocks');
   });
@@ -215,8 +215,10 @@ describe('notebooks', () => {
     show(gpu(0, { processes: [of('k1', 7), of('k1', 8), process(9)] }));
     const rows = (table: string) => overview.element.querySelectorAll(`[data-testid="${table}"] tbody tr`);
     expect([rows('gpumon-notebook-table').length, rows('gpumon-process-table').length]).toEqual([1, 1]);
-    expect([...overview.element.querySelectorAll('h2')].map((heading) => heading.textContent)).toContain('Others');
-    expect(text('[data-pid="7"]')).toContain('1 more started');
+    expect([...overview.element.querySelectorAll('h2')].map((heading) => heading.textContent)).toContain(
+      'Other processes',
+    );
+    expect(text('[data-pid="7"]')).toContain('1 child process');
     show(gpu(0, { processes: [process(9)] }));
     expect(text('.gpumon-part:not([hidden]) h2')).toBe('Processes');
   });
@@ -228,7 +230,7 @@ describe('notebooks', () => {
     ];
     const [go, menu] = buttons('7');
     expect(go?.textContent).toBe('new.ipynb');
-    expect(menu?.getAttribute('aria-label')).toBe('What can be done with new.ipynb');
+    expect(menu?.getAttribute('aria-label')).toBe('Actions for new.ipynb');
     go?.click();
     menu?.click();
     expect(notebooks.go).toHaveBeenCalledWith('k1');
@@ -265,10 +267,7 @@ describe('what happened', () => {
     store.apply(hello({ events: [{ at_ms: NOW - 5, gpu: null, what: 'mig_changed' }] }));
     store.apply({ type: 'event', at_ms: NOW, gpu: { index: 1, uuid: 'GPU-1' }, what: 'gpu_lost' });
     overview.render();
-    expect(lines()).toEqual([
-      'Critical: The GPU is lost: the driver says that it has fallen off the bus.',
-      'Notice: MIG was switched on or off, or its instances changed.',
-    ]);
+    expect(lines()).toEqual(['Critical: GPU lost (fallen off the bus)', 'Notice: MIG configuration changed']);
     expect(text('.gpumon-event-gpu')).toBe('GPU 1');
     expect(find('.gpumon-event-time').getAttribute('datetime')).toBe(new Date(NOW).toISOString());
   });
@@ -277,10 +276,10 @@ describe('what happened', () => {
     store.apply(hello({ events: [started] }));
     overview.render();
     expect(lines()).toEqual([]);
-    button(/^processes/).click();
-    expect(lines()).toEqual(['<img src=x onerror=alert(1)> (ana, PID 7) started.']);
+    button(/^Processes/).click();
+    expect(lines()).toEqual(['<img src=x onerror=alert(1)> (ana, PID 7) started']);
     expect(overview.element.querySelector('img')).toBeNull();
-    expect(button(/^processes/).getAttribute('aria-pressed')).toBe('true');
+    expect(button(/^Processes/).getAttribute('aria-pressed')).toBe('true');
   });
 
   it('is short until all of it is asked for', () => {
@@ -288,9 +287,9 @@ describe('what happened', () => {
     store.apply(hello({ events }));
     overview.render();
     expect(lines()).toHaveLength(5);
-    button(/^show all 9$/).click();
+    button(/^Show all 9$/).click();
     expect(lines()).toHaveLength(9);
-    button(/^show fewer$/).click();
+    button(/^Show fewer$/).click();
     expect(lines()).toHaveLength(5);
   });
 });
@@ -329,7 +328,7 @@ describe('the view', () => {
     overview.render();
     expect(overview.element.dataset.gpumonState).toBe('collector-paused');
     expect(find('[data-testid="gpumon-notice"]').dataset.level).toBe('rest');
-    expect(text('[data-testid="gpumon-notice"]')).toContain('Paused: gpumon has let go of the GPUs');
+    expect(text('[data-testid="gpumon-notice"]')).toContain('Paused: gpumon has released the GPUs');
     expect(text('.gpumon-command')).toBe('gpumon resume');
   });
 });

@@ -1,7 +1,7 @@
 /** The whole view, from the head to the machine; it shows what the store holds. */
 
 import { h, keyed, setAttribute, setShown } from '../lib/dom';
-import { isOnDark } from '../lib/colour';
+import { isOnDark } from '../lib/color';
 import { gpusOf } from '../model/gpu';
 import { holderRows, type HolderRow } from '../model/holders';
 import { noticeOf, statusOf } from '../model/status';
@@ -14,14 +14,14 @@ import { Header, nextSpan } from './header';
 import { HolderTable } from './holder-table';
 import { HostStrip } from './host-strip';
 import { WIDE_PX } from './layout';
-import { Moment } from './moment';
+import { Cursor } from './cursor';
 import type { NotebookHost } from './notebook-host';
 import { Notice } from './notice';
 import { readPalette, type Palette } from './palette';
 import { Pins } from './pins';
 import { runBands } from './run-bands';
 import { RunEntry, type Runner } from './run-entry';
-import { Sight } from './sight';
+import { Visibility } from './visibility';
 
 /** With more GPUs than this, open cards would hide the overview. */
 const OPEN_GPUS = 16;
@@ -47,7 +47,7 @@ let overviews = 0;
 
 export class Overview {
   readonly element = h('div', { class: 'gpumon', 'data-testid': 'gpumon' });
-  private readonly moment: Moment;
+  private readonly cursor: Cursor;
   private readonly runs: RunEntry | null;
   private readonly header: Header;
   private readonly announcer = new Announcer();
@@ -63,7 +63,7 @@ export class Overview {
   private palette: Palette | null = null;
   private readonly pins = new Pins();
   private spanMin: number;
-  private readonly holdersSight = new Sight();
+  private readonly holdersSight = new Visibility();
   private wide = false;
 
   constructor(
@@ -71,7 +71,7 @@ export class Overview {
     private readonly options: OverviewOptions,
   ) {
     this.spanMin = options.spanMinutes;
-    this.moment = new Moment(options.invalidate);
+    this.cursor = new Cursor(options.invalidate);
     this.runs = options.runner === null ? null : new RunEntry(store, options.runner, options.invalidate);
     this.header = new Header({
       title: options.title,
@@ -123,7 +123,7 @@ export class Overview {
     const now_ms = store.clock.now();
     setAttribute(this.element, 'data-gpumon-state', status.state);
     setAttribute(this.element, 'data-layout', this.wide ? 'wide' : 'compact');
-    this.header.update(store, status, gpus.length === 0 ? [] : summaryOf(gpus), this.spanMin, this.moment.at_ms);
+    this.header.update(store, status, gpus.length === 0 ? [] : summaryOf(gpus), this.spanMin, this.cursor.at_ms);
     const notice = noticeOf(store, status, this.options.connectingMessage);
     this.announcer.update(status, notice, gpus, now_ms);
     this.notice.update(notice, status.level);
@@ -176,7 +176,7 @@ export class Overview {
     }
   }
 
-  /** The colours around the view have changed. */
+  /** The colors around the view have changed. */
   themeChanged(): void {
     this.palette = null;
     const palette = this.currentPalette();
@@ -204,12 +204,12 @@ export class Overview {
   }
 
   private newCard(index: number): GpuCard {
-    const card = new GpuCard(index, this.moment, `${this.id}-gpu-${String(index)}`, this.options);
+    const card = new GpuCard(index, this.cursor, `${this.id}-gpu-${String(index)}`, this.options);
     this.screen?.observe(card.element);
     return card;
   }
 
-  /** The style sheet has light and dark colours of its own; which of them fit is told by what lies behind. */
+  /** The style sheet has light and dark colors of its own; which of them fit is told by what lies behind. */
   private currentPalette(): Palette {
     if (this.palette === null) {
       setAttribute(this.element, 'data-gpumon-scheme', isOnDark(this.element) ? 'dark' : 'light');
@@ -232,7 +232,7 @@ export class Overview {
     }
   }
 
-  /** Only what has come into sight is written, so that scrolling stays smooth. */
+  /** Only what has come into visibility is written, so that scrolling stays smooth. */
   private scrolled(entries: readonly IntersectionObserverEntry[]): void {
     for (const { target, isIntersecting } of entries) {
       if (target === this.holders.element) {

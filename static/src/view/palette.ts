@@ -1,44 +1,44 @@
-/** The colours of the style sheet, for drawing on a canvas. */
+/** The colors of the style sheet, for drawing on a canvas. */
 
 import type { ChartStyle } from '../chart/chart';
 import { SLOTS } from '../model/holders';
-import type { Colour } from '../model/metric';
-import type { Level } from '../model/words';
+import type { Color } from '../model/metric';
+import type { Level } from '../model/describe';
 
 export interface Palette extends ChartStyle {
-  lines: Record<Exclude<Colour, number>, string>;
+  lines: Record<Exclude<Color, number>, string>;
   /** Those that tell holders, GPUs or lines of one chart apart. */
   slots: readonly string[];
   /** Of a mark on the time axis. */
   levels: Record<Level, string>;
 }
 
-/** A colour by its name or place. */
-export function colourOf(palette: Palette, colour: Colour): string {
-  return typeof colour === 'number' ? (palette.slots[colour % SLOTS] ?? palette.text) : palette.lines[colour];
+/** A color by its name or place. */
+export function colorOf(palette: Palette, color: Color): string {
+  return typeof color === 'number' ? (palette.slots[color % SLOTS] ?? palette.text) : palette.lines[color];
 }
 
-/** Reads the colours that hold for `root` just now; a change of theme needs another reading. */
+/** Reads the colors that hold for `root` just now; a change of theme needs another reading. */
 export function readPalette(root: Element): Palette {
   const style = getComputedStyle(root);
-  const colour = (name: string): string => style.getPropertyValue(name).trim() || '#888';
+  const color = (name: string): string => style.getPropertyValue(name).trim() || '#888';
   return {
     lines: {
-      utilization: colour('--gpumon-utilization'),
-      memory: colour('--gpumon-memory'),
-      power: colour('--gpumon-power'),
-      temperature: colour('--gpumon-temperature'),
+      utilization: color('--gpumon-utilization'),
+      memory: color('--gpumon-memory'),
+      power: color('--gpumon-power'),
+      temperature: color('--gpumon-temperature'),
       text: style.color,
     },
-    slots: Array.from({ length: SLOTS }, (_, slot) => colour(`--gpumon-process-${String(slot)}`)),
+    slots: Array.from({ length: SLOTS }, (_, slot) => color(`--gpumon-process-${String(slot)}`)),
     text: style.color,
-    muted: colour('--gpumon-axis'),
-    grid: colour('--gpumon-grid'),
+    muted: color('--gpumon-axis'),
+    grid: color('--gpumon-grid'),
     levels: {
-      quiet: colour('--gpumon-axis'),
-      note: colour('--gpumon-note'),
-      warn: colour('--gpumon-wait'),
-      act: colour('--gpumon-act'),
+      quiet: color('--gpumon-axis'),
+      note: color('--gpumon-note'),
+      warn: color('--gpumon-wait'),
+      act: color('--gpumon-act'),
     },
     font: style.fontFamily,
   };

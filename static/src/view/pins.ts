@@ -18,7 +18,7 @@ export class Pins {
       this.byGpu = new Map(
         [...marksByGpu(events)].map(([gpu, marks]) => [
           gpu,
-          marks.map(({ at_ms, level }) => ({ at_ms, colour: palette.levels[level] })),
+          marks.map(({ at_ms, level }) => ({ at_ms, color: palette.levels[level] })),
         ]),
       );
     }

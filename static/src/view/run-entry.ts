@@ -1,10 +1,10 @@
-/** The way to workloads: a button, and the place of the sheet, which is loaded when it is first opened. */
+/** The way to workloads: a button, and the place of the dialog, which is loaded when it is first opened. */
 
 import { h, setAttribute, setShown, setText } from '../lib/dom';
 import { trans } from '../lib/translation';
 import type { GpuView } from '../model/gpu';
 import type { Store } from '../model/store';
-import type { RunSheet } from './runs/sheet';
+import type { RunDialog } from './runs/dialog';
 import type { Freshness } from './value';
 
 /** How workloads are run. */
@@ -21,18 +21,18 @@ export class RunEntry {
     {
       class: 'gpumon-chip gpumon-run-button',
       type: 'button',
-      title: trans.__('Run a workload of known size, or watch memory run out'),
+      title: trans.__('Run a benchmark, a stress test or an out-of-memory demo'),
       'aria-expanded': 'false',
       'data-testid': 'gpumon-run',
     },
     trans.__('Run'),
   );
   readonly element = h('section', {
-    class: 'gpumon-section gpumon-run-sheet',
+    class: 'gpumon-section gpumon-run-dialog',
     'aria-label': trans.__('Run'),
     'data-testid': 'gpumon-runs',
   });
-  private sheet: RunSheet | null = null;
+  private dialog: RunDialog | null = null;
   private open = false;
 
   constructor(
@@ -55,7 +55,7 @@ export class RunEntry {
 
   render(gpus: readonly GpuView[], freshness: Freshness): void {
     if (this.open) {
-      this.sheet?.render(gpus, freshness);
+      this.dialog?.render(gpus, freshness);
     }
   }
 
@@ -65,12 +65,12 @@ export class RunEntry {
     setAttribute(this.button, 'aria-expanded', String(this.open));
     this.runner.setRuns(this.open);
     this.invalidate();
-    if (!this.open || this.sheet !== null) {
+    if (!this.open || this.dialog !== null) {
       return;
     }
     try {
-      const { RunSheet } = await import('./runs/sheet');
-      this.sheet ??= new RunSheet(this.element, this.store, this.runner, this.invalidate);
+      const { RunDialog } = await import('./runs/dialog');
+      this.dialog ??= new RunDialog(this.element, this.store, this.runner, this.invalidate);
       this.invalidate();
     } catch (error) {
       console.error('gpumon: a part of it cannot be loaded', error);

@@ -2,10 +2,10 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
 import { setTranslator, trans } from '../lib/translation';
-import { oomWords } from '../model/oom-words';
+import { describeOom } from '../model/describe-oom';
 import { fromAddress } from '../model/dashboard/state';
 import { Store } from '../model/store';
-import { accented, forgotten, textsOf } from '../testing/accents';
+import { pseudoLocalized, untranslated, textsOf } from '../testing/pseudo-locale';
 import { GIB, inventory, NOW, sample } from '../testing/frames';
 import { COST, gpus, world } from '../testing/world';
 import { CellLine } from './cell-line';
@@ -37,8 +37,8 @@ beforeEach(() => {
   vi.setSystemTime(NOW);
   const { __: one, _n: many } = english;
   setTranslator({
-    __: (text, ...args) => one(accented(text), ...args),
-    _n: (single, several, n, ...args) => many(accented(single), accented(several), n, ...args),
+    __: (text, ...args) => one(pseudoLocalized(text), ...args),
+    _n: (single, several, n, ...args) => many(pseudoLocalized(single), pseudoLocalized(several), n, ...args),
   });
 });
 afterEach(() => {
@@ -57,7 +57,7 @@ function storeOfWorld(): Store {
 
 describe('in another language', () => {
   const options = { title: '', connectingMessage: '', actions: [], notebooks: host, onRetry: vi.fn(), runner: null };
-  const untold = (element: Element): string[] => forgotten(textsOf(element), DATA);
+  const untold = (element: Element): string[] => untranslated(textsOf(element), DATA);
 
   it('the overview has no English word, whatever there is to say', () => {
     const store = storeOfWorld();
@@ -127,7 +127,7 @@ describe('in another language', () => {
     const error = { framework: 'PyTorch', total_bytes: null, free_bytes: null, gpu: 0, says_gpu: true };
     const moment = { inventory: inventory(7), sample: sample(NOW, gpus()), kernelId: 'k1', nameOf: host.nameOf };
     for (const asked_bytes of [90 * GIB, null]) {
-      const words = oomWords({ ...error, asked_bytes, unused_bytes: 99 * GIB, limit_bytes: GIB }, moment);
+      const words = describeOom({ ...error, asked_bytes, unused_bytes: 99 * GIB, limit_bytes: GIB }, moment);
       expect(words?.holders.length).toBeGreaterThan(2);
       if (words !== null) {
         note.update(words);

@@ -4,7 +4,7 @@ import { duration } from '../lib/format';
 import { h, setAttribute, setText } from '../lib/dom';
 import { trans } from '../lib/translation';
 import { absenceOf, takenAt, valueOf } from '../model/reading';
-import { absenceWords } from '../model/words';
+import { describeAbsence } from '../model/describe';
 import type { Reading } from '../wire';
 
 /** A slow reading, such as a limit, is read again within half a minute. */
@@ -36,7 +36,7 @@ export class ReadingValue {
     const value = reading === null ? null : valueOf(reading);
     if (reading === null || value === null) {
       const absence = reading === null ? null : absenceOf(reading);
-      this.absent(absence === null ? trans.__('not read yet') : absenceWords(absence), rest);
+      this.absent(absence === null ? trans.__('not read yet') : describeAbsence(absence), rest);
       return;
     }
     const at_ms = takenAt(reading);
@@ -46,13 +46,13 @@ export class ReadingValue {
     setAttribute(this.element, 'data-absent', null);
     setAttribute(this.element, 'data-stale', stale ? '' : null);
     setAttribute(this.element, 'title', at_ms === null ? null : trans.__('read %1 ago', duration(age_ms)));
-    setText(this.spoken, stale ? ` (${trans.__('old')})` : '');
+    setText(this.spoken, stale ? ` (${trans.__('stale')})` : '');
   }
 
   /** Shows what is known of a moment in the past; `null` is a gap. */
   showPast(text: string | null, rest = ''): void {
     if (text === null) {
-      this.absent(trans.__('nothing was read at this moment'), rest);
+      this.absent(trans.__('no sample at this time'), rest);
       return;
     }
     this.write(text, rest);

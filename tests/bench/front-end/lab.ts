@@ -48,7 +48,7 @@ export class OpenLab {
     const { page } = await newPage(browser, { viewport: VIEWPORT });
     await page.addInitScript(tapStream, ask_ms);
     await page.goto(`${jupyter.page('lab')}&reset`);
-    await page.locator('#jupyterlab-splash').waitFor({ state: 'detached', timeout: 60_000 });
+    await page.locator('#jupyterlab-splash').waitFor({ state: 'detached' });
     await page.locator('[data-id="gpumon-panel"], [data-id="gpu-dashboard"]').first().waitFor();
     await sleep(SETTLE_S);
     return new OpenLab(page, await page.context().newCDPSession(page));

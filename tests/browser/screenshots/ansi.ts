@@ -5,9 +5,9 @@ export interface Span {
   classes: string[];
 }
 
-const COLOURS = ['black', 'red', 'green', 'yellow', 'blue', 'magenta', 'cyan', 'white'];
+const COLORS = ['black', 'red', 'green', 'yellow', 'blue', 'magenta', 'cyan', 'white'];
 
-/** Understands bold, dim and the eight colours of the foreground; fails at anything else, so that no picture lies. */
+/** Understands bold, dim and the eight colors of the foreground; fails at anything else, so that no picture lies. */
 export function spansOf(printed: string): Span[] {
   const spans: Span[] = [];
   let classes: string[] = [];
@@ -27,15 +27,15 @@ export function spansOf(printed: string): Span[] {
 }
 
 function after(classes: readonly string[], code: number): string[] {
-  const colour = COLOURS[code % 10];
+  const color = COLORS[code % 10];
   if (code === 0) {
     return [];
   }
   if (code === 1 || code === 2) {
     return [...classes, code === 1 ? 'bold' : 'dim'];
   }
-  if (colour !== undefined && [3, 9].includes(Math.floor(code / 10))) {
-    return [...classes.filter((name) => !COLOURS.includes(name)), colour];
+  if (color !== undefined && [3, 9].includes(Math.floor(code / 10))) {
+    return [...classes.filter((name) => !COLORS.includes(name)), color];
   }
   throw new Error(`the terminal's code ${String(code)} is not known here`);
 }

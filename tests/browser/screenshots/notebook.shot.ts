@@ -59,7 +59,7 @@ it('picture of a notebook beside the panel', async () => {
     .first()
     .click();
   const lines = page.locator('[data-testid=gpumon-cell]:not([data-running])');
-  await lines.nth(1).waitFor({ timeout: 60_000 });
+  await lines.nth(1).waitFor();
   await take(page, 'notebook.png');
 
   // The charts of the GPU, with the cells that ran on it.

@@ -19,7 +19,7 @@ const STYLE = `
 `;
 
 it('a picture of the table', async () => {
-  // script(1) gives it a terminal, so that it fills the width and uses colours.
+  // script(1) gives it a terminal, so that it fills the width and uses colors.
   const command = `stty cols ${String(COLUMNS)}; exec '${GPUMON}' --source ${SOURCE}`;
   const printed = execFileSync('script', ['--quiet', '--return', '--command', command, '/dev/null'], {
     encoding: 'utf8',

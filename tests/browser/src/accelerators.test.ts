@@ -1,11 +1,10 @@
 /** The button that loads cudf.pandas and cuml.accel: real kernels, and modules of those names beside the notebook. */
 
-import type { Browser, Locator, Page } from 'playwright-core';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import type { Locator, Page } from 'playwright-core';
+import { describe, expect } from 'vitest';
 
-import { closePage, launchBrowser, newPage, type Conduct } from './browser';
-import { JupyterServer } from './jupyter';
-import { kernelReady, Lab } from './lab';
+import { it } from './fixtures';
+import { kernelReady, Lab, runCell } from './lab';
 import { notebookOf } from './notebook-file';
 
 const EXTENSION =
@@ -14,85 +13,65 @@ const BROKEN = 'def load_ipython_extension(ipython):\n    raise RuntimeError("no
 const LOOK = `import sys\nprint("loaded", globals().get("order"), [name for name in ("cudf", "cuml") if name in sys.modules])`;
 const NAMES = 'print("names", sorted(name for name in set(globals()) - before if name[0] != "_"))';
 
-const PATIENTLY = { timeout: 20_000 };
-
 describe('the accelerators of a notebook', () => {
-  let browser: Browser;
-  let jupyter: JupyterServer;
   let page: Page;
-  let conduct: Conduct;
 
   const button = (): Locator => page.getByTestId('gpumon-accelerate').filter({ visible: true });
   const cell = (index: number): Locator => page.locator('.jp-CodeCell').nth(index);
   const prompt = async (index: number): Promise<string> => cell(index).locator('.jp-InputPrompt').innerText();
   /** Runs a cell, and gives its output when it is done. */
   const run = async (index: number): Promise<string> => {
-    const before = await prompt(index);
-    const begin = async (): Promise<string> => {
-      await cell(index).locator('.cm-content').click();
-      await page.keyboard.press('Control+Enter');
-      return prompt(index);
-    };
-    // A page that still starts loses keys.
-    await expect.poll(begin, { ...PATIENTLY, interval: 1000 }).not.toBe(before);
-    await expect.poll(() => prompt(index), PATIENTLY).toMatch(/\d/);
+    await runCell(page, index);
+    await expect.poll(() => prompt(index)).toMatch(/\d/);
     return cell(index).locator('.jp-OutputArea').innerText();
   };
-  const open = async (notebook: string): Promise<void> => {
-    await page.goto(`${jupyter.page(`lab/tree/${notebook}`)}&reset`);
+  const open = async (url: string): Promise<void> => {
+    await page.goto(`${url}&reset`);
     await new Lab(page).ready();
     await kernelReady(page);
   };
 
-  beforeAll(async () => {
-    browser = await launchBrowser();
-    jupyter = await JupyterServer.start({ GPUMON_SOURCE: 'sim' });
+  it.beforeEach(({ page: opened, simulated }) => {
+    page = opened;
     for (const [folder, second] of [
       ['both', EXTENSION],
       ['late', EXTENSION],
       ['broken', BROKEN],
     ] as const) {
-      jupyter.write(`${folder}/cudf/__init__.py`, '');
-      jupyter.write(`${folder}/cudf/pandas.py`, EXTENSION);
-      jupyter.write(`${folder}/cuml/__init__.py`, '');
-      jupyter.write(`${folder}/cuml/accel.py`, second);
-      jupyter.write(`${folder}/pandas.py`, '');
+      simulated.write(`${folder}/cudf/__init__.py`, '');
+      simulated.write(`${folder}/cudf/pandas.py`, EXTENSION);
+      simulated.write(`${folder}/cuml/__init__.py`, '');
+      simulated.write(`${folder}/cuml/accel.py`, second);
+      simulated.write(`${folder}/pandas.py`, '');
     }
-    jupyter.write('both/a.ipynb', notebookOf(['before = set(globals())', LOOK, NAMES]));
-    jupyter.write('late/a.ipynb', notebookOf(['import pandas', LOOK]));
-    jupyter.write('broken/a.ipynb', notebookOf([LOOK]));
+    simulated.write('both/a.ipynb', notebookOf(['before = set(globals())', LOOK, NAMES]));
+    simulated.write('late/a.ipynb', notebookOf(['import pandas', LOOK]));
+    simulated.write('broken/a.ipynb', notebookOf([LOOK]));
     // No package, and beside it a namesake of what it would hold.
-    jupyter.write('none/cudf.py', '');
-    jupyter.write('none/pandas.py', '');
-    jupyter.write('none/a.ipynb', notebookOf([LOOK]));
-  });
-  beforeEach(async () => {
-    ({ page, conduct } = await newPage(browser));
-  });
-  afterEach(async ({ task }) => {
-    await closePage(page, task);
-  });
-  afterAll(async () => {
-    await browser.close();
-    await jupyter.stop();
+    simulated.write('none/cudf.py', '');
+    simulated.write('none/pandas.py', '');
+    simulated.write('none/a.ipynb', notebookOf([LOOK]));
   });
 
-  it('are offered without being imported, and loaded without a trace in the notebook', async () => {
-    await open('both/a.ipynb');
+  it('are offered without being imported, and loaded without a trace in the notebook', async ({
+    simulated,
+    conduct,
+  }) => {
+    await open(simulated.page('lab/tree/both/a.ipynb'));
     await button().waitFor();
     await run(0);
     expect(await run(1)).toContain('loaded None []');
     await button().click();
     await page.locator('[data-testid=gpumon-accelerate][aria-pressed=true]').waitFor();
-    expect(await button().innerText()).toBe('Accelerated');
+    await expect.poll(() => button().innerText()).toBe('Accelerated');
     expect(await run(1)).toContain("loaded ['cudf.pandas', 'cuml.accel'] ['cudf', 'cuml']");
     expect(await prompt(1)).toBe('[3]:');
     expect(await run(2)).toContain("names ['before', 'order', 'sys']");
     expect(conduct.errors.filter((error) => error.includes('gpumon'))).toEqual([]);
   });
 
-  it('are loaded after a restart where pandas was there before them', async () => {
-    await open('late/a.ipynb');
+  it('are loaded after a restart where pandas was there before them', async ({ simulated }) => {
+    await open(simulated.page('lab/tree/late/a.ipynb'));
     await button().waitFor();
     await run(0);
     await button().click();
@@ -103,8 +82,8 @@ describe('the accelerators of a notebook', () => {
     expect(await prompt(1)).toBe('[1]:');
   });
 
-  it('say what went wrong, here in Notebook 7', async () => {
-    await page.goto(jupyter.page('notebooks/broken/a.ipynb'));
+  it('say what went wrong, here in Notebook 7', async ({ simulated }) => {
+    await page.goto(simulated.page('notebooks/broken/a.ipynb'));
     await button().click();
     const dialog = page.locator('.jp-Dialog', { hasText: 'Not all accelerators could be loaded' });
     await dialog.waitFor();
@@ -112,14 +91,14 @@ describe('the accelerators of a notebook', () => {
     expect(await dialog.innerText()).not.toContain('cudf.pandas');
   });
 
-  it('are not offered where the kernel has none, or a setting says so', async () => {
+  it('are not offered where the kernel has none, or a setting says so', async ({ simulated }) => {
     // No button tells that this kernel is ready, so it is from the beginning.
-    await jupyter.startKernel('none/a.ipynb');
-    await open('none/a.ipynb');
+    await simulated.startKernel('none/a.ipynb');
+    await open(simulated.page('lab/tree/none/a.ipynb'));
     expect(await run(0)).toContain('loaded None []');
     expect(await button().count()).toBe(0);
-    await jupyter.choose({ accelerators: false });
-    await open('both/a.ipynb');
+    await simulated.choose({ accelerators: false });
+    await open(simulated.page('lab/tree/both/a.ipynb'));
     await run(1);
     expect(await page.getByTestId('gpumon-accelerate').count()).toBe(0);
   });

@@ -7,6 +7,7 @@ import { chromium, type Browser, type BrowserContextOptions, type Page } from 'p
 import type { TestContext } from 'vitest';
 
 import { chromiumPath, FAILURES } from './machine';
+import { PATIENCE_MS } from './patience';
 
 export async function launchBrowser(): Promise<Browser> {
   return chromium.launch({
@@ -53,7 +54,7 @@ export async function newPage(
       conduct.foreignRequests.push(request.url());
     }
   });
-  page.setDefaultTimeout(30_000);
+  page.setDefaultTimeout(PATIENCE_MS);
   return { page, conduct };
 }
 

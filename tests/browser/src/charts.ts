@@ -11,7 +11,7 @@ export class Charts {
 
   /** Waits until samples come and charts are drawn. */
   async live(): Promise<void> {
-    await this.page.locator('[data-testid=gpumon-dashboard][data-gpumon-state=live]').waitFor({ timeout: 30_000 });
+    await this.page.locator('[data-testid=gpumon-dashboard][data-gpumon-state=live]').waitFor();
     await this.root.locator('[data-plot] canvas').first().waitFor();
   }
 
@@ -36,7 +36,7 @@ export class Charts {
     return this.root.getByRole('button', { name: words, exact: true });
   }
 
-  /** The share of a chart's columns, from its left edge, in which something of this colour is drawn. */
+  /** The share of a chart's columns, from its left edge, in which something of this color is drawn. */
   async inked(key: string, [from, to]: [number, number]): Promise<number> {
     return this.plot(key)
       .locator('canvas')

@@ -2,18 +2,18 @@
 
 import type { Locator } from 'playwright-core';
 
-/** The contrast of WCAG 2: 1 for the same colour, 21 for black on white. */
+/** The contrast of WCAG 2: 1 for the same color, 21 for black on white. */
 export async function contrastOf(text: Locator): Promise<number> {
   return text.evaluate((element) => {
     const canvas = document.createElement('canvas').getContext('2d', { willReadFrequently: true });
     if (canvas === null) {
       throw new Error('no canvas');
     }
-    // A canvas understands every notation of a colour, and adds up those that let others shine through.
-    const paint = (colours: string[]): number[] => {
+    // A canvas understands every notation of a color, and adds up those that let others shine through.
+    const paint = (colors: string[]): number[] => {
       canvas.clearRect(0, 0, 1, 1);
-      for (const colour of colours) {
-        canvas.fillStyle = colour;
+      for (const color of colors) {
+        canvas.fillStyle = color;
         canvas.fillRect(0, 0, 1, 1);
       }
       return [...canvas.getImageData(0, 0, 1, 1).data].slice(0, 3);

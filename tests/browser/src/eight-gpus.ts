@@ -1,22 +1,15 @@
 /** Eight GPUs of the fake NVML library, two of which fail while they are looked at. */
 
-import { writeFileSync } from 'node:fs';
-import path from 'node:path';
-
-import { newFolder, overFake } from './machine';
-
 export const LOST = 3;
 export const HUNG = 5;
-/** Late enough that a page has shown all eight before. */
-const FAILS_AFTER_S = 7;
+/** After the collector's start: a busy machine has shown all eight before. */
+const FAILS_AFTER_S = 20;
 
-/** The environment in which gpumon sees these GPUs; `pid` is a process that really exists and holds the first. */
-export function eightGpus(pid: number): Record<string, string> {
+/** The scenario with these GPUs; `pid` is a process that really exists and holds the first. */
+export function eightGpus(pid: number): string {
   const gpus = Array.from({ length: 8 }, (_, index) => `[[gpu]]\nindex = ${String(index)}\nprofile = "training"\n`);
   const fault = (gpu: number, kind: string): string =>
     `[[fault]]\ngpu = ${String(gpu)}\nkind = "${kind}"\nfrom_s = ${String(FAILS_AFTER_S)}\n`;
   const process = `[[process]]\ngpu = 0\npid = ${String(pid)}\nmemory = "12 GiB"\nsm_percent = [[0, 10], [100, 90]]\n`;
-  const scenario = path.join(newFolder(), 'scenario.toml');
-  writeFileSync(scenario, [...gpus, process, fault(LOST, 'lost'), fault(HUNG, 'hang')].join('\n'));
-  return overFake(scenario);
+  return [...gpus, process, fault(LOST, 'lost'), fault(HUNG, 'hang')].join('\n');
 }

@@ -3,11 +3,11 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-import type { Browser, Page, Response } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Page, Response } from 'playwright-core';
+import { describe, expect } from 'vitest';
 
-import { launchBrowser } from './browser';
-import { JupyterServer, type KernelSession } from './jupyter';
+import { it as base } from './fixtures';
+import type { JupyterServer, KernelSession } from './jupyter';
 import { isRunning } from './processes';
 
 /** Whatever could stop a kernel or the reading of GPUs, or have them work. */
@@ -59,52 +59,52 @@ const firstFrame = (page: Page, url: string): Promise<string | null> =>
     url,
   );
 
-describe('a page of another origin', () => {
-  let browser: Browser;
-  let jupyter: JupyterServer;
-  let kernel: KernelSession;
-  /** Jupyter's own page, and the stranger's. */
-  let own: Page;
-  let foreign: Page;
+const it = base
+  /** A server that is none of ours, and the cookies that it was sent. */
+  .extend('stranger', { scope: 'file' }, async ({}, { onCleanup }) => {
+    const stranger: { url: string; cookies?: string | undefined } = { url: '' };
+    const server = createServer((request, response) => {
+      stranger.cookies ??= request.headers.cookie;
+      response.setHeader('Content-Type', 'text/html').end('<!doctype html><title>stranger</title>');
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    onCleanup(() => {
+      server.close();
+    });
+    stranger.url = `http://127.0.0.1:${String((server.address() as AddressInfo).port)}/user/me/`;
+    return stranger;
+  })
+  /** Jupyter's own page. */
+  .extend('own', async ({ simulated, page }) => {
+    await page.goto(simulated.page('gpumon/'));
+    await page.goto(simulated.page('lab'));
+    return page;
+  })
   /** Cookies know no ports, so the worst stranger is one on another port of the same address, at the same path. */
-  let cookies: string | undefined;
-  const stranger = createServer((request, response) => {
-    cookies ??= request.headers.cookie;
-    response.setHeader('Content-Type', 'text/html').end('<!doctype html><title>stranger</title>');
+  .extend('foreign', async ({ own, stranger }) => {
+    const page = await own.context().newPage();
+    await page.goto(stranger.url);
+    return page;
   });
-  const paused = async (): Promise<boolean> =>
+
+describe('a page of another origin', () => {
+  const isPaused = async (own: Page, jupyter: JupyterServer): Promise<boolean> =>
     (await ask(own, 'GET', `${jupyter.url}gpumon/api/v1/snapshot`)).includes('"state":"paused"');
 
-  beforeAll(async () => {
-    browser = await launchBrowser();
-    jupyter = await JupyterServer.start({ GPUMON_SOURCE: 'sim:1' });
-    kernel = await jupyter.startKernel('held.ipynb');
-    const context = await browser.newContext();
-    own = await context.newPage();
-    await own.goto(jupyter.page('gpumon/'));
-    await own.goto(jupyter.page('lab'));
-    await new Promise<void>((resolve) => stranger.listen(0, '127.0.0.1', resolve));
-    foreign = await context.newPage();
-    await foreign.goto(`http://127.0.0.1:${String((stranger.address() as AddressInfo).port)}/user/me/`);
-  });
-  afterAll(async () => {
-    await browser.close();
-    stranger.close();
-    await jupyter.stop();
-  });
-
-  it('has the cookies, and reads nothing', async () => {
-    expect(cookies).toMatch(/username-.*_xsrf=|_xsrf=.*username-/);
-    const stream = `${jupyter.url}gpumon/api/v1/stream`;
+  it('has the cookies, and reads nothing', async ({ simulated, own, foreign, stranger }) => {
+    expect(stranger.cookies).toMatch(/username-.*_xsrf=|_xsrf=.*username-/);
+    const stream = `${simulated.url}gpumon/api/v1/stream`;
     expect(await firstFrame(own, stream)).toContain('"type":"hello"');
     expect(await firstFrame(foreign, stream)).toBeNull();
     for (const where of ['gpumon/api/v1/snapshot', 'gpumon/metrics', 'api/sessions']) {
-      expect(await ask(own, 'GET', jupyter.url + where), where).not.toBe('');
-      expect(await ask(foreign, 'GET', jupyter.url + where), where).toBe('');
+      expect(await ask(own, 'GET', simulated.url + where), where).not.toBe('');
+      expect(await ask(foreign, 'GET', simulated.url + where), where).toBe('');
     }
   });
 
-  it('stops no kernel and pauses nothing, which Jupyter’s own page may', async () => {
+  it('stops no kernel and pauses nothing, which Jupyter’s own page may', async ({ simulated, own, foreign }) => {
+    const kernel = await simulated.startKernel('held.ipynb');
+    const paused = (): Promise<boolean> => isPaused(own, simulated);
     const done: string[] = [];
     foreign.on('response', (response: Response) => {
       if (response.request().method() !== 'OPTIONS' && response.status() < 400) {
@@ -113,17 +113,17 @@ describe('a page of another origin', () => {
     });
     for (const [method, where] of attempts(kernel)) {
       // Without a referrer, a page is of the origin "null".
-      await ask(foreign, method, jupyter.url + where, 'origin');
-      await ask(foreign, method, jupyter.url + where, 'no-referrer');
+      await ask(foreign, method, simulated.url + where, 'origin');
+      await ask(foreign, method, simulated.url + where, 'no-referrer');
       expect(await paused(), where).toBe(false);
     }
     expect(done).toEqual([]);
-    expect(await ask(own, 'GET', `${jupyter.url}gpumon/api/v1/runs`)).toBe('{"runs":[]}');
+    expect(await ask(own, 'GET', `${simulated.url}gpumon/api/v1/runs`)).toBe('{"runs":[]}');
     expect(isRunning(kernel.pid)).toBe(true);
 
-    await ask(own, 'POST', `${jupyter.url}gpumon/api/v1/pause`);
-    expect(await paused()).toBe(true);
-    await ask(own, 'DELETE', `${jupyter.url}api/kernels/${kernel.kernelId}`);
-    await expect.poll(() => isRunning(kernel.pid), { timeout: 20_000 }).toBe(false);
+    await ask(own, 'POST', `${simulated.url}gpumon/api/v1/pause`);
+    await expect.poll(paused).toBe(true);
+    await ask(own, 'DELETE', `${simulated.url}api/kernels/${kernel.kernelId}`);
+    await expect.poll(() => isRunning(kernel.pid)).toBe(false);
   });
 });

@@ -3,12 +3,14 @@
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 
-import { environment, JUPYTER_LAB, newFolder } from './machine';
+import { environment, JUPYTER_LAB, newFolder, overFake } from './machine';
 import type { KernelSpec } from './notebook-file';
-import { collectorBelow, gpumonPidsBelow, pidBelow } from './processes';
+import { collectorBelow, gpumonPidsBelow, isRunning, pidBelow } from './processes';
 import { Program } from './program';
 
 const TOKEN = 'only-for-this-test';
+const SCENARIO = 'scenario.toml';
+const ONE_GPU = 'gpus = 1\n';
 const BASE_URL = '/user/me/';
 
 /** What may be another than usual. */
@@ -35,9 +37,19 @@ export class JupyterServer {
     readonly url: string,
   ) {}
 
-  /** Starts a server whose gpumon has the environment variables `env`. */
-  static async start(env: Record<string, string>, options: ServerOptions = {}): Promise<JupyterServer> {
+  /** Starts a server whose gpumon reads the scenario of `script`. */
+  static startScripted(): Promise<JupyterServer> {
     const folder = newFolder();
+    writeFileSync(path.join(folder, SCENARIO), ONE_GPU);
+    return JupyterServer.start(overFake(path.join(folder, SCENARIO)), {}, folder);
+  }
+
+  /** Starts a server whose gpumon has the environment variables `env`. */
+  static async start(
+    env: Record<string, string>,
+    options: ServerOptions = {},
+    folder = newFolder(),
+  ): Promise<JupyterServer> {
     const settings = path.join(folder, 'settings/@jupyterlab/apputils-extension');
     mkdirSync(settings, { recursive: true });
     // Nothing that a test does may ask another machine.
@@ -127,6 +139,36 @@ export class JupyterServer {
     const file = `kernel-${session.kernel.id}.json`;
     const pid = await this.program.until('kernel', () => pidBelow(this.program.pid, file));
     return { id: session.id, kernelId: session.kernel.id, pid };
+  }
+
+  /** Makes it as it was when it started, with a gpumon that remembers nothing. */
+  async reset(): Promise<void> {
+    for (const { id } of await this.api<{ id: string }[]>('GET', 'sessions')) {
+      await this.api('DELETE', `sessions/${id}`);
+    }
+    for (const { id } of await this.api<{ id: string }[]>('GET', 'kernels')) {
+      await this.api('DELETE', `kernels/${id}`);
+    }
+    for (const name of ['root', 'workspaces']) {
+      rmSync(path.join(this.folder, name), { recursive: true, force: true });
+    }
+    mkdirSync(path.join(this.folder, 'root'));
+    await this.choose({});
+    await this.script(ONE_GPU);
+  }
+
+  /** Has a new gpumon run, which reads this scenario where the server was started for that. */
+  async script(scenario: string): Promise<void> {
+    this.rewrite(scenario);
+    const before = this.gpumons;
+    before.forEach((pid) => process.kill(pid, 'SIGKILL'));
+    await this.program.until('end of gpumon', () => (before.some(isRunning) ? null : true));
+    await this.program.until('gpumon', () => answers(`${this.url}gpumon/healthz`));
+  }
+
+  /** Leaves another scenario for a collector that starts by itself. */
+  rewrite(scenario: string): void {
+    writeFileSync(path.join(this.folder, SCENARIO), scenario);
   }
 
   get collector(): number | null {

@@ -12,6 +12,27 @@ export async function kernelReady(page: Page): Promise<void> {
   await page.locator('.jp-Notebook-ExecutionIndicator[data-status=idle]').waitFor();
 }
 
+/** Runs a code cell by the keyboard, and waits until it has begun. */
+export async function runCell(page: Page, index = 0): Promise<void> {
+  const cell = page.locator('.jp-CodeCell').nth(index);
+  const prompt = cell.locator('.jp-InputPrompt');
+  const before = await prompt.innerText();
+  const begin = async (): Promise<boolean> => {
+    await cell.locator('.cm-content').click();
+    await page.keyboard.press('Control+Enter');
+    // A page that still starts loses keys; one that is busy handles them late, and must not get them twice.
+    const begun = prompt.filter({ hasNotText: before }).waitFor({ timeout: HANDLED_MS });
+    return begun.then(
+      () => true,
+      () => false,
+    );
+  };
+  await expect.poll(begin, { message: `cell ${String(index)} does not run` }).toBe(true);
+}
+
+/** A key or a click that has had no effect by then came too early. */
+const HANDLED_MS = 5000;
+
 export class Lab {
   readonly panel: Locator;
   private readonly tab: Locator;
@@ -28,8 +49,8 @@ export class Lab {
   }
 
   async ready(): Promise<void> {
-    await this.tab.waitFor({ timeout: 60_000 });
-    await this.page.locator('#jupyterlab-splash').waitFor({ state: 'detached', timeout: 60_000 });
+    await this.tab.waitFor();
+    await this.page.locator('#jupyterlab-splash').waitFor({ state: 'detached' });
   }
 
   /** Shows the panel by its tab, and waits until JupyterLab has stored that. */
@@ -52,10 +73,25 @@ export class Lab {
 
   /** Chooses a theme in the settings menu, as `JupyterLab Dark`. */
   async theme(name: string): Promise<void> {
-    const item = (label: string): Locator => this.page.locator('.lm-Menu .lm-Menu-item', { hasText: label }).first();
-    await this.page.locator('.lm-MenuBar-item', { hasText: 'Settings' }).click();
-    await item('Theme').hover();
-    await item(name).click();
+    await this.menu('Settings', 'Theme', name);
+  }
+
+  /** Chooses an item of a menu in the menu bar. */
+  async menu(name: string, submenu: string, label: string): Promise<void> {
+    const item = (text: string): Locator => this.page.locator('.lm-Menu .lm-Menu-item', { hasText: text }).first();
+    const choose = async (): Promise<boolean> => {
+      try {
+        await this.page.locator('.lm-MenuBar-item', { hasText: name }).click({ timeout: HANDLED_MS });
+        await item(submenu).hover({ timeout: HANDLED_MS });
+        await item(label).click({ timeout: HANDLED_MS });
+        return true;
+      } catch {
+        await this.page.keyboard.press('Escape');
+        return false;
+      }
+    };
+    // A page that still starts closes its menus.
+    await expect.poll(choose, { message: `the menu does not offer "${label}"` }).toBe(true);
   }
 
   /** Drags the edge of the left side bar until it is so wide. */
@@ -80,14 +116,14 @@ export class Lab {
         if (!(await input.isVisible())) {
           await this.page.keyboard.press('Control+Shift+c');
         }
-        await input.fill(name, { timeout: 1000 });
-        await item.click({ timeout: 1000 });
+        await input.fill(name, { timeout: HANDLED_MS });
+        await item.click({ timeout: HANDLED_MS });
         return true;
       } catch {
         return false;
       }
     };
     // A page that still starts loses keys, and closes the palette when a notebook takes the focus.
-    await expect.poll(run, { timeout: 30_000, message: `the palette does not offer "${name}"` }).toBe(true);
+    await expect.poll(run, { message: `the palette does not offer "${name}"` }).toBe(true);
   }
 }

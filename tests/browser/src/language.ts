@@ -1,4 +1,4 @@
-/** JupyterLab in the language of `accents.ts`, made as translators make theirs: out of the texts in the sources. */
+/** JupyterLab in the language of `pseudo-locale.ts`, made as translators make theirs: out of the texts in the sources. */
 
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
@@ -6,7 +6,7 @@ import path from 'node:path';
 import type { Page } from 'playwright-core';
 import ts from 'typescript';
 
-import { accented } from '../../../static/src/testing/accents';
+import { pseudoLocalized } from '../../../static/src/testing/pseudo-locale';
 import { ROOT } from './machine';
 
 /** A text, or one for one thing and one for several. */
@@ -22,9 +22,9 @@ export function textsInSources(): Forms[] {
 }
 
 /** Has this page's JupyterLab speak that language, as far as it is about gpumon. */
-export async function speakAccented(page: Page): Promise<void> {
+export async function usePseudoLocale(page: Page): Promise<void> {
   const about = { domain: 'gpumon', language: 'eo', plural_forms: 'nplurals=2; plural=(n != 1);', version: '1' };
-  const texts = textsInSources().map((forms) => [forms[0] ?? '', forms.map(accented)] as const);
+  const texts = textsInSources().map((forms) => [forms[0] ?? '', forms.map(pseudoLocalized)] as const);
   const data = { gpumon: { '': about, ...Object.fromEntries(texts) } };
   await page.route(/\/lab\/api\/translations\//, async (route) => {
     await route.fulfill({ json: { data, message: '' } });

@@ -1,6 +1,6 @@
 /** Where on this machine the things are that the tests need. */
 
-import { accessSync, constants, mkdtempSync } from 'node:fs';
+import { accessSync, constants, mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -48,6 +48,13 @@ export function newFolder(): string {
 export function environment(more: Record<string, string>): Record<string, string> {
   const kept = Object.entries(process.env).filter(([name]) => !/^(GPUMON_|JUPYTER|JPY_|VITEST|NODE_ENV)/.test(name));
   return { ...Object.fromEntries(kept.map(([name, value]) => [name, value ?? ''])), ...more };
+}
+
+/** A new file with this scenario for the fake library. */
+export function newScenario(text: string): string {
+  const file = path.join(newFolder(), 'scenario.toml');
+  writeFileSync(file, text);
+  return file;
 }
 
 /** The environment in which gpumon sees what this scenario of the fake library tells. */

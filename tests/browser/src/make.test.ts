@@ -2,20 +2,22 @@
 
 import path from 'node:path';
 
-import { expect, it, onTestFinished, type TestContext } from 'vitest';
+import { expect } from 'vitest';
 
-import { closePage, launchBrowser, newPage } from './browser';
-import { Lab } from './lab';
+import { closePage, newPage } from './browser';
+import { it } from './fixtures';
 import { environment, newFolder, PYTHON, ROOT, VENV } from './machine';
 import { gpumonPidsBelow, isRunning } from './processes';
 import { Program } from './program';
 import { View } from './view';
 
 it('opens the panel without a click, says what is simulated, and ends everything at Ctrl-C', async ({
+  browser,
+  lab,
+  view,
   task,
-}: TestContext) => {
-  const browser = await launchBrowser();
-  onTestFinished(() => browser.close());
+  onTestFinished,
+}) => {
   // A machine without GPUs, wherever this test runs.
   const program = new Program(
     PYTHON,
@@ -30,14 +32,10 @@ it('opens the panel without a click, says what is simulated, and ends everything
   const [labUrl = '', pageUrl = ''] = program.output.match(/http:\S+/g) ?? [];
   expect(labUrl).toContain('/lab?token=');
 
-  const { page } = await newPage(browser);
-  onTestFinished(() => closePage(page, task));
-  const lab = new Lab(page);
-  const view = new View(page);
   await lab.open(labUrl);
   await view.live();
   expect(await lab.panel.isVisible()).toBe(true);
-  expect(await view.simulatedLabel.isVisible()).toBe(true);
+  await view.simulatedLabel.waitFor();
 
   // The page by itself, as somebody would open it who has never been here.
   const other = await newPage(browser);
@@ -49,6 +47,6 @@ it('opens the panel without a click, says what is simulated, and ends everything
   const gpumons = gpumonPidsBelow(program.pid);
   expect(gpumons).toHaveLength(2);
   expect(await program.stop('SIGINT')).toBe(0);
-  await expect.poll(() => gpumons.filter(isRunning), { timeout: 10_000 }).toEqual([]);
+  await expect.poll(() => gpumons.filter(isRunning)).toEqual([]);
   await expect(fetch(pageUrl)).rejects.toThrow();
 });

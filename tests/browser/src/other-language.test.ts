@@ -1,17 +1,12 @@
 /** A notebook of another language than Python: nothing of gpumon is in its kernel, which is a program of its own. */
 
-import { writeFileSync } from 'node:fs';
-import path from 'node:path';
+import { expect } from 'vitest';
 
-import { expect, it, onTestFinished, type TestContext } from 'vitest';
-
-import { closePage, launchBrowser, newPage } from './browser';
-import { JupyterServer } from './jupyter';
-import { Lab } from './lab';
-import { DENO, newFolder, overFake } from './machine';
+import { it } from './fixtures';
+import { runCell } from './lab';
+import { DENO, newFolder } from './machine';
 import { notebookOf } from './notebook-file';
 import { isRunning } from './processes';
-import { View } from './view';
 
 /** The kernel of the package `deno` on PyPI. */
 const COMMAND = [DENO, 'jupyter', '--kernel', '--conn', '{connection_file}'];
@@ -25,42 +20,36 @@ function plain(text: string): string {
 }
 
 it('a notebook of JavaScript is named in the panel, and told below its cell what that took', async ({
-  task,
-}: TestContext) => {
-  const scenario = path.join(newFolder(), 'scenario.toml');
-  const jupyter = await JupyterServer.start(overFake(scenario));
-  onTestFinished(() => jupyter.stop());
-  jupyter.addKernel(SPEC, COMMAND, { DENO_NO_UPDATE_CHECK: '1', DENO_DIR: newFolder() });
-  jupyter.write('simulate.ipynb', notebookOf(CODE, SPEC));
-  const kernel = await jupyter.startKernel('simulate.ipynb', SPEC.name);
+  scripted,
+  page,
+  lab,
+  view,
+  onTestFinished,
+}) => {
+  scripted.addKernel(SPEC, COMMAND, { DENO_NO_UPDATE_CHECK: '1', DENO_DIR: newFolder() });
+  scripted.write('simulate.ipynb', notebookOf(CODE, SPEC));
+  const kernel = await scripted.startKernel('simulate.ipynb', SPEC.name);
   // Unlike ipykernel, it would outlive its server.
   onTestFinished(async () => {
-    await jupyter.api('DELETE', `sessions/${kernel.id}`);
-    expect(isRunning(kernel.pid)).toBe(false);
+    await scripted.api('DELETE', `sessions/${kernel.id}`);
+    await expect.poll(() => isRunning(kernel.pid)).toBe(false);
   });
-  writeFileSync(
-    scenario,
+  await scripted.script(
     '[[gpu]]\nindex = 0\nmemory_used = "9 GiB"\n' +
       `[[process]]\ngpu = 0\npid = ${String(kernel.pid)}\nmemory = "7 GiB"\nsm_percent = 40\n`,
   );
-  const browser = await launchBrowser();
-  onTestFinished(() => browser.close());
-  const { page } = await newPage(browser);
-  onTestFinished(() => closePage(page, task));
-  const lab = new Lab(page);
-  await lab.open(`${jupyter.page('lab/tree/simulate.ipynb')}&reset`);
+  await lab.open(`${scripted.page('lab/tree/simulate.ipynb')}&reset`);
   await lab.showPanel();
-  await new View(page).live();
+  await view.live();
 
   const row = page.getByTestId('gpumon-notebook-table').locator(`[data-pid="${String(kernel.pid)}"]`);
-  await expect.poll(() => row.innerText()).toContain('simulate.ipynb');
-  expect(plain(await row.innerText())).toContain('7.0 GiB');
+  await row.filter({ hasText: 'simulate.ipynb' }).waitFor();
+  await expect.poll(async () => plain(await row.innerText())).toContain('7.0 GiB');
 
   // Runs are heard from the moment on when the notebook has its chip.
   await page.locator('.jp-NotebookPanel-toolbar').getByTestId('gpumon-chip').waitFor();
   const cell = page.locator('.jp-CodeCell').first();
-  await cell.locator('.cm-content').click();
-  await page.keyboard.press('Control+Enter');
+  await runCell(page);
   await cell.locator('.jp-OutputArea-output', { hasText: 'object is done' }).waitFor();
   await cell.locator('[data-testid=gpumon-cell]:not([data-running])').waitFor();
   const said = async (what: string): Promise<string> => plain(await cell.locator(`[data-cost=${what}]`).innerText());

@@ -1,55 +1,38 @@
 /** The panel in JupyterLab, behind a prefix. */
 
-import type { Browser, Page } from 'playwright-core';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect } from 'vitest';
 
-import { closePage, launchBrowser, newPage, type Conduct } from './browser';
 import { Charts } from './charts';
 import { contrastOf } from './contrast';
+import { BEFORE_KB, kilobytes } from './downloads';
+import { it } from './fixtures';
 import { JupyterServer } from './jupyter';
-import { Lab } from './lab';
 import { isRunning } from './processes';
-import { View } from './view';
 
 describe('the panel in JupyterLab', () => {
-  let browser: Browser;
-  let jupyter: JupyterServer;
-  let page: Page;
-  let conduct: Conduct;
-  let lab: Lab;
-  let view: View;
-
-  beforeAll(async () => {
-    browser = await launchBrowser();
-    jupyter = await JupyterServer.start({ GPUMON_SOURCE: 'sim:2' });
-  });
-  beforeEach(async () => {
-    ({ page, conduct } = await newPage(browser));
-    lab = new Lab(page);
-    view = new View(page);
-    // Each test begins with JupyterLab's own layout.
-    await lab.open(`${jupyter.page('lab')}&reset`);
-  });
-  afterEach(async ({ task }) => {
-    await closePage(page, task);
-  });
-  afterAll(async () => {
-    await browser.close();
-    await jupyter.stop();
+  // Each test begins with JupyterLab's own layout.
+  it.beforeEach(async ({ simulated, lab }) => {
+    await lab.open(`${simulated.page('lab')}&reset`);
   });
 
-  it('shows values that change, labels simulated ones, and causes no errors', async () => {
+  it('is small until it is opened, then shows values that change, labels simulated ones, and causes no errors', async ({
+    page,
+    conduct,
+    lab,
+    view,
+  }) => {
     expect(await lab.panel.isVisible()).toBe(false);
+    expect(await kilobytes(page, 'gpumon')).toBeLessThan(BEFORE_KB);
     await lab.showPanel();
     await view.live();
     expect(await view.indices()).toEqual([0, 1]);
     await view.changes(0, 'power.draw_watts');
-    expect(await view.simulatedLabel.isVisible()).toBe(true);
+    await view.simulatedLabel.waitFor();
     expect(conduct.errors.filter((error) => error.includes('gpumon'))).toEqual([]);
     expect(conduct.foreignRequests).toEqual([]);
   });
 
-  it('is back after a reload', async () => {
+  it('is back after a reload', async ({ lab, view }) => {
     await lab.showPanel();
     await view.live();
     await lab.reload();
@@ -58,14 +41,19 @@ describe('the panel in JupyterLab', () => {
     await view.changes(0, 'power.draw_watts');
   });
 
-  it('leads to the charts of a GPU, which are back after a reload with what they showed', async () => {
+  it('leads to the charts of a GPU, which are back after a reload with what they showed', async ({
+    page,
+    conduct,
+    lab,
+    view,
+  }) => {
     await lab.showPanel();
     await view.live();
     await view.gpu(0).getByRole('button', { name: 'Open charts' }).click();
     const charts = new Charts(page);
     await charts.live();
     const tab = page.locator('#jp-main-dock-panel .lm-TabBar-tab', { hasText: 'GPU 0' });
-    expect(await tab.count()).toBe(1);
+    await expect.poll(() => tab.count()).toBe(1);
     const stored = page.waitForRequest(
       (request) => request.method() === 'PUT' && (request.postData() ?? '').includes('span=5'),
     );
@@ -73,8 +61,8 @@ describe('the panel in JupyterLab', () => {
     await (await stored).response();
     await lab.reload();
     await charts.live();
-    expect(await charts.control('5 min').getAttribute('aria-pressed')).toBe('true');
-    expect((await charts.names()).filter((name) => name.startsWith('gpu'))).toContain('gpu 0 power');
+    await expect.poll(() => charts.control('5 min').getAttribute('aria-pressed')).toBe('true');
+    await expect.poll(() => charts.names()).toContain('gpu 0 power');
     expect((await charts.names()).filter((name) => name.startsWith('gpu 1'))).toEqual([]);
     // Asked for again, it is the same one.
     await view.gpu(0).getByRole('button', { name: 'Open charts' }).click();
@@ -83,14 +71,14 @@ describe('the panel in JupyterLab', () => {
     expect(conduct.errors.filter((error) => error.includes('gpumon'))).toEqual([]);
   });
 
-  it('is opened by its command', async () => {
+  it('is opened by its command', async ({ lab, view }) => {
     await lab.command('Show GPUs');
     await view.live();
     expect(await lab.panel.isVisible()).toBe(true);
   });
 
-  it('heeds the settings', async () => {
-    await jupyter.choose({
+  it('heeds the settings', async ({ simulated, page, lab, view }) => {
+    await simulated.choose({
       interval: 0.2,
       spanMinutes: 5,
       charts: ['power', 'cpu'],
@@ -100,41 +88,39 @@ describe('the panel in JupyterLab', () => {
     await lab.reload();
     await lab.showPanel();
     await expect.poll(() => view.status.innerText()).toContain('live 0.2');
-    expect(await view.root.getByRole('button', { name: '5 min' }).count()).toBe(1);
-    const card = await view.gpu(0).innerText();
-    expect(card).toMatch(/\d\s°F/);
-    expect(card).toMatch(/\d\sGB/);
+    await expect.poll(() => view.root.getByRole('button', { name: '5 min' }).count()).toBe(1);
+    await expect.poll(() => view.gpu(0).innerText()).toMatch(/\d\s°F/);
+    await expect.poll(() => view.gpu(0).innerText()).toMatch(/\d\sGB/);
     await lab.command('GPU Charts');
     const charts = new Charts(page);
     await charts.live();
-    expect(await charts.names()).toEqual(['gpu 0 power', 'gpu 1 power', 'host cpu']);
-    expect(await charts.control('5 min').getAttribute('aria-pressed')).toBe('true');
-    await jupyter.choose({});
+    await expect.poll(() => charts.names()).toEqual(['gpu 0 power', 'gpu 1 power', 'host cpu']);
+    await expect.poll(() => charts.control('5 min').getAttribute('aria-pressed')).toBe('true');
   });
 
-  it('is in the launcher', async () => {
+  it('is in the launcher', async ({ page, view }) => {
     await page.locator('.jp-LauncherCard', { hasText: 'Show GPUs' }).click();
     await view.live();
   });
 
-  it('says that the collector is being replaced, and goes on with the next', async () => {
+  it('says that the collector is being replaced, and goes on with the next', async ({ simulated, lab, view }) => {
     await lab.showPanel();
     await view.live();
     const record = await view.recordStates();
-    const killed = jupyter.collector;
+    const killed = simulated.collector;
     expect(killed).not.toBeNull();
     process.kill(killed ?? 0, 'SIGKILL');
     await record.passed('collector-restarting', /restarting/);
     await view.live();
     await view.changes(0, 'power.draw_watts');
-    expect(jupyter.collector).not.toBe(killed);
+    expect(simulated.collector).not.toBe(killed);
   });
 
-  it('comes back when its server has been killed', async () => {
+  it('comes back when its server has been killed', async ({ simulated, lab, view }) => {
     await lab.showPanel();
     await view.live();
     const record = await view.recordStates();
-    const killed = jupyter.gpumons;
+    const killed = simulated.gpumons;
     expect(killed).toHaveLength(2);
     for (const pid of killed) {
       process.kill(pid, 'SIGKILL');
@@ -144,14 +130,19 @@ describe('the panel in JupyterLab', () => {
     await view.changes(0, 'power.draw_watts');
   });
 
-  it("is readable in the light and the dark theme and in one that is not JupyterLab's, and so are charts", async () => {
+  it("is readable in the light and the dark theme and in one that is not JupyterLab's, and so are charts", async ({
+    page,
+    lab,
+    view,
+  }) => {
     await lab.showPanel();
     await view.live();
     await view.gpu(0).getByRole('button', { name: 'Open charts' }).click();
     const charts = new Charts(page);
     await charts.live();
     const value = view.gpu(0).locator('[data-reading]').first();
-    const backgrounds: string[] = [];
+    const background = (): Promise<string> => lab.panel.evaluate((panel) => getComputedStyle(panel).backgroundColor);
+    const backgrounds = [await background()];
     for (const [theme, scheme] of [
       ['JupyterLab Dark', 'dark'],
       ['Catppuccin Mocha', 'dark'],
@@ -160,9 +151,12 @@ describe('the panel in JupyterLab', () => {
       await lab.theme(theme);
       await page.locator(`[data-testid=gpumon][data-gpumon-scheme=${scheme}]`).waitFor();
       await page.locator(`[data-testid=gpumon-dashboard][data-gpumon-scheme=${scheme}]`).waitFor();
-      expect(await contrastOf(charts.root.locator('[data-reading]').first()), theme).toBeGreaterThan(4.5);
-      expect(await contrastOf(value), theme).toBeGreaterThan(4.5);
-      backgrounds.push(await lab.panel.evaluate((panel) => getComputedStyle(panel).backgroundColor));
+      // The style sheet of a theme may come after its name.
+      await expect.poll(background, { message: theme }).not.toBe(backgrounds.at(-1));
+      backgrounds.push(await background());
+      for (const text of [charts.root.locator('[data-reading]').first(), value]) {
+        await expect.poll(() => contrastOf(text), { message: theme }).toBeGreaterThan(4.5);
+      }
     }
     expect(new Set(backgrounds).size).toBe(3);
   });
@@ -174,10 +168,10 @@ describe('gpumon behind Jupyter', () => {
       const jupyter = await JupyterServer.start({ GPUMON_SOURCE: 'sim' });
       const response = await fetch(jupyter.page('gpumon/healthz'));
       expect(response.status).toBe(200);
-      await expect.poll(() => jupyter.gpumons.length, { timeout: 10_000 }).toBe(2);
+      await expect.poll(() => jupyter.gpumons.length).toBe(2);
       const pids = jupyter.gpumons;
       await jupyter.stop(signal);
-      await expect.poll(() => pids.filter(isRunning), { timeout: 10_000 }).toEqual([]);
+      await expect.poll(() => pids.filter(isRunning)).toEqual([]);
     }
   });
 });

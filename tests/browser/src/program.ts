@@ -3,8 +3,7 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 
-const START_TIMEOUT_MS = 60_000;
-const STOP_TIMEOUT_MS = 15_000;
+import { PATIENCE_MS } from './patience';
 
 export class Program {
   /** All that it has written so far, to both outputs. */
@@ -38,7 +37,7 @@ export class Program {
 
   /** Waits until `ready` gives something; fails with the program's output where it ends, or takes too long. */
   async until<T>(what: string, ready: () => T | null | Promise<T | null>): Promise<T> {
-    const giveUp_ms = Date.now() + START_TIMEOUT_MS;
+    const giveUp_ms = Date.now() + PATIENCE_MS;
     while (!this.ended && Date.now() < giveUp_ms) {
       const result = await ready();
       if (result !== null) {
@@ -57,7 +56,7 @@ export class Program {
       const killer = setTimeout(() => {
         this.output += '\n(it did not end by itself)';
         this.child.kill('SIGKILL');
-      }, STOP_TIMEOUT_MS);
+      }, PATIENCE_MS);
       await ended;
       clearTimeout(killer);
     }

@@ -23,8 +23,8 @@ export class View {
   }
 
   /** Waits until samples come and are shown. */
-  async live(timeout_ms = 30_000): Promise<void> {
-    await this.page.locator('[data-testid=gpumon][data-gpumon-state=live]').waitFor({ timeout: timeout_ms });
+  async live(): Promise<void> {
+    await this.page.locator('[data-testid=gpumon][data-gpumon-state=live]').waitFor();
     await this.root.locator('[data-gpu-index]').first().waitFor();
   }
 
@@ -48,12 +48,10 @@ export class View {
   }
 
   /** Waits until a reading is another than now. */
-  async changes(index: number, id: string, timeout_ms = 15_000): Promise<void> {
+  async changes(index: number, id: string): Promise<void> {
+    await expect.poll(() => this.reading(index, id)).toMatch(/\d/);
     const before = await this.reading(index, id);
-    expect(before).toMatch(/\d/);
-    await expect
-      .poll(() => this.reading(index, id), { timeout: timeout_ms, message: `${id} stays ${before}` })
-      .not.toBe(before);
+    await expect.poll(() => this.reading(index, id), { message: `${id} stays ${before}` }).not.toBe(before);
   }
 
   /** Waits until the server remembers so many seconds, for charts that are full. */
@@ -62,7 +60,7 @@ export class View {
       this.page.evaluate(async () => {
         // On the page itself the stream is beside it; in JupyterLab it is behind the proxy.
         const base = document.querySelector('#gpumon-panel') === null ? './' : '../gpumon/';
-        const prefix = new URL(location.pathname.replace(/\/lab\/.*$/, '/lab/'), location.href);
+        const prefix = new URL(location.pathname.replace(/\/lab(\/.*)?$/, '/lab/'), location.href);
         const socket = new WebSocket(new URL(`${base}api/v1/stream`, prefix).href.replace(/^http/, 'ws'));
         const hello = await new Promise<MessageEvent<string>>((resolve, reject) => {
           socket.onmessage = resolve;
@@ -102,9 +100,9 @@ export class StateRecord {
   constructor(private readonly seen: JSHandle<SeenState[]>) {}
 
   /** Waits until the view has gone through `state`, saying so in words that match `text`. */
-  async passed(state: string, text: RegExp, timeout_ms = 20_000): Promise<void> {
+  async passed(state: string, text: RegExp): Promise<void> {
     await expect
-      .poll(() => this.states(), { timeout: timeout_ms, message: `never "${state}" with ${String(text)}` })
+      .poll(() => this.states(), { message: `never "${state}" with ${String(text)}` })
       .toContainEqual({ state, text: expect.stringMatching(text) as string });
   }
 

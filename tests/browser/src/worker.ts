@@ -1,6 +1,6 @@
 /** A script in place of the program that does runs, which says what a test wants to hear. */
 
-import { chmodSync, writeFileSync } from 'node:fs';
+import { chmodSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 
 import { newFolder } from './machine';
@@ -36,5 +36,10 @@ export class Worker {
   /** Runs need wait no longer. */
   finish(): void {
     writeFileSync(`${this.script}.go`, '');
+  }
+
+  /** Runs wait again. */
+  reset(): void {
+    rmSync(`${this.script}.go`, { force: true });
   }
 }

@@ -28,7 +28,7 @@ fn eight_gpus_at_80_by_24() {
         assert!(line.contains(" % ") && line.contains(" GiB ") && line.contains("°C") && line.contains(" W"), "{line}");
     }
     assert!(drawn[9].starts_with(" Charts  Activity  Links  MIG  Host  Events "), "{}", drawn[9]);
-    assert!(drawn[9].trim_end().ends_with("all GPUs · Utilization · 2 min"));
+    assert!(drawn[9].trim_end().ends_with("all GPUs · GPU utilization · 2 min"));
     assert!(drawn[10].starts_with("0 H200") && drawn[10].contains("1 H200") && drawn[10].contains("3 H200"));
     assert!(drawn[11..16].join("").contains('⣿'), "charts have lines");
     let heading = find(&drawn, "GPU      PID  USER");
@@ -104,7 +104,7 @@ fn activity_names_the_parts_or_the_reason() {
     app.state.gpu = Some(0);
     let one = lines(&mut app, 120, 40).join("\n");
     assert!(
-        one.contains("Tensor cores") && one.contains("half precision") && one.contains("Memory bandwidth"),
+        one.contains("Tensor active") && one.contains("half precision") && one.contains("DRAM bandwidth utilization"),
         "{one}"
     );
     app.world.sample.as_mut().unwrap().gpus[0].activity = Reading::Absent(Absence::NotSupported);
@@ -154,7 +154,7 @@ fn the_host_has_its_charts_and_a_board_without_mig_says_so() {
     let (mut app, _waiting) = app(2);
     app.state.view = View::Host;
     let host = lines(&mut app, 120, 40).join("\n");
-    for label in ["CPU, ", "RAM of ", "Disk read", "Network sent"] {
+    for label in ["CPU, ", "RAM of ", "Disk read", "Network TX"] {
         assert!(host.contains(label), "{label}: {host}");
     }
     app.state.view = View::Mig;
@@ -208,7 +208,7 @@ fn a_gpu_with_mig_shows_its_multiprocessors_and_without_those_the_reason() {
     let title = drawn.iter().find(|line| line.contains("1 H200") && !line.starts_with(" 1")).unwrap();
     assert!(title.contains(" SM "), "{title}");
     let drawn = show(Reading::Absent(Absence::NotSupported));
-    assert!(drawn.iter().any(|line| line.contains("Utilization: not on this board or driver")), "{drawn:#?}");
+    assert!(drawn.iter().any(|line| line.contains("GPU utilization: not on this board or driver")), "{drawn:#?}");
 }
 
 #[test]

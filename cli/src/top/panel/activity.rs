@@ -39,7 +39,7 @@ fn of_one(pen: &mut Pen<'_>, area: Rect, gpu: &GpuSample, world: &World, state: 
         pen.text(area.x, area.y, area.width, &text, pen.theme.dim);
         return;
     }
-    let label = 24;
+    let label = 27;
     let drawn = usize::from(area.width).saturating_sub(label + 8);
     let spark = drawn / 2;
     let lines: Vec<Line> = parts()

@@ -22,7 +22,7 @@ const fn gpu(
 pub const GPU_FIELDS: &[Field] = &[
     gpu(
         "utilization.gpu_percent",
-        "Utilization",
+        "GPU utilization",
         "Util",
         Unit::Percent,
         at!(utilization.gpu_percent),
@@ -31,12 +31,12 @@ pub const GPU_FIELDS: &[Field] = &[
     .prometheus("gpumon_gpu_utilization_ratio")
     .dcgm("DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_DEV_GPU_UTIL_RATIO")
     .otel("hw.gpu.utilization")
-    .chart("utilization", "activity", "Utilization", Color::Utilization)
+    .chart("utilization", "activity", "GPU utilization", Color::Utilization)
     .in_overview()
     .in_csv(),
     gpu(
         "utilization.memory_percent",
-        "Memory controller",
+        "Memory controller utilization",
         "MemCtl",
         Unit::Percent,
         at!(utilization.memory_percent),
@@ -44,7 +44,7 @@ pub const GPU_FIELDS: &[Field] = &[
     )
     .prometheus("gpumon_gpu_memory_utilization_ratio")
     .dcgm("DCGM_FI_DEV_MEM_COPY_UTIL", "DCGM_FI_DEV_MEMORY_UTIL_RATIO")
-    .chart("memory-busy", "engines", "Memory controller", Color::Line(0)),
+    .chart("memory-busy", "engines", "Memory controller utilization", Color::Line(0)),
     gpu(
         "utilization.encoder_percent",
         "Encoder",
@@ -111,11 +111,11 @@ pub const GPU_FIELDS: &[Field] = &[
     .mig(within!(activity, sm_percent))
     .prometheus_mig("gpumon_mig_sm_active_ratio")
     .dcgm("DCGM_FI_PROF_SM_ACTIVE", "DCGM_FI_PROF_SM_UTIL_RATIO")
-    .chart("sm", "activity", "SM", Color::Line(2))
+    .chart("sm", "activity", "SM active", Color::Line(2))
     .in_overview(),
     gpu(
         "activity.tensor_percent",
-        "Tensor cores",
+        "Tensor active",
         "Tensor",
         Unit::Percent,
         within!(activity, tensor_percent),
@@ -125,11 +125,11 @@ pub const GPU_FIELDS: &[Field] = &[
     .mig(within!(activity, tensor_percent))
     .prometheus_mig("gpumon_mig_tensor_active_ratio")
     .dcgm("DCGM_FI_PROF_PIPE_TENSOR_ACTIVE", "DCGM_FI_PROF_TENSOR_UTIL_RATIO")
-    .chart("tensor", "activity", "Tensor cores", Color::Line(4))
+    .chart("tensor", "activity", "Tensor active", Color::Line(4))
     .in_overview(),
     gpu(
         "activity.dram_bandwidth_percent",
-        "Memory bandwidth",
+        "DRAM bandwidth utilization",
         "DRAM",
         Unit::Percent,
         within!(activity, dram_bandwidth_percent),
@@ -139,7 +139,7 @@ pub const GPU_FIELDS: &[Field] = &[
     .mig(within!(activity, dram_bandwidth_percent))
     .prometheus_mig("gpumon_mig_dram_bandwidth_ratio")
     .dcgm("DCGM_FI_PROF_DRAM_ACTIVE", "DCGM_FI_PROF_DRAM_UTIL_RATIO")
-    .chart("dram", "activity", "Memory bandwidth", Color::Line(3)),
+    .chart("dram", "activity", "DRAM bandwidth utilization", Color::Line(3)),
     gpu(
         "activity.occupancy_percent",
         "Occupancy",
@@ -438,48 +438,48 @@ pub const GPU_FIELDS: &[Field] = &[
         .prometheus("gpumon_gpu_pcie_lanes"),
     gpu(
         "pcie.rx_bytes_per_second",
-        "PCIe received",
+        "PCIe RX",
         "PCIeRX",
         Unit::BytesPerSecond,
         at!(pcie.rx_bytes_per_second),
-        "PCIe traffic to the GPU.",
+        "PCIe traffic received, from the GPU's side.",
     )
     .prometheus("gpumon_gpu_pcie_receive_bytes_per_second")
     .dcgm("DCGM_FI_PROF_PCIE_RX_BYTES", "DCGM_FI_PROF_PCIE_RX_BYTES")
     .otel("hw.gpu.io{network.io.direction=\"receive\"}")
-    .chart("pcie-rx", "pcie", "Received", Color::Line(1)),
+    .chart("pcie-rx", "pcie", "RX", Color::Line(1)),
     gpu(
         "pcie.tx_bytes_per_second",
-        "PCIe sent",
+        "PCIe TX",
         "PCIeTX",
         Unit::BytesPerSecond,
         at!(pcie.tx_bytes_per_second),
-        "PCIe traffic from the GPU.",
+        "PCIe traffic sent, from the GPU's side.",
     )
     .prometheus("gpumon_gpu_pcie_transmit_bytes_per_second")
     .dcgm("DCGM_FI_PROF_PCIE_TX_BYTES", "DCGM_FI_PROF_PCIE_TX_BYTES")
     .otel("hw.gpu.io{network.io.direction=\"transmit\"}")
-    .chart("pcie-tx", "pcie", "Sent", Color::Line(3)),
+    .chart("pcie-tx", "pcie", "TX", Color::Line(3)),
     gpu(
         "nvlink.rx_bytes_per_second",
-        "NVLink received",
+        "NVLink RX",
         "NVLRX",
         Unit::BytesPerSecond,
         at!(nvlink.rx_bytes_per_second),
-        "Traffic over all NVLinks to the GPU.",
+        "Traffic received over all NVLinks, from the GPU's side.",
     )
     .prometheus("gpumon_gpu_nvlink_receive_bytes_per_second")
     .dcgm("DCGM_FI_PROF_NVLINK_RX_BYTES", "DCGM_FI_PROF_NVLINK_RX_BYTES")
-    .chart("nvlink-rx", "nvlink", "Received", Color::Line(1)),
+    .chart("nvlink-rx", "nvlink", "RX", Color::Line(1)),
     gpu(
         "nvlink.tx_bytes_per_second",
-        "NVLink sent",
+        "NVLink TX",
         "NVLTX",
         Unit::BytesPerSecond,
         at!(nvlink.tx_bytes_per_second),
-        "Traffic over all NVLinks from the GPU.",
+        "Traffic sent over all NVLinks, from the GPU's side.",
     )
     .prometheus("gpumon_gpu_nvlink_transmit_bytes_per_second")
     .dcgm("DCGM_FI_PROF_NVLINK_TX_BYTES", "DCGM_FI_PROF_NVLINK_TX_BYTES")
-    .chart("nvlink-tx", "nvlink", "Sent", Color::Line(3)),
+    .chart("nvlink-tx", "nvlink", "TX", Color::Line(3)),
 ];

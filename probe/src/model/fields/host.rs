@@ -103,7 +103,7 @@ pub const HOST_FIELDS: &[Field<HostSample>] = &[
     .chart("disk-written", "disk", "Written", Color::Line(3)),
     host(
         "host.network.received_bytes_total",
-        "Network received, total",
+        "Network RX, total",
         "Recv",
         Unit::Bytes,
         at!(network.received_bytes_total),
@@ -113,7 +113,7 @@ pub const HOST_FIELDS: &[Field<HostSample>] = &[
     .prometheus("gpumon_host_network_receive_bytes_total"),
     host(
         "host.network.sent_bytes_total",
-        "Network sent, total",
+        "Network TX, total",
         "Sent",
         Unit::Bytes,
         at!(network.sent_bytes_total),
@@ -123,20 +123,20 @@ pub const HOST_FIELDS: &[Field<HostSample>] = &[
     .prometheus("gpumon_host_network_transmit_bytes_total"),
     host(
         "host.network.received_bytes_per_second",
-        "Network received",
+        "Network RX",
         "Recv/s",
         Unit::BytesPerSecond,
         at!(network.received_bytes_per_second),
         "Rate at which all network interfaces but loopback receive.",
     )
-    .chart("network-received", "network", "Received", Color::Line(1)),
+    .chart("network-received", "network", "RX", Color::Line(1)),
     host(
         "host.network.sent_bytes_per_second",
-        "Network sent",
+        "Network TX",
         "Sent/s",
         Unit::BytesPerSecond,
         at!(network.sent_bytes_per_second),
         "Rate at which all network interfaces but loopback send.",
     )
-    .chart("network-sent", "network", "Sent", Color::Line(3)),
+    .chart("network-sent", "network", "TX", Color::Line(3)),
 ];

@@ -28,8 +28,8 @@ export const GPU_CHARTS: readonly ChartKind[] = [
 
 /** Of the machine around them. */
 export const HOST_CHARTS: readonly ChartKind<HostSample>[] = [
-  kind('cpu', () => trans.__('Processor'), HOST_METRICS),
-  kind('ram', () => trans.__('Main memory'), HOST_METRICS),
+  kind('cpu', () => trans.__('CPU'), HOST_METRICS),
+  kind('ram', () => trans.__('RAM'), HOST_METRICS),
   kind('disk', () => trans.__('Disks'), HOST_METRICS),
   kind('network', () => trans.__('Network'), HOST_METRICS),
 ];

@@ -30,7 +30,7 @@ describe('the charts of a dashboard', () => {
     const all = sections([gpu(0), gpu(1)]);
     expect(all.map(({ title }) => title)).toEqual(['0 H200', '1 H200', 'Machine']);
     expect(titles(all[0]).slice(0, 4)).toEqual(['Activity', 'Memory', 'Power', 'Temperature']);
-    expect(titles(all[2])).toEqual(['Processor', 'Main memory', 'Disks', 'Network']);
+    expect(titles(all[2])).toEqual(['CPU', 'RAM', 'Disks', 'Network']);
   });
 
   it('leave out what a board does not have, and say so', () => {
@@ -44,7 +44,7 @@ describe('the charts of a dashboard', () => {
     ]);
     expect(titles(first)).not.toContain('NVLink');
     expect(first?.missing).toEqual(['NVLink', 'Execution units', 'Fan']);
-    expect(first?.plots[0]?.lines.map(({ label }) => label)).toEqual(['Utilization']);
+    expect(first?.plots[0]?.lines.map(({ label }) => label)).toEqual(['GPU utilization']);
   });
 
   it('keep those of a GPU that does not answer', () => {

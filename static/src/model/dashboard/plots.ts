@@ -5,7 +5,7 @@ import { trans } from '../../lib/translation';
 import type { HostSample, Reading, Sample } from '../../wire';
 import { seriesKey, type GpuView } from '../gpu';
 import { heldKey, type HolderRow } from '../holders';
-import { GPU_METRICS, HELD, HOST_METRICS, MIG, MIG_METRICS, type Colour, type Metric } from '../metric';
+import { GPU_METRICS, HELD, HOST_METRICS, MIG, MIG_METRICS, type Color, type Metric } from '../metric';
 import { migRows } from '../mig';
 import { absenceOf, valueOf } from '../reading';
 import { PERCENT, type Unit } from '../unit';
@@ -15,7 +15,7 @@ import type { DashboardState } from './state';
 /** One line of a chart. */
 export interface PlotLine {
   label: string;
-  colour: Colour;
+  color: Color;
   /** The name of its series. */
   series: string;
   /** What is read now; `null` before the first sample. */
@@ -92,14 +92,14 @@ function gpuPlot(gpu: GpuView, { id, title, metrics }: ChartKind, holders: reado
   const able = metrics.filter((metric) => isThere(gpu, metric));
   const lines = able.map((metric): PlotLine => {
     const series = seriesKey(gpu, metric.id);
-    const line = { label: metric.line(), colour: metric.colour, series, now: readOf(gpu, metric) };
+    const line = { label: metric.line(), color: metric.color, series, now: readOf(gpu, metric) };
     return metric.id === 'power.instant_watts' ? { ...line, trace: seriesKey(gpu, 'power_watts') } : line;
   });
-  // What is in use in all stands above its parts, and takes no colour from them.
-  const whole = (line: PlotLine): PlotLine => (stack.length > 0 ? { ...line, colour: 'text' } : line);
+  // What is in use in all stands above its parts, and takes no color from them.
+  const whole = (line: PlotLine): PlotLine => (stack.length > 0 ? { ...line, color: 'text' } : line);
   const stack = (id === 'memory' ? holders : []).map(({ holder, name, slot, memory_bytes }): PlotLine => ({
     label: plainText(name),
-    colour: slot,
+    color: slot,
     series: heldKey(gpu, holder),
     now: memory_bytes,
   }));
@@ -117,7 +117,7 @@ function ofAll(gpus: readonly GpuView[], kinds: readonly ChartKind[]): Section {
       const able = gpus.filter((gpu) => isThere(gpu, metric));
       const lines = able.map((gpu): PlotLine => ({
         label: String(gpu.index),
-        colour: gpu.index,
+        color: gpu.index,
         series: seriesKey(gpu, metric.id),
         now: readOf(gpu, metric),
       }));
@@ -138,7 +138,7 @@ function migPlots(gpu: GpuView): Plot[] {
   return MIG_METRICS.flatMap((metric, i) => {
     const lines = rows.map((row, slot): PlotLine => ({
       label: `${row.name} ${row.place.split(' · ')[0] ?? ''}`.trim(),
-      colour: slot,
+      color: slot,
       series: seriesKey({ index: -1, uuid: row.uuid }, metric.id),
       now: i === 0 ? row.used_bytes : row.sm_percent,
     }));
@@ -165,7 +165,7 @@ function hostPlot({ id, title, metrics }: ChartKind<HostSample>, sample: Sample 
   const lines = metrics
     .map((metric): PlotLine => {
       const now = host === null ? null : metric.read(host);
-      return { label: metric.line(), colour: metric.colour, series: metric.id, now };
+      return { label: metric.line(), color: metric.color, series: metric.id, now };
     })
     .filter(({ now }) => now === null || absenceOf(now) === null);
   const [first] = metrics;

@@ -7,17 +7,17 @@ import { valueOf } from '../reading';
 import { list, onOff, slow, together, told, type Detail, type DetailGroup } from './detail';
 
 const COMPUTE = table((): Record<ComputeMode, string> => ({
-  default: trans.__('shared by all'),
-  exclusive_process: trans.__('one process'),
+  default: trans.__('default'),
+  exclusive_process: trans.__('exclusive process'),
   prohibited: trans.__('prohibited'),
 }));
 
 const RECOVERY = table((): Record<RecoveryAction, string> => ({
-  none: trans.__('none needed'),
+  none: trans.__('none'),
   gpu_reset: trans.__('reset the GPU'),
   node_reboot: trans.__('reboot the machine'),
-  drain_p2p: trans.__('end what uses its links'),
-  drain_and_reset: trans.__('end its work, then reset'),
+  drain_p2p: trans.__('drain peer-to-peer'),
+  drain_and_reset: trans.__('drain and reset'),
 }));
 
 export const SETTINGS = table((): DetailGroup => ({
@@ -32,21 +32,21 @@ export const SETTINGS = table((): DetailGroup => ({
         (mode) => COMPUTE()[mode],
       ),
     },
-    { id: 'modes.ecc', label: 'ECC', read: slow(({ modes }) => modes.ecc, modeWords) },
-    { id: 'modes.mig', label: 'MIG', read: slow(({ modes }) => modes.mig, modeWords) },
+    { id: 'modes.ecc', label: 'ECC', read: slow(({ modes }) => modes.ecc, describeMode) },
+    { id: 'modes.mig', label: 'MIG', read: slow(({ modes }) => modes.mig, describeMode) },
     { id: 'modes.accounting', label: trans.__('Accounting'), read: slow(({ modes }) => modes.accounting, onOff) },
     { id: 'modes.display_active', label: trans.__('Display'), read: slow(({ modes }) => modes.display_active, onOff) },
     {
       id: 'modes.confidential_compute',
-      label: trans.__('Confidential'),
+      label: trans.__('Confidential computing'),
       read: slow(
         ({ modes }) => modes.confidential_compute,
-        ({ enabled, devtools }) => (enabled && devtools ? trans.__('on, for development') : onOff(enabled)),
+        ({ enabled, devtools }) => (enabled && devtools ? trans.__('on (developer tools)') : onOff(enabled)),
       ),
     },
     {
       id: 'recovery_action',
-      label: trans.__('Recovery'),
+      label: trans.__('Recovery action'),
       read: slow(
         ({ recovery_action }) => recovery_action,
         (action) => RECOVERY()[action],
@@ -108,6 +108,6 @@ function name(part: keyof Pick<Board, 'serial' | 'part_number' | 'vbios_version'
   return { id: `board.${part}`, label, read: ({ board }) => told(board[part], (text) => plainText(text, 60)) };
 }
 
-function modeWords({ current, pending }: Mode): string {
-  return current === pending ? onOff(current) : trans.__('%1, %2 after a reset', onOff(current), onOff(pending));
+function describeMode({ current, pending }: Mode): string {
+  return current === pending ? onOff(current) : trans.__('%1 (%2 after a reset)', onOff(current), onOff(pending));
 }

@@ -4,7 +4,7 @@ import { trans } from '../../lib/translation';
 import type { Absence, GpuDetails, GpuSample, Reading } from '../../wire';
 import type { GpuView } from '../gpu';
 import { absenceOf, takenAt, valueOf } from '../reading';
-import type { Level } from '../words';
+import type { Level } from '../describe';
 
 export interface Detail {
   /** The path of the reading, for programs. */

@@ -43,7 +43,7 @@ export const CLOCKS = table((): DetailGroup => ({
     clock('video_mhz'),
     {
       id: 'application_clocks',
-      label: trans.__('Clocks asked for'),
+      label: trans.__('Application clocks'),
       read: ({ details }) => {
         if (details === null) {
           return null;
@@ -64,7 +64,7 @@ export const CLOCKS = table((): DetailGroup => ({
     },
     {
       id: 'throttled',
-      label: trans.__('Held down'),
+      label: trans.__('Throttled'),
       read: slow(
         ({ throttled: by }) => heldDown(by),
         (text) => text,
@@ -77,7 +77,7 @@ const CAUSES = table(
   () =>
     [
       ['power_seconds_total', trans.__('power limit')],
-      ['thermal_seconds_total', trans.__('heat')],
+      ['thermal_seconds_total', trans.__('thermal')],
       ['board_limit_seconds_total', trans.__('board limit')],
       ['reliability_seconds_total', trans.__('voltage')],
       ['sync_boost_seconds_total', trans.__('sync boost')],

@@ -13,9 +13,9 @@ export const LINKS = table((): DetailGroup => ({
     {
       id: 'pcie.generation',
       label: 'PCIe',
-      read: ({ now }) => (now === null ? null : pcieWords(now.pcie.generation, now.pcie.width)),
+      read: ({ now }) => (now === null ? null : describePcie(now.pcie.generation, now.pcie.width)),
       rest: ({ board }) => {
-        const max = pcieWords(board.pcie_max_generation, board.pcie_max_width);
+        const max = describePcie(board.pcie_max_generation, board.pcie_max_width);
         return typeof max === 'string' ? trans.__('of %1', max) : '';
       },
     },
@@ -28,7 +28,7 @@ export const LINKS = table((): DetailGroup => ({
     {
       id: 'nvlinks',
       label: 'NVLink',
-      read: slow(({ nvlinks }) => present(nvlinks), linkWords),
+      read: slow(({ nvlinks }) => present(nvlinks), describeLink),
       rest: ({ details }) => linkSpeed((details === null ? null : valueOf(details.nvlinks)) ?? []),
       level: ({ details }) => {
         const links = (details === null ? null : valueOf(details.nvlinks)) ?? [];
@@ -51,10 +51,10 @@ export const LINKS = table((): DetailGroup => ({
           list([FABRIC()[state], status === 0 ? null : trans.__('error %1', status), trans.__('clique %1', clique_id)]),
       ),
     },
-    { id: 'c2c_enabled', label: trans.__('Link to Grace'), read: slow(({ c2c_enabled }) => c2c_enabled, onOff) },
+    { id: 'c2c_enabled', label: trans.__('NVLink-C2C'), read: slow(({ c2c_enabled }) => c2c_enabled, onOff) },
     {
       id: 'topology',
-      label: trans.__('Other GPUs'),
+      label: trans.__('Topology'),
       read: ({ index, links }) => (links.length === 0 ? null : ways(index, links)),
     },
   ],
@@ -76,7 +76,7 @@ const PATHS = table((): Record<PciPath, string> => ({
   system: trans.__('across CPUs'),
 }));
 
-function pcieWords(generation: Reading<number>, width: Reading<number>): Reading<string> {
+function describePcie(generation: Reading<number>, width: Reading<number>): Reading<string> {
   return together([generation, width], ([gen, lanes]) =>
     [gen == null ? null : trans.__('gen %1', gen), lanes == null ? null : `×${String(lanes)}`]
       .filter((part) => part !== null)
@@ -93,8 +93,8 @@ function traffic(link: 'pcie' | 'nvlink', label: string): Detail {
         return null;
       }
       const { rx_bytes_per_second: rx, tx_bytes_per_second: tx } = now[link];
-      const received = told(rx, (rate) => trans.__('%1 in', bytesPerSecond(rate)));
-      const sent = told(tx, (rate) => trans.__('%1 out', bytesPerSecond(rate)));
+      const received = told(rx, (rate) => trans.__('%1 RX', bytesPerSecond(rate)));
+      const sent = told(tx, (rate) => trans.__('%1 TX', bytesPerSecond(rate)));
       return together([received, sent], list);
     },
   };
@@ -109,7 +109,7 @@ function upOf(links: readonly NvLink[]): number {
   return links.filter(({ active }) => valueOf(active) === true).length;
 }
 
-function linkWords(links: readonly NvLink[]): string {
+function describeLink(links: readonly NvLink[]): string {
   return trans._n('%1 of %2 up', '%1 of %2 up', upOf(links), links.length);
 }
 
@@ -149,7 +149,7 @@ function ways(index: number, links: readonly GpuLink[]): string {
       nvlinks > 0
         ? trans._n('%1 NVLink', '%1 NVLinks', nvlinks)
         : path === null
-          ? trans.__('way unknown')
+          ? trans.__('path unknown')
           : PATHS()[path];
     byWay.set(way, [...(byWay.get(way) ?? []), link.a === index ? link.b : link.a]);
   }

@@ -4,23 +4,23 @@ import { memorySize, memoryNumber } from '../../lib/format';
 import { table, trans } from '../../lib/translation';
 import type { EccCounts, EccLocation, GpuDetails, RemappedRows, SpareRows } from '../../wire';
 import { valueOf } from '../reading';
-import type { Level } from '../words';
+import type { Level } from '../describe';
 import { list, slow, together, type Detail, type DetailGroup } from './detail';
 
 export const MEMORY = table((): DetailGroup => ({
   title: trans.__('Memory'),
   details: [
-    errors('volatile', trans.__('ECC since load')),
-    errors('aggregate', trans.__('ECC in its life')),
+    errors('volatile', trans.__('ECC errors (volatile)')),
+    errors('aggregate', trans.__('ECC errors (lifetime)')),
     {
       id: 'ecc.aggregate_by_location',
-      label: trans.__('ECC by place'),
-      read: slow(({ ecc }) => ecc.aggregate_by_location, placeWords),
+      label: trans.__('ECC errors by location'),
+      read: slow(({ ecc }) => ecc.aggregate_by_location, describePlace),
     },
     {
       id: 'remapped_rows',
       label: trans.__('Remapped rows'),
-      read: slow(({ remapped_rows }) => remapped_rows, remapWords),
+      read: slow(({ remapped_rows }) => remapped_rows, describeRemap),
       level: ({ details }) => remapLevel(details),
     },
     {
@@ -29,7 +29,7 @@ export const MEMORY = table((): DetailGroup => ({
       read: (gpu) => {
         const rows = gpu.details === null ? null : valueOf(gpu.details.remapped_rows);
         const spare = rows?.spare ?? null;
-        return spare === null ? null : slow(() => spare, spareWords)(gpu);
+        return spare === null ? null : slow(() => spare, describeSpare)(gpu);
       },
     },
     {
@@ -65,7 +65,7 @@ function errors(kind: 'volatile' | 'aggregate', label: string): Detail {
     id: `ecc.${kind}`,
     label,
     read: slow(
-      ({ ecc }) => errorWords(ecc[kind]),
+      ({ ecc }) => describeError(ecc[kind]),
       (text) => text,
     ),
     level: ({ details }) => {
@@ -75,7 +75,7 @@ function errors(kind: 'volatile' | 'aggregate', label: string): Detail {
   };
 }
 
-function errorWords(counts: EccCounts): ReturnType<typeof together> {
+function describeError(counts: EccCounts): ReturnType<typeof together> {
   return together([counts.corrected_total, counts.uncorrected_total], ([corrected, uncorrected]) =>
     corrected === 0 && uncorrected === 0
       ? trans.__('no errors')
@@ -86,7 +86,7 @@ function errorWords(counts: EccCounts): ReturnType<typeof together> {
   );
 }
 
-function placeWords(places: readonly EccLocation[]): string {
+function describePlace(places: readonly EccLocation[]): string {
   const hit = places.filter((place) => place.corrected_total + place.uncorrected_total > 0);
   return (
     list(
@@ -98,7 +98,7 @@ function placeWords(places: readonly EccLocation[]): string {
   );
 }
 
-function remapWords({ correctable, uncorrectable, pending, failed }: RemappedRows): string {
+function describeRemap({ correctable, uncorrectable, pending, failed }: RemappedRows): string {
   return list([
     String(correctable + uncorrectable),
     pending ? trans.__('reset needed') : null,
@@ -112,7 +112,7 @@ function remapLevel(details: GpuDetails | null): Level {
 }
 
 /** Banks that will soon have no spare row are what matters; the others are counted as one. */
-function spareWords({ max, high, partial, low, none }: SpareRows): string {
+function describeSpare({ max, high, partial, low, none }: SpareRows): string {
   const enough = max + high + partial;
   return low + none === 0
     ? trans.__('enough in all banks')

@@ -9,12 +9,12 @@ import { list, now, slow, told, type DetailGroup } from './detail';
 const JOULES_PER_KWH = 3.6e6;
 
 export const POWER = table((): DetailGroup => ({
-  title: trans.__('Power and heat'),
+  title: trans.__('Power and temperature'),
   details: [
-    { id: 'power.instant_watts', label: trans.__('Power now'), read: now((gpu) => gpu.power.instant_watts, watts) },
+    { id: 'power.instant_watts', label: trans.__('Instant power'), read: now((gpu) => gpu.power.instant_watts, watts) },
     {
       id: 'power.average_watts',
-      label: trans.__('Average of 1 s'),
+      label: trans.__('Average power (1 s)'),
       read: now((gpu) => gpu.power.average_watts, watts),
     },
     {
@@ -42,7 +42,7 @@ export const POWER = table((): DetailGroup => ({
     },
     {
       id: 'temperature.memory_celsius',
-      label: trans.__('Memory temp.'),
+      label: trans.__('Memory temperature'),
       read: now((gpu) => gpu.temperature.memory_celsius, celsius),
       rest: ({ board }) => {
         const max = valueOf(board.thresholds.memory_max_celsius);
@@ -51,17 +51,17 @@ export const POWER = table((): DetailGroup => ({
     },
     {
       id: 'temperature.margin_celsius',
-      label: trans.__('To slowdown'),
+      label: trans.__('Thermal margin'),
       read: now((gpu) => gpu.temperature.margin_celsius, celsius),
     },
     {
       id: 'board.thresholds.slowdown_celsius',
-      label: trans.__('Slows down at'),
+      label: trans.__('Slowdown temperature'),
       read: ({ board }) => told(board.thresholds.slowdown_celsius, celsius),
     },
     {
       id: 'board.thresholds.shutdown_celsius',
-      label: trans.__('Switches off at'),
+      label: trans.__('Shutdown temperature'),
       read: ({ board }) => told(board.thresholds.shutdown_celsius, celsius),
     },
     {
@@ -71,13 +71,13 @@ export const POWER = table((): DetailGroup => ({
         const each = gpu.details === null ? null : valueOf(gpu.details.fans);
         return each === null || each.length === 0
           ? now(({ fan_percent }) => fan_percent, percent)(gpu)
-          : slow(({ fans }) => fans, fanWords)(gpu);
+          : slow(({ fans }) => fans, describeFan)(gpu);
       },
     },
   ],
 }));
 
-function fanWords(fans: readonly Fan[]): string {
+function describeFan(fans: readonly Fan[]): string {
   return list(fans.map((fan) => `${share(fan.speed_percent)}${turns(fan.rpm)}`));
 }
 

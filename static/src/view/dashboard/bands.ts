@@ -4,9 +4,9 @@ import type { Band } from '../../chart/content';
 import { runLabel, type CellRun } from '../../model/cell-log';
 import type { Holder } from '../../model/dashboard/plots';
 import { kernelHolder } from '../../model/holders';
-import { colourOf, type Palette } from '../palette';
+import { colorOf, type Palette } from '../palette';
 
-/** By GPU, besides those that are in `byGpu` already; a cell has the colour of its notebook. */
+/** By GPU, besides those that are in `byGpu` already; a cell has the color of its notebook. */
 export function bandsOf(
   runs: readonly CellRun[],
   palette: Palette,
@@ -17,11 +17,11 @@ export function bandsOf(
   for (const { kernelId, count, running, cost } of runs) {
     for (const gpu of cost.gpus) {
       const holder = holders.get(gpu)?.find((one) => one.holder === kernelHolder(kernelId));
-      const colour = colourOf(palette, holder?.slot ?? 'text');
+      const color = colorOf(palette, holder?.slot ?? 'text');
       const to_ms = running ? now_ms : cost.ended_ms;
       const bands = byGpu.get(gpu) ?? [];
       byGpu.set(gpu, bands);
-      bands.push({ from_ms: cost.started_ms, to_ms, colour, label: runLabel(count) });
+      bands.push({ from_ms: cost.started_ms, to_ms, color, label: runLabel(count) });
     }
   }
   return byGpu;

@@ -14,8 +14,8 @@ export class DashboardBar {
   readonly element: HTMLElement;
   private readonly gpus = group(trans.__('GPUs'));
   private readonly gpuChips = new Map<string, Chip>();
-  private readonly arrangement = group(trans.__('Arrangement'));
-  private readonly spans = group(trans.__('Time shown'));
+  private readonly arrangement = group(trans.__('Layout'));
+  private readonly spans = group(trans.__('Time range'));
   private readonly charts = group(trans.__('Charts'));
   private readonly menu: HTMLDetailsElement;
   private readonly hold = chip('');
@@ -39,7 +39,7 @@ export class DashboardBar {
     });
     this.arrangement.append(
       ...(['apart', 'together'] as const).map((arrangement) =>
-        chip(arrangement === 'apart' ? trans.__('by GPU') : trans.__('overlaid'), arrangement, () => {
+        chip(arrangement === 'apart' ? trans.__('By GPU') : trans.__('Overlaid'), arrangement, () => {
           change({ ...this.state, arrangement });
         }),
       ),
@@ -106,11 +106,11 @@ export class DashboardBar {
       press(one, state.charts?.includes(one.getAttribute('data-value') ?? '') ?? true);
     }
     const held = isHeld(state);
-    setText(this.hold, held ? trans.__('back to now') : trans.__('hold'));
+    setText(this.hold, held ? trans.__('Resume') : trans.__('Pause'));
     setAttribute(
       this.hold,
       'title',
-      held ? trans.__('Let time run again') : trans.__('Hold time still; nothing is lost meanwhile'),
+      held ? trans.__('Resume live updates') : trans.__('Pause the charts. Samples are still recorded.'),
     );
     const [from_ms, to_ms] = rangeOf(state, now_ms);
     setText(this.range, held ? trans.__('%1 to %2', timeOfDay(from_ms), timeOfDay(to_ms)) : '');

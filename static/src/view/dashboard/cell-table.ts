@@ -4,7 +4,7 @@ import { h, keyed, setAttribute, setShown, setText } from '../../lib/dom';
 import { timeOfDay } from '../../lib/format';
 import { trans } from '../../lib/translation';
 import { byCost, runName, type CellOrder, type CellRun } from '../../model/cell-log';
-import { cellWords } from '../../model/cell-words';
+import { describeCell } from '../../model/describe-cell';
 import type { NotebookHost } from '../notebook-host';
 
 const COLUMNS: readonly { id: CellOrder; title: () => string }[] = [
@@ -93,7 +93,7 @@ class Row {
     this.name.disabled = name === null;
     const notebook = name ?? run.notebook;
     setText(this.notebook, run.running ? trans.__('%1, running', notebook) : notebook);
-    const words = cellWords(run.cost);
+    const words = describeCell(run.cost);
     COLUMNS.forEach(({ id }, i) => {
       const word = words.find((one) => one.id === id);
       const cell = this.numbers[i];

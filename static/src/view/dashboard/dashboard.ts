@@ -1,6 +1,6 @@
 /** The charts of GPUs and of the machine, on one axis of time. */
 
-import { isOnDark } from '../../lib/colour';
+import { isOnDark } from '../../lib/color';
 import { h, keyed, setAttribute } from '../../lib/dom';
 import { PastHolders } from '../../model/dashboard/past-holders';
 import { DRAWN, sectionsOf } from '../../model/dashboard/plots';
@@ -13,7 +13,7 @@ import type { Store } from '../../model/store';
 import { summaryOf } from '../../model/summary';
 import { Header } from '../header';
 import { WIDE_PX } from '../layout';
-import { Moment } from '../moment';
+import { Cursor } from '../cursor';
 import type { NotebookHost } from '../notebook-host';
 import { Notice } from '../notice';
 import { readPalette, type Palette } from '../palette';
@@ -45,7 +45,7 @@ const STEP = 0.25;
 
 export class Dashboard {
   readonly element = h('div', { class: 'gpumon gpumon-dashboard', 'data-testid': 'gpumon-dashboard', tabindex: '0' });
-  private readonly moment: Moment;
+  private readonly cursor: Cursor;
   private readonly header: Header;
   private readonly bar: DashboardBar;
   private readonly notice = new Notice();
@@ -66,7 +66,7 @@ export class Dashboard {
     private readonly options: DashboardOptions,
   ) {
     this.state = options.state;
-    this.moment = new Moment(options.invalidate);
+    this.cursor = new Cursor(options.invalidate);
     this.header = new Header({
       title: options.title,
       actions: options.actions,
@@ -116,7 +116,7 @@ export class Dashboard {
     setAttribute(this.element, 'data-gpumon-state', status.state);
     const chosen = gpus.filter(({ index }) => state.gpus?.includes(index) ?? true);
     const summary = chosen.length === 0 ? [] : summaryOf(chosen);
-    this.header.update(store, status, summary, 0, this.moment.at_ms);
+    this.header.update(store, status, summary, 0, this.cursor.at_ms);
     this.notice.update(noticeOf(store, status, this.options.connectingMessage), status.level);
     this.bar.update(state, gpus, now_ms);
     this.past.see(holderRows(gpus, store.slots), now_ms);
@@ -132,7 +132,7 @@ export class Dashboard {
       window,
       palette: this.currentPalette(),
       freshness: { now_ms, stale },
-      at_ms: this.moment.at_ms ?? (isHeld(state) ? to_ms : null),
+      at_ms: this.cursor.at_ms ?? (isHeld(state) ? to_ms : null),
     };
     const views = keyed(
       this.list,
@@ -209,7 +209,7 @@ export class Dashboard {
         this.show(running(this.state));
       },
     };
-    return new SectionView(() => new PlotView(this.moment, this.options.invalidate, zoom), this.screen);
+    return new SectionView(() => new PlotView(this.cursor, this.options.invalidate, zoom), this.screen);
   }
 
   private currentPalette(): Palette {
@@ -220,7 +220,7 @@ export class Dashboard {
     return this.palette;
   }
 
-  /** Only what has come into sight is drawn, so that scrolling stays smooth. */
+  /** Only what has come into visibility is drawn, so that scrolling stays smooth. */
   private scrolled(entries: readonly IntersectionObserverEntry[]): void {
     for (const entry of entries) {
       for (const section of this.sections.values()) {

@@ -40,7 +40,7 @@ export function mountDashboard(host: HTMLElement, options: DashboardMountOptions
     (invalidate, reader) =>
       new Dashboard(feed.store, reader, {
         title: options.title ?? trans.__('GPU charts'),
-        connectingMessage: options.connectingMessage ?? trans.__('Waiting for gpumon to answer.'),
+        connectingMessage: options.connectingMessage ?? trans.__('Waiting for gpumon.'),
         notebooks: options.notebooks ?? null,
         actions: options.actions ?? [],
         state: fromAddress(options.address),

@@ -7,9 +7,9 @@ import { h, keyed, setAttribute, setStyle, setText } from '../../lib/dom';
 import { firstAfter, placeAt, type Timeline } from '../../lib/timeline';
 import type { Plot, PlotLine } from '../../model/dashboard/plots';
 import type { Unit } from '../../model/unit';
-import type { Moment } from '../moment';
-import { colourOf, type Palette } from '../palette';
-import { Sight } from '../sight';
+import type { Cursor } from '../cursor';
+import { colorOf, type Palette } from '../palette';
+import { Visibility } from '../visibility';
 import { ReadingValue, type Freshness } from '../value';
 import { addBrush } from './brush';
 
@@ -32,7 +32,7 @@ export interface PlotListener {
 
 export class PlotView {
   readonly element: HTMLElement;
-  private readonly sight = new Sight();
+  private readonly visibility = new Visibility();
   /** What it was last given, whether it was drawn or not. */
   private latest: [plot: Plot, context: PlotContext, bands: readonly Band[], pins: readonly Pin[]] | null = null;
   /** Whether it is about to be seen without another frame. */
@@ -47,22 +47,22 @@ export class PlotView {
   private pointed: string | null = null;
 
   constructor(
-    private readonly moment: Moment,
+    private readonly cursor: Cursor,
     private readonly invalidate: () => void,
     listener: PlotListener,
   ) {
     this.element = h('figure', { class: 'gpumon-plot' }, h('figcaption', {}, this.title, this.readouts), this.host);
     this.host.addEventListener('pointermove', (event) => {
-      this.moment.set(this.chart?.timeAt(event.clientX) ?? null);
+      this.cursor.set(this.chart?.timeAt(event.clientX) ?? null);
     });
     this.host.addEventListener('pointerleave', () => {
-      this.moment.set(null);
+      this.cursor.set(null);
     });
     addBrush(this.host, { ...listener, timeAt: (clientX) => this.chart?.timeAt(clientX) ?? null });
   }
 
   update(plot: Plot, context: PlotContext): void {
-    if (this.sight.rests(context.freshness.now_ms)) {
+    if (this.visibility.rests(context.freshness.now_ms)) {
       return;
     }
     this.unit = plot.unit;
@@ -82,7 +82,7 @@ export class PlotView {
   /** Draws the lines, where they are seen. */
   draw(plot: Plot, context: PlotContext, bands: readonly Band[], pins: readonly Pin[]): void {
     this.latest = [plot, context, bands, pins];
-    if (!this.sight.onScreen) {
+    if (!this.visibility.onScreen) {
       return;
     }
     const { window, palette } = context;
@@ -90,7 +90,7 @@ export class PlotView {
     this.chart ??= this.newChart(unit, palette);
     const drawn = (line: PlotLine): ChartLine => ({
       ...recorded(line, context),
-      colour: colourOf(palette, line.colour),
+      color: colorOf(palette, line.color),
       faint: this.pointed !== null && this.pointed !== line.series,
     });
     const lines = plot.lines.map(drawn);
@@ -109,13 +109,13 @@ export class PlotView {
       limit: plot.limit,
       bands,
       pins,
-      at_ms: this.moment.at_ms,
+      at_ms: this.cursor.at_ms,
     });
   }
 
-  /** It has come into sight, or has left it. */
+  /** It has come into visibility, or has left it. */
   setOnScreen(onScreen: boolean): void {
-    this.sight.onScreen = onScreen;
+    this.visibility.onScreen = onScreen;
     if (onScreen && this.latest !== null) {
       const [plot, given, bands, pins] = this.latest;
       const context = { ...given, window: { ...given.window, times_ms: given.timeline.times_ms } };
@@ -125,7 +125,7 @@ export class PlotView {
   }
 
   reveal(): void {
-    this.sight.onScreen = this.revealed = true;
+    this.visibility.onScreen = this.revealed = true;
     this.chart?.measure();
   }
 
@@ -160,7 +160,7 @@ class Readout {
   private readonly label = h('dt', {});
   private readonly swatch = h('span', { class: 'gpumon-swatch', 'aria-hidden': 'true' });
   private readonly value: ReadingValue;
-  private colour = '';
+  private color = '';
 
   constructor({ series }: PlotLine, onPointed: (pointed: boolean) => void) {
     this.value = new ReadingValue(series);
@@ -176,10 +176,10 @@ class Readout {
   update(line: PlotLine, unit: Unit, context: PlotContext): void {
     const { at_ms } = context;
     setText(this.label, line.label);
-    const colour = colourOf(context.palette, line.colour);
-    if (colour !== this.colour) {
-      this.colour = colour;
-      setStyle(this.swatch, 'background', colour);
+    const color = colorOf(context.palette, line.color);
+    if (color !== this.color) {
+      this.color = color;
+      setStyle(this.swatch, 'background', color);
     }
     if (at_ms === null) {
       this.value.update(line.now, unit.text, context.freshness);
@@ -193,7 +193,7 @@ class Readout {
 }
 
 /** What the driver recorded itself, where there is such a record; else what was read. */
-function recorded({ series, trace }: PlotLine, { timeline, traces }: PlotContext): Omit<ChartLine, 'colour'> {
+function recorded({ series, trace }: PlotLine, { timeline, traces }: PlotContext): Omit<ChartLine, 'color'> {
   const own = trace === undefined ? undefined : traces.get(trace);
   return own === undefined || trace === undefined
     ? { values: timeline.values(series) }

@@ -6,11 +6,11 @@ import { plainText } from '../../lib/text';
 import { trans } from '../../lib/translation';
 import type { GpuView } from '../../model/gpu';
 import { METRICS } from '../../model/metric';
-import { shareOf, statusLevel, statusWords, stepWords, titleOf } from '../../model/run-words';
+import { shareOf, statusLevel, describeStatus, describeStep, titleOf } from '../../model/describe-run';
 import { formatted } from '../../model/unit';
 import { valueOf } from '../../model/reading';
 import type { RunDetails, RunItem, RunState } from '../../wire';
-import { levelMark } from '../mark';
+import { severityIcon } from '../severity-icon';
 import { ReadingValue, type Freshness } from '../value';
 import { itemElement } from './item';
 
@@ -31,7 +31,7 @@ export class RunCard {
   private readonly live = h('dl', { class: 'gpumon-run-live' });
   private readonly values = LIVE.map((metric) => ({ metric, value: new ReadingValue(metric.id) }));
   private readonly cancel = h('button', { class: 'gpumon-chip', type: 'button' }, trans.__('Cancel'));
-  private readonly foreign = h('span', { class: 'gpumon-empty' }, trans.__('Ctrl-C in its terminal ends it.'));
+  private readonly foreign = h('span', { class: 'gpumon-empty' }, trans.__('Press Ctrl-C in its terminal to stop it.'));
   private readonly error = h('p', { class: 'gpumon-run-complaint' });
   private readonly list = h('ol', { class: 'gpumon-run-items' });
   private items: RunItem[] = [];
@@ -46,7 +46,7 @@ export class RunCard {
     this.live.append(
       ...this.values.map(({ metric, value }) => h('div', {}, h('dt', {}, metric.label()), h('dd', {}, value.element))),
     );
-    this.summary.append(levelMark(), this.title, this.status);
+    this.summary.append(severityIcon(), this.title, this.status);
     this.now.append(this.step, this.bar, this.text, this.cancel, this.foreign, this.live);
     this.element.append(this.summary, this.now, this.error, this.list);
     this.cancel.addEventListener('click', cancel);
@@ -67,7 +67,7 @@ export class RunCard {
     setText(this.title, titleOf(state));
     const lasted = duration((state.ended_ms ?? freshness.now_ms) - state.started_ms);
     const began = since(state.started_ms, freshness.now_ms);
-    setText(this.status, trans.__('%1 · %2 · %3', statusWords(state.status), began, lasted));
+    setText(this.status, trans.__('%1 · %2 · %3', describeStatus(state.status), began, lasted));
     setShown(this.now, running);
     if (running) {
       this.updateNow(state, gpus, freshness);
@@ -80,7 +80,7 @@ export class RunCard {
   }
 
   private updateNow(state: RunState, gpus: readonly GpuView[], freshness: Freshness): void {
-    setText(this.step, stepWords(state));
+    setText(this.step, describeStep(state));
     setText(this.text, plainText(state.text));
     const share = shareOf(state);
     setAttribute(this.bar, 'value', share === null ? null : share.toFixed(3));

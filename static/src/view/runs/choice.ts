@@ -9,16 +9,16 @@ import type { CatalogueEntry, RunKind } from '../../wire';
 
 const GROUPS = table((): readonly [RunKind, string][] => [
   ['bench', trans.__('Workloads')],
-  ['seeds', trans.__('Small programs')],
-  ['burn', trans.__('Full load')],
-  ['oom', trans.__('Memory that runs out')],
-  ['selftest', trans.__('Are these numbers right?')],
+  ['seeds', trans.__('Tutorial benchmarks')],
+  ['burn', trans.__('Stress tests')],
+  ['oom', trans.__('Out-of-memory demos')],
+  ['selftest', trans.__('Self-test')],
 ]);
 
 export class Choice {
   readonly element: HTMLElement;
-  private readonly what = h('select', { 'aria-label': trans.__('What to run'), 'data-testid': 'gpumon-run-what' });
-  private readonly place = h('select', { 'aria-label': trans.__('Where to run it') });
+  private readonly what = h('select', { 'aria-label': trans.__('Workload'), 'data-testid': 'gpumon-run-what' });
+  private readonly place = h('select', { 'aria-label': trans.__('Device') });
   private readonly start = h('button', { class: 'gpumon-chip gpumon-run-start', type: 'submit' }, trans.__('Start'));
   private readonly does = h('p', { class: 'gpumon-run-does', 'data-testid': 'gpumon-run-does' });
   private entries: readonly CatalogueEntry[] = [];
@@ -73,7 +73,7 @@ export class Choice {
       }
     }
     this.start.disabled = busy || this.places.length === 0;
-    const why = busy ? trans.__('One run at a time') : trans.__('There is no GPU to run it on');
+    const why = busy ? trans.__('One run at a time') : trans.__('No GPU to run it on');
     setAttribute(this.start, 'title', this.start.disabled ? why : null);
   }
 

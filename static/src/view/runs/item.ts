@@ -2,9 +2,9 @@
 
 import { h } from '../../lib/dom';
 import { plainText } from '../../lib/text';
-import { resultParts, topicWords } from '../../model/run-words';
+import { resultParts, describeTopic } from '../../model/describe-run';
 import type { RunItem } from '../../wire';
-import { levelMark } from '../mark';
+import { severityIcon } from '../severity-icon';
 
 /** What a run has said may be long. */
 const LONGEST = 2000;
@@ -25,11 +25,11 @@ export function itemElement(item: RunItem): HTMLElement {
     case 'failed':
       return line('act', plainText(item.id), [h('span', {}, plainText(item.error, LONGEST))]);
     case 'said':
-      return line('quiet', topicWords(item.topic), [h('span', {}, plainText(item.text, LONGEST))]);
+      return line('quiet', describeTopic(item.topic), [h('span', {}, plainText(item.text, LONGEST))]);
   }
 }
 
 function line(level: string, name: string, parts: readonly HTMLElement[]): HTMLElement {
   const text = h('span', { class: 'gpumon-run-parts' }, ...(name === '' ? [] : [h('b', {}, name)]), ...parts);
-  return h('li', { 'data-level': level }, levelMark(), text);
+  return h('li', { 'data-level': level }, severityIcon(), text);
 }

@@ -4,7 +4,7 @@ import { expect, it, vi } from 'vitest';
 import { setTranslator, trans } from '../../lib/translation';
 import { gpusOf } from '../../model/gpu';
 import { Store } from '../../model/store';
-import { accented, forgotten, textsOf } from '../../testing/accents';
+import { pseudoLocalized, untranslated, textsOf } from '../../testing/pseudo-locale';
 import { hello, NOW } from '../../testing/frames';
 import { CATALOGUE, ITEMS, runState, serverWith } from '../../testing/runs';
 import { RunEntry } from '../run-entry';
@@ -23,11 +23,11 @@ const DATA = [
   'memory',
 ];
 
-it('the sheet has no English word in another language, whatever there is to say', async () => {
+it('the dialog has no English word in another language, whatever there is to say', async () => {
   const { __: one, _n: many } = trans;
   setTranslator({
-    __: (text, ...args) => one(accented(text), ...args),
-    _n: (single, several, n, ...args) => many(accented(single), accented(several), n, ...args),
+    __: (text, ...args) => one(pseudoLocalized(text), ...args),
+    _n: (single, several, n, ...args) => many(pseudoLocalized(single), pseudoLocalized(several), n, ...args),
   });
   const store = new Store();
   store.apply(hello());
@@ -47,5 +47,5 @@ it('the sheet has no English word in another language, whatever there is to say'
     expect(entry.element.querySelectorAll('.gpumon-run-items > li')).toHaveLength(ITEMS.length);
   });
   expect(entry.element.querySelectorAll('.gpumon-run')).toHaveLength(states.length);
-  expect(forgotten([...textsOf(entry.element), ...textsOf(entry.button)], DATA)).toEqual([]);
+  expect(untranslated([...textsOf(entry.element), ...textsOf(entry.button)], DATA)).toEqual([]);
 });

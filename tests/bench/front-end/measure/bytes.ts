@@ -1,15 +1,11 @@
 /** The JavaScript that a browser fetches, as a server would send it compressed. */
 
-import { gzipSync } from 'node:zlib';
-
-import type { Page } from 'playwright-core';
-
+import { BEFORE_KB, kilobytes } from '../../../browser/src/downloads';
 import { notebookOf } from '../../../browser/src/notebook-file';
 import { OpenLab, PEER } from '../lab';
 import { row } from '../rows';
 import type { Bench } from './bench';
 
-const BEFORE_KB = 5;
 const IN_ALL_KB = 70;
 
 export async function bytes({ browser, gpumon, peer }: Bench): Promise<void> {
@@ -41,17 +37,6 @@ export async function bytes({ browser, gpumon, peer }: Bench): Promise<void> {
   );
   row('  in all, with panel, charts and a notebook', `<= ${String(IN_ALL_KB)} KB`, said(all), all <= IN_ALL_KB);
   row(`  the same of ${PEER}`, '', `${said(peerBefore)}, ${said(peerAll)}`);
-}
-
-/** What this page has fetched of an extension, each file once. */
-async function kilobytes(page: Page, extension: string): Promise<number> {
-  const urls = await page.evaluate(() => performance.getEntriesByType('resource').map(({ name }) => name));
-  const own = new Set(urls.filter((url) => url.includes(`/lab/extensions/${extension}/`) && /\.js(\?|$)/.test(url)));
-  const sizes = [...own].map(async (url) => {
-    const response = await page.request.get(url);
-    return gzipSync(await response.body(), { level: 9 }).length;
-  });
-  return (await Promise.all(sizes)).reduce((sum, size) => sum + size, 0) / 1000;
 }
 
 function said(kb: number): string {

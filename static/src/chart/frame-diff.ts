@@ -7,7 +7,7 @@ const STEP_PX = 2;
 /** The newest value has its number beside the chart; the line's end may follow a little later. */
 const PATIENCE_MS = 1000;
 
-export interface Looks {
+export interface FrameSignature {
   /** All that is not told by the others. */
   shape: string;
   to_ms: number;
@@ -16,7 +16,7 @@ export interface Looks {
   ends: string;
 }
 
-export function looksOf(content: ChartContent, field: Field): Looks {
+export function frameSignature(content: ChartContent, field: Field): FrameSignature {
   const { window, lines, stack = [], bands = [], pins = [], at_ms, floor, ceiling, limit } = content;
   const all = [...lines, ...stack];
   const pixel_ms = (field.to_ms - field.from_ms) / (field.right - field.left);
@@ -34,7 +34,7 @@ export function looksOf(content: ChartContent, field: Field): Looks {
 }
 
 /** Whether somebody would see the difference, when the one has been there for `since_ms`. */
-export function wouldBeSeen(before: Looks, after: Looks, since_ms: number): boolean {
+export function isVisibleChange(before: FrameSignature, after: FrameSignature, since_ms: number): boolean {
   return (
     before.shape !== after.shape ||
     Math.abs(after.to_ms - before.to_ms) >= STEP_PX * after.pixel_ms ||

@@ -10,7 +10,7 @@ import { shareOf } from './kernel-share';
 import type { OomError } from './oom-error';
 import { valueOf } from './reading';
 
-export interface OomWords {
+export interface OomDescription {
   text: string;
   /** Where the numbers are from. */
   title: string;
@@ -30,7 +30,7 @@ export interface OomHolder {
 }
 
 /** What was known around the failure. */
-export interface OomMoment {
+export interface OomSnapshot {
   inventory: Inventory | null;
   sample: Sample | null;
   kernelId: string;
@@ -43,7 +43,7 @@ const NAMED_MOST = 4;
 const POOLED = ['JAX', 'TensorFlow'];
 
 /** The words; `null` where the error may as well be about the machine's memory. */
-export function oomWords(error: OomError, moment: OomMoment): OomWords | null {
+export function describeOom(error: OomError, moment: OomSnapshot): OomDescription | null {
   const { sample, kernelId } = moment;
   const held = sample === null ? [] : shareOf(sample, kernelId).gpus;
   if (!error.says_gpu && held.length === 0) {
@@ -57,8 +57,8 @@ export function oomWords(error: OomError, moment: OomMoment): OomWords | null {
   const left = free === null || total === null ? null : [size(free), size(total)];
   const at = sample === null ? '' : timeOfDay(sample.at_ms);
   const sources = [
-    told ? trans.__('What was free: as the error tells.') : trans.__('What was free: as the driver told at %1.', at),
-    ...(gpu === null ? [] : [trans.__('Who held it: as the driver told at %1.', at)]),
+    told ? trans.__('Free memory: from the error message.') : trans.__('Free memory: from the driver at %1.', at),
+    ...(gpu === null ? [] : [trans.__('Processes: from the driver at %1.', at)]),
   ];
   return {
     text: sentence(error, left, gpu?.index ?? null),
@@ -73,36 +73,25 @@ function sentence(error: OomError, left: readonly string[] | null, gpu: number |
   const { framework, asked_bytes } = error;
   if (asked_bytes === null) {
     if (left === null) {
-      return trans.__('%1 found no GPU memory left.', framework);
+      return trans.__('%1 ran out of GPU memory.', framework);
     }
     if (gpu !== null) {
-      return trans.__('%1 found no GPU memory left when %2 of %3 were free on GPU %4.', framework, ...left, gpu);
+      return trans.__('%1 ran out of GPU memory with %2 of %3 free on GPU %4.', framework, ...left, gpu);
     }
     return error.gpu === null
-      ? trans.__('%1 found no GPU memory left when %2 of %3 were free.', framework, ...left)
-      : trans.__(
-          '%1 found no GPU memory left when %2 of %3 were free on the GPU that it calls %4.',
-          framework,
-          ...left,
-          error.gpu,
-        );
+      ? trans.__('%1 ran out of GPU memory with %2 of %3 free.', framework, ...left)
+      : trans.__('%1 ran out of GPU memory with %2 of %3 free on its GPU %4.', framework, ...left, error.gpu);
   }
   const asked = size(asked_bytes);
   if (left === null) {
-    return trans.__('%1 asked for %2 of GPU memory.', framework, asked);
+    return trans.__('%1 requested %2 of GPU memory.', framework, asked);
   }
   if (gpu !== null) {
-    return trans.__('%1 asked for %2 of GPU memory when %3 of %4 were free on GPU %5.', framework, asked, ...left, gpu);
+    return trans.__('%1 requested %2 of GPU memory with %3 of %4 free on GPU %5.', framework, asked, ...left, gpu);
   }
   return error.gpu === null
-    ? trans.__('%1 asked for %2 of GPU memory when %3 of %4 were free.', framework, asked, ...left)
-    : trans.__(
-        '%1 asked for %2 of GPU memory when %3 of %4 were free on the GPU that it calls %5.',
-        framework,
-        asked,
-        ...left,
-        error.gpu,
-      );
+    ? trans.__('%1 requested %2 of GPU memory with %3 of %4 free.', framework, asked, ...left)
+    : trans.__('%1 requested %2 of GPU memory with %3 of %4 free on its GPU %5.', framework, asked, ...left, error.gpu);
 }
 
 /** Of two samples the one nearer to the failure: a kernel that has failed may give memory back at once. */
@@ -115,7 +104,7 @@ export function fuller(before: Sample | null, after: Sample, kernelId: string): 
  * The GPU that was full; `null` where there may be several. The number that an error tells is no help, since a kernel
  * counts only the GPUs that it may see. Of one that is divided, others' parts explain nothing.
  */
-function gpuOf(error: OomError, held: readonly number[], { inventory, sample }: OomMoment): GpuView | null {
+function gpuOf(error: OomError, held: readonly number[], { inventory, sample }: OomSnapshot): GpuView | null {
   const all = gpusOf(inventory, sample);
   const possible = held.length === 0 ? all : all.filter(({ index }) => held.includes(index));
   const short = possible.filter(({ now }) => {
@@ -130,7 +119,7 @@ function isDivided({ now }: GpuView): boolean {
   return now !== null && (valueOf(now.mig_devices) ?? []).length > 0;
 }
 
-function holdersOf(gpu: GpuView, { kernelId, nameOf }: OomMoment): OomHolder[] {
+function holdersOf(gpu: GpuView, { kernelId, nameOf }: OomSnapshot): OomHolder[] {
   const rows = holderRows([gpu], new SlotKeeper()).filter((row) => row.kind === 'holder');
   const named = rows.slice(0, NAMED_MOST).map((row) => holderOf(row, kernelId, nameOf));
   const rest = rows.slice(NAMED_MOST);
@@ -162,12 +151,12 @@ function holderOf(row: HolderRow, failed: string, nameOf: NameOf): OomHolder {
 function notesOf({ framework, unused_bytes, limit_bytes, asked_bytes }: OomError): string[] {
   const notes: string[] = [];
   if (limit_bytes !== null) {
-    notes.push(trans.__('%1 was limited to %2 here.', framework, size(limit_bytes)));
+    notes.push(trans.__('%1 is limited to %2 in this process.', framework, size(limit_bytes)));
   }
   if (unused_bytes !== null && unused_bytes >= (asked_bytes ?? Infinity)) {
     notes.push(
       trans.__(
-        '%1 keeps %2 that it does not use: too scattered for this, and nobody else can have it.',
+        '%1 reserves %2 that it does not use: too fragmented for this request, and not available to other processes.',
         framework,
         size(unused_bytes),
       ),
@@ -175,7 +164,7 @@ function notesOf({ framework, unused_bytes, limit_bytes, asked_bytes }: OomError
   }
   if (POOLED.includes(framework)) {
     notes.push(
-      trans.__('%1 takes GPU memory when it starts and serves requests out of that, not of what is free.', framework),
+      trans.__('%1 reserves GPU memory at startup and allocates from it, not from the free memory.', framework),
     );
   }
   return notes;

@@ -5,7 +5,7 @@ import { plainText } from '../lib/text';
 import { table, trans } from '../lib/translation';
 import type { RunPhase, RunResult, RunState, RunStatus, RunTopic } from '../wire';
 import { valueOf } from './reading';
-import type { Level } from './words';
+import type { Level } from './describe';
 
 /** A part of a result. */
 export interface Part {
@@ -19,7 +19,7 @@ const STATUS = table((): Record<RunStatus, string> => ({
   running: trans.__('running'),
   done: trans.__('done'),
   failed: trans.__('failed'),
-  cancelled: trans.__('cancelled'),
+  cancelled: trans.__('canceled'),
   lost: trans.__('lost'),
 }));
 
@@ -30,20 +30,20 @@ const PHASES = table((): Record<RunPhase, string> => ({
   measuring: trans.__('measuring'),
   verifying: trans.__('verifying'),
   holding: trans.__('holding memory'),
-  giving_back: trans.__('giving memory back'),
+  giving_back: trans.__('freeing memory'),
   other: trans.__('working'),
 }));
 
 const TOPICS = table((): Record<RunTopic, string> => ({
   step: '',
-  cause: trans.__('Why'),
-  cure: trans.__('Cure'),
-  lesson: trans.__('Lesson'),
-  proof: trans.__('Proof'),
+  cause: trans.__('Cause'),
+  cure: trans.__('Fix'),
+  lesson: trans.__('Takeaway'),
+  proof: trans.__('Verification'),
   other: '',
 }));
 
-export function statusWords(status: RunStatus): string {
+export function describeStatus(status: RunStatus): string {
   return STATUS()[status];
 }
 
@@ -52,15 +52,15 @@ export function statusLevel(status: RunStatus): Level | 'over' {
 }
 
 export function titleOf({ title }: RunState): string {
-  return plainText(title) || trans.__('a run in a terminal');
+  return plainText(title) || trans.__('run in a terminal');
 }
 
-export function topicWords(topic: RunTopic): string {
+export function describeTopic(topic: RunTopic): string {
   return TOPICS()[topic];
 }
 
 /** `triad, 2 of 13: measuring`. */
-export function stepWords({ step, steps }: RunState): string {
+export function describeStep({ step, steps }: RunState): string {
   if (step === null) {
     return trans.__('starting');
   }
@@ -87,28 +87,28 @@ export function resultParts(result: RunResult): Part[] {
       counts ? operations : bytes,
       (rate) => (counts ? operationsPerSecond(rate, result.dtype) : bytesPerSecond(rate)),
       trans.__('Median rate'),
-      trans.__('It is about time, and moves and computes nothing.'),
+      trans.__('Measures time only.'),
     ),
     part(
-      trans.__('of the peak'),
+      trans.__('of peak'),
       valueOf(result.share),
-      (share) => trans.__('%1 of the peak', percent(share * 100)),
-      trans.__('Share of what the hardware can do at best; its limit: %1', plainText(result.limit)),
-      trans.__('What is possible here at best is not known.'),
+      (share) => trans.__('%1 of peak', percent(share * 100)),
+      trans.__('Share of the theoretical peak, limited by: %1', plainText(result.limit)),
+      trans.__('The theoretical peak is not known.'),
     ),
     part(
-      trans.__('on the device'),
+      trans.__('device time'),
       valueOf(result.device_us),
-      (us) => trans.__('%1 on the device', time(us)),
-      trans.__("Median time by the device's clock"),
-      trans.__('The CPU has no clock but that of the host, or nothing was timed.'),
+      (us) => trans.__('%1 device time', time(us)),
+      trans.__('Median time, by the device clock'),
+      trans.__('Not timed, or no device clock (CPU).'),
     ),
     part(
-      trans.__('in all'),
+      trans.__('host time'),
       valueOf(result.host_us),
-      (us) => trans.__('%1 in all', time(us)),
-      trans.__("Median time by the host's clock, from the first call until all was done"),
-      trans.__('Nothing was timed.'),
+      (us) => trans.__('%1 host time', time(us)),
+      trans.__('Median time, by the host clock, from the first call to completion'),
+      trans.__('Not timed.'),
     ),
     verified(result),
   ];
@@ -122,8 +122,8 @@ function part(name: string, value: number | null, format: (value: number) => str
 
 function verified({ verified, checked, wrong, partial }: RunResult): Part {
   if (!verified) {
-    const title = trans.__('%1 of %2 elements are wrong, or none was checked.', wrong, checked);
-    return { text: trans.__('not verified'), title, absent: false };
+    const title = trans.__('%1 of %2 elements mismatch, or none were checked.', wrong, checked);
+    return { text: trans.__('mismatch'), title, absent: false };
   }
   return {
     text: partial ? trans.__('verified, stopped early') : trans.__('verified'),

@@ -28,25 +28,25 @@ const KEYS: readonly string[] = [
   'nvlinks',
 ];
 
-export interface SheetRow {
+export interface DetailRow {
   detail: Detail;
   reading: Reading<string>;
 }
 
-export interface Sheet {
-  groups: { title: string; rows: SheetRow[] }[];
+export interface DetailGroups {
+  groups: { title: string; rows: DetailRow[] }[];
   /** Of all rows, those that are looked at most. */
-  keys: SheetRow[];
+  keys: DetailRow[];
   /** What this board or driver does not have, by its labels. */
   missing: string[];
 }
 
 /** What there is to say of a GPU beyond its four numbers. */
-export function sheetOf(gpu: GpuView): Sheet {
+export function detailGroups(gpu: GpuView): DetailGroups {
   const missing: string[] = [];
   const groups = GROUPS.map((group) => group()).map(({ title, details }) => ({
     title,
-    rows: details.flatMap((detail): SheetRow[] => {
+    rows: details.flatMap((detail): DetailRow[] => {
       const reading = detail.read(gpu);
       if (reading === null) {
         return [];

@@ -3,7 +3,7 @@
 /** How often a part that nobody sees is written. */
 const UNSEEN_MS = 5000;
 
-export class Sight {
+export class Visibility {
   onScreen = false;
   private turn = -1;
 

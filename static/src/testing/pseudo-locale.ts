@@ -1,4 +1,4 @@
-/** A language that nobody speaks: English with an accent on each letter, so that a text shows that was forgotten. */
+/** A language that nobody speaks: English with an accent on each letter, so that a text shows that was untranslated. */
 
 const ACCENT = '\u0301';
 /** What is no word: whatever has a digit in it, units, and what things are called in every language. */
@@ -6,7 +6,7 @@ const NAMES =
   /[\w.:-]*\d[\w.:-]*|\b(?:[GMk]i?B(?:\/s)?|[kM]?[JW]|kWh|MHz|m?s|min|[hdC]|GPU|PID|SM|JPEG|PCIe|NVLink|MIG|MPS|ECC|UUID|VBIOS|CUDA)\b/g;
 
 /** The text in that language; what it has for values stays. */
-export function accented(text: string): string {
+export function pseudoLocalized(text: string): string {
   return text.replace(/%\d+|[a-z]/gi, (part) => (part.length > 1 ? part : part + ACCENT));
 }
 
@@ -25,7 +25,7 @@ export function textsOf(root: Element): string[] {
 }
 
 /** Those of `texts` that are not in that language, nor `data`, which is the same in all. */
-export function forgotten(texts: readonly string[], data: readonly string[]): string[] {
+export function untranslated(texts: readonly string[], data: readonly string[]): string[] {
   const longestFirst = [...data].sort((a, b) => b.length - a.length);
   return texts.filter((text) => {
     const words = longestFirst.reduce((rest, one) => rest.replaceAll(one, ' '), text);

@@ -1,4 +1,4 @@
-/** Colours as computed styles give them. */
+/** Colors as computed styles give them. */
 
 /** Perceived lightness from 0 (black) to 1 (white) of `rgb(...)` or `rgba(...)`; `null` where it is see-through. */
 export function lightness(css: string): number | null {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
 import type { ChartContent, Field } from './content';
-import { looksOf, wouldBeSeen } from './looks';
+import { frameSignature, isVisibleChange } from './frame-diff';
 
 const MINUTE_MS = 60_000;
 
@@ -21,13 +21,13 @@ function field(to_ms: number): Field {
 
 function content(newest: number, changes: Partial<ChartContent> = {}): ChartContent {
   const window = { times_ms: new Float64Array([0]), revision: 0, from_ms: 0, to_ms: MINUTE_MS, gap_ms: 1500 };
-  const lines = [{ values: new Float64Array([newest]), colour: 'red' }];
+  const lines = [{ values: new Float64Array([newest]), color: 'red' }];
   return { window, floor: 0, ceiling: 100, lines, at_ms: null, ...changes };
 }
 
-const before = looksOf(content(50), field(MINUTE_MS));
+const before = frameSignature(content(50), field(MINUTE_MS));
 const seen = (changed: ChartContent, to_ms: number, since_ms: number): boolean =>
-  wouldBeSeen(before, looksOf(changed, field(to_ms)), since_ms);
+  isVisibleChange(before, frameSignature(changed, field(to_ms)), since_ms);
 
 describe('a picture is drawn anew', () => {
   it('when the past has moved by two pixels, and not for one', () => {
@@ -50,18 +50,18 @@ describe('a picture is drawn anew', () => {
       { window: { ...window, revision: 1 } },
       { lines: lines.map((line) => ({ ...line, faint: true })) },
       { lines: [...lines, ...lines] },
-      { bands: [{ from_ms: 1, to_ms: 2, colour: 'blue', label: '' }] },
-      { pins: [{ at_ms: 1, colour: 'blue' }] },
+      { bands: [{ from_ms: 1, to_ms: 2, color: 'blue', label: '' }] },
+      { pins: [{ at_ms: 1, color: 'blue' }] },
     ];
     expect(others.map((changes) => seen(content(50, changes), MINUTE_MS, 0))).toEqual(others.map(() => true));
   });
 
   it('and not for the end of a band that goes on', () => {
-    const band = (to_ms: number): Partial<ChartContent> => ({ bands: [{ from_ms: 1, to_ms, colour: 'b', label: '' }] });
-    const going = looksOf(content(50, band(MINUTE_MS)), field(MINUTE_MS));
-    const further = looksOf(content(50, band(MINUTE_MS + 90)), field(MINUTE_MS + 100));
-    const ended = looksOf(content(50, band(30_000)), field(MINUTE_MS));
-    expect(wouldBeSeen(going, further, 0)).toBe(false);
-    expect(wouldBeSeen(going, ended, 0)).toBe(true);
+    const band = (to_ms: number): Partial<ChartContent> => ({ bands: [{ from_ms: 1, to_ms, color: 'b', label: '' }] });
+    const going = frameSignature(content(50, band(MINUTE_MS)), field(MINUTE_MS));
+    const further = frameSignature(content(50, band(MINUTE_MS + 90)), field(MINUTE_MS + 100));
+    const ended = frameSignature(content(50, band(30_000)), field(MINUTE_MS));
+    expect(isVisibleChange(going, further, 0)).toBe(false);
+    expect(isVisibleChange(going, ended, 0)).toBe(true);
   });
 });

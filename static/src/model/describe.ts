@@ -8,7 +8,7 @@ import type { Absence, Health, ThrottleReason } from '../wire';
 export type Level = 'quiet' | 'note' | 'warn' | 'act';
 
 /** A state as it is shown. */
-export interface Words {
+export interface Description {
   text: string;
   /** More of it, on hover. */
   title: string;
@@ -16,7 +16,7 @@ export interface Words {
 }
 
 /** Why a reading is a dash. */
-export function absenceWords(absence: Absence): string {
+export function describeAbsence(absence: Absence): string {
   switch (absence.absent) {
     case 'not_supported':
       return trans.__('not on this board or driver');
@@ -44,7 +44,7 @@ export function absenceWords(absence: Absence): string {
 }
 
 /** Why a GPU does not answer, and what to do; `null` where it does. */
-export function healthWords(health: Health, nowMs: number): Words | null {
+export function describeHealth(health: Health, nowMs: number): Description | null {
   if (health.state === 'ok') {
     return null;
   }
@@ -53,25 +53,25 @@ export function healthWords(health: Health, nowMs: number): Words | null {
   switch (health.state) {
     case 'lost':
       return {
-        text: trans.__('lost since %1 – reboot the machine', began),
-        title: trans.__('This GPU has fallen off the bus, as the driver has said for %1.', lasted),
+        text: trans.__('lost since %1 (reboot the machine)', began),
+        title: trans.__('The driver has reported for %1 that this GPU has fallen off the bus.', lasted),
         level: 'act',
       };
     case 'asleep':
       return {
         text: trans.__('asleep since %1', began),
-        title: trans.__('The system has switched this GPU off to save power. gpumon does not wake it.'),
+        title: trans.__('Power management has suspended this GPU. gpumon does not wake it.'),
         level: 'quiet',
       };
     case 'hung':
       return {
-        text: trans.__('no answer since %1 – the driver hangs', began),
-        title: trans.__('A call to the driver has not come back for %1. The values are the last known.', lasted),
+        text: trans.__('not responding since %1 (driver hang)', began),
+        title: trans.__('A driver call has not returned for %1. The values are the last known.', lasted),
         level: 'act',
       };
     case 'failed':
       return {
-        text: trans.__('cannot be opened since %1: %2', began, absenceWords(health.reason)),
+        text: trans.__('cannot be opened since %1: %2', began, describeAbsence(health.reason)),
         title: trans.__('The driver has refused to open this GPU for %1.', lasted),
         level: 'act',
       };
@@ -79,23 +79,28 @@ export function healthWords(health: Health, nowMs: number): Words | null {
 }
 
 /** What holds the clocks where they are and is no concern; whatever is one, the server says as a condition. */
-const RESTS = table((): readonly (Words & { reason: ThrottleReason })[] => [
+const RESTS = table((): readonly (Description & { reason: ThrottleReason })[] => [
   {
     reason: 'applications_clocks_setting',
-    text: trans.__('clocks set'),
-    title: trans.__('The clocks are held where somebody has set them.'),
+    text: trans.__('application clocks'),
+    title: trans.__('Clocks are limited by the application clock setting.'),
     level: 'quiet',
   },
   {
     reason: 'display_clock_setting',
-    text: trans.__('display clock'),
-    title: trans.__('A display needs a fixed clock.'),
+    text: trans.__('display clocks'),
+    title: trans.__('Clocks are limited by the display clock setting.'),
     level: 'quiet',
   },
-  { reason: 'gpu_idle', text: trans.__('idle'), title: trans.__('Nothing runs, so the clocks rest.'), level: 'quiet' },
+  {
+    reason: 'gpu_idle',
+    text: trans.__('idle'),
+    title: trans.__('Nothing is running, so clocks are reduced.'),
+    level: 'quiet',
+  },
 ]);
 
 /** Why the clocks are not at their highest, where that is as it should be; `null` where nothing is to be said. */
-export function clockWords(reasons: readonly ThrottleReason[]): Words | null {
+export function describeClock(reasons: readonly ThrottleReason[]): Description | null {
   return RESTS().find(({ reason }) => reasons.includes(reason)) ?? null;
 }

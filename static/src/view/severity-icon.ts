@@ -1,4 +1,4 @@
-/** The sign of a level: an octagon, a triangle or a disc, so that nobody needs to tell colours apart. */
+/** The sign of a level: an octagon, a triangle or a disc, so that nobody needs to tell colors apart. */
 
 import { h } from '../lib/dom';
 import { table, trans } from '../lib/translation';
@@ -10,12 +10,12 @@ const SPOKEN = table((): Partial<Record<string, string>> => ({
 }));
 
 /** What a screen reader says in place of the sign, before whatever has it; empty where it says nothing. */
-export function spokenLevel(level: string): string {
+export function spokenSeverity(level: string): string {
   const word = SPOKEN()[level];
   return word === undefined ? '' : `${word} `;
 }
 
-/** Takes its shape and colour from the nearest `data-level` around it. */
-export function levelMark(): HTMLElement {
-  return h('span', { class: 'gpumon-mark', 'aria-hidden': 'true' });
+/** Takes its shape and color from the nearest `data-level` around it. */
+export function severityIcon(): HTMLElement {
+  return h('span', { class: 'gpumon-severity-icon', 'aria-hidden': 'true' });
 }

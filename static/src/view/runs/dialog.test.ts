@@ -91,7 +91,7 @@ it('says what the server says when it refuses, and that it does not answer', asy
   request.mockRejectedValueOnce(new TypeError('no network'));
   submit();
   await settled();
-  expect(find('[role=alert]')?.textContent).toContain('does not answer');
+  expect(find('[role=alert]')?.textContent).toContain('is not responding');
 });
 
 it('shows how far a run is, what its GPU does, and cancels it', async () => {
@@ -105,7 +105,7 @@ it('shows how far a run is, what its GPU does, and cancels it', async () => {
   find('.gpumon-run button')?.click();
   expect(request.mock.lastCall).toEqual(['api/v1/runs/r1', { method: 'DELETE', headers: { 'X-Gpumon': 'run' } }]);
   tell(runState({ status: 'cancelled', ended_ms: NOW }));
-  expect(find('[aria-live]')?.textContent).toBe('triad: cancelled');
+  expect(find('[aria-live]')?.textContent).toBe('triad: canceled');
   expect(isReady()).toBe(true);
 });
 

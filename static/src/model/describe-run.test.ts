@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 
 import { gpusOf } from './gpu';
 import { jobOf, placesOf } from './run-job';
-import { resultParts, shareOf, stepWords, titleOf } from './run-words';
+import { resultParts, shareOf, describeStep, titleOf } from './describe-run';
 import { inventory } from '../testing/frames';
 import { CATALOGUE, runResult, runState } from '../testing/runs';
 
@@ -11,7 +11,7 @@ const said = (changes = {}): string[] =>
 
 describe('a result', () => {
   it('tells rate, share, both times and that it was checked', () => {
-    expect(said()).toEqual(['4,020 GB/s', '84 % of the peak', '534 µs on the device', '541 µs in all', 'verified']);
+    expect(said()).toEqual(['4,020 GB/s', '84 % of peak', '534 µs device time', '541 µs host time', 'verified']);
   });
 
   it('of what computes counts operations', () => {
@@ -24,14 +24,14 @@ describe('a result', () => {
     const parts = resultParts(runResult({ device_us: absent, share: absent, verified: false, wrong: 3, host_us: 2e6 }));
     expect(parts.map(({ text }) => text.replaceAll('\u00a0', ' '))).toEqual([
       '4,020 GB/s',
-      'of the peak –',
-      'on the device –',
-      '2.00 s in all',
-      'not verified',
+      'of peak –',
+      'device time –',
+      '2.00 s host time',
+      'mismatch',
     ]);
     expect(parts.filter(({ absent }) => absent).map(({ title }) => title)).toEqual([
-      'What is possible here at best is not known.',
-      'The CPU has no clock but that of the host, or nothing was timed.',
+      'The theoretical peak is not known.',
+      'Not timed, or no device clock (CPU).',
     ]);
     expect(parts.at(-1)?.title).toContain('3 of 1000');
   });
@@ -39,15 +39,15 @@ describe('a result', () => {
 
 describe('a run', () => {
   it('says where it is and how far', () => {
-    expect(stepWords(runState())).toBe('triad, 1 of 2: measuring');
+    expect(describeStep(runState())).toBe('triad, 1 of 2: measuring');
     expect(shareOf(runState())).toBe(0.25);
-    expect(stepWords(runState({ step: null }))).toBe('starting');
+    expect(describeStep(runState({ step: null }))).toBe('starting');
     expect(shareOf(runState({ step: null }))).toBeNull();
     expect(shareOf(runState({ steps: 1, share: null }))).toBeNull();
   });
 
   it('has a name whatever its terminal calls it', () => {
-    expect(titleOf(runState({ title: '' }))).toBe('a run in a terminal');
+    expect(titleOf(runState({ title: '' }))).toBe('run in a terminal');
     expect(titleOf(runState({ title: 'a\u202eb' }))).toBe('a\ufffdb');
   });
 });

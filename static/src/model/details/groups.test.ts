@@ -5,7 +5,7 @@ import { gpu, inventory, NOW, sample } from '../../testing/frames';
 import type { GpuDetails, GpuSample, Inventory, Reading } from '../../wire';
 import { gpusOf, type GpuView } from '../gpu';
 import { takenAt, valueOf } from '../reading';
-import { sheetOf, type SheetRow } from './sheet';
+import { detailGroups, type DetailRow } from './groups';
 
 interface Given {
   now?: Partial<GpuSample>;
@@ -22,8 +22,8 @@ function view(given: Given = {}): GpuView {
   return found;
 }
 
-function rowOf(gpu: GpuView, id: string): SheetRow | undefined {
-  return sheetOf(gpu)
+function rowOf(gpu: GpuView, id: string): DetailRow | undefined {
+  return detailGroups(gpu)
     .groups.flatMap(({ rows }) => rows)
     .find(({ detail }) => detail.id === id);
 }
@@ -54,13 +54,13 @@ describe('a detail', () => {
     ['remapped_rows.spare', 'enough in all banks'],
     ['bar1', '2.00 / 256 GiB'],
     ['pcie.generation', 'gen 5 ×16 of gen 5 ×16'],
-    ['pcie.tx_bytes_per_second', '2.40 GB/s in · 150 MB/s out'],
+    ['pcie.tx_bytes_per_second', '2.40 GB/s RX · 150 MB/s TX'],
     ['pcie_replays_total', '0'],
     ['nvlinks', '18 of 18 up (4.0, 25.0 GB/s)'],
     ['modes.persistence', 'on'],
-    ['modes.compute', 'shared by all'],
+    ['modes.compute', 'default'],
     ['modes.mig', 'off'],
-    ['recovery_action', 'none needed'],
+    ['recovery_action', 'none'],
     ['board.vbios_version', '96.00.BA.00.01'],
     ['board.serial', '1650824000123'],
   ])('%s is shown as "%s"', (id, expected) => {
@@ -73,7 +73,7 @@ describe('a detail', () => {
   });
 
   it('that the board does not have is named apart, in place of a dash', () => {
-    const { missing } = sheetOf(view());
+    const { missing } = detailGroups(view());
     expect(missing).toContain('Fans');
     expect(missing).toContain('Retired pages');
     expect(text('fans')).toBeNull();
@@ -86,7 +86,7 @@ describe('a detail', () => {
 
   it('of part of which nothing is known shows the rest, and never 0', () => {
     const pcie = { ...gpu(0).pcie, rx_bytes_per_second: { absent: 'warming_up' } as const };
-    expect(text('pcie.tx_bytes_per_second', { now: { pcie } })).toBe('150 MB/s out');
+    expect(text('pcie.tx_bytes_per_second', { now: { pcie } })).toBe('150 MB/s TX');
     const none = { ...pcie, tx_bytes_per_second: { absent: 'no_permission' } as const };
     expect(rowOf(view({ now: { pcie: none } }), 'pcie.tx_bytes_per_second')?.reading).toEqual({ absent: 'warming_up' });
   });
@@ -134,7 +134,7 @@ describe('what is wrong', () => {
     expect(text('nvlinks', { details: { nvlinks: some } })).toBe('1 of 2 up (4.0, 25.0 GB/s)');
     expect(level('nvlinks', { details: { nvlinks: some } })).toBe('warn');
     expect(level('nvlinks', { details: { nvlinks: some.slice(1) } })).toBe('quiet');
-    expect(sheetOf(view({ details: { nvlinks: [] } })).missing).toContain('NVLink');
+    expect(detailGroups(view({ details: { nvlinks: [] } })).missing).toContain('NVLink');
   });
 
   it('in the eyes of the driver says what to do', () => {
@@ -144,6 +144,6 @@ describe('what is wrong', () => {
 
   it('after a reset is said of a setting that waits for one', () => {
     const modes = { ...details(0).modes, ecc: { current: true, pending: false } };
-    expect(text('modes.ecc', { details: { modes } })).toBe('on, off after a reset');
+    expect(text('modes.ecc', { details: { modes } })).toBe('on (off after a reset)');
   });
 });

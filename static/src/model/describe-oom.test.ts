@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 
 import { GIB, gpu, inventory, migDevice, NOW, process, sample } from '../testing/frames';
 import type { GpuSample, Process, Sample } from '../wire';
-import { fuller, oomWords, type OomWords } from './oom-words';
+import { fuller, describeOom, type OomDescription } from './describe-oom';
 import type { OomError } from './oom-error';
 
 const ERROR: OomError = {
@@ -25,10 +25,10 @@ function held(index: number, free_gib: number, processes: Process[], changes: Pa
   return gpu(index, { processes, memory: { ...gpu(index).memory, free_bytes: free_gib * GIB }, ...changes });
 }
 
-function words(error: Partial<OomError>, gpus: GpuSample[] | null, kernelId = 'train'): OomWords | null {
+function words(error: Partial<OomError>, gpus: GpuSample[] | null, kernelId = 'train'): OomDescription | null {
   const nameOf = (id: string): string | null => (id === 'foreign' ? null : `now ${id}.ipynb`);
   const now: Sample | null = gpus === null ? null : sample(NOW, gpus);
-  const told = oomWords(
+  const told = describeOom(
     { ...ERROR, ...error },
     { inventory: inventory(gpus?.length ?? 0), sample: now, kernelId, nameOf },
   );
@@ -41,8 +41,8 @@ describe('a failure for want of memory', () => {
 
   it('says what was asked, what was free and who held the rest, the largest first', () => {
     const told = words({}, [one]);
-    expect(told?.text).toBe('PyTorch asked for 20.0 GiB of GPU memory when 12.0 GiB of 140 GiB were free on GPU 0.');
-    expect(told?.title).toMatch(/^What was free: as the driver told at \d\d:42:07\.\nWho held it: as the driver told/);
+    expect(told?.text).toBe('PyTorch requested 20.0 GiB of GPU memory with 12.0 GiB of 140 GiB free on GPU 0.');
+    expect(told?.title).toMatch(/^Free memory: from the driver at \d\d:42:07\.\nProcesses: from the driver/);
     expect(told?.holders.map(({ text, kernelId }) => [text.replaceAll('\u00a0', ' '), kernelId])).toEqual([
       ['now eval.ipynb 61.0 GiB', 'eval'],
       ['this notebook 40.0 GiB', 'train'],
@@ -54,33 +54,33 @@ describe('a failure for want of memory', () => {
 
   it('believes the error more than the driver, which told earlier or later', () => {
     const told = words({ free_bytes: 0, total_bytes: 139 * GIB }, [one]);
-    expect(told?.text).toBe('PyTorch asked for 20.0 GiB of GPU memory when 0 MiB of 139 GiB were free on GPU 0.');
-    expect(told?.title).toContain('What was free: as the error tells.');
+    expect(told?.text).toBe('PyTorch requested 20.0 GiB of GPU memory with 0 MiB of 139 GiB free on GPU 0.');
+    expect(told?.title).toContain('Free memory: from the error message.');
   });
 
   it('says what is known, where nothing is read', () => {
     expect(words({}, null)).toEqual({
-      text: 'PyTorch asked for 20.0 GiB of GPU memory.',
+      text: 'PyTorch requested 20.0 GiB of GPU memory.',
       title: '',
       holders: [],
       notes: [],
     });
-    expect(words({ asked_bytes: null }, null)?.text).toBe('PyTorch found no GPU memory left.');
+    expect(words({ asked_bytes: null }, null)?.text).toBe('PyTorch ran out of GPU memory.');
   });
 
   it('is on the GPU that the notebook holds, whatever number its kernel gives it', () => {
     const told = words({ gpu: 0 }, [held(0, 90, [notebook('eval', 5)]), held(1, 3, [notebook('train', 61)])]);
-    expect(told?.text).toContain('3.00 GiB of 140 GiB were free on GPU 1');
+    expect(told?.text).toContain('3.00 GiB of 140 GiB free on GPU 1');
   });
 
   it('is on the one of several that had too little; where that is not one, it is not said', () => {
-    const both = (free_a: number, free_b: number): OomWords | null =>
+    const both = (free_a: number, free_b: number): OomDescription | null =>
       words({}, [held(0, free_a, [notebook('train', 5)]), held(1, free_b, [notebook('train', 61)])]);
     expect(both(90, 3)?.text).toContain('on GPU 1');
-    expect(both(2, 3)).toMatchObject({ text: 'PyTorch asked for 20.0 GiB of GPU memory.', holders: [] });
+    expect(both(2, 3)).toMatchObject({ text: 'PyTorch requested 20.0 GiB of GPU memory.', holders: [] });
     const told = words({ gpu: 1, free_bytes: GIB, total_bytes: 16 * GIB }, [held(0, 9, []), held(1, 9, [])]);
-    expect(told?.text).toContain('when 1.00 GiB of 16.0 GiB were free on the GPU that it calls 1.');
-    expect(both(90, 80)).toMatchObject({ text: 'PyTorch asked for 20.0 GiB of GPU memory.', holders: [] });
+    expect(told?.text).toContain('with 1.00 GiB of 16.0 GiB free on its GPU 1.');
+    expect(both(90, 80)).toMatchObject({ text: 'PyTorch requested 20.0 GiB of GPU memory.', holders: [] });
   });
 
   it('leaves out a GPU that is divided, where others hold parts of their own', () => {
@@ -90,7 +90,7 @@ describe('a failure for want of memory', () => {
   it('is a GPU’s where the kernel holds one, if the text does not say whose memory it is', () => {
     expect(words({ framework: 'JAX', says_gpu: false }, [held(0, 90, [notebook('eval', 5)])])).toBeNull();
     expect(words({ framework: 'JAX', says_gpu: false }, [one])?.notes).toEqual([
-      'JAX takes GPU memory when it starts and serves requests out of that, not of what is free.',
+      'JAX reserves GPU memory at startup and allocates from it, not from the free memory.',
     ]);
   });
 
@@ -100,8 +100,8 @@ describe('a failure for want of memory', () => {
     expect(told?.holders).toHaveLength(5);
     expect(told?.holders[4]).toMatchObject({ text: '2 more 11.0\u00a0GiB', kernelId: null });
     expect(told?.notes.map((note) => note.replaceAll('\u00a0', ' '))).toEqual([
-      'PyTorch was limited to 8.00 GiB here.',
-      'PyTorch keeps 30.0 GiB that it does not use: too scattered for this, and nobody else can have it.',
+      'PyTorch is limited to 8.00 GiB in this process.',
+      'PyTorch reserves 30.0 GiB that it does not use: too fragmented for this request, and not available to other processes.',
     ]);
     expect(words({ unused_bytes: GIB }, [one])?.notes).toEqual([]);
   });

@@ -1,5 +1,5 @@
-/** The moment that somebody points at, the same in every chart; `null` means now. */
-export class Moment {
+/** The time that the pointer is at, the same in every chart; `null` means now. */
+export class Cursor {
   private at: number | null = null;
 
   constructor(private readonly changed: () => void) {}

@@ -1,10 +1,10 @@
-/** The sheet from which workloads are run: a choice, what runs, and what did. */
+/** The dialog from which workloads are run: a choice, what runs, and what did. */
 
 import { h, keyed, setShown, setText } from '../../lib/dom';
 import { plainText } from '../../lib/text';
 import { trans } from '../../lib/translation';
 import type { GpuView } from '../../model/gpu';
-import { statusWords, titleOf } from '../../model/run-words';
+import { describeStatus, titleOf } from '../../model/describe-run';
 import type { Store } from '../../model/store';
 import type { Catalogue, RunDetails, RunState } from '../../wire';
 import type { Runner } from '../run-entry';
@@ -15,7 +15,7 @@ import { Choice } from './choice';
 /** What starts or stops something carries it: no page of another origin can send it. */
 const OWN = { 'X-Gpumon': 'run' };
 
-export class RunSheet {
+export class RunDialog {
   private readonly choice: Choice;
   private readonly complaint = h('p', { class: 'gpumon-run-complaint', role: 'alert' });
   private readonly news = h('div', { class: 'gpumon-spoken', role: 'status', 'aria-live': 'polite' });
@@ -71,7 +71,7 @@ export class RunSheet {
       const before = this.told.get(run.run);
       this.told.set(run.run, run.status);
       if (before !== run.status && (before !== undefined || run.status === 'running')) {
-        setText(this.news, `${titleOf(run)}: ${statusWords(run.status)}`);
+        setText(this.news, `${titleOf(run)}: ${describeStatus(run.status)}`);
       }
     }
   }
@@ -87,7 +87,7 @@ export class RunSheet {
       }
       why = plainText((await response.text()).trim()) || `HTTP ${String(response.status)}`;
     } catch {
-      why = trans.__('The server does not answer, or is too old to run workloads.');
+      why = trans.__('The server is not responding, or is too old to run workloads.');
     }
     this.complain(why);
     return null;

@@ -5,7 +5,7 @@ import { trans } from '../lib/translation';
 import type { CellCost } from './cell-cost';
 
 /** One part of the line below a cell, with more of it on hover. */
-export interface CellWord {
+export interface CellPart {
   id: 'elapsed' | 'gpu' | 'peak' | 'energy';
   text: string;
   /** Where a heading says what it is. */
@@ -14,11 +14,11 @@ export interface CellWord {
 }
 
 /** `12.4 s`, `GPU 9.8 s`, `peak 61.0 GiB (+8.2)`, `6.1 kJ`. */
-export function cellWords(cost: CellCost): CellWord[] {
+export function describeCell(cost: CellCost): CellPart[] {
   const elapsed = precise(cost.ended_ms - cost.started_ms);
   const where = cost.gpus.map(String).join(', ');
-  const title = trans.__('from the start of the cell to its end');
-  const words: CellWord[] = [{ id: 'elapsed', text: elapsed, brief: elapsed, title }];
+  const title = trans.__('Elapsed time of the cell');
+  const words: CellPart[] = [{ id: 'elapsed', text: elapsed, brief: elapsed, title }];
   if (cost.gpu_ms !== null) {
     const brief = precise(cost.gpu_ms);
     words.push({ id: 'gpu', text: trans.__('GPU %1', brief), brief, title: busyTitle(cost, where) });
@@ -29,18 +29,15 @@ export function cellWords(cost: CellCost): CellWord[] {
       id: 'peak',
       text: trans.__('peak %1', brief),
       brief,
-      title: trans.__(
-        'the most memory of GPU %1 that this notebook held at once, and how much more it holds now than before',
-        where,
-      ),
+      title: trans.__('Peak memory of this notebook on GPU %1, and the change since the cell started', where),
     });
   }
   if (cost.joules !== null) {
     const own = energy(cost.joules);
     const text = cost.shared ? trans.__('%1 shared', own) : own;
     const title = cost.shared
-      ? trans.__('energy of GPU %1 while the cell ran, with what others did there', where)
-      : trans.__('energy of GPU %1 while the cell ran', where);
+      ? trans.__('Energy of GPU %1 while the cell ran, including other processes', where)
+      : trans.__('Energy of GPU %1 while the cell ran', where);
     words.push({ id: 'energy', text, brief: text, title });
   }
   return words;
@@ -48,11 +45,8 @@ export function cellWords(cost: CellCost): CellWord[] {
 
 function busyTitle({ gpus }: CellCost, where: string): string {
   return gpus.length > 1
-    ? trans.__(
-        "time in which kernels of this notebook ran on GPU %1, added up over GPUs, by the driver's samples",
-        where,
-      )
-    : trans.__("time in which kernels of this notebook ran on GPU %1, by the driver's samples", where);
+    ? trans.__('Time in which kernels of this notebook ran on GPU %1, summed over GPUs, from driver samples', where)
+    : trans.__('Time in which kernels of this notebook ran on GPU %1, from driver samples', where);
 }
 
 /** ` (+8.2)`; nothing where no more and no less is held. */

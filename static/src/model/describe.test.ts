@@ -1,0 +1,17 @@
+import { expect, it } from 'vitest';
+
+import { NOW } from '../testing/frames';
+import { describeAbsence, describeClock, describeHealth } from './describe';
+
+it('what the server tells as a condition is not told a second time', () => {
+  expect(describeClock(['hw_thermal_slowdown', 'sw_power_cap'])).toBeNull();
+  expect(describeClock(['sw_power_cap', 'gpu_idle'])?.text).toBe('idle');
+  expect(describeClock(['gpu_idle', 'applications_clocks_setting'])?.text).toBe('application clocks');
+});
+
+it('a GPU that sleeps needs nobody', () => {
+  expect(describeAbsence({ absent: 'asleep' })).toBe('asleep to save power');
+  const words = describeHealth({ state: 'asleep', since_ms: NOW }, NOW);
+  expect(words?.level).toBe('quiet');
+  expect(words?.text).toMatch(/^asleep since \d\d:\d\d:\d\d$/);
+});

@@ -1,0 +1,20 @@
+import { expect, it, vi } from 'vitest';
+
+import { Visibility } from './visibility';
+
+it('of what is not seen lets it be written once in a while, and of what is seen always', () => {
+  vi.stubGlobal('IntersectionObserver', vi.fn());
+  const visibility = new Visibility(1000);
+  const times = [0, 1000, 3900, 4000, 8900, 9000, 9100];
+  expect(times.map((now_ms) => visibility.rests(now_ms))).toEqual([false, true, true, false, true, false, true]);
+  visibility.onScreen = true;
+  expect(visibility.rests(9200)).toBe(false);
+  vi.unstubAllGlobals();
+});
+
+it('is on everything where nobody tells', () => {
+  expect(new Visibility().rests(0) || new Visibility().rests(1)).toBe(false);
+  const visibility = new Visibility();
+  visibility.rests(0);
+  expect(visibility.rests(1)).toBe(false);
+});
