@@ -1,4 +1,4 @@
-//! `gpumon`: shows what a GPU does.
+//! `gpumon`: monitors NVIDIA GPUs in JupyterLab, the browser and the terminal.
 //!
 //! [`main`] is a dispatcher; every command is one file in [`commands`]. What was typed is in [`args`].
 
