@@ -28,38 +28,38 @@ use crate::{
 #[allow(clippy::struct_excessive_bools)]
 #[derive(Debug, clap::Args)]
 pub(crate) struct ShowArgs {
-    /// Only these GPUs, by index, UUID or PCI bus id; several separated by commas
+    /// Show only these GPUs: indexes, UUIDs or PCI bus IDs, comma-separated
     #[arg(short = 'i', long = "id", value_name = "GPUS", value_delimiter = ',')]
     ids: Vec<String>,
 
-    /// Look again every so many seconds, 0.1 to 3600; without a number, every second. On a terminal in place
+    /// Refresh interval in seconds, 0.1 to 3600 (1 if omitted); a terminal is updated in place
     #[arg(long, num_args = 0..=1, default_missing_value = "1", value_name = "SECONDS", value_parser = parse_seconds)]
     watch: Option<Duration>,
 
-    /// Print one line per GPU, with who holds how much of it, as gpustat does
+    /// Print one line per GPU with the memory of each process, like gpustat
     #[arg(long)]
     short: bool,
 
-    /// Print one sample as JSON, in the form of the server's /api/v1/snapshot; `gpumon schema` tells its keys
+    /// Print one sample as JSON, in the format of /api/v1/snapshot; see `gpumon schema`
     #[arg(long, conflicts_with_all = ["short", "processes", "columns"])]
     json: bool,
 
-    /// Print comma-separated values, a row per GPU: bare numbers, with the units in the columns' names
+    /// Print comma-separated values, one row per GPU; units are in the column names
     #[arg(long, conflicts_with_all = ["short", "json"])]
     csv: bool,
 
-    /// With --csv, a row per process
+    /// With --csv, print one row per process
     #[arg(long, requires = "csv")]
     processes: bool,
 
-    /// With --csv, only these columns, in this order, separated by commas; `help` lists them
+    /// With --csv, print only these columns, comma-separated, in this order; `help` lists them
     #[arg(long, requires = "csv", value_name = "NAMES")]
     columns: Option<String>,
 
     #[command(flatten)]
     server: ServerArgs,
 
-    /// When to colour the text
+    /// When to use colors
     #[arg(long, value_enum, default_value_t = Color::Auto, value_name = "WHEN")]
     color: Color,
 }
