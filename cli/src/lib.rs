@@ -14,6 +14,8 @@ mod lock_file;
 mod man;
 mod options;
 mod place;
+#[cfg(test)]
+mod reference;
 mod smi;
 mod stranger;
 mod suggest;
