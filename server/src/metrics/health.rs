@@ -35,7 +35,7 @@ fn infos(page: &mut Page, scrape: &Scrape<'_>) {
     let mut info = page.family(
         "gpumon_gpu_info",
         Gauge,
-        "Name, driver and PCI bus ID of the GPU, and the data source (nvml or sim); always 1.",
+        "Name, driver and PCI bus ID of the GPU, and the data source (nvml or simulated); always 1.",
     );
     for told in &scrape.gpus {
         let rest = [
