@@ -135,9 +135,10 @@ fn inlined(schema: &Value, definitions: &Map<String, Value>) -> Value {
                 parts.iter().map(|(key, part)| (key.clone(), inlined(part, definitions))).collect();
             let name = parts.get("$ref").and_then(Value::as_str).and_then(|path| path.rsplit('/').next());
             if let Some(reading) = name.filter(|name| is_reading(name)) {
-                let value = definitions[reading]["anyOf"][0].clone();
+                // The alternatives to it are an older value and an absence.
+                let value = definitions[reading]["anyOf"].as_array().and_then(|all| all.last()).unwrap();
                 made.remove("$ref");
-                made.insert("reading".to_owned(), inlined(&value, definitions));
+                made.insert("reading".to_owned(), inlined(value, definitions));
             }
             Value::Object(made)
         }
@@ -216,8 +217,16 @@ fn kind(of: &Value, types: &Types) -> String {
     }
 }
 
+/// What is said of it, without links that lead into the code.
 fn meaning(of: &Value) -> String {
-    cell(of["description"].as_str().unwrap_or_default())
+    let mut text = cell(of["description"].as_str().unwrap_or_default());
+    while let Some(at) = text.find("](super::") {
+        let end = text[at..].find(')').map_or(text.len(), |end| at + end + 1);
+        text.replace_range(at..end, "");
+        let start = text[..at].rfind('[').unwrap_or(at);
+        text.replace_range(start..=start, "");
+    }
+    text
 }
 
 /// The paths that stand in calls of `route` in a folder of source files.
