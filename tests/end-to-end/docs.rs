@@ -238,7 +238,7 @@ fn written_settings(fake: &Fake) -> String {
 fn values_of(fake: &Fake, key: &str) -> String {
     let file = fake.path("bad.toml");
     let is_list = ["columns", "metrics"].contains(&key);
-    fs::write(&file, format!("{key} = {}\n", if is_list { "[\"\"]" } else { "[]" })).unwrap();
+    fs::write(&file, format!("{key} = {}\n", if is_list { "[\"\"]" } else { "7" })).unwrap();
     let top = fake.gpumon(&["top", "--config", file.to_str().unwrap()]);
     let (said, _) = Terminal::with(top, 1000, 24).finish();
     let values = said.trim().rsplit(": ").next().unwrap_or_default();
