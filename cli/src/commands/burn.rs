@@ -43,7 +43,7 @@ const NOTES: &str = "\
 Examples:
   gpumon burn
       Stress GPU 0 for one minute.
-  gpumon burn --device all --time 10m && echo well
+  gpumon burn --device all --time 10m && echo passed
       Stress all GPUs until they reach operating temperature.
   gpumon burn --dtype fp64
       Stress the double-precision units, which bf16 does not use.

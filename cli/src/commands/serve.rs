@@ -40,11 +40,11 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "PATH", conflicts_with = "listen")]
     socket: Option<PathBuf>,
 
-    /// Path of the local socket for gpumon commands, instead of the default path
+    /// Control socket, through which gpumon commands reach this server, if not at its default path
     #[arg(long, env = "GPUMON_CONTROL", value_name = "PATH")]
     control: Option<PathBuf>,
 
-    /// Do not open the local socket
+    /// Do not open a control socket
     #[arg(long, conflicts_with = "socket")]
     no_control: bool,
 
@@ -79,11 +79,11 @@ Examples:
 
 Environment:
   GPUMON_CONTROL  default of --control
-  XDG_RUNTIME_DIR  folder of the local socket
+  XDG_RUNTIME_DIR  folder of the control socket
 
 Files:
   $XDG_RUNTIME_DIR/gpumon.sock, /tmp/gpumon-UID/gpumon.sock, /run/gpumon/gpumon.sock
-      Default paths of the local socket: the first one that can be created; the last one for root.
+      Default paths of the control socket: the first one that can be created; the last one for root.
 
 Exit codes: 0 stopped by a signal, 1 error, 2 invalid argument or address in use";
 

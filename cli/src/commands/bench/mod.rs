@@ -83,7 +83,7 @@ pub(crate) struct BenchArgs {
 
     /// Exit with code 4 if any result falls below this ratio (0.9 or 90%) of the earlier result (with --compare) or of
     /// the theoretical peak
-    #[arg(long, value_name = "SHARE", value_parser = parse_share)]
+    #[arg(long, value_name = "RATIO", value_parser = parse_share)]
     fail_below: Option<f64>,
 }
 

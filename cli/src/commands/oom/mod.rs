@@ -30,13 +30,13 @@ use crate::{
 ///
 /// A demo allocates GPU memory as an application would, shows the error of the driver, and explains its cause and fix.
 /// 3 % of the memory, at least 512 MiB, stay free for other processes at all times: the error is provoked by a request
-/// larger than the GPU, never by filling it. All memory is released at the end, on Ctrl+C, and if gpumon is killed.
+/// larger than the GPU, never by exhausting it. All memory is released at the end, on Ctrl+C, and if gpumon is killed.
 /// Without a GPU, the demo runs on a model of GPU memory.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = NOTES)]
 pub(crate) struct OomArgs {
     /// Demo to run; `list` lists them
-    #[arg(value_name = "SCENARIO", default_value = LIST, hide_default_value = true)]
+    #[arg(value_name = "DEMO", default_value = LIST, hide_default_value = true)]
     scenario: String,
 
     #[command(flatten)]

@@ -27,7 +27,7 @@ use crate::{
 #[command(after_long_help = NOTES)]
 pub(crate) struct SeedsArgs {
     /// Cases to run, a to k5; by default, all
-    #[arg(value_name = "ROW")]
+    #[arg(value_name = "CASE")]
     rows: Vec<String>,
 
     #[command(flatten)]

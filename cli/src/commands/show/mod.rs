@@ -196,7 +196,7 @@ impl Form {
 
 fn parse_seconds(text: &str) -> Result<Duration, String> {
     let seconds = text.parse().ok().filter(|seconds| (0.1..=3600.0).contains(seconds));
-    seconds.map(Duration::from_secs_f64).ok_or_else(|| "not a time between looks: give 0.1 to 3600 seconds".to_owned())
+    seconds.map(Duration::from_secs_f64).ok_or_else(|| "not a refresh interval: give 0.1 to 3600 seconds".to_owned())
 }
 
 #[cfg(test)]
@@ -204,7 +204,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_time_between_looks_is_seconds() {
+    fn a_refresh_interval_is_seconds() {
         assert_eq!(parse_seconds("0.5"), Ok(Duration::from_millis(500)));
         for text in ["", "0", "-1", "4000", "NaN", "inf", "1s"] {
             assert!(parse_seconds(text).unwrap_err().contains("0.1 to 3600"), "{text}");
