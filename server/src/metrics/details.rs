@@ -18,7 +18,7 @@ type Out<'a> = dyn FnMut(&[Label<'_>], Option<f64>) + 'a;
 
 const FAMILIES: &[Family] = &[
     ("gpumon_gpu_persistence_mode", Gauge, "Whether persistence mode is enabled.", |it, out| {
-        out(&[], flag(&it.modes.persistence))
+        out(&[], flag(&it.modes.persistence));
     }),
     ("gpumon_gpu_ecc_mode", Gauge, "Whether ECC is enabled.", |it, out| {
         out(&[], it.modes.ecc.value().map(|mode| yes(mode.current)));
@@ -77,7 +77,7 @@ const FAMILIES: &[Family] = &[
         }
     }),
     ("gpumon_gpu_bar1_total_bytes", Gauge, "Size of BAR1, through which the host maps device memory.", |it, out| {
-        out(&[], it.bar1.value().map(|bar1| bar1.total_bytes as f64))
+        out(&[], it.bar1.value().map(|bar1| bar1.total_bytes as f64));
     }),
     ("gpumon_gpu_bar1_used_bytes", Gauge, "BAR1 memory in use.", |it, out| {
         out(&[], it.bar1.value().map(|bar1| bar1.used_bytes as f64));
@@ -86,7 +86,7 @@ const FAMILIES: &[Family] = &[
         out(&[], count(&it.pcie_replays_total));
     }),
     ("gpumon_gpu_nvlink_up", Gauge, "Whether the NVLink is active.", |it, out| {
-        links(it, out, |link| flag(&link.active))
+        links(it, out, |link| flag(&link.active));
     }),
     ("gpumon_gpu_nvlink_transmit_bytes_total", Counter, "Bytes transmitted over the NVLink.", |it, out| {
         links(it, out, |link| count(&link.tx_bytes_total));
