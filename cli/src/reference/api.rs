@@ -102,11 +102,11 @@ fn reference() -> String {
         ("RunDetails", &details),
         ("Catalogue", &catalogue),
     ] {
-        writeln!(page, "\n## {title}\n\n{}", describe(of, &types)).unwrap();
+        writeln!(page, "\n## {title}\n\n{}", describe(of)).unwrap();
     }
     page.push_str("\n## Types\n");
     for (name, of) in types.iter().filter(|(name, _)| !is_reading(name)) {
-        writeln!(page, "\n### {name}\n\n{}", describe(of, &types)).unwrap();
+        writeln!(page, "\n### {name}\n\n{}", describe(of)).unwrap();
     }
     page
 }
@@ -147,13 +147,13 @@ fn inlined(schema: &Value, definitions: &Map<String, Value>) -> Value {
     }
 }
 
-fn describe(of: &Value, types: &Types) -> String {
+fn describe(of: &Value) -> String {
     let mut text = format!("{}\n", of["description"].as_str().unwrap_or_default().replace('\n', " "));
     let variants = of["oneOf"].as_array().or_else(|| of["anyOf"].as_array());
     if let Some(variants) = variants {
         text.push_str("\n| Value | Keys | Meaning |\n|---|---|---|\n");
         for variant in variants {
-            let (value, keys) = variant_of(variant, types);
+            let (value, keys) = variant_of(variant);
             writeln!(text, "| {value} | {keys} | {} |", meaning(variant)).unwrap();
         }
     } else if let Some(values) = of["enum"].as_array() {
@@ -164,7 +164,7 @@ fn describe(of: &Value, types: &Types) -> String {
         text.push_str("\n| Key | Type | Meaning |\n|---|---|---|\n");
         for (key, property) in properties {
             let optional = if required(of).contains(key.as_str()) { "" } else { " (optional)" };
-            writeln!(text, "| `{key}` | {}{optional} | {} |", kind(property, types), meaning(property)).unwrap();
+            writeln!(text, "| `{key}` | {}{optional} | {} |", kind(property), meaning(property)).unwrap();
         }
     }
     text.trim_end().to_owned()
@@ -175,14 +175,14 @@ fn required(of: &Value) -> BTreeSet<&str> {
 }
 
 /// What tells a variant from the others, and its keys beside that.
-fn variant_of(variant: &Value, types: &Types) -> (String, String) {
+fn variant_of(variant: &Value) -> (String, String) {
     if let Some(value) = variant["const"].as_str() {
         return (format!("`\"{value}\"`"), String::new());
     }
-    let Some(properties) = variant["properties"].as_object() else { return (kind(variant, types), String::new()) };
+    let Some(properties) = variant["properties"].as_object() else { return (kind(variant), String::new()) };
     let tag = properties.iter().find_map(|(key, of)| Some(format!("`\"{key}\": \"{}\"`", of["const"].as_str()?)));
     let own = properties.iter().filter(|(_, of)| !of["const"].is_string());
-    let own = own.map(|(key, of)| format!("`{key}`: {}", kind(of, types)));
+    let own = own.map(|(key, of)| format!("`{key}`: {}", kind(of)));
     let whole = variant["$ref"].is_string().then(|| format!("those of {}", link(variant)));
     (tag.unwrap_or_default(), whole.into_iter().chain(own).collect::<Vec<_>>().join(", "))
 }
@@ -193,26 +193,26 @@ fn link(of: &Value) -> String {
 }
 
 /// `array of number`, `reading of string`, `GpuSample`.
-fn kind(of: &Value, types: &Types) -> String {
+fn kind(of: &Value) -> String {
     if of["reading"].is_object() {
-        return format!("reading of {}", kind(&of["reading"], types));
+        return format!("reading of {}", kind(&of["reading"]));
     }
     if of["$ref"].is_string() {
         return link(of);
     }
     if let Some(parts) = of["anyOf"].as_array().or_else(|| of["oneOf"].as_array()) {
-        return parts.iter().map(|part| kind(part, types)).collect::<Vec<_>>().join(" or ");
+        return parts.iter().map(kind).collect::<Vec<_>>().join(" or ");
     }
     let named = |name: &str| match name {
-        "array" => format!("array of {}", kind(&of["items"], types)),
+        "array" => format!("array of {}", kind(&of["items"])),
         "object" if of["additionalProperties"].is_object() => {
-            format!("object of {}", kind(&of["additionalProperties"], types))
+            format!("object of {}", kind(&of["additionalProperties"]))
         }
         other => other.to_owned(),
     };
     match &of["type"] {
         Value::String(name) => named(name),
-        Value::Array(names) => names.iter().filter_map(Value::as_str).map(named).collect::<Vec<_>>().join(" or "),
+        Value::Array(kinds) => kinds.iter().filter_map(Value::as_str).map(named).collect::<Vec<_>>().join(" or "),
         _ => of["const"].as_str().map_or_else(|| "value".to_owned(), |value| format!("`\"{value}\"`")),
     }
 }
@@ -232,15 +232,12 @@ fn meaning(of: &Value) -> String {
 /// The paths that stand in calls of `route` in a folder of source files.
 fn routed(folder: &Path) -> BTreeSet<String> {
     let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    let of = |path: PathBuf| match path.is_dir() {
-        true => routed(&path),
-        false => fs::read_to_string(&path)
-            .unwrap()
-            .split(".route(\"")
-            .skip(1)
-            .filter_map(|rest| rest.split('"').next())
-            .map(ToOwned::to_owned)
-            .collect(),
+    let of = |path: PathBuf| {
+        if path.is_dir() {
+            return routed(&path);
+        }
+        let source = fs::read_to_string(&path).unwrap();
+        source.split(".route(\"").skip(1).filter_map(|rest| rest.split('"').next()).map(ToOwned::to_owned).collect()
     };
     entries.flat_map(of).collect()
 }
