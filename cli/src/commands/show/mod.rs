@@ -1,6 +1,6 @@
 //! `gpumon` with no command: what the GPUs do now, for people and for programs, once or again and again.
 
-mod csv;
+pub(crate) mod csv;
 mod hidden;
 mod look;
 pub(crate) mod screen;
