@@ -29,7 +29,7 @@ INSTALLED := .installed-$(PROFILE)
 .DEFAULT_GOAL := lab
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: bench bench-front-end fuzz fake-library lab rust wheel frontend test test-rust test-web test-python test-browser test-lab40 browser-needs screenshots types fmt clean help
+.PHONY: bench bench-front-end fuzz fake-library lab rust wheel frontend test test-rust test-web test-python test-browser test-lab40 browser-needs screenshots types docs fmt clean help
 
 lab: $(JUPYTER)/$(INSTALLED) ## build everything and start JupyterLab with the panel open (the default)
 	@exec $(PYTHON) tools/lab.py $(JUPYTER)
@@ -69,9 +69,14 @@ bench-front-end: $(JUPYTER)/$(INSTALLED) $(PEER)/.made $(MODULES) ## of that, wh
 fuzz: rust ## fuzz what gpumon reads that strangers have written, FUZZ_SECONDS for each target
 	@$(PYTHON) tools/fuzz.py --seconds $(FUZZ_SECONDS)
 
-types: rust ## write the TypeScript types of what travels over the wire
+types: rust ## generate the TypeScript types and the reference pages of the documentation
 	GPUMON_UPDATE_TYPES=1 cargo test --package gpumon-server --test wire_types
-	GPUMON_UPDATE_TYPES=1 cargo test --package gpumon-probe --lib reference_page
+	GPUMON_UPDATE_TYPES=1 cargo test --package gpumon-probe --package gpumon-server --package gpumon --lib --tests reference_page
+
+docs: rust ## build the documentation as a site, into target/book
+	@$(PYTHON) tools/need.py mdbook
+	@$(STEP) "documentation" mdbook build docs
+	@echo "the documentation is at target/book/index.html"
 
 fmt: $(MODULES) ## format Rust and TypeScript
 	cargo fmt --all

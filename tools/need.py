@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Sees to it that the machine has what a build or a test needs: installs it, saying so, or says what to install.
 
-    tools/need.py venv compiler rust rust-components node chromium
+    tools/need.py venv compiler rust rust-components node chromium mdbook
 
 Packages are installed with apt-get, where that is there and this is root or sudo asks no password. Node.js and Rust
 need no rights: they go into target/tools, and `make` finds them there.
@@ -100,6 +100,15 @@ def rust() -> None:
         _put(program.name, f'{settings} exec "{program}" "$@"')
 
 
+def mdbook() -> None:
+    if _runs("mdbook"):
+        return
+    print("mdbook is missing: building it into target/tools (takes minutes)", flush=True)
+    command = ["cargo", "install", "mdbook", "--locked", "--quiet", "--root", str(TOOLS)]
+    if subprocess.run(command, check=False).returncode != 0:
+        sys.exit("mdbook could not be built: install it from https://rust-lang.github.io/mdBook, then try again")
+
+
 def _too_old(program: str, needed: tuple[int, ...]) -> str | None:
     """Say that a program is missing or older than what is needed."""
     if not _runs(program):
@@ -154,6 +163,7 @@ CHECKS = {
     "rust-components": rust_components,
     "node": node,
     "chromium": chromium,
+    "mdbook": mdbook,
 }
 
 if __name__ == "__main__":

@@ -12,12 +12,14 @@ use crate::{
 
 macro_rules! exit_codes {
     () => {
-        "Exit codes: 0 done, 1 failed, 2 bad argument, 4 no permission, 6 no GPU, 9 driver not loaded, \
-12 no NVIDIA library, 18 library and driver do not match"
+        "Exit codes: 0 success, 1 error, 2 invalid argument, 4 permission denied, 6 no GPU, 9 driver not loaded, \
+12 NVML library not found, 18 NVML library and driver versions differ"
     };
 }
 
-/// Shows what a GPU does: now, as a table. Commands collect samples and serve them.
+/// Monitors NVIDIA GPUs in JupyterLab, the browser and the terminal
+///
+/// Without a command, gpumon prints every GPU and its processes as a table.
 #[derive(Debug, Parser)]
 #[command(name = "gpumon", version, allow_negative_numbers = true, max_term_width = 100, after_help = exit_codes!(), after_long_help = NOTES)]
 pub(crate) struct Args {
@@ -35,20 +37,20 @@ const NOTES: &str = concat!(
     "\
 Examples:
   gpumon
-      Every GPU and who is on it, now.
+      Show every GPU and its processes.
   gpumon --json | jq '.sample.gpus[].memory.free_bytes'
-      The same for programs.
+      Print the free memory of every GPU.
   gpumon --source sim:4
-      Four simulated GPUs, on a machine without any.
+      Show four simulated GPUs.
   gpumon wait --free 20GiB -- python train.py
-      Train as soon as a GPU has 20 GiB to spare.
+      Start training when a GPU has 20 GiB of free memory.
 
 Environment:
-  GPUMON_SOURCE  as --source
-  GPUMON_NVML_LIB  as --nvml-lib
-  GPUMON_LIBCUDA  CUDA's library for info, bench, seeds, burn, oom and selftest, where the loader does not find libcuda.so.1
-  GPUMON_CONTROL  local socket of the server that is asked
-  NO_COLOR  set to anything, no colours
+  GPUMON_SOURCE  default of --source
+  GPUMON_NVML_LIB  default of --nvml-lib
+  GPUMON_LIBCUDA  path of the CUDA driver library, if the loader does not find libcuda.so.1
+  GPUMON_CONTROL  default of --control
+  NO_COLOR  disables colors if set
 
 ",
     exit_codes!()

@@ -1,4 +1,4 @@
-//! `gpumon`: shows what a GPU does.
+//! `gpumon`: monitors NVIDIA GPUs in JupyterLab, the browser and the terminal.
 //!
 //! [`main`] is a dispatcher; every command is one file in [`commands`]. What was typed is in [`args`].
 
@@ -14,6 +14,8 @@ mod lock_file;
 mod man;
 mod options;
 mod place;
+#[cfg(test)]
+mod reference;
 mod smi;
 mod stranger;
 mod suggest;

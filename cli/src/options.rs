@@ -14,15 +14,15 @@ use gpumon_server::frame::INTERVAL_MS;
 /// Where readings come from; the same for every command.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct SourceArgs {
-    /// auto, nvml, sim, sim:N for N simulated GPUs (1 to 64), or sim:FILE.toml for a scenario
+    /// Data source: auto, nvml, sim, sim:N for N simulated GPUs (1 to 64), or sim:FILE.toml for a scenario
     #[arg(long, global = true, env = SOURCE, default_value = "auto", value_name = "SOURCE", value_parser = parse_source, display_order = 900)]
     pub(crate) source: SourceChoice,
 
-    /// NVIDIA's management library, where the loader does not find libnvidia-ml.so.1 by itself
+    /// Path of the NVML library, if the loader does not find libnvidia-ml.so.1
     #[arg(long, global = true, env = NVML_LIB, value_name = "PATH", display_order = 901)]
     pub(crate) nvml_lib: Option<OsString>,
 
-    /// Read the GPUs here, even where a server runs that knows them already
+    /// Read the GPUs directly, even if a gpumon server is running
     #[arg(long, global = true, display_order = 902)]
     pub(crate) no_daemon: bool,
 }
@@ -118,23 +118,23 @@ pub(crate) fn watching(pace: Arc<Pace>) -> Options {
 /// How to sample; the same for every command that takes more than one sample.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct SamplingArgs {
-    /// Time between samples in milliseconds, 100 to 60000
+    /// Sampling interval in milliseconds, 100 to 60000
     #[arg(long, default_value_t = 1000, value_name = "MS", value_parser = clap::value_parser!(u32).range(i64::from(*INTERVAL_MS.start())..=i64::from(*INTERVAL_MS.end())))]
     pub(crate) interval_ms: u32,
 
-    /// Say that memory is held idle after nothing has run for so long, as 30s, 5m or 2h
+    /// Report held memory as idle after this time without GPU activity, for example 30s, 5m or 2h
     #[arg(long, default_value = "5m", value_name = "TIME", value_parser = parse_time)]
     held_idle_after: Time,
 
-    /// Where the kernel's log is, in which the driver writes errors; in a container, where it is mounted
+    /// Kernel log to read driver errors (Xid) from; in a container, its mount point
     #[arg(long, default_value = kernel_log::PATH, value_name = "PATH")]
     kernel_log: PathBuf,
 
-    /// Where processes are looked up; in a container, where the machine's /proc is mounted
+    /// procfs to read processes from; in a container, the mount point of the host's /proc
     #[arg(long, default_value = "/proc", value_name = "PATH")]
     procfs: PathBuf,
 
-    /// Where it is told whether a laptop's GPU sleeps
+    /// sysfs to read the power state of a laptop GPU from
     #[arg(long, default_value = "/sys", value_name = "PATH")]
     sysfs: PathBuf,
 }

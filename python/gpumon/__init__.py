@@ -1,7 +1,7 @@
-"""Shows what a GPU does, where people work.
+"""Monitors NVIDIA GPUs in JupyterLab, the browser and the terminal.
 
-The program itself is the ``gpumon`` command, which comes in the same wheel; this package finds it and introduces it to
-Jupyter (``gpumon.jupyter``).
+The program is the ``gpumon`` command in the same wheel. This package finds it and registers it with Jupyter
+(``gpumon.jupyter``).
 """
 
 from gpumon._find import GpumonNotFound, find_gpumon_bin

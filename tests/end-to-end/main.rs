@@ -9,6 +9,7 @@ mod completions;
 mod connections;
 mod csv;
 mod daemon;
+mod docs;
 mod doctor;
 mod events;
 mod faults;

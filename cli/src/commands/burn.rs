@@ -9,32 +9,32 @@ use crate::{
     worker::{self, DtypeChoice, WhereArgs, parse_share},
 };
 
-/// Load GPUs or the CPU as hard as they can be, and count what they get wrong
+/// Stress GPUs or the CPU at full load, and count computation errors
 ///
-/// Memory is filled with products of two random matrices, by the kernels of `gpumon bench matmul`, and each is compared
-/// with the first, on the device, word by word; the first is checked against a reference of higher precision. A word that differs, is no number or was not
-/// written is an error. With several GPUs, all of them burn at once. It ends when the time is over, and gives all memory
-/// back. 3 % of a GPU's memory are left to others, 512 MiB at least; of the host's memory it takes 1 GiB at most.
+/// The kernels of `gpumon bench matmul` fill the memory with products of two random matrices. Every product is compared
+/// with the first one on the device, word by word; the first one is verified against a reference of higher precision. A
+/// word that differs, is NaN or was not written is an error. Several GPUs run at the same time. All memory is released
+/// at the end. 3 % of the GPU memory, at least 512 MiB, stay free for other processes; on the CPU, at most 1 GiB of host
+/// memory is used.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = NOTES)]
 pub(crate) struct BurnArgs {
-    /// How long, as 60s, 10m or 2h, from when the first product was checked
+    /// Duration, for example 60s, 10m or 2h, counted from the verification of the first product
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = parse_time)]
     time: Time,
 
-    /// How much of the free memory to fill, as 80% or 0.8
+    /// Share of the free memory to fill, for example 80% or 0.8
     #[arg(long, value_name = "SHARE", default_value = "80%", value_parser = parse_share)]
     mem: f64,
 
     #[command(flatten)]
     place: WhereArgs,
 
-    /// With numbers of this type, where the device has it; bf16 on a GPU of compute capability 8.0 or newer, and fp32 on
-    /// older ones and on the CPU, where nobody says
+    /// Data type; by default, bf16 on GPUs of compute capability 8.0 or newer, fp32 on older GPUs and on the CPU
     #[arg(long, value_enum)]
     dtype: Option<DtypeChoice>,
 
-    /// Print one JSON object a line and device
+    /// Print one JSON object per device and line
     #[arg(long)]
     json: bool,
 }
@@ -42,21 +42,21 @@ pub(crate) struct BurnArgs {
 const NOTES: &str = "\
 Examples:
   gpumon burn
-      The first GPU, for a minute.
-  gpumon burn --device all --time 10m && echo well
-      All of them, for as long as it takes until they are hot.
+      Stress GPU 0 for one minute.
+  gpumon burn --device all --time 10m && echo passed
+      Stress all GPUs until they reach operating temperature.
   gpumon burn --dtype fp64
-      The units for 64 bits, which bf16, the usual type, leaves cold.
+      Stress the double-precision units, which bf16 does not use.
   gpumon burn --backend cpu --time 10s
-      The CPU, in fp32 or fp64.
+      Stress the CPU.
 
 Environment:
-  GPUMON_LIBCUDA  CUDA's library, where the loader does not find libcuda.so.1 by itself
-  CUDA_VISIBLE_DEVICES  the GPUs that there are, and their order
-  GPUMON_LOCKS  folder of the locks, where neither /run/lock nor /tmp is open to all
+  GPUMON_LIBCUDA  path of the CUDA driver library, if the loader does not find libcuda.so.1
+  CUDA_VISIBLE_DEVICES  GPUs visible to CUDA, in this order
+  GPUMON_LOCKS  folder of the lock files, if neither /run/lock nor /tmp is writable by all users
 
-Exit codes: 0 done and all right, 1 something was wrong, failed, or was not checked, 2 bad argument, 3 no GPU or no \
-driver, 5 refused since memory would not do or somebody else is there, 130 interrupted";
+Exit codes: 0 no errors, 1 computation errors, failure or nothing verified, 2 invalid argument, 3 no GPU or no driver, \
+5 refused (not enough memory, or GPU in use by another user), 130 interrupted";
 
 pub(crate) fn run(source: &SourceArgs, args: &BurnArgs) -> Result<(), Failure> {
     source.source.check()?;

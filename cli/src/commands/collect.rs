@@ -20,27 +20,27 @@ use crate::{
     options::{SamplingArgs, SourceArgs},
 };
 
-/// Write one JSON line per sample to standard output, until it is closed
+/// Write samples to standard output, one JSON record per line
 ///
-/// The first line is the inventory; samples and events follow, told apart by `type`. Try `gpumon collect | jq`.
+/// The first record is the inventory. Samples, details and events follow; `type` distinguishes them.
 ///
-/// A reading is a bare value, an older value with its time, or the reason why there is none. It goes on when a GPU is
-/// lost or hangs, and says so in that GPU's `health`; it ends when the driver is replaced underneath it.
+/// A reading is a bare value, an older value with its timestamp, or the reason it is absent. Collection continues if a
+/// GPU is lost or not responding, and that GPU's `health` reports it. Collection ends if the driver is replaced.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct CollectArgs {
     #[command(flatten)]
     sampling: SamplingArgs,
 
-    /// End after so many samples; without it, run until interrupted
+    /// Stop after this number of samples; by default, run until interrupted
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
 
-    /// Leave out the command lines of other users' processes
+    /// Omit the command lines of other users' processes
     #[arg(long)]
     hide_commands: bool,
 
-    /// Take requests from standard input, as `{"interval_ms":100}`, one per line, and end when it is closed
+    /// Read requests such as `{"interval_ms":100}` from standard input, one per line, and exit when it is closed
     #[arg(long)]
     supervised: bool,
 }
@@ -48,12 +48,12 @@ pub(crate) struct CollectArgs {
 const EXAMPLES: &str = "\
 Examples:
   gpumon collect | jq 'select(.type == \"sample\").gpus[].power.draw_watts'
-      The watts of every GPU, once a second.
+      Print the power draw of every GPU once per second.
   gpumon collect --interval-ms 100 --count 600 > minute.ndjson
-      A minute, ten times a second, into a file.
+      Record one minute at ten samples per second.
 
-Exit codes: 0 done, 2 bad argument, 4 no permission, 6 no GPU, 9 driver not loaded, 12 no NVIDIA library, \
-18 library and driver do not match, 1 anything else";
+Exit codes: 0 success, 1 error, 2 invalid argument, 4 permission denied, 6 no GPU, 9 driver not loaded, \
+12 NVML library not found, 18 NVML library and driver versions differ";
 
 /// What `serve` types to start its collector.
 pub(crate) fn arguments(sampling: &SamplingArgs) -> Vec<OsString> {

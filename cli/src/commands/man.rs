@@ -12,17 +12,17 @@ use clap_mangen::{Man, roff::Roff};
 
 use crate::{args::Args, exit::Failure, man, suggest::nearest};
 
-/// Print a manual page, which the wheel installs where man(1) looks
+/// Print manual pages
 ///
-/// Pages are in roff, the language of man(1). There is one for gpumon and one for each of its commands.
+/// The wheel installs the pages for man(1): one for gpumon and one for each command. They are in roff format.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct ManArgs {
-    /// The page of this command; without it, gpumon's own
+    /// Command to print the page of; by default, gpumon itself
     #[arg(value_name = "COMMAND", conflicts_with = "out")]
     command: Option<String>,
 
-    /// Write all pages into this folder, which is made where there is none
+    /// Write all pages to this folder; it is created if missing
     #[arg(long, value_name = "FOLDER", value_hint = clap::ValueHint::DirPath)]
     out: Option<PathBuf>,
 }
@@ -30,7 +30,7 @@ pub(crate) struct ManArgs {
 const EXAMPLES: &str = "\
 Examples:
   gpumon man wait | man -l -
-      Read the page of gpumon wait.
+      View the page of gpumon wait.
   gpumon man --out ~/.local/share/man/man1
       Install all pages for this user.";
 

@@ -11,14 +11,14 @@ use crate::{
     options::{Time, parse_time},
 };
 
-/// Let go of the GPUs, for a reset or a change of MIG, until `gpumon resume`
+/// Release the GPUs until `gpumon resume`, for a GPU reset or a MIG change
 ///
-/// The running server ends the process that reads the driver and tells its clients; with the GPUs free,
-/// `nvidia-smi --gpu-reset` works. It prints what the server is doing then, as JSON.
+/// The running server ends its collector process, which releases the GPUs for `nvidia-smi --gpu-reset`. Clients stay
+/// connected and show the pause. The state of the collector is printed as JSON.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = NOTES)]
 pub(crate) struct PauseArgs {
-    /// Resume by itself after this time, as 30s, 10m or 2h, up to 7 days
+    /// Resume automatically after this time, for example 30s, 10m or 2h, up to 7 days
     #[arg(long = "for", value_name = "TIME", value_parser = parse_time)]
     time: Option<Time>,
 
@@ -29,14 +29,14 @@ pub(crate) struct PauseArgs {
 const NOTES: &str = "\
 Examples:
   gpumon pause --for 10m && sudo nvidia-smi --gpu-reset -i 0; gpumon resume
-      Reset a GPU that a running server reads, which reads again after ten minutes in any case.
+      Reset a GPU that a running server monitors. Monitoring resumes after ten minutes at the latest.
 
 Environment:
-  GPUMON_CONTROL  as --control
+  GPUMON_CONTROL  default of --control
 
-Exit codes: 0 done, 2 bad argument, 1 no server, or it refuses";
+Exit codes: 0 success, 1 no server or refused by it, 2 invalid argument";
 
-/// Read the GPUs again after `gpumon pause`
+/// Resume monitoring after `gpumon pause`
 #[derive(Debug, clap::Args)]
 pub(crate) struct ResumeArgs {
     #[command(flatten)]

@@ -12,19 +12,19 @@ use serde_json::Value;
 
 use crate::exit::Failure;
 
-/// Print the JSON Schema of what gpumon writes: each key, what it means, and its unit
+/// Print the JSON Schema of gpumon's output
 #[derive(Debug, clap::Args)]
 pub(crate) struct SchemaArgs {
-    /// Of what
+    /// Output to describe
     #[arg(value_enum, default_value_t = What::Snapshot)]
     what: What,
 }
 
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
-enum What {
+pub(crate) enum What {
     /// `gpumon --json`, and the server's /api/v1/snapshot
     Snapshot,
-    /// A line of `gpumon collect`
+    /// A record of `gpumon collect`
     Record,
     /// A frame of the server's /api/v1/stream
     Frame,
@@ -38,7 +38,7 @@ pub(crate) fn run(args: &SchemaArgs) -> Result<(), Failure> {
 }
 
 /// Of what is written, not of what would be understood.
-fn schema(what: What) -> Schema {
+pub(crate) fn schema(what: What) -> Schema {
     let generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
     let mut schema = match what {
         What::Snapshot => generator.into_root_schema_for::<Snapshot>(),

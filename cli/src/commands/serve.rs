@@ -19,50 +19,51 @@ use crate::{
     options::{SamplingArgs, SourceArgs},
 };
 
-/// Serve the web page, the live stream and the snapshot on this machine
+/// Serve the web page, the JSON API, the live stream and Prometheus metrics
 ///
-/// It listens on this machine only. From another one, `ssh -L 9123:127.0.0.1:9123 HOST` leads to it. It never waits for
-/// the driver: another process reads that, and is replaced when it hangs or crashes.
+/// The server listens on loopback only. To reach it from another machine, forward the port:
+/// `ssh -L 9123:127.0.0.1:9123 HOST`. A child process reads the driver; if it hangs or crashes, the server replaces it
+/// and keeps its clients connected.
 ///
-/// The page is at /, everything known now as JSON at /api/v1/snapshot, a live stream by WebSocket at /api/v1/stream, and
-/// metrics for Prometheus at /metrics.
+/// The page is at /, the current state as JSON at /api/v1/snapshot, the live stream (WebSocket) at /api/v1/stream, and
+/// Prometheus metrics at /metrics.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = NOTES)]
 // Each is a switch of its own.
 #[allow(clippy::struct_excessive_bools)]
 pub(crate) struct ServeArgs {
-    /// Loopback address and port to listen on; port 0 takes any that is free
+    /// Loopback address and port to listen on; port 0 selects a free port
     #[arg(long, default_value = "127.0.0.1:9123", value_name = "ADDRESS:PORT", value_parser = parse_address)]
     listen: SocketAddr,
 
-    /// Listen on a unix socket instead, which only this user may open
+    /// Listen on a unix socket instead, accessible to this user only
     #[arg(long, value_name = "PATH", conflicts_with = "listen")]
     socket: Option<PathBuf>,
 
-    /// Local socket for `gpumon pause`, `resume` and `doctor`, instead of the place where they look by themselves
+    /// Control socket, through which gpumon commands reach this server, if not at its default path
     #[arg(long, env = "GPUMON_CONTROL", value_name = "PATH")]
     control: Option<PathBuf>,
 
-    /// Open no local socket beside the port
+    /// Do not open a control socket
     #[arg(long, conflicts_with = "socket")]
     no_control: bool,
 
     #[command(flatten)]
     sampling: SamplingArgs,
 
-    /// Let /metrics tell of processes, too: at most 100, those with the most memory
+    /// Include processes in /metrics: the 100 that hold the most GPU memory
     #[arg(long)]
     metrics_processes: bool,
 
-    /// Let everybody who reaches the port start and stop runs of workloads, and not this user alone
+    /// Allow every user who can connect to the port to start and cancel workload runs
     #[arg(long)]
     allow_runs: bool,
 
-    /// The program that does runs, instead of this one
+    /// Program that executes runs, instead of this one
     #[arg(long, env = "GPUMON_WORKER", hide = true, value_name = "PATH")]
     worker: Option<PathBuf>,
 
-    /// End when the program that started this one ends
+    /// Exit when the parent process exits
     #[arg(long)]
     exit_with_parent: bool,
 }
@@ -70,21 +71,21 @@ pub(crate) struct ServeArgs {
 const NOTES: &str = "\
 Examples:
   gpumon serve
-      The page at http://127.0.0.1:9123/.
+      Serve the page at http://127.0.0.1:9123/.
   gpumon serve --listen 127.0.0.1:0 --interval-ms 500
-      On any port that is free, which its first message names, twice a second.
+      Use a free port, printed in the first message, and sample twice per second.
   gpumon serve --socket /run/user/1000/gpumon-page.sock
-      For this user alone.
+      Serve on a unix socket for this user only.
 
 Environment:
-  GPUMON_CONTROL  as --control
-  XDG_RUNTIME_DIR  folder of the local socket
+  GPUMON_CONTROL  default of --control
+  XDG_RUNTIME_DIR  folder of the control socket
 
 Files:
   $XDG_RUNTIME_DIR/gpumon.sock, /tmp/gpumon-UID/gpumon.sock, /run/gpumon/gpumon.sock
-      The local socket where other commands look: the first that can be, and the last one for root.
+      Default paths of the control socket: the first one that can be created; the last one for root.
 
-Exit codes: 0 ended by a signal, 2 bad argument or address in use, 1 anything else";
+Exit codes: 0 stopped by a signal, 1 error, 2 invalid argument or address in use";
 
 /// The rest of the processors is for those who compute.
 const MOST_THREADS: usize = 4;

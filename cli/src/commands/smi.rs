@@ -2,15 +2,15 @@
 
 use crate::{exit::Failure, options::SourceArgs, smi};
 
-/// Answer as nvidia-smi does: the same arguments, the same output, the same exit codes
+/// Run as nvidia-smi: same arguments, output and exit codes
 ///
-/// Link gpumon under the name nvidia-smi (`ln -s $(which gpumon) ~/bin/nvidia-smi`), and programs that parse its output
-/// use it. Its flags also work behind plain `gpumon`: `gpumon -L`, `gpumon -q`, `gpumon dmon`. What would change a GPU is
-/// refused.
+/// To replace nvidia-smi for programs that parse its output, link gpumon under that name:
+/// `ln -s $(which gpumon) ~/bin/nvidia-smi`. The options also work with plain `gpumon`: `gpumon -L`, `gpumon -q`,
+/// `gpumon dmon`. Commands that change a GPU are refused.
 #[derive(Debug, clap::Args)]
 #[command(disable_help_flag = true, override_usage = USAGE)]
 pub(crate) struct SmiArgs {
-    /// What nvidia-smi takes, behind gpumon's own options; see `gpumon smi -h`
+    /// Arguments of nvidia-smi, after gpumon's own options; see `gpumon smi -h`
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGUMENTS")]
     words: Vec<String>,
 }

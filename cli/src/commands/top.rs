@@ -12,29 +12,29 @@ use crate::{
     top::{self, Request, settings::parse_theme, theme::ThemeName},
 };
 
-/// Watch GPUs and their processes: charts, links, MIG, the machine, events
+/// Monitor GPUs interactively: charts, processes, links, MIG devices, host, events
 ///
-/// A running server is asked, so that charts begin with the last minutes; without one, or with --source, the driver is
-/// read here. Press ? for the keys.
+/// Readings come from a running server, which also provides the last five minutes; without a server, or with --source,
+/// the driver is read directly. Press ? for the keys.
 #[derive(Debug, clap::Args)]
 pub(crate) struct TopArgs {
-    /// Play a recording instead, which `gpumon collect > FILE` made
+    /// Play back a recording of `gpumon collect > FILE`
     #[arg(long, value_name = "FILE")]
     replay: Option<PathBuf>,
 
-    /// Time between samples in milliseconds, 100 to 60000; without it, what the settings say, or 1000
+    /// Sampling interval in milliseconds, 100 to 60000; by default, from the settings file, or 1000
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u32).range(i64::from(*INTERVAL_MS.start())..=i64::from(*INTERVAL_MS.end())))]
     interval_ms: Option<u32>,
 
-    /// Colours: dark, light, high-contrast or monochrome
+    /// Color theme: dark, light, high-contrast or monochrome
     #[arg(long, value_name = "THEME", value_parser = parse_theme)]
     theme: Option<ThemeName>,
 
-    /// Leave the mouse to the terminal, which can select text with it
+    /// Disable mouse support, so that the terminal can select text
     #[arg(long)]
     no_mouse: bool,
 
-    /// Settings, instead of `$XDG_CONFIG_HOME/gpumon/top.toml`; W writes them
+    /// Settings file [default: `$XDG_CONFIG_HOME/gpumon/top.toml`]; the key W writes it
     #[arg(long, value_name = "PATH")]
     config: Option<PathBuf>,
 

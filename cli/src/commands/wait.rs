@@ -14,89 +14,89 @@ use crate::{
     },
 };
 
-/// Wait for a GPU that is free, then print its index or run a command on it
+/// Wait for a free GPU, then print its index or run a command on it
 ///
-/// Without --free and --idle, it waits for a GPU on which nobody computes (--empty). Conditions add up: all of them have
-/// to hold at the same time. Of several GPUs that do, it takes the one with the most free memory. A GPU that is lost,
-/// hangs, sleeps, needs a reset or may not be computed on is never taken, and the others are not held up by it.
+/// Without --free and --idle, gpumon waits for a GPU without compute processes (--empty). If several conditions are
+/// given, all of them must hold at the same time. Among several matching GPUs, the one with the most free memory is
+/// selected. A GPU that is lost, not responding, asleep, in need of a reset or in prohibited compute mode is never
+/// selected.
 ///
-/// With a command after `--`, gpumon becomes that command as soon as it has a GPU, as env(1) does: signals, exit status
-/// and job control are the command's own. `CUDA_VISIBLE_DEVICES` holds the UUIDs of what was taken, and
-/// `CUDA_DEVICE_ORDER` is `PCI_BUS_ID`. Where `CUDA_VISIBLE_DEVICES` is set already, as by Slurm, the choice is among what
-/// it allows.
+/// With a command after `--`, gpumon replaces itself by that command (exec), so that signals, exit status and job control
+/// are those of the command. `CUDA_VISIBLE_DEVICES` is set to the UUIDs of the selected GPUs and `CUDA_DEVICE_ORDER` to
+/// `PCI_BUS_ID`. If `CUDA_VISIBLE_DEVICES` is already set, for example by Slurm, only those GPUs are candidates.
 ///
-/// A GPU that is taken is locked, so that no other `gpumon wait` of any user takes it, and its readings are looked at
-/// once more after that. The lock lasts as long as the command, and as anything that the command leaves running;
-/// without a command, for the time of --hold. It ends with the processes, however they end. MIG devices are locked and
-/// taken one by one; their GPU itself is not offered.
+/// A selected GPU is locked, so that no other `gpumon wait` of any user selects it, and checked once more under the lock.
+/// The lock is held as long as the command and its child processes run; without a command, for the time of --hold. It is
+/// released when the processes end. MIG devices are locked and selected individually; their GPU itself is not a
+/// candidate.
 ///
-/// Readings come from a running `gpumon serve` of this user where there is one, else from the driver. Idle time is
-/// counted from when the waiting began.
+/// Readings come from a running `gpumon serve` of this user, or else from the driver. Idle time is counted from the start
+/// of the wait.
 #[derive(Debug, clap::Args)]
 #[command(allow_negative_numbers = true)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct WaitArgs {
-    /// So much memory is free, as 20GiB, 8000MB or 50%
+    /// Require this much free memory, for example 20GiB, 8000MB or 50%
     ///
-    /// Units are TiB, GiB, MiB, KiB (of 1024), TB, GB, MB, KB (of 1000) and B. A share in percent is of what programs
-    /// can get of the GPU's memory.
+    /// Units are TiB, GiB, MiB, KiB (powers of 1024), TB, GB, MB, KB (powers of 1000) and B. A percentage refers to the
+    /// GPU memory available to applications.
     #[arg(long, value_name = "MEMORY", value_parser = parse_amount)]
     free: Option<Amount>,
 
-    /// Nothing has run on it for so long, as 30s, 5m or 2h
+    /// Require this much time without GPU activity, for example 30s, 5m or 2h
     ///
-    /// In every reading of that time its utilisation was 1 % at most; of a MIG device, the share of time in which its
-    /// multiprocessors had work. Processes may hold memory meanwhile, as notebooks do: --empty excludes them.
+    /// GPU utilization (for a MIG device, SM active) was at most 1 % in every sample of that time. Processes may hold
+    /// memory, as notebooks do; add --empty to exclude them.
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     idle: Option<Time>,
 
-    /// Nobody computes on it
+    /// Require a GPU without compute processes (default)
     ///
-    /// No process computes on it, and no more memory is in use than an idle driver itself uses: 128 MiB, or 1 GiB where
-    /// the driver counts its reserve as used (before 510). What only draws, as a display server, does not count.
+    /// In addition, used memory must not exceed what an idle driver uses: 128 MiB, or 1 GiB for drivers before 510, which
+    /// count reserved memory as used. Graphics processes, such as a display server, are ignored.
     #[arg(long)]
     empty: bool,
 
-    /// Take so many GPUs at once, or none
+    /// Number of GPUs to select at once
     ///
-    /// More than one are always whole GPUs, since a program can use one MIG device only.
+    /// With more than one, MIG devices are not candidates, because a process can use only one of them.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=64))]
     gpus: u16,
 
-    /// Choose among these: index (3, or 3:1 for a MIG device), UUID or its beginning, PCI bus id; a list by commas
+    /// Candidates: index (3, or 3:1 for a MIG device), UUID or its prefix, or PCI bus ID; comma-separated
     #[arg(short, long, value_name = "GPU")]
     id: Vec<String>,
 
-    /// Give up after this time, with exit code 124
+    /// Stop waiting after this time, with exit code 124
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     timeout: Option<Time>,
 
-    /// Time between two looks, 100ms to 1m
+    /// Sampling interval, 100ms to 1m
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_interval)]
     interval: Duration,
 
-    /// Say nothing while waiting, but errors
+    /// Print errors only
     #[arg(short, long)]
     quiet: bool,
 
-    /// What to print of each GPU; several are separated by commas
+    /// How to print the selected GPUs; several are comma-separated
     #[arg(long, value_enum, default_value_t = Format::Index, conflicts_with = "command")]
     format: Format,
 
-    /// Without a command, how long other waiters leave the GPU alone after it was printed, up to 1h
+    /// Without a command, how long the GPU stays reserved after it is printed, up to 1h
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = parse_hold, conflicts_with = "command")]
     hold: Time,
 
-    /// Folder of the locks, the same for all who are to respect each other [default: /run/lock or /tmp]
+    /// Folder of the lock files [default: /run/lock or /tmp]
     ///
-    /// By default the first of these that is open to all users. In containers, mount one folder of the machine.
+    /// The default is the first of these that is writable by all users. Containers must share one folder of the host.
     #[arg(long, env = "GPUMON_LOCKS", value_name = "FOLDER", hide_env_values = true)]
     locks: Option<PathBuf>,
 
     #[command(flatten)]
     server: ServerArgs,
 
-    /// Run this on what was taken
+    /// Command to run on the selected GPUs
     #[arg(last = true, value_name = "COMMAND", value_hint = clap::ValueHint::CommandWithArguments)]
     command: Vec<OsString>,
 }
@@ -104,28 +104,28 @@ pub(crate) struct WaitArgs {
 const EXAMPLES: &str = "\
 Examples:
   gpumon wait -- python train.py
-      Train on the first GPU that nobody uses.
+      Run on the first GPU without compute processes.
   gpumon wait --free 20GiB --idle 5m --timeout 2h -- python train.py
-      With 20 GiB to spare, and nothing run for five minutes; give up after two hours.
+      Require 20 GiB of free memory and five idle minutes; stop waiting after two hours.
   gpumon wait --gpus 4 -- torchrun --nproc-per-node 4 train.py
-      Four at once.
+      Run on four GPUs.
   CUDA_VISIBLE_DEVICES=$(gpumon wait --free 50% --format uuid) ./simulate
-      Print its name; --format uuid means the same GPU to CUDA, an index may not.
+      Pass the UUID to CUDA, whose indexes may differ from those of NVML.
   gpumon wait -i 2,3 --quiet && echo ready
-      One of these two, without a word.
+      Wait for GPU 2 or 3 without output.
 
 Environment:
-  CUDA_VISIBLE_DEVICES  limits the choice; set for the command
+  CUDA_VISIBLE_DEVICES  limits the candidates; set for the command
   CUDA_DEVICE_ORDER     set to PCI_BUS_ID for the command
-  GPUMON_LOCKS          as --locks
+  GPUMON_LOCKS          default of --locks
 
 Files:
   /run/lock/gpumon-UUID.lock, /tmp/gpumon-UUID.lock
-      The lock of a GPU, held by flock(2). The files may stay when nobody waits.
+      Lock file of a GPU, held by flock(2). The files are not removed.
 
-Exit codes: the command's own, or 0 done, 2 bad argument or no GPU can ever meet it, 124 timed out, 126 the command \
-cannot be started, 127 there is no such command, 6 no GPU, 9 driver not loaded, 12 no NVIDIA library, \
-18 library and driver do not match";
+Exit codes: those of the command, or 0 success, 2 invalid argument or conditions that no GPU can meet, 124 timeout, \
+126 command cannot be started, 127 command not found, 6 no GPU, 9 driver not loaded, 12 NVML library not found, \
+18 NVML library and driver versions differ";
 
 pub(crate) fn run(source: &SourceArgs, args: &WaitArgs) -> Result<(), Failure> {
     source.source.check()?;

@@ -23,7 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Which server is meant; the same for every command that asks one.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct ServerArgs {
-    /// The server's local socket, where it is not at its usual place
+    /// Control socket of the gpumon server, if not at its default path
     #[arg(long, env = CONTROL, value_name = "PATH")]
     control: Option<PathBuf>,
 }

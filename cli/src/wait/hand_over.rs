@@ -24,9 +24,9 @@ use crate::exit::Failure;
 /// Under which name a GPU is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
-    /// The index that NVML, nvidia-smi and gpumon count by, as 3, or 3:1 for a MIG device
+    /// NVML index, as in nvidia-smi: 3, or 3:1 for a MIG device
     Index,
-    /// The UUID, which means the same GPU to every program
+    /// UUID, which identifies the same GPU in every program
     Uuid,
 }
 

@@ -11,55 +11,55 @@ use crate::options::{Time, parse_time};
 /// Where to work, and for how long at most.
 #[derive(Debug, clap::Args)]
 pub(crate) struct WhereArgs {
-    /// Where to run it
+    /// Backend to run on
     #[arg(long, value_enum, default_value_t = BackendChoice::Auto)]
     backend: BackendChoice,
 
-    /// On which GPU: CUDA's index, or a UUID or its beginning, as `gpumon info` says them; or `all`
+    /// GPU to run on: CUDA index, or UUID or its prefix, as listed by `gpumon info`; or `all`
     #[arg(long, value_name = "GPU", default_value = "0")]
     device: String,
 
-    /// Run also where somebody of another user computes, with a quarter of the free memory at most
+    /// Run even if another user computes on the GPU, with at most a quarter of the free memory
     #[arg(long)]
     share: bool,
 
-    /// End it after this time, as 30s or 2h; without it, ten minutes after what was asked for
+    /// Stop after this time, for example 30s or 2h; by default, ten minutes beyond the requested duration
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     pub(crate) time_limit: Option<Time>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum BackendChoice {
-    /// On a GPU, or on the CPU where there is none
+    /// GPU, or CPU if there is no GPU
     Auto,
-    /// On a GPU
+    /// GPU
     Cuda,
-    /// On all threads of the CPU
+    /// CPU, on all threads
     Cpu,
-    /// On a GPU, and on the CPU
+    /// GPU, then CPU
     Both,
 }
 
 /// A type of numbers, as it is typed.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(crate) enum DtypeChoice {
-    /// 64 bits, floating point
+    /// 64-bit floating point
     #[value(alias = "f64")]
     Fp64,
-    /// 32 bits, floating point
+    /// 32-bit floating point
     #[value(alias = "f32")]
     Fp32,
-    /// 32 bits, of which tensor cores multiply 19
+    /// TensorFloat-32: 32-bit storage, 19-bit products on tensor cores
     Tf32,
-    /// 16 bits, floating point
+    /// 16-bit floating point (IEEE half precision)
     #[value(alias = "f16")]
     Fp16,
-    /// 16 bits, floating point: the first half of 32
+    /// 16-bit floating point with the exponent range of fp32
     Bf16,
-    /// 8 bits, floating point: e4m3
+    /// 8-bit floating point (E4M3)
     #[value(alias = "f8")]
     Fp8,
-    /// 8 bits, whole numbers
+    /// 8-bit integer
     #[value(alias = "i8")]
     Int8,
 }

@@ -17,16 +17,14 @@ use super::{
 type DetailsSeries = (&'static str, Kind, &'static str, fn(&GpuDetails) -> Option<f64>);
 
 const DETAILS: &[DetailsSeries] = &[
-    ("DCGM_FI_DEV_PCIE_REPLAY_COUNTER", Counter, "PCIe packets that had to be sent again.", |it| {
-        count(&it.pcie_replays_total)
-    }),
-    ("DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS", Counter, "Rows replaced after uncorrected errors.", |it| {
+    ("DCGM_FI_DEV_PCIE_REPLAY_COUNTER", Counter, "PCIe replays.", |it| count(&it.pcie_replays_total)),
+    ("DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS", Counter, "Rows remapped for uncorrectable errors.", |it| {
         it.remapped_rows.value().map(|rows| rows.uncorrectable.into())
     }),
-    ("DCGM_FI_DEV_CORRECTABLE_REMAPPED_ROWS", Counter, "Rows replaced after corrected errors.", |it| {
+    ("DCGM_FI_DEV_CORRECTABLE_REMAPPED_ROWS", Counter, "Rows remapped for correctable errors.", |it| {
         it.remapped_rows.value().map(|rows| rows.correctable.into())
     }),
-    ("DCGM_FI_DEV_ROW_REMAP_FAILURE", Gauge, "Whether a row could not be replaced.", |it| {
+    ("DCGM_FI_DEV_ROW_REMAP_FAILURE", Gauge, "Whether a row remapping has failed.", |it| {
         it.remapped_rows.value().map(|rows| f64::from(u8::from(rows.failed)))
     }),
 ];
@@ -43,7 +41,7 @@ pub(super) fn write(page: &mut Page, scrape: &Scrape<'_>) {
             }
         }
     }
-    let mut xids = page.family("DCGM_FI_DEV_XID_ERRORS", Gauge, "The Xid that is the matter with the GPU.");
+    let mut xids = page.family("DCGM_FI_DEV_XID_ERRORS", Gauge, "Xid of the newest error that still lasts.");
     each(scrape, &mut xids, |it| it.readings.and_then(newest_xid));
     for (name, kind, help, read) in DETAILS {
         each(scrape, &mut page.family(name, *kind, help), |it| it.details.and_then(read));

@@ -17,32 +17,34 @@ type Family = (&'static str, Kind, &'static str, fn(&GpuDetails, &mut Out<'_>));
 type Out<'a> = dyn FnMut(&[Label<'_>], Option<f64>) + 'a;
 
 const FAMILIES: &[Family] = &[
-    (
-        "gpumon_gpu_persistence_mode",
-        Gauge,
-        "Whether the driver keeps the GPU initialised without clients.",
-        |it, out| out(&[], flag(&it.modes.persistence)),
-    ),
-    ("gpumon_gpu_ecc_mode", Gauge, "Whether memory errors are corrected.", |it, out| {
+    ("gpumon_gpu_persistence_mode", Gauge, "Whether persistence mode is enabled.", |it, out| {
+        out(&[], flag(&it.modes.persistence));
+    }),
+    ("gpumon_gpu_ecc_mode", Gauge, "Whether ECC is enabled.", |it, out| {
         out(&[], it.modes.ecc.value().map(|mode| yes(mode.current)));
     }),
-    ("gpumon_gpu_mig_mode", Gauge, "Whether the GPU is partitioned into MIG devices.", |it, out| {
+    ("gpumon_gpu_mig_mode", Gauge, "Whether MIG mode is enabled.", |it, out| {
         out(&[], it.modes.mig.value().map(|mode| yes(mode.current)));
     }),
-    ("gpumon_gpu_throttled_seconds_total", Counter, "Time in which this held the clocks down.", throttled),
+    (
+        "gpumon_gpu_throttled_seconds_total",
+        Counter,
+        "Time in which the clocks were throttled for this reason.",
+        throttled,
+    ),
     (
         "gpumon_gpu_ecc_errors_total",
         Counter,
-        "Memory errors since the driver was loaded (volatile) or ever (aggregate).",
+        "ECC errors since the driver was loaded (volatile) or over the lifetime of the GPU (aggregate).",
         ecc,
     ),
     (
         "gpumon_gpu_ecc_location_errors_total",
         Counter,
-        "Memory errors by place, since the driver was loaded (volatile) or ever (aggregate).",
+        "ECC errors by location, since the driver was loaded (volatile) or over the lifetime of the GPU (aggregate).",
         ecc_places,
     ),
-    ("gpumon_gpu_retired_pages", Gauge, "Pages of memory that were taken out of use, by cause.", |it, out| {
+    ("gpumon_gpu_retired_pages", Gauge, "Retired memory pages by cause.", |it, out| {
         let pages = it.retired_pages.value();
         out(&[("cause", "single_bit")], pages.map(|pages| pages.single_bit.into()));
         out(&[("cause", "double_bit")], pages.map(|pages| pages.double_bit.into()));
@@ -50,45 +52,49 @@ const FAMILIES: &[Family] = &[
     (
         "gpumon_gpu_retired_pages_pending",
         Gauge,
-        "Whether more pages wait for a reset to be taken out of use.",
+        "Whether a page retirement is pending until the next GPU reset.",
         |it, out| out(&[], it.retired_pages.value().map(|pages| yes(pages.pending))),
     ),
-    ("gpumon_gpu_remapped_rows", Gauge, "Rows of memory that were replaced by spare ones, by cause.", |it, out| {
+    ("gpumon_gpu_remapped_rows", Gauge, "Remapped memory rows by cause.", |it, out| {
         let rows = it.remapped_rows.value();
         out(&[("cause", "correctable")], rows.map(|rows| rows.correctable.into()));
         out(&[("cause", "uncorrectable")], rows.map(|rows| rows.uncorrectable.into()));
     }),
-    ("gpumon_gpu_remapped_rows_pending", Gauge, "Whether a row waits for a reset to be replaced.", |it, out| {
-        out(&[], it.remapped_rows.value().map(|rows| yes(rows.pending)));
-    }),
-    ("gpumon_gpu_remapped_rows_failed", Gauge, "Whether a row could not be replaced.", |it, out| {
+    (
+        "gpumon_gpu_remapped_rows_pending",
+        Gauge,
+        "Whether a row remapping is pending until the next GPU reset.",
+        |it, out| {
+            out(&[], it.remapped_rows.value().map(|rows| yes(rows.pending)));
+        },
+    ),
+    ("gpumon_gpu_remapped_rows_failed", Gauge, "Whether a row remapping has failed.", |it, out| {
         out(&[], it.remapped_rows.value().map(|rows| yes(rows.failed)));
     }),
-    ("gpumon_gpu_recovery_needed", Gauge, "1 for as long as the driver asks for this.", |it, out| {
+    ("gpumon_gpu_recovery_needed", Gauge, "1 while the driver requests this recovery action.", |it, out| {
         if let Some(action) = it.recovery_action.value().copied().and_then(action_word) {
             out(&[("action", action)], Some(1.0));
         }
     }),
-    (
-        "gpumon_gpu_bar1_total_bytes",
-        Gauge,
-        "Size of the window through which the host reaches device memory.",
-        |it, out| out(&[], it.bar1.value().map(|bar1| bar1.total_bytes as f64)),
-    ),
-    ("gpumon_gpu_bar1_used_bytes", Gauge, "What of that window is mapped.", |it, out| {
+    ("gpumon_gpu_bar1_total_bytes", Gauge, "Size of BAR1, through which the host maps device memory.", |it, out| {
+        out(&[], it.bar1.value().map(|bar1| bar1.total_bytes as f64));
+    }),
+    ("gpumon_gpu_bar1_used_bytes", Gauge, "BAR1 memory in use.", |it, out| {
         out(&[], it.bar1.value().map(|bar1| bar1.used_bytes as f64));
     }),
-    ("gpumon_gpu_pcie_replays_total", Counter, "PCIe packets that had to be sent again.", |it, out| {
+    ("gpumon_gpu_pcie_replays_total", Counter, "PCIe replays.", |it, out| {
         out(&[], count(&it.pcie_replays_total));
     }),
-    ("gpumon_gpu_nvlink_up", Gauge, "Whether the NVLink is up.", |it, out| links(it, out, |link| flag(&link.active))),
-    ("gpumon_gpu_nvlink_transmit_bytes_total", Counter, "What was sent over the NVLink.", |it, out| {
+    ("gpumon_gpu_nvlink_up", Gauge, "Whether the NVLink is active.", |it, out| {
+        links(it, out, |link| flag(&link.active));
+    }),
+    ("gpumon_gpu_nvlink_transmit_bytes_total", Counter, "Bytes transmitted over the NVLink.", |it, out| {
         links(it, out, |link| count(&link.tx_bytes_total));
     }),
-    ("gpumon_gpu_nvlink_receive_bytes_total", Counter, "What was received over the NVLink.", |it, out| {
+    ("gpumon_gpu_nvlink_receive_bytes_total", Counter, "Bytes received over the NVLink.", |it, out| {
         links(it, out, |link| count(&link.rx_bytes_total));
     }),
-    ("gpumon_gpu_nvlink_errors_total", Counter, "Errors of the NVLink, of all kinds.", |it, out| {
+    ("gpumon_gpu_nvlink_errors_total", Counter, "NVLink errors of all kinds.", |it, out| {
         links(it, out, |link| count(&link.errors_total));
     }),
 ];

@@ -16,14 +16,14 @@ pub(super) fn write(page: &mut Page, scrape: &Scrape<'_>) {
             family.add(told.labels(), value.map(|value| field.unit.base(value)));
         }
     }
-    let mut processes = page.family("gpumon_gpu_processes", Gauge, "Processes that hold the GPU.");
+    let mut processes = page.family("gpumon_gpu_processes", Gauge, "Number of processes on the GPU.");
     for told in &scrape.gpus {
         let count = told
             .readings
             .and_then(|gpu| gpu.processes.value().map(|all| all.len() as f64 + f64::from(gpu.processes_omitted)));
         processes.add(told.labels(), count);
     }
-    let mut throttled = page.family("gpumon_gpu_throttled", Gauge, "1 for as long as this holds the clocks down.");
+    let mut throttled = page.family("gpumon_gpu_throttled", Gauge, "1 while the clocks are throttled for this reason.");
     for told in &scrape.gpus {
         let reasons = told.readings.and_then(|gpu| gpu.throttle_reasons.value());
         for reason in reasons.into_iter().flatten() {

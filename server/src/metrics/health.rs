@@ -12,15 +12,16 @@ use crate::frame::CollectorState;
 
 pub(super) fn write(page: &mut Page, scrape: &Scrape<'_>) {
     let version = scrape.snapshot.version.as_str();
-    page.family("gpumon_build_info", Gauge, "The version of gpumon.").add([("version", version)], Some(1.0));
+    page.family("gpumon_build_info", Gauge, "Version of gpumon, in the label version; always 1.")
+        .add([("version", version)], Some(1.0));
     let collector = &scrape.snapshot.collector;
     let runs = collector.state == CollectorState::Running;
-    page.family("gpumon_collector_up", Gauge, "Whether the process that reads the driver runs.")
+    page.family("gpumon_collector_up", Gauge, "Whether the collector process is running.")
         .add([], Some(f64::from(u8::from(runs))));
-    page.family("gpumon_collector_state_info", Gauge, "What the process that reads the driver is doing.")
+    page.family("gpumon_collector_state_info", Gauge, "State of the collector process, in the label state; always 1.")
         .add([("state", word(&collector.state).as_str())], Some(1.0));
     let newest = scrape.snapshot.sample.as_ref();
-    page.family("gpumon_sample_age_seconds", Gauge, "Time since the newest sample was taken.")
+    page.family("gpumon_sample_age_seconds", Gauge, "Time since the newest sample.")
         .add([], newest.map(|sample| seconds_since(scrape, sample.at_ms)));
     infos(page, scrape);
     ups(page, scrape);
@@ -31,8 +32,11 @@ fn infos(page: &mut Page, scrape: &Scrape<'_>) {
     let platform = scrape.snapshot.inventory.as_ref().map(|inventory| &inventory.platform);
     let driver = platform.map_or("", |Platform { driver_version, .. }| text(driver_version));
     let source = platform.map(|platform| word(&platform.source)).unwrap_or_default();
-    let mut info =
-        page.family("gpumon_gpu_info", Gauge, "What the GPU is, and whether it is real (nvml) or simulated.");
+    let mut info = page.family(
+        "gpumon_gpu_info",
+        Gauge,
+        "Name, driver and PCI bus ID of the GPU, and the data source (nvml or simulated); always 1.",
+    );
     for told in &scrape.gpus {
         let rest = [
             ("name", text(&told.gpu.name)),
@@ -51,11 +55,11 @@ fn ups(page: &mut Page, scrape: &Scrape<'_>) {
             family.add(told.labels(), told.sample.map(read));
         }
     };
-    each("gpumon_gpu_up", "Whether the GPU answers: 0 for one that is lost, hangs or cannot be opened.", &is_up);
-    each("gpumon_gpu_sample_age_seconds", "Time since the GPU answered last.", &|sample| {
+    each("gpumon_gpu_up", "Whether the GPU responds: 0 if it is lost, not responding or cannot be opened.", &is_up);
+    each("gpumon_gpu_sample_age_seconds", "Time since the last response of the GPU.", &|sample| {
         seconds_since(scrape, sample.at_ms)
     });
-    let mut state = page.family("gpumon_gpu_state_info", Gauge, "Whether the GPU answers, in a word.");
+    let mut state = page.family("gpumon_gpu_state_info", Gauge, "State of the GPU, in the label state; always 1.");
     for (told, sample) in sampled(scrape) {
         state.add(told.labels().into_iter().chain([("state", state_word(&sample.health))]), Some(1.0));
     }
@@ -63,7 +67,7 @@ fn ups(page: &mut Page, scrape: &Scrape<'_>) {
 
 /// A condition that is over is there no more. Two that differ in nothing that is told are told once.
 fn conditions(page: &mut Page, scrape: &Scrape<'_>) {
-    let mut family = page.family("gpumon_condition", Gauge, "1 for as long as this is the matter with the GPU.");
+    let mut family = page.family("gpumon_condition", Gauge, "1 while the condition lasts.");
     for (told, sample) in sampled(scrape) {
         let lasting: BTreeSet<_> = sample.conditions.iter().map(condition_labels).collect();
         for (condition, code, severity) in &lasting {

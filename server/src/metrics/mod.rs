@@ -115,4 +115,6 @@ fn dcgm_names(snapshot: &Snapshot) -> String {
 }
 
 #[cfg(test)]
+mod reference;
+#[cfg(test)]
 mod tests;

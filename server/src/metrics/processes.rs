@@ -14,10 +14,8 @@ const MOST: usize = 100;
 type Series = (&'static str, &'static str, fn(&Process) -> Option<f64>);
 
 const SERIES: &[Series] = &[
-    ("gpumon_process_memory_bytes", "Device memory that the process holds.", |process| count(&process.memory_bytes)),
-    ("gpumon_process_sm_utilization_ratio", "Time in which the process's kernels ran.", |process| {
-        ratio(&process.sm_percent)
-    }),
+    ("gpumon_process_memory_bytes", "Device memory used by the process.", |process| count(&process.memory_bytes)),
+    ("gpumon_process_sm_utilization_ratio", "GPU utilization of the process.", |process| ratio(&process.sm_percent)),
 ];
 
 pub(super) fn write(page: &mut Page, scrape: &Scrape<'_>) {
@@ -41,7 +39,7 @@ pub(super) fn write(page: &mut Page, scrape: &Scrape<'_>) {
             family.add(told.labels().into_iter().chain(rest), read(process));
         }
     }
-    page.family("gpumon_processes_omitted", Gauge, "Processes on GPUs that are not told, since they are too many.")
+    page.family("gpumon_processes_omitted", Gauge, "Number of processes without series because of the limit of 100.")
         .add([], scrape.sample.map(|_| omitted as f64));
 }
 

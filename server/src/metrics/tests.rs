@@ -11,7 +11,7 @@ use gpumon_probe::{
 use super::*;
 use crate::frame::{CollectorState, CollectorStatus};
 
-const ABSENT: Absence = Absence::NotSupported;
+pub(super) const ABSENT: Absence = Absence::NotSupported;
 
 fn gpu(index: u32) -> Gpu {
     Gpu {
@@ -25,7 +25,7 @@ fn gpu(index: u32) -> Gpu {
 }
 
 /// Three GPUs: one that is well, one that hangs, and one of which little can be read.
-fn snapshot() -> Snapshot {
+pub(super) fn snapshot() -> Snapshot {
     let now = now_ms();
     let sample = |index: u32, health| GpuSample::absent(index, Some(format!("GPU-{index}")), now, health, &ABSENT);
     let mut well = sample(0, Health::Ok);
@@ -73,6 +73,25 @@ fn snapshot() -> Snapshot {
         details: vec![details(0), details(1)],
         events: Vec::new(),
         history: None,
+    }
+}
+
+pub(super) fn process(pid: u32) -> Process {
+    Process {
+        pid,
+        kind: ProcessKind::Compute,
+        memory_bytes: Reading::Now(u64::from(pid)),
+        sm_percent: Reading::Now(50.0),
+        memory_percent: Reading::Absent(ABSENT),
+        encoder_percent: Reading::Absent(ABSENT),
+        decoder_percent: Reading::Absent(ABSENT),
+        name: Reading::Now("train.py".to_owned()),
+        command: Reading::Now("python train.py --token secret".to_owned()),
+        user: Reading::Now("ana".to_owned()),
+        started_ms: Reading::Absent(ABSENT),
+        mig: None,
+        mps: false,
+        owner: Reading::Absent(ABSENT),
     }
 }
 
@@ -201,22 +220,6 @@ fn a_partitioned_gpu_tells_of_its_parts() {
 #[test]
 fn processes_are_told_only_where_asked_for_and_only_the_largest() {
     let mut busy = snapshot();
-    let process = |pid: u32| Process {
-        pid,
-        kind: ProcessKind::Compute,
-        memory_bytes: Reading::Now(u64::from(pid)),
-        sm_percent: Reading::Absent(ABSENT),
-        memory_percent: Reading::Absent(ABSENT),
-        encoder_percent: Reading::Absent(ABSENT),
-        decoder_percent: Reading::Absent(ABSENT),
-        name: Reading::Now("train.py".to_owned()),
-        command: Reading::Now("python train.py --token secret".to_owned()),
-        user: Reading::Now("ana".to_owned()),
-        started_ms: Reading::Absent(ABSENT),
-        mig: None,
-        mps: false,
-        owner: Reading::Absent(ABSENT),
-    };
     busy.sample.as_mut().unwrap().gpus[0].processes = Reading::Now((1..=150).chain([150]).map(process).collect());
     busy.sample.as_mut().unwrap().gpus[0].processes_omitted = 7;
     let without = own(&busy, false);

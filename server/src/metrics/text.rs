@@ -17,6 +17,15 @@ pub(super) enum Kind {
     Counter,
 }
 
+impl Kind {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Gauge => "gauge",
+            Self::Counter => "counter",
+        }
+    }
+}
+
 impl From<fields::Kind> for Kind {
     fn from(kind: fields::Kind) -> Self {
         match kind {
@@ -28,7 +37,12 @@ impl From<fields::Kind> for Kind {
 
 /// A page of metrics that is being written.
 #[derive(Debug, Default)]
-pub(super) struct Page(String);
+pub(super) struct Page {
+    text: String,
+    /// Name, type and help of every family, also of those without a series; the reference page lists them.
+    #[cfg(test)]
+    pub(super) families: Vec<(String, &'static str, String)>,
+}
 
 /// One family of a page. Its head is written with its first series, so that one without any leaves no trace.
 pub(super) struct Family<'a> {
@@ -45,11 +59,13 @@ pub(super) type Label<'a> = (&'a str, &'a str);
 impl Page {
     /// Begins a family. Each name has one on a page.
     pub(super) fn family<'a>(&'a mut self, name: &'a str, kind: Kind, help: &'a str) -> Family<'a> {
-        Family { page: &mut self.0, name, kind, help, has_head: false }
+        #[cfg(test)]
+        self.families.push((name.to_owned(), kind.word(), help.to_owned()));
+        Family { page: &mut self.text, name, kind, help, has_head: false }
     }
 
     pub(super) fn into_text(self) -> String {
-        self.0
+        self.text
     }
 }
 
@@ -59,10 +75,7 @@ impl Family<'_> {
         let Some(value) = value.filter(|value| value.is_finite()) else { return };
         if !self.has_head {
             self.has_head = true;
-            let kind = match self.kind {
-                Kind::Gauge => "gauge",
-                Kind::Counter => "counter",
-            };
+            let kind = self.kind.word();
             let help = escaped(self.help, false);
             // Writing to a string cannot fail.
             let _ = writeln!(self.page, "# HELP {} {help}\n# TYPE {} {kind}", self.name, self.name);

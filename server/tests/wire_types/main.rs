@@ -58,7 +58,7 @@ fn the_committed_types_are_those_of_the_code() {
 }
 
 #[test]
-fn the_committed_reference_is_that_of_the_catalogue() {
+fn the_committed_reference_page_of_fields_is_that_of_the_catalogue() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/reference/fields.md");
     if env::var_os(UPDATE).is_some() {
         fs::create_dir_all(file.parent().unwrap()).unwrap();

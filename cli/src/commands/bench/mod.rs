@@ -33,92 +33,90 @@ use crate::{
 /// Slower than was asked for.
 const BELOW: u8 = 4;
 
-/// Run work of a known size on a GPU or the CPU, and say how fast it was and whether the result is right
+/// Benchmark GPUs and CPU with verified workloads
 ///
-/// Without a name, everything runs that can. Each result is checked against a reference of higher precision, on random
-/// data, before it is timed and after. Times are medians of at least ten runs, by the GPU's clock and by the host's,
-/// until they deviate by half a percent or two seconds are over. It needs NVIDIA's driver and no toolkit, and leaves 3 %
-/// of a GPU's memory to others, 512 MiB at least. What NVML says meanwhile of clocks, power and what holds them down
-/// stands beside the times.
+/// Without an ID, every workload runs that the device supports. Each result is verified on random data against a
+/// reference of higher precision, before and after timing. Times are medians of at least ten iterations, measured by
+/// the GPU and by the host, until they vary by 0.5 % or two seconds have passed. Clocks, power and throttle reasons are
+/// recorded at the same time. The NVIDIA driver is required, the CUDA toolkit is not. 3 % of the GPU memory, at least
+/// 512 MiB, stay free for other processes.
 ///
-/// One run at a time works on a GPU, and none where somebody of another user computes, unless --share says so.
+/// One run at a time uses a GPU. A GPU on which another user computes is refused; --share overrides this.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = NOTES)]
 pub(crate) struct BenchArgs {
-    /// What to run, by name; `list` lists all that there is
+    /// Workloads to run; `list` lists them
     #[arg(value_name = "ID")]
     ids: Vec<String>,
 
     #[command(flatten)]
     place: WhereArgs,
 
-    /// With numbers of this type; without it, of the first that `list` names
+    /// Data type; by default, the first that `list` shows for the workload
     #[arg(long, value_enum)]
     dtype: Option<DtypeChoice>,
 
-    /// With arrays of so many elements, or matrices of so many rows, as 4096, 1e7 or 64Mi, or so many bytes each, as
-    /// 256MiB; chosen to suit without it
+    /// Problem size: elements per array or rows per matrix (4096, 1e7, 64Mi), or bytes per array (256MiB); by default,
+    /// chosen for the device
     #[arg(long, value_name = "SIZE", value_parser = parse_amount)]
     size: Option<Amount>,
 
-    /// By what it runs on a GPU: gpumon's own kernels, or cuBLAS, where you have it, to compare with
+    /// Kernel implementation on a GPU: gpumon's own kernels, or cuBLAS for comparison
     #[arg(long, value_enum, default_value_t = EngineChoice::Own)]
     engine: EngineChoice,
 
-    /// Run what copies between two GPUs from each GPU to each other one, and print a matrix of it; all three, where none
-    /// is named
+    /// Run the copies between GPUs for every pair of GPUs, and print them as a matrix; by default, all three of them
     #[arg(long, conflicts_with = "device")]
     pairs: bool,
 
-    /// Measure for a fifth of a second each
+    /// Measure each workload for 0.2 seconds
     #[arg(long)]
     quick: bool,
 
-    /// Print one JSON object a line and result
+    /// Print one JSON object per result and line
     #[arg(long)]
     json: bool,
 
-    /// Say how fast it is beside earlier results, as `gpumon bench --json` has written them
+    /// Compare with earlier results, written by `gpumon bench --json`
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     compare: Option<PathBuf>,
 
-    /// End with 4 where something is slower than this share, as 0.9 or 90%: of the earlier result with --compare, else of
-    /// what memory or chip are rated for
-    #[arg(long, value_name = "SHARE", value_parser = parse_share)]
+    /// Exit with code 4 if any result falls below this ratio (0.9 or 90%) of the earlier result (with --compare) or of
+    /// the theoretical peak
+    #[arg(long, value_name = "RATIO", value_parser = parse_share)]
     fail_below: Option<f64>,
 }
 
 const NOTES: &str = "\
 Examples:
   gpumon bench
-      Everything that runs here.
+      Run every workload that this machine supports.
   gpumon bench triad trig --backend both
-      Two of them, on the GPU and on the CPU.
+      Run two workloads on the GPU and on the CPU.
   gpumon bench h2d-pinned h2d-pageable --size 1GiB
-      What it costs to copy to the GPU.
+      Measure copies from host to device.
   gpumon bench peer peer-latency --pairs
-      Rate and latency from each GPU to each other one, every copy checked.
+      Measure bandwidth and latency between every pair of GPUs.
   gpumon bench --json | jq 'select(.verify.ok) | [.id, .rate.bytes_per_second]'
-      For programs.
+      Print verified bandwidths as JSON.
   gpumon bench --json > before.json; gpumon bench --compare before.json --fail-below 0.95
-      What has become slower, say after an update of the driver.
+      Find regressions, for example after a driver update.
 
 Environment:
-  GPUMON_LIBCUDA  CUDA's library, where the loader does not find libcuda.so.1 by itself
-  CUDA_VISIBLE_DEVICES  the GPUs that there are, and their order
-  GPUMON_LIBCUBLAS  cuBLAS, for --engine cublas, where it is not found by itself
-  RAYON_NUM_THREADS  threads on the CPU
-  GPUMON_LOCKS  folder of the locks, where neither /run/lock nor /tmp is open to all
+  GPUMON_LIBCUDA  path of the CUDA driver library, if the loader does not find libcuda.so.1
+  CUDA_VISIBLE_DEVICES  GPUs visible to CUDA, in this order
+  GPUMON_LIBCUBLAS  path of cuBLAS for --engine cublas, if it is not found
+  RAYON_NUM_THREADS  number of CPU threads
+  GPUMON_LOCKS  folder of the lock files, if neither /run/lock nor /tmp is writable by all users
 
-Exit codes: 0 done and right, 1 a result is wrong or could not be had, 2 bad argument, 3 no GPU or no driver for what \
-runs on no CPU, 4 slower than --fail-below, 5 refused since memory would not do or somebody else is there, \
-130 interrupted";
+Exit codes: 0 all results verified, 1 mismatch or error, 2 invalid argument, 3 no GPU or no driver for a workload \
+that needs one, 4 below --fail-below, 5 refused (not enough memory, or GPU in use by another user), 130 interrupted";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum EngineChoice {
     /// gpumon's own kernels
     Own,
-    /// NVIDIA's library, found in the Python in use or where `GPUMON_LIBCUBLAS` says
+    /// cuBLAS, from the active Python environment or `GPUMON_LIBCUBLAS`
     Cublas,
 }
 

@@ -13,22 +13,22 @@ use crate::{
     exit::Failure,
 };
 
-/// Print the completions of a shell, which the wheel installs where the shells look
+/// Print shell completions
 ///
-/// What nvidia-smi takes is completed behind `gpumon smi` and `gpumon`, not behind a link called nvidia-smi: completions
-/// of that name are NVIDIA's.
+/// The wheel installs them for all three shells. They include the options of nvidia-smi after `gpumon smi` and
+/// `gpumon`, but not for a link named nvidia-smi.
 ///
-/// With another way of installation, put them there by hand. What is read at the next start of the shell:
+/// To install them manually, write them to:
 ///
 /// bash: ~/.local/share/bash-completion/completions/gpumon (with the package bash-completion)
 ///
-/// zsh: _gpumon in a folder of $fpath, as /usr/local/share/zsh/site-functions
+/// zsh: _gpumon in a folder of $fpath, for example /usr/local/share/zsh/site-functions
 ///
 /// fish: ~/.config/fish/completions/gpumon.fish
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct CompletionsArgs {
-    /// Which shell
+    /// Shell
     #[arg(value_enum)]
     shell: Completed,
 }
@@ -36,9 +36,9 @@ pub(crate) struct CompletionsArgs {
 const EXAMPLES: &str = "\
 Examples:
   source <(gpumon completions bash)
-      Completions for this bash alone.
+      Enable completions in this shell.
   gpumon completions fish > ~/.config/fish/completions/gpumon.fish
-      Completions for every fish of this user.";
+      Install completions for this user.";
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Completed {

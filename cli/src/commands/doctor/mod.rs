@@ -27,10 +27,10 @@ use crate::{
     options::SourceArgs,
 };
 
-/// Check driver, permissions and GPUs, and say what is wrong and what to do about it
+/// Check driver, permissions and GPUs, and print how to fix what is wrong
 ///
-/// It ends with 0 if all is well, with 1 if there is a warning or a problem, and with the codes below where there is
-/// nothing to read.
+/// The exit code is 0 if every check passes, 1 if there is a warning or an error, and one of the codes below if the
+/// GPUs cannot be read.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = NOTES)]
 pub(crate) struct DoctorArgs {
@@ -45,12 +45,12 @@ pub(crate) struct DoctorArgs {
 const NOTES: &str = "\
 Examples:
   gpumon doctor
-      What is wrong, and what to do about it.
+      Print all findings, each with its fix.
   gpumon doctor --json | jq '.checks[] | select(.verdict != \"ok\")'
-      The same for a program.
+      Print the findings that are not ok as JSON.
 
-Exit codes: 0 all is well, 1 a warning or a problem, 2 bad argument, 4 no permission, 6 no GPU, 9 driver not loaded, \
-12 no NVIDIA library, 18 library and driver do not match";
+Exit codes: 0 all checks pass, 1 warning or error, 2 invalid argument, 4 permission denied, 6 no GPU, \
+9 driver not loaded, 12 NVML library not found, 18 NVML library and driver versions differ";
 
 pub(crate) fn run(source: &SourceArgs, args: &DoctorArgs) -> Result<(), Failure> {
     source.source.check()?;

@@ -16,15 +16,15 @@ use serde::Serialize;
 use self::links::Links;
 use crate::{exit::Failure, options::SourceArgs};
 
-/// Say what GPUs and CPU have, and what they can do at best
+/// Print the properties and theoretical peak rates of GPUs and CPU
 ///
-/// The numbers are those that CUDA's driver gives to programs. What a chip can do in a second follows from its
-/// multiprocessors, their clock and the data sheet of its kind, without sparsity; of a kind that gpumon does not know it
-/// is unknown. Links are NVML's.
+/// Properties come from the CUDA driver. Peak rates are computed from the number of multiprocessors, the maximum clock
+/// and the data sheet of the architecture, without sparsity; for an unknown architecture they are absent. Links come
+/// from NVML.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = NOTES)]
 pub(crate) struct InfoArgs {
-    /// Print it as JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
@@ -32,15 +32,15 @@ pub(crate) struct InfoArgs {
 const NOTES: &str = "\
 Examples:
   gpumon info
-      What there is.
+      Print GPUs, links and CPU.
   gpumon info --json | jq '.gpus[] | [.index, .uuid, .memory_bytes_per_second]'
-      For programs.
+      Print the peak memory bandwidth of every GPU.
 
 Environment:
-  GPUMON_LIBCUDA  CUDA's library, where the loader does not find libcuda.so.1 by itself
-  CUDA_VISIBLE_DEVICES  the GPUs that there are, and their order
+  GPUMON_LIBCUDA  path of the CUDA driver library, if the loader does not find libcuda.so.1
+  CUDA_VISIBLE_DEVICES  GPUs visible to CUDA, in this order
 
-Exit codes: 0 done, 2 bad argument, 3 no GPU or no driver: then only the CPU is told";
+Exit codes: 0 success, 2 invalid argument, 3 no GPU or no driver (only the CPU is printed)";
 
 /// There is no GPU or no driver.
 const NO_GPU: u8 = 3;

@@ -26,28 +26,27 @@ use crate::{
     worker::{self, Listener, WhereArgs},
 };
 
-/// Show how memory of a GPU runs out, safely, with cause and cure
+/// Demonstrate out-of-memory errors safely, with cause and fix
 ///
-/// A demonstration takes memory as a program would, shows what the driver says when there is no more, and says in words
-/// why that is and what to do. 3 % of the memory, 512 MiB at least, stay free for others at all times; the real error
-/// comes from asking for more than there is, never from draining the GPU; and everything is given back at the end, on
-/// Ctrl+C, and when gpumon is killed. Without a GPU it is shown on a model, which keeps the same accounts.
+/// A demo allocates GPU memory as an application would, shows the error of the driver, and explains its cause and fix.
+/// 3 % of the memory, at least 512 MiB, stay free for other processes at all times: the error is provoked by a request
+/// larger than the GPU, never by exhausting it. All memory is released at the end, on Ctrl+C, and if gpumon is killed.
+/// Without a GPU, the demo runs on a model of GPU memory.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = NOTES)]
 pub(crate) struct OomArgs {
-    /// What to show, by name; `list` lists all that there is
-    #[arg(value_name = "SCENARIO", default_value = LIST, hide_default_value = true)]
+    /// Demo to run; `list` lists them
+    #[arg(value_name = "DEMO", default_value = LIST, hide_default_value = true)]
     scenario: String,
 
     #[command(flatten)]
     place: WhereArgs,
 
-    /// How long memory is held, so that one can watch it, as 500ms, 3s or 2m, up to 10m; each step takes a third of it,
-    /// a second at most
+    /// Time to hold the memory, for example 500ms, 3s or 2m, up to 10m; each step takes a third of it, at most a second
     #[arg(long, value_name = "TIME", default_value = "3s", value_parser = parse_hold)]
     hold: f64,
 
-    /// Print what is reported as one JSON object a line
+    /// Print one JSON object per report and line
     #[arg(long)]
     json: bool,
 
@@ -59,20 +58,20 @@ pub(crate) struct OomArgs {
 const NOTES: &str = "\
 Examples:
   gpumon oom list
-      What there is.
+      List the demos.
   gpumon oom fill --hold 30s
-      Fill a GPU up to what stays free for others, and watch it in the dashboard.
+      Fill GPU memory up to the reserve, and hold it for 30 seconds.
   gpumon oom fragment --backend cpu
-      On the model, without a GPU.
+      Run on the model, without a GPU.
   gpumon oom leak --json | jq -r 'select(.report == \"said\") | .text'
-      For programs.
+      Print the explanations as text.
 
 Environment:
-  GPUMON_LIBCUDA  CUDA's library, where the loader does not find libcuda.so.1 by itself
-  CUDA_VISIBLE_DEVICES  the GPUs that there are, and their order
+  GPUMON_LIBCUDA  path of the CUDA driver library, if the loader does not find libcuda.so.1
+  CUDA_VISIBLE_DEVICES  GPUs visible to CUDA, in this order
 
-Exit codes: 0 shown, 1 it failed, or did not happen as it should, 2 bad argument, 3 no GPU or no driver, 5 refused since \
-others need the memory, 130 interrupted";
+Exit codes: 0 success, 1 failure or unexpected result, 2 invalid argument, 3 no GPU or no driver, 5 refused (other \
+processes need the memory), 130 interrupted";
 
 /// What stands for no demonstration.
 const LIST: &str = "list";

@@ -18,26 +18,26 @@ use crate::{
     worker::{self, Listener, Printer, WhereArgs},
 };
 
-/// Run the small programs that tutorials show, each in all its variants, and say what one learns from them
+/// Run tutorial benchmarks in several variants, and compare them with frameworks
 ///
-/// The rows are those of CUDA.jl, Flux, CuPy, Numba, JAX and D2L: matrix products, sums, training, transfers, fused
-/// operations, batches, devices. Each variant is timed by the GPU's clock and by the host's, its result is checked, and
-/// its time by the host's clock is compared with what a framework took on one H200, or on 16 cores beside it.
+/// The cases come from the tutorials of CUDA.jl, Flux, CuPy, Numba, JAX and D2L: matrix products, sums, training,
+/// transfers, fused operations, batches, devices. Each variant is timed by the GPU and by the host, its result is
+/// verified, and its host time is compared with the time of a framework on an H200, or on 16 CPU cores of its host.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = NOTES)]
 pub(crate) struct SeedsArgs {
-    /// Which rows, a to k5; all without one
-    #[arg(value_name = "ROW")]
+    /// Cases to run, a to k5; by default, all
+    #[arg(value_name = "CASE")]
     rows: Vec<String>,
 
     #[command(flatten)]
     place: WhereArgs,
 
-    /// With small arrays, for a fifth of a second each, and without comparing times
+    /// Use small arrays, measure each variant for 0.2 seconds, and skip the comparison
     #[arg(long)]
     quick: bool,
 
-    /// Print one JSON object a line and variant
+    /// Print one JSON object per variant and line
     #[arg(long)]
     json: bool,
 }
@@ -45,17 +45,17 @@ pub(crate) struct SeedsArgs {
 const NOTES: &str = "\
 Examples:
   gpumon seeds
-      Everything, in about two minutes.
+      Run all cases, in about two minutes.
   gpumon seeds c f
-      What copies between host and GPU cost.
+      Measure what copies between host and device cost.
   gpumon seeds --json | jq -r 'select(.share_of_framework > 1) | [.row, .variant] | @tsv'
-      What is slower than a framework.
+      List the variants that are slower than a framework.
 
 Environment:
-  GPUMON_LIBCUDA  CUDA's library, where the loader does not find libcuda.so.1 by itself
+  GPUMON_LIBCUDA  path of the CUDA driver library, if the loader does not find libcuda.so.1
 
-Exit codes: 0 done and right, 1 a result is wrong or could not be had, 2 bad argument, 3 no GPU or no driver where one \
-was asked for, 5 refused since memory would not do, 130 interrupted";
+Exit codes: 0 all results verified, 1 mismatch or error, 2 invalid argument, 3 no GPU or no driver although requested, \
+5 refused (not enough memory), 130 interrupted";
 
 pub(crate) fn run(source: &SourceArgs, args: &SeedsArgs) -> Result<(), Failure> {
     source.source.check()?;

@@ -17,30 +17,30 @@ use crate::{
     worker::{self, Listener, Printer},
 };
 
-/// Put known loads on a GPU, and check what gpumon reports of them
+/// Verify gpumon's readings against known GPU loads
 ///
-/// Memory is held, half of the multiprocessors are kept busy, kernels run for half of the time, memory is read, matrices
-/// are multiplied and bytes are copied over PCIe and NVLink, each for five seconds. What a load made is counted without
-/// the driver's readings: by bytes, operations, and the clocks of host and device. Meanwhile the probe, the same one that
-/// feeds page, panel and terminal, reads the GPU. Each reading is then held against what was made.
+/// The loads hold memory, keep half of the multiprocessors busy, run kernels half of the time, read memory, multiply
+/// matrices, and copy over PCIe and NVLink, for five seconds each. What a load does is counted independently of the
+/// driver: by bytes, operations, and host and device clocks. Each reading of the probe is compared with that count.
 ///
-/// It takes a GPU on which nobody of another user computes, about 75 seconds, and 8 GiB at most beside the matrices.
+/// The self-test takes about 75 seconds per GPU and up to 8 GiB beside the matrices. It refuses a GPU on which another
+/// user computes.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = NOTES)]
 pub(crate) struct SelftestArgs {
-    /// Which GPU: CUDA's index, or a UUID or its beginning, as `gpumon info` says them; or `all`
+    /// GPU to test: CUDA index, or UUID or its prefix, as listed by `gpumon info`; or `all`
     #[arg(long, value_name = "GPU", default_value = "0")]
     device: String,
 
-    /// With loads of a second and a half each, and without energy, which takes longer to be counted
+    /// Run each load for 1.5 seconds, and skip energy, which needs more time
     #[arg(long)]
     quick: bool,
 
-    /// End it after this time, as 30s or 2h; without it, after ten minutes
+    /// Stop after this time, for example 30s or 2h; by default, after ten minutes
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     time_limit: Option<Time>,
 
-    /// Print one JSON object a line and reading
+    /// Print one JSON object per reading and line
     #[arg(long)]
     json: bool,
 }
@@ -48,16 +48,16 @@ pub(crate) struct SelftestArgs {
 const NOTES: &str = "\
 Examples:
   gpumon selftest
-      The first GPU, and the links to the next one.
+      Test GPU 0 and its links to the next GPU.
   gpumon selftest --device all --json | jq -r 'select(.verdict == \"differs\") | [.gpu, .load, .reading] | @tsv'
-      What is not to be believed on this machine.
+      List the readings that differ.
 
 Environment:
-  GPUMON_LIBCUDA  CUDA's library, where the loader does not find libcuda.so.1 by itself
-  GPUMON_NVML_LIB  NVML's library, likewise
+  GPUMON_LIBCUDA  path of the CUDA driver library, if the loader does not find libcuda.so.1
+  GPUMON_NVML_LIB  path of the NVML library, if the loader does not find libnvidia-ml.so.1
 
-Exit codes: 0 every reading that there is agrees, 1 one differs, none could be compared, or a load came out wrong, \
-2 bad argument, 3 no GPU or no driver, 5 refused since memory would not do or somebody else is there, 130 interrupted";
+Exit codes: 0 all readings agree, 1 a reading differs, a load failed or nothing could be compared, 2 invalid argument, \
+3 no GPU or no driver, 5 refused (not enough memory, or GPU in use by another user), 130 interrupted";
 
 pub(crate) fn run(source: &SourceArgs, args: &SelftestArgs) -> Result<(), Failure> {
     source.source.check()?;

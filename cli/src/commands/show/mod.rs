@@ -1,6 +1,6 @@
 //! `gpumon` with no command: what the GPUs do now, for people and for programs, once or again and again.
 
-mod csv;
+pub(crate) mod csv;
 mod hidden;
 mod look;
 pub(crate) mod screen;
@@ -28,38 +28,38 @@ use crate::{
 #[allow(clippy::struct_excessive_bools)]
 #[derive(Debug, clap::Args)]
 pub(crate) struct ShowArgs {
-    /// Only these GPUs, by index, UUID or PCI bus id; several separated by commas
+    /// Show only these GPUs: indexes, UUIDs or PCI bus IDs, comma-separated
     #[arg(short = 'i', long = "id", value_name = "GPUS", value_delimiter = ',')]
     ids: Vec<String>,
 
-    /// Look again every so many seconds, 0.1 to 3600; without a number, every second. On a terminal in place
+    /// Refresh interval in seconds, 0.1 to 3600 (1 if omitted); a terminal is updated in place
     #[arg(long, num_args = 0..=1, default_missing_value = "1", value_name = "SECONDS", value_parser = parse_seconds)]
     watch: Option<Duration>,
 
-    /// Print one line per GPU, with who holds how much of it, as gpustat does
+    /// Print one line per GPU with the memory of each process, like gpustat
     #[arg(long)]
     short: bool,
 
-    /// Print one sample as JSON, in the form of the server's /api/v1/snapshot; `gpumon schema` tells its keys
+    /// Print one sample as JSON, in the format of /api/v1/snapshot; see `gpumon schema`
     #[arg(long, conflicts_with_all = ["short", "processes", "columns"])]
     json: bool,
 
-    /// Print comma-separated values, a row per GPU: bare numbers, with the units in the columns' names
+    /// Print comma-separated values, one row per GPU; units are in the column names
     #[arg(long, conflicts_with_all = ["short", "json"])]
     csv: bool,
 
-    /// With --csv, a row per process
+    /// With --csv, print one row per process
     #[arg(long, requires = "csv")]
     processes: bool,
 
-    /// With --csv, only these columns, in this order, separated by commas; `help` lists them
+    /// With --csv, print only these columns, comma-separated, in this order; `help` lists them
     #[arg(long, requires = "csv", value_name = "NAMES")]
     columns: Option<String>,
 
     #[command(flatten)]
     server: ServerArgs,
 
-    /// When to colour the text
+    /// When to use colors
     #[arg(long, value_enum, default_value_t = Color::Auto, value_name = "WHEN")]
     color: Color,
 }
@@ -196,7 +196,7 @@ impl Form {
 
 fn parse_seconds(text: &str) -> Result<Duration, String> {
     let seconds = text.parse().ok().filter(|seconds| (0.1..=3600.0).contains(seconds));
-    seconds.map(Duration::from_secs_f64).ok_or_else(|| "not a time between looks: give 0.1 to 3600 seconds".to_owned())
+    seconds.map(Duration::from_secs_f64).ok_or_else(|| "not a refresh interval: give 0.1 to 3600 seconds".to_owned())
 }
 
 #[cfg(test)]
@@ -204,7 +204,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_time_between_looks_is_seconds() {
+    fn a_refresh_interval_is_seconds() {
         assert_eq!(parse_seconds("0.5"), Ok(Duration::from_millis(500)));
         for text in ["", "0", "-1", "4000", "NaN", "inf", "1s"] {
             assert!(parse_seconds(text).unwrap_err().contains("0.1 to 3600"), "{text}");

@@ -12,12 +12,12 @@ use crate::table::Layout;
 /// Whether text has colours.
 #[derive(Debug, Clone, Copy, Default, clap::ValueEnum)]
 pub(crate) enum Color {
-    /// On a terminal that has them, unless `NO_COLOR` or `CLICOLOR_FORCE` say otherwise
+    /// If the terminal supports colors; `NO_COLOR` and `CLICOLOR_FORCE` override this
     #[default]
     Auto,
-    /// Wherever the text goes
+    /// Even if the output is not a terminal
     Always,
-    /// Nowhere
+    /// No colors
     Never,
 }
 

@@ -55,13 +55,13 @@ pub(crate) const REFUSED: u8 = 5;
 /// As shells count it.
 pub(crate) const INTERRUPTED: u8 = 130;
 
-/// Do one job of the workload runner, and tell how it goes, a JSON object a line
+/// Run one job of the workload runner, and report its progress as one JSON object per line
 #[derive(Debug, clap::Args)]
 pub(crate) struct WorkArgs {
-    /// The job as JSON; `-` for standard input
+    /// Job as JSON; `-` reads standard input
     job: String,
 
-    /// End at once where this is not the PID of the parent: it has ended already
+    /// Exit if this is not the PID of the parent process
     #[arg(long, value_name = "PID")]
     parent: Option<u32>,
 }

@@ -44,34 +44,34 @@ pub(super) static COLUMNS: LazyLock<Vec<Column<Row>>> = LazyLock::new(|| {
 
 /// What a row is about.
 const WHICH: [Column<Row>; 6] = [
-    usual("time", "when the sample was taken, UTC", |row| Some(time(row.sample_ms))),
-    usual("index", "NVML's index", |row| Some(row.gpu.index.to_string())),
-    usual("uuid", "the GPU's UUID", |row| row.gpu.uuid.clone()),
-    usual("name", "the board's name", |row| plain(&row.known.as_ref()?.name)),
-    column("pci_bus_id", "its place on the PCI bus", |row| plain(&row.known.as_ref()?.pci_bus_id)),
-    usual("state", "ok, asleep, hung, lost or failed", |row| Some(state(&row.gpu.health).to_owned())),
+    usual("time", "Time of the sample, UTC.", |row| Some(time(row.sample_ms))),
+    usual("index", "NVML index of the GPU.", |row| Some(row.gpu.index.to_string())),
+    usual("uuid", "UUID of the GPU.", |row| row.gpu.uuid.clone()),
+    usual("name", "Product name of the GPU.", |row| plain(&row.known.as_ref()?.name)),
+    column("pci_bus_id", "PCI bus ID.", |row| plain(&row.known.as_ref()?.pci_bus_id)),
+    usual("state", "State: ok, asleep, hung, lost or failed.", |row| Some(state(&row.gpu.health).to_owned())),
 ];
 
 /// What is no number of the sample.
 const STATE: [Column<Row>; 5] = [
-    usual("throttle_reasons", "what holds the clocks down, separated by blanks", |row| {
+    usual("throttle_reasons", "Throttle reasons, space-separated.", |row| {
         let reasons = row.gpu.throttle_reasons.value()?;
         Some(reasons.iter().map(word).collect::<Vec<_>>().join(" "))
     }),
-    column("conditions", "what is the matter, in sentences; needs a server or --watch", |row| {
+    column("conditions", "Conditions as sentences; needs a server or --watch.", |row| {
         Some(row.gpu.conditions.iter().map(|condition| condition.text.as_str()).collect::<Vec<_>>().join(" "))
     }),
-    usual("process_count", "processes that hold the GPU", |row| {
+    usual("process_count", "Number of processes on the GPU.", |row| {
         Some((processes(row)?.len() + row.gpu.processes_omitted as usize).to_string())
     }),
-    column("process_users", "who they are, separated by blanks", |row| {
+    column("process_users", "Users of these processes, space-separated.", |row| {
         let mut users: Vec<&str> =
             all_processes(row)?.iter().filter_map(|process| Some(process.user.value()?.as_str())).collect();
         users.sort_unstable();
         users.dedup();
         Some(users.join(" "))
     }),
-    column("process_memory_bytes", "what they hold together, as far as the driver tells", |row| {
+    column("process_memory_bytes", "Device memory of these processes, as far as the driver reports it.", |row| {
         Some(rounded(all_processes(row)?.iter().filter_map(|process| process.memory_bytes.value()).sum::<u64>() as f64))
     }),
 ];

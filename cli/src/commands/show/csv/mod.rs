@@ -41,7 +41,7 @@ impl<T> Read<T> {
 
 /// What rows are about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Rows {
+pub(crate) enum Rows {
     Gpus,
     Processes,
 }
@@ -95,7 +95,7 @@ impl Csv {
 }
 
 /// Which columns there are, and what they tell.
-pub(super) fn help(rows: Rows) -> String {
+pub(crate) fn help(rows: Rows) -> String {
     let known = rows.catalogue();
     let longest = known.iter().map(|column| column.name.len()).max().unwrap_or(0);
     let line = |column: &Described| {
@@ -103,7 +103,7 @@ pub(super) fn help(rows: Rows) -> String {
         format!("{usual} {:longest$}  {}\n", column.name, column.help)
     };
     known.iter().map(line).collect::<String>()
-        + "* shown without --columns; `all` means all of them, `memory` all that begin so\n"
+        + "* default column; --columns also accepts `all` and prefixes such as `memory`\n"
 }
 
 /// A column without what it reads.

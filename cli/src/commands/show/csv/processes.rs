@@ -42,38 +42,40 @@ const fn usual(name: &'static str, help: &'static str, read: fn(&Row) -> Option<
 
 /// In the order in which they are shown.
 pub(super) static COLUMNS: [Column<Row>; 23] = [
-    usual("time", "when the sample was taken, UTC", |row| Some(time(row.sample_ms))),
-    usual("gpu_index", "NVML's index of the GPU", |row| Some(row.gpu.to_string())),
-    column("gpu_uuid", "the GPU's UUID", |row| row.gpu_uuid.clone()),
-    column("mig_gpu_instance", "the MIG instance it runs in; empty on a whole GPU", |row| {
+    usual("time", "Time of the sample, UTC.", |row| Some(time(row.sample_ms))),
+    usual("gpu_index", "NVML index of the GPU.", |row| Some(row.gpu.to_string())),
+    column("gpu_uuid", "UUID of the GPU.", |row| row.gpu_uuid.clone()),
+    column("mig_gpu_instance", "GPU instance (MIG); empty without MIG.", |row| {
         Some(row.process.mig?.gpu_instance.to_string())
     }),
-    column("mig_compute_instance", "the compute instance within it", |row| {
+    column("mig_compute_instance", "Compute instance (MIG); empty without MIG.", |row| {
         Some(row.process.mig?.compute_instance.to_string())
     }),
-    usual("pid", "its PID", |row| Some(row.process.pid.to_string())),
-    usual("user", "its login name", |row| plain(&row.process.user)),
-    column("kind", "compute, graphics or compute_and_graphics", |row| Some(word(&row.process.kind))),
-    column("mps", "whether it computes through the Multi-Process Service", |row| Some(row.process.mps.to_string())),
-    usual("memory_bytes", "device memory that it holds", |row| plain(&row.process.memory_bytes)),
-    usual("sm_percent", "time in which its kernels ran", |row| number(&row.process.sm_percent)),
-    column("memory_percent", "time in which it read or wrote device memory", |row| number(&row.process.memory_percent)),
-    column("encoder_percent", "video encoder", |row| number(&row.process.encoder_percent)),
-    column("decoder_percent", "video decoder", |row| number(&row.process.decoder_percent)),
-    column("started", "when it started, UTC", |row| row.process.started_ms.value().map(|at_ms| time(*at_ms))),
-    usual("running_seconds", "for how long it has been running", |row| {
+    usual("pid", "PID.", |row| Some(row.process.pid.to_string())),
+    usual("user", "User.", |row| plain(&row.process.user)),
+    column("kind", "Kind: compute, graphics or compute_and_graphics.", |row| Some(word(&row.process.kind))),
+    column("mps", "Whether it uses the Multi-Process Service (MPS).", |row| Some(row.process.mps.to_string())),
+    usual("memory_bytes", "Device memory in use.", |row| plain(&row.process.memory_bytes)),
+    usual("sm_percent", "GPU utilization: time in which its kernels ran.", |row| number(&row.process.sm_percent)),
+    column("memory_percent", "Memory controller utilization: time in which it read or wrote device memory.", |row| {
+        number(&row.process.memory_percent)
+    }),
+    column("encoder_percent", "Utilization of the video encoder.", |row| number(&row.process.encoder_percent)),
+    column("decoder_percent", "Utilization of the video decoder.", |row| number(&row.process.decoder_percent)),
+    column("started", "Start time, UTC.", |row| row.process.started_ms.value().map(|at_ms| time(*at_ms))),
+    usual("running_seconds", "Time since its start.", |row| {
         let started_ms = row.process.started_ms.value()?;
         Some(rounded(row.sample_ms.saturating_sub(*started_ms) as f64 / 1000.0))
     }),
-    usual("name", "the script or the program", |row| plain(&row.process.name)),
-    usual("notebook", "the notebook whose kernel it is or was started by", |row| {
+    usual("name", "Name of the script or program.", |row| plain(&row.process.name)),
+    usual("notebook", "Notebook of the kernel that it is, or was started by.", |row| {
         plain(&owner(row)?.notebook.as_ref()?.path)
     }),
-    usual("slurm_job", "the Slurm job it runs in", |row| Some(owner(row)?.slurm.as_ref()?.job_id.clone())),
-    column("pod", "the Kubernetes pod it runs in", |row| Some(owner(row)?.pod.as_ref()?.uid.clone())),
-    usual("container", "the container it runs in", |row| Some(owner(row)?.container.as_ref()?.id.clone())),
-    column("unit", "the systemd service or scope it was started by", |row| owner(row)?.unit.clone()),
-    usual("command", "its command line", |row| plain(&row.process.command)),
+    usual("slurm_job", "Slurm job ID.", |row| Some(owner(row)?.slurm.as_ref()?.job_id.clone())),
+    column("pod", "UID of the Kubernetes pod.", |row| Some(owner(row)?.pod.as_ref()?.uid.clone())),
+    usual("container", "Container ID.", |row| Some(owner(row)?.container.as_ref()?.id.clone())),
+    column("unit", "Systemd service or scope.", |row| owner(row)?.unit.clone()),
+    usual("command", "Command line.", |row| plain(&row.process.command)),
 ];
 
 fn owner(row: &Row) -> Option<&Owner> {

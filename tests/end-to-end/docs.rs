@@ -1,0 +1,294 @@
+//! The commands in the documentation work, and its page of settings is that of the program.
+//!
+//! Commands are the lines that begin with `$ ` in blocks marked `console`. They run over simulated GPUs, page by page, in
+//! one folder for each page, beside a server. A command ends with 0, or with what its comment says (`# exit code 3`).
+//! What goes on until somebody ends it has passed when it has written something. Blocks of other kinds are not run.
+
+use std::{
+    fmt::Write,
+    fs::{self, File},
+    os::unix::{fs::PermissionsExt, process::CommandExt},
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use serde_json::Value;
+
+use crate::support::{Fake, Server, Terminal, Tty, eventually, gpumon, in_parallel, signal};
+
+/// How long one command may take.
+const LIMIT: Duration = Duration::from_secs(90);
+
+/// Programs behind a pipe that a machine may lack; what comes before them is run all the same.
+const PERHAPS: [&str; 2] = ["jq", "promtool"];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// Every page that people have written.
+fn pages() -> Vec<PathBuf> {
+    let mut pages = vec![root().join("README.md"), root().join("CONTRIBUTING.md")];
+    let mut folders = vec![root().join("docs")];
+    while let Some(folder) = folders.pop() {
+        for path in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "md") {
+                pages.push(path);
+            }
+        }
+    }
+    pages
+}
+
+/// The commands of a page, each with its line.
+fn commands(text: &str) -> Vec<(usize, String)> {
+    let (mut found, mut is_console, mut goes_on) = (Vec::<(usize, String)>::new(), false, false);
+    for (number, line) in text.lines().enumerate() {
+        let line = line.trim_start();
+        if let Some(kind) = line.strip_prefix("```") {
+            is_console = kind == "console";
+        } else if let (true, Some(command)) = (is_console, line.strip_prefix("$ ")) {
+            found.push((number + 1, command.to_owned()));
+        } else if let (true, Some((_, last))) = (goes_on, found.last_mut()) {
+            last.push('\n');
+            last.push_str(line);
+        }
+        goes_on = is_console && line.ends_with('\\');
+    }
+    found
+}
+
+/// Whether a command goes on until somebody ends it.
+fn is_endless(command: &str) -> bool {
+    let has = |words: &str| command.contains(words);
+    has("gpumon serve") || has("--watch") || (has("gpumon collect") && !has("--count")) || (has("dmon") && !has("-c "))
+}
+
+/// Whether this machine has what the command needs beside gpumon.
+fn is_possible(command: &str) -> bool {
+    !command.starts_with("curl ") || Command::new("curl").arg("--version").stdout(Stdio::null()).status().is_ok()
+}
+
+/// What follows in the comment of a command.
+fn expected_code(command: &str) -> i32 {
+    command.split_once("# exit code ").map_or(0, |(_, code)| code.trim().parse().unwrap())
+}
+
+/// Where the commands of one page run.
+struct Place {
+    folder: tempfile::TempDir,
+    server: Server,
+    control: PathBuf,
+}
+
+impl Place {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let (bin, control) = (folder.path().join("bin"), folder.path().join("control.sock"));
+        fs::create_dir(&bin).unwrap();
+        // Another server takes a port of its own, and leaves the local socket to the one that is there.
+        let script = format!(
+            "#!/bin/bash\n[ \"$1\" = serve ] && set -- \"$@\" --listen 127.0.0.1:0 --no-control\n\
+             exec -a \"$(basename \"$0\")\" '{}' \"$@\"\n",
+            env!("CARGO_BIN_EXE_gpumon")
+        );
+        let program = bin.join("gpumon");
+        fs::write(&program, script).unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        fs::write(folder.path().join("train.py"), "print('training')\n").unwrap();
+        let socket = control.to_str().unwrap();
+        let arguments = ["serve", "--source", "sim:2", "--listen", "127.0.0.1:0", "--control", socket];
+        let server = Server::start(gpumon(&arguments));
+        Self { folder, server, control }
+    }
+
+    fn command(&self, command: &str) -> Command {
+        let path = std::env::var("PATH").unwrap_or_default();
+        let mut shell = Command::new("bash");
+        shell
+            .args(["-c", &self.localized(command)])
+            .current_dir(self.folder.path())
+            .env("PATH", format!("{}:{path}", self.folder.path().join("bin").display()))
+            .env("HOME", self.folder.path())
+            .env("XDG_CONFIG_HOME", self.folder.path().join("config"))
+            .env("GPUMON_SOURCE", "sim:2")
+            .env("GPUMON_CONTROL", &self.control)
+            .env("GPUMON_LOCKS", self.folder.path())
+            .env_remove("GPUMON_NVML_LIB")
+            .env_remove("GPUMON_LIBCUDA")
+            .env_remove("CUDA_VISIBLE_DEVICES");
+        shell
+    }
+
+    /// The command with the server's port, and without programs that are not there.
+    fn localized(&self, command: &str) -> String {
+        let mut command = command.replace("127.0.0.1:9123", &format!("127.0.0.1:{}", self.server.port));
+        for program in PERHAPS {
+            let is_there = Command::new(program).arg("--version").stdout(Stdio::null()).status().is_ok();
+            if let Some((before, _)) = command.split_once(&format!("| {program}")).filter(|_| !is_there) {
+                command = before.to_owned();
+            }
+        }
+        command
+    }
+
+    /// What is wrong with it.
+    fn complaint(&self, command: &str) -> Option<String> {
+        if command.contains("gpumon top") {
+            // A terminal starts its program elsewhere.
+            let command = format!("cd '{}' && {command}", self.folder.path().display());
+            let mut terminal = Tty::start(self.command(&command).env("TERM", "xterm-256color"), 120, 40);
+            terminal.wait_for("GiB");
+            terminal.press("q");
+            return (!terminal.ended().success()).then(|| "does not end well".to_owned());
+        }
+        let log = self.folder.path().join("log");
+        let file = File::create(&log).unwrap();
+        let mut shell = self.command(command);
+        shell.stdin(Stdio::null()).stdout(file.try_clone().unwrap()).stderr(file).process_group(0);
+        let mut child = shell.spawn().unwrap();
+        let begun = Instant::now();
+        let said = || String::from_utf8_lossy(&fs::read(&log).unwrap()).into_owned();
+        loop {
+            if let Some(status) = child.try_wait().unwrap() {
+                let expected = Some(expected_code(command));
+                return (status.code() != expected).then(|| format!("{status}, not {expected:?}: {}", said()));
+            }
+            let is_late = begun.elapsed() > LIMIT;
+            if is_late || (is_endless(command) && !said().trim().is_empty()) {
+                signal("-TERM", child.id());
+                let _ = Command::new("kill").args(["-KILL", "--", &format!("-{}", child.id())]).status();
+                let _ = child.wait();
+                return is_late.then(|| format!("takes more than {} s: {}", LIMIT.as_secs(), said()));
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+#[test]
+fn every_command_of_the_documentation_works() {
+    let complaints = std::sync::Mutex::new(Vec::new());
+    let pages: Vec<_> = pages().into_iter().map(|page| (commands(&fs::read_to_string(&page).unwrap()), page)).collect();
+    assert!(pages.iter().map(|(commands, _)| commands.len()).sum::<usize>() > 30, "few commands are found");
+    in_parallel(2, &pages, |(commands, page)| {
+        if commands.is_empty() {
+            return;
+        }
+        let place = Place::new();
+        for (line, command) in commands.iter().filter(|(_, command)| is_possible(command)) {
+            if let Some(complaint) = place.complaint(command) {
+                complaints.lock().unwrap().push(format!("{}:{line}: `{command}` {complaint}", page.display()));
+            }
+        }
+    });
+    let complaints = complaints.into_inner().unwrap();
+    assert!(complaints.is_empty(), "{}", complaints.join("\n"));
+}
+
+#[test]
+fn every_link_of_the_documentation_leads_somewhere() {
+    let mut dead = Vec::new();
+    for page in pages().into_iter().chain([root().join("ARCHITECTURE.md"), root().join("CHANGELOG.md")]) {
+        let text = fs::read_to_string(&page).unwrap();
+        let targets = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+        for target in targets.filter(|target| !target.contains("://") && !target.starts_with('#')) {
+            let file = target.split(['#', ' ']).next().unwrap();
+            if !page.parent().unwrap().join(file).exists() {
+                dead.push(format!("{}: {target}", page.display()));
+            }
+        }
+    }
+    assert!(dead.is_empty(), "{dead:#?}");
+}
+
+/// What the settings of `gpumon top` mean; their names, defaults and values are the program's.
+const TOP: &[(&str, &str)] = &[
+    ("theme", "Color theme."),
+    ("interval_ms", "Sampling interval in milliseconds."),
+    ("view", "View shown at start."),
+    ("sort", "Column that processes are sorted by."),
+    ("descending", "Whether the sort order is descending."),
+    ("tree", "Whether processes are shown as a tree."),
+    ("columns", "Columns of the process list, in this order."),
+    ("metrics", "Fields that are charted for each GPU."),
+    ("range_s", "Time range of the charts in seconds."),
+    ("glyphs", "Characters that charts are drawn with."),
+    ("mouse", "Whether the mouse is used."),
+];
+
+/// The settings file that `gpumon top` writes.
+fn written_settings(fake: &Fake) -> String {
+    let file = fake.path("top.toml");
+    let mut top = fake.gpumon(&["top", "--config", file.to_str().unwrap()]);
+    top.env("TERM", "xterm-256color").env("LC_ALL", "C.UTF-8").env_remove("NO_COLOR");
+    let mut terminal = Tty::start(&top, 140, 30);
+    terminal.wait_for("GiB");
+    terminal.press("W");
+    eventually("the settings are written", || fs::read_to_string(&file).is_ok_and(|text| text.contains("mouse")));
+    terminal.press("q");
+    terminal.ended();
+    fs::read_to_string(&file).unwrap()
+}
+
+/// The values that a setting can have, from what the program says of one that it cannot have.
+fn values_of(fake: &Fake, key: &str) -> String {
+    let file = fake.path("bad.toml");
+    let is_list = ["columns", "metrics"].contains(&key);
+    fs::write(&file, format!("{key} = {}\n", if is_list { "[\"\"]" } else { "7" })).unwrap();
+    let top = fake.gpumon(&["top", "--config", file.to_str().unwrap()]);
+    let (said, _) = Terminal::with(top, 1000, 24).finish();
+    let values = said.trim().rsplit(": ").next().unwrap_or_default();
+    let values = ["use one of ", "use a number ", "use "].iter().find_map(|head| values.strip_prefix(head));
+    values.unwrap_or_else(|| panic!("{key}: {said}")).to_owned()
+}
+
+fn settings_page() -> String {
+    let mut page = String::from(
+        "<!-- Generated by `make types` from the settings of the extension and of `gpumon top`. Do not edit this file. -->\n\
+         # Settings\n\n## JupyterLab\n\n*Settings → Settings Editor → GPU Monitor*. The plugin ID is `gpumon:plugin`.\n\n\
+         | Key | Title | Description | Type | Default |\n|---|---|---|---|---|\n",
+    );
+    let schema = fs::read_to_string(root().join("labextension/schema/plugin.json")).unwrap();
+    let schema: Value = serde_json::from_str(&schema).unwrap();
+    for (key, of) in schema["properties"].as_object().unwrap() {
+        let of = |name: &str| &of[name];
+        let text = |name: &str| of(name).as_str().unwrap().to_owned();
+        let choice = of("enum").as_array().or_else(|| of("items")["enum"].as_array());
+        let words = |all: &Vec<Value>| all.iter().map(|one| format!("`{one}`")).collect::<Vec<_>>().join(", ");
+        let kind = match (choice, of("minimum").as_f64(), of("maximum").as_f64()) {
+            (Some(all), ..) if of("type") == "array" => format!("list of {}", words(all)),
+            (Some(all), ..) => words(all),
+            (None, Some(least), Some(most)) => format!("{}, {least} to {most}", text("type")),
+            _ => text("type"),
+        };
+        let (title, description, default) = (text("title"), text("description"), of("default"));
+        writeln!(page, "| `{key}` | {title} | {description} | {kind} | `{default}` |").unwrap();
+    }
+    page.push_str(
+        "\n## Terminal\n\n`gpumon top` reads `$XDG_CONFIG_HOME/gpumon/top.toml` (by default `~/.config/gpumon/top.toml`), or \
+         the file named by `--config`. The key `W` writes the current settings into it.\n\n\
+         | Key | Description | Values | Default |\n|---|---|---|---|\n",
+    );
+    let fake = Fake::new("gpus = 1");
+    for line in written_settings(&fake).lines() {
+        let (key, default) = line.split_once(" = ").unwrap();
+        let (_, meaning) = TOP.iter().find(|(known, _)| *known == key).unwrap_or_else(|| panic!("TOP describes {key}"));
+        writeln!(page, "| `{key}` | {meaning} | {} | `{default}` |", values_of(&fake, key)).unwrap();
+    }
+    page
+}
+
+#[test]
+fn the_committed_reference_page_of_settings_is_that_of_the_program() {
+    let file = root().join("docs/reference/settings.md");
+    let page = settings_page();
+    if std::env::var_os("GPUMON_UPDATE_TYPES").is_some() {
+        fs::write(&file, &page).unwrap();
+    }
+    let committed = fs::read_to_string(&file).unwrap_or_default();
+    assert!(committed == page, "docs/reference/settings.md is out of date: run `make types`");
+}
