@@ -22,9 +22,10 @@ export function severityLevel(severity: Severity): Level {
 
 const RANKS: readonly Level[] = ['act', 'warn', 'note', 'quiet'];
 
-/** A GPU's conditions, the worst first, and among equals the oldest. */
+/** A GPU's conditions, the worst first, and among equals the oldest; but for the forecast, which has words of its own. */
 export function concernsOf(gpu: GpuSample | null, now_ms: number): Concern[] {
-  const oldestFirst = [...(gpu?.conditions ?? [])].sort((a, b) => a.since_ms - b.since_ms);
+  const told = (gpu?.conditions ?? []).filter(({ condition }) => condition !== 'memory_filling');
+  const oldestFirst = told.sort((a, b) => a.since_ms - b.since_ms);
   return worstFirst(
     oldestFirst.map((condition) => ({
       key: keyOf(condition),

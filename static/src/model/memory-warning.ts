@@ -3,11 +3,9 @@
 import { plainText } from '../lib/text';
 import { trans } from '../lib/translation';
 import { gpusOf, type GpuView } from './gpu';
-import { Growth } from './growth';
 import { heldBytes, holderName, ownKernel, size, type NameOf } from './holder-name';
 import { holderRows, SlotKeeper, type HolderRow } from './holders';
-import { forecastOf, describeForecast } from './insight';
-import { valueOf } from './reading';
+import { describeForecast, forecastOf } from './memory-forecast';
 import type { Store } from './store';
 
 export interface MemoryWarning {
@@ -23,40 +21,25 @@ export interface MemoryWarning {
 /** JupyterLab cuts longer ones. */
 const LONGEST = 140;
 const LONGEST_NAME = 24;
-/** A forecast that is gone for less may be back with the next sample. */
-const LASTS_MS = 10_000;
-
-interface Episode {
-  warning: MemoryWarning;
-  /** What was free when it began: where there is more again, it is over. */
-  free_bytes: number;
-  seen_ms: number;
-}
-
 /** Is given the store whenever it holds a new sample. */
 export class MemoryWarnings {
   private readonly slots = new SlotKeeper();
-  private readonly growth = new Growth();
-  private readonly episodes = new Map<number, Episode>();
+  private readonly warnings = new Map<number, MemoryWarning>();
 
   /** The warnings of this moment, one for each GPU at most. */
   take(store: Store, nameOf: NameOf): MemoryWarning[] {
-    const at_ms = store.sample?.at_ms ?? 0;
     const gpus = gpusOf(store.inventory, store.sample);
     const rows = holderRows(gpus, this.slots).filter((row) => row.kind === 'holder');
-    this.growth.take(at_ms, rows);
     for (const gpu of gpus) {
       const here = rows.filter((row) => row.gpu === gpu.index);
-      const before = this.episodes.get(gpu.index);
-      const free_bytes = (gpu.now === null ? null : valueOf(gpu.now.memory.free_bytes)) ?? 0;
-      const warning = this.warningOf(gpu, here, store, nameOf, before !== undefined);
-      if (warning !== null) {
-        this.episodes.set(gpu.index, { warning, free_bytes: before?.free_bytes ?? free_bytes, seen_ms: at_ms });
-      } else if (before !== undefined && (free_bytes > before.free_bytes || at_ms - before.seen_ms > LASTS_MS)) {
-        this.episodes.delete(gpu.index);
+      const warning = this.warningOf(gpu, here, store, nameOf, this.warnings.has(gpu.index));
+      if (warning === null) {
+        this.warnings.delete(gpu.index);
+      } else {
+        this.warnings.set(gpu.index, warning);
       }
     }
-    return [...this.episodes.values()].map(({ warning }) => warning);
+    return [...this.warnings.values()];
   }
 
   /** What is to be told of a GPU now. Memory that is nearly full is no news, unless it was seen to come. */
@@ -67,23 +50,19 @@ export class MemoryWarnings {
     nameOf: NameOf,
     lasts: boolean,
   ): MemoryWarning | null {
-    const growers = this.growth.growers(rows);
+    const forecast = forecastOf(gpu, rows, store.memoryHorizon_ms);
+    const full = gpu.now?.conditions.find(({ condition }) => condition === 'memory_nearly_full');
+    if (forecast === null && (full === undefined || !lasts)) {
+      return null;
+    }
+    const growers = forecast?.growers ?? [];
     const own = [...growers.map(({ row }) => row), ...rows].find((row) => ownKernel(row, nameOf) !== null);
     const kernelId = own?.notebook?.kernel_id;
     if (kernelId === undefined) {
       return null;
     }
     const brief = (row: HolderRow): string => plainText(holderName(row, nameOf), LONGEST_NAME);
-    const forecast = forecastOf(gpu, store.timeline, store.memoryHorizon_ms);
-    const full = gpu.now?.conditions.find(({ condition }) => condition === 'memory_nearly_full');
-    // Who grows belongs into the first words already.
-    if (!lasts && (forecast === null || !this.growth.isReady)) {
-      return null;
-    }
-    if (forecast === null && full === undefined) {
-      return null;
-    }
-    const words = forecast === null ? null : describeForecast(forecast, growers, brief);
+    const words = forecast === null ? null : describeForecast(forecast, brief);
     const head = trans.__('GPU %1: %2', gpu.index, words?.text ?? plainText(full?.text ?? ''));
     const text = withHolders(
       head,

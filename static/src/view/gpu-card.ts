@@ -6,9 +6,8 @@ import { plainText } from '../lib/text';
 import { trans } from '../lib/translation';
 import { concernsOf, gravest, worstFirst, type Concern } from '../model/condition';
 import { seriesKey, type GpuView } from '../model/gpu';
-import { Growth } from '../model/growth';
 import type { HolderRow } from '../model/holders';
-import { forecastOf, describeForecast } from '../model/insight';
+import { forecastOf, describeForecast } from '../model/memory-forecast';
 import { memorySegments } from '../model/memory';
 import { METRICS } from '../model/metric';
 import { valueOf } from '../model/reading';
@@ -56,7 +55,6 @@ export class GpuCard {
   private chosenOpen: boolean | null = null;
   /** The server's time at the last drawing. */
   private now_ms = 0;
-  private readonly growth = new Growth();
   private readonly index = h('span', { class: 'gpumon-gpu-index' });
   private readonly name = h('span', { class: 'gpumon-gpu-name' });
   private readonly clocks = h('span', { class: 'gpumon-words', 'data-testid': 'gpumon-clocks' });
@@ -195,13 +193,10 @@ export class GpuCard {
     setText(this.clocks, clocks?.text ?? '');
     setAttribute(this.clocks, 'title', clocks?.title ?? null);
     const health = now === null ? null : describeHealth(now.health, now_ms);
-    const forecast = forecastOf(gpu, store.timeline, store.memoryHorizon_ms);
-    if (now !== null) {
-      this.growth.take(now.at_ms, rows);
-    }
+    const forecast = forecastOf(gpu, rows, store.memoryHorizon_ms);
     const concerns: Concern[] = [
       ...(health === null ? [] : [{ ...health, key: 'health' }]),
-      ...(forecast === null ? [] : [{ ...describeForecast(forecast, this.growth.growers(rows)), key: 'forecast' }]),
+      ...(forecast === null ? [] : [{ ...describeForecast(forecast), key: 'forecast' }]),
       ...concernsOf(now, now_ms),
     ];
     this.concerns.update(worstFirst(concerns));

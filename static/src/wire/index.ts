@@ -3,1600 +3,1484 @@
 /**
  * Why a reading is not there.
  */
-export type Absence =
-  | { absent: 'not_supported' }
-  | { absent: 'no_permission' }
-  | { absent: 'gpu_lost' }
-  | { absent: 'asleep' }
-  | { absent: 'no_answer' }
-  | { absent: 'not_read_yet' }
-  | { absent: 'warming_up' }
-  | { absent: 'unknown' }
-  | { absent: 'hidden' }
-  | {
-      absent: 'driver_error';
-      /**
-       * NVML's return code.
-       */
-      code: number;
-    };
+export type Absence = { "absent": "not_supported" } | { "absent": "no_permission" } | { "absent": "gpu_lost" } | { "absent": "asleep" } | { "absent": "no_answer" } | { "absent": "not_read_yet" } | { "absent": "warming_up" } | { "absent": "unknown" } | { "absent": "hidden" } | { "absent": "driver_error", 
+/**
+ * NVML's return code.
+ */
+code: number, };
 
 /**
  * A process as the driver accounts for it.
  */
-export type AccountedProcess = {
-  /**
-   * Its PID.
-   */
-  pid: number;
-  /**
-   * Whether it still runs.
-   */
-  running: boolean;
-  /**
-   * Time in which its kernels ran, over its life.
-   */
-  gpu_percent: Reading<number>;
-  /**
-   * Time in which it read or wrote device memory, over its life.
-   */
-  memory_percent: Reading<number>;
-  /**
-   * The most memory it held.
-   */
-  max_memory_bytes: Reading<number>;
-  /**
-   * How long it ran; 0 while it runs.
-   */
-  time_ms: number;
-  /**
-   * When it started.
-   */
-  started_us: number;
-};
+export type AccountedProcess = { 
+/**
+ * Its PID.
+ */
+pid: number, 
+/**
+ * Whether it still runs.
+ */
+running: boolean, 
+/**
+ * Time in which its kernels ran, over its life.
+ */
+gpu_percent: Reading<number>, 
+/**
+ * Time in which it read or wrote device memory, over its life.
+ */
+memory_percent: Reading<number>, 
+/**
+ * The most memory it held.
+ */
+max_memory_bytes: Reading<number>, 
+/**
+ * How long it ran; 0 while it runs.
+ */
+time_ms: number, 
+/**
+ * When it started.
+ */
+started_us: number, };
 
 /**
  * Shares of the time since the sample before, averaged over all multiprocessors, from the hardware's own counters
  * (NVML's GPU Performance Monitoring, on Hopper and later). `utilization.gpu_percent` says 100 as soon as one kernel
  * runs; these say how much of the GPU it used.
  */
-export type Activity = {
-  /**
-   * Time in which the graphics or compute engine was busy at all (`GRAPHICS_UTIL`).
-   */
-  graphics_percent: Reading<number>;
-  /**
-   * Time in which a multiprocessor had at least one warp (`SM_UTIL`).
-   */
-  sm_percent: Reading<number>;
-  /**
-   * Warps that were resident, of those that could be (`SM_OCCUPANCY`).
-   */
-  occupancy_percent: Reading<number>;
-  /**
-   * Time in which the tensor cores worked on anything (`ANY_TENSOR_UTIL`).
-   */
-  tensor_percent: Reading<number>;
-  /**
-   * Of that, on half-precision and narrower floating-point numbers (`HMMA_TENSOR_UTIL`).
-   */
-  tensor_half_percent: Reading<number>;
-  /**
-   * Of that, on integers (`IMMA_TENSOR_UTIL`).
-   */
-  tensor_integer_percent: Reading<number>;
-  /**
-   * Of that, on double-precision numbers (`DFMA_TENSOR_UTIL`).
-   */
-  tensor_double_percent: Reading<number>;
-  /**
-   * Time in which the double-precision units worked (`FP64_UTIL`).
-   */
-  fp64_percent: Reading<number>;
-  /**
-   * Time in which the single-precision units worked (`FP32_UTIL`).
-   */
-  fp32_percent: Reading<number>;
-  /**
-   * Time in which the half-precision units worked (`FP16_UTIL`).
-   */
-  fp16_percent: Reading<number>;
-  /**
-   * Time in which the integer units worked (`INTEGER_UTIL`).
-   */
-  integer_percent: Reading<number>;
-  /**
-   * Bandwidth of device memory in use, of what it can do (`DRAM_BW_UTIL`).
-   */
-  dram_bandwidth_percent: Reading<number>;
-};
+export type Activity = { 
+/**
+ * Time in which the graphics or compute engine was busy at all (`GRAPHICS_UTIL`).
+ */
+graphics_percent: Reading<number>, 
+/**
+ * Time in which a multiprocessor had at least one warp (`SM_UTIL`).
+ */
+sm_percent: Reading<number>, 
+/**
+ * Warps that were resident, of those that could be (`SM_OCCUPANCY`).
+ */
+occupancy_percent: Reading<number>, 
+/**
+ * Time in which the tensor cores worked on anything (`ANY_TENSOR_UTIL`).
+ */
+tensor_percent: Reading<number>, 
+/**
+ * Of that, on half-precision and narrower floating-point numbers (`HMMA_TENSOR_UTIL`).
+ */
+tensor_half_percent: Reading<number>, 
+/**
+ * Of that, on integers (`IMMA_TENSOR_UTIL`).
+ */
+tensor_integer_percent: Reading<number>, 
+/**
+ * Of that, on double-precision numbers (`DFMA_TENSOR_UTIL`).
+ */
+tensor_double_percent: Reading<number>, 
+/**
+ * Time in which the double-precision units worked (`FP64_UTIL`).
+ */
+fp64_percent: Reading<number>, 
+/**
+ * Time in which the single-precision units worked (`FP32_UTIL`).
+ */
+fp32_percent: Reading<number>, 
+/**
+ * Time in which the half-precision units worked (`FP16_UTIL`).
+ */
+fp16_percent: Reading<number>, 
+/**
+ * Time in which the integer units worked (`INTEGER_UTIL`).
+ */
+integer_percent: Reading<number>, 
+/**
+ * Bandwidth of device memory in use, of what it can do (`DRAM_BW_UTIL`).
+ */
+dram_bandwidth_percent: Reading<number>, };
 
 /**
  * A process further up.
  */
-export type Ancestor = {
-  /**
-   * Its PID.
-   */
-  pid: number;
-  /**
-   * Its name, from `/proc/PID/comm`.
-   */
-  name: string;
-};
+export type Ancestor = { 
+/**
+ * Its PID.
+ */
+pid: number, 
+/**
+ * Its name, from `/proc/PID/comm`.
+ */
+name: string, };
 
 /**
  * Clocks that a user asked for (`nvmlDeviceGetApplicationsClock`); newer drivers have given them up.
  */
-export type ApplicationClocks = {
-  /**
-   * Graphics engine.
-   */
-  graphics_mhz: Reading<number>;
-  /**
-   * Device memory.
-   */
-  memory_mhz: Reading<number>;
-};
+export type ApplicationClocks = { 
+/**
+ * Graphics engine.
+ */
+graphics_mhz: Reading<number>, 
+/**
+ * Device memory.
+ */
+memory_mhz: Reading<number>, };
 
 /**
  * The window through which the host reaches device memory.
  */
-export type Bar1 = {
-  /**
-   * Its size.
-   */
-  total_bytes: number;
-  /**
-   * Mapped.
-   */
-  used_bytes: number;
-};
+export type Bar1 = { 
+/**
+ * Its size.
+ */
+total_bytes: number, 
+/**
+ * Mapped.
+ */
+used_bytes: number, };
 
 /**
  * What never changes about a board; read once, when it is opened.
  */
-export type Board = {
-  /**
-   * `nvmlDeviceGetSerial`.
-   */
-  serial: Reading<string>;
-  /**
-   * `nvmlDeviceGetBoardPartNumber`.
-   */
-  part_number: Reading<string>;
-  /**
-   * `nvmlDeviceGetVbiosVersion`.
-   */
-  vbios_version: Reading<string>;
-  /**
-   * `nvmlDeviceGetArchitecture`, in NVIDIA's words, as `Hopper`.
-   */
-  architecture: Reading<string>;
-  /**
-   * `nvmlDeviceGetCudaComputeCapability`, as `9.0`.
-   */
-  compute_capability: Reading<string>;
-  /**
-   * CUDA cores (`nvmlDeviceGetNumGpuCores`).
-   */
-  cores: Reading<number>;
-  /**
-   * Width of the bus to device memory (`nvmlDeviceGetMemoryBusWidth`).
-   */
-  memory_bus_bits: Reading<number>;
-  /**
-   * The number in `/dev/nvidiaN` (`nvmlDeviceGetMinorNumber`).
-   */
-  minor_number: Reading<number>;
-  /**
-   * The NUMA node nearest to it (`nvmlDeviceGetNumaNodeId`, else sysfs).
-   */
-  numa_node: Reading<number>;
-  /**
-   * The highest generation of PCIe that board and slot can do (`nvmlDeviceGetMaxPcieLinkGeneration`).
-   */
-  pcie_max_generation: Reading<number>;
-  /**
-   * The most lanes that board and slot have (`nvmlDeviceGetMaxPcieLinkWidth`).
-   */
-  pcie_max_width: Reading<number>;
-  /**
-   * Highest clocks (`nvmlDeviceGetMaxClockInfo`).
-   */
-  max_clocks: MaxClocks;
-  /**
-   * Power limits.
-   */
-  power_limits: PowerLimits;
-  /**
-   * Temperatures at which something happens (`nvmlDeviceGetTemperatureThreshold`).
-   */
-  thresholds: Thresholds;
-};
+export type Board = { 
+/**
+ * `nvmlDeviceGetSerial`.
+ */
+serial: Reading<string>, 
+/**
+ * `nvmlDeviceGetBoardPartNumber`.
+ */
+part_number: Reading<string>, 
+/**
+ * `nvmlDeviceGetVbiosVersion`.
+ */
+vbios_version: Reading<string>, 
+/**
+ * `nvmlDeviceGetArchitecture`, in NVIDIA's words, as `Hopper`.
+ */
+architecture: Reading<string>, 
+/**
+ * `nvmlDeviceGetCudaComputeCapability`, as `9.0`.
+ */
+compute_capability: Reading<string>, 
+/**
+ * CUDA cores (`nvmlDeviceGetNumGpuCores`).
+ */
+cores: Reading<number>, 
+/**
+ * Width of the bus to device memory (`nvmlDeviceGetMemoryBusWidth`).
+ */
+memory_bus_bits: Reading<number>, 
+/**
+ * The number in `/dev/nvidiaN` (`nvmlDeviceGetMinorNumber`).
+ */
+minor_number: Reading<number>, 
+/**
+ * The NUMA node nearest to it (`nvmlDeviceGetNumaNodeId`, else sysfs).
+ */
+numa_node: Reading<number>, 
+/**
+ * The highest generation of PCIe that board and slot can do (`nvmlDeviceGetMaxPcieLinkGeneration`).
+ */
+pcie_max_generation: Reading<number>, 
+/**
+ * The most lanes that board and slot have (`nvmlDeviceGetMaxPcieLinkWidth`).
+ */
+pcie_max_width: Reading<number>, 
+/**
+ * Highest clocks (`nvmlDeviceGetMaxClockInfo`).
+ */
+max_clocks: MaxClocks, 
+/**
+ * Power limits.
+ */
+power_limits: PowerLimits, 
+/**
+ * Temperatures at which something happens (`nvmlDeviceGetTemperatureThreshold`).
+ */
+thresholds: Thresholds, };
 
 /**
  * `GET /api/v1/catalogue`: all that can be run.
  */
-export type Catalogue = {
-  /**
-   * In the order in which they are listed.
-   */
-  entries: Array<CatalogueEntry>;
-};
+export type Catalogue = { 
+/**
+ * In the order in which they are listed.
+ */
+entries: Array<CatalogueEntry>, };
 
 /**
  * Something that can be run.
  */
-export type CatalogueEntry = {
-  /**
-   * The kind of the job that runs it.
-   */
-  kind: RunKind;
-  /**
-   * Its name in a job: of a workload, a row or a scenario.
-   */
-  id: string;
-  /**
-   * What it is called in a list, as `triad`.
-   */
-  title: string;
-  /**
-   * What it does, in a sentence.
-   */
-  does: string;
-  /**
-   * What one learns from it, in a sentence.
-   */
-  teaches: string;
-  /**
-   * Whether it runs on a CPU, too.
-   */
-  on_cpu: boolean;
-};
+export type CatalogueEntry = { 
+/**
+ * The kind of the job that runs it.
+ */
+kind: RunKind, 
+/**
+ * Its name in a job: of a workload, a row or a scenario.
+ */
+id: string, 
+/**
+ * What it is called in a list, as `triad`.
+ */
+title: string, 
+/**
+ * What it does, in a sentence.
+ */
+does: string, 
+/**
+ * What one learns from it, in a sentence.
+ */
+teaches: string, 
+/**
+ * Whether it runs on a CPU, too.
+ */
+on_cpu: boolean, };
 
 /**
  * From a client to the server, told apart by `type`.
  */
-export type ClientFrame =
-  | { type: 'pause' }
-  | { type: 'resume' }
-  | {
-      type: 'interval';
-      /**
-       * Milliseconds, 100 to 60000.
-       */
-      ms: number;
-    }
-  | {
-      type: 'traces';
-      /**
-       * Whether to.
-       */
-      on: boolean;
-    }
-  | {
-      type: 'runs';
-      /**
-       * Whether to.
-       */
-      on: boolean;
-    }
-  | {
-      type: 'history';
-      /**
-       * Their names in the catalogue, as `pcie.tx_bytes_per_second` and `host.cpu.busy_percent`.
-       */
-      metrics: Array<string>;
-    };
+export type ClientFrame = { "type": "pause", } | { "type": "resume", } | { "type": "interval", 
+/**
+ * Milliseconds, 100 to 60000.
+ */
+ms: number, } | { "type": "traces", 
+/**
+ * Whether to.
+ */
+on: boolean, } | { "type": "runs", 
+/**
+ * Whether to.
+ */
+on: boolean, } | { "type": "history", 
+/**
+ * Their names in the catalogue, as `pcie.tx_bytes_per_second` and `host.cpu.busy_percent`.
+ */
+metrics: Array<string>, };
 
 /**
  * Clock frequencies (`nvmlDeviceGetClockInfo`).
  */
-export type Clocks = {
-  /**
-   * Graphics engine.
-   */
-  graphics_mhz: Reading<number>;
-  /**
-   * Streaming multiprocessors.
-   */
-  sm_mhz: Reading<number>;
-  /**
-   * Device memory.
-   */
-  memory_mhz: Reading<number>;
-  /**
-   * Video encoder and decoder.
-   */
-  video_mhz: Reading<number>;
-};
+export type Clocks = { 
+/**
+ * Graphics engine.
+ */
+graphics_mhz: Reading<number>, 
+/**
+ * Streaming multiprocessors.
+ */
+sm_mhz: Reading<number>, 
+/**
+ * Device memory.
+ */
+memory_mhz: Reading<number>, 
+/**
+ * Video encoder and decoder.
+ */
+video_mhz: Reading<number>, };
 
 /**
  * States of the collector.
  */
-export type CollectorState = 'starting' | 'running' | 'restarting' | 'unavailable' | 'paused';
+export type CollectorState = "starting" | "running" | "restarting" | "unavailable" | "paused";
 
 /**
  * What the child that reads the driver is doing.
  */
-export type CollectorStatus = {
-  /**
-   * Its state.
-   */
-  state: CollectorState;
-  /**
-   * Since when.
-   */
-  since_ms: number;
-  /**
-   * Why, in words for people, where it is not running.
-   */
-  message: string | null;
-  /**
-   * When a pause ends by itself; left out where it does not.
-   */
-  resumes_ms?: number;
-};
+export type CollectorStatus = { 
+/**
+ * Its state.
+ */
+state: CollectorState, 
+/**
+ * Since when.
+ */
+since_ms: number, 
+/**
+ * Why, in words for people, where it is not running.
+ */
+message: string | null, 
+/**
+ * When a pause ends by itself; left out where it does not.
+ */
+resumes_ms?: number, };
 
 /**
  * `nvmlComputeMode_t`.
  */
-export type ComputeMode = 'default' | 'exclusive_process' | 'prohibited';
+export type ComputeMode = "default" | "exclusive_process" | "prohibited";
 
 /**
  * Something about a GPU that its users should know. It has a beginning, is in every sample while it lasts, and ends.
  */
-export type Condition = {
-  /**
-   * When it began.
-   */
-  since_ms: number;
-  /**
-   * How much it matters.
-   */
-  severity: Severity;
-  /**
-   * What it is and why, in one sentence for people.
-   */
-  text: string;
-} & (
-  | {
-      condition: 'xid';
-      /**
-       * NVIDIA's number.
-       */
-      code: number;
-      /**
-       * How often since it began.
-       */
-      count: number;
-      /**
-       * The last time.
-       */
-      last_ms: number;
-    }
-  | {
-      condition: 'throttled';
-      /**
-       * By what.
-       */
-      reasons: Array<ThrottleReason>;
-    }
-  | {
-      condition: 'held_idle';
-      /**
-       * What they hold.
-       */
-      bytes: number;
-      /**
-       * How long nothing has run.
-       */
-      idle_ms: number;
-      /**
-       * Who.
-       */
-      pids: Array<number>;
-    }
-  | {
-      condition: 'hardly_used';
-      /**
-       * Time in which a kernel ran.
-       */
-      gpu_percent: number;
-      /**
-       * Multiprocessors that had work.
-       */
-      sm_percent: number;
-      /**
-       * Tensor cores that had work.
-       */
-      tensor_percent: number | null;
-    }
-  | {
-      condition: 'memory_nearly_full';
-      /**
-       * What is left.
-       */
-      free_bytes: number;
-      /**
-       * Of all.
-       */
-      total_bytes: number;
-    }
-  | {
-      condition: 'ecc_uncorrected';
-      /**
-       * How many.
-       */
-      count: number;
-    }
-  | {
-      condition: 'row_remap';
-      /**
-       * A reset of the GPU is needed for it to take effect.
-       */
-      pending: boolean;
-      /**
-       * There was no spare row left: the board should be replaced.
-       */
-      failed: boolean;
-    }
-  | { condition: 'page_retirement_pending' }
-  | {
-      condition: 'recovery_needed';
-      /**
-       * What.
-       */
-      action: RecoveryAction;
-    }
-  | {
-      condition: 'nv_link_down';
-      /**
-       * Their numbers.
-       */
-      links: Array<number>;
-    }
-  | {
-      condition: 'pcie_degraded';
-      /**
-       * Lanes now.
-       */
-      width: number;
-      /**
-       * Lanes possible.
-       */
-      max_width: number;
-    }
-);
+export type Condition = { 
+/**
+ * When it began.
+ */
+since_ms: number, 
+/**
+ * How much it matters.
+ */
+severity: Severity, 
+/**
+ * What it is and why, in one sentence for people.
+ */
+text: string, } & ({ "condition": "xid", 
+/**
+ * NVIDIA's number.
+ */
+code: number, 
+/**
+ * How often since it began.
+ */
+count: number, 
+/**
+ * The last time.
+ */
+last_ms: number, } | { "condition": "throttled", 
+/**
+ * By what.
+ */
+reasons: Array<ThrottleReason>, } | { "condition": "held_idle", 
+/**
+ * What they hold.
+ */
+bytes: number, 
+/**
+ * How long nothing has run.
+ */
+idle_ms: number, 
+/**
+ * Who.
+ */
+pids: Array<number>, } | { "condition": "hardly_used", 
+/**
+ * Time in which a kernel ran.
+ */
+gpu_percent: number, 
+/**
+ * Multiprocessors that had work.
+ */
+sm_percent: number, 
+/**
+ * Tensor cores that had work.
+ */
+tensor_percent: number | null, } | { "condition": "memory_nearly_full", 
+/**
+ * What is left.
+ */
+free_bytes: number, 
+/**
+ * Of all.
+ */
+total_bytes: number, } | { "condition": "memory_filling", 
+/**
+ * Until it is full, if it goes on like this.
+ */
+left_ms: number, 
+/**
+ * How fast it grows.
+ */
+bytes_per_second: number, 
+/**
+ * The processes that grow, the fastest first.
+ */
+growing: Array<MemoryGrowth>, } | { "condition": "ecc_uncorrected", 
+/**
+ * How many.
+ */
+count: number, } | { "condition": "row_remap", 
+/**
+ * A reset of the GPU is needed for it to take effect.
+ */
+pending: boolean, 
+/**
+ * There was no spare row left: the board should be replaced.
+ */
+failed: boolean, } | { "condition": "page_retirement_pending" } | { "condition": "recovery_needed", 
+/**
+ * What.
+ */
+action: RecoveryAction, } | { "condition": "nv_link_down", 
+/**
+ * Their numbers.
+ */
+links: Array<number>, } | { "condition": "pcie_degraded", 
+/**
+ * Lanes now.
+ */
+width: number, 
+/**
+ * Lanes possible.
+ */
+max_width: number, });
 
 /**
  * The state of confidential computing.
  */
-export type ConfidentialCompute = {
-  /**
-   * It is on.
-   */
-  enabled: boolean;
-  /**
-   * In development mode, which protects nothing.
-   */
-  devtools: boolean;
-};
+export type ConfidentialCompute = { 
+/**
+ * It is on.
+ */
+enabled: boolean, 
+/**
+ * In development mode, which protects nothing.
+ */
+devtools: boolean, };
 
 /**
  * A container.
  */
-export type Container = {
-  /**
-   * What runs it.
-   */
-  runtime: ContainerRuntime;
-  /**
-   * Its whole id of 64 hexadecimal digits.
-   */
-  id: string;
-};
+export type Container = { 
+/**
+ * What runs it.
+ */
+runtime: ContainerRuntime, 
+/**
+ * Its whole id of 64 hexadecimal digits.
+ */
+id: string, };
 
 /**
  * Container runtimes, as cgroup names tell them.
  */
-export type ContainerRuntime = 'docker' | 'podman' | 'containerd' | 'crio' | 'unknown';
+export type ContainerRuntime = "docker" | "podman" | "containerd" | "crio" | "unknown";
 
 /**
  * Processors.
  */
-export type CpuSample = {
-  /**
-   * Logical processors.
-   */
-  count: Reading<number>;
-  /**
-   * Busy share of all of them since the sample before, 0 to 100.
-   */
-  busy_percent: Reading<number>;
-};
+export type CpuSample = { 
+/**
+ * Logical processors.
+ */
+count: Reading<number>, 
+/**
+ * Busy share of all of them since the sample before, 0 to 100.
+ */
+busy_percent: Reading<number>, };
 
 /**
  * Bytes since boot, and the rates that `derive` makes of two samples.
  */
-export type DiskSample = {
-  /**
-   * Counter.
-   */
-  read_bytes_total: Reading<number>;
-  /**
-   * Counter.
-   */
-  written_bytes_total: Reading<number>;
-  /**
-   * Rate since the sample before.
-   */
-  read_bytes_per_second: Reading<number>;
-  /**
-   * Rate since the sample before.
-   */
-  written_bytes_per_second: Reading<number>;
-};
+export type DiskSample = { 
+/**
+ * Counter.
+ */
+read_bytes_total: Reading<number>, 
+/**
+ * Counter.
+ */
+written_bytes_total: Reading<number>, 
+/**
+ * Rate since the sample before.
+ */
+read_bytes_per_second: Reading<number>, 
+/**
+ * Rate since the sample before.
+ */
+written_bytes_per_second: Reading<number>, };
 
 /**
  * Memory errors: since the driver was loaded (volatile), and in the board's life (aggregate).
  */
-export type Ecc = {
-  /**
-   * Since the driver was loaded (`nvmlDeviceGetTotalEccErrors`).
-   */
-  volatile: EccCounts;
-  /**
-   * In the board's life.
-   */
-  aggregate: EccCounts;
-  /**
-   * Volatile counts by place (`nvmlDeviceGetMemoryErrorCounter`); places that the board does not count are left out.
-   */
-  volatile_by_location: Reading<Array<EccLocation>>;
-  /**
-   * Aggregate counts by place.
-   */
-  aggregate_by_location: Reading<Array<EccLocation>>;
-};
+export type Ecc = { 
+/**
+ * Since the driver was loaded (`nvmlDeviceGetTotalEccErrors`).
+ */
+volatile: EccCounts, 
+/**
+ * In the board's life.
+ */
+aggregate: EccCounts, 
+/**
+ * Volatile counts by place (`nvmlDeviceGetMemoryErrorCounter`); places that the board does not count are left out.
+ */
+volatile_by_location: Reading<Array<EccLocation>>, 
+/**
+ * Aggregate counts by place.
+ */
+aggregate_by_location: Reading<Array<EccLocation>>, };
 
 /**
  * Counters of memory errors.
  */
-export type EccCounts = {
-  /**
-   * Corrected by the hardware.
-   */
-  corrected_total: Reading<number>;
-  /**
-   * Not corrected.
-   */
-  uncorrected_total: Reading<number>;
-};
+export type EccCounts = { 
+/**
+ * Corrected by the hardware.
+ */
+corrected_total: Reading<number>, 
+/**
+ * Not corrected.
+ */
+uncorrected_total: Reading<number>, };
 
 /**
  * Memory errors at one place.
  */
-export type EccLocation = {
-  /**
-   * `device_memory`, `sram`, `l1_cache`, `l2_cache`, `register_file`, `texture_memory`, `texture_shm`, or `cbu`.
-   */
-  location: string;
-  /**
-   * Corrected by the hardware.
-   */
-  corrected_total: number;
-  /**
-   * Not corrected.
-   */
-  uncorrected_total: number;
-};
+export type EccLocation = { 
+/**
+ * `device_memory`, `sram`, `l1_cache`, `l2_cache`, `register_file`, `texture_memory`, `texture_shm`, or `cbu`.
+ */
+location: string, 
+/**
+ * Corrected by the hardware.
+ */
+corrected_total: number, 
+/**
+ * Not corrected.
+ */
+uncorrected_total: number, };
 
 /**
  * What happened, when, and to which GPU.
  */
-export type Event = {
-  /**
-   * When it was noticed.
-   */
-  at_ms: number;
-  /**
-   * The GPU it happened to; `None` where it concerns the machine.
-   */
-  gpu: GpuRef | null;
-} & (
-  | { what: 'gpu_lost' }
-  | { what: 'gpu_hung' }
-  | { what: 'gpu_failed' }
-  | { what: 'gpu_asleep' }
-  | { what: 'gpu_back' }
-  | ({ what: 'xid' } & XidReport)
-  | {
-      what: 'ecc_errors';
-      /**
-       * Corrected by the hardware, at no loss.
-       */
-      corrected: number;
-      /**
-       * Not corrected: what was computed with them is wrong, and the program that met one has ended.
-       */
-      uncorrected: number;
-    }
-  | ({ what: 'condition_began' } & Condition)
-  | ({ what: 'condition_ended' } & Condition)
-  | ({ what: 'process_started' } & ProcessRef)
-  | ({ what: 'process_ended' } & ProcessRef)
-  | { what: 'mig_changed' }
-  | { what: 'power_source_changed' }
-  | ({ what: 'run_began' } & Run)
-  | ({ what: 'run_step' } & Run)
-  | ({ what: 'run_ended' } & Run)
-);
+export type Event = { 
+/**
+ * When it was noticed.
+ */
+at_ms: number, 
+/**
+ * The GPU it happened to; `None` where it concerns the machine.
+ */
+gpu: GpuRef | null, } & ({ "what": "gpu_lost" } | { "what": "gpu_hung" } | { "what": "gpu_failed" } | { "what": "gpu_asleep" } | { "what": "gpu_back" } | { "what": "xid" } & XidReport | { "what": "ecc_errors", 
+/**
+ * Corrected by the hardware, at no loss.
+ */
+corrected: number, 
+/**
+ * Not corrected: what was computed with them is wrong, and the program that met one has ended.
+ */
+uncorrected: number, } | { "what": "condition_began" } & Condition | { "what": "condition_ended" } & Condition | { "what": "process_started" } & ProcessRef | { "what": "process_ended" } & ProcessRef | { "what": "mig_changed" } | { "what": "power_source_changed" } | { "what": "run_began" } & Run | { "what": "run_step" } & Run | { "what": "run_ended" } & Run);
 
 /**
  * The `NVLink` fabric.
  */
-export type Fabric = {
-  /**
-   * How far the GPU's registration has come.
-   */
-  state: FabricState;
-  /**
-   * The fabric manager's `nvmlReturn_t` once it has completed; 0 is success.
-   */
-  status: number;
-  /**
-   * The fabric's UUID.
-   */
-  cluster_uuid: string;
-  /**
-   * GPUs of one clique reach each other.
-   */
-  clique_id: number;
-};
+export type Fabric = { 
+/**
+ * How far the GPU's registration has come.
+ */
+state: FabricState, 
+/**
+ * The fabric manager's `nvmlReturn_t` once it has completed; 0 is success.
+ */
+status: number, 
+/**
+ * The fabric's UUID.
+ */
+cluster_uuid: string, 
+/**
+ * GPUs of one clique reach each other.
+ */
+clique_id: number, };
 
 /**
  * `nvmlGpuFabricState_t`.
  */
-export type FabricState = 'not_supported' | 'not_started' | 'in_progress' | 'completed';
+export type FabricState = "not_supported" | "not_started" | "in_progress" | "completed";
 
 /**
  * One fan.
  */
-export type Fan = {
-  /**
-   * Percent of its full speed (`nvmlDeviceGetFanSpeed_v2`).
-   */
-  speed_percent: Reading<number>;
-  /**
-   * Turns per minute (`nvmlDeviceGetFanSpeedRPM`).
-   */
-  rpm: Reading<number>;
-};
+export type Fan = { 
+/**
+ * Percent of its full speed (`nvmlDeviceGetFanSpeed_v2`).
+ */
+speed_percent: Reading<number>, 
+/**
+ * Turns per minute (`nvmlDeviceGetFanSpeedRPM`).
+ */
+rpm: Reading<number>, };
 
 /**
  * One GPU's identity and what never changes about it.
  */
-export type Gpu = {
-  /**
-   * NVML's index. It is never renumbered while the driver runs, also when another GPU is lost.
-   */
-  index: number;
-  /**
-   * `nvmlDeviceGetUUID`; `None` while the driver has not told it (a GPU that was lost or hung from the start).
-   */
-  uuid: string | null;
-  /**
-   * `nvmlDeviceGetName`, as `NVIDIA H200`.
-   */
-  name: Reading<string>;
-  /**
-   * `nvmlDeviceGetPciInfo_v3`, as `00000000:00:06.0`.
-   */
-  pci_bus_id: Reading<string>;
-  /**
-   * The rest of what never changes.
-   */
-  board: Board;
-  /**
-   * Its MIG devices; empty where MIG is off. They change while the driver runs, which makes a new inventory.
-   */
-  mig_devices: Array<MigDevice>;
-};
+export type Gpu = { 
+/**
+ * NVML's index. It is never renumbered while the driver runs, also when another GPU is lost.
+ */
+index: number, 
+/**
+ * `nvmlDeviceGetUUID`; `None` while the driver has not told it (a GPU that was lost or hung from the start).
+ */
+uuid: string | null, 
+/**
+ * `nvmlDeviceGetName`, as `NVIDIA H200`.
+ */
+name: Reading<string>, 
+/**
+ * `nvmlDeviceGetPciInfo_v3`, as `00000000:00:06.0`.
+ */
+pci_bus_id: Reading<string>, 
+/**
+ * The rest of what never changes.
+ */
+board: Board, 
+/**
+ * Its MIG devices; empty where MIG is off. They change while the driver runs, which makes a new inventory.
+ */
+mig_devices: Array<MigDevice>, };
 
 /**
  * What changes slowly about one GPU. Read every ten seconds, since much of it costs more than all the rest.
  */
-export type GpuDetails = {
-  /**
-   * NVML's index.
-   */
-  index: number;
-  /**
-   * Its UUID, where the driver has told it.
-   */
-  uuid: string | null;
-  /**
-   * When it was read.
-   */
-  at_ms: number;
-  /**
-   * Settings.
-   */
-  modes: Modes;
-  /**
-   * Settings of the clocks.
-   */
-  application_clocks: ApplicationClocks;
-  /**
-   * The power limit that was asked for (`nvmlDeviceGetPowerManagementLimit`); the one in force can be lower.
-   */
-  requested_power_limit_watts: Reading<number>;
-  /**
-   * For how long something held the clocks down since the driver was loaded (`nvmlDeviceGetViolationStatus`).
-   */
-  throttled: ThrottledTimes;
-  /**
-   * Memory errors.
-   */
-  ecc: Ecc;
-  /**
-   * Pages that were taken out of use; boards before Ampere (`nvmlDeviceGetRetiredPages`).
-   */
-  retired_pages: Reading<RetiredPages>;
-  /**
-   * Rows that were replaced by spare ones; Ampere and later (`nvmlDeviceGetRemappedRows`).
-   */
-  remapped_rows: Reading<RemappedRows>;
-  /**
-   * The window through which the host reaches device memory (`nvmlDeviceGetBAR1MemoryInfo`).
-   */
-  bar1: Reading<Bar1>;
-  /**
-   * Counter: PCIe packets that had to be sent again (`nvmlDeviceGetPcieReplayCounter`).
-   */
-  pcie_replays_total: Reading<number>;
-  /**
-   * Each `NVLink`; empty where there is none.
-   */
-  nvlinks: Reading<Array<NvLink>>;
-  /**
-   * The `NVLink` fabric of an `NVSwitch` system (`nvmlDeviceGetGpuFabricInfoV`).
-   */
-  fabric: Reading<Fabric>;
-  /**
-   * Whether the coherent link to a Grace CPU is on (`nvmlDeviceGetC2cModeInfoV`).
-   */
-  c2c_enabled: Reading<boolean>;
-  /**
-   * What the driver asks for (`NVML_FI_DEV_GET_GPU_RECOVERY_ACTION`).
-   */
-  recovery_action: Reading<RecoveryAction>;
-  /**
-   * Every fan, in NVML's order.
-   */
-  fans: Reading<Array<Fan>>;
-  /**
-   * Finished and running processes as the driver accounts for them, where accounting is on
-   * (`nvmlDeviceGetAccountingStats`); the newest 64.
-   */
-  accounting: Reading<Array<AccountedProcess>>;
-};
+export type GpuDetails = { 
+/**
+ * NVML's index.
+ */
+index: number, 
+/**
+ * Its UUID, where the driver has told it.
+ */
+uuid: string | null, 
+/**
+ * When it was read.
+ */
+at_ms: number, 
+/**
+ * Settings.
+ */
+modes: Modes, 
+/**
+ * Settings of the clocks.
+ */
+application_clocks: ApplicationClocks, 
+/**
+ * The power limit that was asked for (`nvmlDeviceGetPowerManagementLimit`); the one in force can be lower.
+ */
+requested_power_limit_watts: Reading<number>, 
+/**
+ * For how long something held the clocks down since the driver was loaded (`nvmlDeviceGetViolationStatus`).
+ */
+throttled: ThrottledTimes, 
+/**
+ * Memory errors.
+ */
+ecc: Ecc, 
+/**
+ * Pages that were taken out of use; boards before Ampere (`nvmlDeviceGetRetiredPages`).
+ */
+retired_pages: Reading<RetiredPages>, 
+/**
+ * Rows that were replaced by spare ones; Ampere and later (`nvmlDeviceGetRemappedRows`).
+ */
+remapped_rows: Reading<RemappedRows>, 
+/**
+ * The window through which the host reaches device memory (`nvmlDeviceGetBAR1MemoryInfo`).
+ */
+bar1: Reading<Bar1>, 
+/**
+ * Counter: PCIe packets that had to be sent again (`nvmlDeviceGetPcieReplayCounter`).
+ */
+pcie_replays_total: Reading<number>, 
+/**
+ * Each `NVLink`; empty where there is none.
+ */
+nvlinks: Reading<Array<NvLink>>, 
+/**
+ * The `NVLink` fabric of an `NVSwitch` system (`nvmlDeviceGetGpuFabricInfoV`).
+ */
+fabric: Reading<Fabric>, 
+/**
+ * Whether the coherent link to a Grace CPU is on (`nvmlDeviceGetC2cModeInfoV`).
+ */
+c2c_enabled: Reading<boolean>, 
+/**
+ * What the driver asks for (`NVML_FI_DEV_GET_GPU_RECOVERY_ACTION`).
+ */
+recovery_action: Reading<RecoveryAction>, 
+/**
+ * Every fan, in NVML's order.
+ */
+fans: Reading<Array<Fan>>, 
+/**
+ * Finished and running processes as the driver accounts for them, where accounting is on
+ * (`nvmlDeviceGetAccountingStats`); the newest 64.
+ */
+accounting: Reading<Array<AccountedProcess>>, };
 
 /**
  * One GPU's past.
  */
-export type GpuHistory = {
-  /**
-   * Its UUID.
-   */
-  uuid: string;
-  /**
-   * Per metric of the catalogue, as `power.draw_watts`: one value for each of `times_ms`, `null` where there was none.
-   */
-  metrics: { [key in string]: Array<number | null> };
-};
+export type GpuHistory = { 
+/**
+ * Its UUID.
+ */
+uuid: string, 
+/**
+ * Per metric of the catalogue, as `power.draw_watts`: one value for each of `times_ms`, `null` where there was none.
+ */
+metrics: { [key in string]: Array<number | null> }, };
 
 /**
  * Two GPUs and what lies between them.
  */
-export type GpuLink = {
-  /**
-   * The lower index.
-   */
-  a: number;
-  /**
-   * The higher index.
-   */
-  b: number;
-  /**
-   * The way through PCI Express (`nvmlDeviceGetTopologyCommonAncestor`).
-   */
-  path: Reading<PciPath>;
-  /**
-   * Active NVLinks between the two, through switches or not; 0 where there are none.
-   */
-  nvlinks: Reading<number>;
-};
+export type GpuLink = { 
+/**
+ * The lower index.
+ */
+a: number, 
+/**
+ * The higher index.
+ */
+b: number, 
+/**
+ * The way through PCI Express (`nvmlDeviceGetTopologyCommonAncestor`).
+ */
+path: Reading<PciPath>, 
+/**
+ * Active NVLinks between the two, through switches or not; 0 where there are none.
+ */
+nvlinks: Reading<number>, };
 
 /**
  * A GPU by its two names.
  */
-export type GpuRef = {
-  /**
-   * NVML's index.
-   */
-  index: number;
-  /**
-   * Its UUID, where the driver has told it.
-   */
-  uuid: string | null;
-};
+export type GpuRef = { 
+/**
+ * NVML's index.
+ */
+index: number, 
+/**
+ * Its UUID, where the driver has told it.
+ */
+uuid: string | null, };
 
 /**
  * One GPU at one moment.
  */
-export type GpuSample = {
-  /**
-   * NVML's index.
-   */
-  index: number;
-  /**
-   * Its UUID, where the driver has told it.
-   */
-  uuid: string | null;
-  /**
-   * When these readings were taken. Older than the sample's own time where the GPU did not answer in time.
-   */
-  at_ms: number;
-  /**
-   * Whether it answers.
-   */
-  health: Health;
-  /**
-   * Shares of the last sampling period (`nvmlDeviceGetUtilizationRates` and its relatives).
-   */
-  utilization: Utilization;
-  /**
-   * What the parts of the GPU do, where the hardware counts it; not supported before Hopper.
-   */
-  activity: Reading<Activity>;
-  /**
-   * Device memory (`nvmlDeviceGetMemoryInfo_v2`).
-   */
-  memory: MemorySample;
-  /**
-   * Electrical power.
-   */
-  power: Power;
-  /**
-   * Temperatures.
-   */
-  temperature: Temperature;
-  /**
-   * Clock frequencies.
-   */
-  clocks: Clocks;
-  /**
-   * P-state, 0 (fastest) to 15 (`nvmlDeviceGetPerformanceState`).
-   */
-  performance_state: Reading<number>;
-  /**
-   * What holds the clocks down just now; empty when nothing does (`nvmlDeviceGetCurrentClocksThrottleReasons`).
-   */
-  throttle_reasons: Reading<Array<ThrottleReason>>;
-  /**
-   * The PCIe link as it runs now.
-   */
-  pcie: PcieLink;
-  /**
-   * All NVLinks together.
-   */
-  nvlink: NvLinks;
-  /**
-   * The fastest fan's speed, in percent of its full speed (`nvmlDeviceGetFanSpeed`). A board that the chassis cools
-   * has none.
-   */
-  fan_percent: Reading<number>;
-  /**
-   * Its MIG devices, in NVML's order; empty where MIG is off, not supported where there is no MIG.
-   */
-  mig_devices: Reading<Array<MigSample>>;
-  /**
-   * The processes that hold the GPU, by PID. Where there are too many for one sample, those with the most memory.
-   */
-  processes: Reading<Array<Process>>;
-  /**
-   * How many more hold it and are left out of `processes`, so that sums over the list are not those of the GPU; left
-   * out of JSON where it is 0.
-   */
-  processes_omitted?: number;
-  /**
-   * What is the matter with it, the worst first. Filled in by `derive`; a condition leaves the list when it is over.
-   */
-  conditions: Array<Condition>;
-};
+export type GpuSample = { 
+/**
+ * NVML's index.
+ */
+index: number, 
+/**
+ * Its UUID, where the driver has told it.
+ */
+uuid: string | null, 
+/**
+ * When these readings were taken. Older than the sample's own time where the GPU did not answer in time.
+ */
+at_ms: number, 
+/**
+ * Whether it answers.
+ */
+health: Health, 
+/**
+ * Shares of the last sampling period (`nvmlDeviceGetUtilizationRates` and its relatives).
+ */
+utilization: Utilization, 
+/**
+ * What the parts of the GPU do, where the hardware counts it; not supported before Hopper.
+ */
+activity: Reading<Activity>, 
+/**
+ * Device memory (`nvmlDeviceGetMemoryInfo_v2`).
+ */
+memory: MemorySample, 
+/**
+ * Electrical power.
+ */
+power: Power, 
+/**
+ * Temperatures.
+ */
+temperature: Temperature, 
+/**
+ * Clock frequencies.
+ */
+clocks: Clocks, 
+/**
+ * P-state, 0 (fastest) to 15 (`nvmlDeviceGetPerformanceState`).
+ */
+performance_state: Reading<number>, 
+/**
+ * What holds the clocks down just now; empty when nothing does (`nvmlDeviceGetCurrentClocksThrottleReasons`).
+ */
+throttle_reasons: Reading<Array<ThrottleReason>>, 
+/**
+ * The PCIe link as it runs now.
+ */
+pcie: PcieLink, 
+/**
+ * All NVLinks together.
+ */
+nvlink: NvLinks, 
+/**
+ * The fastest fan's speed, in percent of its full speed (`nvmlDeviceGetFanSpeed`). A board that the chassis cools
+ * has none.
+ */
+fan_percent: Reading<number>, 
+/**
+ * Its MIG devices, in NVML's order; empty where MIG is off, not supported where there is no MIG.
+ */
+mig_devices: Reading<Array<MigSample>>, 
+/**
+ * The processes that hold the GPU, by PID. Where there are too many for one sample, those with the most memory.
+ */
+processes: Reading<Array<Process>>, 
+/**
+ * How many more hold it and are left out of `processes`, so that sums over the list are not those of the GPU; left
+ * out of JSON where it is 0.
+ */
+processes_omitted?: number, 
+/**
+ * What is the matter with it, the worst first. Filled in by `derive`; a condition leaves the list when it is over.
+ */
+conditions: Array<Condition>, };
 
 /**
  * Whether a GPU answers.
  */
-export type Health =
-  | { state: 'ok' }
-  | {
-      state: 'asleep';
-      /**
-       * When that was first seen.
-       */
-      since_ms: number;
-    }
-  | {
-      state: 'hung';
-      /**
-       * When the call began.
-       */
-      since_ms: number;
-    }
-  | {
-      state: 'lost';
-      /**
-       * When that was first seen.
-       */
-      since_ms: number;
-    }
-  | {
-      state: 'failed';
-      /**
-       * When that was first seen.
-       */
-      since_ms: number;
-      /**
-       * Why.
-       */
-      reason: Absence;
-    };
+export type Health = { "state": "ok" } | { "state": "asleep", 
+/**
+ * When that was first seen.
+ */
+since_ms: number, } | { "state": "hung", 
+/**
+ * When the call began.
+ */
+since_ms: number, } | { "state": "lost", 
+/**
+ * When that was first seen.
+ */
+since_ms: number, } | { "state": "failed", 
+/**
+ * When that was first seen.
+ */
+since_ms: number, 
+/**
+ * Why.
+ */
+reason: Absence, };
 
 /**
  * All a client needs to draw at once.
  */
-export type Hello = {
-  /**
-   * gpumon's version, as `0.1.0`.
-   */
-  version: string;
-  /**
-   * The server's clock, so that a client whose clock differs can place "now".
-   */
-  at_ms: number;
-  /**
-   * Whether samples are coming.
-   */
-  collector: CollectorStatus;
-  /**
-   * What is there; `None` until the collector has told it.
-   */
-  inventory: Inventory | null;
-  /**
-   * The newest sample; `None` until there is one.
-   */
-  sample: Sample | null;
-  /**
-   * What changes slowly, of each GPU of which it has been read.
-   */
-  details: Array<GpuDetails>;
-  /**
-   * What happened lately, the oldest first.
-   */
-  events: Array<Event>;
-  /**
-   * The recent past.
-   */
-  history: History;
-};
+export type Hello = { 
+/**
+ * gpumon's version, as `0.1.0`.
+ */
+version: string, 
+/**
+ * The server's clock, so that a client whose clock differs can place "now".
+ */
+at_ms: number, 
+/**
+ * Whether samples are coming.
+ */
+collector: CollectorStatus, 
+/**
+ * What is there; `None` until the collector has told it.
+ */
+inventory: Inventory | null, 
+/**
+ * The newest sample; `None` until there is one.
+ */
+sample: Sample | null, 
+/**
+ * What changes slowly, of each GPU of which it has been read.
+ */
+details: Array<GpuDetails>, 
+/**
+ * What happened lately, the oldest first.
+ */
+events: Array<Event>, 
+/**
+ * The recent past.
+ */
+history: History, };
 
 /**
  * The recent past of every GPU, by metric, on one time axis.
  */
-export type History = {
-  /**
-   * When each sample was put together, oldest first.
-   */
-  times_ms: Array<number>;
-  /**
-   * One entry per GPU whose UUID is known.
-   */
-  gpus: Array<GpuHistory>;
-  /**
-   * The machine's, in the form of a GPU's; left out where none was asked for.
-   */
-  host?: { [key in string]: Array<number | null> };
-};
+export type History = { 
+/**
+ * When each sample was put together, oldest first.
+ */
+times_ms: Array<number>, 
+/**
+ * One entry per GPU whose UUID is known.
+ */
+gpus: Array<GpuHistory>, 
+/**
+ * The machine's, in the form of a GPU's; left out where none was asked for.
+ */
+host?: { [key in string]: Array<number | null> }, };
 
 /**
  * The machine at one moment.
  */
-export type HostSample = {
-  /**
-   * When these readings were taken.
-   */
-  at_ms: number;
-  /**
-   * Processors.
-   */
-  cpu: CpuSample;
-  /**
-   * Main memory.
-   */
-  memory: RamSample;
-  /**
-   * Swap space; a total of 0 means that the machine has none.
-   */
-  swap: RamSample;
-  /**
-   * All disks together.
-   */
-  disk: DiskSample;
-  /**
-   * All network cards together; loopback is left out.
-   */
-  network: NetworkSample;
-};
+export type HostSample = { 
+/**
+ * When these readings were taken.
+ */
+at_ms: number, 
+/**
+ * Processors.
+ */
+cpu: CpuSample, 
+/**
+ * Main memory.
+ */
+memory: RamSample, 
+/**
+ * Swap space; a total of 0 means that the machine has none.
+ */
+swap: RamSample, 
+/**
+ * All disks together.
+ */
+disk: DiskSample, 
+/**
+ * All network cards together; loopback is left out.
+ */
+network: NetworkSample, };
 
 /**
  * The machine, its driver and its GPUs.
  */
-export type Inventory = {
-  /**
-   * When it was read.
-   */
-  at_ms: number;
-  /**
-   * The machine's host name.
-   */
-  hostname: string;
-  /**
-   * The driver and library that the readings come from.
-   */
-  platform: Platform;
-  /**
-   * Every GPU the driver lists, in the driver's order; a lost one keeps its place.
-   */
-  gpus: Array<Gpu>;
-  /**
-   * Which GPUs are linked by what: one entry per pair, the lower index first. Empty until it is known.
-   */
-  topology: Array<GpuLink>;
-};
+export type Inventory = { 
+/**
+ * When it was read.
+ */
+at_ms: number, 
+/**
+ * The machine's host name.
+ */
+hostname: string, 
+/**
+ * The driver and library that the readings come from.
+ */
+platform: Platform, 
+/**
+ * Every GPU the driver lists, in the driver's order; a lost one keeps its place.
+ */
+gpus: Array<Gpu>, 
+/**
+ * Which GPUs are linked by what: one entry per pair, the lower index first. Empty until it is known.
+ */
+topology: Array<GpuLink>, };
 
 /**
  * Highest clocks.
  */
-export type MaxClocks = {
-  /**
-   * Graphics engine.
-   */
-  graphics_mhz: Reading<number>;
-  /**
-   * Streaming multiprocessors.
-   */
-  sm_mhz: Reading<number>;
-  /**
-   * Device memory.
-   */
-  memory_mhz: Reading<number>;
-  /**
-   * Video encoder and decoder.
-   */
-  video_mhz: Reading<number>;
-};
+export type MaxClocks = { 
+/**
+ * Graphics engine.
+ */
+graphics_mhz: Reading<number>, 
+/**
+ * Streaming multiprocessors.
+ */
+sm_mhz: Reading<number>, 
+/**
+ * Device memory.
+ */
+memory_mhz: Reading<number>, 
+/**
+ * Video encoder and decoder.
+ */
+video_mhz: Reading<number>, };
+
+/**
+ * How fast the memory of one process grows.
+ */
+export type MemoryGrowth = { 
+/**
+ * The process.
+ */
+pid: number, 
+/**
+ * Over the last half minute.
+ */
+bytes_per_second: number, };
 
 /**
  * Device memory.
  */
-export type MemorySample = {
-  /**
-   * All of it.
-   */
-  total_bytes: Reading<number>;
-  /**
-   * Allocated by processes.
-   */
-  used_bytes: Reading<number>;
-  /**
-   * Kept by the driver and firmware; absent where the driver counts it into `used_bytes` (before 510).
-   */
-  reserved_bytes: Reading<number>;
-  /**
-   * Not allocated.
-   */
-  free_bytes: Reading<number>;
-};
+export type MemorySample = { 
+/**
+ * All of it.
+ */
+total_bytes: Reading<number>, 
+/**
+ * Allocated by processes.
+ */
+used_bytes: Reading<number>, 
+/**
+ * Kept by the driver and firmware; absent where the driver counts it into `used_bytes` (before 510).
+ */
+reserved_bytes: Reading<number>, 
+/**
+ * Not allocated.
+ */
+free_bytes: Reading<number>, };
 
 /**
  * A MIG device: what never changes while it exists.
  */
-export type MigDevice = {
-  /**
-   * NVML's index among the MIG devices of its GPU.
-   */
-  index: number;
-  /**
-   * As `MIG-...`; what `CUDA_VISIBLE_DEVICES` takes.
-   */
-  uuid: string;
-  /**
-   * Its profile as nvidia-smi writes it, `1g.18gb`, from its name (`nvmlDeviceGetName`).
-   */
-  profile: Reading<string>;
-  /**
-   * Multiprocessors it has (`nvmlDeviceGetAttributes_v2`).
-   */
-  multiprocessors: Reading<number>;
-  /**
-   * Copy engines it has.
-   */
-  copy_engines: Reading<number>;
-  /**
-   * Video decoders it has.
-   */
-  decoders: Reading<number>;
-  /**
-   * Video encoders it has.
-   */
-  encoders: Reading<number>;
-  /**
-   * `nvmlDeviceGetGpuInstanceId`.
-   */
-  gpu_instance: number;
-  /**
-   * `nvmlDeviceGetComputeInstanceId`, within the GPU instance.
-   */
-  compute_instance: number;
-};
+export type MigDevice = { 
+/**
+ * NVML's index among the MIG devices of its GPU.
+ */
+index: number, 
+/**
+ * As `MIG-...`; what `CUDA_VISIBLE_DEVICES` takes.
+ */
+uuid: string, 
+/**
+ * Its profile as nvidia-smi writes it, `1g.18gb`, from its name (`nvmlDeviceGetName`).
+ */
+profile: Reading<string>, 
+/**
+ * Multiprocessors it has (`nvmlDeviceGetAttributes_v2`).
+ */
+multiprocessors: Reading<number>, 
+/**
+ * Copy engines it has.
+ */
+copy_engines: Reading<number>, 
+/**
+ * Video decoders it has.
+ */
+decoders: Reading<number>, 
+/**
+ * Video encoders it has.
+ */
+encoders: Reading<number>, 
+/**
+ * `nvmlDeviceGetGpuInstanceId`.
+ */
+gpu_instance: number, 
+/**
+ * `nvmlDeviceGetComputeInstanceId`, within the GPU instance.
+ */
+compute_instance: number, };
 
 /**
  * Which part of a GPU.
  */
-export type MigInstance = {
-  /**
-   * `nvmlDeviceGetGpuInstanceId`.
-   */
-  gpu_instance: number;
-  /**
-   * `nvmlDeviceGetComputeInstanceId`, within the GPU instance.
-   */
-  compute_instance: number;
-};
+export type MigInstance = { 
+/**
+ * `nvmlDeviceGetGpuInstanceId`.
+ */
+gpu_instance: number, 
+/**
+ * `nvmlDeviceGetComputeInstanceId`, within the GPU instance.
+ */
+compute_instance: number, };
 
 /**
  * A MIG device at one moment.
  */
-export type MigSample = {
-  /**
-   * Its UUID.
-   */
-  uuid: string;
-  /**
-   * Its memory (`nvmlDeviceGetMemoryInfo_v2` of the MIG device).
-   */
-  memory: MemorySample;
-  /**
-   * What its parts do (`nvmlGpmMigSampleGet`), in percent of this instance. MIG devices have no other utilisation.
-   */
-  activity: Reading<Activity>;
-  /**
-   * `nvmlDeviceGetGpuInstanceId`.
-   */
-  gpu_instance: number;
-  /**
-   * `nvmlDeviceGetComputeInstanceId`, within the GPU instance.
-   */
-  compute_instance: number;
-};
+export type MigSample = { 
+/**
+ * Its UUID.
+ */
+uuid: string, 
+/**
+ * Its memory (`nvmlDeviceGetMemoryInfo_v2` of the MIG device).
+ */
+memory: MemorySample, 
+/**
+ * What its parts do (`nvmlGpmMigSampleGet`), in percent of this instance. MIG devices have no other utilisation.
+ */
+activity: Reading<Activity>, 
+/**
+ * `nvmlDeviceGetGpuInstanceId`.
+ */
+gpu_instance: number, 
+/**
+ * `nvmlDeviceGetComputeInstanceId`, within the GPU instance.
+ */
+compute_instance: number, };
 
 /**
  * A setting that changes with a reset.
  */
-export type Mode = {
-  /**
-   * Now.
-   */
-  current: boolean;
-  /**
-   * After the next reset.
-   */
-  pending: boolean;
-};
+export type Mode = { 
+/**
+ * Now.
+ */
+current: boolean, 
+/**
+ * After the next reset.
+ */
+pending: boolean, };
 
 /**
  * Settings.
  */
-export type Modes = {
-  /**
-   * The driver keeps the GPU initialised without clients (`nvmlDeviceGetPersistenceMode`).
-   */
-  persistence: Reading<boolean>;
-  /**
-   * Who may compute (`nvmlDeviceGetComputeMode`).
-   */
-  compute: Reading<ComputeMode>;
-  /**
-   * Error correction now, and after the next reset (`nvmlDeviceGetEccMode`).
-   */
-  ecc: Reading<Mode>;
-  /**
-   * Multi-Instance GPU now, and after the next reset (`nvmlDeviceGetMigMode`).
-   */
-  mig: Reading<Mode>;
-  /**
-   * Process accounting (`nvmlDeviceGetAccountingMode`).
-   */
-  accounting: Reading<boolean>;
-  /**
-   * A display is connected and drawn to (`nvmlDeviceGetDisplayActive`).
-   */
-  display_active: Reading<boolean>;
-  /**
-   * Confidential computing, of the whole system (`nvmlSystemGetConfComputeState`).
-   */
-  confidential_compute: Reading<ConfidentialCompute>;
-};
+export type Modes = { 
+/**
+ * The driver keeps the GPU initialised without clients (`nvmlDeviceGetPersistenceMode`).
+ */
+persistence: Reading<boolean>, 
+/**
+ * Who may compute (`nvmlDeviceGetComputeMode`).
+ */
+compute: Reading<ComputeMode>, 
+/**
+ * Error correction now, and after the next reset (`nvmlDeviceGetEccMode`).
+ */
+ecc: Reading<Mode>, 
+/**
+ * Multi-Instance GPU now, and after the next reset (`nvmlDeviceGetMigMode`).
+ */
+mig: Reading<Mode>, 
+/**
+ * Process accounting (`nvmlDeviceGetAccountingMode`).
+ */
+accounting: Reading<boolean>, 
+/**
+ * A display is connected and drawn to (`nvmlDeviceGetDisplayActive`).
+ */
+display_active: Reading<boolean>, 
+/**
+ * Confidential computing, of the whole system (`nvmlSystemGetConfComputeState`).
+ */
+confidential_compute: Reading<ConfidentialCompute>, };
 
 /**
  * Bytes since boot, and the rates that `derive` makes of two samples.
  */
-export type NetworkSample = {
-  /**
-   * Counter.
-   */
-  received_bytes_total: Reading<number>;
-  /**
-   * Counter.
-   */
-  sent_bytes_total: Reading<number>;
-  /**
-   * Rate since the sample before.
-   */
-  received_bytes_per_second: Reading<number>;
-  /**
-   * Rate since the sample before.
-   */
-  sent_bytes_per_second: Reading<number>;
-};
+export type NetworkSample = { 
+/**
+ * Counter.
+ */
+received_bytes_total: Reading<number>, 
+/**
+ * Counter.
+ */
+sent_bytes_total: Reading<number>, 
+/**
+ * Rate since the sample before.
+ */
+received_bytes_per_second: Reading<number>, 
+/**
+ * Rate since the sample before.
+ */
+sent_bytes_per_second: Reading<number>, };
 
 /**
  * A Jupyter kernel.
  */
-export type Notebook = {
-  /**
-   * Jupyter's id of the kernel.
-   */
-  kernel_id: string;
-  /**
-   * The name of its kernel specification, as `python3` or `julia-1.11`, where the connection file tells it.
-   */
-  kernel_name?: string;
-  /**
-   * The notebook's path, relative to Jupyter's root or absolute as Jupyter wrote it, from the connection file. Hidden
-   * where the command line is; `no_permission` where that file is refused or is no regular file; `unknown` where there
-   * is none, or it does not tell, as of a kernel that was started by other means.
-   */
-  path: Reading<string>;
-  /**
-   * The PID of the kernel itself; another than the process's own where the process is a child of the kernel.
-   */
-  kernel_pid: number;
-};
+export type Notebook = { 
+/**
+ * Jupyter's id of the kernel.
+ */
+kernel_id: string, 
+/**
+ * The name of its kernel specification, as `python3` or `julia-1.11`, where the connection file tells it.
+ */
+kernel_name?: string, 
+/**
+ * The notebook's path, relative to Jupyter's root or absolute as Jupyter wrote it, from the connection file. Hidden
+ * where the command line is; `no_permission` where that file is refused or is no regular file; `unknown` where there
+ * is none, or it does not tell, as of a kernel that was started by other means.
+ */
+path: Reading<string>, 
+/**
+ * The PID of the kernel itself; another than the process's own where the process is a child of the kernel.
+ */
+kernel_pid: number, };
 
 /**
  * One `NVLink` of a GPU.
  */
-export type NvLink = {
-  /**
-   * Its number.
-   */
-  link: number;
-  /**
-   * Whether it is up (`nvmlDeviceGetNvLinkState`).
-   */
-  active: Reading<boolean>;
-  /**
-   * Its version, as `4.0` (`nvmlDeviceGetNvLinkVersion`).
-   */
-  version: Reading<string>;
-  /**
-   * Its speed in bytes per second each way (`NVML_FI_DEV_NVLINK_GET_SPEED`).
-   */
-  bytes_per_second: Reading<number>;
-  /**
-   * What is at its other end (`nvmlDeviceGetNvLinkRemoteDeviceType`).
-   */
-  remote: Reading<NvLinkRemote>;
-  /**
-   * The PCI bus id of what is at its other end (`nvmlDeviceGetNvLinkRemotePciInfo_v2`).
-   */
-  remote_pci_bus_id: Reading<string>;
-  /**
-   * Counter: data sent, in bytes (`NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX`, per link).
-   */
-  tx_bytes_total: Reading<number>;
-  /**
-   * Counter: data received, in bytes (`NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX`, per link).
-   */
-  rx_bytes_total: Reading<number>;
-  /**
-   * Counter: errors of all kinds (`nvmlDeviceGetNvLinkErrorCounter`: replay, recovery, and both CRCs).
-   */
-  errors_total: Reading<number>;
-};
+export type NvLink = { 
+/**
+ * Its number.
+ */
+link: number, 
+/**
+ * Whether it is up (`nvmlDeviceGetNvLinkState`).
+ */
+active: Reading<boolean>, 
+/**
+ * Its version, as `4.0` (`nvmlDeviceGetNvLinkVersion`).
+ */
+version: Reading<string>, 
+/**
+ * Its speed in bytes per second each way (`NVML_FI_DEV_NVLINK_GET_SPEED`).
+ */
+bytes_per_second: Reading<number>, 
+/**
+ * What is at its other end (`nvmlDeviceGetNvLinkRemoteDeviceType`).
+ */
+remote: Reading<NvLinkRemote>, 
+/**
+ * The PCI bus id of what is at its other end (`nvmlDeviceGetNvLinkRemotePciInfo_v2`).
+ */
+remote_pci_bus_id: Reading<string>, 
+/**
+ * Counter: data sent, in bytes (`NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX`, per link).
+ */
+tx_bytes_total: Reading<number>, 
+/**
+ * Counter: data received, in bytes (`NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX`, per link).
+ */
+rx_bytes_total: Reading<number>, 
+/**
+ * Counter: errors of all kinds (`nvmlDeviceGetNvLinkErrorCounter`: replay, recovery, and both CRCs).
+ */
+errors_total: Reading<number>, };
 
 /**
  * What is at the other end of an `NVLink`.
  */
-export type NvLinkRemote = 'gpu' | 'npu' | 'switch' | 'unknown';
+export type NvLinkRemote = "gpu" | "npu" | "switch" | "unknown";
 
 /**
  * All NVLinks of a GPU together.
  */
-export type NvLinks = {
-  /**
-   * What crossed the links from the GPU since the sample before (GPM's `NVLINK_TOTAL_TX_PER_SEC`): about 2.5 % more
-   * than was copied. Without GPM, the growth of `NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX` over all links, with its
-   * time: exactly what was copied.
-   */
-  tx_bytes_per_second: Reading<number>;
-  /**
-   * The same in the other direction (GPM's `NVLINK_TOTAL_RX_PER_SEC`).
-   */
-  rx_bytes_per_second: Reading<number>;
-};
+export type NvLinks = { 
+/**
+ * What crossed the links from the GPU since the sample before (GPM's `NVLINK_TOTAL_TX_PER_SEC`): about 2.5 % more
+ * than was copied. Without GPM, the growth of `NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX` over all links, with its
+ * time: exactly what was copied.
+ */
+tx_bytes_per_second: Reading<number>, 
+/**
+ * The same in the other direction (GPM's `NVLINK_TOTAL_RX_PER_SEC`).
+ */
+rx_bytes_per_second: Reading<number>, };
 
 /**
  * What a process belongs to. Each part is `None`, and left out of JSON, where the process is no such thing, or where
  * this user may not look.
  */
-export type Owner = {
-  /**
-   * The notebook whose kernel it is, or whose kernel started it.
-   */
-  notebook?: Notebook;
-  /**
-   * The Slurm job it runs in.
-   */
-  slurm?: SlurmJob;
-  /**
-   * The Kubernetes pod it runs in.
-   */
-  pod?: Pod;
-  /**
-   * The container it runs in, also within a pod.
-   */
-  container?: Container;
-  /**
-   * The systemd service or scope it was started by, as `ollama.service`.
-   */
-  unit?: string;
-  /**
-   * Its ancestors, from the parent upwards; the first process of the PID namespace is left out.
-   */
-  parents: Array<Ancestor>;
-  /**
-   * Whether only its cgroup has been read so far, and the notebook, the ancestors and a Slurm job that the environment
-   * alone names have not. A process whose files do not answer stays so. Left out of JSON where all has been read.
-   */
-  partial?: boolean;
-};
+export type Owner = { 
+/**
+ * The notebook whose kernel it is, or whose kernel started it.
+ */
+notebook?: Notebook, 
+/**
+ * The Slurm job it runs in.
+ */
+slurm?: SlurmJob, 
+/**
+ * The Kubernetes pod it runs in.
+ */
+pod?: Pod, 
+/**
+ * The container it runs in, also within a pod.
+ */
+container?: Container, 
+/**
+ * The systemd service or scope it was started by, as `ollama.service`.
+ */
+unit?: string, 
+/**
+ * Its ancestors, from the parent upwards; the first process of the PID namespace is left out.
+ */
+parents: Array<Ancestor>, 
+/**
+ * Whether only its cgroup has been read so far, and the notebook, the ancestors and a Slurm job that the environment
+ * alone names have not. A process whose files do not answer stays so. Left out of JSON where all has been read.
+ */
+partial?: boolean, };
 
 /**
  * The way between two GPUs through PCI Express, the nearest first; in brackets what `nvidia-smi topo -m` writes.
  */
-export type PciPath = 'internal' | 'single' | 'multiple' | 'host_bridge' | 'node' | 'system';
+export type PciPath = "internal" | "single" | "multiple" | "host_bridge" | "node" | "system";
 
 /**
  * The PCIe link as it runs now; it idles at a lower generation than it can do.
  */
-export type PcieLink = {
-  /**
-   * `nvmlDeviceGetCurrPcieLinkGeneration`.
-   */
-  generation: Reading<number>;
-  /**
-   * Lanes (`nvmlDeviceGetCurrPcieLinkWidth`).
-   */
-  width: Reading<number>;
-  /**
-   * What crossed the link from the GPU since the sample before (GPM's `PCIE_TX_PER_SEC`): about 9 % more than was
-   * copied, since packets have headers. Without GPM, `nvmlDeviceGetPcieThroughput`, with its time.
-   */
-  tx_bytes_per_second: Reading<number>;
-  /**
-   * The same in the other direction (GPM's `PCIE_RX_PER_SEC`).
-   */
-  rx_bytes_per_second: Reading<number>;
-};
+export type PcieLink = { 
+/**
+ * `nvmlDeviceGetCurrPcieLinkGeneration`.
+ */
+generation: Reading<number>, 
+/**
+ * Lanes (`nvmlDeviceGetCurrPcieLinkWidth`).
+ */
+width: Reading<number>, 
+/**
+ * What crossed the link from the GPU since the sample before (GPM's `PCIE_TX_PER_SEC`): about 9 % more than was
+ * copied, since packets have headers. Without GPM, `nvmlDeviceGetPcieThroughput`, with its time.
+ */
+tx_bytes_per_second: Reading<number>, 
+/**
+ * The same in the other direction (GPM's `PCIE_RX_PER_SEC`).
+ */
+rx_bytes_per_second: Reading<number>, };
 
 /**
  * Where readings come from.
  */
-export type Platform = {
-  /**
-   * Real or simulated; whatever shows a simulated value says so.
-   */
-  source: SourceKind;
-  /**
-   * `nvmlSystemGetDriverVersion`, as `580.159.04`.
-   */
-  driver_version: Reading<string>;
-  /**
-   * `nvmlSystemGetNVMLVersion`, as `13.580.159.04`.
-   */
-  nvml_version: Reading<string>;
-  /**
-   * `nvmlSystemGetCudaDriverVersion_v2`: the newest CUDA this driver runs, as `13.0`.
-   */
-  cuda_version: Reading<string>;
-};
+export type Platform = { 
+/**
+ * Real or simulated; whatever shows a simulated value says so.
+ */
+source: SourceKind, 
+/**
+ * `nvmlSystemGetDriverVersion`, as `580.159.04`.
+ */
+driver_version: Reading<string>, 
+/**
+ * `nvmlSystemGetNVMLVersion`, as `13.580.159.04`.
+ */
+nvml_version: Reading<string>, 
+/**
+ * `nvmlSystemGetCudaDriverVersion_v2`: the newest CUDA this driver runs, as `13.0`.
+ */
+cuda_version: Reading<string>, };
 
 /**
  * A Kubernetes pod.
  */
-export type Pod = {
-  /**
-   * Its UID, as Kubernetes writes it.
-   */
-  uid: string;
-};
+export type Pod = { 
+/**
+ * Its UID, as Kubernetes writes it.
+ */
+uid: string, };
 
 /**
  * Electrical power.
  */
-export type Power = {
-  /**
-   * The board's draw, averaged over a second on most boards since Ampere (`nvmlDeviceGetPowerUsage`).
-   */
-  draw_watts: Reading<number>;
-  /**
-   * The board's draw at the last of the driver's own measurements, about every 50 ms (`NVML_FI_DEV_POWER_INSTANT`).
-   */
-  instant_watts: Reading<number>;
-  /**
-   * The board's draw, averaged over the last second also on boards whose `draw_watts` is not
-   * (`NVML_FI_DEV_POWER_AVERAGE`).
-   */
-  average_watts: Reading<number>;
-  /**
-   * Counter: the energy since the driver was loaded, in steps of 100 ms (`nvmlDeviceGetTotalEnergyConsumption`).
-   */
-  energy_joules_total: Reading<number>;
-  /**
-   * The limit in force (`nvmlDeviceGetEnforcedPowerLimit`).
-   */
-  limit_watts: Reading<number>;
-};
+export type Power = { 
+/**
+ * The board's draw, averaged over a second on most boards since Ampere (`nvmlDeviceGetPowerUsage`).
+ */
+draw_watts: Reading<number>, 
+/**
+ * The board's draw at the last of the driver's own measurements, about every 50 ms (`NVML_FI_DEV_POWER_INSTANT`).
+ */
+instant_watts: Reading<number>, 
+/**
+ * The board's draw, averaged over the last second also on boards whose `draw_watts` is not
+ * (`NVML_FI_DEV_POWER_AVERAGE`).
+ */
+average_watts: Reading<number>, 
+/**
+ * Counter: the energy since the driver was loaded, in steps of 100 ms (`nvmlDeviceGetTotalEnergyConsumption`).
+ */
+energy_joules_total: Reading<number>, 
+/**
+ * The limit in force (`nvmlDeviceGetEnforcedPowerLimit`).
+ */
+limit_watts: Reading<number>, };
 
 /**
  * Between what the power limit can be set.
  */
-export type PowerLimits = {
-  /**
-   * After a reset of the driver (`nvmlDeviceGetPowerManagementDefaultLimit`).
-   */
-  default_watts: Reading<number>;
-  /**
-   * The lowest (`nvmlDeviceGetPowerManagementLimitConstraints`).
-   */
-  min_watts: Reading<number>;
-  /**
-   * The highest.
-   */
-  max_watts: Reading<number>;
-};
+export type PowerLimits = { 
+/**
+ * After a reset of the driver (`nvmlDeviceGetPowerManagementDefaultLimit`).
+ */
+default_watts: Reading<number>, 
+/**
+ * The lowest (`nvmlDeviceGetPowerManagementLimitConstraints`).
+ */
+min_watts: Reading<number>, 
+/**
+ * The highest.
+ */
+max_watts: Reading<number>, };
 
 /**
  * One process on one GPU.
  */
-export type Process = {
-  /**
-   * Its PID as the driver gives it: in the caller's PID namespace on newer drivers, the host's on older ones.
-   */
-  pid: number;
-  /**
-   * What it does there.
-   */
-  kind: ProcessKind;
-  /**
-   * Device memory it holds. `unknown` in containers whose driver cannot tell, never 0.
-   */
-  memory_bytes: Reading<number>;
-  /**
-   * Share of the last sampling period in which its kernels ran (`nvmlDeviceGetProcessUtilization`, `smUtil`).
-   */
-  sm_percent: Reading<number>;
-  /**
-   * Share of the period in which it read or wrote device memory (`memUtil`).
-   */
-  memory_percent: Reading<number>;
-  /**
-   * Encoder use (`encUtil`).
-   */
-  encoder_percent: Reading<number>;
-  /**
-   * Decoder use (`decUtil`).
-   */
-  decoder_percent: Reading<number>;
-  /**
-   * What a person would call it: the script that an interpreter runs (`train.py`), else the program's name, from
-   * `/proc/PID/comm`. Of another user's process a service tells the program alone. Clients from which only the
-   * server hides a command line see the name of the script.
-   */
-  name: Reading<string>;
-  /**
-   * Its command line, arguments separated by spaces; one of more than 1024 bytes is cut there and ends in `…`. Hidden where it is another user's and the reader is a service.
-   */
-  command: Reading<string>;
-  /**
-   * The login name of its effective user, or the number where there is no name.
-   */
-  user: Reading<string>;
-  /**
-   * When it started. With the PID it identifies a process, since PIDs are used again.
-   */
-  started_ms: Reading<number>;
-  /**
-   * The MIG instance it runs in; left out of JSON where it runs on the whole GPU.
-   */
-  mig?: MigInstance;
-  /**
-   * Whether it computes through the Multi-Process Service, which mixes several processes' kernels
-   * (`nvmlDeviceGetMPSComputeRunningProcesses`).
-   */
-  mps: boolean;
-  /**
-   * Whose it is, beyond the user: notebook, job, pod, container, service.
-   */
-  owner: Reading<Owner>;
-};
+export type Process = { 
+/**
+ * Its PID as the driver gives it: in the caller's PID namespace on newer drivers, the host's on older ones.
+ */
+pid: number, 
+/**
+ * What it does there.
+ */
+kind: ProcessKind, 
+/**
+ * Device memory it holds. `unknown` in containers whose driver cannot tell, never 0.
+ */
+memory_bytes: Reading<number>, 
+/**
+ * Share of the last sampling period in which its kernels ran (`nvmlDeviceGetProcessUtilization`, `smUtil`).
+ */
+sm_percent: Reading<number>, 
+/**
+ * Share of the period in which it read or wrote device memory (`memUtil`).
+ */
+memory_percent: Reading<number>, 
+/**
+ * Encoder use (`encUtil`).
+ */
+encoder_percent: Reading<number>, 
+/**
+ * Decoder use (`decUtil`).
+ */
+decoder_percent: Reading<number>, 
+/**
+ * What a person would call it: the script that an interpreter runs (`train.py`), else the program's name, from
+ * `/proc/PID/comm`. Of another user's process a service tells the program alone. Clients from which only the
+ * server hides a command line see the name of the script.
+ */
+name: Reading<string>, 
+/**
+ * Its command line, arguments separated by spaces; one of more than 1024 bytes is cut there and ends in `…`. Hidden where it is another user's and the reader is a service.
+ */
+command: Reading<string>, 
+/**
+ * The login name of its effective user, or the number where there is no name.
+ */
+user: Reading<string>, 
+/**
+ * When it started. With the PID it identifies a process, since PIDs are used again.
+ */
+started_ms: Reading<number>, 
+/**
+ * The MIG instance it runs in; left out of JSON where it runs on the whole GPU.
+ */
+mig?: MigInstance, 
+/**
+ * Whether it computes through the Multi-Process Service, which mixes several processes' kernels
+ * (`nvmlDeviceGetMPSComputeRunningProcesses`).
+ */
+mps: boolean, 
+/**
+ * Whose it is, beyond the user: notebook, job, pod, container, service.
+ */
+owner: Reading<Owner>, };
 
 /**
  * What a process does on the GPU.
  */
-export type ProcessKind = 'compute' | 'graphics' | 'compute_and_graphics';
+export type ProcessKind = "compute" | "graphics" | "compute_and_graphics";
 
 /**
  * A process by what tells it from others.
  */
-export type ProcessRef = {
-  /**
-   * Its PID.
-   */
-  pid: number;
-  /**
-   * As [`Process::name`](super::Process::name).
-   */
-  name: Reading<string>;
-  /**
-   * As [`Process::user`](super::Process::user).
-   */
-  user: Reading<string>;
-  /**
-   * As [`Process::started_ms`](super::Process::started_ms).
-   */
-  started_ms: Reading<number>;
-};
+export type ProcessRef = { 
+/**
+ * Its PID.
+ */
+pid: number, 
+/**
+ * As [`Process::name`](super::Process::name).
+ */
+name: Reading<string>, 
+/**
+ * As [`Process::user`](super::Process::user).
+ */
+user: Reading<string>, 
+/**
+ * As [`Process::started_ms`](super::Process::started_ms).
+ */
+started_ms: Reading<number>, };
 
 /**
  * Main memory or swap space.
  */
-export type RamSample = {
-  /**
-   * All of it.
-   */
-  total_bytes: Reading<number>;
-  /**
-   * What programs hold; caches that can be given back are not counted.
-   */
-  used_bytes: Reading<number>;
-};
+export type RamSample = { 
+/**
+ * All of it.
+ */
+total_bytes: Reading<number>, 
+/**
+ * What programs hold; caches that can be given back are not counted.
+ */
+used_bytes: Reading<number>, };
 
 /**
  * What was read of one quantity. Never a made-up 0: what is absent says why.
@@ -1604,712 +1488,650 @@ export type RamSample = {
  * In JSON a fresh value stands bare (`64`), one that was read earlier than the sample around it carries its time
  * (`{"value": 64, "at_ms": 1763630000000}`), and an absent one its reason (`{"absent": "not_supported"}`).
  */
-export type Reading<T> =
-  | {
-      /**
-       * What was read.
-       */
-      value: T;
-      /**
-       * When.
-       */
-      at_ms: number;
-    }
-  | Absence
-  | T;
+export type Reading<T> = { 
+/**
+ * What was read.
+ */
+value: T, 
+/**
+ * When.
+ */
+at_ms: number, } | Absence | T;
 
 /**
  * What the collector writes, one JSON object per line, told apart by `type`.
  *
  * The first line is an inventory; it comes again whenever it has changed.
  */
-export type Record =
-  | ({ type: 'inventory' } & Inventory)
-  | ({ type: 'sample' } & Sample)
-  | ({ type: 'details' } & GpuDetails)
-  | ({ type: 'trace' } & Trace)
-  | ({ type: 'event' } & Event);
+export type Record = { "type": "inventory" } & Inventory | { "type": "sample" } & Sample | { "type": "details" } & GpuDetails | { "type": "trace" } & Trace | { "type": "event" } & Event;
 
 /**
  * What the driver asks for before the GPU is used again (`nvmlDeviceGpuRecoveryAction_t`).
  */
-export type RecoveryAction = 'none' | 'gpu_reset' | 'node_reboot' | 'drain_p2p' | 'drain_and_reset';
+export type RecoveryAction = "none" | "gpu_reset" | "node_reboot" | "drain_p2p" | "drain_and_reset";
 
 /**
  * Rows that were replaced by spare ones.
  */
-export type RemappedRows = {
-  /**
-   * After corrected errors.
-   */
-  correctable: number;
-  /**
-   * After uncorrected errors.
-   */
-  uncorrectable: number;
-  /**
-   * One waits for a reset of the GPU.
-   */
-  pending: boolean;
-  /**
-   * One could not be replaced.
-   */
-  failed: boolean;
-  /**
-   * Banks by how many spare rows they have left (`nvmlDeviceGetRowRemapperHistogram`).
-   */
-  spare: SpareRows | null;
-};
+export type RemappedRows = { 
+/**
+ * After corrected errors.
+ */
+correctable: number, 
+/**
+ * After uncorrected errors.
+ */
+uncorrectable: number, 
+/**
+ * One waits for a reset of the GPU.
+ */
+pending: boolean, 
+/**
+ * One could not be replaced.
+ */
+failed: boolean, 
+/**
+ * Banks by how many spare rows they have left (`nvmlDeviceGetRowRemapperHistogram`).
+ */
+spare: SpareRows | null, };
 
 /**
  * Pages that were taken out of use.
  */
-export type RetiredPages = {
-  /**
-   * After several corrected errors.
-   */
-  single_bit: number;
-  /**
-   * After an uncorrected error.
-   */
-  double_bit: number;
-  /**
-   * More wait for a reset of the GPU.
-   */
-  pending: boolean;
-};
+export type RetiredPages = { 
+/**
+ * After several corrected errors.
+ */
+single_bit: number, 
+/**
+ * After an uncorrected error.
+ */
+double_bit: number, 
+/**
+ * More wait for a reset of the GPU.
+ */
+pending: boolean, };
 
 /**
  * A run of the workload runner, as events tell of it.
  */
-export type Run = {
-  /**
-   * Which; the same in all of its events.
-   */
-  run: string;
-  /**
-   * What kind of work it is.
-   */
-  kind: RunKind;
-  /**
-   * In a few words, as `copy, triad`.
-   */
-  title: string;
-  /**
-   * What is run now, as `copy`; left out before the first step and at the end.
-   */
-  step?: string;
-  /**
-   * Whether it goes on, or how it ended.
-   */
-  status: RunStatus;
-};
+export type Run = { 
+/**
+ * Which; the same in all of its events.
+ */
+run: string, 
+/**
+ * What kind of work it is.
+ */
+kind: RunKind, 
+/**
+ * In a few words, as `copy, triad`.
+ */
+title: string, 
+/**
+ * What is run now, as `copy`; left out before the first step and at the end.
+ */
+step?: string, 
+/**
+ * Whether it goes on, or how it ended.
+ */
+status: RunStatus, };
 
 /**
  * A run with all that has come of it: `GET /api/v1/runs/{run}`.
  */
-export type RunDetails = {
-  /**
-   * Results, sentences and failures in the order in which they came; the first few hundred.
-   */
-  all: Array<RunItem>;
-  /**
-   * Which.
-   */
-  run: string;
-  /**
-   * What kind of work it is.
-   */
-  kind: RunKind;
-  /**
-   * In a few words, as `copy, triad`.
-   */
-  title: string;
-  /**
-   * Whether it goes on, or how it ended.
-   */
-  status: RunStatus;
-  /**
-   * Whether it was started here and can be cancelled here; a terminal's run ends in its terminal.
-   */
-  own: boolean;
-  /**
-   * When it was started.
-   */
-  started_ms: number;
-  /**
-   * When it ended; `null` while it goes on.
-   */
-  ended_ms: number | null;
-  /**
-   * On what it works.
-   */
-  devices: Array<RunDevice>;
-  /**
-   * How many steps it has; 0 until that is known.
-   */
-  steps: number;
-  /**
-   * The step that it is at; `null` before the first.
-   */
-  step: RunStep | null;
-  /**
-   * How far the step is, from 0 to 1; `null` where nobody knows.
-   */
-  share: number | null;
-  /**
-   * What there is to say of it, as `612 TFLOP/s, 0 errors`.
-   */
-  text: string;
-  /**
-   * How many results, sentences and failures there are. `GET /api/v1/runs/{run}` has them all.
-   */
-  items: number;
-  /**
-   * The newest of them.
-   */
-  newest: RunItem | null;
-  /**
-   * The exit code of the process that worked; `null` while it works, and where it had none.
-   */
-  code: number | null;
-  /**
-   * Why it failed, in words for people; `null` where it did not.
-   */
-  error: string | null;
-};
+export type RunDetails = { 
+/**
+ * Results, sentences and failures in the order in which they came; the first few hundred.
+ */
+all: Array<RunItem>, 
+/**
+ * Which.
+ */
+run: string, 
+/**
+ * What kind of work it is.
+ */
+kind: RunKind, 
+/**
+ * In a few words, as `copy, triad`.
+ */
+title: string, 
+/**
+ * Whether it goes on, or how it ended.
+ */
+status: RunStatus, 
+/**
+ * Whether it was started here and can be cancelled here; a terminal's run ends in its terminal.
+ */
+own: boolean, 
+/**
+ * When it was started.
+ */
+started_ms: number, 
+/**
+ * When it ended; `null` while it goes on.
+ */
+ended_ms: number | null, 
+/**
+ * On what it works.
+ */
+devices: Array<RunDevice>, 
+/**
+ * How many steps it has; 0 until that is known.
+ */
+steps: number, 
+/**
+ * The step that it is at; `null` before the first.
+ */
+step: RunStep | null, 
+/**
+ * How far the step is, from 0 to 1; `null` where nobody knows.
+ */
+share: number | null, 
+/**
+ * What there is to say of it, as `612 TFLOP/s, 0 errors`.
+ */
+text: string, 
+/**
+ * How many results, sentences and failures there are. `GET /api/v1/runs/{run}` has them all.
+ */
+items: number, 
+/**
+ * The newest of them.
+ */
+newest: RunItem | null, 
+/**
+ * The exit code of the process that worked; `null` while it works, and where it had none.
+ */
+code: number | null, 
+/**
+ * Why it failed, in words for people; `null` where it did not.
+ */
+error: string | null, };
 
 /**
  * Something on which a run works.
  */
-export type RunDevice = {
-  /**
-   * NVML's index of the GPU; `null` for a CPU, and for a GPU that is not among those that are read.
-   */
-  index: number | null;
-  /**
-   * As `NVIDIA H200`.
-   */
-  name: string;
-};
+export type RunDevice = { 
+/**
+ * NVML's index of the GPU; `null` for a CPU, and for a GPU that is not among those that are read.
+ */
+index: number | null, 
+/**
+ * As `NVIDIA H200`.
+ */
+name: string, };
 
 /**
  * Something that came of a run, told apart by `item`.
  */
-export type RunItem =
-  | ({ item: 'result' } & RunResult)
-  | {
-      item: 'said';
-      /**
-       * What it is about.
-       */
-      topic: RunTopic;
-      /**
-       * It.
-       */
-      text: string;
-    }
-  | {
-      item: 'failed';
-      /**
-       * What was run.
-       */
-      id: string;
-      /**
-       * Why, and what to do.
-       */
-      error: string;
-    };
+export type RunItem = { "item": "result" } & RunResult | { "item": "said", 
+/**
+ * What it is about.
+ */
+topic: RunTopic, 
+/**
+ * It.
+ */
+text: string, } | { "item": "failed", 
+/**
+ * What was run.
+ */
+id: string, 
+/**
+ * Why, and what to do.
+ */
+error: string, };
 
 /**
  * Kinds of work.
  */
-export type RunKind = 'bench' | 'seeds' | 'burn' | 'oom' | 'selftest' | 'other';
+export type RunKind = "bench" | "seeds" | "burn" | "oom" | "selftest" | "other";
 
 /**
  * What is done in a step.
  */
-export type RunPhase =
-  'preparing' | 'checking' | 'warming_up' | 'measuring' | 'verifying' | 'holding' | 'giving_back' | 'other';
+export type RunPhase = "preparing" | "checking" | "warming_up" | "measuring" | "verifying" | "holding" | "giving_back" | "other";
 
 /**
  * What a step has shown.
  */
-export type RunResult = {
-  /**
-   * What was run.
-   */
-  id: string;
-  /**
-   * On what, as `NVIDIA H200`.
-   */
-  device: string;
-  /**
-   * The type of numbers, as `fp32`; empty where there is none.
-   */
-  dtype: string;
-  /**
-   * The median by the device's clock, in us; absent on the CPU and where nothing was timed.
-   */
-  device_us: Reading<number>;
-  /**
-   * The median by the host's clock, in us, from the first call until all was done.
-   */
-  host_us: Reading<number>;
-  /**
-   * Bytes moved in a second; absent where it is not about bytes.
-   */
-  bytes_per_second: Reading<number>;
-  /**
-   * Operations in a second; absent where it is not about them.
-   */
-  operations_per_second: Reading<number>;
-  /**
-   * The share of what is possible that was reached, from 0 to 1.
-   */
-  share: Reading<number>;
-  /**
-   * What it is as fast as, as `memory`; empty where nobody said.
-   */
-  limit: string;
-  /**
-   * Whether all of the result was checked and is right.
-   */
-  verified: boolean;
-  /**
-   * Elements that were compared.
-   */
-  checked: number;
-  /**
-   * Of those, how many are wrong.
-   */
-  wrong: number;
-  /**
-   * Whether somebody stopped it before it had shown all.
-   */
-  partial: boolean;
-};
+export type RunResult = { 
+/**
+ * What was run.
+ */
+id: string, 
+/**
+ * On what, as `NVIDIA H200`.
+ */
+device: string, 
+/**
+ * The type of numbers, as `fp32`; empty where there is none.
+ */
+dtype: string, 
+/**
+ * The median by the device's clock, in us; absent on the CPU and where nothing was timed.
+ */
+device_us: Reading<number>, 
+/**
+ * The median by the host's clock, in us, from the first call until all was done.
+ */
+host_us: Reading<number>, 
+/**
+ * Bytes moved in a second; absent where it is not about bytes.
+ */
+bytes_per_second: Reading<number>, 
+/**
+ * Operations in a second; absent where it is not about them.
+ */
+operations_per_second: Reading<number>, 
+/**
+ * The share of what is possible that was reached, from 0 to 1.
+ */
+share: Reading<number>, 
+/**
+ * What it is as fast as, as `memory`; empty where nobody said.
+ */
+limit: string, 
+/**
+ * Whether all of the result was checked and is right.
+ */
+verified: boolean, 
+/**
+ * Elements that were compared.
+ */
+checked: number, 
+/**
+ * Of those, how many are wrong.
+ */
+wrong: number, 
+/**
+ * Whether somebody stopped it before it had shown all.
+ */
+partial: boolean, };
 
 /**
  * A run at a moment.
  */
-export type RunState = {
-  /**
-   * Which.
-   */
-  run: string;
-  /**
-   * What kind of work it is.
-   */
-  kind: RunKind;
-  /**
-   * In a few words, as `copy, triad`.
-   */
-  title: string;
-  /**
-   * Whether it goes on, or how it ended.
-   */
-  status: RunStatus;
-  /**
-   * Whether it was started here and can be cancelled here; a terminal's run ends in its terminal.
-   */
-  own: boolean;
-  /**
-   * When it was started.
-   */
-  started_ms: number;
-  /**
-   * When it ended; `null` while it goes on.
-   */
-  ended_ms: number | null;
-  /**
-   * On what it works.
-   */
-  devices: Array<RunDevice>;
-  /**
-   * How many steps it has; 0 until that is known.
-   */
-  steps: number;
-  /**
-   * The step that it is at; `null` before the first.
-   */
-  step: RunStep | null;
-  /**
-   * How far the step is, from 0 to 1; `null` where nobody knows.
-   */
-  share: number | null;
-  /**
-   * What there is to say of it, as `612 TFLOP/s, 0 errors`.
-   */
-  text: string;
-  /**
-   * How many results, sentences and failures there are. `GET /api/v1/runs/{run}` has them all.
-   */
-  items: number;
-  /**
-   * The newest of them.
-   */
-  newest: RunItem | null;
-  /**
-   * The exit code of the process that worked; `null` while it works, and where it had none.
-   */
-  code: number | null;
-  /**
-   * Why it failed, in words for people; `null` where it did not.
-   */
-  error: string | null;
-};
+export type RunState = { 
+/**
+ * Which.
+ */
+run: string, 
+/**
+ * What kind of work it is.
+ */
+kind: RunKind, 
+/**
+ * In a few words, as `copy, triad`.
+ */
+title: string, 
+/**
+ * Whether it goes on, or how it ended.
+ */
+status: RunStatus, 
+/**
+ * Whether it was started here and can be cancelled here; a terminal's run ends in its terminal.
+ */
+own: boolean, 
+/**
+ * When it was started.
+ */
+started_ms: number, 
+/**
+ * When it ended; `null` while it goes on.
+ */
+ended_ms: number | null, 
+/**
+ * On what it works.
+ */
+devices: Array<RunDevice>, 
+/**
+ * How many steps it has; 0 until that is known.
+ */
+steps: number, 
+/**
+ * The step that it is at; `null` before the first.
+ */
+step: RunStep | null, 
+/**
+ * How far the step is, from 0 to 1; `null` where nobody knows.
+ */
+share: number | null, 
+/**
+ * What there is to say of it, as `612 TFLOP/s, 0 errors`.
+ */
+text: string, 
+/**
+ * How many results, sentences and failures there are. `GET /api/v1/runs/{run}` has them all.
+ */
+items: number, 
+/**
+ * The newest of them.
+ */
+newest: RunItem | null, 
+/**
+ * The exit code of the process that worked; `null` while it works, and where it had none.
+ */
+code: number | null, 
+/**
+ * Why it failed, in words for people; `null` where it did not.
+ */
+error: string | null, };
 
 /**
  * How a run is, or how it ended.
  */
-export type RunStatus = 'running' | 'done' | 'failed' | 'cancelled' | 'lost';
+export type RunStatus = "running" | "done" | "failed" | "cancelled" | "lost";
 
 /**
  * Where a run is.
  */
-export type RunStep = {
-  /**
-   * Counted from 0.
-   */
-  number: number;
-  /**
-   * What is run: a workload, a row's variant, a scenario.
-   */
-  id: string;
-  /**
-   * What is done now.
-   */
-  phase: RunPhase;
-};
+export type RunStep = { 
+/**
+ * Counted from 0.
+ */
+number: number, 
+/**
+ * What is run: a workload, a row's variant, a scenario.
+ */
+id: string, 
+/**
+ * What is done now.
+ */
+phase: RunPhase, };
 
 /**
  * What a sentence is about.
  */
-export type RunTopic = 'step' | 'cause' | 'cure' | 'lesson' | 'proof' | 'other';
+export type RunTopic = "step" | "cause" | "cure" | "lesson" | "proof" | "other";
 
 /**
  * All GPUs and the host at one moment.
  */
-export type Sample = {
-  /**
-   * Counts up by one from 0 for each sample of a collector; a gap tells a reader how many it missed.
-   */
-  seq: number;
-  /**
-   * When the sample was put together.
-   */
-  at_ms: number;
-  /**
-   * The time between samples that the collector aims at.
-   */
-  interval_ms: number;
-  /**
-   * Every GPU of the inventory, in its order, also those that are lost or hung.
-   */
-  gpus: Array<GpuSample>;
-  /**
-   * The machine around them.
-   */
-  host: HostSample;
-};
+export type Sample = { 
+/**
+ * Counts up by one from 0 for each sample of a collector; a gap tells a reader how many it missed.
+ */
+seq: number, 
+/**
+ * When the sample was put together.
+ */
+at_ms: number, 
+/**
+ * The time between samples that the collector aims at.
+ */
+interval_ms: number, 
+/**
+ * Every GPU of the inventory, in its order, also those that are lost or hung.
+ */
+gpus: Array<GpuSample>, 
+/**
+ * The machine around them.
+ */
+host: HostSample, };
 
 /**
  * From the server to a client, told apart by `type`.
  */
-export type ServerFrame =
-  | ({ type: 'hello' } & Hello)
-  | ({ type: 'inventory' } & Inventory)
-  | ({ type: 'sample' } & Sample)
-  | ({ type: 'details' } & GpuDetails)
-  | ({ type: 'trace' } & Trace)
-  | ({ type: 'event' } & Event)
-  | ({ type: 'collector' } & CollectorStatus)
-  | ({ type: 'history' } & History)
-  | ({ type: 'run' } & RunState)
-  | {
-      type: 'lagged';
-      /**
-       * How many.
-       */
-      missed: number;
-    }
-  | {
-      type: 'heartbeat';
-      /**
-       * The server's clock.
-       */
-      at_ms: number;
-    }
-  | {
-      type: 'error';
-      /**
-       * What was wrong with it, and what would have been right.
-       */
-      message: string;
-    };
+export type ServerFrame = { "type": "hello" } & Hello | { "type": "inventory" } & Inventory | { "type": "sample" } & Sample | { "type": "details" } & GpuDetails | { "type": "trace" } & Trace | { "type": "event" } & Event | { "type": "collector" } & CollectorStatus | { "type": "history" } & History | { "type": "run" } & RunState | { "type": "lagged", 
+/**
+ * How many.
+ */
+missed: number, } | { "type": "heartbeat", 
+/**
+ * The server's clock.
+ */
+at_ms: number, } | { "type": "error", 
+/**
+ * What was wrong with it, and what would have been right.
+ */
+message: string, };
 
 /**
  * How much a condition matters.
  */
-export type Severity = 'notice' | 'warning' | 'critical';
+export type Severity = "notice" | "warning" | "critical";
 
 /**
  * A step of a Slurm job.
  */
-export type SlurmJob = {
-  /**
-   * `SLURM_JOB_ID`.
-   */
-  job_id: string;
-  /**
-   * The step, as `0`, `batch` or `interactive`, where it is known.
-   */
-  step?: string;
-};
+export type SlurmJob = { 
+/**
+ * `SLURM_JOB_ID`.
+ */
+job_id: string, 
+/**
+ * The step, as `0`, `batch` or `interactive`, where it is known.
+ */
+step?: string, };
 
 /**
  * `/api/v1/snapshot`, and `gpumon --json`: everything known at one moment.
  */
-export type Snapshot = {
-  /**
-   * gpumon's version, as `0.1.0`.
-   */
-  version: string;
-  /**
-   * Whether samples are coming.
-   */
-  collector: CollectorStatus;
-  /**
-   * What is there; `None` until the collector has told it.
-   */
-  inventory: Inventory | null;
-  /**
-   * The newest sample; `None` until there is one.
-   */
-  sample: Sample | null;
-  /**
-   * What changes slowly, of each GPU of which it has been read.
-   */
-  details: Array<GpuDetails>;
-  /**
-   * What happened lately, the oldest first; empty where there is no server that could remember.
-   */
-  events: Array<Event>;
-  /**
-   * The recent past, where it was asked for (`?history_s=60`) and there is a server that remembers it.
-   */
-  history?: History;
-};
+export type Snapshot = { 
+/**
+ * gpumon's version, as `0.1.0`.
+ */
+version: string, 
+/**
+ * Whether samples are coming.
+ */
+collector: CollectorStatus, 
+/**
+ * What is there; `None` until the collector has told it.
+ */
+inventory: Inventory | null, 
+/**
+ * The newest sample; `None` until there is one.
+ */
+sample: Sample | null, 
+/**
+ * What changes slowly, of each GPU of which it has been read.
+ */
+details: Array<GpuDetails>, 
+/**
+ * What happened lately, the oldest first; empty where there is no server that could remember.
+ */
+events: Array<Event>, 
+/**
+ * The recent past, where it was asked for (`?history_s=60`) and there is a server that remembers it.
+ */
+history?: History, };
 
 /**
  * The kind of source.
  */
-export type SourceKind = 'nvml' | 'simulated';
+export type SourceKind = "nvml" | "simulated";
 
 /**
  * Banks of memory by how many spare rows they have left.
  */
-export type SpareRows = {
-  /**
-   * All.
-   */
-  max: number;
-  /**
-   * Most.
-   */
-  high: number;
-  /**
-   * Some.
-   */
-  partial: number;
-  /**
-   * Few.
-   */
-  low: number;
-  /**
-   * None.
-   */
-  none: number;
-};
+export type SpareRows = { 
+/**
+ * All.
+ */
+max: number, 
+/**
+ * Most.
+ */
+high: number, 
+/**
+ * Some.
+ */
+partial: number, 
+/**
+ * Few.
+ */
+low: number, 
+/**
+ * None.
+ */
+none: number, };
 
 /**
  * Temperatures.
  */
-export type Temperature = {
-  /**
-   * The chip (`nvmlDeviceGetTemperature`).
-   */
-  gpu_celsius: Reading<number>;
-  /**
-   * The memory (`NVML_FI_DEV_MEMORY_TEMP`).
-   */
-  memory_celsius: Reading<number>;
-  /**
-   * How much warmer the chip may get before its clocks are lowered (`nvmlDeviceGetMarginTemperature`).
-   */
-  margin_celsius: Reading<number>;
-};
+export type Temperature = { 
+/**
+ * The chip (`nvmlDeviceGetTemperature`).
+ */
+gpu_celsius: Reading<number>, 
+/**
+ * The memory (`NVML_FI_DEV_MEMORY_TEMP`).
+ */
+memory_celsius: Reading<number>, 
+/**
+ * How much warmer the chip may get before its clocks are lowered (`nvmlDeviceGetMarginTemperature`).
+ */
+margin_celsius: Reading<number>, };
 
 /**
  * Temperatures at which something happens.
  */
-export type Thresholds = {
-  /**
-   * The GPU switches itself off.
-   */
-  shutdown_celsius: Reading<number>;
-  /**
-   * The hardware lowers the clocks.
-   */
-  slowdown_celsius: Reading<number>;
-  /**
-   * The software lowers the clocks for the memory's sake.
-   */
-  memory_max_celsius: Reading<number>;
-  /**
-   * The software lowers the clocks for the chip's sake.
-   */
-  gpu_max_celsius: Reading<number>;
-};
+export type Thresholds = { 
+/**
+ * The GPU switches itself off.
+ */
+shutdown_celsius: Reading<number>, 
+/**
+ * The hardware lowers the clocks.
+ */
+slowdown_celsius: Reading<number>, 
+/**
+ * The software lowers the clocks for the memory's sake.
+ */
+memory_max_celsius: Reading<number>, 
+/**
+ * The software lowers the clocks for the chip's sake.
+ */
+gpu_max_celsius: Reading<number>, };
 
 /**
  * What holds the clocks down: NVML's `nvmlClocksEventReason...` bits.
  */
-export type ThrottleReason =
-  | 'gpu_idle'
-  | 'applications_clocks_setting'
-  | 'sw_power_cap'
-  | 'hw_slowdown'
-  | 'sync_boost'
-  | 'sw_thermal_slowdown'
-  | 'hw_thermal_slowdown'
-  | 'hw_power_brake_slowdown'
-  | 'display_clock_setting';
+export type ThrottleReason = "gpu_idle" | "applications_clocks_setting" | "sw_power_cap" | "hw_slowdown" | "sync_boost" | "sw_thermal_slowdown" | "hw_thermal_slowdown" | "hw_power_brake_slowdown" | "display_clock_setting";
 
 /**
  * For how long each thing held the clocks down. Counters in seconds, since the driver was loaded.
  */
-export type ThrottledTimes = {
-  /**
-   * The power limit.
-   */
-  power_seconds_total: Reading<number>;
-  /**
-   * Heat.
-   */
-  thermal_seconds_total: Reading<number>;
-  /**
-   * In step with the slowest GPU of a sync boost group.
-   */
-  sync_boost_seconds_total: Reading<number>;
-  /**
-   * The board's limit.
-   */
-  board_limit_seconds_total: Reading<number>;
-  /**
-   * Too little to do for higher clocks.
-   */
-  low_utilization_seconds_total: Reading<number>;
-  /**
-   * The voltage that the chip bears.
-   */
-  reliability_seconds_total: Reading<number>;
-};
+export type ThrottledTimes = { 
+/**
+ * The power limit.
+ */
+power_seconds_total: Reading<number>, 
+/**
+ * Heat.
+ */
+thermal_seconds_total: Reading<number>, 
+/**
+ * In step with the slowest GPU of a sync boost group.
+ */
+sync_boost_seconds_total: Reading<number>, 
+/**
+ * The board's limit.
+ */
+board_limit_seconds_total: Reading<number>, 
+/**
+ * Too little to do for higher clocks.
+ */
+low_utilization_seconds_total: Reading<number>, 
+/**
+ * The voltage that the chip bears.
+ */
+reliability_seconds_total: Reading<number>, };
 
 /**
  * The driver's own buffer of one number of one GPU, as far as it was not handed out before (`nvmlDeviceGetSamples`).
  *
  * Neighbouring traces of a GPU and metric have no sample twice, and leave none out unless `gap` says so.
  */
-export type Trace = {
-  /**
-   * NVML's index of the GPU.
-   */
-  index: number;
-  /**
-   * Its UUID, where the driver has told it.
-   */
-  uuid: string | null;
-  /**
-   * Which number.
-   */
-  metric: TraceMetric;
-  /**
-   * The driver's time of the first sample, in microseconds since the Unix epoch.
-   */
-  start_us: number;
-  /**
-   * The time of each sample after `start_us`, in microseconds, rising.
-   */
-  offsets_us: Array<number>;
-  /**
-   * The value of each sample.
-   */
-  values: Array<number>;
-  /**
-   * Whether the driver may have dropped samples before the first, since it was asked too late.
-   */
-  gap: boolean;
-};
+export type Trace = { 
+/**
+ * NVML's index of the GPU.
+ */
+index: number, 
+/**
+ * Its UUID, where the driver has told it.
+ */
+uuid: string | null, 
+/**
+ * Which number.
+ */
+metric: TraceMetric, 
+/**
+ * The driver's time of the first sample, in microseconds since the Unix epoch.
+ */
+start_us: number, 
+/**
+ * The time of each sample after `start_us`, in microseconds, rising.
+ */
+offsets_us: Array<number>, 
+/**
+ * The value of each sample.
+ */
+values: Array<number>, 
+/**
+ * Whether the driver may have dropped samples before the first, since it was asked too late.
+ */
+gap: boolean, };
 
 /**
  * What the driver records.
  */
-export type TraceMetric = 'power_watts' | 'gpu_percent' | 'memory_percent';
+export type TraceMetric = "power_watts" | "gpu_percent" | "memory_percent";
 
 /**
  * Shares of the last sampling period, which the driver makes 1/6 s to 1 s long.
  */
-export type Utilization = {
-  /**
-   * Time in which at least one kernel ran. It does not tell how much of the GPU that kernel used.
-   */
-  gpu_percent: Reading<number>;
-  /**
-   * Time in which device memory was read or written.
-   */
-  memory_percent: Reading<number>;
-  /**
-   * Video encoder (`nvmlDeviceGetEncoderUtilization`).
-   */
-  encoder_percent: Reading<number>;
-  /**
-   * Video decoder (`nvmlDeviceGetDecoderUtilization`).
-   */
-  decoder_percent: Reading<number>;
-  /**
-   * JPEG decoder (`nvmlDeviceGetJpgUtilization`).
-   */
-  jpeg_percent: Reading<number>;
-  /**
-   * Optical flow accelerator (`nvmlDeviceGetOfaUtilization`).
-   */
-  ofa_percent: Reading<number>;
-};
+export type Utilization = { 
+/**
+ * Time in which at least one kernel ran. It does not tell how much of the GPU that kernel used.
+ */
+gpu_percent: Reading<number>, 
+/**
+ * Time in which device memory was read or written.
+ */
+memory_percent: Reading<number>, 
+/**
+ * Video encoder (`nvmlDeviceGetEncoderUtilization`).
+ */
+encoder_percent: Reading<number>, 
+/**
+ * Video decoder (`nvmlDeviceGetDecoderUtilization`).
+ */
+decoder_percent: Reading<number>, 
+/**
+ * JPEG decoder (`nvmlDeviceGetJpgUtilization`).
+ */
+jpeg_percent: Reading<number>, 
+/**
+ * Optical flow accelerator (`nvmlDeviceGetOfaUtilization`).
+ */
+ofa_percent: Reading<number>, };
 
 /**
  * An Xid: NVIDIA's number for what went wrong, with what it means.
  */
-export type XidReport = {
-  /**
-   * NVIDIA's number.
-   */
-  code: number;
-  /**
-   * The process it is about, where the driver says so.
-   */
-  pid?: number;
-  /**
-   * What it means, in a sentence.
-   */
-  meaning: string;
-  /**
-   * What to do about it, in a sentence.
-   */
-  advice: string;
-  /**
-   * The driver's own words, where they were read (the kernel's log).
-   */
-  message?: string;
-};
+export type XidReport = { 
+/**
+ * NVIDIA's number.
+ */
+code: number, 
+/**
+ * The process it is about, where the driver says so.
+ */
+pid?: number, 
+/**
+ * What it means, in a sentence.
+ */
+meaning: string, 
+/**
+ * What to do about it, in a sentence.
+ */
+advice: string, 
+/**
+ * The driver's own words, where they were read (the kernel's log).
+ */
+message?: string, };

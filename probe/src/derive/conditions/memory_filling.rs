@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 
 use super::{
     clock::Moment,
-    memory_nearly_full::is_memory_nearly_full,
+    memory_nearly_full::{BEGIN_AFTER_MS, is_memory_nearly_full},
     rule::{Matter, Rule, View},
     spell::{Sight, Spell},
     words,
@@ -44,6 +44,7 @@ pub(super) struct MemoryFilling {
     spell: Spell<Matter>,
     /// What was free when it began: where there is more again, it is over.
     free_at_begin: Option<u64>,
+    nearly_full_since: Option<Moment>,
 }
 
 /// A process, told from others that have had its PID.
@@ -56,6 +57,7 @@ impl MemoryFilling {
             processes: HashMap::new(),
             spell: Spell::new(0, END_AFTER_MS),
             free_at_begin: None,
+            nearly_full_since: None,
         }
     }
 
@@ -68,7 +70,13 @@ impl MemoryFilling {
         self.take_processes(view);
         // Bytes that the driver keeps are not there to be allocated.
         let free = total.saturating_sub(used).saturating_sub(memory.reserved_bytes.value().copied().unwrap_or(0));
-        if is_memory_nearly_full(free, total) || self.free_at_begin.is_some_and(|at_begin| free > at_begin) {
+        if is_memory_nearly_full(free, total) {
+            // Until that is a condition of its own.
+            let since = *self.nearly_full_since.get_or_insert(view.now);
+            return if view.now.since(since) < BEGIN_AFTER_MS { Sight::Undecided } else { Sight::Over };
+        }
+        self.nearly_full_since = None;
+        if self.free_at_begin.is_some_and(|at_begin| free > at_begin) {
             return Sight::Over;
         }
         let is_growth = |per_ms: &f64| *per_ms * 60_000.0 >= LEAST_SHARE_PER_MINUTE * total as f64;
@@ -252,6 +260,10 @@ mod tests {
         play(&mut stage, (321..=570).map(|second| 20_480 + second * 100));
         assert_eq!(stage.only().severity, Severity::Critical);
         assert_eq!(stage.news(), [told(21, "+memory_filling")]);
+        play(&mut stage, (571..=612).map(|second| 20_480 + second * 100));
+        let [ended, began] = stage.news().try_into().unwrap();
+        assert_eq!((ended.1.as_str(), began.1.as_str()), ("-memory_filling", "+memory_nearly_full"));
+        assert_eq!(ended.0, began.0, "one takes over from the other");
     }
 
     #[test]

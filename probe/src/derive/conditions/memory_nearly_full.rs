@@ -22,7 +22,7 @@ const STILL: Bound = (0.05, 3 * GIB);
 const NEAR: Bound = (0.1, 6 * GIB);
 
 /// An allocation that is given back at once is no concern.
-const BEGIN_AFTER_MS: u64 = 3_000;
+pub(super) const BEGIN_AFTER_MS: u64 = 3_000;
 
 /// Near the bounds, for memory that is given back and taken again.
 const END_AFTER_MS: u64 = 10_000;

@@ -1,0 +1,62 @@
+import { describe, expect, it } from 'vitest';
+
+import { GIB, gpu, inventory, NOW, process, sample } from '../testing/frames';
+import type { Condition } from '../wire';
+import { concernsOf } from './condition';
+import { gpusOf } from './gpu';
+import { holderRows, SlotKeeper } from './holders';
+import { describeForecast, forecastOf, type Forecast } from './memory-forecast';
+
+/** Memory that is full in `left_s`; each process' growth in GiB per second by its PID. */
+function filling(left_s: number, gib_per_s: number, growth: Record<number, number> = {}): Condition {
+  const growing = Object.entries(growth).map(([pid, gib]) => ({ pid: Number(pid), bytes_per_second: gib * GIB }));
+  return {
+    condition: 'memory_filling',
+    since_ms: NOW,
+    severity: left_s < 60 ? 'critical' : 'warning',
+    text: 'Memory full soon.',
+    left_ms: left_s * 1000,
+    bytes_per_second: gib_per_s * GIB,
+    growing,
+  };
+}
+
+function forecast(condition: Condition): Forecast | null {
+  const processes = ['train', 'eval', 'other'].map((name, i) => process(i + 1, { name, memory_bytes: (9 - i) * GIB }));
+  const gpus = gpusOf(inventory(1), sample(NOW, [gpu(0, { processes, conditions: [condition] })]));
+  const rows = holderRows(gpus, new SlotKeeper()).filter((row) => row.kind === 'holder');
+  const [only] = gpus;
+  return only === undefined ? null : forecastOf(only, rows, 5 * 60_000);
+}
+
+function words(condition: Condition): string | undefined {
+  const found = forecast(condition);
+  return found === null
+    ? undefined
+    : describeForecast(found, (row) => row.processes[0].name as string).text.replaceAll('\u00a0', ' ');
+}
+
+describe('a forecast', () => {
+  it('says when memory will be full, and how urgent that is', () => {
+    expect(words(filling(38, 1.6))).toBe('memory full in about 40 s: grows 1.60 GiB/s');
+    const level = (left_s: number): string | undefined => {
+      const found = forecast(filling(left_s, 1));
+      return found === null ? undefined : describeForecast(found).level;
+    };
+    expect([level(38), level(120), level(400)]).toEqual(['act', 'warn', undefined]);
+  });
+
+  it('names those who grow most', () => {
+    expect(words(filling(38, 1.6, { 1: 1.6, 3: 0.1 }))).toBe('memory full in about 40 s: train grows 1.60 GiB/s');
+    expect(words(filling(38, 1.6, { 2: 0.4, 1: 0.9, 3: 0.3 }))).toBe(
+      'memory full in about 40 s: train grows 0.90 GiB/s, eval 0.40 GiB/s',
+    );
+    expect(words(filling(38, 1.6, { 99: 1.6 }))).toBe('memory full in about 40 s: grows 1.60 GiB/s');
+    expect(words(filling(4, 15, { 1: 15 }))).toBe('memory full: train grew 15.0 GiB/s');
+    expect(words(filling(4, 15))).toBe('memory full: grew 15.0 GiB/s');
+  });
+
+  it('is told once', () => {
+    expect(concernsOf(gpu(0, { conditions: [filling(38, 1)] }), NOW)).toEqual([]);
+  });
+});

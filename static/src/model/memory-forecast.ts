@@ -1,0 +1,83 @@
+/** When a GPU's memory will be full, as the server foresees it. */
+
+import { duration, memorySize } from '../lib/format';
+import { trans } from '../lib/translation';
+import type { Severity } from '../wire';
+import type { Description } from './describe';
+import type { GpuView } from './gpu';
+import type { HolderRow } from './holders';
+
+/** Who has less than this share of the growth is not named. */
+const NAMED_SHARE = 0.2;
+const NAMED_MOST = 2;
+
+/** Somebody whose memory grows. */
+export interface Grower {
+  row: HolderRow;
+  bytes_per_second: number;
+}
+
+export interface Forecast {
+  left_ms: number;
+  /** How fast it grows. */
+  bytes_per_second: number;
+  severity: Severity;
+  /** Those of the GPU's holders that grow, the fastest first. */
+  growers: Grower[];
+}
+
+/** When the memory of a GPU will be full, of which `rows` are the holders; `null` where not within `horizon_ms`. */
+export function forecastOf(gpu: GpuView, rows: readonly HolderRow[], horizon_ms: number): Forecast | null {
+  for (const condition of gpu.now?.conditions ?? []) {
+    if (condition.condition === 'memory_filling' && condition.left_ms <= horizon_ms) {
+      const { left_ms, bytes_per_second, severity, growing } = condition;
+      const rates = new Map(growing.map((process) => [process.pid, process.bytes_per_second]));
+      const growers = rows
+        .filter((row) => row.gpu === gpu.index)
+        .map((row) => ({
+          row,
+          bytes_per_second: row.processes.reduce((sum, { pid }) => sum + (rates.get(pid) ?? 0), 0),
+        }))
+        .filter((grower) => grower.bytes_per_second > 0)
+        .sort((a, b) => b.bytes_per_second - a.bytes_per_second);
+      return { left_ms, bytes_per_second, severity, growers };
+    }
+  }
+  return null;
+}
+
+/** A forecast in words, with the names of those that most of the growth is due to. */
+export function describeForecast(
+  { left_ms, bytes_per_second, severity, growers }: Forecast,
+  nameOf: (row: HolderRow) => string = (row) => row.name,
+): Description {
+  const named = growers.filter((one) => one.bytes_per_second >= NAMED_SHARE * bytes_per_second).slice(0, NAMED_MOST);
+  const [first, ...others] = named;
+  const more = others.map((one) => `, ${nameOf(one.row)} ${rate(one.bytes_per_second)}`).join('');
+  const speed = `${rate(first?.bytes_per_second ?? bytes_per_second)}${more}`;
+  const name = first === undefined ? null : nameOf(first.row);
+  return {
+    text: left_ms < 5000 ? describeFull(name, speed) : describeFilling(rough(left_ms), name, speed),
+    title: trans.__('Estimated from the growth over the last 30 s.'),
+    level: severity === 'critical' ? 'act' : 'warn',
+  };
+}
+
+function describeFull(name: string | null, speed: string): string {
+  return name === null ? trans.__('memory full: grew %1', speed) : trans.__('memory full: %1 grew %2', name, speed);
+}
+
+function describeFilling(left: string, name: string | null, speed: string): string {
+  return name === null
+    ? trans.__('memory full in about %1: grows %2', left, speed)
+    : trans.__('memory full in about %1: %2 grows %3', left, name, speed);
+}
+
+function rate(bytes_per_second: number): string {
+  return `${memorySize(bytes_per_second)}/s`;
+}
+
+/** A forecast has no more than one digit worth telling. */
+function rough(ms: number): string {
+  return ms < 60_000 ? duration(Math.ceil(ms / 10_000) * 10_000) : duration(Math.round(ms / 60_000) * 60_000);
+}
