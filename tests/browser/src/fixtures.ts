@@ -14,23 +14,54 @@ import { Lab } from './lab';
 import { View } from './view';
 import { Worker } from './worker';
 
+/** What is shared, by its name. Vitest loads this module anew for each file, and keeps what is global. */
+const global = globalThis as { gpumonShared?: Map<string, Promise<unknown>> };
+const SHARED = (global.gpumonShared ??= new Map<string, Promise<unknown>>());
+
+/** Makes something for the first file that asks for it; `end` is called after the last. */
+async function shared<T>(
+  name: string,
+  make: () => Promise<T>,
+  end: (made: T) => Promise<void>,
+  onCleanup: (clean: () => Promise<void>) => void,
+): Promise<T> {
+  const before = SHARED.get(name);
+  if (before !== undefined) {
+    return before as Promise<T>;
+  }
+  const made = make();
+  SHARED.set(name, made);
+  onCleanup(async () => {
+    SHARED.delete(name);
+    await end(await made);
+  });
+  return made;
+}
+
 export const it = test
-  .extend('browser', { scope: 'worker' }, async ({}, { onCleanup }) => {
-    const browser = await launchBrowser();
-    onCleanup(() => browser.close());
-    return browser;
+  .extend('browser', { scope: 'worker' }, ({}, { onCleanup }) =>
+    shared('browser', launchBrowser, (browser) => browser.close(), onCleanup),
+  )
+  .extend('sharedWorker', { scope: 'worker' }, ({}, { onCleanup }) =>
+    shared(
+      'worker',
+      () => Promise.resolve(new Worker()),
+      () => Promise.resolve(),
+      onCleanup,
+    ),
+  )
+  .extend('sharedSimulated', { scope: 'worker' }, ({ sharedWorker }, { onCleanup }) => {
+    const start = (): Promise<JupyterServer> => JupyterServer.start({ GPUMON_SOURCE: 'sim:2', ...sharedWorker.env });
+    return shared('simulated', start, (server) => server.stop(), onCleanup);
   })
-  .extend('sharedWorker', { scope: 'worker' }, () => new Worker())
-  .extend('sharedSimulated', { scope: 'worker' }, async ({ sharedWorker }, { onCleanup }) => {
-    const server = await JupyterServer.start({ GPUMON_SOURCE: 'sim:2', ...sharedWorker.env });
-    onCleanup(() => server.stop());
-    return server;
-  })
-  .extend('sharedScripted', { scope: 'worker' }, async ({}, { onCleanup }) => {
-    const server = await JupyterServer.startScripted();
-    onCleanup(() => server.stop());
-    return server;
-  })
+  .extend('sharedScripted', { scope: 'worker' }, ({}, { onCleanup }) =>
+    shared(
+      'scripted',
+      () => JupyterServer.startScripted(),
+      (server) => server.stop(),
+      onCleanup,
+    ),
+  )
   /** Does the runs that are started on a server which has it in its environment. */
   .extend('worker', ({ sharedWorker }) => {
     sharedWorker.reset();

@@ -8,5 +8,7 @@ export const patiently = {
   // Several things that come late, one after the other, and the error says which of them never came.
   testTimeout: 4 * PATIENCE_MS,
   hookTimeout: 4 * PATIENCE_MS,
+  // Servers that tests share end after the last of them.
+  teardownTimeout: 2 * PATIENCE_MS,
   expect: { poll: { timeout: PATIENCE_MS, interval: 100 } },
 };

@@ -13,9 +13,9 @@ const running = (page: Page): Locator => page.locator('.gpumon-run[data-status=r
 /** Starts triad on the second GPU, by the keyboard. */
 async function start(page: Page): Promise<void> {
   await page.getByTestId('gpumon-run').press('Enter');
-  const what = page.getByLabel('Workload');
+  const what = page.getByLabel('Workload', { exact: true });
   await what.selectOption({ label: 'triad' });
-  await page.getByLabel('Device').selectOption({ label: 'GPU 1, H200' });
+  await page.getByLabel('Device', { exact: true }).selectOption({ label: 'GPU 1, H200' });
   await what.press('Tab');
   await page.keyboard.press('Tab');
   await page.keyboard.press('Enter');

@@ -15,7 +15,7 @@ describe('the panel in another language', () => {
     scripted.write('train.ipynb', notebookOf([]));
     const kernel = await scripted.startKernel('train.ipynb');
     await scripted.script(
-      '[[gpu]]\nindex = 0\nutilization_percent = 50\n[[gpu]]\nindex = 1\n[[gpu]]\nindex = 2\nprofile = "training"\n' +
+      '[[gpu]]\nindex = 0\nutilization_percent = 50\n[[gpu]]\nindex = 1\n[[gpu]]\nindex = 2\nprofile = "training"\nthrottle_reasons = []\n' +
         `[[process]]\ngpu = 0\npid = ${String(kernel.pid)}\nsm_percent = 50\nmemory = "10 GiB"\n` +
         '[[fault]]\ngpu = 1\nkind = "lost"\nfrom_s = 0\n',
     );
