@@ -4,19 +4,19 @@ use std::time::Duration;
 
 use tokio::{process::Child, time::timeout};
 
-/// How long a killed collector may take to end before it is left behind.
-const BURIAL: Duration = Duration::from_secs(1);
+/// How long a killed collector may take to end before it counts as stuck.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Those that still hold the GPUs.
 #[derive(Debug, Default)]
-pub(crate) struct LeftBehind(Vec<Child>);
+pub(crate) struct StuckCollectors(Vec<Child>);
 
-impl LeftBehind {
+impl StuckCollectors {
     /// Kills a collector, if it has not ended, and waits a little for its end.
-    pub(crate) async fn bury(&mut self, mut child: Child) {
+    pub(crate) async fn kill(&mut self, mut child: Child) {
         // An error means that it has ended.
         let _ = child.start_kill();
-        if timeout(BURIAL, child.wait()).await.is_err() {
+        if timeout(PATIENCE, child.wait()).await.is_err() {
             self.0.push(child);
         }
     }
