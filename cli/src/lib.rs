@@ -10,18 +10,16 @@ mod exit;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 mod local;
-mod lock_file;
 mod man;
 mod options;
 mod place;
+mod run;
 mod smi;
 mod stranger;
-mod suggest;
 mod table;
 mod top;
 mod wait;
 mod words;
-mod worker;
 
 use std::{
     env, panic,
@@ -30,6 +28,7 @@ use std::{
 };
 
 use clap::Parser;
+use gpumon_workload::{lock_file, suggest};
 
 use self::{args::Args, options::SourceArgs};
 

@@ -1,4 +1,4 @@
-//! `gpumon bench` on the CPU, and over a driver whose devices are the CPU: what is right passes, what is wrong does not.
+//! `gpumon bench` on the CPU, and over a driver whose devices are the CPU: verified results pass, mismatches do not.
 
 use std::process::Stdio;
 
@@ -95,7 +95,7 @@ fn every_ordered_pair_of_gpus_is_measured_and_checked() {
     for (from, line) in matrix[1..].iter().enumerate() {
         for (to, cell) in words(line)[3..].iter().enumerate() {
             match (from, to) {
-                (1, 0) => assert_eq!(cell, "WRONG", "{text}"),
+                (1, 0) => assert_eq!(cell, "mismatch", "{text}"),
                 _ if from == to => assert_eq!(cell, "-", "{text}"),
                 _ => assert!(cell.parse::<f64>().unwrap() > 0.0, "{text}"),
             }
@@ -163,7 +163,7 @@ fn a_flipped_bit_is_found_and_ends_with_1() {
         assert_eq!((&lines[0]["verify"]["ok"], &lines[1]["verify"]["ok"]), (&false.into(), &true.into()), "{lines:?}");
         let table = cuda.gpumon(&["bench", id, "--quick", "--size", SIZE]).output().unwrap();
         assert_eq!(table.status.code(), Some(1));
-        assert!(stdout(&table).contains("WRONG: "), "{}", stdout(&table));
+        assert!(stdout(&table).contains("MISMATCH: "), "{}", stdout(&table));
     }
 }
 
@@ -312,7 +312,7 @@ fn earlier_results_say_what_has_become_slower_and_a_threshold_ends_with_4() {
     let slower = run(&["--compare", &was_fast]);
     let text = stdout(&slower);
     assert_eq!(slower.status.code(), Some(0), "{text}");
-    for words in ["to old", "0.01x", "Slower than before, for certain: copy 0.0", ", scale 0.0"] {
+    for words in ["vs old", "0.01x", "Significantly slower than before: copy 0.0", ", scale 0.0"] {
         assert!(text.contains(words), "{words}: {text}");
     }
     let below = run(&["--compare", &was_fast, "--fail-below", "90%"]);

@@ -65,7 +65,7 @@ fn a_flipped_bit_or_a_lost_result_in_one_variant_ends_with_1_and_is_told_there()
         let line = lines.iter().find(|line| line["variant"] == variant).unwrap();
         assert_eq!(line["outcome"]["verify"]["ok"], false, "{kernel}: {line}");
         let text = stdout(&cuda.gpumon(&["seeds", row, "--quick", "--backend", "cuda"]).output().unwrap());
-        assert!(text.contains("WRONG: "), "{kernel}: {text}");
+        assert!(text.contains("MISMATCH: "), "{kernel}: {text}");
     }
 }
 

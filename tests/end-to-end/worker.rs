@@ -167,7 +167,7 @@ fn a_gpu_on_which_another_user_computes_is_left_alone_unless_told_to_share() {
     assert_eq!(code, Some(0), "{said}");
     assert_eq!(lines[0]["load"]["others"][0]["pid"], pid, "{}", lines[0]);
     let table = cuda.gpumon_with(&nvml, &["bench", "copy", "--share", "--quick", "--size", "1MiB"]).output().unwrap();
-    assert!(stdout(&table).contains("not alone: "), "{}", stdout(&table));
+    assert!(stdout(&table).contains("shared with "), "{}", stdout(&table));
 }
 
 #[test]

@@ -16,57 +16,54 @@ mod table;
 use std::path::PathBuf;
 
 use clap::ValueEnum;
-use gpumon_workload::{
-    Engine,
-    bench::Amount,
-    job::{BenchJob, Job},
-};
+use gpumon_workload::protocol::{Amount, BenchJob, Engine, Job};
 
+#[cfg(test)]
+pub(super) use self::compare::tests::outcome as sample_outcome;
 use self::{amount::parse_amount, compare::Earlier};
 pub(super) use self::{results::Results, table::time};
 use crate::{
     exit::Failure,
     options::SourceArgs,
-    worker::{self, DtypeChoice, WhereArgs, parse_share},
+    run::{self, DtypeChoice, WhereArgs, parse_share},
 };
 
-/// Slower than was asked for.
+/// Below --fail-below.
 const BELOW: u8 = 4;
 
-/// Run work of a known size on a GPU or the CPU, and say how fast it was and whether the result is right
+/// Benchmark verified workloads on a GPU or the CPU
 ///
-/// Without a name, everything runs that can. Each result is checked against a reference of higher precision, on random
-/// data, before it is timed and after. Times are medians of at least ten runs, by the GPU's clock and by the host's,
-/// until they deviate by half a percent or two seconds are over. It needs NVIDIA's driver and no toolkit, and leaves 3 %
-/// of a GPU's memory to others, 512 MiB at least. What NVML says meanwhile of clocks, power and what holds them down
-/// stands beside the times.
+/// Without a name, all workloads run. Each result is verified against a reference of higher precision, on random data,
+/// before and after it is timed. Times are medians of at least ten runs, by the GPU's clock and by the host's, until they
+/// deviate by half a percent or two seconds are over. NVIDIA's driver is required and no toolkit. 3 % of a GPU's memory,
+/// 512 MiB at least, stay free for others. Clocks, power and throttling are read by NVML while a workload is timed.
 ///
-/// One run at a time works on a GPU, and none where somebody of another user computes, unless --share says so.
+/// One run at a time uses a GPU, and none uses a GPU on which another user computes, unless --share is given.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = NOTES)]
 pub(crate) struct BenchArgs {
-    /// What to run, by name; `list` lists all that there is
+    /// Workloads to run, by name; `list` lists all of them
     #[arg(value_name = "ID")]
     ids: Vec<String>,
 
     #[command(flatten)]
     place: WhereArgs,
 
-    /// With numbers of this type; without it, of the first that `list` names
+    /// Data type; by default the first that `list` names
     #[arg(long, value_enum)]
     dtype: Option<DtypeChoice>,
 
-    /// With arrays of so many elements, or matrices of so many rows, as 4096, 1e7 or 64Mi, or so many bytes each, as
-    /// 256MiB; chosen to suit without it
+    /// Elements of each array or rows of each matrix, as 4096, 1e7 or 64Mi, or bytes of each, as 256MiB; by default chosen
+    /// for the device
     #[arg(long, value_name = "SIZE", value_parser = parse_amount)]
     size: Option<Amount>,
 
-    /// By what it runs on a GPU: gpumon's own kernels, or cuBLAS, where you have it, to compare with
+    /// Kernel implementation: gpumon's own, or cuBLAS where it is installed, for comparison
     #[arg(long, value_enum, default_value_t = EngineChoice::Own)]
     engine: EngineChoice,
 
-    /// Run what copies between two GPUs from each GPU to each other one, and print a matrix of it; all three, where none
-    /// is named
+    /// Run the workloads that copy between two GPUs for each ordered pair of GPUs, and print a matrix of the results; all
+    /// three of them where none is named
     #[arg(long, conflicts_with = "device")]
     pairs: bool,
 
@@ -74,16 +71,16 @@ pub(crate) struct BenchArgs {
     #[arg(long)]
     quick: bool,
 
-    /// Print one JSON object a line and result
+    /// Print one JSON object per result, one per line
     #[arg(long)]
     json: bool,
 
-    /// Say how fast it is beside earlier results, as `gpumon bench --json` has written them
+    /// Compare with earlier results, as written by `gpumon bench --json`
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     compare: Option<PathBuf>,
 
-    /// End with 4 where something is slower than this share, as 0.9 or 90%: of the earlier result with --compare, else of
-    /// what memory or chip are rated for
+    /// Exit with code 4 if any result falls below this ratio, as 0.9 or 90%: of the earlier result with --compare, else of
+    /// the theoretical peak
     #[arg(long, value_name = "SHARE", value_parser = parse_share)]
     fail_below: Option<f64>,
 }
@@ -91,28 +88,27 @@ pub(crate) struct BenchArgs {
 const NOTES: &str = "\
 Examples:
   gpumon bench
-      Everything that runs here.
+      All workloads that run here.
   gpumon bench triad trig --backend both
       Two of them, on the GPU and on the CPU.
   gpumon bench h2d-pinned h2d-pageable --size 1GiB
-      What it costs to copy to the GPU.
+      Bandwidth of copies to the GPU.
   gpumon bench peer peer-latency --pairs
-      Rate and latency from each GPU to each other one, every copy checked.
+      Bandwidth and latency between all pairs of GPUs, every copy verified.
   gpumon bench --json | jq 'select(.verify.ok) | [.id, .rate.bytes_per_second]'
-      For programs.
+      For scripts.
   gpumon bench --json > before.json; gpumon bench --compare before.json --fail-below 0.95
-      What has become slower, say after an update of the driver.
+      Regressions, for example after a driver update.
 
 Environment:
-  GPUMON_LIBCUDA  CUDA's library, where the loader does not find libcuda.so.1 by itself
-  CUDA_VISIBLE_DEVICES  the GPUs that there are, and their order
-  GPUMON_LIBCUBLAS  cuBLAS, for --engine cublas, where it is not found by itself
+  GPUMON_LIBCUDA  path of libcuda.so.1, where the loader does not find it
+  CUDA_VISIBLE_DEVICES  visible GPUs and their order
+  GPUMON_LIBCUBLAS  path of cuBLAS for --engine cublas, where it is not found
   RAYON_NUM_THREADS  threads on the CPU
-  GPUMON_LOCKS  folder of the locks, where neither /run/lock nor /tmp is open to all
+  GPUMON_LOCKS  directory of the locks, where neither /run/lock nor /tmp is writable by all
 
-Exit codes: 0 done and right, 1 a result is wrong or could not be had, 2 bad argument, 3 no GPU or no driver for what \
-runs on no CPU, 4 slower than --fail-below, 5 refused since memory would not do or somebody else is there, \
-130 interrupted";
+Exit codes: 0 all results verified, 1 mismatch or failure, 2 bad argument, 3 no GPU or no driver for a workload that \
+needs one, 4 below --fail-below, 5 refused: not enough memory, or the GPU is in use by others, 130 interrupted";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum EngineChoice {
@@ -144,12 +140,12 @@ pub(crate) fn run(source: &SourceArgs, args: &BenchArgs) -> Result<(), Failure> 
         quick: args.quick,
     });
     let mut results = Results::new(args.json, earlier, args.fail_below);
-    let code = worker::follow(source, &job, args.place.time_limit, &mut results)?;
+    let code = run::follow(source, &job, args.place.time_limit, &mut results)?;
     let is_below = results.finish(code == 0)?;
     match code {
-        0 if is_below => Err(Failure::told(BELOW)),
+        0 if is_below => Err(Failure::reported(BELOW)),
         0 => Ok(()),
-        code => Err(Failure::told(code)),
+        code => Err(Failure::reported(code)),
     }
 }
 

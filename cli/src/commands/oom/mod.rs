@@ -12,42 +12,39 @@ use std::io::{self, Write};
 
 use anyhow::anyhow;
 use gpumon_workload::{
-    job::{Job, OomJob},
     oom,
-    report::Line,
+    protocol::{Job, Line, OomJob},
 };
 use rustix::process::{Signal, set_parent_process_death_signal};
 
 use self::{hold::parse_hold, page::Page};
-use super::work::Load;
 use crate::{
     exit::Failure,
     options::SourceArgs,
-    worker::{self, Listener, WhereArgs},
+    run::{self, View, WhereArgs},
 };
 
-/// Show how memory of a GPU runs out, safely, with cause and cure
+/// Out-of-memory demos: show safely how GPU memory runs out, with cause and fix
 ///
-/// A demonstration takes memory as a program would, shows what the driver says when there is no more, and says in words
-/// why that is and what to do. 3 % of the memory, 512 MiB at least, stay free for others at all times; the real error
-/// comes from asking for more than there is, never from draining the GPU; and everything is given back at the end, on
-/// Ctrl+C, and when gpumon is killed. Without a GPU it is shown on a model, which keeps the same accounts.
+/// A demo allocates memory as a program would, shows the driver's error when there is no more, and explains cause and fix.
+/// 3 % of the memory, 512 MiB at least, stay free for others at all times; the real error comes from a request for more
+/// than there is, never from draining the GPU; and all memory is freed at the end, on Ctrl+C, and when gpumon is killed.
+/// Without a GPU the demo runs on a model with the same accounting.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = NOTES)]
 pub(crate) struct OomArgs {
-    /// What to show, by name; `list` lists all that there is
+    /// Demo to run, by name; `list` lists all of them
     #[arg(value_name = "SCENARIO", default_value = LIST, hide_default_value = true)]
     scenario: String,
 
     #[command(flatten)]
     place: WhereArgs,
 
-    /// How long memory is held, so that one can watch it, as 500ms, 3s or 2m, up to 10m; each step takes a third of it,
-    /// a second at most
+    /// How long memory is held, as 500ms, 3s or 2m, up to 10m; each step takes a third of it, a second at most
     #[arg(long, value_name = "TIME", default_value = "3s", value_parser = parse_hold)]
     hold: f64,
 
-    /// Print what is reported as one JSON object a line
+    /// Print each report as one JSON object per line
     #[arg(long)]
     json: bool,
 
@@ -59,20 +56,20 @@ pub(crate) struct OomArgs {
 const NOTES: &str = "\
 Examples:
   gpumon oom list
-      What there is.
+      All demos.
   gpumon oom fill --hold 30s
-      Fill a GPU up to what stays free for others, and watch it in the dashboard.
+      Fill a GPU up to the reserve for others, and watch it in the dashboard.
   gpumon oom fragment --backend cpu
       On the model, without a GPU.
   gpumon oom leak --json | jq -r 'select(.report == \"said\") | .text'
-      For programs.
+      For scripts.
 
 Environment:
-  GPUMON_LIBCUDA  CUDA's library, where the loader does not find libcuda.so.1 by itself
-  CUDA_VISIBLE_DEVICES  the GPUs that there are, and their order
+  GPUMON_LIBCUDA  path of libcuda.so.1, where the loader does not find it
+  CUDA_VISIBLE_DEVICES  visible GPUs and their order
 
-Exit codes: 0 shown, 1 it failed, or did not happen as it should, 2 bad argument, 3 no GPU or no driver, 5 refused since \
-others need the memory, 130 interrupted";
+Exit codes: 0 shown, 1 failed or not reproduced, 2 bad argument, 3 no GPU or no driver, 5 refused: others need the \
+memory, 130 interrupted";
 
 /// What stands for no demonstration.
 const LIST: &str = "list";
@@ -87,8 +84,8 @@ pub(crate) fn run(source: &SourceArgs, args: &OomArgs) -> Result<(), Failure> {
     source.source.check()?;
     let job = OomJob { scenario: args.scenario.clone(), place: args.place.place(), hold_seconds: args.hold };
     let mut reader = if args.json { Reader::Program } else { Reader::Person(Page::new()) };
-    let code = worker::follow(source, &Job::Oom(job), args.place.time_limit, &mut reader)?;
-    if code == 0 { Ok(()) } else { Err(Failure::told(code)) }
+    let code = run::follow(source, &Job::Oom(job), args.place.time_limit, &mut reader)?;
+    if code == 0 { Ok(()) } else { Err(Failure::reported(code)) }
 }
 
 /// Works as the other process. It ends with its parent, also where the driver holds it up.
@@ -104,8 +101,8 @@ enum Reader {
     Program,
 }
 
-impl Listener for Reader {
-    fn hear(&mut self, raw: &str, line: Line<Load>) -> Result<(), Failure> {
+impl View for Reader {
+    fn on_line(&mut self, raw: &str, line: Line) -> Result<(), Failure> {
         match self {
             Self::Person(page) => page.line(line)?,
             Self::Program => {

@@ -1,43 +1,41 @@
-//! `gpumon seeds`: the small programs of tutorials, in all their variants, as one report.
+//! `gpumon seeds`: tutorial benchmarks, small programs in all their variants.
 //!
-//! [`text`] is what a person reads of it.
+//! [`text`] prints them for people.
 
 mod text;
 
 use gpumon_workload::{
-    job::{Job, SeedsJob},
-    report::{Line, Report},
-    seeds::ROWS,
+    protocol::{Job, Line, Report, TutorialsJob},
+    tutorials::CASES,
 };
 
 use self::text::Text;
-use super::work::Load;
 use crate::{
     exit::Failure,
     options::SourceArgs,
-    worker::{self, Listener, Printer, WhereArgs},
+    run::{self, Printer, View, WhereArgs},
 };
 
-/// Run the small programs that tutorials show, each in all its variants, and say what one learns from them
+/// Tutorial benchmarks: small programs in all their variants, compared with frameworks
 ///
-/// The rows are those of CUDA.jl, Flux, CuPy, Numba, JAX and D2L: matrix products, sums, training, transfers, fused
-/// operations, batches, devices. Each variant is timed by the GPU's clock and by the host's, its result is checked, and
-/// its time by the host's clock is compared with what a framework took on one H200, or on 16 cores beside it.
+/// The cases are those of the tutorials of CUDA.jl, Flux, CuPy, Numba, JAX and D2L: matrix products, sums, training,
+/// transfers, fused operations, batches, devices. Each variant is timed by the GPU's clock and by the host's, its result
+/// is verified, and its time by the host's clock is compared with a framework's on an H200, or on 16 cores beside it.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = NOTES)]
 pub(crate) struct SeedsArgs {
-    /// Which rows, a to k5; all without one
-    #[arg(value_name = "ROW")]
+    /// Cases to run, a to k5; by default all
+    #[arg(value_name = "CASE")]
     rows: Vec<String>,
 
     #[command(flatten)]
     place: WhereArgs,
 
-    /// With small arrays, for a fifth of a second each, and without comparing times
+    /// Small arrays, a fifth of a second each, without comparing times
     #[arg(long)]
     quick: bool,
 
-    /// Print one JSON object a line and variant
+    /// Print one JSON object per variant, one per line
     #[arg(long)]
     json: bool,
 }
@@ -45,31 +43,31 @@ pub(crate) struct SeedsArgs {
 const NOTES: &str = "\
 Examples:
   gpumon seeds
-      Everything, in about two minutes.
+      All cases, in about two minutes.
   gpumon seeds c f
-      What copies between host and GPU cost.
+      Cost of copies between host and GPU.
   gpumon seeds --json | jq -r 'select(.share_of_framework > 1) | [.row, .variant] | @tsv'
-      What is slower than a framework.
+      Variants that are slower than a framework.
 
 Environment:
-  GPUMON_LIBCUDA  CUDA's library, where the loader does not find libcuda.so.1 by itself
+  GPUMON_LIBCUDA  path of libcuda.so.1, where the loader does not find it
 
-Exit codes: 0 done and right, 1 a result is wrong or could not be had, 2 bad argument, 3 no GPU or no driver where one \
-was asked for, 5 refused since memory would not do, 130 interrupted";
+Exit codes: 0 all results verified, 1 mismatch or failure, 2 bad argument, 3 no GPU or no driver where one is required, \
+5 refused: not enough memory, 130 interrupted";
 
 pub(crate) fn run(source: &SourceArgs, args: &SeedsArgs) -> Result<(), Failure> {
     source.source.check()?;
-    let job = Job::Seeds(SeedsJob { rows: args.rows.clone(), place: args.place.place(), quick: args.quick });
+    let job = Job::Tutorials(TutorialsJob { cases: args.rows.clone(), place: args.place.place(), quick: args.quick });
     let mut page = Page { text: Text::new(), printer: Printer::new(args.json) };
-    let code = worker::follow(source, &job, args.place.time_limit, &mut page);
+    let code = run::follow(source, &job, args.place.time_limit, &mut page);
     page.printer.last(|| page.text.end())?;
     let code = code?;
-    if code == 0 { Ok(()) } else { Err(Failure::told(code)) }
+    if code == 0 { Ok(()) } else { Err(Failure::reported(code)) }
 }
 
 /// What can stand for [`SeedsArgs::rows`].
 pub(crate) fn names() -> Vec<&'static str> {
-    ROWS.iter().map(|row| row.id).collect()
+    CASES.iter().map(|case| case.id).collect()
 }
 
 /// What is printed.
@@ -78,17 +76,17 @@ struct Page {
     printer: Printer,
 }
 
-impl Listener for Page {
-    fn hear(&mut self, raw: &str, line: Line<Load>) -> Result<(), Failure> {
+impl View for Page {
+    fn on_line(&mut self, raw: &str, line: Line) -> Result<(), Failure> {
         match &line.report {
-            Report::Seed { seed } => self.printer.line(raw, || self.text.lines(seed))?,
+            Report::Tutorial { tutorial } => self.printer.line(raw, || self.text.lines(tutorial))?,
             report => self.printer.beside(report),
         }
         Ok(())
     }
 
-    fn tick(&mut self) {
-        self.printer.tick();
+    fn on_tick(&mut self) {
+        self.printer.on_tick();
     }
 
     fn end(&mut self) {

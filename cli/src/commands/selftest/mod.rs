@@ -1,23 +1,19 @@
-//! `gpumon selftest`: known loads, and whether what gpumon shows of them is what they are.
+//! `gpumon selftest`: known loads, and whether gpumon's readings of them agree.
 //!
-//! [`text`] is what a person reads of it.
+//! [`text`] prints the comparison for people.
 
 mod text;
 
-use gpumon_workload::{
-    job::{BackendChoice, Job, SelftestJob, Where},
-    report::{Line, Report},
-};
+use gpumon_workload::protocol::{BackendChoice, Job, Line, Report, SelftestJob, Where};
 
 use self::text::Text;
-use super::work::Load;
 use crate::{
     exit::Failure,
     options::{SourceArgs, Time, parse_time},
-    worker::{self, Listener, Printer},
+    run::{self, Printer, View},
 };
 
-/// Put known loads on a GPU, and check what gpumon reports of them
+/// Self-test: run known loads on a GPU, and compare gpumon's readings with them
 ///
 /// Memory is held, half of the multiprocessors are kept busy, kernels run for half of the time, memory is read, matrices
 /// are multiplied and bytes are copied over PCIe and NVLink, each for five seconds. What a load made is counted without
@@ -32,7 +28,7 @@ pub(crate) struct SelftestArgs {
     #[arg(long, value_name = "GPU", default_value = "0")]
     device: String,
 
-    /// With loads of a second and a half each, and without energy, which takes longer to be counted
+    /// Loads of a second and a half each, without energy, which takes longer to be counted
     #[arg(long)]
     quick: bool,
 
@@ -40,7 +36,7 @@ pub(crate) struct SelftestArgs {
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     time_limit: Option<Time>,
 
-    /// Print one JSON object a line and reading
+    /// Print one JSON object per reading, one per line
     #[arg(long)]
     json: bool,
 }
@@ -50,24 +46,24 @@ Examples:
   gpumon selftest
       The first GPU, and the links to the next one.
   gpumon selftest --device all --json | jq -r 'select(.verdict == \"differs\") | [.gpu, .load, .reading] | @tsv'
-      What is not to be believed on this machine.
+      Readings that are wrong on this machine.
 
 Environment:
-  GPUMON_LIBCUDA  CUDA's library, where the loader does not find libcuda.so.1 by itself
-  GPUMON_NVML_LIB  NVML's library, likewise
+  GPUMON_LIBCUDA  path of libcuda.so.1, where the loader does not find it
+  GPUMON_NVML_LIB  path of libnvidia-ml.so.1, likewise
 
-Exit codes: 0 every reading that there is agrees, 1 one differs, none could be compared, or a load came out wrong, \
-2 bad argument, 3 no GPU or no driver, 5 refused since memory would not do or somebody else is there, 130 interrupted";
+Exit codes: 0 all readings agree, 1 a reading differs, none could be compared, or the result of a load is a mismatch, \
+2 bad argument, 3 no GPU or no driver, 5 refused: not enough memory, or the GPU is in use by others, 130 interrupted";
 
 pub(crate) fn run(source: &SourceArgs, args: &SelftestArgs) -> Result<(), Failure> {
     source.source.check()?;
     let place = Where { backend: BackendChoice::Cuda, device: args.device.clone(), share: false };
     let job = Job::Selftest(SelftestJob { place, quick: args.quick });
     let mut page = Page { text: Text::default(), printer: Printer::new(args.json) };
-    let code = worker::follow(source, &job, args.time_limit, &mut page);
+    let code = run::follow(source, &job, args.time_limit, &mut page);
     page.printer.last(|| page.text.end())?;
     let code = code?;
-    if code == 0 { Ok(()) } else { Err(Failure::told(code)) }
+    if code == 0 { Ok(()) } else { Err(Failure::reported(code)) }
 }
 
 /// What is printed.
@@ -76,8 +72,8 @@ struct Page {
     printer: Printer,
 }
 
-impl Listener for Page {
-    fn hear(&mut self, raw: &str, line: Line<Load>) -> Result<(), Failure> {
+impl View for Page {
+    fn on_line(&mut self, raw: &str, line: Line) -> Result<(), Failure> {
         match &line.report {
             Report::Check { check } => self.printer.line(raw, || self.text.lines(check))?,
             report => {
@@ -90,8 +86,8 @@ impl Listener for Page {
         Ok(())
     }
 
-    fn tick(&mut self) {
-        self.printer.tick();
+    fn on_tick(&mut self) {
+        self.printer.on_tick();
     }
 
     fn end(&mut self) {
