@@ -31,8 +31,8 @@ fn every_variant_is_right_on_two_gpus_and_the_cpu() {
     assert!(shown("e", 1)["text"].as_str().unwrap().contains("CUDA_ERROR_OUT_OF_MEMORY caught"), "{}", shown("e", 1));
     assert!(shown("k5", 0)["text"].as_str().unwrap().contains("times as fast"), "{}", shown("k5", 0));
     assert_eq!(shown("b", 0)["outcome"]["n"], 10, "a look takes a few steps");
-    let book = cuda.book();
-    assert_eq!((&book["held_bytes"], &book["contexts"]), (&0.into(), &0.into()), "{book}");
+    let counters = cuda.counters();
+    assert_eq!((&counters["held_bytes"], &counters["contexts"]), (&0.into(), &0.into()), "{counters}");
 }
 
 #[test]

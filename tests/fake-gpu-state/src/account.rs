@@ -78,7 +78,7 @@ impl Account {
     fn lock(&self) -> Option<File> {
         let (folder, _) = self.shared.as_ref()?;
         let file = File::create(folder.join(LOCK)).expect("the folder can be written to");
-        file.lock().expect("the book can be locked");
+        file.lock().expect("the activity file can be locked");
         Some(file)
     }
 

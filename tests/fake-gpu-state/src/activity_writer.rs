@@ -11,20 +11,20 @@ use std::{
 
 use crate::{
     activity::{Activity, Load, Peaks},
+    activity_file::{ActivityFile, Span},
     entry::started,
     now_ns,
-    page::{Page, Stretch},
     uses::SUFFIX,
 };
 
 /// What one process does on devices, for others to read.
 #[derive(Debug)]
-pub struct Diary {
+pub struct ActivityWriter {
     /// The folder, and how its files begin; `None` where nobody reads it.
     shared: Option<(PathBuf, String)>,
     peaks: Peaks,
     /// By the device's UUID.
-    pages: BTreeMap<String, (Page, File)>,
+    files: BTreeMap<String, (ActivityFile, File)>,
 }
 
 /// Something that was begun and not yet ended.
@@ -34,8 +34,8 @@ pub struct Begun {
     load: Load,
 }
 
-impl Diary {
-    /// A diary in this folder, of devices that have these peaks; without a folder nothing is written down.
+impl ActivityWriter {
+    /// A writer in this folder, of devices that have these peaks; without a folder nothing is written down.
     ///
     /// # Panics
     /// Where the folder cannot be made.
@@ -47,7 +47,7 @@ impl Diary {
             let (pid, number) = (process::id(), OPENED.fetch_add(1, Relaxed));
             (folder, format!("{pid}-{}-{number}", started(pid).unwrap_or(0)))
         });
-        Self { shared, peaks, pages: BTreeMap::new() }
+        Self { shared, peaks, files: BTreeMap::new() }
     }
 
     /// Something begins on a device, and is under way until it is ended.
@@ -55,7 +55,7 @@ impl Diary {
         let mut begun = Begun { from_ns: 0, load };
         self.write(device, |page, now_ns| {
             begun.from_ns = now_ns;
-            page.add(Stretch { from_ns: now_ns, until_ns: u64::MAX, load });
+            page.add(Span { from_ns: now_ns, until_ns: u64::MAX, load });
         });
         begun
     }
@@ -71,25 +71,26 @@ impl Diary {
     /// Something runs on a device from a moment to come on, for so long.
     pub fn run(&mut self, device: &str, load: Load, from_ns: u64, ns: u64) {
         let until_ns = from_ns.saturating_add(ns);
-        self.write(device, |page, now_ns| page.add(Stretch { from_ns: from_ns.max(now_ns), until_ns, load }));
+        self.write(device, |page, now_ns| page.add(Span { from_ns: from_ns.max(now_ns), until_ns, load }));
     }
 
-    /// A page is one write to a place that stays where it is, so that it costs microseconds, and thousands of short
+    /// A file is written in one write to a place that stays where it is, so that it costs microseconds, and thousands of short
     /// kernels can each have theirs. Nobody reads between the look at the clock and the write: a kernel would go on there
     /// that has ended.
-    fn write(&mut self, device: &str, change: impl FnOnce(&mut Page, u64)) {
+    fn write(&mut self, device: &str, change: impl FnOnce(&mut ActivityFile, u64)) {
         let Some((folder, name)) = &self.shared else { return };
-        if !self.pages.contains_key(device) {
+        if !self.files.contains_key(device) {
             let file = File::create(folder.join(format!("{name}.{device}.{SUFFIX}")));
-            self.pages.insert(device.to_owned(), (Page::new(self.peaks), file.expect("the book can be written")));
+            self.files
+                .insert(device.to_owned(), (ActivityFile::new(self.peaks), file.expect("the activity can be written")));
         }
-        if let Some((page, file)) = self.pages.get_mut(device) {
-            file.lock().expect("the book can be locked");
+        if let Some((page, file)) = self.files.get_mut(device) {
+            file.lock().expect("the activity file can be locked");
             let now_ns = now_ns();
             page.advance(now_ns);
             change(page, now_ns);
             let written = file.write_all_at(&page.bytes(), 0).and_then(|()| file.unlock());
-            written.expect("the book can be written");
+            written.expect("the activity can be written");
         }
     }
 }

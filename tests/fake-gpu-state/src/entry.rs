@@ -1,4 +1,4 @@
-//! What one process holds, on its page of the book.
+//! What one process holds, in a file of its own.
 
 use std::{
     collections::BTreeMap,
@@ -57,7 +57,7 @@ impl Entry {
     pub(crate) fn write(&self, file: &Path) {
         let text = serde_json::to_string(self).expect("numbers can be written");
         let part: PathBuf = file.with_extension("part");
-        fs::write(&part, text).and_then(|()| fs::rename(&part, file)).expect("the book can be written");
+        fs::write(&part, text).and_then(|()| fs::rename(&part, file)).expect("the activity can be written");
     }
 
     fn is_alive(&self) -> bool {

@@ -1,18 +1,18 @@
 //! What processes hold of devices that do not exist, and what they do on them.
 //!
-//! `GPUMON_FAKE_BOOK` names a folder. In it each process has a page for what it holds, and one for each device that it has
+//! `GPUMON_FAKE_GPU_STATE` names a folder. In it each process has a file for what it holds, and one for each device that it has
 //! done something on; the fake CUDA driver writes them, and the fake NVML reads all of them. What a process held is free
 //! as soon as it is gone, as with a real driver; what it did stays done. Without the folder a process is alone with its
 //! devices, and nobody knows what it does.
 //!
 //! - [`Account`] is what one process holds, within the budget of all. [`holders`] says who holds a device.
-//! - [`Diary`] is what one process does. [`uses`] says what all have done on a device until now.
+//! - [`ActivityWriter`] is what one process does. [`uses`] says what all have done on a device until now.
 
 mod account;
 mod activity;
-mod diary;
+mod activity_file;
+mod activity_writer;
 mod entry;
-mod page;
 mod uses;
 
 use std::{env, path::PathBuf, time::Duration};
@@ -22,13 +22,13 @@ use rustix::time::{ClockId, clock_gettime};
 pub use self::{
     account::Account,
     activity::{Activity, Load, Peaks},
-    diary::{Begun, Diary},
+    activity_writer::{ActivityWriter, Begun},
     entry::{Holder, holders},
     uses::{Uses, uses},
 };
 
 /// Names the folder.
-pub const VARIABLE: &str = "GPUMON_FAKE_BOOK";
+pub const VARIABLE: &str = "GPUMON_FAKE_GPU_STATE";
 
 /// The folder that the environment names.
 pub fn folder() -> Option<PathBuf> {

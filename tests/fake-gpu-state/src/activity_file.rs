@@ -9,50 +9,50 @@ use crate::activity::{Activity, COUNTERS, Load, Peaks};
 
 /// So many words come before the stretches: their number, the counters, until when they count, and the peaks.
 const HEAD: usize = 1 + COUNTERS + 1 + 3;
-const STRETCH: usize = 4;
+const SPAN: usize = 4;
 
 #[derive(Debug, Clone, PartialEq, Default)]
-pub(crate) struct Page {
+pub(crate) struct ActivityFile {
     pub(crate) done: Activity,
     /// Until when the times in `done` count.
     until_ns: u64,
     pub(crate) peaks: Peaks,
     /// What is under way, and what is to come.
-    stretches: Vec<Stretch>,
+    spans: Vec<Span>,
 }
 
 /// A time in which something runs.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Stretch {
+pub(crate) struct Span {
     pub(crate) from_ns: u64,
     /// `u64::MAX` for what has not ended.
     pub(crate) until_ns: u64,
     pub(crate) load: Load,
 }
 
-impl Page {
+impl ActivityFile {
     pub(crate) fn new(peaks: Peaks) -> Self {
         Self { peaks, ..Self::default() }
     }
 
     /// Adds what begins at this moment or later, of which the times until then have been counted.
-    pub(crate) fn add(&mut self, stretch: Stretch) {
-        self.stretches.push(stretch);
+    pub(crate) fn add(&mut self, span: Span) {
+        self.spans.push(span);
     }
 
     /// Ends what began at that moment with that load.
     pub(crate) fn end(&mut self, from_ns: u64, load: Load, now_ns: u64) {
-        let is_it = |own: &&mut Stretch| (own.from_ns, own.until_ns, own.load) == (from_ns, u64::MAX, load);
-        if let Some(own) = self.stretches.iter_mut().find(is_it) {
+        let is_it = |own: &&mut Span| (own.from_ns, own.until_ns, own.load) == (from_ns, u64::MAX, load);
+        if let Some(own) = self.spans.iter_mut().find(is_it) {
             own.until_ns = now_ns;
         }
     }
 
     /// Counts the times until this moment.
     pub(crate) fn advance(&mut self, now_ns: u64) {
-        self.stretches.sort_by_key(|stretch| stretch.from_ns);
+        self.spans.sort_by_key(|span| span.from_ns);
         let (mut busy_until_ns, mut sm_ns, mut warp_ns) = (self.until_ns, 0.0, 0.0);
-        for Stretch { from_ns, until_ns, load } in &self.stretches {
+        for Span { from_ns, until_ns, load } in &self.spans {
             let (from_ns, until_ns) = ((*from_ns).max(self.until_ns), (*until_ns).min(now_ns));
             let ns = until_ns.saturating_sub(from_ns) as f64;
             sm_ns += ns * load.sms;
@@ -64,16 +64,16 @@ impl Page {
         self.done.sm_ns += sm_ns as u64;
         self.done.warp_ns += warp_ns as u64;
         self.until_ns = self.until_ns.max(now_ns);
-        self.stretches.retain(|stretch| stretch.until_ns > now_ns);
+        self.spans.retain(|span| span.until_ns > now_ns);
     }
 
     pub(crate) fn bytes(&self) -> Vec<u8> {
-        let mut words = vec![self.stretches.len() as u64];
+        let mut words = vec![self.spans.len() as u64];
         words.extend(self.done.words());
         let Peaks { multiprocessors, sm_mhz, dram_bytes } = self.peaks;
         words.push(self.until_ns);
         words.extend([multiprocessors, sm_mhz, dram_bytes].map(f64::to_bits));
-        for Stretch { from_ns, until_ns, load } in &self.stretches {
+        for Span { from_ns, until_ns, load } in &self.spans {
             words.extend([*from_ns, *until_ns, load.sms.to_bits(), load.warps.to_bits()]);
         }
         words.into_iter().flat_map(u64::to_le_bytes).collect()
@@ -83,19 +83,19 @@ impl Page {
     pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let words: Vec<_> = bytes.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word)).collect();
         let count = usize::try_from(*words.first()?).ok()?;
-        let end = count.checked_mul(STRETCH)?.checked_add(HEAD)?;
+        let end = count.checked_mul(SPAN)?.checked_add(HEAD)?;
         let own = words.get(..end)?;
         let [_, done @ .., until_ns, multiprocessors, clock, dram] = own.first_chunk::<HEAD>()?;
         let done = Activity::from_words(array::from_fn(|at| done[at]));
         let [multiprocessors, sm_mhz, dram_bytes] = [multiprocessors, clock, dram].map(|word| f64::from_bits(*word));
         let peaks = Peaks { multiprocessors, sm_mhz, dram_bytes };
-        let stretch = |[from_ns, until_ns, sms, warps]: &[u64; STRETCH]| Stretch {
+        let span = |[from_ns, until_ns, sms, warps]: &[u64; SPAN]| Span {
             from_ns: *from_ns,
             until_ns: *until_ns,
             load: Load { sms: f64::from_bits(*sms), warps: f64::from_bits(*warps) },
         };
-        let stretches = own[HEAD..].as_chunks().0.iter().map(stretch).collect();
-        Some(Self { done, until_ns: *until_ns, peaks, stretches })
+        let spans = own[HEAD..].as_chunks().0.iter().map(span).collect();
+        Some(Self { done, until_ns: *until_ns, peaks, spans })
     }
 }
 
@@ -105,11 +105,11 @@ mod tests {
 
     const HALF: Load = Load { sms: 0.5, warps: 0.25 };
 
-    fn stretch(from_ns: u64, until_ns: u64) -> Stretch {
-        Stretch { from_ns, until_ns, load: HALF }
+    fn span(from_ns: u64, until_ns: u64) -> Span {
+        Span { from_ns, until_ns, load: HALF }
     }
 
-    fn times(page: &Page, now_ns: u64) -> [u64; 3] {
+    fn times(page: &ActivityFile, now_ns: u64) -> [u64; 3] {
         let mut page = page.clone();
         page.advance(now_ns);
         [page.done.busy_ns, page.done.sm_ns, page.done.warp_ns]
@@ -117,34 +117,34 @@ mod tests {
 
     #[test]
     fn time_goes_on_while_something_is_under_way_and_counts_once() {
-        let mut page = Page::default();
+        let mut page = ActivityFile::default();
         page.advance(1000);
-        page.add(stretch(1000, u64::MAX));
+        page.add(span(1000, u64::MAX));
         assert_eq!(times(&page, 900), [0, 0, 0]);
         assert_eq!(times(&page, 1400), [400, 200, 100]);
         // Another begins, which ends by itself and before the first.
         page.advance(1200);
-        page.add(stretch(1200, 1600));
+        page.add(span(1200, 1600));
         assert_eq!(times(&page, 1600), [600, 500, 250]);
         page.advance(2000);
         page.end(1000, HALF, 2000);
         assert_eq!(times(&page, 3000), [1000, 700, 350]);
         // And one that is yet to begin, as in a stream that waits.
-        page.add(stretch(4000, 4100));
+        page.add(span(4000, 4100));
         assert_eq!((times(&page, 3500), times(&page, 9000)), ([1000, 700, 350], [1100, 750, 375]));
     }
 
     #[test]
     fn a_page_is_read_as_it_was_written() {
-        let mut page = Page::new(Peaks { multiprocessors: 132.0, sm_mhz: 1980.0, dram_bytes: 2e9 });
+        let mut page = ActivityFile::new(Peaks { multiprocessors: 132.0, sm_mhz: 1980.0, dram_bytes: 2e9 });
         page.done = Activity { busy_ns: 1, nvlink_rx_bytes: 9, pcie_rx_bytes: 6, ..Activity::default() };
         let short = page.bytes();
-        page.add(stretch(5, u64::MAX));
+        page.add(span(5, u64::MAX));
         let long = page.bytes();
-        assert_eq!(Page::from_bytes(&long).as_ref(), Some(&page));
+        assert_eq!(ActivityFile::from_bytes(&long).as_ref(), Some(&page));
         // What is left of a longer one is nothing.
         let rest = [&short[..], &long[short.len()..]].concat();
-        assert!(Page::from_bytes(&rest).is_some_and(|page| page.stretches.is_empty()));
-        assert_eq!((Page::from_bytes(&[]), Page::from_bytes(&long[..80])), (None, None));
+        assert!(ActivityFile::from_bytes(&rest).is_some_and(|page| page.spans.is_empty()));
+        assert_eq!((ActivityFile::from_bytes(&[]), ActivityFile::from_bytes(&long[..80])), (None, None));
     }
 }

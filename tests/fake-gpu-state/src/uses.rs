@@ -10,9 +10,9 @@ use std::{
 
 use crate::{
     activity::{Activity, Peaks},
+    activity_file::ActivityFile,
     entry::started,
     now_ns,
-    page::Page,
 };
 
 /// What the files end in.
@@ -38,8 +38,8 @@ impl Uses {
 pub fn uses(folder: &Path, device: &str) -> Option<Uses> {
     let end = format!(".{device}.{SUFFIX}");
     let mut found: Option<Uses> = None;
-    let pages = fs::read_dir(folder).into_iter().flatten();
-    for (pid, since, path) in pages.filter_map(|file| of_device(&file.ok()?.path(), &end)) {
+    let files = fs::read_dir(folder).into_iter().flatten();
+    for (pid, since, path) in files.filter_map(|file| of_device(&file.ok()?.path(), &end)) {
         // What was under way in a process that was killed has ended with it.
         let is_alive = started(pid) == Some(since);
         let Some(page) = read(&path, is_alive) else { continue };
@@ -59,12 +59,12 @@ fn of_device(path: &Path, end: &str) -> Option<(u32, u64, PathBuf)> {
 }
 
 /// With the times until now, as far as things are still under way; `None` for one in which nothing stands yet.
-fn read(path: &Path, is_alive: bool) -> Option<Page> {
+fn read(path: &Path, is_alive: bool) -> Option<ActivityFile> {
     let mut file = File::open(path).ok()?;
     file.lock_shared().ok()?;
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes).ok()?;
-    let mut page = Page::from_bytes(&bytes)?;
+    let mut page = ActivityFile::from_bytes(&bytes)?;
     if is_alive {
         page.advance(now_ns());
     }
@@ -79,7 +79,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::{Diary, Load};
+    use crate::{ActivityWriter, Load};
 
     const WHOLE: Load = Load { sms: 1.0, warps: 0.5 };
     const PEAKS: Peaks = Peaks { multiprocessors: 132.0, sm_mhz: 1980.0, dram_bytes: 2.0 };
@@ -89,7 +89,7 @@ mod tests {
     fn a_reader_sees_what_is_under_way_and_what_is_done_of_all() {
         let folder = tempfile::tempdir().unwrap();
         assert_eq!(uses(folder.path(), "GPU-a"), None);
-        let open = || Diary::open(Some(folder.path().to_owned()), PEAKS);
+        let open = || ActivityWriter::open(Some(folder.path().to_owned()), PEAKS);
         let (mut one, mut other) = (open(), open());
         let begun = one.begin("GPU-a", WHOLE);
         thread::sleep(Duration::from_millis(20));
@@ -113,8 +113,8 @@ mod tests {
     #[test]
     fn what_was_under_way_ends_with_its_process() {
         let folder = tempfile::tempdir().unwrap();
-        let mut diary = Diary::open(Some(folder.path().to_owned()), PEAKS);
-        diary.begin("GPU-a", WHOLE);
+        let mut writer = ActivityWriter::open(Some(folder.path().to_owned()), PEAKS);
+        writer.begin("GPU-a", WHOLE);
         let page = fs::read_dir(folder.path()).unwrap().next().unwrap().unwrap().path();
         let name = page.file_name().unwrap().to_str().unwrap();
         // Another process has its number by now.
@@ -128,16 +128,16 @@ mod tests {
     #[test]
     fn who_reads_while_somebody_writes_sees_nothing_go_backwards() {
         let folder = tempfile::tempdir().unwrap();
-        let mut diary = Diary::open(Some(folder.path().to_owned()), PEAKS);
-        let begun = diary.begin("GPU-a", WHOLE);
+        let mut writer = ActivityWriter::open(Some(folder.path().to_owned()), PEAKS);
+        let begun = writer.begin("GPU-a", WHOLE);
         thread::scope(|scope| {
             let writer = scope.spawn(move || {
-                diary.end("GPU-a", begun, Activity::default());
+                writer.end("GPU-a", begun, Activity::default());
                 let until = Instant::now() + Duration::from_millis(200);
                 let mut kernels = 0_u64;
                 while Instant::now() < until {
-                    let begun = diary.begin("GPU-a", WHOLE);
-                    diary.end("GPU-a", begun, Activity { dram_bytes: 1, half_clocks: 1, ..Activity::default() });
+                    let begun = writer.begin("GPU-a", WHOLE);
+                    writer.end("GPU-a", begun, Activity { dram_bytes: 1, half_clocks: 1, ..Activity::default() });
                     kernels += 1;
                 }
                 kernels
