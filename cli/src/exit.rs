@@ -16,7 +16,7 @@ use crate::stranger::escaped;
 /// loaded, 12 no library, 18 library and driver do not match; 1 for anything else.
 #[derive(Debug)]
 pub(crate) struct Failure {
-    /// `None` where the command has told it already.
+    /// `None` where the command has reported it already.
     error: Option<anyhow::Error>,
     code: u8,
 }
@@ -45,17 +45,13 @@ impl Failure {
     }
 
     /// What the command printed says it all.
-    pub(crate) fn told(code: u8) -> Self {
+    pub(crate) fn reported(code: u8) -> Self {
         Self { error: None, code }
     }
 
-    /// What is still to be told.
+    /// What is still to be reported.
     pub(crate) fn message(&self) -> Option<String> {
         self.error.as_ref().map(|error| format!("{error:#}"))
-    }
-
-    pub(crate) fn code(&self) -> u8 {
-        self.code
     }
 
     pub(crate) fn exit_code(&self) -> ExitCode {

@@ -10,20 +10,18 @@ mod exit;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 mod local;
-mod lock_file;
 mod man;
 mod options;
 mod place;
 #[cfg(test)]
 mod reference;
+mod run;
 mod smi;
 mod stranger;
-mod suggest;
 mod table;
 mod top;
 mod wait;
 mod words;
-mod worker;
 
 use std::{
     env, panic,
@@ -32,6 +30,7 @@ use std::{
 };
 
 use clap::Parser;
+use gpumon_workload::{lock_file, suggest};
 
 use self::{args::Args, options::SourceArgs};
 

@@ -61,7 +61,10 @@ fn measure() -> io::Result<()> {
     let address = listener.address();
     let collector =
         Collector { program: env::current_exe()?, arguments: vec!["feed".into()], interval: Duration::from_secs(1) };
-    let runs = RunSettings { program: env::current_exe()?, arguments: Vec::new(), allowed_for_all: false };
+    let runs = RunSettings {
+        worker: gpumon_workload::parent::WorkerCommand { program: env::current_exe()?, arguments: Vec::new() },
+        allowed_for_all: false,
+    };
     let settings = Settings { collector, process_metrics: false, runs };
     runtime.spawn(gpumon_server::run(vec![listener], settings, std::future::pending()));
     let begun = Instant::now();

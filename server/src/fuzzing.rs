@@ -3,6 +3,7 @@
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use axum::Router;
+use gpumon_workload::parent::WorkerCommand;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::UnixStream,
@@ -57,7 +58,10 @@ impl Server {
         for line in lines.lines() {
             hub.take_in(line).expect("a record");
         }
-        let settings = RunSettings { program: PathBuf::new(), arguments: Vec::new(), allowed_for_all: false };
+        let settings = RunSettings {
+            worker: WorkerCommand { program: PathBuf::new(), arguments: Vec::new() },
+            allowed_for_all: false,
+        };
         let app = AppState {
             runs: Arc::new(Runs::new(settings, Arc::clone(&hub), stopped.clone())),
             hub,

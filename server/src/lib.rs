@@ -2,7 +2,7 @@
 //!
 //! - [`frame`] is what travels: the stream's frames and the snapshot.
 //! - [`supervisor`] keeps the [`collector`] running, the child process that reads the driver, unless [`control`] says
-//!   that it is to pause; [`left_behind`] are those that cannot be killed.
+//!   that it is to pause; [`stuck_collectors`] are those that cannot be killed.
 //! - [`watchers`] is how often it samples, [`cadence`] which of the samples one client gets.
 //! - [`hub`] holds what the collector said last and passes it to every client; [`record`] decodes its lines.
 //! - [`history`] keeps the recent past for clients that come late.
@@ -30,7 +30,6 @@ pub mod fuzzing;
 mod guard;
 mod history;
 mod hub;
-mod left_behind;
 pub mod listen;
 pub mod local;
 mod memory;
@@ -45,6 +44,7 @@ pub mod runs;
 mod snapshot;
 mod snapshot_parts;
 mod stream;
+mod stuck_collectors;
 pub mod supervisor;
 mod view;
 mod watchers;

@@ -16,7 +16,7 @@ use crate::{
     control::{Control, Order},
     frame::CollectorState,
     hub::Hub,
-    left_behind::LeftBehind,
+    stuck_collectors::StuckCollectors,
 };
 
 /// How to start a collector.
@@ -58,7 +58,7 @@ pub(crate) async fn supervise(
     interval: watch::Receiver<Duration>,
 ) {
     let mut orders = control.orders();
-    let mut supervisor = Supervisor { collector, hub, control, interval, left_behind: LeftBehind::default() };
+    let mut supervisor = Supervisor { collector, hub, control, interval, stuck_collectors: StuckCollectors::default() };
     loop {
         supervisor.keep_running(&mut orders).await;
         supervisor.keep_paused(&mut orders).await;
@@ -71,7 +71,7 @@ struct Supervisor {
     control: Arc<Control>,
     /// What the clients want.
     interval: watch::Receiver<Duration>,
-    left_behind: LeftBehind,
+    stuck_collectors: StuckCollectors,
 }
 
 impl Supervisor {
@@ -116,7 +116,7 @@ impl Supervisor {
             () = pause_ordered(&self.control, orders) => None,
             end = running.watch_over(&self.hub) => Some(end),
         };
-        self.left_behind.bury(running.child).await;
+        self.stuck_collectors.kill(running.child).await;
         end
     }
 
@@ -131,7 +131,7 @@ impl Supervisor {
                 self.control.is_carried_out(order);
                 return;
             };
-            let holders = self.left_behind.pids();
+            let holders = self.stuck_collectors.pids();
             self.hub.collector_is_paused(pause_message(&holders), pause.resumes_ms);
             self.control.is_carried_out(order);
             tokio::select! {

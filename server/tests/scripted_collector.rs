@@ -52,7 +52,10 @@ impl Server {
             arguments: vec!["-c".into(), SCRIPT.into(), folder.path().into()],
             interval: Duration::from_secs(1),
         };
-        let runs = RunSettings { program: "/bin/false".into(), arguments: Vec::new(), allowed_for_all: false };
+        let runs = RunSettings {
+            worker: gpumon_workload::parent::WorkerCommand { program: "/bin/false".into(), arguments: Vec::new() },
+            allowed_for_all: false,
+        };
         let settings = Settings { collector, process_metrics: false, runs };
         tokio::spawn(gpumon_server::run(vec![listener], settings, std::future::pending()));
         Self { folder, address }

@@ -13,14 +13,14 @@ const GPUS: &str = "[[gpu]]\nindex = 0\nprofile = \"idle\"\nnvlinks = 18\n\
 /// The results of loads, and what a collector said from before them until after them.
 fn watched(machine: &FakeMachine, loads: &[&[&str]]) -> (Vec<Value>, Vec<Value>) {
     let records = machine.nvml.path("records");
-    let mut collect = machine.with_book(machine.nvml.gpumon(&["collect", "--interval-ms", "100"]));
+    let mut collect = machine.with_state(machine.nvml.gpumon(&["collect", "--interval-ms", "100"]));
     let mut collector = collect.stdout(fs::File::create(&records).unwrap()).spawn().unwrap();
     let has_begun = || fs::read_to_string(&records).is_ok_and(|text| text.contains(r#""type":"sample""#));
     eventually("the collector samples", has_begun);
     let mut results = Vec::new();
     for load in loads {
         let bench = [&["bench", "--json", "--backend", "cuda"], *load].concat();
-        let (code, lines, said) = lines_of(machine.with_book(machine.cuda.gpumon(&bench)));
+        let (code, lines, said) = lines_of(machine.with_state(machine.cuda.gpumon(&bench)));
         assert_eq!(code, Some(0), "{load:?}: {said}");
         results.extend(lines);
     }

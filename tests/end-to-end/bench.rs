@@ -1,4 +1,4 @@
-//! `gpumon bench` on the CPU, and over a driver whose devices are the CPU: what is right passes, what is wrong does not.
+//! `gpumon bench` on the CPU, and over a driver whose devices are the CPU: verified results pass, mismatches do not.
 
 use std::process::Stdio;
 
@@ -41,8 +41,8 @@ fn everything_is_right_on_both_and_tells_what_it_measured() {
     assert!((triad["roofline"]["share"].as_f64().unwrap() - share).abs() < 1e-9, "{triad}");
     let link = on("cuda").into_iter().find(|line| line["id"] == "h2d-pinned").unwrap();
     assert_eq!(link["roofline"]["share"]["absent"], "unknown");
-    let book = cuda.book();
-    assert_eq!((&book["held_bytes"], &book["contexts"]), (&0.into(), &0.into()), "{book}");
+    let counters = cuda.counters();
+    assert_eq!((&counters["held_bytes"], &counters["contexts"]), (&0.into(), &0.into()), "{counters}");
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn what_needs_two_gpus_runs_on_two_and_says_so_on_one() {
         let command = ["bench", "peer", "peer-both", "--quick", "--json", "--device", device, "--size", SIZE];
         let (code, lines, said) = lines_of(cuda.gpumon(&command));
         assert_eq!((code, lines.len()), (Some(0), 2), "{said}");
-        assert_eq!((&cuda.book()["held_bytes"], &cuda.book()["contexts"]), (&0.into(), &0.into()));
+        assert_eq!((&cuda.counters()["held_bytes"], &cuda.counters()["contexts"]), (&0.into(), &0.into()));
     }
 }
 
@@ -82,7 +82,7 @@ fn every_ordered_pair_of_gpus_is_measured_and_checked() {
         let pairs: Vec<_> = of_it.map(ends).collect();
         assert_eq!(pairs, [[0, 1], [0, 2], [1, 0], [1, 2], [2, 0], [2, 1]], "{id}");
     }
-    assert_eq!((&cuda.book()["held_bytes"], &cuda.book()["contexts"]), (&0.into(), &0.into()));
+    assert_eq!((&cuda.counters()["held_bytes"], &cuda.counters()["contexts"]), (&0.into(), &0.into()));
 
     // The input of the third pair, which is that from GPU 1 to GPU 0.
     let cuda = FakeCuda::new("devices = 3\n[[fault]]\nkind = \"flip\"\nafter_kernels = 2\nkernel = \"random_u64\"");
@@ -95,7 +95,7 @@ fn every_ordered_pair_of_gpus_is_measured_and_checked() {
     for (from, line) in matrix[1..].iter().enumerate() {
         for (to, cell) in words(line)[3..].iter().enumerate() {
             match (from, to) {
-                (1, 0) => assert_eq!(cell, "WRONG", "{text}"),
+                (1, 0) => assert_eq!(cell, "mismatch", "{text}"),
                 _ if from == to => assert_eq!(cell, "-", "{text}"),
                 _ => assert!(cell.parse::<f64>().unwrap() > 0.0, "{text}"),
             }
@@ -163,7 +163,7 @@ fn a_flipped_bit_is_found_and_ends_with_1() {
         assert_eq!((&lines[0]["verify"]["ok"], &lines[1]["verify"]["ok"]), (&false.into(), &true.into()), "{lines:?}");
         let table = cuda.gpumon(&["bench", id, "--quick", "--size", SIZE]).output().unwrap();
         assert_eq!(table.status.code(), Some(1));
-        assert!(stdout(&table).contains("WRONG: "), "{}", stdout(&table));
+        assert!(stdout(&table).contains("MISMATCH: "), "{}", stdout(&table));
     }
 }
 
@@ -198,7 +198,7 @@ fn what_would_not_fit_is_refused_with_what_there_is() {
         assert_eq!((said.lines().count(), &lines[0]["verify"]["ok"]), (1, &false.into()), "{said}");
         assert!(said.contains(if size == "512Mi" { "4.0 GiB" } else { "GiB" }), "{said}");
     }
-    assert_eq!(cuda.book()["most_bytes"], 0, "nothing was tried");
+    assert_eq!(cuda.counters()["most_bytes"], 0, "nothing was tried");
     // Somebody else may be faster than the question how much is free.
     let cuda = FakeCuda::new("[[fault]]\nkind = \"out_of_memory\"\nafter_kernels = 0");
     let (code, _, said) = lines_of(cuda.gpumon(&["bench", "copy", "--size", SIZE]));
@@ -223,7 +223,7 @@ fn who_interrupts_gets_what_there_is_and_the_memory_back() {
     let mut command = cuda.gpumon(&["bench", "copy", "scale", "--json", "--size", SIZE]);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     // Two that make the input, one that is checked, one to warm up, and some of the ten that count.
-    eventually("some runs were measured", || cuda.book()["kernels"].as_u64() > Some(7));
+    eventually("some runs were measured", || cuda.counters()["kernels"].as_u64() > Some(7));
     signal("-INT", child.id());
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
@@ -231,9 +231,9 @@ fn who_interrupts_gets_what_there_is_and_the_memory_back() {
     assert_eq!(lines.len(), 1, "nothing runs after it: {lines:?}");
     assert_eq!((&lines[0]["partial"], &lines[0]["stopped"]), (&true.into(), &"interrupted".into()));
     assert!((1..10).contains(&lines[0]["device_time"]["n"].as_u64().unwrap()), "{}", lines[0]);
-    let book = cuda.book();
-    assert!(book["most_bytes"].as_u64() > Some(800_000), "{book}");
-    assert_eq!((&book["held_bytes"], &book["contexts"]), (&0.into(), &0.into()), "{book}");
+    let counters = cuda.counters();
+    assert!(counters["most_bytes"].as_u64() > Some(800_000), "{counters}");
+    assert_eq!((&counters["held_bytes"], &counters["contexts"]), (&0.into(), &0.into()), "{counters}");
 }
 
 #[test]
@@ -312,7 +312,7 @@ fn earlier_results_say_what_has_become_slower_and_a_threshold_ends_with_4() {
     let slower = run(&["--compare", &was_fast]);
     let text = stdout(&slower);
     assert_eq!(slower.status.code(), Some(0), "{text}");
-    for words in ["to old", "0.01x", "Slower than before, for certain: copy 0.0", ", scale 0.0"] {
+    for words in ["vs old", "0.01x", "Significantly slower than before: copy 0.0", ", scale 0.0"] {
         assert!(text.contains(words), "{words}: {text}");
     }
     let below = run(&["--compare", &was_fast, "--fail-below", "90%"]);

@@ -19,7 +19,7 @@ fn every_gpu_is_told_with_what_it_can_do_at_best() {
     assert!((bf16["operations_per_second"].as_f64().unwrap() / 1e12 - 989.4).abs() < 0.1, "{bf16}");
     assert_eq!(gpu["links"]["pcie_generation"]["absent"], "unknown");
     assert!(lines[0]["cpu"]["threads"].as_u64() > Some(0), "{}", lines[0]);
-    assert_eq!(cuda.book()["contexts"].as_i64().unwrap_or(0), 0, "no GPU was started for it");
+    assert_eq!(cuda.counters()["contexts"].as_i64().unwrap_or(0), 0, "no GPU was started for it");
 
     let text = stdout(&cuda.gpumon(&["info", "--nvml-lib", "/nowhere"]).output().unwrap());
     for words in ["GPU 1: Fake NVIDIA H200", "4.92 TB/s", "bf16 989", "data sheet", "PCIe unknown", "CPU: "] {

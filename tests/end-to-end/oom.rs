@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use fake_book::{Account, holders};
+use fake_gpu_state::{Account, holders};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -27,7 +27,7 @@ const UUID: &str = "GPU-00000000-0000-0000-0000-000000000000";
 /// All demonstrations.
 const ALL: [&str; 8] = ["huge", "fill", "leak", "fragment", "cache", "async", "contend", "not-memory"];
 
-/// A driver, and the book of who holds what of its device.
+/// A driver, and the folder in which its processes share the state of its device.
 struct Shared {
     cuda: FakeCuda,
     folder: TempDir,
@@ -38,29 +38,29 @@ impl Shared {
         Self { cuda: FakeCuda::new(scenario), folder: tempfile::tempdir().unwrap() }
     }
 
-    fn book(&self) -> PathBuf {
-        self.folder.path().join("book")
+    fn state(&self) -> PathBuf {
+        self.folder.path().join("state")
     }
 
-    fn with_book(&self, mut command: Command) -> Command {
-        command.env(fake_book::VARIABLE, self.book());
+    fn with_state(&self, mut command: Command) -> Command {
+        command.env(fake_gpu_state::VARIABLE, self.state());
         command
     }
 
     /// `gpumon oom` on the device, reported as JSON.
     fn oom(&self, arguments: &[&str]) -> Command {
         let all = [&["oom", "--backend", "cuda", "--json"], arguments].concat();
-        self.with_book(self.cuda.gpumon(&all))
+        self.with_state(self.cuda.gpumon(&all))
     }
 
     /// What all processes hold together.
     fn held(&self) -> u64 {
-        holders(&self.book(), UUID).iter().map(|holder| holder.bytes).sum()
+        holders(&self.state(), UUID).iter().map(|holder| holder.bytes).sum()
     }
 
     /// Another program on the device.
     fn neighbour(&self) -> Account {
-        Account::open(Some(self.book()))
+        Account::open(Some(self.state()))
     }
 }
 
@@ -94,9 +94,9 @@ fn each_is_shown_on_a_device_and_leaves_nothing_there() {
         let (code, lines, complaint) = lines_of(shared.oom(&[id, "--hold", "300ms"]));
         assert_eq!((code, complaint.as_str()), (Some(0), ""), "{id}: {lines:?}");
         is_whole(id, &lines, false);
-        let book = shared.cuda.book();
-        assert_eq!((&book["held_bytes"], &book["contexts"]), (&0.into(), &0.into()), "{id}: {book}");
-        assert!(book["most_bytes"].as_u64().unwrap() <= TOTAL - RESERVE, "{id}: {book}");
+        let counters = shared.cuda.counters();
+        assert_eq!((&counters["held_bytes"], &counters["contexts"]), (&0.into(), &0.into()), "{id}: {counters}");
+        assert!(counters["most_bytes"].as_u64().unwrap() <= TOTAL - RESERVE, "{id}: {counters}");
     }
 }
 
@@ -131,13 +131,13 @@ fn the_real_error_is_the_drivers() {
 /// It would show nothing, and says so.
 #[test]
 fn what_does_not_happen_as_it_should_is_no_success() {
-    // Without the book each process has a device of its own, and the second gets what it asks for.
+    // Without that folder each process has a device of its own, and the second gets what it asks for.
     let cuda = FakeCuda::new("");
     let (code, lines, complaint) = lines_of(cuda.gpumon(&["oom", "contend", "--json", "--hold", "100ms"]));
     assert_eq!((code, complaint.as_str()), (Some(1), ""));
     let failed = lines.iter().find(|line| line["report"] == "failed").unwrap();
     assert!(failed["error"].as_str().unwrap().contains("did not happen as it should"), "{failed}");
-    assert_eq!(cuda.book()["held_bytes"], 0);
+    assert_eq!(cuda.counters()["held_bytes"], 0);
     let old = Shared::new("version = 11010");
     let (code, lines, _) = lines_of(old.oom(&["cache", "--hold", "100ms"]));
     let failed = lines.iter().find(|line| line["report"] == "failed").unwrap();
@@ -155,8 +155,8 @@ fn who_interrupts_has_the_memory_back() {
         assert_eq!(output.status.code(), Some(130), "{name}: {}", stderr(&output));
         assert_eq!(lines_in(&stdout(&output)).last().unwrap()["code"], 130);
         // It gave back by itself, and not only by ending.
-        let book = shared.cuda.book();
-        assert_eq!((&book["held_bytes"], &book["contexts"]), (&0.into(), &0.into()), "{name}: {book}");
+        let counters = shared.cuda.counters();
+        assert_eq!((&counters["held_bytes"], &counters["contexts"]), (&0.into(), &0.into()), "{name}: {counters}");
         assert_eq!(shared.held(), 0);
     }
 }
@@ -228,13 +228,13 @@ fn a_collector_sees_memory_rise_and_fall() {
     let nvml = Fake::new("[[gpu]]\nindex = 0\nprofile = \"idle\"");
     let uuid = nvml.json()["inventory"]["gpus"][0]["uuid"].as_str().unwrap().to_owned();
     let cuda = FakeCuda::new(&format!("uuids = [{uuid:?}]"));
-    let mut collect = shared.with_book(nvml.gpumon(&["collect", "--interval-ms", "100"]));
+    let mut collect = shared.with_state(nvml.gpumon(&["collect", "--interval-ms", "100"]));
     // A pipe that nobody reads would hold it up.
     let records = nvml.path("records");
     let mut collector = collect.stdout(fs::File::create(&records).unwrap()).spawn().unwrap();
     let has_begun = || fs::read_to_string(&records).is_ok_and(|text| text.contains(r#""type":"sample""#));
     eventually("the collector samples", has_begun);
-    let child = started(shared.with_book(cuda.gpumon(&["oom", "fill", "--hold", "1500ms", "--json"])));
+    let child = started(shared.with_state(cuda.gpumon(&["oom", "fill", "--hold", "1500ms", "--json"])));
     let pid = child.id();
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", stdout(&output));
@@ -263,7 +263,7 @@ fn a_collector_sees_memory_rise_and_fall() {
 #[test]
 fn people_see_a_bar_that_moves_and_read_the_words() {
     let shared = Shared::new("");
-    let command = shared.with_book(shared.cuda.gpumon(&["oom", "fill", "--hold", "300ms"]));
+    let command = shared.with_state(shared.cuda.gpumon(&["oom", "fill", "--hold", "300ms"]));
     let (text, code) = Terminal::with(command, 80, 24).finish();
     assert_eq!(code, Some(0), "{text}");
     assert!(text.contains("A staircase to the limit") && text.contains("GPU 0: Fake NVIDIA H200"), "{text}");
@@ -272,11 +272,11 @@ fn people_see_a_bar_that_moves_and_read_the_words() {
         let part = text.split("\r\u{1b}[K").any(|line| line.contains(words) && line.contains('━'));
         assert!(part, "{words}: {text}");
     }
-    for words in ["Step 8", "Cause", "Cure", "Lesson", "Proof", "set_memory_growth", "the same."] {
+    for words in ["Step 8", "Cause", "Fix", "Takeaway", "Verification", "set_memory_growth", "the same."] {
         assert!(text.contains(words), "{words}: {text}");
     }
     // In a file there is no bar, and no line is too long to be read.
-    let command = shared.with_book(shared.cuda.gpumon(&["oom", "fill", "--hold", "100ms"])).output().unwrap();
+    let command = shared.with_state(shared.cuda.gpumon(&["oom", "fill", "--hold", "100ms"])).output().unwrap();
     let text = stdout(&command);
     assert!(!text.contains('\r') && !text.contains('━') && text.contains("Step 8"), "{text}");
     assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");

@@ -24,8 +24,9 @@ say '"begun","title":"copy","devices":[{"index":7,"name":"NVIDIA H200","uuid":"'
 say '"phase","step":0,"id":"copy","backend":"cuda","phase":"measuring"'
 "#;
 const RESULT: &str = r#"
+TIMES='{"median_us":5.5,"low_us":5.4,"high_us":5.6,"p5_us":5.4,"p95_us":5.6,"min_us":5.4,"n":10}'
 say '"progress","share":0.5,"text":"half"'
-say '"result","id":"copy","backend":"cuda","device":{"name":"NVIDIA H200"},"dtype":"fp32","n":4,"device_time":{"median_us":5.5},"host_time":{"median_us":9.0},"rate":{"bytes_per_second":4e12},"roofline":{"limit":"memory","share":0.9},"verify":{"ok":true,"checked":4,"wrong":0},"partial":false,"load":null'
+say '"result","id":"copy","backend":"cuda","device":{"name":"NVIDIA H200"},"dtype":"fp32","n":4,"extent":"elements","memory_bytes":32,"host_bytes":0,"moved_bytes":32,"operations":0,"device_time":'"$TIMES"',"host_time":'"$TIMES"',"stopped":"steady","partial":false,"rate":{"bytes_per_second":4e12},"roofline":{"limit":"memory","rated_per_second":4.8e12,"share":0.9},"verify":{"ok":true,"checked":4,"wrong":0,"largest_error":0,"tolerance":1},"environment":{"from_ms":1,"to_ms":2,"gpumon":"0.1.0","cpu":"CPU","threads":2},"load":null'
 "#;
 /// Works until it is interrupted.
 const UNTIL_INTERRUPTED: &str = r#"
@@ -184,7 +185,7 @@ fn a_worker_that_crashes_has_failed_with_its_last_words() {
     };
     let crash = failed(&format!("{BEGIN}\necho first >&2; echo 'gpumon: the driver is gone' >&2; kill -9 $$"));
     assert!(crash.contains("signal: 9") && crash.ends_with("the driver is gone"), "{crash}");
-    assert!(failed("exit 2").contains("without a word"));
+    assert!(failed("exit 2").contains("without an error message"));
     assert!(failed(&format!("{BEGIN}\necho hello; sleep 60")).contains("not a report"));
     assert!(failed("head -c 100000 /dev/zero | tr '\\0' x; sleep 60").contains("64 KiB"));
     let refused = r#"say '"failed","id":"copy","backend":"cuda","error":"too large: needs 9 GiB","code":5'; say '"ended","code":5'; exit 5"#;

@@ -31,8 +31,8 @@ fn every_variant_is_right_on_two_gpus_and_the_cpu() {
     assert!(shown("e", 1)["text"].as_str().unwrap().contains("CUDA_ERROR_OUT_OF_MEMORY caught"), "{}", shown("e", 1));
     assert!(shown("k5", 0)["text"].as_str().unwrap().contains("times as fast"), "{}", shown("k5", 0));
     assert_eq!(shown("b", 0)["outcome"]["n"], 10, "a look takes a few steps");
-    let book = cuda.book();
-    assert_eq!((&book["held_bytes"], &book["contexts"]), (&0.into(), &0.into()), "{book}");
+    let counters = cuda.counters();
+    assert_eq!((&counters["held_bytes"], &counters["contexts"]), (&0.into(), &0.into()), "{counters}");
 }
 
 #[test]
@@ -65,7 +65,7 @@ fn a_flipped_bit_or_a_lost_result_in_one_variant_ends_with_1_and_is_told_there()
         let line = lines.iter().find(|line| line["variant"] == variant).unwrap();
         assert_eq!(line["outcome"]["verify"]["ok"], false, "{kernel}: {line}");
         let text = stdout(&cuda.gpumon(&["seeds", row, "--quick", "--backend", "cuda"]).output().unwrap());
-        assert!(text.contains("WRONG: "), "{kernel}: {text}");
+        assert!(text.contains("MISMATCH: "), "{kernel}: {text}");
     }
 }
 

@@ -59,11 +59,11 @@ fn every_reading_is_held_against_what_was_made() {
     }
     let of_next = |check: &&Value| check["gpu"] == 1 && name(check) == "nvlink.rx_bytes_per_second";
     assert_eq!(checks.iter().filter(of_next).count(), 2);
-    let book = machine.cuda.book();
-    assert_eq!((&book["held_bytes"], &book["contexts"]), (&0.into(), &0.into()), "{book}");
+    let counters = machine.cuda.counters();
+    assert_eq!((&counters["held_bytes"], &counters["contexts"]), (&0.into(), &0.into()), "{counters}");
 }
 
-/// Without the book, NVML does not know what is done through CUDA.
+/// Without the shared state, NVML does not know what is done through CUDA.
 #[test]
 fn a_driver_that_reports_something_else_is_found_out() {
     let machine = FakeMachine::new(ONE);
@@ -83,7 +83,7 @@ fn who_interrupts_it_gets_what_there_was_and_nothing_is_held() {
     let machine = FakeMachine::new(ONE);
     let mut command = machine.gpumon(&["selftest", "--json"]);
     let child = command.stdout(std::process::Stdio::piped()).spawn().unwrap();
-    eventually("kernels run", || machine.cuda.book()["kernels"].as_u64() > Some(3));
+    eventually("kernels run", || machine.cuda.counters()["kernels"].as_u64() > Some(3));
     signal("-INT", child.id());
     let begun = std::time::Instant::now();
     let output = child.wait_with_output().unwrap();
@@ -91,7 +91,7 @@ fn who_interrupts_it_gets_what_there_was_and_nothing_is_held() {
     assert_eq!(output.status.code(), Some(130), "{text}");
     assert!(text.contains("memory.used_bytes") && !text.contains("pcie"), "what was done is told: {text}");
     assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
-    assert_eq!(machine.cuda.book()["held_bytes"], 0);
+    assert_eq!(machine.cuda.counters()["held_bytes"], 0);
 }
 
 #[test]

@@ -26,7 +26,7 @@ fn worker_of(cuda: &FakeCuda) -> Option<u32> {
 fn long_run(cuda: &FakeCuda, arguments: &[&str]) -> (Child, u32) {
     let mut command = cuda.gpumon(&[&["bench", "copy", "scale", "add", "--size", "1000"], arguments].concat());
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    eventually("the worker works", || cuda.book()["kernels"].as_u64() > Some(2));
+    eventually("the worker works", || cuda.counters()["kernels"].as_u64() > Some(2));
     (child, worker_of(cuda).unwrap())
 }
 
@@ -110,7 +110,7 @@ fn work_that_takes_too_long_is_ended_and_so_is_what_does_not_obey() {
         assert_eq!((said.contains("was killed"), took > Duration::from_secs(10)), (is_stopped, is_stopped), "{said}");
         assert!(has_ended(worker));
         if !is_stopped {
-            assert_eq!(cuda.book()["held_bytes"], 0, "it gave its memory back");
+            assert_eq!(cuda.counters()["held_bytes"], 0, "it gave its memory back");
         }
     }
 }
@@ -157,7 +157,7 @@ fn a_gpu_on_which_another_user_computes_is_left_alone_unless_told_to_share() {
         let said = stderr(&output);
         assert_eq!((output.status.code(), said.lines().count()), (Some(5), 1), "{said}");
         assert!(said.contains(&pid.to_string()) && said.contains("--share"), "{said}");
-        assert!(cuda.book().is_null(), "nothing was begun: {}", cuda.book());
+        assert!(cuda.counters().is_null(), "nothing was begun: {}", cuda.counters());
     }
     // Of 2 GiB, a quarter is for us.
     let shared = ["bench", "copy", "--share", "--quick", "--json", "--size"];
@@ -167,7 +167,7 @@ fn a_gpu_on_which_another_user_computes_is_left_alone_unless_told_to_share() {
     assert_eq!(code, Some(0), "{said}");
     assert_eq!(lines[0]["load"]["others"][0]["pid"], pid, "{}", lines[0]);
     let table = cuda.gpumon_with(&nvml, &["bench", "copy", "--share", "--quick", "--size", "1MiB"]).output().unwrap();
-    assert!(stdout(&table).contains("not alone: "), "{}", stdout(&table));
+    assert!(stdout(&table).contains("shared with "), "{}", stdout(&table));
 }
 
 #[test]

@@ -3,21 +3,20 @@
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use gpumon_probe::model::{Absence, Reading, now_ms};
-use serde::{Deserialize, Serialize};
 
 use crate::{
-    check::Verification,
     error::RunError,
     gpu::Gpu,
     info::{Cpu, compute_peak, memory_bandwidth},
-    measure::{Limits, Now, Stopped, measure},
-    outcome::{DeviceName, Environment, Outcome, Rate},
+    measure::{Limits, Now, measure},
+    memory_budget::MemoryBudget,
+    protocol::{
+        Amount, Backend, Bound, Cost, DeviceName, Dtype, Engine, Environment, Extent, Outcome, Phase, Rate, Roofline,
+        Stopped, Times, Verification,
+    },
     random::SEED,
-    report::Phase,
-    roofline::{Rated, Roofline},
-    room::Room,
-    statistics::Times,
-    workload::{Backend, Bound, Cost, Dtype, Engine, Extent, Prepared, Size, Workload},
+    roofline::Rated,
+    workload::{Prepared, Size, Workload},
 };
 
 /// Where to run.
@@ -39,18 +38,6 @@ pub struct Request {
     pub engine: Engine,
     /// How long to measure.
     pub limits: Limits,
-}
-
-/// How large a workload is to be.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Amount {
-    /// So many elements of each array, or rows of each matrix.
-    Count(u64),
-    /// So many bytes for each array or matrix.
-    Bytes(u64),
-    /// So many times, of what a workload does over and over.
-    Times(u64),
 }
 
 impl Amount {
@@ -88,23 +75,23 @@ pub fn run(
     if dtype != about.usual_dtype() && !types.contains(&dtype) {
         return Err(RunError::NoSuchType { id: about.id, dtype, valid: types });
     }
-    let room = place.room()?;
+    let budget = place.memory_budget()?;
     let asked = request.amount.and_then(|amount| amount.n(about.extent, dtype));
-    let n = asked.unwrap_or_else(|| workload.usual_n(backend, dtype, &room));
+    let n = asked.unwrap_or_else(|| workload.usual_n(backend, dtype, &budget));
     let size = Size { n: n.max(1), dtype };
     let memory_bytes = match place {
         Place::Cuda(_) => workload.cost(size).memory_bytes,
         Place::Cpu(_) => workload.cpu_bytes(size),
     };
     let cost = Cost { memory_bytes, ..workload.cost(size) };
-    room.check(about.id, cost.memory_bytes)?;
+    budget.check(about.id, cost.memory_bytes)?;
     if let Place::Cuda(_) = place {
-        Room::of_host(0).check(about.id, cost.host_bytes)?;
+        MemoryBudget::for_host(0).check(about.id, cost.host_bytes)?;
     }
     tell(Now::Phase(Phase::Preparing));
     let mut work = place.prepare(workload, size, request.engine).map_err(|error| match error {
         // Somebody else was faster.
-        RunError::Cuda(error) if error.is_out_of_memory() => room.too_large(about.id, cost.memory_bytes),
+        RunError::Cuda(error) if error.is_out_of_memory() => budget.too_large(about.id, cost.memory_bytes),
         error => error,
     })?;
     let to = match place {
@@ -191,10 +178,10 @@ impl Place<'_> {
     ///
     /// # Errors
     /// Where the driver fails.
-    pub fn room(&self) -> Result<Room, RunError> {
+    pub fn memory_budget(&self) -> Result<MemoryBudget, RunError> {
         match self {
-            Self::Cuda(gpu) => Ok(gpu.room()?),
-            Self::Cpu(cpu) => Ok(Room::of_host(cpu.last_cache_bytes())),
+            Self::Cuda(gpu) => Ok(gpu.memory_budget()?),
+            Self::Cpu(cpu) => Ok(MemoryBudget::for_host(cpu.last_cache_bytes())),
         }
     }
 

@@ -1,33 +1,13 @@
 //! Results against their references, element by element.
 
 use rayon::prelude::*;
-use serde::{Deserialize, Serialize};
 
-use crate::{exact::Exact, real::Real};
-
-/// What a check found.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Verification {
-    /// Whether something was checked and all of it is right.
-    pub ok: bool,
-    /// Elements that were compared.
-    pub checked: u64,
-    /// Of those, how many are wrong.
-    pub wrong: u64,
-    /// The index of the first that is wrong.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub first_wrong: Option<u64>,
-    /// The largest error of those that are right: in units of the type's precision at the size of what was computed with,
-    /// or for matrices as a share of the bound of each element.
-    pub largest_error: f64,
-    /// How large it may be.
-    pub tolerance: f64,
-}
+use crate::{double_double::DoubleDouble, protocol::Verification, real::Real};
 
 /// What an element should be.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Expected {
-    pub(crate) value: Exact,
+    pub(crate) value: DoubleDouble,
     /// The size of what was computed with: errors are relative to that.
     pub(crate) scale: f64,
 }
@@ -121,7 +101,7 @@ mod tests {
     use super::*;
 
     fn one(_: u64) -> Expected {
-        Expected { value: Exact::of(1.0), scale: 1.0 }
+        Expected { value: DoubleDouble::of(1.0), scale: 1.0 }
     }
 
     #[test]

@@ -8,17 +8,17 @@ use std::{marker::PhantomData, ops::Range};
 use gemm::Parallelism;
 use rayon::prelude::*;
 
-use crate::{exact::Exact, real::Real};
+use crate::{double_double::DoubleDouble, real::Real};
 
 /// A type that the CPU multiplies matrices of.
 pub(crate) trait CpuProduct: Real {
     /// A sum of products in higher precision, and the sum of its terms' sizes.
-    fn exact_sum(a: &[Self], b: &[Self]) -> (Exact, f64);
+    fn exact_sum(a: &[Self], b: &[Self]) -> (DoubleDouble, f64);
 }
 
 impl CpuProduct for f32 {
     /// 64 bits hold each product exactly.
-    fn exact_sum(a: &[Self], b: &[Self]) -> (Exact, f64) {
+    fn exact_sum(a: &[Self], b: &[Self]) -> (DoubleDouble, f64) {
         const LANES: usize = 8;
         let (mut sums, mut sizes) = ([0.0; LANES], [0.0; LANES]);
         let mut add = |lane: usize, a: f32, b: f32| {
@@ -32,15 +32,15 @@ impl CpuProduct for f32 {
             (0..LANES).for_each(|lane| add(lane, a[lane], b[lane]));
         }
         a_rest.iter().zip(b_rest).for_each(|(a, b)| add(0, *a, *b));
-        (Exact::of(sums.iter().sum()), sizes.iter().sum())
+        (DoubleDouble::of(sums.iter().sum()), sizes.iter().sum())
     }
 }
 
 impl CpuProduct for f64 {
-    fn exact_sum(a: &[Self], b: &[Self]) -> (Exact, f64) {
+    fn exact_sum(a: &[Self], b: &[Self]) -> (DoubleDouble, f64) {
         let terms = a.iter().zip(b);
-        terms.fold((Exact::of(0.0), 0.0), |(sum, size), (a, b)| {
-            (sum + Exact::of(*a) * Exact::of(*b), size + (a * b).abs())
+        terms.fold((DoubleDouble::of(0.0), 0.0), |(sum, size), (a, b)| {
+            (sum + DoubleDouble::of(*a) * DoubleDouble::of(*b), size + (a * b).abs())
         })
     }
 }

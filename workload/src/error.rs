@@ -2,7 +2,7 @@
 
 use crate::{
     cuda::{CublasError, CudaError, Unavailable},
-    workload::{Backend, Dtype},
+    protocol::{Backend, Dtype},
 };
 
 const GIB: f64 = (1_u64 << 30) as f64;
@@ -28,7 +28,9 @@ pub enum RunError {
         dtype: Dtype,
     },
     /// It was run, and its result is not what it should be.
-    #[error("'{id}' came out wrong on this GPU: look with `gpumon bench {id}`, and let `gpumon burn` find out more")]
+    #[error(
+        "the result of '{id}' is a mismatch on this GPU: look with `gpumon bench {id}`, and stress test it with `gpumon burn`"
+    )]
     Wrong {
         /// The workload.
         id: &'static str,
@@ -90,7 +92,7 @@ pub enum RunError {
     },
     /// It would take what others may need, or what is not there.
     #[error(
-        "{id} needs {} {place}, where {} of {} are free and {} stay free for others: give a smaller --size",
+        "{id} needs {} {place}, where {} of {} are free and {} stay free for others: {cure}",
         gib(*.needed_bytes), gib(*.free_bytes), gib(*.total_bytes), gib(*.reserve_bytes)
     )]
     TooLarge {
@@ -106,6 +108,8 @@ pub enum RunError {
         total_bytes: u64,
         /// What is left alone.
         reserve_bytes: u64,
+        /// What to do about it.
+        cure: &'static str,
     },
     /// What it may take is too little.
     #[error(
@@ -154,6 +158,7 @@ mod tests {
             free_bytes: (139 << 30) + (1 << 29),
             total_bytes: 140 << 30,
             reserve_bytes: 512 << 20,
+            cure: "give a smaller --size",
         };
         let said = "copy needs 160.0 GiB on GPU 0, where 139.5 GiB of 140.0 GiB are free and 512 MiB stay free for \
             others: give a smaller --size";

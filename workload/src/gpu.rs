@@ -3,12 +3,12 @@
 use std::rc::Rc;
 
 use crate::{
-    check::Verification,
     cuda::{
         Argument, Attribute, Code, Context, CudaError, Device, DeviceMemory, Grid, Kernel, Plain, Stream, Unavailable,
     },
     kernels,
-    room::Room,
+    memory_budget::MemoryBudget,
+    protocol::{DeviceName, Verification},
 };
 
 /// Threads of a block, where a kernel does not ask for another number.
@@ -97,10 +97,10 @@ impl Gpu {
     ///
     /// # Errors
     /// Where the driver fails.
-    pub fn room(&self) -> Result<Room, CudaError> {
+    pub fn memory_budget(&self) -> Result<MemoryBudget, CudaError> {
         let cache = self.device().attribute(Attribute::L2CacheBytes).unwrap_or(0).max(0);
-        let room = Room::of_gpu(self.device().index, self.context.memory()?, cache as u64);
-        Ok(Room { is_shared: self.is_shared, ..room })
+        let budget = MemoryBudget::for_gpu(self.device().index, self.context.memory()?, cache as u64);
+        Ok(MemoryBudget { is_shared: self.is_shared, ..budget })
     }
 
     /// A kernel of this code.
@@ -162,16 +162,22 @@ impl Gpu {
     ) -> Result<Verification, CudaError> {
         let width = size_of::<T>() as u64;
         let chunk = (CHUNK_BYTES / width).min(elements);
-        let mut room = vec![T::default(); chunk as usize];
+        let mut budget = vec![T::default(); chunk as usize];
         let (mut first, mut found) = (0, Verification::nothing());
         while first < elements {
-            let piece = &mut room[..chunk.min(elements - first) as usize];
+            let piece = &mut budget[..chunk.min(elements - first) as usize];
             self.stream.run(|queue| queue.copy_out(piece, memory, first * width))?;
-            let piece = &room[..chunk.min(elements - first) as usize];
+            let piece = &budget[..chunk.min(elements - first) as usize];
             found = found.and(check(piece, first));
             first += piece.len() as u64;
         }
         Ok(found)
+    }
+}
+
+impl From<&Device> for DeviceName {
+    fn from(Device { index, name, uuid, .. }: &Device) -> Self {
+        Self { index: Some(*index), name: name.clone(), uuid: Some(uuid.clone()) }
     }
 }
 

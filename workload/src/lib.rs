@@ -1,15 +1,15 @@
-//! The workload runner: real work for GPUs and CPUs, measured and verified.
+//! The workload runner: real work for GPUs and CPUs, measured and verified, in a process of its own.
 //!
-//! - [`Workload`] is what can be run, and [`catalogue`] all that there is of it.
-//! - [`bench`] runs one: it asks whether there is room, times it, checks every element of the result, and returns an
-//!   [`Outcome`].
-//! - [`burn`] makes products without end, and compares each. A [`job`] is what is asked of the runner, and a [`report`]
-//!   what it says.
-//! - [`seeds`] are the small programs of tutorials, in all their variants, beside the times that frameworks take.
+//! - [`protocol`] is what crosses the pipe between that process and the one that started it: jobs and reports.
+//! - [`child`] is the process that works, [`parent`] starts it, reads what it reports and ends it. Terminal and server
+//!   alike are users of these two.
+//! - [`Workload`] is what can be run, and [`catalogue`] all that there is of it. [`bench`] runs one and returns an
+//!   [`Outcome`]: it asks whether memory suffices, times it and verifies every element of the result.
+//! - [`burn`] makes products without end, and compares each. [`tutorials`] are the small programs of tutorials, in all
+//!   their variants, beside the times of frameworks. [`oom`] shows how memory runs out. [`selftest`] puts known loads on,
+//!   and says what the probe should report of them.
 //! - [`cuda`] is the driver, and [`Gpu`] a device on which something runs. The CPU needs nothing but rayon.
-//! - [`oom`] shows how memory runs out.
-//! - [`selftest`] puts known loads on, and says what the probe should report of them.
-//! - [`info`] says what the machine has, and what that can do at best.
+//! - [`info`] says what the machine has, and its theoretical peak.
 //!
 //! The runner knows the probe's vocabulary, no terminal and no network. It needs NVIDIA's driver and no toolkit: its
 //! kernels are in it.
@@ -17,38 +17,41 @@
 pub mod bench;
 pub mod burn;
 pub mod catalogue;
+pub mod child;
 pub mod cuda;
 pub mod info;
-pub mod job;
+pub mod lock_file;
 pub mod oom;
-pub mod report;
-pub mod seeds;
+pub mod parent;
+pub mod protocol;
 pub mod selftest;
+pub mod suggest;
+pub mod three_digits;
+pub mod tutorials;
 
 mod check;
 mod cpu_product;
+mod double_double;
 mod error;
-mod exact;
 mod gpu;
 mod kernels;
 mod measure;
-mod outcome;
+mod memory_budget;
 mod random;
 mod real;
 mod roofline;
-mod room;
 mod sin_cos;
 mod statistics;
 mod workload;
 
 pub use self::{
-    check::Verification,
     error::RunError,
     gpu::Gpu,
-    measure::{Limits, Now, Stopped},
-    outcome::{DeviceName, Environment, Outcome, Rate},
-    roofline::Roofline,
-    room::Room,
-    statistics::Times,
-    workload::{About, Backend, Bound, Cost, Dtype, Engine, Extent, Prepared, Sample, Size, Workload},
+    measure::{Limits, Now},
+    memory_budget::MemoryBudget,
+    protocol::{
+        Backend, Bound, Cost, DeviceName, Dtype, Engine, Environment, Extent, Outcome, Rate, Roofline, Stopped, Times,
+        Verification,
+    },
+    workload::{About, Prepared, Sample, Size, Workload},
 };

@@ -5,11 +5,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use serde::{Deserialize, Serialize};
-
 use crate::{
     error::RunError,
-    report::Phase,
+    protocol::{Phase, Stopped},
     statistics::relative_deviation,
     workload::{Prepared, Sample},
 };
@@ -32,20 +30,6 @@ pub struct Limits {
     pub least: Duration,
     /// When to stop where the times do not become steady; ten runs count in any case.
     pub time: Duration,
-}
-
-/// Why measuring stopped.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Stopped {
-    /// The times deviate by half a percent at most.
-    Steady,
-    /// The time was over.
-    TimeLimit,
-    /// There were as many runs as are kept.
-    Enough,
-    /// Somebody wants to stop.
-    Interrupted,
 }
 
 /// What a run tells while it runs.
@@ -126,7 +110,7 @@ fn share(runs: usize, elapsed: Duration, limits: &Limits) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::check::Verification;
+    use crate::protocol::Verification;
 
     /// Takes the times that it is told, over and over, and may stop itself.
     struct Told<'a> {

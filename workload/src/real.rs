@@ -4,10 +4,10 @@ use std::ops::{Add, Mul};
 
 use crate::{
     cuda::{Argument, Plain},
-    exact::Exact,
+    double_double::DoubleDouble,
+    protocol::Dtype,
     random,
     sin_cos::{cos_sin_f32, cos_sin_f64},
-    workload::Dtype,
 };
 
 /// A type of floating point numbers.
@@ -38,8 +38,8 @@ pub(crate) trait Real: Plain + Default + Add<Output = Self> + Mul<Output = Self>
     }
 
     /// The same, for a reference.
-    fn random_exact(seed: u64, index: u64) -> Exact {
-        Exact::of(Self::random(seed, index).to_f64())
+    fn random_exact(seed: u64, index: u64) -> DoubleDouble {
+        DoubleDouble::of(Self::random(seed, index).to_f64())
     }
 }
 

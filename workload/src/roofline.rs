@@ -1,23 +1,9 @@
 //! How near a workload came to what is possible: the roofline.
 
 use gpumon_probe::model::{Absence, Reading};
-use serde::{Deserialize, Serialize};
 
-use crate::{outcome::Rate, workload::Bound};
-
-/// What is possible in a second, and how much of that was reached.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Roofline {
-    /// What it is as fast as.
-    pub limit: Bound,
-    /// What that does in a second at best: operations where the limit is computing, and bytes elsewhere.
-    pub rated_per_second: Reading<f64>,
-    /// The clock of which that is; left out where no clock changes it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub rated_mhz: Option<f64>,
-    /// The share of that which was reached.
-    pub share: Reading<f64>,
-}
+use crate::protocol::Roofline;
+use crate::protocol::{Bound, Rate};
 
 /// What is possible in a second.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -1,25 +1,6 @@
 //! What many times of the same thing say together.
 
-use serde::{Deserialize, Serialize};
-
-/// Times of one thing, in us.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Times {
-    /// Half took less.
-    pub median_us: f64,
-    /// The median of any number of runs lies from here on, with 95 % probability.
-    pub low_us: f64,
-    /// And up to here.
-    pub high_us: f64,
-    /// One of twenty took less.
-    pub p5_us: f64,
-    /// One of twenty took more.
-    pub p95_us: f64,
-    /// The fastest.
-    pub min_us: f64,
-    /// How many there are.
-    pub n: usize,
-}
+use crate::protocol::Times;
 
 impl Times {
     /// Of all that were taken; `None` where there is none.

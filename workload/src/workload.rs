@@ -1,10 +1,14 @@
 //! What a workload is.
 
-use std::fmt;
+use serde::Serialize;
 
-use serde::{Deserialize, Serialize};
-
-use crate::{check::Verification, error::RunError, gpu::Gpu, room::Room};
+use crate::{
+    error::RunError,
+    gpu::Gpu,
+    memory_budget::MemoryBudget,
+    protocol::Verification,
+    protocol::{Backend, Bound, Cost, Dtype, Extent},
+};
 
 /// Something that can be run: on a GPU, on the CPU, or on both.
 pub trait Workload: Sync {
@@ -12,7 +16,7 @@ pub trait Workload: Sync {
     fn about(&self) -> &About;
 
     /// How large it is where nobody says.
-    fn usual_n(&self, backend: Backend, dtype: Dtype, room: &Room) -> u64;
+    fn usual_n(&self, backend: Backend, dtype: Dtype, budget: &MemoryBudget) -> u64;
 
     /// What it takes and does.
     fn cost(&self, size: Size) -> Cost;
@@ -109,79 +113,6 @@ pub struct About {
     pub extent: Extent,
 }
 
-/// What the size of a workload is the number of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Extent {
-    /// Nothing: it has one size.
-    Fixed,
-    /// Elements of each array.
-    Elements,
-    /// Rows, and columns, of each matrix.
-    Side,
-    /// Times that it does the same: steps, vectors, small matrices.
-    Times,
-}
-
-/// Where a workload runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Backend {
-    /// A GPU, through NVIDIA's driver.
-    Cuda,
-    /// All threads of the CPU.
-    Cpu,
-}
-
-/// By what a workload runs on a GPU.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Engine {
-    /// By gpumon's own kernels.
-    #[default]
-    Own,
-    /// By cuBLAS, where the user has it, to compare with.
-    Cublas,
-}
-
-/// What a workload is as fast as, where nothing is wrong.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Bound {
-    /// The memory in which its arrays are.
-    Memory,
-    /// The units that compute.
-    Compute,
-    /// How long one access after the other takes.
-    Latency,
-    /// The link between host and device, or between two devices.
-    Link,
-    /// The driver.
-    Driver,
-}
-
-/// A type of numbers, by NVIDIA's name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Dtype {
-    /// 64 bits, floating point.
-    Fp64,
-    /// 32 bits, floating point.
-    Fp32,
-    /// 32 bits in memory, of which tensor cores multiply the first 19.
-    Tf32,
-    /// 16 bits, floating point.
-    Fp16,
-    /// 16 bits, floating point: the first half of 32.
-    Bf16,
-    /// 8 bits, floating point: 4 of exponent, 3 of fraction.
-    Fp8,
-    /// 8 bits, a whole number with a sign.
-    Int8,
-    /// Bytes that mean nothing.
-    Bytes,
-}
-
 /// How large a workload is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Size {
@@ -191,19 +122,6 @@ pub struct Size {
     pub dtype: Dtype,
 }
 
-/// What one run takes and does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Cost {
-    /// Memory that it holds where it runs.
-    pub memory_bytes: u64,
-    /// Memory of the host that it holds where it runs on a GPU.
-    pub host_bytes: u64,
-    /// Bytes that cross the bus that it is about: each array once for each time that it is read or written.
-    pub moved_bytes: u64,
-    /// Floating point operations; a call of a function counts as one.
-    pub operations: u64,
-}
-
 /// How long one run took.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Sample {
@@ -211,18 +129,6 @@ pub struct Sample {
     pub device_us: Option<f64>,
     /// By the host's clock, from the first call until all was done.
     pub host_us: f64,
-}
-
-impl Dtype {
-    /// The bytes of an element.
-    pub fn bytes(self) -> u64 {
-        match self {
-            Self::Fp8 | Self::Int8 | Self::Bytes => 1,
-            Self::Fp16 | Self::Bf16 => 2,
-            Self::Fp32 | Self::Tf32 => 4,
-            Self::Fp64 => 8,
-        }
-    }
 }
 
 impl Size {
@@ -246,29 +152,5 @@ impl About {
     /// The type that it has where nobody says.
     pub fn usual_dtype(&self) -> Dtype {
         self.dtypes.first().copied().unwrap_or(Dtype::Bytes)
-    }
-}
-
-impl fmt::Display for Backend {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Cuda => "cuda",
-            Self::Cpu => "cpu",
-        })
-    }
-}
-
-impl fmt::Display for Dtype {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Fp64 => "fp64",
-            Self::Fp32 => "fp32",
-            Self::Tf32 => "tf32",
-            Self::Fp16 => "fp16",
-            Self::Bf16 => "bf16",
-            Self::Fp8 => "fp8",
-            Self::Int8 => "int8",
-            Self::Bytes => "bytes",
-        })
     }
 }

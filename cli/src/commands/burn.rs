@@ -1,12 +1,12 @@
-//! `gpumon burn`: products without end, each of whose results is checked.
+//! `gpumon burn`: a stress test whose every result is verified.
 
-use gpumon_workload::job::{BurnJob, Job};
+use gpumon_workload::protocol::{BurnJob, Job};
 
 use super::bench::Results;
 use crate::{
     exit::Failure,
     options::{SourceArgs, Time, parse_time},
-    worker::{self, DtypeChoice, WhereArgs, parse_share},
+    run::{self, DtypeChoice, WhereArgs, parse_share},
 };
 
 /// Stress GPUs or the CPU at full load, and count computation errors
@@ -67,6 +67,6 @@ pub(crate) fn run(source: &SourceArgs, args: &BurnArgs) -> Result<(), Failure> {
         dtype: args.dtype.map(Into::into),
     });
     let mut results = Results::new(args.json, None, None);
-    let code = worker::follow(source, &job, args.place.time_limit, &mut results)?;
-    if code == 0 { Ok(()) } else { Err(Failure::told(code)) }
+    let code = run::follow(source, &job, args.place.time_limit, &mut results)?;
+    if code == 0 { Ok(()) } else { Err(Failure::reported(code)) }
 }

@@ -10,6 +10,7 @@ use gpumon_server::{
     runs::RunSettings,
     supervisor::Collector,
 };
+use gpumon_workload::parent::WorkerCommand;
 use rustix::process::{Pid, Resource, Rlimit, getppid, getrlimit, setrlimit};
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -116,8 +117,10 @@ async fn serve(source: &SourceArgs, args: &ServeArgs) -> Result<(), Failure> {
     let (parent, exit_with_parent) = (getppid(), args.exit_with_parent);
     let program = std::env::current_exe().context("cannot find gpumon's own program file")?;
     let runs = RunSettings {
-        program: args.worker.clone().unwrap_or_else(|| program.clone()),
-        arguments: source.to_arguments().into_iter().chain(["work".into()]).collect(),
+        worker: WorkerCommand {
+            program: args.worker.clone().unwrap_or_else(|| program.clone()),
+            arguments: source.to_arguments().into_iter().chain(["work".into()]).collect(),
+        },
         allowed_for_all: args.allow_runs,
     };
     let collector = Collector {

@@ -21,6 +21,6 @@ const USAGE: &str = "gpumon smi [--source <SOURCE>] [--nvml-lib <PATH>] [--no-da
 pub(crate) fn run(source: &SourceArgs, args: &SmiArgs) -> Result<(), Failure> {
     match smi::run(source, &args.words) {
         0 => Ok(()),
-        code => Err(Failure::told(code)),
+        code => Err(Failure::reported(code)),
     }
 }

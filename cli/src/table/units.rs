@@ -1,6 +1,7 @@
 //! Numbers as people read them: three significant digits, one unit for each quantity.
 
 use gpumon_probe::model::Reading;
+pub(crate) use gpumon_workload::three_digits::three_digits;
 use jiff::{Timestamp, tz::TimeZone};
 
 const GIB: f64 = (1u64 << 30) as f64;
@@ -13,15 +14,6 @@ pub(crate) fn gib_in_column(bytes: u64) -> String {
     match bytes as f64 / GIB {
         gib if bytes > 0 && gib < 0.05 => "<0.1".to_owned(),
         gib => format!("{gib:.1}"),
-    }
-}
-
-/// At most three significant digits, and no more than two after the point.
-pub(crate) fn three_digits(value: f64) -> String {
-    match value.abs() {
-        below if below < 9.995 => format!("{value:.2}"),
-        below if below < 99.95 => format!("{value:.1}"),
-        _ => format!("{value:.0}"),
     }
 }
 
@@ -72,15 +64,6 @@ pub(crate) fn clock(at_ms: u64, now_ms: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn three_digits_at_every_size() {
-        for (value, text) in
-            [(0.0, "0.00"), (8.534, "8.53"), (9.996, "10.0"), (78.23, "78.2"), (99.96, "100"), (140.4, "140")]
-        {
-            assert_eq!(three_digits(value), text);
-        }
-    }
 
     #[test]
     fn a_column_keeps_its_points_aligned_and_something_is_never_nothing() {

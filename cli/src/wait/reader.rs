@@ -87,7 +87,7 @@ impl Reader {
             Heard::View(view) => Ok(Look::Seen(view)),
             Heard::Silence => Ok(Look::Blind("the driver does not answer".to_owned())),
             // It has said why.
-            Heard::Ended(Some(code)) => Err(Failure::told(code)),
+            Heard::Ended(Some(code)) => Err(Failure::reported(code)),
             Heard::Ended(None) => {
                 self.collector = None;
                 thread::sleep(within(RECOVERY));

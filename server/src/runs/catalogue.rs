@@ -4,7 +4,7 @@ use gpumon_probe::model::RunKind;
 use gpumon_workload::{
     Backend, catalogue,
     oom::{self, Scenario},
-    seeds::{ROWS, Row},
+    tutorials::{CASES, Case},
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -35,8 +35,8 @@ pub struct CatalogueEntry {
 }
 
 impl Catalogue {
-    /// What the runner has.
-    pub fn of_the_runner() -> Self {
+    /// All that the runner has.
+    pub fn from_runner() -> Self {
         let workloads = catalogue::all().iter().map(|workload| {
             let about = workload.about();
             CatalogueEntry {
@@ -48,20 +48,21 @@ impl Catalogue {
                 on_cpu: about.runs_on(Backend::Cpu),
             }
         });
-        let entries = workloads.chain([burn()]).chain(ROWS.iter().map(row)).chain(oom::all().iter().map(demonstration));
+        let entries =
+            workloads.chain([burn()]).chain(CASES.iter().map(tutorial)).chain(oom::all().iter().map(demonstration));
         let entries = entries.chain([selftest()]);
         Self { entries: entries.collect() }
     }
 }
 
-fn row(row: &Row) -> CatalogueEntry {
+fn tutorial(case: &Case) -> CatalogueEntry {
     CatalogueEntry {
         kind: RunKind::Seeds,
-        id: row.id.to_owned(),
-        title: format!("{}: {}", row.id, row.title),
-        does: format!("{}, in all its variants.", row.title),
-        teaches: row.teaches.to_owned(),
-        on_cpu: row.variants.iter().any(|variant| variant.backend == Backend::Cpu),
+        id: case.id.to_owned(),
+        title: format!("{}: {}", case.id, case.title),
+        does: format!("{}, in all its variants.", case.title),
+        teaches: case.teaches.to_owned(),
+        on_cpu: case.variants.iter().any(|variant| variant.backend == Backend::Cpu),
     }
 }
 
@@ -82,8 +83,8 @@ fn selftest() -> CatalogueEntry {
         kind: RunKind::Selftest,
         id: "selftest".to_owned(),
         title: "selftest".to_owned(),
-        does: "Puts known loads on the GPU, and checks what is reported of them.".to_owned(),
-        teaches: "Which of the numbers shown here are what the GPU really does.".to_owned(),
+        does: "Runs known loads on the GPU and compares the readings with them.".to_owned(),
+        teaches: "Which of the readings shown here are correct.".to_owned(),
         on_cpu: false,
     }
 }
@@ -93,9 +94,8 @@ fn burn() -> CatalogueEntry {
         kind: RunKind::Burn,
         id: "burn".to_owned(),
         title: "burn".to_owned(),
-        does: "Multiplies matrices as fast as it can for a minute, and checks every result.".to_owned(),
-        teaches: "What the GPU draws and how warm it gets under full load, and whether it computes right then."
-            .to_owned(),
+        does: "Stress test: multiplies matrices for a minute and verifies every result.".to_owned(),
+        teaches: "Power, temperature and computation errors under full load.".to_owned(),
         on_cpu: true,
     }
 }

@@ -1,12 +1,15 @@
 //! One run as its reports make it.
 
 use gpumon_probe::model::{Run, RunStatus, now_ms};
+use gpumon_workload::protocol::{Phase, Report};
 
 use super::{
-    report::Report,
-    state::{RunDetails, RunDevice, RunItem, RunPhase, RunState, RunStep},
+    report_item::{BRIEF, NAME, clean},
+    state::{RunDetails, RunDevice, RunItem, RunState, RunStep},
 };
 
+/// Devices of one run.
+const DEVICES: usize = 64;
 /// Results and sentences that are kept of one run.
 const ITEMS: usize = 512;
 /// Steps that become events: more than any catalogue has, and fewer than would push out all else that happened.
@@ -22,11 +25,11 @@ pub(crate) struct RunRecord {
 
 /// What a report means for those who are told of events.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum News {
+pub(crate) enum Change {
     Began,
     Step,
     /// Nothing that is an event.
-    None,
+    Other,
 }
 
 impl RunRecord {
@@ -34,47 +37,46 @@ impl RunRecord {
         Self { state, items: Vec::new(), step_events: 0 }
     }
 
-    /// Takes in a report. `index_of` finds the GPU of a UUID.
-    pub(crate) fn take(&mut self, report: Report, index_of: impl Fn(&str) -> Option<u32>) -> News {
+    /// Adds what a report says. `index_of` finds the GPU of a UUID.
+    pub(crate) fn ingest(&mut self, report: Report, index_of: impl Fn(&str) -> Option<u32>) -> Change {
         let state = &mut self.state;
         match report {
             // A second beginning begins nothing.
             Report::Begun { title, devices, steps } if state.steps == 0 => {
-                let index = |uuid: Option<&String>| uuid.and_then(|uuid| index_of(uuid));
-                let device = |it: super::report::Device| RunDevice { index: index(it.uuid.as_ref()), name: it.name };
-                state.devices = devices.into_iter().map(device).collect();
-                state.title = title;
-                state.steps = steps.max(1);
-                News::Began
+                let devices = devices.iter().take(DEVICES);
+                state.devices = devices.map(|device| RunDevice::new(device, &index_of)).collect();
+                state.title = clean(&title, BRIEF);
+                state.steps = count(steps).max(1);
+                Change::Began
             }
-            Report::Phase { step, id, phase } => {
-                let before = state.step.replace(RunStep { number: step, id, phase });
+            Report::Phase { step, id, phase, .. } => {
+                let (number, id) = (count(step), clean(&id, NAME));
+                let before = state.step.replace(RunStep { number, id, phase });
                 (state.share, state.text) = (None, String::new());
-                let is_next = before.is_none_or(|before| before.number != step);
-                let is_marked = is_next || matches!(phase, RunPhase::Holding | RunPhase::GivingBack);
+                let is_next = before.is_none_or(|before| before.number != number);
+                let is_marked = is_next || matches!(phase, Phase::Holding | Phase::GivingBack);
                 if !is_marked || state.steps == 0 || self.step_events == STEP_EVENTS {
-                    return News::None;
+                    return Change::Other;
                 }
                 self.step_events += 1;
-                News::Step
+                Change::Step
             }
-            Report::Progress { share, text } => {
-                (state.share, state.text) = (share, text);
-                News::None
-            }
-            Report::Item(item) => {
-                if self.items.len() < ITEMS {
-                    self.items.push(item.clone());
-                    state.items = self.items.len() as u32;
-                    state.newest = Some(item);
-                }
-                News::None
+            Report::Progress { share, text, .. } => {
+                (state.share, state.text) = (Some(share.clamp(0.0, 1.0)), clean(&text, BRIEF));
+                Change::Other
             }
             Report::Ended { code } => {
                 state.code = Some(code);
-                News::None
+                Change::Other
             }
-            Report::Begun { .. } | Report::Unknown => News::None,
+            report => {
+                if let Some(item) = RunItem::from_report(report).filter(|_| self.items.len() < ITEMS) {
+                    self.items.push(item.clone());
+                    state.items = count(self.items.len());
+                    state.newest = Some(item);
+                }
+                Change::Other
+            }
         }
     }
 
@@ -108,8 +110,8 @@ impl RunRecord {
     pub(crate) fn as_event(&self) -> Run {
         let RunState { run, kind, title, status, step, .. } = &self.state;
         let word = |step: &RunStep| match step.phase {
-            RunPhase::Holding => format!("{}, memory held", step.id),
-            RunPhase::GivingBack => format!("{}, memory given back", step.id),
+            Phase::Holding => format!("{}, memory held", step.id),
+            Phase::GivingBack => format!("{}, memory given back", step.id),
             _ => step.id.clone(),
         };
         let step = step.as_ref().map(word);
@@ -119,4 +121,8 @@ impl RunRecord {
     pub(crate) fn details(&self) -> RunDetails {
         RunDetails { state: self.state.clone(), all: self.items.clone() }
     }
+}
+
+fn count(count: usize) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
 }

@@ -3,20 +3,23 @@
 use std::{
     collections::VecDeque,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    thread,
     time::Duration,
 };
 
 use gpumon_probe::model::{Event, EventKind, Run, RunKind, RunStatus, now_ms};
-use gpumon_workload::job::Job;
-use tokio::sync::{Notify, watch};
+use gpumon_workload::{
+    parent::{self, End, Listener, StandardError, StopReason, StopRequest, WorkerError},
+    protocol::{Job, Line, NotAReport},
+};
+use tokio::sync::watch;
 
 use super::{
     RunSettings,
-    demand::{kind_of, limit_of, title_of},
-    record::{News, RunRecord},
-    report::understand,
+    job_request::{limit_of, title_of},
+    record::{Change, RunRecord},
+    report_item::clean,
     state::{RunDetails, RunState},
-    worker::{self, Because, End, Order},
 };
 use crate::{
     frame::ServerFrame,
@@ -28,20 +31,22 @@ use crate::{
 const OVER: usize = 20;
 /// Terminals that announce a run at the same time.
 const ANNOUNCED: usize = 8;
+/// Of the last line of standard error.
+const LAST_LINE: usize = 1000;
 
 /// All runs of this server.
 pub(crate) struct Runs {
     settings: RunSettings,
     hub: Arc<Hub>,
     stopped: watch::Receiver<bool>,
-    book: Mutex<Book>,
+    table: Mutex<RunTable>,
     /// The number of the last change.
     changed: watch::Sender<u64>,
 }
 
 /// The oldest run first.
 #[derive(Default)]
-struct Book {
+struct RunTable {
     entries: VecDeque<Entry>,
     started: u64,
     changes: u64,
@@ -52,7 +57,7 @@ struct Entry {
     /// The number of its last change.
     changed: u64,
     /// Ends it; only of those that were started here.
-    cancel: Option<Arc<Notify>>,
+    stop: Option<Arc<StopRequest>>,
 }
 
 /// Why a run does not begin.
@@ -66,11 +71,13 @@ pub(crate) enum NoRun {
     TooMany,
     /// The job asks for what no job may have.
     Unreasonable(String),
+    /// The system has no thread for it.
+    NoThread(String),
 }
 
 impl Runs {
     pub(crate) fn new(settings: RunSettings, hub: Arc<Hub>, stopped: watch::Receiver<bool>) -> Self {
-        Self { settings, hub, stopped, book: Mutex::default(), changed: watch::Sender::new(0) }
+        Self { settings, hub, stopped, table: Mutex::default(), changed: watch::Sender::new(0) }
     }
 
     pub(crate) fn settings(&self) -> &RunSettings {
@@ -80,59 +87,62 @@ impl Runs {
     /// Has a process do the job.
     pub(crate) fn start(self: &Arc<Self>, job: &Job) -> Result<RunState, NoRun> {
         let limit = limit_of(job).map_err(NoRun::Unreasonable)?;
-        let json = serde_json::to_string(job).expect("a job is made of strings and numbers");
-        let cancelled = Arc::new(Notify::new());
-        let mut book = self.lock();
-        if let Some(busy) = book.entries.iter().find(|entry| entry.cancel.is_some() && entry.record.is_running()) {
+        let stop = Arc::new(StopRequest::default());
+        let mut table = self.lock();
+        if let Some(busy) = table.entries.iter().find(|entry| entry.stop.is_some() && entry.record.is_running()) {
             let RunState { run, title, .. } = busy.record.state.clone();
             return Err(NoRun::Busy { run, title });
         }
-        book.started += 1;
+        table.started += 1;
         // No two have the same name, whatever server they were started by.
-        let name = format!("{:x}-{}", now_ms(), book.started);
-        let state = RunState::beginning(name.clone(), kind_of(job), title_of(job), true);
-        self.add(book, state.clone(), Some(Arc::clone(&cancelled)));
-        let runs = Arc::clone(self);
-        let order = Order { job: json, limit, cancelled, stopped: self.stopped.clone() };
-        tokio::spawn(async move {
-            let end = worker::work(&runs.settings, order, |line| runs.tell(&name, line)).await;
+        let name = format!("{:x}-{}", now_ms(), table.started);
+        let state = RunState::beginning(name.clone(), job.kind(), title_of(job), true);
+        let mut listener =
+            RunListener { runs: Arc::clone(self), name, stop: Arc::clone(&stop), server_stopped: self.stopped.clone() };
+        let (job, command) = (job.clone(), self.settings.worker.clone());
+        // The process ends with the thread that started it.
+        let supervision = move || {
+            let end = parent::run(&command, &job, limit, StandardError::KeepLastLine, &mut listener);
             let (status, why) = how_it_ended(end, limit);
-            runs.end(&name, status, why);
-        });
+            listener.runs.end(&listener.name, status, why);
+        };
+        let thread = thread::Builder::new().name("run".to_owned()).spawn(supervision);
+        thread.map_err(|error| NoRun::NoThread(error.to_string()))?;
+        self.add(table, state.clone(), Some(stop));
         Ok(state)
     }
 
     /// A terminal announces a run of this name.
     pub(crate) fn announce(&self, name: &str) -> Result<(), NoRun> {
-        let book = self.lock();
-        if book.entries.iter().any(|entry| entry.record.state.run == name) {
+        let table = self.lock();
+        if table.entries.iter().any(|entry| entry.record.state.run == name) {
             return Err(NoRun::Known);
         }
-        let announced = book.entries.iter().filter(|entry| entry.cancel.is_none() && entry.record.is_running());
+        let announced = table.entries.iter().filter(|entry| entry.stop.is_none() && entry.record.is_running());
         if announced.count() >= ANNOUNCED {
             return Err(NoRun::TooMany);
         }
-        self.add(book, RunState::beginning(name.to_owned(), RunKind::Other, String::new(), false), None);
+        self.add(table, RunState::beginning(name.to_owned(), RunKind::Other, String::new(), false), None);
         Ok(())
     }
 
-    /// Takes in a line of the process that works. After the end, nothing is taken in any more.
+    /// Adds what the process that works has reported. After the end, nothing is added any more.
     ///
     /// # Errors
     /// Where it is no report.
-    pub(crate) fn tell(&self, name: &str, line: &str) -> Result<(), String> {
-        let report = understand(line)?;
+    pub(crate) fn ingest(&self, name: &str, line: Result<Line, NotAReport>) -> Result<(), String> {
+        let report = line.map_err(|error| error.to_string())?.report;
         let gpus = self.hub.gpus();
         let index_of = |uuid: &str| gpus.iter().find(|gpu| gpu.uuid.as_deref() == Some(uuid)).map(|gpu| gpu.index);
-        self.change(name, |record| match record.take(report, index_of) {
-            News::Began => self.happened(record, EventKind::RunBegan),
-            News::Step => self.happened(record, EventKind::RunStep),
-            News::None => {}
+        self.change(name, |record| match record.ingest(report, index_of) {
+            Change::Began => self.happened(record, EventKind::RunBegan),
+            Change::Step => self.happened(record, EventKind::RunStep),
+            Change::Other => {}
         });
         Ok(())
     }
 
-    /// The run is over: as the code that it told says, and like this where it told none.
+    /// The run is over: as the code that it reported says, and like this where it reported none.
     pub(crate) fn end(&self, name: &str, status: RunStatus, why: Option<String>) {
         self.change(name, |record| {
             let (status, why) = match record.state.code {
@@ -148,17 +158,17 @@ impl Runs {
         });
     }
 
-    /// Whether a run has told the code with which it ended.
-    pub(crate) fn has_told_its_end(&self, name: &str) -> bool {
+    /// Whether a run has reported the code with which it ended.
+    pub(crate) fn has_reported_its_end(&self, name: &str) -> bool {
         self.lock().find(name).is_some_and(|entry| entry.record.state.code.is_some())
     }
 
     /// Asks a run to end, and says how it is; `None` where there is no such run.
     pub(crate) fn cancel(&self, name: &str) -> Option<RunState> {
-        let mut book = self.lock();
-        let entry = book.find(name)?;
-        if let Some(cancel) = entry.cancel.as_ref().filter(|_| entry.record.is_running()) {
-            cancel.notify_one();
+        let mut table = self.lock();
+        let entry = table.find(name)?;
+        if let Some(stop) = entry.stop.as_ref().filter(|_| entry.record.is_running()) {
+            stop.request();
         }
         Some(entry.record.state.clone())
     }
@@ -180,27 +190,27 @@ impl Runs {
 
     /// The runs that have changed since this change, as frames.
     pub(crate) fn changed_since(&self, change: u64) -> Vec<TextFrame> {
-        let book = self.lock();
-        let changed = book.entries.iter().filter(|entry| entry.changed > change);
+        let table = self.lock();
+        let changed = table.entries.iter().filter(|entry| entry.changed > change);
         changed.map(|entry| encode(&ServerFrame::Run(entry.record.state.clone()))).collect()
     }
 
-    fn add(&self, mut book: MutexGuard<'_, Book>, state: RunState, cancel: Option<Arc<Notify>>) {
-        book.changes += 1;
-        let changed = book.changes;
-        book.entries.push_back(Entry { record: RunRecord::new(state), changed, cancel });
+    fn add(&self, mut table: MutexGuard<'_, RunTable>, state: RunState, stop: Option<Arc<StopRequest>>) {
+        table.changes += 1;
+        let changed = table.changes;
+        table.entries.push_back(Entry { record: RunRecord::new(state), changed, stop });
         self.changed.send_replace(changed);
     }
 
     /// Changes a run that goes on. Events go out under the lock, and so in their order.
     fn change(&self, name: &str, change: impl FnOnce(&mut RunRecord)) {
-        let mut book = self.lock();
-        let number = book.changes + 1;
-        let Some(entry) = book.find(name).filter(|entry| entry.record.is_running()) else { return };
+        let mut table = self.lock();
+        let number = table.changes + 1;
+        let Some(entry) = table.find(name).filter(|entry| entry.record.is_running()) else { return };
         change(&mut entry.record);
         entry.changed = number;
-        book.changes = number;
-        book.forget();
+        table.changes = number;
+        table.forget();
         self.changed.send_replace(number);
     }
 
@@ -215,12 +225,12 @@ impl Runs {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Book> {
-        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, RunTable> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Book {
+impl RunTable {
     fn find(&mut self, name: &str) -> Option<&mut Entry> {
         self.entries.iter_mut().find(|entry| entry.record.state.run == name)
     }
@@ -236,20 +246,50 @@ impl Book {
     }
 }
 
-/// What the end of its process means for a run that has not told its end itself.
-fn how_it_ended(end: End, limit: Duration) -> (RunStatus, Option<String>) {
-    match (end.broken, end.because) {
-        (Some(why), _) => (RunStatus::Failed, Some(why)),
-        (None, Some(Because::Cancelled)) => (RunStatus::Cancelled, None),
-        (None, Some(Because::ServerStops)) => (RunStatus::Cancelled, Some("the server was stopped".to_owned())),
-        (None, Some(Because::TimeLimit)) => {
+/// Listens to the process of a run.
+struct RunListener {
+    runs: Arc<Runs>,
+    name: String,
+    stop: Arc<StopRequest>,
+    /// Becomes true when the server stops.
+    server_stopped: watch::Receiver<bool>,
+}
+
+impl Listener for RunListener {
+    type Error = String;
+
+    fn on_line(&mut self, _: &str, line: Result<Line, NotAReport>) -> Result<(), String> {
+        self.runs.ingest(&self.name, line)
+    }
+
+    fn on_tick(&mut self) -> Option<StopReason> {
+        let server_stops = self.server_stopped.borrow().then_some(StopReason::ParentEnds);
+        server_stops.or_else(|| self.stop.reason())
+    }
+}
+
+/// What the end of its process means for a run that has not reported its end itself.
+fn how_it_ended(end: Result<End, WorkerError<String>>, limit: Duration) -> (RunStatus, Option<String>) {
+    let end = match end {
+        Ok(end) => end,
+        Err(WorkerError::Listener(why)) => return (RunStatus::Failed, Some(why)),
+        Err(error) => return (RunStatus::Failed, Some(error.to_string())),
+    };
+    let Some(status) = end.status else {
+        let why = "its process cannot be killed: it is stuck in the driver";
+        return (RunStatus::Failed, Some(why.to_owned()));
+    };
+    match end.stopped {
+        Some(StopReason::Canceled) => (RunStatus::Cancelled, None),
+        Some(StopReason::ParentEnds) => (RunStatus::Cancelled, Some("the server was stopped".to_owned())),
+        Some(StopReason::TimeLimit) => {
             let seconds = limit.as_secs();
             (RunStatus::Failed, Some(format!("it took longer than {seconds} s, and its process was ended")))
         }
-        (None, None) => {
-            let status = end.status.map_or_else(|| "no exit status".to_owned(), |status| status.to_string());
-            let words = end.last_words.map_or_else(|| " without a word".to_owned(), |words| format!(": {words}"));
-            (RunStatus::Failed, Some(format!("its process ended ({status}){words}")))
+        None => {
+            let line = end.last_error_line.map(|line| clean(line.trim_start_matches("gpumon: "), LAST_LINE));
+            let line = line.map_or_else(|| " without an error message".to_owned(), |line| format!(": {line}"));
+            (RunStatus::Failed, Some(format!("its process ended ({status}){line}")))
         }
     }
 }

@@ -9,12 +9,13 @@ use axum::{
     response::{IntoResponse, Response},
     routing::{get, post},
 };
-use gpumon_workload::job::Job;
+use gpumon_workload::protocol::Job;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    access, announced,
+    access,
     catalogue::Catalogue,
+    external_runs,
     registry::NoRun,
     state::{RunDetails, RunState},
 };
@@ -47,13 +48,13 @@ pub(crate) fn router(app: &AppState) -> Router<AppState> {
         .merge(changing)
         .route("/api/v1/runs", get(list))
         .route("/api/v1/runs/{run}", get(details))
-        .route("/api/v1/catalogue", get(async || Json(Catalogue::of_the_runner())))
+        .route("/api/v1/catalogue", get(async || Json(Catalogue::from_runner())))
 }
 
 /// Where terminals announce their runs, for as long as those go on.
 pub(crate) fn announcements() -> Router<AppState> {
     Router::new()
-        .route("/api/v1/runs/announced", post(announced::announced))
+        .route("/api/v1/runs/announced", post(external_runs::announced))
         .route_layer(middleware::from_fn(peer::may_change))
 }
 
@@ -104,6 +105,7 @@ pub(super) fn refusal(why: &NoRun) -> Refusal {
         NoRun::TooMany => {
             (StatusCode::TOO_MANY_REQUESTS, "too many runs are announced; try again when one has ended\n".to_owned())
         }
+        NoRun::NoThread(why) => (StatusCode::SERVICE_UNAVAILABLE, format!("cannot start a run: {why}\n")),
         NoRun::Unreasonable(why) => (StatusCode::BAD_REQUEST, format!("{why}\n")),
     }
 }

@@ -1,6 +1,7 @@
 //! What is known of a run, as it travels.
 
 use gpumon_probe::model::{Absence, Reading, RunKind, RunStatus, now_ms};
+use gpumon_workload::protocol::{Phase, Topic};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
@@ -70,30 +71,7 @@ pub struct RunStep {
     /// What is run: a workload, a row's variant, a scenario.
     pub id: String,
     /// What is done now.
-    pub phase: RunPhase,
-}
-
-/// What is done in a step.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum RunPhase {
-    /// Memory is allocated and filled.
-    Preparing,
-    /// Run once, and the result checked.
-    Checking,
-    /// Run until clocks are up.
-    WarmingUp,
-    /// Run and timed.
-    Measuring,
-    /// The last result is checked.
-    Verifying,
-    /// Memory is held, so that it can be watched.
-    Holding,
-    /// Memory is given back.
-    GivingBack,
-    /// Something that this server has no word for.
-    #[serde(other)]
-    Other,
+    pub phase: Phase,
 }
 
 /// Something that came of a run, told apart by `item`.
@@ -105,7 +83,7 @@ pub enum RunItem {
     /// A sentence for people.
     Said {
         /// What it is about.
-        topic: RunTopic,
+        topic: Topic,
         /// It.
         text: String,
     },
@@ -116,25 +94,6 @@ pub enum RunItem {
         /// Why, and what to do.
         error: String,
     },
-}
-
-/// What a sentence is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum RunTopic {
-    /// What is done or was seen.
-    Step,
-    /// Why it is so.
-    Cause,
-    /// What to do about it.
-    Cure,
-    /// What one learns from it.
-    Lesson,
-    /// A figure that proves something, as free memory before and after.
-    Proof,
-    /// Something that this server has no word for.
-    #[serde(other)]
-    Other,
 }
 
 /// What a step has shown.

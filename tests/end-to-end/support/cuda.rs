@@ -36,12 +36,12 @@ impl FakeMachine {
 
     /// `gpumon` with these arguments, over both.
     pub(crate) fn gpumon(&self, arguments: &[&str]) -> Command {
-        self.with_book(self.cuda.gpumon_with(&self.nvml, arguments))
+        self.with_state(self.cuda.gpumon_with(&self.nvml, arguments))
     }
 
     /// A command to which NVML tells what is done through CUDA, and the other way round.
-    pub(crate) fn with_book(&self, mut command: Command) -> Command {
-        command.env(fake_book::VARIABLE, self.cuda.folder().join("book"));
+    pub(crate) fn with_state(&self, mut command: Command) -> Command {
+        command.env(fake_gpu_state::VARIABLE, self.cuda.folder().join("state"));
         command
     }
 }
@@ -51,8 +51,8 @@ impl FakeCuda {
     pub(crate) fn new(scenario: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let library = fake_cuda::install(folder.path());
-        let book = folder.path().join("book.json");
-        let scenario = format!("book = {:?}\n{scenario}", book.to_str().unwrap());
+        let counters = folder.path().join("counters.json");
+        let scenario = format!("counters = {:?}\n{scenario}", counters.to_str().unwrap());
         std::fs::write(folder.path().join("scenario.toml"), scenario).unwrap();
         Self { folder, library }
     }
@@ -73,8 +73,8 @@ impl FakeCuda {
     }
 
     /// What the driver was asked for; nothing where that was nothing yet.
-    pub(crate) fn book(&self) -> Value {
-        let text = std::fs::read_to_string(self.folder.path().join("book.json")).unwrap_or_default();
+    pub(crate) fn counters(&self) -> Value {
+        let text = std::fs::read_to_string(self.folder.path().join("counters.json")).unwrap_or_default();
         serde_json::from_str(&text).unwrap_or_default()
     }
 

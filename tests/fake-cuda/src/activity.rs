@@ -2,7 +2,7 @@
 
 use std::{cell::Cell, time::Duration};
 
-use fake_book::{Activity, Begun, Diary, Load, Peaks, now_ns};
+use fake_gpu_state::{Activity, ActivityWriter, Begun, Load, Peaks, now_ns};
 
 use crate::{
     scenario::Scenario,
@@ -81,7 +81,7 @@ impl Grid {
 
 /// What this process does on each device.
 pub(crate) struct Activities {
-    diary: Diary,
+    writer: ActivityWriter,
     uuids: Vec<String>,
 }
 
@@ -95,7 +95,7 @@ impl Activities {
             dram_bytes: f64::from(scenario.memory_bus_bits) / 8.0 * clock_hz * 2.0,
         };
         let uuids = (0..scenario.devices).map(|device| scenario.uuid_text(device)).collect();
-        Self { diary: Diary::open(fake_book::folder(), peaks), uuids }
+        Self { writer: ActivityWriter::open(fake_gpu_state::folder(), peaks), uuids }
     }
 }
 
@@ -108,15 +108,15 @@ impl State {
     /// A kernel begins on the device whose context is current.
     pub(crate) fn begin(&mut self, load: Load) -> Option<(u32, Begun)> {
         let device = current().ok()?;
-        let Activities { diary, uuids } = &mut self.activities;
-        Some((device, diary.begin(uuids.get(device as usize)?, load)))
+        let Activities { writer, uuids } = &mut self.activities;
+        Some((device, writer.begin(uuids.get(device as usize)?, load)))
     }
 
     /// It ends, and this is what it did.
     pub(crate) fn end(&mut self, begun: Option<(u32, Begun)>, did: Activity) {
         if let Some((device, begun)) = begun {
-            let Activities { diary, uuids } = &mut self.activities;
-            diary.end(&uuids[device as usize], begun, did);
+            let Activities { writer, uuids } = &mut self.activities;
+            writer.end(&uuids[device as usize], begun, did);
         }
     }
 
@@ -126,7 +126,7 @@ impl State {
             && let Some(uuid) = self.activities.uuids.get(device as usize)
         {
             let from_ns = now_ns() + after.as_nanos() as u64;
-            self.activities.diary.run(uuid, load, from_ns, time.as_nanos() as u64);
+            self.activities.writer.run(uuid, load, from_ns, time.as_nanos() as u64);
         }
     }
 
@@ -148,12 +148,12 @@ impl State {
                 Activity { nvlink_rx_bytes: bytes, ..Activity::NONE },
             )
         };
-        let Activities { diary, uuids } = &mut self.activities;
+        let Activities { writer, uuids } = &mut self.activities;
         let both = [(from, sent), (to, received)].map(|(device, did)| (&uuids[device as usize], did));
-        let begun = both.map(|(uuid, _)| diary.begin(uuid, Load::default()));
+        let begun = both.map(|(uuid, _)| writer.begin(uuid, Load::default()));
         copy();
         for ((uuid, did), begun) in both.into_iter().zip(begun) {
-            diary.end(uuid, begun, did);
+            writer.end(uuid, begun, did);
         }
     }
 }

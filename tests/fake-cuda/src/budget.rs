@@ -1,6 +1,6 @@
 //! How much memory of each device there is, for this process and those that it shares them with.
 
-use fake_book::Account;
+use fake_gpu_state::Account;
 
 use crate::scenario::Scenario;
 
@@ -14,7 +14,7 @@ pub(crate) struct Budget {
 impl Budget {
     pub(crate) fn new(scenario: &Scenario) -> Self {
         Self {
-            account: Account::open(fake_book::folder()),
+            account: Account::open(fake_gpu_state::folder()),
             uuids: (0..scenario.devices).map(|device| scenario.uuid_text(device)).collect(),
             total_bytes: scenario.memory_mib << 20,
         }

@@ -6,7 +6,7 @@
 //!
 //! By hand: `GPUMON_LIBCUDA=target/debug/libfake_cuda.so gpumon bench copy --size 16MiB`. In tests: [`install`].
 //!
-//! `GPUMON_FAKE_BOOK` names a folder, and processes that have the same share the devices' memory. What each does on them
+//! `GPUMON_FAKE_GPU_STATE` names a folder, and processes that have the same share the devices' memory. What each does on them
 //! stands there, too, and the fake NVML tells it.
 //!
 //! `exports` is the driver's interface; `state` is what one process holds of it, with its `budget` of memory, `pools` and

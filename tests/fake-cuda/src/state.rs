@@ -39,12 +39,12 @@ pub(crate) struct State {
     counts: Vec<u64>,
     /// How many arguments each kernel takes that was loaded.
     pub(crate) parameters: BTreeMap<String, usize>,
-    book: Book,
+    counters: Counters,
 }
 
 /// What a test may want to know.
 #[derive(Debug, Default, Serialize)]
-struct Book {
+struct Counters {
     kernels: u64,
     held_bytes: u64,
     most_bytes: u64,
@@ -94,7 +94,7 @@ impl State {
             virtual_memory: VirtualMemory::default(),
             counts,
             parameters: BTreeMap::new(),
-            book: Book::default(),
+            counters: Counters::default(),
         }
     }
 
@@ -128,8 +128,8 @@ impl State {
         if device.is_some_and(|device| is_refused || !self.budget.take(device, bytes as u64)) {
             return Err(Code::OUT_OF_MEMORY);
         }
-        self.book.held_bytes += bytes as u64;
-        self.book.most_bytes = self.book.most_bytes.max(self.book.held_bytes);
+        self.counters.held_bytes += bytes as u64;
+        self.counters.most_bytes = self.counters.most_bytes.max(self.counters.held_bytes);
         Ok(())
     }
 
@@ -138,8 +138,8 @@ impl State {
         if let Some(device) = device {
             self.budget.give_back(device, bytes as u64);
         }
-        self.book.held_bytes -= bytes as u64;
-        self.write_book();
+        self.counters.held_bytes -= bytes as u64;
+        self.write_counters();
     }
 
     /// Memory of a device, within its budget, or of the host.
@@ -174,7 +174,7 @@ impl State {
     pub(crate) fn displace(&mut self, place: usize) -> Outcome<(Option<u32>, usize)> {
         let (device, bytes) = self.memory.remove(&place).ok_or(Code::INVALID_VALUE)?;
         let layout = Layout::from_size_align(bytes, ALIGNMENT).map_err(|_| Code::INVALID_VALUE)?;
-        // SAFETY: it was allocated with this layout and is in the book no more.
+        // SAFETY: it was allocated with this layout and is in the table no more.
         unsafe { alloc::dealloc(place as *mut u8, layout) };
         Ok((device, bytes))
     }
@@ -203,16 +203,16 @@ impl State {
             fate.is_skipped |= is_next && fault.kind == FaultKind::Skip;
             self.is_lost |= is_next && fault.kind == FaultKind::Lost;
         }
-        self.book.kernels += 1;
-        self.write_book();
+        self.counters.kernels += 1;
+        self.write_counters();
         self.check()?;
         Ok(fate)
     }
 
     /// One context more or less.
     pub(crate) fn count_context(&mut self, change: i64) {
-        self.book.contexts += change;
-        self.write_book();
+        self.counters.contexts += change;
+        self.write_counters();
     }
 
     fn happens(&self, kind: FaultKind) -> bool {
@@ -221,10 +221,10 @@ impl State {
     }
 
     /// Whole or not at all: a test may be reading it.
-    fn write_book(&self) {
-        let Some(path) = &self.scenario.book else { return };
-        let text = serde_json::to_string(&self.book).expect("numbers can be written");
+    fn write_counters(&self) {
+        let Some(path) = &self.scenario.counters else { return };
+        let text = serde_json::to_string(&self.counters).expect("numbers can be written");
         let part = path.with_extension("part");
-        fs::write(&part, text).and_then(|()| fs::rename(&part, path)).expect("the book can be written");
+        fs::write(&part, text).and_then(|()| fs::rename(&part, path)).expect("the activity can be written");
     }
 }

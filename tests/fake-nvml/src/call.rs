@@ -54,9 +54,9 @@ impl Gpu {
     /// What it does, with what processes of this machine hold of it and do there through the fake CUDA driver.
     pub(crate) fn state(&self) -> Arc<GpuState> {
         let state = self.machine().state(self.index, self.elapsed_ms);
-        let Some(folder) = &self.session.book else { return state };
+        let Some(folder) = &self.session.state_folder else { return state };
         let note = self.note();
-        let holders = fake_book::holders(folder, &self.identity().uuid);
+        let holders = fake_gpu_state::holders(folder, &self.identity().uuid);
         let state = held::with_holders(state, &holders, note.as_ref().and_then(|note| note.sm_mhz));
         match note {
             Some(note) => held::with_note(state, &note),
@@ -76,7 +76,7 @@ impl Gpu {
 
     /// What they have done there until now; `None` where nobody can.
     pub(crate) fn moment(&self) -> Option<Moment> {
-        self.session.book.as_ref().map(|folder| Moment::now(folder, self.identity()))
+        self.session.state_folder.as_ref().map(|folder| Moment::now(folder, self.identity()))
     }
 
     /// Who it is.

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use fake_book::{Activity, Uses, now_ns, uses};
+use fake_gpu_state::{Activity, Uses, now_ns, uses};
 use gpumon_probe::vendor::sim::{Counters, GpuIdentity, Totals};
 
 /// What the hardware counts on its links for each byte that is copied: headers go with them.
@@ -124,7 +124,7 @@ fn over_pcie(did: Activity) -> Activity {
 mod tests {
     use std::collections::BTreeMap;
 
-    use fake_book::Peaks;
+    use fake_gpu_state::Peaks;
 
     use super::*;
 
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn before_the_first_deed_the_scenario_speaks_and_then_all_of_it_counts() {
+    fn before_the_first_activity_the_scenario_speaks_and_then_all_of_it_counts() {
         let nothing = Moment { at_ns: 0, uses: None };
         assert!(Moment { at_ns: 100, uses: None }.since(&nothing).is_none());
         let did = Activity { busy_ns: 30, ..Activity::NONE };

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use fake_book::Holder;
+use fake_gpu_state::Holder;
 use gpumon_probe::{
     model::{Owner, ProcessKind, ThrottleReason},
     vendor::sim::{GpuState, MAX_SM_MHZ, ProcessState},

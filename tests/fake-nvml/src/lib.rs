@@ -7,7 +7,7 @@
 //! - `GPUMON_FAKE_NVML_COUNTS` names a file that gets the number of calls per function and GPU, as
 //!   `{"nvmlDeviceGetName": {"0": 2}, "nvmlInit_v2": {"system": 1}}`: at every `nvmlShutdown`, and at most once a
 //!   second while calls are made.
-//! - `GPUMON_FAKE_BOOK` names a folder in which processes that use the fake CUDA driver say what they hold and do. Their
+//! - `GPUMON_FAKE_GPU_STATE` names a folder in which processes that use the fake CUDA driver say what they hold and do. Their
 //!   memory and they themselves are told beside those of the scenario. Of a GPU on which one of them has done anything,
 //!   use, activity and rates are what they did, and power is still the scenario's.
 //!

@@ -26,7 +26,7 @@ pub(crate) struct Session {
     pub(crate) machine: Machine,
     pub(crate) counts: Counts,
     /// Where it stands what processes of this machine hold and do; `None` where all of them are simulated.
-    pub(crate) book: Option<PathBuf>,
+    pub(crate) state_folder: Option<PathBuf>,
     /// What was noted of that.
     pub(crate) notes: Option<Arc<Notes>>,
     /// How often it was initialised and not yet shut down.
@@ -59,12 +59,12 @@ fn load() -> Result<Scenario, String> {
 
 impl Session {
     fn new(scenario: Scenario) -> Self {
-        let (machine, book) = (Machine::start(scenario), fake_book::folder());
+        let (machine, state_folder) = (Machine::start(scenario), fake_gpu_state::folder());
         Self {
             counts: Counts::new(env::var_os(COUNTS)),
-            notes: book.clone().map(|folder| Notes::start(folder, &machine)),
+            notes: state_folder.clone().map(|folder| Notes::start(folder, &machine)),
             machine,
-            book,
+            state_folder,
             users: AtomicU32::new(0),
         }
     }

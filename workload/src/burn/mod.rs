@@ -7,11 +7,11 @@
 //! compared is not right: a burn that checked nothing has failed.
 //!
 //! - [`Burnable`] is what can be burnt, [`on_cuda`] and [`on_cpu`] are the two that there are.
-//! - [`side`] is how large the matrices are, and how many are multiplied before anybody looks up.
+//! - [`matrix_size`] is how large the matrices are, and how many are multiplied before anybody looks up.
 
+mod matrix_size;
 mod on_cpu;
 mod on_cuda;
-mod side;
 
 use std::{
     sync::atomic::{AtomicBool, Ordering::Relaxed},
@@ -20,21 +20,17 @@ use std::{
 
 use gpumon_probe::model::now_ms;
 
-use self::{on_cpu::OnCpu, on_cuda::OnCuda, side::SIDES};
+use self::{matrix_size::SIDES, on_cpu::OnCpu, on_cuda::OnCuda};
 use crate::{
     bench::Place,
     catalogue::matmul::{MATMUL, needs},
-    check::Verification,
     cuda::Device,
     error::RunError,
     info::Cpu,
-    measure::Stopped,
-    outcome::{Outcome, Rate},
+    memory_budget::MemoryBudget,
+    protocol::{Backend, Bound, Cost, Dtype, Engine, Extent, Outcome, Phase, Rate, Roofline, Stopped, Verification},
     random::SEED,
-    report::Phase,
-    roofline::Roofline,
-    room::Room,
-    workload::{Backend, Bound, Cost, Dtype, Engine, Extent, Size, Workload},
+    workload::{Size, Workload},
 };
 
 /// Its name.
@@ -81,7 +77,7 @@ pub enum Burning {
     /// It has come to this phase.
     Phase(Phase),
     /// How it goes, once a second.
-    Beat {
+    Progress {
         /// So much of the time is over, from 0 to 1.
         share: f64,
         /// In the last second.
@@ -160,8 +156,8 @@ pub fn run(
 
 /// Makes it ready, in a share of the memory that is free.
 fn prepare<'a>(place: &'a Place<'_>, dtype: Dtype, share: f64) -> Result<Box<dyn Burnable + 'a>, RunError> {
-    let room = place.room()?;
-    let wanted = ((room.free_bytes as f64 * share) as u64).min(room.usable_bytes());
+    let budget = place.memory_budget()?;
+    let wanted = ((budget.free_bytes as f64 * share) as u64).min(budget.usable_bytes());
     let least = SIDES[SIDES.len() - 1];
     let (work, needed_bytes, allowed_bytes) = match place {
         Place::Cuda(gpu) => {
@@ -177,7 +173,7 @@ fn prepare<'a>(place: &'a Place<'_>, dtype: Dtype, share: f64) -> Result<Box<dyn
             (work, on_cpu::needed_bytes(least, dtype.bytes()), bytes)
         }
     };
-    let Room { place, free_bytes, .. } = room;
+    let MemoryBudget { place, free_bytes, .. } = budget;
     work.ok_or(RunError::TooLittle { id: ID, place, needed_bytes, allowed_bytes, free_bytes })
 }
 
@@ -247,7 +243,7 @@ impl Burnt {
         }
         let operations = (self.products - beat.products) * self.operations;
         *beat = Beat { at: Instant::now(), products: self.products };
-        tell(Burning::Beat {
+        tell(Burning::Progress {
             share: (begun.elapsed().as_secs_f64() / time.as_secs_f64()).min(1.0),
             operations_per_second: operations as f64 / passed.as_secs_f64(),
             wrong: self.wrong,

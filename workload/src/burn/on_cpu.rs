@@ -6,9 +6,9 @@ use rayon::prelude::*;
 
 use super::{
     Burnable, FEWEST, fitting,
-    side::{MOST_ON_CPU, SIDES, Timed, largest},
+    matrix_size::{MOST_ON_CPU, SIDES, Timed, largest},
 };
-use crate::{catalogue::matmul::Factors, check::Verification, cpu_product::CpuProduct, error::RunError};
+use crate::{catalogue::matmul::Factors, cpu_product::CpuProduct, error::RunError, protocol::Verification};
 
 /// The two factors, and the product that is known to be right.
 const BESIDE: u64 = 3;

@@ -4,16 +4,16 @@ use std::time::Duration;
 
 use super::{
     Burnable, FEWEST, fitting,
-    side::{SIDES, Timed, largest},
+    matrix_size::{SIDES, Timed, largest},
 };
 use crate::{
     catalogue::matmul::{Product, memory_bytes, result_bytes},
-    check::Verification,
     cuda::{Argument, DeviceMemory, Grid, Kernel},
     error::RunError,
     gpu::{Gpu, THREADS},
     kernels,
-    workload::{Dtype, Size},
+    protocol::{Dtype, Verification},
+    workload::Size,
 };
 
 /// What is compared at a time.

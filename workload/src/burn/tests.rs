@@ -9,7 +9,7 @@ fn burn(request: BurnRequest, interrupted: bool) -> Result<(Outcome, Vec<Burning
 
 /// So little memory that the matrices are small.
 fn little(time_ms: u64) -> BurnRequest {
-    let share = f64::from(3 << 20) / Room::of_host(0).free_bytes as f64;
+    let share = f64::from(3 << 20) / MemoryBudget::for_host(0).free_bytes as f64;
     BurnRequest { time: Duration::from_millis(time_ms), memory: share, dtype: None }
 }
 
@@ -22,11 +22,11 @@ fn a_burn_ends_on_time_and_has_compared_what_it_made() {
     let verify = outcome.verify;
     assert!(verify.ok && verify.wrong == 0 && verify.checked > 2 * outcome.n.pow(2), "{verify:?}");
     assert!(outcome.rate.operations_per_second.unwrap() > 1e6, "{:?}", outcome.rate);
-    let beats: Vec<_> = told.iter().filter(|burning| matches!(burning, Burning::Beat { .. })).collect();
+    let progress: Vec<_> = told.iter().filter(|burning| matches!(burning, Burning::Progress { .. })).collect();
     // One a second, of which the last may fall on the end.
     let most = begun.elapsed().as_secs() as usize + 1;
-    assert!((1..=most).contains(&beats.len()), "{told:?}");
-    assert!(beats.iter().all(|beat| matches!(beat, Burning::Beat { wrong: 0, .. })), "{told:?}");
+    assert!((1..=most).contains(&progress.len()), "{told:?}");
+    assert!(progress.iter().all(|one| matches!(one, Burning::Progress { wrong: 0, .. })), "{told:?}");
 }
 
 #[test]

@@ -4,18 +4,18 @@ use std::time::Instant;
 
 use rayon::prelude::*;
 
-use super::matmul::ErrorBound;
+use super::matmul::Tolerance;
 use crate::{
-    check::Verification,
     cpu_product::{CpuProduct, multiply_here},
     cuda::{Argument, DeviceMemory, Grid, Kernel},
+    double_double::DoubleDouble,
     error::RunError,
-    exact::Exact,
     gpu::{Gpu, THREADS},
     kernels,
+    memory_budget::MemoryBudget,
+    protocol::{Backend, Bound, Cost, Dtype, Extent, Verification},
     random::{SEED_A, SEED_B, fill},
-    room::Room,
-    workload::{About, Backend, Bound, Cost, Dtype, Extent, Prepared, Sample, Size, Workload},
+    workload::{About, Prepared, Sample, Size, Workload},
 };
 
 pub(super) static MATMUL_BATCHED: MatmulBatched = MatmulBatched;
@@ -42,7 +42,7 @@ impl Workload for MatmulBatched {
         &ABOUT
     }
 
-    fn usual_n(&self, _: Backend, _: Dtype, _: &Room) -> u64 {
+    fn usual_n(&self, _: Backend, _: Dtype, _: &MemoryBudget) -> u64 {
         USUAL_SIDE
     }
 
@@ -143,7 +143,7 @@ impl<T: CpuProduct> Inputs<T> {
     /// Elements of the result, of which the first has this index.
     fn check(&self, got: &[T], first: u64) -> Verification {
         let Self { a, b, n } = self;
-        let bound = ErrorBound::of(T::DTYPE, *n as u64);
+        let bound = Tolerance::of(T::DTYPE, *n as u64);
         let found =
             got.par_iter().enumerate().with_min_len(1 << 10).map_with(vec![T::default(); *n], |column, (at, got)| {
                 let index = first as usize + at;
@@ -151,7 +151,7 @@ impl<T: CpuProduct> Inputs<T> {
                 let b = &b[product * n * n..][..n * n];
                 column.iter_mut().zip(b.iter().skip(across).step_by(*n)).for_each(|(to, from)| *to = *from);
                 let (sum, size) = T::exact_sum(&a[product * n * n + row * n..][..*n], column);
-                let error = bound.error(Exact::distance(sum, got.to_f64()), sum.abs(), size);
+                let error = bound.error(DoubleDouble::distance(sum, got.to_f64()), sum.abs(), size);
                 Verification::of(index as u64, error, 1.0)
             });
         found.reduce(Verification::nothing, Verification::and)

@@ -4,14 +4,15 @@ use std::time::Instant;
 
 use super::elementwise::larger_than_caches;
 use crate::{
-    check::{Verification, compare_words},
+    check::compare_words,
     cuda::{Argument, DeviceMemory, Grid, Kernel},
     error::RunError,
     gpu::Gpu,
     kernels,
+    memory_budget::MemoryBudget,
+    protocol::{Backend, Bound, Cost, Dtype, Extent, Verification},
     random::{self, SEED_A},
-    room::Room,
-    workload::{About, Backend, Bound, Cost, Dtype, Extent, Prepared, Sample, Size, Workload},
+    workload::{About, Prepared, Sample, Size, Workload},
 };
 
 pub(super) static MEMORY: Chase = chase(
@@ -62,12 +63,12 @@ impl Workload for Chase {
         &self.about
     }
 
-    fn usual_n(&self, _: Backend, _: Dtype, room: &Room) -> u64 {
+    fn usual_n(&self, _: Backend, _: Dtype, budget: &MemoryBudget) -> u64 {
         if self.leaves_cache {
             // As large as for the CPU: a gigabyte of pointers takes longer to lay out than to follow.
-            larger_than_caches(Backend::Cpu, Dtype::Bytes, room)
+            larger_than_caches(Backend::Cpu, Dtype::Bytes, budget)
         } else {
-            (room.cache_bytes / PART_OF_CACHE).max(LEAST_BYTES)
+            (budget.cache_bytes / PART_OF_CACHE).max(LEAST_BYTES)
         }
     }
 

@@ -7,11 +7,11 @@ use super::{
     operations::{Form, Operation},
 };
 use crate::{
-    check::Verification,
     cuda::{Argument, DeviceMemory, Kernel, PinnedMemory, Plain},
     error::RunError,
     gpu::{Gpu, thread_each},
     kernels,
+    protocol::Verification,
     random::{SEED_A, fill},
     real::Real,
     workload::{Prepared, Sample},

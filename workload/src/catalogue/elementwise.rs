@@ -11,9 +11,10 @@ use super::{
 use crate::{
     error::RunError,
     gpu::Gpu,
+    memory_budget::MemoryBudget,
+    protocol::{Backend, Bound, Cost, Dtype, Extent},
     real::Real,
-    room::Room,
-    workload::{About, Backend, Bound, Cost, Dtype, Extent, Prepared, Size, Workload},
+    workload::{About, Prepared, Size, Workload},
 };
 
 const DTYPES: &[Dtype] = &[Dtype::Fp32, Dtype::Fp64];
@@ -163,12 +164,12 @@ const TRIG_ELEMENTS: Option<u64> = Some(10_000_000);
 const SQUARE_ELEMENTS: Option<u64> = Some(1_000_000);
 
 /// The elements of arrays that no cache holds.
-pub(super) fn larger_than_caches(backend: Backend, dtype: Dtype, room: &Room) -> u64 {
+pub(super) fn larger_than_caches(backend: Backend, dtype: Dtype, budget: &MemoryBudget) -> u64 {
     let wanted = match backend {
         Backend::Cuda => ARRAY_BYTES,
         Backend::Cpu => HOST_ARRAY_BYTES,
     };
-    let bytes = wanted.max(CACHES * room.cache_bytes).min(room.usable_bytes() / PART);
+    let bytes = wanted.max(CACHES * budget.cache_bytes).min(budget.usable_bytes() / PART);
     // A whole number of what any machine moves at a time.
     (bytes / dtype.bytes() / 1024 * 1024).max(1024)
 }
@@ -178,8 +179,8 @@ impl<Op: Operation> Workload for Elementwise<Op> {
         &self.about
     }
 
-    fn usual_n(&self, backend: Backend, dtype: Dtype, room: &Room) -> u64 {
-        self.usual_elements.unwrap_or_else(|| larger_than_caches(backend, dtype, room))
+    fn usual_n(&self, backend: Backend, dtype: Dtype, budget: &MemoryBudget) -> u64 {
+        self.usual_elements.unwrap_or_else(|| larger_than_caches(backend, dtype, budget))
     }
 
     fn cost(&self, size: Size) -> Cost {
@@ -228,18 +229,18 @@ mod tests {
     #[test]
     fn arrays_hide_from_caches_and_leave_room() {
         let mib = 1 << 20;
-        let room = |free, cache| Room {
+        let budget = |free, cache| MemoryBudget {
             place: "here".to_owned(),
             free_bytes: free * mib,
             total_bytes: 32_768 * mib,
             cache_bytes: cache * mib,
             is_shared: false,
         };
-        let bytes = |backend, room: &Room| larger_than_caches(backend, Dtype::Fp64, room) * 8 / mib;
-        assert_eq!(bytes(Backend::Cuda, &room(32_768, 50)), 1024);
-        assert_eq!(bytes(Backend::Cpu, &room(32_768, 100)), 400);
-        assert_eq!(bytes(Backend::Cpu, &room(32_768, 2)), 64);
-        assert!(bytes(Backend::Cuda, &room(4_983, 50)) * PART <= 4_000);
+        let bytes = |backend, budget: &MemoryBudget| larger_than_caches(backend, Dtype::Fp64, budget) * 8 / mib;
+        assert_eq!(bytes(Backend::Cuda, &budget(32_768, 50)), 1024);
+        assert_eq!(bytes(Backend::Cpu, &budget(32_768, 100)), 400);
+        assert_eq!(bytes(Backend::Cpu, &budget(32_768, 2)), 64);
+        assert!(bytes(Backend::Cuda, &budget(4_983, 50)) * PART <= 4_000);
     }
 
     #[test]

@@ -5,16 +5,17 @@ use std::time::Instant;
 use rayon::prelude::*;
 
 use crate::{
-    check::{Expected, Verification, compare},
+    check::{Expected, compare},
     cuda::{Argument, CudaError, DeviceMemory, Elapsed, Grid, Kernel, PinnedMemory},
+    double_double::DoubleDouble,
     error::RunError,
-    exact::Exact,
     gpu::Gpu,
     kernels,
+    memory_budget::MemoryBudget,
+    protocol::{Backend, Bound, Cost, Dtype, Extent, Verification},
     random::{SEED_A, fill},
     real::Real,
-    room::Room,
-    workload::{About, Backend, Bound, Cost, Dtype, Extent, Prepared, Sample, Size, Workload},
+    workload::{About, Prepared, Sample, Size, Workload},
 };
 
 const SIDE: usize = 100;
@@ -76,7 +77,7 @@ impl Workload for Gram {
         &self.about
     }
 
-    fn usual_n(&self, _: Backend, _: Dtype, _: &Room) -> u64 {
+    fn usual_n(&self, _: Backend, _: Dtype, _: &MemoryBudget) -> u64 {
         USUAL_MATRICES
     }
 
@@ -258,7 +259,7 @@ fn multiply(product: &mut [f32], matrix: &[f32]) -> f32 {
 fn check(products: &[f32], traces: &[f32]) -> Verification {
     let log = compare(traces, 0, TOLERANCE, |index| {
         let trace = matrix(index).iter().map(|element| element * element).sum();
-        Expected { value: Exact::of(trace), scale: trace }
+        Expected { value: DoubleDouble::of(trace), scale: trace }
     });
     let skipped = traces.len() - products.len() / AREA;
     let checked = products.par_chunks(AREA).enumerate().map(|(at, product)| {
@@ -269,7 +270,7 @@ fn check(products: &[f32], traces: &[f32]) -> Verification {
             let (row, column) = (&matrix[element / SIDE * SIDE..][..SIDE], &matrix[element % SIDE * SIDE..][..SIDE]);
             let (sum, scale) =
                 row.iter().zip(column).fold((0.0, 0.0), |(sum, scale), (a, b)| (sum + a * b, scale + (a * b).abs()));
-            Expected { value: Exact::of(sum), scale }
+            Expected { value: DoubleDouble::of(sum), scale }
         })
     });
     log.and(checked.reduce(Verification::nothing, Verification::and))

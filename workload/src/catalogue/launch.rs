@@ -1,13 +1,14 @@
 //! `launch-latency`: what starting a kernel takes.
 
 use crate::{
-    check::{Verification, compare_words},
+    check::compare_words,
     cuda::{Argument, DeviceMemory, Grid, Kernel},
     error::RunError,
     gpu::Gpu,
     kernels,
-    room::Room,
-    workload::{About, Backend, Bound, Cost, Dtype, Extent, Prepared, Sample, Size, Workload},
+    memory_budget::MemoryBudget,
+    protocol::{Backend, Bound, Cost, Dtype, Extent, Verification},
+    workload::{About, Prepared, Sample, Size, Workload},
 };
 
 pub(super) static LAUNCH_LATENCY: LaunchLatency = LaunchLatency;
@@ -33,7 +34,7 @@ impl Workload for LaunchLatency {
         &ABOUT
     }
 
-    fn usual_n(&self, _: Backend, _: Dtype, _: &Room) -> u64 {
+    fn usual_n(&self, _: Backend, _: Dtype, _: &MemoryBudget) -> u64 {
         1
     }
 

@@ -4,16 +4,17 @@ use std::time::Instant;
 
 use super::chain::{Chain, Form, Links};
 use crate::{
-    check::{Expected, Verification, compare},
+    check::{Expected, compare},
     cuda::{Argument, CudaError, DeviceMemory, Grid, Kernel, Queue},
+    double_double::DoubleDouble,
     error::RunError,
-    exact::Exact,
     gpu::{Gpu, THREADS},
     kernels,
+    memory_budget::MemoryBudget,
+    protocol::{Backend, Bound, Cost, Dtype, Extent, Verification},
     random::{SEED_A, SEED_B, fill},
     real::Real,
-    room::Room,
-    workload::{About, Backend, Bound, Cost, Dtype, Extent, Prepared, Sample, Size, Workload},
+    workload::{About, Prepared, Sample, Size, Workload},
 };
 
 const ROWS: u64 = 150;
@@ -60,7 +61,7 @@ impl Workload for Matvec {
         &self.about
     }
 
-    fn usual_n(&self, _: Backend, _: Dtype, _: &Room) -> u64 {
+    fn usual_n(&self, _: Backend, _: Dtype, _: &MemoryBudget) -> u64 {
         USUAL_VECTORS
     }
 
@@ -194,6 +195,6 @@ fn check(out: &[f32], first: u64) -> Verification {
             f32::random(SEED_A, row * COLUMNS + at).to_f64() * f32::random(SEED_B, vector * COLUMNS + at).to_f64()
         });
         let (sum, scale) = products.fold((0.0, 0.0), |(sum, scale), product| (sum + product, scale + product.abs()));
-        Expected { value: Exact::of(sum), scale }
+        Expected { value: DoubleDouble::of(sum), scale }
     })
 }

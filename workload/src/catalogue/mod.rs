@@ -2,22 +2,22 @@
 //!
 //! - [`elementwise`] are workloads whose result has an element for each of the input's, with [`operations`] and the two
 //!   sides [`on_cuda`] and [`on_cpu`].
-//!   [`copied`] brings the input and takes the result back, and [`known`] has a result that anybody knows.
+//!   [`copied`] brings the input and takes the result back, and [`golden_add`] has a result that anybody knows.
 //! - [`matmul`] multiplies matrices, and [`batched`] many small ones.
 //! - [`read`] takes in an array, and [`reduce`] adds up its numbers; [`transfer`] moves one between host and device, and
-//!   [`both`] two, both ways at once; [`peer`] moves one between GPUs.
+//!   [`bidirectional_copy`] two, both ways at once; [`peer`] moves one between GPUs.
 //! - [`launch`] starts kernels, [`chase`] waits for loads, [`transcendental`] computes.
 //! - [`selu`], [`matvec`], [`train`] and [`gram`] are small programs in several forms: operation by operation, as graphs,
 //!   and in one kernel, out of [`chain`].
 
 mod batched;
-mod both;
+mod bidirectional_copy;
 mod chain;
 mod chase;
 mod copied;
 mod elementwise;
+mod golden_add;
 mod gram;
-mod known;
 mod launch;
 pub(crate) mod matmul;
 mod matvec;
@@ -70,7 +70,7 @@ static ALL: [&dyn Workload; 45] = [
     &elementwise::SQUARE_PINNED,
     &elementwise::SQUARE_PAGEABLE,
     &elementwise::SQUARE_SERIAL,
-    &known::VECTOR_ADD_GRID,
+    &golden_add::VECTOR_ADD_GRID,
     &selu::PER_OP,
     &selu::GRAPH,
     &selu::FUSED,
@@ -87,7 +87,7 @@ static ALL: [&dyn Workload; 45] = [
     &chase::MEMORY,
     &chase::CACHE,
     &transcendental::TRANSCENDENTAL,
-    &both::BOTH_PINNED,
+    &bidirectional_copy::BOTH_PINNED,
     &peer::ONE_WAY,
     &peer::BOTH_WAYS,
     &peer::LATENCY,
@@ -98,7 +98,10 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::workload::{Backend, Extent, Size};
+    use crate::{
+        protocol::{Backend, Extent},
+        workload::Size,
+    };
 
     #[test]
     fn names_are_unique_and_every_workload_explains_itself() {

@@ -6,8 +6,9 @@ use rayon::prelude::*;
 
 use super::operations::Operation;
 use crate::{
-    check::{Verification, compare},
+    check::compare,
     error::RunError,
+    protocol::Verification,
     random::{SEED_A, SEED_B, fill},
     real::Real,
     workload::{Prepared, Sample},

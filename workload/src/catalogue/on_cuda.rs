@@ -7,11 +7,11 @@ use super::{
     operations::{Form, Operation, scalar},
 };
 use crate::{
-    check::Verification,
     cuda::{Argument, DeviceMemory, Grid, Kernel},
     error::RunError,
     gpu::{Gpu, THREADS, thread_each},
     kernels,
+    protocol::Verification,
     random::{SEED_A, SEED_B},
     real::Real,
     workload::{Prepared, Sample},

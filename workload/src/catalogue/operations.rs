@@ -1,6 +1,6 @@
 //! What is done with each element, and what should come of it.
 
-use crate::{check::Expected, exact::Exact, real::Real};
+use crate::{check::Expected, double_double::DoubleDouble, real::Real};
 
 /// The number that STREAM multiplies with. It has no short form, so that rounding shows.
 const SCALAR: f64 = 0.42;
@@ -21,7 +21,7 @@ pub(super) trait Operation: Sync + 'static {
     /// What the CPU does.
     fn apply<T: Real>(a: T, b: T) -> T;
     /// What should come of it.
-    fn expected<T: Real>(a: Exact, b: Exact) -> Expected;
+    fn expected<T: Real>(a: DoubleDouble, b: DoubleDouble) -> Expected;
 }
 
 /// How a kernel is started.
@@ -57,7 +57,7 @@ impl Operation for Copy {
     fn apply<T: Real>(a: T, _: T) -> T {
         a
     }
-    fn expected<T: Real>(a: Exact, _: Exact) -> Expected {
+    fn expected<T: Real>(a: DoubleDouble, _: DoubleDouble) -> Expected {
         rounded(a)
     }
 }
@@ -72,8 +72,8 @@ impl Operation for Scale {
     fn apply<T: Real>(a: T, _: T) -> T {
         scalar::<T>() * a
     }
-    fn expected<T: Real>(a: Exact, _: Exact) -> Expected {
-        rounded(Exact::of(scalar::<T>().to_f64()) * a)
+    fn expected<T: Real>(a: DoubleDouble, _: DoubleDouble) -> Expected {
+        rounded(DoubleDouble::of(scalar::<T>().to_f64()) * a)
     }
 }
 
@@ -87,7 +87,7 @@ impl Operation for Add {
     fn apply<T: Real>(a: T, b: T) -> T {
         a + b
     }
-    fn expected<T: Real>(a: Exact, b: Exact) -> Expected {
+    fn expected<T: Real>(a: DoubleDouble, b: DoubleDouble) -> Expected {
         rounded(a + b)
     }
 }
@@ -103,8 +103,8 @@ impl Operation for Triad {
     fn apply<T: Real>(a: T, b: T) -> T {
         a + scalar::<T>() * b
     }
-    fn expected<T: Real>(a: Exact, b: Exact) -> Expected {
-        let product = Exact::of(scalar::<T>().to_f64()) * b;
+    fn expected<T: Real>(a: DoubleDouble, b: DoubleDouble) -> Expected {
+        let product = DoubleDouble::of(scalar::<T>().to_f64()) * b;
         Expected { value: a + product, scale: a.abs() + product.abs() }
     }
 }
@@ -119,8 +119,8 @@ impl Operation for Write {
     fn apply<T: Real>(_: T, _: T) -> T {
         scalar()
     }
-    fn expected<T: Real>(_: Exact, _: Exact) -> Expected {
-        rounded(Exact::of(scalar::<T>().to_f64()))
+    fn expected<T: Real>(_: DoubleDouble, _: DoubleDouble) -> Expected {
+        rounded(DoubleDouble::of(scalar::<T>().to_f64()))
     }
 }
 
@@ -134,7 +134,7 @@ impl Operation for VectorAdd {
     fn apply<T: Real>(a: T, b: T) -> T {
         a + b
     }
-    fn expected<T: Real>(a: Exact, b: Exact) -> Expected {
+    fn expected<T: Real>(a: DoubleDouble, b: DoubleDouble) -> Expected {
         rounded(a + b)
     }
 }
@@ -153,8 +153,8 @@ impl Operation for Trig {
         cosine * cosine + sine * sine
     }
     /// The one thing that is known of it without computing: no precision is higher.
-    fn expected<T: Real>(_: Exact, _: Exact) -> Expected {
-        rounded(Exact::of(1.0))
+    fn expected<T: Real>(_: DoubleDouble, _: DoubleDouble) -> Expected {
+        rounded(DoubleDouble::of(1.0))
     }
 }
 
@@ -168,12 +168,12 @@ impl Operation for Square {
     fn apply<T: Real>(a: T, _: T) -> T {
         a * a
     }
-    fn expected<T: Real>(a: Exact, _: Exact) -> Expected {
+    fn expected<T: Real>(a: DoubleDouble, _: DoubleDouble) -> Expected {
         rounded(a * a)
     }
 }
 
 /// A value that is rounded once.
-fn rounded(value: Exact) -> Expected {
+fn rounded(value: DoubleDouble) -> Expected {
     Expected { value, scale: value.abs() }
 }

@@ -1,13 +1,14 @@
 //! Copies from one GPU's memory to another's: one way, both ways at once, and how long the smallest takes.
 
 use crate::{
-    check::{Verification, compare_words},
+    check::compare_words,
     cuda::DeviceMemory,
     error::RunError,
     gpu::Gpu,
+    memory_budget::MemoryBudget,
+    protocol::{Backend, Bound, Cost, Dtype, Extent, Verification},
     random::{self, SEED_A, SEED_B},
-    room::Room,
-    workload::{About, Backend, Bound, Cost, Dtype, Extent, Prepared, Sample, Size, Workload},
+    workload::{About, Prepared, Sample, Size, Workload},
 };
 
 /// So much that the time of one start does not show.
@@ -61,10 +62,10 @@ impl Workload for Peer {
         &self.about
     }
 
-    fn usual_n(&self, _: Backend, _: Dtype, room: &Room) -> u64 {
+    fn usual_n(&self, _: Backend, _: Dtype, budget: &MemoryBudget) -> u64 {
         match self.form {
             Form::Latency => WORD_BYTES,
-            Form::OneWay | Form::BothWays => USUAL_BYTES.min(room.usable_bytes() / 4).max(WORD_BYTES),
+            Form::OneWay | Form::BothWays => USUAL_BYTES.min(budget.usable_bytes() / 4).max(WORD_BYTES),
         }
     }
 
@@ -86,7 +87,7 @@ impl Workload for Peer {
     fn on_cuda<'gpu>(&self, gpu: &'gpu Gpu, size: Size) -> Result<Box<dyn Prepared + 'gpu>, RunError> {
         let few = RunError::TooFewGpus { id: self.about.id, needed: 2, found: 1 };
         let other = gpu.neighbour()?.ok_or(few)?.open()?;
-        other.room()?.check(self.about.id, self.cost(size).memory_bytes)?;
+        other.memory_budget()?.check(self.about.id, self.cost(size).memory_bytes)?;
         // Where there is no way from one to the other, the driver goes over the host.
         gpu.context.reach(&other.context)?;
         other.context.reach(&gpu.context)?;

@@ -13,15 +13,15 @@ use super::{
     on_cuda::{SEVERAL, stream_grid},
 };
 use crate::{
-    check::Verification,
     cuda::{Argument, DeviceMemory, Kernel},
     error::RunError,
     gpu::Gpu,
     kernels,
+    memory_budget::MemoryBudget,
+    protocol::{Backend, Bound, Cost, Dtype, Extent, Verification},
     random::{SEED_A, fill},
     real::Real,
-    room::Room,
-    workload::{About, Backend, Bound, Cost, Dtype, Extent, Prepared, Sample, Size, Workload},
+    workload::{About, Prepared, Sample, Size, Workload},
 };
 
 pub(super) static READ: Read = Read;
@@ -44,8 +44,8 @@ impl Workload for Read {
         &ABOUT
     }
 
-    fn usual_n(&self, backend: Backend, dtype: Dtype, room: &Room) -> u64 {
-        larger_than_caches(backend, dtype, room)
+    fn usual_n(&self, backend: Backend, dtype: Dtype, budget: &MemoryBudget) -> u64 {
+        larger_than_caches(backend, dtype, budget)
     }
 
     fn cost(&self, size: Size) -> Cost {

@@ -6,16 +6,17 @@ use rayon::prelude::*;
 
 use super::elementwise::larger_than_caches;
 use crate::{
-    check::{Expected, Verification, compare},
+    check::{Expected, compare},
     cuda::{Argument, Attribute, DeviceMemory, Grid, Kernel},
+    double_double::DoubleDouble,
     error::RunError,
-    exact::Exact,
     gpu::{Gpu, THREADS},
     kernels,
+    memory_budget::MemoryBudget,
+    protocol::{Backend, Bound, Cost, Dtype, Extent, Verification},
     random::{SEED_A, fill},
     real::Real,
-    room::Room,
-    workload::{About, Backend, Bound, Cost, Dtype, Extent, Prepared, Sample, Size, Workload},
+    workload::{About, Prepared, Sample, Size, Workload},
 };
 
 pub(super) static REDUCE: Reduce = Reduce;
@@ -45,8 +46,8 @@ impl Workload for Reduce {
         &ABOUT
     }
 
-    fn usual_n(&self, backend: Backend, dtype: Dtype, room: &Room) -> u64 {
-        larger_than_caches(backend, dtype, room)
+    fn usual_n(&self, backend: Backend, dtype: Dtype, budget: &MemoryBudget) -> u64 {
+        larger_than_caches(backend, dtype, budget)
     }
 
     fn cost(&self, size: Size) -> Cost {
@@ -172,9 +173,9 @@ fn check<T: Real>(total: &[T], elements: u64, expected: Expected) -> Verificatio
 fn expected<T: Real>(elements: u64) -> Expected {
     let terms = (0..elements).into_par_iter().map(|index| {
         let number = T::random(SEED_A, index).to_f64();
-        (Exact::of(number), number * number)
+        (DoubleDouble::of(number), number * number)
     });
-    let nothing = || (Exact::of(0.0), 0.0);
+    let nothing = || (DoubleDouble::of(0.0), 0.0);
     let (value, squares) = terms.reduce(nothing, |(a, b), (c, d)| (a + c, b + d));
     Expected { value, scale: squares.sqrt() }
 }

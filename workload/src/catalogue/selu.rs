@@ -6,16 +6,17 @@ use rayon::prelude::*;
 
 use super::chain::{Chain, Form, Links};
 use crate::{
-    check::{Expected, Verification, compare},
+    check::{Expected, compare},
     cuda::{Argument, CudaError, DeviceMemory, Kernel, Queue},
+    double_double::DoubleDouble,
     error::RunError,
-    exact::Exact,
     gpu::{Gpu, thread_each},
     kernels,
+    memory_budget::MemoryBudget,
+    protocol::{Backend, Bound, Cost, Dtype, Extent, Verification},
     random::{SEED_A, fill},
     real::Real,
-    room::Room,
-    workload::{About, Backend, Bound, Cost, Dtype, Extent, Prepared, Sample, Size, Workload},
+    workload::{About, Prepared, Sample, Size, Workload},
 };
 
 /// What SELU's authors found.
@@ -64,7 +65,7 @@ impl Workload for Selu {
         &self.about
     }
 
-    fn usual_n(&self, _: Backend, _: Dtype, _: &Room) -> u64 {
+    fn usual_n(&self, _: Backend, _: Dtype, _: &MemoryBudget) -> u64 {
         USUAL_ELEMENTS
     }
 
@@ -201,10 +202,10 @@ fn check(out: &[f32], first: u64) -> Verification {
     compare(out, first, TOLERANCE, |index| {
         let (x, alpha, scale) = (f32::random(SEED_A, index).to_f64(), ALPHA.to_f64(), SCALE.to_f64());
         if x > 0.0 {
-            Expected { value: Exact::of(x * scale), scale: x * scale }
+            Expected { value: DoubleDouble::of(x * scale), scale: x * scale }
         } else {
             // Computed as a difference of what is as large as that.
-            Expected { value: Exact::of(x.exp_m1() * alpha * scale), scale: alpha * scale }
+            Expected { value: DoubleDouble::of(x.exp_m1() * alpha * scale), scale: alpha * scale }
         }
     })
 }

@@ -5,16 +5,17 @@ use std::time::Instant;
 use rayon::prelude::*;
 
 use crate::{
-    check::{Expected, Verification, compare},
+    check::{Expected, compare},
     cuda::{Argument, DeviceMemory, Kernel},
+    double_double::DoubleDouble,
     error::RunError,
-    exact::Exact,
     gpu::{Gpu, thread_each},
     kernels,
+    memory_budget::MemoryBudget,
+    protocol::{Backend, Bound, Cost, Dtype, Extent, Verification},
     random::{SEED_A, fill},
     real::Real,
-    room::Room,
-    workload::{About, Backend, Bound, Cost, Dtype, Extent, Prepared, Sample, Size, Workload},
+    workload::{About, Prepared, Sample, Size, Workload},
 };
 
 pub(super) static TRANSCENDENTAL: Transcendental = Transcendental;
@@ -44,7 +45,7 @@ impl Workload for Transcendental {
         &ABOUT
     }
 
-    fn usual_n(&self, _: Backend, _: Dtype, _: &Room) -> u64 {
+    fn usual_n(&self, _: Backend, _: Dtype, _: &MemoryBudget) -> u64 {
         USUAL_ELEMENTS
     }
 
@@ -126,6 +127,6 @@ fn check(out: &[f32], first: u64) -> Verification {
         });
         let (value, scale) =
             terms.fold((0.0, 0.0), |(value, scale), (sine, rest)| (value + (sine + rest), scale + (sine.abs() + rest)));
-        Expected { value: Exact::of(value), scale }
+        Expected { value: DoubleDouble::of(value), scale }
     })
 }

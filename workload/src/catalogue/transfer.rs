@@ -1,13 +1,14 @@
 //! Copies between the host's memory and a device's.
 
 use crate::{
-    check::{Verification, compare_words},
+    check::compare_words,
     cuda::{DeviceMemory, PinnedMemory},
     error::RunError,
     gpu::Gpu,
+    memory_budget::MemoryBudget,
+    protocol::{Backend, Bound, Cost, Dtype, Extent, Verification},
     random::{self, SEED_A, fill},
-    room::Room,
-    workload::{About, Backend, Bound, Cost, Dtype, Extent, Prepared, Sample, Size, Workload},
+    workload::{About, Prepared, Sample, Size, Workload},
 };
 
 /// So much that the time of one start does not show.
@@ -80,8 +81,8 @@ impl Workload for Transfer {
         &self.about
     }
 
-    fn usual_n(&self, _: Backend, _: Dtype, room: &Room) -> u64 {
-        USUAL_BYTES.min(room.usable_bytes() / 2).max(WORD_BYTES)
+    fn usual_n(&self, _: Backend, _: Dtype, budget: &MemoryBudget) -> u64 {
+        USUAL_BYTES.min(budget.usable_bytes() / 2).max(WORD_BYTES)
     }
 
     fn cost(&self, size: Size) -> Cost {

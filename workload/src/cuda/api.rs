@@ -129,7 +129,7 @@ pub(super) fn text(pointer: *const c_char) -> Option<String> {
 }
 
 /// The text in an array: up to its first NUL.
-pub(super) fn text_in(room: &[c_char]) -> String {
-    let bytes: Vec<u8> = room.iter().take_while(|byte| **byte != 0).map(|byte| *byte as u8).collect();
+pub(super) fn text_in(budget: &[c_char]) -> String {
+    let bytes: Vec<u8> = budget.iter().take_while(|byte| **byte != 0).map(|byte| *byte as u8).collect();
     String::from_utf8_lossy(&bytes).into_owned()
 }

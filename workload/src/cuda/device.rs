@@ -37,15 +37,15 @@ impl Device {
         let mut handle = 0;
         // SAFETY: the number outlives the call.
         driver.done(unsafe { (api.cuDeviceGet)(&raw mut handle, index) }, format!("open GPU {index}"))?;
-        let mut room = [0 as c_char; TEXT as usize];
+        let mut budget = [0 as c_char; TEXT as usize];
         // SAFETY: the room is as large as is told.
-        let code = unsafe { (api.cuDeviceGetName)(room.as_mut_ptr(), TEXT, handle) };
+        let code = unsafe { (api.cuDeviceGetName)(budget.as_mut_ptr(), TEXT, handle) };
         driver.done(code, format!("read the name of GPU {index}"))?;
-        let name = text_in(&room);
+        let name = text_in(&budget);
         // SAFETY: the room is as large as is told.
-        let code = unsafe { (api.cuDeviceGetPCIBusId)(room.as_mut_ptr(), TEXT, handle) };
+        let code = unsafe { (api.cuDeviceGetPCIBusId)(budget.as_mut_ptr(), TEXT, handle) };
         driver.done(code, format!("read the PCI bus id of GPU {index}"))?;
-        let pci_bus_id = text_in(&room);
+        let pci_bus_id = text_in(&budget);
         let mut total = 0;
         // SAFETY: the number outlives the call.
         let code = unsafe { (api.cuDeviceTotalMem_v2)(&raw mut total, handle) };

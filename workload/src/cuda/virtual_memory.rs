@@ -136,16 +136,16 @@ impl AddressRange {
     ///
     /// # Panics
     /// Where not all of them have memory behind them.
-    pub fn read(&self, stream: &Stream, offset_bytes: u64, room: &mut [u8]) -> Result<(), CudaError> {
-        self.check(offset_bytes, room.len() as u64);
+    pub fn read(&self, stream: &Stream, offset_bytes: u64, budget: &mut [u8]) -> Result<(), CudaError> {
+        self.check(offset_bytes, budget.len() as u64);
         let (driver, address) = (self.context.driver(), self.address + offset_bytes);
         stream.run(|_| {
             // SAFETY: there is memory behind all of these addresses, and the room is as large; both are borrowed until the
             // stream has waited.
             let code = unsafe {
-                (driver.api.cuMemcpyDtoHAsync_v2)(room.as_mut_ptr().cast(), address, room.len(), stream.handle)
+                (driver.api.cuMemcpyDtoHAsync_v2)(budget.as_mut_ptr().cast(), address, budget.len(), stream.handle)
             };
-            driver.done(code, format!("read {} bytes of mapped memory", room.len()))
+            driver.done(code, format!("read {} bytes of mapped memory", budget.len()))
         })?;
         Ok(())
     }

@@ -6,8 +6,8 @@ use serde::Serialize;
 use super::peaks::Peaks;
 use crate::{
     cuda::{Attribute, Device},
+    protocol::Dtype,
     roofline::Rated,
-    workload::Dtype,
 };
 
 /// What a GPU has, and what it can do at best.

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::workload::Dtype;
+use crate::protocol::Dtype;
 
 /// A compute capability, as (9, 0).
 type Capability = (u32, u32);

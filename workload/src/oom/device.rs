@@ -5,7 +5,7 @@ use std::{any::Any, time::Duration};
 use super::{second::Answer, stop::Stop};
 use crate::{
     cuda::{CudaError, FreeMemory, PoolSize},
-    outcome::DeviceName,
+    protocol::DeviceName,
 };
 
 /// Memory that is given back when it is dropped.

@@ -2,7 +2,7 @@
 //! out-of-memory, or to see what it looks like in their dashboard.
 //!
 //! - A [`Scenario`] is one demonstration; [`all`] has them, a file each in `scenarios`.
-//! - [`Ground`] is what a scenario stands on. It keeps to the rules: a reserve stays free for others at all times, the
+//! - [`ScenarioContext`] is what a scenario stands on. It keeps to the rules: a reserve stays free for others at all times, the
 //!   real error comes from asking for more than there is, never from draining the card, and everything is given back
 //!   when a scenario ends, however it ends.
 //! - `device` is the memory that it is shown on: a GPU's (`on_cuda`), or a model of one that keeps the same accounts
@@ -12,11 +12,10 @@
 pub mod second;
 
 mod device;
-mod ground;
-mod level;
 mod model;
 mod on_cuda;
 mod scenario;
+mod scenario_context;
 mod scenarios;
 mod stop;
 
@@ -25,18 +24,17 @@ use std::{
     sync::atomic::{AtomicBool, Ordering::Relaxed},
 };
 
-use self::{device::Device, ground::Note, model::Model, on_cuda::OnCuda};
+use self::{device::Device, model::Model, on_cuda::OnCuda, scenario_context::Note};
 pub use self::{
-    ground::Ground,
-    level::Level,
     scenario::{About, Scenario},
+    scenario_context::ScenarioContext,
     scenarios::{all, find},
     stop::Stop,
 };
+pub use crate::protocol::MemoryLevel;
 use crate::{
     bench::Place,
-    job::OomJob,
-    report::{Phase, Report, Topic},
+    protocol::{OomJob, Phase, Report, Topic},
 };
 
 /// What a demonstration is given beside the job.
@@ -49,13 +47,12 @@ pub struct Setting {
     pub second: Vec<OsString>,
 }
 
-/// Shows a scenario, tells what happens, and gives everything back. The exit code is that of [`Report::Ended`], which is
-/// told last. Whoever sets `interrupted` has the memory back at once.
-pub fn run<Load>(
+/// Shows a scenario, reports what happens, gives everything back, and returns the exit code. Whoever sets `interrupted` has the memory back at once.
+pub fn run(
     job: &OomJob,
     place: &Place<'_>,
     setting: &Setting,
-    say: &mut dyn FnMut(Report<Load>),
+    say: &mut dyn FnMut(Report),
     interrupted: &AtomicBool,
 ) -> u8 {
     let backend = place.backend();
@@ -74,15 +71,18 @@ pub fn run<Load>(
             let mut tell = |note: Note| {
                 say(match note {
                     Note::Phase(phase) => Report::Phase { step: 0, id: id.to_owned(), backend, phase },
-                    Note::Progress { share, text } => Report::Progress { share, text },
+                    Note::Level(level) => {
+                        Report::Progress { share: level.share(), text: level.to_string(), memory: Some(level) }
+                    }
                     Note::Said(topic, text) => Report::Said { topic, text },
                 });
             };
-            let mut ground = Ground::new(device.as_ref(), setting.cap_bytes, job.hold_seconds, &mut tell, interrupted)?;
-            show(scenario, &mut ground)
+            let mut context =
+                ScenarioContext::new(device.as_ref(), setting.cap_bytes, job.hold_seconds, &mut tell, interrupted)?;
+            show(scenario, &mut context)
         }),
     };
-    let code = match shown {
+    match shown {
         Ok(()) => 0,
         // Whoever interrupts may well be the reason why something failed.
         Err(_) if interrupted.load(Relaxed) => Stop::Interrupted.exit_code(),
@@ -90,9 +90,7 @@ pub fn run<Load>(
             say(failed(&job.scenario, &error));
             error.exit_code()
         }
-    };
-    say(Report::Ended { code });
-    code
+    }
 }
 
 fn open<'a>(place: &'a Place<'_>, setting: &'a Setting) -> Result<Box<dyn Device + 'a>, Stop> {
@@ -103,25 +101,25 @@ fn open<'a>(place: &'a Place<'_>, setting: &'a Setting) -> Result<Box<dyn Device
 }
 
 /// The scenario, then why it was so, what to do about it, and the proof that nothing is left.
-fn show(scenario: &dyn Scenario, ground: &mut Ground<'_>) -> Result<(), Stop> {
+fn show(scenario: &dyn Scenario, context: &mut ScenarioContext<'_>) -> Result<(), Stop> {
     let about = scenario.about();
-    ground.phase(Phase::Preparing);
-    if ground.is_model() {
-        ground
+    context.phase(Phase::Preparing);
+    if context.is_model() {
+        context
             .step("This is a model: it keeps the accounts of a GPU's memory by the same rules, and no GPU is touched.");
     }
-    ground.settle();
-    let before = ground.free()?;
-    let shown = scenario.run(ground);
-    ground.phase(Phase::GivingBack);
-    let proof = ground.proof(before.free_bytes);
+    context.settle();
+    let before = context.free()?;
+    let shown = scenario.run(context);
+    context.phase(Phase::GivingBack);
+    let proof = context.proof(before.free_bytes);
     shown?;
-    ground.say(Topic::Cause, about.cause);
+    context.say(Topic::Cause, about.cause);
     for cure in about.cures {
-        ground.say(Topic::Cure, *cure);
+        context.say(Topic::Cure, *cure);
     }
-    ground.say(Topic::Lesson, about.lesson);
-    ground.say(Topic::Proof, proof?);
+    context.say(Topic::Lesson, about.lesson);
+    context.say(Topic::Proof, proof?);
     Ok(())
 }
 

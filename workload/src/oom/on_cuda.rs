@@ -11,7 +11,7 @@ use crate::{
     cuda::{self, AddressRange, Argument, CudaError, FreeMemory, Grid, PhysicalMemory, PoolSize},
     gpu::Gpu,
     kernels,
-    outcome::DeviceName,
+    protocol::DeviceName,
 };
 
 /// What a process takes of a large GPU by being there; a small one has less for it.
@@ -33,7 +33,7 @@ pub(crate) struct OnCuda<'a> {
 impl<'a> OnCuda<'a> {
     pub(crate) fn new(gpu: &'a Gpu, second: &'a [OsString]) -> Result<Self, CudaError> {
         let new = Self { gpu, second, code: gpu.context.load(kernels::OOM)? };
-        if gpu.room()?.usable_bytes() < WARM_BYTES {
+        if gpu.memory_budget()?.usable_bytes() < WARM_BYTES {
             return Ok(new);
         }
         // What the driver sets up at the first use of each kind of memory stays, and is no part of what is shown. An

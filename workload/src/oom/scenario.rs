@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{ground::Ground, stop::Stop};
+use super::{scenario_context::ScenarioContext, stop::Stop};
 
 /// A demonstration of memory that runs out, or seems to.
 pub trait Scenario: Sync {
@@ -13,7 +13,7 @@ pub trait Scenario: Sync {
     ///
     /// # Errors
     /// Where there is no room, somebody asks to stop, or it does not happen as it should.
-    fn run(&self, ground: &mut Ground<'_>) -> Result<(), Stop>;
+    fn run(&self, context: &mut ScenarioContext<'_>) -> Result<(), Stop>;
 }
 
 /// What a demonstration is, and what it teaches.

@@ -16,7 +16,7 @@ use super::{device::Second, stop::Stop};
 use crate::{
     cuda::{CudaError, Driver, FreeMemory},
     gpu::Gpu,
-    room::Room,
+    memory_budget::MemoryBudget,
 };
 
 /// What it is told to ask for.
@@ -45,9 +45,9 @@ impl Answer {
         is_to_fit: bool,
         allocate: impl FnOnce() -> Result<(), CudaError>,
     ) -> Self {
-        let room = Room::of_gpu(0, memory, 0);
+        let budget = MemoryBudget::for_gpu(0, memory, 0);
         let free_bytes = memory.free_bytes;
-        if is_to_fit && bytes > room.usable_bytes() {
+        if is_to_fit && bytes > budget.usable_bytes() {
             let refusal = Some("it would have left too little to others, and did not ask".to_owned());
             return Self { free_bytes, refusal, is_out_of_memory: false };
         }

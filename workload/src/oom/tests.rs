@@ -3,10 +3,12 @@
 use std::cell::Cell;
 
 use super::*;
-use crate::{info::Cpu, workload::Backend};
+use crate::{info::Cpu, protocol::Backend};
+
+const GIB: f64 = (1_u64 << 30) as f64;
 
 /// Runs on the model, and gives what was said, and the exit code.
-fn shown(scenario: &str, setting: &Setting, interrupted: bool) -> (Vec<Report<()>>, u8) {
+fn shown(scenario: &str, setting: &Setting, interrupted: bool) -> (Vec<Report>, u8) {
     let (cpu, flag) = (Cpu::this(), AtomicBool::new(interrupted));
     let job = OomJob { scenario: scenario.to_owned(), hold_seconds: 0.06, ..OomJob::default() };
     let mut said = Vec::new();
@@ -14,8 +16,8 @@ fn shown(scenario: &str, setting: &Setting, interrupted: bool) -> (Vec<Report<()
     (said, code)
 }
 
-fn sentences(said: &[Report<()>], of: Topic) -> Vec<&str> {
-    let sentence = |report: &'_ Report<()>| matches!(report, Report::Said { topic, .. } if *topic == of);
+fn sentences(said: &[Report], of: Topic) -> Vec<&str> {
+    let sentence = |report: &'_ Report| matches!(report, Report::Said { topic, .. } if *topic == of);
     said.iter()
         .filter(|report| sentence(report))
         .map(|report| match report {
@@ -25,12 +27,12 @@ fn sentences(said: &[Report<()>], of: Topic) -> Vec<&str> {
         .collect()
 }
 
-fn levels(said: &[Report<()>]) -> Vec<Level> {
-    let text = |report: &Report<()>| match report {
-        Report::Progress { text, .. } => text.parse().ok(),
+fn levels(said: &[Report]) -> Vec<MemoryLevel> {
+    let level = |report: &Report| match report {
+        Report::Progress { memory, .. } => *memory,
         _ => None,
     };
-    said.iter().filter_map(text).collect()
+    said.iter().filter_map(level).collect()
 }
 
 #[test]
@@ -40,7 +42,6 @@ fn each_is_shown_and_explained_and_leaves_nothing() {
         let (said, code) = shown(about.id, &Setting::default(), false);
         assert_eq!(code, 0, "{}: {said:?}", about.id);
         assert!(matches!(&said[0], Report::Begun { devices, .. } if devices[0].name.contains("model")), "{said:?}");
-        assert_eq!(said.last(), Some(&Report::Ended { code: 0 }));
         assert!(sentences(&said, Topic::Step)[0].contains("model"), "{said:?}");
         assert!(!sentences(&said, Topic::Cause).is_empty() && !sentences(&said, Topic::Lesson).is_empty(), "{said:?}");
         assert_eq!(sentences(&said, Topic::Cure).len(), about.cures.len());
@@ -48,7 +49,7 @@ fn each_is_shown_and_explained_and_leaves_nothing() {
         let levels = levels(&said);
         assert!(!levels.is_empty(), "{}", about.id);
         for level in levels {
-            assert!(level.total_gib - level.used_gib >= level.reserve_gib - 0.01, "{}: {level}", about.id);
+            assert!(level.total_bytes - level.used_bytes >= level.reserve_bytes, "{}: {level}", about.id);
         }
     }
 }
@@ -70,7 +71,7 @@ fn what_they_are_about_is_seen() {
         for word in words {
             assert!(steps.contains(word), "{id}: no {word} in {steps}");
         }
-        let most = levels(&said).iter().map(|level| level.used_gib).fold(0.0, f64::max);
+        let most = levels(&said).iter().map(|level| level.used_bytes as f64 / GIB).fold(0.0, f64::max);
         assert!((most - most_gib).abs() < 0.02, "{id}: {most}");
     }
 }
@@ -81,21 +82,21 @@ fn a_cap_is_kept_to() {
         let setting = Setting { cap_bytes: Some(1 << 30), ..Setting::default() };
         let (said, code) = shown(scenario.about().id, &setting, false);
         assert_eq!(code, 0, "{said:?}");
-        let most = levels(&said).iter().map(|level| level.used_gib).fold(0.0, f64::max);
+        let most = levels(&said).iter().map(|level| level.used_bytes as f64 / GIB).fold(0.0, f64::max);
         assert!(most <= 1.5 + 0.01, "{}: {most}", scenario.about().id);
     }
     // So little is none.
     let setting = Setting { cap_bytes: Some(0), ..Setting::default() };
     let (said, code) = shown("fill", &setting, false);
-    let [.., Report::Failed { error, code: 5, backend: Backend::Cpu, .. }, _] = &said[..] else { panic!("{said:?}") };
+    let [.., Report::Failed { error, code: 5, backend: Backend::Cpu, .. }] = &said[..] else { panic!("{said:?}") };
     assert!(code == 5 && error.contains("512 MiB stay free"), "{error}");
 }
 
 #[test]
 fn who_interrupts_ends_it() {
     let (said, code) = shown("fill", &Setting::default(), true);
-    assert_eq!((code, said.last()), (130, Some(&Report::Ended { code: 130 })));
-    assert!(levels(&said).iter().all(|level| level.used_gib < 2.0), "{said:?}");
+    assert_eq!(code, 130);
+    assert!(levels(&said).iter().all(|level| level.used_bytes < 2 << 30), "{said:?}");
 }
 
 #[test]
@@ -113,16 +114,14 @@ fn it_backs_off_when_others_need_memory() {
     let (model, flag, other) = (Model::new(), AtomicBool::new(false), Cell::new(None));
     let before_bytes = model.free().unwrap().free_bytes;
     let mut tell = |note: Note| {
-        let level: Option<Level> = match note {
-            Note::Progress { text, .. } => text.parse().ok(),
-            _ => None,
-        };
-        if level.is_some_and(|level| level.total_gib - level.used_gib - level.reserve_gib < 0.1) {
+        if let Note::Level(MemoryLevel { used_bytes, total_bytes, reserve_bytes }) = note
+            && total_bytes - used_bytes < reserve_bytes + (100 << 20)
+        {
             other.set(model.allocate(300 << 20).ok());
         }
     };
-    let mut ground = Ground::new(&model, None, 0.3, &mut tell, &flag).unwrap();
-    let error = find("fill").unwrap().run(&mut ground).unwrap_err();
+    let mut context = ScenarioContext::new(&model, None, 0.3, &mut tell, &flag).unwrap();
+    let error = find("fill").unwrap().run(&mut context).unwrap_err();
     assert!(matches!(error, Stop::BackedOff { .. }) && error.exit_code() == 5, "{error}");
     assert_eq!(model.free().unwrap().free_bytes, before_bytes - (300 << 20), "all but what the other has is free");
     assert!(other.take().is_some());

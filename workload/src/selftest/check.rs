@@ -1,64 +1,16 @@
 //! What came of one expectation.
 
-use std::borrow::Cow;
-
-use gpumon_probe::model::Reading;
-use serde::{Deserialize, Serialize};
-
-use super::{
-    expectation::{Expectation, Unit},
-    stretch::Stretch,
-};
-
-/// A reading beside what was made.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Check {
-    /// The load.
-    pub load: Cow<'static, str>,
-    /// What that does.
-    pub does: Cow<'static, str>,
-    /// The GPU of which the reading is, as CUDA counts.
-    pub gpu: u32,
-    /// The reading, by its place in a sample, as `utilization.gpu_percent`.
-    pub reading: Cow<'static, str>,
-    /// Of all figures here.
-    pub unit: Unit,
-    /// What was made.
-    pub made: Reading<f64>,
-    /// The least that the reading may be; absent where what was made is.
-    pub least: Reading<f64>,
-    /// The most.
-    pub most: Reading<f64>,
-    /// What the probe reported.
-    pub reported: Reading<f64>,
-    /// Whether that is the same.
-    pub verdict: Verdict,
-    /// How it is known what was made.
-    pub how: String,
-    /// All of it in a sentence.
-    pub text: String,
-}
-
-/// Whether a reading is what was made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Verdict {
-    /// It is.
-    Agrees,
-    /// It is not.
-    Differs,
-    /// The driver does not give it on this GPU, or it is not known what was made.
-    NotReported,
-}
+use super::{expectation::Expectation, sample_window::SampleWindow};
+use crate::protocol::{Check, Verdict};
 
 impl Check {
     /// Compares what was read while the load was on, and `before` it, with what was made.
-    pub fn of(
+    pub fn new(
         (load, does): (&'static str, &'static str),
         gpu: u32,
         expectation: &Expectation,
-        during: &Stretch,
-        before: &Stretch,
+        during: &SampleWindow,
+        before: &SampleWindow,
     ) -> Self {
         let made = (expectation.made)(during);
         let reported = (expectation.reported)(during, before);
@@ -96,18 +48,18 @@ impl Check {
 
 #[cfg(test)]
 mod tests {
-    use gpumon_probe::model::{Absence, GpuSample, Health};
+    use gpumon_probe::model::{Absence, GpuSample, Health, Reading};
 
     use super::*;
-    use crate::selftest::expectation::Accepted;
+    use crate::{protocol::Unit, selftest::expectation::Accepted};
 
-    fn stretch(percents: &[f64]) -> Stretch {
+    fn stretch(percents: &[f64]) -> SampleWindow {
         let sample = |(at_ms, percent): (u64, &f64)| {
             let mut sample = GpuSample::absent(0, None, at_ms, Health::Ok, &Absence::NotSupported);
             sample.utilization.gpu_percent = Reading::Now(*percent);
             sample
         };
-        Stretch::of(&(0..).zip(percents).map(sample).collect::<Vec<_>>(), &[], 0, 100)
+        SampleWindow::new(&(0..).zip(percents).map(sample).collect::<Vec<_>>(), &[], 0, 100)
     }
 
     fn expectation(made: f64, accepted: Accepted) -> Expectation {
@@ -118,7 +70,7 @@ mod tests {
     #[track_caller]
     fn comes_to(percents: &[f64], accepted: Accepted, verdict: Verdict) {
         let check =
-            Check::of(("half", "half of it"), 1, &expectation(50.0, accepted), &stretch(percents), &stretch(&[]));
+            Check::new(("half", "half of it"), 1, &expectation(50.0, accepted), &stretch(percents), &stretch(&[]));
         assert_eq!(check.verdict, verdict, "{check:?}");
         assert!(check.text.starts_with("utilization.gpu_percent of GPU 1 "), "{check:?}");
         assert!(check.text.ends_with(" for 50.0 % made, while half of it"), "{check:?}");
@@ -137,7 +89,7 @@ mod tests {
     #[test]
     fn what_is_not_known_to_have_been_made_is_not_compared() {
         let unknown = expectation(1.0, Accepted::Within(1.0)).made(|_| Reading::Absent(Absence::Unknown));
-        let check = Check::of(("half", "half of it"), 0, &unknown, &stretch(&[1.0]), &stretch(&[]));
+        let check = Check::new(("half", "half of it"), 0, &unknown, &stretch(&[1.0]), &stretch(&[]));
         assert_eq!((check.verdict, check.least.value()), (Verdict::NotReported, None));
     }
 }

@@ -3,9 +3,9 @@
 use std::fmt;
 
 use gpumon_probe::model::{Absence, Reading};
-use serde::{Deserialize, Serialize};
 
-use super::stretch::Stretch;
+use super::sample_window::SampleWindow;
+use crate::protocol::Unit;
 
 /// What a reading should be, and how far from that it may be.
 pub struct Expectation {
@@ -24,8 +24,8 @@ pub struct Expectation {
     pub(super) how: String,
 }
 
-type Made = Box<dyn Fn(&Stretch) -> Reading<f64>>;
-type Reported = Box<dyn Fn(&Stretch, &Stretch) -> Reading<f64>>;
+type Made = Box<dyn Fn(&SampleWindow) -> Reading<f64>>;
+type Reported = Box<dyn Fn(&SampleWindow, &SampleWindow) -> Reading<f64>>;
 
 /// Whose reading it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,36 +34,6 @@ pub enum Whose {
     This,
     /// The one behind it.
     Next,
-}
-
-/// Of a figure.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Unit {
-    /// Of all that there is or could be.
-    Percent,
-    /// Of memory.
-    Bytes,
-    /// On a link.
-    BytesPerSecond,
-    /// Of a clock.
-    Megahertz,
-    /// Of energy.
-    Joules,
-}
-
-impl Unit {
-    /// A figure with its unit, as `50.0 %` or `55.4 GB/s`.
-    pub fn words(self, reading: &Reading<f64>) -> String {
-        let Some(value) = reading.value() else { return "-".to_owned() };
-        match self {
-            Self::Percent => format!("{value:.1} %"),
-            Self::Bytes => format!("{:.2} GiB", value / (1_u64 << 30) as f64),
-            Self::BytesPerSecond => format!("{:.2} GB/s", value / 1e9),
-            Self::Megahertz => format!("{value:.0} MHz"),
-            Self::Joules => format!("{value:.0} J"),
-        }
-    }
 }
 
 /// How far a reading may be from what was made.
@@ -92,20 +62,20 @@ impl Expectation {
             whose: Whose::This,
             unit,
             made: Box::new(move |_| Reading::Now(made)),
-            reported: Box::new(|_, _| Stretch::nothing()),
+            reported: Box::new(|_, _| SampleWindow::nothing()),
             accepted,
             how,
         }
     }
 
     /// What was reported while the load was on.
-    pub(super) fn reported(self, of: impl Fn(&Stretch) -> Reading<f64> + 'static) -> Self {
+    pub(super) fn reported(self, of: impl Fn(&SampleWindow) -> Reading<f64> + 'static) -> Self {
         Self { reported: Box::new(move |during, _| of(during)), ..self }
     }
 
     /// How much more was reported while the load was on than before.
-    pub(super) fn risen(self, of: impl Fn(&Stretch) -> Reading<f64> + 'static) -> Self {
-        let risen = move |during: &Stretch, before: &Stretch| match (of(during), of(before)) {
+    pub(super) fn risen(self, of: impl Fn(&SampleWindow) -> Reading<f64> + 'static) -> Self {
+        let risen = move |during: &SampleWindow, before: &SampleWindow| match (of(during), of(before)) {
             // A process that held nothing need not have been listed.
             (during, Reading::Absent(Absence::Unknown)) => during,
             (Reading::Absent(why), _) | (_, Reading::Absent(why)) => Reading::Absent(why),
@@ -115,7 +85,7 @@ impl Expectation {
     }
 
     /// What was made, where that depends on what was read.
-    pub(super) fn made(self, of: impl Fn(&Stretch) -> Reading<f64> + 'static) -> Self {
+    pub(super) fn made(self, of: impl Fn(&SampleWindow) -> Reading<f64> + 'static) -> Self {
         Self { made: Box::new(of), ..self }
     }
 

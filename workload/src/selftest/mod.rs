@@ -2,7 +2,7 @@
 //! probe's readings of the same time should be.
 //!
 //! - [`loads`] are the loads, a file for each kind; each says what it [expects](Expectation) of which reading.
-//! - [`Stretch`] is what was read of a GPU from when to when, and a [`Check`] what came of one expectation.
+//! - [`SampleWindow`] is what was read of a GPU from when to when, and a [`Check`] what came of one expectation.
 //!
 //! What a load made is known without the driver's readings: by counting bytes and operations, by the clocks of host and
 //! device, and by what each block says of itself.
@@ -10,16 +10,16 @@
 mod check;
 mod expectation;
 mod loads;
-mod stretch;
+mod sample_window;
 
 use std::{sync::atomic::AtomicBool, time::Duration};
 
 pub use self::{
-    check::{Check, Verdict},
-    expectation::{Expectation, Unit, Whose},
+    expectation::{Expectation, Whose},
     loads::ALL,
-    stretch::Stretch,
+    sample_window::SampleWindow,
 };
+pub use crate::protocol::{Check, Unit, Verdict};
 use crate::{error::RunError, gpu::Gpu};
 
 /// A load of which it is known what it is.
@@ -40,11 +40,11 @@ pub trait KnownLoad: Sync {
     ///
     /// # Errors
     /// Where there is no room for it, what it computed is wrong, or the driver fails.
-    fn put_on(&self, ground: &Ground<'_>) -> Result<Option<Made>, RunError>;
+    fn put_on(&self, context: &LoadContext<'_>) -> Result<Option<Made>, RunError>;
 }
 
 /// Where a load is put on, and for how long.
-pub struct Ground<'a> {
+pub struct LoadContext<'a> {
     /// The GPU.
     pub gpu: &'a Gpu,
     /// How long it lasts.

@@ -1,6 +1,6 @@
 //! How large an array is, as it is typed.
 
-use gpumon_workload::bench::Amount;
+use gpumon_workload::protocol::Amount;
 
 /// What a number can be followed by, in lower case: what it is multiplied with, and whether bytes are meant.
 const UNITS: [(&str, f64, bool); 16] = [

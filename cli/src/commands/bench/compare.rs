@@ -75,8 +75,8 @@ impl Earlier {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
-    use gpumon_workload::job::BenchJob;
+pub(in crate::commands) mod tests {
+    use gpumon_workload::protocol::BenchJob;
     use serde_json::{Value, json};
 
     use super::*;
@@ -88,8 +88,8 @@ pub(super) mod tests {
         })
     }
 
-    /// A right result of `copy` on a GPU, which took so long.
-    pub(in super::super) fn outcome(uuid: &str, median_us: f64) -> Outcome {
+    /// A verified result of `copy` on a GPU, which took so long.
+    pub(in crate::commands) fn outcome(uuid: &str, median_us: f64) -> Outcome {
         serde_json::from_value(json!({
             "id": "copy", "backend": "cuda", "device": { "index": 0, "name": "NVIDIA H200", "uuid": uuid },
             "dtype": "fp32", "n": 1 << 28, "extent": "elements", "memory_bytes": 2_u64 << 30, "host_bytes": 0,

@@ -16,21 +16,19 @@ mod table;
 use std::path::PathBuf;
 
 use clap::ValueEnum;
-use gpumon_workload::{
-    Engine,
-    bench::Amount,
-    job::{BenchJob, Job},
-};
+use gpumon_workload::protocol::{Amount, BenchJob, Engine, Job};
 
+#[cfg(test)]
+pub(super) use self::compare::tests::outcome as sample_outcome;
 use self::{amount::parse_amount, compare::Earlier};
 pub(super) use self::{results::Results, table::time};
 use crate::{
     exit::Failure,
     options::SourceArgs,
-    worker::{self, DtypeChoice, WhereArgs, parse_share},
+    run::{self, DtypeChoice, WhereArgs, parse_share},
 };
 
-/// Slower than was asked for.
+/// Below --fail-below.
 const BELOW: u8 = 4;
 
 /// Benchmark GPUs and CPU with verified workloads
@@ -142,12 +140,12 @@ pub(crate) fn run(source: &SourceArgs, args: &BenchArgs) -> Result<(), Failure> 
         quick: args.quick,
     });
     let mut results = Results::new(args.json, earlier, args.fail_below);
-    let code = worker::follow(source, &job, args.place.time_limit, &mut results)?;
+    let code = run::follow(source, &job, args.place.time_limit, &mut results)?;
     let is_below = results.finish(code == 0)?;
     match code {
-        0 if is_below => Err(Failure::told(BELOW)),
+        0 if is_below => Err(Failure::reported(BELOW)),
         0 => Ok(()),
-        code => Err(Failure::told(code)),
+        code => Err(Failure::reported(code)),
     }
 }
 

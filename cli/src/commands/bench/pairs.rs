@@ -76,7 +76,7 @@ impl Matrix {
     fn cell(&self, from: u32, to: u32) -> String {
         match self.cells.get(&(from, to)) {
             Some(Cell::Number(number)) => aligned(&three_digits(*number)),
-            Some(Cell::Wrong) => paint(ALARM, &aligned("WRONG")),
+            Some(Cell::Wrong) => paint(ALARM, &aligned("mismatch")),
             Some(Cell::Unknown) | None => aligned(NONE),
         }
     }
@@ -119,7 +119,7 @@ mod tests {
             "peer, GB/s                to 0    to 1    to 2",
             "  from GPU 0                 -     395       -",
             "  from GPU 1                 -       -       -",
-            "  from GPU 2             WRONG       -       -",
+            "  from GPU 2          mismatch       -       -",
             "",
             "peer-latency, us          to 0    to 2",
             "  from GPU 0                 -    1.66",

@@ -3,10 +3,7 @@
 use std::io::{self, Write};
 
 use gpumon_probe::model::Reading;
-use gpumon_workload::{
-    Outcome,
-    report::{Line, Report},
-};
+use gpumon_workload::protocol::{Line, Load, Outcome, Report};
 use serde_json::json;
 
 use super::{
@@ -15,10 +12,9 @@ use super::{
     table::{Table, name},
 };
 use crate::{
-    commands::work::Load,
     exit::{Failure, say},
+    run::{ProgressLine, View},
     table::style::{ALARM, DIM, NOTICE, paint},
-    worker::{Listener, Status},
 };
 
 /// What was printed, and how it was beside what was wanted.
@@ -26,7 +22,7 @@ pub(crate) struct Results {
     json: bool,
     table: Table,
     pairs: Pairs,
-    status: Status,
+    progress: ProgressLine,
     earlier: Option<Earlier>,
     fail_below: Option<f64>,
     has_begun: bool,
@@ -44,7 +40,7 @@ impl Results {
             json,
             table: Table::new(earlier.is_some()),
             pairs: Pairs::default(),
-            status: Status::new(),
+            progress: ProgressLine::new(),
             earlier,
             fail_below,
             has_begun: false,
@@ -59,7 +55,7 @@ impl Results {
     pub(crate) fn finish(&self, is_whole: bool) -> Result<bool, Failure> {
         let is_below = self.fail_below.is_some() && (self.judged == 0 || !self.below.is_empty());
         if is_whole && self.fail_below.is_some() && self.judged == 0 {
-            say("there was nothing to hold --fail-below against: no result has an earlier one or a rated peak");
+            say("--fail-below compared nothing: no result has an earlier one or a theoretical peak");
         }
         if self.json || self.table.is_empty() {
             return Ok(is_below);
@@ -68,8 +64,8 @@ impl Results {
         out.write_all(self.pairs.text().as_bytes())?;
         if self.earlier.is_some() {
             let text = match &self.slower[..] {
-                [] => paint(DIM, "Nothing is slower than before by more than the medians are uncertain."),
-                slower => paint(NOTICE, &format!("Slower than before, for certain: {}", slower.join(", "))),
+                [] => paint(DIM, "No result is significantly slower than before."),
+                slower => paint(NOTICE, &format!("Significantly slower than before: {}", slower.join(", "))),
             };
             writeln!(out, "\n{text}")?;
         }
@@ -119,20 +115,20 @@ impl Results {
     }
 }
 
-impl Listener for Results {
-    fn hear(&mut self, raw: &str, line: Line<Load>) -> Result<(), Failure> {
+impl View for Results {
+    fn on_line(&mut self, raw: &str, line: Line) -> Result<(), Failure> {
         match &line.report {
             Report::Begun { .. } => self.has_begun = true,
             Report::Result { outcome, load } => {
-                self.status.clear();
+                self.progress.clear();
                 self.result(raw, outcome, load.as_ref())?;
             }
             Report::Said { text, .. } => {
-                self.status.clear();
+                self.progress.clear();
                 say(text);
             }
             Report::Failed { id, backend, error, code } => {
-                self.status.clear();
+                self.progress.clear();
                 say(error);
                 // What never began has no results.
                 if self.json && self.has_begun {
@@ -145,20 +141,21 @@ impl Listener for Results {
             }
             Report::Phase { .. }
             | Report::Progress { .. }
-            | Report::Seed { .. }
+            | Report::Tutorial { .. }
             | Report::Check { .. }
-            | Report::Ended { .. } => {}
+            | Report::Ended { .. }
+            | Report::Unknown => {}
         }
-        self.status.hear(&line.report);
+        self.progress.on_report(&line.report);
         Ok(())
     }
 
-    fn tick(&mut self) {
-        self.status.show();
+    fn on_tick(&mut self) {
+        self.progress.show();
     }
 
     fn end(&mut self) {
-        self.status.clear();
+        self.progress.clear();
     }
 }
 

@@ -1,11 +1,10 @@
 //! Outcomes as a table for people, which grows while they come.
 
 use gpumon_probe::model::Reading;
-use gpumon_workload::{Bound, Dtype, Extent, Outcome, Stopped, Times};
+use gpumon_workload::protocol::{Bound, Dtype, Extent, Load, Outcome, Stopped, Times};
 
 use super::compare::Compared;
 use crate::{
-    commands::work::Load,
     table::{
         style::{ALARM, DIM, NOTICE, WELL, paint},
         units::three_digits,
@@ -16,9 +15,9 @@ use crate::{
 /// What stands where there is no number.
 const NONE: &str = "-";
 /// How wide each column is, but for the last. The first stands left in its column, the others right.
-const WIDTHS: [usize; 12] = [17, 5, 9, 7, 6, 7, 12, 8, 8, 5, 8, 9];
+const WIDTHS: [usize; 12] = [17, 5, 9, 7, 6, 7, 12, 7, 8, 5, 8, 9];
 const HEADINGS: [&str; 12] =
-    ["workload", "type", "size", "device", "95 %", "host", "rate", "of rated", "at clock", "power", "clock", "limit"];
+    ["workload", "type", "size", "device", "95 %", "host", "rate", "of peak", "at clock", "power", "clock", "limit"];
 /// The column that gives way where results are compared.
 const HOST: usize = 5;
 
@@ -47,7 +46,7 @@ impl Table {
         if self.device.as_ref() != Some(&device) {
             let mut headings = HEADINGS;
             if self.compares {
-                headings[HOST] = "to old";
+                headings[HOST] = "vs old";
             }
             let space = if self.device.is_some() { "\n" } else { "" };
             let heading = format!("{} result", aligned(&headings.map(str::to_owned)));
@@ -125,9 +124,9 @@ fn device(outcome: &Outcome) -> String {
     }
 }
 
-/// What keeps it from being faster: what held the clocks down for most of the time, or what the work is about.
+/// What keeps it from being faster: the throttle reason of most of the time, or what bounds the work.
 fn limit(outcome: &Outcome, load: Option<&Load>) -> &'static str {
-    match load.and_then(Load::held_down_mostly_by) {
+    match load.and_then(Load::mostly_throttled_by) {
         Some("sw_power_cap") => return "power cap",
         Some("hw_power_brake_slowdown") => return "brake",
         Some("sw_thermal_slowdown" | "hw_thermal_slowdown") => return "heat",
@@ -137,7 +136,7 @@ fn limit(outcome: &Outcome, load: Option<&Load>) -> &'static str {
     }
     match outcome.roofline.limit {
         Bound::Memory => "memory",
-        Bound::Compute => "computing",
+        Bound::Compute => "compute",
         Bound::Latency => "latency",
         Bound::Link => "link",
         Bound::Driver => "driver",
@@ -146,10 +145,10 @@ fn limit(outcome: &Outcome, load: Option<&Load>) -> &'static str {
 
 fn verdict(outcome: &Outcome) -> String {
     match outcome.stopped {
-        _ if outcome.verify.wrong > 0 => paint(ALARM, "WRONG"),
+        _ if outcome.verify.wrong > 0 => paint(ALARM, "MISMATCH"),
         Stopped::Interrupted => paint(NOTICE, "interrupted"),
-        _ if !outcome.verify.ok => paint(ALARM, "unchecked"),
-        _ => paint(WELL, "right"),
+        _ if !outcome.verify.ok => paint(ALARM, "unverified"),
+        _ => paint(WELL, "verified"),
     }
 }
 
@@ -158,14 +157,14 @@ fn remarks(outcome: &Outcome, load: Option<&Load>) -> Vec<String> {
     let verify = &outcome.verify;
     let mut remarks = Vec::new();
     if verify.wrong > 0 {
-        let first = verify.first_wrong.map_or_else(String::new, |first| format!(", the first is number {first}"));
-        let wrong = format!("WRONG: {} of {} elements{first}", verify.wrong, verify.checked);
-        remarks.push(paint(ALARM, &wrong));
+        let first = verify.first_wrong.map_or_else(String::new, |first| format!(", first at index {first}"));
+        let mismatch = format!("MISMATCH: {} of {} elements{first}", verify.wrong, verify.checked);
+        remarks.push(paint(ALARM, &mismatch));
     } else if !verify.ok && !outcome.partial {
-        remarks.push(paint(ALARM, "nothing was checked, so that nothing is known to be right"));
+        remarks.push(paint(ALARM, "not verified: no element was checked"));
     }
     if let Some(others) = load.map(|load| &load.others).filter(|others| !others.is_empty()) {
-        let beside = crate::stranger::escaped(&format!("not alone: {others}"));
+        let beside = crate::stranger::escaped(&format!("shared with {others}"));
         remarks.push(paint(NOTICE, &beside));
     }
     remarks
@@ -231,14 +230,13 @@ mod tests {
         assert_eq!(lines.len(), 3, "{text}");
         assert!(lines.iter().all(|line| line.width() <= 120), "{text}");
         let end = |line: &str, word: &str| line[..line.find(word).unwrap() + word.len()].width();
-        for (heading, cell) in [("of rated", "87.2 %"), ("host", "510 us"), ("power", "612 W"), ("limit", "power cap")]
-        {
+        for (heading, cell) in [("of peak", "87.2 %"), ("host", "510 us"), ("power", "612 W"), ("limit", "power cap")] {
             assert_eq!(end(lines[1], heading), end(lines[2], cell), "{heading}: {text}");
         }
         for words in ["copy", "fp32", "1.00 GiB", "500 us", "±0.2 %", "510 us", "4.29 TB/s", "91.2 %", "612 W"] {
             assert!(lines[2].contains(words), "{words}: {text}");
         }
-        assert!(lines[2].ends_with("1755 MHz power cap right"), "{text}");
+        assert!(lines[2].ends_with("1755 MHz power cap verified"), "{text}");
     }
 
     #[test]
@@ -251,14 +249,13 @@ mod tests {
         load.others = serde_json::from_str(r#"{"others":[{"pid":42,"user":"ana","name":"py\u001bthon"}]}"#).unwrap();
         let text = table.lines(&wrong, Some(&load), Some(Compared { ratio: 0.934, is_slower: true }));
         let text = anstream::adapter::strip_str(&text).to_string();
-        for words in
-            ["to old", " 0.93x ", "WRONG: 2 of 5 elements, the first is number 7", "not alone: py", "42 of ana"]
+        for words in ["vs old", " 0.93x ", "MISMATCH: 2 of 5 elements, first at index 7", "shared with py", "42 of ana"]
         {
             assert!(text.contains(words), "{words}: {text}");
         }
         assert!(!text.contains('\u{1b}'), "{text:?}");
         wrong.verify.wrong = 0;
         wrong.verify.ok = false;
-        assert!(table.lines(&wrong, None, None).contains("nothing was checked"));
+        assert!(table.lines(&wrong, None, None).contains("no element was checked"));
     }
 }

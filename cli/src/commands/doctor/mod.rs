@@ -66,9 +66,9 @@ pub(crate) fn run(source: &SourceArgs, args: &DoctorArgs) -> Result<(), Failure>
         anstream::stdout().write_all(report.text().as_bytes())?;
     }
     match &driver {
-        Driver::Refused(error) => Err(Failure::told(code_of(error))),
+        Driver::Refused(error) => Err(Failure::reported(code_of(error))),
         _ if report.well => Ok(()),
-        _ => Err(Failure::told(1)),
+        _ => Err(Failure::reported(1)),
     }
 }
 

@@ -12,18 +12,16 @@ use std::io::{self, Write};
 
 use anyhow::anyhow;
 use gpumon_workload::{
-    job::{Job, OomJob},
     oom,
-    report::Line,
+    protocol::{Job, Line, OomJob},
 };
 use rustix::process::{Signal, set_parent_process_death_signal};
 
 use self::{hold::parse_hold, page::Page};
-use super::work::Load;
 use crate::{
     exit::Failure,
     options::SourceArgs,
-    worker::{self, Listener, WhereArgs},
+    run::{self, View, WhereArgs},
 };
 
 /// Demonstrate out-of-memory errors safely, with cause and fix
@@ -86,8 +84,8 @@ pub(crate) fn run(source: &SourceArgs, args: &OomArgs) -> Result<(), Failure> {
     source.source.check()?;
     let job = OomJob { scenario: args.scenario.clone(), place: args.place.place(), hold_seconds: args.hold };
     let mut reader = if args.json { Reader::Program } else { Reader::Person(Page::new()) };
-    let code = worker::follow(source, &Job::Oom(job), args.place.time_limit, &mut reader)?;
-    if code == 0 { Ok(()) } else { Err(Failure::told(code)) }
+    let code = run::follow(source, &Job::Oom(job), args.place.time_limit, &mut reader)?;
+    if code == 0 { Ok(()) } else { Err(Failure::reported(code)) }
 }
 
 /// Works as the other process. It ends with its parent, also where the driver holds it up.
@@ -103,8 +101,8 @@ enum Reader {
     Program,
 }
 
-impl Listener for Reader {
-    fn hear(&mut self, raw: &str, line: Line<Load>) -> Result<(), Failure> {
+impl View for Reader {
+    fn on_line(&mut self, raw: &str, line: Line) -> Result<(), Failure> {
         match self {
             Self::Person(page) => page.line(line)?,
             Self::Program => {

@@ -6,14 +6,11 @@ use std::{
     io::{self, IsTerminal, Write},
 };
 
-use gpumon_workload::{
-    oom::Level,
-    report::{Line, Report, Topic},
-};
+use gpumon_workload::protocol::{Line, MemoryLevel, Report, Topic, exit_code::INTERRUPTED};
 
 use super::bar;
 use crate::{
-    commands::{show::screen::speaks_utf8, work::INTERRUPTED},
+    commands::show::screen::speaks_utf8,
     exit::say,
     table::style::{DIM, NOTICE, STRONG, WELL, paint},
     top::text::wrap,
@@ -23,7 +20,7 @@ use crate::{
 /// Lines are no longer than this, so that they can be read.
 const WIDEST: usize = 100;
 /// What stands before a sentence: when it was said, or what it is about.
-const MARGIN: usize = 9;
+const MARGIN: usize = 13;
 
 /// The page as far as it was written.
 pub(super) struct Page {
@@ -32,7 +29,7 @@ pub(super) struct Page {
     begun_ms: u64,
     /// What the last sentence was about.
     topic: Option<Topic>,
-    level: Option<Level>,
+    level: Option<MemoryLevel>,
 }
 
 impl Page {
@@ -41,16 +38,16 @@ impl Page {
         Self { is_live: io::stdout().is_terminal() && !is_dumb, begun_ms: 0, topic: None, level: None }
     }
 
-    /// Takes in the next line that is reported.
-    pub(super) fn line<Load>(&mut self, Line { at_ms, report }: Line<Load>) -> io::Result<()> {
+    /// Shows the next report.
+    pub(super) fn line(&mut self, Line { at_ms, report }: Line) -> io::Result<()> {
         match report {
             Report::Begun { title, devices, .. } => {
                 self.begun_ms = at_ms;
                 let on = devices.iter().map(words::device).collect::<Vec<_>>().join(", ");
                 self.write(&format!("{}\n{}\n\n", paint(STRONG, &words::capital(&title)), paint(DIM, &on)))
             }
-            Report::Progress { text, .. } => {
-                self.level = text.parse().ok();
+            Report::Progress { memory, .. } => {
+                self.level = memory;
                 self.write("")
             }
             Report::Said { topic, text } => {
@@ -65,11 +62,15 @@ impl Page {
             Report::Ended { code } => {
                 self.end()?;
                 if code == INTERRUPTED {
-                    say("interrupted: everything was given back");
+                    say("interrupted: all memory was freed");
                 }
                 Ok(())
             }
-            Report::Phase { .. } | Report::Result { .. } | Report::Seed { .. } | Report::Check { .. } => Ok(()),
+            Report::Phase { .. }
+            | Report::Result { .. }
+            | Report::Tutorial { .. }
+            | Report::Check { .. }
+            | Report::Unknown => Ok(()),
         }
     }
 
@@ -82,9 +83,10 @@ impl Page {
         let (style, head) = match topic {
             Topic::Step => (DIM, format!("{seconds:5.1} s")),
             Topic::Cause => (NOTICE, "Cause".to_owned()),
-            Topic::Cure => (WELL, "Cure".to_owned()),
-            Topic::Lesson => (STRONG, "Lesson".to_owned()),
-            Topic::Proof => (DIM, "Proof".to_owned()),
+            Topic::Cure => (WELL, "Fix".to_owned()),
+            Topic::Lesson => (STRONG, "Takeaway".to_owned()),
+            Topic::Proof => (DIM, "Verification".to_owned()),
+            Topic::Other => (DIM, String::new()),
         };
         let head = if is_next || topic == Topic::Step { head } else { String::new() };
         let head = paint(style, &format!("{head:MARGIN$}"));
@@ -134,6 +136,9 @@ mod tests {
         ];
         let text: String = said.into_iter().map(|(topic, text, at_ms)| page.sentence(topic, text, at_ms)).collect();
         let text = anstream::adapter::strip_str(&text).to_string();
-        assert_eq!(text, "  0.2 s  It begins.\n 12.5 s  It goes on.\n\nCure     Do this.\n         Or that.\n");
+        assert_eq!(
+            text,
+            "  0.2 s      It begins.\n 12.5 s      It goes on.\n\nFix          Do this.\n             Or that.\n"
+        );
     }
 }

@@ -1,21 +1,19 @@
-//! `gpumon seeds`: the small programs of tutorials, in all their variants, as one report.
+//! `gpumon seeds`: tutorial benchmarks, small programs in all their variants.
 //!
-//! [`text`] is what a person reads of it.
+//! [`text`] prints them for people.
 
 mod text;
 
 use gpumon_workload::{
-    job::{Job, SeedsJob},
-    report::{Line, Report},
-    seeds::ROWS,
+    protocol::{Job, Line, Report, TutorialsJob},
+    tutorials::CASES,
 };
 
 use self::text::Text;
-use super::work::Load;
 use crate::{
     exit::Failure,
     options::SourceArgs,
-    worker::{self, Listener, Printer, WhereArgs},
+    run::{self, Printer, View, WhereArgs},
 };
 
 /// Run tutorial benchmarks in several variants, and compare them with frameworks
@@ -59,17 +57,17 @@ Exit codes: 0 all results verified, 1 mismatch or error, 2 invalid argument, 3 n
 
 pub(crate) fn run(source: &SourceArgs, args: &SeedsArgs) -> Result<(), Failure> {
     source.source.check()?;
-    let job = Job::Seeds(SeedsJob { rows: args.rows.clone(), place: args.place.place(), quick: args.quick });
+    let job = Job::Tutorials(TutorialsJob { cases: args.rows.clone(), place: args.place.place(), quick: args.quick });
     let mut page = Page { text: Text::new(), printer: Printer::new(args.json) };
-    let code = worker::follow(source, &job, args.place.time_limit, &mut page);
+    let code = run::follow(source, &job, args.place.time_limit, &mut page);
     page.printer.last(|| page.text.end())?;
     let code = code?;
-    if code == 0 { Ok(()) } else { Err(Failure::told(code)) }
+    if code == 0 { Ok(()) } else { Err(Failure::reported(code)) }
 }
 
 /// What can stand for [`SeedsArgs::rows`].
 pub(crate) fn names() -> Vec<&'static str> {
-    ROWS.iter().map(|row| row.id).collect()
+    CASES.iter().map(|case| case.id).collect()
 }
 
 /// What is printed.
@@ -78,17 +76,17 @@ struct Page {
     printer: Printer,
 }
 
-impl Listener for Page {
-    fn hear(&mut self, raw: &str, line: Line<Load>) -> Result<(), Failure> {
+impl View for Page {
+    fn on_line(&mut self, raw: &str, line: Line) -> Result<(), Failure> {
         match &line.report {
-            Report::Seed { seed } => self.printer.line(raw, || self.text.lines(seed))?,
+            Report::Tutorial { tutorial } => self.printer.line(raw, || self.text.lines(tutorial))?,
             report => self.printer.beside(report),
         }
         Ok(())
     }
 
-    fn tick(&mut self) {
-        self.printer.tick();
+    fn on_tick(&mut self) {
+        self.printer.on_tick();
     }
 
     fn end(&mut self) {

@@ -1,9 +1,6 @@
 //! The report for people, which grows while variants end.
 
-use gpumon_workload::{
-    Backend, Outcome, Stopped,
-    seeds::{Found, SeedReport},
-};
+use gpumon_workload::protocol::{Backend, Found, Outcome, Stopped, TutorialReport};
 
 use super::super::bench::time;
 use crate::table::{
@@ -26,15 +23,15 @@ impl Text {
     }
 
     /// The next line, below the row's heading where it is its first, and what one learns from the row before.
-    pub(super) fn lines(&mut self, report: &SeedReport) -> String {
+    pub(super) fn lines(&mut self, report: &TutorialReport) -> String {
         let line = line(report);
-        if self.row.as_ref().is_some_and(|(row, _)| *row == report.row) {
+        if self.row.as_ref().is_some_and(|(row, _)| *row == report.case) {
             return format!("{line}\n");
         }
         let before = if self.row.is_some() { format!("{}\n", self.end()) } else { String::new() };
-        self.row = Some((report.row.to_string(), report.teaches.to_string()));
+        self.row = Some((report.case.to_string(), report.teaches.to_string()));
         let heading = paint(DIM, &format!("{:38} {:>9} {:>9}", "", "device", "host"));
-        format!("{before}{:3}{}\n{heading}\n{line}\n", report.row, report.title)
+        format!("{before}{:3}{}\n{heading}\n{line}\n", report.case, report.title)
     }
 
     /// What one learns from the last row.
@@ -43,7 +40,7 @@ impl Text {
     }
 }
 
-fn line(report: &SeedReport) -> String {
+fn line(report: &TutorialReport) -> String {
     let place = match report.backend {
         Backend::Cuda => "GPU",
         Backend::Cpu => "CPU",
@@ -51,33 +48,30 @@ fn line(report: &SeedReport) -> String {
     let name = format!("   {place} {:31}", report.variant);
     match &report.found {
         Found::Measured { outcome } => format!("{name} {}", measured(report, outcome)),
-        Found::Shown { ok: true, text } => format!("{name} {text}  {}", paint(WELL, "right")),
-        Found::Shown { ok: false, text } => format!("{name} {text}  {}", paint(ALARM, "WRONG")),
+        Found::Shown { ok: true, text } => format!("{name} {text}  {}", paint(WELL, "verified")),
+        Found::Shown { ok: false, text } => format!("{name} {text}  {}", paint(ALARM, "MISMATCH")),
         Found::Skipped { reason } => format!("{name} {}", paint(DIM, &format!("skipped: {reason}"))),
         Found::Failed { error, .. } => format!("{name} {}", paint(ALARM, error)),
     }
 }
 
-/// Both times, whether the result is right, and the time beside a framework's.
-fn measured(report: &SeedReport, outcome: &Outcome) -> String {
+/// Both times, the verification, and the comparison with a framework.
+fn measured(report: &TutorialReport, outcome: &Outcome) -> String {
     let [device, host] = [&outcome.device_time, &outcome.host_time]
         .map(|times| times.as_ref().map_or_else(|| NONE.to_owned(), |times| time(times.median_us)));
     let verify = &outcome.verify;
     let result = match outcome.stopped {
-        _ if verify.wrong > 0 => paint(ALARM, &format!("WRONG: {} of {} elements", verify.wrong, verify.checked)),
+        _ if verify.wrong > 0 => paint(ALARM, &format!("MISMATCH: {} of {} elements", verify.wrong, verify.checked)),
         Stopped::Interrupted => paint(NOTICE, "interrupted"),
-        _ if !verify.ok => paint(ALARM, "nothing was checked"),
-        _ => paint(WELL, "right"),
+        _ if !verify.ok => paint(ALARM, "not verified: no element was checked"),
+        _ => paint(WELL, "verified"),
     };
     let beside = match (&report.framework, report.share_of_framework) {
         (Some(framework), Some(share)) => {
-            let share_text = if share < 0.01 { format!("{share:.4}") } else { three_digits(share) };
-            let text = format!("{share_text} of {}'s {}", framework.name, time(framework.us));
-            format!(
-                "  {} {}",
-                if share > 1.0 { paint(NOTICE, &text) } else { text },
-                paint(DIM, &format!("on {}", framework.on))
-            )
+            let (ratio, comparison) = if share > 1.0 { (share, "slower") } else { (1.0 / share, "faster") };
+            let text = format!("{}x {comparison} than {}", three_digits(ratio), framework.name);
+            let measured = format!("({} on {}, measured {})", time(framework.us), framework.on, framework.measured);
+            format!("  {} {}", if share > 1.0 { paint(NOTICE, &text) } else { text }, paint(DIM, &measured))
         }
         _ => String::new(),
     };
@@ -86,11 +80,14 @@ fn measured(report: &SeedReport, outcome: &Outcome) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use gpumon_workload::protocol::FrameworkTime;
 
-    fn report(row: &'static str, found: Found) -> SeedReport {
-        SeedReport {
-            row: row.into(),
+    use super::*;
+    use crate::commands::bench::sample_outcome as outcome;
+
+    fn report(row: &'static str, found: Found) -> TutorialReport {
+        TutorialReport {
+            case: row.into(),
             title: "A title".into(),
             teaches: "It teaches.".into(),
             variant: "a variant".into(),
@@ -99,6 +96,23 @@ mod tests {
             framework: None,
             share_of_framework: None,
         }
+    }
+
+    #[test]
+    fn a_time_is_compared_with_a_frameworks() {
+        let framework =
+            FrameworkTime { name: "CuPy".into(), us: 73.0, on: "an H200".into(), measured: "2026-11".into() };
+        let beside = |share| {
+            let mut report = report("a", Found::Measured { outcome: Box::new(outcome("GPU-a", 60.0)) });
+            (report.framework, report.share_of_framework) = (Some(framework.clone()), Some(share));
+            anstream::adapter::strip_str(&line(&report)).to_string()
+        };
+        let faster = beside(1.0 / 1.1);
+        assert!(
+            faster.ends_with("verified  1.10x faster than CuPy (73.0 us on an H200, measured 2026-11)"),
+            "{faster}"
+        );
+        assert!(beside(2.0).contains("2.00x slower than CuPy"), "{}", beside(2.0));
     }
 
     #[test]

@@ -1,20 +1,16 @@
-//! `gpumon selftest`: known loads, and whether what gpumon shows of them is what they are.
+//! `gpumon selftest`: known loads, and whether gpumon's readings of them agree.
 //!
-//! [`text`] is what a person reads of it.
+//! [`text`] prints the comparison for people.
 
 mod text;
 
-use gpumon_workload::{
-    job::{BackendChoice, Job, SelftestJob, Where},
-    report::{Line, Report},
-};
+use gpumon_workload::protocol::{BackendChoice, Job, Line, Report, SelftestJob, Where};
 
 use self::text::Text;
-use super::work::Load;
 use crate::{
     exit::Failure,
     options::{SourceArgs, Time, parse_time},
-    worker::{self, Listener, Printer},
+    run::{self, Printer, View},
 };
 
 /// Verify gpumon's readings against known GPU loads
@@ -64,10 +60,10 @@ pub(crate) fn run(source: &SourceArgs, args: &SelftestArgs) -> Result<(), Failur
     let place = Where { backend: BackendChoice::Cuda, device: args.device.clone(), share: false };
     let job = Job::Selftest(SelftestJob { place, quick: args.quick });
     let mut page = Page { text: Text::default(), printer: Printer::new(args.json) };
-    let code = worker::follow(source, &job, args.time_limit, &mut page);
+    let code = run::follow(source, &job, args.time_limit, &mut page);
     page.printer.last(|| page.text.end())?;
     let code = code?;
-    if code == 0 { Ok(()) } else { Err(Failure::told(code)) }
+    if code == 0 { Ok(()) } else { Err(Failure::reported(code)) }
 }
 
 /// What is printed.
@@ -76,8 +72,8 @@ struct Page {
     printer: Printer,
 }
 
-impl Listener for Page {
-    fn hear(&mut self, raw: &str, line: Line<Load>) -> Result<(), Failure> {
+impl View for Page {
+    fn on_line(&mut self, raw: &str, line: Line) -> Result<(), Failure> {
         match &line.report {
             Report::Check { check } => self.printer.line(raw, || self.text.lines(check))?,
             report => {
@@ -90,8 +86,8 @@ impl Listener for Page {
         Ok(())
     }
 
-    fn tick(&mut self) {
-        self.printer.tick();
+    fn on_tick(&mut self) {
+        self.printer.on_tick();
     }
 
     fn end(&mut self) {

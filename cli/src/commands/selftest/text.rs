@@ -1,9 +1,6 @@
 //! Readings beside what was made, as lines for people.
 
-use gpumon_workload::{
-    DeviceName,
-    selftest::{Check, Verdict},
-};
+use gpumon_workload::protocol::{Check, DeviceName, Verdict};
 
 use crate::{
     table::style::{ALARM, DIM, STRONG, WELL, paint},
@@ -71,7 +68,7 @@ impl Text {
 #[cfg(test)]
 mod tests {
     use gpumon_probe::model::{Absence, Reading};
-    use gpumon_workload::selftest::Unit;
+    use gpumon_workload::protocol::Unit;
 
     use super::*;
 

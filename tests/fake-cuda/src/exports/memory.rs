@@ -5,7 +5,7 @@ use std::{
     ptr,
 };
 
-use fake_book::Activity;
+use fake_gpu_state::Activity;
 
 use super::{Handle, give, graph};
 use crate::{

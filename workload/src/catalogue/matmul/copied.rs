@@ -10,14 +10,14 @@ use super::{
     values,
 };
 use crate::{
-    check::Verification,
     cuda::{CudaError, DeviceMemory},
     error::RunError,
     gpu::Gpu,
+    memory_budget::MemoryBudget,
+    protocol::{Backend, Bound, Cost, Dtype, Extent, Verification},
     random::{SEED_A, SEED_B, fill},
     real::Real,
-    room::Room,
-    workload::{About, Backend, Bound, Cost, Dtype, Extent, Prepared, Sample, Size, Workload},
+    workload::{About, Prepared, Sample, Size, Workload},
 };
 
 /// As in the tutorial that it is from.
@@ -66,12 +66,12 @@ impl Workload for Copied {
         true
     }
 
-    fn usual_n(&self, _: Backend, _: Dtype, _: &Room) -> u64 {
+    fn usual_n(&self, _: Backend, _: Dtype, _: &MemoryBudget) -> u64 {
         USUAL_SIDE
     }
 
     fn cost(&self, size: Size) -> Cost {
-        let host_bytes = super::route::padded(size.n).saturating_pow(2).saturating_mul(3 * WIDTH);
+        let host_bytes = super::kernel_select::padded(size.n).saturating_pow(2).saturating_mul(3 * WIDTH);
         Cost { host_bytes, ..MATMUL.cost(size) }
     }
 
@@ -107,7 +107,7 @@ struct Lie {
 
 impl Lie {
     fn of(product: &Product<'_>) -> Self {
-        let (row, step) = product.route.layout.strides(product.pitch);
+        let (row, step) = product.choice.layout.strides(product.pitch);
         Self { pitch: product.pitch, row, step }
     }
 }

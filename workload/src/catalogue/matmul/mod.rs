@@ -1,35 +1,36 @@
 //! `matmul`: the product of two square matrices, in every type that the hardware multiplies.
 //!
-//! - [`route`] chooses the kernel for a GPU, a type and a size; [`product`] starts it and checks its result, [`on_cuda`]
+//! - [`kernel_select`] chooses the kernel for a GPU, a type and a size; [`product`] starts it and checks its result, [`on_cuda`]
 //!   times it, [`on_cpu`] is the CPU's side.
-//! - [`narrow`] are the types that the CPU has no units for. [`copied`] has the matrices on the host.
-//! - [`values`] are the types as the host reads them, [`bound`] says how exact a product has to be.
+//! - [`low_precision`] are the types that the CPU has no units for. [`copied`] has the matrices on the host.
+//! - [`values`] are the types as the host reads them, [`tolerance`] says how exact a product has to be.
 
-mod bound;
 mod copied;
-mod narrow;
+mod kernel_select;
+mod low_precision;
 mod on_cpu;
 mod on_cuda;
 mod product;
-mod route;
+mod tolerance;
 mod values;
 
 use half::{bf16, f16};
 
 pub(super) use self::{
-    bound::ErrorBound,
     copied::{PAGEABLE, PINNED},
+    tolerance::Tolerance,
 };
 pub(crate) use self::{
+    kernel_select::needs,
     on_cpu::Factors,
     product::{Product, memory_bytes, result_bytes},
-    route::needs,
 };
 use crate::{
     error::RunError,
     gpu::Gpu,
-    room::Room,
-    workload::{About, Backend, Bound, Cost, Dtype, Extent, Prepared, Size, Workload},
+    memory_budget::MemoryBudget,
+    protocol::{Backend, Bound, Cost, Dtype, Extent},
+    workload::{About, Prepared, Size, Workload},
 };
 
 pub(crate) static MATMUL: Matmul = Matmul;
@@ -69,14 +70,14 @@ impl Workload for Matmul {
         true
     }
 
-    fn usual_n(&self, backend: Backend, dtype: Dtype, room: &Room) -> u64 {
+    fn usual_n(&self, backend: Backend, dtype: Dtype, budget: &MemoryBudget) -> u64 {
         let wanted = match (backend, dtype) {
             (Backend::Cpu, _) => CPU_SIDE,
             (Backend::Cuda, Dtype::Fp64) => GPU_SIDE_FP64,
             (Backend::Cuda, _) => GPU_SIDE,
         };
         let halves = std::iter::successors(Some(wanted), |side| Some(side / 2));
-        let fits = |side: &u64| memory_bytes(Size { n: *side, dtype }, 1) <= room.usable_bytes() / PART;
+        let fits = |side: &u64| memory_bytes(Size { n: *side, dtype }, 1) <= budget.usable_bytes() / PART;
         halves.take_while(|side| *side > 0).find(fits).unwrap_or(1)
     }
 
@@ -131,11 +132,11 @@ impl Workload for Matmul {
         match size.dtype {
             Dtype::Fp32 => Ok(Box::new(on_cpu::OnCpu::<f32>::new(size.n))),
             Dtype::Fp64 => Ok(Box::new(on_cpu::OnCpu::<f64>::new(size.n))),
-            Dtype::Tf32 => Ok(Box::new(narrow::OnCpu::<narrow::Tf32>::new(size.n))),
-            Dtype::Bf16 => Ok(Box::new(narrow::OnCpu::<bf16>::new(size.n))),
-            Dtype::Fp16 => Ok(Box::new(narrow::OnCpu::<f16>::new(size.n))),
-            Dtype::Fp8 => Ok(Box::new(narrow::OnCpu::<narrow::Fp8>::new(size.n))),
-            Dtype::Int8 => Ok(Box::new(narrow::OnCpu::<i8>::new(size.n))),
+            Dtype::Tf32 => Ok(Box::new(low_precision::OnCpu::<low_precision::Tf32>::new(size.n))),
+            Dtype::Bf16 => Ok(Box::new(low_precision::OnCpu::<bf16>::new(size.n))),
+            Dtype::Fp16 => Ok(Box::new(low_precision::OnCpu::<f16>::new(size.n))),
+            Dtype::Fp8 => Ok(Box::new(low_precision::OnCpu::<low_precision::Fp8>::new(size.n))),
+            Dtype::Int8 => Ok(Box::new(low_precision::OnCpu::<i8>::new(size.n))),
             Dtype::Bytes => Err(ABOUT.no_such(size.dtype)),
         }
     }
@@ -147,16 +148,16 @@ mod tests {
 
     #[test]
     fn matrices_leave_room_and_are_counted_as_whole_tiles() {
-        let room = |free_gib: u64| Room {
+        let budget = |free_gib: u64| MemoryBudget {
             place: "here".to_owned(),
             free_bytes: free_gib << 30,
             total_bytes: 8 << 30,
             cache_bytes: 0,
             is_shared: false,
         };
-        assert_eq!(MATMUL.usual_n(Backend::Cuda, Dtype::Bf16, &room(8)), 8192);
-        assert_eq!(MATMUL.usual_n(Backend::Cuda, Dtype::Fp32, &room(1)), 4096);
-        assert_eq!(MATMUL.usual_n(Backend::Cuda, Dtype::Fp32, &room(0)), 1);
+        assert_eq!(MATMUL.usual_n(Backend::Cuda, Dtype::Bf16, &budget(8)), 8192);
+        assert_eq!(MATMUL.usual_n(Backend::Cuda, Dtype::Fp32, &budget(1)), 4096);
+        assert_eq!(MATMUL.usual_n(Backend::Cuda, Dtype::Fp32, &budget(0)), 1);
         let cost = MATMUL.cost(Size { n: 1000, dtype: Dtype::Fp64 });
         assert_eq!((cost.operations, cost.moved_bytes), (2_000_000_000, 24_000_000));
         assert!(cost.memory_bytes >= 3 * 1024 * 1024 * 8);

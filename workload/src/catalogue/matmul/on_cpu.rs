@@ -4,12 +4,12 @@ use std::time::Instant;
 
 use rayon::prelude::*;
 
-use super::bound::ErrorBound;
+use super::tolerance::Tolerance;
 use crate::{
-    check::Verification,
     cpu_product::{CpuProduct, multiply_by_all},
+    double_double::DoubleDouble,
     error::RunError,
-    exact::Exact,
+    protocol::Verification,
     random::{SEED_A, SEED_B, fill},
     workload::{Prepared, Sample},
 };
@@ -72,11 +72,11 @@ impl<T: CpuProduct> Factors<T> {
 
     /// Computes each element again, in twice the precision.
     pub(crate) fn verify(&self, out: &[T]) -> Verification {
-        self.compare(ErrorBound::of(T::DTYPE, self.side()), |at| out[at].to_f64())
+        self.compare(Tolerance::of(T::DTYPE, self.side()), |at| out[at].to_f64())
     }
 
     /// The same, of a result that is of another type.
-    pub(super) fn compare(&self, bound: ErrorBound, out: impl Fn(usize) -> f64 + Sync) -> Verification {
+    pub(super) fn compare(&self, bound: Tolerance, out: impl Fn(usize) -> f64 + Sync) -> Verification {
         let Self { a, b, n } = self;
         let of_columns = |first: usize| {
             let columns = first..(first + CHECKED_COLUMNS).min(*n);
@@ -88,7 +88,7 @@ impl<T: CpuProduct> Factors<T> {
                 for (column, b) in (first..).zip(&upright) {
                     let (sum, size) = T::exact_sum(a, b);
                     let at = row * n + column;
-                    let error = bound.error(Exact::distance(sum, out(at)), sum.abs(), size);
+                    let error = bound.error(DoubleDouble::distance(sum, out(at)), sum.abs(), size);
                     found = found.and(Verification::of(at as u64, error, 1.0));
                 }
             }

@@ -1,15 +1,15 @@
 //! A product on a GPU, one at a time.
 
 use super::{
+    kernel_select::Layout,
     product::{Product, result_bytes},
-    route::Layout,
 };
 use crate::{
-    check::Verification,
     cuda::{Cublas, DeviceMemory, GemmType},
     error::RunError,
     gpu::Gpu,
-    workload::{Dtype, Prepared, Sample, Size},
+    protocol::{Dtype, Verification},
+    workload::{Prepared, Sample, Size},
 };
 
 /// The product and its result.
@@ -46,8 +46,8 @@ impl Prepared for OnCuda<'_> {
         let Self { product, out, cublas } = self;
         let stream = &product.gpu.stream;
         let elapsed = if let Some((cublas, types)) = cublas {
-            let Product { route, a, b, size, pitch, .. } = product;
-            let is_step_by_step = route.layout == Layout::StepByStep;
+            let Product { choice, a, b, size, pitch, .. } = product;
+            let is_step_by_step = choice.layout == Layout::StepByStep;
             stream.time(|queue| cublas.multiply(queue, *types, (out, a, b), (size.n, *pitch), is_step_by_step))?
         } else {
             let ready = product.ready()?;

@@ -2,16 +2,16 @@
 //! goes is up to whoever has it made.
 
 use super::{
-    bound::ErrorBound,
-    route::{self, Inputs, Layout, Route},
+    kernel_select::{self, Inputs, KernelChoice, Layout},
+    tolerance::Tolerance,
     values,
 };
 use crate::{
-    check::Verification,
     cuda::{Argument, Attribute, CudaError, DeviceMemory, Grid, Kernel, Queue, TensorMap},
-    exact::Exact,
+    double_double::DoubleDouble,
     gpu::{Gpu, THREADS},
     kernels,
+    protocol::Verification,
     random::{self, SEED_A, SEED_B},
     workload::Size,
 };
@@ -26,7 +26,7 @@ const SPOTS: u64 = 16;
 /// Two random matrices and the kernels for them.
 pub(crate) struct Product<'gpu> {
     pub(super) gpu: &'gpu Gpu,
-    pub(super) route: Route,
+    pub(super) choice: KernelChoice,
     multiply: Kernel,
     check: Kernel,
     pub(super) a: DeviceMemory,
@@ -47,14 +47,14 @@ pub(crate) struct Ready<'product> {
 
 /// The memory of a product with so many results, each matrix of whole tiles, and with what the check finds.
 pub(crate) fn memory_bytes(Size { n, dtype }: Size, results: u64) -> u64 {
-    let side = route::padded(n);
+    let side = kernel_select::padded(n);
     let of_element = (2 * dtype.bytes()).saturating_add(results.saturating_mul(values::result_bytes(dtype)));
     side.saturating_mul(side).saturating_mul(of_element).saturating_add(found_bytes(n))
 }
 
 /// The memory of one result, in whole tiles.
 pub(crate) fn result_bytes(Size { n, dtype }: Size) -> u64 {
-    let side = route::padded(n);
+    let side = kernel_select::padded(n);
     side.saturating_mul(side).saturating_mul(values::result_bytes(dtype))
 }
 
@@ -70,19 +70,19 @@ impl<'gpu> Product<'gpu> {
     pub(crate) fn new(gpu: &'gpu Gpu, size: Size) -> Result<Self, CudaError> {
         let device = gpu.device();
         let multiprocessors = device.attribute(Attribute::Multiprocessors)?.max(1) as u32;
-        let route = route::choose(size.dtype, device.capability, multiprocessors, size.n);
+        let choice = kernel_select::choose(size.dtype, device.capability, multiprocessors, size.n);
         let fill = gpu.kernel(kernels::MATMUL_CHECK, &format!("matmul_fill_{}", size.dtype))?;
-        let matrix = |seed| random_matrix(gpu, &fill, size, route.layout, seed);
+        let matrix = |seed| random_matrix(gpu, &fill, size, choice.layout, seed);
         Ok(Self {
             gpu,
-            multiply: gpu.kernel(route.code, route.kernel)?.with_shared_memory(route.shared_bytes)?,
+            multiply: gpu.kernel(choice.code, choice.kernel)?.with_shared_memory(choice.shared_bytes)?,
             check: gpu.kernel(kernels::MATMUL_CHECK, &format!("matmul_check_{}", size.dtype))?,
             a: matrix(SEED_A)?,
             b: matrix(SEED_B)?,
             found: gpu.poisoned(found_bytes(size.n))?,
-            route,
+            choice,
             size,
-            pitch: route::padded(size.n),
+            pitch: kernel_select::padded(size.n),
             multiprocessors,
         })
     }
@@ -95,9 +95,9 @@ impl<'gpu> Product<'gpu> {
     /// Makes the kernel's arguments.
     pub(crate) fn ready(&self) -> Result<Ready<'_>, CudaError> {
         let map = |matrix, element, rows| TensorMap::new(matrix, element, self.pitch, rows);
-        let tiles = match self.route.inputs {
+        let tiles = match self.choice.inputs {
             Inputs::Tiles(element) => {
-                Some([map(&self.a, element, self.route.tile.0)?, map(&self.b, element, self.route.tile.1)?])
+                Some([map(&self.a, element, self.choice.tile.0)?, map(&self.b, element, self.choice.tile.1)?])
             }
             Inputs::Addresses | Inputs::Strides => None,
         };
@@ -114,9 +114,9 @@ impl<'gpu> Product<'gpu> {
 
     /// Every element against the GPU's own reference, which shares nothing with the product.
     fn check_all(&mut self, out: &DeviceMemory) -> Result<Verification, CudaError> {
-        let Self { gpu, check, a, b, found, size, pitch, route, .. } = self;
-        let bound = ErrorBound::of(size.dtype, size.n);
-        let (row, step) = route.layout.strides(*pitch);
+        let Self { gpu, check, a, b, found, size, pitch, choice, .. } = self;
+        let bound = Tolerance::of(size.dtype, size.n);
+        let (row, step) = choice.layout.strides(*pitch);
         let blocks = check_blocks(size.n);
         let numbers = [size.n, *pitch, row, step].map(Argument::U64);
         let [n, pitch, row, step] = numbers;
@@ -139,7 +139,7 @@ impl<'gpu> Product<'gpu> {
     /// A few elements against what the host computes of the seeds alone.
     fn check_spots(&self, out: &DeviceMemory) -> Result<Verification, CudaError> {
         let Size { n, dtype } = self.size;
-        let bound = ErrorBound::of(dtype, n);
+        let bound = Tolerance::of(dtype, n);
         let width = values::result_bytes(dtype);
         let mut found = Verification::nothing();
         for spot in 0..SPOTS.min(n * n) {
@@ -147,11 +147,11 @@ impl<'gpu> Product<'gpu> {
             let mut bytes = [0_u8; 8];
             let place = &mut bytes[..width as usize];
             self.gpu.stream.run(|queue| queue.copy_out(place, out, (row * self.pitch + column) * width))?;
-            let (mut sum, mut size) = (Exact::of(0.0), 0.0);
+            let (mut sum, mut size) = (DoubleDouble::of(0.0), 0.0);
             for k in 0..n {
                 let a = values::random(dtype, SEED_A, row * n + k);
                 let b = values::random(dtype, SEED_B, column * n + k);
-                sum = sum + Exact::of(a) * Exact::of(b);
+                sum = sum + DoubleDouble::of(a) * DoubleDouble::of(b);
                 size += (a * b).abs();
             }
             let error = bound.error(sum.distance(values::result(dtype, bytes)), sum.abs(), size);
@@ -173,19 +173,19 @@ impl Ready<'_> {
         out: &'scope DeviceMemory,
         offset_bytes: u64,
     ) -> Result<(), CudaError> {
-        let Product { multiply, route, a, b, size, pitch, multiprocessors, .. } = self.product;
+        let Product { multiply, choice, a, b, size, pitch, multiprocessors, .. } = self.product;
         assert!(offset_bytes + result_bytes(*size) <= out.bytes(), "the result fits");
         let out = Argument::At(out, offset_bytes);
         let [n, side] = [size.n, *pitch].map(Argument::U64);
-        let tiles = route.tiles(size.n) as u32;
-        let grid = |blocks| Grid { blocks, threads: route.threads };
-        match (&self.tiles, route.inputs) {
+        let tiles = choice.tiles(size.n) as u32;
+        let grid = |blocks| Grid { blocks, threads: choice.threads };
+        match (&self.tiles, choice.inputs) {
             (Some([left, right]), _) => {
                 let arguments = [out, Argument::Tiles(left), Argument::Tiles(right), n, side];
                 queue.launch(multiply, grid(tiles.min(*multiprocessors)), &arguments)
             }
             (None, Inputs::Strides) => {
-                let (row, step) = route.layout.strides(*pitch);
+                let (row, step) = choice.layout.strides(*pitch);
                 let [row, step] = [row, step].map(Argument::U64);
                 queue.launch(multiply, grid(tiles), &[out, Argument::In(a), Argument::In(b), n, side, row, step])
             }
@@ -196,7 +196,7 @@ impl Ready<'_> {
 
 /// A random matrix, with zeros around it up to whole tiles.
 fn random_matrix(gpu: &Gpu, fill: &Kernel, size: Size, layout: Layout, seed: u64) -> Result<DeviceMemory, CudaError> {
-    let pitch = route::padded(size.n);
+    let pitch = kernel_select::padded(size.n);
     let (row, step) = layout.strides(pitch);
     let memory = gpu.context.allocate(pitch * pitch * size.dtype.bytes())?;
     let blocks = (pitch * pitch).div_ceil(u64::from(THREADS)).min(1 << 16) as u32;

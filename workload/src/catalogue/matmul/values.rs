@@ -2,7 +2,7 @@
 
 use half::{bf16, f16};
 
-use crate::{random, real::Real, workload::Dtype};
+use crate::{protocol::Dtype, random, real::Real};
 
 /// The bytes of an element of the result.
 pub(super) fn result_bytes(dtype: Dtype) -> u64 {

@@ -13,12 +13,13 @@ use self::{
 };
 use super::chain::Form;
 use crate::{
-    check::{Expected, Verification, compare},
+    check::{Expected, compare},
+    double_double::DoubleDouble,
     error::RunError,
-    exact::Exact,
     gpu::Gpu,
-    room::Room,
-    workload::{About, Backend, Bound, Cost, Dtype, Extent, Prepared, Sample, Size, Workload},
+    memory_budget::MemoryBudget,
+    protocol::{Backend, Bound, Cost, Dtype, Extent, Verification},
+    workload::{About, Prepared, Sample, Size, Workload},
 };
 
 const USUAL_STEPS: u64 = 1000;
@@ -70,7 +71,7 @@ impl Workload for Train {
         &self.about
     }
 
-    fn usual_n(&self, _: Backend, _: Dtype, _: &Room) -> u64 {
+    fn usual_n(&self, _: Backend, _: Dtype, _: &MemoryBudget) -> u64 {
         USUAL_STEPS
     }
 
@@ -122,7 +123,7 @@ impl Prepared for OnCpu {
 /// Every parameter and the loss, against the same training in f64.
 fn check(trained: &Trained<f32>, steps: u64) -> Verification {
     let expected = train::<f64>(&Start::random(), steps);
-    let near = |value: f64| Expected { value: Exact::of(value), scale: value.abs().max(1.0) };
+    let near = |value: f64| Expected { value: DoubleDouble::of(value), scale: value.abs().max(1.0) };
     let parameters = compare(&trained.parameters, 0, TOLERANCE, |index| near(expected.parameters[index as usize]));
     let first = trained.parameters.len() as u64;
     parameters.and(compare(&[trained.loss], first, TOLERANCE, |_| near(expected.loss)))

@@ -6,11 +6,11 @@ use super::{
 };
 use crate::{
     catalogue::chain::{Chain, Form, Links},
-    check::Verification,
     cuda::{Argument, CudaError, DeviceMemory, Grid, Kernel, Queue},
     error::RunError,
     gpu::{Gpu, thread_each},
     kernels,
+    protocol::Verification,
     workload::{Prepared, Sample},
 };
 
@@ -50,21 +50,21 @@ const NAMES: [&str; 10] = [
 /// Memory with what training begins with, and with room for what it makes.
 fn memory(gpu: &Gpu) -> Result<Vec<DeviceMemory>, CudaError> {
     let start = Start::random();
-    let room = |elements: usize| gpu.poisoned((elements * WIDTH) as u64);
+    let budget = |elements: usize| gpu.poisoned((elements * WIDTH) as u64);
     Ok(vec![
-        room(PARAMETERS)?,
-        room(1)?,
+        budget(PARAMETERS)?,
+        budget(1)?,
         gpu.upload(&start.parameters)?,
         gpu.upload(&start.inputs)?,
         gpu.upload(&start.targets)?,
-        room(PARAMETERS)?,
-        room(PARAMETERS)?,
-        room(PARAMETERS)?,
+        budget(PARAMETERS)?,
+        budget(PARAMETERS)?,
+        budget(PARAMETERS)?,
         gpu.poisoned(2 * 8)?,
-        room(WEIGHTS)?,
-        room(SIDE)?,
-        room(SIDE)?,
-        room(WEIGHTS)?,
+        budget(WEIGHTS)?,
+        budget(SIDE)?,
+        budget(SIDE)?,
+        budget(WEIGHTS)?,
     ])
 }
 

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     cuda::{CudaError, FreeMemory},
-    outcome::DeviceName,
+    protocol::DeviceName,
 };
 
 const GIB: u64 = 1 << 30;

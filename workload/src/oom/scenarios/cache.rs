@@ -2,8 +2,8 @@
 
 use crate::{
     error::gib,
-    oom::{About, Ground, Scenario, Stop},
-    report::Phase,
+    oom::{About, Scenario, ScenarioContext, Stop},
+    protocol::Phase,
 };
 
 /// A pool that keeps memory after it was freed.
@@ -30,37 +30,37 @@ impl Scenario for Cache {
         &ABOUT
     }
 
-    fn run(&self, ground: &mut Ground<'_>) -> Result<(), Stop> {
+    fn run(&self, context: &mut ScenarioContext<'_>) -> Result<(), Stop> {
         // The pool takes whole pieces, for which the other half has room.
-        let bytes = ground.part_of_usable(2)?;
-        ground.phase(Phase::Measuring);
-        let pool = ground.device.pool(u64::MAX)?;
-        ground.make_sure_of(bytes)?;
+        let bytes = context.part_of_usable(2)?;
+        context.phase(Phase::Measuring);
+        let pool = context.device.pool(u64::MAX)?;
+        context.make_sure_of(bytes)?;
         let array = pool.allocate(bytes)?;
         pool.finish()?;
-        ground.leave_enough()?;
-        let free = gib(ground.free()?.free_bytes);
-        ground.step(format!("An array of {} from a pool: {free} of the device are free.", gib(bytes)));
-        ground.pause()?;
+        context.leave_enough()?;
+        let free = gib(context.free()?.free_bytes);
+        context.step(format!("An array of {} from a pool: {free} of the device are free.", gib(bytes)));
+        context.pause()?;
         drop(array);
         pool.finish()?;
         let size = pool.size()?;
-        let free = gib(ground.free()?.free_bytes);
+        let free = gib(context.free()?.free_bytes);
         let [used, kept] = [size.used_bytes, size.reserved_bytes].map(gib);
-        ground
+        context
             .step(format!("The array is freed: {used} are in use, the pool keeps {kept}, and still {free} are free."));
         if size.used_bytes > 0 || size.reserved_bytes < bytes {
             return Err(Stop::NotShown(format!("the pool keeps {kept} with {used} in use")));
         }
-        ground.hold()?;
+        context.hold()?;
         pool.trim()?;
         let size = pool.size()?;
-        let free = gib(ground.free()?.free_bytes);
+        let free = gib(context.free()?.free_bytes);
         let kept = gib(size.reserved_bytes);
-        ground.step(format!("The pool is trimmed: it keeps {kept}, and {free} are free, for anybody."));
+        context.step(format!("The pool is trimmed: it keeps {kept}, and {free} are free, for anybody."));
         if size.reserved_bytes >= bytes {
             return Err(Stop::NotShown(format!("the pool still keeps {kept}")));
         }
-        ground.pause()
+        context.pause()
     }
 }

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use crate::{
     error::gib,
-    oom::{About, Ground, Scenario, Stop},
-    report::Phase,
+    oom::{About, Scenario, ScenarioContext, Stop},
+    protocol::Phase,
 };
 
 /// How often the other process is waited for, and for how long at most: it starts a driver.
@@ -25,7 +25,7 @@ static ABOUT: About = About {
         until it ends. A notebook that is done computing still holds what it held.",
     cures: &[
         "Look who holds it: gpumon shows each process with its notebook or job; shut down the kernel that is done.",
-        "gpumon wait --free 20GiB -- python train.py waits until there is room.",
+        "gpumon wait --free 20GiB -- python train.py waits until there is budget.",
         "Share by agreement: torch.cuda.set_per_process_memory_fraction(0.4), XLA_PYTHON_CLIENT_MEM_FRACTION=.40, TensorFlow's \
          memory_limit, or MIG, which gives each its own part.",
     ],
@@ -38,38 +38,38 @@ impl Scenario for Contend {
         &ABOUT
     }
 
-    fn run(&self, ground: &mut Ground<'_>) -> Result<(), Stop> {
-        let total_bytes = ground.free()?.total_bytes;
-        let usable_bytes = ground.usable_bytes()?;
-        let context_bytes = ground.device.context_bytes()?;
-        ground.make_sure_of(2 * context_bytes + LEAST_BYTES)?;
-        let own_bytes = (3 * ground.part_of_usable(4)?).min(usable_bytes - context_bytes);
-        ground.phase(Phase::Measuring);
-        let held = ground.take(own_bytes)?;
-        ground.step(format!("The first process holds {} of {}.", gib(own_bytes), gib(total_bytes)));
-        ground.pause()?;
-        let mut second = ground.device.second()?;
+    fn run(&self, context: &mut ScenarioContext<'_>) -> Result<(), Stop> {
+        let total_bytes = context.free()?.total_bytes;
+        let usable_bytes = context.usable_bytes()?;
+        let context_bytes = context.device.context_bytes()?;
+        context.make_sure_of(2 * context_bytes + LEAST_BYTES)?;
+        let own_bytes = (3 * context.part_of_usable(4)?).min(usable_bytes - context_bytes);
+        context.phase(Phase::Measuring);
+        let held = context.take(own_bytes)?;
+        context.step(format!("The first process holds {} of {}.", gib(own_bytes), gib(total_bytes)));
+        context.pause()?;
+        let mut second = context.device.second()?;
         // As long as the first holds its part there cannot be so much, whoever else lets go of what.
         let impossible_bytes = total_bytes - own_bytes + LEAST_BYTES;
         let empty_bytes = usable_bytes.saturating_sub(context_bytes);
         let would_fit = impossible_bytes < empty_bytes;
         let needed_bytes = impossible_bytes + empty_bytes.saturating_sub(impossible_bytes) / 2;
         let who = second.pid().map_or_else(|| "The second".to_owned(), |pid| format!("The second process, {pid},"));
-        let answer = second.ask(needed_bytes, false, &mut looks(ground))?;
+        let answer = second.ask(needed_bytes, false, &mut looks(context))?;
         let refusal = match answer.refusal {
             Some(refusal) if answer.is_out_of_memory => refusal,
             Some(other) => return Err(Stop::Second(format!("failed otherwise: {other}"))),
             None => return Err(Stop::NotShown("the second process got what cannot have been there".to_owned())),
         };
         let [needed, free] = [needed_bytes, answer.free_bytes].map(gib);
-        ground.step(format!("{who} needs {needed}, and finds {free} free. Refused: {refusal}."));
-        ground.step("The first has noticed nothing: what it holds is its own.");
-        ground.hold()?;
+        context.step(format!("{who} needs {needed}, and finds {free} free. Refused: {refusal}."));
+        context.step("The first has noticed nothing: what it holds is its own.");
+        context.hold()?;
         drop(held);
         if would_fit {
-            let answer = second.ask(needed_bytes, true, &mut looks(ground))?;
+            let answer = second.ask(needed_bytes, true, &mut looks(context))?;
             let free = gib(answer.free_bytes);
-            ground.step(match answer.refusal {
+            context.step(match answer.refusal {
                 None => format!("The first lets go: now the second finds {free} free, and gets its {needed}."),
                 Some(refusal) => format!("The first lets go: the second finds {free} free: {refusal}."),
             });
@@ -79,13 +79,13 @@ impl Scenario for Contend {
 }
 
 /// What is done while the other process is waited for.
-fn looks<'a>(ground: &'a mut Ground<'_>) -> impl FnMut() -> Result<(), Stop> + 'a {
+fn looks<'a>(context: &'a mut ScenarioContext<'_>) -> impl FnMut() -> Result<(), Stop> + 'a {
     let mut looks = 0;
     move || {
         looks += 1;
         if looks > PATIENCE {
             return Err(Stop::Second(format!("did not answer within {} s", (LOOK * PATIENCE).as_secs())));
         }
-        ground.wait(LOOK)
+        context.wait(LOOK)
     }
 }

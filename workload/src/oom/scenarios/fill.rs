@@ -2,8 +2,8 @@
 
 use crate::{
     error::gib,
-    oom::{About, Ground, Scenario, Stop},
-    report::Phase,
+    oom::{About, Scenario, ScenarioContext, Stop},
+    protocol::Phase,
 };
 
 /// So many steps.
@@ -34,39 +34,39 @@ impl Scenario for Fill {
         &ABOUT
     }
 
-    fn run(&self, ground: &mut Ground<'_>) -> Result<(), Stop> {
-        let usable_bytes = ground.usable_bytes()?;
-        let step_bytes = ground.part_of_usable(STEPS)?;
-        let (step, reserve) = (gib(step_bytes), gib(ground.reserve_bytes()));
-        ground.step(format!(
+    fn run(&self, context: &mut ScenarioContext<'_>) -> Result<(), Stop> {
+        let usable_bytes = context.usable_bytes()?;
+        let step_bytes = context.part_of_usable(STEPS)?;
+        let (step, reserve) = (gib(step_bytes), gib(context.reserve_bytes()));
+        context.step(format!(
             "{} may be taken, in {STEPS} steps of {step}. {reserve} stay free for others.",
             gib(usable_bytes)
         ));
-        ground.phase(Phase::Measuring);
+        context.phase(Phase::Measuring);
         let mut held = Vec::new();
         for _ in 0..STEPS {
             // Others may have taken some meanwhile, which is theirs.
-            match ground.take(step_bytes) {
+            match context.take(step_bytes) {
                 Err(Stop::NoRoom { .. }) => {
-                    ground.step("Another program has taken memory meanwhile: the staircase ends here.");
+                    context.step("Another program has taken memory meanwhile: the staircase ends here.");
                     break;
                 }
                 taken => held.push(taken?),
             }
-            let memory = ground.free()?;
-            ground.step(format!(
+            let memory = context.free()?;
+            context.step(format!(
                 "Step {}: {} free of {}.",
                 held.len(),
                 gib(memory.free_bytes),
                 gib(memory.total_bytes)
             ));
-            ground.pause()?;
+            context.pause()?;
         }
-        let memory = ground.free()?;
+        let memory = context.free()?;
         // With something of it held here, so much cannot be free.
-        let refusal = ground.refused(memory.total_bytes)?;
+        let refusal = context.refused(memory.total_bytes)?;
         let [asked, free] = [memory.total_bytes, memory.free_bytes].map(gib);
-        ground.step(format!("One more request, for {asked}, while {free} are free. Refused: {refusal}."));
-        ground.hold()
+        context.step(format!("One more request, for {asked}, while {free} are free. Refused: {refusal}."));
+        context.hold()
     }
 }

@@ -3,8 +3,8 @@
 use super::arena::Arena;
 use crate::{
     error::gib,
-    oom::{About, Ground, Scenario, Stop, device::Device},
-    report::Phase,
+    oom::{About, Scenario, ScenarioContext, Stop, device::Device},
+    protocol::Phase,
 };
 
 /// Pieces of the arena.
@@ -39,55 +39,55 @@ impl Scenario for Fragment {
         &ABOUT
     }
 
-    fn run(&self, ground: &mut Ground<'_>) -> Result<(), Stop> {
-        let granularity_bytes = ground.device.granularity_bytes()?.max(1);
-        let piece_bytes = ground.part_of_usable(2 * PIECES)? / granularity_bytes * granularity_bytes;
+    fn run(&self, context: &mut ScenarioContext<'_>) -> Result<(), Stop> {
+        let granularity_bytes = context.device.granularity_bytes()?.max(1);
+        let piece_bytes = context.part_of_usable(2 * PIECES)? / granularity_bytes * granularity_bytes;
         if piece_bytes == 0 {
-            ground.make_sure_of(2 * PIECES * granularity_bytes)?;
+            context.make_sure_of(2 * PIECES * granularity_bytes)?;
         }
-        ground.phase(Phase::Measuring);
-        torn(ground, piece_bytes)?;
-        mended(ground, piece_bytes)
+        context.phase(Phase::Measuring);
+        torn(context, piece_bytes)?;
+        mended(context, piece_bytes)
     }
 }
 
 /// An arena that has enough, and not in a row.
-fn torn(ground: &mut Ground<'_>, piece_bytes: u64) -> Result<(), Stop> {
-    let held = ground.take(PIECES * piece_bytes)?;
+fn torn(context: &mut ScenarioContext<'_>, piece_bytes: u64) -> Result<(), Stop> {
+    let held = context.take(PIECES * piece_bytes)?;
     let mut arena = Arena::new(PIECES * piece_bytes);
     let offsets: Vec<_> = (0..PIECES).filter_map(|_| arena.allocate(piece_bytes)).collect();
     let [all, piece, wanted] = [PIECES * piece_bytes, piece_bytes, WANTED * piece_bytes].map(gib);
-    ground.step(format!("An arena of {all}, as a framework keeps it, hands out {PIECES} pieces of {piece}."));
-    ground.pause()?;
+    context.step(format!("An arena of {all}, as a framework keeps it, hands out {PIECES} pieces of {piece}."));
+    context.pause()?;
     for offset in offsets.iter().skip(1).step_by(2) {
         arena.free(*offset, piece_bytes);
     }
     let [free, largest] = [arena.free_bytes(), arena.largest_bytes()].map(gib);
-    ground.step(format!("Every second piece is freed: {free} of the arena are free, {largest} at most in a row."));
-    ground.pause()?;
+    context.step(format!("Every second piece is freed: {free} of the arena are free, {largest} at most in a row."));
+    context.pause()?;
     if arena.allocate(WANTED * piece_bytes).is_some() {
         return Err(Stop::NotShown("a torn arena had so much in a row".to_owned()));
     }
-    ground.step(format!("It is asked for {wanted}, and has no such row: out of memory, with {free} free."));
-    ground.pause()?;
+    context.step(format!("It is asked for {wanted}, and has no such row: out of memory, with {free} free."));
+    context.pause()?;
     drop(held);
     Ok(())
 }
 
 /// The same memory in pieces that can be put behind any addresses.
-fn mended(ground: &mut Ground<'_>, piece_bytes: u64) -> Result<(), Stop> {
-    let device: &dyn Device = ground.device;
-    ground.make_sure_of(PIECES * piece_bytes)?;
+fn mended(context: &mut ScenarioContext<'_>, piece_bytes: u64) -> Result<(), Stop> {
+    let device: &dyn Device = context.device;
+    context.make_sure_of(PIECES * piece_bytes)?;
     let mut mapping = device.mapping(PIECES + WANTED, piece_bytes)?;
     for place in 0..PIECES {
         let piece = mapping.create()?;
         mapping.map(place, piece)?;
         mapping.fill(place * piece_bytes, 1, mark(place))?;
     }
-    ground.leave_enough()?;
-    let full_bytes = ground.free()?.free_bytes;
-    ground.step(format!("The cure: the same {PIECES} pieces, each mapped behind addresses of its own."));
-    ground.pause()?;
+    context.leave_enough()?;
+    let full_bytes = context.free()?.free_bytes;
+    context.step(format!("The cure: the same {PIECES} pieces, each mapped behind addresses of its own."));
+    context.pause()?;
     let freed: Vec<u64> = (1..PIECES).step_by(2).collect();
     for place in &freed {
         mapping.unmap(*place)?;
@@ -109,14 +109,14 @@ fn mended(ground: &mut Ground<'_>, piece_bytes: u64) -> Result<(), Stop> {
             return Err(Stop::NotShown("a piece that was in use has changed".to_owned()));
         }
     }
-    let now_bytes = ground.free()?.free_bytes;
+    let now_bytes = context.free()?.free_bytes;
     let wanted = gib(WANTED * piece_bytes);
-    ground.step(format!(
+    context.step(format!(
         "Every second piece is freed again, and {WANTED} of those are mapped side by side: {wanted} in a row, written \
          across their borders. Nothing was copied, what is in use is untouched, and {} more of the device were taken.",
         gib(full_bytes.saturating_sub(now_bytes))
     ));
-    ground.hold()
+    context.hold()
 }
 
 /// What is written into a place.

@@ -2,8 +2,8 @@
 
 use crate::{
     error::gib,
-    oom::{About, Ground, Scenario, Stop},
-    report::Phase,
+    oom::{About, Scenario, ScenarioContext, Stop},
+    protocol::Phase,
 };
 
 /// One allocation that is larger than the device.
@@ -28,20 +28,20 @@ impl Scenario for Huge {
         &ABOUT
     }
 
-    fn run(&self, ground: &mut Ground<'_>) -> Result<(), Stop> {
-        ground.phase(Phase::Measuring);
-        let memory = ground.free()?;
+    fn run(&self, context: &mut ScenarioContext<'_>) -> Result<(), Stop> {
+        context.phase(Phase::Measuring);
+        let memory = context.free()?;
         // More than there is, and not only than is free: nobody's memory is at stake, whatever is freed meanwhile.
         let needed_bytes = memory.total_bytes + memory.total_bytes / 8;
         let [needed, free, total] = [needed_bytes, memory.free_bytes, memory.total_bytes].map(gib);
-        ground.step(format!("Asks for {needed} at once. {free} of {total} are free."));
-        ground.pause()?;
-        let refusal = ground.refused(needed_bytes)?;
-        ground.step(format!("Refused: {refusal}."));
+        context.step(format!("Asks for {needed} at once. {free} of {total} are free."));
+        context.pause()?;
+        let refusal = context.refused(needed_bytes)?;
+        context.step(format!("Refused: {refusal}."));
         let lacking = gib(needed_bytes.saturating_sub(memory.free_bytes));
-        ground.step(format!(
+        context.step(format!(
             "Needed {needed}, free {free}, of {total} in all: {lacking} are lacking. The program lives on."
         ));
-        ground.pause()
+        context.pause()
     }
 }

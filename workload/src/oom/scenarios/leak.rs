@@ -4,8 +4,8 @@ use std::time::Instant;
 
 use crate::{
     error::gib,
-    oom::{About, Ground, Scenario, Stop},
-    report::Phase,
+    oom::{About, Scenario, ScenarioContext, Stop},
+    protocol::Phase,
 };
 
 /// So many rounds fill the device.
@@ -39,40 +39,40 @@ impl Scenario for Leak {
         &ABOUT
     }
 
-    fn run(&self, ground: &mut Ground<'_>) -> Result<(), Stop> {
-        let round_bytes = ground.part_of_usable(ROUNDS)?;
-        ground.step(format!("A loop that keeps {} more each round, and forgets to let go.", gib(round_bytes)));
-        ground.phase(Phase::Measuring);
+    fn run(&self, context: &mut ScenarioContext<'_>) -> Result<(), Stop> {
+        let round_bytes = context.part_of_usable(ROUNDS)?;
+        context.step(format!("A loop that keeps {} more each round, and forgets to let go.", gib(round_bytes)));
+        context.phase(Phase::Measuring);
         let begun = Instant::now();
-        let begun_bytes = ground.free()?.free_bytes;
+        let begun_bytes = context.free()?.free_bytes;
         let (mut held, mut forecast) = (Vec::new(), None);
-        while ground.usable_bytes()? >= round_bytes {
-            held.push(ground.take(round_bytes)?);
-            ground.pause()?;
+        while context.usable_bytes()? >= round_bytes {
+            held.push(context.take(round_bytes)?);
+            context.pause()?;
             if held.len() == SEEN {
                 let seconds = begun.elapsed().as_secs_f64();
-                let free_bytes = ground.free()?.free_bytes;
+                let free_bytes = context.free()?.free_bytes;
                 let per_second = begun_bytes.saturating_sub(free_bytes) as f64 / seconds;
-                let left_seconds = ground.usable_bytes()? as f64 / per_second;
+                let left_seconds = context.usable_bytes()? as f64 / per_second;
                 let rate = gib(per_second as u64);
-                ground.step(format!("It grows by {rate} a second: forecast, full in {left_seconds:.1} s."));
+                context.step(format!("It grows by {rate} a second: forecast, full in {left_seconds:.1} s."));
                 forecast = Some((Instant::now(), left_seconds));
             }
         }
-        let free = gib(ground.free()?.free_bytes);
+        let free = gib(context.free()?.free_bytes);
         let Some((foretold, expected)) = forecast else {
             return Err(Stop::NotShown("it was full before anything could be foretold".to_owned()));
         };
         let seconds = foretold.elapsed().as_secs_f64();
-        ground.step(format!(
+        context.step(format!(
             "Full after {} rounds and {seconds:.1} s, foretold {expected:.1} s. {free} stay free for others.",
             held.len()
         ));
         if (seconds - expected).abs() > (TOLERANCE * expected).max(1.0) {
             return Err(Stop::NotShown(format!("the forecast was {expected:.1} s, and it took {seconds:.1} s")));
         }
-        let refusal = ground.refused(ground.free()?.total_bytes)?;
-        ground.step(format!("A program that goes on gets this: {refusal}."));
-        ground.hold()
+        let refusal = context.refused(context.free()?.total_bytes)?;
+        context.step(format!("A program that goes on gets this: {refusal}."));
+        context.hold()
     }
 }

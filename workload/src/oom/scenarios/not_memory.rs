@@ -3,8 +3,8 @@
 use crate::{
     cuda::CudaError,
     error::gib,
-    oom::{About, Ground, Scenario, Stop},
-    report::Phase,
+    oom::{About, Scenario, ScenarioContext, Stop},
+    protocol::Phase,
 };
 
 /// `CUDA_ERROR_INVALID_VALUE`.
@@ -42,24 +42,24 @@ impl Scenario for NotMemory {
         &ABOUT
     }
 
-    fn run(&self, ground: &mut Ground<'_>) -> Result<(), Stop> {
-        ground.make_sure_of(LITTLE_BYTES)?;
-        ground.phase(Phase::Measuring);
-        let free = gib(ground.free()?.free_bytes);
-        ground.step(format!("{free} are free."));
-        ground.pause()?;
-        let refusal = expect(ground.device.allocate(0), INVALID_VALUE)?;
-        ground.step(format!("An allocation of nothing: {refusal}."));
-        ground.pause()?;
-        let refusal = expect(ground.device.start(LARGE_BLOCK), LAUNCH_OUT_OF_RESOURCES)?;
-        ground.step(format!("{LARGE_BLOCK} threads in a block, each with more than 64 registers: {refusal}."));
-        ground.pause()?;
-        ground.device.start(SMALL_BLOCK)?;
-        let free = gib(ground.free()?.free_bytes);
-        ground.step(format!(
+    fn run(&self, context: &mut ScenarioContext<'_>) -> Result<(), Stop> {
+        context.make_sure_of(LITTLE_BYTES)?;
+        context.phase(Phase::Measuring);
+        let free = gib(context.free()?.free_bytes);
+        context.step(format!("{free} are free."));
+        context.pause()?;
+        let refusal = expect(context.device.allocate(0), INVALID_VALUE)?;
+        context.step(format!("An allocation of nothing: {refusal}."));
+        context.pause()?;
+        let refusal = expect(context.device.start(LARGE_BLOCK), LAUNCH_OUT_OF_RESOURCES)?;
+        context.step(format!("{LARGE_BLOCK} threads in a block, each with more than 64 registers: {refusal}."));
+        context.pause()?;
+        context.device.start(SMALL_BLOCK)?;
+        let free = gib(context.free()?.free_bytes);
+        context.step(format!(
             "The same kernel with {SMALL_BLOCK} threads in a block runs. {free} are free, as they were."
         ));
-        ground.pause()
+        context.pause()
     }
 }
 

@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use crate::{
     error::gib,
-    oom::{About, Ground, Scenario, Stop},
-    report::Phase,
+    oom::{About, Scenario, ScenarioContext, Stop},
+    protocol::Phase,
 };
 
 /// As long as the stream is kept busy at most: long enough to be seen, and no display stands still for longer.
@@ -35,19 +35,19 @@ impl Scenario for Async {
         &ABOUT
     }
 
-    fn run(&self, ground: &mut Ground<'_>) -> Result<(), Stop> {
-        let bytes = ground.part_of_usable(4)?;
-        let busy = ground.hold_time().min(BUSY);
-        ground.phase(Phase::Measuring);
-        let pool = ground.device.pool(0)?;
-        let before_bytes = ground.free()?.free_bytes;
-        ground.make_sure_of(bytes)?;
+    fn run(&self, context: &mut ScenarioContext<'_>) -> Result<(), Stop> {
+        let bytes = context.part_of_usable(4)?;
+        let busy = context.hold_time().min(BUSY);
+        context.phase(Phase::Measuring);
+        let pool = context.device.pool(0)?;
+        let before_bytes = context.free()?.free_bytes;
+        context.make_sure_of(bytes)?;
         let array = pool.allocate(bytes)?;
         pool.finish()?;
-        ground.leave_enough()?;
-        let taken_bytes = ground.free()?.free_bytes;
+        context.leave_enough()?;
+        let taken_bytes = context.free()?.free_bytes;
         let free = gib(taken_bytes);
-        ground.step(format!(
+        context.step(format!(
             "An array of {}, and {:.1} s of work in the same stream: {free} are free.",
             gib(bytes),
             busy.as_secs_f64()
@@ -57,13 +57,13 @@ impl Scenario for Async {
         drop(array);
         let call_us = begun.elapsed().as_secs_f64() * 1e6;
         // In the middle of the work.
-        ground.wait(busy / 2)?;
-        let during_bytes = ground.free()?.free_bytes;
-        ground.step(format!("It is freed, in {call_us:.0} us. While the work runs, {} are free.", gib(during_bytes)));
+        context.wait(busy / 2)?;
+        let during_bytes = context.free()?.free_bytes;
+        context.step(format!("It is freed, in {call_us:.0} us. While the work runs, {} are free.", gib(during_bytes)));
         pool.finish()?;
-        let end_bytes = ground.free()?.free_bytes;
+        let end_bytes = context.free()?.free_bytes;
         let ms = begun.elapsed().as_millis();
-        ground.step(format!("The stream is done, {ms} ms after the call: {} are free.", gib(end_bytes)));
+        context.step(format!("The stream is done, {ms} ms after the call: {} are free.", gib(end_bytes)));
         // Others may move some meanwhile, and pools have pieces: by half of it one sees which it was.
         if during_bytes > taken_bytes + bytes / 2 {
             return Err(Stop::NotShown("the memory was free before the work was done".to_owned()));
@@ -71,6 +71,6 @@ impl Scenario for Async {
         if end_bytes + bytes / 2 < before_bytes {
             return Err(Stop::NotShown("the memory was not free when the work was done".to_owned()));
         }
-        ground.pause()
+        context.pause()
     }
 }

@@ -4,12 +4,15 @@ use gpumon_probe::model::now_ms;
 
 use super::{
     super::{
-        Ground, KnownLoad, Made,
-        expectation::{Accepted, Expectation, Unit},
+        KnownLoad, LoadContext, Made,
+        expectation::{Accepted, Expectation},
     },
     wait,
 };
-use crate::error::{RunError, gib};
+use crate::{
+    error::{RunError, gib},
+    protocol::Unit,
+};
 
 /// So much that no rounding shows.
 const MOST_BYTES: u64 = 8 << 30;
@@ -33,13 +36,13 @@ impl KnownLoad for Held {
         "memory is held"
     }
 
-    fn put_on(&self, ground: &Ground<'_>) -> Result<Option<Made>, RunError> {
-        let room = ground.gpu.room()?;
-        room.check("memory", LEAST_BYTES * PART)?;
-        let bytes = MOST_BYTES.min(room.usable_bytes() / PART);
-        let memory = ground.gpu.poisoned(bytes)?;
+    fn put_on(&self, context: &LoadContext<'_>) -> Result<Option<Made>, RunError> {
+        let budget = context.gpu.memory_budget()?;
+        budget.check("memory", LEAST_BYTES * PART)?;
+        let bytes = MOST_BYTES.min(budget.usable_bytes() / PART);
+        let memory = context.gpu.poisoned(bytes)?;
         let from_ms = now_ms();
-        wait(ground, ground.time);
+        wait(context, context.time);
         let to_ms = now_ms();
         drop(memory);
         let how = |of| format!("{} more were allocated {of}", gib(bytes));

@@ -16,7 +16,7 @@ use std::{
 
 use gpumon_probe::model::now_ms;
 
-use super::{Ground, KnownLoad};
+use super::{KnownLoad, LoadContext};
 use crate::error::RunError;
 
 /// All of them, in the order in which they are put on.
@@ -45,15 +45,15 @@ struct Repeated {
 
 /// Does it over and over, for as long as a load lasts. What is done before readings have come to it does not count, of
 /// which it is told; what counts is done once in any case.
-fn repeat(ground: &Ground<'_>, mut once: impl FnMut(bool) -> Result<(), RunError>) -> Result<Repeated, RunError> {
+fn repeat(context: &LoadContext<'_>, mut once: impl FnMut(bool) -> Result<(), RunError>) -> Result<Repeated, RunError> {
     let (from_ms, begun) = (now_ms(), Instant::now());
-    let is_stopped = || ground.interrupted.load(Relaxed);
-    while begun.elapsed() < ground.settling && !is_stopped() {
+    let is_stopped = || context.interrupted.load(Relaxed);
+    while begun.elapsed() < context.settling && !is_stopped() {
         once(false)?;
     }
     let settled = Instant::now();
     let mut times = 0;
-    while times == 0 || begun.elapsed() < ground.time && !is_stopped() {
+    while times == 0 || begun.elapsed() < context.time && !is_stopped() {
         once(true)?;
         times += 1;
     }
@@ -61,10 +61,10 @@ fn repeat(ground: &Ground<'_>, mut once: impl FnMut(bool) -> Result<(), RunError
 }
 
 /// Waits, as far as nobody wants to stop.
-fn wait(ground: &Ground<'_>, time: Duration) {
+fn wait(context: &LoadContext<'_>, time: Duration) {
     const LOOK: Duration = Duration::from_millis(20);
     let begun = Instant::now();
-    while begun.elapsed() < time && !ground.interrupted.load(Relaxed) {
+    while begun.elapsed() < time && !context.interrupted.load(Relaxed) {
         std::thread::sleep(LOOK.min(time.saturating_sub(begun.elapsed())));
     }
 }

@@ -4,13 +4,13 @@ use std::{thread, time::Duration};
 
 use super::{
     super::{
-        Ground, KnownLoad, Made,
-        expectation::{Accepted, Expectation, Unit},
+        KnownLoad, LoadContext, Made,
+        expectation::{Accepted, Expectation},
     },
     repeat,
     spin::{NS, Spinning},
 };
-use crate::error::RunError;
+use crate::{error::RunError, protocol::Unit};
 
 pub(super) static PULSE: Pulse = Pulse;
 
@@ -25,10 +25,10 @@ impl KnownLoad for Pulse {
         "one multiprocessor is busy for half of the time"
     }
 
-    fn put_on(&self, ground: &Ground<'_>) -> Result<Option<Made>, RunError> {
-        let spinning = Spinning::new(ground.gpu, 1)?;
+    fn put_on(&self, context: &LoadContext<'_>) -> Result<Option<Made>, RunError> {
+        let spinning = Spinning::new(context.gpu, 1)?;
         let mut busy = 0.0;
-        let repeated = repeat(ground, |counts| {
+        let repeated = repeat(context, |counts| {
             let seconds = spinning.run()?.seconds;
             busy += if counts { seconds } else { 0.0 };
             thread::sleep(Duration::from_nanos(NS));

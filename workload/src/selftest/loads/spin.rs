@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use super::{
     super::{
-        Ground, KnownLoad, Made,
-        expectation::{Accepted, Expectation, Unit},
-        stretch::Stretch,
+        KnownLoad, LoadContext, Made,
+        expectation::{Accepted, Expectation},
+        sample_window::SampleWindow,
     },
     repeat,
 };
@@ -15,6 +15,7 @@ use crate::{
     error::RunError,
     gpu::Gpu,
     kernels,
+    protocol::Unit,
 };
 
 /// How long a block spins: so long that its start does not show.
@@ -46,15 +47,15 @@ impl KnownLoad for Spin {
         "half of the multiprocessors are busy all the time"
     }
 
-    fn put_on(&self, ground: &Ground<'_>) -> Result<Option<Made>, RunError> {
-        let gpu = ground.gpu;
+    fn put_on(&self, context: &LoadContext<'_>) -> Result<Option<Made>, RunError> {
+        let gpu = context.gpu;
         let number = |attribute| Ok::<_, RunError>(gpu.device().attribute(attribute)?.max(1) as u32);
         let all = number(Attribute::Multiprocessors)?;
         let warps = number(Attribute::MaxThreadsPerMultiprocessor)? / number(Attribute::WarpSize)?;
         let blocks = all.div_ceil(2);
         let spinning = Spinning::new(gpu, blocks)?;
         let mut said = Vec::new();
-        let repeated = repeat(ground, |counts| {
+        let repeated = repeat(context, |counts| {
             let new = spinning.run()?;
             said.extend(counts.then_some(new));
             Ok(())
@@ -88,7 +89,7 @@ impl KnownLoad for Spin {
                 Accepted::Times(0.985, 1.015),
                 "the blocks counted cycles and nanoseconds".to_owned(),
             )
-            .reported(Stretch::sm_mhz),
+            .reported(SampleWindow::sm_mhz),
         ];
         Ok(Some(Made { from_ms: repeated.from_ms, to_ms: repeated.to_ms, expectations }))
     }

@@ -4,9 +4,9 @@ use gpumon_probe::model::{Absence, Activity, NvLinks, PcieLink, Reading};
 
 use super::{
     super::{
-        Ground, KnownLoad, Made,
-        expectation::{Accepted, Expectation, Unit},
-        stretch::Stretch,
+        KnownLoad, LoadContext, Made,
+        expectation::{Accepted, Expectation},
+        sample_window::SampleWindow,
     },
     Repeated, repeat,
 };
@@ -15,8 +15,9 @@ use crate::{
     cuda::Device,
     error::RunError,
     info::{compute_peak, memory_bandwidth},
-    room::Room,
-    workload::{Backend, Cost, Dtype, Extent, Prepared, Size, Workload},
+    memory_budget::MemoryBudget,
+    protocol::{Backend, Cost, Dtype, Extent, Unit},
+    workload::{Prepared, Size, Workload},
 };
 
 /// As large as arrays are at least, in bytes, and matrices, in rows.
@@ -132,12 +133,12 @@ impl KnownLoad for Steady {
         catalogue::find(self.workload).map_or(1, Workload::gpus)
     }
 
-    fn put_on(&self, ground: &Ground<'_>) -> Result<Option<Made>, RunError> {
-        let gpu = ground.gpu;
+    fn put_on(&self, context: &LoadContext<'_>) -> Result<Option<Made>, RunError> {
+        let gpu = context.gpu;
         let workload = catalogue::find(self.workload).filter(|workload| workload.check_device(gpu, self.dtype).is_ok());
         let Some(workload) = workload else { return Ok(None) };
-        let (cost, mut work) = self.ready(workload, ground)?;
-        let Repeated { from_ms, to_ms, seconds, times } = repeat(ground, |_| work.run().map(drop))?;
+        let (cost, mut work) = self.ready(workload, context)?;
+        let Repeated { from_ms, to_ms, seconds, times } = repeat(context, |_| work.run().map(drop))?;
         if !work.verify()?.ok {
             return Err(RunError::Wrong { id: workload.about().id });
         }
@@ -152,10 +153,10 @@ impl Steady {
     fn ready<'gpu>(
         &self,
         workload: &dyn Workload,
-        ground: &Ground<'gpu>,
+        context: &LoadContext<'gpu>,
     ) -> Result<(Cost, Box<dyn Prepared + 'gpu>), RunError> {
-        let room = ground.gpu.room()?;
-        let usual = workload.usual_n(Backend::Cuda, self.dtype, &room);
+        let budget = context.gpu.memory_budget()?;
+        let usual = workload.usual_n(Backend::Cuda, self.dtype, &budget);
         let smallest = match workload.about().extent {
             Extent::Side => SMALLEST_SIDE,
             _ => SMALLEST_BYTES / self.dtype.bytes(),
@@ -164,13 +165,13 @@ impl Steady {
         loop {
             let size = Size { n, dtype: self.dtype };
             let cost = workload.cost(size);
-            room.check(workload.about().id, cost.memory_bytes)?;
-            Room::of_host(0).check(workload.about().id, cost.host_bytes)?;
-            let mut work = workload.on_cuda(ground.gpu, size)?;
+            budget.check(workload.about().id, cost.memory_bytes)?;
+            MemoryBudget::for_host(0).check(workload.about().id, cost.host_bytes)?;
+            let mut work = workload.on_cuda(context.gpu, size)?;
             // The first run may have to load its kernel.
             work.run()?;
             let took_us = work.run()?.host_us;
-            if n == usual || took_us * f64::from(OFTEN) > ground.time.as_micros() as f64 {
+            if n == usual || took_us * f64::from(OFTEN) > context.time.as_micros() as f64 {
                 return Ok((cost, work));
             }
             n = (2 * n).min(usual);
@@ -212,7 +213,7 @@ fn units(
 ) -> Expectation {
     let (done, peak) = (rates.operations, compute_peak(device, dtype));
     let how = format!("{:.1} T operations in a second, of what the units can do at their clock", done / 1e12);
-    let made = move |during: &Stretch| {
+    let made = move |during: &SampleWindow| {
         let at_a_megahertz = peak.value().and_then(|peak| Some(peak.per_second / peak.at_mhz?));
         match (at_a_megahertz, during.sm_mhz()) {
             (_, Reading::Absent(why)) => Reading::Absent(why),
@@ -230,8 +231,8 @@ fn units(
 fn energy() -> Expectation {
     let how = "the board's own measurements of its power, added up".to_owned();
     Expectation::new("power.energy_joules_total", Unit::Joules, 0.0, Accepted::Times(0.96, 1.04), how)
-        .made(Stretch::joules_by_power)
-        .reported(Stretch::joules)
+        .made(SampleWindow::joules_by_power)
+        .reported(SampleWindow::joules)
 }
 
 /// Packets have headers.

@@ -1,0 +1,55 @@
+//! `gpumon work`: the process that works. The runner does the job (`gpumon_workload::child`); here it gets its arguments
+//! and the driver's readings.
+
+use std::{ops::ControlFlow, sync::Arc, time::Duration};
+
+use anyhow::anyhow;
+use gpumon_probe::{
+    model::{GpuSample, Record},
+    owner::CommandLines,
+    sampler::{self, Options},
+    vendor::Extent,
+};
+use gpumon_workload::child::{self, Depth, JobFailure, ReadDriver};
+
+use crate::{exit::Failure, options::SourceArgs};
+
+/// Do one job of the workload runner, and report how it goes, a JSON object a line
+#[derive(Debug, clap::Args)]
+pub(crate) struct WorkArgs {
+    /// The job as JSON; `-` for standard input
+    job: String,
+
+    /// End at once where this is not the PID of the parent: it has ended already
+    #[arg(long, value_name = "PID")]
+    parent: Option<u32>,
+}
+
+pub(crate) fn run(source: &SourceArgs, args: &WorkArgs) -> Result<(), Failure> {
+    source.source.check()?;
+    let driver: Arc<dyn ReadDriver> = Arc::new(Driver(source.clone()));
+    match child::run(&args.job, args.parent, &driver) {
+        Ok(0) => Ok(()),
+        Ok(code) => Err(Failure::reported(code)),
+        Err(JobFailure { message, code }) => Err(Failure::with_code(anyhow!(message), code)),
+    }
+}
+
+/// The same readings that a server has.
+struct Driver(SourceArgs);
+
+impl ReadDriver for Driver {
+    fn read(&self, depth: Depth, interval: Duration, on_sample: &mut dyn FnMut(&[GpuSample]) -> ControlFlow<()>) {
+        let extent = match depth {
+            Depth::Metered => Extent::Metered,
+            Depth::Whole => Extent::Whole,
+        };
+        let options = Options { extent, ..Options::new(interval, CommandLines::Own) };
+        let on_record = |record: &Record| match record {
+            Record::Sample(sample) => on_sample(&sample.gpus),
+            _ => ControlFlow::Continue(()),
+        };
+        // Without readings, work goes on: `gpumon doctor` says why there are none.
+        let _ = self.0.open().and_then(|source| sampler::run(&source, &options, on_record));
+    }
+}

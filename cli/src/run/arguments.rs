@@ -1,0 +1,112 @@
+//! Arguments of all commands that start a run.
+
+use clap::ValueEnum;
+use gpumon_workload::protocol::{self, Dtype, Where};
+
+use crate::options::{Time, parse_time};
+
+/// Where to work, and for how long at most.
+#[derive(Debug, clap::Args)]
+pub(crate) struct WhereArgs {
+    /// Backend to run on
+    #[arg(long, value_enum, default_value_t = BackendChoice::Auto)]
+    backend: BackendChoice,
+
+    /// GPU to run on: CUDA index, or UUID or its prefix, as listed by `gpumon info`; or `all`
+    #[arg(long, value_name = "GPU", default_value = "0")]
+    device: String,
+
+    /// Run even if another user computes on the GPU, with at most a quarter of the free memory
+    #[arg(long)]
+    share: bool,
+
+    /// Stop after this time, for example 30s or 2h; by default, ten minutes beyond the requested duration
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    pub(crate) time_limit: Option<Time>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum BackendChoice {
+    /// GPU, or CPU if there is no GPU
+    Auto,
+    /// GPU
+    Cuda,
+    /// CPU, on all threads
+    Cpu,
+    /// GPU, then CPU
+    Both,
+}
+
+/// A type of numbers, as it is typed.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum DtypeChoice {
+    /// 64-bit floating point
+    #[value(alias = "f64")]
+    Fp64,
+    /// 32-bit floating point
+    #[value(alias = "f32")]
+    Fp32,
+    /// TensorFloat-32: 32-bit storage, 19-bit products on tensor cores
+    Tf32,
+    /// 16-bit floating point (IEEE half precision)
+    #[value(alias = "f16")]
+    Fp16,
+    /// 16-bit floating point with the exponent range of fp32
+    Bf16,
+    /// 8-bit floating point (E4M3)
+    #[value(alias = "f8")]
+    Fp8,
+    /// 8-bit integer
+    #[value(alias = "i8")]
+    Int8,
+}
+
+impl WhereArgs {
+    /// The same for a job.
+    pub(crate) fn place(&self) -> Where {
+        let backend = match self.backend {
+            BackendChoice::Auto => protocol::BackendChoice::Auto,
+            BackendChoice::Cuda => protocol::BackendChoice::Cuda,
+            BackendChoice::Cpu => protocol::BackendChoice::Cpu,
+            BackendChoice::Both => protocol::BackendChoice::Both,
+        };
+        Where { backend, device: self.device.clone(), share: self.share }
+    }
+}
+
+impl From<DtypeChoice> for Dtype {
+    fn from(choice: DtypeChoice) -> Self {
+        match choice {
+            DtypeChoice::Fp64 => Self::Fp64,
+            DtypeChoice::Fp32 => Self::Fp32,
+            DtypeChoice::Tf32 => Self::Tf32,
+            DtypeChoice::Fp16 => Self::Fp16,
+            DtypeChoice::Bf16 => Self::Bf16,
+            DtypeChoice::Fp8 => Self::Fp8,
+            DtypeChoice::Int8 => Self::Int8,
+        }
+    }
+}
+
+/// `80%` or `0.8`: a share of something, from more than 0 to 1.
+pub(crate) fn parse_share(text: &str) -> Result<f64, String> {
+    let bad = || "not a share: give one up to 1, as 0.9 or 90%".to_owned();
+    let (number, whole) = text.strip_suffix('%').map_or((text, 1.0), |percent| (percent, 100.0));
+    let share = number.trim().parse::<f64>().map_err(|_| bad())? / whole;
+    if share > 0.0 && share <= 1.0 { Ok(share) } else { Err(bad()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_is_written_in_two_ways() {
+        for (text, thousandths) in [("80%", 800.0), ("0.8", 800.0), ("1", 1000.0), ("100 %", 1000.0), ("0.5%", 5.0)] {
+            assert_eq!((parse_share(text).unwrap() * 1000.0).round().to_bits(), f64::to_bits(thousandths), "{text}");
+        }
+        for text in ["", "0", "-1", "1.1", "101%", "80", "nan", "all", "%"] {
+            assert!(parse_share(text).unwrap_err().contains("90%"), "{text}");
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! A run as a terminal starts and shows it: `gpumon_workload::parent` has the process that works, and this its signals,
+//! its printed results and the server that shows it, too.
+//!
+//! - [`arguments`] are common to all commands that start a run.
+//! - [`printer`] prints what is reported, with [`progress_line`] below it on a terminal.
+//! - [`announcer`] passes reports on to a server of this machine.
+
+mod announcer;
+mod arguments;
+mod printer;
+mod progress_line;
+
+use std::{
+    env, io,
+    os::unix::process::ExitStatusExt,
+    process::ExitStatus,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+};
+
+use anyhow::{Context, anyhow};
+use gpumon_workload::{
+    parent::{self, End, Listener, StandardError, StopReason, WorkerCommand, WorkerError},
+    protocol::{
+        Job, Line, NotAReport,
+        exit_code::{FAILED, INTERRUPTED},
+    },
+};
+use signal_hook::{
+    consts::{SIGHUP, SIGINT, SIGTERM},
+    flag,
+};
+
+use self::announcer::Announcer;
+pub(crate) use self::{
+    arguments::{DtypeChoice, WhereArgs, parse_share},
+    printer::Printer,
+    progress_line::ProgressLine,
+};
+use crate::{
+    exit::{Failure, say},
+    options::{SourceArgs, Time},
+};
+
+/// Who shows what is reported.
+pub(crate) trait View {
+    /// A line, as it came and as what it means.
+    fn on_line(&mut self, raw: &str, line: Line) -> Result<(), Failure>;
+
+    /// Some time has passed.
+    fn on_tick(&mut self) {}
+
+    /// Nothing more comes.
+    fn end(&mut self) {}
+}
+
+/// Has a job done, and returns the exit code that was reported. `limit` is how long it may take.
+pub(crate) fn follow(source: &SourceArgs, job: &Job, limit: Option<Time>, view: &mut dyn View) -> Result<u8, Failure> {
+    let interrupted = install_signal_handlers()?;
+    let limit = limit.map_or_else(|| job.usual_limit(), |Time(limit)| limit);
+    let program = env::current_exe().context("cannot find gpumon's own program")?;
+    let command =
+        WorkerCommand { program, arguments: source.to_arguments().into_iter().chain(["work".into()]).collect() };
+    let mut terminal = Terminal { view, announcer: Announcer::new(source), interrupted: &interrupted };
+    let end = parent::run(&command, job, limit, StandardError::Inherit, &mut terminal);
+    terminal.view.end();
+    terminal.announcer.end();
+    let end = end.map_err(|error| match error {
+        WorkerError::Listener(failure) => failure,
+        WorkerError::Start { .. } => anyhow!("{error}: are there too many processes?").into(),
+        WorkerError::LineTooLong(error) => anyhow!(error).into(),
+    })?;
+    if end.is_killed {
+        say("the process that worked did not end by itself, and was killed");
+    }
+    match end {
+        End { status: None, .. } => {
+            Err(anyhow!("the process that worked cannot be killed: it is stuck in the driver").into())
+        }
+        End { stopped: Some(StopReason::TimeLimit), .. } => {
+            let limit = Time(limit);
+            Err(anyhow!("it took longer than {limit} and was ended: give it more with --time-limit").into())
+        }
+        End { code: Some(code), .. } => Ok(code),
+        End { stopped: Some(StopReason::Canceled | StopReason::ParentEnds), .. } => Ok(INTERRUPTED),
+        End { stopped: None, status: Some(status), .. } => {
+            let cure = "look with `gpumon doctor`, and in the kernel's log (`dmesg`)";
+            let error = anyhow!("the process that worked has ended in the middle of it ({}): {cure}", how(status));
+            Err(Failure::with_code(error, FAILED))
+        }
+    }
+}
+
+/// The terminal's side of a run.
+struct Terminal<'a> {
+    view: &'a mut dyn View,
+    announcer: Announcer,
+    interrupted: &'a AtomicBool,
+}
+
+impl Listener for Terminal<'_> {
+    type Error = Failure;
+
+    fn on_line(&mut self, raw: &str, line: Result<Line, NotAReport>) -> Result<(), Failure> {
+        // What a driver may print by itself is no report.
+        let Ok(line) = line else { return Ok(()) };
+        self.announcer.pass_on(raw);
+        self.view.on_line(raw, line)
+    }
+
+    fn on_tick(&mut self) -> Option<StopReason> {
+        self.view.on_tick();
+        self.interrupted.load(Relaxed).then_some(StopReason::Canceled)
+    }
+}
+
+/// A second signal ends this process at once, and the one that works with it.
+fn install_signal_handlers() -> io::Result<Arc<AtomicBool>> {
+    let asked = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&asked))?;
+        flag::register(signal, Arc::clone(&asked))?;
+    }
+    Ok(asked)
+}
+
+/// As `signal 9, SIGKILL`.
+fn how(status: ExitStatus) -> String {
+    match (status.signal(), status.code()) {
+        (Some(9), _) => "killed by signal 9, as the kernel does where memory runs out".to_owned(),
+        (Some(signal), _) => format!("killed by signal {signal}"),
+        (None, code) => format!("exit code {}", code.unwrap_or_default()),
+    }
+}

@@ -1,0 +1,165 @@
+//! One line on a terminal that says how far the work is: written anew in its place, and taken away before anything else
+//! is printed.
+
+use std::{
+    env,
+    io::{self, IsTerminal, Write},
+    time::Instant,
+};
+
+use gpumon_workload::protocol::{Phase, Report};
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+use crate::{stranger::escaped, table::units::duration};
+
+/// As wide as the bar of a step is.
+const BAR: usize = 16;
+
+/// The line, where standard error is a terminal that can write one anew.
+pub(crate) struct ProgressLine {
+    is_shown: bool,
+    begun: Instant,
+    steps: usize,
+    step: usize,
+    what: String,
+    share: Option<f64>,
+    text: String,
+    /// What stands there now.
+    shown: String,
+}
+
+impl ProgressLine {
+    pub(crate) fn new() -> Self {
+        let is_dumb = env::var("TERM").is_ok_and(|terminal| terminal == "dumb");
+        Self {
+            is_shown: io::stderr().is_terminal() && !is_dumb,
+            begun: Instant::now(),
+            steps: 0,
+            step: 0,
+            what: String::new(),
+            share: None,
+            text: String::new(),
+            shown: String::new(),
+        }
+    }
+
+    /// Updates the line from a report, and shows it.
+    pub(crate) fn on_report(&mut self, report: &Report) {
+        match report {
+            Report::Begun { steps, .. } => self.steps = *steps,
+            Report::Phase { step, id, phase, .. } => {
+                (self.step, self.what) = (*step, format!("{id}: {}", doing(*phase)));
+                (self.share, self.text) = (None, String::new());
+            }
+            Report::Progress { share, text, .. } => {
+                (self.share, self.text) = (Some(*share), text.clone());
+            }
+            _ => return,
+        }
+        self.show();
+    }
+
+    /// Shows it with the time as it is now.
+    pub(crate) fn show(&mut self) {
+        if self.is_shown && !self.what.is_empty() {
+            let width = rustix::termios::tcgetwinsize(io::stderr()).map_or(80, |size| usize::from(size.ws_col));
+            // A line that fills the terminal to its edge would begin the next.
+            let line = cut(&self.line(self.begun.elapsed().as_millis() as u64), width.saturating_sub(1));
+            self.write(line);
+        }
+    }
+
+    /// Leaves an empty line for what is printed next.
+    pub(crate) fn clear(&mut self) {
+        if !self.shown.is_empty() {
+            self.write(String::new());
+        }
+    }
+
+    fn line(&self, elapsed_ms: u64) -> String {
+        let mut parts = vec![format!("{:>5}", duration(elapsed_ms))];
+        if self.steps > 1 {
+            parts.push(format!("{}/{}", self.step + 1, self.steps));
+        }
+        parts.extend(self.share.map(bar));
+        let text = if self.text.is_empty() { String::new() } else { format!(", {}", self.text) };
+        parts.push(escaped(&format!("{}{text}", self.what)));
+        parts.join("  ")
+    }
+
+    fn write(&mut self, line: String) {
+        if self.shown != line {
+            // A terminal that is gone takes its reader along.
+            let _ = write!(io::stderr(), "\r\x1b[K{line}");
+            self.shown = line;
+        }
+    }
+}
+
+impl Drop for ProgressLine {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}
+
+fn doing(phase: Phase) -> &'static str {
+    match phase {
+        Phase::Preparing => "preparing",
+        Phase::Checking => "verifying the first result",
+        Phase::WarmingUp => "warming up",
+        Phase::Measuring => "measuring",
+        Phase::Verifying => "verifying the last result",
+        Phase::Holding => "holding memory",
+        Phase::GivingBack => "freeing memory",
+        Phase::Other => "working",
+    }
+}
+
+/// `[######----------]`.
+fn bar(share: f64) -> String {
+    let full = (share.clamp(0.0, 1.0) * BAR as f64).round() as usize;
+    format!("[{}{}]", "#".repeat(full), "-".repeat(BAR - full))
+}
+
+/// As much of a text as has room.
+fn cut(text: &str, width: usize) -> String {
+    if text.width() <= width {
+        return text.to_owned();
+    }
+    let mut room = width;
+    let fits = |letter: &char| {
+        let wide = letter.width().unwrap_or(0);
+        room.checked_sub(wide).inspect(|left| room = *left).is_some()
+    };
+    text.chars().take_while(fits).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use gpumon_workload::Backend;
+
+    use super::*;
+
+    #[test]
+    fn the_line_says_what_how_far_and_since_when() {
+        let mut status = ProgressLine::new();
+        status.is_shown = false;
+        let mut line_after = |report: Report| {
+            status.on_report(&report);
+            status.line(65_000)
+        };
+        line_after(Report::Begun { title: "copy, add".to_owned(), devices: Vec::new(), steps: 2 });
+        let id = || "add".to_owned();
+        let phase = |phase| Report::Phase { step: 1, id: id(), backend: Backend::Cuda, phase };
+        assert_eq!(line_after(phase(Phase::Preparing)), "   1m  2/2  add: preparing");
+        line_after(phase(Phase::Measuring));
+        let line = line_after(Report::Progress { share: 0.5, text: "1\u{1b}[2J errors".to_owned(), memory: None });
+        assert_eq!(line, "   1m  2/2  [########--------]  add: measuring, 1\\u{1b}[2J errors");
+        assert_eq!(line_after(phase(Phase::Verifying)), "   1m  2/2  add: verifying the last result");
+    }
+
+    #[test]
+    fn no_line_is_wider_than_its_terminal() {
+        assert_eq!([cut("abc", 3), cut("abc", 2), cut("a訓b", 2), cut("abc", 0)], ["abc", "ab", "a", ""]);
+    }
+}

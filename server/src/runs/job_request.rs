@@ -1,0 +1,57 @@
+//! What a job may ask for, before anybody does it.
+
+use std::time::Duration;
+
+use gpumon_workload::protocol::Job;
+
+use super::report_item::clean;
+
+/// What a job may ask for: nobody means to keep a GPU busy for longer from a page.
+const LONGEST_S: f64 = 24.0 * 60.0 * 60.0;
+/// Of a title that is made of names.
+const TITLE: usize = 80;
+
+/// What it is called until the process that does it says so.
+pub(crate) fn title_of(job: &Job) -> String {
+    clean(&job.title(), TITLE)
+}
+
+/// When it has taken too long.
+///
+/// # Errors
+/// Where it asks for a time that no job may have, with one that it may.
+pub(crate) fn limit_of(job: &Job) -> Result<Duration, String> {
+    let (key, seconds) = match job {
+        Job::Burn(burn) => ("seconds", burn.seconds),
+        Job::Oom(oom) => ("hold_seconds", oom.hold_seconds),
+        Job::Bench(_) | Job::Tutorials(_) | Job::Selftest(_) => return Ok(job.usual_limit()),
+    };
+    if (0.0..=LONGEST_S).contains(&seconds) {
+        return Ok(job.usual_limit());
+    }
+    Err(format!("\"{key}\": {seconds} is no time that a run may take; ask for 0 to {LONGEST_S}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn job(json: &str) -> Job {
+        serde_json::from_str(json).unwrap()
+    }
+
+    #[test]
+    fn a_job_has_the_time_that_it_asks_for_and_no_job_has_for_ever() {
+        let usual = limit_of(&job(r#"{"kind":"bench"}"#)).unwrap();
+        assert_eq!(limit_of(&job(r#"{"kind":"burn","seconds":90}"#)), Ok(usual + Duration::from_secs(90)));
+        for seconds in ["-1", "86401", "1e308"] {
+            let error = limit_of(&job(&format!(r#"{{"kind":"oom","hold_seconds":{seconds}}}"#))).unwrap_err();
+            assert!(error.contains("hold_seconds") && error.contains("86400"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_title_steers_no_terminal() {
+        assert_eq!(title_of(&job(r#"{"kind":"oom","scenario":"fill\u001b"}"#)), "fill ");
+    }
+}

@@ -1,0 +1,156 @@
+//! What all processes have done on a device.
+
+use std::{
+    collections::BTreeMap,
+    ffi::OsStr,
+    fs::{self, File},
+    io::Read,
+    path::{Path, PathBuf},
+};
+
+use crate::{
+    activity::{Activity, Peaks},
+    activity_file::ActivityFile,
+    entry::started,
+    now_ns,
+};
+
+/// What the files end in.
+pub(crate) const SUFFIX: &str = "done";
+
+/// What was done on a device until a moment.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Uses {
+    /// By PID, of processes that are gone, too, so that the sum of all only grows.
+    pub by_pid: BTreeMap<u32, Activity>,
+    /// What the device does at best.
+    pub peaks: Peaks,
+}
+
+impl Uses {
+    /// What all of them did.
+    pub fn total(&self) -> Activity {
+        self.by_pid.values().fold(Activity::default(), |sum, own| sum.and(*own))
+    }
+}
+
+/// What was done on a device until now; `None` where nobody has done anything.
+pub fn uses(folder: &Path, device: &str) -> Option<Uses> {
+    let end = format!(".{device}.{SUFFIX}");
+    let mut found: Option<Uses> = None;
+    let files = fs::read_dir(folder).into_iter().flatten();
+    for (pid, since, path) in files.filter_map(|file| of_device(&file.ok()?.path(), &end)) {
+        // What was under way in a process that was killed has ended with it.
+        let is_alive = started(pid) == Some(since);
+        let Some(page) = read(&path, is_alive) else { continue };
+        let uses = found.get_or_insert_default();
+        uses.peaks = page.peaks;
+        let own = uses.by_pid.entry(pid).or_default();
+        *own = own.and(page.done);
+    }
+    found
+}
+
+/// The process that a page is of, when that started, and where it is.
+fn of_device(path: &Path, end: &str) -> Option<(u32, u64, PathBuf)> {
+    let name = path.file_name().and_then(OsStr::to_str)?.strip_suffix(end)?;
+    let mut parts = name.split('-');
+    Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?, path.to_owned()))
+}
+
+/// With the times until now, as far as things are still under way; `None` for one in which nothing stands yet.
+fn read(path: &Path, is_alive: bool) -> Option<ActivityFile> {
+    let mut file = File::open(path).ok()?;
+    file.lock_shared().ok()?;
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes).ok()?;
+    let mut page = ActivityFile::from_bytes(&bytes)?;
+    if is_alive {
+        page.advance(now_ns());
+    }
+    Some(page)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        process, thread,
+        time::{Duration, Instant},
+    };
+
+    use super::*;
+    use crate::{ActivityWriter, Load};
+
+    const WHOLE: Load = Load { sms: 1.0, warps: 0.5 };
+    const PEAKS: Peaks = Peaks { multiprocessors: 132.0, sm_mhz: 1980.0, dram_bytes: 2.0 };
+    const MS: u64 = 1_000_000;
+
+    #[test]
+    fn a_reader_sees_what_is_under_way_and_what_is_done_of_all() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(uses(folder.path(), "GPU-a"), None);
+        let open = || ActivityWriter::open(Some(folder.path().to_owned()), PEAKS);
+        let (mut one, mut other) = (open(), open());
+        let begun = one.begin("GPU-a", WHOLE);
+        thread::sleep(Duration::from_millis(20));
+        let meanwhile = uses(folder.path(), "GPU-a").unwrap();
+        assert!(meanwhile.total().busy_ns >= 20 * MS && meanwhile.peaks == PEAKS, "{meanwhile:?}");
+        one.end("GPU-a", begun, Activity { dram_bytes: 7, ..Activity::default() });
+        other.run("GPU-a", WHOLE, now_ns(), 10 * MS);
+        drop(one);
+        let done = uses(folder.path(), "GPU-a").unwrap();
+        assert_eq!((done.by_pid.keys().collect::<Vec<_>>(), done.total().dram_bytes), (vec![&process::id()], 7));
+        thread::sleep(Duration::from_millis(15));
+        let (later, last) = (uses(folder.path(), "GPU-a").unwrap(), uses(folder.path(), "GPU-a").unwrap());
+        assert_eq!(later, last, "nothing is under way any more");
+        let both = later.total();
+        assert!(
+            both.busy_ns >= 30 * MS && both.sm_ns.abs_diff(both.busy_ns) < 10 && both.warp_ns * 2 <= both.sm_ns + 9
+        );
+        assert_eq!(uses(folder.path(), "GPU-b"), None);
+    }
+
+    #[test]
+    fn what_was_under_way_ends_with_its_process() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut writer = ActivityWriter::open(Some(folder.path().to_owned()), PEAKS);
+        writer.begin("GPU-a", WHOLE);
+        let page = fs::read_dir(folder.path()).unwrap().next().unwrap().unwrap().path();
+        let name = page.file_name().unwrap().to_str().unwrap();
+        // Another process has its number by now.
+        let since = name.split('-').nth(1).unwrap();
+        fs::copy(&page, folder.path().join(name.replace(since, "1"))).unwrap();
+        fs::remove_file(&page).unwrap();
+        thread::sleep(Duration::from_millis(5));
+        assert_eq!(uses(folder.path(), "GPU-a").unwrap().total().busy_ns, 0);
+    }
+
+    #[test]
+    fn who_reads_while_somebody_writes_sees_nothing_go_backwards() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut writer = ActivityWriter::open(Some(folder.path().to_owned()), PEAKS);
+        let begun = writer.begin("GPU-a", WHOLE);
+        thread::scope(|scope| {
+            let writer = scope.spawn(move || {
+                writer.end("GPU-a", begun, Activity::default());
+                let until = Instant::now() + Duration::from_millis(200);
+                let mut kernels = 0_u64;
+                while Instant::now() < until {
+                    let begun = writer.begin("GPU-a", WHOLE);
+                    writer.end("GPU-a", begun, Activity { dram_bytes: 1, half_clocks: 1, ..Activity::default() });
+                    kernels += 1;
+                }
+                kernels
+            });
+            let mut before = Activity::default();
+            while !writer.is_finished() {
+                let now = uses(folder.path(), "GPU-a").unwrap().total();
+                assert_eq!(now.dram_bytes, now.half_clocks, "half of a page was read");
+                assert_eq!(before.since(now), Activity::default(), "{before:?} then {now:?}");
+                before = now;
+            }
+            let kernels = writer.join().unwrap();
+            assert!(kernels > 1000 && before.dram_bytes > 0, "{kernels}");
+        });
+    }
+}

@@ -1,0 +1,96 @@
+//! `both-pinned`: copies between host and device, both ways at once.
+
+use super::copied::HostMemory;
+use crate::{
+    check::compare_words,
+    cuda::{DeviceMemory, Stream},
+    error::RunError,
+    gpu::Gpu,
+    memory_budget::MemoryBudget,
+    protocol::{Backend, Bound, Cost, Dtype, Extent, Verification},
+    random::{self, SEED_A, SEED_B, fill},
+    workload::{About, Prepared, Sample, Size, Workload},
+};
+
+pub(super) static BOTH_PINNED: BidirectionalCopy = BidirectionalCopy;
+
+static ABOUT: About = About {
+    id: "both-pinned",
+    does: "Copies pinned memory of the host to the device, and at once other memory of the device to the host.",
+    teaches: "The bus has a lane each way: who sends while results come back gets nearly both rates.",
+    dtypes: &[],
+    backends: &[Backend::Cuda],
+    bound: Bound::Link,
+    extent: Extent::Elements,
+};
+
+/// Of each direction: so much that the time of one start does not show.
+const USUAL_BYTES: u64 = 256 << 20;
+const WORD_BYTES: u64 = 8;
+
+pub(super) struct BidirectionalCopy;
+
+impl Workload for BidirectionalCopy {
+    fn about(&self) -> &About {
+        &ABOUT
+    }
+
+    fn usual_n(&self, _: Backend, _: Dtype, budget: &MemoryBudget) -> u64 {
+        USUAL_BYTES.min(budget.usable_bytes() / 4).max(WORD_BYTES)
+    }
+
+    fn cost(&self, size: Size) -> Cost {
+        let bytes = words(size).saturating_mul(2 * WORD_BYTES);
+        Cost { memory_bytes: bytes, host_bytes: bytes, moved_bytes: bytes, operations: 0 }
+    }
+
+    fn on_cuda<'gpu>(&self, gpu: &'gpu Gpu, size: Size) -> Result<Box<dyn Prepared + 'gpu>, RunError> {
+        let words = words(size);
+        let (mut from, mut to) = (HostMemory::new(gpu, words, true)?, HostMemory::new(gpu, words, true)?);
+        fill(from.slice_mut(), |index| random::bits(SEED_A, index));
+        // What no word is that comes from the device.
+        fill(to.slice_mut(), |index| !random::bits(SEED_B, index));
+        Ok(Box::new(Ready {
+            gpu,
+            back: gpu.context.stream()?,
+            from,
+            arrived: gpu.poisoned(words * WORD_BYTES)?,
+            sent: gpu.random("random_u64", words, words * WORD_BYTES, SEED_B)?,
+            to,
+            words,
+        }))
+    }
+}
+
+struct Ready<'gpu> {
+    gpu: &'gpu Gpu,
+    /// The stream of the way back.
+    back: Stream,
+    from: HostMemory<u64>,
+    arrived: DeviceMemory,
+    sent: DeviceMemory,
+    to: HostMemory<u64>,
+    words: u64,
+}
+
+impl Prepared for Ready<'_> {
+    fn run(&mut self) -> Result<Sample, RunError> {
+        let Self { gpu, back, from, arrived, sent, to, .. } = self;
+        let elapsed = gpu.stream.time_both(back, |there, back| {
+            there.copy_in(arrived, from.slice())?;
+            back.copy_out(to.slice_mut(), sent, 0)
+        })?;
+        Ok(Sample { device_us: Some(elapsed.device_us), host_us: elapsed.host_us })
+    }
+
+    fn verify(&mut self) -> Result<Verification, RunError> {
+        let there = self.gpu.check(&self.arrived, self.words, |words: &[u64], first| {
+            compare_words(words, first, |index| random::bits(SEED_A, index))
+        })?;
+        Ok(there.and(compare_words(self.to.slice(), 0, |index| random::bits(SEED_B, index))))
+    }
+}
+
+fn words(size: Size) -> u64 {
+    size.bytes().div_ceil(WORD_BYTES)
+}

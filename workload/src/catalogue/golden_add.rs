@@ -1,0 +1,99 @@
+//! `vector-add-32x128`: a vector of the size of its grid, once with numbers whose sum anybody knows.
+
+use super::{
+    on_cpu::{OnCpu, check},
+    operations::VectorAdd,
+};
+use crate::{
+    check::compare_words,
+    cuda::{Argument, DeviceMemory, Grid, Kernel},
+    error::RunError,
+    gpu::Gpu,
+    kernels,
+    memory_budget::MemoryBudget,
+    protocol::{Backend, Bound, Cost, Dtype, Extent, Verification},
+    random::{SEED_A, SEED_B},
+    workload::{About, Prepared, Sample, Size, Workload},
+};
+
+pub(super) static VECTOR_ADD_GRID: VectorAddGrid = VectorAddGrid;
+
+static ABOUT: About = About {
+    id: "vector-add-32x128",
+    does: "Adds two vectors of 4096 elements in 32 blocks of 128 threads: random numbers, and 0, 1, 2, ... plus ones.",
+    teaches: "Blocks times threads have to be the elements: each thread finds its own by counting both.",
+    dtypes: &[Dtype::Fp32],
+    backends: &[Backend::Cuda, Backend::Cpu],
+    bound: Bound::Driver,
+    extent: Extent::Fixed,
+};
+
+const GRID: Grid = Grid { blocks: 32, threads: 128 };
+const ELEMENTS: u64 = GRID.blocks as u64 * GRID.threads as u64;
+const BYTES: u64 = ELEMENTS * 4;
+
+pub(super) struct VectorAddGrid;
+
+impl Workload for VectorAddGrid {
+    fn about(&self) -> &About {
+        &ABOUT
+    }
+
+    fn usual_n(&self, _: Backend, _: Dtype, _: &MemoryBudget) -> u64 {
+        ELEMENTS
+    }
+
+    fn cost(&self, _: Size) -> Cost {
+        Cost { memory_bytes: 3 * BYTES, moved_bytes: 3 * BYTES, operations: ELEMENTS, ..Cost::default() }
+    }
+
+    fn on_cuda<'gpu>(&self, gpu: &'gpu Gpu, _: Size) -> Result<Box<dyn Prepared + 'gpu>, RunError> {
+        Ok(Box::new(OnCuda {
+            gpu,
+            kernel: gpu.kernel(kernels::ELEMENTWISE, "vector_add_fp32")?,
+            a: gpu.random("random_fp32", ELEMENTS, BYTES, SEED_A)?,
+            b: gpu.random("random_fp32", ELEMENTS, BYTES, SEED_B)?,
+            out: gpu.poisoned(BYTES)?,
+        }))
+    }
+
+    fn on_cpu(&self, _: Size) -> Result<Box<dyn Prepared>, RunError> {
+        Ok(Box::new(OnCpu::<VectorAdd, f32>::new(ELEMENTS, true)))
+    }
+}
+
+struct OnCuda<'gpu> {
+    gpu: &'gpu Gpu,
+    kernel: Kernel,
+    a: DeviceMemory,
+    b: DeviceMemory,
+    out: DeviceMemory,
+}
+
+impl Prepared for OnCuda<'_> {
+    fn run(&mut self) -> Result<Sample, RunError> {
+        let Self { gpu, kernel, a, b, out } = self;
+        let arguments = [Argument::Out(out), Argument::In(a), Argument::In(b), Argument::U64(ELEMENTS)];
+        let elapsed = gpu.stream.time(|queue| queue.launch(kernel, GRID, &arguments))?;
+        Ok(Sample { device_us: Some(elapsed.device_us), host_us: elapsed.host_us })
+    }
+
+    fn verify(&mut self) -> Result<Verification, RunError> {
+        let random = self.gpu.check(&self.out, ELEMENTS, check::<VectorAdd, f32>)?;
+        Ok(random.and(self.count()?))
+    }
+}
+
+impl OnCuda<'_> {
+    /// 0, 1, 2, ... plus 1 is 1, 2, 3, ..., to the bit.
+    fn count(&self) -> Result<Verification, RunError> {
+        let counting: Vec<f32> = (0..ELEMENTS).map(|index| index as f32).collect();
+        let (a, b) = (self.gpu.upload(&counting)?, self.gpu.upload(&vec![1.0_f32; ELEMENTS as usize])?);
+        let out = self.gpu.poisoned(BYTES)?;
+        let arguments = [Argument::Out(&out), Argument::In(&a), Argument::In(&b), Argument::U64(ELEMENTS)];
+        self.gpu.stream.run(|queue| queue.launch(&self.kernel, GRID, &arguments))?;
+        let sums: Vec<f32> = self.gpu.download(&out)?;
+        let bits: Vec<u64> = sums.iter().map(|sum| u64::from(sum.to_bits())).collect();
+        Ok(compare_words(&bits, 0, |index| u64::from((index as f32 + 1.0).to_bits())))
+    }
+}

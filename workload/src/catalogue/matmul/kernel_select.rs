@@ -1,0 +1,259 @@
+//! Which kernel multiplies, on which GPU.
+
+use crate::{
+    cuda::{Code, Element},
+    kernels,
+    protocol::Dtype,
+};
+
+/// Every tile divides it, so that no kernel has to look where a matrix ends.
+const WHOLE_TILES: u64 = 256;
+/// Of a row of a tile that the copy engine brings, or of a slab of shared memory.
+const HOPPER_ROW_BYTES: u32 = 128;
+/// What the stages' barriers take, and what their beginning may be off a whole pattern.
+const HOPPER_EXTRA_BYTES: u32 = 1024 + 128;
+
+const AMPERE: (u32, u32) = (8, 0);
+const ADA: (u32, u32) = (8, 9);
+const HOPPER: (u32, u32) = (9, 0);
+
+/// A kernel, and how it is started.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct KernelChoice {
+    pub(super) code: Code,
+    pub(super) kernel: &'static str,
+    /// Rows and columns of what a block computes at a time.
+    pub(super) tile: (u32, u32),
+    pub(super) threads: u32,
+    /// Blocks that a multiprocessor has at the same time.
+    blocks_at_once: u32,
+    /// How near the kernel comes to its fastest sister, where there is enough to do.
+    efficiency: f64,
+    /// Shared memory beyond what the code names.
+    pub(super) shared_bytes: u32,
+    pub(super) inputs: Inputs,
+    pub(super) layout: Layout,
+}
+
+/// How a kernel gets its inputs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Inputs {
+    /// As addresses.
+    Addresses,
+    /// As addresses, with the distances that the layout comes to.
+    Strides,
+    /// As what the copy engine takes, by blocks that stay where they are and compute tile after tile.
+    Tiles(Element),
+}
+
+/// How A and B lie; B's columns are meant where A's rows are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Layout {
+    /// The elements of a row side by side.
+    RowByRow,
+    /// The elements of all rows that are multiplied in one step side by side.
+    StepByStep,
+}
+
+impl Layout {
+    /// The distances from one row to the next, and from one step to the next.
+    pub(super) fn strides(self, pitch: u64) -> (u64, u64) {
+        match self {
+            Self::RowByRow => (pitch, 1),
+            Self::StepByStep => (1, pitch),
+        }
+    }
+}
+
+/// The compute capability that a type asks for.
+pub(crate) fn needs(dtype: Dtype) -> (u32, u32) {
+    match dtype {
+        Dtype::Fp64 | Dtype::Fp32 => (6, 0),
+        Dtype::Tf32 | Dtype::Fp16 | Dtype::Bf16 | Dtype::Int8 | Dtype::Bytes => AMPERE,
+        Dtype::Fp8 => ADA,
+    }
+}
+
+/// The rows of a matrix in memory.
+pub(super) fn padded(n: u64) -> u64 {
+    n.max(1).div_ceil(WHOLE_TILES).saturating_mul(WHOLE_TILES)
+}
+
+/// The kernel that is the fastest for matrices of this size, on a GPU of this capability with so many multiprocessors.
+pub(super) fn choose(dtype: Dtype, capability: (u32, u32), multiprocessors: u32, n: u64) -> KernelChoice {
+    let routes = candidates(dtype, capability);
+    let time = |choice: &KernelChoice| choice.time(n, multiprocessors);
+    routes.into_iter().min_by(|a, b| time(a).total_cmp(&time(b))).expect("every type has a route")
+}
+
+fn candidates(dtype: Dtype, capability: (u32, u32)) -> Vec<KernelChoice> {
+    // Machine code of one architecture runs on no other.
+    let is_hopper = capability == HOPPER;
+    match dtype {
+        Dtype::Fp32 if capability >= AMPERE => {
+            let code = if is_hopper { kernels::MATMUL_FP32_HOPPER } else { kernels::MATMUL_FP32 };
+            [
+                ("matmul_fp32_256x128", (256, 128), 8 * 4, 1, 1.0),
+                ("matmul_fp32_128x128", (128, 128), 16 * 3, 2, 0.93),
+                ("matmul_fp32_128x64", (128, 64), 16 * 3, 3, 0.86),
+            ]
+            .map(|(kernel, tile, steps, blocks_at_once, efficiency)| KernelChoice {
+                code,
+                kernel,
+                tile,
+                threads: 256,
+                blocks_at_once,
+                efficiency,
+                shared_bytes: (tile.0 + tile.1) * steps * 4,
+                inputs: Inputs::Addresses,
+                layout: Layout::StepByStep,
+            })
+            .to_vec()
+        }
+        Dtype::Fp64 if is_hopper => vec![hopper("matmul_fp64_128x64", 64, 8, 1.0, Element::Fp64)],
+        Dtype::Fp64 if capability >= AMPERE => {
+            vec![before_hopper(kernels::MATMUL_FP64, "matmul_fp64_tensor", 64, 128, 3 * 2 * 64 * 18 * 8)]
+        }
+        Dtype::Fp32 => vec![anywhere("matmul_fp32_any")],
+        Dtype::Fp64 => vec![anywhere("matmul_fp64_any")],
+        narrow if is_hopper => {
+            let (wide, narrow, element) = match narrow {
+                Dtype::Fp16 => ("matmul_fp16_128x256", "matmul_fp16_128x128", Element::Fp16),
+                Dtype::Tf32 => ("matmul_tf32_128x256", "matmul_tf32_128x128", Element::Fp32),
+                Dtype::Fp8 => ("matmul_fp8_128x256", "matmul_fp8_128x128", Element::Bits8),
+                Dtype::Int8 => ("matmul_int8_128x256", "matmul_int8_128x128", Element::Bits8),
+                _ => ("matmul_bf16_128x256", "matmul_bf16_128x128", Element::Bf16),
+            };
+            vec![hopper(wide, 256, 4, 1.0, element), hopper(narrow, 128, 6, 0.9, element)]
+        }
+        narrow => {
+            let (code, kernel) = match narrow {
+                Dtype::Fp16 => (kernels::MATMUL_TENSOR, "matmul_fp16_tensor"),
+                Dtype::Tf32 => (kernels::MATMUL_TENSOR, "matmul_tf32_tensor"),
+                Dtype::Fp8 => (kernels::MATMUL_TENSOR_ADA, "matmul_fp8_tensor"),
+                Dtype::Int8 => (kernels::MATMUL_TENSOR, "matmul_int8_tensor"),
+                _ => (kernels::MATMUL_TENSOR, "matmul_bf16_tensor"),
+            };
+            vec![before_hopper(code, kernel, 128, 256, 4 * 2 * 128 * 80)]
+        }
+    }
+}
+
+/// Of `matmul_hopper.cu`.
+fn hopper(kernel: &'static str, across: u32, stages: u32, efficiency: f64, element: Element) -> KernelChoice {
+    let tile = (128, across);
+    KernelChoice {
+        code: kernels::MATMUL_HOPPER,
+        kernel,
+        tile,
+        threads: 384,
+        blocks_at_once: 1,
+        efficiency,
+        shared_bytes: stages * (tile.0 + tile.1) * HOPPER_ROW_BYTES + HOPPER_EXTRA_BYTES,
+        inputs: Inputs::Tiles(element),
+        layout: Layout::RowByRow,
+    }
+}
+
+/// Of `matmul_tensor.cu` and `matmul_fp64.cu`.
+fn before_hopper(code: Code, kernel: &'static str, side: u32, threads: u32, shared_bytes: u32) -> KernelChoice {
+    KernelChoice {
+        code,
+        kernel,
+        tile: (side, side),
+        threads,
+        blocks_at_once: 2,
+        efficiency: 1.0,
+        shared_bytes,
+        inputs: Inputs::Addresses,
+        layout: Layout::RowByRow,
+    }
+}
+
+/// Of `matmul_any.cu`.
+fn anywhere(kernel: &'static str) -> KernelChoice {
+    let code = kernels::MATMUL_ANY;
+    KernelChoice { inputs: Inputs::Strides, ..before_hopper(code, kernel, 64, 256, 0) }
+}
+
+impl KernelChoice {
+    /// The tiles of a result.
+    pub(super) fn tiles(&self, n: u64) -> u64 {
+        n.div_ceil(u64::from(self.tile.0)) * n.div_ceil(u64::from(self.tile.1))
+    }
+
+    /// How long it takes, in some unit: multiprocessors that have no tile in the last round wait for those that have.
+    fn time(&self, n: u64, multiprocessors: u32) -> f64 {
+        let rounds = self.tiles(n).div_ceil(u64::from(multiprocessors.max(1) * self.blocks_at_once));
+        let elements = self.tile.0 * self.tile.1 * self.blocks_at_once;
+        rounds as f64 * f64::from(elements) / self.efficiency
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TYPES: [Dtype; 7] =
+        [Dtype::Fp64, Dtype::Fp32, Dtype::Tf32, Dtype::Fp16, Dtype::Bf16, Dtype::Fp8, Dtype::Int8];
+
+    #[test]
+    fn every_type_has_a_kernel_wherever_it_is_said_to_run() {
+        for capability in [(6, 0), (7, 0), (7, 5), (8, 0), (8, 6), (8, 9), (9, 0), (10, 0), (12, 0)] {
+            for dtype in TYPES.into_iter().filter(|dtype| needs(*dtype) <= capability) {
+                for n in [1, 100, 1000, 8192] {
+                    let choice = choose(dtype, capability, 132, n);
+                    assert!(choice.kernel.starts_with(&format!("matmul_{dtype}_")), "{dtype} on {capability:?}");
+                    assert_eq!(matches!(choice.inputs, Inputs::Tiles(_)), capability == HOPPER && dtype != Dtype::Fp32);
+                    let Code::Ptx(text) = choice.code else { continue };
+                    assert!(text.contains(&format!(".entry {}(", choice.kernel)), "{}", choice.kernel);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn small_matrices_are_cut_smaller_so_that_all_multiprocessors_have_work() {
+        let kernel = |dtype, n| choose(dtype, HOPPER, 132, n).kernel;
+        assert_eq!([1024, 8192].map(|n| kernel(Dtype::Fp32, n)), ["matmul_fp32_128x64", "matmul_fp32_256x128"]);
+        assert_eq!([1024, 8192].map(|n| kernel(Dtype::Bf16, n)), ["matmul_bf16_128x128", "matmul_bf16_128x256"]);
+    }
+
+    /// Else a product would not be the same to the bit each time.
+    #[test]
+    fn no_kernel_adds_up_in_an_order_that_chance_decides() {
+        let sources = [
+            include_str!("../../../kernels/matmul_any.cu"),
+            include_str!("../../../kernels/matmul_fp32.cu"),
+            include_str!("../../../kernels/matmul_fp64.cu"),
+            include_str!("../../../kernels/matmul_tensor.cu"),
+            include_str!("../../../kernels/matmul_hopper.cu"),
+        ];
+        for capability in [(6, 0), (8, 9), (9, 0)] {
+            for dtype in TYPES.into_iter().filter(|dtype| needs(*dtype) <= capability) {
+                for KernelChoice { kernel, .. } in candidates(dtype, capability) {
+                    // A macro makes names of their beginning and the tile.
+                    let (start, _) = kernel.rsplit_once('_').unwrap();
+                    assert!(sources.iter().any(|source| source.contains(start)), "{kernel} is looked at");
+                }
+            }
+        }
+        for source in sources {
+            for word in ["atomic", "atom.", " red.", "\"red."] {
+                assert!(!source.contains(word), "{word}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_tile_divides_what_matrices_are_padded_to() {
+        for capability in [(7, 0), (8, 9), (9, 0)] {
+            for dtype in TYPES.into_iter().filter(|dtype| needs(*dtype) <= capability) {
+                for KernelChoice { tile: (down, across), .. } in candidates(dtype, capability) {
+                    assert_eq!((WHOLE_TILES % u64::from(down), WHOLE_TILES % u64::from(across)), (0, 0));
+                }
+            }
+        }
+        assert_eq!([1, 256, 257, 1000].map(padded), [256, 256, 512, 1024]);
+    }
+}

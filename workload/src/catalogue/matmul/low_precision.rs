@@ -1,0 +1,250 @@
+//! Products of narrow types on the CPU, which has no units for them: they are made wide, multiplied, and rounded, and all
+//! of that is timed, since it is what the type costs there.
+
+use std::time::Instant;
+
+use half::{bf16, f16};
+use rayon::prelude::*;
+
+use super::{on_cpu::Factors, tolerance::Tolerance, values};
+use crate::{
+    cpu_product::CpuProduct,
+    error::RunError,
+    protocol::{Dtype, Verification},
+    random::{self, SEED_A, SEED_B, fill},
+    real::Real,
+    workload::{Prepared, Sample},
+};
+
+/// Elements that a thread makes wide or narrow at a time, at least.
+const LEAST: usize = 1 << 14;
+
+/// A type that is narrower than what the CPU multiplies.
+pub(super) trait LowPrecision: Copy + Default + Send + Sync + 'static {
+    /// Its name.
+    const DTYPE: Dtype;
+    /// What it is multiplied as: each product of two is exact in it, or, of whole numbers, each sum.
+    type Wide: CpuProduct;
+    /// What a product is rounded to.
+    type Out: Copy + Send + Sync + 'static;
+    /// What no result is.
+    const POISON: Self::Out;
+
+    /// The random element at an index.
+    fn random(seed: u64, index: u64) -> Self;
+    /// The same number.
+    fn wide(self) -> Self::Wide;
+    /// The nearest number.
+    fn rounded(sum: Self::Wide) -> Self::Out;
+    /// The same number.
+    fn read(out: Self::Out) -> f64;
+}
+
+/// 32 bits in memory, the last 13 of which are 0.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Tf32(f32);
+/// A code of e4m3: sign, four bits of exponent, three of fraction.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Fp8(u8);
+
+/// Both factors, room to make them wide, and a result.
+pub(super) struct OnCpu<T: LowPrecision> {
+    a: Vec<T>,
+    b: Vec<T>,
+    wide: Factors<T::Wide>,
+    sums: Vec<T::Wide>,
+    out: Vec<T::Out>,
+}
+
+impl<T: LowPrecision> OnCpu<T> {
+    pub(super) fn new(n: u64) -> Self {
+        let matrix = |seed| {
+            let mut matrix = vec![T::default(); (n * n) as usize];
+            fill(&mut matrix, |index| T::random(seed, index));
+            matrix
+        };
+        let wide = Factors::of(n, |_, _| T::Wide::default());
+        Self {
+            a: matrix(SEED_A),
+            b: matrix(SEED_B),
+            sums: wide.poisoned(),
+            out: vec![T::POISON; (n * n) as usize],
+            wide,
+        }
+    }
+}
+
+impl<T: LowPrecision> Prepared for OnCpu<T> {
+    fn run(&mut self) -> Result<Sample, RunError> {
+        let Self { a, b, wide, sums, out } = self;
+        let begun = Instant::now();
+        for (wide, narrow) in wide.both_mut().into_iter().zip([&*a, &*b]) {
+            let places = wide.par_iter_mut().zip(narrow).with_min_len(LEAST);
+            places.for_each(|(wide, narrow)| *wide = narrow.wide());
+        }
+        wide.multiply(sums);
+        out.par_iter_mut().zip(&*sums).with_min_len(LEAST).for_each(|(out, sum)| *out = T::rounded(*sum));
+        Ok(Sample { device_us: None, host_us: begun.elapsed().as_secs_f64() * 1e6 })
+    }
+
+    /// With factors that are made anew, so that those are checked that were made wide.
+    fn verify(&mut self) -> Result<Verification, RunError> {
+        let n = self.wide.side();
+        let factors = Factors::of(n, |seed, index| T::Wide::of(values::random(T::DTYPE, seed, index)));
+        Ok(factors.compare(Tolerance::of(T::DTYPE, n), |at| T::read(self.out[at])))
+    }
+}
+
+/// A random number from -1 to 1, of 24 bits.
+fn single(seed: u64, index: u64) -> f32 {
+    f32::random(seed, index)
+}
+
+impl LowPrecision for Tf32 {
+    const DTYPE: Dtype = Dtype::Tf32;
+    type Wide = f32;
+    type Out = f32;
+    const POISON: f32 = f32::NAN;
+
+    fn random(seed: u64, index: u64) -> Self {
+        Self(values::tf32(single(seed, index)))
+    }
+    fn wide(self) -> f32 {
+        self.0
+    }
+    fn rounded(sum: f32) -> f32 {
+        sum
+    }
+    fn read(out: f32) -> f64 {
+        f64::from(out)
+    }
+}
+
+/// Types of 16 bits, which stay what they are.
+macro_rules! half {
+    ($type:ty, $dtype:expr) => {
+        impl LowPrecision for $type {
+            const DTYPE: Dtype = $dtype;
+            type Wide = f32;
+            type Out = Self;
+            const POISON: Self = Self::NAN;
+
+            fn random(seed: u64, index: u64) -> Self {
+                Self::from_f32(single(seed, index))
+            }
+            fn wide(self) -> f32 {
+                self.to_f32()
+            }
+            fn rounded(sum: f32) -> Self {
+                Self::from_f32(sum)
+            }
+            fn read(out: Self) -> f64 {
+                out.to_f64()
+            }
+        }
+    };
+}
+
+half!(f16, Dtype::Fp16);
+half!(bf16, Dtype::Bf16);
+
+impl LowPrecision for Fp8 {
+    const DTYPE: Dtype = Dtype::Fp8;
+    type Wide = f32;
+    type Out = bf16;
+    const POISON: bf16 = bf16::NAN;
+
+    fn random(seed: u64, index: u64) -> Self {
+        Self::of(values::fp8(single(seed, index)))
+    }
+    /// The code's exponent and fraction are those of 16 bits, but for the exponent's bias, which is eight more there.
+    fn wide(self) -> f32 {
+        let Self(code) = self;
+        let bits = u16::from(code & 0x7f) << 7 | u16::from(code & 0x80) << 8;
+        f16::from_bits(bits).to_f32() * 256.0
+    }
+    fn rounded(sum: f32) -> bf16 {
+        bf16::from_f32(sum)
+    }
+    fn read(out: bf16) -> f64 {
+        out.to_f64()
+    }
+}
+
+impl Fp8 {
+    /// Of a number that it has.
+    fn of(value: f64) -> Self {
+        let bits = f16::from_f64(value / 256.0).to_bits();
+        Self((bits >> 7 & 0x7f) as u8 | (bits >> 8 & 0x80) as u8)
+    }
+}
+
+impl LowPrecision for i8 {
+    const DTYPE: Dtype = Dtype::Int8;
+    type Wide = f64;
+    type Out = i32;
+    const POISON: i32 = i32::MAX;
+
+    fn random(seed: u64, index: u64) -> Self {
+        (random::bits(seed, index) >> 56) as Self
+    }
+    fn wide(self) -> f64 {
+        f64::from(self)
+    }
+    fn rounded(sum: f64) -> i32 {
+        sum as i32
+    }
+    fn read(out: i32) -> f64 {
+        f64::from(out)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_right_and_one_wrong_element_is_found<T: LowPrecision>(wrong: T::Out) {
+        let mut work = OnCpu::<T>::new(65);
+        assert!(!work.verify().unwrap().ok, "{} has not run", T::DTYPE);
+        work.run().unwrap();
+        let found = work.verify().unwrap();
+        assert!(found.ok && found.checked == 65 * 65, "{}: {found:?}", T::DTYPE);
+        work.out[1234] = wrong;
+        let found = work.verify().unwrap();
+        assert_eq!((found.wrong, found.first_wrong), (1, Some(1234)), "{}: {found:?}", T::DTYPE);
+    }
+
+    #[test]
+    fn each_type_is_right_and_one_wrong_element_is_found() {
+        is_right_and_one_wrong_element_is_found::<Tf32>(1e3);
+        is_right_and_one_wrong_element_is_found::<f16>(f16::from_f32(1e3));
+        is_right_and_one_wrong_element_is_found::<bf16>(bf16::from_f32(1e3));
+        is_right_and_one_wrong_element_is_found::<Fp8>(bf16::from_f32(1e3));
+        is_right_and_one_wrong_element_is_found::<i8>(1 << 30);
+    }
+
+    #[test]
+    fn elements_are_those_that_a_gpu_has() {
+        fn same<T: LowPrecision>() {
+            for index in 0..1000 {
+                let (own, expected) =
+                    (T::random(SEED_A, index).wide().to_f64(), values::random(T::DTYPE, SEED_A, index));
+                assert_eq!(own.to_bits(), expected.to_bits(), "{} {index}: {own} is {expected}", T::DTYPE);
+            }
+        }
+        same::<Tf32>();
+        same::<f16>();
+        same::<bf16>();
+        same::<Fp8>();
+        same::<i8>();
+    }
+
+    #[test]
+    fn every_code_of_eight_bits_is_read_as_what_it_was_made_of() {
+        // The two that are no numbers are left out.
+        for code in (0..0x7f).chain(0x80..0xff_u8) {
+            assert_eq!(Fp8::of(f64::from(Fp8(code).wide())).0, code);
+        }
+        assert_eq!((Fp8(0x7e).wide(), Fp8(0x01).wide()), (448.0, 1.0 / 512.0));
+    }
+}

@@ -1,0 +1,167 @@
+//! Workloads, one after the other, on each place that was asked for.
+
+use super::{
+    Context, JobFailure, Reporter,
+    bench_plan::{BenchPlan, Step},
+    failure::code_of,
+    placement::{Placement, ReservedGpu},
+    worse,
+};
+use crate::{
+    bench::{self, Place, Request},
+    cuda::CudaError,
+    error::RunError,
+    measure::{Limits, Now},
+    protocol::{
+        Backend, BenchJob, Dtype, Load, Outcome, Report, Topic, Where,
+        exit_code::{FAILED, INTERRUPTED, NO_GPU},
+    },
+    workload::Workload,
+};
+
+/// Runs all of it. What fails does not keep the rest from running, but for a driver that fails.
+pub(super) fn run(job: &BenchJob, context: &Context<'_>, report: &mut Reporter<'_>) -> Result<u8, JobFailure> {
+    let plan = BenchPlan::new(job)?;
+    let device = if job.pairs { "all" } else { &job.place.device }.to_owned();
+    let place = Where { device, ..job.place.clone() };
+    let mut placement = Placement::take(&place, plan.needs_gpu, context.driver)?;
+    if job.pairs {
+        return run_pairs(job, &plan, &placement, context, report);
+    }
+    let gpus = match placement.add_neighbors(plan.gpus(), &job.place, context.driver) {
+        Err(error) if plan.is_named => return Err(error),
+        widened => widened.unwrap_or(1),
+    };
+    let steps = |backend| plan.on(backend, gpus).count() * placement.count(backend);
+    let steps = steps(Backend::Cuda) + steps(Backend::Cpu);
+    report(Report::Begun { title: plan.title(job), devices: placement.names(), steps });
+    if let Some(note) = &placement.note {
+        report(Report::Said { topic: Topic::Step, text: note.clone() });
+    }
+    let mut bench = Bench { job, context, placement: &placement, report, step: 0, worst: 0 };
+    for held in &placement.gpus {
+        match held.open() {
+            Ok(gpu) => {
+                let is_over = bench.all(plan.on(Backend::Cuda, gpus), &Place::Cuda(&gpu));
+                if is_over {
+                    return Ok(bench.worst);
+                }
+            }
+            Err(error) => bench.failed("bench", Backend::Cuda, &error.to_string(), NO_GPU),
+        }
+    }
+    if placement.runs_on_cpu {
+        bench.all(plan.on(Backend::Cpu, gpus), &Place::Cpu(&placement.cpu));
+    }
+    Ok(bench.worst)
+}
+
+/// Runs all of it from each GPU to each other one. All of them stay ready for work meanwhile.
+fn run_pairs(
+    job: &BenchJob,
+    plan: &BenchPlan,
+    placement: &Placement,
+    context: &Context<'_>,
+    report: &mut Reporter<'_>,
+) -> Result<u8, JobFailure> {
+    let found = placement.gpus.len();
+    if let (0 | 1, Some(workload)) = (found, plan.workloads.first()) {
+        let few = RunError::TooFewGpus { id: workload.about().id, needed: 2, found };
+        return Err(JobFailure::failed(few));
+    }
+    let gpus: Result<Vec<_>, CudaError> = placement.gpus.iter().map(ReservedGpu::open).collect();
+    let mut gpus = gpus?;
+    let steps = plan.on(Backend::Cuda, found).count() * found * (found - 1);
+    report(Report::Begun { title: plan.title(job), devices: placement.names(), steps });
+    let mut bench = Bench { job, context, placement, report, step: 0, worst: 0 };
+    let pairs = (0..found).flat_map(|from| (0..found).map(move |to| (from, to))).filter(|(from, to)| from != to);
+    for (from, to) in pairs {
+        let other = gpus[to].as_neighbour();
+        gpus[from].pair_with(other);
+        if bench.all(plan.on(Backend::Cuda, found), &Place::Cuda(&gpus[from])) {
+            break;
+        }
+    }
+    Ok(bench.worst)
+}
+
+/// A bench as far as it has come.
+struct Bench<'a> {
+    job: &'a BenchJob,
+    context: &'a Context<'a>,
+    placement: &'a Placement,
+    report: &'a mut Reporter<'a>,
+    step: usize,
+    /// The exit code so far.
+    worst: u8,
+}
+
+impl Bench<'_> {
+    /// Runs these in one place, and says whether that was the end of it.
+    fn all(&mut self, steps: impl Iterator<Item = Step>, place: &Place<'_>) -> bool {
+        for step in steps {
+            let Step { workload, dtype, is_one_of_all } = step;
+            if let (true, Place::Cuda(gpu), Some(dtype)) = (is_one_of_all, place, dtype)
+                && workload.check_device(gpu, dtype).is_err()
+            {
+                self.step += 1;
+                continue;
+            }
+            match self.one(workload, dtype, place) {
+                Ok(outcome) => self.outcome(outcome),
+                Err(error) => {
+                    self.failed(workload.about().id, place.backend(), &error.to_string(), code_of(&error));
+                    if let RunError::Cuda(_) = error {
+                        return true;
+                    }
+                }
+            }
+            self.step += 1;
+            if self.context.is_interrupted() {
+                self.count(INTERRUPTED);
+                return true;
+            }
+        }
+        false
+    }
+
+    /// A size that was asked of everything is asked of what has one.
+    fn one(&mut self, workload: &dyn Workload, dtype: Option<Dtype>, place: &Place<'_>) -> Result<Outcome, RunError> {
+        let Self { job, context, placement, report, step, .. } = self;
+        let limits = if job.quick { Limits::QUICK } else { Limits::FULL };
+        let request = Request { dtype, amount: job.size, engine: job.engine, limits };
+        let (id, backend) = (workload.about().id, place.backend());
+        bench::run(workload, place, &placement.cpu, &request, context.interrupted, &mut |now| {
+            report(match now {
+                Now::Phase(phase) => Report::Phase { step: *step, id: id.to_owned(), backend, phase },
+                Now::Share(share) => Report::Progress { share, text: String::new(), memory: None },
+            });
+        })
+    }
+
+    fn outcome(&mut self, outcome: Outcome) {
+        // What was interrupted before anything was checked is not wrong.
+        if outcome.verify.wrong > 0 || !outcome.verify.ok && !outcome.partial {
+            self.count(FAILED);
+        }
+        let load = load(self.placement, &outcome);
+        (self.report)(Report::Result { outcome: Box::new(outcome), load });
+    }
+
+    fn failed(&mut self, id: &str, backend: Backend, error: &str, code: u8) {
+        self.count(code);
+        (self.report)(Report::Failed { id: id.to_owned(), backend, error: error.to_owned(), code });
+    }
+
+    fn count(&mut self, code: u8) {
+        self.worst = worse(self.worst, code);
+    }
+}
+
+/// What the driver read of an outcome's GPU while it was timed.
+pub(super) fn load(placement: &Placement, outcome: &Outcome) -> Option<Load> {
+    let (from_ms, to_ms) = (outcome.environment.from_ms, outcome.environment.to_ms);
+    let load = placement.readings.between(outcome.device.uuid.as_deref()?, from_ms, to_ms)?;
+    let share_at_clock = load.sm_mhz.and_then(|mhz| outcome.roofline.share_at(mhz.mean));
+    Some(Load { share_at_clock, ..load })
+}

@@ -1,0 +1,148 @@
+//! What is asked of a bench: which workloads, and whether they can be such as they are asked to be.
+
+use super::JobFailure;
+use crate::{
+    catalogue,
+    error::RunError,
+    protocol::{Backend, BackendChoice, BenchJob, Dtype, Extent},
+    suggest::nearest,
+    workload::Workload,
+};
+
+/// What was named, or everything.
+pub(super) struct BenchPlan {
+    pub(super) workloads: Vec<&'static dyn Workload>,
+    /// Whether something was named that runs on a GPU alone.
+    pub(super) needs_gpu: bool,
+    dtype: Option<Dtype>,
+    pub(super) is_named: bool,
+}
+
+/// A workload, in one of its types.
+#[derive(Clone, Copy)]
+pub(super) struct Step {
+    pub(super) workload: &'static dyn Workload,
+    /// Its usual one where there is none.
+    pub(super) dtype: Option<Dtype>,
+    /// Whether it is one of all types that the workload has, of which some GPUs lack some.
+    pub(super) is_one_of_all: bool,
+}
+
+/// A type that was asked of everything is asked of what has it.
+fn steps(workload: &'static dyn Workload, backend: Backend, asked: Option<Dtype>) -> Vec<Step> {
+    let about = workload.about();
+    let step = |dtype, is_one_of_all| Step { workload, dtype, is_one_of_all };
+    match asked {
+        Some(dtype) => vec![step(Some(dtype).filter(|dtype| about.dtypes.contains(dtype)), false)],
+        None if workload.every_type() => {
+            workload.types_on(backend).iter().map(|dtype| step(Some(*dtype), true)).collect()
+        }
+        None => vec![step(None, false)],
+    }
+}
+
+impl BenchPlan {
+    pub(super) fn new(job: &BenchJob) -> Result<Self, JobFailure> {
+        let mut workloads = named(&job.ids)?;
+        check_shape(job, &workloads)?;
+        let is_named = !job.ids.is_empty() || job.pairs;
+        if job.pairs && job.ids.is_empty() {
+            workloads.retain(|workload| workload.gpus() > 1);
+        }
+        let alone = workloads.iter().find(|workload| workload.gpus() < 2);
+        if let (true, Some(workload)) = (job.pairs, alone) {
+            let id = workload.about().id;
+            return Err(JobFailure::usage(format!("'{id}' runs on one GPU and not between two: leave out --pairs")));
+        }
+        let gpu_only = workloads.iter().find(|workload| !workload.about().runs_on(Backend::Cpu));
+        if let (BackendChoice::Cpu, true, Some(workload)) = (job.place.backend, is_named, gpu_only) {
+            return Err(JobFailure::usage(RunError::NotThere { id: workload.about().id, backend: Backend::Cpu }));
+        }
+        let needs_gpu = is_named && gpu_only.is_some();
+        Ok(Self { workloads, needs_gpu, dtype: job.dtype, is_named })
+    }
+
+    /// What of it runs there, on a machine with so many GPUs. What needs more of them is left out, unless it was named.
+    pub(super) fn on(&self, backend: Backend, gpus: usize) -> impl Iterator<Item = Step> {
+        let is_named = self.is_named;
+        let there = self.workloads.iter().copied().filter(move |workload| {
+            let has_enough = is_named || backend == Backend::Cpu || workload.gpus() <= gpus;
+            workload.about().runs_on(backend) && has_enough
+        });
+        there.flat_map(move |workload| steps(workload, backend, self.dtype))
+    }
+
+    /// As many GPUs as what needs the most of them.
+    pub(super) fn gpus(&self) -> usize {
+        self.workloads.iter().map(|workload| workload.gpus()).max().unwrap_or(1)
+    }
+
+    /// In a few words.
+    pub(super) fn title(&self, job: &BenchJob) -> String {
+        if !self.is_named {
+            return "every workload".to_owned();
+        }
+        let names = self.workloads.iter().map(|workload| workload.about().id).collect::<Vec<_>>().join(", ");
+        if job.pairs { format!("{names} between all GPUs") } else { names }
+    }
+}
+
+/// Each once, in the order in which they were named.
+fn named(ids: &[String]) -> Result<Vec<&'static dyn Workload>, JobFailure> {
+    if ids.is_empty() {
+        return Ok(catalogue::all().to_vec());
+    }
+    let mut workloads: Vec<&'static dyn Workload> = Vec::new();
+    for id in ids {
+        let found = catalogue::find(id).ok_or_else(|| {
+            let valid = catalogue::all().iter().map(|workload| workload.about().id);
+            let cure =
+                nearest(id, valid).map_or("see `gpumon bench list`".to_owned(), |id| format!("did you mean '{id}'?"));
+            JobFailure::usage(format!("unknown workload '{id}': {cure}"))
+        })?;
+        if !workloads.iter().any(|workload| workload.about().id == found.about().id) {
+            workloads.push(found);
+        }
+    }
+    Ok(workloads)
+}
+
+/// Type and size that were asked for have to be such as what was named can have.
+fn check_shape(job: &BenchJob, workloads: &[&'static dyn Workload]) -> Result<(), JobFailure> {
+    let abouts = || workloads.iter().map(|workload| workload.about()).filter(|_| !job.ids.is_empty());
+    if let Some(dtype) = job.dtype
+        && let Some(about) = abouts().find(|about| !about.dtypes.contains(&dtype))
+    {
+        return Err(JobFailure::usage(RunError::NoSuchType { id: about.id, dtype, valid: about.dtypes }));
+    }
+    match abouts().find(|about| job.size.is_some() && matches!(about.extent, Extent::Fixed | Extent::Times)) {
+        Some(about) => Err(JobFailure::usage(format!("'{}' has no size: leave out --size", about.id))),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_workload_of_many_types_runs_in_each_unless_one_is_asked_for() {
+        let count = |id, backend, asked| steps(catalogue::find(id).unwrap(), backend, asked).len();
+        let matmul = catalogue::find("matmul").unwrap();
+        assert_eq!(count("matmul", Backend::Cuda, None), matmul.about().dtypes.len());
+        assert_eq!(count("matmul", Backend::Cpu, None), matmul.types_on(Backend::Cpu).len());
+        assert_eq!([count("matmul", Backend::Cuda, Some(Dtype::Bf16)), count("copy", Backend::Cuda, None)], [1, 1]);
+    }
+
+    #[test]
+    fn names_are_taken_once_and_a_slip_is_answered() {
+        let ids = |words: &[&str]| {
+            let words: Vec<_> = words.iter().map(|word| (*word).to_owned()).collect();
+            named(&words).map(|found| found.iter().map(|workload| workload.about().id).collect::<Vec<_>>())
+        };
+        assert_eq!(ids(&["triad", "copy", "triad"]).unwrap(), ["triad", "copy"]);
+        assert_eq!(ids(&[]).unwrap().len(), catalogue::all().len());
+        assert!(ids(&["traid"]).unwrap_err().message.contains("did you mean 'triad'?"));
+        assert!(ids(&["frobnicate"]).unwrap_err().message.contains("gpumon bench list"));
+    }
+}

@@ -1,0 +1,151 @@
+//! A burn: all places at once, each on a thread of its own.
+
+use std::{
+    sync::mpsc::{self, Sender},
+    thread,
+    time::Duration,
+};
+
+use super::{Context, JobFailure, Reporter, bench::load, failure::code_of, placement::Placement, worse};
+use crate::{
+    bench::Place,
+    burn::{self, BurnRequest, Burning},
+    error::RunError,
+    protocol::{
+        Backend, BurnJob, Dtype, Outcome, Report, Topic,
+        exit_code::{FAILED, INTERRUPTED},
+    },
+    three_digits::three_digits,
+};
+
+/// As many seconds as a burn may last: a week.
+const LONGEST_SECONDS: f64 = 7.0 * 86_400.0;
+
+/// What one place reports.
+enum Progress {
+    Burning(Burning),
+    Done(Box<Result<Outcome, RunError>>),
+}
+
+/// What is known of a place.
+#[derive(Debug, Clone, Copy, Default)]
+struct Gauge {
+    operations_per_second: f64,
+    wrong: u64,
+}
+
+pub(super) fn run(job: &BurnJob, context: &Context<'_>, report: &mut Reporter<'_>) -> Result<u8, JobFailure> {
+    if !(job.seconds > 0.0 && job.seconds <= LONGEST_SECONDS) {
+        return Err(JobFailure::usage(format!("cannot burn for {} s: give a time up to 7d", job.seconds)));
+    }
+    if !(job.memory > 0.0 && job.memory <= 1.0) {
+        return Err(JobFailure::usage(format!("cannot fill {} of the memory: give a share up to 100%", job.memory)));
+    }
+    let placement = Placement::take(&job.place, false, context.driver)?;
+    let places = placement.gpus.iter().map(|held| Some(&held.device)).chain(placement.runs_on_cpu.then_some(None));
+    for device in places {
+        burn::dtype_on(device, job.dtype).map_err(JobFailure::usage)?;
+    }
+    let devices = placement.names();
+    report(Report::Begun { title: burn::ID.to_owned(), steps: devices.len(), devices });
+    if let Some(note) = &placement.note {
+        report(Report::Said { topic: Topic::Step, text: note.clone() });
+    }
+    let request = BurnRequest { time: Duration::from_secs_f64(job.seconds), memory: job.memory, dtype: job.dtype };
+    Ok(all(&placement, &request, context, report))
+}
+
+fn all(placement: &Placement, request: &BurnRequest, context: &Context<'_>, report: &mut Reporter<'_>) -> u8 {
+    let (sender, progress) = mpsc::channel();
+    let mut gauges = vec![Gauge::default(); placement.names().len()];
+    let mut worst = 0;
+    let mut count = |code| worst = worse(worst, code);
+    thread::scope(|scope| {
+        for (step, held) in placement.gpus.iter().enumerate() {
+            let sender = sender.clone();
+            scope.spawn(move || {
+                let outcome = held.open().map_err(RunError::from);
+                let outcome =
+                    outcome.and_then(|gpu| one(&Place::Cuda(&gpu), step, placement, request, context, &sender));
+                let _ = sender.send((step, Progress::Done(Box::new(outcome))));
+            });
+        }
+        if placement.runs_on_cpu {
+            let (sender, step) = (sender.clone(), placement.gpus.len());
+            scope.spawn(move || {
+                let outcome = one(&Place::Cpu(&placement.cpu), step, placement, request, context, &sender);
+                let _ = sender.send((step, Progress::Done(Box::new(outcome))));
+            });
+        }
+        drop(sender);
+        let mut last = None;
+        for (step, progress) in progress {
+            let backend = if step < placement.gpus.len() { Backend::Cuda } else { Backend::Cpu };
+            let id = burn::ID.to_owned();
+            match progress {
+                Progress::Burning(Burning::Phase(phase)) => report(Report::Phase { step, id, backend, phase }),
+                Progress::Burning(Burning::Progress { share, operations_per_second, wrong }) => {
+                    gauges[step] = Gauge { operations_per_second, wrong };
+                    // Of several places, one tells for all of them.
+                    if *last.get_or_insert(step) == step {
+                        report(Report::Progress { share, text: text(placement, request.dtype, &gauges), memory: None });
+                    }
+                }
+                Progress::Done(outcome) => {
+                    last = last.filter(|last| *last != step);
+                    match *outcome {
+                        Ok(outcome) => {
+                            count(code(&outcome));
+                            let load = load(placement, &outcome);
+                            report(Report::Result { outcome: Box::new(outcome), load });
+                        }
+                        Err(error) => {
+                            let code = code_of(&error);
+                            count(code);
+                            report(Report::Failed { id, backend, error: error.to_string(), code });
+                        }
+                    }
+                }
+            }
+        }
+    });
+    worst
+}
+
+fn one(
+    place: &Place<'_>,
+    step: usize,
+    placement: &Placement,
+    request: &BurnRequest,
+    context: &Context<'_>,
+    sender: &Sender<(usize, Progress)>,
+) -> Result<Outcome, RunError> {
+    burn::run(place, &placement.cpu, request, context.interrupted, &mut |burning| {
+        // Whoever listens does so until the last place has ended.
+        let _ = sender.send((step, Progress::Burning(burning)));
+    })
+}
+
+fn code(outcome: &Outcome) -> u8 {
+    match &outcome.verify {
+        verify if verify.wrong > 0 => FAILED,
+        _ if outcome.partial => INTERRUPTED,
+        verify if verify.ok => 0,
+        _ => FAILED,
+    }
+}
+
+/// `41.2 TFLOP/s, 0 errors, 640 W, 61 °C`: of all places together, and of the hottest.
+fn text(placement: &Placement, dtype: Option<Dtype>, gauges: &[Gauge]) -> String {
+    let rate: f64 = gauges.iter().map(|gauge| gauge.operations_per_second).sum();
+    let wrong: u64 = gauges.iter().map(|gauge| gauge.wrong).sum();
+    let readings: Vec<_> = placement.gpus.iter().map(|held| placement.readings.last(&held.device.uuid)).collect();
+    let watts: f64 = readings.iter().filter_map(|(watts, _)| *watts).sum();
+    let celsius = readings.iter().filter_map(|(_, celsius)| *celsius).reduce(f64::max);
+    let (size, prefix) = if rate >= 1e12 { (1e12, "T") } else { (1e9, "G") };
+    let unit = if dtype == Some(Dtype::Int8) { "OP/s" } else { "FLOP/s" };
+    let mut parts = vec![format!("{} {prefix}{unit}", three_digits(rate / size)), format!("{wrong} errors")];
+    parts.extend((watts > 0.0).then(|| format!("{watts:.0} W")));
+    parts.extend(celsius.map(|celsius| format!("{celsius:.0} °C")));
+    parts.join(", ")
+}

@@ -1,0 +1,44 @@
+//! A demonstration of memory that runs out.
+
+use std::env;
+
+use super::{
+    Context, JobFailure, Reporter,
+    placement::{Placement, ReservedGpu},
+};
+use crate::{
+    bench::Place,
+    oom::{self, Setting},
+    protocol::{OomJob, Report, Topic},
+    suggest::nearest,
+};
+
+/// Beside others it holds no more than this part of what is free.
+const SHARED_PART: u64 = 4;
+
+pub(super) fn run(job: &OomJob, context: &Context<'_>, report: &mut Reporter<'_>) -> Result<u8, JobFailure> {
+    if oom::find(&job.scenario).is_none() {
+        let cure = nearest(&job.scenario, oom::all().iter().map(|scenario| scenario.about().id).chain(["list"]));
+        let cure = cure.map_or("see `gpumon oom list`".to_owned(), |id| format!("did you mean '{id}'?"));
+        return Err(JobFailure::usage(format!("unknown scenario '{}': {cure}", job.scenario)));
+    }
+    let placement = Placement::take(&job.place, false, context.driver)?;
+    let held = placement.gpus.first();
+    let gpu = held.map(ReservedGpu::open).transpose()?;
+    let cap_bytes = match (&gpu, held) {
+        (Some(gpu), Some(held)) if held.is_shared => Some(gpu.memory_budget()?.free_bytes / SHARED_PART),
+        _ => None,
+    };
+    let program =
+        env::current_exe().map_err(|error| JobFailure::failed(format!("cannot find gpumon's own program: {error}")))?;
+    let setting = Setting { cap_bytes, second: vec![program.into(), "oom".into(), "--second".into()] };
+    let place = gpu.as_ref().map_or(Place::Cpu(&placement.cpu), Place::Cuda);
+    let mut with_note = |step: Report| {
+        let is_begun = matches!(step, Report::Begun { .. });
+        report(step);
+        if let (true, Some(note)) = (is_begun, &placement.note) {
+            report(Report::Said { topic: Topic::Step, text: format!("{note}, on a model of a GPU's memory") });
+        }
+    };
+    Ok(oom::run(job, &place, &setting, &mut with_note, context.interrupted))
+}

@@ -1,0 +1,215 @@
+//! Where a job runs: GPUs that no other run has, and on which nobody of another user computes; or the CPU.
+
+use std::{
+    env,
+    fs::File,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use super::{
+    JobFailure, ReadDriver,
+    readings::{Depth, Readings},
+};
+use crate::{
+    cuda::{CudaError, Device, Driver},
+    gpu::Gpu,
+    info::Cpu,
+    lock_file::{self, FOLDERS, Taken, VARIABLE, write_note},
+    protocol::{Backend, BackendChoice, DeviceName, OtherProcesses, Where},
+};
+
+/// What these locks are called. Those of `gpumon wait` have another name: what it starts may be a run.
+const LOCK: &str = "gpumon-run";
+
+/// Where a job runs.
+pub(super) struct Placement {
+    /// GPUs, in CUDA's order.
+    pub(super) gpus: Vec<ReservedGpu>,
+    /// The CPU, where it is to run there, too.
+    pub(super) runs_on_cpu: bool,
+    pub(super) cpu: Cpu,
+    /// The driver's readings of these GPUs.
+    pub(super) readings: Readings,
+    /// What is to be said of the choice.
+    pub(super) note: Option<String>,
+    /// Locks of GPUs that work beside these.
+    beside: Vec<File>,
+}
+
+/// A GPU that no other run has.
+pub(super) struct ReservedGpu {
+    pub(super) device: Device,
+    /// Whether somebody of another user computes there.
+    pub(super) is_shared: bool,
+    /// Whether somebody of another user computes on a GPU beside it.
+    is_beside_others: bool,
+    /// Open for as long as it is held.
+    _lock: File,
+}
+
+impl ReservedGpu {
+    /// Makes it work for this thread.
+    pub(super) fn open(&self) -> Result<Gpu, CudaError> {
+        let gpu = Gpu::open(&self.device)?;
+        let gpu = if self.is_shared { gpu.shared() } else { gpu };
+        Ok(if self.is_beside_others { gpu.beside_others() } else { gpu })
+    }
+
+    fn name(&self) -> DeviceName {
+        (&self.device).into()
+    }
+}
+
+impl Placement {
+    /// Takes what a job asks for. `needs_gpu` is whether it can run on no CPU.
+    pub(super) fn take(place: &Where, needs_gpu: bool, driver: &Arc<dyn ReadDriver>) -> Result<Self, JobFailure> {
+        let mut placement = Self {
+            gpus: Vec::new(),
+            runs_on_cpu: false,
+            cpu: Cpu::this(),
+            readings: Readings::none(),
+            note: None,
+            beside: Vec::new(),
+        };
+        let devices = match place.backend {
+            BackendChoice::Cpu => Vec::new(),
+            choice => match Driver::load().and_then(Driver::devices) {
+                Ok(devices) => chosen(&place.device, devices)?,
+                Err(error) if choice == BackendChoice::Cuda || needs_gpu => {
+                    return Err(JobFailure::no_gpu(error));
+                }
+                Err(error) => {
+                    placement.note = Some(format!("{error}; this runs on the CPU"));
+                    Vec::new()
+                }
+            },
+        };
+        placement.runs_on_cpu = match place.backend {
+            BackendChoice::Cuda => false,
+            BackendChoice::Auto => devices.is_empty(),
+            BackendChoice::Cpu | BackendChoice::Both => true,
+        };
+        let folder = lock_folder()?;
+        let locks = devices.iter().map(|device| lock(&folder, device)).collect::<Result<Vec<_>, _>>()?;
+        // Before this process shows up there itself.
+        placement.readings = readings_of(driver, &devices);
+        for (device, lock) in devices.into_iter().zip(locks) {
+            let others = placement.readings.foreign_processes(&device.uuid);
+            if !others.is_empty() && !place.share {
+                return Err(JobFailure::refused(occupied(&device, &others)));
+            }
+            placement.gpus.push(ReservedGpu {
+                device,
+                is_shared: !others.is_empty(),
+                is_beside_others: false,
+                _lock: lock,
+            });
+        }
+        Ok(placement)
+    }
+
+    /// Takes the GPUs that follow the first, for what needs several at once: as many as there are, up to so many in all,
+    /// and the first after the last. Returns how many it then has.
+    pub(super) fn add_neighbors(
+        &mut self,
+        gpus: usize,
+        place: &Where,
+        driver: &Arc<dyn ReadDriver>,
+    ) -> Result<usize, JobFailure> {
+        let Some(first) = self.gpus.first() else { return Ok(0) };
+        let devices = first.device.driver().devices().map_err(JobFailure::no_gpu)?;
+        let (before, behind) = devices.split_at(first.device.index as usize);
+        let behind: Vec<_> = behind.iter().skip(1).chain(before).take(gpus - 1).cloned().collect();
+        let readings = readings_of(driver, &behind);
+        let folder = lock_folder()?;
+        let mut is_beside_others = false;
+        for device in behind.iter().filter(|device| self.gpus.iter().all(|held| held.device.uuid != device.uuid)) {
+            let others = readings.foreign_processes(&device.uuid);
+            if !others.is_empty() && !place.share {
+                return Err(JobFailure::refused(occupied(device, &others)));
+            }
+            is_beside_others |= !others.is_empty();
+            self.beside.push(lock(&folder, device)?);
+        }
+        self.gpus.iter_mut().for_each(|held| held.is_beside_others |= is_beside_others);
+        Ok(1 + behind.len())
+    }
+
+    /// On what it runs.
+    pub(super) fn names(&self) -> Vec<DeviceName> {
+        let cpu = DeviceName { index: None, name: self.cpu.name.clone(), uuid: None };
+        self.gpus.iter().map(ReservedGpu::name).chain(self.runs_on_cpu.then_some(cpu)).collect()
+    }
+
+    /// How many places of this kind there are.
+    pub(super) fn count(&self, backend: Backend) -> usize {
+        match backend {
+            Backend::Cuda => self.gpus.len(),
+            Backend::Cpu => usize::from(self.runs_on_cpu),
+        }
+    }
+}
+
+fn readings_of(driver: &Arc<dyn ReadDriver>, devices: &[Device]) -> Readings {
+    Readings::start(driver, devices.iter().map(|device| device.uuid.clone()).collect(), Depth::Metered)
+}
+
+fn occupied(device: &Device, others: &OtherProcesses) -> String {
+    let verb = if others.is_anybody_listed() { "is" } else { "may be" };
+    format!(
+        "GPU {} {verb} in use by others: {others}; wait for a free one (`gpumon wait`), choose another with --device, or, \
+         where the command has --share, run beside them with a quarter of the free memory at most",
+        device.index
+    )
+}
+
+fn lock_folder() -> Result<PathBuf, JobFailure> {
+    let named = env::var_os(VARIABLE).filter(|folder| !folder.is_empty()).map(PathBuf::from);
+    let why = || {
+        format!("no folder for locks: neither {} is open to all users; name one in {VARIABLE}", FOLDERS.join(" nor "))
+    };
+    named.or_else(lock_file::shared_folder).ok_or_else(|| JobFailure::failed(why()))
+}
+
+/// So that no two runs measure each other.
+fn lock(folder: &Path, device: &Device) -> Result<File, JobFailure> {
+    let path = lock_file::path(folder, LOCK, &device.uuid);
+    let cannot = |error: std::io::Error| {
+        let path = path.display();
+        JobFailure::failed(format!("cannot lock {path}: remove it, or name another folder in {VARIABLE}: {error}"))
+    };
+    match lock_file::take(&path).map_err(cannot)? {
+        Taken::Mine(mut file, _) => {
+            write_note(&mut file, &std::process::id().to_string()).map_err(cannot)?;
+            Ok(file)
+        }
+        Taken::Theirs(note) => {
+            let who = note.trim().parse::<u32>().map_or("another process".to_owned(), |pid| format!("process {pid}"));
+            Err(JobFailure::refused(format!(
+                "{who} already runs a workload on GPU {}: wait for its end, or choose another with --device",
+                device.index
+            )))
+        }
+    }
+}
+
+/// All of them, or the one of this name: CUDA's index, or as much of the UUID as tells it from the others.
+fn chosen(name: &str, devices: Vec<Device>) -> Result<Vec<Device>, JobFailure> {
+    if name == "all" {
+        return Ok(devices);
+    }
+    let by_index = devices.iter().find(|device| name.parse() == Ok(device.index));
+    let mut by_uuid = devices.iter().filter(|device| {
+        let begins = device.uuid.get(..name.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(name));
+        begins && name.len() > "GPU-".len()
+    });
+    if let Some(device) = by_index.or_else(|| by_uuid.next().filter(|_| by_uuid.next().is_none())) {
+        return Ok(vec![device.clone()]);
+    }
+    let there_are = match &devices[..] {
+        [_] => "there is only 0".to_owned(),
+        devices => format!("there are 0 to {}", devices.len() - 1),
+    };
+    Err(JobFailure::usage(format!("no GPU '{name}': {there_are}; see `gpumon info`")))
+}

@@ -1,0 +1,116 @@
+//! How much memory a workload may take.
+
+use gpumon_probe::bounded;
+
+use crate::{cuda::FreeMemory, error::RunError};
+
+const MIB: u64 = 1 << 20;
+
+/// Memory of a GPU or of the host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MemoryBudget {
+    /// As `on GPU 0`.
+    pub place: String,
+    /// Nobody has it.
+    pub free_bytes: u64,
+    /// All there is.
+    pub total_bytes: u64,
+    /// The cache in front of it, which hides it from arrays that fit in there.
+    pub cache_bytes: u64,
+    /// Whether somebody else computes there, who is left three quarters of what is free.
+    pub is_shared: bool,
+}
+
+impl MemoryBudget {
+    /// Of a GPU.
+    pub fn for_gpu(index: u32, memory: FreeMemory, cache_bytes: u64) -> Self {
+        let FreeMemory { free_bytes, total_bytes } = memory;
+        Self { place: format!("on GPU {index}"), free_bytes, total_bytes, cache_bytes, is_shared: false }
+    }
+
+    /// Of this host. Where the kernel does not tell, there is no room.
+    pub fn for_host(cache_bytes: u64) -> Self {
+        let text = bounded::text("/proc/meminfo", bounded::TABLE).unwrap_or_default();
+        let bytes = |key: &str| kib(&text, key).unwrap_or(0) * 1024;
+        Self {
+            place: "of the host's memory".to_owned(),
+            free_bytes: bytes("MemAvailable:"),
+            total_bytes: bytes("MemTotal:"),
+            cache_bytes,
+            is_shared: false,
+        }
+    }
+
+    /// What is left to others, so that none of their allocations fails because of a workload.
+    pub fn reserve_bytes(&self) -> u64 {
+        let of_all = (512 * MIB).max(self.total_bytes / 100 * 3);
+        if self.is_shared { of_all.max(self.free_bytes - self.free_bytes / 4) } else { of_all }
+    }
+
+    /// What a workload may take.
+    pub fn usable_bytes(&self) -> u64 {
+        self.free_bytes.saturating_sub(self.reserve_bytes())
+    }
+
+    /// Refuses what is too large.
+    pub(crate) fn check(&self, id: &'static str, needed_bytes: u64) -> Result<(), RunError> {
+        if needed_bytes <= self.usable_bytes() { Ok(()) } else { Err(self.too_large(id, needed_bytes)) }
+    }
+
+    pub(crate) fn too_large(&self, id: &'static str, needed_bytes: u64) -> RunError {
+        RunError::TooLarge {
+            id,
+            place: self.place.clone(),
+            needed_bytes,
+            free_bytes: self.free_bytes,
+            total_bytes: self.total_bytes,
+            reserve_bytes: self.reserve_bytes(),
+            cure: "give a smaller --size",
+        }
+    }
+}
+
+/// `MemTotal:  16384 kB`.
+fn kib(meminfo: &str, key: &str) -> Option<u64> {
+    let line = meminfo.lines().find_map(|line| line.strip_prefix(key))?;
+    line.split_whitespace().next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn budget(free: u64, total: u64) -> MemoryBudget {
+        MemoryBudget {
+            place: "here".to_owned(),
+            free_bytes: free * MIB,
+            total_bytes: total * MIB,
+            cache_bytes: 0,
+            is_shared: false,
+        }
+    }
+
+    #[test]
+    fn something_stays_free_for_others() {
+        assert_eq!(budget(10_000, 10_000).usable_bytes(), 9_488 * MIB);
+        assert_eq!(budget(100_000, 100_000).reserve_bytes() / MIB, 3_000);
+        assert_eq!(budget(100, 10_000).usable_bytes(), 0);
+        let shared = |free, total| MemoryBudget { is_shared: true, ..budget(free, total) };
+        assert_eq!(shared(8_000, 10_000).usable_bytes(), 2_000 * MIB);
+        assert_eq!(shared(600, 10_000).usable_bytes(), 88 * MIB, "what stays free in any case does");
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused_before_it_is_tried() {
+        assert_eq!(budget(1_024, 10_000).check("copy", 512 * MIB), Ok(()));
+        let error = budget(1_024, 10_000).check("copy", 512 * MIB + 1).unwrap_err();
+        assert!(matches!(error, RunError::TooLarge { .. }), "{error}");
+    }
+
+    #[test]
+    fn the_host_tells_its_memory() {
+        assert_eq!(kib("MemTotal:    16 kB\nMemFree: 3 kB\n", "MemFree:"), Some(3));
+        let host = MemoryBudget::for_host(0);
+        assert!(host.free_bytes > 0 && host.free_bytes <= host.total_bytes, "{host:?}");
+    }
+}

@@ -1,0 +1,71 @@
+//! Cuts a stream of bytes that nobody vouches for into lines.
+
+/// The longest line that is read. A result with all its times has a few KB.
+const LONGEST: usize = 64 * 1024;
+
+/// Cuts a stream into lines.
+#[derive(Debug, Default)]
+pub struct LineSplitter {
+    /// What came behind the last end of a line.
+    rest: Vec<u8>,
+}
+
+/// A line is longer than any that a report has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a line is longer than 64 KiB")]
+pub struct LineTooLong;
+
+impl LineSplitter {
+    /// Adds what has come, and gives each line that is whole now, without its end, to `on_line`.
+    ///
+    /// # Errors
+    /// [`LineTooLong`], and whatever `on_line` fails with.
+    pub fn push<E: From<LineTooLong>>(
+        &mut self,
+        bytes: &[u8],
+        mut on_line: impl FnMut(&str) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut parts = bytes.split(|byte| *byte == b'\n').peekable();
+        while let Some(part) = parts.next() {
+            if self.rest.len() + part.len() > LONGEST {
+                return Err(LineTooLong.into());
+            }
+            self.rest.extend_from_slice(part);
+            if parts.peek().is_some() {
+                let line = std::mem::take(&mut self.rest);
+                on_line(String::from_utf8_lossy(&line).trim())?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cut(chunks: &[&[u8]]) -> Result<Vec<String>, LineTooLong> {
+        let (mut lines, mut found) = (LineSplitter::default(), Vec::new());
+        for chunk in chunks {
+            lines.push(chunk, |line| {
+                found.push(line.to_owned());
+                Ok::<(), LineTooLong>(())
+            })?;
+        }
+        Ok(found)
+    }
+
+    #[test]
+    fn lines_are_cut_wherever_the_stream_is() {
+        assert_eq!(cut(&[b"a\nb", b"", b"c\r\n\nd", b"e"]).unwrap(), ["a", "bc", ""]);
+        assert_eq!(cut(&[b"\xff\xfe\n"]).unwrap(), ["\u{fffd}\u{fffd}"]);
+    }
+
+    #[test]
+    fn a_line_without_an_end_is_not_kept_for_ever() {
+        let chunk = vec![b'x'; 40_000];
+        assert_eq!(cut(&[&chunk]).unwrap(), Vec::<String>::new());
+        assert_eq!(cut(&[&chunk, &chunk]), Err(LineTooLong));
+        assert_eq!(cut(&[&vec![b'x'; LONGEST], b"\n"]).unwrap().len(), 1);
+    }
+}

@@ -1,0 +1,269 @@
+//! What is asked of the runner: one JSON object, which the terminal and the server alike give to the process that works.
+
+use std::time::Duration;
+
+use gpumon_probe::model::RunKind;
+use serde::{Deserialize, Serialize};
+
+use super::vocabulary::{Backend, Dtype, Engine};
+
+/// What is asked, told apart by `kind`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Job {
+    /// Workloads by name, each measured and verified.
+    Bench(BenchJob),
+    /// Tutorial benchmarks: small programs in all their variants.
+    #[serde(rename = "seeds")]
+    Tutorials(TutorialsJob),
+    /// Products without end, each of whose results is checked.
+    Burn(BurnJob),
+    /// A demonstration of memory that runs out.
+    Oom(OomJob),
+    /// Known loads, and what the probe reports of them.
+    Selftest(SelftestJob),
+}
+
+/// Where to run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Where {
+    /// On a GPU, on the CPU, or on both.
+    pub backend: BackendChoice,
+    /// The GPU: CUDA's index, or a UUID or its beginning; `all` for every one where a job can have several.
+    pub device: String,
+    /// Whether to work on a GPU that somebody else uses, too.
+    pub share: bool,
+}
+
+/// On what to run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum BackendChoice {
+    /// On a GPU, or on the CPU where there is none.
+    #[default]
+    Auto,
+    /// On a GPU.
+    Cuda,
+    /// On the CPU.
+    Cpu,
+    /// On a GPU, then on the CPU.
+    Both,
+}
+
+/// Workloads to measure.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct BenchJob {
+    /// By name; all where none is named.
+    pub ids: Vec<String>,
+    /// Where.
+    #[serde(rename = "where")]
+    pub place: Where,
+    /// The type of numbers; each workload's usual one where nobody says.
+    pub dtype: Option<Dtype>,
+    /// The size; each workload's usual one where nobody says.
+    pub size: Option<Amount>,
+    /// By what it runs on a GPU.
+    pub engine: Engine,
+    /// Whether what takes two GPUs runs on each ordered pair of all that there are; all of that where nothing is named.
+    pub pairs: bool,
+    /// Whether a look is enough.
+    pub quick: bool,
+}
+
+/// How large a workload is to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Amount {
+    /// So many elements of each array, or rows of each matrix.
+    Count(u64),
+    /// So many bytes for each array or matrix.
+    Bytes(u64),
+    /// So many times, of what a workload does over and over.
+    Times(u64),
+}
+
+/// Tutorial benchmarks to run.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct TutorialsJob {
+    /// `a` to `k5`; all where none is named.
+    #[serde(rename = "rows")]
+    pub cases: Vec<String>,
+    /// Where.
+    #[serde(rename = "where")]
+    pub place: Where,
+    /// Whether a look is enough.
+    pub quick: bool,
+}
+
+/// How to burn.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct BurnJob {
+    /// Where.
+    #[serde(rename = "where")]
+    pub place: Where,
+    /// For how long, in seconds.
+    pub seconds: f64,
+    /// The share of the memory that is free to be filled, from 0 to 1.
+    pub memory: f64,
+    /// The type of numbers that are multiplied; where nobody says, bf16 on a GPU that multiplies that by tensor cores, and
+    /// fp32 elsewhere.
+    pub dtype: Option<Dtype>,
+}
+
+/// What to demonstrate.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct OomJob {
+    /// By name.
+    pub scenario: String,
+    /// Where.
+    #[serde(rename = "where")]
+    pub place: Where,
+    /// How long to hold what was allocated before it is given back, in seconds, so that it can be watched.
+    pub hold_seconds: f64,
+}
+
+/// How to find out whether readings are right.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SelftestJob {
+    /// Where; on GPUs in any case.
+    #[serde(rename = "where")]
+    pub place: Where,
+    /// Whether each load lasts only as long as it takes to see it.
+    pub quick: bool,
+}
+
+impl Default for Where {
+    fn default() -> Self {
+        Self { backend: BackendChoice::Auto, device: "0".to_owned(), share: false }
+    }
+}
+
+impl Default for BurnJob {
+    fn default() -> Self {
+        Self { place: Where::default(), seconds: 60.0, memory: 0.8, dtype: None }
+    }
+}
+
+/// What any job may take, beyond the time that it asks for.
+const USUAL_LIMIT: Duration = Duration::from_mins(10);
+/// What a self-test takes of each GPU.
+const SELFTEST_SECONDS: f64 = 90.0;
+/// As many GPUs as a machine has.
+const MOST_GPUS: f64 = 16.0;
+
+impl Job {
+    /// Where it is to run.
+    pub fn place(&self) -> &Where {
+        match self {
+            Self::Bench(BenchJob { place, .. })
+            | Self::Tutorials(TutorialsJob { place, .. })
+            | Self::Burn(BurnJob { place, .. })
+            | Self::Oom(OomJob { place, .. })
+            | Self::Selftest(SelftestJob { place, .. }) => place,
+        }
+    }
+
+    /// What kind of run it is.
+    pub fn kind(&self) -> RunKind {
+        match self {
+            Self::Bench(_) => RunKind::Bench,
+            Self::Tutorials(_) => RunKind::Seeds,
+            Self::Burn(_) => RunKind::Burn,
+            Self::Oom(_) => RunKind::Oom,
+            Self::Selftest(_) => RunKind::Selftest,
+        }
+    }
+
+    /// The name of that kind, as in its JSON.
+    pub fn kind_name(&self) -> &'static str {
+        match self {
+            Self::Bench(_) => "bench",
+            Self::Tutorials(_) => "seeds",
+            Self::Burn(_) => "burn",
+            Self::Oom(_) => "oom",
+            Self::Selftest(_) => "selftest",
+        }
+    }
+
+    /// What it is called until the process that does it says so.
+    pub fn title(&self) -> String {
+        let names = |names: &[String], all: &str| if names.is_empty() { all.to_owned() } else { names.join(", ") };
+        match self {
+            Self::Bench(bench) => names(&bench.ids, "all workloads"),
+            Self::Tutorials(tutorials) => names(&tutorials.cases, "seeds"),
+            Self::Oom(oom) => oom.scenario.clone(),
+            Self::Burn(_) | Self::Selftest(_) => self.kind_name().to_owned(),
+        }
+    }
+
+    /// How long it may take where nobody says: what it asks for by itself, and ten minutes.
+    pub fn usual_limit(&self) -> Duration {
+        USUAL_LIMIT + Duration::try_from_secs_f64(self.asked_seconds()).unwrap_or(Duration::MAX / 2)
+    }
+
+    /// The time in seconds that it asks for by itself, beside what it needs.
+    pub fn asked_seconds(&self) -> f64 {
+        match self {
+            Self::Bench(_) | Self::Tutorials(_) => 0.0,
+            Self::Selftest(test) if test.place.device == "all" => MOST_GPUS * SELFTEST_SECONDS,
+            Self::Selftest(_) => SELFTEST_SECONDS,
+            Self::Burn(burn) => burn.seconds,
+            Self::Oom(oom) => oom.hold_seconds,
+        }
+    }
+}
+
+impl BackendChoice {
+    /// Whether it names this one.
+    pub fn names(self, backend: Backend) -> bool {
+        match self {
+            Self::Auto | Self::Both => true,
+            Self::Cuda => backend == Backend::Cuda,
+            Self::Cpu => backend == Backend::Cpu,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_job_is_as_short_as_what_is_asked() {
+        let job: Job = serde_json::from_str(r#"{"kind":"bench","ids":["copy"],"where":{"device":"1"}}"#).unwrap();
+        let place = Where { device: "1".to_owned(), ..Where::default() };
+        assert_eq!(job, Job::Bench(BenchJob { ids: vec!["copy".to_owned()], place, ..BenchJob::default() }));
+        let again: Job = serde_json::from_str(&serde_json::to_string(&job).unwrap()).unwrap();
+        assert_eq!(again, job);
+        let Job::Burn(burn) = serde_json::from_str(r#"{"kind":"burn"}"#).unwrap() else { panic!("a burn") };
+        assert_eq!((burn.seconds, burn.memory, &burn.place), (60.0, 0.8, &Where::default()));
+        assert_eq!((Job::Burn(burn).asked_seconds(), job.asked_seconds(), &*job.place().device), (60.0, 0.0, "1"));
+    }
+
+    #[test]
+    fn a_job_has_a_title_a_kind_and_a_limit_from_the_start() {
+        let job = |json: &str| serde_json::from_str::<Job>(json).unwrap();
+        assert_eq!(job(r#"{"kind":"bench","ids":["copy","triad"]}"#).title(), "copy, triad");
+        assert_eq!(job(r#"{"kind":"bench"}"#).title(), "all workloads");
+        let burn = job(r#"{"kind":"burn","seconds":90}"#);
+        assert_eq!((burn.kind(), burn.usual_limit()), (RunKind::Burn, USUAL_LIMIT + Duration::from_secs(90)));
+        assert_eq!(job(r#"{"kind":"bench"}"#).usual_limit(), USUAL_LIMIT);
+        for json in [r#"{"kind":"seeds","rows":["c"]}"#, r#"{"kind":"oom"}"#, r#"{"kind":"selftest"}"#] {
+            let job = job(json);
+            assert_eq!(serde_json::to_value(&job).unwrap()["kind"], job.kind_name());
+        }
+    }
+
+    #[test]
+    fn what_is_not_a_job_is_refused() {
+        assert!(serde_json::from_str::<Job>(r#"{"kind":"format_disk"}"#).is_err());
+        assert!(serde_json::from_str::<Job>(r#"{"kind":"bench","id":"copy"}"#).is_err());
+        assert!(serde_json::from_str::<Job>(r#"{"kind":"bench","size":{"apples":3}}"#).is_err());
+    }
+}

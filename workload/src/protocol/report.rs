@@ -1,0 +1,236 @@
+//! What the process that works reports: one JSON object a line.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use ts_rs::TS;
+
+use super::{
+    check::Check,
+    load::Load,
+    outcome::{DeviceName, Outcome},
+    tutorial::TutorialReport,
+    vocabulary::Backend,
+};
+
+const GIB: f64 = (1_u64 << 30) as f64;
+
+/// A report with its time.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Line {
+    /// In ms since 1970.
+    #[serde(default)]
+    pub at_ms: u64,
+    /// The report.
+    #[serde(flatten)]
+    pub report: Report,
+}
+
+/// A line is not a report.
+#[derive(Debug, thiserror::Error)]
+#[error("a line is not a report: {0}")]
+pub struct NotAReport(#[from] serde_json::Error);
+
+/// What is reported, told apart by `report`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "report", rename_all = "snake_case")]
+pub enum Report {
+    /// The job has begun. It comes first, and once.
+    Begun {
+        /// The job in a few words, as `copy, triad`.
+        title: String,
+        /// On what it works.
+        devices: Vec<DeviceName>,
+        /// How many steps it has.
+        steps: usize,
+    },
+    /// A step has come to its next phase.
+    Phase {
+        /// Which step, counted from 0.
+        step: usize,
+        /// What is run: a workload, a row's variant, a scenario.
+        id: String,
+        /// Where.
+        backend: Backend,
+        /// What is done now.
+        phase: Phase,
+    },
+    /// How far the step is: at most ten times a second.
+    Progress {
+        /// From 0 to 1.
+        share: f64,
+        /// What there is to say of it, as `612 TFLOP/s, 0 errors`.
+        #[serde(default)]
+        text: String,
+        /// How full the device is, where that is what the step shows.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        memory: Option<MemoryLevel>,
+    },
+    /// A step's outcome.
+    Result {
+        /// What came of it.
+        #[serde(flatten)]
+        outcome: Box<Outcome>,
+        /// What NVML read while it was timed; `null` where it read nothing.
+        load: Option<Load>,
+    },
+    /// What a variant of a tutorial benchmark has shown.
+    #[serde(rename = "seed")]
+    Tutorial {
+        /// It.
+        #[serde(flatten)]
+        tutorial: Box<TutorialReport>,
+    },
+    /// A reading beside what a known load made.
+    Check {
+        /// It.
+        #[serde(flatten)]
+        check: Box<Check>,
+    },
+    /// A sentence for people: what happened, why, and what to do about it.
+    Said {
+        /// What kind of sentence it is.
+        topic: Topic,
+        /// It.
+        text: String,
+    },
+    /// A step failed. The next one is run where that makes sense.
+    Failed {
+        /// What was run.
+        id: String,
+        /// Where.
+        backend: Backend,
+        /// Why, and what to do.
+        error: String,
+        /// The exit code that it comes to.
+        code: u8,
+    },
+    /// The job is over. It comes last, and once.
+    Ended {
+        /// One of [`exit_code`](super::exit_code), or 0 where all is done and verified.
+        code: u8,
+    },
+    /// A report that this version does not know: the program that works may be a newer one.
+    #[serde(other)]
+    Unknown,
+}
+
+/// What is done in a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[ts(rename = "RunPhase")]
+#[schemars(rename = "RunPhase")]
+pub enum Phase {
+    /// Memory is allocated and filled.
+    Preparing,
+    /// Run once, and the result checked.
+    Checking,
+    /// Run until clocks are up.
+    WarmingUp,
+    /// Run and timed.
+    Measuring,
+    /// The last result is checked.
+    Verifying,
+    /// Memory is held, so that it can be watched.
+    Holding,
+    /// Memory is given back.
+    GivingBack,
+    /// Something that this server has no word for.
+    #[serde(other)]
+    Other,
+}
+
+/// What a sentence is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[ts(rename = "RunTopic")]
+#[schemars(rename = "RunTopic")]
+pub enum Topic {
+    /// What is done or was seen.
+    Step,
+    /// Why it is so.
+    Cause,
+    /// What to do about it.
+    Cure,
+    /// What one learns from it.
+    Lesson,
+    /// A figure that proves something, as free memory before and after.
+    Proof,
+    /// Something that this server has no word for.
+    #[serde(other)]
+    Other,
+}
+
+/// How full a device's memory is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemoryLevel {
+    /// Held by anybody.
+    pub used_bytes: u64,
+    /// All of it.
+    pub total_bytes: u64,
+    /// What stays free for others.
+    pub reserve_bytes: u64,
+}
+
+impl Line {
+    /// Reads a line as the process that works has written it.
+    ///
+    /// # Errors
+    /// Where it is no report.
+    pub fn parse(text: &str) -> Result<Self, NotAReport> {
+        Ok(serde_json::from_str(text)?)
+    }
+}
+
+impl MemoryLevel {
+    /// From what the driver says is free.
+    pub(crate) fn new(free_bytes: u64, total_bytes: u64, reserve_bytes: u64) -> Self {
+        Self { used_bytes: total_bytes.saturating_sub(free_bytes), total_bytes, reserve_bytes }
+    }
+
+    /// The share that is used, from 0 to 1.
+    pub fn share(&self) -> f64 {
+        if self.total_bytes > 0 { (self.used_bytes as f64 / self.total_bytes as f64).clamp(0.0, 1.0) } else { 0.0 }
+    }
+}
+
+impl fmt::Display for MemoryLevel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [used, total, reserve] =
+            [self.used_bytes, self.total_bytes, self.reserve_bytes].map(|bytes| bytes as f64 / GIB);
+        write!(f, "{used:.2} of {total:.2} GiB used, {reserve:.2} GiB stay free for others")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_one_flat_object() {
+        let report = Report::Phase { step: 0, id: "copy".to_owned(), backend: Backend::Cuda, phase: Phase::WarmingUp };
+        let line = Line { at_ms: 5, report };
+        let text = serde_json::to_string(&line).unwrap();
+        assert_eq!(Line::parse(&text).unwrap(), line);
+        assert_eq!(text, r#"{"at_ms":5,"report":"phase","step":0,"id":"copy","backend":"cuda","phase":"warming_up"}"#);
+    }
+
+    #[test]
+    fn what_a_newer_version_reports_is_passed_over_and_what_is_no_report_is_refused() {
+        assert_eq!(Line::parse(r#"{"report":"sung","song":1}"#).unwrap().report, Report::Unknown);
+        let said = Line::parse(r#"{"report":"said","topic":"rumor","text":"It is said."}"#).unwrap().report;
+        assert_eq!(said, Report::Said { topic: Topic::Other, text: "It is said.".to_owned() });
+        for line in ["", "[]", "{}", "hello", r#"{"report":"ended","code":999}"#, r#"{"report":"result"}"#] {
+            assert!(Line::parse(line).unwrap_err().to_string().contains("not a report"), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_level_says_what_is_used_of_what() {
+        let level = MemoryLevel::new(60 << 30, 140 << 30, (4 << 30) + (1 << 28));
+        assert_eq!(level.to_string(), "80.00 of 140.00 GiB used, 4.25 GiB stay free for others");
+        assert!((level.share() - 80.0 / 140.0).abs() < 1e-9);
+        assert!(MemoryLevel::new(0, 0, 0).share().abs() < 1e-9);
+    }
+}

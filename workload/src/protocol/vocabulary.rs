@@ -1,0 +1,139 @@
+//! What results are of: where they ran, on which type of numbers, and what that takes.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// Where a workload runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Backend {
+    /// A GPU, through NVIDIA's driver.
+    Cuda,
+    /// All threads of the CPU.
+    Cpu,
+}
+
+/// By what a workload runs on a GPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Engine {
+    /// By gpumon's own kernels.
+    #[default]
+    Own,
+    /// By cuBLAS, where the user has it, to compare with.
+    Cublas,
+}
+
+/// A type of numbers, by NVIDIA's name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Dtype {
+    /// 64 bits, floating point.
+    Fp64,
+    /// 32 bits, floating point.
+    Fp32,
+    /// 32 bits in memory, of which tensor cores multiply the first 19.
+    Tf32,
+    /// 16 bits, floating point.
+    Fp16,
+    /// 16 bits, floating point: the first half of 32.
+    Bf16,
+    /// 8 bits, floating point: 4 of exponent, 3 of fraction.
+    Fp8,
+    /// 8 bits, a whole number with a sign.
+    Int8,
+    /// Bytes that mean nothing.
+    Bytes,
+}
+
+/// What the size of a workload is the number of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Extent {
+    /// Nothing: it has one size.
+    Fixed,
+    /// Elements of each array.
+    Elements,
+    /// Rows, and columns, of each matrix.
+    Side,
+    /// Times that it does the same: steps, vectors, small matrices.
+    Times,
+}
+
+/// What a workload is as fast as, where nothing is wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Bound {
+    /// The memory in which its arrays are.
+    Memory,
+    /// The units that compute.
+    Compute,
+    /// How long one access after the other takes.
+    Latency,
+    /// The link between host and device, or between two devices.
+    Link,
+    /// The driver.
+    Driver,
+}
+
+/// What one run takes and does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Cost {
+    /// Memory that it holds where it runs.
+    pub memory_bytes: u64,
+    /// Memory of the host that it holds where it runs on a GPU.
+    pub host_bytes: u64,
+    /// Bytes that cross the bus that it is about: each array once for each time that it is read or written.
+    pub moved_bytes: u64,
+    /// Floating point operations; a call of a function counts as one.
+    pub operations: u64,
+}
+
+impl Dtype {
+    /// The bytes of an element.
+    pub fn bytes(self) -> u64 {
+        match self {
+            Self::Fp8 | Self::Int8 | Self::Bytes => 1,
+            Self::Fp16 | Self::Bf16 => 2,
+            Self::Fp32 | Self::Tf32 => 4,
+            Self::Fp64 => 8,
+        }
+    }
+}
+
+impl fmt::Display for Backend {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Cuda => "cuda",
+            Self::Cpu => "cpu",
+        })
+    }
+}
+
+impl fmt::Display for Dtype {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Fp64 => "fp64",
+            Self::Fp32 => "fp32",
+            Self::Tf32 => "tf32",
+            Self::Fp16 => "fp16",
+            Self::Bf16 => "bf16",
+            Self::Fp8 => "fp8",
+            Self::Int8 => "int8",
+            Self::Bytes => "bytes",
+        })
+    }
+}
+
+impl fmt::Display for Bound {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Memory => "memory",
+            Self::Compute => "compute",
+            Self::Latency => "latency",
+            Self::Link => "link",
+            Self::Driver => "driver",
+        })
+    }
+}

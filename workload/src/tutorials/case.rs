@@ -1,0 +1,85 @@
+//! What a row of the seeds is.
+
+use super::{Places, Shown};
+use crate::{
+    error::RunError,
+    protocol::{Backend, Dtype},
+};
+
+/// A small program that tutorials show, in all its variants.
+pub struct Case {
+    /// `a` to `k5`.
+    pub id: &'static str,
+    /// What it is about, in a few words.
+    pub title: &'static str,
+    /// What one learns from it, in a sentence.
+    pub teaches: &'static str,
+    /// The ways in which it can be done.
+    pub variants: &'static [Variant],
+}
+
+/// A way in which a row can be done.
+pub struct Variant {
+    /// As `pinned copies`.
+    pub name: &'static str,
+    /// Where it runs.
+    pub backend: Backend,
+    /// What a framework takes for it; `None` where nobody has measured that.
+    pub framework: Option<Framework>,
+    pub(super) program: Program,
+}
+
+/// When the times of all frameworks were measured.
+pub(super) const MEASURED: &str = "2026-11";
+
+/// The time that a framework takes, by the host's clock and with everything that it does around the work.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Framework {
+    /// As `CuPy`.
+    pub name: &'static str,
+    /// How long, in us.
+    pub us: f64,
+    /// On what that was measured.
+    pub on: &'static str,
+}
+
+/// What is done.
+pub(super) enum Program {
+    /// A workload of the catalogue.
+    Workload {
+        id: &'static str,
+        dtype: Dtype,
+        n: u64,
+        /// Where a look is enough.
+        quick_n: u64,
+    },
+    /// What is no workload, as to ask for more memory than there is.
+    Custom(fn(&Places<'_>, quick: bool) -> Result<Shown, RunError>),
+}
+
+impl Variant {
+    pub(super) const fn cuda(name: &'static str, id: &'static str, dtype: Dtype, n: u64, quick_n: u64) -> Self {
+        Self { name, backend: Backend::Cuda, framework: None, program: Program::Workload { id, dtype, n, quick_n } }
+    }
+
+    pub(super) const fn cpu(name: &'static str, id: &'static str, dtype: Dtype, n: u64, quick_n: u64) -> Self {
+        Self { backend: Backend::Cpu, ..Self::cuda(name, id, dtype, n, quick_n) }
+    }
+
+    pub(super) const fn custom(
+        name: &'static str,
+        show: fn(&Places<'_>, quick: bool) -> Result<Shown, RunError>,
+    ) -> Self {
+        Self { name, backend: Backend::Cuda, framework: None, program: Program::Custom(show) }
+    }
+
+    /// Beside what a framework takes on a GPU.
+    pub(super) const fn beside(self, name: &'static str, us: f64) -> Self {
+        Self { framework: Some(Framework { name, us, on: "an H200" }), ..self }
+    }
+
+    /// Beside what a framework takes on a CPU.
+    pub(super) const fn beside_on_cpu(self, name: &'static str, us: f64, on: &'static str) -> Self {
+        Self { framework: Some(Framework { name, us, on }), ..self }
+    }
+}

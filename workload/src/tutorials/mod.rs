@@ -1,0 +1,259 @@
+//! The seeds: small programs that tutorials show, each in all its variants, beside the times that frameworks take.
+//!
+//! - [`cases`] is the table of them, and [`case`] what stands in it.
+//! - [`devices`], [`memory`] and [`pair`] do what is no workload of the catalogue.
+
+mod case;
+mod cases;
+mod devices;
+mod memory;
+mod pair;
+
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use self::case::{MEASURED, Program};
+pub use self::{
+    case::{Case, Framework, Variant},
+    cases::CASES,
+};
+use crate::{
+    bench::{self, Place, Request},
+    catalogue,
+    error::RunError,
+    gpu::Gpu,
+    info::Cpu,
+    measure::{Limits, Now},
+    protocol::{Amount, Backend, Engine, Extent, Found, FrameworkTime, TutorialReport},
+};
+
+/// Where rows run.
+pub struct Places<'a> {
+    /// The GPU of those variants that need one; without it they are skipped.
+    pub gpu: Option<&'a Gpu>,
+    /// The CPU.
+    pub cpu: &'a Cpu,
+    /// Of which variants: those of a GPU, those of the CPU, or both where it names none.
+    pub only: Option<Backend>,
+}
+
+/// How rows run.
+#[derive(Debug, Clone, Copy)]
+pub struct How {
+    /// How long to measure each variant.
+    pub limits: Limits,
+    /// Whether small sizes will do. Their times are not compared with a framework's.
+    pub quick: bool,
+}
+
+/// What there is to say while rows run.
+pub enum News {
+    /// What a variant does now.
+    Now {
+        /// Which it is, counted from 0 over all that run.
+        step: usize,
+        /// Its row.
+        case: &'static Case,
+        /// It.
+        variant: &'static Variant,
+        /// What it does.
+        now: Now,
+    },
+    /// What a variant has shown.
+    Found(Box<TutorialReport>),
+}
+
+/// What comes of what is no workload.
+pub(crate) enum Shown {
+    Shown { ok: bool, text: String },
+    Skipped(String),
+}
+
+impl Shown {
+    fn no_gpu() -> Self {
+        Self::Skipped("there is no GPU".to_owned())
+    }
+
+    fn missing(id: &str) -> Self {
+        Self::Skipped(format!("there is no workload '{id}'"))
+    }
+}
+
+impl From<Shown> for Found {
+    fn from(told: Shown) -> Self {
+        match told {
+            Shown::Shown { ok, text } => Self::Shown { ok, text },
+            Shown::Skipped(reason) => Self::Skipped { reason },
+        }
+    }
+}
+
+/// The row of this name.
+pub fn find(id: &str) -> Option<&'static Case> {
+    CASES.iter().find(|case| case.id == id)
+}
+
+/// The variants of rows that run there, in their order.
+pub fn steps<'a>(
+    cases: &'a [&'static Case],
+    only: Option<Backend>,
+) -> impl Iterator<Item = (&'static Case, &'static Variant)> + 'a {
+    let all = cases.iter().flat_map(|case| case.variants.iter().map(move |variant| (*case, variant)));
+    all.filter(move |(_, variant)| only.is_none_or(|backend| backend == variant.backend))
+}
+
+/// Runs rows, and tells what each variant has shown as soon as it has. Who sets `interrupted` ends it with the variant
+/// that runs.
+///
+/// # Errors
+/// Where the driver fails: nothing that follows would come to its end. What failed was told before.
+pub fn run(
+    cases: &[&'static Case],
+    places: &Places<'_>,
+    how: How,
+    tell: &mut dyn FnMut(News),
+    interrupted: &AtomicBool,
+) -> Result<(), RunError> {
+    for (step, (case, variant)) in steps(cases, places.only).enumerate() {
+        if interrupted.load(Relaxed) {
+            break;
+        }
+        let (found, lost) =
+            match show(variant, places, how, &mut |now| tell(News::Now { step, case, variant, now }), interrupted) {
+                Ok(found) => (found, None),
+                Err(error) => {
+                    let refused = matches!(error, RunError::TooLarge { .. });
+                    (Found::Failed { error: error.to_string(), refused }, Some(error))
+                }
+            };
+        let share_of_framework = share(&found, variant, how);
+        tell(News::Found(Box::new(TutorialReport {
+            case: case.id.into(),
+            title: case.title.into(),
+            teaches: case.teaches.into(),
+            variant: variant.name.into(),
+            backend: variant.backend,
+            found,
+            framework: variant.framework.map(|Framework { name, us, on }| FrameworkTime {
+                name: name.into(),
+                us,
+                on: on.into(),
+                measured: MEASURED.into(),
+            }),
+            share_of_framework,
+        })));
+        if let Some(error @ RunError::Cuda(_)) = lost {
+            return Err(error);
+        }
+    }
+    Ok(())
+}
+
+fn show(
+    variant: &Variant,
+    places: &Places<'_>,
+    how: How,
+    tell: &mut dyn FnMut(Now),
+    interrupted: &AtomicBool,
+) -> Result<Found, RunError> {
+    let (id, dtype, n) = match variant.program {
+        Program::Custom(show) => return show(places, how.quick).map(Found::from),
+        Program::Workload { id, dtype, n, quick_n } => (id, dtype, if how.quick { quick_n } else { n }),
+    };
+    let Some(workload) = catalogue::find(id) else { return Ok(Shown::missing(id).into()) };
+    let place = match (variant.backend, places.gpu) {
+        (Backend::Cpu, _) => Place::Cpu(places.cpu),
+        (Backend::Cuda, Some(gpu)) => Place::Cuda(gpu),
+        (Backend::Cuda, None) => return Ok(Shown::no_gpu().into()),
+    };
+    let amount = if workload.about().extent == Extent::Times { Amount::Times(n) } else { Amount::Count(n) };
+    let request = Request { dtype: Some(dtype), amount: Some(amount), engine: Engine::Own, limits: how.limits };
+    match bench::run(workload, &place, places.cpu, &request, interrupted, tell) {
+        Ok(outcome) => Ok(Found::Measured { outcome: Box::new(outcome) }),
+        Err(RunError::TooFewGpus { needed, found, .. }) => {
+            Ok(Found::Skipped { reason: format!("it needs {needed} GPUs, and there is {found}") })
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn share(found: &Found, variant: &Variant, how: How) -> Option<f64> {
+    let framework = variant.framework.as_ref().filter(|_| !how.quick)?;
+    let Found::Measured { outcome } = found else { return None };
+    Some(outcome.host_time.as_ref()?.median_us / framework.us)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{collections::BTreeSet, time::Duration};
+
+    use super::*;
+
+    const QUICK: How =
+        How { limits: Limits { warm_up: Duration::ZERO, least: Duration::ZERO, time: Duration::ZERO }, quick: true };
+
+    #[test]
+    fn rows_have_names_sentences_and_variants_that_can_be() {
+        let ids: Vec<_> = CASES.iter().map(|case| case.id).collect();
+        let wanted = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k1", "k2", "k3", "k4", "k5"];
+        assert_eq!(ids, wanted);
+        for case in CASES {
+            assert!(case.teaches.ends_with('.') && !case.title.ends_with('.'), "{}", case.id);
+            let names: BTreeSet<_> =
+                case.variants.iter().map(|variant| (variant.name, variant.backend as u8)).collect();
+            assert_eq!(names.len(), case.variants.len(), "{}", case.id);
+            for variant in case.variants {
+                let Program::Workload { id, dtype, quick_n, n } = variant.program else { continue };
+                assert!(quick_n > 0 && quick_n <= n, "{} {}", case.id, variant.name);
+                let Some(workload) = catalogue::find(id) else { continue };
+                let about = workload.about();
+                assert!(about.runs_on(variant.backend), "{} {}", case.id, variant.name);
+                assert!(about.usual_dtype() == dtype || about.dtypes.contains(&dtype), "{} {id}", case.id);
+            }
+        }
+    }
+
+    #[test]
+    fn without_a_gpu_the_rest_is_right_and_says_what_is_missing() {
+        let cpu = Cpu::this();
+        let places = Places { gpu: None, cpu: &cpu, only: None };
+        let cases: Vec<_> = CASES.iter().collect();
+        let mut told = Vec::new();
+        let tell = &mut |news| {
+            if let News::Found(report) = news {
+                told.push(report);
+            }
+        };
+        run(&cases, &places, QUICK, tell, &AtomicBool::new(false)).unwrap();
+        assert_eq!(told.len(), CASES.iter().map(|case| case.variants.len()).sum::<usize>());
+        for report in &told {
+            let name = format!("{} {}", report.case, report.variant);
+            match (&report.found, report.backend) {
+                (Found::Measured { outcome }, Backend::Cpu) => assert!(outcome.verify.ok, "{name}: {outcome:?}"),
+                (Found::Skipped { reason }, _) => assert!(reason.starts_with("there is no"), "{name}: {reason}"),
+                (found, _) => panic!("{name}: {found:?}"),
+            }
+            assert_eq!(report.share_of_framework, None, "{name}: other sizes are no comparison");
+        }
+    }
+
+    #[test]
+    fn full_sizes_are_compared_and_what_is_interrupted_ends() {
+        let cpu = Cpu::this();
+        let places = Places { gpu: None, cpu: &cpu, only: Some(Backend::Cpu) };
+        let (flag, mut told) = (AtomicBool::new(false), Vec::new());
+        let tell = &mut |news| {
+            let News::Found(report) = news else { return };
+            flag.store(told.len() == 1, Relaxed);
+            told.push(report);
+        };
+        run(&[find("c").unwrap(), find("i").unwrap()], &places, How { quick: false, ..QUICK }, tell, &flag).unwrap();
+        assert_eq!(
+            told.iter().map(|report| report.variant.as_ref()).collect::<Vec<_>>(),
+            ["all threads", "one thread"]
+        );
+        let (share, framework) = (told[1].share_of_framework.unwrap(), told[1].framework.as_ref().unwrap());
+        let Found::Measured { outcome } = &told[1].found else { panic!("it was measured") };
+        assert!((share * framework.us - outcome.host_time.as_ref().unwrap().median_us).abs() < 1e-6);
+        assert!(find("z").is_none());
+    }
+}
