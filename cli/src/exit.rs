@@ -10,10 +10,10 @@ use clap::{
     CommandFactory,
     error::{ContextKind, ContextValue, ErrorKind},
 };
-use gpumon_probe::vendor::SourceError;
+use gpumon_probe::{untrusted::escaped, vendor::SourceError};
 use gpumon_server::listen::ListenError;
 
-use crate::{args::Args, stranger::escaped, suggest::nearest};
+use crate::{args::Args, suggest::nearest};
 
 /// Why a command failed, and the exit code that says so to a script.
 ///

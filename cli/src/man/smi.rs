@@ -1,12 +1,12 @@
 //! The sections of the page of `gpumon smi`: what nvidia-smi and each of its commands take.
 
 use clap_mangen::roff::{Inline, Roff, bold, italic, roman};
-
-use super::paragraph;
-use crate::smi::{
+use gpumon_smi::{
     Takes,
     face::{self, Face, Proposed, Word, faces},
 };
+
+use super::paragraph;
 
 /// Adds a section for nvidia-smi itself, for each of its commands, and for the fields of each query.
 pub(crate) fn smi(page: &mut Roff) {

@@ -165,7 +165,7 @@ fn remarks(outcome: &Outcome, load: Option<&Load>) -> Vec<String> {
         remarks.push(paint(ALARM, "nothing was checked, so that nothing is known to be right"));
     }
     if let Some(others) = load.map(|load| &load.others).filter(|others| !others.is_empty()) {
-        let beside = crate::stranger::escaped(&format!("not alone: {others}"));
+        let beside = gpumon_probe::untrusted::escaped(&format!("not alone: {others}"));
         remarks.push(paint(NOTICE, &beside));
     }
     remarks

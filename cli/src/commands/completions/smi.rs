@@ -5,8 +5,7 @@
 //! are.
 
 use clap_complete::Shell;
-
-use crate::smi::{
+use gpumon_smi::{
     Takes,
     face::{Face, Proposed, Word, faces},
 };

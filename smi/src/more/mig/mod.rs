@@ -1,0 +1,105 @@
+//! `mig`: how GPUs are, and can be, divided.
+
+mod compute;
+mod gpu;
+mod help;
+
+use std::io::Write;
+
+use gpumon_probe::vendor::nvml::query::{Query, QueryBackend, Subject, Value};
+
+use super::form::Form;
+use crate::{
+    Refusal,
+    subcommand::Stop,
+    switches::{perhaps, plain, valued},
+};
+
+pub(super) const FORM: Form = Form {
+    name: "mig",
+    help: help::HELP,
+    switches: &[
+        plain(&["-h", "--help"]),
+        valued(&["-i", "--id"]),
+        valued(&["-gi", "--gpu-instance-id"]),
+        valued(&["-ci", "--compute-instance-id"]),
+        plain(&["-lgip", "--list-gpu-instance-profiles"]),
+        plain(&["-lgipp", "--list-gpu-instance-possible-placements"]),
+        plain(&["-C", "--default-compute-instance"]),
+        perhaps(&["-cgi", "--create-gpu-instance"]),
+        plain(&["-dgi", "--destroy-gpu-instance"]),
+        plain(&["-lgi", "--list-gpu-instances"]),
+        plain(&["-lcip", "--list-compute-instance-profiles"]),
+        plain(&["-lcipp", "--list-compute-instance-possible-placements"]),
+        perhaps(&["-cci", "--create-compute-instance"]),
+        plain(&["-dci", "--destroy-compute-instance"]),
+        plain(&["-lci", "--list-compute-instances"]),
+    ],
+    changing: &["-cgi", "-dgi", "-cci", "-dci", "-C"],
+    not_told: &[],
+};
+
+/// Runs `mig`.
+pub(crate) fn run(arguments: &[String], driver: &dyn QueryBackend, output: &mut dyn Write) -> Result<u8, Stop> {
+    let switches = FORM.parse(arguments)?;
+    let listings = ["-lgip", "-lgipp", "-lgi", "-lcip", "-lcipp", "-lci"];
+    let Some(listing) = switches.first_of(&listings) else { return Err(FORM.explain()) };
+    let gpus = Form::gpus(&switches, driver)?;
+    let text = match listing {
+        "-lgip" => gpu::profiles(driver, &gpus),
+        "-lgipp" => gpu::placements(driver, &gpus),
+        _ => {
+            let gpus: Vec<u32> = gpus.into_iter().filter(|gpu| divided(driver, *gpu)).collect();
+            if gpus.is_empty() {
+                return Err(Refusal::new(0, "No MIG-enabled devices found.\n").into());
+            }
+            let chosen = Chosen::parse(switches.value("-gi"));
+            match listing {
+                "-lgi" => gpu::instances(driver, &gpus),
+                "-lcip" => compute::profiles(driver, &gpus, &chosen),
+                "-lcipp" => compute::placements(driver, &gpus, &chosen),
+                _ => compute::instances(driver, &gpus, &chosen),
+            }
+        }
+    };
+    output.write_all(text.as_bytes())?;
+    Ok(0)
+}
+
+/// The GPU instances that `-gi` names.
+struct Chosen(Option<Vec<i128>>);
+
+impl Chosen {
+    fn parse(text: Option<&str>) -> Self {
+        Self(text.map(|text| text.split(',').filter_map(|word| word.trim().parse().ok()).collect()))
+    }
+
+    fn has(&self, instance: i128) -> bool {
+        self.0.as_ref().is_none_or(|chosen| chosen.contains(&instance))
+    }
+}
+
+/// Whether a GPU is in MIG mode.
+fn divided(driver: &dyn QueryBackend, gpu: u32) -> bool {
+    ask(driver, gpu, Query::MigMode).and_then(|answer| answer.at(0)) == Some(1)
+}
+
+fn ask(driver: &dyn QueryBackend, gpu: u32, query: Query) -> Option<Value> {
+    driver.about(Subject::gpu(gpu), query).ok()
+}
+
+fn name(driver: &dyn QueryBackend, gpu: u32, query: Query) -> String {
+    let answer = ask(driver, gpu, query);
+    let name = answer.as_ref().and_then(|answer| answer.text()).unwrap_or("N/A");
+    if name.starts_with("MIG ") { name.to_owned() } else { format!("MIG {name}") }
+}
+
+/// Starts and sizes of places, as `{0,2,4}:2`.
+fn places(answer: Option<&Value>) -> Option<String> {
+    let places: Vec<_> = answer?.numbers().chunks_exact(2).collect();
+    let size = places.first()?[1];
+    let starts: Vec<String> = places.iter().map(|place| place[0].to_string()).collect();
+    // The colon stands below the colon of a list.
+    let label = if places.len() == 1 { "Placement " } else { "Placements" };
+    Some(format!("{label}: {{{}}}:{size}", starts.join(",")))
+}
