@@ -57,10 +57,10 @@ pub fn main() -> ExitCode {
     if Path::new(&name).file_name().is_some_and(|name| name == "nvidia-smi") {
         return smi::run_as_nvidia_smi(&[], &words);
     }
-    let (source, habit) = SourceArgs::told_apart(&words);
-    if smi::is_meant(&habit) {
-        let is_named = habit.first().is_some_and(|word| word == "smi");
-        return smi::run_as_nvidia_smi(&source, &habit[usize::from(is_named)..]);
+    let (source, rest) = SourceArgs::told_apart(&words);
+    if smi::is_passthrough(&rest) {
+        let is_named = rest.first().is_some_and(|word| word == "smi");
+        return smi::run_as_nvidia_smi(&source, &rest[usize::from(is_named)..]);
     }
     plain_on_dumb_terminals();
     let args = match Args::try_parse() {

@@ -4,8 +4,9 @@ use std::{path::PathBuf, time::Duration};
 
 use super::{
     Refusal, log,
-    options::{self, Asked, Opt, Value},
+    options::{self, Flag, OptionDef},
     query::{self, QueryKind},
+    switches::Arity,
 };
 
 /// What is asked for, about which GPUs, where it goes and how often.
@@ -56,16 +57,16 @@ pub(crate) fn parse(words: &[String]) -> Result<CommandLine, Refusal> {
     let command = command(&typed)?;
     Ok(CommandLine {
         command,
-        ids: typed.values(Asked::Id),
-        file: typed.value(Asked::File).map(PathBuf::from),
+        ids: typed.values(Flag::Id),
+        file: typed.value(Flag::File).map(PathBuf::from),
         pause: typed.pause()?,
-        error_on_warning: typed.has(Asked::ErrorOnWarning),
+        error_on_warning: typed.has(Flag::ErrorOnWarning),
     })
 }
 
 /// One option as it was typed.
 struct Word<'a> {
-    option: &'static Opt,
+    option: &'static OptionDef,
     text: &'a str,
     value: Option<&'a str>,
 }
@@ -86,48 +87,48 @@ impl<'a> Typed<'a> {
         let mut words = words.iter().map(String::as_str).peekable();
         while let Some(word) = words.next() {
             let option = options::find(word).ok_or_else(|| not_recognized(word))?;
-            let value = match (word.split_once('='), option.value) {
+            let value = match (word.split_once('='), option.arity) {
                 (Some((_, value)), _) => Some(value),
-                (None, Value::None) => None,
-                (None, Value::Required) => match words.next_if(|next| options::find(next).is_none()) {
+                (None, Arity::None) => None,
+                (None, Arity::Required) => match words.next_if(|next| options::find(next).is_none()) {
                     Some(value) => Some(value),
                     None => return Err(Refusal::error(255, &format!("Option {word} is missing its value."), HELP)),
                 },
-                (None, Value::Optional) => words.next_if(|next| options::find(next).is_none()),
+                (None, Arity::Optional) => words.next_if(|next| options::find(next).is_none()),
             };
             typed.push(Word { option, text: word, value });
         }
         Ok(Self(typed))
     }
 
-    fn find(&self, asked: Asked) -> Option<&Word<'a>> {
-        self.0.iter().find(|word| word.option.asked == asked)
+    fn find(&self, asked: Flag) -> Option<&Word<'a>> {
+        self.0.iter().find(|word| word.option.flag == asked)
     }
 
-    fn has(&self, asked: Asked) -> bool {
+    fn has(&self, asked: Flag) -> bool {
         self.find(asked).is_some()
     }
 
-    fn count(&self, asked: Asked) -> usize {
-        self.0.iter().filter(|word| word.option.asked == asked).count()
+    fn count(&self, asked: Flag) -> usize {
+        self.0.iter().filter(|word| word.option.flag == asked).count()
     }
 
-    fn value(&self, asked: Asked) -> Option<&'a str> {
+    fn value(&self, asked: Flag) -> Option<&'a str> {
         self.find(asked)?.value
     }
 
-    fn values(&self, asked: Asked) -> Vec<String> {
-        let words = self.0.iter().filter(|word| word.option.asked == asked);
+    fn values(&self, asked: Flag) -> Vec<String> {
+        let words = self.0.iter().filter(|word| word.option.flag == asked);
         words.filter_map(|word| word.value.map(str::to_owned)).collect()
     }
 
     /// The first word that is none of these.
-    fn other_than(&self, known: &[Asked]) -> Option<&str> {
-        self.0.iter().find(|word| !known.contains(&word.option.asked)).map(|word| word.text)
+    fn other_than(&self, known: &[Flag]) -> Option<&str> {
+        self.0.iter().find(|word| !known.contains(&word.option.flag)).map(|word| word.text)
     }
 
     fn columns(&self) -> Result<u32, Refusal> {
-        let Some(word) = self.find(Asked::Columns) else { return Ok(1) };
+        let Some(word) = self.find(Flag::Columns) else { return Ok(1) };
         let value = word.value.unwrap_or_default();
         let invalid = || Refusal::error(2, &format!("Option {value} is invalid for {}.", word.name()), HELP);
         let columns = value.parse().map_err(|_| invalid())?;
@@ -138,7 +139,7 @@ impl<'a> Typed<'a> {
     }
 
     fn pause(&self) -> Result<Option<Duration>, Refusal> {
-        let Some(word) = self.0.iter().find(|word| matches!(word.option.asked, Asked::Loop | Asked::LoopMs)) else {
+        let Some(word) = self.0.iter().find(|word| matches!(word.option.flag, Flag::Loop | Flag::LoopMs)) else {
             return Ok(None);
         };
         // A number that is none counts as not given.
@@ -149,7 +150,7 @@ impl<'a> Typed<'a> {
                 "Provided [-l(ms) | --loop(-ms)=] value is incorrect. Loop frequency must be greater than 0.\n\n",
             ));
         }
-        let unit = if word.option.asked == Asked::Loop { Duration::from_secs(1) } else { Duration::from_millis(1) };
+        let unit = if word.option.flag == Flag::Loop { Duration::from_secs(1) } else { Duration::from_millis(1) };
         Ok(Some(unit.saturating_mul(u32::try_from(number).unwrap_or(u32::MAX))))
     }
 }
@@ -161,41 +162,41 @@ fn not_recognized(word: &str) -> Refusal {
 }
 
 fn command(typed: &Typed<'_>) -> Result<Command, Refusal> {
-    if typed.has(Asked::Help) {
+    if typed.has(Flag::Help) {
         return Ok(Command::Help);
     }
-    if let Some(word) = typed.find(Asked::Change) {
+    if let Some(word) = typed.find(Flag::Change) {
         return Err(Refusal::changes_the_gpu(word.text));
     }
-    if let Some(word) = typed.find(Asked::Debug) {
+    if let Some(word) = typed.find(Flag::Debug) {
         return Err(Refusal::no_debug_log(word.name()));
     }
     for (asked, command) in [
-        (Asked::ListGpus, Command::ListGpus),
-        (Asked::ListExcluded, Command::ListExcluded),
-        (Asked::Version, Command::Version),
+        (Flag::ListGpus, Command::ListGpus),
+        (Flag::ListExcluded, Command::ListExcluded),
+        (Flag::Version, Command::Version),
     ] {
         if typed.has(asked) {
             return alone(typed, asked, command);
         }
     }
-    if let Some(word) = typed.find(Asked::HelpQuery) {
+    if let Some(word) = typed.find(Flag::HelpSelectiveQuery) {
         return query_of(word.text, "--help-query-").map(Command::HelpQuery).ok_or_else(|| not_recognized(word.text));
     }
-    if typed.has(Asked::Query) {
+    if typed.has(Flag::SelectiveQuery) {
         return selective(typed);
     }
-    if let Some(word) = typed.find(Asked::Format) {
+    if let Some(word) = typed.find(Flag::Format) {
         return Err(not_recognized(word.text));
     }
-    if typed.has(Asked::Hostname) {
+    if typed.has(Flag::Hostname) {
         return Ok(Command::Hostname);
     }
     log_or_summary(typed)
 }
 
 /// A command that takes no options.
-fn alone(typed: &Typed<'_>, asked: Asked, command: Command) -> Result<Command, Refusal> {
+fn alone(typed: &Typed<'_>, asked: Flag, command: Command) -> Result<Command, Refusal> {
     if let Some(word) = typed.other_than(&[asked]) {
         return Err(Refusal::error(2, &format!("Option {word} is not valid for this command."), HELP));
     }
@@ -212,17 +213,17 @@ fn query_of(word: &str, prefix: &str) -> Option<QueryKind> {
 }
 
 fn selective(typed: &Typed<'_>) -> Result<Command, Refusal> {
-    const KNOWN: &[Asked] =
-        &[Asked::Query, Asked::Format, Asked::Id, Asked::File, Asked::Loop, Asked::LoopMs, Asked::ErrorOnWarning];
-    if typed.count(Asked::Query) > 1 {
+    const KNOWN: &[Flag] =
+        &[Flag::SelectiveQuery, Flag::Format, Flag::Id, Flag::File, Flag::Loop, Flag::LoopMs, Flag::ErrorOnWarning];
+    if typed.count(Flag::SelectiveQuery) > 1 {
         return Err(Refusal::new(2, "Only one --query-* switch can be used at a time.\n"));
     }
     if let Some(word) = typed.other_than(KNOWN) {
         return Err(Refusal::error(2, &format!("Option {word} is not recognized."), HELP));
     }
-    let Some(word) = typed.find(Asked::Query) else { return Err(not_recognized("--query-gpu")) };
+    let Some(word) = typed.find(Flag::SelectiveQuery) else { return Err(not_recognized("--query-gpu")) };
     let query = query_of(word.text, "--query-").ok_or_else(|| not_recognized(word.text))?;
-    query::parse(query, word.value.unwrap_or_default(), typed.value(Asked::Format)).map(Command::Query)
+    query::parse(query, word.value.unwrap_or_default(), typed.value(Flag::Format)).map(Command::Query)
 }
 
 fn log_or_summary(typed: &Typed<'_>) -> Result<Command, Refusal> {
@@ -234,11 +235,11 @@ fn log_or_summary(typed: &Typed<'_>) -> Result<Command, Refusal> {
         Err(Refusal::new(2, text))
     };
     let columns = typed.columns()?;
-    let (unit, xml, dtd) = (typed.has(Asked::Unit), typed.has(Asked::Xml), typed.has(Asked::Dtd));
-    if !typed.has(Asked::Log) {
+    let (unit, xml, dtd) = (typed.has(Flag::Unit), typed.has(Flag::Xml), typed.has(Flag::Dtd));
+    if !typed.has(Flag::Query) {
         return match () {
             () if dtd => Ok(Command::Dtd { unit }),
-            () if typed.has(Asked::Sections) => with_query("-d/--display", "a filtered query"),
+            () if typed.has(Flag::Sections) => with_query("-d/--display", "a filtered query"),
             () if xml => with_query("-x/--xml-format", "an XML query"),
             () if unit => with_query("-u/--unit", "a unit query"),
             () => Ok(Command::Summary { columns }),
@@ -247,7 +248,7 @@ fn log_or_summary(typed: &Typed<'_>) -> Result<Command, Refusal> {
     if unit {
         return Ok(if xml { Command::UnitsXml { with_dtd: dtd } } else { Command::Units });
     }
-    if xml && typed.has(Asked::Sections) {
+    if xml && typed.has(Flag::Sections) {
         return Err(Refusal::new(
             2,
             "Invalid combination of input arguments: --display/-d flags can not be combined with -x/--xml-format \
@@ -257,5 +258,5 @@ fn log_or_summary(typed: &Typed<'_>) -> Result<Command, Refusal> {
     if xml {
         return Ok(Command::Xml { with_dtd: dtd });
     }
-    Ok(Command::Log(typed.value(Asked::Sections).map(log::parse_sections).transpose()?))
+    Ok(Command::Log(typed.value(Flag::Sections).map(log::parse_sections).transpose()?))
 }

@@ -1,4 +1,4 @@
-//! Who answers: a running server, as far as its records go, and the driver itself for the rest.
+//! Answers of a running server, as far as its records go, and of the driver for the rest.
 
 use std::{
     ffi::OsString,
@@ -28,7 +28,7 @@ pub struct AnswerSource<'a> {
     pub choice: SourceChoice,
     /// The driver's library, where the loader does not find it by itself.
     pub library: Option<OsString>,
-    /// Whoever is asked before the driver; `None` where the driver itself is meant.
+    /// The server that is asked before the driver; `None` to read the driver alone.
     pub server: Option<&'a dyn Server>,
 }
 
@@ -61,14 +61,14 @@ struct Records {
 }
 
 impl<'a> Driver<'a> {
-    /// Whoever answers on this machine.
+    /// The server's records, or else the driver.
     pub(crate) fn open(source: &AnswerSource<'a>) -> Result<Self, SourceError> {
         let mut driver = Self::unopened(source);
-        driver.look_anew()?;
+        driver.refresh()?;
         Ok(driver)
     }
 
-    /// Nobody yet, for what may ask nothing at all.
+    /// Neither is opened yet: help needs no answers.
     pub(crate) fn unopened(source: &AnswerSource<'a>) -> Self {
         Self { source: source.clone(), records: RwLock::default(), direct: OnceLock::new(), hung: Vec::new() }
     }
@@ -79,18 +79,18 @@ impl<'a> Driver<'a> {
         if driver.source.is_simulated() {
             driver.simulate()?;
         } else {
-            driver.hung = driver.of_the_server().map(|recorded| recorded.hung()).unwrap_or_default();
+            driver.hung = driver.server_records().map(|recorded| recorded.hung()).unwrap_or_default();
             driver.direct().as_ref().map_err(Clone::clone)?;
         }
         Ok(driver)
     }
 
-    /// Forgets what was read before.
-    pub(crate) fn look_anew(&mut self) -> Result<(), SourceError> {
+    /// Reads anew what changes from round to round.
+    pub(crate) fn refresh(&mut self) -> Result<(), SourceError> {
         if self.source.is_simulated() {
             return self.simulate();
         }
-        let records = self.of_the_server();
+        let records = self.server_records();
         if records.is_none() {
             self.direct().as_ref().map_err(Clone::clone)?;
         }
@@ -99,8 +99,8 @@ impl<'a> Driver<'a> {
         Ok(())
     }
 
-    /// What the server has read, where one may be asked.
-    fn of_the_server(&self) -> Option<Recorded> {
+    /// The server's records, if a server may be asked and has any.
+    fn server_records(&self) -> Option<Recorded> {
         self.source.server.and_then(Server::recorded)
     }
 
@@ -118,8 +118,8 @@ impl<'a> Driver<'a> {
         *self.records.write().unwrap_or_else(PoisonError::into_inner) = records;
     }
 
-    /// What the records know. Simulated ones that are old are made anew.
-    fn known(&self, ask: impl Fn(&Recorded) -> Option<Answer>) -> Option<Answer> {
+    /// The answer in the records. Simulated ones that are old are replaced first.
+    fn recorded(&self, ask: impl Fn(&Recorded) -> Option<Answer>) -> Option<Answer> {
         let is_old = |records: &Records| records.at.elapsed() > SIMULATED_FOR;
         let read = || self.records.read().unwrap_or_else(PoisonError::into_inner);
         if self.source.is_simulated() && read().as_ref().is_some_and(is_old) {
@@ -140,16 +140,16 @@ impl<'a> Driver<'a> {
 
 impl QueryBackend for Driver<'_> {
     fn system(&self, query: SystemQuery) -> Answer {
-        let known = self.known(|records| records.system(query));
-        printable_text(known.unwrap_or_else(|| self.ask(|driver| driver.system(query))))
+        let recorded = self.recorded(|records| records.system(query));
+        printable_text(recorded.unwrap_or_else(|| self.ask(|driver| driver.system(query))))
     }
 
     fn about(&self, subject: Subject, query: Query) -> Answer {
         if self.hung.contains(&subject.gpu) {
             return Err(Code::TIMEOUT);
         }
-        let known = self.known(|records| records.about(subject, query));
-        printable_text(known.unwrap_or_else(|| self.ask(|driver| driver.about(subject, query))))
+        let recorded = self.recorded(|records| records.about(subject, query));
+        printable_text(recorded.unwrap_or_else(|| self.ask(|driver| driver.about(subject, query))))
     }
 
     fn gpm(&self, subject: Subject, metrics: &[u32]) -> Answer {
@@ -170,7 +170,7 @@ impl QueryBackend for Driver<'_> {
     }
 }
 
-/// Text that goes to a terminal: some of it is chosen by whoever started a process.
+/// Makes text safe for a terminal: a process chooses its own name.
 fn printable_text(answer: Answer) -> Answer {
     answer.map(|value| match value {
         Value::Text(text) => Value::Text(text.chars().map(printable).collect()),

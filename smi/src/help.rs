@@ -1,4 +1,4 @@
-//! `-h`: nvidia-smi's options, told in our own words.
+//! `-h`: nvidia-smi's options, in gpumon's own words.
 
 /// All of it.
 pub(crate) fn text() -> String {

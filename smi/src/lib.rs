@@ -8,35 +8,35 @@
 
 #![forbid(unsafe_code)]
 
-mod absence;
+mod cache;
+pub mod cli_spec;
 mod command_line;
 mod context;
 mod dmon;
 mod driver;
-pub mod face;
-mod habit;
 mod headline;
 mod help;
 mod list;
 mod log;
-mod memo;
 mod monitor;
-mod more;
 mod nvlink;
 mod options;
 mod output;
-mod pace;
+mod passthrough;
 mod pmon;
 mod query;
 mod refusal;
+mod return_code;
 #[cfg(test)]
-mod script;
+mod scripted;
 mod scroll;
 mod select;
-mod stamp;
 mod subcommand;
+mod subcommands;
 mod summary;
 mod switches;
+mod ticker;
+mod timestamp;
 mod topo;
 mod unavailable;
 
@@ -50,13 +50,13 @@ use self::{
     context::Context,
     driver::Driver,
     output::Output,
-    pace::Pace,
     refusal::Refusal,
+    ticker::Ticker,
 };
 pub use self::{
     driver::{AnswerSource, Server},
-    habit::is_meant,
-    switches::Takes,
+    passthrough::is_passthrough,
+    switches::Arity,
 };
 
 /// Does what nvidia-smi would do with these words behind its name, and gives its exit code.
@@ -64,7 +64,7 @@ pub use self::{
 /// # Errors
 /// Where the output cannot be written, other than for a reader that has seen enough.
 pub fn run(source: &AnswerSource<'_>, words: &[String]) -> io::Result<u8> {
-    match obey(source, words) {
+    match run_words(source, words) {
         Ok(code) => Ok(code),
         Err(End::Refused(refusal)) => {
             let _ = Output::standard().write(&refusal.text);
@@ -93,7 +93,7 @@ impl From<io::Error> for End {
     }
 }
 
-fn obey(source: &AnswerSource<'_>, words: &[String]) -> Result<u8, End> {
+fn run_words(source: &AnswerSource<'_>, words: &[String]) -> Result<u8, End> {
     if let Some(own) = words.first().and_then(|name| subcommand::subcommand(name)) {
         let behind = &words[1..];
         let is_help = behind.iter().any(|word| word == "-h" || word == "--help");
@@ -107,7 +107,7 @@ fn obey(source: &AnswerSource<'_>, words: &[String]) -> Result<u8, End> {
         return Ok(0);
     }
     let mut output = Output::open(typed.file.as_deref())?;
-    let mut pace = typed.pause.map(Pace::start).transpose()?;
+    let mut ticker = typed.pause.map(Ticker::start).transpose()?;
     let mut round = Round::begin(source, &typed)?;
     if let Command::Query(request) = &typed.command
         && let Some(header) = request.header()
@@ -116,10 +116,10 @@ fn obey(source: &AnswerSource<'_>, words: &[String]) -> Result<u8, End> {
     }
     loop {
         output.write(&round.text(&typed.command))?;
-        if !pace.as_mut().is_some_and(Pace::next) {
+        if !ticker.as_mut().is_some_and(Ticker::next) {
             return Ok(if typed.error_on_warning { round.warned.unwrap_or(0) } else { 0 });
         }
-        round.driver.look_anew().map_err(|error| unavailable::refusal(&error))?;
+        round.driver.refresh().map_err(|error| unavailable::refusal(&error))?;
     }
 }
 
@@ -133,7 +133,7 @@ fn without_driver(command: &Command) -> Option<String> {
     }
 }
 
-/// One look: who answers, and about which GPUs.
+/// The answers of one reading, and the GPUs that were selected.
 struct Round<'a> {
     driver: Driver<'a>,
     gpus: Vec<u32>,
@@ -150,7 +150,7 @@ impl<'a> Round<'a> {
             return Err(Refusal::no_devices());
         }
         let mut round = Self { gpus: selected(&driver, &typed.ids)?, count, driver, warned: None };
-        round.leave_out_what_is_lost()?;
+        round.leave_out_lost_gpus()?;
         match typed.command {
             // One GPU is drawn the same in any number of columns.
             Command::Summary { columns: 2.. } if round.gpus.len() > 1 => Err(Refusal::no_columns()),
@@ -158,8 +158,8 @@ impl<'a> Round<'a> {
         }
     }
 
-    /// A GPU that cannot be opened is told on standard error, and the others are shown.
-    fn leave_out_what_is_lost(&mut self) -> Result<(), Refusal> {
+    /// A GPU that cannot be opened is reported on standard error, and the others are shown.
+    fn leave_out_lost_gpus(&mut self) -> Result<(), Refusal> {
         let context = self.context();
         let failed: Vec<Option<Code>> =
             context.each(|gpu| context.ask(gpu, Query::Name).err().filter(|code| is_lost(*code)));
@@ -197,7 +197,7 @@ impl<'a> Round<'a> {
             Command::Units => log::units_text(&context),
             Command::UnitsXml { with_dtd } => log::units_xml(&context, *with_dtd),
             Command::Query(request) => request.rows(&context),
-            Command::Help | Command::HelpQuery(_) | Command::Dtd { .. } => unreachable!("told without a driver"),
+            Command::Help | Command::HelpQuery(_) | Command::Dtd { .. } => unreachable!("answered without a driver"),
         }
     }
 }

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use gpumon_probe::vendor::nvml::query::{Answer, Query, Subject, SystemQuery};
 
-use super::{Context, absence};
+use super::{Context, return_code};
 
 /// `-L`: the GPUs and, below a divided one, its MIG devices.
 pub(crate) fn gpus(context: &Context<'_>) -> String {
@@ -36,8 +36,8 @@ pub(crate) fn excluded(context: &Context<'_>) -> String {
         return "No excluded devices found.\n".to_owned();
     }
     let line = |device| {
-        let told = words(&context.system(SystemQuery::ExcludedDevice(device)));
-        let (bus_id, uuid) = told.split_once(", ").unwrap_or((&told, "N/A"));
+        let device = words(&context.system(SystemQuery::ExcludedDevice(device)));
+        let (bus_id, uuid) = device.split_once(", ").unwrap_or((&device, "N/A"));
         format!("GPU {bus_id}: (UUID: {uuid})\n")
     };
     (0..count as u32).map(line).collect::<Vec<_>>().concat()
@@ -77,6 +77,6 @@ pub(crate) fn hostnames(context: &Context<'_>) -> String {
 fn words(answer: &Answer) -> String {
     match answer {
         Ok(value) => value.text().unwrap_or("N/A").to_owned(),
-        Err(code) => absence::plain(*code).to_owned(),
+        Err(code) => return_code::plain(*code).to_owned(),
     }
 }

@@ -7,12 +7,12 @@ use jiff::Zoned;
 
 use super::{
     Context, Refusal,
-    pace::Pace,
     scroll::Scroll,
     select::select,
-    stamp::{self, Stamp},
     subcommand::Stop,
-    switches::{Switch, Switches, Values, plain, valued},
+    switches::{Switch, Switches, Values, with_value, without_value},
+    ticker::Ticker,
+    timestamp::{self, TimestampColumns},
 };
 
 /// After so many rows the heading comes again.
@@ -24,7 +24,7 @@ pub(super) struct Rounds<'a> {
     pub(super) gpus: Vec<u32>,
     delay: Duration,
     count: Option<u64>,
-    pub(super) stamp: Stamp,
+    pub(super) timestamp: TimestampColumns,
     file: Option<&'a str>,
 }
 
@@ -62,14 +62,15 @@ pub(super) fn rounds<'a>(
             let text = format!("Collection delay/interval should be between 1 second and {most_seconds} seconds");
             explain(text, usage)
         })?;
-    let stamp = Stamp::parse(switches.value("-o").unwrap_or("")).ok_or_else(|| fail("Error in parsing options\n"))?;
+    let timestamp = TimestampColumns::parse(switches.value("-o").unwrap_or(""))
+        .ok_or_else(|| fail("Error in parsing options\n"))?;
     let mut gpus = select(driver, switches.value("-i"))?;
     gpus.truncate(most_gpus);
-    Ok(Rounds { gpus, delay: Duration::from_secs(delay), count, stamp, file: switches.value("-f") })
+    Ok(Rounds { gpus, delay: Duration::from_secs(delay), count, timestamp, file: switches.value("-f") })
 }
 
 impl Rounds<'_> {
-    /// Writes a round of rows at each beat, until as many as were asked for are written, or SIGINT.
+    /// Writes a round of rows at each tick, until as many as were asked for are written, or SIGINT.
     ///
     /// # Errors
     /// Where the file can not be made, or the output not be written.
@@ -85,14 +86,14 @@ impl Rounds<'_> {
             None => Stop::Output(error),
         })?;
         let count = driver.system(SystemQuery::DeviceCount).ok().and_then(|answer| answer.at(0)).unwrap_or(0);
-        // A single round needs no beat, and no signal to end it.
-        let mut pace = if self.count == Some(1) { None } else { Some(Pace::start(self.delay)?) };
+        // A single round needs no ticker, and no signal to end it.
+        let mut ticker = if self.count == Some(1) { None } else { Some(Ticker::start(self.delay)?) };
         let mut left = self.count;
         loop {
             let context = Context { driver, gpus: &self.gpus, count: count as u32, now: Zoned::now() };
             scroll.round(&rows(&context))?;
             left = left.map(|left| left - 1);
-            if left == Some(0) || !pace.as_mut().is_some_and(Pace::next) {
+            if left == Some(0) || !ticker.as_mut().is_some_and(Ticker::next) {
                 return Ok(0);
             }
             driver.forget();
@@ -116,11 +117,11 @@ pub(super) fn groups(letters: &str, known: &str) -> Result<Vec<char>, Refusal> {
 
 /// The switches that both know.
 pub(super) const COMMON: [Switch; 7] = [
-    valued(&["-i", "--id"]),
-    valued(&["-d", "--delay"]),
-    valued(&["-c", "--count"]),
-    valued(&["-s", "--select"]),
-    valued(&["-o", "--options"]).of(Values::Letters(stamp::LETTERS)),
-    valued(&["-f", "--filename"]).of(Values::File),
-    plain(&["-h", "--help"]),
+    with_value(&["-i", "--id"]),
+    with_value(&["-d", "--delay"]),
+    with_value(&["-c", "--count"]),
+    with_value(&["-s", "--select"]),
+    with_value(&["-o", "--options"]).of(Values::Letters(timestamp::LETTERS)),
+    with_value(&["-f", "--filename"]).of(Values::File),
+    without_value(&["-h", "--help"]),
 ];

@@ -1,15 +1,18 @@
-//! The words that nvidia-smi knows: each option, its short and its long form, and whether a value follows.
+//! nvidia-smi's own options: short and long form, and whether a value follows.
 
-/// What an option asks for.
+use super::switches::Arity;
+
+/// What an option means, whichever way it is spelled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Asked {
+pub(crate) enum Flag {
     Help,
     Version,
     ListGpus,
     ListExcluded,
     /// The summary in so many columns.
     Columns,
-    Log,
+    /// `-q`.
+    Query,
     Unit,
     Xml,
     Dtd,
@@ -19,8 +22,9 @@ pub(crate) enum Asked {
     Loop,
     LoopMs,
     Format,
-    Query,
-    HelpQuery,
+    /// `--query-gpu` and its siblings.
+    SelectiveQuery,
+    HelpSelectiveQuery,
     Hostname,
     /// A warning is to show in the exit code, too.
     ErrorOnWarning,
@@ -30,110 +34,101 @@ pub(crate) enum Asked {
     Change,
 }
 
-/// Whether a value follows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Value {
-    None,
-    Required,
-    /// The next word is one if it does not look like an option.
-    Optional,
-}
-
 /// One option.
 #[derive(Debug)]
-pub(crate) struct Opt {
+pub(crate) struct OptionDef {
     short: &'static str,
     long: &'static str,
-    pub(crate) value: Value,
-    pub(crate) asked: Asked,
+    pub(crate) arity: Arity,
+    pub(crate) flag: Flag,
 }
 
-const fn opt(short: &'static str, long: &'static str, value: Value, asked: Asked) -> Opt {
-    Opt { short, long, value, asked }
+const fn opt(short: &'static str, long: &'static str, arity: Arity, flag: Flag) -> OptionDef {
+    OptionDef { short, long, arity, flag }
 }
 
 /// All of them.
-pub(crate) const OPTIONS: &[Opt] = &[
-    opt("-h", "--help", Value::None, Asked::Help),
-    opt("", "--version", Value::None, Asked::Version),
-    opt("-L", "--list-gpus", Value::None, Asked::ListGpus),
-    opt("-B", "--list-excluded-gpus", Value::None, Asked::ListExcluded),
-    opt("-col", "--columns", Value::Required, Asked::Columns),
-    opt("-q", "--query", Value::None, Asked::Log),
-    opt("-u", "--unit", Value::None, Asked::Unit),
-    opt("-x", "--xml-format", Value::None, Asked::Xml),
-    opt("", "--dtd", Value::None, Asked::Dtd),
-    opt("-d", "--display", Value::Required, Asked::Sections),
-    opt("-i", "--id", Value::Required, Asked::Id),
-    opt("-f", "--filename", Value::Required, Asked::File),
-    opt("-l", "--loop", Value::Optional, Asked::Loop),
-    opt("-lms", "--loop-ms", Value::Optional, Asked::LoopMs),
-    opt("", "--format", Value::Required, Asked::Format),
-    opt("", "--query-gpu", Value::Required, Asked::Query),
-    opt("", "--query-compute-apps", Value::Required, Asked::Query),
-    opt("", "--query-accounted-apps", Value::Required, Asked::Query),
-    opt("", "--query-retired-pages", Value::Required, Asked::Query),
-    opt("", "--query-remapped-rows", Value::Required, Asked::Query),
-    opt("", "--query-supported-clocks", Value::Required, Asked::Query),
-    opt("", "--help-query-gpu", Value::None, Asked::HelpQuery),
-    opt("", "--help-query-compute-apps", Value::None, Asked::HelpQuery),
-    opt("", "--help-query-accounted-apps", Value::None, Asked::HelpQuery),
-    opt("", "--help-query-retired-pages", Value::None, Asked::HelpQuery),
-    opt("", "--help-query-remapped-rows", Value::None, Asked::HelpQuery),
-    opt("", "--help-query-supported-clocks", Value::None, Asked::HelpQuery),
-    opt("", "--get-hostname", Value::None, Asked::Hostname),
-    opt("-pm", "--persistence-mode", Value::Required, Asked::Change),
-    opt("-e", "--ecc-config", Value::Required, Asked::Change),
-    opt("-p", "--reset-ecc-errors", Value::Required, Asked::Change),
-    opt("-c", "--compute-mode", Value::Required, Asked::Change),
-    opt("", "--gom", Value::Required, Asked::Change),
-    opt("-r", "--gpu-reset", Value::Optional, Asked::Change),
-    opt("-vm", "--virt-mode", Value::Required, Asked::Change),
-    opt("-lgc", "--lock-gpu-clocks", Value::Required, Asked::Change),
-    opt("-m", "--mode", Value::Required, Asked::Change),
-    opt("-rgc", "--reset-gpu-clocks", Value::None, Asked::Change),
-    opt("-lmc", "--lock-memory-clocks", Value::Required, Asked::Change),
-    opt("-rmc", "--reset-memory-clocks", Value::None, Asked::Change),
-    opt("-lmcd", "--lock-memory-clocks-deferred", Value::Required, Asked::Change),
-    opt("-rmcd", "--reset-memory-clocks-deferred", Value::None, Asked::Change),
-    opt("-ac", "--applications-clocks", Value::Required, Asked::Change),
-    opt("-rac", "--reset-applications-clocks", Value::None, Asked::Change),
-    opt("-pl", "--power-limit", Value::Required, Asked::Change),
-    opt("-sc", "--scope", Value::Required, Asked::Change),
-    opt("-cc", "--cuda-clocks", Value::Required, Asked::Change),
-    opt("-am", "--accounting-mode", Value::Required, Asked::Change),
-    opt("-caa", "--clear-accounted-apps", Value::None, Asked::Change),
-    opt("", "--auto-boost-default", Value::Required, Asked::Change),
-    opt("", "--auto-boost-permission", Value::Required, Asked::Change),
-    opt("-mig", "--multi-instance-gpu", Value::Required, Asked::Change),
-    opt("-gtt", "--gpu-target-temp", Value::Required, Asked::Change),
-    opt("-den", "--dram-encryption", Value::Required, Asked::Change),
-    opt("", "--set-hostname", Value::Required, Asked::Change),
-    opt("-eow", "--error-on-warning", Value::None, Asked::ErrorOnWarning),
-    opt("-t", "--toggle-led", Value::Required, Asked::Change),
-    opt("", "--debug", Value::Required, Asked::Debug),
+pub(crate) const OPTIONS: &[OptionDef] = &[
+    opt("-h", "--help", Arity::None, Flag::Help),
+    opt("", "--version", Arity::None, Flag::Version),
+    opt("-L", "--list-gpus", Arity::None, Flag::ListGpus),
+    opt("-B", "--list-excluded-gpus", Arity::None, Flag::ListExcluded),
+    opt("-col", "--columns", Arity::Required, Flag::Columns),
+    opt("-q", "--query", Arity::None, Flag::Query),
+    opt("-u", "--unit", Arity::None, Flag::Unit),
+    opt("-x", "--xml-format", Arity::None, Flag::Xml),
+    opt("", "--dtd", Arity::None, Flag::Dtd),
+    opt("-d", "--display", Arity::Required, Flag::Sections),
+    opt("-i", "--id", Arity::Required, Flag::Id),
+    opt("-f", "--filename", Arity::Required, Flag::File),
+    opt("-l", "--loop", Arity::Optional, Flag::Loop),
+    opt("-lms", "--loop-ms", Arity::Optional, Flag::LoopMs),
+    opt("", "--format", Arity::Required, Flag::Format),
+    opt("", "--query-gpu", Arity::Required, Flag::SelectiveQuery),
+    opt("", "--query-compute-apps", Arity::Required, Flag::SelectiveQuery),
+    opt("", "--query-accounted-apps", Arity::Required, Flag::SelectiveQuery),
+    opt("", "--query-retired-pages", Arity::Required, Flag::SelectiveQuery),
+    opt("", "--query-remapped-rows", Arity::Required, Flag::SelectiveQuery),
+    opt("", "--query-supported-clocks", Arity::Required, Flag::SelectiveQuery),
+    opt("", "--help-query-gpu", Arity::None, Flag::HelpSelectiveQuery),
+    opt("", "--help-query-compute-apps", Arity::None, Flag::HelpSelectiveQuery),
+    opt("", "--help-query-accounted-apps", Arity::None, Flag::HelpSelectiveQuery),
+    opt("", "--help-query-retired-pages", Arity::None, Flag::HelpSelectiveQuery),
+    opt("", "--help-query-remapped-rows", Arity::None, Flag::HelpSelectiveQuery),
+    opt("", "--help-query-supported-clocks", Arity::None, Flag::HelpSelectiveQuery),
+    opt("", "--get-hostname", Arity::None, Flag::Hostname),
+    opt("-pm", "--persistence-mode", Arity::Required, Flag::Change),
+    opt("-e", "--ecc-config", Arity::Required, Flag::Change),
+    opt("-p", "--reset-ecc-errors", Arity::Required, Flag::Change),
+    opt("-c", "--compute-mode", Arity::Required, Flag::Change),
+    opt("", "--gom", Arity::Required, Flag::Change),
+    opt("-r", "--gpu-reset", Arity::Optional, Flag::Change),
+    opt("-vm", "--virt-mode", Arity::Required, Flag::Change),
+    opt("-lgc", "--lock-gpu-clocks", Arity::Required, Flag::Change),
+    opt("-m", "--mode", Arity::Required, Flag::Change),
+    opt("-rgc", "--reset-gpu-clocks", Arity::None, Flag::Change),
+    opt("-lmc", "--lock-memory-clocks", Arity::Required, Flag::Change),
+    opt("-rmc", "--reset-memory-clocks", Arity::None, Flag::Change),
+    opt("-lmcd", "--lock-memory-clocks-deferred", Arity::Required, Flag::Change),
+    opt("-rmcd", "--reset-memory-clocks-deferred", Arity::None, Flag::Change),
+    opt("-ac", "--applications-clocks", Arity::Required, Flag::Change),
+    opt("-rac", "--reset-applications-clocks", Arity::None, Flag::Change),
+    opt("-pl", "--power-limit", Arity::Required, Flag::Change),
+    opt("-sc", "--scope", Arity::Required, Flag::Change),
+    opt("-cc", "--cuda-clocks", Arity::Required, Flag::Change),
+    opt("-am", "--accounting-mode", Arity::Required, Flag::Change),
+    opt("-caa", "--clear-accounted-apps", Arity::None, Flag::Change),
+    opt("", "--auto-boost-default", Arity::Required, Flag::Change),
+    opt("", "--auto-boost-permission", Arity::Required, Flag::Change),
+    opt("-mig", "--multi-instance-gpu", Arity::Required, Flag::Change),
+    opt("-gtt", "--gpu-target-temp", Arity::Required, Flag::Change),
+    opt("-den", "--dram-encryption", Arity::Required, Flag::Change),
+    opt("", "--set-hostname", Arity::Required, Flag::Change),
+    opt("-eow", "--error-on-warning", Arity::None, Flag::ErrorOnWarning),
+    opt("-t", "--toggle-led", Arity::Required, Flag::Change),
+    opt("", "--debug", Arity::Required, Flag::Debug),
 ];
 
-impl Opt {
+impl OptionDef {
     /// How it is spelled, the short form first.
     pub(crate) fn spellings(&self) -> Vec<&'static str> {
         [self.short, self.long].into_iter().filter(|spelling| !spelling.is_empty()).collect()
     }
 
     /// Whether gpumon does what it asks for.
-    pub(crate) fn is_heeded(&self) -> bool {
-        !matches!(self.asked, Asked::Change | Asked::Columns | Asked::Debug)
+    pub(crate) fn is_supported(&self) -> bool {
+        !matches!(self.flag, Flag::Change | Flag::Columns | Flag::Debug)
     }
 }
 
 /// The option that a word names; the word may carry its value behind a `=`.
-pub(crate) fn find(word: &str) -> Option<&'static Opt> {
+pub(crate) fn find(word: &str) -> Option<&'static OptionDef> {
     let name = word.split_once('=').map_or(word, |(name, _)| name);
     let is_named = |own: &str| !own.is_empty() && own == name;
     OPTIONS
         .iter()
         .find(|option| is_named(option.short) || is_named(option.long))
-        .filter(|option| option.value != Value::None || name == word)
+        .filter(|option| option.arity != Arity::None || name == word)
 }
 
 #[cfg(test)]
@@ -142,15 +137,15 @@ mod tests {
 
     #[test]
     fn an_option_is_found_by_either_name_and_with_its_value() {
-        for (word, asked) in [
-            ("-i", Asked::Id),
-            ("-i=1", Asked::Id),
-            ("--id=1", Asked::Id),
-            ("-lms=500", Asked::LoopMs),
-            ("--query-gpu=name", Asked::Query),
-            ("-pm", Asked::Change),
+        for (word, flag) in [
+            ("-i", Flag::Id),
+            ("-i=1", Flag::Id),
+            ("--id=1", Flag::Id),
+            ("-lms=500", Flag::LoopMs),
+            ("--query-gpu=name", Flag::SelectiveQuery),
+            ("-pm", Flag::Change),
         ] {
-            assert_eq!(find(word).map(|option| option.asked), Some(asked), "{word}");
+            assert_eq!(find(word).map(|option| option.flag), Some(flag), "{word}");
         }
         for word in ["", "-qx", "--bogus", "-q=1", "0", "-", "--"] {
             assert!(find(word).is_none(), "{word}");

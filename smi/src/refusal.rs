@@ -57,7 +57,7 @@ impl Refusal {
     }
 
     /// What was asked for is nothing that NVML tells. `form` is the switch, with its subcommand.
-    pub(crate) fn not_told(form: &str) -> Self {
+    pub(crate) fn not_in_nvml(form: &str) -> Self {
         Self::new(3, format!("gpumon: NVML does not tell what '{form}' shows; use NVIDIA's own nvidia-smi for it\n"))
     }
 }

@@ -58,10 +58,10 @@ mod tests {
     use gpumon_probe::vendor::nvml::query::Value;
 
     use super::*;
-    use crate::script::Script;
+    use crate::scripted::ScriptedBackend;
 
-    fn two() -> Script {
-        Script::default()
+    fn two() -> ScriptedBackend {
+        ScriptedBackend::default()
             .system(SystemQuery::DeviceCount, Ok(Value::number(2)))
             .text(0, Query::Uuid, "GPU-9ca18e3a-2fa7-dda5-c459-f1a949369cee")
             .text(1, Query::Uuid, "GPU-2b4dbf4c-88ba-09d8-5bfb-978dc3993b24")
@@ -96,6 +96,6 @@ mod tests {
             assert_eq!(select(&two(), Some(name)), Err(Refusal::no_devices()), "{name}");
         }
         assert_eq!(select(&two(), Some("")).unwrap_err().code, 255);
-        assert_eq!(select(&Script::default(), None), Err(Refusal::no_devices()));
+        assert_eq!(select(&ScriptedBackend::default(), None), Err(Refusal::no_devices()));
     }
 }

@@ -5,8 +5,8 @@ use std::io::{self, Write};
 use gpumon_probe::vendor::nvml::query::QueryBackend;
 
 use super::{
-    Refusal, dmon, more, nvlink, pmon,
-    switches::{Fault, Switch},
+    Refusal, dmon, nvlink, pmon, subcommands,
+    switches::{Switch, UsageError},
     topo,
 };
 
@@ -23,7 +23,7 @@ pub(super) struct Typing {
     pub(super) switches: &'static [Switch],
     /// The switches that are refused.
     pub(super) refused: [&'static [&'static str]; 2],
-    /// The help: its beginning, and what it says of the switches.
+    /// The help: its beginning, and its lines about the switches.
     pub(super) head: &'static str,
     pub(super) usage: &'static str,
 }
@@ -33,14 +33,14 @@ impl Typing {
     pub(super) const NONE: Self = Self { switches: &[], refused: [&[], &[]], head: "", usage: "" };
 }
 
-/// What a subcommand does with what was typed behind it: writes, and says how the process ends.
+/// Runs a subcommand with its arguments, and gives the exit code.
 pub(super) type Run = fn(&[String], &dyn QueryBackend, &mut dyn Write) -> Result<u8, Stop>;
 
 /// Why a subcommand did not come to its end.
 #[derive(Debug)]
 pub(super) enum Stop {
     Refused(Refusal),
-    /// What it had to say could not be written.
+    /// The output could not be written.
     Output(io::Error),
 }
 
@@ -83,8 +83,8 @@ impl From<io::Error> for Stop {
     }
 }
 
-impl From<Fault<'_>> for Stop {
-    fn from(fault: Fault<'_>) -> Self {
+impl From<UsageError<'_>> for Stop {
+    fn from(fault: UsageError<'_>) -> Self {
         Self::Refused(Refusal::new(2, format!("{fault}\n")))
     }
 }
@@ -97,7 +97,7 @@ pub(super) fn all() -> impl Iterator<Item = &'static Subcommand> {
         Subcommand::new("topo", topo::run, topo::TYPING),
         Subcommand::new("nvlink", nvlink::run, nvlink::TYPING),
     ];
-    OWN.iter().chain(more::SUBCOMMANDS)
+    OWN.iter().chain(subcommands::SUBCOMMANDS)
 }
 
 /// The subcommand of a name.
@@ -132,7 +132,7 @@ pub(super) mod tests {
 
     #[test]
     fn a_reader_that_has_gone_is_no_failure() {
-        let driver = crate::script::Script::default();
+        let driver = crate::scripted::ScriptedBackend::default();
         for name in ["topo", "nvlink", "mig", "dmon"] {
             let code = subcommand(name).unwrap().run(&["-h".to_owned()], &driver, &mut Closed).unwrap();
             assert_eq!(code, 0, "{name}");

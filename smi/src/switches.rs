@@ -6,7 +6,7 @@ use std::fmt;
 #[derive(Clone, Copy)]
 pub(crate) struct Switch {
     pub(crate) spellings: &'static [&'static str],
-    pub(crate) takes: Takes,
+    pub(crate) arity: Arity,
     pub(crate) values: Values,
 }
 
@@ -27,13 +27,13 @@ pub(crate) enum Values {
 
 /// Whether a value follows a switch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Takes {
+pub enum Arity {
     /// None.
-    Nothing,
-    /// A value.
-    Value,
-    /// A value or another switch.
-    PerhapsValue,
+    None,
+    /// One.
+    Required,
+    /// The next word, unless it looks like another switch.
+    Optional,
 }
 
 /// The switches that were typed, by their own spelling, with their values.
@@ -42,25 +42,25 @@ pub(crate) struct Switches<'a>(Vec<(&'static str, Option<&'a str>)>);
 
 /// What is wrong with what was typed.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Fault<'a> {
+pub(crate) enum UsageError<'a> {
     Unknown(&'a str),
     NoValue(&'a str),
     BadValue { switch: &'a str, value: &'a str },
 }
 
 /// A switch without a value.
-pub(crate) const fn plain(spellings: &'static [&'static str]) -> Switch {
-    Switch { spellings, takes: Takes::Nothing, values: Values::Any }
+pub(crate) const fn without_value(spellings: &'static [&'static str]) -> Switch {
+    Switch { spellings, arity: Arity::None, values: Values::Any }
 }
 
 /// A switch with a value.
-pub(crate) const fn valued(spellings: &'static [&'static str]) -> Switch {
-    Switch { spellings, takes: Takes::Value, values: Values::Any }
+pub(crate) const fn with_value(spellings: &'static [&'static str]) -> Switch {
+    Switch { spellings, arity: Arity::Required, values: Values::Any }
 }
 
 /// A switch with which a value may stand.
-pub(crate) const fn perhaps(spellings: &'static [&'static str]) -> Switch {
-    Switch { spellings, takes: Takes::PerhapsValue, values: Values::Any }
+pub(crate) const fn with_optional_value(spellings: &'static [&'static str]) -> Switch {
+    Switch { spellings, arity: Arity::Optional, values: Values::Any }
 }
 
 impl Switch {
@@ -72,22 +72,22 @@ impl Switch {
 
 impl<'a> Switches<'a> {
     /// Reads what was typed. A value stands in the next word, or behind an equals sign.
-    pub(crate) fn parse(known: &[Switch], arguments: &'a [String]) -> Result<Self, Fault<'a>> {
+    pub(crate) fn parse(known: &[Switch], arguments: &'a [String]) -> Result<Self, UsageError<'a>> {
         let find = |word: &str| known.iter().find(|switch| switch.spellings.contains(&word));
         let mut typed = Vec::new();
         let mut words = arguments.iter().map(String::as_str).peekable();
         while let Some(word) = words.next() {
             let (spelling, attached) =
                 word.split_once('=').map_or((word, None), |(spelling, value)| (spelling, Some(value)));
-            let switch = find(spelling).ok_or(Fault::Unknown(word))?;
-            let value = match switch.takes {
-                Takes::Nothing if attached.is_some() => return Err(Fault::Unknown(word)),
-                Takes::Nothing => None,
+            let switch = find(spelling).ok_or(UsageError::Unknown(word))?;
+            let value = match switch.arity {
+                Arity::None if attached.is_some() => return Err(UsageError::Unknown(word)),
+                Arity::None => None,
                 // A number below zero is a value, another switch is not.
-                Takes::Value | Takes::PerhapsValue => attached.or_else(|| words.next_if(|next| find(next).is_none())),
+                Arity::Required | Arity::Optional => attached.or_else(|| words.next_if(|next| find(next).is_none())),
             };
-            if switch.takes == Takes::Value && value.is_none() {
-                return Err(Fault::NoValue(spelling));
+            if switch.arity == Arity::Required && value.is_none() {
+                return Err(UsageError::NoValue(spelling));
             }
             typed.push((switch.spellings[0], value));
         }
@@ -110,8 +110,8 @@ impl<'a> Switches<'a> {
     }
 
     /// The number that was typed last for a switch.
-    pub(crate) fn number(&self, switch: &'static str) -> Result<Option<i64>, Fault<'a>> {
-        self.value(switch).map(|value| value.parse().map_err(|_| Fault::BadValue { switch, value })).transpose()
+    pub(crate) fn number(&self, switch: &'static str) -> Result<Option<i64>, UsageError<'a>> {
+        self.value(switch).map(|value| value.parse().map_err(|_| UsageError::BadValue { switch, value })).transpose()
     }
 
     /// The first of these switches that was typed.
@@ -120,7 +120,7 @@ impl<'a> Switches<'a> {
     }
 }
 
-impl fmt::Display for Fault<'_> {
+impl fmt::Display for UsageError<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unknown(word) => write!(f, "Option \"{word}\" is not recognized."),
@@ -134,7 +134,8 @@ impl fmt::Display for Fault<'_> {
 mod tests {
     use super::*;
 
-    const KNOWN: &[Switch] = &[plain(&["-s", "--status"]), valued(&["-l", "--link"]), perhaps(&["-g"])];
+    const KNOWN: &[Switch] =
+        &[without_value(&["-s", "--status"]), with_value(&["-l", "--link"]), with_optional_value(&["-g"])];
 
     fn words(text: &str) -> Vec<String> {
         text.split_whitespace().map(str::to_owned).collect()
@@ -157,13 +158,13 @@ mod tests {
 
     #[test]
     fn faults_are_told_in_the_words_of_nvidia_smi() {
-        for (text, told) in [
+        for (text, message) in [
             ("bogus", "Option \"bogus\" is not recognized."),
             ("--status=1", "Option \"--status=1\" is not recognized."),
             ("-s -l", "Option \"-l\" is missing its value."),
             ("-l -s", "Option \"-l\" is missing its value."),
         ] {
-            assert_eq!(Switches::parse(KNOWN, &words(text)).unwrap_err().to_string(), told);
+            assert_eq!(Switches::parse(KNOWN, &words(text)).unwrap_err().to_string(), message);
         }
         let typed = words("-l x");
         let fault = Switches::parse(KNOWN, &typed).unwrap().number("-l").unwrap_err();

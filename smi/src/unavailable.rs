@@ -1,12 +1,12 @@
-//! What nvidia-smi says where there is no driver, or no GPU behind its number.
+//! nvidia-smi's messages where there is no driver, or no GPU behind its number.
 
 use std::fs;
 
 use gpumon_probe::{vendor::SourceError, vendor::nvml::query::Code};
 
-use super::{Refusal, absence};
+use super::{Refusal, return_code};
 
-/// Why there is nobody to ask.
+/// The message and exit code for a driver that cannot be opened.
 pub(crate) fn refusal(error: &SourceError) -> Refusal {
     let failed = |what: &str| format!("Failed to initialize NVML: {what}\n");
     match error {
@@ -29,13 +29,13 @@ pub(crate) fn refusal(error: &SourceError) -> Refusal {
     }
 }
 
-/// What is said of a GPU that cannot be opened, while the others are shown.
+/// The warning about a GPU that cannot be opened, while the others are shown.
 pub(crate) fn lost(gpu: u32, count: u32, code: Code) -> String {
     let bus_id = bus_id(gpu, count).map(|id| format!(" {id}:")).unwrap_or_default();
     let what = if code == Code::GPU_IS_LOST {
         "GPU is lost.  Reboot the system to recover this GPU".to_owned()
     } else {
-        absence::plain(code).to_owned()
+        return_code::plain(code).to_owned()
     };
     format!("Unable to determine the device handle for GPU{gpu}:{bus_id} {what}\n")
 }

@@ -1,4 +1,4 @@
-//! What `dmon -h` says.
+//! The text of `dmon -h`.
 
 /// The explanation, and how it is typed.
 pub(super) fn help() -> String {

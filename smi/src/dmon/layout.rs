@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     Refusal, monitor,
-    stamp::{self, Stamp},
+    timestamp::{self, TimestampColumns},
 };
 
 /// What `--format` asks for.
@@ -61,7 +61,13 @@ impl Layout {
     }
 
     /// The lines above the rows: names, then units.
-    pub(super) fn heading(self, stamp: Stamp, columns: &[&'static Column], metrics: &[u32], levels: Levels) -> String {
+    pub(super) fn heading(
+        self,
+        timestamp: TimestampColumns,
+        columns: &[&'static Column],
+        metrics: &[u32],
+        levels: Levels,
+    ) -> String {
         let metric = |metric: &u32| gpm::column(*metric);
         let ids: &[(&str, &str)] =
             if levels.mig { &[("mig_id", "Idx"), ("gi_id", "Idx"), ("ci_id", "Idx")] } else { &[] };
@@ -77,7 +83,7 @@ impl Layout {
         let mut heading = String::new();
         if !self.no_names {
             heading.push_str(&line(
-                stamp.names(),
+                timestamp.names(),
                 columns.iter().map(|column| column.name).collect(),
                 ids.iter().map(|(name, _)| *name).collect(),
                 metrics.iter().map(metric).map(|(name, _, width)| (name, width)).collect(),
@@ -86,7 +92,7 @@ impl Layout {
         }
         if !self.no_units {
             heading.push_str(&line(
-                stamp.units(),
+                timestamp.units(),
                 columns.iter().map(|column| column.unit).collect(),
                 ids.iter().map(|(_, unit)| *unit).collect(),
                 metrics.iter().map(metric).map(|(_, unit, width)| (unit.to_owned(), width)).collect(),
@@ -97,12 +103,12 @@ impl Layout {
     }
 
     /// A row.
-    pub(super) fn row(self, stamp: &[String], cells: &Cells, metrics: &[u32], levels: Levels) -> String {
+    pub(super) fn row(self, timestamp: &[String], cells: &Cells, metrics: &[u32], levels: Levels) -> String {
         let word = |number: &Option<i128>| number.map_or_else(|| "-".to_owned(), |number| number.to_string());
         let own = cells.columns.iter().map(|number| (word(number), OWN));
         let ids = cells.instance.iter().filter(|_| levels.mig).map(|number| (word(number), INSTANCE));
         let metrics = cells.metrics.iter().zip(metrics).map(|(number, metric)| (word(number), gpm::column(*metric).2));
-        self.line(' ', stamp, &own.chain(ids).chain(metrics).collect::<Vec<_>>())
+        self.line(' ', timestamp, &own.chain(ids).chain(metrics).collect::<Vec<_>>())
     }
 
     /// A line with its first character, the words in front, and texts with their widths.
@@ -112,6 +118,6 @@ impl Layout {
             return format!("{first}{}", words.collect::<Vec<_>>().join(", "));
         }
         let cells: Vec<String> = cells.iter().map(|(text, width)| format!(" {text:>width$}")).collect();
-        format!("{first}{}{} ", stamp::columns(front), cells.concat())
+        format!("{first}{}{} ", timestamp::columns(front), cells.concat())
     }
 }

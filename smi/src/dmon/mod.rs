@@ -13,9 +13,9 @@ use gpumon_probe::vendor::nvml::query::{Query, QueryBackend, Subject};
 use self::{columns::Column, gpm::Levels, layout::Layout, violations::Violations};
 use super::{
     Context, Refusal, monitor,
-    stamp::Stamp,
     subcommand::{Stop, Typing},
-    switches::{Switch, Switches, Values, valued},
+    switches::{Switch, Switches, Values, with_value},
+    timestamp::TimestampColumns,
 };
 
 const SWITCHES: &[Switch] = &{
@@ -28,9 +28,9 @@ const SWITCHES: &[Switch] = &{
         options,
         file,
         help,
-        valued(&["--gpm-metrics"]).of(Values::Commas(gpm::metrics)),
-        valued(&["--gpm-options"]).of(Values::One(Levels::WORDS)),
-        valued(&["--format"]).of(Values::Commas(layout::words)),
+        with_value(&["--gpm-metrics"]).of(Values::Commas(gpm::metrics)),
+        with_value(&["--gpm-options"]).of(Values::One(Levels::WORDS)),
+        with_value(&["--format"]).of(Values::Commas(layout::words)),
     ]
 };
 
@@ -49,9 +49,9 @@ pub(super) fn run(arguments: &[String], driver: &dyn QueryBackend, output: &mut 
     }
     let shown = Shown::parse(&switches)?;
     let rounds = monitor::rounds(&switches, driver, MOST, help::USAGE)?;
-    let heading = shown.layout.heading(rounds.stamp, &shown.columns, &shown.metrics, shown.levels);
+    let heading = shown.layout.heading(rounds.timestamp, &shown.columns, &shown.metrics, shown.levels);
     let before = Mutex::new(vec![None; rounds.gpus.len()]);
-    rounds.scroll(driver, output, heading, |context| shown.rows(context, rounds.stamp, &before))
+    rounds.scroll(driver, output, heading, |context| shown.rows(context, rounds.timestamp, &before))
 }
 
 /// What is shown of each GPU.
@@ -81,7 +81,12 @@ impl Shown {
     }
 
     /// The rows of a round; what each GPU had violated before it is kept for the next.
-    fn rows(&self, context: &Context<'_>, stamp: Stamp, before: &Mutex<Vec<Option<Violations>>>) -> Vec<String> {
+    fn rows(
+        &self,
+        context: &Context<'_>,
+        timestamp: TimestampColumns,
+        before: &Mutex<Vec<Option<Violations>>>,
+    ) -> Vec<String> {
         let known = before.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
         let read = context.each(|gpu| {
             let place = context.gpus.iter().position(|selected| *selected == gpu);
@@ -92,8 +97,8 @@ impl Shown {
         let mut rows = Vec::new();
         for (place, ((violations, cells), gpu)) in read.into_iter().zip(context.gpus).enumerate() {
             before.lock().unwrap_or_else(std::sync::PoisonError::into_inner)[place] = violations;
-            let stamp = stamp.words(&context.now, *gpu);
-            rows.extend(cells.iter().map(|cells| self.layout.row(&stamp, cells, &self.metrics, self.levels)));
+            let timestamp = timestamp.words(&context.now, *gpu);
+            rows.extend(cells.iter().map(|cells| self.layout.row(&timestamp, cells, &self.metrics, self.levels)));
         }
         rows
     }

@@ -2,13 +2,13 @@
 
 use gpumon_probe::vendor::nvml::query::{Code, Query, Subject, SystemQuery, Value};
 
-use crate::{script::Script, subcommand::tests::typed};
+use crate::{scripted::ScriptedBackend, subcommand::tests::typed};
 
 /// Two H200: the first under load, the second with memory in use alone.
-fn two() -> Script {
+fn two() -> ScriptedBackend {
     let readings: [(u32, [i128; 9]); 2] =
         [(0, [690_999, 53, 42, 99, 23, 3201, 1485, 7477, 7478]), (1, [117_250, 29, 28, 0, 0, 3201, 1980, 5739, 5740])];
-    let mut driver = Script::default().system(SystemQuery::DeviceCount, Ok(Value::number(2)));
+    let mut driver = ScriptedBackend::default().system(SystemQuery::DeviceCount, Ok(Value::number(2)));
     for (gpu, [milliwatts, chip, memory, sm, bus, memory_clock, sm_clock, fb, bar1]) in readings {
         let mib = |mib: i128| (mib << 20) - 4096;
         driver = driver
@@ -82,7 +82,7 @@ fn csv_has_commas_and_leaves_headings_out() {
 #[test]
 fn what_is_not_to_be_had_is_a_dash() {
     let lost = Subject::gpu(0);
-    let driver = Script::default().system(SystemQuery::DeviceCount, Ok(Value::number(1))).answer(
+    let driver = ScriptedBackend::default().system(SystemQuery::DeviceCount, Ok(Value::number(1))).answer(
         lost,
         Query::PowerUsage,
         Err(Code::GPU_IS_LOST),

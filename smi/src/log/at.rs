@@ -4,7 +4,7 @@ use gpumon_probe::vendor::nvml::query::{Answer, Code, Query, Subject};
 
 use super::{
     device::Device,
-    say::{ABSENT, said, word},
+    format::{ABSENT, format_or_reason, word},
 };
 
 /// The form that is written.
@@ -53,14 +53,14 @@ impl<'a> At<'a> {
     }
 
     /// A number of the answer in words, or the words that stand for it.
-    pub(super) fn say(&self, query: Query, place: usize, say: fn(i128) -> String) -> String {
-        said(self.number(query, place), say)
+    pub(super) fn format(&self, query: Query, place: usize, format: fn(i128) -> String) -> String {
+        format_or_reason(self.number(query, place), format)
     }
 
     /// The same of the MIG device whose index is the first number here.
-    pub(super) fn say_of_part(&self, query: Query, place: usize, say: fn(i128) -> String) -> String {
+    pub(super) fn format_of_mig_device(&self, query: Query, place: usize, format: fn(i128) -> String) -> String {
         let part = Subject::mig(self.device.gpu, self.argument(0));
-        said(number(&self.device.ask(part, query), place), say)
+        format_or_reason(number(&self.device.ask(part, query), place), format)
     }
 
     /// The answer's text, or the words that stand for it.
@@ -83,8 +83,8 @@ impl<'a> At<'a> {
     }
 
     /// A field's value in words.
-    pub(super) fn say_field(&self, id: u32, scope: u32, say: fn(i128) -> String) -> String {
-        said(self.field(id, scope), say)
+    pub(super) fn format_field(&self, id: u32, scope: u32, format: fn(i128) -> String) -> String {
+        format_or_reason(self.field(id, scope), format)
     }
 }
 

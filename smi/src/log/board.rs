@@ -5,39 +5,39 @@ use jiff::Timestamp;
 
 use super::{
     at::At,
+    format::{ABSENT, count, enabled, format_or_reason, microseconds, named, not_in_nvml, yes_no},
     item::{Item, declared, group, value},
-    say::{ABSENT, count, enabled, microseconds, named, said, untold, yes_no},
     sections::Sections,
 };
 
 /// Name, display and driver modes.
 pub(super) static NAMES: &[Item] = &[
     value("Product Name", "product_name", |at| at.text(Query::Name)),
-    value("Product Brand", "product_brand", |at| at.say(Query::Brand, 0, brand)),
-    value("Product Architecture", "product_architecture", |at| at.say(Query::Architecture, 0, architecture)),
-    value("Display Mode", "display_mode", |_| super::say::word(Code::DEPRECATED)),
-    value("Display Attached", "display_attached", |at| at.say(Query::DisplayMode, 0, yes_no)),
-    value("Display Active", "display_active", |at| at.say(Query::DisplayActive, 0, enabled)),
-    value("Persistence Mode", "persistence_mode", |at| at.say(Query::PersistenceMode, 0, enabled)),
+    value("Product Brand", "product_brand", |at| at.format(Query::Brand, 0, brand)),
+    value("Product Architecture", "product_architecture", |at| at.format(Query::Architecture, 0, architecture)),
+    value("Display Mode", "display_mode", |_| super::format::word(Code::DEPRECATED)),
+    value("Display Attached", "display_attached", |at| at.format(Query::DisplayMode, 0, yes_no)),
+    value("Display Active", "display_active", |at| at.format(Query::DisplayActive, 0, enabled)),
+    value("Persistence Mode", "persistence_mode", |at| at.format(Query::PersistenceMode, 0, enabled)),
     value("Addressing Mode", "addressing_mode", |at| {
-        at.say(Query::AddressingMode, 0, |mode| named(mode, &["None", "HMM", "ATS"]))
+        at.format(Query::AddressingMode, 0, |mode| named(mode, &["None", "HMM", "ATS"]))
     }),
 ];
 
 /// Accounting and driver model.
 pub(super) static MODES: &[Item] = &[
-    value("Accounting Mode", "accounting_mode", |at| at.say(Query::AccountingMode, 0, enabled))
+    value("Accounting Mode", "accounting_mode", |at| at.format(Query::AccountingMode, 0, enabled))
         .of(Sections::ACCOUNTING),
     value("Accounting Mode Buffer Size", "accounting_mode_buffer_size", |at| {
-        at.say(Query::AccountingBufferSize, 0, count)
+        at.format(Query::AccountingBufferSize, 0, count)
     })
     .of(Sections::ACCOUNTING),
     group(
         "Driver Model",
         "driver_model",
         &[
-            value("Current", "current_dm", |at| at.say(Query::DriverModel, 0, driver_model)),
-            value("Pending", "pending_dm", |at| at.say(Query::DriverModel, 1, driver_model)),
+            value("Current", "current_dm", |at| at.format(Query::DriverModel, 0, driver_model)),
+            value("Pending", "pending_dm", |at| at.format(Query::DriverModel, 1, driver_model)),
         ],
     ),
 ];
@@ -46,27 +46,31 @@ pub(super) static MODES: &[Item] = &[
 pub(super) static NUMBERS: &[Item] = &[
     value("Serial Number", "serial", |at| at.text(Query::Serial)),
     value("GPU UUID", "uuid", |at| at.text(Query::Uuid)),
-    value("GPU PDI", "pdi", |at| at.say(Query::Pdi, 0, |pdi| format!("0x{pdi:x}"))),
-    value("Minor Number", "minor_number", |at| at.say(Query::MinorNumber, 0, count)),
+    value("GPU PDI", "pdi", |at| at.format(Query::Pdi, 0, |pdi| format!("0x{pdi:x}"))),
+    value("Minor Number", "minor_number", |at| at.format(Query::MinorNumber, 0, count)),
     value("VBIOS Version", "vbios_version", |at| at.text(Query::VbiosVersion)),
-    value("MultiGPU Board", "multigpu_board", |at| at.say(Query::MultiGpuBoard, 0, yes_no)),
-    value("Board ID", "board_id", |at| at.say(Query::BoardId, 0, |id| format!("0x{id:x}"))),
+    value("MultiGPU Board", "multigpu_board", |at| at.format(Query::MultiGpuBoard, 0, yes_no)),
+    value("Board ID", "board_id", |at| at.format(Query::BoardId, 0, |id| format!("0x{id:x}"))),
     value("Board Part Number", "board_part_number", |at| at.text(Query::BoardPartNumber)),
     value("GPU Part Number", "gpu_part_number", part_number),
-    value("FRU Part Number", "gpu_fru_part_number", untold),
+    value("FRU Part Number", "gpu_fru_part_number", not_in_nvml),
     group(
         "Platform Info",
         "platformInfo",
         &[
-            value("Chassis Serial Number", "chassis_serial_number", |at| said(platform(at, 2), |_| chassis(at))),
-            value("Slot Number", "slot_number", |at| said(platform(at, 4), in_chassis)),
-            value("Tray Index", "tray_index", |at| said(platform(at, 5), in_chassis)),
-            value("Host ID", "host_id", |at| said(platform(at, 6), count)),
-            value("Peer Type", "peer_type", |at| {
-                said(platform(at, 7), |kind| named(kind, &["Direct Connected", "Switch Connected"]))
+            value("Chassis Serial Number", "chassis_serial_number", |at| {
+                format_or_reason(platform(at, 2), |_| chassis(at))
             }),
-            value("Module Id", "module_id", |at| at.say(Query::ModuleId, 0, count)),
-            value("GPU Fabric GUID", "gpu_fabric_guid", |at| said(platform(at, 0), |guid| format!("0x{guid:016x}"))),
+            value("Slot Number", "slot_number", |at| format_or_reason(platform(at, 4), in_chassis)),
+            value("Tray Index", "tray_index", |at| format_or_reason(platform(at, 5), in_chassis)),
+            value("Host ID", "host_id", |at| format_or_reason(platform(at, 6), count)),
+            value("Peer Type", "peer_type", |at| {
+                format_or_reason(platform(at, 7), |kind| named(kind, &["Direct Connected", "Switch Connected"]))
+            }),
+            value("Module Id", "module_id", |at| at.format(Query::ModuleId, 0, count)),
+            value("GPU Fabric GUID", "gpu_fabric_guid", |at| {
+                format_or_reason(platform(at, 0), |guid| format!("0x{guid:016x}"))
+            }),
         ],
     ),
     group(
@@ -83,33 +87,33 @@ pub(super) static NUMBERS: &[Item] = &[
         "Inforom BBX Object Flush",
         "inforom_bbx_flush",
         &[
-            value("Latest Timestamp", "latest_timestamp", |at| said(flush(at, 0), |us| moment(at, us))),
-            value("Latest Duration", "latest_duration", |at| said(flush(at, 1), microseconds)),
+            value("Latest Timestamp", "latest_timestamp", |at| format_or_reason(flush(at, 0), |us| moment(at, us))),
+            value("Latest Duration", "latest_duration", |at| format_or_reason(flush(at, 1), microseconds)),
         ],
     ),
     group(
         "GPU Operation Mode",
         "gpu_operation_mode",
         &[
-            value("Current", "current_gom", |at| at.say(Query::GpuOperationMode, 0, operation_mode)),
-            value("Pending", "pending_gom", |at| at.say(Query::GpuOperationMode, 1, operation_mode)),
+            value("Current", "current_gom", |at| at.format(Query::GpuOperationMode, 0, operation_mode)),
+            value("Pending", "pending_gom", |at| at.format(Query::GpuOperationMode, 1, operation_mode)),
         ],
     ),
-    value("GPU C2C Mode", "c2c_mode", |at| at.say(Query::C2cMode, 0, enabled)),
+    value("GPU C2C Mode", "c2c_mode", |at| at.format(Query::C2cMode, 0, enabled)),
     group(
         "GPU Virtualization Mode",
         "gpu_virtualization_mode",
         &[
             value("Virtualization Mode", "virtualization_mode", |at| {
-                at.say(Query::VirtualizationMode, 0, |mode| {
+                at.format(Query::VirtualizationMode, 0, |mode| {
                     named(mode, &["None", "Pass-Through", "VGPU", "Host VGPU", "Host VSGA"])
                 })
             }),
             value("Host VGPU Mode", "host_vgpu_mode", |at| {
-                at.say(Query::HostVgpuMode, 0, |mode| named(mode, &["Non SR-IOV", "SR-IOV"]))
+                at.format(Query::HostVgpuMode, 0, |mode| named(mode, &["Non SR-IOV", "SR-IOV"]))
             }),
             value("vGPU Heterogeneous Mode", "vgpu_heterogeneous_mode", |at| {
-                at.say(Query::VgpuHeterogeneousMode, 0, enabled)
+                at.format(Query::VgpuHeterogeneousMode, 0, enabled)
             }),
         ],
     ),
@@ -118,13 +122,13 @@ pub(super) static NUMBERS: &[Item] = &[
         &[declared("licensed_product_name", &[]), declared("license_status", &[])],
     ),
     value("GPU Recovery Action", "gpu_recovery_action", |at| {
-        at.say_field(RECOVERY_ACTION, 0, |action| {
+        at.format_field(RECOVERY_ACTION, 0, |action| {
             named(action, &["None", "Reset", "Reboot", "Drain P2P", "Drain and Reset"])
         })
     }),
     value("GSP Firmware Version", "gsp_firmware_version", |at| at.text(Query::GspFirmwareVersion))
         .of(Sections::GSP_FIRMWARE_VERSION),
-    group("IBMNPU", "ibmnpu", &[value("Relaxed Ordering Mode", "relaxed_ordering_mode", untold)]),
+    group("IBMNPU", "ibmnpu", &[value("Relaxed Ordering Mode", "relaxed_ordering_mode", not_in_nvml)]),
 ];
 
 /// `NVML_FI_DEV_GET_GPU_RECOVERY_ACTION`.

@@ -4,9 +4,9 @@ use gpumon_probe::vendor::nvml::query::Query;
 
 use super::{
     at::At,
+    format::{mhz, not_in_nvml, on_off, word},
     item::{Item, Layout, List, each, group, list, value},
     samples::samples,
-    say::{mhz, on_off, untold, word},
     sections::Sections,
     text::COLUMN,
 };
@@ -17,10 +17,10 @@ pub(super) static ITEMS: &[Item] = &[
         "Clocks",
         "clocks",
         &[
-            value("Graphics", "graphics_clock", |at| at.say(Query::Clock(GRAPHICS), 0, mhz)),
-            value("SM", "sm_clock", |at| at.say(Query::Clock(SM), 0, mhz)),
-            value("Memory", "mem_clock", |at| at.say(Query::Clock(MEMORY), 0, mhz)),
-            value("Video", "video_clock", |at| at.say(Query::Clock(VIDEO), 0, mhz)),
+            value("Graphics", "graphics_clock", |at| at.format(Query::Clock(GRAPHICS), 0, mhz)),
+            value("SM", "sm_clock", |at| at.format(Query::Clock(SM), 0, mhz)),
+            value("Memory", "mem_clock", |at| at.format(Query::Clock(MEMORY), 0, mhz)),
+            value("Video", "video_clock", |at| at.format(Query::Clock(VIDEO), 0, mhz)),
         ],
     )
     .of(Sections::CLOCK),
@@ -28,8 +28,8 @@ pub(super) static ITEMS: &[Item] = &[
         "Applications Clocks",
         "applications_clocks",
         &[
-            value("Graphics", "graphics_clock", |at| at.say(Query::ApplicationsClock(GRAPHICS), 0, mhz)),
-            value("Memory", "mem_clock", |at| at.say(Query::ApplicationsClock(MEMORY), 0, mhz)),
+            value("Graphics", "graphics_clock", |at| at.format(Query::ApplicationsClock(GRAPHICS), 0, mhz)),
+            value("Memory", "mem_clock", |at| at.format(Query::ApplicationsClock(MEMORY), 0, mhz)),
         ],
     )
     .of(Sections::CLOCK),
@@ -37,27 +37,27 @@ pub(super) static ITEMS: &[Item] = &[
         "Default Applications Clocks",
         "default_applications_clocks",
         &[
-            value("Graphics", "graphics_clock", |at| at.say(Query::DefaultApplicationsClock(GRAPHICS), 0, mhz)),
-            value("Memory", "mem_clock", |at| at.say(Query::DefaultApplicationsClock(MEMORY), 0, mhz)),
+            value("Graphics", "graphics_clock", |at| at.format(Query::DefaultApplicationsClock(GRAPHICS), 0, mhz)),
+            value("Memory", "mem_clock", |at| at.format(Query::DefaultApplicationsClock(MEMORY), 0, mhz)),
         ],
     )
     .of(Sections::CLOCK),
-    group("Deferred Clocks", "deferred_clocks", &[value("Memory", "mem_clock", untold)]).of(Sections::CLOCK),
+    group("Deferred Clocks", "deferred_clocks", &[value("Memory", "mem_clock", not_in_nvml)]).of(Sections::CLOCK),
     group(
         "Max Clocks",
         "max_clocks",
         &[
-            value("Graphics", "graphics_clock", |at| at.say(Query::MaxClock(GRAPHICS), 0, mhz)),
-            value("SM", "sm_clock", |at| at.say(Query::MaxClock(SM), 0, mhz)),
-            value("Memory", "mem_clock", |at| at.say(Query::MaxClock(MEMORY), 0, mhz)),
-            value("Video", "video_clock", |at| at.say(Query::MaxClock(VIDEO), 0, mhz)),
+            value("Graphics", "graphics_clock", |at| at.format(Query::MaxClock(GRAPHICS), 0, mhz)),
+            value("SM", "sm_clock", |at| at.format(Query::MaxClock(SM), 0, mhz)),
+            value("Memory", "mem_clock", |at| at.format(Query::MaxClock(MEMORY), 0, mhz)),
+            value("Video", "video_clock", |at| at.format(Query::MaxClock(VIDEO), 0, mhz)),
         ],
     )
     .of(Sections::CLOCK),
     group(
         "Max Customer Boost Clocks",
         "max_customer_boost_clocks",
-        &[value("Graphics", "graphics_clock", |at| at.say(Query::CustomerBoostClock(GRAPHICS), 0, mhz))],
+        &[value("Graphics", "graphics_clock", |at| at.format(Query::CustomerBoostClock(GRAPHICS), 0, mhz))],
     )
     .of(Sections::CLOCK),
     samples("SM Clock Samples", &[5]).only_of(Sections::CLOCK),
@@ -66,8 +66,8 @@ pub(super) static ITEMS: &[Item] = &[
         "Clock Policy",
         "clock_policy",
         &[
-            value("Auto Boost", "auto_boost", |at| at.say(Query::AutoBoost, 0, on_off)),
-            value("Auto Boost Default", "auto_boost_default", |at| at.say(Query::AutoBoost, 1, on_off)),
+            value("Auto Boost", "auto_boost", |at| at.format(Query::AutoBoost, 0, on_off)),
+            value("Auto Boost Default", "auto_boost_default", |at| at.format(Query::AutoBoost, 1, on_off)),
         ],
     )
     .of(Sections::CLOCK),

@@ -5,26 +5,26 @@ use std::sync::OnceLock;
 use gpumon_probe::vendor::nvml::query::{Answer, Query, Subject};
 
 use super::fields;
-use crate::{Context, memo::Memo};
+use crate::{Context, cache::Cache};
 
 /// A GPU and what it has answered so far.
 pub(super) struct Device<'a> {
     pub(super) context: &'a Context<'a>,
     /// NVML's index.
     pub(super) gpu: u32,
-    answers: Memo<(Subject, Query)>,
+    answers: Cache<(Subject, Query)>,
     old_fields: OnceLock<bool>,
 }
 
 impl<'a> Device<'a> {
     /// Nothing was asked yet.
     pub(super) fn new(context: &'a Context<'a>, gpu: u32) -> Self {
-        Self { context, gpu, answers: Memo::default(), old_fields: OnceLock::new() }
+        Self { context, gpu, answers: Cache::default(), old_fields: OnceLock::new() }
     }
 
     /// Asks about the GPU or one of its MIG devices.
     pub(super) fn ask(&self, subject: Subject, query: Query) -> Answer {
-        self.answers.once((subject, query), || self.context.driver.about(subject, query))
+        self.answers.get_or_ask((subject, query), || self.context.driver.about(subject, query))
     }
 
     /// The number under which the driver has a field; `None` where it does not have it.

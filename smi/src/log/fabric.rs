@@ -4,8 +4,8 @@ use gpumon_probe::vendor::nvml::query::{Code, Query};
 
 use super::{
     at::At,
+    format::{ABSENT, count, format_or_reason, named, word},
     item::{Item, group, value},
-    say::{ABSENT, count, named, said, word},
 };
 
 /// State, membership and health.
@@ -14,13 +14,13 @@ pub(super) static FABRIC: &[Item] = &[group(
     "fabric",
     &[
         value("State", "state", |at| {
-            at.say(Query::FabricInfo, 0, |state| named(state, &[ABSENT, "Not Started", "In Progress", "Completed"]))
+            at.format(Query::FabricInfo, 0, |state| named(state, &[ABSENT, "Not Started", "In Progress", "Completed"]))
         }),
-        value("Status", "status", |at| said(joined(at, 1), status)),
-        value("CliqueId", "cliqueId", |at| said(joined(at, 2), count)),
+        value("Status", "status", |at| format_or_reason(joined(at, 1), status)),
+        value("CliqueId", "cliqueId", |at| format_or_reason(joined(at, 2), count)),
         value("ClusterUUID", "clusterUuid", |at| {
             let halves = joined(at, 5).and_then(|high| Ok((high, joined(at, 6)?)));
-            said(halves, |(high, low)| uuid(high as u64, low as u64))
+            format_or_reason(halves, |(high, low)| uuid(high as u64, low as u64))
         }),
         group(
             "Health",
@@ -48,7 +48,7 @@ pub(super) static CAPABILITIES: &[Item] = &[group(
     "Capabilities",
     "capabilities",
     &[value("EGM", "egm", |at| {
-        at.say(Query::Capabilities, 0, |mask| if mask & 1 == 0 { "disabled" } else { "enabled" }.to_owned())
+        at.format(Query::Capabilities, 0, |mask| if mask & 1 == 0 { "disabled" } else { "enabled" }.to_owned())
     })],
 )];
 
@@ -87,7 +87,7 @@ fn status(code: i128) -> String {
 }
 
 fn health(at: &At<'_>, shift: u32, width: i128, names: &[&str]) -> String {
-    said(joined(at, 3), |mask| named(mask >> shift & width, names))
+    format_or_reason(joined(at, 3), |mask| named(mask >> shift & width, names))
 }
 
 /// Two halves of a UUID, its first byte the highest of the first.

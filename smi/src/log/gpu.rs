@@ -16,7 +16,7 @@ use super::{
 };
 use crate::Context;
 
-/// Everything that is said of a GPU.
+/// All items of a GPU.
 pub(super) static ITEMS: &[&[Item]] = &[
     board::NAMES,
     vgpu::CAPABILITIES,

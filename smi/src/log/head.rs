@@ -3,7 +3,7 @@
 use gpumon_probe::vendor::nvml::query::{Query, SystemQuery};
 
 use super::{
-    say::{ABSENT, supported, word},
+    format::{ABSENT, supported, word},
     text::{COLUMN, line},
     vgpu::is_host,
     xml::{branch, leaf},
@@ -59,8 +59,8 @@ pub(super) fn opening(context: &Context<'_>) -> String {
 }
 
 /// A line of the text.
-pub(super) fn write_line(out: &mut String, (title, _, say): &Line, context: &Context<'_>) {
-    line(out, 0, COLUMN, title, &say(context));
+pub(super) fn write_line(out: &mut String, (title, _, format): &Line, context: &Context<'_>) {
+    line(out, 0, COLUMN, title, &format(context));
 }
 
 /// The elements before the first GPU.
@@ -74,8 +74,8 @@ pub(super) fn elements(out: &mut String, context: &Context<'_>) {
 
 /// An element for each line.
 pub(super) fn write_elements(out: &mut String, lines: &[Line], context: &Context<'_>) {
-    for (_, tag, say) in lines {
-        leaf(out, 1, tag, &say(context));
+    for (_, tag, format) in lines {
+        leaf(out, 1, tag, &format(context));
     }
 }
 

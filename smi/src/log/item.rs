@@ -1,6 +1,6 @@
 //! The definitions: what stands in the log, under which title and in which element.
 //!
-//! A definition says nothing about a form. The text, the XML and the DTD are three readings of the same tables, so that
+//! A definition does not depend on the output format. The text, the XML and the DTD are three readings of the same tables, so that
 //! a new line is one entry in one of them.
 
 use gpumon_probe::vendor::nvml::query::Query;
@@ -94,7 +94,7 @@ impl Item {
         self
     }
 
-    /// Told these numbers.
+    /// The same about these numbers.
     pub(super) const fn about(mut self, about: &'static [i128]) -> Self {
         self.about = about;
         self
@@ -121,8 +121,8 @@ impl Item {
 }
 
 /// A line with a value.
-pub(super) const fn value(title: &'static str, tag: &'static str, say: fn(&At<'_>) -> String) -> Item {
-    Item::new(title, tag, Content::Value(say))
+pub(super) const fn value(title: &'static str, tag: &'static str, format: fn(&At<'_>) -> String) -> Item {
+    Item::new(title, tag, Content::Value(format))
 }
 
 /// A heading with items below it.

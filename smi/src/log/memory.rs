@@ -3,8 +3,8 @@
 use gpumon_probe::vendor::nvml::query::Query;
 
 use super::{
+    format::{full_mib, mib},
     item::{Item, group, value},
-    say::{full_mib, mib},
     sections::Sections,
 };
 
@@ -14,10 +14,10 @@ pub(super) static ITEMS: &[Item] = &[
         "FB Memory Usage",
         "fb_memory_usage",
         &[
-            value("Total", "total", |at| at.say(Query::MemoryInfo, 0, mib)),
-            value("Reserved", "reserved", |at| at.say(Query::MemoryInfo, 1, mib)),
-            value("Used", "used", |at| at.say(Query::MemoryInfo, 3, mib)),
-            value("Free", "free", |at| at.say(Query::MemoryInfo, 2, mib)),
+            value("Total", "total", |at| at.format(Query::MemoryInfo, 0, mib)),
+            value("Reserved", "reserved", |at| at.format(Query::MemoryInfo, 1, mib)),
+            value("Used", "used", |at| at.format(Query::MemoryInfo, 3, mib)),
+            value("Free", "free", |at| at.format(Query::MemoryInfo, 2, mib)),
         ],
     )
     .of(Sections::MEMORY),
@@ -25,9 +25,9 @@ pub(super) static ITEMS: &[Item] = &[
         "BAR1 Memory Usage",
         "bar1_memory_usage",
         &[
-            value("Total", "total", |at| at.say(Query::Bar1MemoryInfo, 0, mib)),
-            value("Used", "used", |at| at.say(Query::Bar1MemoryInfo, 2, full_mib)),
-            value("Free", "free", |at| at.say(Query::Bar1MemoryInfo, 1, mib)),
+            value("Total", "total", |at| at.format(Query::Bar1MemoryInfo, 0, mib)),
+            value("Used", "used", |at| at.format(Query::Bar1MemoryInfo, 2, full_mib)),
+            value("Free", "free", |at| at.format(Query::Bar1MemoryInfo, 1, mib)),
         ],
     )
     .of(Sections::MEMORY),
@@ -35,9 +35,9 @@ pub(super) static ITEMS: &[Item] = &[
         "Conf Compute Protected Memory Usage",
         "cc_protected_memory_usage",
         &[
-            value("Total", "total", |at| at.say(Query::ProtectedMemory, 0, mib)),
-            value("Used", "used", |at| at.say(Query::ProtectedMemory, 2, mib)),
-            value("Free", "free", |at| at.say(Query::ProtectedMemory, 1, mib)),
+            value("Total", "total", |at| at.format(Query::ProtectedMemory, 0, mib)),
+            value("Used", "used", |at| at.format(Query::ProtectedMemory, 2, mib)),
+            value("Free", "free", |at| at.format(Query::ProtectedMemory, 1, mib)),
         ],
     )
     .of(Sections::MEMORY),

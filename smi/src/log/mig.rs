@@ -4,8 +4,8 @@ use gpumon_probe::vendor::nvml::query::{Code, Query, Subject, Value};
 
 use super::{
     at::{At, Form},
+    format::{count, enabled, full_mib, mib},
     item::{Item, Layout, List, group, list, value},
-    say::{count, enabled, full_mib, mib},
 };
 
 /// The mode, and a block for each part.
@@ -14,8 +14,8 @@ pub(super) static ITEMS: &[Item] = &[
         "MIG Mode",
         "mig_mode",
         &[
-            value("Current", "current_mig", |at| at.say(Query::MigMode, 0, enabled)),
-            value("Pending", "pending_mig", |at| at.say(Query::MigMode, 1, enabled)),
+            value("Current", "current_mig", |at| at.format(Query::MigMode, 0, enabled)),
+            value("Pending", "pending_mig", |at| at.format(Query::MigMode, 1, enabled)),
         ],
     ),
     list("MIG Device", "mig_devices", &DEVICES),
@@ -26,8 +26,8 @@ static DEVICES: List = List { rows: |at| Ok(indices(at)), tag: "mig_device", ite
 
 static DEVICE: &[Item] = &[
     value("Index", "index", |at| count(at.nth(0))),
-    value("GPU Instance ID", "gpu_instance_id", |at| at.say_of_part(Query::MigInstance, 0, count)),
-    value("Compute Instance ID", "compute_instance_id", |at| at.say_of_part(Query::MigInstance, 1, count)),
+    value("GPU Instance ID", "gpu_instance_id", |at| at.format_of_mig_device(Query::MigInstance, 0, count)),
+    value("Compute Instance ID", "compute_instance_id", |at| at.format_of_mig_device(Query::MigInstance, 1, count)),
     group(
         "Device Attributes",
         "device_attributes",
@@ -50,7 +50,7 @@ static DEVICE: &[Item] = &[
         &[group(
             "Volatile",
             "volatile_count",
-            &[value("SRAM Uncorrectable", "sram_uncorrectable", |at| at.say_of_part(SRAM_ERRORS, 0, count))],
+            &[value("SRAM Uncorrectable", "sram_uncorrectable", |at| at.format_of_mig_device(SRAM_ERRORS, 0, count))],
         )],
     )
     .when(counts_errors),
@@ -58,19 +58,19 @@ static DEVICE: &[Item] = &[
         "Shared FB Memory Usage",
         "fb_memory_usage",
         &[
-            value("Total", "total", |at| at.say_of_part(Query::MemoryInfo, 0, mib)),
-            value("Reserved", "reserved", |at| at.say_of_part(Query::MemoryInfo, 1, mib)),
-            value("Used", "used", |at| at.say_of_part(Query::MemoryInfo, 3, mib)),
-            value("Free", "free", |at| at.say_of_part(Query::MemoryInfo, 2, mib)),
+            value("Total", "total", |at| at.format_of_mig_device(Query::MemoryInfo, 0, mib)),
+            value("Reserved", "reserved", |at| at.format_of_mig_device(Query::MemoryInfo, 1, mib)),
+            value("Used", "used", |at| at.format_of_mig_device(Query::MemoryInfo, 3, mib)),
+            value("Free", "free", |at| at.format_of_mig_device(Query::MemoryInfo, 2, mib)),
         ],
     ),
     group(
         "Shared BAR1 Memory",
         "bar1_memory_usage",
         &[
-            value("Total", "total", |at| at.say_of_part(Query::Bar1MemoryInfo, 0, mib)),
-            value("Used", "used", |at| at.say_of_part(Query::Bar1MemoryInfo, 2, full_mib)),
-            value("Free", "free", |at| at.say_of_part(Query::Bar1MemoryInfo, 1, full_mib)),
+            value("Total", "total", |at| at.format_of_mig_device(Query::Bar1MemoryInfo, 0, mib)),
+            value("Used", "used", |at| at.format_of_mig_device(Query::Bar1MemoryInfo, 2, full_mib)),
+            value("Free", "free", |at| at.format_of_mig_device(Query::Bar1MemoryInfo, 1, full_mib)),
         ],
     ),
 ];
@@ -87,7 +87,7 @@ fn indices(at: &At<'_>) -> Vec<Vec<i128>> {
 }
 
 fn attribute(at: &At<'_>, place: usize) -> String {
-    at.say_of_part(Query::MigAttributes, place, count)
+    at.format_of_mig_device(Query::MigAttributes, place, count)
 }
 
 /// The text leaves the errors out where the board counts none; the XML always has them.

@@ -1,6 +1,6 @@
-//! `-q`: everything there is to say of a GPU, as text and as XML.
+//! `-q`: all readings of a GPU, as text and as XML.
 //!
-//! What is said stands in tables, a file for each subject ([`item`] says what a table can hold, [`gpu`] puts them in
+//! The readings stand in tables, a file for each subject ([`item`] says what a table can hold, [`gpu`] puts them in
 //! order). [`text`](mod@text), [`xml`](mod@xml) and [`dtd`](mod@dtd) read the same tables, so that a new line is one
 //! entry. Each GPU's block is made on a thread of its own, and asks each query once, and none whose answer it does
 //! not show.
@@ -13,6 +13,7 @@ mod dtd;
 mod ecc;
 mod fabric;
 mod fields;
+mod format;
 mod gpu;
 mod head;
 mod item;
@@ -25,7 +26,6 @@ mod processes;
 mod profiles;
 mod repairs;
 mod samples;
-mod say;
 mod sections;
 mod temperature;
 #[cfg(test)]

@@ -4,8 +4,8 @@ use gpumon_probe::vendor::nvml::query::Query;
 
 use super::{
     at::{At, Form},
+    format::{ABSENT, count, format_or_reason, kilobytes_a_second, named},
     item::{Item, group, value},
-    say::{ABSENT, count, kilobytes_a_second, named, said},
 };
 
 /// The whole of it.
@@ -29,21 +29,23 @@ pub(super) static ITEMS: &[Item] = &[group(
                     "PCIe Generation",
                     "pcie_gen",
                     &[
-                        value("Max", "max_link_gen", |at| at.say(Query::MaxPcieGeneration, 0, count)),
-                        value("Current", "current_link_gen", |at| at.say(Query::PcieGeneration, 0, count)),
+                        value("Max", "max_link_gen", |at| at.format(Query::MaxPcieGeneration, 0, count)),
+                        value("Current", "current_link_gen", |at| at.format(Query::PcieGeneration, 0, count)),
                         value("Device Current", "device_current_link_gen", |at| {
-                            at.say(Query::PcieGeneration, 0, count)
+                            at.format(Query::PcieGeneration, 0, count)
                         }),
-                        value("Device Max", "max_device_link_gen", |at| at.say(Query::GpuMaxPcieGeneration, 0, count)),
-                        value("Host Max", "max_host_link_gen", |at| at.say(Query::HostMaxPcieGeneration, 0, count)),
+                        value("Device Max", "max_device_link_gen", |at| {
+                            at.format(Query::GpuMaxPcieGeneration, 0, count)
+                        }),
+                        value("Host Max", "max_host_link_gen", |at| at.format(Query::HostMaxPcieGeneration, 0, count)),
                     ],
                 ),
                 group(
                     "Link Width",
                     "link_widths",
                     &[
-                        value("Max", "max_link_width", |at| at.say(Query::MaxPcieWidth, 0, lanes)),
-                        value("Current", "current_link_width", |at| at.say(Query::PcieWidth, 0, lanes)),
+                        value("Max", "max_link_width", |at| at.format(Query::MaxPcieWidth, 0, lanes)),
+                        value("Current", "current_link_width", |at| at.format(Query::PcieWidth, 0, lanes)),
                     ],
                 ),
             ],
@@ -53,19 +55,19 @@ pub(super) static ITEMS: &[Item] = &[group(
             "pci_bridge_chip",
             &[
                 value("Type", "bridge_chip_type", |at| {
-                    at.say(Query::BridgeChips, 0, |chip| named(chip, &["PLX", "BRO4"]))
+                    at.format(Query::BridgeChips, 0, |chip| named(chip, &["PLX", "BRO4"]))
                 }),
                 value("Firmware", "bridge_chip_fw", |at| {
-                    at.say(Query::BridgeChips, 1, |version| format!("0x{version:X}"))
+                    at.format(Query::BridgeChips, 1, |version| format!("0x{version:X}"))
                 }),
             ],
         ),
-        value("Replays Since Reset", "replay_counter", |at| at.say(Query::PcieReplays, 0, count)),
-        value("Replay Number Rollovers", "replay_rollover_counter", |at| at.say_field(REPLAY_ROLLOVERS, 0, count)),
-        value("Tx Throughput", "tx_util", |at| at.say(Query::PcieThroughput(0), 0, kilobytes_a_second)),
-        value("Rx Throughput", "rx_util", |at| at.say(Query::PcieThroughput(1), 0, kilobytes_a_second)),
-        value("Atomic Caps Outbound", "atomic_caps_outbound", |at| at.say_field(ATOMICS_OUTBOUND, 0, atomics)),
-        value("Atomic Caps Inbound", "atomic_caps_inbound", |at| at.say_field(ATOMICS_INBOUND, 0, atomics)),
+        value("Replays Since Reset", "replay_counter", |at| at.format(Query::PcieReplays, 0, count)),
+        value("Replay Number Rollovers", "replay_rollover_counter", |at| at.format_field(REPLAY_ROLLOVERS, 0, count)),
+        value("Tx Throughput", "tx_util", |at| at.format(Query::PcieThroughput(0), 0, kilobytes_a_second)),
+        value("Rx Throughput", "rx_util", |at| at.format(Query::PcieThroughput(1), 0, kilobytes_a_second)),
+        value("Atomic Caps Outbound", "atomic_caps_outbound", |at| at.format_field(ATOMICS_OUTBOUND, 0, atomics)),
+        value("Atomic Caps Inbound", "atomic_caps_inbound", |at| at.format_field(ATOMICS_INBOUND, 0, atomics)),
     ],
 )
 .ahead(&[Query::PcieThroughput(0), Query::PcieThroughput(1)])];
@@ -80,7 +82,7 @@ const ATOMICS_INBOUND: u32 = 229;
 /// A number of the PCI information; the text puts `0x` before it, the XML does not.
 fn hexadecimal(at: &At<'_>, place: usize, digits: usize) -> String {
     let prefix = if at.form == Form::Text { "0x" } else { "" };
-    said(at.number(Query::PciInfo, place), |number| format!("{prefix}{number:0digits$X}"))
+    format_or_reason(at.number(Query::PciInfo, place), |number| format!("{prefix}{number:0digits$X}"))
 }
 
 fn lanes(number: i128) -> String {

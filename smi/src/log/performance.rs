@@ -5,14 +5,14 @@ use gpumon_probe::vendor::nvml::query::Query;
 use super::{
     at::At,
     board::HOPPER,
+    format::{ABSENT, enabled, format_or_reason, nanoseconds, percent},
     item::{Item, group, unless, value},
-    say::{ABSENT, enabled, nanoseconds, percent, said},
     sections::Sections,
 };
 
 /// All of it.
 pub(super) static ITEMS: &[Item] = &[
-    value("Fan Speed", "fan_speed", |at| at.say(Query::FanSpeed, 0, percent)),
+    value("Fan Speed", "fan_speed", |at| at.format(Query::FanSpeed, 0, percent)),
     value("Performance State", "performance_state", state).of(Sections::PERFORMANCE),
     unless("Clocks Event Reasons", "clocks_event_reasons", |at| at.number(Query::ThrottleReasons, 0).err(), REASONS)
         .of(Sections::PERFORMANCE),
@@ -31,7 +31,7 @@ pub(super) static ITEMS: &[Item] = &[
     value("Sparse Operation Mode", "sparse_operation_mode", sparse).of(Sections::PERFORMANCE),
 ];
 
-/// Each is told its bit.
+/// `about` is the bit of each.
 static REASONS: &[Item] = &[
     value("Idle", "clocks_event_reason_gpu_idle", reason).about(&[0x1]),
     value("Applications Clocks Setting", "clocks_event_reason_applications_clocks_setting", reason).about(&[0x2]),
@@ -48,7 +48,7 @@ static REASONS: &[Item] = &[
 
 /// The performance state.
 pub(super) fn state(at: &At<'_>) -> String {
-    at.say(Query::PerformanceState, 0, |state| if state > 15 { "Unknown".to_owned() } else { format!("P{state}") })
+    at.format(Query::PerformanceState, 0, |state| if state > 15 { "Unknown".to_owned() } else { format!("P{state}") })
 }
 
 /// Whether the reason of this bit holds the clocks back; `N/A` where the board does not know it.
@@ -57,14 +57,14 @@ fn reason(at: &At<'_>) -> String {
     if at.number(Query::SupportedThrottleReasons, 0).is_ok_and(|known| known & bit == 0) {
         return ABSENT.to_owned();
     }
-    said(at.number(Query::ThrottleReasons, 0), |active| {
+    format_or_reason(at.number(Query::ThrottleReasons, 0), |active| {
         if active & bit == 0 { "Not Active" } else { "Active" }.to_owned()
     })
 }
 
 /// How long a reason has held, by the field that counts its nanoseconds.
 fn lasted(at: &At<'_>) -> String {
-    at.say_field(at.argument(0), 0, nanoseconds)
+    at.format_field(at.argument(0), 0, nanoseconds)
 }
 
 /// NVML has no call for it. Hopper boards show it as disabled, and no other board has it.

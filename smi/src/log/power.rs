@@ -2,10 +2,10 @@
 
 use super::{
     at::At,
+    format::watts,
     item::{Item, group, value},
     performance::state,
     samples::samples,
-    say::watts,
     sections::Sections,
 };
 
@@ -18,7 +18,7 @@ pub(super) static ITEMS: &[Item] = &[
     group("Module Power Readings", "module_power_readings", READINGS).about(&[1]).of(Sections::POWER),
 ];
 
-/// Each is told the `nvmlPowerScopeType_t`. The XML repeats the performance state here.
+/// `about` is the `nvmlPowerScopeType_t`. The XML repeats the performance state here.
 static READINGS: &[Item] = &[
     value("", "power_state", state),
     value("Average Power Draw", "average_power_draw", |at| field(at, 185)),
@@ -35,7 +35,7 @@ static DRAWS: &[Item] = &[
     value("Instantaneous Power Draw", "instant_power_draw", |at| field(at, 186)),
 ];
 
-/// One of `NVML_FI_DEV_POWER_AVERAGE` and its neighbours, of the scope that is told.
+/// One of `NVML_FI_DEV_POWER_AVERAGE` and its neighbours, of the scope in `about`.
 fn field(at: &At<'_>, id: u32) -> String {
-    at.say_field(id, at.argument(0), watts)
+    at.format_field(id, at.argument(0), watts)
 }

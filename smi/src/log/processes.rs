@@ -6,12 +6,12 @@ use gpumon_probe::vendor::nvml::query::{Code, Query, SystemQuery};
 
 use super::{
     at::At,
+    format::{ABSENT, count, known, mib, milliseconds, percent, word},
     item::{Item, Layout, List, list, value},
-    say::{ABSENT, count, known, mib, milliseconds, percent, word},
     sections::Sections,
     text::PROCESS_COLUMN,
 };
-use crate::absence;
+use crate::return_code;
 
 /// Processes that hold the GPU.
 pub(super) static RUNNING: &[Item] = &[list("Processes", "processes", &PROCESSES).of(Sections::PIDS)];
@@ -102,7 +102,7 @@ fn kind(kinds: i128) -> String {
 fn name(at: &At<'_>) -> String {
     match at.device.context.system(SystemQuery::ProcessName(at.argument(2))) {
         Ok(name) => name.text().unwrap_or(ABSENT).to_owned(),
-        Err(code) => absence::bracketed(code),
+        Err(code) => return_code::bracketed(code),
     }
 }
 

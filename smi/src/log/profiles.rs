@@ -4,8 +4,8 @@ use gpumon_probe::vendor::nvml::query::Query;
 
 use super::{
     at::At,
+    format::{ABSENT, count, enabled, milliseconds, watts, yes_no},
     item::{Item, each, group, unless, value},
-    say::{ABSENT, count, enabled, milliseconds, watts, yes_no},
     sections::Sections,
 };
 
@@ -38,7 +38,7 @@ pub(super) static ITEMS: &[Item] = &[
     .of(Sections::POWER_PROFILES),
 ];
 
-/// Each is told its field.
+/// `about` is the field of each.
 static SMOOTHING: &[Item] = &[
     value("Enabled", "power_smoothing_enabled", |at| field(at, enabled)).about(&[251]),
     value("Delayed Power Smoothing Supported", "power_smoothing_delayed_power_smoothing_supported", |at| {
@@ -153,8 +153,8 @@ const REQUESTED: i128 = 1;
 /// The mask of those that hold.
 const ENFORCED: i128 = 2;
 
-fn field(at: &At<'_>, say: fn(i128) -> String) -> String {
-    at.say_field(at.argument(0), SCOPE, say)
+fn field(at: &At<'_>, format: fn(i128) -> String) -> String {
+    at.format_field(at.argument(0), SCOPE, format)
 }
 
 /// Hundredths of a percent.
@@ -167,7 +167,7 @@ fn rate(number: i128) -> String {
     format!("{number} mW/s")
 }
 
-/// The profiles of the mask that is told: the places of its bits.
+/// The profiles of the mask in `about`: the places of its bits.
 fn set(at: &At<'_>) -> Result<Vec<Vec<i128>>, String> {
     let first = at.nth(0) as usize * 8;
     let words = (first..first + 8).map(|place| at.number(Query::WorkloadPowerProfiles, place));

@@ -4,8 +4,8 @@ use gpumon_probe::vendor::nvml::query::{Code, Query};
 
 use super::{
     at::At,
+    format::{ABSENT, count, format_or_reason, word, yes_no},
     item::{Item, Layout, List, declared, group, list, unless, value},
-    say::{ABSENT, count, said, word, yes_no},
     sections::Sections,
 };
 
@@ -27,10 +27,10 @@ pub(super) static ITEMS: &[Item] = &[
     unless("Remapped Rows", "remapped_rows", |at| remapped(at, 0).err(), ROWS).of(Sections::ROW_REMAPPER),
 ];
 
-/// Told which `nvmlPageRetirementCause_t`.
+/// `about` is the `nvmlPageRetirementCause_t`.
 static RETIREMENT: &[Item] = &[value("", "retired_count", retired), list("", "retired_pagelist", &PAGES)];
 
-/// A row is the cause, told from above, and the page's address.
+/// A row is the cause, from the group above, and the page's address.
 static PAGES: List = List {
     rows: |at| {
         let pages = at.ask(Query::RetiredPages(at.argument(0))).map_err(word)?;
@@ -49,18 +49,18 @@ static ROWS: &[Item] = &[
     value("Inactive Correctable Error", "remapped_row_corr_inactive", |at| row_count(at, 1)),
     value("Uncorrectable Error", "remapped_row_unc", |at| row_count(at, 2)),
     value("Inactive Uncorrectable Error", "remapped_row_unc_inactive", |at| row_count(at, 3)),
-    value("Pending", "remapped_row_pending", |at| said(remapped(at, 4), yes_no)),
-    value("Remapping Failure Occurred", "remapped_row_failure", |at| said(remapped(at, 5), yes_no)),
+    value("Pending", "remapped_row_pending", |at| format_or_reason(remapped(at, 4), yes_no)),
+    value("Remapping Failure Occurred", "remapped_row_failure", |at| format_or_reason(remapped(at, 5), yes_no)),
     unless(
         "Bank Remap Availability Histogram",
         "row_remapper_histogram",
         |at| at.number(Query::RowRemapperHistogram, 0).err(),
         &[
-            value("Max", "row_remapper_histogram_max", |at| at.say(Query::RowRemapperHistogram, 0, banks)),
-            value("High", "row_remapper_histogram_high", |at| at.say(Query::RowRemapperHistogram, 1, banks)),
-            value("Partial", "row_remapper_histogram_partial", |at| at.say(Query::RowRemapperHistogram, 2, banks)),
-            value("Low", "row_remapper_histogram_low", |at| at.say(Query::RowRemapperHistogram, 3, banks)),
-            value("None", "row_remapper_histogram_none", |at| at.say(Query::RowRemapperHistogram, 4, banks)),
+            value("Max", "row_remapper_histogram_max", |at| at.format(Query::RowRemapperHistogram, 0, banks)),
+            value("High", "row_remapper_histogram_high", |at| at.format(Query::RowRemapperHistogram, 1, banks)),
+            value("Partial", "row_remapper_histogram_partial", |at| at.format(Query::RowRemapperHistogram, 2, banks)),
+            value("Low", "row_remapper_histogram_low", |at| at.format(Query::RowRemapperHistogram, 3, banks)),
+            value("None", "row_remapper_histogram_none", |at| at.format(Query::RowRemapperHistogram, 4, banks)),
         ],
     ),
 ];
@@ -79,7 +79,7 @@ fn retired(at: &At<'_>) -> String {
 }
 
 fn pending(at: &At<'_>) -> String {
-    at.say(Query::RetiredPagesPending, 0, yes_no)
+    at.format(Query::RetiredPagesPending, 0, yes_no)
 }
 
 /// A number of [`Query::RemappedRowsV2`]. A driver that does not have it is asked the older query, which does not
@@ -97,7 +97,7 @@ fn remapped(at: &At<'_>, place: usize) -> Result<i128, String> {
 }
 
 fn row_count(at: &At<'_>, place: usize) -> String {
-    said(remapped(at, place), count)
+    format_or_reason(remapped(at, place), count)
 }
 
 fn banks(number: i128) -> String {

@@ -4,11 +4,11 @@ use gpumon_probe::vendor::nvml::query::{Query, Value};
 
 use super::{
     at::At,
+    format::{ABSENT, mhz, percent, watts, word},
     item::{Item, group, value},
-    say::{ABSENT, mhz, percent, watts, word},
 };
 
-/// The samples of the `nvmlSamplingType_t` that is told.
+/// The samples of the `nvmlSamplingType_t` in `about`.
 pub(super) const fn samples(title: &'static str, kind: &'static [i128]) -> Item {
     group(title, "", ITEMS).about(kind)
 }
@@ -39,8 +39,8 @@ impl Kept {
     }
 }
 
-/// What the function says of the samples, if there are any.
-fn sum(at: &At<'_>, say: fn(&At<'_>, &Kept) -> String) -> String {
+/// The function of the samples, if there are any.
+fn sum(at: &At<'_>, format: fn(&At<'_>, &Kept) -> String) -> String {
     let flat: Vec<f64> = match at.ask(Query::Samples(at.argument(0))) {
         Ok(Value::Numbers(numbers)) => numbers.into_iter().map(|number| number as f64).collect(),
         Ok(Value::Reals(reals)) => reals,
@@ -49,7 +49,7 @@ fn sum(at: &At<'_>, say: fn(&At<'_>, &Kept) -> String) -> String {
     };
     let (times, values) = flat.chunks_exact(2).map(|pair| (pair[0], pair[1])).unzip();
     let kept = Kept { times, values };
-    if kept.values.is_empty() { ABSENT.to_owned() } else { say(at, &kept) }
+    if kept.values.is_empty() { ABSENT.to_owned() } else { format(at, &kept) }
 }
 
 fn most(numbers: &[f64]) -> f64 {

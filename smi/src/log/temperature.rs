@@ -4,8 +4,8 @@ use gpumon_probe::vendor::nvml::query::Query;
 
 use super::{
     at::At,
+    format::celsius,
     item::{Item, group, value},
-    say::celsius,
     sections::Sections,
 };
 
@@ -15,30 +15,30 @@ pub(super) static ITEMS: &[Item] = &[
         "Temperature",
         "temperature",
         &[
-            value("GPU Current Temp", "gpu_temp", |at| at.say(Query::Temperature, 0, celsius)),
-            value("GPU T.Limit Temp", "gpu_temp_tlimit", |at| at.say(Query::MarginTemperature, 0, celsius)),
+            value("GPU Current Temp", "gpu_temp", |at| at.format(Query::Temperature, 0, celsius)),
+            value("GPU T.Limit Temp", "gpu_temp_tlimit", |at| at.format(Query::MarginTemperature, 0, celsius)),
             value("GPU Shutdown Temp", "gpu_temp_max_threshold", |at| threshold(at, 0)).when(|at| !by_margin(at)),
             value("GPU Shutdown T.Limit Temp", "gpu_temp_max_tlimit_threshold", |at| {
-                at.say_field(SHUTDOWN, 0, celsius)
+                at.format_field(SHUTDOWN, 0, celsius)
             })
             .when(by_margin),
             value("GPU Slowdown Temp", "gpu_temp_slow_threshold", |at| threshold(at, 1)).when(|at| !by_margin(at)),
             value("GPU Slowdown T.Limit Temp", "gpu_temp_slow_tlimit_threshold", |at| {
-                at.say_field(SLOWDOWN, 0, celsius)
+                at.format_field(SLOWDOWN, 0, celsius)
             })
             .when(by_margin),
             value("GPU Max Operating Temp", "gpu_temp_max_gpu_threshold", |at| threshold(at, 3))
                 .when(|at| !by_margin(at)),
             value("GPU Max Operating T.Limit Temp", "gpu_temp_max_gpu_tlimit_threshold", |at| {
-                at.say_field(GPU_MAX, 0, celsius)
+                at.format_field(GPU_MAX, 0, celsius)
             })
             .when(by_margin),
             value("GPU Target Temperature", "gpu_target_temperature", target),
-            value("Memory Current Temp", "memory_temp", |at| at.say_field(MEMORY, 0, celsius)),
+            value("Memory Current Temp", "memory_temp", |at| at.format_field(MEMORY, 0, celsius)),
             value("Memory Max Operating Temp", "gpu_temp_max_mem_threshold", |at| threshold(at, 2))
                 .when(|at| !by_margin(at)),
             value("Memory Max Operating T.Limit Temp", "gpu_temp_max_mem_tlimit_threshold", |at| {
-                at.say_field(MEMORY_MAX, 0, celsius)
+                at.format_field(MEMORY_MAX, 0, celsius)
             })
             .when(by_margin),
         ],
@@ -73,7 +73,7 @@ fn by_margin(at: &At<'_>) -> bool {
 
 /// The limit of this `nvmlTemperatureThresholds_t`.
 fn threshold(at: &At<'_>, kind: u32) -> String {
-    at.say(Query::TemperatureThreshold(kind), 0, celsius)
+    at.format(Query::TemperatureThreshold(kind), 0, celsius)
 }
 
 /// What the board aims at, by its noise or else by what was asked for.

@@ -45,7 +45,7 @@ impl Writer<'_> {
             }
             _ if item.title.is_empty() => {}
             Content::Declared(_) => {}
-            Content::Value(say) => self.line(item.title, &say(at), indent),
+            Content::Value(format) => self.line(item.title, &format(at), indent),
             Content::Group(items) => self.group(item.title, items, at, indent),
             Content::Instead(word, items) => match word(at) {
                 Some(word) => self.line(item.title, &word, indent),

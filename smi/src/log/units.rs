@@ -5,8 +5,8 @@ use gpumon_probe::vendor::nvml::query::SystemQuery;
 
 use super::{
     dtd::Dtd,
+    format::{ABSENT, count, word},
     head::{self, Line, ROOT},
-    say::{ABSENT, count, word},
     xml::branch,
 };
 use crate::Context;

@@ -3,16 +3,16 @@
 use gpumon_probe::vendor::nvml::query::Query;
 
 use super::{
+    format::{count, named, percent},
     item::{Item, group, value},
     samples::samples,
-    say::{count, named, percent},
     sections::Sections,
 };
 
 /// Compute mode, utilisation and its samples, encoder and frame buffer sessions.
 pub(super) static ITEMS: &[Item] = &[
     value("Compute Mode", "compute_mode", |at| {
-        at.say(Query::ComputeMode, 0, |mode| {
+        at.format(Query::ComputeMode, 0, |mode| {
             named(mode, &["Default", "Exclusive_Thread", "Prohibited", "Exclusive_Process"])
         })
     })
@@ -21,12 +21,12 @@ pub(super) static ITEMS: &[Item] = &[
         "Utilization",
         "utilization",
         &[
-            value("GPU", "gpu_util", |at| at.say(Query::UtilizationRates, 0, percent)),
-            value("Memory", "memory_util", |at| at.say(Query::UtilizationRates, 1, percent)),
-            value("Encoder", "encoder_util", |at| at.say(Query::EncoderUtilization, 0, percent)),
-            value("Decoder", "decoder_util", |at| at.say(Query::DecoderUtilization, 0, percent)),
-            value("JPEG", "jpeg_util", |at| at.say(Query::JpgUtilization, 0, percent)),
-            value("OFA", "ofa_util", |at| at.say(Query::OfaUtilization, 0, percent)),
+            value("GPU", "gpu_util", |at| at.format(Query::UtilizationRates, 0, percent)),
+            value("Memory", "memory_util", |at| at.format(Query::UtilizationRates, 1, percent)),
+            value("Encoder", "encoder_util", |at| at.format(Query::EncoderUtilization, 0, percent)),
+            value("Decoder", "decoder_util", |at| at.format(Query::DecoderUtilization, 0, percent)),
+            value("JPEG", "jpeg_util", |at| at.format(Query::JpgUtilization, 0, percent)),
+            value("OFA", "ofa_util", |at| at.format(Query::OfaUtilization, 0, percent)),
         ],
     )
     .of(Sections::UTILIZATION),
@@ -40,9 +40,9 @@ pub(super) static ITEMS: &[Item] = &[
         "Encoder Stats",
         "encoder_stats",
         &[
-            value("Active Sessions", "session_count", |at| at.say(Query::EncoderStats, 0, count)),
-            value("Average FPS", "average_fps", |at| at.say(Query::EncoderStats, 1, count)),
-            value("Average Latency", "average_latency", |at| at.say(Query::EncoderStats, 2, count)),
+            value("Active Sessions", "session_count", |at| at.format(Query::EncoderStats, 0, count)),
+            value("Average FPS", "average_fps", |at| at.format(Query::EncoderStats, 1, count)),
+            value("Average Latency", "average_latency", |at| at.format(Query::EncoderStats, 2, count)),
         ],
     )
     .of(Sections::ENCODER_STATS),
@@ -50,9 +50,9 @@ pub(super) static ITEMS: &[Item] = &[
         "FBC Stats",
         "fbc_stats",
         &[
-            value("Active Sessions", "session_count", |at| at.say(Query::FbcStats, 0, count)),
-            value("Average FPS", "average_fps", |at| at.say(Query::FbcStats, 1, count)),
-            value("Average Latency", "average_latency", |at| at.say(Query::FbcStats, 2, count)),
+            value("Active Sessions", "session_count", |at| at.format(Query::FbcStats, 0, count)),
+            value("Average FPS", "average_fps", |at| at.format(Query::FbcStats, 1, count)),
+            value("Average Latency", "average_latency", |at| at.format(Query::FbcStats, 2, count)),
         ],
     )
     .of(Sections::FBC_STATS),

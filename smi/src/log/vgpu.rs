@@ -3,8 +3,8 @@
 use gpumon_probe::vendor::nvml::query::{Answer, Query};
 
 use super::{
+    format::{enabled, supported},
     item::{Item, group, value},
-    say::{enabled, supported},
 };
 
 /// The board's capabilities; hosts alone show them.
@@ -12,16 +12,18 @@ pub(super) static CAPABILITIES: &[Item] = &[group(
     "vGPU Device Capability",
     "vgpu_device_capability",
     &[
-        value("Fractional Multi-vGPU", "fractional_multiVgpu", |at| at.say(Query::VgpuCapability(0), 0, supported)),
+        value("Fractional Multi-vGPU", "fractional_multiVgpu", |at| at.format(Query::VgpuCapability(0), 0, supported)),
         value("Heterogeneous Time-Slice Profiles", "heterogeneous_timeSlice_profile", |at| {
-            at.say(Query::VgpuCapability(1), 0, supported)
+            at.format(Query::VgpuCapability(1), 0, supported)
         }),
         value("Heterogeneous Time-Slice Sizes", "heterogeneous_timeSlice_sizes", |at| {
-            at.say(Query::VgpuCapability(2), 0, supported)
+            at.format(Query::VgpuCapability(2), 0, supported)
         }),
-        value("Homogeneous Placements", "homogeneous_placements", |at| at.say(Query::VgpuCapability(9), 0, supported)),
-        value("MIG Time-Slicing", "mig_timeSlicing", |at| at.say(Query::VgpuCapability(10), 0, supported)),
-        value("MIG Time-Slicing Mode", "mig_timeSlicing_mode", |at| at.say(Query::VgpuCapability(11), 0, enabled)),
+        value("Homogeneous Placements", "homogeneous_placements", |at| {
+            at.format(Query::VgpuCapability(9), 0, supported)
+        }),
+        value("MIG Time-Slicing", "mig_timeSlicing", |at| at.format(Query::VgpuCapability(10), 0, supported)),
+        value("MIG Time-Slicing Mode", "mig_timeSlicing_mode", |at| at.format(Query::VgpuCapability(11), 0, enabled)),
     ],
 )
 .when(|at| is_host(&at.ask(Query::VirtualizationMode)))];

@@ -1,4 +1,4 @@
-//! What `nvlink -h` says.
+//! The text of `nvlink -h`.
 
 /// The explanation, and how it is typed.
 pub(super) const HELP: &str = "

@@ -15,39 +15,39 @@ use super::{
     headline::headline,
     select::select,
     subcommand::{Stop, Typing},
-    switches::{Switch, Switches, Values, perhaps, plain, valued},
+    switches::{Switch, Switches, Values, with_optional_value, with_value, without_value},
 };
 
 const SWITCHES: &[Switch] = &[
-    plain(&["-h", "--help"]),
-    valued(&["-i", "--id"]),
-    valued(&["-l", "--link"]),
-    plain(&["-s", "--status"]),
-    plain(&["-c", "--capabilities"]),
-    plain(&["-p", "--pcibusid"]),
-    plain(&["-R", "--remotelinkinfo"]),
-    perhaps(&["-sc", "--setcontrol"]),
-    perhaps(&["-gc", "--getcontrol"]),
-    perhaps(&["-g", "--getcounters"]),
-    perhaps(&["-r", "--resetcounters"]),
-    plain(&["-e", "--errorcounters"]),
-    plain(&["-ec", "--crcerrorcounters"]),
-    plain(&["-re", "--reseterrorcounters"]),
-    valued(&["-gt", "--getthroughput"]).of(Values::One(&["d", "r"])),
-    perhaps(&["-sLowPwrThres", "--setLowPowerThreshold"]),
-    plain(&["-gLowPwrInfo", "--getLowPowerInfo"]),
-    perhaps(&["-sBwMode", "--setBandwidthMode"]),
-    plain(&["-gBwMode", "--getBandwidthMode"]),
-    plain(&["-cBridge", "--checkBridge"]),
-    perhaps(&["-sLWidth", "--setLinkWidth"]),
-    plain(&["-gLWidth", "--getLinkWidth"]),
-    plain(&["-info", "--info"]),
+    without_value(&["-h", "--help"]),
+    with_value(&["-i", "--id"]),
+    with_value(&["-l", "--link"]),
+    without_value(&["-s", "--status"]),
+    without_value(&["-c", "--capabilities"]),
+    without_value(&["-p", "--pcibusid"]),
+    without_value(&["-R", "--remotelinkinfo"]),
+    with_optional_value(&["-sc", "--setcontrol"]),
+    with_optional_value(&["-gc", "--getcontrol"]),
+    with_optional_value(&["-g", "--getcounters"]),
+    with_optional_value(&["-r", "--resetcounters"]),
+    without_value(&["-e", "--errorcounters"]),
+    without_value(&["-ec", "--crcerrorcounters"]),
+    without_value(&["-re", "--reseterrorcounters"]),
+    with_value(&["-gt", "--getthroughput"]).of(Values::One(&["d", "r"])),
+    with_optional_value(&["-sLowPwrThres", "--setLowPowerThreshold"]),
+    without_value(&["-gLowPwrInfo", "--getLowPowerInfo"]),
+    with_optional_value(&["-sBwMode", "--setBandwidthMode"]),
+    without_value(&["-gBwMode", "--getBandwidthMode"]),
+    without_value(&["-cBridge", "--checkBridge"]),
+    with_optional_value(&["-sLWidth", "--setLinkWidth"]),
+    without_value(&["-gLWidth", "--getLinkWidth"]),
+    without_value(&["-info", "--info"]),
 ];
 
 /// What changes a GPU.
 const SETTERS: &[&str] = &["-re", "-sLowPwrThres", "-sBwMode", "-sLWidth"];
 
-/// What nvidia-smi no longer does, and what it says about it. Each ends the process with code 3.
+/// What nvidia-smi no longer does, and its message. Each ends the process with code 3.
 const DEPRECATED: [(&str, &str); 4] = [
     ("-sc", "Warning: Setting counter control is deprecated!\n\n"),
     ("-gc", "Warning: Getting counter control is deprecated!\n\n"),
@@ -71,9 +71,9 @@ pub(super) fn run(arguments: &[String], driver: &dyn QueryBackend, output: &mut 
     if let Some(setter) = switches.first_of(SETTERS) {
         return Err(Refusal::changes_the_gpu(&format!("nvlink {setter}")).into());
     }
-    // Which lane had an error is told by none of NVML's counters.
+    // None of NVML's counters is per lane.
     if switches.has("-ec") {
-        return Err(Refusal::not_told("nvlink -ec").into());
+        return Err(Refusal::not_in_nvml("nvlink -ec").into());
     }
     let link = switches.number("-l")?;
     let gpus = select(driver, switches.value("-i"))?;
@@ -85,7 +85,7 @@ pub(super) fn run(arguments: &[String], driver: &dyn QueryBackend, output: &mut 
     for gpu in gpus {
         let Some(count) = Links::count(driver, gpu) else { continue };
         match headline(driver, gpu) {
-            Ok(told) => writeln!(output, "{told}")?,
+            Ok(text) => writeln!(output, "{text}")?,
             Err(refusal) => {
                 output.write_all(refusal.text.as_bytes())?;
                 code = refusal.code;

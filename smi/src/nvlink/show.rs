@@ -73,7 +73,7 @@ pub(super) fn all(links: &Links<'_>, switches: &Switches<'_>) -> Result<String, 
         // Blackwell and what followed have links of several widths; which one is set, NVML does not tell.
         let architecture = links.ask(Query::Architecture).and_then(|answer| answer.at(0));
         if architecture.is_some_and(|architecture| architecture >= BLACKWELL) {
-            return Err(Refusal::not_told("nvlink -gLWidth"));
+            return Err(Refusal::not_in_nvml("nvlink -gLWidth"));
         }
         return refuse(&text, 3, "Not supported\n");
     }
@@ -108,11 +108,11 @@ fn status(links: &Links<'_>) -> String {
 }
 
 fn capabilities(links: &Links<'_>, link: u32) -> String {
-    let told = CAPABILITIES.iter().zip(0..).filter_map(|(words, capability)| {
+    let text = CAPABILITIES.iter().zip(0..).filter_map(|(words, capability)| {
         let has = links.ask(Query::NvLinkCapability(link, capability))?.at(0)? != 0;
         Some(format!("\t Link {link}, {words}: {has}\n"))
     });
-    told.collect()
+    text.collect()
 }
 
 /// The bus id of the other end.
@@ -122,13 +122,13 @@ fn remote(links: &Links<'_>, link: u32) -> String {
 }
 
 fn counters(links: &Links<'_>, link: u32, fields: &[(u32, &str)], unit: &str) -> String {
-    let told = fields.iter().map(|(field, name)| {
+    let text = fields.iter().map(|(field, name)| {
         links.field(*field, link).map_or_else(
             || format!("\t Link {link}: {name}: {NOT_AVAILABLE}\n"),
             |count| format!("\t Link {link}: {name}: {count}{unit}\n"),
         )
     });
-    told.collect()
+    text.collect()
 }
 
 /// Whether links are encrypted, and the versions of their firmware.

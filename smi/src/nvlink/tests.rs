@@ -2,14 +2,14 @@
 
 use gpumon_probe::vendor::nvml::query::{Code, Query, Subject, SystemQuery, Value};
 
-use crate::{script::Script, subcommand::tests::typed};
+use crate::{scripted::ScriptedBackend, subcommand::tests::typed};
 
 const FIRST: &str = "GPU 0: NVIDIA H200 (UUID: GPU-9ca18e3a-2fa7-dda5-c459-f1a949369cee)\n";
 const SECOND: &str = "GPU 1: NVIDIA H200 (UUID: GPU-2b4dbf4c-88ba-09d8-5bfb-978dc3993b24)\n";
 
 /// Two GPUs with two links each; the second link of the second GPU is down. A third GPU knows no NVLink.
-fn three() -> Script {
-    let mut driver = Script::default()
+fn three() -> ScriptedBackend {
+    let mut driver = ScriptedBackend::default()
         .system(SystemQuery::DeviceCount, Ok(Value::number(3)))
         .system(SystemQuery::NvlinkBandwidthMode, Ok(Value::number(0)))
         .text(0, Query::Uuid, "GPU-9ca18e3a-2fa7-dda5-c459-f1a949369cee")

@@ -1,4 +1,4 @@
-//! What `pmon -h` says.
+//! The text of `pmon -h`.
 
 /// The explanation, and how it is typed.
 pub(super) fn help() -> String {

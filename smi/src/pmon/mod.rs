@@ -10,9 +10,9 @@ use gpumon_probe::vendor::nvml::query::QueryBackend;
 use self::processes::Process;
 use super::{
     Context, Refusal, monitor,
-    stamp::{self, Stamp},
     subcommand::{Stop, Typing},
     switches::{Switch, Switches, Values},
+    timestamp::{self, TimestampColumns},
 };
 
 /// The letters of all groups.
@@ -41,8 +41,8 @@ pub(super) fn run(arguments: &[String], driver: &dyn QueryBackend, output: &mut 
     let columns: Vec<&Column> = groups.iter().flat_map(|group| of(*group)).collect();
     let wants = processes::Wants { utilization: groups.contains(&'u'), protected: groups.contains(&'m') };
     let seen = Mutex::new(vec![0; rounds.gpus.len()]);
-    rounds.scroll(driver, output, heading(rounds.stamp, &columns), |context| {
-        rows(context, rounds.stamp, &columns, wants, &seen)
+    rounds.scroll(driver, output, heading(rounds.timestamp, &columns), |context| {
+        rows(context, rounds.timestamp, &columns, wants, &seen)
     })
 }
 
@@ -75,20 +75,20 @@ fn of(group: char) -> &'static [Column] {
     if group == 'u' { &UTILIZATION } else { &MEMORY }
 }
 
-fn heading(stamp: Stamp, columns: &[&Column]) -> String {
+fn heading(timestamp: TimestampColumns, columns: &[&Column]) -> String {
     let names: Vec<_> = columns.iter().map(|column| column.name.to_owned()).collect();
     let units: Vec<_> = columns.iter().map(|column| column.unit.to_owned()).collect();
     format!(
         "{}command \n{}name \n",
-        line('#', &stamp.names(), HEADING, "pid", "type", &names),
-        line('#', &stamp.units(), HEADING, "#", "C/G", &units),
+        line('#', &timestamp.names(), HEADING, "pid", "type", &names),
+        line('#', &timestamp.units(), HEADING, "#", "C/G", &units),
     )
 }
 
 /// The rows of a round; until when each GPU's samples have been seen is kept for the next.
 fn rows(
     context: &Context<'_>,
-    stamp: Stamp,
+    timestamp: TimestampColumns,
     columns: &[&Column],
     wants: processes::Wants,
     seen: &Mutex<Vec<u64>>,
@@ -101,7 +101,7 @@ fn rows(
     let mut rows = Vec::new();
     for (place, ((processes, newest), gpu)) in read.into_iter().zip(context.gpus).enumerate() {
         seen.lock().unwrap_or_else(std::sync::PoisonError::into_inner)[place] = newest;
-        let front = stamp.words(&context.now, *gpu);
+        let front = timestamp.words(&context.now, *gpu);
         if processes.is_empty() {
             let none = vec!["-".to_owned(); columns.len()];
             rows.push(line(' ', &front, ROW, "-", "-", &none) + &command("-"));
@@ -136,7 +136,7 @@ const ROW: Widths = Widths { pid: 10, kind: 5 };
 fn line<T: AsRef<str>>(first: char, front: &[T], widths: Widths, pid: &str, kind: &str, cells: &[String]) -> String {
     let cells = cells.iter().map(|cell| format!(" {cell:>6}")).collect::<Vec<_>>().concat();
     let Widths { pid: pid_width, kind: kind_width } = widths;
-    format!("{first}{} {pid:>pid_width$} {kind:>kind_width$}{cells}    ", stamp::columns(front))
+    format!("{first}{} {pid:>pid_width$} {kind:>kind_width$}{cells}    ", timestamp::columns(front))
 }
 
 #[cfg(test)]

@@ -2,13 +2,13 @@
 
 use gpumon_probe::vendor::nvml::query::{Code, Query, SystemQuery, Value};
 
-use crate::{script::Script, subcommand::tests::typed};
+use crate::{scripted::ScriptedBackend, subcommand::tests::typed};
 
 const MIB: i128 = 1 << 20;
 
-fn two() -> Script {
+fn two() -> ScriptedBackend {
     let name = |text: &str| Ok(Value::Text(text.to_owned()));
-    Script::default()
+    ScriptedBackend::default()
         .system(SystemQuery::DeviceCount, Ok(Value::number(2)))
         .system(SystemQuery::ProcessName(1538), name("/opt/torch/.venv/bin/python3"))
         .system(SystemQuery::ProcessName(1540), name("/opt/torch/.venv/bin/python3 -c \u{1b}[31m/x"))
@@ -38,7 +38,7 @@ fn a_process_stands_as_nvidia_smi_writes_it() {
 
 #[test]
 fn a_gpu_without_processes_has_a_row_of_dashes() {
-    let driver = Script::default().system(SystemQuery::DeviceCount, Ok(Value::number(1)));
+    let driver = ScriptedBackend::default().system(SystemQuery::DeviceCount, Ok(Value::number(1)));
     assert_eq!(
         typed("pmon -c 1 -s m", &driver).0,
         "\
@@ -85,6 +85,6 @@ fn the_seconds_between_rounds_are_ten_at_most() {
 
 #[test]
 fn four_gpus_are_watched_at_most() {
-    let driver = Script::default().system(SystemQuery::DeviceCount, Ok(Value::number(8)));
+    let driver = ScriptedBackend::default().system(SystemQuery::DeviceCount, Ok(Value::number(8)));
     assert_eq!(typed("pmon -c 1", &driver).0.lines().count(), 6);
 }

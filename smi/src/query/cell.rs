@@ -7,7 +7,7 @@ use gpumon_probe::{
     vendor::nvml::query::{Answer, Code, Value},
 };
 
-use crate::absence;
+use crate::return_code;
 
 /// A value, or a word instead of it.
 pub(super) type Cell = Result<String, Absent>;
@@ -30,7 +30,7 @@ impl Absent {
 
 impl From<Code> for Absent {
     fn from(code: Code) -> Self {
-        Self(absence::bracketed(code))
+        Self(return_code::bracketed(code))
     }
 }
 

@@ -1,4 +1,4 @@
-//! The fields by which the rows of every query but `--query-gpu` say when they were read, and of which GPU they are.
+//! The fields by which the rows of every query but `--query-gpu` have the time and the GPU.
 
 use std::marker::PhantomData;
 

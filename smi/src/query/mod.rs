@@ -99,7 +99,7 @@ pub(crate) fn help(query: QueryKind) -> String {
 }
 
 /// A field of a query as it can be asked for: its names, its own first, and what it means.
-pub struct Told {
+pub struct FieldHelp {
     /// Its names, its own first.
     pub names: Vec<&'static str>,
     /// What it means.
@@ -107,8 +107,8 @@ pub struct Told {
 }
 
 /// Every field of a query, in the order of its help.
-pub(crate) fn fields(query: QueryKind) -> Vec<Told> {
-    query.table().told()
+pub(crate) fn fields(query: QueryKind) -> Vec<FieldHelp> {
+    query.table().field_help()
 }
 
 impl Request {

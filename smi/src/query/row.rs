@@ -3,31 +3,31 @@
 use gpumon_probe::vendor::nvml::query::{Answer, Query, SystemQuery};
 use jiff::Zoned;
 
-use crate::{Context, memo::Memo};
+use crate::{Context, cache::Cache};
 
 /// A GPU while its rows are written: whatever was asked about it is remembered, so that cells and rows that need the
 /// same answer cost one call.
 pub(super) struct Gpu<'a> {
     context: &'a Context<'a>,
     index: u32,
-    answers: Memo<Query>,
-    system: Memo<SystemQuery>,
+    answers: Cache<Query>,
+    system: Cache<SystemQuery>,
 }
 
 impl<'a> Gpu<'a> {
     /// Nothing is asked yet.
     pub(super) fn new(context: &'a Context<'a>, index: u32) -> Self {
-        Self { context, index, answers: Memo::default(), system: Memo::default() }
+        Self { context, index, answers: Cache::default(), system: Cache::default() }
     }
 
     /// Asks about the GPU.
     pub(super) fn ask(&self, query: Query) -> Answer {
-        self.answers.once(query, || self.context.ask(self.index, query))
+        self.answers.get_or_ask(query, || self.context.ask(self.index, query))
     }
 
     /// Asks about the machine.
     pub(super) fn system(&self, query: SystemQuery) -> Answer {
-        self.system.once(query, || self.context.system(query))
+        self.system.get_or_ask(query, || self.context.system(query))
     }
 
     /// Its index.

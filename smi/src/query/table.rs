@@ -2,7 +2,7 @@
 
 use std::{fmt::Write as _, iter};
 
-use super::Told;
+use super::FieldHelp;
 use super::choice::{Choice, Fields};
 use super::field::{Field, Section};
 use super::row::Gpu;
@@ -25,7 +25,7 @@ pub(super) trait AnyTable {
     fn choose(&self, names: &str) -> Result<Box<dyn Choice>, Refusal>;
 
     /// Every field.
-    fn told(&self) -> Vec<Told>;
+    fn field_help(&self) -> Vec<FieldHelp>;
 
     /// The list of all names, with what they mean.
     fn help(&self, switch: &str) -> String;
@@ -51,13 +51,13 @@ impl<T> AnyTable for Table<T> {
         Ok(Box::new(Fields { fields, items: self.items }))
     }
 
-    fn told(&self) -> Vec<Told> {
+    fn field_help(&self) -> Vec<FieldHelp> {
         let fields = self.sections().flat_map(|section| section.fields);
         let names = |field: &Field<T>| {
             let alias = field.alias.filter(|alias| *alias != field.name);
             iter::once(field.name).chain(alias).collect()
         };
-        fields.map(|field| Told { names: names(field), about: field.about }).collect()
+        fields.map(|field| FieldHelp { names: names(field), about: field.about }).collect()
     }
 
     fn help(&self, switch: &str) -> String {

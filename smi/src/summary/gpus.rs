@@ -129,7 +129,7 @@ fn on_off(answer: &Answer) -> &'static str {
     }
 }
 
-/// While a GPU is divided nothing counts for all of it, and only the mode is told.
+/// While a GPU is divided nothing counts for all of it, and only the mode is shown.
 fn ecc(context: &Context<'_>, gpu: u32, is_mig: bool) -> String {
     match context.ask(gpu, Query::EccMode) {
         Ok(mode) if mode.at(0) == Some(0) => "Off".to_owned(),

@@ -53,6 +53,6 @@ fn process_line(gpu: u32, process: &Process, name: &str) -> String {
 fn name(context: &Context<'_>, pid: u32) -> String {
     match context.system(SystemQuery::ProcessName(pid)) {
         Ok(value) => value.text().unwrap_or("-").replace(char::is_control, "?"),
-        Err(code) => super::super::absence::bracketed(code),
+        Err(code) => super::super::return_code::bracketed(code),
     }
 }

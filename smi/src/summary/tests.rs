@@ -3,11 +3,11 @@
 use gpumon_probe::vendor::nvml::query::{Code, Query as Q, Subject, SystemQuery, Value};
 use jiff::civil::date;
 
-use super::{super::script::Script, *};
+use super::{super::scripted::ScriptedBackend, *};
 
 /// Two H200s as a real driver described them, the first at work.
-fn two_h200s() -> Script {
-    let mut script = Script::default()
+fn two_h200s() -> ScriptedBackend {
+    let mut script = ScriptedBackend::default()
         .system(SystemQuery::DriverVersion, Ok(Value::Text("580.159.04".to_owned())))
         .system(SystemQuery::CudaVersion, Ok(Value::number(13_000)))
         .system(SystemQuery::ProcessName(1538), Ok(Value::Text("/opt/torch/.venv/bin/python3".to_owned())))
@@ -38,7 +38,7 @@ fn two_h200s() -> Script {
     script.numbers(0, Q::ComputeProcesses, &[1540, 6_007_291_904, -1, -1, 1538, 1_815_085_056, -1, -1])
 }
 
-fn render_script(script: &Script, gpus: &[u32]) -> String {
+fn render_script(script: &ScriptedBackend, gpus: &[u32]) -> String {
     let now = date(2026, 11, 1).at(12, 0, 9, 0).to_zoned(jiff::tz::TimeZone::UTC).unwrap();
     render(&Context { driver: script, gpus, count: 2, now })
 }

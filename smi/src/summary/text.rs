@@ -1,4 +1,4 @@
-//! Cells of the summary: cut to their width, and said where there is nothing.
+//! Cells of the summary: cut to their width, with a word where there is no value.
 
 use gpumon_probe::vendor::nvml::query::{Answer, Code};
 

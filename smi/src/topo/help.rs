@@ -1,4 +1,4 @@
-//! What `topo -h` says.
+//! The text of `topo -h`.
 
 /// The explanation, and how it is typed.
 pub(super) const HELP: &str = "

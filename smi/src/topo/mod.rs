@@ -17,22 +17,22 @@ use super::{
     Refusal,
     select::select,
     subcommand::{Stop, Typing},
-    switches::{Switch, Switches, Values, plain, valued},
+    switches::{Switch, Switches, Values, with_value, without_value},
 };
 
 const SWITCHES: &[Switch] = &[
-    plain(&["-m", "--matrix"]),
-    plain(&["-mp", "--matrix_pci"]),
-    valued(&["-i", "--id"]),
-    valued(&["-c", "--cpu"]),
-    valued(&["-n", "--nearest_gpus"]).of(Values::One(level::TYPED)),
-    plain(&["-p", "--gpu_path"]),
-    valued(&["-p2p", "--p2pstatus"]).of(Values::One(p2p::CAPABILITIES)),
-    plain(&["-C", "--get-numa-id-of-nearby-cpu"]),
-    plain(&["-M", "--get-numa-id-of-nearby-mem"]),
-    plain(&["-gnid", "--gpu-numa-id"]),
-    plain(&["-h", "--help"]),
-    plain(&["-nvme", "--matrix_nvme"]),
+    without_value(&["-m", "--matrix"]),
+    without_value(&["-mp", "--matrix_pci"]),
+    with_value(&["-i", "--id"]),
+    with_value(&["-c", "--cpu"]),
+    with_value(&["-n", "--nearest_gpus"]).of(Values::One(level::TYPED)),
+    without_value(&["-p", "--gpu_path"]),
+    with_value(&["-p2p", "--p2pstatus"]).of(Values::One(p2p::CAPABILITIES)),
+    without_value(&["-C", "--get-numa-id-of-nearby-cpu"]),
+    without_value(&["-M", "--get-numa-id-of-nearby-mem"]),
+    without_value(&["-gnid", "--gpu-numa-id"]),
+    without_value(&["-h", "--help"]),
+    without_value(&["-nvme", "--matrix_nvme"]),
 ];
 
 /// How it is typed, for shells and manuals.

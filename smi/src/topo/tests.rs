@@ -5,10 +5,10 @@ use std::{fs, os::unix::fs::symlink, path::Path};
 use gpumon_probe::vendor::nvml::query::{Query, SystemQuery, Value};
 
 use super::{Topology, matrix, matrix::Matrix, sysfs::Sysfs};
-use crate::{script::Script, subcommand::tests::typed};
+use crate::{scripted::ScriptedBackend, subcommand::tests::typed};
 
-fn two() -> Script {
-    let mut driver = Script::default()
+fn two() -> ScriptedBackend {
+    let mut driver = ScriptedBackend::default()
         .system(SystemQuery::DeviceCount, Ok(Value::number(2)))
         .system(SystemQuery::GpusNearCpu(5), Ok(Value::Numbers(vec![1, 0])));
     for (gpu, other) in [(0, 1), (1, 0)] {
@@ -30,7 +30,7 @@ fn two() -> Script {
     driver
 }
 
-fn table(driver: &Script, root: &Path, matrix: Matrix) -> String {
+fn table(driver: &ScriptedBackend, root: &Path, matrix: Matrix) -> String {
     let sysfs = Sysfs::at(root);
     matrix::table(&Topology { driver, sysfs: &sysfs }, &[0, 1], matrix)
 }

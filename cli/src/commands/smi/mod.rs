@@ -48,8 +48,10 @@ pub(crate) fn run_as_nvidia_smi(source: &[String], words: &[String]) -> ExitCode
 }
 
 /// Whether these words, typed behind `gpumon`, are meant for nvidia-smi.
-pub(crate) fn is_meant(words: &[String]) -> bool {
-    gpumon_smi::is_meant(words, |word| Args::command().get_subcommands().any(|command| command.get_name() == word))
+pub(crate) fn is_passthrough(words: &[String]) -> bool {
+    gpumon_smi::is_passthrough(words, |word| {
+        Args::command().get_subcommands().any(|command| command.get_name() == word)
+    })
 }
 
 fn answer(source: &SourceArgs, words: &[String]) -> u8 {
@@ -78,7 +80,7 @@ mod tests {
 
     #[test]
     fn behind_a_command_of_gpumon_the_options_are_its_own() {
-        let meant = |line: &str| is_meant(&line.split(' ').map(str::to_owned).collect::<Vec<_>>());
+        let meant = |line: &str| is_passthrough(&line.split(' ').map(str::to_owned).collect::<Vec<_>>());
         for line in ["-L", "-i 0 -q -d MEMORY", "topo -m", "smi -L"] {
             assert!(meant(line), "{line}");
         }

@@ -1,9 +1,9 @@
 //! The whole of both forms, over boards that are scripted.
 
-mod asked;
 mod boards;
-mod declared;
-mod written;
+mod dtd;
+mod queries;
+mod rendering;
 
 use gpumon_probe::vendor::nvml::query::QueryBackend;
 use jiff::{Zoned, civil::date, tz::TimeZone};

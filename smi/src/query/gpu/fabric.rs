@@ -11,7 +11,7 @@ const NOT_STARTED: i128 = 1;
 const IN_PROGRESS: i128 = 2;
 const COMPLETED: i128 = 3;
 
-/// The words of a condition of two bits, `NVML_GPU_FABRIC_HEALTH_MASK_*`: 0 is not told, 1 it holds, 2 it does not.
+/// The words of a condition of two bits, `NVML_GPU_FABRIC_HEALTH_MASK_*`: 0 unknown, 1 it holds, 2 it does not.
 const HOLDS: [&str; 2] = ["True", "False"];
 
 /// `NVML_GPU_FABRIC_HEALTH_MASK_INCORRECT_CONFIGURATION_*`, from 1.
@@ -62,15 +62,15 @@ pub(super) const SECTIONS: &[Section<()>] = &[Section {
     ],
 }];
 
-/// What is not told of a fabric stands without brackets, whether the GPU has none or is only about to join it.
-fn untold() -> Absent {
+/// A missing reading of a fabric stands without brackets, whether the GPU has none or is only about to join it.
+fn no_reading() -> Absent {
     Absent::word("N/A")
 }
 
 /// One of the numbers of [`Q::FabricInfo`].
 fn fabric(row: &Row<'_, ()>, place: usize) -> Result<i128, Absent> {
     match row.ask(Q::FabricInfo) {
-        Err(Code::NOT_SUPPORTED) => Err(untold()),
+        Err(Code::NOT_SUPPORTED) => Err(no_reading()),
         answer => at(answer, place),
     }
 }
@@ -80,13 +80,13 @@ fn state(row: &Row<'_, ()>) -> Cell {
         NOT_STARTED => Ok("Not Started".to_owned()),
         IN_PROGRESS => Ok("In Progress".to_owned()),
         COMPLETED => Ok("Completed".to_owned()),
-        _ => Err(untold()),
+        _ => Err(no_reading()),
     }
 }
 
 /// How the joining ended, an `nvmlReturn_t`.
 fn outcome(row: &Row<'_, ()>) -> Result<i128, Absent> {
-    if fabric(row, 0)? == COMPLETED { fabric(row, 1) } else { Err(untold()) }
+    if fabric(row, 0)? == COMPLETED { fabric(row, 1) } else { Err(no_reading()) }
 }
 
 fn status(row: &Row<'_, ()>) -> Cell {
@@ -109,7 +109,7 @@ fn status(row: &Row<'_, ()>) -> Cell {
 
 /// What only a GPU that has joined tells.
 fn joined(row: &Row<'_, ()>, place: usize) -> Result<i128, Absent> {
-    if outcome(row)? == 0 { fabric(row, place) } else { Err(untold()) }
+    if outcome(row)? == 0 { fabric(row, place) } else { Err(no_reading()) }
 }
 
 fn cluster(row: &Row<'_, ()>) -> Cell {
@@ -118,19 +118,19 @@ fn cluster(row: &Row<'_, ()>) -> Cell {
     Ok([&digits[..8], &digits[8..12], &digits[12..16], &digits[16..20], &digits[20..]].join("-"))
 }
 
-/// `nvmlGpuFabricHealthSummary`: 0 is not told, and then no condition is.
+/// `nvmlGpuFabricHealthSummary`: 0 is unknown, and so is every condition then.
 fn summary(row: &Row<'_, ()>) -> Cell {
-    told(fabric(row, 4)?, &["Healthy", "Unhealthy", "Limited Capacity"])
+    named(fabric(row, 4)?, &["Healthy", "Unhealthy", "Limited Capacity"])
 }
 
 /// A condition of the health mask.
 fn health(row: &Row<'_, ()>, shift: u32, width: i128, words: &[&str]) -> Cell {
     summary(row)?;
-    told((fabric(row, 3)? >> shift) & width, words)
+    named((fabric(row, 3)? >> shift) & width, words)
 }
 
 /// The word for a number, from 1.
-fn told(number: i128, words: &[&str]) -> Cell {
-    let place = usize::try_from(number - 1).map_err(|_| untold())?;
-    words.get(place).map(|word| (*word).to_owned()).ok_or_else(untold)
+fn named(number: i128, words: &[&str]) -> Cell {
+    let place = usize::try_from(number - 1).map_err(|_| no_reading())?;
+    words.get(place).map(|word| (*word).to_owned()).ok_or_else(no_reading)
 }

@@ -151,8 +151,8 @@ fn state(row: &Row<'_, ()>) -> Cell {
 
 /// Whether the reason of this bit holds. One that the board does not tell is not inactive.
 fn reason<const BIT: i128>(row: &Row<'_, ()>) -> Cell {
-    let told = at(row.ask(Q::SupportedThrottleReasons), 0)?;
-    if told & BIT == 0 {
+    let supported = at(row.ask(Q::SupportedThrottleReasons), 0)?;
+    if supported & BIT == 0 {
         return Err(Absent::not_available());
     }
     let active = at(row.ask(Q::ThrottleReasons), 0)?;

@@ -27,9 +27,9 @@ fn without_units_words_stay_what_they_are() {
 }
 
 /// What NVML answers on it; the rest is not supported.
-fn h200() -> Script {
+fn h200() -> ScriptedBackend {
     use Query as Q;
-    let mut board = Script::default()
+    let mut board = ScriptedBackend::default()
         .system(SystemQuery::DriverVersion, Ok(Value::Text("580.159.04".to_owned())))
         .text(0, Q::Name, "NVIDIA H200")
         .text(0, Q::Serial, "1650000000001")

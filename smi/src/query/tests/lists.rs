@@ -4,8 +4,8 @@ use Query as Q;
 
 use super::*;
 
-fn two() -> Script {
-    Script::default().text(0, Q::Uuid, "GPU-a").text(1, Q::Uuid, "GPU-b").text(0, Q::Name, "one").text(
+fn two() -> ScriptedBackend {
+    ScriptedBackend::default().text(0, Q::Uuid, "GPU-a").text(1, Q::Uuid, "GPU-b").text(0, Q::Name, "one").text(
         1,
         Q::Name,
         "two",

@@ -1,17 +1,17 @@
 //! Whole queries of boards that are described by what NVML answers.
 
-mod asking;
 mod board;
 mod lists;
 mod names;
-mod words;
+mod queries;
+mod values;
 
 use gpumon_probe::vendor::nvml::query::{Code, Query, QueryBackend, Subject, SystemQuery, Value};
 use jiff::{Timestamp, tz::TimeZone};
 
 use super::{QueryKind, parse};
 use crate::Context;
-use crate::script::Script;
+use crate::scripted::ScriptedBackend;
 
 /// Header and rows, as a person sees them.
 fn shown(driver: &dyn QueryBackend, gpus: &[u32], query: QueryKind, fields: &str, format: &str) -> String {

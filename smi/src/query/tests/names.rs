@@ -23,13 +23,13 @@ fn values_are_quoted_as_those_of_nvidia_smi_and_are_no_names() {
 
 #[test]
 fn the_help_has_the_names_of_nvidia_smi_in_its_order() {
-    let told = |line: &&str| {
+    let is_name = |line: &&str| {
         line.starts_with('"') && !VALUES.iter().any(|value| line[1..].starts_with(value))
             || line.starts_with("List of ") && line.ends_with("\":")
             || line.starts_with("Section about ")
     };
     let helps: Vec<String> = QueryKind::ALL.into_iter().map(help).collect();
-    let lines: Vec<&str> = helps.iter().flat_map(|help| help.lines()).filter(told).collect();
+    let lines: Vec<&str> = helps.iter().flat_map(|help| help.lines()).filter(is_name).collect();
     assert_eq!(lines, NAMES.lines().collect::<Vec<_>>());
 }
 

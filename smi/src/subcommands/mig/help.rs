@@ -1,4 +1,4 @@
-//! What `mig -h` says.
+//! The text of `mig -h`.
 
 /// The explanation, and how it is typed.
 pub(super) const HELP: &str = "

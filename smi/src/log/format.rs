@@ -1,25 +1,25 @@
-//! Numbers in nvidia-smi's words.
+//! Values as `-q` writes them.
 
 use gpumon_probe::vendor::nvml::query::Code;
 
 use super::at::At;
-use crate::absence;
+use crate::return_code;
 
 /// What stands where there is nothing.
 pub(super) const ABSENT: &str = "N/A";
 
 /// The words for a return code.
 pub(super) fn word(code: Code) -> String {
-    absence::plain(code).to_owned()
+    return_code::plain(code).to_owned()
 }
 
-/// What is said of a value, or the words that stand for it.
-pub(super) fn said<T>(value: Result<T, String>, say: impl FnOnce(T) -> String) -> String {
-    value.map_or_else(|word| word, say)
+/// A value as text, or the reason that stands in its place.
+pub(super) fn format_or_reason<T>(value: Result<T, String>, format: impl FnOnce(T) -> String) -> String {
+    value.map_or_else(|word| word, format)
 }
 
 /// What NVML's public interface does not tell: there is nothing to ask, and nothing to show.
-pub(super) fn untold(_: &At<'_>) -> String {
+pub(super) fn not_in_nvml(_: &At<'_>) -> String {
     ABSENT.to_owned()
 }
 

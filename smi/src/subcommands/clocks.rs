@@ -8,51 +8,56 @@ use super::form::Form;
 use crate::{
     Refusal,
     subcommand::Stop,
-    switches::{plain, valued},
+    switches::{with_value, without_value},
 };
 
 pub(super) const CLOCKS: Form = Form {
     name: "clocks",
     help: CLOCKS_HELP,
     switches: &[
-        valued(&["-i", "--id"]),
-        plain(&["--sync-boost-list"]),
-        plain(&["--sync-boost-add"]),
-        valued(&["--sync-boost-remove"]),
-        valued(&["-som", "--sparse-operation-mode"]),
-        plain(&["-h", "--help"]),
+        with_value(&["-i", "--id"]),
+        without_value(&["--sync-boost-list"]),
+        without_value(&["--sync-boost-add"]),
+        with_value(&["--sync-boost-remove"]),
+        with_value(&["-som", "--sparse-operation-mode"]),
+        without_value(&["-h", "--help"]),
     ],
     changing: &["--sync-boost-add", "--sync-boost-remove", "-som"],
-    not_told: &["--sync-boost-list"],
+    not_in_nvml: &["--sync-boost-list"],
 };
 
 pub(super) const BASE: Form = Form {
     name: "base-clocks",
     help: BASE_HELP,
-    switches: &[valued(&["-i", "--id"]), plain(&["-h", "--help"])],
+    switches: &[with_value(&["-i", "--id"]), without_value(&["-h", "--help"])],
     changing: &[],
-    not_told: &[],
+    not_in_nvml: &[],
 };
 
 pub(super) const BOOST_SLIDER: Form = Form {
     name: "boost-slider",
     help: BOOST_SLIDER_HELP,
-    switches: &[valued(&["-i", "--id"]), plain(&["-l", "--list"]), valued(&["--vboost"]), plain(&["-h", "--help"])],
+    switches: &[
+        with_value(&["-i", "--id"]),
+        without_value(&["-l", "--list"]),
+        with_value(&["--vboost"]),
+        without_value(&["-h", "--help"]),
+    ],
     changing: &["--vboost"],
-    not_told: &["-l"],
+    not_in_nvml: &["-l"],
 };
 
 pub(super) const COMPUTE_POLICY: Form = Form {
     name: "compute-policy",
     help: COMPUTE_POLICY_HELP,
     switches: &[
-        valued(&["-i", "--id"]),
-        plain(&["-l", "--list"]),
-        valued(&["--set-timeslice"]),
-        plain(&["-h", "--help"]),
+        with_value(&["-i", "--id"]),
+        without_value(&["-l", "--list"]),
+        with_value(&["--set-timeslice"]),
+        without_value(&["-h", "--help"]),
     ],
     changing: &["--set-timeslice"],
-    not_told: &["-l"],
+    not_in_nvml: &["-l"],
 };
 
 /// Runs `clocks`.
@@ -65,7 +70,7 @@ pub(crate) fn clocks(arguments: &[String], _: &dyn QueryBackend, _: &mut dyn Wri
 pub(crate) fn base(arguments: &[String], driver: &dyn QueryBackend, _: &mut dyn Write) -> Result<u8, Stop> {
     let switches = BASE.parse(arguments)?;
     Form::gpus(&switches, driver)?;
-    Err(Refusal::not_told("base-clocks").into())
+    Err(Refusal::not_in_nvml("base-clocks").into())
 }
 
 /// Runs `boost-slider`.

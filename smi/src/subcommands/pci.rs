@@ -9,36 +9,36 @@ use crate::{
     Refusal,
     headline::headline,
     subcommand::Stop,
-    switches::{plain, valued},
+    switches::{with_value, without_value},
 };
 
 pub(super) const PCI: Form = Form {
     name: "pci",
     help: PCI_HELP,
     switches: &[
-        plain(&["-h", "--help"]),
-        valued(&["-i", "--id"]),
-        plain(&["-gErrCnt", "--getErrorCounters"]),
-        plain(&["-cErrCnt", "--clearErrorCounters"]),
-        plain(&["-gCnt", "--getCounters"]),
+        without_value(&["-h", "--help"]),
+        with_value(&["-i", "--id"]),
+        without_value(&["-gErrCnt", "--getErrorCounters"]),
+        without_value(&["-cErrCnt", "--clearErrorCounters"]),
+        without_value(&["-gCnt", "--getCounters"]),
     ],
     changing: &["-cErrCnt"],
-    not_told: &[],
+    not_in_nvml: &[],
 };
 
 pub(super) const C2C: Form = Form {
     name: "c2c",
     help: C2C_HELP,
     switches: &[
-        plain(&["-h", "--help"]),
-        valued(&["-i", "--id"]),
-        valued(&["-l", "--link"]),
-        plain(&["-s", "--status"]),
-        plain(&["-e", "--errorCounters"]),
-        plain(&["-gLowPwrInfo", "-getLowPowerInfo"]),
+        without_value(&["-h", "--help"]),
+        with_value(&["-i", "--id"]),
+        with_value(&["-l", "--link"]),
+        without_value(&["-s", "--status"]),
+        without_value(&["-e", "--errorCounters"]),
+        without_value(&["-gLowPwrInfo", "-getLowPowerInfo"]),
     ],
     changing: &[],
-    not_told: &[],
+    not_in_nvml: &[],
 };
 
 /// `NVML_FI_DEV_PCIE_REPLAY_COUNTER` and those of `NVML_FI_DEV_PCIE_COUNT_*` that count errors.
@@ -107,7 +107,7 @@ pub(crate) fn c2c(arguments: &[String], driver: &dyn QueryBackend, output: &mut 
         return Err(Refusal::new(3, "No Devices support C2C.\n").into());
     }
     if shown != "-s" {
-        return Err(Refusal::not_told(&format!("c2c {shown}")).into());
+        return Err(Refusal::not_in_nvml(&format!("c2c {shown}")).into());
     }
     for (gpu, count) in links {
         writeln!(output, "{}", headline(driver, gpu)?)?;

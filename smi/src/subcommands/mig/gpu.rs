@@ -3,7 +3,7 @@
 use gpumon_probe::vendor::nvml::query::{Query, QueryBackend};
 
 use super::{ask, name, places};
-use crate::more::table::framed;
+use crate::subcommands::table::framed;
 
 /// More than `NVML_GPU_INSTANCE_PROFILE_COUNT` of any driver; a number that is no profile is not supported.
 const PROFILES: u32 = 32;

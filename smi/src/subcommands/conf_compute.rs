@@ -9,28 +9,28 @@ use crate::{
     Refusal,
     headline::headline,
     subcommand::Stop,
-    switches::{Switch, plain, valued},
+    switches::{Switch, with_value, without_value},
 };
 
 pub(super) const FORM: Form =
-    Form { name: "conf-compute", help: HELP, switches: SWITCHES, changing: &["-sm", "-srs", "-skr"], not_told: &[] };
+    Form { name: "conf-compute", help: HELP, switches: SWITCHES, changing: &["-sm", "-srs", "-skr"], not_in_nvml: &[] };
 
 const SWITCHES: &[Switch] = &[
-    plain(&["-h", "--help"]),
-    valued(&["-i", "--id"]),
-    plain(&["-gc", "--get-cpu-caps"]),
-    plain(&["-gg", "--get-gpus-caps"]),
-    plain(&["-d", "--get-devtools-mode"]),
-    plain(&["-e", "--get-environment"]),
-    plain(&["-f", "--get-cc-feature"]),
-    plain(&["-gm", "--get-mem-size-info"]),
-    valued(&["-sm", "--set-unprotected-mem-size"]),
-    valued(&["-srs", "--set-gpus-ready-state"]),
-    plain(&["-grs", "--get-gpus-ready-state"]),
-    valued(&["-skr", "--set-key-rotation-max-attacker-advantage"]),
-    plain(&["-gkr", "--get-key-rotation-threshold-info"]),
-    plain(&["-mgm", "--get-multigpu-mode"]),
-    plain(&["-q", "--query-conf-compute"]),
+    without_value(&["-h", "--help"]),
+    with_value(&["-i", "--id"]),
+    without_value(&["-gc", "--get-cpu-caps"]),
+    without_value(&["-gg", "--get-gpus-caps"]),
+    without_value(&["-d", "--get-devtools-mode"]),
+    without_value(&["-e", "--get-environment"]),
+    without_value(&["-f", "--get-cc-feature"]),
+    without_value(&["-gm", "--get-mem-size-info"]),
+    with_value(&["-sm", "--set-unprotected-mem-size"]),
+    with_value(&["-srs", "--set-gpus-ready-state"]),
+    without_value(&["-grs", "--get-gpus-ready-state"]),
+    with_value(&["-skr", "--set-key-rotation-max-attacker-advantage"]),
+    without_value(&["-gkr", "--get-key-rotation-threshold-info"]),
+    without_value(&["-mgm", "--get-multigpu-mode"]),
+    without_value(&["-q", "--query-conf-compute"]),
 ];
 
 /// What can be shown, in the order in which it is.
@@ -51,13 +51,13 @@ pub(crate) fn run(arguments: &[String], driver: &dyn QueryBackend, output: &mut 
 }
 
 fn show(driver: &dyn QueryBackend, gpus: &[u32], switch: &str) -> Result<String, Refusal> {
-    let told = Told { driver };
+    let settings = Settings { driver };
     Ok(match switch {
-        "-gc" => format!("CPU CC capabilities: {}\n", told.cpu()),
-        "-gg" => format!("GPU CC capabilities: {}\n", told.gpus()),
-        "-d" => format!("DevTools Mode: {}\n", told.switched(2)),
-        "-e" => format!("CC Environment: {}\n", told.environment()),
-        "-f" => format!("CC status: {}\n", told.switched(1)),
+        "-gc" => format!("CPU CC capabilities: {}\n", settings.cpu()),
+        "-gg" => format!("GPU CC capabilities: {}\n", settings.gpus()),
+        "-d" => format!("DevTools Mode: {}\n", settings.switched(2)),
+        "-e" => format!("CC Environment: {}\n", settings.environment()),
+        "-f" => format!("CC status: {}\n", settings.switched(1)),
         "-gm" => {
             let mut text = String::new();
             for gpu in gpus {
@@ -65,13 +65,13 @@ fn show(driver: &dyn QueryBackend, gpus: &[u32], switch: &str) -> Result<String,
             }
             text
         }
-        "-grs" => format!("\nConfidential Compute GPUs Ready state: {}\n\n", told.ready("ready", "not-ready")),
+        "-grs" => format!("\nConfidential Compute GPUs Ready state: {}\n\n", settings.ready("ready", "not-ready")),
         "-gkr" => {
-            let advantage = told.number(SystemQuery::ConfComputeKeyRotation, 0);
+            let advantage = settings.number(SystemQuery::ConfComputeKeyRotation, 0);
             let advantage = advantage.map_or_else(|| NOT_AVAILABLE.to_owned(), |number| number.to_string());
             format!("\nConfidential Compute Key Rotation Threshold Attacker Advantage: {advantage}\n\n")
         }
-        "-mgm" => format!("Multi-GPU Mode: {}\n", told.several()),
+        "-mgm" => format!("Multi-GPU Mode: {}\n", settings.several()),
         _ => format!(
             "\n==============NVSMI CONF-COMPUTE LOG==============\n\n    \
              CC State                   : {}\n    \
@@ -79,11 +79,11 @@ fn show(driver: &dyn QueryBackend, gpus: &[u32], switch: &str) -> Result<String,
              CPU CC Capabilities        : {}\n    \
              GPU CC Capabilities        : {}\n    \
              CC GPUs Ready State        : {}\n\n",
-            told.switched(1),
-            told.several(),
-            told.cpu(),
-            told.gpus(),
-            told.ready("Ready", "Not Ready"),
+            settings.switched(1),
+            settings.several(),
+            settings.cpu(),
+            settings.gpus(),
+            settings.ready("Ready", "Not Ready"),
         ),
     })
 }
@@ -91,11 +91,11 @@ fn show(driver: &dyn QueryBackend, gpus: &[u32], switch: &str) -> Result<String,
 const NOT_AVAILABLE: &str = "N/A";
 
 /// The words for what the driver tells.
-struct Told<'a> {
+struct Settings<'a> {
     driver: &'a dyn QueryBackend,
 }
 
-impl Told<'_> {
+impl Settings<'_> {
     fn number(&self, query: SystemQuery, place: usize) -> Option<i128> {
         self.driver.system(query).ok()?.at(place)
     }

@@ -1,24 +1,24 @@
-//! What people type from habit: nvidia-smi's own flags and words behind `gpumon`.
+//! nvidia-smi's own options and subcommands, typed behind plain `gpumon`.
 
 use super::{
-    options::{self, Asked},
+    options::{self, Flag},
     subcommand::subcommand,
 };
 
 /// Whether these words, typed behind `gpumon`, are meant for nvidia-smi: it is named, or one of them is an option that it
 /// alone has, or the first is one of its commands. `is_own` knows gpumon's own commands, behind which the options are
 /// gpumon's.
-pub fn is_meant(words: &[String], is_own: impl Fn(&str) -> bool) -> bool {
-    let own = |word: &String| options::find(word).is_some_and(|option| !is_shared(option.asked, word));
+pub fn is_passthrough(words: &[String], is_own: impl Fn(&str) -> bool) -> bool {
+    let own = |word: &String| options::find(word).is_some_and(|option| !is_shared(option.flag, word));
     words.first().is_some_and(|word| word == "smi" || subcommand(word).is_some())
         || words.iter().take_while(|word| word.starts_with('-') || !is_own(word)).any(own)
 }
 
 /// Options that mean something to plain `gpumon`, too.
-pub(super) fn is_shared(asked: Asked, word: &str) -> bool {
-    match asked {
-        Asked::Help | Asked::Version | Asked::Id => true,
-        Asked::Columns => word.starts_with("--"),
+pub(super) fn is_shared(flag: Flag, word: &str) -> bool {
+    match flag {
+        Flag::Help | Flag::Version | Flag::Id => true,
+        Flag::Columns => word.starts_with("--"),
         _ => false,
     }
 }
@@ -29,11 +29,11 @@ mod tests {
 
     fn meant(line: &str) -> bool {
         let words: Vec<_> = line.split(' ').map(str::to_owned).collect();
-        is_meant(&words, |word| ["collect", "serve", "wait", "doctor"].contains(&word))
+        is_passthrough(&words, |word| ["collect", "serve", "wait", "doctor"].contains(&word))
     }
 
     #[test]
-    fn the_flags_of_habit_are_told_from_gpumons_own() {
+    fn nvidia_smis_options_are_told_from_gpumons_own() {
         for line in [
             "-L",
             "-q -i 0",

@@ -1,13 +1,13 @@
-//! What the helps say of an option, in a line.
+//! The sentence about an option, out of a help text.
 
-/// What a help says of a command: its first line, behind the name, up to the end of the sentence.
+/// A command's sentence: its first line, behind the name, up to the end of the sentence.
 pub(super) fn headline(help: &str) -> String {
     let first = help.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
     let sentence = first.split_once("-- ").map_or(first, |(_, rest)| rest);
     sentence.split(['.', ':', ';']).next().unwrap_or_default().trim().to_owned()
 }
 
-/// What a command's help says of a switch: `[-m | --matrix]: Matrix of ...`.
+/// A switch's sentence in a command's help: `[-m | --matrix]: Matrix of ...`.
 pub(super) fn of_switch(help: &str, spellings: &[&str]) -> Option<String> {
     find(help, |line| {
         let (names, text) = line.strip_prefix('[')?.split_once("]:")?;
@@ -15,7 +15,7 @@ pub(super) fn of_switch(help: &str, spellings: &[&str]) -> Option<String> {
     })
 }
 
-/// What nvidia-smi's own help says of an option: `-L,   --list-gpus           Every GPU ...`.
+/// An option's sentence in nvidia-smi's own help: `-L,   --list-gpus           Every GPU ...`.
 pub(super) fn of_option(help: &str, spellings: &[&str]) -> Option<String> {
     find(help, |line| {
         let (names, text) = line.split_at(line.rfind("  ").filter(|_| line.starts_with('-'))?);
@@ -46,13 +46,13 @@ mod tests {
             [-i | --id]: GPUs by index, separated\n                 by commas.\n                 Goes with -n.\n    \
             [-n | --near]: No farther than this:\n                   0 = near\n    [N/A | --format]:     How\n";
         assert_eq!(headline(help), "Shows how devices are connected");
-        for (spelling, told) in [
+        for (spelling, about) in [
             ("-i", Some("GPUs by index, separated by commas")),
             ("--near", Some("No farther than this")),
             ("--format", Some("How")),
             ("--bogus", None),
         ] {
-            assert_eq!(of_switch(help, &[spelling]).as_deref(), told, "{spelling}");
+            assert_eq!(of_switch(help, &[spelling]).as_deref(), about, "{spelling}");
         }
     }
 

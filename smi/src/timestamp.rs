@@ -7,17 +7,17 @@ pub(crate) const LETTERS: &str = "DT";
 
 /// What stands in front of the columns.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Stamp {
+pub(crate) struct TimestampColumns {
     pub(crate) date: bool,
     pub(crate) time: bool,
 }
 
-impl Stamp {
+impl TimestampColumns {
     /// Reads `D`, `T` or both; `None` where there is another letter.
     pub(crate) fn parse(text: &str) -> Option<Self> {
-        text.chars().try_fold(Self::default(), |stamp, letter| match letter {
-            'D' => Some(Self { date: true, ..stamp }),
-            'T' => Some(Self { time: true, ..stamp }),
+        text.chars().try_fold(Self::default(), |columns, letter| match letter {
+            'D' => Some(Self { date: true, ..columns }),
+            'T' => Some(Self { time: true, ..columns }),
             _ => None,
         })
     }
@@ -48,9 +48,9 @@ impl Stamp {
 
 /// The words as columns: date and time 12 wide, the index right-aligned.
 pub(crate) fn columns<T: AsRef<str>>(words: &[T]) -> String {
-    let (index, stamps) = words.split_last().expect("an index stands there always");
-    let stamps: Vec<String> = stamps.iter().map(|stamp| format!("{:<12}", stamp.as_ref())).collect();
-    format!("{}{:>4}", stamps.concat(), index.as_ref())
+    let (index, times) = words.split_last().expect("an index stands there always");
+    let times: Vec<String> = times.iter().map(|time| format!("{:<12}", time.as_ref())).collect();
+    format!("{}{:>4}", times.concat(), index.as_ref())
 }
 
 #[cfg(test)]
@@ -66,10 +66,10 @@ mod tests {
             ("DT", "Date        Time         gpu", "20261121    11:58:28       0"),
             ("TD", "Date        Time         gpu", "20261121    11:58:28       0"),
         ] {
-            let stamp = Stamp::parse(typed).unwrap();
-            assert_eq!(columns(&stamp.names()), names);
-            assert_eq!(columns(&stamp.words(&now, 0)), words);
+            let timestamp = TimestampColumns::parse(typed).unwrap();
+            assert_eq!(columns(&timestamp.names()), names);
+            assert_eq!(columns(&timestamp.words(&now, 0)), words);
         }
-        assert_eq!(Stamp::parse("Z"), None);
+        assert_eq!(TimestampColumns::parse("Z"), None);
     }
 }

@@ -1,4 +1,4 @@
-//! The beat of a loop that a person ends with Ctrl-C.
+//! The ticks of a loop, until Ctrl-C.
 
 use std::{
     io, process,
@@ -13,13 +13,13 @@ use signal_hook::{consts::SIGINT, iterator::Signals};
 const GRACE: Duration = Duration::from_millis(500);
 
 /// Waits between rounds, until SIGINT.
-pub(crate) struct Pace {
+pub(crate) struct Ticker {
     interval: Duration,
     next: Instant,
     interrupted: Receiver<()>,
 }
 
-impl Pace {
+impl Ticker {
     /// Starts the first round. From here on SIGINT ends the loop between two rounds, and the process with exit code 0
     /// where a round does not end, as nvidia-smi does.
     ///
@@ -60,10 +60,10 @@ mod tests {
 
     #[test]
     fn rounds_go_on_until_sigint() {
-        let mut pace = Pace::start(Duration::from_millis(1)).unwrap();
-        assert!(pace.next());
-        pace.next = Instant::now() + Duration::from_mins(10);
+        let mut ticker = Ticker::start(Duration::from_millis(1)).unwrap();
+        assert!(ticker.next());
+        ticker.next = Instant::now() + Duration::from_mins(10);
         rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::INT).unwrap();
-        assert!(!pace.next());
+        assert!(!ticker.next());
     }
 }

@@ -6,19 +6,20 @@ use gpumon_probe::vendor::nvml::query::{Query, QueryBackend, Subject};
 
 use super::form::Form;
 use crate::{
-    pace::Pace,
     scroll::Scroll,
     subcommand::Stop,
-    switches::{Switch, perhaps, plain, valued},
+    switches::{Switch, with_optional_value, with_value, without_value},
+    ticker::Ticker,
 };
 
-const SWITCHES: &[Switch] = &[plain(&["-h", "--help"]), valued(&["-i", "--id"]), perhaps(&["-l", "--loop"])];
+const SWITCHES: &[Switch] =
+    &[without_value(&["-h", "--help"]), with_value(&["-i", "--id"]), with_optional_value(&["-l", "--loop"])];
 
 pub(super) const ENCODER: Form =
-    Form { name: "encodersessions", help: ENCODER_HELP, switches: SWITCHES, changing: &[], not_told: &[] };
+    Form { name: "encodersessions", help: ENCODER_HELP, switches: SWITCHES, changing: &[], not_in_nvml: &[] };
 
 pub(super) const CAPTURE: Form =
-    Form { name: "fbcsessions", help: CAPTURE_HELP, switches: SWITCHES, changing: &[], not_told: &[] };
+    Form { name: "fbcsessions", help: CAPTURE_HELP, switches: SWITCHES, changing: &[], not_in_nvml: &[] };
 
 /// After so many rows the heading comes again.
 const ROWS: usize = 20;
@@ -51,10 +52,10 @@ fn scroll(
     let seconds = seconds.unwrap_or(if switches.has("-l") { LOOP } else { PLAIN }).max(1);
     let gpus = Form::gpus(&switches, driver)?;
     let mut scroll = Scroll::new(output, None, heading.to_owned(), ROWS)?;
-    let mut pace = Pace::start(Duration::from_secs(seconds))?;
+    let mut ticker = Ticker::start(Duration::from_secs(seconds))?;
     loop {
         scroll.round(&rows(driver, &gpus, query, row))?;
-        if !pace.next() {
+        if !ticker.next() {
             return Ok(0);
         }
         driver.forget();

@@ -6,38 +6,38 @@ use gpumon_probe::vendor::nvml::query::{Query, QueryBackend, Subject};
 
 use super::form::Form;
 use crate::{
-    Refusal, absence, monitor,
+    Refusal, monitor, return_code,
     subcommand::Stop,
-    switches::{Switches, plain, valued},
+    switches::{Switches, with_value, without_value},
 };
 
 pub(super) const GPM: Form = Form {
     name: "gpm",
     help: GPM_HELP,
     switches: &[
-        plain(&["-h", "--help"]),
-        valued(&["-i", "--id"]),
-        valued(&["-s", "--set-stream-state"]),
-        plain(&["-g", "--get-stream-state"]),
+        without_value(&["-h", "--help"]),
+        with_value(&["-i", "--id"]),
+        with_value(&["-s", "--set-stream-state"]),
+        without_value(&["-g", "--get-stream-state"]),
     ],
     changing: &["-s"],
-    not_told: &[],
+    not_in_nvml: &[],
 };
 
 pub(super) const PRM: Form = Form {
     name: "prm",
     help: PRM_HELP,
     switches: &[
-        plain(&["-h", "--help"]),
-        valued(&["-i", "--index"]),
-        plain(&["-l", "--list"]),
-        valued(&["-n", "--name"]),
-        plain(&["-f", "--info"]),
-        valued(&["-p", "--params"]),
-        valued(&["-c", "--counters"]),
+        without_value(&["-h", "--help"]),
+        with_value(&["-i", "--index"]),
+        without_value(&["-l", "--list"]),
+        with_value(&["-n", "--name"]),
+        without_value(&["-f", "--info"]),
+        with_value(&["-p", "--params"]),
+        with_value(&["-c", "--counters"]),
     ],
     changing: &[],
-    not_told: &["-l", "-n", "-f", "-p", "-c"],
+    not_in_nvml: &["-l", "-n", "-f", "-p", "-c"],
 };
 
 /// Runs `gpm`.
@@ -52,7 +52,7 @@ pub(crate) fn gpm(arguments: &[String], driver: &dyn QueryBackend, output: &mut 
         Ok(Some(0)) => "DISABLED",
         Ok(Some(_)) => "ENABLED",
         Ok(None) => "N/A",
-        Err(code) => absence::plain(code),
+        Err(code) => return_code::plain(code),
     };
     writeln!(output, "GPM stream state: {state}")?;
     Ok(0)
@@ -67,8 +67,15 @@ pub(crate) fn prm(arguments: &[String], _: &dyn QueryBackend, _: &mut dyn Write)
 /// Runs `daemon`.
 pub(crate) fn daemon(arguments: &[String], _: &dyn QueryBackend, _: &mut dyn Write) -> Result<u8, Stop> {
     let [id, delay, _, select, _, _, help] = monitor::COMMON;
-    let known =
-        [id, delay, select, help, valued(&["-p", "--path"]), valued(&["-j", "--join"]), plain(&["-t", "--term"])];
+    let known = [
+        id,
+        delay,
+        select,
+        help,
+        with_value(&["-p", "--path"]),
+        with_value(&["-j", "--join"]),
+        without_value(&["-t", "--term"]),
+    ];
     let switches = Switches::parse(&known, arguments).map_err(|fault| monitor::explain(fault, DAEMON_USAGE))?;
     if switches.has("-h") {
         return Err(Refusal::new(0, format!("{DAEMON_ABOUT}{DAEMON_USAGE}")).into());
@@ -80,8 +87,15 @@ pub(crate) fn daemon(arguments: &[String], _: &dyn QueryBackend, _: &mut dyn Wri
 /// Runs `replay`.
 pub(crate) fn replay(arguments: &[String], _: &dyn QueryBackend, _: &mut dyn Write) -> Result<u8, Stop> {
     let [id, _, _, select, _, file, help] = monitor::COMMON;
-    let known =
-        [id, select, file, help, valued(&["-b", "--begin"]), valued(&["-e", "--end"]), valued(&["-r", "--redirect"])];
+    let known = [
+        id,
+        select,
+        file,
+        help,
+        with_value(&["-b", "--begin"]),
+        with_value(&["-e", "--end"]),
+        with_value(&["-r", "--redirect"]),
+    ];
     let switches = Switches::parse(&known, arguments).map_err(|fault| monitor::explain(fault, REPLAY_USAGE))?;
     if switches.has("-h") {
         return Err(Refusal::new(0, format!("{REPLAY_ABOUT}{REPLAY_USAGE}")).into());

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     log::{dtd, parse_sections, text, units_text, units_xml, xml},
-    script::Script,
+    scripted::ScriptedBackend,
 };
 
 #[test]
@@ -289,7 +289,7 @@ fn the_dtd_stands_in_the_document_where_it_is_asked_for() {
 }
 
 /// What is shown of the first GPU by these sections.
-fn shown(script: &Script, sections: &str) -> String {
+fn shown(script: &ScriptedBackend, sections: &str) -> String {
     let sections = parse_sections(sections).unwrap();
     let log = text(&context(script, &[0]), Some(&sections));
     let block = log.split_once("\nGPU ").unwrap().1;

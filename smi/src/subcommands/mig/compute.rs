@@ -3,7 +3,7 @@
 use gpumon_probe::vendor::nvml::query::{Query, QueryBackend};
 
 use super::{Chosen, ask, gpu, name, places};
-use crate::more::table::framed;
+use crate::subcommands::table::framed;
 
 /// More than `NVML_COMPUTE_INSTANCE_PROFILE_COUNT` of any driver; a number that is no profile is not supported.
 const PROFILES: u32 = 16;

@@ -3,16 +3,15 @@
 use gpumon_probe::vendor::nvml::query::{Query, Subject, SystemQuery, Value};
 
 use super::sessions;
-use crate::{script::Script, subcommand::tests::typed};
+use crate::{scripted::ScriptedBackend, subcommand::tests::typed};
 
 const HEADLINE: &str = "GPU 0: NVIDIA H200 (UUID: GPU-9ee7e26c-05cd-da01-e3db-ea6cb8412e56)\n";
 
-fn one() -> Script {
-    Script::default().system(SystemQuery::DeviceCount, Ok(Value::number(1))).text(0, Query::Name, "NVIDIA H200").text(
-        0,
-        Query::Uuid,
-        "GPU-9ee7e26c-05cd-da01-e3db-ea6cb8412e56",
-    )
+fn one() -> ScriptedBackend {
+    ScriptedBackend::default()
+        .system(SystemQuery::DeviceCount, Ok(Value::number(1)))
+        .text(0, Query::Name, "NVIDIA H200")
+        .text(0, Query::Uuid, "GPU-9ee7e26c-05cd-da01-e3db-ea6cb8412e56")
 }
 
 /// A profile: its number, name, and numbers as [`Query::GpuInstanceProfile`] orders them.
@@ -28,7 +27,7 @@ const H200: [Profile; 7] = [
     (9, "1g.35gb", [15, 0, 1, 4, 26, 1, 1, 0, 1, 0, 33_280]),
 ];
 
-fn divisible() -> Script {
+fn divisible() -> ScriptedBackend {
     H200.iter().fold(one(), |driver, (number, name, numbers)| {
         let id = numbers[0] as u32;
         driver
@@ -39,7 +38,7 @@ fn divisible() -> Script {
 }
 
 /// A GPU in MIG mode with instances of 3 and 1 slices, and a compute instance in the large one.
-fn divided() -> Script {
+fn divided() -> ScriptedBackend {
     divisible()
         .numbers(0, Query::MigMode, &[1, 1])
         .numbers(0, Query::GpuInstances(19), &[11, 0, 1])
@@ -236,7 +235,7 @@ fn chip_to_chip_links_are_up_or_there_are_none() {
 
 #[test]
 fn sessions_stand_in_columns() {
-    let rows = |driver: &Script, query, row| sessions::rows(driver, &[0], query, row);
+    let rows = |driver: &ScriptedBackend, query, row| sessions::rows(driver, &[0], query, row);
     assert_eq!(
         rows(&one(), Query::EncoderSessions, sessions::encoder_row),
         ["    0       -          -       -       -       -       -           -"]

@@ -17,32 +17,32 @@ use super::{
 };
 use crate::{
     log::{parse_sections, text, xml},
-    script::Script,
+    scripted::ScriptedBackend,
 };
 
 /// Remembers what it was asked.
-struct Listener {
-    script: Script,
-    heard: Mutex<Vec<Query>>,
+struct QueryLog {
+    script: ScriptedBackend,
+    queries: Mutex<Vec<Query>>,
 }
 
-impl Listener {
+impl QueryLog {
     fn new() -> Self {
-        Self { script: hopper(driver(), 0), heard: Mutex::default() }
+        Self { script: hopper(driver(), 0), queries: Mutex::default() }
     }
 
-    fn heard(self) -> Vec<Query> {
-        self.heard.into_inner().unwrap()
+    fn queries(self) -> Vec<Query> {
+        self.queries.into_inner().unwrap()
     }
 }
 
-impl QueryBackend for Listener {
+impl QueryBackend for QueryLog {
     fn system(&self, query: SystemQuery) -> Answer {
         QueryBackend::system(&self.script, query)
     }
 
     fn about(&self, subject: Subject, query: Query) -> Answer {
-        self.heard.lock().unwrap().push(query);
+        self.queries.lock().unwrap().push(query);
         self.script.about(subject, query)
     }
 
@@ -53,34 +53,34 @@ impl QueryBackend for Listener {
 
 #[test]
 fn nothing_is_asked_whose_answer_is_not_shown() {
-    let listener = Listener::new();
-    text(&context(&listener, &[0]), Some(&parse_sections("COMPUTE").unwrap()));
-    let heard: HashSet<_> = listener.heard().into_iter().collect();
-    assert_eq!(heard, HashSet::from([Query::VirtualizationMode, Query::ComputeMode, Query::BusId]));
+    let log = QueryLog::new();
+    text(&context(&log, &[0]), Some(&parse_sections("COMPUTE").unwrap()));
+    let queries: HashSet<_> = log.queries().into_iter().collect();
+    assert_eq!(queries, HashSet::from([Query::VirtualizationMode, Query::ComputeMode, Query::BusId]));
 
-    let listener = Listener::new();
-    text(&context(&listener, &[0]), None);
-    let heard = listener.heard();
-    assert!(!heard.contains(&Query::SupportedMemoryClocks) && !heard.contains(&Query::Samples(0)));
+    let log = QueryLog::new();
+    text(&context(&log, &[0]), None);
+    let queries = log.queries();
+    assert!(!queries.contains(&Query::SupportedMemoryClocks) && !queries.contains(&Query::Samples(0)));
 }
 
 #[test]
 fn nothing_is_asked_twice_within_a_block() {
-    let listener = Listener::new();
-    xml(&context(&listener, &[0]), false);
-    let heard = listener.heard();
-    assert!(heard.len() > 100, "{}", heard.len());
+    let log = QueryLog::new();
+    xml(&context(&log, &[0]), false);
+    let queries = log.queries();
+    assert!(queries.len() > 100, "{}", queries.len());
     let mut once = HashSet::new();
-    let twice: Vec<_> = heard.iter().filter(|query| !once.insert(**query)).collect();
+    let twice: Vec<_> = queries.iter().filter(|query| !once.insert(**query)).collect();
     // Of the mode, the head wants to know too.
     assert_eq!(twice, [&Query::VirtualizationMode]);
 }
 
 /// Answers how much goes over the bus once the rest is asked, and never for both directions at a time.
 struct Slow {
-    script: Script,
+    script: ScriptedBackend,
     rest_is_asked: Mutex<bool>,
-    told: Condvar,
+    arrived: Condvar,
     in_flight: AtomicBool,
 }
 
@@ -92,14 +92,14 @@ impl QueryBackend for Slow {
     fn about(&self, subject: Subject, query: Query) -> Answer {
         if query == Query::FabricInfo {
             *self.rest_is_asked.lock().unwrap() = true;
-            self.told.notify_all();
+            self.arrived.notify_all();
         }
         if matches!(query, Query::PcieThroughput(_)) {
             if self.in_flight.swap(true, Relaxed) {
                 return Err(Code::UNKNOWN);
             }
             let asked = self.rest_is_asked.lock().unwrap();
-            let waited = self.told.wait_timeout_while(asked, Duration::from_secs(20), |asked| !*asked);
+            let waited = self.arrived.wait_timeout_while(asked, Duration::from_secs(20), |asked| !*asked);
             self.in_flight.store(false, Relaxed);
             if waited.unwrap().1.timed_out() {
                 return Err(Code::UNKNOWN);
@@ -118,7 +118,7 @@ fn what_waits_is_asked_beside_the_rest_and_one_after_the_other() {
     let slow = Slow {
         script: hopper(driver(), 0),
         rest_is_asked: Mutex::new(false),
-        told: Condvar::new(),
+        arrived: Condvar::new(),
         in_flight: AtomicBool::new(false),
     };
     let log = text(&context(&slow, &[0]), None);

@@ -17,7 +17,7 @@ pub(super) struct Form {
     /// The switches that change a GPU.
     pub(super) changing: &'static [&'static str],
     /// The switches that show what NVML does not tell.
-    pub(super) not_told: &'static [&'static str],
+    pub(super) not_in_nvml: &'static [&'static str],
 }
 
 impl Form {
@@ -30,15 +30,20 @@ impl Form {
         if let Some(switch) = switches.first_of(self.changing) {
             return Err(Refusal::changes_the_gpu(&format!("{} {switch}", self.name)).into());
         }
-        if let Some(switch) = switches.first_of(self.not_told) {
-            return Err(Refusal::not_told(&format!("{} {switch}", self.name)).into());
+        if let Some(switch) = switches.first_of(self.not_in_nvml) {
+            return Err(Refusal::not_in_nvml(&format!("{} {switch}", self.name)).into());
         }
         Ok(switches)
     }
 
     /// How it is typed, for shells and manuals.
     pub(super) const fn typing(&self) -> Typing {
-        Typing { switches: self.switches, refused: [self.changing, self.not_told], head: self.help, usage: self.help }
+        Typing {
+            switches: self.switches,
+            refused: [self.changing, self.not_in_nvml],
+            head: self.help,
+            usage: self.help,
+        }
     }
 
     /// The help, which is no failure.

@@ -1,11 +1,11 @@
-//! What other boards say than the one whose every field is known.
+//! Values of boards other than the one whose every field is known.
 
 use Query as Q;
 
 use super::*;
 
-fn one(query: Query, numbers: &[i128]) -> Script {
-    Script::default().numbers(0, query, numbers)
+fn one(query: Query, numbers: &[i128]) -> ScriptedBackend {
+    ScriptedBackend::default().numbers(0, query, numbers)
 }
 
 #[test]
@@ -185,7 +185,10 @@ fn settings_have_their_words() {
 #[test]
 fn the_inforom_is_valid_or_not_or_not_there() {
     let answered = |answer| {
-        cells(&Script::default().answer(Subject::gpu(0), Q::InforomIsValid, answer), "inforom.checksum_validation")
+        cells(
+            &ScriptedBackend::default().answer(Subject::gpu(0), Q::InforomIsValid, answer),
+            "inforom.checksum_validation",
+        )
     };
     assert_eq!(answered(Ok(Value::Numbers(Vec::new()))), "valid");
     assert_eq!(answered(Err(Code::CORRUPTED_INFOROM)), "invalid");
@@ -194,8 +197,8 @@ fn the_inforom_is_valid_or_not_or_not_there() {
 
 #[test]
 fn memory_without_a_thermometer_says_so_without_brackets() {
-    assert_eq!(cells(&Script::default(), "temperature.memory,temperature.gpu"), "N/A, [N/A]");
-    let lost = Script::default().answer(Subject::gpu(0), Q::Field(82, 0), Err(Code::GPU_IS_LOST));
+    assert_eq!(cells(&ScriptedBackend::default(), "temperature.memory,temperature.gpu"), "N/A, [N/A]");
+    let lost = ScriptedBackend::default().answer(Subject::gpu(0), Q::Field(82, 0), Err(Code::GPU_IS_LOST));
     assert_eq!(cells(&lost, "temperature.memory"), "[GPU is lost]");
 }
 
@@ -233,7 +236,7 @@ const HEALTH: &str = "fabric.health.summary,fabric.health.bandwidth,fabric.healt
 fn a_fabric_tells_what_there_is_to_tell_without_brackets() {
     let fabric = |numbers: &[i128]| cells(&one(Q::FabricInfo, numbers), FABRIC);
     let uuid = [0x9c6f_5af3_53bf_49b5, i128::from(0xa436_b667_66c4_13c3_u64)];
-    assert_eq!(cells(&Script::default(), FABRIC), "N/A, N/A, N/A, N/A");
+    assert_eq!(cells(&ScriptedBackend::default(), FABRIC), "N/A, N/A, N/A, N/A");
     assert_eq!(fabric(&[0, 0, 0, 0, 0, 0, 0]), "N/A, N/A, N/A, N/A");
     assert_eq!(fabric(&[1, 0, 0, 0, 0, 0, 0]), "Not Started, N/A, N/A, N/A");
     assert_eq!(fabric(&[2, 0, 0, 0, 0, 0, 0]), "In Progress, N/A, N/A, N/A");
@@ -255,7 +258,7 @@ fn the_fabrics_health_is_told_only_with_a_summary() {
 
 #[test]
 fn conditions_of_a_fabric_are_told_apart() {
-    for (mask, told) in [
+    for (mask, words) in [
         (0x001, "Degraded, N/A, N/A, N/A, N/A, N/A"),
         (0x004, "N/A, True, N/A, N/A, N/A, N/A"),
         (0x010, "N/A, N/A, True, N/A, N/A, N/A"),
@@ -264,7 +267,7 @@ fn conditions_of_a_fabric_are_told_apart() {
         (0x1000, "N/A, N/A, N/A, N/A, N/A, True"),
     ] {
         let driver = one(Q::FabricInfo, &[3, 0, 0, mask, 2, 0, 0]);
-        assert_eq!(cells(&driver, HEALTH), format!("Unhealthy, {told}"), "{mask:#x}");
+        assert_eq!(cells(&driver, HEALTH), format!("Unhealthy, {words}"), "{mask:#x}");
     }
 }
 

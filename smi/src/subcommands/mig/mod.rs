@@ -12,31 +12,31 @@ use super::form::Form;
 use crate::{
     Refusal,
     subcommand::Stop,
-    switches::{perhaps, plain, valued},
+    switches::{with_optional_value, with_value, without_value},
 };
 
 pub(super) const FORM: Form = Form {
     name: "mig",
     help: help::HELP,
     switches: &[
-        plain(&["-h", "--help"]),
-        valued(&["-i", "--id"]),
-        valued(&["-gi", "--gpu-instance-id"]),
-        valued(&["-ci", "--compute-instance-id"]),
-        plain(&["-lgip", "--list-gpu-instance-profiles"]),
-        plain(&["-lgipp", "--list-gpu-instance-possible-placements"]),
-        plain(&["-C", "--default-compute-instance"]),
-        perhaps(&["-cgi", "--create-gpu-instance"]),
-        plain(&["-dgi", "--destroy-gpu-instance"]),
-        plain(&["-lgi", "--list-gpu-instances"]),
-        plain(&["-lcip", "--list-compute-instance-profiles"]),
-        plain(&["-lcipp", "--list-compute-instance-possible-placements"]),
-        perhaps(&["-cci", "--create-compute-instance"]),
-        plain(&["-dci", "--destroy-compute-instance"]),
-        plain(&["-lci", "--list-compute-instances"]),
+        without_value(&["-h", "--help"]),
+        with_value(&["-i", "--id"]),
+        with_value(&["-gi", "--gpu-instance-id"]),
+        with_value(&["-ci", "--compute-instance-id"]),
+        without_value(&["-lgip", "--list-gpu-instance-profiles"]),
+        without_value(&["-lgipp", "--list-gpu-instance-possible-placements"]),
+        without_value(&["-C", "--default-compute-instance"]),
+        with_optional_value(&["-cgi", "--create-gpu-instance"]),
+        without_value(&["-dgi", "--destroy-gpu-instance"]),
+        without_value(&["-lgi", "--list-gpu-instances"]),
+        without_value(&["-lcip", "--list-compute-instance-profiles"]),
+        without_value(&["-lcipp", "--list-compute-instance-possible-placements"]),
+        with_optional_value(&["-cci", "--create-compute-instance"]),
+        without_value(&["-dci", "--destroy-compute-instance"]),
+        without_value(&["-lci", "--list-compute-instances"]),
     ],
     changing: &["-cgi", "-dgi", "-cci", "-dci", "-C"],
-    not_told: &[],
+    not_in_nvml: &[],
 };
 
 /// Runs `mig`.

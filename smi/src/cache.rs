@@ -1,4 +1,4 @@
-//! Answers that are remembered, so that what several cells or lines need costs one call to the driver.
+//! Answers that are kept, so that what several cells or lines need costs one call to the driver.
 
 use std::{
     collections::HashMap,
@@ -9,20 +9,20 @@ use std::{
 use gpumon_probe::vendor::nvml::query::Answer;
 
 /// What was answered so far, by query.
-pub(crate) struct Memo<Q> {
+pub(crate) struct Cache<Q> {
     /// A cell for each query, so that who asks a second time waits for the answer to the first.
     cells: Mutex<HashMap<Q, Arc<OnceLock<Answer>>>>,
 }
 
-impl<Q> Default for Memo<Q> {
+impl<Q> Default for Cache<Q> {
     fn default() -> Self {
         Self { cells: Mutex::default() }
     }
 }
 
-impl<Q: Hash + Eq> Memo<Q> {
+impl<Q: Hash + Eq> Cache<Q> {
     /// The answer of the first time; `ask` brings it then.
-    pub(crate) fn once(&self, query: Q, ask: impl FnOnce() -> Answer) -> Answer {
+    pub(crate) fn get_or_ask(&self, query: Q, ask: impl FnOnce() -> Answer) -> Answer {
         let mut cells = self.cells.lock().unwrap_or_else(PoisonError::into_inner);
         let cell = Arc::clone(cells.entry(query).or_default());
         drop(cells);
@@ -43,8 +43,8 @@ mod tests {
 
     #[test]
     fn threads_that_ask_the_same_at_once_cost_one_call() {
-        let (memo, calls) = (Memo::default(), AtomicU32::new(0));
-        let ask = |query| memo.once(query, || Ok(Value::number(calls.fetch_add(1, Ordering::Relaxed))));
+        let (cache, calls) = (Cache::default(), AtomicU32::new(0));
+        let ask = |query| cache.get_or_ask(query, || Ok(Value::number(calls.fetch_add(1, Ordering::Relaxed))));
         thread::scope(|scope| {
             let all: Vec<_> = (0..8).map(|_| scope.spawn(|| ask(Query::Name))).collect();
             for one in all {

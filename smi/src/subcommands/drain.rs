@@ -8,22 +8,22 @@ use super::form::Form;
 use crate::{
     Refusal,
     subcommand::Stop,
-    switches::{plain, valued},
+    switches::{with_value, without_value},
 };
 
 pub(super) const FORM: Form = Form {
     name: "drain",
     help: HELP,
     switches: &[
-        plain(&["-h", "--help"]),
-        valued(&["-p", "--pciid"]),
-        valued(&["-m", "--modify"]),
-        plain(&["-q", "--query"]),
-        plain(&["-r", "--remove"]),
-        plain(&["-d", "--discover"]),
+        without_value(&["-h", "--help"]),
+        with_value(&["-p", "--pciid"]),
+        with_value(&["-m", "--modify"]),
+        without_value(&["-q", "--query"]),
+        without_value(&["-r", "--remove"]),
+        without_value(&["-d", "--discover"]),
     ],
     changing: &["-m", "-r", "-d"],
-    not_told: &[],
+    not_in_nvml: &[],
 };
 
 /// Runs `drain`.
@@ -67,7 +67,7 @@ const HELP: &str = "
                    0 = not draining
                    1 = draining
     [-q | --query]: The drain state of the GPU of -p.
-    [-r | --remove]: Takes the GPU of -p out; gpumon refuses it.
+    [-r | --remove]: Arity the GPU of -p out; gpumon refuses it.
 
     [-d | --discover]: Brings back the GPUs that were taken out; gpumon refuses it.
     [-h | --help]: Show this help

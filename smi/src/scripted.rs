@@ -1,19 +1,19 @@
-//! A driver that answers from a list, for tests.
+//! A backend that answers from a list, for tests.
 
 use std::collections::HashMap;
 
 use gpumon_probe::vendor::nvml::query::{Answer, Code, Query, QueryBackend, Subject, SystemQuery, Value};
 
-/// What it was told; everything else is not supported.
+/// The listed answers; every other query is not supported.
 #[derive(Default)]
-pub(crate) struct Script {
+pub(crate) struct ScriptedBackend {
     system: HashMap<SystemQuery, Answer>,
     about: HashMap<(Subject, Query), Answer>,
     gpm: HashMap<Subject, HashMap<u32, f64>>,
     is_quick: bool,
 }
 
-impl Script {
+impl ScriptedBackend {
     /// Answers from memory, as a server's records do.
     pub(crate) fn quick(mut self) -> Self {
         self.is_quick = true;
@@ -49,7 +49,7 @@ impl Script {
     }
 }
 
-impl QueryBackend for Script {
+impl QueryBackend for ScriptedBackend {
     fn system(&self, query: SystemQuery) -> Answer {
         self.system.get(&query).cloned().unwrap_or(Err(Code::NOT_SUPPORTED))
     }

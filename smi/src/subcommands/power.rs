@@ -8,63 +8,63 @@ use super::form::Form;
 use crate::{
     Refusal,
     subcommand::Stop,
-    switches::{plain, valued},
+    switches::{with_value, without_value},
 };
 
 pub(super) const PROFILES: Form = Form {
     name: "power-profiles",
     help: PROFILES_HELP,
     switches: &[
-        plain(&["-h", "--help"]),
-        valued(&["-i", "--id"]),
-        plain(&["-l", "--list"]),
-        plain(&["-ld", "--list-detailed"]),
-        plain(&["-gr", "--get-requested"]),
-        valued(&["-sr", "--set-requested"]),
-        valued(&["-cr", "--clear-requested"]),
-        plain(&["-ge", "--get-enforced"]),
+        without_value(&["-h", "--help"]),
+        with_value(&["-i", "--id"]),
+        without_value(&["-l", "--list"]),
+        without_value(&["-ld", "--list-detailed"]),
+        without_value(&["-gr", "--get-requested"]),
+        with_value(&["-sr", "--set-requested"]),
+        with_value(&["-cr", "--clear-requested"]),
+        without_value(&["-ge", "--get-enforced"]),
     ],
     changing: &["-sr", "-cr"],
-    not_told: &[],
+    not_in_nvml: &[],
 };
 
 pub(super) const SMOOTHING: Form = Form {
     name: "power-smoothing",
     help: SMOOTHING_HELP,
     switches: &[
-        plain(&["-h", "--help"]),
-        valued(&["-i", "--id"]),
-        valued(&["-p", "--profile"]),
-        valued(&["-spp", "--set-preset-profile"]),
-        valued(&["-ptf", "--percent-tmp-floor"]),
-        valued(&["-rur", "--ramp-up-rate"]),
-        valued(&["-rdr", "--ramp-down-rate"]),
-        valued(&["-rdh", "--ramp-down-hysteresis"]),
-        plain(&["-ppd", "--print-profile-definitions"]),
-        valued(&["-s", "--state"]),
-        valued(&["-spf", "--secondary-power-floor"]),
-        valued(&["-pfawm", "--primary-floor-act-win-mult"]),
-        valued(&["-pftwm", "--primary-floor-tar-win-mult"]),
-        valued(&["-pfao", "--primary-floor-act-offset"]),
+        without_value(&["-h", "--help"]),
+        with_value(&["-i", "--id"]),
+        with_value(&["-p", "--profile"]),
+        with_value(&["-spp", "--set-preset-profile"]),
+        with_value(&["-ptf", "--percent-tmp-floor"]),
+        with_value(&["-rur", "--ramp-up-rate"]),
+        with_value(&["-rdr", "--ramp-down-rate"]),
+        with_value(&["-rdh", "--ramp-down-hysteresis"]),
+        without_value(&["-ppd", "--print-profile-definitions"]),
+        with_value(&["-s", "--state"]),
+        with_value(&["-spf", "--secondary-power-floor"]),
+        with_value(&["-pfawm", "--primary-floor-act-win-mult"]),
+        with_value(&["-pftwm", "--primary-floor-tar-win-mult"]),
+        with_value(&["-pfao", "--primary-floor-act-offset"]),
     ],
     changing: &["-spp", "-ptf", "-rur", "-rdr", "-rdh", "-s", "-spf", "-pfawm", "-pftwm", "-pfao"],
-    not_told: &[],
+    not_in_nvml: &[],
 };
 
 pub(super) const HINT: Form = Form {
     name: "power-hint",
     help: HINT_HELP,
     switches: &[
-        plain(&["-h", "--help"]),
-        valued(&["-i", "--id"]),
-        plain(&["-l", "--list-info"]),
-        valued(&["-gc", "--graphics-clock"]),
-        valued(&["-mc", "--memory-clock"]),
-        valued(&["-t", "--temperature"]),
-        valued(&["-p", "--profile"]),
+        without_value(&["-h", "--help"]),
+        with_value(&["-i", "--id"]),
+        without_value(&["-l", "--list-info"]),
+        with_value(&["-gc", "--graphics-clock"]),
+        with_value(&["-mc", "--memory-clock"]),
+        with_value(&["-t", "--temperature"]),
+        with_value(&["-p", "--profile"]),
     ],
     changing: &[],
-    not_told: &["-l", "-gc", "-mc", "-t", "-p"],
+    not_in_nvml: &["-l", "-gc", "-mc", "-t", "-p"],
 };
 
 /// `NVML_FI_PWR_SMOOTHING_ENABLED`, or `NVML_FI_PWR_SMOOTHING_PRIV_LVL` of drivers before 580.82, which number fields
@@ -77,7 +77,7 @@ pub(crate) fn profiles(arguments: &[String], driver: &dyn QueryBackend, _: &mut 
     let Some(switch) = switches.first_of(&["-l", "-ld", "-gr", "-ge"]) else { return Err(PROFILES.explain()) };
     let gpus = Form::gpus(&switches, driver)?;
     if gpus.iter().any(|gpu| driver.about(Subject::gpu(*gpu), Query::WorkloadPowerProfiles).is_ok()) {
-        return Err(Refusal::not_told(&format!("power-profiles {switch}")).into());
+        return Err(Refusal::not_in_nvml(&format!("power-profiles {switch}")).into());
     }
     Err(Refusal::new(3, "Workload Power Profiles feature is not supported on this device.\n").into())
 }
@@ -90,7 +90,7 @@ pub(crate) fn smoothing(arguments: &[String], driver: &dyn QueryBackend, output:
     }
     for gpu in Form::gpus(&switches, driver)? {
         if driver.about(Subject::gpu(gpu), Query::Field(SMOOTHING_FIELD, 0)).is_ok() {
-            return Err(Refusal::not_told("power-smoothing -ppd").into());
+            return Err(Refusal::not_in_nvml("power-smoothing -ppd").into());
         }
         writeln!(output, "Power Smoothing is not supported on this device.")?;
     }
