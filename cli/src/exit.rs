@@ -5,10 +5,8 @@ use std::{
     process::ExitCode,
 };
 
-use gpumon_probe::vendor::SourceError;
+use gpumon_probe::{untrusted::escaped, vendor::SourceError};
 use gpumon_server::listen::ListenError;
-
-use crate::stranger::escaped;
 
 /// Why a command failed, and the exit code that says so to a script.
 ///

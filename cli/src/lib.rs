@@ -16,8 +16,6 @@ mod place;
 #[cfg(test)]
 mod reference;
 mod run;
-mod smi;
-mod stranger;
 mod table;
 mod top;
 mod wait;
@@ -32,15 +30,7 @@ use std::{
 use clap::Parser;
 use gpumon_workload::{lock_file, suggest};
 
-use self::{args::Args, options::SourceArgs};
-
-/// nvidia-smi's own command line, which gpumon's is not asked about, and what gpumon is to read.
-fn smi_face(source: &[String], words: &[String]) -> ExitCode {
-    match SourceArgs::from_words(source) {
-        Ok(source) => ExitCode::from(smi::run(&source, words)),
-        Err(error) => exit::refuse_arguments(&error),
-    }
-}
+use self::{args::Args, commands::smi, options::SourceArgs};
 
 /// A terminal that can do nothing gets plain text: `anstream` takes every terminal for one with colours where `CI` is set.
 fn plain_on_dumb_terminals() {
@@ -66,12 +56,12 @@ pub fn main() -> ExitCode {
     let name = words.next().unwrap_or_default();
     let words: Vec<String> = words.collect();
     if Path::new(&name).file_name().is_some_and(|name| name == "nvidia-smi") {
-        return smi_face(&[], &words);
+        return smi::run_as_nvidia_smi(&[], &words);
     }
-    let (source, habit) = SourceArgs::told_apart(&words);
-    if smi::is_meant(&habit) {
-        let is_named = habit.first().is_some_and(|word| word == "smi");
-        return smi_face(&source, &habit[usize::from(is_named)..]);
+    let (source, rest) = SourceArgs::told_apart(&words);
+    if smi::is_passthrough(&rest) {
+        let is_named = rest.first().is_some_and(|word| word == "smi");
+        return smi::run_as_nvidia_smi(&source, &rest[usize::from(is_named)..]);
     }
     plain_on_dumb_terminals();
     let args = match Args::try_parse() {

@@ -7,6 +7,7 @@
 //! - [`derive`] makes of samples what no single reading tells: rates, conditions, events.
 //! - [`owner`] tells whose process a PID is.
 //! - [`bounded`] reads files whose length somebody else decides.
+//! - [`untrusted`] makes text that somebody else chose safe to print.
 //!
 //! The probe knows no async runtime, no network and no terminal.
 
@@ -17,4 +18,5 @@ pub mod model;
 pub mod owner;
 pub mod sampler;
 mod thread;
+pub mod untrusted;
 pub mod vendor;

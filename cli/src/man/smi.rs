@@ -1,58 +1,58 @@
 //! The sections of the page of `gpumon smi`: what nvidia-smi and each of its commands take.
 
 use clap_mangen::roff::{Inline, Roff, bold, italic, roman};
+use gpumon_smi::{
+    Arity,
+    cli_spec::{self, CommandSpec, OptionSpec, ValueHint, commands},
+};
 
 use super::paragraph;
-use crate::smi::{
-    Takes,
-    face::{self, Face, Proposed, Word, faces},
-};
 
 /// Adds a section for nvidia-smi itself, for each of its commands, and for the fields of each query.
 pub(crate) fn smi(page: &mut Roff) {
-    let faces = faces();
-    for face in &faces {
-        if face.name == "smi" {
+    let commands = commands();
+    for command in &commands {
+        if command.name == "smi" {
             page.control("SH", ["ARGUMENTS OF NVIDIA-SMI"]);
         } else {
-            page.control("SH", [format!("GPUMON SMI {}", face.name.to_uppercase()).as_str()]);
-            paragraph(page, &format!("{}.", face.about));
+            page.control("SH", [format!("GPUMON SMI {}", command.name.to_uppercase()).as_str()]);
+            paragraph(page, &format!("{}.", command.about));
         }
-        face.options.iter().for_each(|option| describe(page, option));
+        command.options.iter().for_each(|option| describe(page, option));
     }
-    queries(page, &faces[0]);
+    queries(page, &commands[0]);
 }
 
 /// An option, what it is, and its values, but for the fields, which have a section of their own.
-fn describe(page: &mut Roff, option: &Word) {
+fn describe(page: &mut Roff, option: &OptionSpec) {
     page.control("TP", []);
     let mut term: Vec<Inline> = Vec::new();
     for (place, spelling) in option.spellings.iter().enumerate() {
         term.extend((place > 0).then(|| roman(", ")));
         term.push(bold(*spelling));
     }
-    match option.takes {
-        Takes::Nothing => {}
-        Takes::Value => term.extend([roman(" "), italic("VALUE")]),
-        Takes::PerhapsValue => term.extend([roman(" ["), italic("VALUE"), roman("]")]),
+    match option.arity {
+        Arity::None => {}
+        Arity::Required => term.extend([roman(" "), italic("VALUE")]),
+        Arity::Optional => term.extend([roman(" ["), italic("VALUE"), roman("]")]),
     }
     page.text(term);
     paragraph(page, &format!("{}.", option.about));
-    let has_section = !face::fields(&option.spellings).is_empty();
+    let has_section = !cli_spec::fields(&option.spellings).is_empty();
     match &option.values {
-        Proposed::One(words) => paragraph(page, &format!("One of: {}.", words.join(", "))),
-        Proposed::Commas(words) if !has_section => {
+        ValueHint::One(words) => paragraph(page, &format!("One of: {}.", words.join(", "))),
+        ValueHint::Commas(words) if !has_section => {
             paragraph(page, &format!("They are: {}.", words.join(", ")));
         }
-        Proposed::Letters(letters) => paragraph(page, &format!("Any of the letters {}.", letters.join(", "))),
-        Proposed::Any | Proposed::File | Proposed::Commas(_) => {}
+        ValueHint::Letters(letters) => paragraph(page, &format!("Any of the letters {}.", letters.join(", "))),
+        ValueHint::Any | ValueHint::File | ValueHint::Commas(_) => {}
     }
 }
 
 /// The fields of each query.
-fn queries(page: &mut Roff, itself: &Face) {
+fn queries(page: &mut Roff, itself: &CommandSpec) {
     for option in &itself.options {
-        let fields = face::fields(&option.spellings);
+        let fields = cli_spec::fields(&option.spellings);
         let (false, Some(switch)) = (fields.is_empty(), option.spellings.first()) else { continue };
         page.control("SH", [format!("FIELDS OF {switch}").as_str()]);
         for field in fields {

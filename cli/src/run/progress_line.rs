@@ -7,10 +7,11 @@ use std::{
     time::Instant,
 };
 
+use gpumon_probe::untrusted::escaped;
 use gpumon_workload::protocol::{Phase, Report};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use crate::{stranger::escaped, table::units::duration};
+use crate::table::units::duration;
 
 /// As wide as the bar of a step is.
 const BAR: usize = 16;

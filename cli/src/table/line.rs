@@ -1,10 +1,10 @@
 //! A line of styled text that knows how wide it is.
 
 use anstyle::Style;
+use gpumon_probe::untrusted;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use super::{Layout, style::paint};
-use crate::stranger::harmless;
 
 /// Pieces of text, each in its style.
 #[derive(Debug, Clone, Default)]
@@ -83,7 +83,7 @@ pub(crate) fn left(text: &str, columns: usize) -> String {
 
 /// Text from a stranger, as a terminal may get it. One that cannot show a letter gets a question mark.
 pub(crate) fn printable(text: &str, layout: Layout) -> String {
-    let shown = |letter: char| match harmless(letter) {
+    let shown = |letter: char| match untrusted::printable(letter) {
         letter if !letter.is_ascii() && layout.width.is_some() && !layout.unicode => '?',
         letter => letter,
     };

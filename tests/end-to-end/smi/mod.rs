@@ -255,7 +255,7 @@ fn a_name_cannot_steer_the_terminal() {
 }
 
 #[test]
-fn what_is_to_be_read_may_stand_before_a_flag_of_habit() {
+fn gpumons_own_options_may_stand_before_nvidia_smis() {
     let fake = Fake::new("gpus = 1");
     let shown = |words: &[&str]| stdout(&fake.gpumon(words).output().unwrap());
     assert_eq!(shown(&["--source", "sim:2", "-L"]).lines().count(), 2);
@@ -268,7 +268,7 @@ fn what_is_to_be_read_may_stand_before_a_flag_of_habit() {
 }
 
 #[test]
-fn under_the_name_of_nvidia_smi_and_by_habit() {
+fn under_the_name_of_nvidia_smi_and_passed_through() {
     let fake = Fake::new("gpus = 2");
     let link = fake.path("nvidia-smi");
     symlink(env!("CARGO_BIN_EXE_gpumon"), &link).unwrap();
@@ -278,7 +278,7 @@ fn under_the_name_of_nvidia_smi_and_by_habit() {
         command.args(words).envs(like.get_envs().filter_map(|(name, value)| Some((name, value?))));
         stdout(&command.output().unwrap())
     };
-    let by_habit = |words: &[&str]| stdout(&fake.gpumon(words).output().unwrap());
+    let passed_through = |words: &[&str]| stdout(&fake.gpumon(words).output().unwrap());
     for words in [
         &["-L"][..],
         &["--query-gpu=name,uuid", "--format=csv"],
@@ -289,7 +289,7 @@ fn under_the_name_of_nvidia_smi_and_by_habit() {
         let behind: Vec<&str> = ["smi"].iter().chain(words).copied().collect();
         let expected = stdout(&fake.gpumon(&behind).output().unwrap());
         assert!(!expected.is_empty(), "{words:?}");
-        for other in [by_name(words), by_habit(words)] {
+        for other in [by_name(words), passed_through(words)] {
             assert_eq!(snapshots::without_time(&other), snapshots::without_time(&expected), "{words:?}");
         }
     }

@@ -164,7 +164,7 @@ fn remarks(outcome: &Outcome, load: Option<&Load>) -> Vec<String> {
         remarks.push(paint(ALARM, "not verified: no element was checked"));
     }
     if let Some(others) = load.map(|load| &load.others).filter(|others| !others.is_empty()) {
-        let beside = crate::stranger::escaped(&format!("shared with {others}"));
+        let beside = gpumon_probe::untrusted::escaped(&format!("shared with {others}"));
         remarks.push(paint(NOTICE, &beside));
     }
     remarks

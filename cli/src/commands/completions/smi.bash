@@ -19,7 +19,7 @@ _gpumon_or_smi() {
     if [[ $status -ne 0 ]]; then
         _gpumon "$@"
         local more=
-        [[ $status -ne 1 && $cur == -* ]] && more=$(_gpumon_smi_options habit)
+        [[ $status -ne 1 && $cur == -* ]] && more=$(_gpumon_smi_options passthrough)
         [[ $status -eq 2 && $cur != -* ]] && more=$(_gpumon_smi_options commands)
         local IFS=$'\n'
         COMPREPLY+=($(compgen -W "$(sed 's/:.*//' <<< "$more")" -- "$cur"))

@@ -41,7 +41,7 @@ function __fish_gpumon_smi_face
             echo own
             return
         end
-        if contains -- $word @HABIT@
+        if contains -- $word @PASSTHROUGH@
             echo smi
             return
         end

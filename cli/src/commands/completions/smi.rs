@@ -5,76 +5,76 @@
 //! are.
 
 use clap_complete::Shell;
-
-use crate::smi::{
-    Takes,
-    face::{Face, Proposed, Word, faces},
+use gpumon_smi::{
+    Arity,
+    cli_spec::{CommandSpec, OptionSpec, ValueHint, commands},
 };
 
 /// The script with what nvidia-smi takes; `own` are the names of gpumon's commands.
 pub(super) fn add(shell: Shell, script: &str, own: &[String]) -> String {
-    let faces = faces();
+    let commands = commands();
     match shell {
         Shell::Zsh => {
             // The function that zsh loads is ours, and clap's is one that it calls.
             let (before, _) = script.rsplit_once("\nif [ \"$funcstack[1]\"").unwrap_or((script, ""));
             let before = before.replacen("\n_gpumon() {", "\n_gpumon_own() {", 1);
-            format!("{before}\n{}{}", words(&faces, own), include_str!("smi.zsh"))
+            format!("{before}\n{}{}", words(&commands, own), include_str!("smi.zsh"))
         }
-        Shell::Fish => format!("{script}{}", fish(&faces, own)),
-        _ => format!("{script}\n{}{}", words(&faces, own), include_str!("smi.bash")),
+        Shell::Fish => format!("{script}{}", fish(&commands, own)),
+        _ => format!("{script}\n{}{}", words(&commands, own), include_str!("smi.bash")),
     }
 }
 
 /// The part that bash and zsh share.
-fn words(faces: &[Face], own: &[String]) -> String {
+fn words(commands: &[CommandSpec], own: &[String]) -> String {
     let either = |words: &[&str]| words.join("|");
     let own: Vec<&str> = own.iter().map(String::as_str).filter(|name| *name != "smi").collect();
     include_str!("words.sh")
-        .replace("@COMMANDS@", &either(&commands(faces)))
+        .replace("@COMMANDS@", &either(&names(commands)))
         .replace("@OWN@", &either(&own))
-        .replace("@HABIT@", &either(&habit(faces)))
-        .replace("@OPTIONS@", &options(faces))
-        .replace("@VALUES@", &values(faces))
+        .replace("@PASSTHROUGH@", &either(&passthrough(commands)))
+        .replace("@OPTIONS@", &options(commands))
+        .replace("@VALUES@", &values(commands))
 }
 
-fn commands(faces: &[Face]) -> Vec<&'static str> {
-    faces[1..].iter().map(|face| face.name).collect()
+fn names(commands: &[CommandSpec]) -> Vec<&'static str> {
+    commands[1..].iter().map(|command| command.name).collect()
 }
 
-fn habit(faces: &[Face]) -> Vec<&'static str> {
-    faces[0].options.iter().flat_map(|option| option.habit.iter().copied()).collect()
+fn passthrough(commands: &[CommandSpec]) -> Vec<&'static str> {
+    commands[0].options.iter().flat_map(|option| option.passthrough.iter().copied()).collect()
 }
 
-/// A case for each face: a line for each spelling, as `-L:Every GPU`.
-fn options(faces: &[Face]) -> String {
+/// A case for each command: a line for each spelling, as `-L:Every GPU`.
+fn options(commands: &[CommandSpec]) -> String {
     let case = |name: &str, lines: Vec<String>| {
         format!("        {name}) printf '%s\\n' \\\n            {} ;;", lines.join(" \\\n            "))
     };
-    let lines = |option: &Word, spellings: &[&str]| {
+    let lines = |option: &OptionSpec, spellings: &[&str]| {
         spellings.iter().map(|spelling| quoted(&format!("{spelling}:{}", option.about))).collect::<Vec<_>>()
     };
-    let habit = faces[0].options.iter().flat_map(|option| lines(option, &option.habit)).collect();
-    let commands = faces[1..].iter().map(|face| quoted(&format!("{}:{}", face.name, face.about))).collect();
-    let of_each = faces
-        .iter()
-        .map(|face| case(face.name, face.options.iter().flat_map(|option| lines(option, &option.spellings)).collect()));
-    of_each.chain([case("habit", habit), case("commands", commands)]).collect::<Vec<_>>().join("\n")
+    let passthrough = commands[0].options.iter().flat_map(|option| lines(option, &option.passthrough)).collect();
+    let subcommands =
+        commands[1..].iter().map(|command| quoted(&format!("{}:{}", command.name, command.about))).collect();
+    let of_each = commands.iter().map(|command| {
+        case(command.name, command.options.iter().flat_map(|option| lines(option, &option.spellings)).collect())
+    });
+    of_each.chain([case("passthrough", passthrough), case("commands", subcommands)]).collect::<Vec<_>>().join("\n")
 }
 
 /// A case for each option that a value follows.
-fn values(faces: &[Face]) -> String {
+fn values(commands: &[CommandSpec]) -> String {
     let mut cases = Vec::new();
-    for face in faces {
-        for option in face.options.iter().filter(|option| option.takes == Takes::Value) {
+    for command in commands {
+        for option in command.options.iter().filter(|option| option.arity == Arity::Required) {
             let keys: Vec<String> =
-                option.spellings.iter().map(|spelling| format!("'{} {spelling}'", face.name)).collect();
+                option.spellings.iter().map(|spelling| format!("'{} {spelling}'", command.name)).collect();
             let text = match &option.values {
-                Proposed::Any => "?".to_owned(),
-                Proposed::File => "/".to_owned(),
-                Proposed::One(words) => format!("1 {}", words.join(" ")),
-                Proposed::Commas(words) => format!(", {}", words.join(" ")),
-                Proposed::Letters(letters) => format!("+ {}", letters.join(" ")),
+                ValueHint::Any => "?".to_owned(),
+                ValueHint::File => "/".to_owned(),
+                ValueHint::One(words) => format!("1 {}", words.join(" ")),
+                ValueHint::Commas(words) => format!(", {}", words.join(" ")),
+                ValueHint::Letters(letters) => format!("+ {}", letters.join(" ")),
             };
             cases.push(format!("        {}) echo {} ;;", keys.join("|"), quoted(&text)));
         }
@@ -87,32 +87,32 @@ fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
-fn fish(faces: &[Face], own: &[String]) -> String {
+fn fish(commands: &[CommandSpec], own: &[String]) -> String {
     let mut lines = vec!["complete -c gpumon -n 'not __fish_gpumon_smi_is own open start' -f".to_owned()];
-    for face in &faces[1..] {
-        let about = quoted(&face.about);
+    for command in &commands[1..] {
+        let about = quoted(&command.about);
         lines.push(format!(
             "complete -c gpumon -n '__fish_gpumon_smi_is start smi-start' -f -a {} -d {about}",
-            face.name
+            command.name
         ));
     }
-    for face in faces {
-        for option in &face.options {
-            let condition = if face.name == "smi" { "smi smi-start" } else { face.name };
+    for command in commands {
+        for option in &command.options {
+            let condition = if command.name == "smi" { "smi smi-start" } else { command.name };
             lines.push(fish_line(condition, option, &option.spellings));
-            if !option.habit.is_empty() {
-                lines.push(fish_line("start open", option, &option.habit));
+            if !option.passthrough.is_empty() {
+                lines.push(fish_line("start open", option, &option.passthrough));
             }
         }
     }
     include_str!("smi.fish")
-        .replace("@COMMANDS@", &commands(faces).join(" "))
+        .replace("@COMMANDS@", &names(commands).join(" "))
         .replace("@OWN@", &own.iter().filter(|name| *name != "smi").cloned().collect::<Vec<_>>().join(" "))
-        .replace("@HABIT@", &habit(faces).join(" "))
+        .replace("@PASSTHROUGH@", &passthrough(commands).join(" "))
         .replace("@LINES@", &lines.join("\n"))
 }
 
-fn fish_line(condition: &str, option: &Word, spellings: &[&str]) -> String {
+fn fish_line(condition: &str, option: &OptionSpec, spellings: &[&str]) -> String {
     let flags: Vec<String> = spellings
         .iter()
         // Options with one dash are words, also those of a letter, which cannot be put together.
@@ -122,13 +122,13 @@ fn fish_line(condition: &str, option: &Word, spellings: &[&str]) -> String {
         })
         .collect();
     let values = match &option.values {
-        _ if option.takes == Takes::Nothing => String::new(),
-        Proposed::Any if option.takes == Takes::PerhapsValue => String::new(),
-        Proposed::Any => " -x".to_owned(),
-        Proposed::File => " -r -F".to_owned(),
-        Proposed::One(words) => format!(" -x -a '{}'", words.join(" ")),
-        Proposed::Commas(words) => format!(" -x -a '(__fish_gpumon_smi_list {})'", words.join(" ")),
-        Proposed::Letters(letters) => format!(" -x -a '(__fish_gpumon_smi_letters {})'", letters.join(" ")),
+        _ if option.arity == Arity::None => String::new(),
+        ValueHint::Any if option.arity == Arity::Optional => String::new(),
+        ValueHint::Any => " -x".to_owned(),
+        ValueHint::File => " -r -F".to_owned(),
+        ValueHint::One(words) => format!(" -x -a '{}'", words.join(" ")),
+        ValueHint::Commas(words) => format!(" -x -a '(__fish_gpumon_smi_list {})'", words.join(" ")),
+        ValueHint::Letters(letters) => format!(" -x -a '(__fish_gpumon_smi_letters {})'", letters.join(" ")),
     };
     let (flags, about) = (flags.join(" "), quoted(&option.about));
     format!("complete -c gpumon -n '__fish_gpumon_smi_is {condition}' {flags} -d {about}{values}")

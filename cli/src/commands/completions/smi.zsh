@@ -16,7 +16,7 @@ _gpumon() {
         _gpumon_own "$@"
         ret=$?
         if [[ $code -ne 1 && $prefix == -* ]]; then
-            more=("${(@f)$(_gpumon_smi_options habit)}")
+            more=("${(@f)$(_gpumon_smi_options passthrough)}")
             _describe -o -t smi-options 'option of nvidia-smi' more && ret=0
         elif [[ $code -eq 2 ]]; then
             more=("${(@f)$(_gpumon_smi_options commands)}")

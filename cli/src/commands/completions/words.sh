@@ -25,7 +25,7 @@ _gpumon_smi_face() {
     for word; do
         case ${word%%=*} in
             @OWN@) return 1 ;;
-            @HABIT@) echo smi; return 0 ;;
+            @PASSTHROUGH@) echo smi; return 0 ;;
         esac
     done
     return 3
@@ -47,7 +47,7 @@ _gpumon_smi_skip() {
     return $count
 }
 
-# The options of nvidia-smi or of a command, and behind plain gpumon (habit), each with what it is.
+# The options of nvidia-smi or of a command, and behind plain gpumon (passthrough), each with what it is.
 _gpumon_smi_options() {
     case $1 in
 @OPTIONS@

@@ -8,10 +8,13 @@ mod processes;
 
 use std::borrow::Cow;
 
-use gpumon_probe::model::{GpuSample, fields::Field};
+use gpumon_probe::{
+    model::{GpuSample, fields::Field},
+    untrusted::printable,
+};
 
 use super::look::Look;
-use crate::{stranger::harmless, suggest::nearest};
+use crate::suggest::nearest;
 
 /// One column of rows about `T`.
 struct Column<T> {
@@ -157,7 +160,7 @@ fn draw<T>(chosen: &[usize], columns: &[Column<T>], rows: &[T]) -> String {
 /// The fields of a row as RFC 4180 has them. What comes from strangers ends no row and drives no terminal.
 fn row(fields: impl Iterator<Item = String>) -> String {
     let quoted = fields.map(|field| {
-        let field: String = field.chars().map(harmless).collect();
+        let field: String = field.chars().map(printable).collect();
         if field.contains([',', '"']) { format!("\"{}\"", field.replace('"', "\"\"")) } else { field }
     });
     quoted.collect::<Vec<_>>().join(",") + "\n"

@@ -1,0 +1,91 @@
+//! `gpumon smi`, and gpumon under the name of nvidia-smi.
+
+mod server;
+
+use std::process::ExitCode;
+
+use clap::CommandFactory;
+use gpumon_probe::vendor::SourceChoice;
+use gpumon_smi::AnswerSource;
+
+use self::server::LocalServer;
+use crate::{
+    args::Args,
+    exit::{self, Failure},
+    local::ServerArgs,
+    options::SourceArgs,
+};
+
+/// Run as nvidia-smi: same arguments, output and exit codes
+///
+/// To replace nvidia-smi for programs that parse its output, link gpumon under that name:
+/// `ln -s $(which gpumon) ~/bin/nvidia-smi`. The options also work with plain `gpumon`: `gpumon -L`, `gpumon -q`,
+/// `gpumon dmon`. Commands that change a GPU are refused.
+#[derive(Debug, clap::Args)]
+#[command(disable_help_flag = true, override_usage = USAGE)]
+pub(crate) struct SmiArgs {
+    /// Arguments of nvidia-smi, after gpumon's own options; see `gpumon smi -h`
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGUMENTS")]
+    words: Vec<String>,
+}
+
+/// gpumon's own options come first: what follows is nvidia-smi's, word for word.
+const USAGE: &str = "gpumon smi [--source <SOURCE>] [--nvml-lib <PATH>] [--no-daemon] [ARGUMENTS]...";
+
+pub(crate) fn run(source: &SourceArgs, args: &SmiArgs) -> Result<(), Failure> {
+    match answer(source, &args.words) {
+        0 => Ok(()),
+        code => Err(Failure::reported(code)),
+    }
+}
+
+/// nvidia-smi's own command line, without the time that it takes to build gpumon's; `source` is what gpumon is to read.
+pub(crate) fn run_as_nvidia_smi(source: &[String], words: &[String]) -> ExitCode {
+    match SourceArgs::from_words(source) {
+        Ok(source) => ExitCode::from(answer(&source, words)),
+        Err(error) => exit::refuse_arguments(&error),
+    }
+}
+
+/// Whether these words, typed behind `gpumon`, are meant for nvidia-smi.
+pub(crate) fn is_passthrough(words: &[String]) -> bool {
+    gpumon_smi::is_passthrough(words, |word| {
+        Args::command().get_subcommands().any(|command| command.get_name() == word)
+    })
+}
+
+fn answer(source: &SourceArgs, words: &[String]) -> u8 {
+    if source.is_simulated() {
+        // There is no place for it in what nvidia-smi prints.
+        exit::say("these GPUs are simulated");
+    }
+    let library = source.library();
+    // A source or a library that was named is asked itself, and no server but one that was named, too.
+    let is_any = source.source == SourceChoice::Auto && !source.no_daemon;
+    let is_server_asked = is_any && (library.is_none() || ServerArgs::is_named());
+    let answers = AnswerSource {
+        choice: source.source.clone(),
+        library,
+        server: if is_server_asked { Some(&LocalServer) } else { None },
+    };
+    gpumon_smi::run(&answers, words).unwrap_or_else(|error| {
+        exit::say(&format!("cannot write: {error}"));
+        1
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn behind_a_command_of_gpumon_the_options_are_its_own() {
+        let meant = |line: &str| is_passthrough(&line.split(' ').map(str::to_owned).collect::<Vec<_>>());
+        for line in ["-L", "-i 0 -q -d MEMORY", "topo -m", "smi -L"] {
+            assert!(meant(line), "{line}");
+        }
+        for line in ["collect --count 1", "serve --port 1 -q", "wait --free 20GiB -- nvidia-smi -L", "doctor"] {
+            assert!(!meant(line), "{line}");
+        }
+    }
+}

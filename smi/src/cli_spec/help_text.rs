@@ -1,0 +1,69 @@
+//! The sentence about an option, out of a help text.
+
+/// A command's sentence: its first line, behind the name, up to the end of the sentence.
+pub(super) fn headline(help: &str) -> String {
+    let first = help.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+    let sentence = first.split_once("-- ").map_or(first, |(_, rest)| rest);
+    sentence.split(['.', ':', ';']).next().unwrap_or_default().trim().to_owned()
+}
+
+/// A switch's sentence in a command's help: `[-m | --matrix]: Matrix of ...`.
+pub(super) fn of_switch(help: &str, spellings: &[&str]) -> Option<String> {
+    find(help, |line| {
+        let (names, text) = line.strip_prefix('[')?.split_once("]:")?;
+        names.split('|').any(|name| spellings.contains(&name.trim())).then_some(text)
+    })
+}
+
+/// An option's sentence in nvidia-smi's own help: `-L,   --list-gpus           Every GPU ...`.
+pub(super) fn of_option(help: &str, spellings: &[&str]) -> Option<String> {
+    find(help, |line| {
+        let (names, text) = line.split_at(line.rfind("  ").filter(|_| line.starts_with('-'))?);
+        names.split_whitespace().any(|name| spellings.contains(&name.trim_end_matches([',', '=']))).then_some(text)
+    })
+}
+
+/// The text that a line has for an option, and what follows of its sentence, without a stop.
+fn find<'a>(help: &'a str, text_of: impl Fn(&'a str) -> Option<&'a str>) -> Option<String> {
+    let mut lines = help.lines().map(str::trim);
+    let mut text = lines.by_ref().find_map(text_of)?.trim().to_owned();
+    let goes_on = |line: &&str| line.starts_with(|first: char| first.is_ascii_lowercase());
+    while !text.ends_with(['.', ':'])
+        && let Some(more) = lines.next().filter(goes_on)
+    {
+        text = format!("{text} {more}");
+    }
+    Some(text.trim_end_matches(['.', ':']).to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sentence_is_taken_with_all_its_lines() {
+        let help = "\n    topo -- Shows how devices are connected.\n\n    Options include:\n    \
+            [-i | --id]: GPUs by index, separated\n                 by commas.\n                 Goes with -n.\n    \
+            [-n | --near]: No farther than this:\n                   0 = near\n    [N/A | --format]:     How\n";
+        assert_eq!(headline(help), "Shows how devices are connected");
+        for (spelling, about) in [
+            ("-i", Some("GPUs by index, separated by commas")),
+            ("--near", Some("No farther than this")),
+            ("--format", Some("How")),
+            ("--bogus", None),
+        ] {
+            assert_eq!(of_switch(help, &[spelling]).as_deref(), about, "{spelling}");
+        }
+    }
+
+    #[test]
+    fn an_option_is_found_by_either_name() {
+        let help = "    -f,   --filename=           Write to this file, which\n                                is emptied.\n    \
+            -pm, -e are refused:\n    --query-gpu                 Of GPUs. See there.\n";
+        for spelling in ["-f", "--filename"] {
+            assert_eq!(of_option(help, &[spelling]).as_deref(), Some("Write to this file, which is emptied"));
+        }
+        assert_eq!(of_option(help, &["--query-gpu"]).as_deref(), Some("Of GPUs. See there"));
+        assert_eq!(of_option(help, &["-pm"]), None);
+    }
+}

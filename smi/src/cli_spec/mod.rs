@@ -1,0 +1,121 @@
+//! What can be typed in the command of nvidia-smi, for shells that complete it and for the manual.
+//!
+//! Made of the tables that parse the command line and of the help texts, so that nothing is written twice. What is refused
+//! is left out.
+
+mod help_text;
+
+use super::{
+    help, log,
+    options::{Flag, OPTIONS, OptionDef},
+    passthrough,
+    query::{self, QueryKind},
+    subcommand::{self, Typing},
+    switches::{Arity, Switch, Values},
+};
+
+/// nvidia-smi itself, or one of its commands.
+pub struct CommandSpec {
+    /// `smi` for nvidia-smi itself.
+    pub name: &'static str,
+    /// What a command shows, as a sentence without its stop.
+    pub about: String,
+    /// What can be typed behind it.
+    pub options: Vec<OptionSpec>,
+}
+
+/// An option.
+pub struct OptionSpec {
+    /// How it is typed, the short form first.
+    pub spellings: Vec<&'static str>,
+    /// What it does, as a sentence without its stop.
+    pub about: String,
+    /// Whether a value follows.
+    pub arity: Arity,
+    /// The values that a shell proposes.
+    pub values: ValueHint,
+    /// The spellings that mean this behind plain `gpumon`, too.
+    pub passthrough: Vec<&'static str>,
+}
+
+/// The values that there are.
+#[derive(Debug, PartialEq, Eq)]
+pub enum ValueHint {
+    /// Any.
+    Any,
+    /// The path of a file.
+    File,
+    /// One of these.
+    One(Vec<String>),
+    /// Any of these, separated by commas.
+    Commas(Vec<String>),
+    /// Any of these letters.
+    Letters(Vec<String>),
+}
+
+/// nvidia-smi itself, and then its commands.
+pub fn commands() -> Vec<CommandSpec> {
+    let options = OPTIONS.iter().filter(|option| option.is_supported()).map(own).collect();
+    let itself = CommandSpec { name: "smi", about: String::new(), options };
+    std::iter::once(itself).chain(subcommand::all().filter_map(|own| subcommand_spec(own.name, &own.typing))).collect()
+}
+
+/// A command, unless all that it could show is refused: which GPUs it is about, and its help, are then all that is left.
+fn subcommand_spec(name: &'static str, typing: &Typing) -> Option<CommandSpec> {
+    let is_refused = |switch: &&Switch| typing.refused.iter().any(|some| some.contains(&switch.spellings[0]));
+    let supported: Vec<&Switch> = typing.switches.iter().filter(|switch| !is_refused(switch)).collect();
+    let shows = supported.iter().any(|switch| !["-i", "-h"].contains(&switch.spellings[0]));
+    shows.then(|| CommandSpec {
+        name,
+        about: help_text::headline(typing.head),
+        options: supported.into_iter().map(|switch| typed(switch, typing.usage)).collect(),
+    })
+}
+
+/// A switch of a command.
+fn typed(switch: &Switch, usage: &str) -> OptionSpec {
+    OptionSpec {
+        spellings: switch.spellings.to_vec(),
+        about: help_text::of_switch(usage, switch.spellings).unwrap_or_default(),
+        arity: switch.arity,
+        values: match switch.values {
+            Values::Any => ValueHint::Any,
+            Values::File => ValueHint::File,
+            Values::One(words) => ValueHint::One(words.iter().map(|word| (*word).to_owned()).collect()),
+            Values::Commas(words) => ValueHint::Commas(words()),
+            Values::Letters(letters) => ValueHint::Letters(letters.chars().map(String::from).collect()),
+        },
+        passthrough: Vec::new(),
+    }
+}
+
+/// An option of nvidia-smi itself.
+fn own(option: &OptionDef) -> OptionSpec {
+    let spellings = option.spellings();
+    let about = match option.flag {
+        Flag::HelpSelectiveQuery => format!("What --{} knows", spellings[0].trim_start_matches("--help-")),
+        _ => help_text::of_option(&help::text(), &spellings).unwrap_or_default(),
+    };
+    let owned = |words: &mut dyn Iterator<Item = &'static str>| words.map(str::to_owned).collect();
+    let values = match option.flag {
+        Flag::File => ValueHint::File,
+        Flag::Sections => ValueHint::Commas(owned(&mut log::section_words())),
+        Flag::Format => ValueHint::Commas(owned(&mut query::modifiers())),
+        Flag::SelectiveQuery => {
+            ValueHint::Commas(owned(&mut fields(&spellings).into_iter().flat_map(|field| field.names)))
+        }
+        _ => ValueHint::Any,
+    };
+    let passthrough =
+        spellings.iter().copied().filter(|spelling| !passthrough::is_shared(option.flag, spelling)).collect();
+    OptionSpec { spellings, about, arity: option.arity, values, passthrough }
+}
+
+/// The fields that an option asks for; none where it asks for none.
+pub fn fields(spellings: &[&'static str]) -> Vec<query::FieldHelp> {
+    let query = QueryKind::ALL.into_iter().find(|query| spellings.contains(&query.switch()));
+    query.map_or_else(Vec::new, query::fields)
+}
+
+#[cfg(test)]
+mod tests;

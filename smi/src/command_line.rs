@@ -1,0 +1,262 @@
+//! What was typed, as nvidia-smi understands it, and how it refuses what it does not.
+
+use std::{path::PathBuf, time::Duration};
+
+use super::{
+    Refusal, log,
+    options::{self, Flag, OptionDef},
+    query::{self, QueryKind},
+    switches::Arity,
+};
+
+/// What is asked for, about which GPUs, where it goes and how often.
+pub(crate) struct CommandLine {
+    pub(crate) command: Command,
+    /// Each `-i`, as it was typed; no form takes more than one, and none is refused before the GPUs are known.
+    pub(crate) ids: Vec<String>,
+    /// `-f`.
+    pub(crate) file: Option<PathBuf>,
+    /// The pause between two rounds; without it there is one.
+    pub(crate) pause: Option<Duration>,
+    /// `-eow`: whether a warning shows in the exit code.
+    pub(crate) error_on_warning: bool,
+}
+
+/// What is asked for.
+pub(crate) enum Command {
+    Help,
+    Version,
+    /// In so many columns of GPUs.
+    Summary {
+        columns: u32,
+    },
+    ListGpus,
+    ListExcluded,
+    Hostname,
+    Log(Option<log::Sections>),
+    Xml {
+        with_dtd: bool,
+    },
+    Dtd {
+        unit: bool,
+    },
+    Units,
+    UnitsXml {
+        with_dtd: bool,
+    },
+    Query(query::Request),
+    HelpQuery(QueryKind),
+}
+
+/// `-l` and `-lms` without a number mean this many seconds or milliseconds.
+const DEFAULT_PAUSE: u64 = 5;
+
+/// Parses what was typed behind the program's name.
+pub(crate) fn parse(words: &[String]) -> Result<CommandLine, Refusal> {
+    let typed = Typed::read(words)?;
+    let command = command(&typed)?;
+    Ok(CommandLine {
+        command,
+        ids: typed.values(Flag::Id),
+        file: typed.value(Flag::File).map(PathBuf::from),
+        pause: typed.pause()?,
+        error_on_warning: typed.has(Flag::ErrorOnWarning),
+    })
+}
+
+/// One option as it was typed.
+struct Word<'a> {
+    option: &'static OptionDef,
+    text: &'a str,
+    value: Option<&'a str>,
+}
+
+impl<'a> Word<'a> {
+    /// The option as it was typed, without its value.
+    fn name(&self) -> &'a str {
+        self.text.split_once('=').map_or(self.text, |(name, _)| name)
+    }
+}
+
+/// All of them, in their order.
+struct Typed<'a>(Vec<Word<'a>>);
+
+impl<'a> Typed<'a> {
+    fn read(words: &'a [String]) -> Result<Self, Refusal> {
+        let mut typed = Vec::new();
+        let mut words = words.iter().map(String::as_str).peekable();
+        while let Some(word) = words.next() {
+            let option = options::find(word).ok_or_else(|| not_recognized(word))?;
+            let value = match (word.split_once('='), option.arity) {
+                (Some((_, value)), _) => Some(value),
+                (None, Arity::None) => None,
+                (None, Arity::Required) => match words.next_if(|next| options::find(next).is_none()) {
+                    Some(value) => Some(value),
+                    None => return Err(Refusal::error(255, &format!("Option {word} is missing its value."), HELP)),
+                },
+                (None, Arity::Optional) => words.next_if(|next| options::find(next).is_none()),
+            };
+            typed.push(Word { option, text: word, value });
+        }
+        Ok(Self(typed))
+    }
+
+    fn find(&self, asked: Flag) -> Option<&Word<'a>> {
+        self.0.iter().find(|word| word.option.flag == asked)
+    }
+
+    fn has(&self, asked: Flag) -> bool {
+        self.find(asked).is_some()
+    }
+
+    fn count(&self, asked: Flag) -> usize {
+        self.0.iter().filter(|word| word.option.flag == asked).count()
+    }
+
+    fn value(&self, asked: Flag) -> Option<&'a str> {
+        self.find(asked)?.value
+    }
+
+    fn values(&self, asked: Flag) -> Vec<String> {
+        let words = self.0.iter().filter(|word| word.option.flag == asked);
+        words.filter_map(|word| word.value.map(str::to_owned)).collect()
+    }
+
+    /// The first word that is none of these.
+    fn other_than(&self, known: &[Flag]) -> Option<&str> {
+        self.0.iter().find(|word| !known.contains(&word.option.flag)).map(|word| word.text)
+    }
+
+    fn columns(&self) -> Result<u32, Refusal> {
+        let Some(word) = self.find(Flag::Columns) else { return Ok(1) };
+        let value = word.value.unwrap_or_default();
+        let invalid = || Refusal::error(2, &format!("Option {value} is invalid for {}.", word.name()), HELP);
+        let columns = value.parse().map_err(|_| invalid())?;
+        if (1..=64).contains(&columns) {
+            return Ok(columns);
+        }
+        Err(Refusal::new(2, "Invalid number of columns. Please provide a value between 1 and 64.\n"))
+    }
+
+    fn pause(&self) -> Result<Option<Duration>, Refusal> {
+        let Some(word) = self.0.iter().find(|word| matches!(word.option.flag, Flag::Loop | Flag::LoopMs)) else {
+            return Ok(None);
+        };
+        // A number that is none counts as not given.
+        let number = word.value.map_or(Some(DEFAULT_PAUSE), |text| text.parse().ok()).unwrap_or(DEFAULT_PAUSE);
+        if number == 0 {
+            return Err(Refusal::new(
+                2,
+                "Provided [-l(ms) | --loop(-ms)=] value is incorrect. Loop frequency must be greater than 0.\n\n",
+            ));
+        }
+        let unit = if word.option.flag == Flag::Loop { Duration::from_secs(1) } else { Duration::from_millis(1) };
+        Ok(Some(unit.saturating_mul(u32::try_from(number).unwrap_or(u32::MAX))))
+    }
+}
+
+const HELP: &str = " Please run 'nvidia-smi -h' for help.\n\n";
+
+fn not_recognized(word: &str) -> Refusal {
+    Refusal::error(255, &format!("Option {word} is not recognized."), " Please run 'nvidia-smi -h'.\n\n")
+}
+
+fn command(typed: &Typed<'_>) -> Result<Command, Refusal> {
+    if typed.has(Flag::Help) {
+        return Ok(Command::Help);
+    }
+    if let Some(word) = typed.find(Flag::Change) {
+        return Err(Refusal::changes_the_gpu(word.text));
+    }
+    if let Some(word) = typed.find(Flag::Debug) {
+        return Err(Refusal::no_debug_log(word.name()));
+    }
+    for (asked, command) in [
+        (Flag::ListGpus, Command::ListGpus),
+        (Flag::ListExcluded, Command::ListExcluded),
+        (Flag::Version, Command::Version),
+    ] {
+        if typed.has(asked) {
+            return alone(typed, asked, command);
+        }
+    }
+    if let Some(word) = typed.find(Flag::HelpSelectiveQuery) {
+        return query_of(word.text, "--help-query-").map(Command::HelpQuery).ok_or_else(|| not_recognized(word.text));
+    }
+    if typed.has(Flag::SelectiveQuery) {
+        return selective(typed);
+    }
+    if let Some(word) = typed.find(Flag::Format) {
+        return Err(not_recognized(word.text));
+    }
+    if typed.has(Flag::Hostname) {
+        return Ok(Command::Hostname);
+    }
+    log_or_summary(typed)
+}
+
+/// A command that takes no options.
+fn alone(typed: &Typed<'_>, asked: Flag, command: Command) -> Result<Command, Refusal> {
+    if let Some(word) = typed.other_than(&[asked]) {
+        return Err(Refusal::error(2, &format!("Option {word} is not valid for this command."), HELP));
+    }
+    if typed.count(asked) > 1 {
+        return Err(Refusal::error(2, "Only one command can be run at a time.", HELP));
+    }
+    Ok(command)
+}
+
+fn query_of(word: &str, prefix: &str) -> Option<QueryKind> {
+    let name = word.split_once('=').map_or(word, |(name, _)| name);
+    let named = name.strip_prefix(prefix)?;
+    QueryKind::ALL.into_iter().find(|query| query.switch().strip_prefix("--query-") == Some(named))
+}
+
+fn selective(typed: &Typed<'_>) -> Result<Command, Refusal> {
+    const KNOWN: &[Flag] =
+        &[Flag::SelectiveQuery, Flag::Format, Flag::Id, Flag::File, Flag::Loop, Flag::LoopMs, Flag::ErrorOnWarning];
+    if typed.count(Flag::SelectiveQuery) > 1 {
+        return Err(Refusal::new(2, "Only one --query-* switch can be used at a time.\n"));
+    }
+    if let Some(word) = typed.other_than(KNOWN) {
+        return Err(Refusal::error(2, &format!("Option {word} is not recognized."), HELP));
+    }
+    let Some(word) = typed.find(Flag::SelectiveQuery) else { return Err(not_recognized("--query-gpu")) };
+    let query = query_of(word.text, "--query-").ok_or_else(|| not_recognized(word.text))?;
+    query::parse(query, word.value.unwrap_or_default(), typed.value(Flag::Format)).map(Command::Query)
+}
+
+fn log_or_summary(typed: &Typed<'_>) -> Result<Command, Refusal> {
+    let with_query = |flag: &str, what: &str| {
+        let text = format!(
+            "Invalid combination of input arguments. Specify -q/--query and {flag} to run {what}.  \
+             Please run 'nvidia-smi -h' for help.\n\n"
+        );
+        Err(Refusal::new(2, text))
+    };
+    let columns = typed.columns()?;
+    let (unit, xml, dtd) = (typed.has(Flag::Unit), typed.has(Flag::Xml), typed.has(Flag::Dtd));
+    if !typed.has(Flag::Query) {
+        return match () {
+            () if dtd => Ok(Command::Dtd { unit }),
+            () if typed.has(Flag::Sections) => with_query("-d/--display", "a filtered query"),
+            () if xml => with_query("-x/--xml-format", "an XML query"),
+            () if unit => with_query("-u/--unit", "a unit query"),
+            () => Ok(Command::Summary { columns }),
+        };
+    }
+    if unit {
+        return Ok(if xml { Command::UnitsXml { with_dtd: dtd } } else { Command::Units });
+    }
+    if xml && typed.has(Flag::Sections) {
+        return Err(Refusal::new(
+            2,
+            "Invalid combination of input arguments: --display/-d flags can not be combined with -x/--xml-format \
+             flags.\n",
+        ));
+    }
+    if xml {
+        return Ok(Command::Xml { with_dtd: dtd });
+    }
+    Ok(Command::Log(typed.value(Flag::Sections).map(log::parse_sections).transpose()?))
+}

@@ -1,0 +1,126 @@
+//! The columns of GPM's metrics, by `nvmlGpmMetricId_t`.
+
+use gpumon_probe::vendor::nvml::query::{QueryBackend, Subject, Value};
+
+use crate::{Refusal, monitor};
+
+/// The last metric that driver 580 knows.
+const LAST: u32 = 209;
+
+/// Whose metrics are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Levels {
+    pub(super) gpu: bool,
+    pub(super) mig: bool,
+}
+
+impl Default for Levels {
+    fn default() -> Self {
+        Self { gpu: true, mig: false }
+    }
+}
+
+impl Levels {
+    /// What [`Levels::parse`] reads.
+    pub(super) const WORDS: &[&str] = &["d", "m", "dm", "md"];
+
+    /// Reads one of [`Levels::WORDS`].
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        match text {
+            "d" => Some(Self { gpu: true, mig: false }),
+            "m" => Some(Self { gpu: false, mig: true }),
+            "dm" | "md" => Some(Self { gpu: true, mig: true }),
+            _ => None,
+        }
+    }
+}
+
+/// Reads a list of metrics.
+///
+/// # Errors
+/// Where it is none.
+pub(super) fn parse(text: &str) -> Result<Vec<u32>, Refusal> {
+    let fault = |what: String| monitor::fail(&format!("{what}Could not parse GPM metrics\n"));
+    if let Some(other) = text.chars().find(|character| !character.is_ascii_digit() && *character != ',') {
+        return Err(fault(format!("Found offending character: {other}\n")));
+    }
+    let metrics = text
+        .split(',')
+        .filter(|word| !word.is_empty())
+        .map(|word| {
+            let metric = word.parse().ok().filter(|metric| *metric <= LAST);
+            metric.ok_or_else(|| fault(format!("Metric value too high: {word}\n")))
+        })
+        .collect::<Result<Vec<_>, _>>()?;
+    if metrics.is_empty() { Err(fault(String::new())) } else { Ok(metrics) }
+}
+
+/// The metrics that have a name.
+pub(super) fn metrics() -> Vec<String> {
+    (1..=LAST).filter(|metric| !column(*metric).0.starts_with("id=")).map(|metric| metric.to_string()).collect()
+}
+
+/// What GPM counted since the round before; `None` for what is not to be had.
+pub(super) fn read(driver: &dyn QueryBackend, subject: Subject, metrics: &[u32]) -> Vec<Option<i128>> {
+    let Ok(Value::Reals(values)) = driver.gpm(subject, metrics) else {
+        return vec![None; metrics.len()];
+    };
+    let mut values = values.into_iter().map(|value| value.is_finite().then_some(value as i128));
+    metrics.iter().map(|_| values.next().flatten()).collect()
+}
+
+/// The column of a metric: name, unit and width.
+pub(super) fn column(metric: u32) -> (String, &'static str, usize) {
+    const PERCENT: &str = "GPM:%";
+    const RATE: &str = "GPM:MiB/s";
+    const NARROW: usize = 10;
+    let fixed = |name: &str, unit| (name.to_owned(), unit, NARROW);
+    match metric {
+        1 => fixed("gract", PERCENT),
+        2 => fixed("smutil", PERCENT),
+        3 => fixed("smocc", PERCENT),
+        4 => fixed("intutil", PERCENT),
+        5 => fixed("mmaact", PERCENT),
+        6 => fixed("dfmat", PERCENT),
+        7 => fixed("hmmat", PERCENT),
+        9 => fixed("immat", PERCENT),
+        10 => fixed("dram", PERCENT),
+        11 => fixed("fp64", PERCENT),
+        12 => fixed("fp32", PERCENT),
+        13 => fixed("fp16", PERCENT),
+        20 => fixed("pcitx", RATE),
+        21 => fixed("pcirx", RATE),
+        30..=37 => (format!("nvdec{}", metric - 30), PERCENT, NARROW),
+        40..=47 => (format!("nvjpg{}", metric - 40), PERCENT, NARROW),
+        50..=51 => (format!("nvofa{}", metric - 50), PERCENT, NARROW),
+        60 => fixed("nvlrx", RATE),
+        61 => fixed("nvltx", RATE),
+        62..=97 => (format!("nvl{}{}", (metric - 62) / 2, ["rx", "tx"][(metric % 2) as usize]), RATE, NARROW),
+        100..=103 => (format!("c2c{}", DIRECTIONS[(metric % 4) as usize]), RATE, NARROW),
+        104..=159 => (format!("c2c{}{}", (metric - 104) / 4, DIRECTIONS[(metric % 4) as usize]), RATE, NARROW),
+        160 => fixed("hmhit", PERCENT),
+        161 => fixed("hmmiss", PERCENT),
+        162 => fixed("pmhit", PERCENT),
+        163 => fixed("pmmiss", PERCENT),
+        164 => fixed("dmhit", PERCENT),
+        165 => fixed("dmmiss", PERCENT),
+        166..=169 => (format!("nvenc{}", metric - 166), PERCENT, NARROW),
+        170..=209 => {
+            let (name, unit, width) = SWITCHES[(metric % 5) as usize];
+            (format!("cs{}{name}", (metric - 170) / 5), unit, width)
+        }
+        _ => (format!("id={metric}"), PERCENT, NARROW),
+    }
+}
+
+/// Chip to chip: all traffic out and in, data out and in.
+const DIRECTIONS: [&str; 4] = ["ttx", "trx", "dtx", "drx"];
+
+/// Context switches: cycles that passed, active cycles, requests, cycles per request, share of active cycles.
+const SWITCHES: [(&str, &str, usize); 5] = [
+    ("elp", "GPM:#", 16),
+    ("act", "GPM:#", 10),
+    ("req", "GPM:#", 10),
+    ("cperq", "GPM:C/R", 10),
+    ("actpt", "GPM:%", 10),
+];

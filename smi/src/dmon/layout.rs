@@ -1,0 +1,123 @@
+//! How headings and rows are written: in columns, or separated by commas.
+
+use super::{
+    columns::Column,
+    gpm::{self, Levels},
+};
+use crate::{
+    Refusal, monitor,
+    timestamp::{self, TimestampColumns},
+};
+
+/// What `--format` asks for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Layout {
+    csv: bool,
+    no_units: bool,
+    no_names: bool,
+}
+
+/// A row's numbers; `None` stands for what is not to be had.
+pub(super) struct Cells {
+    pub(super) columns: Vec<Option<i128>>,
+    /// MIG device, GPU instance, compute instance.
+    pub(super) instance: [Option<i128>; 3],
+    pub(super) metrics: Vec<Option<i128>>,
+}
+
+/// How wide the columns of a GPU's own readings are, and those of a MIG device's ids.
+const OWN: usize = 6;
+const INSTANCE: usize = 10;
+
+/// What a word of `--format` sets.
+type Set = fn(&mut Layout);
+
+/// The words of `--format`.
+const WORDS: [(&str, Set); 3] = [
+    ("csv", |layout| layout.csv = true),
+    ("nounit", |layout| layout.no_units = true),
+    ("noheader", |layout| layout.no_names = true),
+];
+
+/// The words of `--format`.
+pub(super) fn words() -> Vec<String> {
+    WORDS.iter().map(|(word, _)| (*word).to_owned()).collect()
+}
+
+impl Layout {
+    /// Reads a list of words.
+    ///
+    /// # Errors
+    /// Where there is another word.
+    pub(super) fn parse(text: &str) -> Result<Self, Refusal> {
+        let mut layout = Self::default();
+        for typed in text.split(',').filter(|word| !word.is_empty()) {
+            let (_, set) = WORDS.iter().find(|(word, _)| *word == typed).ok_or_else(|| {
+                monitor::fail(&format!("{typed} is not a recognized format option\nError parsing format options\n"))
+            })?;
+            set(&mut layout);
+        }
+        Ok(layout)
+    }
+
+    /// The lines above the rows: names, then units.
+    pub(super) fn heading(
+        self,
+        timestamp: TimestampColumns,
+        columns: &[&'static Column],
+        metrics: &[u32],
+        levels: Levels,
+    ) -> String {
+        let metric = |metric: &u32| gpm::column(*metric);
+        let ids: &[(&str, &str)] =
+            if levels.mig { &[("mig_id", "Idx"), ("gi_id", "Idx"), ("ci_id", "Idx")] } else { &[] };
+        let line = |front: Vec<&str>, own: Vec<&str>, ids: Vec<&str>, metrics: Vec<(String, usize)>| {
+            let cells = own
+                .into_iter()
+                .map(|text| (text.to_owned(), OWN))
+                .chain(ids.into_iter().map(|text| (text.to_owned(), INSTANCE)))
+                .chain(metrics)
+                .collect::<Vec<_>>();
+            self.line('#', &front, &cells)
+        };
+        let mut heading = String::new();
+        if !self.no_names {
+            heading.push_str(&line(
+                timestamp.names(),
+                columns.iter().map(|column| column.name).collect(),
+                ids.iter().map(|(name, _)| *name).collect(),
+                metrics.iter().map(metric).map(|(name, _, width)| (name, width)).collect(),
+            ));
+            heading.push('\n');
+        }
+        if !self.no_units {
+            heading.push_str(&line(
+                timestamp.units(),
+                columns.iter().map(|column| column.unit).collect(),
+                ids.iter().map(|(_, unit)| *unit).collect(),
+                metrics.iter().map(metric).map(|(_, unit, width)| (unit.to_owned(), width)).collect(),
+            ));
+            heading.push('\n');
+        }
+        heading
+    }
+
+    /// A row.
+    pub(super) fn row(self, timestamp: &[String], cells: &Cells, metrics: &[u32], levels: Levels) -> String {
+        let word = |number: &Option<i128>| number.map_or_else(|| "-".to_owned(), |number| number.to_string());
+        let own = cells.columns.iter().map(|number| (word(number), OWN));
+        let ids = cells.instance.iter().filter(|_| levels.mig).map(|number| (word(number), INSTANCE));
+        let metrics = cells.metrics.iter().zip(metrics).map(|(number, metric)| (word(number), gpm::column(*metric).2));
+        self.line(' ', timestamp, &own.chain(ids).chain(metrics).collect::<Vec<_>>())
+    }
+
+    /// A line with its first character, the words in front, and texts with their widths.
+    fn line<T: AsRef<str>>(self, first: char, front: &[T], cells: &[(String, usize)]) -> String {
+        if self.csv {
+            let words = front.iter().map(AsRef::as_ref).chain(cells.iter().map(|(text, _)| text.as_str()));
+            return format!("{first}{}", words.collect::<Vec<_>>().join(", "));
+        }
+        let cells: Vec<String> = cells.iter().map(|(text, width)| format!(" {text:>width$}")).collect();
+        format!("{first}{}{} ", timestamp::columns(front), cells.concat())
+    }
+}

@@ -1,0 +1,141 @@
+//! `dmon`: a row per GPU and round.
+
+mod columns;
+mod gpm;
+mod help;
+mod layout;
+mod violations;
+
+use std::{io::Write, sync::Mutex};
+
+use gpumon_probe::vendor::nvml::query::{Query, QueryBackend, Subject};
+
+use self::{columns::Column, gpm::Levels, layout::Layout, violations::Violations};
+use super::{
+    Context, Refusal, monitor,
+    subcommand::{Stop, Typing},
+    switches::{Switch, Switches, Values, with_value},
+    timestamp::TimestampColumns,
+};
+
+const SWITCHES: &[Switch] = &{
+    let [id, delay, count, select, options, file, help] = monitor::COMMON;
+    [
+        id,
+        delay,
+        count,
+        select.of(Values::Letters(columns::GROUPS)),
+        options,
+        file,
+        help,
+        with_value(&["--gpm-metrics"]).of(Values::Commas(gpm::metrics)),
+        with_value(&["--gpm-options"]).of(Values::One(Levels::WORDS)),
+        with_value(&["--format"]).of(Values::Commas(layout::words)),
+    ]
+};
+
+/// How it is typed, for shells and manuals.
+pub(super) const TYPING: Typing =
+    Typing { switches: SWITCHES, refused: [&[], &[]], head: help::ABOUT, usage: help::USAGE };
+
+/// The most GPUs, and the most seconds between two rounds.
+const MOST: (usize, u64) = (16, 600);
+
+/// Runs `dmon`.
+pub(super) fn run(arguments: &[String], driver: &dyn QueryBackend, output: &mut dyn Write) -> Result<u8, Stop> {
+    let switches = Switches::parse(SWITCHES, arguments).map_err(|fault| monitor::explain(fault, help::USAGE))?;
+    if switches.has("-h") {
+        return Err(Refusal::new(0, help::help()).into());
+    }
+    let shown = Shown::parse(&switches)?;
+    let rounds = monitor::rounds(&switches, driver, MOST, help::USAGE)?;
+    let heading = shown.layout.heading(rounds.timestamp, &shown.columns, &shown.metrics, shown.levels);
+    let before = Mutex::new(vec![None; rounds.gpus.len()]);
+    rounds.scroll(driver, output, heading, |context| shown.rows(context, rounds.timestamp, &before))
+}
+
+/// What is shown of each GPU.
+struct Shown {
+    columns: Vec<&'static Column>,
+    /// Whether the columns need the counters of violations.
+    violations: bool,
+    metrics: Vec<u32>,
+    levels: Levels,
+    layout: Layout,
+}
+
+impl Shown {
+    fn parse(switches: &Switches<'_>) -> Result<Self, Refusal> {
+        let groups = monitor::groups(switches.value("-s").unwrap_or("puc"), columns::GROUPS)?;
+        let metrics = switches.value("--gpm-metrics").map(gpm::parse).transpose()?.unwrap_or_default();
+        let levels = match switches.value("--gpm-options") {
+            Some(text) => Levels::parse(text).ok_or_else(|| Refusal::new(0, help::USAGE))?,
+            None => Levels::default(),
+        };
+        let layout = Layout::parse(switches.value("--format").unwrap_or(""))?;
+        // The MIG level alone leaves the GPU's own columns out.
+        let levels = if metrics.is_empty() { Levels::default() } else { levels };
+        let groups = if levels.gpu { groups } else { Vec::new() };
+        let columns = groups.iter().flat_map(|group| columns::of(*group)).collect();
+        Ok(Self { columns, violations: groups.contains(&'v'), metrics, levels, layout })
+    }
+
+    /// The rows of a round; what each GPU had violated before it is kept for the next.
+    fn rows(
+        &self,
+        context: &Context<'_>,
+        timestamp: TimestampColumns,
+        before: &Mutex<Vec<Option<Violations>>>,
+    ) -> Vec<String> {
+        let known = before.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
+        let read = context.each(|gpu| {
+            let place = context.gpus.iter().position(|selected| *selected == gpu);
+            let violations = self.violations.then(|| Violations::ask(context, gpu));
+            let reader = columns::Reader { context, gpu, violations, before: place.and_then(|place| known[place]) };
+            (violations, self.cells(&reader))
+        });
+        let mut rows = Vec::new();
+        for (place, ((violations, cells), gpu)) in read.into_iter().zip(context.gpus).enumerate() {
+            before.lock().unwrap_or_else(std::sync::PoisonError::into_inner)[place] = violations;
+            let timestamp = timestamp.words(&context.now, *gpu);
+            rows.extend(cells.iter().map(|cells| self.layout.row(&timestamp, cells, &self.metrics, self.levels)));
+        }
+        rows
+    }
+
+    /// The cells of each row of a GPU: its own, and those of its MIG devices.
+    fn cells(&self, reader: &columns::Reader<'_>) -> Vec<layout::Cells> {
+        let (context, gpu) = (reader.context, reader.gpu);
+        let devices = if self.levels.mig {
+            context.ask(gpu, Query::MigDevices).map_or_else(|_| Vec::new(), |answer| answer.numbers().to_vec())
+        } else {
+            Vec::new()
+        };
+        let own = || layout::Cells {
+            columns: self.columns.iter().map(|column| (column.read)(reader)).collect(),
+            instance: [None; 3],
+            metrics: if self.levels.gpu {
+                gpm::read(context.driver, Subject::gpu(gpu), &self.metrics)
+            } else {
+                vec![None; self.metrics.len()]
+            },
+        };
+        let mut rows = Vec::new();
+        if self.levels.gpu || devices.is_empty() {
+            rows.push(own());
+        }
+        rows.extend(devices.iter().map(|device| {
+            let subject = Subject::mig(gpu, *device as u32);
+            let ids = context.driver.about(subject, Query::MigInstance).ok();
+            layout::Cells {
+                columns: vec![None; self.columns.len()],
+                instance: [Some(*device), ids.as_ref().and_then(|ids| ids.at(0)), ids.and_then(|ids| ids.at(1))],
+                metrics: gpm::read(context.driver, subject, &self.metrics),
+            }
+        }));
+        rows
+    }
+}
+
+#[cfg(test)]
+mod tests;

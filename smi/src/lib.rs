@@ -1,0 +1,222 @@
+//! nvidia-smi's command line: the same arguments, the same bytes, the same exit codes.
+//!
+//! It formats what the driver answered, by itself or through a running server. How that server is reached is handed in
+//! with [`AnswerSource`].
+//!
+//! Every form is a function of a [`Context`]: whom to ask, about which GPUs, and when. It gives text; where that goes,
+//! how often and how the process ends is decided here.
+
+#![forbid(unsafe_code)]
+
+mod cache;
+pub mod cli_spec;
+mod command_line;
+mod context;
+mod dmon;
+mod driver;
+mod headline;
+mod help;
+mod list;
+mod log;
+mod monitor;
+mod nvlink;
+mod options;
+mod output;
+mod passthrough;
+mod pmon;
+mod query;
+mod refusal;
+mod return_code;
+#[cfg(test)]
+mod scripted;
+mod scroll;
+mod select;
+mod subcommand;
+mod subcommands;
+mod summary;
+mod switches;
+mod ticker;
+mod timestamp;
+mod topo;
+mod unavailable;
+
+use std::io;
+
+use gpumon_probe::vendor::nvml::query::{Code, Query, QueryBackend, SystemQuery};
+use jiff::Zoned;
+
+use self::{
+    command_line::{Command, CommandLine},
+    context::Context,
+    driver::Driver,
+    output::Output,
+    refusal::Refusal,
+    ticker::Ticker,
+};
+pub use self::{
+    driver::{AnswerSource, Server},
+    passthrough::is_passthrough,
+    switches::Arity,
+};
+
+/// Does what nvidia-smi would do with these words behind its name, and gives its exit code.
+///
+/// # Errors
+/// Where the output cannot be written, other than for a reader that has seen enough.
+pub fn run(source: &AnswerSource<'_>, words: &[String]) -> io::Result<u8> {
+    match run_words(source, words) {
+        Ok(code) => Ok(code),
+        Err(End::Refused(refusal)) => {
+            let _ = Output::standard().write(&refusal.text);
+            Ok(refusal.code)
+        }
+        Err(End::Write(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(0),
+        Err(End::Write(error)) => Err(error),
+    }
+}
+
+/// Why it ended early.
+enum End {
+    Refused(Refusal),
+    Write(io::Error),
+}
+
+impl From<Refusal> for End {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
+impl From<io::Error> for End {
+    fn from(error: io::Error) -> Self {
+        Self::Write(error)
+    }
+}
+
+fn run_words(source: &AnswerSource<'_>, words: &[String]) -> Result<u8, End> {
+    if let Some(own) = words.first().and_then(|name| subcommand::subcommand(name)) {
+        let behind = &words[1..];
+        let is_help = behind.iter().any(|word| word == "-h" || word == "--help");
+        let driver = if is_help { Ok(Driver::unopened(source)) } else { Driver::open_directly(source) };
+        let driver = driver.map_err(|error| unavailable::refusal(&error))?;
+        return Ok(own.run(behind, &driver, &mut io::stdout())?);
+    }
+    let typed = command_line::parse(words)?;
+    if let Some(text) = without_driver(&typed.command) {
+        Output::standard().write(&text)?;
+        return Ok(0);
+    }
+    let mut output = Output::open(typed.file.as_deref())?;
+    let mut ticker = typed.pause.map(Ticker::start).transpose()?;
+    let mut round = Round::begin(source, &typed)?;
+    if let Command::Query(request) = &typed.command
+        && let Some(header) = request.header()
+    {
+        output.write(&header)?;
+    }
+    loop {
+        output.write(&round.text(&typed.command))?;
+        if !ticker.as_mut().is_some_and(Ticker::next) {
+            return Ok(if typed.error_on_warning { round.warned.unwrap_or(0) } else { 0 });
+        }
+        round.driver.refresh().map_err(|error| unavailable::refusal(&error))?;
+    }
+}
+
+/// What needs no driver.
+fn without_driver(command: &Command) -> Option<String> {
+    match command {
+        Command::Help => Some(help::text()),
+        Command::HelpQuery(query) => Some(query::help(*query)),
+        Command::Dtd { unit } => Some(log::dtd(*unit)),
+        _ => None,
+    }
+}
+
+/// The answers of one reading, and the GPUs that were selected.
+struct Round<'a> {
+    driver: Driver<'a>,
+    gpus: Vec<u32>,
+    count: u32,
+    /// The exit code of the last warning, which counts where warnings are errors.
+    warned: Option<u8>,
+}
+
+impl<'a> Round<'a> {
+    fn begin(source: &AnswerSource<'a>, typed: &CommandLine) -> Result<Self, Refusal> {
+        let driver = Driver::open(source).map_err(|error| unavailable::refusal(&error))?;
+        let count = driver.system(SystemQuery::DeviceCount).ok().and_then(|count| count.at(0)).unwrap_or(0) as u32;
+        if count == 0 {
+            return Err(Refusal::no_devices());
+        }
+        let mut round = Self { gpus: selected(&driver, &typed.ids)?, count, driver, warned: None };
+        round.leave_out_lost_gpus()?;
+        match typed.command {
+            // One GPU is drawn the same in any number of columns.
+            Command::Summary { columns: 2.. } if round.gpus.len() > 1 => Err(Refusal::no_columns()),
+            _ => Ok(round),
+        }
+    }
+
+    /// A GPU that cannot be opened is reported on standard error, and the others are shown.
+    fn leave_out_lost_gpus(&mut self) -> Result<(), Refusal> {
+        let context = self.context();
+        let failed: Vec<Option<Code>> =
+            context.each(|gpu| context.ask(gpu, Query::Name).err().filter(|code| is_lost(*code)));
+        let mut lost = failed.iter();
+        let gpus = std::mem::take(&mut self.gpus);
+        for gpu in gpus {
+            match lost.next().copied().flatten() {
+                Some(code) => {
+                    eprint!("{}", unavailable::lost(gpu, self.count, code));
+                    self.warned = Some(if code == Code::GPU_IS_LOST { 15 } else { 255 });
+                }
+                None => self.gpus.push(gpu),
+            }
+        }
+        match self.warned {
+            Some(code) if self.gpus.is_empty() => Err(Refusal::new(code, "")),
+            _ => Ok(()),
+        }
+    }
+
+    fn context(&self) -> Context<'_> {
+        Context { driver: &self.driver, gpus: &self.gpus, count: self.count, now: Zoned::now() }
+    }
+
+    fn text(&self, command: &Command) -> String {
+        let context = self.context();
+        match command {
+            Command::Summary { .. } => summary::render(&context),
+            Command::ListGpus => list::gpus(&context),
+            Command::ListExcluded => list::excluded(&context),
+            Command::Version => list::version(&context),
+            Command::Hostname => list::hostnames(&context),
+            Command::Log(sections) => log::text(&context, sections.as_ref()),
+            Command::Xml { with_dtd } => log::xml(&context, *with_dtd),
+            Command::Units => log::units_text(&context),
+            Command::UnitsXml { with_dtd } => log::units_xml(&context, *with_dtd),
+            Command::Query(request) => request.rows(&context),
+            Command::Help | Command::HelpQuery(_) | Command::Dtd { .. } => unreachable!("answered without a driver"),
+        }
+    }
+}
+
+/// The GPUs that are meant. A list may name several, but there may be one list only.
+fn selected(driver: &Driver<'_>, ids: &[String]) -> Result<Vec<u32>, Refusal> {
+    match ids {
+        [] => select::select(driver, None),
+        [only] => select::select(driver, Some(only)),
+        several => {
+            for id in several {
+                select::select(driver, Some(id))?;
+            }
+            Err(Refusal::new(255, "Input combination for device modification is not valid.\n\n"))
+        }
+    }
+}
+
+/// Whether the whole GPU cannot be asked, and not one thing about it.
+fn is_lost(code: Code) -> bool {
+    !matches!(code, Code::NOT_SUPPORTED | Code::FUNCTION_NOT_FOUND | Code::NO_PERMISSION)
+}

@@ -1,0 +1,82 @@
+//! What fits on a line each: the GPUs, those that are excluded, the versions.
+
+use std::fmt::Write;
+
+use gpumon_probe::vendor::nvml::query::{Answer, Query, Subject, SystemQuery};
+
+use super::{Context, return_code};
+
+/// `-L`: the GPUs and, below a divided one, its MIG devices.
+pub(crate) fn gpus(context: &Context<'_>) -> String {
+    context.each(|gpu| list_one(context, gpu)).concat()
+}
+
+fn list_one(context: &Context<'_>, gpu: u32) -> String {
+    let ask = |query| context.ask(gpu, query);
+    let mut out = format!("GPU {gpu}: {} (UUID: {})\n", words(&ask(Query::Name)), words(&ask(Query::Uuid)));
+    if !ask(Query::MigMode).is_ok_and(|mode| mode.at(0) == Some(1)) {
+        return out;
+    }
+    let devices = ask(Query::MigDevices).map_or_else(|_| Vec::new(), |list| list.numbers().to_vec());
+    for device in devices {
+        let about = |query| context.driver.about(Subject::mig(gpu, device as u32), query);
+        let name = words(&about(Query::Name));
+        let profile = name.rsplit_once("MIG ").map_or(name.as_str(), |(_, profile)| profile);
+        let uuid = words(&about(Query::Uuid));
+        // Writing to a string cannot fail.
+        let _ = writeln!(out, "  MIG {profile:<12}Device {device:>2}: (UUID: {uuid})");
+    }
+    out
+}
+
+/// `-B`.
+pub(crate) fn excluded(context: &Context<'_>) -> String {
+    let count = context.system(SystemQuery::ExcludedDeviceCount).ok().and_then(|count| count.at(0)).unwrap_or(0);
+    if count == 0 {
+        return "No excluded devices found.\n".to_owned();
+    }
+    let line = |device| {
+        let device = words(&context.system(SystemQuery::ExcludedDevice(device)));
+        let (bus_id, uuid) = device.split_once(", ").unwrap_or((&device, "N/A"));
+        format!("GPU {bus_id}: (UUID: {uuid})\n")
+    };
+    (0..count as u32).map(line).collect::<Vec<_>>().concat()
+}
+
+/// `--version`. The tool's own version is the driver's, as of the tool that comes with it.
+pub(crate) fn version(context: &Context<'_>) -> String {
+    let driver = words(&context.system(SystemQuery::DriverVersion));
+    let nvml = words(&context.system(SystemQuery::NvmlVersion));
+    // The library puts CUDA's number before the driver's, and this line has no room for the last part.
+    let mut parts = nvml.split('.').skip(1).take(2);
+    let nvml = match (parts.next(), parts.next()) {
+        (Some(major), Some(minor)) => format!("{major}.{minor}"),
+        _ => nvml,
+    };
+    let cuda = context.system(SystemQuery::CudaVersion).ok().and_then(|version| version.at(0));
+    let cuda = cuda.map_or_else(|| "N/A".to_owned(), |version| format!("{}.{}", version / 1000, version % 1000 / 10));
+    format!(
+        "NVIDIA-SMI version  : {driver}\nNVML version        : {nvml}\nDRIVER version      : {driver}\n\
+         CUDA Version        : {cuda}\n"
+    )
+}
+
+/// `--get-hostname`.
+pub(crate) fn hostnames(context: &Context<'_>) -> String {
+    let of = |gpu| {
+        let bus_id = words(&context.ask(gpu, Query::BusId));
+        match context.ask(gpu, Query::Hostname) {
+            Ok(name) => format!("GPU {bus_id}: {}\n", name.text().unwrap_or_default()),
+            Err(_) => format!("Hostname not supported for GPU {bus_id}.\nTreating as warning and moving on.\n"),
+        }
+    };
+    let all_done = "All done.\n";
+    context.gpus.iter().map(|gpu| of(*gpu)).chain([all_done.to_owned()]).collect()
+}
+
+fn words(answer: &Answer) -> String {
+    match answer {
+        Ok(value) => value.text().unwrap_or("N/A").to_owned(),
+        Err(code) => return_code::plain(*code).to_owned(),
+    }
+}

@@ -1,0 +1,96 @@
+//! Where a value is asked for: which GPU, in which form, and in which row.
+
+use gpumon_probe::vendor::nvml::query::{Answer, Code, Query, Subject};
+
+use super::{
+    device::Device,
+    format::{ABSENT, format_or_reason, word},
+};
+
+/// The form that is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    Text,
+    Xml,
+}
+
+/// A place in the log.
+pub(super) struct At<'a> {
+    pub(super) device: &'a Device<'a>,
+    pub(super) form: Form,
+    numbers: Vec<i128>,
+}
+
+impl<'a> At<'a> {
+    /// The beginning of a GPU's block.
+    pub(super) fn new(device: &'a Device<'a>, form: Form) -> Self {
+        Self { device, form, numbers: Vec::new() }
+    }
+
+    /// A place below this one, with the numbers of a group or a row behind those of the places above it.
+    pub(super) fn below(&self, numbers: &[i128]) -> At<'a> {
+        At { device: self.device, form: self.form, numbers: [&self.numbers, numbers].concat() }
+    }
+
+    /// The number at a place, counted from the outermost; 0 where there is none.
+    pub(super) fn nth(&self, place: usize) -> i128 {
+        self.numbers.get(place).copied().unwrap_or(0)
+    }
+
+    /// [`At::nth`], where it is an argument of a query.
+    pub(super) fn argument(&self, place: usize) -> u32 {
+        u32::try_from(self.nth(place)).unwrap_or_default()
+    }
+
+    /// Asks about the GPU.
+    pub(super) fn ask(&self, query: Query) -> Answer {
+        self.device.ask(Subject::gpu(self.device.gpu), query)
+    }
+
+    /// A number of the answer, or the words that stand for it.
+    pub(super) fn number(&self, query: Query, place: usize) -> Result<i128, String> {
+        number(&self.ask(query), place)
+    }
+
+    /// A number of the answer in words, or the words that stand for it.
+    pub(super) fn format(&self, query: Query, place: usize, format: fn(i128) -> String) -> String {
+        format_or_reason(self.number(query, place), format)
+    }
+
+    /// The same of the MIG device whose index is the first number here.
+    pub(super) fn format_of_mig_device(&self, query: Query, place: usize, format: fn(i128) -> String) -> String {
+        let part = Subject::mig(self.device.gpu, self.argument(0));
+        format_or_reason(number(&self.device.ask(part, query), place), format)
+    }
+
+    /// The answer's text, or the words that stand for it.
+    pub(super) fn text(&self, query: Query) -> String {
+        match self.ask(query) {
+            Ok(value) => value.text().unwrap_or(ABSENT).to_owned(),
+            Err(code) => word(code),
+        }
+    }
+
+    /// A field's value. A driver that does not know the field calls it an invalid argument; so it is not supported.
+    pub(super) fn field(&self, id: u32, scope: u32) -> Result<i128, String> {
+        let Some(id) = self.device.field(id) else {
+            return Err(ABSENT.to_owned());
+        };
+        match self.ask(Query::Field(id, scope)) {
+            Err(Code::INVALID_ARGUMENT) => Err(ABSENT.to_owned()),
+            answer => number(&answer, 0),
+        }
+    }
+
+    /// A field's value in words.
+    pub(super) fn format_field(&self, id: u32, scope: u32, format: fn(i128) -> String) -> String {
+        format_or_reason(self.field(id, scope), format)
+    }
+}
+
+fn number(answer: &Answer, place: usize) -> Result<i128, String> {
+    match answer {
+        Ok(value) => value.at(place).ok_or_else(|| ABSENT.to_owned()),
+        Err(code) => Err(word(*code)),
+    }
+}

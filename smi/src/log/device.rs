@@ -1,0 +1,35 @@
+//! One GPU while its block is written: each query about it is asked once.
+
+use std::sync::OnceLock;
+
+use gpumon_probe::vendor::nvml::query::{Answer, Query, Subject};
+
+use super::fields;
+use crate::{Context, cache::Cache};
+
+/// A GPU and what it has answered so far.
+pub(super) struct Device<'a> {
+    pub(super) context: &'a Context<'a>,
+    /// NVML's index.
+    pub(super) gpu: u32,
+    answers: Cache<(Subject, Query)>,
+    old_fields: OnceLock<bool>,
+}
+
+impl<'a> Device<'a> {
+    /// Nothing was asked yet.
+    pub(super) fn new(context: &'a Context<'a>, gpu: u32) -> Self {
+        Self { context, gpu, answers: Cache::default(), old_fields: OnceLock::new() }
+    }
+
+    /// Asks about the GPU or one of its MIG devices.
+    pub(super) fn ask(&self, subject: Subject, query: Query) -> Answer {
+        self.answers.get_or_ask((subject, query), || self.context.driver.about(subject, query))
+    }
+
+    /// The number under which the driver has a field; `None` where it does not have it.
+    pub(super) fn field(&self, id: u32) -> Option<u32> {
+        let old = *self.old_fields.get_or_init(|| fields::are_old(self.context));
+        if old { fields::old(id) } else { Some(id) }
+    }
+}

@@ -1,0 +1,113 @@
+//! The NVLink fabric, and what the GPU can do beyond it.
+
+use gpumon_probe::vendor::nvml::query::{Code, Query};
+
+use super::{
+    at::At,
+    format::{ABSENT, count, format_or_reason, named, word},
+    item::{Item, group, value},
+};
+
+/// State, membership and health.
+pub(super) static FABRIC: &[Item] = &[group(
+    "Fabric",
+    "fabric",
+    &[
+        value("State", "state", |at| {
+            at.format(Query::FabricInfo, 0, |state| named(state, &[ABSENT, "Not Started", "In Progress", "Completed"]))
+        }),
+        value("Status", "status", |at| format_or_reason(joined(at, 1), status)),
+        value("CliqueId", "cliqueId", |at| format_or_reason(joined(at, 2), count)),
+        value("ClusterUUID", "clusterUuid", |at| {
+            let halves = joined(at, 5).and_then(|high| Ok((high, joined(at, 6)?)));
+            format_or_reason(halves, |(high, low)| uuid(high as u64, low as u64))
+        }),
+        group(
+            "Health",
+            "health",
+            &[
+                value("Summary", "summary", |at| {
+                    joined(at, 4).map_or_else(
+                        |word| word,
+                        |summary| named(summary, &[ABSENT, "Healthy", "Unhealthy", "Limited Capacity"]),
+                    )
+                }),
+                value("Bandwidth", "bandwidth", |at| health(at, 0, 0x3, &[ABSENT, "Degraded", "Full"])),
+                value("Route Recovery in progress", "route_recovery_in_progress", |at| health(at, 2, 0x3, TRUTH)),
+                value("Route Unhealthy", "route_unhealthy", |at| health(at, 4, 0x3, TRUTH)),
+                value("Access Timeout Recovery", "access_timeout_recovery", |at| health(at, 6, 0x3, TRUTH)),
+                value("Incorrect Configuration", "incorrect_configuration", |at| health(at, 8, 0xF, CONFIGURATIONS)),
+                value("Partition Assigned", "partition_assigned", |at| health(at, 12, 0x3, TRUTH)),
+            ],
+        ),
+    ],
+)];
+
+/// Extended GPU memory.
+pub(super) static CAPABILITIES: &[Item] = &[group(
+    "Capabilities",
+    "capabilities",
+    &[value("EGM", "egm", |at| {
+        at.format(Query::Capabilities, 0, |mask| if mask & 1 == 0 { "disabled" } else { "enabled" }.to_owned())
+    })],
+)];
+
+/// `NVML_GPU_FABRIC_STATE_COMPLETED`.
+const COMPLETED: i128 = 3;
+/// Two bits of the health mask: 0 is for what the GPU does not tell.
+const TRUTH: &[&str] = &[ABSENT, "True", "False"];
+/// `NVML_GPU_FABRIC_HEALTH_MASK_INCORRECT_CONFIGURATION_*`.
+const CONFIGURATIONS: &[&str] = &[
+    ABSENT,
+    "None",
+    "Incorrect SysGUID",
+    "Incorrect Chassis Serial Number",
+    "No Partition",
+    "Insufficient NVLinks",
+    "Incompatible GPU Firmware",
+    "Invalid Location",
+];
+
+/// A number that means something only once the GPU has joined.
+fn joined(at: &At<'_>, place: usize) -> Result<i128, String> {
+    match at.number(Query::FabricInfo, 0)? {
+        COMPLETED => at.number(Query::FabricInfo, place),
+        _ => Err(ABSENT.to_owned()),
+    }
+}
+
+/// How joining ended, an `nvmlReturn_t`.
+fn status(code: i128) -> String {
+    u32::try_from(code).map_or_else(
+        |_| ABSENT.to_owned(),
+        |code| {
+            if code == 0 { "Success".to_owned() } else { word(Code(code)) }
+        },
+    )
+}
+
+fn health(at: &At<'_>, shift: u32, width: i128, names: &[&str]) -> String {
+    format_or_reason(joined(at, 3), |mask| named(mask >> shift & width, names))
+}
+
+/// Two halves of a UUID, its first byte the highest of the first.
+fn uuid(high: u64, low: u64) -> String {
+    format!(
+        "{:08x}-{:04x}-{:04x}-{:04x}-{:012x}",
+        high >> 32,
+        high >> 16 & 0xFFFF,
+        high & 0xFFFF,
+        low >> 48,
+        low & 0xFFFF_FFFF_FFFF
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_uuid_has_its_bytes_in_order() {
+        assert_eq!(uuid(0x0011_2233_4455_6677, 0x8899_aabb_ccdd_eeff), "00112233-4455-6677-8899-aabbccddeeff");
+    }
+}

@@ -1,0 +1,156 @@
+//! The definitions: what stands in the log, under which title and in which element.
+//!
+//! A definition does not depend on the output format. The text, the XML and the DTD are three readings of the same tables, so that
+//! a new line is one entry in one of them.
+
+use gpumon_probe::vendor::nvml::query::Query;
+
+use super::{at::At, sections::Sections};
+
+/// One line, group or list.
+pub(super) struct Item {
+    /// What the text calls it; empty where the text leaves it out.
+    pub(super) title: &'static str,
+    /// Its element; empty where the XML leaves it out.
+    pub(super) tag: &'static str,
+    pub(super) content: Content,
+    /// Whether it is there; `None` where it always is.
+    pub(super) when: Option<fn(&At<'_>) -> bool>,
+    /// The text sets it one step to the right of its neighbours. The XML does not.
+    pub(super) deeper: bool,
+    /// Numbers that its values are about, added to [`At::nth`]: the definitions of two groups that differ in a number
+    /// are the same table.
+    pub(super) about: &'static [i128],
+    /// The sections of `-d` that show it.
+    pub(super) sections: Sections,
+    /// Whether the text shows it without `-d`.
+    pub(super) full: bool,
+    /// Queries that wait for something, which are asked while the other items are written.
+    pub(super) ahead: &'static [Query],
+}
+
+/// What an item holds.
+pub(super) enum Content {
+    /// A value.
+    Value(fn(&At<'_>) -> String),
+    /// Items below it.
+    Group(&'static [Item]),
+    /// Items below it, or one word in their place.
+    Instead(fn(&At<'_>) -> Option<String>, &'static [Item]),
+    /// Items for each of its rows.
+    List(&'static List),
+    /// For each row these items, without a heading or an element of their own.
+    Each(Rows, &'static [Item]),
+    /// Nothing that is ever written, yet known to the DTD.
+    Declared(&'static [Item]),
+}
+
+/// The numbers of each row, or why there are none.
+pub(super) type Rows = fn(&At<'_>) -> Result<Vec<Vec<i128>>, String>;
+
+/// Something of which there are none, one or many.
+pub(super) struct List {
+    pub(super) rows: Rows,
+    /// The element of a row.
+    pub(super) tag: &'static str,
+    pub(super) items: &'static [Item],
+    pub(super) layout: Layout,
+}
+
+/// How a list is laid out.
+pub(super) enum Layout {
+    /// A heading, and all rows below it. The text sets the values into this column, and writes `None` where there is no
+    /// row; the XML leaves the element empty.
+    Under(usize),
+    /// A heading for each row, and none without. The XML writes the rows at the depth of their list, and `None` where
+    /// there is none.
+    Headed,
+}
+
+impl Item {
+    const fn new(title: &'static str, tag: &'static str, content: Content) -> Self {
+        Self {
+            title,
+            tag,
+            content,
+            when: None,
+            deeper: false,
+            about: &[],
+            sections: Sections::NONE,
+            full: true,
+            ahead: &[],
+        }
+    }
+
+    /// Shown where this holds.
+    pub(super) const fn when(mut self, when: fn(&At<'_>) -> bool) -> Self {
+        self.when = Some(when);
+        self
+    }
+
+    /// Set one step to the right in the text.
+    pub(super) const fn deeper(mut self) -> Self {
+        self.deeper = true;
+        self
+    }
+
+    /// The same about these numbers.
+    pub(super) const fn about(mut self, about: &'static [i128]) -> Self {
+        self.about = about;
+        self
+    }
+
+    /// Shown by these sections too.
+    pub(super) const fn of(mut self, sections: Sections) -> Self {
+        self.sections = sections;
+        self
+    }
+
+    /// Shown in the text by these sections alone.
+    pub(super) const fn only_of(mut self, sections: Sections) -> Self {
+        self.sections = sections;
+        self.full = false;
+        self
+    }
+
+    /// Waits for these.
+    pub(super) const fn ahead(mut self, ahead: &'static [Query]) -> Self {
+        self.ahead = ahead;
+        self
+    }
+}
+
+/// A line with a value.
+pub(super) const fn value(title: &'static str, tag: &'static str, format: fn(&At<'_>) -> String) -> Item {
+    Item::new(title, tag, Content::Value(format))
+}
+
+/// A heading with items below it.
+pub(super) const fn group(title: &'static str, tag: &'static str, items: &'static [Item]) -> Item {
+    Item::new(title, tag, Content::Group(items))
+}
+
+/// A heading with items below it, or a line with what the function gives.
+pub(super) const fn unless(
+    title: &'static str,
+    tag: &'static str,
+    word: fn(&At<'_>) -> Option<String>,
+    items: &'static [Item],
+) -> Item {
+    Item::new(title, tag, Content::Instead(word, items))
+}
+
+/// A list.
+pub(super) const fn list(title: &'static str, tag: &'static str, list: &'static List) -> Item {
+    Item::new(title, tag, Content::List(list))
+}
+
+/// Items for each row.
+pub(super) const fn each(rows: Rows, items: &'static [Item]) -> Item {
+    Item::new("", "", Content::Each(rows, items))
+}
+
+/// An element that the DTD knows and nobody writes.
+pub(super) const fn declared(tag: &'static str, items: &'static [Item]) -> Item {
+    Item::new("", tag, Content::Declared(items))
+}

@@ -1,0 +1,116 @@
+//! `-q`: all readings of a GPU, as text and as XML.
+//!
+//! The readings stand in tables, a file for each subject ([`item`] says what a table can hold, [`gpu`] puts them in
+//! order). [`text`](mod@text), [`xml`](mod@xml) and [`dtd`](mod@dtd) read the same tables, so that a new line is one
+//! entry. Each GPU's block is made on a thread of its own, and asks each query once, and none whose answer it does
+//! not show.
+
+mod at;
+mod board;
+mod clocks;
+mod device;
+mod dtd;
+mod ecc;
+mod fabric;
+mod fields;
+mod format;
+mod gpu;
+mod head;
+mod item;
+mod memory;
+mod mig;
+mod pci;
+mod performance;
+mod power;
+mod processes;
+mod profiles;
+mod repairs;
+mod samples;
+mod sections;
+mod temperature;
+#[cfg(test)]
+mod tests;
+mod text;
+mod units;
+mod utilization;
+mod vgpu;
+mod xml;
+
+use std::slice;
+
+pub(crate) use self::sections::{Sections, parse_sections, section_words};
+use self::{at::Form, dtd::Dtd, gpu::Block, head::ROOT};
+use super::Context;
+
+/// The DTD's file name.
+const NAME: &str = "nvsmi_device_v13.dtd";
+
+/// What `-q` writes; with sections, what `-q -d` writes.
+pub(crate) fn text(context: &Context<'_>, sections: Option<&Sections>) -> String {
+    let blocks = context.each(|gpu| {
+        let shown = |item: &item::Item| sections.map_or(item.full, |asked| asked.meet(item.sections));
+        let Block { bus_id, items } = gpu::block(context, gpu, Form::Text, shown, text::write);
+        format!("GPU {bus_id}\n{items}\n")
+    });
+    head::text(context) + &blocks.concat()
+}
+
+/// What `-q -x` writes; with the DTD in it, what `-q -x --dtd` writes.
+pub(crate) fn xml(context: &Context<'_>, with_dtd: bool) -> String {
+    let blocks = context.each(|gpu| {
+        let Block { bus_id, items } =
+            gpu::block(context, gpu, Form::Xml, |_| true, |out, item, at| xml::write(out, item, at, 2));
+        format!("\t<gpu id=\"{}\">\n{items}\t</gpu>\n\n", xml::escape(&bus_id))
+    });
+    document(NAME, with_dtd.then(|| dtd(false)).as_deref(), |out| {
+        head::elements(out, context);
+        out.push_str(&blocks.concat());
+    })
+}
+
+/// What `--dtd` writes, and with `-u`.
+pub(crate) fn dtd(unit: bool) -> String {
+    if unit { units::dtd().text(units::NAME, &["hic", "unit", "fan"]) } else { of_gpus().text(NAME, &["gpu"]) }
+}
+
+/// What `-q -u` writes.
+pub(crate) fn units_text(context: &Context<'_>) -> String {
+    units::text(context)
+}
+
+/// What `-q -u -x` writes; with the DTD in it, what `-q -u -x --dtd` writes.
+pub(crate) fn units_xml(context: &Context<'_>, with_dtd: bool) -> String {
+    document(units::NAME, with_dtd.then(|| dtd(true)).as_deref(), |out| units::elements(out, context))
+}
+
+/// An XML document with this inside, and with the DTD or its name before it. The root's own lines bear nothing else,
+/// by which a reader of `-l` tells one document from the next.
+fn document(name: &str, dtd: Option<&str>, inside: impl FnOnce(&mut String)) -> String {
+    let dtd = dtd.map_or_else(|| format!("SYSTEM \"{name}\""), |dtd| format!("[\n{dtd}]"));
+    let mut out = format!("<?xml version=\"1.0\" ?>\n<!DOCTYPE {ROOT} {dtd}>\n");
+    xml::branch(&mut out, 0, ROOT, inside);
+    out
+}
+
+/// The declarations of the GPUs' log.
+fn of_gpus() -> Dtd {
+    let mut dtd = Dtd::default();
+    let mut root: Vec<String> = head::LINES.iter().map(|line| line.1.to_owned()).collect();
+    root.extend([format!("{}?", head::HOST[0].1), head::ATTACHED.1.to_owned()]);
+    root.extend(["error_string?".to_owned(), "gpu*".to_owned()]);
+    dtd.sequence(ROOT, &root);
+    dtd.sequence(head::HOST[0].1, &[head::HOST[1].1.to_owned()]);
+    let lines = head::LINES.iter().chain(slice::from_ref(&head::ATTACHED)).map(|line| line.1);
+    for tag in lines.chain([head::HOST[1].1]).chain(UNUSED.iter().copied()) {
+        dtd.leaf(tag);
+    }
+    dtd.sequence("gpu", &gpu::ITEMS.iter().copied().flat_map(dtd::children).collect::<Vec<_>>());
+    for item in gpu::ITEMS.iter().copied().flatten() {
+        dtd.item(item);
+    }
+    dtd
+}
+
+/// Elements that the vendor's DTD declares and that stand nowhere.
+const UNUSED: &[&str] =
+    &["error_string", "reset_required", "drain_and_reset_recommended", "power_management", "graphics_volt"];

@@ -1,0 +1,105 @@
+//! Memory that was taken out of use: pages on older boards, rows on newer ones.
+
+use gpumon_probe::vendor::nvml::query::{Code, Query};
+
+use super::{
+    at::At,
+    format::{ABSENT, count, format_or_reason, word, yes_no},
+    item::{Item, Layout, List, declared, group, list, unless, value},
+    sections::Sections,
+};
+
+/// Pages and rows.
+pub(super) static ITEMS: &[Item] = &[
+    group(
+        "Retired Pages",
+        "retired_pages",
+        &[
+            value("Single Bit ECC", "", retired).about(&[SINGLE_BIT]),
+            value("Double Bit ECC", "", retired).about(&[DOUBLE_BIT]),
+            group("", "multiple_single_bit_retirement", RETIREMENT).about(&[SINGLE_BIT]),
+            group("", "double_bit_retirement", RETIREMENT).about(&[DOUBLE_BIT]),
+            value("Pending Page Blacklist", "pending_blacklist", pending),
+            value("", "pending_retirement", pending),
+        ],
+    )
+    .of(Sections::PAGE_RETIREMENT),
+    unless("Remapped Rows", "remapped_rows", |at| remapped(at, 0).err(), ROWS).of(Sections::ROW_REMAPPER),
+];
+
+/// `about` is the `nvmlPageRetirementCause_t`.
+static RETIREMENT: &[Item] = &[value("", "retired_count", retired), list("", "retired_pagelist", &PAGES)];
+
+/// A row is the cause, from the group above, and the page's address.
+static PAGES: List = List {
+    rows: |at| {
+        let pages = at.ask(Query::RetiredPages(at.argument(0))).map_err(word)?;
+        Ok(pages.numbers().chunks_exact(2).map(|page| vec![page[1]]).collect())
+    },
+    tag: "retired_page",
+    items: &[
+        value("", "retired_page_address", |at| format!("0x{:016x}", at.nth(1))),
+        declared("retired_page_timestamp", &[]),
+    ],
+    layout: Layout::Under(super::text::COLUMN),
+};
+
+static ROWS: &[Item] = &[
+    value("Correctable Error", "remapped_row_corr", |at| row_count(at, 0)),
+    value("Inactive Correctable Error", "remapped_row_corr_inactive", |at| row_count(at, 1)),
+    value("Uncorrectable Error", "remapped_row_unc", |at| row_count(at, 2)),
+    value("Inactive Uncorrectable Error", "remapped_row_unc_inactive", |at| row_count(at, 3)),
+    value("Pending", "remapped_row_pending", |at| format_or_reason(remapped(at, 4), yes_no)),
+    value("Remapping Failure Occurred", "remapped_row_failure", |at| format_or_reason(remapped(at, 5), yes_no)),
+    unless(
+        "Bank Remap Availability Histogram",
+        "row_remapper_histogram",
+        |at| at.number(Query::RowRemapperHistogram, 0).err(),
+        &[
+            value("Max", "row_remapper_histogram_max", |at| at.format(Query::RowRemapperHistogram, 0, banks)),
+            value("High", "row_remapper_histogram_high", |at| at.format(Query::RowRemapperHistogram, 1, banks)),
+            value("Partial", "row_remapper_histogram_partial", |at| at.format(Query::RowRemapperHistogram, 2, banks)),
+            value("Low", "row_remapper_histogram_low", |at| at.format(Query::RowRemapperHistogram, 3, banks)),
+            value("None", "row_remapper_histogram_none", |at| at.format(Query::RowRemapperHistogram, 4, banks)),
+        ],
+    ),
+];
+
+/// `NVML_PAGE_RETIREMENT_CAUSE_MULTIPLE_SINGLE_BIT_ECC_ERRORS`.
+const SINGLE_BIT: i128 = 0;
+/// `NVML_PAGE_RETIREMENT_CAUSE_DOUBLE_BIT_ECC_ERROR`.
+const DOUBLE_BIT: i128 = 1;
+
+/// How many pages were retired for the cause.
+fn retired(at: &At<'_>) -> String {
+    match at.ask(Query::RetiredPages(at.argument(0))) {
+        Ok(pages) => (pages.numbers().len() / 2).to_string(),
+        Err(code) => word(code),
+    }
+}
+
+fn pending(at: &At<'_>) -> String {
+    at.format(Query::RetiredPagesPending, 0, yes_no)
+}
+
+/// A number of [`Query::RemappedRowsV2`]. A driver that does not have it is asked the older query, which does not
+/// tell inactive rows.
+fn remapped(at: &At<'_>, place: usize) -> Result<i128, String> {
+    if at.ask(Query::RemappedRowsV2) != Err(Code::FUNCTION_NOT_FOUND) {
+        return at.number(Query::RemappedRowsV2, place);
+    }
+    match place {
+        0 => at.number(Query::RemappedRows, 0),
+        2 => at.number(Query::RemappedRows, 1),
+        4 | 5 => at.number(Query::RemappedRows, place - 2),
+        _ => Err(ABSENT.to_owned()),
+    }
+}
+
+fn row_count(at: &At<'_>, place: usize) -> String {
+    format_or_reason(remapped(at, place), count)
+}
+
+fn banks(number: i128) -> String {
+    format!("{number} bank(s)")
+}

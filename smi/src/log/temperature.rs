@@ -1,0 +1,82 @@
+//! Temperatures and their limits. Newer boards give limits as degrees that are left, older ones as degrees.
+
+use gpumon_probe::vendor::nvml::query::Query;
+
+use super::{
+    at::At,
+    format::celsius,
+    item::{Item, group, value},
+    sections::Sections,
+};
+
+/// Readings and limits, and the range of what can be aimed at.
+pub(super) static ITEMS: &[Item] = &[
+    group(
+        "Temperature",
+        "temperature",
+        &[
+            value("GPU Current Temp", "gpu_temp", |at| at.format(Query::Temperature, 0, celsius)),
+            value("GPU T.Limit Temp", "gpu_temp_tlimit", |at| at.format(Query::MarginTemperature, 0, celsius)),
+            value("GPU Shutdown Temp", "gpu_temp_max_threshold", |at| threshold(at, 0)).when(|at| !by_margin(at)),
+            value("GPU Shutdown T.Limit Temp", "gpu_temp_max_tlimit_threshold", |at| {
+                at.format_field(SHUTDOWN, 0, celsius)
+            })
+            .when(by_margin),
+            value("GPU Slowdown Temp", "gpu_temp_slow_threshold", |at| threshold(at, 1)).when(|at| !by_margin(at)),
+            value("GPU Slowdown T.Limit Temp", "gpu_temp_slow_tlimit_threshold", |at| {
+                at.format_field(SLOWDOWN, 0, celsius)
+            })
+            .when(by_margin),
+            value("GPU Max Operating Temp", "gpu_temp_max_gpu_threshold", |at| threshold(at, 3))
+                .when(|at| !by_margin(at)),
+            value("GPU Max Operating T.Limit Temp", "gpu_temp_max_gpu_tlimit_threshold", |at| {
+                at.format_field(GPU_MAX, 0, celsius)
+            })
+            .when(by_margin),
+            value("GPU Target Temperature", "gpu_target_temperature", target),
+            value("Memory Current Temp", "memory_temp", |at| at.format_field(MEMORY, 0, celsius)),
+            value("Memory Max Operating Temp", "gpu_temp_max_mem_threshold", |at| threshold(at, 2))
+                .when(|at| !by_margin(at)),
+            value("Memory Max Operating T.Limit Temp", "gpu_temp_max_mem_tlimit_threshold", |at| {
+                at.format_field(MEMORY_MAX, 0, celsius)
+            })
+            .when(by_margin),
+        ],
+    )
+    .of(Sections::TEMPERATURE),
+    group(
+        "Supported GPU_TARGET_TEMP",
+        "supported_gpu_target_temp",
+        &[
+            value("Min", "gpu_target_temp_min", |at| threshold(at, 4)),
+            value("Max", "gpu_target_temp_max", |at| threshold(at, 6)),
+        ],
+    )
+    .only_of(Sections::SUPPORTED_GPU_TARGET_TEMP),
+];
+
+/// `NVML_FI_DEV_MEMORY_TEMP`.
+const MEMORY: u32 = 82;
+/// `NVML_FI_DEV_TEMPERATURE_SHUTDOWN_TLIMIT`.
+const SHUTDOWN: u32 = 193;
+/// `NVML_FI_DEV_TEMPERATURE_SLOWDOWN_TLIMIT`.
+const SLOWDOWN: u32 = 194;
+/// `NVML_FI_DEV_TEMPERATURE_MEM_MAX_TLIMIT`.
+const MEMORY_MAX: u32 = 195;
+/// `NVML_FI_DEV_TEMPERATURE_GPU_MAX_TLIMIT`.
+const GPU_MAX: u32 = 196;
+
+/// Whether the board gives its limits as degrees that are left.
+fn by_margin(at: &At<'_>) -> bool {
+    at.field(SHUTDOWN, 0).is_ok()
+}
+
+/// The limit of this `nvmlTemperatureThresholds_t`.
+fn threshold(at: &At<'_>, kind: u32) -> String {
+    at.format(Query::TemperatureThreshold(kind), 0, celsius)
+}
+
+/// What the board aims at, by its noise or else by what was asked for.
+fn target(at: &At<'_>) -> String {
+    at.number(Query::TemperatureThreshold(5), 0).map_or_else(|_| threshold(at, 7), celsius)
+}

@@ -1,0 +1,114 @@
+//! What is written stands in the DTD, and so does all that the vendor's declares.
+
+use std::collections::{HashMap, HashSet};
+
+use super::{
+    boards::{blackwell, driver, hopper, host, lost, parted, volta},
+    context,
+};
+use crate::log::{dtd::Dtd, of_gpus, units, units_xml, xml};
+
+#[test]
+fn every_element_of_the_vendors_dtd_is_declared_once() {
+    let dtd = of_gpus();
+    let ours: HashSet<_> = dtd.elements().iter().map(|(tag, _)| *tag).collect();
+    assert_eq!(ours.len(), dtd.elements().len(), "an element is declared in two ways");
+    let missing: Vec<_> = include_str!("elements.txt").lines().filter(|tag| !ours.contains(tag)).collect();
+    assert!(missing.is_empty(), "{missing:?}");
+}
+
+#[test]
+fn every_element_that_another_holds_is_declared() {
+    for dtd in [of_gpus(), units::dtd()] {
+        let tags: HashSet<_> = dtd.elements().iter().map(|(tag, _)| *tag).collect();
+        for (tag, model) in dtd.elements() {
+            for child in names(model).filter(|child| *child != "#PCDATA") {
+                assert!(tags.contains(child.trim_end_matches(['?', '*'])), "{tag} holds {child}");
+            }
+        }
+    }
+}
+
+#[test]
+fn every_boards_document_is_valid() {
+    let scripts = [
+        hopper(driver(), 0),
+        parted(driver()),
+        volta(driver()),
+        blackwell(driver()),
+        host(driver()),
+        lost(driver(), 0),
+        driver(),
+    ];
+    for (board, script) in scripts.iter().enumerate() {
+        check(&of_gpus(), &xml(&context(script, &[0]), false)).unwrap_or_else(|error| panic!("board {board}: {error}"));
+    }
+    check(&of_gpus(), &xml(&context(&driver(), &[]), false)).unwrap();
+    check(&units::dtd(), &units_xml(&context(&driver(), &[]), false)).unwrap();
+}
+
+#[test]
+fn a_document_that_is_not_valid_is_noticed() {
+    let script = hopper(driver(), 0);
+    let document = xml(&context(&script, &[0]), false);
+    let unordered = document.replace("<uuid>", "<pdi>").replace("</uuid>", "</pdi>");
+    let unknown = document.replace("egm>", "gem>");
+    let text_among_elements = document.replace("<capabilities>", "<capabilities>words");
+    for broken in [unordered, unknown, text_among_elements] {
+        check(&of_gpus(), &broken).unwrap_err();
+    }
+}
+
+/// Whether a document consists of what is declared. It reads what this program writes: elements, attributes and text.
+fn check(dtd: &Dtd, document: &str) -> Result<(), String> {
+    let models: HashMap<&str, &str> = dtd.elements().iter().map(|(tag, model)| (*tag, model.as_str())).collect();
+    let mut open: Vec<(&str, Vec<&str>, bool)> = vec![("", Vec::new(), false)];
+    for piece in document.split('<').skip(1).filter(|piece| !piece.starts_with(['?', '!'])) {
+        let (tag, behind) = piece.split_once('>').ok_or("a tag has no end")?;
+        if let Some(tag) = tag.strip_prefix('/') {
+            let (opened, children, has_text) = open.pop().ok_or("more ends than beginnings")?;
+            if opened != tag {
+                return Err(format!("{opened} ends as {tag}"));
+            }
+            let model = models.get(tag).ok_or_else(|| format!("{tag} is not declared"))?;
+            holds(model, &children, has_text).map_err(|error| format!("{tag}: {error}"))?;
+        } else {
+            let tag = tag.split(' ').next().unwrap_or_default();
+            open.last_mut().ok_or("nothing is open")?.1.push(tag);
+            open.push((tag, Vec::new(), false));
+        }
+        open.last_mut().ok_or("nothing is open")?.2 |= !behind.trim().is_empty();
+    }
+    if open.len() == 1 { Ok(()) } else { Err("more beginnings than ends".to_owned()) }
+}
+
+/// Whether an element may hold these children, by its content model: text among names, or names in their order.
+fn holds(model: &str, children: &[&str], has_text: bool) -> Result<(), String> {
+    if model.contains("#PCDATA") {
+        let allowed: HashSet<_> = names(model).collect();
+        return children
+            .iter()
+            .find(|child| !allowed.contains(*child))
+            .map_or(Ok(()), |child| Err((*child).to_owned()));
+    }
+    if has_text {
+        return Err("text among elements".to_owned());
+    }
+    let mut left = children.iter().peekable();
+    for expected in names(model) {
+        let name = expected.trim_end_matches(['?', '*']);
+        let mut found = left.next_if(|child| **child == name).is_some();
+        if found && expected.ends_with('*') {
+            while left.next_if(|child| **child == name).is_some() {}
+        }
+        found |= expected.ends_with(['?', '*']);
+        if !found {
+            return Err(format!("{name} is missing"));
+        }
+    }
+    left.next().map_or(Ok(()), |child| Err(format!("{child} is out of place")))
+}
+
+fn names(model: &str) -> impl Iterator<Item = &str> {
+    model.trim_end_matches('*').trim_matches(['(', ')']).split([',', '|']).map(str::trim)
+}

@@ -1,0 +1,308 @@
+//! What is written, line by line.
+
+use gpumon_probe::vendor::nvml::query::{Query, SystemQuery, Value};
+
+use super::{
+    boards::{blackwell, driver, hopper, host, lost, parted, volta},
+    context,
+};
+use crate::{
+    log::{dtd, parse_sections, text, units_text, units_xml, xml},
+    scripted::ScriptedBackend,
+};
+
+#[test]
+fn a_hopper_board_is_written_as_it_is() {
+    let script = hopper(driver(), 0);
+    assert_eq!(text(&context(&script, &[0]), None), include_str!("hopper.txt"));
+    assert_eq!(xml(&context(&script, &[0]), false), include_str!("hopper.xml"));
+}
+
+#[test]
+fn an_old_board_with_a_fan_retired_pages_and_accounting_is_written_as_it_is() {
+    let script = volta(driver());
+    assert_eq!(text(&context(&script, &[0]), None), include_str!("volta.txt"));
+    assert_eq!(xml(&context(&script, &[0]), false), include_str!("volta.xml"));
+}
+
+#[test]
+fn every_gpu_has_a_block_in_order() {
+    let script = lost(hopper(hopper(driver(), 0), 2), 1);
+    let (log, document) = (text(&context(&script, &[0, 1, 2]), None), xml(&context(&script, &[0, 1, 2]), false));
+    let ids: Vec<_> = log.lines().filter(|line| line.starts_with("GPU ")).collect();
+    assert_eq!(ids, ["GPU 00000000:00:06.0", "GPU 00000000:00:07.0", "GPU 00000000:00:08.0"]);
+    assert_eq!(document.matches("\t<gpu id=\"00000000:00:0").count(), 3);
+    assert_eq!(log.matches("\n\nGPU 0").count(), 2, "a blank line between the blocks");
+    assert_eq!(document.matches("\t</gpu>\n\n").count(), 3, "and behind each of them in the XML");
+}
+
+#[test]
+fn a_lost_gpu_says_so_where_a_value_should_be() {
+    let script = lost(driver(), 0);
+    let (log, document) = (text(&context(&script, &[0]), None), xml(&context(&script, &[0]), false));
+    for line in [
+        "    Product Name                                       : GPU is lost",
+        "    Clocks Event Reasons                               : GPU is lost",
+        "    Processes                                          : GPU is lost",
+    ] {
+        assert!(has_line(&log, line), "{line}");
+    }
+    for element in ["clocks_event_reasons", "supported_clocks", "processes"] {
+        assert!(has_line(&document, &format!("\t\t<{element}>GPU is lost</{element}>")), "{element}");
+    }
+}
+
+#[test]
+fn the_parts_of_a_gpu_have_blocks_of_their_own() {
+    let script = parted(driver());
+    assert_eq!(
+        between(
+            &text(&context(&script, &[0]), None),
+            "    MIG Device\n        Index                                          : 3",
+            "    Accounting Mode"
+        ),
+        "    MIG Device
+        Index                                          : 3
+        GPU Instance ID                                : 2
+        Compute Instance ID                            : 0
+        Device Attributes
+            Shared
+                Multiprocessor count                   : 60
+                Copy Engine count                      : 3
+                Encoder count                          : 0
+                Decoder count                          : 2
+                OFA count                              : 1
+                JPG count                              : 4
+        ECC Errors
+            Volatile
+                SRAM Uncorrectable                     : 5
+        Shared FB Memory Usage
+            Total                                      : 71424 MiB
+            Reserved                                   : 0 MiB
+            Used                                       : 13 MiB
+            Free                                       : 71411 MiB
+        Shared BAR1 Memory
+            Total                                      : 131072 MiB
+            Used                                       : 0 MiB
+            Free                                       : 131071 MiB
+"
+    );
+    let document = xml(&context(&script, &[0]), false);
+    assert!(document.contains("\t\t<mig_devices>\n\t\t<mig_device>\n\t\t\t<index>0</index>\n"));
+    assert!(document.contains("\t\t</mig_device>\n\t\t</mig_devices>\n"));
+    assert!(document.contains("<gpu_instance_id>2</gpu_instance_id>\n\t\t\t\t<compute_instance_id>0</compute_instance_id>\n\t\t\t\t<pid>4711</pid>"));
+}
+
+#[test]
+fn a_board_in_a_rack_tells_its_place_fabric_and_profiles() {
+    let script = blackwell(driver());
+    let log = text(&context(&script, &[0]), None);
+    assert_eq!(
+        between(&log, "    Platform Info", "    Inforom Version"),
+        "    Platform Info
+        Chassis Serial Number                          : 1820000000001
+        Slot Number                                    : 25
+        Tray Index                                     : N/A
+        Host ID                                        : 1
+        Peer Type                                      : Switch Connected
+        Module Id                                      : 2
+        GPU Fabric GUID                                : 0x0000000000000002
+"
+    );
+    for line in [
+        "            Bandwidth                                  : Full",
+        "            Incorrect Configuration                    : None",
+        "        ClusterUUID                                    : 00000001-0000-0000-0000-000000000001",
+        "            % TMP Floor                                : 55.44 %",
+        "        Requested Profiles                             : Max-Q, 32",
+        "        Enforced Profiles                              : N/A",
+    ] {
+        assert!(has_line(&log, line), "{line}");
+    }
+    let document = xml(&context(&script, &[0]), false);
+    assert!(document.contains("<power_profile_requested_profile>32</power_profile_requested_profile>"));
+}
+
+#[test]
+fn a_host_of_virtual_gpus_says_what_it_can_do() {
+    let script = host(driver());
+    let log = text(&context(&script, &[0]), None);
+    let above =
+        "vGPU Driver Capability\n        Heterogenous Multi-vGPU                        : Supported\n\nAttached";
+    assert!(log.contains(above));
+    assert!(has_line(&log, "        Heterogeneous Time-Slice Sizes                 : Not Supported"));
+    assert!(!text(&context(&hopper(driver(), 0), &[0]), None).contains("vGPU D"));
+}
+
+#[test]
+fn an_older_driver_is_asked_for_its_own_fields() {
+    let script = hopper(driver(), 0)
+        .system(SystemQuery::DriverVersion, Ok(Value::Text("575.57.08".to_owned())))
+        .numbers(0, Query::Field(251, 0), &[5_000_999])
+        .numbers(0, Query::Field(253, 0), &[7_000])
+        .numbers(0, Query::Field(265, 5), &[1_234])
+        .numbers(0, Query::Field(256, 5), &[1]);
+    let log = text(&context(&script, &[0]), None);
+    for line in [
+        "        SW Thermal Slowdown                            : 5000 us",
+        "        HW Thermal Slowdown                            : N/A",
+        "        HW Power Braking                               : 7 us",
+        "        Enabled                                        : Enabled",
+        "            % TMP Floor                                : 12.34 %",
+        "        Window Multiplier                              : N/A",
+    ] {
+        assert!(has_line(&log, line), "{line}");
+    }
+}
+
+#[test]
+fn sections_show_what_is_asked_for_in_the_order_of_the_log() {
+    assert_eq!(
+        shown(&hopper(driver(), 0), "power,compute"),
+        "    Compute Mode                                       : Default
+    GPU Power Readings
+        Average Power Draw                             : 75.17 W
+        Instantaneous Power Draw                       : 75.34 W
+        Current Power Limit                            : 700.00 W
+        Requested Power Limit                          : 700.00 W
+        Default Power Limit                            : 700.00 W
+        Min Power Limit                                : 200.00 W
+        Max Power Limit                                : 700.00 W
+    Power Samples
+        Duration                                       : 0.04 sec
+        Number of Samples                              : 3
+        Max                                            : 76.36 W
+        Min                                            : 74.69 W
+        Avg                                            : 75.40 W
+    GPU Memory Power Readings\u{20}
+        Average Power Draw                             : 44.31 W
+        Instantaneous Power Draw                       : N/A
+    Module Power Readings
+        Average Power Draw                             : N/A
+        Instantaneous Power Draw                       : N/A
+        Current Power Limit                            : N/A
+        Requested Power Limit                          : N/A
+        Default Power Limit                            : N/A
+        Min Power Limit                                : N/A
+        Max Power Limit                                : N/A
+
+"
+    );
+    assert_eq!(shown(&hopper(driver(), 0), "VOLTAGE"), "\n");
+    assert_eq!(shown(&hopper(driver(), 0), ""), "\n");
+}
+
+#[test]
+fn samples_are_summed_up_and_cut_to_whole_percents() {
+    let utilization = shown(&hopper(driver(), 0), "UTILIZATION");
+    assert_eq!(
+        between(&utilization, "    GPU Utilization Samples", "    Memory Utilization Samples"),
+        "    GPU Utilization Samples
+        Duration                                       : 0.60 sec
+        Number of Samples                              : 4
+        Max                                            : 99 %
+        Min                                            : 0 %
+        Avg                                            : 62 %
+"
+    );
+    assert!(has_line(
+        &shown(&hopper(driver(), 0), "CLOCK"),
+        "        Number of Samples                              : Not Found"
+    ));
+}
+
+#[test]
+fn lists_that_the_whole_log_leaves_out_are_shown_by_their_sections() {
+    assert_eq!(
+        shown(&hopper(driver(), 0), "SUPPORTED_CLOCKS"),
+        "    Supported Clocks
+        Memory                                         : 3201 MHz
+            Graphics                                   : 1980 MHz
+            Graphics                                   : 1965 MHz
+            Graphics                                   : 345 MHz
+        Memory                                         : 2201 MHz
+            Graphics                                   : 1980 MHz
+            Graphics                                   : 345 MHz
+
+"
+    );
+    assert_eq!(
+        between(&shown(&volta(driver()), "ACCOUNTING"), "    Accounted", "\n\n"),
+        "    Accounted Processes
+        Process ID                        : 54796
+            GPU Utilization               : 76 %
+            Memory Utilization            : 19 %
+            Max memory usage              : 843 MiB
+            Time                          : 18228 ms
+            Is Running                    : 0"
+    );
+    assert!(has_line(
+        &shown(&hopper(driver(), 0), "ACCOUNTING"),
+        "    Accounted Processes                                : None"
+    ));
+    assert!(
+        shown(&volta(driver()), "SUPPORTED_GPU_TARGET_TEMP").starts_with(
+            "    Supported GPU_TARGET_TEMP\n        Min                                            : 65 C\n"
+        )
+    );
+}
+
+#[test]
+fn units_are_counted() {
+    let script = driver();
+    assert_eq!(
+        units_text(&context(&script, &[])),
+        "
+==============NVSMI LOG==============
+
+Timestamp                                              : Sat Nov  7 09:05:03 2026
+Driver Version                                         : 580.159.04
+CUDA Version                                           : 13.0
+
+HIC Info                                               : N/A
+Attached Units                                         : 0
+
+"
+    );
+    assert_eq!(
+        units_xml(&context(&script, &[]), false),
+        "<?xml version=\"1.0\" ?>
+<!DOCTYPE nvidia_smi_log SYSTEM \"nvsmi_unit_v13.dtd\">
+<nvidia_smi_log>
+\t<timestamp>Sat Nov  7 09:05:03 2026</timestamp>
+\t<driver_version>580.159.04</driver_version>
+\t<cuda_version>13.0</cuda_version>
+\t<hic_info>
+\t</hic_info>
+\t<attached_units>0</attached_units>
+</nvidia_smi_log>
+"
+    );
+}
+
+#[test]
+fn the_dtd_stands_in_the_document_where_it_is_asked_for() {
+    let document = xml(&context(&hopper(driver(), 0), &[0]), true);
+    let head = format!("<?xml version=\"1.0\" ?>\n<!DOCTYPE nvidia_smi_log [\n{}]>\n<nvidia_smi_log>\n", dtd(false));
+    assert!(document.starts_with(&head));
+    assert!(units_xml(&context(&driver(), &[]), true).contains(&dtd(true)));
+}
+
+/// What is shown of the first GPU by these sections.
+fn shown(script: &ScriptedBackend, sections: &str) -> String {
+    let sections = parse_sections(sections).unwrap();
+    let log = text(&context(script, &[0]), Some(&sections));
+    let block = log.split_once("\nGPU ").unwrap().1;
+    block.split_once('\n').unwrap().1.to_owned()
+}
+
+/// From the first of these on, up to the second.
+fn between<'a>(log: &'a str, from: &str, to: &str) -> &'a str {
+    let start = log.find(from).unwrap();
+    let end = log[start..].find(to).unwrap();
+    &log[start..start + end]
+}
+
+fn has_line(log: &str, line: &str) -> bool {
+    log.lines().any(|other| other == line)
+}

@@ -1,0 +1,72 @@
+//! The XML: an element for each item, a tab for each step.
+
+use std::fmt::Write as _;
+
+use super::{
+    at::At,
+    item::{Content, Item, Layout},
+    text::plain,
+};
+
+/// Writes an item at this depth.
+pub(super) fn write(out: &mut String, item: &Item, above: &At<'_>, depth: usize) {
+    let at = &above.below(item.about);
+    if item.when.is_some_and(|holds| !holds(at)) {
+        return;
+    }
+    match &item.content {
+        Content::Each(rows, items) => {
+            for row in rows(at).unwrap_or_default() {
+                write_all(out, items, &at.below(&row), depth);
+            }
+        }
+        _ if item.tag.is_empty() => {}
+        Content::Declared(_) => {}
+        Content::Value(format) => leaf(out, depth, item.tag, &format(at)),
+        Content::Group(items) => branch(out, depth, item.tag, |out| write_all(out, items, at, depth + 1)),
+        Content::Instead(word, items) => match word(at) {
+            Some(word) => leaf(out, depth, item.tag, &word),
+            None => branch(out, depth, item.tag, |out| write_all(out, items, at, depth + 1)),
+        },
+        Content::List(list) => match (list.rows)(at) {
+            Err(word) => leaf(out, depth, item.tag, &word),
+            Ok(rows) => branch(out, depth, item.tag, |out| {
+                let inner = if matches!(list.layout, Layout::Headed) { depth } else { depth + 1 };
+                if rows.is_empty() && matches!(list.layout, Layout::Headed) {
+                    let _ = writeln!(out, "{}None", tabs(depth + 1));
+                }
+                for row in rows {
+                    let at = &at.below(&row);
+                    branch(out, inner, list.tag, |out| write_all(out, list.items, at, inner + 1));
+                }
+            }),
+        },
+    }
+}
+
+/// An element with a value.
+pub(super) fn leaf(out: &mut String, depth: usize, tag: &str, value: &str) {
+    let _ = writeln!(out, "{}<{tag}>{}</{tag}>", tabs(depth), escape(value));
+}
+
+/// An element with what is written into it.
+pub(super) fn branch(out: &mut String, depth: usize, tag: &str, inside: impl FnOnce(&mut String)) {
+    let _ = writeln!(out, "{}<{tag}>", tabs(depth));
+    inside(out);
+    let _ = writeln!(out, "{}</{tag}>", tabs(depth));
+}
+
+/// As it may stand in an element or in the quotes of an attribute.
+pub(super) fn escape(value: &str) -> String {
+    plain(value).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+fn write_all(out: &mut String, items: &[Item], at: &At<'_>, depth: usize) {
+    for item in items {
+        write(out, item, at, depth);
+    }
+}
+
+fn tabs(depth: usize) -> String {
+    "\t".repeat(depth)
+}

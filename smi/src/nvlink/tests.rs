@@ -1,0 +1,145 @@
+//! `nvlink` against what nvidia-smi 580 printed for two H200.
+
+use gpumon_probe::vendor::nvml::query::{Code, Query, Subject, SystemQuery, Value};
+
+use crate::{scripted::ScriptedBackend, subcommand::tests::typed};
+
+const FIRST: &str = "GPU 0: NVIDIA H200 (UUID: GPU-9ca18e3a-2fa7-dda5-c459-f1a949369cee)\n";
+const SECOND: &str = "GPU 1: NVIDIA H200 (UUID: GPU-2b4dbf4c-88ba-09d8-5bfb-978dc3993b24)\n";
+
+/// Two GPUs with two links each; the second link of the second GPU is down. A third GPU knows no NVLink.
+fn three() -> ScriptedBackend {
+    let mut driver = ScriptedBackend::default()
+        .system(SystemQuery::DeviceCount, Ok(Value::number(3)))
+        .system(SystemQuery::NvlinkBandwidthMode, Ok(Value::number(0)))
+        .text(0, Query::Uuid, "GPU-9ca18e3a-2fa7-dda5-c459-f1a949369cee")
+        .text(1, Query::Uuid, "GPU-2b4dbf4c-88ba-09d8-5bfb-978dc3993b24");
+    for gpu in 0..2 {
+        driver = driver
+            .text(gpu, Query::Name, "NVIDIA H200")
+            .numbers(gpu, Query::Architecture, &[9])
+            .numbers(gpu, Query::Field(91, 0), &[2])
+            .numbers(gpu, Query::NvLinkInfo, &[0]);
+        for link in 0..2 {
+            let up = i128::from((gpu, link) != (1, 1));
+            driver = driver
+                .numbers(gpu, Query::Field(165, link), &[up])
+                .numbers(gpu, Query::Field(164, link), &[26562])
+                .numbers(gpu, Query::Field(146, link), &[0])
+                .numbers(gpu, Query::Field(161, link), &[0])
+                .numbers(gpu, Query::Field(162, link), &[5])
+                .numbers(gpu, Query::Field(163, link), &[0])
+                .numbers(gpu, Query::Field(138, link), &[285_539_039])
+                .numbers(gpu, Query::Field(139, link), &[0])
+                .numbers(gpu, Query::Field(140, link), &[90])
+                .numbers(gpu, Query::Field(141, link), &[196])
+                .numbers(gpu, Query::Field(167, link), &[i128::from(link)])
+                .numbers(gpu, Query::Field(168, link), &[500])
+                .text(gpu, Query::NvLinkRemoteBusId(link), "FFFFFFFF:FF:FF.0");
+            for capability in 0..6 {
+                driver = driver.numbers(gpu, Query::NvLinkCapability(link, capability), &[i128::from(capability != 4)]);
+            }
+        }
+    }
+    driver
+}
+
+#[test]
+fn links_are_up_or_inactive() {
+    let expected = format!(
+        "{FIRST}\t Link 0: 26.562 GB/s\n\t Link 1: 26.562 GB/s\n{SECOND}\t Link 0: 26.562 GB/s\n\t Link 1: <inactive>\n"
+    );
+    assert_eq!(typed("nvlink -s", &three()), (expected.clone(), 0));
+    assert_eq!(typed("nvlink -s -i 1,0 -l -1", &three()), (expected, 0));
+    assert_eq!(typed("nvlink -s -i 0 -l 1", &three()).0, format!("{FIRST}\t Link 1: 26.562 GB/s\n"));
+    assert_eq!(typed("nvlink -s -i 0 -l 99", &three()).0, format!("{FIRST}\t Invalid Link\n"));
+    let down = three().numbers(1, Query::Field(165, 0), &[0]);
+    assert_eq!(
+        typed("nvlink -s -i 1", &down).0,
+        format!("{SECOND}NVML: Unable to retrieve NVLink information as all links are inActive\n")
+    );
+    assert_eq!(typed("nvlink -p -i 1", &down).0, SECOND);
+}
+
+#[test]
+fn each_switch_has_its_lines() {
+    for (line, expected) in [
+        (
+            "-c -l 0",
+            "\t Link 0, P2P is supported: true\n\t Link 0, Access to system memory supported: true\n\t Link 0, P2P atomics supported: true\n\t Link 0, System memory atomics supported: true\n\t Link 0, SLI is supported: false\n\t Link 0, Link is supported: true\n",
+        ),
+        ("-p -l 0", "\t Link 0: FFFFFFFF:FF:FF.0\n"),
+        ("-R -l 0", "\t Link 0: Remote Device FFFFFFFF:FF:FF.0: Link 0\n"),
+        ("-e -l 1", "\t Link 1: Replay Errors: 0\n\t Link 1: Recovery Errors: 5\n\t Link 1: CRC Errors: 0\n\n"),
+        ("-gt d -l 0", "\t Link 0: Data Tx: 285539039 KiB\n\t Link 0: Data Rx: 0 KiB\n"),
+        ("-gt r -l 0", "\t Link 0: Raw Tx: 90 KiB\n\t Link 0: Raw Rx: 196 KiB\n"),
+        ("-info", "\t NVLE: disabled\n\t Firmware Version: N/A\n"),
+        (
+            "-gLowPwrInfo",
+            "\t Low Power Threshold are in units of 100 us\n\t Range of Low Power Threshold values are 1 to 8191\n\n\t Link 0: Low Power Mode: High Speed State\n\t Link 0: Low Power Threshold: 50000 us\n\n\t Link 1: Low Power Mode: Low Power State\n\t Link 1: Low Power Threshold: 50000 us\n\n",
+        ),
+        ("-cBridge", ""),
+        ("-l 1", ""),
+    ] {
+        assert_eq!(typed(&format!("nvlink {line} -i 0"), &three()), (format!("{FIRST}{expected}"), 0), "{line}");
+    }
+    assert_eq!(typed("nvlink -gBwMode", &three()).0, "GPU NVLINK bandwidth mode: FULL\n");
+    assert_eq!(
+        typed("nvlink -s -p -l 0 -i 0", &three()).0,
+        format!("{FIRST}\t Link 0: 26.562 GB/s\n\t Link 0: FFFFFFFF:FF:FF.0\n")
+    );
+}
+
+#[test]
+fn firmware_is_listed() {
+    let driver = three().numbers(0, Query::NvLinkInfo, &[1, 1, 14, 4, 0, 3, 7, 0, 0]);
+    assert_eq!(
+        typed("nvlink -info -i 0", &driver).0,
+        format!("{FIRST}\t NVLE: enabled\n\t Firmware Version:\n\t     MSE: 14:4:0\n\t     NETIR UPHY: 7:0:0\n")
+    );
+}
+
+#[test]
+fn what_is_gone_is_told_with_code_3() {
+    for (line, words) in [
+        ("-sc", "Warning: Setting counter control is deprecated!\n\n"),
+        ("-gc", "Warning: Getting counter control is deprecated!\n\n"),
+        ("-g 0", "Warning: Getting counters using option -g is deprecated.\n       Please use option -gt instead.\n\n"),
+        ("-gLWidth", "Not supported\n"),
+    ] {
+        assert_eq!(typed(&format!("nvlink {line}"), &three()), (format!("{FIRST}{words}"), 3), "{line}");
+    }
+    assert_eq!(typed("nvlink -gt z", &three()), (format!("{FIRST}Failed to get throughput counters\n"), 2));
+}
+
+#[test]
+fn what_changes_links_is_refused() {
+    for switch in ["-re", "-sLowPwrThres", "-sBwMode", "-sLWidth"] {
+        let (text, code) = typed(&format!("nvlink -s {switch}"), &three());
+        assert_eq!(
+            text,
+            format!(
+                "gpumon: 'nvlink {switch}' changes the GPU, which gpumon never does; use NVIDIA's own nvidia-smi for it\n"
+            )
+        );
+        assert_eq!(code, 3);
+    }
+}
+
+#[test]
+fn a_lost_gpu_leaves_the_others() {
+    let lost = Subject::gpu(0);
+    let driver = three().answer(lost, Query::Field(91, 0), Err(Code::GPU_IS_LOST)).answer(
+        lost,
+        Query::Name,
+        Err(Code::GPU_IS_LOST),
+    );
+    let (text, code) = typed("nvlink -s -l 0", &driver);
+    assert_eq!(
+        text,
+        format!(
+            "Unable to determine the device handle for GPU0: GPU is lost.  Reboot the system to recover this GPU\n{SECOND}\t Link 0: 26.562 GB/s\n"
+        )
+    );
+    assert_eq!(code, 15);
+}

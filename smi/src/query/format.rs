@@ -1,0 +1,62 @@
+//! What `--format=` asks for.
+
+use crate::Refusal;
+
+/// How a query is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Format {
+    /// Whether a line of names comes first.
+    pub(super) header: bool,
+    /// Whether values carry their units. The header's units stay either way.
+    pub(super) units: bool,
+}
+
+/// What a modifier sets.
+type Set = fn(&mut Format);
+
+/// The modifiers. CSV is there without being asked for.
+const MODIFIERS: [(&str, Set); 3] =
+    [("csv", |_| {}), ("noheader", |format| format.header = false), ("nounits", |format| format.units = false)];
+
+/// The modifiers.
+pub(crate) fn modifiers() -> impl Iterator<Item = &'static str> {
+    MODIFIERS.iter().map(|(modifier, _)| *modifier)
+}
+
+impl Format {
+    /// Modifiers in any order. CSV is all that there is, so that it need not be named; empty ones are passed over.
+    pub(super) fn parse(modifiers: &str) -> Result<Self, Refusal> {
+        let mut format = Self { header: true, units: true };
+        for typed in modifiers.split(',').filter(|modifier| !modifier.is_empty()) {
+            let known = MODIFIERS.iter().find(|(modifier, _)| *modifier == typed);
+            let (_, set) = known.ok_or_else(|| Refusal::new(2, "Format modifier is not recognized.\n"))?;
+            set(&mut format);
+        }
+        Ok(format)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn modifiers_come_in_any_order_and_csv_need_not_be_named() {
+        let read = |text: &str| Format::parse(text).map(|format| (format.header, format.units));
+        for everything in ["", "csv", "csv,", ",csv", "csv,csv"] {
+            assert_eq!(read(everything), Ok((true, true)), "{everything}");
+        }
+        assert_eq!(read("csv,noheader"), Ok((false, true)));
+        assert_eq!(read("noheader"), Ok((false, true)));
+        assert_eq!(read("nounits"), Ok((true, false)));
+        assert_eq!(read("nounits,noheader,csv"), Ok((false, false)));
+    }
+
+    #[test]
+    fn what_is_no_modifier_is_refused() {
+        for wrong in ["CSV", "csv, noheader", "csv noheader", "csv,no_header", "xml", " csv", " "] {
+            let refusal = Format::parse(wrong).unwrap_err();
+            assert_eq!((refusal.code, refusal.text.as_str()), (2, "Format modifier is not recognized.\n"), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,28 @@
+//! Whole queries of boards that are described by what NVML answers.
+
+mod board;
+mod lists;
+mod names;
+mod queries;
+mod values;
+
+use gpumon_probe::vendor::nvml::query::{Code, Query, QueryBackend, Subject, SystemQuery, Value};
+use jiff::{Timestamp, tz::TimeZone};
+
+use super::{QueryKind, parse};
+use crate::Context;
+use crate::scripted::ScriptedBackend;
+
+/// Header and rows, as a person sees them.
+fn shown(driver: &dyn QueryBackend, gpus: &[u32], query: QueryKind, fields: &str, format: &str) -> String {
+    let request = parse(query, fields, Some(format)).unwrap();
+    let now = "2026-11-21T12:00:10.555Z".parse::<Timestamp>().unwrap().to_zoned(TimeZone::UTC);
+    let context = Context { driver, gpus, count: 2, now };
+    request.header().unwrap_or_default() + &request.rows(&context)
+}
+
+/// The cells of GPU 0, without a header.
+fn cells(driver: &dyn QueryBackend, fields: &str) -> String {
+    let line = shown(driver, &[0], QueryKind::Gpu, fields, "csv,noheader");
+    line.strip_suffix('\n').unwrap().to_owned()
+}

@@ -1,0 +1,69 @@
+//! A backend that answers from a list, for tests.
+
+use std::collections::HashMap;
+
+use gpumon_probe::vendor::nvml::query::{Answer, Code, Query, QueryBackend, Subject, SystemQuery, Value};
+
+/// The listed answers; every other query is not supported.
+#[derive(Default)]
+pub(crate) struct ScriptedBackend {
+    system: HashMap<SystemQuery, Answer>,
+    about: HashMap<(Subject, Query), Answer>,
+    gpm: HashMap<Subject, HashMap<u32, f64>>,
+    is_quick: bool,
+}
+
+impl ScriptedBackend {
+    /// Answers from memory, as a server's records do.
+    pub(crate) fn quick(mut self) -> Self {
+        self.is_quick = true;
+        self
+    }
+
+    /// Answers a query about the machine.
+    pub(crate) fn system(mut self, query: SystemQuery, answer: Answer) -> Self {
+        self.system.insert(query, answer);
+        self
+    }
+
+    /// Answers a query about a GPU with numbers.
+    pub(crate) fn numbers(self, gpu: u32, query: Query, numbers: &[i128]) -> Self {
+        self.answer(Subject::gpu(gpu), query, Ok(Value::Numbers(numbers.to_vec())))
+    }
+
+    /// Answers a query about a GPU with text.
+    pub(crate) fn text(self, gpu: u32, query: Query, text: &str) -> Self {
+        self.answer(Subject::gpu(gpu), query, Ok(Value::Text(text.to_owned())))
+    }
+
+    /// Answers GPM with metrics by their id; what is not among them is not to be had.
+    pub(crate) fn gpm(mut self, subject: Subject, metrics: &[(u32, f64)]) -> Self {
+        self.gpm.insert(subject, metrics.iter().copied().collect());
+        self
+    }
+
+    /// Answers a query.
+    pub(crate) fn answer(mut self, subject: Subject, query: Query, answer: Answer) -> Self {
+        self.about.insert((subject, query), answer);
+        self
+    }
+}
+
+impl QueryBackend for ScriptedBackend {
+    fn system(&self, query: SystemQuery) -> Answer {
+        self.system.get(&query).cloned().unwrap_or(Err(Code::NOT_SUPPORTED))
+    }
+
+    fn about(&self, subject: Subject, query: Query) -> Answer {
+        self.about.get(&(subject, query)).cloned().unwrap_or(Err(Code::NOT_SUPPORTED))
+    }
+
+    fn is_quick(&self) -> bool {
+        self.is_quick
+    }
+
+    fn gpm(&self, subject: Subject, metrics: &[u32]) -> Answer {
+        let known = self.gpm.get(&subject).ok_or(Code::NOT_READY)?;
+        Ok(Value::Reals(metrics.iter().map(|metric| known.get(metric).copied().unwrap_or(f64::NAN)).collect()))
+    }
+}

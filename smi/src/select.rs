@@ -1,0 +1,101 @@
+//! Which GPUs `-i` means.
+
+use gpumon_probe::{
+    model::normal_bus_id,
+    vendor::nvml::query::{Query, QueryBackend, Subject, SystemQuery},
+};
+
+use super::Refusal;
+
+/// The GPUs that a list names, in NVML's order and each once; all of them where there is no list.
+///
+/// A GPU is named by its index, UUID, serial number or bus id, which may lack its domain or the leading zeros of it.
+/// What names no GPU is passed over, as nvidia-smi does.
+///
+/// # Errors
+/// Where the list is empty, or names none that there is.
+pub(crate) fn select(driver: &dyn QueryBackend, text: Option<&str>) -> Result<Vec<u32>, Refusal> {
+    if text.is_some_and(str::is_empty) {
+        return Err(Refusal::new(255, "Failed to parse device string on command line"));
+    }
+    let count = driver.system(SystemQuery::DeviceCount).ok().and_then(|answer| answer.at(0)).unwrap_or(0);
+    let count = u32::try_from(count).unwrap_or(0);
+    let gpus: Vec<u32> = match text {
+        None => (0..count).collect(),
+        Some(text) => {
+            let mut gpus: Vec<u32> =
+                text.split(',').filter_map(|word| find(driver, count, word.trim_start())).collect();
+            gpus.sort_unstable();
+            gpus.dedup();
+            gpus
+        }
+    };
+    if gpus.is_empty() { Err(Refusal::no_devices()) } else { Ok(gpus) }
+}
+
+/// The GPU that a word names. An index costs no query; nothing else is an integer below the number of GPUs.
+fn find(driver: &dyn QueryBackend, count: u32, word: &str) -> Option<u32> {
+    if let Some(index) = word.parse().ok().filter(|index| *index < count) {
+        return Some(index);
+    }
+    if word.is_empty() {
+        return None;
+    }
+    let text = |gpu, query| {
+        let answer = driver.about(Subject::gpu(gpu), query).ok()?;
+        answer.text().map(str::to_owned)
+    };
+    if let Some(bus_id) = normal_bus_id(word) {
+        return (0..count)
+            .find(|gpu| text(*gpu, Query::BusId).and_then(|own| normal_bus_id(&own)) == Some(bus_id.clone()));
+    }
+    let query = if word.starts_with("GPU-") { Query::Uuid } else { Query::Serial };
+    (0..count).find(|gpu| text(*gpu, query).as_deref() == Some(word))
+}
+
+#[cfg(test)]
+mod tests {
+    use gpumon_probe::vendor::nvml::query::Value;
+
+    use super::*;
+    use crate::scripted::ScriptedBackend;
+
+    fn two() -> ScriptedBackend {
+        ScriptedBackend::default()
+            .system(SystemQuery::DeviceCount, Ok(Value::number(2)))
+            .text(0, Query::Uuid, "GPU-9ca18e3a-2fa7-dda5-c459-f1a949369cee")
+            .text(1, Query::Uuid, "GPU-2b4dbf4c-88ba-09d8-5bfb-978dc3993b24")
+            .text(0, Query::BusId, "00000000:00:06.0")
+            .text(1, Query::BusId, "00000000:0A:07.0")
+            .text(0, Query::Serial, "1653724033796")
+            .text(1, Query::Serial, "1653724033797")
+    }
+
+    #[test]
+    fn a_gpu_has_many_names() {
+        for name in
+            ["0", " 0", "0,", "0,9", "0,0", "00000000:00:06.0", "0000:00:06.0", "00:06.0", "0:6.0", "1653724033796"]
+        {
+            assert_eq!(select(&two(), Some(name)), Ok(vec![0]), "{name}");
+        }
+        assert_eq!(select(&two(), Some("GPU-9ca18e3a-2fa7-dda5-c459-f1a949369cee")), Ok(vec![0]));
+        assert_eq!(select(&two(), Some("0000:0a:07.0")), Ok(vec![1]));
+    }
+
+    #[test]
+    fn a_list_stands_in_the_order_of_the_driver() {
+        assert_eq!(select(&two(), Some("1,0,1")), Ok(vec![0, 1]));
+        assert_eq!(select(&two(), None), Ok(vec![0, 1]));
+    }
+
+    #[test]
+    fn what_names_no_gpu_is_told() {
+        for name in
+            ["abc", "-1", "2", "GPU-9ca18e3a", "gpu-9ca18e3a-2fa7-dda5-c459-f1a949369cee", "00:06.1", "1:00:06.0"]
+        {
+            assert_eq!(select(&two(), Some(name)), Err(Refusal::no_devices()), "{name}");
+        }
+        assert_eq!(select(&two(), Some("")).unwrap_err().code, 255);
+        assert_eq!(select(&ScriptedBackend::default(), None), Err(Refusal::no_devices()));
+    }
+}

@@ -1,0 +1,146 @@
+//! The subcommands: one function each, found by name.
+
+use std::io::{self, Write};
+
+use gpumon_probe::vendor::nvml::query::QueryBackend;
+
+use super::{
+    Refusal, dmon, nvlink, pmon, subcommands,
+    switches::{Switch, UsageError},
+    topo,
+};
+
+/// A subcommand of nvidia-smi.
+pub(crate) struct Subcommand {
+    pub(crate) name: &'static str,
+    run: Run,
+    pub(super) typing: Typing,
+}
+
+/// How a subcommand is typed, for shells and manuals.
+#[derive(Clone, Copy)]
+pub(super) struct Typing {
+    pub(super) switches: &'static [Switch],
+    /// The switches that are refused.
+    pub(super) refused: [&'static [&'static str]; 2],
+    /// The help: its beginning, and its lines about the switches.
+    pub(super) head: &'static str,
+    pub(super) usage: &'static str,
+}
+
+impl Typing {
+    /// A subcommand that is refused as a whole.
+    pub(super) const NONE: Self = Self { switches: &[], refused: [&[], &[]], head: "", usage: "" };
+}
+
+/// Runs a subcommand with its arguments, and gives the exit code.
+pub(super) type Run = fn(&[String], &dyn QueryBackend, &mut dyn Write) -> Result<u8, Stop>;
+
+/// Why a subcommand did not come to its end.
+#[derive(Debug)]
+pub(super) enum Stop {
+    Refused(Refusal),
+    /// The output could not be written.
+    Output(io::Error),
+}
+
+impl Subcommand {
+    pub(super) const fn new(name: &'static str, run: Run, typing: Typing) -> Self {
+        Self { name, run, typing }
+    }
+
+    /// Runs it to its end, or until SIGINT ends the process. A refusal is written to the output, as nvidia-smi does; a
+    /// reader that has gone away has seen enough.
+    ///
+    /// # Errors
+    /// Where the output can not be written, other than for a reader that has gone.
+    pub(crate) fn run(
+        &self,
+        arguments: &[String],
+        driver: &dyn QueryBackend,
+        output: &mut dyn Write,
+    ) -> io::Result<u8> {
+        let ended = (self.run)(arguments, driver, output).or_else(|stop| match stop {
+            Stop::Refused(refusal) => output.write_all(refusal.text.as_bytes()).map(|()| refusal.code),
+            Stop::Output(error) => Err(error),
+        });
+        match ended.and_then(|code| output.flush().map(|()| code)) {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(0),
+            ended => ended,
+        }
+    }
+}
+
+impl From<Refusal> for Stop {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
+impl From<io::Error> for Stop {
+    fn from(error: io::Error) -> Self {
+        Self::Output(error)
+    }
+}
+
+impl From<UsageError<'_>> for Stop {
+    fn from(fault: UsageError<'_>) -> Self {
+        Self::Refused(Refusal::new(2, format!("{fault}\n")))
+    }
+}
+
+/// All of them.
+pub(super) fn all() -> impl Iterator<Item = &'static Subcommand> {
+    const OWN: &[Subcommand] = &[
+        Subcommand::new("dmon", dmon::run, dmon::TYPING),
+        Subcommand::new("pmon", pmon::run, pmon::TYPING),
+        Subcommand::new("topo", topo::run, topo::TYPING),
+        Subcommand::new("nvlink", nvlink::run, nvlink::TYPING),
+    ];
+    OWN.iter().chain(subcommands::SUBCOMMANDS)
+}
+
+/// The subcommand of a name.
+pub(crate) fn subcommand(name: &str) -> Option<&'static Subcommand> {
+    all().find(|subcommand| subcommand.name == name)
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// What a subcommand writes when it is typed so, and its exit code.
+    pub(in super::super) fn typed(line: &str, driver: &dyn QueryBackend) -> (String, u8) {
+        let mut words = line.split_whitespace().map(str::to_owned);
+        let subcommand = subcommand(&words.next().unwrap()).unwrap();
+        let mut output = Vec::new();
+        let code = subcommand.run(&words.collect::<Vec<_>>(), driver, &mut output).unwrap();
+        (String::from_utf8(output).unwrap(), code)
+    }
+
+    struct Closed;
+
+    impl Write for Closed {
+        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+            Err(io::ErrorKind::BrokenPipe.into())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_reader_that_has_gone_is_no_failure() {
+        let driver = crate::scripted::ScriptedBackend::default();
+        for name in ["topo", "nvlink", "mig", "dmon"] {
+            let code = subcommand(name).unwrap().run(&["-h".to_owned()], &driver, &mut Closed).unwrap();
+            assert_eq!(code, 0, "{name}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_name_is_none() {
+        assert!(subcommand("bogus").is_none());
+    }
+}

@@ -1,0 +1,159 @@
+//! `clocks`, `base-clocks`, `boost-slider` and `compute-policy`: what NVML tells nothing about.
+
+use std::io::Write;
+
+use gpumon_probe::vendor::nvml::query::QueryBackend;
+
+use super::form::Form;
+use crate::{
+    Refusal,
+    subcommand::Stop,
+    switches::{with_value, without_value},
+};
+
+pub(super) const CLOCKS: Form = Form {
+    name: "clocks",
+    help: CLOCKS_HELP,
+    switches: &[
+        with_value(&["-i", "--id"]),
+        without_value(&["--sync-boost-list"]),
+        without_value(&["--sync-boost-add"]),
+        with_value(&["--sync-boost-remove"]),
+        with_value(&["-som", "--sparse-operation-mode"]),
+        without_value(&["-h", "--help"]),
+    ],
+    changing: &["--sync-boost-add", "--sync-boost-remove", "-som"],
+    not_in_nvml: &["--sync-boost-list"],
+};
+
+pub(super) const BASE: Form = Form {
+    name: "base-clocks",
+    help: BASE_HELP,
+    switches: &[with_value(&["-i", "--id"]), without_value(&["-h", "--help"])],
+    changing: &[],
+    not_in_nvml: &[],
+};
+
+pub(super) const BOOST_SLIDER: Form = Form {
+    name: "boost-slider",
+    help: BOOST_SLIDER_HELP,
+    switches: &[
+        with_value(&["-i", "--id"]),
+        without_value(&["-l", "--list"]),
+        with_value(&["--vboost"]),
+        without_value(&["-h", "--help"]),
+    ],
+    changing: &["--vboost"],
+    not_in_nvml: &["-l"],
+};
+
+pub(super) const COMPUTE_POLICY: Form = Form {
+    name: "compute-policy",
+    help: COMPUTE_POLICY_HELP,
+    switches: &[
+        with_value(&["-i", "--id"]),
+        without_value(&["-l", "--list"]),
+        with_value(&["--set-timeslice"]),
+        without_value(&["-h", "--help"]),
+    ],
+    changing: &["--set-timeslice"],
+    not_in_nvml: &["-l"],
+};
+
+/// Runs `clocks`.
+pub(crate) fn clocks(arguments: &[String], _: &dyn QueryBackend, _: &mut dyn Write) -> Result<u8, Stop> {
+    CLOCKS.parse(arguments)?;
+    Err(CLOCKS.explain())
+}
+
+/// Runs `base-clocks`.
+pub(crate) fn base(arguments: &[String], driver: &dyn QueryBackend, _: &mut dyn Write) -> Result<u8, Stop> {
+    let switches = BASE.parse(arguments)?;
+    Form::gpus(&switches, driver)?;
+    Err(Refusal::not_in_nvml("base-clocks").into())
+}
+
+/// Runs `boost-slider`.
+pub(crate) fn boost_slider(arguments: &[String], _: &dyn QueryBackend, _: &mut dyn Write) -> Result<u8, Stop> {
+    BOOST_SLIDER.parse(arguments)?;
+    Err(BOOST_SLIDER.explain())
+}
+
+/// Runs `compute-policy`.
+pub(crate) fn compute_policy(arguments: &[String], _: &dyn QueryBackend, _: &mut dyn Write) -> Result<u8, Stop> {
+    COMPUTE_POLICY.parse(arguments)?;
+    Err(COMPUTE_POLICY.explain())
+}
+
+const CLOCKS_HELP: &str = "
+    clocks -- Groups of GPUs that boost together.
+
+    Usage: nvidia-smi clocks [options]
+
+    Options include:
+    [-i | --id]: GPUs by index, PCI bus ID, UUID or serial number. Several
+                 are separated by commas
+
+    [ | --sync-boost-list]: The groups that there are
+
+    [ | --sync-boost-add]: Makes a group; gpumon refuses it
+
+    [ | --sync-boost-remove]: Removes the group of this ID; gpumon refuses it
+
+    [-som | --sparse-operation-mode]: Turns it on or off: 0/DISABLED, 1/ENABLED; gpumon refuses it
+
+    [-h | --help]: Show this help
+
+
+";
+
+const BASE_HELP: &str = "
+    Base Clocks --   The clocks that a GPU always reaches.
+
+    Usage: nvidia-smi base-clocks [options]
+
+    Options include:
+    [-i | --id]: GPUs by index, PCI bus ID, UUID or serial number. Several
+                 are separated by commas
+
+    [-h | --help]: Show this help
+
+
+";
+
+const BOOST_SLIDER_HELP: &str = "
+    Boost Slider --   How power is shared within a GPU.
+
+    Usage: nvidia-smi boost-slider [options]
+
+    Options include:
+    [-i | --id]: GPUs by index, PCI bus ID, UUID or serial number. Several
+                 are separated by commas
+
+    [-l | --list]: The sliders that there are
+
+    [ | --vboost]: Sets the video boost slider; gpumon refuses it
+
+    [-h | --help]: Show this help
+
+
+";
+
+const COMPUTE_POLICY_HELP: &str = "
+    Compute Policy -- How processes share a GPU.
+
+    Usage: nvidia-smi compute-policy [options]
+
+    Options include:
+    [-i | --id]: GPUs by index, PCI bus ID, UUID or serial number. Several
+                 are separated by commas
+
+    [-l | --list]: The policies that there are
+
+    [ | --set-timeslice]: Sets the time slice of a GPU; gpumon refuses it:
+                          0=DEFAULT, 1=SHORT, 2=MEDIUM, 3=LONG
+
+    [-h | --help]: Show this help
+
+
+";

@@ -1,0 +1,58 @@
+//! How a small subcommand is typed: its switches, its help, and what it refuses.
+
+use gpumon_probe::vendor::nvml::query::QueryBackend;
+
+use crate::{
+    Refusal,
+    select::select,
+    subcommand::{Stop, Typing},
+    switches::{Switch, Switches},
+};
+
+/// A small subcommand.
+pub(super) struct Form {
+    pub(super) name: &'static str,
+    pub(super) help: &'static str,
+    pub(super) switches: &'static [Switch],
+    /// The switches that change a GPU.
+    pub(super) changing: &'static [&'static str],
+    /// The switches that show what NVML does not tell.
+    pub(super) not_in_nvml: &'static [&'static str],
+}
+
+impl Form {
+    /// Reads what was typed. What stops it there: a fault, the help, a switch that is refused.
+    pub(super) fn parse<'a>(&self, arguments: &'a [String]) -> Result<Switches<'a>, Stop> {
+        let switches = Switches::parse(self.switches, arguments)?;
+        if switches.has("-h") {
+            return Err(self.explain());
+        }
+        if let Some(switch) = switches.first_of(self.changing) {
+            return Err(Refusal::changes_the_gpu(&format!("{} {switch}", self.name)).into());
+        }
+        if let Some(switch) = switches.first_of(self.not_in_nvml) {
+            return Err(Refusal::not_in_nvml(&format!("{} {switch}", self.name)).into());
+        }
+        Ok(switches)
+    }
+
+    /// How it is typed, for shells and manuals.
+    pub(super) const fn typing(&self) -> Typing {
+        Typing {
+            switches: self.switches,
+            refused: [self.changing, self.not_in_nvml],
+            head: self.help,
+            usage: self.help,
+        }
+    }
+
+    /// The help, which is no failure.
+    pub(super) fn explain(&self) -> Stop {
+        Refusal::new(0, self.help).into()
+    }
+
+    /// The GPUs that `-i` names, or all.
+    pub(super) fn gpus(switches: &Switches<'_>, driver: &dyn QueryBackend) -> Result<Vec<u32>, Refusal> {
+        select(driver, switches.value("-i"))
+    }
+}

@@ -1,0 +1,105 @@
+//! `mig`: how GPUs are, and can be, divided.
+
+mod compute;
+mod gpu;
+mod help;
+
+use std::io::Write;
+
+use gpumon_probe::vendor::nvml::query::{Query, QueryBackend, Subject, Value};
+
+use super::form::Form;
+use crate::{
+    Refusal,
+    subcommand::Stop,
+    switches::{with_optional_value, with_value, without_value},
+};
+
+pub(super) const FORM: Form = Form {
+    name: "mig",
+    help: help::HELP,
+    switches: &[
+        without_value(&["-h", "--help"]),
+        with_value(&["-i", "--id"]),
+        with_value(&["-gi", "--gpu-instance-id"]),
+        with_value(&["-ci", "--compute-instance-id"]),
+        without_value(&["-lgip", "--list-gpu-instance-profiles"]),
+        without_value(&["-lgipp", "--list-gpu-instance-possible-placements"]),
+        without_value(&["-C", "--default-compute-instance"]),
+        with_optional_value(&["-cgi", "--create-gpu-instance"]),
+        without_value(&["-dgi", "--destroy-gpu-instance"]),
+        without_value(&["-lgi", "--list-gpu-instances"]),
+        without_value(&["-lcip", "--list-compute-instance-profiles"]),
+        without_value(&["-lcipp", "--list-compute-instance-possible-placements"]),
+        with_optional_value(&["-cci", "--create-compute-instance"]),
+        without_value(&["-dci", "--destroy-compute-instance"]),
+        without_value(&["-lci", "--list-compute-instances"]),
+    ],
+    changing: &["-cgi", "-dgi", "-cci", "-dci", "-C"],
+    not_in_nvml: &[],
+};
+
+/// Runs `mig`.
+pub(crate) fn run(arguments: &[String], driver: &dyn QueryBackend, output: &mut dyn Write) -> Result<u8, Stop> {
+    let switches = FORM.parse(arguments)?;
+    let listings = ["-lgip", "-lgipp", "-lgi", "-lcip", "-lcipp", "-lci"];
+    let Some(listing) = switches.first_of(&listings) else { return Err(FORM.explain()) };
+    let gpus = Form::gpus(&switches, driver)?;
+    let text = match listing {
+        "-lgip" => gpu::profiles(driver, &gpus),
+        "-lgipp" => gpu::placements(driver, &gpus),
+        _ => {
+            let gpus: Vec<u32> = gpus.into_iter().filter(|gpu| divided(driver, *gpu)).collect();
+            if gpus.is_empty() {
+                return Err(Refusal::new(0, "No MIG-enabled devices found.\n").into());
+            }
+            let chosen = Chosen::parse(switches.value("-gi"));
+            match listing {
+                "-lgi" => gpu::instances(driver, &gpus),
+                "-lcip" => compute::profiles(driver, &gpus, &chosen),
+                "-lcipp" => compute::placements(driver, &gpus, &chosen),
+                _ => compute::instances(driver, &gpus, &chosen),
+            }
+        }
+    };
+    output.write_all(text.as_bytes())?;
+    Ok(0)
+}
+
+/// The GPU instances that `-gi` names.
+struct Chosen(Option<Vec<i128>>);
+
+impl Chosen {
+    fn parse(text: Option<&str>) -> Self {
+        Self(text.map(|text| text.split(',').filter_map(|word| word.trim().parse().ok()).collect()))
+    }
+
+    fn has(&self, instance: i128) -> bool {
+        self.0.as_ref().is_none_or(|chosen| chosen.contains(&instance))
+    }
+}
+
+/// Whether a GPU is in MIG mode.
+fn divided(driver: &dyn QueryBackend, gpu: u32) -> bool {
+    ask(driver, gpu, Query::MigMode).and_then(|answer| answer.at(0)) == Some(1)
+}
+
+fn ask(driver: &dyn QueryBackend, gpu: u32, query: Query) -> Option<Value> {
+    driver.about(Subject::gpu(gpu), query).ok()
+}
+
+fn name(driver: &dyn QueryBackend, gpu: u32, query: Query) -> String {
+    let answer = ask(driver, gpu, query);
+    let name = answer.as_ref().and_then(|answer| answer.text()).unwrap_or("N/A");
+    if name.starts_with("MIG ") { name.to_owned() } else { format!("MIG {name}") }
+}
+
+/// Starts and sizes of places, as `{0,2,4}:2`.
+fn places(answer: Option<&Value>) -> Option<String> {
+    let places: Vec<_> = answer?.numbers().chunks_exact(2).collect();
+    let size = places.first()?[1];
+    let starts: Vec<String> = places.iter().map(|place| place[0].to_string()).collect();
+    // The colon stands below the colon of a list.
+    let label = if places.len() == 1 { "Placement " } else { "Placements" };
+    Some(format!("{label}: {{{}}}:{size}", starts.join(",")))
+}

@@ -1,0 +1,190 @@
+//! `gpm`, `prm`, `daemon` and `replay`: other ways to watch.
+
+use std::io::Write;
+
+use gpumon_probe::vendor::nvml::query::{Query, QueryBackend, Subject};
+
+use super::form::Form;
+use crate::{
+    Refusal, monitor, return_code,
+    subcommand::Stop,
+    switches::{Switches, with_value, without_value},
+};
+
+pub(super) const GPM: Form = Form {
+    name: "gpm",
+    help: GPM_HELP,
+    switches: &[
+        without_value(&["-h", "--help"]),
+        with_value(&["-i", "--id"]),
+        with_value(&["-s", "--set-stream-state"]),
+        without_value(&["-g", "--get-stream-state"]),
+    ],
+    changing: &["-s"],
+    not_in_nvml: &[],
+};
+
+pub(super) const PRM: Form = Form {
+    name: "prm",
+    help: PRM_HELP,
+    switches: &[
+        without_value(&["-h", "--help"]),
+        with_value(&["-i", "--index"]),
+        without_value(&["-l", "--list"]),
+        with_value(&["-n", "--name"]),
+        without_value(&["-f", "--info"]),
+        with_value(&["-p", "--params"]),
+        with_value(&["-c", "--counters"]),
+    ],
+    changing: &[],
+    not_in_nvml: &["-l", "-n", "-f", "-p", "-c"],
+};
+
+/// Runs `gpm`.
+pub(crate) fn gpm(arguments: &[String], driver: &dyn QueryBackend, output: &mut dyn Write) -> Result<u8, Stop> {
+    let switches = GPM.parse(arguments)?;
+    if !switches.has("-g") {
+        return Err(GPM.explain());
+    }
+    // All GPUs stream, or none: one line tells.
+    let gpu = Form::gpus(&switches, driver)?[0];
+    let state = match driver.about(Subject::gpu(gpu), Query::GpmStreaming).map(|answer| answer.at(0)) {
+        Ok(Some(0)) => "DISABLED",
+        Ok(Some(_)) => "ENABLED",
+        Ok(None) => "N/A",
+        Err(code) => return_code::plain(code),
+    };
+    writeln!(output, "GPM stream state: {state}")?;
+    Ok(0)
+}
+
+/// Runs `prm`.
+pub(crate) fn prm(arguments: &[String], _: &dyn QueryBackend, _: &mut dyn Write) -> Result<u8, Stop> {
+    PRM.parse(arguments)?;
+    Err(PRM.explain())
+}
+
+/// Runs `daemon`.
+pub(crate) fn daemon(arguments: &[String], _: &dyn QueryBackend, _: &mut dyn Write) -> Result<u8, Stop> {
+    let [id, delay, _, select, _, _, help] = monitor::COMMON;
+    let known = [
+        id,
+        delay,
+        select,
+        help,
+        with_value(&["-p", "--path"]),
+        with_value(&["-j", "--join"]),
+        without_value(&["-t", "--term"]),
+    ];
+    let switches = Switches::parse(&known, arguments).map_err(|fault| monitor::explain(fault, DAEMON_USAGE))?;
+    if switches.has("-h") {
+        return Err(Refusal::new(0, format!("{DAEMON_ABOUT}{DAEMON_USAGE}")).into());
+    }
+    let text = "gpumon: 'daemon' belongs to NVIDIA's own nvidia-smi; 'gpumon serve' watches GPUs in the background\n";
+    Err(Refusal::new(3, text).into())
+}
+
+/// Runs `replay`.
+pub(crate) fn replay(arguments: &[String], _: &dyn QueryBackend, _: &mut dyn Write) -> Result<u8, Stop> {
+    let [id, _, _, select, _, file, help] = monitor::COMMON;
+    let known = [
+        id,
+        select,
+        file,
+        help,
+        with_value(&["-b", "--begin"]),
+        with_value(&["-e", "--end"]),
+        with_value(&["-r", "--redirect"]),
+    ];
+    let switches = Switches::parse(&known, arguments).map_err(|fault| monitor::explain(fault, REPLAY_USAGE))?;
+    if switches.has("-h") {
+        return Err(Refusal::new(0, format!("{REPLAY_ABOUT}{REPLAY_USAGE}")).into());
+    }
+    let text = "gpumon: 'replay' reads what 'nvidia-smi daemon' wrote; use NVIDIA's own nvidia-smi for it\n";
+    Err(Refusal::new(3, text).into())
+}
+
+const GPM_HELP: &str = "
+    gpm -- Shows whether GPM's metrics are streamed.
+
+    Usage: nvidia-smi gpm [options]
+
+    Options include:
+    [-h | --help]: Show this help
+    [-i | --id]: GPUs by index, PCI bus ID, UUID or serial number.
+                 Several are separated by commas.
+    [-s | --set-stream-state]: Starts or stops the stream; gpumon refuses it
+    [-g | --get-stream-state]: Whether metrics are streamed
+
+
+";
+
+const PRM_HELP: &str = "    \
+    [-h | --help]: Show this help
+    [-i | --index]: GPU by its index; -n and -c need it
+    [-l | --list]: The registers and counters that there are
+    [-n | --name]: A register by its name
+    [-f | --info]: The parameters of a register or counter
+    [-p | --params]: Parameters, as <key>=<value> separated by commas
+    [-c | --counters]: Counters by their names; all of them without a name, or with \"all\"
+";
+
+const DAEMON_ABOUT: &str = "
+    Watches GPUs in the background, and keeps what it reads in files.
+";
+
+const DAEMON_USAGE: &str = "
+    Usage: nvidia-smi daemon [options]
+
+    Options include:
+    [-i | --id]:          GPUs by index, PCI bus ID, UUID or serial number, separated by commas
+    [-d | --delay]:       Seconds between two readings [default=10secs]
+    [-s | --select]:      Groups of readings [default=puc]
+                          Any of these letters:
+                              p - Power and temperatures
+                              u - Utilization
+                              c - Clocks of processor and memory
+                              v - Time limited by power, and by heat
+                              m - Memory in use: framebuffer, BAR1, protected
+                              e - Errors of ECC and replays on PCIe
+                              t - Traffic on PCIe, in and out
+    [-p | --path]:        Directory to write to [default]:
+                              Unix - /var/log/nvstats
+                              Windows - C:/Program Files/NVIDIA Corporation/NVSMI
+    [-j | --join]:        Text to add to the name of the file
+    [-t | --term]:        Ends it
+    [-h | --help]:        Show this help
+
+    gpumon has 'gpumon serve' for this, and refuses it here.
+
+
+";
+
+const REPLAY_ABOUT: &str = "
+    Shows what a file of the daemon holds.
+";
+
+const REPLAY_USAGE: &str = "
+    Usage: nvidia-smi replay [options]
+
+    Options include:
+    [-i | --id]:          GPUs by index, separated by commas
+    [-s | --select]:      Groups of readings [default=puc]
+                          Any of these letters:
+                              p - Power and temperatures
+                              u - Utilization
+                              c - Clocks of processor and memory
+                              v - Time limited by power, and by heat
+                              m - Memory in use: framebuffer, BAR1, protected
+                              e - Errors of ECC and replays on PCIe
+                              t - Traffic on PCIe, in and out
+    [-f | --filename]:    The file, with its whole path [mandatory]
+    [-b | --begin]:       From this time on (HH:MM:SS). [default=0] is the start of the file
+    [-e | --end]:         Up to this time (HH:MM:SS). [default=0] is the end of the file
+    [-r | --redirect]:    File to write to
+    [-h | --help]:        Show this help
+
+    gpumon writes no such files, and refuses it here.
+
+
+";

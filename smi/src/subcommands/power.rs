@@ -1,0 +1,173 @@
+//! `power-profiles`, `power-smoothing` and `power-hint`.
+
+use std::io::Write;
+
+use gpumon_probe::vendor::nvml::query::{Query, QueryBackend, Subject};
+
+use super::form::Form;
+use crate::{
+    Refusal,
+    subcommand::Stop,
+    switches::{with_value, without_value},
+};
+
+pub(super) const PROFILES: Form = Form {
+    name: "power-profiles",
+    help: PROFILES_HELP,
+    switches: &[
+        without_value(&["-h", "--help"]),
+        with_value(&["-i", "--id"]),
+        without_value(&["-l", "--list"]),
+        without_value(&["-ld", "--list-detailed"]),
+        without_value(&["-gr", "--get-requested"]),
+        with_value(&["-sr", "--set-requested"]),
+        with_value(&["-cr", "--clear-requested"]),
+        without_value(&["-ge", "--get-enforced"]),
+    ],
+    changing: &["-sr", "-cr"],
+    not_in_nvml: &[],
+};
+
+pub(super) const SMOOTHING: Form = Form {
+    name: "power-smoothing",
+    help: SMOOTHING_HELP,
+    switches: &[
+        without_value(&["-h", "--help"]),
+        with_value(&["-i", "--id"]),
+        with_value(&["-p", "--profile"]),
+        with_value(&["-spp", "--set-preset-profile"]),
+        with_value(&["-ptf", "--percent-tmp-floor"]),
+        with_value(&["-rur", "--ramp-up-rate"]),
+        with_value(&["-rdr", "--ramp-down-rate"]),
+        with_value(&["-rdh", "--ramp-down-hysteresis"]),
+        without_value(&["-ppd", "--print-profile-definitions"]),
+        with_value(&["-s", "--state"]),
+        with_value(&["-spf", "--secondary-power-floor"]),
+        with_value(&["-pfawm", "--primary-floor-act-win-mult"]),
+        with_value(&["-pftwm", "--primary-floor-tar-win-mult"]),
+        with_value(&["-pfao", "--primary-floor-act-offset"]),
+    ],
+    changing: &["-spp", "-ptf", "-rur", "-rdr", "-rdh", "-s", "-spf", "-pfawm", "-pftwm", "-pfao"],
+    not_in_nvml: &[],
+};
+
+pub(super) const HINT: Form = Form {
+    name: "power-hint",
+    help: HINT_HELP,
+    switches: &[
+        without_value(&["-h", "--help"]),
+        with_value(&["-i", "--id"]),
+        without_value(&["-l", "--list-info"]),
+        with_value(&["-gc", "--graphics-clock"]),
+        with_value(&["-mc", "--memory-clock"]),
+        with_value(&["-t", "--temperature"]),
+        with_value(&["-p", "--profile"]),
+    ],
+    changing: &[],
+    not_in_nvml: &["-l", "-gc", "-mc", "-t", "-p"],
+};
+
+/// `NVML_FI_PWR_SMOOTHING_ENABLED`, or `NVML_FI_PWR_SMOOTHING_PRIV_LVL` of drivers before 580.82, which number fields
+/// otherwise. A GPU has both or none.
+const SMOOTHING_FIELD: u32 = 257;
+
+/// Runs `power-profiles`. What a GPU that has profiles shows of them is left to NVIDIA's own tool.
+pub(crate) fn profiles(arguments: &[String], driver: &dyn QueryBackend, _: &mut dyn Write) -> Result<u8, Stop> {
+    let switches = PROFILES.parse(arguments)?;
+    let Some(switch) = switches.first_of(&["-l", "-ld", "-gr", "-ge"]) else { return Err(PROFILES.explain()) };
+    let gpus = Form::gpus(&switches, driver)?;
+    if gpus.iter().any(|gpu| driver.about(Subject::gpu(*gpu), Query::WorkloadPowerProfiles).is_ok()) {
+        return Err(Refusal::not_in_nvml(&format!("power-profiles {switch}")).into());
+    }
+    Err(Refusal::new(3, "Workload Power Profiles feature is not supported on this device.\n").into())
+}
+
+/// Runs `power-smoothing`. What a GPU that can smooth shows of it is left to NVIDIA's own tool.
+pub(crate) fn smoothing(arguments: &[String], driver: &dyn QueryBackend, output: &mut dyn Write) -> Result<u8, Stop> {
+    let switches = SMOOTHING.parse(arguments)?;
+    if !switches.has("-ppd") {
+        return Err(SMOOTHING.explain());
+    }
+    for gpu in Form::gpus(&switches, driver)? {
+        if driver.about(Subject::gpu(gpu), Query::Field(SMOOTHING_FIELD, 0)).is_ok() {
+            return Err(Refusal::not_in_nvml("power-smoothing -ppd").into());
+        }
+        writeln!(output, "Power Smoothing is not supported on this device.")?;
+    }
+    Ok(0)
+}
+
+/// Runs `power-hint`.
+pub(crate) fn hint(arguments: &[String], _: &dyn QueryBackend, _: &mut dyn Write) -> Result<u8, Stop> {
+    HINT.parse(arguments)?;
+    Err(HINT.explain())
+}
+
+const PROFILES_HELP: &str = "
+    Workload Power Profiles -- Settings of a GPU that suit a kind of work.
+
+    Usage: nvidia-smi power-profiles [options]
+
+    Options include:
+    [-h | --help]: Show this help
+    [-i | --id]: GPUs by index, PCI bus ID, UUID or serial number.
+
+    [-l | --list]: The profiles that there are
+    [-ld | --list-detailed]: The same, with all about them
+    [-gr | --get-requested]: The profiles that were asked for
+    [-sr | --set-requested]: Asks for profiles; gpumon refuses it
+    [-cr | --clear-requested]: Asks for profiles no longer; gpumon refuses it
+    [-ge | --get-enforced]: The profiles in force
+
+
+";
+
+const SMOOTHING_HELP: &str = "
+    Power Smoothing -- Limits how fast the power of a GPU rises and falls.
+
+    Usage: nvidia-smi power-smoothing [options]
+
+    Options include:
+    [-h | --help]: Show this help
+    [-i | --id]: GPUs by index, PCI bus ID, UUID or serial number.
+
+    [-p | --profile]: The profile by its number, for what sets one
+    [-spp | --set-preset-profile]: Sets the profile in force; gpumon refuses it
+    [-ptf | --percent-tmp-floor]: Sets the floor in percent; gpumon refuses it
+    [-rur | --ramp-up-rate]: Sets how fast power rises, in mW/s; gpumon refuses it
+    [-rdr | --ramp-down-rate]: Sets how fast power falls, in mW/s; gpumon refuses it
+    [-rdh | --ramp-down-hysteresis]: Sets how long power waits before it falls, in ms; gpumon refuses it
+    [-ppd | --print-profile-definitions]: What each profile sets
+    [-s | --state]: Turns it on or off: 0/DISABLED, 1/ENABLED; gpumon refuses it
+    [-spf | --secondary-power-floor]: Sets the second floor in mW; gpumon refuses it
+    [-pfawm | --primary-floor-act-win-mult]: Sets the first floor's activation window; gpumon refuses it
+    [-pftwm | --primary-floor-tar-win-mult]: Sets the first floor's target window; gpumon refuses it
+    [-pfao | --primary-floor-act-offset]: Sets the first floor's activation offset in mW; gpumon refuses it
+
+
+";
+
+const HINT_HELP: &str = "
+    Power Hint --   How much power clocks, temperature and kind of work would take.
+
+    Usage: nvidia-smi power-hint [options]
+
+    Options include:
+    [-i | --id]: GPUs by index, PCI bus ID, UUID or serial number. Several
+                 are separated by commas
+
+    [-l | --list-info]: What the other options may be
+
+    [-gc | --graphics-clock]: Graphics clock in MHz (required)
+
+    [-mc | --memory-clock]: Memory clock in MHz (optional)
+
+    [-t | --temperature]: Degrees Celsius (required); n stands for minus
+
+    [-p | --profile]: The kind of work by its number (required)
+
+    [-h | --help]: Show this help
+
+
+
+";

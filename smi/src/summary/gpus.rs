@@ -1,0 +1,197 @@
+//! A GPU's three lines.
+
+use gpumon_probe::vendor::nvml::query::{Answer, Code, Query, Subject};
+
+use super::{
+    super::Context,
+    mig::MigDevice,
+    text::{self, mib, number},
+};
+
+/// What the summary shows of one GPU.
+pub(super) struct Row {
+    pub(super) index: u32,
+    name: String,
+    persistence: &'static str,
+    pub(super) bus_id: String,
+    display: &'static str,
+    ecc: String,
+    fan: String,
+    temperature: String,
+    performance: String,
+    power: String,
+    limit: String,
+    memory: Option<(i128, i128)>,
+    utilization: String,
+    compute: &'static str,
+    mig: &'static str,
+    pub(super) is_mig: bool,
+    pub(super) mig_devices: Vec<MigDevice>,
+    pub(super) processes: Vec<Process>,
+    pub(super) inforom_is_corrupt: bool,
+}
+
+/// A process on a GPU.
+pub(super) struct Process {
+    pub(super) pid: u32,
+    pub(super) kind: &'static str,
+    /// In bytes.
+    pub(super) memory: Option<i128>,
+    /// GPU instance and compute instance.
+    pub(super) instance: Option<(i128, i128)>,
+}
+
+impl Row {
+    pub(super) fn read(context: &Context<'_>, gpu: u32) -> Self {
+        let ask = |query| context.ask(gpu, query);
+        let mig = ask(Query::MigMode);
+        let is_mig = mig.as_ref().is_ok_and(|mode| mode.at(0) == Some(1));
+        let mut row = Self {
+            index: gpu,
+            name: words(&ask(Query::Name)),
+            persistence: on_off(&ask(Query::PersistenceMode)),
+            bus_id: words(&ask(Query::BusId)),
+            display: on_off(&ask(Query::DisplayActive)),
+            ecc: ecc(context, gpu, is_mig),
+            fan: number(&ask(Query::FanSpeed), 0, |percent| format!("{percent}%")),
+            temperature: number(&ask(Query::Temperature), 0, |celsius| format!("{celsius}C")),
+            performance: number(&ask(Query::PerformanceState), 0, performance_state),
+            power: watts(&ask(Query::PowerUsage)),
+            limit: watts(&ask(Query::EnforcedPowerLimit)),
+            memory: ask(Query::MemoryInfo).ok().and_then(|memory| Some((memory.at(3)?, memory.at(0)?))),
+            utilization: number(&ask(Query::UtilizationRates), 0, |percent| format!("{percent}%")),
+            compute: compute_mode(&ask(Query::ComputeMode)),
+            mig: match &mig {
+                Ok(mode) if mode.at(0) == Some(1) && mode.at(1) == Some(0) => "Enabled*",
+                Ok(mode) if mode.at(0) == Some(1) => "Enabled",
+                Ok(mode) if mode.at(1) == Some(1) => "Disabled*",
+                Ok(_) => "Disabled",
+                Err(code) => text::missing(*code),
+            },
+            is_mig,
+            mig_devices: if is_mig { MigDevice::read_all(context, gpu) } else { Vec::new() },
+            processes: Process::read_all(context, gpu),
+            inforom_is_corrupt: false,
+        };
+        // Checking the infoROM takes 70 ms, so that it is left to a server, which does it once.
+        if context.driver.is_quick() && row.processes.is_empty() {
+            row.inforom_is_corrupt = ask(Query::InforomIsValid) == Err(Code::CORRUPTED_INFOROM);
+        }
+        row
+    }
+
+    pub(super) fn render(&self) -> String {
+        let memory = self
+            .memory
+            .map_or_else(|| "N/A  ".to_owned(), |(used, total)| format!("{:>4}MiB / {:>6}MiB", mib(used), mib(total)));
+        format!(
+            "| {index:>3}  {name:<27}    {persistence:<3} |   {bus_id:<16} {display:>3} | {ecc:>20} |\n\
+             | {fan:>3}  {temperature:>4}    {performance:<3}          {power:>5} / {limit:>5} | {memory:>22} | \
+             {utilization:>7} {compute:>12} |\n\
+             |                                         |                        | {mig:>20} |\n\
+             {border}",
+            index = self.index,
+            name = text::head(&self.name, 27),
+            persistence = self.persistence,
+            bus_id = self.bus_id,
+            display = self.display,
+            ecc = self.ecc,
+            fan = self.fan,
+            temperature = self.temperature,
+            performance = self.performance,
+            power = self.power,
+            limit = self.limit,
+            utilization = self.utilization,
+            compute = self.compute,
+            mig = self.mig,
+            border = border(),
+        )
+    }
+}
+
+/// The line between two GPUs.
+pub(super) fn border() -> &'static str {
+    "+-----------------------------------------+------------------------+----------------------+\n"
+}
+
+fn words(answer: &Answer) -> String {
+    match answer {
+        Ok(value) => value.text().unwrap_or("N/A").to_owned(),
+        Err(code) => text::missing(*code).to_owned(),
+    }
+}
+
+fn on_off(answer: &Answer) -> &'static str {
+    match answer {
+        Ok(value) if value.at(0) == Some(0) => "Off",
+        Ok(_) => "On",
+        Err(code) => text::missing(*code),
+    }
+}
+
+/// While a GPU is divided nothing counts for all of it, and only the mode is shown.
+fn ecc(context: &Context<'_>, gpu: u32, is_mig: bool) -> String {
+    match context.ask(gpu, Query::EccMode) {
+        Ok(mode) if mode.at(0) == Some(0) => "Off".to_owned(),
+        Ok(_) if is_mig => "On".to_owned(),
+        Ok(_) => number(&context.ask(gpu, Query::TotalEccErrors(1, 0)), 0, |count| count.to_string()),
+        Err(code) => text::missing(code).to_owned(),
+    }
+}
+
+/// Whole watts; what is missing keeps a space where the unit would have been.
+fn watts(answer: &Answer) -> String {
+    match answer {
+        Err(code) => format!("{} ", text::missing(*code)),
+        known => number(known, 0, |milliwatts| format!("{}W", milliwatts / 1000)),
+    }
+}
+
+fn performance_state(state: i128) -> String {
+    if state > 15 { "N/A".to_owned() } else { format!("P{state}") }
+}
+
+fn compute_mode(answer: &Answer) -> &'static str {
+    match answer {
+        Ok(mode) => match mode.at(0) {
+            Some(0) => "Default",
+            Some(1) => "E. Thread",
+            Some(2) => "Prohibited",
+            Some(3) => "E. Process",
+            _ => "N/A",
+        },
+        Err(code) => text::missing(*code),
+    }
+}
+
+impl Process {
+    /// Compute, graphics and both, by PID. One that the driver lists as both is one line.
+    fn read_all(context: &Context<'_>, gpu: u32) -> Vec<Self> {
+        let list = |query| {
+            context.driver.about(Subject::gpu(gpu), query).map_or_else(|_| Vec::new(), |v| v.numbers().to_vec())
+        };
+        let mut processes: Vec<Self> = Vec::new();
+        for (query, kind) in
+            [(Query::ComputeProcesses, "C"), (Query::MpsProcesses, "M+C"), (Query::GraphicsProcesses, "G")]
+        {
+            for entry in list(query).as_chunks::<4>().0 {
+                let &[pid, memory, gi, ci] = entry;
+                let instance = (gi >= 0 && ci >= 0).then_some((gi, ci));
+                let same =
+                    processes.iter_mut().find(|other| i128::from(other.pid) == pid && other.instance == instance);
+                match same {
+                    Some(other) if other.kind != kind => other.kind = "C+G",
+                    Some(_) => {}
+                    None => processes.push(Self {
+                        pid: pid as u32,
+                        kind,
+                        memory: (memory >= 0).then_some(memory),
+                        instance,
+                    }),
+                }
+            }
+        }
+        processes.sort_by_key(|process| (process.instance, process.pid));
+        processes
+    }
+}

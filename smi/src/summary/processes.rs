@@ -1,0 +1,58 @@
+//! The table of processes.
+
+use std::{collections::HashMap, fmt::Write};
+
+use gpumon_probe::vendor::nvml::query::SystemQuery;
+
+use super::{
+    super::Context,
+    gpus::{Process, Row},
+    text::{self, mib},
+};
+
+pub(super) fn render(context: &Context<'_>, rows: &[Row]) -> String {
+    let line = "-".repeat(super::WIDTH);
+    let mut out = format!(
+        "\n+{line}+\n\
+         | Processes:                                                                              |\n\
+         |  GPU   GI   CI              PID   Type   Process name                        GPU Memory |\n\
+         |        ID   ID                                                               Usage      |\n\
+         |{}|\n",
+        "=".repeat(super::WIDTH)
+    );
+    let mut names = HashMap::new();
+    let mut is_empty = true;
+    for row in rows {
+        for process in &row.processes {
+            let name = names.entry(process.pid).or_insert_with(|| name(context, process.pid));
+            out.push_str(&process_line(row.index, process, name));
+            is_empty = false;
+        }
+    }
+    if is_empty {
+        let _ = writeln!(out, "|  {:<87}|", "No running processes found");
+    }
+    let _ = writeln!(out, "+{line}+");
+    out
+}
+
+fn process_line(gpu: u32, process: &Process, name: &str) -> String {
+    let id = |id: Option<i128>| id.map_or_else(|| "N/A".to_owned(), |id| id.to_string());
+    let memory = process.memory.map_or_else(|| "N/A     ".to_owned(), |bytes| format!("{}MiB", mib(bytes)));
+    format!(
+        "| {gpu:>4}   {gi:>3}  {ci:>3} {pid:>15} {kind:>6}   {name:<32} {memory:>13} |\n",
+        gi = id(process.instance.map(|(gi, _)| gi)),
+        ci = id(process.instance.map(|(_, ci)| ci)),
+        pid = process.pid,
+        kind = process.kind,
+        name = text::tail(name, 32),
+    )
+}
+
+/// A process's name belongs to whoever started it: it can hold anything, and must not steer the terminal.
+fn name(context: &Context<'_>, pid: u32) -> String {
+    match context.system(SystemQuery::ProcessName(pid)) {
+        Ok(value) => value.text().unwrap_or("-").replace(char::is_control, "?"),
+        Err(code) => super::super::return_code::bracketed(code),
+    }
+}

@@ -1,0 +1,174 @@
+//! `topo`: how the GPUs, the CPUs and the network cards of a machine are connected.
+
+mod help;
+mod level;
+mod matrix;
+mod near;
+mod p2p;
+mod ranges;
+mod sysfs;
+
+use std::io::Write;
+
+use gpumon_probe::vendor::nvml::query::{Query, QueryBackend, Subject, SystemQuery};
+
+use self::{matrix::Matrix, sysfs::Sysfs};
+use super::{
+    Refusal,
+    select::select,
+    subcommand::{Stop, Typing},
+    switches::{Switch, Switches, Values, with_value, without_value},
+};
+
+const SWITCHES: &[Switch] = &[
+    without_value(&["-m", "--matrix"]),
+    without_value(&["-mp", "--matrix_pci"]),
+    with_value(&["-i", "--id"]),
+    with_value(&["-c", "--cpu"]),
+    with_value(&["-n", "--nearest_gpus"]).of(Values::One(level::TYPED)),
+    without_value(&["-p", "--gpu_path"]),
+    with_value(&["-p2p", "--p2pstatus"]).of(Values::One(p2p::CAPABILITIES)),
+    without_value(&["-C", "--get-numa-id-of-nearby-cpu"]),
+    without_value(&["-M", "--get-numa-id-of-nearby-mem"]),
+    without_value(&["-gnid", "--gpu-numa-id"]),
+    without_value(&["-h", "--help"]),
+    without_value(&["-nvme", "--matrix_nvme"]),
+];
+
+/// How it is typed, for shells and manuals.
+pub(super) const TYPING: Typing =
+    Typing { switches: SWITCHES, refused: [&[], &[]], head: help::HELP, usage: help::HELP };
+
+/// Runs `topo`.
+pub(super) fn run(arguments: &[String], driver: &dyn QueryBackend, output: &mut dyn Write) -> Result<u8, Stop> {
+    let switches = Switches::parse(SWITCHES, arguments)?;
+    if switches.is_empty() || switches.has("-h") {
+        return Err(Refusal::new(0, help::HELP).into());
+    }
+    let cpu = switches.number("-c")?;
+    let nearest = switches.number("-n")?;
+    let selected = switches.value("-i").map(|text| select(driver, Some(text))).transpose()?;
+    let selected = selected.as_deref();
+    let sysfs = Sysfs::default();
+    let topology = Topology { driver, sysfs: &sysfs };
+
+    if let Some(letter) = switches.value("-p2p") {
+        output.write_all(p2p::table(driver, &select(driver, None)?, letter)?.as_bytes())?;
+    }
+    if let Some(cpu) = cpu {
+        output.write_all(near::gpus_of_cpu(driver, cpu).as_bytes())?;
+    }
+    if let Some(level) = nearest {
+        let gpu = single(
+            selected,
+            "Nearest GPUs argument must be used in conjunction with the -i argument which must be a single identifier.",
+        )?;
+        output.write_all(near::gpus_of_gpu(driver, gpu, level)?.as_bytes())?;
+    }
+    if switches.has("-p") {
+        output.write_all(near::path(driver, selected)?.as_bytes())?;
+    }
+    if switches.has("-C") {
+        let gpu = single(
+            selected,
+            "NUMA ID of nearest CPU must be used in conjunction with the -i argument which must be a single identifier.",
+        )?;
+        writeln!(output, "NUMA IDs of closest CPU: {}", or_not_applicable(topology.nodes_of_cpus(gpu)))?;
+    }
+    if switches.has("-M") {
+        let gpu = single(
+            selected,
+            "NUMA ID of nearest memory must be used in conjunction with the -i argument which must be a single identifier.",
+        )?;
+        writeln!(output, "NUMA IDs of closest memory: {}", or_not_applicable(topology.nodes_of_memory(gpu)))?;
+    }
+    if switches.has("-gnid") {
+        let gpu = single(
+            selected,
+            "GPU NUMA ID command must be used in conjunction with the -i argument which must be a single identifier.",
+        )?;
+        writeln!(output, "{}", topology.own_node(gpu))?;
+    }
+    if selected.is_some() && nearest.is_none() && switches.first_of(&["-p", "-C", "-M", "-gnid"]).is_none() {
+        let text = "The -i command line argument must be used in conjunction with -n or -p.\n\n";
+        return Err(Refusal::new(255, text).into());
+    }
+    for (switch, matrix) in [("-m", Matrix::Links), ("-mp", Matrix::Pci), ("-nvme", Matrix::Disks)] {
+        if switches.has(switch) {
+            let gpus = select(driver, None)?;
+            output.write_all(matrix::table(&topology, &gpus, matrix).as_bytes())?;
+        }
+    }
+    Ok(0)
+}
+
+/// Whom to ask: the driver, and the kernel.
+struct Topology<'a> {
+    driver: &'a dyn QueryBackend,
+    sysfs: &'a Sysfs,
+}
+
+impl Topology<'_> {
+    /// The CPUs near a GPU, as ranges; nothing where that is not known.
+    fn cpus(&self, gpu: u32) -> String {
+        self.words(gpu, Query::CpuAffinity).map_or_else(String::new, |words| ranges::of_words(&words))
+    }
+
+    /// The NUMA nodes whose memory is near a GPU.
+    fn nodes_of_memory(&self, gpu: u32) -> String {
+        self.words(gpu, Query::MemoryAffinity).map_or_else(String::new, |words| ranges::of_words(&words))
+    }
+
+    /// The NUMA nodes of the CPUs near a GPU.
+    fn nodes_of_cpus(&self, gpu: u32) -> String {
+        let Some(words) = self.words(gpu, Query::CpuAffinity) else { return String::new() };
+        let near = ranges::numbers(&words);
+        let nodes: Vec<u32> = self
+            .sysfs
+            .nodes()
+            .into_iter()
+            .filter(|(_, cpus)| cpus.iter().any(|cpu| near.contains(cpu)))
+            .map(|(node, _)| node)
+            .collect();
+        ranges::of_numbers(&nodes)
+    }
+
+    /// The NUMA node that a GPU's own memory is.
+    fn own_node(&self, gpu: u32) -> String {
+        let answer = self.driver.about(Subject::gpu(gpu), Query::NumaNode);
+        answer.ok().and_then(|answer| answer.at(0)).map_or_else(|| "N/A".to_owned(), |node| node.to_string())
+    }
+
+    fn words(&self, gpu: u32, query: Query) -> Option<Vec<u64>> {
+        let answer = self.driver.about(Subject::gpu(gpu), query).ok()?;
+        Some(answer.numbers().iter().map(|word| *word as u64).collect())
+    }
+}
+
+/// How many GPUs there are, and which of a list is the only one.
+fn single(selected: Option<&[u32]>, otherwise: &str) -> Result<u32, Refusal> {
+    match selected {
+        Some([gpu]) => Ok(*gpu),
+        _ => Err(Refusal::new(2, format!("{otherwise}\n\n"))),
+    }
+}
+
+fn or_not_applicable(text: String) -> String {
+    if text.is_empty() { "N/A".to_owned() } else { text }
+}
+
+/// The indices that an answer lists, with commas.
+fn listed(numbers: &[i128]) -> String {
+    let mut numbers = numbers.to_vec();
+    numbers.sort_unstable();
+    numbers.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
+
+/// The GPUs near a CPU.
+fn near_cpu(driver: &dyn QueryBackend, cpu: i64) -> Vec<i128> {
+    let answer = u32::try_from(cpu).ok().and_then(|cpu| driver.system(SystemQuery::GpusNearCpu(cpu)).ok());
+    answer.map_or_else(Vec::new, |answer| answer.numbers().to_vec())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,62 @@
+//! nvidia-smi's messages where there is no driver, or no GPU behind its number.
+
+use std::fs;
+
+use gpumon_probe::{vendor::SourceError, vendor::nvml::query::Code};
+
+use super::{Refusal, return_code};
+
+/// The message and exit code for a driver that cannot be opened.
+pub(crate) fn refusal(error: &SourceError) -> Refusal {
+    let failed = |what: &str| format!("Failed to initialize NVML: {what}\n");
+    match error {
+        SourceError::NoLibrary { .. } => Refusal::new(
+            12,
+            "NVIDIA-SMI couldn't find libnvidia-ml.so library in your system. Please make sure that the NVIDIA Display \
+             Driver is properly installed and present in your system.\nPlease also try adding directory that contains \
+             libnvidia-ml.so to your system PATH.\n",
+        ),
+        SourceError::NoDriver => Refusal::new(
+            9,
+            "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. Make sure that the latest \
+             NVIDIA driver is installed and running.\n\n",
+        ),
+        SourceError::NoDevice => Refusal::no_devices(),
+        SourceError::VersionMismatch => Refusal::new(18, failed("Driver/library version mismatch")),
+        SourceError::NoPermission => Refusal::new(4, failed("Insufficient Permissions")),
+        SourceError::Driver { .. } => Refusal::new(255, failed("Unknown Error")),
+        SourceError::NoThread { .. } | SourceError::BadScenario(_) => Refusal::new(255, format!("{error}\n")),
+    }
+}
+
+/// The warning about a GPU that cannot be opened, while the others are shown.
+pub(crate) fn lost(gpu: u32, count: u32, code: Code) -> String {
+    let bus_id = bus_id(gpu, count).map(|id| format!(" {id}:")).unwrap_or_default();
+    let what = if code == Code::GPU_IS_LOST {
+        "GPU is lost.  Reboot the system to recover this GPU".to_owned()
+    } else {
+        return_code::plain(code).to_owned()
+    };
+    format!("Unable to determine the device handle for GPU{gpu}:{bus_id} {what}\n")
+}
+
+/// The kernel module lists its GPUs also when the library cannot reach one. NVML numbers them by their bus id.
+fn bus_id(gpu: u32, count: u32) -> Option<String> {
+    let listed = fs::read_dir("/proc/driver/nvidia/gpus").ok()?;
+    let mut ids: Vec<String> = listed.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect();
+    ids.sort();
+    (ids.len() == count as usize).then(|| ids.swap_remove(gpu as usize).to_uppercase())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lost_gpu_is_named_by_its_number() {
+        let text = lost(3, u32::MAX, Code::GPU_IS_LOST);
+        let expected =
+            "Unable to determine the device handle for GPU3: GPU is lost.  Reboot the system to recover this GPU\n";
+        assert_eq!(text, expected);
+    }
+}
