@@ -165,6 +165,7 @@ SUITES = {
     "rust": [
         Suite("Rust format", ["cargo", "fmt", "--all", "--check"]),
         Suite("Kernels are of their sources", [sys.executable, "tools/kernels.py", "--check"]),
+        Suite("Circles of imports", [sys.executable, "tools/circles.py"]),
         Suite("Clippy", "cargo clippy --workspace --all-targets --locked -- -D warnings".split()),
         Suite("Rust tests", CARGO_TEST, CARGO, alone=lambda names: [*CARGO_TEST, "--exact", *names, ONE_BY_ONE]),
     ],

@@ -27,7 +27,7 @@ use std::{
     process::{self, ExitCode},
 };
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 use gpumon_workload::{lock_file, suggest};
 
 use self::{args::Args, commands::smi, options::SourceArgs};
@@ -59,7 +59,8 @@ pub fn main() -> ExitCode {
         return smi::run_as_nvidia_smi(&[], &words);
     }
     let (source, rest) = SourceArgs::told_apart(&words);
-    if smi::is_passthrough(&rest) {
+    let is_command = |word: &str| Args::command().find_subcommand(word).is_some();
+    if gpumon_smi::is_passthrough(&rest, is_command) {
         let is_named = rest.first().is_some_and(|word| word == "smi");
         return smi::run_as_nvidia_smi(&source, &rest[usize::from(is_named)..]);
     }

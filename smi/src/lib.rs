@@ -94,7 +94,7 @@ impl From<io::Error> for End {
 }
 
 fn run_words(source: &AnswerSource<'_>, words: &[String]) -> Result<u8, End> {
-    if let Some(own) = words.first().and_then(|name| subcommand::subcommand(name)) {
+    if let Some(own) = words.first().and_then(|name| subcommands::subcommand(name)) {
         let behind = &words[1..];
         let is_help = behind.iter().any(|word| word == "-h" || word == "--help");
         let driver = if is_help { Ok(Driver::unopened(source)) } else { Driver::open_directly(source) };

@@ -2,7 +2,7 @@
 
 use super::{
     options::{self, Flag},
-    subcommand::subcommand,
+    subcommands::subcommand,
 };
 
 /// Whether these words, typed behind `gpumon`, are meant for nvidia-smi: it is named, or one of them is an option that it

@@ -1,13 +1,12 @@
-//! The subcommands: one function each, found by name.
+//! What a subcommand is: a name, a function, and how it is typed.
 
 use std::io::{self, Write};
 
 use gpumon_probe::vendor::nvml::query::QueryBackend;
 
 use super::{
-    Refusal, dmon, nvlink, pmon, subcommands,
+    Refusal,
     switches::{Switch, UsageError},
-    topo,
 };
 
 /// A subcommand of nvidia-smi.
@@ -89,25 +88,10 @@ impl From<UsageError<'_>> for Stop {
     }
 }
 
-/// All of them.
-pub(super) fn all() -> impl Iterator<Item = &'static Subcommand> {
-    const OWN: &[Subcommand] = &[
-        Subcommand::new("dmon", dmon::run, dmon::TYPING),
-        Subcommand::new("pmon", pmon::run, pmon::TYPING),
-        Subcommand::new("topo", topo::run, topo::TYPING),
-        Subcommand::new("nvlink", nvlink::run, nvlink::TYPING),
-    ];
-    OWN.iter().chain(subcommands::SUBCOMMANDS)
-}
-
-/// The subcommand of a name.
-pub(crate) fn subcommand(name: &str) -> Option<&'static Subcommand> {
-    all().find(|subcommand| subcommand.name == name)
-}
-
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
+    use crate::subcommands::subcommand;
 
     /// What a subcommand writes when it is typed so, and its exit code.
     pub(in super::super) fn typed(line: &str, driver: &dyn QueryBackend) -> (String, u8) {

@@ -7,10 +7,9 @@ use std::{
 };
 
 use anyhow::{Context, anyhow};
-use clap::CommandFactory;
 use clap_mangen::{Man, roff::Roff};
 
-use crate::{args::Args, exit::Failure, man, suggest::nearest};
+use crate::{exit::Failure, man, suggest::nearest};
 
 /// Print manual pages
 ///
@@ -34,8 +33,9 @@ Examples:
   gpumon man --out ~/.local/share/man/man1
       Install all pages for this user.";
 
-pub(crate) fn run(args: &ManArgs) -> Result<(), Failure> {
-    let all = all();
+/// `gpumon` is the definition of all that can be typed.
+pub(crate) fn run(gpumon: clap::Command, args: &ManArgs) -> Result<(), Failure> {
+    let all = all(gpumon);
     if let Some(folder) = &args.out {
         return Ok(write_all(&all, folder)?);
     }
@@ -48,8 +48,8 @@ pub(crate) fn run(args: &ManArgs) -> Result<(), Failure> {
 }
 
 /// gpumon itself, and then each of its commands that is not hidden.
-fn all() -> Vec<clap::Command> {
-    let mut gpumon = Args::command().disable_help_subcommand(true);
+fn all(gpumon: clap::Command) -> Vec<clap::Command> {
+    let mut gpumon = gpumon.disable_help_subcommand(true);
     gpumon.build();
     let commands: Vec<_> = gpumon.get_subcommands().filter(|command| !command.is_hide_set()).cloned().collect();
     std::iter::once(gpumon).chain(commands).collect()

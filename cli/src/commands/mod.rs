@@ -20,6 +20,7 @@ pub(crate) mod wait;
 pub(crate) mod work;
 
 use anyhow::anyhow;
+use clap::CommandFactory;
 
 use crate::{
     args::{Args, Command},
@@ -51,7 +52,7 @@ pub(crate) fn dispatch(args: Args) -> Result<(), Failure> {
         Some(Command::Smi(smi)) => smi::run(&args.source, &smi),
         Some(Command::Top(top)) => top::run(&args.source, top),
         Some(Command::Wait(wait)) => wait::run(&args.source, &wait),
-        Some(Command::Completions(completions)) => completions::run(&completions),
-        Some(Command::Man(man)) => man::run(&man),
+        Some(Command::Completions(completions)) => completions::run(&Args::command(), &completions),
+        Some(Command::Man(man)) => man::run(Args::command(), &man),
     }
 }

@@ -10,7 +10,8 @@ use super::{
     options::{Flag, OPTIONS, OptionDef},
     passthrough,
     query::{self, QueryKind},
-    subcommand::{self, Typing},
+    subcommand::Typing,
+    subcommands,
     switches::{Arity, Switch, Values},
 };
 
@@ -57,7 +58,7 @@ pub enum ValueHint {
 pub fn commands() -> Vec<CommandSpec> {
     let options = OPTIONS.iter().filter(|option| option.is_supported()).map(own).collect();
     let itself = CommandSpec { name: "smi", about: String::new(), options };
-    std::iter::once(itself).chain(subcommand::all().filter_map(|own| subcommand_spec(own.name, &own.typing))).collect()
+    std::iter::once(itself).chain(subcommands::all().filter_map(|own| subcommand_spec(own.name, &own.typing))).collect()
 }
 
 /// A command, unless all that it could show is refused: which GPUs it is about, and its help, are then all that is left.

@@ -64,7 +64,7 @@ fn commands_take_what_is_proposed() {
     assert_eq!(option("dmon", "-s").values, letters("pucvmet"));
     assert_eq!(option("pmon", "-s").values, letters("um"));
     assert_eq!(option("dmon", "-f").values, ValueHint::File);
-    for command in subcommand::all() {
+    for command in subcommands::all() {
         for switch in command.typing.switches {
             let typed = words(&format!("{} 0", switch.spellings[0]));
             let count = if switch.arity == Arity::None { 1 } else { 2 };

@@ -1,4 +1,4 @@
-//! The small subcommands: what each shows, as far as it only reads and NVML tells it.
+//! All subcommands by name; and the small ones: what each shows, as far as it only reads and NVML tells it.
 
 mod clocks;
 mod conf_compute;
@@ -12,10 +12,17 @@ mod sessions;
 mod table;
 mod vgpu;
 
-use super::subcommand::{Subcommand, Typing};
+use super::{
+    dmon, nvlink, pmon,
+    subcommand::{Subcommand, Typing},
+    topo,
+};
 
-/// All of them.
-pub(super) const SUBCOMMANDS: &[Subcommand] = &[
+const SUBCOMMANDS: &[Subcommand] = &[
+    Subcommand::new("dmon", dmon::run, dmon::TYPING),
+    Subcommand::new("pmon", pmon::run, pmon::TYPING),
+    Subcommand::new("topo", topo::run, topo::TYPING),
+    Subcommand::new("nvlink", nvlink::run, nvlink::TYPING),
     Subcommand::new("mig", mig::run, mig::FORM.typing()),
     Subcommand::new("conf-compute", conf_compute::run, conf_compute::FORM.typing()),
     Subcommand::new("pci", pci::run, pci::PCI.typing()),
@@ -37,6 +44,16 @@ pub(super) const SUBCOMMANDS: &[Subcommand] = &[
     Subcommand::new("boost-slider", clocks::boost_slider, clocks::BOOST_SLIDER.typing()),
     Subcommand::new("compute-policy", clocks::compute_policy, clocks::COMPUTE_POLICY.typing()),
 ];
+
+/// All of them.
+pub(super) fn all() -> impl Iterator<Item = &'static Subcommand> {
+    SUBCOMMANDS.iter()
+}
+
+/// The subcommand of a name.
+pub(crate) fn subcommand(name: &str) -> Option<&'static Subcommand> {
+    all().find(|subcommand| subcommand.name == name)
+}
 
 #[cfg(test)]
 mod tests;

@@ -4,11 +4,10 @@ mod smi;
 
 use std::io::{self, Write};
 
-use clap::{CommandFactory, ValueEnum, ValueHint, builder::PossibleValuesParser};
+use clap::{ValueEnum, ValueHint, builder::PossibleValuesParser};
 use clap_complete::{Shell, generate};
 
 use crate::{
-    args::Args,
     commands::{bench, oom, seeds},
     exit::Failure,
 };
@@ -47,7 +46,8 @@ enum Completed {
     Fish,
 }
 
-pub(crate) fn run(args: &CompletionsArgs) -> Result<(), Failure> {
+/// `gpumon` is the definition of all that can be typed.
+pub(crate) fn run(gpumon: &clap::Command, args: &CompletionsArgs) -> Result<(), Failure> {
     let shell = match args.shell {
         Completed::Bash => Shell::Bash,
         Completed::Zsh => Shell::Zsh,
@@ -55,7 +55,7 @@ pub(crate) fn run(args: &CompletionsArgs) -> Result<(), Failure> {
     };
     // What is written into memory cannot fail, as the pipe may.
     let mut script = Vec::new();
-    let mut command = command();
+    let mut command = command(gpumon);
     generate(shell, &mut command, "gpumon", &mut script);
     let mut script = String::from_utf8_lossy(&script).into_owned();
     if shell == Shell::Fish {
@@ -66,8 +66,8 @@ pub(crate) fn run(args: &CompletionsArgs) -> Result<(), Failure> {
 }
 
 /// The arguments, with the values that are worth proposing where others are valid, too.
-fn command() -> clap::Command {
-    let all = without_hidden(&Args::command());
+fn command(gpumon: &clap::Command) -> clap::Command {
+    let all = without_hidden(gpumon);
     let names = names(&all);
     all.mut_subcommand("man", |man| {
         man.mut_arg("command", |command| command.value_parser(PossibleValuesParser::new(names)))
@@ -119,11 +119,14 @@ fn fish_values(command: &clap::Command) -> String {
 
 #[cfg(test)]
 mod tests {
+    use clap::CommandFactory;
+
     use super::*;
+    use crate::args::Args;
 
     #[test]
     fn what_is_proposed_can_be_typed() {
-        let mut proposing = command();
+        let mut proposing = command(&Args::command());
         proposing.build();
         let source = proposing.get_arguments().find(|argument| argument.get_id() == "source").unwrap();
         let proposed = source.get_possible_values();

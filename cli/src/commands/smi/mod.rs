@@ -4,13 +4,11 @@ mod server;
 
 use std::process::ExitCode;
 
-use clap::CommandFactory;
 use gpumon_probe::vendor::SourceChoice;
 use gpumon_smi::AnswerSource;
 
 use self::server::LocalServer;
 use crate::{
-    args::Args,
     exit::{self, Failure},
     local::ServerArgs,
     options::SourceArgs,
@@ -47,13 +45,6 @@ pub(crate) fn run_as_nvidia_smi(source: &[String], words: &[String]) -> ExitCode
     }
 }
 
-/// Whether these words, typed behind `gpumon`, are meant for nvidia-smi.
-pub(crate) fn is_passthrough(words: &[String]) -> bool {
-    gpumon_smi::is_passthrough(words, |word| {
-        Args::command().get_subcommands().any(|command| command.get_name() == word)
-    })
-}
-
 fn answer(source: &SourceArgs, words: &[String]) -> u8 {
     if source.is_simulated() {
         // There is no place for it in what nvidia-smi prints.
@@ -76,11 +67,16 @@ fn answer(source: &SourceArgs, words: &[String]) -> u8 {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use clap::CommandFactory;
+
+    use crate::args::Args;
 
     #[test]
     fn behind_a_command_of_gpumon_the_options_are_its_own() {
-        let meant = |line: &str| is_passthrough(&line.split(' ').map(str::to_owned).collect::<Vec<_>>());
+        let is_command = |word: &str| Args::command().find_subcommand(word).is_some();
+        let meant = |line: &str| {
+            gpumon_smi::is_passthrough(&line.split(' ').map(str::to_owned).collect::<Vec<_>>(), is_command)
+        };
         for line in ["-L", "-i 0 -q -d MEMORY", "topo -m", "smi -L"] {
             assert!(meant(line), "{line}");
         }
