@@ -21,7 +21,7 @@ const WORDS: usize = 34;
 /// From so many columns on, there is room for more words.
 const WIDE: usize = 120;
 /// Words that come and go often have this much room before a line is broken in two for longer ones.
-const COMMON_WORDS: usize = "held idle 26 min".len();
+const COMMON_WORDS: usize = "thermal slowdown".len();
 /// What bar and curve get before more columns are shown, and at most.
 const GOOD: usize = 20;
 const LONGEST: usize = 40;

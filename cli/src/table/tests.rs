@@ -129,7 +129,7 @@ fn troubles() -> Scene {
         gpus[3] = gone(3, Health::Asleep { since_ms }, &Absence::Asleep);
         gpus[4].conditions = vec![condition(
             Severity::Notice,
-            "The clocks are held down by the power limit of 700 W.",
+            "Clocks reduced: power-capped at 700 W.",
             ConditionKind::Throttled { reasons: vec![ThrottleReason::SwPowerCap] },
         )];
         gpus[5].conditions = vec![condition(
@@ -140,14 +140,14 @@ fn troubles() -> Scene {
         gpus[6].utilization.gpu_percent = Reading::Now(0.0);
         gpus[6].conditions = vec![condition(
             Severity::Notice,
-            "explore.ipynb (ana) holds 30.1 GiB, and nothing has run on the GPU for 26 minutes.",
+            "explore.ipynb (ana) idle, holding 30.1 GiB for 26 minutes.",
             ConditionKind::HeldIdle { bytes: 30 * GIB, idle_ms: 1_560_000, pids: vec![7] },
         )];
         gpus[7].memory.used_bytes = Reading::Now(140 * GIB);
         gpus[7].memory.free_bytes = Reading::Now(GIB);
         gpus[7].conditions = vec![condition(
             Severity::Warning,
-            "Of 141.0 GiB of memory, 1.0 GiB are left: the next allocation may fail.",
+            "Memory nearly full: 1.0 GiB of 141.0 GiB free. The next allocation may fail.",
             ConditionKind::MemoryNearlyFull { free_bytes: GIB, total_bytes: 141 * GIB },
         )];
         gpus[7].processes = Reading::Absent(Absence::NoPermission);
@@ -252,11 +252,11 @@ fn what_tells_most_is_there_in_sixty_columns_and_everything_in_two_hundred() {
     gpu.utilization.gpu_percent = Reading::Now(42.0);
     gpu.fan_percent = Reading::Now(31.0);
     let at = |width| plain(&scene.drawn(terminal(width)));
-    for expected in ["42 %", "16.2/141 GiB", "35 °C", "174/700 W", "GPU lost", "power capped", "Xid 79", "4312", "ana"]
+    for expected in ["42 %", "16.2/141 GiB", "35 °C", "174/700 W", "GPU lost", "power-capped", "Xid 79", "4312", "ana"]
     {
         assert!(at(60).contains(expected), "{expected}: {}", at(60));
     }
-    for expected in ["1980 MHz", "memory 75 °C", "fan  31 %", "held but idle 26 min", "3f2a3f2a3f2a", "2h14"] {
+    for expected in ["1980 MHz", "memory 75 °C", "fan  31 %", "idle, holding memory for 26 min", "3f2a3f2a3f2a", "2h14"] {
         assert!(at(200).contains(expected), "{expected}: {}", at(200));
     }
 }
@@ -295,8 +295,8 @@ fn a_single_look_tells_what_it_can_and_a_server_s_conditions_are_not_told_twice(
         gpu.memory.free_bytes = Reading::Now(GIB);
     });
     let once = plain(&scene.piped());
-    assert!(once.contains("slowed hard by heat") && once.contains("nearly full: 1.00 GiB left"), "{once}");
-    assert!(!once.contains("slowed by the hardware"), "the other reason says more: {once}");
+    assert!(once.contains("thermal slowdown (HW)") && once.contains("nearly full: 1.00 GiB left"), "{once}");
+    assert!(!once.contains("hardware slowdown"), "the other reason says more: {once}");
     scene.is_single_look = false;
     let watched = plain(&scene.piped());
     assert!(!watched.contains("slowed") && !watched.contains("nearly full"), "{watched}");
@@ -405,7 +405,7 @@ fn while_it_is_watched_no_value_changes_its_place_for_words_that_come_and_go() {
         let mut draw = |scene: &Scene| plain(&render(&scene.view(), terminal(width), Some(&mut kept)));
         let mut scene = Scene::of(2, |scene| scene.is_single_look = false);
         let before = places(&draw(&scene), " 0 ");
-        for text in ["The clocks are held down by the power limit of 700 W.", "Xid 79: it fell off."] {
+        for text in ["Clocks reduced: power-capped at 700 W.", "Xid 79: it fell off."] {
             let kind = if text.starts_with("Xid") {
                 ConditionKind::Xid { code: 79, count: 1, last_ms: NOW_MS }
             } else {
@@ -414,7 +414,7 @@ fn while_it_is_watched_no_value_changes_its_place_for_words_that_come_and_go() {
             scene.sample.gpus[0].conditions.push(condition(Severity::Notice, text, kind));
             let drawn = draw(&scene);
             assert_eq!(places(&drawn, " 0 "), before, "{drawn}");
-            assert!(drawn.contains("power capped"), "{drawn}");
+            assert!(drawn.contains("power-capped"), "{drawn}");
         }
         // Of a lost GPU nothing is wide, and it may be the one that had the widest values.
         scene.sample.gpus[1] = gone(1, Health::Lost { since_ms: NOW_MS }, &Absence::GpuLost);

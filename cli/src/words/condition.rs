@@ -17,11 +17,11 @@ pub(super) fn phrases(condition: &Condition, gpu: &GpuSample) -> Vec<Phrase> {
         ConditionKind::Throttled { reasons } => return throttle::phrases(reasons),
         ConditionKind::Xid { code, count, .. } => xid::phrase(level, *code, *count),
         ConditionKind::HeldIdle { idle_ms, .. } => {
-            say(format!("held idle {}", long(*idle_ms)), format!("held but idle {}", long(*idle_ms)))
+            say(format!("idle {}", long(*idle_ms)), format!("idle, holding memory for {}", long(*idle_ms)))
         }
         ConditionKind::HardlyUsed { sm_percent, .. } => say(
-            format!("hardly used: SM {sm_percent:.0} %"),
-            format!("hardly used: only {sm_percent:.0} % of its multiprocessors work"),
+            format!("low SM use: {sm_percent:.0} %"),
+            format!("low SM activity: {sm_percent:.0} %"),
         ),
         // What is read now is true whatever the condition remembers.
         ConditionKind::MemoryNearlyFull { free_bytes, .. } => {
@@ -31,15 +31,18 @@ pub(super) fn phrases(condition: &Condition, gpu: &GpuSample) -> Vec<Phrase> {
             let (soon, rate) = (rough(*left_ms), size(*bytes_per_second));
             say(format!("full in {soon}"), format!("memory full in about {soon}: grows {rate}/s"))
         }
-        ConditionKind::EccUncorrected { count: 1 } => say("1 memory error".to_owned(), headline(condition)),
-        ConditionKind::EccUncorrected { count } => say(format!("{count} memory errors"), headline(condition)),
-        ConditionKind::RowRemap { failed: true, .. } => say("no spare memory rows".to_owned(), headline(condition)),
-        ConditionKind::RowRemap { .. } => say("reset to repair memory".to_owned(), headline(condition)),
-        ConditionKind::PageRetirementPending => say("reset to retire pages".to_owned(), headline(condition)),
-        ConditionKind::RecoveryNeeded { action } => say(recovery(*action).to_owned(), headline(condition)),
+        ConditionKind::EccUncorrected { count: 1 } => say("1 memory error".to_owned(), "1 uncorrectable memory error".to_owned()),
+        ConditionKind::EccUncorrected { count } => say(format!("{count} memory errors"), format!("{count} uncorrectable memory errors")),
+        ConditionKind::RowRemap { failed: true, .. } => say("no spare memory rows".to_owned(), "row remapping failed: no spare rows".to_owned()),
+        ConditionKind::RowRemap { .. } => say("row remap pending".to_owned(), "row remapping pending: reset the GPU".to_owned()),
+        ConditionKind::PageRetirementPending => say("page retire pending".to_owned(), "page retirement pending: reset the GPU".to_owned()),
+        ConditionKind::RecoveryNeeded { action } => {
+            let (short, long) = recovery(*action);
+            say(short.to_owned(), long.to_owned())
+        },
         ConditionKind::NvLinkDown { links } => match links.as_slice() {
-            [link] => say(format!("NVLink {link} down"), headline(condition)),
-            links => say(format!("{} NVLinks down", links.len()), headline(condition)),
+            [link] => Phrase::plain(level, &format!("NVLink {link} down")),
+            links => Phrase::plain(level, &format!("{} NVLinks down", links.len())),
         },
         ConditionKind::PcieDegraded { width, max_width } => {
             say(format!("PCIe x{width} of x{max_width}"), format!("PCIe x{width} instead of x{max_width}"))
@@ -52,19 +55,12 @@ pub(super) fn memory_left(level: Level, free_bytes: u64) -> Phrase {
     Phrase::new(level, format!("memory: {left} left"), format!("memory nearly full: {left} left"))
 }
 
-/// The sentence up to where advice begins.
-fn headline(condition: &Condition) -> String {
-    let ends = ["; ", ". "].into_iter().filter_map(|mark| condition.text.find(mark));
-    let end = ends.min().unwrap_or(condition.text.len());
-    condition.text[..end].trim_end_matches('.').to_owned()
-}
-
-fn recovery(action: RecoveryAction) -> &'static str {
+fn recovery(action: RecoveryAction) -> (&'static str, &'static str) {
     match action {
-        RecoveryAction::None => "nothing to recover",
-        RecoveryAction::GpuReset => "needs a reset",
-        RecoveryAction::NodeReboot => "needs a reboot",
-        RecoveryAction::DrainP2p => "end peer-to-peer work",
-        RecoveryAction::DrainAndReset => "drain it, then reset",
+        RecoveryAction::None => ("nothing to recover", "nothing to recover"),
+        RecoveryAction::GpuReset => ("reset required", "GPU reset required"),
+        RecoveryAction::NodeReboot => ("reboot required", "reboot required"),
+        RecoveryAction::DrainP2p => ("peer-to-peer drain", "peer-to-peer drain required"),
+        RecoveryAction::DrainAndReset => ("drain, then reset", "drain and reset required"),
     }
 }

@@ -16,7 +16,7 @@ pub(super) fn phrase(gpu: &GpuSample, now_ms: u64) -> Option<Phrase> {
     let since = |since_ms: u64| told(since_ms, &|| format!(" since {}", clock(since_ms, now_ms)));
     Some(match &gpu.health {
         Health::Ok if gpu.power.draw_watts == Reading::Absent(Absence::NoAnswer) => {
-            Phrase::new(Level::Warn, "no answer yet", "the driver has not answered yet")
+            Phrase::new(Level::Warn, "not read yet", "not read yet: waiting for the driver")
         }
         Health::Ok => return None,
         Health::Asleep { since_ms } => Phrase::new(
@@ -27,7 +27,7 @@ pub(super) fn phrase(gpu: &GpuSample, now_ms: u64) -> Option<Phrase> {
         Health::Hung { since_ms } => Phrase::new(
             Level::Act,
             format!("hung{}", lasting(*since_ms)),
-            format!("hung{}: the driver does not answer, values are the last known", since(*since_ms)),
+            format!("not responding{} (driver hang), showing the last values", since(*since_ms)),
         ),
         Health::Lost { since_ms } => Phrase::new(
             Level::Act,

@@ -126,7 +126,7 @@ fn a_single_look_says_what_it_sees_and_a_condition_is_not_told_twice() {
     gpu.throttle_reasons = Reading::Now(vec![ThrottleReason::HwSlowdown, ThrottleReason::HwThermalSlowdown]);
     gpu.memory.free_bytes = Reading::Now(GIB);
     let shorts = |context| of_gpu(&gpu, context).into_iter().map(|phrase| phrase.short).collect::<Vec<_>>();
-    assert_eq!(shorts(context(true)), ["slowed hard by heat", "memory: 1.00 GiB left"]);
+    assert_eq!(shorts(context(true)), ["thermal slowdown (HW)", "memory: 1.00 GiB left"]);
     assert_eq!(shorts(context(false)), [""; 0]);
 }
 

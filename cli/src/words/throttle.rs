@@ -11,16 +11,16 @@ pub(super) fn phrases(reasons: &[ThrottleReason]) -> Vec<Phrase> {
     let of_reason = |reason: &ThrottleReason| {
         Some(match reason {
             ThrottleReason::HwThermalSlowdown => {
-                Phrase::new(Level::Act, "slowed hard by heat", "slowed hard by heat: check the cooling")
+                Phrase::new(Level::Act, "thermal slowdown (HW)", "hardware thermal slowdown: check the cooling")
             }
             ThrottleReason::HwPowerBrakeSlowdown => {
-                Phrase::new(Level::Warn, "power brake", "power brake: the supply asks for less")
+                Phrase::new(Level::Warn, "power brake", "power brake by the power supply")
             }
             ThrottleReason::HwSlowdown if is_told_better => return None,
-            ThrottleReason::HwSlowdown => Phrase::plain(Level::Warn, "slowed by the hardware"),
-            ThrottleReason::SwThermalSlowdown => Phrase::plain(Level::Warn, "slowed by heat"),
-            ThrottleReason::SwPowerCap => Phrase::plain(Level::Note, "power capped"),
-            ThrottleReason::SyncBoost => Phrase::plain(Level::Note, "held by its boost group"),
+            ThrottleReason::HwSlowdown => Phrase::plain(Level::Warn, "hardware slowdown"),
+            ThrottleReason::SwThermalSlowdown => Phrase::plain(Level::Warn, "thermal slowdown"),
+            ThrottleReason::SwPowerCap => Phrase::plain(Level::Note, "power-capped"),
+            ThrottleReason::SyncBoost => Phrase::plain(Level::Note, "sync boost limit"),
             ThrottleReason::GpuIdle
             | ThrottleReason::ApplicationsClocksSetting
             | ThrottleReason::DisplayClockSetting => return None,
@@ -32,8 +32,8 @@ pub(super) fn phrases(reasons: &[ThrottleReason]) -> Vec<Phrase> {
 /// What holds the clocks where they are and is no concern.
 pub(super) fn as_it_should_be(reasons: &[ThrottleReason]) -> Option<Phrase> {
     let known = [
-        (ThrottleReason::ApplicationsClocksSetting, "clocks set by the user"),
-        (ThrottleReason::DisplayClockSetting, "clocks held for display"),
+        (ThrottleReason::ApplicationsClocksSetting, "application clocks set"),
+        (ThrottleReason::DisplayClockSetting, "display clock set"),
     ];
     let (_, text) = known.into_iter().find(|(reason, _)| reasons.contains(reason))?;
     Some(Phrase::plain(Level::Quiet, text))

@@ -67,7 +67,7 @@ describe('the list', () => {
   it('tells the end of a condition from its beginning', () => {
     const [row] = eventRows([{ at_ms: NOW, gpu: GPU, what: 'condition_ended', ...throttled('critical') }], false);
     expect(row).toMatchObject({ over: true, level: 'quiet' });
-    expect(row?.text).toMatch(/^Resolved: The clocks/);
+    expect(row?.text).toMatch(/^Resolved: Clocks reduced/);
   });
 
   it('tells apart errors of memory that were corrected from those that were not', () => {

@@ -9,7 +9,7 @@ const NEARLY_FULL: Condition = {
   condition: 'memory_nearly_full',
   since_ms: NOW,
   severity: 'warning',
-  text: 'Of 140 GiB of memory, 1.0 GiB are left: the next allocation may fail.',
+  text: 'Memory nearly full: 1.0 GiB of 140 GiB free. The next allocation may fail.',
   free_bytes: GIB,
   total_bytes: 140 * GIB,
 };

@@ -126,7 +126,7 @@ export function migDevice(instance: number): MigSample {
   };
 }
 
-/** The clocks are held down: by the power limit, as is ordinary, or by heat. */
+/** Clocks are reduced: by the power limit, as is ordinary, or by heat. */
 export function throttled(severity: Condition['severity'], since_ms = NOW - 60_000): Condition {
   const hot = severity !== 'notice';
   return {
@@ -134,7 +134,7 @@ export function throttled(severity: Condition['severity'], since_ms = NOW - 60_0
     since_ms,
     severity,
     reasons: [hot ? 'hw_thermal_slowdown' : 'sw_power_cap'],
-    text: `The clocks are held down by ${hot ? 'dangerous heat' : 'the power limit of 700 W'}.`,
+    text: `Clocks reduced: ${hot ? 'hardware thermal slowdown' : 'power-capped at 700 W'}.`,
   };
 }
 

@@ -116,12 +116,12 @@ describe('a GPU', () => {
     const lines = [...overview.element.querySelectorAll<HTMLElement>('.gpumon-alert')];
     expect(lines.map((line) => line.dataset.level)).toEqual(['act', 'note']);
     expect(lines[0]?.textContent.replaceAll('\u00a0', ' ')).toMatch(
-      /^Critical: The clocks are held down by dangerous heat\. \(since \d\d:\d\d:\d\d, for 2 min\)$/,
+      /^Critical: Clocks reduced: hardware thermal slowdown\. \(since \d\d:\d\d:\d\d, for 2 min\)$/,
     );
     expect(lines[0]?.title).toContain('since');
     expect(lines[0]?.querySelector('.gpumon-severity-icon')).not.toBeNull();
     expect(find('[data-gpu-index="0"]').dataset.gravest).toBe('act');
-    expect(find('[role="status"]').textContent).toContain('Critical: GPU 0: The clocks');
+    expect(find('[role="status"]').textContent).toContain('Critical: GPU 0: Clocks reduced');
   });
 
   it('is not marked for what is only worth knowing, and no longer once it is over', () => {

@@ -99,6 +99,12 @@ pub(crate) fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
+/// Whether this refuses what was asked: in one line of gpumon's, or in clap's form.
+pub(crate) fn is_refusal(message: &str) -> bool {
+    let is_own = message.starts_with("gpumon: ") && message.trim_end().lines().count() == 1;
+    is_own || (message.starts_with("error: ") && message.trim_end().ends_with("try '--help'."))
+}
+
 pub(crate) fn stdout(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }

@@ -224,7 +224,7 @@ fn names_of_processes_in_events_cannot_drive_the_terminal() {
     let what = gpumon_probe::model::EventKind::ProcessStarted(process);
     app.world.events.push_back(gpumon_probe::model::Event { at_ms: 0, gpu: None, what });
     let drawn = lines(&mut app, 120, 40).join("\n");
-    assert!(drawn.contains("a [2J (7) started."), "{drawn}");
+    assert!(drawn.contains("a [2J (7) started"), "{drawn}");
 }
 
 #[test]

@@ -15,13 +15,12 @@ fn look(view: &View<'_>, _: bool) -> Sight<Matter> {
         None => Sight::Unknown,
         Some(0) => Sight::Clear,
         Some(&count) => {
-            let errors =
-                if count == 1 { "1 memory error was".to_owned() } else { format!("{count} memory errors were") };
+            let errors = if count == 1 { "error" } else { "errors" };
             Sight::Seen(Matter {
                 severity: Severity::Critical,
                 text: format!(
-                    "{errors} not corrected since the driver was loaded: results may be wrong; reset the GPU when \
-                     nothing runs there."
+                    "{count} uncorrectable memory {errors} since the driver was loaded: results may be wrong. Reset the \
+                     GPU when it is idle."
                 ),
                 kind: ConditionKind::EccUncorrected { count },
             })
@@ -45,7 +44,7 @@ mod tests {
         };
         stage.show_details(5, errors(0)).show_details(5, errors(1));
         assert_eq!(stage.only().severity, Severity::Critical);
-        assert!(stage.only().text.starts_with("1 memory error was not"), "{}", stage.only().text);
+        assert!(stage.only().text.starts_with("1 uncorrectable memory error since"), "{}", stage.only().text);
         stage.show_details(1, errors(3));
         assert_eq!(stage.only().kind, ConditionKind::EccUncorrected { count: 3 });
         stage.show_details(1, errors(0));

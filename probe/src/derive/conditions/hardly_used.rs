@@ -106,12 +106,12 @@ impl Rule for HardlyUsed {
 
 fn matter(gpu_percent: f64, sm_percent: f64, tensor_percent: Option<f64>) -> Matter {
     let tenth = |percent: f64| (percent * 10.0).round() / 10.0;
-    let tensor = tensor_percent.map_or(String::new(), |tensor| format!(", and {tensor:.0} % of the tensor cores"));
+    let tensor = tensor_percent.map_or(String::new(), |tensor| format!(" and {tensor:.0} % of the tensor cores"));
     Matter {
         severity: Severity::Notice,
         text: format!(
-            "Kernels run {gpu_percent:.0} % of the time, but use {sm_percent:.0} % of the multiprocessors{tensor}: they \
-             are small, or wait for data."
+            "Low SM activity: kernels run {gpu_percent:.0} % of the time on {sm_percent:.0} % of the SMs{tensor}. They are \
+             small, or wait for data."
         ),
         kind: ConditionKind::HardlyUsed {
             gpu_percent: tenth(gpu_percent),
@@ -142,8 +142,8 @@ mod tests {
         let condition = stage.only();
         let expected = ConditionKind::HardlyUsed { gpu_percent: 99.0, sm_percent: 8.0, tensor_percent: Some(0.0) };
         assert_eq!(condition.kind, expected);
-        let text = "Kernels run 99 % of the time, but use 8 % of the multiprocessors, and 0 % of the tensor cores: they \
-                    are small, or wait for data.";
+        let text = "Low SM activity: kernels run 99 % of the time on 8 % of the SMs and 0 % of the tensor cores. They are \
+                    small, or wait for data.";
         assert_eq!(condition.text, text);
     }
 

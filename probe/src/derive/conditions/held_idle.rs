@@ -85,11 +85,10 @@ impl Rule for HeldIdle {
 }
 
 fn matter(processes: &[&Process], bytes: u64, idle_ms: u64) -> Matter {
-    let hold = if processes.len() == 1 { "holds" } else { "hold" };
     Matter {
         severity: Severity::Notice,
         text: format!(
-            "{} {hold} {}, and nothing has run on the GPU for {}.",
+            "{} idle, holding {} for {}.",
             words::who(processes),
             words::bytes(bytes),
             words::minutes(idle_ms)
@@ -148,7 +147,7 @@ mod tests {
         let condition = stage.only();
         assert_eq!(condition.kind, ConditionKind::HeldIdle { bytes: 12 * GIB, idle_ms: 419_000, pids: vec![7] });
         assert_eq!(condition.since_ms, START_MS + 11_000);
-        assert_eq!(condition.text, "train.py (ana) holds 12.0 GiB, and nothing has run on the GPU for 6 minutes.");
+        assert_eq!(condition.text, "train.py (ana) idle, holding 12.0 GiB for 6 minutes.");
         stage.show(1, |_| {}).show(299, idle(&process));
         assert_eq!(stage.news(), [told(431, "-held_idle")]);
     }

@@ -53,9 +53,9 @@ fn look(view: &View<'_>, lasts: bool) -> Sight<Matter> {
     let matter = Matter {
         severity: Severity::Warning,
         text: format!(
-            "Of {} of memory, {} are left: the next allocation may fail.",
-            words::bytes(total_bytes),
-            words::bytes(free_bytes)
+            "Memory nearly full: {} of {} free. The next allocation may fail.",
+            words::bytes(free_bytes),
+            words::bytes(total_bytes)
         ),
         kind: ConditionKind::MemoryNearlyFull { free_bytes, total_bytes },
     };
@@ -79,7 +79,7 @@ mod tests {
         assert_eq!(stage.news(), []);
         stage.show(60, free(1_000));
         assert_eq!(stage.news(), [told(126, "+memory_nearly_full")]);
-        assert_eq!(stage.only().text, "Of 80.0 GiB of memory, 1000 MiB are left: the next allocation may fail.");
+        assert_eq!(stage.only().text, "Memory nearly full: 1000 MiB of 80.0 GiB free. The next allocation may fail.");
         stage.show(60, free(2_900));
         assert_eq!(stage.news(), []);
         stage.show(60, free(3_100));
@@ -90,7 +90,7 @@ mod tests {
     fn memory_that_is_given_back_ends_it_at_once_and_little_of_it_is_told_as_it_is_now() {
         let mut stage = Stage::new();
         stage.show(10, free(100)).show(1, free(3_584));
-        assert_eq!(stage.only().text, "Of 80.0 GiB of memory, 3.5 GiB are left: the next allocation may fail.");
+        assert_eq!(stage.only().text, "Memory nearly full: 3.5 GiB of 80.0 GiB free. The next allocation may fail.");
         stage.show(3, free(100)).show(1, free(78_000));
         assert_eq!(stage.last.conditions, []);
         assert_eq!(stage.news(), [told(4, "+memory_nearly_full"), told(15, "-memory_nearly_full")]);

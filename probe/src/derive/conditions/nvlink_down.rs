@@ -49,12 +49,12 @@ impl NvLinkDown {
             let is_known = links.iter().all(|link| view.fresh(&link.active).is_some());
             return if is_known { Sight::Clear } else { Sight::Unknown };
         }
-        let (links, are) = if down.len() == 1 { ("NVLink", "is") } else { ("NVLinks", "are") };
+        let links = if down.len() == 1 { "NVLink" } else { "NVLinks" };
         Sight::Seen(Matter {
             severity: Severity::Warning,
             text: format!(
-                "{links} {} {are} down: GPUs reach each other more slowly or not at all; see `nvidia-smi nvlink -s`, \
-                 and reset the GPUs when nothing runs there.",
+                "{links} {} down: transfers between GPUs are slow or fail. See `nvidia-smi nvlink -s`, and reset the GPUs \
+                 when they are idle.",
                 words::list(&down)
             ),
             kind: ConditionKind::NvLinkDown { links: down },
@@ -114,7 +114,7 @@ mod tests {
         assert_eq!(stage.only().kind, ConditionKind::NvLinkDown { links: vec![1] });
         stage.show_details(1, links(&[DOWN, DOWN, DOWN], None));
         assert_eq!(stage.only().kind, ConditionKind::NvLinkDown { links: vec![0, 1] });
-        assert!(stage.only().text.starts_with("NVLinks 0 and 1 are down"), "{}", stage.only().text);
+        assert!(stage.only().text.starts_with("NVLinks 0 and 1 down"), "{}", stage.only().text);
         stage.show_details(60, links(&[UP, UP, DOWN], Some(NvLinkRemote::Gpu)));
         assert_eq!(stage.news(), [told(132, "-nv_link_down")]);
     }

@@ -16,7 +16,7 @@ fn look(view: &View<'_>, _: bool) -> Sight<Matter> {
         Some(pages) if !pages.pending => Sight::Clear,
         Some(_) => Sight::Seen(Matter {
             severity: Severity::Warning,
-            text: "Faulty pages of memory will be taken out of use: reset the GPU when nothing runs there.".to_owned(),
+            text: "Page retirement pending: reset the GPU when it is idle.".to_owned(),
             kind: ConditionKind::PageRetirementPending,
         }),
     }

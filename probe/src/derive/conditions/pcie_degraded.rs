@@ -33,8 +33,8 @@ fn look(view: &View<'_>, _: bool) -> Sight<Matter> {
         Some(_) => Sight::Seen(Matter {
             severity: Severity::Warning,
             text: format!(
-                "The PCIe link runs on {width} of {max_width} lanes, so that copies to and from the GPU are slow: \
-                 check its seating, riser and slot."
+                "PCIe link degraded: x{width} of x{max_width}. Copies to and from the GPU are slow. Check its seating, \
+                 riser and slot."
             ),
             kind: ConditionKind::PcieDegraded { width, max_width },
         }),

@@ -20,18 +20,18 @@ fn look(view: &View<'_>, _: bool) -> Sight<Matter> {
     let (severity, text) = match action {
         RecoveryAction::None => return Sight::Clear,
         RecoveryAction::GpuReset => {
-            (Severity::Critical, "The driver asks for a reset of the GPU: end what runs there, then `nvidia-smi -r`.")
+            (Severity::Critical, "GPU reset required: stop its processes, then run `nvidia-smi --gpu-reset`.")
         }
         RecoveryAction::NodeReboot => {
-            (Severity::Critical, "The driver asks for a reboot of the machine before the GPU is used again.")
+            (Severity::Critical, "Reboot required before the GPU is used again.")
         }
         RecoveryAction::DrainP2p => (
             Severity::Warning,
-            "The driver asks to end programs that use several GPUs together, and to start none until they are gone.",
+            "Peer-to-peer drain required: stop programs that use several GPUs together, and start none until they have ended.",
         ),
         RecoveryAction::DrainAndReset => (
             Severity::Critical,
-            "The driver asks to let running programs end, to start none, and then to reset the GPU.",
+            "Drain and reset required: let running programs end, start none, then reset the GPU.",
         ),
     };
     Sight::Seen(Matter { severity, text: text.to_owned(), kind: ConditionKind::RecoveryNeeded { action } })

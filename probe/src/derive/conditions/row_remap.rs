@@ -16,11 +16,11 @@ fn look(view: &View<'_>, _: bool) -> Sight<Matter> {
         (false, false) => return Sight::Clear,
         (true, _) => (
             Severity::Critical,
-            "A faulty row of memory could not be replaced, since no spare one is left: have the board replaced.",
+            "Row remapping failed: no spare rows are left. Replace the board.",
         ),
         (false, true) => (
             Severity::Warning,
-            "A faulty row of memory will be replaced by a spare one: reset the GPU when nothing runs there.",
+            "Row remapping pending: reset the GPU when it is idle.",
         ),
     };
     let kind = ConditionKind::RowRemap { pending: rows.pending, failed: rows.failed };

@@ -72,7 +72,7 @@ fn matter(view: &View<'_>, reasons: Vec<ThrottleReason>) -> Matter {
     let causes: Vec<String> = reasons.iter().map(|reason| cause(*reason, view)).collect();
     Matter {
         severity: reasons.iter().map(|reason| severity(*reason)).max().unwrap_or(Severity::Notice),
-        text: format!("The clocks are held down by {}.", words::list(&causes)),
+        text: format!("Clocks reduced: {}.", words::list(&causes)),
         kind: ConditionKind::Throttled { reasons },
     }
 }
@@ -91,14 +91,14 @@ fn cause(reason: ThrottleReason, view: &View<'_>) -> String {
     let at = |celsius: Option<&f64>| celsius.map_or(String::new(), |celsius| format!(" ({celsius:.0} °C)"));
     let heat = at(view.fresh(&view.sample.temperature.gpu_celsius));
     match reason {
-        ThrottleReason::HwThermalSlowdown => format!("dangerous heat{heat}: check the cooling now"),
-        ThrottleReason::SwThermalSlowdown => format!("heat of the chip{heat} or its memory"),
-        ThrottleReason::HwPowerBrakeSlowdown => "the machine's power supply, which asks for less".to_owned(),
-        ThrottleReason::HwSlowdown => "the hardware, for heat, power or voltage".to_owned(),
-        ThrottleReason::SyncBoost => "a slower GPU of its group".to_owned(),
+        ThrottleReason::HwThermalSlowdown => format!("hardware thermal slowdown{heat}, check the cooling"),
+        ThrottleReason::SwThermalSlowdown => format!("thermal slowdown{heat}"),
+        ThrottleReason::HwPowerBrakeSlowdown => "power brake by the system's power supply".to_owned(),
+        ThrottleReason::HwSlowdown => "hardware slowdown (temperature, power or voltage)".to_owned(),
+        ThrottleReason::SyncBoost => "limited by a slower GPU of its sync boost group".to_owned(),
         _ => match view.fresh(&view.sample.power.limit_watts) {
-            Some(watts) => format!("the power limit of {watts:.0} W"),
-            None => "the power limit".to_owned(),
+            Some(watts) => format!("power-capped at {watts:.0} W"),
+            None => "power-capped".to_owned(),
         },
     }
 }
@@ -180,7 +180,7 @@ mod tests {
             sample.power.limit_watts = Reading::Now(700.0);
             sample.temperature.gpu_celsius = Reading::Now(86.6);
         });
-        let text = "The clocks are held down by heat of the chip (87 °C) or its memory and the power limit of 700 W.";
+        let text = "Clocks reduced: thermal slowdown (87 °C) and power-capped at 700 W.";
         assert_eq!(stage.only().text, text);
     }
 }
