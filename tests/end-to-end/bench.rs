@@ -332,7 +332,11 @@ fn earlier_results_say_what_has_become_slower_and_a_threshold_ends_with_4() {
     let rated = run(&["--fail-below", "0.9"]);
     assert!(rated.status.code() == Some(4), "{}", stdout(&rated));
     let none = cuda.gpumon(&["bench", "launch-latency", "--quick", "--fail-below", "0.1"]).output().unwrap();
-    assert!(none.status.code() == Some(4) && stderr(&none).contains("nothing to hold"), "{}", stderr(&none));
+    assert!(
+        none.status.code() == Some(4) && stderr(&none).contains("--fail-below compared nothing"),
+        "{}",
+        stderr(&none)
+    );
     for bad in [file("empty", String::new()), "/nowhere/old.json".to_owned()] {
         let output = run(&["--compare", &bad]);
         assert!(output.status.code() == Some(2) && stderr(&output).contains(&bad), "{}", stderr(&output));
