@@ -123,6 +123,9 @@ pub async fn run(
         // It ends only by a defect. A server that looks well and shows nothing new would be worse than none.
         _ = &mut supervision => Err(io::Error::other("the collector's supervisor failed")),
     };
+    // The doors may have closed before the processes of runs have seen that the server stops.
+    let _ = stop.send(true);
+    app.runs.wait_for_end(FAREWELL).await;
     // Dropping the supervisor's future kills its child.
     supervision.abort();
     // So that no socket is left over.

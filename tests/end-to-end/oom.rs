@@ -272,7 +272,7 @@ fn people_see_a_bar_that_moves_and_read_the_words() {
         let part = text.split("\r\u{1b}[K").any(|line| line.contains(words) && line.contains('━'));
         assert!(part, "{words}: {text}");
     }
-    for words in ["Step 8", "Cause", "Fix", "Takeaway", "Verification", "set_memory_growth", "the same."] {
+    for words in ["Step 8", "Cause", "Fix", "Takeaway", "Verification", "set_memory_growth", "same."] {
         assert!(text.contains(words), "{words}: {text}");
     }
     // In a file there is no bar, and no line is too long to be read.

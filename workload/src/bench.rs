@@ -98,14 +98,14 @@ pub fn run(
         Place::Cuda(gpu) if workload.gpus() > 1 => gpu.neighbour()?.map(|other| other.device().into()),
         _ => None,
     };
-    let Run { samples, stopped, verify, from_ms, to_ms } = Run::of(work.as_mut(), &request.limits, interrupted, tell)?;
+    let Run { samples, stopped, verify, from_ms, to_ms } = Run::new(work.as_mut(), &request.limits, interrupted, tell)?;
     tell(Now::Phase(Phase::GivingBack));
     drop(work);
 
-    let device_time = Times::of(samples.iter().filter_map(|sample| sample.device_us));
-    let host_time = Times::of(samples.iter().map(|sample| sample.host_us));
-    let rate = Rate::of(cost, device_time.as_ref().or(host_time.as_ref()).map(|times| times.median_us));
-    let roofline = Roofline::of(about.bound, &rate, place.rated(about.bound, dtype));
+    let device_time = Times::new(samples.iter().filter_map(|sample| sample.device_us));
+    let host_time = Times::new(samples.iter().map(|sample| sample.host_us));
+    let rate = Rate::from_cost(cost, device_time.as_ref().or(host_time.as_ref()).map(|times| times.median_us));
+    let roofline = Roofline::new(about.bound, &rate, place.rated(about.bound, dtype));
     Ok(Outcome {
         id: about.id.into(),
         seed: SEED.into(),
@@ -139,7 +139,7 @@ struct Run {
 
 impl Run {
     /// The first result is checked, which was poison before, and the last, which has seen the load.
-    fn of(
+    fn new(
         work: &mut dyn Prepared,
         limits: &Limits,
         interrupted: &AtomicBool,
@@ -201,7 +201,7 @@ impl Place<'_> {
     /// What the place does in a second at best of what a workload is as fast as, and at which clock.
     pub(crate) fn rated(&self, bound: Bound, dtype: Dtype) -> Reading<Rated> {
         match (bound, self) {
-            (Bound::Memory, Self::Cuda(gpu)) => memory_bandwidth(gpu.device()).map(Rated::whatever_the_clock),
+            (Bound::Memory, Self::Cuda(gpu)) => memory_bandwidth(gpu.device()).map(Rated::at_any_clock),
             (Bound::Compute, Self::Cuda(gpu)) => compute_peak(gpu.device(), dtype),
             _ => Reading::Absent(Absence::Unknown),
         }

@@ -19,13 +19,13 @@ impl Verification {
     }
 
     /// So many elements, checked by what was made of all of them.
-    pub(crate) fn of_all(checked: u64, is_right: bool) -> Self {
+    pub(crate) fn for_all(checked: u64, is_right: bool) -> Self {
         let wrong = if is_right { 0 } else { checked };
         Self { ok: checked > 0 && is_right, checked, wrong, first_wrong: None, largest_error: 0.0, tolerance: 0.0 }
     }
 
     /// Words that were compared with others that are right.
-    pub(crate) fn of_words(checked: u64, wrong: u64) -> Self {
+    pub(crate) fn for_words(checked: u64, wrong: u64) -> Self {
         Self { ok: checked > 0 && wrong == 0, checked, wrong, first_wrong: None, largest_error: 0.0, tolerance: 0.0 }
     }
 
@@ -44,7 +44,7 @@ impl Verification {
     }
 
     /// So many elements, of which so many are wrong.
-    pub(crate) fn of_counts(
+    pub(crate) fn from_counts(
         checked: u64,
         wrong: u64,
         first_wrong: Option<u64>,
@@ -55,7 +55,7 @@ impl Verification {
     }
 
     /// One element with its error.
-    pub(crate) fn of(index: u64, error: f64, tolerance: f64) -> Self {
+    pub(crate) fn for_element(index: u64, error: f64, tolerance: f64) -> Self {
         // No number is not within any tolerance.
         let is_right = error <= tolerance;
         Self {
@@ -82,7 +82,7 @@ pub(crate) fn compare<T: Real>(
         let distance = value.distance(got.to_f64());
         // Where nothing was rounded there is no size to be relative to.
         let error = if distance == 0.0 { 0.0 } else { distance / (T::EPSILON * scale) };
-        Verification::of(index, error, tolerance)
+        Verification::for_element(index, error, tolerance)
     });
     elements.reduce(Verification::nothing, Verification::and)
 }
@@ -91,7 +91,7 @@ pub(crate) fn compare<T: Real>(
 pub(crate) fn compare_words(got: &[u64], first: u64, expected: impl Fn(u64) -> u64 + Sync) -> Verification {
     let words = got.par_iter().enumerate().with_min_len(1 << 14).map(|(at, got)| {
         let index = first + at as u64;
-        Verification::of(index, if *got == expected(index) { 0.0 } else { f64::INFINITY }, 0.0)
+        Verification::for_element(index, if *got == expected(index) { 0.0 } else { f64::INFINITY }, 0.0)
     });
     words.reduce(Verification::nothing, Verification::and)
 }
@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     fn one(_: u64) -> Expected {
-        Expected { value: DoubleDouble::of(1.0), scale: 1.0 }
+        Expected { value: DoubleDouble::from_f64(1.0), scale: 1.0 }
     }
 
     #[test]

@@ -32,15 +32,15 @@ impl CpuProduct for f32 {
             (0..LANES).for_each(|lane| add(lane, a[lane], b[lane]));
         }
         a_rest.iter().zip(b_rest).for_each(|(a, b)| add(0, *a, *b));
-        (DoubleDouble::of(sums.iter().sum()), sizes.iter().sum())
+        (DoubleDouble::from_f64(sums.iter().sum()), sizes.iter().sum())
     }
 }
 
 impl CpuProduct for f64 {
     fn exact_sum(a: &[Self], b: &[Self]) -> (DoubleDouble, f64) {
         let terms = a.iter().zip(b);
-        terms.fold((DoubleDouble::of(0.0), 0.0), |(sum, size), (a, b)| {
-            (sum + DoubleDouble::of(*a) * DoubleDouble::of(*b), size + (a * b).abs())
+        terms.fold((DoubleDouble::from_f64(0.0), 0.0), |(sum, size), (a, b)| {
+            (sum + DoubleDouble::from_f64(*a) * DoubleDouble::from_f64(*b), size + (a * b).abs())
         })
     }
 }
@@ -108,7 +108,7 @@ impl<'a, T: CpuProduct> Product<'a, T> {
         assert!(rows.start <= rows.end && rows.end <= self.n, "the rows are there");
         assert!(columns.start <= columns.end && columns.end <= self.n, "the columns are there");
         let (n, pitch) = (self.n, self.n.cast_signed());
-        let (zero, one) = (T::of(0.0), T::of(1.0));
+        let (zero, one) = (T::from_f64(0.0), T::from_f64(1.0));
         // SAFETY: each matrix has `n` rows of `n` elements, in which the tile lies with all that it is made of, and the
         // caller answers for the result.
         unsafe {

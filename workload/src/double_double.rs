@@ -10,7 +10,7 @@ pub(crate) struct DoubleDouble {
 }
 
 impl DoubleDouble {
-    pub(crate) fn of(number: f64) -> Self {
+    pub(crate) fn from_f64(number: f64) -> Self {
         Self { high: number, low: 0.0 }
     }
 
@@ -54,16 +54,16 @@ mod tests {
     #[test]
     fn what_an_f64_loses_is_kept() {
         let tiny = f64::EPSILON / 8.0;
-        let sum = DoubleDouble::of(1.0) + DoubleDouble::of(tiny);
+        let sum = DoubleDouble::from_f64(1.0) + DoubleDouble::from_f64(tiny);
         assert_eq!(sum.distance(1.0).to_bits(), tiny.to_bits());
         let near = 1.0 + f64::EPSILON;
         // (1 + e)^2 is 1 + 2e + e^2, of which an f64 has no place for the last.
-        let square = DoubleDouble::of(near) * DoubleDouble::of(near);
+        let square = DoubleDouble::from_f64(near) * DoubleDouble::from_f64(near);
         assert_eq!(square.distance(near * near).to_bits(), (f64::EPSILON * f64::EPSILON).to_bits());
     }
 
     #[test]
     fn nothing_is_near_to_no_number() {
-        assert!(DoubleDouble::of(1.0).distance(f64::NAN).is_nan());
+        assert!(DoubleDouble::from_f64(1.0).distance(f64::NAN).is_nan());
     }
 }

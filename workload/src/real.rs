@@ -20,9 +20,9 @@ pub(crate) trait Real: Plain + Default + Add<Output = Self> + Mul<Output = Self>
     const POISON: Self;
 
     /// A number from -1 to 1, made of random bits.
-    fn of_bits(bits: u64) -> Self;
+    fn from_random_bits(bits: u64) -> Self;
     /// The nearest number.
-    fn of(value: f64) -> Self;
+    fn from_f64(value: f64) -> Self;
     /// The same number.
     fn to_f64(self) -> f64;
     /// Its bits, as an unsigned number of the same width.
@@ -34,12 +34,12 @@ pub(crate) trait Real: Plain + Default + Add<Output = Self> + Mul<Output = Self>
 
     /// The random number at an index.
     fn random(seed: u64, index: u64) -> Self {
-        Self::of_bits(random::bits(seed, index))
+        Self::from_random_bits(random::bits(seed, index))
     }
 
     /// The same, for a reference.
     fn random_exact(seed: u64, index: u64) -> DoubleDouble {
-        DoubleDouble::of(Self::random(seed, index).to_f64())
+        DoubleDouble::from_f64(Self::random(seed, index).to_f64())
     }
 }
 
@@ -48,11 +48,11 @@ impl Real for f32 {
     const EPSILON: f64 = f32::EPSILON as f64;
     const POISON: Self = f32::NAN;
 
-    fn of_bits(bits: u64) -> Self {
+    fn from_random_bits(bits: u64) -> Self {
         const HALF: i64 = 1 << 23;
         ((bits >> 40).cast_signed() - HALF) as f32 / HALF as f32
     }
-    fn of(value: f64) -> Self {
+    fn from_f64(value: f64) -> Self {
         value as f32
     }
     fn to_f64(self) -> f64 {
@@ -74,11 +74,11 @@ impl Real for f64 {
     const EPSILON: f64 = f64::EPSILON;
     const POISON: Self = f64::NAN;
 
-    fn of_bits(bits: u64) -> Self {
+    fn from_random_bits(bits: u64) -> Self {
         const HALF: i64 = 1 << 52;
         ((bits >> 11).cast_signed() - HALF) as f64 / HALF as f64
     }
-    fn of(value: f64) -> Self {
+    fn from_f64(value: f64) -> Self {
         value
     }
     fn to_f64(self) -> f64 {
@@ -104,7 +104,7 @@ mod tests {
         assert!(numbers.iter().all(|number| (-1.0..1.0).contains(number)));
         let mean = numbers.iter().sum::<f64>() / 1000.0;
         assert!(mean.abs() < 0.1 && numbers.iter().any(|number| number.abs() > 0.9), "{mean}");
-        assert_eq!((T::of_bits(0).to_f64(), T::of_bits(1 << 63).to_f64()), (-1.0, 0.0));
+        assert_eq!((T::from_random_bits(0).to_f64(), T::from_random_bits(1 << 63).to_f64()), (-1.0, 0.0));
     }
 
     #[test]

@@ -13,13 +13,13 @@ pub(crate) struct Rated {
 }
 
 impl Rated {
-    pub(crate) fn whatever_the_clock(per_second: f64) -> Self {
+    pub(crate) fn at_any_clock(per_second: f64) -> Self {
         Self { per_second, at_mhz: None }
     }
 }
 
 impl Roofline {
-    pub(crate) fn of(limit: Bound, rate: &Rate, rated: Reading<Rated>) -> Self {
+    pub(crate) fn new(limit: Bound, rate: &Rate, rated: Reading<Rated>) -> Self {
         let reached = match limit {
             Bound::Compute => rate.operations_per_second,
             Bound::Memory | Bound::Link => rate.bytes_per_second,
@@ -48,7 +48,7 @@ mod tests {
     fn a_slower_clock_makes_the_same_rate_a_larger_share() {
         let rate = Rate { bytes_per_second: Some(1e12), operations_per_second: Some(500e12) };
         let rated = Rated { per_second: 1000e12, at_mhz: Some(1830.0) };
-        let roofline = Roofline::of(Bound::Compute, &rate, Reading::Now(rated));
+        let roofline = Roofline::new(Bound::Compute, &rate, Reading::Now(rated));
         assert_eq!(roofline.share, Reading::Now(0.5));
         assert_eq!(roofline.share_at(1525.0), Some(0.6));
         assert_eq!(roofline.share_at(0.0), None);
@@ -57,9 +57,9 @@ mod tests {
     #[test]
     fn where_nothing_is_known_there_is_no_share() {
         let rate = Rate { bytes_per_second: Some(2e12), operations_per_second: None };
-        let unknown = Roofline::of(Bound::Memory, &rate, Reading::Absent(Absence::Unknown));
+        let unknown = Roofline::new(Bound::Memory, &rate, Reading::Absent(Absence::Unknown));
         assert_eq!(unknown.share, Reading::Absent(Absence::Unknown));
-        let memory = Roofline::of(Bound::Memory, &rate, Reading::Now(Rated::whatever_the_clock(4e12)));
+        let memory = Roofline::new(Bound::Memory, &rate, Reading::Now(Rated::at_any_clock(4e12)));
         assert_eq!((memory.share.clone(), memory.share_at(1000.0)), (Reading::Now(0.5), None));
     }
 }

@@ -4,7 +4,7 @@ use crate::protocol::Times;
 
 impl Times {
     /// Of all that were taken; `None` where there is none.
-    pub fn of(times_us: impl IntoIterator<Item = f64>) -> Option<Self> {
+    pub fn new(times_us: impl IntoIterator<Item = f64>) -> Option<Self> {
         let mut sorted: Vec<f64> = times_us.into_iter().collect();
         sorted.sort_unstable_by(f64::total_cmp);
         let n = sorted.len();
@@ -76,12 +76,12 @@ mod tests {
 
     #[test]
     fn times_are_summed_up() {
-        let times = Times::of((1..=21).rev().map(f64::from)).unwrap();
+        let times = Times::new((1..=21).rev().map(f64::from)).unwrap();
         assert_eq!((times.median_us, times.min_us, times.n), (11.0, 1.0, 21));
         assert_eq!((times.p5_us, times.p95_us), (2.0, 20.0));
         assert_eq!((times.low_us, times.high_us), (6.0, 16.0));
-        assert!((Times::of([1.0, 2.0]).unwrap().median_us - 1.5).abs() < 1e-9);
-        assert_eq!(Times::of([]), None);
+        assert!((Times::new([1.0, 2.0]).unwrap().median_us - 1.5).abs() < 1e-9);
+        assert_eq!(Times::new([]), None);
     }
 
     #[test]

@@ -12,7 +12,10 @@ use gpumon_workload::{
     parent::{self, End, Listener, StandardError, StopReason, StopRequest, WorkerError},
     protocol::{Job, Line, NotAReport},
 };
-use tokio::sync::watch;
+use tokio::{
+    sync::watch,
+    time::{Instant, sleep},
+};
 
 use super::{
     RunSettings,
@@ -31,6 +34,8 @@ use crate::{
 const OVER: usize = 20;
 /// Terminals that announce a run at the same time.
 const ANNOUNCED: usize = 8;
+/// How often it is looked whether runs have ended, where the server waits for that.
+const END_TICK: Duration = Duration::from_millis(10);
 /// Of the last line of standard error.
 const LAST_LINE: usize = 1000;
 
@@ -171,6 +176,15 @@ impl Runs {
             stop.request();
         }
         Some(entry.record.state.clone())
+    }
+
+    /// Waits until no process works for this server, for so long at most: it is stopped when the server is.
+    pub(crate) async fn wait_for_end(&self, at_most: Duration) {
+        let is_working = || self.lock().entries.iter().any(|entry| entry.stop.is_some() && entry.record.is_running());
+        let deadline = Instant::now() + at_most;
+        while is_working() && Instant::now() < deadline {
+            sleep(END_TICK).await;
+        }
     }
 
     /// The newest first.

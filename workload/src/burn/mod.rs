@@ -131,7 +131,7 @@ pub fn run(
     tell(Burning::Phase(Phase::GivingBack));
     drop(work);
 
-    let rate = Rate::of_work(burnt.products.saturating_mul(burnt.operations), elapsed);
+    let rate = Rate::from_operations(burnt.products.saturating_mul(burnt.operations), elapsed);
     Ok(Outcome {
         id: ID.into(),
         seed: SEED.into(),
@@ -147,7 +147,7 @@ pub fn run(
         host_time: None,
         stopped,
         partial: stopped == Stopped::Interrupted,
-        roofline: Roofline::of(Bound::Compute, &rate, place.rated(Bound::Compute, dtype)),
+        roofline: Roofline::new(Bound::Compute, &rate, place.rated(Bound::Compute, dtype)),
         rate,
         verify: burnt.verify(),
         environment: place.environment(cpu, from_ms, to_ms),
@@ -253,7 +253,7 @@ impl Burnt {
     /// Of the first product, and of all that were compared with it.
     fn verify(&self) -> Verification {
         let first = self.first.unwrap_or_else(Verification::nothing);
-        let others = Verification::of_words(self.compared, self.wrong);
+        let others = Verification::for_words(self.compared, self.wrong);
         let both = first.and(others);
         Verification { ok: first.ok && others.ok, ..both }
     }

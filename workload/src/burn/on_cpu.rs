@@ -33,7 +33,7 @@ impl<T: CpuProduct> OnCpu<T> {
     pub(super) fn new(bytes: u64) -> Result<Option<Self>, RunError> {
         let larger = SIDES.iter().take_while(|side| **side > MOST_ON_CPU).count();
         let sides = fitting(&SIDES[larger..], bytes, |side| needed_bytes(side, Self::WIDTH));
-        let timed = largest(sides, |side| Ok(Self::of_side(side)))?;
+        let timed = largest(sides, |side| Ok(Self::with_side(side)))?;
         Ok(timed.map(|Timed { mut work, .. }| {
             let count = bytes / (work.side * work.side * Self::WIDTH) - BESIDE;
             work.products = (0..count).map(|_| work.factors.poisoned()).collect();
@@ -42,7 +42,7 @@ impl<T: CpuProduct> OnCpu<T> {
     }
 
     /// Without any product, and how long one takes.
-    fn of_side(side: u64) -> Timed<Self> {
+    fn with_side(side: u64) -> Timed<Self> {
         let factors = Factors::new(side);
         let mut work = Self { side, first: factors.poisoned(), factors, products: Vec::new() };
         // The first time memory and threads are only just being had.
@@ -119,7 +119,7 @@ mod tests {
         work.multiply(1).unwrap();
         assert_eq!(work.compare(1).unwrap(), 0);
         assert_eq!(work.compare(1).unwrap(), SIDE * SIDE, "what was compared is poisoned");
-        work.first[5] = T::of(work.first[5].to_f64() + 0.1);
+        work.first[5] = T::from_f64(work.first[5].to_f64() + 0.1);
         let found = work.factors.verify(&work.first);
         assert_eq!((found.ok, found.wrong, found.first_wrong), (false, 1, Some(5)));
     }

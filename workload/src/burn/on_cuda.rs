@@ -8,14 +8,15 @@ use super::{
 };
 use crate::{
     catalogue::matmul::{Product, memory_bytes, result_bytes},
-    cuda::{Argument, DeviceMemory, Grid, Kernel},
+    cuda::{Argument, Code, DeviceMemory, Grid, Kernel},
     error::RunError,
     gpu::{Gpu, THREADS},
-    kernels,
+    kernels::ptx,
     protocol::{Dtype, Verification},
     workload::Size,
 };
 
+const KERNELS: Code = ptx!("burn");
 /// What is compared at a time.
 const WORD_BYTES: u64 = size_of::<u32>() as u64;
 /// What a thread compares at a time.
@@ -50,7 +51,7 @@ impl<'gpu> OnCuda<'gpu> {
     /// little for any.
     pub(super) fn new(gpu: &'gpu Gpu, dtype: Dtype, bytes: u64) -> Result<Option<Self>, RunError> {
         let sides = fitting(&SIDES, bytes, |n| needed_bytes(Size { n, dtype }));
-        let timed = largest(sides, |n| Self::of_size(gpu, Size { n, dtype }))?;
+        let timed = largest(sides, |n| Self::with_size(gpu, Size { n, dtype }))?;
         let Some(timed) = timed else { return Ok(None) };
         let at_once = timed.at_once();
         let mut work = timed.work;
@@ -59,8 +60,8 @@ impl<'gpu> OnCuda<'gpu> {
     }
 
     /// Without a piece, and how long its product takes.
-    fn of_size(gpu: &'gpu Gpu, size: Size) -> Result<Timed<Self>, RunError> {
-        let code = gpu.context.load(kernels::BURN)?;
+    fn with_size(gpu: &'gpu Gpu, size: Size) -> Result<Timed<Self>, RunError> {
+        let code = gpu.context.load(KERNELS)?;
         let work = Self {
             gpu,
             size,

@@ -42,7 +42,7 @@ fn the_cpu_burns_in_64_bits_where_it_is_asked_to() {
 fn what_has_checked_nothing_has_failed() {
     let (outcome, _) = burn(little(100), true).unwrap();
     assert!(outcome.partial && !outcome.verify.ok && outcome.verify.checked == 0, "{outcome:?}");
-    assert!(!Burnt { first: Some(Verification::of_words(9, 0)), ..Burnt::default() }.verify().ok);
+    assert!(!Burnt { first: Some(Verification::for_words(9, 0)), ..Burnt::default() }.verify().ok);
     assert!(!Burnt { compared: 9, ..Burnt::default() }.verify().ok);
 }
 
@@ -77,7 +77,7 @@ impl Burnable for Told {
         2
     }
     fn first(&mut self) -> Result<Verification, RunError> {
-        Ok(Verification::of_words(4, 0))
+        Ok(Verification::for_words(4, 0))
     }
     fn multiply(&mut self, piece: usize) -> Result<(), RunError> {
         self.made.push(piece);

@@ -143,7 +143,7 @@ impl<T: CpuProduct> Inputs<T> {
     /// Elements of the result, of which the first has this index.
     fn check(&self, got: &[T], first: u64) -> Verification {
         let Self { a, b, n } = self;
-        let bound = Tolerance::of(T::DTYPE, *n as u64);
+        let bound = Tolerance::new(T::DTYPE, *n as u64);
         let found =
             got.par_iter().enumerate().with_min_len(1 << 10).map_with(vec![T::default(); *n], |column, (at, got)| {
                 let index = first as usize + at;
@@ -152,7 +152,7 @@ impl<T: CpuProduct> Inputs<T> {
                 column.iter_mut().zip(b.iter().skip(across).step_by(*n)).for_each(|(to, from)| *to = *from);
                 let (sum, size) = T::exact_sum(&a[product * n * n + row * n..][..*n], column);
                 let error = bound.error(DoubleDouble::distance(sum, got.to_f64()), sum.abs(), size);
-                Verification::of(index as u64, error, 1.0)
+                Verification::for_element(index as u64, error, 1.0)
             });
         found.reduce(Verification::nothing, Verification::and)
     }

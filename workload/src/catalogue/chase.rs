@@ -5,16 +5,17 @@ use std::time::Instant;
 use super::elementwise::larger_than_caches;
 use crate::{
     check::compare_words,
-    cuda::{Argument, DeviceMemory, Grid, Kernel},
+    cuda::{Argument, Code, DeviceMemory, Grid, Kernel},
     error::RunError,
     gpu::Gpu,
-    kernels,
+    kernels::ptx,
     memory_budget::MemoryBudget,
     protocol::{Backend, Bound, Cost, Dtype, Extent, Verification},
     random::{self, SEED_A},
     workload::{About, Prepared, Sample, Size, Workload},
 };
 
+const KERNELS: Code = ptx!("chase");
 pub(super) static MEMORY: Chase = chase(
     "pointer-chase",
     "Follows pointers through an array that is larger than any cache: the time of one load.",
@@ -82,7 +83,7 @@ impl Workload for Chase {
         let way = Way::random(lines(size));
         Ok(Box::new(OnCuda {
             gpu,
-            kernel: gpu.kernel(kernels::CHASE, "chase")?,
+            kernel: gpu.kernel(KERNELS, "chase")?,
             pointers: gpu.upload(&way.pointers())?,
             place: gpu.poisoned(8)?,
             way,
@@ -172,7 +173,7 @@ impl Way {
     /// Whether a run has ended where it should.
     fn check(&self, place: u64) -> Verification {
         let found = compare_words(&[place], 0, |_| self.at * LINE_WORDS);
-        Verification::of_all(STEPS, found.ok)
+        Verification::for_all(STEPS, found.ok)
     }
 }
 

@@ -6,11 +6,11 @@ use rayon::prelude::*;
 
 use crate::{
     check::{Expected, compare},
-    cuda::{Argument, CudaError, DeviceMemory, Elapsed, Grid, Kernel, PinnedMemory},
+    cuda::{Argument, Code, CudaError, DeviceMemory, Elapsed, Grid, Kernel, PinnedMemory},
     double_double::DoubleDouble,
     error::RunError,
     gpu::Gpu,
-    kernels,
+    kernels::ptx,
     memory_budget::MemoryBudget,
     protocol::{Backend, Bound, Cost, Dtype, Extent, Verification},
     random::{SEED_A, fill},
@@ -18,6 +18,7 @@ use crate::{
     workload::{About, Prepared, Sample, Size, Workload},
 };
 
+const KERNELS: Code = ptx!("gram");
 const SIDE: usize = 100;
 const AREA: usize = SIDE * SIDE;
 const MATRIX_BYTES: u64 = (AREA * 4) as u64;
@@ -94,7 +95,7 @@ impl Workload for Gram {
 
     fn on_cuda<'gpu>(&self, gpu: &'gpu Gpu, size: Size) -> Result<Box<dyn Prepared + 'gpu>, RunError> {
         let products = if self.form == Form::Batched { size.n } else { 1 };
-        let code = gpu.context.load(kernels::GRAM)?;
+        let code = gpu.context.load(KERNELS)?;
         let mut arrived = gpu.context.pin(4)?;
         arrived.slice_mut().fill(f32::POISON);
         Ok(Box::new(OnCuda {
@@ -259,7 +260,7 @@ fn multiply(product: &mut [f32], matrix: &[f32]) -> f32 {
 fn check(products: &[f32], traces: &[f32]) -> Verification {
     let log = compare(traces, 0, TOLERANCE, |index| {
         let trace = matrix(index).iter().map(|element| element * element).sum();
-        Expected { value: DoubleDouble::of(trace), scale: trace }
+        Expected { value: DoubleDouble::from_f64(trace), scale: trace }
     });
     let skipped = traces.len() - products.len() / AREA;
     let checked = products.par_chunks(AREA).enumerate().map(|(at, product)| {
@@ -270,7 +271,7 @@ fn check(products: &[f32], traces: &[f32]) -> Verification {
             let (row, column) = (&matrix[element / SIDE * SIDE..][..SIDE], &matrix[element % SIDE * SIDE..][..SIDE]);
             let (sum, scale) =
                 row.iter().zip(column).fold((0.0, 0.0), |(sum, scale), (a, b)| (sum + a * b, scale + (a * b).abs()));
-            Expected { value: DoubleDouble::of(sum), scale }
+            Expected { value: DoubleDouble::from_f64(sum), scale }
         })
     });
     log.and(checked.reduce(Verification::nothing, Verification::and))

@@ -2,15 +2,16 @@
 
 use crate::{
     check::compare_words,
-    cuda::{Argument, DeviceMemory, Grid, Kernel},
+    cuda::{Argument, Code, DeviceMemory, Grid, Kernel},
     error::RunError,
     gpu::Gpu,
-    kernels,
+    kernels::ptx,
     memory_budget::MemoryBudget,
     protocol::{Backend, Bound, Cost, Dtype, Extent, Verification},
     workload::{About, Prepared, Sample, Size, Workload},
 };
 
+const KERNELS: Code = ptx!("launch");
 pub(super) static LAUNCH_LATENCY: LaunchLatency = LaunchLatency;
 
 /// So many kernels that what comes before and after them does not show.
@@ -45,7 +46,7 @@ impl Workload for LaunchLatency {
     fn on_cuda<'gpu>(&self, gpu: &'gpu Gpu, _: Size) -> Result<Box<dyn Prepared + 'gpu>, RunError> {
         let counter = gpu.context.allocate(8)?;
         gpu.stream.run(|queue| queue.fill(&counter, 0))?;
-        let code = gpu.context.load(kernels::LAUNCH)?;
+        let code = gpu.context.load(KERNELS)?;
         Ok(Box::new(Ready { gpu, empty: code.kernel("empty")?, count: code.kernel("count")?, counter, runs: 0 }))
     }
 }

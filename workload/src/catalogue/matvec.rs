@@ -5,11 +5,11 @@ use std::time::Instant;
 use super::chain::{Chain, Form, Links};
 use crate::{
     check::{Expected, compare},
-    cuda::{Argument, CudaError, DeviceMemory, Grid, Kernel, Queue},
+    cuda::{Argument, Code, CudaError, DeviceMemory, Grid, Kernel, Queue},
     double_double::DoubleDouble,
     error::RunError,
     gpu::{Gpu, THREADS},
-    kernels,
+    kernels::ptx,
     memory_budget::MemoryBudget,
     protocol::{Backend, Bound, Cost, Dtype, Extent, Verification},
     random::{SEED_A, SEED_B, fill},
@@ -17,6 +17,7 @@ use crate::{
     workload::{About, Prepared, Sample, Size, Workload},
 };
 
+const KERNELS: Code = ptx!("matvec");
 const ROWS: u64 = 150;
 const COLUMNS: u64 = 100;
 const USUAL_VECTORS: u64 = 10;
@@ -78,7 +79,7 @@ impl Workload for Matvec {
         let random = |elements, seed| gpu.random("random_fp32", elements, elements * WIDTH, seed);
         let out = gpu.poisoned(size.n * ROWS * WIDTH)?;
         let memory = vec![out, random(ROWS * COLUMNS, SEED_A)?, random(size.n * COLUMNS, SEED_B)?];
-        let kernels = vec![gpu.kernel(kernels::MATVEC, "matvec")?];
+        let kernels = vec![gpu.kernel(KERNELS, "matvec")?];
         let links = Products { vectors: size.n, is_batched: self.form == Form::Fused };
         let chain = Chain::new(gpu, self.form, links, memory, kernels)?;
         Ok(Box::new(OnCuda { gpu, chain, vectors: size.n }))
@@ -195,6 +196,6 @@ fn check(out: &[f32], first: u64) -> Verification {
             f32::random(SEED_A, row * COLUMNS + at).to_f64() * f32::random(SEED_B, vector * COLUMNS + at).to_f64()
         });
         let (sum, scale) = products.fold((0.0, 0.0), |(sum, scale), product| (sum + product, scale + product.abs()));
-        Expected { value: DoubleDouble::of(sum), scale }
+        Expected { value: DoubleDouble::from_f64(sum), scale }
     })
 }

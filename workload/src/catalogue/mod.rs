@@ -37,7 +37,7 @@ use crate::workload::Workload;
 
 /// All workloads, in the order in which they are listed and run.
 pub fn all() -> &'static [&'static dyn Workload] {
-    &ALL
+    ALL
 }
 
 /// The workload of this name.
@@ -45,7 +45,7 @@ pub fn find(id: &str) -> Option<&'static dyn Workload> {
     ALL.iter().copied().find(|workload| workload.about().id == id)
 }
 
-static ALL: [&dyn Workload; 45] = [
+static ALL: &[&dyn Workload] = &[
     &elementwise::COPY,
     &elementwise::SCALE,
     &elementwise::ADD,

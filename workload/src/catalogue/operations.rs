@@ -35,7 +35,7 @@ pub(super) enum Form {
 
 /// The number that STREAM multiplies with.
 pub(super) fn scalar<T: Real>() -> T {
-    T::of(SCALAR)
+    T::from_f64(SCALAR)
 }
 
 pub(super) struct Copy;
@@ -73,7 +73,7 @@ impl Operation for Scale {
         scalar::<T>() * a
     }
     fn expected<T: Real>(a: DoubleDouble, _: DoubleDouble) -> Expected {
-        rounded(DoubleDouble::of(scalar::<T>().to_f64()) * a)
+        rounded(DoubleDouble::from_f64(scalar::<T>().to_f64()) * a)
     }
 }
 
@@ -104,7 +104,7 @@ impl Operation for Triad {
         a + scalar::<T>() * b
     }
     fn expected<T: Real>(a: DoubleDouble, b: DoubleDouble) -> Expected {
-        let product = DoubleDouble::of(scalar::<T>().to_f64()) * b;
+        let product = DoubleDouble::from_f64(scalar::<T>().to_f64()) * b;
         Expected { value: a + product, scale: a.abs() + product.abs() }
     }
 }
@@ -120,7 +120,7 @@ impl Operation for Write {
         scalar()
     }
     fn expected<T: Real>(_: DoubleDouble, _: DoubleDouble) -> Expected {
-        rounded(DoubleDouble::of(scalar::<T>().to_f64()))
+        rounded(DoubleDouble::from_f64(scalar::<T>().to_f64()))
     }
 }
 
@@ -154,7 +154,7 @@ impl Operation for Trig {
     }
     /// The one thing that is known of it without computing: no precision is higher.
     fn expected<T: Real>(_: DoubleDouble, _: DoubleDouble) -> Expected {
-        rounded(DoubleDouble::of(1.0))
+        rounded(DoubleDouble::from_f64(1.0))
     }
 }
 

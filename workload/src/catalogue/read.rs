@@ -126,7 +126,7 @@ impl<T: Real> Prepared for OnCuda<'_, T> {
             total.fetch_add(sum(sums.iter().copied()), Relaxed);
             Verification::nothing()
         })?;
-        Ok(Verification::of_all(self.elements, total.into_inner() == self.expected))
+        Ok(Verification::for_all(self.elements, total.into_inner() == self.expected))
     }
 }
 
@@ -154,7 +154,7 @@ impl<T: Real> Prepared for OnCpu<T> {
     }
 
     fn verify(&mut self) -> Result<Verification, RunError> {
-        Ok(Verification::of_all(self.a.len() as u64, self.total == Some(self.expected)))
+        Ok(Verification::for_all(self.a.len() as u64, self.total == Some(self.expected)))
     }
 }
 

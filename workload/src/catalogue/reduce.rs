@@ -7,11 +7,11 @@ use rayon::prelude::*;
 use super::elementwise::larger_than_caches;
 use crate::{
     check::{Expected, compare},
-    cuda::{Argument, Attribute, DeviceMemory, Grid, Kernel},
+    cuda::{Argument, Attribute, Code, DeviceMemory, Grid, Kernel},
     double_double::DoubleDouble,
     error::RunError,
     gpu::{Gpu, THREADS},
-    kernels,
+    kernels::ptx,
     memory_budget::MemoryBudget,
     protocol::{Backend, Bound, Cost, Dtype, Extent, Verification},
     random::{SEED_A, fill},
@@ -19,6 +19,7 @@ use crate::{
     workload::{About, Prepared, Sample, Size, Workload},
 };
 
+const KERNELS: Code = ptx!("reduce");
 pub(super) static REDUCE: Reduce = Reduce;
 
 static ABOUT: About = About {
@@ -93,7 +94,7 @@ impl<'gpu, T: Real> OnCuda<'gpu, T> {
         let blocks = (processors * BLOCKS_EACH).min(elements.div_ceil(u64::from(THREADS))) as u32;
         Ok(Self {
             gpu,
-            kernel: gpu.kernel(kernels::REDUCE, &format!("reduce_{}", T::DTYPE))?,
+            kernel: gpu.kernel(KERNELS, &format!("reduce_{}", T::DTYPE))?,
             a: gpu.random(&format!("random_{}", T::DTYPE), elements, elements * width, SEED_A)?,
             sums: gpu.poisoned(u64::from(blocks) * width)?,
             total: gpu.poisoned(width)?,
@@ -165,7 +166,7 @@ fn check<T: Real>(total: &[T], elements: u64, expected: Expected) -> Verificatio
     Verification {
         largest_error: found.largest_error,
         tolerance: TOLERANCE,
-        ..Verification::of_all(elements, found.ok)
+        ..Verification::for_all(elements, found.ok)
     }
 }
 
@@ -173,9 +174,9 @@ fn check<T: Real>(total: &[T], elements: u64, expected: Expected) -> Verificatio
 fn expected<T: Real>(elements: u64) -> Expected {
     let terms = (0..elements).into_par_iter().map(|index| {
         let number = T::random(SEED_A, index).to_f64();
-        (DoubleDouble::of(number), number * number)
+        (DoubleDouble::from_f64(number), number * number)
     });
-    let nothing = || (DoubleDouble::of(0.0), 0.0);
+    let nothing = || (DoubleDouble::from_f64(0.0), 0.0);
     let (value, squares) = terms.reduce(nothing, |(a, b), (c, d)| (a + c, b + d));
     Expected { value, scale: squares.sqrt() }
 }

@@ -7,11 +7,11 @@ use rayon::prelude::*;
 use super::chain::{Chain, Form, Links};
 use crate::{
     check::{Expected, compare},
-    cuda::{Argument, CudaError, DeviceMemory, Kernel, Queue},
+    cuda::{Argument, Code, CudaError, DeviceMemory, Kernel, Queue},
     double_double::DoubleDouble,
     error::RunError,
     gpu::{Gpu, thread_each},
-    kernels,
+    kernels::ptx,
     memory_budget::MemoryBudget,
     protocol::{Backend, Bound, Cost, Dtype, Extent, Verification},
     random::{SEED_A, fill},
@@ -19,6 +19,7 @@ use crate::{
     workload::{About, Prepared, Sample, Size, Workload},
 };
 
+const KERNELS: Code = ptx!("selu");
 /// What SELU's authors found.
 const ALPHA: f32 = 1.673_263_2;
 const SCALE: f32 = 1.050_701;
@@ -92,7 +93,7 @@ impl Workload for Selu {
             memory.extend([gpu.poisoned(bytes)?, gpu.poisoned(size.n)?]);
             names = vec!["op_exp", "op_multiply", "op_subtract", "op_is_positive", "op_select"];
         }
-        let code = gpu.context.load(kernels::SELU)?;
+        let code = gpu.context.load(KERNELS)?;
         let kernels = names.into_iter().map(|name| code.kernel(name)).collect::<Result<_, _>>()?;
         let links = Passes { elements: size.n, is_fused };
         Ok(Box::new(OnCuda { gpu, chain: Chain::new(gpu, self.form, links, memory, kernels)?, elements: size.n }))
@@ -202,10 +203,10 @@ fn check(out: &[f32], first: u64) -> Verification {
     compare(out, first, TOLERANCE, |index| {
         let (x, alpha, scale) = (f32::random(SEED_A, index).to_f64(), ALPHA.to_f64(), SCALE.to_f64());
         if x > 0.0 {
-            Expected { value: DoubleDouble::of(x * scale), scale: x * scale }
+            Expected { value: DoubleDouble::from_f64(x * scale), scale: x * scale }
         } else {
             // Computed as a difference of what is as large as that.
-            Expected { value: DoubleDouble::of(x.exp_m1() * alpha * scale), scale: alpha * scale }
+            Expected { value: DoubleDouble::from_f64(x.exp_m1() * alpha * scale), scale: alpha * scale }
         }
     })
 }

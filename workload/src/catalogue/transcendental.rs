@@ -6,11 +6,11 @@ use rayon::prelude::*;
 
 use crate::{
     check::{Expected, compare},
-    cuda::{Argument, DeviceMemory, Kernel},
+    cuda::{Argument, Code, DeviceMemory, Kernel},
     double_double::DoubleDouble,
     error::RunError,
     gpu::{Gpu, thread_each},
-    kernels,
+    kernels::ptx,
     memory_budget::MemoryBudget,
     protocol::{Backend, Bound, Cost, Dtype, Extent, Verification},
     random::{SEED_A, fill},
@@ -18,6 +18,7 @@ use crate::{
     workload::{About, Prepared, Sample, Size, Workload},
 };
 
+const KERNELS: Code = ptx!("transcendental");
 pub(super) static TRANSCENDENTAL: Transcendental = Transcendental;
 
 static ABOUT: About = About {
@@ -58,7 +59,7 @@ impl Workload for Transcendental {
     fn on_cuda<'gpu>(&self, gpu: &'gpu Gpu, size: Size) -> Result<Box<dyn Prepared + 'gpu>, RunError> {
         Ok(Box::new(OnCuda {
             gpu,
-            kernel: gpu.kernel(kernels::TRANSCENDENTAL, "transcendental")?,
+            kernel: gpu.kernel(KERNELS, "transcendental")?,
             a: gpu.random("random_fp32", size.n, size.bytes(), SEED_A)?,
             out: gpu.poisoned(size.bytes())?,
             elements: size.n,
@@ -127,6 +128,6 @@ fn check(out: &[f32], first: u64) -> Verification {
         });
         let (value, scale) =
             terms.fold((0.0, 0.0), |(value, scale), (sine, rest)| (value + (sine + rest), scale + (sine.abs() + rest)));
-        Expected { value: DoubleDouble::of(value), scale }
+        Expected { value: DoubleDouble::from_f64(value), scale }
     })
 }

@@ -38,14 +38,14 @@ macro_rules! functions {
 
         impl Api {
             /// Looks all of them up; the error is the first name that the library does not have.
-            pub(super) fn of(library: &Library) -> Result<Self, &'static str> {
+            pub(super) fn load(library: &Library) -> Result<Self, &'static str> {
                 // SAFETY: each name stands beside the type that `cuda.h` gives its function.
                 unsafe {
                     Ok(Self {
                         $($name: find(library, concat!(stringify!($name), "\0")).ok_or(stringify!($name))?,)*
                         $($newer: find(library, concat!(stringify!($newer), "\0")),)*
-                        pools: Pools::of(library),
-                        virtual_memory: VirtualMemory::of(library),
+                        pools: Pools::load(library),
+                        virtual_memory: VirtualMemory::load(library),
                     })
                 }
             }

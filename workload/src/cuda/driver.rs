@@ -73,7 +73,7 @@ impl Driver {
             // Whatever else is the matter, starting it tells.
             _ => {}
         }
-        let api = Api::of(library).map_err(wrong)?;
+        let api = Api::load(library).map_err(wrong)?;
         let driver = Self { api, version: Version(version) };
         // SAFETY: it takes a number that has to be 0.
         match unsafe { (driver.api.cuInit)(0) } {

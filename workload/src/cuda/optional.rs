@@ -16,7 +16,7 @@ macro_rules! group {
 
         impl $group {
             /// All of them, or nothing.
-            pub(super) fn of(library: &Library) -> Option<Self> {
+            pub(super) fn load(library: &Library) -> Option<Self> {
                 // SAFETY: each name stands beside the type that `cuda.h` gives its function.
                 unsafe { Some(Self { $($name: find(library, concat!(stringify!($name), "\0"))?,)* }) }
             }
@@ -96,18 +96,18 @@ const DEVICE: c_int = 1;
 const READ_AND_WRITE: c_int = 3;
 
 impl Location {
-    fn of(device: c_int) -> Self {
+    fn for_device(device: c_int) -> Self {
         Self { kind: DEVICE, id: device }
     }
 }
 
 impl PoolProperties {
     /// For memory of a device, as much as it has.
-    pub(super) fn of(device: c_int) -> Self {
+    pub(super) fn for_device(device: c_int) -> Self {
         Self {
             kind: PINNED,
             handle_types: 0,
-            location: Location::of(device),
+            location: Location::for_device(device),
             security: std::ptr::null_mut(),
             most_bytes: 0,
             reserved: [0; 56],
@@ -117,11 +117,11 @@ impl PoolProperties {
 
 impl AllocationProperties {
     /// For memory of a device.
-    pub(super) fn of(device: c_int) -> Self {
+    pub(super) fn for_device(device: c_int) -> Self {
         Self {
             kind: PINNED,
             handle_types: 0,
-            location: Location::of(device),
+            location: Location::for_device(device),
             security: std::ptr::null_mut(),
             flags: [0; 8],
         }
@@ -130,8 +130,8 @@ impl AllocationProperties {
 
 impl Access {
     /// All of it, from a device.
-    pub(super) fn of(device: c_int) -> Self {
-        Self { location: Location::of(device), flags: READ_AND_WRITE }
+    pub(super) fn for_device(device: c_int) -> Self {
+        Self { location: Location::for_device(device), flags: READ_AND_WRITE }
     }
 }
 

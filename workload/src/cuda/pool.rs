@@ -61,7 +61,7 @@ impl Pool {
         let api = driver.api.pools.as_ref().filter(|_| driver.version >= SINCE);
         let api = api.ok_or_else(|| CudaError::too_old("make a memory pool", "11.2"))?;
         let stream = context.stream()?;
-        let properties = PoolProperties::of(context.device.handle);
+        let properties = PoolProperties::for_device(context.device.handle);
         let mut handle = ptr::null_mut();
         // SAFETY: the pointer and the structure, which is the driver's, outlive the call.
         let code = unsafe { (api.cuMemPoolCreate)(&raw mut handle, &raw const properties) };

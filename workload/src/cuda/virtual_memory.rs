@@ -38,7 +38,7 @@ impl PhysicalMemory {
     /// # Errors
     /// Where the driver has no virtual memory.
     pub fn granularity_bytes(context: &Rc<Context>) -> Result<u64, CudaError> {
-        let properties = AllocationProperties::of(context.device.handle);
+        let properties = AllocationProperties::for_device(context.device.handle);
         let mut bytes = 0;
         // SAFETY: the number and the structure, which is the driver's, outlive the call.
         let code =
@@ -53,7 +53,7 @@ impl PhysicalMemory {
     /// Where it is not there.
     pub fn new(context: &Rc<Context>, bytes: u64) -> Result<Rc<Self>, CudaError> {
         let api = api(context)?;
-        let properties = AllocationProperties::of(context.device.handle);
+        let properties = AllocationProperties::for_device(context.device.handle);
         let mut handle = 0;
         // SAFETY: the number and the structure, which is the driver's, outlive the call.
         let code = unsafe { (api.cuMemCreate)(&raw mut handle, bytes as usize, &raw const properties, 0) };
@@ -94,7 +94,7 @@ impl AddressRange {
         let code = unsafe { (self.api.cuMemMap)(address, bytes, 0, memory.handle, 0) };
         driver.done(code, format!("map {bytes} bytes"))?;
         self.mapped.insert(offset_bytes, Rc::clone(memory));
-        let access = Access::of(self.context.device.handle);
+        let access = Access::for_device(self.context.device.handle);
         // SAFETY: all of these addresses have memory behind them, and the structure outlives the call.
         let code = unsafe { (self.api.cuMemSetAccess)(address, bytes, &raw const access, 1) };
         driver.done(code, format!("allow access to {bytes} bytes"))

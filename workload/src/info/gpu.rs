@@ -59,7 +59,7 @@ pub struct GpuInfo {
 
 impl GpuInfo {
     /// Asks the driver.
-    pub fn of(device: &Device) -> Self {
+    pub fn new(device: &Device) -> Self {
         let number = |attribute| read(device, attribute, |value| value as u32);
         let bytes = |attribute| read(device, attribute, |value| value as u64);
         let mhz = |attribute| read(device, attribute, |khz| f64::from(khz) / 1e3);
@@ -104,7 +104,7 @@ fn peaks(device: &Device) -> Reading<Peaks> {
     let number = |attribute| device.attribute(attribute).ok();
     let found = number(Attribute::Multiprocessors)
         .zip(number(Attribute::ClockRateKhz))
-        .and_then(|(count, khz)| Peaks::of(&device.name, device.capability, count as u32, f64::from(khz) / 1e3));
+        .and_then(|(count, khz)| Peaks::new(&device.name, device.capability, count as u32, f64::from(khz) / 1e3));
     found.map_or(Reading::Absent(Absence::Unknown), Reading::Now)
 }
 

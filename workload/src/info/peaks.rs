@@ -79,7 +79,7 @@ pub struct Peak {
 
 impl Peaks {
     /// Of a chip; `None` where it is not known.
-    pub(super) fn of(name: &str, capability: Capability, multiprocessors: u32, max_clock_mhz: f64) -> Option<Self> {
+    pub(super) fn new(name: &str, capability: Capability, multiprocessors: u32, max_clock_mhz: f64) -> Option<Self> {
         let (_, per_clock) = PER_CLOCK.iter().find(|(known, _)| *known == capability)?;
         let (clock_mhz, clock_of) = if is_hopper_sxm(name, multiprocessors) {
             (HOPPER_SXM_MHZ, ClockOf::DataSheet)
@@ -117,7 +117,7 @@ mod tests {
 
     #[track_caller]
     fn reaches(name: &str, capability: Capability, count: u32, mhz: f64, dtype: &str, teraflops: f64) {
-        let peaks = Peaks::of(name, capability, count, mhz).unwrap();
+        let peaks = Peaks::new(name, capability, count, mhz).unwrap();
         let peak = peaks.by_type.iter().find(|peak| peak.dtype == dtype).unwrap();
         let computed = peak.operations_per_second / 1e12;
         assert!((computed - teraflops).abs() < 0.06, "{name} {dtype}: {computed}");
@@ -136,8 +136,8 @@ mod tests {
 
     #[test]
     fn whose_clock_it_is_is_said_and_an_unknown_chip_has_none() {
-        let clock = |name| Peaks::of(name, (9, 0), 132, 1785.0).unwrap().clock_of;
+        let clock = |name| Peaks::new(name, (9, 0), 132, 1785.0).unwrap().clock_of;
         assert_eq!((clock("NVIDIA H200"), clock("NVIDIA H200 NVL")), (ClockOf::DataSheet, ClockOf::Driver));
-        assert_eq!(Peaks::of("NVIDIA Next", (11, 7), 200, 2000.0), None);
+        assert_eq!(Peaks::new("NVIDIA Next", (11, 7), 200, 2000.0), None);
     }
 }

@@ -8,12 +8,13 @@ use super::{
     stop::Stop,
 };
 use crate::{
-    cuda::{self, AddressRange, Argument, CudaError, FreeMemory, Grid, PhysicalMemory, PoolSize},
+    cuda::{self, AddressRange, Argument, Code, CudaError, FreeMemory, Grid, PhysicalMemory, PoolSize},
     gpu::Gpu,
-    kernels,
+    kernels::ptx,
     protocol::DeviceName,
 };
 
+const KERNELS: Code = ptx!("oom");
 /// What a process takes of a large GPU by being there; a small one has less for it.
 const CONTEXT_BYTES: u64 = 768 << 20;
 
@@ -32,7 +33,7 @@ pub(crate) struct OnCuda<'a> {
 
 impl<'a> OnCuda<'a> {
     pub(crate) fn new(gpu: &'a Gpu, second: &'a [OsString]) -> Result<Self, CudaError> {
-        let new = Self { gpu, second, code: gpu.context.load(kernels::OOM)? };
+        let new = Self { gpu, second, code: gpu.context.load(KERNELS)? };
         if gpu.memory_budget()?.usable_bytes() < WARM_BYTES {
             return Ok(new);
         }

@@ -39,7 +39,7 @@ pub struct Answer {
 }
 
 impl Answer {
-    pub(super) fn of(
+    pub(super) fn new(
         memory: FreeMemory,
         bytes: u64,
         is_to_fit: bool,
@@ -69,7 +69,7 @@ pub fn work(uuid: &str) -> Result<(), String> {
         let line = line.map_err(|error| error.to_string())?;
         let ask: Ask = serde_json::from_str(&line).map_err(|error| error.to_string())?;
         let memory = gpu.context.memory().map_err(|error| error.to_string())?;
-        let answer = Answer::of(memory, ask.bytes, ask.is_to_fit, || gpu.context.allocate(ask.bytes).map(drop));
+        let answer = Answer::new(memory, ask.bytes, ask.is_to_fit, || gpu.context.allocate(ask.bytes).map(drop));
         let text = serde_json::to_string(&answer).map_err(|error| error.to_string())?;
         writeln!(io::stdout(), "{text}").map_err(|error| error.to_string())?;
     }

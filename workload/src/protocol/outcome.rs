@@ -163,14 +163,14 @@ pub struct Verification {
 
 impl Rate {
     /// Of so many operations in such a time, in which there was more than one run.
-    pub(crate) fn of_work(operations: u64, elapsed: Duration) -> Self {
+    pub(crate) fn from_operations(operations: u64, elapsed: Duration) -> Self {
         let is_any = operations > 0 && !elapsed.is_zero();
         let operations_per_second = is_any.then(|| operations as f64 / elapsed.as_secs_f64());
         Self { bytes_per_second: None, operations_per_second }
     }
 
     /// Of so much in such a time.
-    pub(crate) fn of(cost: Cost, median_us: Option<f64>) -> Self {
+    pub(crate) fn from_cost(cost: Cost, median_us: Option<f64>) -> Self {
         let in_a_second = |count: u64| {
             let median_us = median_us.filter(|time| *time > 0.0 && count > 0)?;
             Some(count as f64 / median_us * 1e6)
@@ -186,8 +186,8 @@ mod tests {
     #[test]
     fn a_rate_is_of_what_there_is() {
         let cost = Cost { moved_bytes: 3000, ..Cost::default() };
-        assert_eq!(Rate::of(cost, Some(1.5)), Rate { bytes_per_second: Some(2e9), operations_per_second: None });
-        assert_eq!(Rate::of(cost, None), Rate::default());
-        assert_eq!(Rate::of(cost, Some(0.0)), Rate::default());
+        assert_eq!(Rate::from_cost(cost, Some(1.5)), Rate { bytes_per_second: Some(2e9), operations_per_second: None });
+        assert_eq!(Rate::from_cost(cost, None), Rate::default());
+        assert_eq!(Rate::from_cost(cost, Some(0.0)), Rate::default());
     }
 }

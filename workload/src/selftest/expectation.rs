@@ -90,7 +90,7 @@ impl Expectation {
     }
 
     /// It is a reading of the GPU behind.
-    pub(super) fn of_next(self) -> Self {
+    pub(super) fn for_next(self) -> Self {
         Self { whose: Whose::Next, ..self }
     }
 }

@@ -90,7 +90,7 @@ fn gpus(source: &SourceArgs) -> Result<(String, Vec<GpuWithLinks>), Unavailable>
     let devices = driver.devices()?;
     let known = links::read(source);
     let gpus = devices.iter().map(|device| {
-        let info = GpuInfo::of(device);
+        let info = GpuInfo::new(device);
         GpuWithLinks { links: links::of(&known, &info.uuid), info }
     });
     Ok((driver.version.to_string(), gpus.collect()))

@@ -84,7 +84,7 @@ impl Workload for Copied {
         let (product, on_gpu) = (Product::new(gpu, size)?, gpu.poisoned(result_bytes(size))?);
         // Whatever is not copied is no number.
         [&product.a, &product.b].into_iter().try_for_each(|matrix| gpu.poison(matrix))?;
-        let lie = Lie::of(&product);
+        let lie = Lie::new(&product);
         let elements = lie.pitch * lie.pitch;
         let host = || HostMemory::<f32>::new(gpu, elements, self.is_pinned);
         let (mut a, mut b, mut out) = (host()?, host()?, host()?);
@@ -106,7 +106,7 @@ struct Lie {
 }
 
 impl Lie {
-    fn of(product: &Product<'_>) -> Self {
+    fn new(product: &Product<'_>) -> Self {
         let (row, step) = product.choice.layout.strides(product.pitch);
         Self { pitch: product.pitch, row, step }
     }
@@ -161,7 +161,7 @@ fn differing(gpu: &Gpu, there: &DeviceMemory, here: &[f32]) -> Result<u64, CudaE
     let found = gpu.check(there, here.len() as u64, |piece: &[f32], first| {
         let expected = &here[first as usize..][..piece.len()];
         let wrong = piece.par_iter().zip(expected).filter(|(a, b)| a.to_bits() != b.to_bits()).count();
-        Verification::of_words(piece.len() as u64, wrong as u64)
+        Verification::for_words(piece.len() as u64, wrong as u64)
     })?;
     Ok(found.wrong)
 }

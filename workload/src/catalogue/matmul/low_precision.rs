@@ -63,7 +63,7 @@ impl<T: LowPrecision> OnCpu<T> {
             fill(&mut matrix, |index| T::random(seed, index));
             matrix
         };
-        let wide = Factors::of(n, |_, _| T::Wide::default());
+        let wide = Factors::from_elements(n, |_, _| T::Wide::default());
         Self {
             a: matrix(SEED_A),
             b: matrix(SEED_B),
@@ -90,8 +90,8 @@ impl<T: LowPrecision> Prepared for OnCpu<T> {
     /// With factors that are made anew, so that those are checked that were made wide.
     fn verify(&mut self) -> Result<Verification, RunError> {
         let n = self.wide.side();
-        let factors = Factors::of(n, |seed, index| T::Wide::of(values::random(T::DTYPE, seed, index)));
-        Ok(factors.compare(Tolerance::of(T::DTYPE, n), |at| T::read(self.out[at])))
+        let factors = Factors::from_elements(n, |seed, index| T::Wide::from_f64(values::random(T::DTYPE, seed, index)));
+        Ok(factors.compare(Tolerance::new(T::DTYPE, n), |at| T::read(self.out[at])))
     }
 }
 
@@ -155,7 +155,7 @@ impl LowPrecision for Fp8 {
     const POISON: bf16 = bf16::NAN;
 
     fn random(seed: u64, index: u64) -> Self {
-        Self::of(values::fp8(single(seed, index)))
+        Self::from_f64(values::fp8(single(seed, index)))
     }
     /// The code's exponent and fraction are those of 16 bits, but for the exponent's bias, which is eight more there.
     fn wide(self) -> f32 {
@@ -173,7 +173,7 @@ impl LowPrecision for Fp8 {
 
 impl Fp8 {
     /// Of a number that it has.
-    fn of(value: f64) -> Self {
+    fn from_f64(value: f64) -> Self {
         let bits = f16::from_f64(value / 256.0).to_bits();
         Self((bits >> 7 & 0x7f) as u8 | (bits >> 8 & 0x80) as u8)
     }
@@ -243,7 +243,7 @@ mod tests {
     fn every_code_of_eight_bits_is_read_as_what_it_was_made_of() {
         // The two that are no numbers are left out.
         for code in (0..0x7f).chain(0x80..0xff_u8) {
-            assert_eq!(Fp8::of(f64::from(Fp8(code).wide())).0, code);
+            assert_eq!(Fp8::from_f64(f64::from(Fp8(code).wide())).0, code);
         }
         assert_eq!((Fp8(0x7e).wide(), Fp8(0x01).wide()), (448.0, 1.0 / 512.0));
     }

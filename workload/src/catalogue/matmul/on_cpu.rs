@@ -32,11 +32,11 @@ pub(super) struct OnCpu<T> {
 
 impl<T: CpuProduct> Factors<T> {
     pub(crate) fn new(n: u64) -> Self {
-        Self::of(n, T::random)
+        Self::from_elements(n, T::random)
     }
 
     /// With these elements, by seed and index.
-    pub(super) fn of(n: u64, element: impl Fn(u64, u64) -> T + Sync) -> Self {
+    pub(super) fn from_elements(n: u64, element: impl Fn(u64, u64) -> T + Sync) -> Self {
         let matrix = |seed| {
             let mut matrix = vec![T::default(); (n * n) as usize];
             fill(&mut matrix, |index| element(seed, index));
@@ -72,7 +72,7 @@ impl<T: CpuProduct> Factors<T> {
 
     /// Computes each element again, in twice the precision.
     pub(crate) fn verify(&self, out: &[T]) -> Verification {
-        self.compare(Tolerance::of(T::DTYPE, self.side()), |at| out[at].to_f64())
+        self.compare(Tolerance::new(T::DTYPE, self.side()), |at| out[at].to_f64())
     }
 
     /// The same, of a result that is of another type.
@@ -89,7 +89,7 @@ impl<T: CpuProduct> Factors<T> {
                     let (sum, size) = T::exact_sum(a, b);
                     let at = row * n + column;
                     let error = bound.error(DoubleDouble::distance(sum, out(at)), sum.abs(), size);
-                    found = found.and(Verification::of(at as u64, error, 1.0));
+                    found = found.and(Verification::for_element(at as u64, error, 1.0));
                 }
             }
             found

@@ -115,7 +115,7 @@ impl<'gpu> Product<'gpu> {
     /// Every element against the GPU's own reference, which shares nothing with the product.
     fn check_all(&mut self, out: &DeviceMemory) -> Result<Verification, CudaError> {
         let Self { gpu, check, a, b, found, size, pitch, choice, .. } = self;
-        let bound = Tolerance::of(size.dtype, size.n);
+        let bound = Tolerance::new(size.dtype, size.n);
         let (row, step) = choice.layout.strides(*pitch);
         let blocks = check_blocks(size.n);
         let numbers = [size.n, *pitch, row, step].map(Argument::U64);
@@ -133,13 +133,13 @@ impl<'gpu> Product<'gpu> {
         let wrong: u64 = of_block.clone().map(|found| found[0]).sum();
         let first_wrong = of_block.clone().filter(|found| found[0] > 0).map(|found| found[1]).min();
         let largest = of_block.map(|found| f64::from_bits(found[2])).fold(0.0, f64::max);
-        Ok(Verification::of_counts(size.n * size.n, wrong, first_wrong, largest, 1.0))
+        Ok(Verification::from_counts(size.n * size.n, wrong, first_wrong, largest, 1.0))
     }
 
     /// A few elements against what the host computes of the seeds alone.
     fn check_spots(&self, out: &DeviceMemory) -> Result<Verification, CudaError> {
         let Size { n, dtype } = self.size;
-        let bound = Tolerance::of(dtype, n);
+        let bound = Tolerance::new(dtype, n);
         let width = values::result_bytes(dtype);
         let mut found = Verification::nothing();
         for spot in 0..SPOTS.min(n * n) {
@@ -147,15 +147,15 @@ impl<'gpu> Product<'gpu> {
             let mut bytes = [0_u8; 8];
             let place = &mut bytes[..width as usize];
             self.gpu.stream.run(|queue| queue.copy_out(place, out, (row * self.pitch + column) * width))?;
-            let (mut sum, mut size) = (DoubleDouble::of(0.0), 0.0);
+            let (mut sum, mut size) = (DoubleDouble::from_f64(0.0), 0.0);
             for k in 0..n {
                 let a = values::random(dtype, SEED_A, row * n + k);
                 let b = values::random(dtype, SEED_B, column * n + k);
-                sum = sum + DoubleDouble::of(a) * DoubleDouble::of(b);
+                sum = sum + DoubleDouble::from_f64(a) * DoubleDouble::from_f64(b);
                 size += (a * b).abs();
             }
             let error = bound.error(sum.distance(values::result(dtype, bytes)), sum.abs(), size);
-            found = found.and(Verification::of(row * n + column, error, 1.0));
+            found = found.and(Verification::for_element(row * n + column, error, 1.0));
         }
         Ok(found)
     }

@@ -18,7 +18,7 @@ impl Tolerance {
     /// partial sums of random terms are by that root smaller than all their sizes together. Tensor cores cut off instead
     /// of rounding, which stays within the same bound. Hopper's keep 14 bits of a sum of 8-bit floating point numbers, of
     /// which an H200 came up to 1.1 of a bound half as large.
-    pub(in crate::catalogue) fn of(dtype: Dtype, n: u64) -> Self {
+    pub(in crate::catalogue) fn new(dtype: Dtype, n: u64) -> Self {
         let steps = (n as f64).sqrt() + 4.0;
         let (result_bits, sum_bits) = match dtype {
             Dtype::Int8 | Dtype::Bytes => return Self { of_result: 0.0, of_terms: 0.0 },

@@ -123,7 +123,7 @@ impl Prepared for OnCpu {
 /// Every parameter and the loss, against the same training in f64.
 fn check(trained: &Trained<f32>, steps: u64) -> Verification {
     let expected = train::<f64>(&Start::random(), steps);
-    let near = |value: f64| Expected { value: DoubleDouble::of(value), scale: value.abs().max(1.0) };
+    let near = |value: f64| Expected { value: DoubleDouble::from_f64(value), scale: value.abs().max(1.0) };
     let parameters = compare(&trained.parameters, 0, TOLERANCE, |index| near(expected.parameters[index as usize]));
     let first = trained.parameters.len() as u64;
     parameters.and(compare(&[trained.loss], first, TOLERANCE, |_| near(expected.loss)))

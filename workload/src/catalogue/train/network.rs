@@ -59,7 +59,8 @@ pub(super) struct Start {
 
 impl Start {
     pub(super) fn random() -> Self {
-        let array = |elements: usize, seed| (0..elements as u64).map(|at| f32::of_bits(bits(seed, at))).collect();
+        let array =
+            |elements: usize, seed| (0..elements as u64).map(|at| f32::from_random_bits(bits(seed, at))).collect();
         let mut start = Self {
             parameters: array(PARAMETERS, SEED_A),
             inputs: array(WEIGHTS, SEED_B),
@@ -82,7 +83,7 @@ pub(super) struct Trained<T> {
 
 /// Trains with numbers of this type.
 pub(super) fn train<T: Float>(start: &Start, steps: u64) -> Trained<T> {
-    let of = |numbers: &[f32]| numbers.iter().map(|number| T::of(f64::from(*number))).collect::<Vec<T>>();
+    let of = |numbers: &[f32]| numbers.iter().map(|number| T::from_f64(f64::from(*number))).collect::<Vec<T>>();
     let (mut parameters, inputs, targets) = (of(&start.parameters), of(&start.inputs), of(&start.targets));
     let (mut means, mut squares) = (vec![T::default(); PARAMETERS], vec![T::default(); PARAMETERS]);
     let (mut power1, mut power2) = (1.0, 1.0);
@@ -92,14 +93,14 @@ pub(super) fn train<T: Float>(start: &Start, steps: u64) -> Trained<T> {
         loss = now;
         power1 *= f64::from(DECAY1);
         power2 *= f64::from(DECAY2);
-        let (one, rate, tiny) = (T::of(1.0), T::of(f64::from(RATE)), T::of(f64::from(TINY)));
-        let (decay1, decay2) = (T::of(f64::from(DECAY1)), T::of(f64::from(DECAY2)));
+        let (one, rate, tiny) = (T::from_f64(1.0), T::from_f64(f64::from(RATE)), T::from_f64(f64::from(TINY)));
+        let (decay1, decay2) = (T::from_f64(f64::from(DECAY1)), T::from_f64(f64::from(DECAY2)));
         let all = parameters.iter_mut().zip(gradients).zip(means.iter_mut().zip(&mut squares));
         for ((parameter, gradient), (mean, square)) in all {
             *mean = decay1 * *mean + (one - decay1) * gradient;
             *square = decay2 * *square + (one - decay2) * gradient * gradient;
-            let step = rate * *mean / T::of(1.0 - power1);
-            *parameter = *parameter - step / ((*square / T::of(1.0 - power2)).sqrt() + tiny);
+            let step = rate * *mean / T::from_f64(1.0 - power1);
+            *parameter = *parameter - step / ((*square / T::from_f64(1.0 - power2)).sqrt() + tiny);
         }
     }
     Trained { parameters, loss }
@@ -107,7 +108,7 @@ pub(super) fn train<T: Float>(start: &Start, steps: u64) -> Trained<T> {
 
 /// Of the loss by each parameter, and the loss.
 fn gradients<T: Float>(parameters: &[T], inputs: &[T], targets: &[T]) -> ([T; PARAMETERS], T) {
-    let (one, share) = (T::of(1.0), T::of(1.0) / T::of(SIDE as f64));
+    let (one, share) = (T::from_f64(1.0), T::from_f64(1.0) / T::from_f64(SIDE as f64));
     let mut gradients = [T::default(); PARAMETERS];
     let mut loss = T::default();
     for (input, target) in inputs.chunks(SIDE).zip(targets) {

@@ -6,14 +6,15 @@ use super::{
 };
 use crate::{
     catalogue::chain::{Chain, Form, Links},
-    cuda::{Argument, CudaError, DeviceMemory, Grid, Kernel, Queue},
+    cuda::{Argument, Code, CudaError, DeviceMemory, Grid, Kernel, Queue},
     error::RunError,
     gpu::{Gpu, thread_each},
-    kernels,
+    kernels::ptx,
     protocol::Verification,
     workload::{Prepared, Sample},
 };
 
+const KERNELS: Code = ptx!("train");
 /// The whole network in one block.
 const FUSED_GRID: Grid = Grid { blocks: 1, threads: 128 };
 const WIDTH: usize = 4;
@@ -78,7 +79,7 @@ pub(super) struct Stepwise<'gpu> {
 
 impl<'gpu> Stepwise<'gpu> {
     pub(super) fn new(gpu: &'gpu Gpu, form: Form, steps: u64) -> Result<Self, RunError> {
-        let code = gpu.context.load(kernels::TRAIN)?;
+        let code = gpu.context.load(KERNELS)?;
         let kernels = NAMES.iter().map(|name| code.kernel(name)).collect::<Result<_, _>>()?;
         let step = Chain::new(gpu, form, Step, memory(gpu)?, kernels)?;
         Ok(Self { gpu, begin: code.kernel("train_begin")?, step, steps })
@@ -171,7 +172,7 @@ pub(super) struct Fused<'gpu> {
 
 impl<'gpu> Fused<'gpu> {
     pub(super) fn new(gpu: &'gpu Gpu, steps: u64) -> Result<Self, RunError> {
-        Ok(Self { gpu, kernel: gpu.kernel(kernels::TRAIN, "train_fused")?, memory: memory(gpu)?, steps })
+        Ok(Self { gpu, kernel: gpu.kernel(KERNELS, "train_fused")?, memory: memory(gpu)?, steps })
     }
 }
 

@@ -132,7 +132,7 @@ impl Second for ModelSecond<'_> {
 
     fn ask(&mut self, bytes: u64, is_to_fit: bool, look: &mut dyn FnMut() -> Result<(), Stop>) -> Result<Answer, Stop> {
         look()?;
-        Ok(Answer::of(self.0.free()?, bytes, is_to_fit, || self.0.allocate(bytes).map(drop)))
+        Ok(Answer::new(self.0.free()?, bytes, is_to_fit, || self.0.allocate(bytes).map(drop)))
     }
 }
 

@@ -11,13 +11,14 @@ use super::{
     repeat,
 };
 use crate::{
-    cuda::{Argument, Attribute, DeviceMemory, Grid, Kernel},
+    cuda::{Argument, Attribute, Code, DeviceMemory, Grid, Kernel},
     error::RunError,
     gpu::Gpu,
-    kernels,
+    kernels::ptx,
     protocol::Unit,
 };
 
+const KERNELS: Code = ptx!("spin");
 /// How long a block spins: so long that its start does not show.
 pub(super) const NS: u64 = 20_000_000;
 /// Words that a block writes.
@@ -105,7 +106,7 @@ pub(super) struct Spinning<'gpu> {
 
 impl<'gpu> Spinning<'gpu> {
     pub(super) fn new(gpu: &'gpu Gpu, blocks: u32) -> Result<Self, RunError> {
-        let kernel = gpu.kernel(kernels::SPIN, "spin")?;
+        let kernel = gpu.kernel(KERNELS, "spin")?;
         let out = gpu.zeroed(u64::from(blocks) * WORDS * size_of::<u64>() as u64)?;
         Ok(Self { gpu, kernel, out, grid: Grid { blocks, threads: THREADS } })
     }

@@ -185,11 +185,11 @@ impl Steady {
             Knows::Pcie(reading, of) => vec![pcie(reading, of, rates), lanes(rates)],
             Knows::NvLink { is_both_ways: false } => {
                 let [sent, received] = nvlink(rates.bytes);
-                vec![sent, received.of_next()]
+                vec![sent, received.for_next()]
             }
             Knows::NvLink { is_both_ways: true } => {
                 let each_way = || nvlink(rates.bytes / 2.0).into_iter();
-                each_way().chain(each_way().map(Expectation::of_next)).collect()
+                each_way().chain(each_way().map(Expectation::for_next)).collect()
             }
         }
     }
