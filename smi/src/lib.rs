@@ -35,6 +35,8 @@ mod subcommand;
 mod subcommands;
 mod summary;
 mod switches;
+#[cfg(test)]
+mod tests;
 mod ticker;
 mod timestamp;
 mod topo;
@@ -115,7 +117,7 @@ fn run_words(source: &AnswerSource<'_>, words: &[String]) -> Result<u8, End> {
         output.write(&header)?;
     }
     loop {
-        output.write(&round.text(&typed.command))?;
+        output.write(&render(&typed.command, &round.context()))?;
         if !ticker.as_mut().is_some_and(Ticker::next) {
             return Ok(if typed.error_on_warning { round.warned.unwrap_or(0) } else { 0 });
         }
@@ -183,22 +185,22 @@ impl<'a> Round<'a> {
     fn context(&self) -> Context<'_> {
         Context { driver: &self.driver, gpus: &self.gpus, count: self.count, now: Zoned::now() }
     }
+}
 
-    fn text(&self, command: &Command) -> String {
-        let context = self.context();
-        match command {
-            Command::Summary { .. } => summary::render(&context),
-            Command::ListGpus => list::gpus(&context),
-            Command::ListExcluded => list::excluded(&context),
-            Command::Version => list::version(&context),
-            Command::Hostname => list::hostnames(&context),
-            Command::Log(sections) => log::text(&context, sections.as_ref()),
-            Command::Xml { with_dtd } => log::xml(&context, *with_dtd),
-            Command::Units => log::units_text(&context),
-            Command::UnitsXml { with_dtd } => log::units_xml(&context, *with_dtd),
-            Command::Query(request) => request.rows(&context),
-            Command::Help | Command::HelpQuery(_) | Command::Dtd { .. } => unreachable!("answered without a driver"),
-        }
+/// The text of one reading.
+fn render(command: &Command, context: &Context<'_>) -> String {
+    match command {
+        Command::Summary { .. } => summary::render(context),
+        Command::ListGpus => list::gpus(context),
+        Command::ListExcluded => list::excluded(context),
+        Command::Version => list::version(context),
+        Command::Hostname => list::hostnames(context),
+        Command::Log(sections) => log::text(context, sections.as_ref()),
+        Command::Xml { with_dtd } => log::xml(context, *with_dtd),
+        Command::Units => log::units_text(context),
+        Command::UnitsXml { with_dtd } => log::units_xml(context, *with_dtd),
+        Command::Query(request) => request.rows(context),
+        Command::Help | Command::HelpQuery(_) | Command::Dtd { .. } => unreachable!("answered without a driver"),
     }
 }
 

@@ -6,7 +6,7 @@ use super::item::{Content, Item, List};
 
 /// Elements and what they hold, each once.
 #[derive(Default)]
-pub(super) struct Dtd {
+pub(crate) struct Dtd {
     elements: Vec<(&'static str, String)>,
 }
 

@@ -29,7 +29,7 @@ mod samples;
 mod sections;
 mod temperature;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod text;
 mod units;
 mod utilization;

@@ -5,7 +5,7 @@ use gpumon_probe::vendor::nvml::query::{Code, Query, Subject, SystemQuery, Value
 use crate::scripted::ScriptedBackend;
 
 /// A driver without a GPU.
-pub(super) fn driver() -> ScriptedBackend {
+pub(crate) fn driver() -> ScriptedBackend {
     ScriptedBackend::default()
         .system(SystemQuery::DriverVersion, Ok(Value::Text("580.159.04".to_owned())))
         .system(SystemQuery::CudaVersion, Ok(Value::number(13_000)))
@@ -13,7 +13,7 @@ pub(super) fn driver() -> ScriptedBackend {
 }
 
 /// An H200 in a virtual machine, with nothing to do.
-pub(super) fn hopper(script: ScriptedBackend, gpu: u32) -> ScriptedBackend {
+pub(crate) fn hopper(script: ScriptedBackend, gpu: u32) -> ScriptedBackend {
     let device = 6 + i128::from(gpu);
     let mib = 1 << 20;
     let script = [
@@ -141,7 +141,7 @@ pub(super) fn hopper(script: ScriptedBackend, gpu: u32) -> ScriptedBackend {
 }
 
 /// The same, in MIG mode: two parts, one of which a process uses.
-pub(super) fn parted(script: ScriptedBackend) -> ScriptedBackend {
+pub(crate) fn parted(script: ScriptedBackend) -> ScriptedBackend {
     let script = hopper(script, 0)
         .numbers(0, Query::MigMode, &[1, 1])
         .numbers(0, Query::MigDevices, &[0, 3])
@@ -163,7 +163,7 @@ pub(super) fn parted(script: ScriptedBackend) -> ScriptedBackend {
 }
 
 /// A board of 2017: a fan, a bridge chip, errors by cache, retired pages, auto boost, accounting, no MIG and no margin.
-pub(super) fn volta(script: ScriptedBackend) -> ScriptedBackend {
+pub(crate) fn volta(script: ScriptedBackend) -> ScriptedBackend {
     let answers: &[(Query, &[i128])] = &[
         (Query::Architecture, &[5]),
         (Query::Brand, &[2]),
@@ -209,7 +209,7 @@ pub(super) fn volta(script: ScriptedBackend) -> ScriptedBackend {
 }
 
 /// A board of 2025 in a rack: platform, fabric, power smoothing and profiles.
-pub(super) fn blackwell(script: ScriptedBackend) -> ScriptedBackend {
+pub(crate) fn blackwell(script: ScriptedBackend) -> ScriptedBackend {
     let answers: &[(Query, &[i128])] = &[
         (Query::Architecture, &[10]),
         (Query::PlatformInfo, &[0x2, 0, 0x3138_3230_3030_3030, 0x3030_3030_3100_0000, 25, 255, 1, 1, 2]),
@@ -227,7 +227,7 @@ pub(super) fn blackwell(script: ScriptedBackend) -> ScriptedBackend {
 }
 
 /// A host of virtual GPUs.
-pub(super) fn host(script: ScriptedBackend) -> ScriptedBackend {
+pub(crate) fn host(script: ScriptedBackend) -> ScriptedBackend {
     hopper(script, 0)
         .numbers(0, Query::VirtualizationMode, &[3])
         .numbers(0, Query::HostVgpuMode, &[1])
@@ -239,7 +239,7 @@ pub(super) fn host(script: ScriptedBackend) -> ScriptedBackend {
 }
 
 /// A GPU that has fallen off the bus.
-pub(super) fn lost(script: ScriptedBackend, gpu: u32) -> ScriptedBackend {
+pub(crate) fn lost(script: ScriptedBackend, gpu: u32) -> ScriptedBackend {
     [Query::Name, Query::Serial, Query::Temperature, Query::ThrottleReasons, Query::ComputeProcesses]
         .into_iter()
         .chain([Query::GraphicsProcesses, Query::MpsProcesses, Query::SupportedMemoryClocks])

@@ -60,7 +60,7 @@ fn a_document_that_is_not_valid_is_noticed() {
 }
 
 /// Whether a document consists of what is declared. It reads what this program writes: elements, attributes and text.
-fn check(dtd: &Dtd, document: &str) -> Result<(), String> {
+pub(crate) fn check(dtd: &Dtd, document: &str) -> Result<(), String> {
     let models: HashMap<&str, &str> = dtd.elements().iter().map(|(tag, model)| (*tag, model.as_str())).collect();
     let mut open: Vec<(&str, Vec<&str>, bool)> = vec![("", Vec::new(), false)];
     for piece in document.split('<').skip(1).filter(|piece| !piece.starts_with(['?', '!'])) {

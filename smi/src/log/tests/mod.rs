@@ -1,7 +1,7 @@
 //! The whole of both forms, over boards that are scripted.
 
-mod boards;
-mod dtd;
+pub(crate) mod boards;
+pub(crate) mod dtd;
 mod queries;
 mod rendering;
 

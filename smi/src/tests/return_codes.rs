@@ -1,0 +1,177 @@
+//! Every return code of every query that a form makes: what it reads is absent in nvidia-smi's words, and nothing else
+//! changes.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{
+        Mutex,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
+    thread,
+};
+
+use gpumon_probe::vendor::nvml::query::{Answer, Code, Query, QueryBackend, Subject, SystemQuery};
+
+use super::{
+    difference::{Difference, Layout},
+    machines, views,
+};
+use crate::return_code::{bracketed, plain};
+
+/// One query.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Call {
+    System(SystemQuery),
+    About(Subject, Query),
+    Gpm(Subject),
+}
+
+/// Passes queries on, writes down which, and has one of them fail.
+struct Failing<'a> {
+    inner: &'a dyn QueryBackend,
+    fails: Option<(Call, Code)>,
+    calls: Mutex<BTreeSet<Call>>,
+}
+
+impl<'a> Failing<'a> {
+    fn new(inner: &'a dyn QueryBackend, fails: Option<(Call, Code)>) -> Self {
+        Self { inner, fails, calls: Mutex::default() }
+    }
+
+    fn answer(&self, call: Call, answer: impl FnOnce() -> Answer) -> Answer {
+        match self.fails {
+            Some((failing, code)) if failing == call => Err(code),
+            Some(_) => answer(),
+            None => {
+                self.calls.lock().unwrap().insert(call);
+                answer()
+            }
+        }
+    }
+}
+
+impl QueryBackend for Failing<'_> {
+    fn system(&self, query: SystemQuery) -> Answer {
+        self.answer(Call::System(query), || self.inner.system(query))
+    }
+
+    fn about(&self, subject: Subject, query: Query) -> Answer {
+        self.answer(Call::About(subject, query), || self.inner.about(subject, query))
+    }
+
+    fn gpm(&self, subject: Subject, metrics: &[u32]) -> Answer {
+        self.answer(Call::Gpm(subject), || self.inner.gpm(subject, metrics))
+    }
+
+    fn is_quick(&self) -> bool {
+        true
+    }
+}
+
+/// All codes for the board that has most, and one of each kind for what other boards add, and for the XML, which has
+/// the values of the text.
+fn codes(machine: &str, layout: Layout) -> Vec<Code> {
+    if machine == "h200" && layout != Layout::Xml {
+        return (1..=30).chain([999]).map(Code).collect();
+    }
+    [2, 3, 4, 6, 13, 15, 16, 26, 999].map(Code).into()
+}
+
+/// Whether a value may stand where another stood, now that a query returns this.
+fn is_absent(value: &str, code: Code) -> bool {
+    const ABSENT: [&str; 7] = ["N/A", "[N/A]", "None", "", "-", "Unknown", "Unknown Error"];
+    ABSENT.contains(&value) || value.contains(plain(code)) || value == bracketed(code)
+}
+
+/// Whether other readings take the place of what is absent: of a board whose generation, limits or reasons are not
+/// known, and of a process that is now in one list of two. A corrupted inforom is itself a reading.
+fn is_other_reading(call: Call, code: Code) -> bool {
+    let Call::About(_, query) = call else { return false };
+    match query {
+        Query::Architecture
+        | Query::Field(193, 0)
+        | Query::SupportedThrottleReasons
+        | Query::ComputeProcesses
+        | Query::GraphicsProcesses => true,
+        Query::InforomIsValid => code == Code::CORRUPTED_INFOROM,
+        _ => false,
+    }
+}
+
+/// What is wrong when queries of this form fail, and how many cells of the matrix these were.
+fn check(machine: &str, line: &str, backend: &dyn QueryBackend) -> (usize, Vec<String>) {
+    let recorder = Failing::new(backend, None);
+    let layout = Layout::of(line);
+    let before = views::show(line, &recorder);
+    let calls = recorder.calls.into_inner().unwrap();
+    let (mut count, mut complaints) = (0, Vec::new());
+    for call in calls.into_iter().filter(|call| !is_neighbors(*call) && is_answered(backend, *call)) {
+        let mut complain = |what: String| complaints.push(format!("{machine}, {line:.40}: {call:?} {what}"));
+        // Whichever error it is, the same readings go.
+        let mut losses: BTreeMap<Vec<String>, Vec<u32>> = BTreeMap::new();
+        for code in codes(machine, layout) {
+            count += 1;
+            let show = || views::show(line, &Failing::new(backend, Some((call, code))));
+            let Ok(after) = catch_unwind(AssertUnwindSafe(show)) else {
+                complain(format!("returns {}: it panics", code.0));
+                continue;
+            };
+            let Difference { gone, new } = Difference::between(layout, &before, &after);
+            let is_wrong = |value: &str| !is_absent(value, code) && !is_other_reading(call, code);
+            for piece in new.iter().filter(|piece| layout.value(piece).is_some_and(is_wrong)) {
+                complain(format!("returns {}: {}", code.0, piece.trim()));
+            }
+            if layout == Layout::Csv
+                && gone.iter().any(|piece| piece.starts_with("1/"))
+                && matches!(call, Call::About(..))
+            {
+                complain(format!("returns {}, and the other GPU's row changes", code.0));
+            }
+            if plain(code) == plain(Code::UNKNOWN) && !(code == Code::INVALID_ARGUMENT || is_other_reading(call, code))
+            {
+                losses.entry(gone).or_default().push(code.0);
+            }
+        }
+        if losses.len() > 1 && layout != Layout::Table {
+            complain(format!("takes other readings away with each of {:?}", losses.values().collect::<Vec<_>>()));
+        }
+    }
+    (count, complaints)
+}
+
+/// The other GPU is there to stay as it is.
+fn is_neighbors(call: Call) -> bool {
+    matches!(call, Call::About(Subject { gpu: 1, .. }, _) | Call::Gpm(Subject { gpu: 1, .. }))
+}
+
+fn is_answered(backend: &dyn QueryBackend, call: Call) -> bool {
+    match call {
+        Call::System(query) => backend.system(query).is_ok(),
+        Call::About(subject, query) => backend.about(subject, query).is_ok(),
+        Call::Gpm(_) => true,
+    }
+}
+
+#[test]
+fn every_return_code_of_every_query_takes_its_own_readings_away() {
+    let machines = machines::all();
+    let forms = views::all();
+    let work: Vec<_> = machines.iter().flat_map(|machine| forms.iter().map(move |form| (machine, form))).collect();
+    let (next, cells, complaints) = (AtomicUsize::new(0), AtomicUsize::new(0), Mutex::new(Vec::new()));
+    thread::scope(|scope| {
+        for _ in 0..thread::available_parallelism().map_or(2, usize::from) {
+            scope.spawn(|| {
+                while let Some(((machine, backend), form)) = work.get(next.fetch_add(1, Relaxed)) {
+                    let (count, wrong) = check(machine, form, backend);
+                    cells.fetch_add(count, Relaxed);
+                    complaints.lock().unwrap().extend(wrong);
+                }
+            });
+        }
+    });
+    let complaints = complaints.into_inner().unwrap();
+    assert!(complaints.is_empty(), "{}: {complaints:#?}", complaints.len());
+    let cells = cells.into_inner();
+    assert!(cells > 10_000, "{cells} cells are not the whole matrix");
+}

@@ -1,0 +1,97 @@
+//! What can be shown of a machine, as it is typed.
+
+use gpumon_probe::vendor::nvml::query::QueryBackend;
+use jiff::{civil::date, tz::TimeZone};
+
+use crate::{
+    Context, command_line,
+    query::{self, QueryKind},
+    render, subcommand,
+};
+
+/// Forms that read something. What a loop shows is shown once.
+const FORMS: &[&str] = &[
+    "",
+    "-L",
+    "-B",
+    "--version",
+    "--get-hostname",
+    "-q",
+    "-q -d SUPPORTED_CLOCKS,SUPPORTED_GPU_TARGET_TEMP,POWER_SMOOTHING,POWER_PROFILES",
+    "-q -x",
+    "-q -u",
+    "-q -u -x",
+    "dmon -c 1 -s pucvmet",
+    "dmon -c 1 --gpm-metrics 1,2,3,5,10,13",
+    "pmon -c 1 -s um",
+    "topo -m",
+    "topo -mp",
+    "topo -c 0",
+    "topo -p -i 0,1",
+    "topo -n 4 -i 0",
+    "topo -C -i 0",
+    "topo -M -i 0",
+    "topo -gnid -i 0",
+    "topo -p2p n",
+    "topo -p2p r",
+    "topo -p2p w",
+    "topo -p2p a",
+    "topo -p2p p",
+    "nvlink -s",
+    "nvlink -c",
+    "nvlink -e",
+    "nvlink -p",
+    "nvlink -R",
+    "nvlink -gt d",
+    "nvlink -gt r",
+    "nvlink -gBwMode",
+    "nvlink -info",
+    "mig -lgip",
+    "mig -lgipp",
+    "mig -lgi",
+    "mig -lcip",
+    "mig -lcipp",
+    "mig -lci",
+    "conf-compute -gc",
+    "conf-compute -gg",
+    "conf-compute -d",
+    "conf-compute -e",
+    "conf-compute -f",
+    "conf-compute -gm",
+    "conf-compute -mgm",
+    "conf-compute -grs",
+    "conf-compute -gkr",
+    "conf-compute -q",
+    "c2c -s",
+    "gpm -g",
+    "pci -gErrCnt",
+    "pci -gCnt",
+    "drain -q -p 0000:10:00.0",
+    "power-profiles -l",
+    "power-profiles -ld",
+    "power-profiles -gr",
+    "power-profiles -ge",
+    "power-smoothing",
+];
+
+/// All of them; each query with all its fields.
+pub(super) fn all() -> Vec<String> {
+    let query = |kind: QueryKind| {
+        let names: Vec<_> = query::fields(kind).into_iter().map(|field| field.names[0]).collect();
+        format!("{}={} --format=csv", kind.switch(), names.join(","))
+    };
+    FORMS.iter().map(|form| (*form).to_owned()).chain(QueryKind::ALL.map(query)).collect()
+}
+
+/// What is shown of two GPUs.
+pub(super) fn show(line: &str, driver: &dyn QueryBackend) -> String {
+    let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+    if let Some(own) = words.first().and_then(|name| subcommand::subcommand(name)) {
+        let mut output = Vec::new();
+        own.run(&words[1..], driver, &mut output).unwrap();
+        return String::from_utf8(output).unwrap();
+    }
+    let typed = command_line::parse(&words).unwrap();
+    let now = date(2026, 11, 7).at(9, 5, 3, 0).to_zoned(TimeZone::UTC).unwrap();
+    render(&typed.command, &Context { driver, gpus: &[0, 1], count: 2, now })
+}
