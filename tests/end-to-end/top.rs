@@ -181,7 +181,7 @@ fn settings_are_read_and_a_mistake_is_named() {
     let settings = fake.path("config/gpumon/top.toml");
     std::fs::write(&settings, "view = \"host\"\ntheme = \"monochrome\"\n").unwrap();
     let mut terminal = Tty::start(&top(&fake, &[]), 120, 30);
-    terminal.wait_for("Network sent");
+    terminal.wait_for("Network TX");
     terminal.press("q");
     assert!(terminal.ended().success());
     assert!(!terminal.written().contains("\u{1b}[38;5;"), "no colours");

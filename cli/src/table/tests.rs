@@ -256,7 +256,8 @@ fn what_tells_most_is_there_in_sixty_columns_and_everything_in_two_hundred() {
     {
         assert!(at(60).contains(expected), "{expected}: {}", at(60));
     }
-    for expected in ["1980 MHz", "memory 75 °C", "fan  31 %", "idle, holding memory for 26 min", "3f2a3f2a3f2a", "2h14"] {
+    for expected in ["1980 MHz", "memory 75 °C", "fan  31 %", "idle, holding memory for 26 min", "3f2a3f2a3f2a", "2h14"]
+    {
         assert!(at(200).contains(expected), "{expected}: {}", at(200));
     }
 }

@@ -19,10 +19,9 @@ pub(super) fn phrases(condition: &Condition, gpu: &GpuSample) -> Vec<Phrase> {
         ConditionKind::HeldIdle { idle_ms, .. } => {
             say(format!("idle {}", long(*idle_ms)), format!("idle, holding memory for {}", long(*idle_ms)))
         }
-        ConditionKind::HardlyUsed { sm_percent, .. } => say(
-            format!("low SM use: {sm_percent:.0} %"),
-            format!("low SM activity: {sm_percent:.0} %"),
-        ),
+        ConditionKind::HardlyUsed { sm_percent, .. } => {
+            say(format!("low SM use: {sm_percent:.0} %"), format!("low SM activity: {sm_percent:.0} %"))
+        }
         // What is read now is true whatever the condition remembers.
         ConditionKind::MemoryNearlyFull { free_bytes, .. } => {
             memory_left(level, gpu.memory.free_bytes.value().copied().unwrap_or(*free_bytes))
@@ -31,15 +30,25 @@ pub(super) fn phrases(condition: &Condition, gpu: &GpuSample) -> Vec<Phrase> {
             let (soon, rate) = (rough(*left_ms), size(*bytes_per_second));
             say(format!("full in {soon}"), format!("memory full in about {soon}: grows {rate}/s"))
         }
-        ConditionKind::EccUncorrected { count: 1 } => say("1 memory error".to_owned(), "1 uncorrectable memory error".to_owned()),
-        ConditionKind::EccUncorrected { count } => say(format!("{count} memory errors"), format!("{count} uncorrectable memory errors")),
-        ConditionKind::RowRemap { failed: true, .. } => say("no spare memory rows".to_owned(), "row remapping failed: no spare rows".to_owned()),
-        ConditionKind::RowRemap { .. } => say("row remap pending".to_owned(), "row remapping pending: reset the GPU".to_owned()),
-        ConditionKind::PageRetirementPending => say("page retire pending".to_owned(), "page retirement pending: reset the GPU".to_owned()),
+        ConditionKind::EccUncorrected { count: 1 } => {
+            say("1 memory error".to_owned(), "1 uncorrectable memory error".to_owned())
+        }
+        ConditionKind::EccUncorrected { count } => {
+            say(format!("{count} memory errors"), format!("{count} uncorrectable memory errors"))
+        }
+        ConditionKind::RowRemap { failed: true, .. } => {
+            say("no spare memory rows".to_owned(), "row remapping failed: no spare rows".to_owned())
+        }
+        ConditionKind::RowRemap { .. } => {
+            say("row remap pending".to_owned(), "row remapping pending: reset the GPU".to_owned())
+        }
+        ConditionKind::PageRetirementPending => {
+            say("page retire pending".to_owned(), "page retirement pending: reset the GPU".to_owned())
+        }
         ConditionKind::RecoveryNeeded { action } => {
             let (short, long) = recovery(*action);
             say(short.to_owned(), long.to_owned())
-        },
+        }
         ConditionKind::NvLinkDown { links } => match links.as_slice() {
             [link] => Phrase::plain(level, &format!("NVLink {link} down")),
             links => Phrase::plain(level, &format!("{} NVLinks down", links.len())),

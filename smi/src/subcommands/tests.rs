@@ -299,7 +299,7 @@ fn every_subcommand_explains_itself_and_knows_no_other_switch() {
         let (help, code) = typed(&format!("{name} -h"), &one());
         assert!(help.contains("[-h | --help]:") && code == 0, "{name}: {help}");
         let (text, code) = typed(&format!("{name} --bogus"), &one());
-        let monitor = ["daemon", "replay"].contains(&name);
+        let monitor = ["daemon", "dmon", "pmon", "replay"].contains(&name);
         assert!(text.starts_with("Option \"--bogus\" is not recognized.\n"), "{name}: {text}");
         assert_eq!(code, if monitor { 0 } else { 2 }, "{name}");
     }

@@ -6,7 +6,7 @@ use jiff::{civil::date, tz::TimeZone};
 use crate::{
     Context, command_line,
     query::{self, QueryKind},
-    render, subcommand,
+    render, subcommands,
 };
 
 /// Forms that read something. What a loop shows is shown once.
@@ -86,7 +86,7 @@ pub(super) fn all() -> Vec<String> {
 /// What is shown of two GPUs.
 pub(super) fn show(line: &str, driver: &dyn QueryBackend) -> String {
     let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
-    if let Some(own) = words.first().and_then(|name| subcommand::subcommand(name)) {
+    if let Some(own) = words.first().and_then(|name| subcommands::subcommand(name)) {
         let mut output = Vec::new();
         own.run(&words[1..], driver, &mut output).unwrap();
         return String::from_utf8(output).unwrap();

@@ -224,7 +224,7 @@ fn a_server_answers_the_same() {
 
 #[test]
 fn a_gpu_that_hangs_holds_up_nobody_who_has_a_server_and_shows_nothing_old() {
-    let hang = "[[fault]]\nkind = \"hang\"\ngpu = 1\nfrom_s = 1\n";
+    let hang = "[[fault]]\nkind = \"hang\"\ngpu = 1\nfrom_s = 5\n";
     let fake = Fake::new(&machine(&["name = \"NVIDIA H200\"", "name = \"NVIDIA H100\""], hang));
     let _server = Server::over(&fake, &[]);
     let query = ["--query-gpu=name,utilization.gpu", "--format=csv,noheader"];

@@ -138,8 +138,7 @@ fn processes_are_sorted_filtered_and_found() {
 #[test]
 fn a_signal_is_asked_for_and_sent_to_the_selected_process_alone() {
     // Whoever started the tests in the background may have had SIGINT ignored, which is inherited.
-    let mut child =
-        std::process::Command::new("env").args(["--default-signal=INT", "sleep", "600"]).spawn().unwrap();
+    let mut child = std::process::Command::new("env").args(["--default-signal=INT", "sleep", "600"]).spawn().unwrap();
     let facts = crate::top::process_stat::ProcessStat::read(std::path::Path::new("/proc"), child.id()).unwrap();
     let (mut app, _waiting) = app(1);
     let sample = app.world.sample.as_mut().unwrap();

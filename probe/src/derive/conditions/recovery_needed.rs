@@ -22,17 +22,14 @@ fn look(view: &View<'_>, _: bool) -> Sight<Matter> {
         RecoveryAction::GpuReset => {
             (Severity::Critical, "GPU reset required: stop its processes, then run `nvidia-smi --gpu-reset`.")
         }
-        RecoveryAction::NodeReboot => {
-            (Severity::Critical, "Reboot required before the GPU is used again.")
-        }
+        RecoveryAction::NodeReboot => (Severity::Critical, "Reboot required before the GPU is used again."),
         RecoveryAction::DrainP2p => (
             Severity::Warning,
             "Peer-to-peer drain required: stop programs that use several GPUs together, and start none until they have ended.",
         ),
-        RecoveryAction::DrainAndReset => (
-            Severity::Critical,
-            "Drain and reset required: let running programs end, start none, then reset the GPU.",
-        ),
+        RecoveryAction::DrainAndReset => {
+            (Severity::Critical, "Drain and reset required: let running programs end, start none, then reset the GPU.")
+        }
     };
     Sight::Seen(Matter { severity, text: text.to_owned(), kind: ConditionKind::RecoveryNeeded { action } })
 }

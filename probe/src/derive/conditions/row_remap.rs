@@ -14,14 +14,8 @@ fn look(view: &View<'_>, _: bool) -> Sight<Matter> {
     let Some(rows) = view.detail(|details| &details.remapped_rows) else { return Sight::Unknown };
     let (severity, text) = match (rows.failed, rows.pending) {
         (false, false) => return Sight::Clear,
-        (true, _) => (
-            Severity::Critical,
-            "Row remapping failed: no spare rows are left. Replace the board.",
-        ),
-        (false, true) => (
-            Severity::Warning,
-            "Row remapping pending: reset the GPU when it is idle.",
-        ),
+        (true, _) => (Severity::Critical, "Row remapping failed: no spare rows are left. Replace the board."),
+        (false, true) => (Severity::Warning, "Row remapping pending: reset the GPU when it is idle."),
     };
     let kind = ConditionKind::RowRemap { pending: rows.pending, failed: rows.failed };
     Sight::Seen(Matter { severity, text: text.to_owned(), kind })
