@@ -29,7 +29,7 @@ INSTALLED := .installed-$(PROFILE)
 .DEFAULT_GOAL := lab
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: bench bench-front-end fuzz fake-library lab rust wheel frontend test test-rust test-web test-python test-browser test-lab40 browser-needs screenshots types docs fmt clean help
+.PHONY: bench bench-front-end fuzz fake-library lab rust wheel frontend test test-rust test-web test-python test-browser test-lab40 browser-needs screenshots test-full types docs fmt clean help
 
 lab: $(JUPYTER)/$(INSTALLED) ## build everything and start JupyterLab with the panel open (the default)
 	@exec $(PYTHON) tools/lab.py $(JUPYTER)
@@ -41,6 +41,9 @@ frontend: $(EXTENSION) ## build the page and the JupyterLab extension
 test: $(JUPYTER)/$(INSTALLED) $(LAB40)/$(INSTALLED) browser-needs ## run every check and test
 	@$(PYTHON) tools/need.py rust-components
 	@$(PYTHON) tools/test.py
+
+test-full: export GPUMON_TEST_FULL = 1
+test-full: test ## the same, with each return code of each function through processes
 
 test-rust: $(EXTENSION) rust ## format, clippy and tests of the Rust crates
 	@$(PYTHON) tools/need.py rust-components

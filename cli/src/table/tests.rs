@@ -296,11 +296,11 @@ fn a_single_look_tells_what_it_can_and_a_server_s_conditions_are_not_told_twice(
         gpu.memory.free_bytes = Reading::Now(GIB);
     });
     let once = plain(&scene.piped());
-    assert!(once.contains("thermal slowdown (HW)") && once.contains("nearly full: 1.00 GiB left"), "{once}");
+    assert!(once.contains("hardware thermal slowdown") && once.contains("nearly full: 1.00 GiB left"), "{once}");
     assert!(!once.contains("hardware slowdown"), "the other reason says more: {once}");
     scene.is_single_look = false;
     let watched = plain(&scene.piped());
-    assert!(!watched.contains("slowed") && !watched.contains("nearly full"), "{watched}");
+    assert!(!watched.contains("slowdown") && !watched.contains("nearly full"), "{watched}");
 }
 
 #[test]

@@ -94,7 +94,7 @@ fn what_matters_most_comes_first() {
         condition(Severity::Critical, ConditionKind::Xid { code: 79, count: 1, last_ms: 0 }),
     ];
     let shorts: Vec<String> = said(&gpu).into_iter().map(|(short, _)| short).collect();
-    assert_eq!(shorts, ["Xid 79: fell off the bus", "NVLink 3 down", "power capped"]);
+    assert_eq!(shorts, ["Xid 79: fell off the bus", "NVLink 3 down", "power-capped"]);
     assert_eq!(said(&gpu)[1].1, "A link is down: it is slow", "advice is left to views that have room for sentences");
 }
 

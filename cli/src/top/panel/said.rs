@@ -56,12 +56,12 @@ mod tests {
         let phrases = [
             phrase(Level::Act, "Xid 79: fell off the bus", "Xid 79: GPU has fallen off the bus – reboot the machine"),
             phrase(Level::Warn, "NVLink 3 down", "NVLink 3 is down: GPUs reach each other more slowly"),
-            phrase(Level::Note, "power capped", "power capped"),
+            phrase(Level::Note, "power-capped", "power-capped"),
         ];
         let at = |columns| said(&phrases, columns).into_iter().map(|said| said.text).collect::<Vec<_>>().join(", ");
-        assert!(at(200).ends_with("more slowly, power capped"));
-        assert_eq!(at(100), "Xid 79: GPU has fallen off the bus – reboot the machine, NVLink 3 down, power capped");
-        assert_eq!(at(60), "Xid 79: fell off the bus, NVLink 3 down, power capped");
+        assert!(at(200).ends_with("more slowly, power-capped"));
+        assert_eq!(at(100), "Xid 79: GPU has fallen off the bus – reboot the machine, NVLink 3 down, power-capped");
+        assert_eq!(at(60), "Xid 79: fell off the bus, NVLink 3 down, power-capped");
         assert_eq!(at(50), "Xid 79: fell off the bus, NVLink 3 down, 1 more");
         assert_eq!(at(40), "Xid 79: fell off the bus, 2 more");
         assert_eq!(at(24), "Xid 79: fell off the bus");
