@@ -242,7 +242,7 @@ fn words_that_name_nothing_are_answered_with_what_there_is() {
         (&["traid"][..], "unknown workload 'traid': did you mean 'triad'?"),
         (&["frobnicate"], "gpumon bench list"),
         (&["copy", "--size", "lots"], "256MiB"),
-        (&["copy", "--dtype", "fp65"], "a similar value exists: 'fp64'"),
+        (&["copy", "--dtype", "fp65"], "possible values: fp64, fp32"),
         (&["h2d-pinned", "--dtype", "fp64"], "leave out --dtype"),
         (&["launch-latency", "--size", "5"], "leave out --size"),
         (&["copy", "--backend", "gpu"], "cpu"),
