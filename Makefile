@@ -108,9 +108,12 @@ $(MODULES): $(MANIFESTS)
 $(EXTENSION): $(MANIFESTS) $(FRONTEND) | $(MODULES)
 	@$(STEP) "page and JupyterLab extension" $(PYTHON) python/build_backend/gpumon_frontend.py
 
-$(JUPYTER)/.made: tests/browser/requirements.txt tests/python/parsers.txt
+# Beside it the program is built, which the wheel then finds: of the first `make` these two take the most time, one of
+# them mostly waiting.
+$(JUPYTER)/.made: tests/browser/requirements.txt tests/python/parsers.txt | $(EXTENSION) rust
 	@$(PYTHON) tools/need.py venv
-	@$(STEP) "JupyterLab in $(JUPYTER)" $(PYTHON) tools/venv.py $(JUPYTER) $^
+	@$(STEP) "JupyterLab and gpumon (the first takes minutes)" sh -c '$(PYTHON) tools/venv.py $(JUPYTER) $^ & \
+		cargo build --locked --profile $(PROFILE) --package gpumon --bin gpumon; built=$$?; wait $$! && exit $$built'
 	@touch $@
 
 $(PEER)/.made: tests/bench/front-end/requirements.txt
@@ -125,7 +128,7 @@ $(LAB40)/.made: tests/browser/requirements-lab40.txt
 
 $(WHEEL): $(EXTENSION) $(PROGRAM) $(PACKAGE) | $(JUPYTER)/.made rust
 	@rm -f $(@D)/*.whl
-	@$(STEP) "wheel (the first takes minutes)" env GPUMON_PROFILE=$(PROFILE) \
+	@$(STEP) "wheel" env GPUMON_PROFILE=$(PROFILE) \
 		$(JUPYTER)/bin/pip wheel --verbose --no-deps --wheel-dir $(@D) .
 	@touch $@
 

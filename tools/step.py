@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[1]
 LOGS = ROOT / "target" / "log"
 #: What is shown of a step that failed.
 TAIL_LINES = 80
-LABEL_WIDTH = 44
+LABEL_WIDTH = 50
 #: What moves a terminal's cursor or colours its text.
 ESCAPE = re.compile(r"\x1b(?:\[[0-9;?]*[A-Za-z]|\([A-Z])")
 
