@@ -243,7 +243,7 @@ fn what_can_never_be_is_refused_at_once() {
     refused(&["--gpus", "3"], &["--gpus 3", "2 that can be chosen"]);
     refused(&["--free", "20G"], &["--free", "20GiB"]);
     refused(&["--free", "20GiB", "--locks", "/nowhere"], &["/nowhere", "--locks"]);
-    refused(&["--format", "uid"], &["did you mean 'uuid'?"]);
+    refused(&["--format", "uid"], &["a similar value exists: 'uuid'"]);
     refused(&["--format", "uuid", "--", "sh"], &["--format"]);
     refused(&["python"], &["'python'", "--"]);
     refused(&["--"], &["no command after --"]);

@@ -308,8 +308,9 @@ mod tests {
     }
 
     fn shell(script: &str, limit: Duration, stop_at: Option<&'static str>) -> (Result<End, WorkerError<String>>, Kept) {
-        let arguments = vec!["-c".into(), script.into(), "worker".into()];
-        let command = WorkerCommand { program: "/bin/sh".into(), arguments };
+        // Whoever started the tests in the background may have had SIGINT ignored, which is inherited.
+        let words = ["--default-signal=INT", "/bin/sh", "-c", script, "worker"];
+        let command = WorkerCommand { program: "env".into(), arguments: words.map(Into::into).to_vec() };
         let mut kept = Kept { stop_at, ..Kept::default() };
         let end = run(&command, &Job::Bench(BenchJob::default()), limit, StandardError::KeepLastLine, &mut kept);
         (end, kept)
