@@ -13,7 +13,8 @@ say() { printf '{"at_ms":1,"report":%s}\\n' "$1"; }
 trap 'say "\\"ended\\",\\"code\\":130"; exit 130' INT
 say '"begun","title":"triad","devices":[{"name":"NVIDIA H200","uuid":"'$uuid'"}],"steps":2'
 say '"phase","step":0,"id":"triad","backend":"cuda","phase":"measuring"'
-say '"result","id":"triad","backend":"cuda","device":{"name":"NVIDIA H200"},"dtype":"fp32","n":4,"device_time":{"median_us":534.2},"host_time":{"median_us":541.0},"rate":{"bytes_per_second":4.02e12},"roofline":{"limit":"memory","share":0.84},"verify":{"ok":true,"checked":4,"wrong":0},"partial":false,"load":null'
+spread() { printf '{"median_us":%s,"low_us":%s,"high_us":%s,"p5_us":%s,"p95_us":%s,"min_us":%s,"n":10}' $1 $1 $1 $1 $1 $1; }
+say '"result","id":"triad","backend":"cuda","device":{"name":"NVIDIA H200"},"dtype":"fp32","n":4,"extent":"elements","memory_bytes":48,"host_bytes":0,"moved_bytes":48,"operations":8,"device_time":'$(spread 534.2)',"host_time":'$(spread 541.0)',"stopped":"steady","partial":false,"rate":{"bytes_per_second":4.02e12},"roofline":{"limit":"memory","rated_per_second":4.8e12,"share":0.84},"verify":{"ok":true,"checked":4,"wrong":0,"largest_error":0,"tolerance":1},"environment":{"from_ms":1,"to_ms":2,"gpumon":"0.2.0","cpu":"CPU","threads":2},"load":null'
 say '"phase","step":1,"id":"triad","backend":"cpu","phase":"verifying"'
 say '"progress","share":0.5,"text":"half of it"'
 while [ ! -e "$0.go" ]; do sleep 0.05; done
