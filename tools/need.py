@@ -92,7 +92,9 @@ def rust() -> None:
     except OSError as error:
         sys.exit(f"Rust could not be fetched ({error}): {by_hand}")
     installer.chmod(0o755)
+    # The version that the checks are made for: a newer clippy has other opinions.
     command = [installer, "-y", "--quiet", "--no-modify-path", "--profile=minimal", "--component=rustfmt,clippy"]
+    command.append(f"--default-toolchain={'.'.join(map(str, needed))}")
     if subprocess.run(command, env={**os.environ, **homes}, check=False).returncode != 0:
         sys.exit(f"Rust could not be installed: {by_hand}")
     settings = " ".join(f'{name}="{folder}"' for name, folder in homes.items())
