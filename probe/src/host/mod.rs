@@ -67,10 +67,17 @@ impl HostReader {
         // A machine without main memory is one whose `/proc/meminfo` could not be read.
         let memory = self.system.as_ref().filter(|system| system.total_memory() > 0);
         let ram = |amount: fn(&System) -> u64| reading(memory.map(amount));
+        // Inside some containers the numbers do not fit together, and sysinfo's own differences would wrap.
         HostSample {
             at_ms,
-            memory: RamSample { total_bytes: ram(System::total_memory), used_bytes: ram(System::used_memory) },
-            swap: RamSample { total_bytes: ram(System::total_swap), used_bytes: ram(System::used_swap) },
+            memory: RamSample {
+                total_bytes: ram(System::total_memory),
+                used_bytes: ram(|system| system.total_memory().saturating_sub(system.available_memory())),
+            },
+            swap: RamSample {
+                total_bytes: ram(System::total_swap),
+                used_bytes: ram(|system| system.total_swap().saturating_sub(system.free_swap())),
+            },
             cpu: self.cpu(compared),
             disk: DiskSample {
                 read_bytes_total: reading(disks.map(|totals| totals.0)),
