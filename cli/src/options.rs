@@ -6,7 +6,7 @@ use clap::{Args as _, FromArgMatches as _};
 use gpumon_probe::{
     derive::ConditionSettings,
     owner::CommandLines,
-    sampler::{Options, Pace},
+    sampler::{Options, SharedInterval},
     vendor::{BadSource, Source, SourceChoice, SourceError, nvml::kernel_log},
 };
 use gpumon_server::frame::INTERVAL_MS;
@@ -104,10 +104,10 @@ fn parse_source(text: &str) -> Result<SourceChoice, BadSource> {
     if text.is_empty() { Ok(SourceChoice::Auto) } else { text.parse() }
 }
 
-/// How to sample for somebody who looks on: everything that a GPU can tell, and what happens.
-pub(crate) fn watching(pace: Arc<Pace>) -> Options {
+/// Options of a live view: all readings, details and events.
+pub(crate) fn watching(interval: Arc<SharedInterval>) -> Options {
     Options {
-        pace,
+        interval,
         details: true,
         events: true,
         kernel_log: Some(kernel_log::PATH.into()),

@@ -5,14 +5,14 @@ use std::{sync::OnceLock, time::Duration};
 use gpumon_probe::{
     model::{Process, Reading, Record, Sample},
     owner::CommandLines,
-    sampler::{self, Moment, Options},
+    sampler::{self, OneShot, Options},
     vendor::SourceChoice,
 };
 
 use super::world::{Update, World};
 
 /// One look at so many simulated GPUs.
-pub(super) fn moment(gpus: u32) -> Moment {
+pub(super) fn moment(gpus: u32) -> OneShot {
     let source = SourceChoice::Sim(gpus).open(None).unwrap().into();
     let options = Options { details: true, ..Options::new(Duration::from_secs(1), CommandLines::All) };
     sampler::once(&source, &options).unwrap()
@@ -26,7 +26,7 @@ pub(super) fn sample(gpus: u32) -> Sample {
 
 /// A world that has seen a minute of so many simulated GPUs, each held by two processes of its own.
 pub(super) fn world(gpus: u32) -> World {
-    let Moment { inventory, mut sample, details, .. } = moment(gpus);
+    let OneShot { inventory, mut sample, details, .. } = moment(gpus);
     let template = processes(8);
     for gpu in &mut sample.gpus {
         let own = template.iter().skip(gpu.index as usize % 4 * 2).take(2).cloned();

@@ -77,7 +77,7 @@ impl XidFilter {
         Some(self.tell(Told { gpu, code, pid, at_ms: now_ms }, Some(message).filter(|words| !words.is_empty())))
     }
 
-    /// What NVML told, and the log did not within 300 ms, each with its GPU's index. To be asked for at every beat.
+    /// What NVML told, and the log did not within 300 ms, each with its GPU's index. To be asked for at every tick.
     pub fn due(&mut self, now_ms: u64) -> Vec<(u32, XidReport)> {
         let log_is_read = self.log_is_read;
         // Also where the clock was set back: a report must not wait for hours.

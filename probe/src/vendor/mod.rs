@@ -52,11 +52,11 @@ pub trait Device {
     /// Who it is.
     fn identity(&mut self) -> Gpu;
 
-    /// Reads as much as is meant into `sample`, whose `index`, `uuid`, `at_ms` and `health` belong to the sampler.
+    /// Reads as much as `depth` says into `sample`, whose `index`, `uuid`, `at_ms` and `health` belong to the sampler.
     ///
     /// # Errors
     /// [`DeviceError::Lost`] where the whole GPU is gone. A single reading that fails is absent in the sample instead.
-    fn read(&mut self, sample: &mut GpuSample, extent: Extent) -> Result<(), DeviceError>;
+    fn read(&mut self, sample: &mut GpuSample, depth: ReadDepth) -> Result<(), DeviceError>;
 
     /// Reads what changes slowly into `details`, whose `index`, `uuid` and `at_ms` belong to the sampler.
     ///
@@ -83,13 +83,13 @@ pub trait Device {
 
 /// How much of a sample is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Extent {
+pub enum ReadDepth {
     /// All of it.
-    Whole,
-    /// Without what a single look has no use for: what comes of two readings, and energy and margin, which cost the
-    /// driver more time than all the rest.
-    Glance,
-    /// A glance with energy, each time: for whoever measures a load, and reads nothing else.
+    Full,
+    /// Without what a one-shot command has no use for: rates, which need two readings, and energy and thermal margin,
+    /// which cost the driver more time than all the rest.
+    OneShot,
+    /// The same with energy, for measuring a load.
     Metered,
 }
 

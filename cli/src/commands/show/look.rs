@@ -6,8 +6,8 @@ use anyhow::{Context, anyhow};
 use gpumon_probe::{
     model::{Event, GpuDetails, Inventory, Sample, SourceKind, now_ms},
     owner::CommandLines,
-    sampler::{self, Moment, Options},
-    vendor::{Extent, Source},
+    sampler::{self, OneShot, Options},
+    vendor::{ReadDepth, Source},
 };
 use gpumon_server::frame::{CollectorState, CollectorStatus, Snapshot};
 
@@ -124,11 +124,11 @@ impl Look {
         // A table shows nothing of what only counts from look to look.
         let is_everything = need == Need::Everything;
         let options = Options {
-            extent: if is_everything { Extent::Whole } else { Extent::Glance },
+            depth: if is_everything { ReadDepth::Full } else { ReadDepth::OneShot },
             details: is_everything,
             ..Options::new(Duration::from_secs(1), CommandLines::All)
         };
-        let Moment { inventory, sample, details, .. } = sampler::once(source, &options)?;
+        let OneShot { inventory, sample, details, .. } = sampler::once(source, &options)?;
         Ok(Self::of_reading(inventory, sample, details))
     }
 

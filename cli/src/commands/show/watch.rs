@@ -16,7 +16,7 @@ use std::{
 use gpumon_probe::{
     model::{Event, GpuDetails, Inventory, Record, Sample, SourceKind},
     owner::CommandLines,
-    sampler::{self, Options, Pace},
+    sampler::{self, Options, SharedInterval},
     vendor::Source,
 };
 use gpumon_server::frame::{CollectorState, CollectorStatus, ServerFrame};
@@ -136,7 +136,7 @@ fn sample(source: &Arc<dyn Source>, need: Need, interval: Duration, tell: &SyncS
     // Rows of numbers have no place for what lasts and what happens.
     let options = match need {
         Need::Nothing => Options::new(interval, CommandLines::All),
-        Need::Past | Need::Everything => watching(Arc::new(Pace::new(interval))),
+        Need::Past | Need::Everything => watching(Arc::new(SharedInterval::new(interval))),
     };
     sampler::run(source, &options, |record| {
         match record {

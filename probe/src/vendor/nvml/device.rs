@@ -19,7 +19,7 @@ use super::{
 use crate::{
     model::{Absence, Gpu, GpuDetails, GpuSample, Reading, Trace, now_ms},
     vendor::nvml::query::{CachedAnswers, Query as Q, SystemQuery, Value},
-    vendor::{Device as ProbeDevice, DeviceError, Extent},
+    vendor::{Device as ProbeDevice, DeviceError, ReadDepth},
 };
 
 /// One GPU, opened.
@@ -126,26 +126,26 @@ impl ProbeDevice for NvmlDevice {
         self.identity.clone()
     }
 
-    fn read(&mut self, sample: &mut GpuSample, extent: Extent) -> Result<(), DeviceError> {
+    fn read(&mut self, sample: &mut GpuSample, depth: ReadDepth) -> Result<(), DeviceError> {
         let begun_ms = now_ms();
         self.read_ms = begun_ms;
-        let with_paced = extent == Extent::Whole;
+        let with_paced = depth == ReadDepth::Full;
         self.querier.ask_lanes(Reader::Model, |lane| match lane {
             Lane::Tick => true,
             Lane::Paced(_) => with_paced,
             Lane::Once | Lane::Slow | Lane::Slower(_) => false,
         });
-        if extent == Extent::Metered {
+        if depth == ReadDepth::Metered {
             self.querier.ask(None, &[Q::TotalEnergyConsumption]);
         }
         to_model::sample(Answers::new(self.querier.cached(), begun_ms), sample);
         sample.processes = self.processes.read(&mut self.querier, begun_ms);
-        if extent == Extent::Whole {
+        if depth == ReadDepth::Full {
             self.rates(sample);
         } else {
             needs_a_second_look(sample);
         }
-        let (samples, gone) = self.mig.read(&mut self.querier, extent);
+        let (samples, gone) = self.mig.read(&mut self.querier, depth);
         sample.mig_devices = samples;
         if gone {
             self.look_for_mig_devices();

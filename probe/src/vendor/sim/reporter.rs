@@ -45,14 +45,14 @@ impl Reporter for SimReporter {
                 return Some((gpu, report.notice));
             }
             let left = PATIENCE.checked_sub(begun.elapsed()).filter(|left| !left.is_zero())?;
-            self.machine.doze(left);
+            self.machine.sleep_until_event(left);
         }
     }
 }
 
 impl Machine {
     /// Sleeps for so long, or until something is reported, goes wrong, or is right again.
-    pub fn doze(&self, longest: Duration) {
+    pub fn sleep_until_event(&self, longest: Duration) {
         let now_s = self.timeline.elapsed_s();
         let next_s = self.world.scenario().next_moment_s(now_s);
         // A moment later, so that it has come.

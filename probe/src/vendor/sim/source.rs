@@ -94,7 +94,7 @@ mod tests {
     use super::*;
     use crate::{
         model::{Board, GpuDetails, GpuSample, Health, PciPath},
-        vendor::Extent,
+        vendor::ReadDepth,
     };
 
     fn source(toml: &str) -> SimSource {
@@ -117,7 +117,7 @@ mod tests {
         let mut device = source.open(0).unwrap();
         assert!(device.identity().uuid.unwrap().starts_with("GPU-"));
         let mut sample = blank(0);
-        device.read(&mut sample, Extent::Whole).unwrap();
+        device.read(&mut sample, ReadDepth::Full).unwrap();
         // An H200 has no fan.
         assert_eq!(absent(&sample), 1);
         let Board { numa_node, .. } = device.identity().board;
@@ -134,7 +134,7 @@ mod tests {
         let source = source("[[gpu]]\nindex = 0\nname = \"NVIDIA GeForce RTX 4090\"\narchitecture = \"ada\"");
         let mut device = source.open(0).unwrap();
         let (mut sample, mut details) = (blank(0), GpuDetails::absent(0, None, 0, &Absence::WarmingUp));
-        device.read(&mut sample, Extent::Whole).unwrap();
+        device.read(&mut sample, ReadDepth::Full).unwrap();
         device.details(&mut details).unwrap();
         assert!(sample.fan_percent.value().is_some() && details.fans.value().is_some_and(|fans| fans.len() == 2));
         let lacks = |absent: bool| assert!(absent, "{sample:?} {details:?}");
@@ -160,7 +160,7 @@ mod tests {
     fn what_the_scenario_does_not_say_of_a_process_is_unknown() {
         let source = source("[[process]]\ngpu = 0\npid = 77\nuser = \"ana\"");
         let mut sample = blank(0);
-        source.open(0).unwrap().read(&mut sample, Extent::Whole).unwrap();
+        source.open(0).unwrap().read(&mut sample, ReadDepth::Full).unwrap();
         let process = &sample.processes.value().unwrap()[0];
         assert_eq!(process.pid, 77);
         assert_eq!(process.memory_bytes, Reading::Absent(Absence::Unknown));
@@ -172,7 +172,7 @@ mod tests {
     fn a_lost_gpu_is_lost_and_its_neighbour_is_not() {
         let source = source("gpus = 2\n[[fault]]\ngpu = 0\nkind = \"lost\"\nfrom_s = 0");
         assert!(matches!(source.open(0), Err(DeviceError::Lost)));
-        assert!(source.open(1).unwrap().read(&mut blank(1), Extent::Whole).is_ok());
+        assert!(source.open(1).unwrap().read(&mut blank(1), ReadDepth::Full).is_ok());
     }
 
     #[test]
@@ -193,7 +193,7 @@ mod tests {
         );
         let mut device = source.open(0).unwrap();
         let mut sample = blank(0);
-        device.read(&mut sample, Extent::Whole).unwrap();
+        device.read(&mut sample, ReadDepth::Full).unwrap();
         assert_eq!(sample.utilization.gpu_percent, Reading::Absent(Absence::NotSupported));
         let instances = sample.mig_devices.value().unwrap();
         let used = instances.iter().map(|own| (own.instance.gpu_instance, own.memory.used_bytes.value().copied()));

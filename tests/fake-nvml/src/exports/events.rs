@@ -120,7 +120,7 @@ unsafe extern "C" fn nvmlEventSetWait_v2(
                 return unsafe { put(data, event) };
             }
             let left = patience.checked_sub(begun.elapsed()).filter(|left| !left.is_zero()).ok_or(Code::TIMEOUT)?;
-            session.machine.doze(left);
+            session.machine.sleep_until_event(left);
         }
     })
 }

@@ -7,7 +7,7 @@ use std::cmp::Reverse;
 
 use crate::{
     model::{Ancestor, Container, Notebook, Owner, Pod, Process, ProcessRef, Reading, SlurmJob},
-    owner::Extent,
+    owner::ProcessFields,
 };
 
 /// Bytes of JSON for the processes of all GPUs together.
@@ -36,12 +36,12 @@ pub(super) fn budget(gpus: u32) -> usize {
 pub(super) fn fit(
     mut processes: Vec<Process>,
     budget: usize,
-    mut describe: impl FnMut(&mut Process, Extent),
+    mut describe: impl FnMut(&mut Process, ProcessFields),
 ) -> (Vec<Process>, Vec<ProcessRef>) {
     processes.sort_by_key(|process| (Reverse(process.memory_bytes.value().copied()), process.pid, process.mig));
     let (mut listed, mut omitted, mut left) = (Vec::new(), Vec::new(), budget);
     for mut process in processes {
-        describe(&mut process, if omitted.is_empty() { Extent::Whole } else { Extent::Brief });
+        describe(&mut process, if omitted.is_empty() { ProcessFields::All } else { ProcessFields::Brief });
         let bytes = length(&process);
         if omitted.is_empty() && bytes <= left {
             left -= bytes;

@@ -1,4 +1,4 @@
-//! What the sampler remembers of one GPU between beats: who it is, how it last was, whether an answer is awaited.
+//! The state of one GPU between ticks: its identity, its last readings, whether an answer is pending.
 
 use std::time::{Duration, Instant};
 
@@ -19,23 +19,23 @@ const SLOW: Duration = Duration::from_millis(150);
 /// A driver without persistence mode takes this long to open its GPUs.
 const OPENING: Duration = Duration::from_secs(30);
 
-/// One GPU over time.
-pub(super) struct Track {
+/// The state of one GPU.
+pub(super) struct GpuState {
     gpu: Gpu,
     /// What it answered last.
     last: GpuSample,
-    /// The processes for which `last` has no room, until it has been looked through.
+    /// The processes for which `last` has no room, until events were derived from it.
     omitted: Vec<ProcessRef>,
     /// What changes slowly, as it was read last.
     details: Option<GpuDetails>,
     /// Why it could not be read, where it could not.
     error: Option<DeviceError>,
     /// The query it has not answered yet.
-    awaited: Option<Awaited>,
-    /// Whether `last` has been looked through for what happened.
+    pending: Option<PendingQuery>,
+    /// Whether events were derived from `last`.
     derived: bool,
     /// Whether something says that what changes slowly has changed.
-    details_wanted: bool,
+    details_requested: bool,
     /// Whether it has ever answered.
     opened: bool,
     /// The health that was last shown, so that a change of it becomes an event.
@@ -43,13 +43,13 @@ pub(super) struct Track {
     conditions: ConditionTracker,
     processes: ProcessTracker,
     ecc: EccTracker,
-    /// What happened since the last beat.
-    happened: Vec<EventKind>,
+    /// Events since the last tick.
+    events: Vec<EventKind>,
 }
 
-/// What an answer brought beside the readings.
+/// What an answer changed, beside the readings.
 #[derive(Default)]
-pub(super) struct News {
+pub(super) struct Update {
     pub(super) identity_changed: bool,
     pub(super) mig_changed: bool,
     pub(super) details: Option<GpuDetails>,
@@ -57,12 +57,12 @@ pub(super) struct News {
     pub(super) traces: Vec<Trace>,
 }
 
-struct Awaited {
+struct PendingQuery {
     since: Instant,
     since_ms: u64,
 }
 
-impl Track {
+impl GpuState {
     /// A GPU of which only the index is known.
     pub(super) fn new(index: u32, settings: &ConditionSettings) -> Self {
         let reason = Absence::NoAnswer;
@@ -72,15 +72,15 @@ impl Track {
             omitted: Vec::new(),
             details: None,
             error: None,
-            awaited: None,
+            pending: None,
             derived: true,
-            details_wanted: false,
+            details_requested: false,
             opened: false,
             shown: Health::Ok,
             conditions: ConditionTracker::new(settings),
             processes: ProcessTracker::default(),
             ecc: EccTracker::default(),
-            happened: Vec::new(),
+            events: Vec::new(),
         }
     }
 
@@ -117,13 +117,13 @@ impl Track {
         self.error.as_ref()
     }
 
-    /// Has what changes slowly read at the next beat.
-    pub(super) fn want_details(&mut self) {
-        self.details_wanted = true;
+    /// Requests the details at the next tick.
+    pub(super) fn request_details(&mut self) {
+        self.details_requested = true;
     }
 
-    pub(super) fn take_details_wanted(&mut self) -> bool {
-        std::mem::take(&mut self.details_wanted)
+    pub(super) fn take_details_request(&mut self) -> bool {
+        std::mem::take(&mut self.details_requested)
     }
 
     /// An Xid of this GPU, and what it makes happen.
@@ -131,62 +131,62 @@ impl Track {
         self.conditions.xid(report, now_ms)
     }
 
-    /// Whether it still owes the answer to an earlier beat.
-    pub(super) fn is_awaited(&self) -> bool {
-        self.awaited.is_some()
+    /// Whether it still owes the answer to an earlier tick.
+    pub(super) fn is_pending(&self) -> bool {
+        self.pending.is_some()
     }
 
-    pub(super) fn asked(&mut self) {
-        self.awaited = Some(Awaited { since: Instant::now(), since_ms: now_ms() });
+    pub(super) fn mark_pending(&mut self) {
+        self.pending = Some(PendingQuery { since: Instant::now(), since_ms: now_ms() });
     }
 
-    /// Takes in an answer.
-    pub(super) fn take_in(&mut self, outcome: Outcome) -> News {
-        self.awaited = None;
+    /// Applies an answer.
+    pub(super) fn ingest(&mut self, outcome: Outcome) -> Update {
+        self.pending = None;
         self.opened = true;
         self.derived = false;
         match outcome {
-            Outcome::Read(readings) => self.take_in_readings(*readings),
+            Outcome::Read(readings) => self.ingest_readings(*readings),
             Outcome::Asleep => {
                 let at_ms = now_ms();
                 let since_ms = if let Health::Asleep { since_ms } = self.last.health { since_ms } else { at_ms };
                 self.replace(Health::Asleep { since_ms }, &Absence::Asleep, at_ms);
-                News { identity_changed: self.remains_unknown(&Absence::Asleep), ..News::default() }
+                Update { identity_changed: self.remains_unknown(&Absence::Asleep), ..Update::default() }
             }
             Outcome::Failed(error) => {
                 let at_ms = now_ms();
                 let (health, reason) = self.failure(&error, at_ms);
                 self.replace(health, &reason, at_ms);
                 self.error = Some(error);
-                News { identity_changed: self.remains_unknown(&reason), ..News::default() }
+                Update { identity_changed: self.remains_unknown(&reason), ..Update::default() }
             }
         }
     }
 
-    fn take_in_readings(&mut self, readings: Readings) -> News {
+    fn ingest_readings(&mut self, readings: Readings) -> Update {
         let Readings { identity, sample, omitted, details, answers, traces } = readings;
         self.error = None;
         self.last = sample;
         self.omitted = omitted;
-        let mut news = News { answers, traces, ..News::default() };
+        let mut update = Update { answers, traces, ..Update::default() };
         if let Some(gpu) = identity {
             // A GPU that is seen for the first time has changed nothing.
-            news.mig_changed = self.gpu.uuid.is_some() && gpu.mig_devices != self.gpu.mig_devices;
-            news.identity_changed = gpu != self.gpu;
+            update.mig_changed = self.gpu.uuid.is_some() && gpu.mig_devices != self.gpu.mig_devices;
+            update.identity_changed = gpu != self.gpu;
             self.gpu = gpu;
         }
         if let Some(details) = details {
-            self.happened.extend(self.ecc.update(&details));
+            self.events.extend(self.ecc.update(&details));
             self.details = Some(details.clone());
-            news.details = Some(details);
+            update.details = Some(details);
         }
-        news
+        update
     }
 
     /// Puts a GPU of which nothing can be read in the place of what was read last.
     fn replace(&mut self, health: Health, reason: &Absence, at_ms: u64) {
-        let gone = GpuSample::absent(self.gpu.index, self.gpu.uuid.clone(), at_ms, health, reason);
-        let known = std::mem::replace(&mut self.last, gone);
+        let absent = GpuSample::absent(self.gpu.index, self.gpu.uuid.clone(), at_ms, health, reason);
+        let known = std::mem::replace(&mut self.last, absent);
         // How large it was does not change with it, and tells what its past readings were out of.
         if known.memory.total_bytes.value().is_some() {
             self.last.memory.total_bytes = known.memory.total_bytes.dated(known.at_ms);
@@ -221,25 +221,25 @@ impl Track {
         (Health::Failed { since_ms, reason: reason.clone() }, reason)
     }
 
-    /// The GPU as the sample of this beat shows it, and what happened to it since the last.
+    /// The GPU as the sample of this tick shows it, and what happened to it since the last.
     pub(super) fn compose(&mut self, interval: Duration, now_ms: u64) -> (GpuSample, Vec<EventKind>) {
         let mut sample = self.last.clone();
         // One interval without an answer, less what the threads' waking takes.
         let patience = if self.opened { interval.mul_f64(0.9).max(SLOW) } else { OPENING };
-        if let Some(awaited) = self.awaited.as_ref().filter(|awaited| awaited.since.elapsed() >= patience) {
-            sample.health = Health::Hung { since_ms: awaited.since_ms };
+        if let Some(pending) = self.pending.as_ref().filter(|pending| pending.since.elapsed() >= patience) {
+            sample.health = Health::Hung { since_ms: pending.since_ms };
         }
-        let mut happened = Vec::new();
+        let mut events = Vec::new();
         if std::mem::discriminant(&self.shown) != std::mem::discriminant(&sample.health) {
-            happened.push(event_of(&sample.health));
+            events.push(event_of(&sample.health));
         }
         self.shown = sample.health.clone();
-        happened.append(&mut self.happened);
+        events.append(&mut self.events);
         if !std::mem::replace(&mut self.derived, true) {
-            happened.extend(self.processes.update(&sample.processes, std::mem::take(&mut self.omitted)));
+            events.extend(self.processes.update(&sample.processes, std::mem::take(&mut self.omitted)));
         }
-        happened.extend(self.conditions.update(&mut sample, &self.gpu.board, self.details.as_ref(), now_ms));
-        (sample, happened)
+        events.extend(self.conditions.update(&mut sample, &self.gpu.board, self.details.as_ref(), now_ms));
+        (sample, events)
     }
 }
 
@@ -271,20 +271,20 @@ mod tests {
 
     const INTERVAL: Duration = Duration::from_secs(1);
 
-    fn compose(track: &mut Track, now_ms: u64, events: &mut Vec<(u64, EventKind)>) -> GpuSample {
-        let (sample, happened) = track.compose(INTERVAL, now_ms);
-        events.extend(happened.into_iter().map(|what| (now_ms, what)));
+    fn compose(state: &mut GpuState, now_ms: u64, events: &mut Vec<(u64, EventKind)>) -> GpuSample {
+        let (sample, new) = state.compose(INTERVAL, now_ms);
+        events.extend(new.into_iter().map(|what| (now_ms, what)));
         sample
     }
 
-    fn lost(track: &mut Track) {
-        track.take_in(Outcome::Failed(DeviceError::Lost));
+    fn lost(state: &mut GpuState) {
+        state.ingest(Outcome::Failed(DeviceError::Lost));
     }
 
-    fn answers(track: &mut Track) {
+    fn answers(state: &mut GpuState) {
         let mut sample = GpuSample::absent(3, Some("GPU-3".into()), now_ms(), Health::Ok, &Absence::Unknown);
         sample.memory.total_bytes = Reading::Now(7);
-        track.take_in(Outcome::Read(Box::new(Readings {
+        state.ingest(Outcome::Read(Box::new(Readings {
             identity: None,
             sample,
             omitted: Vec::new(),
@@ -296,64 +296,64 @@ mod tests {
 
     #[test]
     fn a_lost_gpu_keeps_its_index_and_the_time_it_was_lost() {
-        let mut track = Track::new(3, &ConditionSettings::default());
+        let mut state = GpuState::new(3, &ConditionSettings::default());
         let mut events = Vec::new();
-        answers(&mut track);
-        assert_eq!(compose(&mut track, 1, &mut events).health, Health::Ok);
-        lost(&mut track);
-        let first = compose(&mut track, 2, &mut events);
+        answers(&mut state);
+        assert_eq!(compose(&mut state, 1, &mut events).health, Health::Ok);
+        lost(&mut state);
+        let first = compose(&mut state, 2, &mut events);
         std::thread::sleep(Duration::from_millis(3));
-        lost(&mut track);
-        let second = compose(&mut track, 3, &mut events);
+        lost(&mut state);
+        let second = compose(&mut state, 3, &mut events);
         assert!(matches!(first.health, Health::Lost { .. }));
         assert_eq!(first.health, second.health);
         assert_eq!(second.index, 3);
         assert_eq!(second.power.draw_watts, Reading::Absent(Absence::GpuLost));
         assert!(matches!(second.memory.total_bytes, Reading::Earlier { value: 7, .. }), "how large it was stays");
-        answers(&mut track);
-        compose(&mut track, 4, &mut events);
+        answers(&mut state);
+        compose(&mut state, 4, &mut events);
         assert_eq!(events, [(2, EventKind::GpuLost), (4, EventKind::GpuBack)]);
     }
 
     #[test]
     fn a_gpu_that_was_never_read_says_why_and_one_that_was_stays_who_it_is() {
-        let mut track = Track::new(3, &ConditionSettings::default());
-        let told = || Outcome::Failed(DeviceError::Failed(Absence::NoPermission));
-        assert!(track.take_in(told()).identity_changed);
-        assert_eq!(track.gpu().name, Reading::Absent(Absence::NoPermission));
-        assert!(!track.take_in(told()).identity_changed, "the same reason is no news");
-        track.gpu.uuid = Some("GPU-3".into());
-        assert!(!track.take_in(Outcome::Asleep).identity_changed);
-        assert_eq!(track.gpu().uuid.as_deref(), Some("GPU-3"));
+        let mut state = GpuState::new(3, &ConditionSettings::default());
+        let refused = || Outcome::Failed(DeviceError::Failed(Absence::NoPermission));
+        assert!(state.ingest(refused()).identity_changed);
+        assert_eq!(state.gpu().name, Reading::Absent(Absence::NoPermission));
+        assert!(!state.ingest(refused()).identity_changed, "the same reason is no change");
+        state.gpu.uuid = Some("GPU-3".into());
+        assert!(!state.ingest(Outcome::Asleep).identity_changed);
+        assert_eq!(state.gpu().uuid.as_deref(), Some("GPU-3"));
     }
 
     #[test]
     fn a_gpu_that_takes_long_to_open_does_not_hang_yet() {
-        let mut track = Track::new(3, &ConditionSettings::default());
+        let mut state = GpuState::new(3, &ConditionSettings::default());
         let mut events = Vec::new();
-        track.asked();
-        track.awaited.as_mut().unwrap().since -= 5 * INTERVAL;
-        let sample = compose(&mut track, 1, &mut events);
+        state.mark_pending();
+        state.pending.as_mut().unwrap().since -= 5 * INTERVAL;
+        let sample = compose(&mut state, 1, &mut events);
         assert_eq!(sample.health, Health::Ok);
         assert_eq!(sample.power.draw_watts, Reading::Absent(Absence::NoAnswer));
-        track.awaited.as_mut().unwrap().since -= OPENING;
-        assert!(matches!(compose(&mut track, 2, &mut events).health, Health::Hung { .. }));
+        state.pending.as_mut().unwrap().since -= OPENING;
+        assert!(matches!(compose(&mut state, 2, &mut events).health, Health::Hung { .. }));
     }
 
     #[test]
     fn a_gpu_hangs_after_an_interval_without_an_answer_and_shows_its_last_readings() {
-        let mut track = Track::new(3, &ConditionSettings::default());
+        let mut state = GpuState::new(3, &ConditionSettings::default());
         let mut events = Vec::new();
-        answers(&mut track);
-        track.asked();
-        assert_eq!(compose(&mut track, 1, &mut events).health, Health::Ok);
-        track.awaited.as_mut().unwrap().since -= INTERVAL;
-        let sample = compose(&mut track, 2, &mut events);
+        answers(&mut state);
+        state.mark_pending();
+        assert_eq!(compose(&mut state, 1, &mut events).health, Health::Ok);
+        state.pending.as_mut().unwrap().since -= INTERVAL;
+        let sample = compose(&mut state, 2, &mut events);
         assert!(matches!(sample.health, Health::Hung { .. }));
         assert_eq!(sample.uuid.as_deref(), Some("GPU-3"));
         assert_eq!(events.len(), 1);
-        answers(&mut track);
-        assert_eq!(compose(&mut track, 3, &mut events).health, Health::Ok);
+        answers(&mut state);
+        assert_eq!(compose(&mut state, 3, &mut events).health, Health::Ok);
         assert_eq!(events[1].1, EventKind::GpuBack);
     }
 }

@@ -13,7 +13,7 @@ use crate::model::{Absence, Ancestor, Container, Owner, Pod, Reading, SlurmJob};
 const MOST_ANCESTORS: usize = 16;
 
 /// A process whose owner is looked for.
-pub(super) struct Subject<'a> {
+pub(super) struct OwnerQuery<'a> {
     pub(super) pid: u32,
     pub(super) origin: Origin,
     pub(super) user: Option<User>,
@@ -39,17 +39,17 @@ pub(super) fn by_cgroup(proc_fs: &ProcFs, pid: u32) -> Reading<Owner> {
 }
 
 /// Everything that can be found of a process.
-pub(super) fn owner(proc_fs: &ProcFs, subject: &Subject<'_>) -> Owner {
-    let Subject { pid, origin, user, .. } = *subject;
-    let mut owner = Owner { partial: false, ..subject.by_cgroup.value().cloned().unwrap_or_default() };
+pub(super) fn owner(proc_fs: &ProcFs, query: &OwnerQuery<'_>) -> Owner {
+    let OwnerQuery { pid, origin, user, .. } = *query;
+    let mut owner = Owner { partial: false, ..query.by_cgroup.value().cloned().unwrap_or_default() };
     if owner.slurm.is_none() {
         let [job_id, step] = proc_fs.variables(pid, ["SLURM_JOB_ID", "SLURM_STEP_ID"]);
         owner.slurm = job_id.map(|job_id| SlurmJob { job_id, step });
     }
     let notebook = |pid, birth, user, arguments: &[String]| {
-        jupyter::notebook(pid, arguments, |path| read_below(proc_fs, pid, birth, user, subject.is_root, path))
+        jupyter::notebook(pid, arguments, |path| read_below(proc_fs, pid, birth, user, query.is_root, path))
     };
-    owner.notebook = subject.arguments.and_then(|arguments| notebook(pid, origin.birth, user, arguments));
+    owner.notebook = query.arguments.and_then(|arguments| notebook(pid, origin.birth, user, arguments));
     let mut parent = origin.parent;
     while parent > 1 && owner.parents.len() < MOST_ANCESTORS {
         let Some(above) = proc_fs.origin(parent) else { break };
@@ -64,7 +64,7 @@ pub(super) fn owner(proc_fs: &ProcFs, subject: &Subject<'_>) -> Owner {
             owner.notebook.or_else(|| notebook(parent, above.birth, its_user, &arguments.unwrap_or_default()));
         parent = above.parent;
     }
-    if let Some(notebook) = owner.notebook.as_mut().filter(|_| subject.hidden) {
+    if let Some(notebook) = owner.notebook.as_mut().filter(|_| query.hidden) {
         notebook.path = Reading::Absent(Absence::Hidden);
     }
     shorten(&mut owner);
@@ -116,7 +116,7 @@ mod tests {
 
     impl FakeProc {
         fn new(name: &str, processes: &[(u32, u32, &str, &str, &str)]) -> Self {
-            let root = std::env::temp_dir().join(format!("gpumon-belonging-{}-{name}", std::process::id()));
+            let root = std::env::temp_dir().join(format!("gpumon-lookup-{}-{name}", std::process::id()));
             for (pid, parent, line, cgroup, environment) in processes {
                 let folder = root.join(pid.to_string());
                 fs::create_dir_all(&folder).unwrap();
@@ -136,7 +136,7 @@ mod tests {
             let origin = proc_fs.origin(pid).unwrap();
             let arguments = arguments.as_deref();
             let (user, by_cgroup) = (proc_fs.user(pid), &by_cgroup(&proc_fs, pid));
-            owner(&proc_fs, &Subject { pid, origin, user, by_cgroup, arguments, hidden, is_root: false })
+            owner(&proc_fs, &OwnerQuery { pid, origin, user, by_cgroup, arguments, hidden, is_root: false })
         }
     }
 
@@ -182,8 +182,8 @@ mod tests {
             let (origin, user, arguments) = (proc_fs.origin(20).unwrap(), proc_fs.user(20), proc_fs.arguments(20));
             let arguments = arguments.as_deref();
             let by_cgroup = &Reading::Absent(Absence::NotReadYet);
-            let subject = Subject { pid: 20, origin, user, by_cgroup, arguments, hidden: false, is_root: true };
-            owner(&proc_fs, &subject).notebook.unwrap().path
+            let query = OwnerQuery { pid: 20, origin, user, by_cgroup, arguments, hidden: false, is_root: true };
+            owner(&proc_fs, &query).notebook.unwrap().path
         };
         assert_eq!(path("0\t0\t0\t0"), Reading::Now("secret".to_owned()));
         for ids in ["1000\t0\t0\t0", "0\t0\t1000\t0", ""] {

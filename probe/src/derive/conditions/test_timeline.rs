@@ -1,4 +1,4 @@
-//! A GPU whose timeline a test makes up, a beat at a time.
+//! A GPU whose timeline a test makes up, one tick at a time.
 
 use super::{ConditionSettings, ConditionTracker};
 use crate::{
@@ -9,7 +9,7 @@ use crate::{
 /// When every timeline begins.
 pub(super) const START_MS: u64 = 1_700_000_000_000;
 
-pub(super) struct Stage {
+pub(super) struct TestTimeline {
     pub(super) tracker: ConditionTracker,
     pub(super) board: Board,
     pub(super) details: Option<GpuDetails>,
@@ -17,11 +17,11 @@ pub(super) struct Stage {
     pub(super) now_ms: u64,
     pub(super) last: GpuSample,
     /// What began (`+`) and ended (`-`), with the second in which it did.
-    pub(super) told: Vec<(u64, String)>,
+    pub(super) events: Vec<(u64, String)>,
 }
 
-impl Stage {
-    /// One beat a second.
+impl TestTimeline {
+    /// One tick per second.
     pub(super) fn new() -> Self {
         Self::every(1_000)
     }
@@ -34,7 +34,7 @@ impl Stage {
             step_ms,
             now_ms: START_MS,
             last: examples::sample(START_MS),
-            told: Vec::new(),
+            events: Vec::new(),
         }
     }
 
@@ -44,12 +44,12 @@ impl Stage {
             self.now_ms += self.step_ms;
             let mut sample = examples::sample(self.now_ms);
             change(&mut sample);
-            self.beat(sample);
+            self.tick(sample);
         }
         self
     }
 
-    /// The same with these details, which are read anew at every beat.
+    /// The same with these details, which are read anew at every tick.
     pub(super) fn show_details(&mut self, seconds: u64, change: impl Fn(&mut GpuDetails)) -> &mut Self {
         for _ in 0..seconds * 1000 / self.step_ms {
             let mut details = examples::details(self.now_ms + self.step_ms);
@@ -60,15 +60,15 @@ impl Stage {
         self
     }
 
-    pub(super) fn beat(&mut self, mut sample: GpuSample) {
+    pub(super) fn tick(&mut self, mut sample: GpuSample) {
         let events = self.tracker.update(&mut sample, &self.board, self.details.as_ref(), self.now_ms);
         self.last = sample;
-        self.tell(events);
+        self.record(events);
     }
 
     pub(super) fn xid(&mut self, report: &XidReport) {
         let events = self.tracker.xid(report, self.now_ms);
-        self.tell(events);
+        self.record(events);
     }
 
     /// The only condition of the last sample.
@@ -77,37 +77,37 @@ impl Stage {
         &self.last.conditions[0]
     }
 
-    /// What was told since the last call.
-    pub(super) fn news(&mut self) -> Vec<(u64, String)> {
-        std::mem::take(&mut self.told)
+    /// The events since the last call.
+    pub(super) fn take_events(&mut self) -> Vec<(u64, String)> {
+        std::mem::take(&mut self.events)
     }
 
-    fn tell(&mut self, events: Vec<EventKind>) {
+    fn record(&mut self, events: Vec<EventKind>) {
         for event in events {
             let word = match event {
                 EventKind::ConditionBegan(condition) => format!("+{}", name(&condition)),
                 EventKind::ConditionEnded(condition) => format!("-{}", name(&condition)),
                 other => panic!("{other:?}"),
             };
-            self.told.push((self.now_ms.saturating_sub(START_MS) / 1000, word));
+            self.events.push((self.now_ms.saturating_sub(START_MS) / 1000, word));
         }
     }
 }
 
-/// As `+throttled` at this second.
-pub(super) fn told(at: u64, word: &str) -> (u64, String) {
+/// As `+throttled` in this second.
+pub(super) fn event(at: u64, word: &str) -> (u64, String) {
     (at, word.to_owned())
 }
 
 pub(super) fn lost(sample: &mut GpuSample) {
-    gone(sample, Health::Lost { since_ms: START_MS });
+    unreadable(sample, Health::Lost { since_ms: START_MS });
 }
 
 pub(super) fn hung(sample: &mut GpuSample) {
     sample.health = Health::Hung { since_ms: START_MS };
 }
 
-pub(super) fn gone(sample: &mut GpuSample, health: Health) {
+pub(super) fn unreadable(sample: &mut GpuSample, health: Health) {
     *sample = GpuSample::absent(0, None, sample.at_ms, health, &crate::model::Absence::GpuLost);
 }
 

@@ -1,12 +1,12 @@
-//! Names for simulated programs and those who run them.
+//! Names of simulated programs and their users.
 
 use crate::model::{Notebook, Owner, Reading, SlurmJob};
 
 use super::{noise::Noise, profile::Program};
 
-/// Who runs what.
+/// ProgramNames runs what.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Who {
+pub(super) struct ProgramNames {
     /// What a person would call the program: its script, its module, or itself.
     pub(super) name: &'static str,
     /// Its user's login name.
@@ -31,19 +31,19 @@ const SERVER: [&str; 3] = [
 const LEAK: [&str; 2] = ["python embed_corpus.py --keep-activations", "python debug_loss.py --store-graph"];
 const NOTEBOOK: &str = "python -m ipykernel_launcher -f kernel.json";
 
-/// The one who runs a program on the GPU that the noise belongs to.
-pub(super) fn who(noise: Noise, program: Program) -> Who {
-    let pick = |purpose: &str, count: usize| (noise.stream(purpose).unit(0) * count as f64) as usize;
-    let user = USERS[pick(if program == Program::Notebook { "notebook user" } else { "user" }, USERS.len())];
+/// The program and user of the GPU that the noise belongs to.
+pub(super) fn pick(noise: Noise, program: Program) -> ProgramNames {
+    let index = |purpose: &str, count: usize| (noise.stream(purpose).unit(0) * count as f64) as usize;
+    let user = USERS[index(if program == Program::Notebook { "notebook user" } else { "user" }, USERS.len())];
     let command = match program {
-        Program::Training => TRAINING[pick("command", TRAINING.len())],
-        Program::Server => SERVER[pick("command", SERVER.len())],
-        Program::Leak => LEAK[pick("command", LEAK.len())],
+        Program::Training => TRAINING[index("command", TRAINING.len())],
+        Program::Server => SERVER[index("command", SERVER.len())],
+        Program::Leak => LEAK[index("command", LEAK.len())],
         Program::Notebook => NOTEBOOK,
     };
     let mut words = command.split(' ').filter(|word| *word != "python" && *word != "-m");
     let name = words.next().unwrap_or(command);
-    Who { name, user, command }
+    ProgramNames { name, user, command }
 }
 
 /// What a program belongs to on a machine that many share: jobs train, services serve, notebooks explore.

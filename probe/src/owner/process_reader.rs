@@ -8,17 +8,17 @@ use std::{
 use super::{
     CommandLines,
     as_user::User,
-    belonging::{self, Subject},
     clean,
+    lookup::{self, OwnerQuery},
     proc_fs::{self, Origin, ProcFs},
 };
 use crate::model::{Absence, Owner, Reading};
 
 /// What a process belongs to does not change, but for the name of its notebook. Finding out takes twenty files.
-const ASK_OWNER_AGAIN: Duration = Duration::from_secs(30);
+const OWNER_REFRESH_AFTER: Duration = Duration::from_secs(30);
 
 /// Reads processes below one root.
-pub(super) struct Looker {
+pub(super) struct ProcessReader {
     proc_fs: ProcFs,
     commands: CommandLines,
     own_uid: u32,
@@ -46,7 +46,7 @@ pub(super) struct Details {
     owner_read: Instant,
 }
 
-impl Looker {
+impl ProcessReader {
     pub(super) fn new(root: PathBuf, commands: CommandLines) -> Self {
         Self { proc_fs: ProcFs::new(root), commands, own_uid: rustix::process::geteuid().as_raw() }
     }
@@ -65,7 +65,7 @@ impl Looker {
             user,
             hidden: self.commands == CommandLines::Own && user.map(|user| user.uid) != Some(self.own_uid),
             name: clean::name(&self.proc_fs.name(pid, None)?),
-            owner: belonging::by_cgroup(&self.proc_fs, pid),
+            owner: lookup::by_cgroup(&self.proc_fs, pid),
         })
     }
 
@@ -78,12 +78,12 @@ impl Looker {
         let script = script.and_then(|(program, arguments)| proc_fs::script(program, arguments));
         let command = arguments.as_ref().map(|arguments| clean::line(&arguments.join(" ")));
         let (owner, owner_read) = match before {
-            Some(before) if before.owner_read.elapsed() < ASK_OWNER_AGAIN => (before.owner, before.owner_read),
+            Some(before) if before.owner_read.elapsed() < OWNER_REFRESH_AFTER => (before.owner, before.owner_read),
             _ => {
                 let is_root = self.own_uid == 0;
                 let arguments = arguments.as_deref();
-                let subject = Subject { pid, origin, user, by_cgroup, arguments, hidden, is_root };
-                (belonging::owner(&self.proc_fs, &subject), Instant::now())
+                let query = OwnerQuery { pid, origin, user, by_cgroup, arguments, hidden, is_root };
+                (lookup::owner(&self.proc_fs, &query), Instant::now())
             }
         };
         Details {

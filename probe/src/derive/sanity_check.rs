@@ -1,6 +1,6 @@
-//! Readings that cannot be: drivers have told 4,000,000 %, and memory in use beyond the memory there is.
+//! Removes impossible readings: drivers have returned 4,000,000 %, and more memory in use than there is.
 //!
-//! Such a reading becomes absent as unknown, before anything else looks at it, so that nothing shows or averages it.
+//! Such a reading becomes absent as unknown before anything else uses it, so that nothing shows or averages it.
 
 use crate::model::{
     Absence, EccCounts, GpuDetails, GpuSample, MemorySample, NvLink, Process, Reading,
@@ -16,13 +16,13 @@ const MOST_COUNTED: u64 = u64::MAX / 2;
 /// A driver has not been loaded for longer than a century.
 const MOST_SECONDS: f64 = 3.2e9;
 
-/// Makes what cannot be absent.
+/// Makes impossible readings absent.
 pub fn check(sample: &mut GpuSample) {
     for field in GPU_FIELDS {
-        let judge = |value| judged(field, value);
-        (field.access.amend)(sample, &judge);
+        let clamp = |value| in_range(field, value);
+        (field.access.amend)(sample, &clamp);
         if let Some(access) = field.mig {
-            inner(&mut sample.mig_devices).into_iter().flatten().for_each(|mig| (access.amend)(mig, &judge));
+            inner(&mut sample.mig_devices).into_iter().flatten().for_each(|mig| (access.amend)(mig, &clamp));
         }
     }
     check_memory(&mut sample.memory);
@@ -34,20 +34,20 @@ pub fn check(sample: &mut GpuSample) {
 }
 
 /// The value, or nothing where a field cannot have it.
-fn judged(field: &Field, value: f64) -> Option<f64> {
+fn in_range(field: &Field, value: f64) -> Option<f64> {
     let (least, largest) = field.range;
     let rounding = if field.unit == Unit::Percent { ROUNDING_PERCENT } else { 0.0 };
     // No range holds a NaN.
     (least..=largest + rounding).contains(&value).then(|| value.min(largest))
 }
 
-/// Makes what cannot be absent.
+/// Makes impossible readings absent.
 pub fn check_details(details: &mut GpuDetails) {
     let EccCounts { corrected_total, uncorrected_total } = &mut details.ecc.volatile;
     let aggregate = &mut details.ecc.aggregate;
     let errors = [corrected_total, uncorrected_total, &mut aggregate.corrected_total, &mut aggregate.uncorrected_total];
     for counter in errors.into_iter().chain([&mut details.pcie_replays_total]) {
-        keep(counter, |total| *total <= MOST_COUNTED);
+        keep_if(counter, |total| *total <= MOST_COUNTED);
     }
     let throttled = &mut details.throttled;
     for seconds in [
@@ -58,55 +58,55 @@ pub fn check_details(details: &mut GpuDetails) {
         &mut throttled.low_utilization_seconds_total,
         &mut throttled.reliability_seconds_total,
     ] {
-        keep(seconds, |seconds| (0.0..=MOST_SECONDS).contains(seconds));
+        keep_if(seconds, |seconds| (0.0..=MOST_SECONDS).contains(seconds));
     }
-    keep(&mut details.bar1, |bar1| bar1.used_bytes <= bar1.total_bytes);
+    keep_if(&mut details.bar1, |bar1| bar1.used_bytes <= bar1.total_bytes);
     for link in inner(&mut details.nvlinks).into_iter().flatten() {
         let NvLink { tx_bytes_total, rx_bytes_total, errors_total, bytes_per_second, .. } = link;
         for counter in [tx_bytes_total, rx_bytes_total, errors_total] {
-            keep(counter, |total| *total <= MOST_COUNTED);
+            keep_if(counter, |total| *total <= MOST_COUNTED);
         }
-        keep(bytes_per_second, |rate| (0.0..=MOST_BYTES_PER_SECOND).contains(rate));
+        keep_if(bytes_per_second, |rate| (0.0..=MOST_BYTES_PER_SECOND).contains(rate));
     }
     for fan in inner(&mut details.fans).into_iter().flatten() {
-        keep(&mut fan.speed_percent, |percent| (0.0..=MOST_FAN_PERCENT).contains(percent));
-        keep(&mut fan.rpm, |rpm| *rpm <= 100_000);
+        keep_if(&mut fan.speed_percent, |percent| (0.0..=MOST_FAN_PERCENT).contains(percent));
+        keep_if(&mut fan.rpm, |rpm| *rpm <= 100_000);
     }
     for process in inner(&mut details.accounting).into_iter().flatten() {
         percent(&mut process.gpu_percent);
         percent(&mut process.memory_percent);
-        keep(&mut process.max_memory_bytes, |bytes| *bytes <= MOST_COUNTED);
+        keep_if(&mut process.max_memory_bytes, |bytes| *bytes <= MOST_COUNTED);
     }
 }
 
-/// The total is believed, since it was the same in every sample before.
+/// The total is trusted: it was the same in every sample before.
 fn check_memory(memory: &mut MemorySample) {
     let Some(total) = memory.total_bytes.value().copied() else { return };
     for bytes in [&mut memory.used_bytes, &mut memory.reserved_bytes, &mut memory.free_bytes] {
-        keep(bytes, |bytes| *bytes <= total);
+        keep_if(bytes, |bytes| *bytes <= total);
     }
     // They are two parts of the same sum.
     if memory.used_bytes == Reading::Absent(Absence::Unknown) {
-        keep(&mut memory.free_bytes, |_| false);
+        keep_if(&mut memory.free_bytes, |_| false);
     }
 }
 
 fn check_process(process: &mut Process, total_bytes: Option<u64>) {
     let Process { sm_percent, memory_percent, encoder_percent, decoder_percent, .. } = process;
     [sm_percent, memory_percent, encoder_percent, decoder_percent].into_iter().for_each(percent);
-    keep(&mut process.memory_bytes, |bytes| total_bytes.is_none_or(|total| *bytes <= total));
+    keep_if(&mut process.memory_bytes, |bytes| total_bytes.is_none_or(|total| *bytes <= total));
 }
 
 /// A share: 0 to 100, where a hair beyond is 100.
 fn percent(reading: &mut Reading<f64>) {
-    keep(reading, |percent| (0.0..=100.0 + ROUNDING_PERCENT).contains(percent));
+    keep_if(reading, |percent| (0.0..=100.0 + ROUNDING_PERCENT).contains(percent));
     if let Some(percent) = inner(reading) {
         *percent = percent.min(100.0);
     }
 }
 
-/// No range holds a NaN, so that one is thrown out too.
-fn keep<T>(reading: &mut Reading<T>, is_possible: impl Fn(&T) -> bool) {
+/// No range contains NaN, so that it is removed as well.
+fn keep_if<T>(reading: &mut Reading<T>, is_possible: impl Fn(&T) -> bool) {
     if reading.value().is_some_and(|value| !is_possible(value)) {
         *reading = Reading::Absent(Absence::Unknown);
     }

@@ -7,19 +7,19 @@ use std::{
 
 /// The time between samples, shared by who samples and who decides how often.
 #[derive(Debug)]
-pub struct Pace {
+pub struct SharedInterval {
     interval: Mutex<Duration>,
     changed: Condvar,
 }
 
-impl Pace {
+impl SharedInterval {
     /// Starts with this interval.
     pub fn new(interval: Duration) -> Self {
         Self { interval: Mutex::new(interval), changed: Condvar::new() }
     }
 
     /// The interval now.
-    pub fn interval(&self) -> Duration {
+    pub fn get(&self) -> Duration {
         *self.interval.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -45,15 +45,15 @@ mod tests {
     #[test]
     fn a_change_wakes_the_sleeper() {
         let (slow, fast) = (Duration::from_mins(1), Duration::from_millis(100));
-        let pace = Arc::new(Pace::new(slow));
+        let interval = Arc::new(SharedInterval::new(slow));
         let begun = Instant::now();
         std::thread::scope(|scope| {
-            let sleeper = scope.spawn(|| pace.sleep(slow, slow));
-            pace.set(fast);
+            let sleeper = scope.spawn(|| interval.sleep(slow, slow));
+            interval.set(fast);
             assert!(!sleeper.join().unwrap());
         });
         assert!(begun.elapsed() < Duration::from_secs(30));
-        assert_eq!(pace.interval(), fast);
-        assert!(pace.sleep(fast, Duration::from_millis(1)));
+        assert_eq!(interval.get(), fast);
+        assert!(interval.sleep(fast, Duration::from_millis(1)));
     }
 }

@@ -35,7 +35,7 @@ pub(super) fn list<T: ToString>(items: &[T]) -> String {
 }
 
 /// As `train.ipynb (ana), serve.py and 2 more`: the notebook or the program, and whose it is.
-pub(super) fn who(processes: &[&Process]) -> String {
+pub(super) fn process_names(processes: &[&Process]) -> String {
     let mut names: Vec<String> = processes.iter().take(MOST_NAMES).map(|process| name(process)).collect();
     if processes.len() > MOST_NAMES {
         names.push(format!("{} more", processes.len() - MOST_NAMES));
@@ -45,18 +45,18 @@ pub(super) fn who(processes: &[&Process]) -> String {
 
 fn name(process: &Process) -> String {
     let notebook = process.owner.value().and_then(|owner| owner.notebook.as_ref()?.path.value());
-    // Its folders are for those who may see command lines, and this is told to everybody.
+    // Its folders are for those who may see command lines, and this text is for everybody.
     let notebook = notebook.and_then(|path| path.rsplit('/').next());
     let program = notebook.or(process.name.value().map(String::as_str));
-    let program = program.map_or_else(|| format!("process {}", process.pid), tidy);
+    let program = program.map_or_else(|| format!("process {}", process.pid), clean_name);
     match &process.user {
-        Reading::Now(user) | Reading::Earlier { value: user, .. } => format!("{program} ({})", tidy(user)),
+        Reading::Now(user) | Reading::Earlier { value: user, .. } => format!("{program} ({})", clean_name(user)),
         Reading::Absent(_) => program,
     }
 }
 
 /// Names are text from strangers. Of a long one the end says most.
-fn tidy(name: &str) -> String {
+fn clean_name(name: &str) -> String {
     let letters: Vec<char> = name.chars().filter(|letter| !letter.is_control()).collect();
     match letters.len().checked_sub(LONGEST_NAME) {
         None | Some(0) => letters.into_iter().collect(),
@@ -96,10 +96,10 @@ mod tests {
         stranger.user = Reading::Absent(Absence::Hidden);
         let mut nameless = stranger.clone();
         nameless.name = Reading::Absent(Absence::NoPermission);
-        assert_eq!(who(&[&notebook, &stranger, &nameless]), "a.ipynb (ana), train.py and process 2");
-        assert_eq!(who(&[&stranger; 5]), "train.py, train.py, train.py and 2 more");
+        assert_eq!(process_names(&[&notebook, &stranger, &nameless]), "a.ipynb (ana), train.py and process 2");
+        assert_eq!(process_names(&[&stranger; 5]), "train.py, train.py, train.py and 2 more");
         stranger.name = Reading::Now(format!("\x1b[2J{}end", "x".repeat(500)));
-        let name = who(&[&stranger]);
+        let name = process_names(&[&stranger]);
         assert_eq!(name.chars().count(), LONGEST_NAME + 1);
         assert!(name.ends_with("end") && !name.contains('\x1b'), "{name}");
     }
