@@ -8,7 +8,7 @@ use crate::{exit::Failure, suggest::nearest};
 
 /// A GPU with all its MIG devices, or one of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct DeviceId {
     pub(crate) gpu: u32,
     pub(crate) mig: Option<u32>,
 }
@@ -31,11 +31,11 @@ impl From<NoSuchGpu> for Failure {
 }
 
 /// What this is the name of; `None` where it may be the UUID of a GPU that has not told its own yet.
-pub(crate) fn find(name: &str, gpus: &[Gpu]) -> Result<Option<Place>, NoSuchGpu> {
-    let place = by_index(name, gpus).or_else(|| by_uuid(name, gpus)).or_else(|| by_bus_id(name, gpus));
-    let may_be_silent = name.contains('-') && gpus.iter().any(|gpu| gpu.uuid.is_none());
-    if place.is_some() || may_be_silent {
-        return Ok(place);
+pub(crate) fn find(name: &str, gpus: &[Gpu]) -> Result<Option<DeviceId>, NoSuchGpu> {
+    let id = by_index(name, gpus).or_else(|| by_uuid(name, gpus)).or_else(|| by_bus_id(name, gpus));
+    let may_be_unread = name.contains('-') && gpus.iter().any(|gpu| gpu.uuid.is_none());
+    if id.is_some() || may_be_unread {
+        return Ok(id);
     }
     let uuids = gpus.iter().filter_map(|gpu| gpu.uuid.as_deref());
     let cure = match (nearest(name, uuids).filter(|_| name.len() > 8), gpus) {
@@ -50,7 +50,7 @@ pub(crate) fn find(name: &str, gpus: &[Gpu]) -> Result<Option<Place>, NoSuchGpu>
 }
 
 /// `3`, or `3:1` for a MIG device.
-fn by_index(name: &str, gpus: &[Gpu]) -> Option<Place> {
+fn by_index(name: &str, gpus: &[Gpu]) -> Option<DeviceId> {
     let (gpu, mig) = name.split_once(':').map_or((name, None), |(gpu, mig)| (gpu, Some(mig)));
     let gpu = gpu.parse().ok().and_then(|index: u32| gpus.iter().find(|gpu| gpu.index == index))?;
     let mig = match mig {
@@ -60,28 +60,28 @@ fn by_index(name: &str, gpus: &[Gpu]) -> Option<Place> {
             Some(gpu.mig_devices.iter().find(|device| device.index == index)?.index)
         }
     };
-    Some(Place { gpu: gpu.index, mig })
+    Some(DeviceId { gpu: gpu.index, mig })
 }
 
 /// A UUID, or as much of its beginning as tells it from the others.
-pub(crate) fn by_uuid(name: &str, gpus: &[Gpu]) -> Option<Place> {
+pub(crate) fn by_uuid(name: &str, gpus: &[Gpu]) -> Option<DeviceId> {
     let name = name.to_ascii_lowercase();
     if !["gpu-", "mig-"].iter().any(|kind| name.starts_with(kind) && name.len() > kind.len()) {
         return None;
     }
     let begins = |uuid: &str| uuid.to_ascii_lowercase().starts_with(&name);
     let whole = gpus.iter().filter(|gpu| gpu.uuid.as_deref().is_some_and(begins));
-    let whole = whole.map(|gpu| Place { gpu: gpu.index, mig: None });
+    let whole = whole.map(|gpu| DeviceId { gpu: gpu.index, mig: None });
     let parts = gpus.iter().flat_map(|gpu| gpu.mig_devices.iter().map(move |device| (gpu, device)));
     let parts = parts.filter(|(_, device)| begins(&device.uuid));
-    let mut found = whole.chain(parts.map(|(gpu, device)| Place { gpu: gpu.index, mig: Some(device.index) }));
+    let mut found = whole.chain(parts.map(|(gpu, device)| DeviceId { gpu: gpu.index, mig: Some(device.index) }));
     found.next().filter(|_| found.next().is_none())
 }
 
 /// A PCI bus id, however many digits its domain has, or without one.
-fn by_bus_id(name: &str, gpus: &[Gpu]) -> Option<Place> {
+fn by_bus_id(name: &str, gpus: &[Gpu]) -> Option<DeviceId> {
     let found = gpus.iter().find(|gpu| gpu.pci_bus_id.value().is_some_and(|known| is_same_bus_id(name, known)))?;
-    Some(Place { gpu: found.index, mig: None })
+    Some(DeviceId { gpu: found.index, mig: None })
 }
 
 #[cfg(test)]
@@ -118,10 +118,10 @@ pub(crate) mod tests {
     fn a_gpu_has_many_names() {
         let gpus = gpus(&["H200", "H200", "H200"]);
         for name in ["1", "GPU-a1b1c2d3", "gpu-A1", "00000000:1B:00.0", "0000:1b:00.0", "1b:00.0"] {
-            assert_eq!(find(name, &gpus), Ok(Some(Place { gpu: 1, mig: None })), "{name}");
+            assert_eq!(find(name, &gpus), Ok(Some(DeviceId { gpu: 1, mig: None })), "{name}");
         }
         for name in ["2:1", "MIG-1c"] {
-            assert_eq!(find(name, &gpus), Ok(Some(Place { gpu: 2, mig: Some(1) })), "{name}");
+            assert_eq!(find(name, &gpus), Ok(Some(DeviceId { gpu: 2, mig: Some(1) })), "{name}");
         }
     }
 

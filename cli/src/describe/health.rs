@@ -9,11 +9,11 @@ use crate::table::units::{clock, long};
 const JUST_NOW_MS: u64 = 5_000;
 
 pub(super) fn phrase(gpu: &GpuSample, now_ms: u64) -> Option<Phrase> {
-    let told = |since_ms: u64, tell: &dyn Fn() -> String| {
-        if now_ms.saturating_sub(since_ms) < JUST_NOW_MS { String::new() } else { tell() }
+    let history = |since_ms: u64, text: &dyn Fn() -> String| {
+        if now_ms.saturating_sub(since_ms) < JUST_NOW_MS { String::new() } else { text() }
     };
-    let lasting = |since_ms: u64| told(since_ms, &|| format!(" for {}", long(now_ms - since_ms)));
-    let since = |since_ms: u64| told(since_ms, &|| format!(" since {}", clock(since_ms, now_ms)));
+    let lasting = |since_ms: u64| history(since_ms, &|| format!(" for {}", long(now_ms - since_ms)));
+    let since = |since_ms: u64| history(since_ms, &|| format!(" since {}", clock(since_ms, now_ms)));
     Some(match &gpu.health {
         Health::Ok if gpu.power.draw_watts == Reading::Absent(Absence::NoAnswer) => {
             Phrase::new(Level::Warn, "not read yet", "not read yet: waiting for the driver")

@@ -5,11 +5,11 @@
 
 mod busy;
 mod condition;
+mod device_name;
 mod event;
 mod health;
 mod memory;
 mod mig;
-mod model;
 mod phrase;
 mod throttle;
 mod xid;
@@ -20,11 +20,11 @@ use gpumon_probe::{
 };
 
 pub(crate) use self::{
-    busy::{WITH_MARK, WITHOUT_MARK, busy, is_of_multiprocessors, of_part},
+    busy::{BUSY_WIDTH, BUSY_WIDTH_WITH_SM, busy, is_sm_activity, of_part},
+    device_name::{LONGEST, capital, device, fitted, full_name, without_maker},
     event::of_event,
     memory::{NEARLY_FULL, share, size, total, used},
     mig::{device_of, label},
-    model::{LONGEST, capital, device, fitted, full_name, without_maker},
     phrase::{Level, Phrase},
 };
 
@@ -39,7 +39,7 @@ pub(crate) struct Context {
     /// The time that the view shows.
     pub(crate) now_ms: u64,
     /// Whether nothing was seen before, so that no condition had the time to begin.
-    pub(crate) is_single_look: bool,
+    pub(crate) is_one_shot: bool,
 }
 
 /// All that is to be said of a GPU, what matters most first.
@@ -49,7 +49,7 @@ pub(crate) fn of_gpu(gpu: &GpuSample, context: Context) -> Vec<Phrase> {
     if gpu.health == Health::Ok {
         let reasons = gpu.throttle_reasons.value().map_or(&[][..], Vec::as_slice);
         // What a single look sees is told at once.
-        if context.is_single_look {
+        if context.is_one_shot {
             phrases.extend(throttle::phrases(reasons));
             phrases.extend(nearly_full(gpu));
         }

@@ -10,8 +10,8 @@ fn gpu() -> GpuSample {
     examples::sample(1).gpus.remove(0)
 }
 
-fn context(is_single_look: bool) -> Context {
-    Context { now_ms: NOW_MS, is_single_look }
+fn context(is_one_shot: bool) -> Context {
+    Context { now_ms: NOW_MS, is_one_shot }
 }
 
 fn condition(severity: Severity, kind: ConditionKind) -> Condition {
@@ -19,7 +19,7 @@ fn condition(severity: Severity, kind: ConditionKind) -> Condition {
     Condition { since_ms: 0, severity, text, kind }
 }
 
-fn said(gpu: &GpuSample) -> Vec<(String, String)> {
+fn phrases_of(gpu: &GpuSample) -> Vec<(String, String)> {
     of_gpu(gpu, context(false)).into_iter().map(|phrase| (phrase.short, phrase.long)).collect()
 }
 
@@ -93,20 +93,20 @@ fn what_matters_most_comes_first() {
         condition(Severity::Warning, ConditionKind::NvLinkDown { links: vec![3] }),
         condition(Severity::Critical, ConditionKind::Xid { code: 79, count: 1, last_ms: 0 }),
     ];
-    let shorts: Vec<String> = said(&gpu).into_iter().map(|(short, _)| short).collect();
+    let shorts: Vec<String> = phrases_of(&gpu).into_iter().map(|(short, _)| short).collect();
     assert_eq!(shorts, ["Xid 79: fell off the bus", "NVLink 3 down", "power-capped"]);
-    assert_eq!(said(&gpu)[1].1, "NVLink 3 down", "advice is left to views that have room for sentences");
+    assert_eq!(phrases_of(&gpu)[1].1, "NVLink 3 down", "advice is left to views that have room for sentences");
 }
 
 #[test]
 fn a_gpu_without_readings_says_since_when_and_what_to_do() {
     let mut gpu = gpu();
     gpu.health = Health::Lost { since_ms: NOW_MS - 720_000 };
-    let [(short, long)] = said(&gpu).try_into().unwrap();
+    let [(short, long)] = phrases_of(&gpu).try_into().unwrap();
     assert_eq!(short, "GPU lost for 12 min");
     assert_eq!(long, "GPU lost since 09:01:20: reset it or reboot the machine");
     gpu.health = Health::Hung { since_ms: NOW_MS - 1_000 };
-    assert_eq!(said(&gpu)[0].0, "hung", "what was found out just now has no history");
+    assert_eq!(phrases_of(&gpu)[0].0, "hung", "what was found out just now has no history");
 }
 
 #[test]
@@ -115,13 +115,13 @@ fn what_is_left_of_memory_is_what_is_read_now_and_has_its_unit() {
     let kind = ConditionKind::MemoryNearlyFull { free_bytes: 0, total_bytes: 141 * GIB };
     gpu.conditions = vec![condition(Severity::Warning, kind)];
     gpu.memory.free_bytes = Reading::Now(960 << 20);
-    assert_eq!(said(&gpu)[0], ("memory: 960 MiB left".to_owned(), "memory nearly full: 960 MiB left".to_owned()));
+    assert_eq!(phrases_of(&gpu)[0], ("memory: 960 MiB left".to_owned(), "memory nearly full: 960 MiB left".to_owned()));
     gpu.memory.free_bytes = Reading::Absent(Absence::NoAnswer);
-    assert_eq!(said(&gpu)[0].0, "memory: 0 B left", "of the same sample");
+    assert_eq!(phrases_of(&gpu)[0].0, "memory: 0 B left", "of the same sample");
 }
 
 #[test]
-fn a_single_look_says_what_it_sees_and_a_condition_is_not_told_twice() {
+fn a_one_shot_reading_shows_what_it_reads_and_a_condition_is_not_told_twice() {
     let mut gpu = gpu();
     gpu.throttle_reasons = Reading::Now(vec![ThrottleReason::HwSlowdown, ThrottleReason::HwThermalSlowdown]);
     gpu.memory.free_bytes = Reading::Now(GIB);

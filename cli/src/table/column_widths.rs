@@ -4,7 +4,7 @@ use super::{measure::Measure, processes::Widths};
 
 /// The widths so far. A column that was once wide stays so.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Kept {
+pub(crate) struct ColumnWidths {
     pub(super) gpus: Measure,
     pub(super) processes: Widths,
 }

@@ -13,28 +13,28 @@ pub(crate) const METRIC: &str = "utilization.gpu_percent";
 
 /// The recent past, by UUID.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Past {
-    gpus: Vec<GpuPast>,
+pub(crate) struct UtilizationHistory {
+    gpus: Vec<GpuUtilization>,
 }
 
 /// One GPU's past, the oldest first.
 #[derive(Debug, Clone, Default)]
-pub(super) struct GpuPast {
+pub(super) struct GpuUtilization {
     uuid: String,
     pub(super) utilization: VecDeque<(u64, f64)>,
 }
 
-impl Past {
+impl UtilizationHistory {
     /// What a server remembers.
     pub(crate) fn of(history: &History) -> Self {
         let gpus = history.gpus.iter().map(|gpu| {
             let values = history.times_ms.iter().zip(gpu.metrics.get(METRIC).into_iter().flatten());
             let utilization = values.filter_map(|(at_ms, value)| Some((*at_ms, (*value)?))).collect();
-            GpuPast { uuid: gpu.uuid.clone(), utilization }
+            GpuUtilization { uuid: gpu.uuid.clone(), utilization }
         });
         let mut past = Self { gpus: gpus.collect() };
         let newest = history.times_ms.last().copied().unwrap_or(0);
-        past.forget_before(newest.saturating_sub(REACH_MS));
+        past.drop_before(newest.saturating_sub(REACH_MS));
         past
     }
 
@@ -45,13 +45,13 @@ impl Past {
             let is_old = gpu.at_ms + 2 * u64::from(sample.interval_ms) < sample.at_ms;
             if let Some(uuid) = gpu.uuid.as_ref().filter(|_| !is_old) {
                 let known = self.gpus.iter().position(|known| known.uuid == *uuid).unwrap_or_else(|| {
-                    self.gpus.push(GpuPast { uuid: uuid.clone(), ..GpuPast::default() });
+                    self.gpus.push(GpuUtilization { uuid: uuid.clone(), ..GpuUtilization::default() });
                     self.gpus.len() - 1
                 });
                 self.gpus[known].push(gpu, sample.at_ms);
             }
         }
-        self.forget_before(sample.at_ms.saturating_sub(REACH_MS));
+        self.drop_before(sample.at_ms.saturating_sub(REACH_MS));
     }
 
     /// Whether there is any of it for a curve.
@@ -59,18 +59,18 @@ impl Past {
         self.gpus.iter().any(|gpu| !gpu.utilization.is_empty())
     }
 
-    pub(super) fn of_gpu(&self, gpu: &GpuSample) -> Option<&GpuPast> {
+    pub(super) fn of_gpu(&self, gpu: &GpuSample) -> Option<&GpuUtilization> {
         self.gpus.iter().find(|known| Some(&known.uuid) == gpu.uuid.as_ref())
     }
 
-    fn forget_before(&mut self, oldest_ms: u64) {
+    fn drop_before(&mut self, oldest_ms: u64) {
         for gpu in &mut self.gpus {
             gpu.utilization.retain(|(at_ms, _)| *at_ms >= oldest_ms);
         }
     }
 }
 
-impl GpuPast {
+impl GpuUtilization {
     fn push(&mut self, gpu: &GpuSample, at_ms: u64) {
         // A clock that was set back makes some of the past a future.
         self.utilization.retain(|(known_ms, _)| *known_ms < at_ms);
@@ -94,7 +94,7 @@ mod tests {
             gpus: vec![GpuHistory { uuid: "GPU-0".to_owned(), metrics }],
             ..History::default()
         };
-        let mut past = Past::of(&history);
+        let mut past = UtilizationHistory::of(&history);
         let mut sample = examples::sample(1);
         sample.at_ms = 71_000;
         sample.gpus[0].at_ms = 71_000;

@@ -15,7 +15,7 @@ const SHORTEST: usize = 12;
 const SCRIPTS: [&str; 7] = [".py", ".sh", ".jl", ".R", ".js", ".pl", ".rb"];
 
 /// The notebook, or the command; and the job, pod, container or service behind it.
-pub(crate) struct What {
+pub(crate) struct ProcessLabel {
     /// The program without the folders that it lies in, and all its arguments.
     name: String,
     /// The same without the folders of its script, too.
@@ -24,7 +24,7 @@ pub(crate) struct What {
     behind: Vec<String>,
 }
 
-impl What {
+impl ProcessLabel {
     /// `None` where nothing is known of it.
     pub(crate) fn of(process: &Process, layout: Layout) -> Option<Self> {
         let owner = process.owner.value();
@@ -132,12 +132,12 @@ mod tests {
 
     const TERMINAL: Layout = Layout { width: Some(80), height: None, unicode: true };
 
-    fn of(command: &str, name: &str) -> What {
+    fn of(command: &str, name: &str) -> ProcessLabel {
         let mut process = examples::process(1, "ana", 1.0, command);
         process.name = Reading::Now(name.to_owned());
         let slurm = Some(SlurmJob { job_id: "88123".to_owned(), step: None });
         process.owner = Reading::Now(Owner { slurm, unit: Some("a.scope".to_owned()), ..Owner::default() });
-        What::of(&process, TERMINAL).unwrap()
+        ProcessLabel::of(&process, TERMINAL).unwrap()
     }
 
     #[test]

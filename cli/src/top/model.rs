@@ -1,4 +1,4 @@
-//! All that is known: the newest of everything, and the recent past.
+//! The state of the live view: the newest readings and their history.
 
 use std::collections::VecDeque;
 
@@ -9,19 +9,19 @@ use super::{
     history::{History, Line, Window},
     text::printable,
 };
-use crate::words::{self, Context, Phrase};
+use crate::describe::{self, Context, Phrase};
 
 /// Events that are kept.
 const EVENTS: usize = 200;
 
-/// News from where readings come from.
+/// An update from the source of readings.
 pub(crate) enum Update {
     /// What a server knew when it was reached.
     Hello(Box<Hello>),
     /// What a collector tells.
     Record(Box<Record>),
     /// The past that a server remembers.
-    Past(frame::History),
+    History(frame::History),
     /// What the server's collector does.
     Collector(CollectorStatus),
     /// Why nothing comes at the moment, or nothing any more.
@@ -42,9 +42,9 @@ pub(crate) enum Origin {
     Recording,
 }
 
-/// What everything on the screen is made of.
+/// The state that is drawn.
 #[derive(Default)]
-pub(crate) struct World {
+pub(crate) struct Model {
     pub(super) origin: Origin,
     pub(super) inventory: Option<Inventory>,
     pub(super) sample: Option<Sample>,
@@ -57,35 +57,35 @@ pub(crate) struct World {
     pub(super) silent: Option<String>,
 }
 
-impl World {
+impl Model {
     pub(crate) fn new(origin: Origin) -> Self {
         Self { origin, ..Self::default() }
     }
 
-    /// Takes in what is new.
-    pub(crate) fn take(&mut self, update: Update) {
+    /// Applies an update.
+    pub(crate) fn ingest(&mut self, update: Update) {
         match update {
-            Update::Hello(hello) => self.hello(*hello),
-            Update::Record(record) => self.record(*record),
-            Update::Past(past) => self.past(&past),
-            Update::Collector(status) => self.collector(&status),
+            Update::Hello(hello) => self.apply_hello(*hello),
+            Update::Record(record) => self.apply_record(*record),
+            Update::History(past) => self.apply_history(&past),
+            Update::Collector(status) => self.apply_collector(&status),
             Update::Silent(why) => self.silent = Some(printable(&why)),
             Update::Rewound => *self = Self::new(self.origin),
         }
     }
 
-    fn hello(&mut self, hello: Hello) {
-        self.collector(&hello.collector);
+    fn apply_hello(&mut self, hello: Hello) {
+        self.apply_collector(&hello.collector);
         self.inventory = hello.inventory.or(self.inventory.take());
-        self.past(&hello.history);
+        self.apply_history(&hello.history);
         self.details = hello.details;
         self.events = hello.events.into();
         if let Some(sample) = hello.sample {
-            self.record(Record::Sample(sample));
+            self.apply_record(Record::Sample(sample));
         }
     }
 
-    fn past(&mut self, past: &frame::History) {
+    fn apply_history(&mut self, past: &frame::History) {
         let gpus = self.inventory.as_ref().map_or(&[][..], |inventory| &inventory.gpus);
         let interval = self.sample.as_ref().map_or(1000, |sample| sample.interval_ms);
         self.history.extend(past, interval, |uuid| {
@@ -93,7 +93,7 @@ impl World {
         });
     }
 
-    fn record(&mut self, record: Record) {
+    fn apply_record(&mut self, record: Record) {
         match record {
             Record::Inventory(inventory) => self.inventory = Some(inventory),
             Record::Sample(sample) => {
@@ -115,7 +115,7 @@ impl World {
         }
     }
 
-    fn collector(&mut self, status: &CollectorStatus) {
+    fn apply_collector(&mut self, status: &CollectorStatus) {
         let message = || status.message.as_deref().map_or_else(|| "no reason is known".to_owned(), printable);
         self.silent = match status.state {
             CollectorState::Running => None,
@@ -141,7 +141,7 @@ impl World {
 
     /// A GPU's name without the maker's, which is the same for all.
     pub(super) fn name(&self, index: u32) -> String {
-        words::full_name(self.board(index).map(|gpu| &gpu.name))
+        describe::full_name(self.board(index).map(|gpu| &gpu.name))
     }
 
     pub(super) fn details(&self, index: u32) -> Option<&GpuDetails> {
@@ -167,7 +167,7 @@ impl World {
 
     /// What is to be said of a GPU, what matters most first.
     pub(super) fn phrases(&self, gpu: &GpuSample) -> Vec<Phrase> {
-        words::of_gpu(gpu, Context { now_ms: self.now_ms(), is_single_look: false })
+        describe::of_gpu(gpu, Context { now_ms: self.now_ms(), is_one_shot: false })
     }
 
     /// A line of the past that ends now.
@@ -183,48 +183,48 @@ mod tests {
 
     #[test]
     fn details_of_a_gpu_replace_those_before_and_events_are_bounded() {
-        let mut world = testing::world(2);
-        let again = world.details[1].clone();
-        world.take(Update::Record(Box::new(Record::Details(again))));
-        assert_eq!(world.details.len(), 2);
+        let mut model = testing::model(2);
+        let again = model.details[1].clone();
+        model.ingest(Update::Record(Box::new(Record::Details(again))));
+        assert_eq!(model.details.len(), 2);
         for at_ms in 0..1000 {
             let event = Event { at_ms, gpu: None, what: gpumon_probe::model::EventKind::MigChanged };
-            world.take(Update::Record(Box::new(Record::Event(event))));
+            model.ingest(Update::Record(Box::new(Record::Event(event))));
         }
-        assert_eq!((world.events.len(), world.events[EVENTS - 1].at_ms), (EVENTS, 999));
+        assert_eq!((model.events.len(), model.events[EVENTS - 1].at_ms), (EVENTS, 999));
     }
 
     #[test]
     fn silence_ends_with_the_next_sample() {
-        let mut world = testing::world(1);
-        world.take(Update::Silent("gone".to_owned()));
-        assert!(world.silent.is_some());
-        let sample = world.sample.clone().unwrap();
-        world.take(Update::Record(Box::new(Record::Sample(sample))));
-        assert_eq!(world.silent, None);
+        let mut model = testing::model(1);
+        model.ingest(Update::Silent("gone".to_owned()));
+        assert!(model.silent.is_some());
+        let sample = model.sample.clone().unwrap();
+        model.ingest(Update::Record(Box::new(Record::Sample(sample))));
+        assert_eq!(model.silent, None);
     }
 
     #[test]
     fn a_recording_is_never_late() {
-        let mut world = testing::world(1);
-        world.sample.as_mut().unwrap().at_ms = 5000;
-        assert!(world.late_ms().is_some());
-        world.origin = Origin::Recording;
-        assert_eq!((world.late_ms(), world.now_ms()), (None, 5000));
+        let mut model = testing::model(1);
+        model.sample.as_mut().unwrap().at_ms = 5000;
+        assert!(model.late_ms().is_some());
+        model.origin = Origin::Recording;
+        assert_eq!((model.late_ms(), model.now_ms()), (None, 5000));
     }
 
     #[test]
     fn what_a_server_says_cannot_drive_the_terminal() {
-        let mut world = testing::world(1);
-        world.take(Update::Silent("gone\u{1b}[2J".to_owned()));
-        assert_eq!(world.silent.as_deref(), Some("gone [2J"));
+        let mut model = testing::model(1);
+        model.ingest(Update::Silent("gone\u{1b}[2J".to_owned()));
+        assert_eq!(model.silent.as_deref(), Some("gone [2J"));
         let status = CollectorStatus {
             state: CollectorState::Unavailable,
             since_ms: u64::MAX,
             resumes_ms: None,
             message: Some("a\u{9b}b".to_owned()),
         };
-        world.take(Update::Collector(status));
-        assert_eq!(world.silent.as_deref(), Some("nothing to read: a b"));
+        model.ingest(Update::Collector(status));
+        assert_eq!(model.silent.as_deref(), Some("nothing to read: a b"));
     }
 }

@@ -1,4 +1,4 @@
-//! What everything is drawn with: text in its place, and what a click there means.
+//! Draws text, bars and sparklines, and records what a click on them does.
 
 use ratatui::{buffer::Buffer, layout::Rect, style::Style};
 use unicode_width::UnicodeWidthStr;
@@ -29,7 +29,7 @@ pub(super) enum Hit {
 }
 
 /// Draws into a buffer.
-pub(super) struct Pen<'a> {
+pub(super) struct Painter<'a> {
     pub(super) buffer: &'a mut Buffer,
     pub(super) theme: &'a Theme,
     pub(super) glyphs: Glyphs,
@@ -37,7 +37,7 @@ pub(super) struct Pen<'a> {
     pub(super) hits: Vec<(Rect, Hit)>,
 }
 
-impl Pen<'_> {
+impl Painter<'_> {
     /// Writes text, cut to so many columns; the columns that it took.
     pub(super) fn text(&mut self, x: u16, y: u16, columns: u16, text: &str, style: Style) -> u16 {
         let area = self.buffer.area;

@@ -9,7 +9,7 @@ use gpumon_probe::{
     vendor::SourceChoice,
 };
 
-use super::world::{Update, World};
+use super::model::{Model, Update};
 
 /// One look at so many simulated GPUs.
 pub(super) fn moment(gpus: u32) -> OneShot {
@@ -24,8 +24,8 @@ pub(super) fn sample(gpus: u32) -> Sample {
     if gpus == 1 { ONE.get_or_init(|| moment(1).sample).clone() } else { moment(gpus).sample }
 }
 
-/// A world that has seen a minute of so many simulated GPUs, each held by two processes of its own.
-pub(super) fn world(gpus: u32) -> World {
+/// A model that has seen a minute of so many simulated GPUs, each held by two processes of its own.
+pub(super) fn model(gpus: u32) -> Model {
     let OneShot { inventory, mut sample, details, .. } = moment(gpus);
     let template = processes(8);
     for gpu in &mut sample.gpus {
@@ -33,10 +33,10 @@ pub(super) fn world(gpus: u32) -> World {
         let own = own.map(|process| Process { pid: process.pid + 10 * gpu.index, ..process });
         gpu.processes = Reading::Now(own.collect());
     }
-    let mut world = World::default();
-    world.take(Update::Record(Box::new(Record::Inventory(inventory))));
+    let mut model = Model::default();
+    model.ingest(Update::Record(Box::new(Record::Inventory(inventory))));
     for details in details {
-        world.take(Update::Record(Box::new(Record::Details(details))));
+        model.ingest(Update::Record(Box::new(Record::Details(details))));
     }
     let now = sample.at_ms;
     for second in (0..60).rev() {
@@ -47,9 +47,9 @@ pub(super) fn world(gpus: u32) -> World {
             gpu.utilization.gpu_percent =
                 Reading::Now(f64::from((second * 13 + u64::from(gpu.index) * 29) as u32 % 101));
         }
-        world.take(Update::Record(Box::new(Record::Sample(earlier))));
+        model.ingest(Update::Record(Box::new(Record::Sample(earlier))));
     }
-    world
+    model
 }
 
 /// Processes that differ in everything they are sorted by.

@@ -11,7 +11,7 @@ use gpumon_probe::sampler::{self, SharedInterval};
 use crate::{
     exit::Failure,
     options::{SourceArgs, watching},
-    top::{input::Input, world::Update},
+    top::{input::Input, model::Update},
 };
 
 /// Samples until the screen is gone, and says why where that fails.

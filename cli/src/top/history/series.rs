@@ -4,19 +4,19 @@ use std::collections::VecDeque;
 
 /// One row per moment, one column per line. What was absent is NaN.
 #[derive(Debug, Default)]
-pub(super) struct Track {
-    times: VecDeque<Moment>,
+pub(super) struct Series {
+    times: VecDeque<SampleTime>,
     columns: Vec<VecDeque<f32>>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Moment {
+struct SampleTime {
     at_ms: u64,
     /// How far the moment before may lie back for a line to join the two.
     reach_ms: u64,
 }
 
-impl Track {
+impl Series {
     pub(super) fn newest(&self) -> Option<u64> {
         self.times.back().map(|moment| moment.at_ms)
     }
@@ -28,7 +28,7 @@ impl Track {
     /// Adds a row; one that is longer than those before brings new columns.
     pub(super) fn push(&mut self, at_ms: u64, reach_ms: u64, values: &[f32]) {
         let known = self.times.len();
-        self.times.push_back(Moment { at_ms, reach_ms });
+        self.times.push_back(SampleTime { at_ms, reach_ms });
         while self.columns.len() < values.len() {
             self.columns.push(std::iter::repeat_n(f32::NAN, known).collect());
         }
@@ -37,7 +37,7 @@ impl Track {
         }
     }
 
-    pub(super) fn forget_before(&mut self, oldest_ms: u64) {
+    pub(super) fn drop_before(&mut self, oldest_ms: u64) {
         let old = self.times.iter().take_while(|moment| moment.at_ms < oldest_ms).count();
         self.times.drain(..old);
         for column in &mut self.columns {
@@ -45,7 +45,7 @@ impl Track {
         }
     }
 
-    pub(super) fn forget_after(&mut self, newest_ms: u64) {
+    pub(super) fn drop_after(&mut self, newest_ms: u64) {
         let known = self.times.iter().take_while(|moment| moment.at_ms <= newest_ms).count();
         self.times.truncate(known);
         for column in &mut self.columns {

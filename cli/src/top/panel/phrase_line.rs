@@ -3,44 +3,45 @@
 use unicode_width::UnicodeWidthStr;
 
 use crate::{
+    describe::{Level, Phrase},
     top::text::printable,
-    words::{Level, Phrase},
 };
 
 /// A piece of what is said.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Said {
+pub(super) struct Segment {
     pub(super) text: String,
     pub(super) level: Level,
 }
 
 /// Each phrase as long as there is room for all of them, the first before the others. Where even short ones have no room,
 /// the last that is said is how many more there are.
-pub(super) fn said(phrases: &[Phrase], columns: usize) -> Vec<Said> {
-    let of = |phrase: &Phrase, is_long: bool| Said {
+pub(super) fn fit_phrases(phrases: &[Phrase], columns: usize) -> Vec<Segment> {
+    let of = |phrase: &Phrase, is_long: bool| Segment {
         text: printable(if is_long { &phrase.long } else { &phrase.short }),
         level: phrase.level,
     };
     for long in [phrases.len(), 1, 0] {
-        let said: Vec<Said> = phrases.iter().enumerate().map(|(place, phrase)| of(phrase, place < long)).collect();
-        if width(&said) <= columns {
-            return said;
+        let segments: Vec<Segment> =
+            phrases.iter().enumerate().map(|(place, phrase)| of(phrase, place < long)).collect();
+        if width(&segments) <= columns {
+            return segments;
         }
     }
     for shown in (1..phrases.len()).rev() {
         let (first, rest) = phrases.split_at(shown);
-        let mut said: Vec<Said> = first.iter().map(|phrase| of(phrase, false)).collect();
-        said.push(Said { text: format!("{} more", rest.len()), level: rest[0].level });
-        if width(&said) <= columns {
-            return said;
+        let mut segments: Vec<Segment> = first.iter().map(|phrase| of(phrase, false)).collect();
+        segments.push(Segment { text: format!("{} more", rest.len()), level: rest[0].level });
+        if width(&segments) <= columns {
+            return segments;
         }
     }
     phrases.first().map(|phrase| of(phrase, false)).into_iter().collect()
 }
 
 /// With commas between them.
-fn width(said: &[Said]) -> usize {
-    said.iter().map(|said| said.text.width() + 2).sum::<usize>().saturating_sub(2)
+fn width(segments: &[Segment]) -> usize {
+    segments.iter().map(|segment| segment.text.width() + 2).sum::<usize>().saturating_sub(2)
 }
 
 #[cfg(test)]
@@ -58,13 +59,15 @@ mod tests {
             phrase(Level::Warn, "NVLink 3 down", "NVLink 3 is down: GPUs reach each other more slowly"),
             phrase(Level::Note, "power-capped", "power-capped"),
         ];
-        let at = |columns| said(&phrases, columns).into_iter().map(|said| said.text).collect::<Vec<_>>().join(", ");
+        let at = |columns| {
+            fit_phrases(&phrases, columns).into_iter().map(|segment| segment.text).collect::<Vec<_>>().join(", ")
+        };
         assert!(at(200).ends_with("more slowly, power-capped"));
         assert_eq!(at(100), "Xid 79: GPU has fallen off the bus – reboot the machine, NVLink 3 down, power-capped");
         assert_eq!(at(60), "Xid 79: fell off the bus, NVLink 3 down, power-capped");
         assert_eq!(at(50), "Xid 79: fell off the bus, NVLink 3 down, 1 more");
         assert_eq!(at(40), "Xid 79: fell off the bus, 2 more");
         assert_eq!(at(24), "Xid 79: fell off the bus");
-        assert_eq!(said(&[], 24), []);
+        assert_eq!(fit_phrases(&[], 24), []);
     }
 }

@@ -2,23 +2,29 @@
 
 use ratatui::{layout::Rect, style::Style};
 
-use crate::top::pen::Pen;
+use crate::top::painter::Painter;
 
 /// One line: parts, each in its style.
 pub(super) type Line = Vec<(String, Style)>;
 
 /// Draws as many lines as fit from `scroll` on, and says how many there are above and below.
-pub(super) fn sheet(pen: &mut Pen<'_>, area: Rect, heading: Option<&Line>, lines: &[Line], scroll: usize) {
+pub(super) fn scroll_view(
+    painter: &mut Painter<'_>,
+    area: Rect,
+    heading: Option<&Line>,
+    lines: &[Line],
+    scroll: usize,
+) {
     let mut area = area;
     if let Some(heading) = heading.filter(|_| area.height > 1) {
-        pen.line(area.x, area.y, area.width, heading);
+        painter.line(area.x, area.y, area.width, heading);
         area.y += 1;
         area.height -= 1;
     }
     let room = usize::from(area.height);
     let first = scroll.min(lines.len().saturating_sub(room));
     for (place, line) in lines.iter().skip(first).take(room).enumerate() {
-        pen.line(area.x, area.y + place as u16, area.width, line);
+        painter.line(area.x, area.y + place as u16, area.width, line);
     }
     let below = lines.len().saturating_sub(first + room);
     if room > 0 && (first > 0 || below > 0) {
@@ -27,6 +33,6 @@ pub(super) fn sheet(pen: &mut Pen<'_>, area: Rect, heading: Option<&Line>, lines
             (above, 0) => format!(" {above} more ▲"),
             (above, below) => format!(" {above} ▲ {below} ▼"),
         };
-        pen.text_right(area.x, area.bottom() - 1, area.width, &more, pen.theme.dim);
+        painter.text_right(area.x, area.bottom() - 1, area.width, &more, painter.theme.dim);
     }
 }
