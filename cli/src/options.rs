@@ -7,7 +7,7 @@ use gpumon_probe::{
     derive::ConditionSettings,
     owner::CommandLines,
     sampler::{Options, SharedInterval},
-    vendor::{BadSource, Source, SourceChoice, SourceError, nvml::kernel_log},
+    vendor::{BadSource, KERNEL_LOG, Source, SourceChoice, SourceError},
 };
 use gpumon_server::frame::INTERVAL_MS;
 
@@ -110,7 +110,7 @@ pub(crate) fn watching(interval: Arc<SharedInterval>) -> Options {
         interval,
         details: true,
         events: true,
-        kernel_log: Some(kernel_log::PATH.into()),
+        kernel_log: Some(KERNEL_LOG.into()),
         ..Options::new(Duration::from_secs(1), CommandLines::All)
     }
 }
@@ -127,7 +127,7 @@ pub(crate) struct SamplingArgs {
     held_idle_after: Time,
 
     /// Kernel log to read driver errors (Xid) from; in a container, its mount point
-    #[arg(long, default_value = kernel_log::PATH, value_name = "PATH")]
+    #[arg(long, default_value = KERNEL_LOG, value_name = "PATH")]
     kernel_log: PathBuf,
 
     /// procfs to read processes from; in a container, the mount point of the host's /proc

@@ -14,8 +14,7 @@ use std::{
 
 use gpumon_probe::{
     model::{Event, EventKind, GpuDetails, GpuRef, Inventory, Record, Sample, now_ms},
-    vendor::nvml::GpuAnswers,
-    vendor::nvml::query::{CachedAnswers, DriverAnswers},
+    vendor::{DriverAnswers, GpuAnswers, VendorAnswers},
 };
 use tokio::{
     sync::{OnceCell, broadcast, watch},
@@ -70,7 +69,7 @@ struct State {
     inventory_line: Option<TextFrame>,
     sample: Option<Arc<Sample>>,
     details: BTreeMap<u32, Arc<GpuDetails>>,
-    answers: BTreeMap<u32, CachedAnswers>,
+    answers: BTreeMap<u32, VendorAnswers>,
     events: VecDeque<Event>,
     /// Those of processes since the newest sample.
     process_events: usize,

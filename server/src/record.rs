@@ -41,8 +41,8 @@ mod tests {
         model::{Absence, Event, EventKind, GpuDetails, Trace, TraceMetric},
         owner::CommandLines,
         sampler::{self, Options},
-        vendor::SourceChoice,
-        vendor::nvml::query::{CachedAnswers, DriverAnswers, Query, Value},
+        vendor::nvml::query::{CachedAnswers, Query, Value},
+        vendor::{DriverAnswers, SourceChoice},
     };
 
     use super::*;
@@ -64,7 +64,7 @@ mod tests {
                 values: vec![1.0, 2.5],
                 gap: false,
             }),
-            Record::Answers(DriverAnswers { index: 0, all: true, answers: answers() }),
+            Record::Answers(DriverAnswers { index: 0, all: true, answers: answers().into() }),
             Record::Event(Event { at_ms: 3, gpu: None, what: EventKind::MigChanged }),
         ]
     }

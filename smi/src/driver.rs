@@ -13,8 +13,8 @@ use gpumon_probe::{
     untrusted::printable,
     vendor::nvml::query::{Answer, Code, Query, QueryBackend, Subject, SystemQuery, Value},
     vendor::{
-        SourceChoice, SourceError,
-        nvml::{GpuAnswers, NvmlBackend, Recorded},
+        GpuAnswers, SourceChoice, SourceError,
+        nvml::{NvmlBackend, Recorded},
     },
 };
 

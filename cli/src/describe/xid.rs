@@ -1,6 +1,6 @@
 //! What an Xid means, in so few words that it fits beside numbers.
 
-use gpumon_probe::vendor::nvml::xid::{Xid, describe};
+use gpumon_probe::vendor::{ErrorInfo, nvml::xid::describe};
 
 use super::phrase::{Level, Phrase};
 
@@ -46,7 +46,7 @@ pub(super) fn phrase(level: Level, code: u32, count: u32) -> Phrase {
 
 /// Of the others the catalogue tells whose fault it is, and has a sentence.
 fn of_catalogue(code: u32) -> (&'static str, String) {
-    let Xid { meaning, by_program, needs_reset, .. } = describe(code);
+    let ErrorInfo { meaning, by_program, needs_reset, .. } = describe(code);
     let short = match (needs_reset, by_program) {
         (true, _) => "needs a reset",
         (false, true) => "program failed",

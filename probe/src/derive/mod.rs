@@ -5,20 +5,20 @@
 //! - [`ConditionTracker`] derives the conditions of a GPU; [`is_memory_nearly_full`] is the threshold of one
 //!   for a single sample.
 //! - [`ProcessTracker`] and [`EccTracker`] derive events from changes.
-//! - [`XidFilter`] makes one report of an Xid that is told twice.
+//! - [`ErrorFilter`] removes duplicates of driver errors that are reported twice.
 
 mod conditions;
 mod ecc;
+mod error_filter;
 mod processes;
 mod rates;
 pub mod sanity_check;
-mod xid_filter;
 
 pub use conditions::{ConditionSettings, ConditionTracker, is_memory_nearly_full};
 pub use ecc::EccTracker;
+pub use error_filter::ErrorFilter;
 pub use processes::ProcessTracker;
 pub use rates::HostRates;
-pub use xid_filter::XidFilter;
 
 #[cfg(test)]
 pub(crate) mod examples;

@@ -9,8 +9,7 @@ use crate::{
         Absence, Board, EventKind, Gpu, GpuDetails, GpuRef, GpuSample, Health, ProcessRef, Reading, Trace, XidReport,
         normal_bus_id, now_ms,
     },
-    vendor::DeviceError,
-    vendor::nvml::query::DriverAnswers,
+    vendor::{DeviceError, DriverAnswers, ErrorInfo},
 };
 
 /// A driver that is busy with something else can be this slow without being hung.
@@ -126,9 +125,9 @@ impl GpuState {
         std::mem::take(&mut self.details_requested)
     }
 
-    /// An Xid of this GPU, and what it makes happen.
-    pub(super) fn xid(&mut self, report: &XidReport, now_ms: u64) -> Vec<EventKind> {
-        self.conditions.xid(report, now_ms)
+    /// Applies a driver error of this GPU, and returns the events that follow.
+    pub(super) fn on_error(&mut self, report: &XidReport, info: &ErrorInfo, now_ms: u64) -> Vec<EventKind> {
+        self.conditions.on_error(report, info, now_ms)
     }
 
     /// Whether it still owes the answer to an earlier tick.
@@ -214,7 +213,7 @@ impl GpuState {
                 let since_ms = if let Health::Lost { since_ms } = self.last.health { since_ms } else { at_ms };
                 return (Health::Lost { since_ms }, Absence::GpuLost);
             }
-            DeviceError::DriverGone { code } => Absence::DriverError { code: *code },
+            DeviceError::DriverReplaced { code, .. } => Absence::DriverError { code: *code },
             DeviceError::Failed(reason) => reason.clone(),
         };
         let since_ms = if let Health::Failed { since_ms, .. } = self.last.health { since_ms } else { at_ms };

@@ -15,8 +15,7 @@ use crate::{
     derive::sanity_check,
     model::{Absence, Gpu, GpuDetails, GpuSample, Health, ProcessRef, Reading, now_ms},
     owner::{Finder, Resolver},
-    vendor::nvml::query::DriverAnswers,
-    vendor::{Device, DeviceError, ReadDepth, Source},
+    vendor::{Device, DeviceError, DriverAnswers, ReadDepth, Source},
 };
 
 /// A GPU that is lost stays lost until somebody resets it or the machine, so it is tried only so often.
@@ -208,7 +207,7 @@ impl AnswersSchedule {
         self.ticks = self.ticks.saturating_add(1);
         let all = self.ticks == Self::ALL_AT || (self.ticks > Self::ALL_AT && with_details);
         if all {
-            device.ask_for_tools(self.ticks == Self::ALL_AT);
+            device.query_for_tools(self.ticks == Self::ALL_AT);
         }
         Some(DriverAnswers { index, all, answers: device.answers(all)? })
     }

@@ -2,8 +2,7 @@
 
 use crate::{
     model::{Gpu, GpuDetails, GpuLink, GpuSample, ProcessRef, Trace},
-    vendor::nvml::query::DriverAnswers,
-    vendor::{DeviceError, Notice, nvml::kernel_log::LoggedXid},
+    vendor::{DeviceError, DriverAnswers, LoggedError, Notice},
 };
 
 /// From a thread to the sampler.
@@ -14,8 +13,8 @@ pub(super) enum Message {
     Opened { index: u32 },
     /// The driver reported something of a GPU by itself.
     Notice { index: u32, notice: Notice },
-    /// The driver logged an Xid.
-    Logged(LoggedXid),
+    /// The driver logged an error.
+    Logged(LoggedError),
     /// The kernel's log can no longer be read.
     LogEnded,
     /// How the GPUs are linked.

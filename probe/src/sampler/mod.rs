@@ -27,8 +27,7 @@ use crate::{
     derive::ConditionSettings,
     model::{GpuDetails, Inventory, Record, Sample},
     owner::CommandLines,
-    vendor::nvml::query::DriverAnswers,
-    vendor::{ReadDepth, Source, SourceError},
+    vendor::{DriverAnswers, ReadDepth, Source, SourceError},
 };
 
 /// How to sample.

@@ -14,10 +14,9 @@ use super::{
     workers::Workers,
 };
 use crate::{
-    derive::{HostRates, XidFilter},
-    model::{Event, EventKind, GpuDetails, GpuLink, Health, Inventory, Platform, Record, Sample, XidReport, now_ms},
-    vendor::nvml::query::DriverAnswers,
-    vendor::{DeviceError, Notice, Source, SourceError},
+    derive::{ErrorFilter, HostRates},
+    model::{Event, EventKind, GpuDetails, GpuLink, Health, Inventory, Platform, Record, Sample, now_ms},
+    vendor::{DeviceError, DriverAnswers, DriverError, Notice, Source, SourceError},
 };
 
 /// A sample does not wait for a late GPU any longer than this, however long the interval is.
@@ -35,7 +34,7 @@ pub(super) struct Sampling {
     links: Links,
     /// Where a GPU that was opened is added to those whose events are reported; `None` where nobody wants them.
     opened: Option<Sender<u32>>,
-    xids: XidFilter,
+    errors: ErrorFilter,
     host_rates: HostRates,
     seq: u64,
     inventory_changed: bool,
@@ -59,7 +58,7 @@ impl Sampling {
         // Read once: later on, this thread must not wait for the driver.
         let platform = source.platform();
         let workers = Workers::start(source, platform.source, count, options)?;
-        let log_is_read = follow_log(options.kernel_log.as_ref(), workers.sender());
+        let log_is_read = follow_log(source.as_ref(), options.kernel_log.as_ref(), workers.sender());
         let mut sampling = Self {
             source: Arc::clone(source),
             platform,
@@ -67,7 +66,7 @@ impl Sampling {
             workers,
             states: (0..count).map(|index| GpuState::new(index, &options.conditions)).collect(),
             links: if options.events && count > 1 { Links::Wanted } else { Links::Settled(Vec::new()) },
-            xids: XidFilter::new(log_is_read),
+            errors: ErrorFilter::new(log_is_read),
             host_rates: HostRates::default(),
             seq: 0,
             inventory_changed: false,
@@ -122,8 +121,8 @@ impl Sampling {
     /// The sample of this tick; its events are added to those of the tick.
     pub(super) fn compose(&mut self, interval: Duration) -> Sample {
         let now = now_ms();
-        for (gpu, report) in self.xids.due(now) {
-            self.xid(gpu as usize, report, now);
+        for (gpu, error) in self.errors.due(now) {
+            self.on_error(gpu as usize, error, now);
         }
         let gpus = self
             .states
@@ -183,16 +182,16 @@ impl Sampling {
                     let _ = opened.send(index);
                 }
             }
-            Message::Notice { index, notice } => self.notice(index as usize, notice, now),
+            Message::Notice { index, notice } => self.on_notice(index as usize, notice, now),
             Message::Logged(logged) => {
                 let is_it = |state: &GpuState| state.logged_as().as_ref() == Some(&logged.pci_bus_id);
                 if let Some(gpu) = self.states.iter().position(is_it)
-                    && let Some(report) = self.xids.from_log(gpu as u32, logged, now)
+                    && let Some(error) = self.errors.from_log(gpu as u32, logged.error, now)
                 {
-                    self.xid(gpu, report, now);
+                    self.on_error(gpu, error, now);
                 }
             }
-            Message::LogEnded => self.xids.log_ended(),
+            Message::LogEnded => self.errors.log_ended(),
             Message::Links(links) => {
                 self.links = Links::Settled(links);
                 self.inventory_changed = true;
@@ -200,21 +199,23 @@ impl Sampling {
         }
     }
 
-    fn notice(&mut self, gpu: usize, notice: Notice, now_ms: u64) {
+    fn on_notice(&mut self, gpu: usize, notice: Notice, now_ms: u64) {
         match notice {
-            Notice::Xid(code) => {
-                if let Some(report) = self.xids.from_driver(gpu as u32, code, now_ms) {
-                    self.xid(gpu, report, now_ms);
+            Notice::Error { code } => {
+                if let Some(error) = self.errors.from_driver(gpu as u32, code, now_ms) {
+                    self.on_error(gpu, error, now_ms);
                 }
             }
             Notice::PowerSource => self.add_event(gpu, EventKind::PowerSourceChanged, now_ms),
             // The counters and the devices are what tells; they are read now rather than in some seconds.
-            Notice::EccCorrected | Notice::EccUncorrected | Notice::MigChanged => self.states[gpu].request_details(),
+            Notice::EccCorrected | Notice::EccUncorrected | Notice::Partitions => self.states[gpu].request_details(),
         }
     }
 
-    fn xid(&mut self, gpu: usize, report: XidReport, now_ms: u64) {
-        let mut events = self.states[gpu].xid(&report, now_ms);
+    fn on_error(&mut self, gpu: usize, error: DriverError, now_ms: u64) {
+        let info = self.source.describe_error(error.code);
+        let report = info.report(error);
+        let mut events = self.states[gpu].on_error(&report, &info, now_ms);
         events.insert(0, EventKind::Xid(report));
         for what in events {
             self.add_event(gpu, what, now_ms);
@@ -241,12 +242,7 @@ impl Sampling {
         if self.states.iter().any(GpuState::is_ok) {
             return Ok(());
         }
-        match self.states.iter().find_map(GpuState::driver_gone) {
-            None => Ok(()),
-            Some(9) => Err(SourceError::NoDriver),
-            Some(18) => Err(SourceError::VersionMismatch),
-            Some(code) => Err(SourceError::Driver { code }),
-        }
+        self.states.iter().find_map(GpuState::driver_replaced).map_or(Ok(()), Err)
     }
 }
 
@@ -256,9 +252,9 @@ impl GpuState {
         self.health() == &Health::Ok && self.has_answered()
     }
 
-    fn driver_gone(&self) -> Option<u32> {
+    fn driver_replaced(&self) -> Option<SourceError> {
         match self.error() {
-            Some(DeviceError::DriverGone { code }) => Some(*code),
+            Some(DeviceError::DriverReplaced { cause, .. }) => Some(cause.clone()),
             _ => None,
         }
     }

@@ -11,7 +11,7 @@ use std::{
 use super::message::Message;
 use crate::{
     thread,
-    vendor::{Source, SourceError, nvml::kernel_log::KernelLog},
+    vendor::{Source, SourceError},
 };
 
 /// A thread that is left behind where it hangs; a panic in it ends the process.
@@ -49,11 +49,11 @@ pub(super) fn follow_driver(source: &Arc<dyn Source>, sender: Sender<Message>) -
 }
 
 /// Follows the kernel's log; true where it can be read.
-pub(super) fn follow_log(path: Option<&PathBuf>, sender: Sender<Message>) -> bool {
-    let Some(Ok(mut log)) = path.map(|path| KernelLog::open(path)) else { return false };
+pub(super) fn follow_log(source: &dyn Source, path: Option<&PathBuf>, sender: Sender<Message>) -> bool {
+    let Some(mut log) = path.and_then(|path| source.error_log(path)) else { return false };
     let body = move || {
-        while let Ok(xid) = log.wait() {
-            if sender.send(Message::Logged(xid)).is_err() {
+        while let Some(error) = log.wait() {
+            if sender.send(Message::Logged(error)).is_err() {
                 return;
             }
         }

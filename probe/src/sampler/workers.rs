@@ -42,7 +42,7 @@ impl Workers {
     ) -> Result<Self, SourceError> {
         let (sender, messages) = mpsc::channel();
         // Simulated processes are not in `/proc`.
-        let finder = (kind == SourceKind::Nvml).then(|| Finder::new(&options.proc_root, options.commands));
+        let finder = (kind != SourceKind::Simulated).then(|| Finder::new(&options.proc_root, options.commands));
         let budget = process_list::budget(count);
         let gpus = (0..count)
             .map(|index| {

@@ -5,9 +5,13 @@
 
 use std::cmp::Reverse;
 
-use crate::model::{Board, Condition, EventKind, GpuDetails, GpuSample, Health, XidReport};
+use crate::{
+    model::{Board, Condition, EventKind, GpuDetails, GpuSample, Health, XidReport},
+    vendor::ErrorInfo,
+};
 
 mod clock;
+mod driver_errors;
 mod ecc_uncorrected;
 mod hardly_used;
 mod held_idle;
@@ -22,13 +26,12 @@ mod row_remap;
 mod rule;
 mod text;
 mod throttled;
-mod xids;
 
 pub use memory_nearly_full::is_memory_nearly_full;
 
 use clock::Clock;
+use driver_errors::DriverErrors;
 use rule::{Rule, View};
-use xids::Xids;
 
 /// What can be set about conditions.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,7 +50,7 @@ impl Default for ConditionSettings {
 pub struct ConditionTracker {
     clock: Clock,
     rules: Vec<RuleState>,
-    xids: Xids,
+    errors: DriverErrors,
     /// The time of the last evaluated sample: a GPU that has not answered since shows it again.
     evaluated_ms: Option<u64>,
     /// Whether it was lost or has failed, and has not come back.
@@ -77,7 +80,7 @@ impl ConditionTracker {
             Box::new(pcie_degraded::rule()),
         ];
         let rules = rules.into_iter().map(|rule| RuleState { rule, current: None }).collect();
-        Self { clock: Clock::default(), rules, xids: Xids::default(), evaluated_ms: None, was_lost: false }
+        Self { clock: Clock::default(), rules, errors: DriverErrors::default(), evaluated_ms: None, was_lost: false }
     }
 
     /// Fills in the conditions of this GPU's sample, the worst first and then the oldest, and returns which began and
@@ -113,9 +116,9 @@ impl ConditionTracker {
             }
         }
         let over = match view.sample.health {
-            Health::Ok if std::mem::take(&mut self.was_lost) => self.xids.end_all(),
+            Health::Ok if std::mem::take(&mut self.was_lost) => self.errors.end_all(),
             Health::Ok | Health::Asleep { .. } => {
-                self.xids.end_quiet(now, recovery_needed::is_needed(&view).unwrap_or(false))
+                self.errors.end_quiet(now, recovery_needed::is_needed(&view).unwrap_or(false))
             }
             Health::Lost { .. } | Health::Failed { .. } => {
                 self.was_lost = true;
@@ -125,26 +128,29 @@ impl ConditionTracker {
         };
         events.extend(over.into_iter().map(EventKind::ConditionEnded));
         let derived = self.rules.iter().filter_map(|state| state.current.as_ref());
-        sample.conditions = derived.chain(self.xids.conditions()).cloned().collect();
+        sample.conditions = derived.chain(self.errors.conditions()).cloned().collect();
         sample.conditions.sort_by_key(|condition| (Reverse(condition.severity), condition.since_ms));
         events
     }
 
-    /// Takes in an Xid of this GPU, which shows in the next sample: a code's first begins a condition, later ones renew
-    /// it. The event of the report itself is the caller's.
+    /// Applies a driver error of this GPU, which shows in the next sample: the first with a code begins a condition,
+    /// later ones renew it. The event of the report itself is the caller's.
     ///
-    /// It is over a minute after the last of its code where a program brought it about, else after ten minutes, unless
-    /// the driver asks for a recovery or the GPU is lost; and at once when a lost GPU comes back.
-    pub fn xid(&mut self, report: &XidReport, now_ms: u64) -> Vec<EventKind> {
-        let (began, gone) = self.xids.raise(report, self.clock.at(now_ms));
-        gone.map(EventKind::ConditionEnded).into_iter().chain(began.map(EventKind::ConditionBegan)).collect()
+    /// It ends a minute after the last of its code where a program caused it, else after ten minutes, unless the driver
+    /// asks for a recovery or the GPU is lost; and at once when a lost GPU comes back.
+    pub fn on_error(&mut self, report: &XidReport, info: &ErrorInfo, now_ms: u64) -> Vec<EventKind> {
+        let (began, dropped) = self.errors.raise(report, info, self.clock.at(now_ms));
+        dropped.map(EventKind::ConditionEnded).into_iter().chain(began.map(EventKind::ConditionBegan)).collect()
     }
 }
 
 impl std::fmt::Debug for ConditionTracker {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let current: Vec<_> = self.rules.iter().filter_map(|state| state.current.as_ref()).collect();
-        f.debug_struct("ConditionTracker").field("current", &current).field("xids", &self.xids).finish_non_exhaustive()
+        f.debug_struct("ConditionTracker")
+            .field("current", &current)
+            .field("errors", &self.errors)
+            .finish_non_exhaustive()
     }
 }
 

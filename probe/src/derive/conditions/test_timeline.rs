@@ -3,7 +3,8 @@
 use super::{ConditionSettings, ConditionTracker};
 use crate::{
     derive::examples,
-    model::{Board, Condition, ConditionKind, EventKind, GpuDetails, GpuSample, Health, XidReport},
+    model::{Board, Condition, ConditionKind, EventKind, GpuDetails, GpuSample, Health},
+    vendor::{DriverError, nvml::xid},
 };
 
 /// When every timeline begins.
@@ -66,8 +67,11 @@ impl TestTimeline {
         self.record(events);
     }
 
-    pub(super) fn xid(&mut self, report: &XidReport) {
-        let events = self.tracker.xid(report, self.now_ms);
+    /// A driver error with NVIDIA's code.
+    pub(super) fn xid(&mut self, code: u32, pid: Option<u32>) {
+        let info = xid::describe(code);
+        let report = info.report(DriverError { code, pid, message: None });
+        let events = self.tracker.on_error(&report, &info, self.now_ms);
         self.record(events);
     }
 

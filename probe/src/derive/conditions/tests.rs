@@ -5,7 +5,6 @@ use super::{
 use crate::{
     derive::examples,
     model::{Absence, ConditionKind, Reading, RecoveryAction, Severity, ThrottleReason},
-    vendor::nvml::xid,
 };
 
 fn power_capped(sample: &mut GpuSample) {
@@ -57,10 +56,10 @@ fn the_worst_comes_first_and_then_the_oldest() {
     let full = |sample: &mut GpuSample| sample.memory.free_bytes = Reading::Now(0);
     let mut timeline = TestTimeline::new();
     timeline.show(10, full);
-    timeline.xid(&xid::report(45, None, None));
-    timeline.xid(&xid::report(13, None, None));
+    timeline.xid(45, None);
+    timeline.xid(13, None);
     timeline.show(1, full);
-    timeline.xid(&xid::report(79, None, None));
+    timeline.xid(79, None);
     timeline.show(1, full);
     let names: Vec<_> = timeline.last.conditions.iter().map(test_timeline::name).collect();
     assert_eq!(names, ["xid 79", "memory_nearly_full", "xid 13", "xid 45"]);
@@ -70,7 +69,7 @@ fn the_worst_comes_first_and_then_the_oldest() {
 fn while_the_gpu_hangs_everything_stays_as_it_is() {
     let mut timeline = TestTimeline::new();
     timeline.show(10, power_capped);
-    timeline.xid(&xid::report(13, None, None));
+    timeline.xid(13, None);
     timeline.show(1, power_capped);
     let before = timeline.last.conditions.clone();
     timeline.take_events();
@@ -98,8 +97,8 @@ fn a_sample_that_is_shown_again_tells_nothing_new() {
 fn when_the_gpu_is_lost_its_readings_conditions_end_and_its_xids_stay_until_it_is_back() {
     let mut timeline = TestTimeline::new();
     timeline.show(10, power_capped);
-    timeline.xid(&xid::report(79, None, None));
-    timeline.xid(&xid::report(13, None, None));
+    timeline.xid(79, None);
+    timeline.xid(13, None);
     timeline.take_events();
     timeline.show(7_200, test_timeline::lost);
     assert_eq!(timeline.take_events(), [event(11, "-throttled")]);
@@ -122,8 +121,8 @@ fn a_gpu_that_sleeps_or_failed_has_no_conditions_of_readings() {
 fn an_xid_of_a_program_is_over_after_a_minute_and_another_after_ten() {
     let mut timeline = TestTimeline::new();
     timeline.show(1, |_| {});
-    timeline.xid(&xid::report(31, Some(7), None));
-    timeline.xid(&xid::report(94, None, None));
+    timeline.xid(31, Some(7));
+    timeline.xid(94, None);
     timeline.show(1_000, |_| {});
     let events = timeline.take_events();
     assert_eq!(events[..2], [event(1, "+xid 31"), event(1, "+xid 94")]);
@@ -134,7 +133,7 @@ fn an_xid_of_a_program_is_over_after_a_minute_and_another_after_ten() {
 fn an_xid_that_comes_again_is_renewed_and_counted() {
     let mut timeline = TestTimeline::new();
     for pid in 0..5 {
-        timeline.xid(&xid::report(31, Some(pid), None));
+        timeline.xid(31, Some(pid));
         timeline.show(50, |_| {});
     }
     assert_eq!(timeline.take_events(), [event(0, "+xid 31")]);
@@ -149,8 +148,8 @@ fn an_xid_that_comes_again_is_renewed_and_counted() {
 #[test]
 fn an_xid_lasts_while_the_driver_asks_for_a_recovery() {
     let mut timeline = TestTimeline::new();
-    timeline.xid(&xid::report(119, None, None));
-    timeline.xid(&xid::report(45, None, None));
+    timeline.xid(119, None);
+    timeline.xid(45, None);
     timeline.show_details(3_000, |details| details.recovery_action = Reading::Now(RecoveryAction::GpuReset));
     assert_eq!(timeline.last.conditions.len(), 2, "{:?}", timeline.last.conditions);
     timeline.take_events();
@@ -162,7 +161,7 @@ fn an_xid_lasts_while_the_driver_asks_for_a_recovery() {
 fn a_gpu_that_reports_every_code_keeps_a_bounded_number() {
     let mut timeline = TestTimeline::new();
     for code in 0..1_000 {
-        timeline.xid(&xid::report(code, None, None));
+        timeline.xid(code, None);
     }
     timeline.show(1, |_| {});
     assert_eq!(timeline.last.conditions.len(), 32);

@@ -18,8 +18,8 @@ use super::{
 };
 use crate::{
     model::{Absence, Gpu, GpuDetails, GpuSample, Reading, Trace, now_ms},
-    vendor::nvml::query::{CachedAnswers, Query as Q, SystemQuery, Value},
-    vendor::{Device as ProbeDevice, DeviceError, ReadDepth},
+    vendor::nvml::query::{Query as Q, SystemQuery, Value},
+    vendor::{Device as ProbeDevice, DeviceError, ReadDepth, VendorAnswers},
 };
 
 /// One GPU, opened.
@@ -166,13 +166,13 @@ impl ProbeDevice for NvmlDevice {
         self.querier.verdict()
     }
 
-    fn ask_for_tools(&mut self, all: bool) {
+    fn query_for_tools(&mut self, all: bool) {
         self.querier.ask_lanes(Reader::Smi, |lane| lane == Lane::Slow || (all && lane == Lane::Once));
     }
 
-    fn answers(&mut self, all: bool) -> Option<CachedAnswers> {
+    fn answers(&mut self, all: bool) -> Option<VendorAnswers> {
         let cached = self.querier.cached();
-        Some(if all { cached.clone() } else { cached.since(self.read_ms) })
+        Some(VendorAnswers::from(if all { cached.clone() } else { cached.since(self.read_ms) }))
     }
 
     fn traces(&mut self) -> Vec<Trace> {

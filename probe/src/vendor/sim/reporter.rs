@@ -82,7 +82,7 @@ mod tests {
         // It was opened again.
         reporter.add(0);
         let seen = [reporter.wait(), reporter.wait(), reporter.wait()].map(Option::unwrap);
-        assert_eq!(seen, [(0, Notice::Xid(79)), (2, Notice::MigChanged), (0, Notice::EccUncorrected)]);
+        assert_eq!(seen, [(0, Notice::Error { code: 79 }), (2, Notice::Partitions), (0, Notice::EccUncorrected)]);
         let when_s = reporter.machine.timeline.elapsed_s();
         assert!((0.3..0.9).contains(&when_s), "it came at {when_s} s");
         assert_eq!(reporter.wait(), None);

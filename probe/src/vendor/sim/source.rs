@@ -4,10 +4,22 @@ use std::{path::Path, sync::Arc};
 
 use crate::{
     model::{Absence, GpuLink, Platform, Reading, SourceKind},
-    vendor::{Device, DeviceError, Reporter, Source, SourceError},
+    vendor::{
+        Device, DeviceError, ErrorInfo, ErrorLog, Reporter, Source, SourceError,
+        nvml::{
+            kernel_log::KernelLog,
+            start::{no_device, source_error},
+            xid,
+        },
+    },
 };
 
-use super::{Machine, Scenario, device::SimDevice, presence::answer, reporter::SimReporter};
+use super::{
+    Machine, Scenario,
+    device::SimDevice,
+    presence::{VERSION_MISMATCH, answer},
+    reporter::SimReporter,
+};
 
 /// Simulated GPUs as a [`Source`].
 ///
@@ -39,14 +51,11 @@ impl Source for SimSource {
         let Machine { world, timeline, .. } = &*self.machine;
         let seconds = timeline.elapsed_s();
         if world.scenario().is_mismatched(seconds) {
-            return Err(SourceError::VersionMismatch);
+            return Err(source_error(VERSION_MISMATCH));
         }
         match (world.scenario().init_error(seconds), world.gpu_count()) {
-            (Some(9), _) => Err(SourceError::NoDriver),
-            (Some(18), _) => Err(SourceError::VersionMismatch),
-            (Some(4), _) => Err(SourceError::NoPermission),
-            (Some(code), _) => Err(SourceError::Driver { code }),
-            (None, 0) => Err(SourceError::NoDevice),
+            (Some(code), _) => Err(source_error(code)),
+            (None, 0) => Err(no_device()),
             (None, count) => Ok(count),
         }
     }
@@ -66,6 +75,15 @@ impl Source for SimSource {
 
     fn reporter(&self) -> Option<Box<dyn Reporter>> {
         Some(Box::new(SimReporter::new(Arc::clone(&self.machine))))
+    }
+
+    /// A log in the format of NVIDIA's driver, which tests write.
+    fn error_log(&self, path: &Path) -> Option<Box<dyn ErrorLog>> {
+        KernelLog::open(path).ok().map(|log| Box::new(log) as _)
+    }
+
+    fn describe_error(&self, code: u32) -> ErrorInfo {
+        xid::describe(code)
     }
 
     fn links(&self, gpus: &[u32]) -> Vec<GpuLink> {
@@ -176,10 +194,10 @@ mod tests {
     }
 
     #[test]
-    fn a_driver_that_was_replaced_is_gone_until_it_is_right_again() {
+    fn a_driver_that_was_replaced_fails_until_it_is_right_again() {
         let source = source("[[fault]]\nkind = \"mismatch\"\nto_s = 0.2");
-        assert_eq!(source.device_count(), Err(SourceError::VersionMismatch));
-        assert!(matches!(source.open(0), Err(DeviceError::DriverGone { code: 18 })));
+        assert!(matches!(source.device_count(), Err(SourceError::VersionMismatch(_))));
+        assert!(matches!(source.open(0), Err(DeviceError::DriverReplaced { code: 18, .. })));
         thread::sleep(Duration::from_millis(250));
         assert!(source.open(0).is_ok());
     }
@@ -219,9 +237,9 @@ mod tests {
 
     #[test]
     fn what_is_missing_is_told_apart() {
-        assert_eq!(source("gpus = 0").device_count(), Err(SourceError::NoDevice));
-        assert_eq!(source("init_error = { code = 9 }").device_count(), Err(SourceError::NoDriver));
-        assert_eq!(source("init_error = { code = 999 }").device_count(), Err(SourceError::Driver { code: 999 }));
+        assert!(matches!(source("gpus = 0").device_count(), Err(SourceError::NoDevice(_))));
+        assert!(matches!(source("init_error = { code = 9 }").device_count(), Err(SourceError::NoDriver(_))));
+        assert!(matches!(source("init_error = { code = 999 }").device_count(), Err(SourceError::Driver(_))));
         assert!(matches!(source("").open(1), Err(DeviceError::Failed(_))));
     }
 }

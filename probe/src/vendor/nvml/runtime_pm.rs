@@ -13,7 +13,7 @@ const DISPLAY: &str = "0x03";
 /// Whether the NVIDIA GPU with this index sleeps. The driver counts GPUs in the order of their PCI addresses; where the
 /// system has another number of them than the driver (`count`), nobody can tell which is which, and none is taken to
 /// sleep.
-pub(crate) fn is_asleep(sys_root: &Path, index: u32, count: u32) -> bool {
+pub(in crate::vendor::nvml) fn is_asleep(sys_root: &Path, index: u32, count: u32) -> bool {
     let Ok(devices) = fs::read_dir(sys_root.join("bus/pci/devices")) else { return false };
     let mut gpus: Vec<_> = devices.flatten().map(|device| device.path()).filter(|device| is_gpu(device)).collect();
     gpus.sort();

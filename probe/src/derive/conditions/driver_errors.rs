@@ -1,23 +1,23 @@
-//! Errors that the driver reported, until they are over.
+//! Conditions of driver errors, until they are over.
 
 use super::clock::Moment;
 use crate::{
     model::{Condition, ConditionKind, XidReport},
-    vendor::nvml::xid,
+    vendor::ErrorInfo,
 };
 
-/// A program's mistake is over when its program is.
-const PROGRAM_MS: u64 = 60_000;
+/// How long an error of a program lasts.
+const PROGRAM_ERROR_MS: u64 = 60_000;
 
-/// Anything else that does not come again.
-const OTHER_MS: u64 = 600_000;
+/// How long any other error lasts.
+const OTHER_ERROR_MS: u64 = 600_000;
 
-/// NVIDIA knows some hundred codes, and a GPU that reports so many is not better described by more.
+/// A GPU that reports so many codes is not better described by more.
 const MOST_CODES: usize = 32;
 
-/// The Xids of one GPU that are not over.
+/// The driver errors of one GPU that are not over.
 #[derive(Debug, Default)]
-pub(super) struct Xids {
+pub(super) struct DriverErrors {
     raised: Vec<Raised>,
 }
 
@@ -30,9 +30,14 @@ struct Raised {
     last: Moment,
 }
 
-impl Xids {
-    /// Raises the condition of a code, or renews it; the one that began, if one did, and the one that had to go for it.
-    pub(super) fn raise(&mut self, report: &XidReport, now: Moment) -> (Option<Condition>, Option<Condition>) {
+impl DriverErrors {
+    /// Raises the condition of a code, or renews it. Returns the one that began, and the one that was dropped for it.
+    pub(super) fn raise(
+        &mut self,
+        report: &XidReport,
+        info: &ErrorInfo,
+        now: Moment,
+    ) -> (Option<Condition>, Option<Condition>) {
         if let Some(raised) = self.raised.iter_mut().find(|raised| raised.code == report.code) {
             raised.count = raised.count.saturating_add(1);
             raised.last = now;
@@ -40,20 +45,20 @@ impl Xids {
             raised.condition.text = text(report);
             return (None, None);
         }
-        let gone = if self.raised.len() >= MOST_CODES { Some(self.raised.remove(0).condition) } else { None };
-        let xid::Xid { severity, by_program, .. } = xid::describe(report.code);
+        let dropped = if self.raised.len() >= MOST_CODES { Some(self.raised.remove(0).condition) } else { None };
+        let ErrorInfo { severity, by_program, .. } = *info;
         let condition =
             Condition { since_ms: now.wall_ms, severity, text: text(report), kind: kind(report.code, 1, now) };
         let began = condition.clone();
         self.raised.push(Raised { condition, code: report.code, count: 1, by_program, last: now });
-        (Some(began), gone)
+        (Some(began), dropped)
     }
 
     /// Those that are over by now. While the driver asks for a recovery, only programs' mistakes end.
     pub(super) fn end_quiet(&mut self, now: Moment, needs_recovery: bool) -> Vec<Condition> {
         let is_over = |raised: &mut Raised| {
             let quiet_ms = now.since(raised.last);
-            if raised.by_program { quiet_ms >= PROGRAM_MS } else { quiet_ms >= OTHER_MS && !needs_recovery }
+            if raised.by_program { quiet_ms >= PROGRAM_ERROR_MS } else { quiet_ms >= OTHER_ERROR_MS && !needs_recovery }
         };
         self.raised.extract_if(.., is_over).map(|raised| raised.condition).collect()
     }
