@@ -67,12 +67,12 @@ impl Failure {
 pub(crate) fn code_of(error: &SourceError) -> u8 {
     match error {
         SourceError::BadScenario(_) => 2,
-        SourceError::NoPermission => 4,
-        SourceError::NoDevice => 6,
-        SourceError::NoDriver => 9,
-        SourceError::NoLibrary { .. } => 12,
-        SourceError::VersionMismatch => 18,
-        SourceError::Driver { .. } | SourceError::NoThread { .. } => 1,
+        SourceError::NoPermission(_) => 4,
+        SourceError::NoDevice(_) => 6,
+        SourceError::NoDriver(_) => 9,
+        SourceError::NoLibrary(_) => 12,
+        SourceError::VersionMismatch(_) => 18,
+        SourceError::Driver(_) | SourceError::NoThread { .. } => 1,
     }
 }
 

@@ -6,20 +6,20 @@
 
 mod args;
 mod commands;
+mod describe;
+mod device_id;
 mod exit;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 mod local;
 mod man;
 mod options;
-mod place;
 #[cfg(test)]
 mod reference;
 mod run;
 mod table;
 mod top;
 mod wait;
-mod words;
 
 use std::{
     env, panic,

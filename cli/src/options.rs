@@ -6,8 +6,8 @@ use clap::{Args as _, FromArgMatches as _};
 use gpumon_probe::{
     derive::ConditionSettings,
     owner::CommandLines,
-    sampler::{Options, Pace},
-    vendor::{BadSource, Source, SourceChoice, SourceError, nvml::kernel_log},
+    sampler::{Options, SharedInterval},
+    vendor::{BadSource, KERNEL_LOG, Source, SourceChoice, SourceError},
 };
 use gpumon_server::frame::INTERVAL_MS;
 
@@ -104,13 +104,13 @@ fn parse_source(text: &str) -> Result<SourceChoice, BadSource> {
     if text.is_empty() { Ok(SourceChoice::Auto) } else { text.parse() }
 }
 
-/// How to sample for somebody who looks on: everything that a GPU can tell, and what happens.
-pub(crate) fn watching(pace: Arc<Pace>) -> Options {
+/// Options of a live view: all readings, details and events.
+pub(crate) fn watching(interval: Arc<SharedInterval>) -> Options {
     Options {
-        pace,
+        interval,
         details: true,
         events: true,
-        kernel_log: Some(kernel_log::PATH.into()),
+        kernel_log: Some(KERNEL_LOG.into()),
         ..Options::new(Duration::from_secs(1), CommandLines::All)
     }
 }
@@ -127,7 +127,7 @@ pub(crate) struct SamplingArgs {
     held_idle_after: Time,
 
     /// Kernel log to read driver errors (Xid) from; in a container, its mount point
-    #[arg(long, default_value = kernel_log::PATH, value_name = "PATH")]
+    #[arg(long, default_value = KERNEL_LOG, value_name = "PATH")]
     kernel_log: PathBuf,
 
     /// procfs to read processes from; in a container, the mount point of the host's /proc

@@ -13,7 +13,7 @@ use std::{
 use gpumon_probe::{
     model::{Record, Sample, now_ms},
     owner::CommandLines,
-    sampler::{self, Moment, Options},
+    sampler::{self, OneShot, Options},
     vendor::SourceChoice,
 };
 use gpumon_server::{Settings, listen::Listener, runs::RunSettings, supervisor::Collector};
@@ -29,7 +29,7 @@ fn main() -> io::Result<()> {
 fn feed() -> io::Result<()> {
     let source = SourceChoice::Nvml.open(env::var_os("GPUMON_NVML_LIB")).expect("a library to read");
     let options = Options::new(Duration::from_secs(1), CommandLines::Own);
-    let Moment { inventory, sample, .. } = sampler::once(&source.into(), &options).expect("GPUs to read");
+    let OneShot { inventory, sample, .. } = sampler::once(&source.into(), &options).expect("GPUs to read");
     let mut out = io::BufWriter::new(io::stdout().lock());
     let mut write = |record: &Record| -> io::Result<()> {
         serde_json::to_writer(&mut out, record)?;

@@ -5,7 +5,7 @@ use axum::{Extension, extract::State, http::HeaderMap, response::Response};
 use crate::{
     app::AppState,
     peer::Peer,
-    respond::{JSON, Subject, respond, to_json},
+    respond::{JSON, Resource, respond, to_json},
     view::View,
 };
 
@@ -16,5 +16,5 @@ pub(crate) async fn answers(
     headers: HeaderMap,
 ) -> Response {
     let view = View::of(peer).await;
-    respond(&app, &headers, peer.who(), view, Subject::Answers, JSON, move |hub| to_json(&hub.answers())).await
+    respond(&app, &headers, peer.who(), view, Resource::Answers, JSON, move |hub| to_json(&hub.answers())).await
 }

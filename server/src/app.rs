@@ -5,12 +5,12 @@ use std::sync::Arc;
 use tokio::sync::watch;
 
 use crate::{
-    control::Control, encoder::Encoder, hub::Hub, respond::ResponseEncoder, runs::Runs, stream::StreamEncoder,
-    watchers::Watchers,
+    control::Control, encoder::Encoder, hub::Hub, respond::ResponseEncoder, runs::Runs,
+    sampling_interval::SamplingInterval, stream::StreamEncoder,
 };
 
 /// What clients may hold of one kind of answers, in KiB.
-const ROOM_KIB: usize = 64 * 1024;
+const QUOTA_KIB: usize = 64 * 1024;
 
 /// Who writes what takes milliseconds. Each kind waits for its own turns and has its own room, so that whoever asks for
 /// much history, or takes it slowly, keeps nobody from a hello or from metrics.
@@ -26,16 +26,16 @@ pub(crate) struct Encoders {
 impl Encoders {
     pub(crate) fn new() -> Self {
         Self {
-            hellos: Encoder::new(ROOM_KIB),
-            histories: Encoder::new(ROOM_KIB),
-            responses: Encoder::new(ROOM_KIB),
-            long_responses: Encoder::new(ROOM_KIB),
+            hellos: Encoder::new(QUOTA_KIB),
+            histories: Encoder::new(QUOTA_KIB),
+            responses: Encoder::new(QUOTA_KIB),
+            long_responses: Encoder::new(QUOTA_KIB),
         }
     }
 
     /// Lets go of what nobody asks for any more, and says how many KiB that was.
-    pub(crate) fn tidy(&self) -> usize {
-        self.hellos.tidy() + self.histories.tidy() + self.responses.tidy() + self.long_responses.tidy()
+    pub(crate) fn trim(&self) -> usize {
+        self.hellos.trim() + self.histories.trim() + self.responses.trim() + self.long_responses.trim()
     }
 }
 
@@ -44,7 +44,7 @@ impl Encoders {
 pub(crate) struct AppState {
     pub(crate) hub: Arc<Hub>,
     /// What clients ask the collector for.
-    pub(crate) watchers: Arc<Watchers>,
+    pub(crate) sampling_interval: Arc<SamplingInterval>,
     /// Pause and resume.
     pub(crate) control: Arc<Control>,
     /// Runs of the workload runner.

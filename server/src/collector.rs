@@ -19,9 +19,9 @@ use crate::{
 const FIRST_LINE: Duration = Duration::from_mins(1);
 /// So many intervals without a line, and at least so much time, mean that the collector itself hangs.
 const SILENT_INTERVALS: u32 = 5;
-const SILENT_AT_LEAST: Duration = Duration::from_secs(5);
+const MIN_SILENCE: Duration = Duration::from_secs(5);
 /// How long one that closed its output may take to end, or to take in a line.
-const MOMENT: Duration = Duration::from_secs(1);
+const GRACE: Duration = Duration::from_secs(1);
 
 /// How a collector ended.
 pub(crate) enum End {
@@ -41,10 +41,10 @@ pub(crate) struct Running {
     pub(crate) child: Child,
     stdin: ChildStdin,
     lines: Lines<BufReader<ChildStdout>>,
-    last_words: JoinHandle<Option<String>>,
+    last_message: JoinHandle<Option<String>>,
     /// What it knows, and what it is to know.
     interval: watch::Receiver<Duration>,
-    told: Duration,
+    sent_interval: Duration,
 }
 
 impl Running {
@@ -61,45 +61,45 @@ impl Running {
         let stdin = child.stdin.take().ok_or_else(missing)?;
         let stdout = child.stdout.take().ok_or_else(missing)?;
         let stderr = child.stderr.take().ok_or_else(missing)?;
-        let last_words = tokio::spawn(pass_on(BufReader::new(stderr).lines()));
+        let last_message = tokio::spawn(forward_stderr(BufReader::new(stderr).lines()));
         let lines = BufReader::new(stdout).lines();
-        Ok(Self { child, stdin, lines, last_words, interval, told: collector.interval })
+        Ok(Self { child, stdin, lines, last_message, interval, sent_interval: collector.interval })
     }
 
     /// Passes on what it writes until it ends, or something is wrong with it.
-    pub(crate) async fn watch_over(&mut self, hub: &Hub) -> End {
+    pub(crate) async fn monitor(&mut self, hub: &Hub) -> End {
         let (lines_read, broken) = self.read_lines(hub).await;
         match broken {
             Some(message) => End::Broken { message, had_begun: lines_read > 0 },
-            None => self.how_it_ended(lines_read).await,
+            None => self.exit_reason(lines_read).await,
         }
     }
 
     async fn read_lines(&mut self, hub: &Hub) -> (u64, Option<String>) {
         let mut count = 0;
-        let mut heard = Instant::now();
+        let mut last_line = Instant::now();
         // What it has been told since, of which the slowest is what it may still be at.
-        let mut slowest = self.told;
+        let mut slowest = self.sent_interval;
         loop {
             let wanted = *self.interval.borrow_and_update();
-            if wanted != self.told {
-                self.tell(wanted).await;
+            if wanted != self.sent_interval {
+                self.send_interval(wanted).await;
                 slowest = slowest.max(wanted);
             }
-            let patience = if count == 0 { FIRST_LINE } else { (slowest * SILENT_INTERVALS).max(SILENT_AT_LEAST) };
+            let patience = if count == 0 { FIRST_LINE } else { (slowest * SILENT_INTERVALS).max(MIN_SILENCE) };
             tokio::select! {
                 line = self.lines.next_line() => match line {
                     Ok(Some(line)) => {
-                        if let Err(error) = hub.take_in(&line) {
+                        if let Err(error) = hub.ingest(&line) {
                             return (count, Some(format!("the collector wrote what is not a record: {error}")));
                         }
                         count += 1;
-                        (heard, slowest) = (Instant::now(), self.told);
+                        (last_line, slowest) = (Instant::now(), self.sent_interval);
                     }
                     Ok(None) | Err(_) => return (count, None),
                 },
                 Ok(()) = self.interval.changed() => {}
-                () = sleep_until(heard + patience) => {
+                () = sleep_until(last_line + patience) => {
                     let seconds = patience.as_secs();
                     return (count, Some(format!("the collector hangs: nothing came from it for {seconds} s")));
                 }
@@ -107,22 +107,22 @@ impl Running {
         }
     }
 
-    async fn tell(&mut self, interval: Duration) {
-        self.told = interval;
+    async fn send_interval(&mut self, interval: Duration) {
+        self.sent_interval = interval;
         let request = Request { interval_ms: interval.as_millis() as u32 };
         let line = serde_json::to_string(&request).expect("a number is JSON") + "\n";
         // One that does not take it in has ended or hangs, which its output tells.
-        let _ = timeout(MOMENT, self.stdin.write_all(line.as_bytes())).await;
+        let _ = timeout(GRACE, self.stdin.write_all(line.as_bytes())).await;
     }
 
-    async fn how_it_ended(&mut self, lines_read: u64) -> End {
+    async fn exit_reason(&mut self, lines_read: u64) -> End {
         let had_begun = lines_read > 0;
-        let Ok(Ok(status)) = timeout(MOMENT, self.child.wait()).await else {
+        let Ok(Ok(status)) = timeout(GRACE, self.child.wait()).await else {
             let message = "the collector closed its output and does not end".to_owned();
             return End::Broken { message, had_begun };
         };
-        let last_words = timeout(MOMENT, &mut self.last_words).await.ok().and_then(Result::ok).flatten();
-        match (status.code(), last_words) {
+        let last_message = timeout(GRACE, &mut self.last_message).await.ok().and_then(Result::ok).flatten();
+        match (status.code(), last_message) {
             (Some(_), Some(message)) if !had_begun => End::NothingToRead(message),
             (_, Some(message)) => {
                 End::Broken { message: format!("the collector ended ({status}): {message}"), had_begun }
@@ -133,7 +133,7 @@ impl Running {
 }
 
 /// Passes the collector's messages on to this process's own, and returns the last.
-async fn pass_on(mut lines: Lines<BufReader<ChildStderr>>) -> Option<String> {
+async fn forward_stderr(mut lines: Lines<BufReader<ChildStderr>>) -> Option<String> {
     let mut last = None;
     while let Ok(Some(line)) = lines.next_line().await {
         tracing::debug!("collector: {line}");

@@ -15,7 +15,7 @@ pub(crate) struct Control {
     /// Those that were neither carried out nor withdrawn, the oldest first.
     open: Mutex<Vec<Order>>,
     /// The newest order that was carried out.
-    carried_out: watch::Sender<Order>,
+    done: watch::Sender<Order>,
 }
 
 /// What was asked for last.
@@ -40,7 +40,7 @@ impl Control {
         Self {
             order: watch::Sender::new(Order::default()),
             open: Mutex::default(),
-            carried_out: watch::Sender::new(Order::default()),
+            done: watch::Sender::new(Order::default()),
         }
     }
 
@@ -50,12 +50,12 @@ impl Control {
             until: time.map(|time| Instant::now() + time),
             resumes_ms: time.map(|time| now_ms() + time.as_millis() as u64),
         };
-        self.give(Some(pause))
+        self.submit(Some(pause))
     }
 
     /// Asks for a collector, and returns the order's number.
     pub(crate) fn resume(&self) -> u64 {
-        self.give(None)
+        self.submit(None)
     }
 
     /// Takes back the order with this number: what was refused must not happen later. What another still asks for, or
@@ -71,14 +71,14 @@ impl Control {
             if place < open.len() {
                 return false;
             }
-            let pause = open.last().unwrap_or(&self.carried_out.borrow()).pause;
+            let pause = open.last().unwrap_or(&self.done.borrow()).pause;
             *order = Order { number: order.number + 1, pause };
             true
         });
         is_open
     }
 
-    fn give(&self, pause: Option<Pause>) -> u64 {
+    fn submit(&self, pause: Option<Pause>) -> u64 {
         let mut number = 0;
         self.order.send_modify(|order| {
             number = order.number + 1;
@@ -98,16 +98,16 @@ impl Control {
     }
 
     /// This order, and so every one before it, is done.
-    pub(crate) fn is_carried_out(&self, order: Order) {
+    pub(crate) fn mark_done(&self, order: Order) {
         let mut open = self.open();
         open.retain(|one| one.number > order.number);
-        self.carried_out.send_replace(order);
+        self.done.send_replace(order);
     }
 
     /// Waits until this order is done.
-    pub(crate) async fn carried_out(&self, number: u64) {
+    pub(crate) async fn wait_done(&self, number: u64) {
         // It fails only where the sender is gone, and that is here.
-        let _ = self.carried_out.subscribe().wait_for(|done| done.number >= number).await;
+        let _ = self.done.subscribe().wait_for(|done| done.number >= number).await;
     }
 }
 
@@ -124,7 +124,7 @@ mod tests {
         let (failed, too) = (control.pause(None), control.pause(None));
         assert!(control.withdraw(failed) && control.withdraw(too) && !is_paused(), "both failed");
         let done = control.pause(None);
-        control.is_carried_out(*control.order.borrow());
+        control.mark_done(*control.order.borrow());
         assert!(!control.withdraw(done) && is_paused(), "it is done");
         let failed = control.resume();
         assert!(control.withdraw(failed) && is_paused(), "it is still paused");

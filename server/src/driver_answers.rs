@@ -1,9 +1,6 @@
-//! What programs that speak the driver's own vocabulary are answered from.
+//! The driver's answers for tools of its vendor.
 
-use gpumon_probe::{
-    model::Platform,
-    vendor::nvml::{GpuAnswers, Recorded},
-};
+use gpumon_probe::{model::Platform, vendor::GpuAnswers};
 use serde::{Deserialize, Serialize};
 
 use crate::frame::{CollectorState, CollectorStatus};
@@ -24,12 +21,12 @@ pub struct Answers {
 }
 
 impl Answers {
-    /// Who answers from them, if they tell how things are at `now_ms`: the newest sample is one interval old and a half
-    /// second late at most, and never older than one and a half seconds, for whoever asks means now.
-    pub fn fresh(self, now_ms: u64) -> Option<Recorded> {
+    /// The answers and their platform, if they are recent at `now_ms`: the newest sample is at most one interval and half
+    /// a second old, and never older than one and a half seconds.
+    pub fn fresh(self, now_ms: u64) -> Option<(Platform, Vec<GpuAnswers>)> {
         let patience = 500 + u64::from(self.interval_ms).min(1000);
         let is_fresh = now_ms.saturating_sub(self.at_ms?) <= patience;
         (is_fresh && self.collector.state == CollectorState::Running)
-            .then(|| self.platform.map(|platform| Recorded::new(platform, self.gpus)))?
+            .then(|| self.platform.map(|platform| (platform, self.gpus)))?
     }
 }

@@ -25,10 +25,10 @@ use tokio::{
 use crate::peer::Who;
 
 /// What was written answers the same question for so long, unless something new has come.
-const FRESH: Duration = Duration::from_millis(500);
+const REUSE_FOR: Duration = Duration::from_millis(500);
 
-/// How long a question waits for its turn.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a request waits for its permit.
+const QUEUE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The fastest level, which leaves a tenth of the JSON's size.
 const COMPRESSION: Compression = Compression::fast();
@@ -37,13 +37,13 @@ const COMPRESSION: Compression = Compression::fast();
 #[derive(Debug)]
 pub(crate) struct Overloaded;
 
-/// Writes answers whose subjects are told apart by `K`.
+/// Writes answers whose keys are told apart by `K`.
 pub(crate) struct Encoder<K> {
-    turns: Arc<Semaphore>,
-    turns_of_one: usize,
+    permits: Arc<Semaphore>,
+    permits_per_user: usize,
     /// The turns of those users who write or wait.
     by_user: Mutex<HashMap<Who, Arc<Semaphore>>>,
-    room: Arc<Room>,
+    quota: Arc<MemoryQuota>,
     /// What was written lately, or is being written.
     recent: Mutex<HashMap<K, Recent>>,
 }
@@ -56,7 +56,7 @@ struct Recent {
 impl Recent {
     /// Whether it is fresh, or somebody waits for it to be written.
     fn is_wanted(&self) -> bool {
-        self.at.elapsed() < FRESH || (!self.answer.initialized() && Arc::strong_count(&self.answer) > 1)
+        self.at.elapsed() < REUSE_FOR || (!self.answer.initialized() && Arc::strong_count(&self.answer) > 1)
     }
 }
 
@@ -64,64 +64,64 @@ impl<K: Clone + Eq + Hash> Encoder<K> {
     /// Half of the processors write; the others serve. All answers together that are being sent hold `most_held_kib` at
     /// most, so that clients that take them slowly do not fill the memory.
     pub(crate) fn new(most_held_kib: usize) -> Self {
-        let turns = available_parallelism().map_or(1, |all| (all.get() / 2).clamp(1, 4));
+        let permits = available_parallelism().map_or(1, |all| (all.get() / 2).clamp(1, 4));
         Self {
-            turns: Arc::new(Semaphore::new(turns)),
-            turns_of_one: turns.div_ceil(2),
+            permits: Arc::new(Semaphore::new(permits)),
+            permits_per_user: permits.div_ceil(2),
             by_user: Mutex::default(),
-            room: Arc::new(Room { most_kib: most_held_kib, held_kib: Mutex::default() }),
+            quota: Arc::new(MemoryQuota { most_kib: most_held_kib, held_kib: Mutex::default() }),
             recent: Mutex::default(),
         }
     }
 
-    /// The answer about `subject` for this user, as `write` makes it unless somebody has just asked for the same.
+    /// The answer about `key` for this user, as `write` makes it unless somebody has just asked for the same.
     ///
     /// # Errors
     /// [`Overloaded`] where its turn does not come within ten seconds, or clients hold too many answers.
     pub(crate) async fn answer(
         &self,
         who: Who,
-        subject: K,
+        key: K,
         write: impl FnOnce() -> Vec<u8> + Send + 'static,
     ) -> Result<Bytes, Overloaded> {
-        let answer = self.place_of(subject);
+        let answer = self.entry_of(key);
         if let Some(written) = answer.get() {
             return Ok(written.clone());
         }
-        // Before the answer is begun, since another user who asks for the same must not wait for this one's turn.
-        let turn = timeout(PATIENCE, self.turn(who)).await.map_err(|_| Overloaded)??;
+        // Before the answer is begun, since another user who asks for the same must not wait for this one's permit.
+        let permit = timeout(QUEUE_TIMEOUT, self.permit(who)).await.map_err(|_| Overloaded)??;
         let written = answer.get_or_try_init(|| async {
             // The turn lasts as long as the writing, also where the client that asked has gone meanwhile.
-            let write = move || (write(), drop(turn)).0;
+            let write = move || (write(), drop(permit)).0;
             let bytes = spawn_blocking(write).await.map_err(|_| Overloaded)?;
-            let room = self.room.take(who, bytes.len() / 1024 + 1).ok_or(Overloaded)?;
-            Ok(Bytes::from_owner(Held { bytes, _room: room }))
+            let room = self.quota.take(who, bytes.len() / 1024 + 1).ok_or(Overloaded)?;
+            Ok(Bytes::from_owner(QuotaBytes { bytes, _reserved: room }))
         });
         written.await.cloned()
     }
 
     /// Waits among the same user's questions first, then among all.
-    async fn turn(&self, who: Who) -> Result<[OwnedSemaphorePermit; 2], Overloaded> {
+    async fn permit(&self, who: Who) -> Result<[OwnedSemaphorePermit; 2], Overloaded> {
         let of_user = {
             let mut by_user = self.by_user.lock().unwrap_or_else(PoisonError::into_inner);
             by_user.retain(|_, turns| Arc::strong_count(turns) > 1);
-            Arc::clone(by_user.entry(who).or_insert_with(|| Arc::new(Semaphore::new(self.turns_of_one))))
+            Arc::clone(by_user.entry(who).or_insert_with(|| Arc::new(Semaphore::new(self.permits_per_user))))
         };
         let of_user = of_user.acquire_owned().await.map_err(|_| Overloaded)?;
-        let of_all = Arc::clone(&self.turns).acquire_owned().await.map_err(|_| Overloaded)?;
+        let of_all = Arc::clone(&self.permits).acquire_owned().await.map_err(|_| Overloaded)?;
         Ok([of_user, of_all])
     }
 
     /// Where the answer is, or will be. What is no longer fresh is let go of.
-    fn place_of(&self, subject: K) -> Arc<OnceCell<Bytes>> {
+    fn entry_of(&self, key: K) -> Arc<OnceCell<Bytes>> {
         let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
         recent.retain(|_, recent| recent.is_wanted());
         let new = || Recent { at: Instant::now(), answer: Arc::default() };
-        Arc::clone(&recent.entry(subject).or_insert_with(new).answer)
+        Arc::clone(&recent.entry(key).or_insert_with(new).answer)
     }
 
     /// Lets go of what is no longer fresh, and says how many KiB that was.
-    pub(crate) fn tidy(&self) -> usize {
+    pub(crate) fn trim(&self) -> usize {
         let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
         let kib = |recent: &HashMap<K, Recent>| {
             recent.values().filter_map(|recent| recent.answer.get()).map(|bytes| bytes.len() / 1024).sum::<usize>()
@@ -132,15 +132,15 @@ impl<K: Clone + Eq + Hash> Encoder<K> {
     }
 }
 
-/// What answers that are being sent may hold together, and what each user's do.
-struct Room {
+/// Limits the memory of answers that are being sent, in total and per user.
+struct MemoryQuota {
     most_kib: usize,
     held_kib: Mutex<HashMap<Who, usize>>,
 }
 
-impl Room {
-    /// Room for an answer that this user had written; `None` where the user would hold more than is left to others.
-    fn take(self: &Arc<Self>, who: Who, kib: usize) -> Option<Taken> {
+impl MemoryQuota {
+    /// Reserves quota for an answer of this user; `None` where the user would hold more than is left to others.
+    fn take(self: &Arc<Self>, who: Who, kib: usize) -> Option<Reserved> {
         let mut held = self.held_kib.lock().unwrap_or_else(PoisonError::into_inner);
         let free = self.most_kib - held.values().sum::<usize>();
         let of_user = held.get(&who).copied().unwrap_or_default() + kib;
@@ -148,20 +148,20 @@ impl Room {
             return None;
         }
         held.insert(who, of_user);
-        Some(Taken { room: Arc::clone(self), who, kib })
+        Some(Reserved { quota: Arc::clone(self), who, kib })
     }
 }
 
-/// A part of the room, which is free again when this is dropped.
-struct Taken {
-    room: Arc<Room>,
+/// Reserved quota, released when dropped.
+struct Reserved {
+    quota: Arc<MemoryQuota>,
     who: Who,
     kib: usize,
 }
 
-impl Drop for Taken {
+impl Drop for Reserved {
     fn drop(&mut self) {
-        let mut held = self.room.held_kib.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut held = self.quota.held_kib.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(of_user) = held.get_mut(&self.who) {
             *of_user -= self.kib;
             if *of_user == 0 {
@@ -172,12 +172,12 @@ impl Drop for Taken {
 }
 
 /// An answer, which takes up room until the last client has it.
-struct Held {
+struct QuotaBytes {
     bytes: Vec<u8>,
-    _room: Taken,
+    _reserved: Reserved,
 }
 
-impl AsRef<[u8]> for Held {
+impl AsRef<[u8]> for QuotaBytes {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
     }
@@ -206,11 +206,11 @@ mod tests {
     async fn who_asks_for_the_same_shares_one_answer() {
         let encoder = Encoder::<&str>::new(100);
         let written = Arc::new(AtomicUsize::new(0));
-        let ask = |subject| {
+        let ask = |key| {
             let written = Arc::clone(&written);
-            encoder.answer(SOMEBODY, subject, move || {
+            encoder.answer(SOMEBODY, key, move || {
                 written.fetch_add(1, Ordering::Relaxed);
-                subject.as_bytes().to_vec()
+                key.as_bytes().to_vec()
             })
         };
         let (first, same, other) = tokio::join!(ask("a"), ask("a"), ask("b"));
@@ -226,8 +226,8 @@ mod tests {
         let held = encoder.answer(SOMEBODY, 1, large).await.unwrap();
         assert!(encoder.answer(SOMEBODY, 2, large).await.is_err());
         drop(held);
-        tokio::time::sleep(FRESH).await;
-        encoder.tidy();
+        tokio::time::sleep(REUSE_FOR).await;
+        encoder.trim();
         assert!(encoder.answer(SOMEBODY, 3, large).await.is_ok());
     }
 
@@ -236,15 +236,15 @@ mod tests {
         const MUCH: usize = 40;
         let encoder = Encoder::<usize>::new(100_000);
         let written = Arc::new(AtomicUsize::new(0));
-        let ask = |who, subject| {
+        let ask = |who, key| {
             let written = Arc::clone(&written);
-            encoder.answer(who, subject, move || {
+            encoder.answer(who, key, move || {
                 std::thread::sleep(Duration::from_millis(10));
                 written.fetch_add(1, Ordering::Relaxed);
                 Vec::new()
             })
         };
-        let much = join_all((0..MUCH).map(|subject| ask(SOMEBODY, subject)));
+        let much = join_all((0..MUCH).map(|key| ask(SOMEBODY, key)));
         let one = async {
             // What somebody waits for is no reason for another to wait.
             ask(OTHER, MUCH - 1).await.unwrap();
@@ -257,11 +257,11 @@ mod tests {
     #[tokio::test]
     async fn who_takes_answers_slowly_leaves_room_to_others() {
         let encoder = Encoder::<u32>::new(100);
-        let (mut held, mut subject) = (Vec::new(), 0);
-        while let Ok(answer) = encoder.answer(SOMEBODY, subject, || vec![0; 9 * 1024]).await {
-            (held, subject) = ([held, vec![answer]].concat(), subject + 1);
+        let (mut held, mut key) = (Vec::new(), 0);
+        while let Ok(answer) = encoder.answer(SOMEBODY, key, || vec![0; 9 * 1024]).await {
+            (held, key) = ([held, vec![answer]].concat(), key + 1);
         }
         assert_eq!(held.len(), 5, "half of it");
-        assert!(encoder.answer(OTHER, subject + 1, || vec![0; 40 * 1024]).await.is_ok());
+        assert!(encoder.answer(OTHER, key + 1, || vec![0; 40 * 1024]).await.is_ok());
     }
 }

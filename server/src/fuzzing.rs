@@ -22,7 +22,7 @@ use crate::{
     peer::Peer,
     record, routes,
     runs::{RunSettings, Runs},
-    watchers::Watchers,
+    sampling_interval::SamplingInterval,
 };
 
 /// A client that says no more gets the rest of its answers and the end of the connection in this time.
@@ -56,7 +56,7 @@ impl Server {
         let (stop, stopped) = watch::channel(false);
         let hub = Arc::new(Hub::new());
         for line in lines.lines() {
-            hub.take_in(line).expect("a record");
+            hub.ingest(line).expect("a record");
         }
         let settings = RunSettings {
             worker: WorkerCommand { program: PathBuf::new(), arguments: Vec::new() },
@@ -65,7 +65,7 @@ impl Server {
         let app = AppState {
             runs: Arc::new(Runs::new(settings, Arc::clone(&hub), stopped.clone())),
             hub,
-            watchers: Watchers::new(Duration::from_secs(1)),
+            sampling_interval: SamplingInterval::new(Duration::from_secs(1)),
             control: Arc::new(Control::new()),
             encoders: Arc::new(Encoders::new()),
             process_metrics: true,

@@ -80,7 +80,7 @@ impl Default for HistoryStore {
 impl HistoryStore {
     /// Adds a sample, unless it follows the one before too closely, and forgets what is too old.
     pub(crate) fn push(&mut self, sample: &Sample) {
-        self.forget_after(sample.at_ms);
+        self.drop_after(sample.at_ms);
         if self.times_ms.back().is_some_and(|last| sample.at_ms.saturating_sub(*last) < SPACING_MS) {
             return;
         }
@@ -99,11 +99,11 @@ impl HistoryStore {
             let columns = self.gpus.entry(uuid.clone()).or_insert_with(|| Columns::of(GPU_FIELDS, known));
             columns.set_newest(GPU_FIELDS, gpu);
         }
-        self.forget_before(sample.at_ms.saturating_sub(DEPTH_MS));
+        self.drop_before(sample.at_ms.saturating_sub(DEPTH_MS));
     }
 
     /// A clock that was set back makes some of the past a future, which would keep everything else out.
-    fn forget_after(&mut self, newest_ms: u64) {
+    fn drop_after(&mut self, newest_ms: u64) {
         let known = self.times_ms.iter().take_while(|time| **time <= newest_ms).count();
         self.times_ms.truncate(known);
         for columns in self.all() {
@@ -111,13 +111,13 @@ impl HistoryStore {
         }
     }
 
-    fn forget_before(&mut self, oldest_ms: u64) {
+    fn drop_before(&mut self, oldest_ms: u64) {
         let old = self.times_ms.iter().take_while(|time| **time < oldest_ms).count();
         self.times_ms.drain(..old);
         for columns in self.all() {
             columns.drain(old);
         }
-        self.gpus.retain(|_, columns| columns.hold_something());
+        self.gpus.retain(|_, columns| columns.has_values());
     }
 
     fn all(&mut self) -> impl Iterator<Item = &mut Columns> {
@@ -167,7 +167,7 @@ impl Columns {
         self.values_mut().for_each(|column| drop(column.drain(..old)));
     }
 
-    fn hold_something(&self) -> bool {
+    fn has_values(&self) -> bool {
         self.0.iter().any(|(_, column)| column.iter().any(|value| !value.is_nan()))
     }
 

@@ -14,8 +14,7 @@ use std::{
 
 use gpumon_probe::{
     model::{Event, EventKind, GpuDetails, GpuRef, Inventory, Record, Sample, now_ms},
-    vendor::nvml::GpuAnswers,
-    vendor::nvml::query::{CachedAnswers, DriverAnswers},
+    vendor::{DriverAnswers, GpuAnswers, VendorAnswers},
 };
 use tokio::{
     sync::{OnceCell, broadcast, watch},
@@ -55,10 +54,10 @@ pub(crate) struct Hub {
     /// Apart from the rest, since reading much of it takes milliseconds.
     history: RwLock<HistoryStore>,
     /// Counts what has been taken in, so that whoever has read something knows whether there is something newer.
-    changes: AtomicU64,
+    change_count: AtomicU64,
     samples: watch::Sender<SampleFrame>,
     /// Counts samples and notices, so that a client waits for one thing alone.
-    news: watch::Sender<u64>,
+    wakeups: watch::Sender<u64>,
     notices: broadcast::Sender<TextFrame>,
     traces: broadcast::Sender<TextFrame>,
 }
@@ -70,7 +69,7 @@ struct State {
     inventory_line: Option<TextFrame>,
     sample: Option<Arc<Sample>>,
     details: BTreeMap<u32, Arc<GpuDetails>>,
-    answers: BTreeMap<u32, CachedAnswers>,
+    answers: BTreeMap<u32, VendorAnswers>,
     events: VecDeque<Event>,
     /// Those of processes since the newest sample.
     process_events: usize,
@@ -79,7 +78,7 @@ struct State {
 impl State {
     /// Takes in what is there. Details of a GPU that is there no more, or is another one, tell nothing any more; those
     /// of the others stay until new ones come.
-    fn is_there(&mut self, inventory: Inventory, line: TextFrame) {
+    fn set_inventory(&mut self, inventory: Inventory, line: TextFrame) {
         self.details.retain(|index, details| {
             let gpu = inventory.gpus.iter().find(|gpu| gpu.index == *index);
             gpu.is_some_and(|gpu| gpu.uuid.is_none() || gpu.uuid == details.uuid)
@@ -89,7 +88,7 @@ impl State {
         self.inventory_line = Some(line);
     }
 
-    fn is_answered(&mut self, DriverAnswers { index, all, answers }: DriverAnswers) {
+    fn apply_answers(&mut self, DriverAnswers { index, all, answers }: DriverAnswers) {
         let known = self.answers.entry(index).or_default();
         if all {
             *known = answers;
@@ -99,14 +98,14 @@ impl State {
     }
 
     /// Whether the event is one of too many.
-    fn is_excessive(&mut self, event: &Event) -> bool {
+    fn exceeds_process_limit(&mut self, event: &Event) -> bool {
         self.process_events += usize::from(is_of_process(event));
         is_of_process(event) && self.process_events > PROCESS_EVENTS
     }
 
-    fn remember(&mut self, event: Event) {
+    fn push_event(&mut self, event: Event) {
         if self.events.len() == EVENTS {
-            self.events.remove(least_telling(&self.events));
+            self.events.remove(least_important(&self.events));
         }
         self.events.push_back(event);
     }
@@ -114,7 +113,7 @@ impl State {
 
 /// The oldest; that of the processes, where those have most of the places: whoever starts many of them must not make the
 /// Xids of yesterday be forgotten.
-fn least_telling(events: &VecDeque<Event>) -> usize {
+fn least_important(events: &VecDeque<Event>) -> usize {
     let of_processes = events.iter().filter(|event| is_of_process(event)).count();
     let oldest = events.iter().position(is_of_process);
     oldest.filter(|_| of_processes > events.len() / 2).unwrap_or(0)
@@ -132,7 +131,7 @@ pub(crate) struct SampleFrame {
     /// When it came.
     pub(crate) at: Instant,
     /// The time after which the next is to come.
-    pub(crate) apart: Duration,
+    pub(crate) interval: Duration,
     /// The collector's line.
     line: TextFrame,
     sample: Option<Arc<Sample>>,
@@ -177,16 +176,16 @@ impl Hub {
                 process_events: 0,
             }),
             history: RwLock::default(),
-            changes: AtomicU64::new(0),
+            change_count: AtomicU64::new(0),
             samples: watch::Sender::new(SampleFrame {
                 number: 0,
                 at: Instant::now(),
-                apart: Duration::ZERO,
+                interval: Duration::ZERO,
                 line: TextFrame::new(""),
                 sample: None,
                 names: Arc::default(),
             }),
-            news: watch::Sender::new(0),
+            wakeups: watch::Sender::new(0),
             notices: broadcast::Sender::new(NOTICES),
             traces: broadcast::Sender::new(TRACES),
         }
@@ -196,29 +195,29 @@ impl Hub {
     ///
     /// # Errors
     /// Where the line is not a record.
-    pub(crate) fn take_in(&self, line: &str) -> Result<(), serde_json::Error> {
+    pub(crate) fn ingest(&self, line: &str) -> Result<(), serde_json::Error> {
         let record = record::decode(line)?;
-        self.collector_is(CollectorState::Running, None);
+        self.set_collector_state(CollectorState::Running, None);
         match record {
             Record::Inventory(inventory) => {
                 let line = TextFrame::new(line);
-                self.write(|state| state.is_there(inventory, line.clone()));
+                self.write(|state| state.set_inventory(inventory, line.clone()));
                 self.notify(line);
             }
             Record::Details(details) => {
                 self.write(|state| state.details.insert(details.index, Arc::new(details)));
                 self.notify(TextFrame::new(line));
             }
-            Record::Answers(answers) => self.write(|state| state.is_answered(answers)),
+            Record::Answers(answers) => self.write(|state| state.apply_answers(answers)),
             Record::Trace(_) => {
                 // An error means that nobody asked for traces.
                 let _ = self.traces.send(TextFrame::new(line));
             }
             Record::Event(event) => {
                 let is_kept = self.write(|state| {
-                    let is_kept = !state.is_excessive(&event);
+                    let is_kept = !state.exceeds_process_limit(&event);
                     if is_kept {
-                        state.remember(event);
+                        state.push_event(event);
                     }
                     is_kept
                 });
@@ -227,20 +226,20 @@ impl Hub {
                 }
             }
             Record::Sample(sample) => {
-                let apart = Duration::from_millis(sample.interval_ms.into());
+                let interval = Duration::from_millis(sample.interval_ms.into());
                 let sample = Arc::new(sample);
                 self.write(|state| (state.sample, state.process_events) = (Some(Arc::clone(&sample)), 0));
                 self.samples.send_modify(|frame| {
                     *frame = SampleFrame {
                         number: frame.number + 1,
                         at: Instant::now(),
-                        apart,
+                        interval,
                         line: TextFrame::new(line),
                         sample: Some(Arc::clone(&sample)),
                         names: Arc::default(),
                     };
                 });
-                self.tell_all();
+                self.wake_clients();
                 // Last, since whoever reads a lot of it holds this up.
                 self.history.write().unwrap_or_else(PoisonError::into_inner).push(&sample);
             }
@@ -249,12 +248,12 @@ impl Hub {
     }
 
     /// Takes in the collector's state; a change is told to every client.
-    pub(crate) fn collector_is(&self, collector: CollectorState, message: Option<String>) {
+    pub(crate) fn set_collector_state(&self, collector: CollectorState, message: Option<String>) {
         self.collector_status(collector, message, None);
     }
 
     /// Takes in that there is no collector, and until when if that is known.
-    pub(crate) fn collector_is_paused(&self, message: String, resumes_ms: Option<u64>) {
+    pub(crate) fn set_collector_paused(&self, message: String, resumes_ms: Option<u64>) {
         self.collector_status(CollectorState::Paused, Some(message), resumes_ms);
     }
 
@@ -274,8 +273,8 @@ impl Hub {
     }
 
     /// Takes in what happened in this process, and not in the collector.
-    pub(crate) fn happened(&self, event: Event) {
-        self.write(|state| state.remember(event.clone()));
+    pub(crate) fn add_event(&self, event: Event) {
+        self.write(|state| state.push_event(event.clone()));
         self.notify(encode(&ServerFrame::Event(event)));
     }
 
@@ -318,7 +317,7 @@ impl Hub {
 
     /// What holds now of that which is told only when it changes, for a client that may have missed a change. Details
     /// come again by themselves.
-    pub(crate) fn standing(&self) -> Vec<TextFrame> {
+    pub(crate) fn current_state(&self) -> Vec<TextFrame> {
         let (collector, inventory) = self.read(|state| (state.collector.clone(), state.inventory_line.clone()));
         inventory.into_iter().chain([encode(&ServerFrame::Collector(collector))]).collect()
     }
@@ -367,12 +366,12 @@ impl Hub {
 
     /// The number of the last change.
     pub(crate) fn change(&self) -> u64 {
-        self.changes.load(Ordering::Acquire)
+        self.change_count.load(Ordering::Acquire)
     }
 
     /// Changes with every sample and every notice.
-    pub(crate) fn news(&self) -> watch::Receiver<u64> {
-        self.news.subscribe()
+    pub(crate) fn changes(&self) -> watch::Receiver<u64> {
+        self.wakeups.subscribe()
     }
 
     /// The samples to come.
@@ -393,12 +392,12 @@ impl Hub {
     fn notify(&self, text: TextFrame) {
         // An error means that no client is connected.
         if self.notices.send(text).is_ok() {
-            self.tell_all();
+            self.wake_clients();
         }
     }
 
-    fn tell_all(&self) {
-        self.news.send_modify(|number| *number += 1);
+    fn wake_clients(&self) {
+        self.wakeups.send_modify(|number| *number += 1);
     }
 
     fn read<T>(&self, read: impl FnOnce(&State) -> T) -> T {
@@ -407,7 +406,7 @@ impl Hub {
 
     fn write<T>(&self, write: impl FnOnce(&mut State) -> T) -> T {
         let written = write(&mut self.state.write().unwrap_or_else(PoisonError::into_inner));
-        self.changes.fetch_add(1, Ordering::Release);
+        self.change_count.fetch_add(1, Ordering::Release);
         written
     }
 }
@@ -445,10 +444,10 @@ mod tests {
         let hub = Hub::new();
         let mut notices = hub.notices();
         for at_ms in 0..2 * NOTICES as u64 {
-            hub.take_in(&process_started(at_ms)).unwrap();
+            hub.ingest(&process_started(at_ms)).unwrap();
         }
         let of_gpu = Event { at_ms: 0, gpu: None, what: EventKind::MigChanged };
-        hub.take_in(&serde_json::to_string(&Record::Event(of_gpu)).unwrap()).unwrap();
+        hub.ingest(&serde_json::to_string(&Record::Event(of_gpu)).unwrap()).unwrap();
         let mut received = Vec::new();
         while let Ok(frame) = notices.try_recv() {
             received.push(frame);
@@ -462,7 +461,7 @@ mod tests {
     fn a_sample_without_command_lines_is_written_once_and_off_the_event_loop() {
         let hub = Hub::new();
         let sample = Sample { seq: 0, at_ms: 1, interval_ms: 1000, gpus: Vec::new(), host: HostReader::new().read() };
-        hub.take_in(&serde_json::to_string(&Record::Sample(sample)).unwrap()).unwrap();
+        hub.ingest(&serde_json::to_string(&Record::Sample(sample)).unwrap()).unwrap();
         let frame = hub.samples().borrow().clone();
         let runtime = tokio::runtime::Builder::new_current_thread().max_blocking_threads(1).build().unwrap();
         runtime.block_on(async {
@@ -481,7 +480,7 @@ mod tests {
     #[test]
     fn processes_that_come_and_go_do_not_push_out_what_happened_to_gpus() {
         let hub = Hub::new();
-        let told = |at_ms, what| hub.happened(Event { at_ms, gpu: None, what });
+        let told = |at_ms, what| hub.add_event(Event { at_ms, gpu: None, what });
         told(0, EventKind::MigChanged);
         for at_ms in 1..=1000 {
             let unknown = || Reading::Absent(Absence::Unknown);

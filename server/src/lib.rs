@@ -3,7 +3,7 @@
 //! - [`frame`] is what travels: the stream's frames and the snapshot.
 //! - [`supervisor`] keeps the [`collector`] running, the child process that reads the driver, unless [`control`] says
 //!   that it is to pause; [`stuck_collectors`] are those that cannot be killed.
-//! - [`watchers`] is how often it samples, [`cadence`] which of the samples one client gets.
+//! - [`sampling_interval`] is how often it samples, [`rate_limiter`] which of the samples one client gets.
 //! - [`hub`] holds what the collector said last and passes it to every client; [`record`] decodes its lines.
 //! - [`history`] keeps the recent past for clients that come late.
 //! - [`runs`] are those of the workload runner: processes that work, and what they say.
@@ -18,7 +18,6 @@
 
 mod answers;
 mod app;
-mod cadence;
 mod collector;
 mod connections;
 mod control;
@@ -37,17 +36,18 @@ mod metrics;
 mod page;
 mod pause;
 mod peer;
+mod rate_limiter;
 mod record;
 mod respond;
 mod routes;
 pub mod runs;
+mod sampling_interval;
 mod snapshot;
 mod snapshot_parts;
 mod stream;
 mod stuck_collectors;
 pub mod supervisor;
 mod view;
-mod watchers;
 
 use std::{future::Future, io, sync::Arc, time::Duration};
 
@@ -60,15 +60,15 @@ use self::{
     listen::Listener,
     memory::Memory,
     runs::{RunSettings, Runs},
+    sampling_interval::SamplingInterval,
     supervisor::Collector,
-    watchers::Watchers,
 };
 
 /// How often answers that nobody asks for any more are let go of.
-const TIDY: Duration = Duration::from_secs(1);
+const TRIM_INTERVAL: Duration = Duration::from_secs(1);
 
 /// How long open connections may take to end after the shutdown was asked for.
-const FAREWELL: Duration = Duration::from_secs(1);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// What is served.
 #[derive(Debug, Clone)]
@@ -81,7 +81,7 @@ pub struct Settings {
     pub runs: RunSettings,
 }
 
-/// Serves at every door until `shutdown` completes, then ends every connection and the collector.
+/// Serves at every listener until `shutdown` completes, then ends every connection and the collector.
 ///
 /// # Errors
 /// Where a listener fails.
@@ -92,59 +92,60 @@ pub async fn run(
 ) -> io::Result<()> {
     let Settings { collector, process_metrics, runs } = settings;
     let (hub, control) = (Arc::new(Hub::new()), Arc::new(Control::new()));
-    let watchers = Watchers::new(collector.interval);
+    let sampling_interval = SamplingInterval::new(collector.interval);
     let (stop, stopped) = watch::channel(false);
     let runs = Arc::new(Runs::new(runs, Arc::clone(&hub), stopped.clone()));
-    let supervision = supervisor::supervise(collector, Arc::clone(&hub), Arc::clone(&control), watchers.interval());
+    let supervision =
+        supervisor::supervise(collector, Arc::clone(&hub), Arc::clone(&control), sampling_interval.interval());
     let mut supervision = tokio::spawn(supervision);
     let app = AppState {
         hub,
-        watchers,
+        sampling_interval,
         control,
         runs,
         encoders: Arc::new(Encoders::new()),
         process_metrics,
         stopped: stopped.clone(),
     };
-    let connections = connections::Table::new();
-    let mut doors = JoinSet::new();
+    let connections = connections::ConnectionTable::new();
+    let mut servers = JoinSet::new();
     for listener in listeners {
         let router = routes::router(app.clone(), listener.access());
-        doors.spawn(connections::serve(listener, router, Arc::clone(&connections), stopped.clone()));
+        servers.spawn(connections::serve(listener, router, Arc::clone(&connections), stopped.clone()));
     }
     let result = tokio::select! {
-        result = all_closed(&mut doors) => result,
+        result = all_closed(&mut servers) => result,
         () = async {
             shutdown.await;
             let _ = stop.send(true);
-            tokio::time::sleep(FAREWELL).await;
+            tokio::time::sleep(SHUTDOWN_TIMEOUT).await;
         } => Ok(()),
-        () = tidy(&app, &connections) => Ok(()),
+        () = trim(&app, &connections) => Ok(()),
         // It ends only by a defect. A server that looks well and shows nothing new would be worse than none.
         _ = &mut supervision => Err(io::Error::other("the collector's supervisor failed")),
     };
-    // The doors may have closed before the processes of runs have seen that the server stops.
+    // The servers may have closed before the processes of runs have seen that the server stops.
     let _ = stop.send(true);
-    app.runs.wait_for_end(FAREWELL).await;
+    app.runs.wait_for_end(SHUTDOWN_TIMEOUT).await;
     // Dropping the supervisor's future kills its child.
     supervision.abort();
     // So that no socket is left over.
-    doors.shutdown().await;
+    servers.shutdown().await;
     result
 }
 
 /// Never ends.
-async fn tidy(app: &AppState, connections: &connections::Table) {
+async fn trim(app: &AppState, connections: &connections::ConnectionTable) {
     let mut memory = Memory::new();
     loop {
-        tokio::time::sleep(TIDY).await;
-        memory.tidy(connections.count(), app.encoders.tidy());
+        tokio::time::sleep(TRIM_INTERVAL).await;
+        memory.trim(connections.count(), app.encoders.trim());
     }
 }
 
 /// Ends when the last door has closed, or the first fails.
-async fn all_closed(doors: &mut JoinSet<io::Result<()>>) -> io::Result<()> {
-    while let Some(closed) = doors.join_next().await {
+async fn all_closed(servers: &mut JoinSet<io::Result<()>>) -> io::Result<()> {
+    while let Some(closed) = servers.join_next().await {
         closed.map_err(io::Error::other).flatten()?;
     }
     Ok(())

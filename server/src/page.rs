@@ -11,7 +11,7 @@ use rust_embed::RustEmbed;
 use crate::{
     app::AppState,
     peer::Peer,
-    respond::{Subject, respond},
+    respond::{Resource, respond},
     view::View,
 };
 
@@ -51,7 +51,7 @@ async fn serve(app: &AppState, headers: &HeaderMap, peer: Peer, path: String, mi
     let Some(file) = Page::get(&path) else { return (StatusCode::NOT_FOUND, missing).into_response() };
     let content_type = file.metadata.mimetype().to_owned();
     let cache = if path.starts_with("assets/") { FOREVER } else { ASK_AGAIN };
-    let subject = Subject::Page(path);
+    let subject = Resource::Page(path);
     let mut response =
         respond(app, headers, peer.who(), View::Names, subject, &content_type, move |_| file.data.into_owned()).await;
     for (name, value) in [(header::CACHE_CONTROL, cache), (header::CONTENT_SECURITY_POLICY, CONTENT_SECURITY_POLICY)] {

@@ -46,7 +46,7 @@ pub(crate) async fn resume(State(app): State<AppState>) -> Answer {
 }
 
 async fn answer(app: &AppState, number: u64) -> Answer {
-    if !carried_out(&app.control, number).await {
+    if !wait_done(&app.control, number).await {
         let message = "the collector's supervisor does not answer; restart the server\n".to_owned();
         return Err((StatusCode::SERVICE_UNAVAILABLE, message));
     }
@@ -55,24 +55,24 @@ async fn answer(app: &AppState, number: u64) -> Answer {
 
 /// Whether the order was carried out. It is taken back where it was not, also where the client hangs up meanwhile: what
 /// nobody waits for must not happen later.
-async fn carried_out(control: &Control, number: u64) -> bool {
-    let asked = Asked { control, number };
-    timeout(PATIENCE, control.carried_out(number)).await.is_ok() || !asked.withdraw()
+async fn wait_done(control: &Control, number: u64) -> bool {
+    let order = PendingOrder { control, number };
+    timeout(PATIENCE, control.wait_done(number)).await.is_ok() || !order.withdraw()
 }
 
 /// An order that is taken back when this is dropped, unless it has been carried out.
-struct Asked<'a> {
+struct PendingOrder<'a> {
     control: &'a Control,
     number: u64,
 }
 
-impl Asked<'_> {
+impl PendingOrder<'_> {
     fn withdraw(&self) -> bool {
         self.control.withdraw(self.number)
     }
 }
 
-impl Drop for Asked<'_> {
+impl Drop for PendingOrder<'_> {
     fn drop(&mut self) {
         self.withdraw();
     }
@@ -88,10 +88,10 @@ mod tests {
     async fn a_pause_whose_client_hangs_up_does_not_happen_later() {
         let control = Control::new();
         let is_paused = || control.orders().borrow().pause.is_some();
-        assert!(carried_out(&control, control.pause(None)).now_or_never().is_none());
+        assert!(wait_done(&control, control.pause(None)).now_or_never().is_none());
         assert!(!is_paused());
         let number = control.pause(None);
-        control.is_carried_out(*control.orders().borrow());
-        assert!(carried_out(&control, number).await && is_paused());
+        control.mark_done(*control.orders().borrow());
+        assert!(wait_done(&control, number).await && is_paused());
     }
 }

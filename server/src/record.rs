@@ -16,7 +16,7 @@ struct Kind<'a> {
 /// # Errors
 /// Where the line is not a record.
 pub(crate) fn decode(line: &str) -> Result<Record, serde_json::Error> {
-    match kind_at_sight(line).map_or_else(|| serde_json::from_str(line).map(|Kind { kind }| kind), Ok)? {
+    match leading_kind(line).map_or_else(|| serde_json::from_str(line).map(|Kind { kind }| kind), Ok)? {
         "inventory" => serde_json::from_str(line).map(Record::Inventory),
         "sample" => serde_json::from_str(line).map(Record::Sample),
         "details" => serde_json::from_str(line).map(Record::Details),
@@ -28,7 +28,7 @@ pub(crate) fn decode(line: &str) -> Result<Record, serde_json::Error> {
 }
 
 /// The `type` that stands first, and is spelled plainly.
-fn kind_at_sight(line: &str) -> Option<&str> {
+fn leading_kind(line: &str) -> Option<&str> {
     let kind = line.strip_prefix(r#"{"type":""#)?.split_once('"')?.0;
     (!kind.contains('\\')).then_some(kind)
 }
@@ -41,8 +41,8 @@ mod tests {
         model::{Absence, Event, EventKind, GpuDetails, Trace, TraceMetric},
         owner::CommandLines,
         sampler::{self, Options},
-        vendor::SourceChoice,
-        vendor::nvml::query::{CachedAnswers, DriverAnswers, Query, Value},
+        vendor::nvml::query::{CachedAnswers, Query, Value},
+        vendor::{DriverAnswers, SourceChoice},
     };
 
     use super::*;
@@ -64,7 +64,7 @@ mod tests {
                 values: vec![1.0, 2.5],
                 gap: false,
             }),
-            Record::Answers(DriverAnswers { index: 0, all: true, answers: answers() }),
+            Record::Answers(DriverAnswers { index: 0, all: true, answers: answers().into() }),
             Record::Event(Event { at_ms: 3, gpu: None, what: EventKind::MigChanged }),
         ]
     }
@@ -79,7 +79,7 @@ mod tests {
     fn every_record_is_decoded_as_it_was_written() {
         for record in records() {
             let line = serde_json::to_string(&record).unwrap();
-            assert!(kind_at_sight(&line).is_some(), "{line}");
+            assert!(leading_kind(&line).is_some(), "{line}");
             assert_eq!(decode(&line).unwrap(), record);
             // Somebody else's collector may write the type last.
             let (kind, rest) = line[1..].split_once(',').unwrap();

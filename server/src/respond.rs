@@ -17,9 +17,9 @@ use crate::{
     view::View,
 };
 
-/// What an answer is about. Answers to equal questions are equal.
+/// What an answer is about.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) enum Subject {
+pub(crate) enum Resource {
     /// `/api/v1/snapshot`.
     Snapshot { history_ms: Option<u64>, metrics: Vec<&'static str>, brief: bool },
     /// `/api/v1/answers`.
@@ -30,12 +30,12 @@ pub(crate) enum Subject {
     Page(String),
 }
 
-/// A question, and what its answer depends on.
+/// A resource, and what its answer depends on.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct Question {
-    /// Each user's answers are apart: who takes them slowly holds no other's room.
+pub(crate) struct CacheKey {
+    /// Each user has its own answers, so that a slow client uses no other user's quota.
     who: Who,
-    subject: Subject,
+    resource: Resource,
     change: u64,
     view: View,
     gzip: bool,
@@ -45,7 +45,7 @@ pub(crate) struct Question {
 pub(crate) const JSON: &str = "application/json";
 
 /// Writes the answers.
-pub(crate) type ResponseEncoder = Encoder<Question>;
+pub(crate) type ResponseEncoder = Encoder<CacheKey>;
 
 /// Answers with what `write` makes of what is known.
 pub(crate) async fn respond(
@@ -53,17 +53,17 @@ pub(crate) async fn respond(
     headers: &HeaderMap,
     who: Who,
     view: View,
-    subject: Subject,
+    resource: Resource,
     content_type: &str,
     write: impl FnOnce(&Hub) -> Vec<u8> + Send + 'static,
 ) -> Response {
     let compress = accepts_gzip(headers);
     let hub = Arc::clone(&app.hub);
-    let question = Question { who, subject, change: hub.change(), view, gzip: compress };
+    let key = CacheKey { who, resource, change: hub.change(), view, gzip: compress };
     let write = move || if compress { gzip(&write(&hub)) } else { write(&hub) };
-    let is_long = matches!(question.subject, Subject::Snapshot { history_ms: Some(_), .. });
+    let is_long = matches!(key.resource, Resource::Snapshot { history_ms: Some(_), .. });
     let encoder = if is_long { &app.encoders.long_responses } else { &app.encoders.responses };
-    let Ok(bytes) = encoder.answer(who, question, write).await else {
+    let Ok(bytes) = encoder.answer(who, key, write).await else {
         let message = "too many large answers are being sent: try again in a few seconds\n";
         return (StatusCode::SERVICE_UNAVAILABLE, [(header::RETRY_AFTER, "5")], message).into_response();
     };

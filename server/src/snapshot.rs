@@ -14,7 +14,7 @@ use crate::{
     app::AppState,
     history::Wanted,
     peer::Peer,
-    respond::{JSON, Subject, respond, to_json},
+    respond::{JSON, Resource, respond, to_json},
     snapshot_parts::SnapshotParts,
     view::View,
 };
@@ -46,7 +46,7 @@ pub(crate) async fn snapshot(
     let hint = "; ask for history_s, metrics and brief, or nothing";
     let Query(query) = query.map_err(|error| bad(error.body_text() + hint))?;
     let parts = query.understood(View::of(peer).await).map_err(bad)?;
-    let subject = Subject::Snapshot { history_ms: parts.history_ms, metrics: parts.wanted.ids(), brief: parts.brief };
+    let subject = Resource::Snapshot { history_ms: parts.history_ms, metrics: parts.wanted.ids(), brief: parts.brief };
     Ok(respond(&app, &headers, peer.who(), parts.view, subject, JSON, move |hub| to_json(&hub.snapshot(&parts))).await)
 }
 

@@ -46,9 +46,9 @@ const LONGEST_AFTER_SAMPLES: Duration = Duration::from_millis(1500);
 /// A collector that ran for so long starts the pauses anew.
 const STEADY: Duration = Duration::from_secs(30);
 /// Where there is nothing to read, a driver may be installed or a GPU appear, so it is tried again now and then.
-const LOOK_AGAIN: Duration = Duration::from_secs(15);
+const RETRY_INTERVAL: Duration = Duration::from_secs(15);
 /// So often it is looked whether one that was left behind has ended after all.
-const LOOK_BEHIND: Duration = Duration::from_secs(1);
+const STUCK_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Runs collectors, one after another, until it is dropped.
 pub(crate) async fn supervise(
@@ -83,7 +83,7 @@ impl Supervisor {
             let started = Instant::now();
             let Some(end) = self.run_once(orders).await else { return };
             let (state, message, wait) = match end {
-                End::NothingToRead(message) => (CollectorState::Unavailable, message, LOOK_AGAIN),
+                End::NothingToRead(message) => (CollectorState::Unavailable, message, RETRY_INTERVAL),
                 End::Broken { message, had_begun } => {
                     let wait = backoff.pause_after(started.elapsed(), had_begun);
                     let message = format!("{message}; a new one starts in {:.1} s", wait.as_secs_f64());
@@ -95,7 +95,7 @@ impl Supervisor {
                 tracing::warn!("{message}");
                 last_message = Some(message.clone());
             }
-            self.hub.collector_is(state, Some(message));
+            self.hub.set_collector_state(state, Some(message));
             tokio::select! {
                 () = pause_ordered(&self.control, orders) => return,
                 () = sleep(wait) => {}
@@ -114,7 +114,7 @@ impl Supervisor {
         let end = tokio::select! {
             biased;
             () = pause_ordered(&self.control, orders) => None,
-            end = running.watch_over(&self.hub) => Some(end),
+            end = running.monitor(&self.hub) => Some(end),
         };
         self.stuck_collectors.kill(running.child).await;
         end
@@ -127,20 +127,20 @@ impl Supervisor {
             let order = *orders.borrow_and_update();
             let Some(pause) = order.pause else {
                 tracing::info!("resumed");
-                self.hub.collector_is(CollectorState::Starting, None);
-                self.control.is_carried_out(order);
+                self.hub.set_collector_state(CollectorState::Starting, None);
+                self.control.mark_done(order);
                 return;
             };
             let holders = self.stuck_collectors.pids();
-            self.hub.collector_is_paused(pause_message(&holders), pause.resumes_ms);
-            self.control.is_carried_out(order);
+            self.hub.set_collector_paused(pause_message(&holders), pause.resumes_ms);
+            self.control.mark_done(order);
             tokio::select! {
                 // The sender lives as long as this does.
                 _ = orders.changed() => {}
                 () = sleep_until(pause.until.unwrap_or_else(Instant::now)), if pause.until.is_some() => {
                     self.control.resume();
                 }
-                () = sleep(LOOK_BEHIND), if !holders.is_empty() => {}
+                () = sleep(STUCK_CHECK_INTERVAL), if !holders.is_empty() => {}
             }
         }
     }
@@ -171,7 +171,7 @@ impl Backoff {
 async fn pause_ordered(control: &Control, orders: &mut watch::Receiver<Order>) {
     let waited = orders.wait_for(|order| {
         if order.pause.is_none() {
-            control.is_carried_out(*order);
+            control.mark_done(*order);
         }
         order.pause.is_some()
     });

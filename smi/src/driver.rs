@@ -9,12 +9,12 @@ use std::{
 use gpumon_probe::{
     model::Health,
     owner::CommandLines,
-    sampler::{self, Moment, Options},
+    sampler::{self, OneShot, Options},
     untrusted::printable,
     vendor::nvml::query::{Answer, Code, Query, QueryBackend, Subject, SystemQuery, Value},
     vendor::{
-        SourceChoice, SourceError,
-        nvml::{GpuAnswers, NvmlBackend, Recorded},
+        GpuAnswers, SourceChoice, SourceError,
+        nvml::{NvmlBackend, Recorded},
     },
 };
 
@@ -181,7 +181,7 @@ fn printable_text(answer: Answer) -> Answer {
 fn simulated(source: &AnswerSource<'_>) -> Result<Recorded, SourceError> {
     let source = Arc::from(source.choice.open(None)?);
     let options = Options { answers: true, ..Options::new(Duration::from_secs(1), CommandLines::All) };
-    let Moment { inventory, sample, answers, .. } = sampler::once(&source, &options)?;
+    let OneShot { inventory, sample, answers, .. } = sampler::once(&source, &options)?;
     let health = |index| sample.gpus.iter().find(|gpu| gpu.index == index).map_or(Health::Ok, |gpu| gpu.health.clone());
     let gpus =
         answers.into_iter().map(|own| GpuAnswers { index: own.index, health: health(own.index), answers: own.answers });

@@ -10,21 +10,21 @@ use super::{Refusal, return_code};
 pub(crate) fn refusal(error: &SourceError) -> Refusal {
     let failed = |what: &str| format!("Failed to initialize NVML: {what}\n");
     match error {
-        SourceError::NoLibrary { .. } => Refusal::new(
+        SourceError::NoLibrary(_) => Refusal::new(
             12,
             "NVIDIA-SMI couldn't find libnvidia-ml.so library in your system. Please make sure that the NVIDIA Display \
              Driver is properly installed and present in your system.\nPlease also try adding directory that contains \
              libnvidia-ml.so to your system PATH.\n",
         ),
-        SourceError::NoDriver => Refusal::new(
+        SourceError::NoDriver(_) => Refusal::new(
             9,
             "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. Make sure that the latest \
              NVIDIA driver is installed and running.\n\n",
         ),
-        SourceError::NoDevice => Refusal::no_devices(),
-        SourceError::VersionMismatch => Refusal::new(18, failed("Driver/library version mismatch")),
-        SourceError::NoPermission => Refusal::new(4, failed("Insufficient Permissions")),
-        SourceError::Driver { .. } => Refusal::new(255, failed("Unknown Error")),
+        SourceError::NoDevice(_) => Refusal::no_devices(),
+        SourceError::VersionMismatch(_) => Refusal::new(18, failed("Driver/library version mismatch")),
+        SourceError::NoPermission(_) => Refusal::new(4, failed("Insufficient Permissions")),
+        SourceError::Driver(_) => Refusal::new(255, failed("Unknown Error")),
         SourceError::NoThread { .. } | SourceError::BadScenario(_) => Refusal::new(255, format!("{error}\n")),
     }
 }

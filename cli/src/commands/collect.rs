@@ -11,7 +11,7 @@ use std::{
 use gpumon_probe::{
     model::Record,
     owner::CommandLines,
-    sampler::{self, Options, Pace},
+    sampler::{self, Options, SharedInterval},
 };
 use gpumon_server::{frame::INTERVAL_MS, supervisor::Request};
 
@@ -66,10 +66,10 @@ pub(crate) fn run(source: &SourceArgs, args: &CollectArgs) -> Result<(), Failure
     let commands = if args.hide_commands { CommandLines::Own } else { CommandLines::All };
     let options = Options { answers: args.supervised, ..args.sampling.options(commands) };
     if args.supervised {
-        let pace = Arc::clone(&options.pace);
+        let interval = Arc::clone(&options.interval);
         // Also where the driver hangs, so it cannot be the thread that reads the driver.
         std::thread::spawn(move || {
-            obey(io::stdin().lock(), &pace);
+            apply_requests(io::stdin().lock(), &interval);
             std::process::exit(0);
         });
     }
@@ -87,13 +87,13 @@ pub(crate) fn run(source: &SourceArgs, args: &CollectArgs) -> Result<(), Failure
     Ok(written?)
 }
 
-/// Does what each line says, until there are no more. A line that says nothing is reported and left out.
-fn obey(mut requests: impl BufRead, pace: &Pace) {
+/// Applies the request of each line until the input ends. An invalid line is reported and ignored.
+fn apply_requests(mut requests: impl BufRead, interval: &SharedInterval) {
     let mut line = Vec::new();
     while requests.read_until(b'\n', &mut line).is_ok_and(|length| length > 0) {
         match serde_json::from_slice(line.trim_ascii()) {
             Ok(Request { interval_ms }) if INTERVAL_MS.contains(&interval_ms) => {
-                pace.set(Duration::from_millis(interval_ms.into()));
+                interval.set(Duration::from_millis(interval_ms.into()));
             }
             Ok(Request { interval_ms }) => say(&format!("ignored an interval of {interval_ms} ms: give 100 to 60000")),
             Err(error) => say(&format!("ignored what is no request: {error}; give {{\"interval_ms\":1000}}")),
@@ -114,15 +114,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn requests_change_the_pace_and_nonsense_does_not() {
-        let pace = Pace::new(Duration::from_secs(1));
+    fn requests_change_the_interval_and_invalid_lines_do_not() {
+        let interval = SharedInterval::new(Duration::from_secs(1));
         let after = |lines: &[u8]| {
-            obey(lines, &pace);
-            pace.interval().as_millis()
+            apply_requests(lines, &interval);
+            interval.get().as_millis()
         };
         assert_eq!(after(b"{\"interval_ms\":100}\n"), 100);
         assert_eq!(after(b"{\"interval_ms\":99}\n{\"interval_ms\":60001}\n"), 100);
         assert_eq!(after(b"\n\xff\n{\"interval\":500}\n{\"interval_ms\":500,\"x\":1}\n"), 100);
-        assert_eq!(after(b"nonsense\n{\"interval_ms\":250}"), 250, "what follows nonsense counts");
+        assert_eq!(after(b"nonsense\n{\"interval_ms\":250}"), 250, "what follows an invalid line counts");
     }
 }

@@ -8,7 +8,7 @@ use gpumon_probe::{
     model::{GpuSample, Record},
     owner::CommandLines,
     sampler::{self, Options},
-    vendor::Extent,
+    vendor::ReadDepth,
 };
 use gpumon_workload::child::{self, Depth, JobFailure, ReadDriver};
 
@@ -40,11 +40,11 @@ struct Driver(SourceArgs);
 
 impl ReadDriver for Driver {
     fn read(&self, depth: Depth, interval: Duration, on_sample: &mut dyn FnMut(&[GpuSample]) -> ControlFlow<()>) {
-        let extent = match depth {
-            Depth::Metered => Extent::Metered,
-            Depth::Whole => Extent::Whole,
+        let depth = match depth {
+            Depth::Metered => ReadDepth::Metered,
+            Depth::Full => ReadDepth::Full,
         };
-        let options = Options { extent, ..Options::new(interval, CommandLines::Own) };
+        let options = Options { depth, ..Options::new(interval, CommandLines::Own) };
         let on_record = |record: &Record| match record {
             Record::Sample(sample) => on_sample(&sample.gpus),
             _ => ControlFlow::Continue(()),

@@ -6,7 +6,7 @@ use super::{
     measure::Measure,
     row::{EXTRAS, Row},
 };
-use crate::words::Phrase;
+use crate::describe::Phrase;
 
 /// Between two columns.
 pub(super) const GAP: usize = 2;

@@ -5,20 +5,20 @@ use unicode_width::UnicodeWidthStr;
 use super::{
     Layout, View,
     bar::bar,
+    column_widths::ColumnWidths,
     fit::{Fit, GAP, Wishes, long_width, words_width},
-    kept::Kept,
+    history::REACH_MS,
     line::{Line, cut, left, right},
     measure::Measure,
     mig,
-    past::REACH_MS,
     row::{self, Row},
     spark::spark,
     style::{DIM, NOTICE, PLAIN, of_level},
     units::ABSENT,
 };
-use crate::words::{LONGEST, NEARLY_FULL, Phrase, fitted};
+use crate::describe::{LONGEST, NEARLY_FULL, Phrase, fitted};
 
-pub(super) fn lines(view: &View<'_>, layout: Layout, kept: Option<&mut Kept>) -> Vec<Line> {
+pub(super) fn lines(view: &View<'_>, layout: Layout, kept: Option<&mut ColumnWidths>) -> Vec<Line> {
     let mut rows = Vec::new();
     for gpu in &view.sample.gpus {
         rows.push(row::of_gpu(gpu, view, layout));

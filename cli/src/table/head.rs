@@ -9,7 +9,7 @@ use super::{
     style::{DIM, PLAIN, SIMULATED, STRONG},
     units::clock,
 };
-use crate::words;
+use crate::describe;
 
 const GAP: usize = 2;
 
@@ -56,7 +56,7 @@ pub(super) fn line(view: &View<'_>, layout: Layout) -> Line {
 fn models(inventory: &Inventory) -> String {
     let mut counts: Vec<(String, u32)> = Vec::new();
     for gpu in &inventory.gpus {
-        let name = words::full_name(Some(&gpu.name));
+        let name = describe::full_name(Some(&gpu.name));
         match counts.iter_mut().find(|(known, _)| *known == name) {
             Some((_, count)) => *count += 1,
             None => counts.push((name, 1)),

@@ -3,7 +3,7 @@
 use unicode_width::UnicodeWidthStr;
 
 use super::row::{EXTRAS, Row};
-use crate::words::WITHOUT_MARK;
+use crate::describe::BUSY_WIDTH;
 
 /// The widest cell of each column.
 #[derive(Debug, Clone, Copy, Default)]
@@ -30,7 +30,7 @@ impl Measure {
         Self {
             index: widest(|row| &row.index).max(2),
             // A number that grows does not move the others.
-            busy: widest(|row| &row.busy).max(WITHOUT_MARK),
+            busy: widest(|row| &row.busy).max(BUSY_WIDTH),
             used: widest(|row| &row.used).max(if total > 3 { total } else { total + 2 }),
             total,
             temperature: widest(|row| &row.temperature),

@@ -8,27 +8,27 @@ use super::{
     row::{EXTRAS, Row},
     units::ABSENT,
 };
-use crate::words;
+use crate::describe;
 
 /// One row for each part.
 pub(super) fn rows<'a>(gpu: &GpuSample, view: &View<'a>, layout: Layout) -> Vec<Row<'a>> {
     let known = view.inventory.gpus.iter().find(|known| known.index == gpu.index);
     let parts = gpu.mig_devices.value().into_iter().flatten();
-    parts.map(|part| row(part, known.and_then(|gpu| words::device_of(gpu, part.instance)), gpu, layout)).collect()
+    parts.map(|part| row(part, known.and_then(|gpu| describe::device_of(gpu, part.instance)), gpu, layout)).collect()
 }
 
 fn row<'a>(part: &MigSample, device: Option<&MigDevice>, gpu: &GpuSample, layout: Layout) -> Row<'a> {
     let profile = device.and_then(|device| device.profile.value()).map_or("MIG", String::as_str);
     let name =
-        device.map_or_else(|| profile.to_owned(), |device| format!("{} {profile}", words::label(gpu.index, device)));
+        device.map_or_else(|| profile.to_owned(), |device| format!("{} {profile}", describe::label(gpu.index, device)));
     let (used, total) = (part.memory.used_bytes.value(), part.memory.total_bytes.value());
     Row {
         index: String::new(),
         name: printable(&name, layout),
-        busy: words::of_part(&part.activity),
-        used: used.map_or_else(|| ABSENT.to_owned(), |bytes| words::used(*bytes)),
-        total: total.map_or_else(String::new, |bytes| words::total(*bytes)),
-        memory_share: words::share(used, total),
+        busy: describe::of_part(&part.activity),
+        used: used.map_or_else(|| ABSENT.to_owned(), |bytes| describe::used(*bytes)),
+        total: total.map_or_else(String::new, |bytes| describe::total(*bytes)),
+        memory_share: describe::share(used, total),
         temperature: String::new(),
         draw: String::new(),
         limit: String::new(),

@@ -3,26 +3,26 @@
 //! The text carries ANSI styles; whoever prints it strips them where they are not wanted.
 
 pub(crate) mod bar;
+mod column_widths;
 mod fit;
 mod gpus;
 mod head;
-mod kept;
+mod history;
 pub(crate) mod line;
 mod measure;
 mod mig;
-mod past;
+pub(crate) mod process_label;
 mod processes;
 mod row;
 mod short;
 mod spark;
 pub(crate) mod style;
 pub(crate) mod units;
-pub(crate) mod what;
 
 use gpumon_probe::model::{Inventory, Sample};
 
-pub(crate) use self::kept::Kept;
-pub(crate) use self::past::{METRIC, Past, REACH_MS};
+pub(crate) use self::column_widths::ColumnWidths;
+pub(crate) use self::history::{METRIC, REACH_MS, UtilizationHistory};
 use self::{line::Line, style::DIM};
 
 /// What is shown.
@@ -31,9 +31,9 @@ pub(crate) struct View<'a> {
     pub(crate) inventory: &'a Inventory,
     pub(crate) sample: &'a Sample,
     /// The last minute, as far as it is known.
-    pub(crate) past: &'a Past,
+    pub(crate) past: &'a UtilizationHistory,
     /// Whether the sample stands for itself. Otherwise what lasts is among its conditions.
-    pub(crate) is_single_look: bool,
+    pub(crate) is_one_shot: bool,
     /// What is to be said about the whole of it, as that a server is paused.
     pub(crate) notice: Option<&'a str>,
 }
@@ -57,7 +57,7 @@ impl Layout {
 }
 
 /// The whole table, each line ended. One that is shown in the place of the one before takes over what that kept.
-pub(crate) fn render(view: &View<'_>, layout: Layout, mut kept: Option<&mut Kept>) -> String {
+pub(crate) fn render(view: &View<'_>, layout: Layout, mut kept: Option<&mut ColumnWidths>) -> String {
     let mut lines = vec![head::line(view, layout)];
     lines.extend(view.notice.map(|notice| Line::new(style::NOTICE, line::printable(notice, layout))));
     lines.push(Line::default());

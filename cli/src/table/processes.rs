@@ -7,13 +7,13 @@ use unicode_width::UnicodeWidthStr;
 
 use super::{
     Layout, View,
-    kept::Kept,
+    column_widths::ColumnWidths,
     line::{Line, cut, left, printable, right},
+    process_label::{ProcessLabel, kind},
     style::{DIM, MEMORY, PLAIN, UTILIZATION},
     units::{ABSENT, duration, gib_in_column, whole},
-    what::{What, kind},
 };
-use crate::words;
+use crate::describe;
 
 const COLUMNS: usize = 7;
 const HEADINGS: [&str; COLUMNS] = ["GPU", "PID", "USER", "TYPE", "MEMORY", "SM", "TIME"];
@@ -35,16 +35,16 @@ pub(super) type Widths = [usize; COLUMNS];
 /// One process as text.
 struct Row {
     cells: [String; COLUMNS],
-    what: Option<What>,
+    what: Option<ProcessLabel>,
 }
 
-pub(super) fn lines(view: &View<'_>, layout: Layout, kept: Option<&mut Kept>) -> Vec<Line> {
+pub(super) fn lines(view: &View<'_>, layout: Layout, kept: Option<&mut ColumnWidths>) -> Vec<Line> {
     let mut rows = Vec::new();
     for gpu in &view.sample.gpus {
         let known = view.inventory.gpus.iter().find(|known| known.index == gpu.index);
         let place = |process: &Process| {
-            let part = process.mig.zip(known).and_then(|(instance, known)| words::device_of(known, instance));
-            part.map_or_else(|| gpu.index.to_string(), |part| words::label(gpu.index, part))
+            let part = process.mig.zip(known).and_then(|(instance, known)| describe::device_of(known, instance));
+            part.map_or_else(|| gpu.index.to_string(), |part| describe::label(gpu.index, part))
         };
         // By the parts of the GPU; whoever holds most comes first, and of whom it is not known how much, last.
         let mut processes: Vec<&Process> = gpu.processes.value().into_iter().flatten().collect();
@@ -58,7 +58,7 @@ pub(super) fn lines(view: &View<'_>, layout: Layout, kept: Option<&mut Kept>) ->
         lines.push(Line::new(DIM, format!("processes of GPU {gpu}: {reason}")));
     }
     for gpu in view.sample.gpus.iter().filter(|gpu| gpu.processes_omitted > 0) {
-        lines.push(Line::new(DIM, format!("GPU {}: {}", gpu.index, words::more_processes(gpu.processes_omitted))));
+        lines.push(Line::new(DIM, format!("GPU {}: {}", gpu.index, describe::more_processes(gpu.processes_omitted))));
     }
     if lines.is_empty() {
         lines.push(Line::new(DIM, "no processes"));
@@ -78,10 +78,10 @@ fn row(place: String, process: &Process, now_ms: u64, layout: Layout) -> Row {
         whole(&process.sm_percent, "%"),
         process.started_ms.value().map_or_else(absent, |started| duration(now_ms.saturating_sub(*started))),
     ];
-    Row { cells, what: What::of(process, layout) }
+    Row { cells, what: ProcessLabel::of(process, layout) }
 }
 
-fn table(rows: &[Row], layout: Layout, kept: Option<&mut Kept>) -> Vec<Line> {
+fn table(rows: &[Row], layout: Layout, kept: Option<&mut ColumnWidths>) -> Vec<Line> {
     let mut widths = HEADINGS.map(str::len);
     for row in rows {
         for (width, cell) in widths.iter_mut().zip(&row.cells) {

@@ -5,12 +5,12 @@ use gpumon_probe::model::{Activity, GpuSample, Health, Reading};
 
 use super::{
     Layout, View,
+    history::GpuUtilization,
     line::printable,
-    past::GpuPast,
     style::{DIM, MEMORY, POWER, STRONG, TEMPERATURE, UTILIZATION},
     units::{ABSENT, three_digits, whole},
 };
-use crate::words::{self, Context, Phrase};
+use crate::describe::{self, Context, Phrase};
 
 /// The cells of a line. Numbers are split at what they are aligned on.
 pub(super) struct Row<'a> {
@@ -26,7 +26,7 @@ pub(super) struct Row<'a> {
     pub(super) limit: String,
     /// What wide terminals show, too; each empty where it is absent.
     pub(super) extras: [String; EXTRAS],
-    pub(super) past: Option<&'a GpuPast>,
+    pub(super) past: Option<&'a GpuUtilization>,
     /// What is to be said of it, what matters most first.
     pub(super) words: Vec<Phrase>,
     /// Whether its values are old ones.
@@ -39,15 +39,15 @@ pub(super) const EXTRAS: usize = 6;
 
 pub(super) fn of_gpu<'a>(gpu: &GpuSample, view: &View<'a>, layout: Layout) -> Row<'a> {
     let known = view.inventory.gpus.iter().find(|known| known.index == gpu.index);
-    let name = words::full_name(known.map(|known| &known.name));
+    let name = describe::full_name(known.map(|known| &known.name));
     let (used, total) = (gpu.memory.used_bytes.value(), gpu.memory.total_bytes.value());
     Row {
         index: gpu.index.to_string(),
         name: printable(&name, layout),
-        busy: words::busy(gpu),
-        used: used.map_or_else(|| ABSENT.to_owned(), |bytes| words::used(*bytes)),
-        total: total.map_or_else(String::new, |bytes| words::total(*bytes)),
-        memory_share: words::share(used, total),
+        busy: describe::busy(gpu),
+        used: used.map_or_else(|| ABSENT.to_owned(), |bytes| describe::used(*bytes)),
+        total: total.map_or_else(String::new, |bytes| describe::total(*bytes)),
+        memory_share: describe::share(used, total),
         temperature: whole(&gpu.temperature.gpu_celsius, degrees(layout)),
         draw: gpu.power.draw_watts.value().map_or_else(|| ABSENT.to_owned(), |watts| format!("{watts:.0}")),
         limit: gpu.power.limit_watts.value().map_or_else(String::new, |watts| format!("{watts:.0}")),
@@ -75,8 +75,8 @@ impl Row<'_> {
 /// What is to be said of a GPU, as this terminal can show it.
 pub(super) fn phrases(gpu: &GpuSample, view: &View<'_>, layout: Layout) -> Vec<Phrase> {
     let shown = |text: String| printable(&if layout.unicode { text } else { text.replace('–', "-") }, layout);
-    let context = Context { now_ms: view.sample.at_ms, is_single_look: view.is_single_look };
-    let phrases = words::of_gpu(gpu, context).into_iter();
+    let context = Context { now_ms: view.sample.at_ms, is_one_shot: view.is_one_shot };
+    let phrases = describe::of_gpu(gpu, context).into_iter();
     phrases.map(|phrase| Phrase { short: shown(phrase.short), long: shown(phrase.long), ..phrase }).collect()
 }
 

@@ -11,7 +11,7 @@ use super::{
     style::{ALARM, DIM, PLAIN, SIMULATED, STRONG},
     units::{ABSENT, clock},
 };
-use crate::words::{LONGEST, Level, fitted, more_processes, without_maker};
+use crate::describe::{LONGEST, Level, fitted, more_processes, without_maker};
 
 const INDEX: Style = AnsiColor::Cyan.on_default();
 const NAME: Style = AnsiColor::Blue.on_default();

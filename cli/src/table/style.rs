@@ -3,7 +3,7 @@
 
 use anstyle::{AnsiColor, Style};
 
-use crate::words::Level;
+use crate::describe::Level;
 
 pub(crate) const PLAIN: Style = Style::new();
 pub(crate) const STRONG: Style = Style::new().bold();

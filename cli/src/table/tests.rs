@@ -23,14 +23,14 @@ const WIDTHS: [usize; 4] = [60, 80, 120, 200];
 struct Scene {
     inventory: Inventory,
     sample: Sample,
-    past: Past,
-    is_single_look: bool,
+    past: UtilizationHistory,
+    is_one_shot: bool,
 }
 
 impl Scene {
     fn new(count: u32) -> Self {
         let (inventory, sample) = (inventory(count, "NVIDIA H200"), sample(count));
-        Self { inventory, sample, past: Past::default(), is_single_look: true }
+        Self { inventory, sample, past: UtilizationHistory::default(), is_one_shot: true }
     }
 
     fn of(count: u32, change: impl FnOnce(&mut Self)) -> Self {
@@ -44,7 +44,7 @@ impl Scene {
             inventory: &self.inventory,
             sample: &self.sample,
             past: &self.past,
-            is_single_look: self.is_single_look,
+            is_one_shot: self.is_one_shot,
             notice: None,
         }
     }
@@ -67,8 +67,8 @@ impl Scene {
             let metrics = [(METRIC.to_owned(), busy)].into();
             GpuHistory { uuid: gpu.uuid.clone().unwrap_or_default(), metrics }
         });
-        self.past = Past::of(&History { times_ms, gpus: gpus.collect(), ..History::default() });
-        self.is_single_look = false;
+        self.past = UtilizationHistory::of(&History { times_ms, gpus: gpus.collect(), ..History::default() });
+        self.is_one_shot = false;
     }
 
     fn drawn(&self, layout: Layout) -> String {
@@ -298,7 +298,7 @@ fn a_single_look_tells_what_it_can_and_a_server_s_conditions_are_not_told_twice(
     let once = plain(&scene.piped());
     assert!(once.contains("hardware thermal slowdown") && once.contains("nearly full: 1.00 GiB left"), "{once}");
     assert!(!once.contains("hardware slowdown"), "the other reason says more: {once}");
-    scene.is_single_look = false;
+    scene.is_one_shot = false;
     let watched = plain(&scene.piped());
     assert!(!watched.contains("slowdown") && !watched.contains("nearly full"), "{watched}");
 }
@@ -310,7 +310,7 @@ fn red_is_only_where_somebody_should_act() {
     let with = |kind: ConditionKind, severity| {
         Scene::of(1, |scene| {
             scene.sample.gpus[0].conditions = vec![condition(severity, "It is so.", kind.clone())];
-            scene.is_single_look = false;
+            scene.is_one_shot = false;
         })
     };
     assert!(!is_red(&Scene::new(8)));
@@ -402,9 +402,9 @@ fn places(drawn: &str, gpu: &str) -> Vec<usize> {
 #[test]
 fn while_it_is_watched_no_value_changes_its_place_for_words_that_come_and_go() {
     for width in [60, 80, 100, 120, 160, 200, 300] {
-        let mut kept = Kept::default();
+        let mut kept = ColumnWidths::default();
         let mut draw = |scene: &Scene| plain(&render(&scene.view(), terminal(width), Some(&mut kept)));
-        let mut scene = Scene::of(2, |scene| scene.is_single_look = false);
+        let mut scene = Scene::of(2, |scene| scene.is_one_shot = false);
         let before = places(&draw(&scene), " 0 ");
         for text in ["Clocks reduced: power-capped at 700 W.", "Xid 79: it fell off."] {
             let kind = if text.starts_with("Xid") {
@@ -429,7 +429,7 @@ fn while_it_is_watched_no_value_changes_its_place_for_words_that_come_and_go() {
 
 #[test]
 fn the_columns_of_processes_stay_where_they_were_when_the_widest_ends() {
-    let mut kept = Kept::default();
+    let mut kept = ColumnWidths::default();
     let mut scene = Scene::of(1, |scene| {
         let mut all = processes();
         all[0].user = Reading::Now("somebody-long".to_owned());
@@ -449,11 +449,11 @@ fn one_long_name_does_not_break_the_lines_of_all() {
     let scene = Scene::of(3, |scene| {
         scene.inventory.gpus[1].name =
             Reading::Now("NVIDIA RTX PRO 6000 Blackwell Max-Q Workstation Edition".to_owned());
-        scene.is_single_look = false;
+        scene.is_one_shot = false;
         scene.remember();
     });
     for width in [80, 100, 120] {
-        let drawn = plain(&render(&scene.view(), terminal(width), Some(&mut Kept::default())));
+        let drawn = plain(&render(&scene.view(), terminal(width), Some(&mut ColumnWidths::default())));
         let line =
             drawn.lines().find(|line| line.starts_with(" 1 RTX PRO 6000 Max-Q ")).unwrap_or_else(|| panic!("{drawn}"));
         assert!(line.contains(" GiB") && line.contains(" W"), "one line: {drawn}");
@@ -471,7 +471,7 @@ fn several_matters_take_one_line_and_advice_is_left_to_others() {
     let scene = Scene::of(1, |scene| {
         let advice = "Check power, heat and seating, then reboot; if it comes back, the board or the slot is faulty.";
         let xid = |code| ConditionKind::Xid { code, count: 1, last_ms: NOW_MS };
-        scene.is_single_look = false;
+        scene.is_one_shot = false;
         scene.sample.gpus[0].conditions = vec![
             condition(Severity::Critical, &format!("Xid 79: The GPU fell off. {advice}"), xid(79)),
             condition(Severity::Warning, &format!("Xid 31: An address. {advice}"), xid(31)),

@@ -17,12 +17,12 @@ use super::{
     draw::draw,
     feed::Feed,
     glyphs::Glyphs,
+    model::{Model, Origin},
     replay::Player,
     settings::Settings,
     state::State,
     theme::ThemeName,
     view::View,
-    world::{Origin, World},
 };
 
 /// Plays a recording from its beginning, one step for each view, then moves to its ends and back, and draws all of it.
@@ -32,7 +32,7 @@ pub(crate) fn replay(recording: &Path) {
     let state = State::new(&settings, ThemeName::Dark, Glyphs::Braille);
     let (inputs, _waiting) = mpsc::sync_channel(16);
     let feed = Feed::Recording(Box::new(player));
-    let mut app = App::new(World::new(Origin::Recording), state, feed, settings, None, inputs);
+    let mut app = App::new(Model::new(Origin::Recording), state, feed, settings, None, inputs);
     app.tick(Instant::now());
     for _ in View::ALL {
         for code in ['.', 'm'].map(KeyCode::Char).into_iter().chain([KeyCode::Tab]) {

@@ -21,7 +21,7 @@ pub(super) enum Job {
 
 /// Where a process belongs, by `proc_pid_stat(5)`; 0 where that is outside the container.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Place {
+struct JobState {
     parent: i32,
     group: i32,
     session: i32,
@@ -35,9 +35,9 @@ impl Job {
             Err(Errno::NOTTY | Errno::OPNOTSUPP) => return Self::Alone,
             Err(_) => return Self::Lost,
         };
-        match place("self") {
+        match read_state("self") {
             Some(own) if own.group != front => {
-                if is_orphaned(own, |pid| place(&pid.to_string())) {
+                if is_orphaned(own, |pid| read_state(&pid.to_string())) {
                     Self::Lost
                 } else {
                     Self::Behind
@@ -55,10 +55,10 @@ impl Job {
 
 /// Whether no process that is left could bring this one to the front, by the kernel's rule: one that is outside the
 /// group and within the session, and the parent of one in the group.
-fn is_orphaned(own: Place, place_of: impl Fn(i32) -> Option<Place>) -> bool {
+fn is_orphaned(own: JobState, state_of: impl Fn(i32) -> Option<JobState>) -> bool {
     let mut parent = own.parent;
     loop {
-        match place_of(parent) {
+        match state_of(parent) {
             Some(above) if above.session == own.session && above.group == own.group => parent = above.parent,
             Some(above) => return above.session != own.session,
             None => return true,
@@ -66,12 +66,12 @@ fn is_orphaned(own: Place, place_of: impl Fn(i32) -> Option<Place>) -> bool {
     }
 }
 
-fn place(pid: &str) -> Option<Place> {
+fn read_state(pid: &str) -> Option<JobState> {
     let text = bounded::text(format!("/proc/{pid}/stat"), bounded::STAT).ok()?;
     // The name in parentheses may hold anything, parentheses too; behind it is field 3.
     let (_, behind) = text.rsplit_once(')')?;
     let mut fields = behind.split_ascii_whitespace().skip(1).map_while(|field| field.parse().ok());
-    Some(Place { parent: fields.next()?, group: fields.next()?, session: fields.next()? })
+    Some(JobState { parent: fields.next()?, group: fields.next()?, session: fields.next()? })
 }
 
 #[cfg(test)]
@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn a_job_is_orphaned_where_nobody_of_its_session_could_bring_it_to_the_front() {
-        let place = |parent, group, session| Place { parent, group, session };
+        let place = |parent, group, session| JobState { parent, group, session };
         // A shell is 10, its job 20, and below it are 21 and 22.
         let all = |pid| match pid {
             1 => Some(place(0, 0, 0)),
@@ -98,8 +98,8 @@ mod tests {
     }
 
     #[test]
-    fn this_process_has_a_place() {
-        let own = super::place("self").unwrap();
+    fn this_process_has_a_job_state() {
+        let own = super::read_state("self").unwrap();
         assert_eq!(own.parent, i32::try_from(std::os::unix::process::parent_id()).unwrap());
         assert!(own.group > 0 && own.session >= 0);
     }

@@ -8,7 +8,7 @@ use gpumon_probe::model::{
 };
 
 use super::{glyphs::Glyphs, text::rate, theme::Meaning};
-use crate::words::size;
+use crate::describe::size;
 
 /// Every number of a GPU that can be charted.
 pub(super) static METRICS: LazyLock<Vec<&Field>> = LazyLock::new(|| charted(GPU_FIELDS).collect());

@@ -1,10 +1,10 @@
 //! The live screen, `gpumon top`.
 //!
-//! - [`feed`] is where readings come from, [`replay`] one of them; [`world`] holds the newest, [`history`] the past.
+//! - [`feed`] is where readings come from, [`replay`] one of them; [`model`] holds the newest, [`history`] the past.
 //! - [`input`] is all that the program waits for; [`app`] is what comes of it, [`keys`] what each key means.
 //! - [`job`] tells whether the terminal may be touched.
-//! - [`draw`] draws [`state`] and [`world`]: [`layout`] shares the room, one file in [`panel`] and [`dialog`] draws each
-//!   part with a [`pen`]; [`screen`] is the terminal.
+//! - [`draw`] draws [`state`] and [`model`]: [`layout`] shares the room, one file in [`panel`] and [`dialog`] draws each
+//!   part with a [`painter`]; [`screen`] is the terminal.
 //! - [`processes`] is the list, [`inspect`] what a process tells of itself, [`kill`] how it gets a signal.
 //! - [`settings`] are read at the start.
 //!
@@ -25,8 +25,9 @@ mod keys;
 mod kill;
 mod layout;
 mod metrics;
+mod model;
+mod painter;
 mod panel;
-mod pen;
 mod plot;
 mod process_stat;
 mod processes;
@@ -40,7 +41,6 @@ mod testing;
 pub(crate) mod text;
 pub(crate) mod theme;
 mod view;
-mod world;
 
 use std::{
     env, io,
@@ -55,14 +55,14 @@ use self::{
     glyphs::Glyphs,
     input::{Input, Signal},
     job::Job,
+    model::{Model, Origin},
     replay::Player,
     screen::Screen,
     settings::{File, Settings},
     state::State,
     theme::ThemeName,
-    world::{Origin, World},
 };
-use crate::{exit::Failure, local::Server, options::SourceArgs, words::Level};
+use crate::{describe::Level, exit::Failure, local::Server, options::SourceArgs};
 
 /// What may wait to be drawn. A terminal that takes nothing holds up the reading, and memory stays as it is.
 const WAITING: usize = 64;
@@ -71,7 +71,7 @@ const WAITING: usize = 64;
 const FIRST: Duration = Duration::from_millis(1500);
 
 /// How often it is looked whether the terminal is this program's again.
-const GLANCE: Duration = Duration::from_millis(200);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// What is to be shown, and how.
 pub(crate) struct Request {
@@ -101,9 +101,9 @@ pub(crate) fn run(request: Request) -> Result<(), Failure> {
         (None, Some(server)) => (Feed::from_server(server, interval, inputs.clone()), Origin::Server),
         (None, None) => (Feed::from_driver(&request.source, interval, inputs.clone()), Origin::Driver),
     };
-    let mut world = World::new(origin);
+    let mut model = Model::new(origin);
     if origin != Origin::Recording {
-        take_first(&mut world, &waiting)?;
+        wait_for_first_sample(&mut model, &waiting)?;
     }
     let no_color = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let theme = if no_color { ThemeName::Monochrome } else { settings.theme };
@@ -112,7 +112,7 @@ pub(crate) fn run(request: Request) -> Result<(), Failure> {
         state.tell(Level::Note, remark);
     }
     let mouse = settings.mouse && !request.no_mouse;
-    let app = App::new(world, state, feed, settings, file, inputs.clone());
+    let app = App::new(model, state, feed, settings, file, inputs.clone());
     show(app, mouse, inputs, &waiting)
 }
 
@@ -135,11 +135,11 @@ fn read_settings(request: &Request) -> Result<(Settings, Option<File>, Option<St
 }
 
 /// Waits a little for the first readings, so that what cannot be read at all is told where it stays.
-fn take_first(world: &mut World, waiting: &Receiver<Input>) -> Result<(), Failure> {
+fn wait_for_first_sample(model: &mut Model, waiting: &Receiver<Input>) -> Result<(), Failure> {
     let begun = Instant::now();
-    while world.sample.is_none() {
+    while model.sample.is_none() {
         match waiting.recv_timeout(FIRST.saturating_sub(begun.elapsed())) {
-            Ok(Input::Update(update)) => world.take(update),
+            Ok(Input::Update(update)) => model.ingest(update),
             Ok(Input::Failed(failure)) => return Err(failure),
             Ok(_) | Err(_) => return Ok(()),
         }
@@ -149,7 +149,7 @@ fn take_first(world: &mut World, waiting: &Receiver<Input>) -> Result<(), Failur
 
 fn show(mut app: App, mouse: bool, inputs: SyncSender<Input>, waiting: &Receiver<Input>) -> Result<(), Failure> {
     input::watch_signals(inputs.clone())?;
-    let shown = take_terminal(&mut app, mouse, inputs, waiting);
+    let shown = run_in_terminal(&mut app, mouse, inputs, waiting);
     match shown {
         Ok(End::Of(signal)) => input::die(signal),
         Ok(End::Wanted) => Ok(()),
@@ -168,17 +168,17 @@ enum End {
 }
 
 /// Shows it, and has given the terminal back when this returns.
-fn take_terminal(
+fn run_in_terminal(
     app: &mut App,
     mouse: bool,
     inputs: SyncSender<Input>,
     waiting: &Receiver<Input>,
 ) -> Result<End, Failure> {
     // A job can be started behind.
-    if let Some(end) = wait_behind(app, waiting)? {
+    if let Some(end) = wait_for_foreground(app, waiting)? {
         return Ok(end);
     }
-    let mut screen = Screen::take(mouse).map_err(gone)?;
+    let mut screen = Screen::take(mouse).map_err(terminal_error)?;
     input::watch_terminal(inputs)?;
     follow(app, &mut screen, waiting)
 }
@@ -194,15 +194,15 @@ fn follow(app: &mut App, screen: &mut Screen, waiting: &Receiver<Input>) -> Resu
                 if next == Next::Suspend {
                     screen::suspend()?;
                 }
-                if let Some(end) = wait_behind(app, waiting)? {
+                if let Some(end) = wait_for_foreground(app, waiting)? {
                     return Ok(end);
                 }
-                screen.take_again().map_err(gone)?;
+                screen.take_again().map_err(terminal_error)?;
             }
             Next::Wait | Next::Draw | Next::DrawAnew => {}
         }
         if next != Next::Wait {
-            app.hits = screen.draw(app, next > Next::Draw).map_err(gone)?;
+            app.hits = screen.draw(app, next > Next::Draw).map_err(terminal_error)?;
         }
         next = Next::Wait;
         match waiting.recv_timeout(app.idle(Instant::now())) {
@@ -222,7 +222,7 @@ fn follow(app: &mut App, screen: &mut Screen, waiting: &Receiver<Input>) -> Resu
 
 /// Waits while another job has the terminal, and takes in what comes, until it is this program's turn, which is `None`,
 /// or its end. A signal that ends it must not need the terminal: bash lets a stopped job go on behind, so that it can.
-fn wait_behind(app: &mut App, waiting: &Receiver<Input>) -> Result<Option<End>, Failure> {
+fn wait_for_foreground(app: &mut App, waiting: &Receiver<Input>) -> Result<Option<End>, Failure> {
     let was_behind = Job::now() == Job::Behind;
     loop {
         match Job::now() {
@@ -232,7 +232,7 @@ fn wait_behind(app: &mut App, waiting: &Receiver<Input>) -> Result<Option<End>, 
             Job::Alone | Job::Lost => return Ok(Some(End::Wanted)),
             Job::Behind => {}
         }
-        match waiting.recv_timeout(GLANCE) {
+        match waiting.recv_timeout(POLL_INTERVAL) {
             Ok(input) => match take(app, input)? {
                 Next::Quit => return Ok(Some(End::Wanted)),
                 Next::Die(signal) => return Ok(Some(End::Of(signal))),
@@ -260,7 +260,7 @@ fn take(app: &mut App, input: Input) -> Result<Next, Failure> {
 }
 
 /// A terminal that is gone is no error to tell.
-fn gone(error: io::Error) -> io::Error {
+fn terminal_error(error: io::Error) -> io::Error {
     match error.raw_os_error().map(rustix::io::Errno::from_raw_os_error) {
         Some(rustix::io::Errno::IO | rustix::io::Errno::NXIO) => io::ErrorKind::BrokenPipe.into(),
         _ => error,

@@ -6,7 +6,7 @@ use unicode_width::UnicodeWidthStr;
 
 use super::{
     metrics::Drawn,
-    pen::Pen,
+    painter::Painter,
     text::{clock, hour_and_minute, wrap},
 };
 
@@ -38,12 +38,12 @@ pub(super) struct Plot<'a> {
 
 impl Plot<'_> {
     /// Draws it, with a free column at its right.
-    pub(super) fn draw(&self, pen: &mut Pen<'_>, area: Rect) {
+    pub(super) fn draw(&self, painter: &mut Painter<'_>, area: Rect) {
         let area = Rect { width: area.width.saturating_sub(1), ..area };
         if area.height < 2 || area.width < 4 {
             return;
         }
-        self.draw_title(pen, area);
+        self.draw_title(painter, area);
         let has_axis = area.width >= WITH_AXIS;
         let has_times = area.height >= WITH_TIMES && area.width >= WITH_AXIS;
         let gutter = if has_axis { AXIS } else { 0 };
@@ -53,7 +53,7 @@ impl Plot<'_> {
             width: area.width - gutter,
             height: area.height - 1 - u16::from(has_times),
         };
-        let (across, up) = pen.glyphs.dots();
+        let (across, up) = painter.glyphs.dots();
         let values = (self.values)(usize::from(inner.width) * across);
         let floor = self.unit.floor();
         let largest = values.iter().flatten().fold(0.0_f64, |largest, value| largest.max(*value));
@@ -69,49 +69,49 @@ impl Plot<'_> {
                         .iter()
                         .map(|height| height.map(|height| height.saturating_sub(below).min(up)))
                         .collect();
-                    pen.glyphs.column(&within)
+                    painter.glyphs.column(&within)
                 })
                 .collect();
-            pen.text(inner.x, inner.y + line, inner.width, &text, self.style);
+            painter.text(inner.x, inner.y + line, inner.width, &text, self.style);
         }
         if let Some(reason) = self.reason.as_ref().filter(|_| values.iter().all(Option::is_none)) {
             let lines = wrap(reason, inner.width.into());
             let above = usize::from(inner.height).saturating_sub(lines.len()) as u16 / 2;
             for (line, text) in (inner.y + above..inner.bottom()).zip(lines) {
-                pen.text(inner.x, line, inner.width, &text, pen.theme.dim);
+                painter.text(inner.x, line, inner.width, &text, painter.theme.dim);
             }
         }
         if has_axis {
-            let label = |value: f64| self.unit.format(value, pen.glyphs);
+            let label = |value: f64| self.unit.format(value, painter.glyphs);
             let (top, bottom) = (label(ceiling), label(floor));
-            let dim = pen.theme.dim;
-            pen.text_right(area.x, inner.y, AXIS - 1, &top, dim);
+            let dim = painter.theme.dim;
+            painter.text_right(area.x, inner.y, AXIS - 1, &top, dim);
             if inner.height > 1 {
-                pen.text_right(area.x, inner.bottom() - 1, AXIS - 1, &bottom, dim);
+                painter.text_right(area.x, inner.bottom() - 1, AXIS - 1, &bottom, dim);
             }
         }
         if has_times {
-            self.draw_times(pen, Rect { y: area.bottom() - 1, height: 1, ..inner });
+            self.draw_times(painter, Rect { y: area.bottom() - 1, height: 1, ..inner });
         }
     }
 
-    fn draw_title(&self, pen: &mut Pen<'_>, area: Rect) {
-        let style = if self.is_selected { pen.theme.strong } else { pen.theme.dim };
+    fn draw_title(&self, painter: &mut Painter<'_>, area: Rect) {
+        let style = if self.is_selected { painter.theme.strong } else { painter.theme.dim };
         let value_columns = self.now.width() as u16;
-        pen.text(area.x, area.y, area.width.saturating_sub(value_columns + 1), &self.title, style);
-        pen.text_right(area.x, area.y, area.width, &self.now, self.style);
+        painter.text(area.x, area.y, area.width.saturating_sub(value_columns + 1), &self.title, style);
+        painter.text_right(area.x, area.y, area.width, &self.now, self.style);
     }
 
-    fn draw_times(&self, pen: &mut Pen<'_>, area: Rect) {
-        let dim = pen.theme.dim;
+    fn draw_times(&self, painter: &mut Painter<'_>, area: Rect) {
+        let dim = painter.theme.dim;
         let begin = self.end_ms.saturating_sub(self.span_ms);
         let label = |at_ms: u64| if self.span_ms < 600_000 { clock(at_ms) } else { hour_and_minute(at_ms) };
-        pen.text(area.x, area.y, area.width, &label(begin), dim);
+        painter.text(area.x, area.y, area.width, &label(begin), dim);
         if area.width >= 40 {
             let middle = label(begin + self.span_ms / 2);
-            pen.text(area.x + (area.width - middle.width() as u16) / 2, area.y, area.width, &middle, dim);
+            painter.text(area.x + (area.width - middle.width() as u16) / 2, area.y, area.width, &middle, dim);
         }
-        pen.text_right(area.x, area.y, area.width, &label(self.end_ms), dim);
+        painter.text_right(area.x, area.y, area.width, &label(self.end_ms), dim);
     }
 }
 

@@ -29,7 +29,7 @@ use rustix::{
     termios::{LocalModes, tcgetattr, tcgetwinsize},
 };
 
-use super::{app::App, draw::draw, job::Job, pen::Hit};
+use super::{app::App, draw::draw, job::Job, painter::Hit};
 use crate::exit::Failure;
 
 /// What is kept of the memory that a frame took.

@@ -10,7 +10,7 @@ use super::{
     theme::{Theme, ThemeName},
     view::{Room, View},
 };
-use crate::words::Level;
+use crate::describe::Level;
 
 /// How long a notice stays.
 const NOTICE: Duration = Duration::from_secs(6);

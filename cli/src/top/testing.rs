@@ -5,14 +5,14 @@ use std::{sync::OnceLock, time::Duration};
 use gpumon_probe::{
     model::{Process, Reading, Record, Sample},
     owner::CommandLines,
-    sampler::{self, Moment, Options},
+    sampler::{self, OneShot, Options},
     vendor::SourceChoice,
 };
 
-use super::world::{Update, World};
+use super::model::{Model, Update};
 
 /// One look at so many simulated GPUs.
-pub(super) fn moment(gpus: u32) -> Moment {
+pub(super) fn moment(gpus: u32) -> OneShot {
     let source = SourceChoice::Sim(gpus).open(None).unwrap().into();
     let options = Options { details: true, ..Options::new(Duration::from_secs(1), CommandLines::All) };
     sampler::once(&source, &options).unwrap()
@@ -24,19 +24,19 @@ pub(super) fn sample(gpus: u32) -> Sample {
     if gpus == 1 { ONE.get_or_init(|| moment(1).sample).clone() } else { moment(gpus).sample }
 }
 
-/// A world that has seen a minute of so many simulated GPUs, each held by two processes of its own.
-pub(super) fn world(gpus: u32) -> World {
-    let Moment { inventory, mut sample, details, .. } = moment(gpus);
+/// A model that has seen a minute of so many simulated GPUs, each held by two processes of its own.
+pub(super) fn model(gpus: u32) -> Model {
+    let OneShot { inventory, mut sample, details, .. } = moment(gpus);
     let template = processes(8);
     for gpu in &mut sample.gpus {
         let own = template.iter().skip(gpu.index as usize % 4 * 2).take(2).cloned();
         let own = own.map(|process| Process { pid: process.pid + 10 * gpu.index, ..process });
         gpu.processes = Reading::Now(own.collect());
     }
-    let mut world = World::default();
-    world.take(Update::Record(Box::new(Record::Inventory(inventory))));
+    let mut model = Model::default();
+    model.ingest(Update::Record(Box::new(Record::Inventory(inventory))));
     for details in details {
-        world.take(Update::Record(Box::new(Record::Details(details))));
+        model.ingest(Update::Record(Box::new(Record::Details(details))));
     }
     let now = sample.at_ms;
     for second in (0..60).rev() {
@@ -47,9 +47,9 @@ pub(super) fn world(gpus: u32) -> World {
             gpu.utilization.gpu_percent =
                 Reading::Now(f64::from((second * 13 + u64::from(gpu.index) * 29) as u32 % 101));
         }
-        world.take(Update::Record(Box::new(Record::Sample(earlier))));
+        model.ingest(Update::Record(Box::new(Record::Sample(earlier))));
     }
-    world
+    model
 }
 
 /// Processes that differ in everything they are sorted by.

@@ -7,7 +7,7 @@ use jiff::{Timestamp, Zoned, tz::TimeZone};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 pub(super) use crate::table::units::ABSENT;
-use crate::table::{Layout, line, units::three_digits, what::What};
+use crate::table::{Layout, line, process_label::ProcessLabel, units::three_digits};
 
 /// Whoever draws cuts to its own room.
 const ANY_ROOM: Layout = Layout { width: None, height: None, unicode: true };
@@ -19,12 +19,12 @@ pub(super) fn printable(text: &str) -> String {
 
 /// What a person would call a process, and what it runs in.
 pub(super) fn what(process: &Process) -> Option<String> {
-    What::of(process, ANY_ROOM).map(|what| what.whole())
+    ProcessLabel::of(process, ANY_ROOM).map(|what| what.whole())
 }
 
 /// The same in so many columns.
 pub(super) fn fitted_what(process: &Process, columns: usize) -> Option<String> {
-    What::of(process, ANY_ROOM).map(|what| what.fitted(columns, ANY_ROOM))
+    ProcessLabel::of(process, ANY_ROOM).map(|what| what.fitted(columns, ANY_ROOM))
 }
 
 /// Cuts to so many columns, and says that something is missing.
@@ -101,7 +101,7 @@ pub(super) fn rate(bytes_per_second: f64) -> String {
 }
 
 /// A reading in words: its value, or why there is none.
-pub(super) fn said<T>(reading: &Reading<T>, format: impl FnOnce(&T) -> String) -> String {
+pub(super) fn format_reading<T>(reading: &Reading<T>, format: impl FnOnce(&T) -> String) -> String {
     match (reading.value(), reading.absence()) {
         (Some(value), _) => format(value),
         (None, Some(reason)) => reason.to_string(),

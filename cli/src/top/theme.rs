@@ -2,7 +2,7 @@
 
 use ratatui::style::{Color, Modifier, Style};
 
-use crate::words::Level;
+use crate::describe::Level;
 
 /// The themes there are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

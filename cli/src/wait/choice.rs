@@ -5,8 +5,8 @@ use gpumon_probe::model::Inventory;
 
 use super::{candidate::Candidate, visible::Visible};
 use crate::{
+    device_id::{self, DeviceId},
     exit::Failure,
-    place::{self, Place},
 };
 
 /// Those that were named with `--id`, of those that `CUDA_VISIBLE_DEVICES` leaves.
@@ -25,15 +25,15 @@ impl Choice {
     /// Leaves the candidates that may be taken.
     pub(super) fn retain(&self, inventory: &Inventory, candidates: &mut Vec<Candidate>) -> Result<(), Failure> {
         if let Some(visible) = &self.visible {
-            let places = visible.places(&inventory.gpus).map_err(|why| Failure::usage(anyhow!(why)))?;
-            candidates.retain(|candidate| places.iter().any(|place| holds(*place, candidate)));
+            let ids = visible.ids(&inventory.gpus).map_err(|why| Failure::usage(anyhow!(why)))?;
+            candidates.retain(|candidate| ids.iter().any(|id| holds(*id, candidate)));
         }
         if !self.named.is_empty() {
-            let mut places = Vec::new();
+            let mut ids = Vec::new();
             for name in self.named.iter().flat_map(|list| list.split(',')).map(str::trim) {
-                places.extend(place::find(name, &inventory.gpus)?);
+                ids.extend(device_id::find(name, &inventory.gpus)?);
             }
-            candidates.retain(|candidate| places.iter().any(|place| holds(*place, candidate)));
+            candidates.retain(|candidate| ids.iter().any(|id| holds(*id, candidate)));
         }
         match (&self.visible, candidates.is_empty()) {
             (Some(visible), true) => {
@@ -44,6 +44,6 @@ impl Choice {
     }
 }
 
-fn holds(place: Place, candidate: &Candidate) -> bool {
-    place.gpu == candidate.gpu && (place.mig.is_none() || place.mig == candidate.mig)
+fn holds(id: DeviceId, candidate: &Candidate) -> bool {
+    id.gpu == candidate.gpu && (id.mig.is_none() || id.mig == candidate.mig)
 }

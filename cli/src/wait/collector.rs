@@ -20,7 +20,7 @@ use super::candidate::View;
 use crate::{exit::Failure, options::SourceArgs};
 
 /// How long it may take to end before it is left behind.
-const FAREWELL: Duration = Duration::from_secs(1);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A running collector.
 #[derive(Debug)]
@@ -33,9 +33,9 @@ pub(super) struct Collector {
 }
 
 /// What came of listening to it for a while.
-pub(super) enum Heard {
+pub(super) enum Received {
     View(Box<View>),
-    Silence,
+    Timeout,
     /// It has ended, before it told anything with this exit code.
     Ended(Option<u8>),
 }
@@ -52,13 +52,13 @@ impl Collector {
             .stdout(Stdio::piped())
             .spawn()
             .context("cannot start a gpumon collect")?;
-        let (told, records) = mpsc::channel();
+        let (sender, records) = mpsc::channel();
         let (requests, output) = (child.stdin.take(), child.stdout.take());
         thread::spawn(move || {
             for line in output.into_iter().flat_map(|output| BufReader::new(output).lines()).map_while(Result::ok) {
                 // A line that is none of ours tells nothing; the next may.
                 if let Ok(record) = serde_json::from_str(&line)
-                    && told.send(record).is_err()
+                    && sender.send(record).is_err()
                 {
                     return;
                 }
@@ -68,7 +68,7 @@ impl Collector {
     }
 
     /// Samples this often from now on.
-    pub(super) fn pace(&mut self, interval: Duration) {
+    pub(super) fn set_interval(&mut self, interval: Duration) {
         if interval != self.interval
             && let Some(requests) = &mut self.requests
         {
@@ -79,20 +79,20 @@ impl Collector {
     }
 
     /// Waits for the next sample, and takes the newest that has come.
-    pub(super) fn listen(&mut self, patience: Duration) -> Heard {
+    pub(super) fn receive(&mut self, patience: Duration) -> Received {
         let deadline = Instant::now() + patience;
         let mut has_sample = false;
         loop {
             let left = if has_sample { Duration::ZERO } else { deadline.saturating_duration_since(Instant::now()) };
             match self.records.recv_timeout(left) {
-                Ok(record) => has_sample |= self.take_in(record),
-                Err(RecvTimeoutError::Disconnected) if !has_sample => return Heard::Ended(self.exit_code()),
+                Ok(record) => has_sample |= self.ingest(record),
+                Err(RecvTimeoutError::Disconnected) if !has_sample => return Received::Ended(self.exit_code()),
                 Err(_) => break,
             }
         }
         match &self.view {
-            Some(view) if has_sample => Heard::View(Box::new(view.clone())),
-            _ => Heard::Silence,
+            Some(view) if has_sample => Received::View(Box::new(view.clone())),
+            _ => Received::Timeout,
         }
     }
 
@@ -101,14 +101,14 @@ impl Collector {
         drop(self.requests.take());
         // One that has ended already is as good.
         let _ = self.child.kill();
-        let deadline = Instant::now() + FAREWELL;
+        let deadline = Instant::now() + SHUTDOWN_TIMEOUT;
         while matches!(self.child.try_wait(), Ok(None)) && Instant::now() < deadline {
             thread::sleep(Duration::from_millis(2));
         }
     }
 
     /// True where it was a sample.
-    fn take_in(&mut self, record: Record) -> bool {
+    fn ingest(&mut self, record: Record) -> bool {
         match (record, &mut self.view) {
             (Record::Inventory(inventory), Some(view)) => view.inventory = inventory,
             (Record::Inventory(inventory), view @ None) => {

@@ -38,14 +38,14 @@ pub(super) enum Verdict {
 }
 
 impl Conditions {
-    /// So many GPUs, or whatever they are called, as they are waited for: `an empty GPU with 20.0 GiB free`, `2 GPUs idle
+    /// So many GPUs, or whatever they are noun, as they are waited for: `an empty GPU with 20.0 GiB free`, `2 GPUs idle
     /// for 5m`.
-    pub(super) fn goal(&self, count: usize, called: &str) -> String {
+    pub(super) fn goal(&self, count: usize, noun: &str) -> String {
         let what = match (count, self.empty) {
-            (1, true) => format!("an empty {called}"),
-            (1, false) => format!("a {called}"),
-            (_, true) => format!("{count} empty {called}s"),
-            (_, false) => format!("{count} {called}s"),
+            (1, true) => format!("an empty {noun}"),
+            (1, false) => format!("a {noun}"),
+            (_, true) => format!("{count} empty {noun}s"),
+            (_, false) => format!("{count} {noun}s"),
         };
         let free = self.free.map(|amount| format!(" with {amount} free")).unwrap_or_default();
         let idle = self.idle.map(|idle| format!(" idle for {}", time(idle))).unwrap_or_default();

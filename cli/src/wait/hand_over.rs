@@ -89,7 +89,7 @@ pub(crate) fn hand_over(mut found: Vec<Held>, format: Format, hold: Duration) ->
 pub(crate) fn run(found: &[Held], command: &[OsString], reader: &mut Reader) -> Failure {
     reader.close();
     let uuids = found.iter().map(|held| held.uuid.as_str()).collect::<Vec<_>>().join(",");
-    if let Some(error) = found.iter().find_map(|held| held.lock.pass_on().err()) {
+    if let Some(error) = found.iter().find_map(|held| held.lock.inherit().err()) {
         return anyhow!("cannot keep the lock for the command: {error}").into();
     }
     let [program, arguments @ ..] = command else { return Failure::usage(anyhow!("no command after --: name one")) };

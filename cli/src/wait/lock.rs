@@ -98,7 +98,7 @@ impl Lock {
     }
 
     /// Keeps it for the program that this process becomes, and for what that starts.
-    pub(super) fn pass_on(&self) -> io::Result<()> {
+    pub(super) fn inherit(&self) -> io::Result<()> {
         Ok(fcntl_setfd(&self.file, FdFlags::empty())?)
     }
 

@@ -13,12 +13,12 @@ use super::{amount::time, condition::Verdict};
 use crate::exit::say;
 
 /// Where lines stay, one in this time is enough.
-const RARELY: Duration = Duration::from_mins(10);
+const LINE_INTERVAL: Duration = Duration::from_mins(10);
 
 /// What was told, and where.
 #[derive(Debug)]
 pub(crate) struct Progress {
-    place: Place,
+    output: Output,
     begun: Instant,
     last: Option<Instant>,
     /// What stands on the terminal's line now.
@@ -26,8 +26,8 @@ pub(crate) struct Progress {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
-    Nowhere,
+enum Output {
+    None,
     Lines,
     Terminal,
 }
@@ -42,24 +42,24 @@ pub(super) struct Part {
 impl Progress {
     pub(crate) fn new(quiet: bool) -> Self {
         let is_dumb = env::var("TERM").is_ok_and(|terminal| terminal == "dumb");
-        let place = match (quiet, io::stderr().is_terminal() && !is_dumb) {
-            (true, _) => Place::Nowhere,
-            (false, true) => Place::Terminal,
-            (false, false) => Place::Lines,
+        let output = match (quiet, io::stderr().is_terminal() && !is_dumb) {
+            (true, _) => Output::None,
+            (false, true) => Output::Terminal,
+            (false, false) => Output::Lines,
         };
-        Self { place, begun: Instant::now(), last: None, shown: String::new() }
+        Self { output, begun: Instant::now(), last: None, shown: String::new() }
     }
 
     /// Tells what is waited for, and how each candidate is instead.
     pub(super) fn waiting(&mut self, goal: &str, parts: &[Part]) {
-        match self.place {
-            Place::Nowhere => {}
-            Place::Lines if self.last.is_some_and(|last| last.elapsed() < RARELY) => {}
-            Place::Lines => {
+        match self.output {
+            Output::None => {}
+            Output::Lines if self.last.is_some_and(|last| last.elapsed() < LINE_INTERVAL) => {}
+            Output::Lines => {
                 self.last = Some(Instant::now());
                 say(&format!("waiting for {goal}: {}", Part::all(parts)));
             }
-            Place::Terminal => {
+            Output::Terminal => {
                 if self.last.replace(Instant::now()).is_none() {
                     say(&format!("waiting for {goal}"));
                 }
@@ -74,7 +74,7 @@ impl Progress {
     /// Tells what was found, in the place of how far it was.
     pub(super) fn found(&mut self, names: &[String]) {
         self.clear();
-        if self.place != Place::Nowhere {
+        if self.output != Output::None {
             say(&format!("took {} after {}", names.join(", "), time(self.begun.elapsed())));
         }
     }

@@ -14,18 +14,18 @@ use serde::Deserialize;
 
 use super::{
     candidate::View,
-    collector::{Collector, Heard},
+    collector::{Collector, Received},
 };
 use crate::{exit::Failure, local::ServerArgs, options::SourceArgs};
 
 /// How often to look while a GPU is held that has yet to be looked at again.
-const HURRY: Duration = Duration::from_millis(100);
+const FAST_INTERVAL: Duration = Duration::from_millis(100);
 /// The driver is given this long beyond an interval before it is said to be silent.
 const PATIENCE: Duration = Duration::from_secs(3);
 /// A server that has the answer gives it in a millisecond; the driver tells more than one that does not.
 const SERVER_PATIENCE: Duration = Duration::from_secs(1);
 /// A collector that has ended is followed by the next no sooner than this.
-const RECOVERY: Duration = Duration::from_secs(2);
+const RESTART_DELAY: Duration = Duration::from_secs(2);
 
 /// Who is asked.
 #[derive(Debug)]
@@ -39,10 +39,10 @@ pub(crate) struct Reader {
 
 /// What came of a look.
 #[derive(Debug)]
-pub(super) enum Look {
-    Seen(Box<View>),
+pub(super) enum ReadResult {
+    Available(Box<View>),
     /// Nothing can be seen now, for this reason.
-    Blind(String),
+    Unavailable(String),
 }
 
 /// What of `/api/v1/snapshot` matters here; the rest may be of another version.
@@ -64,8 +64,8 @@ impl Reader {
     }
 
     /// The next look: an interval after the last, or sooner in a `hurry`, and at the deadline at the latest.
-    pub(super) fn look(&mut self, hurry: bool, deadline: Option<Instant>) -> Result<Look, Failure> {
-        let interval = if hurry { self.interval.min(HURRY) } else { self.interval };
+    pub(super) fn read(&mut self, hurry: bool, deadline: Option<Instant>) -> Result<ReadResult, Failure> {
+        let interval = if hurry { self.interval.min(FAST_INTERVAL) } else { self.interval };
         let within = |time: Duration| {
             deadline.map_or(time, |deadline| time.min(deadline.saturating_duration_since(Instant::now())))
         };
@@ -82,16 +82,16 @@ impl Reader {
             Some(collector) => collector,
             none => none.insert(Collector::start(&self.source, interval)?),
         };
-        collector.pace(interval);
-        match collector.listen(within(interval + PATIENCE)) {
-            Heard::View(view) => Ok(Look::Seen(view)),
-            Heard::Silence => Ok(Look::Blind("the driver does not answer".to_owned())),
+        collector.set_interval(interval);
+        match collector.receive(within(interval + PATIENCE)) {
+            Received::View(view) => Ok(ReadResult::Available(view)),
+            Received::Timeout => Ok(ReadResult::Unavailable("the driver does not answer".to_owned())),
             // It has said why.
-            Heard::Ended(Some(code)) => Err(Failure::reported(code)),
-            Heard::Ended(None) => {
+            Received::Ended(Some(code)) => Err(Failure::reported(code)),
+            Received::Ended(None) => {
                 self.collector = None;
-                thread::sleep(within(RECOVERY));
-                Ok(Look::Blind("the driver's reader ended, and is started again".to_owned()))
+                thread::sleep(within(RESTART_DELAY));
+                Ok(ReadResult::Unavailable("the driver's reader ended, and is started again".to_owned()))
             }
         }
     }
@@ -105,37 +105,37 @@ impl Reader {
 
     /// What the server of this user or machine says; `None` where there is none that could say anything about these
     /// GPUs.
-    fn ask_server(&self, within: Duration) -> Option<Look> {
+    fn ask_server(&self, within: Duration) -> Option<ReadResult> {
         if self.source.no_daemon || self.source.source != SourceChoice::Auto {
             return None;
         }
         let answer = self.server.connect().ok()?.ask_within(within, "GET", "/api/v1/snapshot").ok()?;
         let snapshot: Snapshot = serde_json::from_str(&answer.body).ok()?;
-        snapshot.look(now_ms())
+        snapshot.into_reading(now_ms())
     }
 }
 
 impl Snapshot {
-    fn look(self, now_ms: u64) -> Option<Look> {
+    fn into_reading(self, now_ms: u64) -> Option<ReadResult> {
         let Self { collector, inventory, sample, details } = self;
         if inventory.as_ref().is_some_and(|inventory| inventory.platform.source == SourceKind::Simulated) {
             return None;
         }
-        let blind = |why: &str| Some(Look::Blind(why.to_owned()));
+        let unavailable = |why: &str| Some(ReadResult::Unavailable(why.to_owned()));
         match (collector.state, inventory, sample) {
             (CollectorState::Running, Some(inventory), Some(sample)) => {
                 let age_ms = now_ms.saturating_sub(sample.at_ms);
                 // As late as this, and something is the matter with it.
                 if age_ms > 5_000 + 3 * u64::from(sample.interval_ms) {
-                    return blind("the server tells nothing new");
+                    return unavailable("the server tells nothing new");
                 }
                 let details = details.into_iter().map(|details| (details.index, details)).collect();
-                Some(Look::Seen(Box::new(View { inventory, gpus: sample.gpus, details })))
+                Some(ReadResult::Available(Box::new(View { inventory, gpus: sample.gpus, details })))
             }
             // Another reader of the driver would be in the way of what the pause is for.
-            (CollectorState::Paused, ..) => blind("gpumon is paused; `gpumon resume` ends that"),
-            (CollectorState::Starting | CollectorState::Running, ..) => blind("the server starts"),
-            (CollectorState::Restarting, ..) => blind("the server starts anew"),
+            (CollectorState::Paused, ..) => unavailable("gpumon is paused; `gpumon resume` ends that"),
+            (CollectorState::Starting | CollectorState::Running, ..) => unavailable("the server starts"),
+            (CollectorState::Restarting, ..) => unavailable("the server starts anew"),
             // Asked by a process of its own, the driver says why.
             (CollectorState::Unavailable, ..) => None,
         }
@@ -148,9 +148,9 @@ mod tests {
 
     fn look(text: &str) -> Option<String> {
         let snapshot: Snapshot = serde_json::from_str(text).unwrap();
-        snapshot.look(10_000).map(|look| match look {
-            Look::Seen(_) => "seen".to_owned(),
-            Look::Blind(why) => why,
+        snapshot.into_reading(10_000).map(|look| match look {
+            ReadResult::Available(_) => "seen".to_owned(),
+            ReadResult::Unavailable(why) => why,
         })
     }
 

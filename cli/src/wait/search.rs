@@ -16,7 +16,7 @@ use super::{
     idle::IdleClocks,
     lock::{Attempt, Lock, Locks},
     progress::{Part, Progress},
-    reader::{Look, Reader},
+    reader::{ReadResult, Reader},
 };
 use crate::exit::Failure;
 
@@ -53,32 +53,32 @@ struct Judged {
 /// Waits until enough candidates meet the conditions at once, and takes them, in the driver's order.
 pub(crate) fn find(search: &Search, reader: &mut Reader, progress: &mut Progress) -> Result<Vec<Held>, Failure> {
     let deadline = search.timeout.map(|timeout| Instant::now() + timeout);
-    let mut called = "GPU";
+    let mut noun = "GPU";
     let (mut held, mut clocks, mut parts) = (Vec::new(), IdleClocks::default(), Vec::new());
     loop {
-        let look = reader.look(!held.is_empty(), deadline).inspect_err(|_| progress.clear())?;
+        let look = reader.read(!held.is_empty(), deadline).inspect_err(|_| progress.clear())?;
         let is_over = deadline.is_some_and(|deadline| deadline <= Instant::now());
         match look {
             // The last look had less time than others. What was seen before tells more.
-            Look::Blind(_) if is_over && !parts.is_empty() => {}
-            Look::Blind(why) => {
+            ReadResult::Unavailable(_) if is_over && !parts.is_empty() => {}
+            ReadResult::Unavailable(why) => {
                 held.clear();
                 parts = vec![Part::alone(why)];
             }
-            Look::Seen(view) => {
-                called = called_in(&view);
+            ReadResult::Available(view) => {
+                noun = device_noun(&view);
                 let judged = search.judge(&view, &mut clocks, reader.interval());
                 let mut judged = judged.inspect_err(|_| progress.clear())?;
                 if search.take(&mut held, &mut judged) {
                     held.sort_by_key(|held| (held.candidate.gpu, held.candidate.mig));
                     let indices = held.iter().map(|held| held.candidate.index());
-                    progress.found(&indices.map(|index| format!("{called} {index}")).collect::<Vec<_>>());
+                    progress.found(&indices.map(|index| format!("{noun} {index}")).collect::<Vec<_>>());
                     return Ok(held);
                 }
                 parts = judged.iter().map(|judged| Part::of(&judged.candidate.name(), &judged.verdict)).collect();
             }
         }
-        let goal = search.conditions.goal(search.count, called);
+        let goal = search.conditions.goal(search.count, noun);
         if is_over {
             progress.clear();
             let waited = time(search.timeout.unwrap_or_default());
@@ -91,8 +91,8 @@ pub(crate) fn find(search: &Search, reader: &mut Reader, progress: &mut Progress
     }
 }
 
-/// What one of them is called; one that is none says so.
-fn called_in(view: &View) -> &'static str {
+/// The noun for a device; a simulated one is called so.
+fn device_noun(view: &View) -> &'static str {
     match view.inventory.platform.source {
         SourceKind::Nvml => "GPU",
         SourceKind::Simulated => "simulated GPU",

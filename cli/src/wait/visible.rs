@@ -7,7 +7,7 @@ use std::{env, fmt};
 
 use gpumon_probe::model::Gpu;
 
-use crate::place::{Place, by_uuid};
+use crate::device_id::{DeviceId, by_uuid};
 
 pub(super) const DEVICES: &str = "CUDA_VISIBLE_DEVICES";
 pub(super) const ORDER: &str = "CUDA_DEVICE_ORDER";
@@ -29,22 +29,22 @@ impl Visible {
     }
 
     /// What it leaves. As in CUDA, the list ends at the first entry that means nothing.
-    pub(super) fn places(&self, gpus: &[Gpu]) -> Result<Vec<Place>, String> {
-        let mut places = Vec::new();
+    pub(super) fn ids(&self, gpus: &[Gpu]) -> Result<Vec<DeviceId>, String> {
+        let mut ids = Vec::new();
         for entry in self.text.split(',').map(str::trim) {
-            let place = match entry.parse() {
+            let id = match entry.parse() {
                 Ok(number) => self.by_number(number, gpus)?,
                 Err(_) => by_uuid(entry, gpus).or_else(|| by_instance(entry, gpus)),
             };
-            match place {
-                Some(place) => places.push(place),
+            match id {
+                Some(id) => ids.push(id),
                 None => break,
             }
         }
-        Ok(places)
+        Ok(ids)
     }
 
-    fn by_number(&self, number: i64, gpus: &[Gpu]) -> Result<Option<Place>, String> {
+    fn by_number(&self, number: i64, gpus: &[Gpu]) -> Result<Option<DeviceId>, String> {
         let are_alike = gpus.windows(2).all(|pair| pair[0].name.value() == pair[1].name.value());
         if !self.in_pci_order && !are_alike {
             return Err(format!(
@@ -52,12 +52,12 @@ impl Visible {
             ));
         }
         let gpu = gpus.iter().find(|gpu| i64::from(gpu.index) == number);
-        Ok(gpu.map(|gpu| Place { gpu: gpu.index, mig: None }))
+        Ok(gpu.map(|gpu| DeviceId { gpu: gpu.index, mig: None }))
     }
 }
 
 /// The older name of a MIG device: `MIG-GPU-UUID/GPU instance/compute instance`.
-fn by_instance(entry: &str, gpus: &[Gpu]) -> Option<Place> {
+fn by_instance(entry: &str, gpus: &[Gpu]) -> Option<DeviceId> {
     let mut parts = entry.strip_prefix("MIG-")?.split('/');
     let gpu = by_uuid(parts.next()?, gpus)?.gpu;
     let (gpu_instance, compute_instance): (u32, u32) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
@@ -65,7 +65,7 @@ fn by_instance(entry: &str, gpus: &[Gpu]) -> Option<Place> {
     let is_it = |instance: gpumon_probe::model::MigInstance| {
         (instance.gpu_instance, instance.compute_instance) == (gpu_instance, compute_instance)
     };
-    devices.find(|device| is_it(device.instance)).map(|device| Place { gpu, mig: Some(device.index) })
+    devices.find(|device| is_it(device.instance)).map(|device| DeviceId { gpu, mig: Some(device.index) })
 }
 
 impl fmt::Display for Visible {
@@ -77,17 +77,17 @@ impl fmt::Display for Visible {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::place::tests::gpus;
+    use crate::device_id::tests::gpus;
 
     fn left(text: &str, in_pci_order: bool, names: &[&str]) -> Result<Vec<(u32, Option<u32>)>, String> {
-        let places = Visible { text: text.to_owned(), in_pci_order }.places(&gpus(names))?;
-        Ok(places.into_iter().map(|place| (place.gpu, place.mig)).collect())
+        let ids = Visible { text: text.to_owned(), in_pci_order }.ids(&gpus(names))?;
+        Ok(ids.into_iter().map(|id| (id.gpu, id.mig)).collect())
     }
 
     #[test]
     fn entries_count_up_to_the_first_that_means_nothing_as_in_cuda() {
         let alike = ["H200", "H200", "H200"];
-        for (text, places) in [
+        for (text, ids) in [
             ("", vec![]),
             ("-1", vec![]),
             ("NoDevFiles", vec![]),
@@ -99,7 +99,7 @@ mod tests {
             ("MIG-GPU-a2b1c2d3/8/0", vec![(2, Some(1))]),
             ("MIG-GPU-a2b1c2d3/9/0", vec![]),
         ] {
-            assert_eq!(left(text, false, &alike), Ok(places), "{text}");
+            assert_eq!(left(text, false, &alike), Ok(ids), "{text}");
         }
     }
 

@@ -1,4 +1,4 @@
-//! Made-up GPUs for the tests of this room.
+//! Made-up GPUs for the tests of this module.
 
 use crate::model::{Absence, Activity, Board, GpuDetails, GpuSample, Health, Owner, Process, ProcessKind, Reading};
 

@@ -1,24 +1,24 @@
-//! What no single reading tells: rates, what began and ended, what is the matter.
+//! What follows from several readings: rates, events, conditions.
 //!
-//! - [`HostRates`] makes rates of two neighbouring samples.
-//! - [`plausible`] throws out what cannot be, before anything else looks at it.
-//! - [`ConditionTracker`] says what is the matter with a GPU, and when it is over; [`is_memory_nearly_full`] tells it
-//!   of one look.
-//! - [`ProcessTracker`] and [`EccTracker`] make events of what changed.
-//! - [`XidFilter`] makes one report of an Xid that is told twice.
+//! - [`HostRates`] derives rates from two neighboring samples.
+//! - [`sanity_check`] removes impossible readings before anything else uses them.
+//! - [`ConditionTracker`] derives the conditions of a GPU; [`is_memory_nearly_full`] is the threshold of one
+//!   for a single sample.
+//! - [`ProcessTracker`] and [`EccTracker`] derive events from changes.
+//! - [`ErrorFilter`] removes duplicates of driver errors that are reported twice.
 
 mod conditions;
 mod ecc;
-pub mod plausible;
+mod error_filter;
 mod processes;
 mod rates;
-mod xid_filter;
+pub mod sanity_check;
 
 pub use conditions::{ConditionSettings, ConditionTracker, is_memory_nearly_full};
 pub use ecc::EccTracker;
+pub use error_filter::ErrorFilter;
 pub use processes::ProcessTracker;
 pub use rates::HostRates;
-pub use xid_filter::XidFilter;
 
 #[cfg(test)]
 pub(crate) mod examples;

@@ -23,7 +23,7 @@ impl ProcessTracker {
     /// left out of the list.
     pub fn update(&mut self, processes: &Reading<Vec<Process>>, omitted: Vec<ProcessRef>) -> Vec<EventKind> {
         let Reading::Now(processes) = processes else { return Vec::new() };
-        let all = processes.iter().map(refer_to).chain(omitted);
+        let all = processes.iter().map(process_ref).chain(omitted);
         let now: BTreeMap<u32, ProcessRef> = all.map(|process| (process.pid, process)).collect();
         let Some(before) = self.known.replace(now) else { return Vec::new() };
         let now = self.known.as_ref().unwrap_or(&before);
@@ -36,7 +36,7 @@ impl ProcessTracker {
     }
 }
 
-fn refer_to(process: &Process) -> ProcessRef {
+fn process_ref(process: &Process) -> ProcessRef {
     ProcessRef {
         pid: process.pid,
         name: process.name.clone(),
@@ -67,7 +67,7 @@ mod tests {
     }
 
     /// `+pid` and `-pid`.
-    fn told(events: &[EventKind]) -> Vec<i64> {
+    fn signed_pids(events: &[EventKind]) -> Vec<i64> {
         let sign = |event: &EventKind| match event {
             EventKind::ProcessStarted(process) => i64::from(process.pid),
             EventKind::ProcessEnded(process) => -i64::from(process.pid),
@@ -80,9 +80,9 @@ mod tests {
     fn processes_come_and_go() {
         let mut tracker = ProcessTracker::default();
         assert_eq!(tracker.update(&list(&[(1, 10), (2, 20)]), Vec::new()), [], "they may be old");
-        assert_eq!(told(&tracker.update(&list(&[(2, 20), (3, 30)]), Vec::new())), [-1, 3]);
+        assert_eq!(signed_pids(&tracker.update(&list(&[(2, 20), (3, 30)]), Vec::new())), [-1, 3]);
         assert_eq!(tracker.update(&list(&[(2, 20), (3, 30)]), Vec::new()), []);
-        assert_eq!(told(&tracker.update(&list(&[]), Vec::new())), [-2, -3]);
+        assert_eq!(signed_pids(&tracker.update(&list(&[]), Vec::new())), [-2, -3]);
     }
 
     #[test]
@@ -91,7 +91,7 @@ mod tests {
         tracker.update(&list(&[(7, 10_000)]), Vec::new());
         assert_eq!(tracker.update(&list(&[(7, 11_000)]), Vec::new()), [], "the clock was set");
         let events = tracker.update(&list(&[(7, 60_000)]), Vec::new());
-        assert_eq!(told(&events), [-7, 7]);
+        assert_eq!(signed_pids(&events), [-7, 7]);
         let EventKind::ProcessEnded(ended) = &events[0] else { panic!("{events:?}") };
         assert_eq!(ended.started_ms, Reading::Now(11_000));
     }
@@ -112,17 +112,17 @@ mod tests {
         assert_eq!(tracker.update(&Reading::Absent(Absence::GpuLost), Vec::new()), []);
         assert_eq!(tracker.update(&Reading::Earlier { value: Vec::new(), at_ms: 1 }, Vec::new()), []);
         assert_eq!(tracker.update(&list(&[(1, 10)]), Vec::new()), []);
-        assert_eq!(told(&tracker.update(&list(&[]), Vec::new())), [-1]);
+        assert_eq!(signed_pids(&tracker.update(&list(&[]), Vec::new())), [-1]);
     }
 
     #[test]
     fn a_process_that_is_left_out_of_the_list_has_not_ended() {
         let mut tracker = ProcessTracker::default();
-        let omitted = vec![refer_to(&examples::process(1, 0))];
+        let omitted = vec![process_ref(&examples::process(1, 0))];
         tracker.update(&list(&[(1, 1), (2, 2)]), Vec::new());
         assert_eq!(tracker.update(&list(&[(2, 2)]), omitted), []);
         assert_eq!(tracker.update(&list(&[(1, 1), (2, 2)]), Vec::new()), []);
-        assert_eq!(told(&tracker.update(&list(&[(2, 2)]), Vec::new())), [-1]);
+        assert_eq!(signed_pids(&tracker.update(&list(&[(2, 2)]), Vec::new())), [-1]);
     }
 
     #[test]

@@ -3,9 +3,6 @@
 //! Bytes of the disks are read from sysfs: sysinfo counts mounted file systems, which misses swap and unmounted disks,
 //! and asks each of them for its space, which hangs where one is a dead network mount.
 
-pub(crate) mod pcie_port;
-pub(crate) mod runtime_pm;
-
 use std::{
     collections::BTreeSet,
     fs,

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
 use super::{Event, GpuDetails, Inventory, Sample, Trace};
-use crate::vendor::nvml::query::DriverAnswers;
+use crate::vendor::DriverAnswers;
 
 /// What the collector writes, one JSON object per line, told apart by `type`.
 ///

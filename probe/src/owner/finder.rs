@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{CommandLines, looker::Looker, table::Extent, workers::Shared};
+use super::{CommandLines, process_reader::ProcessReader, table::ProcessFields, workers::Shared};
 use crate::model::Process;
 
 /// Finds out what the driver does not know of processes.
@@ -23,13 +23,13 @@ pub struct Resolver {
 impl Finder {
     /// Reads below `root`, which is `/proc` but in tests.
     pub fn new(root: impl Into<PathBuf>, commands: CommandLines) -> Self {
-        Self(Shared::new(Looker::new(root.into(), commands)))
+        Self(Shared::new(ProcessReader::new(root.into(), commands)))
     }
 
     /// As if it ran as this user.
     #[cfg(test)]
     pub(super) fn of_user(root: impl Into<PathBuf>, commands: CommandLines, uid: u32) -> Self {
-        Self(Shared::new(Looker::new(root.into(), commands).of_user(uid)))
+        Self(Shared::new(ProcessReader::new(root.into(), commands).of_user(uid)))
     }
 
     /// Processes it remembers, and threads it has.
@@ -58,7 +58,7 @@ impl Resolver {
     pub fn fill(&mut self, processes: &mut [Process], patience: Duration) {
         self.ask(processes, patience);
         for process in processes {
-            self.describe(process, Extent::Whole);
+            self.describe(process, ProcessFields::All);
         }
     }
 
@@ -66,25 +66,25 @@ impl Resolver {
     pub(crate) fn ask(&mut self, processes: &[Process], patience: Duration) {
         let deadline = Instant::now() + patience;
         let listed: BTreeSet<u32> = processes.iter().map(|process| process.pid).collect();
-        let gone: Vec<u32> = self.listed.difference(&listed).copied().collect();
-        let mut awaited: Vec<u32> = listed.difference(&self.listed).copied().collect();
+        let ended: Vec<u32> = self.listed.difference(&listed).copied().collect();
+        let mut pending: Vec<u32> = listed.difference(&self.listed).copied().collect();
         let mut state = self.shared.lock();
-        for pid in &awaited {
+        for pid in &pending {
             state.table.list(*pid);
         }
-        if !gone.is_empty() {
-            state.table.unlist(&gone);
+        if !ended.is_empty() {
+            state.table.unlist(&ended);
         }
         for pid in &listed {
             state.table.refresh(*pid);
         }
         self.listed = listed;
         loop {
-            self.shared.employ(&mut state);
+            self.shared.ensure_threads(&mut state);
             // They are read in their order, so that the last is known last.
-            while awaited.pop_if(|pid| state.is_settled(*pid)).is_some() {}
+            while pending.pop_if(|pid| state.is_settled(*pid)).is_some() {}
             let left = deadline.saturating_duration_since(Instant::now());
-            if awaited.is_empty() || left.is_zero() {
+            if pending.is_empty() || left.is_zero() {
                 return;
             }
             state = self.shared.wait(state, left);
@@ -92,8 +92,8 @@ impl Resolver {
     }
 
     /// Fills in what is known of a process that was asked for.
-    pub(crate) fn describe(&self, process: &mut Process, how: Extent) {
-        self.shared.lock().table.fill(process, how);
+    pub(crate) fn describe(&self, process: &mut Process, fields: ProcessFields) {
+        self.shared.lock().table.fill(process, fields);
     }
 }
 

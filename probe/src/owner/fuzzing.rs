@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{CommandLines, cgroup, looker::Looker};
+use super::{CommandLines, cgroup, process_reader::ProcessReader};
 use crate::model::Owner;
 
 /// What a process's `cgroup` tells.
@@ -15,7 +15,7 @@ pub fn cgroup(text: &str) -> Owner {
 /// Both stages of looking for whose a process is, by the files below a folder that stands for `/proc`; `None` where
 /// there is no such process.
 pub fn owner(proc: &Path, pid: u32) -> Option<Owner> {
-    let looker = Looker::new(proc.to_owned(), CommandLines::All);
-    let basics = looker.basics(pid)?;
-    Some(looker.details(pid, &basics, None).owner)
+    let reader = ProcessReader::new(proc.to_owned(), CommandLines::All);
+    let basics = reader.basics(pid)?;
+    Some(reader.details(pid, &basics, None).owner)
 }

@@ -1,12 +1,11 @@
 //! Whose process a PID is: its name, command line, user and start, its notebook, job, pod, container and service.
 //!
-//! Everything is read below one root, which is `/proc` but in tests. A process decides how long that takes: its command
+//! Everything is read below one root, which is `/proc` but in tests. A process decides fields long that takes: its command
 //! line can lie in memory that another process has to provide, its files on a file system that does not answer. So it
 //! is read on threads of a [`Finder`] (`workers.rs`) in two stages, of which only the second can block, and whoever asks
 //! waits no longer than it wants to. What is not known by then is [`NotReadYet`](crate::model::Absence::NotReadYet).
 
 mod as_user;
-mod belonging;
 mod cgroup;
 mod clean;
 mod connection_file;
@@ -14,15 +13,16 @@ mod finder;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 mod jupyter;
-mod looker;
+mod lookup;
 mod proc_fs;
+mod process_reader;
 mod table;
 #[cfg(test)]
 mod tests;
 mod workers;
 
 pub use self::finder::{Finder, Resolver};
-pub(crate) use self::table::Extent;
+pub(crate) use self::table::ProcessFields;
 
 /// Whose command lines may be shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

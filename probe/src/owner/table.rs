@@ -5,11 +5,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::looker::{Basics, Details};
+use super::process_reader::{Basics, Details};
 use crate::model::{Absence, Process, Reading};
 
 /// A process can become another program (exec) or rename itself, as workers of Ray and vLLM do.
-const LOOK_AGAIN: Duration = Duration::from_secs(5);
+const REFRESH_AFTER: Duration = Duration::from_secs(5);
 
 /// More users than any machine has; whoever can act as many must not fill memory with their names.
 const MOST_USERS: usize = 1024;
@@ -20,9 +20,9 @@ pub(super) struct Table {
     /// Login names by number.
     users: HashMap<u32, String>,
     /// Whose first stage is due.
-    to_look: VecDeque<u32>,
+    basics_due: VecDeque<u32>,
     /// Whose second stage is due.
-    to_describe: VecDeque<u32>,
+    details_due: VecDeque<u32>,
 }
 
 /// One process.
@@ -31,20 +31,20 @@ struct Entry {
     /// How many GPUs list it; where that is none, it is forgotten.
     listings: u32,
     /// When the first stage was last read.
-    looked: Option<Instant>,
+    basics_read: Option<Instant>,
     /// `None` where there is no such process.
     basics: Option<Basics>,
     details: Option<Details>,
     /// Whether it waits for its first stage, or is in it.
-    looking: bool,
+    basics_queued: bool,
     /// The same of the second.
-    describing: bool,
+    details_queued: bool,
 }
 
-/// How much of a process is wanted.
+/// Which fields of a process are filled in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Extent {
-    Whole,
+pub(crate) enum ProcessFields {
+    All,
     /// Name, user and start: copying the rest of thousands of processes takes longer than everything else.
     Brief,
 }
@@ -84,7 +84,7 @@ impl Table {
             }
         }
         self.entries.retain(|_, entry| entry.listings > 0);
-        for queue in [&mut self.to_look, &mut self.to_describe] {
+        for queue in [&mut self.basics_due, &mut self.details_due] {
             queue.retain(|pid| self.entries.contains_key(pid));
         }
     }
@@ -92,56 +92,56 @@ impl Table {
     /// Has a process read that never was, or not for a while.
     pub(super) fn refresh(&mut self, pid: u32) {
         let Some(entry) = self.entries.get_mut(&pid) else { return };
-        if !entry.looking && entry.looked.is_none_or(|looked| looked.elapsed() > LOOK_AGAIN) {
-            entry.looking = true;
-            self.to_look.push_back(pid);
+        if !entry.basics_queued && entry.basics_read.is_none_or(|basics_read| basics_read.elapsed() > REFRESH_AFTER) {
+            entry.basics_queued = true;
+            self.basics_due.push_back(pid);
         }
     }
 
     /// Whether a first stage is due.
-    pub(super) fn is_anybody_to_look_at(&self) -> bool {
-        !self.to_look.is_empty()
+    pub(super) fn has_basics_due(&self) -> bool {
+        !self.basics_due.is_empty()
     }
 
     /// The next first stage.
-    pub(super) fn next_to_look_at(&mut self) -> Option<u32> {
-        self.to_look.pop_front()
+    pub(super) fn next_basics(&mut self) -> Option<u32> {
+        self.basics_due.pop_front()
     }
 
     /// What came of a first stage; the second is due then.
-    pub(super) fn looked(&mut self, pid: u32, basics: Option<Basics>) {
+    pub(super) fn set_basics(&mut self, pid: u32, basics: Option<Basics>) {
         let Some(entry) = self.entries.get_mut(&pid) else { return };
-        (entry.looking, entry.looked) = (false, Some(Instant::now()));
+        (entry.basics_queued, entry.basics_read) = (false, Some(Instant::now()));
         // The PID may be another process's by now: it takes a kernel longer than this to come round to it again.
         let birth = |basics: &Option<Basics>| basics.as_ref().map(|basics| basics.origin.birth);
         if birth(&entry.basics) != birth(&basics) {
             entry.details = None;
         }
         entry.basics = basics;
-        self.describe(pid);
+        self.queue_details(pid);
     }
 
-    fn describe(&mut self, pid: u32) {
+    fn queue_details(&mut self, pid: u32) {
         let Some(entry) = self.entries.get_mut(&pid) else { return };
-        if entry.basics.is_some() && !entry.describing {
-            entry.describing = true;
-            self.to_describe.push_back(pid);
+        if entry.basics.is_some() && !entry.details_queued {
+            entry.details_queued = true;
+            self.details_due.push_back(pid);
         }
     }
 
     /// Whether a second stage is due of a user of whom none is under way.
     pub(super) fn has_task(&self, is_busy: impl Fn(Option<u32>) -> bool) -> bool {
-        self.to_describe.iter().any(|pid| !is_busy(self.uid(*pid)))
+        self.details_due.iter().any(|pid| !is_busy(self.uid(*pid)))
     }
 
     /// The next second stage of a user of whom none is under way.
     pub(super) fn next_task(&mut self, is_busy: impl Fn(Option<u32>) -> bool) -> Option<Task> {
         loop {
-            let at = self.to_describe.iter().position(|pid| !is_busy(self.uid(*pid)))?;
-            let pid = self.to_describe.remove(at)?;
+            let at = self.details_due.iter().position(|pid| !is_busy(self.uid(*pid)))?;
+            let pid = self.details_due.remove(at)?;
             let Some(entry) = self.entries.get_mut(&pid) else { continue };
             let Some(basics) = entry.basics.clone() else {
-                entry.describing = false;
+                entry.details_queued = false;
                 continue;
             };
             let unnamed = basics.user.map(|user| user.uid).filter(|uid| !self.users.contains_key(uid));
@@ -150,13 +150,13 @@ impl Table {
     }
 
     /// What came of a second stage.
-    pub(super) fn described(&mut self, task: &Task, details: Details) {
+    pub(super) fn set_details(&mut self, task: &Task, details: Details) {
         let Some(entry) = self.entries.get_mut(&task.pid) else { return };
-        entry.describing = false;
+        entry.details_queued = false;
         if entry.basics.as_ref().is_some_and(|basics| basics.origin.birth == task.basics.origin.birth) {
             entry.details = Some(details);
         } else {
-            self.describe(task.pid);
+            self.queue_details(task.pid);
         }
     }
 
@@ -173,40 +173,40 @@ impl Table {
     }
 
     /// Whether everything is known of a process that there is to know.
-    pub(super) fn is_known(&self, pid: u32) -> bool {
+    pub(super) fn is_complete(&self, pid: u32) -> bool {
         self.entries
             .get(&pid)
-            .is_none_or(|entry| entry.looked.is_some() && (entry.basics.is_none() || entry.details.is_some()))
+            .is_none_or(|entry| entry.basics_read.is_some() && (entry.basics.is_none() || entry.details.is_some()))
     }
 
     /// Whether the first stage is known.
-    pub(super) fn is_looked_at(&self, pid: u32) -> bool {
-        self.entries.get(&pid).is_none_or(|entry| entry.looked.is_some())
+    pub(super) fn has_basics(&self, pid: u32) -> bool {
+        self.entries.get(&pid).is_none_or(|entry| entry.basics_read.is_some())
     }
 
     /// Fills in what is known of a process, or what its events tell.
-    pub(super) fn fill(&self, process: &mut Process, how: Extent) {
-        fn because<T>(reason: Absence) -> Reading<T> {
+    pub(super) fn fill(&self, process: &mut Process, fields: ProcessFields) {
+        fn absent<T>(reason: Absence) -> Reading<T> {
             Reading::Absent(reason)
         }
-        let entry = self.entries.get(&process.pid).filter(|entry| entry.looked.is_some());
+        let entry = self.entries.get(&process.pid).filter(|entry| entry.basics_read.is_some());
         let Some(basics) = entry.and_then(|entry| entry.basics.as_ref()) else {
-            // It ended since the driver listed it, where it has been looked for.
+            // It ended since the driver listed it, where it has been basics_read for.
             let reason = || if entry.is_some() { Absence::Unknown } else { Absence::NotReadYet };
-            process.name = because(reason());
-            process.command = because(reason());
-            process.user = because(reason());
-            process.started_ms = because(reason());
-            process.owner = because(reason());
+            process.name = absent(reason());
+            process.command = absent(reason());
+            process.user = absent(reason());
+            process.started_ms = absent(reason());
+            process.owner = absent(reason());
             return;
         };
-        process.started_ms = basics.origin.birth.started_ms.map_or(because(Absence::Unknown), Reading::Now);
+        process.started_ms = basics.origin.birth.started_ms.map_or(absent(Absence::Unknown), Reading::Now);
         process.user = match basics.user {
-            Some(user) => self.users.get(&user.uid).cloned().map_or(because(Absence::NotReadYet), Reading::Now),
-            None => because(Absence::Unknown),
+            Some(user) => self.users.get(&user.uid).cloned().map_or(absent(Absence::NotReadYet), Reading::Now),
+            None => absent(Absence::Unknown),
         };
         match entry.and_then(|entry| entry.details.as_ref()) {
-            Some(details) if how == Extent::Brief => process.name = details.name.clone(),
+            Some(details) if fields == ProcessFields::Brief => process.name = details.name.clone(),
             Some(details) => {
                 process.name = details.name.clone();
                 process.command = details.command.clone();
@@ -214,10 +214,10 @@ impl Table {
             }
             None => {
                 process.name = Reading::Now(basics.name.clone());
-                process.command = because(if basics.hidden { Absence::Hidden } else { Absence::NotReadYet });
-                process.owner = match how {
-                    Extent::Whole => basics.owner.clone(),
-                    Extent::Brief => because(Absence::NotReadYet),
+                process.command = absent(if basics.hidden { Absence::Hidden } else { Absence::NotReadYet });
+                process.owner = match fields {
+                    ProcessFields::All => basics.owner.clone(),
+                    ProcessFields::Brief => absent(Absence::NotReadYet),
                 };
             }
         }

@@ -10,7 +10,7 @@ use std::{
 };
 
 use super::{
-    looker::{self, Looker},
+    process_reader::{self, ProcessReader},
     table::Table,
 };
 use crate::thread;
@@ -24,7 +24,7 @@ const MOST_WORKERS: usize = 4;
 /// Threads that are left to themselves. When there are more, those that hang are not replaced.
 const MOST_ABANDONED: usize = 16;
 
-/// First stages after which threads for the second are looked for.
+/// First stages after which threads for the second are read for.
 const BATCH: usize = 32;
 
 /// A thread without work ends after this.
@@ -32,18 +32,18 @@ const IDLE: Duration = Duration::from_secs(10);
 
 /// What GPUs' threads and those that read have in common.
 pub(super) struct Shared {
-    looker: Looker,
+    reader: ProcessReader,
     state: Mutex<State>,
     /// There is something to read.
     work: Condvar,
     /// Something has been read.
-    news: Condvar,
+    changed: Condvar,
 }
 
 #[derive(Default)]
 pub(super) struct State {
     pub(super) table: Table,
-    has_looker: bool,
+    has_basics_thread: bool,
     /// Threads for the second stage that are not abandoned.
     workers: usize,
     /// Of those, the ones that wait for work.
@@ -71,13 +71,13 @@ impl State {
     pub(super) fn is_settled(&self, pid: u32) -> bool {
         let uid = self.table.uid(pid);
         let is_held_up = || self.running.iter().any(|running| running.uid == uid && running.hangs());
-        self.table.is_known(pid) || (self.table.is_looked_at(pid) && is_held_up())
+        self.table.is_complete(pid) || (self.table.has_basics(pid) && is_held_up())
     }
 
     #[cfg(test)]
     pub(super) fn threads(&self) -> usize {
         let abandoned = self.running.iter().filter(|running| running.abandoned).count();
-        usize::from(self.has_looker) + self.workers + abandoned
+        usize::from(self.has_basics_thread) + self.workers + abandoned
     }
 
     fn is_busy(&self, uid: Option<u32>) -> bool {
@@ -98,80 +98,80 @@ impl State {
 }
 
 impl Shared {
-    pub(super) fn new(looker: Looker) -> Arc<Self> {
-        Arc::new(Self { looker, state: Mutex::default(), work: Condvar::new(), news: Condvar::new() })
+    pub(super) fn new(reader: ProcessReader) -> Arc<Self> {
+        Arc::new(Self { reader, state: Mutex::default(), work: Condvar::new(), changed: Condvar::new() })
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for news, for a moment only: nobody tells that a thread hangs.
+    /// Waits for a change, for a moment only: nothing signals that a thread hangs.
     pub(super) fn wait<'a>(&self, state: MutexGuard<'a, State>, most: Duration) -> MutexGuard<'a, State> {
-        let waited = self.news.wait_timeout(state, most.min(Duration::from_millis(10)));
+        let waited = self.changed.wait_timeout(state, most.min(Duration::from_millis(10)));
         waited.unwrap_or_else(PoisonError::into_inner).0
     }
 
     /// Has threads for all that is due. Where the machine has none left, it stays due.
-    pub(super) fn employ(self: &Arc<Self>, state: &mut State) {
+    pub(super) fn ensure_threads(self: &Arc<Self>, state: &mut State) {
         state.abandon();
-        if state.table.is_anybody_to_look_at() && !state.has_looker {
+        if state.table.has_basics_due() && !state.has_basics_thread {
             let shared = Arc::clone(self);
-            state.has_looker = thread::spawn("owner-basics", move || shared.look()).is_ok();
+            state.has_basics_thread = thread::spawn("owner-basics", move || shared.run_basics()).is_ok();
         }
         let has_task = state.table.has_task(|uid| state.is_busy(uid));
-        // Whoever wakes up without work wakes up those who wait for news, who come back here.
-        if !has_task && !state.table.is_anybody_to_look_at() {
+        // Whoever wakes up without work wakes up those who wait for changes, who come back here.
+        if !has_task && !state.table.has_basics_due() {
             return;
         }
         if has_task && state.idle == 0 && state.workers < MOST_WORKERS {
             let shared = Arc::clone(self);
-            state.workers += usize::from(thread::spawn("owner-details", move || shared.describe()).is_ok());
+            state.workers += usize::from(thread::spawn("owner-details", move || shared.run_details()).is_ok());
         }
         self.work.notify_all();
     }
 
     /// Waits for work; false where none has come for long.
-    fn rest<'a>(&self, state: MutexGuard<'a, State>) -> (MutexGuard<'a, State>, bool) {
-        self.news.notify_all();
+    fn wait_for_work<'a>(&self, state: MutexGuard<'a, State>) -> (MutexGuard<'a, State>, bool) {
+        self.changed.notify_all();
         let (state, waited) = self.work.wait_timeout(state, IDLE).unwrap_or_else(PoisonError::into_inner);
         (state, !waited.timed_out())
     }
 
     /// The thread of the first stage.
-    fn look(self: Arc<Self>) {
+    fn run_basics(self: Arc<Self>) {
         let mut state = self.lock();
         loop {
-            let mut looked = 0;
-            while let Some(pid) = state.table.next_to_look_at() {
+            let mut read = 0;
+            while let Some(pid) = state.table.next_basics() {
                 drop(state);
-                let basics = self.looker.basics(pid);
+                let basics = self.reader.basics(pid);
                 state = self.lock();
-                state.table.looked(pid, basics);
-                looked += 1;
-                if looked % BATCH == 0 {
-                    self.employ(&mut state);
+                state.table.set_basics(pid, basics);
+                read += 1;
+                if read % BATCH == 0 {
+                    self.ensure_threads(&mut state);
                 }
             }
-            self.employ(&mut state);
+            self.ensure_threads(&mut state);
             let goes_on;
-            (state, goes_on) = self.rest(state);
-            if !goes_on && !state.table.is_anybody_to_look_at() {
-                state.has_looker = false;
+            (state, goes_on) = self.wait_for_work(state);
+            if !goes_on && !state.table.has_basics_due() {
+                state.has_basics_thread = false;
                 return;
             }
         }
     }
 
     /// A thread of the second stage.
-    fn describe(self: Arc<Self>) {
+    fn run_details(self: Arc<Self>) {
         let mut state = self.lock();
         loop {
             let busy: Vec<_> = state.running.iter().map(|running| running.uid).collect();
             let Some(mut task) = state.table.next_task(|uid| busy.contains(&uid)) else {
                 state.idle += 1;
                 let goes_on;
-                (state, goes_on) = self.rest(state);
+                (state, goes_on) = self.wait_for_work(state);
                 state.idle -= 1;
                 if !goes_on {
                     state.workers -= 1;
@@ -184,17 +184,17 @@ impl Shared {
             state.running.push(Running { id, uid: task.uid(), since: Instant::now(), abandoned: false });
             drop(state);
             if let Some(uid) = task.unnamed {
-                let name = looker::user_name(uid);
+                let name = process_reader::user_name(uid);
                 self.lock().table.name_user(uid, name);
             }
-            let details = self.looker.details(task.pid, &task.basics, task.before.take());
+            let details = self.reader.details(task.pid, &task.basics, task.before.take());
             state = self.lock();
-            state.table.described(&task, details);
+            state.table.set_details(&task, details);
             let was_abandoned =
                 state.running.extract_if(.., |running| running.id == id).any(|running| running.abandoned);
             if was_abandoned {
                 // Another thread has taken its place.
-                self.employ(&mut state);
+                self.ensure_threads(&mut state);
                 return;
             }
         }

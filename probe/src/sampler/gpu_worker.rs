@@ -1,4 +1,4 @@
-//! What one GPU's thread does at a beat: open the GPU if it is not open, read it, find its processes' owners.
+//! What the thread of a GPU does at each tick: opens the GPU if it is not open, reads it, finds its processes' owners.
 
 use std::{
     path::PathBuf,
@@ -7,25 +7,25 @@ use std::{
 };
 
 use super::{
-    Options, Pace, listing,
+    Options, SharedInterval,
     message::{Message, Outcome, Query, Readings},
+    process_list,
 };
 use crate::{
-    derive::plausible,
+    derive::sanity_check,
     model::{Absence, Gpu, GpuDetails, GpuSample, Health, ProcessRef, Reading, now_ms},
     owner::{Finder, Resolver},
-    vendor::nvml::query::DriverAnswers,
-    vendor::{Device, DeviceError, Extent, Source},
+    vendor::{Device, DeviceError, DriverAnswers, ReadDepth, Source},
 };
 
 /// A GPU that is lost stays lost until somebody resets it or the machine, so it is tried only so often.
-const TRY_AGAIN: Duration = Duration::from_secs(2);
+const RETRY_AFTER: Duration = Duration::from_secs(2);
 
 /// How often what changes slowly is read.
 const DETAILS_EVERY: Duration = Duration::from_secs(10);
 
 /// So many GPUs take turns in reading it.
-const TURNS: u32 = 8;
+const DETAIL_SLOTS: u32 = 8;
 
 /// How long the first reading waits until it is known whose the processes are: a single look has no second, and a stream
 /// has nothing else to show yet.
@@ -38,24 +38,24 @@ const OWNERS: Duration = Duration::from_millis(50);
 pub(super) struct GpuWorker {
     source: Arc<dyn Source>,
     index: u32,
-    tell: Sender<Message>,
+    sender: Sender<Message>,
     /// `None` where processes are simulated, and not in `/proc`.
     resolver: Option<Resolver>,
     /// Whether a list of processes has been read.
     listed: bool,
     /// Bytes of JSON for its processes.
     budget: usize,
-    pace: Arc<Pace>,
+    interval: Arc<SharedInterval>,
     sys_root: PathBuf,
-    extent: Extent,
+    depth: ReadDepth,
     /// When what changes slowly is read next; `None` where nobody wants it.
     details_due: Option<Instant>,
     /// What the driver answered; `None` where nobody wants it.
-    answers: Option<AnswersTurn>,
+    answers: Option<AnswersSchedule>,
     /// Whether somebody wants what the driver records by itself.
     traces: bool,
-    /// Who the sampler thinks it is.
-    told: Option<Gpu>,
+    /// The identity that was reported last.
+    reported: Option<Gpu>,
     state: State,
 }
 
@@ -72,22 +72,22 @@ impl GpuWorker {
         options: &Options,
         finder: Option<&Finder>,
         budget: usize,
-        tell: Sender<Message>,
+        sender: Sender<Message>,
     ) -> Self {
         Self {
             source,
             index,
-            tell,
+            sender,
             resolver: finder.map(Finder::resolver),
             listed: false,
             budget,
-            pace: Arc::clone(&options.pace),
+            interval: Arc::clone(&options.interval),
             sys_root: options.sys_root.clone(),
-            extent: options.extent,
+            depth: options.depth,
             details_due: options.details.then(Instant::now),
-            answers: options.answers.then(AnswersTurn::default),
+            answers: options.answers.then(AnswersSchedule::default),
             traces: options.events,
-            told: None,
+            reported: None,
             state: State::Closed,
         }
     }
@@ -118,18 +118,18 @@ impl GpuWorker {
 
     fn read_open(&mut self) -> Result<Readings, DeviceError> {
         let State::Open(device) = &mut self.state else { unreachable!("open() succeeded") };
-        let uuid = || self.told.as_ref().and_then(|gpu| gpu.uuid.clone());
+        let uuid = || self.reported.as_ref().and_then(|gpu| gpu.uuid.clone());
         let mut sample = GpuSample::absent(self.index, uuid(), now_ms(), Health::Ok, &Absence::NoAnswer);
-        device.read(&mut sample, self.extent)?;
-        plausible::check(&mut sample);
+        device.read(&mut sample, self.depth)?;
+        sanity_check::check(&mut sample);
         let traces = if self.traces { device.traces() } else { Vec::new() };
         let mut details = None;
         if self.details_due.is_some_and(|due| due <= Instant::now()) {
             let mut read = GpuDetails::absent(self.index, uuid(), now_ms(), &Absence::NoAnswer);
             device.details(&mut read)?;
-            plausible::check_details(&mut read);
+            sanity_check::check_details(&mut read);
             details = Some(read);
-            self.details_due = Some(next_details(self.index, self.told.is_none()));
+            self.details_due = Some(next_details(self.index, self.reported.is_none()));
         }
         let answers = self.answers.as_mut().and_then(|turn| turn.take(self.index, device.as_mut(), details.is_some()));
         let identity = device.identity();
@@ -137,9 +137,9 @@ impl GpuWorker {
         if let Some(details) = &mut details {
             details.uuid.clone_from(&identity.uuid);
         }
-        let changed = self.told.as_ref() != Some(&identity);
+        let changed = self.reported.as_ref() != Some(&identity);
         if changed {
-            self.told = Some(identity.clone());
+            self.reported = Some(identity.clone());
         }
         let omitted = self.list(&mut sample);
         Ok(Readings { identity: changed.then_some(identity), sample, omitted, details, answers, traces })
@@ -148,7 +148,7 @@ impl GpuWorker {
     /// Says whose the processes are, and leaves out those for which a sample has no room.
     fn list(&mut self, sample: &mut GpuSample) -> Vec<ProcessRef> {
         let Reading::Now(processes) = &mut sample.processes else { return Vec::new() };
-        let patience = if self.listed { OWNERS.min(self.pace.interval() / 5) } else { FIRST_OWNERS };
+        let patience = if self.listed { OWNERS.min(self.interval.get() / 5) } else { FIRST_OWNERS };
         self.listed = true;
         if let Some(resolver) = &mut self.resolver {
             resolver.ask(processes, patience);
@@ -158,7 +158,7 @@ impl GpuWorker {
                 resolver.describe(process, how);
             }
         };
-        let (listed, omitted) = listing::fit(std::mem::take(processes), self.budget, describe);
+        let (listed, omitted) = process_list::fit(std::mem::take(processes), self.budget, describe);
         *processes = listed;
         sample.processes_omitted = omitted.len() as u32;
         omitted
@@ -168,7 +168,7 @@ impl GpuWorker {
     fn open(&mut self) -> Result<bool, DeviceError> {
         match &self.state {
             State::Open(_) => return Ok(true),
-            State::Failed { error, at } if at.elapsed() < TRY_AGAIN => return Err(error.clone()),
+            State::Failed { error, at } if at.elapsed() < RETRY_AFTER => return Err(error.clone()),
             State::Failed { .. } | State::Closed => {}
         }
         if self.source.is_asleep(self.index, &self.sys_root) {
@@ -177,8 +177,8 @@ impl GpuWorker {
         match self.source.open(self.index) {
             Ok(device) => {
                 self.state = State::Open(device);
-                self.answers = self.answers.take().map(|_| AnswersTurn::default());
-                let _ = self.tell.send(Message::Opened { index: self.index });
+                self.answers = self.answers.take().map(|_| AnswersSchedule::default());
+                let _ = self.sender.send(Message::Opened { index: self.index });
                 Ok(true)
             }
             Err(error) => Err(self.fail(error)),
@@ -191,23 +191,23 @@ impl GpuWorker {
     }
 }
 
-/// When the driver is asked what only its vendor's own tools show: all of it once, at a beat of its own so that the first
+/// When the driver is asked what only its vendor's own tools show: all of it once, at a tick of its own so that the first
 /// sample does not wait for it, and what changes with the details.
 #[derive(Default)]
-struct AnswersTurn {
-    beats: u32,
+struct AnswersSchedule {
+    ticks: u32,
 }
 
-impl AnswersTurn {
-    /// The beat at which all is asked.
+impl AnswersSchedule {
+    /// The tick at which all is asked.
     const ALL_AT: u32 = 2;
 
-    /// All answers where they are new, and else those of this beat.
+    /// All answers where they are new, and else those of this tick.
     fn take(&mut self, index: u32, device: &mut dyn Device, with_details: bool) -> Option<DriverAnswers> {
-        self.beats = self.beats.saturating_add(1);
-        let all = self.beats == Self::ALL_AT || (self.beats > Self::ALL_AT && with_details);
+        self.ticks = self.ticks.saturating_add(1);
+        let all = self.ticks == Self::ALL_AT || (self.ticks > Self::ALL_AT && with_details);
         if all {
-            device.ask_for_tools(self.beats == Self::ALL_AT);
+            device.query_for_tools(self.ticks == Self::ALL_AT);
         }
         Some(DriverAnswers { index, all, answers: device.answers(all)? })
     }
@@ -215,6 +215,6 @@ impl AnswersTurn {
 
 /// The first of them come all at once; from then on the GPUs' turns are spread over the period.
 fn next_details(index: u32, are_first: bool) -> Instant {
-    let turn = f64::from(index % TURNS) / f64::from(TURNS);
+    let turn = f64::from(index % DETAIL_SLOTS) / f64::from(DETAIL_SLOTS);
     Instant::now() + DETAILS_EVERY.mul_f64(if are_first { 0.5 + turn / 2.0 } else { 1.0 })
 }

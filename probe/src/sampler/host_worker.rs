@@ -8,7 +8,7 @@ use std::{
 use super::threads::spawn;
 use crate::{host::HostReader, model::HostSample, vendor::SourceError};
 
-/// The host's readings change slowly, whatever the GPUs' pace is. A beat that comes a little early counts.
+/// The host's readings change slowly, whatever the GPUs' pace is. A tick that comes a little early counts.
 const FRESH: Duration = Duration::from_millis(900);
 
 /// The host, read on its own thread.
@@ -24,9 +24,9 @@ pub(super) struct HostWorker {
 enum State {
     /// It has answered all that it was asked.
     Free,
-    /// It was asked at this beat.
+    /// It was asked at this tick.
     Asked,
-    /// It owes the answer to an earlier beat, so that waiting for it would hold up the GPUs' readings.
+    /// It owes the answer to an earlier tick, so that waiting for it would hold up the GPUs' readings.
     Late,
 }
 
@@ -44,7 +44,7 @@ impl HostWorker {
 
     /// Asks for a reading, unless the last one is still owed, or is fresh enough.
     pub(super) fn ask(&mut self) {
-        self.take_in(self.answers.try_recv().ok());
+        self.ingest(self.answers.try_recv().ok());
         self.state = match self.state {
             State::Free if self.asked.is_some_and(|asked| asked.elapsed() < FRESH) => State::Free,
             State::Free if self.ask.try_send(()).is_ok() => State::Asked,
@@ -56,10 +56,10 @@ impl HostWorker {
         }
     }
 
-    /// Waits for what was asked at this beat.
+    /// Waits for what was asked at this tick.
     pub(super) fn wait(&mut self, deadline: Instant) {
         if self.state == State::Asked {
-            self.take_in(self.answers.recv_timeout(deadline.saturating_duration_since(Instant::now())).ok());
+            self.ingest(self.answers.recv_timeout(deadline.saturating_duration_since(Instant::now())).ok());
         }
     }
 
@@ -68,7 +68,7 @@ impl HostWorker {
         self.latest.clone()
     }
 
-    fn take_in(&mut self, answer: Option<HostSample>) {
+    fn ingest(&mut self, answer: Option<HostSample>) {
         if let Some(sample) = answer {
             self.latest = sample;
             self.state = State::Free;

@@ -1,9 +1,8 @@
-//! What the threads that read tell the sampler.
+//! Messages from the reading threads to the sampler, and its queries to them.
 
 use crate::{
     model::{Gpu, GpuDetails, GpuLink, GpuSample, ProcessRef, Trace},
-    vendor::nvml::query::DriverAnswers,
-    vendor::{DeviceError, Notice, nvml::kernel_log::LoggedXid},
+    vendor::{DeviceError, DriverAnswers, LoggedError, Notice},
 };
 
 /// From a thread to the sampler.
@@ -14,8 +13,8 @@ pub(super) enum Message {
     Opened { index: u32 },
     /// The driver reported something of a GPU by itself.
     Notice { index: u32, notice: Notice },
-    /// The driver logged an Xid.
-    Logged(LoggedXid),
+    /// The driver logged an error.
+    Logged(LoggedError),
     /// The kernel's log can no longer be read.
     LogEnded,
     /// How the GPUs are linked.
@@ -32,9 +31,9 @@ pub(super) enum Outcome {
     Failed(DeviceError),
 }
 
-/// All that was read of a GPU at one beat.
+/// All that was read of a GPU at one tick.
 pub(super) struct Readings {
-    /// Who it is, where that is not what was told last.
+    /// Who it is, where that has changed.
     pub(super) identity: Option<Gpu>,
     pub(super) sample: GpuSample,
     /// The processes for which the sample has no room.
@@ -43,7 +42,7 @@ pub(super) struct Readings {
     pub(super) details: Option<GpuDetails>,
     /// What the driver answered, where somebody wants it.
     pub(super) answers: Option<DriverAnswers>,
-    /// What the driver recorded by itself since the beat before.
+    /// What the driver recorded by itself since the tick before.
     pub(super) traces: Vec<Trace>,
 }
 

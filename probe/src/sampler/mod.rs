@@ -1,17 +1,17 @@
-//! When each thing is read: one thread per GPU and one for the host, a common beat, one sample per beat.
+//! When each thing is read: one thread per GPU and one for the host, a common tick, one sample per tick.
 //!
 //! A worker that does not answer in time holds up nobody: the sample goes out with that GPU's last readings, and from
 //! one interval on says that it hangs.
 
-mod beat;
+mod gpu_state;
 mod gpu_worker;
 mod host_worker;
-mod listing;
 mod message;
-mod pace;
+mod process_list;
 mod sampling;
+mod shared_interval;
 mod threads;
-mod track;
+mod ticker;
 mod workers;
 
 use std::{
@@ -21,21 +21,20 @@ use std::{
     time::{Duration, Instant},
 };
 
-pub use self::pace::Pace;
-use self::{beat::Beat, sampling::Sampling};
+pub use self::shared_interval::SharedInterval;
+use self::{sampling::Sampling, ticker::Ticker};
 use crate::{
     derive::ConditionSettings,
     model::{GpuDetails, Inventory, Record, Sample},
     owner::CommandLines,
-    vendor::nvml::query::DriverAnswers,
-    vendor::{Extent, Source, SourceError},
+    vendor::{DriverAnswers, ReadDepth, Source, SourceError},
 };
 
 /// How to sample.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// Time between samples.
-    pub pace: Arc<Pace>,
+    pub interval: Arc<SharedInterval>,
     /// Whose command lines may be shown.
     pub commands: CommandLines,
     /// Where processes are looked up; `/proc` but in tests.
@@ -45,7 +44,7 @@ pub struct Options {
     /// Where the kernel's log is read, `/dev/kmsg` but in tests; `None` reads none.
     pub kernel_log: Option<PathBuf>,
     /// How much of each sample to read.
-    pub extent: Extent,
+    pub depth: ReadDepth,
     /// Whether to read what changes slowly, too.
     pub details: bool,
     /// Whether to wait for what the driver reports by itself, to drain its own buffers, and to find out how the GPUs
@@ -61,12 +60,12 @@ impl Options {
     /// On this machine, without what changes slowly and without the kernel's log.
     pub fn new(interval: Duration, commands: CommandLines) -> Self {
         Self {
-            pace: Arc::new(Pace::new(interval)),
+            interval: Arc::new(SharedInterval::new(interval)),
             commands,
             proc_root: "/proc".into(),
             sys_root: "/sys".into(),
             kernel_log: None,
-            extent: Extent::Whole,
+            depth: ReadDepth::Full,
             details: false,
             events: false,
             answers: false,
@@ -77,7 +76,7 @@ impl Options {
 
 /// What is there, and one sample of it.
 #[derive(Debug)]
-pub struct Moment {
+pub struct OneShot {
     /// What is there.
     pub inventory: Inventory,
     /// What was read.
@@ -109,22 +108,22 @@ pub fn run(
     if emit(&Record::Inventory(sampling.inventory())).is_break() {
         return Ok(());
     }
-    let mut interval = options.pace.interval();
-    let mut beat = Beat::new(interval);
+    let mut interval = options.interval.get();
+    let mut ticker = Ticker::new(interval);
     loop {
         let ticked = Instant::now();
-        for record in sampling.beat(interval)? {
+        for record in sampling.tick(interval)? {
             if emit(&record).is_break() {
                 return Ok(());
             }
         }
-        let mut wait = beat.until_next(Instant::now());
-        while !options.pace.sleep(interval, wait) {
-            interval = options.pace.interval();
+        let mut wait = ticker.until_next(Instant::now());
+        while !options.interval.sleep(interval, wait) {
+            interval = options.interval.get();
             // Counted from the last sample: clients that change their mind all the time get no more samples than others.
             let now = Instant::now();
-            beat = Beat::after(ticked, interval, now);
-            wait = beat.until_next(now);
+            ticker = Ticker::after(ticked, interval, now);
+            wait = ticker.until_next(now);
         }
     }
 }
@@ -133,10 +132,10 @@ pub fn run(
 ///
 /// # Errors
 /// [`SourceError`] where there is no GPU to sample.
-pub fn once(source: &Arc<dyn Source>, options: &Options) -> Result<Moment, SourceError> {
+pub fn once(source: &Arc<dyn Source>, options: &Options) -> Result<OneShot, SourceError> {
     let mut sampling = Sampling::start(source, options, OPENING_ONCE)?;
-    let sample = sampling.compose(options.pace.interval());
-    Ok(Moment {
+    let sample = sampling.compose(options.interval.get());
+    Ok(OneShot {
         inventory: sampling.inventory(),
         sample,
         details: sampling.details(),
@@ -156,11 +155,11 @@ mod tests {
         let source = Arc::from(SourceChoice::Sim(1).open(None).unwrap());
         let (fast, slow) = (Duration::from_millis(100), Duration::from_mins(1));
         let options = Options::new(fast, CommandLines::All);
-        let pace = Arc::clone(&options.pace);
+        let shared = Arc::clone(&options.interval);
         let begun = Instant::now();
         thread::spawn(move || {
             for interval in [slow, fast].into_iter().cycle().take(2_000) {
-                pace.set(interval);
+                shared.set(interval);
                 sleep(Duration::from_millis(3));
             }
         });

@@ -11,7 +11,7 @@ use std::{
 use super::message::Message;
 use crate::{
     thread,
-    vendor::{Source, SourceError, nvml::kernel_log::KernelLog},
+    vendor::{Source, SourceError},
 };
 
 /// A thread that is left behind where it hangs; a panic in it ends the process.
@@ -21,7 +21,7 @@ pub(super) fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Result<
 
 /// Passes on what the driver reports. The GPUs that come through the channel are those that have been opened. It starts
 /// on its own thread, too, since the driver may hang in it.
-pub(super) fn follow_driver(source: &Arc<dyn Source>, tell: Sender<Message>) -> Sender<u32> {
+pub(super) fn follow_driver(source: &Arc<dyn Source>, sender: Sender<Message>) -> Sender<u32> {
     let (opened, to_add) = mpsc::channel();
     let source = Arc::clone(source);
     let body = move || {
@@ -35,7 +35,7 @@ pub(super) fn follow_driver(source: &Arc<dyn Source>, tell: Sender<Message>) -> 
                 Err(TryRecvError::Disconnected) => return,
                 Err(TryRecvError::Empty) => {
                     if let Some((index, notice)) = reporter.wait()
-                        && tell.send(Message::Notice { index, notice }).is_err()
+                        && sender.send(Message::Notice { index, notice }).is_err()
                     {
                         return;
                     }
@@ -49,24 +49,24 @@ pub(super) fn follow_driver(source: &Arc<dyn Source>, tell: Sender<Message>) -> 
 }
 
 /// Follows the kernel's log; true where it can be read.
-pub(super) fn follow_log(path: Option<&PathBuf>, tell: Sender<Message>) -> bool {
-    let Some(Ok(mut log)) = path.map(|path| KernelLog::open(path)) else { return false };
+pub(super) fn follow_log(source: &dyn Source, path: Option<&PathBuf>, sender: Sender<Message>) -> bool {
+    let Some(mut log) = path.and_then(|path| source.error_log(path)) else { return false };
     let body = move || {
-        while let Ok(xid) = log.wait() {
-            if tell.send(Message::Logged(xid)).is_err() {
+        while let Some(error) = log.wait() {
+            if sender.send(Message::Logged(error)).is_err() {
                 return;
             }
         }
-        let _ = tell.send(Message::LogEnded);
+        let _ = sender.send(Message::LogEnded);
     };
     spawn("kernel-log", body).is_ok()
 }
 
 /// Asks how these GPUs are linked. A GPU that hangs in it holds up nobody, and there is no answer.
-pub(super) fn find_links(source: &Arc<dyn Source>, gpus: Vec<u32>, tell: Sender<Message>) {
+pub(super) fn find_links(source: &Arc<dyn Source>, gpus: Vec<u32>, sender: Sender<Message>) {
     let source = Arc::clone(source);
     let body = move || {
-        let _ = tell.send(Message::Links(source.links(&gpus)));
+        let _ = sender.send(Message::Links(source.links(&gpus)));
     };
     // A machine that has no thread left for it does without.
     let _ = spawn("gpu-links", body);

@@ -13,8 +13,8 @@ use super::{
     Options,
     gpu_worker::GpuWorker,
     host_worker::HostWorker,
-    listing,
     message::{Message, Query},
+    process_list,
     threads::spawn,
 };
 use crate::{
@@ -26,10 +26,10 @@ use crate::{
 /// One thread per GPU, and one for the host.
 pub(super) struct Workers {
     gpus: Vec<SyncSender<Query>>,
-    tell: Sender<Message>,
+    sender: Sender<Message>,
     messages: Receiver<Message>,
-    /// The GPUs that were asked at this beat and have not answered.
-    awaited: BTreeSet<u32>,
+    /// The GPUs that were asked at this tick and have not answered.
+    pending: BTreeSet<u32>,
     host: HostWorker,
 }
 
@@ -40,30 +40,30 @@ impl Workers {
         count: u32,
         options: &Options,
     ) -> Result<Self, SourceError> {
-        let (tell, messages) = mpsc::channel();
+        let (sender, messages) = mpsc::channel();
         // Simulated processes are not in `/proc`.
-        let finder = (kind == SourceKind::Nvml).then(|| Finder::new(&options.proc_root, options.commands));
-        let budget = listing::budget(count);
+        let finder = (kind != SourceKind::Simulated).then(|| Finder::new(&options.proc_root, options.commands));
+        let budget = process_list::budget(count);
         let gpus = (0..count)
             .map(|index| {
                 let (ask, asked) = mpsc::sync_channel(1);
-                let (source, options, tell) = (Arc::clone(source), options.clone(), tell.clone());
+                let (source, options, sender) = (Arc::clone(source), options.clone(), sender.clone());
                 let finder = finder.clone();
                 spawn(&format!("gpu-{index}"), move || {
-                    let mut worker = GpuWorker::new(source, index, &options, finder.as_ref(), budget, tell.clone());
+                    let mut worker = GpuWorker::new(source, index, &options, finder.as_ref(), budget, sender.clone());
                     while let Ok(query) = asked.recv()
-                        && tell.send(worker.answer(query)).is_ok()
+                        && sender.send(worker.answer(query)).is_ok()
                     {}
                 })?;
                 Ok(ask)
             })
             .collect::<Result<_, _>>()?;
-        Ok(Self { gpus, tell, messages, awaited: BTreeSet::new(), host: HostWorker::start()? })
+        Ok(Self { gpus, sender, messages, pending: BTreeSet::new(), host: HostWorker::start()? })
     }
 
-    /// Where other threads can tell the sampler something.
-    pub(super) fn tell(&self) -> Sender<Message> {
-        self.tell.clone()
+    /// Sends messages from other threads to the sampler.
+    pub(super) fn sender(&self) -> Sender<Message> {
+        self.sender.clone()
     }
 
     /// Asks the host and these GPUs, and returns the indices of those that will answer.
@@ -71,24 +71,24 @@ impl Workers {
         self.host.ask();
         let asked = queries.filter(|(index, query)| self.gpus[*index].try_send(*query).is_ok());
         let asked: Vec<_> = asked.map(|(index, _)| index).collect();
-        self.awaited = asked.iter().map(|index| *index as u32).collect();
+        self.pending = asked.iter().map(|index| *index as u32).collect();
         asked
     }
 
-    /// What has come since the last beat.
+    /// What has come since the last tick.
     pub(super) fn messages(&mut self) -> Vec<Message> {
         self.messages.try_iter().collect()
     }
 
-    /// What comes until all that were asked at this beat have answered, or `patience` is over.
+    /// What comes until all that were asked at this tick have answered, or `patience` is over.
     pub(super) fn messages_until_answered(&mut self, patience: Duration) -> Vec<Message> {
         let deadline = Instant::now() + patience;
         let mut messages = Vec::new();
-        while !self.awaited.is_empty() {
+        while !self.pending.is_empty() {
             match self.messages.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
                 Ok(message) => {
                     if let Message::Answer { index, .. } = &message {
-                        self.awaited.remove(index);
+                        self.pending.remove(index);
                     }
                     messages.push(message);
                 }

@@ -3,20 +3,21 @@
 //! A [`Source`] knows how many GPUs there are; a [`Device`] is one of them, opened and read on a thread of its own,
 //! so that a slow or hung GPU holds up nobody else.
 
+mod answers;
 mod choice;
+mod driver_error;
+mod error;
 pub mod nvml;
 pub mod sim;
 
+pub use answers::{DriverAnswers, GpuAnswers, VendorAnswers};
 pub use choice::{BadSource, SourceChoice};
+pub use driver_error::{DriverError, ErrorInfo, ErrorLog, KERNEL_LOG, LoggedError};
+pub use error::{DeviceError, SourceError};
 
 use std::path::Path;
 
-use thiserror::Error;
-
-use crate::{
-    model::{Absence, Gpu, GpuDetails, GpuLink, GpuSample, Platform, Trace},
-    vendor::nvml::query::CachedAnswers,
-};
+use crate::model::{Gpu, GpuDetails, GpuLink, GpuSample, Platform, Trace};
 
 /// A driver, real or simulated.
 pub trait Source: Send + Sync {
@@ -39,8 +40,14 @@ pub trait Source: Send + Sync {
     /// wake it, and asks the system, never the driver. `sys_root` is `/sys` but in tests.
     fn is_asleep(&self, index: u32, sys_root: &Path) -> bool;
 
-    /// Who waits for what the driver reports by itself; `None` where it reports nothing.
+    /// Waits for what the driver reports by itself; `None` where it reports nothing.
     fn reporter(&self) -> Option<Box<dyn Reporter>>;
+
+    /// Follows the driver's errors in the kernel's log at `path`, from now on; `None` where it cannot be read.
+    fn error_log(&self, path: &Path) -> Option<Box<dyn ErrorLog>>;
+
+    /// What an error code of the driver means.
+    fn describe_error(&self, code: u32) -> ErrorInfo;
 
     /// How these GPUs are linked. It is called on a thread of its own, since it asks about two GPUs at once, of which
     /// one may hang.
@@ -52,11 +59,11 @@ pub trait Device {
     /// Who it is.
     fn identity(&mut self) -> Gpu;
 
-    /// Reads as much as is meant into `sample`, whose `index`, `uuid`, `at_ms` and `health` belong to the sampler.
+    /// Reads as much as `depth` says into `sample`, whose `index`, `uuid`, `at_ms` and `health` belong to the sampler.
     ///
     /// # Errors
     /// [`DeviceError::Lost`] where the whole GPU is gone. A single reading that fails is absent in the sample instead.
-    fn read(&mut self, sample: &mut GpuSample, extent: Extent) -> Result<(), DeviceError>;
+    fn read(&mut self, sample: &mut GpuSample, depth: ReadDepth) -> Result<(), DeviceError>;
 
     /// Reads what changes slowly into `details`, whose `index`, `uuid` and `at_ms` belong to the sampler.
     ///
@@ -64,14 +71,14 @@ pub trait Device {
     /// [`DeviceError::Lost`] where the whole GPU is gone.
     fn details(&mut self, details: &mut GpuDetails) -> Result<(), DeviceError>;
 
-    /// Asks the driver what only its vendor's own tools show: all of it, or what changes.
-    fn ask_for_tools(&mut self, all: bool) {
+    /// Queries the driver for what only its vendor's own tools show: all of it, or what changes.
+    fn query_for_tools(&mut self, all: bool) {
         let _ = all;
     }
 
-    /// What the driver answered, call by call, for programs that do as its vendor's own tools do: all that is known, or
-    /// what was answered since the last [`read`](Self::read) began. `None` where there are no such programs.
-    fn answers(&mut self, all: bool) -> Option<CachedAnswers> {
+    /// The driver's answers for its vendor's own tools: all of them, or those since the last [`read`](Self::read) began.
+    /// `None` where there are no such tools.
+    fn answers(&mut self, all: bool) -> Option<VendorAnswers> {
         let _ = all;
         None
     }
@@ -83,13 +90,13 @@ pub trait Device {
 
 /// How much of a sample is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Extent {
+pub enum ReadDepth {
     /// All of it.
-    Whole,
-    /// Without what a single look has no use for: what comes of two readings, and energy and margin, which cost the
-    /// driver more time than all the rest.
-    Glance,
-    /// A glance with energy, each time: for whoever measures a load, and reads nothing else.
+    Full,
+    /// Without what a one-shot command has no use for: rates, which need two readings, and energy and thermal margin,
+    /// which cost the driver more time than all the rest.
+    OneShot,
+    /// The same with energy, for measuring a load.
     Metered,
 }
 
@@ -105,86 +112,17 @@ pub trait Reporter: Send {
 /// What the driver reports by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Notice {
-    /// An error with NVIDIA's number (`nvmlEventTypeXidCriticalError`).
-    Xid(u32),
-    /// A memory error that was corrected (`nvmlEventTypeSingleBitEccError`).
+    /// An error, by the vendor's code.
+    Error {
+        /// The vendor's code.
+        code: u32,
+    },
+    /// A memory error that was corrected.
     EccCorrected,
-    /// A memory error that was not (`nvmlEventTypeDoubleBitEccError`).
+    /// A memory error that was not corrected.
     EccUncorrected,
-    /// The power supply changed (`nvmlEventTypePowerSourceChange`).
+    /// The power supply changed.
     PowerSource,
-    /// MIG was switched (`nvmlEventMigConfigChange`).
-    MigChanged,
-}
-
-/// Why a whole GPU cannot be opened or read.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum DeviceError {
-    /// It has fallen off the bus.
-    #[error("GPU lost")]
-    Lost,
-    /// The driver was unloaded or replaced underneath the library: nothing can be read until another process loads the
-    /// library anew.
-    #[error("the driver is gone (NVML error {code})")]
-    DriverGone {
-        /// NVML's return code: 1 uninitialized, 9 driver not loaded, 18 library and driver do not match.
-        code: u32,
-    },
-    /// Another reason.
-    #[error("{0}")]
-    Failed(Absence),
-}
-
-/// Why there is no source.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum SourceError {
-    /// The library is not there or cannot be loaded.
-    #[error(
-        "cannot load NVIDIA's management library {library}: {cause}; install the NVIDIA driver's utilities, \
-         point --nvml-lib at libnvidia-ml.so.1, or try simulated GPUs with --source sim"
-    )]
-    NoLibrary {
-        /// What was tried.
-        library: String,
-        /// What the loader said.
-        cause: String,
-    },
-    /// The library is there, the kernel module is not (`NVML_ERROR_DRIVER_NOT_LOADED`).
-    #[error(
-        "NVIDIA's library is installed, but its kernel driver is not running; load it with `modprobe nvidia` or \
-         reinstall it for this kernel, or try simulated GPUs with --source sim"
-    )]
-    NoDriver,
-    /// Library and driver are there, a GPU is not.
-    #[error(
-        "the NVIDIA driver runs, but it sees no GPU; check `lspci | grep -i nvidia`, and in a container that it was \
-         started with GPUs (docker run --gpus all), or try simulated GPUs with --source sim"
-    )]
-    NoDevice,
-    /// The driver was upgraded underneath the library (`NVML_ERROR_LIB_RM_VERSION_MISMATCH`).
-    #[error(
-        "the NVIDIA library and the running kernel driver are of different versions; reboot, or reload the driver's \
-         kernel modules"
-    )]
-    VersionMismatch,
-    /// The device files may not be opened (`NVML_ERROR_NO_PERMISSION`).
-    #[error("the NVIDIA driver refuses this user; check the permissions of /dev/nvidia* and the user's groups")]
-    NoPermission,
-    /// Anything else.
-    #[error("the NVIDIA driver answers with NVML error {code}; see `dmesg | grep -i nvrm`")]
-    Driver {
-        /// NVML's return code.
-        code: u32,
-    },
-    /// The system refuses the threads that reading takes.
-    #[error(
-        "cannot start a thread for each GPU: {cause}; raise the limit (`ulimit -u`, or the container's pids limit)"
-    )]
-    NoThread {
-        /// What the system said.
-        cause: String,
-    },
-    /// A simulated source was asked for that cannot be built.
-    #[error("{0}")]
-    BadScenario(String),
+    /// The GPU was divided into other parts, or is no longer divided.
+    Partitions,
 }

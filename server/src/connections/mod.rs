@@ -1,6 +1,6 @@
-//! Connections over HTTP/1.1: how they are accepted, how long they may take, and how many there may be ([`table`]).
+//! Connections over HTTP/1.1: how they are accepted, how long they may take, and how many there may be ([`slots`]).
 
-mod table;
+mod slots;
 
 use std::{convert::Infallible, io, pin::pin, sync::Arc, time::Duration};
 
@@ -16,22 +16,22 @@ use tokio_io_timeout::TimeoutStream;
 use tokio_util::either::Either;
 use tower::ServiceExt;
 
-pub(crate) use self::table::{Busy, Place, Table};
+pub(crate) use self::slots::{Busy, ConnectionSlot, ConnectionTable};
 use crate::{listen::Listener, peer::Peer};
 
 /// How long a client may take for the head of a request, and how long a connection may wait for the next one.
-const HEAD: Duration = Duration::from_secs(10);
+const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How long a client may take nothing of what is sent to it.
-const STALLED: Duration = Duration::from_secs(30);
+const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The head of a request, with the cookies of all that is served on this host name.
-const LARGEST_HEAD: usize = 32 * 1024;
+const MAX_HEADER_BYTES: usize = 32 * 1024;
 
 /// How long to wait where the system has no file descriptor left.
-const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
+const ACCEPT_RETRY: Duration = Duration::from_millis(100);
 
-const TOO_MANY: &str = "too many connections are in use: close some, or try again later\n";
+const TOO_MANY_CONNECTIONS: &str = "too many connections are in use: close some, or try again later\n";
 
 /// A client's connection.
 pub(crate) type Socket = Either<TcpStream, UnixStream>;
@@ -40,7 +40,7 @@ pub(crate) type Socket = Either<TcpStream, UnixStream>;
 pub(crate) async fn serve(
     listener: Listener,
     router: Router,
-    table: Arc<Table>,
+    table: Arc<ConnectionTable>,
     mut stopped: watch::Receiver<bool>,
 ) -> io::Result<()> {
     loop {
@@ -50,15 +50,15 @@ pub(crate) async fn serve(
         };
         match accepted {
             Ok((socket, peer)) => match table.admit(peer.who()) {
-                Some(place) => {
-                    drop(table.tasks().spawn(connection(socket, peer, place, router.clone(), stopped.clone())));
+                Some(slot) => {
+                    drop(table.tasks().spawn(connection(socket, peer, slot, router.clone(), stopped.clone())));
                 }
                 None => refuse(&socket),
             },
-            Err(error) if is_of_one_connection(&error) => {}
+            Err(error) if is_connection_error(&error) => {}
             Err(error) => {
                 tracing::warn!("cannot accept a connection: {error}");
-                sleep(ACCEPT_AGAIN).await;
+                sleep(ACCEPT_RETRY).await;
             }
         }
     }
@@ -69,7 +69,7 @@ pub(crate) async fn serve(
 }
 
 /// Whether it is over with the connection that was accepted, and the next may be well.
-fn is_of_one_connection(error: &io::Error) -> bool {
+fn is_connection_error(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
 }
@@ -78,8 +78,8 @@ fn is_of_one_connection(error: &io::Error) -> bool {
 fn refuse(socket: &Socket) {
     let refusal = format!(
         "HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain; charset=utf-8\r\nX-Content-Type-Options: nosniff\r\n\
-         Retry-After: 5\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{TOO_MANY}",
-        TOO_MANY.len(),
+         Retry-After: 5\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{TOO_MANY_CONNECTIONS}",
+        TOO_MANY_CONNECTIONS.len(),
     );
     let _ = match socket {
         Either::Left(socket) => socket.try_write(refusal.as_bytes()),
@@ -90,34 +90,34 @@ fn refuse(socket: &Socket) {
 pub(crate) async fn connection(
     socket: Socket,
     peer: Peer,
-    place: Arc<Place>,
+    slot: Arc<ConnectionSlot>,
     router: Router,
     mut stopped: watch::Receiver<bool>,
 ) {
     // Nothing is set up for a client that says nothing.
     tokio::select! {
-        spoken = timeout(HEAD, readable(&socket)) => if spoken.is_err() { return },
-        () = place.evicted() => return,
+        spoken = timeout(HEADER_TIMEOUT, readable(&socket)) => if spoken.is_err() { return },
+        () = slot.evicted() => return,
         _ = stopped.wait_for(|stopped| *stopped) => return,
     }
     let mut stream = TimeoutStream::new(socket);
-    stream.set_write_timeout(Some(STALLED));
+    stream.set_write_timeout(Some(WRITE_TIMEOUT));
     let service = service_fn(|mut request: hyper::Request<Incoming>| {
         request.extensions_mut().insert(peer);
-        request.extensions_mut().insert(Arc::clone(&place));
-        answer(router.clone(), request.map(Body::new), place.busy())
+        request.extensions_mut().insert(Arc::clone(&slot));
+        answer(router.clone(), request.map(Body::new), slot.busy())
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(HEAD)
-        .max_buf_size(LARGEST_HEAD)
+        .header_read_timeout(HEADER_TIMEOUT)
+        .max_buf_size(MAX_HEADER_BYTES)
         .serve_connection(TokioIo::new(Box::pin(stream)), service)
         .with_upgrades();
     let mut connection = pin!(connection);
     // What ends a connection is its client's doing, and no error to report.
     tokio::select! {
         _ = connection.as_mut() => return,
-        () = place.evicted() => return,
+        () = slot.evicted() => return,
         _ = stopped.wait_for(|stopped| *stopped) => connection.as_mut().graceful_shutdown(),
     }
     let _ = connection.await;

@@ -33,7 +33,7 @@ use crate::{
     app::AppState,
     frame::Snapshot,
     peer::Peer,
-    respond::{Subject, respond},
+    respond::{Resource, respond},
     snapshot_parts::SnapshotParts,
     view::View,
 };
@@ -82,7 +82,7 @@ pub(crate) async fn dcgm(
 /// The same for everybody: no command lines stand there.
 async fn answer(app: &AppState, headers: &HeaderMap, peer: Peer, names: Names) -> Response {
     let with_processes = app.process_metrics;
-    let subject = Subject::Metrics { dcgm: matches!(names, Names::Dcgm) };
+    let subject = Resource::Metrics { dcgm: matches!(names, Names::Dcgm) };
     respond(app, headers, peer.who(), View::Names, subject, CONTENT_TYPE, move |hub| {
         let snapshot = hub.snapshot(&SnapshotParts::default());
         let text = match names {

@@ -11,7 +11,7 @@ use super::Runs;
 use crate::stream::TextFrame;
 
 /// Progress is looked at, not recorded.
-const APART: Duration = Duration::from_millis(100);
+const MIN_INTERVAL: Duration = Duration::from_millis(100);
 
 /// One client's place among the changes. The first frames that it gets are all runs that are known.
 pub(crate) struct Follower {
@@ -34,7 +34,7 @@ impl Follower {
         let change = *self.changes.borrow_and_update();
         let frames = self.runs.changed_since(self.seen);
         self.seen = change;
-        self.not_before = Instant::now() + APART;
+        self.not_before = Instant::now() + MIN_INTERVAL;
         frames
     }
 }

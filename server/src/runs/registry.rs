@@ -108,7 +108,7 @@ impl Runs {
         // The process ends with the thread that started it.
         let supervision = move || {
             let end = parent::run(&command, &job, limit, StandardError::KeepLastLine, &mut listener);
-            let (status, why) = how_it_ended(end, limit);
+            let (status, why) = exit_status(end, limit);
             listener.runs.end(&listener.name, status, why);
         };
         let thread = thread::Builder::new().name("run".to_owned()).spawn(supervision);
@@ -140,8 +140,8 @@ impl Runs {
         let gpus = self.hub.gpus();
         let index_of = |uuid: &str| gpus.iter().find(|gpu| gpu.uuid.as_deref() == Some(uuid)).map(|gpu| gpu.index);
         self.change(name, |record| match record.ingest(report, index_of) {
-            Change::Began => self.happened(record, EventKind::RunBegan),
-            Change::Step => self.happened(record, EventKind::RunStep),
+            Change::Began => self.add_event(record, EventKind::RunBegan),
+            Change::Step => self.add_event(record, EventKind::RunStep),
             Change::Other => {}
         });
         Ok(())
@@ -158,7 +158,7 @@ impl Runs {
             };
             record.end(status, why);
             if record.has_begun() {
-                self.happened(record, EventKind::RunEnded);
+                self.add_event(record, EventKind::RunEnded);
             }
         });
     }
@@ -229,13 +229,13 @@ impl Runs {
     }
 
     /// Tells of it once for each GPU on which it works, or once for the machine.
-    fn happened(&self, record: &RunRecord, what: impl Fn(Run) -> EventKind) {
+    fn add_event(&self, record: &RunRecord, what: impl Fn(Run) -> EventKind) {
         let at_ms = now_ms();
         let devices = &record.state.devices;
         let on = |index: u32| devices.iter().any(|device| device.index == Some(index));
         let gpus: Vec<_> = self.hub.gpus().into_iter().filter(|gpu| on(gpu.index)).map(Some).collect();
         for gpu in if gpus.is_empty() { vec![None] } else { gpus } {
-            self.hub.happened(Event { at_ms, gpu, what: what(record.as_event()) });
+            self.hub.add_event(Event { at_ms, gpu, what: what(record.as_event()) });
         }
     }
 
@@ -283,7 +283,7 @@ impl Listener for RunListener {
 }
 
 /// What the end of its process means for a run that has not reported its end itself.
-fn how_it_ended(end: Result<End, WorkerError<String>>, limit: Duration) -> (RunStatus, Option<String>) {
+fn exit_status(end: Result<End, WorkerError<String>>, limit: Duration) -> (RunStatus, Option<String>) {
     let end = match end {
         Ok(end) => end,
         Err(WorkerError::Listener(why)) => return (RunStatus::Failed, Some(why)),

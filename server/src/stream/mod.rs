@@ -23,20 +23,20 @@ use tokio::{
 };
 use tokio_tungstenite::tungstenite::Message;
 
-use self::socket::{ClientSocket, Gone};
+use self::socket::{ClientSocket, Disconnected};
 pub(crate) use self::text_frame::TextFrame;
 use crate::{
     app::AppState,
-    cadence::Cadence,
-    connections::{Busy, Place},
+    connections::{Busy, ConnectionSlot},
     encoder::Encoder,
     frame::{ClientFrame, INTERVAL_MS, ServerFrame},
     history::Wanted,
     hub::{Hub, SampleFrame, encode},
     peer::{Peer, Who},
+    rate_limiter::RateLimiter,
     runs::Follower,
+    sampling_interval::IntervalRequest,
     view::View,
-    watchers::Watcher,
 };
 
 /// A quiet connection carries at least one frame in this time.
@@ -44,20 +44,20 @@ const HEARTBEAT: Duration = Duration::from_secs(5);
 
 /// What takes long to write and is the same for all clients.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) enum Subject {
+pub(crate) enum CacheKey {
     /// The first frame, as a client of this view gets it after this change.
     Hello { change: u64, view: View },
-    /// The history of these metrics after this change. Each user's is apart: who takes it slowly holds no other's room.
+    /// The history of these metrics after this change. Each user has its own copy, so that a slow client uses no other user's quota.
     History { who: Who, change: u64, metrics: Vec<&'static str> },
 }
 
 /// Writes hellos and history.
-pub(crate) type StreamEncoder = Encoder<Subject>;
+pub(crate) type StreamEncoder = Encoder<CacheKey>;
 
 pub(crate) async fn upgrade(
     State(app): State<AppState>,
     Extension(peer): Extension<Peer>,
-    Extension(place): Extension<Arc<Place>>,
+    Extension(slot): Extension<Arc<ConnectionSlot>>,
     request: Request,
 ) -> Response {
     let (response, on_upgrade) = match socket::accept(request) {
@@ -68,8 +68,8 @@ pub(crate) async fn upgrade(
         }
     };
     // The connection is in use from now on, without a gap.
-    let busy = place.busy();
-    place.spawn(async move {
+    let busy = slot.busy();
+    slot.spawn(async move {
         let Ok(upgraded) = on_upgrade.await else { return };
         let socket = ClientSocket::new(upgraded).await;
         // The one way to end is that the client has gone or the server stops; neither is an error to report.
@@ -85,8 +85,8 @@ struct Client {
     view: View,
     samples: watch::Receiver<SampleFrame>,
     paused: bool,
-    cadence: Cadence,
-    watcher: Watcher,
+    rate_limiter: RateLimiter,
+    interval_request: IntervalRequest,
     /// Those that asked for traces have this.
     traces: Option<broadcast::Receiver<TextFrame>>,
     /// Those that asked for runs have this.
@@ -107,8 +107,8 @@ impl Client {
             view,
             samples,
             paused: false,
-            cadence: Cadence::new(app.watchers.base(), seen),
-            watcher: app.watchers.join(),
+            rate_limiter: RateLimiter::new(app.sampling_interval.base(), seen),
+            interval_request: app.sampling_interval.request(),
             traces: None,
             runs: None,
             history: Wanted::overview(),
@@ -118,9 +118,9 @@ impl Client {
         }
     }
 
-    async fn serve(mut self) -> Result<(), Gone> {
+    async fn serve(mut self) -> Result<(), Disconnected> {
         // Subscribed before the hello is made, so that nothing falls between the two.
-        let mut news = self.app.hub.news();
+        let mut changes = self.app.hub.changes();
         let mut notices = self.app.hub.notices();
         let mut stopped = self.app.stopped.clone();
         self.send_hello().await?;
@@ -128,18 +128,18 @@ impl Client {
         loop {
             tokio::select! {
                 biased;
-                changed = news.changed() => {
-                    changed.map_err(|_| Gone)?;
-                    self.pass_on_news(&mut notices).await?;
+                changed = changes.changed() => {
+                    changed.map_err(|_| Disconnected)?;
+                    self.forward_changes(&mut notices).await?;
                 }
-                _ = stopped.changed() => return self.socket.say_goodbye().await,
+                _ = stopped.changed() => return self.socket.send_close().await,
                 changed = next_runs(&mut self.runs), if !self.paused => {
                     for frame in changed {
                         self.send(&frame).await?;
                     }
                 }
-                trace = next_of(&mut self.traces), if !self.paused => self.pass_on(trace).await?,
-                message = self.socket.receive() => self.receive(message).await?,
+                trace = next_of(&mut self.traces), if !self.paused => self.forward(trace).await?,
+                message = self.socket.receive() => self.handle_message(message).await?,
                 () = heartbeat.as_mut() => {
                     if self.last_sent.elapsed() >= HEARTBEAT {
                         let at_ms = gpumon_probe::model::now_ms();
@@ -153,98 +153,98 @@ impl Client {
 
     /// A sample that has come goes out behind the notices, so that it never overtakes the inventory or the event that came
     /// before it.
-    async fn pass_on_news(&mut self, notices: &mut broadcast::Receiver<TextFrame>) -> Result<(), Gone> {
-        let has_sample = self.samples.has_changed().map_err(|_| Gone)?;
+    async fn forward_changes(&mut self, notices: &mut broadcast::Receiver<TextFrame>) -> Result<(), Disconnected> {
+        let has_sample = self.samples.has_changed().map_err(|_| Disconnected)?;
         let sample = has_sample.then(|| self.samples.borrow_and_update().clone());
-        for frame in queued(notices, &self.app.hub)? {
+        for frame in queued_notices(notices, &self.app.hub)? {
             self.send(&frame).await?;
         }
         match sample {
-            Some(sample) => self.offer(sample).await,
+            Some(sample) => self.send_sample(sample).await,
             None => Ok(()),
         }
     }
 
-    async fn send_hello(&mut self) -> Result<(), Gone> {
+    async fn send_hello(&mut self) -> Result<(), Disconnected> {
         let (hub, view) = (Arc::clone(&self.app.hub), self.view);
-        let subject = Subject::Hello { change: hub.change(), view };
-        let hello = self.app.encoders.hellos.answer(self.who, subject, move || hub.hello(view).into_bytes()).await;
+        let key = CacheKey::Hello { change: hub.change(), view };
+        let hello = self.app.encoders.hellos.answer(self.who, key, move || hub.hello(view).into_bytes()).await;
         // Who cannot be told what there is has to come again.
-        self.socket.send_hello(&hello.map_err(|_| Gone)?).await
+        self.socket.send_hello(&hello.map_err(|_| Disconnected)?).await
     }
 
-    async fn send_history(&mut self) -> Result<(), Gone> {
+    async fn send_history(&mut self) -> Result<(), Disconnected> {
         let (hub, wanted) = (Arc::clone(&self.app.hub), self.history.clone());
-        let subject = Subject::History { who: self.who, change: hub.change(), metrics: wanted.ids() };
+        let key = CacheKey::History { who: self.who, change: hub.change(), metrics: wanted.ids() };
         let write = move || hub.history(&wanted).into_bytes();
-        let history = self.app.encoders.histories.answer(self.who, subject, write).await;
-        self.socket.send_text(&history.map_err(|_| Gone)?).await?;
+        let history = self.app.encoders.histories.answer(self.who, key, write).await;
+        self.socket.send_text(&history.map_err(|_| Disconnected)?).await?;
         self.last_sent = Instant::now();
         Ok(())
     }
 
     /// Sends a sample, if it is this client's turn.
-    async fn offer(&mut self, frame: SampleFrame) -> Result<(), Gone> {
+    async fn send_sample(&mut self, frame: SampleFrame) -> Result<(), Disconnected> {
         if self.paused {
-            self.cadence.pass(frame.number);
+            self.rate_limiter.skip(frame.number);
             return Ok(());
         }
-        let Some(missed) = self.cadence.take(frame.number, frame.at, frame.apart) else { return Ok(()) };
+        let Some(missed) = self.rate_limiter.admit(frame.number, frame.at, frame.interval) else { return Ok(()) };
         if missed > 0 {
             self.send(&encode(&ServerFrame::Lagged { missed })).await?;
         }
-        self.send(&frame.text(self.view).await.map_err(|_| Gone)?).await
+        self.send(&frame.text(self.view).await.map_err(|_| Disconnected)?).await
     }
 
     /// Sends what counts one by one.
-    async fn pass_on(&mut self, received: Result<TextFrame, RecvError>) -> Result<(), Gone> {
+    async fn forward(&mut self, received: Result<TextFrame, RecvError>) -> Result<(), Disconnected> {
         match received {
             Ok(frame) => self.send(&frame).await,
             Err(RecvError::Lagged(missed)) => self.send(&encode(&ServerFrame::Lagged { missed })).await,
-            Err(RecvError::Closed) => Err(Gone),
+            Err(RecvError::Closed) => Err(Disconnected),
         }
     }
 
-    async fn receive(&mut self, message: Option<Message>) -> Result<(), Gone> {
+    async fn handle_message(&mut self, message: Option<Message>) -> Result<(), Disconnected> {
         match message {
-            None | Some(Message::Close(_)) => Err(Gone),
+            None | Some(Message::Close(_)) => Err(Disconnected),
             Some(Message::Ping(_) | Message::Pong(_) | Message::Frame(_)) => Ok(()),
-            Some(Message::Binary(_)) => self.complain("binary frames are not understood: send JSON text").await,
+            Some(Message::Binary(_)) => self.send_error("binary frames are not understood: send JSON text").await,
             Some(Message::Text(text)) => match serde_json::from_str(&text) {
-                Ok(frame) => self.obey(frame).await,
+                Ok(frame) => self.handle_frame(frame).await,
                 Err(error) => {
                     let hint = r#"send {"type":"pause"}, {"type":"resume"}, {"type":"interval","ms":1000}, {"type":"traces","on":true}, {"type":"runs","on":true} or {"type":"history","metrics":["power.draw_watts"]}"#;
-                    self.complain(&format!("not a client frame: {error}; {hint}")).await
+                    self.send_error(&format!("not a client frame: {error}; {hint}")).await
                 }
             },
         }
     }
 
-    async fn obey(&mut self, frame: ClientFrame) -> Result<(), Gone> {
+    async fn handle_frame(&mut self, frame: ClientFrame) -> Result<(), Disconnected> {
         match frame {
             ClientFrame::Pause {} => {
                 self.paused = true;
-                self.watcher.ask(None);
+                self.interval_request.set(None);
                 Ok(())
             }
             ClientFrame::Resume {} => {
                 self.paused = false;
-                self.watcher.ask(Some(self.cadence.interval()));
+                self.interval_request.set(Some(self.rate_limiter.interval()));
                 // What the driver recorded meanwhile is as much past as the samples are.
                 self.traces = self.traces.take().map(|_| self.app.hub.traces());
                 self.send_history().await
             }
             ClientFrame::Interval { ms } if INTERVAL_MS.contains(&ms) => {
                 let interval = Duration::from_millis(ms.into());
-                self.cadence.set(interval);
+                self.rate_limiter.set(interval);
                 if !self.paused {
-                    self.watcher.ask(Some(interval));
+                    self.interval_request.set(Some(interval));
                 }
                 Ok(())
             }
             ClientFrame::Interval { ms } => {
                 let (shortest, longest) = INTERVAL_MS.into_inner();
-                self.complain(&format!("an interval of {ms} ms is not served: ask for {shortest} to {longest}")).await
+                self.send_error(&format!("an interval of {ms} ms is not served: ask for {shortest} to {longest}")).await
             }
             ClientFrame::Traces { on } => {
                 self.traces = on.then(|| self.app.hub.traces());
@@ -259,16 +259,16 @@ impl Client {
                     self.history = wanted;
                     self.send_history().await
                 }
-                Err(why) => self.complain(&why).await,
+                Err(why) => self.send_error(&why).await,
             },
         }
     }
 
-    async fn complain(&mut self, message: &str) -> Result<(), Gone> {
+    async fn send_error(&mut self, message: &str) -> Result<(), Disconnected> {
         self.send(&encode(&ServerFrame::Error { message: message.to_owned() })).await
     }
 
-    async fn send(&mut self, frame: &TextFrame) -> Result<(), Gone> {
+    async fn send(&mut self, frame: &TextFrame) -> Result<(), Disconnected> {
         self.socket.send(frame).await?;
         self.last_sent = Instant::now();
         Ok(())
@@ -276,7 +276,7 @@ impl Client {
 }
 
 /// The notices that have queued up. Where the client has missed some, what holds now comes last, behind what may be older.
-fn queued(notices: &mut broadcast::Receiver<TextFrame>, hub: &Hub) -> Result<Vec<TextFrame>, Gone> {
+fn queued_notices(notices: &mut broadcast::Receiver<TextFrame>, hub: &Hub) -> Result<Vec<TextFrame>, Disconnected> {
     let (mut frames, mut has_missed) = (Vec::new(), false);
     loop {
         match notices.try_recv() {
@@ -285,12 +285,12 @@ fn queued(notices: &mut broadcast::Receiver<TextFrame>, hub: &Hub) -> Result<Vec
                 frames.push(encode(&ServerFrame::Lagged { missed }));
                 has_missed = true;
             }
-            Err(TryRecvError::Closed) => return Err(Gone),
+            Err(TryRecvError::Closed) => return Err(Disconnected),
             Err(TryRecvError::Empty) => break,
         }
     }
     if has_missed {
-        frames.append(&mut hub.standing());
+        frames.append(&mut hub.current_state());
     }
     Ok(frames)
 }
@@ -322,16 +322,16 @@ mod tests {
     fn a_client_that_missed_notices_is_told_what_holds_now() {
         let hub = Hub::new();
         let mut notices = hub.notices();
-        hub.collector_is_paused("paused".to_owned(), None);
+        hub.set_collector_paused("paused".to_owned(), None);
         for at_ms in 0..1000 {
-            hub.happened(Event { at_ms, gpu: None, what: EventKind::MigChanged });
+            hub.add_event(Event { at_ms, gpu: None, what: EventKind::MigChanged });
         }
-        let Ok(frames) = queued(&mut notices, &hub) else { panic!("the hub is there") };
+        let Ok(frames) = queued_notices(&mut notices, &hub) else { panic!("the hub is there") };
         let text = |frame: &TextFrame| String::from_utf8_lossy(frame.bytes()).into_owned();
         assert!(text(&frames[0]).contains("lagged"));
         let last = text(frames.last().unwrap());
         assert!(last.contains(r#""type":"collector","state":"paused""#), "{last}");
-        hub.collector_is(CollectorState::Starting, None);
-        assert_eq!(queued(&mut notices, &hub).map_or(0, |frames| frames.len()), 1, "nothing was missed");
+        hub.set_collector_state(CollectorState::Starting, None);
+        assert_eq!(queued_notices(&mut notices, &hub).map_or(0, |frames| frames.len()), 1, "nothing was missed");
     }
 }

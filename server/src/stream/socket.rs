@@ -38,7 +38,7 @@ const WRITE_BUFFER_LIMIT: usize = 4096;
 const CLOCK: &[u8] = br#""at_ms":"#;
 
 /// The connection is over.
-pub(super) struct Gone;
+pub(super) struct Disconnected;
 
 /// A client's WebSocket.
 pub(super) struct ClientSocket(WebSocketStream<TokioIo<Upgraded>>);
@@ -71,19 +71,19 @@ impl ClientSocket {
         self.0.next().await?.ok()
     }
 
-    pub(super) async fn send(&mut self, frame: &TextFrame) -> Result<(), Gone> {
+    pub(super) async fn send(&mut self, frame: &TextFrame) -> Result<(), Disconnected> {
         self.write(&[frame.bytes()]).await
     }
 
     /// Sends a text that others get, too.
-    pub(super) async fn send_text(&mut self, text: &[u8]) -> Result<(), Gone> {
+    pub(super) async fn send_text(&mut self, text: &[u8]) -> Result<(), Disconnected> {
         let mut head = BytesMut::new();
         put_head(&mut head, text.len());
         self.write(&[&head, text]).await
     }
 
     /// Sends a hello that others get, too, with the clock as it is now.
-    pub(super) async fn send_hello(&mut self, hello: &[u8]) -> Result<(), Gone> {
+    pub(super) async fn send_hello(&mut self, hello: &[u8]) -> Result<(), Disconnected> {
         let (before, after) = around_clock(hello);
         let now = now_ms().to_string();
         let mut head = BytesMut::new();
@@ -94,13 +94,13 @@ impl ClientSocket {
     }
 
     /// What tungstenite has begun to write, a pong perhaps, is written first.
-    async fn write(&mut self, parts: &[&[u8]]) -> Result<(), Gone> {
+    async fn write(&mut self, parts: &[&[u8]]) -> Result<(), Disconnected> {
         // Mostly everything goes out at once, without a timer.
         let mut parts = parts.iter().copied();
         let mut rest: &[u8] = &[];
         if let Some(Ok(())) = self.0.flush().now_or_never() {
             for part in parts.by_ref() {
-                let written = self.0.get_mut().write(part).now_or_never().transpose().map_err(|_| Gone)?;
+                let written = self.0.get_mut().write(part).now_or_never().transpose().map_err(|_| Disconnected)?;
                 rest = &part[written.unwrap_or(0)..];
                 if !rest.is_empty() {
                     break;
@@ -111,19 +111,19 @@ impl ClientSocket {
             return Ok(());
         }
         let writing = async {
-            self.0.flush().await.map_err(|_| Gone)?;
+            self.0.flush().await.map_err(|_| Disconnected)?;
             for part in std::iter::once(rest).chain(parts) {
-                self.0.get_mut().write_all(part).await.map_err(|_| Gone)?;
+                self.0.get_mut().write_all(part).await.map_err(|_| Disconnected)?;
             }
             Ok(())
         };
-        timeout(SEND_PATIENCE, writing).await.map_err(|_| Gone)?
+        timeout(SEND_PATIENCE, writing).await.map_err(|_| Disconnected)?
     }
 
-    pub(super) async fn say_goodbye(&mut self) -> Result<(), Gone> {
+    pub(super) async fn send_close(&mut self) -> Result<(), Disconnected> {
         let reason = Utf8Bytes::from_static("gpumon is shutting down");
         let close = Message::Close(Some(CloseFrame { code: CloseCode::Away, reason }));
-        timeout(SEND_PATIENCE, self.0.send(close)).await.map_err(|_| Gone)?.map_err(|_| Gone)
+        timeout(SEND_PATIENCE, self.0.send(close)).await.map_err(|_| Disconnected)?.map_err(|_| Disconnected)
     }
 }
 

@@ -162,9 +162,9 @@ fn a_library_that_does_not_start_says_why() {
     let scenario = "gpus = 1\n[returns]\nnvmlInit_v2 = 18\n";
     with_library("a_library_that_does_not_start_says_why", scenario, &[], |library| {
         let refused = |path: &Path| NvmlBackend::open(Some(path.into())).err().unwrap();
-        assert!(matches!(refused(library), SourceError::VersionMismatch));
+        assert!(matches!(refused(library), SourceError::VersionMismatch(_)));
         let nowhere = refused(Path::new("/nowhere/libnvidia-ml.so.1"));
-        assert!(matches!(&nowhere, SourceError::NoLibrary { library, .. } if library.starts_with("/nowhere/")));
+        assert!(matches!(&nowhere, SourceError::NoLibrary(message) if message.contains(" /nowhere/")));
         let other = tempfile::tempdir().unwrap();
         let without = fake_nvml::install(other.path(), &["nvmlInit_v2"]);
         assert!(refused(&without).to_string().contains("too old"), "{}", refused(&without));

@@ -36,7 +36,7 @@ pub enum Depth {
     /// Clocks, power, energy and processes.
     Metered,
     /// All that a server reads.
-    Whole,
+    Full,
 }
 
 impl Depth {
@@ -45,7 +45,7 @@ impl Depth {
     fn interval(self) -> Duration {
         match self {
             Self::Metered => Duration::from_millis(100),
-            Self::Whole => Duration::from_millis(200),
+            Self::Full => Duration::from_millis(200),
         }
     }
 }
@@ -166,7 +166,7 @@ mod tests {
         let readings = Readings::start(&driver, vec!["GPU-a".to_owned()], Depth::Metered);
         assert!(readings.last("GPU-a").1.is_some() && !readings.samples("GPU-a").is_empty());
         assert!(readings.between("GPU-a", 1, 1).is_some() && readings.between("GPU-a", 0, 0).is_none());
-        let of_another = Readings::start(&driver, vec!["GPU-b".to_owned()], Depth::Whole);
+        let of_another = Readings::start(&driver, vec!["GPU-b".to_owned()], Depth::Full);
         assert!(of_another.samples("GPU-a").is_empty() && of_another.foreign_processes("GPU-b").is_empty());
     }
 }

@@ -54,7 +54,7 @@ pub(super) fn run(job: &SelftestJob, context: &Context<'_>, report: &mut Reporte
     };
     let devices = all(&placement)?;
     let readings =
-        Readings::start(context.driver, devices.iter().map(|device| device.uuid.clone()).collect(), Depth::Whole);
+        Readings::start(context.driver, devices.iter().map(|device| device.uuid.clone()).collect(), Depth::Full);
     let steps = ALL.len() * placement.gpus.len();
     report(Report::Begun { title: "selftest".to_owned(), devices: placement.names(), steps });
     if let Some(why) = alone {

@@ -5,11 +5,11 @@ use gpumon_workload::protocol::{Bound, Dtype, Extent, Load, Outcome, Stopped, Ti
 
 use super::compare::Compared;
 use crate::{
+    describe,
     table::{
         style::{ALARM, DIM, NOTICE, WELL, paint},
         units::three_digits,
     },
-    words,
 };
 
 /// What stands where there is no number.
@@ -81,7 +81,7 @@ fn cells(outcome: &Outcome, load: Option<&Load>) -> [String; 12] {
     };
     let has_type = outcome.cost.moved_bytes > 0 || outcome.cost.operations > 0;
     let size = match outcome.extent {
-        Extent::Elements => words::size((outcome.n * outcome.dtype.bytes()) as f64),
+        Extent::Elements => describe::size((outcome.n * outcome.dtype.bytes()) as f64),
         Extent::Side => format!("{}^2", outcome.n),
         Extent::Times => format!("{}x", outcome.n),
         Extent::Fixed => none(),
@@ -117,7 +117,7 @@ pub(super) fn name(outcome: &Outcome) -> String {
 
 /// What it ran on.
 fn device(outcome: &Outcome) -> String {
-    let name = words::without_maker(&outcome.device.name);
+    let name = describe::without_maker(&outcome.device.name);
     match outcome.device.index {
         Some(index) => format!("GPU {index}: {name}"),
         None => format!("CPU: {name}, {} threads", outcome.environment.threads),

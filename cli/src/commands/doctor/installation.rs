@@ -46,8 +46,8 @@ fn compare(kernel_driver: Option<&str>, library: Option<&str>) -> Option<Finding
 
 fn refused(error: &SourceError, kernel_driver: Option<&str>) -> Finding {
     let check = match error {
-        SourceError::NoLibrary { .. } => "library",
-        SourceError::NoDevice => "gpus",
+        SourceError::NoLibrary(_) => "library",
+        SourceError::NoDevice(_) => "gpus",
         _ => "driver",
     };
     let runs = kernel_driver.map(|version| format!(" (kernel driver {version})")).unwrap_or_default();

@@ -11,10 +11,10 @@ use gpumon_workload::protocol::{Line, MemoryLevel, Report, Topic, exit_code::INT
 use super::bar;
 use crate::{
     commands::show::screen::speaks_utf8,
+    describe,
     exit::say,
     table::style::{DIM, NOTICE, STRONG, WELL, paint},
     top::text::wrap,
-    words,
 };
 
 /// Lines are no longer than this, so that they can be read.
@@ -43,8 +43,8 @@ impl Page {
         match report {
             Report::Begun { title, devices, .. } => {
                 self.begun_ms = at_ms;
-                let on = devices.iter().map(words::device).collect::<Vec<_>>().join(", ");
-                self.write(&format!("{}\n{}\n\n", paint(STRONG, &words::capital(&title)), paint(DIM, &on)))
+                let on = devices.iter().map(describe::device).collect::<Vec<_>>().join(", ");
+                self.write(&format!("{}\n{}\n\n", paint(STRONG, &describe::capital(&title)), paint(DIM, &on)))
             }
             Report::Progress { memory, .. } => {
                 self.level = memory;

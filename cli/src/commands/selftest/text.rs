@@ -3,8 +3,8 @@
 use gpumon_workload::protocol::{Check, DeviceName, Verdict};
 
 use crate::{
+    describe,
     table::style::{ALARM, DIM, STRONG, WELL, paint},
-    words,
 };
 
 /// The text as far as it was printed.
@@ -28,11 +28,11 @@ impl Text {
     pub(super) fn lines(&mut self, check: &Check) -> String {
         let mut lines = Vec::new();
         if self.load.is_none() {
-            lines.push(self.devices.iter().map(words::device).collect::<Vec<_>>().join(", "));
+            lines.push(self.devices.iter().map(describe::device).collect::<Vec<_>>().join(", "));
         }
         if self.load.as_deref() != Some(&check.load) {
             self.load = Some(check.load.to_string());
-            let does = paint(STRONG, &format!("{:58}", words::capital(&check.does)));
+            let does = paint(STRONG, &format!("{:58}", describe::capital(&check.does)));
             lines.push(format!("\n{does} {}", paint(DIM, &format!("{:>12} {:>12}", "made", "reported"))));
         }
         let (count, verdict) = match check.verdict {

@@ -2,9 +2,9 @@
 
 pub(crate) mod csv;
 mod hidden;
-mod look;
 pub(crate) mod screen;
 mod select;
+mod snapshot;
 mod watch;
 
 use std::time::Duration;
@@ -13,15 +13,15 @@ use anyhow::anyhow;
 
 use self::{
     csv::{Csv, Rows},
-    look::{Look, Need, Where},
     screen::{Color, Screen},
-    watch::{Feed, News},
+    snapshot::{Need, Snapshot, SourceSelection},
+    watch::{Feed, Message},
 };
 use crate::{
     exit::Failure,
     local::ServerArgs,
     options::SourceArgs,
-    table::{self, Kept, Layout},
+    table::{self, ColumnWidths, Layout},
 };
 
 // Each is a flag that stands for itself.
@@ -81,7 +81,7 @@ impl ShowArgs {
     }
 }
 
-/// What is made of a look.
+/// What is made of a snapshot.
 enum Form {
     Table,
     Short,
@@ -107,49 +107,49 @@ pub(crate) fn run(source: &SourceArgs, args: &ShowArgs) -> Result<(), Failure> {
     if source.no_daemon && args.server.is_typed() {
         return Err(Failure::usage(anyhow!("--no-daemon and --control contradict each other: give one of them")));
     }
-    let at = Where { source, server: &args.server };
+    let at = SourceSelection { source, server: &args.server };
     match args.watch {
         None => once(at, &form, args),
         Some(interval) => again_and_again(at, &form, args, interval),
     }
 }
 
-fn once(at: Where<'_>, form: &Form, args: &ShowArgs) -> Result<(), Failure> {
-    let mut look = Look::take(at, form.need())?;
-    select::select(&mut look, &args.ids)?;
+fn once(at: SourceSelection<'_>, form: &Form, args: &ShowArgs) -> Result<(), Failure> {
+    let mut snapshot = Snapshot::take(at, form.need())?;
+    select::select(&mut snapshot, &args.ids)?;
     let mut screen = Screen::new(args.color, false);
-    form.show(look, &mut screen, true)
+    form.show(snapshot, &mut screen, true)
 }
 
-fn again_and_again(at: Where<'_>, form: &Form, args: &ShowArgs, interval: Duration) -> Result<(), Failure> {
+fn again_and_again(at: SourceSelection<'_>, form: &Form, args: &ShowArgs, interval: Duration) -> Result<(), Failure> {
     let mut screen = Screen::new(args.color, form.is_picture());
     let feed = Feed::start(at, form.need(), interval)?;
     // A program that reads gets what there is until it or this one is ended, as with any other.
     if screen.is_renewed {
-        feed.heed_signals()?;
+        feed.install_signal_handlers()?;
     }
-    let (mut last, mut kept) = (None, Kept::default());
+    let (mut last, mut kept) = (None, ColumnWidths::default());
     let mut is_first = true;
     let ended = loop {
         match feed.next() {
-            News::Look(mut look) => {
-                select::select(&mut look, &args.ids)?;
+            Message::Snapshot(mut snapshot) => {
+                select::select(&mut snapshot, &args.ids)?;
                 if screen.is_renewed {
-                    screen.show(&form.picture(&look, screen.layout(), Some(&mut kept)))?;
-                    last = Some(look);
+                    screen.show(&form.picture(&snapshot, screen.layout(), Some(&mut kept)))?;
+                    last = Some(snapshot);
                 } else {
-                    form.show(*look, &mut screen, is_first)?;
+                    form.show(*snapshot, &mut screen, is_first)?;
                 }
                 is_first = false;
             }
-            News::Resized => {
-                if let Some(look) = &last {
-                    screen.show(&form.picture(look, screen.layout(), Some(&mut kept)))?;
+            Message::Resized => {
+                if let Some(snapshot) = &last {
+                    screen.show(&form.picture(snapshot, screen.layout(), Some(&mut kept)))?;
                 }
             }
-            News::ServerGone => feed.go_on_alone()?,
-            News::Enough => break Ok(()),
-            News::Failed(failure) => break Err(failure),
+            Message::ServerEnded => feed.continue_without_server()?,
+            Message::Stop => break Ok(()),
+            Message::Failed(failure) => break Err(failure),
         }
     };
     screen.leave()?;
@@ -170,24 +170,24 @@ impl Form {
         matches!(self, Self::Table | Self::Short)
     }
 
-    fn picture(&self, look: &Look, layout: Layout, kept: Option<&mut Kept>) -> String {
+    fn picture(&self, snapshot: &Snapshot, layout: Layout, kept: Option<&mut ColumnWidths>) -> String {
         match self {
-            Self::Short => table::render_short(&look.view(), layout),
-            _ => table::render(&look.view(), layout, kept),
+            Self::Short => table::render_short(&snapshot.view(), layout),
+            _ => table::render(&snapshot.view(), layout, kept),
         }
     }
 
     /// Prints it. Of comma-separated values, only the first have a header.
-    fn show(&self, look: Look, screen: &mut Screen, is_first: bool) -> Result<(), Failure> {
+    fn show(&self, snapshot: Snapshot, screen: &mut Screen, is_first: bool) -> Result<(), Failure> {
         match self {
-            Self::Table | Self::Short => screen.show(&self.picture(&look, screen.layout(), None))?,
+            Self::Table | Self::Short => screen.show(&self.picture(&snapshot, screen.layout(), None))?,
             Self::Json => {
-                let json = serde_json::to_string(&look.into_snapshot()).map_err(anyhow::Error::from)?;
+                let json = serde_json::to_string(&snapshot.into_frame()).map_err(anyhow::Error::from)?;
                 screen::write(&(json + "\n"))?;
             }
             Self::Csv(csv) => {
                 let header = if is_first { csv.header() } else { String::new() };
-                screen::write(&(header + &csv.rows(&look)))?;
+                screen::write(&(header + &csv.rows(&snapshot)))?;
             }
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! Where the output goes: a terminal of some size and some abilities, or a file.
+//! SourceSelection the output goes: a terminal of some size and some abilities, or a file.
 
 use std::{
     env,

@@ -1,4 +1,4 @@
-//! Look after look, until somebody has seen enough.
+//! Snapshot after snapshot, until somebody has seen enough.
 
 use std::{
     collections::BTreeMap,
@@ -16,7 +16,7 @@ use std::{
 use gpumon_probe::{
     model::{Event, GpuDetails, Inventory, Record, Sample, SourceKind},
     owner::CommandLines,
-    sampler::{self, Options, Pace},
+    sampler::{self, Options, SharedInterval},
     vendor::Source,
 };
 use gpumon_server::frame::{CollectorState, CollectorStatus, ServerFrame};
@@ -28,41 +28,41 @@ use signal_hook::{
 
 use super::{
     hidden::Hidden,
-    look::{Look, Need, Where},
+    snapshot::{Need, Snapshot, SourceSelection},
 };
-use crate::{exit::Failure, local::Frames, options::watching, table::Past};
+use crate::{exit::Failure, local::Frames, options::watching, table::UtilizationHistory};
 
-/// What there is to show, or why to stop.
-pub(super) enum News {
-    Look(Box<Look>),
+/// A snapshot to show, or a reason to stop.
+pub(super) enum Message {
+    Snapshot(Box<Snapshot>),
     /// The terminal has another size.
     Resized,
-    /// Somebody has seen enough.
-    Enough,
+    /// The user stops it.
+    Stop,
     /// The server has ended.
-    ServerGone,
+    ServerEnded,
     Failed(Failure),
 }
 
 /// So much may wait to be shown; whoever makes more of it waits, too.
 const WAITING: usize = 2;
 
-/// News from a server, where there is one, else from the GPUs themselves.
+/// Message from a server, where there is one, else from the GPUs themselves.
 pub(super) struct Feed<'a> {
-    at: Where<'a>,
+    at: SourceSelection<'a>,
     need: Need,
     interval: Duration,
-    tell: SyncSender<News>,
-    news: Receiver<News>,
+    sender: SyncSender<Message>,
+    messages: Receiver<Message>,
 }
 
 impl<'a> Feed<'a> {
-    /// Starts to look every `interval`.
-    pub(super) fn start(at: Where<'a>, need: Need, interval: Duration) -> Result<Self, Failure> {
-        let (tell, news) = mpsc::sync_channel(WAITING);
-        let feed = Self { at, need, interval, tell, news };
+    /// Starts to snapshot every `interval`.
+    pub(super) fn start(at: SourceSelection<'a>, need: Need, interval: Duration) -> Result<Self, Failure> {
+        let (sender, messages) = mpsc::sync_channel(WAITING);
+        let feed = Self { at, need, interval, sender, messages };
         // A server without fresh samples has nothing to stream, either.
-        let first = Look::ask(at, Need::Past)?;
+        let first = Snapshot::from_server(at, Need::Past)?;
         let frames = first.and_then(|first| Some((first, at.server.connect().ok()?.stream(interval).ok()?)));
         match frames {
             Some((first, frames)) => feed.follow(first, frames)?,
@@ -71,52 +71,52 @@ impl<'a> Feed<'a> {
         Ok(feed)
     }
 
-    /// Tells when the terminal changes, and when it is asked to stop. Whoever asks twice is obeyed at once.
-    pub(super) fn heed_signals(&self) -> io::Result<()> {
+    /// Reports a resized terminal and requests to stop. A second request ends the process at once.
+    pub(super) fn install_signal_handlers(&self) -> io::Result<()> {
         let asked = Arc::new(AtomicBool::new(false));
         for signal in [SIGINT, SIGTERM, SIGHUP] {
             flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&asked))?;
             flag::register(signal, Arc::clone(&asked))?;
         }
         let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP, SIGWINCH])?;
-        let tell = self.tell.clone();
+        let sender = self.sender.clone();
         spawn(move || {
             for signal in signals.forever() {
-                let news = if signal == SIGWINCH { News::Resized } else { News::Enough };
-                if tell.send(news).is_err() {
+                let messages = if signal == SIGWINCH { Message::Resized } else { Message::Stop };
+                if sender.send(messages).is_err() {
                     return;
                 }
             }
         })
     }
 
-    /// What comes next.
-    pub(super) fn next(&self) -> News {
-        self.news.recv().unwrap_or(News::Enough)
+    /// Waits for the next message.
+    pub(super) fn next(&self) -> Message {
+        self.messages.recv().unwrap_or(Message::Stop)
     }
 
-    /// Goes on without the server.
-    pub(super) fn go_on_alone(&self) -> Result<(), Failure> {
+    /// Continues from the driver after the server has ended.
+    pub(super) fn continue_without_server(&self) -> Result<(), Failure> {
         self.sample()
     }
 
-    fn follow(&self, first: Look, frames: Frames) -> Result<(), Failure> {
-        let tell = self.tell.clone();
-        let follower = Follower { past: first.past, known: None, hidden: Hidden::new(), tell: tell.clone() };
+    fn follow(&self, first: Snapshot, frames: Frames) -> Result<(), Failure> {
+        let sender = self.sender.clone();
+        let follower = Follower { past: first.past, known: None, hidden: Hidden::new(), sender: sender.clone() };
         spawn(move || {
             follower.run(frames);
-            // Where nobody listens any more, there is nobody to be told.
-            let _ = tell.send(News::ServerGone);
+            // SourceSelection nobody listens any more, there is nobody to be told.
+            let _ = sender.send(Message::ServerEnded);
         })?;
         Ok(())
     }
 
     fn sample(&self) -> Result<(), Failure> {
         let source = self.at.source.open()?;
-        let (tell, need, interval) = (self.tell.clone(), self.need, self.interval);
+        let (sender, need, interval) = (self.sender.clone(), self.need, self.interval);
         spawn(move || {
-            if let Err(error) = sample(&source, need, interval, &tell) {
-                let _ = tell.send(News::Failed(error));
+            if let Err(error) = sample(&source, need, interval, &sender) {
+                let _ = sender.send(Message::Failed(error));
             }
         })?;
         Ok(())
@@ -128,15 +128,20 @@ fn spawn(work: impl FnOnce() + Send + 'static) -> io::Result<()> {
 }
 
 /// Reads the GPUs with one sampler, so that the driver is opened once.
-fn sample(source: &Arc<dyn Source>, need: Need, interval: Duration, tell: &SyncSender<News>) -> Result<(), Failure> {
+fn sample(
+    source: &Arc<dyn Source>,
+    need: Need,
+    interval: Duration,
+    sender: &SyncSender<Message>,
+) -> Result<(), Failure> {
     let mut inventory = None;
     let mut details: BTreeMap<u32, GpuDetails> = BTreeMap::new();
     let mut events = Vec::new();
-    let mut past = Past::default();
+    let mut past = UtilizationHistory::default();
     // Rows of numbers have no place for what lasts and what happens.
     let options = match need {
         Need::Nothing => Options::new(interval, CommandLines::All),
-        Need::Past | Need::Everything => watching(Arc::new(Pace::new(interval))),
+        Need::Past | Need::Everything => watching(Arc::new(SharedInterval::new(interval))),
     };
     sampler::run(source, &options, |record| {
         match record {
@@ -148,10 +153,10 @@ fn sample(source: &Arc<dyn Source>, need: Need, interval: Duration, tell: &SyncS
                 past.push(sample);
                 let inventory: Inventory = inventory.clone().expect("an inventory comes before every sample");
                 let details = details.values().cloned().collect();
-                let mut look = Look::of_reading(inventory, sample.clone(), details);
-                (look.past, look.events) = (past.clone(), std::mem::take(&mut events));
-                look.is_single = false;
-                if tell.send(News::Look(Box::new(look))).is_err() {
+                let mut snapshot = Snapshot::from_reading(inventory, sample.clone(), details);
+                (snapshot.past, snapshot.events) = (past.clone(), std::mem::take(&mut events));
+                snapshot.is_single = false;
+                if sender.send(Message::Snapshot(Box::new(snapshot))).is_err() {
                     return ControlFlow::Break(());
                 }
             }
@@ -161,12 +166,12 @@ fn sample(source: &Arc<dyn Source>, need: Need, interval: Duration, tell: &SyncS
     Ok(())
 }
 
-/// What a server has told so far.
+/// The state that a server has streamed so far.
 struct Follower {
-    past: Past,
+    past: UtilizationHistory,
     known: Option<Known>,
     hidden: Hidden,
-    tell: SyncSender<News>,
+    sender: SyncSender<Message>,
 }
 
 struct Known {
@@ -175,7 +180,7 @@ struct Known {
     inventory: Option<Inventory>,
     sample: Option<Sample>,
     details: BTreeMap<u32, GpuDetails>,
-    /// Since the last look.
+    /// Since the last snapshot.
     events: Vec<Event>,
 }
 
@@ -183,14 +188,14 @@ impl Follower {
     /// Until the server or whoever is told ends.
     fn run(mut self, mut frames: Frames) {
         while let Ok(frame) = frames.next() {
-            if self.take_in(frame) && !self.is_told() {
+            if self.ingest(frame) && !self.send_snapshot() {
                 return;
             }
         }
     }
 
     /// True where there is something new to show.
-    fn take_in(&mut self, frame: ServerFrame) -> bool {
+    fn ingest(&mut self, frame: ServerFrame) -> bool {
         if let ServerFrame::Hello(hello) = frame {
             let details = hello.details.into_iter().map(|details| (details.index, details)).collect();
             self.known = Some(Known {
@@ -201,7 +206,7 @@ impl Follower {
                 details,
                 events: hello.events,
             });
-            return hello.sample.is_some_and(|sample| self.take_in(ServerFrame::Sample(sample)));
+            return hello.sample.is_some_and(|sample| self.ingest(ServerFrame::Sample(sample)));
         }
         let Some(known) = &mut self.known else { return false };
         match frame {
@@ -227,10 +232,10 @@ impl Follower {
         false
     }
 
-    fn is_told(&mut self) -> bool {
+    fn send_snapshot(&mut self) -> bool {
         let Some(known) = &mut self.known else { return true };
         let (Some(inventory), Some(sample)) = (&known.inventory, &known.sample) else { return true };
-        let look = Look {
+        let snapshot = Snapshot {
             version: known.version.clone(),
             collector: known.collector.clone(),
             inventory: inventory.clone(),
@@ -240,6 +245,6 @@ impl Follower {
             past: self.past.clone(),
             is_single: false,
         };
-        self.tell.send(News::Look(Box::new(look))).is_ok()
+        self.sender.send(Message::Snapshot(Box::new(snapshot))).is_ok()
     }
 }

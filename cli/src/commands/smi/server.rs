@@ -20,6 +20,7 @@ impl Server for LocalServer {
         let answer = server.ask_within(PATIENCE, "GET", "/api/v1/answers").ok()?;
         let answers: Answers = serde_json::from_str(&answer.body).ok()?;
         // Simulated GPUs are nobody's but whoever asks for them.
-        answers.fresh(now_ms()).filter(|recorded| ServerArgs::is_named() || !recorded.is_simulated())
+        let (platform, gpus) = answers.fresh(now_ms())?;
+        Some(Recorded::new(platform, gpus)).filter(|recorded| ServerArgs::is_named() || !recorded.is_simulated())
     }
 }

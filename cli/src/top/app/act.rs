@@ -4,19 +4,19 @@ use gpumon_probe::model::Process;
 
 use super::{App, Next, scrolled};
 use crate::{
+    describe::Level,
     top::{
         dialog::{Choice, Details, Dialog, Help},
         feed::Feed,
         inspect,
         keys::Action,
+        model::Origin,
         processes::{Column, Filter, Key, Subject},
         prompt::{Prompt, Purpose, time_of_day},
         settings::RANGES_S,
         text::next_time_of_day,
         view::{Room, View},
-        world::Origin,
     },
-    words::Level,
 };
 
 /// How far a skip goes in a replay.
@@ -39,7 +39,7 @@ impl App {
             Action::First => self.step(isize::MIN + 1),
             Action::Last => self.step(isize::MAX),
             Action::NextGpu | Action::PreviousGpu => {
-                let gpus: Vec<u32> = self.world.gpus().iter().map(|gpu| gpu.index).collect();
+                let gpus: Vec<u32> = self.model.gpus().iter().map(|gpu| gpu.index).collect();
                 state.step_gpu(&gpus, action == Action::NextGpu);
                 if let Some(place) = state.gpu.and_then(|gpu| gpus.iter().position(|known| *known == gpu)) {
                     state.gpu_scroll = place.saturating_sub(3);
@@ -114,7 +114,7 @@ impl App {
             self.state.view_scroll = scrolled(self.state.view_scroll, by);
             return;
         }
-        let rows = self.state.processes.rows(&self.world, self.state.gpu);
+        let rows = self.state.processes.rows(&self.model, self.state.gpu);
         self.state.processes.step(&rows, by);
     }
 
@@ -133,7 +133,7 @@ impl App {
     }
 
     fn change_interval(&mut self, faster: bool) {
-        if self.world.origin == Origin::Recording {
+        if self.model.origin == Origin::Recording {
             return self
                 .state
                 .tell(Level::Warn, "a replay keeps the interval it was recorded at: > and < change its speed");
@@ -197,7 +197,7 @@ impl App {
     /// The process that keys are about.
     pub(super) fn selected(&self) -> Option<(Key, &Process)> {
         let selected = self.state.processes.selected?;
-        let rows = self.state.processes.rows(&self.world, self.state.gpu);
+        let rows = self.state.processes.rows(&self.model, self.state.gpu);
         rows.into_iter().find_map(|row| match row.subject {
             Subject::Process(process) if row.key() == Some(selected) => Some((selected, process)),
             _ => None,
@@ -231,9 +231,9 @@ impl App {
 
     /// Why processes on the screen are none that could be looked at or be sent a signal.
     pub(super) fn not_of_this_machine(&self) -> Option<&'static str> {
-        match self.world.origin {
+        match self.model.origin {
             Origin::Recording => Some("this is a recording: the process is not there now"),
-            _ if self.world.is_simulated() => Some("this process is simulated"),
+            _ if self.model.is_simulated() => Some("this process is simulated"),
             Origin::Driver | Origin::Server => None,
         }
     }

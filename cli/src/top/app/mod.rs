@@ -22,18 +22,18 @@ use super::{
     input::Input,
     inspect,
     keys::{self, Action},
-    pen::Hit,
+    model::{Model, Update},
+    painter::Hit,
     processes::Filter,
     prompt::{Prompt, Purpose, Typed},
     replay::Player,
     settings::{File, Settings},
     state::State,
-    world::{Update, World},
 };
-use crate::words::Level;
+use crate::describe::Level;
 
 /// How often the screen is looked at where nothing comes.
-const GLANCE: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// What the one who draws is to do next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -54,7 +54,7 @@ pub(super) enum Next {
 
 /// The whole program but the terminal.
 pub(super) struct App {
-    pub(super) world: World,
+    pub(super) model: Model,
     pub(super) state: State,
     pub(super) dialog: Option<Dialog>,
     pub(super) prompt: Option<Prompt>,
@@ -71,7 +71,7 @@ pub(super) struct App {
 
 impl App {
     pub(super) fn new(
-        world: World,
+        model: Model,
         state: State,
         feed: Feed,
         settings: Settings,
@@ -79,7 +79,7 @@ impl App {
         inputs: SyncSender<Input>,
     ) -> Self {
         Self {
-            world,
+            model,
             state,
             dialog: None,
             prompt: None,
@@ -103,14 +103,14 @@ impl App {
     /// How long nothing has to be done.
     pub(super) fn idle(&self, now: Instant) -> Duration {
         let due = self.player().and_then(Player::due);
-        due.map_or(GLANCE, |due| due.saturating_duration_since(now).min(GLANCE))
+        due.map_or(POLL_INTERVAL, |due| due.saturating_duration_since(now).min(POLL_INTERVAL))
     }
 
     /// Time has passed.
     pub(super) fn tick(&mut self, now: Instant) -> Next {
         let mut changed = self.state.forget_notice(now) | self.watch_sent(now);
         // How long nothing has come is told by the second.
-        changed |= self.world.late_ms().is_some();
+        changed |= self.model.late_ms().is_some();
         if let Feed::Recording(player) = &mut self.feed {
             let updates = player.advance(now);
             changed |= self.played(updates);
@@ -138,7 +138,7 @@ impl App {
                 Record::Details(_) | Record::Inventory(_) | Record::Trace(_) | Record::Answers(_) => next = Next::Wait,
             }
         }
-        self.world.take(update);
+        self.model.ingest(update);
         next
     }
 
@@ -204,7 +204,7 @@ impl App {
     }
 
     fn find(&mut self, forward: bool, or_here: bool) -> bool {
-        let rows = self.state.processes.rows(&self.world, self.state.gpu);
+        let rows = self.state.processes.rows(&self.model, self.state.gpu);
         self.state.processes.find(&rows, forward, or_here)
     }
 
@@ -214,7 +214,7 @@ impl App {
             updates.unwrap_or_else(|error| vec![Update::Silent(format!("the recording cannot be read: {error}"))]);
         let any = !updates.is_empty();
         for update in updates {
-            self.world.take(update);
+            self.model.ingest(update);
         }
         any
     }

@@ -8,7 +8,7 @@ use ratatui::{
 };
 
 use super::{App, Next, scrolled};
-use crate::top::{dialog::Dialog, pen::Hit};
+use crate::top::{dialog::Dialog, painter::Hit};
 
 /// Two clicks within this time are one double click.
 const DOUBLE: Duration = Duration::from_millis(400);
@@ -72,7 +72,7 @@ impl App {
                     dialog.wheel(by);
                 }
             }
-            Hit::Gpus | Hit::Gpu(_) => state.gpu_scroll = scrolled(state.gpu_scroll, by).min(self.world.gpus().len()),
+            Hit::Gpus | Hit::Gpu(_) => state.gpu_scroll = scrolled(state.gpu_scroll, by).min(self.model.gpus().len()),
             Hit::Middle => state.view_scroll = scrolled(state.view_scroll, by),
             Hit::Process(_) | Hit::Processes | Hit::Heading(_) => self.step(by),
             Hit::Tab(_) | Hit::Do(_) => return Next::Wait,

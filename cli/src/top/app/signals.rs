@@ -4,12 +4,12 @@ use std::time::{Duration, Instant};
 
 use super::App;
 use crate::{
+    describe::Level,
     top::{
         dialog::{Dialog, Question, process_name},
         kill::{Kill, Target},
         text::{date_and_clock, printable, shown, what},
     },
-    words::Level,
 };
 
 /// A process that has not ended by then may not mean to.

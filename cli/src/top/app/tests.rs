@@ -12,27 +12,27 @@ use super::*;
 use crate::top::{
     draw::draw,
     glyphs::Glyphs,
+    model::Origin,
     processes::Column,
     testing,
     theme::ThemeName,
     view::{Room, View},
-    world::Origin,
 };
 
 /// The program over simulated GPUs that say they are real, and what it sends to itself.
 pub(in crate::top) fn app(gpus: u32) -> (App, mpsc::Receiver<Input>) {
-    let mut world = testing::world(gpus);
-    if let Some(known) = &mut world.inventory {
+    let mut model = testing::model(gpus);
+    if let Some(known) = &mut model.inventory {
         known.platform.source = gpumon_probe::model::SourceKind::Nvml;
     }
-    over(world, Feed::Server(mpsc::channel().0))
+    over(model, Feed::Server(mpsc::channel().0))
 }
 
-fn over(world: World, feed: Feed) -> (App, mpsc::Receiver<Input>) {
+fn over(model: Model, feed: Feed) -> (App, mpsc::Receiver<Input>) {
     let settings = Settings::default();
     let state = State::new(&settings, ThemeName::Dark, Glyphs::Braille);
     let (inputs, waiting) = mpsc::sync_channel(16);
-    (App::new(world, state, feed, settings, None, inputs), waiting)
+    (App::new(model, state, feed, settings, None, inputs), waiting)
 }
 
 /// Draws it in this size, and gives its lines.
@@ -141,7 +141,7 @@ fn a_signal_is_asked_for_and_sent_to_the_selected_process_alone() {
     let mut child = std::process::Command::new("env").args(["--default-signal=INT", "sleep", "600"]).spawn().unwrap();
     let facts = crate::top::process_stat::ProcessStat::read(std::path::Path::new("/proc"), child.id()).unwrap();
     let (mut app, _waiting) = app(1);
-    let sample = app.world.sample.as_mut().unwrap();
+    let sample = app.model.sample.as_mut().unwrap();
     let mut process = testing::processes(1).remove(0);
     (process.pid, process.started_ms) = (child.id(), Reading::Now(facts.started_ms.unwrap()));
     sample.gpus[0].processes = Reading::Now(vec![process]);
@@ -172,9 +172,9 @@ fn a_signal_is_asked_for_and_sent_to_the_selected_process_alone() {
 fn simulated_and_recorded_processes_get_no_signals() {
     for (origin, simulated, why) in [(Origin::Driver, true, "simulated"), (Origin::Recording, false, "recording")] {
         let (mut app, _waiting) = app(2);
-        app.world.origin = origin;
+        app.model.origin = origin;
         if simulated {
-            app.world.inventory.as_mut().unwrap().platform.source = gpumon_probe::model::SourceKind::Simulated;
+            app.model.inventory.as_mut().unwrap().platform.source = gpumon_probe::model::SourceKind::Simulated;
         }
         code(&mut app, KeyCode::Down);
         press(&mut app, "k");
@@ -186,7 +186,7 @@ fn simulated_and_recorded_processes_get_no_signals() {
 fn details_come_from_the_sample_at_once_and_from_proc_later() {
     let own = std::process::id();
     let (mut app, waiting) = app(1);
-    let sample = app.world.sample.as_mut().unwrap();
+    let sample = app.model.sample.as_mut().unwrap();
     let mut process = testing::processes(1).remove(0);
     (process.pid, process.started_ms) = (own, Reading::Absent(gpumon_probe::model::Absence::Unknown));
     sample.gpus[0].processes = Reading::Now(vec![process]);
@@ -201,7 +201,7 @@ fn details_come_from_the_sample_at_once_and_from_proc_later() {
         assert!(then.contains(fact), "{fact}: {then}");
     }
     // The process leaves the GPU: what was known of it stays to be read.
-    app.world.sample.as_mut().unwrap().gpus[0].processes = Reading::Now(Vec::new());
+    app.model.sample.as_mut().unwrap().gpus[0].processes = Reading::Now(Vec::new());
     assert!(lines(&mut app, 120, 60).join("\n").contains("no longer on this GPU"));
     code(&mut app, KeyCode::Esc);
     assert!(app.dialog.is_none());
@@ -227,7 +227,7 @@ fn settings_are_saved_on_request_alone() {
 #[test]
 fn intervals_are_asked_of_the_feed() {
     let (ask, asked) = mpsc::channel();
-    let (mut app, _waiting) = over(testing::world(1), Feed::Server(ask));
+    let (mut app, _waiting) = over(testing::model(1), Feed::Server(ask));
     press(&mut app, "++");
     assert_eq!(asked.try_iter().last(), Some(Duration::from_millis(250)));
     assert!(last(&mut app).contains("every 250 ms"));
@@ -245,9 +245,9 @@ fn a_replay_is_moved_in_by_keys() {
     }
     std::fs::write(&path, text).unwrap();
     let player = Player::open(&path).unwrap();
-    let (mut app, _waiting) = over(World::new(Origin::Recording), Feed::Recording(Box::new(player)));
+    let (mut app, _waiting) = over(Model::new(Origin::Recording), Feed::Recording(Box::new(player)));
     app.tick(Instant::now());
-    let shown = |app: &App| app.world.sample.as_ref().unwrap().seq;
+    let shown = |app: &App| app.model.sample.as_ref().unwrap().seq;
     assert_eq!(shown(&app), 0);
     press(&mut app, " )..,");
     assert_eq!(shown(&app), 31);

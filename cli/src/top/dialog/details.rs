@@ -8,15 +8,15 @@ use ratatui::{
 
 use super::{Answer, Line, Scroll, draw_box};
 use crate::{
+    describe::{self, size},
     table::units::duration,
     top::{
         inspect::Facts,
-        pen::Pen,
+        model::Model,
+        painter::Painter,
         processes::Key,
-        text::{date_and_clock, left, percent, printable, said, what, wrap},
-        world::World,
+        text::{date_and_clock, format_reading, left, percent, printable, what, wrap},
     },
-    words::{self, size},
 };
 
 /// Columns of the words before each fact.
@@ -47,28 +47,28 @@ impl Details {
         }
     }
 
-    pub(super) fn draw(&mut self, pen: &mut Pen<'_>, screen: Rect, world: &World) {
-        let now = world.gpu(self.key.gpu).and_then(|gpu| gpu.processes.value());
+    pub(super) fn draw(&mut self, painter: &mut Painter<'_>, screen: Rect, model: &Model) {
+        let now = model.gpu(self.key.gpu).and_then(|gpu| gpu.processes.value());
         let now = now.and_then(|all| all.iter().find(|process| process.pid == self.key.pid));
         let is_there = now.is_some_and(|process| process.started_ms.value().copied() == self.key.started_ms);
         if let Some(process) = now.filter(|_| is_there) {
             self.process = process.clone();
         }
         let columns = screen.width.saturating_sub(6).min(120);
-        let mut sheet = Sheet { lines: Vec::new(), columns: columns.into(), pen };
+        let mut groups = DetailGroups { lines: Vec::new(), columns: columns.into(), painter };
         if !is_there {
-            sheet.lines.push(vec![("It is no longer on this GPU.".to_owned(), sheet.pen.theme.notice)]);
+            groups.lines.push(vec![("It is no longer on this GPU.".to_owned(), groups.painter.theme.notice)]);
         }
-        sheet.on_the_gpu(&self.process, &place(self.key.gpu, &self.process, world), world.now_ms());
-        sheet.owner(&self.process);
+        groups.on_the_gpu(&self.process, &place(self.key.gpu, &self.process, model), model.now_ms());
+        groups.owner(&self.process);
         match &self.found {
-            None => sheet.fact("", "its files are being read"),
-            Some(Err(why)) => sheet.fact("/proc", why),
-            Some(Ok(facts)) => sheet.facts(facts),
+            None => groups.fact("", "its files are being read"),
+            Some(Err(why)) => groups.fact("/proc", why),
+            Some(Ok(facts)) => groups.facts(facts),
         }
-        let lines = sheet.lines;
+        let lines = groups.lines;
         let title = format!("Process {}: {}", self.process.pid, name(&self.process));
-        draw_box(pen, screen, &title, columns, &lines, &mut self.scroll);
+        draw_box(painter, screen, &title, columns, &lines, &mut self.scroll);
     }
 }
 
@@ -79,23 +79,23 @@ pub(in crate::top) fn name(process: &Process) -> String {
 }
 
 /// The GPU, or the part of it, as the list of processes has it.
-fn place(gpu: u32, process: &Process, world: &World) -> String {
-    let part = process.mig.zip(world.board(gpu)).and_then(|(instance, board)| words::device_of(board, instance));
-    part.map_or_else(|| gpu.to_string(), |part| words::label(gpu, part))
+fn place(gpu: u32, process: &Process, model: &Model) -> String {
+    let part = process.mig.zip(model.board(gpu)).and_then(|(instance, board)| describe::device_of(board, instance));
+    part.map_or_else(|| gpu.to_string(), |part| describe::label(gpu, part))
 }
 
 /// Facts below each other.
-struct Sheet<'a, 'b> {
+struct DetailGroups<'a, 'b> {
     lines: Vec<Line>,
     columns: usize,
-    pen: &'a Pen<'b>,
+    painter: &'a Painter<'b>,
 }
 
-impl Sheet<'_, '_> {
+impl DetailGroups<'_, '_> {
     fn fact(&mut self, label: &str, text: &str) {
         for (place, part) in wrap(text, self.columns.saturating_sub(LABEL)).into_iter().enumerate() {
             let label = if place == 0 { label } else { "" };
-            self.lines.push(vec![(left(label, LABEL), self.pen.theme.dim), (part, self.pen.theme.plain)]);
+            self.lines.push(vec![(left(label, LABEL), self.painter.theme.dim), (part, self.painter.theme.plain)]);
         }
     }
 
@@ -103,7 +103,7 @@ impl Sheet<'_, '_> {
         let mig = process.mig.map(|mig| format!(", MIG instance {}/{}", mig.gpu_instance, mig.compute_instance));
         let mps = if process.mps { ", through MPS" } else { "" };
         self.fact("GPU", &format!("{place}{}{mps}", mig.unwrap_or_default()));
-        self.fact("memory", &said(&process.memory_bytes, |held| size(*held as f64)));
+        self.fact("memory", &format_reading(&process.memory_bytes, |held| size(*held as f64)));
         let shares = [
             ("SM", &process.sm_percent),
             ("memory", &process.memory_percent),
@@ -112,10 +112,10 @@ impl Sheet<'_, '_> {
         ];
         let shares = shares.map(|(name, share)| format!("{name} {}", percent(share)));
         self.fact("use", &shares.join("   "));
-        self.fact("user", &said(&process.user, |user| printable(user)));
+        self.fact("user", &format_reading(&process.user, |user| printable(user)));
         self.fact(
             "started",
-            &said(&process.started_ms, |started| {
+            &format_reading(&process.started_ms, |started| {
                 format!("{}, {} ago", date_and_clock(*started), duration(now_ms.saturating_sub(*started)))
             }),
         );
@@ -123,13 +123,13 @@ impl Sheet<'_, '_> {
 
     fn owner(&mut self, process: &Process) {
         let Some(owner) = process.owner.value() else {
-            return self.fact("belongs to", &said(&process.owner, |_| String::new()));
+            return self.fact("belongs to", &format_reading(&process.owner, |_| String::new()));
         };
         let Owner { notebook, slurm, pod, container, unit, parents, partial } = owner;
         if let Some(notebook) = notebook {
             let path = match &notebook.path {
                 Reading::Absent(Absence::Unknown) => "a notebook without a name".to_owned(),
-                path => said(path, ToOwned::to_owned),
+                path => format_reading(path, ToOwned::to_owned),
             };
             self.fact(
                 "notebook",

@@ -5,9 +5,9 @@ use ratatui::{crossterm::event::KeyEvent, layout::Rect};
 use super::{Answer, Line, Scroll, draw_box};
 use crate::top::{
     keys::{BINDINGS, Part},
-    pen::Pen,
+    model::{Model, Origin},
+    painter::Painter,
     text::left,
-    world::{Origin, World},
 };
 
 #[derive(Default)]
@@ -20,7 +20,7 @@ impl Help {
         if self.scroll.key(key) { Answer::Stay } else { Answer::Leave }
     }
 
-    pub(super) fn draw(&mut self, pen: &mut Pen<'_>, screen: Rect, world: &World) {
+    pub(super) fn draw(&mut self, painter: &mut Painter<'_>, screen: Rect, model: &Model) {
         let parts = [
             (Part::Screen, "The screen"),
             (Part::Charts, "Charts"),
@@ -29,23 +29,23 @@ impl Help {
         ];
         let mut lines: Vec<Line> = Vec::new();
         for (part, title) in parts {
-            if part == Part::Replay && world.origin != Origin::Recording {
+            if part == Part::Replay && model.origin != Origin::Recording {
                 continue;
             }
             if !lines.is_empty() {
                 lines.push(Line::new());
             }
-            lines.push(vec![(title.to_owned(), pen.theme.strong)]);
+            lines.push(vec![(title.to_owned(), painter.theme.strong)]);
             for binding in BINDINGS.iter().filter(|binding| binding.part == part) {
                 lines.push(vec![
-                    (left(binding.shown, 12), pen.theme.utilization),
-                    (binding.help.to_owned(), pen.theme.plain),
+                    (left(binding.shown, 12), painter.theme.utilization),
+                    (binding.help.to_owned(), painter.theme.plain),
                 ]);
             }
         }
         lines.push(Line::new());
         let mouse = "Mouse: click a GPU, a tab, a heading or a process; again for details; the wheel scrolls.";
-        lines.extend(crate::top::text::wrap(mouse, 60).into_iter().map(|line| vec![(line, pen.theme.dim)]));
-        draw_box(pen, screen, "Keys", 62, &lines, &mut self.scroll);
+        lines.extend(crate::top::text::wrap(mouse, 60).into_iter().map(|line| vec![(line, painter.theme.dim)]));
+        draw_box(painter, screen, "Keys", 62, &lines, &mut self.scroll);
     }
 }

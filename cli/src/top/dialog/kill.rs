@@ -8,7 +8,7 @@ use ratatui::{
 use super::{Answer, Line, Scroll, draw_box};
 use crate::top::{
     kill::{Kill, Target},
-    pen::Pen,
+    painter::Painter,
     text::cut,
 };
 
@@ -37,8 +37,8 @@ impl Question {
         Answer::Stay
     }
 
-    pub(super) fn draw(&self, pen: &mut Pen<'_>, screen: Rect) {
-        let theme = pen.theme;
+    pub(super) fn draw(&self, painter: &mut Painter<'_>, screen: Rect) {
+        let theme = painter.theme;
         let Target { pid, name, user, .. } = &self.target;
         let columns = screen.width.saturating_sub(4).min(64);
         let mut lines: Vec<Line> = vec![
@@ -69,6 +69,6 @@ impl Question {
             ("esc".to_owned(), theme.strong),
             (" leaves it alone".to_owned(), theme.plain),
         ]);
-        draw_box(pen, screen, "Signal", columns, &lines, &mut Scroll::default());
+        draw_box(painter, screen, "Signal", columns, &lines, &mut Scroll::default());
     }
 }

@@ -8,7 +8,7 @@ use ratatui::{
 use super::{Answer, Line, Scroll, draw_box};
 use crate::top::{
     metrics::{Drawn, METRICS},
-    pen::Pen,
+    painter::Painter,
     state::State,
 };
 
@@ -55,20 +55,21 @@ impl Choice {
         }
     }
 
-    pub(super) fn draw(&mut self, pen: &mut Pen<'_>, screen: Rect, state: &State) {
+    pub(super) fn draw(&mut self, painter: &mut Painter<'_>, screen: Rect, state: &State) {
         let lines: Vec<Line> = METRICS
             .iter()
             .enumerate()
             .map(|(place, metric)| {
                 let mark = if state.metrics.contains(&place) { "[x] " } else { "[ ] " };
-                let style = if place == self.at { pen.theme.selected } else { pen.theme.of(metric.unit.meaning()) };
-                vec![(mark.to_owned(), pen.theme.plain), (metric.label.to_owned(), style)]
+                let style =
+                    if place == self.at { painter.theme.selected } else { painter.theme.of(metric.unit.meaning()) };
+                vec![(mark.to_owned(), painter.theme.plain), (metric.label.to_owned(), style)]
             })
-            .chain([Line::new(), vec![("space switches, enter leaves".to_owned(), pen.theme.dim)]])
+            .chain([Line::new(), vec![("space switches, enter leaves".to_owned(), painter.theme.dim)]])
             .collect();
         let room = usize::from(screen.height.saturating_sub(2));
         self.scroll.0 = self.scroll.0.min(self.at).max((self.at + 1).saturating_sub(room));
-        draw_box(pen, screen, "Readings in charts", 32, &lines, &mut self.scroll);
+        draw_box(painter, screen, "Readings in charts", 32, &lines, &mut self.scroll);
     }
 }
 

@@ -19,9 +19,9 @@ pub(super) use self::{
     metrics::Choice,
 };
 use super::{
-    pen::{Hit, Pen},
+    model::Model,
+    painter::{Hit, Painter},
     state::State,
-    world::World,
 };
 
 /// One line of a dialog.
@@ -88,37 +88,37 @@ impl Dialog {
         }
     }
 
-    pub(super) fn draw(&mut self, pen: &mut Pen<'_>, screen: Rect, world: &World, state: &State) {
+    pub(super) fn draw(&mut self, painter: &mut Painter<'_>, screen: Rect, model: &Model, state: &State) {
         match self {
-            Self::Help(help) => help.draw(pen, screen, world),
-            Self::Details(details) => details.draw(pen, screen, world),
-            Self::Kill(question) => question.draw(pen, screen),
-            Self::Metrics(choice) => choice.draw(pen, screen, state),
+            Self::Help(help) => help.draw(painter, screen, model),
+            Self::Details(details) => details.draw(painter, screen, model),
+            Self::Kill(question) => question.draw(painter, screen),
+            Self::Metrics(choice) => choice.draw(painter, screen, state),
         }
     }
 }
 
 /// Draws a box in the middle of the screen that is as large as these lines, or as the screen, and scrolls in it.
-fn draw_box(pen: &mut Pen<'_>, screen: Rect, title: &str, columns: u16, lines: &[Line], scroll: &mut Scroll) {
+fn draw_box(painter: &mut Painter<'_>, screen: Rect, title: &str, columns: u16, lines: &[Line], scroll: &mut Scroll) {
     let width = (columns + 4).min(screen.width);
     let height = (lines.len() as u16 + 2).min(screen.height);
     let area =
         Rect { x: screen.x + (screen.width - width) / 2, y: screen.y + (screen.height - height) / 2, width, height };
-    Clear.render(area, pen.buffer);
-    Block::bordered().style(pen.theme.plain).border_style(pen.theme.dim).render(area, pen.buffer);
-    pen.text(area.x + 2, area.y, area.width.saturating_sub(4), &format!(" {title} "), pen.theme.strong);
+    Clear.render(area, painter.buffer);
+    Block::bordered().style(painter.theme.plain).border_style(painter.theme.dim).render(area, painter.buffer);
+    painter.text(area.x + 2, area.y, area.width.saturating_sub(4), &format!(" {title} "), painter.theme.strong);
     // A click anywhere else leaves it.
-    pen.hit(screen, Hit::Dialog(usize::MAX));
+    painter.hit(screen, Hit::Dialog(usize::MAX));
     let room = usize::from(height.saturating_sub(2));
     scroll.0 = scroll.0.min(lines.len().saturating_sub(room));
     for (place, line) in lines.iter().skip(scroll.0).take(room).enumerate() {
         let y = area.y + 1 + place as u16;
-        pen.line(area.x + 2, y, area.width.saturating_sub(4), line);
-        pen.hit(Rect { y, height: 1, ..area }, Hit::Dialog(scroll.0 + place));
+        painter.line(area.x + 2, y, area.width.saturating_sub(4), line);
+        painter.hit(Rect { y, height: 1, ..area }, Hit::Dialog(scroll.0 + place));
     }
     let below = lines.len().saturating_sub(scroll.0 + room);
     if below > 0 || scroll.0 > 0 {
         let more = format!(" {} ▲ {below} ▼ ", scroll.0);
-        pen.text_right(area.x, area.bottom() - 1, area.width.saturating_sub(2), &more, pen.theme.notice);
+        painter.text_right(area.x, area.bottom() - 1, area.width.saturating_sub(2), &more, painter.theme.notice);
     }
 }

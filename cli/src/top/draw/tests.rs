@@ -83,8 +83,8 @@ fn what_is_too_small_says_so() {
 #[test]
 fn a_lost_and_a_hung_gpu_keep_their_places_with_words_and_no_zero() {
     let (mut app, _waiting) = app(4);
-    let now = app.world.now_ms();
-    let sample = app.world.sample.as_mut().unwrap();
+    let now = app.model.now_ms();
+    let sample = app.model.sample.as_mut().unwrap();
     sample.gpus[1] = GpuSample::absent(1, None, now, Health::Lost { since_ms: now - 61_000 }, &Absence::GpuLost);
     sample.gpus[2].health = Health::Hung { since_ms: now - 5_000 };
     let drawn = lines(&mut app, 120, 40);
@@ -107,7 +107,7 @@ fn activity_names_the_parts_or_the_reason() {
         one.contains("Tensor active") && one.contains("half precision") && one.contains("DRAM bandwidth utilization"),
         "{one}"
     );
-    app.world.sample.as_mut().unwrap().gpus[0].activity = Reading::Absent(Absence::NotSupported);
+    app.model.sample.as_mut().unwrap().gpus[0].activity = Reading::Absent(Absence::NotSupported);
     assert!(lines(&mut app, 120, 40).join("\n").contains("not on this board or driver"));
 }
 
@@ -131,17 +131,17 @@ fn links_of_all_gpus_and_each_link_of_one() {
 fn what_is_the_matter_and_what_happened_is_told_in_sentences() {
     let (mut app, _waiting) = app(2);
     app.state.view = View::Events;
-    for gpu in &mut app.world.sample.as_mut().unwrap().gpus {
+    for gpu in &mut app.model.sample.as_mut().unwrap().gpus {
         gpu.conditions.clear();
     }
     assert!(lines(&mut app, 120, 40).join("\n").contains("Nothing is the matter."));
     let condition = Condition {
-        since_ms: app.world.now_ms() - 120_000,
+        since_ms: app.model.now_ms() - 120_000,
         severity: Severity::Critical,
         text: "Xid 79: the GPU has fallen off the bus. Reboot the machine.".to_owned(),
         kind: ConditionKind::Xid { code: 79, count: 1, last_ms: 0 },
     };
-    app.world.sample.as_mut().unwrap().gpus[1].conditions.push(condition);
+    app.model.sample.as_mut().unwrap().gpus[1].conditions.push(condition);
     let drawn = lines(&mut app, 120, 40);
     assert!(drawn.iter().any(|line| line.contains("for 2m  GPU 1   Xid 79: the GPU has fallen")), "{drawn:#?}");
     assert!(find(&drawn, " 1 H200").contains("Xid 79"));
@@ -177,7 +177,7 @@ fn the_first_phrase_is_whole_at_80_columns_and_says_what_to_do_where_there_is_ro
     let (mut app, _waiting) = app(2);
     let kind = ConditionKind::Xid { code: 79, count: 1, last_ms: 0 };
     let text = "Xid 79: The GPU fell off the PCIe bus. Check power.".to_owned();
-    let gpu = &mut app.world.sample.as_mut().unwrap().gpus[1];
+    let gpu = &mut app.model.sample.as_mut().unwrap().gpus[1];
     gpu.conditions = vec![Condition { since_ms: 0, severity: Severity::Critical, text, kind }];
     let at_80 = lines(&mut app, 80, 24);
     assert!(at_80[2].trim_end().ends_with("  Xid 79: fell off the bus"), "{}", at_80[2]);
@@ -189,7 +189,7 @@ fn the_first_phrase_is_whole_at_80_columns_and_says_what_to_do_where_there_is_ro
 #[test]
 fn a_gpu_with_mig_shows_its_multiprocessors_and_without_those_the_reason() {
     let (mut app, _waiting) = app(2);
-    let mut sample = app.world.sample.clone().unwrap();
+    let mut sample = app.model.sample.clone().unwrap();
     let parts = sample.gpus[1].activity.clone();
     sample.gpus[1].utilization.gpu_percent = Reading::Absent(Absence::NotSupported);
     let mut show = |activity: Reading<gpumon_probe::model::Activity>| {
@@ -197,8 +197,9 @@ fn a_gpu_with_mig_shows_its_multiprocessors_and_without_those_the_reason() {
         for _ in 0..200 {
             sample.at_ms += 1000;
             sample.gpus[1].at_ms = sample.at_ms;
-            app.world
-                .take(crate::top::world::Update::Record(Box::new(gpumon_probe::model::Record::Sample(sample.clone()))));
+            app.model.ingest(crate::top::model::Update::Record(Box::new(gpumon_probe::model::Record::Sample(
+                sample.clone(),
+            ))));
         }
         lines(&mut app, 120, 40)
     };
@@ -222,7 +223,7 @@ fn names_of_processes_in_events_cannot_drive_the_terminal() {
         started_ms: Reading::Now(0),
     };
     let what = gpumon_probe::model::EventKind::ProcessStarted(process);
-    app.world.events.push_back(gpumon_probe::model::Event { at_ms: 0, gpu: None, what });
+    app.model.events.push_back(gpumon_probe::model::Event { at_ms: 0, gpu: None, what });
     let drawn = lines(&mut app, 120, 40).join("\n");
     assert!(drawn.contains("a [2J (7) started"), "{drawn}");
 }
@@ -230,7 +231,7 @@ fn names_of_processes_in_events_cannot_drive_the_terminal() {
 #[test]
 fn the_list_of_processes_says_how_many_more_there_are() {
     let (mut app, _waiting) = app(2);
-    app.world.sample.as_mut().unwrap().gpus[1].processes_omitted = 976;
+    app.model.sample.as_mut().unwrap().gpus[1].processes_omitted = 976;
     let drawn = lines(&mut app, 120, 40).join("\n");
     assert!(drawn.contains("processes, 976 more processes"), "{drawn}");
 }
@@ -238,7 +239,7 @@ fn the_list_of_processes_says_how_many_more_there_are() {
 #[test]
 fn the_job_behind_a_process_is_there_at_80_columns() {
     let (mut app, _waiting) = app(1);
-    if let Some(Reading::Now(processes)) = app.world.sample.as_mut().map(|sample| &mut sample.gpus[0].processes) {
+    if let Some(Reading::Now(processes)) = app.model.sample.as_mut().map(|sample| &mut sample.gpus[0].processes) {
         let slurm = Some(gpumon_probe::model::SlurmJob { job_id: "4194771".to_owned(), step: None });
         processes[0].command = Reading::Now("/opt/env/bin/python train.py --config gpt2-medium.yaml".to_owned());
         processes[0].name = Reading::Now("python".to_owned());

@@ -4,7 +4,7 @@ use gpumon_probe::model::Record;
 use gpumon_server::frame::{ClientFrame, ServerFrame};
 use serde::Deserialize;
 
-use crate::top::world::Update;
+use crate::top::model::Update;
 
 /// What kind a line is.
 #[derive(Deserialize)]
@@ -33,7 +33,7 @@ pub(super) fn frame(text: &str) -> Option<Update> {
         "hello" => Some(Update::Hello(serde_json::from_str(text).ok()?)),
         "sample" | "details" | "inventory" | "event" => Some(Update::Record(Box::new(record(text).ok()?))),
         _ => match serde_json::from_str(text).ok()? {
-            ServerFrame::History(past) => Some(Update::Past(past)),
+            ServerFrame::History(past) => Some(Update::History(past)),
             ServerFrame::Collector(status) => Some(Update::Collector(status)),
             _ => None,
         },

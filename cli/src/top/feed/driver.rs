@@ -6,19 +6,19 @@ use std::{
     thread,
 };
 
-use gpumon_probe::sampler::{self, Pace};
+use gpumon_probe::sampler::{self, SharedInterval};
 
 use crate::{
     exit::Failure,
     options::{SourceArgs, watching},
-    top::{input::Input, world::Update},
+    top::{input::Input, model::Update},
 };
 
 /// Samples until the screen is gone, and says why where that fails.
-pub(super) fn sample(source: SourceArgs, pace: Arc<Pace>, inputs: SyncSender<Input>) {
+pub(super) fn sample(source: SourceArgs, interval: Arc<SharedInterval>, inputs: SyncSender<Input>) {
     let failed = inputs.clone();
     let body = move || {
-        if let Err(failure) = read(&source, pace, &inputs) {
+        if let Err(failure) = read(&source, interval, &inputs) {
             let _ = inputs.send(Input::Failed(failure));
         }
     };
@@ -28,9 +28,9 @@ pub(super) fn sample(source: SourceArgs, pace: Arc<Pace>, inputs: SyncSender<Inp
     }
 }
 
-fn read(source: &SourceArgs, pace: Arc<Pace>, inputs: &SyncSender<Input>) -> Result<(), Failure> {
+fn read(source: &SourceArgs, interval: Arc<SharedInterval>, inputs: &SyncSender<Input>) -> Result<(), Failure> {
     let source = source.open()?;
-    sampler::run(&source, &watching(pace), |record| {
+    sampler::run(&source, &watching(interval), |record| {
         // What only fills buffers is not worth a copy.
         if matches!(record, gpumon_probe::model::Record::Trace(_)) {
             return ControlFlow::Continue(());

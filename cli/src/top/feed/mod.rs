@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use gpumon_probe::sampler::Pace;
+use gpumon_probe::sampler::SharedInterval;
 
 pub(super) use self::decode::record;
 use super::{input::Input, replay::Player};
@@ -20,7 +20,7 @@ pub(super) enum Feed {
     /// From a server, which is told the interval.
     Server(mpsc::Sender<Duration>),
     /// From threads of this process, which read the driver.
-    Driver(Arc<Pace>),
+    Driver(Arc<SharedInterval>),
     /// From a recording, when the one who draws asks for it.
     Recording(Box<Player>),
 }
@@ -35,9 +35,9 @@ impl Feed {
 
     /// Reads the driver. Where that fails, the reason comes as an [`Input::Failed`].
     pub(super) fn from_driver(source: &SourceArgs, interval: Duration, inputs: mpsc::SyncSender<Input>) -> Self {
-        let pace = Arc::new(Pace::new(interval));
-        driver::sample(source.clone(), Arc::clone(&pace), inputs);
-        Self::Driver(pace)
+        let shared = Arc::new(SharedInterval::new(interval));
+        driver::sample(source.clone(), Arc::clone(&shared), inputs);
+        Self::Driver(shared)
     }
 
     /// Asks for another time between samples.
@@ -45,7 +45,7 @@ impl Feed {
         match self {
             // A thread that has ended has said why.
             Self::Server(ask) => drop(ask.send(interval)),
-            Self::Driver(pace) => pace.set(interval),
+            Self::Driver(shared) => shared.set(interval),
             Self::Recording(_) => {}
         }
     }

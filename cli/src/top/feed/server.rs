@@ -14,7 +14,7 @@ use tungstenite::{Error, Message, WebSocket};
 use super::decode;
 use crate::{
     local::Server,
-    top::{input::Input, world::Update},
+    top::{input::Input, model::Update},
 };
 
 /// A server that says nothing for so long is dead: it sends a heartbeat every five seconds.
@@ -22,7 +22,7 @@ const DEAD: Duration = Duration::from_secs(15);
 /// How long the handshake may take.
 const HANDSHAKE: Duration = Duration::from_secs(5);
 /// How often it is looked whether another interval is wanted.
-const GLANCE: Duration = Duration::from_millis(250);
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
 /// The time between two attempts to reach a server again.
 const AGAIN: Duration = Duration::from_secs(1);
 
@@ -117,6 +117,6 @@ fn handshake(stream: UnixStream) -> Result<WebSocket<UnixStream>, Error> {
         tungstenite::HandshakeError::Failure(error) => error,
         tungstenite::HandshakeError::Interrupted(_) => Error::Io(ErrorKind::TimedOut.into()),
     })?;
-    socket.get_ref().set_read_timeout(Some(GLANCE))?;
+    socket.get_ref().set_read_timeout(Some(POLL_INTERVAL))?;
     Ok(socket)
 }

@@ -1,11 +1,11 @@
 //! The recent past of every charted number: five minutes as they came, an hour thinned.
 
-mod track;
+mod series;
 
 use gpumon_probe::model::{HostSample, Sample};
 use gpumon_server::frame;
 
-use self::track::Track;
+use self::series::Series;
 use super::metrics::{HOST_METRICS, METRICS};
 
 /// How far back it reaches as it came.
@@ -41,8 +41,8 @@ pub(super) struct Window {
 /// Rows of numbers over time, in two tiers.
 #[derive(Debug, Default)]
 pub(super) struct History {
-    fine: Track,
-    coarse: Track,
+    fine: Series,
+    coarse: Series,
     /// The newest bucket that is not yet in `coarse`.
     bucket: Option<u64>,
 }
@@ -73,8 +73,8 @@ impl History {
     pub(super) fn push(&mut self, sample: &Sample) {
         if self.fine.newest().is_some_and(|newest| sample.at_ms < newest) {
             // A clock that was set back makes some of the past a future.
-            self.fine.forget_after(sample.at_ms);
-            self.coarse.forget_after(sample.at_ms);
+            self.fine.drop_after(sample.at_ms);
+            self.coarse.drop_after(sample.at_ms);
             self.bucket = None;
         }
         if self.fine.newest().is_some_and(|newest| sample.at_ms - newest < SPACING_MS) {
@@ -163,8 +163,8 @@ impl History {
         }
         self.bucket = Some(bucket);
         self.fine.push(row.at_ms, row.reach_ms, &row.values);
-        self.fine.forget_before(row.at_ms.saturating_sub(FINE_MS));
-        self.coarse.forget_before(row.at_ms.saturating_sub(DEPTH_MS));
+        self.fine.drop_before(row.at_ms.saturating_sub(FINE_MS));
+        self.coarse.drop_before(row.at_ms.saturating_sub(DEPTH_MS));
     }
 }
 

@@ -20,7 +20,7 @@ use super::{Input, bytes::Bytes};
 use crate::top::job::Job;
 
 /// How often it is looked whether the terminal is this program's again, while somebody types in it.
-const GLANCE: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// What is read at once.
 const AT_ONCE: usize = 4096;
@@ -65,12 +65,12 @@ fn listen(keyboard: BorrowedFd<'_>, mut tell: impl FnMut(Event) -> bool) -> bool
             Err(_) => return false,
         }
         if !Job::now().has_terminal() {
-            thread::sleep(GLANCE);
+            thread::sleep(POLL_INTERVAL);
             continue;
         }
         match rustix::io::read(keyboard, &mut part) {
             // The end of a line that a shell left behind, and no end of the terminal: that would have been seen.
-            Ok(0) => thread::sleep(GLANCE),
+            Ok(0) => thread::sleep(POLL_INTERVAL),
             Ok(length) => {
                 if !bytes.events(&part[..length], length == AT_ONCE).into_iter().all(&mut tell) {
                     return true;
@@ -78,7 +78,7 @@ fn listen(keyboard: BorrowedFd<'_>, mut tell: impl FnMut(Event) -> bool) -> bool
             }
             Err(Errno::INTR | Errno::AGAIN) => {}
             // Somebody else came to the front meanwhile, or the terminal is gone, which is seen next.
-            Err(_) => thread::sleep(GLANCE),
+            Err(_) => thread::sleep(POLL_INTERVAL),
         }
     }
 }

@@ -10,7 +10,7 @@ pub(super) use self::{
     keyboard::watch_terminal,
     signals::{die, watch_signals},
 };
-use super::{inspect::Inspection, world::Update};
+use super::{inspect::Inspection, model::Update};
 use crate::exit::Failure;
 
 /// One thing that happened.

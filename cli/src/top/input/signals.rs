@@ -22,7 +22,7 @@ use crate::top::screen;
 /// How long the screen may take to end.
 const PATIENCE: Duration = Duration::from_secs(3);
 /// How often it is looked whether it has room for another input.
-const GLANCE: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// The other signals that end a program which does not handle them, but for those that a fault of its own brings.
 const DEADLY: [i32; 9] = [SIGQUIT, SIGABRT, SIGUSR1, SIGUSR2, SIGALRM, SIGVTALRM, SIGPROF, SIGXCPU, SIGXFSZ];
@@ -67,7 +67,7 @@ pub(in crate::top) fn die(signal: i32) -> ! {
 fn end(inputs: &SyncSender<Input>, signal: Signal) {
     let begun = Instant::now();
     while inputs.try_send(Input::Signal(signal)).is_err() && begun.elapsed() < PATIENCE {
-        thread::sleep(GLANCE);
+        thread::sleep(POLL_INTERVAL);
     }
     thread::sleep(PATIENCE.saturating_sub(begun.elapsed()));
     screen::leave_in_a_hurry();

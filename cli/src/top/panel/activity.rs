@@ -6,17 +6,17 @@ use gpumon_probe::model::{
 };
 use ratatui::layout::Rect;
 
-use super::sheet::{Line, sheet};
+use super::scroll_view::{Line, scroll_view};
 use crate::{
     table::bar::bar,
     top::{
         history,
         metrics::METRICS,
-        pen::Pen,
+        model::Model,
+        painter::Painter,
         state::State,
         text::{ABSENT, left, right},
         theme::Meaning,
-        world::World,
     },
 };
 
@@ -25,18 +25,18 @@ fn parts() -> impl Iterator<Item = &'static Field> {
     GPU_FIELDS.iter().filter(|field| field.id.starts_with("activity."))
 }
 
-pub(super) fn activity(pen: &mut Pen<'_>, area: Rect, world: &World, state: &State) {
-    let gpus = world.gpus();
-    match (state.gpu.and_then(|gpu| world.gpu(gpu)), gpus) {
-        (Some(gpu), _) | (None, [gpu]) => of_one(pen, area, gpu, world, state),
-        (None, gpus) => of_all(pen, area, gpus, state),
+pub(super) fn activity(painter: &mut Painter<'_>, area: Rect, model: &Model, state: &State) {
+    let gpus = model.gpus();
+    match (state.gpu.and_then(|gpu| model.gpu(gpu)), gpus) {
+        (Some(gpu), _) | (None, [gpu]) => of_one(painter, area, gpu, model, state),
+        (None, gpus) => of_all(painter, area, gpus, state),
     }
 }
 
-fn of_one(pen: &mut Pen<'_>, area: Rect, gpu: &GpuSample, world: &World, state: &State) {
+fn of_one(painter: &mut Painter<'_>, area: Rect, gpu: &GpuSample, model: &Model, state: &State) {
     if let Some(reason) = gpu.activity.absence() {
         let text = format!("The activity of GPU {} is not known: {reason}", gpu.index);
-        pen.text(area.x, area.y, area.width, &text, pen.theme.dim);
+        painter.text(area.x, area.y, area.width, &text, painter.theme.dim);
         return;
     }
     let label = 27;
@@ -44,27 +44,30 @@ fn of_one(pen: &mut Pen<'_>, area: Rect, gpu: &GpuSample, world: &World, state: 
     let spark = drawn / 2;
     let lines: Vec<Line> = parts()
         .map(|field| {
-            let style = pen.theme.of(meaning(field));
+            let style = painter.theme.of(meaning(field));
             let percent = field.access.value(gpu);
-            let (full, empty) = drawn_bar(percent, drawn - spark, pen);
+            let (full, empty) = drawn_bar(percent, drawn - spark, painter);
             let past = METRICS.iter().position(|metric| metric.id == field.id).map(|metric| {
                 let values =
-                    world.line(history::Line::Gpu(gpu.index, metric), state.span_ms(), spark.saturating_sub(1));
-                values.into_iter().map(|value| pen.glyphs.spark(value.map(|value| value / 100.0))).collect::<String>()
+                    model.line(history::Line::Gpu(gpu.index, metric), state.span_ms(), spark.saturating_sub(1));
+                values
+                    .into_iter()
+                    .map(|value| painter.glyphs.spark(value.map(|value| value / 100.0)))
+                    .collect::<String>()
             });
             vec![
-                (left(field.label, label), pen.theme.plain),
+                (left(field.label, label), painter.theme.plain),
                 (right(&shown(percent), 6) + "  ", style),
                 (full, style),
-                (empty, pen.theme.dim),
+                (empty, painter.theme.dim),
                 (" ".to_owned() + &past.unwrap_or_default(), style),
             ]
         })
         .collect();
-    sheet(pen, area, None, &lines, state.view_scroll);
+    scroll_view(painter, area, None, &lines, state.view_scroll);
 }
 
-fn of_all(pen: &mut Pen<'_>, area: Rect, gpus: &[GpuSample], state: &State) {
+fn of_all(painter: &mut Painter<'_>, area: Rect, gpus: &[GpuSample], state: &State) {
     let columns: Vec<_> = parts().filter(|field| field.chart.is_some()).collect();
     let name = 6;
     let room = usize::from(area.width).saturating_sub(name) / columns.len();
@@ -72,30 +75,32 @@ fn of_all(pen: &mut Pen<'_>, area: Rect, gpus: &[GpuSample], state: &State) {
     let bars = room.saturating_sub(9).min(24);
     let bars = if bars < 4 { 0 } else { bars };
     let cell = (7 + if bars > 0 { bars + 1 } else { 0 }).min(room.max(7));
-    let heading: Line = std::iter::once((left("GPU", name), pen.theme.dim))
-        .chain(columns.iter().map(|field| (left(&right(&field.short_label.to_uppercase(), 7), cell), pen.theme.dim)))
+    let heading: Line = std::iter::once((left("GPU", name), painter.theme.dim))
+        .chain(
+            columns.iter().map(|field| (left(&right(&field.short_label.to_uppercase(), 7), cell), painter.theme.dim)),
+        )
         .collect();
     let lines: Vec<Line> = gpus
         .iter()
         .map(|gpu| {
-            let mut line = vec![(left(&right(&gpu.index.to_string(), 3), name), pen.theme.plain)];
+            let mut line = vec![(left(&right(&gpu.index.to_string(), 3), name), painter.theme.plain)];
             if let Some(reason) = gpu.activity.absence() {
-                line.push((reason.to_string(), pen.theme.dim));
+                line.push((reason.to_string(), painter.theme.dim));
                 return line;
             }
             for field in &columns {
-                let style = pen.theme.of(meaning(field));
+                let style = painter.theme.of(meaning(field));
                 let percent = field.access.value(gpu);
                 line.push((right(&shown(percent), 7), style));
                 if bars > 0 {
-                    let (full, empty) = drawn_bar(percent, bars, pen);
-                    line.extend([(" ".to_owned() + &full, style), (empty, pen.theme.dim)]);
+                    let (full, empty) = drawn_bar(percent, bars, painter);
+                    line.extend([(" ".to_owned() + &full, style), (empty, painter.theme.dim)]);
                 }
             }
             line
         })
         .collect();
-    sheet(pen, area, Some(&heading), &lines, state.view_scroll);
+    scroll_view(painter, area, Some(&heading), &lines, state.view_scroll);
 }
 
 /// Bandwidth has the color of memory, whatever it is counted in.
@@ -108,9 +113,9 @@ fn shown(percent: Option<f64>) -> String {
 }
 
 /// The full and the empty part of a bar.
-fn drawn_bar(percent: Option<f64>, columns: usize, pen: &Pen<'_>) -> (String, String) {
+fn drawn_bar(percent: Option<f64>, columns: usize, painter: &Painter<'_>) -> (String, String) {
     percent.map_or_else(
         || (String::new(), " ".repeat(columns)),
-        |percent| bar(percent / 100.0, columns, pen.glyphs.has_lines()),
+        |percent| bar(percent / 100.0, columns, painter.glyphs.has_lines()),
     )
 }

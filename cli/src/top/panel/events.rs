@@ -2,46 +2,46 @@
 
 use ratatui::{layout::Rect, style::Style};
 
-use super::sheet::{Line, sheet};
+use super::scroll_view::{Line, scroll_view};
 use crate::{
+    describe::{Level, of_event},
     table::units::duration,
     top::{
-        pen::Pen,
+        model::Model,
+        painter::Painter,
         state::State,
         text::{clock, left, printable, right, wrap},
-        world::World,
     },
-    words::{Level, of_event},
 };
 
-pub(super) fn events(pen: &mut Pen<'_>, area: Rect, world: &World, state: &State) {
-    let style = |level: Level| pen.theme.of_level(level);
+pub(super) fn events(painter: &mut Painter<'_>, area: Rect, model: &Model, state: &State) {
+    let style = |level: Level| painter.theme.of_level(level);
     let columns = usize::from(area.width);
-    let dim = pen.theme.dim;
+    let dim = painter.theme.dim;
     let mut lines: Vec<Line> = Vec::new();
     let is_shown = |gpu: Option<u32>| state.gpu.is_none_or(|index| gpu.is_none_or(|gpu| gpu == index));
-    for gpu in world.gpus().iter().filter(|gpu| is_shown(Some(gpu.index))) {
+    for gpu in model.gpus().iter().filter(|gpu| is_shown(Some(gpu.index))) {
         for condition in &gpu.conditions {
-            let since = format!("for {}", duration(world.now_ms().saturating_sub(condition.since_ms)));
+            let since = format!("for {}", duration(model.now_ms().saturating_sub(condition.since_ms)));
             let text = printable(&condition.text);
             tell(&mut lines, columns, (&since, dim), Some(gpu.index), &text, style(condition.severity.into()));
         }
     }
     if lines.is_empty() {
-        lines.push(vec![("Nothing is the matter.".to_owned(), pen.theme.well)]);
+        lines.push(vec![("Nothing is the matter.".to_owned(), painter.theme.well)]);
     }
     lines.push(Line::new());
-    for event in world.events.iter().rev() {
+    for event in model.events.iter().rev() {
         let gpu = event.gpu.as_ref().map(|gpu| gpu.index);
         if is_shown(gpu) {
             let (level, text) = of_event(event);
             tell(&mut lines, columns, (&clock(event.at_ms), dim), gpu, &printable(&text), style(level));
         }
     }
-    if world.events.is_empty() {
+    if model.events.is_empty() {
         lines.push(vec![("Nothing has happened since this began to look.".to_owned(), dim)]);
     }
-    sheet(pen, area, None, &lines, state.view_scroll);
+    scroll_view(painter, area, None, &lines, state.view_scroll);
 }
 
 /// When, where and what, in as many lines as it takes.

@@ -4,18 +4,18 @@ use gpumon_probe::model::{GpuSample, Health};
 use ratatui::{layout::Rect, style::Style};
 use unicode_width::UnicodeWidthStr;
 
-use super::said::{Said, said};
+use super::phrase_line::{Segment, fit_phrases};
 use crate::{
+    describe::{self, LONGEST, NEARLY_FULL, Phrase},
     table::units::ABSENT,
     top::{
         history::Line,
         metrics::position,
-        pen::{Hit, Pen},
+        model::Model,
+        painter::{Hit, Painter},
         state::State,
         text::{left, right},
-        world::World,
     },
-    words::{self, LONGEST, NEARLY_FULL, Phrase},
 };
 
 /// What the little line reaches back.
@@ -73,40 +73,40 @@ impl Widths {
 }
 
 /// As many GPUs as fit, `beside` of them beside each other.
-pub(in crate::top) fn gpus(pen: &mut Pen<'_>, area: Rect, beside: u16, world: &World, state: &State) {
-    pen.hit(area, Hit::Gpus);
-    let all = world.gpus();
+pub(in crate::top) fn gpus(painter: &mut Painter<'_>, area: Rect, beside: u16, model: &Model, state: &State) {
+    painter.hit(area, Hit::Gpus);
+    let all = model.gpus();
     let width = area.width / beside;
-    let is_named_above = all.iter().all(|gpu| world.name(gpu.index) == world.name(all[0].index));
-    let widths = Widths::new(usize::from(width), widest(all, world), is_named_above);
+    let is_named_above = all.iter().all(|gpu| model.name(gpu.index) == model.name(all[0].index));
+    let widths = Widths::new(usize::from(width), widest(all, model), is_named_above);
     let room = usize::from(area.height) * usize::from(beside);
     let first = state.gpu_scroll.min(all.len().saturating_sub(room));
     for (place, gpu) in all.iter().skip(first).take(room).enumerate() {
         let (column, line) = (place as u16 / area.height, place as u16 % area.height);
         let line = Rect { x: area.x + column * width, y: area.y + line, width, height: 1 };
-        draw(pen, line, gpu, &widths, world);
+        draw(painter, line, gpu, &widths, model);
         if state.gpu == Some(gpu.index) {
-            pen.highlight(Rect { width: (4 + widths.name as u16).min(width), ..line }, pen.theme.selected);
+            painter.highlight(Rect { width: (4 + widths.name as u16).min(width), ..line }, painter.theme.selected);
         }
-        pen.hit(line, Hit::Gpu(gpu.index));
+        painter.hit(line, Hit::Gpu(gpu.index));
     }
     if all.len() > room {
         let (above, below) = (first, all.len() - first - room);
         let more = format!(" {above} ▲ {below} ▼");
-        pen.text_right(area.x, area.bottom() - 1, area.width, &more, pen.theme.notice);
+        painter.text_right(area.x, area.bottom() - 1, area.width, &more, painter.theme.notice);
     }
 }
 
 /// The parts as wide as what they may have to hold.
-fn widest(all: &[GpuSample], world: &World) -> Widths {
+fn widest(all: &[GpuSample], model: &Model) -> Widths {
     let most = |width: &dyn Fn(&GpuSample) -> usize| all.iter().map(width).max().unwrap_or(0);
     // In use may be all that there is, which has a digit more where it is aligned on its point.
-    let all_memory = |gpu: &GpuSample| gpu.memory.total_bytes.value().map(|bytes| words::total(*bytes).width());
+    let all_memory = |gpu: &GpuSample| gpu.memory.total_bytes.value().map(|bytes| describe::total(*bytes).width());
     let limit = |gpu: &GpuSample| gpu.power.limit_watts.value().map(|watts| format!("{watts:.0}").width());
-    let has_other = all.iter().any(words::is_of_multiprocessors);
+    let has_other = all.iter().any(describe::is_sm_activity);
     Widths {
-        name: most(&|gpu| world.name(gpu.index).width()),
-        busy: if has_other { words::WITH_MARK } else { words::WITHOUT_MARK },
+        name: most(&|gpu| model.name(gpu.index).width()),
+        busy: if has_other { describe::BUSY_WIDTH_WITH_SM } else { describe::BUSY_WIDTH },
         spark: 0,
         memory: most(&|gpu| {
             let all = all_memory(gpu).map_or(0, |all| if all > 3 { 2 * all } else { 2 * all + 2 } + "/ GiB".len());
@@ -117,48 +117,49 @@ fn widest(all: &[GpuSample], world: &World) -> Widths {
     }
 }
 
-fn draw(pen: &mut Pen<'_>, area: Rect, gpu: &GpuSample, widths: &Widths, world: &World) {
-    let theme = pen.theme;
+fn draw(painter: &mut Painter<'_>, area: Rect, gpu: &GpuSample, widths: &Widths, model: &Model) {
+    let theme = painter.theme;
     // What a hung GPU shows is its past.
     let is_old = !matches!(gpu.health, Health::Ok);
     let fade = |style| if is_old { theme.dim } else { style };
     let mut at = Cursor { x: area.x, y: area.y, end: area.right() };
-    at.put(pen, &format!("{} ", right(&gpu.index.to_string(), 2)), theme.plain);
+    at.put(painter, &format!("{} ", right(&gpu.index.to_string(), 2)), theme.plain);
     if widths.name > 0 {
-        let name = words::fitted(&world.name(gpu.index), widths.name, '…');
-        at.put(pen, &left(&name, widths.name + GAP), fade(theme.strong));
+        let name = describe::fitted(&model.name(gpu.index), widths.name, '…');
+        at.put(painter, &left(&name, widths.name + GAP), fade(theme.strong));
     }
-    at.put(pen, &right(&words::busy(gpu), widths.busy), fade(theme.utilization));
+    at.put(painter, &right(&describe::busy(gpu), widths.busy), fade(theme.utilization));
     at.x += GAP as u16;
     if widths.spark > 0 {
-        let metric = if words::is_of_multiprocessors(gpu) { "sm" } else { "utilization" };
-        let past = position(metric).map(|metric| world.line(Line::Gpu(gpu.index, metric), MINUTE_MS, widths.spark));
+        let metric = if describe::is_sm_activity(gpu) { "sm" } else { "utilization" };
+        let past = position(metric).map(|metric| model.line(Line::Gpu(gpu.index, metric), MINUTE_MS, widths.spark));
         let past = past.into_iter().flatten().map(|value| value.map(|value| value / 100.0));
-        pen.spark(at.x, at.y, past, theme.utilization);
+        painter.spark(at.x, at.y, past, theme.utilization);
         at.x += (widths.spark + GAP) as u16;
     }
-    let share = words::share(gpu.memory.used_bytes.value(), gpu.memory.total_bytes.value());
+    let share = describe::share(gpu.memory.used_bytes.value(), gpu.memory.total_bytes.value());
     let memory_style = if share.is_some_and(|share| share >= NEARLY_FULL) { theme.notice } else { theme.memory };
-    at.put(pen, &right(&memory(gpu), widths.memory), fade(theme.plain));
+    at.put(painter, &right(&memory(gpu), widths.memory), fade(theme.plain));
     at.x += GAP as u16;
     if widths.bar > 0 {
-        pen.bar(at.x, at.y, widths.bar as u16, share, fade(memory_style));
+        painter.bar(at.x, at.y, widths.bar as u16, share, fade(memory_style));
         at.x += (widths.bar + GAP) as u16;
     }
     let celsius = gpu.temperature.gpu_celsius.value();
-    let celsius = celsius.map_or_else(|| ABSENT.to_owned(), |celsius| format!("{celsius:.0} {}", pen.glyphs.celsius()));
+    let celsius =
+        celsius.map_or_else(|| ABSENT.to_owned(), |celsius| format!("{celsius:.0} {}", painter.glyphs.celsius()));
     // Three digits are rare enough to take a column of the gap.
     at.x -= 1;
-    at.put(pen, &right(&celsius, TEMPERATURE), fade(theme.temperature));
+    at.put(painter, &right(&celsius, TEMPERATURE), fade(theme.temperature));
     at.x += GAP as u16;
     if widths.power > 0 {
-        at.put(pen, &right(&power(gpu), widths.power), fade(theme.power));
+        at.put(painter, &right(&power(gpu), widths.power), fade(theme.power));
         at.x += GAP as u16;
     }
     let room = usize::from(at.end.saturating_sub(at.x));
-    for (place, Said { text, level }) in said(&world.phrases(gpu), room).into_iter().enumerate() {
-        at.put(pen, if place > 0 { ", " } else { "" }, theme.dim);
-        at.put(pen, &text, theme.of_level(level));
+    for (place, Segment { text, level }) in fit_phrases(&model.phrases(gpu), room).into_iter().enumerate() {
+        at.put(painter, if place > 0 { ", " } else { "" }, theme.dim);
+        at.put(painter, &text, theme.of_level(level));
     }
 }
 
@@ -170,16 +171,16 @@ struct Cursor {
 }
 
 impl Cursor {
-    fn put(&mut self, pen: &mut Pen<'_>, text: &str, style: Style) {
-        self.x += pen.text(self.x, self.y, self.end.saturating_sub(self.x), text, style);
+    fn put(&mut self, painter: &mut Painter<'_>, text: &str, style: Style) {
+        self.x += painter.text(self.x, self.y, self.end.saturating_sub(self.x), text, style);
     }
 }
 
 /// `78.2/140 GiB`.
 fn memory(gpu: &GpuSample) -> String {
     match (gpu.memory.used_bytes.value(), gpu.memory.total_bytes.value()) {
-        (Some(used), Some(total)) => format!("{}/{} GiB", words::used(*used), words::total(*total)),
-        (Some(used), None) => format!("{} GiB", words::used(*used)),
+        (Some(used), Some(total)) => format!("{}/{} GiB", describe::used(*used), describe::total(*total)),
+        (Some(used), None) => format!("{} GiB", describe::used(*used)),
         (None, _) => ABSENT.to_owned(),
     }
 }

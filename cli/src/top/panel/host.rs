@@ -4,29 +4,31 @@ use gpumon_probe::model::fields::HOST_FIELDS;
 use ratatui::layout::Rect;
 
 use crate::{
+    describe::size,
     top::{
         history::Line,
         layout::{field, grid},
         metrics::{Drawn, HOST_METRICS},
-        pen::Pen,
+        model::Model,
+        painter::Painter,
         plot::Plot,
         state::State,
         text::ABSENT,
-        world::World,
     },
-    words::size,
 };
 
-pub(super) fn host(pen: &mut Pen<'_>, area: Rect, world: &World, state: &State) {
-    let Some(sample) = &world.sample else { return };
+pub(super) fn host(painter: &mut Painter<'_>, area: Rect, model: &Model, state: &State) {
+    let Some(sample) = &model.sample else { return };
     let host = &sample.host;
     let Some(shape) = grid(area, HOST_METRICS.len()) else { return };
     let places = usize::from(shape.0 * shape.1);
     let first = state.view_scroll.min(HOST_METRICS.len().saturating_sub(places));
     for (place, metric) in HOST_METRICS.iter().enumerate().skip(first).take(places) {
         let limit = metric.limit_value(HOST_FIELDS, host, None);
-        let now =
-            metric.access.value(host).map_or_else(|| ABSENT.to_owned(), |value| metric.unit.format(value, pen.glyphs));
+        let now = metric
+            .access
+            .value(host)
+            .map_or_else(|| ABSENT.to_owned(), |value| metric.unit.format(value, painter.glyphs));
         let title = match (metric.label, limit) {
             ("CPU", _) => {
                 host.cpu.count.value().map_or_else(|| "CPU".to_owned(), |count| format!("CPU, {count} threads"))
@@ -38,15 +40,15 @@ pub(super) fn host(pen: &mut Pen<'_>, area: Rect, world: &World, state: &State) 
         let plot = Plot {
             title,
             now,
-            style: pen.theme.of(metric.unit.meaning()),
+            style: painter.theme.of(metric.unit.meaning()),
             unit: metric.unit,
             limit,
             span_ms,
-            end_ms: world.now_ms(),
-            values: &|columns| world.line(Line::Host(place), span_ms, columns),
+            end_ms: model.now_ms(),
+            values: &|columns| model.line(Line::Host(place), span_ms, columns),
             reason: None,
             is_selected: true,
         };
-        plot.draw(pen, field(area, shape, (place - first) as u16));
+        plot.draw(painter, field(area, shape, (place - first) as u16));
     }
 }

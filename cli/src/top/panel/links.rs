@@ -4,17 +4,17 @@ use gpumon_probe::model::{GpuDetails, GpuSample, NvLink, NvLinkRemote, PciPath, 
 use ratatui::layout::Rect;
 use unicode_width::UnicodeWidthStr;
 
-use super::sheet::{Line, sheet};
+use super::scroll_view::{Line, scroll_view};
 use crate::{
+    describe::size,
     top::{
         history,
         metrics::position,
-        pen::Pen,
+        model::Model,
+        painter::Painter,
         state::State,
-        text::{ABSENT, left, rate, right, said, shown},
-        world::World,
+        text::{ABSENT, format_reading, left, rate, right, shown},
     },
-    words::size,
 };
 
 /// Columns of a rate.
@@ -22,8 +22,8 @@ const RATE: usize = 10;
 /// Columns of a rate's past.
 const PAST: usize = 16;
 
-pub(super) fn links(pen: &mut Pen<'_>, area: Rect, world: &World, state: &State) {
-    let dim = pen.theme.dim;
+pub(super) fn links(painter: &mut Painter<'_>, area: Rect, model: &Model, state: &State) {
+    let dim = painter.theme.dim;
     let past = usize::from(area.width) >= 76 + 4 * PAST;
     let with_past = |heading: &str| left(&right(heading, RATE), RATE + if past { PAST + 3 } else { 2 });
     let heading: Line = vec![
@@ -37,15 +37,16 @@ pub(super) fn links(pen: &mut Pen<'_>, area: Rect, world: &World, state: &State)
         (with_past("NVL RECV"), dim),
         (right("ERRORS", 8), dim),
     ];
-    let shown = world.gpus().iter().filter(|gpu| state.gpu.is_none_or(|index| gpu.index == index));
+    let shown = model.gpus().iter().filter(|gpu| state.gpu.is_none_or(|index| gpu.index == index));
     let makes_way = make_way(&heading, area.width.into());
     let heading = without(heading, &makes_way);
-    let mut lines: Vec<Line> = shown.map(|gpu| without(summary(pen, gpu, world, state, past), &makes_way)).collect();
-    match state.gpu.or(if let [only] = world.gpus() { Some(only.index) } else { None }) {
-        Some(gpu) => lines.extend(each(pen, world.details(gpu))),
-        None => lines.extend(topology(pen, world)),
+    let mut lines: Vec<Line> =
+        shown.map(|gpu| without(summary(painter, gpu, model, state, past), &makes_way)).collect();
+    match state.gpu.or(if let [only] = model.gpus() { Some(only.index) } else { None }) {
+        Some(gpu) => lines.extend(each(painter, model.details(gpu))),
+        None => lines.extend(topology(painter, model)),
     }
-    sheet(pen, area, Some(&heading), &lines, state.view_scroll);
+    scroll_view(painter, area, Some(&heading), &lines, state.view_scroll);
 }
 
 /// What makes way where it is narrow, by the places in a line: errors, replays, the count of NVLinks, and the PCIe link.
@@ -67,14 +68,14 @@ fn without(line: Line, places: &[usize]) -> Line {
 }
 
 /// One line of a GPU's links.
-fn summary(pen: &Pen<'_>, gpu: &GpuSample, world: &World, state: &State, past: bool) -> Line {
-    let (plain, traffic, alarm) = (pen.theme.plain, pen.theme.traffic, pen.theme.alarm);
-    let board = world.board(gpu.index).map(|gpu| &gpu.board);
+fn summary(painter: &Painter<'_>, gpu: &GpuSample, model: &Model, state: &State, past: bool) -> Line {
+    let (plain, traffic, alarm) = (painter.theme.plain, painter.theme.traffic, painter.theme.alarm);
+    let board = model.board(gpu.index).map(|gpu| &gpu.board);
     let number = |reading: &Reading<u32>| shown(reading, ToString::to_string);
     let most = board.and_then(|board| Some((*board.pcie_max_generation.value()?, *board.pcie_max_width.value()?)));
     let most = most.map_or_else(String::new, |(generation, width)| format!(" of {generation} x{width}"));
     let pcie = format!("{} x{}{most}", number(&gpu.pcie.generation), number(&gpu.pcie.width));
-    let details = world.details(gpu.index);
+    let details = model.details(gpu.index);
     let nvlinks = details.and_then(|details| details.nvlinks.value());
     let up = nvlinks.map_or_else(
         || ABSENT.to_owned(),
@@ -93,10 +94,13 @@ fn summary(pen: &Pen<'_>, gpu: &GpuSample, world: &World, state: &State, past: b
             return text;
         }
         let values =
-            position(metric).map(|metric| world.line(history::Line::Gpu(gpu.index, metric), state.span_ms(), PAST));
+            position(metric).map(|metric| model.line(history::Line::Gpu(gpu.index, metric), state.span_ms(), PAST));
         let values = values.unwrap_or_default();
         let largest = values.iter().flatten().fold(1.0_f64, |largest, value| largest.max(*value));
-        text + &values.into_iter().map(|value| pen.glyphs.spark(value.map(|value| value / largest))).collect::<String>()
+        text + &values
+            .into_iter()
+            .map(|value| painter.glyphs.spark(value.map(|value| value / largest)))
+            .collect::<String>()
             + " "
     };
     vec![
@@ -113,8 +117,8 @@ fn summary(pen: &Pen<'_>, gpu: &GpuSample, world: &World, state: &State, past: b
 }
 
 /// Each NVLink of one GPU.
-fn each(pen: &Pen<'_>, details: Option<&GpuDetails>) -> Vec<Line> {
-    let dim = pen.theme.dim;
+fn each(painter: &Painter<'_>, details: Option<&GpuDetails>) -> Vec<Line> {
+    let dim = painter.theme.dim;
     let Some(details) = details else { return vec![vec![("Its links have not been read yet.".to_owned(), dim)]] };
     let links = match (details.nvlinks.value(), details.nvlinks.absence()) {
         (Some(links), _) if links.is_empty() => return vec![vec![("It has no NVLinks.".to_owned(), dim)]],
@@ -128,18 +132,18 @@ fn each(pen: &Pen<'_>, details: Option<&GpuDetails>) -> Vec<Line> {
     let widths = [5, 8, 9, 12, 10, 18, 12, 12, 8];
     let cells =
         |cells: [String; 9]| cells.iter().zip(widths).map(|(cell, width)| left(cell, width)).collect::<String>();
-    let mut sheet = vec![Line::new(), vec![(cells(heading.map(str::to_owned)), dim)]];
-    sheet.extend(links.iter().map(|link| {
-        let style = if link.active.value() == Some(&false) { pen.theme.alarm } else { pen.theme.plain };
+    let mut lines = vec![Line::new(), vec![(cells(heading.map(str::to_owned)), dim)]];
+    lines.extend(links.iter().map(|link| {
+        let style = if link.active.value() == Some(&false) { painter.theme.alarm } else { painter.theme.plain };
         vec![(cells(of_link(link)), style)]
     }));
-    sheet
+    lines
 }
 
 fn of_link(link: &NvLink) -> [String; 9] {
     [
         right(&link.link.to_string(), 4),
-        said(&link.active, |up| if *up { "up" } else { "down" }.to_owned()),
+        format_reading(&link.active, |up| if *up { "up" } else { "down" }.to_owned()),
         shown(&link.version, Clone::clone),
         shown(&link.bytes_per_second, |speed| rate(*speed)),
         shown(&link.remote, |remote| of_remote(*remote).to_owned()),
@@ -151,11 +155,11 @@ fn of_link(link: &NvLink) -> [String; 9] {
 }
 
 /// Which GPUs are joined by what.
-fn topology(pen: &Pen<'_>, world: &World) -> Vec<Line> {
-    let Some(inventory) = world.inventory.as_ref().filter(|known| !known.topology.is_empty()) else {
+fn topology(painter: &Painter<'_>, model: &Model) -> Vec<Line> {
+    let Some(inventory) = model.inventory.as_ref().filter(|known| !known.topology.is_empty()) else {
         return Vec::new();
     };
-    let dim = pen.theme.dim;
+    let dim = painter.theme.dim;
     let indexes: Vec<u32> = inventory.gpus.iter().map(|gpu| gpu.index).collect();
     let heads: String = indexes.iter().map(|index| right(&format!("GPU{index}"), 6)).collect();
     let mut lines = vec![Line::new(), vec![(left("", 5) + &heads, dim)]];
@@ -173,7 +177,7 @@ fn topology(pen: &Pen<'_>, world: &World) -> Vec<Line> {
             };
             right(&text, 6)
         });
-        lines.push(vec![(left(&right(&row.to_string(), 3), 5), dim), (cells.collect(), pen.theme.plain)]);
+        lines.push(vec![(left(&right(&row.to_string(), 3), 5), dim), (cells.collect(), painter.theme.plain)]);
     }
     lines
 }

@@ -8,9 +8,9 @@ mod gpus;
 mod host;
 mod links;
 mod mig;
+mod phrase_line;
 mod processes;
-mod said;
-mod sheet;
+mod scroll_view;
 mod tabs;
 mod title;
 
@@ -24,24 +24,24 @@ pub(super) use self::{
     title::{banner, silence, title},
 };
 use super::{
-    pen::{Hit, Pen},
+    model::Model,
+    painter::{Hit, Painter},
     state::State,
     view::View,
-    world::World,
 };
 
 /// What the middle of the screen shows.
-pub(super) fn view(pen: &mut Pen<'_>, area: Rect, world: &World, state: &State) {
+pub(super) fn view(painter: &mut Painter<'_>, area: Rect, model: &Model, state: &State) {
     if area.height == 0 {
         return;
     }
-    pen.hit(area, Hit::Middle);
+    painter.hit(area, Hit::Middle);
     match state.view {
-        View::Charts => charts::charts(pen, area, world, state),
-        View::Activity => activity::activity(pen, area, world, state),
-        View::Links => links::links(pen, area, world, state),
-        View::Mig => mig::mig(pen, area, world, state),
-        View::Host => host::host(pen, area, world, state),
-        View::Events => events::events(pen, area, world, state),
+        View::Charts => charts::charts(painter, area, model, state),
+        View::Activity => activity::activity(painter, area, model, state),
+        View::Links => links::links(painter, area, model, state),
+        View::Mig => mig::mig(painter, area, model, state),
+        View::Host => host::host(painter, area, model, state),
+        View::Events => events::events(painter, area, model, state),
     }
 }

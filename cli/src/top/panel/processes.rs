@@ -3,59 +3,59 @@
 use ratatui::{layout::Rect, style::Style};
 use unicode_width::UnicodeWidthStr;
 
+use crate::describe;
 use crate::top::{
-    pen::{Hit, Pen, row},
+    model::Model,
+    painter::{Hit, Painter, row},
     processes::{Cells, Column, Filter, Row, Subject},
     state::State,
     text::{cut, left, right},
-    world::World,
 };
-use crate::words;
 
 /// Draws the list, scrolled so that the selection can be seen.
-pub(in crate::top) fn processes(pen: &mut Pen<'_>, area: Rect, world: &World, state: &mut State) {
+pub(in crate::top) fn processes(painter: &mut Painter<'_>, area: Rect, model: &Model, state: &mut State) {
     if area.height == 0 {
         return;
     }
-    pen.hit(area, Hit::Processes);
-    let rows = state.processes.rows(world, state.gpu);
+    painter.hit(area, Hit::Processes);
+    let rows = state.processes.rows(model, state.gpu);
     let lines = usize::from(area.height - 1);
     state.processes.follow(&rows, lines);
     let view = &state.processes;
     let cells = Cells::new(view, &rows, area.width.into());
-    let shown = world.gpus().iter().filter(|gpu| state.gpu.is_none_or(|shown| shown == gpu.index));
+    let shown = model.gpus().iter().filter(|gpu| state.gpu.is_none_or(|shown| shown == gpu.index));
     let omitted = shown.map(|gpu| gpu.processes_omitted).sum();
-    headings(pen, row(area, 0), &cells, state, (rows.len(), omitted));
+    headings(painter, row(area, 0), &cells, state, (rows.len(), omitted));
     let searched = Filter::new(&view.search);
     for (place, line) in rows.iter().skip(view.scroll).take(lines).enumerate() {
         let place = row(area, place as u16 + 1);
-        draw(pen, place, line, &cells, world.now_ms(), !searched.is_empty() && searched.admits(line));
+        draw(painter, place, line, &cells, model.now_ms(), !searched.is_empty() && searched.admits(line));
         if let Some(key) = line.key() {
-            pen.hit(place, Hit::Process(key));
+            painter.hit(place, Hit::Process(key));
             if view.selected == Some(key) {
-                pen.highlight(place, pen.theme.selected);
+                painter.highlight(place, painter.theme.selected);
             }
         }
     }
     let mut below = area.y + 1 + rows.len().min(lines) as u16;
     let mut note = |text: &str| {
         if below < area.bottom() {
-            pen.text(area.x, below, area.width, text, pen.theme.dim);
+            painter.text(area.x, below, area.width, text, painter.theme.dim);
             below += 1;
         }
     };
-    for gpu in world.gpus() {
+    for gpu in model.gpus() {
         if let Some(reason) = gpu.processes.absence() {
             note(&format!("processes of GPU {}: {reason}", gpu.index));
         }
     }
-    if rows.is_empty() && world.sample.is_some() && world.gpus().iter().all(|gpu| gpu.processes.value().is_some()) {
+    if rows.is_empty() && model.sample.is_some() && model.gpus().iter().all(|gpu| gpu.processes.value().is_some()) {
         note(if view.filter.is_empty() { "no processes" } else { "no process is like that; esc shows all" });
     }
 }
 
 /// `count` is how many are listed, and how many more there are.
-fn headings(pen: &mut Pen<'_>, area: Rect, cells: &Cells, state: &State, (count, omitted): (usize, u32)) {
+fn headings(painter: &mut Painter<'_>, area: Rect, cells: &Cells, state: &State, (count, omitted): (usize, u32)) {
     let view = &state.processes;
     for (column, at, width) in &cells.0 {
         let is_sorted = view.sort == *column;
@@ -66,24 +66,24 @@ fn headings(pen: &mut Pen<'_>, area: Rect, cells: &Cells, state: &State, (count,
         };
         let text = format!("{}{arrow}", cut(column.heading(), width.saturating_sub(arrow.width())));
         let text = if column.is_text() { left(&text, *width) } else { right(&text, *width) };
-        let style = if is_sorted { pen.theme.strong } else { pen.theme.dim };
-        pen.text(area.x + *at as u16, area.y, *width as u16, &text, style);
-        pen.hit(Rect { x: area.x + *at as u16, width: *width as u16, ..area }, Hit::Heading(*column));
+        let style = if is_sorted { painter.theme.strong } else { painter.theme.dim };
+        painter.text(area.x + *at as u16, area.y, *width as u16, &text, style);
+        painter.hit(Rect { x: area.x + *at as u16, width: *width as u16, ..area }, Hit::Heading(*column));
     }
     let filter = if view.filter.is_empty() { String::new() } else { format!("filter: {}  ", view.filter.text) };
     let tree = if view.tree { "tree  " } else { "" };
     let count = if count == 1 { "1 process".to_owned() } else { format!("{count} processes") };
-    let more = if omitted == 0 { String::new() } else { format!(", {}", words::more_processes(omitted)) };
+    let more = if omitted == 0 { String::new() } else { format!(", {}", describe::more_processes(omitted)) };
     let about = format!("  {filter}{tree}{count}{more}");
     let free =
         cells.0.last().filter(|(column, ..)| *column == Column::What).map_or(0, |(.., width)| width.saturating_sub(6));
     if about.width() <= free {
-        let style = if view.filter.is_empty() { pen.theme.dim } else { pen.theme.notice };
-        pen.text_right(area.x, area.y, area.width, &about, style);
+        let style = if view.filter.is_empty() { painter.theme.dim } else { painter.theme.notice };
+        painter.text_right(area.x, area.y, area.width, &about, style);
     }
 }
 
-fn draw(pen: &mut Pen<'_>, area: Rect, line: &Row<'_>, cells: &Cells, now_ms: u64, is_found: bool) {
+fn draw(painter: &mut Painter<'_>, area: Rect, line: &Row<'_>, cells: &Cells, now_ms: u64, is_found: bool) {
     let is_parent = matches!(line.subject, Subject::Parent(_));
     for (column, at, width) in &cells.0 {
         let text = match (column, line.depth) {
@@ -94,13 +94,13 @@ fn draw(pen: &mut Pen<'_>, area: Rect, line: &Row<'_>, cells: &Cells, now_ms: u6
             _ => line.cell(*column, now_ms),
         };
         let text = if column.is_text() { left(&text, *width) } else { right(&text, *width) };
-        let style = if is_parent { pen.theme.dim } else { style(pen, *column, &text, is_found) };
-        pen.text(area.x + *at as u16, area.y, *width as u16, &text, style);
+        let style = if is_parent { painter.theme.dim } else { style(painter, *column, &text, is_found) };
+        painter.text(area.x + *at as u16, area.y, *width as u16, &text, style);
     }
 }
 
-fn style(pen: &Pen<'_>, column: Column, text: &str, is_found: bool) -> Style {
-    let theme = pen.theme;
+fn style(painter: &Painter<'_>, column: Column, text: &str, is_found: bool) -> Style {
+    let theme = painter.theme;
     let is_nothing = matches!(text.trim(), "0 %" | "-");
     match column {
         Column::What if is_found => theme.found,

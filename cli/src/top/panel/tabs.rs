@@ -5,29 +5,29 @@ use unicode_width::UnicodeWidthStr;
 
 use crate::top::{
     metrics::METRICS,
-    pen::{Hit, Pen},
+    model::Model,
+    painter::{Hit, Painter},
     state::State,
     view::View,
-    world::World,
 };
 
-pub(in crate::top) fn tabs(pen: &mut Pen<'_>, area: Rect, world: &World, state: &State) {
+pub(in crate::top) fn tabs(painter: &mut Painter<'_>, area: Rect, model: &Model, state: &State) {
     let mut x = area.x;
     for view in View::ALL {
         let title = format!(" {} ", view.title());
-        let style = if view == state.view { pen.theme.selected } else { pen.theme.dim };
-        let taken = pen.text(x, area.y, area.right().saturating_sub(x), &title, style);
-        pen.hit(Rect { x, width: taken, ..area }, Hit::Tab(view));
+        let style = if view == state.view { painter.theme.selected } else { painter.theme.dim };
+        let taken = painter.text(x, area.y, area.right().saturating_sub(x), &title, style);
+        painter.hit(Rect { x, width: taken, ..area }, Hit::Tab(view));
         x += taken;
     }
-    let about = about(world, state);
+    let about = about(model, state);
     if x + 2 + about.width() as u16 <= area.right() {
-        pen.text_right(area.x, area.y, area.width, &about, pen.theme.dim);
+        painter.text_right(area.x, area.y, area.width, &about, painter.theme.dim);
     }
 }
 
 /// `all GPUs · Utilization · 2 min`.
-fn about(world: &World, state: &State) -> String {
+fn about(model: &Model, state: &State) -> String {
     let gpu = match state.gpu {
         Some(gpu) => format!("GPU {gpu}"),
         None => "all GPUs".to_owned(),
@@ -37,7 +37,7 @@ fn about(world: &World, state: &State) -> String {
         seconds => format!("{} min", seconds / 60),
     };
     match state.view {
-        View::Charts if state.gpu.is_none() && world.gpus().len() > 1 => {
+        View::Charts if state.gpu.is_none() && model.gpus().len() > 1 => {
             format!("{gpu} · {} · {range}", METRICS[state.shown_metric()].label)
         }
         View::Charts | View::Activity | View::Links => format!("{gpu} · {range}"),

@@ -7,24 +7,24 @@ use unicode_width::UnicodeWidthStr;
 use crate::{
     table::units::duration,
     top::{
-        pen::Pen,
+        model::{Model, Origin},
+        painter::Painter,
         replay::Player,
         state::State,
         text::{clock, date_and_clock, printable},
-        world::{Origin, World},
     },
 };
 
-pub(in crate::top) fn title(pen: &mut Pen<'_>, area: Rect, world: &World, state: &State) {
-    let (strong, plain, dim) = (pen.theme.strong, pen.theme.plain, pen.theme.dim);
-    let now = clock(world.now_ms());
-    let (lamp, state_word, style) = match (world.origin, world.silent.is_some() || world.late_ms().is_some()) {
-        (Origin::Recording, _) => ("", "replay", pen.theme.notice),
-        (_, true) => ("● ", "no data", pen.theme.alarm),
-        (Origin::Server, _) => ("● ", "live from server", pen.theme.well),
-        (Origin::Driver, _) => ("● ", "live", pen.theme.well),
+pub(in crate::top) fn title(painter: &mut Painter<'_>, area: Rect, model: &Model, state: &State) {
+    let (strong, plain, dim) = (painter.theme.strong, painter.theme.plain, painter.theme.dim);
+    let now = clock(model.now_ms());
+    let (lamp, state_word, style) = match (model.origin, model.silent.is_some() || model.late_ms().is_some()) {
+        (Origin::Recording, _) => ("", "replay", painter.theme.notice),
+        (_, true) => ("● ", "no data", painter.theme.alarm),
+        (Origin::Server, _) => ("● ", "live from server", painter.theme.well),
+        (Origin::Driver, _) => ("● ", "live", painter.theme.well),
     };
-    let interval = match (world.origin, state.interval_ms) {
+    let interval = match (model.origin, state.interval_ms) {
         (Origin::Recording, _) => String::new(),
         (_, ms) if ms % 1000 == 0 => format!("{} s  ", ms / 1000),
         (_, ms) => format!("{ms} ms  "),
@@ -32,17 +32,18 @@ pub(in crate::top) fn title(pen: &mut Pen<'_>, area: Rect, world: &World, state:
     let right = [(format!("{lamp}{state_word}  "), style), (interval, dim), (now, strong)];
     let right_columns = right.iter().map(|(text, _)| text.width() as u16).sum::<u16>();
     let mut parts = vec![("gpumon".to_owned(), strong)];
-    if world.is_simulated() {
-        parts.push(("simulated".to_owned(), pen.theme.simulated));
+    if model.is_simulated() {
+        parts.push(("simulated".to_owned(), painter.theme.simulated));
     }
-    if let Some(known) = &world.inventory {
-        let said =
+    if let Some(known) = &model.inventory {
+        let version =
             |word: &str, reading: &Reading<String>| reading.value().map(|value| format!("{word} {}", printable(value)));
-        if !world.is_simulated() {
-            let versions = [said("driver", &known.platform.driver_version), said("CUDA", &known.platform.cuda_version)];
+        if !model.is_simulated() {
+            let versions =
+                [version("driver", &known.platform.driver_version), version("CUDA", &known.platform.cuda_version)];
             parts.extend(versions.into_iter().flatten().map(|version| (version, plain)));
         }
-        parts.push((models(world), plain));
+        parts.push((models(model), plain));
         parts.push((printable(&known.hostname), dim));
     }
     // What does not fit is left out whole, the least telling first, which stands last.
@@ -53,16 +54,16 @@ pub(in crate::top) fn title(pen: &mut Pen<'_>, area: Rect, world: &World, state:
         if x + width > area.x + room {
             break;
         }
-        x += pen.text(x, area.y, width, &text, style) + 2;
+        x += painter.text(x, area.y, width, &text, style) + 2;
     }
-    pen.line(area.right().saturating_sub(right_columns), area.y, right_columns, &right);
+    painter.line(area.right().saturating_sub(right_columns), area.y, right_columns, &right);
 }
 
 /// `2 x H200`, or `1 x H200 + 1 x L40S`, in the order in which they come.
-fn models(world: &World) -> String {
+fn models(model: &Model) -> String {
     let mut counts: Vec<(String, u32)> = Vec::new();
-    for gpu in world.inventory.iter().flat_map(|known| &known.gpus) {
-        let name = world.name(gpu.index);
+    for gpu in model.inventory.iter().flat_map(|known| &known.gpus) {
+        let name = model.name(gpu.index);
         match counts.iter_mut().find(|(known, _)| *known == name) {
             Some((_, count)) => *count += 1,
             None => counts.push((name, 1)),
@@ -72,18 +73,18 @@ fn models(world: &World) -> String {
 }
 
 /// Where a replay is, or why nothing comes.
-pub(in crate::top) fn banner(pen: &mut Pen<'_>, area: Rect, world: &World, player: Option<&Player>) {
+pub(in crate::top) fn banner(painter: &mut Painter<'_>, area: Rect, model: &Model, player: Option<&Player>) {
     if area.height == 0 {
         return;
     }
     let Some(player) = player else {
-        if let Some(why) = silence(world) {
-            pen.text(area.x, area.y, area.width, &printable(&why), pen.theme.alarm);
+        if let Some(why) = silence(model) {
+            painter.text(area.x, area.y, area.width, &printable(&why), painter.theme.alarm);
         }
         return;
     };
-    if let Some(why) = &world.silent {
-        pen.text(area.x, area.y, area.width, why, pen.theme.alarm);
+    if let Some(why) = &model.silent {
+        painter.text(area.x, area.y, area.width, why, painter.theme.alarm);
         return;
     }
     let (now, first, last) = player.times_ms();
@@ -93,21 +94,21 @@ pub(in crate::top) fn banner(pen: &mut Pen<'_>, area: Rect, world: &World, playe
         () => "plays",
     };
     let what = format!("{state}, {} times as fast  ", player.speed());
-    let mut x = area.x + pen.text(area.x, area.y, area.width, &what, pen.theme.notice);
+    let mut x = area.x + painter.text(area.x, area.y, area.width, &what, painter.theme.notice);
     let from = format!("{} ", clock(first));
-    x += pen.text(x, area.y, area.right().saturating_sub(x), &from, pen.theme.dim);
+    x += painter.text(x, area.y, area.right().saturating_sub(x), &from, painter.theme.dim);
     let to = format!(" {}  {}", clock(last), date_and_clock(now));
     let bar = area.right().saturating_sub(x + to.width() as u16);
     if bar >= 8 {
         let share = if last > first { (now - first.min(now)) as f64 / (last - first) as f64 } else { 1.0 };
-        pen.bar(x, area.y, bar, Some(share), pen.theme.plain);
+        painter.bar(x, area.y, bar, Some(share), painter.theme.plain);
     }
-    pen.text_right(area.x, area.y, area.width, &to, pen.theme.dim);
+    painter.text_right(area.x, area.y, area.width, &to, painter.theme.dim);
 }
 
 /// Why nothing new is on the screen.
-pub(in crate::top) fn silence(world: &World) -> Option<String> {
-    let late = || world.late_ms().map(|late| format!("no new readings for {}", duration(late)));
-    let waiting = || world.sample.is_none().then(|| "waiting for the first readings".to_owned());
-    world.silent.clone().or_else(late).or_else(|| waiting().filter(|_| world.origin != Origin::Recording))
+pub(in crate::top) fn silence(model: &Model) -> Option<String> {
+    let late = || model.late_ms().map(|late| format!("no new readings for {}", duration(late)));
+    let waiting = || model.sample.is_none().then(|| "waiting for the first readings".to_owned());
+    model.silent.clone().or_else(late).or_else(|| waiting().filter(|_| model.origin != Origin::Recording))
 }

@@ -4,9 +4,9 @@ use gpumon_probe::model::{ProcessKind, Reading};
 
 use super::rows::{Row, Subject};
 use crate::{
+    describe,
     table::units::{duration, gib_in_column},
     top::text::{ABSENT, fitted_what, percent, printable, shown, what},
-    words,
 };
 
 /// A column.
@@ -189,7 +189,7 @@ impl Row<'_> {
 
     /// Its GPU, or the part of it: `0`, `0:1`.
     pub(super) fn place(&self) -> String {
-        self.part.map_or_else(|| self.gpu.to_string(), |part| words::label(self.gpu, part))
+        self.part.map_or_else(|| self.gpu.to_string(), |part| describe::label(self.gpu, part))
     }
 
     fn cell_of_parent(&self, column: Column) -> String {

@@ -13,7 +13,7 @@ pub(super) use self::{
     rows::{Row, Subject},
 };
 
-use super::world::World;
+use super::model::Model;
 
 /// One process on one GPU, as long as it is there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,8 +42,8 @@ pub(super) struct ProcessView {
 
 impl ProcessView {
     /// The rows in their order. `gpu` is the one that the screen is about, where it is about one.
-    pub(super) fn rows<'a>(&self, world: &'a World, gpu: Option<u32>) -> Vec<Row<'a>> {
-        let mut rows = rows::all(world);
+    pub(super) fn rows<'a>(&self, model: &'a Model, gpu: Option<u32>) -> Vec<Row<'a>> {
+        let mut rows = rows::all(model);
         rows.retain(|row| gpu.is_none_or(|gpu| row.gpu == gpu) && self.filter.admits(row));
         rows::sort(&mut rows, self.sort, self.descending);
         if self.tree { tree::grow(rows) } else { rows }

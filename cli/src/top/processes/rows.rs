@@ -8,7 +8,7 @@ use super::{
     Key,
     columns::{Column, number},
 };
-use crate::{top::world::World, words};
+use crate::{describe, top::model::Model};
 
 /// A line of the list.
 #[derive(Debug, Clone)]
@@ -48,13 +48,13 @@ impl Row<'_> {
 }
 
 /// Every process of the newest sample.
-pub(super) fn all(world: &World) -> Vec<Row<'_>> {
-    let rows = world.gpus().iter().flat_map(|gpu| {
+pub(super) fn all(model: &Model) -> Vec<Row<'_>> {
+    let rows = model.gpus().iter().flat_map(|gpu| {
         let total_bytes = gpu.memory.total_bytes.value().copied();
-        let board = world.board(gpu.index);
+        let board = model.board(gpu.index);
         gpu.processes.value().into_iter().flatten().map(move |process| Row {
             gpu: gpu.index,
-            part: process.mig.zip(board).and_then(|(instance, board)| words::device_of(board, instance)),
+            part: process.mig.zip(board).and_then(|(instance, board)| describe::device_of(board, instance)),
             subject: Subject::Process(process),
             total_bytes,
             depth: 0,

@@ -11,7 +11,7 @@ use std::{
 use gpumon_probe::model::Record;
 
 use self::recording::{Kind, Recording};
-use super::world::Update;
+use super::model::Update;
 pub(super) use recording::BadRecording;
 
 /// Nothing is waited for longer than this: a recording can have been interrupted for hours.

@@ -4,8 +4,8 @@ use std::{fs, io::Write, path::PathBuf};
 
 use super::*;
 use crate::top::{
+    model::{Model, Origin},
     testing,
-    world::{Origin, World},
 };
 
 const FIRST: u64 = 1_700_000_000_000;
@@ -33,45 +33,45 @@ fn recorded(name: &str, samples: u64) -> PathBuf {
     path
 }
 
-fn world_after(updates: Vec<Update>) -> World {
-    let mut world = World::new(Origin::Recording);
+fn model_after(updates: Vec<Update>) -> Model {
+    let mut model = Model::new(Origin::Recording);
     for update in updates {
-        world.take(update);
+        model.ingest(update);
     }
-    world
+    model
 }
 
-fn shown(world: &World) -> u64 {
-    world.sample.as_ref().unwrap().seq
+fn shown(model: &Model) -> u64 {
+    model.sample.as_ref().unwrap().seq
 }
 
 #[test]
 fn seeking_brings_the_moment_with_its_past() {
     let mut player = Player::open(&recorded("seek", 400)).unwrap();
-    let world = world_after(player.seek_to(FIRST + 250_400).unwrap());
-    assert_eq!(shown(&world), 250);
-    assert!(world.inventory.is_some());
-    assert_eq!(world.details[0].at_ms, FIRST + 250_000);
-    assert_eq!(world.events.len(), 26);
-    let line = world.line(crate::top::history::Line::Gpu(0, 0), 200_000, 200);
+    let model = model_after(player.seek_to(FIRST + 250_400).unwrap());
+    assert_eq!(shown(&model), 250);
+    assert!(model.inventory.is_some());
+    assert_eq!(model.details[0].at_ms, FIRST + 250_000);
+    assert_eq!(model.events.len(), 26);
+    let line = model.line(crate::top::history::Line::Gpu(0, 0), 200_000, 200);
     assert_eq!(line.iter().filter(|value| value.is_none()).count(), 0, "{line:?}");
     assert_eq!(player.times_ms(), (FIRST + 250_000, FIRST, FIRST + 399_000));
     // Before the beginning is the beginning, and after the end is the end.
-    assert_eq!(shown(&world_after(player.skip(-10_000_000).unwrap())), 0);
-    assert_eq!(shown(&world_after(player.skip(10_000_000).unwrap())), 399);
+    assert_eq!(shown(&model_after(player.skip(-10_000_000).unwrap())), 0);
+    assert_eq!(shown(&model_after(player.skip(10_000_000).unwrap())), 399);
     assert!(player.is_over() && player.due().is_none());
 }
 
 #[test]
 fn steps_go_by_one_sample_and_stop_it() {
     let mut player = Player::open(&recorded("step", 5)).unwrap();
-    let mut world = world_after(player.step(true).unwrap());
+    let mut model = model_after(player.step(true).unwrap());
     for expected in [1, 2, 1, 0, 0] {
-        let forward = expected > shown(&world);
+        let forward = expected > shown(&model);
         for update in player.step(forward).unwrap() {
-            world.take(update);
+            model.ingest(update);
         }
-        assert_eq!(shown(&world), expected);
+        assert_eq!(shown(&model), expected);
         assert!(player.is_paused() && player.due().is_none());
     }
 }
@@ -133,19 +133,19 @@ fn a_recording_of_impossible_times_is_played_to_its_end() {
     });
     fs::write(&path, lines.collect::<String>()).unwrap();
     let mut player = Player::open(&path).unwrap();
-    let mut world = World::new(Origin::Recording);
+    let mut model = Model::new(Origin::Recording);
     while !player.is_over() {
         for update in player.step(true).unwrap() {
-            world.take(update);
+            model.ingest(update);
         }
-        world.line(crate::top::history::Line::Gpu(0, 0), 3_600_000, 100);
+        model.line(crate::top::history::Line::Gpu(0, 0), 3_600_000, 100);
         for by_ms in [i64::MAX, i64::MIN] {
             player.skip(by_ms).unwrap();
         }
-        player.seek(usize::try_from(shown(&world)).unwrap()).unwrap();
+        player.seek(usize::try_from(shown(&model)).unwrap()).unwrap();
         player.change_speed(true);
     }
-    assert_eq!(shown(&world), 11);
+    assert_eq!(shown(&model), 11);
 }
 
 #[test]

@@ -6,8 +6,8 @@ use std::collections::VecDeque;
 
 use super::{
     clock::Moment,
-    rule::{Matter, Rule, View},
-    spell::{Sight, Spell},
+    hysteresis::{Hysteresis, Observation},
+    rule::{Finding, Rule, View},
 };
 use crate::model::{Condition, ConditionKind, Severity};
 
@@ -24,7 +24,7 @@ const LONGEST_GAP_MS: u64 = 30_000;
 pub(super) struct HardlyUsed {
     parts: VecDeque<Part>,
     last: Option<Moment>,
-    spell: Spell<Matter>,
+    hysteresis: Hysteresis<Finding>,
 }
 
 /// Some seconds of the window: percent times milliseconds.
@@ -39,7 +39,7 @@ struct Part {
 impl HardlyUsed {
     pub(super) fn new() -> Self {
         // The average itself is slow, so that nothing else needs to be.
-        Self { parts: VecDeque::new(), last: None, spell: Spell::new(0, 0) }
+        Self { parts: VecDeque::new(), last: None, hysteresis: Hysteresis::new(0, 0) }
     }
 
     /// Adds the time since the sample before, in which these shares held.
@@ -71,32 +71,34 @@ impl HardlyUsed {
         self.parts.iter().map(|part| part.ms).sum()
     }
 
-    fn sight(&mut self, view: &View<'_>) -> Sight<Matter> {
+    fn observe(&mut self, view: &View<'_>) -> Observation<Finding> {
         let gpu = view.fresh(&view.sample.utilization.gpu_percent);
-        let Some((&gpu, sm)) = gpu.zip(view.activity(|activity| &activity.sm_percent)) else { return Sight::Unknown };
+        let Some((&gpu, sm)) = gpu.zip(view.activity(|activity| &activity.sm_percent)) else {
+            return Observation::Unknown;
+        };
         self.add(view.now, gpu, sm, view.activity(|activity| &activity.tensor_percent));
         let total_ms = self.total_ms();
         if total_ms < WINDOW_MS {
-            return Sight::Undecided;
+            return Observation::Inconclusive;
         }
         let average = |share: fn(&Part) -> f64| self.parts.iter().map(share).sum::<f64>() / total_ms as f64;
         let tensor: Option<f64> = self.parts.iter().map(|part| part.tensor).sum();
         let (gpu, sm) = (average(|part| part.gpu), average(|part| part.sm));
         if gpu >= 95.0 && sm < 25.0 {
-            Sight::Seen(matter(gpu, sm, tensor.map(|tensor| tensor / total_ms as f64)))
+            Observation::Active(finding(gpu, sm, tensor.map(|tensor| tensor / total_ms as f64)))
         } else if gpu < 90.0 || sm > 30.0 {
-            Sight::Clear
+            Observation::Inactive
         } else {
-            Sight::Undecided
+            Observation::Inconclusive
         }
     }
 }
 
 impl Rule for HardlyUsed {
-    fn look(&mut self, view: &View<'_>) -> Option<Condition> {
-        let sight = self.sight(view);
-        let (since, matter) = self.spell.update(sight, view.now)?;
-        Some(matter.since(since))
+    fn evaluate(&mut self, view: &View<'_>) -> Option<Condition> {
+        let observation = self.observe(view);
+        let (since, finding) = self.hysteresis.update(observation, view.now)?;
+        Some(finding.since(since))
     }
 
     fn forget(&mut self) {
@@ -104,10 +106,10 @@ impl Rule for HardlyUsed {
     }
 }
 
-fn matter(gpu_percent: f64, sm_percent: f64, tensor_percent: Option<f64>) -> Matter {
+fn finding(gpu_percent: f64, sm_percent: f64, tensor_percent: Option<f64>) -> Finding {
     let tenth = |percent: f64| (percent * 10.0).round() / 10.0;
     let tensor = tensor_percent.map_or(String::new(), |tensor| format!(" and {tensor:.0} % of the tensor cores"));
-    Matter {
+    Finding {
         severity: Severity::Notice,
         text: format!(
             "Low SM activity: kernels run {gpu_percent:.0} % of the time on {sm_percent:.0} % of the SMs{tensor}. They are \
@@ -123,7 +125,7 @@ fn matter(gpu_percent: f64, sm_percent: f64, tensor_percent: Option<f64>) -> Mat
 
 #[cfg(test)]
 mod tests {
-    use super::super::stage::{Stage, told};
+    use super::super::test_timeline::{TestTimeline, event};
     use super::*;
     use crate::{derive::examples, model::GpuSample, model::Reading};
 
@@ -136,10 +138,10 @@ mod tests {
 
     #[test]
     fn it_is_told_after_a_minute_with_both_numbers() {
-        let mut stage = Stage::new();
-        stage.show(120, used(99.0, 8.04, 0.0));
-        assert_eq!(stage.news(), [told(61, "+hardly_used")]);
-        let condition = stage.only();
+        let mut timeline = TestTimeline::new();
+        timeline.show(120, used(99.0, 8.04, 0.0));
+        assert_eq!(timeline.take_events(), [event(61, "+hardly_used")]);
+        let condition = timeline.only();
         let expected = ConditionKind::HardlyUsed { gpu_percent: 99.0, sm_percent: 8.0, tensor_percent: Some(0.0) };
         assert_eq!(condition.kind, expected);
         let text = "Low SM activity: kernels run 99 % of the time on 8 % of the SMs and 0 % of the tensor cores. They are \
@@ -149,24 +151,24 @@ mod tests {
 
     #[test]
     fn a_minute_s_average_counts_and_not_a_moment() {
-        let mut stage = Stage::new();
+        let mut timeline = TestTimeline::new();
         // On average, 24 % of the multiprocessors.
-        stage.show(600, |sample| used(98.0, if sample.at_ms / 1000 % 5 == 0 { 60.0 } else { 15.0 }, 0.0)(sample));
-        assert_eq!(stage.news().len(), 1, "{:?}", stage.last.conditions);
-        stage.show(5, used(98.0, 90.0, 0.0)).show(20, used(98.0, 15.0, 0.0));
-        assert_eq!(stage.news(), [], "a burst of five seconds");
-        stage.show(30, used(98.0, 90.0, 0.0));
-        assert_eq!(stage.news().len(), 1, "{:?}", stage.last.conditions);
-        assert_eq!(stage.last.conditions, []);
+        timeline.show(600, |sample| used(98.0, if sample.at_ms / 1000 % 5 == 0 { 60.0 } else { 15.0 }, 0.0)(sample));
+        assert_eq!(timeline.take_events().len(), 1, "{:?}", timeline.last.conditions);
+        timeline.show(5, used(98.0, 90.0, 0.0)).show(20, used(98.0, 15.0, 0.0));
+        assert_eq!(timeline.take_events(), [], "a burst of five seconds");
+        timeline.show(30, used(98.0, 90.0, 0.0));
+        assert_eq!(timeline.take_events().len(), 1, "{:?}", timeline.last.conditions);
+        assert_eq!(timeline.last.conditions, []);
     }
 
     #[test]
     fn it_takes_a_minute_at_any_interval_and_bounded_room() {
         for step_ms in [100, 10_000] {
-            let mut stage = Stage::every(step_ms);
-            stage.show(300, used(99.0, 8.0, 0.0));
-            let news = stage.news();
-            assert!(news.len() == 1 && (60..=75).contains(&news[0].0), "{step_ms}: {news:?}");
+            let mut timeline = TestTimeline::every(step_ms);
+            timeline.show(300, used(99.0, 8.0, 0.0));
+            let events = timeline.take_events();
+            assert!(events.len() == 1 && (60..=75).contains(&events[0].0), "{step_ms}: {events:?}");
         }
         let mut rule = HardlyUsed::new();
         let mut clock = super::super::clock::Clock::default();
@@ -179,20 +181,20 @@ mod tests {
     #[test]
     fn busy_multiprocessors_or_a_gpu_that_rests_are_well_used() {
         for (gpu, sm) in [(99.0, 60.0), (60.0, 10.0), (0.0, 0.0)] {
-            let mut stage = Stage::new();
-            stage.show(600, used(gpu, sm, 0.0));
-            assert_eq!(stage.news(), [], "{gpu} {sm}");
+            let mut timeline = TestTimeline::new();
+            timeline.show(600, used(gpu, sm, 0.0));
+            assert_eq!(timeline.take_events(), [], "{gpu} {sm}");
         }
     }
 
     #[test]
     fn a_gap_begins_the_minute_anew() {
-        let mut stage = Stage::new();
-        stage.show(50, used(99.0, 8.0, 0.0));
-        stage.show(40, |sample| sample.activity = Reading::Absent(crate::model::Absence::NoAnswer));
-        stage.show(50, used(99.0, 8.0, 0.0));
-        assert_eq!(stage.news(), []);
-        stage.show(20, used(99.0, 8.0, 0.0));
-        assert_eq!(stage.news().len(), 1);
+        let mut timeline = TestTimeline::new();
+        timeline.show(50, used(99.0, 8.0, 0.0));
+        timeline.show(40, |sample| sample.activity = Reading::Absent(crate::model::Absence::NoAnswer));
+        timeline.show(50, used(99.0, 8.0, 0.0));
+        assert_eq!(timeline.take_events(), []);
+        timeline.show(20, used(99.0, 8.0, 0.0));
+        assert_eq!(timeline.take_events().len(), 1);
     }
 }

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 
 use super::{
     clock::Moment,
-    rule::{Matter, Rule, View},
-    spell::{Sight, Spell},
-    words,
+    hysteresis::{Hysteresis, Observation},
+    rule::{Finding, ProcessKey, Rule, View, process_key},
+    text,
 };
 use crate::model::{Condition, ConditionKind, Process, ProcessKind, Severity, Utilization};
 
@@ -20,41 +20,38 @@ const QUIET_SM_PERCENT: f64 = 0.5;
 /// for hours, however long the GPU has.
 pub(super) struct HeldIdle {
     after_ms: u64,
-    quiet: Spell<()>,
-    holders: HashMap<Holder, Moment>,
-    spell: Spell<(Moment, Matter)>,
+    quiet: Hysteresis<()>,
+    holders: HashMap<ProcessKey, Moment>,
+    hysteresis: Hysteresis<(Moment, Finding)>,
 }
-
-/// A process, told from others that have had its PID.
-type Holder = (u32, Option<u64>);
 
 impl HeldIdle {
     pub(super) fn new(after_ms: u64) -> Self {
-        Self { after_ms, quiet: Spell::new(0, 0), holders: HashMap::new(), spell: Spell::new(0, 0) }
+        Self { after_ms, quiet: Hysteresis::new(0, 0), holders: HashMap::new(), hysteresis: Hysteresis::new(0, 0) }
     }
 
-    fn sight(&mut self, view: &View<'_>) -> Sight<(Moment, Matter)> {
+    fn observe(&mut self, view: &View<'_>) -> Observation<(Moment, Finding)> {
         let quiet = match is_quiet(view) {
-            None => Sight::Unknown,
-            Some(true) => Sight::Seen(()),
-            Some(false) => Sight::Clear,
+            None => Observation::Unknown,
+            Some(true) => Observation::Active(()),
+            Some(false) => Observation::Inactive,
         };
-        let is_unknown = quiet == Sight::Unknown;
+        let is_unknown = quiet == Observation::Unknown;
         if self.quiet.update(quiet, view.now).is_none() {
             self.holders.clear();
-            return if is_unknown { Sight::Unknown } else { Sight::Clear };
+            return if is_unknown { Observation::Unknown } else { Observation::Inactive };
         }
-        let Some(processes) = view.fresh(&view.sample.processes) else { return Sight::Unknown };
+        let Some(processes) = view.fresh(&view.sample.processes) else { return Observation::Unknown };
         if is_unknown {
-            return Sight::Unknown;
+            return Observation::Unknown;
         }
         let before = std::mem::take(&mut self.holders);
         let mut idle = Vec::new();
         for process in processes.iter().filter(|process| process.kind != ProcessKind::Graphics) {
             let Some(&bytes) = view.fresh(&process.memory_bytes).filter(|bytes| **bytes > 0) else { continue };
-            let holder = (process.pid, process.started_ms.value().copied());
-            let since = before.get(&holder).copied().unwrap_or(view.now);
-            self.holders.insert(holder, since);
+            let key = process_key(process);
+            let since = before.get(&key).copied().unwrap_or(view.now);
+            self.holders.insert(key, since);
             if view.now.since(since) >= self.after_ms {
                 idle.push((since, bytes, process));
             }
@@ -65,18 +62,18 @@ impl HeldIdle {
         match longest {
             Some(since) if bytes >= LEAST_BYTES => {
                 let processes: Vec<&Process> = idle.into_iter().map(|(_, _, process)| process).collect();
-                Sight::Seen((since, matter(&processes, bytes, view.now.since(since))))
+                Observation::Active((since, finding(&processes, bytes, view.now.since(since))))
             }
-            _ => Sight::Clear,
+            _ => Observation::Inactive,
         }
     }
 }
 
 impl Rule for HeldIdle {
-    fn look(&mut self, view: &View<'_>) -> Option<Condition> {
-        let sight = self.sight(view);
-        let (_, (since, matter)) = self.spell.update(sight, view.now)?;
-        Some(matter.since(*since))
+    fn evaluate(&mut self, view: &View<'_>) -> Option<Condition> {
+        let observation = self.observe(view);
+        let (_, (since, finding)) = self.hysteresis.update(observation, view.now)?;
+        Some(finding.since(*since))
     }
 
     fn forget(&mut self) {
@@ -84,14 +81,14 @@ impl Rule for HeldIdle {
     }
 }
 
-fn matter(processes: &[&Process], bytes: u64, idle_ms: u64) -> Matter {
-    Matter {
+fn finding(processes: &[&Process], bytes: u64, idle_ms: u64) -> Finding {
+    Finding {
         severity: Severity::Notice,
         text: format!(
             "{} idle, holding {} for {}.",
-            words::who(processes),
-            words::bytes(bytes),
-            words::minutes(idle_ms)
+            text::process_names(processes),
+            text::bytes(bytes),
+            text::minutes(idle_ms)
         ),
         kind: ConditionKind::HeldIdle { bytes, idle_ms, pids: processes.iter().map(|process| process.pid).collect() },
     }
@@ -115,15 +112,15 @@ fn is_quiet(view: &View<'_>) -> Option<bool> {
     let processes = view.fresh(&view.sample.processes).into_iter().flatten().map(|process| &process.sm_percent);
     let is_moving =
         engines.into_iter().chain(processes).any(|share| view.fresh(share).is_some_and(|share| *share > 0.0));
-    let mut told = [gpu, sm, mig].into_iter().flatten().peekable();
-    told.peek()?;
-    Some(!is_moving && told.all(|quiet| quiet))
+    let mut known = [gpu, sm, mig].into_iter().flatten().peekable();
+    known.peek()?;
+    Some(!is_moving && known.all(|quiet| quiet))
 }
 
 #[cfg(test)]
 mod tests {
     use super::{
-        super::stage::{START_MS, Stage, told},
+        super::test_timeline::{START_MS, TestTimeline, event},
         *,
     };
     use crate::{
@@ -140,32 +137,32 @@ mod tests {
 
     #[test]
     fn memory_is_held_idle_after_five_minutes_and_no_longer_when_something_runs() {
-        let mut stage = Stage::new();
+        let mut timeline = TestTimeline::new();
         let process = [examples::process(7, 12 * GIB)];
-        stage.show(10, |_| {}).show(420, idle(&process));
-        assert_eq!(stage.news(), [told(311, "+held_idle")]);
-        let condition = stage.only();
+        timeline.show(10, |_| {}).show(420, idle(&process));
+        assert_eq!(timeline.take_events(), [event(311, "+held_idle")]);
+        let condition = timeline.only();
         assert_eq!(condition.kind, ConditionKind::HeldIdle { bytes: 12 * GIB, idle_ms: 419_000, pids: vec![7] });
         assert_eq!(condition.since_ms, START_MS + 11_000);
         assert_eq!(condition.text, "train.py (ana) idle, holding 12.0 GiB for 6 minutes.");
-        stage.show(1, |_| {}).show(299, idle(&process));
-        assert_eq!(stage.news(), [told(431, "-held_idle")]);
+        timeline.show(1, |_| {}).show(299, idle(&process));
+        assert_eq!(timeline.take_events(), [event(431, "-held_idle")]);
     }
 
     #[test]
     fn a_process_that_came_a_moment_ago_is_not_idle() {
-        let mut stage = Stage::new();
-        stage.show(3_600, idle(&[]));
-        stage.show(299, idle(&[examples::process(7, GIB)]));
-        assert_eq!(stage.news(), []);
+        let mut timeline = TestTimeline::new();
+        timeline.show(3_600, idle(&[]));
+        timeline.show(299, idle(&[examples::process(7, GIB)]));
+        assert_eq!(timeline.take_events(), []);
         let both = [examples::process(7, GIB), examples::process(8, 2 * GIB)];
-        stage.show(10, idle(&both));
-        assert_eq!(stage.news(), [told(3_901, "+held_idle")]);
-        assert!(matches!(&stage.only().kind, ConditionKind::HeldIdle { pids, .. } if *pids == [7]));
-        stage.show(300, idle(&both));
-        assert!(matches!(&stage.only().kind, ConditionKind::HeldIdle { pids, .. } if *pids == [8, 7]));
-        stage.show(1, idle(&[]));
-        assert_eq!(stage.news(), [told(4_210, "-held_idle")]);
+        timeline.show(10, idle(&both));
+        assert_eq!(timeline.take_events(), [event(3_901, "+held_idle")]);
+        assert!(matches!(&timeline.only().kind, ConditionKind::HeldIdle { pids, .. } if *pids == [7]));
+        timeline.show(300, idle(&both));
+        assert!(matches!(&timeline.only().kind, ConditionKind::HeldIdle { pids, .. } if *pids == [8, 7]));
+        timeline.show(1, idle(&[]));
+        assert_eq!(timeline.take_events(), [event(4_210, "-held_idle")]);
     }
 
     #[test]
@@ -174,9 +171,9 @@ mod tests {
         unknown.memory_bytes = Reading::Absent(Absence::Unknown);
         let mut screen = examples::process(2, GIB);
         screen.kind = ProcessKind::Graphics;
-        let mut stage = Stage::new();
-        stage.show(1_000, idle(&[unknown, screen, examples::process(3, 255 << 20)]));
-        assert_eq!(stage.news(), []);
+        let mut timeline = TestTimeline::new();
+        timeline.show(1_000, idle(&[unknown, screen, examples::process(3, 255 << 20)]));
+        assert_eq!(timeline.take_events(), []);
     }
 
     #[test]
@@ -192,29 +189,29 @@ mod tests {
             },
         ];
         for (number, work) in works.iter().enumerate() {
-            let mut stage = Stage::new();
-            stage.show(1_000, |sample| {
+            let mut timeline = TestTimeline::new();
+            timeline.show(1_000, |sample| {
                 idle(&[examples::process(7, GIB)])(sample);
                 work(sample);
             });
-            assert_eq!(stage.news(), [], "{number}");
+            assert_eq!(timeline.take_events(), [], "{number}");
         }
     }
 
     #[test]
     fn idle_needs_to_be_known() {
-        let mut stage = Stage::new();
+        let mut timeline = TestTimeline::new();
         let unknown = |sample: &mut GpuSample| {
             idle(&[examples::process(7, GIB)])(sample);
             sample.utilization.gpu_percent = Reading::Absent(Absence::NoAnswer);
             sample.activity = Reading::Absent(Absence::NoAnswer);
         };
-        stage.show(1_000, unknown);
-        assert_eq!(stage.news(), []);
+        timeline.show(1_000, unknown);
+        assert_eq!(timeline.take_events(), []);
         // A few answers that are missing are no sign of work.
         let held = [examples::process(7, GIB)];
-        stage.show(200, idle(&held)).show(5, unknown).show(100, idle(&held));
-        assert_eq!(stage.news(), [told(1_301, "+held_idle")]);
+        timeline.show(200, idle(&held)).show(5, unknown).show(100, idle(&held));
+        assert_eq!(timeline.take_events(), [event(1_301, "+held_idle")]);
     }
 
     #[test]
@@ -226,14 +223,14 @@ mod tests {
             activity: Reading::Now(examples::activity(sm_percent, 0.0)),
         };
         for (second, expected) in [(0.0, 1), (40.0, 0)] {
-            let mut stage = Stage::new();
-            stage.show(400, |sample| {
+            let mut timeline = TestTimeline::new();
+            timeline.show(400, |sample| {
                 idle(&[examples::process(7, GIB)])(sample);
                 sample.utilization.gpu_percent = Reading::Absent(Absence::NotSupported);
                 sample.activity = Reading::Absent(Absence::NotSupported);
                 sample.mig_devices = Reading::Now(vec![mig(0.0), mig(second)]);
             });
-            assert_eq!(stage.news().len(), expected, "{second}");
+            assert_eq!(timeline.take_events().len(), expected, "{second}");
         }
     }
 }

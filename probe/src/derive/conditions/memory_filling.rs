@@ -4,10 +4,10 @@ use std::collections::{HashMap, VecDeque};
 
 use super::{
     clock::Moment,
+    hysteresis::{Hysteresis, Observation},
     memory_nearly_full::{BEGIN_AFTER_MS, is_memory_nearly_full},
-    rule::{Matter, Rule, View},
-    spell::{Sight, Spell},
-    words,
+    rule::{Finding, ProcessKey, Rule, View, process_key},
+    text,
 };
 use crate::model::{Condition, ConditionKind, MemoryGrowth, Process, Severity};
 
@@ -40,69 +40,66 @@ const END_AFTER_MS: u64 = 10_000;
 /// Remembers the last half minute, of the GPU and of each of its processes.
 pub(super) struct MemoryFilling {
     used: Series,
-    processes: HashMap<Holder, Series>,
-    spell: Spell<Matter>,
+    processes: HashMap<ProcessKey, Series>,
+    hysteresis: Hysteresis<Finding>,
     /// What was free when it began: where there is more again, it is over.
     free_at_begin: Option<u64>,
     nearly_full_since: Option<Moment>,
 }
-
-/// A process, told from others that have had its PID.
-type Holder = (u32, Option<u64>);
 
 impl MemoryFilling {
     pub(super) fn new() -> Self {
         Self {
             used: Series::default(),
             processes: HashMap::new(),
-            spell: Spell::new(0, END_AFTER_MS),
+            hysteresis: Hysteresis::new(0, END_AFTER_MS),
             free_at_begin: None,
             nearly_full_since: None,
         }
     }
 
-    fn sight(&mut self, view: &View<'_>) -> Sight<Matter> {
+    fn observe(&mut self, view: &View<'_>) -> Observation<Finding> {
         let memory = &view.sample.memory;
         let (Some(&used), Some(&total)) = (view.fresh(&memory.used_bytes), memory.total_bytes.value()) else {
-            return Sight::Unknown;
+            return Observation::Unknown;
         };
         self.used.push(view.now, used);
-        self.take_processes(view);
+        self.ingest_processes(view);
         // Bytes that the driver keeps are not there to be allocated.
         let free = total.saturating_sub(used).saturating_sub(memory.reserved_bytes.value().copied().unwrap_or(0));
         if is_memory_nearly_full(free, total) {
             // Until that is a condition of its own.
             let since = *self.nearly_full_since.get_or_insert(view.now);
-            return if view.now.since(since) < BEGIN_AFTER_MS { Sight::Undecided } else { Sight::Over };
+            return if view.now.since(since) < BEGIN_AFTER_MS { Observation::Inconclusive } else { Observation::Ended };
         }
         self.nearly_full_since = None;
         if self.free_at_begin.is_some_and(|at_begin| free > at_begin) {
-            return Sight::Over;
+            return Observation::Ended;
         }
         let is_growth = |per_ms: &f64| *per_ms * 60_000.0 >= LEAST_SHARE_PER_MINUTE * total as f64;
-        let Some(per_ms) = self.used.trend().filter(is_growth) else { return Sight::Clear };
+        let Some(per_ms) = self.used.trend().filter(is_growth) else { return Observation::Inactive };
         let left_ms = free as f64 / per_ms;
         if left_ms > FORESEEN_MS {
-            return Sight::Clear;
+            return Observation::Inactive;
         }
         self.free_at_begin.get_or_insert(free);
-        Sight::Seen(self.matter(view, left_ms as u64, per_ms))
+        Observation::Active(self.finding(view, left_ms as u64, per_ms))
     }
 
-    fn take_processes(&mut self, view: &View<'_>) {
+    fn ingest_processes(&mut self, view: &View<'_>) {
         let Some(processes) = view.fresh(&view.sample.processes) else { return };
         let mut before = std::mem::take(&mut self.processes);
         for process in processes {
             let Some(&bytes) = view.fresh(&process.memory_bytes) else { continue };
-            let mut series = before.remove(&holder(process)).unwrap_or_default();
+            let mut series = before.remove(&process_key(process)).unwrap_or_default();
             series.push(view.now, bytes);
-            self.processes.insert(holder(process), series);
+            self.processes.insert(process_key(process), series);
         }
     }
 
-    fn matter(&self, view: &View<'_>, left_ms: u64, per_ms: f64) -> Matter {
+    fn finding(&self, view: &View<'_>, left_ms: u64, per_ms: f64) -> Finding {
         let processes = view.fresh(&view.sample.processes).map_or(&[][..], Vec::as_slice);
-        let growth = |process| Some((process, self.processes.get(&holder(process))?.growth()?));
+        let growth = |process| Some((process, self.processes.get(&process_key(process))?.growth()?));
         let mut growing: Vec<(&Process, f64)> = processes.iter().filter_map(growth).collect();
         growing.retain(|(_, own)| *own >= NAMED_SHARE * per_ms);
         growing.sort_by(|(_, a), (_, b)| b.total_cmp(a));
@@ -112,12 +109,12 @@ impl MemoryFilling {
             CRITICAL_MS..WARNING_MS => Severity::Warning,
             _ => Severity::Notice,
         };
-        let rate = words::bytes((per_ms * 1000.0) as u64);
+        let rate = text::bytes((per_ms * 1000.0) as u64);
         let names: Vec<&Process> = growing.iter().map(|(process, _)| *process).collect();
-        let by = if names.is_empty() { String::new() } else { format!(" ({})", words::who(&names)) };
-        Matter {
+        let by = if names.is_empty() { String::new() } else { format!(" ({})", text::process_names(&names)) };
+        Finding {
             severity,
-            text: format!("Memory full in about {}: grows {rate}/s{by}.", words::minutes(left_ms)),
+            text: format!("Memory full in about {}: grows {rate}/s{by}.", text::minutes(left_ms)),
             kind: ConditionKind::MemoryFilling {
                 left_ms,
                 bytes_per_second: per_second(per_ms),
@@ -131,9 +128,9 @@ impl MemoryFilling {
 }
 
 impl Rule for MemoryFilling {
-    fn look(&mut self, view: &View<'_>) -> Option<Condition> {
-        let sight = self.sight(view);
-        let condition = self.spell.update(sight, view.now).map(|(since, matter)| matter.since(since));
+    fn evaluate(&mut self, view: &View<'_>) -> Option<Condition> {
+        let observation = self.observe(view);
+        let condition = self.hysteresis.update(observation, view.now).map(|(since, finding)| finding.since(since));
         if condition.is_none() {
             self.free_at_begin = None;
         }
@@ -143,10 +140,6 @@ impl Rule for MemoryFilling {
     fn forget(&mut self) {
         *self = Self::new();
     }
-}
-
-fn holder(process: &Process) -> Holder {
-    (process.pid, process.started_ms.value().copied())
 }
 
 fn per_second(per_ms: f64) -> f64 {
@@ -215,7 +208,7 @@ impl Series {
 
 #[cfg(test)]
 mod tests {
-    use super::super::stage::{Stage, told};
+    use super::super::test_timeline::{TestTimeline, event};
     use super::*;
     use crate::{
         derive::examples::{GIB, process},
@@ -225,9 +218,9 @@ mod tests {
     const MIB: u64 = 1 << 20;
 
     /// Each second of `used_mib`, all of it held by process 7 but for 10 GiB of process 8.
-    fn play(stage: &mut Stage, used_mib: impl Iterator<Item = u64>) {
+    fn play(timeline: &mut TestTimeline, used_mib: impl Iterator<Item = u64>) {
         for mib in used_mib {
-            stage.show(1, |sample: &mut GpuSample| {
+            timeline.show(1, |sample: &mut GpuSample| {
                 sample.memory.used_bytes = Reading::Now(mib * MIB);
                 sample.memory.free_bytes = Reading::Now(80 * GIB - mib * MIB);
                 let holders = [process(7, (mib - 10_240) * MIB), process(8, 10 * GIB)];
@@ -237,9 +230,9 @@ mod tests {
     }
 
     fn left_ms(used_mib: impl Iterator<Item = u64>) -> Option<u64> {
-        let mut stage = Stage::new();
-        play(&mut stage, used_mib);
-        stage.last.conditions.iter().find_map(|condition| match condition.kind {
+        let mut timeline = TestTimeline::new();
+        play(&mut timeline, used_mib);
+        timeline.last.conditions.iter().find_map(|condition| match condition.kind {
             ConditionKind::MemoryFilling { left_ms, .. } => Some(left_ms),
             _ => None,
         })
@@ -247,34 +240,34 @@ mod tests {
 
     #[test]
     fn steady_growth_tells_when_it_ends_and_who_grows() {
-        let mut stage = Stage::new();
-        play(&mut stage, (0..=30).map(|second| 20_480 + second * 100));
-        let Condition { severity, text, kind, .. } = stage.only().clone();
+        let mut timeline = TestTimeline::new();
+        play(&mut timeline, (0..=30).map(|second| 20_480 + second * 100));
+        let Condition { severity, text, kind, .. } = timeline.only().clone();
         assert_eq!(text, "Memory full in about 9 minutes: grows 100 MiB/s (train.py (ana)).");
         let ConditionKind::MemoryFilling { left_ms, bytes_per_second, growing } = kind else { panic!("{kind:?}") };
         assert_eq!((severity, left_ms / 10_000), (Severity::Notice, 58));
         assert_eq!(bytes_per_second as u64, 100 * MIB);
         assert_eq!(growing, [MemoryGrowth { pid: 7, bytes_per_second }]);
-        play(&mut stage, (31..=320).map(|second| 20_480 + second * 100));
-        assert_eq!(stage.only().severity, Severity::Warning);
-        play(&mut stage, (321..=570).map(|second| 20_480 + second * 100));
-        assert_eq!(stage.only().severity, Severity::Critical);
-        assert_eq!(stage.news(), [told(21, "+memory_filling")]);
-        play(&mut stage, (571..=612).map(|second| 20_480 + second * 100));
-        let [ended, began] = stage.news().try_into().unwrap();
+        play(&mut timeline, (31..=320).map(|second| 20_480 + second * 100));
+        assert_eq!(timeline.only().severity, Severity::Warning);
+        play(&mut timeline, (321..=570).map(|second| 20_480 + second * 100));
+        assert_eq!(timeline.only().severity, Severity::Critical);
+        assert_eq!(timeline.take_events(), [event(21, "+memory_filling")]);
+        play(&mut timeline, (571..=612).map(|second| 20_480 + second * 100));
+        let [ended, began] = timeline.take_events().try_into().unwrap();
         assert_eq!((ended.1.as_str(), began.1.as_str()), ("-memory_filling", "+memory_nearly_full"));
         assert_eq!(ended.0, began.0, "one takes over from the other");
     }
 
     #[test]
     fn it_is_over_when_memory_is_given_back_or_growth_stops() {
-        let mut stage = Stage::new();
-        play(&mut stage, (0..=30).map(|second| 20_480 + second * 100));
-        play(&mut stage, std::iter::once(15_000));
-        assert_eq!(stage.news(), [told(21, "+memory_filling"), told(32, "-memory_filling")]);
-        let mut stage = Stage::new();
-        play(&mut stage, (0..=60).map(|second: u64| 20_480 + second.min(30) * 100));
-        assert_eq!(stage.news().last(), Some(&told(44, "-memory_filling")));
+        let mut timeline = TestTimeline::new();
+        play(&mut timeline, (0..=30).map(|second| 20_480 + second * 100));
+        play(&mut timeline, std::iter::once(15_000));
+        assert_eq!(timeline.take_events(), [event(21, "+memory_filling"), event(32, "-memory_filling")]);
+        let mut timeline = TestTimeline::new();
+        play(&mut timeline, (0..=60).map(|second: u64| 20_480 + second.min(30) * 100));
+        assert_eq!(timeline.take_events().last(), Some(&event(44, "-memory_filling")));
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! Little memory is left.
 
 use super::{
-    rule::{Matter, PlainRule, Rule, View},
-    spell::Sight,
-    words,
+    hysteresis::Observation,
+    rule::{Finding, PlainRule, Rule, View},
+    text,
 };
 use crate::model::{ConditionKind, Severity};
 
@@ -28,7 +28,7 @@ pub(super) const BEGIN_AFTER_MS: u64 = 3_000;
 const END_AFTER_MS: u64 = 10_000;
 
 pub(super) fn rule() -> impl Rule {
-    PlainRule::new(BEGIN_AFTER_MS, END_AFTER_MS, look)
+    PlainRule::new(BEGIN_AFTER_MS, END_AFTER_MS, observe)
 }
 
 /// Whether so little memory is left that the next allocation may fail.
@@ -42,29 +42,33 @@ fn is_below((share, bytes): Bound, free_bytes: u64, total_bytes: u64) -> bool {
 
 /// Less than 3 % and less than 2 GiB begin it; more than 5 % or more than 3 GiB end it after a while, and twice as much
 /// at once. While it lasts it tells how much is left now.
-fn look(view: &View<'_>, lasts: bool) -> Sight<Matter> {
+fn observe(view: &View<'_>, lasts: bool) -> Observation<Finding> {
     let memory = &view.sample.memory;
     let Some((&free_bytes, &total_bytes)) = view.fresh(&memory.free_bytes).zip(memory.total_bytes.value()) else {
-        return Sight::Unknown;
+        return Observation::Unknown;
     };
     if !is_below(if lasts { NEAR } else { NEARLY_FULL }, free_bytes, total_bytes) {
-        return Sight::Over;
+        return Observation::Ended;
     }
-    let matter = Matter {
+    let finding = Finding {
         severity: Severity::Warning,
         text: format!(
             "Memory nearly full: {} of {} free. The next allocation may fail.",
-            words::bytes(free_bytes),
-            words::bytes(total_bytes)
+            text::bytes(free_bytes),
+            text::bytes(total_bytes)
         ),
         kind: ConditionKind::MemoryNearlyFull { free_bytes, total_bytes },
     };
-    if lasts && !is_below(STILL, free_bytes, total_bytes) { Sight::Fading(matter) } else { Sight::Seen(matter) }
+    if lasts && !is_below(STILL, free_bytes, total_bytes) {
+        Observation::Weakening(finding)
+    } else {
+        Observation::Active(finding)
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::stage::{Stage, told};
+    use super::super::test_timeline::{TestTimeline, event};
     use super::*;
     use crate::model::{GpuSample, Reading};
 
@@ -74,42 +78,45 @@ mod tests {
 
     #[test]
     fn it_begins_below_two_gib_and_ends_above_three() {
-        let mut stage = Stage::new();
-        stage.show(60, free(2_100)).show(2, free(100)).show(60, free(2_100));
-        assert_eq!(stage.news(), []);
-        stage.show(60, free(1_000));
-        assert_eq!(stage.news(), [told(126, "+memory_nearly_full")]);
-        assert_eq!(stage.only().text, "Memory nearly full: 1000 MiB of 80.0 GiB free. The next allocation may fail.");
-        stage.show(60, free(2_900));
-        assert_eq!(stage.news(), []);
-        stage.show(60, free(3_100));
-        assert_eq!(stage.news(), [told(253, "-memory_nearly_full")]);
+        let mut timeline = TestTimeline::new();
+        timeline.show(60, free(2_100)).show(2, free(100)).show(60, free(2_100));
+        assert_eq!(timeline.take_events(), []);
+        timeline.show(60, free(1_000));
+        assert_eq!(timeline.take_events(), [event(126, "+memory_nearly_full")]);
+        assert_eq!(
+            timeline.only().text,
+            "Memory nearly full: 1000 MiB of 80.0 GiB free. The next allocation may fail."
+        );
+        timeline.show(60, free(2_900));
+        assert_eq!(timeline.take_events(), []);
+        timeline.show(60, free(3_100));
+        assert_eq!(timeline.take_events(), [event(253, "-memory_nearly_full")]);
     }
 
     #[test]
     fn memory_that_is_given_back_ends_it_at_once_and_little_of_it_is_told_as_it_is_now() {
-        let mut stage = Stage::new();
-        stage.show(10, free(100)).show(1, free(3_584));
-        assert_eq!(stage.only().text, "Memory nearly full: 3.5 GiB of 80.0 GiB free. The next allocation may fail.");
-        stage.show(3, free(100)).show(1, free(78_000));
-        assert_eq!(stage.last.conditions, []);
-        assert_eq!(stage.news(), [told(4, "+memory_nearly_full"), told(15, "-memory_nearly_full")]);
+        let mut timeline = TestTimeline::new();
+        timeline.show(10, free(100)).show(1, free(3_584));
+        assert_eq!(timeline.only().text, "Memory nearly full: 3.5 GiB of 80.0 GiB free. The next allocation may fail.");
+        timeline.show(3, free(100)).show(1, free(78_000));
+        assert_eq!(timeline.last.conditions, []);
+        assert_eq!(timeline.take_events(), [event(4, "+memory_nearly_full"), event(15, "-memory_nearly_full")]);
     }
 
     #[test]
     fn on_a_small_board_the_share_counts() {
-        let mut stage = Stage::new();
+        let mut timeline = TestTimeline::new();
         let small = |mib| {
             move |sample: &mut GpuSample| {
                 sample.memory.total_bytes = Reading::Now(8 * GIB);
                 free(mib)(sample);
             }
         };
-        stage.show(60, small(300));
-        assert_eq!(stage.news(), []);
-        stage.show(60, small(200)).show(60, small(300));
-        assert_eq!(stage.news(), [told(64, "+memory_nearly_full")]);
-        stage.show(60, small(500));
-        assert_eq!(stage.news().len(), 1);
+        timeline.show(60, small(300));
+        assert_eq!(timeline.take_events(), []);
+        timeline.show(60, small(200)).show(60, small(300));
+        assert_eq!(timeline.take_events(), [event(64, "+memory_nearly_full")]);
+        timeline.show(60, small(500));
+        assert_eq!(timeline.take_events().len(), 1);
     }
 }

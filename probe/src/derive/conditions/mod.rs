@@ -1,16 +1,21 @@
-//! What is the matter with a GPU: one rule per kind of condition, made steady, so that nothing flaps.
+//! The conditions of a GPU: one rule per kind, each with hysteresis, so that none flaps.
 //!
 //! The rules count in time and not in samples, and look at readings alone: an absent reading, or one that is older than
 //! a minute, begins nothing.
 
 use std::cmp::Reverse;
 
-use crate::model::{Board, Condition, EventKind, GpuDetails, GpuSample, Health, XidReport};
+use crate::{
+    model::{Board, Condition, EventKind, GpuDetails, GpuSample, Health, XidReport},
+    vendor::ErrorInfo,
+};
 
 mod clock;
+mod driver_errors;
 mod ecc_uncorrected;
 mod hardly_used;
 mod held_idle;
+mod hysteresis;
 mod memory_filling;
 mod memory_nearly_full;
 mod nvlink_down;
@@ -19,16 +24,14 @@ mod pcie_degraded;
 mod recovery_needed;
 mod row_remap;
 mod rule;
-mod spell;
+mod text;
 mod throttled;
-mod words;
-mod xids;
 
 pub use memory_nearly_full::is_memory_nearly_full;
 
 use clock::Clock;
+use driver_errors::DriverErrors;
 use rule::{Rule, View};
-use xids::Xids;
 
 /// What can be set about conditions.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,25 +46,25 @@ impl Default for ConditionSettings {
     }
 }
 
-/// What is the matter with one GPU.
+/// The conditions of one GPU.
 pub struct ConditionTracker {
     clock: Clock,
-    rules: Vec<Watched>,
-    xids: Xids,
-    /// Of the sample that was looked at last: a GPU that has not answered since shows it again.
-    looked_at_ms: Option<u64>,
-    /// Whether it was lost or failed, and has not come back.
-    is_gone: bool,
+    rules: Vec<RuleState>,
+    errors: DriverErrors,
+    /// The time of the last evaluated sample: a GPU that has not answered since shows it again.
+    evaluated_ms: Option<u64>,
+    /// Whether it was lost or has failed, and has not come back.
+    was_lost: bool,
 }
 
-/// A rule and what it said last.
-struct Watched {
+/// A rule and its latest result.
+struct RuleState {
     rule: Box<dyn Rule>,
     current: Option<Condition>,
 }
 
 impl ConditionTracker {
-    /// A GPU of which nothing was seen yet.
+    /// A GPU without a sample so far.
     pub fn new(settings: &ConditionSettings) -> Self {
         let rules: [Box<dyn Rule>; 11] = [
             Box::new(throttled::Throttled::new()),
@@ -76,16 +79,15 @@ impl ConditionTracker {
             Box::new(nvlink_down::NvLinkDown::new()),
             Box::new(pcie_degraded::rule()),
         ];
-        let rules = rules.into_iter().map(|rule| Watched { rule, current: None }).collect();
-        Self { clock: Clock::default(), rules, xids: Xids::default(), looked_at_ms: None, is_gone: false }
+        let rules = rules.into_iter().map(|rule| RuleState { rule, current: None }).collect();
+        Self { clock: Clock::default(), rules, errors: DriverErrors::default(), evaluated_ms: None, was_lost: false }
     }
 
-    /// Fills in the conditions of this GPU's sample, the worst first and then the oldest, and tells which began and
-    /// ended. To be called at every beat, after [`plausible::check`](super::plausible::check), with the details that
-    /// were read last.
+    /// Fills in the conditions of this GPU's sample, the worst first and then the oldest, and returns which began and
+    /// ended. Call it at every tick, after [`sanity_check::check`](super::sanity_check::check), with the latest details.
     ///
-    /// While the GPU hangs, everything stays as it is. When it is lost, has failed or sleeps, what its readings said is
-    /// over; its Xids last until it comes back.
+    /// While the GPU hangs, its conditions stay as they are. When it is lost, has failed or sleeps, those of its readings
+    /// end; its driver errors last until it comes back.
     pub fn update(
         &mut self,
         sample: &mut GpuSample,
@@ -99,58 +101,61 @@ impl ConditionTracker {
         let view = View { sample, board, details, now };
         match view.sample.health {
             Health::Ok => {
-                let is_new = self.looked_at_ms.replace(view.sample.at_ms) != Some(view.sample.at_ms);
-                for watched in self.rules.iter_mut().filter(|_| is_new) {
-                    let latest = watched.rule.look(&view);
-                    watched.take_in(latest, &mut events);
+                let is_new = self.evaluated_ms.replace(view.sample.at_ms) != Some(view.sample.at_ms);
+                for state in self.rules.iter_mut().filter(|_| is_new) {
+                    let latest = state.rule.evaluate(&view);
+                    state.update(latest, &mut events);
                 }
             }
             Health::Hung { .. } => {}
             Health::Asleep { .. } | Health::Lost { .. } | Health::Failed { .. } => {
-                for watched in &mut self.rules {
-                    watched.rule.forget();
-                    watched.take_in(None, &mut events);
+                for state in &mut self.rules {
+                    state.rule.forget();
+                    state.update(None, &mut events);
                 }
             }
         }
         let over = match view.sample.health {
-            Health::Ok if std::mem::take(&mut self.is_gone) => self.xids.end_all(),
+            Health::Ok if std::mem::take(&mut self.was_lost) => self.errors.end_all(),
             Health::Ok | Health::Asleep { .. } => {
-                self.xids.end_quiet(now, recovery_needed::is_needed(&view).unwrap_or(false))
+                self.errors.end_quiet(now, recovery_needed::is_needed(&view).unwrap_or(false))
             }
             Health::Lost { .. } | Health::Failed { .. } => {
-                self.is_gone = true;
+                self.was_lost = true;
                 Vec::new()
             }
             Health::Hung { .. } => Vec::new(),
         };
         events.extend(over.into_iter().map(EventKind::ConditionEnded));
-        let derived = self.rules.iter().filter_map(|watched| watched.current.as_ref());
-        sample.conditions = derived.chain(self.xids.conditions()).cloned().collect();
+        let derived = self.rules.iter().filter_map(|state| state.current.as_ref());
+        sample.conditions = derived.chain(self.errors.conditions()).cloned().collect();
         sample.conditions.sort_by_key(|condition| (Reverse(condition.severity), condition.since_ms));
         events
     }
 
-    /// Takes in an Xid of this GPU, which shows in the next sample: a code's first begins a condition, later ones renew
-    /// it. The event of the report itself is the caller's.
+    /// Applies a driver error of this GPU, which shows in the next sample: the first with a code begins a condition,
+    /// later ones renew it. The event of the report itself is the caller's.
     ///
-    /// It is over a minute after the last of its code where a program brought it about, else after ten minutes, unless
-    /// the driver asks for a recovery or the GPU is lost; and at once when a lost GPU comes back.
-    pub fn xid(&mut self, report: &XidReport, now_ms: u64) -> Vec<EventKind> {
-        let (began, gone) = self.xids.raise(report, self.clock.at(now_ms));
-        gone.map(EventKind::ConditionEnded).into_iter().chain(began.map(EventKind::ConditionBegan)).collect()
+    /// It ends a minute after the last of its code where a program caused it, else after ten minutes, unless the driver
+    /// asks for a recovery or the GPU is lost; and at once when a lost GPU comes back.
+    pub fn on_error(&mut self, report: &XidReport, info: &ErrorInfo, now_ms: u64) -> Vec<EventKind> {
+        let (began, dropped) = self.errors.raise(report, info, self.clock.at(now_ms));
+        dropped.map(EventKind::ConditionEnded).into_iter().chain(began.map(EventKind::ConditionBegan)).collect()
     }
 }
 
 impl std::fmt::Debug for ConditionTracker {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let current: Vec<_> = self.rules.iter().filter_map(|watched| watched.current.as_ref()).collect();
-        f.debug_struct("ConditionTracker").field("current", &current).field("xids", &self.xids).finish_non_exhaustive()
+        let current: Vec<_> = self.rules.iter().filter_map(|state| state.current.as_ref()).collect();
+        f.debug_struct("ConditionTracker")
+            .field("current", &current)
+            .field("errors", &self.errors)
+            .finish_non_exhaustive()
     }
 }
 
-impl Watched {
-    fn take_in(&mut self, latest: Option<Condition>, events: &mut Vec<EventKind>) {
+impl RuleState {
+    fn update(&mut self, latest: Option<Condition>, events: &mut Vec<EventKind>) {
         match (std::mem::replace(&mut self.current, latest.clone()), latest) {
             (None, Some(began)) => events.push(EventKind::ConditionBegan(began)),
             (Some(ended), None) => events.push(EventKind::ConditionEnded(ended)),
@@ -160,7 +165,7 @@ impl Watched {
 }
 
 #[cfg(test)]
-mod stage;
+mod test_timeline;
 
 #[cfg(test)]
 mod tests;

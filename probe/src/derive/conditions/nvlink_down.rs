@@ -6,9 +6,9 @@
 use std::collections::BTreeSet;
 
 use super::{
-    rule::{Matter, Rule, View},
-    spell::{Sight, Spell},
-    words,
+    hysteresis::{Hysteresis, Observation},
+    rule::{Finding, Rule, View},
+    text,
 };
 use crate::model::{Condition, ConditionKind, NvLink, NvLinkRemote, Severity};
 
@@ -19,22 +19,22 @@ const END_AFTER_MS: u64 = 10_000;
 
 /// Remembers which links were up.
 pub(super) struct NvLinkDown {
-    spell: Spell<Matter>,
+    hysteresis: Hysteresis<Finding>,
     were_up: BTreeSet<u32>,
 }
 
 impl NvLinkDown {
     pub(super) fn new() -> Self {
-        Self { spell: Spell::new(BEGIN_AFTER_MS, END_AFTER_MS), were_up: BTreeSet::new() }
+        Self { hysteresis: Hysteresis::new(BEGIN_AFTER_MS, END_AFTER_MS), were_up: BTreeSet::new() }
     }
 
-    fn sight(&mut self, view: &View<'_>) -> Sight<Matter> {
+    fn observe(&mut self, view: &View<'_>) -> Observation<Finding> {
         // Instances of a GPU reach no other GPU, and their links may rest.
         if view.detail(|details| &details.modes.mig).is_some_and(|mig| mig.current) {
             self.were_up.clear();
-            return Sight::Clear;
+            return Observation::Inactive;
         }
-        let Some(links) = view.detail(|details| &details.nvlinks) else { return Sight::Unknown };
+        let Some(links) = view.detail(|details| &details.nvlinks) else { return Observation::Unknown };
         let is = |link: &NvLink, active: bool| view.fresh(&link.active) == Some(&active);
         let up: Vec<&NvLink> = links.iter().filter(|link| is(link, true)).collect();
         self.were_up.extend(up.iter().map(|link| link.link));
@@ -47,15 +47,15 @@ impl NvLinkDown {
             links.iter().filter(|link| is(link, false) && is_joined(link)).map(|link| link.link).collect();
         if down.is_empty() {
             let is_known = links.iter().all(|link| view.fresh(&link.active).is_some());
-            return if is_known { Sight::Clear } else { Sight::Unknown };
+            return if is_known { Observation::Inactive } else { Observation::Unknown };
         }
         let links = if down.len() == 1 { "NVLink" } else { "NVLinks" };
-        Sight::Seen(Matter {
+        Observation::Active(Finding {
             severity: Severity::Warning,
             text: format!(
                 "{links} {} down: transfers between GPUs are slow or fail. See `nvidia-smi nvlink -s`, and reset the GPUs \
                  when they are idle.",
-                words::list(&down)
+                text::list(&down)
             ),
             kind: ConditionKind::NvLinkDown { links: down },
         })
@@ -63,22 +63,22 @@ impl NvLinkDown {
 }
 
 impl Rule for NvLinkDown {
-    fn look(&mut self, view: &View<'_>) -> Option<Condition> {
-        let sight = self.sight(view);
-        let (since, matter) = self.spell.update(sight, view.now)?;
-        Some(matter.since(since))
+    fn evaluate(&mut self, view: &View<'_>) -> Option<Condition> {
+        let observation = self.observe(view);
+        let (since, finding) = self.hysteresis.update(observation, view.now)?;
+        Some(finding.since(since))
     }
 
     /// A GPU that comes back should have the links that it had.
     fn forget(&mut self) {
-        self.spell.forget();
+        self.hysteresis.forget();
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::{
-        super::stage::{Stage, lost, told},
+        super::test_timeline::{TestTimeline, event, lost},
         *,
     };
     use crate::model::{Absence, GpuDetails, Mode, Reading};
@@ -106,58 +106,58 @@ mod tests {
 
     #[test]
     fn a_link_that_was_up_is_missed() {
-        let mut stage = Stage::new();
-        stage.show_details(60, links(&[UP, UP, DOWN], Some(NvLinkRemote::Gpu)));
-        assert_eq!(stage.news(), [], "the third leads nowhere");
-        stage.show_details(60, links(&[UP, DOWN, DOWN], Some(NvLinkRemote::Gpu)));
-        assert_eq!(stage.news(), [told(66, "+nv_link_down")]);
-        assert_eq!(stage.only().kind, ConditionKind::NvLinkDown { links: vec![1] });
-        stage.show_details(1, links(&[DOWN, DOWN, DOWN], None));
-        assert_eq!(stage.only().kind, ConditionKind::NvLinkDown { links: vec![0, 1] });
-        assert!(stage.only().text.starts_with("NVLinks 0 and 1 down"), "{}", stage.only().text);
-        stage.show_details(60, links(&[UP, UP, DOWN], Some(NvLinkRemote::Gpu)));
-        assert_eq!(stage.news(), [told(132, "-nv_link_down")]);
+        let mut timeline = TestTimeline::new();
+        timeline.show_details(60, links(&[UP, UP, DOWN], Some(NvLinkRemote::Gpu)));
+        assert_eq!(timeline.take_events(), [], "the third leads nowhere");
+        timeline.show_details(60, links(&[UP, DOWN, DOWN], Some(NvLinkRemote::Gpu)));
+        assert_eq!(timeline.take_events(), [event(66, "+nv_link_down")]);
+        assert_eq!(timeline.only().kind, ConditionKind::NvLinkDown { links: vec![1] });
+        timeline.show_details(1, links(&[DOWN, DOWN, DOWN], None));
+        assert_eq!(timeline.only().kind, ConditionKind::NvLinkDown { links: vec![0, 1] });
+        assert!(timeline.only().text.starts_with("NVLinks 0 and 1 down"), "{}", timeline.only().text);
+        timeline.show_details(60, links(&[UP, UP, DOWN], Some(NvLinkRemote::Gpu)));
+        assert_eq!(timeline.take_events(), [event(132, "-nv_link_down")]);
     }
 
     #[test]
     fn it_is_missed_also_after_the_gpu_was_lost() {
-        let mut stage = Stage::new();
-        stage.show_details(1, links(&[UP, UP], Some(NvLinkRemote::Gpu)));
-        stage.show(10, lost).show_details(30, links(&[UP, DOWN], Some(NvLinkRemote::Gpu)));
-        assert_eq!(stage.news(), [told(17, "+nv_link_down")]);
+        let mut timeline = TestTimeline::new();
+        timeline.show_details(1, links(&[UP, UP], Some(NvLinkRemote::Gpu)));
+        timeline.show(10, lost).show_details(30, links(&[UP, DOWN], Some(NvLinkRemote::Gpu)));
+        assert_eq!(timeline.take_events(), [event(17, "+nv_link_down")]);
     }
 
     #[test]
     fn beside_links_to_switches_every_link_should_be_up() {
-        let mut stage = Stage::new();
-        stage.show_details(60, links(&[UP, UP, DOWN], Some(NvLinkRemote::Switch)));
-        assert_eq!(stage.only().kind, ConditionKind::NvLinkDown { links: vec![2] });
-        let mut stage = Stage::new();
-        stage.show_details(60, |details| {
+        let mut timeline = TestTimeline::new();
+        timeline.show_details(60, links(&[UP, UP, DOWN], Some(NvLinkRemote::Switch)));
+        assert_eq!(timeline.only().kind, ConditionKind::NvLinkDown { links: vec![2] });
+        let mut timeline = TestTimeline::new();
+        timeline.show_details(60, |details| {
             links(&[UP, DOWN], Some(NvLinkRemote::Gpu))(details);
             let Reading::Now(links) = &mut details.nvlinks else { panic!() };
             links[1].remote_pci_bus_id = Reading::Now("00000000:3B:00.0".into());
         });
-        assert_eq!(stage.only().kind, ConditionKind::NvLinkDown { links: vec![1] });
+        assert_eq!(timeline.only().kind, ConditionKind::NvLinkDown { links: vec![1] });
     }
 
     #[test]
     fn no_links_unused_links_and_unknown_links_are_none_that_are_down() {
         for states in [&[][..], &[DOWN, DOWN], &[UP, None]] {
-            let mut stage = Stage::new();
-            stage.show_details(60, links(states, Some(NvLinkRemote::Switch)));
-            assert_eq!(stage.news(), [], "{states:?}");
+            let mut timeline = TestTimeline::new();
+            timeline.show_details(60, links(states, Some(NvLinkRemote::Switch)));
+            assert_eq!(timeline.take_events(), [], "{states:?}");
         }
     }
 
     #[test]
     fn with_mig_links_may_rest() {
-        let mut stage = Stage::new();
-        stage.show_details(1, links(&[UP, UP], Some(NvLinkRemote::Switch)));
-        stage.show_details(60, |details| {
+        let mut timeline = TestTimeline::new();
+        timeline.show_details(1, links(&[UP, UP], Some(NvLinkRemote::Switch)));
+        timeline.show_details(60, |details| {
             links(&[DOWN, DOWN], None)(details);
             details.modes.mig = Reading::Now(Mode { current: true, pending: true });
         });
-        assert_eq!(stage.news(), []);
+        assert_eq!(timeline.take_events(), []);
     }
 }

@@ -1,20 +1,20 @@
 //! Pages of memory wait to be taken out of use.
 
 use super::{
-    rule::{Matter, PlainRule, Rule, View},
-    spell::Sight,
+    hysteresis::Observation,
+    rule::{Finding, PlainRule, Rule, View},
 };
 use crate::model::{ConditionKind, Severity};
 
 pub(super) fn rule() -> impl Rule {
-    PlainRule::new(0, 0, look)
+    PlainRule::new(0, 0, observe)
 }
 
-fn look(view: &View<'_>, _: bool) -> Sight<Matter> {
+fn observe(view: &View<'_>, _: bool) -> Observation<Finding> {
     match view.detail(|details| &details.retired_pages) {
-        None => Sight::Unknown,
-        Some(pages) if !pages.pending => Sight::Clear,
-        Some(_) => Sight::Seen(Matter {
+        None => Observation::Unknown,
+        Some(pages) if !pages.pending => Observation::Inactive,
+        Some(_) => Observation::Active(Finding {
             severity: Severity::Warning,
             text: "Page retirement pending: reset the GPU when it is idle.".to_owned(),
             kind: ConditionKind::PageRetirementPending,
@@ -24,7 +24,7 @@ fn look(view: &View<'_>, _: bool) -> Sight<Matter> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::stage::{Stage, told};
+    use super::super::test_timeline::{TestTimeline, event};
     use crate::model::{GpuDetails, Reading, RetiredPages};
 
     #[test]
@@ -34,9 +34,9 @@ mod tests {
                 details.retired_pages = Reading::Now(RetiredPages { single_bit: 2, double_bit: 0, pending });
             }
         };
-        let mut stage = Stage::new();
-        stage.show_details(1, pages(false)).show_details(1, pages(true)).show_details(1, pages(false));
-        let news = [told(2, "+page_retirement_pending"), told(3, "-page_retirement_pending")];
-        assert_eq!(stage.news(), news);
+        let mut timeline = TestTimeline::new();
+        timeline.show_details(1, pages(false)).show_details(1, pages(true)).show_details(1, pages(false));
+        let events = [event(2, "+page_retirement_pending"), event(3, "-page_retirement_pending")];
+        assert_eq!(timeline.take_events(), events);
     }
 }

@@ -3,8 +3,8 @@
 //! The link's generation says nothing: it rests low on an idle GPU, and the driver is slow to tell that it rose.
 
 use super::{
-    rule::{Matter, PlainRule, Rule, View},
-    spell::Sight,
+    hysteresis::Observation,
+    rule::{Finding, PlainRule, Rule, View},
 };
 use crate::model::{ConditionKind, Severity};
 
@@ -16,21 +16,21 @@ const BEGIN_AFTER_MS: u64 = 10_000;
 const END_AFTER_MS: u64 = 10_000;
 
 pub(super) fn rule() -> impl Rule {
-    PlainRule::new(BEGIN_AFTER_MS, END_AFTER_MS, look)
+    PlainRule::new(BEGIN_AFTER_MS, END_AFTER_MS, observe)
 }
 
-fn look(view: &View<'_>, _: bool) -> Sight<Matter> {
+fn observe(view: &View<'_>, _: bool) -> Observation<Finding> {
     let width = view.fresh(&view.sample.pcie.width).filter(|width| **width > 0);
-    let Some((&width, &max_width)) = width.zip(view.board.pcie_max_width.value()) else { return Sight::Unknown };
+    let Some((&width, &max_width)) = width.zip(view.board.pcie_max_width.value()) else { return Observation::Unknown };
     if width >= max_width {
-        return Sight::Clear;
+        return Observation::Inactive;
     }
     let gpu_percent = view.fresh(&view.sample.utilization.gpu_percent).copied();
     let sm_percent = view.activity(|activity| &activity.sm_percent);
     match gpu_percent.into_iter().chain(sm_percent).reduce(f64::max) {
-        None => Sight::Unknown,
-        Some(percent) if percent < BUSY_PERCENT => Sight::Undecided,
-        Some(_) => Sight::Seen(Matter {
+        None => Observation::Unknown,
+        Some(percent) if percent < BUSY_PERCENT => Observation::Inconclusive,
+        Some(_) => Observation::Active(Finding {
             severity: Severity::Warning,
             text: format!(
                 "PCIe link degraded: x{width} of x{max_width}. Copies to and from the GPU are slow. Check its seating, \
@@ -43,7 +43,7 @@ fn look(view: &View<'_>, _: bool) -> Sight<Matter> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::stage::{Stage, told};
+    use super::super::test_timeline::{TestTimeline, event};
     use super::*;
     use crate::{
         derive::examples,
@@ -59,23 +59,23 @@ mod tests {
 
     #[test]
     fn a_busy_gpu_with_few_lanes_is_degraded_until_it_has_all() {
-        let mut stage = Stage::new();
-        stage.show(60, link(8, 90.0));
-        assert_eq!(stage.news(), [told(11, "+pcie_degraded")]);
-        assert_eq!(stage.only().kind, ConditionKind::PcieDegraded { width: 8, max_width: 16 });
-        stage.show(600, link(8, 0.0));
-        assert_eq!(stage.news(), [], "it is still true while nothing runs");
-        stage.show(60, link(16, 0.0));
-        assert_eq!(stage.news(), [told(671, "-pcie_degraded")]);
+        let mut timeline = TestTimeline::new();
+        timeline.show(60, link(8, 90.0));
+        assert_eq!(timeline.take_events(), [event(11, "+pcie_degraded")]);
+        assert_eq!(timeline.only().kind, ConditionKind::PcieDegraded { width: 8, max_width: 16 });
+        timeline.show(600, link(8, 0.0));
+        assert_eq!(timeline.take_events(), [], "it is still true while nothing runs");
+        timeline.show(60, link(16, 0.0));
+        assert_eq!(timeline.take_events(), [event(671, "-pcie_degraded")]);
     }
 
     #[test]
     fn lanes_and_generation_may_rest_while_nothing_runs() {
-        let mut stage = Stage::new();
-        stage.show(600, link(4, 0.0)).show(5, link(4, 90.0)).show(60, link(16, 90.0));
-        assert_eq!(stage.news(), []);
-        stage.board.pcie_max_generation = Reading::Now(5);
-        stage.show(600, link(16, 90.0));
-        assert_eq!(stage.news(), []);
+        let mut timeline = TestTimeline::new();
+        timeline.show(600, link(4, 0.0)).show(5, link(4, 90.0)).show(60, link(16, 90.0));
+        assert_eq!(timeline.take_events(), []);
+        timeline.board.pcie_max_generation = Reading::Now(5);
+        timeline.show(600, link(16, 90.0));
+        assert_eq!(timeline.take_events(), []);
     }
 }

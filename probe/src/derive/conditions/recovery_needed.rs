@@ -1,13 +1,13 @@
 //! The driver asks for something before the GPU is used again.
 
 use super::{
-    rule::{Matter, PlainRule, Rule, View},
-    spell::Sight,
+    hysteresis::Observation,
+    rule::{Finding, PlainRule, Rule, View},
 };
 use crate::model::{ConditionKind, RecoveryAction, Severity};
 
 pub(super) fn rule() -> impl Rule {
-    PlainRule::new(0, 0, look)
+    PlainRule::new(0, 0, observe)
 }
 
 /// Whether the driver asks for anything; `None` where it is not known.
@@ -15,10 +15,10 @@ pub(super) fn is_needed(view: &View<'_>) -> Option<bool> {
     view.detail(|details| &details.recovery_action).map(|action| *action != RecoveryAction::None)
 }
 
-fn look(view: &View<'_>, _: bool) -> Sight<Matter> {
-    let Some(&action) = view.detail(|details| &details.recovery_action) else { return Sight::Unknown };
+fn observe(view: &View<'_>, _: bool) -> Observation<Finding> {
+    let Some(&action) = view.detail(|details| &details.recovery_action) else { return Observation::Unknown };
     let (severity, text) = match action {
-        RecoveryAction::None => return Sight::Clear,
+        RecoveryAction::None => return Observation::Inactive,
         RecoveryAction::GpuReset => {
             (Severity::Critical, "GPU reset required: stop its processes, then run `nvidia-smi --gpu-reset`.")
         }
@@ -31,12 +31,12 @@ fn look(view: &View<'_>, _: bool) -> Sight<Matter> {
             (Severity::Critical, "Drain and reset required: let running programs end, start none, then reset the GPU.")
         }
     };
-    Sight::Seen(Matter { severity, text: text.to_owned(), kind: ConditionKind::RecoveryNeeded { action } })
+    Observation::Active(Finding { severity, text: text.to_owned(), kind: ConditionKind::RecoveryNeeded { action } })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::stage::{Stage, told};
+    use super::super::test_timeline::{TestTimeline, event};
     use super::*;
     use crate::model::Reading;
 
@@ -44,14 +44,14 @@ mod tests {
     fn it_lasts_while_the_driver_asks_for_something() {
         let asks =
             |action| move |details: &mut crate::model::GpuDetails| details.recovery_action = Reading::Now(action);
-        let mut stage = Stage::new();
-        stage.show_details(1, asks(RecoveryAction::None));
+        let mut timeline = TestTimeline::new();
+        timeline.show_details(1, asks(RecoveryAction::None));
         for action in [RecoveryAction::DrainP2p, RecoveryAction::GpuReset, RecoveryAction::NodeReboot] {
-            stage.show_details(1, asks(action));
-            assert_eq!(stage.only().kind, ConditionKind::RecoveryNeeded { action });
+            timeline.show_details(1, asks(action));
+            assert_eq!(timeline.only().kind, ConditionKind::RecoveryNeeded { action });
         }
-        assert_eq!(stage.only().severity, Severity::Critical);
-        stage.show_details(1, asks(RecoveryAction::None));
-        assert_eq!(stage.news(), [told(2, "+recovery_needed"), told(5, "-recovery_needed")]);
+        assert_eq!(timeline.only().severity, Severity::Critical);
+        timeline.show_details(1, asks(RecoveryAction::None));
+        assert_eq!(timeline.take_events(), [event(2, "+recovery_needed"), event(5, "-recovery_needed")]);
     }
 }

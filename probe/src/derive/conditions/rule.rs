@@ -1,24 +1,31 @@
-//! What a rule looks at, and what it says.
+//! What a rule evaluates, and what it finds.
 
 use super::{
     clock::Moment,
-    spell::{Sight, Spell},
+    hysteresis::{Hysteresis, Observation},
 };
-use crate::model::{Activity, Board, Condition, ConditionKind, GpuDetails, GpuSample, Reading, Severity};
+use crate::model::{Activity, Board, Condition, ConditionKind, GpuDetails, GpuSample, Process, Reading, Severity};
 
 /// An older value tells nothing about now.
 const LONGEST_AGE_MS: u64 = 60_000;
 
+/// A process, told apart from others that have had its PID.
+pub(super) type ProcessKey = (u32, Option<u64>);
+
+pub(super) fn process_key(process: &Process) -> ProcessKey {
+    (process.pid, process.started_ms.value().copied())
+}
+
 /// One kind of condition.
 pub(super) trait Rule: Send {
-    /// The condition as it is now, if it lasts.
-    fn look(&mut self, view: &View<'_>) -> Option<Condition>;
+    /// Evaluates one sample. The condition as it is now, while it lasts.
+    fn evaluate(&mut self, view: &View<'_>) -> Option<Condition>;
 
-    /// The GPU is gone or asleep: what was seen of it is over.
+    /// The GPU is lost, failed or asleep: the condition ends.
     fn forget(&mut self);
 }
 
-/// What there is to see of a GPU.
+/// The readings of a GPU at one tick.
 pub(super) struct View<'a> {
     pub(super) sample: &'a GpuSample,
     pub(super) board: &'a Board,
@@ -52,42 +59,46 @@ impl<'a> View<'a> {
     }
 }
 
-/// What is the matter, without since when.
+/// A condition without its start time.
 #[derive(Debug, Clone)]
-pub(super) struct Matter {
+pub(super) struct Finding {
     pub(super) severity: Severity,
     pub(super) text: String,
     pub(super) kind: ConditionKind,
 }
 
-impl Matter {
+impl Finding {
     pub(super) fn since(&self, since: Moment) -> Condition {
         let Self { severity, text, kind } = self.clone();
         Condition { since_ms: since.wall_ms, severity, text, kind }
     }
 }
 
-/// A rule that remembers nothing but whether its condition lasts, which it is told, so that it can end at another
+/// A rule without a state of its own. `observe` receives whether the condition lasts, so that it can end at another
 /// threshold than it begins.
 pub(super) struct PlainRule {
-    spell: Spell<Matter>,
-    look: fn(&View<'_>, bool) -> Sight<Matter>,
+    hysteresis: Hysteresis<Finding>,
+    observe: fn(&View<'_>, bool) -> Observation<Finding>,
 }
 
 impl PlainRule {
-    pub(super) fn new(begin_after_ms: u64, end_after_ms: u64, look: fn(&View<'_>, bool) -> Sight<Matter>) -> Self {
-        Self { spell: Spell::new(begin_after_ms, end_after_ms), look }
+    pub(super) fn new(
+        begin_after_ms: u64,
+        end_after_ms: u64,
+        observe: fn(&View<'_>, bool) -> Observation<Finding>,
+    ) -> Self {
+        Self { hysteresis: Hysteresis::new(begin_after_ms, end_after_ms), observe }
     }
 }
 
 impl Rule for PlainRule {
-    fn look(&mut self, view: &View<'_>) -> Option<Condition> {
-        let sight = (self.look)(view, self.spell.lasts());
-        let (since, matter) = self.spell.update(sight, view.now)?;
-        Some(matter.since(since))
+    fn evaluate(&mut self, view: &View<'_>) -> Option<Condition> {
+        let observation = (self.observe)(view, self.hysteresis.lasts());
+        let (since, finding) = self.hysteresis.update(observation, view.now)?;
+        Some(finding.since(since))
     }
 
     fn forget(&mut self) {
-        self.spell.forget();
+        self.hysteresis.forget();
     }
 }

@@ -2,9 +2,9 @@
 
 use super::{
     clock::Moment,
-    rule::{Matter, Rule, View},
-    spell::{Sight, Spell},
-    words,
+    hysteresis::{Hysteresis, Observation},
+    rule::{Finding, Rule, View},
+    text,
 };
 use crate::model::{Condition, ConditionKind, Severity, ThrottleReason};
 
@@ -24,28 +24,28 @@ const CONCERNS: [ThrottleReason; 6] = [
 
 /// Each reason begins and ends by itself, so that the condition neither flaps nor names one that is long over.
 pub(super) struct Throttled {
-    spells: [Spell<()>; 6],
+    hysteresis: [Hysteresis<()>; 6],
     since: Option<Moment>,
 }
 
 impl Throttled {
     pub(super) fn new() -> Self {
-        Self { spells: CONCERNS.map(|_| Spell::new(BEGIN_AFTER_MS, END_AFTER_MS)), since: None }
+        Self { hysteresis: CONCERNS.map(|_| Hysteresis::new(BEGIN_AFTER_MS, END_AFTER_MS)), since: None }
     }
 }
 
 impl Rule for Throttled {
-    fn look(&mut self, view: &View<'_>) -> Option<Condition> {
+    fn evaluate(&mut self, view: &View<'_>) -> Option<Condition> {
         let given = view.fresh(&view.sample.throttle_reasons);
         let mut reasons = Vec::new();
         let mut began = Vec::new();
-        for (reason, spell) in CONCERNS.iter().zip(&mut self.spells) {
-            let sight = match given {
-                None => Sight::Unknown,
-                Some(given) if is_given(*reason, given) => Sight::Seen(()),
-                Some(_) => Sight::Clear,
+        for (reason, hysteresis) in CONCERNS.iter().zip(&mut self.hysteresis) {
+            let observation = match given {
+                None => Observation::Unknown,
+                Some(given) if is_given(*reason, given) => Observation::Active(()),
+                Some(_) => Observation::Inactive,
             };
-            if let Some((since, ())) = spell.update(sight, view.now) {
+            if let Some((since, ())) = hysteresis.update(observation, view.now) {
                 reasons.push(*reason);
                 began.push(since);
             }
@@ -53,7 +53,7 @@ impl Rule for Throttled {
         let earliest = began.into_iter().reduce(|one, other| if other.since(one) > 0 { one } else { other });
         self.since = earliest.map(|earliest| self.since.unwrap_or(earliest));
         let since = self.since?;
-        Some(matter(view, reasons).since(since))
+        Some(finding(view, reasons).since(since))
     }
 
     fn forget(&mut self) {
@@ -68,11 +68,11 @@ fn is_given(reason: ThrottleReason, given: &[ThrottleReason]) -> bool {
     given.contains(&reason) && !is_told_better
 }
 
-fn matter(view: &View<'_>, reasons: Vec<ThrottleReason>) -> Matter {
+fn finding(view: &View<'_>, reasons: Vec<ThrottleReason>) -> Finding {
     let causes: Vec<String> = reasons.iter().map(|reason| cause(*reason, view)).collect();
-    Matter {
+    Finding {
         severity: reasons.iter().map(|reason| severity(*reason)).max().unwrap_or(Severity::Notice),
-        text: format!("Clocks reduced: {}.", words::list(&causes)),
+        text: format!("Clocks reduced: {}.", text::list(&causes)),
         kind: ConditionKind::Throttled { reasons },
     }
 }
@@ -106,7 +106,7 @@ fn cause(reason: ThrottleReason, view: &View<'_>) -> String {
 #[cfg(test)]
 mod tests {
     use super::{
-        super::stage::{START_MS, Stage, told},
+        super::test_timeline::{START_MS, TestTimeline, event},
         ThrottleReason::*,
         *,
     };
@@ -118,69 +118,69 @@ mod tests {
 
     #[test]
     fn it_begins_after_three_seconds_in_a_row_and_ends_after_ten() {
-        let mut stage = Stage::new();
-        stage.show(2, held(&[SwPowerCap])).show(1, |_| {}).show(3, held(&[SwPowerCap])).show(1, |_| {});
-        assert_eq!(stage.news(), []);
-        stage.show(10, held(&[SwPowerCap])).show(9, |_| {}).show(1, held(&[SwPowerCap])).show(30, |_| {});
-        assert_eq!(stage.news(), [told(11, "+throttled"), told(38, "-throttled")]);
+        let mut timeline = TestTimeline::new();
+        timeline.show(2, held(&[SwPowerCap])).show(1, |_| {}).show(3, held(&[SwPowerCap])).show(1, |_| {});
+        assert_eq!(timeline.take_events(), []);
+        timeline.show(10, held(&[SwPowerCap])).show(9, |_| {}).show(1, held(&[SwPowerCap])).show(30, |_| {});
+        assert_eq!(timeline.take_events(), [event(11, "+throttled"), event(38, "-throttled")]);
     }
 
     #[test]
     fn it_takes_the_same_time_at_any_interval() {
         for (step_ms, begins) in [(100, 3), (10_000, 20)] {
-            let mut stage = Stage::every(step_ms);
-            stage.show(30, held(&[SwPowerCap])).show(30, |_| {});
-            let news = stage.news();
-            assert_eq!(news[0], told(begins, "+throttled"), "{step_ms}");
-            assert_eq!(news.len(), 2);
-            assert!((40..=50).contains(&news[1].0), "{step_ms}: {news:?}");
+            let mut timeline = TestTimeline::every(step_ms);
+            timeline.show(30, held(&[SwPowerCap])).show(30, |_| {});
+            let events = timeline.take_events();
+            assert_eq!(events[0], event(begins, "+throttled"), "{step_ms}");
+            assert_eq!(events.len(), 2);
+            assert!((40..=50).contains(&events[1].0), "{step_ms}: {events:?}");
         }
     }
 
     #[test]
     fn a_gpu_that_is_idle_or_does_as_it_was_told_is_not_throttled() {
-        let mut stage = Stage::new();
-        stage.show(60, held(&[GpuIdle, ApplicationsClocksSetting, DisplayClockSetting]));
-        assert_eq!(stage.news(), []);
+        let mut timeline = TestTimeline::new();
+        timeline.show(60, held(&[GpuIdle, ApplicationsClocksSetting, DisplayClockSetting]));
+        assert_eq!(timeline.take_events(), []);
     }
 
     #[test]
     fn reasons_change_within_one_condition_and_do_not_flap() {
-        let mut stage = Stage::new();
-        stage.show(10, held(&[SwPowerCap]));
-        assert_eq!(stage.only().severity, Severity::Notice);
-        stage.show(1, held(&[SwThermalSlowdown]));
-        assert_eq!(stage.only().kind, ConditionKind::Throttled { reasons: vec![SwPowerCap] });
-        stage.show(5, held(&[SwThermalSlowdown]));
+        let mut timeline = TestTimeline::new();
+        timeline.show(10, held(&[SwPowerCap]));
+        assert_eq!(timeline.only().severity, Severity::Notice);
+        timeline.show(1, held(&[SwThermalSlowdown]));
+        assert_eq!(timeline.only().kind, ConditionKind::Throttled { reasons: vec![SwPowerCap] });
+        timeline.show(5, held(&[SwThermalSlowdown]));
         let both = ConditionKind::Throttled { reasons: vec![SwThermalSlowdown, SwPowerCap] };
-        assert_eq!((&stage.only().kind, stage.only().severity), (&both, Severity::Warning));
-        stage.show(10, held(&[SwThermalSlowdown]));
-        assert_eq!(stage.only().kind, ConditionKind::Throttled { reasons: vec![SwThermalSlowdown] });
-        assert_eq!(stage.only().since_ms, START_MS + 1_000, "it is still the same");
-        assert_eq!(stage.news(), [told(4, "+throttled")]);
+        assert_eq!((&timeline.only().kind, timeline.only().severity), (&both, Severity::Warning));
+        timeline.show(10, held(&[SwThermalSlowdown]));
+        assert_eq!(timeline.only().kind, ConditionKind::Throttled { reasons: vec![SwThermalSlowdown] });
+        assert_eq!(timeline.only().since_ms, START_MS + 1_000, "it is still the same");
+        assert_eq!(timeline.take_events(), [event(4, "+throttled")]);
     }
 
     #[test]
     fn a_slowdown_by_the_hardware_is_named_by_its_cause() {
-        let mut stage = Stage::new();
-        stage.show(10, held(&[HwSlowdown, HwThermalSlowdown]));
-        assert_eq!(stage.only().kind, ConditionKind::Throttled { reasons: vec![HwThermalSlowdown] });
-        assert_eq!(stage.only().severity, Severity::Critical);
-        let mut stage = Stage::new();
-        stage.show(10, held(&[HwSlowdown]));
-        assert_eq!(stage.only().kind, ConditionKind::Throttled { reasons: vec![HwSlowdown] });
-        assert_eq!(stage.only().severity, Severity::Warning);
+        let mut timeline = TestTimeline::new();
+        timeline.show(10, held(&[HwSlowdown, HwThermalSlowdown]));
+        assert_eq!(timeline.only().kind, ConditionKind::Throttled { reasons: vec![HwThermalSlowdown] });
+        assert_eq!(timeline.only().severity, Severity::Critical);
+        let mut timeline = TestTimeline::new();
+        timeline.show(10, held(&[HwSlowdown]));
+        assert_eq!(timeline.only().kind, ConditionKind::Throttled { reasons: vec![HwSlowdown] });
+        assert_eq!(timeline.only().severity, Severity::Warning);
     }
 
     #[test]
     fn its_text_names_limit_and_heat() {
-        let mut stage = Stage::new();
-        stage.show(10, |sample| {
+        let mut timeline = TestTimeline::new();
+        timeline.show(10, |sample| {
             held(&[SwPowerCap, SwThermalSlowdown])(sample);
             sample.power.limit_watts = Reading::Now(700.0);
             sample.temperature.gpu_celsius = Reading::Now(86.6);
         });
         let text = "Clocks reduced: thermal slowdown (87 °C) and power-capped at 700 W.";
-        assert_eq!(stage.only().text, text);
+        assert_eq!(timeline.only().text, text);
     }
 }

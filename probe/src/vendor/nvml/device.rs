@@ -18,8 +18,8 @@ use super::{
 };
 use crate::{
     model::{Absence, Gpu, GpuDetails, GpuSample, Reading, Trace, now_ms},
-    vendor::nvml::query::{CachedAnswers, Query as Q, SystemQuery, Value},
-    vendor::{Device as ProbeDevice, DeviceError, Extent},
+    vendor::nvml::query::{Query as Q, SystemQuery, Value},
+    vendor::{Device as ProbeDevice, DeviceError, ReadDepth, VendorAnswers},
 };
 
 /// One GPU, opened.
@@ -126,26 +126,26 @@ impl ProbeDevice for NvmlDevice {
         self.identity.clone()
     }
 
-    fn read(&mut self, sample: &mut GpuSample, extent: Extent) -> Result<(), DeviceError> {
+    fn read(&mut self, sample: &mut GpuSample, depth: ReadDepth) -> Result<(), DeviceError> {
         let begun_ms = now_ms();
         self.read_ms = begun_ms;
-        let with_paced = extent == Extent::Whole;
+        let with_paced = depth == ReadDepth::Full;
         self.querier.ask_lanes(Reader::Model, |lane| match lane {
             Lane::Tick => true,
             Lane::Paced(_) => with_paced,
             Lane::Once | Lane::Slow | Lane::Slower(_) => false,
         });
-        if extent == Extent::Metered {
+        if depth == ReadDepth::Metered {
             self.querier.ask(None, &[Q::TotalEnergyConsumption]);
         }
         to_model::sample(Answers::new(self.querier.cached(), begun_ms), sample);
         sample.processes = self.processes.read(&mut self.querier, begun_ms);
-        if extent == Extent::Whole {
+        if depth == ReadDepth::Full {
             self.rates(sample);
         } else {
             needs_a_second_look(sample);
         }
-        let (samples, gone) = self.mig.read(&mut self.querier, extent);
+        let (samples, gone) = self.mig.read(&mut self.querier, depth);
         sample.mig_devices = samples;
         if gone {
             self.look_for_mig_devices();
@@ -166,13 +166,13 @@ impl ProbeDevice for NvmlDevice {
         self.querier.verdict()
     }
 
-    fn ask_for_tools(&mut self, all: bool) {
+    fn query_for_tools(&mut self, all: bool) {
         self.querier.ask_lanes(Reader::Smi, |lane| lane == Lane::Slow || (all && lane == Lane::Once));
     }
 
-    fn answers(&mut self, all: bool) -> Option<CachedAnswers> {
+    fn answers(&mut self, all: bool) -> Option<VendorAnswers> {
         let cached = self.querier.cached();
-        Some(if all { cached.clone() } else { cached.since(self.read_ms) })
+        Some(VendorAnswers::from(if all { cached.clone() } else { cached.since(self.read_ms) }))
     }
 
     fn traces(&mut self) -> Vec<Trace> {

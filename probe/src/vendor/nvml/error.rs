@@ -2,6 +2,7 @@
 
 use nvml_wrapper::error::NvmlError;
 
+use super::start;
 use crate::{model::Absence, vendor::DeviceError, vendor::nvml::query::Code};
 
 /// Why one reading is not there.
@@ -16,7 +17,7 @@ pub(super) fn absence(code: Code) -> Absence {
 }
 
 /// Whether the driver is no longer the one that the library was loaded for: it was unloaded or replaced.
-pub(super) fn is_driver_gone(code: Code) -> bool {
+pub(super) fn is_driver_replaced(code: Code) -> bool {
     matches!(code, Code::UNINITIALIZED | Code::DRIVER_NOT_LOADED | Code::VERSION_MISMATCH)
 }
 
@@ -24,9 +25,14 @@ pub(super) fn is_driver_gone(code: Code) -> bool {
 pub(super) fn device_error(code: Code) -> DeviceError {
     match code {
         Code::GPU_IS_LOST => DeviceError::Lost,
-        code if is_driver_gone(code) => DeviceError::DriverGone { code: code.0 },
+        code if is_driver_replaced(code) => driver_replaced(code.0),
         code => DeviceError::Failed(absence(code)),
     }
+}
+
+/// The driver was unloaded or replaced, as this `nvmlReturn_t` says.
+pub(in crate::vendor) fn driver_replaced(code: u32) -> DeviceError {
+    DeviceError::DriverReplaced { code, cause: start::source_error(code) }
 }
 
 /// The `nvmlReturn_t` that an error stands for; 999 (`NVML_ERROR_UNKNOWN`) for those of the wrapper itself.

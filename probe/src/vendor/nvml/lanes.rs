@@ -119,7 +119,7 @@ pub(super) static CALLS: LazyLock<Vec<Call>> = LazyLock::new(|| {
 
 /// Whether a collector's answer serves other programs, too: what the table has. What an answer raised, such as the
 /// counters of links, may be older than a tool's user expects.
-pub(super) fn is_told(query: Q) -> bool {
+pub(super) fn is_recorded(query: Q) -> bool {
     lane_of(query).is_some()
 }
 

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     model::{Absence, MigDevice, MigSample, Reading},
-    vendor::Extent,
+    vendor::ReadDepth,
     vendor::nvml::query::{Query as Q, Value},
 };
 
@@ -56,7 +56,7 @@ impl MigReader {
     }
 
     /// Their readings, and whether one of them is gone, so that it is time for another look.
-    pub(super) fn read(&mut self, querier: &mut Querier, extent: Extent) -> (Reading<Vec<MigSample>>, bool) {
+    pub(super) fn read(&mut self, querier: &mut Querier, depth: ReadDepth) -> (Reading<Vec<MigSample>>, bool) {
         let parts = match &mut self.devices {
             Reading::Absent(reason) => return (Reading::Absent(reason.clone()), false),
             Reading::Now(parts) | Reading::Earlier { value: parts, .. } => parts,
@@ -66,9 +66,9 @@ impl MigReader {
             .map(|part| {
                 let index = part.identity.index;
                 querier.ask(Some(index), &[Q::MemoryInfo]);
-                let activity = match extent {
-                    Extent::Whole => part.gpm.read(querier, Some(index)).activity,
-                    Extent::Glance | Extent::Metered => Reading::Absent(Absence::WarmingUp),
+                let activity = match depth {
+                    ReadDepth::Full => part.gpm.read(querier, Some(index)).activity,
+                    ReadDepth::OneShot | ReadDepth::Metered => Reading::Absent(Absence::WarmingUp),
                 };
                 mig_sample(Answers::new(querier.cached(), 0).of_mig_device(index), &part.identity, activity)
             })

@@ -6,7 +6,7 @@
 mod backend;
 mod cached;
 mod device;
-mod error;
+pub(super) mod error;
 mod events;
 mod gpm;
 pub mod kernel_log;
@@ -19,18 +19,14 @@ mod processes;
 mod querier;
 pub mod query;
 mod recorded;
+mod runtime_pm;
 mod shares;
 mod source;
-mod start;
+pub(super) mod start;
 mod to_model;
 mod topology;
 mod traces;
 mod turn;
 pub mod xid;
 
-pub use self::{
-    backend::NvmlBackend,
-    lanes::shared_queries,
-    recorded::{GpuAnswers, Recorded},
-    source::NvmlSource,
-};
+pub use self::{backend::NvmlBackend, lanes::shared_queries, recorded::Recorded, source::NvmlSource};

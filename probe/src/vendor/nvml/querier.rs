@@ -8,7 +8,7 @@ use std::{
 
 use super::{
     backend::{Activity, NvmlBackend},
-    error::is_driver_gone,
+    error::{driver_replaced, is_driver_replaced},
     lanes::{CALLS, Call, Lane, Reader, follow_up_calls},
     paced::Every,
 };
@@ -168,7 +168,7 @@ impl Querier {
                 self.unsupported.insert(asked, Instant::now());
             }
             Err(Code::GPU_IS_LOST) => self.votes.lost += 1,
-            Err(code) if is_driver_gone(*code) => {
+            Err(code) if is_driver_replaced(*code) => {
                 self.votes.gone += 1;
                 self.votes.code = code.0;
             }
@@ -206,7 +206,7 @@ impl Votes {
         if lost > answered {
             Err(DeviceError::Lost)
         } else if gone > answered {
-            Err(DeviceError::DriverGone { code })
+            Err(driver_replaced(code))
         } else {
             Ok(())
         }
@@ -222,7 +222,7 @@ mod tests {
         let verdict = |answered, lost, gone, code| Votes { answered, lost, gone, code }.verdict();
         assert_eq!(verdict(1, 0, 0, 0), Ok(()));
         assert_eq!(verdict(0, 1, 0, 0), Err(DeviceError::Lost));
-        assert_eq!(verdict(0, 0, 1, 18), Err(DeviceError::DriverGone { code: 18 }));
+        assert_eq!(verdict(0, 0, 1, 18), Err(driver_replaced(18)));
         assert_eq!(verdict(1, 1, 1, 18), Ok(()));
     }
 }

@@ -5,37 +5,34 @@
 
 use std::{collections::HashMap, path::PathBuf};
 
-use serde::{Deserialize, Serialize};
-
-use super::lanes::{is_lasting, is_told};
+use super::lanes::{is_lasting, is_recorded};
 use crate::{
     bounded,
     model::{Absence, Health, Platform, Reading, SourceKind},
     vendor::nvml::query::{Answer, CachedAnswers, Code, Query, Subject, SystemQuery, Value},
+    vendor::{GpuAnswers, VendorAnswers},
 };
 
 /// The answers of one moment.
 pub struct Recorded {
     platform: Platform,
-    gpus: HashMap<u32, GpuAnswers>,
+    gpus: HashMap<u32, RecordedGpu>,
     proc_root: PathBuf,
 }
 
 /// Those about one GPU.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct GpuAnswers {
-    /// NVML's index.
-    pub index: u32,
-    /// Whether it answers.
-    pub health: Health,
-    /// What it answered.
-    pub answers: CachedAnswers,
+struct RecordedGpu {
+    health: Health,
+    answers: CachedAnswers,
 }
 
 impl Recorded {
     /// Puts the answers of one moment together.
     pub fn new(platform: Platform, gpus: Vec<GpuAnswers>) -> Self {
-        Self { platform, gpus: gpus.into_iter().map(|own| (own.index, own)).collect(), proc_root: "/proc".into() }
+        let gpus = gpus.into_iter().map(|GpuAnswers { index, health, answers: VendorAnswers(answers) }| {
+            (index, RecordedGpu { health, answers })
+        });
+        Self { platform, gpus: gpus.collect(), proc_root: "/proc".into() }
     }
 
     /// Answers a query about the machine, or does not know.
@@ -51,7 +48,7 @@ impl Recorded {
             SystemQuery::ProcessName(pid) => Some(self.process_name(pid)),
             // What only a driver that hosts virtual GPUs can do; others do not host any GPU's.
             SystemQuery::VgpuDriverCapability(_) => {
-                let mode = |own: &GpuAnswers| own.answers.get(None, Query::HostVgpuMode).map(|own| own.answer.is_ok());
+                let mode = |own: &RecordedGpu| own.answers.get(None, Query::HostVgpuMode).map(|own| own.answer.is_ok());
                 self.gpus.values().all(|own| mode(own) == Some(false)).then_some(Err(Code::NOT_SUPPORTED))
             }
             _ => None,
@@ -65,7 +62,8 @@ impl Recorded {
 
     /// The GPUs whose driver does not return, by index.
     pub fn hung(&self) -> Vec<u32> {
-        self.gpus.values().filter(|own| matches!(own.health, Health::Hung { .. })).map(|own| own.index).collect()
+        let hung = self.gpus.iter().filter(|(_, own)| matches!(own.health, Health::Hung { .. }));
+        hung.map(|(index, _)| *index).collect()
     }
 
     /// Answers a query about a GPU, or does not know.
@@ -81,7 +79,7 @@ impl Recorded {
             Health::Asleep { .. } => lasting(),
             // Nobody answers it, so that nobody need be asked.
             _ if query == Query::GpuPartNumber => Some(Err(Code::FUNCTION_NOT_FOUND)),
-            _ => cached().filter(|_| subject.mig.is_some() || is_told(query)),
+            _ => cached().filter(|_| subject.mig.is_some() || is_recorded(query)),
         }
     }
 
@@ -125,11 +123,11 @@ mod tests {
             nvml_version: version(),
             cuda_version: Reading::Now("13.0".to_owned()),
         };
-        Recorded::new(platform, vec![GpuAnswers { index: 0, health, answers }])
+        Recorded::new(platform, vec![GpuAnswers { index: 0, health, answers: answers.into() }])
     }
 
     #[test]
-    fn what_the_collector_was_answered_is_told_but_for_what_may_be_old() {
+    fn what_the_collector_was_answered_is_recorded_but_for_what_may_be_old() {
         let own = recorded(Health::Ok);
         let ask = |query| own.about(Subject::gpu(0), query);
         assert_eq!(ask(Query::EncoderStats), Some(Ok(Value::number(1))));

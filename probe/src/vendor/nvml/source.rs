@@ -9,14 +9,15 @@ use super::{
     device::NvmlDevice,
     error::{absence, code},
     events::EventReporter,
-    start::{LIBRARY, start_error},
-    topology,
+    kernel_log::KernelLog,
+    runtime_pm,
+    start::{self, LIBRARY, start_error},
+    topology, xid,
 };
 use crate::{
-    host::runtime_pm,
     model::{GpuLink, Platform, Reading, SourceKind},
     vendor::nvml::query::Code,
-    vendor::{Device, DeviceError, Reporter, Source, SourceError},
+    vendor::{Device, DeviceError, ErrorInfo, ErrorLog, Reporter, Source, SourceError},
 };
 
 /// NVML, loaded and initialised.
@@ -55,7 +56,7 @@ impl Source for NvmlSource {
 
     fn device_count(&self) -> Result<u32, SourceError> {
         match self.answers.nvml.device_count() {
-            Ok(0) => Err(SourceError::NoDevice),
+            Ok(0) => Err(start::no_device()),
             Ok(count) => Ok(count),
             Err(error) => Err(start_error(&self.library, &error)),
         }
@@ -71,6 +72,14 @@ impl Source for NvmlSource {
 
     fn reporter(&self) -> Option<Box<dyn Reporter>> {
         EventReporter::new(self.answers.nvml).ok().map(|reporter| Box::new(reporter) as _)
+    }
+
+    fn error_log(&self, path: &Path) -> Option<Box<dyn ErrorLog>> {
+        KernelLog::open(path).ok().map(|log| Box::new(log) as _)
+    }
+
+    fn describe_error(&self, code: u32) -> ErrorInfo {
+        xid::describe(code)
     }
 
     fn links(&self, gpus: &[u32]) -> Vec<GpuLink> {

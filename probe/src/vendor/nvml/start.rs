@@ -5,14 +5,19 @@ use std::path::Path;
 use nvml_wrapper::error::NvmlError;
 
 use super::error;
-use crate::vendor::SourceError;
+use crate::vendor::{SourceError, nvml::query::Code};
 
 /// The name by which every NVIDIA driver installs its library.
 pub(super) const LIBRARY: &str = "libnvidia-ml.so.1";
 
 /// What a failed start means.
 pub(super) fn start_error(library: &str, error: &NvmlError) -> SourceError {
-    let no_library = |cause: String| SourceError::NoLibrary { library: library.to_owned(), cause };
+    let no_library = |cause: String| {
+        SourceError::NoLibrary(format!(
+            "cannot load NVIDIA's management library {library}: {cause}; install the NVIDIA driver's utilities, \
+             point --nvml-lib at libnvidia-ml.so.1, or try simulated GPUs with --source sim"
+        ))
+    };
     match error {
         NvmlError::LibloadingError(loader) => {
             let cause = std::error::Error::source(loader).map_or_else(|| loader.to_string(), ToString::to_string);
@@ -22,7 +27,7 @@ pub(super) fn start_error(library: &str, error: &NvmlError) -> SourceError {
             let missing = "it lacks nvmlInit_v2 or nvmlDeviceGetCount_v2, so it is not NVIDIA's, or a stub, or too old";
             no_library(missing.to_owned())
         }
-        error => driver_error(error),
+        error => source_error(error::code(error)),
     }
 }
 
@@ -35,12 +40,35 @@ fn driver_hint() -> &'static str {
     }
 }
 
-fn driver_error(error: &NvmlError) -> SourceError {
-    match error {
-        NvmlError::DriverNotLoaded => SourceError::NoDriver,
-        NvmlError::NoPermission => SourceError::NoPermission,
-        NvmlError::LibRmVersionMismatch => SourceError::VersionMismatch,
-        NvmlError::NotFound => SourceError::NoDevice,
-        error => SourceError::Driver { code: error::code(error) },
+/// What an `nvmlReturn_t` means for the whole driver.
+pub(in crate::vendor) fn source_error(code: u32) -> SourceError {
+    match Code(code) {
+        Code::DRIVER_NOT_LOADED => SourceError::NoDriver(
+            "NVIDIA's library is installed, but its kernel driver is not running; load it with `modprobe nvidia` or \
+             reinstall it for this kernel, or try simulated GPUs with --source sim"
+                .to_owned(),
+        ),
+        Code::NO_PERMISSION => SourceError::NoPermission(
+            "the NVIDIA driver refuses this user; check the permissions of /dev/nvidia* and the user's groups"
+                .to_owned(),
+        ),
+        Code::VERSION_MISMATCH => SourceError::VersionMismatch(
+            "the NVIDIA library and the running kernel driver are of different versions; reboot, or reload the \
+             driver's kernel modules"
+                .to_owned(),
+        ),
+        Code::NOT_FOUND => no_device(),
+        Code(code) => {
+            SourceError::Driver(format!("the NVIDIA driver answers with NVML error {code}; see `dmesg | grep -i nvrm`"))
+        }
     }
+}
+
+/// The driver runs without a GPU.
+pub(in crate::vendor) fn no_device() -> SourceError {
+    SourceError::NoDevice(
+        "the NVIDIA driver runs, but it sees no GPU; check `lspci | grep -i nvidia`, and in a container that it was \
+         started with GPUs (docker run --gpus all), or try simulated GPUs with --source sim"
+            .to_owned(),
+    )
 }

@@ -3,10 +3,13 @@
 use std::{thread, time::Duration};
 
 use super::Machine;
-use crate::vendor::DeviceError;
+use crate::vendor::{DeviceError, nvml::error::driver_replaced};
 
 /// How often a hung device looks whether its fault is over.
 const HANG_POLL: Duration = Duration::from_millis(10);
+
+/// `NVML_ERROR_LIB_RM_VERSION_MISMATCH`.
+pub(super) const VERSION_MISMATCH: u32 = 18;
 
 /// Waits while a GPU hangs, then tells whether it is there.
 pub(super) fn answer(machine: &Machine, index: u32) -> Result<(), DeviceError> {
@@ -16,7 +19,7 @@ pub(super) fn answer(machine: &Machine, index: u32) -> Result<(), DeviceError> {
     }
     let seconds = machine.timeline.elapsed_s();
     if scenario.is_mismatched(seconds) {
-        Err(DeviceError::DriverGone { code: 18 })
+        Err(driver_replaced(VERSION_MISMATCH))
     } else if scenario.is_lost(index, seconds) {
         Err(DeviceError::Lost)
     } else {

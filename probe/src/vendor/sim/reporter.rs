@@ -45,14 +45,14 @@ impl Reporter for SimReporter {
                 return Some((gpu, report.notice));
             }
             let left = PATIENCE.checked_sub(begun.elapsed()).filter(|left| !left.is_zero())?;
-            self.machine.doze(left);
+            self.machine.sleep_until_event(left);
         }
     }
 }
 
 impl Machine {
     /// Sleeps for so long, or until something is reported, goes wrong, or is right again.
-    pub fn doze(&self, longest: Duration) {
+    pub fn sleep_until_event(&self, longest: Duration) {
         let now_s = self.timeline.elapsed_s();
         let next_s = self.world.scenario().next_moment_s(now_s);
         // A moment later, so that it has come.
@@ -82,7 +82,7 @@ mod tests {
         // It was opened again.
         reporter.add(0);
         let seen = [reporter.wait(), reporter.wait(), reporter.wait()].map(Option::unwrap);
-        assert_eq!(seen, [(0, Notice::Xid(79)), (2, Notice::MigChanged), (0, Notice::EccUncorrected)]);
+        assert_eq!(seen, [(0, Notice::Error { code: 79 }), (2, Notice::Partitions), (0, Notice::EccUncorrected)]);
         let when_s = reporter.machine.timeline.elapsed_s();
         assert!((0.3..0.9).contains(&when_s), "it came at {when_s} s");
         assert_eq!(reporter.wait(), None);

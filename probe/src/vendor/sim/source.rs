@@ -4,10 +4,22 @@ use std::{path::Path, sync::Arc};
 
 use crate::{
     model::{Absence, GpuLink, Platform, Reading, SourceKind},
-    vendor::{Device, DeviceError, Reporter, Source, SourceError},
+    vendor::{
+        Device, DeviceError, ErrorInfo, ErrorLog, Reporter, Source, SourceError,
+        nvml::{
+            kernel_log::KernelLog,
+            start::{no_device, source_error},
+            xid,
+        },
+    },
 };
 
-use super::{Machine, Scenario, device::SimDevice, presence::answer, reporter::SimReporter};
+use super::{
+    Machine, Scenario,
+    device::SimDevice,
+    presence::{VERSION_MISMATCH, answer},
+    reporter::SimReporter,
+};
 
 /// Simulated GPUs as a [`Source`].
 ///
@@ -39,14 +51,11 @@ impl Source for SimSource {
         let Machine { world, timeline, .. } = &*self.machine;
         let seconds = timeline.elapsed_s();
         if world.scenario().is_mismatched(seconds) {
-            return Err(SourceError::VersionMismatch);
+            return Err(source_error(VERSION_MISMATCH));
         }
         match (world.scenario().init_error(seconds), world.gpu_count()) {
-            (Some(9), _) => Err(SourceError::NoDriver),
-            (Some(18), _) => Err(SourceError::VersionMismatch),
-            (Some(4), _) => Err(SourceError::NoPermission),
-            (Some(code), _) => Err(SourceError::Driver { code }),
-            (None, 0) => Err(SourceError::NoDevice),
+            (Some(code), _) => Err(source_error(code)),
+            (None, 0) => Err(no_device()),
             (None, count) => Ok(count),
         }
     }
@@ -66,6 +75,15 @@ impl Source for SimSource {
 
     fn reporter(&self) -> Option<Box<dyn Reporter>> {
         Some(Box::new(SimReporter::new(Arc::clone(&self.machine))))
+    }
+
+    /// A log in the format of NVIDIA's driver, which tests write.
+    fn error_log(&self, path: &Path) -> Option<Box<dyn ErrorLog>> {
+        KernelLog::open(path).ok().map(|log| Box::new(log) as _)
+    }
+
+    fn describe_error(&self, code: u32) -> ErrorInfo {
+        xid::describe(code)
     }
 
     fn links(&self, gpus: &[u32]) -> Vec<GpuLink> {
@@ -94,7 +112,7 @@ mod tests {
     use super::*;
     use crate::{
         model::{Board, GpuDetails, GpuSample, Health, PciPath},
-        vendor::Extent,
+        vendor::ReadDepth,
     };
 
     fn source(toml: &str) -> SimSource {
@@ -117,7 +135,7 @@ mod tests {
         let mut device = source.open(0).unwrap();
         assert!(device.identity().uuid.unwrap().starts_with("GPU-"));
         let mut sample = blank(0);
-        device.read(&mut sample, Extent::Whole).unwrap();
+        device.read(&mut sample, ReadDepth::Full).unwrap();
         // An H200 has no fan.
         assert_eq!(absent(&sample), 1);
         let Board { numa_node, .. } = device.identity().board;
@@ -134,7 +152,7 @@ mod tests {
         let source = source("[[gpu]]\nindex = 0\nname = \"NVIDIA GeForce RTX 4090\"\narchitecture = \"ada\"");
         let mut device = source.open(0).unwrap();
         let (mut sample, mut details) = (blank(0), GpuDetails::absent(0, None, 0, &Absence::WarmingUp));
-        device.read(&mut sample, Extent::Whole).unwrap();
+        device.read(&mut sample, ReadDepth::Full).unwrap();
         device.details(&mut details).unwrap();
         assert!(sample.fan_percent.value().is_some() && details.fans.value().is_some_and(|fans| fans.len() == 2));
         let lacks = |absent: bool| assert!(absent, "{sample:?} {details:?}");
@@ -160,7 +178,7 @@ mod tests {
     fn what_the_scenario_does_not_say_of_a_process_is_unknown() {
         let source = source("[[process]]\ngpu = 0\npid = 77\nuser = \"ana\"");
         let mut sample = blank(0);
-        source.open(0).unwrap().read(&mut sample, Extent::Whole).unwrap();
+        source.open(0).unwrap().read(&mut sample, ReadDepth::Full).unwrap();
         let process = &sample.processes.value().unwrap()[0];
         assert_eq!(process.pid, 77);
         assert_eq!(process.memory_bytes, Reading::Absent(Absence::Unknown));
@@ -172,14 +190,14 @@ mod tests {
     fn a_lost_gpu_is_lost_and_its_neighbour_is_not() {
         let source = source("gpus = 2\n[[fault]]\ngpu = 0\nkind = \"lost\"\nfrom_s = 0");
         assert!(matches!(source.open(0), Err(DeviceError::Lost)));
-        assert!(source.open(1).unwrap().read(&mut blank(1), Extent::Whole).is_ok());
+        assert!(source.open(1).unwrap().read(&mut blank(1), ReadDepth::Full).is_ok());
     }
 
     #[test]
-    fn a_driver_that_was_replaced_is_gone_until_it_is_right_again() {
+    fn a_driver_that_was_replaced_fails_until_it_is_right_again() {
         let source = source("[[fault]]\nkind = \"mismatch\"\nto_s = 0.2");
-        assert_eq!(source.device_count(), Err(SourceError::VersionMismatch));
-        assert!(matches!(source.open(0), Err(DeviceError::DriverGone { code: 18 })));
+        assert!(matches!(source.device_count(), Err(SourceError::VersionMismatch(_))));
+        assert!(matches!(source.open(0), Err(DeviceError::DriverReplaced { code: 18, .. })));
         thread::sleep(Duration::from_millis(250));
         assert!(source.open(0).is_ok());
     }
@@ -193,7 +211,7 @@ mod tests {
         );
         let mut device = source.open(0).unwrap();
         let mut sample = blank(0);
-        device.read(&mut sample, Extent::Whole).unwrap();
+        device.read(&mut sample, ReadDepth::Full).unwrap();
         assert_eq!(sample.utilization.gpu_percent, Reading::Absent(Absence::NotSupported));
         let instances = sample.mig_devices.value().unwrap();
         let used = instances.iter().map(|own| (own.instance.gpu_instance, own.memory.used_bytes.value().copied()));
@@ -219,9 +237,9 @@ mod tests {
 
     #[test]
     fn what_is_missing_is_told_apart() {
-        assert_eq!(source("gpus = 0").device_count(), Err(SourceError::NoDevice));
-        assert_eq!(source("init_error = { code = 9 }").device_count(), Err(SourceError::NoDriver));
-        assert_eq!(source("init_error = { code = 999 }").device_count(), Err(SourceError::Driver { code: 999 }));
+        assert!(matches!(source("gpus = 0").device_count(), Err(SourceError::NoDevice(_))));
+        assert!(matches!(source("init_error = { code = 9 }").device_count(), Err(SourceError::NoDriver(_))));
+        assert!(matches!(source("init_error = { code = 999 }").device_count(), Err(SourceError::Driver(_))));
         assert!(matches!(source("").open(1), Err(DeviceError::Failed(_))));
     }
 }

@@ -5,8 +5,8 @@ use crate::model::{Owner, ProcessKind};
 use super::{
     ProcessState,
     noise::Noise,
-    people,
     profile::{Load, Program, Tenant},
+    program_names,
     scenario::ProcessSettings,
 };
 
@@ -29,7 +29,7 @@ impl Load {
 /// The programs of a GPU's profile.
 pub(super) fn of_profile(load: &Load, noise: Noise, gpu: u32, usable_bytes: u64) -> Vec<ProcessState> {
     let process = |tenant: &Tenant| {
-        let who = people::who(noise, tenant.program);
+        let names = program_names::pick(noise, tenant.program);
         let pid = pid(noise, gpu, tenant);
         ProcessState {
             pid,
@@ -39,13 +39,13 @@ pub(super) fn of_profile(load: &Load, noise: Noise, gpu: u32, usable_bytes: u64)
             memory_percent: percent(load.memory_percent * tenant.part),
             encoder_percent: percent(load.encoder_percent * tenant.part),
             decoder_percent: percent(load.decoder_percent * tenant.part),
-            name: Some(who.name.into()),
-            user: Some(who.user.into()),
-            command: Some(who.command.into()),
+            name: Some(names.name.into()),
+            user: Some(names.user.into()),
+            command: Some(names.command.into()),
             started_s: tenant.started_s,
             mps: false,
             mig: None,
-            owner: people::owner(tenant.program, pid),
+            owner: program_names::owner(tenant.program, pid),
         }
     };
     load.tenants.iter().flatten().map(process).collect()

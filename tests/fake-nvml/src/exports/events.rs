@@ -120,7 +120,7 @@ unsafe extern "C" fn nvmlEventSetWait_v2(
                 return unsafe { put(data, event) };
             }
             let left = patience.checked_sub(begun.elapsed()).filter(|left| !left.is_zero()).ok_or(Code::TIMEOUT)?;
-            session.machine.doze(left);
+            session.machine.sleep_until_event(left);
         }
     })
 }
@@ -166,11 +166,11 @@ fn instance_of(session: &Session, gpu: u32, pid: u32) -> Option<MigInstance> {
 /// A notice as NVML numbers it, and what it adds.
 fn number(notice: Notice) -> (c_ulonglong, c_ulonglong) {
     let (kind, number) = match notice {
-        Notice::Xid(code) => (XID, code),
+        Notice::Error { code } => (XID, code),
         Notice::EccCorrected => (ECC_CORRECTED, 0),
         Notice::EccUncorrected => (ECC_UNCORRECTED, 0),
         Notice::PowerSource => (POWER_SOURCE, 0),
-        Notice::MigChanged => (MIG, 0),
+        Notice::Partitions => (MIG, 0),
     };
     (kind.into(), number.into())
 }

@@ -5,7 +5,7 @@ use std::{borrow::Cow, sync::LazyLock};
 use gpumon_probe::model::{Gpu, GpuSample, Health, Process, Sample, fields::GPU_FIELDS};
 
 use super::{
-    super::look::Look,
+    super::snapshot::Snapshot,
     Column, Read,
     field::{plain, rounded, time, word},
 };
@@ -17,9 +17,9 @@ pub(super) struct Row {
     known: Option<Gpu>,
 }
 
-pub(super) fn rows(look: &Look) -> Vec<Row> {
-    let Sample { at_ms, gpus, .. } = &look.sample;
-    let known = |index: u32| look.inventory.gpus.iter().find(|gpu| gpu.index == index).cloned();
+pub(super) fn rows(snapshot: &Snapshot) -> Vec<Row> {
+    let Sample { at_ms, gpus, .. } = &snapshot.sample;
+    let known = |index: u32| snapshot.inventory.gpus.iter().find(|gpu| gpu.index == index).cloned();
     gpus.iter().map(|gpu| Row { sample_ms: *at_ms, gpu: gpu.clone(), known: known(gpu.index) }).collect()
 }
 

@@ -13,7 +13,7 @@ use gpumon_probe::{
     untrusted::printable,
 };
 
-use super::look::Look;
+use super::snapshot::Snapshot;
 use crate::suggest::nearest;
 
 /// One column of rows about `T`.
@@ -89,10 +89,10 @@ impl Csv {
     }
 
     /// One row for each GPU or process.
-    pub(super) fn rows(&self, look: &Look) -> String {
+    pub(super) fn rows(&self, snapshot: &Snapshot) -> String {
         match self.rows {
-            Rows::Gpus => draw(&self.chosen, &gpus::COLUMNS, &gpus::rows(look)),
-            Rows::Processes => draw(&self.chosen, &processes::COLUMNS, &processes::rows(look)),
+            Rows::Gpus => draw(&self.chosen, &gpus::COLUMNS, &gpus::rows(snapshot)),
+            Rows::Processes => draw(&self.chosen, &processes::COLUMNS, &processes::rows(snapshot)),
         }
     }
 }

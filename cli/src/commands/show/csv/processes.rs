@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use gpumon_probe::model::{Owner, Process, Reading};
 
 use super::{
-    super::look::Look,
+    super::snapshot::Snapshot,
     Column, Read,
     field::{number, plain, rounded, time, word},
 };
@@ -19,11 +19,11 @@ pub(super) struct Row {
 }
 
 /// By GPU and PID.
-pub(super) fn rows(look: &Look) -> Vec<Row> {
-    let rows = look.sample.gpus.iter().flat_map(|gpu| {
+pub(super) fn rows(snapshot: &Snapshot) -> Vec<Row> {
+    let rows = snapshot.sample.gpus.iter().flat_map(|gpu| {
         let processes = gpu.processes.value().into_iter().flatten();
         processes.map(|process| Row {
-            sample_ms: look.sample.at_ms,
+            sample_ms: snapshot.sample.at_ms,
             gpu: gpu.index,
             gpu_uuid: gpu.uuid.clone(),
             process: process.clone(),

@@ -9,6 +9,7 @@ mod gpu;
 mod instances;
 mod links;
 mod numbers;
+mod pcie_port;
 mod processes;
 #[allow(unsafe_code)]
 pub(super) mod raw;

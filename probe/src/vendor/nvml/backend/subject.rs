@@ -11,17 +11,14 @@ use super::{
     super::error,
     NvmlBackend, instances, links,
     numbers::Numbers,
-    processes,
+    pcie_port, processes,
     raw::{
         self, Device, Function, Number, Plain,
         function::{self as f, List, ListOf, Of, Of2, Of3, Out, Out2, Out3, Out4, Text, TextOf},
         text,
     },
 };
-use crate::{
-    host::pcie_port,
-    vendor::nvml::query::{Answer, Code, Query as Q, Subject, Value},
-};
+use crate::vendor::nvml::query::{Answer, Code, Query as Q, Subject, Value};
 
 /// `NVML_TEMPERATURE_GPU`.
 const OF_THE_CHIP: u32 = 0;

@@ -1,25 +1,15 @@
 //! One line of the kernel's log.
 
-use crate::model::normal_bus_id;
+use crate::{
+    model::normal_bus_id,
+    vendor::{DriverError, LoggedError},
+};
 
 /// No message of the driver is longer, and what is kept of one travels to every client.
 const LONGEST_MESSAGE: usize = 512;
 
-/// An Xid as the driver logged it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LoggedXid {
-    /// The GPU, as NVML writes it: `00000000:3B:00.0`.
-    pub pci_bus_id: String,
-    /// NVIDIA's number.
-    pub code: u32,
-    /// The process it is about, in the host's PID namespace, where the driver knows it.
-    pub pid: Option<u32>,
-    /// The driver's own words behind the number; empty where it has none.
-    pub message: String,
-}
-
 /// The Xid that a line tells of, if it is one of the driver's.
-pub(super) fn parse(line: &[u8]) -> Option<LoggedXid> {
+pub(super) fn parse(line: &[u8]) -> Option<LoggedError> {
     let line = String::from_utf8_lossy(line);
     let text = text_of(line.trim_end())?;
     let (gpu, rest) = text.strip_prefix("NVRM: Xid (")?.split_once("):")?;
@@ -27,7 +17,12 @@ pub(super) fn parse(line: &[u8]) -> Option<LoggedXid> {
     let bus_id = gpu.strip_prefix("PCI:").unwrap_or(gpu).split(' ').next()?;
     let (code, message) = rest.trim_start().split_once(',').unwrap_or((rest.trim_start(), ""));
     let message: String = message.trim().chars().filter(|letter| !letter.is_control()).take(LONGEST_MESSAGE).collect();
-    Some(LoggedXid { pci_bus_id: normal_bus_id(bus_id)?, code: code.parse().ok()?, pid: pid_of(&message), message })
+    let error = DriverError {
+        code: code.parse().ok()?,
+        pid: pid_of(&message),
+        message: Some(message).filter(|message| !message.is_empty()),
+    };
+    Some(LoggedError { pci_bus_id: normal_bus_id(bus_id)?, error })
 }
 
 /// What was logged, without `/dev/kmsg`'s prefix of priority, number, time and flags, as in `4,1234,567890,-;text`.
@@ -54,7 +49,7 @@ mod tests {
     use super::*;
 
     fn parsed(line: &str) -> Option<(String, u32, Option<u32>)> {
-        parse(line.as_bytes()).map(|xid| (xid.pci_bus_id, xid.code, xid.pid))
+        parse(line.as_bytes()).map(|logged| (logged.pci_bus_id, logged.error.code, logged.error.pid))
     }
 
     #[test]
@@ -69,7 +64,7 @@ mod tests {
         assert_eq!(parsed(mig), Some(("00000000:87:00.0".into(), 43, Some(7))));
         let record = "4,1234,567890,-;NVRM: Xid (PCI:0000:3b:00): 48, pid=9, name=b; c, DBE\n";
         assert_eq!(parsed(record), Some(("00000000:3B:00.0".into(), 48, Some(9))));
-        assert_eq!(parse(record.as_bytes()).unwrap().message, "pid=9, name=b; c, DBE");
+        assert_eq!(parse(record.as_bytes()).unwrap().error.message.unwrap(), "pid=9, name=b; c, DBE");
         assert_eq!(parsed("3,1,2,-,caller=T1;NVRM: Xid (PCI:0000:3b:00): 8, x").unwrap().1, 8);
     }
 
@@ -98,9 +93,10 @@ mod tests {
     #[test]
     fn a_message_is_cut_and_has_no_control_characters_and_no_second_pid() {
         let line = format!("NVRM: Xid (PCI:0000:3b:00): 31, name=\x1b[2Jpid=7, pid=8 {}", "é".repeat(2000));
-        let xid = parse(line.as_bytes()).unwrap();
-        assert_eq!(xid.pid, None);
-        assert_eq!(xid.message.chars().count(), LONGEST_MESSAGE);
-        assert!(xid.message.starts_with("name=[2Jpid=7"), "{}", xid.message);
+        let DriverError { pid, message, .. } = parse(line.as_bytes()).unwrap().error;
+        let message = message.unwrap();
+        assert_eq!(pid, None);
+        assert_eq!(message.chars().count(), LONGEST_MESSAGE);
+        assert!(message.starts_with("name=[2Jpid=7"), "{message}");
     }
 }

@@ -11,12 +11,9 @@ use std::{
 
 use thiserror::Error;
 
+use crate::vendor::{ErrorLog, LoggedError};
+
 mod line;
-
-pub use line::LoggedXid;
-
-/// Where Linux keeps the kernel's log.
-pub const PATH: &str = "/dev/kmsg";
 
 /// The kernel hands out one record per read, and refuses to where the buffer is too small; none is larger.
 const RECORD_BYTES: usize = 8 * 1024;
@@ -88,7 +85,7 @@ impl KernelLog {
     ///
     /// # Errors
     /// [`KernelLogError::Failed`] where nothing more can be read.
-    pub fn wait(&mut self) -> Result<LoggedXid, KernelLogError> {
+    pub fn wait(&mut self) -> Result<LoggedError, KernelLogError> {
         loop {
             while let Some(line) = self.take_line() {
                 if let Some(xid) = line::parse(&line) {
@@ -102,10 +99,10 @@ impl KernelLog {
     fn read_more(&mut self) -> Result<(), KernelLogError> {
         let mut buffer = [0; RECORD_BYTES];
         let read = self.file.read(&mut buffer);
-        self.take_in(read.map(|length| &buffer[..length]))
+        self.ingest(read.map(|length| &buffer[..length]))
     }
 
-    fn take_in(&mut self, read: std::io::Result<&[u8]>) -> Result<(), KernelLogError> {
+    fn ingest(&mut self, read: std::io::Result<&[u8]>) -> Result<(), KernelLogError> {
         match read {
             Ok([]) => thread::sleep(LOOK_AGAIN),
             Ok(bytes) => self.begun.extend_from_slice(bytes),
@@ -131,6 +128,12 @@ impl KernelLog {
                 return Some(line);
             }
         }
+    }
+}
+
+impl ErrorLog for KernelLog {
+    fn wait(&mut self) -> Option<LoggedError> {
+        Self::wait(self).ok()
     }
 }
 

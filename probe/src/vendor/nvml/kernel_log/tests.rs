@@ -5,6 +5,7 @@ use std::{
 };
 
 use super::*;
+use crate::vendor::KERNEL_LOG;
 
 const LOST: &str =
     "4,1,2,-;NVRM: Xid (PCI:0000:3b:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus.\n";
@@ -34,15 +35,15 @@ impl Drop for Folder {
 }
 
 /// What a log that is opened now yields.
-fn follow(path: &Path) -> Receiver<LoggedXid> {
+fn follow(path: &Path) -> Receiver<LoggedError> {
     let mut log = KernelLog::open(path).unwrap();
     let (sender, receiver) = channel();
     thread::spawn(move || while log.wait().is_ok_and(|xid| sender.send(xid).is_ok()) {});
     receiver
 }
 
-fn next_code(receiver: &Receiver<LoggedXid>) -> Option<u32> {
-    receiver.recv_timeout(Duration::from_secs(10)).ok().map(|xid| xid.code)
+fn next_code(receiver: &Receiver<LoggedError>) -> Option<u32> {
+    receiver.recv_timeout(Duration::from_secs(10)).ok().map(|logged| logged.error.code)
 }
 
 #[test]
@@ -85,7 +86,7 @@ fn hostile_bytes_and_endless_lines_are_passed_over() {
         writer.write_all(format!("\n{LOST}").as_bytes()).unwrap();
         writer
     });
-    assert_eq!(log.wait().unwrap().code, 79);
+    assert_eq!(log.wait().unwrap().error.code, 79);
     assert!(log.begun.capacity() < 100_000, "{}", log.begun.capacity());
     feed.join().unwrap();
 }
@@ -94,10 +95,10 @@ fn hostile_bytes_and_endless_lines_are_passed_over() {
 fn overwritten_records_are_passed_over_and_a_broken_log_ends() {
     let folder = Folder::new("gap");
     let mut log = KernelLog::open(&folder.pipe()).unwrap();
-    log.take_in(Err(std::io::Error::from_raw_os_error(32))).unwrap();
-    log.take_in(Ok(LOST.as_bytes())).unwrap();
-    assert_eq!(log.wait().unwrap().code, 79);
-    log.take_in(Err(std::io::Error::from_raw_os_error(5))).unwrap_err();
+    log.ingest(Err(std::io::Error::from_raw_os_error(32))).unwrap();
+    log.ingest(Ok(LOST.as_bytes())).unwrap();
+    assert_eq!(log.wait().unwrap().error.code, 79);
+    log.ingest(Err(std::io::Error::from_raw_os_error(5))).unwrap_err();
 }
 
 #[test]
@@ -126,6 +127,6 @@ fn a_log_that_cannot_be_read_says_why() {
     assert!(matches!(KernelLog::open(&folder.0).and_then(|mut log| log.wait()), Err(KernelLogError::Failed { .. })));
     assert_eq!(check(&folder.pipe()), Ok(()), "and it does not wait for a writer");
     // Where this machine lets its log be read, it is taken for one.
-    let real = Path::new(PATH);
+    let real = Path::new(KERNEL_LOG);
     assert_eq!(check(real).is_ok(), real.exists() && File::open(real).is_ok());
 }

@@ -78,18 +78,6 @@ impl From<CachedAnswers> for Vec<Row> {
     }
 }
 
-/// What a collector has been answered about one GPU, for a server that answers programs which speak the driver's own
-/// vocabulary.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct DriverAnswers {
-    /// NVML's index.
-    pub index: u32,
-    /// All of them, rather than those since the last time.
-    pub all: bool,
-    /// Them.
-    pub answers: CachedAnswers,
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

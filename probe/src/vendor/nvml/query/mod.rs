@@ -10,7 +10,7 @@ mod gpu;
 mod system;
 
 pub use answer::{Answer, Code, Value};
-pub use cached::{Cached, CachedAnswers, DriverAnswers};
+pub use cached::{Cached, CachedAnswers};
 pub use gpu::Query;
 pub use system::SystemQuery;
 

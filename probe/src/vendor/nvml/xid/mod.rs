@@ -3,7 +3,7 @@
 //! An Xid is the number that NVIDIA's driver gives to what went wrong on a GPU. The numbers are NVIDIA's public
 //! catalogue of Xid errors; those that newer catalogues list as unused are described as older drivers meant them.
 
-use crate::model::{Severity, XidReport};
+use crate::{model::Severity, vendor::ErrorInfo};
 
 mod driver;
 mod engines;
@@ -11,41 +11,20 @@ mod links;
 mod memory;
 mod programs;
 
-/// An Xid in words.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Xid {
-    /// What happened, in a sentence.
-    pub meaning: &'static str,
-    /// What to do about it, in a sentence.
-    pub advice: &'static str,
-    /// How much it matters.
-    pub severity: Severity,
-    /// A program brought it about, and most of the time it alone suffers: the GPU goes on as before.
-    pub by_program: bool,
-    /// The GPU does not work right again before it was reset, or the machine rebooted.
-    pub needs_reset: bool,
-}
-
-/// What `code` means; an honest nothing where NVIDIA does not say.
-pub fn describe(code: u32) -> Xid {
+/// What `code` means; `UNKNOWN` where NVIDIA does not document it.
+pub fn describe(code: u32) -> ErrorInfo {
     let tables = [programs::TABLE, engines::TABLE, memory::TABLE, links::TABLE, driver::TABLE];
     let mut entries = tables.into_iter().flatten();
-    entries.find(|entry| entry.codes.contains(&code)).map_or(UNKNOWN, |entry| entry.xid)
-}
-
-/// The report of an Xid, with its words.
-pub fn report(code: u32, pid: Option<u32>, message: Option<String>) -> XidReport {
-    let Xid { meaning, advice, .. } = describe(code);
-    XidReport { code, pid, meaning: meaning.to_owned(), advice: advice.to_owned(), message }
+    entries.find(|entry| entry.codes.contains(&code)).map_or(UNKNOWN, |entry| entry.info)
 }
 
 /// Codes that mean the same.
 struct Entry {
     codes: &'static [u32],
-    xid: Xid,
+    info: ErrorInfo,
 }
 
-const UNKNOWN: Xid = Xid {
+const UNKNOWN: ErrorInfo = ErrorInfo {
     meaning: "The driver reported an error that NVIDIA does not document.",
     advice: "Look up the driver's own words in the kernel's log; if it comes again, update the driver or ask the vendor.",
     severity: Severity::Warning,
@@ -55,17 +34,20 @@ const UNKNOWN: Xid = Xid {
 
 /// A program did it.
 const fn program(codes: &'static [u32], severity: Severity, meaning: &'static str, advice: &'static str) -> Entry {
-    Entry { codes, xid: Xid { meaning, advice, severity, by_program: true, needs_reset: false } }
+    Entry { codes, info: ErrorInfo { meaning, advice, severity, by_program: true, needs_reset: false } }
 }
 
 /// The GPU, the driver or the machine did it, and work goes on.
 const fn fault(codes: &'static [u32], severity: Severity, meaning: &'static str, advice: &'static str) -> Entry {
-    Entry { codes, xid: Xid { meaning, advice, severity, by_program: false, needs_reset: false } }
+    Entry { codes, info: ErrorInfo { meaning, advice, severity, by_program: false, needs_reset: false } }
 }
 
 /// The GPU is of no use before it was reset.
 const fn broken(codes: &'static [u32], meaning: &'static str, advice: &'static str) -> Entry {
-    Entry { codes, xid: Xid { meaning, advice, severity: Severity::Critical, by_program: false, needs_reset: true } }
+    Entry {
+        codes,
+        info: ErrorInfo { meaning, advice, severity: Severity::Critical, by_program: false, needs_reset: true },
+    }
 }
 
 #[cfg(test)]
@@ -95,7 +77,7 @@ mod tests {
     #[test]
     fn both_sentences_are_whole_and_short() {
         for entry in entries() {
-            for sentence in [entry.xid.meaning, entry.xid.advice] {
+            for sentence in [entry.info.meaning, entry.info.advice] {
                 assert!(sentence.ends_with('.') && sentence.starts_with(char::is_uppercase), "{sentence}");
                 assert!((20..=220).contains(&sentence.len()) && !sentence.contains("  "), "{sentence}");
             }
@@ -104,9 +86,9 @@ mod tests {
 
     #[test]
     fn a_program_s_mistake_is_never_critical_and_what_needs_a_reset_always_is() {
-        for xid in entries().map(|entry| entry.xid) {
-            assert!(!xid.by_program || (xid.severity < Severity::Critical && !xid.needs_reset), "{xid:?}");
-            assert!(!xid.needs_reset || xid.severity == Severity::Critical, "{xid:?}");
+        for info in entries().map(|entry| entry.info) {
+            assert!(!info.by_program || (info.severity < Severity::Critical && !info.needs_reset), "{info:?}");
+            assert!(!info.needs_reset || info.severity == Severity::Critical, "{info:?}");
         }
         assert!([13, 31, 43, 45, 69].into_iter().all(|code| describe(code).by_program));
         assert!([48, 64, 79, 95, 119, 120, 140].into_iter().all(|code| describe(code).needs_reset));

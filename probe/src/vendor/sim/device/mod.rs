@@ -12,8 +12,7 @@ use crate::{
         Absence, Activity, Clocks, Gpu, GpuDetails, GpuSample, Health, MemorySample, NvLinks, PcieLink, Power, Process,
         Reading, Temperature, Trace, Utilization, now_ms,
     },
-    vendor::nvml::query::CachedAnswers,
-    vendor::{Device, DeviceError, Extent},
+    vendor::{Device, DeviceError, ReadDepth, VendorAnswers},
 };
 
 use self::traces::Drains;
@@ -45,7 +44,7 @@ impl Device for SimDevice {
         }
     }
 
-    fn read(&mut self, sample: &mut GpuSample, _: Extent) -> Result<(), DeviceError> {
+    fn read(&mut self, sample: &mut GpuSample, _: ReadDepth) -> Result<(), DeviceError> {
         answer(&self.machine, self.index)?;
         let machine = &self.machine;
         let identity = machine.world.identity(self.index);
@@ -121,12 +120,12 @@ impl Device for SimDevice {
         Ok(())
     }
 
-    fn answers(&mut self, _all: bool) -> Option<CachedAnswers> {
+    fn answers(&mut self, _all: bool) -> Option<VendorAnswers> {
         let mut sample = GpuSample::absent(self.index, None, now_ms(), Health::Ok, &Absence::NoAnswer);
         let mut details = GpuDetails::absent(self.index, None, now_ms(), &Absence::NoAnswer);
-        self.read(&mut sample, Extent::Whole).ok()?;
+        self.read(&mut sample, ReadDepth::Full).ok()?;
         self.details(&mut details).ok()?;
-        Some(answers::answers(&self.identity(), &sample, &details))
+        Some(answers::answers(&self.identity(), &sample, &details).into())
     }
 
     fn traces(&mut self) -> Vec<Trace> {

@@ -53,11 +53,11 @@ pub struct Report {
 impl EventSettings {
     fn report(&self) -> Report {
         let notice = match self.kind.get_ref() {
-            EventSort::Xid => Notice::Xid(self.code.as_ref().map_or(0, |code| *code.get_ref())),
+            EventSort::Xid => Notice::Error { code: self.code.as_ref().map_or(0, |code| *code.get_ref()) },
             EventSort::EccCorrected => Notice::EccCorrected,
             EventSort::EccUncorrected => Notice::EccUncorrected,
             EventSort::PowerSource => Notice::PowerSource,
-            EventSort::Mig => Notice::MigChanged,
+            EventSort::Mig => Notice::Partitions,
         };
         Report { at_s: self.at_s.0, notice, pid: self.pid.as_ref().map(|pid| *pid.get_ref()) }
     }

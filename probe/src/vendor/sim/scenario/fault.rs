@@ -65,14 +65,14 @@ pub(super) struct Call<'a> {
 }
 
 impl FaultSettings {
-    /// Whether something of this kind happens to a GPU.
-    pub(super) fn befalls(&self, kind: FaultKind, gpu: u32, seconds: f64) -> bool {
+    /// Whether a fault of this kind affects a GPU.
+    pub(super) fn affects_gpu(&self, kind: FaultKind, gpu: u32, seconds: f64) -> bool {
         *self.kind.get_ref() == kind && self.concerns(Some(gpu)) && self.lasts(seconds)
     }
 
-    /// Whether something of this kind happens to a call. No function means a reading of everything, which every fault
-    /// of a call of that GPU meets.
-    pub(super) fn meets(&self, kind: FaultKind, call: Call<'_>) -> bool {
+    /// Whether a fault of this kind affects a call. Without a function, the call stands for a reading of everything, which
+    /// every call fault of that GPU affects.
+    pub(super) fn affects_call(&self, kind: FaultKind, call: Call<'_>) -> bool {
         let this_function = match (&self.call, call.function) {
             (Some(own), Some(function)) => own.get_ref().0 == function,
             (Some(_), None) => self.gpu.is_some(),

@@ -111,11 +111,11 @@ impl Drop for EventSet {
 fn notice(kind: u64, data: u64) -> Option<Notice> {
     let is = |bit: u32| kind == u64::from(bit);
     match () {
-        () if is(nvmlEventTypeXidCriticalError) => Some(Notice::Xid(data as u32)),
+        () if is(nvmlEventTypeXidCriticalError) => Some(Notice::Error { code: data as u32 }),
         () if is(nvmlEventTypeSingleBitEccError) => Some(Notice::EccCorrected),
         () if is(nvmlEventTypeDoubleBitEccError) => Some(Notice::EccUncorrected),
         () if is(nvmlEventTypePowerSourceChange) => Some(Notice::PowerSource),
-        () if is(nvmlEventMigConfigChange) => Some(Notice::MigChanged),
+        () if is(nvmlEventMigConfigChange) => Some(Notice::Partitions),
         () => None,
     }
 }
@@ -126,8 +126,8 @@ mod tests {
 
     #[test]
     fn an_event_is_known_by_its_kind() {
-        assert_eq!(notice(8, 79), Some(Notice::Xid(79)));
-        assert_eq!(notice(256, 1), Some(Notice::MigChanged));
+        assert_eq!(notice(8, 79), Some(Notice::Error { code: 79 }));
+        assert_eq!(notice(256, 1), Some(Notice::Partitions));
         assert_eq!(notice(16, 0), None, "a change of clocks");
     }
 }

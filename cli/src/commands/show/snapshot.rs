@@ -1,0 +1,197 @@
+//! A snapshot of all readings, from a running server or from the driver.
+
+use std::{sync::Arc, time::Duration};
+
+use anyhow::{Context, anyhow};
+use gpumon_probe::{
+    model::{Event, GpuDetails, Inventory, Sample, SourceKind, now_ms},
+    owner::CommandLines,
+    sampler::{self, OneShot, Options},
+    vendor::{ReadDepth, Source},
+};
+use gpumon_server::frame::{self, CollectorState, CollectorStatus};
+
+use super::hidden::Hidden;
+use crate::{
+    exit::Failure,
+    local::ServerArgs,
+    options::SourceArgs,
+    table::{METRIC, REACH_MS, UtilizationHistory, View},
+};
+
+/// A server that has the answer gives it in a millisecond; one that does not is passed over.
+const TIMEOUT: Duration = Duration::from_secs(1);
+
+/// An older sample does not tell how things are.
+const MAX_AGE_MS: u64 = 2_500;
+
+/// Whoever samples fast is not passed over for a sample that came late.
+const LATE_MS: u64 = 1_000;
+
+/// Everything known at one moment.
+pub(super) struct Snapshot {
+    pub(super) version: String,
+    pub(super) collector: CollectorStatus,
+    pub(super) inventory: Inventory,
+    pub(super) sample: Sample,
+    pub(super) details: Vec<GpuDetails>,
+    pub(super) events: Vec<Event>,
+    pub(super) past: UtilizationHistory,
+    /// Whether nothing is known but what one snapshot tells.
+    pub(super) is_single: bool,
+}
+
+/// What is needed beside the sample.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Need {
+    /// The last minute.
+    Past,
+    /// What changes slowly, and what happened.
+    Everything,
+    /// Nothing.
+    Nothing,
+}
+
+/// SourceSelection to snapshot.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct SourceSelection<'a> {
+    pub(super) source: &'a SourceArgs,
+    pub(super) server: &'a ServerArgs,
+}
+
+impl Snapshot {
+    /// Takes a snapshot from a server with fresh samples of the requested GPUs, else from the GPUs.
+    pub(super) fn take(at: SourceSelection<'_>, need: Need) -> Result<Self, Failure> {
+        match Self::from_server(at, need)? {
+            Some(snapshot) => Ok(snapshot),
+            None => Self::read(&at.source.open()?, need),
+        }
+    }
+
+    /// What a server knows; `None` where there is none that could tell, and none was insisted on.
+    pub(super) fn from_server(at: SourceSelection<'_>, need: Need) -> Result<Option<Self>, Failure> {
+        if at.source.is_read_here() && !at.server.is_typed() {
+            return Ok(None);
+        }
+        match Self::request(at.server, need) {
+            Ok(snapshot) => Ok(Some(snapshot).filter(|snapshot| at.server.named().is_some() || snapshot.is_real())),
+            Err(error) if at.server.is_typed() => Err(error.into()),
+            Err(_) => Ok(None),
+        }
+    }
+
+    fn request(server: &ServerArgs, need: Need) -> anyhow::Result<Self> {
+        let server = server.connect()?;
+        let name = server.path.display().to_string();
+        let target = match need {
+            Need::Past => {
+                format!("/api/v1/snapshot?brief=true&history_s={}&metrics={METRIC}", REACH_MS / 1000)
+            }
+            Need::Everything => "/api/v1/snapshot".to_owned(),
+            Need::Nothing => "/api/v1/snapshot?brief=true".to_owned(),
+        };
+        let answer = server
+            .ask_within(TIMEOUT, "GET", &target)
+            .with_context(|| format!("the server at {name} does not answer; restart it, or use --no-daemon"))?;
+        let snapshot: frame::Snapshot = Some(answer.body)
+            .filter(|_| answer.status == 200)
+            .and_then(|body| serde_json::from_str(&body).ok())
+            .ok_or_else(|| anyhow!("the server at {name} is of another version; restart it, or use --no-daemon"))?;
+        let message = snapshot.collector.message.clone();
+        Self::from_frame(snapshot, now_ms()).ok_or_else(|| {
+            let why = message.unwrap_or_else(|| "it has no fresh sample".to_owned());
+            anyhow!("the server at {name} reads no GPU now: {why}; use --no-daemon to read them here")
+        })
+    }
+
+    /// `None` where it does not tell how things are now.
+    fn from_frame(snapshot: frame::Snapshot, now_ms: u64) -> Option<Self> {
+        let frame::Snapshot { version, collector, inventory, sample, details, events, history } = snapshot;
+        let mut sample = sample.filter(|sample| {
+            let oldest_ms = (2 * u64::from(sample.interval_ms)).clamp(LATE_MS, MAX_AGE_MS);
+            collector.state == CollectorState::Running && sample.at_ms.abs_diff(now_ms) <= oldest_ms
+        })?;
+        let inventory = inventory?;
+        if inventory.platform.source == SourceKind::Nvml {
+            Hidden::new().fill_in(&mut sample);
+        }
+        let past = history.as_ref().map(UtilizationHistory::of).unwrap_or_default();
+        Some(Self { version, collector, inventory, sample, details, events, past, is_single: false })
+    }
+
+    /// Reads the GPUs.
+    fn read(source: &Arc<dyn Source>, need: Need) -> Result<Self, Failure> {
+        // A table shows nothing of what only counts from sample to sample.
+        let is_everything = need == Need::Everything;
+        let options = Options {
+            depth: if is_everything { ReadDepth::Full } else { ReadDepth::OneShot },
+            details: is_everything,
+            ..Options::new(Duration::from_secs(1), CommandLines::All)
+        };
+        let OneShot { inventory, sample, details, .. } = sampler::once(source, &options)?;
+        Ok(Self::from_reading(inventory, sample, details))
+    }
+
+    /// What was read by this program.
+    pub(super) fn from_reading(inventory: Inventory, sample: Sample, details: Vec<GpuDetails>) -> Self {
+        let collector =
+            CollectorStatus { state: CollectorState::Running, since_ms: now_ms(), message: None, resumes_ms: None };
+        let version = env!("CARGO_PKG_VERSION").to_owned();
+        let (events, past) = (Vec::new(), UtilizationHistory::default());
+        Self { version, collector, inventory, sample, details, events, past, is_single: true }
+    }
+
+    /// The same as a server gives it.
+    pub(super) fn into_frame(self) -> frame::Snapshot {
+        frame::Snapshot {
+            version: self.version,
+            collector: self.collector,
+            inventory: Some(self.inventory),
+            sample: Some(self.sample),
+            details: self.details,
+            events: self.events,
+            history: None,
+        }
+    }
+
+    /// The same as the table takes it.
+    pub(super) fn view(&self) -> View<'_> {
+        View {
+            inventory: &self.inventory,
+            sample: &self.sample,
+            past: &self.past,
+            is_one_shot: self.is_single,
+            notice: self.collector.message.as_deref().filter(|_| self.collector.state != CollectorState::Running),
+        }
+    }
+
+    fn is_real(&self) -> bool {
+        self.inventory.platform.source == SourceKind::Nvml
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn snapshot(age_ms: u64, interval_ms: u32, state: CollectorState) -> Option<Snapshot> {
+        let source = "sim:1".parse::<gpumon_probe::vendor::SourceChoice>().unwrap().open(None).unwrap();
+        let mut snapshot = Snapshot::read(&source.into(), Need::Nothing).ok()?.into_frame();
+        let sample = snapshot.sample.as_mut()?;
+        let now_ms = sample.at_ms + age_ms;
+        sample.interval_ms = interval_ms;
+        snapshot.collector.state = state;
+        Snapshot::from_frame(snapshot, now_ms)
+    }
+
+    #[test]
+    fn only_a_fresh_sample_of_a_running_collector_tells_how_things_are() {
+        for (age_ms, interval_ms, is_fresh) in
+            [(900, 1000, true), (1_999, 1000, true), (2_100, 1000, false), (900, 100, true), (2_600, 60_000, false)]
+        {
+            let snapshot = snapshot(age_ms, interval_ms, CollectorState::Running);
+            assert_eq!(snapshot.is_some(), is_fresh, "{age_ms} ms old, one every {interval_ms}");
+        }
+        assert!(snapshot(10, 1000, CollectorState::Paused).is_none());
+    }
+}

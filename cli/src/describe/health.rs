@@ -1,0 +1,43 @@
+//! A GPU that gives no readings.
+
+use gpumon_probe::model::{Absence, GpuSample, Health, Reading};
+
+use super::phrase::{Level, Phrase};
+use crate::table::units::{clock, long};
+
+/// What was found out less than this ago has no history worth telling, in milliseconds.
+const JUST_NOW_MS: u64 = 5_000;
+
+pub(super) fn phrase(gpu: &GpuSample, now_ms: u64) -> Option<Phrase> {
+    let history = |since_ms: u64, text: &dyn Fn() -> String| {
+        if now_ms.saturating_sub(since_ms) < JUST_NOW_MS { String::new() } else { text() }
+    };
+    let lasting = |since_ms: u64| history(since_ms, &|| format!(" for {}", long(now_ms - since_ms)));
+    let since = |since_ms: u64| history(since_ms, &|| format!(" since {}", clock(since_ms, now_ms)));
+    Some(match &gpu.health {
+        Health::Ok if gpu.power.draw_watts == Reading::Absent(Absence::NoAnswer) => {
+            Phrase::new(Level::Warn, "not read yet", "not read yet: waiting for the driver")
+        }
+        Health::Ok => return None,
+        Health::Asleep { since_ms } => Phrase::new(
+            Level::Quiet,
+            format!("asleep{}", lasting(*since_ms)),
+            format!("asleep{} to save power", since(*since_ms)),
+        ),
+        Health::Hung { since_ms } => Phrase::new(
+            Level::Act,
+            format!("hung{}", lasting(*since_ms)),
+            format!("not responding{} (driver hang), showing the last values", since(*since_ms)),
+        ),
+        Health::Lost { since_ms } => Phrase::new(
+            Level::Act,
+            format!("GPU lost{}", lasting(*since_ms)),
+            format!("GPU lost{}: reset it or reboot the machine", since(*since_ms)),
+        ),
+        Health::Failed { since_ms, reason } => Phrase::new(
+            Level::Act,
+            "cannot be opened",
+            format!("cannot be opened{}: {reason}; see gpumon doctor", since(*since_ms)),
+        ),
+    })
+}

@@ -1,0 +1,68 @@
+//! What every view of a terminal says about a GPU, in the same words: what is the matter with it,
+//! how it and its parts are called, how much memory is how much.
+//!
+//! Whatever can be said is a [`Phrase`]: short, for a line that is full of numbers, and long, where there is room.
+
+mod busy;
+mod condition;
+mod device_name;
+mod event;
+mod health;
+mod memory;
+mod mig;
+mod phrase;
+mod throttle;
+mod xid;
+
+use gpumon_probe::{
+    derive::is_memory_nearly_full,
+    model::{GpuSample, Health},
+};
+
+pub(crate) use self::{
+    busy::{BUSY_WIDTH, BUSY_WIDTH_WITH_SM, busy, is_sm_activity, of_part},
+    device_name::{LONGEST, capital, device, fitted, full_name, without_maker},
+    event::of_event,
+    memory::{NEARLY_FULL, share, size, total, used},
+    mig::{device_of, label},
+    phrase::{Level, Phrase},
+};
+
+/// The end of a list of processes that a sample has no room for.
+pub(crate) fn more_processes(count: u32) -> String {
+    format!("{count} more process{}", if count == 1 { "" } else { "es" })
+}
+
+/// What is known beside the sample.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Context {
+    /// The time that the view shows.
+    pub(crate) now_ms: u64,
+    /// Whether nothing was seen before, so that no condition had the time to begin.
+    pub(crate) is_one_shot: bool,
+}
+
+/// All that is to be said of a GPU, what matters most first.
+pub(crate) fn of_gpu(gpu: &GpuSample, context: Context) -> Vec<Phrase> {
+    let mut phrases: Vec<Phrase> = health::phrase(gpu, context.now_ms).into_iter().collect();
+    phrases.extend(gpu.conditions.iter().flat_map(|condition| condition::phrases(condition, gpu)));
+    if gpu.health == Health::Ok {
+        let reasons = gpu.throttle_reasons.value().map_or(&[][..], Vec::as_slice);
+        // What a single look sees is told at once.
+        if context.is_one_shot {
+            phrases.extend(throttle::phrases(reasons));
+            phrases.extend(nearly_full(gpu));
+        }
+        phrases.extend(throttle::as_it_should_be(reasons));
+    }
+    phrases.sort_by_key(|phrase| phrase.level);
+    phrases
+}
+
+fn nearly_full(gpu: &GpuSample) -> Option<Phrase> {
+    let (free, total) = (*gpu.memory.free_bytes.value()?, *gpu.memory.total_bytes.value()?);
+    is_memory_nearly_full(free, total).then(|| condition::memory_left(Level::Warn, free))
+}
+
+#[cfg(test)]
+mod tests;

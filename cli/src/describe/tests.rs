@@ -1,0 +1,141 @@
+//! What is said of GPUs in each state.
+
+use gpumon_probe::model::{Absence, Condition, ConditionKind, Reading, RecoveryAction, Severity, ThrottleReason};
+use unicode_width::UnicodeWidthStr;
+
+use super::*;
+use crate::table::examples::{self, GIB, NOW_MS};
+
+fn gpu() -> GpuSample {
+    examples::sample(1).gpus.remove(0)
+}
+
+fn context(is_one_shot: bool) -> Context {
+    Context { now_ms: NOW_MS, is_one_shot }
+}
+
+fn condition(severity: Severity, kind: ConditionKind) -> Condition {
+    let text = "A link is down: it is slow; see how to mend it. More is to be said.".to_owned();
+    Condition { since_ms: 0, severity, text, kind }
+}
+
+fn phrases_of(gpu: &GpuSample) -> Vec<(String, String)> {
+    of_gpu(gpu, context(false)).into_iter().map(|phrase| (phrase.short, phrase.long)).collect()
+}
+
+/// Every kind of condition, each with long numbers.
+fn conditions() -> Vec<ConditionKind> {
+    use ThrottleReason::*;
+    let reasons = vec![SwPowerCap, HwSlowdown, SyncBoost, SwThermalSlowdown, HwThermalSlowdown, HwPowerBrakeSlowdown];
+    let recoveries = [
+        RecoveryAction::None,
+        RecoveryAction::GpuReset,
+        RecoveryAction::NodeReboot,
+        RecoveryAction::DrainP2p,
+        RecoveryAction::DrainAndReset,
+    ];
+    let mut all: Vec<ConditionKind> =
+        recoveries.into_iter().map(|action| ConditionKind::RecoveryNeeded { action }).collect();
+    all.extend([
+        ConditionKind::Throttled { reasons },
+        ConditionKind::Throttled { reasons: vec![HwSlowdown] },
+        ConditionKind::HeldIdle { bytes: GIB, idle_ms: 7_000_000, pids: vec![7] },
+        ConditionKind::MemoryNearlyFull { free_bytes: GIB - 1, total_bytes: 80 * GIB },
+        ConditionKind::MemoryFilling { left_ms: 3_500_000, bytes_per_second: 1e9, growing: Vec::new() },
+        ConditionKind::EccUncorrected { count: 1 },
+        ConditionKind::EccUncorrected { count: 12_345 },
+        ConditionKind::PageRetirementPending,
+        ConditionKind::NvLinkDown { links: vec![17] },
+        ConditionKind::NvLinkDown { links: (0..18).collect() },
+        ConditionKind::PcieDegraded { width: 16, max_width: 16 },
+        ConditionKind::Xid { code: 119, count: 123, last_ms: 0 },
+    ]);
+    all
+}
+
+#[test]
+fn every_short_phrase_fits_into_the_room_that_is_kept_for_it() {
+    let mut gpu = gpu();
+    let since_ms = NOW_MS - 7_000_000;
+    let healths = [
+        Health::Asleep { since_ms },
+        Health::Hung { since_ms },
+        Health::Lost { since_ms },
+        Health::Failed { since_ms, reason: Absence::NoPermission },
+    ];
+    let mut phrases: Vec<Phrase> = Vec::new();
+    for health in healths {
+        gpu.health = health;
+        phrases.extend(of_gpu(&gpu, context(true)));
+    }
+    gpu.health = Health::Ok;
+    for kind in conditions() {
+        gpu.conditions = vec![condition(Severity::Warning, kind)];
+        phrases.extend(of_gpu(&gpu, context(false)));
+    }
+    gpu.conditions.clear();
+    for reason in [ThrottleReason::ApplicationsClocksSetting, ThrottleReason::DisplayClockSetting] {
+        gpu.throttle_reasons = Reading::Now(vec![reason]);
+        phrases.extend(of_gpu(&gpu, context(true)));
+    }
+    assert!(phrases.len() > 20);
+    for phrase in phrases {
+        assert!((1..=Phrase::SHORT).contains(&phrase.short.width()), "{}", phrase.short);
+        assert!(phrase.long.width() >= phrase.short.width() || phrase.long.starts_with("A link"), "{}", phrase.long);
+    }
+}
+
+#[test]
+fn what_matters_most_comes_first() {
+    let mut gpu = gpu();
+    gpu.conditions = vec![
+        condition(Severity::Notice, ConditionKind::Throttled { reasons: vec![ThrottleReason::SwPowerCap] }),
+        condition(Severity::Warning, ConditionKind::NvLinkDown { links: vec![3] }),
+        condition(Severity::Critical, ConditionKind::Xid { code: 79, count: 1, last_ms: 0 }),
+    ];
+    let shorts: Vec<String> = phrases_of(&gpu).into_iter().map(|(short, _)| short).collect();
+    assert_eq!(shorts, ["Xid 79: fell off the bus", "NVLink 3 down", "power-capped"]);
+    assert_eq!(phrases_of(&gpu)[1].1, "NVLink 3 down", "advice is left to views that have room for sentences");
+}
+
+#[test]
+fn a_gpu_without_readings_says_since_when_and_what_to_do() {
+    let mut gpu = gpu();
+    gpu.health = Health::Lost { since_ms: NOW_MS - 720_000 };
+    let [(short, long)] = phrases_of(&gpu).try_into().unwrap();
+    assert_eq!(short, "GPU lost for 12 min");
+    assert_eq!(long, "GPU lost since 09:01:20: reset it or reboot the machine");
+    gpu.health = Health::Hung { since_ms: NOW_MS - 1_000 };
+    assert_eq!(phrases_of(&gpu)[0].0, "hung", "what was found out just now has no history");
+}
+
+#[test]
+fn what_is_left_of_memory_is_what_is_read_now_and_has_its_unit() {
+    let mut gpu = gpu();
+    let kind = ConditionKind::MemoryNearlyFull { free_bytes: 0, total_bytes: 141 * GIB };
+    gpu.conditions = vec![condition(Severity::Warning, kind)];
+    gpu.memory.free_bytes = Reading::Now(960 << 20);
+    assert_eq!(phrases_of(&gpu)[0], ("memory: 960 MiB left".to_owned(), "memory nearly full: 960 MiB left".to_owned()));
+    gpu.memory.free_bytes = Reading::Absent(Absence::NoAnswer);
+    assert_eq!(phrases_of(&gpu)[0].0, "memory: 0 B left", "of the same sample");
+}
+
+#[test]
+fn a_one_shot_reading_shows_what_it_reads_and_a_condition_is_not_told_twice() {
+    let mut gpu = gpu();
+    gpu.throttle_reasons = Reading::Now(vec![ThrottleReason::HwSlowdown, ThrottleReason::HwThermalSlowdown]);
+    gpu.memory.free_bytes = Reading::Now(GIB);
+    let shorts = |context| of_gpu(&gpu, context).into_iter().map(|phrase| phrase.short).collect::<Vec<_>>();
+    assert_eq!(shorts(context(true)), ["thermal slowdown (HW)", "memory: 1.00 GiB left"]);
+    assert_eq!(shorts(context(false)), [""; 0]);
+}
+
+#[test]
+fn memory_that_grows_is_told_with_its_rate() {
+    let mut gpu = gpu();
+    let kind = ConditionKind::MemoryFilling { left_ms: 40_000, bytes_per_second: GIB as f64, growing: Vec::new() };
+    gpu.conditions = vec![condition(Severity::Critical, kind)];
+    let [phrase] = of_gpu(&gpu, context(false)).try_into().unwrap();
+    assert_eq!((phrase.short.as_str(), phrase.level), ("full in 40 s", Level::Act));
+    assert_eq!(phrase.long, "memory full in about 40 s: grows 1.00 GiB/s");
+}

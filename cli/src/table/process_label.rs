@@ -1,0 +1,170 @@
+//! What a person would call a process.
+
+use gpumon_probe::model::{Owner, Process, ProcessKind};
+use unicode_width::UnicodeWidthStr;
+
+use super::{
+    Layout,
+    line::{cut, printable},
+};
+
+/// With less room than this, what it runs in goes before what it is called is unreadable.
+const SHORTEST: usize = 12;
+
+/// How the names of scripts end.
+const SCRIPTS: [&str; 7] = [".py", ".sh", ".jl", ".R", ".js", ".pl", ".rb"];
+
+/// The notebook, or the command; and the job, pod, container or service behind it.
+pub(crate) struct ProcessLabel {
+    /// The program without the folders that it lies in, and all its arguments.
+    name: String,
+    /// The same without the folders of its script, too.
+    short: String,
+    /// What it runs in, the most telling first.
+    behind: Vec<String>,
+}
+
+impl ProcessLabel {
+    /// `None` where nothing is known of it.
+    pub(crate) fn of(process: &Process, layout: Layout) -> Option<Self> {
+        let owner = process.owner.value();
+        let notebook = owner.and_then(|owner| owner.notebook.as_ref()?.path.value());
+        let (name, command) = (process.name.value(), process.command.value());
+        let (name, short) = match (notebook, name, command) {
+            (Some(path), Some(name), _) => {
+                let named = format!("{} ({name})", base(path));
+                (named.clone(), named)
+            }
+            (Some(path), None, _) => (path.to_owned(), base(path).to_owned()),
+            (None, _, Some(command)) => {
+                let tidy = without_folders(command, name.map(String::as_str));
+                let short = with_short_script(&tidy);
+                (tidy, short)
+            }
+            (None, Some(name), None) => (name.clone(), name.clone()),
+            (None, None, None) => return None,
+        };
+        let printable = |text: String| printable(&text, layout);
+        Some(Self {
+            name: printable(name),
+            short: printable(short),
+            behind: owner.map(behind).unwrap_or_default().into_iter().map(printable).collect(),
+        })
+    }
+
+    /// All of it.
+    pub(crate) fn whole(&self) -> String {
+        self.name.clone() + &in_brackets(&self.behind)
+    }
+
+    /// In so many columns. All of what it runs in where there is room, else the most telling, which is shorter than a
+    /// command line and is kept.
+    pub(crate) fn fitted(&self, columns: usize, layout: Layout) -> String {
+        let behind = in_brackets(&self.behind[..self.behind.len().min(1)]);
+        let less = [self.whole(), self.name.clone() + &behind, self.short.clone() + &behind];
+        if let Some(fits) = less.into_iter().find(|text| text.width() <= columns) {
+            return fits;
+        }
+        match columns.checked_sub(behind.width()) {
+            Some(room) if room >= SHORTEST => cut(&self.short, room, layout) + &behind,
+            _ => cut(&(self.short.clone() + &behind), columns, layout),
+        }
+    }
+}
+
+fn in_brackets(behind: &[String]) -> String {
+    if behind.is_empty() { String::new() } else { format!(" ({})", behind.join(", ")) }
+}
+
+/// The last part of a path.
+fn base(path: &str) -> &str {
+    path.rsplit('/').next().filter(|base| !base.is_empty()).unwrap_or(path)
+}
+
+/// A command line whose program has lost its folders. Folders may have blanks in their names; the program's own name
+/// tells where they end.
+fn without_folders(command: &str, name: Option<&str>) -> String {
+    let program = command.split(' ').next().unwrap_or_default();
+    let named = name.filter(|_| command.starts_with(['/', '.'])).and_then(|name| {
+        let start = command.find(&format!("/{name}"))? + 1;
+        let rest = &command[start + name.len()..];
+        (rest.is_empty() || rest.starts_with(' ')).then_some(start)
+    });
+    // What a process calls itself is no path: `[kworker/0:1]`.
+    let is_path = !program.starts_with(['[', '(']) && !program.ends_with(':');
+    let start = named.unwrap_or_else(|| if is_path { program.len() - base(program).len() } else { 0 });
+    command[start..].to_owned()
+}
+
+/// A command line whose script has lost its folders.
+fn with_short_script(command: &str) -> String {
+    let is_script = |word: &str| word.contains('/') && SCRIPTS.iter().any(|end| word.ends_with(end));
+    let mut script = command.split(' ').filter(|word| !word.starts_with('-') && is_script(word));
+    script.next().map_or_else(|| command.to_owned(), |script| command.replacen(script, base(script), 1))
+}
+
+/// nvidia-smi's letters for what a process does on the GPU.
+pub(super) fn kind(process: &Process) -> &'static str {
+    match (process.kind, process.mps) {
+        (ProcessKind::Compute, false) => "C",
+        (ProcessKind::Graphics, _) => "G",
+        (ProcessKind::ComputeAndGraphics, false) => "C+G",
+        (ProcessKind::Compute, true) => "M+C",
+        (ProcessKind::ComputeAndGraphics, true) => "M+C+G",
+    }
+}
+
+/// What a process runs in, the most telling first.
+fn behind(owner: &Owner) -> Vec<String> {
+    let short = |id: &str| id.chars().take(12).collect::<String>();
+    let slurm = owner.slurm.as_ref().map(|job| format!("slurm {}", job.job_id));
+    let pod = owner.pod.as_ref().map(|pod| format!("pod {}", pod.uid));
+    let container = owner.container.as_ref().map(|container| format!("container {}", short(&container.id)));
+    slurm.into_iter().chain(pod).chain(container).chain(owner.unit.clone()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use gpumon_probe::model::{Owner, Reading, SlurmJob};
+
+    use super::*;
+    use crate::table::examples;
+
+    const TERMINAL: Layout = Layout { width: Some(80), height: None, unicode: true };
+
+    fn of(command: &str, name: &str) -> ProcessLabel {
+        let mut process = examples::process(1, "ana", 1.0, command);
+        process.name = Reading::Now(name.to_owned());
+        let slurm = Some(SlurmJob { job_id: "88123".to_owned(), step: None });
+        process.owner = Reading::Now(Owner { slurm, unit: Some("a.scope".to_owned()), ..Owner::default() });
+        ProcessLabel::of(&process, TERMINAL).unwrap()
+    }
+
+    #[test]
+    fn a_program_loses_its_folders_and_a_script_only_where_there_is_no_room() {
+        let what = of("/home/ana/miniconda3/envs/torch/bin/python3 -u /home/ana/work/train.py --bf16", "python3");
+        for (columns, text) in [
+            (80, "python3 -u /home/ana/work/train.py --bf16 (slurm 88123, a.scope)"),
+            (60, "python3 -u /home/ana/work/train.py --bf16 (slurm 88123)"),
+            (50, "python3 -u train.py --bf16 (slurm 88123)"),
+            (36, "python3 -u train.py -… (slurm 88123)"),
+            (20, "python3 -u train.py…"),
+        ] {
+            assert_eq!(what.fitted(columns, TERMINAL), text);
+        }
+    }
+
+    #[test]
+    fn what_is_no_path_stays_as_it_is() {
+        for (command, name, text) in [
+            ("/opt/my tools/bin/serve --port 80", "serve", "serve --port 80"),
+            ("./simulate /data/a", "simulate", "simulate /data/a"),
+            ("vllm serve meta-llama/Llama-3.1-8B", "vllm", "vllm serve meta-llama/Llama-3.1-8B"),
+            ("[kworker/0:1]", "kworker/0:1", "[kworker/0:1]"),
+            ("/usr/bin/", "x", "/usr/bin/"),
+            ("", "x", ""),
+        ] {
+            assert_eq!(of(command, name).name, text);
+        }
+    }
+}

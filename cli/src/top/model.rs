@@ -1,0 +1,230 @@
+//! The state of the live view: the newest readings and their history.
+
+use std::collections::VecDeque;
+
+use gpumon_probe::model::{Event, Gpu, GpuDetails, GpuSample, Inventory, Record, Sample, SourceKind, now_ms};
+use gpumon_server::frame::{self, CollectorState, CollectorStatus, Hello};
+
+use super::{
+    history::{History, Line, Window},
+    text::printable,
+};
+use crate::describe::{self, Context, Phrase};
+
+/// Events that are kept.
+const EVENTS: usize = 200;
+
+/// An update from the source of readings.
+pub(crate) enum Update {
+    /// What a server knew when it was reached.
+    Hello(Box<Hello>),
+    /// What a collector tells.
+    Record(Box<Record>),
+    /// The past that a server remembers.
+    History(frame::History),
+    /// What the server's collector does.
+    Collector(CollectorStatus),
+    /// Why nothing comes at the moment, or nothing any more.
+    Silent(String),
+    /// A replay begins anew, at another place.
+    Rewound,
+}
+
+/// What readings come through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Origin {
+    /// This program reads the driver itself.
+    #[default]
+    Driver,
+    /// A running server.
+    Server,
+    /// A recording.
+    Recording,
+}
+
+/// The state that is drawn.
+#[derive(Default)]
+pub(crate) struct Model {
+    pub(super) origin: Origin,
+    pub(super) inventory: Option<Inventory>,
+    pub(super) sample: Option<Sample>,
+    /// By GPU, in the order in which they came.
+    pub(super) details: Vec<GpuDetails>,
+    /// The oldest first.
+    pub(super) events: VecDeque<Event>,
+    pub(super) history: History,
+    /// Why nothing comes; `None` while all is well.
+    pub(super) silent: Option<String>,
+}
+
+impl Model {
+    pub(crate) fn new(origin: Origin) -> Self {
+        Self { origin, ..Self::default() }
+    }
+
+    /// Applies an update.
+    pub(crate) fn ingest(&mut self, update: Update) {
+        match update {
+            Update::Hello(hello) => self.apply_hello(*hello),
+            Update::Record(record) => self.apply_record(*record),
+            Update::History(past) => self.apply_history(&past),
+            Update::Collector(status) => self.apply_collector(&status),
+            Update::Silent(why) => self.silent = Some(printable(&why)),
+            Update::Rewound => *self = Self::new(self.origin),
+        }
+    }
+
+    fn apply_hello(&mut self, hello: Hello) {
+        self.apply_collector(&hello.collector);
+        self.inventory = hello.inventory.or(self.inventory.take());
+        self.apply_history(&hello.history);
+        self.details = hello.details;
+        self.events = hello.events.into();
+        if let Some(sample) = hello.sample {
+            self.apply_record(Record::Sample(sample));
+        }
+    }
+
+    fn apply_history(&mut self, past: &frame::History) {
+        let gpus = self.inventory.as_ref().map_or(&[][..], |inventory| &inventory.gpus);
+        let interval = self.sample.as_ref().map_or(1000, |sample| sample.interval_ms);
+        self.history.extend(past, interval, |uuid| {
+            gpus.iter().find(|gpu| gpu.uuid.as_deref() == Some(uuid)).map(|gpu| gpu.index)
+        });
+    }
+
+    fn apply_record(&mut self, record: Record) {
+        match record {
+            Record::Inventory(inventory) => self.inventory = Some(inventory),
+            Record::Sample(sample) => {
+                self.silent = None;
+                self.history.push(&sample);
+                self.sample = Some(sample);
+            }
+            Record::Details(details) => match self.details.iter_mut().find(|known| known.index == details.index) {
+                Some(known) => *known = details,
+                None => self.details.push(details),
+            },
+            Record::Event(event) => {
+                if self.events.len() == EVENTS {
+                    self.events.pop_front();
+                }
+                self.events.push_back(event);
+            }
+            Record::Trace(_) | Record::Answers(_) => {}
+        }
+    }
+
+    fn apply_collector(&mut self, status: &CollectorStatus) {
+        let message = || status.message.as_deref().map_or_else(|| "no reason is known".to_owned(), printable);
+        self.silent = match status.state {
+            CollectorState::Running => None,
+            CollectorState::Starting => Some("the server's collector starts".to_owned()),
+            CollectorState::Restarting => Some(format!("the server's collector is replaced: {}", message())),
+            CollectorState::Unavailable => Some(format!("nothing to read: {}", message())),
+            CollectorState::Paused => Some("paused: the GPUs were let go of; `gpumon resume` goes on".to_owned()),
+        };
+    }
+
+    /// The GPUs of the newest sample.
+    pub(super) fn gpus(&self) -> &[GpuSample] {
+        self.sample.as_ref().map_or(&[], |sample| &sample.gpus)
+    }
+
+    pub(super) fn gpu(&self, index: u32) -> Option<&GpuSample> {
+        self.gpus().iter().find(|gpu| gpu.index == index)
+    }
+
+    pub(super) fn board(&self, index: u32) -> Option<&Gpu> {
+        self.inventory.as_ref()?.gpus.iter().find(|gpu| gpu.index == index)
+    }
+
+    /// A GPU's name without the maker's, which is the same for all.
+    pub(super) fn name(&self, index: u32) -> String {
+        describe::full_name(self.board(index).map(|gpu| &gpu.name))
+    }
+
+    pub(super) fn details(&self, index: u32) -> Option<&GpuDetails> {
+        self.details.iter().find(|details| details.index == index)
+    }
+
+    pub(super) fn is_simulated(&self) -> bool {
+        self.inventory.as_ref().is_some_and(|known| known.platform.source == SourceKind::Simulated)
+    }
+
+    /// The time that the screen shows: the newest sample's, and this machine's where that is late.
+    pub(super) fn now_ms(&self) -> u64 {
+        let newest = self.sample.as_ref().map_or(0, |sample| sample.at_ms);
+        if self.origin == Origin::Recording || self.late_ms().is_none() { newest } else { now_ms() }
+    }
+
+    /// How old the newest sample is, where the next one is overdue.
+    pub(super) fn late_ms(&self) -> Option<u64> {
+        let sample = self.sample.as_ref().filter(|_| self.origin != Origin::Recording)?;
+        let age = now_ms().saturating_sub(sample.at_ms);
+        (age > 2 * u64::from(sample.interval_ms) + 1500).then_some(age)
+    }
+
+    /// What is to be said of a GPU, what matters most first.
+    pub(super) fn phrases(&self, gpu: &GpuSample) -> Vec<Phrase> {
+        describe::of_gpu(gpu, Context { now_ms: self.now_ms(), is_one_shot: false })
+    }
+
+    /// A line of the past that ends now.
+    pub(super) fn line(&self, line: Line, span_ms: u64, columns: usize) -> Vec<Option<f64>> {
+        self.history.values(line, Window { end_ms: self.now_ms(), span_ms, columns })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::top::testing;
+
+    #[test]
+    fn details_of_a_gpu_replace_those_before_and_events_are_bounded() {
+        let mut model = testing::model(2);
+        let again = model.details[1].clone();
+        model.ingest(Update::Record(Box::new(Record::Details(again))));
+        assert_eq!(model.details.len(), 2);
+        for at_ms in 0..1000 {
+            let event = Event { at_ms, gpu: None, what: gpumon_probe::model::EventKind::MigChanged };
+            model.ingest(Update::Record(Box::new(Record::Event(event))));
+        }
+        assert_eq!((model.events.len(), model.events[EVENTS - 1].at_ms), (EVENTS, 999));
+    }
+
+    #[test]
+    fn silence_ends_with_the_next_sample() {
+        let mut model = testing::model(1);
+        model.ingest(Update::Silent("gone".to_owned()));
+        assert!(model.silent.is_some());
+        let sample = model.sample.clone().unwrap();
+        model.ingest(Update::Record(Box::new(Record::Sample(sample))));
+        assert_eq!(model.silent, None);
+    }
+
+    #[test]
+    fn a_recording_is_never_late() {
+        let mut model = testing::model(1);
+        model.sample.as_mut().unwrap().at_ms = 5000;
+        assert!(model.late_ms().is_some());
+        model.origin = Origin::Recording;
+        assert_eq!((model.late_ms(), model.now_ms()), (None, 5000));
+    }
+
+    #[test]
+    fn what_a_server_says_cannot_drive_the_terminal() {
+        let mut model = testing::model(1);
+        model.ingest(Update::Silent("gone\u{1b}[2J".to_owned()));
+        assert_eq!(model.silent.as_deref(), Some("gone [2J"));
+        let status = CollectorStatus {
+            state: CollectorState::Unavailable,
+            since_ms: u64::MAX,
+            resumes_ms: None,
+            message: Some("a\u{9b}b".to_owned()),
+        };
+        model.ingest(Update::Collector(status));
+        assert_eq!(model.silent.as_deref(), Some("nothing to read: a b"));
+    }
+}

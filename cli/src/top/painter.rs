@@ -1,0 +1,109 @@
+//! Draws text, bars and sparklines, and records what a click on them does.
+
+use ratatui::{buffer::Buffer, layout::Rect, style::Style};
+use unicode_width::UnicodeWidthStr;
+
+use super::{
+    glyphs::{Glyphs, in_ascii},
+    keys::Action,
+    processes::{Column, Key},
+    text::cut,
+    theme::Theme,
+    view::View,
+};
+use crate::table::bar::bar;
+
+/// What the mouse points at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Hit {
+    Gpu(u32),
+    Gpus,
+    Tab(View),
+    Middle,
+    Heading(Column),
+    Process(Key),
+    Processes,
+    Do(Action),
+    /// Within a dialog, which line of it.
+    Dialog(usize),
+}
+
+/// Draws into a buffer.
+pub(super) struct Painter<'a> {
+    pub(super) buffer: &'a mut Buffer,
+    pub(super) theme: &'a Theme,
+    pub(super) glyphs: Glyphs,
+    /// What was drawn last lies on top.
+    pub(super) hits: Vec<(Rect, Hit)>,
+}
+
+impl Painter<'_> {
+    /// Writes text, cut to so many columns; the columns that it took.
+    pub(super) fn text(&mut self, x: u16, y: u16, columns: u16, text: &str, style: Style) -> u16 {
+        let area = self.buffer.area;
+        if y < area.top() || y >= area.bottom() || x >= area.right() {
+            return 0;
+        }
+        let columns = columns.min(area.right() - x);
+        let text = cut(text, columns.into());
+        self.buffer.set_stringn(x, y, &text, columns.into(), style);
+        text.width() as u16
+    }
+
+    /// Writes parts one after the other; the columns that they took.
+    pub(super) fn line<T: AsRef<str>>(&mut self, x: u16, y: u16, columns: u16, parts: &[(T, Style)]) -> u16 {
+        let mut taken = 0;
+        for (text, style) in parts {
+            taken += self.text(x + taken, y, columns.saturating_sub(taken), text.as_ref(), *style);
+        }
+        taken
+    }
+
+    /// Writes text that ends at the right edge of so many columns.
+    pub(super) fn text_right(&mut self, x: u16, y: u16, columns: u16, text: &str, style: Style) {
+        let text = cut(text, columns.into());
+        let width = text.width() as u16;
+        self.text(x + columns.saturating_sub(width), y, width, &text, style);
+    }
+
+    /// A horizontal bar; `None` leaves its place empty.
+    pub(super) fn bar(&mut self, x: u16, y: u16, columns: u16, share: Option<f64>, style: Style) {
+        let Some(share) = share else { return };
+        let (full, empty) = bar(share, columns.into(), self.glyphs.has_lines());
+        self.line(x, y, columns, &[(full, style), (empty, self.theme.dim)]);
+    }
+
+    /// A line in one row, of values between 0 and 1.
+    pub(super) fn spark(&mut self, x: u16, y: u16, values: impl Iterator<Item = Option<f64>>, style: Style) {
+        let text: String = values.map(|value| self.glyphs.spark(value)).collect();
+        self.text(x, y, text.width() as u16, &text, style);
+    }
+
+    /// A click in this place means this.
+    pub(super) fn hit(&mut self, area: Rect, hit: Hit) {
+        self.hits.push((area, hit));
+    }
+
+    /// Changes the style of a whole line.
+    pub(super) fn highlight(&mut self, area: Rect, style: Style) {
+        self.buffer.set_style(area.intersection(self.buffer.area), style);
+    }
+
+    /// Replaces what a terminal without UTF-8 cannot show.
+    pub(super) fn finish(self) -> Vec<(Rect, Hit)> {
+        if self.glyphs == Glyphs::Ascii {
+            for cell in &mut self.buffer.content {
+                if !cell.symbol().is_ascii() {
+                    let shown = in_ascii(cell.symbol());
+                    cell.set_symbol(shown);
+                }
+            }
+        }
+        self.hits
+    }
+}
+
+/// One line of an area.
+pub(super) fn row(area: Rect, line: u16) -> Rect {
+    Rect { y: area.y + line, height: 1, ..area }.intersection(area)
+}

@@ -1,0 +1,38 @@
+//! Lines of text that are more than fit, with a first line that stays.
+
+use ratatui::{layout::Rect, style::Style};
+
+use crate::top::painter::Painter;
+
+/// One line: parts, each in its style.
+pub(super) type Line = Vec<(String, Style)>;
+
+/// Draws as many lines as fit from `scroll` on, and says how many there are above and below.
+pub(super) fn scroll_view(
+    painter: &mut Painter<'_>,
+    area: Rect,
+    heading: Option<&Line>,
+    lines: &[Line],
+    scroll: usize,
+) {
+    let mut area = area;
+    if let Some(heading) = heading.filter(|_| area.height > 1) {
+        painter.line(area.x, area.y, area.width, heading);
+        area.y += 1;
+        area.height -= 1;
+    }
+    let room = usize::from(area.height);
+    let first = scroll.min(lines.len().saturating_sub(room));
+    for (place, line) in lines.iter().skip(first).take(room).enumerate() {
+        painter.line(area.x, area.y + place as u16, area.width, line);
+    }
+    let below = lines.len().saturating_sub(first + room);
+    if room > 0 && (first > 0 || below > 0) {
+        let more = match (first, below) {
+            (0, below) => format!(" {below} more ▼"),
+            (above, 0) => format!(" {above} more ▲"),
+            (above, below) => format!(" {above} ▲ {below} ▼"),
+        };
+        painter.text_right(area.x, area.bottom() - 1, area.width, &more, painter.theme.dim);
+    }
+}

@@ -1,0 +1,83 @@
+//! Conditions of driver errors, until they are over.
+
+use super::clock::Moment;
+use crate::{
+    model::{Condition, ConditionKind, XidReport},
+    vendor::ErrorInfo,
+};
+
+/// How long an error of a program lasts.
+const PROGRAM_ERROR_MS: u64 = 60_000;
+
+/// How long any other error lasts.
+const OTHER_ERROR_MS: u64 = 600_000;
+
+/// A GPU that reports so many codes is not better described by more.
+const MOST_CODES: usize = 32;
+
+/// The driver errors of one GPU that are not over.
+#[derive(Debug, Default)]
+pub(super) struct DriverErrors {
+    raised: Vec<Raised>,
+}
+
+#[derive(Debug)]
+struct Raised {
+    condition: Condition,
+    code: u32,
+    count: u32,
+    by_program: bool,
+    last: Moment,
+}
+
+impl DriverErrors {
+    /// Raises the condition of a code, or renews it. Returns the one that began, and the one that was dropped for it.
+    pub(super) fn raise(
+        &mut self,
+        report: &XidReport,
+        info: &ErrorInfo,
+        now: Moment,
+    ) -> (Option<Condition>, Option<Condition>) {
+        if let Some(raised) = self.raised.iter_mut().find(|raised| raised.code == report.code) {
+            raised.count = raised.count.saturating_add(1);
+            raised.last = now;
+            raised.condition.kind = kind(raised.code, raised.count, now);
+            raised.condition.text = text(report);
+            return (None, None);
+        }
+        let dropped = if self.raised.len() >= MOST_CODES { Some(self.raised.remove(0).condition) } else { None };
+        let ErrorInfo { severity, by_program, .. } = *info;
+        let condition =
+            Condition { since_ms: now.wall_ms, severity, text: text(report), kind: kind(report.code, 1, now) };
+        let began = condition.clone();
+        self.raised.push(Raised { condition, code: report.code, count: 1, by_program, last: now });
+        (Some(began), dropped)
+    }
+
+    /// Those that are over by now. While the driver asks for a recovery, only programs' mistakes end.
+    pub(super) fn end_quiet(&mut self, now: Moment, needs_recovery: bool) -> Vec<Condition> {
+        let is_over = |raised: &mut Raised| {
+            let quiet_ms = now.since(raised.last);
+            if raised.by_program { quiet_ms >= PROGRAM_ERROR_MS } else { quiet_ms >= OTHER_ERROR_MS && !needs_recovery }
+        };
+        self.raised.extract_if(.., is_over).map(|raised| raised.condition).collect()
+    }
+
+    /// All of them, since the GPU was reset.
+    pub(super) fn end_all(&mut self) -> Vec<Condition> {
+        self.raised.drain(..).map(|raised| raised.condition).collect()
+    }
+
+    pub(super) fn conditions(&self) -> impl Iterator<Item = &Condition> {
+        self.raised.iter().map(|raised| &raised.condition)
+    }
+}
+
+fn kind(code: u32, count: u32, last: Moment) -> ConditionKind {
+    ConditionKind::Xid { code, count, last_ms: last.wall_ms }
+}
+
+fn text(report: &XidReport) -> String {
+    let process = report.pid.map_or(String::new(), |pid| format!(" (process {pid})"));
+    format!("Xid {}{process}: {} {}", report.code, report.meaning, report.advice)
+}

@@ -1,0 +1,169 @@
+//! Hysteresis in time: a condition begins and ends after a delay, so that it does not flap.
+
+use super::clock::Moment;
+
+/// Without readings, a condition that has not begun is dropped after this long.
+const UNKNOWN_BEFORE_MS: u64 = 10_000;
+
+/// Without readings, a condition that lasts ends after this long.
+const UNKNOWN_DURING_MS: u64 = 60_000;
+
+/// What one sample shows of a condition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Observation<T> {
+    /// It is present, with this value.
+    Active(T),
+    /// It is absent.
+    Inactive,
+    /// It counts as absent, and has this value until its end delay is over.
+    Weakening(T),
+    /// It is absent and will not return soon: it ends without delay.
+    Ended,
+    /// It neither begins nor ends, as with a number between its two thresholds.
+    Inconclusive,
+    /// The readings that it depends on are absent.
+    Unknown,
+}
+
+/// A condition that begins once it was active for a while in a row, and ends once it was inactive for a while.
+#[derive(Debug)]
+pub(super) struct Hysteresis<T> {
+    begin_after_ms: u64,
+    end_after_ms: u64,
+    /// Since when it has been active.
+    since: Option<Moment>,
+    latest: Option<T>,
+    has_begun: bool,
+    clear_since: Option<Moment>,
+    unknown_since: Option<Moment>,
+}
+
+impl<T> Hysteresis<T> {
+    pub(super) fn new(begin_after_ms: u64, end_after_ms: u64) -> Self {
+        Self {
+            begin_after_ms,
+            end_after_ms,
+            since: None,
+            latest: None,
+            has_begun: false,
+            clear_since: None,
+            unknown_since: None,
+        }
+    }
+
+    /// Applies an observation. While the condition lasts: its start, and its latest value.
+    pub(super) fn update(&mut self, observation: Observation<T>, now: Moment) -> Option<(Moment, &T)> {
+        if !matches!(observation, Observation::Unknown) {
+            self.unknown_since = None;
+        }
+        match observation {
+            Observation::Active(seen) => {
+                self.latest = Some(seen);
+                self.clear_since = None;
+                let since = *self.since.get_or_insert(now);
+                self.has_begun |= now.since(since) >= self.begin_after_ms;
+            }
+            Observation::Inactive => self.clear(now),
+            Observation::Weakening(seen) => {
+                self.latest = Some(seen);
+                self.clear(now);
+            }
+            Observation::Inconclusive if self.has_begun => {}
+            Observation::Inconclusive | Observation::Ended => self.forget(),
+            Observation::Unknown => {
+                let since = *self.unknown_since.get_or_insert(now);
+                if now.since(since) >= if self.has_begun { UNKNOWN_DURING_MS } else { UNKNOWN_BEFORE_MS } {
+                    self.forget();
+                }
+            }
+        }
+        let since = self.since.filter(|_| self.has_begun)?;
+        Some((since, self.latest.as_ref()?))
+    }
+
+    fn clear(&mut self, now: Moment) {
+        let since = *self.clear_since.get_or_insert(now);
+        if !self.has_begun || now.since(since) >= self.end_after_ms {
+            self.forget();
+        }
+    }
+
+    /// Whether it lasts.
+    pub(super) fn lasts(&self) -> bool {
+        self.has_begun
+    }
+
+    pub(super) fn forget(&mut self) {
+        *self = Self::new(self.begin_after_ms, self.end_after_ms);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::clock::Clock, Observation::*, *};
+
+    /// Makes an observation every `step_ms` of a condition that begins after 3 s and ends after 10 s; whether it lasts
+    /// after each.
+    fn lasting(step_ms: u64, observations: &[Observation<u8>]) -> Vec<bool> {
+        let mut clock = Clock::default();
+        let mut hysteresis = Hysteresis::new(3_000, 10_000);
+        let mut now_ms = 1_000_000;
+        let mut observe = |observation: &Observation<u8>| {
+            now_ms += step_ms;
+            hysteresis.update(*observation, clock.advance(now_ms, true)).is_some()
+        };
+        observations.iter().map(&mut observe).collect()
+    }
+
+    /// The number of observations after which it first lasts, and after which it no longer does.
+    fn transitions(step_ms: u64, observations: &[Observation<u8>]) -> (Option<usize>, Option<usize>) {
+        let lasting = lasting(step_ms, observations);
+        let begun = lasting.iter().position(|lasts| *lasts);
+        let ended = begun.and_then(|begun| lasting.iter().skip(begun).position(|lasts| !lasts).map(|end| begun + end));
+        (begun, ended)
+    }
+
+    #[test]
+    fn it_begins_and_ends_by_time_and_not_by_number_of_samples() {
+        for (step_ms, begins, ends) in [(1_000, 3, 110), (100, 30, 200), (10_000, 1, 101)] {
+            let observations: Vec<_> = (0..300).map(|at| if at < 100 { Active(0) } else { Inactive }).collect();
+            assert_eq!(transitions(step_ms, &observations), (Some(begins), Some(ends)), "{step_ms}");
+        }
+    }
+
+    #[test]
+    fn it_does_not_flap() {
+        let blinking: Vec<_> = (0..100).map(|at| if at % 2 == 0 { Active(0) } else { Inactive }).collect();
+        assert_eq!(transitions(1_000, &blinking), (None, None), "never active for long");
+        let rarely: Vec<_> = (0..100).map(|at| if at < 5 || at % 8 == 0 { Active(0) } else { Inactive }).collect();
+        assert_eq!(transitions(1_000, &rarely), (Some(3), None), "never inactive for long");
+    }
+
+    #[test]
+    fn without_readings_it_does_not_begin_and_does_not_last_for_ever() {
+        assert_eq!(transitions(1_000, &[Unknown; 200]), (None, None));
+        let lost: Vec<_> = (0..200).map(|at| if at < 10 { Active(0) } else { Unknown }).collect();
+        assert_eq!(transitions(1_000, &lost), (Some(3), Some(70)));
+        let once = [Active(0), Active(0), Unknown, Active(0)];
+        assert_eq!(lasting(1_000, &once), [false, false, false, true], "a single miss is no break");
+        let long: Vec<_> = (0..14).map(|at| if (1..13).contains(&at) { Unknown } else { Active(0) }).collect();
+        assert_eq!(transitions(1_000, &long), (None, None));
+    }
+
+    #[test]
+    fn an_inconclusive_observation_neither_begins_nor_ends_it() {
+        assert_eq!(lasting(2_000, &[Active(0), Inconclusive, Active(0), Active(0)]), [false; 4]);
+        let observations: Vec<_> = (0..100).map(|at| if at < 5 { Active(0) } else { Inconclusive }).collect();
+        assert_eq!(transitions(1_000, &observations), (Some(3), None));
+    }
+
+    #[test]
+    fn it_returns_its_start_and_latest_value() {
+        let mut clock = Clock::default();
+        let mut hysteresis = Hysteresis::new(1_000, 10_000);
+        let first = clock.advance(5_000, true);
+        hysteresis.update(Active('a'), first);
+        hysteresis.update(Active('b'), clock.advance(6_000, true));
+        assert_eq!(hysteresis.update(Inactive, clock.advance(7_000, true)), Some((first, &'b')));
+    }
+}

@@ -1,0 +1,125 @@
+//! A GPU whose timeline a test makes up, one tick at a time.
+
+use super::{ConditionSettings, ConditionTracker};
+use crate::{
+    derive::examples,
+    model::{Board, Condition, ConditionKind, EventKind, GpuDetails, GpuSample, Health},
+    vendor::{DriverError, nvml::xid},
+};
+
+/// When every timeline begins.
+pub(super) const START_MS: u64 = 1_700_000_000_000;
+
+pub(super) struct TestTimeline {
+    pub(super) tracker: ConditionTracker,
+    pub(super) board: Board,
+    pub(super) details: Option<GpuDetails>,
+    pub(super) step_ms: u64,
+    pub(super) now_ms: u64,
+    pub(super) last: GpuSample,
+    /// What began (`+`) and ended (`-`), with the second in which it did.
+    pub(super) events: Vec<(u64, String)>,
+}
+
+impl TestTimeline {
+    /// One tick per second.
+    pub(super) fn new() -> Self {
+        Self::every(1_000)
+    }
+
+    pub(super) fn every(step_ms: u64) -> Self {
+        Self {
+            tracker: ConditionTracker::new(&ConditionSettings::default()),
+            board: examples::board(),
+            details: None,
+            step_ms,
+            now_ms: START_MS,
+            last: examples::sample(START_MS),
+            events: Vec::new(),
+        }
+    }
+
+    /// For so long, the GPU is as in the example but for what `change` does to it.
+    pub(super) fn show(&mut self, seconds: u64, change: impl Fn(&mut GpuSample)) -> &mut Self {
+        for _ in 0..seconds * 1000 / self.step_ms {
+            self.now_ms += self.step_ms;
+            let mut sample = examples::sample(self.now_ms);
+            change(&mut sample);
+            self.tick(sample);
+        }
+        self
+    }
+
+    /// The same with these details, which are read anew at every tick.
+    pub(super) fn show_details(&mut self, seconds: u64, change: impl Fn(&mut GpuDetails)) -> &mut Self {
+        for _ in 0..seconds * 1000 / self.step_ms {
+            let mut details = examples::details(self.now_ms + self.step_ms);
+            change(&mut details);
+            self.details = Some(details);
+            self.show(self.step_ms / 1000, |_| {});
+        }
+        self
+    }
+
+    pub(super) fn tick(&mut self, mut sample: GpuSample) {
+        let events = self.tracker.update(&mut sample, &self.board, self.details.as_ref(), self.now_ms);
+        self.last = sample;
+        self.record(events);
+    }
+
+    /// A driver error with NVIDIA's code.
+    pub(super) fn xid(&mut self, code: u32, pid: Option<u32>) {
+        let info = xid::describe(code);
+        let report = info.report(DriverError { code, pid, message: None });
+        let events = self.tracker.on_error(&report, &info, self.now_ms);
+        self.record(events);
+    }
+
+    /// The only condition of the last sample.
+    pub(super) fn only(&self) -> &Condition {
+        assert_eq!(self.last.conditions.len(), 1, "{:?}", self.last.conditions);
+        &self.last.conditions[0]
+    }
+
+    /// The events since the last call.
+    pub(super) fn take_events(&mut self) -> Vec<(u64, String)> {
+        std::mem::take(&mut self.events)
+    }
+
+    fn record(&mut self, events: Vec<EventKind>) {
+        for event in events {
+            let word = match event {
+                EventKind::ConditionBegan(condition) => format!("+{}", name(&condition)),
+                EventKind::ConditionEnded(condition) => format!("-{}", name(&condition)),
+                other => panic!("{other:?}"),
+            };
+            self.events.push((self.now_ms.saturating_sub(START_MS) / 1000, word));
+        }
+    }
+}
+
+/// As `+throttled` in this second.
+pub(super) fn event(at: u64, word: &str) -> (u64, String) {
+    (at, word.to_owned())
+}
+
+pub(super) fn lost(sample: &mut GpuSample) {
+    unreadable(sample, Health::Lost { since_ms: START_MS });
+}
+
+pub(super) fn hung(sample: &mut GpuSample) {
+    sample.health = Health::Hung { since_ms: START_MS };
+}
+
+pub(super) fn unreadable(sample: &mut GpuSample, health: Health) {
+    *sample = GpuSample::absent(0, None, sample.at_ms, health, &crate::model::Absence::GpuLost);
+}
+
+/// As on the wire; an Xid with its number.
+pub(super) fn name(condition: &Condition) -> String {
+    if let ConditionKind::Xid { code, .. } = condition.kind {
+        return format!("xid {code}");
+    }
+    let json = serde_json::to_value(&condition.kind).unwrap();
+    json["condition"].as_str().unwrap().to_owned()
+}

@@ -1,0 +1,217 @@
+//! What a process belongs to, put together from its cgroup, its environment and its ancestors.
+
+use std::io::{self, ErrorKind};
+
+use super::{
+    as_user::User,
+    cgroup, clean, connection_file, jupyter,
+    proc_fs::{Birth, Origin, ProcFs},
+};
+use crate::model::{Absence, Ancestor, Container, Owner, Pod, Reading, SlurmJob};
+
+/// Deeper trees exist, but what is above tells nothing more; and a loop in a `/proc` that changes must end.
+const MOST_ANCESTORS: usize = 16;
+
+/// A process whose owner is looked for.
+pub(super) struct OwnerQuery<'a> {
+    pub(super) pid: u32,
+    pub(super) origin: Origin,
+    pub(super) user: Option<User>,
+    /// What its cgroup tells.
+    pub(super) by_cgroup: &'a Reading<Owner>,
+    pub(super) arguments: Option<&'a [String]>,
+    /// Whether its command line is kept from view, and its notebook's path with it.
+    pub(super) hidden: bool,
+    /// Whether this process is root, and gives up root's rights where a stranger names a file.
+    pub(super) is_root: bool,
+}
+
+/// What its cgroup tells, which the kernel knows by itself, whatever the process does; not read yet where that is
+/// nothing.
+pub(super) fn by_cgroup(proc_fs: &ProcFs, pid: u32) -> Reading<Owner> {
+    let mut owner = Owner::default();
+    cgroup::read(&proc_fs.cgroup(pid).unwrap_or_default(), &mut owner);
+    shorten(&mut owner);
+    if owner == Owner::default() {
+        return Reading::Absent(Absence::NotReadYet);
+    }
+    Reading::Now(Owner { partial: true, ..owner })
+}
+
+/// Everything that can be found of a process.
+pub(super) fn owner(proc_fs: &ProcFs, query: &OwnerQuery<'_>) -> Owner {
+    let OwnerQuery { pid, origin, user, .. } = *query;
+    let mut owner = Owner { partial: false, ..query.by_cgroup.value().cloned().unwrap_or_default() };
+    if owner.slurm.is_none() {
+        let [job_id, step] = proc_fs.variables(pid, ["SLURM_JOB_ID", "SLURM_STEP_ID"]);
+        owner.slurm = job_id.map(|job_id| SlurmJob { job_id, step });
+    }
+    let notebook = |pid, birth, user, arguments: &[String]| {
+        jupyter::notebook(pid, arguments, |path| read_below(proc_fs, pid, birth, user, query.is_root, path))
+    };
+    owner.notebook = query.arguments.and_then(|arguments| notebook(pid, origin.birth, user, arguments));
+    let mut parent = origin.parent;
+    while parent > 1 && owner.parents.len() < MOST_ANCESTORS {
+        let Some(above) = proc_fs.origin(parent) else { break };
+        // Reading what another user's process provides could take for ever, and would be held against this user.
+        let its_user = proc_fs.user(parent);
+        let is_alike = its_user.map(|user| user.uid) == user.map(|user| user.uid);
+        let arguments = if is_alike { proc_fs.arguments(parent) } else { None };
+        let name = proc_fs.name(parent, arguments.as_deref()).unwrap_or_default();
+        owner.parents.push(Ancestor { pid: parent, name: clean::name(&name) });
+        // A worker belongs to the notebook whose kernel started it.
+        owner.notebook =
+            owner.notebook.or_else(|| notebook(parent, above.birth, its_user, &arguments.unwrap_or_default()));
+        parent = above.parent;
+    }
+    if let Some(notebook) = owner.notebook.as_mut().filter(|_| query.hidden) {
+        notebook.path = Reading::Absent(Absence::Hidden);
+    }
+    shorten(&mut owner);
+    owner
+}
+
+/// Reads a file that a process names, with no more rights than it has itself.
+fn read_below(
+    proc_fs: &ProcFs,
+    pid: u32,
+    birth: Birth,
+    user: Option<User>,
+    is_root: bool,
+    path: &str,
+) -> io::Result<Vec<u8>> {
+    let root = proc_fs.open_root(pid, birth, user)?;
+    if is_root && !user.is_some_and(|user| proc_fs.is_only(pid, user)) {
+        return Err(ErrorKind::PermissionDenied.into());
+    }
+    connection_file::read(&root, path, user.filter(|user| is_root && user.uid != 0))
+}
+
+/// What cgroups and variables are called is up to those who make them.
+fn shorten(owner: &mut Owner) {
+    let id = |text: &mut String| *text = clean::id(text);
+    if let Some(SlurmJob { job_id, step }) = &mut owner.slurm {
+        id(job_id);
+        step.as_mut().map(id);
+    }
+    if let Some(Pod { uid }) = &mut owner.pod {
+        id(uid);
+    }
+    if let Some(Container { id: container, .. }) = &mut owner.container {
+        id(container);
+    }
+    if let Some(unit) = &mut owner.unit {
+        *unit = clean::name(unit);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, path::PathBuf};
+
+    use super::*;
+
+    /// A `/proc` of processes given as PID, parent, command line, cgroup and environment.
+    struct FakeProc(PathBuf);
+
+    impl FakeProc {
+        fn new(name: &str, processes: &[(u32, u32, &str, &str, &str)]) -> Self {
+            let root = std::env::temp_dir().join(format!("gpumon-lookup-{}-{name}", std::process::id()));
+            for (pid, parent, line, cgroup, environment) in processes {
+                let folder = root.join(pid.to_string());
+                fs::create_dir_all(&folder).unwrap();
+                let fields: Vec<_> = (5..=52).map(|field| field.to_string()).collect();
+                fs::write(folder.join("stat"), format!("{pid} (x) S {parent} {}", fields.join(" "))).unwrap();
+                fs::write(folder.join("comm"), line.split(' ').next().unwrap()).unwrap();
+                fs::write(folder.join("cmdline"), line.replace(' ', "\0")).unwrap();
+                fs::write(folder.join("cgroup"), cgroup).unwrap();
+                fs::write(folder.join("environ"), environment.replace(' ', "\0")).unwrap();
+            }
+            Self(root)
+        }
+
+        fn owner(&self, pid: u32, hidden: bool) -> Owner {
+            let proc_fs = ProcFs::new(self.0.clone());
+            let arguments = proc_fs.arguments(pid);
+            let origin = proc_fs.origin(pid).unwrap();
+            let arguments = arguments.as_deref();
+            let (user, by_cgroup) = (proc_fs.user(pid), &by_cgroup(&proc_fs, pid));
+            owner(&proc_fs, &OwnerQuery { pid, origin, user, by_cgroup, arguments, hidden, is_root: false })
+        }
+    }
+
+    impl Drop for FakeProc {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[test]
+    fn a_worker_belongs_to_the_notebook_whose_kernel_started_it() {
+        let fake = FakeProc::new(
+            "worker",
+            &[
+                (10, 1, "jupyter-lab", "", ""),
+                (20, 10, "python3 -m ipykernel_launcher -f /run/kernel-ab12.json", "", ""),
+                (30, 20, "python3 worker.py", "", ""),
+            ],
+        );
+        fs::create_dir_all(fake.0.join("20/root/run")).unwrap();
+        let connection = r#"{"kernel_name":"python3","jupyter_session":"train.ipynb"}"#;
+        fs::write(fake.0.join("20/root/run/kernel-ab12.json"), connection).unwrap();
+        for pid in [20, 30] {
+            let notebook = fake.owner(pid, false).notebook.unwrap();
+            assert_eq!((notebook.kernel_id.as_str(), notebook.kernel_pid), ("ab12", 20));
+            assert_eq!(notebook.path, Reading::Now("train.ipynb".to_owned()));
+        }
+        let parents: Vec<_> = fake.owner(30, false).parents.iter().map(|parent| parent.pid).collect();
+        assert_eq!(parents, [20, 10]);
+        let hidden = fake.owner(30, true).notebook.unwrap().path;
+        assert_eq!(hidden, Reading::Absent(Absence::Hidden), "another user's path stays hidden");
+        assert_eq!(fake.owner(10, false).notebook, None);
+    }
+
+    #[test]
+    fn root_reads_nothing_for_a_setuid_program_or_for_whom_it_does_not_know() {
+        let fake = FakeProc::new("setuid", &[(20, 1, "su -c /run/kernel-ab12.json", "", "")]);
+        fs::create_dir_all(fake.0.join("20/root/run")).unwrap();
+        fs::write(fake.0.join("20/root/run/kernel-ab12.json"), r#"{"jupyter_session":"secret"}"#).unwrap();
+        let proc_fs = ProcFs::new(fake.0.clone());
+        let path = |ids: &str| {
+            fs::write(fake.0.join("20/status"), format!("Uid:\t{ids}\nGid:\t0\t0\t0\t0\n")).unwrap();
+            let (origin, user, arguments) = (proc_fs.origin(20).unwrap(), proc_fs.user(20), proc_fs.arguments(20));
+            let arguments = arguments.as_deref();
+            let by_cgroup = &Reading::Absent(Absence::NotReadYet);
+            let query = OwnerQuery { pid: 20, origin, user, by_cgroup, arguments, hidden: false, is_root: true };
+            owner(&proc_fs, &query).notebook.unwrap().path
+        };
+        assert_eq!(path("0\t0\t0\t0"), Reading::Now("secret".to_owned()));
+        for ids in ["1000\t0\t0\t0", "0\t0\t1000\t0", ""] {
+            assert_eq!(path(ids), Reading::Absent(Absence::NoPermission), "{ids}");
+        }
+    }
+
+    #[test]
+    fn slurm_is_known_by_the_environment_where_the_cgroup_does_not_tell() {
+        let fake = FakeProc::new("slurm", &[(20, 1, "python3", "0::/", "HOME=/ SLURM_JOB_ID=88123 SLURM_STEP_ID=0")]);
+        let job = fake.owner(20, false).slurm.unwrap();
+        assert_eq!((job.job_id.as_str(), job.step.as_deref()), ("88123", Some("0")));
+    }
+
+    #[test]
+    fn ids_and_names_are_short_and_printable() {
+        let job = format!("SLURM_JOB_ID=\u{1b}[2J{}", "7".repeat(4000));
+        let cgroup = format!("0::/a.slice/{}.service", "u".repeat(4000));
+        let fake = FakeProc::new("long", &[(20, 1, "python3", &cgroup, &job)]);
+        let owner = fake.owner(20, false);
+        for text in [&owner.slurm.unwrap().job_id, &owner.unit.unwrap()] {
+            assert!(text.len() <= 131 && text.ends_with('…') && !text.contains('\u{1b}'), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_loop_among_the_parents_ends() {
+        let fake = FakeProc::new("loop", &[(20, 30, "a", "", ""), (30, 20, "b", "", "")]);
+        assert_eq!(fake.owner(20, false).parents.len(), MOST_ANCESTORS);
+    }
+}

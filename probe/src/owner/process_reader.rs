@@ -1,0 +1,110 @@
+//! What is read of a process, in two stages.
+
+use std::{
+    path::PathBuf,
+    time::{Duration, Instant},
+};
+
+use super::{
+    CommandLines,
+    as_user::User,
+    clean,
+    lookup::{self, OwnerQuery},
+    proc_fs::{self, Origin, ProcFs},
+};
+use crate::model::{Absence, Owner, Reading};
+
+/// What a process belongs to does not change, but for the name of its notebook. Finding out takes twenty files.
+const OWNER_REFRESH_AFTER: Duration = Duration::from_secs(30);
+
+/// Reads processes below one root.
+pub(super) struct ProcessReader {
+    proc_fs: ProcFs,
+    commands: CommandLines,
+    own_uid: u32,
+}
+
+/// The first stage: what the kernel tells by itself, whatever the process does.
+#[derive(Debug, Clone)]
+pub(super) struct Basics {
+    pub(super) origin: Origin,
+    pub(super) user: Option<User>,
+    /// Whether its command line is kept from view.
+    pub(super) hidden: bool,
+    /// The program's name, which can be cut.
+    pub(super) name: String,
+    /// What its cgroup tells.
+    pub(super) owner: Reading<Owner>,
+}
+
+/// The second stage: what the process itself provides.
+#[derive(Debug, Clone)]
+pub(super) struct Details {
+    pub(super) name: Reading<String>,
+    pub(super) command: Reading<String>,
+    pub(super) owner: Owner,
+    owner_read: Instant,
+}
+
+impl ProcessReader {
+    pub(super) fn new(root: PathBuf, commands: CommandLines) -> Self {
+        Self { proc_fs: ProcFs::new(root), commands, own_uid: rustix::process::geteuid().as_raw() }
+    }
+
+    #[cfg(test)]
+    pub(super) fn of_user(self, own_uid: u32) -> Self {
+        Self { own_uid, ..self }
+    }
+
+    /// `None` where the process does not exist.
+    pub(super) fn basics(&self, pid: u32) -> Option<Basics> {
+        let origin = self.proc_fs.origin(pid)?;
+        let user = self.proc_fs.user(pid);
+        Some(Basics {
+            origin,
+            user,
+            hidden: self.commands == CommandLines::Own && user.map(|user| user.uid) != Some(self.own_uid),
+            name: clean::name(&self.proc_fs.name(pid, None)?),
+            owner: lookup::by_cgroup(&self.proc_fs, pid),
+        })
+    }
+
+    /// It can take for ever. `before` is what was known of the same process.
+    pub(super) fn details(&self, pid: u32, basics: &Basics, before: Option<Details>) -> Details {
+        let &Basics { origin, user, hidden, owner: ref by_cgroup, .. } = basics;
+        let arguments = self.proc_fs.arguments(pid);
+        let program = self.proc_fs.name(pid, arguments.as_deref());
+        let script = program.as_deref().zip(arguments.as_deref()).filter(|_| !hidden);
+        let script = script.and_then(|(program, arguments)| proc_fs::script(program, arguments));
+        let command = arguments.as_ref().map(|arguments| clean::line(&arguments.join(" ")));
+        let (owner, owner_read) = match before {
+            Some(before) if before.owner_read.elapsed() < OWNER_REFRESH_AFTER => (before.owner, before.owner_read),
+            _ => {
+                let is_root = self.own_uid == 0;
+                let arguments = arguments.as_deref();
+                let query = OwnerQuery { pid, origin, user, by_cgroup, arguments, hidden, is_root };
+                (lookup::owner(&self.proc_fs, &query), Instant::now())
+            }
+        };
+        Details {
+            name: known_or_unknown(script.or(program).map(|name| clean::name(&name))),
+            command: if hidden {
+                Reading::Absent(Absence::Hidden)
+            } else {
+                known_or_unknown(command.filter(|line| !line.is_empty()))
+            },
+            owner,
+            owner_read,
+        }
+    }
+}
+
+/// The login name, or the number where there is none. A directory service may be asked for it, and not answer.
+pub(super) fn user_name(uid: u32) -> String {
+    let user = uzers::get_user_by_uid(uid);
+    user.map_or_else(|| uid.to_string(), |user| clean::name(&user.name().to_string_lossy()))
+}
+
+fn known_or_unknown(text: Option<String>) -> Reading<String> {
+    text.map_or(Reading::Absent(Absence::Unknown), Reading::Now)
+}

@@ -1,0 +1,358 @@
+//! The state of one GPU between ticks: its identity, its last readings, whether an answer is pending.
+
+use std::time::{Duration, Instant};
+
+use super::message::{Outcome, Readings};
+use crate::{
+    derive::{ConditionSettings, ConditionTracker, EccTracker, ProcessTracker},
+    model::{
+        Absence, Board, EventKind, Gpu, GpuDetails, GpuRef, GpuSample, Health, ProcessRef, Reading, Trace, XidReport,
+        normal_bus_id, now_ms,
+    },
+    vendor::{DeviceError, DriverAnswers, ErrorInfo},
+};
+
+/// A driver that is busy with something else can be this slow without being hung.
+const SLOW: Duration = Duration::from_millis(150);
+
+/// A driver without persistence mode takes this long to open its GPUs.
+const OPENING: Duration = Duration::from_secs(30);
+
+/// The state of one GPU.
+pub(super) struct GpuState {
+    gpu: Gpu,
+    /// What it answered last.
+    last: GpuSample,
+    /// The processes for which `last` has no room, until events were derived from it.
+    omitted: Vec<ProcessRef>,
+    /// What changes slowly, as it was read last.
+    details: Option<GpuDetails>,
+    /// Why it could not be read, where it could not.
+    error: Option<DeviceError>,
+    /// The query it has not answered yet.
+    pending: Option<PendingQuery>,
+    /// Whether events were derived from `last`.
+    derived: bool,
+    /// Whether something says that what changes slowly has changed.
+    details_requested: bool,
+    /// Whether it has ever answered.
+    opened: bool,
+    /// The health that was last shown, so that a change of it becomes an event.
+    shown: Health,
+    conditions: ConditionTracker,
+    processes: ProcessTracker,
+    ecc: EccTracker,
+    /// Events since the last tick.
+    events: Vec<EventKind>,
+}
+
+/// What an answer changed, beside the readings.
+#[derive(Default)]
+pub(super) struct Update {
+    pub(super) identity_changed: bool,
+    pub(super) mig_changed: bool,
+    pub(super) details: Option<GpuDetails>,
+    pub(super) answers: Option<DriverAnswers>,
+    pub(super) traces: Vec<Trace>,
+}
+
+struct PendingQuery {
+    since: Instant,
+    since_ms: u64,
+}
+
+impl GpuState {
+    /// A GPU of which only the index is known.
+    pub(super) fn new(index: u32, settings: &ConditionSettings) -> Self {
+        let reason = Absence::NoAnswer;
+        Self {
+            gpu: unknown(index, &reason),
+            last: GpuSample::absent(index, None, now_ms(), Health::Ok, &reason),
+            omitted: Vec::new(),
+            details: None,
+            error: None,
+            pending: None,
+            derived: true,
+            details_requested: false,
+            opened: false,
+            shown: Health::Ok,
+            conditions: ConditionTracker::new(settings),
+            processes: ProcessTracker::default(),
+            ecc: EccTracker::default(),
+            events: Vec::new(),
+        }
+    }
+
+    pub(super) fn gpu(&self) -> Gpu {
+        self.gpu.clone()
+    }
+
+    pub(super) fn gpu_ref(&self) -> GpuRef {
+        GpuRef { index: self.gpu.index, uuid: self.gpu.uuid.clone() }
+    }
+
+    /// Its PCI bus id, as the kernel's log names it.
+    pub(super) fn logged_as(&self) -> Option<String> {
+        normal_bus_id(self.gpu.pci_bus_id.value()?)
+    }
+
+    /// What changes slowly, as it was read last.
+    pub(super) fn details(&self) -> Option<&GpuDetails> {
+        self.details.as_ref()
+    }
+
+    /// How it was at its last answer.
+    pub(super) fn health(&self) -> &Health {
+        &self.last.health
+    }
+
+    /// Whether it has ever answered.
+    pub(super) fn has_answered(&self) -> bool {
+        self.opened
+    }
+
+    /// Why it could not be read, where it could not.
+    pub(super) fn error(&self) -> Option<&DeviceError> {
+        self.error.as_ref()
+    }
+
+    /// Requests the details at the next tick.
+    pub(super) fn request_details(&mut self) {
+        self.details_requested = true;
+    }
+
+    pub(super) fn take_details_request(&mut self) -> bool {
+        std::mem::take(&mut self.details_requested)
+    }
+
+    /// Applies a driver error of this GPU, and returns the events that follow.
+    pub(super) fn on_error(&mut self, report: &XidReport, info: &ErrorInfo, now_ms: u64) -> Vec<EventKind> {
+        self.conditions.on_error(report, info, now_ms)
+    }
+
+    /// Whether it still owes the answer to an earlier tick.
+    pub(super) fn is_pending(&self) -> bool {
+        self.pending.is_some()
+    }
+
+    pub(super) fn mark_pending(&mut self) {
+        self.pending = Some(PendingQuery { since: Instant::now(), since_ms: now_ms() });
+    }
+
+    /// Applies an answer.
+    pub(super) fn ingest(&mut self, outcome: Outcome) -> Update {
+        self.pending = None;
+        self.opened = true;
+        self.derived = false;
+        match outcome {
+            Outcome::Read(readings) => self.ingest_readings(*readings),
+            Outcome::Asleep => {
+                let at_ms = now_ms();
+                let since_ms = if let Health::Asleep { since_ms } = self.last.health { since_ms } else { at_ms };
+                self.replace(Health::Asleep { since_ms }, &Absence::Asleep, at_ms);
+                Update { identity_changed: self.remains_unknown(&Absence::Asleep), ..Update::default() }
+            }
+            Outcome::Failed(error) => {
+                let at_ms = now_ms();
+                let (health, reason) = self.failure(&error, at_ms);
+                self.replace(health, &reason, at_ms);
+                self.error = Some(error);
+                Update { identity_changed: self.remains_unknown(&reason), ..Update::default() }
+            }
+        }
+    }
+
+    fn ingest_readings(&mut self, readings: Readings) -> Update {
+        let Readings { identity, sample, omitted, details, answers, traces } = readings;
+        self.error = None;
+        self.last = sample;
+        self.omitted = omitted;
+        let mut update = Update { answers, traces, ..Update::default() };
+        if let Some(gpu) = identity {
+            // A GPU that is seen for the first time has changed nothing.
+            update.mig_changed = self.gpu.uuid.is_some() && gpu.mig_devices != self.gpu.mig_devices;
+            update.identity_changed = gpu != self.gpu;
+            self.gpu = gpu;
+        }
+        if let Some(details) = details {
+            self.events.extend(self.ecc.update(&details));
+            self.details = Some(details.clone());
+            update.details = Some(details);
+        }
+        update
+    }
+
+    /// Puts a GPU of which nothing can be read in the place of what was read last.
+    fn replace(&mut self, health: Health, reason: &Absence, at_ms: u64) {
+        let absent = GpuSample::absent(self.gpu.index, self.gpu.uuid.clone(), at_ms, health, reason);
+        let known = std::mem::replace(&mut self.last, absent);
+        // How large it was does not change with it, and tells what its past readings were out of.
+        if known.memory.total_bytes.value().is_some() {
+            self.last.memory.total_bytes = known.memory.total_bytes.dated(known.at_ms);
+        }
+        if known.power.limit_watts.value().is_some() {
+            self.last.power.limit_watts = known.power.limit_watts.dated(known.at_ms);
+        }
+    }
+
+    /// Says why it is not known who it is, where that is so; true where that is another reason than before.
+    fn remains_unknown(&mut self, reason: &Absence) -> bool {
+        let why = self.gpu.name.absence();
+        let is_unknown = self.gpu.uuid.is_none() && self.gpu.pci_bus_id.value().is_none();
+        let changed = is_unknown && why.is_some_and(|known| known != reason);
+        if changed {
+            self.gpu = unknown(self.gpu.index, reason);
+        }
+        changed
+    }
+
+    /// How the GPU is after `error`: since now, or since the same error was first seen.
+    fn failure(&self, error: &DeviceError, at_ms: u64) -> (Health, Absence) {
+        let reason = match error {
+            DeviceError::Lost => {
+                let since_ms = if let Health::Lost { since_ms } = self.last.health { since_ms } else { at_ms };
+                return (Health::Lost { since_ms }, Absence::GpuLost);
+            }
+            DeviceError::DriverReplaced { code, .. } => Absence::DriverError { code: *code },
+            DeviceError::Failed(reason) => reason.clone(),
+        };
+        let since_ms = if let Health::Failed { since_ms, .. } = self.last.health { since_ms } else { at_ms };
+        (Health::Failed { since_ms, reason: reason.clone() }, reason)
+    }
+
+    /// The GPU as the sample of this tick shows it, and what happened to it since the last.
+    pub(super) fn compose(&mut self, interval: Duration, now_ms: u64) -> (GpuSample, Vec<EventKind>) {
+        let mut sample = self.last.clone();
+        // One interval without an answer, less what the threads' waking takes.
+        let patience = if self.opened { interval.mul_f64(0.9).max(SLOW) } else { OPENING };
+        if let Some(pending) = self.pending.as_ref().filter(|pending| pending.since.elapsed() >= patience) {
+            sample.health = Health::Hung { since_ms: pending.since_ms };
+        }
+        let mut events = Vec::new();
+        if std::mem::discriminant(&self.shown) != std::mem::discriminant(&sample.health) {
+            events.push(event_of(&sample.health));
+        }
+        self.shown = sample.health.clone();
+        events.append(&mut self.events);
+        if !std::mem::replace(&mut self.derived, true) {
+            events.extend(self.processes.update(&sample.processes, std::mem::take(&mut self.omitted)));
+        }
+        events.extend(self.conditions.update(&mut sample, &self.gpu.board, self.details.as_ref(), now_ms));
+        (sample, events)
+    }
+}
+
+/// A GPU of which only the index is known, for this reason.
+fn unknown(index: u32, reason: &Absence) -> Gpu {
+    Gpu {
+        index,
+        uuid: None,
+        name: Reading::Absent(reason.clone()),
+        pci_bus_id: Reading::Absent(reason.clone()),
+        board: Board::absent(reason),
+        mig_devices: Vec::new(),
+    }
+}
+
+fn event_of(health: &Health) -> EventKind {
+    match health {
+        Health::Ok => EventKind::GpuBack,
+        Health::Hung { .. } => EventKind::GpuHung,
+        Health::Lost { .. } => EventKind::GpuLost,
+        Health::Failed { .. } => EventKind::GpuFailed,
+        Health::Asleep { .. } => EventKind::GpuAsleep,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const INTERVAL: Duration = Duration::from_secs(1);
+
+    fn compose(state: &mut GpuState, now_ms: u64, events: &mut Vec<(u64, EventKind)>) -> GpuSample {
+        let (sample, new) = state.compose(INTERVAL, now_ms);
+        events.extend(new.into_iter().map(|what| (now_ms, what)));
+        sample
+    }
+
+    fn lost(state: &mut GpuState) {
+        state.ingest(Outcome::Failed(DeviceError::Lost));
+    }
+
+    fn answers(state: &mut GpuState) {
+        let mut sample = GpuSample::absent(3, Some("GPU-3".into()), now_ms(), Health::Ok, &Absence::Unknown);
+        sample.memory.total_bytes = Reading::Now(7);
+        state.ingest(Outcome::Read(Box::new(Readings {
+            identity: None,
+            sample,
+            omitted: Vec::new(),
+            details: None,
+            answers: None,
+            traces: Vec::new(),
+        })));
+    }
+
+    #[test]
+    fn a_lost_gpu_keeps_its_index_and_the_time_it_was_lost() {
+        let mut state = GpuState::new(3, &ConditionSettings::default());
+        let mut events = Vec::new();
+        answers(&mut state);
+        assert_eq!(compose(&mut state, 1, &mut events).health, Health::Ok);
+        lost(&mut state);
+        let first = compose(&mut state, 2, &mut events);
+        std::thread::sleep(Duration::from_millis(3));
+        lost(&mut state);
+        let second = compose(&mut state, 3, &mut events);
+        assert!(matches!(first.health, Health::Lost { .. }));
+        assert_eq!(first.health, second.health);
+        assert_eq!(second.index, 3);
+        assert_eq!(second.power.draw_watts, Reading::Absent(Absence::GpuLost));
+        assert!(matches!(second.memory.total_bytes, Reading::Earlier { value: 7, .. }), "how large it was stays");
+        answers(&mut state);
+        compose(&mut state, 4, &mut events);
+        assert_eq!(events, [(2, EventKind::GpuLost), (4, EventKind::GpuBack)]);
+    }
+
+    #[test]
+    fn a_gpu_that_was_never_read_says_why_and_one_that_was_stays_who_it_is() {
+        let mut state = GpuState::new(3, &ConditionSettings::default());
+        let refused = || Outcome::Failed(DeviceError::Failed(Absence::NoPermission));
+        assert!(state.ingest(refused()).identity_changed);
+        assert_eq!(state.gpu().name, Reading::Absent(Absence::NoPermission));
+        assert!(!state.ingest(refused()).identity_changed, "the same reason is no change");
+        state.gpu.uuid = Some("GPU-3".into());
+        assert!(!state.ingest(Outcome::Asleep).identity_changed);
+        assert_eq!(state.gpu().uuid.as_deref(), Some("GPU-3"));
+    }
+
+    #[test]
+    fn a_gpu_that_takes_long_to_open_does_not_hang_yet() {
+        let mut state = GpuState::new(3, &ConditionSettings::default());
+        let mut events = Vec::new();
+        state.mark_pending();
+        state.pending.as_mut().unwrap().since -= 5 * INTERVAL;
+        let sample = compose(&mut state, 1, &mut events);
+        assert_eq!(sample.health, Health::Ok);
+        assert_eq!(sample.power.draw_watts, Reading::Absent(Absence::NoAnswer));
+        state.pending.as_mut().unwrap().since -= OPENING;
+        assert!(matches!(compose(&mut state, 2, &mut events).health, Health::Hung { .. }));
+    }
+
+    #[test]
+    fn a_gpu_hangs_after_an_interval_without_an_answer_and_shows_its_last_readings() {
+        let mut state = GpuState::new(3, &ConditionSettings::default());
+        let mut events = Vec::new();
+        answers(&mut state);
+        state.mark_pending();
+        assert_eq!(compose(&mut state, 1, &mut events).health, Health::Ok);
+        state.pending.as_mut().unwrap().since -= INTERVAL;
+        let sample = compose(&mut state, 2, &mut events);
+        assert!(matches!(sample.health, Health::Hung { .. }));
+        assert_eq!(sample.uuid.as_deref(), Some("GPU-3"));
+        assert_eq!(events.len(), 1);
+        answers(&mut state);
+        assert_eq!(compose(&mut state, 3, &mut events).health, Health::Ok);
+        assert_eq!(events[1].1, EventKind::GpuBack);
+    }
+}

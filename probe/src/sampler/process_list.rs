@@ -1,0 +1,138 @@
+//! Which of a GPU's processes a sample lists: as many as its frame has room for.
+//!
+//! Whoever may use a GPU can start thousands of processes on it, each with a command line as long as is shown. A sample
+//! that held all of them would be larger than clients accept.
+
+use std::cmp::Reverse;
+
+use crate::{
+    model::{Ancestor, Container, Notebook, Owner, Pod, Process, ProcessRef, Reading, SlurmJob},
+    owner::ProcessFields,
+};
+
+/// Bytes of JSON for the processes of all GPUs together.
+const ALL_BYTES: usize = 1 << 20;
+
+/// Bytes for one GPU, however many there are.
+const LEAST_BYTES: usize = 32 << 10;
+
+/// Bytes of a process whose texts are all empty: the names of its fields, numbers with their times, reasons.
+const PROCESS_BYTES: usize = 512;
+
+/// Bytes of a part of its owner.
+const PART_BYTES: usize = 96;
+
+/// Bytes of the reason why a notebook's path is not there.
+const REASON_BYTES: usize = 32;
+
+/// Bytes of JSON for the processes of each of so many GPUs.
+pub(super) fn budget(gpus: u32) -> usize {
+    (ALL_BYTES / (gpus.max(1) as usize)).max(LEAST_BYTES)
+}
+
+/// The processes that fit into `budget`, in the order of their PIDs, and those that do not. The ones with the most
+/// memory are listed. `describe` fills in the texts of a process, one at a time, so that no more of them are in memory
+/// than are listed.
+pub(super) fn fit(
+    mut processes: Vec<Process>,
+    budget: usize,
+    mut describe: impl FnMut(&mut Process, ProcessFields),
+) -> (Vec<Process>, Vec<ProcessRef>) {
+    processes.sort_by_key(|process| (Reverse(process.memory_bytes.value().copied()), process.pid, process.mig));
+    let (mut listed, mut omitted, mut left) = (Vec::new(), Vec::new(), budget);
+    for mut process in processes {
+        describe(&mut process, if omitted.is_empty() { ProcessFields::All } else { ProcessFields::Brief });
+        let bytes = length(&process);
+        if omitted.is_empty() && bytes <= left {
+            left -= bytes;
+            listed.push(process);
+        } else {
+            let Process { pid, name, user, started_ms, .. } = process;
+            omitted.push(ProcessRef { pid, name, user, started_ms });
+        }
+    }
+    listed.sort_by_key(|process| (process.pid, process.mig));
+    (listed, omitted)
+}
+
+/// Bytes of its JSON, at most.
+fn length(process: &Process) -> usize {
+    let texts = [&process.name, &process.command, &process.user];
+    let texts: usize = texts.into_iter().filter_map(Reading::value).map(|text| escaped(text)).sum();
+    PROCESS_BYTES + texts + process.owner.value().map_or(0, owner)
+}
+
+fn owner(owner: &Owner) -> usize {
+    let Owner { notebook, slurm, pod, container, unit, parents, partial: _ } = owner;
+    let part = |texts: &[Option<&String>]| PART_BYTES + texts.iter().flatten().map(|text| escaped(text)).sum::<usize>();
+    let notebook = notebook.as_ref().map_or(0, |Notebook { kernel_id, kernel_name, path, .. }| {
+        REASON_BYTES + part(&[Some(kernel_id), kernel_name.as_ref(), path.value()])
+    });
+    let slurm = slurm.as_ref().map_or(0, |SlurmJob { job_id, step }| part(&[Some(job_id), step.as_ref()]));
+    let pod = pod.as_ref().map_or(0, |Pod { uid }| part(&[Some(uid)]));
+    let container = container.as_ref().map_or(0, |Container { id, .. }| part(&[Some(id)]));
+    let unit = unit.as_ref().map_or(0, |unit| part(&[Some(unit)]));
+    let parents: usize = parents.iter().map(|Ancestor { name, .. }| part(&[Some(name)])).sum();
+    notebook + slurm + pod + container + unit + parents
+}
+
+/// Quotes and backslashes get a backslash, other control characters six; those have been taken out of texts of
+/// strangers, but not of those of a scenario.
+fn escaped(text: &str) -> usize {
+    text.bytes().map(|byte| if byte < b' ' { 6 } else { 1 + usize::from(matches!(byte, b'"' | b'\\')) }).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::derive::examples;
+
+    fn held(pid: u32, memory_bytes: u64) -> Process {
+        examples::process(pid, memory_bytes)
+    }
+
+    #[test]
+    fn the_processes_with_the_most_memory_are_listed_by_pid_and_the_others_counted() {
+        let processes: Vec<_> = (1..=1000).map(|pid| held(pid, u64::from(pid % 10))).collect();
+        let (listed, omitted) = fit(processes, 60 << 10, |_, _| ());
+        assert_eq!(listed.len() + omitted.len(), 1000);
+        assert!((80..=120).contains(&listed.len()), "{}", listed.len());
+        assert!(listed.is_sorted_by_key(|process| process.pid));
+        assert!(listed.iter().all(|process| process.memory_bytes.value().is_some_and(|bytes| *bytes >= 8)));
+    }
+
+    #[test]
+    fn no_text_makes_json_larger_than_the_budget() {
+        let text = |byte: &str, length: usize| Reading::Now(byte.repeat(length));
+        let parents = (0..16).map(|pid| Ancestor { pid: u32::MAX - pid, name: "\"".repeat(128) }).collect();
+        let notebook = Notebook {
+            kernel_id: "a".repeat(128),
+            kernel_name: Some("\\".repeat(128)),
+            path: Reading::Now("\u{fffd}".repeat(340)),
+            kernel_pid: u32::MAX,
+        };
+        let described = |process: &mut Process| {
+            let share = Reading::Earlier { value: 99.999_999_999, at_ms: u64::MAX };
+            process.sm_percent = share.clone();
+            (process.memory_percent, process.encoder_percent) = (share.clone(), share.clone());
+            process.decoder_percent = share;
+            (process.name, process.command) = (text("\\", 128), text("\"", 1024));
+            let owner = Owner { notebook: Some(notebook.clone()), parents, ..Owner::default() };
+            process.owner = Reading::Now(owner);
+        };
+        let mut long = held(u32::MAX, u64::MAX);
+        described(&mut long);
+        for processes in [vec![long; 100], vec![held(u32::MAX, u64::MAX); 3000]] {
+            let (listed, omitted) = fit(processes, 256 << 10, |_, _| ());
+            assert!(!listed.is_empty() && !omitted.is_empty());
+            let bytes = serde_json::to_vec(&listed).unwrap().len();
+            assert!(bytes <= 256 << 10, "{bytes}");
+            assert!(bytes > 64 << 10, "the room is used: {bytes}");
+        }
+    }
+
+    #[test]
+    fn every_gpu_has_some_room() {
+        assert_eq!((budget(1), budget(8), budget(64)), (1 << 20, 128 << 10, 32 << 10));
+    }
+}

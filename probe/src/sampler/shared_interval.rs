@@ -1,0 +1,59 @@
+//! How often to sample, which can be changed while sampling.
+
+use std::{
+    sync::{Condvar, Mutex, PoisonError},
+    time::Duration,
+};
+
+/// The time between samples, shared by who samples and who decides how often.
+#[derive(Debug)]
+pub struct SharedInterval {
+    interval: Mutex<Duration>,
+    changed: Condvar,
+}
+
+impl SharedInterval {
+    /// Starts with this interval.
+    pub fn new(interval: Duration) -> Self {
+        Self { interval: Mutex::new(interval), changed: Condvar::new() }
+    }
+
+    /// The interval now.
+    pub fn get(&self) -> Duration {
+        *self.interval.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Changes the interval; a sampler that sleeps for the old one wakes up.
+    pub fn set(&self, interval: Duration) {
+        *self.interval.lock().unwrap_or_else(PoisonError::into_inner) = interval;
+        self.changed.notify_all();
+    }
+
+    /// Sleeps for `wait`, or until the interval is no longer `known`; true where it was slept through.
+    pub(super) fn sleep(&self, known: Duration, wait: Duration) -> bool {
+        let interval = self.interval.lock().unwrap_or_else(PoisonError::into_inner);
+        let woken = self.changed.wait_timeout_while(interval, wait, |interval| *interval == known);
+        woken.unwrap_or_else(PoisonError::into_inner).1.timed_out()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::{sync::Arc, time::Instant};
+
+    #[test]
+    fn a_change_wakes_the_sleeper() {
+        let (slow, fast) = (Duration::from_mins(1), Duration::from_millis(100));
+        let interval = Arc::new(SharedInterval::new(slow));
+        let begun = Instant::now();
+        std::thread::scope(|scope| {
+            let sleeper = scope.spawn(|| interval.sleep(slow, slow));
+            interval.set(fast);
+            assert!(!sleeper.join().unwrap());
+        });
+        assert!(begun.elapsed() < Duration::from_secs(30));
+        assert_eq!(interval.get(), fast);
+        assert!(interval.sleep(fast, Duration::from_millis(1)));
+    }
+}

@@ -1,0 +1,55 @@
+//! Errors that a driver reports by itself, by the vendor's code.
+
+use crate::model::{Severity, XidReport};
+
+/// Where Linux keeps the kernel's log.
+pub const KERNEL_LOG: &str = "/dev/kmsg";
+
+/// An error that the driver reported about one GPU.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DriverError {
+    /// The vendor's code.
+    pub code: u32,
+    /// The process that it is about, in the host's PID namespace, where the driver knows it.
+    pub pid: Option<u32>,
+    /// The driver's own message, where it has one.
+    pub message: Option<String>,
+}
+
+/// An error that the driver wrote to the kernel's log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LoggedError {
+    /// The PCI bus ID of the GPU, as its identity has it: `00000000:3B:00.0`.
+    pub pci_bus_id: String,
+    /// The error.
+    pub error: DriverError,
+}
+
+/// Follows the errors of a driver in the kernel's log, on a thread of its own.
+pub trait ErrorLog: Send {
+    /// Blocks until the driver has logged an error; `None` once the log can no longer be read.
+    fn wait(&mut self) -> Option<LoggedError>;
+}
+
+/// What an error code means, from the vendor's documentation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ErrorInfo {
+    /// What happened, in a sentence.
+    pub meaning: &'static str,
+    /// What to do about it, in a sentence.
+    pub advice: &'static str,
+    /// How much it matters.
+    pub severity: Severity,
+    /// Whether a program caused it and, in most cases, only that program is affected.
+    pub by_program: bool,
+    /// Whether the GPU needs a reset, or the machine a reboot, before it works again.
+    pub needs_reset: bool,
+}
+
+impl ErrorInfo {
+    /// The report of an error with this code.
+    pub fn report(&self, error: DriverError) -> XidReport {
+        let DriverError { code, pid, message } = error;
+        XidReport { code, pid, meaning: self.meaning.to_owned(), advice: self.advice.to_owned(), message }
+    }
+}

@@ -1,0 +1,60 @@
+//! What the port above a GPU can do, which the kernel tells and NVML does not.
+
+use std::path::Path;
+
+use crate::{
+    bounded,
+    vendor::nvml::query::{Answer, Code, Value},
+};
+
+/// The highest generation of PCI Express of the device above the one with this bus id; `sys_root` is `/sys` but in tests.
+/// A root of the bus is no device,
+/// as in virtual machines.
+pub(in crate::vendor::nvml) fn max_generation(sys_root: &Path, bus_id: &str) -> Answer {
+    // NVML's domain has eight digits where the system's has four.
+    let short = bus_id.strip_prefix("0000").unwrap_or(bus_id).to_ascii_lowercase();
+    // The entry is a link to the device's place in the tree.
+    let place = sys_root.join("bus/pci/devices").join(short).canonicalize().map_err(|_| Code::NOT_SUPPORTED)?;
+    let port = place.parent().ok_or(Code::NOT_SUPPORTED)?;
+    let speed = bounded::text(port.join("max_link_speed"), bounded::VALUE).map_err(|_| Code::NOT_SUPPORTED)?;
+    generation(&speed).map(Value::number).ok_or(Code::NOT_SUPPORTED)
+}
+
+/// The generation of a speed as the kernel writes it: `32.0 GT/s PCIe`.
+fn generation(speed: &str) -> Option<u32> {
+    let gigatransfers: f64 = speed.split_once(" GT/s")?.0.trim().parse().ok()?;
+    let generations = [2.5, 5.0, 8.0, 16.0, 32.0, 64.0];
+    let place = generations.iter().position(|known: &f64| (known - gigatransfers).abs() < 0.1)?;
+    Some(place as u32 + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, os::unix::fs::symlink};
+
+    use super::*;
+
+    #[test]
+    fn the_port_above_a_gpu_tells_its_speed() {
+        let root = std::env::temp_dir().join(format!("gpumon-port-{}", std::process::id()));
+        let port = root.join("pci0000:3a/0000:3a:00.0");
+        let (devices, own) = (root.join("bus/pci/devices"), port.join("0000:3b:00.0"));
+        fs::create_dir_all(&own).unwrap();
+        fs::create_dir_all(&devices).unwrap();
+        symlink(&own, devices.join("0000:3b:00.0")).unwrap();
+        symlink(&port, devices.join("0000:3a:00.0")).unwrap();
+        fs::write(own.join("max_link_speed"), "16.0 GT/s PCIe\n").unwrap();
+        fs::write(port.join("max_link_speed"), "32.0 GT/s PCIe\n").unwrap();
+        assert_eq!(max_generation(&root, "00000000:3B:00.0"), Ok(Value::number(5)));
+        assert_eq!(max_generation(&root, "00000000:3A:00.0"), Err(Code::NOT_SUPPORTED), "on the root of the bus");
+        assert_eq!(max_generation(&root, "00000000:01:00.0"), Err(Code::NOT_SUPPORTED));
+        fs::remove_dir_all(root).unwrap();
+    }
+
+    #[test]
+    fn a_speed_that_nobody_knows_is_none() {
+        assert_eq!(generation("2.5 GT/s PCIe\n"), Some(1));
+        assert_eq!(generation("64.0 GT/s PCIe"), Some(6));
+        assert_eq!(generation("Unknown speed"), None);
+    }
+}

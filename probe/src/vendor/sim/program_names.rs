@@ -1,0 +1,67 @@
+//! Names of simulated programs and their users.
+
+use crate::model::{Notebook, Owner, Reading, SlurmJob};
+
+use super::{noise::Noise, profile::Program};
+
+/// ProgramNames runs what.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ProgramNames {
+    /// What a person would call the program: its script, its module, or itself.
+    pub(super) name: &'static str,
+    /// Its user's login name.
+    pub(super) user: &'static str,
+    /// Its command line.
+    pub(super) command: &'static str,
+}
+
+const USERS: [&str; 6] = ["ana", "bob", "chen", "dilek", "emeka", "freja"];
+
+const TRAINING: [&str; 4] = [
+    "python train.py --config gpt2-medium.yaml --bf16",
+    "python -m torch.distributed.run --nproc-per-node 1 finetune.py --lr 3e-4",
+    "python train_unet.py --epochs 200 --batch-size 64",
+    "python sweep.py --study lr-warmup --resume",
+];
+const SERVER: [&str; 3] = [
+    "vllm serve meta-llama/Llama-3.1-70B-Instruct --quantization fp8",
+    "vllm serve Qwen/Qwen3-32B --max-model-len 32768",
+    "vllm serve mistralai/Mistral-Small-24B-Instruct-2501",
+];
+const LEAK: [&str; 2] = ["python embed_corpus.py --keep-activations", "python debug_loss.py --store-graph"];
+const NOTEBOOK: &str = "python -m ipykernel_launcher -f kernel.json";
+
+/// The program and user of the GPU that the noise belongs to.
+pub(super) fn pick(noise: Noise, program: Program) -> ProgramNames {
+    let index = |purpose: &str, count: usize| (noise.stream(purpose).unit(0) * count as f64) as usize;
+    let user = USERS[index(if program == Program::Notebook { "notebook user" } else { "user" }, USERS.len())];
+    let command = match program {
+        Program::Training => TRAINING[index("command", TRAINING.len())],
+        Program::Server => SERVER[index("command", SERVER.len())],
+        Program::Leak => LEAK[index("command", LEAK.len())],
+        Program::Notebook => NOTEBOOK,
+    };
+    let mut words = command.split(' ').filter(|word| *word != "python" && *word != "-m");
+    let name = words.next().unwrap_or(command);
+    ProgramNames { name, user, command }
+}
+
+/// What a program belongs to on a machine that many share: jobs train, services serve, notebooks explore.
+pub(super) fn owner(program: Program, pid: u32) -> Owner {
+    match program {
+        Program::Training => {
+            Owner { slurm: Some(SlurmJob { job_id: pid.to_string(), step: Some("0".to_owned()) }), ..Owner::default() }
+        }
+        Program::Server => Owner { unit: Some("vllm.service".to_owned()), ..Owner::default() },
+        Program::Leak => Owner::default(),
+        Program::Notebook => {
+            let notebook = Notebook {
+                kernel_id: format!("simulated-{pid}"),
+                kernel_name: Some("python3".to_owned()),
+                path: Reading::Now("explore.ipynb".to_owned()),
+                kernel_pid: pid,
+            };
+            Owner { notebook: Some(notebook), ..Owner::default() }
+        }
+    }
+}

@@ -1,0 +1,252 @@
+//! How many connections there are, whose they are, and which gives way when there are too many.
+//!
+//! A connection that waits for a request costs its client nothing, so it must not cost others their slot: where the
+//! limit of all connections or of one user is reached, the one that has waited longest makes room for the new one.
+//!
+//! Connections in use make no room, and a user of rootless containers has thousands of user ids, each of which counts as
+//! a user. So some slots can only be taken by the server's own user and root.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use rustix::process::{Resource, getrlimit};
+use tokio::{sync::Notify, time::Instant};
+use tokio_util::task::TaskTracker;
+
+use crate::peer::{Who, is_own_user};
+
+/// File descriptors that connections leave to the rest of the server: a restart of the collector, runs, its own files.
+const RESERVED_DESCRIPTORS: u64 = 64;
+
+/// What a system without a limit of file descriptors gets.
+const DEFAULT_DESCRIPTORS: u64 = 65_536;
+
+/// The connections that are open.
+pub(crate) struct ConnectionTable {
+    max: usize,
+    /// Of one user, or one address where the user is not known.
+    max_per_user: usize,
+    /// Of all users together but the server's own and root.
+    max_of_others: usize,
+    open: Mutex<OpenConnections>,
+    tasks: TaskTracker,
+}
+
+#[derive(Default)]
+struct OpenConnections {
+    next: u64,
+    connections: HashMap<u64, Connection>,
+    by_peer: HashMap<Who, usize>,
+    of_others: usize,
+}
+
+struct Connection {
+    who: Who,
+    /// Neither the server's own user's nor root's.
+    is_of_others: bool,
+    /// Requests that are being answered, and streams.
+    busy: usize,
+    /// Whether it has sent a request before.
+    has_sent_request: bool,
+    idle_since: Instant,
+    evicted: Arc<Notify>,
+}
+
+impl ConnectionTable {
+    /// As many as the limit of file descriptors allows, three quarters of them for one user, and seven eighths for all
+    /// users but the server's own and root.
+    pub(crate) fn new() -> Arc<Self> {
+        let limit = getrlimit(Resource::Nofile).current.unwrap_or(DEFAULT_DESCRIPTORS);
+        let max = limit.saturating_sub(RESERVED_DESCRIPTORS).max(1) as usize;
+        Self::with_limits(max, (max * 3 / 4).max(1), max - max / 8)
+    }
+
+    fn with_limits(max: usize, max_per_user: usize, max_of_others: usize) -> Arc<Self> {
+        Arc::new(Self { max, max_per_user, max_of_others, open: Mutex::default(), tasks: TaskTracker::new() })
+    }
+
+    /// A slot for one more connection; `None` where all slots are taken by connections that are in use.
+    pub(crate) fn admit(self: &Arc<Self>, who: Who) -> Option<Arc<ConnectionSlot>> {
+        let mut open = self.lock();
+        if open.by_peer.get(&who).is_some_and(|count| *count >= self.max_per_user) && !open.evict(|one| one.who == who)
+        {
+            return None;
+        }
+        let is_of_others = !matches!(who, Who::User(uid) if is_own_user(uid));
+        if is_of_others && open.of_others >= self.max_of_others && !open.evict(|one| one.is_of_others) {
+            return None;
+        }
+        if open.connections.len() >= self.max && !open.evict(|_| true) {
+            return None;
+        }
+        let evicted = Arc::new(Notify::new());
+        let id = open.next;
+        open.next += 1;
+        *open.by_peer.entry(who).or_default() += 1;
+        open.of_others += usize::from(is_of_others);
+        let idle_since = Instant::now();
+        let connection = Connection {
+            who,
+            is_of_others,
+            busy: 0,
+            has_sent_request: false,
+            idle_since,
+            evicted: Arc::clone(&evicted),
+        };
+        open.connections.insert(id, connection);
+        Some(Arc::new(ConnectionSlot { table: Arc::clone(self), id, evicted }))
+    }
+
+    /// Everything that goes on for connections.
+    pub(super) fn tasks(&self) -> &TaskTracker {
+        &self.tasks
+    }
+
+    /// How many connections there are.
+    pub(crate) fn count(&self) -> usize {
+        self.lock().connections.len()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, OpenConnections> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl OpenConnections {
+    /// Ends the connection, of those that may have to, that has waited longest, those first that never asked for
+    /// anything. False where none waits.
+    fn evict(&mut self, may: impl Fn(&Connection) -> bool) -> bool {
+        let waiting = self.connections.iter().filter(|(_, connection)| connection.busy == 0 && may(connection));
+        let longest = waiting.min_by_key(|(_, connection)| (connection.has_sent_request, connection.idle_since));
+        let Some(id) = longest.map(|(id, _)| *id) else { return false };
+        if let Some(connection) = self.remove(id) {
+            connection.evicted.notify_one();
+        }
+        true
+    }
+
+    fn remove(&mut self, id: u64) -> Option<Connection> {
+        let connection = self.connections.remove(&id)?;
+        self.of_others -= usize::from(connection.is_of_others);
+        if let Some(count) = self.by_peer.get_mut(&connection.who) {
+            *count -= 1;
+            if *count == 0 {
+                self.by_peer.remove(&connection.who);
+            }
+        }
+        Some(connection)
+    }
+}
+
+/// The slot of one connection, released when dropped.
+pub(crate) struct ConnectionSlot {
+    table: Arc<ConnectionTable>,
+    id: u64,
+    evicted: Arc<Notify>,
+}
+
+impl ConnectionSlot {
+    /// Ends when the connection has to make room.
+    pub(crate) async fn evicted(&self) {
+        self.evicted.notified().await;
+    }
+
+    /// Goes on for this connection beside what answers its requests; the server ends when it has ended.
+    pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        self.table.tasks.spawn(task);
+    }
+
+    /// The connection is in use, and does not make room, until what this returns is dropped.
+    pub(crate) fn busy(self: &Arc<Self>) -> Busy {
+        if let Some(connection) = self.table.lock().connections.get_mut(&self.id) {
+            connection.busy += 1;
+            connection.has_sent_request = true;
+        }
+        Busy(Arc::clone(self))
+    }
+}
+
+impl Drop for ConnectionSlot {
+    fn drop(&mut self) {
+        self.table.lock().remove(self.id);
+    }
+}
+
+/// A request that is being answered, or a stream.
+pub(crate) struct Busy(Arc<ConnectionSlot>);
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        if let Some(connection) = self.0.table.lock().connections.get_mut(&self.0.id) {
+            connection.busy -= 1;
+            connection.idle_since = Instant::now();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+    use rustix::process::geteuid;
+
+    use super::*;
+
+    fn is_evicted(slot: &ConnectionSlot) -> bool {
+        slot.evicted().now_or_never().is_some()
+    }
+
+    #[test]
+    fn who_waits_longest_makes_room_and_who_is_in_use_does_not() {
+        let table = ConnectionTable::with_limits(3, 3, 3);
+        let [first, second, third] = [1, 2, 3].map(|uid| table.admit(Who::User(uid)).unwrap());
+        let streaming = first.busy();
+        let asked = second.busy();
+        drop(asked);
+        let fourth = table.admit(Who::User(4)).unwrap();
+        assert!(is_evicted(&third), "it never asked for anything");
+        assert!(!is_evicted(&first) && !is_evicted(&second));
+        let busy = [second.busy(), fourth.busy()];
+        assert!(table.admit(Who::User(5)).is_none(), "all are in use");
+        drop((streaming, first));
+        assert!(table.admit(Who::User(5)).is_some());
+        drop(busy);
+    }
+
+    #[test]
+    fn one_user_leaves_places_to_others() {
+        let table = ConnectionTable::with_limits(4, 2, 4);
+        let (greedy, other) = (Who::User(1), Who::User(2));
+        let first = table.admit(greedy).unwrap();
+        let second = table.admit(greedy).unwrap();
+        let third = table.admit(greedy).unwrap();
+        assert!(is_evicted(&first) && !is_evicted(&second));
+        let _in_use = (second.busy(), third.busy());
+        assert!(table.admit(greedy).is_none());
+        assert!(table.admit(other).is_some());
+    }
+
+    #[test]
+    fn many_users_together_leave_places_to_the_own_one_and_root() {
+        let table = ConnectionTable::with_limits(4, 4, 2);
+        let streams = [100_001, 100_002].map(|uid| table.admit(Who::User(uid)).unwrap());
+        let mut busy: Vec<_> = streams.iter().map(ConnectionSlot::busy).collect();
+        assert!(table.admit(Who::User(100_003)).is_none() && table.admit(Who::Unknown).is_none());
+        let own = [geteuid().as_raw(), 0].map(|uid| table.admit(Who::User(uid)).unwrap());
+        busy.pop();
+        assert!(table.admit(Who::User(100_003)).is_some(), "one of the others makes room");
+        assert!(is_evicted(&streams[1]) && !own.iter().any(|slot| is_evicted(slot)));
+    }
+
+    #[test]
+    fn what_has_ended_is_forgotten() {
+        let table = ConnectionTable::with_limits(2, 2, 2);
+        for _ in 0..10 {
+            let slot = table.admit(Who::Unknown).unwrap();
+            let _busy = slot.busy();
+        }
+        let open = table.lock();
+        assert!(open.connections.is_empty() && open.by_peer.is_empty() && open.of_others == 0);
+    }
+}

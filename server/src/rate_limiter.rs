@@ -1,0 +1,120 @@
+//! Which samples one client gets: no more than it asked for, however many there are.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// One client's share of the samples.
+#[derive(Debug)]
+pub(crate) struct RateLimiter {
+    interval: Duration,
+    /// When the next is due; `None` before the first.
+    due: Option<Instant>,
+    /// The number of the sample that was offered last.
+    seen: u64,
+}
+
+impl RateLimiter {
+    /// From the sample after `seen` on, one per `interval`.
+    pub(crate) fn new(interval: Duration, seen: u64) -> Self {
+        Self { interval, due: None, seen }
+    }
+
+    pub(crate) fn interval(&self) -> Duration {
+        self.interval
+    }
+
+    /// From the next sample on, one per `interval`.
+    pub(crate) fn set(&mut self, interval: Duration) {
+        self.due = self.due.and_then(|due| due.checked_sub(self.interval)).map(|last| last + interval);
+        self.interval = interval;
+    }
+
+    /// A sample that the client does not get, whatever it asked for.
+    pub(crate) fn skip(&mut self, number: u64) {
+        self.seen = number;
+        self.due = None;
+    }
+
+    /// Whether the client gets this sample, the newest, which came at `at` and is followed by another `spacing` later. If
+    /// so, how many it should have got since the last and has missed.
+    pub(crate) fn admit(&mut self, number: u64, at: Instant, spacing: Duration) -> Option<u64> {
+        let unseen = number.saturating_sub(self.seen + 1);
+        self.seen = number;
+        if self.interval <= spacing {
+            self.due = Some(at + self.interval);
+            return Some(unseen);
+        }
+        // The sample nearest to the moment is the one, be it a little early.
+        let early = spacing / 2;
+        let due = *self.due.get_or_insert(at);
+        let late = (at + early).checked_duration_since(due)?;
+        let turns = (late.as_nanos() / self.interval.as_nanos().max(1)) as u64;
+        // The tick is kept, so that early and late ones even out; a pause is not made up for.
+        self.due = Some(if turns > 0 { at + self.interval } else { due + self.interval });
+        Some(unseen.min(turns))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const INTERVAL: Duration = Duration::from_millis(100);
+
+    /// The moments, in ms, of the samples that a client gets of those that came at `at_ms`.
+    fn admitted(interval_ms: u64, at_ms: impl IntoIterator<Item = u64>) -> Vec<u64> {
+        let start = Instant::now();
+        let mut rate_limiter = RateLimiter::new(Duration::from_millis(interval_ms), 0);
+        at_ms
+            .into_iter()
+            .zip(1..)
+            .filter(|(at, number)| {
+                let missed = rate_limiter.admit(*number, start + Duration::from_millis(*at), INTERVAL);
+                assert!(missed.is_none_or(|missed| missed == 0), "nothing was missed: every sample was offered");
+                missed.is_some()
+            })
+            .map(|(at, _)| at)
+            .collect()
+    }
+
+    #[test]
+    fn a_slow_client_beside_a_fast_one_gets_one_sample_per_interval() {
+        assert_eq!(admitted(1000, (0..30).map(|tick| tick * 100)), [0, 1000, 2000]);
+        assert_eq!(
+            admitted(1000, (0..30).map(|tick| tick * 100 + tick % 3 * 20)),
+            [0, 1020, 2040],
+            "late ones are no drift"
+        );
+        assert_eq!(admitted(1000, [0, 990, 1090, 2010, 2110]), [0, 990, 2010], "a little early is in time");
+        let odd = admitted(250, (0..41).map(|tick| tick * 100));
+        assert!((16..=18).contains(&odd.len()), "four a second on average: {odd:?}");
+        assert_eq!(admitted(100, [0, 60, 200, 290]), [0, 60, 200, 290], "who wants all gets all, be it early or late");
+    }
+
+    #[test]
+    fn only_what_it_should_have_got_was_missed() {
+        let start = Instant::now();
+        let at = |ms: u64| start + Duration::from_millis(ms);
+        let mut slow = RateLimiter::new(Duration::from_secs(1), 0);
+        assert_eq!(slow.admit(1, at(0), INTERVAL), Some(0));
+        assert_eq!(slow.admit(11, at(1000), INTERVAL), Some(0), "nine came between that it had not asked for");
+        assert_eq!(slow.admit(41, at(4000), INTERVAL), Some(2));
+        assert_eq!(slow.admit(42, at(4100), INTERVAL), None);
+        assert_eq!(slow.admit(43, at(9000), INTERVAL), Some(0), "none came, so none was missed");
+        let mut fast = RateLimiter::new(INTERVAL, 0);
+        assert_eq!(fast.admit(1, at(0), INTERVAL), Some(0));
+        assert_eq!(fast.admit(5, at(400), INTERVAL), Some(3));
+    }
+
+    #[test]
+    fn a_new_interval_counts_from_the_last_sample() {
+        let start = Instant::now();
+        let at = |ms: u64| start + Duration::from_millis(ms);
+        let mut rate_limiter = RateLimiter::new(Duration::from_secs(10), 0);
+        assert_eq!(rate_limiter.admit(1, at(0), INTERVAL), Some(0));
+        rate_limiter.set(Duration::from_millis(300));
+        assert_eq!(rate_limiter.admit(2, at(100), INTERVAL), None);
+        assert_eq!(rate_limiter.admit(3, at(300), INTERVAL), Some(0));
+    }
+}

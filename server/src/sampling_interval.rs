@@ -1,0 +1,99 @@
+//! How often to sample: as often as whoever looks most closely wants it.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use tokio::sync::watch;
+
+/// What the clients ask for, and what follows for the collector.
+#[derive(Debug)]
+pub(crate) struct SamplingInterval {
+    /// Without anybody who asks. It is never slower than this, for history and `/metrics` need it too.
+    base: Duration,
+    /// How many ask for each interval.
+    requested: Mutex<BTreeMap<Duration, usize>>,
+    interval: watch::Sender<Duration>,
+}
+
+impl SamplingInterval {
+    pub(crate) fn new(base: Duration) -> Arc<Self> {
+        Arc::new(Self { base, requested: Mutex::default(), interval: watch::Sender::new(base) })
+    }
+
+    /// The interval where nobody asks for another.
+    pub(crate) fn base(&self) -> Duration {
+        self.base
+    }
+
+    /// The interval now, and its changes.
+    pub(crate) fn interval(&self) -> watch::Receiver<Duration> {
+        self.interval.subscribe()
+    }
+
+    /// One more client, who asks for nothing yet.
+    pub(crate) fn request(self: &Arc<Self>) -> IntervalRequest {
+        IntervalRequest { shared: Arc::clone(self), requested: None }
+    }
+
+    fn replace(&self, old: Option<Duration>, new: Option<Duration>) {
+        let mut requested = self.requested.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = old.and_then(|old| requested.get_mut(&old)) {
+            *count -= 1;
+        }
+        if let Some(new) = new {
+            *requested.entry(new).or_default() += 1;
+        }
+        requested.retain(|_, count| *count > 0);
+        let interval = requested.keys().next().map_or(self.base, |smallest| self.base.min(*smallest));
+        // Still under the lock, so that two changes arrive in the order in which they were made.
+        self.interval.send_if_modified(|known| std::mem::replace(known, interval) != interval);
+    }
+}
+
+/// One client's say, which ends with it.
+#[derive(Debug)]
+pub(crate) struct IntervalRequest {
+    shared: Arc<SamplingInterval>,
+    requested: Option<Duration>,
+}
+
+impl IntervalRequest {
+    /// Asks for this interval instead of what was requested for before; `None` asks for nothing.
+    pub(crate) fn set(&mut self, interval: Option<Duration>) {
+        self.shared.replace(std::mem::replace(&mut self.requested, interval), interval);
+    }
+}
+
+impl Drop for IntervalRequest {
+    fn drop(&mut self) {
+        self.set(None);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: fn(u64) -> Duration = Duration::from_millis;
+
+    #[test]
+    fn the_smallest_interval_counts_until_its_client_goes() {
+        let shared = SamplingInterval::new(MS(1000));
+        let mut interval = shared.interval();
+        let (mut fast, mut same, mut slow) = (shared.request(), shared.request(), shared.request());
+        slow.set(Some(MS(5000)));
+        assert!(!interval.has_changed().unwrap(), "nobody makes it slower than it is for nobody");
+        fast.set(Some(MS(100)));
+        same.set(Some(MS(100)));
+        assert_eq!(*interval.borrow_and_update(), MS(100));
+        drop(fast);
+        assert!(!interval.has_changed().unwrap(), "another asks for the same");
+        same.set(Some(MS(250)));
+        assert_eq!(*interval.borrow_and_update(), MS(250));
+        same.set(None);
+        assert_eq!(*interval.borrow_and_update(), MS(1000));
+    }
+}
