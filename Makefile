@@ -97,8 +97,9 @@ browser-needs: $(MODULES) fake-library
 rust:
 	@$(PYTHON) tools/need.py compiler rust
 
+# With the program, so that both have the dependencies that it has been built with.
 fake-library: rust
-	@$(STEP) "fake NVML library" cargo build --locked --package fake-nvml
+	@$(STEP) "fake NVML library" cargo build --locked --package gpumon --package fake-nvml
 
 $(MODULES): $(MANIFESTS)
 	@$(PYTHON) tools/need.py node

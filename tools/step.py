@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -22,6 +23,29 @@ TAIL_LINES = 80
 LABEL_WIDTH = 50
 #: What moves a terminal's cursor or colours its text.
 ESCAPE = re.compile(r"\x1b(?:\[[0-9;?]*[A-Za-z]|\([A-Z])")
+#: Begins the line of a terminal anew.
+RESTART = "\r\x1b[K"
+
+
+@dataclass(frozen=True)
+class Done:
+    """A step that has ended."""
+
+    label: str
+    code: int
+    seconds: float
+    log: Path
+    #: Its output, without escape sequences.
+    text: str
+
+    def report(self, summary: str = "") -> str:
+        """One line about it, and where it failed the end of its output."""
+        words = "  ".join(filter(None, [summary, "FAILED" if self.code else ""]))
+        line = f"{self.label.ljust(LABEL_WIDTH)}{self.seconds:6.1f} s  {words}".rstrip()
+        if self.code == 0:
+            return line
+        where = f"{self.label}: failed with code {self.code}; all of its output is in {self.log.relative_to(ROOT)}"
+        return "\n".join([line, *self.text.splitlines()[-TAIL_LINES:], where])
 
 
 def run_step(
@@ -31,14 +55,35 @@ def run_step(
     env: dict[str, str] | None = None,
     summary: Callable[[str], str] = lambda _text: "",
 ) -> tuple[int, str]:
-    """Run a command and report on it in one line, which ends in a summary of its output.
+    """Run a command and report on it, with a summary of its output; a terminal meanwhile sees its newest line.
 
     Return its exit code and its output, without escape sequences.
     """
+    is_terminal = sys.stdout.isatty()
+    begun = label.ljust(LABEL_WIDTH)
+    print(begun, end="", flush=True)
+
+    def progress(seconds: float, log: Path) -> None:
+        if is_terminal:
+            print(f"{RESTART}{begun}{seconds:6.0f} s  {_newest(log)}", end="", flush=True)
+
+    done = run_logged(label, command, env=env, each_second=progress)
+    report = done.report(summary(done.text))
+    print(RESTART + report if is_terminal else report.removeprefix(begun), flush=True)
+    return done.code, done.text
+
+
+def run_logged(
+    label: str,
+    command: list[str],
+    *,
+    env: dict[str, str] | None = None,
+    each_second: Callable[[float, Path], None] = lambda _seconds, _log: None,
+) -> Done:
+    """Run a command into its log; `each_second` is called meanwhile, and may raise an error, which ends the command."""
     LOGS.mkdir(parents=True, exist_ok=True)
     log = LOGS / (re.sub(r"[^a-z0-9]+", "-", label.lower()).strip("-") + ".log")
     started = time.monotonic()
-    _begin(label)
     with log.open("w", encoding="utf-8") as output:
         try:
             process = subprocess.Popen(
@@ -48,45 +93,29 @@ def run_step(
             output.write(f"cannot start {command[0]}: {error.strerror}\n")
             code = 127
         else:
-            code = _watch(process, label, log, started)
+            code = _watch(process, lambda: each_second(time.monotonic() - started, log))
     text = ESCAPE.sub("", log.read_text(encoding="utf-8", errors="replace"))
-    _end(label, time.monotonic() - started, "  ".join(filter(None, [summary(text), "" if code == 0 else "FAILED"])))
-    if code != 0:
-        print("\n".join(text.splitlines()[-TAIL_LINES:]))
-        print(f"{label}: failed with code {code}; all of its output is in {log.relative_to(ROOT)}", flush=True)
-    return code, text
+    return Done(label, code, time.monotonic() - started, log, text)
 
 
-def _watch(process: subprocess.Popen[bytes], label: str, log: Path, started: float) -> int:
-    """Wait for the end; a terminal meanwhile sees the seconds and the newest line."""
+def _watch(process: subprocess.Popen[bytes], each_second: Callable[[], None]) -> int:
     try:
         while True:
             try:
                 return process.wait(timeout=1)
             except subprocess.TimeoutExpired:
-                if sys.stdout.isatty():
-                    _progress(label, time.monotonic() - started, log)
+                each_second()
     except BaseException:
         process.terminate()
         process.wait()
         raise
 
 
-def _begin(label: str) -> None:
-    print(label.ljust(LABEL_WIDTH), end="", flush=True)
-
-
-def _progress(label: str, seconds: float, log: Path) -> None:
+def _newest(log: Path) -> str:
     with log.open("rb") as output:
         output.seek(max(0, log.stat().st_size - 500))
         lines = [line.strip() for line in output.read().decode(errors="replace").splitlines() if line.strip()]
-    newest = ESCAPE.sub("", lines[-1])[:30] if lines else ""
-    print(f"\r\x1b[K{label.ljust(LABEL_WIDTH)}{seconds:6.0f} s  {newest}", end="", flush=True)
-
-
-def _end(label: str, seconds: float, summary: str) -> None:
-    restart = f"\r\x1b[K{label.ljust(LABEL_WIDTH)}" if sys.stdout.isatty() else ""
-    print(f"{restart}{seconds:6.1f} s  {summary}".rstrip(), flush=True)
+    return ESCAPE.sub("", lines[-1])[:30] if lines else ""
 
 
 if __name__ == "__main__":

@@ -6,9 +6,12 @@
 One that fails does not keep the others from running. A check without a count of its own, as clippy, counts as one.
 What failed is told once more at the end, so that the last lines of a log are enough to know it.
 
+All of them together run in two lanes, since most tests wait for something: what compiles and tests Rust, and all else.
+Compilers give way to the tests of the other lane.
+
 The Rust tests drive real programs against the clock, beside each other, on a machine that may be busy with something
-else. So a few that fail are run once more, one after the other; those that pass then count as flaky and are named in
-the last line. Each suite ends with its slowest tests.
+else. So a few that fail are run once more in the end, one after the other; those that pass then count as flaky and are
+named in the last line. Each suite ends with its slowest tests.
 """
 
 from __future__ import annotations
@@ -16,11 +19,13 @@ from __future__ import annotations
 import os
 import re
 import sys
+import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
-from step import ROOT, run_step
+from step import RESTART, ROOT, run_logged
 
 
 def cargo_counts(text: str) -> tuple[int, int]:
@@ -92,6 +97,38 @@ SLOWEST = 10
 SLOW_S = 1.0
 #: Lines that are told again of each test that failed: its name, and where and why.
 LINES_OF_A_FAILURE = 6
+#: So much of what runs now is shown.
+TERMINAL_WIDTH = 79
+
+
+class Screen:
+    """What several lanes print: whole lines, and in a terminal below them what runs now."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._started: dict[str, float] = {}
+        self._is_terminal = sys.stdout.isatty()
+        #: Somebody has interrupted: whatever runs is to end, and nothing more to begin.
+        self.is_over = False
+
+    def shows(self, label: str) -> None:
+        """Something has been running for some seconds."""
+        if self.is_over:
+            raise KeyboardInterrupt
+        with self._lock:
+            now = time.monotonic()
+            self._started.setdefault(label, now - 1)
+            if self._is_terminal:
+                running = [f"{label} {now - started:.0f} s" for label, started in self._started.items()]
+                print(RESTART + ", ".join(running)[:TERMINAL_WIDTH], end="", flush=True)
+
+    def leaves(self, label: str) -> None:
+        with self._lock:
+            self._started.pop(label, None)
+
+    def prints(self, text: str) -> None:
+        with self._lock:
+            print((RESTART if self._is_terminal else "") + text, flush=True)
 
 
 @dataclass
@@ -107,41 +144,45 @@ class Suite:
     failures: list[str] = field(default_factory=list)
     #: Those that failed at first and passed alone.
     flaky: list[str] = field(default_factory=list)
+    passed: int = 0
+    failed: int = 0
 
-    def run(self) -> tuple[int, int]:
-        """Return how many passed and how many failed; `failures` then says which."""
-        passed, failed = self._run()
+    def run(self, screen: Screen) -> None:
+        """Run it and count; `failures` then says which tests failed."""
+        environment = {**os.environ, **self.env}
+        try:
+            done = run_logged(
+                self.label, self.command, env=environment, each_second=lambda *_: screen.shows(self.label)
+            )
+        finally:
+            screen.leaves(self.label)
+        runner, text = self.runner, done.text
+        passed, failed = runner.counts(text) if runner else (int(done.code == 0), int(done.code != 0))
+        summary = f"{passed} passed" + (f", {failed} failed" if failed else "") if runner else ""
+        slow = sorted((time, name) for time, name in (runner.times(text) if runner else []) if time >= SLOW_S)
+        slowest = [f"{seconds:10.1f} s  {name}" for seconds, name in slow[: -SLOWEST - 1 : -1]]
+        screen.prints("\n".join([done.report(summary), *slowest]))
+        if done.code != 0:
+            told = runner.failures(text) if runner else []
+            self.failures = [_shortened(failure) for failure in told] or [UNNAMED]
+        if done.code == 0 and passed == 0:
+            self.failures = ["its output counts no tests, so nothing was tested"]
+            failed = 1
+        # A runner that fails outside of its tests, as by a compile error, counts as one failure.
+        self.passed, self.failed = passed, max(failed, int(done.code != 0))
+
+    def run_again(self, screen: Screen) -> None:
+        """Run the few tests that failed once more, one after the other."""
         names = [failure.splitlines()[0] for failure in self.failures]
-        if self.alone is None or names == [UNNAMED] or failed != len(names) or not 0 < failed <= FEW:
-            return passed, failed
-        print(f"once more, one after the other: {', '.join(names)}")
+        if self.alone is None or names == [UNNAMED] or self.failed != len(names) or not 0 < self.failed <= FEW:
+            return
+        screen.prints(f"once more, one after the other: {', '.join(names)}")
         again = Suite(f"{self.label}, once more", self.alone(names), self.runner, self.env)
-        passed_then, failed_then = again.run()
+        again.run(screen)
         self.failures = again.failures
         failed_again = [failure.splitlines()[0] for failure in again.failures]
         self.flaky = [name for name in names if name not in failed_again] if failed_again != [UNNAMED] else []
-        return passed + passed_then, failed_then
-
-    def _run(self) -> tuple[int, int]:
-        code, text = run_step(self.label, self.command, env={**os.environ, **self.env}, summary=self._summary)
-        passed, failed = self.runner.counts(text) if self.runner else (int(code == 0), int(code != 0))
-        told = self.runner.failures(text) if self.runner else []
-        slow = [(time, name) for time, name in (self.runner.times(text) if self.runner else []) if time >= SLOW_S]
-        for seconds, name in sorted(slow, reverse=True)[:SLOWEST]:
-            print(f"{seconds:10.1f} s  {name}")
-        if code != 0:
-            self.failures = [_shortened(failure) for failure in told] or [UNNAMED]
-        if code == 0 and passed == 0:
-            self.failures = ["its output counts no tests, so nothing was tested"]
-            return 0, 1
-        # A runner that fails outside of its tests, as by a compile error, counts as one failure.
-        return passed, max(failed, int(code != 0))
-
-    def _summary(self, text: str) -> str:
-        if self.runner is None:
-            return ""
-        passed, failed = self.runner.counts(text)
-        return f"{passed} passed" + (f", {failed} failed" if failed else "")
+        self.passed, self.failed = self.passed + again.passed, again.failed
 
 
 def _shortened(failure: str) -> str:
@@ -155,19 +196,27 @@ def _browser(*files: str) -> list[str]:
 
 #: The test programs alone get the switch by which they tell their times, and not what Cargo builds.
 TIMED = """target.'cfg(all())'.runner=['env', 'RUSTC_BOOTSTRAP=1']"""
-CARGO_TEST = [
-    *"cargo test --workspace --locked --no-fail-fast --lib --bins --tests --examples".split(),
-    *("--config", TIMED, "--", "-Zunstable-options", "--report-time"),
-]
+RUST_TESTS = "cargo test --workspace --locked --no-fail-fast --lib --bins --tests --examples".split()
+CARGO_TEST = [*RUST_TESTS, "--config", TIMED, "--", "-Zunstable-options", "--report-time"]
 ONE_BY_ONE = "--test-threads=1"
+#: Most tests wait, for programs, samples and time limits.
+SIDE_BY_SIDE = f"--test-threads={max(6, os.cpu_count() or 1)}"
+#: Compilers leave the processor to tests that run beside them.
+GIVING_WAY = ["nice", "-n", "10"]
 
 SUITES = {
     "rust": [
         Suite("Rust format", ["cargo", "fmt", "--all", "--check"]),
         Suite("Kernels are of their sources", [sys.executable, "tools/kernels.py", "--check"]),
         Suite("Circles of imports", [sys.executable, "tools/circles.py"]),
-        Suite("Clippy", "cargo clippy --workspace --all-targets --locked -- -D warnings".split()),
-        Suite("Rust tests", CARGO_TEST, CARGO, alone=lambda names: [*CARGO_TEST, "--exact", *names, ONE_BY_ONE]),
+        Suite("Clippy", [*GIVING_WAY, *"cargo clippy --workspace --all-targets --locked -- -D warnings".split()]),
+        Suite("Rust tests are built", [*GIVING_WAY, *RUST_TESTS, "--no-run"]),
+        Suite(
+            "Rust tests",
+            [*CARGO_TEST, SIDE_BY_SIDE],
+            CARGO,
+            alone=lambda names: [*CARGO_TEST, "--exact", *names, ONE_BY_ONE],
+        ),
     ],
     "web": [
         Suite("TypeScript types and style", ["npm", "run", "check"]),
@@ -192,20 +241,46 @@ SUITES = {
 }
 
 
+#: What runs beside each other, where all of it runs.
+LANES = [["rust"], ["web", "python", "browser", "lab40"]]
+
+
 def main(names: list[str]) -> int:
     unknown = [name for name in names if name not in SUITES]
     if unknown:
         sys.exit(f"there is no suite {unknown[0]}; there are {', '.join(SUITES)}")
     started = time.monotonic()
-    suites = [suite for name in names or SUITES for suite in SUITES[name]]
-    passed, failed = (sum(numbers) for numbers in zip(*[suite.run() for suite in suites]))
+    lanes = [[suite for name in lane for suite in SUITES[name]] for lane in ([names] if names else LANES)]
+    screen = Screen()
+    run_lanes(lanes, screen)
+    suites = [suite for lane in lanes for suite in lane]
+    for suite in suites:
+        suite.run_again(screen)
     print(f"the output of each is in target/log; all took {time.monotonic() - started:.0f} s")
     for suite in suites:
         for failure in suite.failures:
             print(f"FAILED {suite.label}: {failure}".replace("\n", "\n    "))
+    passed, failed = (sum(counts) for counts in zip(*[(suite.passed, suite.failed) for suite in suites]))
     flaky = [name for suite in suites for name in suite.flaky]
     print(f"{passed} passed, {failed} failed, {len(flaky)} flaky{': ' if flaky else ''}{', '.join(flaky)}")
     return 0 if failed == 0 else 1
+
+
+def run_lanes(lanes: list[list[Suite]], screen: Screen) -> None:
+    """Run the suites of each lane one after the other, and the lanes beside each other."""
+
+    def run(lane: list[Suite]) -> None:
+        for suite in lane:
+            suite.run(screen)
+
+    with ThreadPoolExecutor(len(lanes)) as pool:
+        running = [pool.submit(run, lane) for lane in lanes]
+        try:
+            for lane in running:
+                lane.result()
+        except BaseException:
+            screen.is_over = True
+            raise
 
 
 if __name__ == "__main__":

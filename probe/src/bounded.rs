@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn a_short_file_is_read_whole() {
-        assert!(!text("/proc/self/comm", VALUE).unwrap().trim_end().is_empty());
+        assert_ne!(text("/proc/self/comm", VALUE).unwrap().trim_end(), "");
         assert!(read("/proc/self/none", VALUE).is_err());
     }
 }

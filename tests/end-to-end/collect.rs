@@ -122,5 +122,5 @@ fn a_reader_that_has_seen_enough_ends_it_quietly() {
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut first).unwrap();
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success(), "{:?}", output.status);
-    assert!(output.stderr.is_empty());
+    assert_eq!(output.stderr, b"");
 }

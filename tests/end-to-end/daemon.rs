@@ -48,6 +48,10 @@ fn a_server_answers_without_the_driver_and_with_the_past() {
 #[test]
 fn every_form_comes_from_the_server() {
     let (fake, server) = served("gpus = 2", &["--interval-ms", "200"]);
+    let is_empty = |list: &Value| list.as_array().is_none_or(Vec::is_empty);
+    eventually("it knows how they are linked", || {
+        !is_empty(&server.get("/api/v1/snapshot").json()["inventory"]["topology"])
+    });
     for arguments in [&["--short"][..], &["--csv"], &["--csv", "--processes"], &["--json"], &["-i", "1"]] {
         let output = without_library(&fake, arguments).output().unwrap();
         assert!(output.status.success(), "{arguments:?}: {}", stderr(&output));

@@ -241,7 +241,7 @@ fn a_driver_that_does_not_start_says_why() {
         };
         assert_eq!(output.status.code(), Some(exit), "{call} returns {code}: {message}");
         assert!(message.contains(&words) && message.lines().count() == 1, "{call} returns {code}: {message}");
-        assert!(output.stdout.is_empty());
+        assert_eq!(output.stdout, b"");
     });
 }
 

@@ -229,9 +229,20 @@ fn state_of(pid: &str) -> Option<char> {
     stat.rsplit_once(") ").unwrap().1.chars().next()
 }
 
+/// Whether the shell's job has come so far that a request to end does not kill it.
+fn handles_requests_to_end(pid: &str) -> bool {
+    // SIGTERM is the 15th signal.
+    const SIGTERM: u64 = 1 << 14;
+    let is_top = std::fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|program| program.ends_with("gpumon"));
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let handled = status.lines().find_map(|line| u64::from_str_radix(line.strip_prefix("SigCgt:")?.trim(), 16).ok());
+    is_top && handled.is_some_and(|signals| signals & SIGTERM != 0)
+}
+
 /// Has the shell end its job, of which it is told that all went well.
 fn end_job(terminal: &mut Tty) {
     let pid = terminal.pid().to_string();
+    eventually("the job handles signals", || handles_requests_to_end(&pid));
     terminal.forget();
     terminal.press("kill %1\r");
     eventually("the job ends", || state_of(&pid).is_none());

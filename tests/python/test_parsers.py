@@ -2,7 +2,6 @@
 
 import importlib.util
 import io
-import json
 import os
 import subprocess
 import sys
@@ -14,9 +13,7 @@ from unittest import mock
 
 import gpumon
 from lxml import etree
-
-ROOT = Path(__file__).resolve().parents[2]
-LIBRARY = ROOT / "target/debug/libfake_nvml.so"
+from program import over_fake, snapshot
 
 SCENARIO = """
 gpus = 3
@@ -66,13 +63,8 @@ class Parsers(unittest.TestCase):
         cls.folder = tempfile.TemporaryDirectory()
         folder = Path(cls.folder.name)
         os.symlink(gpumon.find_gpumon_bin(), folder / "nvidia-smi")
-        (folder / "scenario.toml").write_text(SCENARIO.format(pid=os.getpid()))
-        cls.environment = mock.patch.dict(
-            os.environ,
-            PATH=f"{folder}:{os.environ['PATH']}",
-            GPUMON_NVML_LIB=str(LIBRARY),
-            GPUMON_FAKE_NVML_SCENARIO=str(folder / "scenario.toml"),
-        )
+        scenario = over_fake(folder, SCENARIO.format(pid=os.getpid()))
+        cls.environment = mock.patch.dict(os.environ, scenario, PATH=f"{folder}:{os.environ['PATH']}")
         cls.environment.start()
 
     @classmethod
@@ -83,15 +75,11 @@ class Parsers(unittest.TestCase):
     def smi(self, *arguments):
         return subprocess.run(["nvidia-smi", *arguments], capture_output=True, text=True, check=True).stdout
 
-    def read(self):
-        """The same GPUs, as gpumon itself shows them."""
-        return json.loads(subprocess.run([gpumon.find_gpumon_bin(), "--json"], capture_output=True, check=True).stdout)
-
     def test_gputil(self):
         import GPUtil
 
         gpus = GPUtil.getGPUs()
-        read = self.read()
+        read = snapshot()
         self.assertEqual([gpu.id for gpu in gpus], [0, 1, 2])
         self.assertEqual([gpu.uuid for gpu in gpus], [gpu["uuid"] for gpu in read["inventory"]["gpus"]])
         self.assertEqual([gpu.name for gpu in gpus[:2]], ["NVIDIA H200", "NVIDIA GeForce RTX 4090"])
@@ -109,7 +97,7 @@ class Parsers(unittest.TestCase):
             spec.loader.exec_module(environment)
             names, count = environment.get_gpu_info()
             driver = environment.get_driver_version()
-        read = self.read()["inventory"]
+        read = snapshot()["inventory"]
         self.assertEqual((names[:2], count), (["NVIDIA H200", "NVIDIA GeForce RTX 4090"], 3))
         self.assertEqual(driver, read["platform"]["driver_version"])
 
@@ -137,7 +125,7 @@ class Parsers(unittest.TestCase):
 
     def test_the_table_is_found_by_the_expressions_that_programs_use(self):
         table = self.smi()
-        driver = self.read()["inventory"]["platform"]["driver_version"]
+        driver = snapshot()["inventory"]["platform"]["driver_version"]
         self.assertRegex(table, rf"Driver Version: {driver} ")
         self.assertRegex(self.smi("-L"), r"(?m)^GPU 1: NVIDIA GeForce RTX 4090 \(UUID: GPU-[0-9a-f-]{36}\)$")
 

@@ -7,7 +7,7 @@ import sys
 import unittest
 from pathlib import Path
 
-import gpumon
+from program import told
 
 SHARE = Path(sys.prefix) / "share"
 COMPLETIONS = {
@@ -16,11 +16,6 @@ COMPLETIONS = {
     "fish": SHARE / "fish" / "vendor_completions.d" / "gpumon.fish",
 }
 PAGES = SHARE / "man" / "man1"
-
-
-def told(*arguments: str) -> str:
-    command = [gpumon.find_gpumon_bin(), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
 def commands() -> set[str]:

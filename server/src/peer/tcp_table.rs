@@ -51,7 +51,7 @@ fn written(address: SocketAddr) -> String {
         IpAddr::V4(ip) => ip.octets().to_vec(),
         IpAddr::V6(ip) => ip.octets().to_vec(),
     };
-    let words = octets.chunks_exact(4).map(|word| u32::from_ne_bytes([word[0], word[1], word[2], word[3]]));
+    let words = octets.as_chunks().0.iter().map(|word| u32::from_ne_bytes(*word));
     let words = words.map(|word| format!("{word:08X}")).collect::<Vec<_>>().concat();
     format!("{words}:{:04X}", address.port())
 }

@@ -67,10 +67,10 @@ fn processes(at: &At<'_>) -> Result<Vec<Vec<i128>>, String> {
     }
     let mut all: BTreeMap<[i128; 3], (i128, i128)> = BTreeMap::new();
     for (kind, list) in &lists {
-        for process in list.iter().flat_map(|list| list.numbers().chunks_exact(4)) {
-            let (kinds, bytes) = all.entry([process[2], process[3], process[0]]).or_insert((0, process[1]));
+        for [pid, memory, gi, ci] in list.iter().flat_map(|list| list.numbers().as_chunks().0) {
+            let (kinds, bytes) = all.entry([*gi, *ci, *pid]).or_insert((0, *memory));
             *kinds |= kind;
-            *bytes = (*bytes).max(process[1]);
+            *bytes = (*bytes).max(*memory);
         }
     }
     Ok(all.into_iter().map(|([gi, ci, pid], (kinds, bytes))| vec![gi, ci, pid, kinds, bytes]).collect())

@@ -34,7 +34,7 @@ static RETIREMENT: &[Item] = &[value("", "retired_count", retired), list("", "re
 static PAGES: List = List {
     rows: |at| {
         let pages = at.ask(Query::RetiredPages(at.argument(0))).map_err(word)?;
-        Ok(pages.numbers().chunks_exact(2).map(|page| vec![page[1]]).collect())
+        Ok(pages.numbers().as_chunks().0.iter().map(|[_, address]| vec![*address]).collect())
     },
     tag: "retired_page",
     items: &[

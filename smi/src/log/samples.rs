@@ -47,7 +47,7 @@ fn sum(at: &At<'_>, format: fn(&At<'_>, &Kept) -> String) -> String {
         Ok(Value::Text(_)) => Vec::new(),
         Err(code) => return word(code),
     };
-    let (times, values) = flat.chunks_exact(2).map(|pair| (pair[0], pair[1])).unzip();
+    let (times, values) = flat.as_chunks().0.iter().map(|[time, value]| (*time, *value)).unzip();
     let kept = Kept { times, values };
     if kept.values.is_empty() { ABSENT.to_owned() } else { format(at, &kept) }
 }

@@ -145,10 +145,12 @@ fn info(links: &Links<'_>) -> String {
     let versions: String = numbers
         .get(1..)
         .unwrap_or_default()
-        .chunks_exact(4)
-        .filter_map(|version| {
-            let name = FIRMWARE.get(usize::try_from(version[0]).ok()?.checked_sub(1)?)?;
-            Some(format!("\t     {name}: {}:{}:{}\n", version[1], version[2], version[3]))
+        .as_chunks()
+        .0
+        .iter()
+        .filter_map(|[part, major, minor, patch]| {
+            let name = FIRMWARE.get(usize::try_from(*part).ok()?.checked_sub(1)?)?;
+            Some(format!("\t     {name}: {major}:{minor}:{patch}\n"))
         })
         .collect();
     let versions = if versions.is_empty() { format!(" {NOT_AVAILABLE}\n") } else { format!("\n{versions}") };

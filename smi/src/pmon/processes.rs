@@ -53,9 +53,9 @@ pub(super) fn of(context: &Context<'_>, gpu: u32, wants: Wants, since: u64) -> (
         (Query::MpsProcesses, Kinds { mps: true, ..Kinds::default() }),
     ] {
         let Ok(answer) = context.ask(gpu, query) else { continue };
-        for process in answer.numbers().chunks_exact(4) {
-            let memory = Some(process[1]).filter(|bytes| *bytes >= 0);
-            let entry = found.entry(process[0] as u32).or_default();
+        for [pid, memory, ..] in answer.numbers().as_chunks::<4>().0 {
+            let memory = Some(*memory).filter(|bytes| *bytes >= 0);
+            let entry = found.entry(*pid as u32).or_default();
             entry.0.add(kinds);
             // A process that is listed twice has its memory in both lists.
             entry.1 = entry.1.max(memory);
@@ -111,8 +111,8 @@ fn utilization(context: &Context<'_>, gpu: u32, since: u64) -> (BTreeMap<u32, Us
     let mut used: BTreeMap<u32, (i128, Used)> = BTreeMap::new();
     let mut newest = since;
     if let Ok(answer) = context.ask(gpu, Query::ProcessUtilization(since)) {
-        for sample in answer.numbers().chunks_exact(8) {
-            let [at, pid, sm, memory, encoder, decoder, jpeg, ofa] = *sample else { continue };
+        for sample in answer.numbers().as_chunks().0 {
+            let [at, pid, sm, memory, encoder, decoder, jpeg, ofa] = *sample;
             newest = newest.max(at as u64);
             let share = Used { sm, memory, encoder, decoder, jpeg, ofa };
             let entry = used.entry(pid as u32).or_insert((at, share));

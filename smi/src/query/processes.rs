@@ -48,7 +48,10 @@ pub(super) struct Known {
 fn processes(gpu: &Gpu<'_>) -> Vec<Process> {
     match gpu.ask(Query::ComputeProcesses) {
         // PID, memory, GPU instance, compute instance.
-        Ok(list) => list.numbers().chunks_exact(4).map(|one| Ok(Known { pid: one[0], memory: one[1] })).collect(),
+        Ok(list) => {
+            let known = |[pid, memory, ..]: &[i128; 4]| Ok(Known { pid: *pid, memory: *memory });
+            list.numbers().as_chunks().0.iter().map(known).collect()
+        }
         Err(code) => vec![Err(code)],
     }
 }

@@ -55,8 +55,9 @@ struct Known {
 fn pages(gpu: &Gpu<'_>) -> Vec<Page> {
     let of_cause = |(number, cause)| match gpu.ask(Query::RetiredPages(number)) {
         Ok(list) => {
-            let page = |one: &[i128]| Page { cause, known: Ok(Known { at_us: one[0], address: one[1] }) };
-            list.numbers().chunks_exact(2).map(page).collect()
+            let page =
+                |[at_us, address]: &[i128; 2]| Page { cause, known: Ok(Known { at_us: *at_us, address: *address }) };
+            list.numbers().as_chunks().0.iter().map(page).collect()
         }
         Err(code) => vec![Page { cause, known: Err(code) }],
     };

@@ -85,7 +85,7 @@ impl Session {
 
     /// Counts one user less.
     pub(crate) fn shut_down(&self) -> Outcome {
-        let left = self.users.fetch_update(SeqCst, SeqCst, |users| users.checked_sub(1));
+        let left = self.users.try_update(SeqCst, SeqCst, |users| users.checked_sub(1));
         self.counts.write();
         left.map(|_| ()).map_err(|_| Code::UNINITIALIZED)
     }

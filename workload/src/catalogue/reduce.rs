@@ -154,9 +154,9 @@ impl<T: Real> Prepared for OnCpu<T> {
 
 fn sum<T: Real>(numbers: &[T]) -> T {
     let mut sums = [T::default(); LANES];
-    let packs = numbers.chunks_exact(LANES);
-    let rest = packs.remainder().iter().fold(T::default(), |sum, number| sum + *number);
-    packs.for_each(|pack| sums.iter_mut().zip(pack).for_each(|(sum, number)| *sum = *sum + *number));
+    let (packs, rest) = numbers.as_chunks::<LANES>();
+    let rest = rest.iter().fold(T::default(), |sum, number| sum + *number);
+    packs.iter().for_each(|pack| sums.iter_mut().zip(pack).for_each(|(sum, number)| *sum = *sum + *number));
     sums.iter().fold(rest, |total, sum| total + *sum)
 }
 

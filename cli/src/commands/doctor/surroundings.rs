@@ -66,7 +66,7 @@ mod tests {
     fn containers_and_windows_are_recognised_by_their_files() {
         let root = tempfile::tempdir().unwrap();
         let machine = Machine::below(root.path());
-        assert!(check(&machine, &Driver::Silent).is_empty());
+        assert_eq!(check(&machine, &Driver::Silent).len(), 0);
         fs::create_dir_all(root.path().join("proc/self")).unwrap();
         fs::create_dir_all(root.path().join("proc/sys/kernel")).unwrap();
         fs::write(root.path().join("proc/self/cgroup"), "0::/kubepods.slice/kubepods-pod1.slice/x.scope\n").unwrap();

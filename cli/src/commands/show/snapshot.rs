@@ -93,8 +93,8 @@ impl Snapshot {
         let answer = server
             .ask_within(TIMEOUT, "GET", &target)
             .with_context(|| format!("the server at {name} does not answer; restart it, or use --no-daemon"))?;
-        let snapshot: frame::Snapshot = Some(answer.body)
-            .filter(|_| answer.status == 200)
+        let snapshot: frame::Snapshot = (answer.status == 200)
+            .then_some(answer.body)
             .and_then(|body| serde_json::from_str(&body).ok())
             .ok_or_else(|| anyhow!("the server at {name} is of another version; restart it, or use --no-daemon"))?;
         let message = snapshot.collector.message.clone();

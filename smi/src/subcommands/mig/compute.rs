@@ -94,15 +94,14 @@ pub(super) fn instances(driver: &dyn QueryBackend, gpus: &[u32], chosen: &Chosen
     let mut groups = Vec::new();
     for profile in of(driver, gpus, chosen) {
         let answer = ask(driver, profile.gpu, Query::ComputeInstances(profile.instance, profile.id));
-        for instance in answer.as_ref().map_or(&[][..], |answer| answer.numbers()).chunks_exact(3) {
-            let place = format!("{}:{}", instance[1], instance[2]);
+        for [id, start, size] in answer.as_ref().map_or(&[][..], |answer| answer.numbers()).as_chunks().0 {
+            let place = format!("{start}:{size}");
             groups.push(vec![format!(
-                " {:>3} {:>6}       {:<17}{:>5} {:>9} {place:>12}     ",
+                " {:>3} {:>6}       {:<17}{:>5} {id:>9} {place:>12}     ",
                 profile.gpu,
                 profile.instance,
                 profile.name(driver),
-                profile.id,
-                instance[0]
+                profile.id
             )]);
         }
     }

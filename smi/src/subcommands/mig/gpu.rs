@@ -110,5 +110,5 @@ pub(super) fn ids(driver: &dyn QueryBackend, gpu: u32) -> Vec<i128> {
 fn all(driver: &dyn QueryBackend, gpu: u32, profile: u32) -> Vec<(i128, i128, i128)> {
     let answer = ask(driver, gpu, Query::GpuInstances(profile));
     let numbers = answer.as_ref().map_or(&[][..], |answer| answer.numbers());
-    numbers.chunks_exact(3).map(|instance| (instance[0], instance[1], instance[2])).collect()
+    numbers.as_chunks().0.iter().map(|[id, start, size]| (*id, *start, *size)).collect()
 }

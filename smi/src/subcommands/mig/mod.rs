@@ -96,9 +96,9 @@ fn name(driver: &dyn QueryBackend, gpu: u32, query: Query) -> String {
 
 /// Starts and sizes of places, as `{0,2,4}:2`.
 fn places(answer: Option<&Value>) -> Option<String> {
-    let places: Vec<_> = answer?.numbers().chunks_exact(2).collect();
-    let size = places.first()?[1];
-    let starts: Vec<String> = places.iter().map(|place| place[0].to_string()).collect();
+    let places = answer?.numbers().as_chunks().0;
+    let [_, size] = places.first()?;
+    let starts: Vec<String> = places.iter().map(|[start, _]| start.to_string()).collect();
     // The colon stands below the colon of a list.
     let label = if places.len() == 1 { "Placement " } else { "Placements" };
     Some(format!("{label}: {{{}}}:{size}", starts.join(",")))

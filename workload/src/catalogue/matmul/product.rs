@@ -129,7 +129,7 @@ impl<'gpu> Product<'gpu> {
         drop(arguments);
         let mut words = vec![0_u64; (blocks * FOUND_WORDS) as usize];
         gpu.stream.run(|queue| queue.copy_out(&mut words, found, 0))?;
-        let of_block = words.chunks_exact(FOUND_WORDS as usize);
+        let of_block = words.as_chunks::<{ FOUND_WORDS as usize }>().0.iter();
         let wrong: u64 = of_block.clone().map(|found| found[0]).sum();
         let first_wrong = of_block.clone().filter(|found| found[0] > 0).map(|found| found[1]).min();
         let largest = of_block.map(|found| f64::from_bits(found[2])).fold(0.0, f64::max);

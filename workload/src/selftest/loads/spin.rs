@@ -22,7 +22,7 @@ const KERNELS: Code = ptx!("spin");
 /// How long a block spins: so long that its start does not show.
 pub(super) const NS: u64 = 20_000_000;
 /// Words that a block writes.
-const WORDS: u64 = 3;
+const WORDS: usize = 3;
 const THREADS: u32 = 1024;
 /// What processes do is asked so often: the first answer is about a time before.
 const ASKED_EVERY_MS: u64 = 1000;
@@ -107,7 +107,7 @@ pub(super) struct Spinning<'gpu> {
 impl<'gpu> Spinning<'gpu> {
     pub(super) fn new(gpu: &'gpu Gpu, blocks: u32) -> Result<Self, RunError> {
         let kernel = gpu.kernel(KERNELS, "spin")?;
-        let out = gpu.zeroed(u64::from(blocks) * WORDS * size_of::<u64>() as u64)?;
+        let out = gpu.zeroed(u64::from(blocks) * (WORDS * size_of::<u64>()) as u64)?;
         Ok(Self { gpu, kernel, out, grid: Grid { blocks, threads: THREADS } })
     }
 
@@ -116,7 +116,7 @@ impl<'gpu> Spinning<'gpu> {
         let Self { gpu, kernel, out, grid } = self;
         gpu.stream.run(|queue| queue.launch(kernel, *grid, &[Argument::Out(out), Argument::U64(NS)]))?;
         let words: Vec<u64> = gpu.download(out)?;
-        let blocks = words.chunks_exact(WORDS as usize);
+        let blocks = words.as_chunks::<WORDS>().0.iter();
         let multiprocessors = blocks.clone().map(|block| block[2]).collect::<BTreeSet<_>>().len();
         let longest_ns = blocks.clone().map(|block| block[1]).max().unwrap_or(0);
         let (cycles, ns) = blocks.fold((0, 0), |(cycles, ns), block| (cycles + block[0], ns + block[1]));

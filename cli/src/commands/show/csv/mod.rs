@@ -193,7 +193,7 @@ mod tests {
         for rows in [Rows::Gpus, Rows::Processes] {
             let known = rows.catalogue();
             for (number, column) in known.iter().enumerate() {
-                assert!(!column.help.is_empty());
+                assert_ne!(column.help, "");
                 assert!(known[..number].iter().all(|other| other.name != column.name), "{}", column.name);
             }
         }

@@ -1,0 +1,113 @@
+"""`gpumon schema` describes what gpumon prints, to a validator that is not its own."""
+
+import copy
+import json
+import os
+import subprocess
+import tempfile
+import time
+import unittest
+import urllib.request
+
+import gpumon
+from jsonschema import Draft202012Validator
+from program import over_fake, snapshot, told
+
+# As much as a machine can have, and the matter with it.
+RICH = f"""
+gpus = 4
+[[gpu]]
+index = 0
+throttle_reasons = ["sw_power_cap", "hw_thermal_slowdown"]
+ecc_uncorrected = 2
+fans = 2
+[[gpu]]
+index = 1
+mig = [{{ profile = "3g.71gb", gpu_instance = 2 }}, {{ profile = "1g.18gb", gpu_instance = 7 }}]
+[[gpu]]
+index = 2
+architecture = "pascal"
+[[event]]
+gpu = 0
+at_s = 1
+kind = "xid"
+code = 31
+[[fault]]
+kind = "lost"
+gpu = 3
+from_s = 1
+[[process]]
+gpu = 0
+pid = {os.getpid()}
+memory = "1 GiB"
+"""
+
+#: Seconds for what a busy machine does late.
+PATIENCE_S = 30
+
+
+def validator(of: str) -> Draft202012Validator:
+    schema = json.loads(told("schema", of))
+    Draft202012Validator.check_schema(schema)
+    return Draft202012Validator(schema)
+
+
+class Schema(unittest.TestCase):
+    def setUp(self) -> None:
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+
+    def assert_valid(self, validator: Draft202012Validator, value: object) -> None:
+        complaints = [f"{error.json_path}: {error.message}" for error in validator.iter_errors(value)]
+        self.assertEqual(complaints, [])
+
+    def serve(self, env: dict[str, str]) -> str:
+        """Serve on a free port until the test ends, and return the address of the page."""
+        command = [gpumon.find_gpumon_bin(), "serve", "--listen", "127.0.0.1:0", "--interval-ms", "200"]
+        server = subprocess.Popen(command, env=os.environ | env, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(server.stderr.close)
+        self.addCleanup(server.wait)
+        self.addCleanup(server.terminate)
+        return server.stderr.readline().split()[-1].rstrip("/")
+
+    def test_what_gpumon_prints_is_what_the_schema_says(self) -> None:
+        env = over_fake(self.folder, RICH)
+        of_snapshot = validator("snapshot")
+        self.assert_valid(of_snapshot, snapshot(**env))
+        page = self.serve(env)
+        until = time.monotonic() + PATIENCE_S
+        while True:
+            with urllib.request.urlopen(f"{page}/api/v1/snapshot?history_s=60") as answer:
+                now = json.load(answer)
+            if now["events"] and now["sample"] and now["sample"]["gpus"][0]["conditions"]:
+                break
+            self.assertLess(time.monotonic(), until, "nothing is the matter")
+            time.sleep(0.02)
+        self.assert_valid(of_snapshot, now)
+        of_record = validator("record")
+        lines = told("collect", "--count", "3", "--interval-ms", "200", **env).splitlines()
+        self.assertGreater(len(lines), 5)
+        for line in lines:
+            self.assert_valid(of_record, json.loads(line))
+
+    def test_what_gpumon_would_not_print_is_refused(self) -> None:
+        of_snapshot = validator("snapshot")
+        good = snapshot(**over_fake(self.folder, "gpus = 1"))
+        self.assert_valid(of_snapshot, good)
+        wrong = {
+            "an index as text": lambda whole, gpu: gpu.update(index="0"),
+            "a reason that is none": lambda whole, gpu: gpu["power"].update(draw_watts={"absent": "because"}),
+            "a health that is none": lambda whole, gpu: gpu.update(health={"state": "fine"}),
+            "a process without its readings": lambda whole, gpu: gpu.update(processes=[{"pid": 1}]),
+            "no inventory": lambda whole, gpu: whole.pop("inventory"),
+        }
+        for name, change in wrong.items():
+            with self.subTest(name):
+                whole = copy.deepcopy(good)
+                change(whole, whole["sample"]["gpus"][0])
+                self.assertFalse(of_snapshot.is_valid(whole))
+
+
+if __name__ == "__main__":
+    unittest.main()
