@@ -47,6 +47,11 @@ impl Failure {
         Self { error: None, code }
     }
 
+    /// The same, unless that was a success.
+    pub(crate) fn unless_success(code: u8) -> Result<(), Self> {
+        if code == 0 { Ok(()) } else { Err(Self::reported(code)) }
+    }
+
     /// What is still to be reported.
     pub(crate) fn message(&self) -> Option<String> {
         self.error.as_ref().map(|error| format!("{error:#}"))

@@ -15,6 +15,22 @@ use super::{
     timestamp::{self, TimestampColumns},
 };
 
+/// The groups of readings that `-s` knows, as all helps list them.
+macro_rules! letters {
+    () => {
+        "                              p - Power and temperatures
+                              u - Utilization
+                              c - Clocks of processor and memory
+                              v - Time limited by power, and by heat
+                              m - Memory in use: framebuffer, BAR1, protected
+                              e - Errors of ECC and replays on PCIe
+                              t - Traffic on PCIe, in and out
+"
+    };
+}
+
+pub(super) use letters;
+
 /// After so many rows the heading comes again.
 const ROWS: usize = 44;
 

@@ -2,7 +2,7 @@
 
 use rayon::prelude::*;
 
-use crate::{double_double::DoubleDouble, protocol::Verification, real::Real};
+use crate::{double_double::DoubleDouble, protocol::Verification, random, real::Real};
 
 /// What an element should be.
 #[derive(Debug, Clone, Copy)]
@@ -94,6 +94,11 @@ pub(crate) fn compare_words(got: &[u64], first: u64, expected: impl Fn(u64) -> u
         Verification::for_element(index, if *got == expected(index) { 0.0 } else { f64::INFINITY }, 0.0)
     });
     words.reduce(Verification::nothing, Verification::and)
+}
+
+/// Compares words with the random ones of this seed.
+pub(crate) fn compare_random(seed: u64) -> impl Fn(&[u64], u64) -> Verification + Copy {
+    move |got, first| compare_words(got, first, |index| random::bits(seed, index))
 }
 
 #[cfg(test)]

@@ -4,11 +4,14 @@ use std::rc::Rc;
 
 use crate::{
     cuda::{
-        Argument, Attribute, Code, Context, CudaError, Device, DeviceMemory, Grid, Kernel, Plain, Stream, Unavailable,
+        Argument, Attribute, Code, Context, CudaError, Device, DeviceMemory, Grid, Kernel, Plain, Queue, Stream,
+        Unavailable,
     },
+    error::RunError,
     kernels,
     memory_budget::MemoryBudget,
     protocol::{DeviceName, Verification},
+    workload::Sample,
 };
 
 /// Threads of a block, where a kernel does not ask for another number.
@@ -101,6 +104,14 @@ impl Gpu {
         let cache = self.device().attribute(Attribute::L2CacheBytes).unwrap_or(0).max(0);
         let budget = MemoryBudget::for_gpu(self.device().index, self.context.memory()?, cache as u64);
         Ok(MemoryBudget { is_shared: self.is_shared, ..budget })
+    }
+
+    /// Does what `work` puts into the queue, and says how long that took.
+    pub(crate) fn time<'scope>(
+        &self,
+        work: impl FnOnce(&Queue<'_, 'scope>) -> Result<(), CudaError>,
+    ) -> Result<Sample, RunError> {
+        Ok(self.stream.time(work)?.into())
     }
 
     /// A kernel of this code.

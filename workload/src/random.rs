@@ -28,6 +28,13 @@ pub(crate) fn fill<T: Send>(out: &mut [T], element: impl Fn(u64) -> T + Sync) {
     });
 }
 
+/// An array of so many elements, each made of its index, on all threads.
+pub(crate) fn array<T: Default + Clone + Send>(elements: u64, element: impl Fn(u64) -> T + Sync) -> Vec<T> {
+    let mut array = vec![T::default(); elements as usize];
+    fill(&mut array, element);
+    array
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

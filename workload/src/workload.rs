@@ -1,14 +1,19 @@
 //! What a workload is.
 
+use std::time::Instant;
+
 use serde::Serialize;
 
 use crate::{
+    cuda::Elapsed,
     error::RunError,
     gpu::Gpu,
     memory_budget::MemoryBudget,
-    protocol::Verification,
-    protocol::{Backend, Bound, Cost, Dtype, Extent},
+    protocol::{Backend, Bound, Cost, Dtype, Extent, Verification},
 };
+
+/// What is copied is copied in whole words.
+pub(crate) const WORD_BYTES: u64 = 8;
 
 /// Something that can be run: on a GPU, on the CPU, or on both.
 pub trait Workload: Sync {
@@ -131,10 +136,36 @@ pub struct Sample {
     pub host_us: f64,
 }
 
+impl Sample {
+    /// How long the CPU takes for this.
+    pub(crate) fn on_cpu(work: impl FnOnce()) -> Self {
+        let begun = Instant::now();
+        work();
+        Self { device_us: None, host_us: begun.elapsed().as_secs_f64() * 1e6 }
+    }
+
+    /// How long one of so many took.
+    pub(crate) fn of_one(self, of: u64) -> Self {
+        let of = of as f64;
+        Self { device_us: self.device_us.map(|us| us / of), host_us: self.host_us / of }
+    }
+}
+
+impl From<Elapsed> for Sample {
+    fn from(Elapsed { device_us, host_us }: Elapsed) -> Self {
+        Self { device_us: Some(device_us), host_us }
+    }
+}
+
 impl Size {
     /// The bytes of an array of so many elements.
     pub fn bytes(self) -> u64 {
         self.n.saturating_mul(self.dtype.bytes())
+    }
+
+    /// The same in words of 64 bits, of which each can be told from its neighbours.
+    pub(crate) fn words(self) -> u64 {
+        self.bytes().div_ceil(WORD_BYTES)
     }
 }
 

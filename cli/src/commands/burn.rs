@@ -68,5 +68,5 @@ pub(crate) fn run(source: &SourceArgs, args: &BurnArgs) -> Result<(), Failure> {
     });
     let mut results = Results::new(args.json, None, None);
     let code = run::follow(source, &job, args.place.time_limit, &mut results)?;
-    if code == 0 { Ok(()) } else { Err(Failure::reported(code)) }
+    Failure::unless_success(code)
 }

@@ -36,7 +36,7 @@ use signal_hook::{
 use self::announcer::Announcer;
 pub(crate) use self::{
     arguments::{DtypeChoice, WhereArgs, parse_share},
-    printer::Printer,
+    printer::{ForPeople, print},
     progress_line::ProgressLine,
 };
 use crate::{

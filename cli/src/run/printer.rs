@@ -3,36 +3,61 @@
 
 use std::io::{self, Write};
 
-use gpumon_workload::protocol::Report;
+use gpumon_workload::protocol::{Job, Line, Report};
 
-use super::ProgressLine;
-use crate::exit::say;
+use super::{ProgressLine, View, follow};
+use crate::{
+    exit::{Failure, say},
+    options::{SourceArgs, Time},
+};
+
+/// What people read of a run.
+pub(crate) trait ForPeople {
+    /// A result in words; `None` where the report is none.
+    fn result(&mut self, report: &Report) -> Option<String>;
+
+    /// What stands below everything.
+    fn end(&self) -> String;
+}
+
+/// Has a job done and prints its results: in these words, or as they came.
+pub(crate) fn print(
+    source: &SourceArgs,
+    job: &Job,
+    limit: Option<Time>,
+    text: impl ForPeople,
+    for_programs: bool,
+) -> Result<(), Failure> {
+    let mut printer = Printer { text, for_programs, progress: ProgressLine::new() };
+    let code = follow(source, job, limit, &mut printer);
+    if !for_programs {
+        anstream::stdout().write_all(printer.text.end().as_bytes())?;
+    }
+    Failure::unless_success(code?)
+}
 
 /// Prints reports.
-pub(crate) struct Printer {
+struct Printer<T> {
+    text: T,
     for_programs: bool,
     progress: ProgressLine,
 }
 
-impl Printer {
-    pub(crate) fn new(for_programs: bool) -> Self {
-        Self { for_programs, progress: ProgressLine::new() }
-    }
-
-    /// A line as it came, or what a person reads of it.
-    pub(crate) fn line(&mut self, raw: &str, text: impl FnOnce() -> String) -> io::Result<()> {
+impl<T> Printer<T> {
+    /// A result as it came, or in words.
+    fn line(&mut self, raw: &str, text: &str) -> io::Result<()> {
         self.progress.clear();
         let mut out = anstream::stdout();
         if self.for_programs {
             writeln!(out, "{raw}")?;
         } else {
-            out.write_all(text().as_bytes())?;
+            out.write_all(text.as_bytes())?;
         }
         out.flush()
     }
 
     /// All that is no result: sentences are printed, and the rest moves the progress line.
-    pub(crate) fn beside(&mut self, report: &Report) {
+    fn beside(&mut self, report: &Report) {
         match report {
             Report::Said { text, .. } | Report::Failed { error: text, .. } => {
                 self.progress.clear();
@@ -41,19 +66,22 @@ impl Printer {
             report => self.progress.on_report(report),
         }
     }
+}
 
-    /// Some time has passed.
-    pub(crate) fn on_tick(&mut self) {
+impl<T: ForPeople> View for Printer<T> {
+    fn on_line(&mut self, raw: &str, line: Line) -> Result<(), Failure> {
+        match self.text.result(&line.report) {
+            Some(text) => self.line(raw, &text)?,
+            None => self.beside(&line.report),
+        }
+        Ok(())
+    }
+
+    fn on_tick(&mut self) {
         self.progress.show();
     }
 
-    /// Nothing more comes but what stands below everything, for people.
-    pub(crate) fn end(&mut self) {
+    fn end(&mut self) {
         self.progress.clear();
-    }
-
-    /// What stands below everything.
-    pub(crate) fn last(&mut self, text: impl FnOnce() -> String) -> io::Result<()> {
-        if self.for_programs { Ok(()) } else { anstream::stdout().write_all(text().as_bytes()) }
     }
 }

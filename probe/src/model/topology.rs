@@ -36,3 +36,18 @@ pub enum PciPath {
     /// The link between NUMA nodes (`SYS`).
     System,
 }
+
+impl PciPath {
+    /// The path of a number of `nvmlGpuTopologyLevel_t`.
+    pub fn from_level(level: i128) -> Option<Self> {
+        match level {
+            0 => Some(Self::Internal),
+            10 => Some(Self::Single),
+            20 => Some(Self::Multiple),
+            30 => Some(Self::HostBridge),
+            40 => Some(Self::Node),
+            50 => Some(Self::System),
+            _ => None,
+        }
+    }
+}

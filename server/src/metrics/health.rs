@@ -61,7 +61,7 @@ fn ups(page: &mut Page, scrape: &Scrape<'_>) {
     });
     let mut state = page.family("gpumon_gpu_state_info", Gauge, "State of the GPU, in the label state; always 1.");
     for (told, sample) in sampled(scrape) {
-        state.add(told.labels().into_iter().chain([("state", state_word(&sample.health))]), Some(1.0));
+        state.add(told.labels().into_iter().chain([("state", sample.health.word())]), Some(1.0));
     }
 }
 
@@ -92,16 +92,6 @@ fn is_up(sample: &GpuSample) -> f64 {
     match sample.health {
         Health::Ok | Health::Asleep { .. } => 1.0,
         Health::Hung { .. } | Health::Lost { .. } | Health::Failed { .. } => 0.0,
-    }
-}
-
-fn state_word(health: &Health) -> &'static str {
-    match health {
-        Health::Ok => "ok",
-        Health::Asleep { .. } => "asleep",
-        Health::Hung { .. } => "hung",
-        Health::Lost { .. } => "lost",
-        Health::Failed { .. } => "failed",
     }
 }
 

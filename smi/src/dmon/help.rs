@@ -1,5 +1,7 @@
 //! The text of `dmon -h`.
 
+use crate::monitor;
+
 /// The explanation, and how it is typed.
 pub(super) fn help() -> String {
     format!("{ABOUT}{USAGE}")
@@ -15,7 +17,8 @@ pub(super) const ABOUT: &str = "
 ";
 
 /// How it is typed.
-pub(super) const USAGE: &str = "
+pub(super) const USAGE: &str = concat!(
+    "
     Usage: nvidia-smi dmon [options]
 
     Options include:
@@ -24,14 +27,9 @@ pub(super) const USAGE: &str = "
     [-c | --count]:       Stop after so many lines of each GPU
     [-s | --select]:      Groups of columns [default=puc]
                           Any of these letters, in the order in which they are to stand:
-                              p - Power and temperatures
-                              u - Utilization
-                              c - Clocks of processor and memory
-                              v - Time limited by power, and by heat
-                              m - Memory in use: framebuffer, BAR1, protected
-                              e - Errors of ECC and replays on PCIe
-                              t - Traffic on PCIe, in and out
-    [N/A | --gpm-metrics]: Metrics of GPM by number, separated by commas without spaces
+",
+    monitor::letters!(),
+    "    [N/A | --gpm-metrics]: Metrics of GPM by number, separated by commas without spaces
                            The metrics are:
                                Graphics Activity           = 1
                                SM Activity                 = 2
@@ -91,4 +89,5 @@ pub(super) const USAGE: &str = "
                                noheader - without the line of names
 
 
-";
+"
+);

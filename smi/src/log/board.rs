@@ -1,134 +1,96 @@
 //! What the board is: name, modes that are set for good, numbers and versions.
 
-use gpumon_probe::vendor::nvml::query::{Code, Query};
+use gpumon_probe::vendor::nvml::query::{Code, Query as Q};
 use jiff::Timestamp;
 
 use super::{
     at::At,
     format::{ABSENT, count, enabled, format_or_reason, microseconds, named, not_in_nvml, yes_no},
-    item::{Item, declared, group, value},
+    item::{Item, declared, field, group, number, text, value},
     sections::Sections,
 };
 
 /// Name, display and driver modes.
 pub(super) static NAMES: &[Item] = &[
-    value("Product Name", "product_name", |at| at.text(Query::Name)),
-    value("Product Brand", "product_brand", |at| at.format(Query::Brand, 0, brand)),
-    value("Product Architecture", "product_architecture", |at| at.format(Query::Architecture, 0, architecture)),
+    text("Product Name", "product_name", Q::Name),
+    number("Product Brand", "product_brand", Q::Brand, 0, brand),
+    number("Product Architecture", "product_architecture", Q::Architecture, 0, architecture),
     value("Display Mode", "display_mode", |_| super::format::word(Code::DEPRECATED)),
-    value("Display Attached", "display_attached", |at| at.format(Query::DisplayMode, 0, yes_no)),
-    value("Display Active", "display_active", |at| at.format(Query::DisplayActive, 0, enabled)),
-    value("Persistence Mode", "persistence_mode", |at| at.format(Query::PersistenceMode, 0, enabled)),
-    value("Addressing Mode", "addressing_mode", |at| {
-        at.format(Query::AddressingMode, 0, |mode| named(mode, &["None", "HMM", "ATS"]))
-    }),
+    number("Display Attached", "display_attached", Q::DisplayMode, 0, yes_no),
+    number("Display Active", "display_active", Q::DisplayActive, 0, enabled),
+    number("Persistence Mode", "persistence_mode", Q::PersistenceMode, 0, enabled),
+    number("Addressing Mode", "addressing_mode", Q::AddressingMode, 0, |mode| named(mode, &["None", "HMM", "ATS"])),
 ];
 
 /// Accounting and driver model.
 pub(super) static MODES: &[Item] = &[
-    value("Accounting Mode", "accounting_mode", |at| at.format(Query::AccountingMode, 0, enabled))
+    number("Accounting Mode", "accounting_mode", Q::AccountingMode, 0, enabled).of(Sections::ACCOUNTING),
+    number("Accounting Mode Buffer Size", "accounting_mode_buffer_size", Q::AccountingBufferSize, 0, count)
         .of(Sections::ACCOUNTING),
-    value("Accounting Mode Buffer Size", "accounting_mode_buffer_size", |at| {
-        at.format(Query::AccountingBufferSize, 0, count)
-    })
-    .of(Sections::ACCOUNTING),
-    group(
-        "Driver Model",
-        "driver_model",
-        &[
-            value("Current", "current_dm", |at| at.format(Query::DriverModel, 0, driver_model)),
-            value("Pending", "pending_dm", |at| at.format(Query::DriverModel, 1, driver_model)),
-        ],
-    ),
+    group("Driver Model", "driver_model").holds(&[
+        number("Current", "current_dm", Q::DriverModel, 0, driver_model),
+        number("Pending", "pending_dm", Q::DriverModel, 1, driver_model),
+    ]),
 ];
 
 /// Numbers and versions.
 pub(super) static NUMBERS: &[Item] = &[
-    value("Serial Number", "serial", |at| at.text(Query::Serial)),
-    value("GPU UUID", "uuid", |at| at.text(Query::Uuid)),
-    value("GPU PDI", "pdi", |at| at.format(Query::Pdi, 0, |pdi| format!("0x{pdi:x}"))),
-    value("Minor Number", "minor_number", |at| at.format(Query::MinorNumber, 0, count)),
-    value("VBIOS Version", "vbios_version", |at| at.text(Query::VbiosVersion)),
-    value("MultiGPU Board", "multigpu_board", |at| at.format(Query::MultiGpuBoard, 0, yes_no)),
-    value("Board ID", "board_id", |at| at.format(Query::BoardId, 0, |id| format!("0x{id:x}"))),
-    value("Board Part Number", "board_part_number", |at| at.text(Query::BoardPartNumber)),
+    text("Serial Number", "serial", Q::Serial),
+    text("GPU UUID", "uuid", Q::Uuid),
+    number("GPU PDI", "pdi", Q::Pdi, 0, |pdi| format!("0x{pdi:x}")),
+    number("Minor Number", "minor_number", Q::MinorNumber, 0, count),
+    text("VBIOS Version", "vbios_version", Q::VbiosVersion),
+    number("MultiGPU Board", "multigpu_board", Q::MultiGpuBoard, 0, yes_no),
+    number("Board ID", "board_id", Q::BoardId, 0, |id| format!("0x{id:x}")),
+    text("Board Part Number", "board_part_number", Q::BoardPartNumber),
     value("GPU Part Number", "gpu_part_number", part_number),
     value("FRU Part Number", "gpu_fru_part_number", not_in_nvml),
-    group(
-        "Platform Info",
-        "platformInfo",
-        &[
-            value("Chassis Serial Number", "chassis_serial_number", |at| {
-                format_or_reason(platform(at, 2), |_| chassis(at))
-            }),
-            value("Slot Number", "slot_number", |at| format_or_reason(platform(at, 4), in_chassis)),
-            value("Tray Index", "tray_index", |at| format_or_reason(platform(at, 5), in_chassis)),
-            value("Host ID", "host_id", |at| format_or_reason(platform(at, 6), count)),
-            value("Peer Type", "peer_type", |at| {
-                format_or_reason(platform(at, 7), |kind| named(kind, &["Direct Connected", "Switch Connected"]))
-            }),
-            value("Module Id", "module_id", |at| at.format(Query::ModuleId, 0, count)),
-            value("GPU Fabric GUID", "gpu_fabric_guid", |at| {
-                format_or_reason(platform(at, 0), |guid| format!("0x{guid:016x}"))
-            }),
-        ],
-    ),
-    group(
-        "Inforom Version",
-        "inforom_version",
-        &[
-            value("Image Version", "img_version", |at| at.text(Query::InforomImageVersion)),
-            value("OEM Object", "oem_object", |at| at.text(Query::InforomVersion(0))),
-            value("ECC Object", "ecc_object", |at| at.text(Query::InforomVersion(1))),
-            value("Power Management Object", "pwr_object", |at| at.text(Query::InforomVersion(2))),
-        ],
-    ),
-    group(
-        "Inforom BBX Object Flush",
-        "inforom_bbx_flush",
-        &[
-            value("Latest Timestamp", "latest_timestamp", |at| format_or_reason(flush(at, 0), |us| moment(at, us))),
-            value("Latest Duration", "latest_duration", |at| format_or_reason(flush(at, 1), microseconds)),
-        ],
-    ),
-    group(
-        "GPU Operation Mode",
-        "gpu_operation_mode",
-        &[
-            value("Current", "current_gom", |at| at.format(Query::GpuOperationMode, 0, operation_mode)),
-            value("Pending", "pending_gom", |at| at.format(Query::GpuOperationMode, 1, operation_mode)),
-        ],
-    ),
-    value("GPU C2C Mode", "c2c_mode", |at| at.format(Query::C2cMode, 0, enabled)),
-    group(
-        "GPU Virtualization Mode",
-        "gpu_virtualization_mode",
-        &[
-            value("Virtualization Mode", "virtualization_mode", |at| {
-                at.format(Query::VirtualizationMode, 0, |mode| {
-                    named(mode, &["None", "Pass-Through", "VGPU", "Host VGPU", "Host VSGA"])
-                })
-            }),
-            value("Host VGPU Mode", "host_vgpu_mode", |at| {
-                at.format(Query::HostVgpuMode, 0, |mode| named(mode, &["Non SR-IOV", "SR-IOV"]))
-            }),
-            value("vGPU Heterogeneous Mode", "vgpu_heterogeneous_mode", |at| {
-                at.format(Query::VgpuHeterogeneousMode, 0, enabled)
-            }),
-        ],
-    ),
+    group("Platform Info", "platformInfo").holds(&[
+        value("Chassis Serial Number", "chassis_serial_number", |at| {
+            format_or_reason(platform(at, 2), |_| chassis(at))
+        }),
+        value("Slot Number", "slot_number", |at| format_or_reason(platform(at, 4), in_chassis)),
+        value("Tray Index", "tray_index", |at| format_or_reason(platform(at, 5), in_chassis)),
+        value("Host ID", "host_id", |at| format_or_reason(platform(at, 6), count)),
+        value("Peer Type", "peer_type", |at| {
+            format_or_reason(platform(at, 7), |kind| named(kind, &["Direct Connected", "Switch Connected"]))
+        }),
+        number("Module Id", "module_id", Q::ModuleId, 0, count),
+        value("GPU Fabric GUID", "gpu_fabric_guid", |at| {
+            format_or_reason(platform(at, 0), |guid| format!("0x{guid:016x}"))
+        }),
+    ]),
+    group("Inforom Version", "inforom_version").holds(&[
+        text("Image Version", "img_version", Q::InforomImageVersion),
+        text("OEM Object", "oem_object", Q::InforomVersion(0)),
+        text("ECC Object", "ecc_object", Q::InforomVersion(1)),
+        text("Power Management Object", "pwr_object", Q::InforomVersion(2)),
+    ]),
+    group("Inforom BBX Object Flush", "inforom_bbx_flush").holds(&[
+        value("Latest Timestamp", "latest_timestamp", |at| format_or_reason(flush(at, 0), |us| moment(at, us))),
+        value("Latest Duration", "latest_duration", |at| format_or_reason(flush(at, 1), microseconds)),
+    ]),
+    group("GPU Operation Mode", "gpu_operation_mode").holds(&[
+        number("Current", "current_gom", Q::GpuOperationMode, 0, operation_mode),
+        number("Pending", "pending_gom", Q::GpuOperationMode, 1, operation_mode),
+    ]),
+    number("GPU C2C Mode", "c2c_mode", Q::C2cMode, 0, enabled),
+    group("GPU Virtualization Mode", "gpu_virtualization_mode").holds(&[
+        number("Virtualization Mode", "virtualization_mode", Q::VirtualizationMode, 0, |mode| {
+            named(mode, &["None", "Pass-Through", "VGPU", "Host VGPU", "Host VSGA"])
+        }),
+        number("Host VGPU Mode", "host_vgpu_mode", Q::HostVgpuMode, 0, |mode| named(mode, &["Non SR-IOV", "SR-IOV"])),
+        number("vGPU Heterogeneous Mode", "vgpu_heterogeneous_mode", Q::VgpuHeterogeneousMode, 0, enabled),
+    ]),
     declared(
         "vgpu_software_licensed_product",
         &[declared("licensed_product_name", &[]), declared("license_status", &[])],
     ),
-    value("GPU Recovery Action", "gpu_recovery_action", |at| {
-        at.format_field(RECOVERY_ACTION, 0, |action| {
-            named(action, &["None", "Reset", "Reboot", "Drain P2P", "Drain and Reset"])
-        })
+    field("GPU Recovery Action", "gpu_recovery_action", RECOVERY_ACTION, |action| {
+        named(action, &["None", "Reset", "Reboot", "Drain P2P", "Drain and Reset"])
     }),
-    value("GSP Firmware Version", "gsp_firmware_version", |at| at.text(Query::GspFirmwareVersion))
-        .of(Sections::GSP_FIRMWARE_VERSION),
-    group("IBMNPU", "ibmnpu", &[value("Relaxed Ordering Mode", "relaxed_ordering_mode", not_in_nvml)]),
+    text("GSP Firmware Version", "gsp_firmware_version", Q::GspFirmwareVersion).of(Sections::GSP_FIRMWARE_VERSION),
+    group("IBMNPU", "ibmnpu").holds(&[value("Relaxed Ordering Mode", "relaxed_ordering_mode", not_in_nvml)]),
 ];
 
 /// `NVML_FI_DEV_GET_GPU_RECOVERY_ACTION`.
@@ -190,17 +152,17 @@ fn operation_mode(number: i128) -> String {
 
 /// The GPU's own part number, which not every library tells.
 fn part_number(at: &At<'_>) -> String {
-    match at.ask(Query::GpuPartNumber) {
+    match at.ask(Q::GpuPartNumber) {
         Err(Code::FUNCTION_NOT_FOUND) => ABSENT.to_owned(),
-        _ => at.text(Query::GpuPartNumber),
+        _ => at.text(Q::GpuPartNumber),
     }
 }
 
 /// A number of the platform information, which boards before Blackwell do not have and are not asked for.
 fn platform(at: &At<'_>, place: usize) -> Result<i128, String> {
-    match at.number(Query::Architecture, 0) {
+    match at.number(Q::Architecture, 0) {
         Ok(architecture) if architecture <= HOPPER => Err(ABSENT.to_owned()),
-        _ => at.number(Query::PlatformInfo, place),
+        _ => at.number(Q::PlatformInfo, place),
     }
 }
 
@@ -221,9 +183,9 @@ fn in_chassis(number: i128) -> String {
 
 /// A number of the last flush. Before the first one since the driver was loaded there is nothing to tell.
 fn flush(at: &At<'_>, place: usize) -> Result<i128, String> {
-    match at.ask(Query::LastBbxFlush) {
+    match at.ask(Q::LastBbxFlush) {
         Err(Code::NOT_READY) => Err(ABSENT.to_owned()),
-        _ => at.number(Query::LastBbxFlush, place),
+        _ => at.number(Q::LastBbxFlush, place),
     }
 }
 

@@ -1,11 +1,11 @@
 //! Clocks: as they are, as they may be, and as they can be asked for.
 
-use gpumon_probe::vendor::nvml::query::Query;
+use gpumon_probe::vendor::nvml::query::Query as Q;
 
 use super::{
     at::At,
     format::{mhz, not_in_nvml, on_off, word},
-    item::{Item, Layout, List, each, group, list, value},
+    item::{Item, Layout, List, each, group, list, number, value},
     samples::samples,
     sections::Sections,
     text::COLUMN,
@@ -13,64 +13,40 @@ use super::{
 
 /// Clocks and their samples.
 pub(super) static ITEMS: &[Item] = &[
-    group(
-        "Clocks",
-        "clocks",
-        &[
-            value("Graphics", "graphics_clock", |at| at.format(Query::Clock(GRAPHICS), 0, mhz)),
-            value("SM", "sm_clock", |at| at.format(Query::Clock(SM), 0, mhz)),
-            value("Memory", "mem_clock", |at| at.format(Query::Clock(MEMORY), 0, mhz)),
-            value("Video", "video_clock", |at| at.format(Query::Clock(VIDEO), 0, mhz)),
-        ],
-    )
-    .of(Sections::CLOCK),
-    group(
-        "Applications Clocks",
-        "applications_clocks",
-        &[
-            value("Graphics", "graphics_clock", |at| at.format(Query::ApplicationsClock(GRAPHICS), 0, mhz)),
-            value("Memory", "mem_clock", |at| at.format(Query::ApplicationsClock(MEMORY), 0, mhz)),
-        ],
-    )
-    .of(Sections::CLOCK),
-    group(
-        "Default Applications Clocks",
-        "default_applications_clocks",
-        &[
-            value("Graphics", "graphics_clock", |at| at.format(Query::DefaultApplicationsClock(GRAPHICS), 0, mhz)),
-            value("Memory", "mem_clock", |at| at.format(Query::DefaultApplicationsClock(MEMORY), 0, mhz)),
-        ],
-    )
-    .of(Sections::CLOCK),
-    group("Deferred Clocks", "deferred_clocks", &[value("Memory", "mem_clock", not_in_nvml)]).of(Sections::CLOCK),
-    group(
-        "Max Clocks",
-        "max_clocks",
-        &[
-            value("Graphics", "graphics_clock", |at| at.format(Query::MaxClock(GRAPHICS), 0, mhz)),
-            value("SM", "sm_clock", |at| at.format(Query::MaxClock(SM), 0, mhz)),
-            value("Memory", "mem_clock", |at| at.format(Query::MaxClock(MEMORY), 0, mhz)),
-            value("Video", "video_clock", |at| at.format(Query::MaxClock(VIDEO), 0, mhz)),
-        ],
-    )
-    .of(Sections::CLOCK),
-    group(
-        "Max Customer Boost Clocks",
-        "max_customer_boost_clocks",
-        &[value("Graphics", "graphics_clock", |at| at.format(Query::CustomerBoostClock(GRAPHICS), 0, mhz))],
-    )
-    .of(Sections::CLOCK),
+    group("Clocks", "clocks").of(Sections::CLOCK).holds(&[
+        number("Graphics", "graphics_clock", Q::Clock(GRAPHICS), 0, mhz),
+        number("SM", "sm_clock", Q::Clock(SM), 0, mhz),
+        number("Memory", "mem_clock", Q::Clock(MEMORY), 0, mhz),
+        number("Video", "video_clock", Q::Clock(VIDEO), 0, mhz),
+    ]),
+    group("Applications Clocks", "applications_clocks").of(Sections::CLOCK).holds(&[
+        number("Graphics", "graphics_clock", Q::ApplicationsClock(GRAPHICS), 0, mhz),
+        number("Memory", "mem_clock", Q::ApplicationsClock(MEMORY), 0, mhz),
+    ]),
+    group("Default Applications Clocks", "default_applications_clocks").of(Sections::CLOCK).holds(&[
+        number("Graphics", "graphics_clock", Q::DefaultApplicationsClock(GRAPHICS), 0, mhz),
+        number("Memory", "mem_clock", Q::DefaultApplicationsClock(MEMORY), 0, mhz),
+    ]),
+    group("Deferred Clocks", "deferred_clocks").of(Sections::CLOCK).holds(&[value("Memory", "mem_clock", not_in_nvml)]),
+    group("Max Clocks", "max_clocks").of(Sections::CLOCK).holds(&[
+        number("Graphics", "graphics_clock", Q::MaxClock(GRAPHICS), 0, mhz),
+        number("SM", "sm_clock", Q::MaxClock(SM), 0, mhz),
+        number("Memory", "mem_clock", Q::MaxClock(MEMORY), 0, mhz),
+        number("Video", "video_clock", Q::MaxClock(VIDEO), 0, mhz),
+    ]),
+    group("Max Customer Boost Clocks", "max_customer_boost_clocks").of(Sections::CLOCK).holds(&[number(
+        "Graphics",
+        "graphics_clock",
+        Q::CustomerBoostClock(GRAPHICS),
+        0,
+        mhz,
+    )]),
     samples("SM Clock Samples", &[5]).only_of(Sections::CLOCK),
     samples("Memory Clock Samples", &[6]).only_of(Sections::CLOCK),
-    group(
-        "Clock Policy",
-        "clock_policy",
-        &[
-            value("Auto Boost", "auto_boost", |at| at.format(Query::AutoBoost, 0, on_off)),
-            value("Auto Boost Default", "auto_boost_default", |at| at.format(Query::AutoBoost, 1, on_off)),
-        ],
-    )
-    .of(Sections::CLOCK),
+    group("Clock Policy", "clock_policy").of(Sections::CLOCK).holds(&[
+        number("Auto Boost", "auto_boost", Q::AutoBoost, 0, on_off),
+        number("Auto Boost Default", "auto_boost_default", Q::AutoBoost, 1, on_off),
+    ]),
 ];
 
 /// Which clocks can be asked for; the text shows them by `-d` alone.
@@ -79,12 +55,12 @@ pub(super) static SUPPORTED: &[Item] =
 
 /// A row is a memory clock; in it, a row is a graphics clock.
 static MEMORY_CLOCKS: List = List {
-    rows: |at| rows(at, Query::SupportedMemoryClocks),
+    rows: |at| rows(at, Q::SupportedMemoryClocks),
     tag: "supported_mem_clock",
     items: &[
         value("Memory", "value", |at| mhz(at.nth(0))),
         each(
-            |at| rows(at, Query::SupportedGraphicsClocks(at.argument(0))),
+            |at| rows(at, Q::SupportedGraphicsClocks(at.argument(0))),
             &[value("Graphics", "supported_graphics_clock", |at| mhz(at.nth(1)))],
         )
         .deeper(),
@@ -98,6 +74,6 @@ const SM: u32 = 1;
 const MEMORY: u32 = 2;
 const VIDEO: u32 = 3;
 
-fn rows(at: &At<'_>, query: Query) -> Result<Vec<Vec<i128>>, String> {
+fn rows(at: &At<'_>, query: Q) -> Result<Vec<Vec<i128>>, String> {
     Ok(at.ask(query).map_err(word)?.numbers().iter().map(|clock| vec![*clock]).collect())
 }

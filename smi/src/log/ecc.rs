@@ -1,83 +1,61 @@
 //! Memory errors: what is counted depends on how old the board is.
 
-use gpumon_probe::vendor::nvml::query::Query;
+use gpumon_probe::vendor::nvml::query::Query as Q;
 
 use super::{
     at::At,
     format::{count, enabled, yes_no},
-    item::{Item, group, value},
+    item::{Item, group, number, value},
     sections::Sections,
 };
 
 /// Encryption, mode and counters.
 pub(super) static ITEMS: &[Item] = &[
-    group(
-        "DRAM Encryption Mode",
-        "dram_encryption_mode",
-        &[
-            value("Current", "current_dram_encryption", |at| at.format(Query::DramEncryptionMode, 0, enabled)),
-            value("Pending", "pending_dram_encryption", |at| at.format(Query::DramEncryptionMode, 1, enabled)),
-        ],
-    ),
-    group(
-        "ECC Mode",
-        "ecc_mode",
-        &[
-            value("Current", "current_ecc", |at| at.format(Query::EccMode, 0, enabled)),
-            value("Pending", "pending_ecc", |at| at.format(Query::EccMode, 1, enabled)),
-        ],
-    )
-    .of(Sections::ECC),
-    group(
-        "ECC Errors",
-        "ecc_errors",
-        &[
-            group("Volatile", "volatile", COUNTERS).about(&[VOLATILE]),
-            group("Aggregate", "aggregate", COUNTERS).about(&[AGGREGATE]),
-            group(
-                "Aggregate Uncorrectable SRAM Sources",
-                "aggregate_uncorrectable_sram_sources",
-                &[
-                    value("SRAM L2", "sram_l2", |at| at.format(Query::SramEccErrors, 6, count)),
-                    value("SRAM SM", "sram_sm", |at| at.format(Query::SramEccErrors, 7, count)),
-                    value("SRAM Microcontroller", "sram_microcontroller", |at| {
-                        at.format(Query::SramEccErrors, 9, count)
-                    }),
-                    value("SRAM PCIE", "sram_pcie", |at| at.format(Query::SramEccErrors, 8, count)),
-                    value("SRAM Other", "sram_other", |at| at.format(Query::SramEccErrors, 10, count)),
-                ],
-            )
-            .when(tells_sources),
-            value("Channel Repair Pending", "channel_repair_pending", |at| at.format(Query::RepairStatus, 0, yes_no))
-                .when(tells_sources),
-            value("TPC Repair Pending", "tpc_repair_pending", |at| at.format(Query::RepairStatus, 1, yes_no))
-                .when(tells_sources),
-            value("Unrepairable Memory", "unrepairable_memory", |at| at.format(Query::UnrepairableMemory, 0, yes_no))
-                .when(tells_sources),
-        ],
-    )
-    .of(Sections::ECC),
+    group("DRAM Encryption Mode", "dram_encryption_mode").holds(&[
+        number("Current", "current_dram_encryption", Q::DramEncryptionMode, 0, enabled),
+        number("Pending", "pending_dram_encryption", Q::DramEncryptionMode, 1, enabled),
+    ]),
+    group("ECC Mode", "ecc_mode").of(Sections::ECC).holds(&[
+        number("Current", "current_ecc", Q::EccMode, 0, enabled),
+        number("Pending", "pending_ecc", Q::EccMode, 1, enabled),
+    ]),
+    group("ECC Errors", "ecc_errors").of(Sections::ECC).holds(&[
+        group("Volatile", "volatile").about(&[VOLATILE]).holds(COUNTERS),
+        group("Aggregate", "aggregate").about(&[AGGREGATE]).holds(COUNTERS),
+        group("Aggregate Uncorrectable SRAM Sources", "aggregate_uncorrectable_sram_sources")
+            .when(tells_sources)
+            .holds(&[
+                number("SRAM L2", "sram_l2", Q::SramEccErrors, 6, count),
+                number("SRAM SM", "sram_sm", Q::SramEccErrors, 7, count),
+                number("SRAM Microcontroller", "sram_microcontroller", Q::SramEccErrors, 9, count),
+                number("SRAM PCIE", "sram_pcie", Q::SramEccErrors, 8, count),
+                number("SRAM Other", "sram_other", Q::SramEccErrors, 10, count),
+            ]),
+        number("Channel Repair Pending", "channel_repair_pending", Q::RepairStatus, 0, yes_no).when(tells_sources),
+        number("TPC Repair Pending", "tpc_repair_pending", Q::RepairStatus, 1, yes_no).when(tells_sources),
+        number("Unrepairable Memory", "unrepairable_memory", Q::UnrepairableMemory, 0, yes_no).when(tells_sources),
+    ]),
 ];
 
 /// `about` is the `nvmlEccCounterType_t`. The headings of the old form are padded.
 static COUNTERS: &[Item] = &[
-    group("Single Bit            ", "single_bit", LOCATIONS).about(&[CORRECTED]).when(tells_locations),
-    group("Double Bit            ", "double_bit", LOCATIONS).about(&[UNCORRECTED]).when(tells_locations),
+    group("Single Bit            ", "single_bit").about(&[CORRECTED]).when(tells_locations).holds(LOCATIONS),
+    group("Double Bit            ", "double_bit").about(&[UNCORRECTED]).when(tells_locations).holds(LOCATIONS),
     value("SRAM Correctable", "sram_correctable", |at| errors(at, CORRECTED, SRAM)).when(|at| !tells_locations(at)),
     value("SRAM Uncorrectable", "sram_uncorrectable", |at| errors(at, UNCORRECTED, SRAM))
         .when(|at| !tells_locations(at) && !tells_sources(at)),
     value("SRAM Uncorrectable Parity", "sram_uncorrectable_parity", |at| {
-        at.format(Query::SramEccErrors, if at.nth(0) == VOLATILE { 3 } else { 0 }, count)
+        at.format(Q::SramEccErrors, if at.nth(0) == VOLATILE { 3 } else { 0 }, count)
     })
     .when(tells_sources),
     value("SRAM Uncorrectable SEC-DED", "sram_uncorrectable_secded", |at| {
-        at.format(Query::SramEccErrors, if at.nth(0) == VOLATILE { 4 } else { 1 }, count)
+        at.format(Q::SramEccErrors, if at.nth(0) == VOLATILE { 4 } else { 1 }, count)
     })
     .when(tells_sources),
     value("DRAM Correctable", "dram_correctable", |at| errors(at, CORRECTED, DRAM)).when(|at| !tells_locations(at)),
     value("DRAM Uncorrectable", "dram_uncorrectable", |at| errors(at, UNCORRECTED, DRAM))
         .when(|at| !tells_locations(at)),
-    value("SRAM Threshold Exceeded", "sram_threshold_exceeded", |at| at.format(Query::SramEccErrors, 11, yes_no))
+    number("SRAM Threshold Exceeded", "sram_threshold_exceeded", Q::SramEccErrors, 11, yes_no)
         .when(|at| tells_sources(at) && at.nth(0) == AGGREGATE),
 ];
 
@@ -90,7 +68,7 @@ static LOCATIONS: &[Item] = &[
     value("Texture Memory", "texture_memory", |at| errors(at, at.nth(1), 4)),
     value("Texture Shared", "texture_shm", |at| errors(at, at.nth(1), 5)),
     value("CBU", "cbu", |at| errors(at, at.nth(1), 6)),
-    value("Total", "total", |at| at.format(Query::TotalEccErrors(at.argument(1), at.argument(0)), 0, count)),
+    value("Total", "total", |at| at.format(Q::TotalEccErrors(at.argument(1), at.argument(0)), 0, count)),
 ];
 
 const VOLATILE: i128 = 0;
@@ -106,15 +84,15 @@ const TURING: i128 = 6;
 
 /// The counter of the group, of errors of this type at this place.
 fn errors(at: &At<'_>, kind: i128, location: u32) -> String {
-    at.format(Query::MemoryErrors(kind as u32, at.argument(0), location), 0, count)
+    at.format(Q::MemoryErrors(kind as u32, at.argument(0), location), 0, count)
 }
 
 /// Boards before Turing count by cache.
 fn tells_locations(at: &At<'_>) -> bool {
-    at.number(Query::Architecture, 0).is_ok_and(|architecture| architecture < TURING)
+    at.number(Q::Architecture, 0).is_ok_and(|architecture| architecture < TURING)
 }
 
 /// Boards after Turing tell errors of SRAM apart.
 fn tells_sources(at: &At<'_>) -> bool {
-    at.number(Query::Architecture, 0).map_or(true, |architecture| architecture > TURING)
+    at.number(Q::Architecture, 0).map_or(true, |architecture| architecture > TURING)
 }

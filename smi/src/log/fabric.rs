@@ -1,56 +1,45 @@
 //! The NVLink fabric, and what the GPU can do beyond it.
 
-use gpumon_probe::vendor::nvml::query::{Code, Query};
+use gpumon_probe::vendor::nvml::query::{Code, Query as Q};
 
 use super::{
     at::At,
     format::{ABSENT, count, format_or_reason, named, word},
-    item::{Item, group, value},
+    item::{Item, group, number, value},
 };
 
 /// State, membership and health.
-pub(super) static FABRIC: &[Item] = &[group(
-    "Fabric",
-    "fabric",
-    &[
-        value("State", "state", |at| {
-            at.format(Query::FabricInfo, 0, |state| named(state, &[ABSENT, "Not Started", "In Progress", "Completed"]))
+pub(super) static FABRIC: &[Item] = &[group("Fabric", "fabric").holds(&[
+    number("State", "state", Q::FabricInfo, 0, |state| {
+        named(state, &[ABSENT, "Not Started", "In Progress", "Completed"])
+    }),
+    value("Status", "status", |at| format_or_reason(joined(at, 1), status)),
+    value("CliqueId", "cliqueId", |at| format_or_reason(joined(at, 2), count)),
+    value("ClusterUUID", "clusterUuid", |at| {
+        let halves = joined(at, 5).and_then(|high| Ok((high, joined(at, 6)?)));
+        format_or_reason(halves, |(high, low)| uuid(high as u64, low as u64))
+    }),
+    group("Health", "health").holds(&[
+        value("Summary", "summary", |at| {
+            joined(at, 4).map_or_else(
+                |word| word,
+                |summary| named(summary, &[ABSENT, "Healthy", "Unhealthy", "Limited Capacity"]),
+            )
         }),
-        value("Status", "status", |at| format_or_reason(joined(at, 1), status)),
-        value("CliqueId", "cliqueId", |at| format_or_reason(joined(at, 2), count)),
-        value("ClusterUUID", "clusterUuid", |at| {
-            let halves = joined(at, 5).and_then(|high| Ok((high, joined(at, 6)?)));
-            format_or_reason(halves, |(high, low)| uuid(high as u64, low as u64))
-        }),
-        group(
-            "Health",
-            "health",
-            &[
-                value("Summary", "summary", |at| {
-                    joined(at, 4).map_or_else(
-                        |word| word,
-                        |summary| named(summary, &[ABSENT, "Healthy", "Unhealthy", "Limited Capacity"]),
-                    )
-                }),
-                value("Bandwidth", "bandwidth", |at| health(at, 0, 0x3, &[ABSENT, "Degraded", "Full"])),
-                value("Route Recovery in progress", "route_recovery_in_progress", |at| health(at, 2, 0x3, TRUTH)),
-                value("Route Unhealthy", "route_unhealthy", |at| health(at, 4, 0x3, TRUTH)),
-                value("Access Timeout Recovery", "access_timeout_recovery", |at| health(at, 6, 0x3, TRUTH)),
-                value("Incorrect Configuration", "incorrect_configuration", |at| health(at, 8, 0xF, CONFIGURATIONS)),
-                value("Partition Assigned", "partition_assigned", |at| health(at, 12, 0x3, TRUTH)),
-            ],
-        ),
-    ],
-)];
+        value("Bandwidth", "bandwidth", |at| health(at, 0, 0x3, &[ABSENT, "Degraded", "Full"])),
+        value("Route Recovery in progress", "route_recovery_in_progress", |at| health(at, 2, 0x3, TRUTH)),
+        value("Route Unhealthy", "route_unhealthy", |at| health(at, 4, 0x3, TRUTH)),
+        value("Access Timeout Recovery", "access_timeout_recovery", |at| health(at, 6, 0x3, TRUTH)),
+        value("Incorrect Configuration", "incorrect_configuration", |at| health(at, 8, 0xF, CONFIGURATIONS)),
+        value("Partition Assigned", "partition_assigned", |at| health(at, 12, 0x3, TRUTH)),
+    ]),
+])];
 
 /// Extended GPU memory.
-pub(super) static CAPABILITIES: &[Item] = &[group(
-    "Capabilities",
-    "capabilities",
-    &[value("EGM", "egm", |at| {
-        at.format(Query::Capabilities, 0, |mask| if mask & 1 == 0 { "disabled" } else { "enabled" }.to_owned())
-    })],
-)];
+pub(super) static CAPABILITIES: &[Item] =
+    &[group("Capabilities", "capabilities").holds(&[number("EGM", "egm", Q::Capabilities, 0, |mask| {
+        if mask & 1 == 0 { "disabled" } else { "enabled" }.to_owned()
+    })])];
 
 /// `NVML_GPU_FABRIC_STATE_COMPLETED`.
 const COMPLETED: i128 = 3;
@@ -70,8 +59,8 @@ const CONFIGURATIONS: &[&str] = &[
 
 /// A number that means something only once the GPU has joined.
 fn joined(at: &At<'_>, place: usize) -> Result<i128, String> {
-    match at.number(Query::FabricInfo, 0)? {
-        COMPLETED => at.number(Query::FabricInfo, place),
+    match at.number(Q::FabricInfo, 0)? {
+        COMPLETED => at.number(Q::FabricInfo, place),
         _ => Err(ABSENT.to_owned()),
     }
 }

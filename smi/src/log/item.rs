@@ -3,7 +3,7 @@
 //! A definition does not depend on the output format. The text, the XML and the DTD are three readings of the same tables, so that
 //! a new line is one entry in one of them.
 
-use gpumon_probe::vendor::nvml::query::Query;
+use gpumon_probe::vendor::nvml::query::Query as Q;
 
 use super::{at::At, sections::Sections};
 
@@ -26,13 +26,13 @@ pub(super) struct Item {
     /// Whether the text shows it without `-d`.
     pub(super) full: bool,
     /// Queries that wait for something, which are asked while the other items are written.
-    pub(super) ahead: &'static [Query],
+    pub(super) ahead: &'static [Q],
 }
 
 /// What an item holds.
 pub(super) enum Content {
     /// A value.
-    Value(fn(&At<'_>) -> String),
+    Value(Source),
     /// Items below it.
     Group(&'static [Item]),
     /// Items below it, or one word in their place.
@@ -43,6 +43,30 @@ pub(super) enum Content {
     Each(Rows, &'static [Item]),
     /// Nothing that is ever written, yet known to the DTD.
     Declared(&'static [Item]),
+}
+
+/// What a value is made of.
+pub(super) enum Source {
+    /// Whatever it takes.
+    Made(fn(&At<'_>) -> String),
+    /// A number of an answer, in words.
+    Number(Q, usize, fn(i128) -> String),
+    /// A field of this number and scope, in words.
+    Field(u32, u32, fn(i128) -> String),
+    /// An answer that is a text.
+    Text(Q),
+}
+
+impl Source {
+    /// The value at this place.
+    pub(super) fn read(&self, at: &At<'_>) -> String {
+        match *self {
+            Self::Made(make) => make(at),
+            Self::Number(query, place, format) => at.format(query, place, format),
+            Self::Field(id, scope, format) => at.format_field(id, scope, format),
+            Self::Text(query) => at.text(query),
+        }
+    }
 }
 
 /// The numbers of each row, or why there are none.
@@ -113,31 +137,66 @@ impl Item {
         self
     }
 
+    /// With these below it.
+    pub(super) const fn holds(mut self, items: &'static [Self]) -> Self {
+        self.content = match self.content {
+            Content::Instead(word, _) => Content::Instead(word, items),
+            _ => Content::Group(items),
+        };
+        self
+    }
+
     /// Waits for these.
-    pub(super) const fn ahead(mut self, ahead: &'static [Query]) -> Self {
+    pub(super) const fn ahead(mut self, ahead: &'static [Q]) -> Self {
         self.ahead = ahead;
         self
     }
 }
 
 /// A line with a value.
-pub(super) const fn value(title: &'static str, tag: &'static str, format: fn(&At<'_>) -> String) -> Item {
-    Item::new(title, tag, Content::Value(format))
+pub(super) const fn value(title: &'static str, tag: &'static str, make: fn(&At<'_>) -> String) -> Item {
+    Item::new(title, tag, Content::Value(Source::Made(make)))
 }
 
-/// A heading with items below it.
-pub(super) const fn group(title: &'static str, tag: &'static str, items: &'static [Item]) -> Item {
-    Item::new(title, tag, Content::Group(items))
-}
-
-/// A heading with items below it, or a line with what the function gives.
-pub(super) const fn unless(
+/// A line with a number of an answer.
+pub(super) const fn number(
     title: &'static str,
     tag: &'static str,
-    word: fn(&At<'_>) -> Option<String>,
-    items: &'static [Item],
+    query: Q,
+    place: usize,
+    format: fn(i128) -> String,
 ) -> Item {
-    Item::new(title, tag, Content::Instead(word, items))
+    Item::new(title, tag, Content::Value(Source::Number(query, place, format)))
+}
+
+/// A line with a field of the GPU.
+pub(super) const fn field(title: &'static str, tag: &'static str, id: u32, format: fn(i128) -> String) -> Item {
+    scoped_field(title, tag, (id, 0), format)
+}
+
+/// A line with a field that has a scope.
+pub(super) const fn scoped_field(
+    title: &'static str,
+    tag: &'static str,
+    (id, scope): (u32, u32),
+    format: fn(i128) -> String,
+) -> Item {
+    Item::new(title, tag, Content::Value(Source::Field(id, scope, format)))
+}
+
+/// A line with a text.
+pub(super) const fn text(title: &'static str, tag: &'static str, query: Q) -> Item {
+    Item::new(title, tag, Content::Value(Source::Text(query)))
+}
+
+/// A heading, and what it [holds](Item::holds).
+pub(super) const fn group(title: &'static str, tag: &'static str) -> Item {
+    Item::new(title, tag, Content::Group(&[]))
+}
+
+/// A heading and what it [holds](Item::holds), or a line with what the function gives.
+pub(super) const fn unless(title: &'static str, tag: &'static str, word: fn(&At<'_>) -> Option<String>) -> Item {
+    Item::new(title, tag, Content::Instead(word, &[]))
 }
 
 /// A list.

@@ -1,23 +1,19 @@
 //! The parts of a GPU in MIG mode.
 
-use gpumon_probe::vendor::nvml::query::{Code, Query, Subject, Value};
+use gpumon_probe::vendor::nvml::query::{Code, Query as Q, Subject, Value};
 
 use super::{
     at::{At, Form},
     format::{count, enabled, full_mib, mib},
-    item::{Item, Layout, List, group, list, value},
+    item::{Item, Layout, List, group, list, number, value},
 };
 
 /// The mode, and a block for each part.
 pub(super) static ITEMS: &[Item] = &[
-    group(
-        "MIG Mode",
-        "mig_mode",
-        &[
-            value("Current", "current_mig", |at| at.format(Query::MigMode, 0, enabled)),
-            value("Pending", "pending_mig", |at| at.format(Query::MigMode, 1, enabled)),
-        ],
-    ),
+    group("MIG Mode", "mig_mode").holds(&[
+        number("Current", "current_mig", Q::MigMode, 0, enabled),
+        number("Pending", "pending_mig", Q::MigMode, 1, enabled),
+    ]),
     list("MIG Device", "mig_devices", &DEVICES),
 ];
 
@@ -26,68 +22,45 @@ static DEVICES: List = List { rows: |at| Ok(indices(at)), tag: "mig_device", ite
 
 static DEVICE: &[Item] = &[
     value("Index", "index", |at| count(at.nth(0))),
-    value("GPU Instance ID", "gpu_instance_id", |at| at.format_of_mig_device(Query::MigInstance, 0, count)),
-    value("Compute Instance ID", "compute_instance_id", |at| at.format_of_mig_device(Query::MigInstance, 1, count)),
-    group(
-        "Device Attributes",
-        "device_attributes",
-        &[group(
-            "Shared",
-            "shared",
-            &[
-                value("Multiprocessor count", "multiprocessor_count", |at| attribute(at, 0)),
-                value("Copy Engine count", "copy_engine_count", |at| attribute(at, 1)),
-                value("Encoder count", "encoder_count", |at| attribute(at, 3)),
-                value("Decoder count", "decoder_count", |at| attribute(at, 2)),
-                value("OFA count", "ofa_count", |at| attribute(at, 5)),
-                value("JPG count", "jpg_count", |at| attribute(at, 4)),
-            ],
-        )],
-    ),
-    group(
-        "ECC Errors",
-        "ecc_error_count",
-        &[group(
-            "Volatile",
-            "volatile_count",
-            &[value("SRAM Uncorrectable", "sram_uncorrectable", |at| at.format_of_mig_device(SRAM_ERRORS, 0, count))],
-        )],
-    )
-    .when(counts_errors),
-    group(
-        "Shared FB Memory Usage",
-        "fb_memory_usage",
-        &[
-            value("Total", "total", |at| at.format_of_mig_device(Query::MemoryInfo, 0, mib)),
-            value("Reserved", "reserved", |at| at.format_of_mig_device(Query::MemoryInfo, 1, mib)),
-            value("Used", "used", |at| at.format_of_mig_device(Query::MemoryInfo, 3, mib)),
-            value("Free", "free", |at| at.format_of_mig_device(Query::MemoryInfo, 2, mib)),
-        ],
-    ),
-    group(
-        "Shared BAR1 Memory",
-        "bar1_memory_usage",
-        &[
-            value("Total", "total", |at| at.format_of_mig_device(Query::Bar1MemoryInfo, 0, mib)),
-            value("Used", "used", |at| at.format_of_mig_device(Query::Bar1MemoryInfo, 2, full_mib)),
-            value("Free", "free", |at| at.format_of_mig_device(Query::Bar1MemoryInfo, 1, full_mib)),
-        ],
-    ),
+    value("GPU Instance ID", "gpu_instance_id", |at| at.format_of_mig_device(Q::MigInstance, 0, count)),
+    value("Compute Instance ID", "compute_instance_id", |at| at.format_of_mig_device(Q::MigInstance, 1, count)),
+    group("Device Attributes", "device_attributes").holds(&[group("Shared", "shared").holds(&[
+        value("Multiprocessor count", "multiprocessor_count", |at| attribute(at, 0)),
+        value("Copy Engine count", "copy_engine_count", |at| attribute(at, 1)),
+        value("Encoder count", "encoder_count", |at| attribute(at, 3)),
+        value("Decoder count", "decoder_count", |at| attribute(at, 2)),
+        value("OFA count", "ofa_count", |at| attribute(at, 5)),
+        value("JPG count", "jpg_count", |at| attribute(at, 4)),
+    ])]),
+    group("ECC Errors", "ecc_error_count").when(counts_errors).holds(&[group("Volatile", "volatile_count").holds(&[
+        value("SRAM Uncorrectable", "sram_uncorrectable", |at| at.format_of_mig_device(SRAM_ERRORS, 0, count)),
+    ])]),
+    group("Shared FB Memory Usage", "fb_memory_usage").holds(&[
+        value("Total", "total", |at| at.format_of_mig_device(Q::MemoryInfo, 0, mib)),
+        value("Reserved", "reserved", |at| at.format_of_mig_device(Q::MemoryInfo, 1, mib)),
+        value("Used", "used", |at| at.format_of_mig_device(Q::MemoryInfo, 3, mib)),
+        value("Free", "free", |at| at.format_of_mig_device(Q::MemoryInfo, 2, mib)),
+    ]),
+    group("Shared BAR1 Memory", "bar1_memory_usage").holds(&[
+        value("Total", "total", |at| at.format_of_mig_device(Q::Bar1MemoryInfo, 0, mib)),
+        value("Used", "used", |at| at.format_of_mig_device(Q::Bar1MemoryInfo, 2, full_mib)),
+        value("Free", "free", |at| at.format_of_mig_device(Q::Bar1MemoryInfo, 1, full_mib)),
+    ]),
 ];
 
 /// Uncorrected, since the driver was loaded, in SRAM.
-const SRAM_ERRORS: Query = Query::MemoryErrors(1, 0, 7);
+const SRAM_ERRORS: Q = Q::MemoryErrors(1, 0, 7);
 
 /// A GPU that is not in MIG mode is not asked, and has none; nor has one that does not answer.
 fn indices(at: &At<'_>) -> Vec<Vec<i128>> {
-    if at.number(Query::MigMode, 0) != Ok(1) {
+    if at.number(Q::MigMode, 0) != Ok(1) {
         return Vec::new();
     }
-    at.ask(Query::MigDevices).iter().flat_map(Value::numbers).map(|index| vec![*index]).collect()
+    at.ask(Q::MigDevices).iter().flat_map(Value::numbers).map(|index| vec![*index]).collect()
 }
 
 fn attribute(at: &At<'_>, place: usize) -> String {
-    at.format_of_mig_device(Query::MigAttributes, place, count)
+    at.format_of_mig_device(Q::MigAttributes, place, count)
 }
 
 /// The text leaves the errors out where the board counts none; the XML always has them.

@@ -1,76 +1,48 @@
 //! The GPU's place on the bus, and its link.
 
-use gpumon_probe::vendor::nvml::query::Query;
+use gpumon_probe::vendor::nvml::query::Query as Q;
 
 use super::{
     at::{At, Form},
     format::{ABSENT, count, format_or_reason, kilobytes_a_second, named},
-    item::{Item, group, value},
+    item::{Item, field, group, number, text, value},
 };
 
 /// The whole of it.
-pub(super) static ITEMS: &[Item] = &[group(
-    "PCI",
-    "pci",
-    &[
+pub(super) static ITEMS: &[Item] =
+    &[group("PCI", "pci").ahead(&[Q::PcieThroughput(0), Q::PcieThroughput(1)]).holds(&[
         value("Bus", "pci_bus", |at| hexadecimal(at, 1, 2)),
         value("Device", "pci_device", |at| hexadecimal(at, 2, 2)),
         value("Domain", "pci_domain", |at| hexadecimal(at, 0, 4)),
         value("Base Classcode", "pci_base_class", |at| hexadecimal(at, 5, 1)),
         value("Sub Classcode", "pci_sub_class", |at| hexadecimal(at, 6, 1)),
         value("Device Id", "pci_device_id", |at| hexadecimal(at, 3, 8)),
-        value("Bus Id", "pci_bus_id", |at| at.text(Query::BusId)),
+        text("Bus Id", "pci_bus_id", Q::BusId),
         value("Sub System Id", "pci_sub_system_id", |at| hexadecimal(at, 4, 8)),
-        group(
-            "GPU Link Info",
-            "pci_gpu_link_info",
-            &[
-                group(
-                    "PCIe Generation",
-                    "pcie_gen",
-                    &[
-                        value("Max", "max_link_gen", |at| at.format(Query::MaxPcieGeneration, 0, count)),
-                        value("Current", "current_link_gen", |at| at.format(Query::PcieGeneration, 0, count)),
-                        value("Device Current", "device_current_link_gen", |at| {
-                            at.format(Query::PcieGeneration, 0, count)
-                        }),
-                        value("Device Max", "max_device_link_gen", |at| {
-                            at.format(Query::GpuMaxPcieGeneration, 0, count)
-                        }),
-                        value("Host Max", "max_host_link_gen", |at| at.format(Query::HostMaxPcieGeneration, 0, count)),
-                    ],
-                ),
-                group(
-                    "Link Width",
-                    "link_widths",
-                    &[
-                        value("Max", "max_link_width", |at| at.format(Query::MaxPcieWidth, 0, lanes)),
-                        value("Current", "current_link_width", |at| at.format(Query::PcieWidth, 0, lanes)),
-                    ],
-                ),
-            ],
-        ),
-        group(
-            "Bridge Chip",
-            "pci_bridge_chip",
-            &[
-                value("Type", "bridge_chip_type", |at| {
-                    at.format(Query::BridgeChips, 0, |chip| named(chip, &["PLX", "BRO4"]))
-                }),
-                value("Firmware", "bridge_chip_fw", |at| {
-                    at.format(Query::BridgeChips, 1, |version| format!("0x{version:X}"))
-                }),
-            ],
-        ),
-        value("Replays Since Reset", "replay_counter", |at| at.format(Query::PcieReplays, 0, count)),
-        value("Replay Number Rollovers", "replay_rollover_counter", |at| at.format_field(REPLAY_ROLLOVERS, 0, count)),
-        value("Tx Throughput", "tx_util", |at| at.format(Query::PcieThroughput(0), 0, kilobytes_a_second)),
-        value("Rx Throughput", "rx_util", |at| at.format(Query::PcieThroughput(1), 0, kilobytes_a_second)),
-        value("Atomic Caps Outbound", "atomic_caps_outbound", |at| at.format_field(ATOMICS_OUTBOUND, 0, atomics)),
-        value("Atomic Caps Inbound", "atomic_caps_inbound", |at| at.format_field(ATOMICS_INBOUND, 0, atomics)),
-    ],
-)
-.ahead(&[Query::PcieThroughput(0), Query::PcieThroughput(1)])];
+        group("GPU Link Info", "pci_gpu_link_info").holds(&[
+            group("PCIe Generation", "pcie_gen").holds(&[
+                number("Max", "max_link_gen", Q::MaxPcieGeneration, 0, count),
+                number("Current", "current_link_gen", Q::PcieGeneration, 0, count),
+                number("Device Current", "device_current_link_gen", Q::PcieGeneration, 0, count),
+                number("Device Max", "max_device_link_gen", Q::GpuMaxPcieGeneration, 0, count),
+                number("Host Max", "max_host_link_gen", Q::HostMaxPcieGeneration, 0, count),
+            ]),
+            group("Link Width", "link_widths").holds(&[
+                number("Max", "max_link_width", Q::MaxPcieWidth, 0, lanes),
+                number("Current", "current_link_width", Q::PcieWidth, 0, lanes),
+            ]),
+        ]),
+        group("Bridge Chip", "pci_bridge_chip").holds(&[
+            number("Type", "bridge_chip_type", Q::BridgeChips, 0, |chip| named(chip, &["PLX", "BRO4"])),
+            number("Firmware", "bridge_chip_fw", Q::BridgeChips, 1, |version| format!("0x{version:X}")),
+        ]),
+        number("Replays Since Reset", "replay_counter", Q::PcieReplays, 0, count),
+        field("Replay Number Rollovers", "replay_rollover_counter", REPLAY_ROLLOVERS, count),
+        number("Tx Throughput", "tx_util", Q::PcieThroughput(0), 0, kilobytes_a_second),
+        number("Rx Throughput", "rx_util", Q::PcieThroughput(1), 0, kilobytes_a_second),
+        field("Atomic Caps Outbound", "atomic_caps_outbound", ATOMICS_OUTBOUND, atomics),
+        field("Atomic Caps Inbound", "atomic_caps_inbound", ATOMICS_INBOUND, atomics),
+    ])];
 
 /// `NVML_FI_DEV_PCIE_REPLAY_ROLLOVER_COUNTER`.
 const REPLAY_ROLLOVERS: u32 = 95;
@@ -82,7 +54,7 @@ const ATOMICS_INBOUND: u32 = 229;
 /// A number of the PCI information; the text puts `0x` before it, the XML does not.
 fn hexadecimal(at: &At<'_>, place: usize, digits: usize) -> String {
     let prefix = if at.form == Form::Text { "0x" } else { "" };
-    format_or_reason(at.number(Query::PciInfo, place), |number| format!("{prefix}{number:0digits$X}"))
+    format_or_reason(at.number(Q::PciInfo, place), |number| format!("{prefix}{number:0digits$X}"))
 }
 
 fn lanes(number: i128) -> String {

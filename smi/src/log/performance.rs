@@ -1,33 +1,29 @@
 //! Fan, performance state, and what holds the clocks back.
 
-use gpumon_probe::vendor::nvml::query::Query;
+use gpumon_probe::vendor::nvml::query::Query as Q;
 
 use super::{
     at::At,
     board::HOPPER,
     format::{ABSENT, enabled, format_or_reason, nanoseconds, percent},
-    item::{Item, group, unless, value},
+    item::{Item, group, number, unless, value},
     sections::Sections,
 };
 
 /// All of it.
 pub(super) static ITEMS: &[Item] = &[
-    value("Fan Speed", "fan_speed", |at| at.format(Query::FanSpeed, 0, percent)),
+    number("Fan Speed", "fan_speed", Q::FanSpeed, 0, percent),
     value("Performance State", "performance_state", state).of(Sections::PERFORMANCE),
-    unless("Clocks Event Reasons", "clocks_event_reasons", |at| at.number(Query::ThrottleReasons, 0).err(), REASONS)
-        .of(Sections::PERFORMANCE),
-    group(
-        "Clocks Event Reasons Counters",
-        "clocks_event_reasons_counters",
-        &[
-            value("SW Power Capping", "clocks_event_reasons_counters_sw_power_cap", lasted).about(&[74]),
-            value("Sync Boost", "clocks_event_reasons_counters_sync_boost", lasted).about(&[76]),
-            value("SW Thermal Slowdown", "clocks_event_reasons_counters_sw_therm_slowdown", lasted).about(&[269]),
-            value("HW Thermal Slowdown", "clocks_event_reasons_counters_hw_therm_slowdown", lasted).about(&[270]),
-            value("HW Power Braking", "clocks_event_reasons_counters_hw_power_brake", lasted).about(&[271]),
-        ],
-    )
-    .of(Sections::PERFORMANCE),
+    unless("Clocks Event Reasons", "clocks_event_reasons", |at| at.number(Q::ThrottleReasons, 0).err())
+        .of(Sections::PERFORMANCE)
+        .holds(REASONS),
+    group("Clocks Event Reasons Counters", "clocks_event_reasons_counters").of(Sections::PERFORMANCE).holds(&[
+        value("SW Power Capping", "clocks_event_reasons_counters_sw_power_cap", lasted).about(&[74]),
+        value("Sync Boost", "clocks_event_reasons_counters_sync_boost", lasted).about(&[76]),
+        value("SW Thermal Slowdown", "clocks_event_reasons_counters_sw_therm_slowdown", lasted).about(&[269]),
+        value("HW Thermal Slowdown", "clocks_event_reasons_counters_hw_therm_slowdown", lasted).about(&[270]),
+        value("HW Power Braking", "clocks_event_reasons_counters_hw_power_brake", lasted).about(&[271]),
+    ]),
     value("Sparse Operation Mode", "sparse_operation_mode", sparse).of(Sections::PERFORMANCE),
 ];
 
@@ -43,21 +39,21 @@ static REASONS: &[Item] = &[
     value("SW Thermal Slowdown", "clocks_event_reason_sw_thermal_slowdown", reason).about(&[0x20]),
     value("Display Clock Setting", "clocks_event_reason_display_clocks_setting", reason).about(&[0x100]),
     value("Unknown", "clocks_event_reason_unknown", |_| "Active".to_owned())
-        .when(|at| at.number(Query::ThrottleReasons, 0).is_ok_and(|active| active & !0x1FF != 0)),
+        .when(|at| at.number(Q::ThrottleReasons, 0).is_ok_and(|active| active & !0x1FF != 0)),
 ];
 
 /// The performance state.
 pub(super) fn state(at: &At<'_>) -> String {
-    at.format(Query::PerformanceState, 0, |state| if state > 15 { "Unknown".to_owned() } else { format!("P{state}") })
+    at.format(Q::PerformanceState, 0, |state| if state > 15 { "Unknown".to_owned() } else { format!("P{state}") })
 }
 
 /// Whether the reason of this bit holds the clocks back; `N/A` where the board does not know it.
 fn reason(at: &At<'_>) -> String {
     let bit = at.nth(0);
-    if at.number(Query::SupportedThrottleReasons, 0).is_ok_and(|known| known & bit == 0) {
+    if at.number(Q::SupportedThrottleReasons, 0).is_ok_and(|known| known & bit == 0) {
         return ABSENT.to_owned();
     }
-    format_or_reason(at.number(Query::ThrottleReasons, 0), |active| {
+    format_or_reason(at.number(Q::ThrottleReasons, 0), |active| {
         if active & bit == 0 { "Not Active" } else { "Active" }.to_owned()
     })
 }
@@ -69,7 +65,7 @@ fn lasted(at: &At<'_>) -> String {
 
 /// NVML has no call for it. Hopper boards show it as disabled, and no other board has it.
 fn sparse(at: &At<'_>) -> String {
-    match at.number(Query::Architecture, 0) {
+    match at.number(Q::Architecture, 0) {
         Ok(HOPPER) => enabled(0),
         Ok(_) => ABSENT.to_owned(),
         Err(word) => word,

@@ -11,11 +11,11 @@ use super::{
 
 /// Three groups of the same readings, and the GPU's samples.
 pub(super) static ITEMS: &[Item] = &[
-    group("GPU Power Readings", "gpu_power_readings", READINGS).about(&[0]).of(Sections::POWER),
+    group("GPU Power Readings", "gpu_power_readings").about(&[0]).of(Sections::POWER).holds(READINGS),
     samples("Power Samples", &[0]).only_of(Sections::POWER),
     // With the space behind it.
-    group("GPU Memory Power Readings ", "gpu_memory_power_readings", DRAWS).about(&[2]).of(Sections::POWER),
-    group("Module Power Readings", "module_power_readings", READINGS).about(&[1]).of(Sections::POWER),
+    group("GPU Memory Power Readings ", "gpu_memory_power_readings").about(&[2]).of(Sections::POWER).holds(DRAWS),
+    group("Module Power Readings", "module_power_readings").about(&[1]).of(Sections::POWER).holds(READINGS),
 ];
 
 /// `about` is the `nvmlPowerScopeType_t`. The XML repeats the performance state here.

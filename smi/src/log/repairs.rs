@@ -1,30 +1,25 @@
 //! Memory that was taken out of use: pages on older boards, rows on newer ones.
 
-use gpumon_probe::vendor::nvml::query::{Code, Query};
+use gpumon_probe::vendor::nvml::query::{Code, Query as Q};
 
 use super::{
     at::At,
     format::{ABSENT, count, format_or_reason, word, yes_no},
-    item::{Item, Layout, List, declared, group, list, unless, value},
+    item::{Item, Layout, List, declared, group, list, number, unless, value},
     sections::Sections,
 };
 
 /// Pages and rows.
 pub(super) static ITEMS: &[Item] = &[
-    group(
-        "Retired Pages",
-        "retired_pages",
-        &[
-            value("Single Bit ECC", "", retired).about(&[SINGLE_BIT]),
-            value("Double Bit ECC", "", retired).about(&[DOUBLE_BIT]),
-            group("", "multiple_single_bit_retirement", RETIREMENT).about(&[SINGLE_BIT]),
-            group("", "double_bit_retirement", RETIREMENT).about(&[DOUBLE_BIT]),
-            value("Pending Page Blacklist", "pending_blacklist", pending),
-            value("", "pending_retirement", pending),
-        ],
-    )
-    .of(Sections::PAGE_RETIREMENT),
-    unless("Remapped Rows", "remapped_rows", |at| remapped(at, 0).err(), ROWS).of(Sections::ROW_REMAPPER),
+    group("Retired Pages", "retired_pages").of(Sections::PAGE_RETIREMENT).holds(&[
+        value("Single Bit ECC", "", retired).about(&[SINGLE_BIT]),
+        value("Double Bit ECC", "", retired).about(&[DOUBLE_BIT]),
+        group("", "multiple_single_bit_retirement").about(&[SINGLE_BIT]).holds(RETIREMENT),
+        group("", "double_bit_retirement").about(&[DOUBLE_BIT]).holds(RETIREMENT),
+        value("Pending Page Blacklist", "pending_blacklist", pending),
+        value("", "pending_retirement", pending),
+    ]),
+    unless("Remapped Rows", "remapped_rows", |at| remapped(at, 0).err()).of(Sections::ROW_REMAPPER).holds(ROWS),
 ];
 
 /// `about` is the `nvmlPageRetirementCause_t`.
@@ -33,7 +28,7 @@ static RETIREMENT: &[Item] = &[value("", "retired_count", retired), list("", "re
 /// A row is the cause, from the group above, and the page's address.
 static PAGES: List = List {
     rows: |at| {
-        let pages = at.ask(Query::RetiredPages(at.argument(0))).map_err(word)?;
+        let pages = at.ask(Q::RetiredPages(at.argument(0))).map_err(word)?;
         Ok(pages.numbers().as_chunks().0.iter().map(|[_, address]| vec![*address]).collect())
     },
     tag: "retired_page",
@@ -51,18 +46,16 @@ static ROWS: &[Item] = &[
     value("Inactive Uncorrectable Error", "remapped_row_unc_inactive", |at| row_count(at, 3)),
     value("Pending", "remapped_row_pending", |at| format_or_reason(remapped(at, 4), yes_no)),
     value("Remapping Failure Occurred", "remapped_row_failure", |at| format_or_reason(remapped(at, 5), yes_no)),
-    unless(
-        "Bank Remap Availability Histogram",
-        "row_remapper_histogram",
-        |at| at.number(Query::RowRemapperHistogram, 0).err(),
-        &[
-            value("Max", "row_remapper_histogram_max", |at| at.format(Query::RowRemapperHistogram, 0, banks)),
-            value("High", "row_remapper_histogram_high", |at| at.format(Query::RowRemapperHistogram, 1, banks)),
-            value("Partial", "row_remapper_histogram_partial", |at| at.format(Query::RowRemapperHistogram, 2, banks)),
-            value("Low", "row_remapper_histogram_low", |at| at.format(Query::RowRemapperHistogram, 3, banks)),
-            value("None", "row_remapper_histogram_none", |at| at.format(Query::RowRemapperHistogram, 4, banks)),
-        ],
-    ),
+    unless("Bank Remap Availability Histogram", "row_remapper_histogram", |at| {
+        at.number(Q::RowRemapperHistogram, 0).err()
+    })
+    .holds(&[
+        number("Max", "row_remapper_histogram_max", Q::RowRemapperHistogram, 0, banks),
+        number("High", "row_remapper_histogram_high", Q::RowRemapperHistogram, 1, banks),
+        number("Partial", "row_remapper_histogram_partial", Q::RowRemapperHistogram, 2, banks),
+        number("Low", "row_remapper_histogram_low", Q::RowRemapperHistogram, 3, banks),
+        number("None", "row_remapper_histogram_none", Q::RowRemapperHistogram, 4, banks),
+    ]),
 ];
 
 /// `NVML_PAGE_RETIREMENT_CAUSE_MULTIPLE_SINGLE_BIT_ECC_ERRORS`.
@@ -72,26 +65,26 @@ const DOUBLE_BIT: i128 = 1;
 
 /// How many pages were retired for the cause.
 fn retired(at: &At<'_>) -> String {
-    match at.ask(Query::RetiredPages(at.argument(0))) {
+    match at.ask(Q::RetiredPages(at.argument(0))) {
         Ok(pages) => (pages.numbers().len() / 2).to_string(),
         Err(code) => word(code),
     }
 }
 
 fn pending(at: &At<'_>) -> String {
-    at.format(Query::RetiredPagesPending, 0, yes_no)
+    at.format(Q::RetiredPagesPending, 0, yes_no)
 }
 
-/// A number of [`Query::RemappedRowsV2`]. A driver that does not have it is asked the older query, which does not
+/// A number of [`Q::RemappedRowsV2`]. A driver that does not have it is asked the older query, which does not
 /// tell inactive rows.
 fn remapped(at: &At<'_>, place: usize) -> Result<i128, String> {
-    if at.ask(Query::RemappedRowsV2) != Err(Code::FUNCTION_NOT_FOUND) {
-        return at.number(Query::RemappedRowsV2, place);
+    if at.ask(Q::RemappedRowsV2) != Err(Code::FUNCTION_NOT_FOUND) {
+        return at.number(Q::RemappedRowsV2, place);
     }
     match place {
-        0 => at.number(Query::RemappedRows, 0),
-        2 => at.number(Query::RemappedRows, 1),
-        4 | 5 => at.number(Query::RemappedRows, place - 2),
+        0 => at.number(Q::RemappedRows, 0),
+        2 => at.number(Q::RemappedRows, 1),
+        4 | 5 => at.number(Q::RemappedRows, place - 2),
         _ => Err(ABSENT.to_owned()),
     }
 }

@@ -1,6 +1,6 @@
 //! What the driver keeps of the last seconds, summed up. The text alone has it, and only where `-d` asks for it.
 
-use gpumon_probe::vendor::nvml::query::{Query, Value};
+use gpumon_probe::vendor::nvml::query::{Query as Q, Value};
 
 use super::{
     at::At,
@@ -10,7 +10,7 @@ use super::{
 
 /// The samples of the `nvmlSamplingType_t` in `about`.
 pub(super) const fn samples(title: &'static str, kind: &'static [i128]) -> Item {
-    group(title, "", ITEMS).about(kind)
+    group(title, "").about(kind).holds(ITEMS)
 }
 
 /// `NVML_TOTAL_POWER_SAMPLES`, in milliwatts.
@@ -41,7 +41,7 @@ impl Kept {
 
 /// The function of the samples, if there are any.
 fn sum(at: &At<'_>, format: fn(&At<'_>, &Kept) -> String) -> String {
-    let flat: Vec<f64> = match at.ask(Query::Samples(at.argument(0))) {
+    let flat: Vec<f64> = match at.ask(Q::Samples(at.argument(0))) {
         Ok(Value::Numbers(numbers)) => numbers.into_iter().map(|number| number as f64).collect(),
         Ok(Value::Reals(reals)) => reals,
         Ok(Value::Text(_)) => Vec::new(),

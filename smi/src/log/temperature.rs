@@ -1,58 +1,38 @@
 //! Temperatures and their limits. Newer boards give limits as degrees that are left, older ones as degrees.
 
-use gpumon_probe::vendor::nvml::query::Query;
+use gpumon_probe::vendor::nvml::query::Query as Q;
 
 use super::{
     at::At,
     format::celsius,
-    item::{Item, group, value},
+    item::{Item, field, group, number, value},
     sections::Sections,
 };
 
 /// Readings and limits, and the range of what can be aimed at.
 pub(super) static ITEMS: &[Item] = &[
-    group(
-        "Temperature",
-        "temperature",
-        &[
-            value("GPU Current Temp", "gpu_temp", |at| at.format(Query::Temperature, 0, celsius)),
-            value("GPU T.Limit Temp", "gpu_temp_tlimit", |at| at.format(Query::MarginTemperature, 0, celsius)),
-            value("GPU Shutdown Temp", "gpu_temp_max_threshold", |at| threshold(at, 0)).when(|at| !by_margin(at)),
-            value("GPU Shutdown T.Limit Temp", "gpu_temp_max_tlimit_threshold", |at| {
-                at.format_field(SHUTDOWN, 0, celsius)
-            })
+    group("Temperature", "temperature").of(Sections::TEMPERATURE).holds(&[
+        number("GPU Current Temp", "gpu_temp", Q::Temperature, 0, celsius),
+        number("GPU T.Limit Temp", "gpu_temp_tlimit", Q::MarginTemperature, 0, celsius),
+        value("GPU Shutdown Temp", "gpu_temp_max_threshold", |at| threshold(at, 0)).when(|at| !by_margin(at)),
+        field("GPU Shutdown T.Limit Temp", "gpu_temp_max_tlimit_threshold", SHUTDOWN, celsius).when(by_margin),
+        value("GPU Slowdown Temp", "gpu_temp_slow_threshold", |at| threshold(at, 1)).when(|at| !by_margin(at)),
+        field("GPU Slowdown T.Limit Temp", "gpu_temp_slow_tlimit_threshold", SLOWDOWN, celsius).when(by_margin),
+        value("GPU Max Operating Temp", "gpu_temp_max_gpu_threshold", |at| threshold(at, 3)).when(|at| !by_margin(at)),
+        field("GPU Max Operating T.Limit Temp", "gpu_temp_max_gpu_tlimit_threshold", GPU_MAX, celsius).when(by_margin),
+        value("GPU Target Temperature", "gpu_target_temperature", target),
+        field("Memory Current Temp", "memory_temp", MEMORY, celsius),
+        value("Memory Max Operating Temp", "gpu_temp_max_mem_threshold", |at| threshold(at, 2))
+            .when(|at| !by_margin(at)),
+        field("Memory Max Operating T.Limit Temp", "gpu_temp_max_mem_tlimit_threshold", MEMORY_MAX, celsius)
             .when(by_margin),
-            value("GPU Slowdown Temp", "gpu_temp_slow_threshold", |at| threshold(at, 1)).when(|at| !by_margin(at)),
-            value("GPU Slowdown T.Limit Temp", "gpu_temp_slow_tlimit_threshold", |at| {
-                at.format_field(SLOWDOWN, 0, celsius)
-            })
-            .when(by_margin),
-            value("GPU Max Operating Temp", "gpu_temp_max_gpu_threshold", |at| threshold(at, 3))
-                .when(|at| !by_margin(at)),
-            value("GPU Max Operating T.Limit Temp", "gpu_temp_max_gpu_tlimit_threshold", |at| {
-                at.format_field(GPU_MAX, 0, celsius)
-            })
-            .when(by_margin),
-            value("GPU Target Temperature", "gpu_target_temperature", target),
-            value("Memory Current Temp", "memory_temp", |at| at.format_field(MEMORY, 0, celsius)),
-            value("Memory Max Operating Temp", "gpu_temp_max_mem_threshold", |at| threshold(at, 2))
-                .when(|at| !by_margin(at)),
-            value("Memory Max Operating T.Limit Temp", "gpu_temp_max_mem_tlimit_threshold", |at| {
-                at.format_field(MEMORY_MAX, 0, celsius)
-            })
-            .when(by_margin),
-        ],
-    )
-    .of(Sections::TEMPERATURE),
-    group(
-        "Supported GPU_TARGET_TEMP",
-        "supported_gpu_target_temp",
+    ]),
+    group("Supported GPU_TARGET_TEMP", "supported_gpu_target_temp").only_of(Sections::SUPPORTED_GPU_TARGET_TEMP).holds(
         &[
             value("Min", "gpu_target_temp_min", |at| threshold(at, 4)),
             value("Max", "gpu_target_temp_max", |at| threshold(at, 6)),
         ],
-    )
-    .only_of(Sections::SUPPORTED_GPU_TARGET_TEMP),
+    ),
 ];
 
 /// `NVML_FI_DEV_MEMORY_TEMP`.
@@ -73,10 +53,10 @@ fn by_margin(at: &At<'_>) -> bool {
 
 /// The limit of this `nvmlTemperatureThresholds_t`.
 fn threshold(at: &At<'_>, kind: u32) -> String {
-    at.format(Query::TemperatureThreshold(kind), 0, celsius)
+    at.format(Q::TemperatureThreshold(kind), 0, celsius)
 }
 
 /// What the board aims at, by its noise or else by what was asked for.
 fn target(at: &At<'_>) -> String {
-    at.number(Query::TemperatureThreshold(5), 0).map_or_else(|_| threshold(at, 7), celsius)
+    at.number(Q::TemperatureThreshold(5), 0).map_or_else(|_| threshold(at, 7), celsius)
 }

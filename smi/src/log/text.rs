@@ -45,7 +45,7 @@ impl Writer<'_> {
             }
             _ if item.title.is_empty() => {}
             Content::Declared(_) => {}
-            Content::Value(format) => self.line(item.title, &format(at), indent),
+            Content::Value(source) => self.line(item.title, &source.read(at), indent),
             Content::Group(items) => self.group(item.title, items, at, indent),
             Content::Instead(word, items) => match word(at) {
                 Some(word) => self.line(item.title, &word, indent),

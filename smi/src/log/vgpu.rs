@@ -1,34 +1,31 @@
 //! What a host of virtual GPUs can do.
 
-use gpumon_probe::vendor::nvml::query::{Answer, Query};
+use gpumon_probe::vendor::nvml::query::{Answer, Query as Q};
 
 use super::{
     format::{enabled, supported},
-    item::{Item, group, value},
+    item::{Item, group, number},
 };
 
 /// The board's capabilities; hosts alone show them.
-pub(super) static CAPABILITIES: &[Item] = &[group(
-    "vGPU Device Capability",
-    "vgpu_device_capability",
-    &[
-        value("Fractional Multi-vGPU", "fractional_multiVgpu", |at| at.format(Query::VgpuCapability(0), 0, supported)),
-        value("Heterogeneous Time-Slice Profiles", "heterogeneous_timeSlice_profile", |at| {
-            at.format(Query::VgpuCapability(1), 0, supported)
-        }),
-        value("Heterogeneous Time-Slice Sizes", "heterogeneous_timeSlice_sizes", |at| {
-            at.format(Query::VgpuCapability(2), 0, supported)
-        }),
-        value("Homogeneous Placements", "homogeneous_placements", |at| {
-            at.format(Query::VgpuCapability(9), 0, supported)
-        }),
-        value("MIG Time-Slicing", "mig_timeSlicing", |at| at.format(Query::VgpuCapability(10), 0, supported)),
-        value("MIG Time-Slicing Mode", "mig_timeSlicing_mode", |at| at.format(Query::VgpuCapability(11), 0, enabled)),
-    ],
-)
-.when(|at| is_host(&at.ask(Query::VirtualizationMode)))];
+pub(super) static CAPABILITIES: &[Item] = &[group("vGPU Device Capability", "vgpu_device_capability")
+    .when(|at| is_host(&at.ask(Q::VirtualizationMode)))
+    .holds(&[
+        number("Fractional Multi-vGPU", "fractional_multiVgpu", Q::VgpuCapability(0), 0, supported),
+        number(
+            "Heterogeneous Time-Slice Profiles",
+            "heterogeneous_timeSlice_profile",
+            Q::VgpuCapability(1),
+            0,
+            supported,
+        ),
+        number("Heterogeneous Time-Slice Sizes", "heterogeneous_timeSlice_sizes", Q::VgpuCapability(2), 0, supported),
+        number("Homogeneous Placements", "homogeneous_placements", Q::VgpuCapability(9), 0, supported),
+        number("MIG Time-Slicing", "mig_timeSlicing", Q::VgpuCapability(10), 0, supported),
+        number("MIG Time-Slicing Mode", "mig_timeSlicing_mode", Q::VgpuCapability(11), 0, enabled),
+    ])];
 
-/// Whether the answer to [`Query::VirtualizationMode`] is that of a host of virtual GPUs.
+/// Whether the answer to [`Q::VirtualizationMode`] is that of a host of virtual GPUs.
 pub(super) fn is_host(mode: &Answer) -> bool {
     matches!(mode.as_ref().ok().and_then(|mode| mode.at(0)), Some(3 | 4))
 }

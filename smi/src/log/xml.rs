@@ -22,7 +22,7 @@ pub(super) fn write(out: &mut String, item: &Item, above: &At<'_>, depth: usize)
         }
         _ if item.tag.is_empty() => {}
         Content::Declared(_) => {}
-        Content::Value(format) => leaf(out, depth, item.tag, &format(at)),
+        Content::Value(source) => leaf(out, depth, item.tag, &source.read(at)),
         Content::Group(items) => branch(out, depth, item.tag, |out| write_all(out, items, at, depth + 1)),
         Content::Instead(word, items) => match word(at) {
             Some(word) => leaf(out, depth, item.tag, &word),

@@ -30,29 +30,22 @@ These are the fields:",
             title: None,
             fields: &[
                 // The accounts of a virtual GPU's guest are kept apart, and no other process has such a number.
-                field("vgpu_instance", "The number of the virtual GPU that the process ran on.", |_| {
-                    Err(Absent::not_available())
-                }),
-                field("pid", "The number of the process.", |row| Ok((*row.item)?.to_string())),
-                field(
-                    "gpu_utilization",
-                    "Percent of its time in which the process ran something on the GPU.",
-                    stat::<0>,
-                )
-                .or("gpu_util")
-                .unit("%"),
-                field(
-                    "mem_utilization",
-                    "Percent of its time in which the process read or wrote the GPU's memory.",
-                    stat::<1>,
-                )
-                .or("mem_util")
-                .unit("%"),
-                field("max_memory_usage", "The most of the GPU's memory that the process ever had.", |row| {
-                    Ok(whole_mebibytes(known(row, 2)?))
-                })
-                .unit("MiB"),
-                field("time", "For how long the process had its context, in ms; 0 while it still has it.", stat::<3>)
+                field("vgpu_instance", |_| Err(Absent::not_available()))
+                    .about("The number of the virtual GPU that the process ran on."),
+                field("pid", |row: &Row<'_, Process>| Ok((*row.item)?.to_string())).about("The number of the process."),
+                field("gpu_utilization", stat::<0>)
+                    .about("Percent of its time in which the process ran something on the GPU.")
+                    .or("gpu_util")
+                    .unit("%"),
+                field("mem_utilization", stat::<1>)
+                    .about("Percent of its time in which the process read or wrote the GPU's memory.")
+                    .or("mem_util")
+                    .unit("%"),
+                field("max_memory_usage", |row| Ok(whole_mebibytes(known(row, 2)?)))
+                    .about("The most of the GPU's memory that the process ever had.")
+                    .unit("MiB"),
+                field("time", stat::<3>)
+                    .about("For how long the process had its context, in ms; 0 while it still has it.")
                     .unit("ms"),
             ],
         }],

@@ -16,11 +16,11 @@ impl<T: 'static> Common<T> {
     pub(super) const SECTIONS: &'static [Section<T>] = &[Section { title: None, fields: Self::FIELDS }];
 
     const FIELDS: &'static [Field<T>] = &[
-        field("timestamp", TIMESTAMP, timestamp),
-        field("gpu_name", NAME, name),
-        field("gpu_bus_id", BUS_ID, bus_id),
-        field("gpu_serial", SERIAL, serial),
-        field("gpu_uuid", UUID, uuid),
+        field("timestamp", timestamp).about(TIMESTAMP),
+        field("gpu_name", name).about(NAME),
+        field("gpu_bus_id", bus_id).about(BUS_ID),
+        field("gpu_serial", serial).about(SERIAL),
+        field("gpu_uuid", uuid).about(UUID),
     ];
 }
 

@@ -19,11 +19,16 @@ pub(super) struct Field<T: 'static> {
 }
 
 /// A field without unit and alias.
-pub(super) const fn field<T>(name: &'static str, about: &'static str, cell: fn(&Row<'_, T>) -> Cell) -> Field<T> {
-    Field { name, alias: None, unit: None, about, cell }
+pub(super) const fn field<T>(name: &'static str, cell: fn(&Row<'_, T>) -> Cell) -> Field<T> {
+    Field { name, alias: None, unit: None, about: "", cell }
 }
 
 impl<T> Field<T> {
+    /// The same, with what it means.
+    pub(super) const fn about(self, about: &'static str) -> Self {
+        Self { about, ..self }
+    }
+
     /// The same, with another name to ask for it.
     pub(super) const fn or(self, alias: &'static str) -> Self {
         Self { alias: Some(alias), ..self }

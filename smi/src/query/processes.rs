@@ -19,16 +19,16 @@ pub(super) static TABLE: Table<Process> = Table {
         &[Section {
             title: None,
             fields: &[
-                field("pid", "The number of the process that computes.", |row| Ok((*row.item)?.pid.to_string())),
-                field("process_name", "The name of the process.", name).or("name"),
-                field(
-                    "used_gpu_memory",
-                    "How much of the GPU's memory the context takes. The driver of Windows does not know it in \
-                     WDDM mode, where Windows itself gives out the memory.",
-                    memory,
-                )
-                .or("used_memory")
-                .unit("MiB"),
+                field("pid", |row: &Row<'_, Process>| Ok((*row.item)?.pid.to_string()))
+                    .about("The number of the process that computes."),
+                field("process_name", name).about("The name of the process.").or("name"),
+                field("used_gpu_memory", memory)
+                    .about(
+                        "How much of the GPU's memory the context takes. The driver of Windows does not know it in \
+                         WDDM mode, where Windows itself gives out the memory.",
+                    )
+                    .or("used_memory")
+                    .unit("MiB"),
             ],
         }],
     ],

@@ -17,18 +17,13 @@ pub(super) static TABLE: Table<Page> = Table {
         &[Section {
             title: None,
             fields: &[
-                field(
-                    "retired_pages.address",
-                    "Where the page is. With ECC turned on or off it can be another address.",
-                    |row| Ok(format!("0x{:016x}", row.item.known?.address)),
-                ),
-                field("retired_pages.timestamp", "When the page was taken out of use.", time),
-                field(
-                    "retired_pages.cause",
+                field("retired_pages.address", |row: &Row<'_, Page>| Ok(format!("0x{:016x}", row.item.known?.address)))
+                    .about("Where the page is. With ECC turned on or off it can be another address."),
+                field("retired_pages.timestamp", time).about("When the page was taken out of use."),
+                field("retired_pages.cause", |row: &Row<'_, Page>| Ok(row.item.cause.to_owned())).about(
                     "Why the page was taken out of use, one of two:
  - Double Bit ECC - an error of two bits, which cannot be corrected.
  - Single Bit ECC - several errors of a single bit.",
-                    |row| Ok(row.item.cause.to_owned()),
                 ),
             ],
         }],

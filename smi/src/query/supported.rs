@@ -24,8 +24,8 @@ pub(super) static TABLE: Table<Clocks> = Table {
         &[Section {
             title: None,
             fields: &[
-                field("memory", "The memory's clock.", memory).or("mem").unit("MHz"),
-                field("graphics", "The clock of the graphics engine.", graphics).or("gr").unit("MHz"),
+                field("memory", memory).about("The memory's clock.").or("mem").unit("MHz"),
+                field("graphics", graphics).about("The clock of the graphics engine.").or("gr").unit("MHz"),
             ],
         }],
     ],

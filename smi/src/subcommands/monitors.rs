@@ -8,7 +8,7 @@ use super::form::Form;
 use crate::{
     Refusal, monitor, return_code,
     subcommand::Stop,
-    switches::{Switches, with_value, without_value},
+    switches::{Switch, Switches, with_value, without_value},
 };
 
 pub(super) const GPM: Form = Form {
@@ -67,41 +67,29 @@ pub(crate) fn prm(arguments: &[String], _: &dyn QueryBackend, _: &mut dyn Write)
 /// Runs `daemon`.
 pub(crate) fn daemon(arguments: &[String], _: &dyn QueryBackend, _: &mut dyn Write) -> Result<u8, Stop> {
     let [id, delay, _, select, _, _, help] = monitor::COMMON;
-    let known = [
-        id,
-        delay,
-        select,
-        help,
-        with_value(&["-p", "--path"]),
-        with_value(&["-j", "--join"]),
-        without_value(&["-t", "--term"]),
-    ];
-    let switches = Switches::parse(&known, arguments).map_err(|fault| monitor::explain(fault, DAEMON_USAGE))?;
-    if switches.has("-h") {
-        return Err(Refusal::new(0, format!("{DAEMON_ABOUT}{DAEMON_USAGE}")).into());
-    }
+    let [path, join] = [&["-p", "--path"], &["-j", "--join"]].map(|names| with_value(names));
+    let known = [id, delay, select, help, path, join, without_value(&["-t", "--term"])];
     let text = "gpumon: 'daemon' belongs to NVIDIA's own nvidia-smi; 'gpumon serve' watches GPUs in the background\n";
-    Err(Refusal::new(3, text).into())
+    Err(refused(arguments, &known, [DAEMON_ABOUT, DAEMON_USAGE], text))
 }
 
 /// Runs `replay`.
 pub(crate) fn replay(arguments: &[String], _: &dyn QueryBackend, _: &mut dyn Write) -> Result<u8, Stop> {
     let [id, _, _, select, _, file, help] = monitor::COMMON;
-    let known = [
-        id,
-        select,
-        file,
-        help,
-        with_value(&["-b", "--begin"]),
-        with_value(&["-e", "--end"]),
-        with_value(&["-r", "--redirect"]),
-    ];
-    let switches = Switches::parse(&known, arguments).map_err(|fault| monitor::explain(fault, REPLAY_USAGE))?;
-    if switches.has("-h") {
-        return Err(Refusal::new(0, format!("{REPLAY_ABOUT}{REPLAY_USAGE}")).into());
-    }
+    let [begin, end, redirect] =
+        [&["-b", "--begin"], &["-e", "--end"], &["-r", "--redirect"]].map(|names| with_value(names));
+    let known = [id, select, file, help, begin, end, redirect];
     let text = "gpumon: 'replay' reads what 'nvidia-smi daemon' wrote; use NVIDIA's own nvidia-smi for it\n";
-    Err(Refusal::new(3, text).into())
+    Err(refused(arguments, &known, [REPLAY_ABOUT, REPLAY_USAGE], text))
+}
+
+/// What stops a subcommand that is known and refused as a whole: a fault, the help, or that.
+fn refused(arguments: &[String], known: &[Switch], [about, usage]: [&str; 2], text: &str) -> Stop {
+    match Switches::parse(known, arguments) {
+        Err(fault) => monitor::explain(fault, usage).into(),
+        Ok(switches) if switches.has("-h") => Refusal::new(0, format!("{about}{usage}")).into(),
+        Ok(_) => Refusal::new(3, text).into(),
+    }
 }
 
 const GPM_HELP: &str = "
@@ -133,7 +121,8 @@ const DAEMON_ABOUT: &str = "
     Watches GPUs in the background, and keeps what it reads in files.
 ";
 
-const DAEMON_USAGE: &str = "
+const DAEMON_USAGE: &str = concat!(
+    "
     Usage: nvidia-smi daemon [options]
 
     Options include:
@@ -141,14 +130,9 @@ const DAEMON_USAGE: &str = "
     [-d | --delay]:       Seconds between two readings [default=10secs]
     [-s | --select]:      Groups of readings [default=puc]
                           Any of these letters:
-                              p - Power and temperatures
-                              u - Utilization
-                              c - Clocks of processor and memory
-                              v - Time limited by power, and by heat
-                              m - Memory in use: framebuffer, BAR1, protected
-                              e - Errors of ECC and replays on PCIe
-                              t - Traffic on PCIe, in and out
-    [-p | --path]:        Directory to write to [default]:
+",
+    monitor::letters!(),
+    "    [-p | --path]:        Directory to write to [default]:
                               Unix - /var/log/nvstats
                               Windows - C:/Program Files/NVIDIA Corporation/NVSMI
     [-j | --join]:        Text to add to the name of the file
@@ -158,27 +142,24 @@ const DAEMON_USAGE: &str = "
     gpumon has 'gpumon serve' for this, and refuses it here.
 
 
-";
+"
+);
 
 const REPLAY_ABOUT: &str = "
     Shows what a file of the daemon holds.
 ";
 
-const REPLAY_USAGE: &str = "
+const REPLAY_USAGE: &str = concat!(
+    "
     Usage: nvidia-smi replay [options]
 
     Options include:
     [-i | --id]:          GPUs by index, separated by commas
     [-s | --select]:      Groups of readings [default=puc]
                           Any of these letters:
-                              p - Power and temperatures
-                              u - Utilization
-                              c - Clocks of processor and memory
-                              v - Time limited by power, and by heat
-                              m - Memory in use: framebuffer, BAR1, protected
-                              e - Errors of ECC and replays on PCIe
-                              t - Traffic on PCIe, in and out
-    [-f | --filename]:    The file, with its whole path [mandatory]
+",
+    monitor::letters!(),
+    "    [-f | --filename]:    The file, with its whole path [mandatory]
     [-b | --begin]:       From this time on (HH:MM:SS). [default=0] is the start of the file
     [-e | --end]:         Up to this time (HH:MM:SS). [default=0] is the end of the file
     [-r | --redirect]:    File to write to
@@ -187,4 +168,5 @@ const REPLAY_USAGE: &str = "
     gpumon writes no such files, and refuses it here.
 
 
-";
+"
+);

@@ -2,9 +2,12 @@
 
 use std::cmp;
 
-use gpumon_probe::vendor::nvml::query::{Query, Subject};
+use gpumon_probe::{
+    model::PciPath,
+    vendor::nvml::query::{Query, Subject},
+};
 
-use super::{Topology, level::Level, sysfs::Device};
+use super::{Topology, level, sysfs::Device};
 
 /// The number of links, `NVML_FI_DEV_NVLINK_LINK_COUNT`; of those that lead to a switch,
 /// `NVML_FI_DEV_NVSWITCH_CONNECTED_LINK_COUNT`; and whether one is up, `NVML_FI_DEV_NVLINK_GET_STATE`.
@@ -132,8 +135,8 @@ fn between(topology: &Topology<'_>, gpu: &Gpu, other: &Gpu, matrix: Matrix) -> S
         }
     }
     let answer = topology.driver.about(Subject::gpu(gpu.index), Query::CommonAncestor(other.index)).ok();
-    let level = answer.and_then(|answer| answer.at(0)).and_then(Level::of);
-    level.map_or("N/A", Level::short).to_owned()
+    let path = answer.and_then(|answer| answer.at(0)).and_then(PciPath::from_level);
+    path.map_or("N/A", level::short).to_owned()
 }
 
 /// How many links that are up lead from one GPU to the other: straight, or through the switches that both are connected
@@ -158,7 +161,7 @@ fn links(topology: &Topology<'_>, gpu: &Gpu, other: &Gpu) -> i128 {
 }
 
 fn way(one: Option<&Device>, other: Option<&Device>) -> String {
-    one.zip(other).map_or("N/A", |(one, other)| one.to(other).short()).to_owned()
+    one.zip(other).map_or("N/A", |(one, other)| level::short(one.to(other))).to_owned()
 }
 
 /// A device in its own row.

@@ -1,8 +1,11 @@
 //! What is near what: in words.
 
-use gpumon_probe::vendor::nvml::query::{Query, QueryBackend, Subject};
+use gpumon_probe::{
+    model::PciPath,
+    vendor::nvml::query::{Query, QueryBackend, Subject},
+};
 
-use super::{level::Level, listed, near_cpu};
+use super::{level, listed, near_cpu};
 use crate::Refusal;
 
 /// The GPUs near a CPU.
@@ -20,9 +23,9 @@ pub(super) fn gpus_of_cpu(driver: &dyn QueryBackend, cpu: i64) -> String {
 /// Where there is no such level.
 pub(super) fn gpus_of_gpu(driver: &dyn QueryBackend, gpu: u32, level: i64) -> Result<String, Refusal> {
     let failed = || Refusal::new(255, "Failed to display the nearest GPUs\n\n");
-    let (level, number) = Level::typed(level).ok_or_else(failed)?;
+    let (path, number) = level::typed(level).ok_or_else(failed)?;
     let answer = driver.about(Subject::gpu(gpu), Query::NearestGpus(number)).map_err(|_| failed())?;
-    let between = level.between();
+    let between = level::between(path);
     if answer.numbers().is_empty() {
         return Ok(format!("Device {gpu} is not connected to other devices {between}.\n\n"));
     }
@@ -39,9 +42,9 @@ pub(super) fn path(driver: &dyn QueryBackend, selected: Option<&[u32]>) -> Resul
         return Err(Refusal::new(2, text));
     };
     let answer = driver.about(Subject::gpu(*one), Query::CommonAncestor(*other)).ok();
-    let level = answer
+    let path = answer
         .and_then(|answer| answer.at(0))
-        .and_then(Level::of)
+        .and_then(PciPath::from_level)
         .ok_or_else(|| Refusal::new(255, "Failed to display the path between the GPUs\n\n"))?;
-    Ok(format!("Device {one} is connected to device {other} by way of {}.\n\n", level.way()))
+    Ok(format!("Device {one} is connected to device {other} by way of {}.\n\n", level::way(path)))
 }

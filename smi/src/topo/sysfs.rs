@@ -5,9 +5,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use gpumon_probe::bounded;
+use gpumon_probe::{bounded, model::PciPath};
 
-use super::{level::Level, ranges};
+use super::ranges;
 
 /// The kernel's tree of devices.
 #[derive(Debug)]
@@ -103,17 +103,17 @@ impl Sysfs {
 
 impl Device {
     /// How far another device is.
-    pub(super) fn to(&self, other: &Self) -> Level {
+    pub(super) fn to(&self, other: &Self) -> PciPath {
         let common = self.path.iter().zip(&other.path).take_while(|(one, another)| one == another).count();
         if common == 0 {
-            return if self.node == other.node { Level::Node } else { Level::System };
+            return if self.node == other.node { PciPath::Node } else { PciPath::System };
         }
         if common == 1 {
-            return Level::HostBridge;
+            return PciPath::HostBridge;
         }
         // Behind the bridge that both share, a switch has one port for each of its devices.
         let ports = [self, other].map(|device| device.path.len().saturating_sub(common + 1));
-        if ports.iter().all(|ports| *ports <= 1) { Level::Single } else { Level::Multiple }
+        if ports.iter().all(|ports| *ports <= 1) { PciPath::Single } else { PciPath::Multiple }
     }
 }
 
@@ -134,15 +134,15 @@ mod tests {
     fn the_way_between_two_devices_is_what_they_do_not_share() {
         let gpu = device("pci0000:15/0000:15:01.0/0000:16:00.0/0000:17:00.0/0000:18:00.0", 0);
         for (path, node, level) in [
-            ("pci0000:15/0000:15:01.0/0000:16:00.0/0000:17:01.0/0000:19:00.0", 0, Level::Single),
+            ("pci0000:15/0000:15:01.0/0000:16:00.0/0000:17:01.0/0000:19:00.0", 0, PciPath::Single),
             (
                 "pci0000:15/0000:15:01.0/0000:16:00.0/0000:17:02.0/0000:1a:00.0/0000:1b:00.0/0000:1c:00.0",
                 0,
-                Level::Multiple,
+                PciPath::Multiple,
             ),
-            ("pci0000:15/0000:15:02.0/0000:20:00.0", 0, Level::HostBridge),
-            ("pci0000:37/0000:37:01.0/0000:38:00.0", 0, Level::Node),
-            ("pci0000:97/0000:97:01.0/0000:98:00.0", 1, Level::System),
+            ("pci0000:15/0000:15:02.0/0000:20:00.0", 0, PciPath::HostBridge),
+            ("pci0000:37/0000:37:01.0/0000:38:00.0", 0, PciPath::Node),
+            ("pci0000:97/0000:97:01.0/0000:98:00.0", 1, PciPath::System),
         ] {
             let other = device(path, node);
             assert_eq!(gpu.to(&other), level, "{path}");

@@ -1,22 +1,9 @@
 //! `matmul-batched`: many small products at once.
 
-use std::time::Instant;
-
 use rayon::prelude::*;
 
-use super::matmul::Tolerance;
-use crate::{
-    cpu_product::{CpuProduct, multiply_here},
-    cuda::{Argument, DeviceMemory, Grid, Kernel},
-    double_double::DoubleDouble,
-    error::RunError,
-    gpu::{Gpu, THREADS},
-    kernels,
-    memory_budget::MemoryBudget,
-    protocol::{Backend, Bound, Cost, Dtype, Extent, Verification},
-    random::{SEED_A, SEED_B, fill},
-    workload::{About, Prepared, Sample, Size, Workload},
-};
+use super::{matmul::Tolerance, prelude::*};
+use crate::cpu_product::{CpuProduct, multiply_here};
 
 pub(super) static MATMUL_BATCHED: MatmulBatched = MatmulBatched;
 
@@ -54,19 +41,11 @@ impl Workload for MatmulBatched {
     }
 
     fn on_cuda<'gpu>(&self, gpu: &'gpu Gpu, size: Size) -> Result<Box<dyn Prepared + 'gpu>, RunError> {
-        match size.dtype {
-            Dtype::Fp32 => Ok(Box::new(OnCuda::new::<f32>(gpu, size)?)),
-            Dtype::Fp64 => Ok(Box::new(OnCuda::new::<f64>(gpu, size)?)),
-            dtype => Err(ABOUT.no_such(dtype)),
-        }
+        of_float!(ABOUT, size.dtype, |Float| OnCuda::new::<Float>(gpu, size)?)
     }
 
     fn on_cpu(&self, size: Size) -> Result<Box<dyn Prepared>, RunError> {
-        match size.dtype {
-            Dtype::Fp32 => Ok(Box::new(OnCpu::<f32>::new(size.n))),
-            Dtype::Fp64 => Ok(Box::new(OnCpu::<f64>::new(size.n))),
-            dtype => Err(ABOUT.no_such(dtype)),
-        }
+        of_float!(ABOUT, size.dtype, |Float| OnCpu::<Float>::new(size.n))
     }
 }
 
@@ -114,8 +93,7 @@ impl Prepared for OnCuda<'_> {
         let Self { gpu, kernel, blocks, a, b, out, size } = self;
         let grid = Grid { blocks: *blocks, threads: THREADS };
         let arguments = [Argument::Out(out), Argument::In(a), Argument::In(b), Argument::U64(size.n)];
-        let elapsed = gpu.stream.time(|queue| queue.launch(kernel, grid, &arguments))?;
-        Ok(Sample { device_us: Some(elapsed.device_us), host_us: elapsed.host_us })
+        gpu.time(|queue| queue.launch(kernel, grid, &arguments))
     }
 
     fn verify(&mut self) -> Result<Verification, RunError> {
@@ -132,11 +110,7 @@ struct Inputs<T> {
 
 impl<T: CpuProduct> Inputs<T> {
     fn new(n: u64) -> Self {
-        let array = |seed| {
-            let mut array = vec![T::default(); elements(n) as usize];
-            fill(&mut array, |index| T::random(seed, index));
-            array
-        };
+        let array = |seed| random::array(elements(n), |index| T::random(seed, index));
         Self { a: array(SEED_A), b: array(SEED_B), n: n as usize }
     }
 
@@ -166,19 +140,17 @@ struct OnCpu<T> {
 
 impl<T: CpuProduct> OnCpu<T> {
     fn new(n: u64) -> Self {
-        let mut out = vec![T::default(); elements(n) as usize];
-        fill(&mut out, |_| T::POISON);
-        Self { inputs: Inputs::new(n), out }
+        Self { inputs: Inputs::new(n), out: random::array(elements(n), |_| T::POISON) }
     }
 }
 
 impl<T: CpuProduct> Prepared for OnCpu<T> {
     fn run(&mut self) -> Result<Sample, RunError> {
         let Inputs { a, b, n } = &self.inputs;
-        let begun = Instant::now();
-        let inputs = a.par_chunks(n * n).zip(b.par_chunks(n * n));
-        self.out.par_chunks_mut(n * n).zip(inputs).for_each(|(out, (a, b))| multiply_here(out, a, b, *n));
-        Ok(Sample { device_us: None, host_us: begun.elapsed().as_secs_f64() * 1e6 })
+        Ok(Sample::on_cpu(|| {
+            let inputs = a.par_chunks(n * n).zip(b.par_chunks(n * n));
+            self.out.par_chunks_mut(n * n).zip(inputs).for_each(|(out, (a, b))| multiply_here(out, a, b, *n));
+        }))
     }
 
     fn verify(&mut self) -> Result<Verification, RunError> {

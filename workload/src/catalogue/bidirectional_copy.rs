@@ -1,16 +1,7 @@
 //! `both-pinned`: copies between host and device, both ways at once.
 
-use super::copied::HostMemory;
-use crate::{
-    check::compare_words,
-    cuda::{DeviceMemory, Stream},
-    error::RunError,
-    gpu::Gpu,
-    memory_budget::MemoryBudget,
-    protocol::{Backend, Bound, Cost, Dtype, Extent, Verification},
-    random::{self, SEED_A, SEED_B, fill},
-    workload::{About, Prepared, Sample, Size, Workload},
-};
+use super::{copied::HostMemory, prelude::*};
+use crate::cuda::Stream;
 
 pub(super) static BOTH_PINNED: BidirectionalCopy = BidirectionalCopy;
 
@@ -26,7 +17,6 @@ static ABOUT: About = About {
 
 /// Of each direction: so much that the time of one start does not show.
 const USUAL_BYTES: u64 = 256 << 20;
-const WORD_BYTES: u64 = 8;
 
 pub(super) struct BidirectionalCopy;
 
@@ -40,12 +30,12 @@ impl Workload for BidirectionalCopy {
     }
 
     fn cost(&self, size: Size) -> Cost {
-        let bytes = words(size).saturating_mul(2 * WORD_BYTES);
+        let bytes = size.words().saturating_mul(2 * WORD_BYTES);
         Cost { memory_bytes: bytes, host_bytes: bytes, moved_bytes: bytes, operations: 0 }
     }
 
     fn on_cuda<'gpu>(&self, gpu: &'gpu Gpu, size: Size) -> Result<Box<dyn Prepared + 'gpu>, RunError> {
-        let words = words(size);
+        let words = size.words();
         let (mut from, mut to) = (HostMemory::new(gpu, words, true)?, HostMemory::new(gpu, words, true)?);
         fill(from.slice_mut(), |index| random::bits(SEED_A, index));
         // What no word is that comes from the device.
@@ -80,17 +70,11 @@ impl Prepared for Ready<'_> {
             there.copy_in(arrived, from.slice())?;
             back.copy_out(to.slice_mut(), sent, 0)
         })?;
-        Ok(Sample { device_us: Some(elapsed.device_us), host_us: elapsed.host_us })
+        Ok(elapsed.into())
     }
 
     fn verify(&mut self) -> Result<Verification, RunError> {
-        let there = self.gpu.check(&self.arrived, self.words, |words: &[u64], first| {
-            compare_words(words, first, |index| random::bits(SEED_A, index))
-        })?;
-        Ok(there.and(compare_words(self.to.slice(), 0, |index| random::bits(SEED_B, index))))
+        let there = self.gpu.check(&self.arrived, self.words, compare_random(SEED_A))?;
+        Ok(there.and(compare_random(SEED_B)(self.to.slice(), 0)))
     }
-}
-
-fn words(size: Size) -> u64 {
-    size.bytes().div_ceil(WORD_BYTES)
 }

@@ -1,9 +1,7 @@
 //! Kernels that follow each other, each begun by itself or all of them as one graph.
 
-use crate::{
-    cuda::{CudaError, DeviceMemory, Graph, Kernel, Queue},
-    gpu::Gpu,
-};
+use super::prelude::*;
+use crate::cuda::Graph;
 
 /// How work that takes several operations is brought to a GPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,6 +12,15 @@ pub(super) enum Form {
     Graph,
     /// One kernel that does everything.
     Fused,
+}
+
+impl Form {
+    /// What a small program is in this form, if the CPU has it in those with a kernel for each operation and with one.
+    pub(super) const fn about(self, [id, does, teaches]: [&'static str; 3], bound: Bound, extent: Extent) -> About {
+        let backends: &[Backend] =
+            if matches!(self, Self::Graph) { &[Backend::Cuda] } else { &[Backend::Cuda, Backend::Cpu] };
+        About { id, does, teaches, dtypes: &[Dtype::Fp32], backends, bound, extent }
+    }
 }
 
 /// What kernels do with which memory.
@@ -64,5 +71,30 @@ impl<L: Links> Chain<L> {
             Self::Links { memory, .. } => memory,
             Self::Graph(graph) => graph.memory(),
         }
+    }
+}
+
+/// A chain that is run as a whole, and whose first memory has the result.
+pub(super) struct Whole<'gpu, L> {
+    gpu: &'gpu Gpu,
+    chain: Chain<L>,
+    elements: u64,
+    check: fn(&[f32], u64) -> Verification,
+}
+
+impl<'gpu, L: Links> Whole<'gpu, L> {
+    /// With so many elements in the result, and the check of some of them.
+    pub(super) fn new(gpu: &'gpu Gpu, chain: Chain<L>, elements: u64, check: fn(&[f32], u64) -> Verification) -> Self {
+        Self { gpu, chain, elements, check }
+    }
+}
+
+impl<L: Links> Prepared for Whole<'_, L> {
+    fn run(&mut self) -> Result<Sample, RunError> {
+        self.gpu.time(|queue| self.chain.put(queue))
+    }
+
+    fn verify(&mut self) -> Result<Verification, RunError> {
+        Ok(self.gpu.check(&self.chain.memory()[0], self.elements, self.check)?)
     }
 }

@@ -1,19 +1,6 @@
 //! Pointer chases: loads of which each says where the next one is.
 
-use std::time::Instant;
-
-use super::elementwise::larger_than_caches;
-use crate::{
-    check::compare_words,
-    cuda::{Argument, Code, DeviceMemory, Grid, Kernel},
-    error::RunError,
-    gpu::Gpu,
-    kernels::ptx,
-    memory_budget::MemoryBudget,
-    protocol::{Backend, Bound, Cost, Dtype, Extent, Verification},
-    random::{self, SEED_A},
-    workload::{About, Prepared, Sample, Size, Workload},
-};
+use super::{elementwise::larger_than_caches, prelude::*};
 
 const KERNELS: Code = ptx!("chase");
 pub(super) static MEMORY: Chase = chase(
@@ -109,8 +96,7 @@ impl Prepared for OnCuda<'_> {
         let Self { gpu, kernel, pointers, place, way } = self;
         let start = way.advance() * LINE_WORDS;
         let arguments = [Argument::Out(place), Argument::In(pointers), Argument::U64(start), Argument::U64(STEPS)];
-        let elapsed = gpu.stream.time(|queue| queue.launch(kernel, Grid { blocks: 1, threads: 1 }, &arguments))?;
-        Ok(Sample { device_us: Some(elapsed.device_us / STEPS as f64), host_us: elapsed.host_us / STEPS as f64 })
+        Ok(gpu.time(|queue| queue.launch(kernel, Grid::ONE, &arguments))?.of_one(STEPS))
     }
 
     fn verify(&mut self) -> Result<Verification, RunError> {
@@ -128,9 +114,7 @@ struct OnCpu {
 impl Prepared for OnCpu {
     fn run(&mut self) -> Result<Sample, RunError> {
         let start = self.way.advance() * LINE_WORDS;
-        let begun = Instant::now();
-        self.place = (0..STEPS).fold(start, |at, _| self.pointers[at as usize]);
-        Ok(Sample { device_us: None, host_us: begun.elapsed().as_secs_f64() * 1e6 / STEPS as f64 })
+        Ok(Sample::on_cpu(|| self.place = (0..STEPS).fold(start, |at, _| self.pointers[at as usize])).of_one(STEPS))
     }
 
     fn verify(&mut self) -> Result<Verification, RunError> {

@@ -5,17 +5,9 @@ use std::marker::PhantomData;
 use super::{
     on_cpu::check,
     operations::{Form, Operation},
+    prelude::*,
 };
-use crate::{
-    cuda::{Argument, DeviceMemory, Kernel, PinnedMemory, Plain},
-    error::RunError,
-    gpu::{Gpu, thread_each},
-    kernels,
-    protocol::Verification,
-    random::{SEED_A, fill},
-    real::Real,
-    workload::{Prepared, Sample},
-};
+use crate::cuda::Plain;
 
 /// An operation of one input, the host's memory on both ends.
 pub(super) struct Copied<'gpu, Op, T> {
@@ -62,7 +54,7 @@ impl<T: Plain + Default> HostMemory<T> {
 
 impl<'gpu, Op: Operation, T: Real> Copied<'gpu, Op, T> {
     pub(super) fn new(gpu: &'gpu Gpu, elements: u64, is_pinned: bool) -> Result<Self, RunError> {
-        assert!(Op::INPUTS == 1 && Op::FORM == Form::Thread, "{} has one input", Op::KERNEL);
+        assert!(Op::SHAPE.inputs == 1 && Op::SHAPE.form == Form::Thread, "{} has one input", Op::SHAPE.kernel);
         let bytes = elements * T::DTYPE.bytes();
         let (mut input, mut result) =
             (HostMemory::new(gpu, elements, is_pinned)?, HostMemory::new(gpu, elements, is_pinned)?);
@@ -70,7 +62,7 @@ impl<'gpu, Op: Operation, T: Real> Copied<'gpu, Op, T> {
         fill(result.slice_mut(), |_| T::POISON);
         Ok(Self {
             gpu,
-            kernel: gpu.kernel(kernels::ELEMENTWISE, &format!("{}_{}", Op::KERNEL, T::DTYPE))?,
+            kernel: gpu.kernel(kernels::ELEMENTWISE, &format!("{}_{}", Op::SHAPE.kernel, T::DTYPE))?,
             input,
             a: gpu.poisoned(bytes)?,
             out: gpu.poisoned(bytes)?,
@@ -84,13 +76,12 @@ impl<Op: Operation, T: Real> Prepared for Copied<'_, Op, T> {
     fn run(&mut self) -> Result<Sample, RunError> {
         let Self { gpu, kernel, input, a, out, result, .. } = self;
         let elements = input.slice().len() as u64;
-        let elapsed = gpu.stream.time(|queue| {
+        gpu.time(|queue| {
             queue.copy_in(a, input.slice())?;
             let arguments = [Argument::Out(out), Argument::In(a), Argument::U64(elements)];
             queue.launch(kernel, thread_each(elements), &arguments)?;
             queue.copy_out(result.slice_mut(), out, 0)
-        })?;
-        Ok(Sample { device_us: Some(elapsed.device_us), host_us: elapsed.host_us })
+        })
     }
 
     fn verify(&mut self) -> Result<Verification, RunError> {

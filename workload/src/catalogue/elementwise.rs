@@ -7,14 +7,7 @@ use super::{
     on_cpu::OnCpu,
     on_cuda::OnCuda,
     operations::{self, Operation},
-};
-use crate::{
-    error::RunError,
-    gpu::Gpu,
-    memory_budget::MemoryBudget,
-    protocol::{Backend, Bound, Cost, Dtype, Extent},
-    real::Real,
-    workload::{About, Prepared, Size, Workload},
+    prelude::*,
 };
 
 const DTYPES: &[Dtype] = &[Dtype::Fp32, Dtype::Fp64];
@@ -184,12 +177,12 @@ impl<Op: Operation> Workload for Elementwise<Op> {
     }
 
     fn cost(&self, size: Size) -> Cost {
-        let bytes = size.bytes().saturating_mul(Op::INPUTS + 1);
+        let bytes = size.bytes().saturating_mul(Op::SHAPE.inputs + 1);
         Cost {
             memory_bytes: bytes,
             host_bytes: if matches!(self.way, Way::Pinned | Way::Pageable) { bytes } else { 0 },
             moved_bytes: bytes,
-            operations: size.n.saturating_mul(Op::OPERATIONS),
+            operations: size.n.saturating_mul(Op::SHAPE.operations),
         }
     }
 
@@ -203,11 +196,7 @@ impl<Op: Operation> Workload for Elementwise<Op> {
 
     fn on_cpu(&self, size: Size) -> Result<Box<dyn Prepared>, RunError> {
         let is_alone = self.way == Way::OneThread;
-        match size.dtype {
-            Dtype::Fp32 => Ok(Box::new(OnCpu::<Op, f32>::new(size.n, is_alone))),
-            Dtype::Fp64 => Ok(Box::new(OnCpu::<Op, f64>::new(size.n, is_alone))),
-            dtype => Err(self.about.no_such(dtype)),
-        }
+        of_float!(self.about, size.dtype, |Float| OnCpu::<Op, Float>::new(size.n, is_alone))
     }
 }
 

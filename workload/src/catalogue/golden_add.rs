@@ -3,17 +3,7 @@
 use super::{
     on_cpu::{OnCpu, check},
     operations::VectorAdd,
-};
-use crate::{
-    check::compare_words,
-    cuda::{Argument, DeviceMemory, Grid, Kernel},
-    error::RunError,
-    gpu::Gpu,
-    kernels,
-    memory_budget::MemoryBudget,
-    protocol::{Backend, Bound, Cost, Dtype, Extent, Verification},
-    random::{SEED_A, SEED_B},
-    workload::{About, Prepared, Sample, Size, Workload},
+    prelude::*,
 };
 
 pub(super) static VECTOR_ADD_GRID: VectorAddGrid = VectorAddGrid;
@@ -74,8 +64,7 @@ impl Prepared for OnCuda<'_> {
     fn run(&mut self) -> Result<Sample, RunError> {
         let Self { gpu, kernel, a, b, out } = self;
         let arguments = [Argument::Out(out), Argument::In(a), Argument::In(b), Argument::U64(ELEMENTS)];
-        let elapsed = gpu.stream.time(|queue| queue.launch(kernel, GRID, &arguments))?;
-        Ok(Sample { device_us: Some(elapsed.device_us), host_us: elapsed.host_us })
+        gpu.time(|queue| queue.launch(kernel, GRID, &arguments))
     }
 
     fn verify(&mut self) -> Result<Verification, RunError> {

@@ -1,22 +1,8 @@
 //! Small matrices times their transposes, and the trace of each product: the log of a loop.
 
-use std::time::Instant;
-
 use rayon::prelude::*;
 
-use crate::{
-    check::{Expected, compare},
-    cuda::{Argument, Code, CudaError, DeviceMemory, Elapsed, Grid, Kernel, PinnedMemory},
-    double_double::DoubleDouble,
-    error::RunError,
-    gpu::Gpu,
-    kernels::ptx,
-    memory_budget::MemoryBudget,
-    protocol::{Backend, Bound, Cost, Dtype, Extent, Verification},
-    random::{SEED_A, fill},
-    real::Real,
-    workload::{About, Prepared, Sample, Size, Workload},
-};
+use super::prelude::*;
 
 const KERNELS: Code = ptx!("gram");
 const SIDE: usize = 100;
@@ -114,11 +100,9 @@ impl Workload for Gram {
     }
 
     fn on_cpu(&self, size: Size) -> Result<Box<dyn Prepared>, RunError> {
-        let mut matrices = vec![0.0; size.n as usize * AREA];
-        fill(&mut matrices, |index| f32::random(SEED_A, index));
         let products = if self.form == Form::Batched { size.n as usize } else { 1 };
         Ok(Box::new(OnCpu {
-            matrices,
+            matrices: random::array(size.n * AREA as u64, |index| f32::random(SEED_A, index)),
             products: vec![f32::POISON; products * AREA],
             traces: vec![f32::POISON; size.n as usize],
         }))
@@ -147,9 +131,9 @@ struct OnCuda<'gpu> {
 impl OnCuda<'_> {
     /// The host has each trace before the next product begins. Events stand around all of it, since two around each would
     /// take as long as it does.
-    fn one_by_one(&mut self) -> Result<Elapsed, CudaError> {
+    fn one_by_one(&mut self) -> Result<Sample, RunError> {
         let Self { gpu, tiles, matrices, products, scratch, arrived, traces, .. } = self;
-        gpu.stream.time(|_| {
+        gpu.time(|_| {
             for (at, place) in traces.iter_mut().enumerate() {
                 gpu.stream.run(|queue| {
                     let arguments = of_one(products, Argument::Pinned(arrived), matrices, at as u64, scratch);
@@ -161,9 +145,9 @@ impl OnCuda<'_> {
         })
     }
 
-    fn logged(&mut self) -> Result<Elapsed, CudaError> {
+    fn logged(&mut self) -> Result<Sample, RunError> {
         let Self { gpu, tiles, matrices, products, log, scratch, traces, .. } = self;
-        gpu.stream.time(|queue| {
+        gpu.time(|queue| {
             for at in 0..traces.len() as u64 {
                 let arguments = of_one(products, Argument::At(log, at * 4), matrices, at, scratch);
                 queue.launch(tiles, TILE_GRID, &arguments)?;
@@ -172,11 +156,11 @@ impl OnCuda<'_> {
         })
     }
 
-    fn batched(&mut self) -> Result<Elapsed, CudaError> {
+    fn batched(&mut self) -> Result<Sample, RunError> {
         let Self { gpu, product, trace, matrices, products, log, traces, .. } = self;
         let grid = |threads| Grid { blocks: traces.len() as u32, threads };
         let (of_products, of_traces) = (grid(BATCH_THREADS), grid(WARP));
-        gpu.stream.time(|queue| {
+        gpu.time(|queue| {
             queue.launch(product, of_products, &[Argument::Out(products), Argument::In(matrices)])?;
             queue.launch(trace, of_traces, &[Argument::Out(log), Argument::In(products)])?;
             queue.copy_out(traces, log, 0)
@@ -200,12 +184,11 @@ fn of_one<'scope>(
 
 impl Prepared for OnCuda<'_> {
     fn run(&mut self) -> Result<Sample, RunError> {
-        let elapsed = match self.form {
+        match self.form {
             Form::OneByOne => self.one_by_one(),
             Form::Logged => self.logged(),
             Form::Batched => self.batched(),
-        }?;
-        Ok(Sample { device_us: Some(elapsed.device_us), host_us: elapsed.host_us })
+        }
     }
 
     fn verify(&mut self) -> Result<Verification, RunError> {
@@ -223,16 +206,16 @@ struct OnCpu {
 impl Prepared for OnCpu {
     fn run(&mut self) -> Result<Sample, RunError> {
         let Self { matrices, products, traces } = self;
-        let begun = Instant::now();
-        if products.len() == matrices.len() {
-            let all = products.par_chunks_mut(AREA).zip(matrices.par_chunks(AREA)).zip(traces.par_iter_mut());
-            all.for_each(|((product, matrix), trace)| *trace = multiply(product, matrix));
-        } else {
-            for (matrix, trace) in matrices.chunks(AREA).zip(traces) {
-                *trace = multiply(products, matrix);
+        Ok(Sample::on_cpu(|| {
+            if products.len() == matrices.len() {
+                let all = products.par_chunks_mut(AREA).zip(matrices.par_chunks(AREA)).zip(traces.par_iter_mut());
+                all.for_each(|((product, matrix), trace)| *trace = multiply(product, matrix));
+            } else {
+                for (matrix, trace) in matrices.chunks(AREA).zip(traces) {
+                    *trace = multiply(products, matrix);
+                }
             }
-        }
-        Ok(Sample { device_us: None, host_us: begun.elapsed().as_secs_f64() * 1e6 })
+        }))
     }
 
     fn verify(&mut self) -> Result<Verification, RunError> {

@@ -1,22 +1,12 @@
 //! `launch-latency`: what starting a kernel takes.
 
-use crate::{
-    check::compare_words,
-    cuda::{Argument, Code, DeviceMemory, Grid, Kernel},
-    error::RunError,
-    gpu::Gpu,
-    kernels::ptx,
-    memory_budget::MemoryBudget,
-    protocol::{Backend, Bound, Cost, Dtype, Extent, Verification},
-    workload::{About, Prepared, Sample, Size, Workload},
-};
+use super::prelude::*;
 
 const KERNELS: Code = ptx!("launch");
 pub(super) static LAUNCH_LATENCY: LaunchLatency = LaunchLatency;
 
 /// So many kernels that what comes before and after them does not show.
-const CHAIN: u32 = 1000;
-const ONE: Grid = Grid { blocks: 1, threads: 1 };
+const CHAIN: u64 = 1000;
 
 static ABOUT: About = About {
     id: "launch-latency",
@@ -63,11 +53,11 @@ struct Ready<'gpu> {
 impl Prepared for Ready<'_> {
     fn run(&mut self) -> Result<Sample, RunError> {
         let Self { gpu, empty, count, counter, runs } = self;
-        let chain = gpu.stream.time(|queue| (0..CHAIN).try_for_each(|_| queue.launch(empty, ONE, &[])))?;
-        let host_us = gpu.stream.run(|queue| queue.launch(empty, ONE, &[]))?;
-        gpu.stream.run(|queue| queue.launch(count, ONE, &[Argument::Out(counter)]))?;
+        let chain = gpu.time(|queue| (0..CHAIN).try_for_each(|_| queue.launch(empty, Grid::ONE, &[])))?;
+        let host_us = gpu.stream.run(|queue| queue.launch(empty, Grid::ONE, &[]))?;
+        gpu.stream.run(|queue| queue.launch(count, Grid::ONE, &[Argument::Out(counter)]))?;
         *runs += 1;
-        Ok(Sample { device_us: Some(chain.device_us / f64::from(CHAIN)), host_us })
+        Ok(Sample { host_us, ..chain.of_one(CHAIN) })
     }
 
     fn verify(&mut self) -> Result<Verification, RunError> {

@@ -1,20 +1,8 @@
 //! A small matrix times some vectors: one vector after the other, as a graph of those, and all in one kernel.
 
-use std::time::Instant;
-
-use super::chain::{Chain, Form, Links};
-use crate::{
-    check::{Expected, compare},
-    cuda::{Argument, Code, CudaError, DeviceMemory, Grid, Kernel, Queue},
-    double_double::DoubleDouble,
-    error::RunError,
-    gpu::{Gpu, THREADS},
-    kernels::ptx,
-    memory_budget::MemoryBudget,
-    protocol::{Backend, Bound, Cost, Dtype, Extent, Verification},
-    random::{SEED_A, SEED_B, fill},
-    real::Real,
-    workload::{About, Prepared, Sample, Size, Workload},
+use super::{
+    chain::{Chain, Form, Links, Whole},
+    prelude::*,
 };
 
 const KERNELS: Code = ptx!("matvec");
@@ -50,11 +38,7 @@ pub(super) struct Matvec {
 }
 
 const fn matvec(id: &'static str, does: &'static str, teaches: &'static str, form: Form) -> Matvec {
-    let backends: &[Backend] =
-        if matches!(form, Form::Graph) { &[Backend::Cuda] } else { &[Backend::Cuda, Backend::Cpu] };
-    let about =
-        About { id, does, teaches, dtypes: &[Dtype::Fp32], backends, bound: Bound::Driver, extent: Extent::Times };
-    Matvec { about, form }
+    Matvec { about: form.about([id, does, teaches], Bound::Driver, Extent::Times), form }
 }
 
 impl Workload for Matvec {
@@ -82,15 +66,11 @@ impl Workload for Matvec {
         let kernels = vec![gpu.kernel(KERNELS, "matvec")?];
         let links = Products { vectors: size.n, is_batched: self.form == Form::Fused };
         let chain = Chain::new(gpu, self.form, links, memory, kernels)?;
-        Ok(Box::new(OnCuda { gpu, chain, vectors: size.n }))
+        Ok(Box::new(Whole::new(gpu, chain, size.n * ROWS, check)))
     }
 
     fn on_cpu(&self, size: Size) -> Result<Box<dyn Prepared>, RunError> {
-        let random = |elements: u64, seed| {
-            let mut array = vec![0.0; elements as usize];
-            fill(&mut array, |index| f32::random(seed, index));
-            array
-        };
+        let random = |elements, seed| random::array(elements, |index| f32::random(seed, index));
         Ok(Box::new(OnCpu {
             matrix: random(ROWS * COLUMNS, SEED_A),
             vectors: random(size.n * COLUMNS, SEED_B),
@@ -130,23 +110,6 @@ impl Links for Products {
     }
 }
 
-struct OnCuda<'gpu> {
-    gpu: &'gpu Gpu,
-    chain: Chain<Products>,
-    vectors: u64,
-}
-
-impl Prepared for OnCuda<'_> {
-    fn run(&mut self) -> Result<Sample, RunError> {
-        let elapsed = self.gpu.stream.time(|queue| self.chain.put(queue))?;
-        Ok(Sample { device_us: Some(elapsed.device_us), host_us: elapsed.host_us })
-    }
-
-    fn verify(&mut self) -> Result<Verification, RunError> {
-        Ok(self.gpu.check(&self.chain.memory()[0], self.vectors * ROWS, check)?)
-    }
-}
-
 /// On one thread, since waking others takes longer.
 struct OnCpu {
     matrix: Vec<f32>,
@@ -160,19 +123,19 @@ impl Prepared for OnCpu {
     fn run(&mut self) -> Result<Sample, RunError> {
         let Self { matrix, vectors, out, is_batched } = self;
         let (rows, columns) = (ROWS as usize, COLUMNS as usize);
-        let begun = Instant::now();
-        if *is_batched {
-            for (at, row) in matrix.chunks(columns).enumerate() {
+        Ok(Sample::on_cpu(|| {
+            if *is_batched {
+                for (at, row) in matrix.chunks(columns).enumerate() {
+                    for (vector, out) in vectors.chunks(columns).zip(out.chunks_mut(rows)) {
+                        out[at] = dot(row, vector);
+                    }
+                }
+            } else {
                 for (vector, out) in vectors.chunks(columns).zip(out.chunks_mut(rows)) {
-                    out[at] = dot(row, vector);
+                    out.iter_mut().zip(matrix.chunks(columns)).for_each(|(out, row)| *out = dot(row, vector));
                 }
             }
-        } else {
-            for (vector, out) in vectors.chunks(columns).zip(out.chunks_mut(rows)) {
-                out.iter_mut().zip(matrix.chunks(columns)).for_each(|(out, row)| *out = dot(row, vector));
-            }
-        }
-        Ok(Sample { device_us: None, host_us: begun.elapsed().as_secs_f64() * 1e6 })
+        }))
     }
 
     fn verify(&mut self) -> Result<Verification, RunError> {

@@ -9,6 +9,7 @@
 //! - [`launch`] starts kernels, [`chase`] waits for loads, [`transcendental`] computes.
 //! - [`selu`], [`matvec`], [`train`] and [`gram`] are small programs in several forms: operation by operation, as graphs,
 //!   and in one kernel, out of [`chain`].
+//! - [`prelude`] is what all of them are written with.
 
 mod batched;
 mod bidirectional_copy;
@@ -25,6 +26,7 @@ mod on_cpu;
 mod on_cuda;
 mod operations;
 mod peer;
+mod prelude;
 mod read;
 mod reduce;
 mod selu;

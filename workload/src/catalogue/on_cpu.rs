@@ -1,18 +1,10 @@
 //! An operation on the CPU: on all of its threads, or on one.
 
-use std::{marker::PhantomData, time::Instant};
+use std::marker::PhantomData;
 
 use rayon::prelude::*;
 
-use super::operations::Operation;
-use crate::{
-    check::compare,
-    error::RunError,
-    protocol::Verification,
-    random::{SEED_A, SEED_B, fill},
-    real::Real,
-    workload::{Prepared, Sample},
-};
+use super::{operations::Operation, prelude::*};
 
 /// Elements that a thread takes at a time: enough that taking them costs nothing.
 const CHUNK: usize = 1 << 15;
@@ -32,16 +24,11 @@ impl<Op: Operation, T: Real> OnCpu<Op, T> {
     /// their caches.
     pub(super) fn new(elements: u64, is_alone: bool) -> Self {
         let array = |elements: u64, element: &(dyn Fn(u64) -> T + Sync)| {
-            let mut array = vec![T::default(); elements as usize];
-            if is_alone {
-                array.iter_mut().zip(0..).for_each(|(place, index)| *place = element(index));
-            } else {
-                fill(&mut array, element);
-            }
-            array
+            if is_alone { (0..elements).map(element).collect() } else { random::array(elements, element) }
         };
-        let input =
-            |inputs, seed| array(if Op::INPUTS >= inputs { elements } else { 0 }, &|index| T::random(seed, index));
+        let input = |inputs, seed| {
+            array(if Op::SHAPE.inputs >= inputs { elements } else { 0 }, &|index| T::random(seed, index))
+        };
         let (a, b, out) = (input(1, SEED_A), input(2, SEED_B), array(elements, &|_| T::POISON));
         Self { a, b, out, is_alone, operation: PhantomData }
     }
@@ -50,16 +37,16 @@ impl<Op: Operation, T: Real> OnCpu<Op, T> {
 impl<Op: Operation, T: Real> Prepared for OnCpu<Op, T> {
     fn run(&mut self) -> Result<Sample, RunError> {
         let Self { a, b, out, is_alone, .. } = self;
-        let begun = Instant::now();
-        // Waking other threads takes longer than a chunk does.
-        if *is_alone || out.len() <= CHUNK {
-            apply::<Op, T>(out, a, b);
-        } else {
-            out.par_chunks_mut(CHUNK).enumerate().for_each(|(chunk, out)| {
-                apply::<Op, T>(out, part(a, chunk), part(b, chunk));
-            });
-        }
-        Ok(Sample { device_us: None, host_us: begun.elapsed().as_secs_f64() * 1e6 })
+        Ok(Sample::on_cpu(|| {
+            // Waking other threads takes longer than a chunk does.
+            if *is_alone || out.len() <= CHUNK {
+                apply::<Op, T>(out, a, b);
+            } else {
+                out.par_chunks_mut(CHUNK).enumerate().for_each(|(chunk, out)| {
+                    apply::<Op, T>(out, part(a, chunk), part(b, chunk));
+                });
+            }
+        }))
     }
 
     fn verify(&mut self) -> Result<Verification, RunError> {
@@ -75,7 +62,7 @@ fn part<T>(array: &[T], chunk: usize) -> &[T] {
 
 /// One loop for each number of inputs, which the compiler makes work on several elements at once.
 fn apply<Op: Operation, T: Real>(out: &mut [T], a: &[T], b: &[T]) {
-    match Op::INPUTS {
+    match Op::SHAPE.inputs {
         0 => out.fill(Op::apply(T::default(), T::default())),
         1 => out.iter_mut().zip(a).for_each(|(out, a)| *out = Op::apply(*a, T::default())),
         _ => out.iter_mut().zip(a.iter().zip(b)).for_each(|(out, (a, b))| *out = Op::apply(*a, *b)),
@@ -84,7 +71,7 @@ fn apply<Op: Operation, T: Real>(out: &mut [T], a: &[T], b: &[T]) {
 
 /// Checks elements of a result, of which the first has this index.
 pub(super) fn check<Op: Operation, T: Real>(out: &[T], first: u64) -> Verification {
-    compare(out, first, Op::TOLERANCE, |index| {
+    compare(out, first, Op::SHAPE.tolerance, |index| {
         Op::expected::<T>(T::random_exact(SEED_A, index), T::random_exact(SEED_B, index))
     })
 }

@@ -5,16 +5,7 @@ use std::marker::PhantomData;
 use super::{
     on_cpu::check,
     operations::{Form, Operation, scalar},
-};
-use crate::{
-    cuda::{Argument, DeviceMemory, Grid, Kernel},
-    error::RunError,
-    gpu::{Gpu, THREADS, thread_each},
-    kernels,
-    protocol::Verification,
-    random::{SEED_A, SEED_B},
-    real::Real,
-    workload::{Prepared, Sample},
+    prelude::*,
 };
 
 /// As in `stream.cu`.
@@ -38,16 +29,16 @@ impl<'gpu, Op: Operation, T: Real> OnCuda<'gpu, Op, T> {
         let width = T::DTYPE.bytes();
         let random = format!("random_{}", T::DTYPE);
         let input = |inputs, seed| {
-            let elements = if Op::INPUTS >= inputs { elements } else { 1 };
+            let elements = if Op::SHAPE.inputs >= inputs { elements } else { 1 };
             gpu.random(&random, elements, elements * width, seed)
         };
-        let code = match Op::FORM {
+        let code = match Op::SHAPE.form {
             Form::Stream => kernels::STREAM,
             Form::Thread => kernels::ELEMENTWISE,
         };
         Ok(Self {
             gpu,
-            kernel: gpu.kernel(code, &format!("{}_{}", Op::KERNEL, T::DTYPE))?,
+            kernel: gpu.kernel(code, &format!("{}_{}", Op::SHAPE.kernel, T::DTYPE))?,
             a: input(1, SEED_A)?,
             b: input(2, SEED_B)?,
             out: gpu.poisoned(elements * width)?,
@@ -61,10 +52,10 @@ impl<Op: Operation, T: Real> Prepared for OnCuda<'_, Op, T> {
     fn run(&mut self) -> Result<Sample, RunError> {
         let Self { gpu, kernel, a, b, out, elements, .. } = self;
         let n = Argument::U64(*elements);
-        let (grid, arguments) = match (Op::FORM, Op::INPUTS) {
+        let (grid, arguments) = match (Op::SHAPE.form, Op::SHAPE.inputs) {
             (Form::Stream, _) => {
                 let arguments = vec![Argument::Out(out), Argument::In(a), Argument::In(b), scalar::<T>().argument(), n];
-                let packs_a_thread = if Op::INPUTS == 1 { 1 } else { SEVERAL };
+                let packs_a_thread = if Op::SHAPE.inputs == 1 { 1 } else { SEVERAL };
                 (stream_grid(*elements, T::DTYPE.bytes(), packs_a_thread), arguments)
             }
             (Form::Thread, 1) => (thread_each(*elements), vec![Argument::Out(out), Argument::In(a), n]),
@@ -72,8 +63,7 @@ impl<Op: Operation, T: Real> Prepared for OnCuda<'_, Op, T> {
                 (thread_each(*elements), vec![Argument::Out(out), Argument::In(a), Argument::In(b), n])
             }
         };
-        let elapsed = gpu.stream.time(|queue| queue.launch(kernel, grid, &arguments))?;
-        Ok(Sample { device_us: Some(elapsed.device_us), host_us: elapsed.host_us })
+        gpu.time(|queue| queue.launch(kernel, grid, &arguments))
     }
 
     fn verify(&mut self) -> Result<Verification, RunError> {

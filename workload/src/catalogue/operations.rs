@@ -7,21 +7,27 @@ const SCALAR: f64 = 0.42;
 
 /// An operation on the elements of up to two arrays. What it has no input for is 0.
 pub(super) trait Operation: Sync + 'static {
-    /// Its kernel, without the type at the end.
-    const KERNEL: &'static str;
-    /// How that is started.
-    const FORM: Form;
-    /// How many arrays it reads.
-    const INPUTS: u64;
-    /// Floating point operations for each element.
-    const OPERATIONS: u64;
-    /// The largest error, in units of the type's precision at the size of what was computed with.
-    const TOLERANCE: f64;
+    /// What kernels, costs and checks need to know of it.
+    const SHAPE: Shape;
 
     /// What the CPU does.
     fn apply<T: Real>(a: T, b: T) -> T;
     /// What should come of it.
     fn expected<T: Real>(a: DoubleDouble, b: DoubleDouble) -> Expected;
+}
+
+/// What an operation is from without.
+pub(super) struct Shape {
+    /// Its kernel, without the type at the end.
+    pub(super) kernel: &'static str,
+    /// How that is started.
+    pub(super) form: Form,
+    /// How many arrays it reads.
+    pub(super) inputs: u64,
+    /// Floating point operations for each element.
+    pub(super) operations: u64,
+    /// The largest error, in units of the type's precision at the size of what was computed with.
+    pub(super) tolerance: f64,
 }
 
 /// How a kernel is started.
@@ -48,11 +54,7 @@ pub(super) struct Trig;
 pub(super) struct Square;
 
 impl Operation for Copy {
-    const KERNEL: &'static str = "stream_copy";
-    const FORM: Form = Form::Stream;
-    const INPUTS: u64 = 1;
-    const OPERATIONS: u64 = 0;
-    const TOLERANCE: f64 = 0.0;
+    const SHAPE: Shape = Shape { kernel: "stream_copy", form: Form::Stream, inputs: 1, operations: 0, tolerance: 0.0 };
 
     fn apply<T: Real>(a: T, _: T) -> T {
         a
@@ -63,11 +65,7 @@ impl Operation for Copy {
 }
 
 impl Operation for Scale {
-    const KERNEL: &'static str = "stream_scale";
-    const FORM: Form = Form::Stream;
-    const INPUTS: u64 = 1;
-    const OPERATIONS: u64 = 1;
-    const TOLERANCE: f64 = 0.5;
+    const SHAPE: Shape = Shape { kernel: "stream_scale", form: Form::Stream, inputs: 1, operations: 1, tolerance: 0.5 };
 
     fn apply<T: Real>(a: T, _: T) -> T {
         scalar::<T>() * a
@@ -78,11 +76,7 @@ impl Operation for Scale {
 }
 
 impl Operation for Add {
-    const KERNEL: &'static str = "stream_add";
-    const FORM: Form = Form::Stream;
-    const INPUTS: u64 = 2;
-    const OPERATIONS: u64 = 1;
-    const TOLERANCE: f64 = 0.5;
+    const SHAPE: Shape = Shape { kernel: "stream_add", form: Form::Stream, inputs: 2, operations: 1, tolerance: 0.5 };
 
     fn apply<T: Real>(a: T, b: T) -> T {
         a + b
@@ -93,12 +87,8 @@ impl Operation for Add {
 }
 
 impl Operation for Triad {
-    const KERNEL: &'static str = "stream_triad";
-    const FORM: Form = Form::Stream;
-    const INPUTS: u64 = 2;
-    const OPERATIONS: u64 = 2;
     /// Rounded twice, or once where the hardware fuses both operations.
-    const TOLERANCE: f64 = 1.0;
+    const SHAPE: Shape = Shape { kernel: "stream_triad", form: Form::Stream, inputs: 2, operations: 2, tolerance: 1.0 };
 
     fn apply<T: Real>(a: T, b: T) -> T {
         a + scalar::<T>() * b
@@ -110,11 +100,7 @@ impl Operation for Triad {
 }
 
 impl Operation for Write {
-    const KERNEL: &'static str = "stream_write";
-    const FORM: Form = Form::Stream;
-    const INPUTS: u64 = 0;
-    const OPERATIONS: u64 = 0;
-    const TOLERANCE: f64 = 0.0;
+    const SHAPE: Shape = Shape { kernel: "stream_write", form: Form::Stream, inputs: 0, operations: 0, tolerance: 0.0 };
 
     fn apply<T: Real>(_: T, _: T) -> T {
         scalar()
@@ -125,11 +111,7 @@ impl Operation for Write {
 }
 
 impl Operation for VectorAdd {
-    const KERNEL: &'static str = "vector_add";
-    const FORM: Form = Form::Thread;
-    const INPUTS: u64 = 2;
-    const OPERATIONS: u64 = 1;
-    const TOLERANCE: f64 = 0.5;
+    const SHAPE: Shape = Shape { kernel: "vector_add", form: Form::Thread, inputs: 2, operations: 1, tolerance: 0.5 };
 
     fn apply<T: Real>(a: T, b: T) -> T {
         a + b
@@ -140,13 +122,9 @@ impl Operation for VectorAdd {
 }
 
 impl Operation for Trig {
-    const KERNEL: &'static str = "trig";
-    const FORM: Form = Form::Thread;
-    const INPUTS: u64 = 1;
-    const OPERATIONS: u64 = 5;
     /// Two units for each function, as CUDA's manual has it, are four of the squares; rounding those and the sum is less
     /// than two more.
-    const TOLERANCE: f64 = 6.0;
+    const SHAPE: Shape = Shape { kernel: "trig", form: Form::Thread, inputs: 1, operations: 5, tolerance: 6.0 };
 
     fn apply<T: Real>(a: T, _: T) -> T {
         let (cosine, sine) = a.cos_sin();
@@ -159,11 +137,7 @@ impl Operation for Trig {
 }
 
 impl Operation for Square {
-    const KERNEL: &'static str = "square";
-    const FORM: Form = Form::Thread;
-    const INPUTS: u64 = 1;
-    const OPERATIONS: u64 = 1;
-    const TOLERANCE: f64 = 0.5;
+    const SHAPE: Shape = Shape { kernel: "square", form: Form::Thread, inputs: 1, operations: 1, tolerance: 0.5 };
 
     fn apply<T: Real>(a: T, _: T) -> T {
         a * a

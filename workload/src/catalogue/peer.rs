@@ -1,21 +1,11 @@
 //! Copies from one GPU's memory to another's: one way, both ways at once, and how long the smallest takes.
 
-use crate::{
-    check::compare_words,
-    cuda::DeviceMemory,
-    error::RunError,
-    gpu::Gpu,
-    memory_budget::MemoryBudget,
-    protocol::{Backend, Bound, Cost, Dtype, Extent, Verification},
-    random::{self, SEED_A, SEED_B},
-    workload::{About, Prepared, Sample, Size, Workload},
-};
+use super::prelude::*;
 
 /// So much that the time of one start does not show.
 const USUAL_BYTES: u64 = 1 << 30;
-const WORD_BYTES: u64 = 8;
 /// Copies of one run where the time of one is asked.
-const CHAIN: u32 = 100;
+const CHAIN: u64 = 100;
 
 pub(super) static ONE_WAY: Peer = peer(
     "peer",
@@ -71,7 +61,7 @@ impl Workload for Peer {
 
     /// The memory is that of each of the two.
     fn cost(&self, size: Size) -> Cost {
-        let bytes = words(size).saturating_mul(WORD_BYTES);
+        let bytes = size.words().saturating_mul(WORD_BYTES);
         let (memory_bytes, moved_bytes) = match self.form {
             Form::OneWay => (bytes, bytes),
             Form::BothWays => (bytes.saturating_mul(2), bytes.saturating_mul(2)),
@@ -91,7 +81,7 @@ impl Workload for Peer {
         // Where there is no way from one to the other, the driver goes over the host.
         gpu.context.reach(&other.context)?;
         other.context.reach(&gpu.context)?;
-        let words = words(size);
+        let words = size.words();
         let bytes = words * WORD_BYTES;
         let sent = gpu.random("random_u64", words, bytes, SEED_A)?;
         let arrived = other.poisoned(bytes)?;
@@ -127,24 +117,15 @@ impl Prepared for Ready<'_> {
                 back.copy_across(to, from)
             })?,
         };
-        let copies = f64::from(copies);
-        Ok(Sample { device_us: Some(elapsed.device_us / copies), host_us: elapsed.host_us / copies })
+        Ok(Sample::from(elapsed).of_one(copies))
     }
 
     fn verify(&mut self) -> Result<Verification, RunError> {
-        let check = |gpu: &Gpu, memory, seed| {
-            gpu.check(memory, self.words, |words: &[u64], first| {
-                compare_words(words, first, |index| random::bits(seed, index))
-            })
-        };
+        let check = |gpu: &Gpu, memory, seed| gpu.check(memory, self.words, compare_random(seed));
         let there = check(&self.other, &self.arrived, SEED_A)?;
         Ok(match &self.back {
             Some((_, to)) => there.and(check(self.gpu, to, SEED_B)?),
             None => there,
         })
     }
-}
-
-fn words(size: Size) -> u64 {
-    size.bytes().div_ceil(WORD_BYTES)
 }

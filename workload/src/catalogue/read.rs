@@ -3,7 +3,6 @@
 use std::{
     marker::PhantomData,
     sync::atomic::{AtomicU64, Ordering::Relaxed},
-    time::Instant,
 };
 
 use rayon::prelude::*;
@@ -11,17 +10,7 @@ use rayon::prelude::*;
 use super::{
     elementwise::larger_than_caches,
     on_cuda::{SEVERAL, stream_grid},
-};
-use crate::{
-    cuda::{Argument, DeviceMemory, Kernel},
-    error::RunError,
-    gpu::Gpu,
-    kernels,
-    memory_budget::MemoryBudget,
-    protocol::{Backend, Bound, Cost, Dtype, Extent, Verification},
-    random::{SEED_A, fill},
-    real::Real,
-    workload::{About, Prepared, Sample, Size, Workload},
+    prelude::*,
 };
 
 pub(super) static READ: Read = Read;
@@ -54,19 +43,11 @@ impl Workload for Read {
     }
 
     fn on_cuda<'gpu>(&self, gpu: &'gpu Gpu, size: Size) -> Result<Box<dyn Prepared + 'gpu>, RunError> {
-        match size.dtype {
-            Dtype::Fp32 => Ok(Box::new(OnCuda::<f32>::new(gpu, size.n)?)),
-            Dtype::Fp64 => Ok(Box::new(OnCuda::<f64>::new(gpu, size.n)?)),
-            _ => Err(ABOUT.no_such(size.dtype)),
-        }
+        of_float!(ABOUT, size.dtype, |Float| OnCuda::<Float>::new(gpu, size.n)?)
     }
 
     fn on_cpu(&self, size: Size) -> Result<Box<dyn Prepared>, RunError> {
-        match size.dtype {
-            Dtype::Fp32 => Ok(Box::new(OnCpu::<f32>::new(size.n))),
-            Dtype::Fp64 => Ok(Box::new(OnCpu::<f64>::new(size.n))),
-            _ => Err(ABOUT.no_such(size.dtype)),
-        }
+        of_float!(ABOUT, size.dtype, |Float| OnCpu::<Float>::new(size.n))
     }
 }
 
@@ -116,8 +97,7 @@ impl<T: Real> Prepared for OnCuda<'_, T> {
         let Self { gpu, kernel, a, sums, elements, .. } = self;
         let grid = stream_grid(*elements, T::DTYPE.bytes(), SEVERAL);
         let arguments = [Argument::Out(sums), Argument::In(a), Argument::U64(*elements)];
-        let elapsed = gpu.stream.time(|queue| queue.launch(kernel, grid, &arguments))?;
-        Ok(Sample { device_us: Some(elapsed.device_us), host_us: elapsed.host_us })
+        gpu.time(|queue| queue.launch(kernel, grid, &arguments))
     }
 
     fn verify(&mut self) -> Result<Verification, RunError> {
@@ -139,18 +119,17 @@ struct OnCpu<T> {
 
 impl<T: Real> OnCpu<T> {
     fn new(elements: u64) -> Self {
-        let mut a = vec![T::default(); elements as usize];
-        fill(&mut a, |index| T::random(SEED_A, index));
+        let a = random::array(elements, |index| T::random(SEED_A, index));
         Self { a, expected: sum_of_random::<T>(elements), total: None }
     }
 }
 
 impl<T: Real> Prepared for OnCpu<T> {
     fn run(&mut self) -> Result<Sample, RunError> {
-        let begun = Instant::now();
-        let sums = self.a.par_chunks(1 << 15).map(|chunk| sum(chunk.iter().map(|number| number.word())));
-        self.total = Some(sums.reduce(|| 0, u64::wrapping_add));
-        Ok(Sample { device_us: None, host_us: begun.elapsed().as_secs_f64() * 1e6 })
+        Ok(Sample::on_cpu(|| {
+            let sums = self.a.par_chunks(1 << 15).map(|chunk| sum(chunk.iter().map(|number| number.word())));
+            self.total = Some(sums.reduce(|| 0, u64::wrapping_add));
+        }))
     }
 
     fn verify(&mut self) -> Result<Verification, RunError> {

@@ -1,23 +1,11 @@
 //! `reduce`: the sum of an array of numbers.
 
-use std::{marker::PhantomData, time::Instant};
+use std::marker::PhantomData;
 
 use rayon::prelude::*;
 
-use super::elementwise::larger_than_caches;
-use crate::{
-    check::{Expected, compare},
-    cuda::{Argument, Attribute, Code, DeviceMemory, Grid, Kernel},
-    double_double::DoubleDouble,
-    error::RunError,
-    gpu::{Gpu, THREADS},
-    kernels::ptx,
-    memory_budget::MemoryBudget,
-    protocol::{Backend, Bound, Cost, Dtype, Extent, Verification},
-    random::{SEED_A, fill},
-    real::Real,
-    workload::{About, Prepared, Sample, Size, Workload},
-};
+use super::{elementwise::larger_than_caches, prelude::*};
+use crate::cuda::Attribute;
 
 const KERNELS: Code = ptx!("reduce");
 pub(super) static REDUCE: Reduce = Reduce;
@@ -58,19 +46,11 @@ impl Workload for Reduce {
     }
 
     fn on_cuda<'gpu>(&self, gpu: &'gpu Gpu, size: Size) -> Result<Box<dyn Prepared + 'gpu>, RunError> {
-        match size.dtype {
-            Dtype::Fp32 => Ok(Box::new(OnCuda::<f32>::new(gpu, size.n)?)),
-            Dtype::Fp64 => Ok(Box::new(OnCuda::<f64>::new(gpu, size.n)?)),
-            _ => Err(ABOUT.no_such(size.dtype)),
-        }
+        of_float!(ABOUT, size.dtype, |Float| OnCuda::<Float>::new(gpu, size.n)?)
     }
 
     fn on_cpu(&self, size: Size) -> Result<Box<dyn Prepared>, RunError> {
-        match size.dtype {
-            Dtype::Fp32 => Ok(Box::new(OnCpu::<f32>::new(size.n))),
-            Dtype::Fp64 => Ok(Box::new(OnCpu::<f64>::new(size.n))),
-            _ => Err(ABOUT.no_such(size.dtype)),
-        }
+        of_float!(ABOUT, size.dtype, |Float| OnCpu::<Float>::new(size.n))
     }
 }
 
@@ -109,13 +89,12 @@ impl<'gpu, T: Real> OnCuda<'gpu, T> {
 impl<T: Real> Prepared for OnCuda<'_, T> {
     fn run(&mut self) -> Result<Sample, RunError> {
         let Self { gpu, kernel, a, sums, total, elements, blocks, .. } = self;
-        let elapsed = gpu.stream.time(|queue| {
+        gpu.time(|queue| {
             let all = [Argument::Out(sums), Argument::In(a), Argument::U64(*elements)];
             queue.launch(kernel, Grid { blocks: *blocks, threads: THREADS }, &all)?;
             let rest = [Argument::Out(total), Argument::In(sums), Argument::U64(u64::from(*blocks))];
             queue.launch(kernel, Grid { blocks: 1, threads: THREADS }, &rest)
-        })?;
-        Ok(Sample { device_us: Some(elapsed.device_us), host_us: elapsed.host_us })
+        })
     }
 
     fn verify(&mut self) -> Result<Verification, RunError> {
@@ -132,19 +111,18 @@ struct OnCpu<T> {
 
 impl<T: Real> OnCpu<T> {
     fn new(elements: u64) -> Self {
-        let mut a = vec![T::default(); elements as usize];
-        fill(&mut a, |index| T::random(SEED_A, index));
+        let a = random::array(elements, |index| T::random(SEED_A, index));
         Self { a, total: T::POISON, expected: expected::<T>(elements) }
     }
 }
 
 impl<T: Real> Prepared for OnCpu<T> {
     fn run(&mut self) -> Result<Sample, RunError> {
-        let begun = Instant::now();
-        // By chunk, so that the order of adding does not depend on the threads.
-        let sums: Vec<T> = self.a.par_chunks(CHUNK).map(sum).collect();
-        self.total = sum(&sums);
-        Ok(Sample { device_us: None, host_us: begun.elapsed().as_secs_f64() * 1e6 })
+        Ok(Sample::on_cpu(|| {
+            // By chunk, so that the order of adding does not depend on the threads.
+            let sums: Vec<T> = self.a.par_chunks(CHUNK).map(sum).collect();
+            self.total = sum(&sums);
+        }))
     }
 
     fn verify(&mut self) -> Result<Verification, RunError> {

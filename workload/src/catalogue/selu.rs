@@ -1,22 +1,10 @@
 //! SELU over an array: operation by operation, as a graph of those, and in one pass.
 
-use std::time::Instant;
-
 use rayon::prelude::*;
 
-use super::chain::{Chain, Form, Links};
-use crate::{
-    check::{Expected, compare},
-    cuda::{Argument, Code, CudaError, DeviceMemory, Kernel, Queue},
-    double_double::DoubleDouble,
-    error::RunError,
-    gpu::{Gpu, thread_each},
-    kernels::ptx,
-    memory_budget::MemoryBudget,
-    protocol::{Backend, Bound, Cost, Dtype, Extent, Verification},
-    random::{SEED_A, fill},
-    real::Real,
-    workload::{About, Prepared, Sample, Size, Workload},
+use super::{
+    chain::{Chain, Form, Links, Whole},
+    prelude::*,
 };
 
 const KERNELS: Code = ptx!("selu");
@@ -54,11 +42,7 @@ pub(super) struct Selu {
 }
 
 const fn selu(id: &'static str, does: &'static str, teaches: &'static str, form: Form) -> Selu {
-    let backends: &[Backend] =
-        if matches!(form, Form::Graph) { &[Backend::Cuda] } else { &[Backend::Cuda, Backend::Cpu] };
-    let about =
-        About { id, does, teaches, dtypes: &[Dtype::Fp32], backends, bound: Bound::Memory, extent: Extent::Elements };
-    Selu { about, form }
+    Selu { about: form.about([id, does, teaches], Bound::Memory, Extent::Elements), form }
 }
 
 impl Workload for Selu {
@@ -87,7 +71,7 @@ impl Workload for Selu {
 
     fn on_cuda<'gpu>(&self, gpu: &'gpu Gpu, size: Size) -> Result<Box<dyn Prepared + 'gpu>, RunError> {
         let (bytes, is_fused) = (size.bytes(), self.form == Form::Fused);
-        let mut memory = vec![gpu.random("random_fp32", size.n, bytes, SEED_A)?, gpu.poisoned(bytes)?];
+        let mut memory = vec![gpu.poisoned(bytes)?, gpu.random("random_fp32", size.n, bytes, SEED_A)?];
         let mut names = vec!["selu"];
         if !is_fused {
             memory.extend([gpu.poisoned(bytes)?, gpu.poisoned(size.n)?]);
@@ -95,20 +79,19 @@ impl Workload for Selu {
         }
         let code = gpu.context.load(KERNELS)?;
         let kernels = names.into_iter().map(|name| code.kernel(name)).collect::<Result<_, _>>()?;
-        let links = Passes { elements: size.n, is_fused };
-        Ok(Box::new(OnCuda { gpu, chain: Chain::new(gpu, self.form, links, memory, kernels)?, elements: size.n }))
+        let chain = Chain::new(gpu, self.form, Passes { elements: size.n, is_fused }, memory, kernels)?;
+        Ok(Box::new(Whole::new(gpu, chain, size.n, check)))
     }
 
     fn on_cpu(&self, size: Size) -> Result<Box<dyn Prepared>, RunError> {
-        let mut a = vec![0.0; size.n as usize];
-        fill(&mut a, |index| f32::random(SEED_A, index));
+        let a = random::array(size.n, |index| f32::random(SEED_A, index));
         let out = vec![f32::POISON; size.n as usize];
         let between = if self.form == Form::Fused { Vec::new() } else { out.clone() };
         Ok(Box::new(OnCpu { a, between, out }))
     }
 }
 
-/// The kernels of one run. The memory is the input, the result, what is between them, and where the input is positive.
+/// The kernels of one run. The memory is the result, the input, what is between them, and where the input is positive.
 struct Passes {
     elements: u64,
     is_fused: bool,
@@ -122,7 +105,7 @@ impl Links for Passes {
         kernels: &'held [Kernel],
     ) -> Result<(), CudaError> {
         let (grid, n) = (thread_each(self.elements), || Argument::U64(self.elements));
-        let (a, out) = (&memory[0], &memory[1]);
+        let (out, a) = (&memory[0], &memory[1]);
         if self.is_fused {
             let numbers = [Argument::F32(ALPHA), Argument::F32(SCALE), n()];
             let arguments: Vec<_> = [Argument::Out(out), Argument::In(a)].into_iter().chain(numbers).collect();
@@ -143,23 +126,6 @@ impl Links for Passes {
     }
 }
 
-struct OnCuda<'gpu> {
-    gpu: &'gpu Gpu,
-    chain: Chain<Passes>,
-    elements: u64,
-}
-
-impl Prepared for OnCuda<'_> {
-    fn run(&mut self) -> Result<Sample, RunError> {
-        let elapsed = self.gpu.stream.time(|queue| self.chain.put(queue))?;
-        Ok(Sample { device_us: Some(elapsed.device_us), host_us: elapsed.host_us })
-    }
-
-    fn verify(&mut self) -> Result<Verification, RunError> {
-        Ok(self.gpu.check(&self.chain.memory()[1], self.elements, check)?)
-    }
-}
-
 struct OnCpu {
     a: Vec<f32>,
     /// Empty where everything is done in one pass.
@@ -170,18 +136,18 @@ struct OnCpu {
 impl Prepared for OnCpu {
     fn run(&mut self) -> Result<Sample, RunError> {
         let Self { a, between, out } = self;
-        let begun = Instant::now();
-        if between.is_empty() {
-            pass(out, a, |_, x| (if x > 0.0 { x } else { x.exp() * ALPHA - ALPHA }) * SCALE);
-        } else {
-            pass(between, a, |_, x| x.exp());
-            pass_in_place(between, |x| x * ALPHA);
-            pass_in_place(between, |x| x - ALPHA);
-            let between = &*between;
-            pass(out, a, |at, x| if x > 0.0 { x } else { between[at] });
-            pass_in_place(out, |x| x * SCALE);
-        }
-        Ok(Sample { device_us: None, host_us: begun.elapsed().as_secs_f64() * 1e6 })
+        Ok(Sample::on_cpu(|| {
+            if between.is_empty() {
+                pass(out, a, |_, x| (if x > 0.0 { x } else { x.exp() * ALPHA - ALPHA }) * SCALE);
+            } else {
+                pass(between, a, |_, x| x.exp());
+                pass_in_place(between, |x| x * ALPHA);
+                pass_in_place(between, |x| x - ALPHA);
+                let between = &*between;
+                pass(out, a, |at, x| if x > 0.0 { x } else { between[at] });
+                pass_in_place(out, |x| x * SCALE);
+            }
+        }))
     }
 
     fn verify(&mut self) -> Result<Verification, RunError> {

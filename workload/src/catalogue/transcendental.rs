@@ -1,22 +1,8 @@
 //! `transcendental`: many costly functions for each element.
 
-use std::time::Instant;
-
 use rayon::prelude::*;
 
-use crate::{
-    check::{Expected, compare},
-    cuda::{Argument, Code, DeviceMemory, Kernel},
-    double_double::DoubleDouble,
-    error::RunError,
-    gpu::{Gpu, thread_each},
-    kernels::ptx,
-    memory_budget::MemoryBudget,
-    protocol::{Backend, Bound, Cost, Dtype, Extent, Verification},
-    random::{SEED_A, fill},
-    real::Real,
-    workload::{About, Prepared, Sample, Size, Workload},
-};
+use super::prelude::*;
 
 const KERNELS: Code = ptx!("transcendental");
 pub(super) static TRANSCENDENTAL: Transcendental = Transcendental;
@@ -67,8 +53,7 @@ impl Workload for Transcendental {
     }
 
     fn on_cpu(&self, size: Size) -> Result<Box<dyn Prepared>, RunError> {
-        let mut a = vec![0.0; size.n as usize];
-        fill(&mut a, |index| f32::random(SEED_A, index));
+        let a = random::array(size.n, |index| f32::random(SEED_A, index));
         Ok(Box::new(OnCpu { a, out: vec![f32::POISON; size.n as usize] }))
     }
 }
@@ -85,8 +70,7 @@ impl Prepared for OnCuda<'_> {
     fn run(&mut self) -> Result<Sample, RunError> {
         let Self { gpu, kernel, a, out, elements } = self;
         let arguments = [Argument::Out(out), Argument::In(a), Argument::U64(*elements), Argument::U64(ROUNDS)];
-        let elapsed = gpu.stream.time(|queue| queue.launch(kernel, thread_each(*elements), &arguments))?;
-        Ok(Sample { device_us: Some(elapsed.device_us), host_us: elapsed.host_us })
+        gpu.time(|queue| queue.launch(kernel, thread_each(*elements), &arguments))
     }
 
     fn verify(&mut self) -> Result<Verification, RunError> {
@@ -101,13 +85,13 @@ struct OnCpu {
 
 impl Prepared for OnCpu {
     fn run(&mut self) -> Result<Sample, RunError> {
-        let begun = Instant::now();
-        self.out.par_chunks_mut(CHUNK).zip(self.a.par_chunks(CHUNK)).for_each(|(out, a)| {
-            out.iter_mut().zip(a).for_each(|(out, a)| {
-                *out = places(*a).map(|x| x.cos_sin().1 + (-x).exp() + 1.0 / (1.0 + x * x).sqrt()).sum();
+        Ok(Sample::on_cpu(|| {
+            self.out.par_chunks_mut(CHUNK).zip(self.a.par_chunks(CHUNK)).for_each(|(out, a)| {
+                out.iter_mut().zip(a).for_each(|(out, a)| {
+                    *out = places(*a).map(|x| x.cos_sin().1 + (-x).exp() + 1.0 / (1.0 + x * x).sqrt()).sum();
+                });
             });
-        });
-        Ok(Sample { device_us: None, host_us: begun.elapsed().as_secs_f64() * 1e6 })
+        }))
     }
 
     fn verify(&mut self) -> Result<Verification, RunError> {

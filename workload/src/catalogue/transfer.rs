@@ -1,19 +1,9 @@
 //! Copies between the host's memory and a device's.
 
-use crate::{
-    check::compare_words,
-    cuda::{DeviceMemory, PinnedMemory},
-    error::RunError,
-    gpu::Gpu,
-    memory_budget::MemoryBudget,
-    protocol::{Backend, Bound, Cost, Dtype, Extent, Verification},
-    random::{self, SEED_A, fill},
-    workload::{About, Prepared, Sample, Size, Workload},
-};
+use super::{copied::HostMemory, prelude::*};
 
 /// So much that the time of one start does not show.
 const USUAL_BYTES: u64 = 256 << 20;
-const WORD_BYTES: u64 = 8;
 
 pub(super) static TO_DEVICE_PINNED: Transfer = transfer(
     "h2d-pinned",
@@ -86,25 +76,21 @@ impl Workload for Transfer {
     }
 
     fn cost(&self, size: Size) -> Cost {
-        let bytes = words(size).saturating_mul(WORD_BYTES);
+        let bytes = size.words().saturating_mul(WORD_BYTES);
         Cost { memory_bytes: bytes, host_bytes: bytes, moved_bytes: bytes, operations: 0 }
     }
 
     fn on_cuda<'gpu>(&self, gpu: &'gpu Gpu, size: Size) -> Result<Box<dyn Prepared + 'gpu>, RunError> {
-        let words = words(size);
-        let mut host = if self.is_pinned {
-            Host::Pinned(gpu.context.pin(words * WORD_BYTES)?)
-        } else {
-            Host::Pageable(vec![0; words as usize])
-        };
+        let words = size.words();
+        let mut host = HostMemory::new(gpu, words, self.is_pinned)?;
         let device = match self.direction {
             Direction::ToDevice => {
-                fill(host.words_mut(), |index| random::bits(SEED_A, index));
+                fill(host.slice_mut(), |index| random::bits(SEED_A, index));
                 gpu.poisoned(words * WORD_BYTES)?
             }
             Direction::ToHost => {
                 // What no word is that comes from the device.
-                fill(host.words_mut(), |index| !random::bits(SEED_A, index));
+                fill(host.slice_mut(), |index| !random::bits(SEED_A, index));
                 gpu.random("random_u64", words, words * WORD_BYTES, SEED_A)?
             }
         };
@@ -115,54 +101,26 @@ impl Workload for Transfer {
 /// A copy that is ready to be made.
 struct Ready<'gpu> {
     gpu: &'gpu Gpu,
-    host: Host,
+    host: HostMemory<u64>,
     device: DeviceMemory,
     words: u64,
     direction: Direction,
 }
 
-/// Memory of the host.
-enum Host {
-    Pinned(PinnedMemory),
-    Pageable(Vec<u64>),
-}
-
-impl Host {
-    fn words(&self) -> &[u64] {
-        match self {
-            Self::Pinned(memory) => memory.words(),
-            Self::Pageable(memory) => memory,
-        }
-    }
-
-    fn words_mut(&mut self) -> &mut [u64] {
-        match self {
-            Self::Pinned(memory) => memory.words_mut(),
-            Self::Pageable(memory) => memory,
-        }
-    }
-}
-
 impl Prepared for Ready<'_> {
     fn run(&mut self) -> Result<Sample, RunError> {
         let Self { gpu, host, device, direction, .. } = self;
-        let elapsed = gpu.stream.time(|queue| match direction {
-            Direction::ToDevice => queue.copy_in(device, host.words()),
-            Direction::ToHost => queue.copy_out(host.words_mut(), device, 0),
-        })?;
-        Ok(Sample { device_us: Some(elapsed.device_us), host_us: elapsed.host_us })
+        gpu.time(|queue| match direction {
+            Direction::ToDevice => queue.copy_in(device, host.slice()),
+            Direction::ToHost => queue.copy_out(host.slice_mut(), device, 0),
+        })
     }
 
     fn verify(&mut self) -> Result<Verification, RunError> {
-        let check = |words: &[u64], first| compare_words(words, first, |index| random::bits(SEED_A, index));
+        let check = compare_random(SEED_A);
         Ok(match self.direction {
             Direction::ToDevice => self.gpu.check(&self.device, self.words, check)?,
-            Direction::ToHost => check(self.host.words(), 0),
+            Direction::ToHost => check(self.host.slice(), 0),
         })
     }
-}
-
-/// Bytes are moved in whole words, so that each of them can be told from its neighbours.
-fn words(size: Size) -> u64 {
-    size.bytes().div_ceil(WORD_BYTES)
 }

@@ -28,6 +28,11 @@ pub struct Grid {
     pub threads: u32,
 }
 
+impl Grid {
+    /// A single thread.
+    pub const ONE: Self = Self { blocks: 1, threads: 1 };
+}
+
 /// What can be copied from and to a device.
 ///
 /// # Safety

@@ -5,7 +5,7 @@
 mod text;
 
 use gpumon_workload::{
-    protocol::{Job, Line, Report, TutorialsJob},
+    protocol::{Job, TutorialsJob},
     tutorials::CASES,
 };
 
@@ -13,7 +13,7 @@ use self::text::Text;
 use crate::{
     exit::Failure,
     options::SourceArgs,
-    run::{self, Printer, View, WhereArgs},
+    run::{self, WhereArgs},
 };
 
 /// Run tutorial benchmarks in several variants, and compare them with frameworks
@@ -58,38 +58,10 @@ Exit codes: 0 all results verified, 1 mismatch or error, 2 invalid argument, 3 n
 pub(crate) fn run(source: &SourceArgs, args: &SeedsArgs) -> Result<(), Failure> {
     source.source.check()?;
     let job = Job::Tutorials(TutorialsJob { cases: args.rows.clone(), place: args.place.place(), quick: args.quick });
-    let mut page = Page { text: Text::new(), printer: Printer::new(args.json) };
-    let code = run::follow(source, &job, args.place.time_limit, &mut page);
-    page.printer.last(|| page.text.end())?;
-    let code = code?;
-    if code == 0 { Ok(()) } else { Err(Failure::reported(code)) }
+    run::print(source, &job, args.place.time_limit, Text::default(), args.json)
 }
 
 /// What can stand for [`SeedsArgs::rows`].
 pub(crate) fn names() -> Vec<&'static str> {
     CASES.iter().map(|case| case.id).collect()
-}
-
-/// What is printed.
-struct Page {
-    text: Text,
-    printer: Printer,
-}
-
-impl View for Page {
-    fn on_line(&mut self, raw: &str, line: Line) -> Result<(), Failure> {
-        match &line.report {
-            Report::Tutorial { tutorial } => self.printer.line(raw, || self.text.lines(tutorial))?,
-            report => self.printer.beside(report),
-        }
-        Ok(())
-    }
-
-    fn on_tick(&mut self) {
-        self.printer.on_tick();
-    }
-
-    fn end(&mut self) {
-        self.printer.end();
-    }
 }

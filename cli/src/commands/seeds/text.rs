@@ -1,29 +1,29 @@
 //! The report for people, which grows while variants end.
 
-use gpumon_workload::protocol::{Backend, Found, Outcome, Stopped, TutorialReport};
+use gpumon_workload::protocol::{Backend, Found, Outcome, Report, Stopped, TutorialReport};
 
 use super::super::bench::time;
-use crate::table::{
-    style::{ALARM, DIM, NOTICE, WELL, paint},
-    units::three_digits,
+use crate::{
+    run::ForPeople,
+    table::{
+        style::{ALARM, DIM, NOTICE, WELL, paint},
+        units::three_digits,
+    },
 };
 
 /// What stands where there is no time.
 const NONE: &str = "-";
 
 /// The report as far as it was printed.
+#[derive(Default)]
 pub(super) struct Text {
     /// The row that it is in, and what one learns from that.
     row: Option<(String, String)>,
 }
 
 impl Text {
-    pub(super) fn new() -> Self {
-        Self { row: None }
-    }
-
     /// The next line, below the row's heading where it is its first, and what one learns from the row before.
-    pub(super) fn lines(&mut self, report: &TutorialReport) -> String {
+    fn lines(&mut self, report: &TutorialReport) -> String {
         let line = line(report);
         if self.row.as_ref().is_some_and(|(row, _)| *row == report.case) {
             return format!("{line}\n");
@@ -33,9 +33,15 @@ impl Text {
         let heading = paint(DIM, &format!("{:38} {:>9} {:>9}", "", "device", "host"));
         format!("{before}{:3}{}\n{heading}\n{line}\n", report.case, report.title)
     }
+}
+
+impl ForPeople for Text {
+    fn result(&mut self, report: &Report) -> Option<String> {
+        if let Report::Tutorial { tutorial } = report { Some(self.lines(tutorial)) } else { None }
+    }
 
     /// What one learns from the last row.
-    pub(super) fn end(&self) -> String {
+    fn end(&self) -> String {
         self.row.as_ref().map_or_else(String::new, |(_, teaches)| format!("   {teaches}\n"))
     }
 }
@@ -117,7 +123,7 @@ mod tests {
 
     #[test]
     fn a_row_begins_with_its_title_and_ends_with_what_it_teaches() {
-        let mut text = Text::new();
+        let mut text = Text::default();
         let shown = || Found::Shown { ok: true, text: "80 GB fit".to_owned() };
         let first = text.lines(&report("e", shown()));
         assert!(first.starts_with("e  A title\n") && first.contains("GPU a variant") && first.contains("80 GB fit"));

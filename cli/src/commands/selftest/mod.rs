@@ -4,13 +4,13 @@
 
 mod text;
 
-use gpumon_workload::protocol::{BackendChoice, Job, Line, Report, SelftestJob, Where};
+use gpumon_workload::protocol::{BackendChoice, Job, SelftestJob, Where};
 
 use self::text::Text;
 use crate::{
     exit::Failure,
     options::{SourceArgs, Time, parse_time},
-    run::{self, Printer, View},
+    run,
 };
 
 /// Verify gpumon's readings against known GPU loads
@@ -59,38 +59,5 @@ pub(crate) fn run(source: &SourceArgs, args: &SelftestArgs) -> Result<(), Failur
     source.source.check()?;
     let place = Where { backend: BackendChoice::Cuda, device: args.device.clone(), share: false };
     let job = Job::Selftest(SelftestJob { place, quick: args.quick });
-    let mut page = Page { text: Text::default(), printer: Printer::new(args.json) };
-    let code = run::follow(source, &job, args.time_limit, &mut page);
-    page.printer.last(|| page.text.end())?;
-    let code = code?;
-    if code == 0 { Ok(()) } else { Err(Failure::reported(code)) }
-}
-
-/// What is printed.
-struct Page {
-    text: Text,
-    printer: Printer,
-}
-
-impl View for Page {
-    fn on_line(&mut self, raw: &str, line: Line) -> Result<(), Failure> {
-        match &line.report {
-            Report::Check { check } => self.printer.line(raw, || self.text.lines(check))?,
-            report => {
-                if let Report::Begun { devices, .. } = report {
-                    self.text.devices(devices);
-                }
-                self.printer.beside(report);
-            }
-        }
-        Ok(())
-    }
-
-    fn on_tick(&mut self) {
-        self.printer.on_tick();
-    }
-
-    fn end(&mut self) {
-        self.printer.end();
-    }
+    run::print(source, &job, args.time_limit, Text::default(), args.json)
 }

@@ -1,9 +1,10 @@
 //! Readings beside what was made, as lines for people.
 
-use gpumon_workload::protocol::{Check, DeviceName, Verdict};
+use gpumon_workload::protocol::{Check, DeviceName, Report, Verdict};
 
 use crate::{
     describe,
+    run::ForPeople,
     table::style::{ALARM, DIM, STRONG, WELL, paint},
 };
 
@@ -19,13 +20,8 @@ pub(super) struct Text {
 }
 
 impl Text {
-    /// On these it runs.
-    pub(super) fn devices(&mut self, devices: &[DeviceName]) {
-        self.devices = devices.to_vec();
-    }
-
     /// The next line, below a heading where it is the first of a load.
-    pub(super) fn lines(&mut self, check: &Check) -> String {
+    fn lines(&mut self, check: &Check) -> String {
         let mut lines = Vec::new();
         if self.load.is_none() {
             lines.push(self.devices.iter().map(describe::device).collect::<Vec<_>>().join(", "));
@@ -51,9 +47,20 @@ impl Text {
         }
         lines.join("\n") + "\n"
     }
+}
+
+impl ForPeople for Text {
+    fn result(&mut self, report: &Report) -> Option<String> {
+        match report {
+            Report::Check { check } => return Some(self.lines(check)),
+            Report::Begun { devices, .. } => self.devices.clone_from(devices),
+            _ => {}
+        }
+        None
+    }
 
     /// How many agreed.
-    pub(super) fn end(&self) -> String {
+    fn end(&self) -> String {
         if self.load.is_none() {
             return String::new();
         }

@@ -34,7 +34,7 @@ macro_rules! number {
 
 number!(u8, u32, u64, f64);
 
-/// The way to the reading at a path.
+/// The way to the reading at a path, or by `outer?.part` to one that stands in another reading.
 macro_rules! at {
     ($($part:ident).+) => {
         $crate::model::fields::Access {
@@ -42,11 +42,7 @@ macro_rules! at {
             amend: |sample, judge| $crate::model::fields::access::amend(&mut sample.$($part).+, judge),
         }
     };
-}
-
-/// The way to a reading that stands in another one.
-macro_rules! within {
-    ($outer:ident, $part:ident) => {
+    ($outer:ident?.$part:ident) => {
         $crate::model::fields::Access {
             read: |sample| match &sample.$outer {
                 $crate::model::Reading::Absent(reason) => Err(reason),
@@ -64,7 +60,25 @@ macro_rules! within {
     };
 }
 
-pub(super) use {at, within};
+/// An entry of the catalogue: the path to its number, which is its id behind a prefix, label, short label and unit.
+macro_rules! field {
+    ($sample:ty, $prefix:literal, $outer:ident?.$part:ident, $($named:expr),+) => {
+        $crate::model::fields::Field::<$sample>::new(
+            concat!($prefix, stringify!($outer), ".", stringify!($part)),
+            $crate::model::fields::access::at!($outer?.$part),
+            $($named),+
+        )
+    };
+    ($sample:ty, $prefix:literal, $first:ident $(.$part:ident)*, $($named:expr),+) => {
+        $crate::model::fields::Field::<$sample>::new(
+            concat!($prefix, stringify!($first) $(, ".", stringify!($part))*),
+            $crate::model::fields::access::at!($first $(.$part)*),
+            $($named),+
+        )
+    };
+}
+
+pub(super) use {at, field};
 
 pub(super) fn read<T: Number>(reading: &Reading<T>) -> Result<f64, &Absence> {
     match reading {

@@ -1,485 +1,244 @@
 //! The fields of a GPU, in the order in which lists show them.
 
 use super::{
-    Access, Color, Field, Kind, Limit, MOST_FAN_PERCENT, Unit,
-    access::{at, within},
+    Color, Field, Kind, Limit, MOST_FAN_PERCENT, Unit,
+    access::{at, field},
 };
 use crate::model::GpuSample;
 
-/// What an entry begins with; it tells the compiler of what the fields are.
-const fn gpu(
-    id: &'static str,
-    label: &'static str,
-    short_label: &'static str,
-    unit: Unit,
-    access: Access<GpuSample>,
-    help: &'static str,
-) -> Field {
-    Field::new(id, label, short_label, unit, access, help)
+/// An entry of a number that MIG devices have too.
+macro_rules! with_mig {
+    ($outer:ident?.$part:ident, $($rest:tt)+) => { gpu!($outer?.$part, $($rest)+).mig(at!($outer?.$part)) };
+    ($($part:ident).+, $($rest:tt)+) => { gpu!($($part).+, $($rest)+).mig(at!($($part).+)) };
+}
+
+/// An entry.
+macro_rules! gpu {
+    ($($entry:tt)+) => { field!(GpuSample, "", $($entry)+) };
 }
 
 /// Every number of a GPU.
 pub const GPU_FIELDS: &[Field] = &[
-    gpu(
-        "utilization.gpu_percent",
-        "GPU utilization",
-        "Util",
-        Unit::Percent,
-        at!(utilization.gpu_percent),
-        "Time in which at least one kernel ran; not how much of the GPU it used.",
-    )
-    .prometheus("gpumon_gpu_utilization_ratio")
-    .dcgm("DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_DEV_GPU_UTIL_RATIO")
-    .otel("hw.gpu.utilization")
-    .chart("utilization", "activity", "GPU utilization", Color::Utilization)
-    .in_overview()
-    .in_csv(),
-    gpu(
-        "utilization.memory_percent",
-        "Memory controller utilization",
-        "MemCtl",
-        Unit::Percent,
-        at!(utilization.memory_percent),
-        "Time in which device memory was read or written.",
-    )
-    .prometheus("gpumon_gpu_memory_utilization_ratio")
-    .dcgm("DCGM_FI_DEV_MEM_COPY_UTIL", "DCGM_FI_DEV_MEMORY_UTIL_RATIO")
-    .chart("memory-busy", "engines", "Memory controller utilization", Color::Line(0)),
-    gpu(
-        "utilization.encoder_percent",
-        "Encoder",
-        "Enc",
-        Unit::Percent,
-        at!(utilization.encoder_percent),
-        "Utilization of the video encoder.",
-    )
-    .prometheus("gpumon_gpu_encoder_utilization_ratio")
-    .dcgm("DCGM_FI_DEV_ENC_UTIL", "DCGM_FI_DEV_ENC_UTIL_RATIO")
-    .otel("hw.gpu.utilization{hw.gpu.task=\"encoder\"}")
-    .chart("encoder", "engines", "Encoder", Color::Line(1)),
-    gpu(
-        "utilization.decoder_percent",
-        "Decoder",
-        "Dec",
-        Unit::Percent,
-        at!(utilization.decoder_percent),
-        "Utilization of the video decoder.",
-    )
-    .prometheus("gpumon_gpu_decoder_utilization_ratio")
-    .dcgm("DCGM_FI_DEV_DEC_UTIL", "DCGM_FI_DEV_DEC_UTIL_RATIO")
-    .otel("hw.gpu.utilization{hw.gpu.task=\"decoder\"}")
-    .chart("decoder", "engines", "Decoder", Color::Line(2)),
-    gpu(
-        "utilization.jpeg_percent",
-        "JPEG decoder",
-        "JPEG",
-        Unit::Percent,
-        at!(utilization.jpeg_percent),
-        "Utilization of the JPEG decoder.",
-    )
-    .prometheus("gpumon_gpu_jpeg_utilization_ratio")
-    .chart("jpeg", "engines", "JPEG", Color::Line(3)),
-    gpu(
-        "utilization.ofa_percent",
-        "Optical flow",
-        "OFA",
-        Unit::Percent,
-        at!(utilization.ofa_percent),
-        "Utilization of the optical flow accelerator.",
-    )
-    .prometheus("gpumon_gpu_ofa_utilization_ratio")
-    .chart("ofa", "engines", "Optical flow", Color::Line(4)),
-    gpu(
-        "activity.graphics_percent",
-        "Engine active",
-        "Busy",
-        Unit::Percent,
-        within!(activity, graphics_percent),
-        "Time in which the graphics or compute engine was busy; needs GPM.",
-    )
-    .dcgm("DCGM_FI_PROF_GR_ENGINE_ACTIVE", "DCGM_FI_PROF_GR_ENGINE_UTIL_RATIO")
-    .mig(within!(activity, graphics_percent)),
-    gpu(
-        "activity.sm_percent",
-        "SM active",
-        "SM",
-        Unit::Percent,
-        within!(activity, sm_percent),
-        "Time in which a multiprocessor had at least one warp, averaged over all multiprocessors; needs GPM.",
-    )
-    .prometheus("gpumon_gpu_sm_active_ratio")
-    .mig(within!(activity, sm_percent))
-    .prometheus_mig("gpumon_mig_sm_active_ratio")
-    .dcgm("DCGM_FI_PROF_SM_ACTIVE", "DCGM_FI_PROF_SM_UTIL_RATIO")
-    .chart("sm", "activity", "SM active", Color::Line(2))
-    .in_overview(),
-    gpu(
-        "activity.tensor_percent",
-        "Tensor active",
-        "Tensor",
-        Unit::Percent,
-        within!(activity, tensor_percent),
-        "Time in which the tensor cores were active; needs GPM.",
-    )
-    .prometheus("gpumon_gpu_tensor_active_ratio")
-    .mig(within!(activity, tensor_percent))
-    .prometheus_mig("gpumon_mig_tensor_active_ratio")
-    .dcgm("DCGM_FI_PROF_PIPE_TENSOR_ACTIVE", "DCGM_FI_PROF_TENSOR_UTIL_RATIO")
-    .chart("tensor", "activity", "Tensor active", Color::Line(4))
-    .in_overview(),
-    gpu(
-        "activity.dram_bandwidth_percent",
-        "DRAM bandwidth utilization",
-        "DRAM",
-        Unit::Percent,
-        within!(activity, dram_bandwidth_percent),
-        "Bandwidth of device memory in use, of its peak; needs GPM.",
-    )
-    .prometheus("gpumon_gpu_dram_bandwidth_ratio")
-    .mig(within!(activity, dram_bandwidth_percent))
-    .prometheus_mig("gpumon_mig_dram_bandwidth_ratio")
-    .dcgm("DCGM_FI_PROF_DRAM_ACTIVE", "DCGM_FI_PROF_DRAM_UTIL_RATIO")
-    .chart("dram", "activity", "DRAM bandwidth utilization", Color::Line(3)),
-    gpu(
-        "activity.occupancy_percent",
-        "Occupancy",
-        "Occup",
-        Unit::Percent,
-        within!(activity, occupancy_percent),
-        "Warps that were resident, of those that could be; needs GPM.",
-    )
-    .prometheus("gpumon_gpu_sm_occupancy_ratio")
-    .mig(within!(activity, occupancy_percent))
-    .prometheus_mig("gpumon_mig_sm_occupancy_ratio")
-    .dcgm("DCGM_FI_PROF_SM_OCCUPANCY", "DCGM_FI_PROF_SM_OCCUPANCY_RATIO")
-    .chart("occupancy", "units", "Occupancy", Color::Line(0)),
-    gpu(
-        "activity.fp64_percent",
-        "FP64 units",
-        "FP64",
-        Unit::Percent,
-        within!(activity, fp64_percent),
-        "Time in which the double-precision units were active; needs GPM.",
-    )
-    .prometheus("gpumon_gpu_fp64_active_ratio")
-    .dcgm("DCGM_FI_PROF_PIPE_FP64_ACTIVE", "DCGM_FI_PROF_FP64_UTIL_RATIO")
-    .mig(within!(activity, fp64_percent))
-    .chart("fp64", "units", "FP64", Color::Line(1)),
-    gpu(
-        "activity.fp32_percent",
-        "FP32 units",
-        "FP32",
-        Unit::Percent,
-        within!(activity, fp32_percent),
-        "Time in which the single-precision units were active; needs GPM.",
-    )
-    .prometheus("gpumon_gpu_fp32_active_ratio")
-    .dcgm("DCGM_FI_PROF_PIPE_FP32_ACTIVE", "DCGM_FI_PROF_FP32_UTIL_RATIO")
-    .mig(within!(activity, fp32_percent))
-    .chart("fp32", "units", "FP32", Color::Line(2)),
-    gpu(
-        "activity.fp16_percent",
-        "FP16 units",
-        "FP16",
-        Unit::Percent,
-        within!(activity, fp16_percent),
-        "Time in which the half-precision units were active; needs GPM.",
-    )
-    .prometheus("gpumon_gpu_fp16_active_ratio")
-    .dcgm("DCGM_FI_PROF_PIPE_FP16_ACTIVE", "DCGM_FI_PROF_FP16_UTIL_RATIO")
-    .mig(within!(activity, fp16_percent))
-    .chart("fp16", "units", "FP16", Color::Line(3)),
-    gpu(
-        "activity.integer_percent",
-        "Integer units",
-        "Int",
-        Unit::Percent,
-        within!(activity, integer_percent),
-        "Time in which the integer units were active; needs GPM.",
-    )
-    .prometheus("gpumon_gpu_integer_active_ratio")
-    .mig(within!(activity, integer_percent))
-    .chart("integer", "units", "Integer", Color::Line(4)),
-    gpu(
-        "activity.tensor_half_percent",
-        "Tensor half precision",
-        "Half",
-        Unit::Percent,
-        within!(activity, tensor_half_percent),
-        "Time in which the tensor cores were active on half precision or narrower; needs GPM.",
-    )
-    .prometheus("gpumon_gpu_tensor_half_active_ratio")
-    .mig(within!(activity, tensor_half_percent)),
-    gpu(
-        "activity.tensor_integer_percent",
-        "Tensor integer",
-        "TInt",
-        Unit::Percent,
-        within!(activity, tensor_integer_percent),
-        "Time in which the tensor cores were active on integers; needs GPM.",
-    )
-    .prometheus("gpumon_gpu_tensor_integer_active_ratio")
-    .mig(within!(activity, tensor_integer_percent)),
-    gpu(
-        "activity.tensor_double_percent",
-        "Tensor double precision",
-        "Double",
-        Unit::Percent,
-        within!(activity, tensor_double_percent),
-        "Time in which the tensor cores were active on double precision; needs GPM.",
-    )
-    .prometheus("gpumon_gpu_tensor_double_active_ratio")
-    .mig(within!(activity, tensor_double_percent)),
-    gpu(
-        "memory.used_bytes",
-        "Memory",
-        "Mem",
-        Unit::Bytes,
-        at!(memory.used_bytes),
-        "Device memory that processes hold.",
-    )
-    .prometheus("gpumon_gpu_memory_used_bytes")
-    .mig(at!(memory.used_bytes))
-    .prometheus_mig("gpumon_mig_memory_used_bytes")
-    .dcgm("DCGM_FI_DEV_FB_USED", "DCGM_FI_DEV_FB_USED_BYTES")
-    .otel("hw.gpu.memory.usage")
-    .chart("memory", "memory", "In use", Color::Memory)
-    .limit(Limit::Field("memory.total_bytes"))
-    .in_overview()
-    .in_csv(),
-    gpu(
-        "memory.free_bytes",
-        "Free memory",
-        "Free",
-        Unit::Bytes,
-        at!(memory.free_bytes),
-        "Device memory that can be allocated.",
-    )
-    .prometheus("gpumon_gpu_memory_free_bytes")
-    .mig(at!(memory.free_bytes))
-    .prometheus_mig("gpumon_mig_memory_free_bytes")
-    .dcgm("DCGM_FI_DEV_FB_FREE", "DCGM_FI_DEV_FB_FREE_BYTES"),
-    gpu(
-        "memory.reserved_bytes",
-        "Reserved memory",
-        "Resv",
-        Unit::Bytes,
-        at!(memory.reserved_bytes),
-        "Device memory that driver and firmware reserve.",
-    )
-    .prometheus("gpumon_gpu_memory_reserved_bytes")
-    .mig(at!(memory.reserved_bytes))
-    .dcgm("DCGM_FI_DEV_FB_RESERVED", "DCGM_FI_DEV_FB_RESERVED_BYTES"),
-    gpu(
-        "memory.total_bytes",
-        "Total memory",
-        "Total",
-        Unit::Bytes,
-        at!(memory.total_bytes),
-        "Device memory, all of it.",
-    )
-    .prometheus("gpumon_gpu_memory_total_bytes")
-    .mig(at!(memory.total_bytes))
-    .prometheus_mig("gpumon_mig_memory_total_bytes")
-    .otel("hw.gpu.memory.limit")
-    .in_csv(),
-    gpu(
-        "temperature.gpu_celsius",
-        "Temperature",
-        "Temp",
-        Unit::Celsius,
-        at!(temperature.gpu_celsius),
-        "Temperature of the GPU.",
-    )
-    .prometheus("gpumon_gpu_temperature_celsius")
-    .dcgm("DCGM_FI_DEV_GPU_TEMP", "DCGM_FI_DEV_GPU_TEMP_CELSIUS")
-    .otel("hw.temperature")
-    .chart("temperature", "temperature", "GPU", Color::Temperature)
-    .in_overview()
-    .in_csv(),
-    gpu(
-        "temperature.memory_celsius",
-        "Memory temperature",
-        "MemTemp",
-        Unit::Celsius,
-        at!(temperature.memory_celsius),
-        "Temperature of device memory.",
-    )
-    .prometheus("gpumon_gpu_memory_temperature_celsius")
-    .dcgm("DCGM_FI_DEV_MEMORY_TEMP", "DCGM_FI_DEV_MEMORY_TEMP_CELSIUS")
-    .chart("memory-temperature", "temperature", "Memory", Color::Line(4)),
-    gpu(
-        "temperature.margin_celsius",
-        "Thermal margin",
-        "Margin",
-        Unit::Celsius,
-        at!(temperature.margin_celsius),
-        "How much warmer the GPU may get before its clocks are lowered.",
-    )
-    .prometheus("gpumon_gpu_temperature_margin_celsius"),
-    gpu(
-        "power.draw_watts",
-        "Power",
-        "Power",
-        Unit::Watts,
-        at!(power.draw_watts),
-        "Power draw of the board, averaged over one second on most boards.",
-    )
-    .prometheus("gpumon_gpu_power_watts")
-    .dcgm("DCGM_FI_DEV_POWER_USAGE", "DCGM_FI_DEV_BOARD_POWER_WATTS")
-    .otel("hw.power")
-    .chart("power", "power", "Average", Color::Power)
-    .limit(Limit::Field("power.limit_watts"))
-    .in_overview()
-    .in_csv(),
-    gpu(
-        "power.instant_watts",
-        "Instant power",
-        "Instant",
-        Unit::Watts,
-        at!(power.instant_watts),
-        "Power draw of the board at the driver's last measurement.",
-    )
-    .prometheus("gpumon_gpu_power_instant_watts")
-    .chart("instant-power", "power", "Instant", Color::Line(4))
-    .limit(Limit::Field("power.limit_watts")),
-    gpu(
-        "power.average_watts",
-        "Average power",
-        "Average",
-        Unit::Watts,
-        at!(power.average_watts),
-        "Power draw of the board, averaged over one second.",
-    )
-    .prometheus("gpumon_gpu_power_average_watts"),
-    gpu("power.limit_watts", "Power limit", "Limit", Unit::Watts, at!(power.limit_watts), "The power limit in force.")
+    gpu!(utilization.gpu_percent, "GPU utilization", "Util", Unit::Percent)
+        .help("Time in which at least one kernel ran; not how much of the GPU it used.")
+        .prometheus("gpumon_gpu_utilization_ratio")
+        .dcgm("DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_DEV_GPU_UTIL_RATIO")
+        .otel("hw.gpu.utilization")
+        .chart("utilization", "activity", "GPU utilization", Color::Utilization)
+        .in_overview()
+        .in_csv(),
+    gpu!(utilization.memory_percent, "Memory controller utilization", "MemCtl", Unit::Percent)
+        .help("Time in which device memory was read or written.")
+        .prometheus("gpumon_gpu_memory_utilization_ratio")
+        .dcgm("DCGM_FI_DEV_MEM_COPY_UTIL", "DCGM_FI_DEV_MEMORY_UTIL_RATIO")
+        .chart("memory-busy", "engines", "Memory controller utilization", Color::Line(0)),
+    gpu!(utilization.encoder_percent, "Encoder", "Enc", Unit::Percent)
+        .help("Utilization of the video encoder.")
+        .prometheus("gpumon_gpu_encoder_utilization_ratio")
+        .dcgm("DCGM_FI_DEV_ENC_UTIL", "DCGM_FI_DEV_ENC_UTIL_RATIO")
+        .otel("hw.gpu.utilization{hw.gpu.task=\"encoder\"}")
+        .chart("encoder", "engines", "Encoder", Color::Line(1)),
+    gpu!(utilization.decoder_percent, "Decoder", "Dec", Unit::Percent)
+        .help("Utilization of the video decoder.")
+        .prometheus("gpumon_gpu_decoder_utilization_ratio")
+        .dcgm("DCGM_FI_DEV_DEC_UTIL", "DCGM_FI_DEV_DEC_UTIL_RATIO")
+        .otel("hw.gpu.utilization{hw.gpu.task=\"decoder\"}")
+        .chart("decoder", "engines", "Decoder", Color::Line(2)),
+    gpu!(utilization.jpeg_percent, "JPEG decoder", "JPEG", Unit::Percent)
+        .help("Utilization of the JPEG decoder.")
+        .prometheus("gpumon_gpu_jpeg_utilization_ratio")
+        .chart("jpeg", "engines", "JPEG", Color::Line(3)),
+    gpu!(utilization.ofa_percent, "Optical flow", "OFA", Unit::Percent)
+        .help("Utilization of the optical flow accelerator.")
+        .prometheus("gpumon_gpu_ofa_utilization_ratio")
+        .chart("ofa", "engines", "Optical flow", Color::Line(4)),
+    with_mig!(activity?.graphics_percent, "Engine active", "Busy", Unit::Percent)
+        .help("Time in which the graphics or compute engine was busy; needs GPM.")
+        .dcgm("DCGM_FI_PROF_GR_ENGINE_ACTIVE", "DCGM_FI_PROF_GR_ENGINE_UTIL_RATIO"),
+    with_mig!(activity?.sm_percent, "SM active", "SM", Unit::Percent)
+        .help("Time in which a multiprocessor had at least one warp, averaged over all multiprocessors; needs GPM.")
+        .prometheus("gpumon_gpu_sm_active_ratio")
+        .prometheus_mig("gpumon_mig_sm_active_ratio")
+        .dcgm("DCGM_FI_PROF_SM_ACTIVE", "DCGM_FI_PROF_SM_UTIL_RATIO")
+        .chart("sm", "activity", "SM active", Color::Line(2))
+        .in_overview(),
+    with_mig!(activity?.tensor_percent, "Tensor active", "Tensor", Unit::Percent)
+        .help("Time in which the tensor cores were active; needs GPM.")
+        .prometheus("gpumon_gpu_tensor_active_ratio")
+        .prometheus_mig("gpumon_mig_tensor_active_ratio")
+        .dcgm("DCGM_FI_PROF_PIPE_TENSOR_ACTIVE", "DCGM_FI_PROF_TENSOR_UTIL_RATIO")
+        .chart("tensor", "activity", "Tensor active", Color::Line(4))
+        .in_overview(),
+    with_mig!(activity?.dram_bandwidth_percent, "DRAM bandwidth utilization", "DRAM", Unit::Percent)
+        .help("Bandwidth of device memory in use, of its peak; needs GPM.")
+        .prometheus("gpumon_gpu_dram_bandwidth_ratio")
+        .prometheus_mig("gpumon_mig_dram_bandwidth_ratio")
+        .dcgm("DCGM_FI_PROF_DRAM_ACTIVE", "DCGM_FI_PROF_DRAM_UTIL_RATIO")
+        .chart("dram", "activity", "DRAM bandwidth utilization", Color::Line(3)),
+    with_mig!(activity?.occupancy_percent, "Occupancy", "Occup", Unit::Percent)
+        .help("Warps that were resident, of those that could be; needs GPM.")
+        .prometheus("gpumon_gpu_sm_occupancy_ratio")
+        .prometheus_mig("gpumon_mig_sm_occupancy_ratio")
+        .dcgm("DCGM_FI_PROF_SM_OCCUPANCY", "DCGM_FI_PROF_SM_OCCUPANCY_RATIO")
+        .chart("occupancy", "units", "Occupancy", Color::Line(0)),
+    with_mig!(activity?.fp64_percent, "FP64 units", "FP64", Unit::Percent)
+        .help("Time in which the double-precision units were active; needs GPM.")
+        .prometheus("gpumon_gpu_fp64_active_ratio")
+        .dcgm("DCGM_FI_PROF_PIPE_FP64_ACTIVE", "DCGM_FI_PROF_FP64_UTIL_RATIO")
+        .chart("fp64", "units", "FP64", Color::Line(1)),
+    with_mig!(activity?.fp32_percent, "FP32 units", "FP32", Unit::Percent)
+        .help("Time in which the single-precision units were active; needs GPM.")
+        .prometheus("gpumon_gpu_fp32_active_ratio")
+        .dcgm("DCGM_FI_PROF_PIPE_FP32_ACTIVE", "DCGM_FI_PROF_FP32_UTIL_RATIO")
+        .chart("fp32", "units", "FP32", Color::Line(2)),
+    with_mig!(activity?.fp16_percent, "FP16 units", "FP16", Unit::Percent)
+        .help("Time in which the half-precision units were active; needs GPM.")
+        .prometheus("gpumon_gpu_fp16_active_ratio")
+        .dcgm("DCGM_FI_PROF_PIPE_FP16_ACTIVE", "DCGM_FI_PROF_FP16_UTIL_RATIO")
+        .chart("fp16", "units", "FP16", Color::Line(3)),
+    with_mig!(activity?.integer_percent, "Integer units", "Int", Unit::Percent)
+        .help("Time in which the integer units were active; needs GPM.")
+        .prometheus("gpumon_gpu_integer_active_ratio")
+        .chart("integer", "units", "Integer", Color::Line(4)),
+    with_mig!(activity?.tensor_half_percent, "Tensor half precision", "Half", Unit::Percent)
+        .help("Time in which the tensor cores were active on half precision or narrower; needs GPM.")
+        .prometheus("gpumon_gpu_tensor_half_active_ratio"),
+    with_mig!(activity?.tensor_integer_percent, "Tensor integer", "TInt", Unit::Percent)
+        .help("Time in which the tensor cores were active on integers; needs GPM.")
+        .prometheus("gpumon_gpu_tensor_integer_active_ratio"),
+    with_mig!(activity?.tensor_double_percent, "Tensor double precision", "Double", Unit::Percent)
+        .help("Time in which the tensor cores were active on double precision; needs GPM.")
+        .prometheus("gpumon_gpu_tensor_double_active_ratio"),
+    with_mig!(memory.used_bytes, "Memory", "Mem", Unit::Bytes)
+        .help("Device memory that processes hold.")
+        .prometheus("gpumon_gpu_memory_used_bytes")
+        .prometheus_mig("gpumon_mig_memory_used_bytes")
+        .dcgm("DCGM_FI_DEV_FB_USED", "DCGM_FI_DEV_FB_USED_BYTES")
+        .otel("hw.gpu.memory.usage")
+        .chart("memory", "memory", "In use", Color::Memory)
+        .limit(Limit::Field("memory.total_bytes"))
+        .in_overview()
+        .in_csv(),
+    with_mig!(memory.free_bytes, "Free memory", "Free", Unit::Bytes)
+        .help("Device memory that can be allocated.")
+        .prometheus("gpumon_gpu_memory_free_bytes")
+        .prometheus_mig("gpumon_mig_memory_free_bytes")
+        .dcgm("DCGM_FI_DEV_FB_FREE", "DCGM_FI_DEV_FB_FREE_BYTES"),
+    with_mig!(memory.reserved_bytes, "Reserved memory", "Resv", Unit::Bytes)
+        .help("Device memory that driver and firmware reserve.")
+        .prometheus("gpumon_gpu_memory_reserved_bytes")
+        .dcgm("DCGM_FI_DEV_FB_RESERVED", "DCGM_FI_DEV_FB_RESERVED_BYTES"),
+    with_mig!(memory.total_bytes, "Total memory", "Total", Unit::Bytes)
+        .help("Device memory, all of it.")
+        .prometheus("gpumon_gpu_memory_total_bytes")
+        .prometheus_mig("gpumon_mig_memory_total_bytes")
+        .otel("hw.gpu.memory.limit")
+        .in_csv(),
+    gpu!(temperature.gpu_celsius, "Temperature", "Temp", Unit::Celsius)
+        .help("Temperature of the GPU.")
+        .prometheus("gpumon_gpu_temperature_celsius")
+        .dcgm("DCGM_FI_DEV_GPU_TEMP", "DCGM_FI_DEV_GPU_TEMP_CELSIUS")
+        .otel("hw.temperature")
+        .chart("temperature", "temperature", "GPU", Color::Temperature)
+        .in_overview()
+        .in_csv(),
+    gpu!(temperature.memory_celsius, "Memory temperature", "MemTemp", Unit::Celsius)
+        .help("Temperature of device memory.")
+        .prometheus("gpumon_gpu_memory_temperature_celsius")
+        .dcgm("DCGM_FI_DEV_MEMORY_TEMP", "DCGM_FI_DEV_MEMORY_TEMP_CELSIUS")
+        .chart("memory-temperature", "temperature", "Memory", Color::Line(4)),
+    gpu!(temperature.margin_celsius, "Thermal margin", "Margin", Unit::Celsius)
+        .help("How much warmer the GPU may get before its clocks are lowered.")
+        .prometheus("gpumon_gpu_temperature_margin_celsius"),
+    gpu!(power.draw_watts, "Power", "Power", Unit::Watts)
+        .help("Power draw of the board, averaged over one second on most boards.")
+        .prometheus("gpumon_gpu_power_watts")
+        .dcgm("DCGM_FI_DEV_POWER_USAGE", "DCGM_FI_DEV_BOARD_POWER_WATTS")
+        .otel("hw.power")
+        .chart("power", "power", "Average", Color::Power)
+        .limit(Limit::Field("power.limit_watts"))
+        .in_overview()
+        .in_csv(),
+    gpu!(power.instant_watts, "Instant power", "Instant", Unit::Watts)
+        .help("Power draw of the board at the driver's last measurement.")
+        .prometheus("gpumon_gpu_power_instant_watts")
+        .chart("instant-power", "power", "Instant", Color::Line(4))
+        .limit(Limit::Field("power.limit_watts")),
+    gpu!(power.average_watts, "Average power", "Average", Unit::Watts)
+        .help("Power draw of the board, averaged over one second.")
+        .prometheus("gpumon_gpu_power_average_watts"),
+    gpu!(power.limit_watts, "Power limit", "Limit", Unit::Watts)
+        .help("The power limit in force.")
         .prometheus("gpumon_gpu_power_limit_watts")
         .in_csv(),
-    gpu(
-        "power.energy_joules_total",
-        "Energy",
-        "Energy",
-        Unit::Joules,
-        at!(power.energy_joules_total),
-        "Energy consumed since the driver was loaded.",
-    )
-    .kind(Kind::Counter)
-    .range(0.0, 1e15)
-    .prometheus("gpumon_gpu_energy_joules_total")
-    .dcgm("DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", "DCGM_FI_DEV_GPU_ENERGY_JOULES_TOTAL")
-    .otel("hw.energy"),
-    gpu("clocks.sm_mhz", "SM clock", "SMClk", Unit::Megahertz, at!(clocks.sm_mhz), "Clock of the multiprocessors.")
+    gpu!(power.energy_joules_total, "Energy", "Energy", Unit::Joules)
+        .help("Energy consumed since the driver was loaded.")
+        .kind(Kind::Counter)
+        .range(0.0, 1e15)
+        .prometheus("gpumon_gpu_energy_joules_total")
+        .dcgm("DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", "DCGM_FI_DEV_GPU_ENERGY_JOULES_TOTAL")
+        .otel("hw.energy"),
+    gpu!(clocks.sm_mhz, "SM clock", "SMClk", Unit::Megahertz)
+        .help("Clock of the multiprocessors.")
         .prometheus("gpumon_gpu_sm_clock_hertz")
         .dcgm("DCGM_FI_DEV_SM_CLOCK", "DCGM_FI_DEV_SM_CLOCK_HERTZ")
         .chart("sm-clock", "clocks", "SM", Color::Line(1))
         .limit(Limit::Board(|gpu| gpu.board.max_clocks.sm_mhz.value().map(|mhz| f64::from(*mhz))))
         .in_overview(),
-    gpu(
-        "clocks.graphics_mhz",
-        "Graphics clock",
-        "GfxClk",
-        Unit::Megahertz,
-        at!(clocks.graphics_mhz),
-        "Clock of the graphics engine.",
-    )
-    .prometheus("gpumon_gpu_graphics_clock_hertz"),
-    gpu(
-        "clocks.memory_mhz",
-        "Memory clock",
-        "MemClk",
-        Unit::Megahertz,
-        at!(clocks.memory_mhz),
-        "Clock of device memory.",
-    )
-    .prometheus("gpumon_gpu_memory_clock_hertz")
-    .dcgm("DCGM_FI_DEV_MEM_CLOCK", "DCGM_FI_DEV_MEMORY_CLOCK_HERTZ")
-    .chart("memory-clock", "clocks", "Memory", Color::Memory)
-    .limit(Limit::Board(|gpu| gpu.board.max_clocks.memory_mhz.value().map(|mhz| f64::from(*mhz)))),
-    gpu(
-        "clocks.video_mhz",
-        "Video clock",
-        "VidClk",
-        Unit::Megahertz,
-        at!(clocks.video_mhz),
-        "Clock of the video encoder and decoder.",
-    )
-    .prometheus("gpumon_gpu_video_clock_hertz")
-    .chart("video-clock", "clocks", "Video", Color::Line(2))
-    .limit(Limit::Board(|gpu| gpu.board.max_clocks.video_mhz.value().map(|mhz| f64::from(*mhz)))),
-    gpu(
-        "performance_state",
-        "Performance state",
-        "PState",
-        Unit::Count,
-        at!(performance_state),
-        "P-state, from 0 (fastest) to 15.",
-    )
-    .kind(Kind::State)
-    .range(0.0, 15.0)
-    .prometheus("gpumon_gpu_performance_state"),
-    gpu("fan_percent", "Fan", "Fan", Unit::Percent, at!(fan_percent), "Speed of the fastest fan, of its full speed.")
+    gpu!(clocks.graphics_mhz, "Graphics clock", "GfxClk", Unit::Megahertz)
+        .help("Clock of the graphics engine.")
+        .prometheus("gpumon_gpu_graphics_clock_hertz"),
+    gpu!(clocks.memory_mhz, "Memory clock", "MemClk", Unit::Megahertz)
+        .help("Clock of device memory.")
+        .prometheus("gpumon_gpu_memory_clock_hertz")
+        .dcgm("DCGM_FI_DEV_MEM_CLOCK", "DCGM_FI_DEV_MEMORY_CLOCK_HERTZ")
+        .chart("memory-clock", "clocks", "Memory", Color::Memory)
+        .limit(Limit::Board(|gpu| gpu.board.max_clocks.memory_mhz.value().map(|mhz| f64::from(*mhz)))),
+    gpu!(clocks.video_mhz, "Video clock", "VidClk", Unit::Megahertz)
+        .help("Clock of the video encoder and decoder.")
+        .prometheus("gpumon_gpu_video_clock_hertz")
+        .chart("video-clock", "clocks", "Video", Color::Line(2))
+        .limit(Limit::Board(|gpu| gpu.board.max_clocks.video_mhz.value().map(|mhz| f64::from(*mhz)))),
+    gpu!(performance_state, "Performance state", "PState", Unit::Count)
+        .help("P-state, from 0 (fastest) to 15.")
+        .kind(Kind::State)
+        .range(0.0, 15.0)
+        .prometheus("gpumon_gpu_performance_state"),
+    gpu!(fan_percent, "Fan", "Fan", Unit::Percent)
+        .help("Speed of the fastest fan, of its full speed.")
         .range(0.0, MOST_FAN_PERCENT)
         .prometheus("gpumon_gpu_fan_speed_ratio")
         .chart("fan", "fan", "Fan", Color::Line(1)),
-    gpu(
-        "pcie.generation",
-        "PCIe generation",
-        "PCIeGen",
-        Unit::Count,
-        at!(pcie.generation),
-        "PCIe generation at which the link runs now.",
-    )
-    .kind(Kind::State)
-    .range(0.0, 16.0)
-    .prometheus("gpumon_gpu_pcie_generation"),
-    gpu("pcie.width", "PCIe lanes", "Lanes", Unit::Count, at!(pcie.width), "Lanes of the PCIe link in use now.")
+    gpu!(pcie.generation, "PCIe generation", "PCIeGen", Unit::Count)
+        .help("PCIe generation at which the link runs now.")
+        .kind(Kind::State)
+        .range(0.0, 16.0)
+        .prometheus("gpumon_gpu_pcie_generation"),
+    gpu!(pcie.width, "PCIe lanes", "Lanes", Unit::Count)
+        .help("Lanes of the PCIe link in use now.")
         .kind(Kind::State)
         .range(0.0, 32.0)
         .prometheus("gpumon_gpu_pcie_lanes"),
-    gpu(
-        "pcie.rx_bytes_per_second",
-        "PCIe RX",
-        "PCIeRX",
-        Unit::BytesPerSecond,
-        at!(pcie.rx_bytes_per_second),
-        "PCIe traffic received, from the GPU's side.",
-    )
-    .prometheus("gpumon_gpu_pcie_receive_bytes_per_second")
-    .dcgm("DCGM_FI_PROF_PCIE_RX_BYTES", "DCGM_FI_PROF_PCIE_RX_BYTES")
-    .otel("hw.gpu.io{network.io.direction=\"receive\"}")
-    .chart("pcie-rx", "pcie", "RX", Color::Line(1)),
-    gpu(
-        "pcie.tx_bytes_per_second",
-        "PCIe TX",
-        "PCIeTX",
-        Unit::BytesPerSecond,
-        at!(pcie.tx_bytes_per_second),
-        "PCIe traffic sent, from the GPU's side.",
-    )
-    .prometheus("gpumon_gpu_pcie_transmit_bytes_per_second")
-    .dcgm("DCGM_FI_PROF_PCIE_TX_BYTES", "DCGM_FI_PROF_PCIE_TX_BYTES")
-    .otel("hw.gpu.io{network.io.direction=\"transmit\"}")
-    .chart("pcie-tx", "pcie", "TX", Color::Line(3)),
-    gpu(
-        "nvlink.rx_bytes_per_second",
-        "NVLink RX",
-        "NVLRX",
-        Unit::BytesPerSecond,
-        at!(nvlink.rx_bytes_per_second),
-        "Traffic received over all NVLinks, from the GPU's side.",
-    )
-    .prometheus("gpumon_gpu_nvlink_receive_bytes_per_second")
-    .dcgm("DCGM_FI_PROF_NVLINK_RX_BYTES", "DCGM_FI_PROF_NVLINK_RX_BYTES")
-    .chart("nvlink-rx", "nvlink", "RX", Color::Line(1)),
-    gpu(
-        "nvlink.tx_bytes_per_second",
-        "NVLink TX",
-        "NVLTX",
-        Unit::BytesPerSecond,
-        at!(nvlink.tx_bytes_per_second),
-        "Traffic sent over all NVLinks, from the GPU's side.",
-    )
-    .prometheus("gpumon_gpu_nvlink_transmit_bytes_per_second")
-    .dcgm("DCGM_FI_PROF_NVLINK_TX_BYTES", "DCGM_FI_PROF_NVLINK_TX_BYTES")
-    .chart("nvlink-tx", "nvlink", "TX", Color::Line(3)),
+    gpu!(pcie.rx_bytes_per_second, "PCIe RX", "PCIeRX", Unit::BytesPerSecond)
+        .help("PCIe traffic received, from the GPU's side.")
+        .prometheus("gpumon_gpu_pcie_receive_bytes_per_second")
+        .dcgm("DCGM_FI_PROF_PCIE_RX_BYTES", "DCGM_FI_PROF_PCIE_RX_BYTES")
+        .otel("hw.gpu.io{network.io.direction=\"receive\"}")
+        .chart("pcie-rx", "pcie", "RX", Color::Line(1)),
+    gpu!(pcie.tx_bytes_per_second, "PCIe TX", "PCIeTX", Unit::BytesPerSecond)
+        .help("PCIe traffic sent, from the GPU's side.")
+        .prometheus("gpumon_gpu_pcie_transmit_bytes_per_second")
+        .dcgm("DCGM_FI_PROF_PCIE_TX_BYTES", "DCGM_FI_PROF_PCIE_TX_BYTES")
+        .otel("hw.gpu.io{network.io.direction=\"transmit\"}")
+        .chart("pcie-tx", "pcie", "TX", Color::Line(3)),
+    gpu!(nvlink.rx_bytes_per_second, "NVLink RX", "NVLRX", Unit::BytesPerSecond)
+        .help("Traffic received over all NVLinks, from the GPU's side.")
+        .prometheus("gpumon_gpu_nvlink_receive_bytes_per_second")
+        .dcgm("DCGM_FI_PROF_NVLINK_RX_BYTES", "DCGM_FI_PROF_NVLINK_RX_BYTES")
+        .chart("nvlink-rx", "nvlink", "RX", Color::Line(1)),
+    gpu!(nvlink.tx_bytes_per_second, "NVLink TX", "NVLTX", Unit::BytesPerSecond)
+        .help("Traffic sent over all NVLinks, from the GPU's side.")
+        .prometheus("gpumon_gpu_nvlink_transmit_bytes_per_second")
+        .dcgm("DCGM_FI_PROF_NVLINK_TX_BYTES", "DCGM_FI_PROF_NVLINK_TX_BYTES")
+        .chart("nvlink-tx", "nvlink", "TX", Color::Line(3)),
 ];

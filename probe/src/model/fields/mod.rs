@@ -175,17 +175,16 @@ impl Dcgm {
 impl<S> Field<S> {
     const fn new(
         id: &'static str,
+        access: Access<S>,
         label: &'static str,
         short_label: &'static str,
         unit: Unit,
-        access: Access<S>,
-        help: &'static str,
     ) -> Self {
         Self {
             id,
             label,
             short_label,
-            help,
+            help: "",
             unit,
             kind: Kind::Gauge,
             range: unit.range(),
@@ -200,6 +199,10 @@ impl<S> Field<S> {
             in_overview: false,
             in_csv: false,
         }
+    }
+
+    const fn help(self, help: &'static str) -> Self {
+        Self { help, ..self }
     }
 
     const fn kind(self, kind: Kind) -> Self {

@@ -91,6 +91,14 @@ fn limits_are_fields_and_what_an_overview_has_is_drawn() {
 }
 
 #[test]
+fn every_field_is_explained_in_a_sentence() {
+    let helps = GPU_FIELDS.iter().map(|field| (field.id, field.help));
+    for (id, help) in helps.chain(HOST_FIELDS.iter().map(|field| (field.id, field.help))) {
+        assert!(help.ends_with('.'), "{id}: {help:?}");
+    }
+}
+
+#[test]
 fn a_name_for_prometheus_ends_in_its_unit() {
     let named = |id, unit, kind, name: Option<&str>| {
         let Some(name) = name else { return };

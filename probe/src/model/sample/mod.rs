@@ -108,6 +108,19 @@ pub enum Health {
     },
 }
 
+impl Health {
+    /// Its state in a word, as it is in JSON.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Asleep { .. } => "asleep",
+            Self::Hung { .. } => "hung",
+            Self::Lost { .. } => "lost",
+            Self::Failed { .. } => "failed",
+        }
+    }
+}
+
 /// Shares of the last sampling period, which the driver makes 1/6 s to 1 s long.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct Utilization {

@@ -1,11 +1,5 @@
 //! How GPUs are linked.
 
-use nvml_wrapper_sys::bindings::{
-    nvmlGpuLevel_enum_NVML_TOPOLOGY_HOSTBRIDGE as HOST_BRIDGE, nvmlGpuLevel_enum_NVML_TOPOLOGY_INTERNAL as INTERNAL,
-    nvmlGpuLevel_enum_NVML_TOPOLOGY_MULTIPLE as MULTIPLE, nvmlGpuLevel_enum_NVML_TOPOLOGY_NODE as NODE,
-    nvmlGpuLevel_enum_NVML_TOPOLOGY_SINGLE as SINGLE, nvmlGpuLevel_enum_NVML_TOPOLOGY_SYSTEM as SYSTEM,
-};
-
 use super::{cached::and_then, error::absence, lanes, to_model::remote};
 use crate::{
     model::{Absence, GpuLink, NvLinkRemote, PciPath, Reading},
@@ -65,14 +59,8 @@ fn between(answers: &dyn QueryBackend, a: u32, query: Q) -> Reading<i128> {
 }
 
 fn path(answers: &dyn QueryBackend, a: u32, b: u32) -> Reading<PciPath> {
-    and_then(between(answers, a, Q::CommonAncestor(b)), |level| match level as u32 {
-        INTERNAL => Reading::Now(PciPath::Internal),
-        SINGLE => Reading::Now(PciPath::Single),
-        MULTIPLE => Reading::Now(PciPath::Multiple),
-        HOST_BRIDGE => Reading::Now(PciPath::HostBridge),
-        NODE => Reading::Now(PciPath::Node),
-        SYSTEM => Reading::Now(PciPath::System),
-        _ => Reading::Absent(Absence::Unknown),
+    and_then(between(answers, a, Q::CommonAncestor(b)), |level| {
+        PciPath::from_level(level).map_or(Reading::Absent(Absence::Unknown), Reading::Now)
     })
 }
 

@@ -14,42 +14,30 @@ pub(super) const SECTIONS: &[Section<()>] = &[
 With MIG turned on none of these can be told.",
         )),
         fields: &[
-            field(
-                "utilization.gpu",
-                "Percent of the last sampling period in which at least one kernel ran.
+            field("utilization.gpu", |row| number(row.ask(Q::UtilizationRates), 0))
+                .about(
+                    "Percent of the last sampling period in which at least one kernel ran.
 The period is between a second and a sixth of one, depending on the product.",
-                |row| number(row.ask(Q::UtilizationRates), 0),
-            )
-            .unit("%"),
-            field(
-                "utilization.memory",
-                "Percent of the last sampling period in which the board's memory was read or written.
+                )
+                .unit("%"),
+            field("utilization.memory", |row| number(row.ask(Q::UtilizationRates), 1))
+                .about(
+                    "Percent of the last sampling period in which the board's memory was read or written.
 The period is between a second and a sixth of one, depending on the product.",
-                |row| number(row.ask(Q::UtilizationRates), 1),
-            )
-            .unit("%"),
-            field(
-                "utilization.encoder",
-                "Percent of the last sampling period in which the video encoder worked.",
-                |row| number(row.ask(Q::EncoderUtilization), 0),
-            )
-            .unit("%"),
-            field(
-                "utilization.decoder",
-                "Percent of the last sampling period in which the video decoder worked.",
-                |row| number(row.ask(Q::DecoderUtilization), 0),
-            )
-            .unit("%"),
-            field("utilization.jpeg", "Percent of the last sampling period in which the JPEG decoder worked.", |row| {
-                number(row.ask(Q::JpgUtilization), 0)
-            })
-            .unit("%"),
-            field(
-                "utilization.ofa",
-                "Percent of the last sampling period in which the optical flow accelerator worked.",
-                |row| number(row.ask(Q::OfaUtilization), 0),
-            )
-            .unit("%"),
+                )
+                .unit("%"),
+            field("utilization.encoder", |row| number(row.ask(Q::EncoderUtilization), 0))
+                .about("Percent of the last sampling period in which the video encoder worked.")
+                .unit("%"),
+            field("utilization.decoder", |row| number(row.ask(Q::DecoderUtilization), 0))
+                .about("Percent of the last sampling period in which the video decoder worked.")
+                .unit("%"),
+            field("utilization.jpeg", |row| number(row.ask(Q::JpgUtilization), 0))
+                .about("Percent of the last sampling period in which the JPEG decoder worked.")
+                .unit("%"),
+            field("utilization.ofa", |row| number(row.ask(Q::OfaUtilization), 0))
+                .about("Percent of the last sampling period in which the optical flow accelerator worked.")
+                .unit("%"),
         ],
     },
     Section {
@@ -58,15 +46,12 @@ The period is between a second and a sixth of one, depending on the product.",
             "What the video encoder does: sessions, and their frames per second and latency on average.",
         )),
         fields: &[
-            field("encoder.stats.sessionCount", "How many sessions encode on the GPU.", |row| {
-                number(row.ask(Q::EncoderStats), 0)
-            }),
-            field("encoder.stats.averageFps", "Their frames per second, on average.", |row| {
-                number(row.ask(Q::EncoderStats), 1)
-            }),
-            field("encoder.stats.averageLatency", "Their latency in microseconds, on average.", |row| {
-                number(row.ask(Q::EncoderStats), 2)
-            }),
+            field("encoder.stats.sessionCount", |row| number(row.ask(Q::EncoderStats), 0))
+                .about("How many sessions encode on the GPU."),
+            field("encoder.stats.averageFps", |row| number(row.ask(Q::EncoderStats), 1))
+                .about("Their frames per second, on average."),
+            field("encoder.stats.averageLatency", |row| number(row.ask(Q::EncoderStats), 2))
+                .about("Their latency in microseconds, on average."),
         ],
     },
 ];

@@ -17,14 +17,20 @@ pub(super) const SECTIONS: &[Section<()>] = &[
     Section {
         title: None,
         fields: &[
-            field("clocks.current.graphics", "The clock of the graphics engine now.", now::<GRAPHICS>)
+            field("clocks.current.graphics", now::<GRAPHICS>)
+                .about("The clock of the graphics engine now.")
                 .or("clocks.gr")
                 .unit("MHz"),
-            field("clocks.current.sm", "The clock of the multiprocessors (SM) now.", now::<SM>)
+            field("clocks.current.sm", now::<SM>)
+                .about("The clock of the multiprocessors (SM) now.")
                 .or("clocks.sm")
                 .unit("MHz"),
-            field("clocks.current.memory", "The clock of the memory now.", now::<MEMORY>).or("clocks.mem").unit("MHz"),
-            field("clocks.current.video", "The clock of the video encoder and decoder now.", now::<VIDEO>)
+            field("clocks.current.memory", now::<MEMORY>)
+                .about("The clock of the memory now.")
+                .or("clocks.mem")
+                .unit("MHz"),
+            field("clocks.current.video", now::<VIDEO>)
+                .about("The clock of the video encoder and decoder now.")
                 .or("clocks.video")
                 .unit("MHz"),
         ],
@@ -35,10 +41,12 @@ pub(super) const SECTIONS: &[Section<()>] = &[
             "The clocks at which programs are to run, which the switches [-ac | --applications-clocks] set.",
         )),
         fields: &[
-            field("clocks.applications.graphics", "The clock of the graphics engine that was set.", set::<GRAPHICS>)
+            field("clocks.applications.graphics", set::<GRAPHICS>)
+                .about("The clock of the graphics engine that was set.")
                 .or("clocks.applications.gr")
                 .unit("MHz"),
-            field("clocks.applications.memory", "The clock of the memory that was set.", set::<MEMORY>)
+            field("clocks.applications.memory", set::<MEMORY>)
+                .about("The clock of the memory that was set.")
                 .or("clocks.applications.mem")
                 .unit("MHz"),
         ],
@@ -50,33 +58,30 @@ pub(super) const SECTIONS: &[Section<()>] = &[
              --applications-clocks] set others, [-rac | --reset-applications-clocks] go back to these.",
         )),
         fields: &[
-            field(
-                "clocks.default_applications.graphics",
-                "The clock of the graphics engine where none was set.",
-                default::<GRAPHICS>,
-            )
-            .or("clocks.default_applications.gr")
-            .unit("MHz"),
-            field(
-                "clocks.default_applications.memory",
-                "The clock of the memory where none was set.",
-                default::<MEMORY>,
-            )
-            .or("clocks.default_applications.mem")
-            .unit("MHz"),
+            field("clocks.default_applications.graphics", default::<GRAPHICS>)
+                .about("The clock of the graphics engine where none was set.")
+                .or("clocks.default_applications.gr")
+                .unit("MHz"),
+            field("clocks.default_applications.memory", default::<MEMORY>)
+                .about("The clock of the memory where none was set.")
+                .or("clocks.default_applications.mem")
+                .unit("MHz"),
         ],
     },
     Section {
         title: Some(("clocks.max", "The fastest clocks for which the GPU was made.")),
         fields: &[
-            field("clocks.max.graphics", "The fastest clock of the graphics engine.", fastest::<GRAPHICS>)
+            field("clocks.max.graphics", fastest::<GRAPHICS>)
+                .about("The fastest clock of the graphics engine.")
                 .or("clocks.max.gr")
                 .unit("MHz"),
             // nvidia-smi's help names it twice.
-            field("clocks.max.sm", "The fastest clock of the multiprocessors (SM).", fastest::<SM>)
+            field("clocks.max.sm", fastest::<SM>)
+                .about("The fastest clock of the multiprocessors (SM).")
                 .or("clocks.max.sm")
                 .unit("MHz"),
-            field("clocks.max.memory", "The fastest clock of the memory.", fastest::<MEMORY>)
+            field("clocks.max.memory", fastest::<MEMORY>)
+                .about("The fastest clock of the memory.")
                 .or("clocks.max.mem")
                 .unit("MHz"),
         ],

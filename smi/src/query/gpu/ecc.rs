@@ -23,14 +23,30 @@ const TEXTURE: u32 = 4;
 const CBU: u32 = 6;
 const SRAM: u32 = 7;
 
-const IN_BOARD: &str = "Errors in the board's memory.";
-const IN_REGISTERS: &str = "Errors in the register files.";
-const IN_L1: &str = "Errors in the L1 caches.";
-const IN_L2: &str = "Errors in the L2 cache.";
-const IN_TEXTURE: &str = "Parity errors in the texture memory.";
-const IN_CBU: &str = "Parity errors in the CBU, which handles branches.";
-const IN_SRAM: &str = "Errors in all memories within the chip.";
-const IN_ALL: &str = "Errors in the whole chip.";
+/// The counts of one kind of errors by one counter, place by place.
+macro_rules! errors {
+    ($kind:ident, $counter:ident, $name:literal, $title:expr) => {
+        Section {
+            title: $title,
+            fields: &[
+                field(concat!($name, ".device_memory"), errors::<$kind, $counter, BOARD>)
+                    .about("Errors in the board's memory."),
+                field(concat!($name, ".dram"), errors::<$kind, $counter, BOARD>).about("Errors in the board's memory."),
+                field(concat!($name, ".register_file"), errors::<$kind, $counter, REGISTERS>)
+                    .about("Errors in the register files."),
+                field(concat!($name, ".l1_cache"), errors::<$kind, $counter, L1>).about("Errors in the L1 caches."),
+                field(concat!($name, ".l2_cache"), errors::<$kind, $counter, L2>).about("Errors in the L2 cache."),
+                field(concat!($name, ".texture_memory"), errors::<$kind, $counter, TEXTURE>)
+                    .about("Parity errors in the texture memory."),
+                field(concat!($name, ".cbu"), errors::<$kind, $counter, CBU>)
+                    .about("Parity errors in the CBU, which handles branches."),
+                field(concat!($name, ".sram"), errors::<$kind, $counter, SRAM>)
+                    .about("Errors in all memories within the chip."),
+                field(concat!($name, ".total"), all_errors::<$kind, $counter>).about("Errors in the whole chip."),
+            ],
+        }
+    };
+}
 
 /// The fields.
 pub(super) const SECTIONS: &[Section<()>] = &[
@@ -41,12 +57,10 @@ pub(super) const SECTIONS: &[Section<()>] = &[
              version 1.0 of the infoROM's object for it.",
         )),
         fields: &[
-            field("dramEncryption.mode.current", "Whether it is encrypted now.", |row| {
-                enabled(row.ask(Q::DramEncryptionMode), 0)
-            }),
-            field("dramEncryption.mode.pending", "Whether it will be after the next reboot.", |row| {
-                enabled(row.ask(Q::DramEncryptionMode), 1)
-            }),
+            field("dramEncryption.mode.current", |row| enabled(row.ask(Q::DramEncryptionMode), 0))
+                .about("Whether it is encrypted now."),
+            field("dramEncryption.mode.pending", |row| enabled(row.ask(Q::DramEncryptionMode), 1))
+                .about("Whether it will be after the next reboot."),
         ],
     },
     Section {
@@ -56,128 +70,50 @@ pub(super) const SECTIONS: &[Section<()>] = &[
              reboot. It needs version 1.0 of the infoROM's object for it.",
         )),
         fields: &[
-            field("ecc.mode.current", "Whether they are corrected now.", |row| enabled(row.ask(Q::EccMode), 0)),
-            field("ecc.mode.pending", "Whether they will be after the next reboot.", |row| {
-                enabled(row.ask(Q::EccMode), 1)
-            }),
+            field("ecc.mode.current", |row| enabled(row.ask(Q::EccMode), 0)).about("Whether they are corrected now."),
+            field("ecc.mode.pending", |row| enabled(row.ask(Q::EccMode), 1))
+                .about("Whether they will be after the next reboot."),
         ],
     },
-    Section {
-        title: Some((
+    errors!(
+        CORRECTED,
+        VOLATILE,
+        "ecc.errors.corrected.volatile",
+        Some((
             "ecc.errors",
             "How often memory was found to be wrong. An error of one bit is corrected, and nothing is \
              lost by it; one of two bits is only noticed. In texture memory reading again can help, or \
              not. Volatile counts begin with the loading of the driver, aggregate ones are those of the \
              board's whole life. What an error of two bits does to a program is told by NVIDIA's \
              documents on ECC.",
-        )),
+        ))
+    ),
+    errors!(CORRECTED, AGGREGATE, "ecc.errors.corrected.aggregate", None),
+    errors!(UNCORRECTED, VOLATILE, "ecc.errors.uncorrected.volatile", None),
+    errors!(UNCORRECTED, AGGREGATE, "ecc.errors.uncorrected.aggregate", None),
+    Section {
+        title: None,
         fields: &[
-            field("ecc.errors.corrected.volatile.device_memory", IN_BOARD, errors::<CORRECTED, VOLATILE, BOARD>),
-            field("ecc.errors.corrected.volatile.dram", IN_BOARD, errors::<CORRECTED, VOLATILE, BOARD>),
-            field(
-                "ecc.errors.corrected.volatile.register_file",
-                IN_REGISTERS,
-                errors::<CORRECTED, VOLATILE, REGISTERS>,
-            ),
-            field("ecc.errors.corrected.volatile.l1_cache", IN_L1, errors::<CORRECTED, VOLATILE, L1>),
-            field("ecc.errors.corrected.volatile.l2_cache", IN_L2, errors::<CORRECTED, VOLATILE, L2>),
-            field("ecc.errors.corrected.volatile.texture_memory", IN_TEXTURE, errors::<CORRECTED, VOLATILE, TEXTURE>),
-            field("ecc.errors.corrected.volatile.cbu", IN_CBU, errors::<CORRECTED, VOLATILE, CBU>),
-            field("ecc.errors.corrected.volatile.sram", IN_SRAM, errors::<CORRECTED, VOLATILE, SRAM>),
-            field("ecc.errors.corrected.volatile.total", IN_ALL, all_errors::<CORRECTED, VOLATILE>),
-            field("ecc.errors.corrected.aggregate.device_memory", IN_BOARD, errors::<CORRECTED, AGGREGATE, BOARD>),
-            field("ecc.errors.corrected.aggregate.dram", IN_BOARD, errors::<CORRECTED, AGGREGATE, BOARD>),
-            field(
-                "ecc.errors.corrected.aggregate.register_file",
-                IN_REGISTERS,
-                errors::<CORRECTED, AGGREGATE, REGISTERS>,
-            ),
-            field("ecc.errors.corrected.aggregate.l1_cache", IN_L1, errors::<CORRECTED, AGGREGATE, L1>),
-            field("ecc.errors.corrected.aggregate.l2_cache", IN_L2, errors::<CORRECTED, AGGREGATE, L2>),
-            field("ecc.errors.corrected.aggregate.texture_memory", IN_TEXTURE, errors::<CORRECTED, AGGREGATE, TEXTURE>),
-            field("ecc.errors.corrected.aggregate.cbu", IN_CBU, errors::<CORRECTED, AGGREGATE, CBU>),
-            field("ecc.errors.corrected.aggregate.sram", IN_SRAM, errors::<CORRECTED, AGGREGATE, SRAM>),
-            field("ecc.errors.corrected.aggregate.total", IN_ALL, all_errors::<CORRECTED, AGGREGATE>),
-            field("ecc.errors.uncorrected.volatile.device_memory", IN_BOARD, errors::<UNCORRECTED, VOLATILE, BOARD>),
-            field("ecc.errors.uncorrected.volatile.dram", IN_BOARD, errors::<UNCORRECTED, VOLATILE, BOARD>),
-            field(
-                "ecc.errors.uncorrected.volatile.register_file",
-                IN_REGISTERS,
-                errors::<UNCORRECTED, VOLATILE, REGISTERS>,
-            ),
-            field("ecc.errors.uncorrected.volatile.l1_cache", IN_L1, errors::<UNCORRECTED, VOLATILE, L1>),
-            field("ecc.errors.uncorrected.volatile.l2_cache", IN_L2, errors::<UNCORRECTED, VOLATILE, L2>),
-            field(
-                "ecc.errors.uncorrected.volatile.texture_memory",
-                IN_TEXTURE,
-                errors::<UNCORRECTED, VOLATILE, TEXTURE>,
-            ),
-            field("ecc.errors.uncorrected.volatile.cbu", IN_CBU, errors::<UNCORRECTED, VOLATILE, CBU>),
-            field("ecc.errors.uncorrected.volatile.sram", IN_SRAM, errors::<UNCORRECTED, VOLATILE, SRAM>),
-            field("ecc.errors.uncorrected.volatile.total", IN_ALL, all_errors::<UNCORRECTED, VOLATILE>),
-            field("ecc.errors.uncorrected.aggregate.device_memory", IN_BOARD, errors::<UNCORRECTED, AGGREGATE, BOARD>),
-            field("ecc.errors.uncorrected.aggregate.dram", IN_BOARD, errors::<UNCORRECTED, AGGREGATE, BOARD>),
-            field(
-                "ecc.errors.uncorrected.aggregate.register_file",
-                IN_REGISTERS,
-                errors::<UNCORRECTED, AGGREGATE, REGISTERS>,
-            ),
-            field("ecc.errors.uncorrected.aggregate.l1_cache", IN_L1, errors::<UNCORRECTED, AGGREGATE, L1>),
-            field("ecc.errors.uncorrected.aggregate.l2_cache", IN_L2, errors::<UNCORRECTED, AGGREGATE, L2>),
-            field(
-                "ecc.errors.uncorrected.aggregate.texture_memory",
-                IN_TEXTURE,
-                errors::<UNCORRECTED, AGGREGATE, TEXTURE>,
-            ),
-            field("ecc.errors.uncorrected.aggregate.cbu", IN_CBU, errors::<UNCORRECTED, AGGREGATE, CBU>),
-            field("ecc.errors.uncorrected.aggregate.sram", IN_SRAM, errors::<UNCORRECTED, AGGREGATE, SRAM>),
-            field("ecc.errors.uncorrected.aggregate.total", IN_ALL, all_errors::<UNCORRECTED, AGGREGATE>),
-            field(
-                "ecc.errors.uncorrected.volatile.sram.parity",
-                "Parity errors within the chip since the driver was loaded, each counted once.",
-                in_chip::<3>,
-            ),
-            field(
-                "ecc.errors.uncorrected.volatile.sram.secded",
-                "Errors within the chip that SEC-DED found since the driver was loaded, each counted once.",
-                in_chip::<4>,
-            ),
-            field(
-                "ecc.errors.uncorrected.aggregate.sram.parity",
-                "Parity errors within the chip ever, each counted once.",
-                in_chip::<0>,
-            ),
-            field(
-                "ecc.errors.uncorrected.aggregate.sram.secded",
-                "Errors within the chip that SEC-DED ever found, each counted once.",
-                in_chip::<1>,
-            ),
-            field(
-                "ecc.errors.uncorrected.aggregate.sram.thresholdExceeded",
-                "Whether there were more errors within the chip than it should ever have.",
-                |row| yes(row.ask(Q::SramEccErrors), 11),
-            ),
-            field(
-                "ecc.errors.uncorrected.aggregate.sram.l2",
-                "Errors in the L2 cache ever, each counted once.",
-                in_chip::<6>,
-            ),
-            field(
-                "ecc.errors.uncorrected.aggregate.sram.sm",
-                "Errors in multiprocessors ever, each counted once.",
-                in_chip::<7>,
-            ),
-            field(
-                "ecc.errors.uncorrected.aggregate.sram.mcu",
-                "Errors in microcontrollers ever, each counted once.",
-                in_chip::<9>,
-            ),
-            field("ecc.errors.uncorrected.aggregate.sram.pcie", "Errors in the PCIe unit ever.", in_chip::<8>),
-            field(
-                "ecc.errors.uncorrected.aggregate.sram.other",
+            field("ecc.errors.uncorrected.volatile.sram.parity", in_chip::<3>)
+                .about("Parity errors within the chip since the driver was loaded, each counted once."),
+            field("ecc.errors.uncorrected.volatile.sram.secded", in_chip::<4>)
+                .about("Errors within the chip that SEC-DED found since the driver was loaded, each counted once."),
+            field("ecc.errors.uncorrected.aggregate.sram.parity", in_chip::<0>)
+                .about("Parity errors within the chip ever, each counted once."),
+            field("ecc.errors.uncorrected.aggregate.sram.secded", in_chip::<1>)
+                .about("Errors within the chip that SEC-DED ever found, each counted once."),
+            field("ecc.errors.uncorrected.aggregate.sram.thresholdExceeded", |row| yes(row.ask(Q::SramEccErrors), 11))
+                .about("Whether there were more errors within the chip than it should ever have."),
+            field("ecc.errors.uncorrected.aggregate.sram.l2", in_chip::<6>)
+                .about("Errors in the L2 cache ever, each counted once."),
+            field("ecc.errors.uncorrected.aggregate.sram.sm", in_chip::<7>)
+                .about("Errors in multiprocessors ever, each counted once."),
+            field("ecc.errors.uncorrected.aggregate.sram.mcu", in_chip::<9>)
+                .about("Errors in microcontrollers ever, each counted once."),
+            field("ecc.errors.uncorrected.aggregate.sram.pcie", in_chip::<8>).about("Errors in the PCIe unit ever."),
+            field("ecc.errors.uncorrected.aggregate.sram.other", in_chip::<10>).about(
                 "Errors ever within the chip but in none of L2 cache, multiprocessors, microcontrollers and \
                  PCIe unit, each counted once.",
-                in_chip::<10>,
             ),
         ],
     },

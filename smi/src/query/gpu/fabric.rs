@@ -30,35 +30,24 @@ const CONFIGURATIONS: [&str; 8] = [
 pub(super) const SECTIONS: &[Section<()>] = &[Section {
     title: None,
     fields: &[
-        field("fabric.state", "How far the GPU has come in joining the fabric.", state),
-        field("fabric.status", "Whether joining it went well; only told once it is Completed.", status),
-        field(
-            "fabric.cliqueId",
-            "The number of the clique to which the GPU belongs, within which NVLink reaches.",
-            |row| Ok(joined(row, 2)?.to_string()),
-        ),
-        field("fabric.clusterUuid", "The UUID of the cluster to which the GPU belongs.", cluster),
-        field("fabric.health.summary", "How well the GPU is in the fabric, in one word.", summary),
-        field("fabric.health.bandwidth", "Whether the GPU has all of its bandwidth there.", |row| {
-            health(row, 0, 0x3, &["Degraded", "Full"])
-        }),
-        field("fabric.health.route_recovery_in_progress", "Whether a route is being restored.", |row| {
-            health(row, 2, 0x3, &HOLDS)
-        }),
-        field("fabric.health.route_unhealthy", "Whether restoring a route has failed.", |row| {
-            health(row, 4, 0x3, &HOLDS)
-        }),
-        field(
-            "fabric.health.access_timeout_recovery",
-            "Whether it recovers from an access that took too long.",
-            |row| health(row, 6, 0x3, &HOLDS),
-        ),
-        field("fabric.health.incorrect_configuration", "What is wrong with the fabric's configuration.", |row| {
-            health(row, 8, 0xF, &CONFIGURATIONS)
-        }),
-        field("fabric.health.partition_assigned", "Whether the GPU has its partition of the fabric.", |row| {
-            health(row, 12, 0x3, &HOLDS)
-        }),
+        field("fabric.state", state).about("How far the GPU has come in joining the fabric."),
+        field("fabric.status", status).about("Whether joining it went well; only told once it is Completed."),
+        field("fabric.cliqueId", |row| Ok(joined(row, 2)?.to_string()))
+            .about("The number of the clique to which the GPU belongs, within which NVLink reaches."),
+        field("fabric.clusterUuid", cluster).about("The UUID of the cluster to which the GPU belongs."),
+        field("fabric.health.summary", summary).about("How well the GPU is in the fabric, in one word."),
+        field("fabric.health.bandwidth", |row| health(row, 0, 0x3, &["Degraded", "Full"]))
+            .about("Whether the GPU has all of its bandwidth there."),
+        field("fabric.health.route_recovery_in_progress", |row| health(row, 2, 0x3, &HOLDS))
+            .about("Whether a route is being restored."),
+        field("fabric.health.route_unhealthy", |row| health(row, 4, 0x3, &HOLDS))
+            .about("Whether restoring a route has failed."),
+        field("fabric.health.access_timeout_recovery", |row| health(row, 6, 0x3, &HOLDS))
+            .about("Whether it recovers from an access that took too long."),
+        field("fabric.health.incorrect_configuration", |row| health(row, 8, 0xF, &CONFIGURATIONS))
+            .about("What is wrong with the fabric's configuration."),
+        field("fabric.health.partition_assigned", |row| health(row, 12, 0x3, &HOLDS))
+            .about("Whether the GPU has its partition of the fabric."),
     ],
 }];
 

@@ -11,27 +11,25 @@ pub(super) const SECTIONS: &[Section<()>] = &[
     Section {
         title: None,
         fields: &[
-            field("timestamp", TIMESTAMP, common::timestamp),
-            field("driver_version", "The version of the driver that is installed, letters and digits.", |row| {
-                text(row.system(SystemQuery::DriverVersion))
-            }),
+            field("timestamp", common::timestamp).about(TIMESTAMP),
+            field("driver_version", |row| text(row.system(SystemQuery::DriverVersion)))
+                .about("The version of the driver that is installed, letters and digits."),
         ],
     },
     Section {
         title: Some(("vgpu_driver_capability", "What the driver can do with virtual GPUs.")),
-        fields: &[field(
-            "vgpu_driver_capability.heterogenous_multivGPU",
-            "Whether one guest can have several virtual GPUs of different kinds.",
-            |row| supported(row.system(SystemQuery::VgpuDriverCapability(0)), 0),
-        )],
+        fields: &[field("vgpu_driver_capability.heterogenous_multivGPU", |row| {
+            supported(row.system(SystemQuery::VgpuDriverCapability(0)), 0)
+        })
+        .about("Whether one guest can have several virtual GPUs of different kinds.")],
     },
     Section {
         title: None,
         fields: &[
-            field("count", "How many NVIDIA GPUs the machine has.", |row| Ok(row.gpu.count().to_string())),
-            field("name", NAME, common::name).or("gpu_name"),
-            field("serial", SERIAL, common::serial).or("gpu_serial"),
-            field("uuid", UUID, common::uuid).or("gpu_uuid"),
+            field("count", |row| Ok(row.gpu.count().to_string())).about("How many NVIDIA GPUs the machine has."),
+            field("name", common::name).about(NAME).or("gpu_name"),
+            field("serial", common::serial).about(SERIAL).or("gpu_serial"),
+            field("uuid", common::uuid).about(UUID).or("gpu_uuid"),
         ],
     },
 ];

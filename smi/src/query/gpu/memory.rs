@@ -18,28 +18,29 @@ pub(super) const SECTIONS: &[Section<()>] = &[
              bits. The driver keeps a little for itself even while nothing runs.",
         )),
         fields: &[
-            field("memory.total", "All of the GPU's memory.", |row| mebibytes(row.ask(Q::MemoryInfo), 0)).unit("MiB"),
-            field("memory.reserved", "What driver and firmware keep for themselves.", |row| {
-                mebibytes(row.ask(Q::MemoryInfo), 1)
-            })
-            .unit("MiB"),
-            field("memory.used", "What programs have taken.", |row| mebibytes(row.ask(Q::MemoryInfo), 3)).unit("MiB"),
-            field("memory.free", "What is left.", |row| mebibytes(row.ask(Q::MemoryInfo), 2)).unit("MiB"),
+            field("memory.total", |row| mebibytes(row.ask(Q::MemoryInfo), 0))
+                .about("All of the GPU's memory.")
+                .unit("MiB"),
+            field("memory.reserved", |row| mebibytes(row.ask(Q::MemoryInfo), 1))
+                .about("What driver and firmware keep for themselves.")
+                .unit("MiB"),
+            field("memory.used", |row| mebibytes(row.ask(Q::MemoryInfo), 3))
+                .about("What programs have taken.")
+                .unit("MiB"),
+            field("memory.free", |row| mebibytes(row.ask(Q::MemoryInfo), 2)).about("What is left.").unit("MiB"),
         ],
     },
     Section {
         title: None,
         fields: &[
-            field(
-                "compute_mode",
+            field("compute_mode", |row| word(row.ask(Q::ComputeMode), 0, &COMPUTE_MODES)).about(
                 "How many programs may compute on the GPU at once.
 \"0: Default\" means that any number of them may.
 \"1: Exclusive_Thread\" is old; Exclusive_Process took its place.
 \"2: Prohibited\" means that none may.
 \"3: Exclusive_Process\" means that one may, with all its threads.",
-                |row| word(row.ask(Q::ComputeMode), 0, &COMPUTE_MODES),
             ),
-            field("compute_cap", "The CUDA compute capability, as major.minor.", capability),
+            field("compute_cap", capability).about("The CUDA compute capability, as major.minor."),
         ],
     },
 ];

@@ -14,10 +14,9 @@ pub(super) const SECTIONS: &[Section<()>] = &[
              reset of the GPU.",
         )),
         fields: &[
-            field("mig.mode.current", "Whether it is turned on now.", |row| enabled(row.ask(Q::MigMode), 0)),
-            field("mig.mode.pending", "Whether it will be after the next reset.", |row| {
-                enabled(row.ask(Q::MigMode), 1)
-            }),
+            field("mig.mode.current", |row| enabled(row.ask(Q::MigMode), 0)).about("Whether it is turned on now."),
+            field("mig.mode.pending", |row| enabled(row.ask(Q::MigMode), 1))
+                .about("Whether it will be after the next reset."),
         ],
     },
     Section {
@@ -27,26 +26,24 @@ pub(super) const SECTIONS: &[Section<()>] = &[
              Disabled where not.",
         )),
         fields: &[
-            field("gsp.mode.current", "Whether it does so now.", |row| enabled(row.ask(Q::GspFirmwareMode), 0)),
-            field("gsp.mode.default", "Whether it does so where nothing else was set.", |row| {
-                enabled(row.ask(Q::GspFirmwareMode), 1)
-            }),
-            field(
-                "c2c.mode",
-                "Enabled where the GPU is linked to the processor chip to chip, Disabled where not.",
-                |row| enabled(row.ask(Q::C2cMode), 0),
-            ),
+            field("gsp.mode.current", |row| enabled(row.ask(Q::GspFirmwareMode), 0)).about("Whether it does so now."),
+            field("gsp.mode.default", |row| enabled(row.ask(Q::GspFirmwareMode), 1))
+                .about("Whether it does so where nothing else was set."),
+            field("c2c.mode", |row| enabled(row.ask(Q::C2cMode), 0))
+                .about("Enabled where the GPU is linked to the processor chip to chip, Disabled where not."),
         ],
     },
     Section {
         title: Some(("protected_memory", "The part of the memory that confidential computing protects.")),
         fields: &[
-            field("protected_memory.total", "All of it.", |row| mebibytes(row.ask(Q::ProtectedMemory), 0)).unit("MiB"),
-            field("protected_memory.used", "What programs have taken of it.", |row| {
-                mebibytes(row.ask(Q::ProtectedMemory), 2)
-            })
-            .unit("MiB"),
-            field("protected_memory.free", "What is left of it.", |row| mebibytes(row.ask(Q::ProtectedMemory), 1))
+            field("protected_memory.total", |row| mebibytes(row.ask(Q::ProtectedMemory), 0))
+                .about("All of it.")
+                .unit("MiB"),
+            field("protected_memory.used", |row| mebibytes(row.ask(Q::ProtectedMemory), 2))
+                .about("What programs have taken of it.")
+                .unit("MiB"),
+            field("protected_memory.free", |row| mebibytes(row.ask(Q::ProtectedMemory), 1))
+                .about("What is left of it.")
                 .unit("MiB"),
         ],
     },

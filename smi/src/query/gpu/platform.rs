@@ -11,32 +11,27 @@ pub(super) const SECTIONS: &[Section<()>] = &[
     Section {
         title: Some(("platform", "Where in its rack the GPU is.")),
         fields: &[
-            field("platform.chassis_serial_number", "The serial number of the chassis.", chassis),
-            field("platform.slot_number", "The slot in the chassis, slots of switches counted.", |row| {
-                number(row.ask(Q::PlatformInfo), 4)
-            }),
-            field("platform.tray_index", "The tray among those that compute, switches not counted.", |row| {
-                number(row.ask(Q::PlatformInfo), 5)
-            }),
-            field("platform.host_id", "The number of the machine within the slot.", |row| {
-                number(row.ask(Q::PlatformInfo), 6)
-            }),
-            field("platform.peer_type", "How the NVLinks reach other GPUs: directly or through a switch.", |row| {
+            field("platform.chassis_serial_number", chassis).about("The serial number of the chassis."),
+            field("platform.slot_number", |row| number(row.ask(Q::PlatformInfo), 4))
+                .about("The slot in the chassis, slots of switches counted."),
+            field("platform.tray_index", |row| number(row.ask(Q::PlatformInfo), 5))
+                .about("The tray among those that compute, switches not counted."),
+            field("platform.host_id", |row| number(row.ask(Q::PlatformInfo), 6))
+                .about("The number of the machine within the slot."),
+            field("platform.peer_type", |row| {
                 word(row.ask(Q::PlatformInfo), 7, &["Direct Connected", "Switch Connected"])
-            }),
-            field("platform.module_id", "The number of the GPU within its machine.", |row| {
-                number(row.ask(Q::ModuleId), 0)
-            }),
-            field("platform.gpu_fabric_guid", "By what the fabric knows the GPU.", |row| {
-                Ok(format!("0x{:016X}", at(row.ask(Q::PlatformInfo), 0)? as u64))
-            }),
+            })
+            .about("How the NVLinks reach other GPUs: directly or through a switch."),
+            field("platform.module_id", |row| number(row.ask(Q::ModuleId), 0))
+                .about("The number of the GPU within its machine."),
+            field("platform.gpu_fabric_guid", |row| Ok(format!("0x{:016X}", at(row.ask(Q::PlatformInfo), 0)? as u64)))
+                .about("By what the fabric knows the GPU."),
         ],
     },
     Section {
         title: None,
-        fields: &[field("hostname", "The name of the machine that was given to the GPU.", |row| {
-            text(row.ask(Q::Hostname))
-        })],
+        fields: &[field("hostname", |row| text(row.ask(Q::Hostname)))
+            .about("The name of the machine that was given to the GPU.")],
     },
 ];
 

@@ -26,120 +26,87 @@ const REQUESTED: u32 = 192;
 pub(super) const SECTIONS: &[Section<()>] = &[Section {
     title: None,
     fields: &[
-        field("temperature.gpu", "The temperature of the chip, in degrees Celsius.", |row| {
-            number(row.ask(Q::Temperature), 0)
-        }),
-        field("temperature.gpu.tlimit", "How many degrees Celsius are left until the GPU slows down.", |row| {
-            number(row.ask(Q::MarginTemperature), 0)
-        }),
-        field("temperature.memory", "The temperature of the HBM, in degrees Celsius.", memory_temperature),
-        field(
-            "power.management",
+        field("temperature.gpu", |row| number(row.ask(Q::Temperature), 0))
+            .about("The temperature of the chip, in degrees Celsius."),
+        field("temperature.gpu.tlimit", |row| number(row.ask(Q::MarginTemperature), 0))
+            .about("How many degrees Celsius are left until the GPU slows down."),
+        field("temperature.memory", memory_temperature).about("The temperature of the HBM, in degrees Celsius."),
+        field("power.management", |row| enabled(row.ask(Q::PowerManagementMode), 0)).about(
             "Whether the driver manages the power. It takes version 3.0 of the infoROM's object for it, \
              or a Kepler or newer.",
-            |row| enabled(row.ask(Q::PowerManagementMode), 0),
         ),
-        field(
-            "power.draw",
-            "What the whole board draws, in watts: since Ampere on average over a second, before that at \
-             this moment. It is right within 5 watts, and only there where power is managed.",
-            |row| milliwatts(row.ask(Q::PowerUsage), 0),
-        )
-        .unit("W"),
-        field(
-            "power.draw.average",
-            "What the whole board draws, in watts, on average over a second. It is right within 5 watts, \
-             and only there where power is managed, since Ampere but for GA100.",
-            watts::<AVERAGE, GPU>,
-        )
-        .or("gpu.power.draw.average")
-        .unit("W"),
-        field(
-            "power.draw.instant",
-            "What the whole board draws at this moment, in watts. It is right within 5 watts, and only \
-             there where power is managed.",
-            watts::<INSTANT, GPU>,
-        )
-        .or("gpu.power.draw.instant")
-        .unit("W"),
-        field(
-            "power.limit",
-            "The limit that was asked for, in watts, for example by nvidia-smi with the switches [-pl | \
-             --power-limit=].",
-            |row| milliwatts(row.ask(Q::PowerLimit), 0),
-        )
-        .or("gpu.power.requested_limit")
-        .unit("W"),
-        field(
-            "enforced.power.limit",
-            "The limit that holds, in watts: the lowest of several. The driver keeps what the board draws \
-             below it.",
-            |row| milliwatts(row.ask(Q::EnforcedPowerLimit), 0),
-        )
-        .or("gpu.power.current_limit")
-        .unit("W"),
-        field(
-            "power.default_limit",
-            "The limit that holds where none was asked for, in watts; also after the driver was unloaded.",
-            |row| milliwatts(row.ask(Q::DefaultPowerLimit), 0),
-        )
-        .or("gpu.power.default_limit")
-        .unit("W"),
-        field("power.min_limit", "The lowest limit that can be asked for, in watts.", |row| {
-            milliwatts(row.ask(Q::PowerLimitConstraints), 0)
-        })
-        .or("gpu.power.min_limit")
-        .unit("W"),
-        field("power.max_limit", "The highest limit that can be asked for, in watts.", |row| {
-            milliwatts(row.ask(Q::PowerLimitConstraints), 1)
-        })
-        .or("gpu.power.max_limit")
-        .unit("W"),
-        field(
-            "module.power.draw.average",
-            "What the whole module draws, in watts, on average. It is right within 5 watts.",
-            watts::<AVERAGE, MODULE>,
-        )
-        .unit("W"),
-        field(
-            "module.power.draw.instant",
-            "What the whole module draws at this moment, in watts. It is right within 5 watts.",
-            watts::<INSTANT, MODULE>,
-        )
-        .unit("W"),
-        field(
-            "module.power.limit",
-            "The limit that was asked for, in watts, for the whole module.",
-            watts::<REQUESTED, MODULE>,
-        )
-        .or("module.power.requested_limit")
-        .unit("W"),
-        field(
-            "module.enforced.power.limit",
-            "The limit that holds for the whole module, in watts: the lowest of several.",
-            watts::<CURRENT, MODULE>,
-        )
-        .or("module.power.current_limit")
-        .unit("W"),
-        field(
-            "module.power.default_limit",
-            "The limit that holds for the whole module where none was asked for, in watts; also after the \
-             driver was unloaded.",
-            watts::<DEFAULT, MODULE>,
-        )
-        .unit("W"),
-        field(
-            "module.power.min_limit",
-            "The lowest limit that can be asked for, in watts, for the whole module.",
-            watts::<LEAST, MODULE>,
-        )
-        .unit("W"),
-        field(
-            "module.power.max_limit",
-            "The highest limit that can be asked for, in watts, for the whole module.",
-            watts::<MOST, MODULE>,
-        )
-        .unit("W"),
+        field("power.draw", |row| milliwatts(row.ask(Q::PowerUsage), 0))
+            .about(
+                "What the whole board draws, in watts: since Ampere on average over a second, before that at \
+                 this moment. It is right within 5 watts, and only there where power is managed.",
+            )
+            .unit("W"),
+        field("power.draw.average", watts::<AVERAGE, GPU>)
+            .about(
+                "What the whole board draws, in watts, on average over a second. It is right within 5 watts, \
+                 and only there where power is managed, since Ampere but for GA100.",
+            )
+            .or("gpu.power.draw.average")
+            .unit("W"),
+        field("power.draw.instant", watts::<INSTANT, GPU>)
+            .about(
+                "What the whole board draws at this moment, in watts. It is right within 5 watts, and only \
+                 there where power is managed.",
+            )
+            .or("gpu.power.draw.instant")
+            .unit("W"),
+        field("power.limit", |row| milliwatts(row.ask(Q::PowerLimit), 0))
+            .about(
+                "The limit that was asked for, in watts, for example by nvidia-smi with the switches [-pl | \
+                 --power-limit=].",
+            )
+            .or("gpu.power.requested_limit")
+            .unit("W"),
+        field("enforced.power.limit", |row| milliwatts(row.ask(Q::EnforcedPowerLimit), 0))
+            .about(
+                "The limit that holds, in watts: the lowest of several. The driver keeps what the board draws \
+                 below it.",
+            )
+            .or("gpu.power.current_limit")
+            .unit("W"),
+        field("power.default_limit", |row| milliwatts(row.ask(Q::DefaultPowerLimit), 0))
+            .about("The limit that holds where none was asked for, in watts; also after the driver was unloaded.")
+            .or("gpu.power.default_limit")
+            .unit("W"),
+        field("power.min_limit", |row| milliwatts(row.ask(Q::PowerLimitConstraints), 0))
+            .about("The lowest limit that can be asked for, in watts.")
+            .or("gpu.power.min_limit")
+            .unit("W"),
+        field("power.max_limit", |row| milliwatts(row.ask(Q::PowerLimitConstraints), 1))
+            .about("The highest limit that can be asked for, in watts.")
+            .or("gpu.power.max_limit")
+            .unit("W"),
+        field("module.power.draw.average", watts::<AVERAGE, MODULE>)
+            .about("What the whole module draws, in watts, on average. It is right within 5 watts.")
+            .unit("W"),
+        field("module.power.draw.instant", watts::<INSTANT, MODULE>)
+            .about("What the whole module draws at this moment, in watts. It is right within 5 watts.")
+            .unit("W"),
+        field("module.power.limit", watts::<REQUESTED, MODULE>)
+            .about("The limit that was asked for, in watts, for the whole module.")
+            .or("module.power.requested_limit")
+            .unit("W"),
+        field("module.enforced.power.limit", watts::<CURRENT, MODULE>)
+            .about("The limit that holds for the whole module, in watts: the lowest of several.")
+            .or("module.power.current_limit")
+            .unit("W"),
+        field("module.power.default_limit", watts::<DEFAULT, MODULE>)
+            .about(
+                "The limit that holds for the whole module where none was asked for, in watts; also after the \
+                 driver was unloaded.",
+            )
+            .unit("W"),
+        field("module.power.min_limit", watts::<LEAST, MODULE>)
+            .about("The lowest limit that can be asked for, in watts, for the whole module.")
+            .unit("W"),
+        field("module.power.max_limit", watts::<MOST, MODULE>)
+            .about("The highest limit that can be asked for, in watts, for the whole module.")
+            .unit("W"),
     ],
 }];
 

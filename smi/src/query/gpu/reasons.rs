@@ -6,20 +6,26 @@ use super::super::cell::{Absent, Cell, at, hexadecimal, number};
 use super::super::field::{Section, field};
 use super::super::row::Row;
 
+/// A reason, which has had another name.
+macro_rules! reason {
+    ($name:literal, $bit:literal) => {
+        field(concat!("clocks_event_reasons.", $name), reason::<$bit>).or(concat!("clocks_throttle_reasons.", $name))
+    };
+}
+
 /// The fields.
 pub(super) const SECTIONS: &[Section<()>] = &[
     Section {
         title: None,
         fields: &[
-            field(
-                "fan.speed",
-                "How fast the fan is meant to turn, in percent of the speed at which it is as loud as the \
-                 board may be; it can be more than 100. A fan that is stuck turns slower than this. Many \
-                 boards have none and are cooled by the machine around them.",
-                |row| number(row.ask(Q::FanSpeed), 0),
-            )
-            .unit("%"),
-            field("pstate", "The performance state, from P0 (fastest) to P12 (slowest).", state),
+            field("fan.speed", |row| number(row.ask(Q::FanSpeed), 0))
+                .about(
+                    "How fast the fan is meant to turn, in percent of the speed at which it is as loud as the \
+                     board may be; it can be more than 100. A fan that is stuck turns slower than this. Many \
+                     boards have none and are cooled by the machine around them.",
+                )
+                .unit("%"),
+            field("pstate", state).about("The performance state, from P0 (fastest) to P12 (slowest)."),
         ],
     },
     Section {
@@ -28,40 +34,23 @@ pub(super) const SECTIONS: &[Section<()>] = &[
             "What holds the clocks down. Where every reason is Not Active they run as fast as they can.",
         )),
         fields: &[
-            field(
-                "clocks_event_reasons.supported",
-                "Bits of the reasons that the board tells. nvml.h says which is which.",
-                |row| hexadecimal(row.ask(Q::SupportedThrottleReasons), 0, 16),
-            )
-            .or("clocks_throttle_reasons.supported"),
-            field(
-                "clocks_event_reasons.active",
-                "Bits of the reasons that hold now. nvml.h says which is which.",
-                |row| hexadecimal(row.ask(Q::ThrottleReasons), 0, 16),
-            )
-            .or("clocks_throttle_reasons.active"),
-            field(
-                "clocks_event_reasons.gpu_idle",
+            field("clocks_event_reasons.supported", |row| hexadecimal(row.ask(Q::SupportedThrottleReasons), 0, 16))
+                .about("Bits of the reasons that the board tells. nvml.h says which is which.")
+                .or("clocks_throttle_reasons.supported"),
+            field("clocks_event_reasons.active", |row| hexadecimal(row.ask(Q::ThrottleReasons), 0, 16))
+                .about("Bits of the reasons that hold now. nvml.h says which is which.")
+                .or("clocks_throttle_reasons.active"),
+            reason!("gpu_idle", 0x1).about(
                 "Nothing runs, and the clocks go down to their idle state. A later driver may not tell it any \
                  more.",
-                reason::<0x1>,
-            )
-            .or("clocks_throttle_reasons.gpu_idle"),
-            field(
-                "clocks_event_reasons.applications_clocks_setting",
-                "The applications clocks are the limit, which nvidia-smi --applications-clocks= sets.",
-                reason::<0x2>,
-            )
-            .or("clocks_throttle_reasons.applications_clocks_setting"),
-            field(
-                "clocks_event_reasons.sw_power_cap",
+            ),
+            reason!("applications_clocks_setting", 0x2)
+                .about("The applications clocks are the limit, which nvidia-smi --applications-clocks= sets."),
+            reason!("sw_power_cap", 0x4).about(
                 "The driver lowers the clocks to keep the GPU within its power limit, which nvidia-smi \
                  --power-limit= sets.",
-                reason::<0x4>,
-            )
-            .or("clocks_throttle_reasons.sw_power_cap"),
-            field(
-                "clocks_event_reasons.hw_slowdown",
+            ),
+            reason!("hw_slowdown", 0x8).about(
                 "The hardware halves the clocks, or lowers them further. Why can be one of these:
  It is too hot, which is told as HW Thermal Slowdown.
  Something outside, such as the power supply, asks to brake, which is told as HW Power Brake \
@@ -69,36 +58,20 @@ pub(super) const SECTIONS: &[Section<()>] = &[
  So much power is drawn that a fast protection steps in.
  The performance state or the clocks are just changing.
 A later driver may tell this otherwise.",
-                reason::<0x8>,
-            )
-            .or("clocks_throttle_reasons.hw_slowdown"),
-            field(
-                "clocks_event_reasons.hw_thermal_slowdown",
-                "The hardware halves the clocks, or lowers them further, because it is too hot.",
-                reason::<0x40>,
-            )
-            .or("clocks_throttle_reasons.hw_thermal_slowdown"),
-            field(
-                "clocks_event_reasons.hw_power_brake_slowdown",
+            ),
+            reason!("hw_thermal_slowdown", 0x40)
+                .about("The hardware halves the clocks, or lowers them further, because it is too hot."),
+            reason!("hw_power_brake_slowdown", 0x80).about(
                 "The hardware halves the clocks, or lowers them further, because something outside, such as \
                  the power supply, asks to brake.",
-                reason::<0x80>,
-            )
-            .or("clocks_throttle_reasons.hw_power_brake_slowdown"),
-            field(
-                "clocks_event_reasons.sw_thermal_slowdown",
-                "The driver lowers the clocks because the GPU is hotter than it should be while it works.",
-                reason::<0x20>,
-            )
-            .or("clocks_throttle_reasons.sw_thermal_slowdown"),
-            field(
-                "clocks_event_reasons.sync_boost",
+            ),
+            reason!("sw_thermal_slowdown", 0x20)
+                .about("The driver lowers the clocks because the GPU is hotter than it should be while it works."),
+            reason!("sync_boost", 0x10).about(
                 "The GPU belongs to a group that nvidia-smi or DCGM made, in which all run at the clocks of \
                  the slowest, for the most work per watt. What holds the slowest down is told by its own \
                  reasons.",
-                reason::<0x10>,
-            )
-            .or("clocks_throttle_reasons.sync_boost"),
+            ),
         ],
     },
     Section {
@@ -107,36 +80,21 @@ A later driver may tell this otherwise.",
             "For how long something has held the clocks down, in microseconds.",
         )),
         fields: &[
-            field(
-                "clocks_event_reasons_counters.sw_power_cap",
-                "How long the driver has lowered the clocks to keep within the power limit.",
-                counter::<74>,
-            )
-            .unit("us"),
-            field(
-                "clocks_event_reasons_counters.sync_boost",
-                "How long the clocks have been those of the slowest GPU of a group.",
-                counter::<76>,
-            )
-            .unit("us"),
-            field(
-                "clocks_event_reasons_counters.sw_thermal_slowdown",
-                "How long the driver has lowered the clocks because of the temperature.",
-                counter::<269>,
-            )
-            .unit("us"),
-            field(
-                "clocks_event_reasons_counters.hw_thermal_slowdown",
-                "How long the hardware has halved the clocks, or more, because it was too hot.",
-                counter::<270>,
-            )
-            .unit("us"),
-            field(
-                "clocks_event_reasons_counters.hw_power_brake_slowdown",
-                "How long something outside, such as the power supply, has asked to brake.",
-                counter::<271>,
-            )
-            .unit("us"),
+            field("clocks_event_reasons_counters.sw_power_cap", counter::<74>)
+                .about("How long the driver has lowered the clocks to keep within the power limit.")
+                .unit("us"),
+            field("clocks_event_reasons_counters.sync_boost", counter::<76>)
+                .about("How long the clocks have been those of the slowest GPU of a group.")
+                .unit("us"),
+            field("clocks_event_reasons_counters.sw_thermal_slowdown", counter::<269>)
+                .about("How long the driver has lowered the clocks because of the temperature.")
+                .unit("us"),
+            field("clocks_event_reasons_counters.hw_thermal_slowdown", counter::<270>)
+                .about("How long the hardware has halved the clocks, or more, because it was too hot.")
+                .unit("us"),
+            field("clocks_event_reasons_counters.hw_power_brake_slowdown", counter::<271>)
+                .about("How long something outside, such as the power supply, has asked to brake.")
+                .unit("us"),
         ],
     },
 ];

@@ -14,23 +14,15 @@ pub(super) const RETIRED_PAGES: &[Section<()>] = &[Section {
          single bits in it, or one of two bits. From then on the driver gives it to no program.",
     )),
     fields: &[
-        field(
-            "retired_pages.single_bit_ecc.count",
-            "How many pages were taken out of use for errors of single bits.",
-            pages::<0>,
-        )
-        .or("retired_pages.sbe"),
-        field(
-            "retired_pages.double_bit.count",
-            "How many pages were taken out of use for an error of two bits.",
-            pages::<1>,
-        )
-        .or("retired_pages.dbe"),
-        field(
-            "retired_pages.pending",
+        field("retired_pages.single_bit_ecc.count", pages::<0>)
+            .about("How many pages were taken out of use for errors of single bits.")
+            .or("retired_pages.sbe"),
+        field("retired_pages.double_bit.count", pages::<1>)
+            .about("How many pages were taken out of use for an error of two bits.")
+            .or("retired_pages.dbe"),
+        field("retired_pages.pending", |row| yes(row.ask(Q::RetiredPagesPending), 0)).about(
             "Whether pages wait for the next reboot to be taken out of use. Until then programs can still \
              be given them, and meet further errors.",
-            |row| yes(row.ask(Q::RetiredPagesPending), 0),
         ),
     ],
 }];
@@ -45,40 +37,30 @@ pub(in super::super) const REMAPPED_ROWS: &[Section<()>] = &[
              reset.",
         )),
         fields: &[
-            field("remapped_rows.correctable", "How many rows were replaced for errors of single bits.", |row| {
-                rows(row, 0, 0)
-            })
-            .or("remapped_rows.sbe"),
-            field(
-                "remapped_rows.correctable_inactive",
-                "How many rows were replaced for errors of single bits without the replacement being in use.",
-                |row| number(row.ask(Q::RemappedRowsV2), 1),
-            ),
-            field("remapped_rows.uncorrectable", "How many rows were replaced for an error of two bits.", |row| {
-                rows(row, 2, 1)
-            })
-            .or("remapped_rows.dbe"),
-            field(
-                "remapped_rows.uncorrectable_inactive",
-                "How many rows were replaced for an error of two bits without the replacement being in use.",
-                |row| number(row.ask(Q::RemappedRowsV2), 3),
-            ),
-            field("remapped_rows.pending", "Whether rows wait for the next reset to be replaced.", |row| {
-                yes(row.ask(Q::RemappedRows), 2)
-            }),
-            field("remapped_rows.failure", "Whether a row could not be replaced, ever.", |row| {
-                yes(row.ask(Q::RemappedRows), 3)
-            }),
+            field("remapped_rows.correctable", |row| rows(row, 0, 0))
+                .about("How many rows were replaced for errors of single bits.")
+                .or("remapped_rows.sbe"),
+            field("remapped_rows.correctable_inactive", |row| number(row.ask(Q::RemappedRowsV2), 1))
+                .about("How many rows were replaced for errors of single bits without the replacement being in use."),
+            field("remapped_rows.uncorrectable", |row| rows(row, 2, 1))
+                .about("How many rows were replaced for an error of two bits.")
+                .or("remapped_rows.dbe"),
+            field("remapped_rows.uncorrectable_inactive", |row| number(row.ask(Q::RemappedRowsV2), 3))
+                .about("How many rows were replaced for an error of two bits without the replacement being in use."),
+            field("remapped_rows.pending", |row| yes(row.ask(Q::RemappedRows), 2))
+                .about("Whether rows wait for the next reset to be replaced."),
+            field("remapped_rows.failure", |row| yes(row.ask(Q::RemappedRows), 3))
+                .about("Whether a row could not be replaced, ever."),
         ],
     },
     Section {
         title: Some(("remapped_rows.histogram", "How many spare rows the memory's banks have left.")),
         fields: &[
-            field("remapped_rows.histogram.max", "Banks that have all of them.", banks::<0>),
-            field("remapped_rows.histogram.high", "Banks that have most of them.", banks::<1>),
-            field("remapped_rows.histogram.partial", "Banks that have some of them.", banks::<2>),
-            field("remapped_rows.histogram.low", "Banks that have few of them.", banks::<3>),
-            field("remapped_rows.histogram.none", "Banks that have none.", banks::<4>),
+            field("remapped_rows.histogram.max", banks::<0>).about("Banks that have all of them."),
+            field("remapped_rows.histogram.high", banks::<1>).about("Banks that have most of them."),
+            field("remapped_rows.histogram.partial", banks::<2>).about("Banks that have some of them."),
+            field("remapped_rows.histogram.low", banks::<3>).about("Banks that have few of them."),
+            field("remapped_rows.histogram.none", banks::<4>).about("Banks that have none."),
         ],
     },
 ];

@@ -23,46 +23,31 @@ pub(super) const SECTIONS: &[Section<()>] = &[
     Section {
         title: None,
         fields: &[
-            field("index", "The number of the GPU, from 0. A reboot can change it.", |row| {
-                Ok(row.gpu.index().to_string())
-            }),
-            field("display_mode", "No longer told by the driver.", |_| Err(Code::DEPRECATED.into())),
-            field(
-                "display_attached",
-                "Yes where a monitor is plugged into one of the GPU's connectors, No where there is none.",
-                |row| yes(row.ask(Q::DisplayMode), 0),
-            ),
-            field(
-                "display_active",
+            field("index", |row| Ok(row.gpu.index().to_string()))
+                .about("The number of the GPU, from 0. A reboot can change it."),
+            field("display_mode", |_| Err(Code::DEPRECATED.into())).about("No longer told by the driver."),
+            field("display_attached", |row| yes(row.ask(Q::DisplayMode), 0))
+                .about("Yes where a monitor is plugged into one of the GPU's connectors, No where there is none."),
+            field("display_active", |row| enabled(row.ask(Q::DisplayActive), 0)).about(
                 "Enabled where a display is set up on the GPU, which takes memory, Disabled where not. It can \
                  be set up without any monitor.",
-                |row| enabled(row.ask(Q::DisplayActive), 0),
             ),
-            field(
-                "persistence_mode",
+            field("persistence_mode", |row| enabled(row.ask(Q::PersistenceMode), 0)).about(
                 "Enabled where the driver stays loaded while no program uses the GPU, so that the next one \
                  starts faster, Disabled where it is unloaded. Only on Linux.",
-                |row| enabled(row.ask(Q::PersistenceMode), 0),
             ),
-            field(
-                "addressing_mode",
+            field("addressing_mode", |row| word(row.ask(Q::AddressingMode), 0, &["None", "HMM", "ATS"])).about(
                 "How the GPU reaches memory that the system gave out (malloc, mmap): HMM where the driver \
                  mirrors the processor's page tables on the GPU, ATS where the GPU asks the processor's own \
                  page tables, None where it does not reach it. Only on Linux.",
-                |row| word(row.ask(Q::AddressingMode), 0, &["None", "HMM", "ATS"]),
             ),
-            field(
-                "accounting.mode",
+            field("accounting.mode", |row| enabled(row.ask(Q::AccountingMode), 0)).about(
                 "Enabled where the driver keeps accounts of each compute process, also after it has ended, \
                  Disabled where not. The running time in them is 0 until the process ends. See \
                  --help-query-accounted-apps.",
-                |row| enabled(row.ask(Q::AccountingMode), 0),
             ),
-            field(
-                "accounting.buffer_size",
-                "Of how many processes the driver can keep accounts. One more takes the place of the oldest.",
-                |row| number(row.ask(Q::AccountingBufferSize), 0),
-            ),
+            field("accounting.buffer_size", |row| number(row.ask(Q::AccountingBufferSize), 0))
+                .about("Of how many processes the driver can keep accounts. One more takes the place of the oldest."),
         ],
     },
     Section {
@@ -73,17 +58,17 @@ pub(super) const SECTIONS: &[Section<()>] = &[
              one, and it is N/A.",
         )),
         fields: &[
-            field("driver_model.current", "The driver model in use. N/A on Linux.", |row| {
-                word(row.ask(Q::DriverModel), 0, &DRIVER_MODELS)
-            }),
-            field("driver_model.pending", "The driver model after the next reboot. N/A on Linux.", |row| {
-                word(row.ask(Q::DriverModel), 1, &DRIVER_MODELS)
-            }),
+            field("driver_model.current", |row| word(row.ask(Q::DriverModel), 0, &DRIVER_MODELS))
+                .about("The driver model in use. N/A on Linux."),
+            field("driver_model.pending", |row| word(row.ask(Q::DriverModel), 1, &DRIVER_MODELS))
+                .about("The driver model after the next reboot. N/A on Linux."),
         ],
     },
     Section {
         title: None,
-        fields: &[field("vbios_version", "The version of the board's BIOS.", |row| text(row.ask(Q::VbiosVersion)))],
+        fields: &[
+            field("vbios_version", |row| text(row.ask(Q::VbiosVersion))).about("The version of the board's BIOS.")
+        ],
     },
     Section {
         title: Some((
@@ -92,27 +77,24 @@ pub(super) const SECTIONS: &[Section<()>] = &[
              configuration and history. Some abilities of a board need a certain version.",
         )),
         fields: &[
-            field(
-                "inforom.img",
-                "The version of the whole image, which tells exactly what was written to the board. What the \
-                 board can do is told by the versions of the parts.",
-                |row| text(row.ask(Q::InforomImageVersion)),
-            )
-            .or("inforom.image"),
-            field("inforom.oem", "The version of the manufacturer's configuration.", inforom::<0>),
-            field("inforom.ecc", "The version of the records of ECC errors.", inforom::<1>),
-            field("inforom.pwr", "The version of the data for power management.", inforom::<2>).or("inforom.power"),
-            field(
-                "inforom.checksum_validation",
-                "Whether the infoROM's checksums are right: valid or invalid.",
-                checksum,
-            ),
-            field(
-                "gpu_recovery_action",
-                "What the driver recommends to bring the GPU back from a bad state. N/A where the board does \
-                 not tell; an error where it could not be read.",
-                |row| word(row.ask(Q::Field(RECOVERY_ACTION, 0)), 0, &RECOVERY_ACTIONS),
-            ),
+            field("inforom.img", |row| text(row.ask(Q::InforomImageVersion)))
+                .about(
+                    "The version of the whole image, which tells exactly what was written to the board. What the \
+                     board can do is told by the versions of the parts.",
+                )
+                .or("inforom.image"),
+            field("inforom.oem", inforom::<0>).about("The version of the manufacturer's configuration."),
+            field("inforom.ecc", inforom::<1>).about("The version of the records of ECC errors."),
+            field("inforom.pwr", inforom::<2>)
+                .about("The version of the data for power management.")
+                .or("inforom.power"),
+            field("inforom.checksum_validation", checksum)
+                .about("Whether the infoROM's checksums are right: valid or invalid."),
+            field("gpu_recovery_action", |row| word(row.ask(Q::Field(RECOVERY_ACTION, 0)), 0, &RECOVERY_ACTIONS))
+                .about(
+                    "What the driver recommends to bring the GPU back from a bad state. N/A where the board does \
+                     not tell; an error where it could not be read.",
+                ),
         ],
     },
     Section {
@@ -125,14 +107,12 @@ Low Double Precision is for graphics that have no need of fast double precision.
 The switch --gom chooses one.",
         )),
         fields: &[
-            field("gom.current", "The operation mode in use.", |row| {
-                word(row.ask(Q::GpuOperationMode), 0, &OPERATION_MODES)
-            })
-            .or("gpu_operation_mode.current"),
-            field("gom.pending", "The operation mode after the next reboot.", |row| {
-                word(row.ask(Q::GpuOperationMode), 1, &OPERATION_MODES)
-            })
-            .or("gpu_operation_mode.pending"),
+            field("gom.current", |row| word(row.ask(Q::GpuOperationMode), 0, &OPERATION_MODES))
+                .about("The operation mode in use.")
+                .or("gpu_operation_mode.current"),
+            field("gom.pending", |row| word(row.ask(Q::GpuOperationMode), 1, &OPERATION_MODES))
+                .about("The operation mode after the next reboot.")
+                .or("gpu_operation_mode.pending"),
         ],
     },
 ];

@@ -16,82 +16,47 @@ const NOT_SET: i128 = u32::MAX as i128;
 pub(super) const SECTIONS: &[Section<()>] = &[Section {
     title: None,
     fields: &[
-        field(
-            "power_smoothing.delayed_power_smoothing_supported",
-            "Whether the GPU can smooth with a delay (Yes/No).",
-            |row| yes(row.ask(Q::Field(280, 0)), 0),
-        ),
-        field("power_smoothing.primary_power_floor", "The primary floor of power smoothing, in watts.", watts::<275>)
+        field("power_smoothing.delayed_power_smoothing_supported", |row| yes(row.ask(Q::Field(280, 0)), 0))
+            .about("Whether the GPU can smooth with a delay (Yes/No)."),
+        field("power_smoothing.primary_power_floor", watts::<275>)
+            .about("The primary floor of power smoothing, in watts.")
             .unit("W"),
-        field(
-            "power_smoothing.secondary_power_floor",
-            "The secondary floor of power smoothing, in watts.",
-            watts::<276>,
-        )
-        .unit("W"),
-        field(
-            "power_smoothing.min_primary_floor_activation_offset",
-            "The lowest offset at which the primary floor can be made to come into force, in watts.",
-            watts::<277>,
-        )
-        .unit("W"),
-        field(
-            "power_smoothing.min_primary_floor_activation_point",
-            "The lowest power at which the primary floor can come into force, in watts.",
-            watts::<278>,
-        )
-        .unit("W"),
-        field("power_smoothing.window_multiplier", "What the multipliers of windows are counted in, in ms.", |row| {
-            number(row.ask(Q::Field(279, 0)), 0)
-        })
-        .unit("ms"),
-        field(
-            "power_smoothing.curr_profile.secondary_power_floor",
-            "The secondary floor of the profile in use, in watts.",
-            watts_of_profile::<281>,
-        )
-        .unit("W"),
-        field(
-            "power_smoothing.curr_profile.primary_floor_act_window_multiplier",
-            "The length of the window that brings the primary floor into force, in the profile in use.",
-            of_profile::<282>,
-        ),
-        field(
-            "power_smoothing.curr_profile.primary_floor_tar_window_multiplier",
-            "The length of the window that sets the primary floor, in the profile in use.",
-            of_profile::<283>,
-        ),
-        field(
-            "power_smoothing.curr_profile.primary_floor_act_offset",
-            "The offset at which the primary floor comes into force, in the profile in use, in watts.",
-            watts_of_profile::<284>,
-        )
-        .unit("W"),
-        field(
-            "power_smoothing.admin_override.secondary_power_floor",
-            "The secondary floor that an administrator has set instead of the profile's, in watts.",
-            watts::<285>,
-        )
-        .unit("W"),
-        field(
-            "power_smoothing.admin_override.primary_floor_act_window_multiplier",
+        field("power_smoothing.secondary_power_floor", watts::<276>)
+            .about("The secondary floor of power smoothing, in watts.")
+            .unit("W"),
+        field("power_smoothing.min_primary_floor_activation_offset", watts::<277>)
+            .about("The lowest offset at which the primary floor can be made to come into force, in watts.")
+            .unit("W"),
+        field("power_smoothing.min_primary_floor_activation_point", watts::<278>)
+            .about("The lowest power at which the primary floor can come into force, in watts.")
+            .unit("W"),
+        field("power_smoothing.window_multiplier", |row| number(row.ask(Q::Field(279, 0)), 0))
+            .about("What the multipliers of windows are counted in, in ms.")
+            .unit("ms"),
+        field("power_smoothing.curr_profile.secondary_power_floor", watts_of_profile::<281>)
+            .about("The secondary floor of the profile in use, in watts.")
+            .unit("W"),
+        field("power_smoothing.curr_profile.primary_floor_act_window_multiplier", of_profile::<282>)
+            .about("The length of the window that brings the primary floor into force, in the profile in use."),
+        field("power_smoothing.curr_profile.primary_floor_tar_window_multiplier", of_profile::<283>)
+            .about("The length of the window that sets the primary floor, in the profile in use."),
+        field("power_smoothing.curr_profile.primary_floor_act_offset", watts_of_profile::<284>)
+            .about("The offset at which the primary floor comes into force, in the profile in use, in watts.")
+            .unit("W"),
+        field("power_smoothing.admin_override.secondary_power_floor", watts::<285>)
+            .about("The secondary floor that an administrator has set instead of the profile's, in watts.")
+            .unit("W"),
+        field("power_smoothing.admin_override.primary_floor_act_window_multiplier", set::<286>).about(
             "The length that an administrator has set instead of the profile's, of the window that brings \
              the primary floor into force.",
-            set::<286>,
         ),
-        field(
-            "power_smoothing.admin_override.primary_floor_tar_window_multiplier",
-            "The length that an administrator has set instead of the profile's, of the window that sets \
-             the primary floor.",
-            set::<287>,
-        ),
-        field(
-            "power_smoothing.admin_override.primary_floor_act_offset",
-            "The offset that an administrator has set instead of the profile's, at which the primary \
-             floor comes into force, in watts.",
-            watts::<288>,
-        )
-        .unit("W"),
+        field("power_smoothing.admin_override.primary_floor_tar_window_multiplier", set::<287>).about("The length that an administrator has set instead of the profile's, of the window that sets the primary floor."),
+        field("power_smoothing.admin_override.primary_floor_act_offset", watts::<288>)
+            .about(
+                "The offset that an administrator has set instead of the profile's, at which the primary \
+                 floor comes into force, in watts.",
+            )
+            .unit("W"),
     ],
 }];
 

@@ -121,8 +121,8 @@ fn remapped_rows_have_one_row_for_each_gpu() {
         .numbers(0, Q::RemappedRows, &[1, 3, 1, 0])
         .numbers(0, Q::RowRemapperHistogram, &[3071, 1, 0, 0, 0]);
     let fields = "gpu_name,remapped_rows.sbe,remapped_rows.correctable_inactive,remapped_rows.dbe,\
-                  remapped_rows.uncorrectable_inactive,remapped_rows.pending,remapped_rows.failure,\
-                  remapped_rows.histogram.max,remapped_rows.histogram.high";
+ remapped_rows.uncorrectable_inactive,remapped_rows.pending,remapped_rows.failure,\
+ remapped_rows.histogram.max,remapped_rows.histogram.high";
     assert_eq!(
         shown(&driver, &[0, 1], QueryKind::RemappedRows, fields, "csv,noheader"),
         "one, 1, 2, 3, 4, Yes, No, 3071, 1\ntwo, [N/A], [N/A], [N/A], [N/A], [N/A], [N/A], [N/A], [N/A]\n"

@@ -217,20 +217,20 @@ fn power_of_the_module_and_its_smoothing() {
         .numbers(0, Q::Field(286, 0), &[4])
         .numbers(0, Q::Field(287, 0), &[i128::from(u32::MAX)]);
     let module = "module.power.draw.average,module.power.limit,module.enforced.power.limit,\
-                  module.power.default_limit,module.power.min_limit,module.power.max_limit";
+             module.power.default_limit,module.power.min_limit,module.power.max_limit";
     assert_eq!(cells(&driver, module), "512.34 W, 1000.00 W, 900.00 W, 800.00 W, 300.00 W, 1200.00 W");
     let smoothing = "power_smoothing.delayed_power_smoothing_supported,power_smoothing.primary_power_floor,\
-                     power_smoothing.window_multiplier,\
-                     power_smoothing.curr_profile.primary_floor_act_window_multiplier,\
-                     power_smoothing.admin_override.primary_floor_act_window_multiplier,\
-                     power_smoothing.admin_override.primary_floor_tar_window_multiplier";
+             power_smoothing.window_multiplier,\
+             power_smoothing.curr_profile.primary_floor_act_window_multiplier,\
+             power_smoothing.admin_override.primary_floor_act_window_multiplier,\
+             power_smoothing.admin_override.primary_floor_tar_window_multiplier";
     assert_eq!(cells(&driver, smoothing), "Yes, 437.50 W, 20 ms, 3, 4, [N/A]");
 }
 
 const FABRIC: &str = "fabric.state,fabric.status,fabric.cliqueId,fabric.clusterUuid";
 const HEALTH: &str = "fabric.health.summary,fabric.health.bandwidth,fabric.health.route_recovery_in_progress,\
-                      fabric.health.route_unhealthy,fabric.health.access_timeout_recovery,\
-                      fabric.health.incorrect_configuration,fabric.health.partition_assigned";
+             fabric.health.route_unhealthy,fabric.health.access_timeout_recovery,\
+             fabric.health.incorrect_configuration,fabric.health.partition_assigned";
 
 #[test]
 fn a_fabric_tells_what_there_is_to_tell_without_brackets() {
@@ -279,6 +279,6 @@ fn a_rack_says_where_the_gpu_is() {
         one(Q::PlatformInfo, &[0x034c_4931_ff7d_1c4f, 0, half(&serial[..8]), half(&serial[8..]), 17, 9, 1, 1, 3])
             .numbers(0, Q::ModuleId, &[3]);
     let fields = "platform.chassis_serial_number,platform.slot_number,platform.tray_index,platform.host_id,\
-                  platform.peer_type,platform.module_id,platform.gpu_fabric_guid";
+         platform.peer_type,platform.module_id,platform.gpu_fabric_guid";
     assert_eq!(cells(&driver, fields), "1821124220001, 17, 9, 1, Switch Connected, 3, 0x034C4931FF7D1C4F");
 }

@@ -6,8 +6,8 @@ use gpumon_probe::vendor::sim::{Architecture, GpuIdentity};
 use nvml_wrapper_sys::bindings::{nvmlPciInfoExt_t, nvmlPdi_t, nvmlPlatformInfo_t};
 
 use super::{
+    exports,
     identity::{PCI_DEVICE_ID, PCI_SUBSYSTEM_ID, padded},
-    one_value, versioned,
 };
 use crate::{call::Gpu, code::Code};
 
@@ -16,17 +16,14 @@ const DISPLAY_CONTROLLER: c_uint = 0x03;
 const THREE_D: c_uint = 0x02;
 const VGA: c_uint = 0x00;
 
-one_value! {
+exports! {
     // No other GPU shares its board.
-    fn nvmlDeviceGetMultiGpuBoard(c_uint) = |_| Ok(0);
-    fn nvmlDeviceGetBoardId(c_uint) = |gpu| Ok(gpu.identity().pci_bus << 8);
-    fn nvmlDeviceGetModuleId(c_uint) = |gpu| module_id(gpu);
+    fn nvmlDeviceGetMultiGpuBoard(device |_|) -> c_uint { Ok(0) }
+    fn nvmlDeviceGetBoardId(device |gpu|) -> c_uint { Ok(gpu.identity().pci_bus << 8) }
+    fn nvmlDeviceGetModuleId(device |gpu|) -> c_uint { module_id(gpu) }
     // Nobody gave it one.
-    fn nvmlDeviceGetHostname_v1([c_char; 64]) = |_| Err(Code::NOT_SUPPORTED);
-}
-
-versioned! {
-    fn nvmlDeviceGetPciInfoExt(nvmlPciInfoExt_t, 1) = |gpu, own| {
+    fn nvmlDeviceGetHostname_v1(device |_|) -> [c_char; 64] { Err(Code::NOT_SUPPORTED) }
+    fn nvmlDeviceGetPciInfoExt(device |gpu|) fills own: nvmlPciInfoExt_t, 1 {
         let identity = gpu.identity();
         *own = nvmlPciInfoExt_t {
             version: own.version,
@@ -40,12 +37,12 @@ versioned! {
             busId: padded(&identity.pci_bus_id),
         };
         Ok(())
-    };
-    fn nvmlDeviceGetPdi(nvmlPdi_t, 1) = |gpu, own| {
+    }
+    fn nvmlDeviceGetPdi(device |gpu|) fills own: nvmlPdi_t, 1 {
         own.value = pdi(gpu.identity());
         Ok(())
-    };
-    fn nvmlDeviceGetPlatformInfo(nvmlPlatformInfo_t, 2) = |gpu, own| {
+    }
+    fn nvmlDeviceGetPlatformInfo(device |gpu|) fills own: nvmlPlatformInfo_t, 2 {
         *own = nvmlPlatformInfo_t {
             version: own.version,
             // A machine of its own is in no rack whose places have numbers.
@@ -58,7 +55,7 @@ versioned! {
             moduleId: module_id(gpu)? as u8,
         };
         Ok(())
-    };
+    }
 }
 
 /// The place of a module on its baseboard, counted from 1. Older boards and cards do not tell one.

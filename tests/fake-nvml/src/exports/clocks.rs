@@ -8,87 +8,41 @@ use gpumon_probe::{
 };
 use nvml_wrapper_sys::bindings::{
     nvmlClockId_t, nvmlClockType_enum_NVML_CLOCK_GRAPHICS, nvmlClockType_enum_NVML_CLOCK_MEM,
-    nvmlClockType_enum_NVML_CLOCK_SM, nvmlClockType_enum_NVML_CLOCK_VIDEO, nvmlClockType_t, nvmlDevice_t,
-    nvmlPstates_t, nvmlReturn_t,
+    nvmlClockType_enum_NVML_CLOCK_SM, nvmlClockType_enum_NVML_CLOCK_VIDEO, nvmlClockType_t, nvmlPstates_t,
 };
 
-use super::one_value;
-use crate::{
-    call::{Gpu, device},
-    code::Code,
-    out::{put, put_list},
-};
+use super::exports;
+use crate::{call::Gpu, code::Code};
 
 /// All nine reasons of [`bit`].
 const EVERY_REASON: c_ulonglong = 0x1FF;
 
-one_value! {
-    fn nvmlDeviceGetPerformanceState(nvmlPstates_t) = |gpu| Ok(gpu.state().performance_state.into());
-    fn nvmlDeviceGetCurrentClocksEventReasons(c_ulonglong) = |gpu| Ok(reasons(gpu));
-    fn nvmlDeviceGetCurrentClocksThrottleReasons(c_ulonglong) = |gpu| Ok(reasons(gpu));
-    fn nvmlDeviceGetSupportedClocksEventReasons(c_ulonglong) = |_| Ok(EVERY_REASON);
-    fn nvmlDeviceGetSupportedClocksThrottleReasons(c_ulonglong) = |_| Ok(EVERY_REASON);
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn nvmlDeviceGetClockInfo(
-    handle: nvmlDevice_t,
-    domain: nvmlClockType_t,
-    mhz: *mut c_uint,
-) -> nvmlReturn_t {
-    // SAFETY: NVML's contract: the pointer is null or may be written.
-    device("nvmlDeviceGetClockInfo", handle, |gpu| unsafe { put(mhz, current(gpu, domain)?) })
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn nvmlDeviceGetMaxClockInfo(
-    handle: nvmlDevice_t,
-    domain: nvmlClockType_t,
-    mhz: *mut c_uint,
-) -> nvmlReturn_t {
-    // SAFETY: NVML's contract: the pointer is null or may be written.
-    device("nvmlDeviceGetMaxClockInfo", handle, |_| unsafe { put(mhz, highest(domain)?) })
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn nvmlDeviceGetClock(
-    handle: nvmlDevice_t,
-    domain: nvmlClockType_t,
-    id: nvmlClockId_t,
-    mhz: *mut c_uint,
-) -> nvmlReturn_t {
-    device("nvmlDeviceGetClock", handle, |gpu| {
-        let clock = match id {
+exports! {
+    fn nvmlDeviceGetPerformanceState(device |gpu|) -> nvmlPstates_t { Ok(gpu.state().performance_state.into()) }
+    fn nvmlDeviceGetCurrentClocksEventReasons(device |gpu|) -> c_ulonglong { Ok(reasons(gpu)) }
+    fn nvmlDeviceGetCurrentClocksThrottleReasons(device |gpu|) -> c_ulonglong { Ok(reasons(gpu)) }
+    fn nvmlDeviceGetSupportedClocksEventReasons(device |_|) -> c_ulonglong { Ok(EVERY_REASON) }
+    fn nvmlDeviceGetSupportedClocksThrottleReasons(device |_|) -> c_ulonglong { Ok(EVERY_REASON) }
+    fn nvmlDeviceGetClockInfo(device |gpu|, domain: nvmlClockType_t) -> c_uint { current(gpu, domain) }
+    fn nvmlDeviceGetMaxClockInfo(device |_|, domain: nvmlClockType_t) -> c_uint { highest(domain) }
+    fn nvmlDeviceGetClock(device |gpu|, domain: nvmlClockType_t, id: nvmlClockId_t) -> c_uint {
+        Ok(match id {
             0 => current(gpu, domain)?,
             // Targets, defaults and the customer's highest are all the highest of the board.
             1..=3 => highest(domain)?,
             _ => return Err(Code::INVALID_ARGUMENT),
-        };
-        // SAFETY: NVML's contract: the pointer is null or may be written.
-        unsafe { put(mhz, clock) }
-    })
+        })
+    }
 }
 
-/// Exports functions that ask for the clock that programs get: the highest, since nobody has asked for another. Video
-/// engines have none of their own.
-macro_rules! of_programs {
-    ($(fn $name:ident;)*) => {$(
-        #[unsafe(no_mangle)]
-        unsafe extern "C" fn $name(handle: nvmlDevice_t, domain: nvmlClockType_t, mhz: *mut c_uint) -> nvmlReturn_t {
-            device(stringify!($name), handle, |_| {
-                if domain == nvmlClockType_enum_NVML_CLOCK_VIDEO {
-                    return Err(Code::NOT_SUPPORTED);
-                }
-                // SAFETY: NVML's contract: the pointer is null or may be written.
-                unsafe { put(mhz, highest(domain)?) }
-            })
-        }
-    )*};
+/// The clock that programs get: the highest, since nobody has asked for another. Video engines have none of their own.
+fn of_programs(domain: nvmlClockType_t) -> Result<c_uint, Code> {
+    if domain == nvmlClockType_enum_NVML_CLOCK_VIDEO { Err(Code::NOT_SUPPORTED) } else { highest(domain) }
 }
 
-of_programs! {
-    fn nvmlDeviceGetApplicationsClock;
-    fn nvmlDeviceGetDefaultApplicationsClock;
+exports! {
+    fn nvmlDeviceGetApplicationsClock(device |_|, domain: nvmlClockType_t) -> c_uint { of_programs(domain) }
+    fn nvmlDeviceGetDefaultApplicationsClock(device |_|, domain: nvmlClockType_t) -> c_uint { of_programs(domain) }
 }
 
 /// The clocks that an H200's memory can run at.
@@ -97,31 +51,14 @@ const MEMORY_CLOCKS: [c_uint; 2] = [MEMORY_MHZ, 2_201];
 const LOWEST_SM_MHZ: c_uint = 345;
 const SM_STEP_MHZ: usize = 15;
 
-#[unsafe(no_mangle)]
-unsafe extern "C" fn nvmlDeviceGetSupportedMemoryClocks(
-    handle: nvmlDevice_t,
-    count: *mut c_uint,
-    mhz: *mut c_uint,
-) -> nvmlReturn_t {
-    // SAFETY: NVML's contract: `count` may be read and written, and `mhz` is null or has room for so many.
-    device("nvmlDeviceGetSupportedMemoryClocks", handle, |_| unsafe { put_list(mhz, count, MEMORY_CLOCKS.to_vec()) })
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn nvmlDeviceGetSupportedGraphicsClocks(
-    handle: nvmlDevice_t,
-    memory_mhz: c_uint,
-    count: *mut c_uint,
-    mhz: *mut c_uint,
-) -> nvmlReturn_t {
-    device("nvmlDeviceGetSupportedGraphicsClocks", handle, |_| {
+exports! {
+    fn nvmlDeviceGetSupportedMemoryClocks(device |_|) -> [c_uint] { Ok(MEMORY_CLOCKS.to_vec()) }
+    fn nvmlDeviceGetSupportedGraphicsClocks(device |_|, memory_mhz: c_uint) -> [c_uint] {
         if !MEMORY_CLOCKS.contains(&memory_mhz) {
             return Err(Code::NOT_FOUND);
         }
-        let clocks = (LOWEST_SM_MHZ..=MAX_SM_MHZ).rev().step_by(SM_STEP_MHZ).collect();
-        // SAFETY: NVML's contract: `count` may be read and written, and `mhz` is null or has room for so many.
-        unsafe { put_list(mhz, count, clocks) }
-    })
+        Ok((LOWEST_SM_MHZ..=MAX_SM_MHZ).rev().step_by(SM_STEP_MHZ).collect())
+    }
 }
 
 fn current(gpu: &Gpu, domain: nvmlClockType_t) -> Result<c_uint, Code> {

@@ -8,23 +8,19 @@ use nvml_wrapper_sys::bindings::{
     nvmlSystemConfComputeSettings_t,
 };
 
-use super::{one_value, version_of};
-use crate::{
-    call::system,
-    code::Code,
-    out::{items, put},
-};
+use super::exports;
+use crate::{call::system, out::put};
 
 /// How much of an advantage an attacker gets before keys are changed, where nobody has set it.
 const ATTACKER_ADVANTAGE: u64 = 60;
 
-one_value! {
+exports! {
     // All memory is open to the host, but for what the driver keeps.
-    fn nvmlDeviceGetConfComputeMemSizeInfo(nvmlConfComputeMemSizeInfo_t) = |gpu| {
+    fn nvmlDeviceGetConfComputeMemSizeInfo(device |gpu|) -> nvmlConfComputeMemSizeInfo_t {
         let state = gpu.state();
         let open = state.memory_total_bytes - state.memory_reserved_bytes;
         Ok(nvmlConfComputeMemSizeInfo_t { protectedMemSizeKib: 0, unprotectedMemSizeKib: open >> 10 })
-    };
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -42,36 +38,16 @@ unsafe extern "C" fn nvmlSystemGetConfComputeCapabilities(caps: *mut nvmlConfCom
     system("nvmlSystemGetConfComputeCapabilities", |_| unsafe { put(caps, gpus_alone) })
 }
 
-#[unsafe(no_mangle)]
-unsafe extern "C" fn nvmlSystemGetConfComputeSettings(settings: *mut nvmlSystemConfComputeSettings_t) -> nvmlReturn_t {
-    system("nvmlSystemGetConfComputeSettings", |_| {
-        // SAFETY: NVML's contract: the pointer is null or points at a structure with its version filled in.
-        let [own] = unsafe { items(settings, 1) }? else { return Err(Code::INVALID_ARGUMENT) };
-        if own.version != version_of::<nvmlSystemConfComputeSettings_t>(1) {
-            return Err(Code::ARGUMENT_VERSION_MISMATCH);
-        }
+exports! {
+    fn nvmlSystemGetConfComputeSettings(system |_|) fills own: nvmlSystemConfComputeSettings_t, 1 {
         (own.environment, own.ccFeature, own.devToolsMode, own.multiGpuMode) = (0, 0, 0, 0);
         Ok(())
-    })
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn nvmlSystemGetConfComputeGpusReadyState(is_accepting_work: *mut c_uint) -> nvmlReturn_t {
-    // SAFETY: NVML's contract: the pointer is null or may be written.
-    system("nvmlSystemGetConfComputeGpusReadyState", |_| unsafe { put(is_accepting_work, 0) })
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn nvmlSystemGetConfComputeKeyRotationThresholdInfo(
-    info: *mut nvmlConfComputeGetKeyRotationThresholdInfo_t,
-) -> nvmlReturn_t {
-    system("nvmlSystemGetConfComputeKeyRotationThresholdInfo", |_| {
-        // SAFETY: NVML's contract: the pointer is null or points at a structure with its version filled in.
-        let [info] = unsafe { items(info, 1) }? else { return Err(Code::INVALID_ARGUMENT) };
-        if info.version != version_of::<nvmlConfComputeGetKeyRotationThresholdInfo_t>(1) {
-            return Err(Code::ARGUMENT_VERSION_MISMATCH);
-        }
+    }
+    fn nvmlSystemGetConfComputeGpusReadyState(system |_|) -> c_uint { Ok(0) }
+    fn nvmlSystemGetConfComputeKeyRotationThresholdInfo(
+        system |_|
+    ) fills info: nvmlConfComputeGetKeyRotationThresholdInfo_t, 1 {
         info.attackerAdvantage = ATTACKER_ADVANTAGE;
         Ok(())
-    })
+    }
 }

@@ -13,25 +13,20 @@ use nvml_wrapper_sys::bindings::{
     nvmlMemoryLocation_enum_NVML_MEMORY_LOCATION_SRAM as SRAM, nvmlMemoryLocation_t, nvmlReturn_t,
 };
 
-use super::versioned;
+use super::exports;
 use crate::{
-    call::{Gpu, device, part},
+    call::{Gpu, part},
     code::Code,
     out::put,
 };
 
-#[unsafe(no_mangle)]
-unsafe extern "C" fn nvmlDeviceGetTotalEccErrors(
-    handle: nvmlDevice_t,
-    kind: nvmlMemoryErrorType_t,
-    counter: nvmlEccCounterType_t,
-    count: *mut c_ulonglong,
-) -> nvmlReturn_t {
-    device("nvmlDeviceGetTotalEccErrors", handle, |gpu| {
+exports! {
+    fn nvmlDeviceGetTotalEccErrors(
+        device |gpu|, kind: nvmlMemoryErrorType_t, counter: nvmlEccCounterType_t
+    ) -> c_ulonglong {
         let errors = of_counter(gpu, counter)?;
-        // SAFETY: NVML's contract: the pointer is null or may be written.
-        unsafe { put(count, of_kind(errors, kind)?) }
-    })
+        of_kind(errors, kind)
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -61,9 +56,9 @@ unsafe extern "C" fn nvmlDeviceGetMemoryErrorCounter(
     })
 }
 
-versioned! {
+exports! {
     // Boards count them by where in the chip they happened from Ampere on; here all were in the caches.
-    fn nvmlDeviceGetSramEccErrorStatus(nvmlEccSramErrorStatus_t, 1) = |gpu, own| {
+    fn nvmlDeviceGetSramEccErrorStatus(device |gpu|) fills own: nvmlEccSramErrorStatus_t, 1 {
         if gpu.identity().architecture < Architecture::Ampere {
             return Err(Code::NOT_SUPPORTED);
         }
@@ -84,7 +79,7 @@ versioned! {
             bThresholdExceeded: 0,
         };
         Ok(())
-    };
+    }
 }
 
 fn of_counter(gpu: &Gpu, counter: nvmlEccCounterType_t) -> Result<EccErrors, Code> {

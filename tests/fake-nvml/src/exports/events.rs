@@ -19,7 +19,7 @@ use nvml_wrapper_sys::bindings::{
     nvmlEventTypeSingleBitEccError as ECC_CORRECTED, nvmlEventTypeXidCriticalError as XID, nvmlReturn_t,
 };
 
-use super::one_value;
+use super::exports;
 use crate::{
     call::{device, handle, system},
     code::{Code, Outcome},
@@ -50,8 +50,8 @@ struct Registered {
     to_come: VecDeque<Report>,
 }
 
-one_value! {
-    fn nvmlDeviceGetSupportedEventTypes(c_ulonglong) = |_| Ok(SUPPORTED);
+exports! {
+    fn nvmlDeviceGetSupportedEventTypes(device |_|) -> c_ulonglong { Ok(SUPPORTED) }
 }
 
 #[unsafe(no_mangle)]

@@ -9,16 +9,16 @@ use nvml_wrapper_sys::bindings::{
     nvmlGpuFabricInfo_v3_t, nvmlGpuFabricInfoV_t, nvmlReturn_t,
 };
 
-use super::{one_value, version_of};
+use super::{exports, version_of};
 use crate::{call::device, code::Code};
 
 /// The versions that the driver knows.
 const INFO_V2: u32 = version_of::<nvmlGpuFabricInfo_v2_t>(2);
 const INFO_V3: u32 = version_of::<nvmlGpuFabricInfo_v3_t>(3);
 
-one_value! {
+exports! {
     // There is no Grace CPU.
-    fn nvmlDeviceGetC2cModeInfoV(nvmlC2cModeInfo_v1_t) = |_| Ok(nvmlC2cModeInfo_v1_t { isC2cEnabled: 0 });
+    fn nvmlDeviceGetC2cModeInfoV(device |_|) -> nvmlC2cModeInfo_v1_t { Ok(nvmlC2cModeInfo_v1_t { isC2cEnabled: 0 }) }
 }
 
 #[unsafe(no_mangle)]

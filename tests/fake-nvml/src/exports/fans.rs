@@ -2,27 +2,23 @@
 
 use std::ffi::c_uint;
 
-use nvml_wrapper_sys::bindings::{nvmlDevice_t, nvmlFanSpeedInfo_t, nvmlReturn_t};
+use nvml_wrapper_sys::bindings::nvmlFanSpeedInfo_t;
 
-use super::{one_value, version_of};
+use super::exports;
 use crate::{
-    call::{Gpu, device},
+    call::Gpu,
     code::{Code, Outcome},
-    out::{items, put},
 };
 
-/// The first version of the structure.
-const FAN_SPEED_INFO_V1: u32 = version_of::<nvmlFanSpeedInfo_t>(1);
-
-one_value! {
-    fn nvmlDeviceGetFanSpeed(c_uint) = |gpu| {
+exports! {
+    fn nvmlDeviceGetFanSpeed(device |gpu|) -> c_uint {
         check(gpu, 0)?;
         Ok(gpu.state().fan_percent)
-    };
-    fn nvmlDeviceGetNumFans(c_uint) = |gpu| {
+    }
+    fn nvmlDeviceGetNumFans(device |gpu|) -> c_uint {
         check(gpu, 0)?;
         Ok(gpu.identity().fans)
-    };
+    }
 }
 
 /// Whether there is this fan.
@@ -34,25 +30,14 @@ fn check(gpu: &Gpu, fan: c_uint) -> Outcome {
     }
 }
 
-#[unsafe(no_mangle)]
-unsafe extern "C" fn nvmlDeviceGetFanSpeed_v2(handle: nvmlDevice_t, fan: c_uint, speed: *mut c_uint) -> nvmlReturn_t {
-    device("nvmlDeviceGetFanSpeed_v2", handle, |gpu| {
+exports! {
+    fn nvmlDeviceGetFanSpeed_v2(device |gpu|, fan: c_uint) -> c_uint {
         check(gpu, fan)?;
-        // SAFETY: NVML's contract: the pointer is null or may be written.
-        unsafe { put(speed, gpu.state().fan_percent) }
-    })
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn nvmlDeviceGetFanSpeedRPM(handle: nvmlDevice_t, info: *mut nvmlFanSpeedInfo_t) -> nvmlReturn_t {
-    device("nvmlDeviceGetFanSpeedRPM", handle, |gpu| {
-        // SAFETY: NVML's contract: the pointer is null or points at a structure with version and fan filled in.
-        let [info] = unsafe { items(info, 1) }? else { return Err(Code::INVALID_ARGUMENT) };
-        if info.version != FAN_SPEED_INFO_V1 {
-            return Err(Code::ARGUMENT_VERSION_MISMATCH);
-        }
+        Ok(gpu.state().fan_percent)
+    }
+    fn nvmlDeviceGetFanSpeedRPM(device |gpu|) fills info: nvmlFanSpeedInfo_t, 1 {
         check(gpu, info.fan)?;
         info.speed = gpu.state().fan_rpm();
         Ok(())
-    })
+    }
 }

@@ -8,7 +8,7 @@ use nvml_wrapper_sys::bindings::{
     nvmlInforomObject_enum_NVML_INFOROM_OEM as OEM, nvmlInforomObject_t, nvmlReturn_t,
 };
 
-use super::{one_text, system::DRIVER, two_values};
+use super::{exports, system::DRIVER};
 use crate::{
     call::{Gpu, device},
     code::{Code, Outcome},
@@ -18,14 +18,13 @@ use crate::{
 /// The room that a caller has for the version of the GSP's firmware.
 const GSP_VERSION_ROOM: c_uint = 0x40;
 
-one_text! {
-    fn nvmlDeviceGetInforomImageVersion = |gpu| Ok(if gpu.identity().geforce { "G001.0000.03.03" } else { "G520.0282.02.02" });
-}
-
-two_values! {
-    fn nvmlDeviceGetGspFirmwareMode(c_uint, c_uint) = |gpu| check_gsp(gpu).map(|()| (1, 1));
+exports! {
+    fn nvmlDeviceGetInforomImageVersion(device |gpu|) -> str {
+        Ok(if gpu.identity().geforce { "G001.0000.03.03" } else { "G520.0282.02.02" })
+    }
+    fn nvmlDeviceGetGspFirmwareMode(device |gpu|) -> (c_uint, c_uint) { check_gsp(gpu).map(|()| (1, 1)) }
     // The black box has not been written since the driver was loaded.
-    fn nvmlDeviceGetLastBBXFlushTime(c_ulonglong, c_ulong) = |_| Err(Code::NOT_READY);
+    fn nvmlDeviceGetLastBBXFlushTime(device |_|) -> (c_ulonglong, c_ulong) { Err(Code::NOT_READY) }
 }
 
 /// Chips have this processor from Turing on.
@@ -43,23 +42,15 @@ unsafe extern "C" fn nvmlDeviceGetGspFirmwareVersion(handle: nvmlDevice_t, text:
     })
 }
 
-#[unsafe(no_mangle)]
-unsafe extern "C" fn nvmlDeviceGetInforomVersion(
-    handle: nvmlDevice_t,
-    object: nvmlInforomObject_t,
-    text: *mut c_char,
-    length: c_uint,
-) -> nvmlReturn_t {
-    device("nvmlDeviceGetInforomVersion", handle, |gpu| {
-        let version = match object {
+exports! {
+    fn nvmlDeviceGetInforomVersion(device |gpu|, object: nvmlInforomObject_t) -> str {
+        Ok(match object {
             OEM => "2.1",
             ECC if gpu.identity().ecc => "7.16",
             OBJECTS.. => return Err(Code::INVALID_ARGUMENT),
             _ => return Err(Code::NOT_SUPPORTED),
-        };
-        // SAFETY: NVML's contract: the pointer is null or has room for `length` bytes.
-        unsafe { put_text(text, length, version) }
-    })
+        })
+    }
 }
 
 #[unsafe(no_mangle)]

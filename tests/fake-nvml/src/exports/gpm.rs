@@ -27,7 +27,7 @@ use nvml_wrapper_sys::bindings::{
     nvmlGpmMetricsGet_t, nvmlGpmSample_t, nvmlGpmSupport_t, nvmlReturn_t,
 };
 
-use super::one_value;
+use super::exports;
 use crate::{
     call::{Gpu, device, system},
     code::{Code, Outcome},
@@ -36,11 +36,11 @@ use crate::{
     session::Session,
 };
 
-one_value! {
+exports! {
     // Nobody has asked for a stream.
-    fn nvmlGpmQueryIfStreamingEnabled(c_uint) = |gpu| {
+    fn nvmlGpmQueryIfStreamingEnabled(device |gpu|) -> c_uint {
         if gpu.identity().counts_activity { Ok(0) } else { Err(Code::NOT_SUPPORTED) }
-    };
+    }
 }
 
 /// Two samples must be this far apart.

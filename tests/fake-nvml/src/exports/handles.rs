@@ -5,16 +5,15 @@ use std::ffi::{c_char, c_uint};
 use gpumon_probe::vendor::sim::{GpuIdentity, World};
 use nvml_wrapper_sys::bindings::{nvmlDevice_t, nvmlReturn_t};
 
+use super::exports;
 use crate::{
-    call::{lookup, system},
+    call::lookup,
     code::Code,
     out::{put, text},
 };
 
-#[unsafe(no_mangle)]
-unsafe extern "C" fn nvmlDeviceGetCount_v2(count: *mut c_uint) -> nvmlReturn_t {
-    // SAFETY: NVML's contract: the pointer is null or may be written.
-    system("nvmlDeviceGetCount_v2", |session| unsafe { put(count, session.machine.world.gpu_count()) })
+exports! {
+    fn nvmlDeviceGetCount_v2(system |session|) -> c_uint { Ok(session.machine.world.gpu_count()) }
 }
 
 #[unsafe(no_mangle)]

@@ -7,25 +7,20 @@ use nvml_wrapper_sys::bindings::{
     NVML_DEVICE_ARCH_ADA, NVML_DEVICE_ARCH_AMPERE, NVML_DEVICE_ARCH_BLACKWELL, NVML_DEVICE_ARCH_HOPPER,
     NVML_DEVICE_ARCH_PASCAL, NVML_DEVICE_ARCH_TURING, NVML_DEVICE_ARCH_VOLTA,
     nvmlBrandType_enum_NVML_BRAND_GEFORCE as GEFORCE, nvmlBrandType_enum_NVML_BRAND_NVIDIA as NVIDIA,
-    nvmlBrandType_enum_NVML_BRAND_TESLA as TESLA, nvmlBrandType_t, nvmlDevice_t, nvmlDeviceArchitecture_t,
-    nvmlPciInfo_t, nvmlReturn_t,
+    nvmlBrandType_enum_NVML_BRAND_TESLA as TESLA, nvmlBrandType_t, nvmlDeviceArchitecture_t, nvmlPciInfo_t,
 };
 
-use super::{one_text, one_value};
-use crate::{
-    call::{Gpu, device, part},
-    code::Code,
-    out::{put, put_text},
-};
+use super::exports;
+use crate::{call::Gpu, code::Code};
 
 /// An H200's device and vendor, and its subsystem.
 pub(super) const PCI_DEVICE_ID: u32 = 0x2335_10DE;
 pub(super) const PCI_SUBSYSTEM_ID: u32 = 0x18BF_10DE;
 
-one_text! {
-    fn nvmlDeviceGetSerial = |gpu| on_a_label(gpu, &gpu.identity().serial);
-    fn nvmlDeviceGetVbiosVersion = |gpu| Ok(&gpu.identity().vbios_version);
-    fn nvmlDeviceGetBoardPartNumber = |gpu| on_a_label(gpu, &gpu.identity().part_number);
+exports! {
+    fn nvmlDeviceGetSerial(device |gpu|) -> str { on_a_label(gpu, &gpu.identity().serial) }
+    fn nvmlDeviceGetVbiosVersion(device |gpu|) -> str { Ok(&gpu.identity().vbios_version) }
+    fn nvmlDeviceGetBoardPartNumber(device |gpu|) -> str { on_a_label(gpu, &gpu.identity().part_number) }
 }
 
 /// A board for players has no number that software could read.
@@ -33,19 +28,21 @@ fn on_a_label<'a>(gpu: &Gpu, text: &'a str) -> Result<&'a str, Code> {
     if gpu.identity().geforce { Err(Code::NOT_SUPPORTED) } else { Ok(text) }
 }
 
-one_value! {
-    fn nvmlDeviceGetIndex(c_uint) = |gpu| Ok(gpu.index);
-    fn nvmlDeviceGetMinorNumber(c_uint) = |gpu| Ok(gpu.index);
-    fn nvmlDeviceGetPciInfo_v3(nvmlPciInfo_t) = |gpu| Ok(pci_info(gpu));
-    fn nvmlDeviceGetBrand(nvmlBrandType_t) = |gpu| Ok(match gpu.identity() {
-        identity if identity.geforce => GEFORCE,
-        identity if identity.name.starts_with("Tesla") => TESLA,
-        _ => NVIDIA,
-    });
-    fn nvmlDeviceGetArchitecture(nvmlDeviceArchitecture_t) = |gpu| Ok(number(gpu.identity().architecture));
-    fn nvmlDeviceGetNumGpuCores(c_uint) = |gpu| Ok(gpu.identity().cores);
-    fn nvmlDeviceGetMemoryBusWidth(c_uint) = |gpu| Ok(gpu.identity().memory_bus_bits);
-    fn nvmlDeviceGetNumaNodeId(c_uint) = |gpu| Ok(gpu.identity().numa_node);
+exports! {
+    fn nvmlDeviceGetIndex(device |gpu|) -> c_uint { Ok(gpu.index) }
+    fn nvmlDeviceGetMinorNumber(device |gpu|) -> c_uint { Ok(gpu.index) }
+    fn nvmlDeviceGetPciInfo_v3(device |gpu|) -> nvmlPciInfo_t { Ok(pci_info(gpu)) }
+    fn nvmlDeviceGetBrand(device |gpu|) -> nvmlBrandType_t {
+        Ok(match gpu.identity() {
+            identity if identity.geforce => GEFORCE,
+            identity if identity.name.starts_with("Tesla") => TESLA,
+            _ => NVIDIA,
+        })
+    }
+    fn nvmlDeviceGetArchitecture(device |gpu|) -> nvmlDeviceArchitecture_t { Ok(number(gpu.identity().architecture)) }
+    fn nvmlDeviceGetNumGpuCores(device |gpu|) -> c_uint { Ok(gpu.identity().cores) }
+    fn nvmlDeviceGetMemoryBusWidth(device |gpu|) -> c_uint { Ok(gpu.identity().memory_bus_bits) }
+    fn nvmlDeviceGetNumaNodeId(device |gpu|) -> c_uint { Ok(gpu.identity().numa_node) }
 }
 
 fn number(architecture: Architecture) -> nvmlDeviceArchitecture_t {
@@ -79,22 +76,13 @@ pub(super) fn pci_device(bus_id: &str, bus: u32, device_id: u32, subsystem_id: u
     }
 }
 
-#[unsafe(no_mangle)]
-unsafe extern "C" fn nvmlDeviceGetName(handle: nvmlDevice_t, text: *mut c_char, length: c_uint) -> nvmlReturn_t {
-    part("nvmlDeviceGetName", handle, |gpu| {
-        let name = if gpu.instance.is_some() { gpu.mig_device()?.name } else { gpu.identity().name.clone() };
-        // SAFETY: NVML's contract: the pointer is null or has room for `length` bytes.
-        unsafe { put_text(text, length, &name) }
-    })
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn nvmlDeviceGetUUID(handle: nvmlDevice_t, text: *mut c_char, length: c_uint) -> nvmlReturn_t {
-    part("nvmlDeviceGetUUID", handle, |gpu| {
-        let uuid = if gpu.instance.is_some() { gpu.mig_device()?.uuid } else { gpu.identity().uuid.clone() };
-        // SAFETY: NVML's contract: the pointer is null or has room for `length` bytes.
-        unsafe { put_text(text, length, &uuid) }
-    })
+exports! {
+    fn nvmlDeviceGetName(part |gpu|) -> str {
+        Ok(if gpu.instance.is_some() { gpu.mig_device()?.name } else { gpu.identity().name.clone() })
+    }
+    fn nvmlDeviceGetUUID(part |gpu|) -> str {
+        Ok(if gpu.instance.is_some() { gpu.mig_device()?.uuid } else { gpu.identity().uuid.clone() })
+    }
 }
 
 /// A text in a C array, with NULs after it.
@@ -107,15 +95,9 @@ pub(super) fn padded<const N: usize>(text: &str) -> [c_char; N] {
     array
 }
 
-#[unsafe(no_mangle)]
-unsafe extern "C" fn nvmlDeviceGetCudaComputeCapability(
-    handle: nvmlDevice_t,
-    major: *mut c_int,
-    minor: *mut c_int,
-) -> nvmlReturn_t {
-    device("nvmlDeviceGetCudaComputeCapability", handle, |gpu| {
+exports! {
+    fn nvmlDeviceGetCudaComputeCapability(device |gpu|) -> (c_int, c_int) {
         let (of_major, of_minor) = gpu.identity().architecture.compute_capability();
-        // SAFETY: NVML's contract: each pointer is null or may be written.
-        unsafe { put(major, of_major.into()).and_then(|()| put(minor, of_minor.into())) }
-    })
+        Ok((of_major.into(), of_minor.into()))
+    }
 }

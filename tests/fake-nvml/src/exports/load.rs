@@ -2,28 +2,32 @@
 
 use std::ffi::c_uint;
 
+use gpumon_probe::vendor::sim::GpuState;
 use nvml_wrapper_sys::bindings::{
     nvmlDevice_t, nvmlEncoderQueryType_enum_NVML_ENCODER_QUERY_H264 as H264, nvmlEncoderSessionInfo_t,
     nvmlFBCSessionInfo_t, nvmlFBCStats_t, nvmlReturn_t, nvmlUtilization_t,
 };
 
-use super::{mig::refuse_divided, one_value};
+use super::{exports, mig::refuse_divided};
 use crate::{
-    call::device,
-    out::{put, put_list},
+    call::{Gpu, device},
+    code::Code,
+    out::put,
 };
 
 /// Over how long the driver averages the video engines, in microseconds.
 const VIDEO_PERIOD_US: c_uint = 166_666;
 
-one_value! {
-    fn nvmlDeviceGetUtilizationRates(nvmlUtilization_t) = |gpu| {
+exports! {
+    fn nvmlDeviceGetUtilizationRates(device |gpu|) -> nvmlUtilization_t {
         refuse_divided(gpu)?;
         let state = gpu.state();
         Ok(nvmlUtilization_t { gpu: state.gpu_percent, memory: state.memory_percent })
-    };
+    }
     // Nobody captures what is on a screen.
-    fn nvmlDeviceGetFBCStats(nvmlFBCStats_t) = |_| Ok(nvmlFBCStats_t { sessionsCount: 0, averageFPS: 0, averageLatency: 0 });
+    fn nvmlDeviceGetFBCStats(device |_|) -> nvmlFBCStats_t {
+        Ok(nvmlFBCStats_t { sessionsCount: 0, averageFPS: 0, averageLatency: 0 })
+    }
 }
 
 /// A stream that is encoded, as a program would: 30 frames per second, each within 5 ms.
@@ -48,13 +52,8 @@ unsafe extern "C" fn nvmlDeviceGetEncoderStats(
     })
 }
 
-#[unsafe(no_mangle)]
-unsafe extern "C" fn nvmlDeviceGetEncoderSessions(
-    handle: nvmlDevice_t,
-    count: *mut c_uint,
-    sessions: *mut nvmlEncoderSessionInfo_t,
-) -> nvmlReturn_t {
-    device("nvmlDeviceGetEncoderSessions", handle, |gpu| {
+exports! {
+    fn nvmlDeviceGetEncoderSessions(device |gpu|) -> [nvmlEncoderSessionInfo_t] {
         let state = gpu.state();
         let session = nvmlEncoderSessionInfo_t {
             sessionId: 1,
@@ -66,43 +65,20 @@ unsafe extern "C" fn nvmlDeviceGetEncoderSessions(
             averageFps: STREAM_FPS,
             averageLatency: STREAM_LATENCY_US,
         };
-        let streams = if state.encoder_percent > 0 { vec![session] } else { Vec::new() };
-        // SAFETY: NVML's contract: `count` may be read and written, and `sessions` is null or has room for so many.
-        unsafe { put_list(sessions, count, streams) }
-    })
+        Ok(if state.encoder_percent > 0 { vec![session] } else { Vec::new() })
+    }
+    fn nvmlDeviceGetFBCSessions(device |_|) -> [nvmlFBCSessionInfo_t] { Ok(Vec::new()) }
 }
 
-#[unsafe(no_mangle)]
-unsafe extern "C" fn nvmlDeviceGetFBCSessions(
-    handle: nvmlDevice_t,
-    count: *mut c_uint,
-    sessions: *mut nvmlFBCSessionInfo_t,
-) -> nvmlReturn_t {
-    // SAFETY: NVML's contract: `count` may be read and written, and `sessions` is null or has room for so many.
-    device("nvmlDeviceGetFBCSessions", handle, |_| unsafe { put_list(sessions, count, Vec::new()) })
+/// How much an engine was used, and over how long.
+fn engine(gpu: &Gpu, percent: fn(&GpuState) -> u32) -> Result<(c_uint, c_uint), Code> {
+    refuse_divided(gpu)?;
+    Ok((percent(&gpu.state()), VIDEO_PERIOD_US))
 }
 
-/// Exports functions that ask how much an engine was used, and over how long.
-macro_rules! engine {
-    ($(fn $name:ident = $field:ident;)*) => {$(
-        #[unsafe(no_mangle)]
-        unsafe extern "C" fn $name(
-            handle: nvmlDevice_t,
-            utilization: *mut c_uint,
-            period_us: *mut c_uint,
-        ) -> nvmlReturn_t {
-            device(stringify!($name), handle, |gpu| {
-                refuse_divided(gpu)?;
-                // SAFETY: NVML's contract: each pointer is null or may be written.
-                unsafe { put(utilization, gpu.state().$field).and_then(|()| put(period_us, VIDEO_PERIOD_US)) }
-            })
-        }
-    )*};
-}
-
-engine! {
-    fn nvmlDeviceGetEncoderUtilization = encoder_percent;
-    fn nvmlDeviceGetDecoderUtilization = decoder_percent;
-    fn nvmlDeviceGetJpgUtilization = jpeg_percent;
-    fn nvmlDeviceGetOfaUtilization = ofa_percent;
+exports! {
+    fn nvmlDeviceGetEncoderUtilization(device |gpu|) -> (c_uint, c_uint) { engine(gpu, |state| state.encoder_percent) }
+    fn nvmlDeviceGetDecoderUtilization(device |gpu|) -> (c_uint, c_uint) { engine(gpu, |state| state.decoder_percent) }
+    fn nvmlDeviceGetJpgUtilization(device |gpu|) -> (c_uint, c_uint) { engine(gpu, |state| state.jpeg_percent) }
+    fn nvmlDeviceGetOfaUtilization(device |gpu|) -> (c_uint, c_uint) { engine(gpu, |state| state.ofa_percent) }
 }

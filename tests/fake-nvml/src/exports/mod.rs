@@ -32,85 +32,111 @@ mod throttled;
 mod topology;
 mod virtualization;
 
-/// Exports functions that ask a GPU for one value: `fn NAME(TYPE) = |gpu| RESULT;`.
-macro_rules! one_value {
-    ($(fn $name:ident($type:ty) = $answer:expr;)*) => {$(
-        #[unsafe(no_mangle)]
-        unsafe extern "C" fn $name(
-            device: nvml_wrapper_sys::bindings::nvmlDevice_t,
-            value: *mut $type,
-        ) -> nvml_wrapper_sys::bindings::nvmlReturn_t {
-            $crate::call::device(stringify!($name), device, |gpu| {
-                let answer: fn(&$crate::call::Gpu) -> Result<$type, $crate::code::Code> = $answer;
-                // SAFETY: NVML's contract: the pointer is null or may be written.
-                unsafe { $crate::out::put(value, answer(gpu)?) }
-            })
+/// Exports functions that write what they find through the caller's pointers:
+/// `fn NAME(ABOUT |given|, inputs) -> OUTPUT { RESULT }`.
+///
+/// `ABOUT` is the function of [`call`](crate::call) that finds what the call is about, and `given` what it hands on. An
+/// output is a value, a pair of them, `str`, a list behind the room for it (`[TYPE]`), or one before its length that has
+/// room for all (`all [TYPE]`). `fills own: TYPE, VERSION` fills in a structure of which the caller says the version.
+macro_rules! exports {
+    () => {};
+    ($(#[$meta:meta])* fn $name:ident(system |$given:tt| $(, $input:ident: $of:ty)*) $($rest:tt)*) => {
+        $crate::exports::exports! { @output [$(#[$meta])* $name] [$($input: $of,)*] [system(|$given|)] $($rest)* }
+    };
+    ($(#[$meta:meta])* fn $name:ident($about:ident |$($given:tt),+| $(, $input:ident: $of:ty)*) $($rest:tt)*) => {
+        $crate::exports::exports! {
+            @output [$(#[$meta])* $name] [handle: $crate::exports::handle!($about), $($input: $of,)*]
+            [$about(handle, |$($given),+|)] $($rest)*
         }
-    )*};
-}
-
-/// Exports functions that ask a GPU for two values: `fn NAME(TYPE, TYPE) = |gpu| RESULT;`.
-macro_rules! two_values {
-    ($(fn $name:ident($one:ty, $two:ty) = $answer:expr;)*) => {$(
-        #[unsafe(no_mangle)]
-        unsafe extern "C" fn $name(
-            device: nvml_wrapper_sys::bindings::nvmlDevice_t,
-            one: *mut $one,
-            two: *mut $two,
-        ) -> nvml_wrapper_sys::bindings::nvmlReturn_t {
-            $crate::call::device(stringify!($name), device, |gpu| {
-                let answer: fn(&$crate::call::Gpu) -> Result<($one, $two), $crate::code::Code> = $answer;
-                let (first, second) = answer(gpu)?;
+    };
+    (@output $what:tt [$($inputs:tt)*] $about:tt -> [$item:ty] $body:block $($rest:tt)*) => {
+        $crate::exports::exports! {
+            @function $what [$($inputs)* count: *mut std::ffi::c_uint, list: *mut $item] $about
+            // SAFETY: NVML's contract: `count` may be read and written, and `list` is null or has room for so many.
+            { unsafe { $crate::out::put_list(list, count, $crate::out::found::<Vec<$item>>(|| $body)?) } }
+        }
+        $crate::exports::exports! { $($rest)* }
+    };
+    (@output $what:tt [$($inputs:tt)*] $about:tt -> all [$item:ty] $body:block $($rest:tt)*) => {
+        $crate::exports::exports! {
+            @function $what [$($inputs)* list: *mut $item, count: *mut std::ffi::c_uint] $about
+            // SAFETY: NVML's contract: `count` may be written, and `list` is null or has room for all that there are.
+            { unsafe { $crate::out::put_all(list, count, $crate::out::found::<Vec<$item>>(|| $body)?) } }
+        }
+        $crate::exports::exports! { $($rest)* }
+    };
+    (@output $what:tt [$($inputs:tt)*] $about:tt -> str $body:block $($rest:tt)*) => {
+        $crate::exports::exports! {
+            @function $what [$($inputs)* text: *mut std::ffi::c_char, length: std::ffi::c_uint] $about
+            // SAFETY: NVML's contract: the pointer is null or has room for `length` bytes.
+            { unsafe { $crate::out::put_text(text, length, $crate::out::found(|| $body)?.as_ref()) } }
+        }
+        $crate::exports::exports! { $($rest)* }
+    };
+    (@output $what:tt [$($inputs:tt)*] $about:tt -> ($first:ty, $second:ty) $body:block $($rest:tt)*) => {
+        $crate::exports::exports! {
+            @function $what [$($inputs)* first: *mut $first, second: *mut $second] $about
+            {
+                let found = $crate::out::found::<($first, $second)>(|| $body)?;
                 // SAFETY: NVML's contract: each pointer is null or may be written.
-                unsafe { $crate::out::put(one, first).and_then(|()| $crate::out::put(two, second)) }
-            })
+                unsafe { $crate::out::put(first, found.0).and_then(|()| $crate::out::put(second, found.1)) }
+            }
         }
-    )*};
-}
-
-/// Exports functions that fill in a structure, of which the caller says the version: `fn NAME(TYPE, VERSION) = |gpu, own|
-/// OUTCOME;`.
-macro_rules! versioned {
-    ($(fn $name:ident($type:ty, $version:literal) = $answer:expr;)*) => {$(
-        #[unsafe(no_mangle)]
-        unsafe extern "C" fn $name(
-            device: nvml_wrapper_sys::bindings::nvmlDevice_t,
-            value: *mut $type,
-        ) -> nvml_wrapper_sys::bindings::nvmlReturn_t {
-            $crate::call::device(stringify!($name), device, |gpu| {
+        $crate::exports::exports! { $($rest)* }
+    };
+    (@output $what:tt [$($inputs:tt)*] $about:tt -> $value:ty $body:block $($rest:tt)*) => {
+        $crate::exports::exports! {
+            @function $what [$($inputs)* value: *mut $value] $about
+            // SAFETY: NVML's contract: the pointer is null or may be written.
+            { unsafe { $crate::out::put(value, $crate::out::found::<$value>(|| $body)?) } }
+        }
+        $crate::exports::exports! { $($rest)* }
+    };
+    (
+        @output $what:tt [$($inputs:tt)*] $about:tt
+        fills $own:ident: $type:ty, $version:literal $body:block $($rest:tt)*
+    ) => {
+        $crate::exports::exports! {
+            @function $what [$($inputs)* own: *mut $type] $about
+            {
                 // SAFETY: NVML's contract: the pointer is null or points at a structure with its version filled in.
-                let [own] = unsafe { $crate::out::items(value, 1) }? else {
+                let [$own] = unsafe { $crate::out::items(own, 1) }? else {
                     return Err($crate::code::Code::INVALID_ARGUMENT);
                 };
-                if own.version != $crate::exports::version_of::<$type>($version) {
+                if $own.version != $crate::exports::version_of::<$type>($version) {
                     return Err($crate::code::Code::ARGUMENT_VERSION_MISMATCH);
                 }
-                let answer: fn(&$crate::call::Gpu, &mut $type) -> $crate::code::Outcome = $answer;
-                answer(gpu, own)
-            })
+                $body
+            }
         }
-    )*};
-}
-
-/// Exports functions that ask a GPU for a text: `fn NAME = |gpu| RESULT;`.
-macro_rules! one_text {
-    ($(fn $name:ident = $answer:expr;)*) => {$(
+        $crate::exports::exports! { $($rest)* }
+    };
+    (
+        @function [$(#[$meta:meta])* $name:ident] [$($parameters:tt)*]
+        [$about:ident($($handle:ident,)? |$($given:tt),+|)] $body:block
+    ) => {
+        $(#[$meta])*
         #[unsafe(no_mangle)]
-        unsafe extern "C" fn $name(
-            device: nvml_wrapper_sys::bindings::nvmlDevice_t,
-            text: *mut std::ffi::c_char,
-            length: std::ffi::c_uint,
-        ) -> nvml_wrapper_sys::bindings::nvmlReturn_t {
-            $crate::call::device(stringify!($name), device, |gpu| {
-                let answer: fn(&$crate::call::Gpu) -> Result<&str, $crate::code::Code> = $answer;
-                // SAFETY: NVML's contract: the pointer is null or has room for `length` bytes.
-                unsafe { $crate::out::put_text(text, length, answer(gpu)?) }
-            })
+        unsafe extern "C" fn $name($($parameters)*) -> nvml_wrapper_sys::bindings::nvmlReturn_t {
+            $crate::call::$about(stringify!($name), $($handle,)? |$($given),+| $body)
         }
-    )*};
+    };
 }
 
-pub(crate) use {one_text, one_value, two_values, versioned};
+/// The handle of what a call is about.
+macro_rules! handle {
+    (gpu_instance) => {
+        nvml_wrapper_sys::bindings::nvmlGpuInstance_t
+    };
+    (compute_instance) => {
+        nvml_wrapper_sys::bindings::nvmlComputeInstance_t
+    };
+    ($gpu:ident) => {
+        nvml_wrapper_sys::bindings::nvmlDevice_t
+    };
+}
+
+pub(crate) use {exports, handle};
 
 /// `NVML_STRUCT_VERSION`: the version field of a structure.
 const fn version_of<T>(number: u32) -> u32 {

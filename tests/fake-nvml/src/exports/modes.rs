@@ -8,47 +8,50 @@ use nvml_wrapper_sys::bindings::{
     nvmlEnableState_t, nvmlGpuOperationMode_t, nvmlMask255_t, nvmlWorkloadPowerProfileCurrentProfiles_t,
 };
 
-use super::{one_value, two_values, versioned};
+use super::exports;
 use crate::code::Code;
 
-one_value! {
-    fn nvmlDeviceGetPersistenceMode(nvmlEnableState_t) = |gpu| Ok(if gpu.identity().persistence { ENABLED } else { DISABLED });
-    fn nvmlDeviceGetComputeMode(nvmlComputeMode_t) = |_| Ok(nvmlComputeMode_enum_NVML_COMPUTEMODE_DEFAULT);
-    fn nvmlDeviceGetDisplayActive(nvmlEnableState_t) = |_| Ok(DISABLED);
+exports! {
+    fn nvmlDeviceGetPersistenceMode(device |gpu|) -> nvmlEnableState_t {
+        Ok(if gpu.identity().persistence { ENABLED } else { DISABLED })
+    }
+    fn nvmlDeviceGetComputeMode(device |_|) -> nvmlComputeMode_t { Ok(nvmlComputeMode_enum_NVML_COMPUTEMODE_DEFAULT) }
+    fn nvmlDeviceGetDisplayActive(device |_|) -> nvmlEnableState_t { Ok(DISABLED) }
     // A driver of the 580 branch says so of an H200, which has no plug for one.
-    fn nvmlDeviceGetDisplayMode(nvmlEnableState_t) = |_| Ok(ENABLED);
-}
-
-two_values! {
-    fn nvmlDeviceGetEccMode(nvmlEnableState_t, nvmlEnableState_t) = |gpu| {
+    fn nvmlDeviceGetDisplayMode(device |_|) -> nvmlEnableState_t { Ok(ENABLED) }
+    fn nvmlDeviceGetEccMode(device |gpu|) -> (nvmlEnableState_t, nvmlEnableState_t) {
         if gpu.identity().ecc { Ok((ENABLED, ENABLED)) } else { Err(Code::NOT_SUPPORTED) }
-    };
+    }
     // Boards had it in the days of Kepler.
-    fn nvmlDeviceGetGpuOperationMode(nvmlGpuOperationMode_t, nvmlGpuOperationMode_t) = |_| Err(Code::NOT_SUPPORTED);
-    fn nvmlDeviceGetAutoBoostedClocksEnabled(nvmlEnableState_t, nvmlEnableState_t) = |_| Err(Code::NOT_SUPPORTED);
+    fn nvmlDeviceGetGpuOperationMode(device |_|) -> (nvmlGpuOperationMode_t, nvmlGpuOperationMode_t) {
+        Err(Code::NOT_SUPPORTED)
+    }
+    fn nvmlDeviceGetAutoBoostedClocksEnabled(device |_|) -> (nvmlEnableState_t, nvmlEnableState_t) {
+        Err(Code::NOT_SUPPORTED)
+    }
     // This one is Windows's.
-    fn nvmlDeviceGetDriverModel_v2(nvmlDriverModel_t, nvmlDriverModel_t) = |_| Err(Code::NOT_SUPPORTED);
+    fn nvmlDeviceGetDriverModel_v2(device |_|) -> (nvmlDriverModel_t, nvmlDriverModel_t) { Err(Code::NOT_SUPPORTED) }
     // An H200 does not have it.
-    fn nvmlDeviceGetDramEncryptionMode(nvmlDramEncryptionInfo_t, nvmlDramEncryptionInfo_t) =
-        |_| Err(Code::NOT_SUPPORTED);
-}
-
-versioned! {
-    fn nvmlDeviceGetAddressingMode(nvmlDeviceAddressingMode_t, 1) = |_, own| {
+    fn nvmlDeviceGetDramEncryptionMode(device |_|) -> (nvmlDramEncryptionInfo_t, nvmlDramEncryptionInfo_t) {
+        Err(Code::NOT_SUPPORTED)
+    }
+    fn nvmlDeviceGetAddressingMode(device |_|) fills own: nvmlDeviceAddressingMode_t, 1 {
         own.value = 0;
         Ok(())
-    };
-    fn nvmlDeviceGetCapabilities(nvmlDeviceCapabilities_t, 1) = |_, own| {
+    }
+    fn nvmlDeviceGetCapabilities(device |_|) fills own: nvmlDeviceCapabilities_t, 1 {
         own.capMask = 0;
         Ok(())
-    };
+    }
     // Boards have them from Blackwell on; this one has been asked for none.
-    fn nvmlDeviceWorkloadPowerProfileGetCurrentProfiles(nvmlWorkloadPowerProfileCurrentProfiles_t, 1) = |gpu, own| {
+    fn nvmlDeviceWorkloadPowerProfileGetCurrentProfiles(
+        device |gpu|
+    ) fills own: nvmlWorkloadPowerProfileCurrentProfiles_t, 1 {
         if gpu.identity().architecture < Architecture::Blackwell {
             return Err(Code::NOT_SUPPORTED);
         }
         let none = nvmlMask255_t { mask: [0; 8] };
         (own.perfProfilesMask, own.requestedProfilesMask, own.enforcedProfilesMask) = (none, none, none);
         Ok(())
-    };
+    }
 }

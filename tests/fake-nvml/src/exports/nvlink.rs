@@ -14,11 +14,10 @@ use nvml_wrapper_sys::bindings::{
     nvmlNvlinkVersion_enum_NVML_NVLINK_VERSION_4_0 as VERSION_4_0, nvmlPciInfo_t, nvmlReturn_t,
 };
 
-use super::{identity::pci_device, version_of};
+use super::{exports, identity::pci_device, version_of};
 use crate::{
     call::{Gpu, device},
     code::Code,
-    out::put,
 };
 
 /// A switch's device and vendor, and its subsystem.
@@ -33,44 +32,30 @@ pub(super) fn link(gpu: &Gpu, number: c_uint) -> Result<&'static LinkState, Code
     gpu.identity().nvlinks.get(number as usize).ok_or(Code::INVALID_ARGUMENT)
 }
 
-/// Exports functions that ask for one value of a link: `fn NAME(TYPE) = |link| VALUE;`.
-macro_rules! of_link {
-    ($(fn $name:ident($type:ty) = $answer:expr;)*) => {$(
-        #[unsafe(no_mangle)]
-        unsafe extern "C" fn $name(handle: nvmlDevice_t, number: c_uint, value: *mut $type) -> nvmlReturn_t {
-            device(stringify!($name), handle, |gpu| {
-                let answer: fn(&LinkState) -> $type = $answer;
-                // SAFETY: NVML's contract: the pointer is null or may be written.
-                unsafe { put(value, answer(link(gpu, number)?)) }
-            })
-        }
-    )*};
+exports! {
+    fn nvmlDeviceGetNvLinkState(
+        device |gpu|, number: c_uint
+    ) -> nvmlEnableState_t {
+        Ok(link(gpu, number)?.active.into())
+    }
+    fn nvmlDeviceGetNvLinkVersion(device |gpu|, number: c_uint) -> c_uint { link(gpu, number).map(|_| VERSION_4_0) }
+    fn nvmlDeviceGetNvLinkRemoteDeviceType(device |gpu|, number: c_uint) -> nvmlIntNvLinkDeviceType_t {
+        link(gpu, number).map(|_| SWITCH)
+    }
+    fn nvmlDeviceGetNvLinkRemotePciInfo_v2(device |gpu|, number: c_uint) -> nvmlPciInfo_t {
+        let link = link(gpu, number)?;
+        Ok(pci_device(&link.remote_bus_id, link.remote_bus, SWITCH_DEVICE_ID, SWITCH_SUBSYSTEM_ID))
+    }
 }
 
-of_link! {
-    fn nvmlDeviceGetNvLinkState(nvmlEnableState_t) = |link| link.active.into();
-    fn nvmlDeviceGetNvLinkVersion(c_uint) = |_| VERSION_4_0;
-    fn nvmlDeviceGetNvLinkRemoteDeviceType(nvmlIntNvLinkDeviceType_t) = |_| SWITCH;
-    fn nvmlDeviceGetNvLinkRemotePciInfo_v2(nvmlPciInfo_t) = |link| {
-        pci_device(&link.remote_bus_id, link.remote_bus, SWITCH_DEVICE_ID, SWITCH_SUBSYSTEM_ID)
-    };
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn nvmlDeviceGetNvLinkCapability(
-    handle: nvmlDevice_t,
-    number: c_uint,
-    capability: nvmlNvLinkCapability_t,
-    has: *mut c_uint,
-) -> nvmlReturn_t {
-    device("nvmlDeviceGetNvLinkCapability", handle, |gpu| {
+exports! {
+    fn nvmlDeviceGetNvLinkCapability(device |gpu|, number: c_uint, capability: nvmlNvLinkCapability_t) -> c_uint {
         link(gpu, number)?;
         if capability >= CAPABILITIES {
             return Err(Code::INVALID_ARGUMENT);
         }
-        // SAFETY: NVML's contract: the pointer is null or may be written.
-        unsafe { put(has, 1) }
-    })
+        Ok(1)
+    }
 }
 
 /// The first version of the structure has the two numbers with which the second begins.
@@ -99,24 +84,16 @@ unsafe extern "C" fn nvmlDeviceGetNvLinkInfo(handle: nvmlDevice_t, info: *mut nv
     })
 }
 
-#[unsafe(no_mangle)]
-unsafe extern "C" fn nvmlDeviceGetNvLinkErrorCounter(
-    handle: nvmlDevice_t,
-    number: c_uint,
-    counter: nvmlNvLinkErrorCounter_t,
-    count: *mut c_ulonglong,
-) -> nvmlReturn_t {
-    device("nvmlDeviceGetNvLinkErrorCounter", handle, |gpu| {
+exports! {
+    fn nvmlDeviceGetNvLinkErrorCounter(device |gpu|, number: c_uint, counter: nvmlNvLinkErrorCounter_t) -> c_ulonglong {
         let link = link(gpu, number)?;
-        let errors = match counter {
+        Ok(match counter {
             REPLAY => link.replays,
             RECOVERY => link.recoveries,
             CRC_FLIT => link.crc_errors[0],
             CRC_DATA => link.crc_errors[1],
             ECC_DATA => return Err(Code::NOT_SUPPORTED),
             _ => return Err(Code::INVALID_ARGUMENT),
-        };
-        // SAFETY: NVML's contract: the pointer is null or may be written.
-        unsafe { put(count, errors) }
-    })
+        })
+    }
 }

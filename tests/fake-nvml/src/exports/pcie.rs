@@ -4,34 +4,26 @@ use std::{ffi::c_uint, thread, time::Duration};
 
 use gpumon_probe::vendor::sim::{Counters, GpuIdentity};
 use nvml_wrapper_sys::bindings::{
-    nvmlBridgeChipHierarchy_t, nvmlDevice_t, nvmlPcieUtilCounter_enum_NVML_PCIE_UTIL_RX_BYTES as RX,
-    nvmlPcieUtilCounter_enum_NVML_PCIE_UTIL_TX_BYTES as TX, nvmlPcieUtilCounter_t, nvmlReturn_t,
+    nvmlBridgeChipHierarchy_t, nvmlPcieUtilCounter_enum_NVML_PCIE_UTIL_RX_BYTES as RX,
+    nvmlPcieUtilCounter_enum_NVML_PCIE_UTIL_TX_BYTES as TX, nvmlPcieUtilCounter_t,
 };
 
-use super::one_value;
-use crate::{call::device, code::Code, out::put};
+use super::exports;
+use crate::code::Code;
 
 /// The driver looks at the link for this long, and the caller waits.
 const WINDOW: Duration = Duration::from_millis(20);
 
-one_value! {
-    fn nvmlDeviceGetCurrPcieLinkGeneration(c_uint) = |gpu| Ok(gpu.state().pcie_generation);
-    fn nvmlDeviceGetCurrPcieLinkWidth(c_uint) = |gpu| Ok(gpu.state().pcie_width);
-    fn nvmlDeviceGetMaxPcieLinkGeneration(c_uint) = |_| Ok(GpuIdentity::PCIE_GENERATION);
-    fn nvmlDeviceGetGpuMaxPcieLinkGeneration(c_uint) = |_| Ok(GpuIdentity::PCIE_GENERATION);
+exports! {
+    fn nvmlDeviceGetCurrPcieLinkGeneration(device |gpu|) -> c_uint { Ok(gpu.state().pcie_generation) }
+    fn nvmlDeviceGetCurrPcieLinkWidth(device |gpu|) -> c_uint { Ok(gpu.state().pcie_width) }
+    fn nvmlDeviceGetMaxPcieLinkGeneration(device |_|) -> c_uint { Ok(GpuIdentity::PCIE_GENERATION) }
+    fn nvmlDeviceGetGpuMaxPcieLinkGeneration(device |_|) -> c_uint { Ok(GpuIdentity::PCIE_GENERATION) }
     // Only boards with two GPUs had such chips.
-    fn nvmlDeviceGetBridgeChipInfo(nvmlBridgeChipHierarchy_t) = |_| Err(Code::NOT_SUPPORTED);
-    fn nvmlDeviceGetMaxPcieLinkWidth(c_uint) = |_| Ok(GpuIdentity::PCIE_WIDTH);
-    fn nvmlDeviceGetPcieReplayCounter(c_uint) = |gpu| Ok(gpu.wear().pcie_replays as c_uint);
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn nvmlDeviceGetPcieThroughput(
-    handle: nvmlDevice_t,
-    counter: nvmlPcieUtilCounter_t,
-    kilobytes_per_second: *mut c_uint,
-) -> nvmlReturn_t {
-    device("nvmlDeviceGetPcieThroughput", handle, |gpu| {
+    fn nvmlDeviceGetBridgeChipInfo(device |_|) -> nvmlBridgeChipHierarchy_t { Err(Code::NOT_SUPPORTED) }
+    fn nvmlDeviceGetMaxPcieLinkWidth(device |_|) -> c_uint { Ok(GpuIdentity::PCIE_WIDTH) }
+    fn nvmlDeviceGetPcieReplayCounter(device |gpu|) -> c_uint { Ok(gpu.wear().pcie_replays as c_uint) }
+    fn nvmlDeviceGetPcieThroughput(device |gpu|, counter: nvmlPcieUtilCounter_t) -> c_uint {
         let of: fn(Counters) -> f64 = match counter {
             TX => |counters| counters.pcie_tx_bytes_per_second,
             RX => |counters| counters.pcie_rx_bytes_per_second,
@@ -41,7 +33,6 @@ unsafe extern "C" fn nvmlDeviceGetPcieThroughput(
         thread::sleep(WINDOW);
         let done = begin.and_then(|begin| gpu.moment()?.since(&begin));
         let bytes_per_second = of(done.map_or(counters, |done| done.counters));
-        // SAFETY: NVML's contract: the pointer is null or may be written.
-        unsafe { put(kilobytes_per_second, (bytes_per_second / 1000.0) as c_uint) }
-    })
+        Ok((bytes_per_second / 1000.0) as c_uint)
+    }
 }

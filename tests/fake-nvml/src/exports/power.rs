@@ -2,36 +2,22 @@
 
 use std::ffi::{c_uint, c_ulonglong};
 
-use nvml_wrapper_sys::bindings::{
-    nvmlDevice_t, nvmlEnableState_enum_NVML_FEATURE_ENABLED as ENABLED, nvmlEnableState_t, nvmlReturn_t,
-};
+use nvml_wrapper_sys::bindings::{nvmlEnableState_enum_NVML_FEATURE_ENABLED as ENABLED, nvmlEnableState_t};
 
-use super::one_value;
-use crate::{
-    call::{Gpu, device},
-    out::put,
-};
+use super::exports;
+use crate::call::Gpu;
 
-one_value! {
-    fn nvmlDeviceGetPowerManagementMode(nvmlEnableState_t) = |_| Ok(ENABLED);
-    fn nvmlDeviceGetPowerUsage(c_uint) = |gpu| Ok(milliwatts(gpu.state().power_watts));
-    fn nvmlDeviceGetEnforcedPowerLimit(c_uint) = |gpu| Ok(limit(gpu));
-    fn nvmlDeviceGetPowerManagementLimit(c_uint) = |gpu| Ok(limit(gpu));
-    fn nvmlDeviceGetPowerManagementDefaultLimit(c_uint) = |gpu| Ok(highest_limit(gpu));
-    fn nvmlDeviceGetTotalEnergyConsumption(c_ulonglong) = |gpu| Ok(millijoules(gpu));
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn nvmlDeviceGetPowerManagementLimitConstraints(
-    handle: nvmlDevice_t,
-    lowest: *mut c_uint,
-    highest: *mut c_uint,
-) -> nvmlReturn_t {
-    device("nvmlDeviceGetPowerManagementLimitConstraints", handle, |gpu| {
+exports! {
+    fn nvmlDeviceGetPowerManagementMode(device |_|) -> nvmlEnableState_t { Ok(ENABLED) }
+    fn nvmlDeviceGetPowerUsage(device |gpu|) -> c_uint { Ok(milliwatts(gpu.state().power_watts)) }
+    fn nvmlDeviceGetEnforcedPowerLimit(device |gpu|) -> c_uint { Ok(limit(gpu)) }
+    fn nvmlDeviceGetPowerManagementLimit(device |gpu|) -> c_uint { Ok(limit(gpu)) }
+    fn nvmlDeviceGetPowerManagementDefaultLimit(device |gpu|) -> c_uint { Ok(highest_limit(gpu)) }
+    fn nvmlDeviceGetTotalEnergyConsumption(device |gpu|) -> c_ulonglong { Ok(millijoules(gpu)) }
+    fn nvmlDeviceGetPowerManagementLimitConstraints(device |gpu|) -> (c_uint, c_uint) {
         let lowest_watts = gpu.identity().lowest_limit_watts.round();
-        // SAFETY: NVML's contract: each pointer is null or may be written.
-        unsafe { put(lowest, milliwatts(lowest_watts)).and_then(|()| put(highest, highest_limit(gpu))) }
-    })
+        Ok((milliwatts(lowest_watts), highest_limit(gpu)))
+    }
 }
 
 pub(super) fn limit(gpu: &Gpu) -> c_uint {

@@ -8,7 +8,7 @@ use nvml_wrapper_sys::bindings::{
     nvmlProcessUtilizationSample_t, nvmlProcessesUtilizationInfo_t, nvmlReturn_t,
 };
 
-use super::{mig::refuse_divided, versioned};
+use super::{exports, mig::refuse_divided};
 use crate::{
     call::{Gpu, device, part},
     code::Code,
@@ -119,8 +119,8 @@ unsafe extern "C" fn nvmlDeviceGetProcessUtilization(
     })
 }
 
-versioned! {
-    fn nvmlDeviceGetProcessesUtilizationInfo(nvmlProcessesUtilizationInfo_t, 1) = |gpu, own| {
+exports! {
+    fn nvmlDeviceGetProcessesUtilizationInfo(device |gpu|) fills own: nvmlProcessesUtilizationInfo_t, 1 {
         let (timestamp_us, busy) = sampled(gpu, own.lastSeenTimeStamp)?;
         let sample = |process: ProcessState| nvmlProcessUtilizationInfo_v1_t {
             timeStamp: timestamp_us,
@@ -135,7 +135,7 @@ versioned! {
         let infos = busy.into_iter().map(sample).collect();
         // SAFETY: NVML's contract: the list is null or has room for as many as the structure says.
         unsafe { put_list(own.procUtilArray, &raw mut own.processSamplesCount, infos) }
-    };
+    }
 }
 
 /// Who was busy in the newest sampling period, and when that was, unless the caller has seen it.

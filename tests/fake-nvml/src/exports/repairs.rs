@@ -11,7 +11,7 @@ use nvml_wrapper_sys::bindings::{
     nvmlRowRemapperHistogramValues_t,
 };
 
-use super::{one_value, versioned};
+use super::exports;
 use crate::{
     call::{Gpu, device},
     code::Code,
@@ -21,9 +21,9 @@ use crate::{
 /// A page of memory.
 const PAGE_BYTES: u64 = 4_096;
 
-one_value! {
-    fn nvmlDeviceGetRetiredPagesPendingStatus(nvmlEnableState_t) = |gpu| Ok(retired(gpu)?.pending.into());
-    fn nvmlDeviceGetRowRemapperHistogram(nvmlRowRemapperHistogramValues_t) = |gpu| {
+exports! {
+    fn nvmlDeviceGetRetiredPagesPendingStatus(device |gpu|) -> nvmlEnableState_t { Ok(retired(gpu)?.pending.into()) }
+    fn nvmlDeviceGetRowRemapperHistogram(device |gpu|) -> nvmlRowRemapperHistogramValues_t {
         let spare = remapped(gpu)?.spare.ok_or(Code::NOT_SUPPORTED)?;
         Ok(nvmlRowRemapperHistogramValues_t {
             max: spare.max,
@@ -32,7 +32,7 @@ one_value! {
             low: spare.low,
             none: spare.none,
         })
-    };
+    }
 }
 
 /// The structure that the bindings lack.
@@ -46,8 +46,8 @@ struct RemappedRowsInfo {
     failed: c_uint,
 }
 
-one_value! {
-    fn nvmlDeviceGetRemappedRows_v2(RemappedRowsInfo) = |gpu| {
+exports! {
+    fn nvmlDeviceGetRemappedRows_v2(device |gpu|) -> RemappedRowsInfo {
         let rows = remapped(gpu)?;
         Ok(RemappedRowsInfo {
             correctable: rows.correctable,
@@ -57,19 +57,16 @@ one_value! {
             pending: rows.pending.into(),
             failed: rows.failed.into(),
         })
-    };
+    }
     // Memory beyond repair is what no spare row was left for.
-    fn nvmlDeviceGetUnrepairableMemoryFlag_v1(c_uint) = |gpu| Ok(remapped(gpu)?.failed.into());
-}
-
-versioned! {
-    fn nvmlDeviceGetRepairStatus(nvmlRepairStatus_t, 1) = |gpu, own| {
+    fn nvmlDeviceGetUnrepairableMemoryFlag_v1(device |gpu|) -> c_uint { Ok(remapped(gpu)?.failed.into()) }
+    fn nvmlDeviceGetRepairStatus(device |gpu|) fills own: nvmlRepairStatus_t, 1 {
         if !gpu.identity().ecc || gpu.identity().architecture < Architecture::Hopper {
             return Err(Code::NOT_SUPPORTED);
         }
         (own.bChannelRepairPending, own.bTpcRepairPending) = (0, 0);
         Ok(())
-    };
+    }
 }
 
 fn retired(gpu: &Gpu) -> Result<RetiredPages, Code> {
@@ -91,17 +88,10 @@ fn addresses(gpu: &Gpu, cause: nvmlPageRetirementCause_t) -> Result<Vec<c_ulongl
     Ok((0..u64::from(count)).map(|number| (first + number) * PAGE_BYTES).collect())
 }
 
-#[unsafe(no_mangle)]
-unsafe extern "C" fn nvmlDeviceGetRetiredPages(
-    handle: nvmlDevice_t,
-    cause: nvmlPageRetirementCause_t,
-    count: *mut c_uint,
-    pages: *mut c_ulonglong,
-) -> nvmlReturn_t {
-    device("nvmlDeviceGetRetiredPages", handle, |gpu| {
-        // SAFETY: NVML's contract: `count` may be read and written, and `pages` is null or has room for so many.
-        unsafe { put_list(pages, count, addresses(gpu, cause)?) }
-    })
+exports! {
+    fn nvmlDeviceGetRetiredPages(device |gpu|, cause: nvmlPageRetirementCause_t) -> [c_ulonglong] {
+        addresses(gpu, cause)
+    }
 }
 
 #[unsafe(no_mangle)]

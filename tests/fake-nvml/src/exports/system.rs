@@ -8,10 +8,11 @@ use nvml_wrapper_sys::bindings::{
     nvmlReturn_t,
 };
 
+use super::exports;
 use crate::{
     call::{before_init, lookup, system},
     code::{Code, words},
-    out::{put, put_text},
+    out::put,
     session::Session,
 };
 
@@ -43,46 +44,23 @@ extern "C" fn nvmlErrorString(result: nvmlReturn_t) -> *const c_char {
     words(result).as_ptr()
 }
 
-#[unsafe(no_mangle)]
-unsafe extern "C" fn nvmlSystemGetDriverVersion(version: *mut c_char, length: c_uint) -> nvmlReturn_t {
-    // SAFETY: NVML's contract: the pointer is null or has room for `length` bytes.
-    system("nvmlSystemGetDriverVersion", |_| unsafe { put_text(version, length, DRIVER) })
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn nvmlSystemGetNVMLVersion(version: *mut c_char, length: c_uint) -> nvmlReturn_t {
-    // SAFETY: NVML's contract: the pointer is null or has room for `length` bytes.
-    system("nvmlSystemGetNVMLVersion", |_| unsafe { put_text(version, length, NVML) })
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn nvmlSystemGetCudaDriverVersion(version: *mut c_int) -> nvmlReturn_t {
-    // SAFETY: NVML's contract: the pointer is null or may be written.
-    system("nvmlSystemGetCudaDriverVersion", |_| unsafe { put(version, CUDA) })
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn nvmlSystemGetCudaDriverVersion_v2(version: *mut c_int) -> nvmlReturn_t {
-    // SAFETY: NVML's contract: the pointer is null or may be written.
-    system("nvmlSystemGetCudaDriverVersion_v2", |_| unsafe { put(version, CUDA) })
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn nvmlSystemGetProcessName(pid: c_uint, name: *mut c_char, length: c_uint) -> nvmlReturn_t {
-    system("nvmlSystemGetProcessName", |session| {
+exports! {
+    fn nvmlSystemGetDriverVersion(system |_|) -> str { Ok(DRIVER) }
+    fn nvmlSystemGetNVMLVersion(system |_|) -> str { Ok(NVML) }
+    fn nvmlSystemGetCudaDriverVersion(system |_|) -> c_int { Ok(CUDA) }
+    fn nvmlSystemGetCudaDriverVersion_v2(system |_|) -> c_int { Ok(CUDA) }
+    fn nvmlSystemGetProcessName(system |session|, pid: c_uint) -> str {
         let elapsed_ms = session.machine.timeline.elapsed_ms();
         let world = &session.machine.world;
         let mut processes = (0..world.gpu_count()).flat_map(|gpu| world.processes(gpu, elapsed_ms));
         let process = processes.find(|process| process.pid == pid).ok_or(Code::NOT_FOUND)?;
         // One that really exists is called as the system calls it.
-        let text = process
+        process
             .command
             .or(process.name)
             .map_or_else(|| real_name(pid), |name| Some(name.to_string()))
-            .ok_or(Code::NOT_FOUND)?;
-        // SAFETY: NVML's contract: the pointer is null or has room for `length` bytes.
-        unsafe { put_text(name, length, &text) }
-    })
+            .ok_or(Code::NOT_FOUND)
+    }
 }
 
 /// The first word of a process's command line.
@@ -92,16 +70,11 @@ fn real_name(pid: c_uint) -> Option<String> {
     (!name.is_empty()).then(|| String::from_utf8_lossy(name).into_owned())
 }
 
-#[unsafe(no_mangle)]
-unsafe extern "C" fn nvmlSystemGetNvlinkBwMode(mode: *mut c_uint) -> nvmlReturn_t {
-    // SAFETY: NVML's contract: the pointer is null or may be written. All links at their full width.
-    system("nvmlSystemGetNvlinkBwMode", |_| unsafe { put(mode, 0) })
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn nvmlGetExcludedDeviceCount(count: *mut c_uint) -> nvmlReturn_t {
-    // SAFETY: NVML's contract: the pointer is null or may be written. Nobody keeps the driver off a GPU.
-    system("nvmlGetExcludedDeviceCount", |_| unsafe { put(count, 0) })
+exports! {
+    // All links at their full width.
+    fn nvmlSystemGetNvlinkBwMode(system |_|) -> c_uint { Ok(0) }
+    // Nobody keeps the driver off a GPU.
+    fn nvmlGetExcludedDeviceCount(system |_|) -> c_uint { Ok(0) }
 }
 
 #[unsafe(no_mangle)]
@@ -109,10 +82,8 @@ extern "C" fn nvmlGetExcludedDeviceInfoByIndex(_index: c_uint, _info: *mut nvmlE
     system("nvmlGetExcludedDeviceInfoByIndex", |_| Err(Code::INVALID_ARGUMENT))
 }
 
-#[unsafe(no_mangle)]
-unsafe extern "C" fn nvmlUnitGetCount(count: *mut c_uint) -> nvmlReturn_t {
-    // SAFETY: NVML's contract: the pointer is null or may be written.
-    system("nvmlUnitGetCount", |_| unsafe { put(count, 0) })
+exports! {
+    fn nvmlUnitGetCount(system |_|) -> c_uint { Ok(0) }
 }
 
 #[unsafe(no_mangle)]

@@ -4,20 +4,15 @@ use std::ffi::c_uint;
 
 use gpumon_probe::vendor::sim::GpuIdentity;
 use nvml_wrapper_sys::bindings::{
-    nvmlDevice_t, nvmlMarginTemperature_t, nvmlReturn_t, nvmlTemperature_t,
-    nvmlTemperatureSensors_enum_NVML_TEMPERATURE_GPU, nvmlTemperatureSensors_t, nvmlTemperatureThresholds_t,
+    nvmlMarginTemperature_t, nvmlTemperature_t, nvmlTemperatureSensors_enum_NVML_TEMPERATURE_GPU,
+    nvmlTemperatureSensors_t, nvmlTemperatureThresholds_t,
 };
 
-use super::version_of;
+use super::exports;
 use crate::{
-    call::{Gpu, device},
+    call::Gpu,
     code::{Code, Outcome},
-    out::{self, put},
 };
-
-/// The first versions of the structures.
-const TEMPERATURE_V1: u32 = version_of::<nvmlTemperature_t>(1);
-const MARGIN_V1: u32 = version_of::<nvmlMarginTemperature_t>(1);
 
 /// Whether the board tells how far it is from its limits.
 pub(super) fn check_margin(gpu: &Gpu) -> Outcome {
@@ -33,65 +28,25 @@ fn chip(gpu: &Gpu, sensor: nvmlTemperatureSensors_t) -> Result<c_uint, Code> {
     }
 }
 
-#[unsafe(no_mangle)]
-unsafe extern "C" fn nvmlDeviceGetTemperature(
-    handle: nvmlDevice_t,
-    sensor: nvmlTemperatureSensors_t,
-    celsius: *mut c_uint,
-) -> nvmlReturn_t {
-    // SAFETY: NVML's contract: the pointer is null or may be written.
-    device("nvmlDeviceGetTemperature", handle, |gpu| unsafe { put(celsius, chip(gpu, sensor)?) })
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn nvmlDeviceGetTemperatureV(
-    handle: nvmlDevice_t,
-    temperature: *mut nvmlTemperature_t,
-) -> nvmlReturn_t {
-    device("nvmlDeviceGetTemperatureV", handle, |gpu| {
-        // SAFETY: NVML's contract: the pointer is null or points at a structure with version and sensor filled in.
-        let [temperature] = unsafe { out::items(temperature, 1) }? else { return Err(Code::INVALID_ARGUMENT) };
-        if temperature.version != TEMPERATURE_V1 {
-            return Err(Code::ARGUMENT_VERSION_MISMATCH);
-        }
+exports! {
+    fn nvmlDeviceGetTemperature(device |gpu|, sensor: nvmlTemperatureSensors_t) -> c_uint { chip(gpu, sensor) }
+    fn nvmlDeviceGetTemperatureV(device |gpu|) fills temperature: nvmlTemperature_t, 1 {
         temperature.temperature = chip(gpu, temperature.sensorType)?.cast_signed();
         Ok(())
-    })
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn nvmlDeviceGetTemperatureThreshold(
-    handle: nvmlDevice_t,
-    threshold: nvmlTemperatureThresholds_t,
-    celsius: *mut c_uint,
-) -> nvmlReturn_t {
-    device("nvmlDeviceGetTemperatureThreshold", handle, |_| {
-        let limit = match threshold {
+    }
+    fn nvmlDeviceGetTemperatureThreshold(device |_|, threshold: nvmlTemperatureThresholds_t) -> c_uint {
+        Ok(match threshold {
             0 => GpuIdentity::SHUTDOWN_CELSIUS,
             1 => GpuIdentity::SLOWDOWN_CELSIUS,
             2 => GpuIdentity::MEMORY_MAX_CELSIUS,
             3 => GpuIdentity::GPU_MAX_CELSIUS,
             4..=7 => return Err(Code::NOT_SUPPORTED),
             _ => return Err(Code::INVALID_ARGUMENT),
-        };
-        // SAFETY: NVML's contract: the pointer is null or may be written.
-        unsafe { put(celsius, limit) }
-    })
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn nvmlDeviceGetMarginTemperature(
-    handle: nvmlDevice_t,
-    margin: *mut nvmlMarginTemperature_t,
-) -> nvmlReturn_t {
-    device("nvmlDeviceGetMarginTemperature", handle, |gpu| {
-        // SAFETY: NVML's contract: the pointer is null or points at a structure with its version filled in.
-        let [margin] = unsafe { out::items(margin, 1) }? else { return Err(Code::INVALID_ARGUMENT) };
-        if margin.version != MARGIN_V1 {
-            return Err(Code::ARGUMENT_VERSION_MISMATCH);
-        }
+        })
+    }
+    fn nvmlDeviceGetMarginTemperature(device |gpu|) fills margin: nvmlMarginTemperature_t, 1 {
         check_margin(gpu)?;
         margin.marginTemperature = gpu.state().margin_celsius.round() as i32;
         Ok(())
-    })
+    }
 }

@@ -2,7 +2,7 @@
 
 use gpumon_probe::{model::ThrottleReason, vendor::sim::Totals};
 use nvml_wrapper_sys::bindings::{
-    nvmlDevice_t, nvmlPerfPolicyType_enum_NVML_PERF_POLICY_BOARD_LIMIT as BOARD_LIMIT,
+    nvmlPerfPolicyType_enum_NVML_PERF_POLICY_BOARD_LIMIT as BOARD_LIMIT,
     nvmlPerfPolicyType_enum_NVML_PERF_POLICY_LOW_UTILIZATION as LOW_UTILIZATION,
     nvmlPerfPolicyType_enum_NVML_PERF_POLICY_POWER as POWER,
     nvmlPerfPolicyType_enum_NVML_PERF_POLICY_RELIABILITY as RELIABILITY,
@@ -10,25 +10,19 @@ use nvml_wrapper_sys::bindings::{
     nvmlPerfPolicyType_enum_NVML_PERF_POLICY_THERMAL as THERMAL,
     nvmlPerfPolicyType_enum_NVML_PERF_POLICY_TOTAL_APP_CLOCKS as TOTAL_APP_CLOCKS,
     nvmlPerfPolicyType_enum_NVML_PERF_POLICY_TOTAL_BASE_CLOCKS as TOTAL_BASE_CLOCKS, nvmlPerfPolicyType_t,
-    nvmlReturn_t, nvmlViolationTime_t,
+    nvmlViolationTime_t,
 };
 
-use crate::{call::device, code::Code, out::put};
+use super::exports;
+use crate::code::Code;
 
-#[unsafe(no_mangle)]
-unsafe extern "C" fn nvmlDeviceGetViolationStatus(
-    handle: nvmlDevice_t,
-    policy: nvmlPerfPolicyType_t,
-    time: *mut nvmlViolationTime_t,
-) -> nvmlReturn_t {
-    device("nvmlDeviceGetViolationStatus", handle, |gpu| {
-        let answer = nvmlViolationTime_t {
+exports! {
+    fn nvmlDeviceGetViolationStatus(device |gpu|, policy: nvmlPerfPolicyType_t) -> nvmlViolationTime_t {
+        Ok(nvmlViolationTime_t {
             referenceTime: gpu.machine().stamp_us(gpu.index, gpu.elapsed_ms),
             violationTime: held_down_ns(&gpu.totals(), policy)?,
-        };
-        // SAFETY: NVML's contract: the pointer is null or may be written.
-        unsafe { put(time, answer) }
-    })
+        })
+    }
 }
 
 /// How long the clocks have been held down for a policy's sake.

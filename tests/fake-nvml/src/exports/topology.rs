@@ -13,24 +13,17 @@ use nvml_wrapper_sys::bindings::{
     nvmlGpuP2PStatus_enum_NVML_P2P_STATUS_OK as OK, nvmlGpuP2PStatus_t, nvmlGpuTopologyLevel_t, nvmlReturn_t,
 };
 
-use super::affinity::put_set_of;
+use super::{affinity::put_set_of, exports};
 use crate::{
     call::{device, handle, other},
     code::Code,
-    out::put,
 };
 
-#[unsafe(no_mangle)]
-unsafe extern "C" fn nvmlDeviceGetTopologyCommonAncestor(
-    one: nvmlDevice_t,
-    two: nvmlDevice_t,
-    level: *mut nvmlGpuTopologyLevel_t,
-) -> nvmlReturn_t {
-    device("nvmlDeviceGetTopologyCommonAncestor", one, |gpu| {
+exports! {
+    fn nvmlDeviceGetTopologyCommonAncestor(device |gpu|, two: nvmlDevice_t) -> nvmlGpuTopologyLevel_t {
         let path = gpu.machine().world.path(gpu.index, other(gpu.session, two)?);
-        // SAFETY: NVML's contract: the pointer is null or may be written.
-        unsafe { put(level, number(path)) }
-    })
+        Ok(number(path))
+    }
 }
 
 fn number(path: PciPath) -> nvmlGpuTopologyLevel_t {
@@ -61,22 +54,17 @@ unsafe extern "C" fn nvmlDeviceGetTopologyNearestGpus(
     })
 }
 
-/// GPUs with links do everything through them, and nothing through PCIe; without any they do nothing.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn nvmlDeviceGetP2PStatus(
-    one: nvmlDevice_t,
-    two: nvmlDevice_t,
-    capability: nvmlGpuP2PCapsIndex_t,
-    status: *mut nvmlGpuP2PStatus_t,
-) -> nvmlReturn_t {
-    device("nvmlDeviceGetP2PStatus", one, |gpu| {
+exports! {
+    /// GPUs with links do everything through them, and nothing through PCIe; without any they do nothing.
+    fn nvmlDeviceGetP2PStatus(
+        device |gpu|, two: nvmlDevice_t, capability: nvmlGpuP2PCapsIndex_t
+    ) -> nvmlGpuP2PStatus_t {
         let other = other(gpu.session, two)?;
         if capability >= CAPABILITIES {
             return Err(Code::INVALID_ARGUMENT);
         }
         let linked = gpu.machine().world.link(gpu.index, other).nvlinks.value().is_some_and(|links| *links > 0);
         let through_pcie = capability >= PCI;
-        // SAFETY: NVML's contract: the pointer is null or may be written.
-        unsafe { put(status, if linked && !through_pcie { OK } else { NOT_SUPPORTED }) }
-    })
+        Ok(if linked && !through_pcie { OK } else { NOT_SUPPORTED })
+    }
 }

@@ -8,19 +8,18 @@ use nvml_wrapper_sys::bindings::{
     nvmlHostVgpuMode_t, nvmlReturn_t, nvmlVgpuDriverCapability_t, nvmlVgpuHeterogeneousMode_t,
 };
 
-use super::{one_value, versioned};
+use super::exports;
 use crate::{
     call::{device, system},
     code::Code,
 };
 
-one_value! {
-    fn nvmlDeviceGetVirtualizationMode(nvmlGpuVirtualizationMode_t) = |_| Ok(PASSTHROUGH);
-    fn nvmlDeviceGetHostVgpuMode(nvmlHostVgpuMode_t) = |_| Err(Code::NOT_SUPPORTED);
-}
-
-versioned! {
-    fn nvmlDeviceGetVgpuHeterogeneousMode(nvmlVgpuHeterogeneousMode_t, 1) = |_, _| Err(Code::NOT_SUPPORTED);
+exports! {
+    fn nvmlDeviceGetVirtualizationMode(device |_|) -> nvmlGpuVirtualizationMode_t { Ok(PASSTHROUGH) }
+    fn nvmlDeviceGetHostVgpuMode(device |_|) -> nvmlHostVgpuMode_t { Err(Code::NOT_SUPPORTED) }
+    fn nvmlDeviceGetVgpuHeterogeneousMode(device |_|) fills own: nvmlVgpuHeterogeneousMode_t, 1 {
+        Err(Code::NOT_SUPPORTED)
+    }
 }
 
 #[unsafe(no_mangle)]

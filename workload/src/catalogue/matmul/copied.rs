@@ -9,16 +9,7 @@ use super::{
     product::{Product, result_bytes},
     values,
 };
-use crate::{
-    cuda::{CudaError, DeviceMemory},
-    error::RunError,
-    gpu::Gpu,
-    memory_budget::MemoryBudget,
-    protocol::{Backend, Bound, Cost, Dtype, Extent, Verification},
-    random::{SEED_A, SEED_B, fill},
-    real::Real,
-    workload::{About, Prepared, Sample, Size, Workload},
-};
+use crate::catalogue::prelude::*;
 
 /// As in the tutorial that it is from.
 const USUAL_SIDE: u64 = 3000;
@@ -135,13 +126,12 @@ impl Prepared for Ready<'_> {
     fn run(&mut self) -> Result<Sample, RunError> {
         let Self { gpu, product, on_gpu, a, b, out } = self;
         let ready = product.ready()?;
-        let elapsed = gpu.stream.time(|queue| {
+        gpu.time(|queue| {
             queue.copy_in(&product.a, a.slice())?;
             queue.copy_in(&product.b, b.slice())?;
             ready.launch(queue, on_gpu, 0)?;
             queue.copy_out(out.slice_mut(), on_gpu, 0)
-        })?;
-        Ok(Sample { device_us: Some(elapsed.device_us), host_us: elapsed.host_us })
+        })
     }
 
     /// The product of what is on the GPU is checked there; that this is what the host has, and the host's result what

@@ -1,20 +1,11 @@
 //! Products of narrow types on the CPU, which has no units for them: they are made wide, multiplied, and rounded, and all
 //! of that is timed, since it is what the type costs there.
 
-use std::time::Instant;
-
 use half::{bf16, f16};
 use rayon::prelude::*;
 
 use super::{on_cpu::Factors, tolerance::Tolerance, values};
-use crate::{
-    cpu_product::CpuProduct,
-    error::RunError,
-    protocol::{Dtype, Verification},
-    random::{self, SEED_A, SEED_B, fill},
-    real::Real,
-    workload::{Prepared, Sample},
-};
+use crate::{catalogue::prelude::*, cpu_product::CpuProduct};
 
 /// Elements that a thread makes wide or narrow at a time, at least.
 const LEAST: usize = 1 << 14;
@@ -58,11 +49,7 @@ pub(super) struct OnCpu<T: LowPrecision> {
 
 impl<T: LowPrecision> OnCpu<T> {
     pub(super) fn new(n: u64) -> Self {
-        let matrix = |seed| {
-            let mut matrix = vec![T::default(); (n * n) as usize];
-            fill(&mut matrix, |index| T::random(seed, index));
-            matrix
-        };
+        let matrix = |seed| random::array(n * n, |index| T::random(seed, index));
         let wide = Factors::from_elements(n, |_, _| T::Wide::default());
         Self {
             a: matrix(SEED_A),
@@ -77,14 +64,14 @@ impl<T: LowPrecision> OnCpu<T> {
 impl<T: LowPrecision> Prepared for OnCpu<T> {
     fn run(&mut self) -> Result<Sample, RunError> {
         let Self { a, b, wide, sums, out } = self;
-        let begun = Instant::now();
-        for (wide, narrow) in wide.both_mut().into_iter().zip([&*a, &*b]) {
-            let places = wide.par_iter_mut().zip(narrow).with_min_len(LEAST);
-            places.for_each(|(wide, narrow)| *wide = narrow.wide());
-        }
-        wide.multiply(sums);
-        out.par_iter_mut().zip(&*sums).with_min_len(LEAST).for_each(|(out, sum)| *out = T::rounded(*sum));
-        Ok(Sample { device_us: None, host_us: begun.elapsed().as_secs_f64() * 1e6 })
+        Ok(Sample::on_cpu(|| {
+            for (wide, narrow) in wide.both_mut().into_iter().zip([&*a, &*b]) {
+                let places = wide.par_iter_mut().zip(narrow).with_min_len(LEAST);
+                places.for_each(|(wide, narrow)| *wide = narrow.wide());
+            }
+            wide.multiply(sums);
+            out.par_iter_mut().zip(&*sums).with_min_len(LEAST).for_each(|(out, sum)| *out = T::rounded(*sum));
+        }))
     }
 
     /// With factors that are made anew, so that those are checked that were made wide.

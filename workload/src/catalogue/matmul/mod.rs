@@ -25,13 +25,7 @@ pub(crate) use self::{
     on_cpu::Factors,
     product::{Product, memory_bytes, result_bytes},
 };
-use crate::{
-    error::RunError,
-    gpu::Gpu,
-    memory_budget::MemoryBudget,
-    protocol::{Backend, Bound, Cost, Dtype, Extent},
-    workload::{About, Prepared, Size, Workload},
-};
+use crate::catalogue::prelude::*;
 
 pub(crate) static MATMUL: Matmul = Matmul;
 

@@ -1,17 +1,11 @@
 //! A product on all threads of the CPU.
 
-use std::time::Instant;
-
 use rayon::prelude::*;
 
 use super::tolerance::Tolerance;
 use crate::{
+    catalogue::prelude::*,
     cpu_product::{CpuProduct, multiply_by_all},
-    double_double::DoubleDouble,
-    error::RunError,
-    protocol::Verification,
-    random::{SEED_A, SEED_B, fill},
-    workload::{Prepared, Sample},
 };
 
 /// So many columns of B are checked at a time.
@@ -37,11 +31,7 @@ impl<T: CpuProduct> Factors<T> {
 
     /// With these elements, by seed and index.
     pub(super) fn from_elements(n: u64, element: impl Fn(u64, u64) -> T + Sync) -> Self {
-        let matrix = |seed| {
-            let mut matrix = vec![T::default(); (n * n) as usize];
-            fill(&mut matrix, |index| element(seed, index));
-            matrix
-        };
+        let matrix = |seed| random::array(n * n, |index| element(seed, index));
         Self { a: matrix(SEED_A), b: matrix(SEED_B), n: n as usize }
     }
 
@@ -56,10 +46,8 @@ impl<T: CpuProduct> Factors<T> {
 
     /// Room for a result, in which nothing is a number.
     pub(crate) fn poisoned(&self) -> Vec<T> {
-        let mut out = vec![T::default(); self.n * self.n];
         // By the threads that will write there.
-        fill(&mut out, |_| T::POISON);
-        out
+        random::array((self.n * self.n) as u64, |_| T::POISON)
     }
 
     /// Multiplies them.
@@ -108,9 +96,7 @@ impl<T: CpuProduct> OnCpu<T> {
 
 impl<T: CpuProduct> Prepared for OnCpu<T> {
     fn run(&mut self) -> Result<Sample, RunError> {
-        let begun = Instant::now();
-        self.factors.multiply(&mut self.out);
-        Ok(Sample { device_us: None, host_us: begun.elapsed().as_secs_f64() * 1e6 })
+        Ok(Sample::on_cpu(|| self.factors.multiply(&mut self.out)))
     }
 
     fn verify(&mut self) -> Result<Verification, RunError> {

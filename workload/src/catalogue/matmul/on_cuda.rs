@@ -5,11 +5,8 @@ use super::{
     product::{Product, result_bytes},
 };
 use crate::{
-    cuda::{Cublas, DeviceMemory, GemmType},
-    error::RunError,
-    gpu::Gpu,
-    protocol::{Dtype, Verification},
-    workload::{Prepared, Sample, Size},
+    catalogue::prelude::*,
+    cuda::{Cublas, GemmType},
 };
 
 /// The product and its result.
@@ -44,16 +41,15 @@ impl<'gpu> OnCuda<'gpu> {
 impl Prepared for OnCuda<'_> {
     fn run(&mut self) -> Result<Sample, RunError> {
         let Self { product, out, cublas } = self;
-        let stream = &product.gpu.stream;
-        let elapsed = if let Some((cublas, types)) = cublas {
+        let gpu = product.gpu;
+        if let Some((cublas, types)) = cublas {
             let Product { choice, a, b, size, pitch, .. } = product;
             let is_step_by_step = choice.layout == Layout::StepByStep;
-            stream.time(|queue| cublas.multiply(queue, *types, (out, a, b), (size.n, *pitch), is_step_by_step))?
+            gpu.time(|queue| cublas.multiply(queue, *types, (out, a, b), (size.n, *pitch), is_step_by_step))
         } else {
             let ready = product.ready()?;
-            stream.time(|queue| ready.launch(queue, out, 0))?
-        };
-        Ok(Sample { device_us: Some(elapsed.device_us), host_us: elapsed.host_us })
+            gpu.time(|queue| ready.launch(queue, out, 0))
+        }
     }
 
     fn verify(&mut self) -> Result<Verification, RunError> {

@@ -7,13 +7,8 @@ use super::{
     values,
 };
 use crate::{
-    cuda::{Argument, Attribute, CudaError, DeviceMemory, Grid, Kernel, Queue, TensorMap},
-    double_double::DoubleDouble,
-    gpu::{Gpu, THREADS},
-    kernels,
-    protocol::Verification,
-    random::{self, SEED_A, SEED_B},
-    workload::Size,
+    catalogue::prelude::*,
+    cuda::{Attribute, TensorMap},
 };
 
 /// Rows and columns that a block of the check has.

@@ -5,22 +5,12 @@
 mod network;
 mod on_cuda;
 
-use std::time::Instant;
-
 use self::{
     network::{Start, Trained, train},
     on_cuda::{Fused, Stepwise},
 };
 use super::chain::Form;
-use crate::{
-    check::{Expected, compare},
-    double_double::DoubleDouble,
-    error::RunError,
-    gpu::Gpu,
-    memory_budget::MemoryBudget,
-    protocol::{Backend, Bound, Cost, Dtype, Extent, Verification},
-    workload::{About, Prepared, Sample, Size, Workload},
-};
+use crate::catalogue::prelude::*;
 
 const USUAL_STEPS: u64 = 1000;
 /// Parameters are of the size of 1, and each step rounds them. What is lost at one step is mostly found again at the next,
@@ -110,9 +100,7 @@ struct OnCpu {
 
 impl Prepared for OnCpu {
     fn run(&mut self) -> Result<Sample, RunError> {
-        let begun = Instant::now();
-        self.trained = Some(train(&self.start, self.steps));
-        Ok(Sample { device_us: None, host_us: begun.elapsed().as_secs_f64() * 1e6 })
+        Ok(Sample::on_cpu(|| self.trained = Some(train(&self.start, self.steps))))
     }
 
     fn verify(&mut self) -> Result<Verification, RunError> {

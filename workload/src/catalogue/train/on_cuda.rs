@@ -6,12 +6,7 @@ use super::{
 };
 use crate::{
     catalogue::chain::{Chain, Form, Links},
-    cuda::{Argument, Code, CudaError, DeviceMemory, Grid, Kernel, Queue},
-    error::RunError,
-    gpu::{Gpu, thread_each},
-    kernels::ptx,
-    protocol::Verification,
-    workload::{Prepared, Sample},
+    catalogue::prelude::*,
 };
 
 const KERNELS: Code = ptx!("train");
@@ -90,7 +85,7 @@ impl Prepared for Stepwise<'_> {
     fn run(&mut self) -> Result<Sample, RunError> {
         let Self { gpu, begin, step, steps } = self;
         let memory = step.memory();
-        let elapsed = gpu.stream.time(|queue| {
+        gpu.time(|queue| {
             let arguments = [
                 Argument::Out(&memory[OUT]),
                 Argument::In(&memory[INITIAL]),
@@ -101,8 +96,7 @@ impl Prepared for Stepwise<'_> {
             ];
             queue.launch(begin, thread_each(PARAMETERS as u64), &arguments)?;
             (0..*steps).try_for_each(|_| step.put(queue))
-        })?;
-        Ok(Sample { device_us: Some(elapsed.device_us), host_us: elapsed.host_us })
+        })
     }
 
     fn verify(&mut self) -> Result<Verification, RunError> {
@@ -188,8 +182,7 @@ impl Prepared for Fused<'_> {
             Argument::In(targets),
             Argument::U64(*steps),
         ];
-        let elapsed = gpu.stream.time(|queue| queue.launch(kernel, FUSED_GRID, &arguments))?;
-        Ok(Sample { device_us: Some(elapsed.device_us), host_us: elapsed.host_us })
+        gpu.time(|queue| queue.launch(kernel, FUSED_GRID, &arguments))
     }
 
     fn verify(&mut self) -> Result<Verification, RunError> {

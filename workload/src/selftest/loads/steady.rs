@@ -28,69 +28,38 @@ const OFTEN: u32 = 50;
 /// Lanes of PCIe carry so many bytes in a second, by the generation.
 const LANE_BYTES_PER_SECOND: [f64; 7] = [0.0, 0.25e9, 0.5e9, 0.985e9, 1.969e9, 3.938e9, 7.563e9];
 
-pub(super) static READ: Steady = Steady {
-    id: "read",
-    does: "device memory is read as fast as it can be",
-    workload: "read",
-    dtype: Dtype::Fp32,
-    knows: Knows::Memory,
-};
-pub(super) static BF16: Steady = Steady {
-    id: "bf16",
-    does: "matrices of bf16 are multiplied by tensor cores",
-    workload: "matmul",
-    dtype: Dtype::Bf16,
-    knows: Knows::Units("activity.tensor_half_percent", |activity| &activity.tensor_half_percent),
-};
-pub(super) static INT8: Steady = Steady {
-    id: "int8",
-    does: "matrices of int8 are multiplied by tensor cores",
-    workload: "matmul",
-    dtype: Dtype::Int8,
-    knows: Knows::Units("activity.tensor_integer_percent", |activity| &activity.tensor_integer_percent),
-};
-pub(super) static FP64: Steady = Steady {
-    id: "fp64",
-    does: "matrices of fp64 are multiplied by tensor cores",
-    workload: "matmul",
-    dtype: Dtype::Fp64,
-    knows: Knows::Units("activity.tensor_double_percent", |activity| &activity.tensor_double_percent),
-};
-pub(super) static FP32: Steady = Steady {
-    id: "fp32",
-    does: "matrices of fp32 are multiplied",
-    workload: "matmul",
-    dtype: Dtype::Fp32,
-    knows: Knows::Units("activity.fp32_percent", |activity| &activity.fp32_percent),
-};
-pub(super) static TO_DEVICE: Steady = Steady {
-    id: "to-device",
-    does: "pinned memory of the host is copied to the device",
-    workload: "h2d-pinned",
-    dtype: Dtype::Bytes,
-    knows: Knows::Pcie("pcie.rx_bytes_per_second", |pcie| &pcie.rx_bytes_per_second),
-};
-pub(super) static TO_HOST: Steady = Steady {
-    id: "to-host",
-    does: "device memory is copied to pinned memory of the host",
-    workload: "d2h-pinned",
-    dtype: Dtype::Bytes,
-    knows: Knows::Pcie("pcie.tx_bytes_per_second", |pcie| &pcie.tx_bytes_per_second),
-};
-pub(super) static TO_NEXT: Steady = Steady {
-    id: "to-next",
-    does: "memory is copied to the next GPU",
-    workload: "peer",
-    dtype: Dtype::Bytes,
-    knows: Knows::NvLink { is_both_ways: false },
-};
-pub(super) static BOTH_WAYS: Steady = Steady {
-    id: "both-ways",
-    does: "memory is copied to the next GPU and from it at once",
-    workload: "peer-both",
-    dtype: Dtype::Bytes,
-    knows: Knows::NvLink { is_both_ways: true },
-};
+/// A reading, by the path that it has in a sample.
+macro_rules! named {
+    ($part:ident.$reading:ident) => {
+        Named { id: concat!(stringify!($part), ".", stringify!($reading)), of: |$part| &$part.$reading }
+    };
+}
+
+pub(super) static READ: Steady = Steady::new("read", "device memory is read as fast as it can be");
+pub(super) static BF16: Steady = Steady::new("bf16", "matrices of bf16 are multiplied by tensor cores")
+    .runs("matmul", Dtype::Bf16)
+    .known_by(Knows::Units(named!(activity.tensor_half_percent)));
+pub(super) static INT8: Steady = Steady::new("int8", "matrices of int8 are multiplied by tensor cores")
+    .runs("matmul", Dtype::Int8)
+    .known_by(Knows::Units(named!(activity.tensor_integer_percent)));
+pub(super) static FP64: Steady = Steady::new("fp64", "matrices of fp64 are multiplied by tensor cores")
+    .runs("matmul", Dtype::Fp64)
+    .known_by(Knows::Units(named!(activity.tensor_double_percent)));
+pub(super) static FP32: Steady = Steady::new("fp32", "matrices of fp32 are multiplied")
+    .runs("matmul", Dtype::Fp32)
+    .known_by(Knows::Units(named!(activity.fp32_percent)));
+pub(super) static TO_DEVICE: Steady = Steady::new("to-device", "pinned memory of the host is copied to the device")
+    .runs("h2d-pinned", Dtype::Bytes)
+    .known_by(Knows::Pcie(named!(pcie.rx_bytes_per_second)));
+pub(super) static TO_HOST: Steady = Steady::new("to-host", "device memory is copied to pinned memory of the host")
+    .runs("d2h-pinned", Dtype::Bytes)
+    .known_by(Knows::Pcie(named!(pcie.tx_bytes_per_second)));
+pub(super) static TO_NEXT: Steady = Steady::new("to-next", "memory is copied to the next GPU")
+    .runs("peer", Dtype::Bytes)
+    .known_by(Knows::NvLink { is_both_ways: false });
+pub(super) static BOTH_WAYS: Steady = Steady::new("both-ways", "memory is copied to the next GPU and from it at once")
+    .runs("peer-both", Dtype::Bytes)
+    .known_by(Knows::NvLink { is_both_ways: true });
 
 /// A workload that is run for a while.
 pub(super) struct Steady {
@@ -107,11 +76,17 @@ enum Knows {
     /// Device memory, of which a share of the bandwidth is in use.
     Memory,
     /// Units that compute, for a share of the time.
-    Units(&'static str, fn(&Activity) -> &Reading<f64>),
-    /// The link to the host, in this direction.
-    Pcie(&'static str, fn(&PcieLink) -> &Reading<f64>),
+    Units(Named<Activity>),
+    /// The link to the host, in one direction.
+    Pcie(Named<PcieLink>),
     /// The link to the next GPU.
     NvLink { is_both_ways: bool },
+}
+
+/// A reading with its path.
+struct Named<T: 'static> {
+    id: &'static str,
+    of: fn(&T) -> &Reading<f64>,
 }
 
 /// What was done in a second.
@@ -149,6 +124,19 @@ impl KnownLoad for Steady {
 }
 
 impl Steady {
+    /// The workload of the same name, which memory knows of.
+    const fn new(id: &'static str, does: &'static str) -> Self {
+        Self { id, does, workload: id, dtype: Dtype::Fp32, knows: Knows::Memory }
+    }
+
+    const fn runs(self, workload: &'static str, dtype: Dtype) -> Self {
+        Self { workload, dtype, ..self }
+    }
+
+    const fn known_by(self, knows: Knows) -> Self {
+        Self { knows, ..self }
+    }
+
     /// As large as usual, as long as it is then run often: what takes seconds at a time would be read half done.
     fn ready<'gpu>(
         &self,
@@ -179,10 +167,10 @@ impl Steady {
     }
 
     fn expectations(&self, rates: &Rates, device: &Device) -> Vec<Expectation> {
-        match self.knows {
+        match &self.knows {
             Knows::Memory => vec![memory(rates, device)],
-            Knows::Units(reading, of) => vec![units(reading, of, self.dtype, rates, device), energy()],
-            Knows::Pcie(reading, of) => vec![pcie(reading, of, rates), lanes(rates)],
+            Knows::Units(reading) => vec![units(reading, self.dtype, rates, device), energy()],
+            Knows::Pcie(reading) => vec![pcie(reading, rates), lanes(rates)],
             Knows::NvLink { is_both_ways: false } => {
                 let [sent, received] = nvlink(rates.bytes);
                 vec![sent, received.for_next()]
@@ -204,13 +192,7 @@ fn memory(rates: &Rates, device: &Device) -> Expectation {
 }
 
 /// At the clock that the multiprocessors had: a load that is as hot as this lowers it.
-fn units(
-    reading: &'static str,
-    of: fn(&Activity) -> &Reading<f64>,
-    dtype: Dtype,
-    rates: &Rates,
-    device: &Device,
-) -> Expectation {
+fn units(&Named { id, of }: &Named<Activity>, dtype: Dtype, rates: &Rates, device: &Device) -> Expectation {
     let (done, peak) = (rates.operations, compute_peak(device, dtype));
     let how = format!("{:.1} T operations in a second, of what the units can do at their clock", done / 1e12);
     let made = move |during: &SampleWindow| {
@@ -223,7 +205,7 @@ fn units(
     };
     // An operation keeps its units busy for as long as it takes them at best, or longer: Hopper's products of narrow types
     // take a tenth longer.
-    Expectation::new(reading, Unit::Percent, 0.0, Accepted::Times(0.97, 1.15), how)
+    Expectation::new(id, Unit::Percent, 0.0, Accepted::Times(0.97, 1.15), how)
         .made(made)
         .reported(move |during| during.activity(of))
 }
@@ -236,9 +218,9 @@ fn energy() -> Expectation {
 }
 
 /// Packets have headers.
-fn pcie(reading: &'static str, of: fn(&PcieLink) -> &Reading<f64>, rates: &Rates) -> Expectation {
+fn pcie(&Named { id, of }: &Named<PcieLink>, rates: &Rates) -> Expectation {
     let how = "the bytes that were copied; packets have headers, which count too".to_owned();
-    Expectation::new(reading, Unit::BytesPerSecond, rates.bytes, Accepted::Times(0.98, 1.15), how)
+    Expectation::new(id, Unit::BytesPerSecond, rates.bytes, Accepted::Times(0.98, 1.15), how)
         .reported(move |during| during.mean(|sample| of(&sample.pcie).clone()))
 }
 
@@ -259,15 +241,12 @@ fn lanes(rates: &Rates) -> Expectation {
 
 /// From a GPU, and to it.
 fn nvlink(bytes_per_second: f64) -> [Expectation; 2] {
-    let new = |reading, of: fn(&NvLinks) -> &Reading<f64>| {
+    let new = |Named { id, of }: Named<NvLinks>| {
         let how = "the bytes that were copied; packets have headers, which count too".to_owned();
-        Expectation::new(reading, Unit::BytesPerSecond, bytes_per_second, Accepted::Times(0.98, 1.06), how)
+        Expectation::new(id, Unit::BytesPerSecond, bytes_per_second, Accepted::Times(0.98, 1.06), how)
             .reported(move |during| during.mean(|sample| of(&sample.nvlink).clone()))
     };
-    [
-        new("nvlink.tx_bytes_per_second", |links| &links.tx_bytes_per_second),
-        new("nvlink.rx_bytes_per_second", |links| &links.rx_bytes_per_second),
-    ]
+    [new(named!(nvlink.tx_bytes_per_second)), new(named!(nvlink.rx_bytes_per_second))]
 }
 
 fn percent(share: f64) -> f64 {

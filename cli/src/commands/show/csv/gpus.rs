@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, sync::LazyLock};
 
-use gpumon_probe::model::{Gpu, GpuSample, Health, Process, Sample, fields::GPU_FIELDS};
+use gpumon_probe::model::{Gpu, GpuSample, Process, Sample, fields::GPU_FIELDS};
 
 use super::{
     super::snapshot::Snapshot,
@@ -49,7 +49,7 @@ const WHICH: [Column<Row>; 6] = [
     usual("uuid", "UUID of the GPU.", |row| row.gpu.uuid.clone()),
     usual("name", "Product name of the GPU.", |row| plain(&row.known.as_ref()?.name)),
     column("pci_bus_id", "PCI bus ID.", |row| plain(&row.known.as_ref()?.pci_bus_id)),
-    usual("state", "State: ok, asleep, hung, lost or failed.", |row| Some(state(&row.gpu.health).to_owned())),
+    usual("state", "State: ok, asleep, hung, lost or failed.", |row| Some(row.gpu.health.word().to_owned())),
 ];
 
 /// What is no number of the sample.
@@ -83,14 +83,4 @@ fn all_processes(row: &Row) -> Option<&[Process]> {
 
 fn processes(row: &Row) -> Option<&[Process]> {
     row.gpu.processes.value().map(Vec::as_slice)
-}
-
-fn state(health: &Health) -> &'static str {
-    match health {
-        Health::Ok => "ok",
-        Health::Asleep { .. } => "asleep",
-        Health::Hung { .. } => "hung",
-        Health::Lost { .. } => "lost",
-        Health::Failed { .. } => "failed",
-    }
 }
