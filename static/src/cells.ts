@@ -4,5 +4,5 @@ export { CellMeter, isWorthTelling } from './model/cell-cost';
 export type { CellCost } from './model/cell-cost';
 export { CellLine } from './view/cell-line';
 export { Chip } from './view/chip';
-export { memorySize } from './lib/format';
+export { DASH, memorySize } from './lib/format';
 export { shareOf } from './model/kernel-share';

@@ -1,6 +1,6 @@
 /** A section of JupyterLab's list of what runs: the notebooks of this server that hold GPU memory, and how much. */
 
-import { memorySize, shareOf } from '@gpumon/page/cells';
+import { DASH, memorySize, shareOf } from '@gpumon/page/cells';
 import type { Feed, FeedReader } from '@gpumon/page/feed';
 import type { JupyterFrontEnd } from '@jupyterlab/application';
 import { PathExt } from '@jupyterlab/coreutils';
@@ -105,7 +105,7 @@ export class GpuMemoryList implements IRunningSessions.IManager {
     for (const session of sample === null ? [] : this.app.serviceManager.sessions.running()) {
       const share = sample === null || !session.kernel ? null : shareOf(sample, session.kernel.id);
       if (share !== null && share.gpus.length > 0) {
-        const detail = share.bytes === null ? '–' : memorySize(share.bytes);
+        const detail = share.bytes === null ? DASH : memorySize(share.bytes);
         const title = this.trans.__('%1 holds %2 of GPU %3', session.path, detail, share.gpus.join(', '));
         holders.push({ session, detail, title, bytes: share.bytes ?? 0 });
       }

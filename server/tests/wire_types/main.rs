@@ -1,7 +1,8 @@
-//! TypeScript's types of everything that travels, its catalogue of fields and the reference page are made from the Rust
-//! code, and are committed.
+//! TypeScript's types of everything that travels, its catalogue of fields, its table of Xids and the reference page are
+//! made from the Rust code, and are committed.
 
 mod fields;
+mod xids;
 
 use std::{collections::BTreeMap, env, fmt::Write, fs, path::Path};
 
@@ -30,9 +31,32 @@ fn generated() -> BTreeMap<String, String> {
         let own = text.lines().filter(|line| !line.starts_with("// This file was") && !line.starts_with("import type"));
         let own = own.collect::<Vec<_>>().join("\n");
         assert!(own.contains("export type"), "{name} has no type");
-        writeln!(types, "\n{}", own.trim()).unwrap();
+        writeln!(types, "\n{}", formatted(own.trim())).unwrap();
     }
-    [("index.ts".to_owned(), types), ("fields.ts".to_owned(), fields::typescript())].into()
+    let files = [("index.ts", types), ("fields.ts", fields::typescript()), ("xids.ts", xids::typescript())];
+    files.map(|(name, text)| (name.to_owned(), text)).into()
+}
+
+/// A type with its parts indented, and with comments of one line on one line.
+fn formatted(text: &str) -> String {
+    let (comment, own) = text.split_at(text.find("export type").unwrap_or_default());
+    let text = format!("{comment}{}", own.replace('\n', "\n  "));
+    let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
+    let mut formatted: Vec<String> = Vec::new();
+    let mut at = 0;
+    while let Some(line) = lines.get(at) {
+        match lines[at..] {
+            [open, only, close, ..] if open.ends_with("/**") && close.ends_with("*/") => {
+                formatted.push(format!("{open}{} */", only.trim_start().trim_start_matches('*')));
+                at += 3;
+            }
+            _ => {
+                formatted.push((*line).to_owned());
+                at += 1;
+            }
+        }
+    }
+    formatted.join("\n")
 }
 
 fn read(folder: &Path) -> BTreeMap<String, String> {

@@ -31,6 +31,10 @@ describe('numbers', () => {
     expect(plain(format.watts(1234.5))).toBe('1,235 W');
     expect(plain(format.celsius(64))).toBe('64 °C');
     expect(plain(format.mhz(1980))).toBe('1,980 MHz');
+    expect(plain(format.memoryAmount(184 * 1024 ** 2))).toBe('184 MiB');
+    expect(plain(format.memoryAmount(61 * GIB))).toBe('61.0 GiB');
+    expect(plain(format.microseconds(5.5))).toBe('5.50 µs');
+    expect(plain(format.operationsPerSecond(4.02e12, 'FLOP'))).toBe('4.02 TFLOP/s');
   });
 
   it('in a column align on the point, and are never rounded to nothing', () => {
@@ -55,6 +59,7 @@ describe('times', () => {
     [7400, '7 s'],
     [59_600, '1 min'],
     [26 * 60_000, '26 min'],
+    [60 * 60_000, '1 h'],
     [134 * 60_000, '2 h 14 min'],
     [146 * 3_600_000, '6 d 2 h'],
   ])('%d ms last %s', (ms, text) => {
@@ -72,6 +77,8 @@ describe('times', () => {
     try {
       expect(plain(format.memorySize(GIB))).toBe('1.07 GB');
       expect(plain(format.memoryColumn(8e6))).toBe('8 MB');
+      expect(plain(format.memoryAmount(8e6))).toBe('8.00 MB');
+      expect(plain(format.memoryTotal(null))).toBe('GB');
       expect(plain(format.celsius(100))).toBe('212 °F');
     } finally {
       chooseUnits({ memory: 'GiB', temperature: '°C' });

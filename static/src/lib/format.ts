@@ -22,6 +22,11 @@ export function percent(value: number): string {
   return `${String(Math.round(value))}${SPACE}%`;
 }
 
+/** `16,896`. */
+export function count(value: number): string {
+  return thousands(value.toFixed(0));
+}
+
 /** The number alone of a memory size, in GiB or what else was chosen: `61.0`. */
 export function memoryNumber(bytes: number): string {
   return bytes === 0 ? '0' : significant(bytes / memoryUnitBytes());
@@ -32,25 +37,37 @@ export function memorySize(bytes: number): string {
   return `${memoryNumber(bytes)}${SPACE}${units().memory}`;
 }
 
+/** What stands behind the number of memory in use: `/ 140 GiB`, or the unit alone where the total is not known. */
+export function memoryTotal(bytes: number | null): string {
+  return bytes === null ? units().memory : `/ ${memorySize(bytes)}`;
+}
+
+/** Memory of any size, in a sentence: `184 MiB`, `61.0 GiB`. */
+export function memoryAmount(bytes: number): string {
+  const small = smallMemory();
+  return bytes >= 1000 * small.bytes
+    ? memorySize(bytes)
+    : `${bytes === 0 ? '0' : significant(bytes / small.bytes)}${SPACE}${small.name}`;
+}
+
 /** Memory in a column: one decimal of GiB, so that points align; MiB for what would be 0.0. */
 export function memoryColumn(bytes: number): string {
-  const { memory } = units();
   const unit = memoryUnitBytes();
-  if (bytes !== 0 && bytes < 0.05 * unit) {
-    const small = memory === 'GiB' ? 1024 : 1000;
-    return `${String(Math.max(1, Math.round((bytes / unit) * small)))}${SPACE}${memory.replace('G', 'M')}`;
-  }
-  return `${(bytes / unit).toFixed(1)}${SPACE}${memory}`;
+  const small = smallMemory();
+  return bytes !== 0 && bytes < 0.05 * unit
+    ? `${count(Math.max(1, bytes / small.bytes))}${SPACE}${small.name}`
+    : `${(bytes / unit).toFixed(1)}${SPACE}${units().memory}`;
+}
+
+/** MiB beside GiB, MB beside GB. */
+function smallMemory(): { name: string; bytes: number } {
+  const { memory } = units();
+  return memory === 'GiB' ? { name: 'MiB', bytes: 1024 ** 2 } : { name: 'MB', bytes: 1e6 };
 }
 
 /** `692 W`. */
 export function watts(value: number): string {
-  return `${wattsNumber(value)}${SPACE}W`;
-}
-
-/** The number alone of a power in watts. */
-export function wattsNumber(value: number): string {
-  return thousands(value.toFixed(0));
+  return `${count(value)}${SPACE}W`;
 }
 
 /** `64 °C`. */
@@ -61,7 +78,7 @@ export function celsius(value: number): string {
 
 /** `1,980 MHz`. */
 export function mhz(value: number): string {
-  return `${thousands(value.toFixed(0))}${SPACE}MHz`;
+  return `${count(value)}${SPACE}MHz`;
 }
 
 /** `12.4 MB/s`: links and disks count in powers of ten. */
@@ -70,7 +87,7 @@ export function bytesPerSecond(value: number): string {
   return `${value === 0 ? '0' : significant(value / scale)}${SPACE}${unit}`;
 }
 
-/** How long, in the largest fitting unit: `7 s`, `26 min`, `2 h 14 min`, `6 d 2 h`. */
+/** How long, in the largest fitting unit: `7 s`, `26 min`, `2 h 14 min`, `6 d 2 h`, and `1 h` to the minute. */
 export function duration(ms: number): string {
   const seconds = Math.max(0, Math.round(ms / 1000));
   if (seconds < 60) {
@@ -82,9 +99,13 @@ export function duration(ms: number): string {
   }
   const hours = Math.floor(minutes / 60);
   if (hours < 24) {
-    return `${String(hours)}${SPACE}h ${String(minutes % 60)}${SPACE}min`;
+    return withRest(hours, 'h', minutes % 60, 'min');
   }
-  return `${String(Math.floor(hours / 24))}${SPACE}d ${String(hours % 24)}${SPACE}h`;
+  return withRest(Math.floor(hours / 24), 'd', hours % 24, 'h');
+}
+
+function withRest(value: number, unit: string, rest: number, restUnit: string): string {
+  return `${String(value)}${SPACE}${unit}${rest === 0 ? '' : ` ${String(rest)}${SPACE}${restUnit}`}`;
 }
 
 /** How long something took, to three digits: `80 ms`, `12.4 s`; from two minutes on as a duration. */
@@ -93,6 +114,25 @@ export function precise(ms: number): string {
     return `${String(Math.round(ms))}${SPACE}ms`;
   }
   return ms < 120_000 ? `${significant(ms / 1000)}${SPACE}s` : duration(ms);
+}
+
+/** `5.50 µs`, `12.4 ms`. */
+export function microseconds(us: number): string {
+  if (us >= 999_500) {
+    return precise(us / 1000);
+  }
+  return us < 999.5 ? `${significant(us)}${SPACE}µs` : `${significant(us / 1000)}${SPACE}ms`;
+}
+
+/** `4.02 TFLOP/s`; `unit` is what is counted. */
+export function operationsPerSecond(value: number, unit: 'OP' | 'FLOP'): string {
+  const [scale, prefix] = value >= 0.9995e12 ? [1e12, 'T'] : value >= 0.9995e9 ? [1e9, 'G'] : [1e6, 'M'];
+  return `${significant(value / scale)}${SPACE}${prefix}${unit}/s`;
+}
+
+/** `0.28 kWh`. */
+export function kilowattHours(joules: number): string {
+  return `${significant(joules / 3.6e6)}${SPACE}kWh`;
 }
 
 /** `420 J`, `6.10 kJ`, `1.20 MJ`. */

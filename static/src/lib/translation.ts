@@ -21,10 +21,15 @@ export function setTranslator(translator: Translator): void {
   trans = translator;
 }
 
-/** Words that belong together, made when one of them is first needed. */
+/** Texts that belong together, made when one of them is first needed in a language. */
 export function table<T>(make: () => T): () => T {
-  let made: T | null = null;
-  return () => (made ??= make());
+  let made: { by: Translator; texts: T } | null = null;
+  return () => {
+    if (made?.by !== trans) {
+      made = { by: trans, texts: make() };
+    }
+    return made.texts;
+  };
 }
 
 function filled(text: string, ...args: unknown[]): string {

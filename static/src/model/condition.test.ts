@@ -22,8 +22,9 @@ describe('the conditions of a GPU', () => {
     expect(shown[2]?.key).toContain(String(NOW - 99));
   });
 
-  it("are told in the server's words, without what could reorder or hide others", () => {
-    const [shown] = concernsOf(gpu(0, { conditions: [{ ...xid, text: 'evil\u202e.ipynb holds it' }] }), NOW);
+  it('are shown without what could reorder or hide others', () => {
+    const unknown = { ...xid, condition: 'new kind', text: 'evil\u202e.ipynb holds it' } as unknown as Condition;
+    const [shown] = concernsOf(gpu(0, { conditions: [unknown] }), NOW);
     expect(shown?.text).toBe('evil\ufffd.ipynb holds it');
   });
 

@@ -1,10 +1,11 @@
-/** What is the matter with a GPU, as the server says it, so that every screen says the same. */
+/** What is the matter with a GPU: its conditions as they are shown. */
 
 import { duration, since } from '../lib/format';
-import { plainText } from '../lib/text';
 import { trans } from '../lib/translation';
 import type { Condition, GpuSample, Severity } from '../wire';
 import type { Level, Description } from './describe';
+import { describeCondition } from './describe-condition';
+import { valueOf } from './reading';
 
 /** A condition as it is shown. */
 export interface Concern extends Description {
@@ -24,12 +25,13 @@ const RANKS: readonly Level[] = ['act', 'warn', 'note', 'quiet'];
 
 /** A GPU's conditions, the worst first, and among equals the oldest; but for the forecast, which has words of its own. */
 export function concernsOf(gpu: GpuSample | null, now_ms: number): Concern[] {
+  const processes = (gpu === null ? null : valueOf(gpu.processes)) ?? [];
   const told = (gpu?.conditions ?? []).filter(({ condition }) => condition !== 'memory_filling');
   const oldestFirst = told.sort((a, b) => a.since_ms - b.since_ms);
   return worstFirst(
     oldestFirst.map((condition) => ({
       key: keyOf(condition),
-      text: plainText(condition.text),
+      text: describeCondition(condition, processes, gpu),
       title: describeSince(condition, now_ms),
       level: severityLevel(condition.severity),
     })),

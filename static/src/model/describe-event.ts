@@ -1,8 +1,9 @@
 /** Events in sentences. */
 
 import { trans } from '../lib/translation';
-import type { Event, ProcessRef, Run } from '../wire';
+import type { Event, Process, ProcessRef, Run } from '../wire';
 import { severityLevel } from './condition';
+import { describeCondition, xidOf } from './describe-condition';
 import { valueOf } from './reading';
 import type { Level } from './describe';
 
@@ -13,81 +14,73 @@ interface EventDescription {
   level: Level;
 }
 
-/** An event in words; `null` for one that is not told, or of a kind that a newer server knows. */
-export function describeEvent(event: Event): EventDescription | null {
-  switch (event.what) {
-    case 'gpu_lost':
-      return words('act', trans.__('GPU lost (fallen off the bus)'));
-    case 'gpu_hung':
-      return words('act', trans.__('GPU not responding (driver hang)'));
-    case 'gpu_failed':
-      return words('act', trans.__('GPU cannot be opened'));
-    case 'gpu_asleep':
-      return words('quiet', trans.__('GPU suspended by power management'));
-    case 'gpu_back':
-      return words('quiet', trans.__('GPU responding again'));
-    case 'xid': {
-      const { code, pid, meaning } = event;
-      const text =
-        pid === undefined
-          ? trans.__('Xid %1: %2', code, meaning)
-          : trans.__('Xid %1 (process %2): %3', code, pid, meaning);
-      return words('warn', text, event.advice);
-    }
-    case 'ecc_errors':
-      return describeEcc(event.corrected, event.uncorrected);
-    case 'condition_began':
-      return words(severityLevel(event.severity), event.text);
-    case 'condition_ended':
-      return words(
-        'quiet',
-        event.condition === 'xid' ? trans.__('Resolved: Xid %1', event.code) : trans.__('Resolved: %1', event.text),
-      );
-    case 'process_started':
-      return words('quiet', trans.__('%1 started', describeProcess(event)));
-    case 'process_ended':
-      return words('quiet', trans.__('%1 exited', describeProcess(event)));
-    case 'mig_changed':
-      return words('note', trans.__('MIG configuration changed'));
-    case 'power_source_changed':
-      return words('note', trans.__('Power source changed'));
-    case 'run_began':
-      return words('quiet', trans.__('Run started: %1', event.title));
-    case 'run_ended':
-      return runEnd(event);
-    // Steps of runs are on charts alone.
-    default:
-      return null;
-  }
+type Describe<E> = (event: E, processes: readonly Process[]) => EventDescription | null;
+
+/** The compiler asks for a text of each kind that the server has. */
+const TEXTS: { [K in Event['what']]: Describe<Extract<Event, { what: K }>> } = {
+  gpu_lost: () => description('act', trans.__('GPU lost (fallen off the bus)')),
+  gpu_hung: () => description('act', trans.__('GPU not responding (driver hang)')),
+  gpu_failed: () => description('act', trans.__('GPU cannot be opened')),
+  gpu_asleep: () => description('quiet', trans.__('GPU suspended by power management')),
+  gpu_back: () => description('quiet', trans.__('GPU responding again')),
+  xid: ({ code, pid, meaning, advice }) => {
+    const xid = xidOf(code);
+    const known = xid?.meaning() ?? meaning;
+    const text =
+      pid === undefined ? trans.__('Xid %1: %2', code, known) : trans.__('Xid %1 (process %2): %3', code, pid, known);
+    return description('warn', text, xid?.advice() ?? advice);
+  },
+  ecc_errors: ({ corrected, uncorrected }) => describeEcc(corrected, uncorrected),
+  condition_began: (event, processes) =>
+    description(severityLevel(event.severity), describeCondition(event, processes)),
+  condition_ended: (event, processes) => {
+    const text = describeCondition(event, processes);
+    const isXid = event.condition === 'xid';
+    return description('quiet', isXid ? trans.__('Resolved: Xid %1', event.code) : trans.__('Resolved: %1', text));
+  },
+  process_started: (event) => description('quiet', trans.__('%1 started', describeProcess(event))),
+  process_ended: (event) => description('quiet', trans.__('%1 exited', describeProcess(event))),
+  mig_changed: () => description('note', trans.__('MIG configuration changed')),
+  power_source_changed: () => description('note', trans.__('Power source changed')),
+  run_began: ({ title }) => description('quiet', trans.__('Run started: %1', title)),
+  // Steps of runs are on charts alone.
+  run_step: () => null,
+  run_ended: runEnd,
+};
+
+/** An event in words, with processes that are still there by their names; `null` for one that is not told, or unknown. */
+export function describeEvent(event: Event, processes: readonly Process[]): EventDescription | null {
+  const describe = TEXTS[event.what] as Describe<Event> | undefined;
+  return describe?.(event, processes) ?? null;
 }
 
-function words(level: Level, text: string, more = ''): EventDescription {
+function description(level: Level, text: string, more = ''): EventDescription {
   return { level, text, more };
 }
 
 function runEnd({ title, status }: Run): EventDescription {
   switch (status) {
     case 'failed':
-      return words('warn', trans.__('Run failed: %1', title));
+      return description('warn', trans.__('Run failed: %1', title));
     case 'cancelled':
-      return words('quiet', trans.__('Run canceled: %1', title));
+      return description('quiet', trans.__('Run canceled: %1', title));
     case 'lost':
-      return words('warn', trans.__('Run lost: %1', title));
+      return description('warn', trans.__('Run lost: %1', title));
     default:
-      return words('quiet', trans.__('Run completed: %1', title));
+      return description('quiet', trans.__('Run completed: %1', title));
   }
 }
 
 function describeEcc(corrected: number, uncorrected: number): EventDescription {
   if (uncorrected === 0) {
-    return words(
+    return description(
       'note',
       trans._n('%1 memory error corrected by hardware', '%1 memory errors corrected by hardware', corrected),
     );
   }
   const wrong = trans._n('%1 uncorrected memory error', '%1 uncorrected memory errors', uncorrected);
   const mended = trans._n('%1 memory error corrected', '%1 memory errors corrected', corrected);
-  return words(
+  return description(
     'act',
     corrected === 0 ? wrong : `${wrong}, ${mended}`,
     trans.__('Results computed from this memory are invalid. Run the work again.'),

@@ -1,10 +1,10 @@
 /** A failure for want of GPU memory in words: what was asked, what was free at that moment, and who held the rest. */
 
-import { timeOfDay } from '../lib/format';
+import { DASH, memoryAmount, timeOfDay } from '../lib/format';
 import { trans } from '../lib/translation';
 import type { Inventory, Sample } from '../wire';
 import { gpusOf, type GpuView } from './gpu';
-import { heldBytes, holderName, ownKernel, size, type NameOf } from './holder-name';
+import { heldBytes, holderName, ownKernel, type NameOf } from './holder-name';
 import { holderRows, SlotKeeper, textOf, type HolderRow } from './holders';
 import { shareOf } from './kernel-share';
 import type { OomError } from './oom-error';
@@ -54,7 +54,7 @@ export function describeOom(error: OomError, moment: OomSnapshot): OomDescriptio
   const told = error.free_bytes !== null && error.total_bytes !== null;
   const free = told || memory === undefined ? error.free_bytes : valueOf(memory.free_bytes);
   const total = told || memory === undefined ? error.total_bytes : valueOf(memory.total_bytes);
-  const left = free === null || total === null ? null : [size(free), size(total)];
+  const left = free === null || total === null ? null : [memoryAmount(free), memoryAmount(total)];
   const at = sample === null ? '' : timeOfDay(sample.at_ms);
   const sources = [
     told ? trans.__('Free memory: from the error message.') : trans.__('Free memory: from the driver at %1.', at),
@@ -82,7 +82,7 @@ function sentence(error: OomError, left: readonly string[] | null, gpu: number |
       ? trans.__('%1 ran out of GPU memory with %2 of %3 free.', framework, ...left)
       : trans.__('%1 ran out of GPU memory with %2 of %3 free on its GPU %4.', framework, ...left, error.gpu);
   }
-  const asked = size(asked_bytes);
+  const asked = memoryAmount(asked_bytes);
   if (left === null) {
     return trans.__('%1 requested %2 of GPU memory.', framework, asked);
   }
@@ -128,7 +128,7 @@ function holdersOf(gpu: GpuView, { kernelId, nameOf }: OomSnapshot): OomHolder[]
     const title = rest.map((row) => holderName(row, nameOf)).join('\n');
     named.push({
       key: 'rest',
-      text: trans._n('%1 more %2', '%1 more %2', rest.length, size(bytes)),
+      text: trans._n('%1 more %2', '%1 more %2', rest.length, memoryAmount(bytes)),
       title,
       kernelId: null,
     });
@@ -142,7 +142,7 @@ function holderOf(row: HolderRow, failed: string, nameOf: NameOf): OomHolder {
   const bytes = valueOf(row.memory_bytes);
   return {
     key: row.key,
-    text: `${name} ${bytes === null ? '–' : size(bytes)}`,
+    text: `${name} ${bytes === null ? DASH : memoryAmount(bytes)}`,
     title: trans.__('%1 (PID %2)', textOf(command).text, pid),
     kernelId: ownKernel(row, nameOf),
   };
@@ -151,14 +151,14 @@ function holderOf(row: HolderRow, failed: string, nameOf: NameOf): OomHolder {
 function notesOf({ framework, unused_bytes, limit_bytes, asked_bytes }: OomError): string[] {
   const notes: string[] = [];
   if (limit_bytes !== null) {
-    notes.push(trans.__('%1 is limited to %2 in this process.', framework, size(limit_bytes)));
+    notes.push(trans.__('%1 is limited to %2 in this process.', framework, memoryAmount(limit_bytes)));
   }
   if (unused_bytes !== null && unused_bytes >= (asked_bytes ?? Infinity)) {
     notes.push(
       trans.__(
         '%1 reserves %2 that it does not use: too fragmented for this request, and not available to other processes.',
         framework,
-        size(unused_bytes),
+        memoryAmount(unused_bytes),
       ),
     );
   }

@@ -1,6 +1,6 @@
 /** Runs in words. */
 
-import { bytesPerSecond, DASH, percent, precise, significant } from '../lib/format';
+import { bytesPerSecond, DASH, microseconds, operationsPerSecond, percent } from '../lib/format';
 import { plainText } from '../lib/text';
 import { table, trans } from '../lib/translation';
 import type { RunPhase, RunResult, RunState, RunStatus, RunTopic } from '../wire';
@@ -85,7 +85,7 @@ export function resultParts(result: RunResult): Part[] {
     part(
       trans.__('rate'),
       counts ? operations : bytes,
-      (rate) => (counts ? operationsPerSecond(rate, result.dtype) : bytesPerSecond(rate)),
+      (rate) => (counts ? operationsPerSecond(rate, result.dtype === 'int8' ? 'OP' : 'FLOP') : bytesPerSecond(rate)),
       trans.__('Median rate'),
       trans.__('Measures time only.'),
     ),
@@ -99,14 +99,14 @@ export function resultParts(result: RunResult): Part[] {
     part(
       trans.__('device time'),
       valueOf(result.device_us),
-      (us) => trans.__('%1 device time', time(us)),
+      (us) => trans.__('%1 device time', microseconds(us)),
       trans.__('Median time, by the device clock'),
       trans.__('Not timed, or no device clock (CPU).'),
     ),
     part(
       trans.__('host time'),
       valueOf(result.host_us),
-      (us) => trans.__('%1 host time', time(us)),
+      (us) => trans.__('%1 host time', microseconds(us)),
       trans.__('Median time, by the host clock, from the first call to completion'),
       trans.__('Not timed.'),
     ),
@@ -130,18 +130,4 @@ function verified({ verified, checked, wrong, partial }: RunResult): Part {
     title: trans.__('All %1 elements of the result were checked.', checked),
     absent: false,
   };
-}
-
-/** `5.50 µs`, `12.4 ms`. */
-function time(us: number): string {
-  return us < 999.5
-    ? `${significant(us)}\u00a0µs`
-    : us < 999_500
-      ? `${significant(us / 1000)}\u00a0ms`
-      : precise(us / 1000);
-}
-
-function operationsPerSecond(value: number, dtype: string): string {
-  const [scale, prefix] = value >= 0.9995e12 ? [1e12, 'T'] : value >= 0.9995e9 ? [1e9, 'G'] : [1e6, 'M'];
-  return `${significant(value / scale)}\u00a0${prefix}${dtype === 'int8' ? 'OP/s' : 'FLOP/s'}`;
 }

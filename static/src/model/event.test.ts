@@ -13,7 +13,7 @@ const xid: Event = {
   code: 79,
   pid: 4711,
   meaning: 'The GPU fell off the PCIe bus.',
-  advice: 'Check power and seating.',
+  advice: 'Do something.',
 };
 
 const xidBegan: Event = {
@@ -51,7 +51,7 @@ describe('the list', () => {
     expect(rows).toMatchObject([
       {
         text: 'Xid 79 (process 4711): The GPU fell off the PCIe bus.',
-        more: 'Check power and seating.',
+        more: 'Check power, heat and seating, then reboot; if it comes back, the board or the slot is faulty.',
         level: 'act',
       },
     ]);

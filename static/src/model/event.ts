@@ -1,10 +1,11 @@
 /** What happened: which events are kept, which are listed, and what they say. */
 
 import { plainText } from '../lib/text';
-import type { Event } from '../wire';
+import type { Event, Sample } from '../wire';
 import { severityLevel } from './condition';
 import { describeEvent } from './describe-event';
 import type { Level } from './describe';
+import { valueOf } from './reading';
 
 /** One line of the list. */
 export interface EventRow {
@@ -42,14 +43,15 @@ export function keepEvents(events: readonly Event[]): Event[] {
   return rest.slice(Math.max(0, surplus));
 }
 
-/** The lines of the list, the newest first. */
-export function eventRows(events: readonly Event[], withProcesses: boolean): EventRow[] {
+/** The lines of the list, the newest first; `sample` names the processes that are still there. */
+export function eventRows(events: readonly Event[], withProcesses: boolean, sample: Sample | null = null): EventRow[] {
+  const processes = sample?.gpus.flatMap((gpu) => valueOf(gpu.processes) ?? []) ?? [];
   const seen = new Map<string, number>();
   const rows = events.flatMap((event): EventRow[] => {
     if ((isProcess(event) && !withProcesses) || isToldByXid(event, events)) {
       return [];
     }
-    const words = describeEvent(event);
+    const words = describeEvent(event, processes);
     if (words === null) {
       return [];
     }
@@ -86,7 +88,7 @@ export function marksByGpu(events: readonly Event[]): Map<number, Mark[]> {
     if (gpu === undefined || event.what === 'condition_ended' || isProcess(event) || isToldByXid(event, events)) {
       continue;
     }
-    const level = levelOf(event, describeEvent(event)?.level ?? 'quiet', events);
+    const level = levelOf(event, describeEvent(event, [])?.level ?? 'quiet', events);
     if (level === 'warn' || level === 'act' || event.what === 'xid') {
       marks.set(gpu, [...(marks.get(gpu) ?? []), { at_ms: event.at_ms, level }]);
     }

@@ -1,6 +1,5 @@
-/** Holders of GPU memory in words: what they are called, and who the largest are. */
+/** What holders of GPU memory are called. */
 
-import { significant, memorySize } from '../lib/format';
 import { plainText } from '../lib/text';
 import { textOf, type HolderRow } from './holders';
 import { valueOf } from './reading';
@@ -27,14 +26,4 @@ export function holderName(row: HolderRow, nameOf: NameOf): string {
 /** What it holds; 0 where that is not known. */
 export function heldBytes(row: HolderRow): number {
   return valueOf(row.memory_bytes) ?? 0;
-}
-
-const MIB = 1024 ** 2;
-
-/** `184 MiB`, `61.0 GiB`. */
-export function size(bytes: number): string {
-  if (bytes >= 1000 * MIB) {
-    return memorySize(bytes);
-  }
-  return `${bytes === 0 ? '0' : significant(bytes / MIB)}\u00a0MiB`;
 }

@@ -1,5 +1,6 @@
 /** Who holds a GPU: notebooks with all that their kernels have started, and processes of nobody's notebook. */
 
+import { DASH } from '../lib/format';
 import { plainText } from '../lib/text';
 import { trans } from '../lib/translation';
 import type { GpuSample, Notebook, Process, Reading } from '../wire';
@@ -129,7 +130,7 @@ export function textOf(reading: Reading<string>): { text: string; reason: string
   const absence = absenceOf(reading);
   return absence === null
     ? { text: plainText(valueOf(reading) ?? ''), reason: null }
-    : { text: '–', reason: describeAbsence(absence) };
+    : { text: DASH, reason: describeAbsence(absence) };
 }
 
 /** Why a GPU's processes cannot be told. The card of a lost GPU says what has happened; they need no line of their own. */

@@ -38,7 +38,7 @@ function words(condition: Condition): string | undefined {
 
 describe('a forecast', () => {
   it('says when memory will be full, and how urgent that is', () => {
-    expect(words(filling(38, 1.6))).toBe('memory full in about 40 s: grows 1.60 GiB/s');
+    expect(words(filling(38, 1.6))).toBe('Memory full in about 40 s: grows 1.60 GiB/s');
     const level = (left_s: number): string | undefined => {
       const found = forecast(filling(left_s, 1));
       return found === null ? undefined : describeForecast(found).level;
@@ -47,13 +47,13 @@ describe('a forecast', () => {
   });
 
   it('names those who grow most', () => {
-    expect(words(filling(38, 1.6, { 1: 1.6, 3: 0.1 }))).toBe('memory full in about 40 s: train grows 1.60 GiB/s');
+    expect(words(filling(38, 1.6, { 1: 1.6, 3: 0.1 }))).toBe('Memory full in about 40 s: train grows 1.60 GiB/s');
     expect(words(filling(38, 1.6, { 2: 0.4, 1: 0.9, 3: 0.3 }))).toBe(
-      'memory full in about 40 s: train grows 0.90 GiB/s, eval 0.40 GiB/s',
+      'Memory full in about 40 s: train grows 0.90 GiB/s, eval 0.40 GiB/s',
     );
-    expect(words(filling(38, 1.6, { 99: 1.6 }))).toBe('memory full in about 40 s: grows 1.60 GiB/s');
-    expect(words(filling(4, 15, { 1: 15 }))).toBe('memory full: train grew 15.0 GiB/s');
-    expect(words(filling(4, 15))).toBe('memory full: grew 15.0 GiB/s');
+    expect(words(filling(38, 1.6, { 99: 1.6 }))).toBe('Memory full in about 40 s: grows 1.60 GiB/s');
+    expect(words(filling(4, 15, { 1: 15 }))).toBe('Memory full: train grew 15.0 GiB/s');
+    expect(words(filling(4, 15))).toBe('Memory full: grew 15.0 GiB/s');
   });
 
   it('is told once', () => {

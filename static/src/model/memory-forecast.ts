@@ -46,31 +46,38 @@ export function forecastOf(gpu: GpuView, rows: readonly HolderRow[], horizon_ms:
   return null;
 }
 
-/** A forecast in words, with the names of those that most of the growth is due to. */
+/** A forecast as it is shown. */
 export function describeForecast(
   { left_ms, bytes_per_second, severity, growers }: Forecast,
   nameOf: (row: HolderRow) => string = (row) => row.name,
 ): Description {
-  const named = growers.filter((one) => one.bytes_per_second >= NAMED_SHARE * bytes_per_second).slice(0, NAMED_MOST);
-  const [first, ...others] = named;
-  const more = others.map((one) => `, ${nameOf(one.row)} ${rate(one.bytes_per_second)}`).join('');
-  const speed = `${rate(first?.bytes_per_second ?? bytes_per_second)}${more}`;
-  const name = first === undefined ? null : nameOf(first.row);
+  const named = growers.map(({ row, ...growth }) => ({ name: nameOf(row), ...growth }));
   return {
-    text: left_ms < 5000 ? describeFull(name, speed) : describeFilling(rough(left_ms), name, speed),
+    text: describeFilling(left_ms, bytes_per_second, named),
     title: trans.__('Estimated from the growth over the last 30 s.'),
     level: severity === 'critical' ? 'act' : 'warn',
   };
 }
 
-function describeFull(name: string | null, speed: string): string {
-  return name === null ? trans.__('memory full: grew %1', speed) : trans.__('memory full: %1 grew %2', name, speed);
-}
-
-function describeFilling(left: string, name: string | null, speed: string): string {
-  return name === null
-    ? trans.__('memory full in about %1: grows %2', left, speed)
-    : trans.__('memory full in about %1: %2 grows %3', left, name, speed);
+/** When memory will be full, with those of `growers`, the fastest first, that most of the growth is due to. */
+export function describeFilling(
+  left_ms: number,
+  bytes_per_second: number,
+  growers: readonly { name: string; bytes_per_second: number }[],
+): string {
+  const named = growers.filter((one) => one.bytes_per_second >= NAMED_SHARE * bytes_per_second).slice(0, NAMED_MOST);
+  const [first, ...others] = named;
+  const more = others.map((one) => `, ${one.name} ${rate(one.bytes_per_second)}`).join('');
+  const speed = `${rate(first?.bytes_per_second ?? bytes_per_second)}${more}`;
+  if (left_ms < 5000) {
+    return first === undefined
+      ? trans.__('Memory full: grew %1', speed)
+      : trans.__('Memory full: %1 grew %2', first.name, speed);
+  }
+  const left = rough(left_ms);
+  return first === undefined
+    ? trans.__('Memory full in about %1: grows %2', left, speed)
+    : trans.__('Memory full in about %1: %2 grows %3', left, first.name, speed);
 }
 
 function rate(bytes_per_second: number): string {

@@ -9,7 +9,7 @@ const NEARLY_FULL: Condition = {
   condition: 'memory_nearly_full',
   since_ms: NOW,
   severity: 'warning',
-  text: 'Memory nearly full: 1.0 GiB of 140 GiB free. The next allocation may fail.',
+  text: 'Memory nearly full: 1.00 GiB of 140 GiB free. The next allocation may fail.',
   free_bytes: GIB,
   total_bytes: 140 * GIB,
 };
@@ -60,7 +60,7 @@ describe('a warning about memory', () => {
     expect(told).toEqual([]);
     show([notebook('train', 70), notebook('eval', 20), OTHER], filling('train', 1.5));
     expect(text()).toBe(
-      'GPU 0: memory full in about 30 s: train.ipynb grows 1.50 GiB/s\n' +
+      'GPU 0: Memory full in about 30 s: train.ipynb grows 1.50 GiB/s\n' +
         'Held by train.ipynb 70.0 GiB, eval.ipynb 20.0 GiB, vllm (bob) 4.80 GiB',
     );
     expect(told).toMatchObject([{ gpu: 0, urgent: true, kernelId: 'train' }]);

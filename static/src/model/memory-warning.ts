@@ -1,9 +1,11 @@
 /** Warnings that a GPU's memory runs out: from when it is foreseen until it is over, for GPUs that notebooks hold. */
 
+import { memoryAmount } from '../lib/format';
 import { plainText } from '../lib/text';
 import { trans } from '../lib/translation';
+import { describeCondition } from './describe-condition';
 import { gpusOf, type GpuView } from './gpu';
-import { heldBytes, holderName, ownKernel, size, type NameOf } from './holder-name';
+import { heldBytes, holderName, ownKernel, type NameOf } from './holder-name';
 import { holderRows, SlotKeeper, type HolderRow } from './holders';
 import { describeForecast, forecastOf } from './memory-forecast';
 import type { Store } from './store';
@@ -21,6 +23,7 @@ export interface MemoryWarning {
 /** JupyterLab cuts longer ones. */
 const LONGEST = 140;
 const LONGEST_NAME = 24;
+
 /** Is given the store whenever it holds a new sample. */
 export class MemoryWarnings {
   private readonly slots = new SlotKeeper();
@@ -62,13 +65,13 @@ export class MemoryWarnings {
       return null;
     }
     const brief = (row: HolderRow): string => plainText(holderName(row, nameOf), LONGEST_NAME);
-    const words = forecast === null ? null : describeForecast(forecast, brief);
-    const head = trans.__('GPU %1: %2', gpu.index, words?.text ?? plainText(full?.text ?? ''));
+    const foreseen = forecast === null ? null : describeForecast(forecast, brief);
+    const matter = foreseen?.text ?? (full === undefined ? '' : describeCondition(full, []));
     const text = withHolders(
-      head,
-      rows.filter((row) => heldBytes(row) > 0).map((row) => `${brief(row)} ${size(heldBytes(row))}`),
+      trans.__('GPU %1: %2', gpu.index, matter),
+      rows.filter((row) => heldBytes(row) > 0).map((row) => `${brief(row)} ${memoryAmount(heldBytes(row))}`),
     );
-    return { gpu: gpu.index, text, urgent: words?.level !== 'warn', kernelId };
+    return { gpu: gpu.index, text, urgent: foreseen?.level !== 'warn', kernelId };
   }
 }
 

@@ -1,6 +1,6 @@
 /** All GPUs in one line. */
 
-import { memorySize, memoryNumber, watts } from '../lib/format';
+import { memoryNumber, memoryTotal, watts } from '../lib/format';
 import { trans } from '../lib/translation';
 import { gravest, severityLevel } from './condition';
 import type { GpuView } from './gpu';
@@ -40,7 +40,7 @@ export function summaryOf(gpus: readonly GpuView[]): string[] {
   const used = sum(answering.map((gpu) => valueOf(gpu.memory.used_bytes)));
   const total = sum(answering.map((gpu) => valueOf(gpu.memory.total_bytes)));
   if (used !== null && total !== null) {
-    parts.push(`${memoryNumber(used)} / ${memorySize(total)}`);
+    parts.push(`${memoryNumber(used)} ${memoryTotal(total)}`);
   }
   const power = sum(answering.map((gpu) => valueOf(gpu.power.draw_watts)));
   if (power !== null) {

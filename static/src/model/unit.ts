@@ -1,6 +1,6 @@
 /** What numbers are counted in: how they are written, and where their axes begin and end. */
 
-import { bytesPerSecond, celsius, memorySize, memoryNumber, mhz, percent, watts, wattsNumber } from '../lib/format';
+import { bytesPerSecond, celsius, count, DASH, memoryNumber, memorySize, mhz, percent, watts } from '../lib/format';
 import { memoryUnitBytes } from '../lib/units';
 import type { FieldUnit } from '../wire/fields';
 
@@ -25,8 +25,6 @@ export interface Formatted {
   rest: string;
 }
 
-const NONE = '–';
-
 export const PERCENT: Unit = { ...plain(percent), ceiling: 100, bounded: true };
 export const MEMORY: Unit = {
   ...plain(memorySize),
@@ -38,7 +36,7 @@ export const MEMORY: Unit = {
     return memoryUnitBytes();
   },
 };
-export const WATTS: Unit = { ...plain(watts), number: wattsNumber, ceiling: 100 };
+export const WATTS: Unit = { ...plain(watts), number: count, ceiling: 100 };
 export const CELSIUS: Unit = { ...plain(celsius), floor: 20, ceiling: 100 };
 export const MEGAHERTZ: Unit = { ...plain(mhz), ceiling: 1000 };
 export const RATE: Unit = { ...plain(bytesPerSecond), ceiling: 1e6 };
@@ -58,9 +56,9 @@ export const UNITS: Record<FieldUnit, Unit> = {
 /** A value as it stands beside its name; `null` where there is none. */
 export function formatted(unit: Unit, value: number | null, limit: number | null): Formatted {
   if (limit === null) {
-    return { main: value === null ? NONE : unit.text(value), rest: '' };
+    return { main: value === null ? DASH : unit.text(value), rest: '' };
   }
-  return { main: value === null ? NONE : unit.number(value), rest: `/ ${unit.text(limit)}` };
+  return { main: value === null ? DASH : unit.number(value), rest: `/ ${unit.text(limit)}` };
 }
 
 function plain(text: (value: number) => string): Unit {

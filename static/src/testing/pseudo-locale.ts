@@ -1,5 +1,7 @@
 /** A language that nobody speaks: English with an accent on each letter, so that a text shows that was untranslated. */
 
+import type { Translator } from '../lib/translation';
+
 const ACCENT = '\u0301';
 /** What is no word: whatever has a digit in it, units, and what things are called in every language. */
 const NAMES =
@@ -8,6 +10,14 @@ const NAMES =
 /** The text in that language; what it has for values stays. */
 export function pseudoLocalized(text: string): string {
   return text.replace(/%\d+|[a-z]/gi, (part) => (part.length > 1 ? part : part + ACCENT));
+}
+
+/** A translator into that language. */
+export function pseudoTranslator({ __: one, _n: many }: Translator): Translator {
+  return {
+    __: (text, ...args) => one(pseudoLocalized(text), ...args),
+    _n: (single, several, n, ...args) => many(pseudoLocalized(single), pseudoLocalized(several), n, ...args),
+  };
 }
 
 /** All that somebody can read or hear of `root`, also what is hidden just now. It runs in a browser, too. */

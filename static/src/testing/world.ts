@@ -3,7 +3,7 @@
 import type { CellCost } from '../model/cell-cost';
 import type { Condition, Event, GpuSample, Process, ServerFrame } from '../wire';
 import { details, nvLink } from './details';
-import { GIB, gpu, hello, inventory, migDevice, NOW, process, sample, throttled } from './frames';
+import { GIB, gpu, hello, inventory, migDevice, NOW, process, sample } from './frames';
 
 /** The cost of a cell there. */
 export const COST: CellCost = {
@@ -24,15 +24,53 @@ const PROCESSES: Process[] = [
   process(12, { user: { absent: 'hidden' }, command: { absent: 'no_permission' }, name: { absent: 'unknown' } }),
   process(13, { owner: { parents: [], slurm: { job_id: '7' } }, mps: true }),
 ];
-/** A server's own sentences. */
-const SAID = '.';
-const CONDITIONS: Condition[] = [
-  { ...throttled('critical'), text: SAID },
-  { ...throttled('notice'), text: SAID },
-  { condition: 'held_idle', since_ms: NOW, severity: 'warning', text: SAID, bytes: GIB, idle_ms: 1e6, pids: [13] },
-  { condition: 'xid', since_ms: NOW, severity: 'warning', text: SAID, code: 79, count: 3, last_ms: NOW },
-];
+/** A server's own sentences, which are English. */
+const SAID = 'A sentence of the server.';
+const SINCE = { since_ms: NOW - 60_000, text: SAID };
+type Conditions = { [K in Condition['condition']]: Extract<Condition, { condition: K }> };
+
+/** One of each kind. */
+export const CONDITIONS: Conditions = {
+  throttled: {
+    condition: 'throttled',
+    severity: 'critical',
+    reasons: ['hw_thermal_slowdown', 'sw_thermal_slowdown', 'sw_power_cap', 'hw_power_brake_slowdown', 'sync_boost'],
+    ...SINCE,
+  },
+  held_idle: { condition: 'held_idle', severity: 'notice', bytes: GIB, idle_ms: 1e6, pids: [13, 12, 11, 10], ...SINCE },
+  hardly_used: {
+    condition: 'hardly_used',
+    severity: 'notice',
+    gpu_percent: 99,
+    sm_percent: 9,
+    tensor_percent: 1,
+    ...SINCE,
+  },
+  memory_nearly_full: {
+    condition: 'memory_nearly_full',
+    severity: 'warning',
+    free_bytes: GIB,
+    total_bytes: 80 * GIB,
+    ...SINCE,
+  },
+  memory_filling: {
+    condition: 'memory_filling',
+    severity: 'warning',
+    left_ms: 60_000,
+    bytes_per_second: GIB,
+    growing: [{ pid: 10, bytes_per_second: GIB }],
+    ...SINCE,
+  },
+  ecc_uncorrected: { condition: 'ecc_uncorrected', severity: 'critical', count: 2, ...SINCE },
+  row_remap: { condition: 'row_remap', severity: 'critical', pending: true, failed: true, ...SINCE },
+  page_retirement_pending: { condition: 'page_retirement_pending', severity: 'warning', ...SINCE },
+  recovery_needed: { condition: 'recovery_needed', severity: 'warning', action: 'drain_p2p', ...SINCE },
+  nv_link_down: { condition: 'nv_link_down', severity: 'warning', links: [3, 4], ...SINCE },
+  pcie_degraded: { condition: 'pcie_degraded', severity: 'warning', width: 8, max_width: 16, ...SINCE },
+  xid: { condition: 'xid', severity: 'warning', code: 79, count: 3, last_ms: NOW, ...SINCE },
+};
 const WHO = { pid: 4711, name: 'python3', started_ms: NOW };
+/** One of each kind that a list shows. */
 const EVENTS = [
   ...(['gpu_lost', 'gpu_hung', 'gpu_failed', 'gpu_asleep', 'gpu_back', 'mig_changed'] as const).map((what) => ({
     what,
@@ -42,8 +80,10 @@ const EVENTS = [
   { what: 'xid', code: 80, pid: 4711, meaning: SAID, advice: SAID },
   { what: 'ecc_errors', corrected: 3, uncorrected: 0 },
   { what: 'ecc_errors', corrected: 3, uncorrected: 1 },
-  { what: 'condition_ended', ...throttled('critical'), text: SAID },
-  { what: 'condition_ended', ...CONDITIONS[3] },
+  ...Object.values(CONDITIONS).flatMap((condition) => [
+    { what: 'condition_began', ...condition },
+    { what: 'condition_ended', ...condition },
+  ]),
   { what: 'process_started', ...WHO, user: 'ana' },
   { what: 'process_ended', ...WHO, user: { absent: 'hidden' } },
   { what: 'process_ended', ...WHO, name: { absent: 'unknown' }, user: 'ana' },
@@ -53,7 +93,11 @@ const EVENTS = [
 export function gpus(): GpuSample[] {
   const { memory, power } = gpu(0);
   return [
-    gpu(0, { processes: PROCESSES, conditions: CONDITIONS, throttle_reasons: ['applications_clocks_setting'] }),
+    gpu(0, {
+      processes: PROCESSES,
+      conditions: Object.values(CONDITIONS),
+      throttle_reasons: ['applications_clocks_setting'],
+    }),
     gpu(1, { health: { state: 'lost', since_ms: NOW } }),
     gpu(2, { health: { state: 'hung', since_ms: NOW } }),
     gpu(3, { health: { state: 'failed', since_ms: NOW, reason: { absent: 'driver_error', code: 9 } } }),

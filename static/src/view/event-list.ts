@@ -4,7 +4,7 @@ import { h, keyed, setAttribute, setShown, setText } from '../lib/dom';
 import { since } from '../lib/format';
 import { trans } from '../lib/translation';
 import { eventRows, processEvents, type EventRow } from '../model/event';
-import type { Event } from '../wire';
+import type { Event, Sample } from '../wire';
 import { severityIcon, spokenSeverity } from './severity-icon';
 
 /** So many lines leave room for the rest; the others come on demand. */
@@ -40,8 +40,8 @@ export class EventList {
     );
   }
 
-  update(events: readonly Event[], now_ms: number): void {
-    const rows = eventRows(events, this.withProcesses);
+  update(events: readonly Event[], sample: Sample | null, now_ms: number): void {
+    const rows = eventRows(events, this.withProcesses, sample);
     const shown = this.whole ? rows : rows.slice(0, SHORT);
     setShown(this.empty, rows.length === 0);
     setShown(this.list, rows.length > 0);

@@ -77,7 +77,7 @@ export class Header {
       setText(element, summary[i] ?? '');
     });
     this.updatePlatform(store);
-    setText(this.span, `${String(spanMin)} min`);
+    setText(this.span, duration(spanMin * 60_000));
     setAttribute(
       this.span,
       'title',

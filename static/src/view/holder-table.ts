@@ -1,7 +1,7 @@
 /** Who holds GPUs: the notebooks, and below them everything else. */
 
 import { h, keyed, setAttribute, setShown, setText } from '../lib/dom';
-import { duration, memoryColumn, percent } from '../lib/format';
+import { DASH, duration, memoryColumn, percent } from '../lib/format';
 import { plainText } from '../lib/text';
 import { table, trans } from '../lib/translation';
 import { processName, textOf, type HolderRow, type OmittedRow, type UnreadableRow } from '../model/holders';
@@ -228,7 +228,7 @@ class DashRow implements Row {
   update(row: RowData): void {
     setText(this.gpu, String(row.gpu));
     if (row.kind === 'unreadable') {
-      setText(this.reason, `– ${trans.__('processes: %1', row.reason)}`);
+      setText(this.reason, `${DASH} ${trans.__('processes: %1', row.reason)}`);
     } else if (row.kind === 'omitted') {
       setText(this.reason, trans._n('%1 more process', '%1 more processes', row.count));
     }

@@ -1,7 +1,7 @@
 /** The machine around the GPUs, in one strip. */
 
 import { h, setAttribute, setStyle } from '../lib/dom';
-import { bytesPerSecond, memorySize, memoryNumber, percent } from '../lib/format';
+import { bytesPerSecond, memoryNumber, memorySize, memoryTotal, percent } from '../lib/format';
 import { trans } from '../lib/translation';
 import { valueOf } from '../model/reading';
 import type { HostSample, RamSample } from '../wire';
@@ -43,7 +43,7 @@ export class HostStrip {
     this.cpuMeter.set((valueOf(cpu.busy_percent) ?? 0) / 100);
     const total = valueOf(memory.total_bytes);
     const used = valueOf(memory.used_bytes);
-    this.ram.update(memory.used_bytes, memoryNumber, freshness, total === null ? 'GiB' : `/ ${memorySize(total)}`);
+    this.ram.update(memory.used_bytes, memoryNumber, freshness, memoryTotal(total));
     this.ramMeter.set(total === null || used === null || total === 0 ? 0 : used / total);
     setAttribute(this.ramMeter.element, 'title', describeSwap(swap));
     this.read.update(disk.read_bytes_per_second, bytesPerSecond, freshness);

@@ -1,7 +1,7 @@
 /** The MIG devices of a GPU: what each holds of its memory, and what its parts do. */
 
 import { h, keyed, setAttribute, setShown, setStyle, setText } from '../lib/dom';
-import { memorySize, memoryNumber, percent } from '../lib/format';
+import { memoryNumber, memoryTotal, percent } from '../lib/format';
 import { trans } from '../lib/translation';
 import type { GpuView } from '../model/gpu';
 import { migRows, type MigRow } from '../model/mig';
@@ -63,8 +63,7 @@ class Row {
     setText(this.name, device.name);
     setText(this.place, device.place);
     setStyle(this.fill, 'width', `${(device.share * 100).toFixed(1)}%`);
-    const total = device.total_bytes;
-    this.memory.update(device.used_bytes, memoryNumber, freshness, total === null ? 'GiB' : `/ ${memorySize(total)}`);
+    this.memory.update(device.used_bytes, memoryNumber, freshness, memoryTotal(device.total_bytes));
     this.sm.update(device.sm_percent, percent, freshness);
     this.tensor.update(device.tensor_percent, percent, freshness);
   }

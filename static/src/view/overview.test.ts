@@ -116,7 +116,7 @@ describe('a GPU', () => {
     const lines = [...overview.element.querySelectorAll<HTMLElement>('.gpumon-alert')];
     expect(lines.map((line) => line.dataset.level)).toEqual(['act', 'note']);
     expect(lines[0]?.textContent.replaceAll('\u00a0', ' ')).toMatch(
-      /^Critical: Clocks reduced: hardware thermal slowdown\. \(since \d\d:\d\d:\d\d, for 2 min\)$/,
+      /^Critical: Clocks reduced: hardware thermal slowdown \(64 °C\), check the cooling\. \(since \d\d:\d\d:\d\d, for 2 min\)$/,
     );
     expect(lines[0]?.title).toContain('since');
     expect(lines[0]?.querySelector('.gpumon-severity-icon')).not.toBeNull();

@@ -166,7 +166,7 @@ export class Overview {
     setShown(this.holders.element, sample !== null);
     setShown(this.host.element, sample !== null);
     setShown(this.events.element, sample !== null || store.events.length > 0);
-    this.events.update(store.events, now_ms);
+    this.events.update(store.events, sample, now_ms);
     if (sample !== null && whole) {
       const freshness = { now_ms, stale: status.state !== 'live' };
       if (!this.holdersSight.rests(now_ms)) {

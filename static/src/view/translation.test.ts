@@ -5,7 +5,7 @@ import { setTranslator, trans } from '../lib/translation';
 import { describeOom } from '../model/describe-oom';
 import { fromAddress } from '../model/dashboard/state';
 import { Store } from '../model/store';
-import { pseudoLocalized, untranslated, textsOf } from '../testing/pseudo-locale';
+import { pseudoTranslator, untranslated, textsOf } from '../testing/pseudo-locale';
 import { GIB, inventory, NOW, sample } from '../testing/frames';
 import { COST, gpus, world } from '../testing/world';
 import { CellLine } from './cell-line';
@@ -35,11 +35,7 @@ const host = { nameOf: (id: string) => (id === 'k1' ? 'train.ipynb' : null), go:
 beforeEach(() => {
   vi.useFakeTimers();
   vi.setSystemTime(NOW);
-  const { __: one, _n: many } = english;
-  setTranslator({
-    __: (text, ...args) => one(pseudoLocalized(text), ...args),
-    _n: (single, several, n, ...args) => many(pseudoLocalized(single), pseudoLocalized(several), n, ...args),
-  });
+  setTranslator(pseudoTranslator(english));
 });
 afterEach(() => {
   setTranslator(english);

@@ -1,6 +1,6 @@
 /** A reading on the screen: its value, or a dash with the reason. */
 
-import { duration } from '../lib/format';
+import { DASH, duration } from '../lib/format';
 import { h, setAttribute, setText } from '../lib/dom';
 import { trans } from '../lib/translation';
 import { absenceOf, takenAt, valueOf } from '../model/reading';
@@ -62,7 +62,7 @@ export class ReadingValue {
   }
 
   private absent(reason: string, rest: string): void {
-    this.write('–', rest);
+    this.write(DASH, rest);
     setAttribute(this.element, 'data-absent', reason);
     setAttribute(this.element, 'data-stale', null);
     setAttribute(this.element, 'title', reason);

@@ -50,6 +50,6 @@ it('picture of memory that runs out', async () => {
   await page.locator('.jp-CodeCell .cm-content').first().click();
   await page.keyboard.press('Control+Enter');
   await page.getByTestId('gpumon-oom').waitFor();
-  await page.locator('.Toastify__toast', { hasText: 'memory full in' }).waitFor();
+  await page.locator('.Toastify__toast', { hasText: 'Memory full in' }).waitFor();
   await take(page, 'memory.png');
 });

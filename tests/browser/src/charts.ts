@@ -32,7 +32,7 @@ export class Charts {
   }
 
   /** A control by its words. */
-  control(words: string): Locator {
+  control(words: string | RegExp): Locator {
     return this.root.getByRole('button', { name: words, exact: true });
   }
 

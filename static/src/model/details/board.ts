@@ -1,5 +1,6 @@
 /** The board itself, and how it is set. */
 
+import { count } from '../../lib/format';
 import { plainText } from '../../lib/text';
 import { table, trans } from '../../lib/translation';
 import type { Board, ComputeMode, Mode, RecoveryAction } from '../../wire';
@@ -72,9 +73,9 @@ export const BOARD = table((): DetailGroup => ({
           ),
         ),
     },
-    count('cores', trans.__('CUDA cores')),
-    count('memory_bus_bits', trans.__('Memory bus'), (bits) => trans.__('%1 bit', bits)),
-    count('numa_node', trans.__('NUMA node')),
+    number('cores', trans.__('CUDA cores')),
+    number('memory_bus_bits', trans.__('Memory bus'), (bits) => trans.__('%1 bit', bits)),
+    number('numa_node', trans.__('NUMA node')),
     {
       id: 'board.minor_number',
       label: trans.__('Device'),
@@ -92,7 +93,7 @@ export const BOARD = table((): DetailGroup => ({
   ],
 }));
 
-function count(
+function number(
   part: 'cores' | 'memory_bus_bits' | 'numa_node',
   label: string,
   words: (digits: string) => string = (digits) => digits,
@@ -100,7 +101,7 @@ function count(
   return {
     id: `board.${part}`,
     label,
-    read: ({ board }) => told(board[part], (value) => words(value.toLocaleString('en-US'))),
+    read: ({ board }) => told(board[part], (value) => words(count(value))),
   };
 }
 

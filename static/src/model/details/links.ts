@@ -1,6 +1,6 @@
 /** What ties a GPU to the machine and to other GPUs. */
 
-import { bytesPerSecond } from '../../lib/format';
+import { bytesPerSecond, count } from '../../lib/format';
 import { plainText } from '../../lib/text';
 import { table, trans } from '../../lib/translation';
 import type { FabricState, GpuLink, NvLink, PciPath, Reading } from '../../wire';
@@ -23,7 +23,7 @@ export const LINKS = table((): DetailGroup => ({
     {
       id: 'pcie_replays_total',
       label: trans.__('PCIe replays'),
-      read: slow(({ pcie_replays_total }) => pcie_replays_total, String),
+      read: slow(({ pcie_replays_total }) => pcie_replays_total, count),
     },
     {
       id: 'nvlinks',
@@ -40,7 +40,7 @@ export const LINKS = table((): DetailGroup => ({
     {
       id: 'nvlinks.errors_total',
       label: trans.__('NVLink errors'),
-      read: slow(({ nvlinks }) => errorsOf(present(nvlinks)), String),
+      read: slow(({ nvlinks }) => errorsOf(present(nvlinks)), count),
     },
     {
       id: 'fabric',

@@ -1,6 +1,6 @@
 /** The state of a GPU's memory: its errors, and what was replaced because of them. */
 
-import { memorySize, memoryNumber } from '../../lib/format';
+import { count, memoryNumber, memoryTotal } from '../../lib/format';
 import { table, trans } from '../../lib/translation';
 import type { EccCounts, EccLocation, GpuDetails, RemappedRows, SpareRows } from '../../wire';
 import { valueOf } from '../reading';
@@ -54,7 +54,7 @@ export const MEMORY = table((): DetailGroup => ({
       label: 'BAR1',
       read: slow(
         ({ bar1 }) => bar1,
-        ({ used_bytes, total_bytes }) => `${memoryNumber(used_bytes)} / ${memorySize(total_bytes)}`,
+        ({ used_bytes, total_bytes }) => `${memoryNumber(used_bytes)} ${memoryTotal(total_bytes)}`,
       ),
     },
   ],
@@ -92,7 +92,7 @@ function describePlace(places: readonly EccLocation[]): string {
     list(
       hit.map(({ location, corrected_total, uncorrected_total }) => {
         const name = location.replaceAll('_', ' ');
-        return `${name} ${String(corrected_total)} + ${String(uncorrected_total)}`;
+        return `${name} ${count(corrected_total)} + ${count(uncorrected_total)}`;
       }),
     ) || trans.__('none')
   );
@@ -100,7 +100,7 @@ function describePlace(places: readonly EccLocation[]): string {
 
 function describeRemap({ correctable, uncorrectable, pending, failed }: RemappedRows): string {
   return list([
-    String(correctable + uncorrectable),
+    count(correctable + uncorrectable),
     pending ? trans.__('reset needed') : null,
     failed ? trans.__('no spare row left') : null,
   ]);

@@ -1,12 +1,10 @@
 /** Power, energy and heat. */
 
-import { celsius, percent, significant, watts, wattsNumber } from '../../lib/format';
+import { celsius, count, DASH, kilowattHours, percent, watts } from '../../lib/format';
 import { table, trans } from '../../lib/translation';
 import type { Fan, Reading } from '../../wire';
 import { valueOf } from '../reading';
 import { list, now, slow, told, type DetailGroup } from './detail';
-
-const JOULES_PER_KWH = 3.6e6;
 
 export const POWER = table((): DetailGroup => ({
   title: trans.__('Power and temperature'),
@@ -24,7 +22,7 @@ export const POWER = table((): DetailGroup => ({
       rest: ({ board }) => {
         const min = valueOf(board.power_limits.min_watts);
         const max = valueOf(board.power_limits.max_watts);
-        return min === null || max === null ? '' : trans.__('of %1', `${wattsNumber(min)}–${watts(max)}`);
+        return min === null || max === null ? '' : trans.__('of %1', `${count(min)}–${watts(max)}`);
       },
     },
     {
@@ -35,10 +33,7 @@ export const POWER = table((): DetailGroup => ({
     {
       id: 'power.energy_joules_total',
       label: trans.__('Energy'),
-      read: now(
-        (gpu) => gpu.power.energy_joules_total,
-        (joules) => `${significant(joules / JOULES_PER_KWH)} kWh`,
-      ),
+      read: now((gpu) => gpu.power.energy_joules_total, kilowattHours),
     },
     {
       id: 'temperature.memory_celsius',
@@ -83,10 +78,10 @@ function describeFan(fans: readonly Fan[]): string {
 
 function share(reading: Reading<number>): string {
   const value = valueOf(reading);
-  return value === null ? '–' : percent(value);
+  return value === null ? DASH : percent(value);
 }
 
 function turns(reading: Reading<number>): string {
   const value = valueOf(reading);
-  return value === null ? '' : ` (${trans.__('%1 rpm', wattsNumber(value))})`;
+  return value === null ? '' : ` (${trans.__('%1 rpm', count(value))})`;
 }

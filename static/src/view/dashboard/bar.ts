@@ -1,7 +1,7 @@
 /** The controls of a dashboard: which GPUs and charts, in which arrangement, and which part of the past. */
 
 import { h, keyed, setAttribute, setShown, setText } from '../../lib/dom';
-import { timeOfDay } from '../../lib/format';
+import { duration, timeOfDay } from '../../lib/format';
 import { plainText } from '../../lib/text';
 import { trans } from '../../lib/translation';
 import { GPU_CHARTS, HOST_CHARTS, MIG_CHART } from '../../model/dashboard/kinds';
@@ -46,7 +46,7 @@ export class DashboardBar {
     );
     this.spans.append(
       ...SPANS_MIN.map((minutes) =>
-        chip(minutes === 60 ? '1 h' : `${String(minutes)} min`, String(minutes), () => {
+        chip(duration(minutes * 60_000), String(minutes), () => {
           change({ ...running(this.state), span_ms: minutes * 60_000 });
         }),
       ),

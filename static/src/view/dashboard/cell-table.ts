@@ -1,7 +1,7 @@
 /** The runs of notebooks' cells, the most expensive first. */
 
 import { h, keyed, setAttribute, setShown, setText } from '../../lib/dom';
-import { timeOfDay } from '../../lib/format';
+import { DASH, timeOfDay } from '../../lib/format';
 import { trans } from '../../lib/translation';
 import { byCost, runName, type CellOrder, type CellRun } from '../../model/cell-log';
 import { describeCell } from '../../model/describe-cell';
@@ -98,7 +98,7 @@ class Row {
       const word = words.find((one) => one.id === id);
       const cell = this.numbers[i];
       if (cell !== undefined) {
-        setText(cell, word?.brief ?? '–');
+        setText(cell, word?.brief ?? DASH);
         setAttribute(cell, 'title', word?.title ?? null);
       }
     });

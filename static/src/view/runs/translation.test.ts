@@ -4,7 +4,7 @@ import { expect, it, vi } from 'vitest';
 import { setTranslator, trans } from '../../lib/translation';
 import { gpusOf } from '../../model/gpu';
 import { Store } from '../../model/store';
-import { pseudoLocalized, untranslated, textsOf } from '../../testing/pseudo-locale';
+import { pseudoTranslator, untranslated, textsOf } from '../../testing/pseudo-locale';
 import { hello, NOW } from '../../testing/frames';
 import { CATALOGUE, ITEMS, runState, serverWith } from '../../testing/runs';
 import { RunEntry } from '../run-entry';
@@ -24,11 +24,7 @@ const DATA = [
 ];
 
 it('the dialog has no English word in another language, whatever there is to say', async () => {
-  const { __: one, _n: many } = trans;
-  setTranslator({
-    __: (text, ...args) => one(pseudoLocalized(text), ...args),
-    _n: (single, several, n, ...args) => many(pseudoLocalized(single), pseudoLocalized(several), n, ...args),
-  });
+  setTranslator(pseudoTranslator(trans));
   const store = new Store();
   store.apply(hello());
   const states = [

@@ -1,0 +1,69 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+
+import { setTranslator, trans } from '../lib/translation';
+import { gpu, NOW, process } from '../testing/frames';
+import { pseudoTranslator, untranslated } from '../testing/pseudo-locale';
+import { CONDITIONS } from '../testing/world';
+import type { Condition } from '../wire';
+import { XIDS } from '../wire/xids';
+import { describeCondition } from './describe-condition';
+
+const ALL: readonly Condition[] = Object.values(CONDITIONS);
+
+function plain(text: string): string {
+  return text.replaceAll('\u00a0', ' ');
+}
+
+describe('a condition', () => {
+  const { throttled, held_idle, memory_filling, nv_link_down } = CONDITIONS;
+
+  it('has the readings of its sample, and none where it is of the past', () => {
+    const capped: Condition = { ...throttled, reasons: ['sw_power_cap', 'sw_thermal_slowdown'] };
+    expect(plain(describeCondition(capped, [], gpu(0)))).toBe(
+      'Clocks reduced: power-capped at 700 W, thermal slowdown (64 °C).',
+    );
+    expect(describeCondition(capped, [])).toBe('Clocks reduced: power-capped, thermal slowdown.');
+  });
+
+  it('names processes with their users, those that are gone by their PIDs, and counts the rest', () => {
+    const processes = [process(13, { name: 'train.py' }), process(12, { started_ms: NOW })];
+    const text = describeCondition(held_idle, processes);
+    expect(plain(text)).toBe('train.py (ana), PID 12, PID 11 and 1 more idle, holding 1.00 GiB for 16 min.');
+    expect(plain(describeCondition(memory_filling, [process(10)]))).toBe(
+      'Memory full in about 1 min: python3 (ana) grows 1.00 GiB/s',
+    );
+  });
+
+  it('counts links', () => {
+    expect(describeCondition(nv_link_down, [])).toMatch(/^NVLinks 3, 4 down: /);
+    expect(describeCondition({ ...nv_link_down, links: [3] }, [])).toMatch(/^NVLink 3 down: /);
+  });
+
+  it("is told in the server's words where only a newer server knows its kind or its Xid", () => {
+    const text = 'Said by the server.';
+    const newer = { ...throttled, condition: 'new kind', text } as unknown as Condition;
+    expect(describeCondition(newer, [])).toBe(text);
+    expect(describeCondition({ ...CONDITIONS.xid, code: 9999, text }, [])).toBe(text);
+  });
+});
+
+describe('in another language', () => {
+  const english = trans;
+  beforeEach(() => {
+    setTranslator(pseudoTranslator(english));
+  });
+  afterEach(() => {
+    setTranslator(english);
+  });
+
+  it.each(ALL)('$condition has no English word', (condition) => {
+    const texts = [describeCondition(condition, [process(13)], gpu(0)), describeCondition(condition, [])];
+    expect(untranslated(texts, ['python3', 'ana'])).toEqual([]);
+  });
+
+  it('nor has any Xid', () => {
+    const texts = XIDS.flatMap(({ codes }) => codes.map((code) => describeCondition({ ...CONDITIONS.xid, code }, [])));
+    expect(texts.length).toBeGreaterThan(100);
+    expect(untranslated(texts, [])).toEqual([]);
+  });
+});

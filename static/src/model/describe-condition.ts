@@ -1,0 +1,151 @@
+/** Conditions as sentences, made of their kind and numbers, so that they can be translated. */
+
+import { celsius, duration, memoryAmount, percent, watts } from '../lib/format';
+import { plainText } from '../lib/text';
+import { table, trans } from '../lib/translation';
+import type { Condition, GpuSample, Process, RecoveryAction, ThrottleReason } from '../wire';
+import { XIDS, type Xid } from '../wire/xids';
+import { processName, textOf } from './holders';
+import { describeFilling } from './memory-forecast';
+import { valueOf } from './reading';
+
+type Kind = Condition['condition'];
+
+/** What a condition itself does not tell. */
+interface Context {
+  nameOf: (pid: number) => string;
+  /** `null` for a condition of the past, whose readings are gone. */
+  sample: GpuSample | null;
+}
+
+/** So many names say who it is; more are counted. */
+const NAMED_MOST = 3;
+
+/** The compiler asks for a text of each kind that the server has. */
+const TEXTS: { [K in Kind]: (condition: Extract<Condition, { condition: K }>, context: Context) => string } = {
+  xid: ({ code, text }) => {
+    const xid = xidOf(code);
+    return xid === null ? text : trans.__('Xid %1: %2', code, `${xid.meaning()} ${xid.advice()}`);
+  },
+  throttled: ({ reasons }, { sample }) =>
+    trans.__('Clocks reduced: %1.', reasons.map((reason) => describeReason(reason, sample)).join(', ')),
+  held_idle: ({ bytes, idle_ms, pids }, { nameOf }) => {
+    const names = pids.slice(0, NAMED_MOST).map(nameOf).join(', ');
+    const more = pids.length - NAMED_MOST;
+    const all = more > 0 ? trans._n('%2 and %1 more', '%2 and %1 more', more, names) : names;
+    return trans.__('%1 idle, holding %2 for %3.', all, memoryAmount(bytes), duration(idle_ms));
+  },
+  hardly_used: ({ gpu_percent, sm_percent, tensor_percent }) => {
+    const shares = [gpu_percent, sm_percent].map(percent);
+    return tensor_percent === null
+      ? trans.__(
+          'Low SM activity: kernels run %1 of the time on %2 of the SMs. They are small, or wait for data.',
+          ...shares,
+        )
+      : trans.__(
+          'Low SM activity: kernels run %1 of the time on %2 of the SMs and %3 of the tensor cores. They are small, or wait for data.',
+          ...shares,
+          percent(tensor_percent),
+        );
+  },
+  memory_nearly_full: ({ free_bytes, total_bytes }) =>
+    trans.__(
+      'Memory nearly full: %1 of %2 free. The next allocation may fail.',
+      memoryAmount(free_bytes),
+      memoryAmount(total_bytes),
+    ),
+  memory_filling: ({ left_ms, bytes_per_second, growing }, { nameOf }) => {
+    const growers = growing.map(({ pid, ...growth }) => ({ name: nameOf(pid), ...growth }));
+    return describeFilling(left_ms, bytes_per_second, growers);
+  },
+  ecc_uncorrected: ({ count }) =>
+    trans._n(
+      '%1 uncorrectable memory error since the driver was loaded: results may be wrong. Reset the GPU when it is idle.',
+      '%1 uncorrectable memory errors since the driver was loaded: results may be wrong. Reset the GPU when it is idle.',
+      count,
+    ),
+  row_remap: ({ failed }) =>
+    failed
+      ? trans.__('Row remapping failed: no spare rows are left. Replace the board.')
+      : trans.__('Row remapping pending: reset the GPU when it is idle.'),
+  page_retirement_pending: () => trans.__('Page retirement pending: reset the GPU when it is idle.'),
+  recovery_needed: ({ action }) => RECOVERY()[action],
+  nv_link_down: ({ links }) =>
+    trans._n(
+      'NVLink %2 down: transfers between GPUs are slow or fail. See `nvidia-smi nvlink -s`, and reset the GPUs when they are idle.',
+      'NVLinks %2 down: transfers between GPUs are slow or fail. See `nvidia-smi nvlink -s`, and reset the GPUs when they are idle.',
+      links.length,
+      links.join(', '),
+    ),
+  pcie_degraded: ({ width, max_width }) =>
+    trans.__(
+      'PCIe link degraded: x%1 of x%2. Copies to and from the GPU are slow. Check its seating, riser and slot.',
+      width,
+      max_width,
+    ),
+};
+
+const RECOVERY = table((): Record<RecoveryAction, string> => ({
+  none: trans.__('The driver asks for no recovery.'),
+  gpu_reset: trans.__('GPU reset required: stop its processes, then run `nvidia-smi --gpu-reset`.'),
+  node_reboot: trans.__('Reboot required before the GPU is used again.'),
+  drain_p2p: trans.__(
+    'Peer-to-peer drain required: stop programs that use several GPUs together, and start none until they have ended.',
+  ),
+  drain_and_reset: trans.__('Drain and reset required: let running programs end, start none, then reset the GPU.'),
+}));
+
+const REASONS = table((): Record<ThrottleReason, string> => ({
+  gpu_idle: trans.__('idle'),
+  applications_clocks_setting: trans.__('application clocks'),
+  display_clock_setting: trans.__('display clocks'),
+  sync_boost: trans.__('limited by a slower GPU of its sync boost group'),
+  hw_slowdown: trans.__('hardware slowdown (temperature, power or voltage)'),
+  hw_power_brake_slowdown: trans.__("power brake by the system's power supply"),
+  hw_thermal_slowdown: trans.__('hardware thermal slowdown, check the cooling'),
+  sw_thermal_slowdown: trans.__('thermal slowdown'),
+  sw_power_cap: trans.__('power-capped'),
+}));
+
+/**
+ * A condition in a sentence; the server's own where only a newer server knows its kind. Processes are named by
+ * `processes`, those that are gone by their PIDs. `sample` is what the condition stands in, `null` for one of the past.
+ */
+export function describeCondition(
+  condition: Condition,
+  processes: readonly Process[],
+  sample: GpuSample | null = null,
+): string {
+  const describe = TEXTS[condition.condition] as ((of: Condition, context: Context) => string) | undefined;
+  const nameOf = (pid: number): string => describeProcess(pid, condition.since_ms, processes);
+  return plainText(describe?.(condition, { nameOf, sample }) ?? condition.text);
+}
+
+/** What a code means; `null` where it is one that this version does not know. */
+export function xidOf(code: number): Xid | null {
+  return XIDS.find(({ codes }) => codes.includes(code)) ?? null;
+}
+
+function describeReason(reason: ThrottleReason, sample: GpuSample | null): string {
+  const gpu_celsius = sample === null ? null : valueOf(sample.temperature.gpu_celsius);
+  const limit_watts = sample === null ? null : valueOf(sample.power.limit_watts);
+  if (reason === 'hw_thermal_slowdown' && gpu_celsius !== null) {
+    return trans.__('hardware thermal slowdown (%1), check the cooling', celsius(gpu_celsius));
+  }
+  if (reason === 'sw_thermal_slowdown' && gpu_celsius !== null) {
+    return trans.__('thermal slowdown (%1)', celsius(gpu_celsius));
+  }
+  return reason === 'sw_power_cap' && limit_watts !== null
+    ? trans.__('power-capped at %1', watts(limit_watts))
+    : REASONS()[reason];
+}
+
+/** `train.ipynb (ana)`; by the PID alone where the process is another than it was then. */
+function describeProcess(pid: number, then_ms: number, processes: readonly Process[]): string {
+  const process = processes.find((one) => one.pid === pid && (valueOf(one.started_ms) ?? Infinity) <= then_ms);
+  if (process === undefined) {
+    return trans.__('PID %1', pid);
+  }
+  const user = textOf(process.user);
+  return user.reason === null ? `${processName(process)} (${plainText(user.text, 32)})` : processName(process);
+}
