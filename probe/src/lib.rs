@@ -1,12 +1,13 @@
-//! The probe: what a GPU and its host can tell, read into one vocabulary.
+//! The probe: what a GPU and its host can tell, read into one model.
 //!
-//! - [`model`] is the vocabulary: what every other room of gpumon speaks.
+//! - [`model`] is the data model, which all of gpumon shares.
 //! - [`vendor`] is where a GPU's readings come from: NVIDIA's driver, a simulation; one folder each.
 //! - [`host`] reads the machine around the GPUs.
 //! - [`sampler`] decides when each thing is read, with one thread per GPU.
 //! - [`derive`] makes of samples what no single reading tells: rates, conditions, events.
 //! - [`owner`] tells whose process a PID is.
 //! - [`bounded`] reads files whose length somebody else decides.
+//! - [`units`] formats bytes and durations for people.
 //! - [`untrusted`] makes text that somebody else chose safe to print.
 //!
 //! The probe knows no async runtime, no network and no terminal.
@@ -18,5 +19,6 @@ pub mod model;
 pub mod owner;
 pub mod sampler;
 mod thread;
+pub mod units;
 pub mod untrusted;
 pub mod vendor;

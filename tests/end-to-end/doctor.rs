@@ -45,7 +45,7 @@ fn a_machine_that_is_well_ends_with_0_and_tells_its_readings() {
     assert_eq!(group["gpus"], serde_json::json!([0, 1]));
 
     let text = stdout(&fake.gpumon(&["doctor"]).output().unwrap());
-    assert!(text.contains("ok       gpu 0") && text.contains("all is well"), "{text}");
+    assert!(text.contains("ok       gpu 0") && text.contains("no problems found"), "{text}");
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     assert!(text.contains("not on this board or driver") && text.contains("utilization.encoder_percent"), "{text}");
 }

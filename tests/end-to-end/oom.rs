@@ -249,7 +249,7 @@ fn a_collector_sees_memory_rise_and_fall() {
     let mut rise: Vec<u64> = used.iter().take_while(|bytes| **bytes < most).copied().collect();
     assert!(rise.is_sorted(), "{used:?}");
     rise.dedup();
-    assert!(rise.len() >= 4, "a staircase has steps: {used:?}");
+    assert!(rise.len() >= 4, "the memory rises in steps: {used:?}");
     let own = |gpu: &&&Value| {
         let processes = gpu["processes"].as_array().into_iter().flatten();
         // The process that works is a child of the one that was started.
@@ -266,7 +266,7 @@ fn people_see_a_bar_that_moves_and_read_the_words() {
     let command = shared.with_state(shared.cuda.gpumon(&["oom", "fill", "--hold", "300ms"]));
     let (text, code) = Terminal::with(command, 80, 24).finish();
     assert_eq!(code, Some(0), "{text}");
-    assert!(text.contains("A staircase to the limit") && text.contains("GPU 0: Fake NVIDIA H200"), "{text}");
+    assert!(text.contains("Stepwise filling up to the limit") && text.contains("GPU 0: Fake NVIDIA H200"), "{text}");
     // The same line is written again and again.
     for words in ["0.19 of 2.00 GiB used", "1.48 of 2.00 GiB used, 0.50 GiB stay free for others"] {
         let part = text.split("\r\u{1b}[K").any(|line| line.contains(words) && line.contains('━'));

@@ -26,7 +26,6 @@ pub mod parent;
 pub mod protocol;
 pub mod selftest;
 pub mod suggest;
-pub mod three_digits;
 pub mod tutorials;
 
 mod check;

@@ -96,7 +96,7 @@ fn apply_requests(mut requests: impl BufRead, interval: &SharedInterval) {
                 interval.set(Duration::from_millis(interval_ms.into()));
             }
             Ok(Request { interval_ms }) => say(&format!("ignored an interval of {interval_ms} ms: give 100 to 60000")),
-            Err(error) => say(&format!("ignored what is no request: {error}; give {{\"interval_ms\":1000}}")),
+            Err(error) => say(&format!("ignored an invalid request: {error}; give {{\"interval_ms\":1000}}")),
         }
         line.clear();
     }

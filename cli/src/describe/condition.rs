@@ -1,13 +1,15 @@
 //! A condition in a few words. Its own text is all that can be said, which views with room for sentences show.
 
-use gpumon_probe::model::{Condition, ConditionKind, GpuSample, RecoveryAction};
+use gpumon_probe::{
+    derive::memory_forecast,
+    model::{Condition, ConditionKind, GpuSample, RecoveryAction},
+    units::{approximate_duration, byte_size, duration},
+};
 
 use super::{
-    memory::size,
     phrase::{Level, Phrase},
     throttle, xid,
 };
-use crate::table::units::{long, rough};
 
 /// One phrase, but for throttling, which has one for each reason.
 pub(super) fn phrases(condition: &Condition, gpu: &GpuSample) -> Vec<Phrase> {
@@ -17,7 +19,7 @@ pub(super) fn phrases(condition: &Condition, gpu: &GpuSample) -> Vec<Phrase> {
         ConditionKind::Throttled { reasons } => return throttle::phrases(reasons),
         ConditionKind::Xid { code, count, .. } => xid::phrase(level, *code, *count),
         ConditionKind::HeldIdle { idle_ms, .. } => {
-            say(format!("idle {}", long(*idle_ms)), format!("idle, holding memory for {}", long(*idle_ms)))
+            say(format!("idle {}", duration(*idle_ms)), format!("idle, holding memory for {}", duration(*idle_ms)))
         }
         ConditionKind::HardlyUsed { sm_percent, .. } => {
             say(format!("low SM use: {sm_percent:.0} %"), format!("low SM activity: {sm_percent:.0} %"))
@@ -27,8 +29,8 @@ pub(super) fn phrases(condition: &Condition, gpu: &GpuSample) -> Vec<Phrase> {
             memory_left(level, gpu.memory.free_bytes.value().copied().unwrap_or(*free_bytes))
         }
         ConditionKind::MemoryFilling { left_ms, bytes_per_second, .. } => {
-            let (soon, rate) = (rough(*left_ms), size(*bytes_per_second));
-            say(format!("full in {soon}"), format!("memory full in about {soon}: grows {rate}/s"))
+            let short = format!("full in {}", approximate_duration(*left_ms));
+            say(short, format!("memory {}", memory_forecast(*left_ms, *bytes_per_second)))
         }
         ConditionKind::EccUncorrected { count: 1 } => {
             say("1 memory error".to_owned(), "1 uncorrectable memory error".to_owned())
@@ -60,7 +62,7 @@ pub(super) fn phrases(condition: &Condition, gpu: &GpuSample) -> Vec<Phrase> {
 }
 
 pub(super) fn memory_left(level: Level, free_bytes: u64) -> Phrase {
-    let left = size(free_bytes as f64);
+    let left = byte_size(free_bytes as f64);
     Phrase::new(level, format!("memory: {left} left"), format!("memory nearly full: {left} left"))
 }
 

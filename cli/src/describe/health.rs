@@ -1,9 +1,12 @@
 //! A GPU that gives no readings.
 
-use gpumon_probe::model::{Absence, GpuSample, Health, Reading};
+use gpumon_probe::{
+    model::{Absence, GpuSample, Health, Reading},
+    units::duration,
+};
 
 use super::phrase::{Level, Phrase};
-use crate::table::units::{clock, long};
+use crate::table::units::clock;
 
 /// What was found out less than this ago has no history worth telling, in milliseconds.
 const JUST_NOW_MS: u64 = 5_000;
@@ -12,7 +15,7 @@ pub(super) fn phrase(gpu: &GpuSample, now_ms: u64) -> Option<Phrase> {
     let history = |since_ms: u64, text: &dyn Fn() -> String| {
         if now_ms.saturating_sub(since_ms) < JUST_NOW_MS { String::new() } else { text() }
     };
-    let lasting = |since_ms: u64| history(since_ms, &|| format!(" for {}", long(now_ms - since_ms)));
+    let lasting = |since_ms: u64| history(since_ms, &|| format!(" for {}", duration(now_ms - since_ms)));
     let since = |since_ms: u64| history(since_ms, &|| format!(" since {}", clock(since_ms, now_ms)));
     Some(match &gpu.health {
         Health::Ok if gpu.power.draw_watts == Reading::Absent(Absence::NoAnswer) => {

@@ -1,23 +1,9 @@
 //! How much memory is how much: in GiB, and below one in MiB.
 
-use crate::table::units::three_digits;
-
-const KIB: f64 = 1024.0;
-const MIB: f64 = KIB * KIB;
-const GIB: f64 = KIB * MIB;
+const GIB: f64 = (1u64 << 30) as f64;
 
 /// The share of a GPU's memory from which on its bar is marked.
 pub(crate) const NEARLY_FULL: f64 = 0.97;
-
-/// `78.2 GiB`, `300 MiB`: an amount of its own.
-pub(crate) fn size(bytes: f64) -> String {
-    match bytes {
-        few if few < KIB => format!("{few:.0} B"),
-        few if few < MIB => format!("{} KiB", three_digits(few / KIB)),
-        few if few < GIB => format!("{} MiB", three_digits(few / MIB)),
-        many => format!("{} GiB", three_digits(many / GIB)),
-    }
-}
 
 /// `8.5`, `78.2`, `130.0`: what is in use, in GiB without the unit, so that points stand below each other.
 pub(crate) fn used(bytes: u64) -> String {
@@ -40,12 +26,6 @@ pub(crate) fn share(used: Option<&u64>, total: Option<&u64>) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn an_amount_has_three_digits_and_below_one_gib_another_unit() {
-        let said = [0.0, 40.0 * MIB, 300.0 * MIB, 1023.0 * MIB, 1.5 * GIB, 78.25 * GIB].map(size);
-        assert_eq!(said, ["0 B", "40.0 MiB", "300 MiB", "1023 MiB", "1.50 GiB", "78.2 GiB"]);
-    }
 
     #[test]
     fn all_that_there_is_has_three_digits() {

@@ -11,7 +11,7 @@ use gpumon_probe::untrusted::escaped;
 use gpumon_workload::protocol::{Phase, Report};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use crate::table::units::duration;
+use crate::table::units::compact_duration;
 
 /// As wide as the bar of a step is.
 const BAR: usize = 16;
@@ -78,7 +78,7 @@ impl ProgressLine {
     }
 
     fn line(&self, elapsed_ms: u64) -> String {
-        let mut parts = vec![format!("{:>5}", duration(elapsed_ms))];
+        let mut parts = vec![format!("{:>5}", compact_duration(elapsed_ms))];
         if self.steps > 1 {
             parts.push(format!("{}/{}", self.step + 1, self.steps));
         }

@@ -11,7 +11,7 @@ use super::{
     line::{Line, cut, left, printable, right},
     process_label::{ProcessLabel, kind},
     style::{DIM, MEMORY, PLAIN, UTILIZATION},
-    units::{ABSENT, duration, gib_in_column, whole},
+    units::{ABSENT, compact_duration, gib_in_column, whole},
 };
 use crate::describe;
 
@@ -76,7 +76,7 @@ fn row(place: String, process: &Process, now_ms: u64, layout: Layout) -> Row {
         kind(process).to_owned(),
         memory.map_or_else(|| "unknown".to_owned(), |bytes| format!("{} GiB", gib_in_column(*bytes))),
         whole(&process.sm_percent, "%"),
-        process.started_ms.value().map_or_else(absent, |started| duration(now_ms.saturating_sub(*started))),
+        process.started_ms.value().map_or_else(absent, |started| compact_duration(now_ms.saturating_sub(*started))),
     ];
     Row { cells, what: ProcessLabel::of(process, layout) }
 }

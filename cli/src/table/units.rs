@@ -1,7 +1,7 @@
 //! Numbers as people read them: three significant digits, one unit for each quantity.
 
 use gpumon_probe::model::Reading;
-pub(crate) use gpumon_workload::three_digits::three_digits;
+pub(crate) use gpumon_probe::units::three_digits;
 use jiff::{Timestamp, tz::TimeZone};
 
 const GIB: f64 = (1u64 << 30) as f64;
@@ -23,7 +23,7 @@ pub(crate) fn whole(reading: &Reading<f64>, unit: &str) -> String {
 }
 
 /// `45s`, `12m`, `2h14`, `6d02`: how long something has been so.
-pub(crate) fn duration(ms: u64) -> String {
+pub(crate) fn compact_duration(ms: u64) -> String {
     let seconds = ms / 1000;
     match seconds {
         0..60 => format!("{seconds}s"),
@@ -31,22 +31,6 @@ pub(crate) fn duration(ms: u64) -> String {
         3_600..86_400 => format!("{}h{:02}", seconds / 3_600, seconds / 60 % 60),
         _ => format!("{}d{:02}", seconds / 86_400, seconds / 3_600 % 24),
     }
-}
-
-/// `45 s`, `26 min`, `3.5 h`, `6 days`: the same in a sentence.
-pub(crate) fn long(ms: u64) -> String {
-    let minutes = ms / 60_000;
-    match minutes {
-        0 => format!("{} s", ms / 1000),
-        1..120 => format!("{minutes} min"),
-        120..2_880 => format!("{:.1} h", minutes as f64 / 60.0),
-        _ => format!("{} days", minutes / 1_440),
-    }
-}
-
-/// A forecast has no more than one digit worth telling.
-pub(crate) fn rough(ms: u64) -> String {
-    if ms < 55_000 { long(ms.div_ceil(10_000).max(1) * 10_000) } else { long((ms + 30_000) / 60_000 * 60_000) }
 }
 
 /// `10:42:07` of this place's day, or `Nov 20 10:42` where that was not today.
@@ -73,17 +57,6 @@ mod tests {
     }
 
     #[test]
-    fn times_in_a_sentence_have_their_unit() {
-        for (seconds, text) in [(45, "45 s"), (61, "1 min"), (1_560, "26 min"), (12_600, "3.5 h"), (526_000, "6 days")]
-        {
-            assert_eq!(long(seconds * 1000), text);
-        }
-        for (seconds, text) in [(3, "10 s"), (38, "40 s"), (54, "1 min"), (70, "1 min"), (170, "3 min")] {
-            assert_eq!(rough(seconds * 1000), text);
-        }
-    }
-
-    #[test]
     fn a_moment_of_another_day_has_its_date() {
         let day_ms = 86_400_000;
         let now_ms = 1_763_630_000_000;
@@ -95,7 +68,7 @@ mod tests {
     fn durations_keep_two_units() {
         for (seconds, text) in [(0, "0s"), (59, "59s"), (60, "1m"), (3_599, "59m"), (8_040, "2h14"), (526_000, "6d02")]
         {
-            assert_eq!(duration(seconds * 1000), text);
+            assert_eq!(compact_duration(seconds * 1000), text);
         }
     }
 }

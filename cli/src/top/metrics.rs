@@ -2,13 +2,15 @@
 
 use std::sync::LazyLock;
 
-use gpumon_probe::model::{
-    HostSample,
-    fields::{Field, GPU_FIELDS, HOST_FIELDS, Unit, charted},
+use gpumon_probe::{
+    model::{
+        HostSample,
+        fields::{Field, GPU_FIELDS, HOST_FIELDS, Unit, charted},
+    },
+    units::byte_size,
 };
 
 use super::{glyphs::Glyphs, text::rate, theme::Meaning};
-use crate::describe::size;
 
 /// Every number of a GPU that can be charted.
 pub(super) static METRICS: LazyLock<Vec<&Field>> = LazyLock::new(|| charted(GPU_FIELDS).collect());
@@ -45,7 +47,7 @@ impl Drawn for Unit {
     fn format(self, value: f64, glyphs: Glyphs) -> String {
         match self {
             Self::Percent => format!("{value:.0} %"),
-            Self::Bytes => size(value),
+            Self::Bytes => byte_size(value),
             Self::Watts => format!("{value:.0} W"),
             Self::Joules => format!("{value:.0} J"),
             Self::Celsius => format!("{value:.0} {}", glyphs.celsius()),

@@ -116,13 +116,15 @@ impl Model {
     }
 
     fn apply_collector(&mut self, status: &CollectorStatus) {
-        let message = || status.message.as_deref().map_or_else(|| "no reason is known".to_owned(), printable);
+        let message = || status.message.as_deref().map_or_else(|| "unknown reason".to_owned(), printable);
         self.silent = match status.state {
             CollectorState::Running => None,
-            CollectorState::Starting => Some("the server's collector starts".to_owned()),
-            CollectorState::Restarting => Some(format!("the server's collector is replaced: {}", message())),
+            CollectorState::Starting => Some("the collector is starting".to_owned()),
+            CollectorState::Restarting => Some(format!("the collector is restarting: {}", message())),
             CollectorState::Unavailable => Some(format!("nothing to read: {}", message())),
-            CollectorState::Paused => Some("paused: the GPUs were let go of; `gpumon resume` goes on".to_owned()),
+            CollectorState::Paused => {
+                Some("paused, the driver is released; run `gpumon resume` to continue".to_owned())
+            }
         };
     }
 

@@ -91,7 +91,7 @@ impl Reader {
             Received::Ended(None) => {
                 self.collector = None;
                 thread::sleep(within(RESTART_DELAY));
-                Ok(ReadResult::Unavailable("the driver's reader ended, and is started again".to_owned()))
+                Ok(ReadResult::Unavailable("the collector ended and is restarting".to_owned()))
             }
         }
     }
@@ -127,15 +127,17 @@ impl Snapshot {
                 let age_ms = now_ms.saturating_sub(sample.at_ms);
                 // As late as this, and something is the matter with it.
                 if age_ms > 5_000 + 3 * u64::from(sample.interval_ms) {
-                    return unavailable("the server tells nothing new");
+                    return unavailable("the server has no new samples");
                 }
                 let details = details.into_iter().map(|details| (details.index, details)).collect();
                 Some(ReadResult::Available(Box::new(View { inventory, gpus: sample.gpus, details })))
             }
             // Another reader of the driver would be in the way of what the pause is for.
-            (CollectorState::Paused, ..) => unavailable("gpumon is paused; `gpumon resume` ends that"),
-            (CollectorState::Starting | CollectorState::Running, ..) => unavailable("the server starts"),
-            (CollectorState::Restarting, ..) => unavailable("the server starts anew"),
+            (CollectorState::Paused, ..) => unavailable("gpumon is paused; run `gpumon resume`"),
+            (CollectorState::Starting | CollectorState::Running, ..) => {
+                unavailable("the server's collector is starting")
+            }
+            (CollectorState::Restarting, ..) => unavailable("the server's collector is restarting"),
             // Asked by a process of its own, the driver says why.
             (CollectorState::Unavailable, ..) => None,
         }
@@ -162,7 +164,7 @@ mod tests {
         };
         assert!(look(&status("paused")).is_some_and(|why| why.contains("gpumon resume")));
         for state in ["starting", "running", "restarting"] {
-            assert!(look(&status(state)).is_some_and(|why| why.contains("starts")), "{state}");
+            assert!(look(&status(state)).is_some_and(|why| why.contains("starting")), "{state}");
         }
         assert_eq!(look(&status("unavailable")), None);
     }

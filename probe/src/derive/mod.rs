@@ -14,7 +14,7 @@ mod processes;
 mod rates;
 pub mod sanity_check;
 
-pub use conditions::{ConditionSettings, ConditionTracker, is_memory_nearly_full};
+pub use conditions::{ConditionSettings, ConditionTracker, is_memory_nearly_full, memory_forecast};
 pub use ecc::EccTracker;
 pub use error_filter::ErrorFilter;
 pub use processes::ProcessTracker;

@@ -14,8 +14,8 @@ const TILES: [u64; 3] = [32, 64, 112];
 
 static ABOUT: About = About {
     id: "matmul-batched",
-    does: "Multiplies 1000 pairs of small matrices at once.",
-    teaches: "What is too small to keep a GPU busy is fast where much of it is given at once.",
+    does: "Multiplies 1000 pairs of small matrices in one call.",
+    teaches: "Batching keeps a GPU busy with problems that are too small on their own.",
     dtypes: &[Dtype::Fp32, Dtype::Fp64],
     backends: &[Backend::Cuda, Backend::Cpu],
     bound: Bound::Memory,

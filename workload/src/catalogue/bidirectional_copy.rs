@@ -7,8 +7,8 @@ pub(super) static BOTH_PINNED: BidirectionalCopy = BidirectionalCopy;
 
 static ABOUT: About = About {
     id: "both-pinned",
-    does: "Copies pinned memory of the host to the device, and at once other memory of the device to the host.",
-    teaches: "The bus has a lane each way: who sends while results come back gets nearly both rates.",
+    does: "Copies pinned host memory to the device, and other device memory to the host at the same time.",
+    teaches: "PCIe is full duplex: copies in opposite directions overlap, each at nearly its full rate.",
     dtypes: &[],
     backends: &[Backend::Cuda],
     bound: Bound::Link,

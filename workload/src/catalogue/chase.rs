@@ -5,14 +5,14 @@ use super::{elementwise::larger_than_caches, prelude::*};
 const KERNELS: Code = ptx!("chase");
 pub(super) static MEMORY: Chase = chase(
     "pointer-chase",
-    "Follows pointers through an array that is larger than any cache: the time of one load.",
-    "A thread that waits for memory waits for hundreds of nanoseconds: what hides them is other threads.",
+    "Follows pointers through an array that is larger than any cache: the latency of one load.",
+    "A load from memory takes hundreds of nanoseconds. Other threads hide this latency.",
     true,
 );
 pub(super) static CACHE: Chase = chase(
     "pointer-chase-l2",
-    "Follows pointers through an array that fits the last cache: the time of one load.",
-    "A cache answers in less than half of the time, and no sooner, however little is asked of it.",
+    "Follows pointers through an array that fits the last-level cache: the latency of one load.",
+    "A load from the cache takes less than half the time of a load from memory.",
     false,
 );
 

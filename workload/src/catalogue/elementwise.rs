@@ -67,88 +67,88 @@ const fn new<Op>(
 pub(super) static COPY: Elementwise<operations::Copy> = stream(
     "copy",
     "Copies an array to another (STREAM copy).",
-    "This is as fast as memory is where reading and writing share it.",
+    "This is the memory bandwidth that reads and writes share.",
 );
 pub(super) static SCALE: Elementwise<operations::Scale> = stream(
     "scale",
-    "Multiplies each element of an array by a number (STREAM scale).",
-    "A multiplication for each element costs nothing beside moving it.",
+    "Multiplies each element of an array by a scalar (STREAM scale).",
+    "One multiplication per element is hidden behind the memory traffic.",
 );
 pub(super) static ADD: Elementwise<operations::Add> = stream(
     "add",
     "Adds two large arrays (STREAM add).",
-    "A third array costs half as much again, in time as in bytes.",
+    "A third array adds half as much traffic, and half as much time.",
 );
 pub(super) static TRIAD: Elementwise<operations::Triad> = stream(
     "triad",
     "Adds an array and a multiple of another (STREAM triad).",
-    "Two operations in one pass take the time of one, while each in a pass of its own would take twice that.",
+    "Two operations in one pass take the time of one; in separate passes they take twice that.",
 );
 pub(super) static WRITE: Elementwise<operations::Write> = stream(
     "write",
-    "Writes the same number into every element of an array.",
-    "Memory takes at another rate than it gives; compare it with `read`.",
+    "Writes the same value to every element of an array.",
+    "Writing has another rate than reading; compare with `read`.",
 );
 pub(super) static VECTOR_ADD: Elementwise<operations::VectorAdd> = new(
     "vector-add",
     "Adds two vectors of 1000 elements, in blocks of 256 threads.",
-    "So little work takes as long as starting a kernel: small arrays are no faster on a GPU.",
+    "So little work takes as long as a kernel launch: small arrays are no faster on a GPU.",
     Some(1000),
     Way::There,
 );
 pub(super) static TRIG: Elementwise<operations::Trig> = new(
     "trig",
     "Computes cos(x)^2 + sin(x)^2 of ten million elements.",
-    "Functions that are costly on a CPU cost a GPU little more than moving the data.",
+    "Functions that are expensive on a CPU cost a GPU little more than the memory traffic.",
     TRIG_ELEMENTS,
     Way::There,
 );
 pub(super) static TRIG_PINNED: Elementwise<operations::Trig> = new(
     "trig-pinned",
     "Copies ten million elements to the GPU, computes cos(x)^2 + sin(x)^2 there and copies the result back.",
-    "The way over the bus takes many times what the work does, even from memory that stays where it is.",
+    "The transfer over the bus takes many times longer than the computation, even from pinned memory.",
     TRIG_ELEMENTS,
     Way::Pinned,
 );
 pub(super) static TRIG_PAGEABLE: Elementwise<operations::Trig> = new(
     "trig-pageable",
-    "The same as trig-pinned, from and to ordinary memory of the host.",
-    "What a library does with an array of NumPy's: each copy goes through the host's memory twice.",
+    "The same as trig-pinned, from and to pageable host memory.",
+    "NumPy arrays are pageable: each copy passes through host memory twice.",
     TRIG_ELEMENTS,
     Way::Pageable,
 );
 pub(super) static TRIG_SERIAL: Elementwise<operations::Trig> = new(
     "trig-serial",
     "Computes cos(x)^2 + sin(x)^2 on one thread of the CPU.",
-    "Beside `trig` on the CPU it shows what the other threads are worth.",
+    "Compared with `trig` on the CPU, it shows the speedup by several threads.",
     TRIG_ELEMENTS,
     Way::OneThread,
 );
 pub(super) static SQUARE: Elementwise<operations::Square> = new(
     "square",
     "Squares each of a million elements.",
-    "Where the data already is decides: the work itself takes microseconds.",
+    "The computation takes microseconds: the location of the data decides.",
     SQUARE_ELEMENTS,
     Way::There,
 );
 pub(super) static SQUARE_PINNED: Elementwise<operations::Square> = new(
     "square-pinned",
     "Copies a million elements to the GPU, squares them there and copies the result back.",
-    "With the copies a GPU is no faster than a CPU at so little work for each element.",
+    "With so little work per element, the copies make a GPU no faster than a CPU.",
     SQUARE_ELEMENTS,
     Way::Pinned,
 );
 pub(super) static SQUARE_PAGEABLE: Elementwise<operations::Square> = new(
     "square-pageable",
-    "The same as square-pinned, from and to ordinary memory of the host.",
-    "An array of NumPy's, squared on a GPU and looked at again, is slower than squared on the CPU.",
+    "The same as square-pinned, from and to pageable host memory.",
+    "Squaring a NumPy array on a GPU and reading it back is slower than squaring it on the CPU.",
     SQUARE_ELEMENTS,
     Way::Pageable,
 );
 pub(super) static SQUARE_SERIAL: Elementwise<operations::Square> = new(
     "square-serial",
     "Squares a million elements on one thread of the CPU.",
-    "One thread goes through an array that fits its caches as fast as several.",
+    "One thread is as fast as several for an array that fits its caches.",
     SQUARE_ELEMENTS,
     Way::OneThread,
 );

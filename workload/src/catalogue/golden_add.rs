@@ -11,7 +11,7 @@ pub(super) static VECTOR_ADD_GRID: VectorAddGrid = VectorAddGrid;
 static ABOUT: About = About {
     id: "vector-add-32x128",
     does: "Adds two vectors of 4096 elements in 32 blocks of 128 threads: random numbers, and 0, 1, 2, ... plus ones.",
-    teaches: "Blocks times threads have to be the elements: each thread finds its own by counting both.",
+    teaches: "The grid covers the array: each thread computes its element from its block and thread index.",
     dtypes: &[Dtype::Fp32],
     backends: &[Backend::Cuda, Backend::Cpu],
     bound: Bound::Driver,

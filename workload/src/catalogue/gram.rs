@@ -22,20 +22,20 @@ const TOLERANCE: f64 = 2.0 * SIDE as f64;
 
 pub(super) static ONE_BY_ONE: Gram = gram(
     "gram-one-by-one",
-    "Multiplies 1000 matrices of 100x100 by their transposes and has each trace on the host before the next.",
-    "Looking at each result makes the GPU wait for the host and the host for the GPU, a thousand times.",
+    "Multiplies 1000 matrices of 100x100 by their transposes and reads each trace on the host before the next.",
+    "Reading each result on the host synchronizes host and GPU a thousand times.",
     Form::OneByOne,
 );
 pub(super) static LOGGED: Gram = gram(
     "gram-logged",
     "Multiplies 1000 matrices of 100x100 by their transposes and keeps the traces on the GPU until the end.",
-    "A log that stays on the GPU lets the host run ahead: only the last line is waited for.",
+    "Results that stay on the GPU let the host run ahead: it synchronizes once, at the end.",
     Form::Logged,
 );
 pub(super) static BATCHED: Gram = gram(
     "gram-batched",
-    "Multiplies 1000 matrices of 100x100 by their transposes in one kernel, and takes the traces in another.",
-    "Small products fill a GPU when they come together: each multiprocessor has its own.",
+    "Multiplies 1000 matrices of 100x100 by their transposes in one kernel and computes the traces in another.",
+    "Batched small products fill a GPU: each multiprocessor computes its own.",
     Form::Batched,
 );
 

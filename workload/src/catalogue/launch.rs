@@ -10,8 +10,8 @@ const CHAIN: u64 = 1000;
 
 static ABOUT: About = About {
     id: "launch-latency",
-    does: "Starts kernels that do nothing: 1000 in a row by the device's clock, and one with its end by the host's.",
-    teaches: "Each kernel costs microseconds, so that many small ones are slower than one that does all of their work.",
+    does: "Launches empty kernels: 1000 in a row by the clock of the device, and one with its end by that of the host.",
+    teaches: "A launch takes microseconds: many small kernels are slower than one that does all of their work.",
     dtypes: &[],
     backends: &[Backend::Cuda],
     bound: Bound::Driver,

@@ -15,20 +15,20 @@ const TOLERANCE: f64 = COLUMNS as f64;
 
 pub(super) static LOOP: Matvec = matvec(
     "matvec-loop",
-    "Multiplies a 150x100 matrix with ten vectors, one after the other.",
-    "So small a product takes as long as beginning its kernel: a loop over them waits ten times.",
+    "Multiplies a 150x100 matrix by ten vectors, one after the other.",
+    "A product this small takes as long as its kernel launch: the loop pays for ten launches.",
     Form::PerOp,
 );
 pub(super) static GRAPH: Matvec = matvec(
     "matvec-graph",
-    "Multiplies a 150x100 matrix with ten vectors, by ten kernels of one graph.",
-    "A loop that is always the same can be handed over as a whole.",
+    "Multiplies a 150x100 matrix by ten vectors, with ten kernels in one CUDA graph.",
+    "A CUDA graph launches a fixed sequence of kernels with one call.",
     Form::Graph,
 );
 pub(super) static BATCHED: Matvec = matvec(
     "matvec-batched",
-    "Multiplies a 150x100 matrix with ten vectors in one kernel.",
-    "What belongs together goes into one array: ten vectors take as long as one.",
+    "Multiplies a 150x100 matrix by ten vectors in one kernel.",
+    "Batching replaces ten launches by one: ten vectors take as long as one.",
     Form::Fused,
 );
 

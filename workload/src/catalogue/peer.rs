@@ -9,20 +9,20 @@ const CHAIN: u64 = 100;
 
 pub(super) static ONE_WAY: Peer = peer(
     "peer",
-    "Copies memory of one GPU to the next one.",
-    "Over NVLink GPUs reach each other several times faster than the host reaches them.",
+    "Copies memory from one GPU to the next.",
+    "NVLink connects GPUs at several times the bandwidth of PCIe.",
     Form::OneWay,
 );
 pub(super) static BOTH_WAYS: Peer = peer(
     "peer-both",
-    "Copies memory of one GPU to the next one, and at once other memory of that back.",
-    "Links have a lane each way: two GPUs that exchange get twice the rate.",
+    "Copies memory from one GPU to the next, and other memory back at the same time.",
+    "Links are full duplex: an exchange between two GPUs reaches twice the rate.",
     Form::BothWays,
 );
 pub(super) static LATENCY: Peer = peer(
     "peer-latency",
-    "Copies eight bytes from one GPU to the next one: the time of one of a hundred copies in a row.",
-    "The smallest copy between GPUs takes microseconds: few large ones are better than many small ones.",
+    "Copies eight bytes from one GPU to the next: the latency of one of a hundred copies in a row.",
+    "The smallest copy between GPUs takes microseconds: prefer few large copies.",
     Form::Latency,
 );
 

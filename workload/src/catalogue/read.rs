@@ -17,8 +17,8 @@ pub(super) static READ: Read = Read;
 
 static ABOUT: About = About {
     id: "read",
-    does: "Reads an array and adds up its words.",
-    teaches: "Memory gives faster than it takes and gives in turn; compare it with `copy`.",
+    does: "Reads an array and sums its words.",
+    teaches: "Reading alone is faster than reading and writing in turn; compare with `copy`.",
     dtypes: &[Dtype::Fp32, Dtype::Fp64],
     backends: &[Backend::Cuda, Backend::Cpu],
     bound: Bound::Memory,

@@ -12,8 +12,8 @@ pub(super) static REDUCE: Reduce = Reduce;
 
 static ABOUT: About = About {
     id: "reduce",
-    does: "Adds up all numbers of an array.",
-    teaches: "A sum is as fast as memory gives, where every part of the chip adds its own before they meet.",
+    does: "Sums all elements of an array.",
+    teaches: "A reduction runs at memory bandwidth if each block sums its part before the blocks are combined.",
     dtypes: &[Dtype::Fp32, Dtype::Fp64],
     backends: &[Backend::Cuda, Backend::Cpu],
     bound: Bound::Memory,

@@ -19,20 +19,20 @@ const CHUNK: usize = 1 << 13;
 
 pub(super) static PER_OP: Selu = selu(
     "selu-per-op",
-    "Computes SELU of a million elements by six operations, a kernel for each.",
-    "Each operation goes through memory again and begins a kernel: what a framework does without a compiler.",
+    "Computes SELU of a million elements with six operations, one kernel each.",
+    "Each operation launches a kernel and reads and writes memory, as in a framework without a compiler.",
     Form::PerOp,
 );
 pub(super) static GRAPH: Selu = selu(
     "selu-graph",
-    "Computes SELU of a million elements by six kernels, begun as one graph.",
-    "A graph saves what beginning kernels costs, and none of the ways through memory.",
+    "Computes SELU of a million elements with six kernels in one CUDA graph.",
+    "A CUDA graph removes launch overhead, but no memory traffic.",
     Form::Graph,
 );
 pub(super) static FUSED: Selu = selu(
     "selu",
-    "Computes SELU of a million elements in one pass.",
-    "What a compiler makes of six operations: one kernel, and each element is moved once.",
+    "Computes SELU of a million elements in one kernel.",
+    "Kernel fusion, as by a compiler: each element is read and written once.",
     Form::Fused,
 );
 

@@ -9,8 +9,8 @@ pub(super) static TRANSCENDENTAL: Transcendental = Transcendental;
 
 static ABOUT: About = About {
     id: "transcendental",
-    does: "Adds up 32 sines, exponentials and inverse roots for each of a million elements.",
-    teaches: "Where each element costs hundreds of operations, computing is the limit and memory does not show.",
+    does: "Sums 32 sines, exponentials and inverse roots for each of a million elements.",
+    teaches: "With hundreds of operations per element, compute throughput is the limit, not memory.",
     dtypes: &[Dtype::Fp32],
     backends: &[Backend::Cuda, Backend::Cpu],
     bound: Bound::Compute,

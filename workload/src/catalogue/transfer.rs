@@ -7,29 +7,29 @@ const USUAL_BYTES: u64 = 256 << 20;
 
 pub(super) static TO_DEVICE_PINNED: Transfer = transfer(
     "h2d-pinned",
-    "Copies pinned memory of the host to the device.",
-    "Memory that stays where it is goes over the bus at its full rate.",
+    "Copies pinned host memory to the device.",
+    "Pinned memory is transferred at the full rate of the bus.",
     Direction::ToDevice,
     true,
 );
 pub(super) static TO_DEVICE_PAGEABLE: Transfer = transfer(
     "h2d-pageable",
-    "Copies ordinary memory of the host to the device.",
-    "Memory that the system may move is copied twice, which takes about twice as long as from pinned memory.",
+    "Copies pageable host memory to the device.",
+    "Pageable memory is staged through pinned memory, which takes about twice as long.",
     Direction::ToDevice,
     false,
 );
 pub(super) static TO_HOST_PINNED: Transfer = transfer(
     "d2h-pinned",
-    "Copies memory of the device to pinned memory of the host.",
-    "Results come back at the bus's full rate, which is a small part of what the device's memory does.",
+    "Copies device memory to pinned host memory.",
+    "Results return at the full rate of the bus, a small part of the bandwidth of device memory.",
     Direction::ToHost,
     true,
 );
 pub(super) static TO_HOST_PAGEABLE: Transfer = transfer(
     "d2h-pageable",
-    "Copies memory of the device to ordinary memory of the host.",
-    "What a notebook does when it prints an array: several times slower than into pinned memory.",
+    "Copies device memory to pageable host memory.",
+    "A notebook that prints an array takes this path, several times slower than into pinned memory.",
     Direction::ToHost,
     false,
 );

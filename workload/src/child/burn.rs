@@ -6,6 +6,8 @@ use std::{
     time::Duration,
 };
 
+use gpumon_probe::units::three_digits;
+
 use super::{Context, JobFailure, Reporter, bench::load, failure::code_of, placement::Placement, worse};
 use crate::{
     bench::Place,
@@ -15,7 +17,6 @@ use crate::{
         Backend, BurnJob, Dtype, Outcome, Report, Topic,
         exit_code::{FAILED, INTERRUPTED},
     },
-    three_digits::three_digits,
 };
 
 /// As many seconds as a burn may last: a week.

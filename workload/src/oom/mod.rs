@@ -47,7 +47,7 @@ pub struct Setting {
     pub second: Vec<OsString>,
 }
 
-/// Shows a scenario, reports what happens, gives everything back, and returns the exit code. Whoever sets `interrupted` has the memory back at once.
+/// Shows a scenario, reports what happens, gives everything back, and returns the exit code. Setting `interrupted` frees the memory at once.
 pub fn run(
     job: &OomJob,
     place: &Place<'_>,
@@ -105,8 +105,7 @@ fn show(scenario: &dyn Scenario, context: &mut ScenarioContext<'_>) -> Result<()
     let about = scenario.about();
     context.phase(Phase::Preparing);
     if context.is_model() {
-        context
-            .step("This is a model: it keeps the accounts of a GPU's memory by the same rules, and no GPU is touched.");
+        context.step("This is a model of GPU memory with the same rules. No GPU is used.");
     }
     context.settle();
     let before = context.free()?;

@@ -13,8 +13,8 @@ pub enum Stop {
     Cuda(#[from] CudaError),
     /// The reserve does not leave as much as it takes.
     #[error(
-        "this needs {} of the device's memory, and {} can be had: {} of {} are free, and {} stay free for others; try \
-         again when others have let go of theirs",
+        "the demo needs {} of device memory, and {} are available: {} of {} are free, and {} stay free for others; try \
+         again when other processes have freed memory",
         gib(*.needed_bytes), gib(*.usable_bytes), gib(*.free_bytes), gib(*.total_bytes), gib(*.reserve_bytes)
     )]
     NoRoom {
@@ -32,7 +32,7 @@ pub enum Stop {
     /// Others took so much meanwhile that too little was left for them.
     #[error(
         "another program has taken memory meanwhile: {} were left of the {} that stay free for others, so that \
-         everything was given back; try again when it is done",
+         everything was given back; try again when it has finished",
         gib(*.free_bytes), gib(*.reserve_bytes)
     )]
     BackedOff {

@@ -59,7 +59,7 @@ fn what_they_are_about_is_seen() {
     for (id, words, most_gib) in [
         ("huge", &["Needed 9.0 GiB, free 7.5 GiB, of 8.0 GiB"][..], 0.51),
         ("fill", &["Step 8: 512 MiB free of 8.0 GiB", "CUDA_ERROR_OUT_OF_MEMORY, code 2"], 7.51),
-        ("leak", &["forecast, full in", "foretold"], 7.49),
+        ("leak", &["Forecast: full in", "the forecast was"], 7.49),
         ("fragment", &["1.8 GiB of the arena are free, 224 MiB at most", "in a row", "0 MiB more"], 4.01),
         ("cache", &["0 MiB are in use, the pool keeps 3.5 GiB", "keeps 0 MiB"], 4.01),
         ("async", &["While the work runs, 5.8 GiB are free", "7.5 GiB are free"], 2.26),

@@ -1,6 +1,6 @@
 //! Outcomes as a table for people, which grows while they come.
 
-use gpumon_probe::model::Reading;
+use gpumon_probe::{model::Reading, units::byte_size};
 use gpumon_workload::protocol::{Bound, Dtype, Extent, Load, Outcome, Stopped, Times};
 
 use super::compare::Compared;
@@ -81,7 +81,7 @@ fn cells(outcome: &Outcome, load: Option<&Load>) -> [String; 12] {
     };
     let has_type = outcome.cost.moved_bytes > 0 || outcome.cost.operations > 0;
     let size = match outcome.extent {
-        Extent::Elements => describe::size((outcome.n * outcome.dtype.bytes()) as f64),
+        Extent::Elements => byte_size((outcome.n * outcome.dtype.bytes()) as f64),
         Extent::Side => format!("{}^2", outcome.n),
         Extent::Times => format!("{}x", outcome.n),
         Extent::Fixed => none(),

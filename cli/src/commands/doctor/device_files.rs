@@ -18,7 +18,7 @@ pub(super) fn check(machine: &Machine) -> Vec<Finding> {
         let text = "there is no /dev/nvidia*";
         return vec![
             Finding::note("device files", text)
-                .with_cure("a real driver needs them: run nvidia-modprobe, or start the container with GPUs"),
+                .with_cure("the driver needs them: run nvidia-modprobe, or start the container with GPUs"),
         ];
     }
     let shut: Vec<_> = files.iter().filter(|name| !may_open(machine, name)).collect();
@@ -28,7 +28,7 @@ pub(super) fn check(machine: &Machine) -> Vec<Finding> {
     }
     for name in shut {
         let text = format!("this user may not open /dev/{name}{}", owner(machine, name));
-        findings.push(Finding::problem("device files", text, "add the user to the file's group, or widen its mode"));
+        findings.push(Finding::problem("device files", text, "add the user to the file's group, or change its mode"));
     }
     if !files.iter().any(|name| name == UVM) {
         let cure = "run `nvidia-modprobe -u`, or load the kernel module nvidia-uvm";
@@ -63,8 +63,8 @@ fn windows(machine: &Machine) -> Finding {
     if machine.exists("/dev/dxg") {
         return Finding::ok("device files", "/dev/dxg leads to Windows' own driver");
     }
-    let cure = "update Windows' NVIDIA driver and WSL (`wsl --update`)";
-    Finding::problem("device files", "there is no /dev/dxg, which leads to Windows' own driver", cure)
+    let cure = "update the NVIDIA driver of Windows, and WSL (`wsl --update`)";
+    Finding::problem("device files", "there is no /dev/dxg, the device of the Windows driver", cure)
 }
 
 #[cfg(test)]

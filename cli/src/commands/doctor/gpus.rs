@@ -36,7 +36,7 @@ fn health(gpu: &Gpu, sample: Option<&GpuSample>) -> Finding {
     match sample.map(|sample| (&sample.health, silent(sample))) {
         Some((Health::Ok, false)) => Finding::ok(check, model),
         None | Some((Health::Ok, true)) => {
-            let text = "the driver has not answered for it within a few seconds";
+            let text = "the driver has not responded within a few seconds";
             Finding::problem(check, text, format!("see `dmesg | grep -i nvrm`; {reset}"))
         }
         Some((Health::Asleep { .. }, _)) => {
@@ -81,16 +81,17 @@ fn mig(gpu: &Gpu, details: &GpuDetails) -> Option<Finding> {
     match (mode.current, mode.pending, gpu.mig_devices.len()) {
         (current, pending, _) if current != pending => {
             let now = if pending { "on" } else { "off" };
-            let text = format!("MIG was switched {now}, which waits for a reset of the GPU");
+            let text = format!("MIG mode change ({now}) pending until the GPU is reset");
             Some(Finding::warning(check, text, "`gpumon pause`, then `nvidia-smi --gpu-reset`"))
         }
         (true, _, 0) => {
-            let text = "MIG is on and has no instance, so that nothing can run on the GPU";
-            Some(Finding::warning(check, text, "create instances with `nvidia-smi mig -cgi ... -C`, or switch MIG off"))
+            let text = "MIG is enabled without instances, so that nothing can run on the GPU";
+            Some(Finding::warning(check, text, "create instances with `nvidia-smi mig -cgi ... -C`, or disable MIG"))
         }
-        (true, _, count) => {
-            Some(Finding::note(check, format!("MIG is on with {count} devices; the whole GPU tells no utilisation")))
-        }
+        (true, _, count) => Some(Finding::note(
+            check,
+            format!("MIG is enabled with {count} devices; the driver reports no utilization of the whole GPU"),
+        )),
         (false, ..) => None,
     }
 }

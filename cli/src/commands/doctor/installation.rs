@@ -13,7 +13,7 @@ pub(super) fn check(machine: &Machine, driver: &Driver) -> Vec<Finding> {
         Driver::Silent => {
             let cure = "try again in a minute, since a driver without persistence mode opens its GPUs slowly; if it \
                         stays so, see `dmesg | grep -i nvrm` and reboot";
-            return vec![Finding::problem("driver", "the driver has not answered within 10 s", cure)];
+            return vec![Finding::problem("driver", "the driver has not responded within 10 s", cure)];
         }
         Driver::Answers(_) if driver.is_simulated() => {
             return vec![Finding::note("driver", "none: the GPUs are simulated")];
@@ -34,7 +34,10 @@ pub(super) fn check(machine: &Machine, driver: &Driver) -> Vec<Finding> {
 /// Half-done upgrades leave a library beside a kernel module of another version.
 fn compare(kernel_driver: Option<&str>, library: Option<&str>) -> Option<Finding> {
     let Some(kernel_driver) = kernel_driver else {
-        return Some(Finding::note("versions", format!("there is no {KERNEL_DRIVER} to compare the library with")));
+        return Some(Finding::note(
+            "versions",
+            format!("{KERNEL_DRIVER} is missing, so that the library version cannot be checked"),
+        ));
     };
     // NVML puts CUDA's major version before the driver's.
     let library = library?.split_once('.')?.1;

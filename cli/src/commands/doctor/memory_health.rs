@@ -18,7 +18,7 @@ fn of_one(details: &GpuDetails) -> Vec<Finding> {
             findings.push(Finding::note(check(), "ECC is off: memory errors go unnoticed"));
         }
         if ecc.current != ecc.pending {
-            let text = "ECC was switched, which waits for a reset of the GPU";
+            let text = "ECC mode change pending until the GPU is reset";
             findings.push(Finding::warning(check(), text, RESET));
         }
     }
@@ -31,19 +31,15 @@ fn of_one(details: &GpuDetails) -> Vec<Finding> {
     }
     if let Some(rows) = details.remapped_rows.value() {
         if rows.failed {
-            let text = "a row of memory is broken, and there was no spare one to replace it";
+            let text = "row remapping failed: no spare memory rows are left";
             findings.push(Finding::problem(check(), text, "have the board replaced"));
         }
         if rows.pending {
-            findings.push(Finding::warning(
-                check(),
-                "a broken row of memory waits to be replaced by a spare one",
-                RESET,
-            ));
+            findings.push(Finding::warning(check(), "row remapping pending for a faulty memory row", RESET));
         }
     }
     if details.retired_pages.value().is_some_and(|pages| pages.pending) {
-        findings.push(Finding::warning(check(), "broken pages of memory wait to be taken out of use", RESET));
+        findings.push(Finding::warning(check(), "retirement of faulty memory pages pending", RESET));
     }
     findings.extend(recovery(details));
     findings
@@ -54,7 +50,9 @@ fn recovery(details: &GpuDetails) -> Option<Finding> {
         RecoveryAction::None => return None,
         RecoveryAction::GpuReset => RESET,
         RecoveryAction::NodeReboot => "reboot the machine",
-        RecoveryAction::DrainP2p => "end the programs that use peer-to-peer between GPUs, and start no new ones",
+        RecoveryAction::DrainP2p => {
+            "stop the programs that use peer-to-peer transfers between GPUs, and start no new ones"
+        }
         RecoveryAction::DrainAndReset => {
             "let what runs on it end, start nothing new, then reset it: `gpumon pause`, \
                                           `nvidia-smi --gpu-reset`"

@@ -45,7 +45,7 @@ impl Report {
             (count > 0).then(|| format!("{count} {one}{ending}"))
         };
         match (count(Verdict::Problem, "problem"), count(Verdict::Warning, "warning")) {
-            (None, None) => paint(WELL, "all is well"),
+            (None, None) => paint(WELL, "no problems found"),
             (Some(problems), None) => paint(ALARM, &problems),
             (None, Some(warnings)) => paint(NOTICE, &warnings),
             (Some(problems), Some(warnings)) => paint(ALARM, &format!("{problems}, {warnings}")),
@@ -137,7 +137,7 @@ mod tests {
     #[test]
     fn notes_leave_it_well() {
         let report = Report::new(vec![Finding::note("server", "none")], Readings::default());
-        assert!(report.well && report.text().contains("all is well"));
+        assert!(report.well && report.text().contains("no problems found"));
         let json = serde_json::to_value(&report).unwrap();
         assert_eq!(json["checks"][0]["verdict"], "note");
         assert_eq!(json["checks"][0]["finding"], "none");

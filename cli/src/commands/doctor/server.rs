@@ -16,18 +16,18 @@ struct Snapshot {
 pub(super) fn check(server: &ServerArgs) -> Finding {
     let check = "server";
     let Ok(server) = server.connect() else {
-        return Finding::note(check, "none found at its usual place").with_cure("start one with `gpumon serve`");
+        return Finding::note(check, "none found at the default socket").with_cure("start one with `gpumon serve`");
     };
     let at = server.path.display().to_string();
     let restart = format!("restart the server at {at}");
     let body = match server.ask("GET", "/api/v1/snapshot") {
         Ok(answer) if answer.status == 200 => answer.body,
-        Ok(answer) => return Finding::warning(check, format!("it answers with status {}", answer.status), restart),
-        Err(error) => return Finding::warning(check, format!("it does not answer: {error}"), restart),
+        Ok(answer) => return Finding::warning(check, format!("it responds with status {}", answer.status), restart),
+        Err(error) => return Finding::warning(check, format!("it does not respond: {error}"), restart),
     };
     match serde_json::from_str(&body) {
         Ok(Snapshot { version, collector }) => judge(&at, &version, &collector),
-        Err(error) => Finding::warning(check, format!("its answer is not understood: {error}"), restart),
+        Err(error) => Finding::warning(check, format!("its response is not readable: {error}"), restart),
     }
 }
 
@@ -41,7 +41,7 @@ fn judge(at: &str, version: &str, collector: &CollectorStatus) -> Finding {
             Finding::note(check, format!("{version} at {at}, {message}")).with_cure("`gpumon resume`")
         }
         CollectorState::Restarting => {
-            Finding::warning(check, format!("{version} at {at}: {message}"), "it tries again by itself; see its log")
+            Finding::warning(check, format!("{version} at {at}: {message}"), "it retries automatically; see its log")
         }
         CollectorState::Unavailable => {
             Finding::warning(check, format!("{version} at {at} has nothing to read"), message)

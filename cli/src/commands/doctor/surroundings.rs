@@ -11,7 +11,7 @@ use super::{
 pub(super) fn check(machine: &Machine, driver: &Driver) -> Vec<Finding> {
     let mut findings = Vec::new();
     if machine.is_wsl() {
-        let text = "this is Windows' Linux, whose driver tells neither processes nor most of what is below";
+        let text = "this is WSL, whose driver reports neither processes nor most readings below";
         findings.push(Finding::note("wsl", text));
     }
     if let Some(container) = container(machine) {

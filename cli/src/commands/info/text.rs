@@ -1,15 +1,12 @@
 //! What there is, for people: a block for each GPU and one for the CPU.
 
-use gpumon_probe::model::Reading;
+use gpumon_probe::{model::Reading, units::byte_size};
 use gpumon_workload::info::{ClockOf, Cpu, Peak};
 
 use super::{GpuWithLinks, Machine, links::Links};
-use crate::{
-    describe,
-    table::{
-        style::{STRONG, paint},
-        units::three_digits,
-    },
+use crate::table::{
+    style::{STRONG, paint},
+    units::three_digits,
 };
 
 const UNKNOWN: &str = "unknown";
@@ -23,7 +20,7 @@ pub(super) fn of(machine: &Machine) -> String {
 
 fn block_of_gpu(gpu: &GpuWithLinks, cuda: &str) -> String {
     let info = &gpu.info;
-    let bytes = |reading: &Reading<u64>| say(reading, |bytes| describe::size(*bytes as f64));
+    let bytes = |reading: &Reading<u64>| say(reading, |bytes| byte_size(*bytes as f64));
     let clock = say(&info.max_clock_mhz, |mhz| format!("{mhz:.0} MHz"));
     let memory_clock = say(&info.memory_clock_mhz, |mhz| format!("{mhz:.0} MHz"));
     let bandwidth = say(&info.memory_bytes_per_second, |rate| format!("{} TB/s", three_digits(rate / 1e12)));
@@ -40,7 +37,7 @@ fn block_of_gpu(gpu: &GpuWithLinks, cuda: &str) -> String {
         line("UUID, PCI bus", &format!("{}, {}", info.uuid, info.pci_bus_id)),
         line("compute", &format!("capability {}, driver for CUDA {cuda}", info.compute_capability)),
         line("multiprocessors", &format!("{}, up to {clock}", whole(&info.multiprocessors))),
-        line("memory", &format!("{} {ecc}", describe::size(info.memory_bytes as f64))),
+        line("memory", &format!("{} {ecc}", byte_size(info.memory_bytes as f64))),
         line("memory bandwidth", &format!("{bandwidth} ({} bit at {memory_clock})", whole(&info.memory_bus_bits))),
         line("L2 cache", &bytes(&info.l2_cache_bytes)),
         line(
@@ -66,7 +63,7 @@ fn block_of_gpu(gpu: &GpuWithLinks, cuda: &str) -> String {
 }
 
 fn block_of_cpu(cpu: &Cpu) -> String {
-    let caches = cpu.caches.iter().map(|cache| format!("L{} {}", cache.level, describe::size(cache.bytes as f64)));
+    let caches = cpu.caches.iter().map(|cache| format!("L{} {}", cache.level, byte_size(cache.bytes as f64)));
     let caches = caches.collect::<Vec<_>>().join(", ");
     let or_unknown = |text: String| if text.is_empty() { UNKNOWN.to_owned() } else { text };
     let lines = [
@@ -75,7 +72,7 @@ fn block_of_cpu(cpu: &Cpu) -> String {
             "parallel",
             &[count(cpu.sockets, "chip"), count(cpu.cores, "core"), count(cpu.threads, "thread")].join(", "),
         ),
-        line("memory", &describe::size(cpu.memory_bytes as f64)),
+        line("memory", &byte_size(cpu.memory_bytes as f64)),
         line("caches", &or_unknown(caches)),
         line("instructions", &or_unknown(cpu.features.join(" "))),
     ];

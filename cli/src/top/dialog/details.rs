@@ -1,6 +1,9 @@
 //! All about one process.
 
-use gpumon_probe::model::{Absence, Owner, Process, Reading};
+use gpumon_probe::{
+    model::{Absence, Owner, Process, Reading},
+    units::byte_size,
+};
 use ratatui::{
     crossterm::event::{KeyCode, KeyEvent},
     layout::Rect,
@@ -8,8 +11,8 @@ use ratatui::{
 
 use super::{Answer, Line, Scroll, draw_box};
 use crate::{
-    describe::{self, size},
-    table::units::duration,
+    describe,
+    table::units::compact_duration,
     top::{
         inspect::Facts,
         model::Model,
@@ -62,7 +65,7 @@ impl Details {
         groups.on_the_gpu(&self.process, &place(self.key.gpu, &self.process, model), model.now_ms());
         groups.owner(&self.process);
         match &self.found {
-            None => groups.fact("", "its files are being read"),
+            None => groups.fact("", "reading /proc"),
             Some(Err(why)) => groups.fact("/proc", why),
             Some(Ok(facts)) => groups.facts(facts),
         }
@@ -103,7 +106,7 @@ impl DetailGroups<'_, '_> {
         let mig = process.mig.map(|mig| format!(", MIG instance {}/{}", mig.gpu_instance, mig.compute_instance));
         let mps = if process.mps { ", through MPS" } else { "" };
         self.fact("GPU", &format!("{place}{}{mps}", mig.unwrap_or_default()));
-        self.fact("memory", &format_reading(&process.memory_bytes, |held| size(*held as f64)));
+        self.fact("memory", &format_reading(&process.memory_bytes, |held| byte_size(*held as f64)));
         let shares = [
             ("SM", &process.sm_percent),
             ("memory", &process.memory_percent),
@@ -116,7 +119,7 @@ impl DetailGroups<'_, '_> {
         self.fact(
             "started",
             &format_reading(&process.started_ms, |started| {
-                format!("{}, {} ago", date_and_clock(*started), duration(now_ms.saturating_sub(*started)))
+                format!("{}, {} ago", date_and_clock(*started), compact_duration(now_ms.saturating_sub(*started)))
             }),
         );
     }
@@ -161,10 +164,10 @@ impl DetailGroups<'_, '_> {
     fn facts(&mut self, facts: &Facts) {
         let of = |fact: &Result<String, String>| fact.clone().unwrap_or_else(|why| format!("- ({why})"));
         self.fact("state", &format!("{}, parent {}, {} threads", facts.state, facts.parent, facts.threads));
-        let resident = |held: Option<u64>| held.map_or_else(|| "-".to_owned(), |held| size(held as f64));
+        let resident = |held: Option<u64>| held.map_or_else(|| "-".to_owned(), |held| byte_size(held as f64));
         let (now, most) = (resident(facts.resident_bytes), resident(facts.most_resident_bytes));
         self.fact("main memory", &format!("{now}, {most} at most"));
-        self.fact("CPU time", &duration(facts.cpu_ms));
+        self.fact("CPU time", &compact_duration(facts.cpu_ms));
         self.fact("program", &of(&facts.program));
         self.fact("folder", &of(&facts.folder));
         let command = facts.arguments.as_ref().map(|arguments| arguments.join(" ")).map_err(Clone::clone);

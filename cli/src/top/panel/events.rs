@@ -5,7 +5,7 @@ use ratatui::{layout::Rect, style::Style};
 use super::scroll_view::{Line, scroll_view};
 use crate::{
     describe::{Level, of_event},
-    table::units::duration,
+    table::units::compact_duration,
     top::{
         model::Model,
         painter::Painter,
@@ -22,7 +22,7 @@ pub(super) fn events(painter: &mut Painter<'_>, area: Rect, model: &Model, state
     let is_shown = |gpu: Option<u32>| state.gpu.is_none_or(|index| gpu.is_none_or(|gpu| gpu == index));
     for gpu in model.gpus().iter().filter(|gpu| is_shown(Some(gpu.index))) {
         for condition in &gpu.conditions {
-            let since = format!("for {}", duration(model.now_ms().saturating_sub(condition.since_ms)));
+            let since = format!("for {}", compact_duration(model.now_ms().saturating_sub(condition.since_ms)));
             let text = printable(&condition.text);
             tell(&mut lines, columns, (&since, dim), Some(gpu.index), &text, style(condition.severity.into()));
         }

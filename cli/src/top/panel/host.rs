@@ -1,20 +1,17 @@
 //! The machine around the GPUs.
 
-use gpumon_probe::model::fields::HOST_FIELDS;
+use gpumon_probe::{model::fields::HOST_FIELDS, units::byte_size};
 use ratatui::layout::Rect;
 
-use crate::{
-    describe::size,
-    top::{
-        history::Line,
-        layout::{field, grid},
-        metrics::{Drawn, HOST_METRICS},
-        model::Model,
-        painter::Painter,
-        plot::Plot,
-        state::State,
-        text::ABSENT,
-    },
+use crate::top::{
+    history::Line,
+    layout::{field, grid},
+    metrics::{Drawn, HOST_METRICS},
+    model::Model,
+    painter::Painter,
+    plot::Plot,
+    state::State,
+    text::ABSENT,
 };
 
 pub(super) fn host(painter: &mut Painter<'_>, area: Rect, model: &Model, state: &State) {
@@ -33,7 +30,7 @@ pub(super) fn host(painter: &mut Painter<'_>, area: Rect, model: &Model, state: 
             ("CPU", _) => {
                 host.cpu.count.value().map_or_else(|| "CPU".to_owned(), |count| format!("CPU, {count} threads"))
             }
-            ("RAM", Some(limit)) => format!("RAM of {}", size(limit)),
+            ("RAM", Some(limit)) => format!("RAM of {}", byte_size(limit)),
             (label, _) => label.to_owned(),
         };
         let span_ms = state.span_ms();

@@ -1,20 +1,20 @@
 //! PCIe and NVLink: what crosses them, how well they are, and which GPUs they join.
 
-use gpumon_probe::model::{GpuDetails, GpuSample, NvLink, NvLinkRemote, PciPath, Reading};
+use gpumon_probe::{
+    model::{GpuDetails, GpuSample, NvLink, NvLinkRemote, PciPath, Reading},
+    units::byte_size,
+};
 use ratatui::layout::Rect;
 use unicode_width::UnicodeWidthStr;
 
 use super::scroll_view::{Line, scroll_view};
-use crate::{
-    describe::size,
-    top::{
-        history,
-        metrics::position,
-        model::Model,
-        painter::Painter,
-        state::State,
-        text::{ABSENT, format_reading, left, rate, right, shown},
-    },
+use crate::top::{
+    history,
+    metrics::position,
+    model::Model,
+    painter::Painter,
+    state::State,
+    text::{ABSENT, format_reading, left, rate, right, shown},
 };
 
 /// Columns of a rate.
@@ -148,8 +148,8 @@ fn of_link(link: &NvLink) -> [String; 9] {
         shown(&link.bytes_per_second, |speed| rate(*speed)),
         shown(&link.remote, |remote| of_remote(*remote).to_owned()),
         shown(&link.remote_pci_bus_id, Clone::clone),
-        shown(&link.tx_bytes_total, |total| size(*total as f64)),
-        shown(&link.rx_bytes_total, |total| size(*total as f64)),
+        shown(&link.tx_bytes_total, |total| byte_size(*total as f64)),
+        shown(&link.rx_bytes_total, |total| byte_size(*total as f64)),
         shown(&link.errors_total, ToString::to_string),
     ]
 }

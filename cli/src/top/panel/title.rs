@@ -5,7 +5,7 @@ use ratatui::layout::Rect;
 use unicode_width::UnicodeWidthStr;
 
 use crate::{
-    table::units::duration,
+    table::units::compact_duration,
     top::{
         model::{Model, Origin},
         painter::Painter,
@@ -108,7 +108,7 @@ pub(in crate::top) fn banner(painter: &mut Painter<'_>, area: Rect, model: &Mode
 
 /// Why nothing new is on the screen.
 pub(in crate::top) fn silence(model: &Model) -> Option<String> {
-    let late = || model.late_ms().map(|late| format!("no new readings for {}", duration(late)));
+    let late = || model.late_ms().map(|late| format!("no new readings for {}", compact_duration(late)));
     let waiting = || model.sample.is_none().then(|| "waiting for the first readings".to_owned());
     model.silent.clone().or_else(late).or_else(|| waiting().filter(|_| model.origin != Origin::Recording))
 }

@@ -5,7 +5,7 @@ use gpumon_probe::model::{ProcessKind, Reading};
 use super::rows::{Row, Subject};
 use crate::{
     describe,
-    table::units::{duration, gib_in_column},
+    table::units::{compact_duration, gib_in_column},
     top::text::{ABSENT, fitted_what, percent, printable, shown, what},
 };
 
@@ -162,7 +162,7 @@ impl Row<'_> {
             Column::MemoryBusy => percent(&process.memory_percent),
             Column::Encoder => percent(&process.encoder_percent),
             Column::Decoder => percent(&process.decoder_percent),
-            Column::Time => shown(&process.started_ms, |started| duration(now_ms.saturating_sub(*started))),
+            Column::Time => shown(&process.started_ms, |started| compact_duration(now_ms.saturating_sub(*started))),
             Column::What => what(process).map_or_else(|| ABSENT.to_owned(), |what| printable(&what)),
         }
     }

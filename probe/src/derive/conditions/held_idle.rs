@@ -8,7 +8,10 @@ use super::{
     rule::{Finding, ProcessKey, Rule, View, process_key},
     text,
 };
-use crate::model::{Condition, ConditionKind, Process, ProcessKind, Severity, Utilization};
+use crate::{
+    model::{Condition, ConditionKind, Process, ProcessKind, Severity, Utilization},
+    units::{byte_size, duration},
+};
 
 /// A context alone takes a few hundred MiB on a large board, and less is in nobody's way.
 const LEAST_BYTES: u64 = 256 << 20;
@@ -87,8 +90,8 @@ fn finding(processes: &[&Process], bytes: u64, idle_ms: u64) -> Finding {
         text: format!(
             "{} idle, holding {} for {}.",
             text::process_names(processes),
-            text::bytes(bytes),
-            text::minutes(idle_ms)
+            byte_size(bytes as f64),
+            duration(idle_ms)
         ),
         kind: ConditionKind::HeldIdle { bytes, idle_ms, pids: processes.iter().map(|process| process.pid).collect() },
     }
@@ -144,7 +147,7 @@ mod tests {
         let condition = timeline.only();
         assert_eq!(condition.kind, ConditionKind::HeldIdle { bytes: 12 * GIB, idle_ms: 419_000, pids: vec![7] });
         assert_eq!(condition.since_ms, START_MS + 11_000);
-        assert_eq!(condition.text, "train.py (ana) idle, holding 12.0 GiB for 6 minutes.");
+        assert_eq!(condition.text, "train.py (ana) idle, holding 12.0 GiB for 6 min.");
         timeline.show(1, |_| {}).show(299, idle(&process));
         assert_eq!(timeline.take_events(), [event(431, "-held_idle")]);
     }

@@ -9,7 +9,10 @@ use super::{
     rule::{Finding, ProcessKey, Rule, View, process_key},
     text,
 };
-use crate::model::{Condition, ConditionKind, MemoryGrowth, Process, Severity};
+use crate::{
+    model::{Condition, ConditionKind, MemoryGrowth, Process, Severity},
+    units::{approximate_duration, byte_size},
+};
 
 /// Growth is judged by this much of the past.
 const TREND_MS: u64 = 30_000;
@@ -109,12 +112,11 @@ impl MemoryFilling {
             CRITICAL_MS..WARNING_MS => Severity::Warning,
             _ => Severity::Notice,
         };
-        let rate = text::bytes((per_ms * 1000.0) as u64);
         let names: Vec<&Process> = growing.iter().map(|(process, _)| *process).collect();
         let by = if names.is_empty() { String::new() } else { format!(" ({})", text::process_names(&names)) };
         Finding {
             severity,
-            text: format!("Memory full in about {}: grows {rate}/s{by}.", text::minutes(left_ms)),
+            text: format!("Memory {}{by}.", memory_forecast(left_ms, per_second(per_ms))),
             kind: ConditionKind::MemoryFilling {
                 left_ms,
                 bytes_per_second: per_second(per_ms),
@@ -140,6 +142,11 @@ impl Rule for MemoryFilling {
     fn forget(&mut self) {
         *self = Self::new();
     }
+}
+
+/// `full in about 9 min: grows 100 MiB/s`.
+pub fn memory_forecast(left_ms: u64, bytes_per_second: f64) -> String {
+    format!("full in about {}: grows {}/s", approximate_duration(left_ms), byte_size(bytes_per_second))
 }
 
 fn per_second(per_ms: f64) -> f64 {
@@ -243,7 +250,7 @@ mod tests {
         let mut timeline = TestTimeline::new();
         play(&mut timeline, (0..=30).map(|second| 20_480 + second * 100));
         let Condition { severity, text, kind, .. } = timeline.only().clone();
-        assert_eq!(text, "Memory full in about 9 minutes: grows 100 MiB/s (train.py (ana)).");
+        assert_eq!(text, "Memory full in about 10 min: grows 100 MiB/s (train.py (ana)).");
         let ConditionKind::MemoryFilling { left_ms, bytes_per_second, growing } = kind else { panic!("{kind:?}") };
         assert_eq!((severity, left_ms / 10_000), (Severity::Notice, 58));
         assert_eq!(bytes_per_second as u64, 100 * MIB);

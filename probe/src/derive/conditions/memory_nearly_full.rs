@@ -3,9 +3,11 @@
 use super::{
     hysteresis::Observation,
     rule::{Finding, PlainRule, Rule, View},
-    text,
 };
-use crate::model::{ConditionKind, Severity};
+use crate::{
+    model::{ConditionKind, Severity},
+    units::byte_size,
+};
 
 const GIB: u64 = 1 << 30;
 
@@ -54,8 +56,8 @@ fn observe(view: &View<'_>, lasts: bool) -> Observation<Finding> {
         severity: Severity::Warning,
         text: format!(
             "Memory nearly full: {} of {} free. The next allocation may fail.",
-            text::bytes(free_bytes),
-            text::bytes(total_bytes)
+            byte_size(free_bytes as f64),
+            byte_size(total_bytes as f64)
         ),
         kind: ConditionKind::MemoryNearlyFull { free_bytes, total_bytes },
     };
@@ -97,7 +99,10 @@ mod tests {
     fn memory_that_is_given_back_ends_it_at_once_and_little_of_it_is_told_as_it_is_now() {
         let mut timeline = TestTimeline::new();
         timeline.show(10, free(100)).show(1, free(3_584));
-        assert_eq!(timeline.only().text, "Memory nearly full: 3.5 GiB of 80.0 GiB free. The next allocation may fail.");
+        assert_eq!(
+            timeline.only().text,
+            "Memory nearly full: 3.50 GiB of 80.0 GiB free. The next allocation may fail."
+        );
         timeline.show(3, free(100)).show(1, free(78_000));
         assert_eq!(timeline.last.conditions, []);
         assert_eq!(timeline.take_events(), [event(4, "+memory_nearly_full"), event(15, "-memory_nearly_full")]);

@@ -27,6 +27,7 @@ mod rule;
 mod text;
 mod throttled;
 
+pub use memory_filling::memory_forecast;
 pub use memory_nearly_full::is_memory_nearly_full;
 
 use clock::Clock;

@@ -1,4 +1,4 @@
-//! Numbers and names as people read them.
+//! Lists and names of processes as people read them.
 
 use crate::model::{Process, Reading};
 
@@ -7,22 +7,6 @@ const LONGEST_NAME: usize = 60;
 
 /// So many names say who it is; more are counted.
 const MOST_NAMES: usize = 3;
-
-/// As `12.4 GiB` or `300 MiB`.
-pub(super) fn bytes(bytes: u64) -> String {
-    let mib = bytes as f64 / f64::from(1 << 20);
-    if mib < 1024.0 { format!("{mib:.0} MiB") } else { format!("{:.1} GiB", mib / 1024.0) }
-}
-
-/// As `7 minutes` or `2.5 hours`.
-pub(super) fn minutes(ms: u64) -> String {
-    match ms / 60_000 {
-        0 => format!("{} seconds", ms / 1000),
-        1 => "1 minute".to_owned(),
-        minutes @ ..120 => format!("{minutes} minutes"),
-        minutes => format!("{:.1} hours", minutes as f64 / 60.0),
-    }
-}
 
 /// As `1, 2 and 3`.
 pub(super) fn list<T: ToString>(items: &[T]) -> String {
@@ -73,10 +57,7 @@ mod tests {
     };
 
     #[test]
-    fn numbers_read_well() {
-        assert_eq!([bytes(300 << 20), bytes(13 << 30)], ["300 MiB", "13.0 GiB"]);
-        assert_eq!([minutes(30_000), minutes(61_000), minutes(7 * 60_000)], ["30 seconds", "1 minute", "7 minutes"]);
-        assert_eq!(minutes(150 * 60_000), "2.5 hours");
+    fn lists_are_joined_by_commas_and_and() {
         assert_eq!([list::<u32>(&[]), list(&[1]), list(&[1, 2]), list(&[1, 2, 3])], ["", "1", "1 and 2", "1, 2 and 3"]);
     }
 

@@ -19,13 +19,13 @@ const WIDTH: u64 = 4;
 pub(in crate::catalogue) static PINNED: Copied = copied(
     "matmul-pinned",
     "Copies two matrices to the GPU, multiplies them there and copies the product back.",
-    "Even where there is work for each element, the way over the bus takes several times what the product does.",
+    "The transfers over the bus take several times longer than the product.",
     true,
 );
 pub(in crate::catalogue) static PAGEABLE: Copied = copied(
     "matmul-pageable",
-    "The same as matmul-pinned, from and to ordinary memory of the host.",
-    "What a framework does with arrays of NumPy's: leave them on the device for as long as you compute with them.",
+    "The same as matmul-pinned, from and to pageable host memory.",
+    "Keep arrays on the device for as long as you compute with them.",
     false,
 );
 

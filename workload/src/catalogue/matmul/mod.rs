@@ -46,7 +46,7 @@ const CPU_DTYPES: &[Dtype] =
 static ABOUT: About = About {
     id: "matmul",
     does: "Multiplies two square matrices.",
-    teaches: "Each halving of the type's width doubles the rate, and tensor cores are ten times as fast as the rest.",
+    teaches: "Halving the width of the data type doubles the rate. Tensor cores are ten times as fast as other cores.",
     dtypes: DTYPES,
     backends: &[Backend::Cuda, Backend::Cpu],
     bound: Bound::Compute,

@@ -26,20 +26,20 @@ const OPERATIONS: u64 = 10 * (6 * 110 + 10 * 10) + 10 * 121;
 
 pub(super) static PER_OP: Train = new(
     "train-per-op",
-    "Trains a network of 121 parameters for 1000 steps, by nineteen kernels a step.",
-    "So small a network trains at the pace at which kernels are begun, on any GPU: use the CPU, or a compiler.",
+    "Trains a network of 121 parameters for 1000 steps, with nineteen kernels per step.",
+    "Launch overhead limits a network this small on any GPU: use the CPU, or a compiler.",
     Form::PerOp,
 );
 pub(super) static GRAPH: Train = new(
     "train-graph",
-    "Trains a network of 121 parameters for 1000 steps, each of them one graph.",
-    "A step that is always the same is recorded once and begun by a single call.",
+    "Trains a network of 121 parameters for 1000 steps, with one CUDA graph per step.",
+    "A fixed step is recorded once and launched with a single call.",
     Form::Graph,
 );
 pub(super) static FUSED: Train = new(
     "train",
     "Trains a network of 121 parameters for 1000 steps in one kernel.",
-    "What fits one multiprocessor never has to leave it: between two steps lies no memory and no host.",
+    "A model that fits one multiprocessor needs neither launches nor memory traffic between steps.",
     Form::Fused,
 );
 

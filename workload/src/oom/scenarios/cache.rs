@@ -11,18 +11,18 @@ pub(super) struct Cache;
 
 static ABOUT: About = About {
     id: "cache",
-    title: "a cache that keeps what was freed",
-    shows: "All of a program's arrays are freed, and the device is as full as before: its pool keeps the memory until it is \
-        trimmed.",
-    cause: "Asking the driver is slow, so that frameworks keep what was freed for the next time. To nvidia-smi, and to every \
-        other program, it is taken.",
+    title: "an allocator cache that keeps freed memory",
+    shows: "Frees all arrays of a program, yet the device stays as full as before: the memory pool keeps freed memory until \
+        it is trimmed.",
+    cause: "Allocations from the driver are slow, so that frameworks cache freed memory for reuse. nvidia-smi and other \
+        programs see it as used.",
     cures: &[
-        "PyTorch: torch.cuda.empty_cache() gives it back; memory_reserved() minus memory_allocated() is what it keeps.",
+        "PyTorch: torch.cuda.empty_cache() releases the cache; memory_reserved() minus memory_allocated() is its size.",
         "CuPy: cupy.get_default_memory_pool().free_all_blocks().",
-        "JAX: XLA_PYTHON_CLIENT_ALLOCATOR=platform keeps nothing, and is slow; XLA_PYTHON_CLIENT_MEM_FRACTION keeps less.",
+        "JAX: XLA_PYTHON_CLIENT_ALLOCATOR=platform caches nothing, and is slow; XLA_PYTHON_CLIENT_MEM_FRACTION limits the pool.",
         "CUDA: cuMemPoolTrimTo, or a release threshold with cuMemPoolSetAttribute.",
     ],
-    lesson: "Used on the device is not used by arrays. Before another program gets memory, a cache has to let go of it.",
+    lesson: "Memory that is used on the device is not necessarily used by arrays. A cache must release it before other programs can use it.",
 };
 
 impl Scenario for Cache {
@@ -40,7 +40,7 @@ impl Scenario for Cache {
         pool.finish()?;
         context.leave_enough()?;
         let free = gib(context.free()?.free_bytes);
-        context.step(format!("An array of {} from a pool: {free} of the device are free.", gib(bytes)));
+        context.step(format!("An array of {} is allocated from a pool: {free} of the device are free.", gib(bytes)));
         context.pause()?;
         drop(array);
         pool.finish()?;

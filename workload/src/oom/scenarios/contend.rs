@@ -19,18 +19,18 @@ pub(super) struct Contend;
 
 static ABOUT: About = About {
     id: "contend",
-    title: "two processes, and memory for one",
-    shows: "A second process asks for what would fit on an empty device, while a first one holds most of it.",
-    cause: "Processes share a device's memory and nothing else: none knows what another has, and who comes first has it \
-        until it ends. A notebook that is done computing still holds what it held.",
+    title: "two processes with memory for one",
+    shows: "A second process requests memory that would fit on an empty device while a first process holds most of it.",
+    cause: "Processes share the memory of a device without coordination: each keeps what it allocated until it frees it or \
+        ends. An idle notebook still holds its memory.",
     cures: &[
-        "Look who holds it: gpumon shows each process with its notebook or job; shut down the kernel that is done.",
-        "gpumon wait --free 20GiB -- python train.py waits until there is budget.",
-        "Share by agreement: torch.cuda.set_per_process_memory_fraction(0.4), XLA_PYTHON_CLIENT_MEM_FRACTION=.40, TensorFlow's \
-         memory_limit, or MIG, which gives each its own part.",
+        "Find the process that holds the memory: gpumon shows each with its notebook or job. Shut down idle kernels.",
+        "gpumon wait --free 20GiB -- python train.py waits for free memory.",
+        "Limit each process: torch.cuda.set_per_process_memory_fraction(0.4), XLA_PYTHON_CLIENT_MEM_FRACTION=.40, TensorFlow's \
+         memory_limit, or MIG, which partitions the GPU.",
     ],
-    lesson: "The program that fails is often not the one that holds too much. The message names what is free, and not who \
-        has the rest.",
+    lesson: "The program that fails is often not the one that uses too much. The message states the free memory, not which \
+        process holds the rest.",
 };
 
 impl Scenario for Contend {
@@ -63,15 +63,19 @@ impl Scenario for Contend {
         };
         let [needed, free] = [needed_bytes, answer.free_bytes].map(gib);
         context.step(format!("{who} needs {needed}, and finds {free} free. Refused: {refusal}."));
-        context.step("The first has noticed nothing: what it holds is its own.");
+        context.step("The first process is not affected.");
         context.hold()?;
         drop(held);
         if would_fit {
             let answer = second.ask(needed_bytes, true, &mut looks(context))?;
             let free = gib(answer.free_bytes);
             context.step(match answer.refusal {
-                None => format!("The first lets go: now the second finds {free} free, and gets its {needed}."),
-                Some(refusal) => format!("The first lets go: the second finds {free} free: {refusal}."),
+                None => format!(
+                    "The first process frees its memory: now the second finds {free} free, and gets its {needed}."
+                ),
+                Some(refusal) => {
+                    format!("The first process frees its memory: the second finds {free} free: {refusal}.")
+                }
             });
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! A staircase to the limit.
+//! Fills the device step by step.
 
 use crate::{
     error::gib,
@@ -9,24 +9,24 @@ use crate::{
 /// So many steps.
 const STEPS: u64 = 8;
 
-/// A staircase to the limit.
+/// Fills the device step by step.
 pub(super) struct Fill;
 
 static ABOUT: About = About {
     id: "fill",
-    title: "a staircase to the limit",
-    shows: "Memory is taken step by step until only what stays free for others is left; the next request fails.",
-    cause: "Nothing warns before the last allocation. All of them together filled the device, and the one that fails need \
-        not be the one that is too much.",
+    title: "stepwise filling up to the limit",
+    shows: "Allocates memory step by step until only the reserve for other processes is free. The next request fails.",
+    cause: "All allocations together fill the device, without a warning before the last one. The request that fails is \
+        not necessarily the largest consumer.",
     cures: &[
-        "Look at what fills it, and not at what failed: weights, optimizer, activations, caches.",
-        "PyTorch: torch.cuda.memory_summary() tells what holds it; torch.utils.checkpoint computes activations again \
-         instead of keeping them.",
-        "JAX takes 75 % of the device at its start: XLA_PYTHON_CLIENT_MEM_FRACTION=.50 takes less, \
-         XLA_PYTHON_CLIENT_PREALLOCATE=false only what it needs.",
-        "TensorFlow takes nearly all: tf.config.experimental.set_memory_growth(gpu, True) takes what it needs.",
+        "Find what fills the memory rather than what failed: weights, optimizer states, activations, caches.",
+        "PyTorch: torch.cuda.memory_summary() lists what holds memory; torch.utils.checkpoint recomputes activations \
+         instead of storing them.",
+        "JAX preallocates 75 % of the device. XLA_PYTHON_CLIENT_MEM_FRACTION=.50 preallocates less, \
+         XLA_PYTHON_CLIENT_PREALLOCATE=false allocates on demand.",
+        "TensorFlow allocates nearly all memory. tf.config.experimental.set_memory_growth(gpu, True) allocates on demand.",
     ],
-    lesson: "An out-of-memory is a sum. Whoever watches the sum sees it come.",
+    lesson: "Out-of-memory is the sum of all allocations. Monitor total memory use to see it before it happens.",
 };
 
 impl Scenario for Fill {
@@ -39,7 +39,7 @@ impl Scenario for Fill {
         let step_bytes = context.part_of_usable(STEPS)?;
         let (step, reserve) = (gib(step_bytes), gib(context.reserve_bytes()));
         context.step(format!(
-            "{} may be taken, in {STEPS} steps of {step}. {reserve} stay free for others.",
+            "{} can be allocated, in {STEPS} steps of {step}. {reserve} stay free for others.",
             gib(usable_bytes)
         ));
         context.phase(Phase::Measuring);
@@ -48,7 +48,7 @@ impl Scenario for Fill {
             // Others may have taken some meanwhile, which is theirs.
             match context.take(step_bytes) {
                 Err(Stop::NoRoom { .. }) => {
-                    context.step("Another program has taken memory meanwhile: the staircase ends here.");
+                    context.step("Another program has allocated memory meanwhile: no further step fits.");
                     break;
                 }
                 taken => held.push(taken?),
@@ -66,7 +66,7 @@ impl Scenario for Fill {
         // With something of it held here, so much cannot be free.
         let refusal = context.refused(memory.total_bytes)?;
         let [asked, free] = [memory.total_bytes, memory.free_bytes].map(gib);
-        context.step(format!("One more request, for {asked}, while {free} are free. Refused: {refusal}."));
+        context.step(format!("One more request for {asked}, with {free} free. Refused: {refusal}."));
         context.hold()
     }
 }

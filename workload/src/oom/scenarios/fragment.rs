@@ -1,4 +1,4 @@
-//! Fragmentation in an arena, and its cure.
+//! Fragmentation in an arena, and its fix.
 
 use super::arena::Arena;
 use crate::{
@@ -14,24 +14,23 @@ const WANTED: u64 = 4;
 /// What is written across the border of two pieces, in bytes.
 const ACROSS_BYTES: u64 = 4096;
 
-/// Fragmentation in an arena, and its cure.
+/// Fragmentation in an arena, and its fix.
 pub(super) struct Fragment;
 
 static ABOUT: About = About {
     id: "fragment",
-    title: "fragmentation, and its cure",
-    shows: "Half of an arena is free, and a request for half of that fails, since no two free pieces lie side by side; mapped \
-        memory serves it out of the very same pieces.",
-    cause: "The arena of a framework hands out what it has in rows of addresses. What was freed between pieces that are in \
-        use is never in a row, however much it is together. The driver's own allocations do not fragment: they are mapped.",
+    title: "fragmentation and its fix",
+    shows: "Half of an arena is free, but a request for half of that fails: no two free blocks are contiguous. Virtual memory \
+        mapping serves the request from the same blocks.",
+    cause: "The arena of a framework allocates contiguous address ranges. Blocks that are freed between used blocks are not \
+        contiguous, however large their sum. The driver's own allocations do not fragment: they are mapped.",
     cures: &[
-        "PyTorch: PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True maps memory instead of keeping rows of it.",
-        "PyTorch: torch.cuda.empty_cache() between phases gives rows back that are wholly free; max_split_size_mb keeps \
-         large ones whole.",
-        "Allocate what is large and stays first, and what comes and goes after it; shapes that change from batch to batch \
-         tear an arena most.",
+        "PyTorch: PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True maps memory instead of reserving fixed segments.",
+        "PyTorch: torch.cuda.empty_cache() between phases releases unused segments; max_split_size_mb prevents large blocks \
+         from being split.",
+        "Allocate large, long-lived tensors first. Shapes that change from batch to batch fragment an arena most.",
     ],
-    lesson: "\"Reserved but unallocated\" that is larger than the request is fragmentation, and not a lack of memory.",
+    lesson: "If \"reserved but unallocated\" memory exceeds the request, the cause is fragmentation, not a lack of memory.",
 };
 
 impl Scenario for Fragment {
@@ -57,18 +56,18 @@ fn torn(context: &mut ScenarioContext<'_>, piece_bytes: u64) -> Result<(), Stop>
     let mut arena = Arena::new(PIECES * piece_bytes);
     let offsets: Vec<_> = (0..PIECES).filter_map(|_| arena.allocate(piece_bytes)).collect();
     let [all, piece, wanted] = [PIECES * piece_bytes, piece_bytes, WANTED * piece_bytes].map(gib);
-    context.step(format!("An arena of {all}, as a framework keeps it, hands out {PIECES} pieces of {piece}."));
+    context.step(format!("An arena of {all}, as in a framework, allocates {PIECES} blocks of {piece}."));
     context.pause()?;
     for offset in offsets.iter().skip(1).step_by(2) {
         arena.free(*offset, piece_bytes);
     }
     let [free, largest] = [arena.free_bytes(), arena.largest_bytes()].map(gib);
-    context.step(format!("Every second piece is freed: {free} of the arena are free, {largest} at most in a row."));
+    context.step(format!("Every second block is freed: {free} of the arena are free, {largest} at most in a row."));
     context.pause()?;
     if arena.allocate(WANTED * piece_bytes).is_some() {
         return Err(Stop::NotShown("a torn arena had so much in a row".to_owned()));
     }
-    context.step(format!("It is asked for {wanted}, and has no such row: out of memory, with {free} free."));
+    context.step(format!("A request for {wanted} fails: out of memory with {free} free, but not contiguous."));
     context.pause()?;
     drop(held);
     Ok(())
@@ -86,7 +85,7 @@ fn mended(context: &mut ScenarioContext<'_>, piece_bytes: u64) -> Result<(), Sto
     }
     context.leave_enough()?;
     let full_bytes = context.free()?.free_bytes;
-    context.step(format!("The cure: the same {PIECES} pieces, each mapped behind addresses of its own."));
+    context.step(format!("The fix: the same {PIECES} blocks, each mapped to its own address range."));
     context.pause()?;
     let freed: Vec<u64> = (1..PIECES).step_by(2).collect();
     for place in &freed {
@@ -112,8 +111,9 @@ fn mended(context: &mut ScenarioContext<'_>, piece_bytes: u64) -> Result<(), Sto
     let now_bytes = context.free()?.free_bytes;
     let wanted = gib(WANTED * piece_bytes);
     context.step(format!(
-        "Every second piece is freed again, and {WANTED} of those are mapped side by side: {wanted} in a row, written \
-         across their borders. Nothing was copied, what is in use is untouched, and {} more of the device were taken.",
+        "Every second block is freed again, and {WANTED} of them are mapped to contiguous addresses: {wanted} in a row. \
+         Writes across their borders are verified. No data was copied, used blocks are unchanged, and {} more of the \
+         device are used.",
         gib(full_bytes.saturating_sub(now_bytes))
     ));
     context.hold()

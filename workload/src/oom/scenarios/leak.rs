@@ -1,4 +1,4 @@
-//! A leak in a loop, and the forecast of its end.
+//! A memory leak in a loop, with a forecast of when the device is full.
 
 use std::time::Instant;
 
@@ -8,30 +8,30 @@ use crate::{
     protocol::Phase,
 };
 
-/// So many rounds fill the device.
+/// Iterations that fill the device.
 const ROUNDS: u64 = 12;
-/// After so many it is foretold when that will be.
+/// Iterations before the forecast.
 const SEEN: usize = 4;
-/// A forecast that is wrong by more of the time than this is none.
+/// The largest relative error of the forecast.
 const TOLERANCE: f64 = 0.5;
 
-/// A leak in a loop, and the forecast of its end.
+/// A memory leak in a loop, with a forecast of when the device is full.
 pub(super) struct Leak;
 
 static ABOUT: About = About {
     id: "leak",
-    title: "a leak, and when it will be full",
-    shows: "A loop keeps a little more with every round. From how fast that goes follows when the device will be full.",
-    cause: "Each round keeps something that the last one needed: a loss with its graph, an output in a list, a notebook's \
-        Out[] of old cells.",
+    title: "a memory leak with its forecast",
+    shows: "A loop keeps more memory in every iteration. Its growth rate forecasts when the device is full.",
+    cause: "Each iteration keeps a reference to its data: a loss with its graph, an output in a list, or the Out[] of old \
+        notebook cells.",
     cures: &[
-        "PyTorch: total += loss.item() instead of total += loss, which keeps the graph of each round; outputs.append(y.detach().cpu()); \
-         with torch.no_grad() where nothing is learnt.",
-        "Notebooks: del what is no more needed, %reset out, and restart the kernel after an error, which holds what its \
-         traceback refers to.",
+        "PyTorch: total += loss.item() instead of total += loss, which keeps the graph of each iteration; outputs.append(y.detach().cpu()); \
+         with torch.no_grad() for inference.",
+        "Notebooks: delete unused variables with del, run %reset out, and restart the kernel after an error, whose \
+         traceback keeps references.",
         "CuPy: del array, then cupy.get_default_memory_pool().free_all_blocks().",
     ],
-    lesson: "Memory that grows evenly has a date at which it ends, known long before: gpumon's panel says it.",
+    lesson: "Steady growth makes the time of the failure predictable: the panel of gpumon shows this forecast.",
 };
 
 impl Scenario for Leak {
@@ -41,7 +41,7 @@ impl Scenario for Leak {
 
     fn run(&self, context: &mut ScenarioContext<'_>) -> Result<(), Stop> {
         let round_bytes = context.part_of_usable(ROUNDS)?;
-        context.step(format!("A loop that keeps {} more each round, and forgets to let go.", gib(round_bytes)));
+        context.step(format!("A loop that leaks {} per iteration.", gib(round_bytes)));
         context.phase(Phase::Measuring);
         let begun = Instant::now();
         let begun_bytes = context.free()?.free_bytes;
@@ -55,24 +55,24 @@ impl Scenario for Leak {
                 let per_second = begun_bytes.saturating_sub(free_bytes) as f64 / seconds;
                 let left_seconds = context.usable_bytes()? as f64 / per_second;
                 let rate = gib(per_second as u64);
-                context.step(format!("It grows by {rate} a second: forecast, full in {left_seconds:.1} s."));
+                context.step(format!("Memory grows by {rate}/s. Forecast: full in {left_seconds:.1} s."));
                 forecast = Some((Instant::now(), left_seconds));
             }
         }
         let free = gib(context.free()?.free_bytes);
-        let Some((foretold, expected)) = forecast else {
-            return Err(Stop::NotShown("it was full before anything could be foretold".to_owned()));
+        let Some((forecast_at, expected)) = forecast else {
+            return Err(Stop::NotShown("the device was full before a forecast was possible".to_owned()));
         };
-        let seconds = foretold.elapsed().as_secs_f64();
+        let seconds = forecast_at.elapsed().as_secs_f64();
         context.step(format!(
-            "Full after {} rounds and {seconds:.1} s, foretold {expected:.1} s. {free} stay free for others.",
+            "Full after {} iterations and {seconds:.1} s; the forecast was {expected:.1} s. {free} stay free for others.",
             held.len()
         ));
         if (seconds - expected).abs() > (TOLERANCE * expected).max(1.0) {
             return Err(Stop::NotShown(format!("the forecast was {expected:.1} s, and it took {seconds:.1} s")));
         }
         let refusal = context.refused(context.free()?.total_bytes)?;
-        context.step(format!("A program that goes on gets this: {refusal}."));
+        context.step(format!("The next allocation fails: {refusal}."));
         context.hold()
     }
 }

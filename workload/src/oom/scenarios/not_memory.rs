@@ -1,4 +1,4 @@
-//! Errors that look like too little memory, and are something else.
+//! Errors that only look like out-of-memory.
 
 use crate::{
     cuda::CudaError,
@@ -18,23 +18,23 @@ const SMALL_BLOCK: u32 = 512;
 /// What the kernel needs, with room to spare.
 const LITTLE_BYTES: u64 = 4 << 20;
 
-/// Errors that look like too little memory, and are something else.
+/// Errors that only look like out-of-memory.
 pub(super) struct NotMemory;
 
 static ABOUT: About = About {
     id: "not-memory",
-    title: "what is not out of memory",
-    shows: "Two errors that are taken for too little memory, on a device that has plenty: an allocation of nothing, and a \
-        block with more registers than there are.",
-    cause: "\"Out of resources\" (701) is about the registers and the shared memory of one multiprocessor, and \"invalid value\" \
-        (1) about an argument. Neither depends on how much memory is free.",
+    title: "errors that only look like out-of-memory",
+    shows: "Two errors that are mistaken for out-of-memory, on a device with free memory: an allocation of 0 bytes, and a \
+        block that needs more registers than a multiprocessor has.",
+    cause: "\"Out of resources\" (701) concerns the registers and shared memory of a multiprocessor, \"invalid value\" (1) an \
+        argument. Neither depends on free device memory.",
     cures: &[
-        "701: start smaller blocks, or have the kernel use fewer registers: __launch_bounds__(1024) in CUDA C, max_registers= \
+        "701: launch smaller blocks, or limit the registers of the kernel: __launch_bounds__(1024) in CUDA C, max_registers= \
          in Numba's @cuda.jit, num_warps= in Triton.",
-        "1: look at the arguments: an empty tensor, a size that has overflowed 32 bits, a block of more than 1024 threads.",
+        "1: check the arguments: an empty tensor, a size that has overflowed 32 bits, a block of more than 1024 threads.",
         "Neither torch.cuda.empty_cache() nor a larger GPU helps.",
     ],
-    lesson: "Read the code, and not only the word \"out of\": memory is code 2, CUDA_ERROR_OUT_OF_MEMORY, and nothing else.",
+    lesson: "Check the error code: only code 2, CUDA_ERROR_OUT_OF_MEMORY, means out of memory.",
 };
 
 impl Scenario for NotMemory {
@@ -49,16 +49,14 @@ impl Scenario for NotMemory {
         context.step(format!("{free} are free."));
         context.pause()?;
         let refusal = expect(context.device.allocate(0), INVALID_VALUE)?;
-        context.step(format!("An allocation of nothing: {refusal}."));
+        context.step(format!("An allocation of 0 bytes: {refusal}."));
         context.pause()?;
         let refusal = expect(context.device.start(LARGE_BLOCK), LAUNCH_OUT_OF_RESOURCES)?;
         context.step(format!("{LARGE_BLOCK} threads in a block, each with more than 64 registers: {refusal}."));
         context.pause()?;
         context.device.start(SMALL_BLOCK)?;
         let free = gib(context.free()?.free_bytes);
-        context.step(format!(
-            "The same kernel with {SMALL_BLOCK} threads in a block runs. {free} are free, as they were."
-        ));
+        context.step(format!("The same kernel with {SMALL_BLOCK} threads in a block runs. {free} are still free."));
         context.pause()
     }
 }

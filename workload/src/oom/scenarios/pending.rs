@@ -1,4 +1,4 @@
-//! Freed, but not yet: the stream has not come so far.
+//! An asynchronous free: the memory is free once the stream has reached it.
 
 use std::time::{Duration, Instant};
 
@@ -11,23 +11,23 @@ use crate::{
 /// As long as the stream is kept busy at most: long enough to be seen, and no display stands still for longer.
 const BUSY: Duration = Duration::from_secs(1);
 
-/// Freed, but not yet.
+/// An asynchronous free.
 pub(super) struct Async;
 
 static ABOUT: About = About {
     id: "async",
-    title: "freed, but not yet free",
-    shows: "Memory is freed behind work that still runs: the call returns at once, the memory comes when the work is done.",
-    cause: "cuMemFreeAsync, and every framework that uses it, frees in the order of a stream. Until the device has come to \
-        that point, something may still read the memory.",
+    title: "asynchronous free",
+    shows: "Frees memory behind running work in a stream. The call returns at once; the memory is free when the work is done.",
+    cause: "cuMemFreeAsync, and every framework that uses it, frees in stream order. Until the device reaches that point, \
+        earlier work may still read the memory.",
     cures: &[
-        "Wait for the stream before you look, or before another program is to have the memory: torch.cuda.synchronize(), \
+        "Synchronize the stream before you read free memory, or before another program needs it: torch.cuda.synchronize(), \
          cupy.cuda.Stream.null.synchronize(), jax.block_until_ready(x).",
-        "In the same stream there is nothing to do: the next allocation there comes after the free, and gets the memory.",
-        "PyTorch: PYTORCH_CUDA_ALLOC_CONF=backend:cudaMallocAsync frees like this; tensors that another stream uses need \
+        "Within the same stream no action is needed: the next allocation follows the free, and reuses the memory.",
+        "PyTorch: PYTORCH_CUDA_ALLOC_CONF=backend:cudaMallocAsync frees in stream order; tensors that another stream uses need \
          tensor.record_stream(stream).",
     ],
-    lesson: "The host runs ahead of the device. What was freed on the one is free on the other some time later.",
+    lesson: "The host runs ahead of the device: memory that the host has freed becomes free on the device later.",
 };
 
 impl Scenario for Async {
@@ -59,11 +59,14 @@ impl Scenario for Async {
         // In the middle of the work.
         context.wait(busy / 2)?;
         let during_bytes = context.free()?.free_bytes;
-        context.step(format!("It is freed, in {call_us:.0} us. While the work runs, {} are free.", gib(during_bytes)));
+        context.step(format!(
+            "The free returns after {call_us:.0} us. While the work runs, {} are free.",
+            gib(during_bytes)
+        ));
         pool.finish()?;
         let end_bytes = context.free()?.free_bytes;
         let ms = begun.elapsed().as_millis();
-        context.step(format!("The stream is done, {ms} ms after the call: {} are free.", gib(end_bytes)));
+        context.step(format!("The stream completes {ms} ms after the call: {} are free.", gib(end_bytes)));
         // Others may move some meanwhile, and pools have pieces: by half of it one sees which it was.
         if during_bytes > taken_bytes + bytes / 2 {
             return Err(Stop::NotShown("the memory was free before the work was done".to_owned()));

@@ -26,7 +26,7 @@ struct Entry {
 
 const UNKNOWN: ErrorInfo = ErrorInfo {
     meaning: "The driver reported an error that NVIDIA does not document.",
-    advice: "Look up the driver's own words in the kernel's log; if it comes again, update the driver or ask the vendor.",
+    advice: "Check the driver's message in the kernel log. If it recurs, update the driver or contact the vendor.",
     severity: Severity::Warning,
     by_program: false,
     needs_reset: false,

@@ -1,0 +1,71 @@
+//! Numbers as people read them: three significant digits, one unit per quantity. Conditions and terminal views share them.
+
+const KIB: f64 = 1024.0;
+const MIB: f64 = KIB * KIB;
+const GIB: f64 = KIB * MIB;
+
+/// At most three significant digits, and no more than two after the point.
+pub fn three_digits(value: f64) -> String {
+    match value.abs() {
+        below if below < 9.995 => format!("{value:.2}"),
+        below if below < 99.95 => format!("{value:.1}"),
+        _ => format!("{value:.0}"),
+    }
+}
+
+/// `78.2 GiB`, `300 MiB`.
+pub fn byte_size(bytes: f64) -> String {
+    match bytes {
+        few if few < KIB => format!("{few:.0} B"),
+        few if few < MIB => format!("{} KiB", three_digits(few / KIB)),
+        few if few < GIB => format!("{} MiB", three_digits(few / MIB)),
+        many => format!("{} GiB", three_digits(many / GIB)),
+    }
+}
+
+/// `45 s`, `26 min`, `3.5 h`, `6 days`.
+pub fn duration(ms: u64) -> String {
+    let minutes = ms / 60_000;
+    match minutes {
+        0 => format!("{} s", ms / 1000),
+        1..120 => format!("{minutes} min"),
+        120..2_880 => format!("{:.1} h", minutes as f64 / 60.0),
+        _ => format!("{} days", minutes / 1_440),
+    }
+}
+
+/// The duration of a forecast, in steps of 10 s below a minute, else in whole minutes.
+pub fn approximate_duration(ms: u64) -> String {
+    if ms < 55_000 { duration(ms.div_ceil(10_000).max(1) * 10_000) } else { duration((ms + 30_000) / 60_000 * 60_000) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn three_digits_at_every_size() {
+        for (value, text) in
+            [(0.0, "0.00"), (8.534, "8.53"), (9.996, "10.0"), (78.23, "78.2"), (99.96, "100"), (140.4, "140")]
+        {
+            assert_eq!(three_digits(value), text);
+        }
+    }
+
+    #[test]
+    fn a_byte_size_has_three_digits_and_below_one_gib_another_unit() {
+        let sizes = [0.0, 40.0 * MIB, 300.0 * MIB, 1023.0 * MIB, 1.5 * GIB, 78.25 * GIB].map(byte_size);
+        assert_eq!(sizes, ["0 B", "40.0 MiB", "300 MiB", "1023 MiB", "1.50 GiB", "78.2 GiB"]);
+    }
+
+    #[test]
+    fn durations_have_one_unit() {
+        for (seconds, text) in [(45, "45 s"), (61, "1 min"), (1_560, "26 min"), (12_600, "3.5 h"), (526_000, "6 days")]
+        {
+            assert_eq!(duration(seconds * 1000), text);
+        }
+        for (seconds, text) in [(3, "10 s"), (38, "40 s"), (54, "1 min"), (70, "1 min"), (170, "3 min")] {
+            assert_eq!(approximate_duration(seconds * 1000), text);
+        }
+    }
+}
