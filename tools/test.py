@@ -6,8 +6,8 @@
 One that fails does not keep the others from running. A check without a count of its own, as clippy, counts as one.
 What failed is told once more at the end, so that the last lines of a log are enough to know it.
 
-All of them together run in two lanes, since most tests wait for something: what compiles and tests Rust, and all else.
-Compilers give way to the tests of the other lane.
+All of them together run in three lanes, since most tests wait for something: Rust, the browser, and the rest. Compilers
+give way to the tests of other lanes.
 
 The Rust tests drive real programs against the clock, beside each other, on a machine that may be busy with something
 else. So a few that fail are run once more in the end, one after the other; those that pass then count as flaky and are
@@ -202,7 +202,7 @@ ONE_BY_ONE = "--test-threads=1"
 #: Most tests wait, for programs, samples and time limits.
 SIDE_BY_SIDE = f"--test-threads={max(6, os.cpu_count() or 1)}"
 #: Compilers leave the processor to tests that run beside them.
-GIVING_WAY = ["nice", "-n", "10"]
+GIVING_WAY = ["nice", "-n", "5"]
 
 SUITES = {
     "rust": [
@@ -231,6 +231,7 @@ SUITES = {
     ],
     "browser": [Suite("Chromium: JupyterLab, Notebook, page", _browser(), VITEST)],
     "lab40": [
+        Suite("JupyterLab 4.0 is installed", ["make", "--no-print-directory", "lab40"]),
         Suite(
             "Chromium: JupyterLab 4.0",
             _browser("panel.test.ts"),
@@ -242,7 +243,7 @@ SUITES = {
 
 
 #: What runs beside each other, where all of it runs.
-LANES = [["rust"], ["web", "python", "browser", "lab40"]]
+LANES = [["rust"], ["browser"], ["web", "python", "lab40"]]
 
 
 def main(names: list[str]) -> int:

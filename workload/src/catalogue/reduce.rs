@@ -134,7 +134,9 @@ fn sum<T: Real>(numbers: &[T]) -> T {
     let mut sums = [T::default(); LANES];
     let (packs, rest) = numbers.as_chunks::<LANES>();
     let rest = rest.iter().fold(T::default(), |sum, number| sum + *number);
-    packs.iter().for_each(|pack| sums.iter_mut().zip(pack).for_each(|(sum, number)| *sum = *sum + *number));
+    for pack in packs {
+        sums.iter_mut().zip(pack).for_each(|(sum, number)| *sum = *sum + *number);
+    }
     sums.iter().fold(rest, |total, sum| total + *sum)
 }
 
