@@ -6,6 +6,7 @@ import type { Feed } from '@gpumon/page/feed';
 import { PathExt } from '@jupyterlab/coreutils';
 import type { IDisposable } from '@lumino/disposable';
 
+import { BelowCells } from './below-cells';
 import type { NotebookPanel } from './notebook-panel';
 import { RestingReader } from '../resting';
 import { Runs, type StartedRun } from './runs';
@@ -28,7 +29,7 @@ interface Run extends StartedRun {
 export class CellCosts implements IDisposable {
   isDisposed = false;
   private readonly runs = new Map<string, Run>();
-  private readonly lines = new Map<string, CellLine>();
+  private readonly lines: BelowCells<CellLine>;
   /** The run of each cell that its line tells of. */
   private readonly newest = new Map<string, string>();
   private readonly reader: RestingReader;
@@ -39,6 +40,7 @@ export class CellCosts implements IDisposable {
     private readonly feed: Feed,
   ) {
     addStyle('gpumon-cell-style', cellStyle);
+    this.lines = new BelowCells(panel, () => new CellLine());
     this.reader = new RestingReader(feed, {
       changed: (frame) => {
         if (frame?.type === 'sample') {
@@ -51,8 +53,7 @@ export class CellCosts implements IDisposable {
         const meter = new CellMeter(what.kernelId, what.at_ms, feed.store.sample);
         this.newest.set(what.cellId, key);
         this.runs.set(key, { ...what, key, meter });
-        this.lines.get(what.cellId)?.element.remove();
-        this.lines.delete(what.cellId);
+        this.lines.remove(what.cellId);
         this.reader.measure(RUNNING_MS);
       },
       ended: (run, at_ms) => {
@@ -76,9 +77,7 @@ export class CellCosts implements IDisposable {
     this.isDisposed = true;
     this.heard.dispose();
     this.reader.leave();
-    for (const line of this.lines.values()) {
-      line.element.remove();
-    }
+    this.lines.dispose();
   }
 
   private take(): void {
@@ -115,18 +114,8 @@ export class CellCosts implements IDisposable {
     }
     const notebook = PathExt.basename(this.panel.sessionContext.path);
     this.feed.store.cells.put({ key, kernelId, notebook, count, code: code.slice(0, LONGEST_CODE), running, cost });
-    const cell = this.panel.content.widgets.find((one) => one.model.id === cellId);
-    if (cell === undefined || this.newest.get(cellId) !== key) {
-      return;
-    }
-    let line = this.lines.get(cellId);
-    if (line === undefined) {
-      line = new CellLine();
-      this.lines.set(cellId, line);
-    }
-    line.update(cost, running);
-    if (line.element.parentElement !== cell.node) {
-      cell.node.append(line.element);
+    if (this.newest.get(cellId) === key) {
+      this.lines.attach(cellId)?.update(cost, running);
     }
   }
 }

@@ -5,6 +5,7 @@ import { fuller, oomErrorOf, OomNote, describeOom, type OomError, type Sample } 
 import oomStyle from '@gpumon/page/oom.css?inline';
 import type { IDisposable } from '@lumino/disposable';
 
+import { BelowCells } from './below-cells';
 import type { NotebookPanel } from './notebook-panel';
 import type { LabNotebooks } from './notebooks';
 import { RestingReader } from '../resting';
@@ -25,18 +26,20 @@ interface Failure {
 export class CellFailures implements IDisposable {
   isDisposed = false;
   private readonly runs = new Map<string, { cellId: string; kernelId: string }>();
-  private readonly notes = new Map<string, OomNote>();
+  private readonly notes: BelowCells<OomNote>;
   /** Those that the next sample may tell more about. */
   private fresh: Failure[] = [];
   private readonly reader: RestingReader;
   private readonly heard: Runs;
 
   constructor(
-    private readonly panel: NotebookPanel,
+    panel: NotebookPanel,
     private readonly feed: Feed,
     private readonly notebooks: LabNotebooks,
   ) {
     addStyle('gpumon-oom-style', oomStyle);
+    // Nearer to the error than what the run took.
+    this.notes = new BelowCells(panel, () => new OomNote(notebooks), '.gpumon-cell-line');
     this.reader = new RestingReader(feed, {
       changed: (frame) => {
         if (frame?.type === 'sample') {
@@ -50,8 +53,7 @@ export class CellFailures implements IDisposable {
       started: (run, { cellId, kernelId }) => {
         this.runs.set(run, { cellId, kernelId });
         this.fresh = this.fresh.filter((failure) => failure.cellId !== cellId);
-        this.notes.get(cellId)?.element.remove();
-        this.notes.delete(cellId);
+        this.notes.remove(cellId);
       },
       ended: (run) => {
         this.runs.delete(run);
@@ -80,9 +82,7 @@ export class CellFailures implements IDisposable {
     this.isDisposed = true;
     this.heard.dispose();
     this.reader.leave();
-    for (const { element } of this.notes.values()) {
-      element.remove();
-    }
+    this.notes.dispose();
   }
 
   private newest(): Sample | null {
@@ -94,19 +94,8 @@ export class CellFailures implements IDisposable {
     const { notebooks } = this;
     const { inventory } = this.feed.store;
     const words = describeOom(error, { inventory, sample, kernelId, nameOf: (id) => notebooks.nameOf(id) });
-    const cell = this.panel.content.widgets.find((one) => one.model.id === cellId);
-    if (words === null || cell === undefined) {
-      return;
+    if (words !== null) {
+      this.notes.attach(cellId)?.update(words);
     }
-    let note = this.notes.get(cellId);
-    if (note === undefined) {
-      note = new OomNote(notebooks);
-      this.notes.set(cellId, note);
-    }
-    if (note.element.parentElement !== cell.node) {
-      // Nearer to the error than what the run took.
-      cell.node.insertBefore(note.element, cell.node.querySelector('.gpumon-cell-line'));
-    }
-    note.update(words);
   }
 }
