@@ -8,7 +8,7 @@ import type { IDisposable } from '@lumino/disposable';
 import { BelowCells } from './below-cells';
 import type { NotebookPanel } from './notebook-panel';
 import type { LabNotebooks } from './notebooks';
-import { RestingReader } from '../resting';
+import { PageSubscription } from '../page-subscription';
 import { Runs } from './runs';
 import { addStyle } from '../style';
 
@@ -29,8 +29,8 @@ export class CellFailures implements IDisposable {
   private readonly notes: BelowCells<OomNote>;
   /** Those that the next sample may tell more about. */
   private fresh: Failure[] = [];
-  private readonly reader: RestingReader;
-  private readonly heard: Runs;
+  private readonly subscription: PageSubscription;
+  private readonly executions: Runs;
 
   constructor(
     panel: NotebookPanel,
@@ -40,7 +40,7 @@ export class CellFailures implements IDisposable {
     addStyle('gpumon-oom-style', oomStyle);
     // Nearer to the error than what the run took.
     this.notes = new BelowCells(panel, () => new OomNote(notebooks), '.gpumon-cell-line');
-    this.reader = new RestingReader(feed, {
+    this.subscription = new PageSubscription(feed, {
       changed: (frame) => {
         if (frame?.type === 'sample') {
           for (const failure of this.fresh.splice(0)) {
@@ -49,7 +49,7 @@ export class CellFailures implements IDisposable {
         }
       },
     });
-    this.heard = new Runs(panel.sessionContext, {
+    this.executions = new Runs(panel.sessionContext, {
       started: (run, { cellId, kernelId }) => {
         this.runs.set(run, { cellId, kernelId });
         this.fresh = this.fresh.filter((failure) => failure.cellId !== cellId);
@@ -61,9 +61,9 @@ export class CellFailures implements IDisposable {
       abandoned: () => {
         this.runs.clear();
       },
-      failed: (run, told) => {
+      failed: (run, kernelError) => {
         const of = this.runs.get(run);
-        const error = oomErrorOf(told);
+        const error = oomErrorOf(kernelError);
         // It is told once, since what comes later says no more.
         this.runs.delete(run);
         if (of !== undefined && error !== null) {
@@ -80,8 +80,8 @@ export class CellFailures implements IDisposable {
       return;
     }
     this.isDisposed = true;
-    this.heard.dispose();
-    this.reader.leave();
+    this.executions.dispose();
+    this.subscription.dispose();
     this.notes.dispose();
   }
 
@@ -93,9 +93,9 @@ export class CellFailures implements IDisposable {
   private show({ cellId, kernelId, error }: Failure, sample: Sample | null): void {
     const { notebooks } = this;
     const { inventory } = this.feed.store;
-    const words = describeOom(error, { inventory, sample, kernelId, nameOf: (id) => notebooks.nameOf(id) });
-    if (words !== null) {
-      this.notes.attach(cellId)?.update(words);
+    const description = describeOom(error, { inventory, sample, kernelId, nameOf: (id) => notebooks.nameOf(id) });
+    if (description !== null) {
+      this.notes.attach(cellId)?.update(description);
     }
   }
 }
