@@ -40,7 +40,7 @@ export function addEntries({
   const list = (): void => {
     if (sessions.running().next().done !== true) {
       sessions.runningChanged.disconnect(list);
-      void import('./notebook/parts').then(({ GpuMemoryList }) => {
+      void import('./notebook/notebook-chunk').then(({ GpuMemoryList }) => {
         running?.add(new GpuMemoryList(app, connection, (translator ?? nullTranslator).load('gpumon')));
       });
     }

@@ -44,12 +44,12 @@ export async function followSettings(
 ): Promise<void> {
   try {
     const settings = await registry?.load(plugin);
-    const tell = (): void => {
+    const update = (): void => {
       // The schema has seen to the types, and to the limits.
       apply({ ...DEFAULTS, ...(settings?.composite as Partial<Settings> | undefined) });
     };
-    settings?.changed.connect(tell);
-    tell();
+    settings?.changed.connect(update);
+    update();
   } catch (error) {
     console.warn('gpumon: its settings cannot be read, so the defaults hold', error);
     apply(DEFAULTS);

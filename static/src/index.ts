@@ -1,7 +1,7 @@
 /** What others may use of the view. */
 
 export { Feed } from './model/feed';
-export type { FeedListener, FeedOptions, FeedReader } from './model/feed';
+export type { FeedListener, FeedOptions, Subscription as FeedReader } from './model/feed';
 export { mountDashboard } from './view/dashboard/index';
 export type { DashboardMountOptions, MountedDashboard } from './view/dashboard/index';
 export { mountMonitor } from './view/monitor';

@@ -3,7 +3,7 @@
 import type { Kernel } from '@jupyterlab/services';
 
 /** Extensions of IPython that run a library on the GPU, and that have to be loaded before it; in the order of loading. */
-export const ACCELERATORS = [
+const ACCELERATORS = [
   { name: 'cudf.pandas', module: 'pandas', library: 'pandas' },
   { name: 'cuml.accel', module: 'sklearn', library: 'scikit-learn' },
 ] as const;

@@ -6,15 +6,16 @@ import type { Feed } from '@gpumon/page/feed';
 import { PathExt } from '@jupyterlab/coreutils';
 import type { IDisposable } from '@lumino/disposable';
 
+import { BelowCells } from './below-cells';
 import type { NotebookPanel } from './notebook-panel';
-import { RestingReader } from '../resting';
+import { PageSubscription } from '../page-subscription';
 import { Runs, type StartedRun } from './runs';
 import { addStyle } from '../style';
 
 /** While a cell runs: often enough to see a peak that does not last. */
 const RUNNING_MS = 250;
 /** A run of less than this needs no line while it lasts. */
-const PATIENCE_MS = 1000;
+const SHOW_AFTER_MS = 1000;
 /** The next samples tell the last part of a run; where none come, what is known is all. */
 const LAST_SAMPLES_MS = 5000;
 /** Enough to know a cell again. */
@@ -28,32 +29,32 @@ interface Run extends StartedRun {
 export class CellCosts implements IDisposable {
   isDisposed = false;
   private readonly runs = new Map<string, Run>();
-  private readonly lines = new Map<string, CellLine>();
+  private readonly lines: BelowCells<CellLine>;
   /** The run of each cell that its line tells of. */
   private readonly newest = new Map<string, string>();
-  private readonly reader: RestingReader;
-  private readonly heard: Runs;
+  private readonly subscription: PageSubscription;
+  private readonly executions: Runs;
 
   constructor(
     private readonly panel: NotebookPanel,
     private readonly feed: Feed,
   ) {
     addStyle('gpumon-cell-style', cellStyle);
-    this.reader = new RestingReader(feed, {
+    this.lines = new BelowCells(panel, () => new CellLine());
+    this.subscription = new PageSubscription(feed, {
       changed: (frame) => {
         if (frame?.type === 'sample') {
-          this.take();
+          this.onSample();
         }
       },
     });
-    this.heard = new Runs(panel.sessionContext, {
+    this.executions = new Runs(panel.sessionContext, {
       started: (key, what) => {
         const meter = new CellMeter(what.kernelId, what.at_ms, feed.store.sample);
         this.newest.set(what.cellId, key);
         this.runs.set(key, { ...what, key, meter });
-        this.lines.get(what.cellId)?.element.remove();
-        this.lines.delete(what.cellId);
-        this.reader.measure(RUNNING_MS);
+        this.lines.remove(what.cellId);
+        this.subscription.measure(RUNNING_MS);
       },
       ended: (run, at_ms) => {
         this.runs.get(run)?.meter.end(at_ms);
@@ -74,23 +75,21 @@ export class CellCosts implements IDisposable {
       return;
     }
     this.isDisposed = true;
-    this.heard.dispose();
-    this.reader.leave();
-    for (const line of this.lines.values()) {
-      line.element.remove();
-    }
+    this.executions.dispose();
+    this.subscription.dispose();
+    this.lines.dispose();
   }
 
-  private take(): void {
+  private onSample(): void {
     const { sample, traces } = this.feed.store;
     if (sample === null) {
       return;
     }
     for (const [id, run] of [...this.runs]) {
-      const isOver = run.meter.take(sample);
+      const isOver = run.meter.addSample(sample);
       if (isOver && run.meter.isRecorded(traces)) {
         this.finish(id);
-      } else if (isOver || sample.at_ms - run.at_ms > PATIENCE_MS) {
+      } else if (isOver || sample.at_ms - run.at_ms > SHOW_AFTER_MS) {
         this.show(run, !isOver);
       }
     }
@@ -104,7 +103,7 @@ export class CellCosts implements IDisposable {
     this.runs.delete(id);
     this.show(run, false);
     if (this.runs.size === 0) {
-      this.reader.measure(null);
+      this.subscription.measure(null);
     }
   }
 
@@ -115,18 +114,8 @@ export class CellCosts implements IDisposable {
     }
     const notebook = PathExt.basename(this.panel.sessionContext.path);
     this.feed.store.cells.put({ key, kernelId, notebook, count, code: code.slice(0, LONGEST_CODE), running, cost });
-    const cell = this.panel.content.widgets.find((one) => one.model.id === cellId);
-    if (cell === undefined || this.newest.get(cellId) !== key) {
-      return;
-    }
-    let line = this.lines.get(cellId);
-    if (line === undefined) {
-      line = new CellLine();
-      this.lines.set(cellId, line);
-    }
-    line.update(cost, running);
-    if (line.element.parentElement !== cell.node) {
-      cell.node.append(line.element);
+    if (this.newest.get(cellId) === key) {
+      this.lines.attach(cellId)?.update(cost, running);
     }
   }
 }

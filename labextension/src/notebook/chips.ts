@@ -8,13 +8,13 @@ import type { IDisposable } from '@lumino/disposable';
 import { Widget } from '@lumino/widgets';
 
 import type { NotebookPanel } from './notebook-panel';
-import { RestingReader } from '../resting';
+import { PageSubscription } from '../page-subscription';
 import { addStyle } from '../style';
 
 /** A chip that follows a feed. */
 class ChipWidget extends Widget {
   private readonly chip: Chip;
-  private readonly reader: RestingReader;
+  private readonly subscription: PageSubscription;
 
   constructor(
     private readonly feed: Feed,
@@ -26,7 +26,7 @@ class ChipWidget extends Widget {
     super({ node: document.createElement('span') });
     this.chip = chip;
     this.node.append(chip.element);
-    this.reader = new RestingReader(feed, {
+    this.subscription = new PageSubscription(feed, {
       changed: (frame) => {
         // A connection that has ended tells nothing about now.
         if (frame === null || frame.type === 'sample' || frame.type === 'hello') {
@@ -44,7 +44,7 @@ class ChipWidget extends Widget {
 
   override dispose(): void {
     if (!this.isDisposed) {
-      this.reader.leave();
+      this.subscription.dispose();
       super.dispose();
     }
   }

@@ -5,9 +5,10 @@ import { fuller, oomErrorOf, OomNote, describeOom, type OomError, type Sample } 
 import oomStyle from '@gpumon/page/oom.css?inline';
 import type { IDisposable } from '@lumino/disposable';
 
+import { BelowCells } from './below-cells';
 import type { NotebookPanel } from './notebook-panel';
 import type { LabNotebooks } from './notebooks';
-import { RestingReader } from '../resting';
+import { PageSubscription } from '../page-subscription';
 import { Runs } from './runs';
 import { addStyle } from '../style';
 
@@ -25,19 +26,21 @@ interface Failure {
 export class CellFailures implements IDisposable {
   isDisposed = false;
   private readonly runs = new Map<string, { cellId: string; kernelId: string }>();
-  private readonly notes = new Map<string, OomNote>();
+  private readonly notes: BelowCells<OomNote>;
   /** Those that the next sample may tell more about. */
   private fresh: Failure[] = [];
-  private readonly reader: RestingReader;
-  private readonly heard: Runs;
+  private readonly subscription: PageSubscription;
+  private readonly executions: Runs;
 
   constructor(
-    private readonly panel: NotebookPanel,
+    panel: NotebookPanel,
     private readonly feed: Feed,
     private readonly notebooks: LabNotebooks,
   ) {
     addStyle('gpumon-oom-style', oomStyle);
-    this.reader = new RestingReader(feed, {
+    // Nearer to the error than what the run took.
+    this.notes = new BelowCells(panel, () => new OomNote(notebooks), '.gpumon-cell-line');
+    this.subscription = new PageSubscription(feed, {
       changed: (frame) => {
         if (frame?.type === 'sample') {
           for (const failure of this.fresh.splice(0)) {
@@ -46,12 +49,11 @@ export class CellFailures implements IDisposable {
         }
       },
     });
-    this.heard = new Runs(panel.sessionContext, {
+    this.executions = new Runs(panel.sessionContext, {
       started: (run, { cellId, kernelId }) => {
         this.runs.set(run, { cellId, kernelId });
         this.fresh = this.fresh.filter((failure) => failure.cellId !== cellId);
-        this.notes.get(cellId)?.element.remove();
-        this.notes.delete(cellId);
+        this.notes.remove(cellId);
       },
       ended: (run) => {
         this.runs.delete(run);
@@ -59,9 +61,9 @@ export class CellFailures implements IDisposable {
       abandoned: () => {
         this.runs.clear();
       },
-      failed: (run, told) => {
+      failed: (run, kernelError) => {
         const of = this.runs.get(run);
-        const error = oomErrorOf(told);
+        const error = oomErrorOf(kernelError);
         // It is told once, since what comes later says no more.
         this.runs.delete(run);
         if (of !== undefined && error !== null) {
@@ -78,11 +80,9 @@ export class CellFailures implements IDisposable {
       return;
     }
     this.isDisposed = true;
-    this.heard.dispose();
-    this.reader.leave();
-    for (const { element } of this.notes.values()) {
-      element.remove();
-    }
+    this.executions.dispose();
+    this.subscription.dispose();
+    this.notes.dispose();
   }
 
   private newest(): Sample | null {
@@ -93,20 +93,9 @@ export class CellFailures implements IDisposable {
   private show({ cellId, kernelId, error }: Failure, sample: Sample | null): void {
     const { notebooks } = this;
     const { inventory } = this.feed.store;
-    const words = describeOom(error, { inventory, sample, kernelId, nameOf: (id) => notebooks.nameOf(id) });
-    const cell = this.panel.content.widgets.find((one) => one.model.id === cellId);
-    if (words === null || cell === undefined) {
-      return;
+    const description = describeOom(error, { inventory, sample, kernelId, nameOf: (id) => notebooks.nameOf(id) });
+    if (description !== null) {
+      this.notes.attach(cellId)?.update(description);
     }
-    let note = this.notes.get(cellId);
-    if (note === undefined) {
-      note = new OomNote(notebooks);
-      this.notes.set(cellId, note);
-    }
-    if (note.element.parentElement !== cell.node) {
-      // Nearer to the error than what the run took.
-      cell.node.insertBefore(note.element, cell.node.querySelector('.gpumon-cell-line'));
-    }
-    note.update(words);
   }
 }

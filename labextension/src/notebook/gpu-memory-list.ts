@@ -1,7 +1,7 @@
 /** A section of JupyterLab's list of what runs: the notebooks of this server that hold GPU memory, and how much. */
 
 import { DASH, memorySize, shareOf } from '@gpumon/page/cells';
-import type { Feed, FeedReader } from '@gpumon/page/feed';
+import type { Feed, Subscription } from '@gpumon/page/feed';
 import type { JupyterFrontEnd } from '@jupyterlab/application';
 import { PathExt } from '@jupyterlab/coreutils';
 import type { IRunningSessions } from '@jupyterlab/running';
@@ -32,7 +32,7 @@ export class GpuMemoryList implements IRunningSessions.IManager {
   readonly supportsMultipleViews = false;
   private holders: Holder[] = [];
   private feed: Promise<Feed> | null = null;
-  private reader: FeedReader | null = null;
+  private subscription: Subscription | null = null;
 
   constructor(
     private readonly app: JupyterFrontEnd,
@@ -45,14 +45,14 @@ export class GpuMemoryList implements IRunningSessions.IManager {
       'Shut down the kernels of all notebooks that hold GPU memory? All their variables are lost.',
     );
     document.addEventListener('visibilitychange', () => {
-      this.look();
+      this.updateVisibility();
     });
   }
 
   running(): IRunningSessions.IRunningItem[] {
     // It is asked just before it is shown.
     setTimeout(() => {
-      this.look();
+      this.updateVisibility();
     });
     return this.holders.map(({ session, detail, title }) => ({
       icon: () => notebookIcon,
@@ -69,7 +69,7 @@ export class GpuMemoryList implements IRunningSessions.IManager {
   }
 
   refreshRunning(): void {
-    this.look();
+    this.updateVisibility();
   }
 
   /** JupyterLab has asked before. */
@@ -83,18 +83,18 @@ export class GpuMemoryList implements IRunningSessions.IManager {
     void this.app.serviceManager.sessions.shutdown(session.id);
   }
 
-  private look(): void {
+  private updateVisibility(): void {
     const seen = !document.hidden && (document.querySelector(SIDE_BAR)?.getClientRects().length ?? 0) > 0;
-    this.reader?.setLooking(seen);
+    this.subscription?.setActive(seen);
     if (seen && this.feed === null) {
       this.feed = this.connection.feed();
       void this.feed.then((feed) => {
-        this.reader = feed.join({
+        this.subscription = feed.subscribe({
           changed: () => {
             this.update(feed);
           },
         });
-        this.look();
+        this.updateVisibility();
       });
     }
   }
@@ -116,7 +116,7 @@ export class GpuMemoryList implements IRunningSessions.IManager {
     if (changed) {
       this.runningChanged.emit(undefined);
     } else {
-      this.look();
+      this.updateVisibility();
     }
   }
 }

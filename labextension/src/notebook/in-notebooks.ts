@@ -41,18 +41,18 @@ export class InNotebooks {
   constructor(private readonly options: InNotebooksOptions) {
     const { connection, notebooks, trans, showPanel } = options;
     this.cellLines = new PerNotebook(async (notebook) => {
-      const [feed, { CellCosts }] = await Promise.all([connection.feed(), import('./parts')]);
+      const [feed, { CellCosts }] = await Promise.all([connection.feed(), import('./notebook-chunk')]);
       return new CellCosts(notebook, feed);
     });
     this.chips = new PerNotebook(async (notebook) => {
-      const [feed, { ToolbarChip }] = await Promise.all([connection.feed(), import('./parts')]);
+      const [feed, { ToolbarChip }] = await Promise.all([connection.feed(), import('./notebook-chunk')]);
       return new ToolbarChip(notebook, feed, showPanel);
     });
     this.failures = new PerNotebook(async (notebook) => {
       const [feed, own, { CellFailures, MemoryWatch }] = await Promise.all([
         connection.feed(),
         notebooks(),
-        import('./memory'),
+        import('./memory-chunk'),
       ]);
       // One for all, also for kernels whose notebooks are closed; it may have been switched off meanwhile.
       if (this.failures.isEnabled) {
@@ -61,7 +61,7 @@ export class InNotebooks {
       return new CellFailures(notebook, feed, own);
     });
     this.accelerators = new PerNotebook(async (notebook) => {
-      const { AcceleratorButton } = await import('./parts');
+      const { AcceleratorButton } = await import('./notebook-chunk');
       return new AcceleratorButton(notebook, trans);
     });
   }
@@ -104,7 +104,7 @@ export class InNotebooks {
     if (statusBar === null || !this.wantsStatusItem()) {
       return;
     }
-    const [feed, { StatusChip }] = await Promise.all([connection.feed(), import('./parts')]);
+    const [feed, { StatusChip }] = await Promise.all([connection.feed(), import('./notebook-chunk')]);
     if (!this.wantsStatusItem()) {
       return;
     }

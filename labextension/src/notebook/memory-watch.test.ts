@@ -49,8 +49,8 @@ import type { LabNotebooks } from './notebooks';
 let warnings: MemoryWarning[];
 let listener: FeedListener;
 let watch: MemoryWatch;
-const setLooking = vi.fn();
-const leave = vi.fn();
+const setActive = vi.fn();
+const unsubscribe = vi.fn();
 const run = vi.fn();
 
 const told = (): Told[] => [...page.told.values()] as Told[];
@@ -70,9 +70,9 @@ beforeEach(() => {
   vi.clearAllMocks();
   warnings = [];
   const feed = {
-    join: (one: FeedListener) => {
+    subscribe: (one: FeedListener) => {
       listener = one;
-      return { setLooking, leave, setInterval: vi.fn() };
+      return { setActive, unsubscribe, setInterval: vi.fn() };
     },
   } as unknown as Feed;
   const notebooks = { actions: (kernelId: string) => [{ label: `Shut Down ${kernelId}`, caption: '', run }] };
@@ -141,12 +141,12 @@ describe('the watch over GPU memory', () => {
 
   it('rests while nobody sees the page', () => {
     hide(true);
-    expect(setLooking).toHaveBeenLastCalledWith(false);
+    expect(setActive).toHaveBeenLastCalledWith(false);
     warnings = [warning('in 2 min')];
     sample();
     expect(told()).toEqual([]);
     hide(false);
-    expect(setLooking).toHaveBeenLastCalledWith(true);
+    expect(setActive).toHaveBeenLastCalledWith(true);
     sample();
     expect(told()).toHaveLength(1);
   });
@@ -157,6 +157,6 @@ describe('the watch over GPU memory', () => {
     watch.dispose();
     watch.dispose();
     expect(told()).toEqual([]);
-    expect(leave).toHaveBeenCalledOnce();
+    expect(unsubscribe).toHaveBeenCalledOnce();
   });
 });

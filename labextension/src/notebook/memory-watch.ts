@@ -6,10 +6,10 @@ import { Notification } from '@jupyterlab/apputils';
 import type { IDisposable } from '@lumino/disposable';
 
 import type { LabNotebooks } from './notebooks';
-import { RestingReader } from '../resting';
+import { PageSubscription } from '../page-subscription';
 
 /** Samples that come faster foretell nothing more. */
-const LOOK_MS = 900;
+const UPDATE_MS = 900;
 /** A forecast changes with every sample: somebody who listens to it hears it this often. */
 const RENEW_MS = 10_000;
 /** Somebody who has closed a notification is not told of the same GPU for so long. */
@@ -20,7 +20,7 @@ interface Shown {
   id: string;
   text: string;
   urgent: boolean;
-  told_ms: number;
+  updated_ms: number;
   /** Whether it has been seen on the screen, from where it can be closed. */
   seen: boolean;
 }
@@ -31,18 +31,18 @@ export class MemoryWatch implements IDisposable {
   private readonly warnings = new MemoryWarnings();
   private readonly shown = new Map<number, Shown>();
   private readonly quiet_until_ms = new Map<number, number>();
-  private readonly reader: RestingReader;
-  private looked_ms = 0;
+  private readonly subscription: PageSubscription;
+  private updated_ms = 0;
 
   constructor(
     private readonly feed: Feed,
     private readonly notebooks: LabNotebooks,
   ) {
-    this.reader = new RestingReader(feed, {
+    this.subscription = new PageSubscription(feed, {
       changed: (frame) => {
-        if (frame?.type === 'sample' && !document.hidden && Date.now() - this.looked_ms > LOOK_MS) {
-          this.looked_ms = Date.now();
-          this.look();
+        if (frame?.type === 'sample' && !document.hidden && Date.now() - this.updated_ms > UPDATE_MS) {
+          this.updated_ms = Date.now();
+          this.update();
         }
       },
     });
@@ -53,14 +53,14 @@ export class MemoryWatch implements IDisposable {
       return;
     }
     this.isDisposed = true;
-    this.reader.leave();
+    this.subscription.dispose();
     for (const { id } of this.shown.values()) {
       Notification.dismiss(id);
     }
   }
 
-  private look(): void {
-    const warnings = this.warnings.take(this.feed.store, (kernelId) => this.notebooks.nameOf(kernelId));
+  private update(): void {
+    const warnings = this.warnings.update(this.feed.store, (kernelId) => this.notebooks.nameOf(kernelId));
     for (const [gpu, { id }] of this.shown) {
       if (!warnings.some((warning) => warning.gpu === gpu)) {
         Notification.dismiss(id);
@@ -82,7 +82,7 @@ export class MemoryWatch implements IDisposable {
       autoClose: false,
       actions: this.actions(kernelId),
     });
-    this.shown.set(gpu, { id, text, urgent, told_ms: Date.now(), seen: false });
+    this.shown.set(gpu, { id, text, urgent, updated_ms: Date.now(), seen: false });
   }
 
   private renew({ gpu, text, urgent, kernelId }: MemoryWarning, shown: Shown): void {
@@ -93,10 +93,10 @@ export class MemoryWatch implements IDisposable {
     if (closed) {
       this.quiet_until_ms.set(gpu, now_ms + QUIET_MS);
     }
-    if (text === shown.text || (urgent === shown.urgent && now_ms - shown.told_ms < RENEW_MS)) {
+    if (text === shown.text || (urgent === shown.urgent && now_ms - shown.updated_ms < RENEW_MS)) {
       return;
     }
-    Object.assign(shown, { text, urgent, told_ms: now_ms });
+    Object.assign(shown, { text, urgent, updated_ms: now_ms });
     // One that was closed goes on in the list of notifications, silently, or nowhere.
     Notification.update({
       id: shown.id,

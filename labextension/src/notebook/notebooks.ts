@@ -30,7 +30,7 @@ export interface NotebookAction {
 }
 
 /** What is done to a kernel after somebody has said yes. */
-interface Deed {
+interface KernelAction {
   command: string;
   label: string;
   brief: string;
@@ -54,11 +54,11 @@ export class LabNotebooks implements NotebookHost {
     return session === null ? null : nameOf(session);
   }
 
-  go(kernelId: string): void {
+  open(kernelId: string): void {
     void this.app.commands.execute(CommandIDs.go, { kernelId });
   }
 
-  offer(kernelId: string, anchor: HTMLElement): void {
+  openMenu(kernelId: string, anchor: HTMLElement): void {
     this.menu?.dispose();
     const menu = new Menu({ commands: this.app.commands });
     this.menu = menu;
@@ -80,7 +80,7 @@ export class LabNotebooks implements NotebookHost {
     };
     return [
       { label: trans.__('Go'), caption: trans.__('Go to %1', name), run: run(CommandIDs.go) },
-      ...this.deeds().map(({ command, brief, question }) => ({
+      ...this.kernelActions().map(({ command, brief, question }) => ({
         label: brief,
         caption: question(name),
         run: run(command),
@@ -110,16 +110,16 @@ export class LabNotebooks implements NotebookHost {
         }
       },
     });
-    for (const deed of this.deeds()) {
-      app.commands.addCommand(deed.command, {
-        label: deed.label,
+    for (const action of this.kernelActions()) {
+      app.commands.addCommand(action.command, {
+        label: action.label,
         describedBy: { args: ARGUMENTS },
-        execute: (args) => this.askFirst(kernelIdOf(args), deed),
+        execute: (args) => this.confirmAndRun(kernelIdOf(args), action),
       });
     }
   }
 
-  private deeds(): Deed[] {
+  private kernelActions(): KernelAction[] {
     const { app, trans } = this;
     const settings = app.serviceManager.serverSettings;
     const kernelOf = (session: Session.IModel): string => session.kernel?.id ?? '';
@@ -151,18 +151,18 @@ export class LabNotebooks implements NotebookHost {
     ];
   }
 
-  private async askFirst(kernelId: string, deed: Deed): Promise<void> {
+  private async confirmAndRun(kernelId: string, action: KernelAction): Promise<void> {
     const { trans } = this;
     const asked = this.sessionOf(kernelId);
     if (asked === null) {
       return;
     }
     const { button } = await showDialog({
-      title: deed.question(nameOf(asked)),
-      body: deed.consequence,
+      title: action.question(nameOf(asked)),
+      body: action.consequence,
       buttons: [
         Dialog.cancelButton({ label: trans.__('Cancel') }),
-        Dialog.warnButton({ label: deed.label.replace('…', '') }),
+        Dialog.warnButton({ label: action.label.replace('…', '') }),
       ],
       defaultButton: 0,
     });
@@ -172,9 +172,9 @@ export class LabNotebooks implements NotebookHost {
       return;
     }
     try {
-      await deed.run(session);
+      await action.run(session);
     } catch (error) {
-      await showErrorMessage(deed.label.replace('…', ''), error instanceof Error ? error : String(error));
+      await showErrorMessage(action.label.replace('…', ''), error instanceof Error ? error : String(error));
     }
   }
 }

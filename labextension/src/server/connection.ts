@@ -25,7 +25,7 @@ export class Connection {
   async apply(settings: Settings): Promise<void> {
     this.chosen = settings;
     if (this.made !== null) {
-      await heed(settings, await this.made);
+      await applySettings(settings, await this.made);
     }
   }
 
@@ -34,13 +34,13 @@ export class Connection {
     const { newFeed } = await import('./stream');
     const feed = newFeed(settings, trans);
     if (this.chosen !== null) {
-      await heed(this.chosen, feed);
+      await applySettings(this.chosen, feed);
     }
     return feed;
   }
 }
 
-async function heed({ memoryUnit, temperatureUnit, warnMinutes }: Settings, { store }: Feed): Promise<void> {
+async function applySettings({ memoryUnit, temperatureUnit, warnMinutes }: Settings, { store }: Feed): Promise<void> {
   const { chooseUnits } = await import('@gpumon/page/feed');
   chooseUnits({ memory: memoryUnit, temperature: temperatureUnit });
   store.memoryHorizon_ms = warnMinutes * 60_000;

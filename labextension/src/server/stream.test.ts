@@ -7,7 +7,7 @@ import { ServerConnection } from '@jupyterlab/services';
 import { nullTranslator } from '@jupyterlab/translation';
 
 import { version } from '../../package.json';
-import { diagnose, explain, judge, streamUrl } from './stream';
+import { diagnose, explain, checkVersion, streamUrl } from './stream';
 
 const trans = nullTranslator.load('');
 
@@ -70,15 +70,15 @@ describe('the diagnosis', () => {
 
 describe('a server of another version', () => {
   it('is told with both versions and the cure, whichever is the older', () => {
-    const older = judge('0.1.7', trans, '0.2.0');
+    const older = checkVersion('0.1.7', trans, '0.2.0');
     expect(older?.message).toMatch(/gpumon 0\.1\.7, this panel is version 0\.2\.0.*Restart Jupyter/);
     expect(older?.command).toBe('pip install --upgrade gpumon');
-    expect(judge('1.0.0', trans, '0.9.0')?.message).toContain('Reload the page');
+    expect(checkVersion('1.0.0', trans, '0.9.0')?.message).toContain('Reload the page');
   });
 
   it('is no matter where the two go together', () => {
-    expect(judge('0.2.0', trans, '0.2.9')).toBeNull();
-    expect(judge(version, trans)).toBeNull();
-    expect(judge('unheard of', trans)).toBeNull();
+    expect(checkVersion('0.2.0', trans, '0.2.9')).toBeNull();
+    expect(checkVersion(version, trans)).toBeNull();
+    expect(checkVersion('unheard of', trans)).toBeNull();
   });
 });

@@ -11,7 +11,7 @@ import { version } from '../../package.json';
 /** The name under which the proxy knows gpumon. */
 const ROUTE = 'gpumon';
 /** The proxy goes on for half a minute with a server that ends as soon as it is started, and says nothing meanwhile. */
-const PATIENCE_MS = 5000;
+const TIMEOUT_MS = 5000;
 /** Stands for an answer that has not come. */
 const LATE = 0;
 
@@ -23,7 +23,7 @@ export function newFeed(settings: ServerConnection.ISettings, trans: Translation
     request: (path, init = {}) =>
       ServerConnection.makeRequest(URLExt.join(settings.baseUrl, ROUTE, path), init, settings),
     diagnose: () => diagnose(settings, trans),
-    judge: (version) => judge(version, trans),
+    checkVersion: (version) => checkVersion(version, trans),
   });
 }
 
@@ -42,7 +42,7 @@ export async function diagnose(
   settings: ServerConnection.ISettings,
   trans: TranslationBundle,
 ): Promise<Diagnosis | null> {
-  const signal = AbortSignal.timeout(PATIENCE_MS);
+  const signal = AbortSignal.timeout(TIMEOUT_MS);
   try {
     const url = URLExt.join(settings.baseUrl, ROUTE, 'healthz');
     const response = await ServerConnection.makeRequest(url, { signal }, settings);
@@ -106,14 +106,14 @@ export function explain(status: number | null, trans: TranslationBundle): Diagno
  * What to do where server and panel are of different versions; `null` where they go together. Jupyter keeps the server
  * that it has started when gpumon is updated, and a browser keeps the panel.
  */
-export function judge(server: string, trans: TranslationBundle, panel = version): Diagnosis | null {
-  const [major, minor] = generation(server);
-  const [ourMajor, ourMinor] = generation(panel);
+export function checkVersion(server: string, trans: TranslationBundle, panel = version): Diagnosis | null {
+  const [major, minor] = majorAndMinor(server);
+  const [ourMajor, ourMinor] = majorAndMinor(panel);
   const older = major - ourMajor || minor - ourMinor;
   if (Number.isNaN(older) || older === 0) {
     return null;
   }
-  const told = trans.__(
+  const mismatch = trans.__(
     'The server runs gpumon %1, this panel is version %2. Values may be wrong or incomplete.',
     server,
     panel,
@@ -121,18 +121,18 @@ export function judge(server: string, trans: TranslationBundle, panel = version)
   return older < 0
     ? {
         title: trans.__('gpumon is too old for this panel'),
-        message: `${told} ${trans.__('Restart Jupyter. If that does not help, run this in the Python environment that Jupyter runs in, and restart it again:')}`,
+        message: `${mismatch} ${trans.__('Restart Jupyter. If that does not help, run this in the Python environment that Jupyter runs in, and restart it again:')}`,
         command: 'pip install --upgrade gpumon',
       }
     : {
         title: trans.__('This panel is too old for gpumon'),
-        message: `${told} ${trans.__('Reload the page. If that does not help, run this in the Python environment that JupyterLab is installed in:')}`,
+        message: `${mismatch} ${trans.__('Reload the page. If that does not help, run this in the Python environment that JupyterLab is installed in:')}`,
         command: 'pip install --upgrade gpumon',
       };
 }
 
 /** The part of a version that two programs which go together share: `0.1` of `0.1.3`. */
-function generation(text: string): [number, number] {
+function majorAndMinor(text: string): [number, number] {
   const [major, minor] = text.split('.').map(Number);
   return [major ?? NaN, minor ?? NaN];
 }

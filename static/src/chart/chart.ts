@@ -2,7 +2,7 @@
 
 import { hourAndMinute, timeOfDay } from '../lib/format';
 import { firstAfter, placeAt } from '../lib/timeline';
-import type { ChartContent, ChartLine, Field } from './content';
+import type { ChartContent, ChartLine, PlotArea } from './content';
 import { addLine } from './line';
 import { frameSignature, isVisibleChange, type FrameSignature } from './frame-diff';
 import { timeTicks, valueTicks } from './ticks';
@@ -83,13 +83,13 @@ export class Chart {
 
   /** The time under a point of the screen; `null` where the chart is not drawn. */
   timeAt(clientX: number): number | null {
-    const field = this.field();
-    if (field === null) {
+    const plotArea = this.plotArea();
+    if (plotArea === null) {
       return null;
     }
     const x = (clientX - this.host.getBoundingClientRect().left) * ratio();
-    const share = Math.min(1, Math.max(0, (x - field.left) / (field.right - field.left)));
-    return Math.round(field.from_ms + share * (field.to_ms - field.from_ms));
+    const share = Math.min(1, Math.max(0, (x - plotArea.left) / (plotArea.right - plotArea.left)));
+    return Math.round(plotArea.from_ms + share * (plotArea.to_ms - plotArea.from_ms));
   }
 
   dispose(): void {
@@ -102,7 +102,7 @@ export class Chart {
     this.height = Math.round(height_px * ratio());
   }
 
-  private field(): Field | null {
+  private plotArea(): PlotArea | null {
     const { content, width, height } = this;
     if (content === null || width === 0 || height === 0) {
       return null;
@@ -135,17 +135,17 @@ export class Chart {
 
   private paint(): void {
     const { content } = this;
-    const field = this.field();
+    const plotArea = this.plotArea();
     const ctx = this.context;
-    if (content === null || field === null || ctx === null) {
+    if (content === null || plotArea === null || ctx === null) {
       return;
     }
-    const looks = frameSignature(content, field);
+    const signature = frameSignature(content, plotArea);
     const now_ms = performance.now();
-    if (this.drawn !== null && !isVisibleChange(this.drawn, looks, now_ms - this.drawn_ms)) {
+    if (this.drawn !== null && !isVisibleChange(this.drawn, signature, now_ms - this.drawn_ms)) {
       return;
     }
-    this.drawn = looks;
+    this.drawn = signature;
     this.drawn_ms = now_ms;
     if (this.canvas.width !== this.width || this.canvas.height !== this.height) {
       this.canvas.width = this.width;
@@ -154,16 +154,16 @@ export class Chart {
     }
     this.setFont(ctx);
     ctx.clearRect(0, 0, this.width, this.height);
-    this.paintBands(ctx, field, content);
-    this.paintGrid(ctx, field, content);
+    this.paintBands(ctx, plotArea, content);
+    this.paintGrid(ctx, plotArea, content);
     ctx.save();
     ctx.beginPath();
-    ctx.rect(field.left, 0, field.right - field.left + EDGE_PX * ratio(), this.height);
+    ctx.rect(plotArea.left, 0, plotArea.right - plotArea.left + EDGE_PX * ratio(), this.height);
     ctx.clip();
-    paintLines(ctx, field, content);
+    paintLines(ctx, plotArea, content);
     ctx.restore();
-    paintPins(ctx, field, content);
-    this.paintMoment(ctx, field, content);
+    paintMarkers(ctx, plotArea, content);
+    this.paintCursor(ctx, plotArea, content);
   }
 
   /** Letters are chosen once, since choosing them has the browser find out all styles. */
@@ -175,9 +175,9 @@ export class Chart {
     }
   }
 
-  private paintGrid(ctx: CanvasRenderingContext2D, field: Field, { floor, ceiling, limit }: ChartContent): void {
+  private paintGrid(ctx: CanvasRenderingContext2D, plotArea: PlotArea, { floor, ceiling, limit }: ChartContent): void {
     const px = ratio();
-    const { left, right, top, bottom } = field;
+    const { left, right, top, bottom } = plotArea;
     ctx.lineWidth = px;
     if (!this.hasAxes()) {
       ctx.fillStyle = this.style.grid;
@@ -186,16 +186,16 @@ export class Chart {
       ctx.textBaseline = 'middle';
       ctx.textAlign = 'right';
       for (const value of valueTicks(floor, ceiling, (bottom - top) / (VALUE_APART_PX * px), this.axis.base)) {
-        const y = Math.round(field.y(value));
+        const y = Math.round(plotArea.y(value));
         ctx.fillStyle = this.style.grid;
         ctx.fillRect(left, y, right - left, px);
         ctx.fillStyle = this.style.muted;
         ctx.fillText(this.axis.format(value), left - 5 * px, y);
       }
-      this.paintTimes(ctx, field);
+      this.paintTimes(ctx, plotArea);
     }
     if (typeof limit === 'number' && limit < ceiling) {
-      const y = Math.round(field.y(limit)) + px / 2;
+      const y = Math.round(plotArea.y(limit)) + px / 2;
       ctx.strokeStyle = this.style.muted;
       ctx.setLineDash([3 * px, 3 * px]);
       ctx.beginPath();
@@ -206,16 +206,16 @@ export class Chart {
     }
   }
 
-  private paintTimes(ctx: CanvasRenderingContext2D, field: Field): void {
+  private paintTimes(ctx: CanvasRenderingContext2D, plotArea: PlotArea): void {
     const px = ratio();
-    const { left, right, bottom } = field;
-    const { step_ms, times_ms } = timeTicks(field.from_ms, field.to_ms, (right - left) / (TIME_APART_PX * px));
+    const { left, right, bottom } = plotArea;
+    const { step_ms, times_ms } = timeTicks(plotArea.from_ms, plotArea.to_ms, (right - left) / (TIME_APART_PX * px));
     ctx.textAlign = 'center';
     ctx.fillStyle = this.style.muted;
     for (const at_ms of times_ms) {
       const text = step_ms < MINUTE_MS ? timeOfDay(at_ms) : hourAndMinute(at_ms);
       const half = ctx.measureText(text).width / 2;
-      const x = Math.round(field.x(at_ms));
+      const x = Math.round(plotArea.x(at_ms));
       if (x + half <= this.width && x - half >= 0) {
         ctx.fillText(text, x, bottom + (BOTTOM_PX / 2 + 1) * px);
         ctx.fillRect(x, bottom, px, 3 * px);
@@ -223,7 +223,7 @@ export class Chart {
     }
   }
 
-  private paintBands(ctx: CanvasRenderingContext2D, field: Field, { bands }: ChartContent): void {
+  private paintBands(ctx: CanvasRenderingContext2D, plotArea: PlotArea, { bands }: ChartContent): void {
     if (bands === undefined || bands.length === 0) {
       return;
     }
@@ -231,43 +231,43 @@ export class Chart {
     ctx.textAlign = 'left';
     ctx.textBaseline = 'top';
     for (const { from_ms, to_ms, color, label } of bands) {
-      const x = Math.max(field.left, Math.round(field.x(from_ms)));
-      const end = Math.min(field.right, Math.round(field.x(to_ms)));
-      if (end < field.left || x > field.right) {
+      const x = Math.max(plotArea.left, Math.round(plotArea.x(from_ms)));
+      const end = Math.min(plotArea.right, Math.round(plotArea.x(to_ms)));
+      if (end < plotArea.left || x > plotArea.right) {
         continue;
       }
       const width = Math.max(px, end - x);
       ctx.globalAlpha = 0.12;
       ctx.fillStyle = color;
-      ctx.fillRect(x, field.top, width, field.bottom - field.top);
+      ctx.fillRect(x, plotArea.top, width, plotArea.bottom - plotArea.top);
       ctx.globalAlpha = 0.5;
-      ctx.fillRect(x, field.top, px, field.bottom - field.top);
+      ctx.fillRect(x, plotArea.top, px, plotArea.bottom - plotArea.top);
       ctx.globalAlpha = 1;
       if (ctx.measureText(label).width + 6 * px < width) {
         ctx.fillStyle = this.style.muted;
-        ctx.fillText(label, x + 4 * px, field.top + 2 * px);
+        ctx.fillText(label, x + 4 * px, plotArea.top + 2 * px);
       }
     }
   }
 
   /** The moment pointed at, or the newest value: a dot on each line. */
-  private paintMoment(ctx: CanvasRenderingContext2D, field: Field, content: ChartContent): void {
+  private paintCursor(ctx: CanvasRenderingContext2D, plotArea: PlotArea, content: ChartContent): void {
     const px = ratio();
     const { at_ms, window, lines } = content;
-    if (at_ms !== null && at_ms >= field.from_ms && at_ms <= field.to_ms) {
+    if (at_ms !== null && at_ms >= plotArea.from_ms && at_ms <= plotArea.to_ms) {
       ctx.globalAlpha = 0.5;
       ctx.fillStyle = this.style.text;
-      ctx.fillRect(Math.round(field.x(at_ms)), field.top, px, field.bottom - field.top);
+      ctx.fillRect(Math.round(plotArea.x(at_ms)), plotArea.top, px, plotArea.bottom - plotArea.top);
       ctx.globalAlpha = 1;
     }
     for (const { values, color, times_ms = window.times_ms, faint } of lines) {
       const place = cursorPlace(times_ms, content);
       const time = times_ms[place] ?? NaN;
       const value = values[place] ?? NaN;
-      if (time >= field.from_ms && time <= field.to_ms && !Number.isNaN(value) && faint !== true) {
+      if (time >= plotArea.from_ms && time <= plotArea.to_ms && !Number.isNaN(value) && faint !== true) {
         ctx.fillStyle = color;
         ctx.beginPath();
-        ctx.arc(field.x(time), field.y(value), 2.5 * px, 0, 2 * Math.PI);
+        ctx.arc(plotArea.x(time), plotArea.y(value), 2.5 * px, 0, 2 * Math.PI);
         ctx.fill();
       }
     }
@@ -279,49 +279,49 @@ function cursorPlace(times_ms: Float64Array, { at_ms, window }: ChartContent): n
   return at_ms === null ? times_ms.length - 1 : placeAt(times_ms, at_ms, window.gap_ms);
 }
 
-function paintLines(ctx: CanvasRenderingContext2D, field: Field, { window, lines, stack }: ChartContent): void {
+function paintLines(ctx: CanvasRenderingContext2D, area: PlotArea, { window, lines, stack }: ChartContent): void {
   const { times_ms } = window;
-  const [begin, end] = shown(times_ms, field);
+  const [begin, end] = visibleRange(times_ms, area);
   /** Fills what lies between two lines, or between a line and the ground. */
   const fill = (color: string, alpha: number, ...edges: readonly Float64Array[]): void => {
-    const way = new Path2D();
+    const path = new Path2D();
     for (const values of edges) {
-      addLine(way, times_ms, values, begin, end, field, field.bottom);
+      addLine(path, times_ms, values, begin, end, area, area.bottom);
     }
     ctx.globalAlpha = alpha;
     ctx.fillStyle = color;
-    ctx.fill(way, 'evenodd');
+    ctx.fill(path, 'evenodd');
     ctx.globalAlpha = 1;
   };
-  const pile = piled(stack ?? [], begin, end);
-  pile.forEach(({ values, color }, i) => {
-    const below = pile[i - 1];
+  const layers = stacked(stack ?? [], begin, end);
+  layers.forEach(({ values, color }, i) => {
+    const below = layers[i - 1];
     fill(color, STACK_ALPHA, values, ...(below === undefined ? [] : [below.values]));
   });
   ctx.lineWidth = 1.5 * ratio();
   ctx.lineJoin = ctx.lineCap = 'round';
   for (const line of lines) {
-    if (lines.length === 1 && pile.length === 0) {
+    if (lines.length === 1 && layers.length === 0) {
       fill(line.color, FILL_ALPHA, line.values);
     }
     const times = line.times_ms ?? times_ms;
-    const way = new Path2D();
-    addLine(way, times, line.values, ...shown(times, field), field);
+    const path = new Path2D();
+    addLine(path, times, line.values, ...visibleRange(times, area), area);
     ctx.globalAlpha = line.faint === true ? FAINT_ALPHA : 1;
     ctx.strokeStyle = line.color;
-    ctx.stroke(way);
+    ctx.stroke(path);
     ctx.globalAlpha = 1;
   }
 }
 
 /** The places of the samples to draw: one beyond each edge, so that lines come from and go to where they should. */
-function shown(times_ms: Float64Array, field: Field): [begin: number, end: number] {
-  const begin = Math.max(0, firstAfter(times_ms, field.from_ms) - 1);
-  return [begin, Math.min(times_ms.length, firstAfter(times_ms, field.to_ms) + 1)];
+function visibleRange(times_ms: Float64Array, area: PlotArea): [begin: number, end: number] {
+  const begin = Math.max(0, firstAfter(times_ms, area.from_ms) - 1);
+  return [begin, Math.min(times_ms.length, firstAfter(times_ms, area.to_ms) + 1)];
 }
 
 /** Each line upon those before it. What is not known of one adds nothing; where nothing is known, there is a hole. */
-function piled(stack: readonly ChartLine[], begin: number, end: number): ChartLine[] {
+function stacked(stack: readonly ChartLine[], begin: number, end: number): ChartLine[] {
   let below: Float64Array | null = null;
   return stack.map(({ values, color }) => {
     const sum = new Float64Array(end).fill(NaN);
@@ -336,21 +336,21 @@ function piled(stack: readonly ChartLine[], begin: number, end: number): ChartLi
 }
 
 /** A thin line at what happened, and a wedge at its foot on the time axis. */
-function paintPins(ctx: CanvasRenderingContext2D, field: Field, { pins }: ChartContent): void {
+function paintMarkers(ctx: CanvasRenderingContext2D, area: PlotArea, { markers }: ChartContent): void {
   const half = 3.5 * ratio();
-  for (const { at_ms, color } of pins ?? []) {
-    if (at_ms < field.from_ms || at_ms > field.to_ms) {
+  for (const { at_ms, color } of markers ?? []) {
+    if (at_ms < area.from_ms || at_ms > area.to_ms) {
       continue;
     }
-    const x = Math.round(field.x(at_ms));
+    const x = Math.round(area.x(at_ms));
     ctx.fillStyle = color;
     ctx.globalAlpha = 0.55;
-    ctx.fillRect(x, field.top, ratio(), field.bottom - field.top);
+    ctx.fillRect(x, area.top, ratio(), area.bottom - area.top);
     ctx.globalAlpha = 1;
     ctx.beginPath();
-    ctx.moveTo(x - half, field.bottom);
-    ctx.lineTo(x + half, field.bottom);
-    ctx.lineTo(x, field.bottom - 2 * half);
+    ctx.moveTo(x - half, area.bottom);
+    ctx.lineTo(x + half, area.bottom);
+    ctx.lineTo(x, area.bottom - 2 * half);
     ctx.fill();
   }
 }

@@ -1,6 +1,6 @@
 /** What a chart shows, and where on its canvas. */
 
-import type { Places } from './line';
+import type { Scales } from './line';
 
 /** The part of the past that is shown. */
 export interface Window {
@@ -32,7 +32,7 @@ export interface Band {
 }
 
 /** A moment that is marked on the axis. */
-export interface Pin {
+export interface EventMarker {
   at_ms: number;
   color: string;
 }
@@ -47,13 +47,13 @@ export interface ChartContent {
   /** A value to mark across. */
   limit?: number | null;
   bands?: readonly Band[];
-  pins?: readonly Pin[];
+  markers?: readonly EventMarker[];
   /** The moment that somebody points at; `null` for now. */
   at_ms: number | null;
 }
 
 /** Where the lines are drawn, in pixels of the device. */
-export interface Field extends Places {
+export interface PlotArea extends Scales {
   left: number;
   top: number;
   right: number;

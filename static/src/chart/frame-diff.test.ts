@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest';
 
-import type { ChartContent, Field } from './content';
+import type { ChartContent, PlotArea } from './content';
 import { frameSignature, isVisibleChange } from './frame-diff';
 
 const MINUTE_MS = 60_000;
 
 /** A minute on 600 pixels, which end at `to_ms`. */
-function field(to_ms: number): Field {
+function field(to_ms: number): PlotArea {
   return {
     left: 0,
     top: 0,
@@ -51,7 +51,7 @@ describe('a picture is drawn anew', () => {
       { lines: lines.map((line) => ({ ...line, faint: true })) },
       { lines: [...lines, ...lines] },
       { bands: [{ from_ms: 1, to_ms: 2, color: 'blue', label: '' }] },
-      { pins: [{ at_ms: 1, color: 'blue' }] },
+      { markers: [{ at_ms: 1, color: 'blue' }] },
     ];
     expect(others.map((changes) => seen(content(50, changes), MINUTE_MS, 0))).toEqual(others.map(() => true));
   });

@@ -1,11 +1,11 @@
 /** What a picture of lines shows, and whether another would look different to somebody. */
 
-import type { ChartContent, Field } from './content';
+import type { ChartContent, PlotArea } from './content';
 
 /** A step of the past to the left that is worth a drawing, in pixels of the device. */
 const STEP_PX = 2;
 /** The newest value has its number beside the chart; the line's end may follow a little later. */
-const PATIENCE_MS = 1000;
+const MAX_DELAY_MS = 1000;
 
 export interface FrameSignature {
   /** All that is not told by the others. */
@@ -16,20 +16,26 @@ export interface FrameSignature {
   ends: string;
 }
 
-export function frameSignature(content: ChartContent, field: Field): FrameSignature {
-  const { window, lines, stack = [], bands = [], pins = [], at_ms, floor, ceiling, limit } = content;
+export function frameSignature(content: ChartContent, area: PlotArea): FrameSignature {
+  const { window, lines, stack = [], bands = [], markers: markers = [], at_ms, floor, ceiling, limit } = content;
   const all = [...lines, ...stack];
-  const pixel_ms = (field.to_ms - field.from_ms) / (field.right - field.left);
+  const pixel_ms = (area.to_ms - area.from_ms) / (area.right - area.left);
   // A band that goes on ends where the chart does.
-  const upToNow_ms = field.to_ms - STEP_PX * pixel_ms;
-  const marks = bands.map(({ from_ms, to_ms }) => [from_ms, to_ms > upToNow_ms ? '' : to_ms]);
-  const scale = (field.to_ms - field.from_ms).toFixed();
-  const frame = [window.revision, scale, field.right, field.bottom, floor, ceiling, limit ?? '', at_ms ?? ''];
+  const upToNow_ms = area.to_ms - STEP_PX * pixel_ms;
+  const bandEdges = bands.map(({ from_ms, to_ms }) => [from_ms, to_ms > upToNow_ms ? '' : to_ms]);
+  const scale = (area.to_ms - area.from_ms).toFixed();
+  const frame = [window.revision, scale, area.right, area.bottom, floor, ceiling, limit ?? '', at_ms ?? ''];
   return {
-    shape: [frame, all.map(({ faint }) => faint === true), marks, pins.length, pins.at(-1)?.at_ms ?? ''].join(),
-    to_ms: field.to_ms,
+    shape: [
+      frame,
+      all.map(({ faint }) => faint === true),
+      bandEdges,
+      markers.length,
+      markers.at(-1)?.at_ms ?? '',
+    ].join(),
+    to_ms: area.to_ms,
     pixel_ms,
-    ends: all.map(({ values }) => Math.round(field.y(values.at(-1) ?? NaN))).join(),
+    ends: all.map(({ values }) => Math.round(area.y(values.at(-1) ?? NaN))).join(),
   };
 }
 
@@ -38,6 +44,6 @@ export function isVisibleChange(before: FrameSignature, after: FrameSignature, s
   return (
     before.shape !== after.shape ||
     Math.abs(after.to_ms - before.to_ms) >= STEP_PX * after.pixel_ms ||
-    (since_ms >= PATIENCE_MS && before.ends !== after.ends)
+    (since_ms >= MAX_DELAY_MS && before.ends !== after.ends)
   );
 }

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 
-import { addLine, type Way } from './line';
+import { addLine, type Path } from './line';
 
-class Said implements Way {
+class Said implements Path {
   readonly steps: string[] = [];
   moveTo(x: number, y: number): void {
     this.steps.push(`M${String(x)},${String(y)}`);

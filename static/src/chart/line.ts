@@ -1,10 +1,10 @@
 /** The way of a line through its samples, with no more corners than a screen can show. */
 
 /** What is drawn upon: `Path2D`, or a stand-in that remembers. */
-export type Way = Pick<Path2D, 'moveTo' | 'lineTo' | 'closePath'>;
+export type Path = Pick<Path2D, 'moveTo' | 'lineTo' | 'closePath'>;
 
 /** How times and values become places. */
-export interface Places {
+export interface Scales {
   x: (at_ms: number) => number;
   y: (value: number) => number;
 }
@@ -15,13 +15,13 @@ export interface Places {
  * With `ground`, each stroke is closed down to it, to be filled.
  */
 export function addLine(
-  way: Way,
+  path: Path,
   times_ms: ArrayLike<number>,
   values: ArrayLike<number>,
   begin: number,
   end: number,
-  places: Places,
-  ground: number | null = null,
+  scales: Scales,
+  baseline: number | null = null,
 ): void {
   let first = NaN;
   let column = NaN;
@@ -30,9 +30,9 @@ export function addLine(
   let last = 0;
   const leave = (): void => {
     if (low !== high) {
-      way.lineTo(column, low);
-      way.lineTo(column, high);
-      way.lineTo(column, last);
+      path.lineTo(column, low);
+      path.lineTo(column, high);
+      path.lineTo(column, last);
     }
   };
   const stop = (): void => {
@@ -40,13 +40,13 @@ export function addLine(
       return;
     }
     leave();
-    if (ground !== null) {
-      way.lineTo(column, ground);
-      way.lineTo(first, ground);
-      way.closePath();
+    if (baseline !== null) {
+      path.lineTo(column, baseline);
+      path.lineTo(first, baseline);
+      path.closePath();
     } else if (first === column && low === high) {
       // A sample between two holes is a point.
-      way.lineTo(column + 0.01, last);
+      path.lineTo(column + 0.01, last);
     }
     first = NaN;
   };
@@ -56,10 +56,10 @@ export function addLine(
       stop();
       continue;
     }
-    const x = Math.round(places.x(times_ms[i] ?? 0));
-    const y = places.y(value);
+    const x = Math.round(scales.x(times_ms[i] ?? 0));
+    const y = scales.y(value);
     if (Number.isNaN(first)) {
-      way.moveTo(x, y);
+      path.moveTo(x, y);
       first = x;
     } else if (x === column) {
       low = Math.min(low, y);
@@ -68,7 +68,7 @@ export function addLine(
       continue;
     } else {
       leave();
-      way.lineTo(x, y);
+      path.lineTo(x, y);
     }
     column = x;
     low = high = last = y;

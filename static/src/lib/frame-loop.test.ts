@@ -37,7 +37,7 @@ describe('drawing', () => {
 
   it('of ten samples a second is of every third, the first at once and the last in the end', () => {
     for (let i = 0; i < 20; i += 1) {
-      loop.invalidateCalmly();
+      loop.invalidateThrottled();
       if (i === 0) {
         vi.advanceTimersByTime(20);
         expect(draw).toHaveBeenCalledTimes(1);
@@ -49,7 +49,7 @@ describe('drawing', () => {
     expect(draw.mock.calls.length).toBeGreaterThanOrEqual(6);
     expect(draw.mock.calls.length).toBeLessThanOrEqual(9);
     const before = draw.mock.calls.length;
-    loop.invalidateCalmly();
+    loop.invalidateThrottled();
     vi.advanceTimersByTime(600);
     expect(draw.mock.calls.length).toBeGreaterThan(before);
   });
@@ -57,7 +57,7 @@ describe('drawing', () => {
   it('does not happen while nobody looks, and then at once', () => {
     loop.setRunning(false);
     loop.invalidate();
-    loop.invalidateCalmly();
+    loop.invalidateThrottled();
     vi.advanceTimersByTime(1000);
     expect(draw).not.toHaveBeenCalled();
     loop.setRunning(true);
@@ -101,7 +101,7 @@ function takes(ms: number): void {
 function drawnInTenSeconds(): number {
   draw.mockClear();
   for (let i = 0; i < 100; i += 1) {
-    loop.invalidateCalmly();
+    loop.invalidateThrottled();
     vi.advanceTimersByTime(100);
   }
   return draw.mock.calls.length;

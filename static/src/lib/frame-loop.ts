@@ -1,11 +1,11 @@
 /** At most one drawing per frame of the screen, fewer of what only time has changed, and none while nobody looks. */
 
 /** Nobody reads numbers that change more often; samples that come four times a second are all drawn. */
-const CALM_MS = 240;
+const MIN_INTERVAL_MS = 240;
 /** What only time has changed may take this share of a page's time, however much there is and however slow it is. */
-const SHARE = 1 / 30;
+const MAX_LOAD = 1 / 30;
 /** Once a second is always allowed. */
-const SLOWEST_MS = 900;
+const MAX_INTERVAL_MS = 900;
 /** How much the newest drawing says of what the next will take. */
 const WEIGHT = 0.25;
 
@@ -35,10 +35,13 @@ export class FrameLoop {
    * There is something new: drawn with the next frame, unless the last drawing is but a moment ago. Then the next news
    * is drawn, which is more recent; and where none comes, this.
    */
-  invalidateCalmly(): void {
+  invalidateThrottled(): void {
     const since_ms = performance.now() - this.drawn_ms;
-    const calm_ms = Math.min(Math.max((this.cost_ms * FrameLoop.running) / SHARE, CALM_MS), SLOWEST_MS);
-    if (since_ms >= calm_ms) {
+    const interval_ms = Math.min(
+      Math.max((this.cost_ms * FrameLoop.running) / MAX_LOAD, MIN_INTERVAL_MS),
+      MAX_INTERVAL_MS,
+    );
+    if (since_ms >= interval_ms) {
       this.request();
       return;
     }
@@ -49,7 +52,7 @@ export class FrameLoop {
           this.timer = undefined;
           this.request();
         },
-        2 * calm_ms - since_ms,
+        2 * interval_ms - since_ms,
       );
     }
   }

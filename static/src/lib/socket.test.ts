@@ -100,7 +100,7 @@ describe('a reconnecting socket', () => {
     last().fail();
     vi.advanceTimersByTime(500);
     last().open();
-    socket.settled();
+    socket.resetBackoff();
     last().fail();
     expect(phases.at(-1)).toMatchObject({ phase: 'waiting', retry_at_ms: Date.now() + 500 });
   });

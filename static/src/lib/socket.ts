@@ -38,7 +38,7 @@ const FIRST_RETRY_MS = 500;
 const LAST_RETRY_MS = 15_000;
 const TICK_MS = 1000;
 /** A tick this late means that the machine slept. */
-const SLEPT_MS = 10_000;
+const SUSPENDED_MS = 10_000;
 const OPEN = 1;
 
 /** The wait before attempt `attempt` (from 0): doubles up to 15 s, and spreads so that clients do not come all at once. */
@@ -50,7 +50,7 @@ export function backoffMs(attempt: number, random: () => number): number {
 export class ReconnectingSocket {
   private socket: SocketLike | null = null;
   private attempt = 0;
-  private heard_ms = 0;
+  private received_ms = 0;
   private ticked_ms = 0;
   private retry: ReturnType<typeof setTimeout> | undefined;
   private ticker: ReturnType<typeof setInterval> | undefined;
@@ -86,7 +86,7 @@ export class ReconnectingSocket {
   }
 
   /** The server has proved to be well: the next failure waits briefly again. */
-  settled(): void {
+  resetBackoff(): void {
     this.attempt = 0;
   }
 
@@ -107,7 +107,7 @@ export class ReconnectingSocket {
 
   private connect(): void {
     clearTimeout(this.retry);
-    this.heard_ms = Date.now();
+    this.received_ms = Date.now();
     this.options.onPhase({ phase: 'connecting', attempt: this.attempt });
     let socket: SocketLike;
     try {
@@ -119,11 +119,11 @@ export class ReconnectingSocket {
     }
     this.socket = socket;
     socket.onopen = () => {
-      this.heard_ms = Date.now();
+      this.received_ms = Date.now();
       this.options.onPhase({ phase: 'open' });
     };
     socket.onmessage = (event: MessageEvent<unknown>) => {
-      this.heard_ms = Date.now();
+      this.received_ms = Date.now();
       if (typeof event.data === 'string') {
         this.options.onMessage(event.data);
       }
@@ -155,16 +155,16 @@ export class ReconnectingSocket {
 
   private tick(): void {
     const now_ms = Date.now();
-    const slept = now_ms - this.ticked_ms > SLEPT_MS;
+    const wasSuspended = now_ms - this.ticked_ms > SUSPENDED_MS;
     this.ticked_ms = now_ms;
     if (this.socket === null) {
-      if (slept) {
+      if (wasSuspended) {
         this.retryNow();
       }
       return;
     }
-    const patience_ms = this.socket.readyState === OPEN ? SILENCE_MS : CONNECT_MS;
-    if (now_ms - this.heard_ms > patience_ms) {
+    const timeout_ms = this.socket.readyState === OPEN ? SILENCE_MS : CONNECT_MS;
+    if (now_ms - this.received_ms > timeout_ms) {
       this.failed();
     }
   }

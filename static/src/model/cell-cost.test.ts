@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 
 import { GIB, gpu, NOW, process, sample } from '../testing/frames';
 import type { Process, Sample } from '../wire';
-import { CellMeter, isWorthTelling, type CellCost } from './cell-cost';
+import { CellMeter, isWorthShowing, type CellCost } from './cell-cost';
 import { describeCell } from './describe-cell';
 
 function own(memory_gib: number, sm_percent: number, pid = 10): Process {
@@ -20,7 +20,7 @@ function at(second: number, processes: Process[], draw_watts = 500): Sample {
 function measured(from: number, to: number, before: Sample | null, samples: Sample[]): CellCost | null {
   const meter = new CellMeter('k', NOW + from * 1000, before);
   meter.end(NOW + to * 1000);
-  const last = samples.map((one) => meter.take(one)).at(-1);
+  const last = samples.map((one) => meter.addSample(one)).at(-1);
   expect(last).toBe(true);
   return meter.cost(new Map());
 }
@@ -64,11 +64,11 @@ describe('the cost of a cell', () => {
 
   it('takes nothing in twice, and nothing after its end', () => {
     const meter = new CellMeter('k', NOW, at(0, []));
-    expect(meter.take(at(0, [own(90, 100)]))).toBe(false);
-    expect(meter.take(at(1, [own(2, 100)]))).toBe(false);
+    expect(meter.addSample(at(0, [own(90, 100)]))).toBe(false);
+    expect(meter.addSample(at(1, [own(2, 100)]))).toBe(false);
     meter.end(NOW + 1500);
-    expect(meter.take(at(2, [own(2, 100)]))).toBe(true);
-    expect(meter.take(at(3, [own(80, 100)]))).toBe(true);
+    expect(meter.addSample(at(2, [own(2, 100)]))).toBe(true);
+    expect(meter.addSample(at(3, [own(80, 100)]))).toBe(true);
     expect(meter.cost(new Map())).toMatchObject({ gpu_ms: 1500, peak_bytes: 2 * GIB, ended_ms: NOW + 1500 });
   });
 });
@@ -77,7 +77,7 @@ it('is worth a line where it took time or changed something', () => {
   const brief = measured(0, 0.1, at(0, [own(1, 0)]), [at(1, [own(1, 30)])]);
   const loaded = measured(0, 0.1, at(0, [own(1, 0)]), [at(1, [own(4, 30)])]);
   const long = measured(0, 0.6, at(0, [own(1, 0)]), [at(1, [own(1, 30)])]);
-  expect([brief, loaded, long].map((cost) => cost !== null && isWorthTelling(cost))).toEqual([false, true, true]);
+  expect([brief, loaded, long].map((cost) => cost !== null && isWorthShowing(cost))).toEqual([false, true, true]);
 });
 
 describe('its line', () => {

@@ -26,7 +26,7 @@ const BRIEF_MS = 500;
 const LITTLE_BYTES = 64 * 1024 ** 2;
 
 /** Whether a run took enough that somebody may want to know. */
-export function isWorthTelling(cost: CellCost): boolean {
+export function isWorthShowing(cost: CellCost): boolean {
   return cost.ended_ms - cost.started_ms >= BRIEF_MS || Math.abs(cost.change_bytes ?? 0) >= LITTLE_BYTES;
 }
 
@@ -65,7 +65,7 @@ export class CellMeter {
   }
 
   /** Takes in a sample, and says whether nothing more is needed. */
-  take(sample: Sample): boolean {
+  addSample(sample: Sample): boolean {
     if (this.finished || sample.at_ms <= (this.last?.at_ms ?? this.started_ms)) {
       return this.finished;
     }

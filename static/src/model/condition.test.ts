@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 
 import { gpu, NOW, throttled } from '../testing/frames';
 import type { Condition } from '../wire';
-import { concernsOf, gravest, severityLevel } from './condition';
+import { alertsOf, worstLevel, severityLevel } from './condition';
 
 const xid: Condition = {
   condition: 'xid',
@@ -17,37 +17,37 @@ const xid: Condition = {
 describe('the conditions of a GPU', () => {
   it('come the worst first, and among equals the oldest', () => {
     const conditions = [throttled('notice', NOW - 9), throttled('notice', NOW - 99), xid, throttled('critical')];
-    const shown = concernsOf(gpu(0, { conditions }), NOW);
-    expect(shown.map(({ level }) => level)).toEqual(['act', 'warn', 'note', 'note']);
+    const shown = alertsOf(gpu(0, { conditions }), NOW);
+    expect(shown.map(({ level }) => level)).toEqual(['critical', 'warning', 'notice', 'notice']);
     expect(shown[2]?.key).toContain(String(NOW - 99));
   });
 
   it('are shown without what could reorder or hide others', () => {
     const unknown = { ...xid, condition: 'new kind', text: 'evil\u202e.ipynb holds it' } as unknown as Condition;
-    const [shown] = concernsOf(gpu(0, { conditions: [unknown] }), NOW);
+    const [shown] = alertsOf(gpu(0, { conditions: [unknown] }), NOW);
     expect(shown?.text).toBe('evil\ufffd.ipynb holds it');
   });
 
   it('say since when, and how often where they come again', () => {
-    const [shown] = concernsOf(gpu(0, { conditions: [xid] }), NOW);
+    const [shown] = alertsOf(gpu(0, { conditions: [xid] }), NOW);
     expect(shown?.title.replaceAll('\u00a0', ' ')).toMatch(
       /^since \d\d:\d\d:\d\d, for 2 min; 3 times, last at \d\d:\d\d:\d\d$/,
     );
-    const [once] = concernsOf(gpu(0, { conditions: [throttled('notice')] }), NOW);
+    const [once] = alertsOf(gpu(0, { conditions: [throttled('notice')] }), NOW);
     expect(once?.title).not.toContain('times');
   });
 
   it('are none before the first sample', () => {
-    expect(concernsOf(null, NOW)).toEqual([]);
+    expect(alertsOf(null, NOW)).toEqual([]);
   });
 });
 
 it('the gravest is no notice', () => {
-  expect(gravest(['note', 'quiet'])).toBeNull();
-  expect(gravest(['note', 'warn'])).toBe('warn');
-  expect(gravest(['warn', 'act'])).toBe('act');
+  expect(worstLevel(['notice', 'none'])).toBeNull();
+  expect(worstLevel(['notice', 'warning'])).toBe('warning');
+  expect(worstLevel(['warning', 'critical'])).toBe('critical');
 });
 
 it('a severity from a newer server is shown', () => {
-  expect(severityLevel('unheard of' as Condition['severity'])).toBe('note');
+  expect(severityLevel('unheard of' as Condition['severity'])).toBe('notice');
 });

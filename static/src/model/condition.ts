@@ -8,26 +8,23 @@ import { describeCondition } from './describe-condition';
 import { valueOf } from './reading';
 
 /** A condition as it is shown. */
-export interface Concern extends Description {
+export interface Alert extends Description {
   /** The same while it lasts. */
   key: string;
 }
 
-const LEVELS: Record<Severity, Level> = { notice: 'note', warning: 'warn', critical: 'act' };
-
-/** How a severity is shown. */
+/** The level of a severity. One that only a newer server knows is better shown than hidden. */
 export function severityLevel(severity: Severity): Level {
-  // One that only a newer server knows is better shown than hidden.
-  return (LEVELS as Partial<Record<string, Level>>)[severity] ?? 'note';
+  return RANKS.includes(severity) ? severity : 'notice';
 }
 
-const RANKS: readonly Level[] = ['act', 'warn', 'note', 'quiet'];
+const RANKS: readonly Level[] = ['critical', 'warning', 'notice', 'none'];
 
 /** A GPU's conditions, the worst first, and among equals the oldest; but for the forecast, which has words of its own. */
-export function concernsOf(gpu: GpuSample | null, now_ms: number): Concern[] {
+export function alertsOf(gpu: GpuSample | null, now_ms: number): Alert[] {
   const processes = (gpu === null ? null : valueOf(gpu.processes)) ?? [];
-  const told = (gpu?.conditions ?? []).filter(({ condition }) => condition !== 'memory_filling');
-  const oldestFirst = told.sort((a, b) => a.since_ms - b.since_ms);
+  const shown = (gpu?.conditions ?? []).filter(({ condition }) => condition !== 'memory_filling');
+  const oldestFirst = shown.sort((a, b) => a.since_ms - b.since_ms);
   return worstFirst(
     oldestFirst.map((condition) => ({
       key: keyOf(condition),
@@ -39,16 +36,16 @@ export function concernsOf(gpu: GpuSample | null, now_ms: number): Concern[] {
 }
 
 /** Sorted by how much they matter; equals stay in their order. */
-export function worstFirst(concerns: readonly Concern[]): Concern[] {
-  return [...concerns].sort((a, b) => RANKS.indexOf(a.level) - RANKS.indexOf(b.level));
+export function worstFirst(alerts: readonly Alert[]): Alert[] {
+  return [...alerts].sort((a, b) => RANKS.indexOf(a.level) - RANKS.indexOf(b.level));
 }
 
 /** The worst of them; `null` where none is worse than a notice. */
-export function gravest(levels: readonly Level[]): 'warn' | 'act' | null {
-  if (levels.includes('act')) {
-    return 'act';
+export function worstLevel(levels: readonly Level[]): 'warning' | 'critical' | null {
+  if (levels.includes('critical')) {
+    return 'critical';
   }
-  return levels.includes('warn') ? 'warn' : null;
+  return levels.includes('warning') ? 'warning' : null;
 }
 
 /** `since 10:42:07, for 26 min`, and how often where it comes again and again. */

@@ -18,14 +18,14 @@ export function describeCell(cost: CellCost): CellPart[] {
   const elapsed = precise(cost.ended_ms - cost.started_ms);
   const where = cost.gpus.map(String).join(', ');
   const title = trans.__('Elapsed time of the cell');
-  const words: CellPart[] = [{ id: 'elapsed', text: elapsed, brief: elapsed, title }];
+  const parts: CellPart[] = [{ id: 'elapsed', text: elapsed, brief: elapsed, title }];
   if (cost.gpu_ms !== null) {
     const brief = precise(cost.gpu_ms);
-    words.push({ id: 'gpu', text: trans.__('GPU %1', brief), brief, title: busyTitle(cost, where) });
+    parts.push({ id: 'gpu', text: trans.__('GPU %1', brief), brief, title: busyTitle(cost, where) });
   }
   if (cost.peak_bytes !== null) {
     const brief = `${memorySize(cost.peak_bytes)}${changed(cost.change_bytes)}`;
-    words.push({
+    parts.push({
       id: 'peak',
       text: trans.__('peak %1', brief),
       brief,
@@ -38,9 +38,9 @@ export function describeCell(cost: CellCost): CellPart[] {
     const title = cost.shared
       ? trans.__('Energy of GPU %1 while the cell ran, including other processes', where)
       : trans.__('Energy of GPU %1 while the cell ran', where);
-    words.push({ id: 'energy', text, brief: text, title });
+    parts.push({ id: 'energy', text, brief: text, title });
   }
-  return words;
+  return parts;
 }
 
 function busyTitle({ gpus }: CellCost, where: string): string {

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { setTranslator, trans } from '../lib/translation';
 import { gpu, NOW, process } from '../testing/frames';
 import { pseudoTranslator, untranslated } from '../testing/pseudo-locale';
-import { CONDITIONS } from '../testing/world';
+import { CONDITIONS } from '../testing/full-hello';
 import type { Condition } from '../wire';
 import { XIDS } from '../wire/xids';
 import { describeCondition } from './describe-condition';

@@ -18,17 +18,17 @@ type Describe<E> = (event: E, processes: readonly Process[]) => EventDescription
 
 /** The compiler asks for a text of each kind that the server has. */
 const TEXTS: { [K in Event['what']]: Describe<Extract<Event, { what: K }>> } = {
-  gpu_lost: () => description('act', trans.__('GPU lost (fallen off the bus)')),
-  gpu_hung: () => description('act', trans.__('GPU not responding (driver hang)')),
-  gpu_failed: () => description('act', trans.__('GPU cannot be opened')),
-  gpu_asleep: () => description('quiet', trans.__('GPU suspended by power management')),
-  gpu_back: () => description('quiet', trans.__('GPU responding again')),
+  gpu_lost: () => description('critical', trans.__('GPU lost (fallen off the bus)')),
+  gpu_hung: () => description('critical', trans.__('GPU not responding (driver hang)')),
+  gpu_failed: () => description('critical', trans.__('GPU cannot be opened')),
+  gpu_asleep: () => description('none', trans.__('GPU suspended by power management')),
+  gpu_back: () => description('none', trans.__('GPU responding again')),
   xid: ({ code, pid, meaning, advice }) => {
     const xid = xidOf(code);
     const known = xid?.meaning() ?? meaning;
     const text =
       pid === undefined ? trans.__('Xid %1: %2', code, known) : trans.__('Xid %1 (process %2): %3', code, pid, known);
-    return description('warn', text, xid?.advice() ?? advice);
+    return description('warning', text, xid?.advice() ?? advice);
   },
   ecc_errors: ({ corrected, uncorrected }) => describeEcc(corrected, uncorrected),
   condition_began: (event, processes) =>
@@ -36,13 +36,13 @@ const TEXTS: { [K in Event['what']]: Describe<Extract<Event, { what: K }>> } = {
   condition_ended: (event, processes) => {
     const text = describeCondition(event, processes);
     const isXid = event.condition === 'xid';
-    return description('quiet', isXid ? trans.__('Resolved: Xid %1', event.code) : trans.__('Resolved: %1', text));
+    return description('none', isXid ? trans.__('Resolved: Xid %1', event.code) : trans.__('Resolved: %1', text));
   },
-  process_started: (event) => description('quiet', trans.__('%1 started', describeProcess(event))),
-  process_ended: (event) => description('quiet', trans.__('%1 exited', describeProcess(event))),
-  mig_changed: () => description('note', trans.__('MIG configuration changed')),
-  power_source_changed: () => description('note', trans.__('Power source changed')),
-  run_began: ({ title }) => description('quiet', trans.__('Run started: %1', title)),
+  process_started: (event) => description('none', trans.__('%1 started', describeProcess(event))),
+  process_ended: (event) => description('none', trans.__('%1 exited', describeProcess(event))),
+  mig_changed: () => description('notice', trans.__('MIG configuration changed')),
+  power_source_changed: () => description('notice', trans.__('Power source changed')),
+  run_began: ({ title }) => description('none', trans.__('Run started: %1', title)),
   // Steps of runs are on charts alone.
   run_step: () => null,
   run_ended: runEnd,
@@ -61,27 +61,27 @@ function description(level: Level, text: string, more = ''): EventDescription {
 function runEnd({ title, status }: Run): EventDescription {
   switch (status) {
     case 'failed':
-      return description('warn', trans.__('Run failed: %1', title));
+      return description('warning', trans.__('Run failed: %1', title));
     case 'cancelled':
-      return description('quiet', trans.__('Run canceled: %1', title));
+      return description('none', trans.__('Run canceled: %1', title));
     case 'lost':
-      return description('warn', trans.__('Run lost: %1', title));
+      return description('warning', trans.__('Run lost: %1', title));
     default:
-      return description('quiet', trans.__('Run completed: %1', title));
+      return description('none', trans.__('Run completed: %1', title));
   }
 }
 
 function describeEcc(corrected: number, uncorrected: number): EventDescription {
   if (uncorrected === 0) {
     return description(
-      'note',
+      'notice',
       trans._n('%1 memory error corrected by hardware', '%1 memory errors corrected by hardware', corrected),
     );
   }
   const wrong = trans._n('%1 uncorrected memory error', '%1 uncorrected memory errors', uncorrected);
   const mended = trans._n('%1 memory error corrected', '%1 memory errors corrected', corrected);
   return description(
-    'act',
+    'critical',
     corrected === 0 ? wrong : `${wrong}, ${mended}`,
     trans.__('Results computed from this memory are invalid. Run the work again.'),
   );

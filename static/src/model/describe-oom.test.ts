@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 
 import { GIB, gpu, inventory, migDevice, NOW, process, sample } from '../testing/frames';
 import type { GpuSample, Process, Sample } from '../wire';
-import { fuller, describeOom, type OomDescription } from './describe-oom';
+import { fullerSample, describeOom, type OomDescription } from './describe-oom';
 import type { OomError } from './oom-error';
 
 const ERROR: OomError = {
@@ -110,7 +110,7 @@ describe('a failure for want of memory', () => {
 it('is seen best in the sample in which the kernel held more', () => {
   const at = (memorySize: number): Sample => sample(NOW, [held(0, 3, [notebook('train', memorySize)])]);
   const [less, more] = [at(10), at(61)];
-  expect(fuller(less, more, 'train')).toBe(more);
-  expect(fuller(more, less, 'train')).toBe(more);
-  expect(fuller(null, less, 'train')).toBe(less);
+  expect(fullerSample(less, more, 'train')).toBe(more);
+  expect(fullerSample(more, less, 'train')).toBe(more);
+  expect(fullerSample(null, less, 'train')).toBe(less);
 });

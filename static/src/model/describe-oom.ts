@@ -5,7 +5,7 @@ import { trans } from '../lib/translation';
 import type { Inventory, Sample } from '../wire';
 import { gpusOf, type GpuView } from './gpu';
 import { heldBytes, holderName, ownKernel, type NameOf } from './holder-name';
-import { holderRows, SlotKeeper, textOf, type HolderRow } from './holders';
+import { holderRows, ColorSlots, textOf, type HolderRow } from './holders';
 import { shareOf } from './kernel-share';
 import type { OomError } from './oom-error';
 import { valueOf } from './reading';
@@ -43,27 +43,29 @@ const NAMED_MOST = 4;
 const POOLED = ['JAX', 'TensorFlow'];
 
 /** The words; `null` where the error may as well be about the machine's memory. */
-export function describeOom(error: OomError, moment: OomSnapshot): OomDescription | null {
-  const { sample, kernelId } = moment;
+export function describeOom(error: OomError, snapshot: OomSnapshot): OomDescription | null {
+  const { sample, kernelId } = snapshot;
   const held = sample === null ? [] : shareOf(sample, kernelId).gpus;
   if (!error.says_gpu && held.length === 0) {
     return null;
   }
-  const gpu = gpuOf(error, held, moment);
+  const gpu = gpuOf(error, held, snapshot);
   const memory = gpu?.now?.memory;
-  const told = error.free_bytes !== null && error.total_bytes !== null;
-  const free = told || memory === undefined ? error.free_bytes : valueOf(memory.free_bytes);
-  const total = told || memory === undefined ? error.total_bytes : valueOf(memory.total_bytes);
+  const isInMessage = error.free_bytes !== null && error.total_bytes !== null;
+  const free = isInMessage || memory === undefined ? error.free_bytes : valueOf(memory.free_bytes);
+  const total = isInMessage || memory === undefined ? error.total_bytes : valueOf(memory.total_bytes);
   const left = free === null || total === null ? null : [memoryAmount(free), memoryAmount(total)];
   const at = sample === null ? '' : timeOfDay(sample.at_ms);
   const sources = [
-    told ? trans.__('Free memory: from the error message.') : trans.__('Free memory: from the driver at %1.', at),
+    isInMessage
+      ? trans.__('Free memory: from the error message.')
+      : trans.__('Free memory: from the driver at %1.', at),
     ...(gpu === null ? [] : [trans.__('Processes: from the driver at %1.', at)]),
   ];
   return {
     text: sentence(error, left, gpu?.index ?? null),
     title: left === null ? '' : sources.join('\n'),
-    holders: gpu === null ? [] : holdersOf(gpu, moment),
+    holders: gpu === null ? [] : holdersOf(gpu, snapshot),
     notes: notesOf(error),
   };
 }
@@ -95,7 +97,7 @@ function sentence(error: OomError, left: readonly string[] | null, gpu: number |
 }
 
 /** Of two samples the one nearer to the failure: a kernel that has failed may give memory back at once. */
-export function fuller(before: Sample | null, after: Sample, kernelId: string): Sample {
+export function fullerSample(before: Sample | null, after: Sample, kernelId: string): Sample {
   const bytes = (sample: Sample): number => shareOf(sample, kernelId).bytes ?? 0;
   return before !== null && bytes(before) > bytes(after) ? before : after;
 }
@@ -120,7 +122,7 @@ function isDivided({ now }: GpuView): boolean {
 }
 
 function holdersOf(gpu: GpuView, { kernelId, nameOf }: OomSnapshot): OomHolder[] {
-  const rows = holderRows([gpu], new SlotKeeper()).filter((row) => row.kind === 'holder');
+  const rows = holderRows([gpu], new ColorSlots()).filter((row) => row.kind === 'holder');
   const named = rows.slice(0, NAMED_MOST).map((row) => holderOf(row, kernelId, nameOf));
   const rest = rows.slice(NAMED_MOST);
   if (rest.length > 0) {

@@ -47,8 +47,9 @@ export function describeStatus(status: RunStatus): string {
   return STATUS()[status];
 }
 
-export function statusLevel(status: RunStatus): Level | 'over' {
-  return { running: 'note', done: 'over', failed: 'act', cancelled: 'quiet', lost: 'warn' }[status] as Level | 'over';
+export function statusLevel(status: RunStatus): Level | 'done' {
+  return { running: 'notice', done: 'done', failed: 'critical', cancelled: 'none', lost: 'warning' }[status] as
+    Level | 'done';
 }
 
 export function titleOf({ title }: RunState): string {

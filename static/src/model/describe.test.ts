@@ -12,6 +12,6 @@ it('what the server tells as a condition is not told a second time', () => {
 it('a GPU that sleeps needs nobody', () => {
   expect(describeAbsence({ absent: 'asleep' })).toBe('asleep to save power');
   const words = describeHealth({ state: 'asleep', since_ms: NOW }, NOW);
-  expect(words?.level).toBe('quiet');
+  expect(words?.level).toBe('none');
   expect(words?.text).toMatch(/^asleep since \d\d:\d\d:\d\d$/);
 });

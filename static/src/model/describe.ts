@@ -2,10 +2,10 @@
 
 import { duration, since } from '../lib/format';
 import { table, trans } from '../lib/translation';
-import type { Absence, Health, ThrottleReason } from '../wire';
+import type { Absence, Health, Severity, ThrottleReason } from '../wire';
 
-/** How much a state matters: `quiet` is ordinary, `note` worth knowing, `warn` worth a look, `act` needs somebody. */
-export type Level = 'quiet' | 'note' | 'warn' | 'act';
+/** The severity of a state; `none` where it is ordinary. */
+export type Level = Severity | 'none';
 
 /** A state as it is shown. */
 export interface Description {
@@ -55,25 +55,25 @@ export function describeHealth(health: Health, nowMs: number): Description | nul
       return {
         text: trans.__('lost since %1 (reboot the machine)', began),
         title: trans.__('The driver has reported for %1 that this GPU has fallen off the bus.', lasted),
-        level: 'act',
+        level: 'critical',
       };
     case 'asleep':
       return {
         text: trans.__('asleep since %1', began),
         title: trans.__('Power management has suspended this GPU. gpumon does not wake it.'),
-        level: 'quiet',
+        level: 'none',
       };
     case 'hung':
       return {
         text: trans.__('not responding since %1 (driver hang)', began),
         title: trans.__('A driver call has not returned for %1. The values are the last known.', lasted),
-        level: 'act',
+        level: 'critical',
       };
     case 'failed':
       return {
         text: trans.__('cannot be opened since %1: %2', began, describeAbsence(health.reason)),
         title: trans.__('The driver has refused to open this GPU for %1.', lasted),
-        level: 'act',
+        level: 'critical',
       };
   }
 }
@@ -84,19 +84,19 @@ const RESTS = table((): readonly (Description & { reason: ThrottleReason })[] =>
     reason: 'applications_clocks_setting',
     text: trans.__('application clocks'),
     title: trans.__('Clocks are limited by the application clock setting.'),
-    level: 'quiet',
+    level: 'none',
   },
   {
     reason: 'display_clock_setting',
     text: trans.__('display clocks'),
     title: trans.__('Clocks are limited by the display clock setting.'),
-    level: 'quiet',
+    level: 'none',
   },
   {
     reason: 'gpu_idle',
     text: trans.__('idle'),
     title: trans.__('Nothing is running, so clocks are reduced.'),
-    level: 'quiet',
+    level: 'none',
   },
 ]);
 

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 
 import { NOW, throttled } from '../testing/frames';
 import type { Event } from '../wire';
-import { eventRows, keepEvents, marksByGpu, processEvents } from './event';
+import { eventRows, keepEvents, markedEvents, processEvents } from './event';
 
 const GPU = { index: 1, uuid: 'GPU-1' };
 
@@ -52,7 +52,7 @@ describe('the list', () => {
       {
         text: 'Xid 79 (process 4711): The GPU fell off the PCIe bus.',
         more: 'Check power, heat and seating, then reboot; if it comes back, the board or the slot is faulty.',
-        level: 'act',
+        level: 'critical',
       },
     ]);
     expect(eventRows([{ ...xid, gpu: { index: 2, uuid: null } }, xidBegan], false)).toHaveLength(2);
@@ -66,7 +66,7 @@ describe('the list', () => {
 
   it('tells the end of a condition from its beginning', () => {
     const [row] = eventRows([{ at_ms: NOW, gpu: GPU, what: 'condition_ended', ...throttled('critical') }], false);
-    expect(row).toMatchObject({ over: true, level: 'quiet' });
+    expect(row).toMatchObject({ resolved: true, level: 'none' });
     expect(row?.text).toMatch(/^Resolved: Clocks reduced/);
   });
 
@@ -78,9 +78,9 @@ describe('the list', () => {
       corrected,
       uncorrected,
     });
-    expect(eventRows([errors(1, 0)], false)[0]).toMatchObject({ level: 'note', more: '' });
+    expect(eventRows([errors(1, 0)], false)[0]).toMatchObject({ level: 'notice', more: '' });
     expect(eventRows([errors(3, 1)], false)[0]).toMatchObject({
-      level: 'act',
+      level: 'critical',
       text: '1 uncorrected memory error, 3 memory errors corrected',
     });
   });
@@ -116,10 +116,10 @@ describe('of more than a hundred events', () => {
 it('Xids, warnings and failures are marked on the time axis of their GPU, notices and processes never', () => {
   const lost: Event = { at_ms: NOW + 9, gpu: { index: 0, uuid: 'GPU-0' }, what: 'gpu_lost' };
   const over: Event = { at_ms: NOW, gpu: GPU, what: 'condition_ended', ...throttled('critical') };
-  const marks = marksByGpu([began('notice'), began('warning', NOW + 3), started(7), over, xid, xidBegan, lost]);
+  const marks = markedEvents([began('notice'), began('warning', NOW + 3), started(7), over, xid, xidBegan, lost]);
   expect(marks.get(1)).toEqual([
-    { at_ms: NOW + 3, level: 'warn' },
-    { at_ms: NOW, level: 'act' },
+    { at_ms: NOW + 3, level: 'warning' },
+    { at_ms: NOW, level: 'critical' },
   ]);
-  expect(marks.get(0)).toEqual([{ at_ms: NOW + 9, level: 'act' }]);
+  expect(marks.get(0)).toEqual([{ at_ms: NOW + 9, level: 'critical' }]);
 });

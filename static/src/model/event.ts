@@ -19,11 +19,11 @@ export interface EventRow {
   more: string;
   level: Level;
   /** Something is over. */
-  over: boolean;
+  resolved: boolean;
 }
 
 /** A moment worth marking on the time axis of a GPU's charts. */
-export interface Mark {
+export interface EventMark {
   at_ms: number;
   level: Level;
 }
@@ -51,12 +51,12 @@ export function eventRows(events: readonly Event[], withProcesses: boolean, samp
     if ((isProcess(event) && !withProcesses) || isToldByXid(event, events)) {
       return [];
     }
-    const words = describeEvent(event, processes);
-    if (words === null) {
+    const description = describeEvent(event, processes);
+    if (description === null) {
       return [];
     }
     const gpu = event.gpu?.index ?? null;
-    const text = plainText(words.text);
+    const text = plainText(description.text);
     const identity = `${String(event.at_ms)} ${String(gpu)} ${text}`;
     const again = seen.get(identity) ?? 0;
     seen.set(identity, again + 1);
@@ -66,9 +66,9 @@ export function eventRows(events: readonly Event[], withProcesses: boolean, samp
         at_ms: event.at_ms,
         gpu,
         text,
-        more: plainText(words.more),
-        level: levelOf(event, words.level, events),
-        over: event.what === 'condition_ended' || event.what === 'gpu_back',
+        more: plainText(description.more),
+        level: levelOf(event, description.level, events),
+        resolved: event.what === 'condition_ended' || event.what === 'gpu_back',
       },
     ];
   });
@@ -81,15 +81,15 @@ export function processEvents(events: readonly Event[]): number {
 }
 
 /** The Xids, warnings and failures of each GPU, the oldest first. */
-export function marksByGpu(events: readonly Event[]): Map<number, Mark[]> {
-  const marks = new Map<number, Mark[]>();
+export function markedEvents(events: readonly Event[]): Map<number, EventMark[]> {
+  const marks = new Map<number, EventMark[]>();
   for (const event of events) {
     const gpu = event.gpu?.index;
     if (gpu === undefined || event.what === 'condition_ended' || isProcess(event) || isToldByXid(event, events)) {
       continue;
     }
-    const level = levelOf(event, describeEvent(event, [])?.level ?? 'quiet', events);
-    if (level === 'warn' || level === 'act' || event.what === 'xid') {
+    const level = levelOf(event, describeEvent(event, [])?.level ?? 'none', events);
+    if (level === 'warning' || level === 'critical' || event.what === 'xid') {
       marks.set(gpu, [...(marks.get(gpu) ?? []), { at_ms: event.at_ms, level }]);
     }
   }

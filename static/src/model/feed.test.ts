@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { SocketLike } from '../lib/socket';
 import { gpu, hello, NOW, sample } from '../testing/frames';
 import type { Hello, ServerFrame } from '../wire';
-import { Feed, type FeedReader } from './feed';
+import { Feed, type Subscription } from './feed';
 import { noticeOf, statusOf } from './status';
 
 let socket: SocketLike & { sent: string[]; readyState: number };
@@ -15,7 +15,7 @@ beforeEach(() => {
   diagnose.mockReset().mockResolvedValue({ title: 'why', message: '' });
   feed = new Feed({
     diagnose,
-    judge: (version) => (version === '0.1.0' ? null : { title: 'another', message: version }),
+    checkVersion: (version) => (version === '0.1.0' ? null : { title: 'another', message: version }),
     openSocket: () => {
       socket = {
         sent: [],
@@ -43,8 +43,8 @@ function receive(frame: ServerFrame): void {
   socket.onmessage?.(new MessageEvent('message', { data: JSON.stringify(frame) }));
 }
 
-function joined(): FeedReader {
-  return feed.join({ changed: () => undefined });
+function joined(): Subscription {
+  return feed.subscribe({ changed: () => undefined });
 }
 
 describe('how often samples come', () => {
@@ -55,14 +55,14 @@ describe('how often samples come', () => {
     eager.setInterval(100);
     calm.setInterval(250);
     expect(socket.sent).toEqual(['{"type":"interval","ms":100}']);
-    eager.setLooking(false);
+    eager.setActive(false);
     expect(socket.sent.at(-1)).toBe('{"type":"interval","ms":250}');
-    calm.leave();
+    calm.unsubscribe();
     eager.setInterval(null);
-    eager.setLooking(true);
+    eager.setActive(true);
     expect(socket.sent.at(-1)).toBe('{"type":"resume"}');
     expect(socket.sent).toContain('{"type":"interval","ms":1000}');
-    eager.leave();
+    eager.unsubscribe();
   });
 
   it('is asked for again on a new connection', () => {
@@ -70,7 +70,7 @@ describe('how often samples come', () => {
     reader.setInterval(100);
     connect();
     expect(socket.sent).toEqual(['{"type":"interval","ms":100}']);
-    reader.leave();
+    reader.unsubscribe();
   });
 
   it('is less than the server takes where nobody needs more, and then no gap', () => {
@@ -86,8 +86,8 @@ describe('how often samples come', () => {
     expect(socket.sent.at(-1)).toBe('{"type":"interval","ms":1000}');
     receive({ type: 'sample', ...sample(NOW + 6000, [gpu(0)]) });
     expect(feed.store.sample?.interval_ms).toBe(1000);
-    reader.leave();
-    other.leave();
+    reader.unsubscribe();
+    other.unsubscribe();
   });
 });
 
@@ -111,7 +111,7 @@ describe('a connection that takes long', () => {
     expect(feed.store.diagnosis).toBeNull();
     await vi.advanceTimersByTimeAsync(6000);
     expect(diagnose).toHaveBeenCalledTimes(1);
-    reader.leave();
+    reader.unsubscribe();
   });
 });
 
@@ -125,20 +125,20 @@ describe('a server of another version', () => {
     expect(feed.store.diagnosis?.message).toBe('0.0.9');
     expect(statusOf(feed.store, NOW).state).not.toBe('connecting');
     expect(noticeOf(feed.store, statusOf(feed.store, NOW), '')?.title).toBe('another');
-    reader.leave();
+    reader.unsubscribe();
   });
 });
 
 it('tells nobody who has left', () => {
   const seen = vi.fn();
-  let late: FeedReader | null = null;
-  const first = feed.join({
+  let late: Subscription | null = null;
+  const first = feed.subscribe({
     changed: () => {
-      late?.leave();
+      late?.unsubscribe();
     },
   });
-  late = feed.join({ changed: seen });
+  late = feed.subscribe({ changed: seen });
   connect();
   expect(seen).not.toHaveBeenCalled();
-  first.leave();
+  first.unsubscribe();
 });

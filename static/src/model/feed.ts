@@ -15,7 +15,7 @@ export interface FeedOptions {
   /** Finds out why there is no connection; asked after a failure, and when it takes long. */
   diagnose?: () => Promise<Diagnosis | null>;
   /** What to say about a server of this version; `null` where it goes together with the view. */
-  judge?: (version: string) => Diagnosis | null;
+  checkVersion?: (version: string) => Diagnosis | null;
 }
 
 /** What somebody who reads a feed is told. */
@@ -25,9 +25,9 @@ export interface FeedListener {
 }
 
 /** A place among the readers of a feed. */
-export interface FeedReader {
+export interface Subscription {
   /** Whether this reader looks. Where none does, the server is asked to send nothing. */
-  setLooking: (looking: boolean) => void;
+  setActive: (active: boolean) => void;
   /** The longest time between two samples that this reader can do with; `null` for the server's own. */
   setInterval: (interval_ms: number | null) => void;
   /** What else than an overview's metrics this reader draws over time, by their names in history. */
@@ -37,15 +37,15 @@ export interface FeedReader {
   /** Whether this reader shows what workloads do that run. */
   setRuns: (on: boolean) => void;
   /** Leaves; the last to leave ends the connection. */
-  leave: () => void;
+  unsubscribe: () => void;
 }
 
 /** A server that says nothing for longer than this is worth a question. */
-const DOUBT_MS = 5000;
+const DIAGNOSE_AFTER_MS = 5000;
 
 /** What a reader wants. */
-interface Wish {
-  looking: boolean;
+interface SubscriptionOptions {
+  active: boolean;
   interval_ms: number | null;
   metrics: readonly string[];
   traces: boolean;
@@ -55,58 +55,58 @@ interface Wish {
 /** Connects when the first reader comes, and keeps what the server tells in `store`. */
 export class Feed {
   readonly store = new Store();
-  private readonly readers = new Map<FeedListener, Wish>();
+  private readonly subscriptions = new Map<FeedListener, SubscriptionOptions>();
   private socket: ReconnectingSocket | null = null;
   /** Whether the server has spoken since the connection was begun: a proxy opens one before it knows of any server. */
-  private greeted = false;
-  private doubt: ReturnType<typeof setTimeout> | undefined;
+  private helloReceived = false;
+  private diagnosisTimer: ReturnType<typeof setTimeout> | undefined;
   /** Whether the server sends samples, as far as it was told. */
-  private flowing = true;
+  private streaming = true;
   /** The time between samples that the server was asked for; `null` where it was asked for none. */
-  private asked_ms: number | null = null;
+  private requested_ms: number | null = null;
   /** The metrics whose history the server was asked for, and whether it was asked for traces and for runs. */
-  private askedMetrics = '';
-  private askedTraces = false;
-  private askedRuns = false;
+  private requestedMetrics = '';
+  private requestedTraces = false;
+  private requestedRuns = false;
   /** The time between samples before anything was asked for. */
-  private usual_ms = 1000;
+  private default_ms = 1000;
 
   constructor(readonly options: FeedOptions) {}
 
   /** Takes part. A new reader looks. */
-  join(listener: FeedListener): FeedReader {
-    const wish: Wish = { looking: true, interval_ms: null, metrics: [], traces: false, runs: false };
-    this.readers.set(listener, wish);
+  subscribe(listener: FeedListener): Subscription {
+    const options: SubscriptionOptions = { active: true, interval_ms: null, metrics: [], traces: false, runs: false };
+    this.subscriptions.set(listener, options);
     this.socket ??= this.connect();
-    this.settle();
+    this.reconcile();
     return {
-      setLooking: (looking) => {
-        wish.looking = looking;
-        this.settle();
+      setActive: (active) => {
+        options.active = active;
+        this.reconcile();
       },
       setInterval: (interval_ms) => {
-        wish.interval_ms = interval_ms;
-        this.settle();
+        options.interval_ms = interval_ms;
+        this.reconcile();
       },
       setMetrics: (ids) => {
-        wish.metrics = ids;
-        this.settle();
+        options.metrics = ids;
+        this.reconcile();
       },
       setTraces: (on) => {
-        wish.traces = on;
-        this.settle();
+        options.traces = on;
+        this.reconcile();
       },
       setRuns: (on) => {
-        wish.runs = on;
-        this.settle();
+        options.runs = on;
+        this.reconcile();
       },
-      leave: () => {
-        if (!this.readers.delete(listener)) {
+      unsubscribe: () => {
+        if (!this.subscriptions.delete(listener)) {
           return;
         }
-        this.settle();
-        if (this.readers.size === 0) {
-          clearTimeout(this.doubt);
+        this.reconcile();
+        if (this.subscriptions.size === 0) {
+          clearTimeout(this.diagnosisTimer);
           this.socket?.dispose();
           this.socket = null;
         }
@@ -120,27 +120,27 @@ export class Feed {
   }
 
   private connect(): ReconnectingSocket {
-    this.flowing = true;
+    this.streaming = true;
     const socket = new ReconnectingSocket({
       open: this.options.openSocket,
       onMessage: (text) => {
         const frame = parse(text);
         if (frame !== null) {
-          this.take(frame);
+          this.ingest(frame);
         }
       },
       onPhase: (phase) => {
         this.store.phase = phase;
-        this.tell(null);
+        this.notifyListeners(null);
         if (phase.phase === 'open') {
           return;
         }
-        this.greeted = false;
-        clearTimeout(this.doubt);
+        this.helloReceived = false;
+        clearTimeout(this.diagnosisTimer);
         if (phase.phase === 'waiting') {
-          void this.explain();
+          void this.updateDiagnosis();
         } else {
-          this.doubt = setTimeout(() => void this.explain(), DOUBT_MS);
+          this.diagnosisTimer = setTimeout(() => void this.updateDiagnosis(), DIAGNOSE_AFTER_MS);
         }
       },
     });
@@ -150,10 +150,10 @@ export class Feed {
     return socket;
   }
 
-  private take(frame: ServerFrame): void {
+  private ingest(frame: ServerFrame): void {
     if (frame.type === 'sample') {
       // Where fewer samples were asked for than the server takes, the time between them is no gap.
-      frame.interval_ms = Math.max(frame.interval_ms, this.asked_ms ?? 0);
+      frame.interval_ms = Math.max(frame.interval_ms, this.requested_ms ?? 0);
     }
     try {
       this.store.apply(frame);
@@ -162,65 +162,65 @@ export class Feed {
       console.warn('gpumon: a message from the server was not understood', error);
     }
     if (frame.type === 'hello') {
-      this.greeted = true;
-      clearTimeout(this.doubt);
-      this.store.diagnosis = this.options.judge?.(frame.version) ?? null;
-      this.socket?.settled();
+      this.helloReceived = true;
+      clearTimeout(this.diagnosisTimer);
+      this.store.diagnosis = this.options.checkVersion?.(frame.version) ?? null;
+      this.socket?.resetBackoff();
       // A new connection sends until it is told not to, and as often as the server samples.
-      this.flowing = true;
-      this.asked_ms = null;
-      this.askedMetrics = '';
-      this.askedTraces = false;
-      this.askedRuns = false;
-      this.usual_ms = frame.sample?.interval_ms ?? this.usual_ms;
-      this.settle();
+      this.streaming = true;
+      this.requested_ms = null;
+      this.requestedMetrics = '';
+      this.requestedTraces = false;
+      this.requestedRuns = false;
+      this.default_ms = frame.sample?.interval_ms ?? this.default_ms;
+      this.reconcile();
     }
-    this.tell(frame);
+    this.notifyListeners(frame);
   }
 
-  private tell(frame: ServerFrame | null): void {
-    for (const listener of [...this.readers.keys()]) {
+  private notifyListeners(frame: ServerFrame | null): void {
+    for (const listener of [...this.subscriptions.keys()]) {
       // Whoever was told before may have let this one go.
-      if (this.readers.has(listener)) {
+      if (this.subscriptions.has(listener)) {
         listener.changed(frame);
       }
     }
   }
 
   /** Has the server send what the readers want, and nothing while nobody looks. */
-  private settle(): void {
-    const looking = [...this.readers.values()].filter((wish) => wish.looking);
-    this.setFlowing(looking.length > 0);
-    const soonest_ms = Math.min(...looking.map((wish) => wish.interval_ms ?? this.usual_ms));
-    const wanted = looking.length === 0 || soonest_ms === this.usual_ms ? null : soonest_ms;
-    if (wanted !== this.asked_ms && this.send({ type: 'interval', ms: wanted ?? this.usual_ms })) {
-      this.asked_ms = wanted;
+  private reconcile(): void {
+    const active = [...this.subscriptions.values()].filter((options) => options.active);
+    this.setStreaming(active.length > 0);
+    const soonest_ms = Math.min(...active.map((options) => options.interval_ms ?? this.default_ms));
+    const wanted = active.length === 0 || soonest_ms === this.default_ms ? null : soonest_ms;
+    if (wanted !== this.requested_ms && this.send({ type: 'interval', ms: wanted ?? this.default_ms })) {
+      this.requested_ms = wanted;
     }
-    this.settleHistory(looking);
+    this.reconcileExtras(active);
   }
 
   /** What was kept once is kept on, since whoever closes a chart may open it again. */
-  private settleHistory(looking: readonly Wish[]): void {
-    const metrics = this.store.keep(looking.flatMap((wish) => wish.metrics));
+  private reconcileExtras(active: readonly SubscriptionOptions[]): void {
+    const metrics = this.store.trackMetrics(active.flatMap((options) => options.metrics));
     const wanted = metrics.join();
-    if (metrics.length > 0 && wanted !== this.askedMetrics && this.send({ type: 'history', metrics })) {
-      this.askedMetrics = wanted;
+    if (metrics.length > 0 && wanted !== this.requestedMetrics && this.send({ type: 'history', metrics })) {
+      this.requestedMetrics = wanted;
     }
-    const traces = looking.some((wish) => wish.traces);
-    if (traces !== this.askedTraces && this.send({ type: 'traces', on: traces })) {
-      this.askedTraces = traces;
+    const traces = active.some((options) => options.traces);
+    if (traces !== this.requestedTraces && this.send({ type: 'traces', on: traces })) {
+      this.requestedTraces = traces;
     }
-    const runs = looking.some((wish) => wish.runs);
-    if (runs !== this.askedRuns && this.send({ type: 'runs', on: runs })) {
-      this.askedRuns = runs;
+    const runs = active.some((options) => options.runs);
+    if (runs !== this.requestedRuns && this.send({ type: 'runs', on: runs })) {
+      this.requestedRuns = runs;
     }
   }
 
-  private setFlowing(wanted: boolean): void {
-    if (wanted === this.flowing) {
+  private setStreaming(wanted: boolean): void {
+    if (wanted === this.streaming) {
       return;
     }
-    this.flowing = wanted;
+    this.streaming = wanted;
     if (wanted) {
       this.store.resumed();
       this.socket?.retryNow();
@@ -232,11 +232,11 @@ export class Feed {
     return this.socket?.send(JSON.stringify(frame)) ?? false;
   }
 
-  private async explain(): Promise<void> {
+  private async updateDiagnosis(): Promise<void> {
     const diagnosis = (await this.options.diagnose?.().catch(() => null)) ?? null;
-    if (!this.greeted) {
+    if (!this.helloReceived) {
       this.store.diagnosis = diagnosis;
-      this.tell(null);
+      this.notifyListeners(null);
     }
   }
 }

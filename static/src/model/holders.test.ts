@@ -4,10 +4,10 @@ import { GIB, gpu, inventory, NOW, process, sample } from '../testing/frames';
 import type { Condition, GpuSample } from '../wire';
 import { gpusOf } from './gpu';
 import { memorySegments } from './memory';
-import { holderRows, SlotKeeper, type HolderRow } from './holders';
+import { holderRows, ColorSlots, type HolderRow } from './holders';
 
 function rowsOf(...gpus: GpuSample[]): ReturnType<typeof holderRows> {
-  return holderRows(gpusOf(inventory(gpus.length), sample(NOW, gpus)), new SlotKeeper());
+  return holderRows(gpusOf(inventory(gpus.length), sample(NOW, gpus)), new ColorSlots());
 }
 
 function readable(rows: ReturnType<typeof holderRows>): HolderRow[] {
@@ -99,7 +99,7 @@ describe('a notebook', () => {
 
 describe('colors', () => {
   it('stay with their holder when others come and go, and differ as long as there are enough', () => {
-    const keeper = new SlotKeeper();
+    const keeper = new ColorSlots();
     const slots = (...present: [string, number[]][]) => [
       ...keeper.assign(present.map(([holder, gpus]) => ({ holder, gpus }))).entries(),
     ];

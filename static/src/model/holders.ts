@@ -52,17 +52,17 @@ export interface OmittedRow {
 export const SLOTS = 6;
 
 /** A holder, and the GPUs that it holds. */
-interface Presence {
+interface HolderGpus {
   holder: string;
   gpus: readonly number[];
 }
 
 /** Gives each holder a color that it keeps, the same on every GPU. */
-export class SlotKeeper {
+export class ColorSlots {
   private readonly slots = new Map<string, number>();
 
   /** The color of each; all have different ones as long as there are enough, those that share a GPU the longest. */
-  assign(present: readonly Presence[]): Map<string, number> {
+  assign(present: readonly HolderGpus[]): Map<string, number> {
     const here = new Set(present.map(({ holder }) => holder));
     for (const holder of this.slots.keys()) {
       if (!here.has(holder)) {
@@ -78,13 +78,13 @@ export class SlotKeeper {
   }
 
   /** One that nobody has; where all are taken, one that nobody beside it has. */
-  private free(present: readonly Presence[], gpus: readonly number[]): number {
+  private free(present: readonly HolderGpus[], gpus: readonly number[]): number {
     const beside = present.filter((other) => other.gpus.some((gpu) => gpus.includes(gpu)));
     const anywhere = this.firstFree(present);
     return anywhere < SLOTS ? anywhere : this.firstFree(beside);
   }
 
-  private firstFree(others: readonly Presence[]): number {
+  private firstFree(others: readonly HolderGpus[]): number {
     const taken = new Set(others.map(({ holder }) => this.slots.get(holder)));
     let slot = 0;
     while (taken.has(slot)) {
@@ -95,7 +95,7 @@ export class SlotKeeper {
 }
 
 /** The rows of the list: GPU by GPU, the largest holder of memory first. */
-export function holderRows(gpus: readonly GpuView[], slots: SlotKeeper): (HolderRow | UnreadableRow | OmittedRow)[] {
+export function holderRows(gpus: readonly GpuView[], slots: ColorSlots): (HolderRow | UnreadableRow | OmittedRow)[] {
   const groups = new Map<GpuView, Map<string, Process[]>>(gpus.map((gpu) => [gpu, groupsOf(gpu.now)]));
   const present = new Map<string, number[]>();
   for (const [gpu, held] of groups) {

@@ -2,9 +2,9 @@ import { describe, expect, it } from 'vitest';
 
 import { GIB, gpu, inventory, NOW, process, sample } from '../testing/frames';
 import type { Condition } from '../wire';
-import { concernsOf } from './condition';
+import { alertsOf } from './condition';
 import { gpusOf } from './gpu';
-import { holderRows, SlotKeeper } from './holders';
+import { holderRows, ColorSlots } from './holders';
 import { describeForecast, forecastOf, type Forecast } from './memory-forecast';
 
 /** Memory that is full in `left_s`; each process' growth in GiB per second by its PID. */
@@ -24,7 +24,7 @@ function filling(left_s: number, gib_per_s: number, growth: Record<number, numbe
 function forecast(condition: Condition): Forecast | null {
   const processes = ['train', 'eval', 'other'].map((name, i) => process(i + 1, { name, memory_bytes: (9 - i) * GIB }));
   const gpus = gpusOf(inventory(1), sample(NOW, [gpu(0, { processes, conditions: [condition] })]));
-  const rows = holderRows(gpus, new SlotKeeper()).filter((row) => row.kind === 'holder');
+  const rows = holderRows(gpus, new ColorSlots()).filter((row) => row.kind === 'holder');
   const [only] = gpus;
   return only === undefined ? null : forecastOf(only, rows, 5 * 60_000);
 }
@@ -43,7 +43,7 @@ describe('a forecast', () => {
       const found = forecast(filling(left_s, 1));
       return found === null ? undefined : describeForecast(found).level;
     };
-    expect([level(38), level(120), level(400)]).toEqual(['act', 'warn', undefined]);
+    expect([level(38), level(120), level(400)]).toEqual(['critical', 'warning', undefined]);
   });
 
   it('names those who grow most', () => {
@@ -57,6 +57,6 @@ describe('a forecast', () => {
   });
 
   it('is told once', () => {
-    expect(concernsOf(gpu(0, { conditions: [filling(38, 1)] }), NOW)).toEqual([]);
+    expect(alertsOf(gpu(0, { conditions: [filling(38, 1)] }), NOW)).toEqual([]);
   });
 });

@@ -55,7 +55,7 @@ export function describeForecast(
   return {
     text: describeFilling(left_ms, bytes_per_second, named),
     title: trans.__('Estimated from the growth over the last 30 s.'),
-    level: severity === 'critical' ? 'act' : 'warn',
+    level: severity === 'critical' ? 'critical' : 'warning',
   };
 }
 

@@ -45,7 +45,7 @@ describe('a warning about memory', () => {
   const show = (processes: Process[], ...conditions: Condition[]): void => {
     second += 1;
     store.apply({ type: 'sample', ...sample(NOW + second * 1000, [gpu(0, { processes, conditions })]) });
-    told = warnings.take(store, nameOf);
+    told = warnings.update(store, nameOf);
   };
   const text = (): string | undefined => told[0]?.text.replaceAll('\u00a0', ' ');
 

@@ -6,7 +6,7 @@ import { trans } from '../lib/translation';
 import { describeCondition } from './describe-condition';
 import { gpusOf, type GpuView } from './gpu';
 import { heldBytes, holderName, ownKernel, type NameOf } from './holder-name';
-import { holderRows, SlotKeeper, type HolderRow } from './holders';
+import { holderRows, ColorSlots, type HolderRow } from './holders';
 import { describeForecast, forecastOf } from './memory-forecast';
 import type { Store } from './store';
 
@@ -26,11 +26,11 @@ const LONGEST_NAME = 24;
 
 /** Is given the store whenever it holds a new sample. */
 export class MemoryWarnings {
-  private readonly slots = new SlotKeeper();
+  private readonly slots = new ColorSlots();
   private readonly warnings = new Map<number, MemoryWarning>();
 
   /** The warnings of this moment, one for each GPU at most. */
-  take(store: Store, nameOf: NameOf): MemoryWarning[] {
+  update(store: Store, nameOf: NameOf): MemoryWarning[] {
     const gpus = gpusOf(store.inventory, store.sample);
     const rows = holderRows(gpus, this.slots).filter((row) => row.kind === 'holder');
     for (const gpu of gpus) {
@@ -71,7 +71,7 @@ export class MemoryWarnings {
       trans.__('GPU %1: %2', gpu.index, matter),
       rows.filter((row) => heldBytes(row) > 0).map((row) => `${brief(row)} ${memoryAmount(heldBytes(row))}`),
     );
-    return { gpu: gpu.index, text, urgent: foreseen?.level !== 'warn', kernelId };
+    return { gpu: gpu.index, text, urgent: foreseen?.level !== 'warning', kernelId };
   }
 }
 

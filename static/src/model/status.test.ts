@@ -64,7 +64,7 @@ describe('the notice', () => {
     const end = resumes_ms === undefined ? {} : { resumes_ms };
     store.apply(hello({ collector: { state: 'paused', since_ms: NOW, message, ...end } }));
     const status = statusOf(store, now_ms);
-    expect(status).toMatchObject({ state: 'collector-paused', level: 'rest' });
+    expect(status).toMatchObject({ state: 'collector-paused', level: 'paused' });
     return noticeOf(store, status, '');
   }
 

@@ -19,8 +19,8 @@ export interface Status {
   state: ViewState;
   text: string;
   title: string;
-  /** `good` is green, `wait` mends itself, `bad` needs somebody, `rest` is as somebody wanted it. */
-  level: 'good' | 'wait' | 'bad' | 'rest';
+  /** `pending` resolves by itself, `error` needs somebody, `paused` is as somebody wanted it. */
+  level: 'ok' | 'pending' | 'error' | 'paused';
 }
 
 /** The state of the chain from the driver to this screen, at `localNowMs` of the local clock. */
@@ -32,7 +32,7 @@ export function statusOf(store: Store, localNowMs: number): Status {
       state: 'reconnecting',
       text: trans.__('reconnecting in %1', seconds(Math.max(1000, wait_ms))),
       title: trans.__('The connection to gpumon was lost. Retrying automatically.'),
-      level: store.diagnosis === null ? 'wait' : 'bad',
+      level: store.diagnosis === null ? 'pending' : 'error',
     };
   }
   if (phase.phase === 'connecting' || collector === null) {
@@ -41,19 +41,24 @@ export function statusOf(store: Store, localNowMs: number): Status {
       state: again ? 'reconnecting' : 'connecting',
       text: again ? trans.__('reconnecting') : trans.__('connecting'),
       title: trans.__('Waiting for gpumon.'),
-      level: store.diagnosis === null ? 'wait' : 'bad',
+      level: store.diagnosis === null ? 'pending' : 'error',
     };
   }
   const message = collector.message ?? '';
   switch (collector.state) {
     case 'starting':
-      return { state: 'collector-starting', text: trans.__('starting'), title: message, level: 'wait' };
+      return { state: 'collector-starting', text: trans.__('starting'), title: message, level: 'pending' };
     case 'restarting':
-      return { state: 'collector-restarting', text: trans.__('collector restarting'), title: message, level: 'wait' };
+      return {
+        state: 'collector-restarting',
+        text: trans.__('collector restarting'),
+        title: message,
+        level: 'pending',
+      };
     case 'unavailable':
-      return { state: 'collector-unavailable', text: trans.__('no readings'), title: message, level: 'bad' };
+      return { state: 'collector-unavailable', text: trans.__('no readings'), title: message, level: 'error' };
     case 'paused':
-      return { state: 'collector-paused', text: trans.__('paused'), title: message, level: 'rest' };
+      return { state: 'collector-paused', text: trans.__('paused'), title: message, level: 'paused' };
     case 'running':
     default:
       return liveOrStale(store);
@@ -69,14 +74,14 @@ function liveOrStale(store: Store): Status {
       state: 'stale',
       text: trans.__('no sample for %1', duration(silent_ms)),
       title: trans.__('Connected, but no samples are arriving.'),
-      level: 'wait',
+      level: 'pending',
     };
   }
   return {
     state: 'live',
     text: trans.__('live %1', seconds(interval_ms)),
     title: trans.__('One sample every %1.', seconds(interval_ms)),
-    level: 'good',
+    level: 'ok',
   };
 }
 

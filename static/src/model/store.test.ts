@@ -56,7 +56,7 @@ describe('history', () => {
   it('is kept of what was asked for, of GPUs and of the machine', () => {
     const clock = 'clocks.sm_mhz';
     const key = seriesKey({ index: 0, uuid: 'GPU-0' }, clock);
-    expect(store.keep([clock, 'host.cpu.busy_percent', HELD])).toContain(clock);
+    expect(store.trackMetrics([clock, 'host.cpu.busy_percent', HELD])).toContain(clock);
     store.apply(hello({ history: NO_HISTORY }));
     store.apply({
       type: 'history',

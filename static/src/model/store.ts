@@ -19,7 +19,7 @@ import type {
 import { CellLog } from './cell-log';
 import { keepEvents } from './event';
 import { seriesKey } from './gpu';
-import { heldBy, heldKey, SlotKeeper } from './holders';
+import { heldBy, heldKey, ColorSlots } from './holders';
 import { HELD, HOST_METRICS, METRICS, MIG, MIG_METRICS, MORE_METRICS } from './metric';
 import { valueOf } from './reading';
 
@@ -34,7 +34,7 @@ export interface Diagnosis {
 /** More than the longest span of the view at the fastest rate; at one sample per second, 100 min. */
 const CAPACITY = 6000;
 /** The metrics that a server remembers, those of an overview first. */
-const REMEMBERED = [...METRICS, ...MORE_METRICS, ...HOST_METRICS].map(({ id }) => id);
+const HISTORY_METRICS = [...METRICS, ...MORE_METRICS, ...HOST_METRICS].map(({ id }) => id);
 const OVERVIEW = new Set(METRICS.map(({ id }) => id));
 /** What the driver itself records in a little more than the longest span of a chart, every 20 ms. */
 const TRACE_CAPACITY = 20_000;
@@ -52,7 +52,7 @@ export class Store {
   /** What notebooks' cells took, where the view stands beside notebooks. */
   readonly cells = new CellLog();
   /** The colors of those who hold GPUs, the same in every view. */
-  readonly slots = new SlotKeeper();
+  readonly slots = new ColorSlots();
   /** What the driver itself recorded of the power of each GPU, by its key; for those who asked for it. */
   readonly traces = new Map<string, Timeline>();
   phase: SocketPhase = { phase: 'connecting', attempt: 0 };
@@ -126,11 +126,11 @@ export class Store {
   }
 
   /** Keeps these metrics, too, from now on; returns all whose history the server can tell, where there are more. */
-  keep(metrics: readonly string[]): string[] {
+  trackMetrics(metrics: readonly string[]): string[] {
     this.more = new Set([...this.more, ...metrics]);
     this.kept = [...METRICS, ...MORE_METRICS.filter(({ id }) => this.more.has(id))];
     this.keptOfHost = HOST_METRICS.filter(({ id }) => this.more.has(id));
-    return this.more.size === 0 ? [] : REMEMBERED.filter((id) => OVERVIEW.has(id) || this.more.has(id));
+    return this.more.size === 0 ? [] : HISTORY_METRICS.filter((id) => OVERVIEW.has(id) || this.more.has(id));
   }
 
   /** The reader looks again after a pause. */
@@ -179,34 +179,34 @@ export class Store {
 
   private add(sample: Sample): void {
     this.sample = sample;
-    const moment = new Map<string, number | null>();
+    const values = new Map<string, number | null>();
     for (const gpu of sample.gpus) {
       for (const metric of this.kept) {
         // What a GPU that does not answer last said is shown as a number, but is no part of the line.
         const value = gpu.health.state === 'ok' ? valueOf(metric.read(gpu)) : null;
-        moment.set(seriesKey(gpu, metric.id), value);
+        values.set(seriesKey(gpu, metric.id), value);
       }
       if (gpu.health.state === 'ok') {
-        this.addParts(gpu, moment);
+        this.addHoldersAndMig(gpu, values);
       }
     }
     for (const metric of this.keptOfHost) {
-      moment.set(metric.id, valueOf(metric.read(sample.host)));
+      values.set(metric.id, valueOf(metric.read(sample.host)));
     }
-    this.timeline.push(sample.at_ms, moment, this.gap_ms);
+    this.timeline.push(sample.at_ms, values, this.gap_ms);
   }
 
   /** What each holder has of a GPU, and what its MIG devices do; no server remembers that. */
-  private addParts(gpu: GpuSample, moment: Map<string, number | null>): void {
+  private addHoldersAndMig(gpu: GpuSample, values: Map<string, number | null>): void {
     if (this.more.has(HELD)) {
       for (const [holder, bytes] of heldBy(gpu)) {
-        moment.set(heldKey(gpu, holder), bytes);
+        values.set(heldKey(gpu, holder), bytes);
       }
     }
     if (this.more.has(MIG)) {
       for (const device of valueOf(gpu.mig_devices) ?? []) {
         for (const { id, read } of MIG_METRICS) {
-          moment.set(seriesKey({ index: -1, uuid: device.uuid }, id), valueOf(read(device)));
+          values.set(seriesKey({ index: -1, uuid: device.uuid }, id), valueOf(read(device)));
         }
       }
     }

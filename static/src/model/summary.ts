@@ -2,7 +2,7 @@
 
 import { memoryNumber, memoryTotal, watts } from '../lib/format';
 import { trans } from '../lib/translation';
-import { gravest, severityLevel } from './condition';
+import { worstLevel, severityLevel } from './condition';
 import type { GpuView } from './gpu';
 import { valueOf } from './reading';
 
@@ -21,9 +21,11 @@ export function summaryOf(gpus: readonly GpuView[]): string[] {
   if (asleep > 0) {
     parts.push(trans._n('%1 asleep', '%1 asleep', asleep));
   }
-  const worst = answering.map(({ conditions }) => gravest(conditions.map(({ severity }) => severityLevel(severity))));
-  const critical = worst.filter((level) => level === 'act').length;
-  const warned = worst.filter((level) => level === 'warn').length;
+  const worst = answering.map(({ conditions }) =>
+    worstLevel(conditions.map(({ severity }) => severityLevel(severity))),
+  );
+  const critical = worst.filter((level) => level === 'critical').length;
+  const warned = worst.filter((level) => level === 'warning').length;
   const grave = [
     critical > 0 ? trans._n('%1 critical', '%1 critical', critical) : '',
     warned > 0 ? trans._n('%1 with a warning', '%1 with warnings', warned) : '',

@@ -36,20 +36,16 @@ export const MEMORY: Unit = {
     return memoryUnitBytes();
   },
 };
-export const WATTS: Unit = { ...plain(watts), number: count, ceiling: 100 };
-export const CELSIUS: Unit = { ...plain(celsius), floor: 20, ceiling: 100 };
-export const MEGAHERTZ: Unit = { ...plain(mhz), ceiling: 1000 };
-export const RATE: Unit = { ...plain(bytesPerSecond), ceiling: 1e6 };
 
 /** The units of the catalogue. Energy and numbers of things are not drawn. */
 export const UNITS: Record<FieldUnit, Unit> = {
   percent: PERCENT,
   bytes: MEMORY,
-  watts: WATTS,
+  watts: { ...plain(watts), number: count, ceiling: 100 },
   joules: plain(String),
-  celsius: CELSIUS,
-  megahertz: MEGAHERTZ,
-  bytesPerSecond: RATE,
+  celsius: { ...plain(celsius), floor: 20, ceiling: 100 },
+  megahertz: { ...plain(mhz), ceiling: 1000 },
+  bytesPerSecond: { ...plain(bytesPerSecond), ceiling: 1e6 },
   count: plain(String),
 };
 

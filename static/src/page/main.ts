@@ -32,8 +32,8 @@ function start(host: HTMLElement): void {
     request: (path, init) => fetch(new URL(path, document.baseURI), init),
   });
   // Between one view and the other, the connection and what is known stay.
-  const reader = feed.join({ changed: () => undefined });
-  reader.setLooking(false);
+  const subscription = feed.subscribe({ changed: () => undefined });
+  subscription.setActive(false);
   let shown: Shown | null = null;
   const theme = themeButton(() => shown?.themeChanged());
   const follow = (): void => {

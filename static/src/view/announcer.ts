@@ -2,12 +2,12 @@
 
 import { h, setText } from '../lib/dom';
 import { table, trans } from '../lib/translation';
-import { concernsOf } from '../model/condition';
+import { alertsOf } from '../model/condition';
 import { describeHealth } from '../model/describe';
 import type { GpuView } from '../model/gpu';
 import type { Diagnosis } from '../model/store';
 import type { Status, ViewState } from '../model/status';
-import { spokenSeverity } from './severity-icon';
+import { severityLabel } from './severity-icon';
 
 /** A countdown would be told every second: the state alone is. */
 const STATES = table((): Record<ViewState, string> => ({
@@ -22,16 +22,16 @@ const STATES = table((): Record<ViewState, string> => ({
 }));
 
 export class Announcer {
-  readonly element = h('div', { class: 'gpumon-spoken', role: 'status', 'aria-live': 'polite' });
+  readonly element = h('div', { class: 'gpumon-visually-hidden', role: 'status', 'aria-live': 'polite' });
   private state = '';
   private readonly health = new Map<number, string>();
   /** The conditions that have been told, by GPU. */
-  private readonly told = new Map<number, Set<string>>();
+  private readonly announced = new Map<number, Set<string>>();
 
   update(status: Status, notice: Diagnosis | null, gpus: readonly GpuView[], now_ms: number): void {
-    const news: string[] = [];
+    const messages: string[] = [];
     if (status.state !== this.state) {
-      news.push(STATES()[status.state], ...(notice === null ? [] : [notice.message]));
+      messages.push(STATES()[status.state], ...(notice === null ? [] : [notice.message]));
       this.state = status.state;
     }
     for (const gpu of gpus) {
@@ -43,22 +43,22 @@ export class Announcer {
       this.health.set(gpu.index, health.state);
       if (before !== health.state && (before !== undefined || health.state !== 'ok')) {
         const text = describeHealth(health, now_ms)?.text ?? trans.__('responding again');
-        news.push(trans.__('GPU %1: %2', gpu.index, text));
+        messages.push(trans.__('GPU %1: %2', gpu.index, text));
       }
-      news.push(...this.newConcerns(gpu, now_ms));
+      messages.push(...this.newAlerts(gpu, now_ms));
     }
-    if (news.length > 0) {
-      setText(this.element, news.join('. '));
+    if (messages.length > 0) {
+      setText(this.element, messages.join('. '));
     }
   }
 
   /** Warnings and worse that have begun; notices are found on the card by who looks for them. */
-  private newConcerns(gpu: GpuView, now_ms: number): string[] {
-    const grave = concernsOf(gpu.now, now_ms).filter(({ level }) => level === 'warn' || level === 'act');
-    const before = this.told.get(gpu.index);
-    this.told.set(gpu.index, new Set(grave.map(({ key }) => key)));
-    return grave
+  private newAlerts(gpu: GpuView, now_ms: number): string[] {
+    const serious = alertsOf(gpu.now, now_ms).filter(({ level }) => level === 'warning' || level === 'critical');
+    const before = this.announced.get(gpu.index);
+    this.announced.set(gpu.index, new Set(serious.map(({ key }) => key)));
+    return serious
       .filter(({ key }) => before?.has(key) !== true)
-      .map(({ text, level }) => `${spokenSeverity(level)}${trans.__('GPU %1: %2', gpu.index, text)}`);
+      .map(({ text, level }) => `${severityLabel(level)}${trans.__('GPU %1: %2', gpu.index, text)}`);
   }
 }

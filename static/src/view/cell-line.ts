@@ -11,28 +11,28 @@ export class CellLine {
     'data-testid': 'gpumon-cell',
     'aria-label': trans.__('GPU use of this cell'),
   });
-  private readonly words = new Map<string, { element: HTMLElement }>();
+  private readonly parts = new Map<string, { element: HTMLElement }>();
 
   /** Shows what a run took, or has taken so far. */
   update(cost: CellCost, running: boolean): void {
     setAttribute(this.element, 'data-running', running ? '' : null);
-    const words = describeCell(cost);
+    const parts = describeCell(cost);
     const shown = keyed(
       this.element,
-      this.words,
-      words,
-      (word) => word.id,
-      (word) => ({ element: h('span', { 'data-cost': word.id }) }),
+      this.parts,
+      parts,
+      (part) => part.id,
+      (part) => ({ element: h('span', { 'data-cost': part.id }) }),
     );
-    words.forEach((word, i) => {
-      show(word, shown[i]?.element);
+    parts.forEach((part, i) => {
+      show(part, shown[i]?.element);
     });
   }
 }
 
-function show(word: CellPart, element: HTMLElement | undefined): void {
+function show(part: CellPart, element: HTMLElement | undefined): void {
   if (element !== undefined) {
-    setText(element, word.text);
-    setAttribute(element, 'title', word.title);
+    setText(element, part.text);
+    setAttribute(element, 'title', part.title);
   }
 }

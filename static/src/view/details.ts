@@ -10,7 +10,7 @@ import { severityIcon } from './severity-icon';
 import { ReadingValue, type Freshness } from './value';
 
 export class Details {
-  readonly element = h('div', { class: 'gpumon-sheet' });
+  readonly element = h('div', { class: 'gpumon-gpu-details' });
   private readonly mig = new MigList();
   private readonly keys = new Rows('gpumon-details gpumon-keys');
   private readonly grid = h('div', { class: 'gpumon-groups' });
@@ -50,12 +50,12 @@ export class Details {
 
   private updateMissing(gpu: GpuView, missing: readonly string[]): void {
     const waits = gpu.details === null && gpu.now?.health.state === 'ok';
-    const told = [
+    const notes = [
       missing.length === 0 ? '' : trans.__('Not on this board or driver: %1.', missing.join(', ')),
       waits ? trans.__('Errors, links and settings are refreshed every 10 seconds.') : '',
     ].filter((part) => part !== '');
-    setShown(this.missing, this.whole && told.length > 0);
-    setText(this.missing, told.join(' '));
+    setShown(this.missing, this.whole && notes.length > 0);
+    setText(this.missing, notes.join(' '));
   }
 }
 
@@ -100,9 +100,9 @@ class Row {
   }
 
   update({ detail, reading }: DetailRow, gpu: GpuView, freshness: Freshness): void {
-    const level = detail.level?.(gpu) ?? 'quiet';
+    const level = detail.level?.(gpu) ?? 'none';
     setAttribute(this.element, 'data-level', level);
-    setShown(this.mark, level !== 'quiet');
+    setShown(this.mark, level !== 'none');
     const rest = valueOf(reading) === null ? '' : (detail.rest?.(gpu) ?? '');
     this.value.update(reading, (text) => text, freshness, rest);
   }

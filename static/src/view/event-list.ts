@@ -5,7 +5,7 @@ import { since } from '../lib/format';
 import { trans } from '../lib/translation';
 import { eventRows, processEvents, type EventRow } from '../model/event';
 import type { Event, Sample } from '../wire';
-import { severityIcon, spokenSeverity } from './severity-icon';
+import { severityIcon, severityLabel } from './severity-icon';
 
 /** So many lines leave room for the rest; the others come on demand. */
 const SHORT = 5;
@@ -68,7 +68,7 @@ class Row {
   readonly element: HTMLElement;
   private readonly time = h('time', { class: 'gpumon-event-time' });
   private readonly gpu = h('span', { class: 'gpumon-event-gpu' });
-  private readonly level = h('span', { class: 'gpumon-spoken' });
+  private readonly level = h('span', { class: 'gpumon-visually-hidden' });
   private readonly text = h('span', {});
   private readonly more = h('span', { class: 'gpumon-event-more' });
 
@@ -84,11 +84,11 @@ class Row {
   }
 
   update(row: EventRow, now_ms: number): void {
-    setAttribute(this.element, 'data-level', row.over ? 'over' : row.level);
+    setAttribute(this.element, 'data-level', row.resolved ? 'done' : row.level);
     setText(this.time, since(row.at_ms, now_ms));
     setAttribute(this.time, 'datetime', new Date(row.at_ms).toISOString());
     setText(this.gpu, row.gpu === null ? trans.__('all') : trans.__('GPU %1', row.gpu));
-    setText(this.level, spokenSeverity(row.level));
+    setText(this.level, severityLabel(row.level));
     setText(this.text, row.text);
     setText(this.more, row.more === '' ? '' : ` ${row.more}`);
   }

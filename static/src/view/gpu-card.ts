@@ -1,10 +1,10 @@
 /** One GPU: the answer first, its lines and details on demand. */
 
-import type { Band, Pin, Window } from '../chart/content';
+import type { Band, EventMarker, Window } from '../chart/content';
 import { h, setAttribute, setShown, setText } from '../lib/dom';
 import { plainText } from '../lib/text';
 import { trans } from '../lib/translation';
-import { concernsOf, gravest, worstFirst, type Concern } from '../model/condition';
+import { alertsOf, worstLevel, worstFirst, type Alert } from '../model/condition';
 import { seriesKey, type GpuView } from '../model/gpu';
 import type { HolderRow } from '../model/holders';
 import { forecastOf, describeForecast } from '../model/memory-forecast';
@@ -13,7 +13,7 @@ import { METRICS } from '../model/metric';
 import { valueOf } from '../model/reading';
 import type { Store } from '../model/store';
 import { describeClock, describeHealth } from '../model/describe';
-import { Concerns } from './concerns';
+import { AlertList } from './alert-list';
 import { Details } from './details';
 import { MemoryBar } from './memory-bar';
 import { MetricCell } from './metric-cell';
@@ -28,7 +28,7 @@ export interface CardContext {
   window: Window;
   palette: Palette;
   /** What is marked on the time axis of each GPU's charts. */
-  pins: ReadonlyMap<number, readonly Pin[]>;
+  markers: ReadonlyMap<number, readonly EventMarker[]>;
   /** Stretches of time that are marked there. */
   bands: ReadonlyMap<number, readonly Band[]>;
   /** Whether all is drawn, and not only what moves. */
@@ -57,9 +57,9 @@ export class GpuCard {
   private now_ms = 0;
   private readonly index = h('span', { class: 'gpumon-gpu-index' });
   private readonly name = h('span', { class: 'gpumon-gpu-name' });
-  private readonly clocks = h('span', { class: 'gpumon-words', 'data-testid': 'gpumon-clocks' });
+  private readonly clocks = h('span', { class: 'gpumon-clocks', 'data-testid': 'gpumon-clocks' });
   private readonly toggle: HTMLButtonElement;
-  private readonly concerns = new Concerns();
+  private readonly alerts = new AlertList();
   private readonly bar = new MemoryBar();
   private readonly details: Details;
   private readonly cells: { id: string; cell: MetricCell }[];
@@ -94,7 +94,7 @@ export class GpuCard {
       'article',
       { class: 'gpumon-gpu', tabindex: '0' },
       head,
-      this.concerns.element,
+      this.alerts.element,
       body,
       this.details.element,
     );
@@ -114,7 +114,7 @@ export class GpuCard {
     this.latest = [gpu, rows, context];
     this.now_ms = context.store.clock.now();
     this.updateOpen(context.openByDefault);
-    if (!this.visibility.rests(this.now_ms)) {
+    if (!this.visibility.skips(this.now_ms)) {
       this.write(gpu, rows, context);
     }
   }
@@ -155,11 +155,11 @@ export class GpuCard {
   }
 
   /** Draws the lines of a card that is seen. It is done when all cards are written, since letters ask for their styles. */
-  draw(gpu: GpuView, { store, window, pins, bands, palette }: CardContext): void {
+  draw(gpu: GpuView, { store, window, markers, bands, palette }: CardContext): void {
     if (this.visibility.onScreen) {
-      const marks = { pins: pins.get(gpu.index) ?? [], bands: bands.get(gpu.index) ?? [] };
+      const annotations = { markers: markers.get(gpu.index) ?? [], bands: bands.get(gpu.index) ?? [] };
       for (const { id, cell } of this.cells) {
-        cell.draw(store.timeline.values(seriesKey(gpu, id)), window, marks, palette);
+        cell.draw(store.timeline.values(seriesKey(gpu, id)), window, annotations, palette);
       }
     }
   }
@@ -194,13 +194,13 @@ export class GpuCard {
     setAttribute(this.clocks, 'title', clocks?.title ?? null);
     const health = now === null ? null : describeHealth(now.health, now_ms);
     const forecast = forecastOf(gpu, rows, store.memoryHorizon_ms);
-    const concerns: Concern[] = [
+    const alerts: Alert[] = [
       ...(health === null ? [] : [{ ...health, key: 'health' }]),
       ...(forecast === null ? [] : [{ ...describeForecast(forecast), key: 'forecast' }]),
-      ...concernsOf(now, now_ms),
+      ...alertsOf(now, now_ms),
     ];
-    this.concerns.update(worstFirst(concerns));
-    setAttribute(this.element, 'data-gravest', gravest(concerns.map(({ level }) => level)));
+    this.alerts.update(worstFirst(alerts));
+    setAttribute(this.element, 'data-worst-level', worstLevel(alerts.map(({ level }) => level)));
   }
 
   private isOpen(): boolean {

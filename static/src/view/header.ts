@@ -97,14 +97,14 @@ export class Header {
     const { hostname, platform } = store.inventory;
     const driver = valueOf(platform.driver_version);
     const cuda = valueOf(platform.cuda_version);
-    const told = [
+    const platformParts = [
       plainText(hostname),
       driver === null ? null : trans.__('driver %1', plainText(driver)),
       cuda === null ? null : `CUDA ${plainText(cuda)}`,
     ].filter((part) => part !== null);
-    setText(this.platform, told.join(' · '));
+    setText(this.platform, platformParts.join(' · '));
     const version = store.version === null ? [] : [`gpumon ${plainText(store.version)}`];
-    setAttribute(this.title, 'title', [...told, ...version].join('\n'));
+    setAttribute(this.title, 'title', [...platformParts, ...version].join('\n'));
   }
 }
 

@@ -22,13 +22,13 @@ const COLUMNS = table(() => [
 
 export class HolderTable {
   readonly element = h('section', { class: 'gpumon-section', 'aria-label': trans.__('Processes') });
-  private readonly notebooks: Part;
-  private readonly others: Part;
+  private readonly notebooks: HolderSection;
+  private readonly others: HolderSection;
   private readonly empty = h('p', { class: 'gpumon-empty' }, trans.__('No process holds a GPU.'));
 
   constructor(onHighlight: (row: HolderRow | null) => void, host: NotebookHost | null) {
-    this.notebooks = new Part('notebook', trans.__('Notebook'), onHighlight, host);
-    this.others = new Part('process', trans.__('Process'), onHighlight, null);
+    this.notebooks = new HolderSection('notebook', trans.__('Notebook'), onHighlight, host);
+    this.others = new HolderSection('process', trans.__('Process'), onHighlight, null);
     this.element.append(this.notebooks.element, this.others.element, this.empty);
   }
 
@@ -46,7 +46,7 @@ export class HolderTable {
 }
 
 /** One list with its heading. */
-class Part {
+class HolderSection {
   readonly element: HTMLElement;
   private readonly heading = h('h2', { class: 'gpumon-heading' });
   private readonly body = h('tbody');
@@ -78,7 +78,7 @@ class Part {
       this.rows,
       rows,
       (row) => row.key,
-      (row) => (row.kind === 'holder' ? new ReadableRow(this.onHighlight, this.host) : new DashRow()),
+      (row) => (row.kind === 'holder' ? new ReadableRow(this.onHighlight, this.host) : new NoteRow()),
     );
     rows.forEach((row, i) => shown[i]?.update(row, freshness));
   }
@@ -94,7 +94,7 @@ class ReadableRow implements Row {
   private readonly gpu = h('td', { class: 'gpumon-col-gpu' });
   private readonly swatch = h('span', { class: 'gpumon-swatch', 'aria-hidden': 'true' });
   private readonly name = h('span', { class: 'gpumon-process-name', 'data-testid': 'gpumon-process-name' });
-  private readonly go = h('button', { class: 'gpumon-process-go gpumon-process-name', type: 'button' });
+  private readonly go = h('button', { class: 'gpumon-process-link gpumon-process-name', type: 'button' });
   private readonly menu = h('button', { class: 'gpumon-process-menu', type: 'button', 'aria-haspopup': 'menu' }, '⋮');
   private readonly idle = h('span', { class: 'gpumon-process-idle', 'data-testid': 'gpumon-process-idle' });
   private readonly sub = h('span', { class: 'gpumon-process-sub gpumon-narrow' });
@@ -125,10 +125,10 @@ class ReadableRow implements Row {
       h('td', { class: 'gpumon-col-number' }, this.sm.element, this.menu),
     );
     this.go.addEventListener('click', () => {
-      this.withKernel((kernelId) => this.host?.go(kernelId));
+      this.withKernel((kernelId) => this.host?.open(kernelId));
     });
     this.menu.addEventListener('click', () => {
-      this.withKernel((kernelId) => this.host?.offer(kernelId, this.menu));
+      this.withKernel((kernelId) => this.host?.openMenu(kernelId, this.menu));
     });
     this.element.addEventListener('pointerenter', () => {
       onHighlight(this.row);
@@ -151,11 +151,11 @@ class ReadableRow implements Row {
     setAttribute(this.element, 'data-process-gpu', String(row.gpu));
     setText(this.gpu, String(row.gpu));
     setAttribute(this.swatch, 'data-paint', String(row.slot));
-    const told = command.reason === null ? command.text : trans.__('command line %1', command.reason);
+    const commandText = command.reason === null ? command.text : trans.__('command line %1', command.reason);
     const own = row.notebook === null ? null : (this.host?.nameOf(row.notebook.kernel_id) ?? null);
     const name = own === null ? row.name : plainText(own, 120);
     this.showName(name, own !== null);
-    const title = [trans.__('%1 (PID %2)', name, pid), told, ...rest.map(member)].join('\n');
+    const title = [trans.__('%1 (PID %2)', name, pid), commandText, ...rest.map(member)].join('\n');
     setAttribute(this.name, 'title', title);
     setAttribute(this.go, 'title', trans.__('Go to %1', title));
     setText(this.idle, row.idle_ms === null ? '' : trans.__('idle for %1', duration(row.idle_ms)));
@@ -164,15 +164,15 @@ class ReadableRow implements Row {
     const whose = own === null ? [user.text, pid] : [];
     const kernel = row.notebook?.kernel_name === undefined ? null : plainText(row.notebook.kernel_name, 40);
     const about = [kernel, ...sharedBy(first), runsIn(first), started(rest.length)];
-    setText(this.sub, said([...whose, ...about]));
+    setText(this.sub, joined([...whose, ...about]));
     setAttribute(
       this.sub,
       'title',
       user.reason === null ? trans.__('user %1, PID %2', user.text, pid) : trans.__('user %1', user.reason),
     );
     const line = command.reason === null && row.notebook === null ? command.text : null;
-    setText(this.command, said([...about, line]));
-    setAttribute(this.command, 'title', told);
+    setText(this.command, joined([...about, line]));
+    setAttribute(this.command, 'title', commandText);
     setText(this.user, user.text);
     setAttribute(this.user, 'title', user.reason);
     setText(this.pid, pid);
@@ -210,12 +210,12 @@ function member(process: HolderRow['processes'][number]): string {
   return `+ ${trans.__('%1 (PID %2)', shown, process.pid)}`;
 }
 
-function said(parts: readonly (string | null)[]): string {
+function joined(parts: readonly (string | null)[]): string {
   return parts.filter((part) => part !== null).join(' · ');
 }
 
 /** Says why the processes of a GPU are not listed, or how many of them are not. */
-class DashRow implements Row {
+class NoteRow implements Row {
   readonly element: HTMLElement;
   private readonly gpu = h('td', { class: 'gpumon-col-gpu' });
   private readonly reason = h('td', { class: 'gpumon-unreadable', colspan: '3' });

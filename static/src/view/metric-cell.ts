@@ -1,7 +1,7 @@
 /** One number of a GPU: its name, its value, and its line. */
 
 import { Chart } from '../chart/chart';
-import type { Band, Pin, Window } from '../chart/content';
+import type { Band, EventMarker, Window } from '../chart/content';
 import { h } from '../lib/dom';
 import { placeAt } from '../lib/timeline';
 import type { Metric } from '../model/metric';
@@ -68,7 +68,7 @@ export class MetricCell {
   draw(
     values: Float64Array,
     window: Window,
-    marks: { pins: readonly Pin[]; bands: readonly Band[] },
+    annotations: { markers: readonly EventMarker[]; bands: readonly Band[] },
     palette: Palette,
   ): void {
     const { unit, color } = this.metric;
@@ -83,7 +83,7 @@ export class MetricCell {
       ceiling: highest * air,
       limit: known && air > 1 ? this.ceiling : null,
       at_ms: this.cursor.at_ms,
-      ...marks,
+      ...annotations,
     });
   }
 

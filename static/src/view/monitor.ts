@@ -34,7 +34,7 @@ export function mountMonitor(host: HTMLElement, options: MonitorOptions): Monito
   const monitor = mountView(
     host,
     feed,
-    (invalidate, reader) =>
+    (invalidate, subscription) =>
       new Overview(feed.store, {
         title: options.title ?? trans.__('GPUs'),
         connectingMessage: options.connectingMessage ?? trans.__('Waiting for gpumon.'),
@@ -46,7 +46,7 @@ export function mountMonitor(host: HTMLElement, options: MonitorOptions): Monito
         onRetry: () => {
           feed.retryNow();
         },
-        runner: request === undefined ? null : { request, setRuns: reader.setRuns },
+        runner: request === undefined ? null : { request, setRuns: subscription.setRuns },
       }),
   );
   monitor.setInterval(options.interval_ms ?? null);

@@ -1,7 +1,7 @@
 /** Puts a view into a page and has it drawn whenever there is something new, and while somebody looks. */
 
 import { FrameLoop } from '../lib/frame-loop';
-import type { Feed, FeedReader } from '../model/feed';
+import type { Feed, Subscription } from '../model/feed';
 
 /** Something to be drawn. */
 export interface View {
@@ -37,10 +37,10 @@ const WHOLE_MS = 900;
 export function mountView<V extends View>(
   host: HTMLElement,
   feed: Feed,
-  make: (invalidate: () => void, reader: FeedReader) => V,
+  make: (invalidate: () => void, subscription: Subscription) => V,
 ): Mounted & { view: V } {
   let visible = true;
-  let looking = true;
+  let active = true;
   let disposed = false;
   let drawn_ms = 0;
   let whole_ms = 0;
@@ -54,27 +54,27 @@ export function mountView<V extends View>(
     whole_ms = whole ? drawn_ms : whole_ms;
     view.render(whole);
   });
-  const reader = feed.join({
+  const subscription = feed.subscribe({
     changed: (frame) => {
       if (frame?.type === 'sample' || frame?.type === 'run') {
-        loop.invalidateCalmly();
+        loop.invalidateThrottled();
       } else if (frame?.type !== 'details') {
         // Details change slowly, and come to light with the next sample.
         loop.invalidate();
       }
     },
   });
-  const view = make(invalidate, reader);
+  const view = make(invalidate, subscription);
 
-  const look = (): void => {
+  const updateVisibility = (): void => {
     const now = visible && !document.hidden;
-    if (now === looking) {
+    if (now === active) {
       return;
     }
-    looking = now;
-    loop.setRunning(looking);
-    reader.setLooking(looking);
-    if (looking) {
+    active = now;
+    loop.setRunning(active);
+    subscription.setActive(active);
+    if (active) {
       loop.invalidate();
     }
   };
@@ -89,20 +89,20 @@ export function mountView<V extends View>(
     // There will be no other frame before paper.
     view.render(true);
   };
-  document.addEventListener('visibilitychange', look);
+  document.addEventListener('visibilitychange', updateVisibility);
   window.addEventListener('beforeprint', print);
   host.append(view.element);
   loop.setRunning(true);
-  look();
+  updateVisibility();
   loop.invalidate();
 
   return {
     view,
     setVisible: (now) => {
       visible = now;
-      look();
+      updateVisibility();
     },
-    setInterval: reader.setInterval,
+    setInterval: subscription.setInterval,
     invalidate,
     themeChanged: () => {
       view.themeChanged();
@@ -113,10 +113,10 @@ export function mountView<V extends View>(
       }
       disposed = true;
       clearInterval(ticker);
-      document.removeEventListener('visibilitychange', look);
+      document.removeEventListener('visibilitychange', updateVisibility);
       window.removeEventListener('beforeprint', print);
       loop.setRunning(false);
-      reader.leave();
+      subscription.unsubscribe();
       view.dispose();
     },
   };

@@ -4,7 +4,7 @@ export interface NotebookHost {
   /** What the notebook of this kernel is called now; `null` where the kernel is none of this place's. */
   nameOf: (kernelId: string) => string | null;
   /** Shows the notebook. */
-  go: (kernelId: string) => void;
+  open: (kernelId: string) => void;
   /** Offers what can be done with the kernel, below `anchor`. */
-  offer: (kernelId: string, anchor: HTMLElement) => void;
+  openMenu: (kernelId: string, anchor: HTMLElement) => void;
 }

@@ -14,23 +14,23 @@ export class OomNote {
   private readonly rows = new Map<string, { element: HTMLElement }>();
 
   constructor(private readonly host: NotebookHost) {
-    const mark = h('span', { class: 'gpumon-oom-mark', 'aria-hidden': 'true' }, '!');
+    const mark = h('span', { class: 'gpumon-oom-icon', 'aria-hidden': 'true' }, '!');
     this.element.append(h('div', {}, mark, this.text), this.lead, this.notes);
   }
 
-  update(words: OomDescription): void {
-    setText(this.text, words.text);
-    setAttribute(this.text, 'title', words.title);
-    setText(this.notes, words.notes.join(' '));
-    setShown(this.lead, words.holders.length > 0);
+  update(description: OomDescription): void {
+    setText(this.text, description.text);
+    setAttribute(this.text, 'title', description.title);
+    setText(this.notes, description.notes.join(' '));
+    setShown(this.lead, description.holders.length > 0);
     const items = keyed(
       this.holders,
       this.rows,
-      words.holders,
+      description.holders,
       ({ key }) => key,
       (holder) => ({ element: h('li', {}, this.part(holder)) }),
     );
-    words.holders.forEach(({ text, title }, i) => {
+    description.holders.forEach(({ text, title }, i) => {
       const part = items[i]?.element.firstElementChild;
       if (part) {
         setText(part, text);
@@ -46,7 +46,7 @@ export class OomNote {
     }
     const button = h('button', { type: 'button', 'aria-haspopup': 'menu' });
     button.addEventListener('click', () => {
-      this.host.offer(kernelId, button);
+      this.host.openMenu(kernelId, button);
     });
     return button;
   }

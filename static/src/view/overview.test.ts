@@ -11,8 +11,8 @@ let store: Store;
 let overview: Overview;
 const notebooks = {
   nameOf: (kernelId: string) => (kernelId === 'k1' ? 'new.ipynb' : null),
-  go: vi.fn(),
-  offer: vi.fn(),
+  open: vi.fn(),
+  openMenu: vi.fn(),
 };
 
 beforeEach(() => {
@@ -104,34 +104,34 @@ describe('a GPU', () => {
   it('opens and closes', () => {
     show(gpu(0));
     const toggle = find('.gpumon-toggle');
-    const sheet = find('.gpumon-sheet');
-    expect([toggle.getAttribute('aria-expanded'), sheet.hidden]).toEqual(['false', true]);
+    const details = find('.gpumon-gpu-details');
+    expect([toggle.getAttribute('aria-expanded'), details.hidden]).toEqual(['false', true]);
     toggle.click();
-    expect([toggle.getAttribute('aria-expanded'), sheet.hidden]).toEqual(['true', false]);
+    expect([toggle.getAttribute('aria-expanded'), details.hidden]).toEqual(['true', false]);
     expect(text('[data-reading="clocks.sm_mhz"]')).toBe('1,980 MHz');
   });
 
   it('says what is the matter, the worst first, by shape and by word, and since when', () => {
     show(gpu(0, { conditions: [throttled('notice'), throttled('critical', NOW - 120_000)] }));
     const lines = [...overview.element.querySelectorAll<HTMLElement>('.gpumon-alert')];
-    expect(lines.map((line) => line.dataset.level)).toEqual(['act', 'note']);
+    expect(lines.map((line) => line.dataset.level)).toEqual(['critical', 'notice']);
     expect(lines[0]?.textContent.replaceAll('\u00a0', ' ')).toMatch(
       /^Critical: Clocks reduced: hardware thermal slowdown \(64 °C\), check the cooling\. \(since \d\d:\d\d:\d\d, for 2 min\)$/,
     );
     expect(lines[0]?.title).toContain('since');
     expect(lines[0]?.querySelector('.gpumon-severity-icon')).not.toBeNull();
-    expect(find('[data-gpu-index="0"]').dataset.gravest).toBe('act');
+    expect(find('[data-gpu-index="0"]').dataset.worstLevel).toBe('critical');
     expect(find('[role="status"]').textContent).toContain('Critical: GPU 0: Clocks reduced');
   });
 
   it('is not marked for what is only worth knowing, and no longer once it is over', () => {
     show(gpu(0, { conditions: [throttled('notice')] }));
-    expect(find('[data-gpu-index="0"]').dataset.gravest).toBeUndefined();
+    expect(find('[data-gpu-index="0"]').dataset.worstLevel).toBeUndefined();
     expect(find('[role="status"]').textContent).not.toContain('clocks');
     show(gpu(0, { conditions: [throttled('warning')] }));
-    expect(find('[data-gpu-index="0"]').dataset.gravest).toBe('warn');
+    expect(find('[data-gpu-index="0"]').dataset.worstLevel).toBe('warning');
     show(gpu(0));
-    expect(find('[data-gpu-index="0"]').dataset.gravest).toBeUndefined();
+    expect(find('[data-gpu-index="0"]').dataset.worstLevel).toBeUndefined();
     expect(find('.gpumon-alerts').hidden).toBe(true);
   });
 
@@ -233,8 +233,8 @@ describe('notebooks', () => {
     expect(menu?.getAttribute('aria-label')).toBe('Actions for new.ipynb');
     go?.click();
     menu?.click();
-    expect(notebooks.go).toHaveBeenCalledWith('k1');
-    expect(notebooks.offer).toHaveBeenCalledWith('k1', menu);
+    expect(notebooks.open).toHaveBeenCalledWith('k1');
+    expect(notebooks.openMenu).toHaveBeenCalledWith('k1', menu);
     expect(buttons('8')).toEqual([]);
     expect(text('[data-pid="8"] [data-testid="gpumon-process-name"]')).toBe('old.ipynb');
   });
@@ -327,7 +327,7 @@ describe('the view', () => {
     store.apply({ type: 'collector', state: 'paused', since_ms: NOW, message: null });
     overview.render();
     expect(overview.element.dataset.gpumonState).toBe('collector-paused');
-    expect(find('[data-testid="gpumon-notice"]').dataset.level).toBe('rest');
+    expect(find('[data-testid="gpumon-notice"]').dataset.level).toBe('paused');
     expect(text('[data-testid="gpumon-notice"]')).toContain('Paused: gpumon has released the GPUs');
     expect(text('.gpumon-command')).toBe('gpumon resume');
   });

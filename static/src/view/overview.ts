@@ -18,7 +18,7 @@ import { Cursor } from './cursor';
 import type { NotebookHost } from './notebook-host';
 import { Notice } from './notice';
 import { readPalette, type Palette } from './palette';
-import { Pins } from './pins';
+import { EventMarkers } from './event-markers';
 import { runBands } from './run-bands';
 import { RunEntry, type Runner } from './run-entry';
 import { Visibility } from './visibility';
@@ -61,9 +61,9 @@ export class Overview {
   private readonly screen: IntersectionObserver | null;
   private readonly id = `gpumon-${String((overviews += 1))}`;
   private palette: Palette | null = null;
-  private readonly pins = new Pins();
+  private readonly markers = new EventMarkers();
   private spanMin: number;
-  private readonly holdersSight = new Visibility();
+  private readonly holdersVisibility = new Visibility();
   private wide = false;
 
   constructor(
@@ -133,7 +133,7 @@ export class Overview {
     const context: CardContext = {
       store,
       palette,
-      pins: this.pins.of(store.events, palette),
+      markers: this.markers.byGpu(store.events, palette),
       bands: runBands(store.events, palette, now_ms),
       whole,
       openByDefault: this.wide && gpus.length <= OPEN_GPUS,
@@ -169,7 +169,7 @@ export class Overview {
     this.events.update(store.events, sample, now_ms);
     if (sample !== null && whole) {
       const freshness = { now_ms, stale: status.state !== 'live' };
-      if (!this.holdersSight.rests(now_ms)) {
+      if (!this.holdersVisibility.skips(now_ms)) {
         this.holders.update(rows, freshness);
       }
       this.host.update(sample.host, freshness);
@@ -187,7 +187,7 @@ export class Overview {
   }
 
   revealAll(): void {
-    this.holdersSight.onScreen = true;
+    this.holdersVisibility.onScreen = true;
     for (const card of this.cards.values()) {
       card.reveal(this.currentPalette());
     }
@@ -236,7 +236,7 @@ export class Overview {
   private scrolled(entries: readonly IntersectionObserverEntry[]): void {
     for (const { target, isIntersecting } of entries) {
       if (target === this.holders.element) {
-        this.holdersSight.onScreen = isIntersecting;
+        this.holdersVisibility.onScreen = isIntersecting;
         this.options.invalidate();
       }
       const card = [...this.cards.values()].find(({ element }) => element === target);

@@ -35,10 +35,10 @@ export function readPalette(root: Element): Palette {
     muted: color('--gpumon-axis'),
     grid: color('--gpumon-grid'),
     levels: {
-      quiet: color('--gpumon-axis'),
-      note: color('--gpumon-note'),
-      warn: color('--gpumon-wait'),
-      act: color('--gpumon-act'),
+      none: color('--gpumon-axis'),
+      notice: color('--gpumon-notice'),
+      warning: color('--gpumon-warning'),
+      critical: color('--gpumon-critical'),
     },
     font: style.fontFamily,
   };

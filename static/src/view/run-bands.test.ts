@@ -5,7 +5,7 @@ import type { Event } from '../wire';
 import type { Palette } from './palette';
 import { runBands } from './run-bands';
 
-const palette = { levels: { note: 'blue' } } as Palette;
+const palette = { levels: { notice: 'blue' } } as Palette;
 
 function event(what: 'run_began' | 'run_step' | 'run_ended', after_ms: number, changes = {}): Event {
   const run = { run: 'r1', kind: 'oom', title: 'fill', status: 'running', ...changes } as const;

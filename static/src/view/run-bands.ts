@@ -32,7 +32,7 @@ export function runBands(events: readonly Event[], palette: Palette, now_ms: num
     const band = {
       from_ms: what === 'run_ended' ? -Infinity : at_ms,
       to_ms: what === 'run_ended' ? at_ms : now_ms,
-      color: palette.levels.note,
+      color: palette.levels.notice,
       label: plainText(what === 'run_step' ? (step ?? title) : title),
     };
     open.set(key, band);

@@ -4,13 +4,13 @@ import { h } from '../lib/dom';
 import { table, trans } from '../lib/translation';
 
 const SPOKEN = table((): Partial<Record<string, string>> => ({
-  act: trans.__('Critical:'),
-  warn: trans.__('Warning:'),
-  note: trans.__('Notice:'),
+  critical: trans.__('Critical:'),
+  warning: trans.__('Warning:'),
+  notice: trans.__('Notice:'),
 }));
 
 /** What a screen reader says in place of the sign, before whatever has it; empty where it says nothing. */
-export function spokenSeverity(level: string): string {
+export function severityLabel(level: string): string {
   const word = SPOKEN()[level];
   return word === undefined ? '' : `${word} `;
 }

@@ -7,7 +7,7 @@ import { fromAddress } from '../model/dashboard/state';
 import { Store } from '../model/store';
 import { pseudoTranslator, untranslated, textsOf } from '../testing/pseudo-locale';
 import { GIB, inventory, NOW, sample } from '../testing/frames';
-import { COST, gpus, world } from '../testing/world';
+import { COST, gpus, fullHello } from '../testing/full-hello';
 import { CellLine } from './cell-line';
 import { Chip } from './chip';
 import { Dashboard } from './dashboard/dashboard';
@@ -30,7 +30,7 @@ const DATA = [
   'device memory',
 ];
 const english = trans;
-const host = { nameOf: (id: string) => (id === 'k1' ? 'train.ipynb' : null), go: vi.fn(), offer: vi.fn() };
+const host = { nameOf: (id: string) => (id === 'k1' ? 'train.ipynb' : null), open: vi.fn(), openMenu: vi.fn() };
 
 beforeEach(() => {
   vi.useFakeTimers();
@@ -42,10 +42,10 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-function storeOfWorld(): Store {
+function fullStore(): Store {
   const store = new Store();
   store.phase = { phase: 'open' };
-  store.apply(world());
+  store.apply(fullHello());
   const run = { key: '', kernelId: 'k1', notebook: 'train.ipynb', count: 1, code: 'the code', running: true };
   store.cells.put({ ...run, cost: COST });
   return store;
@@ -53,31 +53,31 @@ function storeOfWorld(): Store {
 
 describe('in another language', () => {
   const options = { title: '', connectingMessage: '', actions: [], notebooks: host, onRetry: vi.fn(), runner: null };
-  const untold = (element: Element): string[] => untranslated(textsOf(element), DATA);
+  const untranslatedIn = (element: Element): string[] => untranslated(textsOf(element), DATA);
 
   it('the overview has no English word, whatever there is to say', () => {
-    const store = storeOfWorld();
+    const store = fullStore();
     const invalidate = (): void => {
       overview.render();
     };
     const overview: Overview = new Overview(store, { ...options, onOpenGpu: vi.fn(), spanMinutes: 5, invalidate });
     overview.render();
-    expect(untold(overview.element)).toEqual([]);
+    expect(untranslatedIn(overview.element)).toEqual([]);
     for (const button of overview.element.querySelectorAll('button')) {
       button.click();
     }
     expect(overview.element.querySelectorAll('.gpumon-group').length).toBeGreaterThan(10);
-    expect(untold(overview.element)).toEqual([]);
+    expect(untranslatedIn(overview.element)).toEqual([]);
   });
 
   it('nor has what stands in its place', () => {
-    const store = storeOfWorld();
+    const store = fullStore();
     const overview = new Overview(store, { ...options, onOpenGpu: null, spanMinutes: 2, invalidate: vi.fn() });
     for (const state of ['starting', 'restarting', 'unavailable', 'paused', 'running'] as const) {
       const resumes = state === 'paused' ? { resumes_ms: NOW } : {};
       store.apply({ type: 'collector', state, since_ms: NOW, message: null, ...resumes });
       overview.render();
-      expect(untold(overview.element)).toEqual([]);
+      expect(untranslatedIn(overview.element)).toEqual([]);
     }
     for (const phase of [
       { phase: 'connecting', attempt: 0 },
@@ -88,21 +88,21 @@ describe('in another language', () => {
       store.phase = phase;
       vi.setSystemTime(NOW + 60_000);
       overview.render();
-      expect(untold(overview.element)).toEqual([]);
+      expect(untranslatedIn(overview.element)).toEqual([]);
     }
   });
 
   it('nor have charts and the table of cells, apart or together', () => {
     const reader = {
-      setLooking: vi.fn(),
+      setActive: vi.fn(),
       setInterval: vi.fn(),
       setMetrics: vi.fn(),
       setTraces: vi.fn(),
       setRuns: vi.fn(),
-      leave: vi.fn(),
+      unsubscribe: vi.fn(),
     };
     for (const address of ['', 'view=together&from=1000&to=9000']) {
-      const dashboard = new Dashboard(storeOfWorld(), reader, {
+      const dashboard = new Dashboard(fullStore(), reader, {
         ...options,
         state: fromAddress(address),
         onState: vi.fn(),
@@ -110,7 +110,7 @@ describe('in another language', () => {
       });
       dashboard.render();
       expect(dashboard.element.querySelectorAll('[data-plot]').length).toBeGreaterThan(20);
-      expect(untold(dashboard.element)).toEqual([]);
+      expect(untranslatedIn(dashboard.element)).toEqual([]);
     }
   });
 
@@ -121,14 +121,14 @@ describe('in another language', () => {
     chip.update(sample(NOW, gpus()), 'k1');
     const note = new OomNote(host);
     const error = { framework: 'PyTorch', total_bytes: null, free_bytes: null, gpu: 0, says_gpu: true };
-    const moment = { inventory: inventory(7), sample: sample(NOW, gpus()), kernelId: 'k1', nameOf: host.nameOf };
+    const snapshot = { inventory: inventory(7), sample: sample(NOW, gpus()), kernelId: 'k1', nameOf: host.nameOf };
     for (const asked_bytes of [90 * GIB, null]) {
-      const words = describeOom({ ...error, asked_bytes, unused_bytes: 99 * GIB, limit_bytes: GIB }, moment);
-      expect(words?.holders.length).toBeGreaterThan(2);
-      if (words !== null) {
-        note.update(words);
+      const description = describeOom({ ...error, asked_bytes, unused_bytes: 99 * GIB, limit_bytes: GIB }, snapshot);
+      expect(description?.holders.length).toBeGreaterThan(2);
+      if (description !== null) {
+        note.update(description);
       }
-      expect([line, chip, note].flatMap(({ element }) => untold(element))).toEqual([]);
+      expect([line, chip, note].flatMap(({ element }) => untranslatedIn(element))).toEqual([]);
     }
   });
 });

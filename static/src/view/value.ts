@@ -27,7 +27,7 @@ export class ReadingValue {
   constructor(id: string, className = '') {
     this.main = h('span', { class: 'gpumon-value-main', 'data-reading': id });
     this.rest = h('span', { class: 'gpumon-value-rest' });
-    this.spoken = h('span', { class: 'gpumon-spoken' });
+    this.spoken = h('span', { class: 'gpumon-visually-hidden' });
     this.element = h('span', { class: `gpumon-value ${className}`.trim() }, this.main, this.rest, this.spoken);
   }
 

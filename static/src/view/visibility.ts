@@ -11,10 +11,10 @@ export class Visibility {
   constructor(private readonly phase_ms = 0) {}
 
   /** Whether nobody sees it, and it is not its turn either. Where nobody tells what is seen, nothing rests. */
-  rests(now_ms: number): boolean {
+  skips(now_ms: number): boolean {
     const turn = Math.floor((now_ms + this.phase_ms) / UNSEEN_MS);
-    const rests = !this.onScreen && turn === this.turn && typeof IntersectionObserver !== 'undefined';
+    const skips = !this.onScreen && turn === this.turn && typeof IntersectionObserver !== 'undefined';
     this.turn = turn;
-    return rests;
+    return skips;
   }
 }

@@ -1,16 +1,11 @@
 /** Memory that runs out: the words below a cell that failed, and the notification before it happens again. */
 
-import { writeFileSync } from 'node:fs';
-import path from 'node:path';
+import { it } from 'vitest';
 
-import { it, onTestFinished } from 'vitest';
-
-import { launchBrowser, newPage } from '../src/browser';
-import { JupyterServer } from '../src/jupyter';
+import { newPage } from '../src/browser';
 import { Lab } from '../src/lab';
-import { newFolder, overFake } from '../src/machine';
-import { notebookOf } from '../src/notebook-file';
 import { take } from './images';
+import { held, startNotebooks } from './notebooks';
 
 /** What PyTorch raises; there is no PyTorch here. */
 const CODE = [
@@ -18,17 +13,7 @@ const CODE = [
 ];
 
 it('picture of memory that runs out', async () => {
-  const scenario = path.join(newFolder(), 'scenario.toml');
-  const browser = await launchBrowser();
-  onTestFinished(() => browser.close());
-  const jupyter = await JupyterServer.start(overFake(scenario));
-  onTestFinished(() => jupyter.stop());
-  jupyter.write('train.ipynb', notebookOf(CODE));
-  jupyter.write('eval.ipynb', notebookOf([]));
-  const train = await jupyter.startKernel('train.ipynb');
-  const evaluation = await jupyter.startKernel('eval.ipynb');
-  const holds = (pid: number, memory: unknown): string =>
-    `[[process]]\ngpu = 0\npid = ${String(pid)}\nmemory = ${JSON.stringify(memory)}\nsm_percent = 40\n`;
+  const { browser, jupyter, train, evaluation, script } = await startNotebooks(CODE);
   const growing = [
     [0, '30 GiB'],
     [600, '630 GiB'],
@@ -37,11 +22,10 @@ it('picture of memory that runs out', async () => {
     [0, '66 GiB'],
     [72, '138 GiB'],
   ];
-  writeFileSync(
-    scenario,
-    `start_ms = ${String(Date.now())}\n[[gpu]]\nindex = 0\nmemory_used = ${JSON.stringify(all)}\n` +
-      holds(train.pid, growing) +
-      holds(evaluation.pid, '36 GiB'),
+  script(
+    `[[gpu]]\nindex = 0\nmemory_used = ${JSON.stringify(all)}\n` +
+      held(0, train, growing, 40) +
+      held(0, evaluation, '36 GiB', 40),
   );
   const { page } = await newPage(browser, { viewport: { width: 1200, height: 520 }, deviceScaleFactor: 1.5 });
   const lab = new Lab(page);

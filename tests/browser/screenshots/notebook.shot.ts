@@ -1,18 +1,13 @@
 /** A notebook whose cell has used a GPU, beside the panel that names it. */
 
-import { writeFileSync } from 'node:fs';
-import path from 'node:path';
+import { expect, it } from 'vitest';
 
-import { expect, it, onTestFinished } from 'vitest';
-
-import { launchBrowser, newPage } from '../src/browser';
+import { newPage } from '../src/browser';
 import { Charts } from '../src/charts';
-import { JupyterServer } from '../src/jupyter';
 import { Lab } from '../src/lab';
-import { newFolder, overFake } from '../src/machine';
-import { notebookOf } from '../src/notebook-file';
 import { View } from '../src/view';
 import { take } from './images';
+import { held, startNotebooks } from './notebooks';
 
 /** Nothing here computes: what the GPU does is the fake library's script, and this waits for its end. */
 const CODE = [
@@ -22,28 +17,17 @@ const CODE = [
 ];
 
 it('picture of a notebook beside the panel', async () => {
-  const scenario = path.join(newFolder(), 'scenario.toml');
-  const browser = await launchBrowser();
-  onTestFinished(() => browser.close());
-  const jupyter = await JupyterServer.start(overFake(scenario));
-  onTestFinished(() => jupyter.stop());
-  jupyter.write('train.ipynb', notebookOf(CODE));
-  jupyter.write('eval.ipynb', notebookOf([]));
-  const train = await jupyter.startKernel('train.ipynb');
-  const evaluation = await jupyter.startKernel('eval.ipynb');
-  const holds = (gpu: number, pid: number, memory: unknown, percent: number): string =>
-    `[[process]]\ngpu = ${String(gpu)}\npid = ${String(pid)}\nmemory = ${JSON.stringify(memory)}\nsm_percent = ${String(percent)}\n`;
+  const { browser, jupyter, train, evaluation, script } = await startNotebooks(CODE);
   const growing = [
     [0, '44 GiB'],
     [10, '44 GiB'],
     [16, '61 GiB'],
   ];
-  writeFileSync(
-    scenario,
-    `start_ms = ${String(Date.now())}\ngpus = 2\n[[gpu]]\nindex = 0\nprofile = "training"\nmemory_used = "82 GiB"\n` +
-      holds(0, train.pid, growing, 88) +
-      holds(0, evaluation.pid, '12.4 GiB', 2) +
-      holds(1, evaluation.pid, '30 GiB', 0),
+  script(
+    `gpus = 2\n[[gpu]]\nindex = 0\nprofile = "training"\nmemory_used = "82 GiB"\n` +
+      held(0, train, growing, 88) +
+      held(0, evaluation, '12.4 GiB', 2) +
+      held(1, evaluation, '30 GiB', 0),
   );
   const { page } = await newPage(browser, { viewport: { width: 1200, height: 620 }, deviceScaleFactor: 1.5 });
   const lab = new Lab(page);

@@ -54,7 +54,7 @@ describe('notebooks that hold a GPU', () => {
   });
 
   it('are shown by their name', async ({ page, kernels: { other } }) => {
-    await rowOf(page, other.pid).locator('.gpumon-process-go').click();
+    await rowOf(page, other.pid).locator('.gpumon-process-link').click();
     await page.locator('.lm-TabBar-tab.jp-mod-current', { hasText: 'eval.ipynb' }).first().waitFor();
   });
 

@@ -13,7 +13,7 @@ import { ROOT } from './machine';
 type Forms = readonly string[];
 
 /** The texts that the sources have translated, each as it stands in a call of `trans.__` or `trans._n`. */
-export function textsInSources(): Forms[] {
+function textsInSources(): Forms[] {
   return ['static/src', 'labextension/src'].flatMap((folder) =>
     readdirSync(path.join(ROOT, folder), { recursive: true, encoding: 'utf8' })
       .filter((file) => file.endsWith('.ts') && !file.endsWith('.test.ts'))

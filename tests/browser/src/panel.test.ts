@@ -1,5 +1,6 @@
 /** The panel in JupyterLab, behind a prefix. */
 
+import type { Page } from 'playwright-core';
 import { describe, expect } from 'vitest';
 
 import { Charts } from './charts';
@@ -7,7 +8,19 @@ import { contrastOf } from './contrast';
 import { BEFORE_KB, kilobytes } from './downloads';
 import { it } from './fixtures';
 import { JupyterServer } from './jupyter';
+import type { Lab } from './lab';
 import { isRunning } from './processes';
+import type { View } from './view';
+
+/** The charts of the first GPU, from its card in the panel. */
+async function openCharts(page: Page, lab: Lab, view: View): Promise<Charts> {
+  await lab.showPanel();
+  await view.live();
+  await view.gpu(0).getByRole('button', { name: 'Open charts' }).click();
+  const charts = new Charts(page);
+  await charts.live();
+  return charts;
+}
 
 describe('the panel in JupyterLab', () => {
   // Each test begins with JupyterLab's own layout.
@@ -47,11 +60,7 @@ describe('the panel in JupyterLab', () => {
     lab,
     view,
   }) => {
-    await lab.showPanel();
-    await view.live();
-    await view.gpu(0).getByRole('button', { name: 'Open charts' }).click();
-    const charts = new Charts(page);
-    await charts.live();
+    const charts = await openCharts(page, lab, view);
     const tab = page.locator('#jp-main-dock-panel .lm-TabBar-tab', { hasText: 'GPU 0' });
     await expect.poll(() => tab.count()).toBe(1);
     const stored = page.waitForRequest(
@@ -135,11 +144,7 @@ describe('the panel in JupyterLab', () => {
     lab,
     view,
   }) => {
-    await lab.showPanel();
-    await view.live();
-    await view.gpu(0).getByRole('button', { name: 'Open charts' }).click();
-    const charts = new Charts(page);
-    await charts.live();
+    const charts = await openCharts(page, lab, view);
     const value = view.gpu(0).locator('[data-reading]').first();
     const background = (): Promise<string> => lab.panel.evaluate((panel) => getComputedStyle(panel).backgroundColor);
     const backgrounds = [await background()];

@@ -16,7 +16,7 @@ export class PastHolders {
   private readonly all = new Map<string, Remembered & { gpu: number }>();
 
   /** Takes in who holds what now. */
-  see(rows: readonly (HolderRow | OmittedRow | UnreadableRow)[], now_ms: number): void {
+  record(rows: readonly (HolderRow | OmittedRow | UnreadableRow)[], now_ms: number): void {
     for (const row of rows) {
       if (row.kind === 'holder' && absenceOf(row.memory_bytes) === null) {
         const { key, gpu, holder, name, slot, memory_bytes } = row;
@@ -40,7 +40,7 @@ export class PastHolders {
   }
 
   /** Forgets those who have not been seen since. */
-  forget(before_ms: number): void {
+  prune(before_ms: number): void {
     for (const [key, { seen_ms }] of this.all) {
       if (seen_ms < before_ms) {
         this.all.delete(key);

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { GIB, gpu, inventory, NOW, process, sample } from '../../testing/frames';
 import type { GpuSample } from '../../wire';
 import { gpusOf } from '../gpu';
-import { holderRows, SlotKeeper } from '../holders';
+import { holderRows, ColorSlots } from '../holders';
 import { PastHolders } from './past-holders';
 import { sectionsOf, type Plot, type Section } from './plots';
 import { DEFAULT_STATE, type DashboardState } from './state';
@@ -12,7 +12,7 @@ function sections(gpus: GpuSample[], state: Partial<DashboardState> = {}): Secti
   const now = sample(NOW, gpus);
   const views = gpusOf(inventory(gpus.length), now);
   const past = new PastHolders();
-  past.see(holderRows(views, new SlotKeeper()), NOW);
+  past.record(holderRows(views, new ColorSlots()), NOW);
   const holders = past.since(NOW - 1000, NOW);
   return sectionsOf({ state: { ...DEFAULT_STATE, ...state }, gpus: views, sample: now, holders });
 }
@@ -62,7 +62,7 @@ describe('the charts of a dashboard', () => {
   });
 
   it('lie over each other with one chart for each reading', () => {
-    const all = sections([gpu(0), gpu(1), gpu(2)], { arrangement: 'together', gpus: [0, 2] });
+    const all = sections([gpu(0), gpu(1), gpu(2)], { layout: 'together', gpus: [0, 2] });
     expect(all[0]?.title).toBe('2 GPUs');
     const power = plot(all, 'all power.draw_watts');
     expect(power?.lines.map(({ label, series }) => [label, series])).toEqual([
@@ -81,11 +81,11 @@ describe('those who held a GPU', () => {
   it('are named as long as the past that is shown has them, and hold nothing any more', () => {
     const past = new PastHolders();
     const views = gpusOf(inventory(1), sample(NOW, [gpu(0, { processes: [process(7)] })]));
-    past.see(holderRows(views, new SlotKeeper()), NOW);
+    past.record(holderRows(views, new ColorSlots()), NOW);
     const later = NOW + 60_000;
     expect(past.since(NOW - 1000, later).get(0)?.[0]).toMatchObject({ memory_bytes: 0 });
     expect(past.since(NOW + 1000, later).get(0)).toEqual([]);
-    past.forget(later);
+    past.prune(later);
     expect(past.since(0, later).size).toBe(0);
   });
 });

@@ -68,7 +68,7 @@ export function sectionsOf(input: PlotsInput): Section[] {
   const { state, gpus, sample } = input;
   const chosen = gpus.filter(({ index }) => state.gpus?.includes(index) ?? true);
   const kinds = GPU_CHARTS.filter((kind) => wants(state, kind.id));
-  const apart = state.arrangement === 'apart' || chosen.length < 2;
+  const apart = state.layout === 'apart' || chosen.length < 2;
   const sections = apart ? chosen.map((gpu) => ofGpu(gpu, kinds, input)) : [ofAll(chosen, kinds)];
   const machine = HOST_CHARTS.filter((kind) => wants(state, kind.id)).map((kind) => hostPlot(kind, sample));
   const host: Section = { key: 'host', gpu: null, title: trans.__('Machine'), plots: machine, missing: [] };

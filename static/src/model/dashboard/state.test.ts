@@ -1,6 +1,16 @@
 import { describe, expect, it } from 'vitest';
 
-import { DEFAULT_STATE, fromAddress, isHeld, moved, rangeOf, running, toAddress, toggledHold, zoomed } from './state';
+import {
+  DEFAULT_STATE,
+  fromAddress,
+  isPaused,
+  moved,
+  rangeOf,
+  resumed,
+  toAddress,
+  togglePaused,
+  zoomed,
+} from './state';
 
 const NOW = 1_763_635_200_000;
 
@@ -11,17 +21,17 @@ describe('what a dashboard shows', () => {
   });
 
   it('stands still where it was held, and runs again', () => {
-    const held = toggledHold(DEFAULT_STATE, NOW);
+    const held = togglePaused(DEFAULT_STATE, NOW);
     expect(rangeOf(held, NOW + 60_000)).toEqual([NOW - 120_000, NOW]);
-    expect(toggledHold(held, NOW + 60_000)).toEqual(DEFAULT_STATE);
+    expect(togglePaused(held, NOW + 60_000)).toEqual(DEFAULT_STATE);
   });
 
   it('is zoomed in whichever direction somebody draws, and not to nothing', () => {
     const zoom = zoomed(DEFAULT_STATE, NOW - 10_000, NOW - 30_000);
     expect(rangeOf(zoom, NOW)).toEqual([NOW - 30_000, NOW - 10_000]);
-    expect(isHeld(zoom)).toBe(true);
+    expect(isPaused(zoom)).toBe(true);
     expect(zoomed(zoom, NOW, NOW + 3)).toBe(zoom);
-    expect(running(zoom)).toEqual(DEFAULT_STATE);
+    expect(resumed(zoom)).toEqual(DEFAULT_STATE);
   });
 
   it('is moved back, and forth up to now', () => {
@@ -39,7 +49,7 @@ describe('an address', () => {
 
   it('brings back what was shown', () => {
     const state = zoomed(
-      { ...DEFAULT_STATE, gpus: [0, 3], arrangement: 'together', charts: ['power', 'cpu'], span_ms: 300_000 },
+      { ...DEFAULT_STATE, gpus: [0, 3], layout: 'together', charts: ['power', 'cpu'], span_ms: 300_000 },
       NOW,
       NOW + 9000,
     );
@@ -49,7 +59,7 @@ describe('an address', () => {
   });
 
   it('of what was held is that of what was seen', () => {
-    const seen = fromAddress(toAddress(toggledHold(DEFAULT_STATE, NOW)));
+    const seen = fromAddress(toAddress(togglePaused(DEFAULT_STATE, NOW)));
     expect(rangeOf(seen, NOW + 60_000)).toEqual([NOW - 120_000, NOW]);
   });
 

@@ -6,13 +6,13 @@ export interface DashboardState {
   /** GPUs by index; `null` for all. */
   gpus: readonly number[] | null;
   /** Each GPU for itself, or all of them in one chart per reading. */
-  arrangement: 'apart' | 'together';
+  layout: 'apart' | 'together';
   /** The charts by name; `null` for all. */
   charts: readonly string[] | null;
   /** How much of the past is shown, up to now or up to where it was held. */
   span_ms: number;
   /** Where time was held still; `null` where it runs. Samples are kept all the same. */
-  held_ms: number | null;
+  paused_ms: number | null;
   /** What was zoomed to; `null` where `span_ms` holds. */
   range: readonly [from_ms: number, to_ms: number] | null;
 }
@@ -24,16 +24,16 @@ const LEAST_RANGE_MS = 1000;
 
 export const DEFAULT_STATE: DashboardState = {
   gpus: null,
-  arrangement: 'apart',
+  layout: 'apart',
   charts: null,
   span_ms: 2 * 60_000,
-  held_ms: null,
+  paused_ms: null,
   range: null,
 };
 
 /** The part of the past that is shown at `now_ms`. */
 export function rangeOf(state: DashboardState, now_ms: number): readonly [from_ms: number, to_ms: number] {
-  const to_ms = state.held_ms ?? now_ms;
+  const to_ms = state.paused_ms ?? now_ms;
   return state.range ?? [to_ms - state.span_ms, to_ms];
 }
 
@@ -51,18 +51,18 @@ export function moved(state: DashboardState, share: number, now_ms: number): Das
 }
 
 /** Back to now. */
-export function running(state: DashboardState): DashboardState {
-  return { ...state, held_ms: null, range: null };
+export function resumed(state: DashboardState): DashboardState {
+  return { ...state, paused_ms: null, range: null };
 }
 
 /** The other of two: held still at `now_ms`, or running again. */
-export function toggledHold(state: DashboardState, now_ms: number): DashboardState {
-  return isHeld(state) ? running(state) : { ...state, held_ms: now_ms };
+export function togglePaused(state: DashboardState, now_ms: number): DashboardState {
+  return isPaused(state) ? resumed(state) : { ...state, paused_ms: now_ms };
 }
 
 /** Whether what is shown stays where it is. */
-export function isHeld(state: DashboardState): boolean {
-  return state.held_ms !== null || state.range !== null;
+export function isPaused(state: DashboardState): boolean {
+  return state.paused_ms !== null || state.range !== null;
 }
 
 /** As part of an address: `gpu=0,1&charts=power&span=5&from=1763635200000&to=1763635260000`; only what is not usual. */
@@ -71,7 +71,7 @@ export function toAddress(state: DashboardState): string {
   if (state.gpus !== null) {
     parts.set('gpu', state.gpus.join());
   }
-  if (state.arrangement === 'together') {
+  if (state.layout === 'together') {
     parts.set('view', 'together');
   }
   if (state.charts !== null) {
@@ -80,7 +80,7 @@ export function toAddress(state: DashboardState): string {
   if (state.span_ms !== DEFAULT_STATE.span_ms) {
     parts.set('span', String(state.span_ms / 60_000));
   }
-  const range = state.held_ms === null ? state.range : rangeOf(state, state.held_ms);
+  const range = state.paused_ms === null ? state.range : rangeOf(state, state.paused_ms);
   if (range !== null) {
     parts.set('from', String(range[0]));
     parts.set('to', String(range[1]));
@@ -99,10 +99,10 @@ export function fromAddress(address: string): DashboardState {
   const [from_ms, to_ms] = [Number(parts.get('from')), Number(parts.get('to'))];
   return {
     gpus: gpus?.length ? gpus : null,
-    arrangement: parts.get('view') === 'together' ? 'together' : 'apart',
+    layout: parts.get('view') === 'together' ? 'together' : 'apart',
     charts: charts?.length ? charts : null,
     span_ms: span_ms > 0 && Number.isFinite(span_ms) ? span_ms : DEFAULT_STATE.span_ms,
-    held_ms: null,
+    paused_ms: null,
     range: from_ms > 0 && to_ms - from_ms >= LEAST_RANGE_MS && Number.isFinite(to_ms) ? [from_ms, to_ms] : null,
   };
 }

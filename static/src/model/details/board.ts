@@ -5,7 +5,7 @@ import { plainText } from '../../lib/text';
 import { table, trans } from '../../lib/translation';
 import type { Board, ComputeMode, Mode, RecoveryAction } from '../../wire';
 import { valueOf } from '../reading';
-import { list, onOff, slow, together, told, type Detail, type DetailGroup } from './detail';
+import { list, onOff, slow, together, formatReading, type Detail, type DetailGroup } from './detail';
 
 const COMPUTE = table((): Record<ComputeMode, string> => ({
   default: trans.__('default'),
@@ -54,7 +54,7 @@ export const SETTINGS = table((): DetailGroup => ({
       ),
       level: ({ details }) => {
         const action = details === null ? null : valueOf(details.recovery_action);
-        return action === null || action === 'none' ? 'quiet' : 'act';
+        return action === null || action === 'none' ? 'none' : 'critical';
       },
     },
   ],
@@ -79,7 +79,7 @@ export const BOARD = table((): DetailGroup => ({
     {
       id: 'board.minor_number',
       label: trans.__('Device'),
-      read: ({ board }) => told(board.minor_number, (n) => `nvidia${String(n)}`),
+      read: ({ board }) => formatReading(board.minor_number, (n) => `nvidia${String(n)}`),
     },
     {
       id: 'pci_bus_id',
@@ -101,12 +101,12 @@ function number(
   return {
     id: `board.${part}`,
     label,
-    read: ({ board }) => told(board[part], (value) => words(count(value))),
+    read: ({ board }) => formatReading(board[part], (value) => words(count(value))),
   };
 }
 
 function name(part: keyof Pick<Board, 'serial' | 'part_number' | 'vbios_version'>, label: string): Detail {
-  return { id: `board.${part}`, label, read: ({ board }) => told(board[part], (text) => plainText(text, 60)) };
+  return { id: `board.${part}`, label, read: ({ board }) => formatReading(board[part], (text) => plainText(text, 60)) };
 }
 
 function describeMode({ current, pending }: Mode): string {

@@ -24,7 +24,7 @@ export interface DetailGroup {
 }
 
 /** A reading in words, with its time or its reason. */
-export function told<T>(reading: Reading<T>, format: (value: T) => string): Reading<string> {
+export function formatReading<T>(reading: Reading<T>, format: (value: T) => string): Reading<string> {
   const absence = absenceOf(reading);
   const value = valueOf(reading);
   if (absence !== null || value === null) {
@@ -36,7 +36,7 @@ export function told<T>(reading: Reading<T>, format: (value: T) => string): Read
 
 /** One of the readings that come with every sample. */
 export function now<T>(read: (now: GpuSample) => Reading<T>, format: (value: T) => string): Detail['read'] {
-  return (gpu) => (gpu.now === null ? null : told(read(gpu.now), format));
+  return (gpu) => (gpu.now === null ? null : formatReading(read(gpu.now), format));
 }
 
 /** One of the readings that come every ten seconds, with the time at which they were taken. */
@@ -45,7 +45,7 @@ export function slow<T>(read: (details: GpuDetails) => Reading<T>, format: (valu
     if (details === null) {
       return null;
     }
-    const reading = told(read(details), format);
+    const reading = formatReading(read(details), format);
     return typeof reading === 'string' ? { value: reading, at_ms: details.at_ms } : reading;
   };
 }

@@ -5,7 +5,7 @@ import { table, trans } from '../../lib/translation';
 import type { Reading } from '../../wire';
 import { GPU_FIELDS } from '../../wire/fields';
 import { valueOf } from '../reading';
-import { list, now, slow, together, told, type Detail, type DetailGroup } from './detail';
+import { list, now, slow, together, formatReading, type Detail, type DetailGroup } from './detail';
 
 /** What the catalogue calls a field. */
 function labelOf(id: string): string {
@@ -86,6 +86,8 @@ const CAUSES = table(
 
 /** For how long each thing has held the clocks down since the driver was loaded; too little to do is no such thing. */
 function heldDown(by: Record<ReturnType<typeof CAUSES>[number][0], Reading<number>>): Reading<string> {
-  const parts = CAUSES().map(([cause, name]) => told(by[cause], (s) => (s < 1 ? '' : `${name} ${duration(s * 1000)}`)));
+  const parts = CAUSES().map(([cause, name]) =>
+    formatReading(by[cause], (s) => (s < 1 ? '' : `${name} ${duration(s * 1000)}`)),
+  );
   return together(parts, (texts) => list(texts) || trans.__('never'));
 }

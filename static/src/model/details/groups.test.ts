@@ -121,25 +121,25 @@ describe('a detail', () => {
 describe('what is wrong', () => {
   it('with memory is marked', () => {
     const ecc = { ...details(0).ecc, volatile: { corrected_total: 0, uncorrected_total: 1 } };
-    expect(level('ecc.volatile', { details: { ecc } })).toBe('act');
-    expect(level('ecc.volatile', {})).toBe('quiet');
+    expect(level('ecc.volatile', { details: { ecc } })).toBe('critical');
+    expect(level('ecc.volatile', {})).toBe('none');
     const rows = { correctable: 0, uncorrectable: 1, pending: true, failed: false, spare: null };
-    expect(level('remapped_rows', { details: { remapped_rows: rows } })).toBe('warn');
-    expect(level('remapped_rows', { details: { remapped_rows: { ...rows, failed: true } } })).toBe('act');
+    expect(level('remapped_rows', { details: { remapped_rows: rows } })).toBe('warning');
+    expect(level('remapped_rows', { details: { remapped_rows: { ...rows, failed: true } } })).toBe('critical');
     expect(text('remapped_rows', { details: { remapped_rows: rows } })).toBe('1 · reset needed');
   });
 
   it('with links is marked, but not that none is in use', () => {
     const some = [nvLink(0), nvLink(1, { active: false })];
     expect(text('nvlinks', { details: { nvlinks: some } })).toBe('1 of 2 up (4.0, 25.0 GB/s)');
-    expect(level('nvlinks', { details: { nvlinks: some } })).toBe('warn');
-    expect(level('nvlinks', { details: { nvlinks: some.slice(1) } })).toBe('quiet');
+    expect(level('nvlinks', { details: { nvlinks: some } })).toBe('warning');
+    expect(level('nvlinks', { details: { nvlinks: some.slice(1) } })).toBe('none');
     expect(detailGroups(view({ details: { nvlinks: [] } })).missing).toContain('NVLink');
   });
 
   it('in the eyes of the driver says what to do', () => {
     expect(text('recovery_action', { details: { recovery_action: 'gpu_reset' } })).toBe('reset the GPU');
-    expect(level('recovery_action', { details: { recovery_action: 'gpu_reset' } })).toBe('act');
+    expect(level('recovery_action', { details: { recovery_action: 'gpu_reset' } })).toBe('critical');
   });
 
   it('after a reset is said of a setting that waits for one', () => {

@@ -5,7 +5,7 @@ import { plainText } from '../../lib/text';
 import { table, trans } from '../../lib/translation';
 import type { FabricState, GpuLink, NvLink, PciPath, Reading } from '../../wire';
 import { absenceOf, valueOf } from '../reading';
-import { list, onOff, slow, together, told, type Detail, type DetailGroup } from './detail';
+import { list, onOff, slow, together, formatReading, type Detail, type DetailGroup } from './detail';
 
 export const LINKS = table((): DetailGroup => ({
   title: trans.__('Links'),
@@ -33,7 +33,7 @@ export const LINKS = table((): DetailGroup => ({
       level: ({ details }) => {
         const links = (details === null ? null : valueOf(details.nvlinks)) ?? [];
         const up = upOf(links);
-        return up > 0 && up < links.length ? 'warn' : 'quiet';
+        return up > 0 && up < links.length ? 'warning' : 'none';
       },
     },
     traffic('nvlink', trans.__('NVLink traffic')),
@@ -93,8 +93,8 @@ function traffic(link: 'pcie' | 'nvlink', label: string): Detail {
         return null;
       }
       const { rx_bytes_per_second: rx, tx_bytes_per_second: tx } = now[link];
-      const received = told(rx, (rate) => trans.__('%1 RX', bytesPerSecond(rate)));
-      const sent = told(tx, (rate) => trans.__('%1 TX', bytesPerSecond(rate)));
+      const received = formatReading(rx, (rate) => trans.__('%1 RX', bytesPerSecond(rate)));
+      const sent = formatReading(tx, (rate) => trans.__('%1 TX', bytesPerSecond(rate)));
       return together([received, sent], list);
     },
   };

@@ -46,7 +46,7 @@ export const MEMORY = table((): DetailGroup => ({
       ),
       level: ({ details }) => {
         const pages = details === null ? null : valueOf(details.retired_pages);
-        return pages?.pending === true ? 'warn' : 'quiet';
+        return pages?.pending === true ? 'warning' : 'none';
       },
     },
     {
@@ -70,7 +70,7 @@ function errors(kind: 'volatile' | 'aggregate', label: string): Detail {
     ),
     level: ({ details }) => {
       const wrong = details === null ? null : valueOf(details.ecc[kind].uncorrected_total);
-      return wrong === null || wrong === 0 ? 'quiet' : kind === 'volatile' ? 'act' : 'warn';
+      return wrong === null || wrong === 0 ? 'none' : kind === 'volatile' ? 'critical' : 'warning';
     },
   };
 }
@@ -108,7 +108,7 @@ function describeRemap({ correctable, uncorrectable, pending, failed }: Remapped
 
 function remapLevel(details: GpuDetails | null): Level {
   const rows = details === null ? null : valueOf(details.remapped_rows);
-  return rows?.failed === true ? 'act' : rows?.pending === true ? 'warn' : 'quiet';
+  return rows?.failed === true ? 'critical' : rows?.pending === true ? 'warning' : 'none';
 }
 
 /** Banks that will soon have no spare row are what matters; the others are counted as one. */

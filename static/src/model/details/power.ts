@@ -4,7 +4,7 @@ import { celsius, count, DASH, kilowattHours, percent, watts } from '../../lib/f
 import { table, trans } from '../../lib/translation';
 import type { Fan, Reading } from '../../wire';
 import { valueOf } from '../reading';
-import { list, now, slow, told, type DetailGroup } from './detail';
+import { list, now, slow, formatReading, type DetailGroup } from './detail';
 
 export const POWER = table((): DetailGroup => ({
   title: trans.__('Power and temperature'),
@@ -28,7 +28,7 @@ export const POWER = table((): DetailGroup => ({
     {
       id: 'board.power_limits.default_watts',
       label: trans.__('Default limit'),
-      read: ({ board }) => told(board.power_limits.default_watts, watts),
+      read: ({ board }) => formatReading(board.power_limits.default_watts, watts),
     },
     {
       id: 'power.energy_joules_total',
@@ -52,12 +52,12 @@ export const POWER = table((): DetailGroup => ({
     {
       id: 'board.thresholds.slowdown_celsius',
       label: trans.__('Slowdown temperature'),
-      read: ({ board }) => told(board.thresholds.slowdown_celsius, celsius),
+      read: ({ board }) => formatReading(board.thresholds.slowdown_celsius, celsius),
     },
     {
       id: 'board.thresholds.shutdown_celsius',
       label: trans.__('Shutdown temperature'),
-      read: ({ board }) => told(board.thresholds.shutdown_celsius, celsius),
+      read: ({ board }) => formatReading(board.thresholds.shutdown_celsius, celsius),
     },
     {
       id: 'fans',

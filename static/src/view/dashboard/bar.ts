@@ -5,7 +5,7 @@ import { duration, timeOfDay } from '../../lib/format';
 import { plainText } from '../../lib/text';
 import { trans } from '../../lib/translation';
 import { GPU_CHARTS, HOST_CHARTS, MIG_CHART } from '../../model/dashboard/kinds';
-import { isHeld, rangeOf, running, SPANS_MIN, toggledHold, type DashboardState } from '../../model/dashboard/state';
+import { isPaused, rangeOf, resumed, SPANS_MIN, togglePaused, type DashboardState } from '../../model/dashboard/state';
 import type { GpuView } from '../../model/gpu';
 
 const CHARTS = [...GPU_CHARTS, MIG_CHART, ...HOST_CHARTS];
@@ -14,11 +14,11 @@ export class DashboardBar {
   readonly element: HTMLElement;
   private readonly gpus = group(trans.__('GPUs'));
   private readonly gpuChips = new Map<string, Chip>();
-  private readonly arrangement = group(trans.__('Layout'));
+  private readonly layout = group(trans.__('Layout'));
   private readonly spans = group(trans.__('Time range'));
   private readonly charts = group(trans.__('Charts'));
   private readonly menu: HTMLDetailsElement;
-  private readonly hold = chip('');
+  private readonly pause = chip('');
   private readonly range = h('span', { class: 'gpumon-range' });
   private state: DashboardState;
   private now_ms = 0;
@@ -34,20 +34,20 @@ export class DashboardBar {
       h('summary', { class: 'gpumon-chip' }, trans.__('Charts')),
       this.charts,
     );
-    this.hold.addEventListener('click', () => {
-      change(toggledHold(this.state, this.now_ms));
+    this.pause.addEventListener('click', () => {
+      change(togglePaused(this.state, this.now_ms));
     });
-    this.arrangement.append(
-      ...(['apart', 'together'] as const).map((arrangement) =>
-        chip(arrangement === 'apart' ? trans.__('By GPU') : trans.__('Overlaid'), arrangement, () => {
-          change({ ...this.state, arrangement });
+    this.layout.append(
+      ...(['apart', 'together'] as const).map((layout) =>
+        chip(layout === 'apart' ? trans.__('By GPU') : trans.__('Overlaid'), layout, () => {
+          change({ ...this.state, layout });
         }),
       ),
     );
     this.spans.append(
       ...SPANS_MIN.map((minutes) =>
         chip(duration(minutes * 60_000), String(minutes), () => {
-          change({ ...running(this.state), span_ms: minutes * 60_000 });
+          change({ ...resumed(this.state), span_ms: minutes * 60_000 });
         }),
       ),
     );
@@ -69,9 +69,9 @@ export class DashboardBar {
       'div',
       { class: 'gpumon-controls' },
       this.gpus,
-      this.arrangement,
+      this.layout,
       this.spans,
-      this.hold,
+      this.pause,
       this.range,
       this.menu,
     );
@@ -81,7 +81,7 @@ export class DashboardBar {
     this.state = state;
     this.now_ms = now_ms;
     setShown(this.gpus, gpus.length > 1);
-    setShown(this.arrangement, gpus.length > 1);
+    setShown(this.layout, gpus.length > 1);
     const all = gpus.map(({ index }) => index);
     const chips = keyed(
       this.gpus,
@@ -100,20 +100,20 @@ export class DashboardBar {
       press(element, gpu !== undefined && (state.gpus?.includes(gpu.index) ?? true));
       setAttribute(element, 'title', gpu === undefined ? null : plainText(gpu.fullName));
     });
-    pressOne(this.arrangement, state.arrangement);
-    pressOne(this.spans, isHeld(state) ? null : String(state.span_ms / 60_000));
+    pressOne(this.layout, state.layout);
+    pressOne(this.spans, isPaused(state) ? null : String(state.span_ms / 60_000));
     for (const one of this.charts.children) {
       press(one, state.charts?.includes(one.getAttribute('data-value') ?? '') ?? true);
     }
-    const held = isHeld(state);
-    setText(this.hold, held ? trans.__('Resume') : trans.__('Pause'));
+    const paused = isPaused(state);
+    setText(this.pause, paused ? trans.__('Resume') : trans.__('Pause'));
     setAttribute(
-      this.hold,
+      this.pause,
       'title',
-      held ? trans.__('Resume live updates') : trans.__('Pause the charts. Samples are still recorded.'),
+      paused ? trans.__('Resume live updates') : trans.__('Pause the charts. Samples are still recorded.'),
     );
     const [from_ms, to_ms] = rangeOf(state, now_ms);
-    setText(this.range, held ? trans.__('%1 to %2', timeOfDay(from_ms), timeOfDay(to_ms)) : '');
+    setText(this.range, paused ? trans.__('%1 to %2', timeOfDay(from_ms), timeOfDay(to_ms)) : '');
   }
 
   private known: readonly number[] = [];

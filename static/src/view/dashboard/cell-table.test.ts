@@ -21,8 +21,8 @@ function run(key: string, kernelId: string, gpu_ms: number, joules: number): Cel
 describe('the table of cells', () => {
   const notebooks = {
     nameOf: (kernelId: string) => (kernelId === 'here' ? 'new.ipynb' : null),
-    go: vi.fn(),
-    offer: vi.fn(),
+    open: vi.fn(),
+    openMenu: vi.fn(),
   };
   const table = new CellTable(() => undefined, notebooks);
   const runs = [run('slow', 'here', 900, 1), run('hot', 'gone', 10, 5000)];
@@ -45,7 +45,7 @@ describe('the table of cells', () => {
     expect(slow?.closest('tr')?.textContent).toContain('new.ipynb');
     expect(hot?.closest('tr')?.textContent).toContain('old.ipynb');
     slow?.click();
-    expect(notebooks.go).toHaveBeenCalledWith('here');
+    expect(notebooks.open).toHaveBeenCalledWith('here');
   });
 
   it('is not there without any', () => {

@@ -70,7 +70,7 @@ export class CellTable {
 class Row {
   readonly element: HTMLElement;
   private readonly started = h('td', { class: 'gpumon-cell-started' });
-  private readonly name = h('button', { class: 'gpumon-process-go gpumon-process-name', type: 'button' });
+  private readonly name = h('button', { class: 'gpumon-process-link gpumon-process-name', type: 'button' });
   private readonly notebook = h('span', { class: 'gpumon-process-sub' });
   private readonly numbers = COLUMNS.map(() => h('td', { class: 'gpumon-col-number' }));
 
@@ -79,7 +79,7 @@ class Row {
     private readonly notebooks: NotebookHost | null,
   ) {
     this.name.addEventListener('click', () => {
-      notebooks?.go(kernelId);
+      notebooks?.open(kernelId);
     });
     this.element = h('tr', {}, this.started, h('td', {}, this.name, this.notebook), ...this.numbers);
   }
@@ -93,13 +93,13 @@ class Row {
     this.name.disabled = name === null;
     const notebook = name ?? run.notebook;
     setText(this.notebook, run.running ? trans.__('%1, running', notebook) : notebook);
-    const words = describeCell(run.cost);
+    const parts = describeCell(run.cost);
     COLUMNS.forEach(({ id }, i) => {
-      const word = words.find((one) => one.id === id);
+      const part = parts.find((one) => one.id === id);
       const cell = this.numbers[i];
       if (cell !== undefined) {
-        setText(cell, word?.brief ?? DASH);
-        setAttribute(cell, 'title', word?.title ?? null);
+        setText(cell, part?.brief ?? DASH);
+        setAttribute(cell, 'title', part?.title ?? null);
       }
     });
   }

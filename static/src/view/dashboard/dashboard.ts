@@ -4,11 +4,19 @@ import { isOnDark } from '../../lib/color';
 import { h, keyed, setAttribute } from '../../lib/dom';
 import { PastHolders } from '../../model/dashboard/past-holders';
 import { DRAWN, sectionsOf } from '../../model/dashboard/plots';
-import { isHeld, moved, rangeOf, running, toggledHold, zoomed, type DashboardState } from '../../model/dashboard/state';
+import {
+  isPaused,
+  moved,
+  rangeOf,
+  resumed,
+  togglePaused,
+  zoomed,
+  type DashboardState,
+} from '../../model/dashboard/state';
 import { gpusOf } from '../../model/gpu';
 import { holderRows } from '../../model/holders';
 import { noticeOf, statusOf } from '../../model/status';
-import type { FeedReader } from '../../model/feed';
+import type { Subscription } from '../../model/feed';
 import type { Store } from '../../model/store';
 import { summaryOf } from '../../model/summary';
 import { Header } from '../header';
@@ -17,7 +25,7 @@ import { Cursor } from '../cursor';
 import type { NotebookHost } from '../notebook-host';
 import { Notice } from '../notice';
 import { readPalette, type Palette } from '../palette';
-import { Pins } from '../pins';
+import { EventMarkers } from '../event-markers';
 import { runBands } from '../run-bands';
 import { bandsOf } from './bands';
 import { DashboardBar } from './bar';
@@ -52,7 +60,7 @@ export class Dashboard {
   private readonly list = h('div', { class: 'gpumon-plot-sections' });
   private readonly sections = new Map<string, SectionView>();
   private readonly past = new PastHolders();
-  private readonly pins = new Pins();
+  private readonly markers = new EventMarkers();
   private readonly cells: CellTable;
   private readonly screen: IntersectionObserver | null;
   private readonly sizes: ResizeObserver | null;
@@ -62,7 +70,7 @@ export class Dashboard {
 
   constructor(
     private readonly store: Store,
-    private readonly reader: FeedReader,
+    private readonly subscription: Subscription,
     private readonly options: DashboardOptions,
   ) {
     this.state = options.state;
@@ -83,7 +91,7 @@ export class Dashboard {
     this.element.addEventListener('keydown', (event) => {
       this.onKey(event);
     });
-    reader.setMetrics(DRAWN);
+    subscription.setMetrics(DRAWN);
     this.screen =
       typeof IntersectionObserver === 'undefined'
         ? null
@@ -111,7 +119,7 @@ export class Dashboard {
     const now_ms = store.clock.now();
     const status = statusOf(store, Date.now());
     const gpus = gpusOf(store.inventory, store.sample, store.details);
-    this.follow();
+    this.updateTraces();
     const [from_ms, to_ms] = rangeOf(state, now_ms);
     setAttribute(this.element, 'data-gpumon-state', status.state);
     const chosen = gpus.filter(({ index }) => state.gpus?.includes(index) ?? true);
@@ -119,8 +127,8 @@ export class Dashboard {
     this.header.update(store, status, summary, 0, this.cursor.at_ms);
     this.notice.update(noticeOf(store, status, this.options.connectingMessage), status.level);
     this.bar.update(state, gpus, now_ms);
-    this.past.see(holderRows(gpus, store.slots), now_ms);
-    this.past.forget(store.timeline.times_ms[0] ?? now_ms);
+    this.past.record(holderRows(gpus, store.slots), now_ms);
+    this.past.prune(store.timeline.times_ms[0] ?? now_ms);
     const holders = this.past.since(from_ms, now_ms);
     const sections = sectionsOf({ state, gpus, sample: store.sample, holders });
     const { timeline } = store;
@@ -132,7 +140,7 @@ export class Dashboard {
       window,
       palette: this.currentPalette(),
       freshness: { now_ms, stale },
-      at_ms: this.cursor.at_ms ?? (isHeld(state) ? to_ms : null),
+      at_ms: this.cursor.at_ms ?? (isPaused(state) ? to_ms : null),
     };
     const views = keyed(
       this.list,
@@ -154,14 +162,14 @@ export class Dashboard {
     if (whole) {
       this.cells.update(runs, new Set(chosen.map(({ index }) => index)));
     }
-    const marks = {
+    const annotations = {
       bands: bandsOf(runs, context.palette, holders, now_ms, runBands(store.events, context.palette, now_ms)),
-      pins: this.pins.of(store.events, context.palette),
+      markers: this.markers.byGpu(store.events, context.palette),
     };
     views.forEach((view, i) => {
       const section = sections[i];
       if (section !== undefined) {
-        view.draw(section, context, marks);
+        view.draw(section, context, annotations);
       }
     });
   }
@@ -191,12 +199,12 @@ export class Dashboard {
   }
 
   /** Asks for the driver's own records, where there are few enough GPUs to see them. */
-  private follow(): void {
+  private updateTraces(): void {
     const count = this.state.gpus?.length ?? this.store.inventory?.gpus.length ?? 0;
-    const traced = count > 0 && count <= TRACED_GPUS && this.state.arrangement === 'apart';
+    const traced = count > 0 && count <= TRACED_GPUS && this.state.layout === 'apart';
     if (traced !== this.traced) {
       this.traced = traced;
-      this.reader.setTraces(traced);
+      this.subscription.setTraces(traced);
     }
   }
 
@@ -206,7 +214,7 @@ export class Dashboard {
         this.show(zoomed(this.state, a_ms, b_ms));
       },
       onReset: (): void => {
-        this.show(running(this.state));
+        this.show(resumed(this.state));
       },
     };
     return new SectionView(() => new PlotView(this.cursor, this.options.invalidate, zoom), this.screen);
@@ -239,9 +247,9 @@ export class Dashboard {
     if (key === 'ArrowLeft' || key === 'ArrowRight') {
       this.show(moved(this.state, key === 'ArrowLeft' ? -STEP : STEP, now_ms));
     } else if (key === ' ') {
-      this.show(toggledHold(this.state, now_ms));
-    } else if (key === 'Escape' && isHeld(this.state)) {
-      this.show(running(this.state));
+      this.show(togglePaused(this.state, now_ms));
+    } else if (key === 'Escape' && isPaused(this.state)) {
+      this.show(resumed(this.state));
     } else {
       return;
     }

@@ -37,8 +37,8 @@ export function mountDashboard(host: HTMLElement, options: DashboardMountOptions
   const { view, ...mounted } = mountView(
     host,
     feed,
-    (invalidate, reader) =>
-      new Dashboard(feed.store, reader, {
+    (invalidate, subscription) =>
+      new Dashboard(feed.store, subscription, {
         title: options.title ?? trans.__('GPU charts'),
         connectingMessage: options.connectingMessage ?? trans.__('Waiting for gpumon.'),
         notebooks: options.notebooks ?? null,

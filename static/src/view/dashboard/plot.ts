@@ -1,7 +1,7 @@
 /** One chart of a dashboard: what it is, what each of its lines says, and the lines. */
 
 import { Chart } from '../../chart/chart';
-import type { Band, ChartLine, Pin, Window } from '../../chart/content';
+import type { Band, ChartLine, EventMarker, Window } from '../../chart/content';
 import { roundUp } from '../../chart/ticks';
 import { h, keyed, setAttribute, setStyle, setText } from '../../lib/dom';
 import { firstAfter, placeAt, type Timeline } from '../../lib/timeline';
@@ -34,7 +34,8 @@ export class PlotView {
   readonly element: HTMLElement;
   private readonly visibility = new Visibility();
   /** What it was last given, whether it was drawn or not. */
-  private latest: [plot: Plot, context: PlotContext, bands: readonly Band[], pins: readonly Pin[]] | null = null;
+  private latest: [plot: Plot, context: PlotContext, bands: readonly Band[], markers: readonly EventMarker[]] | null =
+    null;
   /** Whether it is about to be seen without another frame. */
   private revealed = false;
   private readonly title = h('h3', { class: 'gpumon-plot-title' });
@@ -62,7 +63,7 @@ export class PlotView {
   }
 
   update(plot: Plot, context: PlotContext): void {
-    if (this.visibility.rests(context.freshness.now_ms)) {
+    if (this.visibility.skips(context.freshness.now_ms)) {
       return;
     }
     this.unit = plot.unit;
@@ -80,8 +81,8 @@ export class PlotView {
   }
 
   /** Draws the lines, where they are seen. */
-  draw(plot: Plot, context: PlotContext, bands: readonly Band[], pins: readonly Pin[]): void {
-    this.latest = [plot, context, bands, pins];
+  draw(plot: Plot, context: PlotContext, bands: readonly Band[], markers: readonly EventMarker[]): void {
+    this.latest = [plot, context, bands, markers];
     if (!this.visibility.onScreen) {
       return;
     }
@@ -108,7 +109,7 @@ export class PlotView {
       stack: plot.stack.map(drawn),
       limit: plot.limit,
       bands,
-      pins,
+      markers,
       at_ms: this.cursor.at_ms,
     });
   }
@@ -117,10 +118,10 @@ export class PlotView {
   setOnScreen(onScreen: boolean): void {
     this.visibility.onScreen = onScreen;
     if (onScreen && this.latest !== null) {
-      const [plot, given, bands, pins] = this.latest;
+      const [plot, given, bands, markers] = this.latest;
       const context = { ...given, window: { ...given.window, times_ms: given.timeline.times_ms } };
       this.update(plot, context);
-      this.draw(plot, context, bands, pins);
+      this.draw(plot, context, bands, markers);
     }
   }
 

@@ -1,6 +1,6 @@
 /** Charts that belong together, under their heading. */
 
-import type { Band, Pin } from '../../chart/content';
+import type { Band, EventMarker } from '../../chart/content';
 import { h, keyed, setAttribute, setShown, setText } from '../../lib/dom';
 import { trans } from '../../lib/translation';
 import type { Section } from '../../model/dashboard/plots';
@@ -8,9 +8,9 @@ import type { Palette } from '../palette';
 import type { PlotContext, PlotView } from './plot';
 
 /** What is marked on the charts of each GPU, by its index. */
-export interface PlotMarks {
+export interface PlotAnnotations {
   bands: ReadonlyMap<number, readonly Band[]>;
-  pins: ReadonlyMap<number, readonly Pin[]>;
+  markers: ReadonlyMap<number, readonly EventMarker[]>;
 }
 
 export class SectionView {
@@ -50,10 +50,10 @@ export class SectionView {
   }
 
   /** Draws the lines; when all sections are written, since letters on a canvas ask for their styles. */
-  draw({ plots }: Section, context: PlotContext, marks: PlotMarks): void {
+  draw({ plots }: Section, context: PlotContext, annotations: PlotAnnotations): void {
     for (const plot of plots) {
       const of = plot.gpu ?? -1;
-      this.plots.get(plot.key)?.draw(plot, context, marks.bands.get(of) ?? [], marks.pins.get(of) ?? []);
+      this.plots.get(plot.key)?.draw(plot, context, annotations.bands.get(of) ?? [], annotations.markers.get(of) ?? []);
     }
   }
 

@@ -32,10 +32,10 @@ export class RunCard {
   private readonly values = LIVE.map((metric) => ({ metric, value: new ReadingValue(metric.id) }));
   private readonly cancel = h('button', { class: 'gpumon-chip', type: 'button' }, trans.__('Cancel'));
   private readonly foreign = h('span', { class: 'gpumon-empty' }, trans.__('Press Ctrl-C in its terminal to stop it.'));
-  private readonly error = h('p', { class: 'gpumon-run-complaint' });
+  private readonly error = h('p', { class: 'gpumon-run-error' });
   private readonly list = h('ol', { class: 'gpumon-run-items' });
   private items: RunItem[] = [];
-  private asked = 0;
+  private requested = 0;
   private chosen = false;
 
   constructor(
@@ -75,7 +75,7 @@ export class RunCard {
     setShown(this.error, state.error !== null);
     setText(this.error, plainText(state.error ?? '', 2000));
     if (this.element.open) {
-      this.follow(state);
+      this.updateItems(state);
     }
   }
 
@@ -98,14 +98,14 @@ export class RunCard {
   }
 
   /** Shows what has come; where more came than was told, it is asked for. */
-  private follow({ items, newest }: RunState): void {
+  private updateItems({ items, newest }: RunState): void {
     if (items === this.items.length + 1 && newest !== null) {
       this.add([newest]);
-    } else if (items > this.items.length && items > this.asked) {
-      this.asked = items;
+    } else if (items > this.items.length && items > this.requested) {
+      this.requested = items;
       void this.fetchAll().then((details) => {
         this.add(details?.all.slice(this.items.length) ?? []);
-        this.asked = this.items.length;
+        this.requested = this.items.length;
       });
     }
   }

@@ -44,7 +44,7 @@ export class Choice {
   }
 
   /** There is this to choose from. */
-  offer(entries: readonly CatalogueEntry[]): void {
+  setEntries(entries: readonly CatalogueEntry[]): void {
     this.entries = entries;
     const groups = GROUPS().map(([kind, label]) => {
       const group = h('optgroup', { label });

@@ -126,7 +126,7 @@ it('shows each result as it comes, and fetches what it has missed', async () => 
   await settled();
   expect(request.mock.lastCall?.[0]).toBe('api/v1/runs/r1');
   expect(entry.element.querySelectorAll('.gpumon-run-items > li')).toHaveLength(ITEMS.length);
-  expect(find('.gpumon-run-part .gpumon-spoken')?.textContent).toContain('not known');
+  expect(find('.gpumon-run-part .gpumon-visually-hidden')?.textContent).toContain('not known');
 });
 
 it('what a stranger says is text', async () => {

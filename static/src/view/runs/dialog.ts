@@ -17,12 +17,12 @@ const OWN = { 'X-Gpumon': 'run' };
 
 export class RunDialog {
   private readonly choice: Choice;
-  private readonly complaint = h('p', { class: 'gpumon-run-complaint', role: 'alert' });
-  private readonly news = h('div', { class: 'gpumon-spoken', role: 'status', 'aria-live': 'polite' });
+  private readonly error = h('p', { class: 'gpumon-run-error', role: 'alert' });
+  private readonly liveRegion = h('div', { class: 'gpumon-visually-hidden', role: 'status', 'aria-live': 'polite' });
   private readonly list = h('div', { class: 'gpumon-run-list' });
   private readonly cards = new Map<string, RunCard>();
   /** What has been told of each run. */
-  private readonly told = new Map<string, string>();
+  private readonly announced = new Map<string, string>();
 
   constructor(
     host: HTMLElement,
@@ -31,12 +31,12 @@ export class RunDialog {
     private readonly invalidate: () => void,
   ) {
     this.choice = new Choice((job) => {
-      void this.ask('api/v1/runs', { method: 'POST', headers: OWN, body: JSON.stringify(job) });
+      void this.request('api/v1/runs', { method: 'POST', headers: OWN, body: JSON.stringify(job) });
     }, invalidate);
-    setShown(this.complaint, false);
-    host.replaceChildren(this.choice.element, this.complaint, this.news, this.list);
-    void this.ask('api/v1/catalogue').then((answer) => {
-      this.choice.offer((answer as Catalogue | null)?.entries ?? []);
+    setShown(this.error, false);
+    host.replaceChildren(this.choice.element, this.error, this.liveRegion, this.list);
+    void this.request('api/v1/catalogue').then((answer) => {
+      this.choice.setEntries((answer as Catalogue | null)?.entries ?? []);
       this.choice.focus();
     });
   }
@@ -53,49 +53,49 @@ export class RunDialog {
       ({ run }) => this.newCard(run),
     );
     runs.forEach((run, i) => cards[i]?.update(run, gpus, freshness, i === 0));
-    this.tell(runs);
+    this.announce(runs);
   }
 
   private newCard(run: string): RunCard {
     const where = `api/v1/runs/${encodeURIComponent(run)}`;
     return new RunCard(
-      async () => (await this.ask(where)) as RunDetails | null,
-      () => void this.ask(where, { method: 'DELETE', headers: OWN }),
+      async () => (await this.request(where)) as RunDetails | null,
+      () => void this.request(where, { method: 'DELETE', headers: OWN }),
       this.invalidate,
     );
   }
 
   /** A screen reader hears when a run begins and how it ends. */
-  private tell(runs: readonly RunState[]): void {
+  private announce(runs: readonly RunState[]): void {
     for (const run of runs) {
-      const before = this.told.get(run.run);
-      this.told.set(run.run, run.status);
+      const before = this.announced.get(run.run);
+      this.announced.set(run.run, run.status);
       if (before !== run.status && (before !== undefined || run.status === 'running')) {
-        setText(this.news, `${titleOf(run)}: ${describeStatus(run.status)}`);
+        setText(this.liveRegion, `${titleOf(run)}: ${describeStatus(run.status)}`);
       }
     }
   }
 
   /** The server's answer; `null` where it has refused, which is said. */
-  private async ask(path: string, init?: RequestInit): Promise<unknown> {
+  private async request(path: string, init?: RequestInit): Promise<unknown> {
     let why: string;
     try {
       const response = await this.runner.request(path, init);
       if (response.ok) {
-        this.complain('');
+        this.showError('');
         return await response.json();
       }
       why = plainText((await response.text()).trim()) || `HTTP ${String(response.status)}`;
     } catch {
       why = trans.__('The server is not responding, or is too old to run workloads.');
     }
-    this.complain(why);
+    this.showError(why);
     return null;
   }
 
-  private complain(why: string): void {
-    setText(this.complaint, why);
-    setShown(this.complaint, why !== '');
+  private showError(why: string): void {
+    setText(this.error, why);
+    setShown(this.error, why !== '');
     this.invalidate();
   }
 }

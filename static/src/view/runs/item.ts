@@ -12,20 +12,20 @@ const LONGEST = 2000;
 export function itemElement(item: RunItem): HTMLElement {
   switch (item.item) {
     case 'result':
-      return line(item.verified ? 'over' : 'act', plainText(item.id), [
+      return line(item.verified ? 'done' : 'critical', plainText(item.id), [
         h('span', { class: 'gpumon-run-text' }, plainText([item.dtype, item.device].filter(Boolean).join(', '))),
         ...resultParts(item).map(({ text, title, absent }) => {
           const part = h('span', { class: 'gpumon-run-part', title }, text);
           if (absent) {
-            part.append(h('span', { class: 'gpumon-spoken' }, ` (${title})`));
+            part.append(h('span', { class: 'gpumon-visually-hidden' }, ` (${title})`));
           }
           return part;
         }),
       ]);
     case 'failed':
-      return line('act', plainText(item.id), [h('span', {}, plainText(item.error, LONGEST))]);
+      return line('critical', plainText(item.id), [h('span', {}, plainText(item.error, LONGEST))]);
     case 'said':
-      return line('quiet', describeTopic(item.topic), [h('span', {}, plainText(item.text, LONGEST))]);
+      return line('none', describeTopic(item.topic), [h('span', {}, plainText(item.text, LONGEST))]);
   }
 }
 

@@ -25,8 +25,8 @@ const PROCESSES: Process[] = [
   process(13, { owner: { parents: [], slurm: { job_id: '7' } }, mps: true }),
 ];
 /** A server's own sentences, which are English. */
-const SAID = 'A sentence of the server.';
-const SINCE = { since_ms: NOW - 60_000, text: SAID };
+const SERVER_TEXT = 'A sentence of the server.';
+const SINCE = { since_ms: NOW - 60_000, text: SERVER_TEXT };
 type Conditions = { [K in Condition['condition']]: Extract<Condition, { condition: K }> };
 
 /** One of each kind. */
@@ -76,8 +76,8 @@ const EVENTS = [
     what,
   })),
   { what: 'power_source_changed' },
-  { what: 'xid', code: 79, meaning: SAID, advice: SAID },
-  { what: 'xid', code: 80, pid: 4711, meaning: SAID, advice: SAID },
+  { what: 'xid', code: 79, meaning: SERVER_TEXT, advice: SERVER_TEXT },
+  { what: 'xid', code: 80, pid: 4711, meaning: SERVER_TEXT, advice: SERVER_TEXT },
   { what: 'ecc_errors', corrected: 3, uncorrected: 0 },
   { what: 'ecc_errors', corrected: 3, uncorrected: 1 },
   ...Object.values(CONDITIONS).flatMap((condition) => [
@@ -113,7 +113,7 @@ export function gpus(): GpuSample[] {
 }
 
 /** The first frame of it. */
-export function world(): ServerFrame {
+export function fullHello(): ServerFrame {
   const known = inventory(7);
   known.platform.source = 'simulated';
   known.topology.push({ a: 0, b: 1, path: 'system', nvlinks: 0 }, { a: 0, b: 2, path: 'node', nvlinks: 18 });

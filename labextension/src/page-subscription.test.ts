@@ -2,14 +2,14 @@
 import type { Feed } from '@gpumon/page/feed';
 import { expect, it, vi } from 'vitest';
 
-import { RestingReader } from './resting';
+import { PageSubscription } from './page-subscription';
 
 /** Whether the reader looks, as far as the feed was told. */
-let looking = true;
-const leave = vi.fn();
+let active = true;
+const unsubscribe = vi.fn();
 const setTraces = vi.fn();
 const feed = {
-  join: () => ({ setLooking: (now: boolean) => (looking = now), setInterval: vi.fn(), setTraces, leave }),
+  subscribe: () => ({ setActive: (now: boolean) => (active = now), setInterval: vi.fn(), setTraces, unsubscribe }),
 } as unknown as Feed;
 
 function hide(hidden: boolean): void {
@@ -18,26 +18,26 @@ function hide(hidden: boolean): void {
 }
 
 it('looks while the page is seen, and while something has to be measured', () => {
-  const reader = new RestingReader(feed, { changed: () => undefined });
-  expect(looking).toBe(true);
+  const subscription = new PageSubscription(feed, { changed: () => undefined });
+  expect(active).toBe(true);
   hide(true);
-  expect(looking).toBe(false);
-  reader.measure(250);
-  expect(looking).toBe(true);
+  expect(active).toBe(false);
+  subscription.measure(250);
+  expect(active).toBe(true);
   expect(setTraces).toHaveBeenLastCalledWith(true);
-  reader.measure(null);
-  expect(looking).toBe(false);
+  subscription.measure(null);
+  expect(active).toBe(false);
   expect(setTraces).toHaveBeenLastCalledWith(false);
   hide(false);
-  expect(looking).toBe(true);
-  reader.leave();
-  expect(leave).toHaveBeenCalledTimes(1);
+  expect(active).toBe(true);
+  subscription.dispose();
+  expect(unsubscribe).toHaveBeenCalledTimes(1);
   hide(true);
-  expect(looking).toBe(true);
+  expect(active).toBe(true);
 });
 
 it('rests from the beginning on a page that is opened behind another', () => {
   hide(true);
-  new RestingReader(feed, { changed: () => undefined });
-  expect(looking).toBe(false);
+  new PageSubscription(feed, { changed: () => undefined });
+  expect(active).toBe(false);
 });

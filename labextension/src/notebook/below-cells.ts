@@ -1,0 +1,39 @@
+/** Elements below the cells of a notebook, at most one of a kind for each cell. */
+
+import type { NotebookPanel } from './notebook-panel';
+
+export class BelowCells<View extends { element: HTMLElement }> {
+  private readonly views = new Map<string, View>();
+
+  /** An element goes before the one that `before` selects, where the cell has one. */
+  constructor(
+    private readonly panel: NotebookPanel,
+    private readonly create: () => View,
+    private readonly before: string | null = null,
+  ) {}
+
+  /** What is below this cell from now on; `null` where the notebook has no such cell. */
+  attach(cellId: string): View | null {
+    const node = this.panel.content.widgets.find((one) => one.model.id === cellId)?.node;
+    if (node === undefined) {
+      return null;
+    }
+    const view = this.views.get(cellId) ?? this.create();
+    this.views.set(cellId, view);
+    if (view.element.parentElement !== node) {
+      node.insertBefore(view.element, this.before === null ? null : node.querySelector(this.before));
+    }
+    return view;
+  }
+
+  remove(cellId: string): void {
+    this.views.get(cellId)?.element.remove();
+    this.views.delete(cellId);
+  }
+
+  dispose(): void {
+    for (const cellId of [...this.views.keys()]) {
+      this.remove(cellId);
+    }
+  }
+}

@@ -1,0 +1,35 @@
+/** A reader of a feed that rests while nobody can see the page. */
+
+import type { Feed, FeedListener, Subscription } from '@gpumon/page/feed';
+
+/** A place among the readers of a feed, as the view has one; but it looks by itself whenever the page can be seen. */
+export class PageSubscription {
+  private readonly subscription: Subscription;
+  private measuring = false;
+
+  constructor(feed: Feed, listener: FeedListener) {
+    this.subscription = feed.subscribe(listener);
+    document.addEventListener('visibilitychange', this.updateActive);
+    this.updateActive();
+  }
+
+  /**
+   * What goes on has to be measured, whether it is seen or not, at least so often and with what the driver records in
+   * between; `null` ends that.
+   */
+  measure(interval_ms: number | null): void {
+    this.measuring = interval_ms !== null;
+    this.subscription.setInterval(interval_ms);
+    this.subscription.setTraces(this.measuring);
+    this.updateActive();
+  }
+
+  dispose(): void {
+    document.removeEventListener('visibilitychange', this.updateActive);
+    this.subscription.unsubscribe();
+  }
+
+  private readonly updateActive = (): void => {
+    this.subscription.setActive(this.measuring || !document.hidden);
+  };
+}

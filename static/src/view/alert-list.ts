@@ -1,0 +1,42 @@
+/** What is the matter with a GPU: one line each, the worst first. */
+
+import { h, keyed, setAttribute, setShown, setText } from '../lib/dom';
+import type { Alert } from '../model/condition';
+import { severityIcon, severityLabel } from './severity-icon';
+
+interface Line {
+  element: HTMLElement;
+  level: HTMLElement;
+  text: HTMLElement;
+  since: HTMLElement;
+}
+
+export class AlertList {
+  readonly element = h('ul', { class: 'gpumon-alerts' });
+  private readonly lines = new Map<string, Line>();
+
+  update(alerts: readonly Alert[]): void {
+    setShown(this.element, alerts.length > 0);
+    const lines = keyed(this.element, this.lines, alerts, ({ key }) => key, newLine);
+    lines.forEach((line, i) => {
+      const alert = alerts[i];
+      if (alert === undefined) {
+        return;
+      }
+      setAttribute(line.element, 'data-level', alert.level);
+      // A closed card cuts long lines, so the title has all of it.
+      setAttribute(line.element, 'title', `${alert.text}\n${alert.title}`);
+      setText(line.level, severityLabel(alert.level));
+      setText(line.text, alert.text);
+      setText(line.since, ` (${alert.title})`);
+    });
+  }
+}
+
+function newLine(): Line {
+  const level = h('span', { class: 'gpumon-visually-hidden' });
+  const text = h('span', {});
+  const since = h('span', { class: 'gpumon-visually-hidden' });
+  const words = h('span', { class: 'gpumon-alert-text' }, level, text, since);
+  return { element: h('li', { class: 'gpumon-alert' }, severityIcon(), words), level, text, since };
+}

@@ -1,0 +1,44 @@
+/** Two notebooks whose kernels hold GPU memory, as the script of the fake library has it. */
+
+import { writeFileSync } from 'node:fs';
+import path from 'node:path';
+
+import type { Browser } from 'playwright-core';
+import { onTestFinished } from 'vitest';
+
+import { launchBrowser } from '../src/browser';
+import { JupyterServer } from '../src/jupyter';
+import { newFolder, overFake } from '../src/machine';
+import { notebookOf } from '../src/notebook-file';
+
+export interface Notebooks {
+  browser: Browser;
+  jupyter: JupyterServer;
+  /** The PIDs of their kernels. */
+  train: number;
+  evaluation: number;
+  /** Writes what the GPUs do from now on. */
+  script: (toml: string) => void;
+}
+
+/** Starts Jupyter with `train.ipynb`, which has these cells, and `eval.ipynb`, until the test ends. */
+export async function startNotebooks(code: readonly string[]): Promise<Notebooks> {
+  const scenario = path.join(newFolder(), 'scenario.toml');
+  const browser = await launchBrowser();
+  onTestFinished(() => browser.close());
+  const jupyter = await JupyterServer.start(overFake(scenario));
+  onTestFinished(() => jupyter.stop());
+  jupyter.write('train.ipynb', notebookOf(code));
+  jupyter.write('eval.ipynb', notebookOf([]));
+  const { pid: train } = await jupyter.startKernel('train.ipynb');
+  const { pid: evaluation } = await jupyter.startKernel('eval.ipynb');
+  const script = (toml: string): void => {
+    writeFileSync(scenario, `start_ms = ${String(Date.now())}\n${toml}`);
+  };
+  return { browser, jupyter, train, evaluation, script };
+}
+
+/** A process in such a script; `memory` is a size, or sizes by their second. */
+export function held(gpu: number, pid: number, memory: unknown, percent: number): string {
+  return `[[process]]\ngpu = ${String(gpu)}\npid = ${String(pid)}\nmemory = ${JSON.stringify(memory)}\nsm_percent = ${String(percent)}\n`;
+}
