@@ -66,14 +66,13 @@ fn tutorial(case: &Case) -> CatalogueEntry {
     }
 }
 
-fn demonstration(scenario: &&dyn Scenario) -> CatalogueEntry {
-    let about = scenario.about();
+fn demonstration(scenario: &&Scenario) -> CatalogueEntry {
     CatalogueEntry {
         kind: RunKind::Oom,
-        id: about.id.to_owned(),
-        title: about.title.to_owned(),
-        does: about.shows.to_owned(),
-        teaches: about.lesson.to_owned(),
+        id: scenario.id.to_owned(),
+        title: scenario.title.to_owned(),
+        does: scenario.shows.to_owned(),
+        teaches: scenario.lesson.to_owned(),
         on_cpu: true,
     }
 }

@@ -3,7 +3,7 @@
 use super::arena::Arena;
 use crate::{
     error::gib,
-    oom::{About, Scenario, ScenarioContext, Stop, device::Device},
+    oom::{Scenario, ScenarioContext, Stop, device::Device},
     protocol::Phase,
 };
 
@@ -14,10 +14,7 @@ const WANTED: u64 = 4;
 /// What is written across the border of two pieces, in bytes.
 const ACROSS_BYTES: u64 = 4096;
 
-/// Fragmentation in an arena, and its cure.
-pub(super) struct Fragment;
-
-static ABOUT: About = About {
+pub(super) static FRAGMENT: Scenario = Scenario {
     id: "fragment",
     title: "fragmentation, and its cure",
     shows: "Half of an arena is free, and a request for half of that fails, since no two free pieces lie side by side; mapped \
@@ -32,23 +29,18 @@ static ABOUT: About = About {
          tear an arena most.",
     ],
     lesson: "\"Reserved but unallocated\" that is larger than the request is fragmentation, and not a lack of memory.",
+    run,
 };
 
-impl Scenario for Fragment {
-    fn about(&self) -> &About {
-        &ABOUT
+fn run(context: &mut ScenarioContext<'_>) -> Result<(), Stop> {
+    let granularity_bytes = context.device.granularity_bytes()?.max(1);
+    let piece_bytes = context.part_of_usable(2 * PIECES)? / granularity_bytes * granularity_bytes;
+    if piece_bytes == 0 {
+        context.make_sure_of(2 * PIECES * granularity_bytes)?;
     }
-
-    fn run(&self, context: &mut ScenarioContext<'_>) -> Result<(), Stop> {
-        let granularity_bytes = context.device.granularity_bytes()?.max(1);
-        let piece_bytes = context.part_of_usable(2 * PIECES)? / granularity_bytes * granularity_bytes;
-        if piece_bytes == 0 {
-            context.make_sure_of(2 * PIECES * granularity_bytes)?;
-        }
-        context.phase(Phase::Measuring);
-        torn(context, piece_bytes)?;
-        mended(context, piece_bytes)
-    }
+    context.phase(Phase::Measuring);
+    torn(context, piece_bytes)?;
+    mended(context, piece_bytes)
 }
 
 /// An arena that has enough, and not in a row.
