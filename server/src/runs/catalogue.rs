@@ -48,8 +48,10 @@ impl Catalogue {
                 on_cpu: about.runs_on(Backend::Cpu),
             }
         });
-        let entries =
-            workloads.chain([burn()]).chain(CASES.iter().map(tutorial)).chain(oom::all().iter().map(demonstration));
+        let entries = workloads
+            .chain([burn()])
+            .chain(CASES.iter().map(tutorial))
+            .chain(oom::all().iter().copied().map(demonstration));
         let entries = entries.chain([selftest()]);
         Self { entries: entries.collect() }
     }
@@ -66,7 +68,7 @@ fn tutorial(case: &Case) -> CatalogueEntry {
     }
 }
 
-fn demonstration(scenario: &&Scenario) -> CatalogueEntry {
+fn demonstration(scenario: &Scenario) -> CatalogueEntry {
     CatalogueEntry {
         kind: RunKind::Oom,
         id: scenario.id.to_owned(),
