@@ -48,8 +48,10 @@ impl Catalogue {
                 on_cpu: about.runs_on(Backend::Cpu),
             }
         });
-        let entries =
-            workloads.chain([burn()]).chain(CASES.iter().map(tutorial)).chain(oom::all().iter().map(demonstration));
+        let entries = workloads
+            .chain([burn()])
+            .chain(CASES.iter().map(tutorial))
+            .chain(oom::all().iter().copied().map(demonstration));
         let entries = entries.chain([selftest()]);
         Self { entries: entries.collect() }
     }
@@ -66,14 +68,13 @@ fn tutorial(case: &Case) -> CatalogueEntry {
     }
 }
 
-fn demonstration(scenario: &&dyn Scenario) -> CatalogueEntry {
-    let about = scenario.about();
+fn demonstration(scenario: &Scenario) -> CatalogueEntry {
     CatalogueEntry {
         kind: RunKind::Oom,
-        id: about.id.to_owned(),
-        title: about.title.to_owned(),
-        does: about.shows.to_owned(),
-        teaches: about.lesson.to_owned(),
+        id: scenario.id.to_owned(),
+        title: scenario.title.to_owned(),
+        does: scenario.shows.to_owned(),
+        teaches: scenario.lesson.to_owned(),
         on_cpu: true,
     }
 }

@@ -11,78 +11,42 @@ use crate::{
     switches::{with_value, without_value},
 };
 
-pub(super) const CLOCKS: Form = Form {
-    name: "clocks",
-    help: CLOCKS_HELP,
-    switches: &[
+pub(super) const CLOCKS: Form = Form::new("clocks", CLOCKS_HELP)
+    .changing(&["--sync-boost-add", "--sync-boost-remove", "-som"])
+    .not_in_nvml(&["--sync-boost-list"])
+    .takes(&[
         with_value(&["-i", "--id"]),
         without_value(&["--sync-boost-list"]),
         without_value(&["--sync-boost-add"]),
         with_value(&["--sync-boost-remove"]),
         with_value(&["-som", "--sparse-operation-mode"]),
         without_value(&["-h", "--help"]),
-    ],
-    changing: &["--sync-boost-add", "--sync-boost-remove", "-som"],
-    not_in_nvml: &["--sync-boost-list"],
-};
+    ]);
 
-pub(super) const BASE: Form = Form {
-    name: "base-clocks",
-    help: BASE_HELP,
-    switches: &[with_value(&["-i", "--id"]), without_value(&["-h", "--help"])],
-    changing: &[],
-    not_in_nvml: &[],
-};
+pub(super) const BASE: Form =
+    Form::new("base-clocks", BASE_HELP).takes(&[with_value(&["-i", "--id"]), without_value(&["-h", "--help"])]);
 
-pub(super) const BOOST_SLIDER: Form = Form {
-    name: "boost-slider",
-    help: BOOST_SLIDER_HELP,
-    switches: &[
+pub(super) const BOOST_SLIDER: Form =
+    Form::new("boost-slider", BOOST_SLIDER_HELP).changing(&["--vboost"]).not_in_nvml(&["-l"]).takes(&[
         with_value(&["-i", "--id"]),
         without_value(&["-l", "--list"]),
         with_value(&["--vboost"]),
         without_value(&["-h", "--help"]),
-    ],
-    changing: &["--vboost"],
-    not_in_nvml: &["-l"],
-};
+    ]);
 
-pub(super) const COMPUTE_POLICY: Form = Form {
-    name: "compute-policy",
-    help: COMPUTE_POLICY_HELP,
-    switches: &[
+pub(super) const COMPUTE_POLICY: Form =
+    Form::new("compute-policy", COMPUTE_POLICY_HELP).changing(&["--set-timeslice"]).not_in_nvml(&["-l"]).takes(&[
         with_value(&["-i", "--id"]),
         without_value(&["-l", "--list"]),
         with_value(&["--set-timeslice"]),
         without_value(&["-h", "--help"]),
-    ],
-    changing: &["--set-timeslice"],
-    not_in_nvml: &["-l"],
-};
-
-/// Runs `clocks`.
-pub(crate) fn clocks(arguments: &[String], _: &dyn QueryBackend, _: &mut dyn Write) -> Result<u8, Stop> {
-    CLOCKS.parse(arguments)?;
-    Err(CLOCKS.explain())
-}
+    ]);
 
 /// Runs `base-clocks`.
 pub(crate) fn base(arguments: &[String], driver: &dyn QueryBackend, _: &mut dyn Write) -> Result<u8, Stop> {
     let switches = BASE.parse(arguments)?;
     Form::gpus(&switches, driver)?;
     Err(Refusal::not_in_nvml("base-clocks").into())
-}
-
-/// Runs `boost-slider`.
-pub(crate) fn boost_slider(arguments: &[String], _: &dyn QueryBackend, _: &mut dyn Write) -> Result<u8, Stop> {
-    BOOST_SLIDER.parse(arguments)?;
-    Err(BOOST_SLIDER.explain())
-}
-
-/// Runs `compute-policy`.
-pub(crate) fn compute_policy(arguments: &[String], _: &dyn QueryBackend, _: &mut dyn Write) -> Result<u8, Stop> {
-    COMPUTE_POLICY.parse(arguments)?;
-    Err(COMPUTE_POLICY.explain())
 }
 
 const CLOCKS_HELP: &str = "

@@ -12,8 +12,7 @@ use crate::{
     switches::{Switch, with_value, without_value},
 };
 
-pub(super) const FORM: Form =
-    Form { name: "conf-compute", help: HELP, switches: SWITCHES, changing: &["-sm", "-srs", "-skr"], not_in_nvml: &[] };
+pub(super) const FORM: Form = Form::new("conf-compute", HELP).changing(&["-sm", "-srs", "-skr"]).takes(SWITCHES);
 
 const SWITCHES: &[Switch] = &[
     without_value(&["-h", "--help"]),

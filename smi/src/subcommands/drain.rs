@@ -11,20 +11,14 @@ use crate::{
     switches::{with_value, without_value},
 };
 
-pub(super) const FORM: Form = Form {
-    name: "drain",
-    help: HELP,
-    switches: &[
-        without_value(&["-h", "--help"]),
-        with_value(&["-p", "--pciid"]),
-        with_value(&["-m", "--modify"]),
-        without_value(&["-q", "--query"]),
-        without_value(&["-r", "--remove"]),
-        without_value(&["-d", "--discover"]),
-    ],
-    changing: &["-m", "-r", "-d"],
-    not_in_nvml: &[],
-};
+pub(super) const FORM: Form = Form::new("drain", HELP).changing(&["-m", "-r", "-d"]).takes(&[
+    without_value(&["-h", "--help"]),
+    with_value(&["-p", "--pciid"]),
+    with_value(&["-m", "--modify"]),
+    without_value(&["-q", "--query"]),
+    without_value(&["-r", "--remove"]),
+    without_value(&["-d", "--discover"]),
+]);
 
 /// Runs `drain`.
 pub(crate) fn run(arguments: &[String], driver: &dyn QueryBackend, output: &mut dyn Write) -> Result<u8, Stop> {

@@ -21,6 +21,22 @@ pub(super) struct Form {
 }
 
 impl Form {
+    pub(super) const fn new(name: &'static str, help: &'static str) -> Self {
+        Self { name, help, switches: &[], changing: &[], not_in_nvml: &[] }
+    }
+
+    pub(super) const fn takes(self, switches: &'static [Switch]) -> Self {
+        Self { switches, ..self }
+    }
+
+    pub(super) const fn changing(self, changing: &'static [&'static str]) -> Self {
+        Self { changing, ..self }
+    }
+
+    pub(super) const fn not_in_nvml(self, not_in_nvml: &'static [&'static str]) -> Self {
+        Self { not_in_nvml, ..self }
+    }
+
     /// Reads what was typed. What stops it there: a fault, the help, a switch that is refused.
     pub(super) fn parse<'a>(&self, arguments: &'a [String]) -> Result<Switches<'a>, Stop> {
         let switches = Switches::parse(self.switches, arguments)?;
@@ -49,6 +65,12 @@ impl Form {
     /// The help, which is no failure.
     pub(super) fn explain(&self) -> Stop {
         Refusal::new(0, self.help).into()
+    }
+
+    /// Runs a subcommand of which NVML tells nothing.
+    pub(super) fn only_explain(&self, arguments: &[String]) -> Result<u8, Stop> {
+        self.parse(arguments)?;
+        Err(self.explain())
     }
 
     /// The GPUs that `-i` names, or all.

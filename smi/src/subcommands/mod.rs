@@ -34,15 +34,23 @@ const SUBCOMMANDS: &[Subcommand] = &[
     Subcommand::new("drain", drain::run, drain::FORM.typing()),
     Subcommand::new("power-profiles", power::profiles, power::PROFILES.typing()),
     Subcommand::new("power-smoothing", power::smoothing, power::SMOOTHING.typing()),
-    Subcommand::new("power-hint", power::hint, power::HINT.typing()),
+    Subcommand::new("power-hint", |words, _, _| power::HINT.only_explain(words), power::HINT.typing()),
     Subcommand::new("gpm", monitors::gpm, monitors::GPM.typing()),
-    Subcommand::new("prm", monitors::prm, monitors::PRM.typing()),
+    Subcommand::new("prm", |words, _, _| monitors::PRM.only_explain(words), monitors::PRM.typing()),
     Subcommand::new("daemon", monitors::daemon, Typing::NONE),
     Subcommand::new("replay", monitors::replay, Typing::NONE),
-    Subcommand::new("clocks", clocks::clocks, clocks::CLOCKS.typing()),
+    Subcommand::new("clocks", |words, _, _| clocks::CLOCKS.only_explain(words), clocks::CLOCKS.typing()),
     Subcommand::new("base-clocks", clocks::base, clocks::BASE.typing()),
-    Subcommand::new("boost-slider", clocks::boost_slider, clocks::BOOST_SLIDER.typing()),
-    Subcommand::new("compute-policy", clocks::compute_policy, clocks::COMPUTE_POLICY.typing()),
+    Subcommand::new(
+        "boost-slider",
+        |words, _, _| clocks::BOOST_SLIDER.only_explain(words),
+        clocks::BOOST_SLIDER.typing(),
+    ),
+    Subcommand::new(
+        "compute-policy",
+        |words, _, _| clocks::COMPUTE_POLICY.only_explain(words),
+        clocks::COMPUTE_POLICY.typing(),
+    ),
 ];
 
 /// All of them.

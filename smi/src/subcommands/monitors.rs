@@ -11,34 +11,22 @@ use crate::{
     switches::{Switch, Switches, with_value, without_value},
 };
 
-pub(super) const GPM: Form = Form {
-    name: "gpm",
-    help: GPM_HELP,
-    switches: &[
-        without_value(&["-h", "--help"]),
-        with_value(&["-i", "--id"]),
-        with_value(&["-s", "--set-stream-state"]),
-        without_value(&["-g", "--get-stream-state"]),
-    ],
-    changing: &["-s"],
-    not_in_nvml: &[],
-};
+pub(super) const GPM: Form = Form::new("gpm", GPM_HELP).changing(&["-s"]).takes(&[
+    without_value(&["-h", "--help"]),
+    with_value(&["-i", "--id"]),
+    with_value(&["-s", "--set-stream-state"]),
+    without_value(&["-g", "--get-stream-state"]),
+]);
 
-pub(super) const PRM: Form = Form {
-    name: "prm",
-    help: PRM_HELP,
-    switches: &[
-        without_value(&["-h", "--help"]),
-        with_value(&["-i", "--index"]),
-        without_value(&["-l", "--list"]),
-        with_value(&["-n", "--name"]),
-        without_value(&["-f", "--info"]),
-        with_value(&["-p", "--params"]),
-        with_value(&["-c", "--counters"]),
-    ],
-    changing: &[],
-    not_in_nvml: &["-l", "-n", "-f", "-p", "-c"],
-};
+pub(super) const PRM: Form = Form::new("prm", PRM_HELP).not_in_nvml(&["-l", "-n", "-f", "-p", "-c"]).takes(&[
+    without_value(&["-h", "--help"]),
+    with_value(&["-i", "--index"]),
+    without_value(&["-l", "--list"]),
+    with_value(&["-n", "--name"]),
+    without_value(&["-f", "--info"]),
+    with_value(&["-p", "--params"]),
+    with_value(&["-c", "--counters"]),
+]);
 
 /// Runs `gpm`.
 pub(crate) fn gpm(arguments: &[String], driver: &dyn QueryBackend, output: &mut dyn Write) -> Result<u8, Stop> {
@@ -56,12 +44,6 @@ pub(crate) fn gpm(arguments: &[String], driver: &dyn QueryBackend, output: &mut 
     };
     writeln!(output, "GPM stream state: {state}")?;
     Ok(0)
-}
-
-/// Runs `prm`.
-pub(crate) fn prm(arguments: &[String], _: &dyn QueryBackend, _: &mut dyn Write) -> Result<u8, Stop> {
-    PRM.parse(arguments)?;
-    Err(PRM.explain())
 }
 
 /// Runs `daemon`.

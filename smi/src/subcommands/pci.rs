@@ -12,34 +12,22 @@ use crate::{
     switches::{with_value, without_value},
 };
 
-pub(super) const PCI: Form = Form {
-    name: "pci",
-    help: PCI_HELP,
-    switches: &[
-        without_value(&["-h", "--help"]),
-        with_value(&["-i", "--id"]),
-        without_value(&["-gErrCnt", "--getErrorCounters"]),
-        without_value(&["-cErrCnt", "--clearErrorCounters"]),
-        without_value(&["-gCnt", "--getCounters"]),
-    ],
-    changing: &["-cErrCnt"],
-    not_in_nvml: &[],
-};
+pub(super) const PCI: Form = Form::new("pci", PCI_HELP).changing(&["-cErrCnt"]).takes(&[
+    without_value(&["-h", "--help"]),
+    with_value(&["-i", "--id"]),
+    without_value(&["-gErrCnt", "--getErrorCounters"]),
+    without_value(&["-cErrCnt", "--clearErrorCounters"]),
+    without_value(&["-gCnt", "--getCounters"]),
+]);
 
-pub(super) const C2C: Form = Form {
-    name: "c2c",
-    help: C2C_HELP,
-    switches: &[
-        without_value(&["-h", "--help"]),
-        with_value(&["-i", "--id"]),
-        with_value(&["-l", "--link"]),
-        without_value(&["-s", "--status"]),
-        without_value(&["-e", "--errorCounters"]),
-        without_value(&["-gLowPwrInfo", "-getLowPowerInfo"]),
-    ],
-    changing: &[],
-    not_in_nvml: &[],
-};
+pub(super) const C2C: Form = Form::new("c2c", C2C_HELP).takes(&[
+    without_value(&["-h", "--help"]),
+    with_value(&["-i", "--id"]),
+    with_value(&["-l", "--link"]),
+    without_value(&["-s", "--status"]),
+    without_value(&["-e", "--errorCounters"]),
+    without_value(&["-gLowPwrInfo", "-getLowPowerInfo"]),
+]);
 
 /// `NVML_FI_DEV_PCIE_REPLAY_COUNTER` and those of `NVML_FI_DEV_PCIE_COUNT_*` that count errors.
 const ERRORS: [(u32, &str); 13] = [

@@ -11,27 +11,20 @@ use crate::{
     switches::{with_value, without_value},
 };
 
-pub(super) const PROFILES: Form = Form {
-    name: "power-profiles",
-    help: PROFILES_HELP,
-    switches: &[
-        without_value(&["-h", "--help"]),
-        with_value(&["-i", "--id"]),
-        without_value(&["-l", "--list"]),
-        without_value(&["-ld", "--list-detailed"]),
-        without_value(&["-gr", "--get-requested"]),
-        with_value(&["-sr", "--set-requested"]),
-        with_value(&["-cr", "--clear-requested"]),
-        without_value(&["-ge", "--get-enforced"]),
-    ],
-    changing: &["-sr", "-cr"],
-    not_in_nvml: &[],
-};
+pub(super) const PROFILES: Form = Form::new("power-profiles", PROFILES_HELP).changing(&["-sr", "-cr"]).takes(&[
+    without_value(&["-h", "--help"]),
+    with_value(&["-i", "--id"]),
+    without_value(&["-l", "--list"]),
+    without_value(&["-ld", "--list-detailed"]),
+    without_value(&["-gr", "--get-requested"]),
+    with_value(&["-sr", "--set-requested"]),
+    with_value(&["-cr", "--clear-requested"]),
+    without_value(&["-ge", "--get-enforced"]),
+]);
 
-pub(super) const SMOOTHING: Form = Form {
-    name: "power-smoothing",
-    help: SMOOTHING_HELP,
-    switches: &[
+pub(super) const SMOOTHING: Form = Form::new("power-smoothing", SMOOTHING_HELP)
+    .changing(&["-spp", "-ptf", "-rur", "-rdr", "-rdh", "-s", "-spf", "-pfawm", "-pftwm", "-pfao"])
+    .takes(&[
         without_value(&["-h", "--help"]),
         with_value(&["-i", "--id"]),
         with_value(&["-p", "--profile"]),
@@ -46,15 +39,10 @@ pub(super) const SMOOTHING: Form = Form {
         with_value(&["-pfawm", "--primary-floor-act-win-mult"]),
         with_value(&["-pftwm", "--primary-floor-tar-win-mult"]),
         with_value(&["-pfao", "--primary-floor-act-offset"]),
-    ],
-    changing: &["-spp", "-ptf", "-rur", "-rdr", "-rdh", "-s", "-spf", "-pfawm", "-pftwm", "-pfao"],
-    not_in_nvml: &[],
-};
+    ]);
 
-pub(super) const HINT: Form = Form {
-    name: "power-hint",
-    help: HINT_HELP,
-    switches: &[
+pub(super) const HINT: Form =
+    Form::new("power-hint", HINT_HELP).not_in_nvml(&["-l", "-gc", "-mc", "-t", "-p"]).takes(&[
         without_value(&["-h", "--help"]),
         with_value(&["-i", "--id"]),
         without_value(&["-l", "--list-info"]),
@@ -62,10 +50,7 @@ pub(super) const HINT: Form = Form {
         with_value(&["-mc", "--memory-clock"]),
         with_value(&["-t", "--temperature"]),
         with_value(&["-p", "--profile"]),
-    ],
-    changing: &[],
-    not_in_nvml: &["-l", "-gc", "-mc", "-t", "-p"],
-};
+    ]);
 
 /// `NVML_FI_PWR_SMOOTHING_ENABLED`, or `NVML_FI_PWR_SMOOTHING_PRIV_LVL` of drivers before 580.82, which number fields
 /// otherwise. A GPU has both or none.
@@ -95,12 +80,6 @@ pub(crate) fn smoothing(arguments: &[String], driver: &dyn QueryBackend, output:
         writeln!(output, "Power Smoothing is not supported on this device.")?;
     }
     Ok(0)
-}
-
-/// Runs `power-hint`.
-pub(crate) fn hint(arguments: &[String], _: &dyn QueryBackend, _: &mut dyn Write) -> Result<u8, Stop> {
-    HINT.parse(arguments)?;
-    Err(HINT.explain())
 }
 
 const PROFILES_HELP: &str = "

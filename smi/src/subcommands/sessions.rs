@@ -15,11 +15,9 @@ use crate::{
 const SWITCHES: &[Switch] =
     &[without_value(&["-h", "--help"]), with_value(&["-i", "--id"]), with_optional_value(&["-l", "--loop"])];
 
-pub(super) const ENCODER: Form =
-    Form { name: "encodersessions", help: ENCODER_HELP, switches: SWITCHES, changing: &[], not_in_nvml: &[] };
+pub(super) const ENCODER: Form = Form::new("encodersessions", ENCODER_HELP).takes(SWITCHES);
 
-pub(super) const CAPTURE: Form =
-    Form { name: "fbcsessions", help: CAPTURE_HELP, switches: SWITCHES, changing: &[], not_in_nvml: &[] };
+pub(super) const CAPTURE: Form = Form::new("fbcsessions", CAPTURE_HELP).takes(SWITCHES);
 
 /// After so many rows the heading comes again.
 const ROWS: usize = 20;

@@ -23,15 +23,16 @@ impl Form {
     }
 }
 
+/// The memory and the kernels of a chain.
+pub(super) struct Held<'held> {
+    pub(super) memory: &'held [DeviceMemory],
+    pub(super) kernels: &'held [Kernel],
+}
+
 /// What kernels do with which memory.
 pub(super) trait Links {
     /// Puts all of them into a queue.
-    fn put<'held>(
-        &self,
-        queue: &Queue<'_, 'held>,
-        memory: &'held [DeviceMemory],
-        kernels: &'held [Kernel],
-    ) -> Result<(), CudaError>;
+    fn put<'held>(&self, queue: &Queue<'_, 'held>, held: Held<'held>) -> Result<(), CudaError>;
 }
 
 /// Kernels with their memory.
@@ -53,14 +54,15 @@ impl<L: Links> Chain<L> {
         if form != Form::Graph {
             return Ok(Self::Links { links, memory, kernels });
         }
-        let graph = gpu.stream.capture(memory, kernels, |queue, memory, kernels| links.put(queue, memory, kernels))?;
+        let graph =
+            gpu.stream.capture(memory, kernels, |queue, memory, kernels| links.put(queue, Held { memory, kernels }))?;
         Ok(Self::Graph(graph))
     }
 
     /// Puts all of it into a queue, once.
     pub(super) fn put<'held>(&'held self, queue: &Queue<'_, 'held>) -> Result<(), CudaError> {
         match self {
-            Self::Links { links, memory, kernels } => links.put(queue, memory, kernels),
+            Self::Links { links, memory, kernels } => links.put(queue, Held { memory, kernels }),
             Self::Graph(graph) => queue.start(graph),
         }
     }

@@ -1,7 +1,7 @@
 //! A small matrix times some vectors: one vector after the other, as a graph of those, and all in one kernel.
 
 use super::{
-    chain::{Chain, Form, Links, Whole},
+    chain::{Chain, Form, Held, Links, Whole},
     prelude::*,
 };
 
@@ -87,12 +87,7 @@ struct Products {
 }
 
 impl Links for Products {
-    fn put<'held>(
-        &self,
-        queue: &Queue<'_, 'held>,
-        memory: &'held [DeviceMemory],
-        kernels: &'held [Kernel],
-    ) -> Result<(), CudaError> {
+    fn put<'held>(&self, queue: &Queue<'_, 'held>, Held { memory, kernels }: Held<'held>) -> Result<(), CudaError> {
         let launch = |first: u64, count: u64| {
             let warps = ROWS * count;
             let grid = Grid { blocks: warps.div_ceil(u64::from(THREADS / 32)) as u32, threads: THREADS };

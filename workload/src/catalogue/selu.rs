@@ -3,7 +3,7 @@
 use rayon::prelude::*;
 
 use super::{
-    chain::{Chain, Form, Links, Whole},
+    chain::{Chain, Form, Held, Links, Whole},
     prelude::*,
 };
 
@@ -98,12 +98,7 @@ struct Passes {
 }
 
 impl Links for Passes {
-    fn put<'held>(
-        &self,
-        queue: &Queue<'_, 'held>,
-        memory: &'held [DeviceMemory],
-        kernels: &'held [Kernel],
-    ) -> Result<(), CudaError> {
+    fn put<'held>(&self, queue: &Queue<'_, 'held>, Held { memory, kernels }: Held<'held>) -> Result<(), CudaError> {
         let (grid, n) = (thread_each(self.elements), || Argument::U64(self.elements));
         let (out, a) = (&memory[0], &memory[1]);
         if self.is_fused {

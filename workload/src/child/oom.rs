@@ -18,7 +18,7 @@ const SHARED_PART: u64 = 4;
 
 pub(super) fn run(job: &OomJob, context: &Context<'_>, report: &mut Reporter<'_>) -> Result<u8, JobFailure> {
     if oom::find(&job.scenario).is_none() {
-        let cure = nearest(&job.scenario, oom::all().iter().map(|scenario| scenario.about().id).chain(["list"]));
+        let cure = nearest(&job.scenario, oom::all().iter().map(|scenario| scenario.id).chain(["list"]));
         let cure = cure.map_or("see `gpumon oom list`".to_owned(), |id| format!("did you mean '{id}'?"));
         return Err(JobFailure::usage(format!("unknown scenario '{}': {cure}", job.scenario)));
     }

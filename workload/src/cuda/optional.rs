@@ -59,13 +59,19 @@ pub(super) struct Location {
     id: c_int,
 }
 
-/// A `CUmemPoolProps`.
+/// What memory is: how a `CUmemPoolProps` and a `CUmemAllocationProp` begin.
 #[repr(C)]
-pub(super) struct PoolProperties {
+struct Properties {
     kind: c_int,
     handle_types: c_int,
     location: Location,
     security: *mut c_void,
+}
+
+/// A `CUmemPoolProps`.
+#[repr(C)]
+pub(super) struct PoolProperties {
+    memory: Properties,
     most_bytes: usize,
     /// And its use, which is none.
     reserved: [u8; 56],
@@ -74,10 +80,7 @@ pub(super) struct PoolProperties {
 /// A `CUmemAllocationProp`.
 #[repr(C)]
 pub(super) struct AllocationProperties {
-    kind: c_int,
-    handle_types: c_int,
-    location: Location,
-    security: *mut c_void,
+    memory: Properties,
     flags: [u8; 8],
 }
 
@@ -101,30 +104,24 @@ impl Location {
     }
 }
 
+impl Properties {
+    fn for_device(device: c_int) -> Self {
+        let location = Location::for_device(device);
+        Self { kind: PINNED, handle_types: 0, location, security: std::ptr::null_mut() }
+    }
+}
+
 impl PoolProperties {
     /// For memory of a device, as much as it has.
     pub(super) fn for_device(device: c_int) -> Self {
-        Self {
-            kind: PINNED,
-            handle_types: 0,
-            location: Location::for_device(device),
-            security: std::ptr::null_mut(),
-            most_bytes: 0,
-            reserved: [0; 56],
-        }
+        Self { memory: Properties::for_device(device), most_bytes: 0, reserved: [0; 56] }
     }
 }
 
 impl AllocationProperties {
     /// For memory of a device.
     pub(super) fn for_device(device: c_int) -> Self {
-        Self {
-            kind: PINNED,
-            handle_types: 0,
-            location: Location::for_device(device),
-            security: std::ptr::null_mut(),
-            flags: [0; 8],
-        }
+        Self { memory: Properties::for_device(device), flags: [0; 8] }
     }
 }
 

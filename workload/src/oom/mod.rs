@@ -26,7 +26,7 @@ use std::{
 
 use self::{device::Device, model::Model, on_cuda::OnCuda, scenario_context::Note};
 pub use self::{
-    scenario::{About, Scenario},
+    scenario::Scenario,
     scenario_context::ScenarioContext,
     scenarios::{all, find},
     stop::Stop,
@@ -65,9 +65,9 @@ pub fn run(
     let shown = match find(&job.scenario) {
         None => Err(Stop::Unknown(job.scenario.clone())),
         Some(scenario) => open(place, setting).and_then(|device| {
-            let title = scenario.about().title.to_owned();
+            let title = scenario.title.to_owned();
             say(Report::Begun { title, devices: vec![device.name()], steps: 1 });
-            let id = scenario.about().id;
+            let id = scenario.id;
             let mut tell = |note: Note| {
                 say(match note {
                     Note::Phase(phase) => Report::Phase { step: 0, id: id.to_owned(), backend, phase },
@@ -101,23 +101,22 @@ fn open<'a>(place: &'a Place<'_>, setting: &'a Setting) -> Result<Box<dyn Device
 }
 
 /// The scenario, then why it was so, what to do about it, and the proof that nothing is left.
-fn show(scenario: &dyn Scenario, context: &mut ScenarioContext<'_>) -> Result<(), Stop> {
-    let about = scenario.about();
+fn show(scenario: &Scenario, context: &mut ScenarioContext<'_>) -> Result<(), Stop> {
     context.phase(Phase::Preparing);
     if context.is_model() {
         context.step("This is a model of GPU memory with the same rules. No GPU is used.");
     }
     context.settle();
     let before = context.free()?;
-    let shown = scenario.run(context);
+    let shown = (scenario.run)(context);
     context.phase(Phase::GivingBack);
     let proof = context.proof(before.free_bytes);
     shown?;
-    context.say(Topic::Cause, about.cause);
-    for cure in about.cures {
+    context.say(Topic::Cause, scenario.cause);
+    for cure in scenario.cures {
         context.say(Topic::Cure, *cure);
     }
-    context.say(Topic::Lesson, about.lesson);
+    context.say(Topic::Lesson, scenario.lesson);
     context.say(Topic::Proof, proof?);
     Ok(())
 }

@@ -4,21 +4,9 @@ use serde::Serialize;
 
 use super::{scenario_context::ScenarioContext, stop::Stop};
 
-/// A demonstration of memory that runs out, or seems to.
-pub trait Scenario: Sync {
-    /// What it is.
-    fn about(&self) -> &About;
-
-    /// Shows it, step by step. What it holds is given back when this returns.
-    ///
-    /// # Errors
-    /// Where there is no room, somebody asks to stop, or it does not happen as it should.
-    fn run(&self, context: &mut ScenarioContext<'_>) -> Result<(), Stop>;
-}
-
-/// What a demonstration is, and what it teaches.
+/// A demonstration of memory that runs out, or seems to: what it is, and what it teaches.
 #[derive(Debug, Serialize)]
-pub struct About {
+pub struct Scenario {
     /// Its name, as it is typed.
     pub id: &'static str,
     /// The same in a few words.
@@ -31,4 +19,8 @@ pub struct About {
     pub cures: &'static [&'static str],
     /// What one learns from it.
     pub lesson: &'static str,
+    /// Shows it, step by step. What it holds is given back when this returns. It fails where there is no room, somebody
+    /// asks to stop, or it does not happen as it should.
+    #[serde(skip)]
+    pub(super) run: fn(&mut ScenarioContext<'_>) -> Result<(), Stop>,
 }

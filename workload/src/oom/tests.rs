@@ -38,18 +38,17 @@ fn levels(said: &[Report]) -> Vec<MemoryLevel> {
 #[test]
 fn each_is_shown_and_explained_and_leaves_nothing() {
     for scenario in all() {
-        let about = scenario.about();
-        let (said, code) = shown(about.id, &Setting::default(), false);
-        assert_eq!(code, 0, "{}: {said:?}", about.id);
+        let (said, code) = shown(scenario.id, &Setting::default(), false);
+        assert_eq!(code, 0, "{}: {said:?}", scenario.id);
         assert!(matches!(&said[0], Report::Begun { devices, .. } if devices[0].name.contains("model")), "{said:?}");
         assert!(sentences(&said, Topic::Step)[0].contains("model"), "{said:?}");
         assert!(!sentences(&said, Topic::Cause).is_empty() && !sentences(&said, Topic::Lesson).is_empty(), "{said:?}");
-        assert_eq!(sentences(&said, Topic::Cure).len(), about.cures.len());
+        assert_eq!(sentences(&said, Topic::Cure).len(), scenario.cures.len());
         assert!(sentences(&said, Topic::Proof)[0].ends_with("the same."), "{said:?}");
         let levels = levels(&said);
-        assert!(!levels.is_empty(), "{}", about.id);
+        assert!(!levels.is_empty(), "{}", scenario.id);
         for level in levels {
-            assert!(level.total_bytes - level.used_bytes >= level.reserve_bytes, "{}: {level}", about.id);
+            assert!(level.total_bytes - level.used_bytes >= level.reserve_bytes, "{}: {level}", scenario.id);
         }
     }
 }
@@ -80,10 +79,10 @@ fn what_they_are_about_is_seen() {
 fn a_cap_is_kept_to() {
     for scenario in all() {
         let setting = Setting { cap_bytes: Some(1 << 30), ..Setting::default() };
-        let (said, code) = shown(scenario.about().id, &setting, false);
+        let (said, code) = shown(scenario.id, &setting, false);
         assert_eq!(code, 0, "{said:?}");
         let most = levels(&said).iter().map(|level| level.used_bytes as f64 / GIB).fold(0.0, f64::max);
-        assert!(most <= 1.5 + 0.01, "{}: {most}", scenario.about().id);
+        assert!(most <= 1.5 + 0.01, "{}: {most}", scenario.id);
     }
     // So little is none.
     let setting = Setting { cap_bytes: Some(0), ..Setting::default() };
@@ -121,7 +120,7 @@ fn it_backs_off_when_others_need_memory() {
         }
     };
     let mut context = ScenarioContext::new(&model, None, 0.3, &mut tell, &flag).unwrap();
-    let error = find("fill").unwrap().run(&mut context).unwrap_err();
+    let error = (find("fill").unwrap().run)(&mut context).unwrap_err();
     assert!(matches!(error, Stop::BackedOff { .. }) && error.exit_code() == 5, "{error}");
     assert_eq!(model.free().unwrap().free_bytes, before_bytes - (300 << 20), "all but what the other has is free");
     assert!(other.take().is_some());

@@ -9,12 +9,12 @@ use crate::exit::Failure;
 /// Prints what there is: for people what one sees, for programs one object a line.
 pub(super) fn print(json: bool) -> Result<(), Failure> {
     let mut out = anstream::stdout();
-    for about in oom::all().iter().map(|scenario| scenario.about()) {
+    for scenario in oom::all() {
         if json {
-            serde_json::to_writer(&mut out, about).map_err(io::Error::from)?;
+            serde_json::to_writer(&mut out, scenario).map_err(io::Error::from)?;
             writeln!(out)?;
         } else {
-            writeln!(out, "{:12}{}", about.id, about.shows)?;
+            writeln!(out, "{:12}{}", scenario.id, scenario.shows)?;
         }
     }
     Ok(())

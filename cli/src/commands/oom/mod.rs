@@ -85,7 +85,7 @@ pub(crate) fn run(source: &SourceArgs, args: &OomArgs) -> Result<(), Failure> {
     let job = OomJob { scenario: args.scenario.clone(), place: args.place.place(), hold_seconds: args.hold };
     let mut reader = if args.json { Reader::Program } else { Reader::Person(Page::new()) };
     let code = run::follow(source, &Job::Oom(job), args.place.time_limit, &mut reader)?;
-    if code == 0 { Ok(()) } else { Err(Failure::reported(code)) }
+    Failure::unless_success(code)
 }
 
 /// Works as the other process. It ends with its parent, also where the driver holds it up.
@@ -117,6 +117,6 @@ impl View for Reader {
 
 /// What can stand for [`OomArgs::scenario`].
 pub(crate) fn names() -> Vec<&'static str> {
-    let ids = oom::all().iter().map(|scenario| scenario.about().id);
+    let ids = oom::all().iter().map(|scenario| scenario.id);
     std::iter::once(LIST).chain(ids).collect()
 }

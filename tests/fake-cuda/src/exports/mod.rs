@@ -13,12 +13,34 @@ mod start;
 mod stream;
 mod virtual_memory;
 
-use std::ffi::c_void;
+use std::ffi::{c_int, c_void};
 
-use crate::code::{Code, Outcome};
+use crate::{
+    code::{Code, Outcome},
+    state::State,
+};
 
 /// A `CUcontext`, `CUstream`, `CUevent`, `CUmodule` or `CUfunction`.
 type Handle = *mut c_void;
+
+/// What memory is to be: the first words of a `CUmemPoolProps` and of a `CUmemAllocationProp`.
+#[repr(C)]
+struct Properties {
+    allocation_type: c_int,
+    handle_types: c_int,
+    location_type: c_int,
+    location_id: c_int,
+}
+
+impl Properties {
+    /// The device whose memory it is. Pinned memory of a device is the one kind that there is.
+    fn device(&self, state: &State) -> Outcome<u32> {
+        state.device(self.location_id).and_then(|device| match (self.allocation_type, self.location_type) {
+            (1, 1) => Ok(device),
+            _ => Err(Code::INVALID_VALUE),
+        })
+    }
+}
 
 /// Writes what a call gives.
 ///

@@ -5,7 +5,7 @@ use std::{
     ptr,
 };
 
-use super::{Handle, give};
+use super::{Handle, Properties, give};
 use crate::{
     code::{Code, returned},
     state::state,
@@ -18,27 +18,12 @@ const RESERVED: c_int = 5;
 /// `CU_MEMPOOL_ATTR_USED_MEM_CURRENT`.
 const USED: c_int = 7;
 
-/// The first words of a `CUmemPoolProps`.
-#[repr(C)]
-struct Properties {
-    allocation_type: c_int,
-    handle_types: c_int,
-    location_type: c_int,
-    location_id: c_int,
-}
-
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuMemPoolCreate(pool: *mut Handle, properties: *const c_void) -> c_int {
     // SAFETY: the caller gives a structure that begins like this.
-    let Properties { allocation_type, location_type, location_id, .. } =
-        unsafe { properties.cast::<Properties>().read() };
+    let properties = unsafe { properties.cast::<Properties>().read() };
     let mut state = state();
-    // Pinned memory of a device is the one kind that there is.
-    let device = state.device(location_id).and_then(|device| match (allocation_type, location_type) {
-        (1, 1) => Ok(device),
-        _ => Err(Code::INVALID_VALUE),
-    });
-    let made = device.map(|device| state.pools.make(device));
+    let made = properties.device(&state).map(|device| state.pools.make(device));
     // SAFETY: the caller answers for its pointer.
     returned(made.and_then(|made| unsafe { give(pool, ptr::without_provenance_mut(made)) }))
 }

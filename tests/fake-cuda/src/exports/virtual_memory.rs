@@ -2,21 +2,12 @@
 
 use std::ffi::{c_int, c_uint, c_void};
 
-use super::give;
+use super::{Properties, give};
 use crate::{
     code::{Code, returned},
     state::state,
     virtual_memory::GRANULARITY,
 };
-
-/// The first words of a `CUmemAllocationProp`.
-#[repr(C)]
-struct Properties {
-    allocation_type: c_int,
-    handle_types: c_int,
-    location_type: c_int,
-    location_id: c_int,
-}
 
 /// A `CUmemAccessDesc`.
 #[repr(C)]
@@ -47,14 +38,9 @@ unsafe extern "C" fn cuMemAddressFree(address: u64, bytes: usize) -> c_int {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuMemCreate(handle: *mut u64, bytes: usize, properties: *const c_void, _flags: u64) -> c_int {
     // SAFETY: the caller gives a structure that begins like this.
-    let Properties { allocation_type, location_type, location_id, .. } =
-        unsafe { properties.cast::<Properties>().read() };
+    let properties = unsafe { properties.cast::<Properties>().read() };
     let mut state = state();
-    let device = state.device(location_id);
-    let made = device.and_then(|device| match (allocation_type, location_type) {
-        (1, 1) => state.create_physical(device, bytes),
-        _ => Err(Code::INVALID_VALUE),
-    });
+    let made = properties.device(&state).and_then(|device| state.create_physical(device, bytes));
     // SAFETY: the caller answers for its pointer.
     returned(made.and_then(|made| unsafe { give(handle, made) }))
 }

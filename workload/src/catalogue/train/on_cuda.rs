@@ -5,7 +5,7 @@ use super::{
     network::{BIAS1, BIAS2, PARAMETERS, SIDE, Start, Trained, WEIGHTS, WEIGHTS2},
 };
 use crate::{
-    catalogue::chain::{Chain, Form, Links},
+    catalogue::chain::{Chain, Form, Held, Links},
     catalogue::prelude::*,
 };
 
@@ -108,12 +108,7 @@ impl Prepared for Stepwise<'_> {
 struct Step;
 
 impl Links for Step {
-    fn put<'held>(
-        &self,
-        queue: &Queue<'_, 'held>,
-        memory: &'held [DeviceMemory],
-        kernels: &'held [Kernel],
-    ) -> Result<(), CudaError> {
+    fn put<'held>(&self, queue: &Queue<'_, 'held>, Held { memory, kernels }: Held<'held>) -> Result<(), CudaError> {
         use Argument::{At, F32, In, Out, U64};
         let [product, add_bias, sigmoid, sigmoid_back, subtract, scale, mean_square, sum_rows, tick, adam] = kernels
         else {

@@ -2,17 +2,14 @@
 
 use crate::{
     error::gib,
-    oom::{About, Scenario, ScenarioContext, Stop},
+    oom::{Scenario, ScenarioContext, Stop},
     protocol::Phase,
 };
 
 /// So many steps.
 const STEPS: u64 = 8;
 
-/// Fills the device step by step.
-pub(super) struct Fill;
-
-static ABOUT: About = About {
+pub(super) static FILL: Scenario = Scenario {
     id: "fill",
     title: "stepwise filling up to the limit",
     shows: "Allocates memory step by step until only the reserve for other processes is free. The next request fails.",
@@ -27,46 +24,36 @@ static ABOUT: About = About {
         "TensorFlow allocates nearly all memory. tf.config.experimental.set_memory_growth(gpu, True) allocates on demand.",
     ],
     lesson: "Out-of-memory is the sum of all allocations. Monitor total memory use to see it before it happens.",
+    run,
 };
 
-impl Scenario for Fill {
-    fn about(&self) -> &About {
-        &ABOUT
-    }
-
-    fn run(&self, context: &mut ScenarioContext<'_>) -> Result<(), Stop> {
-        let usable_bytes = context.usable_bytes()?;
-        let step_bytes = context.part_of_usable(STEPS)?;
-        let (step, reserve) = (gib(step_bytes), gib(context.reserve_bytes()));
-        context.step(format!(
-            "{} can be allocated, in {STEPS} steps of {step}. {reserve} stay free for others.",
-            gib(usable_bytes)
-        ));
-        context.phase(Phase::Measuring);
-        let mut held = Vec::new();
-        for _ in 0..STEPS {
-            // Others may have taken some meanwhile, which is theirs.
-            match context.take(step_bytes) {
-                Err(Stop::NoRoom { .. }) => {
-                    context.step("Another program has allocated memory meanwhile: no further step fits.");
-                    break;
-                }
-                taken => held.push(taken?),
+fn run(context: &mut ScenarioContext<'_>) -> Result<(), Stop> {
+    let usable_bytes = context.usable_bytes()?;
+    let step_bytes = context.part_of_usable(STEPS)?;
+    let (step, reserve) = (gib(step_bytes), gib(context.reserve_bytes()));
+    context.step(format!(
+        "{} can be allocated, in {STEPS} steps of {step}. {reserve} stay free for others.",
+        gib(usable_bytes)
+    ));
+    context.phase(Phase::Measuring);
+    let mut held = Vec::new();
+    for _ in 0..STEPS {
+        // Others may have taken some meanwhile, which is theirs.
+        match context.take(step_bytes) {
+            Err(Stop::NoRoom { .. }) => {
+                context.step("Another program has allocated memory meanwhile: no further step fits.");
+                break;
             }
-            let memory = context.free()?;
-            context.step(format!(
-                "Step {}: {} free of {}.",
-                held.len(),
-                gib(memory.free_bytes),
-                gib(memory.total_bytes)
-            ));
-            context.pause()?;
+            taken => held.push(taken?),
         }
         let memory = context.free()?;
-        // With something of it held here, so much cannot be free.
-        let refusal = context.refused(memory.total_bytes)?;
-        let [asked, free] = [memory.total_bytes, memory.free_bytes].map(gib);
-        context.step(format!("One more request for {asked}, with {free} free. Refused: {refusal}."));
-        context.hold()
+        context.step(format!("Step {}: {} free of {}.", held.len(), gib(memory.free_bytes), gib(memory.total_bytes)));
+        context.pause()?;
     }
+    let memory = context.free()?;
+    // With something of it held here, so much cannot be free.
+    let refusal = context.refused(memory.total_bytes)?;
+    let [asked, free] = [memory.total_bytes, memory.free_bytes].map(gib);
+    context.step(format!("One more request for {asked}, with {free} free. Refused: {refusal}."));
+    context.hold()
 }

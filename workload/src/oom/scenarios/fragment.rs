@@ -3,7 +3,7 @@
 use super::arena::Arena;
 use crate::{
     error::gib,
-    oom::{About, Scenario, ScenarioContext, Stop, device::Device},
+    oom::{Scenario, ScenarioContext, Stop, device::Device},
     protocol::Phase,
 };
 
@@ -14,10 +14,7 @@ const WANTED: u64 = 4;
 /// What is written across the border of two pieces, in bytes.
 const ACROSS_BYTES: u64 = 4096;
 
-/// Fragmentation in an arena, and its fix.
-pub(super) struct Fragment;
-
-static ABOUT: About = About {
+pub(super) static FRAGMENT: Scenario = Scenario {
     id: "fragment",
     title: "fragmentation and its fix",
     shows: "Half of an arena is free, but a request for half of that fails: no two free blocks are contiguous. Virtual memory \
@@ -31,23 +28,18 @@ static ABOUT: About = About {
         "Allocate large, long-lived tensors first. Shapes that change from batch to batch fragment an arena most.",
     ],
     lesson: "If \"reserved but unallocated\" memory exceeds the request, the cause is fragmentation, not a lack of memory.",
+    run,
 };
 
-impl Scenario for Fragment {
-    fn about(&self) -> &About {
-        &ABOUT
+fn run(context: &mut ScenarioContext<'_>) -> Result<(), Stop> {
+    let granularity_bytes = context.device.granularity_bytes()?.max(1);
+    let piece_bytes = context.part_of_usable(2 * PIECES)? / granularity_bytes * granularity_bytes;
+    if piece_bytes == 0 {
+        context.make_sure_of(2 * PIECES * granularity_bytes)?;
     }
-
-    fn run(&self, context: &mut ScenarioContext<'_>) -> Result<(), Stop> {
-        let granularity_bytes = context.device.granularity_bytes()?.max(1);
-        let piece_bytes = context.part_of_usable(2 * PIECES)? / granularity_bytes * granularity_bytes;
-        if piece_bytes == 0 {
-            context.make_sure_of(2 * PIECES * granularity_bytes)?;
-        }
-        context.phase(Phase::Measuring);
-        torn(context, piece_bytes)?;
-        mended(context, piece_bytes)
-    }
+    context.phase(Phase::Measuring);
+    torn(context, piece_bytes)?;
+    mended(context, piece_bytes)
 }
 
 /// An arena that has enough, and not in a row.

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use crate::{
     error::gib,
-    oom::{About, Scenario, ScenarioContext, Stop},
+    oom::{Scenario, ScenarioContext, Stop},
     protocol::Phase,
 };
 
@@ -15,10 +15,7 @@ const SEEN: usize = 4;
 /// The largest relative error of the forecast.
 const TOLERANCE: f64 = 0.5;
 
-/// A memory leak in a loop, with a forecast of when the device is full.
-pub(super) struct Leak;
-
-static ABOUT: About = About {
+pub(super) static LEAK: Scenario = Scenario {
     id: "leak",
     title: "a memory leak with its forecast",
     shows: "A loop keeps more memory in every iteration. Its growth rate forecasts when the device is full.",
@@ -32,47 +29,42 @@ static ABOUT: About = About {
         "CuPy: del array, then cupy.get_default_memory_pool().free_all_blocks().",
     ],
     lesson: "Steady growth makes the time of the failure predictable: the panel of gpumon shows this forecast.",
+    run,
 };
 
-impl Scenario for Leak {
-    fn about(&self) -> &About {
-        &ABOUT
-    }
-
-    fn run(&self, context: &mut ScenarioContext<'_>) -> Result<(), Stop> {
-        let round_bytes = context.part_of_usable(ROUNDS)?;
-        context.step(format!("A loop that leaks {} per iteration.", gib(round_bytes)));
-        context.phase(Phase::Measuring);
-        let begun = Instant::now();
-        let begun_bytes = context.free()?.free_bytes;
-        let (mut held, mut forecast) = (Vec::new(), None);
-        while context.usable_bytes()? >= round_bytes {
-            held.push(context.take(round_bytes)?);
-            context.pause()?;
-            if held.len() == SEEN {
-                let seconds = begun.elapsed().as_secs_f64();
-                let free_bytes = context.free()?.free_bytes;
-                let per_second = begun_bytes.saturating_sub(free_bytes) as f64 / seconds;
-                let left_seconds = context.usable_bytes()? as f64 / per_second;
-                let rate = gib(per_second as u64);
-                context.step(format!("Memory grows by {rate}/s. Forecast: full in {left_seconds:.1} s."));
-                forecast = Some((Instant::now(), left_seconds));
-            }
+fn run(context: &mut ScenarioContext<'_>) -> Result<(), Stop> {
+    let round_bytes = context.part_of_usable(ROUNDS)?;
+    context.step(format!("A loop that leaks {} per iteration.", gib(round_bytes)));
+    context.phase(Phase::Measuring);
+    let begun = Instant::now();
+    let begun_bytes = context.free()?.free_bytes;
+    let (mut held, mut forecast) = (Vec::new(), None);
+    while context.usable_bytes()? >= round_bytes {
+        held.push(context.take(round_bytes)?);
+        context.pause()?;
+        if held.len() == SEEN {
+            let seconds = begun.elapsed().as_secs_f64();
+            let free_bytes = context.free()?.free_bytes;
+            let per_second = begun_bytes.saturating_sub(free_bytes) as f64 / seconds;
+            let left_seconds = context.usable_bytes()? as f64 / per_second;
+            let rate = gib(per_second as u64);
+            context.step(format!("Memory grows by {rate}/s. Forecast: full in {left_seconds:.1} s."));
+            forecast = Some((Instant::now(), left_seconds));
         }
-        let free = gib(context.free()?.free_bytes);
-        let Some((forecast_at, expected)) = forecast else {
-            return Err(Stop::NotShown("the device was full before a forecast was possible".to_owned()));
-        };
-        let seconds = forecast_at.elapsed().as_secs_f64();
-        context.step(format!(
-            "Full after {} iterations and {seconds:.1} s; the forecast was {expected:.1} s. {free} stay free for others.",
-            held.len()
-        ));
-        if (seconds - expected).abs() > (TOLERANCE * expected).max(1.0) {
-            return Err(Stop::NotShown(format!("the forecast was {expected:.1} s, and it took {seconds:.1} s")));
-        }
-        let refusal = context.refused(context.free()?.total_bytes)?;
-        context.step(format!("The next allocation fails: {refusal}."));
-        context.hold()
     }
+    let free = gib(context.free()?.free_bytes);
+    let Some((forecast_at, expected)) = forecast else {
+        return Err(Stop::NotShown("the device was full before a forecast was possible".to_owned()));
+    };
+    let seconds = forecast_at.elapsed().as_secs_f64();
+    context.step(format!(
+        "Full after {} iterations and {seconds:.1} s; the forecast was {expected:.1} s. {free} stay free for others.",
+        held.len()
+    ));
+    if (seconds - expected).abs() > (TOLERANCE * expected).max(1.0) {
+        return Err(Stop::NotShown(format!("the forecast was {expected:.1} s, and it took {seconds:.1} s")));
+    }
+    let refusal = context.refused(context.free()?.total_bytes)?;
+    context.step(format!("The next allocation fails: {refusal}."));
+    context.hold()
 }

@@ -13,23 +13,23 @@ mod pending;
 use super::scenario::Scenario;
 
 /// All that there are.
-static ALL: [&dyn Scenario; 8] = [
-    &huge::Huge,
-    &fill::Fill,
-    &leak::Leak,
-    &fragment::Fragment,
-    &cache::Cache,
-    &pending::Async,
-    &contend::Contend,
-    &not_memory::NotMemory,
+static ALL: [&Scenario; 8] = [
+    &huge::HUGE,
+    &fill::FILL,
+    &leak::LEAK,
+    &fragment::FRAGMENT,
+    &cache::CACHE,
+    &pending::ASYNC,
+    &contend::CONTEND,
+    &not_memory::NOT_MEMORY,
 ];
 
 /// Every demonstration.
-pub fn all() -> &'static [&'static dyn Scenario] {
+pub fn all() -> &'static [&'static Scenario] {
     &ALL
 }
 
 /// The one with this name.
-pub fn find(id: &str) -> Option<&'static dyn Scenario> {
-    all().iter().copied().find(|scenario| scenario.about().id == id)
+pub fn find(id: &str) -> Option<&'static Scenario> {
+    all().iter().copied().find(|scenario| scenario.id == id)
 }

@@ -3,7 +3,7 @@
 use crate::{
     cuda::CudaError,
     error::gib,
-    oom::{About, Scenario, ScenarioContext, Stop},
+    oom::{Scenario, ScenarioContext, Stop},
     protocol::Phase,
 };
 
@@ -18,10 +18,7 @@ const SMALL_BLOCK: u32 = 512;
 /// What the kernel needs, with room to spare.
 const LITTLE_BYTES: u64 = 4 << 20;
 
-/// Errors that only look like out-of-memory.
-pub(super) struct NotMemory;
-
-static ABOUT: About = About {
+pub(super) static NOT_MEMORY: Scenario = Scenario {
     id: "not-memory",
     title: "errors that only look like out-of-memory",
     shows: "Two errors that are mistaken for out-of-memory, on a device with free memory: an allocation of 0 bytes, and a \
@@ -35,30 +32,25 @@ static ABOUT: About = About {
         "Neither torch.cuda.empty_cache() nor a larger GPU helps.",
     ],
     lesson: "Check the error code: only code 2, CUDA_ERROR_OUT_OF_MEMORY, means out of memory.",
+    run,
 };
 
-impl Scenario for NotMemory {
-    fn about(&self) -> &About {
-        &ABOUT
-    }
-
-    fn run(&self, context: &mut ScenarioContext<'_>) -> Result<(), Stop> {
-        context.make_sure_of(LITTLE_BYTES)?;
-        context.phase(Phase::Measuring);
-        let free = gib(context.free()?.free_bytes);
-        context.step(format!("{free} are free."));
-        context.pause()?;
-        let refusal = expect(context.device.allocate(0), INVALID_VALUE)?;
-        context.step(format!("An allocation of 0 bytes: {refusal}."));
-        context.pause()?;
-        let refusal = expect(context.device.start(LARGE_BLOCK), LAUNCH_OUT_OF_RESOURCES)?;
-        context.step(format!("{LARGE_BLOCK} threads in a block, each with more than 64 registers: {refusal}."));
-        context.pause()?;
-        context.device.start(SMALL_BLOCK)?;
-        let free = gib(context.free()?.free_bytes);
-        context.step(format!("The same kernel with {SMALL_BLOCK} threads in a block runs. {free} are still free."));
-        context.pause()
-    }
+fn run(context: &mut ScenarioContext<'_>) -> Result<(), Stop> {
+    context.make_sure_of(LITTLE_BYTES)?;
+    context.phase(Phase::Measuring);
+    let free = gib(context.free()?.free_bytes);
+    context.step(format!("{free} are free."));
+    context.pause()?;
+    let refusal = expect(context.device.allocate(0), INVALID_VALUE)?;
+    context.step(format!("An allocation of 0 bytes: {refusal}."));
+    context.pause()?;
+    let refusal = expect(context.device.start(LARGE_BLOCK), LAUNCH_OUT_OF_RESOURCES)?;
+    context.step(format!("{LARGE_BLOCK} threads in a block, each with more than 64 registers: {refusal}."));
+    context.pause()?;
+    context.device.start(SMALL_BLOCK)?;
+    let free = gib(context.free()?.free_bytes);
+    context.step(format!("The same kernel with {SMALL_BLOCK} threads in a block runs. {free} are still free."));
+    context.pause()
 }
 
 /// The error, where it has this code.
