@@ -120,7 +120,7 @@ impl Client {
 
     async fn serve(mut self) -> Result<(), Disconnected> {
         // Subscribed before the hello is made, so that nothing falls between the two.
-        let mut changes = self.app.hub.changes();
+        let mut updates = self.app.hub.changes();
         let mut notices = self.app.hub.notices();
         let mut stopped = self.app.stopped.clone();
         self.send_hello().await?;
@@ -128,7 +128,7 @@ impl Client {
         loop {
             tokio::select! {
                 biased;
-                changed = changes.changed() => {
+                changed = updates.changed() => {
                     changed.map_err(|_| Disconnected)?;
                     self.forward_changes(&mut notices).await?;
                 }
