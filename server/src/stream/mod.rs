@@ -47,7 +47,8 @@ const HEARTBEAT: Duration = Duration::from_secs(5);
 pub(crate) enum CacheKey {
     /// The first frame, as a client of this view gets it after this change.
     Hello { change: u64, view: View },
-    /// The history of these metrics after this change. Each user has its own copy, so that a slow client uses no other user's quota.
+    /// The history of these metrics after this change. Each user has its own copy, so that a slow client uses no other
+    /// user's quota.
     History { who: Who, change: u64, metrics: Vec<&'static str> },
 }
 
