@@ -15,7 +15,7 @@ use tokio_util::either::Either;
 
 use crate::{
     app::{AppState, Encoders},
-    connections::{self, Table},
+    connections::{self, ConnectionTable},
     control::Control,
     guard::Access,
     hub::Hub,
@@ -36,10 +36,10 @@ pub fn record(line: &str) {
     let _ = record::decode(line);
 }
 
-/// A server without a door, to which clients are handed.
+/// A server without a listener, which is handed its clients.
 pub struct Server {
     runtime: Runtime,
-    table: Arc<Table>,
+    table: Arc<ConnectionTable>,
     /// As on a port, and as on a unix socket.
     routers: [Router; 2],
     stopped: watch::Receiver<bool>,
@@ -72,7 +72,7 @@ impl Server {
             stopped: stopped.clone(),
         };
         let routers = [Access::Loopback, Access::Socket].map(|access| routes::router(app.clone(), access));
-        Self { runtime, table: Table::new(), routers, stopped, _stop: stop }
+        Self { runtime, table: ConnectionTable::new(), routers, stopped, _stop: stop }
     }
 
     /// What a client gets that sends this and then nothing more.
@@ -83,8 +83,8 @@ impl Server {
         let router = self.routers[usize::from(!on_port)].clone();
         self.runtime.block_on(async {
             let (client, server) = UnixStream::pair().expect("two sockets");
-            let place = self.table.admit(STRANGER.who()).expect("a place");
-            tokio::spawn(connections::connection(Either::Right(server), STRANGER, place, router, self.stopped.clone()));
+            let slot = self.table.admit(STRANGER.who()).expect("a slot");
+            tokio::spawn(connections::connection(Either::Right(server), STRANGER, slot, router, self.stopped.clone()));
             let (mut output, mut input) = client.into_split();
             let (mut answer, mut sent) = (Vec::new(), Ok(()));
             let talk = async {

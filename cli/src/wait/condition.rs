@@ -38,7 +38,7 @@ pub(super) enum Verdict {
 }
 
 impl Conditions {
-    /// So many GPUs, or whatever they are noun, as they are waited for: `an empty GPU with 20.0 GiB free`, `2 GPUs idle
+    /// The devices that are waited for, by their noun: `an empty GPU with 20.0 GiB free`, `2 GPUs idle
     /// for 5m`.
     pub(super) fn goal(&self, count: usize, noun: &str) -> String {
         let what = match (count, self.empty) {

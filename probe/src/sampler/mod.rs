@@ -111,7 +111,7 @@ pub fn run(
     let mut interval = options.interval.get();
     let mut ticker = Ticker::new(interval);
     loop {
-        let ticked = Instant::now();
+        let sampled_at = Instant::now();
         for record in sampling.tick(interval)? {
             if emit(&record).is_break() {
                 return Ok(());
@@ -122,7 +122,7 @@ pub fn run(
             interval = options.interval.get();
             // Counted from the last sample: clients that change their mind all the time get no more samples than others.
             let now = Instant::now();
-            ticker = Ticker::after(ticked, interval, now);
+            ticker = Ticker::after(sampled_at, interval, now);
             wait = ticker.until_next(now);
         }
     }

@@ -47,7 +47,8 @@ const HEARTBEAT: Duration = Duration::from_secs(5);
 pub(crate) enum CacheKey {
     /// The first frame, as a client of this view gets it after this change.
     Hello { change: u64, view: View },
-    /// The history of these metrics after this change. Each user has its own copy, so that a slow client uses no other user's quota.
+    /// The history of these metrics after this change. Each user has its own copy, so that a slow client uses no other
+    /// user's quota.
     History { who: Who, change: u64, metrics: Vec<&'static str> },
 }
 
@@ -120,7 +121,7 @@ impl Client {
 
     async fn serve(mut self) -> Result<(), Disconnected> {
         // Subscribed before the hello is made, so that nothing falls between the two.
-        let mut changes = self.app.hub.changes();
+        let mut updates = self.app.hub.changes();
         let mut notices = self.app.hub.notices();
         let mut stopped = self.app.stopped.clone();
         self.send_hello().await?;
@@ -128,7 +129,7 @@ impl Client {
         loop {
             tokio::select! {
                 biased;
-                changed = changes.changed() => {
+                changed = updates.changed() => {
                     changed.map_err(|_| Disconnected)?;
                     self.forward_changes(&mut notices).await?;
                 }

@@ -1,4 +1,4 @@
-//! SourceSelection the output goes: a terminal of some size and some abilities, or a file.
+//! The destination of the output: a terminal with its size and capabilities, or a file.
 
 use std::{
     env,

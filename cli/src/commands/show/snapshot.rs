@@ -37,7 +37,7 @@ pub(super) struct Snapshot {
     pub(super) details: Vec<GpuDetails>,
     pub(super) events: Vec<Event>,
     pub(super) past: UtilizationHistory,
-    /// Whether nothing is known but what one snapshot tells.
+    /// Whether it consists of a single sample.
     pub(super) is_single: bool,
 }
 
@@ -52,7 +52,7 @@ pub(super) enum Need {
     Nothing,
 }
 
-/// SourceSelection to snapshot.
+/// Where readings come from.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SourceSelection<'a> {
     pub(super) source: &'a SourceArgs,

@@ -1,4 +1,4 @@
-//! Snapshot after snapshot, until somebody has seen enough.
+//! Snapshots at an interval, until the user stops them.
 
 use std::{
     collections::BTreeMap,
@@ -47,7 +47,7 @@ pub(super) enum Message {
 /// So much may wait to be shown; whoever makes more of it waits, too.
 const WAITING: usize = 2;
 
-/// Message from a server, where there is one, else from the GPUs themselves.
+/// Messages from a server, where there is one, else from the driver.
 pub(super) struct Feed<'a> {
     at: SourceSelection<'a>,
     need: Need,
@@ -57,7 +57,7 @@ pub(super) struct Feed<'a> {
 }
 
 impl<'a> Feed<'a> {
-    /// Starts to snapshot every `interval`.
+    /// Takes a snapshot every `interval`.
     pub(super) fn start(at: SourceSelection<'a>, need: Need, interval: Duration) -> Result<Self, Failure> {
         let (sender, messages) = mpsc::sync_channel(WAITING);
         let feed = Self { at, need, interval, sender, messages };
@@ -105,7 +105,7 @@ impl<'a> Feed<'a> {
         let follower = Follower { past: first.past, known: None, hidden: Hidden::new(), sender: sender.clone() };
         spawn(move || {
             follower.run(frames);
-            // SourceSelection nobody listens any more, there is nobody to be told.
+            // It fails only where the receiver has ended.
             let _ = sender.send(Message::ServerEnded);
         })?;
         Ok(())

@@ -193,7 +193,7 @@ fn details_come_from_the_sample_at_once_and_from_proc_later() {
     code(&mut app, KeyCode::Down);
     code(&mut app, KeyCode::Enter);
     let first = lines(&mut app, 120, 40).join("\n");
-    assert!(first.contains(&format!("Process {own}: --bf16")) && first.contains("are being read"), "{first}");
+    assert!(first.contains(&format!("Process {own}: --bf16")) && first.contains("reading /proc"), "{first}");
     let Input::Inspected(inspection) = waiting.recv_timeout(Duration::from_secs(30)).unwrap() else { panic!() };
     assert_eq!(app.inspected(*inspection), Next::Draw);
     let then = lines(&mut app, 120, 60).join("\n");

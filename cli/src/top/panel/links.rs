@@ -132,12 +132,12 @@ fn each(painter: &Painter<'_>, details: Option<&GpuDetails>) -> Vec<Line> {
     let widths = [5, 8, 9, 12, 10, 18, 12, 12, 8];
     let cells =
         |cells: [String; 9]| cells.iter().zip(widths).map(|(cell, width)| left(cell, width)).collect::<String>();
-    let mut lines = vec![Line::new(), vec![(cells(heading.map(str::to_owned)), dim)]];
-    lines.extend(links.iter().map(|link| {
+    let mut rows = vec![Line::new(), vec![(cells(heading.map(str::to_owned)), dim)]];
+    rows.extend(links.iter().map(|link| {
         let style = if link.active.value() == Some(&false) { painter.theme.alarm } else { painter.theme.plain };
         vec![(cells(of_link(link)), style)]
     }));
-    lines
+    rows
 }
 
 fn of_link(link: &NvLink) -> [String; 9] {
@@ -162,7 +162,7 @@ fn topology(painter: &Painter<'_>, model: &Model) -> Vec<Line> {
     let dim = painter.theme.dim;
     let indexes: Vec<u32> = inventory.gpus.iter().map(|gpu| gpu.index).collect();
     let heads: String = indexes.iter().map(|index| right(&format!("GPU{index}"), 6)).collect();
-    let mut lines = vec![Line::new(), vec![(left("", 5) + &heads, dim)]];
+    let mut rows = vec![Line::new(), vec![(left("", 5) + &heads, dim)]];
     for row in &indexes {
         let cells = indexes.iter().map(|column| {
             let pair = (*row.min(column), *row.max(column));
@@ -179,7 +179,7 @@ fn topology(painter: &Painter<'_>, model: &Model) -> Vec<Line> {
         });
         lines.push(vec![(left(&right(&row.to_string(), 3), 5), dim), (cells.collect(), painter.theme.plain)]);
     }
-    lines
+    rows
 }
 
 /// What `nvidia-smi topo -m` writes.

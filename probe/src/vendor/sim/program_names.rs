@@ -4,7 +4,7 @@ use crate::model::{Notebook, Owner, Reading, SlurmJob};
 
 use super::{noise::Noise, profile::Program};
 
-/// ProgramNames runs what.
+/// A program and its user.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ProgramNames {
     /// What a person would call the program: its script, its module, or itself.
