@@ -200,7 +200,7 @@ RUST_TESTS = "cargo test --workspace --locked --no-fail-fast --lib --bins --test
 CARGO_TEST = [*RUST_TESTS, "--config", TIMED, "--", "-Zunstable-options", "--report-time"]
 ONE_BY_ONE = "--test-threads=1"
 #: Most tests wait, for programs, samples and time limits.
-SIDE_BY_SIDE = f"--test-threads={max(6, os.cpu_count() or 1)}"
+SIDE_BY_SIDE = f"--test-threads={max(4, os.cpu_count() or 1)}"
 #: Compilers leave the processor to tests that run beside them.
 GIVING_WAY = ["nice", "-n", "5"]
 

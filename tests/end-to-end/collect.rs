@@ -35,7 +35,9 @@ fn an_inventory_comes_first_and_then_numbered_samples() {
         assert_eq!(sample["interval_ms"], 1000);
     }
     assert_eq!(lines[1]["host"]["network"]["received_bytes_per_second"]["absent"], "warming_up");
-    assert!(lines[2]["host"]["network"]["received_bytes_per_second"].is_number());
+    // A rate needs two readings, and a busy machine may have none for a sample.
+    let is_rate = |line: &Value| line["host"]["network"]["received_bytes_per_second"].is_number();
+    assert!(lines[2..].iter().any(is_rate));
 }
 
 #[test]

@@ -284,9 +284,16 @@ fn h200() -> impl IntoIterator<Item = (Q, Answer)> {
 fn every_query_about_a_gpu_is_answered() {
     with_library("every_query_about_a_gpu_is_answered", MACHINE, &[], |library| {
         let answers = open(library);
+        let answer = |query| match answers.about(H200, query) {
+            // It grows until a busy machine has come here; at 300 W a minute is so many mJ.
+            Ok(Value::Numbers(energy)) if query == Q::TotalEnergyConsumption => {
+                n(&[energy[0] - energy[0] % (60 * 300_000)])
+            }
+            answer => answer,
+        };
         let wrong: Vec<_> = h200()
             .into_iter()
-            .map(|(query, expected)| (query, expected, answers.about(H200, query)))
+            .map(|(query, expected)| (query, expected, answer(query)))
             .filter(|(_, expected, answer)| answer != expected)
             .collect();
         assert!(wrong.is_empty(), "{wrong:#?}");
