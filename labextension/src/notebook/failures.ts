@@ -1,4 +1,4 @@
-/** Says below a cell that has failed for want of GPU memory who holds it. */
+/** Explains below a cell that ran out of GPU memory who holds it. */
 
 import type { Feed } from '@gpumon/page/feed';
 import { fuller, oomErrorOf, OomNote, describeOom, type OomError, type Sample } from '@gpumon/page/oom';

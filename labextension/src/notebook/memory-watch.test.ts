@@ -39,7 +39,7 @@ vi.mock('@jupyterlab/apputils', () => ({
 }));
 vi.mock('@gpumon/page/oom', () => ({
   MemoryWarnings: class {
-    take = (): MemoryWarning[] => warnings;
+    update = (): MemoryWarning[] => warnings;
   },
 }));
 
@@ -139,7 +139,7 @@ describe('the watch over GPU memory', () => {
     expect(told()).toMatchObject([{ message: 'in 20 s', autoClose: 0 }]);
   });
 
-  it('rests while nobody sees the page', () => {
+  it('is inactive while the page is hidden', () => {
     hide(true);
     expect(setActive).toHaveBeenLastCalledWith(false);
     warnings = [warning('in 2 min')];

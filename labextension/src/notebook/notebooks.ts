@@ -1,4 +1,4 @@
-/** The notebooks of this Jupyter server: what they are called now, the way to them, and what can be done with kernels. */
+/** The notebooks of this Jupyter server: their current names, opening them, and actions on their kernels. */
 
 import type { NotebookHost } from '@gpumon/page';
 import type { JupyterFrontEnd } from '@jupyterlab/application';
@@ -29,7 +29,7 @@ export interface NotebookAction {
   run: () => void;
 }
 
-/** What is done to a kernel after somebody has said yes. */
+/** What is done to a kernel after confirmation. */
 interface KernelAction {
   command: string;
   label: string;

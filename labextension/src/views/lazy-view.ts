@@ -1,4 +1,4 @@
-/** A widget whose view is loaded when it is first seen, and rests while it is hidden. */
+/** A widget whose view is loaded when it is first visible, and is inactive while it is hidden. */
 
 import type { Mounted } from '@gpumon/page';
 import type { TranslationBundle } from '@jupyterlab/translation';

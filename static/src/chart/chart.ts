@@ -65,7 +65,7 @@ export class Chart {
     this.sizes.observe(host);
   }
 
-  /** Finds out the size at once, where no frame will come before somebody looks. */
+  /** Measures the size at once, where no frame will be drawn before it is visible. */
   measure(): void {
     this.resize(this.host.clientWidth, this.host.clientHeight);
   }
@@ -250,7 +250,7 @@ export class Chart {
     }
   }
 
-  /** The moment pointed at, or the newest value: a dot on each line. */
+  /** The time under the pointer, or the newest value: a dot on each line. */
   private paintCursor(ctx: CanvasRenderingContext2D, plotArea: PlotArea, content: ChartContent): void {
     const px = ratio();
     const { at_ms, window, lines } = content;
@@ -335,7 +335,7 @@ function stacked(stack: readonly ChartLine[], begin: number, end: number): Chart
   });
 }
 
-/** A thin line at what happened, and a wedge at its foot on the time axis. */
+/** A thin line at each event, and a wedge at its foot on the time axis. */
 function paintMarkers(ctx: CanvasRenderingContext2D, area: PlotArea, { markers }: ChartContent): void {
   const half = 3.5 * ratio();
   for (const { at_ms, color } of markers ?? []) {

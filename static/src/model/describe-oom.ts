@@ -1,4 +1,4 @@
-/** A failure for want of GPU memory in words: what was asked, what was free at that moment, and who held the rest. */
+/** Explains an out-of-memory error: what was requested, what was free, and who held the rest. */
 
 import { DASH, memoryAmount, timeOfDay } from '../lib/format';
 import { trans } from '../lib/translation';
@@ -42,7 +42,7 @@ const NAMED_MOST = 4;
 /** These take memory when they start, and serve requests out of it. */
 const POOLED = ['JAX', 'TensorFlow'];
 
-/** The words; `null` where the error may as well be about the machine's memory. */
+/** The explanation; `null` where the error may be about host memory. */
 export function describeOom(error: OomError, snapshot: OomSnapshot): OomDescription | null {
   const { sample, kernelId } = snapshot;
   const held = sample === null ? [] : shareOf(sample, kernelId).gpus;

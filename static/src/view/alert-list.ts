@@ -1,4 +1,4 @@
-/** What is the matter with a GPU: one line each, the worst first. */
+/** The alerts of a GPU: one line each, the worst first. */
 
 import { h, keyed, setAttribute, setShown, setText } from '../lib/dom';
 import type { Alert } from '../model/condition';

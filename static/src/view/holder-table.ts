@@ -160,7 +160,7 @@ class ReadableRow implements Row {
     setAttribute(this.go, 'title', trans.__('Go to %1', title));
     setText(this.idle, row.idle_ms === null ? '' : trans.__('idle for %1', duration(row.idle_ms)));
     setShown(this.idle, row.idle_ms !== null);
-    // A notebook of this place is the reader's own: what runs it says more than whose it is.
+    // A notebook of this Jupyter server is the user's own: its kernel says more than its owner.
     const whose = own === null ? [user.text, pid] : [];
     const kernel = row.notebook?.kernel_name === undefined ? null : plainText(row.notebook.kernel_name, 40);
     const about = [kernel, ...sharedBy(first), runsIn(first), started(rest.length)];
@@ -180,7 +180,7 @@ class ReadableRow implements Row {
     this.sm.update(row.sm_percent, percent, freshness);
   }
 
-  /** A notebook of this place is a way to it, and offers what can be done with it. */
+  /** A notebook of this Jupyter server can be opened, and has a menu. */
   private showName(name: string, isOwn: boolean): void {
     setText(this.name, name);
     setText(this.go, name);

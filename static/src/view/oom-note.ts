@@ -1,4 +1,4 @@
-/** The words below a cell that has failed for want of GPU memory. They stay until it runs again. */
+/** The explanation below a cell that ran out of GPU memory. It stays until the cell runs again. */
 
 import { h, keyed, setAttribute, setShown, setText } from '../lib/dom';
 import { trans } from '../lib/translation';

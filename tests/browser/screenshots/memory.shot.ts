@@ -1,4 +1,4 @@
-/** Memory that runs out: the words below a cell that failed, and the notification before it happens again. */
+/** Memory that runs out: the explanation below a cell that failed, and the notification before it happens again. */
 
 import { it } from 'vitest';
 

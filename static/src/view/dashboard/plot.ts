@@ -33,7 +33,7 @@ export interface PlotListener {
 export class PlotView {
   readonly element: HTMLElement;
   private readonly visibility = new Visibility();
-  /** What it was last given, whether it was drawn or not. */
+  /** The arguments of the last drawing, which may have been skipped. */
   private latest: [plot: Plot, context: PlotContext, bands: readonly Band[], markers: readonly EventMarker[]] | null =
     null;
   /** Whether it is about to be seen without another frame. */
@@ -114,7 +114,7 @@ export class PlotView {
     });
   }
 
-  /** It has come into visibility, or has left it. */
+  /** It was scrolled into view, or out of it. */
   setOnScreen(onScreen: boolean): void {
     this.visibility.onScreen = onScreen;
     if (onScreen && this.latest !== null) {
