@@ -153,12 +153,12 @@ export class LabNotebooks implements NotebookHost {
 
   private async confirmAndRun(kernelId: string, action: KernelAction): Promise<void> {
     const { trans } = this;
-    const asked = this.sessionOf(kernelId);
-    if (asked === null) {
+    const confirmed = this.sessionOf(kernelId);
+    if (confirmed === null) {
       return;
     }
     const { button } = await showDialog({
-      title: action.question(nameOf(asked)),
+      title: action.question(nameOf(confirmed)),
       body: action.consequence,
       buttons: [
         Dialog.cancelButton({ label: trans.__('Cancel') }),

@@ -82,7 +82,7 @@ export function processEvents(events: readonly Event[]): number {
 
 /** The Xids, warnings and failures of each GPU, the oldest first. */
 export function markedEvents(events: readonly Event[]): Map<number, EventMark[]> {
-  const marks = new Map<number, EventMark[]>();
+  const marked = new Map<number, EventMark[]>();
   for (const event of events) {
     const gpu = event.gpu?.index;
     if (gpu === undefined || event.what === 'condition_ended' || isProcess(event) || isToldByXid(event, events)) {
@@ -90,10 +90,10 @@ export function markedEvents(events: readonly Event[]): Map<number, EventMark[]>
     }
     const level = levelOf(event, describeEvent(event, [])?.level ?? 'none', events);
     if (level === 'warning' || level === 'critical' || event.what === 'xid') {
-      marks.set(gpu, [...(marks.get(gpu) ?? []), { at_ms: event.at_ms, level }]);
+      marked.set(gpu, [...(marked.get(gpu) ?? []), { at_ms: event.at_ms, level }]);
     }
   }
-  return marks;
+  return marked;
 }
 
 function isProcess(event: Event): boolean {

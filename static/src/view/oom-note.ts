@@ -14,8 +14,8 @@ export class OomNote {
   private readonly rows = new Map<string, { element: HTMLElement }>();
 
   constructor(private readonly host: NotebookHost) {
-    const mark = h('span', { class: 'gpumon-oom-icon', 'aria-hidden': 'true' }, '!');
-    this.element.append(h('div', {}, mark, this.text), this.lead, this.notes);
+    const icon = h('span', { class: 'gpumon-oom-icon', 'aria-hidden': 'true' }, '!');
+    this.element.append(h('div', {}, icon, this.text), this.lead, this.notes);
   }
 
   update(description: OomDescription): void {

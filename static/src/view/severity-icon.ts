@@ -3,7 +3,7 @@
 import { h } from '../lib/dom';
 import { table, trans } from '../lib/translation';
 
-const SPOKEN = table((): Partial<Record<string, string>> => ({
+const LABELS = table((): Partial<Record<string, string>> => ({
   critical: trans.__('Critical:'),
   warning: trans.__('Warning:'),
   notice: trans.__('Notice:'),
@@ -11,8 +11,8 @@ const SPOKEN = table((): Partial<Record<string, string>> => ({
 
 /** The text for screen readers in place of the icon; empty without severity. */
 export function severityLabel(level: string): string {
-  const word = SPOKEN()[level];
-  return word === undefined ? '' : `${word} `;
+  const label = LABELS()[level];
+  return label === undefined ? '' : `${label} `;
 }
 
 /** Takes its shape and color from the nearest `data-level` around it. */
