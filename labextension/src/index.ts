@@ -1,4 +1,4 @@
-/** Adds the GPU panel to JupyterLab and Notebook 7, and to notebooks what their cells took. */
+/** Adds the GPU panel to JupyterLab and Notebook 7, and to notebooks the GPU use of their cells. */
 
 import { ILabShell, ILayoutRestorer, type JupyterFrontEnd, type JupyterFrontEndPlugin } from '@jupyterlab/application';
 import { ICommandPalette, IThemeManager } from '@jupyterlab/apputils';
@@ -32,7 +32,7 @@ const RANK = 250;
 // Notebook 7 has no layout restorer; a stripped-down JupyterLab may lack any of the others.
 const plugin: JupyterFrontEndPlugin<void> = {
   id: PLUGIN_ID,
-  description: 'Shows what the GPUs do, in a panel of the left side bar, and below cells what they took.',
+  description: 'Monitors NVIDIA GPUs in a panel of the left sidebar, and shows below cells what they used.',
   autoStart: true,
   optional: [
     ILayoutRestorer,

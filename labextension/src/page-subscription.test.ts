@@ -4,7 +4,7 @@ import { expect, it, vi } from 'vitest';
 
 import { PageSubscription } from './page-subscription';
 
-/** Whether the reader looks, as far as the feed was told. */
+/** What the subscription was last set to. */
 let active = true;
 const unsubscribe = vi.fn();
 const setTraces = vi.fn();
@@ -17,7 +17,7 @@ function hide(hidden: boolean): void {
   document.dispatchEvent(new Event('visibilitychange'));
 }
 
-it('looks while the page is seen, and while something has to be measured', () => {
+it('is active while the page is visible, and while something is measured', () => {
   const subscription = new PageSubscription(feed, { changed: () => undefined });
   expect(active).toBe(true);
   hide(true);
@@ -36,7 +36,7 @@ it('looks while the page is seen, and while something has to be measured', () =>
   expect(active).toBe(true);
 });
 
-it('rests from the beginning on a page that is opened behind another', () => {
+it('starts inactive on a hidden page', () => {
   hide(true);
   new PageSubscription(feed, { changed: () => undefined });
   expect(active).toBe(false);

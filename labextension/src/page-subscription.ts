@@ -1,8 +1,8 @@
-/** A reader of a feed that rests while nobody can see the page. */
+/** A subscription to a feed that is inactive while the page is hidden. */
 
 import type { Feed, FeedListener, Subscription } from '@gpumon/page/feed';
 
-/** A place among the readers of a feed, as the view has one; but it looks by itself whenever the page can be seen. */
+/** Activates itself whenever the page is visible. */
 export class PageSubscription {
   private readonly subscription: Subscription;
   private measuring = false;

@@ -15,7 +15,7 @@ export class AcceleratorButton implements IDisposable {
   private readonly button = document.createElement('button');
   private readonly widget: Widget;
   /** Whether the kernel has been asked since it started. */
-  private asked = false;
+  private queried = false;
   private loading = false;
   /** Whether somebody has pressed it, and not all of what follows is done. */
   private pressed = false;
@@ -31,7 +31,7 @@ export class AcceleratorButton implements IDisposable {
     this.button.addEventListener('click', () => {
       if (!this.pressed) {
         this.pressed = true;
-        void this.press().finally(() => {
+        void this.activate().finally(() => {
           this.pressed = false;
         });
       }
@@ -62,7 +62,7 @@ export class AcceleratorButton implements IDisposable {
   }
 
   private readonly onKernel = (): void => {
-    this.asked = false;
+    this.queried = false;
     this.show([]);
     this.onStatus();
   };
@@ -71,16 +71,16 @@ export class AcceleratorButton implements IDisposable {
   private readonly onStatus = (): void => {
     const status = this.kernel?.status;
     if (status === 'restarting' || status === 'autorestarting' || status === 'dead') {
-      this.asked = false;
+      this.queried = false;
       this.show([]);
-    } else if (status === 'idle' && !this.asked) {
-      this.asked = true;
-      void this.ask();
+    } else if (status === 'idle' && !this.queried) {
+      this.queried = true;
+      void this.queryKernel();
     }
   };
 
   /** What the kernel has, now also on the button; `null` where it is gone before it answers. */
-  private async ask(): Promise<Accelerator[] | null> {
+  private async queryKernel(): Promise<Accelerator[] | null> {
     const { kernel } = this;
     try {
       const found = kernel === null ? [] : await findAccelerators(kernel);
@@ -106,7 +106,7 @@ export class AcceleratorButton implements IDisposable {
     button.setAttribute('aria-busy', String(loading));
   }
 
-  private async press(): Promise<void> {
+  private async activate(): Promise<void> {
     const { trans } = this;
     if (this.kernel?.status !== 'idle') {
       Notification.info(trans.__('The kernel is busy. Load accelerators when it is idle.'), {
@@ -115,7 +115,7 @@ export class AcceleratorButton implements IDisposable {
       return;
     }
     // A cell may have loaded them, or imported a library, since the kernel was asked.
-    const found = await this.ask();
+    const found = await this.queryKernel();
     if (found === null || found.length === 0) {
       return;
     }
@@ -154,7 +154,7 @@ export class AcceleratorButton implements IDisposable {
       return;
     }
     this.loading = true;
-    this.asked = true;
+    this.queried = true;
     this.show(accelerators);
     try {
       const { accelerators: after, failures } = await loadAccelerators(kernel, accelerators);

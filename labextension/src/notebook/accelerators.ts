@@ -26,7 +26,7 @@ export interface Loaded {
 }
 
 /** Python that finds the modules without importing them, since their import alone takes seconds and GPU memory. */
-const QUESTION = `
+const QUERY = `
 import sys
 from importlib.machinery import PathFinder
 from importlib.util import find_spec
@@ -44,7 +44,7 @@ answer = [[int(has(name)), int(on(name)), int(late in sys.modules)] for name, la
 `;
 
 /** An expression leaves no name behind in the notebook; what it needs has a namespace of its own. */
-const EXPRESSION = `(lambda own: exec(${pythonText(QUESTION)}, own) or own['answer'])({})`;
+const EXPRESSION = `(lambda own: exec(${pythonText(QUERY)}, own) or own['answer'])({})`;
 
 /** The accelerators that a kernel has; none where it cannot tell. */
 export async function findAccelerators(kernel: Kernel.IKernelConnection): Promise<Accelerator[]> {
@@ -73,7 +73,7 @@ export async function loadAccelerators(
 }
 
 /** What a kernel says of an expression. */
-interface Answer {
+interface ExpressionResult {
   status?: string;
   data?: { 'text/plain'?: string };
   ename?: string;
@@ -84,7 +84,7 @@ interface Answer {
 async function evaluate(
   kernel: Kernel.IKernelConnection,
   user_expressions: Record<string, string>,
-): Promise<Record<string, Answer>> {
+): Promise<Record<string, ExpressionResult>> {
   const { content } = await kernel.requestExecute({
     code: '',
     silent: true,
@@ -94,10 +94,10 @@ async function evaluate(
     stop_on_error: false,
     user_expressions,
   }).done;
-  return content.status === 'ok' ? (content.user_expressions as Record<string, Answer>) : {};
+  return content.status === 'ok' ? (content.user_expressions as Record<string, ExpressionResult>) : {};
 }
 
-function read(answer: Answer | undefined): Accelerator[] {
+function read(answer: ExpressionResult | undefined): Accelerator[] {
   const text = answer?.status === 'ok' ? answer.data?.['text/plain'] : undefined;
   const rows = JSON.parse(text ?? '[]') as [number, number, number][];
   return ACCELERATORS.flatMap(({ name, library }, i) => {
@@ -106,7 +106,7 @@ function read(answer: Answer | undefined): Accelerator[] {
   });
 }
 
-function failureOf(answer: Answer | undefined): string {
+function failureOf(answer: ExpressionResult | undefined): string {
   return answer?.status === 'error'
     ? `${answer.ename ?? ''}: ${answer.evalue ?? ''}`
     : (answer?.data?.['text/plain'] ?? '–');

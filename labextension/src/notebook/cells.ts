@@ -1,4 +1,4 @@
-/** Shows below each cell of a notebook what its run took of the GPUs. */
+/** Shows below each cell of a notebook what its run used of the GPUs. */
 
 import { CellLine, CellMeter, isWorthTelling } from '@gpumon/page/cells';
 import cellStyle from '@gpumon/page/cell.css?inline';

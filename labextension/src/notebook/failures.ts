@@ -1,4 +1,4 @@
-/** Says below a cell that has failed for want of GPU memory who holds it. */
+/** Explains below a cell that ran out of GPU memory who holds it. */
 
 import type { Feed } from '@gpumon/page/feed';
 import { fuller, oomErrorOf, OomNote, describeOom, type OomError, type Sample } from '@gpumon/page/oom';
@@ -62,12 +62,12 @@ export class CellFailures implements IDisposable {
         this.runs.clear();
       },
       failed: (run, kernelError) => {
-        const of = this.runs.get(run);
+        const failed = this.runs.get(run);
         const error = oomErrorOf(kernelError);
-        // It is told once, since what comes later says no more.
+        // The first error says all; a later one for the same run adds nothing.
         this.runs.delete(run);
-        if (of !== undefined && error !== null) {
-          const failure = { ...of, error, before: this.newest() };
+        if (failed !== undefined && error !== null) {
+          const failure = { ...failed, error, before: this.newest() };
           this.fresh.push(failure);
           this.show(failure, failure.before);
         }

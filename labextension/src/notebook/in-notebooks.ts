@@ -109,13 +109,13 @@ export class InNotebooks {
       return;
     }
     const item = new StatusChip(app.shell, feed, this.open, showPanel);
-    const place = statusBar.registerStatusItem(STATUS_ID, { item, align: 'left', rank: STATUS_RANK });
+    const registration = statusBar.registerStatusItem(STATUS_ID, { item, align: 'left', rank: STATUS_RANK });
     this.statusItem = {
       get isDisposed() {
         return item.isDisposed;
       },
       dispose: () => {
-        place.dispose();
+        registration.dispose();
         item.dispose();
       },
     };

@@ -1,4 +1,4 @@
-/** What is loaded for the memory of notebooks: the watch over GPUs that run full, and words below cells that failed. */
+/** Loaded with memory warnings: the forecast notifications, and the explanation below cells that ran out of memory. */
 
 export { CellFailures } from './failures';
 export { MemoryWatch } from './memory-watch';

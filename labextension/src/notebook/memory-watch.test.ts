@@ -3,7 +3,7 @@ import type { Feed, FeedListener } from '@gpumon/page/feed';
 import type { MemoryWarning } from '@gpumon/page/oom';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
-interface Told {
+interface ShownNotification {
   id: string;
   message: string;
   type: string;
@@ -11,35 +11,35 @@ interface Told {
   actions: { label: string; callback: (event: Event) => void }[];
 }
 
-const page = vi.hoisted(() => ({ told: new Map<string, unknown>(), count: 0 }));
+const page = vi.hoisted(() => ({ notifications: new Map<string, unknown>(), count: 0 }));
 
 /** JupyterLab's notifications, each with a toast of its id as JupyterLab has it. */
 vi.mock('@jupyterlab/apputils', () => ({
   Notification: {
-    manager: { has: (id: string) => page.told.has(id) },
+    manager: { has: (id: string) => page.notifications.has(id) },
     emit: (message: string, type: string, options: object) => {
       page.count += 1;
       const id = `n${String(page.count)}`;
-      page.told.set(id, { id, message, type, ...options });
+      page.notifications.set(id, { id, message, type, ...options });
       const toast = document.createElement('div');
       toast.id = id;
       document.body.append(toast);
       return id;
     },
     update: (change: { id: string }) => {
-      if (page.told.has(change.id)) {
-        page.told.set(change.id, change);
+      if (page.notifications.has(change.id)) {
+        page.notifications.set(change.id, change);
       }
     },
     dismiss: (id: string) => {
-      page.told.delete(id);
+      page.notifications.delete(id);
       document.getElementById(id)?.remove();
     },
   },
 }));
 vi.mock('@gpumon/page/oom', () => ({
   MemoryWarnings: class {
-    take = (): MemoryWarning[] => warnings;
+    update = (): MemoryWarning[] => warnings;
   },
 }));
 
@@ -53,7 +53,7 @@ const setActive = vi.fn();
 const unsubscribe = vi.fn();
 const run = vi.fn();
 
-const told = (): Told[] => [...page.told.values()] as Told[];
+const notifications = (): ShownNotification[] => [...page.notifications.values()] as ShownNotification[];
 const warning = (text: string, urgent = false): MemoryWarning => ({ gpu: 0, text, urgent, kernelId: 'k' });
 /** A sample comes, so many seconds after the last. */
 function sample(after_s = 1): void {
@@ -87,68 +87,68 @@ afterEach(() => {
 describe('the watch over GPU memory', () => {
   it('tells of a GPU once, keeps that up to date, and takes it away when it is over', () => {
     sample();
-    expect(told()).toEqual([]);
+    expect(notifications()).toEqual([]);
     warnings = [warning('in 2 min')];
     sample();
-    expect(told()).toMatchObject([{ message: 'in 2 min', type: 'warning', autoClose: false }]);
+    expect(notifications()).toMatchObject([{ message: 'in 2 min', type: 'warning', autoClose: false }]);
     warnings = [warning('in 90 s')];
     sample();
-    expect(told()).toMatchObject([{ message: 'in 2 min' }]);
+    expect(notifications()).toMatchObject([{ message: 'in 2 min' }]);
     sample(10);
-    expect(told()).toMatchObject([{ id: told()[0]?.id, message: 'in 90 s' }]);
+    expect(notifications()).toMatchObject([{ id: notifications()[0]?.id, message: 'in 90 s' }]);
     warnings = [warning('in 50 s', true)];
     sample();
-    expect(told()).toMatchObject([{ message: 'in 50 s', type: 'error', autoClose: false }]);
+    expect(notifications()).toMatchObject([{ message: 'in 50 s', type: 'error', autoClose: false }]);
     warnings = [];
     sample();
-    expect(told()).toEqual([]);
+    expect(notifications()).toEqual([]);
   });
 
   it('offers what can be done, and stays while that is asked about', () => {
     warnings = [warning('in 2 min')];
     sample();
-    const [action] = told()[0]?.actions ?? [];
+    const [action] = notifications()[0]?.actions ?? [];
     const event = new Event('click', { cancelable: true });
     action?.callback(event);
     expect([action?.label, run.mock.calls.length, event.defaultPrevented]).toEqual(['Shut Down k', 1, true]);
-    expect(told()).toHaveLength(1);
+    expect(notifications()).toHaveLength(1);
   });
 
   it('does not tell again what somebody has dismissed, also not as soon as it comes back', () => {
     warnings = [warning('in 2 min')];
     sample();
-    page.told.clear();
+    page.notifications.clear();
     warnings = [warning('in 20 s', true)];
     sample(60);
     warnings = [];
     sample();
     warnings = [warning('in 2 min')];
     sample();
-    expect(told()).toEqual([]);
+    expect(notifications()).toEqual([]);
     sample(300);
-    expect(told()).toHaveLength(1);
+    expect(notifications()).toHaveLength(1);
   });
 
   it('does not bring a hidden notification back to the screen', () => {
     warnings = [warning('in 2 min')];
     sample();
     sample();
-    document.getElementById(told()[0]?.id ?? '')?.remove();
+    document.getElementById(notifications()[0]?.id ?? '')?.remove();
     warnings = [warning('in 20 s', true)];
     sample();
-    expect(told()).toMatchObject([{ message: 'in 20 s', autoClose: 0 }]);
+    expect(notifications()).toMatchObject([{ message: 'in 20 s', autoClose: 0 }]);
   });
 
-  it('rests while nobody sees the page', () => {
+  it('is inactive while the page is hidden', () => {
     hide(true);
     expect(setActive).toHaveBeenLastCalledWith(false);
     warnings = [warning('in 2 min')];
     sample();
-    expect(told()).toEqual([]);
+    expect(notifications()).toEqual([]);
     hide(false);
     expect(setActive).toHaveBeenLastCalledWith(true);
     sample();
-    expect(told()).toHaveLength(1);
+    expect(notifications()).toHaveLength(1);
   });
 
   it('takes its notifications with it', () => {
@@ -156,7 +156,7 @@ describe('the watch over GPU memory', () => {
     sample();
     watch.dispose();
     watch.dispose();
-    expect(told()).toEqual([]);
+    expect(notifications()).toEqual([]);
     expect(unsubscribe).toHaveBeenCalledOnce();
   });
 });

@@ -10,7 +10,7 @@ import { PageSubscription } from '../page-subscription';
 
 /** Samples that come faster foretell nothing more. */
 const UPDATE_MS = 900;
-/** A forecast changes with every sample: somebody who listens to it hears it this often. */
+/** A forecast changes with every sample; a screen reader announces it this often. */
 const RENEW_MS = 10_000;
 /** Somebody who has closed a notification is not told of the same GPU for so long. */
 const QUIET_MS = 5 * 60_000;
@@ -25,7 +25,7 @@ interface Shown {
   seen: boolean;
 }
 
-/** One notification for each GPU as long as its memory runs out. It rests while nobody sees the page. */
+/** One notification for each GPU as long as its memory runs out. It is inactive while the page is hidden. */
 export class MemoryWatch implements IDisposable {
   isDisposed = false;
   private readonly warnings = new MemoryWarnings();

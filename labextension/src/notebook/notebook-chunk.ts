@@ -1,4 +1,4 @@
-/** The part that is loaded when a notebook with a kernel is first open: one chunk, since these share much of what they need. */
+/** Loaded when a notebook with a kernel is first opened: one chunk, since these share much of what they need. */
 
 export { AcceleratorButton } from './accelerator-button';
 export { CellCosts } from './cells';

@@ -1,4 +1,4 @@
-/** The notebooks of this Jupyter server: what they are called now, the way to them, and what can be done with kernels. */
+/** The notebooks of this Jupyter server: their current names, opening them, and actions on their kernels. */
 
 import type { NotebookHost } from '@gpumon/page';
 import type { JupyterFrontEnd } from '@jupyterlab/application';
@@ -29,7 +29,7 @@ export interface NotebookAction {
   run: () => void;
 }
 
-/** What is done to a kernel after somebody has said yes. */
+/** What is done to a kernel after confirmation. */
 interface KernelAction {
   command: string;
   label: string;
@@ -153,12 +153,12 @@ export class LabNotebooks implements NotebookHost {
 
   private async confirmAndRun(kernelId: string, action: KernelAction): Promise<void> {
     const { trans } = this;
-    const asked = this.sessionOf(kernelId);
-    if (asked === null) {
+    const confirmed = this.sessionOf(kernelId);
+    if (confirmed === null) {
       return;
     }
     const { button } = await showDialog({
-      title: action.question(nameOf(asked)),
+      title: action.question(nameOf(confirmed)),
       body: action.consequence,
       buttons: [
         Dialog.cancelButton({ label: trans.__('Cancel') }),

@@ -85,8 +85,8 @@ export class Runs {
       return;
     }
     const run = requestOf(msg);
-    const asked = this.cells.get(run);
-    if (asked === undefined) {
+    const request = this.cells.get(run);
+    if (request === undefined) {
       return;
     }
     const at_ms = Date.parse(msg.header.date);
@@ -98,7 +98,7 @@ export class Runs {
       this.started.add(run);
       const { execution_count: count } = msg.content as { execution_count: number | null };
       const began_ms = answered ? startOf(msg, at_ms) : at_ms;
-      this.listener.started(run, { ...asked, kernelId: kernel.id, at_ms: began_ms, count });
+      this.listener.started(run, { ...request, kernelId: kernel.id, at_ms: began_ms, count });
     }
     if (type === 'error' || (answered && 'ename' in msg.content)) {
       this.listener.failed?.(run, msg.content as KernelError);

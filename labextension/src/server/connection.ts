@@ -21,7 +21,7 @@ export class Connection {
     return this.made;
   }
 
-  /** Heeds the settings that hold for all that is shown. */
+  /** Applies the settings of all views. */
   async apply(settings: Settings): Promise<void> {
     this.chosen = settings;
     if (this.made !== null) {

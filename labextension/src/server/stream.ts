@@ -1,4 +1,4 @@
-/** The way from JupyterLab to gpumon's server: through the proxy of the Jupyter server, which checks who asks. */
+/** The connection from JupyterLab to gpumon's server, through the Jupyter server's proxy, which authenticates. */
 
 import { URLExt } from '@jupyterlab/coreutils';
 import { ServerConnection } from '@jupyterlab/services';
@@ -15,7 +15,7 @@ const TIMEOUT_MS = 5000;
 /** Stands for an answer that has not come. */
 const LATE = 0;
 
-/** A feed that comes this way; from now on, its readers' words are those of `trans`. */
+/** A feed over the proxy. Its views are translated by `trans` from now on. */
 export function newFeed(settings: ServerConnection.ISettings, trans: TranslationBundle): Feed {
   setTranslator(trans);
   return new Feed({

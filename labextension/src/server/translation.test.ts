@@ -23,7 +23,7 @@ const POLISH = {
 
 const say = (count: number): string => trans._n('of %1 core', 'of %1 cores', count);
 
-it("the view's words are those of JupyterLab's language, in as many forms as that has", async () => {
+it("the view's texts are in JupyterLab's language, with its plural forms", async () => {
   expect([1, 2, 5].map(say)).toEqual(['of 1 core', 'of 2 cores', 'of 5 cores']);
   const connector = { fetch: () => Promise.resolve({ data: { gpumon: POLISH }, message: '' }) };
   const manager = new TranslationManager('', '', undefined, connector as never);

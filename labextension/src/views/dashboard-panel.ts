@@ -41,7 +41,7 @@ export class DashboardPanel extends LazyView<MountedDashboard> {
     this.node.style.background = 'var(--jp-layout-color1)';
   }
 
-  /** Heeds the settings that are about charts that are open. */
+  /** Applies the settings of open charts. */
   apply({ interval }: Settings): void {
     this.interval_ms = interval * 1000;
     this.view?.setInterval(this.interval_ms);

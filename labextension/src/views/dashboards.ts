@@ -28,7 +28,7 @@ export class Dashboards {
 
   constructor(readonly options: DashboardsOptions) {}
 
-  /** Heeds the settings that are about charts. */
+  /** Applies the settings of charts. */
   apply(settings: Settings): void {
     this.settings = settings;
     this.tracker.forEach(({ content }) => {

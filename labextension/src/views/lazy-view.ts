@@ -1,4 +1,4 @@
-/** A widget whose view is loaded when it is first seen, and rests while it is hidden. */
+/** A widget whose view is loaded when it is first visible, and is inactive while it is hidden. */
 
 import type { Mounted } from '@gpumon/page';
 import type { TranslationBundle } from '@jupyterlab/translation';
@@ -59,11 +59,11 @@ export abstract class LazyView<View extends Mounted> extends Widget {
     } catch (error) {
       // After an update the server no longer has the files of the version that this page began with.
       console.error('gpumon: a part of it cannot be loaded', error);
-      const words = document.createElement('p');
-      words.textContent = this.trans.__('This part of gpumon cannot be loaded. Reload the page.');
-      words.role = 'alert';
-      words.style.margin = '12px';
-      this.node.replaceChildren(words);
+      const message = document.createElement('p');
+      message.textContent = this.trans.__('This part of gpumon cannot be loaded. Reload the page.');
+      message.role = 'alert';
+      message.style.margin = '12px';
+      this.node.replaceChildren(message);
     } finally {
       this.loading = false;
     }

@@ -32,7 +32,7 @@ export class GpuPanel extends LazyView<Monitor> {
     this.title.caption = options.trans.__('GPUs');
   }
 
-  /** Heeds the settings that are about the panel. */
+  /** Applies the settings of the panel. */
   apply(settings: Settings): void {
     this.settings = settings;
     this.view?.setInterval(settings.interval * 1000);

@@ -1,7 +1,7 @@
 /** Lines over time on a canvas, on a wall clock; drawn anew only where somebody would see the difference. */
 
 import { hourAndMinute, timeOfDay } from '../lib/format';
-import { firstAfter, placeAt } from '../lib/timeline';
+import { firstAfter, indexAt } from '../lib/timeline';
 import type { ChartContent, ChartLine, PlotArea } from './content';
 import { addLine } from './line';
 import { frameSignature, isVisibleChange, type FrameSignature } from './frame-diff';
@@ -65,7 +65,7 @@ export class Chart {
     this.sizes.observe(host);
   }
 
-  /** Finds out the size at once, where no frame will come before somebody looks. */
+  /** Measures the size at once, where no frame will be drawn before it is visible. */
   measure(): void {
     this.resize(this.host.clientWidth, this.host.clientHeight);
   }
@@ -250,7 +250,7 @@ export class Chart {
     }
   }
 
-  /** The moment pointed at, or the newest value: a dot on each line. */
+  /** The time under the pointer, or the newest value: a dot on each line. */
   private paintCursor(ctx: CanvasRenderingContext2D, plotArea: PlotArea, content: ChartContent): void {
     const px = ratio();
     const { at_ms, window, lines } = content;
@@ -261,9 +261,9 @@ export class Chart {
       ctx.globalAlpha = 1;
     }
     for (const { values, color, times_ms = window.times_ms, faint } of lines) {
-      const place = cursorPlace(times_ms, content);
-      const time = times_ms[place] ?? NaN;
-      const value = values[place] ?? NaN;
+      const index = cursorIndex(times_ms, content);
+      const time = times_ms[index] ?? NaN;
+      const value = values[index] ?? NaN;
       if (time >= plotArea.from_ms && time <= plotArea.to_ms && !Number.isNaN(value) && faint !== true) {
         ctx.fillStyle = color;
         ctx.beginPath();
@@ -275,8 +275,8 @@ export class Chart {
 }
 
 /** The place among the samples of the moment pointed at, or of the newest. */
-function cursorPlace(times_ms: Float64Array, { at_ms, window }: ChartContent): number {
-  return at_ms === null ? times_ms.length - 1 : placeAt(times_ms, at_ms, window.gap_ms);
+function cursorIndex(times_ms: Float64Array, { at_ms, window }: ChartContent): number {
+  return at_ms === null ? times_ms.length - 1 : indexAt(times_ms, at_ms, window.gap_ms);
 }
 
 function paintLines(ctx: CanvasRenderingContext2D, area: PlotArea, { window, lines, stack }: ChartContent): void {
@@ -335,7 +335,7 @@ function stacked(stack: readonly ChartLine[], begin: number, end: number): Chart
   });
 }
 
-/** A thin line at what happened, and a wedge at its foot on the time axis. */
+/** A thin line at each event, and a wedge at its foot on the time axis. */
 function paintMarkers(ctx: CanvasRenderingContext2D, area: PlotArea, { markers }: ChartContent): void {
   const half = 3.5 * ratio();
   for (const { at_ms, color } of markers ?? []) {

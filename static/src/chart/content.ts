@@ -23,7 +23,7 @@ export interface ChartLine {
   faint?: boolean;
 }
 
-/** A stretch of time that is marked behind the lines. */
+/** A span of time that is shaded behind the lines. */
 export interface Band {
   from_ms: number;
   to_ms: number;
@@ -31,7 +31,7 @@ export interface Band {
   label: string;
 }
 
-/** A moment that is marked on the axis. */
+/** A time that is marked on the axis. */
 export interface EventMarker {
   at_ms: number;
   color: string;
@@ -48,7 +48,7 @@ export interface ChartContent {
   limit?: number | null;
   bands?: readonly Band[];
   markers?: readonly EventMarker[];
-  /** The moment that somebody points at; `null` for now. */
+  /** The time under the pointer; `null` for now. */
   at_ms: number | null;
 }
 

@@ -1,4 +1,4 @@
-/** What a picture of lines shows, and whether another would look different to somebody. */
+/** What a drawn frame shows, and whether the next would be visibly different. */
 
 import type { ChartContent, PlotArea } from './content';
 
@@ -39,7 +39,7 @@ export function frameSignature(content: ChartContent, area: PlotArea): FrameSign
   };
 }
 
-/** Whether somebody would see the difference, when the one has been there for `since_ms`. */
+/** Whether the difference is visible, `since_ms` after the last drawing. */
 export function isVisibleChange(before: FrameSignature, after: FrameSignature, since_ms: number): boolean {
   return (
     before.shape !== after.shape ||

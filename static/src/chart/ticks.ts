@@ -1,4 +1,4 @@
-/** Where the marks of an axis stand: at round numbers, and at round times of the reader's clock. */
+/** Axis ticks: at round numbers, and at round local times. */
 
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
@@ -35,7 +35,7 @@ export function roundUp(value: number, base = 1): number {
 export function timeTicks(from_ms: number, to_ms: number, most: number): { step_ms: number; times_ms: number[] } {
   const least_ms = (to_ms - from_ms) / Math.max(1, most);
   const step_ms = TIME_STEPS_MS.find((step) => step >= least_ms) ?? Math.ceil(least_ms / DAY) * DAY;
-  // Hours and days are round where the reader lives.
+  // Hours and days are round in local time.
   const zone_ms = new Date(from_ms).getTimezoneOffset() * MINUTE;
   const times_ms: number[] = [];
   for (let at = Math.ceil((from_ms - zone_ms) / step_ms) * step_ms + zone_ms; at <= to_ms; at += step_ms) {

@@ -54,7 +54,7 @@ describe('drawing', () => {
     expect(draw.mock.calls.length).toBeGreaterThan(before);
   });
 
-  it('does not happen while nobody looks, and then at once', () => {
+  it('does not happen while hidden, and then at once', () => {
     loop.setRunning(false);
     loop.invalidate();
     loop.invalidateThrottled();

@@ -1,12 +1,12 @@
-/** At most one drawing per frame of the screen, fewer of what only time has changed, and none while nobody looks. */
+/** Draws at most once per animation frame, less often for live updates, and never while hidden. */
 
-/** Nobody reads numbers that change more often; samples that come four times a second are all drawn. */
+/** Live updates are drawn no more often than this; samples that come four times a second all are. */
 const MIN_INTERVAL_MS = 240;
-/** What only time has changed may take this share of a page's time, however much there is and however slow it is. */
+/** The share of a page's time that live updates may take, however many views there are. */
 const MAX_LOAD = 1 / 30;
 /** Once a second is always allowed. */
 const MAX_INTERVAL_MS = 900;
-/** How much the newest drawing says of what the next will take. */
+/** The weight of the newest drawing in the average cost. */
 const WEIGHT = 0.25;
 
 export class FrameLoop {
@@ -18,14 +18,14 @@ export class FrameLoop {
   /** What a drawing takes with all that the browser does after it, on average. */
   private cost_ms = 0;
   private dirty = false;
-  /** Whether somebody has done something since the last drawing. */
+  /** Whether there was user input since the last drawing. */
   private urgent = true;
   private running = false;
 
   /** `draw` is told whether somebody has done something, or only time has gone on. */
   constructor(private readonly draw: (urgent: boolean) => void) {}
 
-  /** Somebody has done something, and sees it with the next frame. */
+  /** Draws with the next frame, after user input. */
   invalidate(): void {
     this.urgent = true;
     this.request();

@@ -1,4 +1,4 @@
-/** A WebSocket that comes back by itself, and that notices when it has died without a word. */
+/** A WebSocket that reconnects, and that detects a dead connection. */
 
 /** The part of a WebSocket that is used. */
 export interface SocketLike {
@@ -30,14 +30,14 @@ export interface ReconnectingSocketOptions {
   random?: () => number;
 }
 
-/** The server speaks at least every 5 s, so this long a silence means that the connection is dead. */
+/** The server sends at least every 5 s, so the connection is dead after this long a silence. */
 export const SILENCE_MS = 15_000;
 /** A proxy may have to start the server first. */
 const CONNECT_MS = 60_000;
 const FIRST_RETRY_MS = 500;
 const LAST_RETRY_MS = 15_000;
 const TICK_MS = 1000;
-/** A tick this late means that the machine slept. */
+/** A tick this late means that the machine was suspended. */
 const SUSPENDED_MS = 10_000;
 const OPEN = 1;
 
@@ -85,7 +85,7 @@ export class ReconnectingSocket {
     return true;
   }
 
-  /** The server has proved to be well: the next failure waits briefly again. */
+  /** The server has answered: the next failure waits briefly again. */
   resetBackoff(): void {
     this.attempt = 0;
   }
@@ -143,7 +143,7 @@ export class ReconnectingSocket {
     this.options.onPhase({ phase: 'waiting', attempt: this.attempt, retry_at_ms: Date.now() + wait_ms });
   }
 
-  /** Lets go of the socket without hearing from it again: a dead one may take minutes to say that it is closed. */
+  /** Drops the socket without waiting for its close event, which takes minutes on a dead connection. */
   private drop(): void {
     const socket = this.socket;
     this.socket = null;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { placeAt, Timeline } from './timeline';
+import { indexAt, Timeline } from './timeline';
 
 const GAP_MS = 2500;
 
@@ -82,13 +82,13 @@ describe('a timeline that is denser than what it missed', () => {
 describe('the place at a time', () => {
   it('is the nearest one', () => {
     const times = [1000, 2000, 3000];
-    expect(placeAt(times, 1400, GAP_MS)).toBe(0);
-    expect(placeAt(times, 1600, GAP_MS)).toBe(1);
-    expect(placeAt(times, 4000, GAP_MS)).toBe(2);
+    expect(indexAt(times, 1400, GAP_MS)).toBe(0);
+    expect(indexAt(times, 1600, GAP_MS)).toBe(1);
+    expect(indexAt(times, 4000, GAP_MS)).toBe(2);
   });
 
   it('is none where nothing is near', () => {
-    expect(placeAt([], 1000, GAP_MS)).toBe(-1);
-    expect(placeAt([1000], 9000, GAP_MS)).toBe(-1);
+    expect(indexAt([], 1000, GAP_MS)).toBe(-1);
+    expect(indexAt([1000], 9000, GAP_MS)).toBe(-1);
   });
 });

@@ -4,15 +4,15 @@
 export type Column = readonly (number | null)[];
 
 /** The room that a series has at first; it grows as it is needed. */
-const FIRST_ROOM = 256;
+const INITIAL_CAPACITY = 256;
 
 /** Keeps the newest `capacity` moments. What it hands out is for charts to read at once: the next moment may move it. */
 export class Timeline {
   /** Counts the times that more became known of the past than the newest moment. */
   revision = 0;
   private length = 0;
-  private room = FIRST_ROOM;
-  private times = new Float64Array(FIRST_ROOM);
+  private allocated = INITIAL_CAPACITY;
+  private times = new Float64Array(INITIAL_CAPACITY);
   private readonly series = new Map<string, Float64Array>();
 
   constructor(private readonly capacity: number) {}
@@ -53,9 +53,9 @@ export class Timeline {
     near_ms: number,
     gap_ms: number,
   ): void {
-    const given = (place: number, into: Map<string, number | null>): Map<string, number | null> => {
+    const given = (index: number, into: Map<string, number | null>): Map<string, number | null> => {
       for (const [key, column] of columns) {
-        const value = column[place] ?? null;
+        const value = column[index] ?? null;
         if (value !== null && !into.has(key)) {
           into.set(key, value);
         }
@@ -64,13 +64,13 @@ export class Timeline {
     };
     const known = this.moments();
     const rows = known.map(([at_ms, moment]) => {
-      const near = placeAt(times_ms, at_ms, near_ms);
+      const near = indexAt(times_ms, at_ms, near_ms);
       return [at_ms, near < 0 ? moment : given(near, moment)] as const;
     });
     const own_ms = known.map(([at_ms]) => at_ms);
-    times_ms.forEach((at_ms, place) => {
-      if (placeAt(own_ms, at_ms, same_ms) < 0) {
-        rows.push([at_ms, given(place, new Map())]);
+    times_ms.forEach((at_ms, index) => {
+      if (indexAt(own_ms, at_ms, same_ms) < 0) {
+        rows.push([at_ms, given(index, new Map())]);
       }
     });
     this.length = 0;
@@ -94,14 +94,14 @@ export class Timeline {
       moments.push([at_ms, new Map<string, number | null>()]);
     }
     for (const [key, values] of this.series) {
-      moments.forEach(([, moment], place) => {
-        const value = values[place] ?? NaN;
+      moments.forEach(([, moment], index) => {
+        const value = values[index] ?? NaN;
         if (!Number.isNaN(value)) {
           moment.set(key, value);
         }
       });
     }
-    return moments.filter(([at_ms, { size }], place) => size > 0 || at_ms - 1 !== moments[place - 1]?.[0]);
+    return moments.filter(([at_ms, { size }], index) => size > 0 || at_ms - 1 !== moments[index - 1]?.[0]);
   }
 
   /** Lets go of series of which nothing is left, as those of processes that have ended. */
@@ -114,7 +114,7 @@ export class Timeline {
   }
 
   private append(at_ms: number, moment: ReadonlyMap<string, number | null>): void {
-    this.makeRoom();
+    this.ensureCapacity();
     for (const values of this.series.values()) {
       values[this.length] = NaN;
     }
@@ -128,15 +128,15 @@ export class Timeline {
   private storage(key: string): Float64Array {
     let values = this.series.get(key);
     if (values === undefined) {
-      values = new Float64Array(this.room).fill(NaN);
+      values = new Float64Array(this.allocated).fill(NaN);
       this.series.set(key, values);
     }
     return values;
   }
 
   /** Grows by halves up to what may be kept, and then forgets a tenth at a time, so that little is moved. */
-  private makeRoom(): void {
-    if (this.length < this.room) {
+  private ensureCapacity(): void {
+    if (this.length < this.allocated) {
       return;
     }
     if (this.length >= this.capacity * 1.1) {
@@ -148,10 +148,10 @@ export class Timeline {
       this.forgetEmpty();
       return;
     }
-    this.room = Math.min(Math.ceil(this.room * 1.5), Math.ceil(this.capacity * 1.1));
-    this.times = grown(this.times, this.room);
+    this.allocated = Math.min(Math.ceil(this.allocated * 1.5), Math.ceil(this.capacity * 1.1));
+    this.times = grown(this.times, this.allocated);
     for (const [key, values] of this.series) {
-      this.series.set(key, grown(values, this.room));
+      this.series.set(key, grown(values, this.allocated));
     }
   }
 }
@@ -172,15 +172,15 @@ export function firstAfter(times_ms: ArrayLike<number>, at_ms: number): number {
 }
 
 /** The place of the time nearest to `at_ms`, no further from it than `within_ms`; -1 where there is none. */
-export function placeAt(times_ms: ArrayLike<number>, at_ms: number, within_ms: number): number {
+export function indexAt(times_ms: ArrayLike<number>, at_ms: number, within_ms: number): number {
   const after = firstAfter(times_ms, at_ms);
-  const away = (place: number): number => Math.abs((times_ms[place] ?? Infinity) - at_ms);
-  const place = away(after - 1) <= away(after) ? after - 1 : after;
-  return away(place) <= within_ms ? place : -1;
+  const distance = (index: number): number => Math.abs((times_ms[index] ?? Infinity) - at_ms);
+  const index = distance(after - 1) <= distance(after) ? after - 1 : after;
+  return distance(index) <= within_ms ? index : -1;
 }
 
-function grown(values: Float64Array, room: number): Float64Array<ArrayBuffer> {
-  const larger = new Float64Array(room).fill(NaN);
+function grown(values: Float64Array, capacity: number): Float64Array<ArrayBuffer> {
+  const larger = new Float64Array(capacity).fill(NaN);
   larger.set(values);
   return larger;
 }

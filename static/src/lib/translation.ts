@@ -1,4 +1,4 @@
-/** The view's own words in the reader's language: English, unless whoever embeds the view brings a translation. */
+/** The view's texts in the user's language: English, unless the embedding application sets a translator. */
 
 /** The part of JupyterLab's translation bundles that is used: `%1` stands for the first of `args`. */
 export interface Translator {
@@ -16,7 +16,7 @@ export let trans: Translator = {
   _n: (one, several, n, ...args) => filled(n === 1 ? one : several, n, ...args),
 };
 
-/** From now on, words are looked up there. */
+/** Sets the translator of all texts from now on. */
 export function setTranslator(translator: Translator): void {
   trans = translator;
 }

@@ -82,9 +82,9 @@ export function energyOf(
     return null;
   }
   let joules = 0;
-  for (let place = first; at_ms < to_ms; place += 1) {
+  for (let index = first; at_ms < to_ms; index += 1) {
     // The last record stands for what comes after it.
-    const [next_ms, next] = [times_ms[place] ?? to_ms, watts[place] ?? power];
+    const [next_ms, next] = [times_ms[index] ?? to_ms, watts[index] ?? power];
     joules += areaWithin(at_ms, power, next_ms, next, from_ms, to_ms);
     [at_ms, power] = [next_ms, next];
   }

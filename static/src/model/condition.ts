@@ -1,4 +1,4 @@
-/** What is the matter with a GPU: its conditions as they are shown. */
+/** Alerts: the conditions of a GPU as they are shown. */
 
 import { duration, since } from '../lib/format';
 import { trans } from '../lib/translation';
@@ -20,7 +20,7 @@ export function severityLevel(severity: Severity): Level {
 
 const RANKS: readonly Level[] = ['critical', 'warning', 'notice', 'none'];
 
-/** A GPU's conditions, the worst first, and among equals the oldest; but for the forecast, which has words of its own. */
+/** A GPU's conditions, the worst first, then the oldest; without the forecast, which is shown for itself. */
 export function alertsOf(gpu: GpuSample | null, now_ms: number): Alert[] {
   const processes = (gpu === null ? null : valueOf(gpu.processes)) ?? [];
   const shown = (gpu?.conditions ?? []).filter(({ condition }) => condition !== 'memory_filling');

@@ -1,4 +1,4 @@
-/** A cell's cost in words. */
+/** A cell's cost as text. */
 
 import { DASH, energy, memorySize, memoryNumber, precise } from '../lib/format';
 import { trans } from '../lib/translation';

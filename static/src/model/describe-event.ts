@@ -48,7 +48,7 @@ const TEXTS: { [K in Event['what']]: Describe<Extract<Event, { what: K }>> } = {
   run_ended: runEnd,
 };
 
-/** An event in words, with processes that are still there by their names; `null` for one that is not told, or unknown. */
+/** An event as text; `processes` names those that still run. `null` for one that is not listed, or unknown. */
 export function describeEvent(event: Event, processes: readonly Process[]): EventDescription | null {
   const describe = TEXTS[event.what] as Describe<Event> | undefined;
   return describe?.(event, processes) ?? null;

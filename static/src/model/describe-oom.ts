@@ -1,4 +1,4 @@
-/** A failure for want of GPU memory in words: what was asked, what was free at that moment, and who held the rest. */
+/** Explains an out-of-memory error: what was requested, what was free, and who held the rest. */
 
 import { DASH, memoryAmount, timeOfDay } from '../lib/format';
 import { trans } from '../lib/translation';
@@ -42,7 +42,7 @@ const NAMED_MOST = 4;
 /** These take memory when they start, and serve requests out of it. */
 const POOLED = ['JAX', 'TensorFlow'];
 
-/** The words; `null` where the error may as well be about the machine's memory. */
+/** The explanation; `null` where the error may be about host memory. */
 export function describeOom(error: OomError, snapshot: OomSnapshot): OomDescription | null {
   const { sample, kernelId } = snapshot;
   const held = sample === null ? [] : shareOf(sample, kernelId).gpus;
@@ -84,16 +84,22 @@ function sentence(error: OomError, left: readonly string[] | null, gpu: number |
       ? trans.__('%1 ran out of GPU memory with %2 of %3 free.', framework, ...left)
       : trans.__('%1 ran out of GPU memory with %2 of %3 free on its GPU %4.', framework, ...left, error.gpu);
   }
-  const asked = memoryAmount(asked_bytes);
+  const requested = memoryAmount(asked_bytes);
   if (left === null) {
-    return trans.__('%1 requested %2 of GPU memory.', framework, asked);
+    return trans.__('%1 requested %2 of GPU memory.', framework, requested);
   }
   if (gpu !== null) {
-    return trans.__('%1 requested %2 of GPU memory with %3 of %4 free on GPU %5.', framework, asked, ...left, gpu);
+    return trans.__('%1 requested %2 of GPU memory with %3 of %4 free on GPU %5.', framework, requested, ...left, gpu);
   }
   return error.gpu === null
-    ? trans.__('%1 requested %2 of GPU memory with %3 of %4 free.', framework, asked, ...left)
-    : trans.__('%1 requested %2 of GPU memory with %3 of %4 free on its GPU %5.', framework, asked, ...left, error.gpu);
+    ? trans.__('%1 requested %2 of GPU memory with %3 of %4 free.', framework, requested, ...left)
+    : trans.__(
+        '%1 requested %2 of GPU memory with %3 of %4 free on its GPU %5.',
+        framework,
+        requested,
+        ...left,
+        error.gpu,
+      );
 }
 
 /** Of two samples the one nearer to the failure: a kernel that has failed may give memory back at once. */

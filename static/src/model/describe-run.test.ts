@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
 import { gpusOf } from './gpu';
-import { jobOf, placesOf } from './run-job';
+import { jobOf, targetsOf } from './run-job';
 import { resultParts, shareOf, describeStep, titleOf } from './describe-run';
 import { inventory } from '../testing/frames';
 import { CATALOGUE, runResult, runState } from '../testing/runs';
@@ -57,7 +57,7 @@ describe('a job', () => {
   const [triad, fill] = CATALOGUE.entries;
 
   it('names the GPU by its UUID, since CUDA counts in an order of its own', () => {
-    const places = triad === undefined ? [] : placesOf(triad, gpus);
+    const places = triad === undefined ? [] : targetsOf(triad, gpus);
     expect(places.map(({ name }) => name)).toEqual(['GPU 0, H200', 'GPU 1, H200', 'CPU']);
     const [, second, cpu] = places;
     expect(triad && second && jobOf(triad, second)).toEqual({
@@ -69,7 +69,7 @@ describe('a job', () => {
   });
 
   it('of memory that runs out stays long enough to be seen, and only where it can run', () => {
-    const places = fill === undefined ? [] : placesOf(fill, gpus);
+    const places = fill === undefined ? [] : targetsOf(fill, gpus);
     expect(places).toHaveLength(2);
     expect(fill && places[0] && jobOf(fill, places[0])).toMatchObject({ scenario: 'fill', hold_seconds: 10 });
   });

@@ -1,4 +1,4 @@
-/** Runs in words. */
+/** Runs as text. */
 
 import { bytesPerSecond, DASH, microseconds, operationsPerSecond, percent } from '../lib/format';
 import { plainText } from '../lib/text';

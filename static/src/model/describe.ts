@@ -1,4 +1,4 @@
-/** States in words. */
+/** States as text. */
 
 import { duration, since } from '../lib/format';
 import { table, trans } from '../lib/translation';
@@ -78,7 +78,7 @@ export function describeHealth(health: Health, nowMs: number): Description | nul
   }
 }
 
-/** What holds the clocks where they are and is no concern; whatever is one, the server says as a condition. */
+/** Ordinary reasons for reduced clocks. The others are conditions. */
 const RESTS = table((): readonly (Description & { reason: ThrottleReason })[] => [
   {
     reason: 'applications_clocks_setting',

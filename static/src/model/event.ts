@@ -1,4 +1,4 @@
-/** What happened: which events are kept, which are listed, and what they say. */
+/** Which events are kept, which are listed, and what they say. */
 
 import { plainText } from '../lib/text';
 import type { Event, Sample } from '../wire';
@@ -9,7 +9,7 @@ import { valueOf } from './reading';
 
 /** One line of the list. */
 export interface EventRow {
-  /** What happened says it apart from all others, so that its line is kept. */
+  /** Unique, and the same while the event is listed. */
   key: string;
   at_ms: number;
   /** `null` where it concerns the machine. */
@@ -22,7 +22,7 @@ export interface EventRow {
   resolved: boolean;
 }
 
-/** A moment worth marking on the time axis of a GPU's charts. */
+/** An event that is marked on the time axis of a GPU's charts. */
 export interface EventMark {
   at_ms: number;
   level: Level;
@@ -32,7 +32,7 @@ const KEPT = 100;
 /** An Xid and the condition that it raises come within this time of each other. */
 const SAME_MS = 5000;
 
-/** The newest hundred. Processes and steps of runs come and go by the dozen, and must not push out the Xid that somebody looks for. */
+/** The newest hundred. Events of processes and steps of runs are frequent, and are dropped before an Xid is. */
 export function keepEvents(events: readonly Event[]): Event[] {
   let surplus = events.length - KEPT;
   const rest = events.filter((event) => {
@@ -82,7 +82,7 @@ export function processEvents(events: readonly Event[]): number {
 
 /** The Xids, warnings and failures of each GPU, the oldest first. */
 export function markedEvents(events: readonly Event[]): Map<number, EventMark[]> {
-  const marks = new Map<number, EventMark[]>();
+  const marked = new Map<number, EventMark[]>();
   for (const event of events) {
     const gpu = event.gpu?.index;
     if (gpu === undefined || event.what === 'condition_ended' || isProcess(event) || isToldByXid(event, events)) {
@@ -90,10 +90,10 @@ export function markedEvents(events: readonly Event[]): Map<number, EventMark[]>
     }
     const level = levelOf(event, describeEvent(event, [])?.level ?? 'none', events);
     if (level === 'warning' || level === 'critical' || event.what === 'xid') {
-      marks.set(gpu, [...(marks.get(gpu) ?? []), { at_ms: event.at_ms, level }]);
+      marked.set(gpu, [...(marked.get(gpu) ?? []), { at_ms: event.at_ms, level }]);
     }
   }
-  return marks;
+  return marked;
 }
 
 function isProcess(event: Event): boolean {

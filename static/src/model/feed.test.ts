@@ -48,7 +48,7 @@ function joined(): Subscription {
 }
 
 describe('how often samples come', () => {
-  it('is as often as the one who looks and needs most, and as before when nobody needs more', () => {
+  it('is the shortest interval of active subscriptions, and the default when none asks for another', () => {
     const [calm, eager] = [joined(), joined()];
     connect();
     expect(socket.sent).toEqual([]);

@@ -12,38 +12,38 @@ export interface FeedOptions {
   openSocket: () => SocketLike;
   /** Asks the server something else over HTTP; `path` is as `api/v1/runs`. Without it, nothing can be run. */
   request?: (path: string, init?: RequestInit) => Promise<Response>;
-  /** Finds out why there is no connection; asked after a failure, and when it takes long. */
+  /** Finds out why there is no connection; called after a failure, and when it takes long. */
   diagnose?: () => Promise<Diagnosis | null>;
-  /** What to say about a server of this version; `null` where it goes together with the view. */
+  /** Explains a server version that does not match the view; `null` where it does. */
   checkVersion?: (version: string) => Diagnosis | null;
 }
 
-/** What somebody who reads a feed is told. */
+/** Receives the updates of a feed. */
 export interface FeedListener {
-  /** The store holds something new; `frame` is what came, `null` where the connection changed. */
+  /** The store has changed, by `frame`, or by the connection where that is `null`. */
   changed: (frame: ServerFrame | null) => void;
 }
 
-/** A place among the readers of a feed. */
+/** A subscription to a feed. */
 export interface Subscription {
-  /** Whether this reader looks. Where none does, the server is asked to send nothing. */
+  /** Where no subscription is active, the server sends nothing. */
   setActive: (active: boolean) => void;
-  /** The longest time between two samples that this reader can do with; `null` for the server's own. */
+  /** Interval between samples; `null` for the server's default. The shortest of all subscriptions is requested. */
   setInterval: (interval_ms: number | null) => void;
-  /** What else than an overview's metrics this reader draws over time, by their names in history. */
+  /** Metrics to keep besides those of an overview, by their names in history. */
   setMetrics: (ids: readonly string[]) => void;
-  /** Whether this reader draws what the driver itself recorded between samples. */
+  /** Whether to receive what the driver itself recorded between samples. */
   setTraces: (on: boolean) => void;
-  /** Whether this reader shows what workloads do that run. */
+  /** Whether to receive the states of runs. */
   setRuns: (on: boolean) => void;
-  /** Leaves; the last to leave ends the connection. */
+  /** The last subscription to end closes the connection. */
   unsubscribe: () => void;
 }
 
-/** A server that says nothing for longer than this is worth a question. */
+/** A connection without an answer is diagnosed after this time. */
 const DIAGNOSE_AFTER_MS = 5000;
 
-/** What a reader wants. */
+/** What a subscriber asks for. */
 interface SubscriptionOptions {
   active: boolean;
   interval_ms: number | null;
@@ -52,28 +52,28 @@ interface SubscriptionOptions {
   runs: boolean;
 }
 
-/** Connects when the first reader comes, and keeps what the server tells in `store`. */
+/** Connects with the first subscription, and keeps what the server sends in `store`. */
 export class Feed {
   readonly store = new Store();
   private readonly subscriptions = new Map<FeedListener, SubscriptionOptions>();
   private socket: ReconnectingSocket | null = null;
-  /** Whether the server has spoken since the connection was begun: a proxy opens one before it knows of any server. */
+  /** Whether the server has answered on this connection: a proxy accepts one before it has reached a server. */
   private helloReceived = false;
   private diagnosisTimer: ReturnType<typeof setTimeout> | undefined;
-  /** Whether the server sends samples, as far as it was told. */
+  /** Whether the server was last asked to send samples. */
   private streaming = true;
-  /** The time between samples that the server was asked for; `null` where it was asked for none. */
+  /** The requested interval between samples; `null` for the default. */
   private requested_ms: number | null = null;
-  /** The metrics whose history the server was asked for, and whether it was asked for traces and for runs. */
+  /** What was requested besides. */
   private requestedMetrics = '';
   private requestedTraces = false;
   private requestedRuns = false;
-  /** The time between samples before anything was asked for. */
+  /** The server's interval between samples. */
   private default_ms = 1000;
 
   constructor(readonly options: FeedOptions) {}
 
-  /** Takes part. A new reader looks. */
+  /** A new subscription is active. */
   subscribe(listener: FeedListener): Subscription {
     const options: SubscriptionOptions = { active: true, interval_ms: null, metrics: [], traces: false, runs: false };
     this.subscriptions.set(listener, options);
@@ -144,7 +144,7 @@ export class Feed {
         }
       },
     });
-    // Whoever is told of the first phase may ask for the socket.
+    // A listener that is notified of the first phase may use the socket.
     this.socket = socket;
     socket.start();
     return socket;
@@ -166,7 +166,7 @@ export class Feed {
       clearTimeout(this.diagnosisTimer);
       this.store.diagnosis = this.options.checkVersion?.(frame.version) ?? null;
       this.socket?.resetBackoff();
-      // A new connection sends until it is told not to, and as often as the server samples.
+      // A new connection streams at the server's interval until asked otherwise.
       this.streaming = true;
       this.requested_ms = null;
       this.requestedMetrics = '';
@@ -180,14 +180,14 @@ export class Feed {
 
   private notifyListeners(frame: ServerFrame | null): void {
     for (const listener of [...this.subscriptions.keys()]) {
-      // Whoever was told before may have let this one go.
+      // An earlier listener may have ended this subscription.
       if (this.subscriptions.has(listener)) {
         listener.changed(frame);
       }
     }
   }
 
-  /** Has the server send what the readers want, and nothing while nobody looks. */
+  /** Requests from the server what the active subscriptions ask for. */
   private reconcile(): void {
     const active = [...this.subscriptions.values()].filter((options) => options.active);
     this.setStreaming(active.length > 0);
@@ -199,7 +199,7 @@ export class Feed {
     this.reconcileExtras(active);
   }
 
-  /** What was kept once is kept on, since whoever closes a chart may open it again. */
+  /** Metrics stay tracked, since a closed chart may be opened again. */
   private reconcileExtras(active: readonly SubscriptionOptions[]): void {
     const metrics = this.store.trackMetrics(active.flatMap((options) => options.metrics));
     const wanted = metrics.join();

@@ -1,4 +1,4 @@
-/** When a GPU's memory will be full, as the server foresees it. */
+/** When a GPU's memory will be full, by the server's forecast. */
 
 import { duration, memorySize } from '../lib/format';
 import { trans } from '../lib/translation';

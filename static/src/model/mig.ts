@@ -13,7 +13,7 @@ export interface MigRow {
   /** The profile, as `1g.18gb`; the instance where that is not known. */
   name: string;
   /** The instance and its size, as `MIG 7/0 · 16 SMs`. */
-  place: string;
+  instance: string;
   used_bytes: Reading<number>;
   total_bytes: number | null;
   /** Share of its memory that is in use, 0 to 1; 0 where that is not known. */
@@ -35,7 +35,7 @@ export function migRows(gpu: GpuView): MigRow[] {
     return {
       uuid: now.uuid,
       name: profile === null ? instance : plainText(profile, 40),
-      place: [profile === null ? null : instance, sms === null ? null : trans._n('%1 SM', '%1 SMs', sms)]
+      instance: [profile === null ? null : instance, sms === null ? null : trans._n('%1 SM', '%1 SMs', sms)]
         .filter((part) => part !== null)
         .join(' · '),
       used_bytes: now.memory.used_bytes,

@@ -1,4 +1,4 @@
-/** Whose process it is, in words. */
+/** The owner of a process as text. */
 
 import { plainText } from '../lib/text';
 import { trans } from '../lib/translation';

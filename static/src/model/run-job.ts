@@ -6,7 +6,7 @@ import type { CatalogueEntry } from '../wire';
 import type { GpuView } from './gpu';
 
 /** Somewhere to run. */
-export interface Place {
+export interface RunTarget {
   /** Tells it from others. */
   key: string;
   name: string;
@@ -20,8 +20,8 @@ const HOLD_S = 10;
 const BURN_S = 60;
 
 /** Where this can run: CUDA counts GPUs in an order of its own, so they are named by their UUIDs. */
-export function placesOf(entry: CatalogueEntry, gpus: readonly GpuView[]): Place[] {
-  const places: Place[] = gpus.flatMap(({ index, name, uuid }) =>
+export function targetsOf(entry: CatalogueEntry, gpus: readonly GpuView[]): RunTarget[] {
+  const targets: RunTarget[] = gpus.flatMap(({ index, name, uuid }) =>
     uuid === null
       ? []
       : [
@@ -33,12 +33,12 @@ export function placesOf(entry: CatalogueEntry, gpus: readonly GpuView[]): Place
           },
         ],
   );
-  const cpu: Place = { key: 'cpu', name: trans.__('CPU'), gpu: null, where: { backend: 'cpu' } };
-  return entry.on_cpu ? [...places, cpu] : places;
+  const cpu: RunTarget = { key: 'cpu', name: trans.__('CPU'), gpu: null, where: { backend: 'cpu' } };
+  return entry.on_cpu ? [...targets, cpu] : targets;
 }
 
 /** The job, as the server takes it; `null` for a kind that only a newer page knows how to ask for. */
-export function jobOf({ kind, id }: CatalogueEntry, { where }: Place): object | null {
+export function jobOf({ kind, id }: CatalogueEntry, { where }: RunTarget): object | null {
   switch (kind) {
     case 'bench':
       return { kind, ids: [id], where };

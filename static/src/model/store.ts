@@ -119,7 +119,7 @@ export class Store {
         this.clock.observe(frame.at_ms);
         break;
       case 'error':
-        // It answers a frame of ours: a fault of this program, which nobody who looks at GPUs can mend.
+        // The answer to a frame of this client: a bug, which users cannot fix.
         console.warn(`gpumon: the server did not understand a message: ${frame.message}`);
         break;
     }
@@ -133,7 +133,7 @@ export class Store {
     return this.more.size === 0 ? [] : HISTORY_METRICS.filter((id) => OVERVIEW.has(id) || this.more.has(id));
   }
 
-  /** The reader looks again after a pause. */
+  /** Samples are expected from now on, after a pause. */
   resumed(): void {
     this.expecting_from_ms = this.clock.now();
   }

@@ -26,12 +26,12 @@ export function summaryOf(gpus: readonly GpuView[]): string[] {
   );
   const critical = worst.filter((level) => level === 'critical').length;
   const warned = worst.filter((level) => level === 'warning').length;
-  const grave = [
+  const counts = [
     critical > 0 ? trans._n('%1 critical', '%1 critical', critical) : '',
     warned > 0 ? trans._n('%1 with a warning', '%1 with warnings', warned) : '',
   ];
   if (critical + warned > 0) {
-    parts.push(grave.filter((part) => part !== '').join(', '));
+    parts.push(counts.filter((part) => part !== '').join(', '));
   }
   const utilization = answering.map((gpu) => valueOf(gpu.utilization.gpu_percent));
   if (utilization.some((value) => value !== null)) {

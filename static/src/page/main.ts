@@ -61,24 +61,24 @@ function overview(host: HTMLElement, feed: Feed, theme: HTMLElement): Shown {
 
 function charts(host: HTMLElement, feed: Feed, theme: HTMLElement): Shown {
   const back = h('a', { class: 'gpumon-chip page-link', href: '#' }, 'All GPUs');
-  const asked = (address: string): string => address.slice(CHARTS.length + 1);
-  let own = location.hash;
+  const addressIn = (address: string): string => address.slice(CHARTS.length + 1);
+  let current = location.hash;
   const dashboard = mountDashboard(host, {
     feed,
     title: 'gpumon',
-    address: asked(own),
+    address: addressIn(current),
     actions: [back, theme],
     onAddress: (address) => {
-      own = address === '' ? CHARTS : `${CHARTS}?${address}`;
-      history.replaceState(null, '', own);
+      current = address === '' ? CHARTS : `${CHARTS}?${address}`;
+      history.replaceState(null, '', current);
     },
   });
   return {
     ...dashboard,
     show: (address) => {
-      if (address !== own && address.startsWith(CHARTS)) {
-        own = address;
-        dashboard.show(asked(address));
+      if (address !== current && address.startsWith(CHARTS)) {
+        current = address;
+        dashboard.show(addressIn(address));
       }
       return address.startsWith(CHARTS);
     },

@@ -38,7 +38,7 @@ export function textsOf(root: Element): string[] {
 export function untranslated(texts: readonly string[], data: readonly string[]): string[] {
   const longestFirst = [...data].sort((a, b) => b.length - a.length);
   return texts.filter((text) => {
-    const words = longestFirst.reduce((rest, one) => rest.replaceAll(one, ' '), text);
-    return new RegExp(`[a-z](?!${ACCENT})`, 'i').test(words.replace(NAMES, ''));
+    const own = longestFirst.reduce((rest, one) => rest.replaceAll(one, ' '), text);
+    return new RegExp(`[a-z](?!${ACCENT})`, 'i').test(own.replace(NAMES, ''));
   });
 }

@@ -1,4 +1,4 @@
-/** What is the matter with a GPU: one line each, the worst first. */
+/** The alerts of a GPU: one line each, the worst first. */
 
 import { h, keyed, setAttribute, setShown, setText } from '../lib/dom';
 import type { Alert } from '../model/condition';
@@ -37,6 +37,6 @@ function newLine(): Line {
   const level = h('span', { class: 'gpumon-visually-hidden' });
   const text = h('span', {});
   const since = h('span', { class: 'gpumon-visually-hidden' });
-  const words = h('span', { class: 'gpumon-alert-text' }, level, text, since);
-  return { element: h('li', { class: 'gpumon-alert' }, severityIcon(), words), level, text, since };
+  const content = h('span', { class: 'gpumon-alert-text' }, level, text, since);
+  return { element: h('li', { class: 'gpumon-alert' }, severityIcon(), content), level, text, since };
 }

@@ -1,4 +1,4 @@
-/** Tells a screen reader when a state has changed. Values change every second, and are not told. */
+/** Announces changes of state to screen readers. Values change every second, and are not announced. */
 
 import { h, setText } from '../lib/dom';
 import { table, trans } from '../lib/translation';
@@ -9,7 +9,7 @@ import type { Diagnosis } from '../model/store';
 import type { Status, ViewState } from '../model/status';
 import { severityLabel } from './severity-icon';
 
-/** A countdown would be told every second: the state alone is. */
+/** A countdown would be announced every second, so the state alone is. */
 const STATES = table((): Record<ViewState, string> => ({
   connecting: trans.__('gpumon: connecting'),
   live: trans.__('gpumon: live'),
@@ -25,7 +25,7 @@ export class Announcer {
   readonly element = h('div', { class: 'gpumon-visually-hidden', role: 'status', 'aria-live': 'polite' });
   private state = '';
   private readonly health = new Map<number, string>();
-  /** The conditions that have been told, by GPU. */
+  /** The alerts that have been announced, by GPU. */
   private readonly announced = new Map<number, Set<string>>();
 
   update(status: Status, notice: Diagnosis | null, gpus: readonly GpuView[], now_ms: number): void {
@@ -52,7 +52,7 @@ export class Announcer {
     }
   }
 
-  /** Warnings and worse that have begun; notices are found on the card by who looks for them. */
+  /** Warnings and critical alerts that have begun; notices are on the card alone. */
   private newAlerts(gpu: GpuView, now_ms: number): string[] {
     const serious = alertsOf(gpu.now, now_ms).filter(({ level }) => level === 'warning' || level === 'critical');
     const before = this.announced.get(gpu.index);

@@ -92,17 +92,17 @@ class Rows {
 class Row {
   readonly element: HTMLElement;
   private readonly value: ReadingValue;
-  private readonly mark = severityIcon();
+  private readonly icon = severityIcon();
 
   constructor(id: string, label: string) {
     this.value = new ReadingValue(id);
-    this.element = h('div', {}, h('dt', {}, label), h('dd', {}, this.mark, this.value.element));
+    this.element = h('div', {}, h('dt', {}, label), h('dd', {}, this.icon, this.value.element));
   }
 
   update({ detail, reading }: DetailRow, gpu: GpuView, freshness: Freshness): void {
     const level = detail.level?.(gpu) ?? 'none';
     setAttribute(this.element, 'data-level', level);
-    setShown(this.mark, level !== 'none');
+    setShown(this.icon, level !== 'none');
     const rest = valueOf(reading) === null ? '' : (detail.rest?.(gpu) ?? '');
     this.value.update(reading, (text) => text, freshness, rest);
   }

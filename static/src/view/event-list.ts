@@ -1,4 +1,4 @@
-/** What happened lately, the newest first. Processes come and go too often to be shown unless asked for. */
+/** Recent events, the newest first. Those of processes are too frequent to be shown unless asked for. */
 
 import { h, keyed, setAttribute, setShown, setText } from '../lib/dom';
 import { since } from '../lib/format';

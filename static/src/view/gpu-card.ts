@@ -27,9 +27,9 @@ export interface CardContext {
   store: Store;
   window: Window;
   palette: Palette;
-  /** What is marked on the time axis of each GPU's charts. */
+  /** Event markers on the time axis of each GPU's charts. */
   markers: ReadonlyMap<number, readonly EventMarker[]>;
-  /** Stretches of time that are marked there. */
+  /** Spans of time that are shaded there. */
   bands: ReadonlyMap<number, readonly Band[]>;
   /** Whether all is drawn, and not only what moves. */
   whole: boolean;
@@ -43,14 +43,14 @@ const TURN_MS = 617;
 export interface CardOptions {
   /** Something has to be drawn anew. */
   invalidate: () => void;
-  /** Opens the charts of a GPU; `null` where there is no way to them. */
+  /** Opens the charts of a GPU; `null` where that is not possible. */
   onOpenGpu: ((index: number) => void) | null;
 }
 
 export class GpuCard {
   readonly element: HTMLElement;
   private readonly visibility: Visibility;
-  /** What it was last given, whether it was written or not. */
+  /** The arguments of the last update, which may have been skipped. */
   private latest: [gpu: GpuView, rows: readonly HolderRow[], context: CardContext] | null = null;
   private chosenOpen: boolean | null = null;
   /** The server's time at the last drawing. */
@@ -119,7 +119,7 @@ export class GpuCard {
     }
   }
 
-  /** It has come into visibility, or has left it. */
+  /** It was scrolled into view, or out of it. */
   setOnScreen(onScreen: boolean): void {
     this.visibility.onScreen = onScreen;
     if (onScreen && this.latest !== null) {
@@ -217,7 +217,7 @@ export class GpuCard {
     setShown(this.details.element, open);
   }
 
-  /** The arrow keys walk through the past as a pointer does; Escape returns to now. */
+  /** The arrow keys move the cursor as a pointer does; Escape returns to live. */
   private onKey(event: KeyboardEvent): void {
     if (event.target !== this.element) {
       return;

@@ -94,7 +94,7 @@ class ReadableRow implements Row {
   private readonly gpu = h('td', { class: 'gpumon-col-gpu' });
   private readonly swatch = h('span', { class: 'gpumon-swatch', 'aria-hidden': 'true' });
   private readonly name = h('span', { class: 'gpumon-process-name', 'data-testid': 'gpumon-process-name' });
-  private readonly go = h('button', { class: 'gpumon-process-link gpumon-process-name', type: 'button' });
+  private readonly link = h('button', { class: 'gpumon-process-link gpumon-process-name', type: 'button' });
   private readonly menu = h('button', { class: 'gpumon-process-menu', type: 'button', 'aria-haspopup': 'menu' }, '⋮');
   private readonly idle = h('span', { class: 'gpumon-process-idle', 'data-testid': 'gpumon-process-idle' });
   private readonly sub = h('span', { class: 'gpumon-process-sub gpumon-narrow' });
@@ -119,12 +119,12 @@ class ReadableRow implements Row {
         'td',
         { class: 'gpumon-col-process' },
         this.swatch,
-        h('div', {}, this.name, this.go, this.idle, this.sub, this.command),
+        h('div', {}, this.name, this.link, this.idle, this.sub, this.command),
       ),
       h('td', { class: 'gpumon-col-number' }, this.memory.element),
       h('td', { class: 'gpumon-col-number' }, this.sm.element, this.menu),
     );
-    this.go.addEventListener('click', () => {
+    this.link.addEventListener('click', () => {
       this.withKernel((kernelId) => this.host?.open(kernelId));
     });
     this.menu.addEventListener('click', () => {
@@ -157,10 +157,10 @@ class ReadableRow implements Row {
     this.showName(name, own !== null);
     const title = [trans.__('%1 (PID %2)', name, pid), commandText, ...rest.map(member)].join('\n');
     setAttribute(this.name, 'title', title);
-    setAttribute(this.go, 'title', trans.__('Go to %1', title));
+    setAttribute(this.link, 'title', trans.__('Go to %1', title));
     setText(this.idle, row.idle_ms === null ? '' : trans.__('idle for %1', duration(row.idle_ms)));
     setShown(this.idle, row.idle_ms !== null);
-    // A notebook of this place is the reader's own: what runs it says more than whose it is.
+    // A notebook of this Jupyter server is the user's own: its kernel says more than its owner.
     const whose = own === null ? [user.text, pid] : [];
     const kernel = row.notebook?.kernel_name === undefined ? null : plainText(row.notebook.kernel_name, 40);
     const about = [kernel, ...sharedBy(first), runsIn(first), started(rest.length)];
@@ -180,13 +180,13 @@ class ReadableRow implements Row {
     this.sm.update(row.sm_percent, percent, freshness);
   }
 
-  /** A notebook of this place is a way to it, and offers what can be done with it. */
+  /** A notebook of this Jupyter server can be opened, and has a menu. */
   private showName(name: string, isOwn: boolean): void {
     setText(this.name, name);
-    setText(this.go, name);
+    setText(this.link, name);
     setAttribute(this.menu, 'aria-label', trans.__('Actions for %1', name));
     setShown(this.name, !isOwn);
-    setShown(this.go, isOwn);
+    setShown(this.link, isOwn);
     setShown(this.menu, isOwn);
   }
 

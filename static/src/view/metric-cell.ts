@@ -3,7 +3,7 @@
 import { Chart } from '../chart/chart';
 import type { Band, EventMarker, Window } from '../chart/content';
 import { h } from '../lib/dom';
-import { placeAt } from '../lib/timeline';
+import { indexAt } from '../lib/timeline';
 import type { Metric } from '../model/metric';
 import { valueOf } from '../model/reading';
 import { formatted } from '../model/unit';
@@ -56,7 +56,7 @@ export class MetricCell {
       const reading = gpu === null ? null : metric.read(gpu);
       this.value.update(reading, (value) => formatted(metric.unit, value, limit).main, freshness, rest);
     } else {
-      const past = values[placeAt(window.times_ms, at_ms, window.gap_ms)] ?? NaN;
+      const past = values[indexAt(window.times_ms, at_ms, window.gap_ms)] ?? NaN;
       this.value.showPast(Number.isNaN(past) ? null : formatted(metric.unit, past, limit).main, rest);
     }
     if (limit !== null) {

@@ -38,7 +38,7 @@ export class MigList {
 class Row {
   readonly element: HTMLElement;
   private readonly name = h('span', { class: 'gpumon-mig-name' });
-  private readonly place = h('span', { class: 'gpumon-mig-place' });
+  private readonly instance = h('span', { class: 'gpumon-mig-instance' });
   private readonly fill = h('span', { class: 'gpumon-mig-fill' });
   private readonly memory = new ReadingValue('mig.memory.used_bytes');
   private readonly sm = new ReadingValue('mig.activity.sm_percent');
@@ -49,7 +49,7 @@ class Row {
       'li',
       {},
       this.name,
-      this.place,
+      this.instance,
       h('span', { class: 'gpumon-mig-bar', 'aria-hidden': 'true' }, this.fill),
       this.memory.element,
       labelled('SM', this.sm),
@@ -61,7 +61,7 @@ class Row {
     setAttribute(this.element, 'data-mig-uuid', device.uuid);
     setAttribute(this.element, 'title', device.uuid);
     setText(this.name, device.name);
-    setText(this.place, device.place);
+    setText(this.instance, device.instance);
     setStyle(this.fill, 'width', `${(device.share * 100).toFixed(1)}%`);
     this.memory.update(device.used_bytes, memoryNumber, freshness, memoryTotal(device.total_bytes));
     this.sm.update(device.sm_percent, percent, freshness);

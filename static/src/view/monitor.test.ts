@@ -81,7 +81,7 @@ it('outlives a message that is no frame', async () => {
   expect(host.querySelectorAll('[data-gpu-index]')).toHaveLength(2);
 });
 
-it('asks for nothing while nobody looks, also on a new connection', () => {
+it('requests nothing while hidden, also on a new connection', () => {
   connect();
   monitor.setVisible(false);
   monitor.setVisible(false);
@@ -109,7 +109,7 @@ it('says why there is no connection', async () => {
   expect(host.querySelector('[data-testid="gpumon-notice"]')?.textContent).toBe('The way is missingInstall it.');
 });
 
-it('leaves nothing behind', () => {
+it('disposes everything', () => {
   monitor.dispose();
   monitor.dispose();
   expect(host.children).toHaveLength(0);
@@ -118,7 +118,7 @@ it('leaves nothing behind', () => {
   expect(opened).toBe(1);
 });
 
-it('shares a connection with another view, which may go on looking alone', () => {
+it('shares a connection with another view, which may go on alone', () => {
   const other = mountMonitor(host, { feed });
   connect();
   expect(opened).toBe(1);

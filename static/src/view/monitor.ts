@@ -17,7 +17,7 @@ export interface MonitorOptions {
   actions?: readonly HTMLElement[];
   /** What can be done with notebooks, where the view stands beside them. */
   notebooks?: NotebookHost;
-  /** Opens the charts of a GPU; without it, there is no way to them. */
+  /** Opens the charts of a GPU; without it, that is not possible. */
   onOpenGpu?: (index: number) => void;
   /** The time between two samples; without it, the server's own. */
   interval_ms?: number;

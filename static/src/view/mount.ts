@@ -1,4 +1,4 @@
-/** Puts a view into a page and has it drawn whenever there is something new, and while somebody looks. */
+/** Mounts a view in a page and draws it on changes while it is visible. */
 
 import { FrameLoop } from '../lib/frame-loop';
 import type { Feed, Subscription } from '../model/feed';

@@ -1,4 +1,4 @@
-/** The words below a cell that has failed for want of GPU memory. They stay until it runs again. */
+/** The explanation below a cell that ran out of GPU memory. It stays until the cell runs again. */
 
 import { h, keyed, setAttribute, setShown, setText } from '../lib/dom';
 import { trans } from '../lib/translation';
@@ -14,8 +14,8 @@ export class OomNote {
   private readonly rows = new Map<string, { element: HTMLElement }>();
 
   constructor(private readonly host: NotebookHost) {
-    const mark = h('span', { class: 'gpumon-oom-icon', 'aria-hidden': 'true' }, '!');
-    this.element.append(h('div', {}, mark, this.text), this.lead, this.notes);
+    const icon = h('span', { class: 'gpumon-oom-icon', 'aria-hidden': 'true' }, '!');
+    this.element.append(h('div', {}, icon, this.text), this.lead, this.notes);
   }
 
   update(description: OomDescription): void {

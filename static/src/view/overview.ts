@@ -32,14 +32,14 @@ export interface OverviewOptions {
   actions: readonly HTMLElement[];
   /** `null` where nobody knows about notebooks. */
   notebooks: NotebookHost | null;
-  /** Opens the charts of a GPU; `null` where there is no way to them. */
+  /** Opens the charts of a GPU; `null` where that is not possible. */
   onOpenGpu: ((index: number) => void) | null;
   /** How much of the past the lines show at first. */
   spanMinutes: number;
   /** Something has to be drawn anew. */
   invalidate: () => void;
   onRetry: () => void;
-  /** How workloads are run; `null` where there is no way to. */
+  /** How workloads are run; `null` where that is not possible. */
   runner: Runner | null;
 }
 
@@ -232,7 +232,7 @@ export class Overview {
     }
   }
 
-  /** Only what has come into visibility is written, so that scrolling stays smooth. */
+  /** Only what was scrolled into view is updated, so that scrolling stays smooth. */
   private scrolled(entries: readonly IntersectionObserverEntry[]): void {
     for (const { target, isIntersecting } of entries) {
       if (target === this.holders.element) {

@@ -1,4 +1,4 @@
-/** The way to workloads: a button, and the place of the dialog, which is loaded when it is first opened. */
+/** The button that opens the run dialog, which is loaded when it is first opened. */
 
 import { h, setAttribute, setShown, setText } from '../lib/dom';
 import { trans } from '../lib/translation';

@@ -1,18 +1,18 @@
-/** The sign of a level: an octagon, a triangle or a disc, so that nobody needs to tell colors apart. */
+/** The icon of a level: an octagon, a triangle or a disc, so that colors need not be told apart. */
 
 import { h } from '../lib/dom';
 import { table, trans } from '../lib/translation';
 
-const SPOKEN = table((): Partial<Record<string, string>> => ({
+const LABELS = table((): Partial<Record<string, string>> => ({
   critical: trans.__('Critical:'),
   warning: trans.__('Warning:'),
   notice: trans.__('Notice:'),
 }));
 
-/** What a screen reader says in place of the sign, before whatever has it; empty where it says nothing. */
+/** The text for screen readers in place of the icon; empty without severity. */
 export function severityLabel(level: string): string {
-  const word = SPOKEN()[level];
-  return word === undefined ? '' : `${word} `;
+  const label = LABELS()[level];
+  return label === undefined ? '' : `${label} `;
 }
 
 /** Takes its shape and color from the nearest `data-level` around it. */

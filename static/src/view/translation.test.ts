@@ -14,7 +14,7 @@ import { Dashboard } from './dashboard/dashboard';
 import { OomNote } from './oom-note';
 import { Overview } from './overview';
 
-/** What a server says is the same in every language, as are names. */
+/** Names and commands are the same in every language. */
 const DATA = [
   'gpumon doctor',
   'gpumon resume',

@@ -21,14 +21,20 @@ export class ReadingValue {
   readonly element: HTMLElement;
   private readonly main: HTMLElement;
   private readonly rest: HTMLElement;
-  private readonly spoken: HTMLElement;
+  private readonly screenReaderText: HTMLElement;
 
   /** `id` is the reading's path in the sample; tests find it as `data-reading`. */
   constructor(id: string, className = '') {
     this.main = h('span', { class: 'gpumon-value-main', 'data-reading': id });
     this.rest = h('span', { class: 'gpumon-value-rest' });
-    this.spoken = h('span', { class: 'gpumon-visually-hidden' });
-    this.element = h('span', { class: `gpumon-value ${className}`.trim() }, this.main, this.rest, this.spoken);
+    this.screenReaderText = h('span', { class: 'gpumon-visually-hidden' });
+    this.element = h(
+      'span',
+      { class: `gpumon-value ${className}`.trim() },
+      this.main,
+      this.rest,
+      this.screenReaderText,
+    );
   }
 
   /** Shows a reading; `format` is given its value. */
@@ -46,7 +52,7 @@ export class ReadingValue {
     setAttribute(this.element, 'data-absent', null);
     setAttribute(this.element, 'data-stale', stale ? '' : null);
     setAttribute(this.element, 'title', at_ms === null ? null : trans.__('read %1 ago', duration(age_ms)));
-    setText(this.spoken, stale ? ` (${trans.__('stale')})` : '');
+    setText(this.screenReaderText, stale ? ` (${trans.__('stale')})` : '');
   }
 
   /** Shows what is known of a moment in the past; `null` is a gap. */
@@ -58,7 +64,7 @@ export class ReadingValue {
     this.write(text, rest);
     setAttribute(this.element, 'data-absent', null);
     setAttribute(this.element, 'data-stale', null);
-    setText(this.spoken, '');
+    setText(this.screenReaderText, '');
   }
 
   private absent(reason: string, rest: string): void {
@@ -66,7 +72,7 @@ export class ReadingValue {
     setAttribute(this.element, 'data-absent', reason);
     setAttribute(this.element, 'data-stale', null);
     setAttribute(this.element, 'title', reason);
-    setText(this.spoken, ` (${reason})`);
+    setText(this.screenReaderText, ` (${reason})`);
   }
 
   private write(main: string, rest: string): void {

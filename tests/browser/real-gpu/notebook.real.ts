@@ -61,7 +61,7 @@ describe('a notebook on a real GPU', () => {
     await expect.poll(started, { message: 'the cell does not run' }).toBe(true);
   };
   /** Runs a cell, and gives what it has told itself. */
-  const told = async (index: number): Promise<Record<string, number>> => {
+  const measured = async (index: number): Promise<Record<string, number>> => {
     await run(index);
     const output = cell(index).locator('.jp-OutputArea-output', { hasText: '{' });
     await output.waitFor();
@@ -102,10 +102,10 @@ describe('a notebook on a real GPU', () => {
   for (const { name, module, begin, peak, energy, tooMuch } of FRAMEWORKS) {
     it.skipIf(!hasModule(module))(`tells peak and energy of a cell with ${name}`, async () => {
       await open(`${name}.ipynb`, [begin, peak, energy, tooMuch]);
-      const { context = NaN } = await told(0);
-      const { peak: own_bytes = NaN } = await told(1);
+      const { context = NaN } = await measured(0);
+      const { peak: own_bytes = NaN } = await measured(1);
       const peak_bytes = await shown(1, 'peak');
-      const { joules = NaN } = await told(2);
+      const { joules = NaN } = await measured(2);
       const shown_joules = await shown(2, 'energy');
       const off = (is: number, should: number): number => is / should - 1;
       const percent = (share: number): string => `${(100 * share).toFixed(2)} %`;

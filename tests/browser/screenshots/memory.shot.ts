@@ -1,10 +1,10 @@
-/** Memory that runs out: the words below a cell that failed, and the notification before it happens again. */
+/** Memory that runs out: the explanation below a cell that failed, and the notification before it happens again. */
 
 import { it } from 'vitest';
 
 import { newPage } from '../src/browser';
 import { Lab } from '../src/lab';
-import { take } from './images';
+import { saveImage } from './images';
 import { held, startNotebooks } from './notebooks';
 
 /** What PyTorch raises; there is no PyTorch here. */
@@ -35,5 +35,5 @@ it('picture of memory that runs out', async () => {
   await page.keyboard.press('Control+Enter');
   await page.getByTestId('gpumon-oom').waitFor();
   await page.locator('.Toastify__toast', { hasText: 'Memory full in' }).waitFor();
-  await take(page, 'memory.png');
+  await saveImage(page, 'memory.png');
 });

@@ -6,7 +6,7 @@ import { newPage } from '../src/browser';
 import { Charts } from '../src/charts';
 import { Lab } from '../src/lab';
 import { View } from '../src/view';
-import { take } from './images';
+import { saveImage } from './images';
 import { held, startNotebooks } from './notebooks';
 
 /** Nothing here computes: what the GPU does is the fake library's script, and this waits for its end. */
@@ -44,7 +44,7 @@ it('picture of a notebook beside the panel', async () => {
     .click();
   const lines = page.locator('[data-testid=gpumon-cell]:not([data-running])');
   await lines.nth(1).waitFor();
-  await take(page, 'notebook.png');
+  await saveImage(page, 'notebook.png');
 
   // The charts of the GPU, with the cells that ran on it.
   await page.locator('#gpumon-panel [data-gpu-index="0"]').getByRole('button', { name: 'Open charts' }).click();
@@ -55,12 +55,12 @@ it('picture of a notebook beside the panel', async () => {
   await page.getByTestId('gpumon-cells').locator('tbody tr').first().waitFor();
   // What holders have is drawn from now on.
   await page.waitForTimeout(15_000);
-  await take(page, 'charts.png');
+  await saveImage(page, 'charts.png');
   await lab.theme('JupyterLab Dark');
   await page.locator('[data-testid=gpumon-dashboard][data-gpumon-scheme=dark]').waitFor();
-  await take(page, 'charts-dark.png');
+  await saveImage(page, 'charts-dark.png');
   const before = await charts.root.evaluate((root) => getComputedStyle(root).backgroundColor);
   await lab.theme('Catppuccin Mocha');
   await expect.poll(() => charts.root.evaluate((root) => getComputedStyle(root).backgroundColor)).not.toBe(before);
-  await take(page, 'charts-catppuccin.png');
+  await saveImage(page, 'charts-catppuccin.png');
 });

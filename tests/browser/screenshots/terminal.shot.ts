@@ -7,7 +7,7 @@ import { expect, it, onTestFinished } from 'vitest';
 import { launchBrowser, newPage } from '../src/browser';
 import { environment, GPUMON } from '../src/machine';
 import { spansOf } from './ansi';
-import { SOURCE, take } from './images';
+import { SOURCE, saveImage } from './images';
 
 const COLUMNS = 110;
 const STYLE = `
@@ -42,5 +42,5 @@ it('a picture of the table', async () => {
     },
     [{ text: `$ gpumon --source ${SOURCE}\n`, classes: ['dim'] }, ...spansOf(printed.trimEnd())],
   );
-  await take(terminal, 'terminal.png');
+  await saveImage(terminal, 'terminal.png');
 });

@@ -7,7 +7,7 @@ import { JupyterServer } from '../src/jupyter';
 import { Lab } from '../src/lab';
 import { notebookOf } from '../src/notebook-file';
 import { View } from '../src/view';
-import { SOURCE, take } from './images';
+import { SOURCE, saveImage } from './images';
 
 /** The charts show two minutes. */
 const HISTORY_S = 122;
@@ -31,11 +31,11 @@ it('pictures of panel and page', async () => {
   await lab.widen(400);
   await view.live();
   await view.history(HISTORY_S);
-  await take(page, 'panel-light.png');
+  await saveImage(page, 'panel-light.png');
   await lab.theme('JupyterLab Dark');
   await page.locator('[data-gpumon-scheme=dark]').waitFor();
   await view.changes(0, 'power.draw_watts');
-  await take(page, 'panel-dark.png');
+  await saveImage(page, 'panel-dark.png');
 
   await page.goto(jupyter.page('gpumon/'));
   for (const scheme of ['light', 'dark'] as const) {
@@ -43,6 +43,6 @@ it('pictures of panel and page', async () => {
     await view.live();
     await page.locator(`[data-gpumon-scheme=${scheme}]`).waitFor();
     await view.changes(0, 'power.draw_watts');
-    await take(page, `page-${scheme}.png`, true);
+    await saveImage(page, `page-${scheme}.png`, true);
   }
 });

@@ -7,7 +7,7 @@ import { chromium, type Browser, type BrowserContextOptions, type Page } from 'p
 import type { TestContext } from 'vitest';
 
 import { chromiumPath, FAILURES } from './machine';
-import { PATIENCE_MS } from './patience';
+import { TIMEOUT_MS } from './patience';
 
 export async function launchBrowser(): Promise<Browser> {
   return chromium.launch({
@@ -54,7 +54,7 @@ export async function newPage(
       conduct.foreignRequests.push(request.url());
     }
   });
-  page.setDefaultTimeout(PATIENCE_MS);
+  page.setDefaultTimeout(TIMEOUT_MS);
   return { page, conduct };
 }
 

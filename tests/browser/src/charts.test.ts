@@ -5,7 +5,7 @@ import { describe, expect } from 'vitest';
 import { it as base } from './fixtures';
 import { GpumonServer } from './gpumon';
 
-/** The server has samples of so long before anybody looks. */
+/** The server has samples of so long before the charts are opened. */
 const PAST_MS = 8000;
 
 /** A chart is drawn within this time. */

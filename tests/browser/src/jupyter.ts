@@ -194,8 +194,8 @@ export class JupyterServer {
 function addressIn(runtime: string): string | null {
   try {
     const name = readdirSync(runtime).find((file) => /^jpserver-\d+\.json$/.test(file));
-    const told = JSON.parse(readFileSync(path.join(runtime, name ?? ''), 'utf8')) as { port: number };
-    return `http://127.0.0.1:${String(told.port)}${BASE_URL}`;
+    const info = JSON.parse(readFileSync(path.join(runtime, name ?? ''), 'utf8')) as { port: number };
+    return `http://127.0.0.1:${String(info.port)}${BASE_URL}`;
   } catch {
     return null;
   }

@@ -33,16 +33,16 @@ export async function usePseudoLocale(page: Page): Promise<void> {
 
 function textsIn(file: string): Forms[] {
   const texts: Forms[] = [];
-  const look = (node: ts.Node): void => {
+  const visit = (node: ts.Node): void => {
     if (ts.isCallExpression(node) && ts.isPropertyAccessExpression(node.expression)) {
-      const of = node.expression.expression.getText();
+      const receiver = node.expression.expression.getText();
       const count = { __: 1, _n: 2 }[node.expression.name.text];
-      if (count !== undefined && /(^|\.)trans$/.test(of)) {
+      if (count !== undefined && /(^|\.)trans$/.test(receiver)) {
         texts.push(node.arguments.slice(0, count).flatMap((text) => (ts.isStringLiteralLike(text) ? [text.text] : [])));
       }
     }
-    ts.forEachChild(node, look);
+    ts.forEachChild(node, visit);
   };
-  look(ts.createSourceFile(file, readFileSync(file, 'utf8'), ts.ScriptTarget.Latest, true));
+  visit(ts.createSourceFile(file, readFileSync(file, 'utf8'), ts.ScriptTarget.Latest, true));
   return texts;
 }

@@ -46,7 +46,7 @@ it('a notebook of JavaScript is named in the panel, and told below its cell what
   await row.filter({ hasText: 'simulate.ipynb' }).waitFor();
   await expect.poll(async () => plain(await row.innerText())).toContain('7.0 GiB');
 
-  // Runs are heard from the moment on when the notebook has its chip.
+  // Executions are observed once the notebook has its chip.
   await page.locator('.jp-NotebookPanel-toolbar').getByTestId('gpumon-chip').waitFor();
   const cell = page.locator('.jp-CodeCell').first();
   await runCell(page);

@@ -86,7 +86,7 @@ describe('the panel in JupyterLab', () => {
     expect(await lab.panel.isVisible()).toBe(true);
   });
 
-  it('heeds the settings', async ({ simulated, page, lab, view }) => {
+  it('applies the settings', async ({ simulated, page, lab, view }) => {
     await simulated.choose({
       interval: 0.2,
       spanMinutes: 5,

@@ -3,7 +3,7 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 
-import { PATIENCE_MS } from './patience';
+import { TIMEOUT_MS } from './patience';
 
 export class Program {
   /** All that it has written so far, to both outputs. */
@@ -37,7 +37,7 @@ export class Program {
 
   /** Waits until `ready` gives something; fails with the program's output where it ends, or takes too long. */
   async until<T>(what: string, ready: () => T | null | Promise<T | null>): Promise<T> {
-    const giveUp_ms = Date.now() + PATIENCE_MS;
+    const giveUp_ms = Date.now() + TIMEOUT_MS;
     while (!this.ended && Date.now() < giveUp_ms) {
       const result = await ready();
       if (result !== null) {
@@ -56,7 +56,7 @@ export class Program {
       const killer = setTimeout(() => {
         this.output += '\n(it did not end by itself)';
         this.child.kill('SIGKILL');
-      }, PATIENCE_MS);
+      }, TIMEOUT_MS);
       await ended;
       clearTimeout(killer);
     }

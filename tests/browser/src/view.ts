@@ -77,19 +77,19 @@ export class View {
   async recordStates(): Promise<StateRecord> {
     const seen = await this.root.evaluateHandle((root) => {
       const states: SeenState[] = [];
-      const look = (): void => {
+      const record = (): void => {
         const status = root.querySelector<HTMLElement>('[data-testid=gpumon-status]');
         const text = status?.checkVisibility() === true ? status.innerText.trim() : '';
         states.push({ state: root.getAttribute('data-gpumon-state') ?? '', text });
       };
-      new MutationObserver(look).observe(root, {
+      new MutationObserver(record).observe(root, {
         attributes: true,
         attributeFilter: ['data-gpumon-state'],
         characterData: true,
         childList: true,
         subtree: true,
       });
-      look();
+      record();
       return states;
     });
     return new StateRecord(seen);

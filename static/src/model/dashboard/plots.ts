@@ -137,7 +137,7 @@ function migPlots(gpu: GpuView): Plot[] {
   const rows = migRows(gpu);
   return MIG_METRICS.flatMap((metric, i) => {
     const lines = rows.map((row, slot): PlotLine => ({
-      label: `${row.name} ${row.place.split(' · ')[0] ?? ''}`.trim(),
+      label: `${row.name} ${row.instance.split(' · ')[0] ?? ''}`.trim(),
       color: slot,
       series: seriesKey({ index: -1, uuid: row.uuid }, metric.id),
       now: i === 0 ? row.used_bytes : row.sm_percent,

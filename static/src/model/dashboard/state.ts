@@ -11,7 +11,7 @@ export interface DashboardState {
   charts: readonly string[] | null;
   /** How much of the past is shown, up to now or up to where it was held. */
   span_ms: number;
-  /** Where time was held still; `null` where it runs. Samples are kept all the same. */
+  /** When the charts were paused; `null` where they are live. Samples are still recorded. */
   paused_ms: number | null;
   /** What was zoomed to; `null` where `span_ms` holds. */
   range: readonly [from_ms: number, to_ms: number] | null;
@@ -55,7 +55,7 @@ export function resumed(state: DashboardState): DashboardState {
   return { ...state, paused_ms: null, range: null };
 }
 
-/** The other of two: held still at `now_ms`, or running again. */
+/** Paused at `now_ms`, or live again. */
 export function togglePaused(state: DashboardState, now_ms: number): DashboardState {
   return isPaused(state) ? resumed(state) : { ...state, paused_ms: now_ms };
 }

@@ -1,4 +1,4 @@
-/** A further reading of a GPU, for who looks closely: what it is called, and how it is read out of what is known. */
+/** A detail of a GPU: its label, and how its value is read. */
 
 import { trans } from '../../lib/translation';
 import type { Absence, GpuDetails, GpuSample, Reading } from '../../wire';
@@ -10,7 +10,7 @@ export interface Detail {
   /** The path of the reading, for programs. */
   id: string;
   label: string;
-  /** The reading in words; `null` until what it stands in has come. */
+  /** The formatted reading; `null` until its frame has arrived. */
   read: (gpu: GpuView) => Reading<string> | null;
   /** What the value is out of, or what belongs to it. */
   rest?: (gpu: GpuView) => string;
@@ -23,7 +23,7 @@ export interface DetailGroup {
   details: readonly Detail[];
 }
 
-/** A reading in words, with its time or its reason. */
+/** A formatted reading, with its time or the reason of its absence. */
 export function formatReading<T>(reading: Reading<T>, format: (value: T) => string): Reading<string> {
   const absence = absenceOf(reading);
   const value = valueOf(reading);

@@ -55,7 +55,7 @@ export const LINKS = table((): DetailGroup => ({
     {
       id: 'topology',
       label: trans.__('Topology'),
-      read: ({ index, links }) => (links.length === 0 ? null : ways(index, links)),
+      read: ({ index, links }) => (links.length === 0 ? null : describePaths(index, links)),
     },
   ],
 }));
@@ -139,19 +139,19 @@ function errorsOf(nvlinks: Reading<NvLink[]>): Reading<number> {
     : (absenceOf(first.errors_total) ?? { absent: 'unknown' });
 }
 
-/** The other GPUs by the way to them: `1, 2, 3: 18 NVLinks`. */
-function ways(index: number, links: readonly GpuLink[]): string {
-  const byWay = new Map<string, number[]>();
+/** The other GPUs by the path to them: `1, 2, 3: 18 NVLinks`. */
+function describePaths(index: number, links: readonly GpuLink[]): string {
+  const byPath = new Map<string, number[]>();
   for (const link of links) {
     const nvlinks = valueOf(link.nvlinks) ?? 0;
     const path = absenceOf(link.path) === null ? valueOf(link.path) : null;
-    const way =
+    const text =
       nvlinks > 0
         ? trans._n('%1 NVLink', '%1 NVLinks', nvlinks)
         : path === null
           ? trans.__('path unknown')
           : PATHS()[path];
-    byWay.set(way, [...(byWay.get(way) ?? []), link.a === index ? link.b : link.a]);
+    byPath.set(text, [...(byPath.get(text) ?? []), link.a === index ? link.b : link.a]);
   }
-  return list([...byWay].map(([way, gpus]) => `${gpus.map(String).join(', ')}: ${way}`));
+  return list([...byPath].map(([path, gpus]) => `${gpus.map(String).join(', ')}: ${path}`));
 }

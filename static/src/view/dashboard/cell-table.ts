@@ -88,7 +88,7 @@ class Row {
     setText(this.started, timeOfDay(run.cost.started_ms));
     setText(this.name, runName(run));
     setAttribute(this.name, 'title', run.code.slice(0, 2000));
-    // After a restart of its kernel there is no way to the notebook any more; its name is the last that was known.
+    // After a restart of its kernel the notebook cannot be opened from here; its last known name stays.
     const name = this.notebooks?.nameOf(this.kernelId) ?? null;
     this.name.disabled = name === null;
     const notebook = name ?? run.notebook;

@@ -47,7 +47,7 @@ export interface DashboardOptions {
   onRetry: () => void;
 }
 
-/** Nobody can take in more at 50 samples a second. */
+/** The most GPUs for which 50 samples a second are drawn. */
 const TRACED_GPUS = 2;
 const STEP = 0.25;
 
@@ -198,7 +198,7 @@ export class Dashboard {
     this.element.remove();
   }
 
-  /** Asks for the driver's own records, where there are few enough GPUs to see them. */
+  /** Requests the driver's own records, where there are few enough GPUs. */
   private updateTraces(): void {
     const count = this.state.gpus?.length ?? this.store.inventory?.gpus.length ?? 0;
     const traced = count > 0 && count <= TRACED_GPUS && this.state.layout === 'apart';
@@ -228,7 +228,7 @@ export class Dashboard {
     return this.palette;
   }
 
-  /** Only what has come into visibility is drawn, so that scrolling stays smooth. */
+  /** Only what was scrolled into view is drawn, so that scrolling stays smooth. */
   private scrolled(entries: readonly IntersectionObserverEntry[]): void {
     for (const entry of entries) {
       for (const section of this.sections.values()) {
@@ -237,7 +237,7 @@ export class Dashboard {
     }
   }
 
-  /** Arrows move through the past, space holds time still, Escape returns to now. */
+  /** Arrows move through the past, space pauses, Escape returns to live. */
   private onKey(event: KeyboardEvent): void {
     const now_ms = this.store.clock.now();
     if (event.target !== this.element || event.ctrlKey || event.metaKey || event.altKey) {

@@ -4,7 +4,7 @@ import { Chart } from '../../chart/chart';
 import type { Band, ChartLine, EventMarker, Window } from '../../chart/content';
 import { roundUp } from '../../chart/ticks';
 import { h, keyed, setAttribute, setStyle, setText } from '../../lib/dom';
-import { firstAfter, placeAt, type Timeline } from '../../lib/timeline';
+import { firstAfter, indexAt, type Timeline } from '../../lib/timeline';
 import type { Plot, PlotLine } from '../../model/dashboard/plots';
 import type { Unit } from '../../model/unit';
 import type { Cursor } from '../cursor';
@@ -33,7 +33,7 @@ export interface PlotListener {
 export class PlotView {
   readonly element: HTMLElement;
   private readonly visibility = new Visibility();
-  /** What it was last given, whether it was drawn or not. */
+  /** The arguments of the last drawing, which may have been skipped. */
   private latest: [plot: Plot, context: PlotContext, bands: readonly Band[], markers: readonly EventMarker[]] | null =
     null;
   /** Whether it is about to be seen without another frame. */
@@ -114,7 +114,7 @@ export class PlotView {
     });
   }
 
-  /** It has come into visibility, or has left it. */
+  /** It was scrolled into view, or out of it. */
   setOnScreen(onScreen: boolean): void {
     this.visibility.onScreen = onScreen;
     if (onScreen && this.latest !== null) {
@@ -188,7 +188,7 @@ class Readout {
     }
     const { values, times_ms } = recorded(line, context);
     const times = times_ms ?? context.window.times_ms;
-    const past = values[placeAt(times, at_ms, context.window.gap_ms)] ?? NaN;
+    const past = values[indexAt(times, at_ms, context.window.gap_ms)] ?? NaN;
     this.value.showPast(Number.isNaN(past) ? null : unit.text(past));
   }
 }

@@ -4,7 +4,7 @@ import { h, setAttribute, setShown, setText } from '../../lib/dom';
 import { plainText } from '../../lib/text';
 import { table, trans } from '../../lib/translation';
 import type { GpuView } from '../../model/gpu';
-import { jobOf, placesOf, type Place } from '../../model/run-job';
+import { jobOf, targetsOf, type RunTarget } from '../../model/run-job';
 import type { CatalogueEntry, RunKind } from '../../wire';
 
 const GROUPS = table((): readonly [RunKind, string][] => [
@@ -18,21 +18,21 @@ const GROUPS = table((): readonly [RunKind, string][] => [
 export class Choice {
   readonly element: HTMLElement;
   private readonly what = h('select', { 'aria-label': trans.__('Workload'), 'data-testid': 'gpumon-run-what' });
-  private readonly place = h('select', { 'aria-label': trans.__('Device') });
+  private readonly target = h('select', { 'aria-label': trans.__('Device') });
   private readonly start = h('button', { class: 'gpumon-chip gpumon-run-start', type: 'submit' }, trans.__('Start'));
   private readonly does = h('p', { class: 'gpumon-run-does', 'data-testid': 'gpumon-run-does' });
   private entries: readonly CatalogueEntry[] = [];
-  private places: readonly Place[] = [];
+  private targets: readonly RunTarget[] = [];
   private shown = '';
 
   constructor(start: (job: object) => void, invalidate: () => void) {
-    const form = h('form', { class: 'gpumon-run-choice' }, this.what, this.place, this.start);
+    const form = h('form', { class: 'gpumon-run-choice' }, this.what, this.target, this.start);
     this.element = h('div', {}, form, this.does);
     this.what.addEventListener('change', invalidate);
     form.addEventListener('submit', (event) => {
       event.preventDefault();
-      const place = this.places.find(({ key }) => key === this.place.value);
-      const job = this.entry === undefined || place === undefined ? null : jobOf(this.entry, place);
+      const target = this.targets.find(({ key }) => key === this.target.value);
+      const job = this.entry === undefined || target === undefined ? null : jobOf(this.entry, target);
       if (job !== null) {
         start(job);
       }
@@ -62,17 +62,17 @@ export class Choice {
       return;
     }
     setText(this.does, `${plainText(entry.does)} ${plainText(entry.teaches)}`);
-    this.places = placesOf(entry, gpus);
-    const keys = this.places.map(({ key, name }) => `${key} ${name}`).join('\n');
+    this.targets = targetsOf(entry, gpus);
+    const keys = this.targets.map(({ key, name }) => `${key} ${name}`).join('\n');
     if (keys !== this.shown) {
       this.shown = keys;
-      const { value } = this.place;
-      this.place.replaceChildren(...this.places.map(({ key, name }) => h('option', { value: key }, name)));
-      if (this.places.some(({ key }) => key === value)) {
-        this.place.value = value;
+      const { value } = this.target;
+      this.target.replaceChildren(...this.targets.map(({ key, name }) => h('option', { value: key }, name)));
+      if (this.targets.some(({ key }) => key === value)) {
+        this.target.value = value;
       }
     }
-    this.start.disabled = busy || this.places.length === 0;
+    this.start.disabled = busy || this.targets.length === 0;
     const why = busy ? trans.__('One run at a time') : trans.__('No GPU to run it on');
     setAttribute(this.start, 'title', this.start.disabled ? why : null);
   }

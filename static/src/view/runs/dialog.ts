@@ -21,7 +21,7 @@ export class RunDialog {
   private readonly liveRegion = h('div', { class: 'gpumon-visually-hidden', role: 'status', 'aria-live': 'polite' });
   private readonly list = h('div', { class: 'gpumon-run-list' });
   private readonly cards = new Map<string, RunCard>();
-  /** What has been told of each run. */
+  /** The announced status of each run. */
   private readonly announced = new Map<string, string>();
 
   constructor(
@@ -65,7 +65,7 @@ export class RunDialog {
     );
   }
 
-  /** A screen reader hears when a run begins and how it ends. */
+  /** Announces to screen readers when a run begins and how it ends. */
   private announce(runs: readonly RunState[]): void {
     for (const run of runs) {
       const before = this.announced.get(run.run);
