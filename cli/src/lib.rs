@@ -1,6 +1,6 @@
 //! `gpumon`: monitors NVIDIA GPUs in JupyterLab, the browser and the terminal.
 //!
-//! [`main`] is a dispatcher; every command is one file in [`commands`]. What was typed is in [`args`].
+//! [`main`] is a dispatcher; every command is a file or folder in [`commands`]. What was typed is in [`args`].
 
 #![forbid(unsafe_code)]
 
@@ -9,7 +9,7 @@ mod commands;
 mod describe;
 mod device_id;
 mod exit;
-#[cfg(fuzzing)]
+#[cfg(any(fuzzing, test))]
 pub mod fuzzing;
 mod local;
 mod man;

@@ -24,7 +24,7 @@ mod control;
 pub mod driver_answers;
 mod encoder;
 pub mod frame;
-#[cfg(fuzzing)]
+#[cfg(any(fuzzing, test))]
 pub mod fuzzing;
 mod guard;
 mod history;

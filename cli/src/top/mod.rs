@@ -14,7 +14,7 @@ mod app;
 mod dialog;
 mod draw;
 mod feed;
-#[cfg(fuzzing)]
+#[cfg(any(fuzzing, test))]
 pub(crate) mod fuzzing;
 mod glyphs;
 mod history;

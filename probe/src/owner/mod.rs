@@ -10,7 +10,7 @@ mod cgroup;
 mod clean;
 mod connection_file;
 mod finder;
-#[cfg(fuzzing)]
+#[cfg(any(fuzzing, test))]
 pub mod fuzzing;
 mod jupyter;
 mod lookup;

@@ -19,7 +19,7 @@ mod activity;
 mod budget;
 mod code;
 mod exports;
-#[cfg(fuzzing)]
+#[cfg(any(fuzzing, test))]
 pub mod fuzzing;
 mod install;
 mod kernels;

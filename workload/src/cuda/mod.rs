@@ -7,8 +7,8 @@
 //! - [`Pool`] hands memory out in the order of a stream; [`AddressRange`] is addresses alone, behind which
 //!   [`PhysicalMemory`] can be put.
 //!
-//! This is the one module of the crate with `unsafe` in it: a C interface is raw pointers, and each block says why it
-//! may touch them. Handles are of one thread, on which contexts of several devices take turns.
+//! It has `unsafe` code, as the CPU's products alone have beside it: a C interface is raw pointers, and each block says
+//! why it may touch them. Handles are of one thread, on which contexts of several devices take turns.
 
 #![allow(unsafe_code)]
 

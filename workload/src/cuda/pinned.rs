@@ -32,11 +32,6 @@ impl PinnedMemory {
         self.slice()
     }
 
-    /// The same, to be changed.
-    pub fn words_mut(&mut self) -> &mut [u64] {
-        self.slice_mut()
-    }
-
     /// What is in it, as elements of this type.
     pub fn slice<T: Plain>(&self) -> &[T] {
         // SAFETY: the driver's memory is aligned to pages and all written, and every pattern of bits is a value; who

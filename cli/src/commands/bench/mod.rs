@@ -6,7 +6,7 @@
 
 mod amount;
 mod compare;
-#[cfg(fuzzing)]
+#[cfg(any(fuzzing, test))]
 pub(crate) mod fuzzing;
 mod list;
 mod pairs;

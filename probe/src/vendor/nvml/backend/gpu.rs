@@ -11,7 +11,7 @@ use crate::vendor::nvml::query::{Answer, Code, Query};
 /// What an answer is about within a GPU: the MIG device, or the whole of it.
 type Key = (Option<u32>, Query);
 
-/// A GPU, opened when it is first key.
+/// A GPU, opened when it is first queried.
 pub(super) struct Gpu {
     index: u32,
     /// By the index of the MIG device; `None` is the GPU.
@@ -35,7 +35,7 @@ impl Gpu {
         }
     }
 
-    /// The answer of the last time, or of this one. What failed is key again, but for what there is not.
+    /// The answer of the last time, or of this one. What failed is queried again, unless it is not supported.
     pub(super) fn remember(&self, key: Key, ask: impl FnOnce() -> Answer) -> Answer {
         if let Some(known) = lock(&self.remembered).get(&key) {
             return known.clone();
