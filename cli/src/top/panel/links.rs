@@ -162,7 +162,7 @@ fn topology(painter: &Painter<'_>, model: &Model) -> Vec<Line> {
     let dim = painter.theme.dim;
     let indexes: Vec<u32> = inventory.gpus.iter().map(|gpu| gpu.index).collect();
     let heads: String = indexes.iter().map(|index| right(&format!("GPU{index}"), 6)).collect();
-    let mut rows = vec![Line::new(), vec![(left("", 5) + &heads, dim)]];
+    let mut lines = vec![Line::new(), vec![(left("", 5) + &heads, dim)]];
     for row in &indexes {
         let cells = indexes.iter().map(|column| {
             let pair = (*row.min(column), *row.max(column));
@@ -179,7 +179,7 @@ fn topology(painter: &Painter<'_>, model: &Model) -> Vec<Line> {
         });
         rows.push(vec![(left(&right(&row.to_string(), 3), 5), dim), (cells.collect(), painter.theme.plain)]);
     }
-    rows
+    lines
 }
 
 /// What `nvidia-smi topo -m` writes.
