@@ -37,7 +37,8 @@ fn an_inventory_comes_first_and_then_numbered_samples() {
     assert_eq!(lines[1]["host"]["network"]["received_bytes_per_second"]["absent"], "warming_up");
     // A rate needs two readings, and a busy machine may have none for a sample.
     let is_rate = |line: &Value| line["host"]["network"]["received_bytes_per_second"].is_number();
-    assert!(lines[2..].iter().any(is_rate));
+    let has_rate_again = || fake.collect(&["--count", "3", "--interval-ms", "1000"]).of("sample").any(is_rate);
+    assert!(lines[2..].iter().any(is_rate) || (0..4).any(|_| has_rate_again()));
 }
 
 #[test]
