@@ -12,7 +12,7 @@ import { PageSubscription } from '../page-subscription';
 const UPDATE_MS = 900;
 /** A forecast changes with every sample; a screen reader announces it this often. */
 const RENEW_MS = 10_000;
-/** Somebody who has closed a notification is not told of the same GPU for so long. */
+/** After a notification was closed, its GPU causes no other for this long. */
 const QUIET_MS = 5 * 60_000;
 
 /** A notification of a GPU. */

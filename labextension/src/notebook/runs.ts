@@ -1,4 +1,4 @@
-/** When cells run, told by the messages between a notebook and its kernel, whatever its language. */
+/** When cells run, from the messages between a notebook and its kernel, whatever its language. */
 
 import type { KernelError } from '@gpumon/page/oom';
 import type { ISessionContext } from '@jupyterlab/apputils';
@@ -15,7 +15,7 @@ export interface StartedRun {
   code: string;
 }
 
-/** What is told of the runs of a notebook's cells. `run` tells a run from others; times are the kernel's clock. */
+/** Receives the runs of a notebook's cells. `run` identifies a run; times are the kernel's clock. */
 export interface RunListener {
   started: (run: string, what: StartedRun) => void;
   ended: (run: string, at_ms: number) => void;

@@ -100,7 +100,7 @@ const RESTS = table((): readonly (Description & { reason: ThrottleReason })[] =>
   },
 ]);
 
-/** Why the clocks are not at their highest, where that is as it should be; `null` where nothing is to be said. */
+/** The ordinary reason for reduced clocks; `null` where there is none. */
 export function describeClock(reasons: readonly ThrottleReason[]): Description | null {
   return RESTS().find(({ reason }) => reasons.includes(reason)) ?? null;
 }

@@ -32,7 +32,7 @@ export interface HolderRow {
   idle_ms: number | null;
 }
 
-/** Stands for the processes of a GPU that cannot be told. */
+/** Stands for the processes of a GPU that cannot be listed. */
 export interface UnreadableRow {
   kind: 'unreadable';
   key: string;
@@ -119,7 +119,7 @@ export function holderRows(gpus: readonly GpuView[], slots: ColorSlots): (Holder
   });
 }
 
-/** What a process is called: its notebook, else its name, else its PID where the name cannot be told. */
+/** The name of a process: its notebook, else its name, else its PID where the name is not known. */
 export function processName(process: Process): string {
   const name = notebookName(process) ?? valueOf(process.name);
   return name === null || name.trim() === '' ? trans.__('PID %1', process.pid) : plainText(name, 120);
@@ -133,13 +133,13 @@ export function textOf(reading: Reading<string>): { text: string; reason: string
     : { text: DASH, reason: describeAbsence(absence) };
 }
 
-/** Why a GPU's processes cannot be told. The card of a lost GPU says what has happened; they need no line of their own. */
+/** Why a GPU's processes cannot be listed. The card of a lost GPU explains it, so that they need no line of their own. */
 function unreadable(gpu: GpuView): string | null {
   const absence = gpu.now?.health.state === 'ok' ? absenceOf(gpu.now.processes) : null;
   return absence === null ? null : describeAbsence(absence);
 }
 
-/** What each holder has of a GPU's memory, by the name that tells holders apart; `null` where that cannot be told. */
+/** The GPU memory of each holder, by its key; `null` where that is not known. */
 export function heldBy(gpu: GpuSample): Map<string, number | null> {
   const groups = [...groupsOf(gpu)];
   return new Map(groups.map(([holder, all]) => [holder, valueOf(together(all.map((one) => one.memory_bytes)))]));

@@ -135,7 +135,7 @@ export function noticeOf(store: Store, status: Status, connectingMessage: string
   }
 }
 
-/** Nothing is wrong: somebody has asked for it, and is told how it ends. */
+/** A pause is no error; the notice says how it ends. */
 function pauseNotice(collector: CollectorStatus | null): Diagnosis {
   const message = collector?.message ?? null;
   const end_ms = collector?.resumes_ms;

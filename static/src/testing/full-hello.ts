@@ -1,4 +1,4 @@
-/** A machine on which there is something to say about everything, for tests of what is said. */
+/** A first frame with every kind of state, condition and event, for tests of texts. */
 
 import type { CellCost } from '../model/cell-cost';
 import type { Condition, Event, GpuSample, Process, ServerFrame } from '../wire';
@@ -89,7 +89,7 @@ const EVENTS = [
   { what: 'process_ended', ...WHO, name: { absent: 'unknown' }, user: 'ana' },
 ].map((event, i) => ({ ...event, at_ms: NOW - i, gpu: i === 0 ? null : { index: 1, uuid: null } }) as Event);
 
-/** One GPU for each thing that can be said of one. */
+/** One GPU for each state. */
 export function gpus(): GpuSample[] {
   const { memory, power } = gpu(0);
   return [

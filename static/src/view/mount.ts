@@ -33,7 +33,7 @@ const TICK_MS = 1000;
 /** Tables and lists of readings are read, not watched: once a second is often enough for them. */
 const WHOLE_MS = 900;
 
-/** Shows a view inside `host`. `make` is told how to say that something has to be drawn anew, and reads the feed. */
+/** Shows a view inside `host`. `make` receives the function that requests a drawing, and the subscription. */
 export function mountView<V extends View>(
   host: HTMLElement,
   feed: Feed,

@@ -96,12 +96,12 @@ export const BOARD = table((): DetailGroup => ({
 function number(
   part: 'cores' | 'memory_bus_bits' | 'numa_node',
   label: string,
-  words: (digits: string) => string = (digits) => digits,
+  format: (digits: string) => string = (digits) => digits,
 ): Detail {
   return {
     id: `board.${part}`,
     label,
-    read: ({ board }) => formatReading(board[part], (value) => words(count(value))),
+    read: ({ board }) => formatReading(board[part], (value) => format(count(value))),
   };
 }
 

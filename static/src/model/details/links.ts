@@ -113,7 +113,7 @@ function describeLink(links: readonly NvLink[]): string {
   return trans._n('%1 of %2 up', '%1 of %2 up', upOf(links), links.length);
 }
 
-/** The version and speed of all together, as told of the first that is up. */
+/** The version and speed of the links, by the first that is up. */
 function linkSpeed(links: readonly NvLink[]): string {
   const first = links.find(({ active }) => valueOf(active) === true);
   if (first === undefined) {
