@@ -16,7 +16,7 @@ pub(super) fn phrases(condition: &Condition, gpu: &GpuSample) -> Vec<Phrase> {
     let level = Level::from(condition.severity);
     let say = |short: String, long: String| Phrase::new(level, short, long);
     vec![match &condition.kind {
-        ConditionKind::Throttled { reasons } => return throttle::phrases(reasons),
+        ConditionKind::Throttled { reasons, .. } => return throttle::phrases(reasons),
         ConditionKind::Xid { code, count, .. } => xid::phrase(level, *code, *count),
         ConditionKind::HeldIdle { idle_ms, .. } => {
             say(format!("idle {}", duration(*idle_ms)), format!("idle, holding memory for {}", duration(*idle_ms)))

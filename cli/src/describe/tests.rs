@@ -37,8 +37,8 @@ fn conditions() -> Vec<ConditionKind> {
     let mut all: Vec<ConditionKind> =
         recoveries.into_iter().map(|action| ConditionKind::RecoveryNeeded { action }).collect();
     all.extend([
-        ConditionKind::Throttled { reasons },
-        ConditionKind::Throttled { reasons: vec![HwSlowdown] },
+        ConditionKind::Throttled { reasons, limit_watts: None, gpu_celsius: None },
+        ConditionKind::Throttled { reasons: vec![HwSlowdown], limit_watts: None, gpu_celsius: None },
         ConditionKind::HeldIdle { bytes: GIB, idle_ms: 7_000_000, pids: vec![7] },
         ConditionKind::MemoryNearlyFull { free_bytes: GIB - 1, total_bytes: 80 * GIB },
         ConditionKind::MemoryFilling { left_ms: 3_500_000, bytes_per_second: 1e9, growing: Vec::new() },
@@ -48,7 +48,7 @@ fn conditions() -> Vec<ConditionKind> {
         ConditionKind::NvLinkDown { links: vec![17] },
         ConditionKind::NvLinkDown { links: (0..18).collect() },
         ConditionKind::PcieDegraded { width: 16, max_width: 16 },
-        ConditionKind::Xid { code: 119, count: 123, last_ms: 0 },
+        ConditionKind::Xid { pid: None, code: 119, count: 123, last_ms: 0 },
     ]);
     all
 }
@@ -89,9 +89,16 @@ fn every_short_phrase_fits_into_the_room_that_is_kept_for_it() {
 fn what_matters_most_comes_first() {
     let mut gpu = gpu();
     gpu.conditions = vec![
-        condition(Severity::Notice, ConditionKind::Throttled { reasons: vec![ThrottleReason::SwPowerCap] }),
+        condition(
+            Severity::Notice,
+            ConditionKind::Throttled {
+                reasons: vec![ThrottleReason::SwPowerCap],
+                limit_watts: None,
+                gpu_celsius: None,
+            },
+        ),
         condition(Severity::Warning, ConditionKind::NvLinkDown { links: vec![3] }),
-        condition(Severity::Critical, ConditionKind::Xid { code: 79, count: 1, last_ms: 0 }),
+        condition(Severity::Critical, ConditionKind::Xid { pid: None, code: 79, count: 1, last_ms: 0 }),
     ];
     let shorts: Vec<String> = phrases_of(&gpu).into_iter().map(|(short, _)| short).collect();
     assert_eq!(shorts, ["Xid 79: fell off the bus", "NVLink 3 down", "power-capped"]);

@@ -130,12 +130,16 @@ fn troubles() -> Scene {
         gpus[4].conditions = vec![condition(
             Severity::Notice,
             "Clocks reduced: power-capped at 700 W.",
-            ConditionKind::Throttled { reasons: vec![ThrottleReason::SwPowerCap] },
+            ConditionKind::Throttled {
+                reasons: vec![ThrottleReason::SwPowerCap],
+                limit_watts: None,
+                gpu_celsius: None,
+            },
         )];
         gpus[5].conditions = vec![condition(
             Severity::Critical,
             "Xid 79: The GPU has fallen off the bus. Reboot the machine.",
-            ConditionKind::Xid { code: 79, count: 1, last_ms: since_ms },
+            ConditionKind::Xid { pid: None, code: 79, count: 1, last_ms: since_ms },
         )];
         gpus[6].utilization.gpu_percent = Reading::Now(0.0);
         gpus[6].conditions = vec![condition(
@@ -408,9 +412,13 @@ fn while_it_is_watched_no_value_changes_its_place_for_words_that_come_and_go() {
         let before = places(&draw(&scene), " 0 ");
         for text in ["Clocks reduced: power-capped at 700 W.", "Xid 79: it fell off."] {
             let kind = if text.starts_with("Xid") {
-                ConditionKind::Xid { code: 79, count: 1, last_ms: NOW_MS }
+                ConditionKind::Xid { pid: None, code: 79, count: 1, last_ms: NOW_MS }
             } else {
-                ConditionKind::Throttled { reasons: vec![ThrottleReason::SwPowerCap] }
+                ConditionKind::Throttled {
+                    reasons: vec![ThrottleReason::SwPowerCap],
+                    limit_watts: None,
+                    gpu_celsius: None,
+                }
             };
             scene.sample.gpus[0].conditions.push(condition(Severity::Notice, text, kind));
             let drawn = draw(&scene);
@@ -470,7 +478,7 @@ fn one_long_name_does_not_break_the_lines_of_all() {
 fn several_matters_take_one_line_and_advice_is_left_to_others() {
     let scene = Scene::of(1, |scene| {
         let advice = "Check power, heat and seating, then reboot; if it comes back, the board or the slot is faulty.";
-        let xid = |code| ConditionKind::Xid { code, count: 1, last_ms: NOW_MS };
+        let xid = |code| ConditionKind::Xid { pid: None, code, count: 1, last_ms: NOW_MS };
         scene.is_one_shot = false;
         scene.sample.gpus[0].conditions = vec![
             condition(Severity::Critical, &format!("Xid 79: The GPU fell off. {advice}"), xid(79)),

@@ -41,6 +41,10 @@ pub enum ConditionKind {
     Xid {
         /// NVIDIA's number.
         code: u32,
+        /// The process that the last one was about, where the driver knows it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[ts(optional)]
+        pid: Option<u32>,
         /// How often since it began.
         count: u32,
         /// The last time.
@@ -50,6 +54,14 @@ pub enum ConditionKind {
     Throttled {
         /// By what.
         reasons: Vec<ThrottleReason>,
+        /// The power limit, where it is known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[ts(optional)]
+        limit_watts: Option<f64>,
+        /// The GPU's temperature, where it is known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[ts(optional)]
+        gpu_celsius: Option<f64>,
     },
     /// Processes hold memory, and none has done anything for minutes.
     HeldIdle {

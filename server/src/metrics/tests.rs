@@ -36,7 +36,7 @@ pub(super) fn snapshot() -> Snapshot {
     let mut hung = sample(1, Health::Hung { since_ms: now - 9_000 });
     hung.utilization.gpu_percent = Reading::Now(77.0);
     for (code, last_ms) in [(79, 1), (13, 2)] {
-        let kind = ConditionKind::Xid { code, count: 1, last_ms };
+        let kind = ConditionKind::Xid { pid: None, code, count: 1, last_ms };
         let condition = Condition { since_ms: 1, severity: Severity::Critical, text: "gone".to_owned(), kind };
         well.conditions.push(condition.clone());
         hung.conditions.push(condition);

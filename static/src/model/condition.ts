@@ -28,7 +28,7 @@ export function alertsOf(gpu: GpuSample | null, now_ms: number): Alert[] {
   return worstFirst(
     oldestFirst.map((condition) => ({
       key: keyOf(condition),
-      text: describeCondition(condition, processes, gpu),
+      text: describeCondition(condition, processes),
       title: describeSince(condition, now_ms),
       level: severityLevel(condition.severity),
     })),

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
 import { setTranslator, trans } from '../lib/translation';
-import { gpu, NOW, process } from '../testing/frames';
+import { NOW, process } from '../testing/frames';
 import { pseudoTranslator, untranslated } from '../testing/pseudo-locale';
 import { CONDITIONS } from '../testing/full-hello';
 import type { Condition } from '../wire';
@@ -15,14 +15,19 @@ function plain(text: string): string {
 }
 
 describe('a condition', () => {
-  const { throttled, held_idle, memory_filling, nv_link_down } = CONDITIONS;
+  const { throttled, xid, held_idle, memory_filling, nv_link_down } = CONDITIONS;
 
-  it('has the readings of its sample, and none where it is of the past', () => {
+  it('has its limit, temperature and process where they are known', () => {
     const capped: Condition = { ...throttled, reasons: ['sw_power_cap', 'sw_thermal_slowdown'] };
-    expect(plain(describeCondition(capped, [], gpu(0)))).toBe(
+    const { limit_watts, gpu_celsius, ...unknown } = capped;
+    expect([limit_watts, gpu_celsius]).toEqual([700, 64]);
+    expect(plain(describeCondition(capped, []))).toBe(
       'Clocks reduced: power-capped at 700 W, thermal slowdown (64 °C).',
     );
-    expect(describeCondition(capped, [])).toBe('Clocks reduced: power-capped, thermal slowdown.');
+    expect(describeCondition(unknown, [])).toBe('Clocks reduced: power-capped, thermal slowdown.');
+    const { pid, ...unnamed } = xid;
+    expect(describeCondition(xid, [])).toContain(`Xid ${String(xid.code)} (process ${String(pid)}): `);
+    expect(describeCondition(unnamed, [])).toContain(`Xid ${String(xid.code)}: `);
   });
 
   it('names processes with their users, those that are gone by their PIDs, and counts the rest', () => {
@@ -57,7 +62,7 @@ describe('in another language', () => {
   });
 
   it.each(ALL)('$condition has no English word', (condition) => {
-    const texts = [describeCondition(condition, [process(13)], gpu(0)), describeCondition(condition, [])];
+    const texts = [describeCondition(condition, [process(13)]), describeCondition(condition, [])];
     expect(untranslated(texts, ['python3', 'ana'])).toEqual([]);
   });
 

@@ -3,7 +3,7 @@
 import { celsius, duration, memoryAmount, percent, watts } from '../lib/format';
 import { plainText } from '../lib/text';
 import { table, trans } from '../lib/translation';
-import type { Condition, GpuSample, Process, RecoveryAction, ThrottleReason } from '../wire';
+import type { Condition, Process, RecoveryAction, ThrottleReason } from '../wire';
 import { XIDS, type Xid } from '../wire/xids';
 import { processName, textOf } from './holders';
 import { describeFilling } from './memory-forecast';
@@ -11,25 +11,21 @@ import { valueOf } from './reading';
 
 type Kind = Condition['condition'];
 
-/** What a condition itself does not tell. */
-interface Context {
-  nameOf: (pid: number) => string;
-  /** `null` for a condition of the past, whose readings are gone. */
-  sample: GpuSample | null;
-}
+/** A process as text, by its PID. */
+type NameOf = (pid: number) => string;
 
 /** So many names say who it is; more are counted. */
 const NAMED_MOST = 3;
 
 /** The compiler asks for a text of each kind that the server has. */
-const TEXTS: { [K in Kind]: (condition: Extract<Condition, { condition: K }>, context: Context) => string } = {
-  xid: ({ code, text }) => {
+const TEXTS: { [K in Kind]: (condition: Extract<Condition, { condition: K }>, nameOf: NameOf) => string } = {
+  xid: ({ code, pid, text }) => {
     const xid = xidOf(code);
-    return xid === null ? text : trans.__('Xid %1: %2', code, `${xid.meaning()} ${xid.advice()}`);
+    return xid === null ? text : describeXid(code, pid, `${xid.meaning()} ${xid.advice()}`);
   },
-  throttled: ({ reasons }, { sample }) =>
-    trans.__('Clocks reduced: %1.', reasons.map((reason) => describeReason(reason, sample)).join(', ')),
-  held_idle: ({ bytes, idle_ms, pids }, { nameOf }) => {
+  throttled: (condition) =>
+    trans.__('Clocks reduced: %1.', condition.reasons.map((reason) => describeReason(reason, condition)).join(', ')),
+  held_idle: ({ bytes, idle_ms, pids }, nameOf) => {
     const names = pids.slice(0, NAMED_MOST).map(nameOf).join(', ');
     const more = pids.length - NAMED_MOST;
     const all = more > 0 ? trans._n('%2 and %1 more', '%2 and %1 more', more, names) : names;
@@ -54,7 +50,7 @@ const TEXTS: { [K in Kind]: (condition: Extract<Condition, { condition: K }>, co
       memoryAmount(free_bytes),
       memoryAmount(total_bytes),
     ),
-  memory_filling: ({ left_ms, bytes_per_second, growing }, { nameOf }) => {
+  memory_filling: ({ left_ms, bytes_per_second, growing }, nameOf) => {
     const growers = growing.map(({ pid, ...growth }) => ({ name: nameOf(pid), ...growth }));
     return describeFilling(left_ms, bytes_per_second, growers);
   },
@@ -109,16 +105,17 @@ const REASONS = table((): Record<ThrottleReason, string> => ({
 
 /**
  * A condition in a sentence; the server's own where only a newer server knows its kind. Processes are named by
- * `processes`, those that are gone by their PIDs. `sample` is what the condition stands in, `null` for one of the past.
+ * `processes`, those that are gone by their PIDs.
  */
-export function describeCondition(
-  condition: Condition,
-  processes: readonly Process[],
-  sample: GpuSample | null = null,
-): string {
-  const describe = TEXTS[condition.condition] as ((of: Condition, context: Context) => string) | undefined;
+export function describeCondition(condition: Condition, processes: readonly Process[]): string {
+  const describe = TEXTS[condition.condition] as ((of: Condition, nameOf: NameOf) => string) | undefined;
   const nameOf = (pid: number): string => describeProcess(pid, condition.since_ms, processes);
-  return plainText(describe?.(condition, { nameOf, sample }) ?? condition.text);
+  return plainText(describe?.(condition, nameOf) ?? condition.text);
+}
+
+/** An Xid with what is known of it. */
+export function describeXid(code: number, pid: number | undefined, text: string): string {
+  return pid === undefined ? trans.__('Xid %1: %2', code, text) : trans.__('Xid %1 (process %2): %3', code, pid, text);
 }
 
 /** What a code means; `null` where it is one that this version does not know. */
@@ -126,16 +123,15 @@ export function xidOf(code: number): Xid | null {
   return XIDS.find(({ codes }) => codes.includes(code)) ?? null;
 }
 
-function describeReason(reason: ThrottleReason, sample: GpuSample | null): string {
-  const gpu_celsius = sample === null ? null : valueOf(sample.temperature.gpu_celsius);
-  const limit_watts = sample === null ? null : valueOf(sample.power.limit_watts);
-  if (reason === 'hw_thermal_slowdown' && gpu_celsius !== null) {
+function describeReason(reason: ThrottleReason, readings: { limit_watts?: number; gpu_celsius?: number }): string {
+  const { limit_watts, gpu_celsius } = readings;
+  if (reason === 'hw_thermal_slowdown' && gpu_celsius !== undefined) {
     return trans.__('hardware thermal slowdown (%1), check the cooling', celsius(gpu_celsius));
   }
-  if (reason === 'sw_thermal_slowdown' && gpu_celsius !== null) {
+  if (reason === 'sw_thermal_slowdown' && gpu_celsius !== undefined) {
     return trans.__('thermal slowdown (%1)', celsius(gpu_celsius));
   }
-  return reason === 'sw_power_cap' && limit_watts !== null
+  return reason === 'sw_power_cap' && limit_watts !== undefined
     ? trans.__('power-capped at %1', watts(limit_watts))
     : REASONS()[reason];
 }

@@ -3,7 +3,7 @@
 import { trans } from '../lib/translation';
 import type { Event, Process, ProcessRef, Run } from '../wire';
 import { severityLevel } from './condition';
-import { describeCondition, xidOf } from './describe-condition';
+import { describeCondition, describeXid, xidOf } from './describe-condition';
 import { valueOf } from './reading';
 import type { Level } from './describe';
 
@@ -25,10 +25,7 @@ const TEXTS: { [K in Event['what']]: Describe<Extract<Event, { what: K }>> } = {
   gpu_back: () => description('none', trans.__('GPU responding again')),
   xid: ({ code, pid, meaning, advice }) => {
     const xid = xidOf(code);
-    const known = xid?.meaning() ?? meaning;
-    const text =
-      pid === undefined ? trans.__('Xid %1: %2', code, known) : trans.__('Xid %1 (process %2): %3', code, pid, known);
-    return description('warning', text, xid?.advice() ?? advice);
+    return description('warning', describeXid(code, pid, xid?.meaning() ?? meaning), xid?.advice() ?? advice);
   },
   ecc_errors: ({ corrected, uncorrected }) => describeEcc(corrected, uncorrected),
   condition_began: (event, processes) =>

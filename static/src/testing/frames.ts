@@ -131,6 +131,7 @@ export function throttled(severity: Condition['severity'], since_ms = NOW - 60_0
   const hot = severity !== 'notice';
   return {
     condition: 'throttled',
+    gpu_celsius: 64,
     since_ms,
     severity,
     reasons: [hot ? 'hw_thermal_slowdown' : 'sw_power_cap'],

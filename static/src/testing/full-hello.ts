@@ -35,6 +35,8 @@ export const CONDITIONS: Conditions = {
     condition: 'throttled',
     severity: 'critical',
     reasons: ['hw_thermal_slowdown', 'sw_thermal_slowdown', 'sw_power_cap', 'hw_power_brake_slowdown', 'sync_boost'],
+    limit_watts: 700,
+    gpu_celsius: 64,
     ...SINCE,
   },
   held_idle: { condition: 'held_idle', severity: 'notice', bytes: GIB, idle_ms: 1e6, pids: [13, 12, 11, 10], ...SINCE },
@@ -67,7 +69,7 @@ export const CONDITIONS: Conditions = {
   recovery_needed: { condition: 'recovery_needed', severity: 'warning', action: 'drain_p2p', ...SINCE },
   nv_link_down: { condition: 'nv_link_down', severity: 'warning', links: [3, 4], ...SINCE },
   pcie_degraded: { condition: 'pcie_degraded', severity: 'warning', width: 8, max_width: 16, ...SINCE },
-  xid: { condition: 'xid', severity: 'warning', code: 79, count: 3, last_ms: NOW, ...SINCE },
+  xid: { condition: 'xid', severity: 'warning', code: 79, pid: 13, count: 3, last_ms: NOW, ...SINCE },
 };
 const WHO = { pid: 4711, name: 'python3', started_ms: NOW };
 /** One of each kind that a list shows. */

@@ -174,12 +174,18 @@ export type Condition = {
   text: string, } & ({ "condition": "xid",
   /** NVIDIA's number. */
   code: number,
+  /** The process that the last one was about, where the driver knows it. */
+  pid?: number,
   /** How often since it began. */
   count: number,
   /** The last time. */
   last_ms: number, } | { "condition": "throttled",
   /** By what. */
-  reasons: Array<ThrottleReason>, } | { "condition": "held_idle",
+  reasons: Array<ThrottleReason>,
+  /** The power limit, where it is known. */
+  limit_watts?: number,
+  /** The GPU's temperature, where it is known. */
+  gpu_celsius?: number, } | { "condition": "held_idle",
   /** What they hold. */
   bytes: number,
   /** How long nothing has run. */

@@ -139,7 +139,7 @@ fn what_is_the_matter_and_what_happened_is_told_in_sentences() {
         since_ms: app.model.now_ms() - 120_000,
         severity: Severity::Critical,
         text: "Xid 79: the GPU has fallen off the bus. Reboot the machine.".to_owned(),
-        kind: ConditionKind::Xid { code: 79, count: 1, last_ms: 0 },
+        kind: ConditionKind::Xid { pid: None, code: 79, count: 1, last_ms: 0 },
     };
     app.model.sample.as_mut().unwrap().gpus[1].conditions.push(condition);
     let drawn = lines(&mut app, 120, 40);
@@ -175,7 +175,7 @@ fn without_colours_nothing_is_coloured() {
 #[test]
 fn the_first_phrase_is_whole_at_80_columns_and_says_what_to_do_where_there_is_room() {
     let (mut app, _waiting) = app(2);
-    let kind = ConditionKind::Xid { code: 79, count: 1, last_ms: 0 };
+    let kind = ConditionKind::Xid { pid: None, code: 79, count: 1, last_ms: 0 };
     let text = "Xid 79: The GPU fell off the PCIe bus. Check power.".to_owned();
     let gpu = &mut app.model.sample.as_mut().unwrap().gpus[1];
     gpu.conditions = vec![Condition { since_ms: 0, severity: Severity::Critical, text, kind }];

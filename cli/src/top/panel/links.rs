@@ -177,7 +177,7 @@ fn topology(painter: &Painter<'_>, model: &Model) -> Vec<Line> {
             };
             right(&text, 6)
         });
-        rows.push(vec![(left(&right(&row.to_string(), 3), 5), dim), (cells.collect(), painter.theme.plain)]);
+        lines.push(vec![(left(&right(&row.to_string(), 3), 5), dim), (cells.collect(), painter.theme.plain)]);
     }
     lines
 }

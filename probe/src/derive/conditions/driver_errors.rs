@@ -41,14 +41,13 @@ impl DriverErrors {
         if let Some(raised) = self.raised.iter_mut().find(|raised| raised.code == report.code) {
             raised.count = raised.count.saturating_add(1);
             raised.last = now;
-            raised.condition.kind = kind(raised.code, raised.count, now);
+            raised.condition.kind = kind(report, raised.count, now);
             raised.condition.text = text(report);
             return (None, None);
         }
         let dropped = if self.raised.len() >= MOST_CODES { Some(self.raised.remove(0).condition) } else { None };
         let ErrorInfo { severity, by_program, .. } = *info;
-        let condition =
-            Condition { since_ms: now.wall_ms, severity, text: text(report), kind: kind(report.code, 1, now) };
+        let condition = Condition { since_ms: now.wall_ms, severity, text: text(report), kind: kind(report, 1, now) };
         let began = condition.clone();
         self.raised.push(Raised { condition, code: report.code, count: 1, by_program, last: now });
         (Some(began), dropped)
@@ -73,8 +72,8 @@ impl DriverErrors {
     }
 }
 
-fn kind(code: u32, count: u32, last: Moment) -> ConditionKind {
-    ConditionKind::Xid { code, count, last_ms: last.wall_ms }
+fn kind(report: &XidReport, count: u32, last: Moment) -> ConditionKind {
+    ConditionKind::Xid { code: report.code, pid: report.pid, count, last_ms: last.wall_ms }
 }
 
 fn text(report: &XidReport) -> String {

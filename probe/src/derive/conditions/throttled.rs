@@ -73,7 +73,11 @@ fn finding(view: &View<'_>, reasons: Vec<ThrottleReason>) -> Finding {
     Finding {
         severity: reasons.iter().map(|reason| severity(*reason)).max().unwrap_or(Severity::Notice),
         text: format!("Clocks reduced: {}.", text::list(&causes)),
-        kind: ConditionKind::Throttled { reasons },
+        kind: ConditionKind::Throttled {
+            reasons,
+            limit_watts: view.fresh(&view.sample.power.limit_watts).copied(),
+            gpu_celsius: view.fresh(&view.sample.temperature.gpu_celsius).copied(),
+        },
     }
 }
 
@@ -150,12 +154,22 @@ mod tests {
         timeline.show(10, held(&[SwPowerCap]));
         assert_eq!(timeline.only().severity, Severity::Notice);
         timeline.show(1, held(&[SwThermalSlowdown]));
-        assert_eq!(timeline.only().kind, ConditionKind::Throttled { reasons: vec![SwPowerCap] });
+        assert_eq!(
+            timeline.only().kind,
+            ConditionKind::Throttled { reasons: vec![SwPowerCap], limit_watts: None, gpu_celsius: None }
+        );
         timeline.show(5, held(&[SwThermalSlowdown]));
-        let both = ConditionKind::Throttled { reasons: vec![SwThermalSlowdown, SwPowerCap] };
+        let both = ConditionKind::Throttled {
+            reasons: vec![SwThermalSlowdown, SwPowerCap],
+            limit_watts: None,
+            gpu_celsius: None,
+        };
         assert_eq!((&timeline.only().kind, timeline.only().severity), (&both, Severity::Warning));
         timeline.show(10, held(&[SwThermalSlowdown]));
-        assert_eq!(timeline.only().kind, ConditionKind::Throttled { reasons: vec![SwThermalSlowdown] });
+        assert_eq!(
+            timeline.only().kind,
+            ConditionKind::Throttled { reasons: vec![SwThermalSlowdown], limit_watts: None, gpu_celsius: None }
+        );
         assert_eq!(timeline.only().since_ms, START_MS + 1_000, "it is still the same");
         assert_eq!(timeline.take_events(), [event(4, "+throttled")]);
     }
@@ -164,11 +178,17 @@ mod tests {
     fn a_slowdown_by_the_hardware_is_named_by_its_cause() {
         let mut timeline = TestTimeline::new();
         timeline.show(10, held(&[HwSlowdown, HwThermalSlowdown]));
-        assert_eq!(timeline.only().kind, ConditionKind::Throttled { reasons: vec![HwThermalSlowdown] });
+        assert_eq!(
+            timeline.only().kind,
+            ConditionKind::Throttled { reasons: vec![HwThermalSlowdown], limit_watts: None, gpu_celsius: None }
+        );
         assert_eq!(timeline.only().severity, Severity::Critical);
         let mut timeline = TestTimeline::new();
         timeline.show(10, held(&[HwSlowdown]));
-        assert_eq!(timeline.only().kind, ConditionKind::Throttled { reasons: vec![HwSlowdown] });
+        assert_eq!(
+            timeline.only().kind,
+            ConditionKind::Throttled { reasons: vec![HwSlowdown], limit_watts: None, gpu_celsius: None }
+        );
         assert_eq!(timeline.only().severity, Severity::Warning);
     }
 
