@@ -138,7 +138,7 @@ fn an_xid_that_comes_again_is_renewed_and_counted() {
     }
     assert_eq!(timeline.take_events(), [event(0, "+xid 31")]);
     let condition = timeline.only();
-    assert_eq!(condition.kind, ConditionKind::Xid { pid: None, code: 31, count: 5, last_ms: START_MS + 200_000 });
+    assert_eq!(condition.kind, ConditionKind::Xid { pid: Some(4), code: 31, count: 5, last_ms: START_MS + 200_000 });
     assert_eq!((condition.since_ms, condition.severity), (START_MS, Severity::Warning));
     assert!(condition.text.starts_with("Xid 31 (process 4): A program used an address"), "{}", condition.text);
     timeline.show(10, |_| {});
