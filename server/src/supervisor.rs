@@ -181,7 +181,7 @@ async fn pause_ordered(control: &Control, orders: &mut watch::Receiver<Order>) {
 /// What clients are told during a pause, where these collectors do not die.
 fn pause_message(holders: &[u32]) -> String {
     if holders.is_empty() {
-        return "paused: the GPUs are let go of until `gpumon resume`".to_owned();
+        return "paused: the GPUs are released until `gpumon resume`".to_owned();
     }
     let pids = holders.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
     format!(

@@ -214,7 +214,7 @@ fn what_is_no_job_is_refused_with_a_reason() {
     let runner = Runner::new("exit 0", &[]);
     let huge = format!(r#"{{"kind":"bench","ids":["{}"]}}"#, "x".repeat(70_000));
     for (job, status, word) in [
-        ("hello", 400, "no job"),
+        ("hello", 400, "invalid job"),
         (r#"{"kind":"format_disk"}"#, 400, "format_disk"),
         (r#"{"kind":"bench","id":"copy"}"#, 400, "`id`"),
         (r#"{"kind":"burn","seconds":-1}"#, 400, "seconds"),

@@ -186,5 +186,5 @@ fn a_server_that_pauses_is_said_to() {
     let mut terminal = Terminal::with(fake.gpumon(&["--watch"]), 100, 30);
     terminal.until(has_frames(1));
     assert!(fake.gpumon(&["pause"]).output().unwrap().status.success());
-    terminal.until(|text| text.contains("paused: the GPUs are let go of"));
+    terminal.until(|text| text.contains("paused: the GPUs are released"));
 }

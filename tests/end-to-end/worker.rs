@@ -213,7 +213,7 @@ fn a_job_is_taken_as_json_and_answered_line_by_line() {
     let phases: Vec<_> = lines.iter().filter_map(|line| line["phase"].as_str()).collect();
     assert_eq!(phases, ["preparing", "checking", "warming_up", "measuring", "verifying", "giving_back"]);
     assert!(lines.windows(2).all(|pair| pair[0]["at_ms"].as_u64() <= pair[1]["at_ms"].as_u64()), "{text}");
-    for (job, words) in [("{}", "no job"), (r#"{"kind":"bench","ids":["traid"]}"#, "did you mean 'triad'?")] {
+    for (job, words) in [("{}", "invalid job"), (r#"{"kind":"bench","ids":["traid"]}"#, "did you mean 'triad'?")] {
         let output = cuda.gpumon(&["work", job]).output().unwrap();
         let text = format!("{}{}", stdout(&output), stderr(&output));
         assert!(output.status.code() == Some(2) && text.contains(words), "{text}");

@@ -31,7 +31,7 @@ pub(crate) fn dispatch(args: Args) -> Result<(), Failure> {
     if let (Some(command), Some(option)) = (&args.command, args.show.typed()) {
         let name = command.name();
         return Err(Failure::usage(anyhow!(
-            "'{option}' before '{name}' means nothing to it: leave it out, or put it behind if `gpumon {name} --help` has it"
+            "'{option}' before '{name}' has no effect on it: remove it, or put it after '{name}' if `gpumon {name} --help` lists it"
         )));
     }
     match args.command {

@@ -73,7 +73,7 @@ pub(crate) fn follow(source: &SourceArgs, job: &Job, limit: Option<Time>, view: 
         WorkerError::LineTooLong(error) => anyhow!(error).into(),
     })?;
     if end.is_killed {
-        say("the process that worked did not end by itself, and was killed");
+        say("the worker process did not exit and was killed");
     }
     match end {
         End { status: None, .. } => {

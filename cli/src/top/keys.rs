@@ -150,7 +150,7 @@ pub(super) const BINDINGS: &[Binding] = &[
     key(&[Char('W')], "W", Action::Save, Screen, "save these settings", None),
     key(&[Esc], "esc", Action::Back, Screen, "leave a dialog, a filter, a GPU", None),
     control(&[Char('l')], "ctrl-l", Action::Redraw, "draw everything anew"),
-    control(&[Char('z')], "ctrl-z", Action::Suspend, "back to the shell; `fg` goes on"),
+    control(&[Char('z')], "ctrl-z", Action::Suspend, "back to the shell; `fg` resumes"),
     control(&[Char('c')], "ctrl-c", Action::Quit, "quit"),
 ];
 

@@ -48,7 +48,7 @@ impl Locks {
     pub(crate) fn new(named: Option<&Path>) -> Result<Self, Failure> {
         if let Some(folder) = named {
             let is_folder = fs::metadata(folder).is_ok_and(|found| found.is_dir());
-            let what = || anyhow!("{} is no folder: create it, or leave out --locks", folder.display());
+            let what = || anyhow!("{} is not a folder: create it, or omit --locks", folder.display());
             return is_folder.then(|| Self { folder: folder.to_owned() }).ok_or_else(|| Failure::usage(what()));
         }
         let shared = lock_file::shared_folder().map(|folder| Self { folder });

@@ -29,7 +29,7 @@ pub(crate) fn limit_of(job: &Job) -> Result<Duration, String> {
     if (0.0..=LONGEST_S).contains(&seconds) {
         return Ok(job.usual_limit());
     }
-    Err(format!("\"{key}\": {seconds} is no time that a run may take; ask for 0 to {LONGEST_S}"))
+    Err(format!("\"{key}\": {seconds} is not a valid run time; use 0 to {LONGEST_S}"))
 }
 
 #[cfg(test)]

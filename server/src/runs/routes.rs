@@ -63,7 +63,7 @@ async fn start(State(app): State<AppState>, body: Bytes) -> Response {
         Ok(job) => job,
         Err(error) => {
             let hint = r#"send one as {"kind":"bench","ids":["copy"],"quick":true}"#;
-            return (StatusCode::BAD_REQUEST, format!("this is no job: {error}; {hint}\n")).into_response();
+            return (StatusCode::BAD_REQUEST, format!("invalid job: {error}; {hint}\n")).into_response();
         }
     };
     match app.runs.start(&job) {
@@ -96,7 +96,7 @@ fn unknown() -> Refusal {
 pub(super) fn refusal(why: &NoRun) -> Refusal {
     match why {
         NoRun::Busy { run, title } => {
-            let message = format!("another run goes on: {title} ({run}); wait for its end, or cancel it first\n");
+            let message = format!("another run is active: {title} ({run}); wait until it ends, or cancel it\n");
             (StatusCode::CONFLICT, message)
         }
         NoRun::Known => {

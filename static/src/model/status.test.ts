@@ -69,7 +69,7 @@ describe('the notice', () => {
   }
 
   it('of a pause says what was asked for, and how to go on', () => {
-    const notice = paused('paused: the GPUs are let go of until `gpumon resume`');
+    const notice = paused('paused: the GPUs are released until `gpumon resume`');
     expect(notice).toMatchObject({ title: 'Paused: gpumon has released the GPUs', command: 'gpumon resume' });
     expect(notice?.message).not.toContain('automatically');
     expect(paused(null, NOW)?.message).toMatch(/Resumes automatically at \d\d:\d\d\./);

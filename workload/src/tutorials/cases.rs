@@ -63,7 +63,7 @@ pub const CASES: &[Case] = &[
     Case {
         id: "e",
         title: "Zeros of 100000x100000, fp64: 80 GB",
-        teaches: "What does not fit is an error like any other: whoever catches it goes on, and nothing is lost.",
+        teaches: "Out of memory is an error like any other: a program that catches it continues and loses nothing.",
         variants: &[
             Variant::custom("80 GB", memory::zeros),
             Variant::custom("more than there is", memory::more_than_there_is),

@@ -48,7 +48,7 @@ fn processes(machine: &Machine, answer: &Answer) -> Finding {
     let some = strange.iter().take(5).cloned().collect::<Vec<_>>().join(", ");
     let more = if strange.len() > 5 { ", ..." } else { "" };
     let text = format!(
-        "{} of {} on the GPUs are not in this /proc (PID {some}{more}), so that nobody can tell whose they are",
+        "{} of {} on the GPUs are not in this /proc (PID {some}{more}), so that their users are unknown",
         strange.len(),
         processes.len()
     );

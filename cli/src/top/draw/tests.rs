@@ -52,7 +52,9 @@ fn at_300_by_60_everything_has_room() {
     let times = drawn.iter().filter(|line| line.matches(':').count() >= 8 * 3).count();
     assert_eq!(times, 2, "a time axis below each row of charts");
     assert!(drawn[59].contains("k signal") && drawn[59].contains("z zoom"));
-    assert!(drawn[1].contains('━') && drawn[1].contains(['▁', '▅', '█']), "{}", drawn[1]);
+    // A simulated GPU may hold nothing for a while; all eight never do.
+    let gpus = drawn[1..9].concat();
+    assert!(gpus.contains('━') && gpus.contains(['▁', '▅', '█']), "{gpus}");
 }
 
 #[test]

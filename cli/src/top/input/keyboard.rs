@@ -46,7 +46,8 @@ pub(in crate::top) fn watch_terminal(inputs: SyncSender<Input>) -> io::Result<()
 }
 
 fn open() -> io::Result<File> {
-    let why = |error| format!("no keys can be read: standard input is no terminal, and /dev/tty is none: {error}");
+    let why =
+        |error| format!("cannot read the keyboard: standard input is not a terminal, and neither is /dev/tty: {error}");
     File::open("/dev/tty").map_err(|error| io::Error::new(error.kind(), why(error)))
 }
 

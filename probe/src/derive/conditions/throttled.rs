@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn its_text_names_limit_and_heat() {
+    fn it_names_limit_and_heat() {
         let mut timeline = TestTimeline::new();
         timeline.show(10, |sample| {
             held(&[SwPowerCap, SwThermalSlowdown])(sample);
@@ -202,5 +202,8 @@ mod tests {
         });
         let text = "Clocks reduced: thermal slowdown (87 °C) and power-capped at 700 W.";
         assert_eq!(timeline.only().text, text);
+        let reasons = vec![SwThermalSlowdown, SwPowerCap];
+        let kind = ConditionKind::Throttled { reasons, limit_watts: Some(700.0), gpu_celsius: Some(86.6) };
+        assert_eq!(timeline.only().kind, kind);
     }
 }

@@ -57,7 +57,7 @@ pub(super) const SECTIONS: &[Section<()>] = &[Section {
             .unit("W"),
         field("power.limit", |row| milliwatts(row.ask(Q::PowerLimit), 0))
             .about(
-                "The limit that was asked for, in watts, for example by nvidia-smi with the switches [-pl | \
+                "The requested limit, in watts, for example by nvidia-smi with the switches [-pl | \
                  --power-limit=].",
             )
             .or("gpu.power.requested_limit")
@@ -70,15 +70,15 @@ pub(super) const SECTIONS: &[Section<()>] = &[Section {
             .or("gpu.power.current_limit")
             .unit("W"),
         field("power.default_limit", |row| milliwatts(row.ask(Q::DefaultPowerLimit), 0))
-            .about("The limit that holds where none was asked for, in watts; also after the driver was unloaded.")
+            .about("The default limit, in watts; it also applies after the driver was unloaded.")
             .or("gpu.power.default_limit")
             .unit("W"),
         field("power.min_limit", |row| milliwatts(row.ask(Q::PowerLimitConstraints), 0))
-            .about("The lowest limit that can be asked for, in watts.")
+            .about("The lowest limit that can be set, in watts.")
             .or("gpu.power.min_limit")
             .unit("W"),
         field("power.max_limit", |row| milliwatts(row.ask(Q::PowerLimitConstraints), 1))
-            .about("The highest limit that can be asked for, in watts.")
+            .about("The highest limit that can be set, in watts.")
             .or("gpu.power.max_limit")
             .unit("W"),
         field("module.power.draw.average", watts::<AVERAGE, MODULE>)
@@ -88,7 +88,7 @@ pub(super) const SECTIONS: &[Section<()>] = &[Section {
             .about("What the whole module draws at this moment, in watts. It is right within 5 watts.")
             .unit("W"),
         field("module.power.limit", watts::<REQUESTED, MODULE>)
-            .about("The limit that was asked for, in watts, for the whole module.")
+            .about("The requested limit, in watts, for the whole module.")
             .or("module.power.requested_limit")
             .unit("W"),
         field("module.enforced.power.limit", watts::<CURRENT, MODULE>)
@@ -102,10 +102,10 @@ pub(super) const SECTIONS: &[Section<()>] = &[Section {
             )
             .unit("W"),
         field("module.power.min_limit", watts::<LEAST, MODULE>)
-            .about("The lowest limit that can be asked for, in watts, for the whole module.")
+            .about("The lowest limit that can be set, in watts, for the whole module.")
             .unit("W"),
         field("module.power.max_limit", watts::<MOST, MODULE>)
-            .about("The highest limit that can be asked for, in watts, for the whole module.")
+            .about("The highest limit that can be set, in watts, for the whole module.")
             .unit("W"),
     ],
 }];

@@ -170,7 +170,7 @@ pub enum Query {
     TotalEnergyConsumption,
     /// `nvmlDeviceGetPowerManagementMode`.
     PowerManagementMode,
-    /// The limit that was asked for: `nvmlDeviceGetPowerManagementLimit`.
+    /// The requested limit: `nvmlDeviceGetPowerManagementLimit`.
     PowerLimit,
     /// The limit in force: `nvmlDeviceGetEnforcedPowerLimit`.
     EnforcedPowerLimit,
