@@ -3,7 +3,7 @@
 import { celsius, duration, memoryAmount, percent, watts } from '../lib/format';
 import { plainText } from '../lib/text';
 import { table, trans } from '../lib/translation';
-import type { Condition, Process, RecoveryAction, ThrottleReason } from '../wire';
+import type { Condition, ProcessRef, RecoveryAction, ThrottleReason } from '../wire';
 import { XIDS, type Xid } from '../wire/xids';
 import { processName, textOf } from './holders';
 import { describeFilling } from './memory-forecast';
@@ -107,7 +107,7 @@ const REASONS = table((): Record<ThrottleReason, string> => ({
  * A condition in a sentence; the server's own where only a newer server knows its kind. Processes are named by
  * `processes`, those that are gone by their PIDs.
  */
-export function describeCondition(condition: Condition, processes: readonly Process[]): string {
+export function describeCondition(condition: Condition, processes: readonly ProcessRef[]): string {
   const describe = TEXTS[condition.condition] as ((of: Condition, nameOf: NameOf) => string) | undefined;
   const nameOf = (pid: number): string => describeProcess(pid, condition.since_ms, processes);
   return plainText(describe?.(condition, nameOf) ?? condition.text);
@@ -137,7 +137,7 @@ function describeReason(reason: ThrottleReason, readings: { limit_watts?: number
 }
 
 /** `train.ipynb (ana)`; by the PID alone where the process is another than it was then. */
-function describeProcess(pid: number, then_ms: number, processes: readonly Process[]): string {
+function describeProcess(pid: number, then_ms: number, processes: readonly ProcessRef[]): string {
   const process = processes.find((one) => one.pid === pid && (valueOf(one.started_ms) ?? Infinity) <= then_ms);
   if (process === undefined) {
     return trans.__('PID %1', pid);

@@ -1,7 +1,7 @@
 /** Events in sentences. */
 
 import { trans } from '../lib/translation';
-import type { Event, Process, ProcessRef, Run } from '../wire';
+import type { Event, ProcessRef, Run } from '../wire';
 import { severityLevel } from './condition';
 import { describeCondition, describeXid, xidOf } from './describe-condition';
 import { valueOf } from './reading';
@@ -14,7 +14,7 @@ interface EventDescription {
   level: Level;
 }
 
-type Describe<E> = (event: E, processes: readonly Process[]) => EventDescription | null;
+type Describe<E> = (event: E, processes: readonly ProcessRef[]) => EventDescription | null;
 
 /** The compiler asks for a text of each kind that the server has. */
 const TEXTS: { [K in Event['what']]: Describe<Extract<Event, { what: K }>> } = {
@@ -45,8 +45,8 @@ const TEXTS: { [K in Event['what']]: Describe<Extract<Event, { what: K }>> } = {
   run_ended: runEnd,
 };
 
-/** An event as text; `processes` names those that still run. `null` for one that is not listed, or unknown. */
-export function describeEvent(event: Event, processes: readonly Process[]): EventDescription | null {
+/** An event as text; `processes` names those that it is about. `null` for one that is not listed, or unknown. */
+export function describeEvent(event: Event, processes: readonly ProcessRef[]): EventDescription | null {
   const describe = TEXTS[event.what] as Describe<Event> | undefined;
   return describe?.(event, processes) ?? null;
 }

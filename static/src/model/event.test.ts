@@ -58,6 +58,22 @@ describe('the list', () => {
     expect(eventRows([{ ...xid, gpu: { index: 2, uuid: null } }, xidBegan], false)).toHaveLength(2);
   });
 
+  it('names processes that are gone by their own events', () => {
+    const held: Event = {
+      at_ms: NOW + 60_000,
+      gpu: GPU,
+      what: 'condition_began',
+      condition: 'held_idle',
+      bytes: 1,
+      idle_ms: 1000,
+      pids: [7, 8],
+      since_ms: NOW + 60_000,
+      severity: 'notice',
+      text: '',
+    };
+    expect(eventRows([started(7), held], false)[0]?.text).toMatch(/^train\.py \(ana\), PID 8 idle/);
+  });
+
   it('leaves processes out until they are asked for', () => {
     expect(eventRows([started(7)], false)).toEqual([]);
     expect(eventRows([started(7)], true)[0]?.text).toBe('train.py (ana, PID 7) started');

@@ -43,9 +43,10 @@ export function keepEvents(events: readonly Event[]): Event[] {
   return rest.slice(Math.max(0, surplus));
 }
 
-/** The lines of the list, the newest first; `sample` names the processes that are still there. */
+/** The lines of the list, the newest first. `sample` names the processes that are still there, their own events the others. */
 export function eventRows(events: readonly Event[], withProcesses: boolean, sample: Sample | null = null): EventRow[] {
-  const processes = sample?.gpus.flatMap((gpu) => valueOf(gpu.processes) ?? []) ?? [];
+  const running = sample?.gpus.flatMap((gpu) => valueOf(gpu.processes) ?? []) ?? [];
+  const processes = [...running, ...events.filter(isProcess)];
   const seen = new Map<string, number>();
   const rows = events.flatMap((event): EventRow[] => {
     if ((isProcess(event) && !withProcesses) || isToldByXid(event, events)) {
@@ -96,7 +97,7 @@ export function markedEvents(events: readonly Event[]): Map<number, EventMark[]>
   return marked;
 }
 
-function isProcess(event: Event): boolean {
+function isProcess(event: Event): event is Extract<Event, { what: 'process_started' | 'process_ended' }> {
   return event.what === 'process_started' || event.what === 'process_ended';
 }
 

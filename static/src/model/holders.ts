@@ -3,7 +3,7 @@
 import { DASH } from '../lib/format';
 import { plainText } from '../lib/text';
 import { trans } from '../lib/translation';
-import type { GpuSample, Notebook, Process, Reading } from '../wire';
+import type { GpuSample, Notebook, Process, ProcessRef, Reading } from '../wire';
 import { seriesKey, type GpuView } from './gpu';
 import { migName, notebookName } from './owner';
 import { absenceOf, takenAt, valueOf } from './reading';
@@ -120,8 +120,8 @@ export function holderRows(gpus: readonly GpuView[], slots: ColorSlots): (Holder
 }
 
 /** The name of a process: its notebook, else its name, else its PID where the name is not known. */
-export function processName(process: Process): string {
-  const name = notebookName(process) ?? valueOf(process.name);
+export function processName(process: Process | ProcessRef): string {
+  const name = ('owner' in process ? notebookName(process) : null) ?? valueOf(process.name);
   return name === null || name.trim() === '' ? trans.__('PID %1', process.pid) : plainText(name, 120);
 }
 
