@@ -138,7 +138,7 @@ function describeReason(reason: ThrottleReason, readings: { limit_watts?: number
 
 /** `train.ipynb (ana)`; by the PID alone where the process is another than it was then. */
 function describeProcess(pid: number, then_ms: number, processes: readonly ProcessRef[]): string {
-  const process = processes.find((one) => one.pid === pid && (valueOf(one.started_ms) ?? Infinity) <= then_ms);
+  const process = processes.findLast((one) => one.pid === pid && (valueOf(one.started_ms) ?? Infinity) <= then_ms);
   if (process === undefined) {
     return trans.__('PID %1', pid);
   }

@@ -71,7 +71,8 @@ describe('the list', () => {
       severity: 'notice',
       text: '',
     };
-    expect(eventRows([started(7), held], false)[0]?.text).toMatch(/^train\.py \(ana\), PID 8 idle/);
+    const before: Event = { ...started(7), name: 'before.py', started_ms: NOW - 1 } as Event;
+    expect(eventRows([before, started(7), held], false)[0]?.text).toMatch(/^train\.py \(ana\), PID 8 idle/);
   });
 
   it('leaves processes out until they are asked for', () => {

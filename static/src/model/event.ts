@@ -46,7 +46,7 @@ export function keepEvents(events: readonly Event[]): Event[] {
 /** The lines of the list, the newest first. `sample` names the processes that are still there, their own events the others. */
 export function eventRows(events: readonly Event[], withProcesses: boolean, sample: Sample | null = null): EventRow[] {
   const running = sample?.gpus.flatMap((gpu) => valueOf(gpu.processes) ?? []) ?? [];
-  const processes = [...running, ...events.filter(isProcess)];
+  const processes = [...events.filter(isProcess), ...running];
   const seen = new Map<string, number>();
   const rows = events.flatMap((event): EventRow[] => {
     if ((isProcess(event) && !withProcesses) || isToldByXid(event, events)) {
