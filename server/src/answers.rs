@@ -9,12 +9,13 @@ use crate::{
     view::View,
 };
 
-/// From memory: it never waits for the driver.
+/// From the collector's memory: it never waits for the driver.
 pub(crate) async fn answers(
     State(app): State<AppState>,
     Extension(peer): Extension<Peer>,
     headers: HeaderMap,
 ) -> Response {
     let view = View::of(peer).await;
+    app.hub.update_answers().await;
     respond(&app, &headers, peer.who(), view, Resource::Answers, JSON, move |hub| to_json(&hub.answers())).await
 }

@@ -78,12 +78,14 @@ impl Running {
     async fn read_lines(&mut self, hub: &Hub) -> (u64, Option<String>) {
         let mut count = 0;
         let mut last_line = Instant::now();
+        let mut answers_requests = hub.answers_requests();
         // What it has been told since, of which the slowest is what it may still be at.
         let mut slowest = self.sent_interval;
         loop {
             let wanted = *self.interval.borrow_and_update();
             if wanted != self.sent_interval {
-                self.send_interval(wanted).await;
+                self.sent_interval = wanted;
+                self.send(Request::IntervalMs(wanted.as_millis() as u32)).await;
                 slowest = slowest.max(wanted);
             }
             let patience = if count == 0 { FIRST_LINE } else { (slowest * SILENT_INTERVALS).max(MIN_SILENCE) };
@@ -99,6 +101,7 @@ impl Running {
                     Ok(None) | Err(_) => return (count, None),
                 },
                 Ok(()) = self.interval.changed() => {}
+                Ok(()) = answers_requests.changed() => self.send(Request::Answers).await,
                 () = sleep_until(last_line + patience) => {
                     let seconds = patience.as_secs();
                     return (count, Some(format!("the collector hangs: nothing came from it for {seconds} s")));
@@ -107,10 +110,8 @@ impl Running {
         }
     }
 
-    async fn send_interval(&mut self, interval: Duration) {
-        self.sent_interval = interval;
-        let request = Request { interval_ms: interval.as_millis() as u32 };
-        let line = serde_json::to_string(&request).expect("a number is JSON") + "\n";
+    async fn send(&mut self, request: Request) {
+        let line = serde_json::to_string(&request).expect("a request is JSON") + "\n";
         // One that does not take it in has ended or hangs, which its output tells.
         let _ = timeout(GRACE, self.stdin.write_all(line.as_bytes())).await;
     }

@@ -14,12 +14,12 @@ use std::{
 
 use gpumon_probe::{
     model::{Event, EventKind, GpuDetails, GpuRef, Inventory, Record, Sample, now_ms},
-    vendor::{DriverAnswers, GpuAnswers, VendorAnswers},
+    vendor::{DriverAnswers, GpuAnswers},
 };
 use tokio::{
     sync::{OnceCell, broadcast, watch},
     task::{JoinError, spawn_blocking},
-    time::Instant,
+    time::{Instant, timeout},
 };
 
 use crate::{
@@ -45,6 +45,9 @@ const TRACES: usize = 256;
 /// So many events are remembered for clients to come.
 const EVENTS: usize = 256;
 
+/// How long the collector may take to tell the driver's answers, which it does without asking the driver.
+const ANSWERS_TIMEOUT: Duration = Duration::from_millis(250);
+
 /// gpumon's version, as clients see it.
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 
@@ -60,6 +63,10 @@ pub(crate) struct Hub {
     wakeups: watch::Sender<u64>,
     notices: broadcast::Sender<TextFrame>,
     traces: broadcast::Sender<TextFrame>,
+    /// As of which sample the driver's answers are wanted.
+    wanted_answers: watch::Sender<u64>,
+    /// As of which sample they are known.
+    known_answers: watch::Sender<u64>,
 }
 
 struct State {
@@ -69,7 +76,7 @@ struct State {
     inventory_line: Option<TextFrame>,
     sample: Option<Arc<Sample>>,
     details: BTreeMap<u32, Arc<GpuDetails>>,
-    answers: BTreeMap<u32, VendorAnswers>,
+    answers: DriverAnswers,
     events: VecDeque<Event>,
     /// Those of processes since the newest sample.
     process_events: usize,
@@ -83,18 +90,8 @@ impl State {
             let gpu = inventory.gpus.iter().find(|gpu| gpu.index == *index);
             gpu.is_some_and(|gpu| gpu.uuid.is_none() || gpu.uuid == details.uuid)
         });
-        self.answers.retain(|index, _| self.details.contains_key(index));
         self.inventory = Some(Arc::new(inventory));
         self.inventory_line = Some(line);
-    }
-
-    fn apply_answers(&mut self, DriverAnswers { index, all, answers }: DriverAnswers) {
-        let known = self.answers.entry(index).or_default();
-        if all {
-            *known = answers;
-        } else {
-            known.update(answers);
-        }
     }
 
     /// Whether the event is one of too many.
@@ -171,7 +168,7 @@ impl Hub {
                 inventory_line: None,
                 sample: None,
                 details: BTreeMap::new(),
-                answers: BTreeMap::new(),
+                answers: DriverAnswers::default(),
                 events: VecDeque::new(),
                 process_events: 0,
             }),
@@ -188,6 +185,8 @@ impl Hub {
             wakeups: watch::Sender::new(0),
             notices: broadcast::Sender::new(NOTICES),
             traces: broadcast::Sender::new(TRACES),
+            wanted_answers: watch::Sender::new(0),
+            known_answers: watch::Sender::new(0),
         }
     }
 
@@ -208,7 +207,10 @@ impl Hub {
                 self.write(|state| state.details.insert(details.index, Arc::new(details)));
                 self.notify(TextFrame::new(line));
             }
-            Record::Answers(answers) => self.write(|state| state.apply_answers(answers)),
+            Record::Answers(answers) => {
+                self.write(|state| state.answers = answers);
+                self.known_answers.send_replace(self.samples.borrow().number);
+            }
             Record::Trace(_) => {
                 // An error means that nobody asked for traces.
                 let _ = self.traces.send(TextFrame::new(line));
@@ -341,13 +343,31 @@ impl Hub {
         self.history.read().unwrap_or_else(PoisonError::into_inner).newest(reach_ms, wanted)
     }
 
+    /// Waits until the driver's answers are known as of the newest sample, unless the collector does not tell them in
+    /// time.
+    pub(crate) async fn update_answers(&self) {
+        let newest = self.samples.borrow().number;
+        let mut known = self.known_answers.subscribe();
+        if *known.borrow_and_update() < newest && self.collector().state == CollectorState::Running {
+            self.wanted_answers.send_if_modified(|wanted| std::mem::replace(wanted, newest) != newest);
+            let _ = timeout(ANSWERS_TIMEOUT, known.wait_for(|known| *known >= newest)).await;
+        }
+    }
+
+    /// Changes whenever the collector is to tell the driver's answers.
+    pub(crate) fn answers_requests(&self) -> watch::Receiver<u64> {
+        self.wanted_answers.subscribe()
+    }
+
     /// Everything that queries in the driver's own vocabulary are answered from.
     pub(crate) fn answers(&self) -> Answers {
         self.read(|state| {
+            let of =
+                |index| state.answers.gpus.iter().find(|(gpu, _)| *gpu == index).map(|(_, answers)| answers.clone());
             let gpus = state.sample.iter().flat_map(|sample| &sample.gpus).map(|gpu| GpuAnswers {
                 index: gpu.index,
                 health: gpu.health.clone(),
-                answers: state.answers.get(&gpu.index).cloned().unwrap_or_default(),
+                answers: of(gpu.index).unwrap_or_default(),
             });
             Answers {
                 collector: state.collector.clone(),

@@ -64,7 +64,7 @@ mod tests {
                 values: vec![1.0, 2.5],
                 gap: false,
             }),
-            Record::Answers(DriverAnswers { index: 0, all: true, answers: answers().into() }),
+            Record::Answers(DriverAnswers { gpus: vec![(0, answers().into())] }),
             Record::Event(Event { at_ms: 3, gpu: None, what: EventKind::MigChanged }),
         ]
     }

@@ -32,10 +32,12 @@ pub struct Collector {
 
 /// A line that the collector gets on its standard input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Request {
+#[serde(rename_all = "snake_case")]
+pub enum Request {
     /// The time between samples from now on.
-    pub interval_ms: u32,
+    IntervalMs(u32),
+    /// To write the driver's latest answers, once.
+    Answers,
 }
 
 /// The pause before a new start doubles from the shortest to the longest, which is that where the start itself fails.

@@ -13,7 +13,7 @@ use gpumon_probe::{
     untrusted::printable,
     vendor::nvml::query::{Answer, Code, Query, QueryBackend, Subject, SystemQuery, Value},
     vendor::{
-        GpuAnswers, SourceChoice, SourceError,
+        GpuAnswers, LatestAnswers, SourceChoice, SourceError,
         nvml::{NvmlBackend, Recorded},
     },
 };
@@ -180,10 +180,12 @@ fn printable_text(answer: Answer) -> Answer {
 
 fn simulated(source: &AnswerSource<'_>) -> Result<Recorded, SourceError> {
     let source = Arc::from(source.choice.open(None)?);
-    let options = Options { answers: true, ..Options::new(Duration::from_secs(1), CommandLines::All) };
-    let OneShot { inventory, sample, answers, .. } = sampler::once(&source, &options)?;
+    let answers = Arc::new(LatestAnswers::default());
+    let options =
+        Options { answers: Some(Arc::clone(&answers)), ..Options::new(Duration::from_secs(1), CommandLines::All) };
+    let OneShot { inventory, sample, .. } = sampler::once(&source, &options)?;
     let health = |index| sample.gpus.iter().find(|gpu| gpu.index == index).map_or(Health::Ok, |gpu| gpu.health.clone());
-    let gpus =
-        answers.into_iter().map(|own| GpuAnswers { index: own.index, health: health(own.index), answers: own.answers });
+    let gpus = answers.get().gpus.into_iter();
+    let gpus = gpus.map(|(index, answers)| GpuAnswers { index, health: health(index), answers });
     Ok(Recorded::new(inventory.platform, gpus.collect()))
 }

@@ -12,6 +12,7 @@ use gpumon_probe::{
     model::Record,
     owner::CommandLines,
     sampler::{self, Options, SharedInterval},
+    vendor::LatestAnswers,
 };
 use gpumon_server::{frame::INTERVAL_MS, supervisor::Request};
 
@@ -64,21 +65,21 @@ pub(crate) fn arguments(sampling: &SamplingArgs) -> Vec<OsString> {
 
 pub(crate) fn run(source: &SourceArgs, args: &CollectArgs) -> Result<(), Failure> {
     let commands = if args.hide_commands { CommandLines::Own } else { CommandLines::All };
-    let options = Options { answers: args.supervised, ..args.sampling.options(commands) };
-    if args.supervised {
+    let answers = args.supervised.then(Arc::<LatestAnswers>::default);
+    let options = Options { answers: answers.clone(), ..args.sampling.options(commands) };
+    if let Some(answers) = answers {
         let interval = Arc::clone(&options.interval);
         // Also where the driver hangs, so it cannot be the thread that reads the driver.
         std::thread::spawn(move || {
-            apply_requests(io::stdin().lock(), &interval);
+            apply_requests(io::stdin().lock(), &interval, || write_line(&Record::Answers(answers.get())));
             std::process::exit(0);
         });
     }
     let source = source.open()?;
-    let mut out = io::BufWriter::new(io::stdout().lock());
     let mut left = args.count;
     let mut written = Ok(());
     sampler::run(&source, &options, |record| {
-        written = write_line(&mut out, record);
+        written = write_line(record);
         if let (Record::Sample(_), Some(left)) = (record, &mut left) {
             *left -= 1;
         }
@@ -87,15 +88,20 @@ pub(crate) fn run(source: &SourceArgs, args: &CollectArgs) -> Result<(), Failure
     Ok(written?)
 }
 
-/// Applies the request of each line until the input ends. An invalid line is reported and ignored.
-fn apply_requests(mut requests: impl BufRead, interval: &SharedInterval) {
+/// Applies the request of each line until the input ends, or answers can no longer be written. An invalid line is
+/// reported and ignored.
+fn apply_requests(
+    mut requests: impl BufRead,
+    interval: &SharedInterval,
+    mut write_answers: impl FnMut() -> io::Result<()>,
+) {
     let mut line = Vec::new();
     while requests.read_until(b'\n', &mut line).is_ok_and(|length| length > 0) {
         match serde_json::from_slice(line.trim_ascii()) {
-            Ok(Request { interval_ms }) if INTERVAL_MS.contains(&interval_ms) => {
-                interval.set(Duration::from_millis(interval_ms.into()));
-            }
-            Ok(Request { interval_ms }) => say(&format!("ignored an interval of {interval_ms} ms: give 100 to 60000")),
+            Ok(Request::IntervalMs(ms)) if INTERVAL_MS.contains(&ms) => interval.set(Duration::from_millis(ms.into())),
+            Ok(Request::IntervalMs(ms)) => say(&format!("ignored an interval of {ms} ms: give 100 to 60000")),
+            Ok(Request::Answers) if write_answers().is_err() => return,
+            Ok(Request::Answers) => {}
             Err(error) => say(&format!("ignored an invalid request: {error}; give {{\"interval_ms\":1000}}")),
         }
         line.clear();
@@ -103,9 +109,11 @@ fn apply_requests(mut requests: impl BufRead, interval: &SharedInterval) {
 }
 
 /// A line is written whole, so that a reader never waits for the rest of one.
-fn write_line(out: &mut impl Write, record: &Record) -> io::Result<()> {
-    serde_json::to_writer(&mut *out, record)?;
-    out.write_all(b"\n")?;
+fn write_line(record: &Record) -> io::Result<()> {
+    let mut line = serde_json::to_vec(record)?;
+    line.push(b'\n');
+    let mut out = io::stdout().lock();
+    out.write_all(&line)?;
     out.flush()
 }
 
@@ -114,15 +122,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn requests_change_the_interval_and_invalid_lines_do_not() {
+    fn requests_are_applied_and_invalid_lines_are_not() {
         let interval = SharedInterval::new(Duration::from_secs(1));
-        let after = |lines: &[u8]| {
-            apply_requests(lines, &interval);
-            interval.get().as_millis()
+        let mut answers = 0;
+        let mut after = |lines: &[u8]| {
+            apply_requests(lines, &interval, || {
+                answers += 1;
+                Ok(())
+            });
+            (interval.get().as_millis(), answers)
         };
-        assert_eq!(after(b"{\"interval_ms\":100}\n"), 100);
-        assert_eq!(after(b"{\"interval_ms\":99}\n{\"interval_ms\":60001}\n"), 100);
-        assert_eq!(after(b"\n\xff\n{\"interval\":500}\n{\"interval_ms\":500,\"x\":1}\n"), 100);
-        assert_eq!(after(b"nonsense\n{\"interval_ms\":250}"), 250, "what follows an invalid line counts");
+        assert_eq!(after(b"{\"interval_ms\":100}\n"), (100, 0));
+        assert_eq!(after(b"{\"interval_ms\":99}\n{\"interval_ms\":60001}\n"), (100, 0));
+        assert_eq!(after(b"\n\xff\n{\"interval\":500}\n{\"interval_ms\":500,\"x\":1}\n\"answer\"\n"), (100, 0));
+        assert_eq!(
+            after(b"\"answers\"\nnonsense\n{\"interval_ms\":250}"),
+            (250, 1),
+            "what follows an invalid line counts"
+        );
     }
 }

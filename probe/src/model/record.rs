@@ -23,8 +23,8 @@ pub enum Record {
     Details(GpuDetails),
     /// What the driver itself recorded of one GPU between two samples.
     Trace(Trace),
-    /// What the driver answered, call by call, for a server that answers programs which do as the vendor's own tools do.
-    /// It goes no further than there.
+    /// What the driver answered last, call by call, when a server asks for it on behalf of a program that does as the
+    /// vendor's own tools do.
     #[ts(skip)]
     #[schemars(skip)]
     Answers(DriverAnswers),

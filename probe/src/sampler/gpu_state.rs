@@ -9,7 +9,7 @@ use crate::{
         Absence, Board, EventKind, Gpu, GpuDetails, GpuRef, GpuSample, Health, ProcessRef, Reading, Trace, XidReport,
         normal_bus_id, now_ms,
     },
-    vendor::{DeviceError, DriverAnswers, ErrorInfo},
+    vendor::{DeviceError, ErrorInfo},
 };
 
 /// A driver that is busy with something else can be this slow without being hung.
@@ -52,7 +52,6 @@ pub(super) struct Update {
     pub(super) identity_changed: bool,
     pub(super) mig_changed: bool,
     pub(super) details: Option<GpuDetails>,
-    pub(super) answers: Option<DriverAnswers>,
     pub(super) traces: Vec<Trace>,
 }
 
@@ -163,11 +162,11 @@ impl GpuState {
     }
 
     fn ingest_readings(&mut self, readings: Readings) -> Update {
-        let Readings { identity, sample, omitted, details, answers, traces } = readings;
+        let Readings { identity, sample, omitted, details, traces } = readings;
         self.error = None;
         self.last = sample;
         self.omitted = omitted;
-        let mut update = Update { answers, traces, ..Update::default() };
+        let mut update = Update { traces, ..Update::default() };
         if let Some(gpu) = identity {
             // A GPU that is seen for the first time has changed nothing.
             update.mig_changed = self.gpu.uuid.is_some() && gpu.mig_devices != self.gpu.mig_devices;
@@ -288,7 +287,6 @@ mod tests {
             sample,
             omitted: Vec::new(),
             details: None,
-            answers: None,
             traces: Vec::new(),
         })));
     }

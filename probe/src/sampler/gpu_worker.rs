@@ -15,7 +15,7 @@ use crate::{
     derive::sanity_check,
     model::{Absence, Gpu, GpuDetails, GpuSample, Health, ProcessRef, Reading, now_ms},
     owner::{Finder, Resolver},
-    vendor::{Device, DeviceError, DriverAnswers, ReadDepth, Source},
+    vendor::{Device, DeviceError, LatestAnswers, ReadDepth, Source},
 };
 
 /// A GPU that is lost stays lost until somebody resets it or the machine, so it is tried only so often.
@@ -34,6 +34,10 @@ const FIRST_OWNERS: Duration = Duration::from_millis(500);
 /// How long others wait for processes that have come since, at most; a fifth of a short interval.
 const OWNERS: Duration = Duration::from_millis(50);
 
+/// The tick at which the driver is asked all that only its vendor's own tools show: one of its own, so that the first
+/// sample does not wait for it. From then on what changes of that is asked with the details.
+const ALL_AT: u32 = 2;
+
 /// One GPU, on its own thread.
 pub(super) struct GpuWorker {
     source: Arc<dyn Source>,
@@ -50,8 +54,10 @@ pub(super) struct GpuWorker {
     depth: ReadDepth,
     /// When what changes slowly is read next; `None` where nobody wants it.
     details_due: Option<Instant>,
-    /// What the driver answered; `None` where nobody wants it.
-    answers: Option<AnswersSchedule>,
+    /// Where the driver's answers are read; `None` where nobody wants them.
+    answers: Option<Arc<LatestAnswers>>,
+    /// How often it has been read since it was opened.
+    ticks: u32,
     /// Whether somebody wants what the driver records by itself.
     traces: bool,
     /// The identity that was reported last.
@@ -85,7 +91,8 @@ impl GpuWorker {
             sys_root: options.sys_root.clone(),
             depth: options.depth,
             details_due: options.details.then(Instant::now),
-            answers: options.answers.then(AnswersSchedule::default),
+            answers: options.answers.clone(),
+            ticks: 0,
             traces: options.events,
             reported: None,
             state: State::Closed,
@@ -131,7 +138,10 @@ impl GpuWorker {
             details = Some(read);
             self.details_due = Some(next_details(self.index, self.reported.is_none()));
         }
-        let answers = self.answers.as_mut().and_then(|turn| turn.take(self.index, device.as_mut(), details.is_some()));
+        self.ticks = self.ticks.saturating_add(1);
+        if self.answers.is_some() && (self.ticks == ALL_AT || (self.ticks > ALL_AT && details.is_some())) {
+            device.query_for_tools(self.ticks == ALL_AT);
+        }
         let identity = device.identity();
         sample.uuid.clone_from(&identity.uuid);
         if let Some(details) = &mut details {
@@ -142,7 +152,7 @@ impl GpuWorker {
             self.reported = Some(identity.clone());
         }
         let omitted = self.list(&mut sample);
-        Ok(Readings { identity: changed.then_some(identity), sample, omitted, details, answers, traces })
+        Ok(Readings { identity: changed.then_some(identity), sample, omitted, details, traces })
     }
 
     /// Says whose the processes are, and leaves out those for which a sample has no room.
@@ -176,8 +186,10 @@ impl GpuWorker {
         }
         match self.source.open(self.index) {
             Ok(device) => {
-                self.state = State::Open(device);
-                self.answers = self.answers.take().map(|_| AnswersSchedule::default());
+                if let (Some(answers), Some(reader)) = (&self.answers, device.answers()) {
+                    answers.set_reader(self.index, reader);
+                }
+                (self.state, self.ticks) = (State::Open(device), 0);
                 let _ = self.sender.send(Message::Opened { index: self.index });
                 Ok(true)
             }
@@ -188,28 +200,6 @@ impl GpuWorker {
     fn fail(&mut self, error: DeviceError) -> DeviceError {
         self.state = State::Failed { error: error.clone(), at: Instant::now() };
         error
-    }
-}
-
-/// When the driver is asked what only its vendor's own tools show: all of it once, at a tick of its own so that the first
-/// sample does not wait for it, and what changes with the details.
-#[derive(Default)]
-struct AnswersSchedule {
-    ticks: u32,
-}
-
-impl AnswersSchedule {
-    /// The tick at which all is asked.
-    const ALL_AT: u32 = 2;
-
-    /// All answers where they are new, and else those of this tick.
-    fn take(&mut self, index: u32, device: &mut dyn Device, with_details: bool) -> Option<DriverAnswers> {
-        self.ticks = self.ticks.saturating_add(1);
-        let all = self.ticks == Self::ALL_AT || (self.ticks > Self::ALL_AT && with_details);
-        if all {
-            device.query_for_tools(self.ticks == Self::ALL_AT);
-        }
-        Some(DriverAnswers { index, all, answers: device.answers(all)? })
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::{
     model::{Gpu, GpuDetails, GpuLink, GpuSample, ProcessRef, Trace},
-    vendor::{DeviceError, DriverAnswers, LoggedError, Notice},
+    vendor::{DeviceError, LoggedError, Notice},
 };
 
 /// From a thread to the sampler.
@@ -40,8 +40,6 @@ pub(super) struct Readings {
     pub(super) omitted: Vec<ProcessRef>,
     /// What changes slowly, where it was time for that.
     pub(super) details: Option<GpuDetails>,
-    /// What the driver answered, where somebody wants it.
-    pub(super) answers: Option<DriverAnswers>,
     /// What the driver recorded by itself since the tick before.
     pub(super) traces: Vec<Trace>,
 }

@@ -27,7 +27,7 @@ use crate::{
     derive::ConditionSettings,
     model::{GpuDetails, Inventory, Record, Sample},
     owner::CommandLines,
-    vendor::{DriverAnswers, ReadDepth, Source, SourceError},
+    vendor::{LatestAnswers, ReadDepth, Source, SourceError},
 };
 
 /// How to sample.
@@ -50,8 +50,8 @@ pub struct Options {
     /// Whether to wait for what the driver reports by itself, to drain its own buffers, and to find out how the GPUs
     /// are linked: what a single look has no use for.
     pub events: bool,
-    /// Whether to tell what the driver answered, call by call, for programs that do as its vendor's own tools do.
-    pub answers: bool,
+    /// Where to put the driver's answers, call by call, for programs that do as its vendor's own tools do.
+    pub answers: Option<Arc<LatestAnswers>>,
     /// From when on something is the matter.
     pub conditions: ConditionSettings,
 }
@@ -68,7 +68,7 @@ impl Options {
             depth: ReadDepth::Full,
             details: false,
             events: false,
-            answers: false,
+            answers: None,
             conditions: ConditionSettings::default(),
         }
     }
@@ -83,8 +83,6 @@ pub struct OneShot {
     pub sample: Sample,
     /// What changes slowly, of each GPU that answered; empty where it was not asked for.
     pub details: Vec<GpuDetails>,
-    /// What the driver answered, of each GPU that answered; empty where it was not asked for.
-    pub answers: Vec<DriverAnswers>,
 }
 
 /// The driver opens a GPU at its first use, which takes milliseconds with persistence mode and seconds without.
@@ -135,12 +133,7 @@ pub fn run(
 pub fn once(source: &Arc<dyn Source>, options: &Options) -> Result<OneShot, SourceError> {
     let mut sampling = Sampling::start(source, options, OPENING_ONCE)?;
     let sample = sampling.compose(options.interval.get());
-    Ok(OneShot {
-        inventory: sampling.inventory(),
-        sample,
-        details: sampling.details(),
-        answers: sampling.take_answers(),
-    })
+    Ok(OneShot { inventory: sampling.inventory(), sample, details: sampling.details() })
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use super::{
 use crate::{
     derive::{ErrorFilter, HostRates},
     model::{Event, EventKind, GpuDetails, GpuLink, Health, Inventory, Platform, Record, Sample, now_ms},
-    vendor::{DeviceError, DriverAnswers, DriverError, Notice, Source, SourceError},
+    vendor::{DeviceError, DriverError, Notice, Source, SourceError},
 };
 
 /// A sample does not wait for a late GPU any longer than this, however long the interval is.
@@ -158,12 +158,6 @@ impl Sampling {
         self.ask_for_links();
     }
 
-    /// What the drivers answered, out of the records.
-    pub(super) fn take_answers(&mut self) -> Vec<DriverAnswers> {
-        let answers = |record| if let Record::Answers(answers) = record { Some(answers) } else { None };
-        std::mem::take(&mut self.records).into_iter().filter_map(answers).collect()
-    }
-
     fn ingest(&mut self, message: Message) {
         let now = now_ms();
         match message {
@@ -174,7 +168,6 @@ impl Sampling {
                     self.add_event(index as usize, EventKind::MigChanged, now);
                 }
                 self.records.extend(update.details.map(Record::Details));
-                self.records.extend(update.answers.map(Record::Answers));
                 self.records.extend(update.traces.into_iter().map(Record::Trace));
             }
             Message::Opened { index } => {

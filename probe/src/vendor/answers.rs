@@ -1,6 +1,12 @@
 //! Driver answers in the vendor's own format, for the vendor's own tools.
 //!
-//! The sampler and the server store and forward them; only the code of the vendor reads them.
+//! They are passed on when somebody asks for them; only the code of the vendor reads them.
+
+use std::{
+    collections::BTreeMap,
+    fmt,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
 
 use serde::{Deserialize, Serialize};
 
@@ -12,31 +18,51 @@ use crate::model::Health;
 #[serde(transparent)]
 pub struct VendorAnswers(pub(super) CachedAnswers);
 
-impl VendorAnswers {
-    /// Adds newer answers, which replace the older ones to the same queries.
-    pub fn update(&mut self, newer: Self) {
-        self.0.update(newer.0);
-    }
-}
-
 impl From<CachedAnswers> for VendorAnswers {
     fn from(answers: CachedAnswers) -> Self {
         Self(answers)
     }
 }
 
-/// The answers that a collector received about one GPU, as a record.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct DriverAnswers {
-    /// The index of the GPU.
-    pub index: u32,
-    /// Whether these are all answers, rather than those since the last record.
-    pub all: bool,
-    /// The answers.
-    pub answers: VendorAnswers,
+/// Gives the newest answers about one GPU, on any thread, without asking the driver: it may hang. `None` where a
+/// simulated GPU has none.
+pub type AnswersReader = Box<dyn Fn() -> Option<VendorAnswers> + Send>;
+
+/// The newest answers about all GPUs, while they are sampled.
+#[derive(Default)]
+pub struct LatestAnswers(Mutex<BTreeMap<u32, AnswersReader>>);
+
+impl LatestAnswers {
+    /// Takes the answers about the GPU of this index from this reader: the GPU has been opened.
+    pub(crate) fn set_reader(&self, index: u32, reader: AnswersReader) {
+        self.readers().insert(index, reader);
+    }
+
+    /// The answers about every GPU that has been opened.
+    pub fn get(&self) -> DriverAnswers {
+        let readers = self.readers();
+        DriverAnswers { gpus: readers.iter().filter_map(|(index, read)| Some((*index, read()?))).collect() }
+    }
+
+    fn readers(&self) -> MutexGuard<'_, BTreeMap<u32, AnswersReader>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
-/// All answers about one GPU, with its health.
+impl fmt::Debug for LatestAnswers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.readers().keys()).finish()
+    }
+}
+
+/// The answers that a collector received, as a record.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct DriverAnswers {
+    /// Each GPU's index and answers.
+    pub gpus: Vec<(u32, VendorAnswers)>,
+}
+
+/// The answers about one GPU, with its health.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct GpuAnswers {
     /// The index of the GPU.

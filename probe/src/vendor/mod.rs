@@ -10,7 +10,7 @@ mod error;
 pub mod nvml;
 pub mod sim;
 
-pub use answers::{DriverAnswers, GpuAnswers, VendorAnswers};
+pub use answers::{AnswersReader, DriverAnswers, GpuAnswers, LatestAnswers, VendorAnswers};
 pub use choice::{BadSource, SourceChoice};
 pub use driver_error::{DriverError, ErrorInfo, ErrorLog, KERNEL_LOG, LoggedError};
 pub use error::{DeviceError, SourceError};
@@ -76,10 +76,8 @@ pub trait Device {
         let _ = all;
     }
 
-    /// The driver's answers for its vendor's own tools: all of them, or those since the last [`read`](Self::read) began.
-    /// `None` where there are no such tools.
-    fn answers(&mut self, all: bool) -> Option<VendorAnswers> {
-        let _ = all;
+    /// Reads the driver's answers for its vendor's own tools; `None` where there are no such tools.
+    fn answers(&self) -> Option<AnswersReader> {
         None
     }
 

@@ -1,6 +1,9 @@
 //! One GPU: its answers lane by lane, and what the model makes of them.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{
+    path::PathBuf,
+    sync::{Arc, PoisonError},
+};
 
 use super::{
     backend::NvmlBackend,
@@ -19,7 +22,7 @@ use super::{
 use crate::{
     model::{Absence, Gpu, GpuDetails, GpuSample, Reading, Trace, now_ms},
     vendor::nvml::query::{Query as Q, SystemQuery, Value},
-    vendor::{Device as ProbeDevice, DeviceError, ReadDepth, VendorAnswers},
+    vendor::{AnswersReader, Device as ProbeDevice, DeviceError, ReadDepth, VendorAnswers},
 };
 
 /// One GPU, opened.
@@ -36,8 +39,6 @@ pub(super) struct NvmlDevice {
     processes: ProcessReader,
     link_rates: LinkRateReader,
     traces: TraceReader,
-    /// When the last sample was begun.
-    read_ms: u64,
 }
 
 impl NvmlDevice {
@@ -48,7 +49,7 @@ impl NvmlDevice {
         querier.ask(None, &IDENTITY);
         let mut mig = MigReader::new();
         mig.look(&mut querier);
-        let identity = to_model::identity(Answers::new(querier.cached(), 0), index);
+        let identity = to_model::identity(Answers::new(&querier.cached(), 0), index);
         let identity = Gpu { mig_devices: mig.identities(), ..identity };
         Ok(Self {
             sys_root: answers.sys_root().to_owned(),
@@ -62,7 +63,6 @@ impl NvmlDevice {
             processes: ProcessReader::new(),
             link_rates: LinkRateReader::new(),
             traces: TraceReader::new(),
-            read_ms: now_ms(),
         })
     }
 
@@ -119,7 +119,7 @@ impl ProbeDevice for NvmlDevice {
         // A passing error while it was opened must not leave it nameless for good.
         if self.identity.uuid.is_none() {
             self.querier.ask(None, &IDENTITY);
-            let read = to_model::identity(Answers::new(self.querier.cached(), 0), self.identity.index);
+            let read = to_model::identity(Answers::new(&self.querier.cached(), 0), self.identity.index);
             let Gpu { uuid, name, pci_bus_id, .. } = read;
             self.identity = Gpu { uuid, name, pci_bus_id, ..self.identity.clone() };
         }
@@ -128,7 +128,6 @@ impl ProbeDevice for NvmlDevice {
 
     fn read(&mut self, sample: &mut GpuSample, depth: ReadDepth) -> Result<(), DeviceError> {
         let begun_ms = now_ms();
-        self.read_ms = begun_ms;
         let with_paced = depth == ReadDepth::Full;
         self.querier.ask_lanes(Reader::Model, |lane| match lane {
             Lane::Tick => true,
@@ -138,7 +137,7 @@ impl ProbeDevice for NvmlDevice {
         if depth == ReadDepth::Metered {
             self.querier.ask(None, &[Q::TotalEnergyConsumption]);
         }
-        to_model::sample(Answers::new(self.querier.cached(), begun_ms), sample);
+        to_model::sample(Answers::new(&self.querier.cached(), begun_ms), sample);
         sample.processes = self.processes.read(&mut self.querier, begun_ms);
         if depth == ReadDepth::Full {
             self.rates(sample);
@@ -159,10 +158,10 @@ impl ProbeDevice for NvmlDevice {
         self.querier.forget(|query| matches!(query, Q::AccountingStats(_)));
         self.querier.ask_lanes(Reader::Model, |lane| matches!(lane, Lane::Once | Lane::Slow | Lane::Slower(_)));
         if !std::mem::replace(&mut self.board_is_read, true) {
-            self.identity.board = to_model::board(Answers::new(self.querier.cached(), 0), &self.sys_root);
+            self.identity.board = to_model::board(Answers::new(&self.querier.cached(), 0), &self.sys_root);
         }
         let confidential = self.querier.system(SystemQuery::ConfComputeState);
-        to_model::details(Answers::new(self.querier.cached(), begun_ms), &confidential, details);
+        to_model::details(Answers::new(&self.querier.cached(), begun_ms), &confidential, details);
         self.querier.verdict()
     }
 
@@ -170,9 +169,9 @@ impl ProbeDevice for NvmlDevice {
         self.querier.ask_lanes(Reader::Smi, |lane| lane == Lane::Slow || (all && lane == Lane::Once));
     }
 
-    fn answers(&mut self, all: bool) -> Option<VendorAnswers> {
-        let cached = self.querier.cached();
-        Some(VendorAnswers::from(if all { cached.clone() } else { cached.since(self.read_ms) }))
+    fn answers(&self) -> Option<AnswersReader> {
+        let cached = self.querier.shared();
+        Some(Box::new(move || Some(VendorAnswers::from(cached.read().unwrap_or_else(PoisonError::into_inner).clone()))))
     }
 
     fn traces(&mut self) -> Vec<Trace> {

@@ -31,7 +31,7 @@ impl LinkRateReader {
     pub(super) fn read(&mut self, querier: &mut Querier) -> NvLinkRates {
         if self.every.is_due() {
             querier.ask(None, &lanes::ALL_LINKS);
-            let [tx, rx] = lanes::ALL_LINKS.map(|query| Answers::new(querier.cached(), 0).real(query));
+            let [tx, rx] = lanes::ALL_LINKS.map(|query| Answers::new(&querier.cached(), 0).real(query));
             self.latest = match (tx, rx) {
                 (Reading::Now(tx), Reading::Now(rx)) => self.rates(Instant::now(), [tx, rx]),
                 (Reading::Absent(reason), _) | (_, Reading::Absent(reason)) => NvLinkRates::absent(&reason),

@@ -35,7 +35,7 @@ impl MigReader {
     pub(super) fn look(&mut self, querier: &mut Querier) -> bool {
         let known = self.identities();
         querier.ask(None, &[Q::MigMode]);
-        let mode = mig_mode(Answers::new(querier.cached(), 0));
+        let mode = mig_mode(Answers::new(&querier.cached(), 0));
         match mode {
             Reading::Absent(reason) => self.devices = Reading::Absent(reason),
             Reading::Now(mode) | Reading::Earlier { value: mode, .. } => {
@@ -70,7 +70,7 @@ impl MigReader {
                     ReadDepth::Full => part.gpm.read(querier, Some(index)).activity,
                     ReadDepth::OneShot | ReadDepth::Metered => Reading::Absent(Absence::WarmingUp),
                 };
-                mig_sample(Answers::new(querier.cached(), 0).of_mig_device(index), &part.identity, activity)
+                mig_sample(Answers::new(&querier.cached(), 0).of_mig_device(index), &part.identity, activity)
             })
             .collect();
         let gone = samples.iter().any(|sample| sample.memory.total_bytes.value().is_none());
@@ -82,13 +82,13 @@ impl MigReader {
 fn found(querier: &mut Querier) -> Vec<MigDevice> {
     querier.forget_mig_devices();
     querier.ask(None, &[Q::MigDevices]);
-    let listed = querier.cached().get(None, Q::MigDevices).and_then(|own| own.answer.as_ref().ok());
-    let indices: Vec<_> = listed.into_iter().flat_map(Value::numbers).map(|index| *index as u32).collect();
+    let listed = querier.cached().get(None, Q::MigDevices).and_then(|own| own.answer.clone().ok());
+    let indices: Vec<_> = listed.iter().flat_map(Value::numbers).map(|index| *index as u32).collect();
     indices
         .into_iter()
         .filter_map(|index| {
             querier.ask(Some(index), &ONCE);
-            mig_device(Answers::new(querier.cached(), 0).of_mig_device(index), index)
+            mig_device(Answers::new(&querier.cached(), 0).of_mig_device(index), index)
         })
         .collect()
 }

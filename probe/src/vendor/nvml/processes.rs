@@ -31,7 +31,7 @@ impl ProcessReader {
 
     /// Every process on the GPU, by PID, of the lists as they were answered from `begun_ms` on.
     pub(super) fn read(&mut self, querier: &mut Querier, begun_ms: u64) -> Reading<Vec<Process>> {
-        let listed = match to_model::listed(Answers::new(querier.cached(), begun_ms)) {
+        let listed = match to_model::listed(Answers::new(&querier.cached(), begun_ms)) {
             Reading::Now(listed) | Reading::Earlier { value: listed, .. } => listed,
             Reading::Absent(reason) => return Reading::Absent(reason),
         };

@@ -2,7 +2,7 @@
 
 use std::{
     collections::HashMap,
-    sync::Arc,
+    sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
     time::{Duration, Instant},
 };
 
@@ -26,7 +26,8 @@ const ASK_AGAIN: Duration = Duration::from_mins(1);
 pub(super) struct Querier {
     answers: Arc<NvmlBackend>,
     index: u32,
-    cached: CachedAnswers,
+    /// Shared with those who read answers while the driver is asked for others.
+    cached: Arc<RwLock<CachedAnswers>>,
     /// What it does not have, and since when that is known.
     unsupported: HashMap<QueryKey, Instant>,
     /// When what is asked more rarely is asked next.
@@ -58,7 +59,7 @@ impl Querier {
         Self {
             answers,
             index,
-            cached: CachedAnswers::default(),
+            cached: Arc::default(),
             unsupported: HashMap::new(),
             paced: HashMap::new(),
             votes: Votes::default(),
@@ -66,8 +67,17 @@ impl Querier {
     }
 
     /// The answers so far.
-    pub(super) fn cached(&self) -> &CachedAnswers {
-        &self.cached
+    pub(super) fn cached(&self) -> RwLockReadGuard<'_, CachedAnswers> {
+        self.cached.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The answers so far and those to come.
+    pub(super) fn shared(&self) -> Arc<RwLock<CachedAnswers>> {
+        Arc::clone(&self.cached)
+    }
+
+    fn cached_mut(&self) -> RwLockWriteGuard<'_, CachedAnswers> {
+        self.cached.write().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Asks these about the GPU or the MIG device of this index, but for what it does not have.
@@ -77,13 +87,13 @@ impl Querier {
         let at_ms = now_ms();
         for (query, answer) in queries.iter().zip(answers) {
             self.note(QueryKey::About(mig, *query), &answer);
-            self.cached.keep(mig, *query, at_ms, answer);
+            self.cached_mut().keep(mig, *query, at_ms, answer);
         }
     }
 
     /// Keeps what was found out in another way.
     pub(super) fn keep(&mut self, query: Query, answer: Answer) {
-        self.cached.keep(None, query, now_ms(), answer);
+        self.cached_mut().keep(None, query, now_ms(), answer);
     }
 
     /// Asks what the table has for these lanes and this reader, and then what the answers raise.
@@ -97,14 +107,15 @@ impl Querier {
             }
             let queries: Vec<_> = due.iter().map(|call| call.query).collect();
             self.ask(None, &queries);
-            let answered = queries.iter().filter_map(|own| Some((*own, self.cached.get(None, *own)?)));
+            let cached = self.cached();
+            let answered = queries.iter().filter_map(|own| Some((*own, cached.get(None, *own)?)));
             due = answered.flat_map(|(query, cached)| follow_up_calls(query, &cached.answer)).collect();
         }
     }
 
     /// Whether it is this call's time, whose lane it is.
     fn is_time(&mut self, call: &Call, begun_ms: u64) -> bool {
-        let known_ms = self.cached.get(None, call.query).map(|cached| cached.at_ms);
+        let known_ms = self.cached().get(None, call.query).map(|cached| cached.at_ms);
         match call.lane {
             Lane::Paced(period) | Lane::Slower(period) => {
                 self.paced.entry(call.query).or_insert(Every::new(period)).is_due()
@@ -185,7 +196,7 @@ impl Querier {
     /// Looks for the GPU's MIG devices anew, since others may stand at their places.
     pub(super) fn forget_mig_devices(&mut self) {
         self.answers.forget_mig_devices(self.index);
-        self.cached.forget_mig_devices();
+        self.cached_mut().forget_mig_devices();
         self.unsupported.retain(|asked, _| !matches!(asked, QueryKey::About(Some(_), _) | QueryKey::Activity(Some(_))));
     }
 
@@ -196,7 +207,7 @@ impl Querier {
 
     /// Forgets the answers to these queries.
     pub(super) fn forget(&mut self, is_one: impl Fn(Query) -> bool) {
-        self.cached.forget(is_one);
+        self.cached_mut().forget(is_one);
     }
 }
 

@@ -41,18 +41,6 @@ impl CachedAnswers {
         self.answers.keys().filter(|(mig, _)| mig.is_none()).map(|(_, query)| *query)
     }
 
-    /// Those that were given from this time on.
-    #[must_use]
-    pub fn since(&self, at_ms: u64) -> Self {
-        let answers = self.answers.iter().filter(|(_, cached)| cached.at_ms >= at_ms);
-        Self { answers: answers.map(|(asked, cached)| (*asked, cached.clone())).collect() }
-    }
-
-    /// Takes in newer answers, which replace the older ones to the same queries.
-    pub fn update(&mut self, newer: Self) {
-        self.answers.extend(newer.answers);
-    }
-
     /// Forgets the answers to these queries about the GPU.
     pub fn forget(&mut self, is_one: impl Fn(Query) -> bool) {
         self.answers.retain(|(_, query), _| !is_one(*query));
@@ -83,26 +71,10 @@ mod tests {
     use super::*;
     use crate::vendor::nvml::query::{Code, Value};
 
-    fn answers(rows: &[(Query, u64, i128)]) -> CachedAnswers {
-        let mut answers = CachedAnswers::default();
-        for (query, at_ms, number) in rows {
-            answers.keep(None, *query, *at_ms, Ok(Value::number(*number)));
-        }
-        answers
-    }
-
-    #[test]
-    fn newer_answers_replace_older_ones() {
-        let mut known = answers(&[(Query::Brand, 1, 14), (Query::PowerUsage, 1, 70_000)]);
-        let newer = answers(&[(Query::PowerUsage, 2, 80_000)]);
-        known.update(newer.clone());
-        assert_eq!(known, answers(&[(Query::Brand, 1, 14), (Query::PowerUsage, 2, 80_000)]));
-        assert_eq!(known.since(2), newer);
-    }
-
     #[test]
     fn they_come_back_from_json_as_they_were() {
-        let mut known = answers(&[(Query::Field(186, 0), 1, 14)]);
+        let mut known = CachedAnswers::default();
+        known.keep(None, Query::Field(186, 0), 1, Ok(Value::number(14)));
         known.keep(Some(3), Query::Name, 2, Err(Code::NOT_SUPPORTED));
         let json = serde_json::to_string(&known).unwrap();
         assert_eq!(serde_json::from_str::<CachedAnswers>(&json).unwrap(), known, "{json}");

@@ -12,7 +12,7 @@ use crate::{
         Absence, Activity, Clocks, Gpu, GpuDetails, GpuSample, Health, MemorySample, NvLinks, PcieLink, Power, Process,
         Reading, Temperature, Trace, Utilization, now_ms,
     },
-    vendor::{Device, DeviceError, ReadDepth, VendorAnswers},
+    vendor::{AnswersReader, Device, DeviceError, ReadDepth},
 };
 
 use self::traces::Drains;
@@ -120,12 +120,16 @@ impl Device for SimDevice {
         Ok(())
     }
 
-    fn answers(&mut self, _all: bool) -> Option<VendorAnswers> {
-        let mut sample = GpuSample::absent(self.index, None, now_ms(), Health::Ok, &Absence::NoAnswer);
-        let mut details = GpuDetails::absent(self.index, None, now_ms(), &Absence::NoAnswer);
-        self.read(&mut sample, ReadDepth::Full).ok()?;
-        self.details(&mut details).ok()?;
-        Some(answers::answers(&self.identity(), &sample, &details).into())
+    fn answers(&self) -> Option<AnswersReader> {
+        let (machine, index) = (Arc::clone(&self.machine), self.index);
+        Some(Box::new(move || {
+            let mut device = Self::new(Arc::clone(&machine), index);
+            let mut sample = GpuSample::absent(index, None, now_ms(), Health::Ok, &Absence::NoAnswer);
+            let mut details = GpuDetails::absent(index, None, now_ms(), &Absence::NoAnswer);
+            device.read(&mut sample, ReadDepth::Full).ok()?;
+            device.details(&mut details).ok()?;
+            Some(answers::answers(&device.identity(), &sample, &details).into())
+        }))
     }
 
     fn traces(&mut self) -> Vec<Trace> {
