@@ -10,6 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use rustix::time::{ClockId, clock_gettime};
 use sysinfo::{Networks, System};
 
 use crate::{
@@ -24,8 +25,8 @@ const SECTOR_BYTES: u64 = 512;
 const LIST_AGAIN: Duration = Duration::from_mins(1);
 
 /// sysinfo reads eleven files of each network card, 0.2 ms altogether, and a host of containers has hundreds of cards: they
-/// are read so rarely that it takes at most this share of the time.
-const NETWORK_SHARE: u32 = 500;
+/// are read so rarely that it takes at most this share of a core's time.
+const NETWORK_SHARE: u32 = 2000;
 
 /// Reads processors, memory, disks and network cards; what the system does not give is absent.
 #[derive(Debug)]
@@ -144,13 +145,13 @@ impl NetworkReader {
     /// Bytes received and sent since boot by the physical cards, since bridges and containers' cards count the same bytes
     /// again. Inside a container there are no physical cards, so there all but loopback count.
     fn totals(&mut self, at_ms: u64) -> [Reading<u64>; 2] {
-        let begun = Instant::now();
         let Some(networks) = &mut self.networks else { return self.latest.clone() };
-        if begun < self.due {
+        if Instant::now() < self.due {
             return self.latest.clone().map(|total| total.dated(self.read_at_ms));
         }
+        let used_before = cpu_time();
         networks.refresh(true);
-        self.due = begun + begun.elapsed() * NETWORK_SHARE;
+        self.due = Instant::now() + cpu_time().saturating_sub(used_before) * NETWORK_SHARE;
         self.read_at_ms = at_ms;
         let physical = self.cards.names();
         let cards = || networks.iter().filter_map(|(name, card)| Some((name.to_str()?, card)));
@@ -186,6 +187,11 @@ impl Physical {
         }
         &self.names
     }
+}
+
+/// How long this thread has run on a processor.
+fn cpu_time() -> Duration {
+    clock_gettime(ClockId::ThreadCPUTime).try_into().unwrap_or_default()
 }
 
 fn reading<T>(value: Option<T>) -> Reading<T> {
