@@ -26,7 +26,7 @@ const LIST_AGAIN: Duration = Duration::from_mins(1);
 
 /// sysinfo reads eleven files of each network card, 0.2 ms altogether, and a host of containers has hundreds of cards: they
 /// are read so rarely that it takes at most this share of a core's time.
-const NETWORK_SHARE: u32 = 2000;
+const NETWORK_SHARE: u32 = 5000;
 
 /// Reads processors, memory, disks and network cards; what the system does not give is absent.
 #[derive(Debug)]

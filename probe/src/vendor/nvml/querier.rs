@@ -1,10 +1,11 @@
 //! Asking about one GPU, lane by lane, and not asking again what it does not have.
 
 use std::{
-    collections::HashMap,
     sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
     time::{Duration, Instant},
 };
+
+use foldhash::{HashMap, HashMapExt};
 
 use super::{
     backend::{Activity, NvmlBackend},
@@ -99,9 +100,10 @@ impl Querier {
     /// Asks what the table has for these lanes and this reader, and then what the answers raise.
     pub(super) fn ask_lanes(&mut self, reader: Reader, is_due: impl Fn(Lane) -> bool) {
         let begun_ms = now_ms();
-        let mut due: Vec<_> = CALLS.iter().filter(|call| call.reader == reader).copied().collect();
+        let is_due = |call: &Call| is_due(call.lane);
+        let mut due: Vec<_> = CALLS.iter().filter(|call| call.reader == reader && is_due(call)).copied().collect();
         loop {
-            due.retain(|call| is_due(call.lane) && self.is_time(call, begun_ms));
+            due.retain(|call| self.is_time(call, begun_ms));
             if due.is_empty() {
                 return;
             }
@@ -109,7 +111,7 @@ impl Querier {
             self.ask(None, &queries);
             let cached = self.cached();
             let answered = queries.iter().filter_map(|own| Some((*own, cached.get(None, *own)?)));
-            due = answered.flat_map(|(query, cached)| follow_up_calls(query, &cached.answer)).collect();
+            due = answered.flat_map(|(query, cached)| follow_up_calls(query, &cached.answer)).filter(is_due).collect();
         }
     }
 

@@ -1,7 +1,6 @@
 //! What the driver answered last.
 
-use std::collections::HashMap;
-
+use foldhash::HashMap;
 use serde::{Deserialize, Serialize};
 
 use super::{Answer, Query};
