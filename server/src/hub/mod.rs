@@ -3,8 +3,11 @@
 //! A sample is encoded once, by the collector; its line is shared by all clients. Samples go through a `watch`, where
 //! the newest wins for a client that is slow; everything else goes through a `broadcast`, where each one counts.
 
+mod event_log;
+mod sample_frame;
+
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::BTreeMap,
     sync::{
         Arc, PoisonError, RwLock,
         atomic::{AtomicU64, Ordering},
@@ -13,13 +16,12 @@ use std::{
 };
 
 use gpumon_probe::{
-    model::{Event, EventKind, GpuDetails, GpuRef, Inventory, Record, Sample, now_ms},
+    model::{Event, GpuDetails, GpuRef, Inventory, Record, Sample, now_ms},
     vendor::{DriverAnswers, GpuAnswers},
 };
 use tokio::{
-    sync::{OnceCell, broadcast, watch},
-    task::{JoinError, spawn_blocking},
-    time::{Instant, timeout},
+    sync::{broadcast, watch},
+    time::timeout,
 };
 
 use crate::{
@@ -32,18 +34,14 @@ use crate::{
     view::View,
 };
 
+use self::event_log::EventLog;
+pub(crate) use self::sample_frame::SampleFrame;
+
 /// This many events and states may queue up for a slow client before it is told that it missed some.
 const NOTICES: usize = 256;
 
-/// So many processes' starts and ends between two samples are passed on, of all GPUs together. The collector limits those
-/// of each GPU, but with many GPUs even slightly slow clients would miss what is queued with them.
-const PROCESS_EVENTS: usize = 64;
-
 /// So many traces may queue up for a slow client that asked for them.
 const TRACES: usize = 256;
-
-/// So many events are remembered for clients to come.
-const EVENTS: usize = 256;
 
 /// How long the collector may take to tell the driver's answers, which it does without asking the driver.
 const ANSWERS_TIMEOUT: Duration = Duration::from_millis(250);
@@ -77,9 +75,7 @@ struct State {
     sample: Option<Arc<Sample>>,
     details: BTreeMap<u32, Arc<GpuDetails>>,
     answers: DriverAnswers,
-    events: VecDeque<Event>,
-    /// Those of processes since the newest sample.
-    process_events: usize,
+    events: EventLog,
 }
 
 impl State {
@@ -92,65 +88,6 @@ impl State {
         });
         self.inventory = Some(Arc::new(inventory));
         self.inventory_line = Some(line);
-    }
-
-    /// Whether the event is one of too many.
-    fn exceeds_process_limit(&mut self, event: &Event) -> bool {
-        self.process_events += usize::from(is_of_process(event));
-        is_of_process(event) && self.process_events > PROCESS_EVENTS
-    }
-
-    fn push_event(&mut self, event: Event) {
-        if self.events.len() == EVENTS {
-            self.events.remove(least_important(&self.events));
-        }
-        self.events.push_back(event);
-    }
-}
-
-/// The oldest; that of the processes, where those have most of the places: whoever starts many of them must not make the
-/// Xids of yesterday be forgotten.
-fn least_important(events: &VecDeque<Event>) -> usize {
-    let of_processes = events.iter().filter(|event| is_of_process(event)).count();
-    let oldest = events.iter().position(is_of_process);
-    oldest.filter(|_| of_processes > events.len() / 2).unwrap_or(0)
-}
-
-fn is_of_process(event: &Event) -> bool {
-    matches!(event.what, EventKind::ProcessStarted(_) | EventKind::ProcessEnded(_))
-}
-
-/// A sample as it travels.
-#[derive(Debug, Clone)]
-pub(crate) struct SampleFrame {
-    /// Counts the samples that went through this hub, so that a client's gap can be told in numbers.
-    pub(crate) number: u64,
-    /// When it came.
-    pub(crate) at: Instant,
-    /// The time after which the next is to come.
-    pub(crate) interval: Duration,
-    /// The collector's line.
-    line: TextFrame,
-    sample: Option<Arc<Sample>>,
-    /// Written when somebody needs it.
-    names: Arc<OnceCell<TextFrame>>,
-}
-
-impl SampleFrame {
-    /// As a client of this view gets it. It is written once for all of them, off the event loop, since one of a machine
-    /// with many processes is a megabyte.
-    ///
-    /// # Errors
-    /// Where writing it fails.
-    pub(crate) async fn text(&self, view: View) -> Result<TextFrame, JoinError> {
-        match (view, &self.sample) {
-            (View::Names, Some(sample)) => {
-                let sample = Arc::clone(sample);
-                let write = move || encode(&ServerFrame::Sample(view.sample(&sample).into_owned()));
-                self.names.get_or_try_init(|| spawn_blocking(write)).await.cloned()
-            }
-            _ => Ok(self.line.clone()),
-        }
     }
 }
 
@@ -169,19 +106,11 @@ impl Hub {
                 sample: None,
                 details: BTreeMap::new(),
                 answers: DriverAnswers::default(),
-                events: VecDeque::new(),
-                process_events: 0,
+                events: EventLog::default(),
             }),
             history: RwLock::default(),
             change_count: AtomicU64::new(0),
-            samples: watch::Sender::new(SampleFrame {
-                number: 0,
-                at: Instant::now(),
-                interval: Duration::ZERO,
-                line: TextFrame::new(""),
-                sample: None,
-                names: Arc::default(),
-            }),
+            samples: watch::Sender::new(SampleFrame::none()),
             wakeups: watch::Sender::new(0),
             notices: broadcast::Sender::new(NOTICES),
             traces: broadcast::Sender::new(TRACES),
@@ -216,31 +145,17 @@ impl Hub {
                 let _ = self.traces.send(TextFrame::new(line));
             }
             Record::Event(event) => {
-                let is_kept = self.write(|state| {
-                    let is_kept = !state.exceeds_process_limit(&event);
-                    if is_kept {
-                        state.push_event(event);
-                    }
-                    is_kept
-                });
-                if is_kept {
+                if self.write(|state| state.events.add_from_collector(&event)) {
                     self.notify(TextFrame::new(line));
                 }
             }
             Record::Sample(sample) => {
-                let interval = Duration::from_millis(sample.interval_ms.into());
                 let sample = Arc::new(sample);
-                self.write(|state| (state.sample, state.process_events) = (Some(Arc::clone(&sample)), 0));
-                self.samples.send_modify(|frame| {
-                    *frame = SampleFrame {
-                        number: frame.number + 1,
-                        at: Instant::now(),
-                        interval,
-                        line: TextFrame::new(line),
-                        sample: Some(Arc::clone(&sample)),
-                        names: Arc::default(),
-                    };
+                self.write(|state| {
+                    state.sample = Some(Arc::clone(&sample));
+                    state.events.on_sample();
                 });
+                self.samples.send_modify(|frame| *frame = frame.next(line, Arc::clone(&sample)));
                 self.wake_clients();
                 // Last, since whoever reads a lot of it holds this up.
                 self.history.write().unwrap_or_else(PoisonError::into_inner).push(&sample);
@@ -276,7 +191,7 @@ impl Hub {
 
     /// Takes in what happened in this process, and not in the collector.
     pub(crate) fn add_event(&self, event: Event) {
-        self.write(|state| state.push_event(event.clone()));
+        self.write(|state| state.events.add(event.clone()));
         self.notify(encode(&ServerFrame::Event(event)));
     }
 
@@ -442,13 +357,9 @@ fn write_json(frame: &ServerFrame) -> String {
 
 #[cfg(test)]
 mod tests {
-    use futures_util::FutureExt;
-    use gpumon_probe::{
-        host::HostReader,
-        model::{Absence, ProcessRef, Reading},
-    };
+    use gpumon_probe::model::{Absence, EventKind, ProcessRef, Reading};
 
-    use super::*;
+    use super::{event_log::PROCESS_EVENTS, *};
 
     /// A line of the collector about a process that has started.
     fn process_started(at_ms: u64) -> String {
@@ -475,46 +386,5 @@ mod tests {
         // The first says that the collector runs.
         assert_eq!(received.len(), 1 + PROCESS_EVENTS + 1);
         assert_eq!(hub.snapshot(&SnapshotParts::default()).events.len(), PROCESS_EVENTS + 1);
-    }
-
-    #[test]
-    fn a_sample_without_command_lines_is_written_once_and_off_the_event_loop() {
-        let hub = Hub::new();
-        let sample = Sample { seq: 0, at_ms: 1, interval_ms: 1000, gpus: Vec::new(), host: HostReader::new().read() };
-        hub.ingest(&serde_json::to_string(&Record::Sample(sample)).unwrap()).unwrap();
-        let frame = hub.samples().borrow().clone();
-        let runtime = tokio::runtime::Builder::new_current_thread().max_blocking_threads(1).build().unwrap();
-        runtime.block_on(async {
-            // The one thread beside the event loop is busy for now.
-            let (release, released) = std::sync::mpsc::channel::<()>();
-            let busy = spawn_blocking(move || released.recv().is_err());
-            assert!(
-                frame.text(View::Whole).now_or_never().is_some() && frame.text(View::Names).now_or_never().is_none()
-            );
-            drop(release);
-            let (one, other, _) = tokio::join!(frame.text(View::Names), frame.text(View::Names), busy);
-            assert_eq!(one.unwrap().bytes().as_ptr(), other.unwrap().bytes().as_ptr());
-        });
-    }
-
-    #[test]
-    fn processes_that_come_and_go_do_not_push_out_what_happened_to_gpus() {
-        let hub = Hub::new();
-        let told = |at_ms, what| hub.add_event(Event { at_ms, gpu: None, what });
-        told(0, EventKind::MigChanged);
-        for at_ms in 1..=1000 {
-            let unknown = || Reading::Absent(Absence::Unknown);
-            let name = unknown();
-            let started = ProcessRef { pid: 1, name, user: unknown(), started_ms: Reading::Absent(Absence::Unknown) };
-            told(at_ms, EventKind::ProcessStarted(started));
-        }
-        let events = hub.snapshot(&SnapshotParts::default()).events;
-        assert_eq!((events.len(), events[0].at_ms, events[1].at_ms), (EVENTS, 0, 1000 - EVENTS as u64 + 2));
-        for at_ms in 1001..=2000 {
-            told(at_ms, EventKind::MigChanged);
-        }
-        let events = hub.snapshot(&SnapshotParts::default()).events;
-        assert_eq!(events.last().unwrap().at_ms, 2000);
-        assert!(events.iter().filter(|event| event.what == EventKind::MigChanged).count() >= EVENTS / 2);
     }
 }

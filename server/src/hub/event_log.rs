@@ -1,0 +1,88 @@
+//! Recent events. Those of processes are many, and must not push out the others.
+
+use std::collections::VecDeque;
+
+use gpumon_probe::model::{Event, EventKind};
+
+/// So many events are remembered for clients to come.
+const EVENTS: usize = 256;
+
+/// So many processes' starts and ends between two samples are passed on, of all GPUs together. The collector limits those
+/// of each GPU, but with many GPUs even slightly slow clients would miss what is queued with them.
+pub(super) const PROCESS_EVENTS: usize = 64;
+
+/// The newest events, the oldest first.
+#[derive(Debug, Default)]
+pub(super) struct EventLog {
+    events: VecDeque<Event>,
+    /// Those of processes since the newest sample.
+    process_events: usize,
+}
+
+impl EventLog {
+    /// Adds an event of the collector; false where it is one of too many.
+    pub(super) fn add_from_collector(&mut self, event: &Event) -> bool {
+        self.process_events += usize::from(is_of_process(event));
+        let is_kept = !is_of_process(event) || self.process_events <= PROCESS_EVENTS;
+        if is_kept {
+            self.add(event.clone());
+        }
+        is_kept
+    }
+
+    /// Adds an event, in the place of another where there is no room.
+    pub(super) fn add(&mut self, event: Event) {
+        if self.events.len() == EVENTS {
+            self.events.remove(least_important(&self.events));
+        }
+        self.events.push_back(event);
+    }
+
+    /// A sample came: what processes do is counted anew.
+    pub(super) fn on_sample(&mut self) {
+        self.process_events = 0;
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Event> {
+        self.events.iter()
+    }
+}
+
+/// The oldest; that of the processes, where those have most of the places: whoever starts many of them must not make the
+/// Xids of yesterday be forgotten.
+fn least_important(events: &VecDeque<Event>) -> usize {
+    let of_processes = events.iter().filter(|event| is_of_process(event)).count();
+    let oldest = events.iter().position(is_of_process);
+    oldest.filter(|_| of_processes > events.len() / 2).unwrap_or(0)
+}
+
+fn is_of_process(event: &Event) -> bool {
+    matches!(event.what, EventKind::ProcessStarted(_) | EventKind::ProcessEnded(_))
+}
+
+#[cfg(test)]
+mod tests {
+    use gpumon_probe::model::{Absence, ProcessRef, Reading};
+
+    use super::*;
+
+    #[test]
+    fn processes_that_come_and_go_do_not_push_out_what_happened_to_gpus() {
+        let mut log = EventLog::default();
+        let add = |log: &mut EventLog, at_ms, what| log.add(Event { at_ms, gpu: None, what });
+        add(&mut log, 0, EventKind::MigChanged);
+        for at_ms in 1..=1000 {
+            let unknown = || Reading::Absent(Absence::Unknown);
+            let started_ms = Reading::Absent(Absence::Unknown);
+            let started = ProcessRef { pid: 1, name: unknown(), user: unknown(), started_ms };
+            add(&mut log, at_ms, EventKind::ProcessStarted(started));
+        }
+        let times: Vec<_> = log.iter().map(|event| event.at_ms).collect();
+        assert_eq!((times.len(), times[0], times[1]), (EVENTS, 0, 1000 - EVENTS as u64 + 2));
+        for at_ms in 1001..=2000 {
+            add(&mut log, at_ms, EventKind::MigChanged);
+        }
+        assert_eq!(log.iter().last().unwrap().at_ms, 2000);
+        assert!(log.iter().filter(|event| event.what == EventKind::MigChanged).count() >= EVENTS / 2);
+    }
+}

@@ -1,0 +1,97 @@
+//! A sample on its way to the clients.
+
+use std::{sync::Arc, time::Duration};
+
+use gpumon_probe::model::Sample;
+use tokio::{
+    sync::OnceCell,
+    task::{JoinError, spawn_blocking},
+    time::Instant,
+};
+
+use super::encode;
+use crate::{frame::ServerFrame, stream::TextFrame, view::View};
+
+/// A sample as it travels.
+#[derive(Debug, Clone)]
+pub(crate) struct SampleFrame {
+    /// Counts the samples that went through this hub, so that a client's gap can be told in numbers.
+    pub(crate) number: u64,
+    /// When it came.
+    pub(crate) at: Instant,
+    /// The time after which the next is to come.
+    pub(crate) interval: Duration,
+    /// The collector's line.
+    line: TextFrame,
+    sample: Option<Arc<Sample>>,
+    /// Written when somebody needs it.
+    names: Arc<OnceCell<TextFrame>>,
+}
+
+impl SampleFrame {
+    /// What there is before the first sample.
+    pub(super) fn none() -> Self {
+        Self {
+            number: 0,
+            at: Instant::now(),
+            interval: Duration::ZERO,
+            line: TextFrame::new(""),
+            sample: None,
+            names: Arc::default(),
+        }
+    }
+
+    /// The next sample, as it came in this line.
+    pub(super) fn next(&self, line: &str, sample: Arc<Sample>) -> Self {
+        Self {
+            number: self.number + 1,
+            at: Instant::now(),
+            interval: Duration::from_millis(sample.interval_ms.into()),
+            line: TextFrame::new(line),
+            sample: Some(sample),
+            names: Arc::default(),
+        }
+    }
+
+    /// As a client of this view gets it. It is written once for all of them, off the event loop, since one of a machine
+    /// with many processes is a megabyte.
+    ///
+    /// # Errors
+    /// Where writing it fails.
+    pub(crate) async fn text(&self, view: View) -> Result<TextFrame, JoinError> {
+        match (view, &self.sample) {
+            (View::Names, Some(sample)) => {
+                let sample = Arc::clone(sample);
+                let write = move || encode(&ServerFrame::Sample(view.sample(&sample).into_owned()));
+                self.names.get_or_try_init(|| spawn_blocking(write)).await.cloned()
+            }
+            _ => Ok(self.line.clone()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+    use gpumon_probe::host::HostReader;
+
+    use super::*;
+
+    #[test]
+    fn a_sample_without_command_lines_is_written_once_and_off_the_event_loop() {
+        let sample = Sample { seq: 0, at_ms: 1, interval_ms: 1000, gpus: Vec::new(), host: HostReader::new().read() };
+        let frame = SampleFrame::none().next("{}", Arc::new(sample));
+        let runtime = tokio::runtime::Builder::new_current_thread().max_blocking_threads(1).build().unwrap();
+        runtime.block_on(async {
+            // The one thread beside the event loop is busy for now.
+            let (release, released) = std::sync::mpsc::channel::<()>();
+            let busy = spawn_blocking(move || released.recv().is_err());
+            assert!(
+                frame.text(View::Whole).now_or_never().is_some() && frame.text(View::Names).now_or_never().is_none()
+            );
+            drop(release);
+            let (one, other, _) = tokio::join!(frame.text(View::Names), frame.text(View::Names), busy);
+            assert_eq!(one.unwrap().bytes().as_ptr(), other.unwrap().bytes().as_ptr());
+        });
+    }
+}
