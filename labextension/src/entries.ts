@@ -40,9 +40,9 @@ export function addEntries({
   const list = (): void => {
     if (sessions.running().next().done !== true) {
       sessions.runningChanged.disconnect(list);
-      void import('./notebook/notebook-chunk').then(({ GpuMemoryList }) => {
-        running?.add(new GpuMemoryList(app, connection, (translator ?? nullTranslator).load('gpumon')));
-      });
+      void import('./notebook/notebook-chunk').then(({ GpuMemoryList }) =>
+        running?.add(new GpuMemoryList(app, connection, (translator ?? nullTranslator).load('gpumon'))),
+      );
     }
   };
   if (running !== null) {

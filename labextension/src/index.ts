@@ -69,7 +69,7 @@ const plugin: JupyterFrontEndPlugin<void> = {
       notebooks,
       trans,
       onOpenGpu: (index) => {
-        void app.commands.execute(CommandIDs.openDashboard, { address: `gpu=${String(index)}` });
+        void app.commands.execute(CommandIDs.openDashboard, { address: `gpu=${index}` });
       },
     });
     app.shell.add(panel, 'left', { rank: RANK });
@@ -83,9 +83,7 @@ const plugin: JupyterFrontEndPlugin<void> = {
       caption: trans.__('Show the GPU panel in the left sidebar'),
       icon: gpuIcon,
       describedBy: { args: { type: 'object', properties: {} } },
-      execute: () => {
-        app.shell.activateById(panel.id);
-      },
+      execute: () => app.shell.activateById(panel.id),
     });
     app.commands.addCommand(CommandIDs.openDashboard, {
       label: trans.__('GPU Charts'),

@@ -29,7 +29,5 @@ export class PageSubscription {
     this.subscription.unsubscribe();
   }
 
-  private readonly updateActive = (): void => {
-    this.subscription.setActive(this.measuring || !document.hidden);
-  };
+  private readonly updateActive = (): void => this.subscription.setActive(this.measuring || !document.hidden);
 }

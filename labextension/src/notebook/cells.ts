@@ -58,9 +58,7 @@ export class CellCosts implements IDisposable {
       },
       ended: (run, at_ms) => {
         this.runs.get(run)?.meter.end(at_ms);
-        setTimeout(() => {
-          this.finish(run);
-        }, LAST_SAMPLES_MS);
+        setTimeout(() => this.finish(run), LAST_SAMPLES_MS);
       },
       abandoned: () => {
         for (const run of [...this.runs.keys()]) {

@@ -88,7 +88,5 @@ export class StatusChip extends ChipWidget {
     super.dispose();
   }
 
-  private readonly onCurrent = (): void => {
-    this.refresh();
-  };
+  private readonly onCurrent = (): void => this.refresh();
 }

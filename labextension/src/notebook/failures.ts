@@ -55,12 +55,8 @@ export class CellFailures implements IDisposable {
         this.fresh = this.fresh.filter((failure) => failure.cellId !== cellId);
         this.notes.remove(cellId);
       },
-      ended: (run) => {
-        this.runs.delete(run);
-      },
-      abandoned: () => {
-        this.runs.clear();
-      },
+      ended: (run) => this.runs.delete(run),
+      abandoned: () => this.runs.clear(),
       failed: (run, kernelError) => {
         const failed = this.runs.get(run);
         const error = oomErrorOf(kernelError);

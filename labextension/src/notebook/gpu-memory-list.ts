@@ -44,16 +44,12 @@ export class GpuMemoryList implements IRunningSessions.IManager {
     this.shutdownAllConfirmationText = trans.__(
       'Shut down the kernels of all notebooks that hold GPU memory? All their variables are lost.',
     );
-    document.addEventListener('visibilitychange', () => {
-      this.updateVisibility();
-    });
+    document.addEventListener('visibilitychange', () => this.updateVisibility());
   }
 
   running(): IRunningSessions.IRunningItem[] {
     // It is asked just before it is shown.
-    setTimeout(() => {
-      this.updateVisibility();
-    });
+    setTimeout(() => this.updateVisibility());
     return this.holders.map(({ session, detail, title }) => ({
       icon: () => notebookIcon,
       label: () => nameOf(session),
@@ -62,9 +58,7 @@ export class GpuMemoryList implements IRunningSessions.IManager {
       open: () => {
         void this.app.commands.execute('docmanager:open', { path: session.path });
       },
-      shutdown: () => {
-        this.shutDown(session);
-      },
+      shutdown: () => this.shutDown(session),
     }));
   }
 
@@ -90,9 +84,7 @@ export class GpuMemoryList implements IRunningSessions.IManager {
       this.feed = this.connection.feed();
       void this.feed.then((feed) => {
         this.subscription = feed.subscribe({
-          changed: () => {
-            this.update(feed);
-          },
+          changed: () => this.update(feed),
         });
         this.updateVisibility();
       });

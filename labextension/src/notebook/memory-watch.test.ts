@@ -19,7 +19,7 @@ vi.mock('@jupyterlab/apputils', () => ({
     manager: { has: (id: string) => page.notifications.has(id) },
     emit: (message: string, type: string, options: object) => {
       page.count += 1;
-      const id = `n${String(page.count)}`;
+      const id = `n${page.count}`;
       page.notifications.set(id, { id, message, type, ...options });
       const toast = document.createElement('div');
       toast.id = id;

@@ -31,9 +31,7 @@ export class Dashboards {
   /** Applies the settings of charts. */
   apply(settings: Settings): void {
     this.settings = settings;
-    this.tracker.forEach(({ content }) => {
-      content.apply(settings);
-    });
+    this.tracker.forEach(({ content }) => content.apply(settings));
   }
 
   /** Brings back what was open; `command` is what opens a dashboard. */
@@ -60,8 +58,6 @@ export class Dashboards {
 
   /** JupyterLab has another theme now. */
   themeChanged(): void {
-    this.tracker.forEach(({ content }) => {
-      content.themeChanged();
-    });
+    this.tracker.forEach(({ content }) => content.themeChanged());
   }
 }

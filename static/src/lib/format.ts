@@ -19,7 +19,7 @@ export function significant(value: number): string {
 
 /** `96 %`, from 0 to 100. */
 export function percent(value: number): string {
-  return `${String(Math.round(value))}${SPACE}%`;
+  return `${Math.round(value)}${SPACE}%`;
 }
 
 /** `16,896`. */
@@ -91,11 +91,11 @@ export function bytesPerSecond(value: number): string {
 export function duration(ms: number): string {
   const seconds = Math.max(0, Math.round(ms / 1000));
   if (seconds < 60) {
-    return `${String(seconds)}${SPACE}s`;
+    return `${seconds}${SPACE}s`;
   }
   const minutes = Math.floor(seconds / 60);
   if (minutes < 60) {
-    return `${String(minutes)}${SPACE}min`;
+    return `${minutes}${SPACE}min`;
   }
   const hours = Math.floor(minutes / 60);
   if (hours < 24) {
@@ -105,13 +105,13 @@ export function duration(ms: number): string {
 }
 
 function withRest(value: number, unit: string, rest: number, restUnit: string): string {
-  return `${String(value)}${SPACE}${unit}${rest === 0 ? '' : ` ${String(rest)}${SPACE}${restUnit}`}`;
+  return `${value}${SPACE}${unit}${rest === 0 ? '' : ` ${rest}${SPACE}${restUnit}`}`;
 }
 
 /** How long something took, to three digits: `80 ms`, `12.4 s`; from two minutes on as a duration. */
 export function precise(ms: number): string {
   if (ms < 999.5) {
-    return `${String(Math.round(ms))}${SPACE}ms`;
+    return `${Math.round(ms)}${SPACE}ms`;
   }
   return ms < 120_000 ? `${significant(ms / 1000)}${SPACE}s` : duration(ms);
 }

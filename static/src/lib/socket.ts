@@ -55,9 +55,7 @@ export class ReconnectingSocket {
   private retry: ReturnType<typeof setTimeout> | undefined;
   private ticker: ReturnType<typeof setInterval> | undefined;
   private readonly random: () => number;
-  private readonly wake = (): void => {
-    this.retryNow();
-  };
+  private readonly wake = (): void => this.retryNow();
 
   constructor(private readonly options: ReconnectingSocketOptions) {
     this.random = options.random ?? Math.random;
@@ -69,9 +67,7 @@ export class ReconnectingSocket {
       return;
     }
     this.ticked_ms = Date.now();
-    this.ticker = setInterval(() => {
-      this.tick();
-    }, TICK_MS);
+    this.ticker = setInterval(() => this.tick(), TICK_MS);
     globalThis.addEventListener('online', this.wake);
     this.connect();
   }
@@ -128,18 +124,14 @@ export class ReconnectingSocket {
         this.options.onMessage(event.data);
       }
     };
-    socket.onclose = () => {
-      this.failed();
-    };
+    socket.onclose = () => this.failed();
   }
 
   private failed(): void {
     this.drop();
     const wait_ms = backoffMs(this.attempt, this.random);
     this.attempt += 1;
-    this.retry = setTimeout(() => {
-      this.connect();
-    }, wait_ms);
+    this.retry = setTimeout(() => this.connect(), wait_ms);
     this.options.onPhase({ phase: 'waiting', attempt: this.attempt, retry_at_ms: Date.now() + wait_ms });
   }
 

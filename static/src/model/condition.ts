@@ -67,6 +67,6 @@ function describeSince(condition: Condition, now_ms: number): string {
 
 /** A condition is the same as long as it began at the same time; of Xids there is one for each code. */
 function keyOf(condition: Condition): string {
-  const kind = condition.condition === 'xid' ? `xid ${String(condition.code)}` : condition.condition;
-  return `${kind} ${String(condition.since_ms)}`;
+  const kind = condition.condition === 'xid' ? `xid ${condition.code}` : condition.condition;
+  return `${kind} ${condition.since_ms}`;
 }

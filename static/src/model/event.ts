@@ -58,12 +58,12 @@ export function eventRows(events: readonly Event[], withProcesses: boolean, samp
     }
     const gpu = event.gpu?.index ?? null;
     const text = plainText(description.text);
-    const identity = `${String(event.at_ms)} ${String(gpu)} ${text}`;
+    const identity = `${event.at_ms} ${gpu} ${text}`;
     const again = seen.get(identity) ?? 0;
     seen.set(identity, again + 1);
     return [
       {
-        key: `${identity} ${String(again)}`,
+        key: `${identity} ${again}`,
         at_ms: event.at_ms,
         gpu,
         text,

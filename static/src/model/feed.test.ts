@@ -92,12 +92,8 @@ describe('how often samples come', () => {
 });
 
 describe('a connection that takes long', () => {
-  beforeEach(() => {
-    vi.useFakeTimers();
-  });
-  afterEach(() => {
-    vi.useRealTimers();
-  });
+  beforeEach(() => vi.useFakeTimers());
+  afterEach(() => vi.useRealTimers());
 
   it('is explained while it is made, and not after it was', async () => {
     const reader = joined();
@@ -133,9 +129,7 @@ it('tells nobody who has left', () => {
   const seen = vi.fn();
   let late: Subscription | null = null;
   const first = feed.subscribe({
-    changed: () => {
-      late?.unsubscribe();
-    },
+    changed: () => late?.unsubscribe(),
   });
   late = feed.subscribe({ changed: seen });
   connect();

@@ -52,5 +52,5 @@ function gpuView(gpu: Gpu, topology: readonly GpuLink[], now: GpuSample | null, 
 
 /** The name of a GPU's series: the UUID outlives a change of index, and stands in until it is known. */
 export function seriesKey(gpu: { index: number; uuid: string | null }, metric: string): string {
-  return `${gpu.uuid ?? `index ${String(gpu.index)}`} ${metric}`;
+  return `${gpu.uuid ?? `index ${gpu.index}`} ${metric}`;
 }

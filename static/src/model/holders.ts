@@ -107,14 +107,14 @@ export function holderRows(gpus: readonly GpuView[], slots: ColorSlots): (Holder
   return gpus.flatMap((gpu): (HolderRow | UnreadableRow | OmittedRow)[] => {
     const reason = unreadable(gpu);
     if (reason !== null) {
-      return [{ kind: 'unreadable', key: `unreadable ${String(gpu.index)}`, gpu: gpu.index, reason }];
+      return [{ kind: 'unreadable', key: `unreadable ${gpu.index}`, gpu: gpu.index, reason }];
     }
     const holders = [...(groups.get(gpu) ?? [])]
       .map(([holder, processes]) => rowOf(gpu, holder, processes, colors.get(holder) ?? 0))
       .filter((row) => row !== null)
       .sort((a, b) => held(b.memory_bytes) - held(a.memory_bytes) || a.processes[0].pid - b.processes[0].pid);
     const count = gpu.now?.processes_omitted ?? 0;
-    const omitted = { kind: 'omitted', key: `omitted ${String(gpu.index)}`, gpu: gpu.index, count } as const;
+    const omitted = { kind: 'omitted', key: `omitted ${gpu.index}`, gpu: gpu.index, count } as const;
     return count === 0 ? holders : [...holders, omitted];
   });
 }
@@ -172,7 +172,7 @@ function holderOf(process: Process): string {
   }
   // A PID alone is used again. A process that holds two MIG instances is listed once for each.
   const instance = process.mig === undefined ? '' : ` ${migName(process.mig)}`;
-  return `${String(process.pid)} ${String(valueOf(process.started_ms) ?? '')} ${process.kind}${instance}`;
+  return `${process.pid} ${String(valueOf(process.started_ms) ?? '')} ${process.kind}${instance}`;
 }
 
 function rowOf(gpu: GpuView, holder: string, unsorted: readonly Process[], slot: number): HolderRow | null {
@@ -186,7 +186,7 @@ function rowOf(gpu: GpuView, holder: string, unsorted: readonly Process[], slot:
   const processes: HolderRow['processes'] = [first, ...rest];
   return {
     kind: 'holder',
-    key: `${String(gpu.index)} ${holder}`,
+    key: `${gpu.index} ${holder}`,
     gpu: gpu.index,
     holder,
     slot,

@@ -29,7 +29,7 @@ export function runsIn(process: Process): string | null {
 
 /** The part of a GPU, as nvidia-smi writes it: GPU instance, then compute instance. */
 export function migName(instance: MigInstance): string {
-  return `MIG ${String(instance.gpu_instance)}/${String(instance.compute_instance)}`;
+  return `MIG ${instance.gpu_instance}/${instance.compute_instance}`;
 }
 
 /** How it shares its GPU: in which MIG instance it runs, and whether MPS mixes it with others; empty where neither. */

@@ -53,7 +53,7 @@ function overview(host: HTMLElement, feed: Feed, theme: HTMLElement): Shown {
     title: 'gpumon',
     actions: [all, theme],
     onOpenGpu: (index) => {
-      location.hash = `${CHARTS}?gpu=${String(index)}`;
+      location.hash = `${CHARTS}?gpu=${index}`;
     },
   });
   return { ...monitor, show: (address) => !address.startsWith(CHARTS) };

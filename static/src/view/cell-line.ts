@@ -24,9 +24,7 @@ export class CellLine {
       (part) => part.id,
       (part) => ({ element: h('span', { 'data-cost': part.id }) }),
     );
-    parts.forEach((part, i) => {
-      show(part, shown[i]?.element);
-    });
+    parts.forEach((part, i) => show(part, shown[i]?.element));
   }
 }
 

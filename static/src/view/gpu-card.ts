@@ -85,9 +85,7 @@ export class GpuCard {
     if (onOpenGpu !== null) {
       const title = trans.__('Open charts');
       const open = h('button', { class: 'gpumon-open', type: 'button', 'aria-label': title, title });
-      open.addEventListener('click', () => {
-        onOpenGpu(index);
-      });
+      open.addEventListener('click', () => onOpenGpu(index));
       head.insertBefore(open, this.toggle);
     }
     this.element = h(
@@ -102,12 +100,8 @@ export class GpuCard {
       this.chosenOpen = !this.isOpen();
       this.options.invalidate();
     });
-    this.element.addEventListener('keydown', (event) => {
-      this.onKey(event);
-    });
-    this.element.addEventListener('blur', () => {
-      this.cursor.set(null);
-    });
+    this.element.addEventListener('keydown', (event) => this.onKey(event));
+    this.element.addEventListener('blur', () => this.cursor.set(null));
   }
 
   update(gpu: GpuView, rows: readonly HolderRow[], context: CardContext): void {

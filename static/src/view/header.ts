@@ -73,9 +73,7 @@ export class Header {
       (part) => String(summary.indexOf(part)),
       () => ({ element: h('span', {}) }),
     );
-    parts.forEach(({ element }, i) => {
-      setText(element, summary[i] ?? '');
-    });
+    parts.forEach(({ element }, i) => setText(element, summary[i] ?? ''));
     this.updatePlatform(store);
     setText(this.span, duration(spanMin * 60_000));
     setAttribute(

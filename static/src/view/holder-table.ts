@@ -124,18 +124,10 @@ class ReadableRow implements Row {
       h('td', { class: 'gpumon-col-number' }, this.memory.element),
       h('td', { class: 'gpumon-col-number' }, this.sm.element, this.menu),
     );
-    this.link.addEventListener('click', () => {
-      this.withKernel((kernelId) => this.host?.open(kernelId));
-    });
-    this.menu.addEventListener('click', () => {
-      this.withKernel((kernelId) => this.host?.openMenu(kernelId, this.menu));
-    });
-    this.element.addEventListener('pointerenter', () => {
-      onHighlight(this.row);
-    });
-    this.element.addEventListener('pointerleave', () => {
-      onHighlight(null);
-    });
+    this.link.addEventListener('click', () => this.withKernel((kernelId) => this.host?.open(kernelId)));
+    this.menu.addEventListener('click', () => this.withKernel((kernelId) => this.host?.openMenu(kernelId, this.menu)));
+    this.element.addEventListener('pointerenter', () => onHighlight(this.row));
+    this.element.addEventListener('pointerleave', () => onHighlight(null));
   }
 
   update(row: RowData, freshness: Freshness): void {

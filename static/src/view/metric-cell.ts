@@ -33,12 +33,10 @@ export class MetricCell {
       this.value.element,
       this.chartHost,
     );
-    this.chartHost.addEventListener('pointermove', (event) => {
-      this.cursor.set(this.chart?.timeAt(event.clientX) ?? null);
-    });
-    this.chartHost.addEventListener('pointerleave', () => {
-      this.cursor.set(null);
-    });
+    this.chartHost.addEventListener('pointermove', (event) =>
+      this.cursor.set(this.chart?.timeAt(event.clientX) ?? null),
+    );
+    this.chartHost.addEventListener('pointerleave', () => this.cursor.set(null));
   }
 
   /** Puts something between the value and its line. */

@@ -43,9 +43,7 @@ export function mountMonitor(host: HTMLElement, options: MonitorOptions): Monito
         onOpenGpu: options.onOpenGpu ?? null,
         spanMinutes: options.spanMinutes ?? 2,
         invalidate,
-        onRetry: () => {
-          feed.retryNow();
-        },
+        onRetry: () => feed.retryNow(),
         runner: request === undefined ? null : { request, setRuns: subscription.setRuns },
       }),
   );

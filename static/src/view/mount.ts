@@ -45,9 +45,7 @@ export function mountView<V extends View>(
   let drawn_ms = 0;
   let whole_ms = 0;
 
-  const invalidate = (): void => {
-    loop.invalidate();
-  };
+  const invalidate = (): void => loop.invalidate();
   const loop: FrameLoop = new FrameLoop((urgent) => {
     drawn_ms = performance.now();
     const whole = urgent || drawn_ms - whole_ms > WHOLE_MS;
@@ -104,9 +102,7 @@ export function mountView<V extends View>(
     },
     setInterval: subscription.setInterval,
     invalidate,
-    themeChanged: () => {
-      view.themeChanged();
-    },
+    themeChanged: () => view.themeChanged(),
     dispose: () => {
       if (disposed) {
         return;

@@ -45,9 +45,7 @@ export class OomNote {
       return h('span');
     }
     const button = h('button', { type: 'button', 'aria-haspopup': 'menu' });
-    button.addEventListener('click', () => {
-      this.host.openMenu(kernelId, button);
-    });
+    button.addEventListener('click', () => this.host.openMenu(kernelId, button));
     return button;
   }
 }

@@ -82,9 +82,7 @@ export class Overview {
         options.invalidate();
       },
     });
-    this.holders = new HolderTable((row) => {
-      this.highlight(row);
-    }, options.notebooks);
+    this.holders = new HolderTable((row) => this.highlight(row), options.notebooks);
     this.events = new EventList(options.invalidate);
     this.element.append(
       this.header.element,
@@ -97,22 +95,12 @@ export class Overview {
       this.host.element,
     );
     // Without a layout, as in a test, there is no size and nothing on the screen, and so no charts.
-    this.sizes =
-      typeof ResizeObserver === 'undefined'
-        ? null
-        : new ResizeObserver(() => {
-            this.resized();
-          });
+    this.sizes = typeof ResizeObserver === 'undefined' ? null : new ResizeObserver(() => this.resized());
     this.sizes?.observe(this.element);
     this.screen =
       typeof IntersectionObserver === 'undefined'
         ? null
-        : new IntersectionObserver(
-            (entries) => {
-              this.scrolled(entries);
-            },
-            { rootMargin: '100px' },
-          );
+        : new IntersectionObserver((entries) => this.scrolled(entries), { rootMargin: '100px' });
     this.screen?.observe(this.holders.element);
   }
 
@@ -204,7 +192,7 @@ export class Overview {
   }
 
   private newCard(index: number): GpuCard {
-    const card = new GpuCard(index, this.cursor, `${this.id}-gpu-${String(index)}`, this.options);
+    const card = new GpuCard(index, this.cursor, `${this.id}-gpu-${index}`, this.options);
     this.screen?.observe(card.element);
     return card;
   }

@@ -30,7 +30,7 @@ export function readPalette(root: Element): Palette {
       temperature: color('--gpumon-temperature'),
       text: style.color,
     },
-    slots: Array.from({ length: SLOTS }, (_, slot) => color(`--gpumon-process-${String(slot)}`)),
+    slots: Array.from({ length: SLOTS }, (_, slot) => color(`--gpumon-process-${slot}`)),
     text: style.color,
     muted: color('--gpumon-axis'),
     grid: color('--gpumon-grid'),

@@ -57,9 +57,7 @@ describe('in another language', () => {
 
   it('the overview has no English word, whatever there is to say', () => {
     const store = fullStore();
-    const invalidate = (): void => {
-      overview.render();
-    };
+    const invalidate = (): void => overview.render();
     const overview: Overview = new Overview(store, { ...options, onOpenGpu: vi.fn(), spanMinutes: 5, invalidate });
     overview.render();
     expect(untranslatedIn(overview.element)).toEqual([]);

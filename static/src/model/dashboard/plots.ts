@@ -83,9 +83,9 @@ function ofGpu(gpu: GpuView, kinds: readonly ChartKind[], input: PlotsInput): Se
   const able = kinds.filter(({ metrics }) => metrics.some((metric) => isThere(gpu, metric)));
   const plots = able.map((kind) => gpuPlot(gpu, kind, input.holders.get(gpu.index) ?? []));
   const missing = kinds.filter((kind) => !able.includes(kind)).map(({ title }) => title());
-  const title = `${String(gpu.index)} ${plainText(gpu.name)}`;
+  const title = `${gpu.index} ${plainText(gpu.name)}`;
   const mig = wants(input.state, MIG_CHART.id) ? migPlots(gpu) : [];
-  return { key: `gpu ${String(gpu.index)}`, gpu, title, plots: [...plots, ...mig], missing };
+  return { key: `gpu ${gpu.index}`, gpu, title, plots: [...plots, ...mig], missing };
 }
 
 function gpuPlot(gpu: GpuView, { id, title, metrics }: ChartKind, holders: readonly Holder[]): Plot {
@@ -106,7 +106,7 @@ function gpuPlot(gpu: GpuView, { id, title, metrics }: ChartKind, holders: reado
   const [first] = able;
   const limit = gpu.now === null || !first?.limit ? null : valueOf(first.limit(gpu.now));
   const unit = (first ?? metrics[0])?.unit ?? PERCENT;
-  const key = `gpu ${String(gpu.index)} ${id}`;
+  const key = `gpu ${gpu.index} ${id}`;
   return { key, title: title(), unit, lines: lines.map(whole), stack, limit, gpu: gpu.index };
 }
 
@@ -148,7 +148,7 @@ function migPlots(gpu: GpuView): Plot[] {
       ? []
       : [
           {
-            key: `gpu ${String(gpu.index)} ${metric.id}`,
+            key: `gpu ${gpu.index} ${metric.id}`,
             title: `MIG: ${metric.label()}`,
             unit: metric.unit,
             lines: i === 0 ? [] : able,

@@ -79,7 +79,7 @@ export const BOARD = table((): DetailGroup => ({
     {
       id: 'board.minor_number',
       label: trans.__('Device'),
-      read: ({ board }) => formatReading(board.minor_number, (n) => `nvidia${String(n)}`),
+      read: ({ board }) => formatReading(board.minor_number, (n) => `nvidia${n}`),
     },
     {
       id: 'pci_bus_id',

@@ -59,7 +59,7 @@ export const CLOCKS = table((): DetailGroup => ({
       label: trans.__('P-state'),
       read: now(
         (gpu) => gpu.performance_state,
-        (p) => `P${String(p)}`,
+        (p) => `P${p}`,
       ),
     },
     {

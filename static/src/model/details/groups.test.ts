@@ -63,9 +63,7 @@ describe('a detail', () => {
     ['recovery_action', 'none'],
     ['board.vbios_version', '96.00.BA.00.01'],
     ['board.serial', '1650824000123'],
-  ])('%s is shown as "%s"', (id, expected) => {
-    expect(text(id)).toBe(expected);
-  });
+  ])('%s is shown as "%s"', (id, expected) => expect(text(id)).toBe(expected));
 
   it('that changes slowly has the time at which it was read', () => {
     const row = rowOf(view({ details: { at_ms: NOW - 7000 } }), 'bar1');

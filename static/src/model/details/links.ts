@@ -78,7 +78,7 @@ const PATHS = table((): Record<PciPath, string> => ({
 
 function describePcie(generation: Reading<number>, width: Reading<number>): Reading<string> {
   return together([generation, width], ([gen, lanes]) =>
-    [gen == null ? null : trans.__('gen %1', gen), lanes == null ? null : `×${String(lanes)}`]
+    [gen == null ? null : trans.__('gen %1', gen), lanes == null ? null : `×${lanes}`]
       .filter((part) => part !== null)
       .join(' '),
   );

@@ -34,21 +34,19 @@ export class DashboardBar {
       h('summary', { class: 'gpumon-chip' }, trans.__('Charts')),
       this.charts,
     );
-    this.pause.addEventListener('click', () => {
-      change(togglePaused(this.state, this.now_ms));
-    });
+    this.pause.addEventListener('click', () => change(togglePaused(this.state, this.now_ms)));
     this.layout.append(
       ...(['apart', 'together'] as const).map((layout) =>
-        chip(layout === 'apart' ? trans.__('By GPU') : trans.__('Overlaid'), layout, () => {
-          change({ ...this.state, layout });
-        }),
+        chip(layout === 'apart' ? trans.__('By GPU') : trans.__('Overlaid'), layout, () =>
+          change({ ...this.state, layout }),
+        ),
       ),
     );
     this.spans.append(
       ...SPANS_MIN.map((minutes) =>
-        chip(duration(minutes * 60_000), String(minutes), () => {
-          change({ ...resumed(this.state), span_ms: minutes * 60_000 });
-        }),
+        chip(duration(minutes * 60_000), String(minutes), () =>
+          change({ ...resumed(this.state), span_ms: minutes * 60_000 }),
+        ),
       ),
     );
     this.charts.append(
@@ -89,9 +87,9 @@ export class DashboardBar {
       gpus,
       ({ index }) => String(index),
       ({ index }) => ({
-        element: chip(String(index), String(index), () => {
-          this.change({ ...this.state, gpus: toggled(this.state.gpus, index, this.known) });
-        }),
+        element: chip(String(index), String(index), () =>
+          this.change({ ...this.state, gpus: toggled(this.state.gpus, index, this.known) }),
+        ),
       }),
     );
     this.known = all;

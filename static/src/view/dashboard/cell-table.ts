@@ -78,9 +78,7 @@ class Row {
     private readonly kernelId: string,
     private readonly notebooks: NotebookHost | null,
   ) {
-    this.name.addEventListener('click', () => {
-      notebooks?.open(kernelId);
-    });
+    this.name.addEventListener('click', () => notebooks?.open(kernelId));
     this.element = h('tr', {}, this.started, h('td', {}, this.name, this.notebook), ...this.numbers);
   }
 

@@ -81,29 +81,23 @@ export class Dashboard {
       onRetry: options.onRetry,
       onSpan: null,
     });
-    this.bar = new DashboardBar(this.state, (state) => {
-      this.show(state);
-    });
+    this.bar = new DashboardBar(this.state, (state) => this.show(state));
     this.cells = new CellTable(options.invalidate, options.notebooks);
     setAttribute(this.element, 'role', 'region');
     setAttribute(this.element, 'aria-label', options.title);
     this.element.append(this.header.element, this.bar.element, this.notice.element, this.list, this.cells.element);
-    this.element.addEventListener('keydown', (event) => {
-      this.onKey(event);
-    });
+    this.element.addEventListener('keydown', (event) => this.onKey(event));
     subscription.setMetrics(DRAWN);
     this.screen =
       typeof IntersectionObserver === 'undefined'
         ? null
-        : new IntersectionObserver((entries) => {
-            this.scrolled(entries);
-          });
+        : new IntersectionObserver((entries) => this.scrolled(entries));
     this.sizes =
       typeof ResizeObserver === 'undefined'
         ? null
-        : new ResizeObserver(() => {
-            setAttribute(this.element, 'data-layout', this.element.clientWidth < WIDE_PX ? 'compact' : 'wide');
-          });
+        : new ResizeObserver(() =>
+            setAttribute(this.element, 'data-layout', this.element.clientWidth < WIDE_PX ? 'compact' : 'wide'),
+          );
     this.sizes?.observe(this.element);
   }
 
@@ -148,9 +142,7 @@ export class Dashboard {
       store.sample === null ? [] : sections,
       ({ key }) => key,
       () => this.newSection(),
-      (view) => {
-        view.dispose();
-      },
+      (view) => view.dispose(),
     );
     views.forEach((view, i) => {
       const section = sections[i];
@@ -210,12 +202,8 @@ export class Dashboard {
 
   private newSection(): SectionView {
     const zoom = {
-      onZoom: (a_ms: number, b_ms: number): void => {
-        this.show(zoomed(this.state, a_ms, b_ms));
-      },
-      onReset: (): void => {
-        this.show(resumed(this.state));
-      },
+      onZoom: (a_ms: number, b_ms: number): void => this.show(zoomed(this.state, a_ms, b_ms)),
+      onReset: (): void => this.show(resumed(this.state)),
     };
     return new SectionView(() => new PlotView(this.cursor, this.options.invalidate, zoom), this.screen);
   }

@@ -46,16 +46,12 @@ export function mountDashboard(host: HTMLElement, options: DashboardMountOptions
         state: fromAddress(options.address),
         onState: (state) => options.onAddress?.(toAddress(state)),
         invalidate,
-        onRetry: () => {
-          feed.retryNow();
-        },
+        onRetry: () => feed.retryNow(),
       }),
   );
   mounted.setInterval(options.interval_ms ?? null);
   return {
     ...mounted,
-    show: (address) => {
-      view.show(fromAddress(address));
-    },
+    show: (address) => view.show(fromAddress(address)),
   };
 }

@@ -53,12 +53,8 @@ export class PlotView {
     listener: PlotListener,
   ) {
     this.element = h('figure', { class: 'gpumon-plot' }, h('figcaption', {}, this.title, this.readouts), this.host);
-    this.host.addEventListener('pointermove', (event) => {
-      this.cursor.set(this.chart?.timeAt(event.clientX) ?? null);
-    });
-    this.host.addEventListener('pointerleave', () => {
-      this.cursor.set(null);
-    });
+    this.host.addEventListener('pointermove', (event) => this.cursor.set(this.chart?.timeAt(event.clientX) ?? null));
+    this.host.addEventListener('pointerleave', () => this.cursor.set(null));
     addBrush(this.host, { ...listener, timeAt: (clientX) => this.chart?.timeAt(clientX) ?? null });
   }
 
@@ -166,12 +162,8 @@ class Readout {
   constructor({ series }: PlotLine, onPointed: (pointed: boolean) => void) {
     this.value = new ReadingValue(series);
     this.element = h('div', {}, this.swatch, this.label, h('dd', {}, this.value.element));
-    this.element.addEventListener('pointerenter', () => {
-      onPointed(true);
-    });
-    this.element.addEventListener('pointerleave', () => {
-      onPointed(false);
-    });
+    this.element.addEventListener('pointerenter', () => onPointed(true));
+    this.element.addEventListener('pointerleave', () => onPointed(false));
   }
 
   update(line: PlotLine, unit: Unit, context: PlotContext): void {

@@ -85,7 +85,7 @@ export class RunDialog {
         this.showError('');
         return await response.json();
       }
-      why = plainText((await response.text()).trim()) || `HTTP ${String(response.status)}`;
+      why = plainText((await response.text()).trim()) || `HTTP ${response.status}`;
     } catch {
       why = trans.__('The server is not responding, or is too old to run workloads.');
     }
