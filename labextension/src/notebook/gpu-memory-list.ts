@@ -79,7 +79,7 @@ export class GpuMemoryList implements IRunningSessions.IManager {
 
   private updateVisibility(): void {
     const seen = !document.hidden && (document.querySelector(SIDE_BAR)?.getClientRects().length ?? 0) > 0;
-    this.subscription?.setActive(seen);
+    this.subscription?.update({ active: seen });
     if (seen && this.feed === null) {
       this.feed = this.connection.feed();
       void this.feed.then((feed) => {

@@ -1,6 +1,6 @@
 /** The panel in the side bar. */
 
-import type { Monitor } from '@gpumon/page';
+import type { Mounted } from '@gpumon/page';
 import type { TranslationBundle } from '@jupyterlab/translation';
 
 import type { Connection } from '../server/connection';
@@ -17,7 +17,7 @@ export interface GpuPanelOptions {
   onOpenGpu: (index: number) => void;
 }
 
-export class GpuPanel extends LazyView<Monitor> {
+export class GpuPanel extends LazyView<Mounted> {
   private settings: Settings | null = null;
 
   constructor(private readonly options: GpuPanelOptions) {
@@ -39,7 +39,7 @@ export class GpuPanel extends LazyView<Monitor> {
     this.view?.invalidate();
   }
 
-  protected override async load(): Promise<() => Monitor> {
+  protected override async load(): Promise<() => Mounted> {
     const { connection, notebooks, trans, onOpenGpu } = this.options;
     const [feed, own, { addViewStyle, mountMonitor }] = await Promise.all([
       connection.feed(),

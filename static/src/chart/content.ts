@@ -3,7 +3,7 @@
 import type { Scales } from './line';
 
 /** The part of the past that is shown. */
-export interface Window {
+export interface TimeWindow {
   times_ms: Float64Array;
   /** Which version of the past it is; another where more became known of it. */
   revision: number;
@@ -37,8 +37,25 @@ export interface EventMarker {
   color: string;
 }
 
+/** The colors and letters around the lines. */
+export interface ChartStyle {
+  text: string;
+  muted: string;
+  grid: string;
+  font: string;
+}
+
+/** The vertical axis. */
+export interface ChartAxis {
+  /** Marks stand at round multiples of it. */
+  base: number;
+  text: (value: number) => string;
+}
+
 export interface ChartContent {
-  window: Window;
+  axis: ChartAxis;
+  style: ChartStyle;
+  window: TimeWindow;
   floor: number;
   ceiling: number;
   lines: readonly ChartLine[];

@@ -2,6 +2,7 @@
 
 import type { GpuSample, HostSample, MigSample, Reading } from '../wire';
 import { GPU_FIELDS, HOST_FIELDS, MIG_FIELDS, type Field, type FieldColor } from '../wire/fields';
+import { valueOf } from './reading';
 import { UNITS, type Unit } from './unit';
 
 /** Stands for what each holder has of a GPU's memory. */
@@ -41,6 +42,11 @@ export const MORE_METRICS: readonly Metric[] = GPU_METRICS.filter(({ id }) => !O
 export const HOST_METRICS: readonly Metric<HostSample>[] = charted(HOST_FIELDS);
 
 export const MIG_METRICS: readonly Metric<MigSample>[] = chosen(charted(MIG_FIELDS), IN_MIG_CHARTS);
+
+/** What the value of a metric is out of; `null` where that is not known. */
+export function limitOf<S>({ limit }: Metric<S>, sample: S | null): number | null {
+  return sample === null || limit === null ? null : valueOf(limit(sample));
+}
 
 function charted<S>(fields: readonly Field<S>[]): Metric<S>[] {
   return fields.flatMap(({ id, label, unit, read, limit = null, chart }) =>

@@ -3,6 +3,7 @@
 import { ServerClock } from '../lib/clock';
 import type { SocketPhase } from '../lib/socket';
 import { Timeline, type Column } from '../lib/timeline';
+import type { TimeWindow } from '../chart/content';
 import type {
   CollectorStatus,
   Event,
@@ -141,6 +142,12 @@ export class Store {
   /** A longer time than this between two samples is a gap. */
   get gap_ms(): number {
     return Math.max(2.5 * (this.sample?.interval_ms ?? 1000), 1500);
+  }
+
+  /** What charts show of this part of the past. */
+  window(from_ms: number, to_ms: number): TimeWindow {
+    const { times_ms, revision } = this.timeline;
+    return { times_ms, revision, from_ms, to_ms, gap_ms: this.gap_ms };
   }
 
   private hello(hello: Hello): void {

@@ -33,7 +33,7 @@ function start(host: HTMLElement): void {
   });
   // Between one view and the other, the connection and what is known stay.
   const subscription = feed.subscribe({ changed: () => undefined });
-  subscription.setActive(false);
+  subscription.update({ active: false });
   let shown: Shown | null = null;
   const theme = themeButton(() => shown?.themeChanged());
   const follow = (): void => {

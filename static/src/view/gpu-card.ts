@@ -1,8 +1,8 @@
 /** One GPU: the answer first, its lines and details on demand. */
 
-import type { Band, EventMarker, Window } from '../chart/content';
-import { h, setAttribute, setShown, setText } from '../lib/dom';
-import { plainText } from '../lib/text';
+import type { Band, EventMarker, TimeWindow } from '../chart/content';
+import { button, h, setAttribute, setShown, setText } from '../lib/dom';
+import { joined, plainText } from '../lib/text';
 import { trans } from '../lib/translation';
 import { alertsOf, worstLevel, worstFirst, type Alert } from '../model/condition';
 import { seriesKey, type GpuView } from '../model/gpu';
@@ -25,7 +25,7 @@ import type { Freshness } from './value';
 /** What all cards of one drawing share. */
 export interface CardContext {
   store: Store;
-  window: Window;
+  window: TimeWindow;
   palette: Palette;
   /** Event markers on the time axis of each GPU's charts. */
   markers: ReadonlyMap<number, readonly EventMarker[]>;
@@ -43,8 +43,8 @@ const TURN_MS = 617;
 export interface CardOptions {
   /** Something has to be drawn anew. */
   invalidate: () => void;
-  /** Opens the charts of a GPU; `null` where that is not possible. */
-  onOpenGpu: ((index: number) => void) | null;
+  /** Opens the charts of a GPU; without it, that is not possible. */
+  onOpenGpu?: (index: number) => void;
 }
 
 export class GpuCard {
@@ -65,28 +65,25 @@ export class GpuCard {
   private readonly cells: { id: string; cell: MetricCell }[];
 
   constructor(
-    index: number,
+    readonly gpuIndex: number,
     private readonly cursor: Cursor,
     id: string,
-    private readonly options: CardOptions,
+    options: CardOptions,
   ) {
-    this.visibility = new Visibility(index * TURN_MS);
+    this.visibility = new Visibility(gpuIndex * TURN_MS);
     this.details = new Details(options.invalidate);
     this.cells = METRICS.map((metric) => ({ id: metric.id, cell: new MetricCell(metric, cursor) }));
-    for (const { id: metric, cell } of this.cells) {
-      if (metric === 'memory.used_bytes') {
-        cell.insertBeforeChart(this.bar.element);
-      }
-    }
+    this.cells.find(({ id }) => id === 'memory.used_bytes')?.cell.insertBeforeChart(this.bar.element);
     const body = h('div', { class: 'gpumon-metrics', id }, ...this.cells.map(({ cell }) => cell.element));
-    this.toggle = h('button', { class: 'gpumon-toggle', type: 'button', 'aria-controls': id });
+    this.toggle = button({ class: 'gpumon-toggle', 'aria-controls': id }, () => {
+      this.chosenOpen = !this.isOpen();
+      options.invalidate();
+    });
     const head = h('header', { class: 'gpumon-gpu-head' }, this.index, this.name, this.clocks, this.toggle);
     const { onOpenGpu } = options;
-    if (onOpenGpu !== null) {
+    if (onOpenGpu !== undefined) {
       const title = trans.__('Open charts');
-      const open = h('button', { class: 'gpumon-open', type: 'button', 'aria-label': title, title });
-      open.addEventListener('click', () => onOpenGpu(index));
-      head.insertBefore(open, this.toggle);
+      this.toggle.before(button({ class: 'gpumon-open', 'aria-label': title, title }, () => onOpenGpu(gpuIndex)));
     }
     this.element = h(
       'article',
@@ -96,10 +93,6 @@ export class GpuCard {
       body,
       this.details.element,
     );
-    this.toggle.addEventListener('click', () => {
-      this.chosenOpen = !this.isOpen();
-      this.options.invalidate();
-    });
     this.element.addEventListener('keydown', (event) => this.onKey(event));
     this.element.addEventListener('blur', () => this.cursor.set(null));
   }
@@ -125,16 +118,10 @@ export class GpuCard {
   }
 
   /** It is about to be seen without another frame. */
-  reveal(palette: Palette): void {
+  reveal(): void {
     this.visibility.onScreen = true;
     for (const { cell } of this.cells) {
-      cell.reveal(palette);
-    }
-  }
-
-  setPalette(palette: Palette): void {
-    for (const { cell } of this.cells) {
-      cell.setPalette(palette);
+      cell.reveal();
     }
   }
 
@@ -169,7 +156,7 @@ export class GpuCard {
     setAttribute(this.element, 'aria-label', trans.__('GPU %1, %2', gpu.index, plainText(gpu.name)));
     setText(this.index, String(gpu.index));
     setText(this.name, plainText(gpu.name));
-    setAttribute(this.name, 'title', [gpu.fullName, gpu.uuid, gpu.busId].filter((part) => part !== null).join('\n'));
+    setAttribute(this.name, 'title', joined([gpu.fullName, gpu.uuid, gpu.busId], '\n'));
     this.describeUpdate(gpu, rows, now_ms, store);
     for (const { id, cell } of this.cells) {
       cell.update(now, store.timeline.values(seriesKey(gpu, id)), window, freshness);
@@ -183,7 +170,7 @@ export class GpuCard {
   private describeUpdate(gpu: GpuView, rows: readonly HolderRow[], now_ms: number, store: Store): void {
     const now = gpu.now;
     const reasons = now?.health.state === 'ok' ? valueOf(now.throttle_reasons) : null;
-    const clocks = reasons === null ? null : describeClock(reasons);
+    const clocks = describeClock(reasons ?? []);
     setText(this.clocks, clocks?.text ?? '');
     setAttribute(this.clocks, 'title', clocks?.title ?? null);
     const health = now === null ? null : describeHealth(now.health, now_ms);

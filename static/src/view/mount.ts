@@ -2,6 +2,7 @@
 
 import { FrameLoop } from '../lib/frame-loop';
 import type { Feed, Subscription } from '../model/feed';
+import type { ViewContext } from './store-view';
 
 /** Something to be drawn. */
 export interface View {
@@ -12,6 +13,13 @@ export interface View {
   /** What cannot be seen is to be drawn, too, once. */
   revealAll: () => void;
   dispose: () => void;
+}
+
+export interface MountOptions {
+  /** Where what is shown comes from. */
+  feed: Feed;
+  /** The time between two samples; without it, the server's own. */
+  interval_ms?: number;
 }
 
 /** A view in its place. */
@@ -33,11 +41,11 @@ const TICK_MS = 1000;
 /** Tables and lists of readings are read, not watched: once a second is often enough for them. */
 const WHOLE_MS = 900;
 
-/** Shows a view inside `host`. `make` receives the function that requests a drawing, and the subscription. */
+/** Shows a view inside `host`. */
 export function mountView<V extends View>(
   host: HTMLElement,
-  feed: Feed,
-  make: (invalidate: () => void, subscription: Subscription) => V,
+  { feed, interval_ms }: MountOptions,
+  make: (context: ViewContext, subscription: Subscription) => V,
 ): Mounted & { view: V } {
   let visible = true;
   let active = true;
@@ -62,7 +70,8 @@ export function mountView<V extends View>(
       }
     },
   });
-  const view = make(invalidate, subscription);
+  subscription.update({ interval_ms: interval_ms ?? null });
+  const view = make({ invalidate, onRetry: () => feed.retryNow() }, subscription);
 
   const updateVisibility = (): void => {
     const now = visible && !document.hidden;
@@ -71,7 +80,7 @@ export function mountView<V extends View>(
     }
     active = now;
     loop.setRunning(active);
-    subscription.setActive(active);
+    subscription.update({ active });
     if (active) {
       loop.invalidate();
     }
@@ -100,7 +109,7 @@ export function mountView<V extends View>(
       visible = now;
       updateVisibility();
     },
-    setInterval: subscription.setInterval,
+    setInterval: (ms) => subscription.update({ interval_ms: ms }),
     invalidate,
     themeChanged: () => view.themeChanged(),
     dispose: () => {

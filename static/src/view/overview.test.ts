@@ -23,13 +23,9 @@ beforeEach(() => {
   overview = new Overview(store, {
     title: 'GPUs',
     connectingMessage: 'Wait.',
-    actions: [],
     notebooks,
-    onOpenGpu: null,
-    spanMinutes: 2,
     invalidate: () => overview.render(),
     onRetry: () => undefined,
-    runner: null,
   });
   document.body.append(overview.element);
 });

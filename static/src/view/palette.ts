@@ -1,6 +1,6 @@
 /** The colors of the style sheet, for drawing on a canvas. */
 
-import type { ChartStyle } from '../chart/chart';
+import type { ChartStyle } from '../chart/content';
 import { SLOTS } from '../model/holders';
 import type { Color } from '../model/metric';
 import type { Level } from '../model/describe';

@@ -1,6 +1,6 @@
 /** The button that opens the run dialog, which is loaded when it is first opened. */
 
-import { h, setAttribute, setShown, setText } from '../lib/dom';
+import { button, h, setAttribute, setShown, setText } from '../lib/dom';
 import { trans } from '../lib/translation';
 import type { GpuView } from '../model/gpu';
 import type { Store } from '../model/store';
@@ -16,15 +16,14 @@ export interface Runner {
 }
 
 export class RunEntry {
-  readonly button = h(
-    'button',
+  readonly button = button(
     {
       class: 'gpumon-chip gpumon-run-button',
-      type: 'button',
       title: trans.__('Run a benchmark, a stress test or an out-of-memory demo'),
       'aria-expanded': 'false',
       'data-testid': 'gpumon-run',
     },
+    () => void this.toggle(),
     trans.__('Run'),
   );
   readonly element = h('section', {
@@ -41,9 +40,6 @@ export class RunEntry {
     private readonly invalidate: () => void,
   ) {
     setShown(this.element, false);
-    this.button.addEventListener('click', () => {
-      void this.toggle();
-    });
     this.element.addEventListener('keydown', (event) => {
       if (event.key === 'Escape') {
         event.stopPropagation();

@@ -66,7 +66,7 @@ const it = base
       response.setHeader('Content-Type', 'text/html').end('<!doctype html><title>stranger</title>');
     });
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    onCleanup(() => server.close());
+    onCleanup(() => void server.close());
     stranger.url = `http://127.0.0.1:${String((server.address() as AddressInfo).port)}/user/me/`;
     return stranger;
   })

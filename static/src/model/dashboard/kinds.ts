@@ -37,8 +37,8 @@ export const HOST_CHARTS: readonly ChartKind<HostSample>[] = [
 /** MIG devices have charts of their own. */
 export const MIG_CHART = { id: 'mig', title: () => trans.__('MIG devices') };
 
-/** The names of all charts. */
-export const CHART_IDS: readonly string[] = [...GPU_CHARTS, MIG_CHART, ...HOST_CHARTS].map(({ id }) => id);
+export const CHARTS: readonly Pick<ChartKind, 'id' | 'title'>[] = [...GPU_CHARTS, MIG_CHART, ...HOST_CHARTS];
+export const CHART_IDS = CHARTS.map(({ id }) => id);
 
 /** Its lines are the fields that name it in the catalogue. */
 function kind<S>(id: string, title: () => string, all: readonly Metric<S>[]): ChartKind<S> {

@@ -33,8 +33,13 @@ export interface DetailRow {
   reading: Reading<string>;
 }
 
+export interface RowGroup {
+  title: string;
+  rows: DetailRow[];
+}
+
 export interface DetailGroups {
-  groups: { title: string; rows: DetailRow[] }[];
+  groups: RowGroup[];
   /** Of all rows, those that are looked at most. */
   keys: DetailRow[];
   /** What this board or driver does not have, by its labels. */

@@ -1,6 +1,6 @@
 /** The dialog from which workloads are run: a choice, what runs, and what did. */
 
-import { h, keyed, setShown, setText } from '../../lib/dom';
+import { h, KeyedRows, setShown, setText } from '../../lib/dom';
 import { plainText } from '../../lib/text';
 import { trans } from '../../lib/translation';
 import type { GpuView } from '../../model/gpu';
@@ -20,7 +20,11 @@ export class RunDialog {
   private readonly error = h('p', { class: 'gpumon-run-error', role: 'alert' });
   private readonly liveRegion = h('div', { class: 'gpumon-visually-hidden', role: 'status', 'aria-live': 'polite' });
   private readonly list = h('div', { class: 'gpumon-run-list' });
-  private readonly cards = new Map<string, RunCard>();
+  private readonly cards = new KeyedRows(
+    this.list,
+    ({ run }: RunState) => run,
+    ({ run }) => this.newCard(run),
+  );
   /** The announced status of each run. */
   private readonly announced = new Map<string, string>();
 
@@ -45,14 +49,7 @@ export class RunDialog {
     const runs = [...this.store.runs.values()].sort((a, b) => b.started_ms - a.started_ms);
     const busy = runs.find(({ status, own }) => own && status === 'running');
     this.choice.update(gpus, busy !== undefined);
-    const cards = keyed(
-      this.list,
-      this.cards,
-      runs,
-      ({ run }) => run,
-      ({ run }) => this.newCard(run),
-    );
-    runs.forEach((run, i) => cards[i]?.update(run, gpus, freshness, i === 0));
+    this.cards.update(runs, (card, run) => card.update(run, gpus, freshness, run === runs[0]));
     this.announce(runs);
   }
 
