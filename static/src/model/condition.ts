@@ -22,7 +22,7 @@ const RANKS: readonly Level[] = ['critical', 'warning', 'notice', 'none'];
 
 /** A GPU's conditions, the worst first, then the oldest; without the forecast, which is shown for itself. */
 export function alertsOf(gpu: GpuSample | null, now_ms: number): Alert[] {
-  const processes = (gpu === null ? null : valueOf(gpu.processes)) ?? [];
+  const processes = valueOf(gpu?.processes) ?? [];
   const shown = (gpu?.conditions ?? []).filter(({ condition }) => condition !== 'memory_filling');
   const oldestFirst = shown.sort((a, b) => a.since_ms - b.since_ms);
   return worstFirst(

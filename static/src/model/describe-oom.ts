@@ -116,7 +116,7 @@ function gpuOf(error: OomError, held: readonly number[], { inventory, sample }: 
   const all = gpusOf(inventory, sample);
   const possible = held.length === 0 ? all : all.filter(({ index }) => held.includes(index));
   const short = possible.filter(({ now }) => {
-    const free = now === null ? null : valueOf(now.memory.free_bytes);
+    const free = valueOf(now?.memory.free_bytes);
     return free !== null && error.asked_bytes !== null && free < error.asked_bytes;
   });
   const [gpu, ...others] = possible.length > 1 && short.length > 0 ? short : possible;

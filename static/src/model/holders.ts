@@ -152,7 +152,7 @@ export function heldKey(gpu: { index: number; uuid: string | null }, holder: str
 
 function groupsOf(now: GpuSample | null): Map<string, Process[]> {
   const groups = new Map<string, Process[]>();
-  for (const process of (now === null ? null : valueOf(now.processes)) ?? []) {
+  for (const process of valueOf(now?.processes) ?? []) {
     const holder = holderOf(process);
     groups.set(holder, [...(groups.get(holder) ?? []), process]);
   }

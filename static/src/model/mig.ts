@@ -25,11 +25,11 @@ export interface MigRow {
 /** A GPU's MIG devices in the driver's order; empty where MIG is off. */
 export function migRows(gpu: GpuView): MigRow[] {
   const devices = new Map(gpu.migDevices.map((device) => [device.uuid, device]));
-  return ((gpu.now === null ? null : valueOf(gpu.now.mig_devices)) ?? []).map((now) => {
+  return (valueOf(gpu.now?.mig_devices) ?? []).map((now) => {
     const device = devices.get(now.uuid);
     const instance = migName(now);
-    const profile = device === undefined ? null : valueOf(device.profile);
-    const sms = device === undefined ? null : valueOf(device.multiprocessors);
+    const profile = valueOf(device?.profile);
+    const sms = valueOf(device?.multiprocessors);
     const used = valueOf(now.memory.used_bytes);
     const total = valueOf(now.memory.total_bytes);
     return {

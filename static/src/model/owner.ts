@@ -8,7 +8,7 @@ import { valueOf } from './reading';
 /** The file name of the notebook whose kernel it is, or whose kernel started it; `null` where there is none. */
 export function notebookName(process: Process): string | null {
   const notebook = valueOf(process.owner)?.notebook;
-  const path = notebook === undefined ? null : valueOf(notebook.path);
+  const path = valueOf(notebook?.path);
   return path === null ? null : plainText(path.split('/').at(-1) ?? path, 120);
 }
 

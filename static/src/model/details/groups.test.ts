@@ -32,7 +32,7 @@ function rowOf(gpu: GpuView, id: string): DetailRow | undefined {
 function text(id: string, given: Given = {}): string | null {
   const gpu = view(given);
   const row = rowOf(gpu, id);
-  const value = row === undefined ? null : valueOf(row.reading);
+  const value = valueOf(row?.reading);
   return value === null ? null : [value, row?.detail.rest?.(gpu) ?? ''].join(' ').trim().replaceAll('\u00a0', ' ');
 }
 
