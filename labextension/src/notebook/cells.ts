@@ -41,12 +41,10 @@ export class CellCosts implements IDisposable {
   ) {
     addStyle('gpumon-cell-style', cellStyle);
     this.lines = new BelowCells(panel, () => new CellLine());
-    this.subscription = new PageSubscription(feed, {
-      changed: (frame) => {
-        if (frame?.type === 'sample') {
-          this.onSample();
-        }
-      },
+    this.subscription = new PageSubscription(feed, (frame) => {
+      if (frame?.type === 'sample') {
+        this.onSample();
+      }
     });
     this.executions = new Runs(panel.sessionContext, {
       started: (key, what) => {

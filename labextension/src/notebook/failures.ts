@@ -40,14 +40,12 @@ export class CellFailures implements IDisposable {
     addStyle('gpumon-oom-style', oomStyle);
     // Nearer to the error than what the run took.
     this.notes = new BelowCells(panel, () => new OomNote(notebooks), '.gpumon-cell-line');
-    this.subscription = new PageSubscription(feed, {
-      changed: (frame) => {
-        if (frame?.type === 'sample') {
-          for (const failure of this.fresh.splice(0)) {
-            this.show(failure, fuller(failure.before, frame, failure.kernelId));
-          }
+    this.subscription = new PageSubscription(feed, (frame) => {
+      if (frame?.type === 'sample') {
+        for (const failure of this.fresh.splice(0)) {
+          this.show(failure, fuller(failure.before, frame, failure.kernelId));
         }
-      },
+      }
     });
     this.executions = new Runs(panel.sessionContext, {
       started: (run, { cellId, kernelId }) => {

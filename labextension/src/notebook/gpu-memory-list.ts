@@ -83,9 +83,7 @@ export class GpuMemoryList implements IRunningSessions.IManager {
     if (seen && this.feed === null) {
       this.feed = this.connection.feed();
       void this.feed.then((feed) => {
-        this.subscription = feed.subscribe({
-          changed: () => this.update(feed),
-        });
+        this.subscription = feed.subscribe(() => this.update(feed));
         this.updateVisibility();
       });
     }

@@ -36,7 +36,7 @@ export class InNotebooks {
   private readonly failures: PerNotebook;
   private readonly accelerators: PerNotebook;
   private memoryWatch: IDisposable | null = null;
-  private statusItem: IDisposable | null = null;
+  private statusItem: Pick<IDisposable, 'dispose'> | null = null;
 
   constructor(private readonly options: InNotebooksOptions) {
     const { connection, notebooks, trans, showPanel } = options;
@@ -45,8 +45,8 @@ export class InNotebooks {
       return new CellCosts(notebook, feed);
     });
     this.chips = new PerNotebook(async (notebook) => {
-      const [feed, { ToolbarChip }] = await Promise.all([connection.feed(), import('./notebook-chunk')]);
-      return new ToolbarChip(notebook, feed, showPanel);
+      const [feed, { addToolbarChip }] = await Promise.all([connection.feed(), import('./notebook-chunk')]);
+      return addToolbarChip(notebook, feed, showPanel);
     });
     this.failures = new PerNotebook(async (notebook) => {
       const [feed, own, { CellFailures, MemoryWatch }] = await Promise.all([
@@ -111,9 +111,6 @@ export class InNotebooks {
     const item = new StatusChip(app.shell, feed, this.open, showPanel);
     const registration = statusBar.registerStatusItem(STATUS_ID, { item, align: 'left', rank: STATUS_RANK });
     this.statusItem = {
-      get isDisposed() {
-        return item.isDisposed;
-      },
       dispose: () => {
         registration.dispose();
         item.dispose();

@@ -44,7 +44,7 @@ function receive(frame: ServerFrame): void {
 }
 
 function joined(): Subscription {
-  return feed.subscribe({ changed: () => undefined });
+  return feed.subscribe(() => undefined);
 }
 
 describe('how often samples come', () => {
@@ -128,10 +128,8 @@ describe('a server of another version', () => {
 it('tells nobody who has left', () => {
   const seen = vi.fn();
   let late: Subscription | null = null;
-  const first = feed.subscribe({
-    changed: () => late?.unsubscribe(),
-  });
-  late = feed.subscribe({ changed: seen });
+  const first = feed.subscribe(() => late?.unsubscribe());
+  late = feed.subscribe(seen);
   connect();
   expect(seen).not.toHaveBeenCalled();
   first.unsubscribe();

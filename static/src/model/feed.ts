@@ -18,11 +18,8 @@ export interface FeedOptions {
   checkVersion?: (version: string) => Diagnosis | null;
 }
 
-/** Receives the updates of a feed. */
-export interface FeedListener {
-  /** The store has changed, by `frame`, or by the connection where that is `null`. */
-  changed: (frame: ServerFrame | null) => void;
-}
+/** The store has changed, by `frame`, or by the connection where that is `null`. */
+export type FeedListener = (frame: ServerFrame | null) => void;
 
 /** What a subscriber asks for. */
 export interface SubscriptionOptions {
@@ -162,7 +159,7 @@ export class Feed {
     for (const listener of [...this.subscriptions.keys()]) {
       // An earlier listener may have ended this subscription.
       if (this.subscriptions.has(listener)) {
-        listener.changed(frame);
+        listener(frame);
       }
     }
   }

@@ -1,7 +1,7 @@
 /** The fields of the catalogue that have a line over time, as the page draws them. */
 
 import type { GpuSample, HostSample, MigSample, Reading } from '../wire';
-import { GPU_FIELDS, HOST_FIELDS, MIG_FIELDS, type Field, type FieldColor } from '../wire/fields';
+import { GPU_FIELDS, HOST_FIELDS, MIG_FIELDS, OVERVIEW, type Field, type FieldColor } from '../wire/fields';
 import { valueOf } from './reading';
 import { UNITS, type Unit } from './unit';
 
@@ -28,16 +28,12 @@ export interface Metric<S = GpuSample> {
   limit: ((sample: S) => Reading<number>) | null;
 }
 
-const OVERVIEW = ['utilization.gpu_percent', 'memory.used_bytes', 'power.draw_watts', 'temperature.gpu_celsius'];
 const IN_MIG_CHARTS = ['mig.memory.used_bytes', 'mig.activity.sm_percent'];
 
 export const GPU_METRICS: readonly Metric[] = charted(GPU_FIELDS);
 
 /** What an overview shows of each GPU; the server tells its history unasked. */
 export const METRICS: readonly Metric[] = chosen(GPU_METRICS, OVERVIEW);
-
-/** What charts can show besides. */
-export const MORE_METRICS: readonly Metric[] = GPU_METRICS.filter(({ id }) => !OVERVIEW.includes(id));
 
 export const HOST_METRICS: readonly Metric<HostSample>[] = charted(HOST_FIELDS);
 

@@ -32,7 +32,7 @@ function start(host: HTMLElement): void {
     request: (path, init) => fetch(new URL(path, document.baseURI), init),
   });
   // Between one view and the other, the connection and what is known stay.
-  const subscription = feed.subscribe({ changed: () => undefined });
+  const subscription = feed.subscribe(() => undefined);
   subscription.update({ active: false });
   let shown: Shown | null = null;
   const theme = themeButton(() => shown?.themeChanged());

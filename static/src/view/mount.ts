@@ -60,15 +60,13 @@ export function mountView<V extends View>(
     whole_ms = whole ? drawn_ms : whole_ms;
     view.render(whole);
   });
-  const subscription = feed.subscribe({
-    changed: (frame) => {
-      if (frame?.type === 'sample' || frame?.type === 'run') {
-        loop.invalidateThrottled();
-      } else if (frame?.type !== 'details') {
-        // Details change slowly, and come to light with the next sample.
-        loop.invalidate();
-      }
-    },
+  const subscription = feed.subscribe((frame) => {
+    if (frame?.type === 'sample' || frame?.type === 'run') {
+      loop.invalidateThrottled();
+    } else if (frame?.type !== 'details') {
+      // Details change slowly, and come to light with the next sample.
+      loop.invalidate();
+    }
   });
   subscription.update({ interval_ms: interval_ms ?? null });
   const view = make({ invalidate, onRetry: () => feed.retryNow() }, subscription);

@@ -5,11 +5,11 @@ import { trans } from '../../lib/translation';
 import type { HostSample, Reading, Sample } from '../../wire';
 import { seriesKey, type GpuView } from '../gpu';
 import { heldKey, type HolderRow } from '../holders';
-import { GPU_METRICS, HELD, HOST_METRICS, MIG, MIG_METRICS, type Color, type Metric } from '../metric';
+import { GPU_METRICS, HELD, HOST_METRICS, limitOf, MIG, MIG_METRICS, type Color, type Metric } from '../metric';
 import { migRows } from '../mig';
-import { absenceOf, valueOf } from '../reading';
+import { absenceOf } from '../reading';
 import { PERCENT, type Unit } from '../unit';
-import { GPU_CHARTS, HOST_CHARTS, MIG_CHART, type ChartKind } from './kinds';
+import { GPU_CHARTS, HOST_CHARTS, type ChartKind } from './kinds';
 import type { DashboardState } from './state';
 
 /** One line of a chart. */
@@ -84,7 +84,7 @@ function ofGpu(gpu: GpuView, kinds: readonly ChartKind[], input: PlotsInput): Se
   const plots = able.map((kind) => gpuPlot(gpu, kind, input.holders.get(gpu.index) ?? []));
   const missing = kinds.filter((kind) => !able.includes(kind)).map(({ title }) => title());
   const title = `${gpu.index} ${plainText(gpu.name)}`;
-  const mig = wants(input.state, MIG_CHART.id) ? migPlots(gpu) : [];
+  const mig = wants(input.state, MIG) ? migPlots(gpu) : [];
   return { key: `gpu ${gpu.index}`, gpu, title, plots: [...plots, ...mig], missing };
 }
 
@@ -104,7 +104,7 @@ function gpuPlot(gpu: GpuView, { id, title, metrics }: ChartKind, holders: reado
     now: memory_bytes,
   }));
   const [first] = able;
-  const limit = gpu.now === null || !first?.limit ? null : valueOf(first.limit(gpu.now));
+  const limit = first ? limitOf(first, gpu.now) : null;
   const unit = (first ?? metrics[0])?.unit ?? PERCENT;
   const key = `gpu ${gpu.index} ${id}`;
   return { key, title: title(), unit, lines: lines.map(whole), stack, limit, gpu: gpu.index };
@@ -121,13 +121,9 @@ function ofAll(gpus: readonly GpuView[], kinds: readonly ChartKind[]): Section {
         series: seriesKey(gpu, metric.id),
         now: readOf(gpu, metric),
       }));
-      const limits = able.map((gpu) =>
-        gpu.now === null || metric.limit === null ? null : valueOf(metric.limit(gpu.now)),
-      );
-      const limit = limits.reduce((most, one) => (one !== null && one > (most ?? 0) ? one : most), null);
-      return able.length === 0
-        ? []
-        : [{ key: `all ${metric.id}`, title: metric.label(), unit: metric.unit, lines, stack: [], limit, gpu: null }];
+      const limit = Math.max(...able.map((gpu) => limitOf(metric, gpu.now) ?? 0)) || null;
+      const { id, label, unit } = metric;
+      return able.length === 0 ? [] : [{ key: `all ${id}`, title: label(), unit, lines, stack: [], limit, gpu: null }];
     }),
   );
   return { key: 'all', gpu: null, title: trans._n('%1 GPU', '%1 GPUs', gpus.length), plots, missing: [] };
@@ -142,7 +138,7 @@ function migPlots(gpu: GpuView): Plot[] {
       series: seriesKey({ index: -1, uuid: row.uuid }, metric.id),
       now: i === 0 ? row.used_bytes : row.sm_percent,
     }));
-    const able = lines.filter(({ now }) => now === null || absenceOf(now) === null);
+    const able = lines.filter(({ now }) => absenceOf(now) === null);
     const stack = i === 0 ? able : [];
     return able.length === 0
       ? []
@@ -167,16 +163,15 @@ function hostPlot({ id, title, metrics }: ChartKind<HostSample>, sample: Sample 
       const now = host === null ? null : metric.read(host);
       return { label: metric.line(), color: metric.color, series: metric.id, now };
     })
-    .filter(({ now }) => now === null || absenceOf(now) === null);
+    .filter(({ now }) => absenceOf(now) === null);
   const [first] = metrics;
-  const limit = host === null || !first?.limit ? null : valueOf(first.limit(host));
+  const limit = first ? limitOf(first, host) : null;
   return { key: `host ${id}`, title: title(), unit: first?.unit ?? PERCENT, lines, stack: [], limit, gpu: null };
 }
 
 /** Whether a reading may have something to show: what a board or driver does not have never does. */
 function isThere(gpu: GpuView, metric: Metric): boolean {
-  const absence = gpu.now === null ? null : absenceOf(metric.read(gpu.now));
-  return absence?.absent !== 'not_supported';
+  return absenceOf(readOf(gpu, metric))?.absent !== 'not_supported';
 }
 
 function readOf({ now }: GpuView, metric: Metric): Reading<number> | null {

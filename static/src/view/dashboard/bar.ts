@@ -4,9 +4,10 @@ import { button, h, KeyedRows, setAttribute, setShown, setText } from '../../lib
 import { duration, timeOfDay } from '../../lib/format';
 import { plainText } from '../../lib/text';
 import { trans } from '../../lib/translation';
-import { CHART_IDS, CHARTS } from '../../model/dashboard/kinds';
+import { CHART_IDS } from '../../model/dashboard/kinds';
 import { isPaused, rangeOf, resumed, SPANS_MIN, togglePaused, type DashboardState } from '../../model/dashboard/state';
 import type { GpuView } from '../../model/gpu';
+import { CHARTS } from '../../wire/fields';
 
 export class DashboardBar {
   readonly element: HTMLElement;
