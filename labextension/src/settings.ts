@@ -23,18 +23,8 @@ export interface Settings {
   warnMinutes: number;
 }
 
-const DEFAULTS: Settings = {
-  cellLine: true,
-  notebookUse: true,
-  memoryWarnings: true,
-  accelerators: true,
-  interval: 1,
-  spanMinutes: 2,
-  charts: [],
-  memoryUnit: 'GiB',
-  temperatureUnit: '°C',
-  warnMinutes: 5,
-};
+/** The defaults of the schema, put here by the build. */
+declare const SETTINGS_DEFAULTS: Settings;
 
 /** Hands on the settings, now and whenever they change. Where they cannot be read, the defaults hold. */
 export async function followSettings(
@@ -46,12 +36,12 @@ export async function followSettings(
     const settings = await registry?.load(plugin);
     const update = (): void => {
       // The schema has seen to the types, and to the limits.
-      apply({ ...DEFAULTS, ...(settings?.composite as Partial<Settings> | undefined) });
+      apply({ ...SETTINGS_DEFAULTS, ...(settings?.composite as Partial<Settings> | undefined) });
     };
     settings?.changed.connect(update);
     update();
   } catch (error) {
     console.warn('gpumon: its settings cannot be read, so the defaults hold', error);
-    apply(DEFAULTS);
+    apply(SETTINGS_DEFAULTS);
   }
 }

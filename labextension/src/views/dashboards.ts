@@ -3,22 +3,17 @@
 import type { ILayoutRestorer, JupyterFrontEnd } from '@jupyterlab/application';
 import { WidgetTracker, type MainAreaWidget } from '@jupyterlab/apputils';
 import { URLExt } from '@jupyterlab/coreutils';
-import type { TranslationBundle } from '@jupyterlab/translation';
 
-import type { Connection } from '../server/connection';
 import type { DashboardPanel } from './dashboard-panel';
-import type { LabNotebooks } from '../notebook/notebooks';
+import type { LazyViewOptions } from './lazy-view';
 import type { Settings } from '../settings';
 
-export interface DashboardsOptions {
+export interface DashboardsOptions extends LazyViewOptions {
   app: JupyterFrontEnd;
-  connection: Connection;
-  notebooks: () => Promise<LabNotebooks>;
   /** Notebook 7 has none. */
   restorer: ILayoutRestorer | null;
   /** Whether the main area has tabs; that of Notebook 7 holds one document. */
   hasTabs: boolean;
-  trans: TranslationBundle;
 }
 
 export class Dashboards {
