@@ -33,7 +33,7 @@ export class EventList {
       this.whole = !this.whole;
       invalidate();
     });
-    const heading = h('h2', { class: 'gpumon-heading' }, trans.__('Events'));
+    const heading = h('h2', {}, trans.__('Events'));
     this.element = h(
       'section',
       { class: 'gpumon-section', 'aria-label': trans.__('Events') },

@@ -7,6 +7,7 @@ import { table, trans } from '../lib/translation';
 import { processName, textOf, type HolderRow, type OmittedRow, type UnreadableRow } from '../model/holders';
 import { runsIn, sharedBy } from '../model/owner';
 import type { NotebookHost } from './notebook-host';
+import { setPaint } from './palette';
 import { ReadingValue, type Freshness } from './value';
 
 type RowData = HolderRow | UnreadableRow | OmittedRow;
@@ -48,7 +49,7 @@ export class HolderTable {
 /** One list with its heading. */
 class HolderSection {
   readonly element: HTMLElement;
-  private readonly heading = h('h2', { class: 'gpumon-heading' });
+  private readonly heading = h('h2');
   private readonly body = h('tbody');
   private readonly table: HTMLTableElement;
   private readonly rows = new KeyedRows<RowData, Row>(
@@ -143,7 +144,7 @@ class ReadableRow implements Row {
     setAttribute(this.element, 'data-pid', pid);
     setAttribute(this.element, 'data-process-gpu', String(row.gpu));
     setText(this.gpu, String(row.gpu));
-    setAttribute(this.swatch, 'data-paint', String(row.slot));
+    setPaint(this.swatch, row.slot);
     const commandText = command.reason === null ? command.text : trans.__('command line %1', command.reason);
     const own = row.notebook === null ? null : (this.host?.nameOf(row.notebook.kernel_id) ?? null);
     const name = own === null ? row.name : plainText(own, 120);

@@ -30,7 +30,7 @@ export class HostStrip {
     this.element = h(
       'section',
       { class: 'gpumon-section', 'aria-label': trans.__('Machine') },
-      h('h2', { class: 'gpumon-heading' }, trans.__('Machine')),
+      h('h2', {}, trans.__('Machine')),
       list,
     );
   }

@@ -4,6 +4,7 @@ import { h, KeyedRows, setAttribute, setStyle, setText } from '../lib/dom';
 import { memorySize } from '../lib/format';
 import { trans } from '../lib/translation';
 import { memorySentence, type Segment } from '../model/memory';
+import { setPaint } from './palette';
 
 /** A name needs about this share of a narrow bar. */
 const LABEL_SHARE = 0.22;
@@ -22,7 +23,7 @@ export class MemoryBar {
   update(segments: readonly Segment[]): void {
     setAttribute(this.element, 'aria-label', trans.__('Memory: %1', memorySentence(segments) || trans.__('unknown')));
     this.parts.update(segments, ({ element, label }, segment) => {
-      setAttribute(element, 'data-paint', String(segment.paint));
+      setPaint(element, segment.paint);
       setAttribute(element, 'title', `${segment.label}: ${memorySize(segment.bytes)}`);
       setStyle(element, 'width', `${(segment.share * 100).toFixed(2)}%`);
       const named = typeof segment.paint === 'number' && segment.key !== 'other' && segment.share >= LABEL_SHARE;

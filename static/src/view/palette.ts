@@ -1,5 +1,6 @@
 /** The colors of the style sheet, for drawing on a canvas. */
 
+import { setAttribute, setStyle } from '../lib/dom';
 import type { ChartStyle } from '../chart/content';
 import { SLOTS } from '../model/holders';
 import type { Color } from '../model/metric';
@@ -16,6 +17,12 @@ export interface Palette extends ChartStyle {
 /** A color by its name or place. */
 export function colorOf(palette: Palette, color: Color): string {
   return typeof color === 'number' ? (palette.slots[color % SLOTS] ?? palette.text) : palette.lines[color];
+}
+
+/** Paints an element in the color of a holder, or as memory of no holder. */
+export function setPaint(element: HTMLElement, paint: number | string): void {
+  setAttribute(element, 'data-paint', String(paint));
+  setStyle(element, 'background', typeof paint === 'number' ? `var(--gpumon-process-${paint})` : '');
 }
 
 /** Reads the colors that hold for `root` just now; a change of theme needs another reading. */

@@ -48,7 +48,7 @@ export class CellTable {
     this.element = h(
       'section',
       { 'data-testid': 'gpumon-cells' },
-      h('h2', { class: 'gpumon-heading' }, trans.__('Cells by cost')),
+      h('h2', {}, trans.__('Cells by cost')),
       h('table', { class: 'gpumon-processes gpumon-cells' }, h('thead', {}, head), this.body),
     );
   }

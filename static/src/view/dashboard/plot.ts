@@ -36,7 +36,7 @@ export class PlotView {
   /** The arguments of the last drawing, which may have been skipped. */
   private latest: [plot: Plot, context: PlotContext, bands: readonly Band[], markers: readonly EventMarker[]] | null =
     null;
-  private readonly title = h('h3', { class: 'gpumon-plot-title' });
+  private readonly title = h('h3');
   private readonly readouts = h('dl', { class: 'gpumon-readouts' });
   private readonly values = new KeyedRows(
     this.readouts,

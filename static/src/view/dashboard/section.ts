@@ -15,7 +15,7 @@ export interface PlotAnnotations {
 
 export class SectionView {
   readonly element: HTMLElement;
-  private readonly heading = h('h2', { class: 'gpumon-heading' });
+  private readonly heading = h('h2');
   private readonly grid = h('div', { class: 'gpumon-plots' });
   private readonly missing = h('p', { class: 'gpumon-missing' });
   private readonly plots = new KeyedRows(
