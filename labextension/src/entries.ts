@@ -11,7 +11,6 @@ import type { Connection } from './server/connection';
 export interface EntriesOptions {
   app: JupyterFrontEnd;
   connection: Connection;
-  /** What there is to open. */
   commands: readonly string[];
   palette: ICommandPalette | null;
   launcher: ILauncher | null;

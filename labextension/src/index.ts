@@ -20,7 +20,6 @@ import { followSettings, type Settings } from './settings';
 
 const PLUGIN_ID = 'gpumon:plugin';
 
-/** The commands of this extension. */
 const CommandIDs = {
   open: 'gpumon:open',
   openDashboard: 'gpumon:open-dashboard',

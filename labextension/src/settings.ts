@@ -3,13 +3,9 @@
 import type { ISettingRegistry } from '@jupyterlab/settingregistry';
 
 export interface Settings {
-  /** Whether cells have a line that says what they took of the GPUs. */
   cellLine: boolean;
-  /** Whether notebooks say in their toolbar, and in the status bar, what they have of the GPUs now. */
   notebookUse: boolean;
-  /** Whether it is told that GPU memory runs out, and below a cell that has failed for it, who holds it. */
   memoryWarnings: boolean;
-  /** Whether notebooks have a button that loads cudf.pandas and cuml.accel, where their kernel has them. */
   accelerators: boolean;
   /** Seconds between two samples in the panel and in charts. */
   interval: number;

@@ -125,7 +125,6 @@ export class AcceleratorButton extends Widget {
     }
   }
 
-  /** Restarts the kernel if somebody says so. */
   private async offerRestart(title: string, label: string): Promise<boolean> {
     const { trans } = this;
     const { button } = await showDialog({
@@ -163,7 +162,6 @@ export class AcceleratorButton extends Widget {
   }
 }
 
-/** The names of accelerators, and of what they accelerate. */
 function naming(accelerators: readonly Accelerator[]): [string, string] {
   return [accelerators.map(({ name }) => name).join(', '), accelerators.map(({ library }) => library).join(', ')];
 }

@@ -10,7 +10,6 @@ import { addToToolbar, type NotebookPanel } from './notebook-panel';
 import { PageSubscription } from '../page-subscription';
 import { addStyle } from '../style';
 
-/** A chip that follows a feed. */
 class ChipWidget extends Widget {
   private readonly chip: Chip;
   private readonly subscription: PageSubscription;
@@ -47,7 +46,6 @@ class ChipWidget extends Widget {
   }
 }
 
-/** A chip in a notebook's toolbar. */
 export function addToolbarChip(panel: NotebookPanel, feed: Feed, onClick: () => void): Widget {
   const chip = new ChipWidget(feed, () => panel, onClick);
   addToToolbar(panel, 'gpumon', chip);

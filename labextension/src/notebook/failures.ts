@@ -19,7 +19,6 @@ interface Failure {
   cellId: string;
   kernelId: string;
   error: OomError;
-  /** The newest sample before it. */
   before: Sample | null;
 }
 

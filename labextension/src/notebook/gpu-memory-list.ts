@@ -15,7 +15,6 @@ import type { Connection } from '../server/connection';
 /** The side bar's own part, in JupyterLab and in Notebook 7. */
 const SIDE_BAR = '.jp-RunningSessions';
 
-/** A notebook that holds memory. */
 interface Holder {
   session: Session.IModel;
   detail: string;

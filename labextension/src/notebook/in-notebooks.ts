@@ -25,7 +25,6 @@ export interface InNotebooksOptions {
   trans: TranslationBundle;
   /** Notebook 7 has none. */
   statusBar: IStatusBar | null;
-  /** Shows all GPUs. */
   showPanel: () => void;
 }
 
@@ -83,7 +82,6 @@ export class InNotebooks {
     }
   }
 
-  /** A notebook has been opened. */
   add(notebook: NotebookPanel): void {
     this.open.add(notebook);
     notebook.disposed.connect(() => this.open.delete(notebook));

@@ -15,7 +15,6 @@ const RENEW_MS = 10_000;
 /** After a notification was closed, its GPU causes no other for this long. */
 const QUIET_MS = 5 * 60_000;
 
-/** A notification of a GPU. */
 interface Shown {
   id: string;
   text: string;

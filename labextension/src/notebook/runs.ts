@@ -4,7 +4,6 @@ import type { KernelError } from '@gpumon/page/oom';
 import type { ISessionContext } from '@jupyterlab/apputils';
 import type { Kernel, KernelMessage } from '@jupyterlab/services';
 
-/** A run of a cell that has begun. */
 export interface StartedRun {
   cellId: string;
   kernelId: string;
@@ -117,7 +116,6 @@ function startOf({ metadata }: KernelMessage.IMessage, otherwise_ms: number): nu
   return Number.isNaN(at_ms) ? otherwise_ms : at_ms;
 }
 
-/** The request that a message belongs to. */
 function requestOf(msg: KernelMessage.IMessage): string {
   return 'msg_id' in msg.parent_header ? msg.parent_header.msg_id : '';
 }

@@ -24,12 +24,10 @@ export function newDashboard(id: string, address: string, options: LazyViewOptio
 }
 
 export class DashboardPanel extends LazyView<MountedDashboard> {
-  /** It shows something else. */
   readonly addressChanged = new Signal<this, void>(this);
 
   constructor(
     id: string,
-    /** What it shows. */
     public address: string,
     options: LazyViewOptions,
   ) {

@@ -17,13 +17,11 @@ export interface DashboardsOptions extends LazyViewOptions {
 }
 
 export class Dashboards {
-  /** Those that are open. */
   readonly tracker = new WidgetTracker<MainAreaWidget<DashboardPanel>>({ namespace: 'gpumon-dashboards' });
   settings: Settings | null = null;
 
   constructor(readonly options: DashboardsOptions) {}
 
-  /** Applies the settings of charts. */
   apply(settings: Settings): void {
     this.settings = settings;
     this.tracker.forEach(({ content }) => content.apply(settings));

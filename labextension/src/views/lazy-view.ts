@@ -30,7 +30,6 @@ export abstract class LazyView<View extends Mounted> extends Widget {
     this.node.style.background = 'var(--jp-layout-color1)';
   }
 
-  /** Applies the settings of all views. */
   apply(settings: Settings): void {
     this.settings = settings;
     this.view?.setInterval(settings.interval * 1000);
@@ -48,7 +47,6 @@ export abstract class LazyView<View extends Mounted> extends Widget {
     super.dispose();
   }
 
-  /** Puts the view into the widget. */
   protected abstract mount(module: typeof import('./view'), options: MountOptions & ViewOptions): View;
 
   protected override onAfterAttach(): void {

@@ -37,7 +37,6 @@ function newId({ tracker }: Dashboards): string {
   return `${PREFIX}${number}`;
 }
 
-/** The part of an address that says which GPUs. */
 function gpusOf(address: string): string | null {
   return new URLSearchParams(address).get('gpu');
 }

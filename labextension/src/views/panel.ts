@@ -6,7 +6,6 @@ import { gpuIcon } from '../icon';
 import { LazyView, type LazyViewOptions } from './lazy-view';
 
 export interface GpuPanelOptions extends LazyViewOptions {
-  /** Opens the charts of a GPU. */
   onOpenGpu: (index: number) => void;
 }
 

@@ -23,7 +23,6 @@ export interface ChartLine {
   faint?: boolean;
 }
 
-/** A span of time that is shaded behind the lines. */
 export interface Band {
   from_ms: number;
   to_ms: number;
@@ -37,7 +36,6 @@ export interface EventMarker {
   color: string;
 }
 
-/** The colors and letters around the lines. */
 export interface ChartStyle {
   text: string;
   muted: string;
@@ -45,7 +43,6 @@ export interface ChartStyle {
   font: string;
 }
 
-/** The vertical axis. */
 export interface ChartAxis {
   /** Marks stand at round multiples of it. */
   base: number;

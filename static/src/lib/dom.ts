@@ -52,7 +52,6 @@ export function setStyle(element: HTMLElement, name: string, value: string): voi
   }
 }
 
-/** A button that does something. */
 export function button(attributes: Attributes, onClick: () => void, ...children: Child[]): HTMLButtonElement {
   const element = h('button', { type: 'button', ...attributes }, ...children);
   element.addEventListener('click', onClick);

@@ -7,7 +7,6 @@ import { memoryUnitBytes, units } from './units';
 
 const SPACE = '\u00a0';
 
-/** What stands where there is no reading. */
 export const DASH = '–';
 
 /** Three significant digits, and no more than two after the point: `0.41`, `4.81`, `61.0`, `140`, `1,980`. */
@@ -22,7 +21,6 @@ export function percent(value: number): string {
   return `${Math.round(value)}${SPACE}%`;
 }
 
-/** `16,896`. */
 export function count(value: number): string {
   return thousands(value.toFixed(0));
 }
@@ -32,7 +30,6 @@ export function memoryNumber(bytes: number): string {
   return bytes === 0 ? '0' : significant(bytes / memoryUnitBytes());
 }
 
-/** `61.0 GiB`. */
 export function memorySize(bytes: number): string {
   return `${memoryNumber(bytes)}${SPACE}${units().memory}`;
 }
@@ -65,18 +62,15 @@ function smallMemory(): { name: string; bytes: number } {
   return memory === 'GiB' ? { name: 'MiB', bytes: 1024 ** 2 } : { name: 'MB', bytes: 1e6 };
 }
 
-/** `692 W`. */
 export function watts(value: number): string {
   return `${count(value)}${SPACE}W`;
 }
 
-/** `64 °C`. */
 export function celsius(value: number): string {
   const { temperature } = units();
   return `${(temperature === '°C' ? value : value * 1.8 + 32).toFixed(0)}${SPACE}${temperature}`;
 }
 
-/** `1,980 MHz`. */
 export function mhz(value: number): string {
   return `${count(value)}${SPACE}MHz`;
 }
@@ -130,7 +124,6 @@ export function operationsPerSecond(value: number, unit: 'OP' | 'FLOP'): string 
   return `${significant(value / scale)}${SPACE}${prefix}${unit}/s`;
 }
 
-/** `0.28 kWh`. */
 export function kilowattHours(joules: number): string {
   return `${significant(joules / 3.6e6)}${SPACE}kWh`;
 }

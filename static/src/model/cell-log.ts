@@ -11,21 +11,17 @@ export interface CellRun {
   notebook: string;
   /** As the notebook counts its runs; `null` where the kernel has not told. */
   count: number | null;
-  /** The code that ran. */
   code: string;
-  /** Whether it still runs. */
   running: boolean;
   cost: CellCost;
 }
 
-/** What cells can be sorted by. */
 export type CellOrder = 'elapsed' | 'gpu' | 'peak' | 'energy';
 
 /** A notebook worked in all day has hundreds. */
 const KEPT = 500;
 const LONGEST_NAME = 80;
 
-/** Keeps the newest runs. */
 export class CellLog {
   private readonly all = new Map<string, CellRun>();
 

@@ -7,7 +7,6 @@ import type { Level, Description } from './describe';
 import { describeCondition } from './describe-condition';
 import { valueOf } from './reading';
 
-/** A condition as it is shown. */
 export interface Alert extends Description {
   /** The same while it lasts. */
   key: string;

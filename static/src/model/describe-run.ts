@@ -7,7 +7,6 @@ import type { RunPhase, RunResult, RunState, RunStatus, RunTopic } from '../wire
 import { valueOf } from './reading';
 import type { Level } from './describe';
 
-/** A part of a result. */
 export interface Part {
   text: string;
   /** More of it, or why it is absent. */

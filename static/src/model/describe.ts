@@ -7,7 +7,6 @@ import type { Absence, Health, Severity, ThrottleReason } from '../wire';
 /** The severity of a state; `none` where it is ordinary. */
 export type Level = Severity | 'none';
 
-/** A state as it is shown. */
 export interface Description {
   text: string;
   /** More of it, on hover. */

@@ -7,7 +7,6 @@ import { describeEvent } from './describe-event';
 import type { Level } from './describe';
 import { valueOf } from './reading';
 
-/** One line of the list. */
 export interface EventRow {
   /** Unique, and the same while the event is listed. */
   key: string;
@@ -18,11 +17,9 @@ export interface EventRow {
   /** What to do about it, or more of it; empty where there is nothing to add. */
   more: string;
   level: Level;
-  /** Something is over. */
   resolved: boolean;
 }
 
-/** An event that is marked on the time axis of a GPU's charts. */
 export interface EventMark {
   at_ms: number;
   level: Level;
@@ -76,7 +73,6 @@ export function eventRows(events: readonly Event[], withProcesses: boolean, samp
   return rows.reverse();
 }
 
-/** How many of the events are about processes. */
 export function processEvents(events: readonly Event[]): number {
   return events.filter(isProcess).length;
 }

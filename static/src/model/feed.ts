@@ -21,7 +21,6 @@ export interface FeedOptions {
 /** The store has changed, by `frame`, or by the connection where that is `null`. */
 export type FeedListener = (frame: ServerFrame | null) => void;
 
-/** What a subscriber asks for. */
 export interface SubscriptionOptions {
   /** Where no subscription is active, the server sends nothing. */
   active: boolean;
@@ -35,15 +34,12 @@ export interface SubscriptionOptions {
   runs: boolean;
 }
 
-/** A subscription to a feed. */
 export interface Subscription {
-  /** Asks for something else. */
   update: (changes: Partial<SubscriptionOptions>) => void;
   /** The last subscription to end closes the connection. */
   unsubscribe: () => void;
 }
 
-/** What the server was last asked for. */
 interface Requested extends Pick<SubscriptionOptions, 'interval_ms' | 'traces' | 'runs'> {
   metrics: string;
 }
@@ -65,7 +61,6 @@ export class Feed {
   /** Whether the server was last asked to send samples. */
   private streaming = true;
   private requested: Requested = { ...UNASKED };
-  /** The server's interval between samples. */
   private default_ms = 1000;
 
   constructor(readonly options: FeedOptions) {}

@@ -12,21 +12,17 @@ import { describeAbsence } from './describe';
 /** What one holder has of one GPU. */
 export interface HolderRow {
   kind: 'holder';
-  /** GPU and holder. */
   key: string;
   gpu: number;
   /** Tells holders apart, the same on every GPU. */
   holder: string;
-  /** Its color. */
   slot: number;
   name: string;
   /** The kernel, where it is a notebook's. */
   notebook: Notebook | null;
   /** Never empty: the kernel itself first, then the largest. */
   processes: readonly [Process, ...Process[]];
-  /** What they hold together. */
   memory_bytes: Reading<number>;
-  /** Their shares together. */
   sm_percent: Reading<number>;
   /** How long they have held memory while nothing ran; `null` where that is not so. */
   idle_ms: number | null;
@@ -51,7 +47,6 @@ export interface OmittedRow {
 /** The colors that tell holders apart: `--gpumon-process-0` and so on. */
 export const SLOTS = 6;
 
-/** A holder, and the GPUs that it holds. */
 interface HolderGpus {
   holder: string;
   gpus: readonly number[];

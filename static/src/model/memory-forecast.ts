@@ -11,7 +11,6 @@ import type { HolderRow } from './holders';
 const NAMED_SHARE = 0.2;
 const NAMED_MOST = 2;
 
-/** Somebody whose memory grows. */
 export interface Grower {
   row: HolderRow;
   bytes_per_second: number;
@@ -19,7 +18,6 @@ export interface Grower {
 
 export interface Forecast {
   left_ms: number;
-  /** How fast it grows. */
   bytes_per_second: number;
   severity: Severity;
   /** Those of the GPU's holders that grow, the fastest first. */
@@ -46,7 +44,6 @@ export function forecastOf(gpu: GpuView, rows: readonly HolderRow[], horizon_ms:
   return null;
 }
 
-/** A forecast as it is shown. */
 export function describeForecast(
   { left_ms, bytes_per_second, severity, growers }: Forecast,
   nameOf: (row: HolderRow) => string = (row) => row.name,

@@ -14,7 +14,6 @@ export interface MemoryWarning {
   gpu: number;
   /** What is foreseen, and below it who holds what; no longer than a notification may be. */
   text: string;
-  /** Whether little time is left. */
   urgent: boolean;
   /** The notebook of this place with which something can be done: the one that grows fastest, else the largest. */
   kernelId: string;

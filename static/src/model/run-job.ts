@@ -5,7 +5,6 @@ import { trans } from '../lib/translation';
 import type { CatalogueEntry } from '../wire';
 import type { GpuView } from './gpu';
 
-/** Somewhere to run. */
 export interface RunTarget {
   /** Tells it from others. */
   key: string;

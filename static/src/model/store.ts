@@ -142,7 +142,6 @@ export class Store {
     return Math.max(2.5 * (this.sample?.interval_ms ?? 1000), 1500);
   }
 
-  /** What charts show of this part of the past. */
   window(from_ms: number, to_ms: number): TimeWindow {
     const { times_ms, revision } = this.timeline;
     return { times_ms, revision, from_ms, to_ms, gap_ms: this.gap_ms };

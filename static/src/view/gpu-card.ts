@@ -41,7 +41,6 @@ export interface CardContext {
 const TURN_MS = 617;
 
 export interface CardOptions {
-  /** Something has to be drawn anew. */
   invalidate: () => void;
   /** Opens the charts of a GPU; without it, that is not possible. */
   onOpenGpu?: (index: number) => void;

@@ -46,7 +46,6 @@ export class HolderTable {
   }
 }
 
-/** One list with its heading. */
 class HolderSection {
   readonly element: HTMLElement;
   private readonly heading = h('h2');

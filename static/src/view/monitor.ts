@@ -5,7 +5,6 @@ import { Overview, type OverviewOptions } from './overview';
 
 export type MonitorOptions = MountOptions & OverviewOptions;
 
-/** Shows the GPUs of a server inside `host`. */
 export function mountMonitor(host: HTMLElement, options: MonitorOptions): Mounted {
   const {
     store,

@@ -4,7 +4,6 @@ import { FrameLoop } from '../lib/frame-loop';
 import type { Feed, Subscription } from '../model/feed';
 import type { ViewContext } from './store-view';
 
-/** Something to be drawn. */
 export interface View {
   readonly element: HTMLElement;
   /** `whole` where all is to be drawn, and not only what moves. */
@@ -16,13 +15,11 @@ export interface View {
 }
 
 export interface MountOptions {
-  /** Where what is shown comes from. */
   feed: Feed;
   /** The time between two samples; without it, the server's own. */
   interval_ms?: number;
 }
 
-/** A view in its place. */
 export interface Mounted {
   /** Nobody sees the view, or somebody does again: draws nothing meanwhile, and asks for nothing. */
   setVisible: (visible: boolean) => void;
@@ -41,7 +38,6 @@ const TICK_MS = 1000;
 /** Tables and lists of readings are read, not watched: once a second is often enough for them. */
 const WHOLE_MS = 900;
 
-/** Shows a view inside `host`. */
 export function mountView<V extends View>(
   host: HTMLElement,
   { feed, interval_ms }: MountOptions,

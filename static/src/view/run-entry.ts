@@ -7,9 +7,7 @@ import type { Store } from '../model/store';
 import type { RunDialog } from './runs/dialog';
 import type { Freshness } from './value';
 
-/** How workloads are run. */
 export interface Runner {
-  /** Asks the server something over HTTP. */
   request: (path: string, init?: RequestInit) => Promise<Response>;
   /** Whether the server is to tell what runs do. */
   setRuns: (on: boolean) => void;

@@ -18,11 +18,9 @@ import { readPalette, type Palette } from './palette';
 
 /** What whoever embeds a view chooses. */
 export interface ViewOptions {
-  /** The heading. */
   title: string;
   /** What to say until the first answer. */
   connectingMessage?: string;
-  /** Buttons for the head. */
   actions?: readonly HTMLElement[];
   /** What can be done with notebooks, where the view stands beside them. */
   notebooks?: NotebookHost;
@@ -30,7 +28,6 @@ export interface ViewOptions {
 
 /** What a view can ask of where it is mounted. */
 export interface ViewContext {
-  /** Something has to be drawn anew. */
   invalidate: () => void;
   onRetry: () => void;
 }

@@ -12,9 +12,7 @@ export interface ChartKind<S = GpuSample> {
   metrics: readonly Metric<S>[];
 }
 
-/** Of one GPU, or of all. */
 export const GPU_CHARTS = kindsOf(GPU_METRICS);
-/** Of the machine around them. */
 export const HOST_CHARTS = kindsOf(HOST_METRICS);
 export const CHART_IDS: readonly string[] = CHARTS.map(({ id }) => id);
 

@@ -12,11 +12,9 @@ import { PERCENT, type Unit } from '../unit';
 import { GPU_CHARTS, HOST_CHARTS, type ChartKind } from './kinds';
 import type { DashboardState } from './state';
 
-/** One line of a chart. */
 export interface PlotLine {
   label: string;
   color: Color;
-  /** The name of its series. */
   series: string;
   /** What is read now; `null` before the first sample. */
   now: Reading<number> | null;
@@ -24,7 +22,6 @@ export interface PlotLine {
   trace?: string;
 }
 
-/** One chart. */
 export interface Plot {
   key: string;
   title: string;

@@ -2,7 +2,6 @@
 
 import { h, setShown, setStyle } from '../../lib/dom';
 
-/** Less than this is a click. */
 const LEAST_PX = 4;
 
 export interface BrushListener {

@@ -67,7 +67,6 @@ export class Dashboard extends StoreView {
     subscription.update({ metrics: DRAWN });
   }
 
-  /** Shows something else. */
   show(state: DashboardState): void {
     this.state = state;
     this.options.onState(state);

@@ -17,7 +17,6 @@ export interface MountedDashboard extends Mounted {
   show: (address: string) => void;
 }
 
-/** Shows charts inside `host`. */
 export function mountDashboard(host: HTMLElement, options: DashboardMountOptions): MountedDashboard {
   const { view, ...mounted } = mountView(host, options, (context, subscription) => {
     const state = fromAddress(options.address);

@@ -25,7 +25,6 @@ export class RunDialog {
     ({ run }: RunState) => run,
     ({ run }) => this.newCard(run),
   );
-  /** The announced status of each run. */
   private readonly announced = new Map<string, string>();
 
   constructor(

@@ -6,7 +6,6 @@ import { resultParts, describeTopic } from '../../model/describe-run';
 import type { RunItem } from '../../wire';
 import { severityIcon } from '../severity-icon';
 
-/** The longest text of a run that is shown. */
 const LONGEST = 2000;
 
 export function itemElement(item: RunItem): HTMLElement {
