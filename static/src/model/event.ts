@@ -99,26 +99,21 @@ function isProcess(event: Event): event is Extract<Event, { what: 'process_start
 
 /** Whether an Xid's own event, which has its advice apart, tells the same. */
 function isToldByXid(event: Event, events: readonly Event[]): boolean {
-  return (
-    event.what === 'condition_began' &&
-    event.condition === 'xid' &&
-    events.some((other) => other.what === 'xid' && other.code === event.code && isSame(event, other))
-  );
+  return event.what === 'condition_began' && events.some((other) => other.what === 'xid' && isSameXid(event, other));
 }
 
 /** An Xid matters as much as the condition that it raised. */
 function levelOf(event: Event, level: Level, events: readonly Event[]): Level {
-  if (event.what !== 'xid') {
-    return level;
-  }
-  for (const other of events) {
-    if (other.what === 'condition_began' && other.condition === 'xid' && other.code === event.code) {
-      if (isSame(event, other)) {
-        return severityLevel(other.severity);
-      }
-    }
-  }
-  return level;
+  const raised = events.find((other) => other.what === 'condition_began' && isSameXid(event, other));
+  return event.what === 'xid' && raised?.what === 'condition_began' ? severityLevel(raised.severity) : level;
+}
+
+function isSameXid(a: Event, b: Event): boolean {
+  return xidCode(a) !== null && xidCode(a) === xidCode(b) && isSame(a, b);
+}
+
+function xidCode(event: Event): number | null {
+  return event.what === 'xid' || (event.what === 'condition_began' && event.condition === 'xid') ? event.code : null;
 }
 
 function isSame(a: Event, b: Event): boolean {

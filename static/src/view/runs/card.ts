@@ -6,7 +6,7 @@ import { plainText } from '../../lib/text';
 import { trans } from '../../lib/translation';
 import type { GpuView } from '../../model/gpu';
 import { limitOf, METRICS } from '../../model/metric';
-import { shareOf, statusLevel, describeStatus, describeStep, titleOf } from '../../model/describe-run';
+import { describeStep, RUN_LEVEL, RUN_STATUS, shareOf, titleOf } from '../../model/describe-run';
 import { formatted } from '../../model/unit';
 import type { RunDetails, RunItem, RunState } from '../../wire';
 import { severityIcon } from '../severity-icon';
@@ -62,11 +62,11 @@ export class RunCard {
     }
     setAttribute(this.element, 'data-run', state.run);
     setAttribute(this.element, 'data-status', state.status);
-    setAttribute(this.summary, 'data-level', statusLevel(state.status));
+    setAttribute(this.summary, 'data-level', RUN_LEVEL[state.status]);
     setText(this.title, titleOf(state));
     const lasted = duration((state.ended_ms ?? freshness.now_ms) - state.started_ms);
     const began = since(state.started_ms, freshness.now_ms);
-    setText(this.status, trans.__('%1 · %2 · %3', describeStatus(state.status), began, lasted));
+    setText(this.status, trans.__('%1 · %2 · %3', RUN_STATUS()[state.status], began, lasted));
     setShown(this.now, running);
     if (running) {
       this.updateNow(state, gpus, freshness);

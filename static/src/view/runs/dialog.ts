@@ -4,7 +4,7 @@ import { h, KeyedRows, setShown, setText } from '../../lib/dom';
 import { plainText } from '../../lib/text';
 import { trans } from '../../lib/translation';
 import type { GpuView } from '../../model/gpu';
-import { describeStatus, titleOf } from '../../model/describe-run';
+import { RUN_STATUS, titleOf } from '../../model/describe-run';
 import type { Store } from '../../model/store';
 import type { Catalogue, RunDetails, RunState } from '../../wire';
 import type { Runner } from '../run-entry';
@@ -67,7 +67,7 @@ export class RunDialog {
       const before = this.announced.get(run.run);
       this.announced.set(run.run, run.status);
       if (before !== run.status && (before !== undefined || run.status === 'running')) {
-        setText(this.liveRegion, `${titleOf(run)}: ${describeStatus(run.status)}`);
+        setText(this.liveRegion, `${titleOf(run)}: ${RUN_STATUS()[run.status]}`);
       }
     }
   }
