@@ -46,7 +46,7 @@ export function eventRows(events: readonly Event[], withProcesses: boolean, samp
   const processes = [...events.filter(isProcess), ...running];
   const seen = new Map<string, number>();
   const rows = events.flatMap((event): EventRow[] => {
-    if ((isProcess(event) && !withProcesses) || isToldByXid(event, events)) {
+    if ((isProcess(event) && !withProcesses) || isReportedByXid(event, events)) {
       return [];
     }
     const description = describeEvent(event, processes);
@@ -82,7 +82,7 @@ export function markedEvents(events: readonly Event[]): Map<number, EventMark[]>
   const marked = new Map<number, EventMark[]>();
   for (const event of events) {
     const gpu = event.gpu?.index;
-    if (gpu === undefined || event.what === 'condition_ended' || isProcess(event) || isToldByXid(event, events)) {
+    if (gpu === undefined || event.what === 'condition_ended' || isProcess(event) || isReportedByXid(event, events)) {
       continue;
     }
     const level = levelOf(event, describeEvent(event, [])?.level ?? 'none', events);
@@ -98,7 +98,7 @@ function isProcess(event: Event): event is Extract<Event, { what: 'process_start
 }
 
 /** Whether an Xid's own event, which has its advice apart, tells the same. */
-function isToldByXid(event: Event, events: readonly Event[]): boolean {
+function isReportedByXid(event: Event, events: readonly Event[]): boolean {
   return event.what === 'condition_began' && events.some((other) => other.what === 'xid' && isSameXid(event, other));
 }
 

@@ -4,7 +4,7 @@ import { DASH } from '../lib/format';
 import { plainText } from '../lib/text';
 import { trans } from '../lib/translation';
 import type { GpuSample, Notebook, Process, ProcessRef, Reading } from '../wire';
-import { seriesKey, type GpuView } from './gpu';
+import { seriesKey, type GpuState } from './gpu';
 import { migName, notebookName } from './owner';
 import { absenceOf, takenAt, valueOf } from './reading';
 import { describeAbsence } from './describe';
@@ -90,8 +90,8 @@ export class ColorSlots {
 }
 
 /** The rows of the list: GPU by GPU, the largest holder of memory first. */
-export function holderRows(gpus: readonly GpuView[], slots: ColorSlots): (HolderRow | UnreadableRow | OmittedRow)[] {
-  const groups = new Map<GpuView, Map<string, Process[]>>(gpus.map((gpu) => [gpu, groupsOf(gpu.now)]));
+export function holderRows(gpus: readonly GpuState[], slots: ColorSlots): (HolderRow | UnreadableRow | OmittedRow)[] {
+  const groups = new Map<GpuState, Map<string, Process[]>>(gpus.map((gpu) => [gpu, groupsOf(gpu.now)]));
   const present = new Map<string, number[]>();
   for (const [gpu, held] of groups) {
     for (const holder of held.keys()) {
@@ -129,7 +129,7 @@ export function textOf(reading: Reading<string>): { text: string; reason: string
 }
 
 /** Why a GPU's processes cannot be listed. The card of a lost GPU explains it, so that they need no line of their own. */
-function unreadable(gpu: GpuView): string | null {
+function unreadable(gpu: GpuState): string | null {
   const absence = gpu.now?.health.state === 'ok' ? absenceOf(gpu.now.processes) : null;
   return absence === null ? null : describeAbsence(absence);
 }
@@ -170,7 +170,7 @@ function holderOf(process: Process): string {
   return `${process.pid} ${String(valueOf(process.started_ms) ?? '')} ${process.kind}${instance}`;
 }
 
-function rowOf(gpu: GpuView, holder: string, unsorted: readonly Process[], slot: number): HolderRow | null {
+function rowOf(gpu: GpuState, holder: string, unsorted: readonly Process[], slot: number): HolderRow | null {
   const notebook = unsorted.map((process) => valueOf(process.owner)?.notebook).find((own) => own !== undefined) ?? null;
   const rank = (process: Process): number =>
     process.pid === notebook?.kernel_pid ? Infinity : held(process.memory_bytes);
@@ -207,7 +207,7 @@ function together(readings: readonly Reading<number>[]): Reading<number> {
 }
 
 /** The server says of a GPU that memory is held idle, and by whom. */
-function idleOf(gpu: GpuView, processes: readonly Process[]): number | null {
+function idleOf(gpu: GpuState, processes: readonly Process[]): number | null {
   for (const condition of gpu.now?.conditions ?? []) {
     if (condition.condition === 'held_idle' && processes.every(({ pid }) => condition.pids.includes(pid))) {
       return condition.idle_ms;

@@ -4,7 +4,7 @@ import { duration, memorySize } from '../lib/format';
 import { trans } from '../lib/translation';
 import type { Severity } from '../wire';
 import type { Description } from './describe';
-import type { GpuView } from './gpu';
+import type { GpuState } from './gpu';
 import type { HolderRow } from './holders';
 
 /** Who has less than this share of the growth is not named. */
@@ -25,7 +25,7 @@ export interface Forecast {
 }
 
 /** When the memory of a GPU will be full, of which `rows` are the holders; `null` where not within `horizon_ms`. */
-export function forecastOf(gpu: GpuView, rows: readonly HolderRow[], horizon_ms: number): Forecast | null {
+export function forecastOf(gpu: GpuState, rows: readonly HolderRow[], horizon_ms: number): Forecast | null {
   for (const condition of gpu.now?.conditions ?? []) {
     if (condition.condition === 'memory_filling' && condition.left_ms <= horizon_ms) {
       const { left_ms, bytes_per_second, severity, growing } = condition;

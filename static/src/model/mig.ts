@@ -4,7 +4,7 @@ import { plainText } from '../lib/text';
 import { trans } from '../lib/translation';
 import type { Reading } from '../wire';
 import { within } from '../wire/fields';
-import type { GpuView } from './gpu';
+import type { GpuState } from './gpu';
 import { migName } from './owner';
 import { valueOf } from './reading';
 
@@ -23,7 +23,7 @@ export interface MigRow {
 }
 
 /** A GPU's MIG devices in the driver's order; empty where MIG is off. */
-export function migRows(gpu: GpuView): MigRow[] {
+export function migRows(gpu: GpuState): MigRow[] {
   const devices = new Map(gpu.migDevices.map((device) => [device.uuid, device]));
   return (valueOf(gpu.now?.mig_devices) ?? []).map((now) => {
     const device = devices.get(now.uuid);

@@ -5,7 +5,7 @@ import { trans } from '../lib/translation';
 import type { CollectorStatus } from '../wire';
 import type { Diagnosis, Store } from './store';
 
-export type ViewState =
+export type ConnectionState =
   | 'connecting'
   | 'live'
   | 'stale'
@@ -16,7 +16,7 @@ export type ViewState =
   | 'collector-paused';
 
 export interface Status {
-  state: ViewState;
+  state: ConnectionState;
   text: string;
   title: string;
   /** `pending` resolves by itself, `error` needs somebody, `paused` is as somebody wanted it. */

@@ -3,14 +3,14 @@
 import { memoryNumber, memoryTotal, watts } from '../lib/format';
 import { trans } from '../lib/translation';
 import { worstLevel, severityLevel } from './condition';
-import type { GpuView } from './gpu';
+import type { GpuState } from './gpu';
 import { valueOf } from './reading';
 
 /** A GPU busier than this is at work. */
 const BUSY_PERCENT = 5;
 
 /** `5 of 8 busy`, `412 / 1,120 GiB`, `3,210 W`, the weightiest first; GPUs that do not answer are counted apart. */
-export function summaryOf(gpus: readonly GpuView[]): string[] {
+export function summaryOf(gpus: readonly GpuState[]): string[] {
   const answering = gpus.flatMap((gpu) => (gpu.now?.health.state === 'ok' ? [gpu.now] : []));
   const asleep = gpus.filter((gpu) => gpu.now?.health.state === 'asleep').length;
   const silent = gpus.filter((gpu) => gpu.now !== null).length - answering.length - asleep;

@@ -3,7 +3,7 @@
 import { button, h, KeyedRows, setAttribute, setShown, setText } from '../lib/dom';
 import { joined } from '../lib/text';
 import { trans } from '../lib/translation';
-import type { GpuView } from '../model/gpu';
+import type { GpuState } from '../model/gpu';
 import { detailGroups, type DetailRow, type RowGroup } from '../model/details/groups';
 import { valueOf } from '../model/reading';
 import { MigList } from './mig-list';
@@ -32,7 +32,7 @@ export class Details {
     this.element.append(this.mig.element, this.keys.element, this.grid, this.missing, this.more);
   }
 
-  update(gpu: GpuView, freshness: Freshness): void {
+  update(gpu: GpuState, freshness: Freshness): void {
     this.mig.update(gpu, freshness);
     const details = detailGroups(gpu);
     setShown(this.keys.element, !this.whole);
@@ -44,7 +44,7 @@ export class Details {
     setAttribute(this.more, 'aria-expanded', String(this.whole));
   }
 
-  private updateMissing(gpu: GpuView, missing: readonly string[]): void {
+  private updateMissing(gpu: GpuState, missing: readonly string[]): void {
     const waits = gpu.details === null && gpu.now?.health.state === 'ok';
     const notes = [
       missing.length === 0 ? '' : trans.__('Not on this board or driver: %1.', missing.join(', ')),
@@ -79,7 +79,7 @@ class DetailList {
     );
   }
 
-  update(rows: readonly DetailRow[], gpu: GpuView, freshness: Freshness): void {
+  update(rows: readonly DetailRow[], gpu: GpuState, freshness: Freshness): void {
     this.rows.update(rows, (row, shown) => row.update(shown, gpu, freshness));
   }
 }
@@ -94,7 +94,7 @@ class Row {
     this.element = h('div', {}, h('dt', {}, label), h('dd', {}, this.icon, this.value.element));
   }
 
-  update({ detail, reading }: DetailRow, gpu: GpuView, freshness: Freshness): void {
+  update({ detail, reading }: DetailRow, gpu: GpuState, freshness: Freshness): void {
     const level = detail.level?.(gpu) ?? 'none';
     setAttribute(this.element, 'data-level', level);
     setShown(this.icon, level !== 'none');

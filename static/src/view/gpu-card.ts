@@ -5,7 +5,7 @@ import { button, h, setAttribute, setShown, setText } from '../lib/dom';
 import { joined, plainText } from '../lib/text';
 import { trans } from '../lib/translation';
 import { alertsOf, worstLevel, worstFirst, type Alert } from '../model/condition';
-import { seriesKey, type GpuView } from '../model/gpu';
+import { seriesKey, type GpuState } from '../model/gpu';
 import type { HolderRow } from '../model/holders';
 import { forecastOf, describeForecast } from '../model/memory-forecast';
 import { memorySegments } from '../model/memory';
@@ -50,7 +50,7 @@ export class GpuCard {
   readonly element: HTMLElement;
   private readonly visibility: Visibility;
   /** The arguments of the last update, which may have been skipped. */
-  private latest: [gpu: GpuView, rows: readonly HolderRow[], context: CardContext] | null = null;
+  private latest: [gpu: GpuState, rows: readonly HolderRow[], context: CardContext] | null = null;
   private chosenOpen: boolean | null = null;
   /** The server's time at the last drawing. */
   private now_ms = 0;
@@ -96,7 +96,7 @@ export class GpuCard {
     this.element.addEventListener('blur', () => this.cursor.set(null));
   }
 
-  update(gpu: GpuView, rows: readonly HolderRow[], context: CardContext): void {
+  update(gpu: GpuState, rows: readonly HolderRow[], context: CardContext): void {
     this.latest = [gpu, rows, context];
     this.now_ms = context.store.clock.now();
     this.updateOpen(context.openByDefault);
@@ -135,7 +135,7 @@ export class GpuCard {
   }
 
   /** Draws the lines of a card that is seen. It is done when all cards are written, since letters ask for their styles. */
-  draw(gpu: GpuView, { store, window, markers, bands, palette }: CardContext): void {
+  draw(gpu: GpuState, { store, window, markers, bands, palette }: CardContext): void {
     if (this.visibility.onScreen) {
       const annotations = { markers: markers.get(gpu.index) ?? [], bands: bands.get(gpu.index) ?? [] };
       for (const { id, cell } of this.cells) {
@@ -144,7 +144,7 @@ export class GpuCard {
     }
   }
 
-  private write(gpu: GpuView, rows: readonly HolderRow[], { store, window, whole }: CardContext): void {
+  private write(gpu: GpuState, rows: readonly HolderRow[], { store, window, whole }: CardContext): void {
     const { now_ms } = this;
     const { now } = gpu;
     const healthy = now?.health.state === 'ok';
@@ -166,7 +166,7 @@ export class GpuCard {
     }
   }
 
-  private describeUpdate(gpu: GpuView, rows: readonly HolderRow[], now_ms: number, store: Store): void {
+  private describeUpdate(gpu: GpuState, rows: readonly HolderRow[], now_ms: number, store: Store): void {
     const now = gpu.now;
     const reasons = now?.health.state === 'ok' ? valueOf(now.throttle_reasons) : null;
     const clocks = describeClock(reasons ?? []);

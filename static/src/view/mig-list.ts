@@ -3,7 +3,7 @@
 import { h, KeyedRows, setAttribute, setShown, setStyle, setText } from '../lib/dom';
 import { memoryNumber, memoryTotal, percent } from '../lib/format';
 import { trans } from '../lib/translation';
-import type { GpuView } from '../model/gpu';
+import type { GpuState } from '../model/gpu';
 import { migRows, type MigRow } from '../model/mig';
 import { ReadingValue, type Freshness } from './value';
 
@@ -25,7 +25,7 @@ export class MigList {
     );
   }
 
-  update(gpu: GpuView, freshness: Freshness): void {
+  update(gpu: GpuState, freshness: Freshness): void {
     const devices = migRows(gpu);
     setShown(this.element, devices.length > 0);
     this.rows.update(devices, (row, device) => row.update(device, freshness));

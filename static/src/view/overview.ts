@@ -1,7 +1,7 @@
 /** The whole view, from the head to the machine; it shows what the store holds. */
 
 import { h, KeyedRows, setAttribute, setShown } from '../lib/dom';
-import { gpusOf, type GpuView } from '../model/gpu';
+import { gpusOf, type GpuState } from '../model/gpu';
 import { holderRows, type HolderRow } from '../model/holders';
 import type { Store } from '../model/store';
 import { Announcer } from './announcer';
@@ -34,7 +34,7 @@ export class Overview extends StoreView {
   private readonly cardList = h('div', { class: 'gpumon-gpus' });
   private readonly cards = new KeyedRows(
     this.cardList,
-    ({ index }: GpuView) => String(index),
+    ({ index }: GpuState) => String(index),
     ({ index }) => this.newCard(index),
     (card) => {
       this.screen.unobserve(card.element);

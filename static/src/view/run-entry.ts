@@ -2,7 +2,7 @@
 
 import { button, h, setAttribute, setShown, setText } from '../lib/dom';
 import { trans } from '../lib/translation';
-import type { GpuView } from '../model/gpu';
+import type { GpuState } from '../model/gpu';
 import type { Store } from '../model/store';
 import type { RunDialog } from './runs/dialog';
 import type { Freshness } from './value';
@@ -47,7 +47,7 @@ export class RunEntry {
     });
   }
 
-  render(gpus: readonly GpuView[], freshness: Freshness): void {
+  render(gpus: readonly GpuState[], freshness: Freshness): void {
     if (this.open) {
       this.dialog?.render(gpus, freshness);
     }

@@ -4,7 +4,7 @@ import { isOnDark } from '../lib/color';
 import { setAttribute } from '../lib/dom';
 import { observeWidth, ScreenObserver } from '../lib/screen';
 import { trans } from '../lib/translation';
-import type { GpuView } from '../model/gpu';
+import type { GpuState } from '../model/gpu';
 import { noticeOf, statusOf, type Status } from '../model/status';
 import type { Diagnosis, Store } from '../model/store';
 import { summaryOf } from '../model/summary';
@@ -76,7 +76,7 @@ export abstract class StoreView implements View {
   }
 
   /** Writes the head, which sums up `gpus`, and the notice. */
-  protected renderHead(gpus: readonly GpuView[], spanMin: number): { status: Status; notice: Diagnosis | null } {
+  protected renderHead(gpus: readonly GpuState[], spanMin: number): { status: Status; notice: Diagnosis | null } {
     const { store, options } = this;
     const status = statusOf(store, Date.now());
     const notice = noticeOf(store, status, options.connectingMessage ?? trans.__('Waiting for gpumon.'));

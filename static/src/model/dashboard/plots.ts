@@ -3,7 +3,7 @@
 import { plainText } from '../../lib/text';
 import { trans } from '../../lib/translation';
 import type { HostSample, Reading, Sample } from '../../wire';
-import { seriesKey, type GpuView } from '../gpu';
+import { seriesKey, type GpuState } from '../gpu';
 import { heldKey, type HolderRow } from '../holders';
 import { GPU_METRICS, HELD, HOST_METRICS, limitOf, MIG, MIG_METRICS, type Color, type Metric } from '../metric';
 import { migRows } from '../mig';
@@ -39,7 +39,7 @@ export interface Plot {
 export interface Section {
   key: string;
   /** What its charts are of; `null` for all GPUs together, or the machine. */
-  gpu: GpuView | null;
+  gpu: GpuState | null;
   title: string;
   plots: readonly Plot[];
   /** Charts that its board or driver has nothing for. */
@@ -51,7 +51,7 @@ export type Holder = Pick<HolderRow, 'holder' | 'name' | 'slot' | 'memory_bytes'
 
 export interface PlotsInput {
   state: DashboardState;
-  gpus: readonly GpuView[];
+  gpus: readonly GpuState[];
   sample: Sample | null;
   /** By index. */
   holders: ReadonlyMap<number, readonly Holder[]>;
@@ -76,7 +76,7 @@ function wants({ charts }: DashboardState, id: string): boolean {
   return charts?.includes(id) ?? true;
 }
 
-function ofGpu(gpu: GpuView, kinds: readonly ChartKind[], input: PlotsInput): Section {
+function ofGpu(gpu: GpuState, kinds: readonly ChartKind[], input: PlotsInput): Section {
   const able = kinds.filter(({ metrics }) => metrics.some((metric) => isThere(gpu, metric)));
   const plots = able.map((kind) => gpuPlot(gpu, kind, input.holders.get(gpu.index) ?? []));
   const missing = kinds.filter((kind) => !able.includes(kind)).map(({ title }) => title());
@@ -85,7 +85,7 @@ function ofGpu(gpu: GpuView, kinds: readonly ChartKind[], input: PlotsInput): Se
   return { key: `gpu ${gpu.index}`, gpu, title, plots: [...plots, ...mig], missing };
 }
 
-function gpuPlot(gpu: GpuView, { id, title, metrics }: ChartKind, holders: readonly Holder[]): Plot {
+function gpuPlot(gpu: GpuState, { id, title, metrics }: ChartKind, holders: readonly Holder[]): Plot {
   const able = metrics.filter((metric) => isThere(gpu, metric));
   const lines = able.map((metric): PlotLine => {
     const series = seriesKey(gpu, metric.id);
@@ -108,7 +108,7 @@ function gpuPlot(gpu: GpuView, { id, title, metrics }: ChartKind, holders: reado
 }
 
 /** One chart for each reading, with a line for each GPU. */
-function ofAll(gpus: readonly GpuView[], kinds: readonly ChartKind[]): Section {
+function ofAll(gpus: readonly GpuState[], kinds: readonly ChartKind[]): Section {
   const plots = kinds.flatMap((kind) =>
     kind.metrics.flatMap((metric): Plot[] => {
       const able = gpus.filter((gpu) => isThere(gpu, metric));
@@ -126,7 +126,7 @@ function ofAll(gpus: readonly GpuView[], kinds: readonly ChartKind[]): Section {
   return { key: 'all', gpu: null, title: trans._n('%1 GPU', '%1 GPUs', gpus.length), plots, missing: [] };
 }
 
-function migPlots(gpu: GpuView): Plot[] {
+function migPlots(gpu: GpuState): Plot[] {
   const rows = migRows(gpu);
   return MIG_METRICS.flatMap((metric, i) => {
     const lines = rows.map((row, slot): PlotLine => ({
@@ -167,10 +167,10 @@ function hostPlot({ id, title, metrics }: ChartKind<HostSample>, sample: Sample 
 }
 
 /** Whether a reading may have something to show: what a board or driver does not have never does. */
-function isThere(gpu: GpuView, metric: Metric): boolean {
+function isThere(gpu: GpuState, metric: Metric): boolean {
   return absenceOf(readOf(gpu, metric))?.absent !== 'not_supported';
 }
 
-function readOf({ now }: GpuView, metric: Metric): Reading<number> | null {
+function readOf({ now }: GpuState, metric: Metric): Reading<number> | null {
   return now === null ? null : metric.read(now);
 }

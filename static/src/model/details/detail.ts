@@ -3,7 +3,7 @@
 import { trans } from '../../lib/translation';
 import type { Absence, GpuDetails, Reading } from '../../wire';
 import { GPU_FIELDS } from '../../wire/fields';
-import type { GpuView } from '../gpu';
+import type { GpuState } from '../gpu';
 import { absenceOf, takenAt, valueOf } from '../reading';
 import type { Level } from '../describe';
 
@@ -12,11 +12,11 @@ export interface Detail {
   id: string;
   label: string;
   /** The formatted reading; `null` until its frame has arrived. */
-  read: (gpu: GpuView) => Reading<string> | null;
+  read: (gpu: GpuState) => Reading<string> | null;
   /** What the value is out of, or what belongs to it. */
-  rest?: (gpu: GpuView) => string;
+  rest?: (gpu: GpuState) => string;
   /** How much the value matters; left out where it never does. */
-  level?: (gpu: GpuView) => Level;
+  level?: (gpu: GpuState) => Level;
 }
 
 export interface DetailGroup {

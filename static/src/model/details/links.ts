@@ -4,7 +4,7 @@ import { bytesPerSecond, count } from '../../lib/format';
 import { joined, plainText } from '../../lib/text';
 import { table, trans } from '../../lib/translation';
 import type { Fabric, FabricState, GpuLink, NvLink, PciPath, Reading } from '../../wire';
-import type { GpuView } from '../gpu';
+import type { GpuState } from '../gpu';
 import { absenceOf, valueOf } from '../reading';
 import { formatReading, onOff, slow, together, UNKNOWN, type Detail, type DetailGroup } from './detail';
 
@@ -85,7 +85,7 @@ function present(nvlinks: Reading<NvLink[]>): Reading<NvLink[]> {
   return valueOf(nvlinks)?.length === 0 ? { absent: 'not_supported' } : nvlinks;
 }
 
-function linksOf({ details }: GpuView): NvLink[] {
+function linksOf({ details }: GpuState): NvLink[] {
   return valueOf(details?.nvlinks) ?? [];
 }
 

@@ -6,7 +6,7 @@ import { plainText } from '../../lib/text';
 import { trans } from '../../lib/translation';
 import { CHART_IDS } from '../../model/dashboard/kinds';
 import { isPaused, rangeOf, resumed, SPANS_MIN, togglePaused, type DashboardState } from '../../model/dashboard/state';
-import type { GpuView } from '../../model/gpu';
+import type { GpuState } from '../../model/gpu';
 import { CHARTS } from '../../wire/fields';
 
 export class DashboardBar {
@@ -14,7 +14,7 @@ export class DashboardBar {
   private readonly gpus = group(trans.__('GPUs'));
   private readonly gpuChips = new KeyedRows(
     this.gpus,
-    ({ index }: GpuView) => String(index),
+    ({ index }: GpuState) => String(index),
     ({ index }) => ({
       element: chip(String(index), String(index), () =>
         this.change({ ...this.state, gpus: toggled(this.state.gpus, index, this.known) }),
@@ -72,7 +72,7 @@ export class DashboardBar {
     );
   }
 
-  update(state: DashboardState, gpus: readonly GpuView[], now_ms: number): void {
+  update(state: DashboardState, gpus: readonly GpuState[], now_ms: number): void {
     this.state = state;
     this.now_ms = now_ms;
     setShown(this.gpus, gpus.length > 1);

@@ -1,9 +1,9 @@
-/** The runs of notebooks' cells, the most expensive first. */
+/** The executions of notebooks' cells, the most expensive first. */
 
 import { button, h, KeyedRows, setAttribute, setShown, setText } from '../../lib/dom';
 import { DASH, timeOfDay } from '../../lib/format';
 import { trans } from '../../lib/translation';
-import { byCost, runName, type CellOrder, type CellRun } from '../../model/cell-log';
+import { byCost, executionName, type CellOrder, type CellExecution } from '../../model/cell-log';
 import { describeCell } from '../../model/describe-cell';
 import type { NotebookHost } from '../notebook-host';
 
@@ -21,7 +21,7 @@ export class CellTable {
   private readonly body = h('tbody', {});
   private readonly rows = new KeyedRows(
     this.body,
-    ({ key }: CellRun) => key,
+    ({ key }: CellExecution) => key,
     ({ kernelId }) => new Row(kernelId, this.notebooks),
   );
   private readonly heads: { id: CellOrder; element: HTMLElement }[];
@@ -53,13 +53,13 @@ export class CellTable {
     );
   }
 
-  update(runs: readonly CellRun[], gpus: ReadonlySet<number>): void {
-    const shown = byCost(runs, this.order, gpus).slice(0, MOST);
+  update(executions: readonly CellExecution[], gpus: ReadonlySet<number>): void {
+    const shown = byCost(executions, this.order, gpus).slice(0, MOST);
     setShown(this.element, shown.length > 0);
     for (const { id, element } of this.heads) {
       setAttribute(element, 'aria-sort', id === this.order ? 'descending' : null);
     }
-    this.rows.update(shown, (row, run) => row.update(run));
+    this.rows.update(shown, (row, execution) => row.update(execution));
   }
 }
 
@@ -85,16 +85,16 @@ class Row {
     );
   }
 
-  update(run: CellRun): void {
-    setText(this.started, timeOfDay(run.cost.started_ms));
-    setText(this.name, runName(run));
-    setAttribute(this.name, 'title', run.code.slice(0, 2000));
+  update(execution: CellExecution): void {
+    setText(this.started, timeOfDay(execution.cost.started_ms));
+    setText(this.name, executionName(execution));
+    setAttribute(this.name, 'title', execution.code.slice(0, 2000));
     // After a restart of its kernel the notebook cannot be opened from here; its last known name stays.
     const name = this.notebooks?.nameOf(this.kernelId) ?? null;
     this.name.disabled = name === null;
-    const notebook = name ?? run.notebook;
-    setText(this.notebook, run.running ? trans.__('%1, running', notebook) : notebook);
-    const parts = describeCell(run.cost);
+    const notebook = name ?? execution.notebook;
+    setText(this.notebook, execution.running ? trans.__('%1, running', notebook) : notebook);
+    const parts = describeCell(execution.cost);
     for (const { id, element } of this.numbers) {
       const part = parts.find((one) => one.id === id);
       setText(element, part?.brief ?? DASH);

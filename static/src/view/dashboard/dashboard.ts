@@ -96,12 +96,12 @@ export class Dashboard extends StoreView {
     };
     const sections = store.sample === null ? [] : sectionsOf({ state, gpus, sample: store.sample, holders });
     this.sections.update(sections, (view, section) => view.update(section, context));
-    const { runs } = store.cells;
+    const { executions } = store.cells;
     if (whole) {
-      this.cells.update(runs, new Set(chosen.map(({ index }) => index)));
+      this.cells.update(executions, new Set(chosen.map(({ index }) => index)));
     }
     const annotations = {
-      bands: bandsOf(runs, palette, holders, now_ms, runBands(store.events, palette, now_ms)),
+      bands: bandsOf(executions, palette, holders, now_ms, runBands(store.events, palette, now_ms)),
       markers: this.markers.byGpu(store.events, palette),
     };
     for (const section of sections) {

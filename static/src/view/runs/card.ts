@@ -4,7 +4,7 @@ import { button, h, setAttribute, setShown, setText } from '../../lib/dom';
 import { duration, since } from '../../lib/format';
 import { plainText } from '../../lib/text';
 import { trans } from '../../lib/translation';
-import type { GpuView } from '../../model/gpu';
+import type { GpuState } from '../../model/gpu';
 import { limitOf, METRICS } from '../../model/metric';
 import { describeStep, RUN_LEVEL, RUN_STATUS, shareOf, titleOf } from '../../model/describe-run';
 import { formatted } from '../../model/unit';
@@ -55,7 +55,7 @@ export class RunCard {
     this.element.addEventListener('toggle', this.invalidate);
   }
 
-  update(state: RunState, gpus: readonly GpuView[], freshness: Freshness, isNewest: boolean): void {
+  update(state: RunState, gpus: readonly GpuState[], freshness: Freshness, isNewest: boolean): void {
     const running = state.status === 'running';
     if (!this.chosen) {
       this.element.open = running || isNewest;
@@ -78,7 +78,7 @@ export class RunCard {
     }
   }
 
-  private updateNow(state: RunState, gpus: readonly GpuView[], freshness: Freshness): void {
+  private updateNow(state: RunState, gpus: readonly GpuState[], freshness: Freshness): void {
     setText(this.step, describeStep(state));
     setText(this.text, plainText(state.text));
     const share = shareOf(state);

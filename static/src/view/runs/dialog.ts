@@ -3,7 +3,7 @@
 import { h, KeyedRows, setShown, setText } from '../../lib/dom';
 import { plainText } from '../../lib/text';
 import { trans } from '../../lib/translation';
-import type { GpuView } from '../../model/gpu';
+import type { GpuState } from '../../model/gpu';
 import { RUN_STATUS, titleOf } from '../../model/describe-run';
 import type { Store } from '../../model/store';
 import type { Catalogue, RunDetails, RunState } from '../../wire';
@@ -44,7 +44,7 @@ export class RunDialog {
     });
   }
 
-  render(gpus: readonly GpuView[], freshness: Freshness): void {
+  render(gpus: readonly GpuState[], freshness: Freshness): void {
     const runs = [...this.store.runs.values()].sort((a, b) => b.started_ms - a.started_ms);
     const busy = runs.find(({ status, own }) => own && status === 'running');
     this.choice.update(gpus, busy !== undefined);
