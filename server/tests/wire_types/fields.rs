@@ -51,14 +51,15 @@ export function within<T>(outer: Reading<T>, part: (inner: T) => Reading<number>
 /// `static/src/wire/fields.ts`.
 pub(crate) fn typescript() -> String {
     let mut text = String::from(HEAD);
-    writeln!(text, "\n/** What an overview shows, in its order. */\nexport const OVERVIEW: readonly string[] = [")
-        .unwrap();
-    OVERVIEW.iter().for_each(|id| writeln!(text, "  '{id}',").unwrap());
-    writeln!(text, "];\n\n/** The charts of a dashboard, in their order. */\nexport const CHARTS = [").unwrap();
-    CHARTS.iter().for_each(|(id, title)| {
+    text += "\n/** What an overview shows, in its order. */\nexport const OVERVIEW: readonly string[] = [\n";
+    for id in OVERVIEW {
+        writeln!(text, "  '{id}',").unwrap();
+    }
+    text += "];\n\n/** The charts of a dashboard, in their order. */\nexport const CHARTS = [\n";
+    for (id, title) in CHARTS {
         writeln!(text, "  {{ id: '{id}', title: () => trans.__('{title}') }},").unwrap();
-    });
-    writeln!(text, "] as const;").unwrap();
+    }
+    text += "] as const;\n";
     list(&mut text, "GPU_FIELDS", "GpuSample", GPU_FIELDS.iter(), "");
     list(&mut text, "HOST_FIELDS", "HostSample", HOST_FIELDS.iter(), "");
     let of_mig = charted(GPU_FIELDS).filter(|field| field.mig.is_some());

@@ -95,10 +95,10 @@ fn the_settings_offer_the_charts_of_the_catalogue() {
 fn compare(file: &str, make: impl Fn(&str) -> String) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(file);
     let committed = fs::read_to_string(&path).unwrap_or_default();
-    let made = make(&committed);
+    let generated = make(&committed);
     if env::var_os(UPDATE).is_some() {
-        fs::write(&path, made).unwrap();
+        fs::write(&path, generated).unwrap();
     } else {
-        assert!(committed == made, "{file} is out of date: run `make types`");
+        assert!(committed == generated, "{file} is out of date: run `make types`");
     }
 }
