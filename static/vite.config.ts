@@ -1,9 +1,10 @@
 import { fileURLToPath } from 'node:url';
 
-import { defineConfig } from 'vite';
+import { defineConfig } from 'vitest/config';
 
 export default defineConfig({
   root: fileURLToPath(new URL('src/page', import.meta.url)),
+  test: { root: fileURLToPath(new URL('.', import.meta.url)), include: ['src/**/*.test.ts'], restoreMocks: true },
   // Relative addresses, so that the page works under any prefix of a proxy.
   base: './',
   build: {

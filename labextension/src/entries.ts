@@ -11,7 +11,6 @@ import type { Connection } from './server/connection';
 export interface EntriesOptions {
   app: JupyterFrontEnd;
   connection: Connection;
-  /** What there is to open. */
   commands: readonly string[];
   palette: ICommandPalette | null;
   launcher: ILauncher | null;
@@ -40,9 +39,9 @@ export function addEntries({
   const list = (): void => {
     if (sessions.running().next().done !== true) {
       sessions.runningChanged.disconnect(list);
-      void import('./notebook/notebook-chunk').then(({ GpuMemoryList }) => {
-        running?.add(new GpuMemoryList(app, connection, (translator ?? nullTranslator).load('gpumon')));
-      });
+      void import('./notebook/notebook-chunk').then(({ GpuMemoryList }) =>
+        running?.add(new GpuMemoryList(app, connection, (translator ?? nullTranslator).load('gpumon'))),
+      );
     }
   };
   if (running !== null) {

@@ -6,13 +6,13 @@ import { ILauncher } from '@jupyterlab/launcher';
 import { IRunningSessionManagers } from '@jupyterlab/running';
 import { ISettingRegistry } from '@jupyterlab/settingregistry';
 import { IStatusBar } from '@jupyterlab/statusbar';
-import { ITranslator, nullTranslator } from '@jupyterlab/translation';
+import { ITranslator, nullTranslator, type TranslationBundle } from '@jupyterlab/translation';
 
 import { Connection } from './server/connection';
 import { Dashboards } from './views/dashboards';
 import { addEntries } from './entries';
 import { gpuIcon } from './icon';
-import type { InNotebooks } from './notebook/in-notebooks';
+import type { InNotebooksOptions } from './notebook/in-notebooks';
 import type { NotebookPanel } from './notebook/notebook-panel';
 import { once } from './once';
 import { GpuPanel } from './views/panel';
@@ -20,7 +20,6 @@ import { followSettings, type Settings } from './settings';
 
 const PLUGIN_ID = 'gpumon:plugin';
 
-/** The commands of this extension. */
 const CommandIDs = {
   open: 'gpumon:open',
   openDashboard: 'gpumon:open-dashboard',
@@ -62,15 +61,11 @@ const plugin: JupyterFrontEndPlugin<void> = {
     const notebooks = once(() =>
       import('./notebook/notebooks').then(({ LabNotebooks }) => new LabNotebooks(app, trans)),
     );
-    const hasTabs = labShell !== null;
-    const dashboards = new Dashboards({ app, connection, notebooks, restorer, trans, hasTabs });
+    const views = { connection, notebooks, trans };
+    const dashboards = new Dashboards({ ...views, app, restorer, hasTabs: labShell !== null });
     const panel = new GpuPanel({
-      connection,
-      notebooks,
-      trans,
-      onOpenGpu: (index) => {
-        void app.commands.execute(CommandIDs.openDashboard, { address: `gpu=${String(index)}` });
-      },
+      ...views,
+      onOpenGpu: (index) => void app.commands.execute(CommandIDs.openDashboard, { address: `gpu=${index}` }),
     });
     app.shell.add(panel, 'left', { rank: RANK });
     restorer?.add(panel, panel.id);
@@ -78,58 +73,13 @@ const plugin: JupyterFrontEndPlugin<void> = {
       panel.themeChanged();
       dashboards.themeChanged();
     });
-    app.commands.addCommand(CommandIDs.open, {
-      label: trans.__('Show GPUs'),
-      caption: trans.__('Show the GPU panel in the left sidebar'),
-      icon: gpuIcon,
-      describedBy: { args: { type: 'object', properties: {} } },
-      execute: () => {
-        app.shell.activateById(panel.id);
-      },
-    });
-    app.commands.addCommand(CommandIDs.openDashboard, {
-      label: trans.__('GPU Charts'),
-      caption: trans.__('Charts of all GPU and host metrics'),
-      icon: gpuIcon,
-      describedBy: {
-        args: {
-          type: 'object',
-          properties: { address: { type: 'string', description: 'What to show, as `gpu=0,1&charts=power&span=5`' } },
-        },
-      },
-      execute: ({ address, id }) =>
-        dashboards.open(typeof address === 'string' ? address : '', typeof id === 'string' ? id : null),
-    });
+    addCommands(app, panel, dashboards, trans);
     dashboards.restore(CommandIDs.openDashboard);
-    const commands = [CommandIDs.open, CommandIDs.openDashboard];
-    addEntries({ app, connection, commands, palette, launcher, running, translator });
-
-    // Without a notebook, none of what notebooks have need be loaded.
-    let chosen: Settings | null = null;
-    let inNotebooks: InNotebooks | null = null;
-    const forNotebooks = once(async () => {
-      const { InNotebooks } = await import('./notebook/in-notebooks');
-      const showPanel = (): void => {
-        void app.commands.execute(CommandIDs.open);
-      };
-      inNotebooks = new InNotebooks({ app, connection, notebooks, trans, statusBar, showPanel });
-      if (chosen !== null) {
-        inNotebooks.apply(chosen);
-      }
-      return inNotebooks;
-    });
-    app.docRegistry.addWidgetExtension('Notebook', {
-      createNew: (widget) => {
-        void forNotebooks().then((all) => {
-          if (!widget.isDisposed) {
-            all.add(widget as unknown as NotebookPanel);
-          }
-        });
-      },
-    });
+    addEntries({ app, connection, commands: Object.values(CommandIDs), palette, launcher, running, translator });
+    const showPanel = (): void => void app.commands.execute(CommandIDs.open);
+    const applyInNotebooks = followNotebooks({ ...views, app, statusBar, showPanel });
     void followSettings(registry, PLUGIN_ID, (settings) => {
-      chosen = settings;
-      inNotebooks?.apply(settings);
+      applyInNotebooks(settings);
       void connection.apply(settings).then(() => {
         panel.apply(settings);
         dashboards.apply(settings);
@@ -137,5 +87,58 @@ const plugin: JupyterFrontEndPlugin<void> = {
     });
   },
 };
+
+function addCommands(app: JupyterFrontEnd, panel: GpuPanel, dashboards: Dashboards, trans: TranslationBundle): void {
+  app.commands.addCommand(CommandIDs.open, {
+    label: trans.__('Show GPUs'),
+    caption: trans.__('Show the GPU panel in the left sidebar'),
+    icon: gpuIcon,
+    describedBy: { args: { type: 'object', properties: {} } },
+    execute: () => app.shell.activateById(panel.id),
+  });
+  app.commands.addCommand(CommandIDs.openDashboard, {
+    label: trans.__('GPU Charts'),
+    caption: trans.__('Charts of all GPU and host metrics'),
+    icon: gpuIcon,
+    describedBy: {
+      args: {
+        type: 'object',
+        properties: { address: { type: 'string', description: 'What to show, as `gpu=0,1&charts=power&span=5`' } },
+      },
+    },
+    execute: ({ address, id }) =>
+      dashboards.open(typeof address === 'string' ? address : '', typeof id === 'string' ? id : null),
+  });
+}
+
+/** Adds to notebooks what they have, which is loaded with the first of them. Returns what applies the settings of it. */
+function followNotebooks(options: InNotebooksOptions): (settings: Settings) => void {
+  let chosen: Settings | null = null;
+  const loaded = once(async () => {
+    const { InNotebooks } = await import('./notebook/in-notebooks');
+    const inNotebooks = new InNotebooks(options);
+    if (chosen !== null) {
+      inNotebooks.apply(chosen);
+    }
+    return inNotebooks;
+  });
+  let opened = false;
+  options.app.docRegistry.addWidgetExtension('Notebook', {
+    createNew: (widget) => {
+      opened = true;
+      void loaded().then((inNotebooks) => {
+        if (!widget.isDisposed) {
+          inNotebooks.add(widget as unknown as NotebookPanel);
+        }
+      });
+    },
+  });
+  return (settings) => {
+    chosen = settings;
+    if (opened) {
+      void loaded().then((inNotebooks) => inNotebooks.apply(settings));
+    }
+  };
+}
 
 export default plugin;

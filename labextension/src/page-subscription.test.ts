@@ -4,12 +4,11 @@ import { expect, it, vi } from 'vitest';
 
 import { PageSubscription } from './page-subscription';
 
-/** What the subscription was last set to. */
-let active = true;
+/** What the subscription asks for. */
+const asked = { active: true, traces: false };
 const unsubscribe = vi.fn();
-const setTraces = vi.fn();
 const feed = {
-  subscribe: () => ({ setActive: (now: boolean) => (active = now), setInterval: vi.fn(), setTraces, unsubscribe }),
+  subscribe: () => ({ update: (changes: Partial<typeof asked>) => Object.assign(asked, changes), unsubscribe }),
 } as unknown as Feed;
 
 function hide(hidden: boolean): void {
@@ -18,26 +17,26 @@ function hide(hidden: boolean): void {
 }
 
 it('is active while the page is visible, and while something is measured', () => {
-  const subscription = new PageSubscription(feed, { changed: () => undefined });
-  expect(active).toBe(true);
+  const subscription = new PageSubscription(feed, () => undefined);
+  expect(asked.active).toBe(true);
   hide(true);
-  expect(active).toBe(false);
+  expect(asked.active).toBe(false);
   subscription.measure(250);
-  expect(active).toBe(true);
-  expect(setTraces).toHaveBeenLastCalledWith(true);
+  expect(asked.active).toBe(true);
+  expect(asked.traces).toBe(true);
   subscription.measure(null);
-  expect(active).toBe(false);
-  expect(setTraces).toHaveBeenLastCalledWith(false);
+  expect(asked.active).toBe(false);
+  expect(asked.traces).toBe(false);
   hide(false);
-  expect(active).toBe(true);
+  expect(asked.active).toBe(true);
   subscription.dispose();
   expect(unsubscribe).toHaveBeenCalledTimes(1);
   hide(true);
-  expect(active).toBe(true);
+  expect(asked.active).toBe(true);
 });
 
 it('starts inactive on a hidden page', () => {
   hide(true);
-  new PageSubscription(feed, { changed: () => undefined });
-  expect(active).toBe(false);
+  new PageSubscription(feed, () => undefined);
+  expect(asked.active).toBe(false);
 });

@@ -19,8 +19,7 @@ export class PageSubscription {
    */
   measure(interval_ms: number | null): void {
     this.measuring = interval_ms !== null;
-    this.subscription.setInterval(interval_ms);
-    this.subscription.setTraces(this.measuring);
+    this.subscription.update({ interval_ms, traces: this.measuring });
     this.updateActive();
   }
 
@@ -29,7 +28,5 @@ export class PageSubscription {
     this.subscription.unsubscribe();
   }
 
-  private readonly updateActive = (): void => {
-    this.subscription.setActive(this.measuring || !document.hidden);
-  };
+  private readonly updateActive = (): void => this.subscription.update({ active: this.measuring || !document.hidden });
 }

@@ -1,15 +1,11 @@
-import { readFileSync } from 'node:fs';
+import { expect, it, vi } from 'vitest';
 
-import { expect, it } from 'vitest';
+import { properties } from '../schema/plugin.json';
+import { followSettings } from './settings';
 
-import { CHART_IDS } from '../../static/src/model/dashboard/kinds';
-
-interface Schema {
-  properties: { charts: { items: { enum: string[] } } };
-}
-
-it('the setting for charts offers every chart that there is, in their order', () => {
-  const file = new URL('../schema/plugin.json', import.meta.url);
-  const { properties } = JSON.parse(readFileSync(file, 'utf8')) as Schema;
-  expect(properties.charts.items.enum).toEqual(CHART_IDS);
+it('the defaults of the schema hold where settings cannot be read', async () => {
+  const apply = vi.fn();
+  await followSettings(null, 'gpumon:plugin', apply);
+  const defaults = Object.entries(properties).map(([name, setting]) => [name, setting.default]);
+  expect(apply).toHaveBeenLastCalledWith(Object.fromEntries(defaults));
 });

@@ -3,13 +3,9 @@
 import type { ISettingRegistry } from '@jupyterlab/settingregistry';
 
 export interface Settings {
-  /** Whether cells have a line that says what they took of the GPUs. */
   cellLine: boolean;
-  /** Whether notebooks say in their toolbar, and in the status bar, what they have of the GPUs now. */
   notebookUse: boolean;
-  /** Whether it is told that GPU memory runs out, and below a cell that has failed for it, who holds it. */
   memoryWarnings: boolean;
-  /** Whether notebooks have a button that loads cudf.pandas and cuml.accel, where their kernel has them. */
   accelerators: boolean;
   /** Seconds between two samples in the panel and in charts. */
   interval: number;
@@ -23,18 +19,8 @@ export interface Settings {
   warnMinutes: number;
 }
 
-const DEFAULTS: Settings = {
-  cellLine: true,
-  notebookUse: true,
-  memoryWarnings: true,
-  accelerators: true,
-  interval: 1,
-  spanMinutes: 2,
-  charts: [],
-  memoryUnit: 'GiB',
-  temperatureUnit: '°C',
-  warnMinutes: 5,
-};
+/** The defaults of the schema, put here by the build. */
+declare const SETTINGS_DEFAULTS: Settings;
 
 /** Hands on the settings, now and whenever they change. Where they cannot be read, the defaults hold. */
 export async function followSettings(
@@ -46,12 +32,12 @@ export async function followSettings(
     const settings = await registry?.load(plugin);
     const update = (): void => {
       // The schema has seen to the types, and to the limits.
-      apply({ ...DEFAULTS, ...(settings?.composite as Partial<Settings> | undefined) });
+      apply({ ...SETTINGS_DEFAULTS, ...(settings?.composite as Partial<Settings> | undefined) });
     };
     settings?.changed.connect(update);
     update();
   } catch (error) {
     console.warn('gpumon: its settings cannot be read, so the defaults hold', error);
-    apply(DEFAULTS);
+    apply(SETTINGS_DEFAULTS);
   }
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use gpumon_probe::model::{
     HostSample, Sample,
-    fields::{Field, GPU_FIELDS, HOST_FIELDS, charted},
+    fields::{Field, GPU_FIELDS, HOST_FIELDS, charted, overview},
 };
 
 use crate::frame::{GpuHistory, History};
@@ -38,7 +38,7 @@ struct Columns(Vec<(&'static str, VecDeque<f64>)>);
 impl Wanted {
     /// What an overview shows.
     pub(crate) fn overview() -> Self {
-        Self { metrics: GPU_FIELDS.iter().filter(|field| field.in_overview).collect(), host: Vec::new() }
+        Self { metrics: overview().collect(), host: Vec::new() }
     }
 
     /// All that is kept of GPUs.
@@ -242,7 +242,7 @@ mod tests {
         let mut store = HistoryStore::default();
         store.push(&sample(1_000, &[("a", 1.0)]));
         let overview = store.newest(u64::MAX, &Wanted::overview());
-        assert_eq!((overview.gpus[0].metrics.len(), overview.host.len()), (7, 0));
+        assert_eq!((overview.gpus[0].metrics.len(), overview.host.len()), (4, 0));
         let error = Wanted::named(["power.drwa"].into_iter()).unwrap_err();
         assert!(error.contains("'power.drwa'") && error.contains("power.draw_watts"), "{error}");
         assert!(error.contains("host.cpu.busy_percent"), "{error}");

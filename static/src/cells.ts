@@ -1,6 +1,6 @@
 /** What others may use to tell a notebook what it and its cells take. */
 
-export { CellMeter, isWorthShowing as isWorthTelling } from './model/cell-cost';
+export { CellMeter, isWorthShowing } from './model/cell-cost';
 export type { CellCost } from './model/cell-cost';
 export { CellLine } from './view/cell-line';
 export { Chip } from './view/chip';

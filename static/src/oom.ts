@@ -5,6 +5,6 @@ export { MemoryWarnings } from './model/memory-warning';
 export type { MemoryWarning } from './model/memory-warning';
 export { oomErrorOf } from './model/oom-error';
 export type { KernelError, OomError } from './model/oom-error';
-export { fullerSample as fuller, describeOom } from './model/describe-oom';
+export { fullerSample, describeOom } from './model/describe-oom';
 export { OomNote } from './view/oom-note';
 export type { Sample } from './wire';

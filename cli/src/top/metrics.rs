@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use gpumon_probe::{
     model::{
         HostSample,
-        fields::{Field, GPU_FIELDS, HOST_FIELDS, Unit, charted},
+        fields::{Field, GPU_FIELDS, HOST_FIELDS, Unit, charted, overview},
     },
     units::byte_size,
 };
@@ -18,8 +18,10 @@ pub(super) static METRICS: LazyLock<Vec<&Field>> = LazyLock::new(|| charted(GPU_
 /// Every number of the machine that can be charted.
 pub(super) static HOST_METRICS: LazyLock<Vec<&Field<HostSample>>> = LazyLock::new(|| charted(HOST_FIELDS).collect());
 
-/// Those of a GPU that are charted unless others are chosen, as settings call them.
-pub(super) const USUAL: [&str; 4] = ["utilization", "memory", "power", "temperature"];
+/// Where those of an overview, which are charted unless others are chosen, stand in [`METRICS`].
+pub(super) fn default_metrics() -> Vec<usize> {
+    overview().filter_map(|field| position(key(field))).collect()
+}
 
 /// As settings call it.
 pub(super) fn key(field: &Field) -> &'static str {
@@ -94,7 +96,8 @@ mod tests {
 
     #[test]
     fn what_is_charted_unless_others_are_chosen_exists() {
-        assert!(USUAL.iter().all(|key| position(key).is_some()));
+        let keys = default_metrics().into_iter().map(|place| key(METRICS[place]));
+        assert!(keys.eq(["utilization", "memory", "power", "temperature"]));
     }
 
     #[test]

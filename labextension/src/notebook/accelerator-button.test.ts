@@ -73,9 +73,7 @@ describe('the question', () => {
     becomes('busy');
     becomes('idle');
     expect(findAccelerators).toHaveBeenCalledTimes(1);
-    await vi.waitFor(() => {
-      expect(button.hidden).toBe(false);
-    });
+    await vi.waitFor(() => expect(button.hidden).toBe(false));
     becomes('restarting');
     expect(button.hidden).toBe(true);
     becomes('idle');
@@ -86,14 +84,10 @@ describe('the question', () => {
 describe('a press', () => {
   it('loads once, however often it is done', async () => {
     const button = make('idle');
-    await vi.waitFor(() => {
-      expect(button.textContent).toBe('Accelerate');
-    });
+    await vi.waitFor(() => expect(button.textContent).toBe('Accelerate'));
     button.click();
     button.click();
-    await vi.waitFor(() => {
-      expect(button.textContent).toBe('Accelerated');
-    });
+    await vi.waitFor(() => expect(button.textContent).toBe('Accelerated'));
     expect(loadAccelerators).toHaveBeenCalledTimes(1);
     expect(button.getAttribute('aria-pressed')).toBe('true');
   });
@@ -109,9 +103,7 @@ describe('a press', () => {
     vi.mocked(findAccelerators).mockResolvedValue([{ ...OFF, isLate: true }]);
     const button = make('idle');
     button.click();
-    await vi.waitFor(() => {
-      expect(showDialog).toHaveBeenCalledTimes(1);
-    });
+    await vi.waitFor(() => expect(showDialog).toHaveBeenCalledTimes(1));
     expect(vi.mocked(showDialog).mock.calls[0]?.[0]?.title).toContain('before pandas is imported');
     expect(loadAccelerators).not.toHaveBeenCalled();
   });

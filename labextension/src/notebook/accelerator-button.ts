@@ -4,16 +4,14 @@ import chipStyle from '@gpumon/page/chip.css?inline';
 import { Dialog, Notification, showDialog, showErrorMessage } from '@jupyterlab/apputils';
 import type { Kernel } from '@jupyterlab/services';
 import type { TranslationBundle } from '@jupyterlab/translation';
-import type { IDisposable } from '@lumino/disposable';
 import { Widget } from '@lumino/widgets';
 
 import { findAccelerators, loadAccelerators, type Accelerator } from './accelerators';
-import type { NotebookPanel } from './notebook-panel';
+import { addToToolbar, type NotebookPanel } from './notebook-panel';
 import { addStyle } from '../style';
 
-export class AcceleratorButton implements IDisposable {
+export class AcceleratorButton extends Widget {
   private readonly button = document.createElement('button');
-  private readonly widget: Widget;
   /** Whether the kernel has been asked since it started. */
   private queried = false;
   private loading = false;
@@ -24,6 +22,7 @@ export class AcceleratorButton implements IDisposable {
     private readonly panel: NotebookPanel,
     private readonly trans: TranslationBundle,
   ) {
+    super({ node: document.createElement('span') });
     addStyle('gpumon-chip-style', chipStyle);
     this.button.type = 'button';
     this.button.className = 'gpumon-chip';
@@ -31,30 +30,23 @@ export class AcceleratorButton implements IDisposable {
     this.button.addEventListener('click', () => {
       if (!this.pressed) {
         this.pressed = true;
-        void this.activate().finally(() => {
+        void this.accelerate().finally(() => {
           this.pressed = false;
         });
       }
     });
-    this.widget = new Widget({ node: document.createElement('span') });
-    this.widget.node.append(this.button);
-    this.show([]);
-    if (!panel.toolbar.insertBefore('kernelName', 'gpumon-accelerate', this.widget)) {
-      panel.toolbar.addItem('gpumon-accelerate', this.widget);
-    }
+    this.node.append(this.button);
+    this.showState([]);
+    addToToolbar(panel, 'gpumon-accelerate', this);
     panel.sessionContext.kernelChanged.connect(this.onKernel);
     panel.sessionContext.statusChanged.connect(this.onStatus);
     this.onStatus();
   }
 
-  get isDisposed(): boolean {
-    return this.widget.isDisposed;
-  }
-
-  dispose(): void {
+  override dispose(): void {
     this.panel.sessionContext.kernelChanged.disconnect(this.onKernel);
     this.panel.sessionContext.statusChanged.disconnect(this.onStatus);
-    this.widget.dispose();
+    super.dispose();
   }
 
   private get kernel(): Kernel.IKernelConnection | null {
@@ -63,7 +55,7 @@ export class AcceleratorButton implements IDisposable {
 
   private readonly onKernel = (): void => {
     this.queried = false;
-    this.show([]);
+    this.showState([]);
     this.onStatus();
   };
 
@@ -72,7 +64,7 @@ export class AcceleratorButton implements IDisposable {
     const status = this.kernel?.status;
     if (status === 'restarting' || status === 'autorestarting' || status === 'dead') {
       this.queried = false;
-      this.show([]);
+      this.showState([]);
     } else if (status === 'idle' && !this.queried) {
       this.queried = true;
       void this.queryKernel();
@@ -87,14 +79,14 @@ export class AcceleratorButton implements IDisposable {
       if (kernel !== this.kernel || this.isDisposed) {
         return null;
       }
-      this.show(found);
+      this.showState(found);
       return found;
     } catch {
       return null;
     }
   }
 
-  private show(accelerators: readonly Accelerator[]): void {
+  private showState(accelerators: readonly Accelerator[]): void {
     const { button, trans, loading } = this;
     const on = accelerators.length > 0 && accelerators.every(({ isOn }) => isOn);
     button.hidden = accelerators.length === 0;
@@ -106,7 +98,7 @@ export class AcceleratorButton implements IDisposable {
     button.setAttribute('aria-busy', String(loading));
   }
 
-  private async activate(): Promise<void> {
+  private async accelerate(): Promise<void> {
     const { trans } = this;
     if (this.kernel?.status !== 'idle') {
       Notification.info(trans.__('The kernel is busy. Load accelerators when it is idle.'), {
@@ -133,7 +125,6 @@ export class AcceleratorButton implements IDisposable {
     }
   }
 
-  /** Restarts the kernel if somebody says so. */
   private async offerRestart(title: string, label: string): Promise<boolean> {
     const { trans } = this;
     const { button } = await showDialog({
@@ -155,23 +146,22 @@ export class AcceleratorButton implements IDisposable {
     }
     this.loading = true;
     this.queried = true;
-    this.show(accelerators);
+    this.showState(accelerators);
     try {
       const { accelerators: after, failures } = await loadAccelerators(kernel, accelerators);
       this.loading = false;
-      this.show(after);
+      this.showState(after);
       if (failures.length > 0) {
         await showErrorMessage(this.trans.__('Not all accelerators could be loaded'), failures.join('\n'));
       }
     } catch {
       // The kernel was restarted or is gone; the next start is asked anew.
       this.loading = false;
-      this.show([]);
+      this.showState([]);
     }
   }
 }
 
-/** The names of accelerators, and of what they accelerate. */
 function naming(accelerators: readonly Accelerator[]): [string, string] {
   return [accelerators.map(({ name }) => name).join(', '), accelerators.map(({ library }) => library).join(', ')];
 }

@@ -8,17 +8,14 @@ const ACCELERATORS = [
   { name: 'cuml.accel', module: 'sklearn', library: 'scikit-learn' },
 ] as const;
 
-/** One that a kernel has. */
 export interface Accelerator {
   name: string;
-  /** What it runs on the GPU. */
   library: string;
   isOn: boolean;
   /** The library is there already, so that it is too late before the next start of the kernel. */
   isLate: boolean;
 }
 
-/** What came of loading. */
 export interface Loaded {
   accelerators: Accelerator[];
   /** What did not work, in the kernel's words. */
@@ -72,7 +69,6 @@ export async function loadAccelerators(
   return { accelerators: after, failures };
 }
 
-/** What a kernel says of an expression. */
 interface ExpressionResult {
   status?: string;
   data?: { 'text/plain'?: string };

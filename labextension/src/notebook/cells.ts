@@ -1,6 +1,6 @@
 /** Shows below each cell of a notebook what its run used of the GPUs. */
 
-import { CellLine, CellMeter, isWorthTelling } from '@gpumon/page/cells';
+import { CellLine, CellMeter, isWorthShowing } from '@gpumon/page/cells';
 import cellStyle from '@gpumon/page/cell.css?inline';
 import type { Feed } from '@gpumon/page/feed';
 import { PathExt } from '@jupyterlab/coreutils';
@@ -9,7 +9,7 @@ import type { IDisposable } from '@lumino/disposable';
 import { BelowCells } from './below-cells';
 import type { NotebookPanel } from './notebook-panel';
 import { PageSubscription } from '../page-subscription';
-import { Runs, type StartedRun } from './runs';
+import { ExecutionTracker, type StartedExecution } from './executions';
 import { addStyle } from '../style';
 
 /** While a cell runs: often enough to see a peak that does not last. */
@@ -21,19 +21,19 @@ const LAST_SAMPLES_MS = 5000;
 /** Enough to know a cell again. */
 const LONGEST_CODE = 2000;
 
-interface Run extends StartedRun {
+interface Execution extends StartedExecution {
   key: string;
   meter: CellMeter;
 }
 
 export class CellCosts implements IDisposable {
   isDisposed = false;
-  private readonly runs = new Map<string, Run>();
+  private readonly executions = new Map<string, Execution>();
   private readonly lines: BelowCells<CellLine>;
   /** The run of each cell that its line tells of. */
   private readonly newest = new Map<string, string>();
   private readonly subscription: PageSubscription;
-  private readonly executions: Runs;
+  private readonly tracker: ExecutionTracker;
 
   constructor(
     private readonly panel: NotebookPanel,
@@ -41,30 +41,26 @@ export class CellCosts implements IDisposable {
   ) {
     addStyle('gpumon-cell-style', cellStyle);
     this.lines = new BelowCells(panel, () => new CellLine());
-    this.subscription = new PageSubscription(feed, {
-      changed: (frame) => {
-        if (frame?.type === 'sample') {
-          this.onSample();
-        }
-      },
+    this.subscription = new PageSubscription(feed, (frame) => {
+      if (frame?.type === 'sample') {
+        this.onSample();
+      }
     });
-    this.executions = new Runs(panel.sessionContext, {
+    this.tracker = new ExecutionTracker(panel.sessionContext, {
       started: (key, what) => {
         const meter = new CellMeter(what.kernelId, what.at_ms, feed.store.sample);
         this.newest.set(what.cellId, key);
-        this.runs.set(key, { ...what, key, meter });
+        this.executions.set(key, { ...what, key, meter });
         this.lines.remove(what.cellId);
         this.subscription.measure(RUNNING_MS);
       },
-      ended: (run, at_ms) => {
-        this.runs.get(run)?.meter.end(at_ms);
-        setTimeout(() => {
-          this.finish(run);
-        }, LAST_SAMPLES_MS);
+      ended: (execution, at_ms) => {
+        this.executions.get(execution)?.meter.end(at_ms);
+        setTimeout(() => this.finish(execution), LAST_SAMPLES_MS);
       },
       abandoned: () => {
-        for (const run of [...this.runs.keys()]) {
-          this.finish(run);
+        for (const execution of [...this.executions.keys()]) {
+          this.finish(execution);
         }
       },
     });
@@ -75,7 +71,7 @@ export class CellCosts implements IDisposable {
       return;
     }
     this.isDisposed = true;
-    this.executions.dispose();
+    this.tracker.dispose();
     this.subscription.dispose();
     this.lines.dispose();
   }
@@ -85,31 +81,31 @@ export class CellCosts implements IDisposable {
     if (sample === null) {
       return;
     }
-    for (const [id, run] of [...this.runs]) {
-      const isOver = run.meter.addSample(sample);
-      if (isOver && run.meter.isRecorded(traces)) {
+    for (const [id, execution] of [...this.executions]) {
+      const isOver = execution.meter.addSample(sample);
+      if (isOver && execution.meter.isRecorded(traces)) {
         this.finish(id);
-      } else if (isOver || sample.at_ms - run.at_ms > SHOW_AFTER_MS) {
-        this.show(run, !isOver);
+      } else if (isOver || sample.at_ms - execution.at_ms > SHOW_AFTER_MS) {
+        this.show(execution, !isOver);
       }
     }
   }
 
   private finish(id: string): void {
-    const run = this.runs.get(id);
-    if (run === undefined || this.isDisposed) {
+    const execution = this.executions.get(id);
+    if (execution === undefined || this.isDisposed) {
       return;
     }
-    this.runs.delete(id);
-    this.show(run, false);
-    if (this.runs.size === 0) {
+    this.executions.delete(id);
+    this.show(execution, false);
+    if (this.executions.size === 0) {
       this.subscription.measure(null);
     }
   }
 
-  private show({ key, cellId, kernelId, count, code, meter }: Run, running: boolean): void {
+  private show({ key, cellId, kernelId, count, code, meter }: Execution, running: boolean): void {
     const cost = meter.cost(this.feed.store.traces);
-    if (cost === null || !isWorthTelling(cost)) {
+    if (cost === null || !isWorthShowing(cost)) {
       return;
     }
     const notebook = PathExt.basename(this.panel.sessionContext.path);

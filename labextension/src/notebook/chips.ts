@@ -4,14 +4,12 @@ import { Chip } from '@gpumon/page/cells';
 import chipStyle from '@gpumon/page/chip.css?inline';
 import type { Feed } from '@gpumon/page/feed';
 import type { JupyterFrontEnd } from '@jupyterlab/application';
-import type { IDisposable } from '@lumino/disposable';
 import { Widget } from '@lumino/widgets';
 
-import type { NotebookPanel } from './notebook-panel';
+import { addToToolbar, type NotebookPanel } from './notebook-panel';
 import { PageSubscription } from '../page-subscription';
 import { addStyle } from '../style';
 
-/** A chip that follows a feed. */
 class ChipWidget extends Widget {
   private readonly chip: Chip;
   private readonly subscription: PageSubscription;
@@ -26,13 +24,11 @@ class ChipWidget extends Widget {
     super({ node: document.createElement('span') });
     this.chip = chip;
     this.node.append(chip.element);
-    this.subscription = new PageSubscription(feed, {
-      changed: (frame) => {
-        // A connection that has ended tells nothing about now.
-        if (frame === null || frame.type === 'sample' || frame.type === 'hello') {
-          this.refresh();
-        }
-      },
+    this.subscription = new PageSubscription(feed, (frame) => {
+      // A connection that has ended tells nothing about now.
+      if (frame === null || frame.type === 'sample' || frame.type === 'hello') {
+        this.refresh();
+      }
     });
   }
 
@@ -50,25 +46,10 @@ class ChipWidget extends Widget {
   }
 }
 
-/** A chip in a notebook's toolbar. */
-export class ToolbarChip implements IDisposable {
-  private readonly widget: ChipWidget;
-
-  constructor(panel: NotebookPanel, feed: Feed, onClick: () => void) {
-    this.widget = new ChipWidget(feed, () => panel, onClick);
-    // Beside the kernel's name, which is there in JupyterLab and Notebook 7.
-    if (!panel.toolbar.insertBefore('kernelName', 'gpumon', this.widget)) {
-      panel.toolbar.addItem('gpumon', this.widget);
-    }
-  }
-
-  get isDisposed(): boolean {
-    return this.widget.isDisposed;
-  }
-
-  dispose(): void {
-    this.widget.dispose();
-  }
+export function addToolbarChip(panel: NotebookPanel, feed: Feed, onClick: () => void): Widget {
+  const chip = new ChipWidget(feed, () => panel, onClick);
+  addToToolbar(panel, 'gpumon', chip);
+  return chip;
 }
 
 /** A chip for the status bar, about the notebook that is in front. */
@@ -88,7 +69,5 @@ export class StatusChip extends ChipWidget {
     super.dispose();
   }
 
-  private readonly onCurrent = (): void => {
-    this.refresh();
-  };
+  private readonly onCurrent = (): void => this.refresh();
 }

@@ -1,7 +1,7 @@
 /** Explains below a cell that ran out of GPU memory who holds it. */
 
 import type { Feed } from '@gpumon/page/feed';
-import { fuller, oomErrorOf, OomNote, describeOom, type OomError, type Sample } from '@gpumon/page/oom';
+import { fullerSample, oomErrorOf, OomNote, describeOom, type OomError, type Sample } from '@gpumon/page/oom';
 import oomStyle from '@gpumon/page/oom.css?inline';
 import type { IDisposable } from '@lumino/disposable';
 
@@ -9,7 +9,7 @@ import { BelowCells } from './below-cells';
 import type { NotebookPanel } from './notebook-panel';
 import type { LabNotebooks } from './notebooks';
 import { PageSubscription } from '../page-subscription';
-import { Runs } from './runs';
+import { ExecutionTracker } from './executions';
 import { addStyle } from '../style';
 
 /** An older sample than this tells nothing about now. */
@@ -19,18 +19,17 @@ interface Failure {
   cellId: string;
   kernelId: string;
   error: OomError;
-  /** The newest sample before it. */
   before: Sample | null;
 }
 
 export class CellFailures implements IDisposable {
   isDisposed = false;
-  private readonly runs = new Map<string, { cellId: string; kernelId: string }>();
+  private readonly executions = new Map<string, { cellId: string; kernelId: string }>();
   private readonly notes: BelowCells<OomNote>;
   /** Those that the next sample may tell more about. */
   private fresh: Failure[] = [];
   private readonly subscription: PageSubscription;
-  private readonly executions: Runs;
+  private readonly tracker: ExecutionTracker;
 
   constructor(
     panel: NotebookPanel,
@@ -40,32 +39,26 @@ export class CellFailures implements IDisposable {
     addStyle('gpumon-oom-style', oomStyle);
     // Nearer to the error than what the run took.
     this.notes = new BelowCells(panel, () => new OomNote(notebooks), '.gpumon-cell-line');
-    this.subscription = new PageSubscription(feed, {
-      changed: (frame) => {
-        if (frame?.type === 'sample') {
-          for (const failure of this.fresh.splice(0)) {
-            this.show(failure, fuller(failure.before, frame, failure.kernelId));
-          }
+    this.subscription = new PageSubscription(feed, (frame) => {
+      if (frame?.type === 'sample') {
+        for (const failure of this.fresh.splice(0)) {
+          this.show(failure, fullerSample(failure.before, frame, failure.kernelId));
         }
-      },
+      }
     });
-    this.executions = new Runs(panel.sessionContext, {
-      started: (run, { cellId, kernelId }) => {
-        this.runs.set(run, { cellId, kernelId });
+    this.tracker = new ExecutionTracker(panel.sessionContext, {
+      started: (execution, { cellId, kernelId }) => {
+        this.executions.set(execution, { cellId, kernelId });
         this.fresh = this.fresh.filter((failure) => failure.cellId !== cellId);
         this.notes.remove(cellId);
       },
-      ended: (run) => {
-        this.runs.delete(run);
-      },
-      abandoned: () => {
-        this.runs.clear();
-      },
-      failed: (run, kernelError) => {
-        const failed = this.runs.get(run);
+      ended: (execution) => this.executions.delete(execution),
+      abandoned: () => this.executions.clear(),
+      failed: (execution, kernelError) => {
+        const failed = this.executions.get(execution);
         const error = oomErrorOf(kernelError);
         // The first error says all; a later one for the same run adds nothing.
-        this.runs.delete(run);
+        this.executions.delete(execution);
         if (failed !== undefined && error !== null) {
           const failure = { ...failed, error, before: this.newest() };
           this.fresh.push(failure);
@@ -80,7 +73,7 @@ export class CellFailures implements IDisposable {
       return;
     }
     this.isDisposed = true;
-    this.executions.dispose();
+    this.tracker.dispose();
     this.subscription.dispose();
     this.notes.dispose();
   }

@@ -15,7 +15,6 @@ import type { Connection } from '../server/connection';
 /** The side bar's own part, in JupyterLab and in Notebook 7. */
 const SIDE_BAR = '.jp-RunningSessions';
 
-/** A notebook that holds memory. */
 interface Holder {
   session: Session.IModel;
   detail: string;
@@ -44,16 +43,12 @@ export class GpuMemoryList implements IRunningSessions.IManager {
     this.shutdownAllConfirmationText = trans.__(
       'Shut down the kernels of all notebooks that hold GPU memory? All their variables are lost.',
     );
-    document.addEventListener('visibilitychange', () => {
-      this.updateVisibility();
-    });
+    document.addEventListener('visibilitychange', () => this.updateVisibility());
   }
 
   running(): IRunningSessions.IRunningItem[] {
     // It is asked just before it is shown.
-    setTimeout(() => {
-      this.updateVisibility();
-    });
+    setTimeout(() => this.updateVisibility());
     return this.holders.map(({ session, detail, title }) => ({
       icon: () => notebookIcon,
       label: () => nameOf(session),
@@ -62,9 +57,7 @@ export class GpuMemoryList implements IRunningSessions.IManager {
       open: () => {
         void this.app.commands.execute('docmanager:open', { path: session.path });
       },
-      shutdown: () => {
-        this.shutDown(session);
-      },
+      shutdown: () => this.shutDown(session),
     }));
   }
 
@@ -85,15 +78,11 @@ export class GpuMemoryList implements IRunningSessions.IManager {
 
   private updateVisibility(): void {
     const seen = !document.hidden && (document.querySelector(SIDE_BAR)?.getClientRects().length ?? 0) > 0;
-    this.subscription?.setActive(seen);
+    this.subscription?.update({ active: seen });
     if (seen && this.feed === null) {
       this.feed = this.connection.feed();
       void this.feed.then((feed) => {
-        this.subscription = feed.subscribe({
-          changed: () => {
-            this.update(feed);
-          },
-        });
+        this.subscription = feed.subscribe(() => this.update(feed));
         this.updateVisibility();
       });
     }

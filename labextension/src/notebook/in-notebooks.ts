@@ -25,57 +25,55 @@ export interface InNotebooksOptions {
   trans: TranslationBundle;
   /** Notebook 7 has none. */
   statusBar: IStatusBar | null;
-  /** Shows all GPUs. */
   showPanel: () => void;
 }
 
+type Part = 'cellLine' | 'notebookUse' | 'memoryWarnings' | 'accelerators';
+const PARTS: readonly Part[] = ['cellLine', 'notebookUse', 'memoryWarnings', 'accelerators'];
+
 export class InNotebooks {
   private readonly open = new Set<NotebookPanel>();
-  private readonly cellLines: PerNotebook;
-  private readonly chips: PerNotebook;
-  private readonly failures: PerNotebook;
-  private readonly accelerators: PerNotebook;
+  /** By the setting that enables it. */
+  private readonly parts: Record<Part, PerNotebook>;
   private memoryWatch: IDisposable | null = null;
-  private statusItem: IDisposable | null = null;
+  private statusItem: Pick<IDisposable, 'dispose'> | null = null;
 
   constructor(private readonly options: InNotebooksOptions) {
     const { connection, notebooks, trans, showPanel } = options;
-    this.cellLines = new PerNotebook(async (notebook) => {
+    const cellLine = new PerNotebook(async (notebook) => {
       const [feed, { CellCosts }] = await Promise.all([connection.feed(), import('./notebook-chunk')]);
       return new CellCosts(notebook, feed);
     });
-    this.chips = new PerNotebook(async (notebook) => {
-      const [feed, { ToolbarChip }] = await Promise.all([connection.feed(), import('./notebook-chunk')]);
-      return new ToolbarChip(notebook, feed, showPanel);
+    const notebookUse = new PerNotebook(async (notebook) => {
+      const [feed, { addToolbarChip }] = await Promise.all([connection.feed(), import('./notebook-chunk')]);
+      return addToolbarChip(notebook, feed, showPanel);
     });
-    this.failures = new PerNotebook(async (notebook) => {
+    const memoryWarnings: PerNotebook = new PerNotebook(async (notebook) => {
       const [feed, own, { CellFailures, MemoryWatch }] = await Promise.all([
         connection.feed(),
         notebooks(),
         import('./memory-chunk'),
       ]);
       // One for all, also for kernels whose notebooks are closed; it may have been switched off meanwhile.
-      if (this.failures.isEnabled) {
+      if (memoryWarnings.isEnabled) {
         this.memoryWatch ??= new MemoryWatch(feed, own);
       }
       return new CellFailures(notebook, feed, own);
     });
-    this.accelerators = new PerNotebook(async (notebook) => {
+    const accelerators = new PerNotebook(async (notebook) => {
       const { AcceleratorButton } = await import('./notebook-chunk');
       return new AcceleratorButton(notebook, trans);
     });
+    this.parts = { cellLine, notebookUse, memoryWarnings, accelerators };
   }
 
-  apply({ cellLine, notebookUse, memoryWarnings, accelerators }: Settings): void {
-    this.cellLines.setEnabled(cellLine);
-    this.chips.setEnabled(notebookUse);
-    this.failures.setEnabled(memoryWarnings);
-    this.accelerators.setEnabled(accelerators);
-    if (!memoryWarnings) {
+  apply(settings: Settings): void {
+    PARTS.forEach((part) => this.parts[part].setEnabled(settings[part]));
+    if (!settings.memoryWarnings) {
       this.memoryWatch?.dispose();
       this.memoryWatch = null;
     }
-    if (notebookUse) {
+    if (settings.notebookUse) {
       void this.addStatusItem();
     } else {
       this.statusItem?.dispose();
@@ -83,19 +81,15 @@ export class InNotebooks {
     }
   }
 
-  /** A notebook has been opened. */
   add(notebook: NotebookPanel): void {
     this.open.add(notebook);
     notebook.disposed.connect(() => this.open.delete(notebook));
-    this.cellLines.add(notebook);
-    this.chips.add(notebook);
-    this.failures.add(notebook);
-    this.accelerators.add(notebook);
+    PARTS.forEach((part) => this.parts[part].add(notebook));
     void this.addStatusItem();
   }
 
   private wantsStatusItem(): boolean {
-    return this.statusItem === null && this.open.size > 0 && this.chips.isEnabled;
+    return this.statusItem === null && this.open.size > 0 && this.parts.notebookUse.isEnabled;
   }
 
   /** With the first notebook, since there is nothing to say before. */
@@ -111,9 +105,6 @@ export class InNotebooks {
     const item = new StatusChip(app.shell, feed, this.open, showPanel);
     const registration = statusBar.registerStatusItem(STATUS_ID, { item, align: 'left', rank: STATUS_RANK });
     this.statusItem = {
-      get isDisposed() {
-        return item.isDisposed;
-      },
       dispose: () => {
         registration.dispose();
         item.dispose();

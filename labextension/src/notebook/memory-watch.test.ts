@@ -19,7 +19,7 @@ vi.mock('@jupyterlab/apputils', () => ({
     manager: { has: (id: string) => page.notifications.has(id) },
     emit: (message: string, type: string, options: object) => {
       page.count += 1;
-      const id = `n${String(page.count)}`;
+      const id = `n${page.count}`;
       page.notifications.set(id, { id, message, type, ...options });
       const toast = document.createElement('div');
       toast.id = id;
@@ -49,7 +49,7 @@ import type { LabNotebooks } from './notebooks';
 let warnings: MemoryWarning[];
 let listener: FeedListener;
 let watch: MemoryWatch;
-const setActive = vi.fn();
+const update = vi.fn();
 const unsubscribe = vi.fn();
 const run = vi.fn();
 
@@ -58,7 +58,7 @@ const warning = (text: string, urgent = false): MemoryWarning => ({ gpu: 0, text
 /** A sample comes, so many seconds after the last. */
 function sample(after_s = 1): void {
   vi.advanceTimersByTime(after_s * 1000);
-  listener.changed({ type: 'sample' } as never);
+  listener({ type: 'sample' } as never);
 }
 function hide(hidden: boolean): void {
   Object.defineProperty(document, 'hidden', { value: hidden, configurable: true });
@@ -72,7 +72,7 @@ beforeEach(() => {
   const feed = {
     subscribe: (one: FeedListener) => {
       listener = one;
-      return { setActive, unsubscribe, setInterval: vi.fn() };
+      return { update, unsubscribe };
     },
   } as unknown as Feed;
   const notebooks = { actions: (kernelId: string) => [{ label: `Shut Down ${kernelId}`, caption: '', run }] };
@@ -141,12 +141,12 @@ describe('the watch over GPU memory', () => {
 
   it('is inactive while the page is hidden', () => {
     hide(true);
-    expect(setActive).toHaveBeenLastCalledWith(false);
+    expect(update).toHaveBeenLastCalledWith({ active: false });
     warnings = [warning('in 2 min')];
     sample();
     expect(notifications()).toEqual([]);
     hide(false);
-    expect(setActive).toHaveBeenLastCalledWith(true);
+    expect(update).toHaveBeenLastCalledWith({ active: true });
     sample();
     expect(notifications()).toHaveLength(1);
   });

@@ -15,7 +15,6 @@ const RENEW_MS = 10_000;
 /** After a notification was closed, its GPU causes no other for this long. */
 const QUIET_MS = 5 * 60_000;
 
-/** A notification of a GPU. */
 interface Shown {
   id: string;
   text: string;
@@ -38,13 +37,11 @@ export class MemoryWatch implements IDisposable {
     private readonly feed: Feed,
     private readonly notebooks: LabNotebooks,
   ) {
-    this.subscription = new PageSubscription(feed, {
-      changed: (frame) => {
-        if (frame?.type === 'sample' && !document.hidden && Date.now() - this.updated_ms > UPDATE_MS) {
-          this.updated_ms = Date.now();
-          this.update();
-        }
-      },
+    this.subscription = new PageSubscription(feed, (frame) => {
+      if (frame?.type === 'sample' && !document.hidden && Date.now() - this.updated_ms > UPDATE_MS) {
+        this.updated_ms = Date.now();
+        this.update();
+      }
     });
   }
 

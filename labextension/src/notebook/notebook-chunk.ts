@@ -2,5 +2,5 @@
 
 export { AcceleratorButton } from './accelerator-button';
 export { CellCosts } from './cells';
-export { StatusChip, ToolbarChip } from './chips';
+export { addToolbarChip, StatusChip } from './chips';
 export { GpuMemoryList } from './gpu-memory-list';

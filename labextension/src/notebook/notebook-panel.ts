@@ -13,3 +13,10 @@ export interface NotebookPanel extends Widget {
   readonly toolbar: Toolbar;
   readonly content: Widget & { readonly widgets: readonly NotebookCell[] };
 }
+
+/** Puts a widget beside the kernel's name, which is there in JupyterLab and Notebook 7. */
+export function addToToolbar({ toolbar }: NotebookPanel, name: string, widget: Widget): void {
+  if (!toolbar.insertBefore('kernelName', name, widget)) {
+    toolbar.addItem(name, widget);
+  }
+}

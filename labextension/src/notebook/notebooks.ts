@@ -21,7 +21,6 @@ const ARGUMENTS = {
   required: ['kernelId'],
 } as const;
 
-/** Something that can be done with a notebook. */
 export interface NotebookAction {
   /** As short as the buttons of a notification have room for. */
   label: string;

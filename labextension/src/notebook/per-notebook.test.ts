@@ -37,15 +37,11 @@ it('is there once while it is switched on and the notebook open', async () => {
   expect(made).toEqual([]);
   per.setEnabled(true);
   per.setEnabled(true);
-  await vi.waitFor(() => {
-    expect(living()).toBe(1);
-  });
+  await vi.waitFor(() => expect(living()).toBe(1));
   per.setEnabled(false);
   expect(living()).toBe(0);
   per.setEnabled(true);
-  await vi.waitFor(() => {
-    expect(living()).toBe(1);
-  });
+  await vi.waitFor(() => expect(living()).toBe(1));
   close();
   expect(living()).toBe(0);
 });

@@ -12,7 +12,6 @@ export class PerNotebook {
   /** `make` gives it to a notebook, and loads what that takes. */
   constructor(private readonly make: (panel: NotebookPanel) => Promise<IDisposable>) {}
 
-  /** A notebook has been opened. */
   add(panel: NotebookPanel): void {
     this.notebooks.set(panel, null);
     panel.disposed.connect(() => {

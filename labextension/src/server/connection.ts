@@ -15,13 +15,11 @@ export class Connection {
     private readonly trans: TranslationBundle,
   ) {}
 
-  /** The feed that everything shares. */
   feed(): Promise<Feed> {
     this.made ??= this.make();
     return this.made;
   }
 
-  /** Applies the settings of all views. */
   async apply(settings: Settings): Promise<void> {
     this.chosen = settings;
     if (this.made !== null) {

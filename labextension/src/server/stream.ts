@@ -8,7 +8,6 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 
 import { version } from '../../package.json';
 
-/** The name under which the proxy knows gpumon. */
 const ROUTE = 'gpumon';
 /** The proxy goes on for half a minute with a server that ends as soon as it is started, and says nothing meanwhile. */
 const TIMEOUT_MS = 5000;

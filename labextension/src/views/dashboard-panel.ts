@@ -1,17 +1,15 @@
 /** A dashboard as a tab of the main area; the view itself is loaded when it is first seen. */
 
-import type { MountedDashboard } from '@gpumon/page';
+import type { MountedDashboard, MountOptions, ViewOptions } from '@gpumon/page';
 import { MainAreaWidget } from '@jupyterlab/apputils';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { Signal } from '@lumino/signaling';
 
-import type { DashboardsOptions } from './dashboards';
 import { gpuIcon } from '../icon';
-import { LazyView } from './lazy-view';
-import type { Settings } from '../settings';
+import { LazyView, type LazyViewOptions } from './lazy-view';
 
 /** Makes the tab of a dashboard that shows what `address` says. */
-export function newDashboard(id: string, address: string, options: DashboardsOptions): MainAreaWidget<DashboardPanel> {
+export function newDashboard(id: string, address: string, options: LazyViewOptions): MainAreaWidget<DashboardPanel> {
   const content = new DashboardPanel(id, address, options);
   const widget = new MainAreaWidget({ content });
   const name = (): void => {
@@ -26,53 +24,32 @@ export function newDashboard(id: string, address: string, options: DashboardsOpt
 }
 
 export class DashboardPanel extends LazyView<MountedDashboard> {
-  /** It shows something else. */
   readonly addressChanged = new Signal<this, void>(this);
-  private interval_ms = 1000;
 
   constructor(
     id: string,
-    /** What it shows. */
     public address: string,
-    private readonly options: DashboardsOptions,
+    options: LazyViewOptions,
   ) {
-    super(options.trans);
-    this.id = id;
-    this.node.style.background = 'var(--jp-layout-color1)';
-  }
-
-  /** Applies the settings of open charts. */
-  apply({ interval }: Settings): void {
-    this.interval_ms = interval * 1000;
-    this.view?.setInterval(this.interval_ms);
-    this.view?.invalidate();
+    super(id, options.trans.__('GPU Charts'), options);
   }
 
   protected override onActivateRequest(): void {
     this.node.querySelector<HTMLElement>('[tabindex]')?.focus();
   }
 
-  protected override async load(): Promise<() => MountedDashboard> {
-    const { connection, notebooks, trans } = this.options;
-    const [feed, own, { addViewStyle, mountDashboard }] = await Promise.all([
-      connection.feed(),
-      notebooks(),
-      import('./view'),
-    ]);
-    addViewStyle();
-    return () =>
-      mountDashboard(this.node, {
-        feed,
-        notebooks: own,
-        address: this.address,
-        interval_ms: this.interval_ms,
-        title: trans.__('GPU Charts'),
-        connectingMessage: trans.__('Jupyter is starting gpumon. This takes a few seconds the first time.'),
-        onAddress: (address) => {
-          this.address = address;
-          this.addressChanged.emit();
-        },
-      });
+  protected override mount(
+    { mountDashboard }: typeof import('./view'),
+    options: MountOptions & ViewOptions,
+  ): MountedDashboard {
+    return mountDashboard(this.node, {
+      ...options,
+      address: this.address,
+      onAddress: (address) => {
+        this.address = address;
+        this.addressChanged.emit();
+      },
+    });
   }
 }
 

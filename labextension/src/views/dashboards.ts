@@ -3,37 +3,28 @@
 import type { ILayoutRestorer, JupyterFrontEnd } from '@jupyterlab/application';
 import { WidgetTracker, type MainAreaWidget } from '@jupyterlab/apputils';
 import { URLExt } from '@jupyterlab/coreutils';
-import type { TranslationBundle } from '@jupyterlab/translation';
 
-import type { Connection } from '../server/connection';
 import type { DashboardPanel } from './dashboard-panel';
-import type { LabNotebooks } from '../notebook/notebooks';
+import type { LazyViewOptions } from './lazy-view';
 import type { Settings } from '../settings';
 
-export interface DashboardsOptions {
+export interface DashboardsOptions extends LazyViewOptions {
   app: JupyterFrontEnd;
-  connection: Connection;
-  notebooks: () => Promise<LabNotebooks>;
   /** Notebook 7 has none. */
   restorer: ILayoutRestorer | null;
   /** Whether the main area has tabs; that of Notebook 7 holds one document. */
   hasTabs: boolean;
-  trans: TranslationBundle;
 }
 
 export class Dashboards {
-  /** Those that are open. */
   readonly tracker = new WidgetTracker<MainAreaWidget<DashboardPanel>>({ namespace: 'gpumon-dashboards' });
   settings: Settings | null = null;
 
   constructor(readonly options: DashboardsOptions) {}
 
-  /** Applies the settings of charts. */
   apply(settings: Settings): void {
     this.settings = settings;
-    this.tracker.forEach(({ content }) => {
-      content.apply(settings);
-    });
+    this.tracker.forEach(({ content }) => content.apply(settings));
   }
 
   /** Brings back what was open; `command` is what opens a dashboard. */
@@ -60,8 +51,6 @@ export class Dashboards {
 
   /** JupyterLab has another theme now. */
   themeChanged(): void {
-    this.tracker.forEach(({ content }) => {
-      content.themeChanged();
-    });
+    this.tracker.forEach(({ content }) => content.themeChanged());
   }
 }

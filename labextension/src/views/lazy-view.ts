@@ -1,16 +1,39 @@
 /** A widget whose view is loaded when it is first visible, and is inactive while it is hidden. */
 
-import type { Mounted } from '@gpumon/page';
+import type { Mounted, MountOptions, ViewOptions } from '@gpumon/page';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { Widget } from '@lumino/widgets';
+
+import type { LabNotebooks } from '../notebook/notebooks';
+import type { Connection } from '../server/connection';
+import type { Settings } from '../settings';
+
+export interface LazyViewOptions {
+  connection: Connection;
+  notebooks: () => Promise<LabNotebooks>;
+  trans: TranslationBundle;
+}
 
 export abstract class LazyView<View extends Mounted> extends Widget {
   /** `null` until it has been seen. */
   protected view: View | null = null;
+  protected settings: Settings | null = null;
   private loading = false;
 
-  constructor(protected readonly trans: TranslationBundle) {
+  constructor(
+    id: string,
+    private readonly heading: string,
+    private readonly parts: LazyViewOptions,
+  ) {
     super();
+    this.id = id;
+    this.node.style.background = 'var(--jp-layout-color1)';
+  }
+
+  apply(settings: Settings): void {
+    this.settings = settings;
+    this.view?.setInterval(settings.interval * 1000);
+    this.view?.invalidate();
   }
 
   /** JupyterLab has another theme now. */
@@ -24,8 +47,7 @@ export abstract class LazyView<View extends Mounted> extends Widget {
     super.dispose();
   }
 
-  /** Loads what the view takes; what it gives then puts it into the widget. */
-  protected abstract load(): Promise<() => View>;
+  protected abstract mount(module: typeof import('./view'), options: MountOptions & ViewOptions): View;
 
   protected override onAfterAttach(): void {
     if (this.isVisible) {
@@ -48,19 +70,26 @@ export abstract class LazyView<View extends Mounted> extends Widget {
     }
     this.loading = true;
     try {
-      const mount = await this.load();
+      const { connection, notebooks, trans } = this.parts;
+      const [feed, own, module] = await Promise.all([connection.feed(), notebooks(), import('./view')]);
       if (!this.isDisposed) {
+        module.addViewStyle();
         // It may have said that it could not be loaded.
         this.node.replaceChildren();
-        const view = mount();
-        view.setVisible(this.isVisible);
-        this.view = view;
+        this.view = this.mount(module, {
+          feed,
+          notebooks: own,
+          title: this.heading,
+          connectingMessage: trans.__('Jupyter is starting gpumon. This takes a few seconds the first time.'),
+          ...(this.settings !== null && { interval_ms: this.settings.interval * 1000 }),
+        });
+        this.view.setVisible(this.isVisible);
       }
     } catch (error) {
       // After an update the server no longer has the files of the version that this page began with.
       console.error('gpumon: a part of it cannot be loaded', error);
       const message = document.createElement('p');
-      message.textContent = this.trans.__('This part of gpumon cannot be loaded. Reload the page.');
+      message.textContent = this.parts.trans.__('This part of gpumon cannot be loaded. Reload the page.');
       message.role = 'alert';
       message.style.margin = '12px';
       this.node.replaceChildren(message);

@@ -31,13 +31,12 @@ export function openDashboard(dashboards: Dashboards, address: string, id: strin
 function newId({ tracker }: Dashboards): string {
   const isTaken = (id: string): boolean => tracker.find(({ content }) => content.id === id) !== undefined;
   let number = 1;
-  while (isTaken(`${PREFIX}${String(number)}`)) {
+  while (isTaken(`${PREFIX}${number}`)) {
     number += 1;
   }
-  return `${PREFIX}${String(number)}`;
+  return `${PREFIX}${number}`;
 }
 
-/** The part of an address that says which GPUs. */
 function gpusOf(address: string): string | null {
   return new URLSearchParams(address).get('gpu');
 }

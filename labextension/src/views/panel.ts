@@ -1,63 +1,32 @@
 /** The panel in the side bar. */
 
-import type { Monitor } from '@gpumon/page';
-import type { TranslationBundle } from '@jupyterlab/translation';
+import type { Mounted, MountOptions, ViewOptions } from '@gpumon/page';
 
-import type { Connection } from '../server/connection';
 import { gpuIcon } from '../icon';
-import { LazyView } from './lazy-view';
-import type { LabNotebooks } from '../notebook/notebooks';
-import type { Settings } from '../settings';
+import { LazyView, type LazyViewOptions } from './lazy-view';
 
-export interface GpuPanelOptions {
-  connection: Connection;
-  notebooks: () => Promise<LabNotebooks>;
-  trans: TranslationBundle;
-  /** Opens the charts of a GPU. */
+export interface GpuPanelOptions extends LazyViewOptions {
   onOpenGpu: (index: number) => void;
 }
 
-export class GpuPanel extends LazyView<Monitor> {
-  private settings: Settings | null = null;
-
+export class GpuPanel extends LazyView<Mounted> {
   constructor(private readonly options: GpuPanelOptions) {
-    super(options.trans);
-    this.id = 'gpumon-panel';
+    const name = options.trans.__('GPUs');
+    super('gpumon-panel', name, options);
     this.addClass('gpumon-panel');
     this.node.style.overflowY = 'auto';
-    this.node.style.background = 'var(--jp-layout-color1)';
     this.node.setAttribute('role', 'region');
-    this.node.setAttribute('aria-label', options.trans.__('GPUs'));
+    this.node.setAttribute('aria-label', name);
     this.title.icon = gpuIcon;
-    this.title.caption = options.trans.__('GPUs');
+    this.title.caption = name;
   }
 
-  /** Applies the settings of the panel. */
-  apply(settings: Settings): void {
-    this.settings = settings;
-    this.view?.setInterval(settings.interval * 1000);
-    this.view?.invalidate();
-  }
-
-  protected override async load(): Promise<() => Monitor> {
-    const { connection, notebooks, trans, onOpenGpu } = this.options;
-    const [feed, own, { addViewStyle, mountMonitor }] = await Promise.all([
-      connection.feed(),
-      notebooks(),
-      import('./view'),
-    ]);
-    addViewStyle();
-    return () =>
-      mountMonitor(this.node, {
-        feed,
-        notebooks: own,
-        ...(this.settings !== null && {
-          interval_ms: this.settings.interval * 1000,
-          spanMinutes: this.settings.spanMinutes,
-        }),
-        title: trans.__('GPUs'),
-        onOpenGpu,
-        connectingMessage: trans.__('Jupyter is starting gpumon. This takes a few seconds the first time.'),
-      });
+  protected override mount({ mountMonitor }: typeof import('./view'), options: MountOptions & ViewOptions): Mounted {
+    const { onOpenGpu } = this.options;
+    return mountMonitor(this.node, {
+      ...options,
+      onOpenGpu,
+      ...(this.settings !== null && { spanMinutes: this.settings.spanMinutes }),
+    });
   }
 }

@@ -6,7 +6,6 @@ import { addStyle } from '../style';
 
 export { mountDashboard, mountMonitor } from '@gpumon/page';
 
-/** Puts the view's style sheet into the document. */
 export function addViewStyle(): void {
   addStyle('gpumon-style', viewStyle);
 }

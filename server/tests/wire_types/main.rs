@@ -83,11 +83,22 @@ fn the_committed_types_are_those_of_the_code() {
 
 #[test]
 fn the_committed_reference_page_of_fields_is_that_of_the_catalogue() {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/reference/fields.md");
+    compare("docs/reference/fields.md", |_| fields::reference());
+}
+
+#[test]
+fn the_settings_offer_the_charts_of_the_catalogue() {
+    compare("labextension/schema/plugin.json", fields::settings_schema);
+}
+
+/// Compares a file with what is made of it, or writes it.
+fn compare(file: &str, make: impl Fn(&str) -> String) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(file);
+    let committed = fs::read_to_string(&path).unwrap_or_default();
+    let generated = make(&committed);
     if env::var_os(UPDATE).is_some() {
-        fs::create_dir_all(file.parent().unwrap()).unwrap();
-        fs::write(&file, fields::reference()).unwrap();
+        fs::write(&path, generated).unwrap();
+    } else {
+        assert!(committed == generated, "{file} is out of date: run `make types`");
     }
-    let committed = fs::read_to_string(&file).unwrap_or_default();
-    assert!(committed == fields::reference(), "docs/reference/fields.md is out of date: run `make types`");
 }

@@ -2,25 +2,10 @@
 
 import { hourAndMinute, timeOfDay } from '../lib/format';
 import { firstAfter, indexAt } from '../lib/timeline';
-import type { ChartContent, ChartLine, PlotArea } from './content';
+import type { ChartContent, ChartLine, ChartStyle, PlotArea } from './content';
 import { addLine } from './line';
 import { frameSignature, isVisibleChange, type FrameSignature } from './frame-diff';
 import { timeTicks, valueTicks } from './ticks';
-
-/** The colors and letters around the lines. */
-export interface ChartStyle {
-  text: string;
-  muted: string;
-  grid: string;
-  font: string;
-}
-
-/** The vertical axis. */
-export interface ChartAxis {
-  /** Marks stand at round multiples of it. */
-  base: number;
-  format: (value: number) => string;
-}
 
 /** From this size on there is room for axes. */
 const AXES_WIDTH_PX = 200;
@@ -38,9 +23,8 @@ const STACK_ALPHA = 0.6;
 const FAINT_ALPHA = 0.2;
 
 export class Chart {
-  private readonly canvas = document.createElement('canvas');
-  private readonly context = this.canvas.getContext('2d');
-  private readonly sizes: ResizeObserver;
+  private context: CanvasRenderingContext2D | null = null;
+  private sizes: ResizeObserver | null = null;
   private content: ChartContent | null = null;
   /** What the picture shows, and since when; `null` where it has to be drawn anew. */
   private drawn: FrameSignature | null = null;
@@ -49,21 +33,8 @@ export class Chart {
   private width = 0;
   private height = 0;
 
-  constructor(
-    private readonly host: HTMLElement,
-    private readonly axis: ChartAxis,
-    private style: ChartStyle,
-  ) {
-    host.append(this.canvas);
-    // It tells the size for the first time in the frame to come, when all is laid out anyway.
-    this.sizes = new ResizeObserver((entries) => {
-      for (const { contentRect } of entries) {
-        this.resize(contentRect.width, contentRect.height);
-      }
-      this.paint();
-    });
-    this.sizes.observe(host);
-  }
+  /** The canvas is made when something is first drawn. */
+  constructor(private readonly host: HTMLElement) {}
 
   /** Measures the size at once, where no frame will be drawn before it is visible. */
   measure(): void {
@@ -71,14 +42,14 @@ export class Chart {
   }
 
   draw(content: ChartContent): void {
+    if (this.sizes === null) {
+      this.open();
+    }
+    if (content.style !== this.content?.style) {
+      this.drawn = null;
+    }
     this.content = content;
     this.paint();
-  }
-
-  /** There are other colors now; what comes next is drawn in them. */
-  setStyle(style: ChartStyle): void {
-    this.style = style;
-    this.drawn = null;
   }
 
   /** The time under a point of the screen; `null` where the chart is not drawn. */
@@ -93,8 +64,22 @@ export class Chart {
   }
 
   dispose(): void {
-    this.sizes.disconnect();
-    this.canvas.remove();
+    this.sizes?.disconnect();
+    this.context?.canvas.remove();
+  }
+
+  private open(): void {
+    const canvas = document.createElement('canvas');
+    this.context = canvas.getContext('2d');
+    this.host.append(canvas);
+    // It tells the size for the first time in the frame to come, when all is laid out anyway.
+    this.sizes = new ResizeObserver((entries) => {
+      for (const { contentRect } of entries) {
+        this.resize(contentRect.width, contentRect.height);
+      }
+      this.paint();
+    });
+    this.sizes.observe(this.host);
   }
 
   private resize(width_px: number, height_px: number): void {
@@ -147,14 +132,15 @@ export class Chart {
     }
     this.drawn = signature;
     this.drawn_ms = now_ms;
-    if (this.canvas.width !== this.width || this.canvas.height !== this.height) {
-      this.canvas.width = this.width;
-      this.canvas.height = this.height;
+    const { canvas } = ctx;
+    if (canvas.width !== this.width || canvas.height !== this.height) {
+      canvas.width = this.width;
+      canvas.height = this.height;
       this.font = '';
     }
-    this.setFont(ctx);
+    this.setFont(ctx, content.style.font);
     ctx.clearRect(0, 0, this.width, this.height);
-    this.paintBands(ctx, plotArea, content);
+    paintBands(ctx, plotArea, content);
     this.paintGrid(ctx, plotArea, content);
     ctx.save();
     ctx.beginPath();
@@ -163,40 +149,41 @@ export class Chart {
     paintLines(ctx, plotArea, content);
     ctx.restore();
     paintMarkers(ctx, plotArea, content);
-    this.paintCursor(ctx, plotArea, content);
+    paintCursor(ctx, plotArea, content);
   }
 
   /** Letters are chosen once, since choosing them has the browser find out all styles. */
-  private setFont(ctx: CanvasRenderingContext2D): void {
-    const font = `${String(10 * ratio())}px ${this.style.font}`;
+  private setFont(ctx: CanvasRenderingContext2D, family: string): void {
+    const font = `${10 * ratio()}px ${family}`;
     if (font !== this.font) {
       this.font = font;
       ctx.font = font;
     }
   }
 
-  private paintGrid(ctx: CanvasRenderingContext2D, plotArea: PlotArea, { floor, ceiling, limit }: ChartContent): void {
+  private paintGrid(ctx: CanvasRenderingContext2D, plotArea: PlotArea, content: ChartContent): void {
+    const { floor, ceiling, limit, axis, style } = content;
     const px = ratio();
     const { left, right, top, bottom } = plotArea;
     ctx.lineWidth = px;
     if (!this.hasAxes()) {
-      ctx.fillStyle = this.style.grid;
+      ctx.fillStyle = style.grid;
       ctx.fillRect(left, bottom - px, right - left, px);
     } else {
       ctx.textBaseline = 'middle';
       ctx.textAlign = 'right';
-      for (const value of valueTicks(floor, ceiling, (bottom - top) / (VALUE_APART_PX * px), this.axis.base)) {
+      for (const value of valueTicks(floor, ceiling, (bottom - top) / (VALUE_APART_PX * px), axis.base)) {
         const y = Math.round(plotArea.y(value));
-        ctx.fillStyle = this.style.grid;
+        ctx.fillStyle = style.grid;
         ctx.fillRect(left, y, right - left, px);
-        ctx.fillStyle = this.style.muted;
-        ctx.fillText(this.axis.format(value), left - 5 * px, y);
+        ctx.fillStyle = style.muted;
+        ctx.fillText(axis.text(value), left - 5 * px, y);
       }
-      this.paintTimes(ctx, plotArea);
+      this.paintTimes(ctx, plotArea, style);
     }
     if (typeof limit === 'number' && limit < ceiling) {
       const y = Math.round(plotArea.y(limit)) + px / 2;
-      ctx.strokeStyle = this.style.muted;
+      ctx.strokeStyle = style.muted;
       ctx.setLineDash([3 * px, 3 * px]);
       ctx.beginPath();
       ctx.moveTo(left, y);
@@ -206,12 +193,12 @@ export class Chart {
     }
   }
 
-  private paintTimes(ctx: CanvasRenderingContext2D, plotArea: PlotArea): void {
+  private paintTimes(ctx: CanvasRenderingContext2D, plotArea: PlotArea, style: ChartStyle): void {
     const px = ratio();
     const { left, right, bottom } = plotArea;
     const { step_ms, times_ms } = timeTicks(plotArea.from_ms, plotArea.to_ms, (right - left) / (TIME_APART_PX * px));
     ctx.textAlign = 'center';
-    ctx.fillStyle = this.style.muted;
+    ctx.fillStyle = style.muted;
     for (const at_ms of times_ms) {
       const text = step_ms < MINUTE_MS ? timeOfDay(at_ms) : hourAndMinute(at_ms);
       const half = ctx.measureText(text).width / 2;
@@ -219,56 +206,6 @@ export class Chart {
       if (x + half <= this.width && x - half >= 0) {
         ctx.fillText(text, x, bottom + (BOTTOM_PX / 2 + 1) * px);
         ctx.fillRect(x, bottom, px, 3 * px);
-      }
-    }
-  }
-
-  private paintBands(ctx: CanvasRenderingContext2D, plotArea: PlotArea, { bands }: ChartContent): void {
-    if (bands === undefined || bands.length === 0) {
-      return;
-    }
-    const px = ratio();
-    ctx.textAlign = 'left';
-    ctx.textBaseline = 'top';
-    for (const { from_ms, to_ms, color, label } of bands) {
-      const x = Math.max(plotArea.left, Math.round(plotArea.x(from_ms)));
-      const end = Math.min(plotArea.right, Math.round(plotArea.x(to_ms)));
-      if (end < plotArea.left || x > plotArea.right) {
-        continue;
-      }
-      const width = Math.max(px, end - x);
-      ctx.globalAlpha = 0.12;
-      ctx.fillStyle = color;
-      ctx.fillRect(x, plotArea.top, width, plotArea.bottom - plotArea.top);
-      ctx.globalAlpha = 0.5;
-      ctx.fillRect(x, plotArea.top, px, plotArea.bottom - plotArea.top);
-      ctx.globalAlpha = 1;
-      if (ctx.measureText(label).width + 6 * px < width) {
-        ctx.fillStyle = this.style.muted;
-        ctx.fillText(label, x + 4 * px, plotArea.top + 2 * px);
-      }
-    }
-  }
-
-  /** The time under the pointer, or the newest value: a dot on each line. */
-  private paintCursor(ctx: CanvasRenderingContext2D, plotArea: PlotArea, content: ChartContent): void {
-    const px = ratio();
-    const { at_ms, window, lines } = content;
-    if (at_ms !== null && at_ms >= plotArea.from_ms && at_ms <= plotArea.to_ms) {
-      ctx.globalAlpha = 0.5;
-      ctx.fillStyle = this.style.text;
-      ctx.fillRect(Math.round(plotArea.x(at_ms)), plotArea.top, px, plotArea.bottom - plotArea.top);
-      ctx.globalAlpha = 1;
-    }
-    for (const { values, color, times_ms = window.times_ms, faint } of lines) {
-      const index = cursorIndex(times_ms, content);
-      const time = times_ms[index] ?? NaN;
-      const value = values[index] ?? NaN;
-      if (time >= plotArea.from_ms && time <= plotArea.to_ms && !Number.isNaN(value) && faint !== true) {
-        ctx.fillStyle = color;
-        ctx.beginPath();
-        ctx.arc(plotArea.x(time), plotArea.y(value), 2.5 * px, 0, 2 * Math.PI);
-        ctx.fill();
       }
     }
   }
@@ -357,4 +294,51 @@ function paintMarkers(ctx: CanvasRenderingContext2D, area: PlotArea, { markers }
 
 function ratio(): number {
   return Math.max(1, globalThis.devicePixelRatio || 1);
+}
+
+function paintBands(ctx: CanvasRenderingContext2D, area: PlotArea, { bands = [], style }: ChartContent): void {
+  const px = ratio();
+  ctx.textAlign = 'left';
+  ctx.textBaseline = 'top';
+  for (const { from_ms, to_ms, color, label } of bands) {
+    const x = Math.max(area.left, Math.round(area.x(from_ms)));
+    const end = Math.min(area.right, Math.round(area.x(to_ms)));
+    if (end < area.left || x > area.right) {
+      continue;
+    }
+    const width = Math.max(px, end - x);
+    ctx.globalAlpha = 0.12;
+    ctx.fillStyle = color;
+    ctx.fillRect(x, area.top, width, area.bottom - area.top);
+    ctx.globalAlpha = 0.5;
+    ctx.fillRect(x, area.top, px, area.bottom - area.top);
+    ctx.globalAlpha = 1;
+    if (ctx.measureText(label).width + 6 * px < width) {
+      ctx.fillStyle = style.muted;
+      ctx.fillText(label, x + 4 * px, area.top + 2 * px);
+    }
+  }
+}
+
+/** The time under the pointer, or the newest value: a dot on each line. */
+function paintCursor(ctx: CanvasRenderingContext2D, area: PlotArea, content: ChartContent): void {
+  const px = ratio();
+  const { at_ms, window, lines, style } = content;
+  if (at_ms !== null && at_ms >= area.from_ms && at_ms <= area.to_ms) {
+    ctx.globalAlpha = 0.5;
+    ctx.fillStyle = style.text;
+    ctx.fillRect(Math.round(area.x(at_ms)), area.top, px, area.bottom - area.top);
+    ctx.globalAlpha = 1;
+  }
+  for (const { values, color, times_ms = window.times_ms, faint } of lines) {
+    const index = cursorIndex(times_ms, content);
+    const time = times_ms[index] ?? NaN;
+    const value = values[index] ?? NaN;
+    if (time >= area.from_ms && time <= area.to_ms && !Number.isNaN(value) && faint !== true) {
+      ctx.fillStyle = color;
+      ctx.beginPath();
+      ctx.arc(area.x(time), area.y(value), 2.5 * px, 0, 2 * Math.PI);
+      ctx.fill();
+    }
+  }
 }

@@ -3,7 +3,7 @@
 import type { Scales } from './line';
 
 /** The part of the past that is shown. */
-export interface Window {
+export interface TimeWindow {
   times_ms: Float64Array;
   /** Which version of the past it is; another where more became known of it. */
   revision: number;
@@ -23,7 +23,6 @@ export interface ChartLine {
   faint?: boolean;
 }
 
-/** A span of time that is shaded behind the lines. */
 export interface Band {
   from_ms: number;
   to_ms: number;
@@ -37,8 +36,23 @@ export interface EventMarker {
   color: string;
 }
 
+export interface ChartStyle {
+  text: string;
+  muted: string;
+  grid: string;
+  font: string;
+}
+
+export interface ChartAxis {
+  /** Marks stand at round multiples of it. */
+  base: number;
+  text: (value: number) => string;
+}
+
 export interface ChartContent {
-  window: Window;
+  axis: ChartAxis;
+  style: ChartStyle;
+  window: TimeWindow;
   floor: number;
   ceiling: number;
   lines: readonly ChartLine[];

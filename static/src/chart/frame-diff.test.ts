@@ -22,7 +22,8 @@ function field(to_ms: number): PlotArea {
 function content(newest: number, changes: Partial<ChartContent> = {}): ChartContent {
   const window = { times_ms: new Float64Array([0]), revision: 0, from_ms: 0, to_ms: MINUTE_MS, gap_ms: 1500 };
   const lines = [{ values: new Float64Array([newest]), color: 'red' }];
-  return { window, floor: 0, ceiling: 100, lines, at_ms: null, ...changes };
+  const style = { text: '', muted: '', grid: '', font: '' };
+  return { axis: { base: 1, text: String }, style, window, floor: 0, ceiling: 100, lines, at_ms: null, ...changes };
 }
 
 const before = frameSignature(content(50), field(MINUTE_MS));

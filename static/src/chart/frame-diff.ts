@@ -12,7 +12,6 @@ export interface FrameSignature {
   shape: string;
   to_ms: number;
   pixel_ms: number;
-  /** Where the lines end. */
   ends: string;
 }
 

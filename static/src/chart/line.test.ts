@@ -5,10 +5,10 @@ import { addLine, type Path } from './line';
 class Said implements Path {
   readonly steps: string[] = [];
   moveTo(x: number, y: number): void {
-    this.steps.push(`M${String(x)},${String(y)}`);
+    this.steps.push(`M${x},${y}`);
   }
   lineTo(x: number, y: number): void {
-    this.steps.push(`L${String(x)},${String(y)}`);
+    this.steps.push(`L${x},${y}`);
   }
   closePath(): void {
     this.steps.push('Z');
@@ -22,17 +22,12 @@ function way(times: number[], values: number[], ground: number | null = null): s
 }
 
 describe('a line', () => {
-  it('goes from sample to sample', () => {
-    expect(way([0, 100, 200], [10, 20, 30])).toBe('M0,90 L10,80 L20,70');
-  });
+  it('goes from sample to sample', () => expect(way([0, 100, 200], [10, 20, 30])).toBe('M0,90 L10,80 L20,70'));
 
-  it('leaves a hole open', () => {
-    expect(way([0, 100, 200, 300, 400], [10, 20, NaN, 30, 40])).toBe('M0,90 L10,80 M30,70 L40,60');
-  });
+  it('leaves a hole open', () =>
+    expect(way([0, 100, 200, 300, 400], [10, 20, NaN, 30, 40])).toBe('M0,90 L10,80 M30,70 L40,60'));
 
-  it('shows a sample between two holes', () => {
-    expect(way([0, 100, 200], [NaN, 20, NaN])).toBe('M10,80 L10.01,80');
-  });
+  it('shows a sample between two holes', () => expect(way([0, 100, 200], [NaN, 20, NaN])).toBe('M10,80 L10.01,80'));
 
   it('keeps the highest and the lowest of each column', () => {
     const times = Array.from({ length: 1000 }, (_, i) => i / 10);

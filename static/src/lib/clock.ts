@@ -13,7 +13,6 @@ export class ServerClock {
     }
   }
 
-  /** The server's time now, in milliseconds since the Unix epoch. */
   now(): number {
     return this.localNow() + this.offset_ms;
   }

@@ -52,39 +52,52 @@ export function setStyle(element: HTMLElement, name: string, value: string): voi
   }
 }
 
-/**
- * Makes the children of `parent` one element per item, in their order. Elements are kept by key, so focus, hover and
- * selection survive.
- */
-export function keyed<Item, Row extends { element: HTMLElement }>(
-  parent: HTMLElement,
-  rows: Map<string, Row>,
-  items: readonly Item[],
-  keyOf: (item: Item) => string,
-  create: (item: Item) => Row,
-  remove: (row: Row) => void = () => undefined,
-): Row[] {
-  const wanted = new Set(items.map(keyOf));
-  for (const [key, row] of rows) {
-    if (!wanted.has(key)) {
-      remove(row);
-      row.element.remove();
-      rows.delete(key);
+export function button(attributes: Attributes, onClick: () => void, ...children: Child[]): HTMLButtonElement {
+  const element = h('button', { type: 'button', ...attributes }, ...children);
+  element.addEventListener('click', onClick);
+  return element;
+}
+
+/** The children of `parent`, one row per item. Rows are kept by key, so that focus, hover and selection survive. */
+export class KeyedRows<Item, Row extends { element: HTMLElement }> {
+  private readonly rows = new Map<string, Row>();
+
+  constructor(
+    private readonly parent: HTMLElement,
+    private readonly keyOf: (item: Item) => string,
+    private readonly create: (item: Item) => Row,
+    private readonly removed: (row: Row) => void = () => undefined,
+  ) {}
+
+  get all(): Row[] {
+    return [...this.rows.values()];
+  }
+
+  get(key: string): Row | undefined {
+    return this.rows.get(key);
+  }
+
+  /** Makes the rows those of `items`, in their order, and has each written. */
+  update(items: readonly Item[], write: (row: Row, item: Item) => void): void {
+    const wanted = new Set(items.map(this.keyOf));
+    for (const [key, row] of this.rows) {
+      if (!wanted.has(key)) {
+        this.removed(row);
+        row.element.remove();
+        this.rows.delete(key);
+      }
+    }
+    let place: Element | null = this.parent.firstElementChild;
+    for (const item of items) {
+      const key = this.keyOf(item);
+      const row = this.rows.get(key) ?? this.create(item);
+      this.rows.set(key, row);
+      if (row.element === place) {
+        place = place.nextElementSibling;
+      } else {
+        this.parent.insertBefore(row.element, place);
+      }
+      write(row, item);
     }
   }
-  let place: Element | null = parent.firstElementChild;
-  return items.map((item) => {
-    const key = keyOf(item);
-    let row = rows.get(key);
-    if (row === undefined) {
-      row = create(item);
-      rows.set(key, row);
-    }
-    if (row.element === place) {
-      place = place.nextElementSibling;
-    } else {
-      parent.insertBefore(row.element, place);
-    }
-    return row;
-  });
 }

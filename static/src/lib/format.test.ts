@@ -21,9 +21,7 @@ describe('numbers', () => {
     [139.8, '140'],
     [1980, '1,980'],
     [1_234_567.8, '1,234,568'],
-  ])('%d has three significant digits: %s', (value, text) => {
-    expect(format.significant(value)).toBe(text);
-  });
+  ])('%d has three significant digits: %s', (value, text) => expect(format.significant(value)).toBe(text));
 
   it('always carry their unit', () => {
     expect(plain(format.percent(95.6))).toBe('96 %');
@@ -62,9 +60,7 @@ describe('times', () => {
     [60 * 60_000, '1 h'],
     [134 * 60_000, '2 h 14 min'],
     [146 * 3_600_000, '6 d 2 h'],
-  ])('%d ms last %s', (ms, text) => {
-    expect(plain(format.duration(ms))).toBe(text);
-  });
+  ])('%d ms last %s', (ms, text) => expect(plain(format.duration(ms))).toBe(text));
 
   it('carry the date where they were not today', () => {
     const then = new Date(2026, 10, 19, 23, 5, 9).getTime();

@@ -7,7 +7,6 @@ import { memoryUnitBytes, units } from './units';
 
 const SPACE = '\u00a0';
 
-/** What stands where there is no reading. */
 export const DASH = '–';
 
 /** Three significant digits, and no more than two after the point: `0.41`, `4.81`, `61.0`, `140`, `1,980`. */
@@ -19,10 +18,9 @@ export function significant(value: number): string {
 
 /** `96 %`, from 0 to 100. */
 export function percent(value: number): string {
-  return `${String(Math.round(value))}${SPACE}%`;
+  return `${Math.round(value)}${SPACE}%`;
 }
 
-/** `16,896`. */
 export function count(value: number): string {
   return thousands(value.toFixed(0));
 }
@@ -32,7 +30,6 @@ export function memoryNumber(bytes: number): string {
   return bytes === 0 ? '0' : significant(bytes / memoryUnitBytes());
 }
 
-/** `61.0 GiB`. */
 export function memorySize(bytes: number): string {
   return `${memoryNumber(bytes)}${SPACE}${units().memory}`;
 }
@@ -65,18 +62,15 @@ function smallMemory(): { name: string; bytes: number } {
   return memory === 'GiB' ? { name: 'MiB', bytes: 1024 ** 2 } : { name: 'MB', bytes: 1e6 };
 }
 
-/** `692 W`. */
 export function watts(value: number): string {
   return `${count(value)}${SPACE}W`;
 }
 
-/** `64 °C`. */
 export function celsius(value: number): string {
   const { temperature } = units();
   return `${(temperature === '°C' ? value : value * 1.8 + 32).toFixed(0)}${SPACE}${temperature}`;
 }
 
-/** `1,980 MHz`. */
 export function mhz(value: number): string {
   return `${count(value)}${SPACE}MHz`;
 }
@@ -91,11 +85,11 @@ export function bytesPerSecond(value: number): string {
 export function duration(ms: number): string {
   const seconds = Math.max(0, Math.round(ms / 1000));
   if (seconds < 60) {
-    return `${String(seconds)}${SPACE}s`;
+    return `${seconds}${SPACE}s`;
   }
   const minutes = Math.floor(seconds / 60);
   if (minutes < 60) {
-    return `${String(minutes)}${SPACE}min`;
+    return `${minutes}${SPACE}min`;
   }
   const hours = Math.floor(minutes / 60);
   if (hours < 24) {
@@ -105,13 +99,13 @@ export function duration(ms: number): string {
 }
 
 function withRest(value: number, unit: string, rest: number, restUnit: string): string {
-  return `${String(value)}${SPACE}${unit}${rest === 0 ? '' : ` ${String(rest)}${SPACE}${restUnit}`}`;
+  return `${value}${SPACE}${unit}${rest === 0 ? '' : ` ${rest}${SPACE}${restUnit}`}`;
 }
 
 /** How long something took, to three digits: `80 ms`, `12.4 s`; from two minutes on as a duration. */
 export function precise(ms: number): string {
   if (ms < 999.5) {
-    return `${String(Math.round(ms))}${SPACE}ms`;
+    return `${Math.round(ms)}${SPACE}ms`;
   }
   return ms < 120_000 ? `${significant(ms / 1000)}${SPACE}s` : duration(ms);
 }
@@ -130,7 +124,6 @@ export function operationsPerSecond(value: number, unit: 'OP' | 'FLOP'): string 
   return `${significant(value / scale)}${SPACE}${prefix}${unit}/s`;
 }
 
-/** `0.28 kWh`. */
 export function kilowattHours(joules: number): string {
   return `${significant(joules / 3.6e6)}${SPACE}kWh`;
 }

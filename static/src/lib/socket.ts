@@ -1,6 +1,5 @@
 /** A WebSocket that reconnects, and that detects a dead connection. */
 
-/** The part of a WebSocket that is used. */
 export interface SocketLike {
   readonly readyState: number;
   onopen: ((event: Event) => void) | null;
@@ -10,21 +9,16 @@ export interface SocketLike {
   close: () => void;
 }
 
-/** What the socket is doing. */
 export type SocketPhase =
   /** The connection is being made; `attempt` counts from 0 since the last good one. */
   | { phase: 'connecting'; attempt: number }
-  /** Connected. */
   | { phase: 'open' }
   /** It failed and will be tried again at `retry_at_ms` of the local clock. */
   | { phase: 'waiting'; attempt: number; retry_at_ms: number };
 
 export interface ReconnectingSocketOptions {
-  /** Makes a new connection. */
   open: () => SocketLike;
-  /** A text message has come. */
   onMessage: (text: string) => void;
-  /** The phase has changed. */
   onPhase: (phase: SocketPhase) => void;
   /** From 0 to 1; replaceable for tests. */
   random?: () => number;
@@ -55,23 +49,18 @@ export class ReconnectingSocket {
   private retry: ReturnType<typeof setTimeout> | undefined;
   private ticker: ReturnType<typeof setInterval> | undefined;
   private readonly random: () => number;
-  private readonly wake = (): void => {
-    this.retryNow();
-  };
+  private readonly wake = (): void => this.retryNow();
 
   constructor(private readonly options: ReconnectingSocketOptions) {
     this.random = options.random ?? Math.random;
   }
 
-  /** Connects, and stays connected until `dispose`. */
   start(): void {
     if (this.ticker !== undefined) {
       return;
     }
     this.ticked_ms = Date.now();
-    this.ticker = setInterval(() => {
-      this.tick();
-    }, TICK_MS);
+    this.ticker = setInterval(() => this.tick(), TICK_MS);
     globalThis.addEventListener('online', this.wake);
     this.connect();
   }
@@ -128,18 +117,14 @@ export class ReconnectingSocket {
         this.options.onMessage(event.data);
       }
     };
-    socket.onclose = () => {
-      this.failed();
-    };
+    socket.onclose = () => this.failed();
   }
 
   private failed(): void {
     this.drop();
     const wait_ms = backoffMs(this.attempt, this.random);
     this.attempt += 1;
-    this.retry = setTimeout(() => {
-      this.connect();
-    }, wait_ms);
+    this.retry = setTimeout(() => this.connect(), wait_ms);
     this.options.onPhase({ phase: 'waiting', attempt: this.attempt, retry_at_ms: Date.now() + wait_ms });
   }
 

@@ -4,6 +4,11 @@
 // eslint-disable-next-line no-control-regex
 const UNPRINTABLE = /[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]/g;
 
+/** The parts that there are, one behind the other. */
+export function joined(parts: readonly (string | null | undefined)[], separator = ' · '): string {
+  return parts.filter(Boolean).join(separator);
+}
+
 /** The text with everything unprintable made visible, and cut at `limit` characters. */
 export function plainText(text: string, limit = 400): string {
   const visible = text.replace(UNPRINTABLE, '\ufffd');

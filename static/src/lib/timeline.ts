@@ -80,7 +80,6 @@ export class Timeline {
     }
   }
 
-  /** Forgets everything. */
   clear(): void {
     this.length = 0;
     this.revision += 1;

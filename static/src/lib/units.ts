@@ -16,7 +16,6 @@ export function units(): Readonly<Units> {
   return chosen;
 }
 
-/** How many bytes one of the chosen units has. */
 export function memoryUnitBytes(): number {
   return chosen.memory === 'GiB' ? 1024 ** 3 : 1e9;
 }

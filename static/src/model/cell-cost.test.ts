@@ -96,9 +96,7 @@ describe('its line', () => {
       .map(({ text }) => text.replaceAll('\u00a0', ' '))
       .join('   ');
 
-  it('says what the cell took', () => {
-    expect(line()).toBe('12.4 s   GPU 9.80 s   peak 61.0 GiB (+8.20)   6.10 kJ');
-  });
+  it('says what the cell took', () => expect(line()).toBe('12.4 s   GPU 9.80 s   peak 61.0 GiB (+8.20)   6.10 kJ'));
 
   it('says only what is known, and what is shared', () => {
     expect(line({ gpu_ms: null, joules: null, change_bytes: 0 })).toBe('12.4 s   peak 61.0 GiB');

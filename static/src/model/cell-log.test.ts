@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 
-import { byCost, CellLog, runName, type CellRun } from './cell-log';
+import { byCost, CellLog, executionName, type CellExecution } from './cell-log';
 
-function run(key: string, gpu_ms: number | null, gpus: number[] = [0]): CellRun {
+function run(key: string, gpu_ms: number | null, gpus: number[] = [0]): CellExecution {
   const cost = {
     started_ms: 0,
     ended_ms: 5000,
@@ -23,14 +23,14 @@ describe('runs of cells', () => {
       log.put({ ...run(String(i), 1), running: true });
       log.put(run(String(i), 2));
     }
-    expect(log.runs).toHaveLength(500);
-    expect(log.runs[0]).toMatchObject({ key: '10', running: false, cost: { gpu_ms: 2 } });
+    expect(log.executions).toHaveLength(500);
+    expect(log.executions[0]).toMatchObject({ key: '10', running: false, cost: { gpu_ms: 2 } });
   });
 
   it('are called by the first line that says something', () => {
-    expect(runName({ ...run('a', 1), code: '\n# load\n  model.fit(x)\n' })).toBe('[3] model.fit(x)');
-    expect(runName({ ...run('a', 1), code: '', count: null })).toBe('[ ]');
-    expect(runName({ ...run('a', 1), code: `x = "${'y'.repeat(200)}"` }).length).toBeLessThanOrEqual(80);
+    expect(executionName({ ...run('a', 1), code: '\n# load\n  model.fit(x)\n' })).toBe('[3] model.fit(x)');
+    expect(executionName({ ...run('a', 1), code: '', count: null })).toBe('[ ]');
+    expect(executionName({ ...run('a', 1), code: `x = "${'y'.repeat(200)}"` }).length).toBeLessThanOrEqual(80);
   });
 
   it('are sorted by what they took, of the GPUs that are looked at', () => {

@@ -37,9 +37,7 @@ describe('the conditions of a GPU', () => {
     expect(once?.title).not.toContain('times');
   });
 
-  it('are none before the first sample', () => {
-    expect(alertsOf(null, NOW)).toEqual([]);
-  });
+  it('are none before the first sample', () => expect(alertsOf(null, NOW)).toEqual([]));
 });
 
 it('the gravest is no notice', () => {

@@ -7,7 +7,6 @@ import type { Level, Description } from './describe';
 import { describeCondition } from './describe-condition';
 import { valueOf } from './reading';
 
-/** A condition as it is shown. */
 export interface Alert extends Description {
   /** The same while it lasts. */
   key: string;
@@ -22,7 +21,7 @@ const RANKS: readonly Level[] = ['critical', 'warning', 'notice', 'none'];
 
 /** A GPU's conditions, the worst first, then the oldest; without the forecast, which is shown for itself. */
 export function alertsOf(gpu: GpuSample | null, now_ms: number): Alert[] {
-  const processes = (gpu === null ? null : valueOf(gpu.processes)) ?? [];
+  const processes = valueOf(gpu?.processes) ?? [];
   const shown = (gpu?.conditions ?? []).filter(({ condition }) => condition !== 'memory_filling');
   const oldestFirst = shown.sort((a, b) => a.since_ms - b.since_ms);
   return worstFirst(
@@ -67,6 +66,6 @@ function describeSince(condition: Condition, now_ms: number): string {
 
 /** A condition is the same as long as it began at the same time; of Xids there is one for each code. */
 function keyOf(condition: Condition): string {
-  const kind = condition.condition === 'xid' ? `xid ${String(condition.code)}` : condition.condition;
-  return `${kind} ${String(condition.since_ms)}`;
+  const kind = condition.condition === 'xid' ? `xid ${condition.code}` : condition.condition;
+  return `${kind} ${condition.since_ms}`;
 }

@@ -26,8 +26,8 @@ describe('a condition', () => {
     );
     expect(describeCondition(unknown, [])).toBe('Clocks reduced: power-capped, thermal slowdown.');
     const { pid, ...unnamed } = xid;
-    expect(describeCondition(xid, [])).toContain(`Xid ${String(xid.code)} (process ${String(pid)}): `);
-    expect(describeCondition(unnamed, [])).toContain(`Xid ${String(xid.code)}: `);
+    expect(describeCondition(xid, [])).toContain(`Xid ${xid.code} (process ${pid}): `);
+    expect(describeCondition(unnamed, [])).toContain(`Xid ${xid.code}: `);
   });
 
   it('names processes with their users, those that are gone by their PIDs, and counts the rest', () => {
@@ -54,12 +54,8 @@ describe('a condition', () => {
 
 describe('in another language', () => {
   const english = trans;
-  beforeEach(() => {
-    setTranslator(pseudoTranslator(english));
-  });
-  afterEach(() => {
-    setTranslator(english);
-  });
+  beforeEach(() => setTranslator(pseudoTranslator(english)));
+  afterEach(() => setTranslator(english));
 
   it.each(ALL)('$condition has no English word', (condition) => {
     const texts = [describeCondition(condition, [process(13)]), describeCondition(condition, [])];

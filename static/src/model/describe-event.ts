@@ -56,16 +56,12 @@ function description(level: Level, text: string, more = ''): EventDescription {
 }
 
 function runEnd({ title, status }: Run): EventDescription {
-  switch (status) {
-    case 'failed':
-      return description('warning', trans.__('Run failed: %1', title));
-    case 'cancelled':
-      return description('none', trans.__('Run canceled: %1', title));
-    case 'lost':
-      return description('warning', trans.__('Run lost: %1', title));
-    default:
-      return description('none', trans.__('Run completed: %1', title));
-  }
+  const failures: Partial<Record<string, EventDescription>> = {
+    failed: description('warning', trans.__('Run failed: %1', title)),
+    cancelled: description('none', trans.__('Run canceled: %1', title)),
+    lost: description('warning', trans.__('Run lost: %1', title)),
+  };
+  return failures[status] ?? description('none', trans.__('Run completed: %1', title));
 }
 
 function describeEcc(corrected: number, uncorrected: number): EventDescription {

@@ -83,9 +83,8 @@ describe('a failure for want of memory', () => {
     expect(both(90, 80)).toMatchObject({ text: 'PyTorch requested 20.0 GiB of GPU memory.', holders: [] });
   });
 
-  it('leaves out a GPU that is divided, where others hold parts of their own', () => {
-    expect(words({}, [held(0, 3, [notebook('train', 5)], { mig_devices: [migDevice(0)] })])?.holders).toEqual([]);
-  });
+  it('leaves out a GPU that is divided, where others hold parts of their own', () =>
+    expect(words({}, [held(0, 3, [notebook('train', 5)], { mig_devices: [migDevice(0)] })])?.holders).toEqual([]));
 
   it('is a GPU’s where the kernel holds one, if the text does not say whose memory it is', () => {
     expect(words({ framework: 'JAX', says_gpu: false }, [held(0, 90, [notebook('eval', 5)])])).toBeNull();

@@ -3,7 +3,7 @@
 import { DASH, memoryAmount, timeOfDay } from '../lib/format';
 import { trans } from '../lib/translation';
 import type { Inventory, Sample } from '../wire';
-import { gpusOf, type GpuView } from './gpu';
+import { gpusOf, type GpuState } from './gpu';
 import { heldBytes, holderName, ownKernel, type NameOf } from './holder-name';
 import { holderRows, ColorSlots, textOf, type HolderRow } from './holders';
 import { shareOf } from './kernel-share';
@@ -112,22 +112,22 @@ export function fullerSample(before: Sample | null, after: Sample, kernelId: str
  * The GPU that was full; `null` where there may be several. The number that an error tells is no help, since a kernel
  * counts only the GPUs that it may see. Of one that is divided, others' parts explain nothing.
  */
-function gpuOf(error: OomError, held: readonly number[], { inventory, sample }: OomSnapshot): GpuView | null {
+function gpuOf(error: OomError, held: readonly number[], { inventory, sample }: OomSnapshot): GpuState | null {
   const all = gpusOf(inventory, sample);
   const possible = held.length === 0 ? all : all.filter(({ index }) => held.includes(index));
   const short = possible.filter(({ now }) => {
-    const free = now === null ? null : valueOf(now.memory.free_bytes);
+    const free = valueOf(now?.memory.free_bytes);
     return free !== null && error.asked_bytes !== null && free < error.asked_bytes;
   });
   const [gpu, ...others] = possible.length > 1 && short.length > 0 ? short : possible;
   return gpu === undefined || others.length > 0 || isDivided(gpu) ? null : gpu;
 }
 
-function isDivided({ now }: GpuView): boolean {
+function isDivided({ now }: GpuState): boolean {
   return now !== null && (valueOf(now.mig_devices) ?? []).length > 0;
 }
 
-function holdersOf(gpu: GpuView, { kernelId, nameOf }: OomSnapshot): OomHolder[] {
+function holdersOf(gpu: GpuState, { kernelId, nameOf }: OomSnapshot): OomHolder[] {
   const rows = holderRows([gpu], new ColorSlots()).filter((row) => row.kind === 'holder');
   const named = rows.slice(0, NAMED_MOST).map((row) => holderOf(row, kernelId, nameOf));
   const rest = rows.slice(NAMED_MOST);

@@ -10,9 +10,8 @@ const said = (changes = {}): string[] =>
   resultParts(runResult(changes)).map(({ text }) => text.replaceAll('\u00a0', ' '));
 
 describe('a result', () => {
-  it('tells rate, share, both times and that it was checked', () => {
-    expect(said()).toEqual(['4,020 GB/s', '84 % of peak', '534 µs device time', '541 µs host time', 'verified']);
-  });
+  it('tells rate, share, both times and that it was checked', () =>
+    expect(said()).toEqual(['4,020 GB/s', '84 % of peak', '534 µs device time', '541 µs host time', 'verified']));
 
   it('of what computes counts operations', () => {
     expect(said({ limit: 'compute', operations_per_second: 7.12e14 })[0]).toBe('712 TFLOP/s');

@@ -7,7 +7,6 @@ import type { RunPhase, RunResult, RunState, RunStatus, RunTopic } from '../wire
 import { valueOf } from './reading';
 import type { Level } from './describe';
 
-/** A part of a result. */
 export interface Part {
   text: string;
   /** More of it, or why it is absent. */
@@ -15,7 +14,7 @@ export interface Part {
   absent: boolean;
 }
 
-const STATUS = table((): Record<RunStatus, string> => ({
+export const RUN_STATUS = table((): Record<RunStatus, string> => ({
   running: trans.__('running'),
   done: trans.__('done'),
   failed: trans.__('failed'),
@@ -34,7 +33,7 @@ const PHASES = table((): Record<RunPhase, string> => ({
   other: trans.__('working'),
 }));
 
-const TOPICS = table((): Record<RunTopic, string> => ({
+export const RUN_TOPICS = table((): Record<RunTopic, string> => ({
   step: '',
   cause: trans.__('Cause'),
   cure: trans.__('Fix'),
@@ -43,21 +42,16 @@ const TOPICS = table((): Record<RunTopic, string> => ({
   other: '',
 }));
 
-export function describeStatus(status: RunStatus): string {
-  return STATUS()[status];
-}
-
-export function statusLevel(status: RunStatus): Level | 'done' {
-  return { running: 'notice', done: 'done', failed: 'critical', cancelled: 'none', lost: 'warning' }[status] as
-    Level | 'done';
-}
+export const RUN_LEVEL: Record<RunStatus, Level | 'done'> = {
+  running: 'notice',
+  done: 'done',
+  failed: 'critical',
+  cancelled: 'none',
+  lost: 'warning',
+};
 
 export function titleOf({ title }: RunState): string {
   return plainText(title) || trans.__('run in a terminal');
-}
-
-export function describeTopic(topic: RunTopic): string {
-  return TOPICS()[topic];
 }
 
 /** `triad, 2 of 13: measuring`. */

@@ -7,7 +7,6 @@ import type { Absence, Health, Severity, ThrottleReason } from '../wire';
 /** The severity of a state; `none` where it is ordinary. */
 export type Level = Severity | 'none';
 
-/** A state as it is shown. */
 export interface Description {
   text: string;
   /** More of it, on hover. */
@@ -15,32 +14,23 @@ export interface Description {
   level: Level;
 }
 
+const ABSENCES = table((): Partial<Record<string, string>> => ({
+  not_supported: trans.__('not on this board or driver'),
+  no_permission: trans.__('needs permission: ask the administrator of this machine'),
+  gpu_lost: trans.__('GPU lost'),
+  asleep: trans.__('asleep to save power'),
+  no_answer: trans.__('the driver has not answered'),
+  not_read_yet: trans.__('not read yet'),
+  warming_up: trans.__('needs a second sample'),
+  unknown: trans.__('unknown to the driver'),
+  hidden: trans.__("hidden: another user's"),
+}));
+
 /** Why a reading is a dash. */
 export function describeAbsence(absence: Absence): string {
-  switch (absence.absent) {
-    case 'not_supported':
-      return trans.__('not on this board or driver');
-    case 'no_permission':
-      return trans.__('needs permission: ask the administrator of this machine');
-    case 'gpu_lost':
-      return trans.__('GPU lost');
-    case 'asleep':
-      return trans.__('asleep to save power');
-    case 'no_answer':
-      return trans.__('the driver has not answered');
-    case 'not_read_yet':
-      return trans.__('not read yet');
-    case 'warming_up':
-      return trans.__('needs a second sample');
-    case 'unknown':
-      return trans.__('unknown to the driver');
-    case 'hidden':
-      return trans.__("hidden: another user's");
-    case 'driver_error':
-      return trans.__('driver error %1', absence.code);
-    default:
-      return trans.__('no reading');
-  }
+  return absence.absent === 'driver_error'
+    ? trans.__('driver error %1', absence.code)
+    : (ABSENCES()[absence.absent] ?? trans.__('no reading'));
 }
 
 /** Why a GPU does not answer, and what to do; `null` where it does. */
@@ -78,29 +68,19 @@ export function describeHealth(health: Health, nowMs: number): Description | nul
   }
 }
 
-/** Ordinary reasons for reduced clocks. The others are conditions. */
-const RESTS = table((): readonly (Description & { reason: ThrottleReason })[] => [
-  {
-    reason: 'applications_clocks_setting',
-    text: trans.__('application clocks'),
-    title: trans.__('Clocks are limited by the application clock setting.'),
-    level: 'none',
-  },
-  {
-    reason: 'display_clock_setting',
-    text: trans.__('display clocks'),
-    title: trans.__('Clocks are limited by the display clock setting.'),
-    level: 'none',
-  },
-  {
-    reason: 'gpu_idle',
-    text: trans.__('idle'),
-    title: trans.__('Nothing is running, so clocks are reduced.'),
-    level: 'none',
-  },
+/** Ordinary reasons for reduced clocks, as text and title. The others are conditions. */
+const RESTS = table((): readonly (readonly [ThrottleReason, string, string])[] => [
+  [
+    'applications_clocks_setting',
+    trans.__('application clocks'),
+    trans.__('Clocks are limited by the application clock setting.'),
+  ],
+  ['display_clock_setting', trans.__('display clocks'), trans.__('Clocks are limited by the display clock setting.')],
+  ['gpu_idle', trans.__('idle'), trans.__('Nothing is running, so clocks are reduced.')],
 ]);
 
 /** The ordinary reason for reduced clocks; `null` where there is none. */
-export function describeClock(reasons: readonly ThrottleReason[]): Description | null {
-  return RESTS().find(({ reason }) => reasons.includes(reason)) ?? null;
+export function describeClock(reasons: readonly ThrottleReason[]): Pick<Description, 'text' | 'title'> | null {
+  const [, text, title] = RESTS().find(([reason]) => reasons.includes(reason)) ?? [];
+  return text === undefined || title === undefined ? null : { text, title };
 }

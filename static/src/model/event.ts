@@ -7,7 +7,6 @@ import { describeEvent } from './describe-event';
 import type { Level } from './describe';
 import { valueOf } from './reading';
 
-/** One line of the list. */
 export interface EventRow {
   /** Unique, and the same while the event is listed. */
   key: string;
@@ -18,11 +17,9 @@ export interface EventRow {
   /** What to do about it, or more of it; empty where there is nothing to add. */
   more: string;
   level: Level;
-  /** Something is over. */
   resolved: boolean;
 }
 
-/** An event that is marked on the time axis of a GPU's charts. */
 export interface EventMark {
   at_ms: number;
   level: Level;
@@ -49,7 +46,7 @@ export function eventRows(events: readonly Event[], withProcesses: boolean, samp
   const processes = [...events.filter(isProcess), ...running];
   const seen = new Map<string, number>();
   const rows = events.flatMap((event): EventRow[] => {
-    if ((isProcess(event) && !withProcesses) || isToldByXid(event, events)) {
+    if ((isProcess(event) && !withProcesses) || isReportedByXid(event, events)) {
       return [];
     }
     const description = describeEvent(event, processes);
@@ -58,12 +55,12 @@ export function eventRows(events: readonly Event[], withProcesses: boolean, samp
     }
     const gpu = event.gpu?.index ?? null;
     const text = plainText(description.text);
-    const identity = `${String(event.at_ms)} ${String(gpu)} ${text}`;
+    const identity = `${event.at_ms} ${gpu} ${text}`;
     const again = seen.get(identity) ?? 0;
     seen.set(identity, again + 1);
     return [
       {
-        key: `${identity} ${String(again)}`,
+        key: `${identity} ${again}`,
         at_ms: event.at_ms,
         gpu,
         text,
@@ -76,7 +73,6 @@ export function eventRows(events: readonly Event[], withProcesses: boolean, samp
   return rows.reverse();
 }
 
-/** How many of the events are about processes. */
 export function processEvents(events: readonly Event[]): number {
   return events.filter(isProcess).length;
 }
@@ -86,7 +82,7 @@ export function markedEvents(events: readonly Event[]): Map<number, EventMark[]>
   const marked = new Map<number, EventMark[]>();
   for (const event of events) {
     const gpu = event.gpu?.index;
-    if (gpu === undefined || event.what === 'condition_ended' || isProcess(event) || isToldByXid(event, events)) {
+    if (gpu === undefined || event.what === 'condition_ended' || isProcess(event) || isReportedByXid(event, events)) {
       continue;
     }
     const level = levelOf(event, describeEvent(event, [])?.level ?? 'none', events);
@@ -102,27 +98,22 @@ function isProcess(event: Event): event is Extract<Event, { what: 'process_start
 }
 
 /** Whether an Xid's own event, which has its advice apart, tells the same. */
-function isToldByXid(event: Event, events: readonly Event[]): boolean {
-  return (
-    event.what === 'condition_began' &&
-    event.condition === 'xid' &&
-    events.some((other) => other.what === 'xid' && other.code === event.code && isSame(event, other))
-  );
+function isReportedByXid(event: Event, events: readonly Event[]): boolean {
+  return event.what === 'condition_began' && events.some((other) => other.what === 'xid' && isSameXid(event, other));
 }
 
 /** An Xid matters as much as the condition that it raised. */
 function levelOf(event: Event, level: Level, events: readonly Event[]): Level {
-  if (event.what !== 'xid') {
-    return level;
-  }
-  for (const other of events) {
-    if (other.what === 'condition_began' && other.condition === 'xid' && other.code === event.code) {
-      if (isSame(event, other)) {
-        return severityLevel(other.severity);
-      }
-    }
-  }
-  return level;
+  const raised = events.find((other) => other.what === 'condition_began' && isSameXid(event, other));
+  return event.what === 'xid' && raised?.what === 'condition_began' ? severityLevel(raised.severity) : level;
+}
+
+function isSameXid(a: Event, b: Event): boolean {
+  return xidCode(a) !== null && xidCode(a) === xidCode(b) && isSame(a, b);
+}
+
+function xidCode(event: Event): number | null {
+  return event.what === 'xid' || (event.what === 'condition_began' && event.condition === 'xid') ? event.code : null;
 }
 
 function isSame(a: Event, b: Event): boolean {

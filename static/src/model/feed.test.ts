@@ -44,7 +44,7 @@ function receive(frame: ServerFrame): void {
 }
 
 function joined(): Subscription {
-  return feed.subscribe({ changed: () => undefined });
+  return feed.subscribe(() => undefined);
 }
 
 describe('how often samples come', () => {
@@ -52,14 +52,14 @@ describe('how often samples come', () => {
     const [calm, eager] = [joined(), joined()];
     connect();
     expect(socket.sent).toEqual([]);
-    eager.setInterval(100);
-    calm.setInterval(250);
+    eager.update({ interval_ms: 100 });
+    calm.update({ interval_ms: 250 });
     expect(socket.sent).toEqual(['{"type":"interval","ms":100}']);
-    eager.setActive(false);
+    eager.update({ active: false });
     expect(socket.sent.at(-1)).toBe('{"type":"interval","ms":250}');
     calm.unsubscribe();
-    eager.setInterval(null);
-    eager.setActive(true);
+    eager.update({ interval_ms: null });
+    eager.update({ active: true });
     expect(socket.sent.at(-1)).toBe('{"type":"resume"}');
     expect(socket.sent).toContain('{"type":"interval","ms":1000}');
     eager.unsubscribe();
@@ -67,7 +67,7 @@ describe('how often samples come', () => {
 
   it('is asked for again on a new connection', () => {
     const reader = joined();
-    reader.setInterval(100);
+    reader.update({ interval_ms: 100 });
     connect();
     expect(socket.sent).toEqual(['{"type":"interval","ms":100}']);
     reader.unsubscribe();
@@ -76,7 +76,7 @@ describe('how often samples come', () => {
   it('is less than the server takes where nobody needs more, and then no gap', () => {
     const reader = joined();
     connect();
-    reader.setInterval(5000);
+    reader.update({ interval_ms: 5000 });
     expect(socket.sent).toEqual(['{"type":"interval","ms":5000}']);
     receive({ type: 'sample', ...sample(NOW + 5000, [gpu(0)]) });
     expect(feed.store.sample?.interval_ms).toBe(5000);
@@ -92,12 +92,8 @@ describe('how often samples come', () => {
 });
 
 describe('a connection that takes long', () => {
-  beforeEach(() => {
-    vi.useFakeTimers();
-  });
-  afterEach(() => {
-    vi.useRealTimers();
-  });
+  beforeEach(() => vi.useFakeTimers());
+  afterEach(() => vi.useRealTimers());
 
   it('is explained while it is made, and not after it was', async () => {
     const reader = joined();
@@ -132,12 +128,8 @@ describe('a server of another version', () => {
 it('tells nobody who has left', () => {
   const seen = vi.fn();
   let late: Subscription | null = null;
-  const first = feed.subscribe({
-    changed: () => {
-      late?.unsubscribe();
-    },
-  });
-  late = feed.subscribe({ changed: seen });
+  const first = feed.subscribe(() => late?.unsubscribe());
+  late = feed.subscribe(seen);
   connect();
   expect(seen).not.toHaveBeenCalled();
   first.unsubscribe();

@@ -18,39 +18,37 @@ export interface FeedOptions {
   checkVersion?: (version: string) => Diagnosis | null;
 }
 
-/** Receives the updates of a feed. */
-export interface FeedListener {
-  /** The store has changed, by `frame`, or by the connection where that is `null`. */
-  changed: (frame: ServerFrame | null) => void;
+/** The store has changed, by `frame`, or by the connection where that is `null`. */
+export type FeedListener = (frame: ServerFrame | null) => void;
+
+export interface SubscriptionOptions {
+  /** Where no subscription is active, the server sends nothing. */
+  active: boolean;
+  /** Interval between samples; `null` for the server's default. The shortest of all subscriptions is requested. */
+  interval_ms: number | null;
+  /** Metrics to keep besides those of an overview, by their names in history. */
+  metrics: readonly string[];
+  /** Whether to receive what the driver itself recorded between samples. */
+  traces: boolean;
+  /** Whether to receive the states of runs. */
+  runs: boolean;
 }
 
-/** A subscription to a feed. */
 export interface Subscription {
-  /** Where no subscription is active, the server sends nothing. */
-  setActive: (active: boolean) => void;
-  /** Interval between samples; `null` for the server's default. The shortest of all subscriptions is requested. */
-  setInterval: (interval_ms: number | null) => void;
-  /** Metrics to keep besides those of an overview, by their names in history. */
-  setMetrics: (ids: readonly string[]) => void;
-  /** Whether to receive what the driver itself recorded between samples. */
-  setTraces: (on: boolean) => void;
-  /** Whether to receive the states of runs. */
-  setRuns: (on: boolean) => void;
+  update: (changes: Partial<SubscriptionOptions>) => void;
   /** The last subscription to end closes the connection. */
   unsubscribe: () => void;
 }
 
+interface Requested extends Pick<SubscriptionOptions, 'interval_ms' | 'traces' | 'runs'> {
+  metrics: string;
+}
+
+/** What a new connection sends unasked. */
+const UNASKED: Readonly<Requested> = { interval_ms: null, metrics: '', traces: false, runs: false };
+
 /** A connection without an answer is diagnosed after this time. */
 const DIAGNOSE_AFTER_MS = 5000;
-
-/** What a subscriber asks for. */
-interface SubscriptionOptions {
-  active: boolean;
-  interval_ms: number | null;
-  metrics: readonly string[];
-  traces: boolean;
-  runs: boolean;
-}
 
 /** Connects with the first subscription, and keeps what the server sends in `store`. */
 export class Feed {
@@ -62,13 +60,7 @@ export class Feed {
   private diagnosisTimer: ReturnType<typeof setTimeout> | undefined;
   /** Whether the server was last asked to send samples. */
   private streaming = true;
-  /** The requested interval between samples; `null` for the default. */
-  private requested_ms: number | null = null;
-  /** What was requested besides. */
-  private requestedMetrics = '';
-  private requestedTraces = false;
-  private requestedRuns = false;
-  /** The server's interval between samples. */
+  private requested: Requested = { ...UNASKED };
   private default_ms = 1000;
 
   constructor(readonly options: FeedOptions) {}
@@ -80,24 +72,8 @@ export class Feed {
     this.socket ??= this.connect();
     this.reconcile();
     return {
-      setActive: (active) => {
-        options.active = active;
-        this.reconcile();
-      },
-      setInterval: (interval_ms) => {
-        options.interval_ms = interval_ms;
-        this.reconcile();
-      },
-      setMetrics: (ids) => {
-        options.metrics = ids;
-        this.reconcile();
-      },
-      setTraces: (on) => {
-        options.traces = on;
-        this.reconcile();
-      },
-      setRuns: (on) => {
-        options.runs = on;
+      update: (changes) => {
+        Object.assign(options, changes);
         this.reconcile();
       },
       unsubscribe: () => {
@@ -153,7 +129,7 @@ export class Feed {
   private ingest(frame: ServerFrame): void {
     if (frame.type === 'sample') {
       // Where fewer samples were asked for than the server takes, the time between them is no gap.
-      frame.interval_ms = Math.max(frame.interval_ms, this.requested_ms ?? 0);
+      frame.interval_ms = Math.max(frame.interval_ms, this.requested.interval_ms ?? 0);
     }
     try {
       this.store.apply(frame);
@@ -166,12 +142,8 @@ export class Feed {
       clearTimeout(this.diagnosisTimer);
       this.store.diagnosis = this.options.checkVersion?.(frame.version) ?? null;
       this.socket?.resetBackoff();
-      // A new connection streams at the server's interval until asked otherwise.
       this.streaming = true;
-      this.requested_ms = null;
-      this.requestedMetrics = '';
-      this.requestedTraces = false;
-      this.requestedRuns = false;
+      this.requested = { ...UNASKED };
       this.default_ms = frame.sample?.interval_ms ?? this.default_ms;
       this.reconcile();
     }
@@ -182,7 +154,7 @@ export class Feed {
     for (const listener of [...this.subscriptions.keys()]) {
       // An earlier listener may have ended this subscription.
       if (this.subscriptions.has(listener)) {
-        listener.changed(frame);
+        listener(frame);
       }
     }
   }
@@ -191,28 +163,22 @@ export class Feed {
   private reconcile(): void {
     const active = [...this.subscriptions.values()].filter((options) => options.active);
     this.setStreaming(active.length > 0);
-    const soonest_ms = Math.min(...active.map((options) => options.interval_ms ?? this.default_ms));
-    const wanted = active.length === 0 || soonest_ms === this.default_ms ? null : soonest_ms;
-    if (wanted !== this.requested_ms && this.send({ type: 'interval', ms: wanted ?? this.default_ms })) {
-      this.requested_ms = wanted;
-    }
-    this.reconcileExtras(active);
+    const soonest_ms = Math.min(...active.map(({ interval_ms }) => interval_ms ?? this.default_ms));
+    const interval_ms = active.length === 0 || soonest_ms === this.default_ms ? null : soonest_ms;
+    this.request('interval_ms', interval_ms, { type: 'interval', ms: interval_ms ?? this.default_ms });
+    // Metrics stay tracked, since a closed chart may be opened again.
+    const metrics = this.store.trackMetrics(active.flatMap((options) => options.metrics));
+    this.request('metrics', metrics.join(), { type: 'history', metrics });
+    const traces = active.some((options) => options.traces);
+    this.request('traces', traces, { type: 'traces', on: traces });
+    const runs = active.some((options) => options.runs);
+    this.request('runs', runs, { type: 'runs', on: runs });
   }
 
-  /** Metrics stay tracked, since a closed chart may be opened again. */
-  private reconcileExtras(active: readonly SubscriptionOptions[]): void {
-    const metrics = this.store.trackMetrics(active.flatMap((options) => options.metrics));
-    const wanted = metrics.join();
-    if (metrics.length > 0 && wanted !== this.requestedMetrics && this.send({ type: 'history', metrics })) {
-      this.requestedMetrics = wanted;
-    }
-    const traces = active.some((options) => options.traces);
-    if (traces !== this.requestedTraces && this.send({ type: 'traces', on: traces })) {
-      this.requestedTraces = traces;
-    }
-    const runs = active.some((options) => options.runs);
-    if (runs !== this.requestedRuns && this.send({ type: 'runs', on: runs })) {
-      this.requestedRuns = runs;
+  /** Sends a request, unless the last of its kind was the same. */
+  private request<K extends keyof Requested>(kind: K, wanted: Requested[K], frame: ClientFrame): void {
+    if (wanted !== this.requested[kind] && this.send(frame)) {
+      this.requested[kind] = wanted;
     }
   }
 

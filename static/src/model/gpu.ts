@@ -4,7 +4,7 @@ import { trans } from '../lib/translation';
 import type { Board, Gpu, GpuDetails, GpuLink, GpuSample, Inventory, MigDevice, Sample } from '../wire';
 import { valueOf } from './reading';
 
-export interface GpuView {
+export interface GpuState {
   index: number;
   uuid: string | null;
   /** Without the vendor, which is the same for all. */
@@ -26,14 +26,14 @@ export function gpusOf(
   inventory: Inventory | null,
   sample: Sample | null,
   details: ReadonlyMap<number, GpuDetails> = new Map(),
-): GpuView[] {
+): GpuState[] {
   const samples = new Map(sample?.gpus.map((gpu) => [gpu.index, gpu]));
   return (inventory?.gpus ?? []).map((gpu) =>
-    gpuView(gpu, inventory?.topology ?? [], samples.get(gpu.index) ?? null, details.get(gpu.index) ?? null),
+    gpuState(gpu, inventory?.topology ?? [], samples.get(gpu.index) ?? null, details.get(gpu.index) ?? null),
   );
 }
 
-function gpuView(gpu: Gpu, topology: readonly GpuLink[], now: GpuSample | null, details: GpuDetails | null): GpuView {
+function gpuState(gpu: Gpu, topology: readonly GpuLink[], now: GpuSample | null, details: GpuDetails | null): GpuState {
   const fullName = valueOf(gpu.name) ?? trans.__('unknown GPU');
   return {
     index: gpu.index,
@@ -52,5 +52,5 @@ function gpuView(gpu: Gpu, topology: readonly GpuLink[], now: GpuSample | null, 
 
 /** The name of a GPU's series: the UUID outlives a change of index, and stands in until it is known. */
 export function seriesKey(gpu: { index: number; uuid: string | null }, metric: string): string {
-  return `${gpu.uuid ?? `index ${String(gpu.index)}`} ${metric}`;
+  return `${gpu.uuid ?? `index ${gpu.index}`} ${metric}`;
 }

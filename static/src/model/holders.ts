@@ -4,7 +4,7 @@ import { DASH } from '../lib/format';
 import { plainText } from '../lib/text';
 import { trans } from '../lib/translation';
 import type { GpuSample, Notebook, Process, ProcessRef, Reading } from '../wire';
-import { seriesKey, type GpuView } from './gpu';
+import { seriesKey, type GpuState } from './gpu';
 import { migName, notebookName } from './owner';
 import { absenceOf, takenAt, valueOf } from './reading';
 import { describeAbsence } from './describe';
@@ -12,21 +12,17 @@ import { describeAbsence } from './describe';
 /** What one holder has of one GPU. */
 export interface HolderRow {
   kind: 'holder';
-  /** GPU and holder. */
   key: string;
   gpu: number;
   /** Tells holders apart, the same on every GPU. */
   holder: string;
-  /** Its color. */
   slot: number;
   name: string;
   /** The kernel, where it is a notebook's. */
   notebook: Notebook | null;
   /** Never empty: the kernel itself first, then the largest. */
   processes: readonly [Process, ...Process[]];
-  /** What they hold together. */
   memory_bytes: Reading<number>;
-  /** Their shares together. */
   sm_percent: Reading<number>;
   /** How long they have held memory while nothing ran; `null` where that is not so. */
   idle_ms: number | null;
@@ -51,7 +47,6 @@ export interface OmittedRow {
 /** The colors that tell holders apart: `--gpumon-process-0` and so on. */
 export const SLOTS = 6;
 
-/** A holder, and the GPUs that it holds. */
 interface HolderGpus {
   holder: string;
   gpus: readonly number[];
@@ -95,8 +90,8 @@ export class ColorSlots {
 }
 
 /** The rows of the list: GPU by GPU, the largest holder of memory first. */
-export function holderRows(gpus: readonly GpuView[], slots: ColorSlots): (HolderRow | UnreadableRow | OmittedRow)[] {
-  const groups = new Map<GpuView, Map<string, Process[]>>(gpus.map((gpu) => [gpu, groupsOf(gpu.now)]));
+export function holderRows(gpus: readonly GpuState[], slots: ColorSlots): (HolderRow | UnreadableRow | OmittedRow)[] {
+  const groups = new Map<GpuState, Map<string, Process[]>>(gpus.map((gpu) => [gpu, groupsOf(gpu.now)]));
   const present = new Map<string, number[]>();
   for (const [gpu, held] of groups) {
     for (const holder of held.keys()) {
@@ -107,14 +102,14 @@ export function holderRows(gpus: readonly GpuView[], slots: ColorSlots): (Holder
   return gpus.flatMap((gpu): (HolderRow | UnreadableRow | OmittedRow)[] => {
     const reason = unreadable(gpu);
     if (reason !== null) {
-      return [{ kind: 'unreadable', key: `unreadable ${String(gpu.index)}`, gpu: gpu.index, reason }];
+      return [{ kind: 'unreadable', key: `unreadable ${gpu.index}`, gpu: gpu.index, reason }];
     }
     const holders = [...(groups.get(gpu) ?? [])]
       .map(([holder, processes]) => rowOf(gpu, holder, processes, colors.get(holder) ?? 0))
       .filter((row) => row !== null)
       .sort((a, b) => held(b.memory_bytes) - held(a.memory_bytes) || a.processes[0].pid - b.processes[0].pid);
     const count = gpu.now?.processes_omitted ?? 0;
-    const omitted = { kind: 'omitted', key: `omitted ${String(gpu.index)}`, gpu: gpu.index, count } as const;
+    const omitted = { kind: 'omitted', key: `omitted ${gpu.index}`, gpu: gpu.index, count } as const;
     return count === 0 ? holders : [...holders, omitted];
   });
 }
@@ -134,7 +129,7 @@ export function textOf(reading: Reading<string>): { text: string; reason: string
 }
 
 /** Why a GPU's processes cannot be listed. The card of a lost GPU explains it, so that they need no line of their own. */
-function unreadable(gpu: GpuView): string | null {
+function unreadable(gpu: GpuState): string | null {
   const absence = gpu.now?.health.state === 'ok' ? absenceOf(gpu.now.processes) : null;
   return absence === null ? null : describeAbsence(absence);
 }
@@ -152,7 +147,7 @@ export function heldKey(gpu: { index: number; uuid: string | null }, holder: str
 
 function groupsOf(now: GpuSample | null): Map<string, Process[]> {
   const groups = new Map<string, Process[]>();
-  for (const process of (now === null ? null : valueOf(now.processes)) ?? []) {
+  for (const process of valueOf(now?.processes) ?? []) {
     const holder = holderOf(process);
     groups.set(holder, [...(groups.get(holder) ?? []), process]);
   }
@@ -172,10 +167,10 @@ function holderOf(process: Process): string {
   }
   // A PID alone is used again. A process that holds two MIG instances is listed once for each.
   const instance = process.mig === undefined ? '' : ` ${migName(process.mig)}`;
-  return `${String(process.pid)} ${String(valueOf(process.started_ms) ?? '')} ${process.kind}${instance}`;
+  return `${process.pid} ${String(valueOf(process.started_ms) ?? '')} ${process.kind}${instance}`;
 }
 
-function rowOf(gpu: GpuView, holder: string, unsorted: readonly Process[], slot: number): HolderRow | null {
+function rowOf(gpu: GpuState, holder: string, unsorted: readonly Process[], slot: number): HolderRow | null {
   const notebook = unsorted.map((process) => valueOf(process.owner)?.notebook).find((own) => own !== undefined) ?? null;
   const rank = (process: Process): number =>
     process.pid === notebook?.kernel_pid ? Infinity : held(process.memory_bytes);
@@ -186,7 +181,7 @@ function rowOf(gpu: GpuView, holder: string, unsorted: readonly Process[], slot:
   const processes: HolderRow['processes'] = [first, ...rest];
   return {
     kind: 'holder',
-    key: `${String(gpu.index)} ${holder}`,
+    key: `${gpu.index} ${holder}`,
     gpu: gpu.index,
     holder,
     slot,
@@ -212,7 +207,7 @@ function together(readings: readonly Reading<number>[]): Reading<number> {
 }
 
 /** The server says of a GPU that memory is held idle, and by whom. */
-function idleOf(gpu: GpuView, processes: readonly Process[]): number | null {
+function idleOf(gpu: GpuState, processes: readonly Process[]): number | null {
   for (const condition of gpu.now?.conditions ?? []) {
     if (condition.condition === 'held_idle' && processes.every(({ pid }) => condition.pids.includes(pid))) {
       return condition.idle_ms;

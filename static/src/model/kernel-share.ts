@@ -13,7 +13,6 @@ export interface KernelShare {
   shared: boolean;
 }
 
-/** What this kernel has of the GPUs. */
 export function shareOf(sample: Sample, kernelId: string): KernelShare {
   const share = { at_ms: sample.at_ms, gpus: [] as number[], shared: false };
   let bytes: number | null = null;

@@ -56,7 +56,5 @@ describe('a forecast', () => {
     expect(words(filling(4, 15))).toBe('Memory full: grew 15.0 GiB/s');
   });
 
-  it('is told once', () => {
-    expect(alertsOf(gpu(0, { conditions: [filling(38, 1)] }), NOW)).toEqual([]);
-  });
+  it('is told once', () => expect(alertsOf(gpu(0, { conditions: [filling(38, 1)] }), NOW)).toEqual([]));
 });

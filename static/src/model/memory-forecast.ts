@@ -4,14 +4,13 @@ import { duration, memorySize } from '../lib/format';
 import { trans } from '../lib/translation';
 import type { Severity } from '../wire';
 import type { Description } from './describe';
-import type { GpuView } from './gpu';
+import type { GpuState } from './gpu';
 import type { HolderRow } from './holders';
 
 /** Who has less than this share of the growth is not named. */
 const NAMED_SHARE = 0.2;
 const NAMED_MOST = 2;
 
-/** Somebody whose memory grows. */
 export interface Grower {
   row: HolderRow;
   bytes_per_second: number;
@@ -19,7 +18,6 @@ export interface Grower {
 
 export interface Forecast {
   left_ms: number;
-  /** How fast it grows. */
   bytes_per_second: number;
   severity: Severity;
   /** Those of the GPU's holders that grow, the fastest first. */
@@ -27,7 +25,7 @@ export interface Forecast {
 }
 
 /** When the memory of a GPU will be full, of which `rows` are the holders; `null` where not within `horizon_ms`. */
-export function forecastOf(gpu: GpuView, rows: readonly HolderRow[], horizon_ms: number): Forecast | null {
+export function forecastOf(gpu: GpuState, rows: readonly HolderRow[], horizon_ms: number): Forecast | null {
   for (const condition of gpu.now?.conditions ?? []) {
     if (condition.condition === 'memory_filling' && condition.left_ms <= horizon_ms) {
       const { left_ms, bytes_per_second, severity, growing } = condition;
@@ -46,7 +44,6 @@ export function forecastOf(gpu: GpuView, rows: readonly HolderRow[], horizon_ms:
   return null;
 }
 
-/** A forecast as it is shown. */
 export function describeForecast(
   { left_ms, bytes_per_second, severity, growers }: Forecast,
   nameOf: (row: HolderRow) => string = (row) => row.name,

@@ -4,7 +4,7 @@ import { memoryAmount } from '../lib/format';
 import { plainText } from '../lib/text';
 import { trans } from '../lib/translation';
 import { describeCondition } from './describe-condition';
-import { gpusOf, type GpuView } from './gpu';
+import { gpusOf, type GpuState } from './gpu';
 import { heldBytes, holderName, ownKernel, type NameOf } from './holder-name';
 import { holderRows, ColorSlots, type HolderRow } from './holders';
 import { describeForecast, forecastOf } from './memory-forecast';
@@ -14,7 +14,6 @@ export interface MemoryWarning {
   gpu: number;
   /** What is foreseen, and below it who holds what; no longer than a notification may be. */
   text: string;
-  /** Whether little time is left. */
   urgent: boolean;
   /** The notebook of this place with which something can be done: the one that grows fastest, else the largest. */
   kernelId: string;
@@ -47,7 +46,7 @@ export class MemoryWarnings {
 
   /** What is to be told of a GPU now. Memory that is nearly full is no news, unless it was seen to come. */
   private warningOf(
-    gpu: GpuView,
+    gpu: GpuState,
     rows: readonly HolderRow[],
     store: Store,
     nameOf: NameOf,

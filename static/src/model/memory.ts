@@ -42,7 +42,6 @@ export function memorySegments(memory: MemorySample, rows: readonly HolderRow[])
   return segments;
 }
 
-/** The bar as text. */
 export function memorySentence(segments: readonly Segment[]): string {
   return segments.map((segment) => `${segment.label} ${memorySize(segment.bytes)}`).join(', ');
 }

@@ -1,7 +1,8 @@
 /** The fields of the catalogue that have a line over time, as the page draws them. */
 
 import type { GpuSample, HostSample, MigSample, Reading } from '../wire';
-import { GPU_FIELDS, HOST_FIELDS, MIG_FIELDS, type Field, type FieldColor } from '../wire/fields';
+import { GPU_FIELDS, HOST_FIELDS, MIG_FIELDS, OVERVIEW, type Field, type FieldColor } from '../wire/fields';
+import { valueOf } from './reading';
 import { UNITS, type Unit } from './unit';
 
 /** Stands for what each holder has of a GPU's memory. */
@@ -27,7 +28,6 @@ export interface Metric<S = GpuSample> {
   limit: ((sample: S) => Reading<number>) | null;
 }
 
-const OVERVIEW = ['utilization.gpu_percent', 'memory.used_bytes', 'power.draw_watts', 'temperature.gpu_celsius'];
 const IN_MIG_CHARTS = ['mig.memory.used_bytes', 'mig.activity.sm_percent'];
 
 export const GPU_METRICS: readonly Metric[] = charted(GPU_FIELDS);
@@ -35,12 +35,14 @@ export const GPU_METRICS: readonly Metric[] = charted(GPU_FIELDS);
 /** What an overview shows of each GPU; the server tells its history unasked. */
 export const METRICS: readonly Metric[] = chosen(GPU_METRICS, OVERVIEW);
 
-/** What charts can show besides. */
-export const MORE_METRICS: readonly Metric[] = GPU_METRICS.filter(({ id }) => !OVERVIEW.includes(id));
-
 export const HOST_METRICS: readonly Metric<HostSample>[] = charted(HOST_FIELDS);
 
 export const MIG_METRICS: readonly Metric<MigSample>[] = chosen(charted(MIG_FIELDS), IN_MIG_CHARTS);
+
+/** What the value of a metric is out of; `null` where that is not known. */
+export function limitOf<S>({ limit }: Metric<S>, sample: S | null): number | null {
+  return sample === null || limit === null ? null : valueOf(limit(sample));
+}
 
 function charted<S>(fields: readonly Field<S>[]): Metric<S>[] {
   return fields.flatMap(({ id, label, unit, read, limit = null, chart }) =>

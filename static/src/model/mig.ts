@@ -4,7 +4,7 @@ import { plainText } from '../lib/text';
 import { trans } from '../lib/translation';
 import type { Reading } from '../wire';
 import { within } from '../wire/fields';
-import type { GpuView } from './gpu';
+import type { GpuState } from './gpu';
 import { migName } from './owner';
 import { valueOf } from './reading';
 
@@ -23,13 +23,13 @@ export interface MigRow {
 }
 
 /** A GPU's MIG devices in the driver's order; empty where MIG is off. */
-export function migRows(gpu: GpuView): MigRow[] {
+export function migRows(gpu: GpuState): MigRow[] {
   const devices = new Map(gpu.migDevices.map((device) => [device.uuid, device]));
-  return ((gpu.now === null ? null : valueOf(gpu.now.mig_devices)) ?? []).map((now) => {
+  return (valueOf(gpu.now?.mig_devices) ?? []).map((now) => {
     const device = devices.get(now.uuid);
     const instance = migName(now);
-    const profile = device === undefined ? null : valueOf(device.profile);
-    const sms = device === undefined ? null : valueOf(device.multiprocessors);
+    const profile = valueOf(device?.profile);
+    const sms = valueOf(device?.multiprocessors);
     const used = valueOf(now.memory.used_bytes);
     const total = valueOf(now.memory.total_bytes);
     return {

@@ -8,28 +8,24 @@ import { valueOf } from './reading';
 /** The file name of the notebook whose kernel it is, or whose kernel started it; `null` where there is none. */
 export function notebookName(process: Process): string | null {
   const notebook = valueOf(process.owner)?.notebook;
-  const path = notebook === undefined ? null : valueOf(notebook.path);
+  const path = valueOf(notebook?.path);
   return path === null ? null : plainText(path.split('/').at(-1) ?? path, 120);
 }
 
 /** The job, pod, container or service it runs in, the most telling of them; `null` where there is none. */
 export function runsIn(process: Process): string | null {
-  const owner = valueOf(process.owner);
-  if (owner?.slurm !== undefined) {
-    return plainText(trans.__('slurm %1', owner.slurm.job_id), 60);
-  }
-  if (owner?.pod !== undefined) {
-    return plainText(trans.__('pod %1', owner.pod.uid), 60);
-  }
-  if (owner?.container !== undefined) {
-    return plainText(trans.__('container %1', owner.container.id.slice(0, 12)), 60);
-  }
-  return owner?.unit === undefined ? null : plainText(owner.unit, 60);
+  const { slurm, pod, container, unit } = valueOf(process.owner) ?? {};
+  const text =
+    (slurm && trans.__('slurm %1', slurm.job_id)) ??
+    (pod && trans.__('pod %1', pod.uid)) ??
+    (container && trans.__('container %1', container.id.slice(0, 12))) ??
+    unit;
+  return text === undefined ? null : plainText(text, 60);
 }
 
 /** The part of a GPU, as nvidia-smi writes it: GPU instance, then compute instance. */
 export function migName(instance: MigInstance): string {
-  return `MIG ${String(instance.gpu_instance)}/${String(instance.compute_instance)}`;
+  return `MIG ${instance.gpu_instance}/${instance.compute_instance}`;
 }
 
 /** How it shares its GPU: in which MIG instance it runs, and whether MPS mixes it with others; empty where neither. */

@@ -9,13 +9,13 @@ interface Dated<T> {
 }
 
 /** Why there is no value; `null` where there is one. */
-export function absenceOf<T>(reading: Reading<T>): Absence | null {
+export function absenceOf<T>(reading: Reading<T> | null | undefined): Absence | null {
   return isObject(reading) && 'absent' in reading ? reading : null;
 }
 
-/** The value, however old; `null` where there is none. */
-export function valueOf<T>(reading: Reading<T>): T | null {
-  if (absenceOf(reading) !== null) {
+/** The value, however old; `null` where there is none, or nothing was read. */
+export function valueOf<T>(reading: Reading<T> | null | undefined): T | null {
+  if (reading === null || reading === undefined || absenceOf(reading) !== null) {
     return null;
   }
   return isDated(reading) ? reading.value : (reading as T);

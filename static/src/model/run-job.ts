@@ -3,9 +3,8 @@
 import { plainText } from '../lib/text';
 import { trans } from '../lib/translation';
 import type { CatalogueEntry } from '../wire';
-import type { GpuView } from './gpu';
+import type { GpuState } from './gpu';
 
-/** Somewhere to run. */
 export interface RunTarget {
   /** Tells it from others. */
   key: string;
@@ -20,7 +19,7 @@ const HOLD_S = 10;
 const BURN_S = 60;
 
 /** Where this can run: CUDA counts GPUs in an order of its own, so they are named by their UUIDs. */
-export function targetsOf(entry: CatalogueEntry, gpus: readonly GpuView[]): RunTarget[] {
+export function targetsOf(entry: CatalogueEntry, gpus: readonly GpuState[]): RunTarget[] {
   const targets: RunTarget[] = gpus.flatMap(({ index, name, uuid }) =>
     uuid === null
       ? []

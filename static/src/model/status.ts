@@ -5,7 +5,7 @@ import { trans } from '../lib/translation';
 import type { CollectorStatus } from '../wire';
 import type { Diagnosis, Store } from './store';
 
-export type ViewState =
+export type ConnectionState =
   | 'connecting'
   | 'live'
   | 'stale'
@@ -16,7 +16,7 @@ export type ViewState =
   | 'collector-paused';
 
 export interface Status {
-  state: ViewState;
+  state: ConnectionState;
   text: string;
   title: string;
   /** `pending` resolves by itself, `error` needs somebody, `paused` is as somebody wanted it. */
@@ -26,39 +26,28 @@ export interface Status {
 /** The state of the chain from the driver to this screen, at `localNowMs` of the local clock. */
 export function statusOf(store: Store, localNowMs: number): Status {
   const { phase, collector } = store;
+  const level = store.diagnosis === null ? 'pending' : 'error';
   if (phase.phase === 'waiting') {
-    const wait_ms = Math.max(0, phase.retry_at_ms - localNowMs);
-    return {
-      state: 'reconnecting',
-      text: trans.__('reconnecting in %1', seconds(Math.max(1000, wait_ms))),
-      title: trans.__('The connection to gpumon was lost. Retrying automatically.'),
-      level: store.diagnosis === null ? 'pending' : 'error',
-    };
+    const left = seconds(Math.max(1000, phase.retry_at_ms - localNowMs));
+    const title = trans.__('The connection to gpumon was lost. Retrying automatically.');
+    return { state: 'reconnecting', text: trans.__('reconnecting in %1', left), title, level };
   }
   if (phase.phase === 'connecting' || collector === null) {
-    const again = phase.phase === 'connecting' && phase.attempt > 0;
-    return {
-      state: again ? 'reconnecting' : 'connecting',
-      text: again ? trans.__('reconnecting') : trans.__('connecting'),
-      title: trans.__('Waiting for gpumon.'),
-      level: store.diagnosis === null ? 'pending' : 'error',
-    };
+    const title = trans.__('Waiting for gpumon.');
+    return phase.phase === 'connecting' && phase.attempt > 0
+      ? { state: 'reconnecting', text: trans.__('reconnecting'), title, level }
+      : { state: 'connecting', text: trans.__('connecting'), title, level };
   }
-  const message = collector.message ?? '';
+  const title = collector.message ?? '';
   switch (collector.state) {
     case 'starting':
-      return { state: 'collector-starting', text: trans.__('starting'), title: message, level: 'pending' };
+      return { state: 'collector-starting', text: trans.__('starting'), title, level: 'pending' };
     case 'restarting':
-      return {
-        state: 'collector-restarting',
-        text: trans.__('collector restarting'),
-        title: message,
-        level: 'pending',
-      };
+      return { state: 'collector-restarting', text: trans.__('collector restarting'), title, level: 'pending' };
     case 'unavailable':
-      return { state: 'collector-unavailable', text: trans.__('no readings'), title: message, level: 'error' };
+      return { state: 'collector-unavailable', text: trans.__('no readings'), title, level: 'error' };
     case 'paused':
-      return { state: 'collector-paused', text: trans.__('paused'), title: message, level: 'paused' };
+      return { state: 'collector-paused', text: trans.__('paused'), title, level: 'paused' };
     case 'running':
     default:
       return liveOrStale(store);
@@ -67,22 +56,14 @@ export function statusOf(store: Store, localNowMs: number): Status {
 
 function liveOrStale(store: Store): Status {
   const interval_ms = store.sample?.interval_ms ?? 1000;
-  const from_ms = Math.max(store.sample?.at_ms ?? 0, store.expecting_from_ms);
-  const silent_ms = store.clock.now() - from_ms;
+  const silent_ms = store.clock.now() - Math.max(store.sample?.at_ms ?? 0, store.expecting_from_ms);
   if (silent_ms > 3 * interval_ms + 2000) {
-    return {
-      state: 'stale',
-      text: trans.__('no sample for %1', duration(silent_ms)),
-      title: trans.__('Connected, but no samples are arriving.'),
-      level: 'pending',
-    };
+    const title = trans.__('Connected, but no samples are arriving.');
+    return { state: 'stale', text: trans.__('no sample for %1', duration(silent_ms)), title, level: 'pending' };
   }
-  return {
-    state: 'live',
-    text: trans.__('live %1', seconds(interval_ms)),
-    title: trans.__('One sample every %1.', seconds(interval_ms)),
-    level: 'ok',
-  };
+  const every = seconds(interval_ms);
+  const title = trans.__('One sample every %1.', every);
+  return { state: 'live', text: trans.__('live %1', every), title, level: 'ok' };
 }
 
 /** The collector's messages are written to stand after a colon; here one stands alone. */

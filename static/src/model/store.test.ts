@@ -117,9 +117,8 @@ describe('GPUs', () => {
     expect(gpus.map(({ now }) => now?.performance_state)).toEqual([0, 8]);
   });
 
-  it('are there before their first sample', () => {
-    expect(gpusOf(inventory(1), null)).toMatchObject([{ index: 0, name: 'H200', now: null }]);
-  });
+  it('are there before their first sample', () =>
+    expect(gpusOf(inventory(1), null)).toMatchObject([{ index: 0, name: 'H200', now: null }]));
 });
 
 describe('frames', () => {

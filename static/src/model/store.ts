@@ -3,6 +3,7 @@
 import { ServerClock } from '../lib/clock';
 import type { SocketPhase } from '../lib/socket';
 import { Timeline, type Column } from '../lib/timeline';
+import type { TimeWindow } from '../chart/content';
 import type {
   CollectorStatus,
   Event,
@@ -16,11 +17,12 @@ import type {
   ServerFrame,
   Trace,
 } from '../wire';
+import { OVERVIEW } from '../wire/fields';
 import { CellLog } from './cell-log';
 import { keepEvents } from './event';
 import { seriesKey } from './gpu';
 import { heldBy, heldKey, ColorSlots } from './holders';
-import { HELD, HOST_METRICS, METRICS, MIG, MIG_METRICS, MORE_METRICS } from './metric';
+import { GPU_METRICS, HELD, HOST_METRICS, METRICS, MIG, MIG_METRICS } from './metric';
 import { valueOf } from './reading';
 
 /** Why there is no connection, and what to do about it, as found out by whoever embeds the view. */
@@ -33,9 +35,6 @@ export interface Diagnosis {
 
 /** More than the longest span of the view at the fastest rate; at one sample per second, 100 min. */
 const CAPACITY = 6000;
-/** The metrics that a server remembers, those of an overview first. */
-const HISTORY_METRICS = [...METRICS, ...MORE_METRICS, ...HOST_METRICS].map(({ id }) => id);
-const OVERVIEW = new Set(METRICS.map(({ id }) => id));
 /** What the driver itself records in a little more than the longest span of a chart, every 20 ms. */
 const TRACE_CAPACITY = 20_000;
 const TRACE_GAP_MS = 1000;
@@ -128,9 +127,9 @@ export class Store {
   /** Keeps these metrics, too, from now on; returns all whose history the server can tell, where there are more. */
   trackMetrics(metrics: readonly string[]): string[] {
     this.more = new Set([...this.more, ...metrics]);
-    this.kept = [...METRICS, ...MORE_METRICS.filter(({ id }) => this.more.has(id))];
+    this.kept = GPU_METRICS.filter(({ id }) => OVERVIEW.includes(id) || this.more.has(id));
     this.keptOfHost = HOST_METRICS.filter(({ id }) => this.more.has(id));
-    return this.more.size === 0 ? [] : HISTORY_METRICS.filter((id) => OVERVIEW.has(id) || this.more.has(id));
+    return this.more.size === 0 ? [] : [...this.kept, ...this.keptOfHost].map(({ id }) => id);
   }
 
   /** Samples are expected from now on, after a pause. */
@@ -141,6 +140,11 @@ export class Store {
   /** A longer time than this between two samples is a gap. */
   get gap_ms(): number {
     return Math.max(2.5 * (this.sample?.interval_ms ?? 1000), 1500);
+  }
+
+  window(from_ms: number, to_ms: number): TimeWindow {
+    const { times_ms, revision } = this.timeline;
+    return { times_ms, revision, from_ms, to_ms, gap_ms: this.gap_ms };
   }
 
   private hello(hello: Hello): void {

@@ -7,13 +7,10 @@ import type { FieldUnit } from '../wire/fields';
 export interface Unit {
   /** A value with its unit: `78.2 GiB`. */
   text: (value: number) => string;
-  /** The number alone. */
   number: (value: number) => string;
-  /** The lower end of an axis. */
   floor: number;
   /** The upper end where no limit is known; the end of a share always. */
   ceiling: number;
-  /** Marks of an axis stand at round multiples of it. */
   base: number;
   /** Whether no value is ever above `ceiling`. */
   bounded: boolean;

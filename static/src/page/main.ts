@@ -32,8 +32,8 @@ function start(host: HTMLElement): void {
     request: (path, init) => fetch(new URL(path, document.baseURI), init),
   });
   // Between one view and the other, the connection and what is known stay.
-  const subscription = feed.subscribe({ changed: () => undefined });
-  subscription.setActive(false);
+  const subscription = feed.subscribe(() => undefined);
+  subscription.update({ active: false });
   let shown: Shown | null = null;
   const theme = themeButton(() => shown?.themeChanged());
   const follow = (): void => {
@@ -53,7 +53,7 @@ function overview(host: HTMLElement, feed: Feed, theme: HTMLElement): Shown {
     title: 'gpumon',
     actions: [all, theme],
     onOpenGpu: (index) => {
-      location.hash = `${CHARTS}?gpu=${String(index)}`;
+      location.hash = `${CHARTS}?gpu=${index}`;
     },
   });
   return { ...monitor, show: (address) => !address.startsWith(CHARTS) };

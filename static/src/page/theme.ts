@@ -1,5 +1,7 @@
 /** Light or dark: as the system has it, until somebody chooses. */
 
+import { button } from '../lib/dom';
+
 type Theme = 'light' | 'dark';
 
 const KEY = 'gpumon-theme';
@@ -7,41 +9,29 @@ const KEY = 'gpumon-theme';
 /** Makes the button that changes the theme, and sets the theme that holds now. */
 export function themeButton(changed: () => void): HTMLButtonElement {
   const system = matchMedia('(prefers-color-scheme: dark)');
-  const button = document.createElement('button');
-  button.type = 'button';
-  button.className = 'page-theme';
-  button.dataset.testid = 'gpumon-theme';
-  const apply = (): void => {
-    const theme = chosen() ?? systemTheme(system);
-    const other = opposite(theme);
+  const systemTheme = (): Theme => (system.matches ? 'dark' : 'light');
+  const current = (): Theme => chosen() ?? systemTheme();
+  const other = (): Theme => (current() === 'dark' ? 'light' : 'dark');
+  const show = (theme: Theme): void => {
     document.documentElement.dataset.theme = theme;
-    button.setAttribute('aria-label', `Switch to ${other} theme`);
-    button.title = `Switch to ${other} theme`;
     changed();
   };
-  button.addEventListener('click', () => {
-    const other = opposite(chosen() ?? systemTheme(system));
+  const apply = (): void => {
+    toggle.title = `Switch to ${other()} theme`;
+    toggle.setAttribute('aria-label', toggle.title);
+    show(current());
+  };
+  const toggle = button({ class: 'page-theme', 'data-testid': 'gpumon-theme' }, () => {
     // Back at what the system has, the choice is over, and the page follows the system again.
-    choose(other === systemTheme(system) ? null : other);
+    choose(other() === systemTheme() ? null : other());
     apply();
   });
   system.addEventListener('change', apply);
   // Paper is white, and ink costs money.
-  window.addEventListener('beforeprint', () => {
-    document.documentElement.dataset.theme = 'light';
-    changed();
-  });
+  window.addEventListener('beforeprint', () => show('light'));
   window.addEventListener('afterprint', apply);
   apply();
-  return button;
-}
-
-function opposite(theme: Theme): Theme {
-  return theme === 'dark' ? 'light' : 'dark';
-}
-
-function systemTheme(system: MediaQueryList): Theme {
-  return system.matches ? 'dark' : 'light';
+  return toggle;
 }
 
 /** Storage may be forbidden, as in a private window; the theme then lasts as long as the page. */

@@ -7,7 +7,7 @@ export function details(index: number, changes: Partial<GpuDetails> = {}): GpuDe
   const notSupported = { absent: 'not_supported' } as const;
   return {
     index,
-    uuid: `GPU-${String(index)}`,
+    uuid: `GPU-${index}`,
     at_ms: NOW,
     modes: {
       persistence: true,

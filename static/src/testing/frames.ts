@@ -36,9 +36,9 @@ export function inventory(count: number): Inventory {
 function gpuIdentity(index: number): Gpu {
   return {
     index,
-    uuid: `GPU-${String(index)}`,
+    uuid: `GPU-${index}`,
     name: 'NVIDIA H200',
-    pci_bus_id: `00000000:0${String(index)}:00.0`,
+    pci_bus_id: `00000000:0${index}:00.0`,
     board: {
       serial: '1650824000123',
       part_number: '699-2G520-0240-400',
@@ -62,7 +62,7 @@ function gpuIdentity(index: number): Gpu {
 export function gpu(index: number, changes: Partial<GpuSample> = {}): GpuSample {
   return {
     index,
-    uuid: `GPU-${String(index)}`,
+    uuid: `GPU-${index}`,
     at_ms: NOW,
     health: { state: 'ok' },
     utilization: {
@@ -118,7 +118,7 @@ function activity(): Activity {
 /** One of a GPU's MIG devices: the `instance`th of seven. */
 export function migDevice(instance: number): MigSample {
   return {
-    uuid: `MIG-${String(instance)}`,
+    uuid: `MIG-${instance}`,
     gpu_instance: 7 + instance,
     compute_instance: 0,
     memory: { total_bytes: 16 * GIB, used_bytes: 4 * GIB, reserved_bytes: 0, free_bytes: 12 * GIB },

@@ -1,6 +1,6 @@
 /** The alerts of a GPU: one line each, the worst first. */
 
-import { h, keyed, setAttribute, setShown, setText } from '../lib/dom';
+import { h, KeyedRows, setAttribute, setShown, setText } from '../lib/dom';
 import type { Alert } from '../model/condition';
 import { severityIcon, severityLabel } from './severity-icon';
 
@@ -13,16 +13,11 @@ interface Line {
 
 export class AlertList {
   readonly element = h('ul', { class: 'gpumon-alerts' });
-  private readonly lines = new Map<string, Line>();
+  private readonly lines = new KeyedRows(this.element, ({ key }: Alert) => key, newLine);
 
   update(alerts: readonly Alert[]): void {
     setShown(this.element, alerts.length > 0);
-    const lines = keyed(this.element, this.lines, alerts, ({ key }) => key, newLine);
-    lines.forEach((line, i) => {
-      const alert = alerts[i];
-      if (alert === undefined) {
-        return;
-      }
+    this.lines.update(alerts, (line, alert) => {
       setAttribute(line.element, 'data-level', alert.level);
       // A closed card cuts long lines, so the title has all of it.
       setAttribute(line.element, 'title', `${alert.text}\n${alert.title}`);

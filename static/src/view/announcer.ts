@@ -4,13 +4,13 @@ import { h, setText } from '../lib/dom';
 import { table, trans } from '../lib/translation';
 import { alertsOf } from '../model/condition';
 import { describeHealth } from '../model/describe';
-import type { GpuView } from '../model/gpu';
+import type { GpuState } from '../model/gpu';
 import type { Diagnosis } from '../model/store';
-import type { Status, ViewState } from '../model/status';
+import type { Status, ConnectionState } from '../model/status';
 import { severityLabel } from './severity-icon';
 
 /** A countdown would be announced every second, so the state alone is. */
-const STATES = table((): Record<ViewState, string> => ({
+const STATES = table((): Record<ConnectionState, string> => ({
   connecting: trans.__('gpumon: connecting'),
   live: trans.__('gpumon: live'),
   stale: trans.__('gpumon: stale'),
@@ -28,7 +28,7 @@ export class Announcer {
   /** The alerts that have been announced, by GPU. */
   private readonly announced = new Map<number, Set<string>>();
 
-  update(status: Status, notice: Diagnosis | null, gpus: readonly GpuView[], now_ms: number): void {
+  update(status: Status, notice: Diagnosis | null, gpus: readonly GpuState[], now_ms: number): void {
     const messages: string[] = [];
     if (status.state !== this.state) {
       messages.push(STATES()[status.state], ...(notice === null ? [] : [notice.message]));
@@ -53,7 +53,7 @@ export class Announcer {
   }
 
   /** Warnings and critical alerts that have begun; notices are on the card alone. */
-  private newAlerts(gpu: GpuView, now_ms: number): string[] {
+  private newAlerts(gpu: GpuState, now_ms: number): string[] {
     const serious = alertsOf(gpu.now, now_ms).filter(({ level }) => level === 'warning' || level === 'critical');
     const before = this.announced.get(gpu.index);
     this.announced.set(gpu.index, new Set(serious.map(({ key }) => key)));

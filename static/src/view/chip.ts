@@ -1,16 +1,16 @@
 /** What a notebook has of the GPUs now, in a few letters, for a toolbar or a status bar. */
 
-import { h, setAttribute, setShown, setText } from '../lib/dom';
+import { button, setAttribute, setShown, setText } from '../lib/dom';
 import { memorySize, percent } from '../lib/format';
 import { trans } from '../lib/translation';
 import { shareOf } from '../model/kernel-share';
 import type { Sample } from '../wire';
 
 export class Chip {
-  readonly element = h('button', { class: 'gpumon-chip', type: 'button', 'data-testid': 'gpumon-chip', hidden: '' });
+  readonly element: HTMLButtonElement;
 
   constructor(onClick: () => void) {
-    this.element.addEventListener('click', onClick);
+    this.element = button({ class: 'gpumon-chip', 'data-testid': 'gpumon-chip', hidden: '' }, onClick);
   }
 
   /** Shows what this kernel has; without a kernel, or where it holds no GPU, nothing. */

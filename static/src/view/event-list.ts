@@ -1,6 +1,6 @@
 /** Recent events, the newest first. Those of processes are too frequent to be shown unless asked for. */
 
-import { h, keyed, setAttribute, setShown, setText } from '../lib/dom';
+import { button, h, KeyedRows, setAttribute, setShown, setText } from '../lib/dom';
 import { since } from '../lib/format';
 import { trans } from '../lib/translation';
 import { eventRows, processEvents, type EventRow } from '../model/event';
@@ -13,23 +13,27 @@ const SHORT = 5;
 export class EventList {
   readonly element: HTMLElement;
   private readonly list = h('ol', { class: 'gpumon-events', 'data-testid': 'gpumon-events' });
-  private readonly rows = new Map<string, Row>();
+  private readonly rows = new KeyedRows(
+    this.list,
+    ({ key }: EventRow) => key,
+    () => new Row(),
+  );
   private readonly empty = h('p', { class: 'gpumon-empty' }, trans.__('No events.'));
-  private readonly processes = h('button', { class: 'gpumon-chip', type: 'button' });
-  private readonly more = h('button', { class: 'gpumon-chip', type: 'button' });
+  private readonly processes: HTMLElement;
+  private readonly more: HTMLElement;
   private withProcesses = false;
   private whole = false;
 
   constructor(invalidate: () => void) {
-    this.processes.addEventListener('click', () => {
+    this.processes = button({ class: 'gpumon-chip' }, () => {
       this.withProcesses = !this.withProcesses;
       invalidate();
     });
-    this.more.addEventListener('click', () => {
+    this.more = button({ class: 'gpumon-chip' }, () => {
       this.whole = !this.whole;
       invalidate();
     });
-    const heading = h('h2', { class: 'gpumon-heading' }, trans.__('Events'));
+    const heading = h('h2', {}, trans.__('Events'));
     this.element = h(
       'section',
       { class: 'gpumon-section', 'aria-label': trans.__('Events') },
@@ -42,17 +46,9 @@ export class EventList {
 
   update(events: readonly Event[], sample: Sample | null, now_ms: number): void {
     const rows = eventRows(events, this.withProcesses, sample);
-    const shown = this.whole ? rows : rows.slice(0, SHORT);
     setShown(this.empty, rows.length === 0);
     setShown(this.list, rows.length > 0);
-    const lines = keyed(
-      this.list,
-      this.rows,
-      shown,
-      ({ key }) => key,
-      () => new Row(),
-    );
-    shown.forEach((row, i) => lines[i]?.update(row, now_ms));
+    this.rows.update(this.whole ? rows : rows.slice(0, SHORT), (line, row) => line.update(row, now_ms));
     const hidden = processEvents(events);
     setShown(this.processes, hidden > 0);
     setText(this.processes, trans.__('Processes (%1)', hidden));

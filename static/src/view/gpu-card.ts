@@ -1,11 +1,11 @@
 /** One GPU: the answer first, its lines and details on demand. */
 
-import type { Band, EventMarker, Window } from '../chart/content';
-import { h, setAttribute, setShown, setText } from '../lib/dom';
-import { plainText } from '../lib/text';
+import type { Band, EventMarker, TimeWindow } from '../chart/content';
+import { button, h, setAttribute, setShown, setText } from '../lib/dom';
+import { joined, plainText } from '../lib/text';
 import { trans } from '../lib/translation';
 import { alertsOf, worstLevel, worstFirst, type Alert } from '../model/condition';
-import { seriesKey, type GpuView } from '../model/gpu';
+import { seriesKey, type GpuState } from '../model/gpu';
 import type { HolderRow } from '../model/holders';
 import { forecastOf, describeForecast } from '../model/memory-forecast';
 import { memorySegments } from '../model/memory';
@@ -25,7 +25,7 @@ import type { Freshness } from './value';
 /** What all cards of one drawing share. */
 export interface CardContext {
   store: Store;
-  window: Window;
+  window: TimeWindow;
   palette: Palette;
   /** Event markers on the time axis of each GPU's charts. */
   markers: ReadonlyMap<number, readonly EventMarker[]>;
@@ -41,17 +41,16 @@ export interface CardContext {
 const TURN_MS = 617;
 
 export interface CardOptions {
-  /** Something has to be drawn anew. */
   invalidate: () => void;
-  /** Opens the charts of a GPU; `null` where that is not possible. */
-  onOpenGpu: ((index: number) => void) | null;
+  /** Opens the charts of a GPU; without it, that is not possible. */
+  onOpenGpu?: (index: number) => void;
 }
 
 export class GpuCard {
   readonly element: HTMLElement;
   private readonly visibility: Visibility;
   /** The arguments of the last update, which may have been skipped. */
-  private latest: [gpu: GpuView, rows: readonly HolderRow[], context: CardContext] | null = null;
+  private latest: [gpu: GpuState, rows: readonly HolderRow[], context: CardContext] | null = null;
   private chosenOpen: boolean | null = null;
   /** The server's time at the last drawing. */
   private now_ms = 0;
@@ -65,30 +64,25 @@ export class GpuCard {
   private readonly cells: { id: string; cell: MetricCell }[];
 
   constructor(
-    index: number,
+    readonly gpuIndex: number,
     private readonly cursor: Cursor,
     id: string,
-    private readonly options: CardOptions,
+    options: CardOptions,
   ) {
-    this.visibility = new Visibility(index * TURN_MS);
+    this.visibility = new Visibility(gpuIndex * TURN_MS);
     this.details = new Details(options.invalidate);
     this.cells = METRICS.map((metric) => ({ id: metric.id, cell: new MetricCell(metric, cursor) }));
-    for (const { id: metric, cell } of this.cells) {
-      if (metric === 'memory.used_bytes') {
-        cell.insertBeforeChart(this.bar.element);
-      }
-    }
+    this.cells.find(({ id }) => id === 'memory.used_bytes')?.cell.insertBeforeChart(this.bar.element);
     const body = h('div', { class: 'gpumon-metrics', id }, ...this.cells.map(({ cell }) => cell.element));
-    this.toggle = h('button', { class: 'gpumon-toggle', type: 'button', 'aria-controls': id });
+    this.toggle = button({ class: 'gpumon-toggle', 'aria-controls': id }, () => {
+      this.chosenOpen = !this.isOpen();
+      options.invalidate();
+    });
     const head = h('header', { class: 'gpumon-gpu-head' }, this.index, this.name, this.clocks, this.toggle);
     const { onOpenGpu } = options;
-    if (onOpenGpu !== null) {
+    if (onOpenGpu !== undefined) {
       const title = trans.__('Open charts');
-      const open = h('button', { class: 'gpumon-open', type: 'button', 'aria-label': title, title });
-      open.addEventListener('click', () => {
-        onOpenGpu(index);
-      });
-      head.insertBefore(open, this.toggle);
+      this.toggle.before(button({ class: 'gpumon-open', 'aria-label': title, title }, () => onOpenGpu(gpuIndex)));
     }
     this.element = h(
       'article',
@@ -98,19 +92,11 @@ export class GpuCard {
       body,
       this.details.element,
     );
-    this.toggle.addEventListener('click', () => {
-      this.chosenOpen = !this.isOpen();
-      this.options.invalidate();
-    });
-    this.element.addEventListener('keydown', (event) => {
-      this.onKey(event);
-    });
-    this.element.addEventListener('blur', () => {
-      this.cursor.set(null);
-    });
+    this.element.addEventListener('keydown', (event) => this.onKey(event));
+    this.element.addEventListener('blur', () => this.cursor.set(null));
   }
 
-  update(gpu: GpuView, rows: readonly HolderRow[], context: CardContext): void {
+  update(gpu: GpuState, rows: readonly HolderRow[], context: CardContext): void {
     this.latest = [gpu, rows, context];
     this.now_ms = context.store.clock.now();
     this.updateOpen(context.openByDefault);
@@ -131,16 +117,10 @@ export class GpuCard {
   }
 
   /** It is about to be seen without another frame. */
-  reveal(palette: Palette): void {
+  reveal(): void {
     this.visibility.onScreen = true;
     for (const { cell } of this.cells) {
-      cell.reveal(palette);
-    }
-  }
-
-  setPalette(palette: Palette): void {
-    for (const { cell } of this.cells) {
-      cell.setPalette(palette);
+      cell.reveal();
     }
   }
 
@@ -155,7 +135,7 @@ export class GpuCard {
   }
 
   /** Draws the lines of a card that is seen. It is done when all cards are written, since letters ask for their styles. */
-  draw(gpu: GpuView, { store, window, markers, bands, palette }: CardContext): void {
+  draw(gpu: GpuState, { store, window, markers, bands, palette }: CardContext): void {
     if (this.visibility.onScreen) {
       const annotations = { markers: markers.get(gpu.index) ?? [], bands: bands.get(gpu.index) ?? [] };
       for (const { id, cell } of this.cells) {
@@ -164,7 +144,7 @@ export class GpuCard {
     }
   }
 
-  private write(gpu: GpuView, rows: readonly HolderRow[], { store, window, whole }: CardContext): void {
+  private write(gpu: GpuState, rows: readonly HolderRow[], { store, window, whole }: CardContext): void {
     const { now_ms } = this;
     const { now } = gpu;
     const healthy = now?.health.state === 'ok';
@@ -175,7 +155,7 @@ export class GpuCard {
     setAttribute(this.element, 'aria-label', trans.__('GPU %1, %2', gpu.index, plainText(gpu.name)));
     setText(this.index, String(gpu.index));
     setText(this.name, plainText(gpu.name));
-    setAttribute(this.name, 'title', [gpu.fullName, gpu.uuid, gpu.busId].filter((part) => part !== null).join('\n'));
+    setAttribute(this.name, 'title', joined([gpu.fullName, gpu.uuid, gpu.busId], '\n'));
     this.describeUpdate(gpu, rows, now_ms, store);
     for (const { id, cell } of this.cells) {
       cell.update(now, store.timeline.values(seriesKey(gpu, id)), window, freshness);
@@ -186,10 +166,10 @@ export class GpuCard {
     }
   }
 
-  private describeUpdate(gpu: GpuView, rows: readonly HolderRow[], now_ms: number, store: Store): void {
+  private describeUpdate(gpu: GpuState, rows: readonly HolderRow[], now_ms: number, store: Store): void {
     const now = gpu.now;
     const reasons = now?.health.state === 'ok' ? valueOf(now.throttle_reasons) : null;
-    const clocks = reasons === null ? null : describeClock(reasons);
+    const clocks = describeClock(reasons ?? []);
     setText(this.clocks, clocks?.text ?? '');
     setAttribute(this.clocks, 'title', clocks?.title ?? null);
     const health = now === null ? null : describeHealth(now.health, now_ms);

@@ -1,8 +1,8 @@
 /** The head of the view: what this is, whether it is true just now, and all GPUs in one line. */
 
-import { h, keyed, setAttribute, setShown, setText } from '../lib/dom';
+import { button, h, KeyedRows, setAttribute, setShown, setText } from '../lib/dom';
 import { duration, timeOfDay } from '../lib/format';
-import { plainText } from '../lib/text';
+import { joined, plainText } from '../lib/text';
 import { trans } from '../lib/translation';
 import { valueOf } from '../model/reading';
 import type { Status } from '../model/status';
@@ -14,9 +14,9 @@ const SPANS_MIN = [2, 5] as const;
 export interface HeaderOptions {
   title: string;
   /** More buttons of whoever embeds the view. */
-  actions: readonly HTMLElement[];
-  /** The other span of time is wanted; `null` where that is chosen elsewhere. */
-  onSpan: (() => void) | null;
+  actions?: readonly HTMLElement[];
+  /** The other span of time is wanted; left out where that is chosen elsewhere. */
+  onSpan?: () => void;
   onRetry: () => void;
 }
 
@@ -34,27 +34,28 @@ export class Header {
   );
   private readonly status = h('span', { class: 'gpumon-status-text' });
   private readonly statusLine = h('span', { class: 'gpumon-status', 'data-testid': 'gpumon-status' });
-  private readonly retry = h(
-    'button',
-    { class: 'gpumon-retry', type: 'button', title: trans.__('Reconnect now') },
-    trans.__('now'),
-  );
+  private readonly retry: HTMLElement;
   private readonly summary = h('span', { class: 'gpumon-summary', 'data-testid': 'gpumon-summary' });
-  private readonly parts = new Map<string, { element: HTMLElement }>();
+  private readonly parts = new KeyedRows(
+    this.summary,
+    ([place]: [number, string]) => String(place),
+    () => ({ element: h('span', {}) }),
+  );
   private readonly platform = h('span', { class: 'gpumon-platform gpumon-wide' });
-  private readonly span = h('button', { class: 'gpumon-span', type: 'button', 'data-testid': 'gpumon-span' });
+  private readonly span: HTMLElement;
 
   constructor(options: HeaderOptions) {
     this.title = h('h1', { class: 'gpumon-title' }, options.title);
+    const retryTitle = trans.__('Reconnect now');
+    this.retry = button({ class: 'gpumon-retry', title: retryTitle }, options.onRetry, trans.__('now'));
     this.statusLine.append(h('span', { class: 'gpumon-dot', 'aria-hidden': 'true' }), this.status, this.retry);
-    this.retry.addEventListener('click', options.onRetry);
-    setShown(this.span, options.onSpan !== null);
-    this.span.addEventListener('click', () => options.onSpan?.());
+    this.span = button({ class: 'gpumon-span', 'data-testid': 'gpumon-span' }, () => options.onSpan?.());
+    setShown(this.span, options.onSpan !== undefined);
     this.element = h(
       'header',
       { class: 'gpumon-head' },
       h('div', { class: 'gpumon-head-row' }, this.title, this.platform, this.simulated, this.statusLine),
-      h('div', { class: 'gpumon-head-row gpumon-head-second' }, this.summary, this.span, ...options.actions),
+      h('div', { class: 'gpumon-head-row gpumon-head-second' }, this.summary, this.span, ...(options.actions ?? [])),
     );
   }
 
@@ -66,16 +67,7 @@ export class Header {
     setAttribute(this.statusLine, 'data-level', past === null ? status.level : 'past');
     setAttribute(this.statusLine, 'title', status.title);
     setShown(this.retry, store.phase.phase === 'waiting' && past === null);
-    const parts = keyed(
-      this.summary,
-      this.parts,
-      summary,
-      (part) => String(summary.indexOf(part)),
-      () => ({ element: h('span', {}) }),
-    );
-    parts.forEach(({ element }, i) => {
-      setText(element, summary[i] ?? '');
-    });
+    this.parts.update([...summary.entries()], ({ element }, [, part]) => setText(element, part));
     this.updatePlatform(store);
     setText(this.span, duration(spanMin * 60_000));
     setAttribute(
@@ -97,14 +89,14 @@ export class Header {
     const { hostname, platform } = store.inventory;
     const driver = valueOf(platform.driver_version);
     const cuda = valueOf(platform.cuda_version);
-    const platformParts = [
+    const parts = [
       plainText(hostname),
-      driver === null ? null : trans.__('driver %1', plainText(driver)),
-      cuda === null ? null : `CUDA ${plainText(cuda)}`,
-    ].filter((part) => part !== null);
-    setText(this.platform, platformParts.join(' · '));
-    const version = store.version === null ? [] : [`gpumon ${plainText(store.version)}`];
-    setAttribute(this.title, 'title', [...platformParts, ...version].join('\n'));
+      driver && trans.__('driver %1', plainText(driver)),
+      cuda && `CUDA ${plainText(cuda)}`,
+    ];
+    setText(this.platform, joined(parts));
+    const version = store.version && `gpumon ${plainText(store.version)}`;
+    setAttribute(this.title, 'title', joined([...parts, version], '\n'));
   }
 }
 

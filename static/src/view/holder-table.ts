@@ -1,12 +1,13 @@
 /** Who holds GPUs: the notebooks, and below them everything else. */
 
-import { h, keyed, setAttribute, setShown, setText } from '../lib/dom';
+import { button, h, KeyedRows, setAttribute, setShown, setText } from '../lib/dom';
 import { DASH, duration, memoryColumn, percent } from '../lib/format';
-import { plainText } from '../lib/text';
+import { joined, plainText } from '../lib/text';
 import { table, trans } from '../lib/translation';
 import { processName, textOf, type HolderRow, type OmittedRow, type UnreadableRow } from '../model/holders';
 import { runsIn, sharedBy } from '../model/owner';
 import type { NotebookHost } from './notebook-host';
+import { setPaint } from './palette';
 import { ReadingValue, type Freshness } from './value';
 
 type RowData = HolderRow | UnreadableRow | OmittedRow;
@@ -26,9 +27,9 @@ export class HolderTable {
   private readonly others: HolderSection;
   private readonly empty = h('p', { class: 'gpumon-empty' }, trans.__('No process holds a GPU.'));
 
-  constructor(onHighlight: (row: HolderRow | null) => void, host: NotebookHost | null) {
+  constructor(onHighlight: (row: HolderRow | null) => void, host?: NotebookHost) {
     this.notebooks = new HolderSection('notebook', trans.__('Notebook'), onHighlight, host);
-    this.others = new HolderSection('process', trans.__('Process'), onHighlight, null);
+    this.others = new HolderSection('process', trans.__('Process'), onHighlight);
     this.element.append(this.notebooks.element, this.others.element, this.empty);
   }
 
@@ -45,19 +46,22 @@ export class HolderTable {
   }
 }
 
-/** One list with its heading. */
 class HolderSection {
   readonly element: HTMLElement;
-  private readonly heading = h('h2', { class: 'gpumon-heading' });
+  private readonly heading = h('h2');
   private readonly body = h('tbody');
   private readonly table: HTMLTableElement;
-  private readonly rows = new Map<string, Row>();
+  private readonly rows = new KeyedRows<RowData, Row>(
+    this.body,
+    ({ key }) => key,
+    ({ kind }) => (kind === 'holder' ? new ReadableRow(this.onHighlight, this.host) : new NoteRow()),
+  );
 
   constructor(
     kind: 'notebook' | 'process',
     what: string,
     private readonly onHighlight: (row: HolderRow | null) => void,
-    private readonly host: NotebookHost | null,
+    private readonly host?: NotebookHost,
   ) {
     const heads = COLUMNS().map(({ name, className }) => h('th', { class: className, scope: 'col' }, name || what));
     this.table = h(
@@ -73,14 +77,7 @@ class HolderSection {
     setText(this.heading, title);
     setShown(this.table, rows.length > 0);
     setShown(this.element, rows.length > 0);
-    const shown = keyed(
-      this.body,
-      this.rows,
-      rows,
-      (row) => row.key,
-      (row) => (row.kind === 'holder' ? new ReadableRow(this.onHighlight, this.host) : new NoteRow()),
-    );
-    rows.forEach((row, i) => shown[i]?.update(row, freshness));
+    this.rows.update(rows, (shown, row) => shown.update(row, freshness));
   }
 }
 
@@ -94,8 +91,14 @@ class ReadableRow implements Row {
   private readonly gpu = h('td', { class: 'gpumon-col-gpu' });
   private readonly swatch = h('span', { class: 'gpumon-swatch', 'aria-hidden': 'true' });
   private readonly name = h('span', { class: 'gpumon-process-name', 'data-testid': 'gpumon-process-name' });
-  private readonly link = h('button', { class: 'gpumon-process-link gpumon-process-name', type: 'button' });
-  private readonly menu = h('button', { class: 'gpumon-process-menu', type: 'button', 'aria-haspopup': 'menu' }, '⋮');
+  private readonly link = button({ class: 'gpumon-process-link gpumon-process-name' }, () =>
+    this.withKernel((kernelId) => this.host?.open(kernelId)),
+  );
+  private readonly menu: HTMLElement = button(
+    { class: 'gpumon-process-menu', 'aria-haspopup': 'menu' },
+    () => this.withKernel((kernelId) => this.host?.openMenu(kernelId, this.menu)),
+    '⋮',
+  );
   private readonly idle = h('span', { class: 'gpumon-process-idle', 'data-testid': 'gpumon-process-idle' });
   private readonly sub = h('span', { class: 'gpumon-process-sub gpumon-narrow' });
   private readonly command = h('span', { class: 'gpumon-process-sub gpumon-wide' });
@@ -107,7 +110,7 @@ class ReadableRow implements Row {
 
   constructor(
     onHighlight: (row: HolderRow | null) => void,
-    private readonly host: NotebookHost | null,
+    private readonly host?: NotebookHost,
   ) {
     this.element = h(
       'tr',
@@ -124,18 +127,8 @@ class ReadableRow implements Row {
       h('td', { class: 'gpumon-col-number' }, this.memory.element),
       h('td', { class: 'gpumon-col-number' }, this.sm.element, this.menu),
     );
-    this.link.addEventListener('click', () => {
-      this.withKernel((kernelId) => this.host?.open(kernelId));
-    });
-    this.menu.addEventListener('click', () => {
-      this.withKernel((kernelId) => this.host?.openMenu(kernelId, this.menu));
-    });
-    this.element.addEventListener('pointerenter', () => {
-      onHighlight(this.row);
-    });
-    this.element.addEventListener('pointerleave', () => {
-      onHighlight(null);
-    });
+    this.element.addEventListener('pointerenter', () => onHighlight(this.row));
+    this.element.addEventListener('pointerleave', () => onHighlight(null));
   }
 
   update(row: RowData, freshness: Freshness): void {
@@ -150,7 +143,7 @@ class ReadableRow implements Row {
     setAttribute(this.element, 'data-pid', pid);
     setAttribute(this.element, 'data-process-gpu', String(row.gpu));
     setText(this.gpu, String(row.gpu));
-    setAttribute(this.swatch, 'data-paint', String(row.slot));
+    setPaint(this.swatch, row.slot);
     const commandText = command.reason === null ? command.text : trans.__('command line %1', command.reason);
     const own = row.notebook === null ? null : (this.host?.nameOf(row.notebook.kernel_id) ?? null);
     const name = own === null ? row.name : plainText(own, 120);
@@ -208,10 +201,6 @@ function member(process: HolderRow['processes'][number]): string {
   const name = textOf(process.name);
   const shown = name.reason === null ? name.text : processName(process);
   return `+ ${trans.__('%1 (PID %2)', shown, process.pid)}`;
-}
-
-function joined(parts: readonly (string | null)[]): string {
-  return parts.filter((part) => part !== null).join(' · ');
 }
 
 /** Says why the processes of a GPU are not listed, or how many of them are not. */

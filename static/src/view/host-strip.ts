@@ -30,7 +30,7 @@ export class HostStrip {
     this.element = h(
       'section',
       { class: 'gpumon-section', 'aria-label': trans.__('Machine') },
-      h('h2', { class: 'gpumon-heading' }, trans.__('Machine')),
+      h('h2', {}, trans.__('Machine')),
       list,
     );
   }
@@ -78,8 +78,6 @@ function meter(): { element: HTMLElement; set: (share: number) => void } {
   const element = h('span', { class: 'gpumon-meter', 'aria-hidden': 'true' }, fill);
   return {
     element,
-    set: (share) => {
-      setStyle(fill, 'width', `${(Math.min(1, Math.max(0, share)) * 100).toFixed(1)}%`);
-    },
+    set: (share) => setStyle(fill, 'width', `${(Math.min(1, Math.max(0, share)) * 100).toFixed(1)}%`),
   };
 }

@@ -1,40 +1,29 @@
 /** A GPU's memory as a bar, divided by who holds it. */
 
-import { h, keyed, setAttribute, setStyle, setText } from '../lib/dom';
+import { h, KeyedRows, setAttribute, setStyle, setText } from '../lib/dom';
 import { memorySize } from '../lib/format';
 import { trans } from '../lib/translation';
 import { memorySentence, type Segment } from '../model/memory';
+import { setPaint } from './palette';
 
 /** A name needs about this share of a narrow bar. */
 const LABEL_SHARE = 0.22;
 
-interface Part {
-  element: HTMLElement;
-  label: HTMLElement;
-}
-
 export class MemoryBar {
   readonly element = h('div', { class: 'gpumon-bar', role: 'img', 'data-testid': 'gpumon-memory-bar' });
-  private readonly parts = new Map<string, Part>();
+  private readonly parts = new KeyedRows(
+    this.element,
+    ({ key }: Segment) => key,
+    ({ key }) => {
+      const label = h('span', { class: 'gpumon-bar-label' });
+      return { key, element: h('div', { class: 'gpumon-bar-part' }, label), label };
+    },
+  );
 
   update(segments: readonly Segment[]): void {
     setAttribute(this.element, 'aria-label', trans.__('Memory: %1', memorySentence(segments) || trans.__('unknown')));
-    const parts = keyed(
-      this.element,
-      this.parts,
-      segments,
-      (segment) => segment.key,
-      () => {
-        const label = h('span', { class: 'gpumon-bar-label' });
-        return { element: h('div', { class: 'gpumon-bar-part' }, label), label };
-      },
-    );
-    parts.forEach(({ element, label }, i) => {
-      const segment = segments[i];
-      if (segment === undefined) {
-        return;
-      }
-      setAttribute(element, 'data-paint', String(segment.paint));
+    this.parts.update(segments, ({ element, label }, segment) => {
+      setPaint(element, segment.paint);
       setAttribute(element, 'title', `${segment.label}: ${memorySize(segment.bytes)}`);
       setStyle(element, 'width', `${(segment.share * 100).toFixed(2)}%`);
       const named = typeof segment.paint === 'number' && segment.key !== 'other' && segment.share >= LABEL_SHARE;
@@ -44,9 +33,9 @@ export class MemoryBar {
 
   /** Lifts out what the holder with this key has; `null` lifts nothing. */
   highlight(key: string | null): void {
-    setAttribute(this.element, 'data-highlighting', key !== null && this.parts.has(key) ? '' : null);
-    for (const [partKey, part] of this.parts) {
-      setAttribute(part.element, 'data-highlighted', partKey === key ? '' : null);
+    setAttribute(this.element, 'data-highlighting', key !== null && this.parts.get(key) ? '' : null);
+    for (const part of this.parts.all) {
+      setAttribute(part.element, 'data-highlighted', part.key === key ? '' : null);
     }
   }
 }

@@ -1,11 +1,10 @@
 /** One number of a GPU: its name, its value, and its line. */
 
 import { Chart } from '../chart/chart';
-import type { Band, EventMarker, Window } from '../chart/content';
+import type { Band, EventMarker, TimeWindow } from '../chart/content';
 import { h } from '../lib/dom';
 import { indexAt } from '../lib/timeline';
-import type { Metric } from '../model/metric';
-import { valueOf } from '../model/reading';
+import { limitOf, type Metric } from '../model/metric';
 import { formatted } from '../model/unit';
 import type { GpuSample } from '../wire';
 import type { Cursor } from './cursor';
@@ -16,7 +15,7 @@ export class MetricCell {
   readonly element: HTMLElement;
   private readonly value: ReadingValue;
   private readonly chartHost = h('div', { class: 'gpumon-chart', 'aria-hidden': 'true' });
-  private chart: Chart | null = null;
+  private readonly chart = new Chart(this.chartHost);
   private ceiling: number;
 
   constructor(
@@ -33,12 +32,7 @@ export class MetricCell {
       this.value.element,
       this.chartHost,
     );
-    this.chartHost.addEventListener('pointermove', (event) => {
-      this.cursor.set(this.chart?.timeAt(event.clientX) ?? null);
-    });
-    this.chartHost.addEventListener('pointerleave', () => {
-      this.cursor.set(null);
-    });
+    cursor.track(this.chartHost, this.chart);
   }
 
   /** Puts something between the value and its line. */
@@ -47,10 +41,10 @@ export class MetricCell {
   }
 
   /** Shows the value of now, or of the moment pointed at. */
-  update(gpu: GpuSample | null, values: Float64Array, window: Window, freshness: Freshness): void {
+  update(gpu: GpuSample | null, values: Float64Array, window: TimeWindow, freshness: Freshness): void {
     const { metric } = this;
-    const limit = gpu === null || metric.limit === null ? null : valueOf(metric.limit(gpu));
-    const rest = formatted(metric.unit, null, limit).rest;
+    const limit = limitOf(metric, gpu);
+    const { rest } = formatted(metric.unit, null, limit);
     const at_ms = this.cursor.at_ms;
     if (at_ms === null) {
       const reading = gpu === null ? null : metric.read(gpu);
@@ -67,18 +61,20 @@ export class MetricCell {
   /** Draws the line; only for what is on the screen. */
   draw(
     values: Float64Array,
-    window: Window,
+    window: TimeWindow,
     annotations: { markers: readonly EventMarker[]; bands: readonly Band[] },
-    palette: Palette,
+    style: Palette,
   ): void {
     const { unit, color } = this.metric;
     const known = this.ceiling > unit.ceiling || this.metric.limit === null;
     const highest = known ? this.ceiling : highestOf(values, unit.ceiling);
     // A little air above a limit that is drawn as a line; memory cannot pass its total.
     const air = color === 'power' ? 1.06 : 1;
-    this.chartOf(palette).draw({
+    this.chart.draw({
+      axis: unit,
+      style,
       window,
-      lines: [{ values, color: colorOf(palette, color) }],
+      lines: [{ values, color: colorOf(style, color) }],
       floor: unit.floor,
       ceiling: highest * air,
       limit: known && air > 1 ? this.ceiling : null,
@@ -88,23 +84,12 @@ export class MetricCell {
   }
 
   /** Its line is about to be seen without another frame. */
-  reveal(palette: Palette): void {
-    this.chartOf(palette).measure();
-  }
-
-  setPalette(palette: Palette): void {
-    this.chart?.setStyle(palette);
+  reveal(): void {
+    this.chart.measure();
   }
 
   dispose(): void {
-    this.chart?.dispose();
-    this.chart = null;
-  }
-
-  private chartOf(palette: Palette): Chart {
-    const { base, text } = this.metric.unit;
-    this.chart ??= new Chart(this.chartHost, { base, format: text }, palette);
-    return this.chart;
+    this.chart.dispose();
   }
 }
 

@@ -1,16 +1,20 @@
 /** The MIG devices of a GPU: what each holds of its memory, and what its parts do. */
 
-import { h, keyed, setAttribute, setShown, setStyle, setText } from '../lib/dom';
+import { h, KeyedRows, setAttribute, setShown, setStyle, setText } from '../lib/dom';
 import { memoryNumber, memoryTotal, percent } from '../lib/format';
 import { trans } from '../lib/translation';
-import type { GpuView } from '../model/gpu';
+import type { GpuState } from '../model/gpu';
 import { migRows, type MigRow } from '../model/mig';
 import { ReadingValue, type Freshness } from './value';
 
 export class MigList {
   readonly element: HTMLElement;
   private readonly list = h('ul', { class: 'gpumon-mig' });
-  private readonly rows = new Map<string, Row>();
+  private readonly rows = new KeyedRows(
+    this.list,
+    ({ uuid }: MigRow) => uuid,
+    () => new Row(),
+  );
 
   constructor() {
     this.element = h(
@@ -21,17 +25,10 @@ export class MigList {
     );
   }
 
-  update(gpu: GpuView, freshness: Freshness): void {
+  update(gpu: GpuState, freshness: Freshness): void {
     const devices = migRows(gpu);
     setShown(this.element, devices.length > 0);
-    const rows = keyed(
-      this.list,
-      this.rows,
-      devices,
-      ({ uuid }) => uuid,
-      () => new Row(),
-    );
-    devices.forEach((device, i) => rows[i]?.update(device, freshness));
+    this.rows.update(devices, (row, device) => row.update(device, freshness));
   }
 }
 

@@ -5,12 +5,13 @@ import type { SocketLike } from '../lib/socket';
 import { Feed } from '../model/feed';
 import { details } from '../testing/details';
 import { hello } from '../testing/frames';
-import { mountMonitor, type Monitor } from './monitor';
+import type { Mounted } from './mount';
+import { mountMonitor } from './monitor';
 
 let socket: SocketLike & { sent: string[]; closed: boolean };
 let opened: number;
 let feed: Feed;
-let monitor: Monitor;
+let monitor: Mounted;
 let host: HTMLElement;
 
 beforeEach(() => {
@@ -39,7 +40,7 @@ beforeEach(() => {
     },
     diagnose: () => Promise.resolve({ title: 'The way is missing', message: 'Install it.' }),
   });
-  monitor = mountMonitor(host, { feed });
+  monitor = mountMonitor(host, { feed, title: 'GPUs' });
 });
 
 afterEach(() => {
@@ -98,7 +99,7 @@ it('asks for as many samples as are wanted', () => {
   expect(socket.sent).toEqual(['{"type":"interval","ms":100}']);
   monitor.setInterval(5000);
   expect(socket.sent.at(-1)).toBe('{"type":"interval","ms":5000}');
-  const other = mountMonitor(host, { feed, interval_ms: 200 });
+  const other = mountMonitor(host, { feed, title: 'GPUs', interval_ms: 200 });
   expect(socket.sent.at(-1)).toBe('{"type":"interval","ms":200}');
   other.dispose();
 });
@@ -119,7 +120,7 @@ it('disposes everything', () => {
 });
 
 it('shares a connection with another view, which may go on alone', () => {
-  const other = mountMonitor(host, { feed });
+  const other = mountMonitor(host, { feed, title: 'GPUs' });
   connect();
   expect(opened).toBe(1);
   monitor.setVisible(false);
@@ -131,6 +132,6 @@ it('shares a connection with another view, which may go on alone', () => {
   expect(socket.closed).toBe(false);
   other.dispose();
   expect(socket.closed).toBe(true);
-  mountMonitor(host, { feed }).dispose();
+  mountMonitor(host, { feed, title: 'GPUs' }).dispose();
   expect(opened).toBe(2);
 });

@@ -2,8 +2,8 @@
 
 import { FrameLoop } from '../lib/frame-loop';
 import type { Feed, Subscription } from '../model/feed';
+import type { ViewContext } from './store-view';
 
-/** Something to be drawn. */
 export interface View {
   readonly element: HTMLElement;
   /** `whole` where all is to be drawn, and not only what moves. */
@@ -14,7 +14,12 @@ export interface View {
   dispose: () => void;
 }
 
-/** A view in its place. */
+export interface MountOptions {
+  feed: Feed;
+  /** The time between two samples; without it, the server's own. */
+  interval_ms?: number;
+}
+
 export interface Mounted {
   /** Nobody sees the view, or somebody does again: draws nothing meanwhile, and asks for nothing. */
   setVisible: (visible: boolean) => void;
@@ -33,11 +38,10 @@ const TICK_MS = 1000;
 /** Tables and lists of readings are read, not watched: once a second is often enough for them. */
 const WHOLE_MS = 900;
 
-/** Shows a view inside `host`. `make` receives the function that requests a drawing, and the subscription. */
 export function mountView<V extends View>(
   host: HTMLElement,
-  feed: Feed,
-  make: (invalidate: () => void, subscription: Subscription) => V,
+  { feed, interval_ms }: MountOptions,
+  make: (context: ViewContext, subscription: Subscription) => V,
 ): Mounted & { view: V } {
   let visible = true;
   let active = true;
@@ -45,26 +49,23 @@ export function mountView<V extends View>(
   let drawn_ms = 0;
   let whole_ms = 0;
 
-  const invalidate = (): void => {
-    loop.invalidate();
-  };
+  const invalidate = (): void => loop.invalidate();
   const loop: FrameLoop = new FrameLoop((urgent) => {
     drawn_ms = performance.now();
     const whole = urgent || drawn_ms - whole_ms > WHOLE_MS;
     whole_ms = whole ? drawn_ms : whole_ms;
     view.render(whole);
   });
-  const subscription = feed.subscribe({
-    changed: (frame) => {
-      if (frame?.type === 'sample' || frame?.type === 'run') {
-        loop.invalidateThrottled();
-      } else if (frame?.type !== 'details') {
-        // Details change slowly, and come to light with the next sample.
-        loop.invalidate();
-      }
-    },
+  const subscription = feed.subscribe((frame) => {
+    if (frame?.type === 'sample' || frame?.type === 'run') {
+      loop.invalidateThrottled();
+    } else if (frame?.type !== 'details') {
+      // Details change slowly, and come to light with the next sample.
+      loop.invalidate();
+    }
   });
-  const view = make(invalidate, subscription);
+  subscription.update({ interval_ms: interval_ms ?? null });
+  const view = make({ invalidate, onRetry: () => feed.retryNow() }, subscription);
 
   const updateVisibility = (): void => {
     const now = visible && !document.hidden;
@@ -73,7 +74,7 @@ export function mountView<V extends View>(
     }
     active = now;
     loop.setRunning(active);
-    subscription.setActive(active);
+    subscription.update({ active });
     if (active) {
       loop.invalidate();
     }
@@ -102,11 +103,9 @@ export function mountView<V extends View>(
       visible = now;
       updateVisibility();
     },
-    setInterval: subscription.setInterval,
+    setInterval: (ms) => subscription.update({ interval_ms: ms }),
     invalidate,
-    themeChanged: () => {
-      view.themeChanged();
-    },
+    themeChanged: () => view.themeChanged(),
     dispose: () => {
       if (disposed) {
         return;

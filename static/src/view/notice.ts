@@ -6,7 +6,7 @@ import type { Diagnosis } from '../model/store';
 
 export class Notice {
   readonly element: HTMLElement;
-  private readonly title = h('h2', { class: 'gpumon-heading' });
+  private readonly title = h('h2');
   private readonly message = h('p');
   private readonly command = h('pre', { class: 'gpumon-command', tabindex: '0' });
 

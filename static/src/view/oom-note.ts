@@ -1,6 +1,6 @@
 /** The explanation below a cell that ran out of GPU memory. It stays until the cell runs again. */
 
-import { h, keyed, setAttribute, setShown, setText } from '../lib/dom';
+import { button, h, KeyedRows, setAttribute, setShown, setText } from '../lib/dom';
 import { trans } from '../lib/translation';
 import type { OomHolder, OomDescription } from '../model/describe-oom';
 import type { NotebookHost } from './notebook-host';
@@ -11,7 +11,14 @@ export class OomNote {
   private readonly holders = h('ul', { 'aria-label': trans.__('Processes that hold memory of this GPU') });
   private readonly lead = h('div', {}, trans.__('Held by'), this.holders);
   private readonly notes = h('div');
-  private readonly rows = new Map<string, { element: HTMLElement }>();
+  private readonly rows = new KeyedRows(
+    this.holders,
+    ({ key }: OomHolder) => key,
+    (holder) => {
+      const part = this.part(holder);
+      return { element: h('li', {}, part), part };
+    },
+  );
 
   constructor(private readonly host: NotebookHost) {
     const icon = h('span', { class: 'gpumon-oom-icon', 'aria-hidden': 'true' }, '!');
@@ -23,19 +30,9 @@ export class OomNote {
     setAttribute(this.text, 'title', description.title);
     setText(this.notes, description.notes.join(' '));
     setShown(this.lead, description.holders.length > 0);
-    const items = keyed(
-      this.holders,
-      this.rows,
-      description.holders,
-      ({ key }) => key,
-      (holder) => ({ element: h('li', {}, this.part(holder)) }),
-    );
-    description.holders.forEach(({ text, title }, i) => {
-      const part = items[i]?.element.firstElementChild;
-      if (part) {
-        setText(part, text);
-        setAttribute(part, 'title', title);
-      }
+    this.rows.update(description.holders, ({ part }, { text, title }) => {
+      setText(part, text);
+      setAttribute(part, 'title', title);
     });
   }
 
@@ -44,10 +41,7 @@ export class OomNote {
     if (kernelId === null) {
       return h('span');
     }
-    const button = h('button', { type: 'button', 'aria-haspopup': 'menu' });
-    button.addEventListener('click', () => {
-      this.host.openMenu(kernelId, button);
-    });
-    return button;
+    const menu = button({ 'aria-haspopup': 'menu' }, () => this.host.openMenu(kernelId, menu));
+    return menu;
   }
 }

@@ -23,15 +23,9 @@ beforeEach(() => {
   overview = new Overview(store, {
     title: 'GPUs',
     connectingMessage: 'Wait.',
-    actions: [],
     notebooks,
-    onOpenGpu: null,
-    spanMinutes: 2,
-    invalidate: () => {
-      overview.render();
-    },
+    invalidate: () => overview.render(),
     onRetry: () => undefined,
-    runner: null,
   });
   document.body.append(overview.element);
 });
@@ -258,7 +252,7 @@ describe('what happened', () => {
   function button(label: RegExp): HTMLElement {
     const found = [...overview.element.querySelectorAll('button')].find((one) => label.test(one.textContent));
     if (found === undefined) {
-      throw new Error(`no button says ${String(label)}`);
+      throw new Error(`no button says ${label}`);
     }
     return found;
   }

@@ -1,6 +1,7 @@
 /** The colors of the style sheet, for drawing on a canvas. */
 
-import type { ChartStyle } from '../chart/chart';
+import { setAttribute, setStyle } from '../lib/dom';
+import type { ChartStyle } from '../chart/content';
 import { SLOTS } from '../model/holders';
 import type { Color } from '../model/metric';
 import type { Level } from '../model/describe';
@@ -18,6 +19,12 @@ export function colorOf(palette: Palette, color: Color): string {
   return typeof color === 'number' ? (palette.slots[color % SLOTS] ?? palette.text) : palette.lines[color];
 }
 
+/** Paints an element in the color of a holder, or as memory of no holder. */
+export function setPaint(element: HTMLElement, paint: number | string): void {
+  setAttribute(element, 'data-paint', String(paint));
+  setStyle(element, 'background', typeof paint === 'number' ? `var(--gpumon-process-${paint})` : '');
+}
+
 /** Reads the colors that hold for `root` just now; a change of theme needs another reading. */
 export function readPalette(root: Element): Palette {
   const style = getComputedStyle(root);
@@ -30,7 +37,7 @@ export function readPalette(root: Element): Palette {
       temperature: color('--gpumon-temperature'),
       text: style.color,
     },
-    slots: Array.from({ length: SLOTS }, (_, slot) => color(`--gpumon-process-${String(slot)}`)),
+    slots: Array.from({ length: SLOTS }, (_, slot) => color(`--gpumon-process-${slot}`)),
     text: style.color,
     muted: color('--gpumon-axis'),
     grid: color('--gpumon-grid'),

@@ -18,7 +18,7 @@ export function runBands(events: readonly Event[], palette: Palette, now_ms: num
       continue;
     }
     const { at_ms, run, step, title, what } = event;
-    const key = `${String(gpu)} ${run}`;
+    const key = `${gpu} ${run}`;
     const before = open.get(key);
     if (what === 'run_step' && before !== undefined && at_ms - before.from_ms < SAME_MS) {
       continue;

@@ -1,30 +1,27 @@
 /** The button that opens the run dialog, which is loaded when it is first opened. */
 
-import { h, setAttribute, setShown, setText } from '../lib/dom';
+import { button, h, setAttribute, setShown, setText } from '../lib/dom';
 import { trans } from '../lib/translation';
-import type { GpuView } from '../model/gpu';
+import type { GpuState } from '../model/gpu';
 import type { Store } from '../model/store';
 import type { RunDialog } from './runs/dialog';
 import type { Freshness } from './value';
 
-/** How workloads are run. */
 export interface Runner {
-  /** Asks the server something over HTTP. */
   request: (path: string, init?: RequestInit) => Promise<Response>;
   /** Whether the server is to tell what runs do. */
   setRuns: (on: boolean) => void;
 }
 
 export class RunEntry {
-  readonly button = h(
-    'button',
+  readonly button = button(
     {
       class: 'gpumon-chip gpumon-run-button',
-      type: 'button',
       title: trans.__('Run a benchmark, a stress test or an out-of-memory demo'),
       'aria-expanded': 'false',
       'data-testid': 'gpumon-run',
     },
+    () => void this.toggle(),
     trans.__('Run'),
   );
   readonly element = h('section', {
@@ -41,9 +38,6 @@ export class RunEntry {
     private readonly invalidate: () => void,
   ) {
     setShown(this.element, false);
-    this.button.addEventListener('click', () => {
-      void this.toggle();
-    });
     this.element.addEventListener('keydown', (event) => {
       if (event.key === 'Escape') {
         event.stopPropagation();
@@ -53,7 +47,7 @@ export class RunEntry {
     });
   }
 
-  render(gpus: readonly GpuView[], freshness: Freshness): void {
+  render(gpus: readonly GpuState[], freshness: Freshness): void {
     if (this.open) {
       this.dialog?.render(gpus, freshness);
     }

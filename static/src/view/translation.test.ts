@@ -52,14 +52,12 @@ function fullStore(): Store {
 }
 
 describe('in another language', () => {
-  const options = { title: '', connectingMessage: '', actions: [], notebooks: host, onRetry: vi.fn(), runner: null };
+  const options = { title: '', connectingMessage: '', notebooks: host, onRetry: vi.fn() };
   const untranslatedIn = (element: Element): string[] => untranslated(textsOf(element), DATA);
 
   it('the overview has no English word, whatever there is to say', () => {
     const store = fullStore();
-    const invalidate = (): void => {
-      overview.render();
-    };
+    const invalidate = (): void => overview.render();
     const overview: Overview = new Overview(store, { ...options, onOpenGpu: vi.fn(), spanMinutes: 5, invalidate });
     overview.render();
     expect(untranslatedIn(overview.element)).toEqual([]);
@@ -72,7 +70,7 @@ describe('in another language', () => {
 
   it('nor has what stands in its place', () => {
     const store = fullStore();
-    const overview = new Overview(store, { ...options, onOpenGpu: null, spanMinutes: 2, invalidate: vi.fn() });
+    const overview = new Overview(store, { ...options, invalidate: vi.fn() });
     for (const state of ['starting', 'restarting', 'unavailable', 'paused', 'running'] as const) {
       const resumes = state === 'paused' ? { resumes_ms: NOW } : {};
       store.apply({ type: 'collector', state, since_ms: NOW, message: null, ...resumes });
@@ -93,21 +91,17 @@ describe('in another language', () => {
   });
 
   it('nor have charts and the table of cells, apart or together', () => {
-    const reader = {
-      setActive: vi.fn(),
-      setInterval: vi.fn(),
-      setMetrics: vi.fn(),
-      setTraces: vi.fn(),
-      setRuns: vi.fn(),
-      unsubscribe: vi.fn(),
-    };
     for (const address of ['', 'view=together&from=1000&to=9000']) {
-      const dashboard = new Dashboard(fullStore(), reader, {
-        ...options,
-        state: fromAddress(address),
-        onState: vi.fn(),
-        invalidate: vi.fn(),
-      });
+      const dashboard = new Dashboard(
+        fullStore(),
+        { update: vi.fn() },
+        {
+          ...options,
+          state: fromAddress(address),
+          onState: vi.fn(),
+          invalidate: vi.fn(),
+        },
+      );
       dashboard.render();
       expect(dashboard.element.querySelectorAll('[data-plot]').length).toBeGreaterThan(20);
       expect(untranslatedIn(dashboard.element)).toEqual([]);

@@ -39,9 +39,9 @@ export class ReadingValue {
 
   /** Shows a reading; `format` is given its value. */
   update<T>(reading: Reading<T> | null, format: (value: T) => string, freshness: Freshness, rest = ''): void {
-    const value = reading === null ? null : valueOf(reading);
+    const value = valueOf(reading);
     if (reading === null || value === null) {
-      const absence = reading === null ? null : absenceOf(reading);
+      const absence = absenceOf(reading);
       this.absent(absence === null ? trans.__('not read yet') : describeAbsence(absence), rest);
       return;
     }

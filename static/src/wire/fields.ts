@@ -38,6 +38,33 @@ export function within<T>(outer: Reading<T>, part: (inner: T) => Reading<number>
   return part(outer as T);
 }
 
+/** What an overview shows, in its order. */
+export const OVERVIEW: readonly string[] = [
+  'utilization.gpu_percent',
+  'memory.used_bytes',
+  'power.draw_watts',
+  'temperature.gpu_celsius',
+];
+
+/** The charts of a dashboard, in their order. */
+export const CHARTS = [
+  { id: 'activity', title: () => trans.__('Activity') },
+  { id: 'memory', title: () => trans.__('Memory') },
+  { id: 'power', title: () => trans.__('Power') },
+  { id: 'temperature', title: () => trans.__('Temperature') },
+  { id: 'clocks', title: () => trans.__('Clocks') },
+  { id: 'pcie', title: () => trans.__('PCIe') },
+  { id: 'nvlink', title: () => trans.__('NVLink') },
+  { id: 'units', title: () => trans.__('Execution units') },
+  { id: 'engines', title: () => trans.__('Engines') },
+  { id: 'fan', title: () => trans.__('Fan') },
+  { id: 'mig', title: () => trans.__('MIG devices') },
+  { id: 'cpu', title: () => trans.__('CPU') },
+  { id: 'ram', title: () => trans.__('RAM') },
+  { id: 'disk', title: () => trans.__('Disks') },
+  { id: 'network', title: () => trans.__('Network') },
+] as const;
+
 export const GPU_FIELDS: readonly Field<GpuSample>[] = [
   {
     id: 'utilization.gpu_percent',

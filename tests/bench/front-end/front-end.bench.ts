@@ -45,7 +45,7 @@ describe('front end', () => {
     gpus.end();
     const missed = missedTargets();
     if (missed.length > 0) {
-      console.error(`${String(missed.length)} over their target`);
+      console.error(`${missed.length} over their target`);
       process.exitCode = 1;
     }
   });

@@ -30,12 +30,11 @@ export class Gpus {
     const gpus = Array.from(
       { length: count },
       (_, index) =>
-        `[[gpu]]\nindex = ${String(index)}\nnvlinks = 18\nutilization_percent = ${swing(5, 95)}\n` +
+        `[[gpu]]\nindex = ${index}\nnvlinks = 18\nutilization_percent = ${swing(5, 95)}\n` +
         `power_watts = ${swing(100, 690)}\nmemory_used = [[0, "20 GiB"], [3600, "120 GiB"]]\n`,
     );
     const processes = this.sleepers.map(
-      ({ pid }, at) =>
-        `[[process]]\ngpu = ${String(at % count)}\npid = ${String(pid)}\nmemory = "4 GiB"\nsm_percent = 20\n`,
+      ({ pid }, at) => `[[process]]\ngpu = ${String(at % count)}\npid = ${pid}\nmemory = "4 GiB"\nsm_percent = 20\n`,
     );
     writeFileSync(this.scenario, [driver, ...gpus, ...processes].join('\n'));
     // Others look for the library by its name.

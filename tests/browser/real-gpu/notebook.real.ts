@@ -110,8 +110,8 @@ describe('a notebook on a real GPU', () => {
       const off = (is: number, should: number): number => is / should - 1;
       const percent = (share: number): string => `${(100 * share).toFixed(2)} %`;
       console.log(
-        `  ${name}: peak ${String(peak_bytes)} B for ${String(own_bytes)} B (context ${String(context)} B), ` +
-          `${percent(off(peak_bytes, own_bytes))}; energy ${String(shown_joules)} J for ${String(joules)} J, ` +
+        `  ${name}: peak ${peak_bytes} B for ${own_bytes} B (context ${context} B), ` +
+          `${percent(off(peak_bytes, own_bytes))}; energy ${shown_joules} J for ${joules} J, ` +
           percent(off(shown_joules, joules)),
       );
       await run(3);

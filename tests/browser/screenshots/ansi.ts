@@ -37,5 +37,5 @@ function after(classes: readonly string[], code: number): string[] {
   if (color !== undefined && [3, 9].includes(Math.floor(code / 10))) {
     return [...classes.filter((name) => !COLORS.includes(name)), color];
   }
-  throw new Error(`the terminal's code ${String(code)} is not known here`);
+  throw new Error(`the terminal's code ${code} is not known here`);
 }

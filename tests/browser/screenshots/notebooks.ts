@@ -32,13 +32,11 @@ export async function startNotebooks(code: readonly string[]): Promise<Notebooks
   jupyter.write('eval.ipynb', notebookOf([]));
   const { pid: train } = await jupyter.startKernel('train.ipynb');
   const { pid: evaluation } = await jupyter.startKernel('eval.ipynb');
-  const script = (toml: string): void => {
-    writeFileSync(scenario, `start_ms = ${String(Date.now())}\n${toml}`);
-  };
+  const script = (toml: string): void => writeFileSync(scenario, `start_ms = ${Date.now()}\n${toml}`);
   return { browser, jupyter, train, evaluation, script };
 }
 
 /** A process in such a script; `memory` is a size, or sizes by their second. */
 export function held(gpu: number, pid: number, memory: unknown, percent: number): string {
-  return `[[process]]\ngpu = ${String(gpu)}\npid = ${String(pid)}\nmemory = ${JSON.stringify(memory)}\nsm_percent = ${String(percent)}\n`;
+  return `[[process]]\ngpu = ${gpu}\npid = ${pid}\nmemory = ${JSON.stringify(memory)}\nsm_percent = ${percent}\n`;
 }

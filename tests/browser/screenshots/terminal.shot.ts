@@ -20,7 +20,7 @@ const STYLE = `
 
 it('a picture of the table', async () => {
   // script(1) gives it a terminal, so that it fills the width and uses colors.
-  const command = `stty cols ${String(COLUMNS)}; exec '${GPUMON}' --source ${SOURCE}`;
+  const command = `stty cols ${COLUMNS}; exec '${GPUMON}' --source ${SOURCE}`;
   const printed = execFileSync('script', ['--quiet', '--return', '--command', command, '/dev/null'], {
     encoding: 'utf8',
     env: environment({ LC_ALL: 'C.UTF-8', TERM: 'xterm-256color' }),

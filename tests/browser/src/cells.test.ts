@@ -33,8 +33,8 @@ async function script(
   start_ms = Date.now(),
 ): Promise<void> {
   await jupyter.script(
-    `start_ms = ${String(start_ms)}\n[[gpu]]\nindex = 0\npower_watts = 500\nmemory_used = "50 GiB"\n` +
-      `[[process]]\ngpu = 0\npid = ${String(kernel.pid)}\nsm_percent = 50\nmemory = ${JSON.stringify(memory)}\n`,
+    `start_ms = ${start_ms}\n[[gpu]]\nindex = 0\npower_watts = 500\nmemory_used = "50 GiB"\n` +
+      `[[process]]\ngpu = 0\npid = ${kernel.pid}\nsm_percent = 50\nmemory = ${JSON.stringify(memory)}\n`,
   );
 }
 

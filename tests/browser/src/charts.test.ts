@@ -20,9 +20,7 @@ const it = base.extend('server', { scope: 'file' }, async ({}, { onCleanup }) =>
 });
 
 describe('charts', () => {
-  it.afterEach(({ conduct }) => {
-    expect(conduct).toEqual({ errors: [], foreignRequests: [] });
-  });
+  it.afterEach(({ conduct }) => expect(conduct).toEqual({ errors: [], foreignRequests: [] }));
 
   it('of one GPU and the machine are a click away, with what was before, and lead back', async ({
     page,

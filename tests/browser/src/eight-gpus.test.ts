@@ -20,7 +20,7 @@ async function watchThemFail(view: View, where: string): Promise<void> {
   expect(await view.simulatedLabel.isVisible(), where).toBe(false);
   await view.changes(0, 'utilization.gpu_percent');
 
-  const row = view.root.locator(`[data-pid="${String(process.pid)}"]`);
+  const row = view.root.locator(`[data-pid="${process.pid}"]`);
   expect(await row.getAttribute('data-process-gpu'), where).toBe('0');
   await expect.poll(() => row.innerText(), { message: where }).toContain('12.0');
 

@@ -7,9 +7,9 @@ const FAILS_AFTER_S = 20;
 
 /** The scenario with these GPUs; `pid` is a process that really exists and holds the first. */
 export function eightGpus(pid: number): string {
-  const gpus = Array.from({ length: 8 }, (_, index) => `[[gpu]]\nindex = ${String(index)}\nprofile = "training"\n`);
+  const gpus = Array.from({ length: 8 }, (_, index) => `[[gpu]]\nindex = ${index}\nprofile = "training"\n`);
   const fault = (gpu: number, kind: string): string =>
-    `[[fault]]\ngpu = ${String(gpu)}\nkind = "${kind}"\nfrom_s = ${String(FAILS_AFTER_S)}\n`;
-  const process = `[[process]]\ngpu = 0\npid = ${String(pid)}\nmemory = "12 GiB"\nsm_percent = [[0, 10], [100, 90]]\n`;
+    `[[fault]]\ngpu = ${gpu}\nkind = "${kind}"\nfrom_s = ${FAILS_AFTER_S}\n`;
+  const process = `[[process]]\ngpu = 0\npid = ${pid}\nmemory = "12 GiB"\nsm_percent = [[0, 10], [100, 90]]\n`;
   return [...gpus, process, fault(LOST, 'lost'), fault(HUNG, 'hang')].join('\n');
 }

@@ -52,9 +52,7 @@ const firstFrame = (page: Page, url: string): Promise<string | null> =>
           socket.close();
           resolve(data);
         };
-        socket.onclose = () => {
-          resolve(null);
-        };
+        socket.onclose = () => resolve(null);
       }),
     url,
   );
@@ -68,9 +66,7 @@ const it = base
       response.setHeader('Content-Type', 'text/html').end('<!doctype html><title>stranger</title>');
     });
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    onCleanup(() => {
-      server.close();
-    });
+    onCleanup(() => void server.close());
     stranger.url = `http://127.0.0.1:${String((server.address() as AddressInfo).port)}/user/me/`;
     return stranger;
   })
@@ -108,7 +104,7 @@ describe('a page of another origin', () => {
     const done: string[] = [];
     foreign.on('response', (response: Response) => {
       if (response.request().method() !== 'OPTIONS' && response.status() < 400) {
-        done.push(`${response.request().method()} ${response.url()}: ${String(response.status())}`);
+        done.push(`${response.request().method()} ${response.url()}: ${response.status()}`);
       }
     });
     for (const [method, where] of attempts(kernel)) {

@@ -104,7 +104,7 @@ export class JupyterServer {
       body: JSON.stringify({ raw: JSON.stringify(settings) }),
     });
     if (!response.ok) {
-      throw new Error(`settings: ${String(response.status)} ${await response.text()}`);
+      throw new Error(`settings: ${response.status} ${await response.text()}`);
     }
   }
 
@@ -116,7 +116,7 @@ export class JupyterServer {
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     });
     if (!response.ok) {
-      throw new Error(`${method} ${where}: ${String(response.status)} ${await response.text()}`);
+      throw new Error(`${method} ${where}: ${response.status} ${await response.text()}`);
     }
     return (response.status === 204 ? null : await response.json()) as T;
   }
@@ -195,7 +195,7 @@ function addressIn(runtime: string): string | null {
   try {
     const name = readdirSync(runtime).find((file) => /^jpserver-\d+\.json$/.test(file));
     const info = JSON.parse(readFileSync(path.join(runtime, name ?? ''), 'utf8')) as { port: number };
-    return `http://127.0.0.1:${String(info.port)}${BASE_URL}`;
+    return `http://127.0.0.1:${info.port}${BASE_URL}`;
   } catch {
     return null;
   }

@@ -28,7 +28,7 @@ const it = base.extend('kernels', { scope: 'file', auto: true }, async ({ browse
   await page.context().close();
   const [worker] = childrenOf(train.pid);
   const holds = (pid: number | undefined, gib: number): string =>
-    `[[process]]\ngpu = 0\npid = ${String(pid)}\nmemory = "${String(gib)} GiB"\nsm_percent = ${String(gib)}\n`;
+    `[[process]]\ngpu = 0\npid = ${pid}\nmemory = "${gib} GiB"\nsm_percent = ${gib}\n`;
   const gpu = '[[gpu]]\nindex = 0\nmemory_used = "90 GiB"\n';
   await jupyter.script(gpu + holds(train.pid, 20) + holds(worker, 40) + holds(other.pid, 5) + holds(process.pid, 1));
   return { train, other };
@@ -36,7 +36,7 @@ const it = base.extend('kernels', { scope: 'file', auto: true }, async ({ browse
 
 describe('notebooks that hold a GPU', () => {
   const rowOf = (page: Page, pid: number): Locator =>
-    page.getByTestId('gpumon-notebook-table').locator(`[data-pid="${String(pid)}"]`);
+    page.getByTestId('gpumon-notebook-table').locator(`[data-pid="${pid}"]`);
 
   it.beforeEach(async ({ sharedScripted, lab, view }) => {
     await lab.open(`${sharedScripted.page('lab')}&reset`);
@@ -50,7 +50,7 @@ describe('notebooks that hold a GPU', () => {
     }
     await rowOf(page, other.pid).filter({ hasText: 'eval.ipynb' }).waitFor();
     const others = page.getByTestId('gpumon-process-table');
-    await others.locator(`[data-pid="${String(process.pid)}"]`).waitFor();
+    await others.locator(`[data-pid="${process.pid}"]`).waitFor();
   });
 
   it('are shown by their name', async ({ page, kernels: { other } }) => {

@@ -27,7 +27,7 @@ export async function runCell(page: Page, index = 0): Promise<void> {
       () => false,
     );
   };
-  await expect.poll(begin, { message: `cell ${String(index)} does not run` }).toBe(true);
+  await expect.poll(begin, { message: `cell ${index} does not run` }).toBe(true);
 }
 
 /** A key or a click that has had no effect by then came too early. */

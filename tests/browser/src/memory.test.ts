@@ -17,9 +17,9 @@ if open("mended").read() == "no":
         "9.08 GiB is allocated by PyTorch, and 9.35 GiB is reserved by PyTorch but unallocated.")`;
 
 const holds = (pid: number, memory: unknown): string =>
-  `[[process]]\ngpu = 0\npid = ${String(pid)}\nmemory = ${JSON.stringify(memory)}\n`;
+  `[[process]]\ngpu = 0\npid = ${pid}\nmemory = ${JSON.stringify(memory)}\n`;
 const grown = (from_gib: number): unknown => [
-  [0, `${String(from_gib)} GiB`],
+  [0, `${from_gib} GiB`],
   [200, `${String(from_gib + 100)} GiB`],
 ];
 

@@ -15,7 +15,7 @@ export function notebookOf(cells: readonly string[], kernelspec = PYTHON): strin
     cells: cells.map((source, index) => ({
       cell_type: 'code',
       execution_count: null,
-      id: `cell-${String(index)}`,
+      id: `cell-${index}`,
       metadata: {},
       outputs: [],
       source,

@@ -7,9 +7,7 @@ import { it } from './fixtures';
 import { notebookOf } from './notebook-file';
 
 describe('the panel in Notebook 7', () => {
-  it.beforeEach(({ simulated }) => {
-    simulated.write('empty.ipynb', notebookOf([]));
-  });
+  it.beforeEach(({ simulated }) => simulated.write('empty.ipynb', notebookOf([])));
 
   for (const [where, path] of [
     ['beside the file list', 'tree'],

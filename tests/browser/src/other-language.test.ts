@@ -36,13 +36,13 @@ it('a notebook of JavaScript is named in the panel, and told below its cell what
   });
   await scripted.script(
     '[[gpu]]\nindex = 0\nmemory_used = "9 GiB"\n' +
-      `[[process]]\ngpu = 0\npid = ${String(kernel.pid)}\nmemory = "7 GiB"\nsm_percent = 40\n`,
+      `[[process]]\ngpu = 0\npid = ${kernel.pid}\nmemory = "7 GiB"\nsm_percent = 40\n`,
   );
   await lab.open(`${scripted.page('lab/tree/simulate.ipynb')}&reset`);
   await lab.showPanel();
   await view.live();
 
-  const row = page.getByTestId('gpumon-notebook-table').locator(`[data-pid="${String(kernel.pid)}"]`);
+  const row = page.getByTestId('gpumon-notebook-table').locator(`[data-pid="${kernel.pid}"]`);
   await row.filter({ hasText: 'simulate.ipynb' }).waitFor();
   await expect.poll(async () => plain(await row.innerText())).toContain('7.0 GiB');
 

@@ -15,7 +15,5 @@ export default function setup(): () => void {
   chromiumPath();
   const folder = mkdtempSync(path.join(tmpdir(), 'gpumon-tests-'));
   process.env[FOLDER_VARIABLE] = folder;
-  return () => {
-    rmSync(folder, { recursive: true, force: true });
-  };
+  return () => rmSync(folder, { recursive: true, force: true });
 }

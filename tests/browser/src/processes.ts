@@ -61,10 +61,10 @@ function below(pid: number): ProcessEntry[] {
 /** `null` where the process has just ended. */
 function read(pid: number): ProcessEntry | null {
   try {
-    const stat = readFileSync(`/proc/${String(pid)}/stat`, 'utf8');
+    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
     // The name before the last bracket may contain anything.
     const [state = '', parent = ''] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-    const commandLine = readFileSync(`/proc/${String(pid)}/cmdline`, 'utf8');
+    const commandLine = readFileSync(`/proc/${pid}/cmdline`, 'utf8');
     return { pid, parent: Number(parent), state, arguments: commandLine.split('\0') };
   } catch {
     return null;

@@ -16,7 +16,7 @@ describe('the panel in another language', () => {
     const kernel = await scripted.startKernel('train.ipynb');
     await scripted.script(
       '[[gpu]]\nindex = 0\nutilization_percent = 50\n[[gpu]]\nindex = 1\n[[gpu]]\nindex = 2\nprofile = "training"\nthrottle_reasons = []\n' +
-        `[[process]]\ngpu = 0\npid = ${String(kernel.pid)}\nsm_percent = 50\nmemory = "10 GiB"\n` +
+        `[[process]]\ngpu = 0\npid = ${kernel.pid}\nsm_percent = 50\nmemory = "10 GiB"\n` +
         '[[fault]]\ngpu = 1\nkind = "lost"\nfrom_s = 0\n',
     );
     await usePseudoLocale(page);
@@ -34,9 +34,7 @@ describe('the panel in another language', () => {
     ];
     await expect.poll(async () => (await texts()).length).toBeGreaterThan(300);
     const shown = await texts();
-    const command = readFileSync(`/proc/${String(kernel.pid)}/cmdline`, 'utf8')
-      .replaceAll('\0', ' ')
-      .trim();
+    const command = readFileSync(`/proc/${kernel.pid}/cmdline`, 'utf8').replaceAll('\0', ' ').trim();
     const data = [command, 'train.ipynb', 'NVIDIA', 'Hopper', 'sm', 'gpumon', hostname(), userInfo().username];
     expect(untranslated(shown, data)).toEqual([]);
   });

@@ -29,7 +29,7 @@ export class View {
   }
 
   gpu(index: number): Locator {
-    return this.root.locator(`[data-gpu-index="${String(index)}"]`);
+    return this.root.locator(`[data-gpu-index="${index}"]`);
   }
 
   /** The indices of the GPUs that can be seen, in their order on the screen. */
@@ -102,7 +102,7 @@ export class StateRecord {
   /** Waits until the view has gone through `state`, saying so in words that match `text`. */
   async passed(state: string, text: RegExp): Promise<void> {
     await expect
-      .poll(() => this.states(), { message: `never "${state}" with ${String(text)}` })
+      .poll(() => this.states(), { message: `never "${state}" with ${text}` })
       .toContainEqual({ state, text: expect.stringMatching(text) as string });
   }
 

@@ -78,7 +78,7 @@ mod tests {
     use super::*;
     use crate::top::{
         glyphs::Glyphs,
-        metrics::{USUAL, position},
+        metrics::{default_metrics, position},
         settings::Settings,
         theme::ThemeName,
     };
@@ -88,8 +88,7 @@ mod tests {
         let mut state = State::new(&Settings::default(), ThemeName::Dark, Glyphs::Braille);
         let mut choice = Choice::default();
         let tensor = position("tensor").unwrap();
-        let usual = USUAL.map(|key| position(key).unwrap());
-        for line in [tensor].into_iter().chain(usual).chain([tensor]) {
+        for line in [tensor].into_iter().chain(default_metrics()).chain([tensor]) {
             choice.click(line, &mut state);
         }
         assert_eq!(state.metrics, [tensor], "the last cannot be switched off");

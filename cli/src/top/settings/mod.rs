@@ -10,7 +10,7 @@ use self::file::Entry;
 pub(super) use self::file::{BadSettings, File};
 use super::{
     glyphs::Glyphs,
-    metrics::{METRICS, USUAL, key, position},
+    metrics::{METRICS, default_metrics, key, position},
     processes::Column,
     theme::ThemeName,
     view::View,
@@ -50,7 +50,7 @@ impl Default for Settings {
             descending: true,
             tree: false,
             columns: Column::ALL.to_vec(),
-            metrics: USUAL.into_iter().filter_map(position).collect(),
+            metrics: default_metrics(),
             range_s: 120,
             glyphs: None,
             mouse: true,

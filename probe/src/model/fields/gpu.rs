@@ -25,7 +25,6 @@ pub const GPU_FIELDS: &[Field] = &[
         .dcgm("DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_DEV_GPU_UTIL_RATIO")
         .otel("hw.gpu.utilization")
         .chart("utilization", "activity", "GPU utilization", Color::Utilization)
-        .in_overview()
         .in_csv(),
     gpu!(utilization.memory_percent, "Memory controller utilization", "MemCtl", Unit::Percent)
         .help("Time in which device memory was read or written.")
@@ -60,15 +59,13 @@ pub const GPU_FIELDS: &[Field] = &[
         .prometheus("gpumon_gpu_sm_active_ratio")
         .prometheus_mig("gpumon_mig_sm_active_ratio")
         .dcgm("DCGM_FI_PROF_SM_ACTIVE", "DCGM_FI_PROF_SM_UTIL_RATIO")
-        .chart("sm", "activity", "SM active", Color::Line(2))
-        .in_overview(),
+        .chart("sm", "activity", "SM active", Color::Line(2)),
     with_mig!(activity?.tensor_percent, "Tensor active", "Tensor", Unit::Percent)
         .help("Time in which the tensor cores were active; needs GPM.")
         .prometheus("gpumon_gpu_tensor_active_ratio")
         .prometheus_mig("gpumon_mig_tensor_active_ratio")
         .dcgm("DCGM_FI_PROF_PIPE_TENSOR_ACTIVE", "DCGM_FI_PROF_TENSOR_UTIL_RATIO")
-        .chart("tensor", "activity", "Tensor active", Color::Line(4))
-        .in_overview(),
+        .chart("tensor", "activity", "Tensor active", Color::Line(4)),
     with_mig!(activity?.dram_bandwidth_percent, "DRAM bandwidth utilization", "DRAM", Unit::Percent)
         .help("Bandwidth of device memory in use, of its peak; needs GPM.")
         .prometheus("gpumon_gpu_dram_bandwidth_ratio")
@@ -117,7 +114,6 @@ pub const GPU_FIELDS: &[Field] = &[
         .otel("hw.gpu.memory.usage")
         .chart("memory", "memory", "In use", Color::Memory)
         .limit(Limit::Field("memory.total_bytes"))
-        .in_overview()
         .in_csv(),
     with_mig!(memory.free_bytes, "Free memory", "Free", Unit::Bytes)
         .help("Device memory that can be allocated.")
@@ -140,7 +136,6 @@ pub const GPU_FIELDS: &[Field] = &[
         .dcgm("DCGM_FI_DEV_GPU_TEMP", "DCGM_FI_DEV_GPU_TEMP_CELSIUS")
         .otel("hw.temperature")
         .chart("temperature", "temperature", "GPU", Color::Temperature)
-        .in_overview()
         .in_csv(),
     gpu!(temperature.memory_celsius, "Memory temperature", "MemTemp", Unit::Celsius)
         .help("Temperature of device memory.")
@@ -157,7 +152,6 @@ pub const GPU_FIELDS: &[Field] = &[
         .otel("hw.power")
         .chart("power", "power", "Average", Color::Power)
         .limit(Limit::Field("power.limit_watts"))
-        .in_overview()
         .in_csv(),
     gpu!(power.instant_watts, "Instant power", "Instant", Unit::Watts)
         .help("Power draw of the board at the driver's last measurement.")
@@ -183,8 +177,7 @@ pub const GPU_FIELDS: &[Field] = &[
         .prometheus("gpumon_gpu_sm_clock_hertz")
         .dcgm("DCGM_FI_DEV_SM_CLOCK", "DCGM_FI_DEV_SM_CLOCK_HERTZ")
         .chart("sm-clock", "clocks", "SM", Color::Line(1))
-        .limit(Limit::Board(|gpu| gpu.board.max_clocks.sm_mhz.value().map(|mhz| f64::from(*mhz))))
-        .in_overview(),
+        .limit(Limit::Board(|gpu| gpu.board.max_clocks.sm_mhz.value().map(|mhz| f64::from(*mhz)))),
     gpu!(clocks.graphics_mhz, "Graphics clock", "GfxClk", Unit::Megahertz)
         .help("Clock of the graphics engine.")
         .prometheus("gpumon_gpu_graphics_clock_hertz"),

@@ -14,6 +14,30 @@ pub use access::Access;
 pub use gpu::GPU_FIELDS;
 pub use host::HOST_FIELDS;
 
+/// The few that an overview of all GPUs shows, in its order. Every client gets their history.
+pub const OVERVIEW: [&str; 4] =
+    ["utilization.gpu_percent", "memory.used_bytes", "power.draw_watts", "temperature.gpu_celsius"];
+
+/// The charts of a dashboard by name, with their titles, in their order. Fields name the one that they are a line of;
+/// `mig` has those of MIG devices.
+pub const CHARTS: [(&str, &str); 15] = [
+    ("activity", "Activity"),
+    ("memory", "Memory"),
+    ("power", "Power"),
+    ("temperature", "Temperature"),
+    ("clocks", "Clocks"),
+    ("pcie", "PCIe"),
+    ("nvlink", "NVLink"),
+    ("units", "Execution units"),
+    ("engines", "Engines"),
+    ("fan", "Fan"),
+    ("mig", "MIG devices"),
+    ("cpu", "CPU"),
+    ("ram", "RAM"),
+    ("disk", "Disks"),
+    ("network", "Network"),
+];
+
 /// No link of a GPU moves 10 TB in a second.
 pub(crate) const MOST_BYTES_PER_SECOND: f64 = 1e13;
 
@@ -53,8 +77,6 @@ pub struct Field<S: 'static = GpuSample> {
     pub chart: Option<Chart>,
     /// What it is out of.
     pub limit: Option<Limit>,
-    /// Whether it is among the few that an overview of all GPUs needs, whose history every client gets.
-    pub in_overview: bool,
     /// Whether `--csv` has it without being asked.
     pub in_csv: bool,
 }
@@ -106,7 +128,7 @@ pub struct Dcgm {
 pub struct Chart {
     /// What settings of `gpumon top` call it.
     pub key: &'static str,
-    /// The chart that it is a line of: the page's name for it.
+    /// The chart that it is a line of, one of [`CHARTS`].
     pub name: &'static str,
     /// What its line is called in that chart.
     pub line: &'static str,
@@ -196,7 +218,6 @@ impl<S> Field<S> {
             otel: None,
             chart: None,
             limit: None,
-            in_overview: false,
             in_csv: false,
         }
     }
@@ -241,10 +262,6 @@ impl<S> Field<S> {
         Self { limit: Some(limit), ..self }
     }
 
-    const fn in_overview(self) -> Self {
-        Self { in_overview: true, ..self }
-    }
-
     const fn in_csv(self) -> Self {
         Self { in_csv: true, ..self }
     }
@@ -264,6 +281,11 @@ impl<S> Field<S> {
 /// Those of these fields that are drawn over time, so that history keeps them.
 pub fn charted<S>(fields: &'static [Field<S>]) -> impl Iterator<Item = &'static Field<S>> + Clone {
     fields.iter().filter(|field| field.chart.is_some())
+}
+
+/// The fields of [`OVERVIEW`].
+pub fn overview() -> impl Iterator<Item = &'static Field> {
+    OVERVIEW.iter().filter_map(|id| GPU_FIELDS.iter().find(|field| field.id == *id))
 }
 
 #[cfg(test)]

@@ -83,11 +83,20 @@ fn limits_are_fields_and_what_an_overview_has_is_drawn() {
             assert!(known.contains(limit), "{id}: {limit}");
         }
     }
+    assert!(overview().map(|field| (field.id, field.chart.is_some())).eq(OVERVIEW.map(|id| (id, true))));
     for field in GPU_FIELDS {
         assert!(field.short_label.len() <= 7, "{}", field.id);
-        assert!(!field.in_overview || field.chart.is_some(), "{}", field.id);
         assert!(field.prometheus_mig.is_none() || field.mig.is_some(), "{}", field.id);
     }
+}
+
+#[test]
+fn every_chart_has_lines_and_every_line_a_chart() {
+    let of_gpus = charted(GPU_FIELDS).filter_map(|field| field.chart);
+    let named: BTreeSet<_> =
+        of_gpus.chain(charted(HOST_FIELDS).filter_map(|field| field.chart)).map(|chart| chart.name).collect();
+    let charts: BTreeSet<_> = CHARTS.iter().map(|(name, _)| *name).filter(|name| *name != "mig").collect();
+    assert_eq!(named, charts);
 }
 
 #[test]

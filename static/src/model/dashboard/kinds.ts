@@ -1,7 +1,7 @@
-/** The charts that a dashboard can show. A chart is one line here, and named by its fields in the catalogue. */
+/** The charts that a dashboard can show, with the metrics that are their lines. */
 
-import { trans } from '../../lib/translation';
-import type { GpuSample, HostSample } from '../../wire';
+import type { GpuSample } from '../../wire';
+import { CHARTS } from '../../wire/fields';
 import { GPU_METRICS, HOST_METRICS, type Metric } from '../metric';
 
 export interface ChartKind<S = GpuSample> {
@@ -12,35 +12,12 @@ export interface ChartKind<S = GpuSample> {
   metrics: readonly Metric<S>[];
 }
 
-/** Of one GPU, or of all. */
-export const GPU_CHARTS: readonly ChartKind[] = [
-  kind('activity', () => trans.__('Activity'), GPU_METRICS),
-  kind('memory', () => trans.__('Memory'), GPU_METRICS),
-  kind('power', () => trans.__('Power'), GPU_METRICS),
-  kind('temperature', () => trans.__('Temperature'), GPU_METRICS),
-  kind('clocks', () => trans.__('Clocks'), GPU_METRICS),
-  kind('pcie', () => 'PCIe', GPU_METRICS),
-  kind('nvlink', () => 'NVLink', GPU_METRICS),
-  kind('units', () => trans.__('Execution units'), GPU_METRICS),
-  kind('engines', () => trans.__('Engines'), GPU_METRICS),
-  kind('fan', () => trans.__('Fan'), GPU_METRICS),
-];
+export const GPU_CHARTS = kindsOf(GPU_METRICS);
+export const HOST_CHARTS = kindsOf(HOST_METRICS);
+export const CHART_IDS: readonly string[] = CHARTS.map(({ id }) => id);
 
-/** Of the machine around them. */
-export const HOST_CHARTS: readonly ChartKind<HostSample>[] = [
-  kind('cpu', () => trans.__('CPU'), HOST_METRICS),
-  kind('ram', () => trans.__('RAM'), HOST_METRICS),
-  kind('disk', () => trans.__('Disks'), HOST_METRICS),
-  kind('network', () => trans.__('Network'), HOST_METRICS),
-];
-
-/** MIG devices have charts of their own. */
-export const MIG_CHART = { id: 'mig', title: () => trans.__('MIG devices') };
-
-/** The names of all charts. */
-export const CHART_IDS: readonly string[] = [...GPU_CHARTS, MIG_CHART, ...HOST_CHARTS].map(({ id }) => id);
-
-/** Its lines are the fields that name it in the catalogue. */
-function kind<S>(id: string, title: () => string, all: readonly Metric<S>[]): ChartKind<S> {
-  return { id, title, metrics: all.filter(({ chart }) => chart === id) };
+/** The charts that have lines among these metrics. */
+function kindsOf<S>(all: readonly Metric<S>[]): ChartKind<S>[] {
+  const kinds = CHARTS.map(({ id, title }) => ({ id, title, metrics: all.filter(({ chart }) => chart === id) }));
+  return kinds.filter(({ metrics }) => metrics.length > 0);
 }

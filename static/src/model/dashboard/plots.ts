@@ -3,20 +3,18 @@
 import { plainText } from '../../lib/text';
 import { trans } from '../../lib/translation';
 import type { HostSample, Reading, Sample } from '../../wire';
-import { seriesKey, type GpuView } from '../gpu';
+import { seriesKey, type GpuState } from '../gpu';
 import { heldKey, type HolderRow } from '../holders';
-import { GPU_METRICS, HELD, HOST_METRICS, MIG, MIG_METRICS, type Color, type Metric } from '../metric';
+import { GPU_METRICS, HELD, HOST_METRICS, limitOf, MIG, MIG_METRICS, type Color, type Metric } from '../metric';
 import { migRows } from '../mig';
-import { absenceOf, valueOf } from '../reading';
+import { absenceOf } from '../reading';
 import { PERCENT, type Unit } from '../unit';
-import { GPU_CHARTS, HOST_CHARTS, MIG_CHART, type ChartKind } from './kinds';
+import { GPU_CHARTS, HOST_CHARTS, type ChartKind } from './kinds';
 import type { DashboardState } from './state';
 
-/** One line of a chart. */
 export interface PlotLine {
   label: string;
   color: Color;
-  /** The name of its series. */
   series: string;
   /** What is read now; `null` before the first sample. */
   now: Reading<number> | null;
@@ -24,7 +22,6 @@ export interface PlotLine {
   trace?: string;
 }
 
-/** One chart. */
 export interface Plot {
   key: string;
   title: string;
@@ -42,7 +39,7 @@ export interface Plot {
 export interface Section {
   key: string;
   /** What its charts are of; `null` for all GPUs together, or the machine. */
-  gpu: GpuView | null;
+  gpu: GpuState | null;
   title: string;
   plots: readonly Plot[];
   /** Charts that its board or driver has nothing for. */
@@ -54,7 +51,7 @@ export type Holder = Pick<HolderRow, 'holder' | 'name' | 'slot' | 'memory_bytes'
 
 export interface PlotsInput {
   state: DashboardState;
-  gpus: readonly GpuView[];
+  gpus: readonly GpuState[];
   sample: Sample | null;
   /** By index. */
   holders: ReadonlyMap<number, readonly Holder[]>;
@@ -79,16 +76,16 @@ function wants({ charts }: DashboardState, id: string): boolean {
   return charts?.includes(id) ?? true;
 }
 
-function ofGpu(gpu: GpuView, kinds: readonly ChartKind[], input: PlotsInput): Section {
+function ofGpu(gpu: GpuState, kinds: readonly ChartKind[], input: PlotsInput): Section {
   const able = kinds.filter(({ metrics }) => metrics.some((metric) => isThere(gpu, metric)));
   const plots = able.map((kind) => gpuPlot(gpu, kind, input.holders.get(gpu.index) ?? []));
   const missing = kinds.filter((kind) => !able.includes(kind)).map(({ title }) => title());
-  const title = `${String(gpu.index)} ${plainText(gpu.name)}`;
-  const mig = wants(input.state, MIG_CHART.id) ? migPlots(gpu) : [];
-  return { key: `gpu ${String(gpu.index)}`, gpu, title, plots: [...plots, ...mig], missing };
+  const title = `${gpu.index} ${plainText(gpu.name)}`;
+  const mig = wants(input.state, MIG) ? migPlots(gpu) : [];
+  return { key: `gpu ${gpu.index}`, gpu, title, plots: [...plots, ...mig], missing };
 }
 
-function gpuPlot(gpu: GpuView, { id, title, metrics }: ChartKind, holders: readonly Holder[]): Plot {
+function gpuPlot(gpu: GpuState, { id, title, metrics }: ChartKind, holders: readonly Holder[]): Plot {
   const able = metrics.filter((metric) => isThere(gpu, metric));
   const lines = able.map((metric): PlotLine => {
     const series = seriesKey(gpu, metric.id);
@@ -104,14 +101,14 @@ function gpuPlot(gpu: GpuView, { id, title, metrics }: ChartKind, holders: reado
     now: memory_bytes,
   }));
   const [first] = able;
-  const limit = gpu.now === null || !first?.limit ? null : valueOf(first.limit(gpu.now));
+  const limit = first ? limitOf(first, gpu.now) : null;
   const unit = (first ?? metrics[0])?.unit ?? PERCENT;
-  const key = `gpu ${String(gpu.index)} ${id}`;
+  const key = `gpu ${gpu.index} ${id}`;
   return { key, title: title(), unit, lines: lines.map(whole), stack, limit, gpu: gpu.index };
 }
 
 /** One chart for each reading, with a line for each GPU. */
-function ofAll(gpus: readonly GpuView[], kinds: readonly ChartKind[]): Section {
+function ofAll(gpus: readonly GpuState[], kinds: readonly ChartKind[]): Section {
   const plots = kinds.flatMap((kind) =>
     kind.metrics.flatMap((metric): Plot[] => {
       const able = gpus.filter((gpu) => isThere(gpu, metric));
@@ -121,19 +118,15 @@ function ofAll(gpus: readonly GpuView[], kinds: readonly ChartKind[]): Section {
         series: seriesKey(gpu, metric.id),
         now: readOf(gpu, metric),
       }));
-      const limits = able.map((gpu) =>
-        gpu.now === null || metric.limit === null ? null : valueOf(metric.limit(gpu.now)),
-      );
-      const limit = limits.reduce((most, one) => (one !== null && one > (most ?? 0) ? one : most), null);
-      return able.length === 0
-        ? []
-        : [{ key: `all ${metric.id}`, title: metric.label(), unit: metric.unit, lines, stack: [], limit, gpu: null }];
+      const limit = Math.max(...able.map((gpu) => limitOf(metric, gpu.now) ?? 0)) || null;
+      const { id, label, unit } = metric;
+      return able.length === 0 ? [] : [{ key: `all ${id}`, title: label(), unit, lines, stack: [], limit, gpu: null }];
     }),
   );
   return { key: 'all', gpu: null, title: trans._n('%1 GPU', '%1 GPUs', gpus.length), plots, missing: [] };
 }
 
-function migPlots(gpu: GpuView): Plot[] {
+function migPlots(gpu: GpuState): Plot[] {
   const rows = migRows(gpu);
   return MIG_METRICS.flatMap((metric, i) => {
     const lines = rows.map((row, slot): PlotLine => ({
@@ -142,13 +135,13 @@ function migPlots(gpu: GpuView): Plot[] {
       series: seriesKey({ index: -1, uuid: row.uuid }, metric.id),
       now: i === 0 ? row.used_bytes : row.sm_percent,
     }));
-    const able = lines.filter(({ now }) => now === null || absenceOf(now) === null);
+    const able = lines.filter(({ now }) => absenceOf(now) === null);
     const stack = i === 0 ? able : [];
     return able.length === 0
       ? []
       : [
           {
-            key: `gpu ${String(gpu.index)} ${metric.id}`,
+            key: `gpu ${gpu.index} ${metric.id}`,
             title: `MIG: ${metric.label()}`,
             unit: metric.unit,
             lines: i === 0 ? [] : able,
@@ -167,18 +160,17 @@ function hostPlot({ id, title, metrics }: ChartKind<HostSample>, sample: Sample 
       const now = host === null ? null : metric.read(host);
       return { label: metric.line(), color: metric.color, series: metric.id, now };
     })
-    .filter(({ now }) => now === null || absenceOf(now) === null);
+    .filter(({ now }) => absenceOf(now) === null);
   const [first] = metrics;
-  const limit = host === null || !first?.limit ? null : valueOf(first.limit(host));
+  const limit = first ? limitOf(first, host) : null;
   return { key: `host ${id}`, title: title(), unit: first?.unit ?? PERCENT, lines, stack: [], limit, gpu: null };
 }
 
 /** Whether a reading may have something to show: what a board or driver does not have never does. */
-function isThere(gpu: GpuView, metric: Metric): boolean {
-  const absence = gpu.now === null ? null : absenceOf(metric.read(gpu.now));
-  return absence?.absent !== 'not_supported';
+function isThere(gpu: GpuState, metric: Metric): boolean {
+  return absenceOf(readOf(gpu, metric))?.absent !== 'not_supported';
 }
 
-function readOf({ now }: GpuView, metric: Metric): Reading<number> | null {
+function readOf({ now }: GpuState, metric: Metric): Reading<number> | null {
   return now === null ? null : metric.read(now);
 }

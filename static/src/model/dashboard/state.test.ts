@@ -54,7 +54,7 @@ describe('an address', () => {
       NOW + 9000,
     );
     const address = toAddress(state);
-    expect(address).toBe(`gpu=0,3&view=together&charts=power,cpu&span=5&from=${String(NOW)}&to=${String(NOW + 9000)}`);
+    expect(address).toBe(`gpu=0,3&view=together&charts=power,cpu&span=5&from=${NOW}&to=${String(NOW + 9000)}`);
     expect(fromAddress(address)).toEqual(state);
   });
 

@@ -50,7 +50,6 @@ export function moved(state: DashboardState, share: number, now_ms: number): Das
   return { ...state, range: [Math.round(from_ms + by_ms), Math.round(to_ms + by_ms)] };
 }
 
-/** Back to now. */
 export function resumed(state: DashboardState): DashboardState {
   return { ...state, paused_ms: null, range: null };
 }

@@ -1,11 +1,11 @@
 /** The board itself, and how it is set. */
 
 import { count } from '../../lib/format';
-import { plainText } from '../../lib/text';
+import { joined, plainText } from '../../lib/text';
 import { table, trans } from '../../lib/translation';
 import type { Board, ComputeMode, Mode, RecoveryAction } from '../../wire';
 import { valueOf } from '../reading';
-import { list, onOff, slow, together, formatReading, type Detail, type DetailGroup } from './detail';
+import { formatReading, onOff, slow, together, type Detail, type DetailGroup } from './detail';
 
 const COMPUTE = table((): Record<ComputeMode, string> => ({
   default: trans.__('default'),
@@ -24,39 +24,30 @@ const RECOVERY = table((): Record<RecoveryAction, string> => ({
 export const SETTINGS = table((): DetailGroup => ({
   title: trans.__('Settings'),
   details: [
-    { id: 'modes.persistence', label: trans.__('Persistence'), read: slow(({ modes }) => modes.persistence, onOff) },
-    {
-      id: 'modes.compute',
-      label: trans.__('Compute mode'),
-      read: slow(
-        ({ modes }) => modes.compute,
-        (mode) => COMPUTE()[mode],
-      ),
-    },
-    { id: 'modes.ecc', label: 'ECC', read: slow(({ modes }) => modes.ecc, describeMode) },
-    { id: 'modes.mig', label: 'MIG', read: slow(({ modes }) => modes.mig, describeMode) },
-    { id: 'modes.accounting', label: trans.__('Accounting'), read: slow(({ modes }) => modes.accounting, onOff) },
-    { id: 'modes.display_active', label: trans.__('Display'), read: slow(({ modes }) => modes.display_active, onOff) },
-    {
-      id: 'modes.confidential_compute',
-      label: trans.__('Confidential computing'),
-      read: slow(
-        ({ modes }) => modes.confidential_compute,
-        ({ enabled, devtools }) => (enabled && devtools ? trans.__('on (developer tools)') : onOff(enabled)),
-      ),
-    },
-    {
-      id: 'recovery_action',
-      label: trans.__('Recovery action'),
-      read: slow(
-        ({ recovery_action }) => recovery_action,
-        (action) => RECOVERY()[action],
-      ),
-      level: ({ details }) => {
-        const action = details === null ? null : valueOf(details.recovery_action);
-        return action === null || action === 'none' ? 'none' : 'critical';
-      },
-    },
+    slow('modes.persistence', trans.__('Persistence'), ({ modes }) => modes.persistence, onOff),
+    slow(
+      'modes.compute',
+      trans.__('Compute mode'),
+      ({ modes }) => modes.compute,
+      (mode) => COMPUTE()[mode],
+    ),
+    slow('modes.ecc', 'ECC', ({ modes }) => modes.ecc, describeMode),
+    slow('modes.mig', 'MIG', ({ modes }) => modes.mig, describeMode),
+    slow('modes.accounting', trans.__('Accounting'), ({ modes }) => modes.accounting, onOff),
+    slow('modes.display_active', trans.__('Display'), ({ modes }) => modes.display_active, onOff),
+    slow(
+      'modes.confidential_compute',
+      trans.__('Confidential computing'),
+      ({ modes }) => modes.confidential_compute,
+      ({ enabled, devtools }) => (enabled && devtools ? trans.__('on (developer tools)') : onOff(enabled)),
+    ),
+    slow(
+      'recovery_action',
+      trans.__('Recovery action'),
+      ({ recovery_action }) => recovery_action,
+      (action) => RECOVERY()[action],
+      { level: ({ details }) => ((valueOf(details?.recovery_action) ?? 'none') === 'none' ? 'none' : 'critical') },
+    ),
   ],
 }));
 
@@ -68,9 +59,7 @@ export const BOARD = table((): DetailGroup => ({
       label: trans.__('Architecture'),
       read: ({ board }) =>
         together([board.architecture, board.compute_capability], ([name, capability]) =>
-          list(
-            [name ?? null, capability == null ? null : `sm ${capability}`].map((part) => part && plainText(part, 60)),
-          ),
+          joined([name, capability && `sm ${capability}`].map((part) => part && plainText(part, 60))),
         ),
     },
     number('cores', trans.__('CUDA cores')),
@@ -79,7 +68,7 @@ export const BOARD = table((): DetailGroup => ({
     {
       id: 'board.minor_number',
       label: trans.__('Device'),
-      read: ({ board }) => formatReading(board.minor_number, (n) => `nvidia${String(n)}`),
+      read: ({ board }) => formatReading(board.minor_number, (n) => `nvidia${n}`),
     },
     {
       id: 'pci_bus_id',

@@ -2,27 +2,13 @@
 
 import { duration, mhz, percent } from '../../lib/format';
 import { table, trans } from '../../lib/translation';
+import { joined } from '../../lib/text';
 import type { Reading } from '../../wire';
 import { GPU_FIELDS } from '../../wire/fields';
-import { valueOf } from '../reading';
-import { list, now, slow, together, formatReading, type Detail, type DetailGroup } from './detail';
-
-/** What the catalogue calls a field. */
-function labelOf(id: string): string {
-  return GPU_FIELDS.find((field) => field.id === id)?.label() ?? id;
-}
+import { field, formatReading, outOf, slow, together, type Detail, type DetailGroup } from './detail';
 
 function clock(part: 'graphics_mhz' | 'sm_mhz' | 'memory_mhz' | 'video_mhz'): Detail {
-  const id = `clocks.${part}`;
-  return {
-    id,
-    label: labelOf(id),
-    read: now((gpu) => gpu.clocks[part], mhz),
-    rest: ({ board }) => {
-      const max = valueOf(board.max_clocks[part]);
-      return max === null ? '' : trans.__('of %1', mhz(max));
-    },
-  };
+  return { ...field(`clocks.${part}`, mhz), rest: ({ board }) => outOf(board.max_clocks[part], mhz) };
 }
 
 /** Every share of time or capacity that the catalogue has, but the one that stands on the card. */
@@ -30,8 +16,7 @@ export const ACTIVITY = table((): DetailGroup => {
   const shares = [/^activity\./, /^utilization\.(?!gpu_)/].flatMap((ids) =>
     GPU_FIELDS.filter(({ id }) => ids.test(id)),
   );
-  const details = shares.map(({ id, label, read }): Detail => ({ id, label: label(), read: now(read, percent) }));
-  return { title: trans.__('Activity'), details };
+  return { title: trans.__('Activity'), details: shares.map(({ id }) => field(id, percent)) };
 });
 
 export const CLOCKS = table((): DetailGroup => ({
@@ -50,26 +35,12 @@ export const CLOCKS = table((): DetailGroup => ({
         }
         const { graphics_mhz, memory_mhz } = details.application_clocks;
         return together([graphics_mhz, memory_mhz], ([graphics, memory]) =>
-          list([graphics == null ? null : mhz(graphics), memory == null ? null : trans.__('memory %1', mhz(memory))]),
+          joined([graphics == null ? null : mhz(graphics), memory == null ? null : trans.__('memory %1', mhz(memory))]),
         );
       },
     },
-    {
-      id: 'performance_state',
-      label: trans.__('P-state'),
-      read: now(
-        (gpu) => gpu.performance_state,
-        (p) => `P${String(p)}`,
-      ),
-    },
-    {
-      id: 'throttled',
-      label: trans.__('Throttled'),
-      read: slow(
-        ({ throttled: by }) => heldDown(by),
-        (text) => text,
-      ),
-    },
+    { ...field('performance_state', (p) => `P${p}`), label: trans.__('P-state') },
+    slow('throttled', trans.__('Throttled'), ({ throttled }) => heldDown(throttled), String),
   ],
 }));
 
@@ -89,5 +60,5 @@ function heldDown(by: Record<ReturnType<typeof CAUSES>[number][0], Reading<numbe
   const parts = CAUSES().map(([cause, name]) =>
     formatReading(by[cause], (s) => (s < 1 ? '' : `${name} ${duration(s * 1000)}`)),
   );
-  return together(parts, (texts) => list(texts) || trans.__('never'));
+  return together(parts, (texts) => joined(texts) || trans.__('never'));
 }

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { details, nvLink } from '../../testing/details';
 import { gpu, inventory, NOW, sample } from '../../testing/frames';
 import type { GpuDetails, GpuSample, Inventory, Reading } from '../../wire';
-import { gpusOf, type GpuView } from '../gpu';
+import { gpusOf, type GpuState } from '../gpu';
 import { takenAt, valueOf } from '../reading';
 import { detailGroups, type DetailRow } from './groups';
 
@@ -13,7 +13,7 @@ interface Given {
   machine?: Inventory;
 }
 
-function view(given: Given = {}): GpuView {
+function view(given: Given = {}): GpuState {
   const slow = given.details === null ? [] : [[0, details(0, given.details)] as const];
   const found = gpusOf(given.machine ?? inventory(1), sample(NOW, [gpu(0, given.now)]), new Map(slow))[0];
   if (found === undefined) {
@@ -22,7 +22,7 @@ function view(given: Given = {}): GpuView {
   return found;
 }
 
-function rowOf(gpu: GpuView, id: string): DetailRow | undefined {
+function rowOf(gpu: GpuState, id: string): DetailRow | undefined {
   return detailGroups(gpu)
     .groups.flatMap(({ rows }) => rows)
     .find(({ detail }) => detail.id === id);
@@ -32,7 +32,7 @@ function rowOf(gpu: GpuView, id: string): DetailRow | undefined {
 function text(id: string, given: Given = {}): string | null {
   const gpu = view(given);
   const row = rowOf(gpu, id);
-  const value = row === undefined ? null : valueOf(row.reading);
+  const value = valueOf(row?.reading);
   return value === null ? null : [value, row?.detail.rest?.(gpu) ?? ''].join(' ').trim().replaceAll('\u00a0', ' ');
 }
 
@@ -63,9 +63,7 @@ describe('a detail', () => {
     ['recovery_action', 'none'],
     ['board.vbios_version', '96.00.BA.00.01'],
     ['board.serial', '1650824000123'],
-  ])('%s is shown as "%s"', (id, expected) => {
-    expect(text(id)).toBe(expected);
-  });
+  ])('%s is shown as "%s"', (id, expected) => expect(text(id)).toBe(expected));
 
   it('that changes slowly has the time at which it was read', () => {
     const row = rowOf(view({ details: { at_ms: NOW - 7000 } }), 'bar1');

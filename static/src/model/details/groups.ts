@@ -1,7 +1,7 @@
 /** All further readings of a GPU, in groups, without what its board does not have. */
 
 import type { Reading } from '../../wire';
-import type { GpuView } from '../gpu';
+import type { GpuState } from '../gpu';
 import { absenceOf } from '../reading';
 import { BOARD, SETTINGS } from './board';
 import type { Detail } from './detail';
@@ -33,8 +33,13 @@ export interface DetailRow {
   reading: Reading<string>;
 }
 
+export interface RowGroup {
+  title: string;
+  rows: DetailRow[];
+}
+
 export interface DetailGroups {
-  groups: { title: string; rows: DetailRow[] }[];
+  groups: RowGroup[];
   /** Of all rows, those that are looked at most. */
   keys: DetailRow[];
   /** What this board or driver does not have, by its labels. */
@@ -42,7 +47,7 @@ export interface DetailGroups {
 }
 
 /** What there is to say of a GPU beyond its four numbers. */
-export function detailGroups(gpu: GpuView): DetailGroups {
+export function detailGroups(gpu: GpuState): DetailGroups {
   const missing: string[] = [];
   const groups = GROUPS.map((group) => group()).map(({ title, details }) => ({
     title,

@@ -1,11 +1,12 @@
 /** What ties a GPU to the machine and to other GPUs. */
 
 import { bytesPerSecond, count } from '../../lib/format';
-import { plainText } from '../../lib/text';
+import { joined, plainText } from '../../lib/text';
 import { table, trans } from '../../lib/translation';
-import type { FabricState, GpuLink, NvLink, PciPath, Reading } from '../../wire';
+import type { Fabric, FabricState, GpuLink, NvLink, PciPath, Reading } from '../../wire';
+import type { GpuState } from '../gpu';
 import { absenceOf, valueOf } from '../reading';
-import { list, onOff, slow, together, formatReading, type Detail, type DetailGroup } from './detail';
+import { formatReading, onOff, slow, together, UNKNOWN, type Detail, type DetailGroup } from './detail';
 
 export const LINKS = table((): DetailGroup => ({
   title: trans.__('Links'),
@@ -20,38 +21,19 @@ export const LINKS = table((): DetailGroup => ({
       },
     },
     traffic('pcie', trans.__('PCIe traffic')),
-    {
-      id: 'pcie_replays_total',
-      label: trans.__('PCIe replays'),
-      read: slow(({ pcie_replays_total }) => pcie_replays_total, count),
-    },
-    {
-      id: 'nvlinks',
-      label: 'NVLink',
-      read: slow(({ nvlinks }) => present(nvlinks), describeLink),
-      rest: ({ details }) => linkSpeed((details === null ? null : valueOf(details.nvlinks)) ?? []),
-      level: ({ details }) => {
-        const links = (details === null ? null : valueOf(details.nvlinks)) ?? [];
+    slow('pcie_replays_total', trans.__('PCIe replays'), ({ pcie_replays_total }) => pcie_replays_total, count),
+    slow('nvlinks', 'NVLink', ({ nvlinks }) => present(nvlinks), describeLink, {
+      rest: (gpu) => linkSpeed(linksOf(gpu)),
+      level: (gpu) => {
+        const links = linksOf(gpu);
         const up = upOf(links);
         return up > 0 && up < links.length ? 'warning' : 'none';
       },
-    },
+    }),
     traffic('nvlink', trans.__('NVLink traffic')),
-    {
-      id: 'nvlinks.errors_total',
-      label: trans.__('NVLink errors'),
-      read: slow(({ nvlinks }) => errorsOf(present(nvlinks)), count),
-    },
-    {
-      id: 'fabric',
-      label: trans.__('Fabric'),
-      read: slow(
-        ({ fabric }) => fabric,
-        ({ state, status, clique_id }) =>
-          list([FABRIC()[state], status === 0 ? null : trans.__('error %1', status), trans.__('clique %1', clique_id)]),
-      ),
-    },
-    { id: 'c2c_enabled', label: trans.__('NVLink-C2C'), read: slow(({ c2c_enabled }) => c2c_enabled, onOff) },
+    slow('nvlinks.errors_total', trans.__('NVLink errors'), ({ nvlinks }) => errorsOf(present(nvlinks)), count),
+    slow('fabric', trans.__('Fabric'), ({ fabric }) => fabric, describeFabric),
+    slow('c2c_enabled', trans.__('NVLink-C2C'), ({ c2c_enabled }) => c2c_enabled, onOff),
     {
       id: 'topology',
       label: trans.__('Topology'),
@@ -78,9 +60,7 @@ const PATHS = table((): Record<PciPath, string> => ({
 
 function describePcie(generation: Reading<number>, width: Reading<number>): Reading<string> {
   return together([generation, width], ([gen, lanes]) =>
-    [gen == null ? null : trans.__('gen %1', gen), lanes == null ? null : `×${String(lanes)}`]
-      .filter((part) => part !== null)
-      .join(' '),
+    joined([gen == null ? null : trans.__('gen %1', gen), lanes == null ? null : `×${lanes}`], ' '),
   );
 }
 
@@ -95,7 +75,7 @@ function traffic(link: 'pcie' | 'nvlink', label: string): Detail {
       const { rx_bytes_per_second: rx, tx_bytes_per_second: tx } = now[link];
       const received = formatReading(rx, (rate) => trans.__('%1 RX', bytesPerSecond(rate)));
       const sent = formatReading(tx, (rate) => trans.__('%1 TX', bytesPerSecond(rate)));
-      return together([received, sent], list);
+      return together([received, sent], (parts) => joined(parts));
     },
   };
 }
@@ -103,6 +83,15 @@ function traffic(link: 'pcie' | 'nvlink', label: string): Detail {
 /** A board without links has none to speak of. */
 function present(nvlinks: Reading<NvLink[]>): Reading<NvLink[]> {
   return valueOf(nvlinks)?.length === 0 ? { absent: 'not_supported' } : nvlinks;
+}
+
+function linksOf({ details }: GpuState): NvLink[] {
+  return valueOf(details?.nvlinks) ?? [];
+}
+
+function describeFabric({ state, status, clique_id }: Fabric): string {
+  const error = status === 0 ? null : trans.__('error %1', status);
+  return joined([FABRIC()[state], error, trans.__('clique %1', clique_id)]);
 }
 
 function upOf(links: readonly NvLink[]): number {
@@ -121,22 +110,21 @@ function linkSpeed(links: readonly NvLink[]): string {
   }
   const version = valueOf(first.version);
   const speed = valueOf(first.bytes_per_second);
-  const parts = [version === null ? null : plainText(version, 20), speed === null ? null : bytesPerSecond(speed)];
-  const known = parts.filter((part) => part !== null);
-  return known.length === 0 ? '' : `(${known.join(', ')})`;
+  const known = joined([version && plainText(version, 20), speed === null ? null : bytesPerSecond(speed)], ', ');
+  return known && `(${known})`;
 }
 
 /** The errors of all links together; where none is counted, the reason why the first is not. */
 function errorsOf(nvlinks: Reading<NvLink[]>): Reading<number> {
   const links = valueOf(nvlinks);
   if (links === null) {
-    return absenceOf(nvlinks) ?? { absent: 'unknown' };
+    return absenceOf(nvlinks) ?? UNKNOWN;
   }
   const counts = links.map(({ errors_total }) => valueOf(errors_total)).filter((count) => count !== null);
   const first = links[0];
   return counts.length > 0 || first === undefined
     ? counts.reduce((sum, count) => sum + count, 0)
-    : (absenceOf(first.errors_total) ?? { absent: 'unknown' });
+    : (absenceOf(first.errors_total) ?? UNKNOWN);
 }
 
 /** The other GPUs by the path to them: `1, 2, 3: 18 NVLinks`. */
@@ -153,5 +141,5 @@ function describePaths(index: number, links: readonly GpuLink[]): string {
           : PATHS()[path];
     byPath.set(text, [...(byPath.get(text) ?? []), link.a === index ? link.b : link.a]);
   }
-  return list([...byPath].map(([path, gpus]) => `${gpus.map(String).join(', ')}: ${path}`));
+  return joined([...byPath].map(([path, gpus]) => `${gpus.map(String).join(', ')}: ${path}`));
 }

@@ -1,79 +1,54 @@
 /** Power, energy and heat. */
 
 import { celsius, count, DASH, kilowattHours, percent, watts } from '../../lib/format';
+import { joined } from '../../lib/text';
 import { table, trans } from '../../lib/translation';
-import type { Fan, Reading } from '../../wire';
+import type { Board, Fan, Reading } from '../../wire';
 import { valueOf } from '../reading';
-import { list, now, slow, formatReading, type DetailGroup } from './detail';
+import { field, formatReading, outOf, slow, type Detail, type DetailGroup } from './detail';
 
 export const POWER = table((): DetailGroup => ({
   title: trans.__('Power and temperature'),
   details: [
-    { id: 'power.instant_watts', label: trans.__('Instant power'), read: now((gpu) => gpu.power.instant_watts, watts) },
-    {
-      id: 'power.average_watts',
-      label: trans.__('Average power (1 s)'),
-      read: now((gpu) => gpu.power.average_watts, watts),
-    },
-    {
-      id: 'power.limit_watts',
-      label: trans.__('Power limit'),
-      read: now((gpu) => gpu.power.limit_watts, watts),
-      rest: ({ board }) => {
-        const min = valueOf(board.power_limits.min_watts);
-        const max = valueOf(board.power_limits.max_watts);
-        return min === null || max === null ? '' : trans.__('of %1', `${count(min)}–${watts(max)}`);
-      },
-    },
+    field('power.instant_watts', watts),
+    { ...field('power.average_watts', watts), label: trans.__('Average power (1 s)') },
+    { ...field('power.limit_watts', watts), rest: ({ board }) => describeRange(board) },
     {
       id: 'board.power_limits.default_watts',
       label: trans.__('Default limit'),
       read: ({ board }) => formatReading(board.power_limits.default_watts, watts),
     },
+    field('power.energy_joules_total', kilowattHours),
     {
-      id: 'power.energy_joules_total',
-      label: trans.__('Energy'),
-      read: now((gpu) => gpu.power.energy_joules_total, kilowattHours),
+      ...field('temperature.memory_celsius', celsius),
+      rest: ({ board }) => outOf(board.thresholds.memory_max_celsius, celsius),
     },
-    {
-      id: 'temperature.memory_celsius',
-      label: trans.__('Memory temperature'),
-      read: now((gpu) => gpu.temperature.memory_celsius, celsius),
-      rest: ({ board }) => {
-        const max = valueOf(board.thresholds.memory_max_celsius);
-        return max === null ? '' : trans.__('of %1', celsius(max));
-      },
-    },
-    {
-      id: 'temperature.margin_celsius',
-      label: trans.__('Thermal margin'),
-      read: now((gpu) => gpu.temperature.margin_celsius, celsius),
-    },
-    {
-      id: 'board.thresholds.slowdown_celsius',
-      label: trans.__('Slowdown temperature'),
-      read: ({ board }) => formatReading(board.thresholds.slowdown_celsius, celsius),
-    },
-    {
-      id: 'board.thresholds.shutdown_celsius',
-      label: trans.__('Shutdown temperature'),
-      read: ({ board }) => formatReading(board.thresholds.shutdown_celsius, celsius),
-    },
-    {
-      id: 'fans',
-      label: trans.__('Fans'),
-      read: (gpu) => {
-        const each = gpu.details === null ? null : valueOf(gpu.details.fans);
-        return each === null || each.length === 0
-          ? now(({ fan_percent }) => fan_percent, percent)(gpu)
-          : slow(({ fans }) => fans, describeFan)(gpu);
-      },
-    },
+    field('temperature.margin_celsius', celsius),
+    threshold('slowdown_celsius', trans.__('Slowdown temperature')),
+    threshold('shutdown_celsius', trans.__('Shutdown temperature')),
+    fans(trans.__('Fans')),
   ],
 }));
 
+/** Each fan, where the driver lists them. */
+function fans(label: string): Detail {
+  const each = slow('fans', label, (details) => details.fans, describeFan);
+  const one = field('fan_percent', percent);
+  return { ...each, read: (gpu) => (valueOf(gpu.details?.fans)?.length ? each : one).read(gpu) };
+}
+
+function threshold(part: 'slowdown_celsius' | 'shutdown_celsius', label: string): Detail {
+  const id = `board.thresholds.${part}`;
+  return { id, label, read: ({ board }) => formatReading(board.thresholds[part], celsius) };
+}
+
+function describeRange({ power_limits }: Board): string {
+  const min = valueOf(power_limits.min_watts);
+  return min === null ? '' : outOf(power_limits.max_watts, (max) => `${count(min)}–${watts(max)}`);
+}
+
 function describeFan(fans: readonly Fan[]): string {
-  return list(fans.map((fan) => `${share(fan.speed_percent)}${turns(fan.rpm)}`));
+  return joined(fans.map((fan) => `${share(fan.speed_percent)}${turns(fan.rpm)}`));
 }
 
 function share(reading: Reading<number>): string {

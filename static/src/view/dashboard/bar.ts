@@ -1,68 +1,63 @@
 /** The controls of a dashboard: which GPUs and charts, in which arrangement, and which part of the past. */
 
-import { h, keyed, setAttribute, setShown, setText } from '../../lib/dom';
+import { button, h, KeyedRows, setAttribute, setShown, setText } from '../../lib/dom';
 import { duration, timeOfDay } from '../../lib/format';
 import { plainText } from '../../lib/text';
 import { trans } from '../../lib/translation';
-import { GPU_CHARTS, HOST_CHARTS, MIG_CHART } from '../../model/dashboard/kinds';
+import { CHART_IDS } from '../../model/dashboard/kinds';
 import { isPaused, rangeOf, resumed, SPANS_MIN, togglePaused, type DashboardState } from '../../model/dashboard/state';
-import type { GpuView } from '../../model/gpu';
-
-const CHARTS = [...GPU_CHARTS, MIG_CHART, ...HOST_CHARTS];
+import type { GpuState } from '../../model/gpu';
+import { CHARTS } from '../../wire/fields';
 
 export class DashboardBar {
   readonly element: HTMLElement;
   private readonly gpus = group(trans.__('GPUs'));
-  private readonly gpuChips = new Map<string, Chip>();
+  private readonly gpuChips = new KeyedRows(
+    this.gpus,
+    ({ index }: GpuState) => String(index),
+    ({ index }) => ({
+      element: chip(String(index), String(index), () =>
+        this.change({ ...this.state, gpus: toggled(this.state.gpus, index, this.known) }),
+      ),
+    }),
+  );
   private readonly layout = group(trans.__('Layout'));
   private readonly spans = group(trans.__('Time range'));
   private readonly charts = group(trans.__('Charts'));
   private readonly menu: HTMLDetailsElement;
-  private readonly pause = chip('');
+  private readonly pause = chip('', '', () => this.change(togglePaused(this.state, this.now_ms)));
   private readonly range = h('span', { class: 'gpumon-range' });
-  private state: DashboardState;
+  /** The GPUs that there are. */
+  private known: readonly number[] = [];
   private now_ms = 0;
 
   constructor(
-    state: DashboardState,
+    private state: DashboardState,
     private readonly change: (state: DashboardState) => void,
   ) {
-    this.state = state;
     this.menu = h(
       'details',
       { class: 'gpumon-menu' },
       h('summary', { class: 'gpumon-chip' }, trans.__('Charts')),
       this.charts,
     );
-    this.pause.addEventListener('click', () => {
-      change(togglePaused(this.state, this.now_ms));
-    });
     this.layout.append(
       ...(['apart', 'together'] as const).map((layout) =>
-        chip(layout === 'apart' ? trans.__('By GPU') : trans.__('Overlaid'), layout, () => {
-          change({ ...this.state, layout });
-        }),
+        chip(layout === 'apart' ? trans.__('By GPU') : trans.__('Overlaid'), layout, () =>
+          change({ ...this.state, layout }),
+        ),
       ),
     );
     this.spans.append(
       ...SPANS_MIN.map((minutes) =>
-        chip(duration(minutes * 60_000), String(minutes), () => {
-          change({ ...resumed(this.state), span_ms: minutes * 60_000 });
-        }),
+        chip(duration(minutes * 60_000), String(minutes), () =>
+          change({ ...resumed(this.state), span_ms: minutes * 60_000 }),
+        ),
       ),
     );
     this.charts.append(
       ...CHARTS.map(({ id, title }) =>
-        chip(title(), id, () => {
-          change({
-            ...this.state,
-            charts: toggled(
-              this.state.charts,
-              id,
-              CHARTS.map((kind) => kind.id),
-            ),
-          });
-        }),
+        chip(title(), id, () => change({ ...this.state, charts: toggled(this.state.charts, id, CHART_IDS) })),
       ),
     );
     this.element = h(
@@ -77,28 +72,15 @@ export class DashboardBar {
     );
   }
 
-  update(state: DashboardState, gpus: readonly GpuView[], now_ms: number): void {
+  update(state: DashboardState, gpus: readonly GpuState[], now_ms: number): void {
     this.state = state;
     this.now_ms = now_ms;
     setShown(this.gpus, gpus.length > 1);
     setShown(this.layout, gpus.length > 1);
-    const all = gpus.map(({ index }) => index);
-    const chips = keyed(
-      this.gpus,
-      this.gpuChips,
-      gpus,
-      ({ index }) => String(index),
-      ({ index }) => ({
-        element: chip(String(index), String(index), () => {
-          this.change({ ...this.state, gpus: toggled(this.state.gpus, index, this.known) });
-        }),
-      }),
-    );
-    this.known = all;
-    chips.forEach(({ element }, i) => {
-      const gpu = gpus[i];
-      press(element, gpu !== undefined && (state.gpus?.includes(gpu.index) ?? true));
-      setAttribute(element, 'title', gpu === undefined ? null : plainText(gpu.fullName));
+    this.known = gpus.map(({ index }) => index);
+    this.gpuChips.update(gpus, ({ element }, { index, fullName }) => {
+      press(element, state.gpus?.includes(index) ?? true);
+      setAttribute(element, 'title', plainText(fullName));
     });
     pressOne(this.layout, state.layout);
     pressOne(this.spans, isPaused(state) ? null : String(state.span_ms / 60_000));
@@ -115,12 +97,6 @@ export class DashboardBar {
     const [from_ms, to_ms] = rangeOf(state, now_ms);
     setText(this.range, paused ? trans.__('%1 to %2', timeOfDay(from_ms), timeOfDay(to_ms)) : '');
   }
-
-  private known: readonly number[] = [];
-}
-
-interface Chip {
-  element: HTMLButtonElement;
 }
 
 /** All but this one where all were chosen; else with or without it. Without any, all are shown again. */
@@ -136,10 +112,8 @@ function group(label: string): HTMLElement {
   return h('div', { class: 'gpumon-group-of-chips', role: 'group', 'aria-label': label });
 }
 
-function chip(label: string, value = '', onClick: () => void = () => undefined): HTMLButtonElement {
-  const button = h('button', { class: 'gpumon-chip', type: 'button', 'data-value': value }, label);
-  button.addEventListener('click', onClick);
-  return button;
+function chip(label: string, value: string, onClick: () => void): HTMLButtonElement {
+  return button({ class: 'gpumon-chip', 'data-value': value }, onClick, label);
 }
 
 function press(button: Element, pressed: boolean): void {

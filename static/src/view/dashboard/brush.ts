@@ -2,7 +2,6 @@
 
 import { h, setShown, setStyle } from '../../lib/dom';
 
-/** Less than this is a click. */
 const LEAST_PX = 4;
 
 export interface BrushListener {
@@ -35,7 +34,7 @@ export function addBrush(host: HTMLElement, { timeAt, onZoom, onReset }: BrushLi
       const left = host.getBoundingClientRect().left;
       setShown(shade, Math.abs(event.clientX - from) >= LEAST_PX);
       setStyle(shade, 'left', `${String(Math.min(from, event.clientX) - left)}px`);
-      setStyle(shade, 'width', `${String(Math.abs(event.clientX - from))}px`);
+      setStyle(shade, 'width', `${Math.abs(event.clientX - from)}px`);
     }
   });
   host.addEventListener('pointerup', (event) => {

@@ -1,10 +1,10 @@
 // @vitest-environment jsdom
 import { describe, expect, it, vi } from 'vitest';
 
-import type { CellRun } from '../../model/cell-log';
+import type { CellExecution } from '../../model/cell-log';
 import { CellTable } from './cell-table';
 
-function run(key: string, kernelId: string, gpu_ms: number, joules: number): CellRun {
+function run(key: string, kernelId: string, gpu_ms: number, joules: number): CellExecution {
   const cost = {
     started_ms: 0,
     ended_ms: 5000,

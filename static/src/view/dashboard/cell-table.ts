@@ -1,9 +1,9 @@
-/** The runs of notebooks' cells, the most expensive first. */
+/** The executions of notebooks' cells, the most expensive first. */
 
-import { h, keyed, setAttribute, setShown, setText } from '../../lib/dom';
+import { button, h, KeyedRows, setAttribute, setShown, setText } from '../../lib/dom';
 import { DASH, timeOfDay } from '../../lib/format';
 import { trans } from '../../lib/translation';
-import { byCost, runName, type CellOrder, type CellRun } from '../../model/cell-log';
+import { byCost, executionName, type CellOrder, type CellExecution } from '../../model/cell-log';
 import { describeCell } from '../../model/describe-cell';
 import type { NotebookHost } from '../notebook-host';
 
@@ -19,88 +19,86 @@ const MOST = 20;
 export class CellTable {
   readonly element: HTMLElement;
   private readonly body = h('tbody', {});
-  private readonly rows = new Map<string, Row>();
+  private readonly rows = new KeyedRows(
+    this.body,
+    ({ key }: CellExecution) => key,
+    ({ kernelId }) => new Row(kernelId, this.notebooks),
+  );
   private readonly heads: { id: CellOrder; element: HTMLElement }[];
   private order: CellOrder = 'gpu';
 
   constructor(
     invalidate: () => void,
-    private readonly notebooks: NotebookHost | null,
+    private readonly notebooks?: NotebookHost,
   ) {
     this.heads = COLUMNS.map(({ id, title }) => {
-      const button = h('button', { type: 'button' }, title());
-      button.addEventListener('click', () => {
+      const sort = (): void => {
         this.order = id;
         invalidate();
-      });
-      return { id, element: h('th', { class: 'gpumon-col-number', scope: 'col' }, button) };
+      };
+      return { id, element: h('th', { class: 'gpumon-col-number', scope: 'col' }, button({}, sort, title())) };
     });
     const head = h(
       'tr',
       {},
       h('th', { scope: 'col' }, trans.__('Started')),
       h('th', { scope: 'col' }, trans.__('Cell')),
+      ...this.heads.map(({ element }) => element),
     );
-    head.append(...this.heads.map(({ element }) => element));
     this.element = h(
       'section',
       { 'data-testid': 'gpumon-cells' },
-      h('h2', { class: 'gpumon-heading' }, trans.__('Cells by cost')),
+      h('h2', {}, trans.__('Cells by cost')),
       h('table', { class: 'gpumon-processes gpumon-cells' }, h('thead', {}, head), this.body),
     );
   }
 
-  update(runs: readonly CellRun[], gpus: ReadonlySet<number>): void {
-    const shown = byCost(runs, this.order, gpus).slice(0, MOST);
+  update(executions: readonly CellExecution[], gpus: ReadonlySet<number>): void {
+    const shown = byCost(executions, this.order, gpus).slice(0, MOST);
     setShown(this.element, shown.length > 0);
     for (const { id, element } of this.heads) {
       setAttribute(element, 'aria-sort', id === this.order ? 'descending' : null);
     }
-    const rows = keyed(
-      this.body,
-      this.rows,
-      shown,
-      ({ key }) => key,
-      ({ kernelId }) => new Row(kernelId, this.notebooks),
-    );
-    shown.forEach((run, i) => rows[i]?.update(run));
+    this.rows.update(shown, (row, execution) => row.update(execution));
   }
 }
 
 class Row {
   readonly element: HTMLElement;
   private readonly started = h('td', { class: 'gpumon-cell-started' });
-  private readonly name = h('button', { class: 'gpumon-process-link gpumon-process-name', type: 'button' });
+  private readonly name = button({ class: 'gpumon-process-link gpumon-process-name' }, () =>
+    this.notebooks?.open(this.kernelId),
+  );
   private readonly notebook = h('span', { class: 'gpumon-process-sub' });
-  private readonly numbers = COLUMNS.map(() => h('td', { class: 'gpumon-col-number' }));
+  private readonly numbers = COLUMNS.map(({ id }) => ({ id, element: h('td', { class: 'gpumon-col-number' }) }));
 
   constructor(
     private readonly kernelId: string,
-    private readonly notebooks: NotebookHost | null,
+    private readonly notebooks?: NotebookHost,
   ) {
-    this.name.addEventListener('click', () => {
-      notebooks?.open(kernelId);
-    });
-    this.element = h('tr', {}, this.started, h('td', {}, this.name, this.notebook), ...this.numbers);
+    this.element = h(
+      'tr',
+      {},
+      this.started,
+      h('td', {}, this.name, this.notebook),
+      ...this.numbers.map(({ element }) => element),
+    );
   }
 
-  update(run: CellRun): void {
-    setText(this.started, timeOfDay(run.cost.started_ms));
-    setText(this.name, runName(run));
-    setAttribute(this.name, 'title', run.code.slice(0, 2000));
+  update(execution: CellExecution): void {
+    setText(this.started, timeOfDay(execution.cost.started_ms));
+    setText(this.name, executionName(execution));
+    setAttribute(this.name, 'title', execution.code.slice(0, 2000));
     // After a restart of its kernel the notebook cannot be opened from here; its last known name stays.
     const name = this.notebooks?.nameOf(this.kernelId) ?? null;
     this.name.disabled = name === null;
-    const notebook = name ?? run.notebook;
-    setText(this.notebook, run.running ? trans.__('%1, running', notebook) : notebook);
-    const parts = describeCell(run.cost);
-    COLUMNS.forEach(({ id }, i) => {
+    const notebook = name ?? execution.notebook;
+    setText(this.notebook, execution.running ? trans.__('%1, running', notebook) : notebook);
+    const parts = describeCell(execution.cost);
+    for (const { id, element } of this.numbers) {
       const part = parts.find((one) => one.id === id);
-      const cell = this.numbers[i];
-      if (cell !== undefined) {
-        setText(cell, part?.brief ?? DASH);
-        setAttribute(cell, 'title', part?.title ?? null);
-      }
-    });
+      setText(element, part?.brief ?? DASH);
+      setAttribute(element, 'title', part?.title ?? null);
+    }
   }
 }

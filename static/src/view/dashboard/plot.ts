@@ -1,9 +1,9 @@
 /** One chart of a dashboard: what it is, what each of its lines says, and the lines. */
 
 import { Chart } from '../../chart/chart';
-import type { Band, ChartLine, EventMarker, Window } from '../../chart/content';
+import type { Band, ChartLine, EventMarker, TimeWindow } from '../../chart/content';
 import { roundUp } from '../../chart/ticks';
-import { h, keyed, setAttribute, setStyle, setText } from '../../lib/dom';
+import { h, KeyedRows, setAttribute, setStyle, setText } from '../../lib/dom';
 import { firstAfter, indexAt, type Timeline } from '../../lib/timeline';
 import type { Plot, PlotLine } from '../../model/dashboard/plots';
 import type { Unit } from '../../model/unit';
@@ -18,7 +18,7 @@ export interface PlotContext {
   timeline: Timeline;
   /** What the driver itself recorded, by the name of its series. */
   traces: ReadonlyMap<string, Timeline>;
-  window: Window;
+  window: TimeWindow;
   palette: Palette;
   freshness: Freshness;
   /** The moment whose values are told; `null` for now. */
@@ -36,14 +36,15 @@ export class PlotView {
   /** The arguments of the last drawing, which may have been skipped. */
   private latest: [plot: Plot, context: PlotContext, bands: readonly Band[], markers: readonly EventMarker[]] | null =
     null;
-  /** Whether it is about to be seen without another frame. */
-  private revealed = false;
-  private readonly title = h('h3', { class: 'gpumon-plot-title' });
+  private readonly title = h('h3');
   private readonly readouts = h('dl', { class: 'gpumon-readouts' });
-  private readonly values = new Map<string, Readout>();
+  private readonly values = new KeyedRows(
+    this.readouts,
+    ({ series }: PlotLine) => series,
+    (line) => this.newReadout(line),
+  );
   private readonly host = h('div', { class: 'gpumon-chart gpumon-plot-chart', 'aria-hidden': 'true' });
-  private chart: Chart | null = null;
-  private unit: Unit | null = null;
+  private readonly chart = new Chart(this.host);
   /** The line that somebody points at by its name. */
   private pointed: string | null = null;
 
@@ -53,31 +54,17 @@ export class PlotView {
     listener: PlotListener,
   ) {
     this.element = h('figure', { class: 'gpumon-plot' }, h('figcaption', {}, this.title, this.readouts), this.host);
-    this.host.addEventListener('pointermove', (event) => {
-      this.cursor.set(this.chart?.timeAt(event.clientX) ?? null);
-    });
-    this.host.addEventListener('pointerleave', () => {
-      this.cursor.set(null);
-    });
-    addBrush(this.host, { ...listener, timeAt: (clientX) => this.chart?.timeAt(clientX) ?? null });
+    cursor.track(this.host, this.chart);
+    addBrush(this.host, { ...listener, timeAt: (clientX) => this.chart.timeAt(clientX) });
   }
 
   update(plot: Plot, context: PlotContext): void {
     if (this.visibility.skips(context.freshness.now_ms)) {
       return;
     }
-    this.unit = plot.unit;
     setAttribute(this.element, 'data-plot', plot.key);
     setText(this.title, plot.title);
-    const all = [...plot.lines, ...plot.stack];
-    const rows = keyed(
-      this.readouts,
-      this.values,
-      all,
-      ({ series }) => series,
-      (line) => this.newReadout(line),
-    );
-    all.forEach((line, i) => rows[i]?.update(line, plot.unit, context));
+    this.values.update([...plot.lines, ...plot.stack], (row, line) => row.update(line, plot.unit, context));
   }
 
   /** Draws the lines, where they are seen. */
@@ -88,7 +75,6 @@ export class PlotView {
     }
     const { window, palette } = context;
     const { unit } = plot;
-    this.chart ??= this.newChart(unit, palette);
     const drawn = (line: PlotLine): ChartLine => ({
       ...recorded(line, context),
       color: colorOf(palette, line.color),
@@ -102,6 +88,8 @@ export class PlotView {
         ? ceilingOf(unit, highest)
         : highest * airOf(plot);
     this.chart.draw({
+      axis: unit,
+      style: palette,
       window,
       floor: unit.floor,
       ceiling,
@@ -126,25 +114,12 @@ export class PlotView {
   }
 
   reveal(): void {
-    this.visibility.onScreen = this.revealed = true;
-    this.chart?.measure();
-  }
-
-  setPalette(palette: Palette): void {
-    this.chart?.setStyle(palette);
+    this.visibility.onScreen = true;
+    this.chart.measure();
   }
 
   dispose(): void {
-    this.chart?.dispose();
-  }
-
-  private newChart(unit: Unit, palette: Palette): Chart {
-    const format = (value: number): string => (this.unit ?? unit).text(value);
-    const chart = new Chart(this.host, { base: unit.base, format }, palette);
-    if (this.revealed) {
-      chart.measure();
-    }
-    return chart;
+    this.chart.dispose();
   }
 
   private newReadout(line: PlotLine): Readout {
@@ -166,12 +141,8 @@ class Readout {
   constructor({ series }: PlotLine, onPointed: (pointed: boolean) => void) {
     this.value = new ReadingValue(series);
     this.element = h('div', {}, this.swatch, this.label, h('dd', {}, this.value.element));
-    this.element.addEventListener('pointerenter', () => {
-      onPointed(true);
-    });
-    this.element.addEventListener('pointerleave', () => {
-      onPointed(false);
-    });
+    this.element.addEventListener('pointerenter', () => onPointed(true));
+    this.element.addEventListener('pointerleave', () => onPointed(false));
   }
 
   update(line: PlotLine, unit: Unit, context: PlotContext): void {
@@ -202,7 +173,7 @@ function recorded({ series, trace }: PlotLine, { timeline, traces }: PlotContext
 }
 
 /** The highest value that is shown; 0 where there is none. */
-function highestOf(lines: readonly ChartLine[], window: Window): number {
+function highestOf(lines: readonly ChartLine[], window: TimeWindow): number {
   let highest = 0;
   for (const { values, times_ms = window.times_ms } of lines) {
     const end = firstAfter(times_ms, window.to_ms);

@@ -1,10 +1,10 @@
 /** Charts that belong together, under their heading. */
 
 import type { Band, EventMarker } from '../../chart/content';
-import { h, keyed, setAttribute, setShown, setText } from '../../lib/dom';
+import { h, KeyedRows, setAttribute, setShown, setText } from '../../lib/dom';
+import type { ScreenObserver } from '../../lib/screen';
 import { trans } from '../../lib/translation';
-import type { Section } from '../../model/dashboard/plots';
-import type { Palette } from '../palette';
+import type { Plot, Section } from '../../model/dashboard/plots';
 import type { PlotContext, PlotView } from './plot';
 
 /** What is marked on the charts of each GPU, by its index. */
@@ -15,14 +15,22 @@ export interface PlotAnnotations {
 
 export class SectionView {
   readonly element: HTMLElement;
-  private readonly heading = h('h2', { class: 'gpumon-heading' });
+  private readonly heading = h('h2');
   private readonly grid = h('div', { class: 'gpumon-plots' });
   private readonly missing = h('p', { class: 'gpumon-missing' });
-  private readonly plots = new Map<string, PlotView>();
+  private readonly plots = new KeyedRows(
+    this.grid,
+    ({ key }: Plot) => key,
+    () => this.newPlot(),
+    (view) => {
+      this.screen.unobserve(view.element);
+      view.dispose();
+    },
+  );
 
   constructor(
     private readonly make: () => PlotView,
-    private readonly screen: IntersectionObserver | null,
+    private readonly screen: ScreenObserver,
   ) {
     this.element = h('section', {}, this.heading, this.grid, this.missing);
   }
@@ -31,20 +39,9 @@ export class SectionView {
   update(section: Section, context: PlotContext): void {
     setText(this.heading, section.title);
     setAttribute(this.element, 'data-section', section.key);
-    const views = keyed(
-      this.grid,
-      this.plots,
-      section.plots,
-      ({ key }) => key,
-      () => this.newPlot(),
-      (view) => {
-        this.screen?.unobserve(view.element);
-        view.dispose();
-      },
-    );
     const healthy = section.gpu === null || section.gpu.now?.health.state === 'ok';
     const own = { ...context, freshness: { ...context.freshness, stale: context.freshness.stale || !healthy } };
-    section.plots.forEach((plot, i) => views[i]?.update(plot, own));
+    this.plots.update(section.plots, (view, plot) => view.update(plot, own));
     setShown(this.missing, section.missing.length > 0);
     setText(this.missing, trans.__('Not on this board or driver: %1.', section.missing.join(', ')));
   }
@@ -57,36 +54,17 @@ export class SectionView {
     }
   }
 
-  scrolled(target: Element, onScreen: boolean): void {
-    for (const plot of this.plots.values()) {
-      if (plot.element === target) {
-        plot.setOnScreen(onScreen);
-      }
-    }
-  }
-
   revealAll(): void {
-    for (const plot of this.plots.values()) {
-      plot.reveal();
-    }
-  }
-
-  setPalette(palette: Palette): void {
-    for (const plot of this.plots.values()) {
-      plot.setPalette(palette);
-    }
+    this.plots.all.forEach((plot) => plot.reveal());
   }
 
   dispose(): void {
-    for (const plot of this.plots.values()) {
-      this.screen?.unobserve(plot.element);
-      plot.dispose();
-    }
+    this.plots.update([], () => undefined);
   }
 
   private newPlot(): PlotView {
     const plot = this.make();
-    this.screen?.observe(plot.element);
+    this.screen.observe(plot.element, (onScreen) => plot.setOnScreen(onScreen));
     return plot;
   }
 }

@@ -1,14 +1,13 @@
 /** One run: how far it is, what its GPU does meanwhile, and what came of it. */
 
-import { h, setAttribute, setShown, setText } from '../../lib/dom';
+import { button, h, setAttribute, setShown, setText } from '../../lib/dom';
 import { duration, since } from '../../lib/format';
 import { plainText } from '../../lib/text';
 import { trans } from '../../lib/translation';
-import type { GpuView } from '../../model/gpu';
-import { METRICS } from '../../model/metric';
-import { shareOf, statusLevel, describeStatus, describeStep, titleOf } from '../../model/describe-run';
+import type { GpuState } from '../../model/gpu';
+import { limitOf, METRICS } from '../../model/metric';
+import { describeStep, RUN_LEVEL, RUN_STATUS, shareOf, titleOf } from '../../model/describe-run';
 import { formatted } from '../../model/unit';
-import { valueOf } from '../../model/reading';
 import type { RunDetails, RunItem, RunState } from '../../wire';
 import { severityIcon } from '../severity-icon';
 import { ReadingValue, type Freshness } from '../value';
@@ -30,7 +29,7 @@ export class RunCard {
   private readonly text = h('span', { class: 'gpumon-run-text' });
   private readonly live = h('dl', { class: 'gpumon-run-live' });
   private readonly values = LIVE.map((metric) => ({ metric, value: new ReadingValue(metric.id) }));
-  private readonly cancel = h('button', { class: 'gpumon-chip', type: 'button' }, trans.__('Cancel'));
+  private readonly cancel: HTMLElement;
   private readonly foreign = h('span', { class: 'gpumon-empty' }, trans.__('Press Ctrl-C in its terminal to stop it.'));
   private readonly error = h('p', { class: 'gpumon-run-error' });
   private readonly list = h('ol', { class: 'gpumon-run-items' });
@@ -46,28 +45,28 @@ export class RunCard {
     this.live.append(
       ...this.values.map(({ metric, value }) => h('div', {}, h('dt', {}, metric.label()), h('dd', {}, value.element))),
     );
+    this.cancel = button({ class: 'gpumon-chip' }, cancel, trans.__('Cancel'));
     this.summary.append(severityIcon(), this.title, this.status);
     this.now.append(this.step, this.bar, this.text, this.cancel, this.foreign, this.live);
     this.element.append(this.summary, this.now, this.error, this.list);
-    this.cancel.addEventListener('click', cancel);
     this.summary.addEventListener('click', () => {
       this.chosen = true;
     });
     this.element.addEventListener('toggle', this.invalidate);
   }
 
-  update(state: RunState, gpus: readonly GpuView[], freshness: Freshness, isNewest: boolean): void {
+  update(state: RunState, gpus: readonly GpuState[], freshness: Freshness, isNewest: boolean): void {
     const running = state.status === 'running';
     if (!this.chosen) {
       this.element.open = running || isNewest;
     }
     setAttribute(this.element, 'data-run', state.run);
     setAttribute(this.element, 'data-status', state.status);
-    setAttribute(this.summary, 'data-level', statusLevel(state.status));
+    setAttribute(this.summary, 'data-level', RUN_LEVEL[state.status]);
     setText(this.title, titleOf(state));
     const lasted = duration((state.ended_ms ?? freshness.now_ms) - state.started_ms);
     const began = since(state.started_ms, freshness.now_ms);
-    setText(this.status, trans.__('%1 · %2 · %3', describeStatus(state.status), began, lasted));
+    setText(this.status, trans.__('%1 · %2 · %3', RUN_STATUS()[state.status], began, lasted));
     setShown(this.now, running);
     if (running) {
       this.updateNow(state, gpus, freshness);
@@ -79,7 +78,7 @@ export class RunCard {
     }
   }
 
-  private updateNow(state: RunState, gpus: readonly GpuView[], freshness: Freshness): void {
+  private updateNow(state: RunState, gpus: readonly GpuState[], freshness: Freshness): void {
     setText(this.step, describeStep(state));
     setText(this.text, plainText(state.text));
     const share = shareOf(state);
@@ -91,7 +90,7 @@ export class RunCard {
     setShown(this.live, gpu !== undefined);
     for (const { metric, value } of this.values) {
       const now = gpu?.now ?? null;
-      const limit = now === null || metric.limit === null ? null : valueOf(metric.limit(now));
+      const limit = limitOf(metric, now);
       const { rest } = formatted(metric.unit, null, limit);
       value.update(now && metric.read(now), (one: number) => formatted(metric.unit, one, limit).main, freshness, rest);
     }

@@ -3,7 +3,7 @@
 import { h, setAttribute, setShown, setText } from '../../lib/dom';
 import { plainText } from '../../lib/text';
 import { table, trans } from '../../lib/translation';
-import type { GpuView } from '../../model/gpu';
+import type { GpuState } from '../../model/gpu';
 import { jobOf, targetsOf, type RunTarget } from '../../model/run-job';
 import type { CatalogueEntry, RunKind } from '../../wire';
 
@@ -55,7 +55,7 @@ export class Choice {
     this.what.replaceChildren(...groups.filter(({ children }) => children.length > 0));
   }
 
-  update(gpus: readonly GpuView[], busy: boolean): void {
+  update(gpus: readonly GpuState[], busy: boolean): void {
     const { entry } = this;
     setShown(this.element, entry !== undefined);
     if (entry === undefined) {

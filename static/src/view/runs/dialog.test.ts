@@ -18,12 +18,8 @@ async function open(answers: Record<string, unknown> = { 'api/v1/catalogue': CAT
   entry = new RunEntry(store, { request, setRuns }, render);
   document.body.replaceChildren(entry.button, entry.element);
   entry.button.click();
-  await vi.waitFor(() => {
-    expect(request).toHaveBeenCalled();
-  });
-  await vi.waitFor(() => {
-    expect(find('.gpumon-run-list')).not.toBeNull();
-  });
+  await vi.waitFor(() => expect(request).toHaveBeenCalled());
+  await vi.waitFor(() => expect(find('.gpumon-run-list')).not.toBeNull());
   await settled();
 }
 

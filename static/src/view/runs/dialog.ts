@@ -1,10 +1,10 @@
 /** The dialog from which workloads are run: a choice, what runs, and what did. */
 
-import { h, keyed, setShown, setText } from '../../lib/dom';
+import { h, KeyedRows, setShown, setText } from '../../lib/dom';
 import { plainText } from '../../lib/text';
 import { trans } from '../../lib/translation';
-import type { GpuView } from '../../model/gpu';
-import { describeStatus, titleOf } from '../../model/describe-run';
+import type { GpuState } from '../../model/gpu';
+import { RUN_STATUS, titleOf } from '../../model/describe-run';
 import type { Store } from '../../model/store';
 import type { Catalogue, RunDetails, RunState } from '../../wire';
 import type { Runner } from '../run-entry';
@@ -20,8 +20,11 @@ export class RunDialog {
   private readonly error = h('p', { class: 'gpumon-run-error', role: 'alert' });
   private readonly liveRegion = h('div', { class: 'gpumon-visually-hidden', role: 'status', 'aria-live': 'polite' });
   private readonly list = h('div', { class: 'gpumon-run-list' });
-  private readonly cards = new Map<string, RunCard>();
-  /** The announced status of each run. */
+  private readonly cards = new KeyedRows(
+    this.list,
+    ({ run }: RunState) => run,
+    ({ run }) => this.newCard(run),
+  );
   private readonly announced = new Map<string, string>();
 
   constructor(
@@ -41,18 +44,11 @@ export class RunDialog {
     });
   }
 
-  render(gpus: readonly GpuView[], freshness: Freshness): void {
+  render(gpus: readonly GpuState[], freshness: Freshness): void {
     const runs = [...this.store.runs.values()].sort((a, b) => b.started_ms - a.started_ms);
     const busy = runs.find(({ status, own }) => own && status === 'running');
     this.choice.update(gpus, busy !== undefined);
-    const cards = keyed(
-      this.list,
-      this.cards,
-      runs,
-      ({ run }) => run,
-      ({ run }) => this.newCard(run),
-    );
-    runs.forEach((run, i) => cards[i]?.update(run, gpus, freshness, i === 0));
+    this.cards.update(runs, (card, run) => card.update(run, gpus, freshness, run === runs[0]));
     this.announce(runs);
   }
 
@@ -71,7 +67,7 @@ export class RunDialog {
       const before = this.announced.get(run.run);
       this.announced.set(run.run, run.status);
       if (before !== run.status && (before !== undefined || run.status === 'running')) {
-        setText(this.liveRegion, `${titleOf(run)}: ${describeStatus(run.status)}`);
+        setText(this.liveRegion, `${titleOf(run)}: ${RUN_STATUS()[run.status]}`);
       }
     }
   }
@@ -85,7 +81,7 @@ export class RunDialog {
         this.showError('');
         return await response.json();
       }
-      why = plainText((await response.text()).trim()) || `HTTP ${String(response.status)}`;
+      why = plainText((await response.text()).trim()) || `HTTP ${response.status}`;
     } catch {
       why = trans.__('The server is not responding, or is too old to run workloads.');
     }

@@ -2,11 +2,10 @@
 
 import { h } from '../../lib/dom';
 import { plainText } from '../../lib/text';
-import { resultParts, describeTopic } from '../../model/describe-run';
+import { resultParts, RUN_TOPICS } from '../../model/describe-run';
 import type { RunItem } from '../../wire';
 import { severityIcon } from '../severity-icon';
 
-/** The longest text of a run that is shown. */
 const LONGEST = 2000;
 
 export function itemElement(item: RunItem): HTMLElement {
@@ -25,7 +24,7 @@ export function itemElement(item: RunItem): HTMLElement {
     case 'failed':
       return line('critical', plainText(item.id), [h('span', {}, plainText(item.error, LONGEST))]);
     case 'said':
-      return line('none', describeTopic(item.topic), [h('span', {}, plainText(item.text, LONGEST))]);
+      return line('none', RUN_TOPICS()[item.topic], [h('span', {}, plainText(item.text, LONGEST))]);
   }
 }
 

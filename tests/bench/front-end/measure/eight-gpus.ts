@@ -23,12 +23,7 @@ export async function eightGpus({ browser, gpumon, seconds }: Bench): Promise<vo
   const other = await peerCost(browser, seconds);
 
   const ok = all.percent <= TARGET_PERCENT;
-  row(
-    'browser main thread, 8 GPUs at 10 Hz, all charts open',
-    `<= ${String(TARGET_PERCENT)} % of a core`,
-    said(all),
-    ok,
-  );
+  row('browser main thread, 8 GPUs at 10 Hz, all charts open', `<= ${TARGET_PERCENT} % of a core`, said(all), ok);
   row('  the panel alone, with the charts of all its cards', '', more ? said(panel) : 'the same: there are no others');
   row('  JupyterLab before anything is open', '', said(idle));
   row(`  one chart of ${PEER}`, '', `${said(other)}; ${digits(other.percent / all.percent)} times gpumon's`);

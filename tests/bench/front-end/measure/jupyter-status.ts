@@ -29,7 +29,7 @@ export async function jupyterStatus({ browser, gpumon, peer, seconds }: Bench): 
   );
   row(
     'GET /api/status with everything open at 10 Hz, p99 against idle',
-    `<= ${String(TARGET)} x`,
+    `<= ${TARGET} x`,
     own.said,
     own.ratio <= TARGET,
   );

@@ -26,8 +26,8 @@ export async function manyGpus({ browser, seconds }: Bench): Promise<void> {
     const lab = await OpenLab.open(browser, jupyter);
     await lab.showPanel();
     const cost = await costOf(lab, browser, seconds, 'sixty-four-gpus');
-    const name = `browser main thread, ${String(GPUS)} GPUs at 1 Hz`;
-    row(name, `<= ${String(TARGET_PERCENT)} % of a core`, said(cost), cost.percent <= TARGET_PERCENT);
+    const name = `browser main thread, ${GPUS} GPUs at 1 Hz`;
+    row(name, `<= ${TARGET_PERCENT} % of a core`, said(cost), cost.percent <= TARGET_PERCENT);
     const { drawn, own_ms } = await scroll(lab, browser);
     row('  frames a second on the screen while the panel is scrolled', '60', drawn.toFixed(1), drawn >= TARGET_FPS);
     const own = 1000 / (own_ms.reduce((sum, ms) => sum + ms, 0) / own_ms.length);

@@ -27,9 +27,7 @@ export async function pixel({ browser, gpumon }: Bench): Promise<void> {
     new MutationObserver(() => {
       const { at_ms, gpu_at_ms } = tap;
       // It is written before a frame is drawn, so that the next one begins when it can be seen.
-      requestAnimationFrame(() => {
-        seen.push([Date.now() - gpu_at_ms, Date.now() - at_ms]);
-      });
+      requestAnimationFrame(() => seen.push([Date.now() - gpu_at_ms, Date.now() - at_ms]));
     }).observe(value, { characterData: true, childList: true, subtree: true });
     Object.assign(window, { gpumonSeen: seen });
   });
@@ -42,11 +40,11 @@ export async function pixel({ browser, gpumon }: Bench): Promise<void> {
   await lab.close();
   const [read, complete] = [seen.map(([age]) => age), seen.map(([, age]) => age)];
   const p99 = percentile(read, 99);
-  row('NVML read to pixel, p99, 8 GPUs at 10 Hz', `<= ${String(TARGET_MS)} ms`, said(read), p99 <= TARGET_MS);
+  row('NVML read to pixel, p99, 8 GPUs at 10 Hz', `<= ${TARGET_MS} ms`, said(read), p99 <= TARGET_MS);
   row('  of that, after the sample of all GPUs was complete', '', said(complete));
   note('from the at_ms of the first GPU to the frame after the one in which its power was written');
 }
 
 function said(ages: readonly number[]): string {
-  return `${digits(percentile(ages, 99))} ms (median ${digits(median(ages))}, ${String(ages.length)} values)`;
+  return `${digits(percentile(ages, 99))} ms (median ${digits(median(ages))}, ${ages.length} values)`;
 }

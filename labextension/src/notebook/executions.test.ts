@@ -1,7 +1,7 @@
 import type { ISessionContext } from '@jupyterlab/apputils';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
-import { Runs } from './runs';
+import { ExecutionTracker } from './executions';
 
 type Slot = (...args: unknown[]) => void;
 
@@ -22,23 +22,23 @@ const kernelChanged = new Signal();
 const statusChanged = new Signal();
 const kernel = { id: 'k', anyMessage };
 let session: { session: { kernel: unknown } | null; kernelChanged: Signal; statusChanged: Signal };
-let heard: unknown[];
-let runs: Runs;
+let received: unknown[];
+let tracker: ExecutionTracker;
 
 beforeEach(() => {
   session = { session: { kernel }, kernelChanged, statusChanged };
-  heard = [];
-  runs = new Runs(session as unknown as ISessionContext, {
-    started: (...args) => heard.push(['started', ...args]),
-    ended: (...args) => heard.push(['ended', ...args]),
-    abandoned: () => heard.push('abandoned'),
-    failed: (run, { ename }) => heard.push(['failed', run, ename]),
+  received = [];
+  tracker = new ExecutionTracker(session as unknown as ISessionContext, {
+    started: (...args) => received.push(['started', ...args]),
+    ended: (...args) => received.push(['ended', ...args]),
+    abandoned: () => received.push('abandoned'),
+    failed: (execution, { ename }) => received.push(['failed', execution, ename]),
   });
-  heard = [];
+  received = [];
 });
 
 afterEach(() => {
-  runs.dispose();
+  tracker.dispose();
 });
 
 function request(id: string, cellId?: string): void {
@@ -55,17 +55,17 @@ function answer(type: string, id: string, date: string, content = {}, metadata =
   anyMessage.emit(kernel, { direction: 'recv', msg });
 }
 
-describe('the runs of cells', () => {
+describe('the executions of cells', () => {
   it('begin when the kernel begins with them, not when they are asked for, and end with its answer', () => {
     request('r1', 'a');
     request('r2', 'b');
-    expect(heard).toEqual([]);
+    expect(received).toEqual([]);
     answer('execute_input', 'r1', '2026-11-20T10:42:07.250Z');
     answer('stream', 'r1', '2026-11-20T10:42:08Z');
     answer('execute_reply', 'r1', '2026-11-20T10:42:09.500Z');
     answer('execute_input', 'r2', '2026-11-20T10:42:09.600Z');
     const at = Date.UTC(2026, 10, 20, 10, 42);
-    expect(heard).toEqual([
+    expect(received).toEqual([
       ['started', 'r1', { cellId: 'a', kernelId: 'k', at_ms: at + 7250, count: 3, code: 'x = 1' }],
       ['ended', 'r1', at + 9500],
       ['started', 'r2', { cellId: 'b', kernelId: 'k', at_ms: at + 9600, count: 3, code: 'x = 1' }],
@@ -76,10 +76,10 @@ describe('the runs of cells', () => {
     request('r1');
     answer('execute_input', 'r1', '2026-11-20T10:42:07Z');
     answer('execute_input', 'of another client', '2026-11-20T10:42:07Z');
-    expect(heard).toEqual([]);
+    expect(received).toEqual([]);
   });
 
-  it('that are so brief that the answer comes first begin with it; those that were not run do not', () => {
+  it('that are so brief that the answer comes first begin with it; those that were not execution do not', () => {
     const date = '2026-11-20T10:42:07Z';
     const at = Date.parse(date);
     request('r1', 'a');
@@ -89,7 +89,7 @@ describe('the runs of cells', () => {
     answer('execute_reply', 'r2', date, { status: 'ok' });
     request('r3', 'c');
     answer('execute_reply', 'r3', date, { status: 'aborted' });
-    expect(heard).toEqual([
+    expect(received).toEqual([
       ['started', 'r1', { cellId: 'a', kernelId: 'k', at_ms: at - 500, count: 3, code: 'x = 1' }],
       ['ended', 'r1', at],
       ['started', 'r2', { cellId: 'b', kernelId: 'k', at_ms: at, count: 3, code: 'x = 1' }],
@@ -107,7 +107,7 @@ describe('the runs of cells', () => {
     answer('error', 'r2', date, { ename: 'KeyError' });
     request('r3', 'c');
     answer('execute_reply', 'r3', date, { status: 'ok' });
-    expect(heard.filter((one) => Array.isArray(one) && one[0] === 'failed')).toEqual([
+    expect(received.filter((one) => Array.isArray(one) && one[0] === 'failed')).toEqual([
       ['failed', 'r1', 'OutOfMemoryError'],
       ['failed', 'r2', 'KeyError'],
     ]);
@@ -116,11 +116,11 @@ describe('the runs of cells', () => {
   it('end with their kernel', () => {
     request('r1', 'a');
     statusChanged.emit(session, 'busy');
-    expect(heard).toEqual([]);
+    expect(received).toEqual([]);
     statusChanged.emit(session, 'restarting');
-    expect(heard).toEqual(['abandoned']);
+    expect(received).toEqual(['abandoned']);
     answer('execute_input', 'r1', '2026-11-20T10:42:07Z');
-    expect(heard).toEqual(['abandoned']);
+    expect(received).toEqual(['abandoned']);
   });
 
   it('are those of the present kernel', () => {
@@ -128,8 +128,8 @@ describe('the runs of cells', () => {
     kernelChanged.emit();
     request('r1', 'a');
     answer('execute_input', 'r1', '2026-11-20T10:42:07Z');
-    expect(heard).toEqual(['abandoned']);
-    runs.dispose();
+    expect(received).toEqual(['abandoned']);
+    tracker.dispose();
     expect([anyMessage, kernelChanged, statusChanged].map(({ slots }) => slots.size)).toEqual([0, 0, 0]);
   });
 });

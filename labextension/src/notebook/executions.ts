@@ -4,8 +4,7 @@ import type { KernelError } from '@gpumon/page/oom';
 import type { ISessionContext } from '@jupyterlab/apputils';
 import type { Kernel, KernelMessage } from '@jupyterlab/services';
 
-/** A run of a cell that has begun. */
-export interface StartedRun {
+export interface StartedExecution {
   cellId: string;
   kernelId: string;
   /** The kernel's clock. */
@@ -15,30 +14,30 @@ export interface StartedRun {
   code: string;
 }
 
-/** Receives the runs of a notebook's cells. `run` identifies a run; times are the kernel's clock. */
-export interface RunListener {
-  started: (run: string, what: StartedRun) => void;
-  ended: (run: string, at_ms: number) => void;
-  /** The kernel is gone or another: no run will end any more. */
+/** Receives the executions of a notebook's cells. `execution` identifies an execution; times are the kernel's clock. */
+export interface ExecutionListener {
+  started: (execution: string, what: StartedExecution) => void;
+  ended: (execution: string, at_ms: number) => void;
+  /** The kernel is gone or another: no execution will end any more. */
   abandoned: () => void;
   /** It failed, and `error` is what the kernel says of that. It may be told twice. */
-  failed?: (run: string, error: KernelError) => void;
+  failed?: (execution: string, error: KernelError) => void;
 }
 
 /**
  * Listens to the messages of a notebook's kernel. That a request was sent says nothing, since cells wait for each other:
- * a run starts with `execute_input` and ends with `execute_reply`, which name the request.
+ * an execution starts with `execute_input` and ends with `execute_reply`, which name the request.
  */
-export class Runs {
+export class ExecutionTracker {
   private kernel: Kernel.IKernelConnection | null = null;
   /** The cell of each request that has not been answered. */
-  private readonly cells = new Map<string, Pick<StartedRun, 'cellId' | 'code'>>();
+  private readonly cells = new Map<string, Pick<StartedExecution, 'cellId' | 'code'>>();
   /** Those of them that are known to run. */
   private readonly started = new Set<string>();
 
   constructor(
     private readonly session: ISessionContext,
-    private readonly listener: RunListener,
+    private readonly listener: ExecutionListener,
   ) {
     session.kernelChanged.connect(this.follow);
     session.statusChanged.connect(this.onStatus);
@@ -84,40 +83,39 @@ export class Runs {
       }
       return;
     }
-    const run = requestOf(msg);
-    const request = this.cells.get(run);
+    const execution = requestOf(msg);
+    const request = this.cells.get(execution);
     if (request === undefined) {
       return;
     }
     const at_ms = Date.parse(msg.header.date);
     const type = msg.header.msg_type;
-    // An answer and what comes with it go another way than all else, and a brief run's may be the first to arrive.
+    // An answer and what comes with it go another way than all else, and a brief execution's may be the first to arrive.
     const answered =
       type === 'execute_reply' && ['ok', 'error'].includes((msg as KernelMessage.IExecuteReplyMsg).content.status);
-    if ((type === 'execute_input' || answered) && !this.started.has(run)) {
-      this.started.add(run);
+    if ((type === 'execute_input' || answered) && !this.started.has(execution)) {
+      this.started.add(execution);
       const { execution_count: count } = msg.content as { execution_count: number | null };
       const began_ms = answered ? startOf(msg, at_ms) : at_ms;
-      this.listener.started(run, { ...request, kernelId: kernel.id, at_ms: began_ms, count });
+      this.listener.started(execution, { ...request, kernelId: kernel.id, at_ms: began_ms, count });
     }
     if (type === 'error' || (answered && 'ename' in msg.content)) {
-      this.listener.failed?.(run, msg.content as KernelError);
+      this.listener.failed?.(execution, msg.content as KernelError);
     }
     if (type === 'execute_reply') {
-      this.cells.delete(run);
-      this.started.delete(run);
-      this.listener.ended(run, at_ms);
+      this.cells.delete(execution);
+      this.started.delete(execution);
+      this.listener.ended(execution, at_ms);
     }
   };
 }
 
-/** When the run began that this answers, where the kernel tells it. */
+/** When the execution began that this answers, where the kernel tells it. */
 function startOf({ metadata }: KernelMessage.IMessage, otherwise_ms: number): number {
   const at_ms = 'started' in metadata && typeof metadata.started === 'string' ? Date.parse(metadata.started) : NaN;
   return Number.isNaN(at_ms) ? otherwise_ms : at_ms;
 }
 
-/** The request that a message belongs to. */
 function requestOf(msg: KernelMessage.IMessage): string {
   return 'msg_id' in msg.parent_header ? msg.parent_header.msg_id : '';
 }

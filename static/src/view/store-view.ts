@@ -1,0 +1,98 @@
+/** What every view of a store has: a head, a notice, a cursor, the colors around it, and its place on the screen. */
+
+import { isOnDark } from '../lib/color';
+import { setAttribute } from '../lib/dom';
+import { observeWidth, ScreenObserver } from '../lib/screen';
+import { trans } from '../lib/translation';
+import type { GpuState } from '../model/gpu';
+import { noticeOf, statusOf, type Status } from '../model/status';
+import type { Diagnosis, Store } from '../model/store';
+import { summaryOf } from '../model/summary';
+import { Cursor } from './cursor';
+import { EventMarkers } from './event-markers';
+import { Header } from './header';
+import type { View } from './mount';
+import type { NotebookHost } from './notebook-host';
+import { Notice } from './notice';
+import { readPalette, type Palette } from './palette';
+
+/** What whoever embeds a view chooses. */
+export interface ViewOptions {
+  title: string;
+  /** What to say until the first answer. */
+  connectingMessage?: string;
+  actions?: readonly HTMLElement[];
+  /** What can be done with notebooks, where the view stands beside them. */
+  notebooks?: NotebookHost;
+}
+
+/** What a view can ask of where it is mounted. */
+export interface ViewContext {
+  invalidate: () => void;
+  onRetry: () => void;
+}
+
+/** From this width on there is room for cards side by side, and for a user's column. */
+const WIDE_PX = 560;
+
+export abstract class StoreView implements View {
+  protected readonly cursor: Cursor;
+  protected readonly notice = new Notice();
+  protected readonly markers = new EventMarkers();
+  protected readonly screen: ScreenObserver;
+  protected wide = false;
+  protected abstract readonly header: Header;
+  private palette: Palette | null = null;
+  private readonly stopWidth: () => void;
+
+  constructor(
+    readonly element: HTMLElement,
+    protected readonly store: Store,
+    protected readonly options: ViewOptions & ViewContext,
+    screenMargin?: string,
+  ) {
+    this.cursor = new Cursor(options.invalidate);
+    this.screen = new ScreenObserver(screenMargin);
+    this.stopWidth = observeWidth(element, (width_px) => {
+      if (this.wide !== width_px >= WIDE_PX) {
+        this.wide = !this.wide;
+        options.invalidate();
+      }
+    });
+  }
+
+  abstract render(whole?: boolean): void;
+  abstract revealAll(): void;
+
+  themeChanged(): void {
+    this.palette = null;
+    this.options.invalidate();
+  }
+
+  dispose(): void {
+    this.stopWidth();
+    this.screen.disconnect();
+    this.element.remove();
+  }
+
+  /** Writes the head, which sums up `gpus`, and the notice. */
+  protected renderHead(gpus: readonly GpuState[], spanMin: number): { status: Status; notice: Diagnosis | null } {
+    const { store, options } = this;
+    const status = statusOf(store, Date.now());
+    const notice = noticeOf(store, status, options.connectingMessage ?? trans.__('Waiting for gpumon.'));
+    setAttribute(this.element, 'data-gpumon-state', status.state);
+    setAttribute(this.element, 'data-layout', this.wide ? 'wide' : 'compact');
+    this.header.update(store, status, gpus.length === 0 ? [] : summaryOf(gpus), spanMin, this.cursor.at_ms);
+    this.notice.update(notice, status.level);
+    return { status, notice };
+  }
+
+  /** The style sheet has light and dark colors of its own; which of them fit is told by what lies behind. */
+  protected currentPalette(): Palette {
+    if (this.palette === null) {
+      setAttribute(this.element, 'data-gpumon-scheme', isOnDark(this.element) ? 'dark' : 'light');
+      this.palette = readPalette(this.element);
+    }
+    return this.palette;
+  }
+}
