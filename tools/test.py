@@ -6,8 +6,8 @@
 One that fails does not keep the others from running. A check without a count of its own, as clippy, counts as one.
 What failed is told once more at the end, so that the last lines of a log are enough to know it.
 
-All of them together run in three lanes, since most tests wait for something: Rust, the browser, and the rest. Compilers
-give way to the tests of other lanes.
+All of them together run in three lanes, since most tests wait for something: Rust, half of the browser's, and the rest.
+Compilers give way to the tests of other lanes.
 
 The Rust tests drive real programs against the clock, beside each other, on a machine that may be busy with something
 else. So a few that fail are run once more in the end, one after the other; those that pass then count as flaky and are
@@ -229,7 +229,10 @@ SUITES = {
             UNITTEST,
         ),
     ],
-    "browser": [Suite("Chromium: JupyterLab, Notebook, page", _browser(), VITEST)],
+    "browser": [
+        Suite(f"Chromium: JupyterLab, Notebook, page, {part}", _browser(f"--shard={part}"), VITEST)
+        for part in ("1/2", "2/2")
+    ],
     "lab40": [
         Suite("JupyterLab 4.0 is installed", ["make", "--no-print-directory", "lab40"]),
         Suite(
@@ -242,8 +245,12 @@ SUITES = {
 }
 
 
-#: What runs beside each other, where all of it runs.
-LANES = [["rust"], ["browser"], ["web", "python", "lab40"]]
+#: What runs beside each other, where all of it runs: all lanes take about as long.
+LANES = [
+    SUITES["rust"],
+    SUITES["browser"][:1],
+    [*SUITES["web"], *SUITES["python"], *SUITES["lab40"], *SUITES["browser"][1:]],
+]
 
 
 def main(names: list[str]) -> int:
@@ -251,7 +258,7 @@ def main(names: list[str]) -> int:
     if unknown:
         sys.exit(f"there is no suite {unknown[0]}; there are {', '.join(SUITES)}")
     started = time.monotonic()
-    lanes = [[suite for name in lane for suite in SUITES[name]] for lane in ([names] if names else LANES)]
+    lanes = [[suite for name in names for suite in SUITES[name]]] if names else LANES
     screen = Screen()
     run_lanes(lanes, screen)
     suites = [suite for lane in lanes for suite in lane]
