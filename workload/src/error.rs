@@ -9,7 +9,7 @@ const GIB: f64 = (1_u64 << 30) as f64;
 
 /// Why a workload did not run, or not to its end.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub enum RunError {
+pub(crate) enum RunError {
     /// There is no CUDA.
     #[error(transparent)]
     Unavailable(#[from] Unavailable),

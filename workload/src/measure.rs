@@ -23,7 +23,7 @@ const STEADY: f64 = 0.005;
 
 /// How long to measure.
 #[derive(Debug, Clone, Copy)]
-pub struct Limits {
+pub(crate) struct Limits {
     /// Runs that do not count, so that clocks are up and caches warm: for so long, and one at least.
     pub warm_up: Duration,
     /// Steady times are not enough before this is over: what else is read of the device meanwhile takes its time.
@@ -34,7 +34,7 @@ pub struct Limits {
 
 /// What a run tells while it runs.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Now {
+pub(crate) enum Now {
     /// It has come to this phase.
     Phase(Phase),
     /// So much of the measuring is done, from 0 to 1: at most ten times a second.
@@ -43,10 +43,10 @@ pub enum Now {
 
 impl Limits {
     /// For a measurement.
-    pub const FULL: Self =
+    pub(crate) const FULL: Self =
         Self { warm_up: Duration::from_millis(100), least: Duration::from_millis(600), time: Duration::from_secs(2) };
     /// For a look.
-    pub const QUICK: Self =
+    pub(crate) const QUICK: Self =
         Self { warm_up: Duration::from_millis(10), least: Duration::ZERO, time: Duration::from_millis(200) };
 }
 

@@ -8,7 +8,7 @@ const MIB: u64 = 1 << 20;
 
 /// Memory of a GPU or of the host.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MemoryBudget {
+pub(crate) struct MemoryBudget {
     /// As `on GPU 0`.
     pub place: String,
     /// Nobody has it.
@@ -23,13 +23,13 @@ pub struct MemoryBudget {
 
 impl MemoryBudget {
     /// Of a GPU.
-    pub fn for_gpu(index: u32, memory: FreeMemory, cache_bytes: u64) -> Self {
+    pub(crate) fn for_gpu(index: u32, memory: FreeMemory, cache_bytes: u64) -> Self {
         let FreeMemory { free_bytes, total_bytes } = memory;
         Self { place: format!("on GPU {index}"), free_bytes, total_bytes, cache_bytes, is_shared: false }
     }
 
     /// Of this host. Where the kernel does not tell, there is no room.
-    pub fn for_host(cache_bytes: u64) -> Self {
+    pub(crate) fn for_host(cache_bytes: u64) -> Self {
         let text = bounded::text("/proc/meminfo", bounded::TABLE).unwrap_or_default();
         let bytes = |key: &str| kib(&text, key).unwrap_or(0) * 1024;
         Self {
@@ -42,13 +42,13 @@ impl MemoryBudget {
     }
 
     /// What is left to others, so that none of their allocations fails because of a workload.
-    pub fn reserve_bytes(&self) -> u64 {
+    pub(crate) fn reserve_bytes(&self) -> u64 {
         let of_all = (512 * MIB).max(self.total_bytes / 100 * 3);
         if self.is_shared { of_all.max(self.free_bytes - self.free_bytes / 4) } else { of_all }
     }
 
     /// What a workload may take.
-    pub fn usable_bytes(&self) -> u64 {
+    pub(crate) fn usable_bytes(&self) -> u64 {
         self.free_bytes.saturating_sub(self.reserve_bytes())
     }
 

@@ -10,7 +10,7 @@ use gpumon_probe::{
     sampler::{self, Options},
     vendor::ReadDepth,
 };
-use gpumon_workload::child::{self, Depth, JobFailure, ReadDriver};
+use gpumon_workload::child::{self, JobFailure, ReadDriver};
 
 use crate::{exit::Failure, options::SourceArgs};
 
@@ -39,11 +39,7 @@ pub(crate) fn run(source: &SourceArgs, args: &WorkArgs) -> Result<(), Failure> {
 struct Driver(SourceArgs);
 
 impl ReadDriver for Driver {
-    fn read(&self, depth: Depth, interval: Duration, on_sample: &mut dyn FnMut(&[GpuSample]) -> ControlFlow<()>) {
-        let depth = match depth {
-            Depth::Metered => ReadDepth::Metered,
-            Depth::Full => ReadDepth::Full,
-        };
+    fn read(&self, depth: ReadDepth, interval: Duration, on_sample: &mut dyn FnMut(&[GpuSample]) -> ControlFlow<()>) {
         let options = Options { depth, ..Options::new(interval, CommandLines::Own) };
         let on_record = |record: &Record| match record {
             Record::Sample(sample) => on_sample(&sample.gpus),

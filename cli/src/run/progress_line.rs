@@ -137,7 +137,7 @@ fn cut(text: &str, width: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use gpumon_workload::Backend;
+    use gpumon_workload::protocol::Backend;
 
     use super::*;
 

@@ -2,8 +2,9 @@
 
 use gpumon_probe::model::RunKind;
 use gpumon_workload::{
-    Backend, catalogue,
+    catalogue,
     oom::{self, Scenario},
+    protocol::Backend,
     tutorials::{CASES, Case},
 };
 use schemars::JsonSchema;
@@ -37,16 +38,13 @@ pub struct CatalogueEntry {
 impl Catalogue {
     /// All that the runner has.
     pub fn from_runner() -> Self {
-        let workloads = catalogue::all().iter().map(|workload| {
-            let about = workload.about();
-            CatalogueEntry {
-                kind: RunKind::Bench,
-                id: about.id.to_owned(),
-                title: about.id.to_owned(),
-                does: about.does.to_owned(),
-                teaches: about.teaches.to_owned(),
-                on_cpu: about.runs_on(Backend::Cpu),
-            }
+        let workloads = catalogue::all().map(|about| CatalogueEntry {
+            kind: RunKind::Bench,
+            id: about.id.to_owned(),
+            title: about.id.to_owned(),
+            does: about.does.to_owned(),
+            teaches: about.teaches.to_owned(),
+            on_cpu: about.runs_on(Backend::Cpu),
         });
         let entries = workloads
             .chain([burn()])

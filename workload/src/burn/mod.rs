@@ -34,7 +34,7 @@ use crate::{
 };
 
 /// Its name.
-pub const ID: &str = "burn";
+pub(crate) const ID: &str = "burn";
 /// So many products fit at least.
 const FEWEST: u64 = 8;
 /// A host's memory is not what is tested on a CPU, and a container may have less of it than the system tells.
@@ -44,7 +44,7 @@ const TELL_EVERY: Duration = Duration::from_secs(1);
 
 /// How to burn.
 #[derive(Debug, Clone, Copy)]
-pub struct BurnRequest {
+pub(crate) struct BurnRequest {
     /// For how long, from when the first product has been checked.
     pub time: Duration,
     /// The share of the free memory that is filled, from 0 to 1.
@@ -55,10 +55,7 @@ pub struct BurnRequest {
 
 /// The type of numbers with which a GPU, or without one the CPU, burns: the one that was asked for, or else bf16 where
 /// there are tensor cores for that, which load it most, and fp32 elsewhere.
-///
-/// # Errors
-/// Where it has no such type.
-pub fn dtype_on(device: Option<&Device>, asked: Option<Dtype>) -> Result<Dtype, RunError> {
+pub(crate) fn dtype_on(device: Option<&Device>, asked: Option<Dtype>) -> Result<Dtype, RunError> {
     let has = device.map(|device| device.capability);
     let usual = if has >= Some(needs(Dtype::Bf16)) { Dtype::Bf16 } else { Dtype::Fp32 };
     let dtype = asked.unwrap_or(usual);
@@ -73,7 +70,7 @@ pub fn dtype_on(device: Option<&Device>, asked: Option<Dtype>) -> Result<Dtype, 
 
 /// What a burn tells while it lasts.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Burning {
+pub(crate) enum Burning {
     /// It has come to this phase.
     Phase(Phase),
     /// How it goes, once a second.
@@ -108,10 +105,7 @@ trait Burnable {
 }
 
 /// Burns for as long as it is asked to, or until somebody sets `interrupted`; all memory is given back when this returns.
-///
-/// # Errors
-/// Where there is no room or no such type, or the driver fails.
-pub fn run(
+pub(crate) fn run(
     place: &Place<'_>,
     cpu: &Cpu,
     request: &BurnRequest,

@@ -90,12 +90,12 @@ impl BenchPlan {
 /// Each once, in the order in which they were named.
 fn named(ids: &[String]) -> Result<Vec<&'static dyn Workload>, JobFailure> {
     if ids.is_empty() {
-        return Ok(catalogue::all().to_vec());
+        return Ok(catalogue::ALL.to_vec());
     }
     let mut workloads: Vec<&'static dyn Workload> = Vec::new();
     for id in ids {
         let found = catalogue::find(id).ok_or_else(|| {
-            let valid = catalogue::all().iter().map(|workload| workload.about().id);
+            let valid = catalogue::all().map(|about| about.id);
             let cure =
                 nearest(id, valid).map_or("see `gpumon bench list`".to_owned(), |id| format!("did you mean '{id}'?"));
             JobFailure::usage(format!("unknown workload '{id}': {cure}"))
@@ -141,7 +141,7 @@ mod tests {
             named(&words).map(|found| found.iter().map(|workload| workload.about().id).collect::<Vec<_>>())
         };
         assert_eq!(ids(&["triad", "copy", "triad"]).unwrap(), ["triad", "copy"]);
-        assert_eq!(ids(&[]).unwrap().len(), catalogue::all().len());
+        assert_eq!(ids(&[]).unwrap().len(), catalogue::ALL.len());
         assert!(ids(&["traid"]).unwrap_err().message.contains("did you mean 'triad'?"));
         assert!(ids(&["frobnicate"]).unwrap_err().message.contains("gpumon bench list"));
     }

@@ -36,10 +36,7 @@ use signal_hook::{
     flag,
 };
 
-pub use self::{
-    failure::JobFailure,
-    readings::{Depth, ReadDriver},
-};
+pub use self::{failure::JobFailure, readings::ReadDriver};
 use crate::protocol::{Backend, BackendChoice, Job, Line, Report, exit_code};
 
 /// Gets each report as it comes.

@@ -7,10 +7,9 @@ use std::{
     sync::Arc,
 };
 
-use super::{
-    JobFailure, ReadDriver,
-    readings::{Depth, Readings},
-};
+use gpumon_probe::vendor::ReadDepth;
+
+use super::{JobFailure, ReadDriver, readings::Readings};
 use crate::{
     cuda::{CudaError, Device, Driver},
     gpu::Gpu,
@@ -152,7 +151,7 @@ impl Placement {
 }
 
 fn readings_of(driver: &Arc<dyn ReadDriver>, devices: &[Device]) -> Readings {
-    Readings::start(driver, devices.iter().map(|device| device.uuid.clone()).collect(), Depth::Metered)
+    Readings::start(driver, devices.iter().map(|device| device.uuid.clone()).collect(), ReadDepth::Metered)
 }
 
 fn occupied(device: &Device, others: &OtherProcesses) -> String {

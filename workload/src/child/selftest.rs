@@ -2,15 +2,9 @@
 
 use std::{thread, time::Duration};
 
-use gpumon_probe::model::now_ms;
+use gpumon_probe::{model::now_ms, vendor::ReadDepth};
 
-use super::{
-    Context, JobFailure, Reporter,
-    failure::code_of,
-    placement::Placement,
-    readings::{Depth, Readings},
-    worse,
-};
+use super::{Context, JobFailure, Reporter, failure::code_of, placement::Placement, readings::Readings, worse};
 use crate::{
     cuda::Device,
     error::RunError,
@@ -54,7 +48,7 @@ pub(super) fn run(job: &SelftestJob, context: &Context<'_>, report: &mut Reporte
     };
     let devices = all(&placement)?;
     let readings =
-        Readings::start(context.driver, devices.iter().map(|device| device.uuid.clone()).collect(), Depth::Full);
+        Readings::start(context.driver, devices.iter().map(|device| device.uuid.clone()).collect(), ReadDepth::Full);
     let steps = ALL.len() * placement.gpus.len();
     report(Report::Begun { title: "selftest".to_owned(), devices: placement.names(), steps });
     if let Some(why) = alone {

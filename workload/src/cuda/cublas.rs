@@ -28,7 +28,6 @@ type Status = c_int;
 type Create = unsafe extern "C" fn(*mut Handle) -> Status;
 type Destroy = unsafe extern "C" fn(Handle) -> Status;
 type SetStream = unsafe extern "C" fn(Handle, Handle) -> Status;
-type GetVersion = unsafe extern "C" fn(Handle, *mut c_int) -> Status;
 type Gemm = unsafe extern "C" fn(
     Handle,
     c_int,
@@ -52,18 +51,16 @@ type Gemm = unsafe extern "C" fn(
 ) -> Status;
 
 /// The library with a handle.
-pub struct Cublas {
+pub(crate) struct Cublas {
     gemm: Gemm,
     destroy: Destroy,
     set_stream: SetStream,
     handle: Handle,
-    /// As 13.1.0, where it says so.
-    pub version: String,
 }
 
 /// The types of one product: each a `cudaDataType_t`, and a `cublasComputeType_t` for how it is computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum GemmType {
+pub(crate) enum GemmType {
     /// 64 bits.
     Fp64,
     /// 32 bits, by the ordinary units.
@@ -80,7 +77,7 @@ pub enum GemmType {
 
 /// What keeps it from being used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum CublasError {
+pub(crate) enum CublasError {
     /// It is not there.
     #[error(
         "there is no cuBLAS to compare with: install the package nvidia-cublas into the Python that you use, or name \
@@ -108,10 +105,7 @@ impl GemmType {
 
 impl Cublas {
     /// Finds and starts it for the GPU of this context.
-    ///
-    /// # Errors
-    /// Where there is none, or it does not start.
-    pub fn open(_: &Context) -> Result<Self, CublasError> {
+    pub(crate) fn open(_: &Context) -> Result<Self, CublasError> {
         let library = load().ok_or(CublasError::NotFound)?;
         // SAFETY: each name stands beside the type that `cublas_v2.h` gives its function.
         let functions = unsafe {
@@ -119,31 +113,20 @@ impl Cublas {
                 let create = *library.get::<Create>(b"cublasCreate_v2\0").ok()?;
                 let destroy = *library.get::<Destroy>(b"cublasDestroy_v2\0").ok()?;
                 let set_stream = *library.get::<SetStream>(b"cublasSetStream_v2\0").ok()?;
-                let get_version = *library.get::<GetVersion>(b"cublasGetVersion_v2\0").ok()?;
                 let gemm = *library.get::<Gemm>(b"cublasGemmEx\0").ok()?;
-                Some((create, destroy, set_stream, get_version, gemm))
+                Some((create, destroy, set_stream, gemm))
             })()
         };
-        let (create, destroy, set_stream, get_version, gemm) = functions.ok_or(CublasError::NotFound)?;
+        let (create, destroy, set_stream, gemm) = functions.ok_or(CublasError::NotFound)?;
         let mut handle = ptr::null_mut();
         // SAFETY: the pointer outlives the call, and the context is current on its thread, which is this one.
         done(unsafe { create(&raw mut handle) }, "start")?;
-        let mut number = 0;
-        // SAFETY: the handle is its own, and the number outlives the call.
-        unsafe { get_version(handle, &raw mut number) };
-        let version = format!("{}.{}.{}", number / 10_000, number / 100 % 100, number % 100);
-        Ok(Self { gemm, destroy, set_stream, handle, version })
+        Ok(Self { gemm, destroy, set_stream, handle })
     }
 
     /// Puts a product into the stream: what `multiply` of the own kernels computes, of matrices of `n` rows that lie
     /// `pitch` apart, row by row, or step by step where that is said.
-    ///
-    /// # Errors
-    /// Where it refuses.
-    ///
-    /// # Panics
-    /// Where a matrix is not there.
-    pub fn multiply<'scope>(
+    pub(crate) fn multiply<'scope>(
         &self,
         queue: &Queue<'_, 'scope>,
         types: GemmType,

@@ -13,7 +13,7 @@ const NOT_SUPPORTED: i32 = 801;
 
 /// What was put into a stream's queue, to be started as often as one likes. It owns the memory and the kernels that it
 /// uses, since it knows them by their addresses.
-pub struct Graph {
+pub(crate) struct Graph {
     context: Rc<Context>,
     pub(super) handle: Handle,
     memory: Vec<DeviceMemory>,
@@ -51,7 +51,7 @@ impl Graph {
     }
 
     /// The memory that it was made with, in that order.
-    pub fn memory(&self) -> &[DeviceMemory] {
+    pub(crate) fn memory(&self) -> &[DeviceMemory] {
         &self.memory
     }
 }

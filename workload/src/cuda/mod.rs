@@ -33,21 +33,21 @@ mod tensor_map;
 mod unavailable;
 mod virtual_memory;
 
-pub use self::{
+pub use self::unavailable::Unavailable;
+pub(crate) use self::{
     attribute::Attribute,
     context::{Context, FreeMemory},
     cublas::{Cublas, CublasError, GemmType},
     device::Device,
-    driver::{Driver, Version},
+    driver::Driver,
     error::CudaError,
     graph::Graph,
     memory::DeviceMemory,
     module::{Argument, Code, Kernel, Module},
     pinned::PinnedMemory,
-    pool::{Pool, PoolMemory, PoolSize},
+    pool::{Pool, PoolSize},
     queue::{Grid, Plain, Queue},
     stream::{Elapsed, Stream},
     tensor_map::{Element, TensorMap},
-    unavailable::Unavailable,
     virtual_memory::{AddressRange, PhysicalMemory},
 };

@@ -20,7 +20,7 @@ const LOG_BYTES: usize = 8192;
 const MAX_DYNAMIC_SHARED_BYTES: i32 = 8;
 
 /// Kernels on a device.
-pub struct Module {
+pub(crate) struct Module {
     context: Rc<Context>,
     handle: Handle,
     code: Code,
@@ -28,7 +28,7 @@ pub struct Module {
 
 /// Kernels as they come to a driver.
 #[derive(Debug, Clone, Copy)]
-pub enum Code {
+pub(crate) enum Code {
     /// PTX, which the driver compiles.
     Ptx(&'static str),
     /// Machine code for one architecture, with a listing that says what each kernel takes.
@@ -36,7 +36,7 @@ pub enum Code {
 }
 
 /// A kernel of a module.
-pub struct Kernel {
+pub(crate) struct Kernel {
     pub(super) handle: Handle,
     pub(super) name: String,
     /// Shared memory beyond what its code names.
@@ -48,7 +48,7 @@ pub struct Kernel {
 }
 
 /// What a kernel is given.
-pub enum Argument<'scope> {
+pub(crate) enum Argument<'scope> {
     /// Memory that it reads.
     In(&'scope DeviceMemory),
     /// Memory that it writes.
@@ -97,10 +97,7 @@ impl Module {
     }
 
     /// The kernel of this name.
-    ///
-    /// # Errors
-    /// Where the module has none.
-    pub fn kernel(self: &Rc<Self>, name: &str) -> Result<Kernel, CudaError> {
+    pub(crate) fn kernel(self: &Rc<Self>, name: &str) -> Result<Kernel, CudaError> {
         let driver = self.context.driver();
         let symbol = CString::new(name).unwrap_or_default();
         let mut handle = ptr::null_mut();
@@ -124,10 +121,7 @@ impl Drop for Module {
 
 impl Kernel {
     /// The kernel with so much shared memory for each block, beyond what its code names.
-    ///
-    /// # Errors
-    /// Where a block of this device cannot have so much.
-    pub fn with_shared_memory(mut self, bytes: u32) -> Result<Self, CudaError> {
+    pub(crate) fn with_shared_memory(mut self, bytes: u32) -> Result<Self, CudaError> {
         let driver = self.module.context.driver();
         // SAFETY: the handle is the driver's.
         let code =

@@ -8,10 +8,7 @@ const ALREADY_ENABLED: i32 = 704;
 impl Context {
     /// Lets this device reach the other's memory without the host between them. False where the hardware has no way:
     /// copies go over the host then.
-    ///
-    /// # Errors
-    /// Where the driver fails.
-    pub fn reach(&self, other: &Self) -> Result<bool, CudaError> {
+    pub(crate) fn reach(&self, other: &Self) -> Result<bool, CudaError> {
         let driver = self.driver();
         let (own, its) = (self.device.index, other.device.index);
         let mut can = 0;

@@ -25,13 +25,10 @@ use std::{
 };
 
 use self::{device::Device, model::Model, on_cuda::OnCuda, scenario_context::Note};
-pub use self::{
-    scenario::Scenario,
-    scenario_context::ScenarioContext,
-    scenarios::{all, find},
-    stop::Stop,
-};
-pub use crate::protocol::MemoryLevel;
+pub use self::{scenario::Scenario, scenarios::all};
+pub(crate) use self::{scenario_context::ScenarioContext, scenarios::find, stop::Stop};
+#[cfg(test)]
+use crate::protocol::MemoryLevel;
 use crate::{
     bench::Place,
     protocol::{OomJob, Phase, Report, Topic},
@@ -39,16 +36,16 @@ use crate::{
 
 /// What a demonstration is given beside the job.
 #[derive(Debug, Clone, Default)]
-pub struct Setting {
+pub(crate) struct Setting {
     /// As much as it may hold at a time, where that is less than what the reserve leaves.
-    pub cap_bytes: Option<u64>,
+    pub(crate) cap_bytes: Option<u64>,
     /// The program, with arguments, that works as the other process: it calls [`second::work`] with the UUID of the
     /// device, which is added to them. Without one, what needs another process fails.
-    pub second: Vec<OsString>,
+    pub(crate) second: Vec<OsString>,
 }
 
 /// Shows a scenario, reports what happens, gives everything back, and returns the exit code. Setting `interrupted` frees the memory at once.
-pub fn run(
+pub(crate) fn run(
     job: &OomJob,
     place: &Place<'_>,
     setting: &Setting,

@@ -33,7 +33,7 @@ const RARELY: Duration = Duration::from_secs(1);
 const SETTLING: Duration = Duration::from_secs(2);
 
 /// What a scenario stands on.
-pub struct ScenarioContext<'a> {
+pub(crate) struct ScenarioContext<'a> {
     pub(crate) device: &'a dyn Device,
     cap_bytes: Option<u64>,
     reserve_bytes: u64,

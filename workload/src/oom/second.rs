@@ -29,13 +29,13 @@ struct Ask {
 
 /// What it found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Answer {
+pub(crate) struct Answer {
     /// Free before it asked.
-    pub free_bytes: u64,
+    pub(super) free_bytes: u64,
     /// The driver's words where it got nothing.
-    pub refusal: Option<String>,
+    pub(super) refusal: Option<String>,
     /// Whether it was for want of memory.
-    pub is_out_of_memory: bool,
+    pub(super) is_out_of_memory: bool,
 }
 
 impl Answer {

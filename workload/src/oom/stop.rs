@@ -4,7 +4,7 @@ use crate::{cuda::CudaError, error::gib};
 
 /// Why a demonstration did not come to its end.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub enum Stop {
+pub(crate) enum Stop {
     /// There is no such scenario.
     #[error("there is no scenario '{0}'; see `gpumon oom list`")]
     Unknown(String),
@@ -54,7 +54,7 @@ pub enum Stop {
 
 impl Stop {
     /// What it comes to for a script.
-    pub fn exit_code(&self) -> u8 {
+    pub(crate) fn exit_code(&self) -> u8 {
         match self {
             Self::Unknown(_) => 2,
             Self::NoRoom { .. } | Self::BackedOff { .. } => 5,

@@ -14,16 +14,15 @@ mod sample_window;
 
 use std::{sync::atomic::AtomicBool, time::Duration};
 
-pub use self::{
+pub(crate) use self::{
     expectation::{Expectation, Whose},
     loads::ALL,
     sample_window::SampleWindow,
 };
-pub use crate::protocol::{Check, Unit, Verdict};
 use crate::{error::RunError, gpu::Gpu};
 
 /// A load of which it is known what it is.
-pub trait KnownLoad: Sync {
+pub(crate) trait KnownLoad: Sync {
     /// Its name, as `read`.
     fn id(&self) -> &'static str;
 
@@ -37,14 +36,11 @@ pub trait KnownLoad: Sync {
 
     /// Puts it on the GPU for a while, and says when that was and what readings should say of it. `None` where this GPU
     /// cannot do it.
-    ///
-    /// # Errors
-    /// Where there is no room for it, what it computed is wrong, or the driver fails.
     fn put_on(&self, context: &LoadContext<'_>) -> Result<Option<Made>, RunError>;
 }
 
 /// Where a load is put on, and for how long.
-pub struct LoadContext<'a> {
+pub(crate) struct LoadContext<'a> {
     /// The GPU.
     pub gpu: &'a Gpu,
     /// How long it lasts.
@@ -56,7 +52,7 @@ pub struct LoadContext<'a> {
 }
 
 /// What a load made.
-pub struct Made {
+pub(crate) struct Made {
     /// When it began, in ms since 1970.
     pub from_ms: u64,
     /// When it ended.

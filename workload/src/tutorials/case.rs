@@ -25,7 +25,7 @@ pub struct Variant {
     /// Where it runs.
     pub backend: Backend,
     /// What a framework takes for it; `None` where nobody has measured that.
-    pub framework: Option<Framework>,
+    pub(crate) framework: Option<Framework>,
     pub(super) program: Program,
 }
 
@@ -34,13 +34,13 @@ pub(super) const MEASURED: &str = "2026-11";
 
 /// The time that a framework takes, by the host's clock and with everything that it does around the work.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Framework {
+pub(crate) struct Framework {
     /// As `CuPy`.
     pub name: &'static str,
     /// How long, in us.
-    pub us: f64,
+    pub(crate) us: f64,
     /// On what that was measured.
-    pub on: &'static str,
+    pub(crate) on: &'static str,
 }
 
 /// What is done.

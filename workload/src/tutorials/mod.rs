@@ -11,9 +11,9 @@ mod pair;
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use self::case::{MEASURED, Program};
+use self::case::{Framework, MEASURED, Program};
 pub use self::{
-    case::{Case, Framework, Variant},
+    case::{Case, Variant},
     cases::CASES,
 };
 use crate::{
@@ -27,26 +27,26 @@ use crate::{
 };
 
 /// Where rows run.
-pub struct Places<'a> {
+pub(crate) struct Places<'a> {
     /// The GPU of those variants that need one; without it they are skipped.
-    pub gpu: Option<&'a Gpu>,
+    pub(crate) gpu: Option<&'a Gpu>,
     /// The CPU.
-    pub cpu: &'a Cpu,
+    pub(crate) cpu: &'a Cpu,
     /// Of which variants: those of a GPU, those of the CPU, or both where it names none.
-    pub only: Option<Backend>,
+    pub(crate) only: Option<Backend>,
 }
 
 /// How rows run.
 #[derive(Debug, Clone, Copy)]
-pub struct How {
+pub(crate) struct How {
     /// How long to measure each variant.
-    pub limits: Limits,
+    pub(crate) limits: Limits,
     /// Whether small sizes will do. Their times are not compared with a framework's.
-    pub quick: bool,
+    pub(crate) quick: bool,
 }
 
 /// What there is to say while rows run.
-pub enum News {
+pub(crate) enum News {
     /// What a variant does now.
     Now {
         /// Which it is, counted from 0 over all that run.
@@ -88,12 +88,12 @@ impl From<Shown> for Found {
 }
 
 /// The row of this name.
-pub fn find(id: &str) -> Option<&'static Case> {
+pub(crate) fn find(id: &str) -> Option<&'static Case> {
     CASES.iter().find(|case| case.id == id)
 }
 
 /// The variants of rows that run there, in their order.
-pub fn steps<'a>(
+pub(crate) fn steps<'a>(
     cases: &'a [&'static Case],
     only: Option<Backend>,
 ) -> impl Iterator<Item = (&'static Case, &'static Variant)> + 'a {
@@ -103,10 +103,7 @@ pub fn steps<'a>(
 
 /// Runs rows, and tells what each variant has shown as soon as it has. Who sets `interrupted` ends it with the variant
 /// that runs.
-///
-/// # Errors
-/// Where the driver fails: nothing that follows would come to its end. What failed was told before.
-pub fn run(
+pub(crate) fn run(
     cases: &[&'static Case],
     places: &Places<'_>,
     how: How,

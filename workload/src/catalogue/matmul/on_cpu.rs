@@ -51,9 +51,6 @@ impl<T: CpuProduct> Factors<T> {
     }
 
     /// Multiplies them.
-    ///
-    /// # Panics
-    /// Where the result has another size.
     pub(crate) fn multiply(&self, out: &mut [T]) {
         multiply_by_all(out, &self.a, &self.b, self.n);
     }

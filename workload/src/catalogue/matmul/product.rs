@@ -159,9 +159,6 @@ impl<'gpu> Product<'gpu> {
 impl Ready<'_> {
     /// Multiplies, into this memory from this byte on. However often that is done, the result is the same to the bit: no
     /// kernel leaves it to chance in which order an element is added up.
-    ///
-    /// # Panics
-    /// Where the memory ends before the result does.
     pub(crate) fn launch<'scope>(
         &'scope self,
         queue: &Queue<'_, 'scope>,

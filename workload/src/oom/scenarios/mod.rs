@@ -30,6 +30,6 @@ pub fn all() -> &'static [&'static Scenario] {
 }
 
 /// The one with this name.
-pub fn find(id: &str) -> Option<&'static Scenario> {
+pub(crate) fn find(id: &str) -> Option<&'static Scenario> {
     all().iter().copied().find(|scenario| scenario.id == id)
 }
