@@ -19,24 +19,18 @@ use crate::{
     workload::{Prepared, Size, Workload},
 };
 
-/// Where to run.
 pub(crate) enum Place<'a> {
-    /// On this GPU.
     Cuda(&'a Gpu),
-    /// On this CPU, with all its threads.
     Cpu(&'a Cpu),
 }
 
-/// How to run.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Request {
     /// The type of the elements; the workload's usual one where nobody says.
     pub dtype: Option<Dtype>,
     /// How large it is; the workload's usual size where nobody says, or it has no such size.
     pub amount: Option<Amount>,
-    /// By what it runs on a GPU.
     pub engine: Engine,
-    /// How long to measure.
     pub limits: Limits,
 }
 
@@ -125,7 +119,6 @@ pub(crate) fn run(
     })
 }
 
-/// What came of the runs.
 struct Run {
     samples: Vec<crate::workload::Sample>,
     stopped: Stopped,
@@ -163,7 +156,6 @@ impl Run {
 }
 
 impl Place<'_> {
-    /// Which of both kinds it is.
     pub(crate) fn backend(&self) -> Backend {
         match self {
             Self::Cuda(_) => Backend::Cuda,
@@ -171,7 +163,6 @@ impl Place<'_> {
         }
     }
 
-    /// How much memory it has, at this moment.
     pub(crate) fn memory_budget(&self) -> Result<MemoryBudget, RunError> {
         match self {
             Self::Cuda(gpu) => Ok(gpu.memory_budget()?),
@@ -201,7 +192,6 @@ impl Place<'_> {
         }
     }
 
-    /// What it is.
     pub(crate) fn name(&self) -> DeviceName {
         match self {
             Self::Cuda(gpu) => gpu.device().into(),

@@ -4,7 +4,6 @@ use rayon::prelude::*;
 
 use crate::{double_double::DoubleDouble, protocol::Verification, random, real::Real};
 
-/// What an element should be.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Expected {
     pub(crate) value: DoubleDouble,
@@ -43,7 +42,6 @@ impl Verification {
         }
     }
 
-    /// So many elements, of which so many are wrong.
     pub(crate) fn from_counts(
         checked: u64,
         wrong: u64,
@@ -54,7 +52,6 @@ impl Verification {
         Self { ok: checked > 0 && wrong == 0, checked, wrong, first_wrong, largest_error, tolerance }
     }
 
-    /// One element with its error.
     pub(crate) fn for_element(index: u64, error: f64, tolerance: f64) -> Self {
         // No number is not within any tolerance.
         let is_right = error <= tolerance;

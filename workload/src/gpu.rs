@@ -26,7 +26,6 @@ pub(crate) fn thread_each(elements: u64) -> Grid {
     Grid { blocks: elements.div_ceil(u64::from(THREADS)).max(1) as u32, threads: THREADS }
 }
 
-/// A GPU with its stream.
 pub(crate) struct Gpu {
     /// The stream stands first, so that it ends before its context.
     pub(crate) stream: Stream,
@@ -45,7 +44,6 @@ pub(crate) struct Neighbour {
 }
 
 impl Gpu {
-    /// Makes the GPU work for this thread.
     pub(crate) fn open(device: &Device) -> Result<Self, CudaError> {
         let context = Context::new(device)?;
         Ok(Self { stream: context.stream()?, context, is_shared: false, neighbour: None, is_beside_others: false })
@@ -85,12 +83,10 @@ impl Gpu {
         Ok(next.map(|next| Neighbour { device: next.clone(), is_shared: self.is_shared || self.is_beside_others }))
     }
 
-    /// What it is.
     pub(crate) fn device(&self) -> &Device {
         &self.context.device
     }
 
-    /// How much memory it has, at this moment.
     pub(crate) fn memory_budget(&self) -> Result<MemoryBudget, CudaError> {
         let cache = self.device().attribute(Attribute::L2CacheBytes).unwrap_or(0).max(0);
         let budget = MemoryBudget::for_gpu(self.device().index, self.context.memory()?, cache as u64);
@@ -105,12 +101,10 @@ impl Gpu {
         Ok(self.stream.time(work)?.into())
     }
 
-    /// A kernel of this code.
     pub(crate) fn kernel(&self, code: Code, name: &str) -> Result<Kernel, CudaError> {
         self.context.load(code)?.kernel(name)
     }
 
-    /// A memory of zeros.
     pub(crate) fn zeroed(&self, bytes: u64) -> Result<DeviceMemory, CudaError> {
         let memory = self.context.allocate(bytes)?;
         self.stream.run(|queue| queue.fill(&memory, 0))?;
@@ -124,7 +118,6 @@ impl Gpu {
         Ok(memory)
     }
 
-    /// Leaves nothing in a memory that is a number.
     pub(crate) fn poison(&self, memory: &DeviceMemory) -> Result<(), CudaError> {
         self.stream.run(|queue| queue.fill(memory, POISON)).map(drop)
     }
@@ -141,14 +134,12 @@ impl Gpu {
         Ok(memory)
     }
 
-    /// Memory with these elements in it.
     pub(crate) fn upload<T: Plain>(&self, elements: &[T]) -> Result<DeviceMemory, CudaError> {
         let memory = self.context.allocate(size_of_val(elements) as u64)?;
         self.stream.run(|queue| queue.copy_in(&memory, elements))?;
         Ok(memory)
     }
 
-    /// All that is in a memory.
     pub(crate) fn download<T: Plain + Default>(&self, memory: &DeviceMemory) -> Result<Vec<T>, CudaError> {
         let mut elements = vec![T::default(); memory.bytes() as usize / size_of::<T>()];
         self.stream.run(|queue| queue.copy_out(&mut elements, memory, 0))?;
@@ -184,12 +175,10 @@ impl From<&Device> for DeviceName {
 }
 
 impl Neighbour {
-    /// What it is.
     pub(crate) fn device(&self) -> &Device {
         &self.device
     }
 
-    /// Makes it work for this thread.
     pub(crate) fn open(&self) -> Result<Gpu, CudaError> {
         let gpu = Gpu::open(&self.device)?;
         Ok(if self.is_shared { gpu.shared() } else { gpu })

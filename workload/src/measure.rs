@@ -21,7 +21,6 @@ const TELL_EVERY: Duration = Duration::from_millis(100);
 /// The times are steady where their deviation is so much of their mean.
 const STEADY: f64 = 0.005;
 
-/// How long to measure.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
     /// Runs that do not count, so that clocks are up and caches warm: for so long, and one at least.
@@ -32,10 +31,8 @@ pub(crate) struct Limits {
     pub time: Duration,
 }
 
-/// What a run tells while it runs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Now {
-    /// It has come to this phase.
     Phase(Phase),
     /// So much of the measuring is done, from 0 to 1: at most ten times a second.
     Share(f64),
@@ -50,7 +47,6 @@ impl Limits {
         Self { warm_up: Duration::from_millis(10), least: Duration::ZERO, time: Duration::from_millis(200) };
 }
 
-/// Runs it until it has been enough, and tells how far that is.
 pub(crate) fn measure(
     work: &mut dyn Prepared,
     limits: &Limits,

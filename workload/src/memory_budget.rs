@@ -6,14 +6,11 @@ use crate::{cuda::FreeMemory, error::RunError};
 
 const MIB: u64 = 1 << 20;
 
-/// Memory of a GPU or of the host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct MemoryBudget {
     /// As `on GPU 0`.
     pub place: String,
-    /// Nobody has it.
     pub free_bytes: u64,
-    /// All there is.
     pub total_bytes: u64,
     /// The cache in front of it, which hides it from arrays that fit in there.
     pub cache_bytes: u64,
@@ -22,7 +19,6 @@ pub(crate) struct MemoryBudget {
 }
 
 impl MemoryBudget {
-    /// Of a GPU.
     pub(crate) fn for_gpu(index: u32, memory: FreeMemory, cache_bytes: u64) -> Self {
         let FreeMemory { free_bytes, total_bytes } = memory;
         Self { place: format!("on GPU {index}"), free_bytes, total_bytes, cache_bytes, is_shared: false }
@@ -47,12 +43,10 @@ impl MemoryBudget {
         if self.is_shared { of_all.max(self.free_bytes - self.free_bytes / 4) } else { of_all }
     }
 
-    /// What a workload may take.
     pub(crate) fn usable_bytes(&self) -> u64 {
         self.free_bytes.saturating_sub(self.reserve_bytes())
     }
 
-    /// Refuses what is too large.
     pub(crate) fn check(&self, id: &'static str, needed_bytes: u64) -> Result<(), RunError> {
         if needed_bytes <= self.usable_bytes() { Ok(()) } else { Err(self.too_large(id, needed_bytes)) }
     }

@@ -17,13 +17,11 @@ pub(crate) const WORD_BYTES: u64 = 8;
 
 /// Something that can be run: on a GPU, on the CPU, or on both.
 pub(crate) trait Workload: Sync {
-    /// What it is.
     fn about(&self) -> &About;
 
     /// How large it is where nobody says.
     fn usual_n(&self, backend: Backend, dtype: Dtype, budget: &MemoryBudget) -> u64;
 
-    /// What it takes and does.
     fn cost(&self, size: Size) -> Cost;
 
     /// Memory that it holds where it runs on the CPU, with what the check takes.
@@ -72,9 +70,7 @@ pub(crate) trait Workload: Sync {
     }
 }
 
-/// A workload that is ready to run.
 pub(crate) trait Prepared {
-    /// Runs it once.
     fn run(&mut self) -> Result<Sample, RunError>;
 
     /// Checks every element of the last result against a reference of higher precision.
@@ -100,7 +96,6 @@ pub struct About {
     pub extent: Extent,
 }
 
-/// How large a workload is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Size {
     /// Elements of each array, or rows of each square matrix, as [`About::extent`] says.
@@ -109,7 +104,6 @@ pub(crate) struct Size {
     pub dtype: Dtype,
 }
 
-/// How long one run took.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Sample {
     /// By the device's clock; `None` on the CPU, which has no other clock than the host's.
@@ -119,7 +113,6 @@ pub(crate) struct Sample {
 }
 
 impl Sample {
-    /// How long the CPU takes for this.
     pub(crate) fn on_cpu(work: impl FnOnce()) -> Self {
         let begun = Instant::now();
         work();
@@ -140,7 +133,6 @@ impl From<Elapsed> for Sample {
 }
 
 impl Size {
-    /// The bytes of an array of so many elements.
     pub(crate) fn bytes(self) -> u64 {
         self.n.saturating_mul(self.dtype.bytes())
     }
@@ -157,7 +149,6 @@ impl About {
         self.backends.contains(&backend)
     }
 
-    /// That it does not have this type.
     pub(crate) fn no_such(&self, dtype: Dtype) -> RunError {
         RunError::NoSuchType { id: self.id, dtype, valid: self.dtypes }
     }

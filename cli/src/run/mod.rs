@@ -44,15 +44,12 @@ use crate::{
     options::{SourceArgs, Time},
 };
 
-/// Who shows what is reported.
 pub(crate) trait View {
     /// A line, as it came and as what it means.
     fn on_line(&mut self, raw: &str, line: Line) -> Result<(), Failure>;
 
-    /// Some time has passed.
     fn on_tick(&mut self) {}
 
-    /// Nothing more comes.
     fn end(&mut self) {}
 }
 
@@ -93,7 +90,6 @@ pub(crate) fn follow(source: &SourceArgs, job: &Job, limit: Option<Time>, view: 
     }
 }
 
-/// The terminal's side of a run.
 struct Terminal<'a> {
     view: &'a mut dyn View,
     announcer: Announcer,
@@ -126,7 +122,6 @@ fn install_signal_handlers() -> io::Result<Arc<AtomicBool>> {
     Ok(asked)
 }
 
-/// As `signal 9, SIGKILL`.
 fn how(status: ExitStatus) -> String {
     match (status.signal(), status.code()) {
         (Some(9), _) => "killed by signal 9, as the kernel does where memory runs out".to_owned(),

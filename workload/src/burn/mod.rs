@@ -33,7 +33,6 @@ use crate::{
     workload::{Size, Workload},
 };
 
-/// Its name.
 pub(crate) const ID: &str = "burn";
 /// So many products fit at least.
 const FEWEST: u64 = 8;
@@ -42,7 +41,6 @@ const MOST_ON_CPU: u64 = 1 << 30;
 /// Who looks on is told so often.
 const TELL_EVERY: Duration = Duration::from_secs(1);
 
-/// How to burn.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct BurnRequest {
     /// For how long, from when the first product has been checked.
@@ -68,23 +66,19 @@ pub(crate) fn dtype_on(device: Option<&Device>, asked: Option<Dtype>) -> Result<
     }
 }
 
-/// What a burn tells while it lasts.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Burning {
-    /// It has come to this phase.
     Phase(Phase),
     /// How it goes, once a second.
     Progress {
         /// So much of the time is over, from 0 to 1.
         share: f64,
-        /// In the last second.
         operations_per_second: f64,
         /// Words of products that were wrong, since it began.
         wrong: u64,
     },
 }
 
-/// What can be burnt.
 trait Burnable {
     /// Rows of each matrix.
     fn side(&self) -> u64;
@@ -98,7 +92,6 @@ trait Burnable {
     fn products(&self, piece: usize) -> u64;
     /// Makes the product with which the others are compared, and checks it against the reference.
     fn first(&mut self) -> Result<Verification, RunError>;
-    /// Fills a piece with products.
     fn multiply(&mut self, piece: usize) -> Result<(), RunError>;
     /// Compares a piece with the first product, poisons it, and says how many words were wrong.
     fn compare(&mut self, piece: usize) -> Result<u64, RunError>;
@@ -148,7 +141,6 @@ pub(crate) fn run(
     })
 }
 
-/// Makes it ready, in a share of the memory that is free.
 fn prepare<'a>(place: &'a Place<'_>, dtype: Dtype, share: f64) -> Result<Box<dyn Burnable + 'a>, RunError> {
     let budget = place.memory_budget()?;
     let wanted = ((budget.free_bytes as f64 * share) as u64).min(budget.usable_bytes());
@@ -177,7 +169,6 @@ fn fitting(sides: &[u64], bytes: u64, needed: impl Fn(u64) -> u64) -> &[u64] {
     &sides[too_large..]
 }
 
-/// What came of it so far.
 #[derive(Debug, Default)]
 struct Burnt {
     /// Of one product.
@@ -253,7 +244,6 @@ impl Burnt {
     }
 }
 
-/// What was told last.
 struct Beat {
     at: Instant,
     products: u64,

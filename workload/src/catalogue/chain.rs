@@ -23,23 +23,17 @@ impl Form {
     }
 }
 
-/// The memory and the kernels of a chain.
 pub(super) struct Held<'held> {
     pub(super) memory: &'held [DeviceMemory],
     pub(super) kernels: &'held [Kernel],
 }
 
-/// What kernels do with which memory.
 pub(super) trait Links {
-    /// Puts all of them into a queue.
     fn put<'held>(&self, queue: &Queue<'_, 'held>, held: Held<'held>) -> Result<(), CudaError>;
 }
 
-/// Kernels with their memory.
 pub(super) enum Chain<L> {
-    /// That are begun one by one.
     Links { links: L, memory: Vec<DeviceMemory>, kernels: Vec<Kernel> },
-    /// That are begun together.
     Graph(Graph),
 }
 
@@ -59,7 +53,6 @@ impl<L: Links> Chain<L> {
         Ok(Self::Graph(graph))
     }
 
-    /// Puts all of it into a queue, once.
     pub(super) fn put<'held>(&'held self, queue: &Queue<'_, 'held>) -> Result<(), CudaError> {
         match self {
             Self::Links { links, memory, kernels } => links.put(queue, Held { memory, kernels }),
@@ -85,7 +78,6 @@ pub(super) struct Whole<'gpu, L> {
 }
 
 impl<'gpu, L: Links> Whole<'gpu, L> {
-    /// With so many elements in the result, and the check of some of them.
     pub(super) fn new(gpu: &'gpu Gpu, chain: Chain<L>, elements: u64, check: fn(&[f32], u64) -> Verification) -> Self {
         Self { gpu, chain, elements, check }
     }

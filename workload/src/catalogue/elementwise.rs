@@ -22,7 +22,6 @@ const CACHES: u64 = 4;
 /// All arrays of a workload take no more than this part of what may be taken.
 const PART: u64 = 8;
 
-/// A workload of one operation.
 pub(super) struct Elementwise<Op> {
     about: About,
     /// `None` where arrays are to be larger than any cache.
@@ -31,7 +30,6 @@ pub(super) struct Elementwise<Op> {
     operation: PhantomData<fn() -> Op>,
 }
 
-/// How an operation is run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Way {
     /// On a GPU, whose memory has the arrays, or on all threads of the CPU.

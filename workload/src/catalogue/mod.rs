@@ -42,7 +42,6 @@ pub fn all() -> impl Iterator<Item = &'static About> {
     ALL.iter().map(|workload| workload.about())
 }
 
-/// The workload of this name.
 pub(crate) fn find(id: &str) -> Option<&'static dyn Workload> {
     ALL.iter().copied().find(|workload| workload.about().id == id)
 }

@@ -26,7 +26,6 @@ pub(super) static LATENCY: Peer = peer(
     Form::Latency,
 );
 
-/// From a GPU to its neighbour.
 pub(super) struct Peer {
     about: About,
     form: Form,

@@ -85,14 +85,12 @@ fn run_pairs(
     Ok(bench.worst)
 }
 
-/// A bench as far as it has come.
 struct Bench<'a> {
     job: &'a BenchJob,
     context: &'a Context<'a>,
     placement: &'a Placement,
     report: &'a mut Reporter<'a>,
     step: usize,
-    /// The exit code so far.
     worst: u8,
 }
 

@@ -22,13 +22,11 @@ use crate::{
 /// As many seconds as a burn may last: a week.
 const LONGEST_SECONDS: f64 = 7.0 * 86_400.0;
 
-/// What one place reports.
 enum Progress {
     Burning(Burning),
     Done(Box<Result<Outcome, RunError>>),
 }
 
-/// What is known of a place.
 #[derive(Debug, Clone, Copy, Default)]
 struct Gauge {
     operations_per_second: f64,

@@ -39,14 +39,10 @@ use signal_hook::{
 pub use self::{failure::JobFailure, readings::ReadDriver};
 use crate::protocol::{Backend, BackendChoice, Job, Line, Report, exit_code};
 
-/// Gets each report as it comes.
 type Reporter<'a> = dyn FnMut(Report) + 'a;
 
-/// What a job is given beside itself.
 pub(crate) struct Context<'a> {
-    /// Reads GPUs by the driver's management library.
     driver: &'a Arc<dyn ReadDriver>,
-    /// Whether somebody wants to stop.
     interrupted: &'a AtomicBool,
 }
 
@@ -95,7 +91,6 @@ fn perform(job: &Job, context: &Context<'_>, report: &mut Reporter<'_>) -> Resul
     }
 }
 
-/// Where a job of this choice runs first.
 fn first_backend(choice: BackendChoice) -> Backend {
     if choice == BackendChoice::Cpu { Backend::Cpu } else { Backend::Cuda }
 }

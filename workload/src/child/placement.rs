@@ -21,16 +21,12 @@ use crate::{
 /// What these locks are called. Those of `gpumon wait` have another name: what it starts may be a run.
 const LOCK: &str = "gpumon-run";
 
-/// Where a job runs.
 pub(super) struct Placement {
     /// GPUs, in CUDA's order.
     pub(super) gpus: Vec<ReservedGpu>,
-    /// The CPU, where it is to run there, too.
     pub(super) runs_on_cpu: bool,
     pub(super) cpu: Cpu,
-    /// The driver's readings of these GPUs.
     pub(super) readings: Readings,
-    /// What is to be said of the choice.
     pub(super) note: Option<String>,
     /// Locks of GPUs that work beside these.
     beside: Vec<File>,
@@ -48,7 +44,6 @@ pub(super) struct ReservedGpu {
 }
 
 impl ReservedGpu {
-    /// Makes it work for this thread.
     pub(super) fn open(&self) -> Result<Gpu, CudaError> {
         let gpu = Gpu::open(&self.device)?;
         let gpu = if self.is_shared { gpu.shared() } else { gpu };
@@ -135,13 +130,11 @@ impl Placement {
         Ok(1 + behind.len())
     }
 
-    /// On what it runs.
     pub(super) fn names(&self) -> Vec<DeviceName> {
         let cpu = DeviceName { index: None, name: self.cpu.name.clone(), uuid: None };
         self.gpus.iter().map(ReservedGpu::name).chain(self.runs_on_cpu.then_some(cpu)).collect()
     }
 
-    /// How many places of this kind there are.
     pub(super) fn count(&self, backend: Backend) -> usize {
         match backend {
             Backend::Cuda => self.gpus.len(),

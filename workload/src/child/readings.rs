@@ -50,7 +50,6 @@ pub(super) struct Readings {
 }
 
 impl Readings {
-    /// Reads nothing.
     pub(super) fn none() -> Self {
         Self { samples: Arc::default(), before: BTreeMap::new() }
     }
@@ -104,7 +103,6 @@ impl Readings {
         Load::from_samples(lock(&self.samples).get(uuid)?, from_ms, to_ms, before)
     }
 
-    /// All that was read of this GPU.
     pub(super) fn samples(&self, uuid: &str) -> Vec<GpuSample> {
         lock(&self.samples).get(uuid).cloned().unwrap_or_default()
     }

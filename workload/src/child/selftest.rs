@@ -21,7 +21,6 @@ const GPUS: usize = 2;
 /// Between two loads, so that what was before a load is read, too.
 const PAUSE: Duration = Duration::from_millis(700);
 
-/// How long loads last.
 #[derive(Clone, Copy)]
 struct Times {
     load: Duration,
@@ -75,7 +74,6 @@ pub(super) fn run(job: &SelftestJob, context: &Context<'_>, report: &mut Reporte
     Ok(run.worst)
 }
 
-/// All GPUs that CUDA shows.
 fn all(placement: &Placement) -> Result<Vec<Device>, JobFailure> {
     let Some(first) = placement.gpus.first() else { return Ok(Vec::new()) };
     first.device.driver().devices().map_err(JobFailure::no_gpu)
@@ -92,10 +90,8 @@ fn without_size(error: RunError) -> RunError {
     }
 }
 
-/// A self-test as far as it has come.
 struct Test<'a> {
     placement: &'a Placement,
-    /// All that there is to read.
     readings: Readings,
     devices: Vec<Device>,
     /// How many GPUs a load may take.

@@ -16,7 +16,6 @@ use super::{
 /// The primary context of a GPU. It stays on the thread that made it, on which several can take turns: each is made
 /// current before it is used. The last who drops it gives the GPU back.
 pub(crate) struct Context {
-    /// What it is on.
     pub device: Device,
     /// A raw pointer, with which nothing leaves its thread.
     pub(super) handle: Handle,
@@ -27,17 +26,13 @@ thread_local! {
     static CURRENT: Cell<Handle> = const { Cell::new(ptr::null_mut()) };
 }
 
-/// How much memory of a GPU is free.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FreeMemory {
-    /// For anybody, at this moment.
     pub free_bytes: u64,
-    /// All that programs can have.
     pub total_bytes: u64,
 }
 
 impl Context {
-    /// Makes the GPU work for this thread.
     pub(crate) fn new(device: &Device) -> Result<Rc<Self>, CudaError> {
         let api = &device.driver.api;
         let mut handle = ptr::null_mut();
@@ -49,7 +44,6 @@ impl Context {
         Ok(context)
     }
 
-    /// How much memory is free.
     pub(crate) fn memory(&self) -> Result<FreeMemory, CudaError> {
         let (mut free, mut total) = (0, 0);
         // SAFETY: the numbers outlive the call, and the context is current.
@@ -58,7 +52,6 @@ impl Context {
         Ok(FreeMemory { free_bytes: free as u64, total_bytes: total as u64 })
     }
 
-    /// So much of the device's memory, with nothing in it that means anything.
     pub(crate) fn allocate(self: &Rc<Self>, bytes: u64) -> Result<DeviceMemory, CudaError> {
         DeviceMemory::new(self, bytes)
     }
@@ -68,12 +61,10 @@ impl Context {
         PinnedMemory::new(self, bytes)
     }
 
-    /// Kernels for this device.
     pub(crate) fn load(self: &Rc<Self>, code: Code) -> Result<Rc<Module>, CudaError> {
         Module::load(self, code)
     }
 
-    /// A stream of its own.
     pub(crate) fn stream(self: &Rc<Self>) -> Result<Stream, CudaError> {
         Stream::new(self)
     }

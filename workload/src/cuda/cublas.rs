@@ -18,7 +18,6 @@ const VARIABLE: &str = "GPUMON_LIBCUBLAS";
 const VERSIONS: [u32; 2] = [13, 12];
 /// Where Python's packages have it, below `site-packages`.
 const IN_PACKAGES: [&str; 3] = ["nvidia/cu13/lib", "nvidia/cublas/lib", "nvidia/cu12/lib"];
-/// Where toolkits have it.
 const IN_TOOLKITS: [&str; 3] = ["lib64", "lib", "targets/x86_64-linux/lib"];
 
 /// `CUBLAS_GEMM_DEFAULT`.
@@ -50,7 +49,6 @@ type Gemm = unsafe extern "C" fn(
     c_int,
 ) -> Status;
 
-/// The library with a handle.
 pub(crate) struct Cublas {
     gemm: Gemm,
     destroy: Destroy,
@@ -61,7 +59,6 @@ pub(crate) struct Cublas {
 /// The types of one product: each a `cudaDataType_t`, and a `cublasComputeType_t` for how it is computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum GemmType {
-    /// 64 bits.
     Fp64,
     /// 32 bits, by the ordinary units.
     Fp32,
@@ -75,16 +72,13 @@ pub(crate) enum GemmType {
     Int8,
 }
 
-/// What keeps it from being used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum CublasError {
-    /// It is not there.
     #[error(
         "there is no cuBLAS to compare with: install the package nvidia-cublas into the Python that you use, or name \
          libcublas.so in {VARIABLE}"
     )]
     NotFound,
-    /// It is there and does not start.
     #[error(transparent)]
     Failed(#[from] CudaError),
 }
@@ -104,7 +98,6 @@ impl GemmType {
 }
 
 impl Cublas {
-    /// Finds and starts it for the GPU of this context.
     pub(crate) fn open(_: &Context) -> Result<Self, CublasError> {
         let library = load().ok_or(CublasError::NotFound)?;
         // SAFETY: each name stands beside the type that `cublas_v2.h` gives its function.

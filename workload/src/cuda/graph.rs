@@ -50,7 +50,6 @@ impl Graph {
         Ok(Self { context: Rc::clone(&stream.context), handle, memory, _kernels: kernels })
     }
 
-    /// The memory that it was made with, in that order.
     pub(crate) fn memory(&self) -> &[DeviceMemory] {
         &self.memory
     }

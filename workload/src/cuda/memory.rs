@@ -25,12 +25,10 @@ impl DeviceMemory {
         self.context.driver()
     }
 
-    /// On what it is.
     pub(crate) fn device(&self) -> &Device {
         &self.context.device
     }
 
-    /// How much it is.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }

@@ -19,14 +19,12 @@ const LOG_BYTES: usize = 8192;
 /// `CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES`.
 const MAX_DYNAMIC_SHARED_BYTES: i32 = 8;
 
-/// Kernels on a device.
 pub(crate) struct Module {
     context: Rc<Context>,
     handle: Handle,
     code: Code,
 }
 
-/// Kernels as they come to a driver.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Code {
     /// PTX, which the driver compiles.
@@ -35,7 +33,6 @@ pub(crate) enum Code {
     Cubin(&'static [u8], &'static str),
 }
 
-/// A kernel of a module.
 pub(crate) struct Kernel {
     pub(super) handle: Handle,
     pub(super) name: String,
@@ -47,11 +44,8 @@ pub(crate) struct Kernel {
     module: Rc<Module>,
 }
 
-/// What a kernel is given.
 pub(crate) enum Argument<'scope> {
-    /// Memory that it reads.
     In(&'scope DeviceMemory),
-    /// Memory that it writes.
     Out(&'scope DeviceMemory),
     /// Memory that the copy engine reads for it, tile by tile.
     Tiles(&'scope TensorMap<'scope>),
@@ -59,11 +53,8 @@ pub(crate) enum Argument<'scope> {
     At(&'scope DeviceMemory, u64),
     /// Memory of the host that it writes: pinned memory has the same address there.
     Pinned(&'scope mut PinnedMemory),
-    /// A number.
     U64(u64),
-    /// A number.
     F32(f32),
-    /// A number.
     F64(f64),
 }
 
@@ -96,7 +87,6 @@ impl Module {
         Ok(Rc::new(Self { context: Rc::clone(context), handle, code }))
     }
 
-    /// The kernel of this name.
     pub(crate) fn kernel(self: &Rc<Self>, name: &str) -> Result<Kernel, CudaError> {
         let driver = self.context.driver();
         let symbol = CString::new(name).unwrap_or_default();
@@ -139,7 +129,6 @@ impl Kernel {
 }
 
 impl Argument<'_> {
-    /// As PTX calls its type.
     fn ptx_type(&self) -> &'static str {
         match self {
             Self::In(_) | Self::Out(_) | Self::At(..) | Self::Pinned(_) | Self::U64(_) => "u64",

@@ -27,14 +27,12 @@ impl PinnedMemory {
         self.place.addr() as Address
     }
 
-    /// What is in it, as elements of this type.
     pub(crate) fn slice<T: Plain>(&self) -> &[T] {
         // SAFETY: the driver's memory is aligned to pages and all written, and every pattern of bits is a value; who
         // copies into it borrows it mutably.
         unsafe { slice::from_raw_parts(self.place.cast(), self.bytes / size_of::<T>()) }
     }
 
-    /// The same, to be changed.
     pub(crate) fn slice_mut<T: Plain>(&mut self) -> &mut [T] {
         // SAFETY: as above, and nobody else has it.
         unsafe { slice::from_raw_parts_mut(self.place.cast(), self.bytes / size_of::<T>()) }

@@ -42,10 +42,8 @@ pub(crate) struct PoolMemory {
     address: Address,
 }
 
-/// How large a pool is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PoolSize {
-    /// Taken from the device.
     pub reserved_bytes: u64,
     /// Handed out, and not freed yet.
     pub used_bytes: u64,
@@ -83,7 +81,6 @@ impl Pool {
         Ok(PoolMemory { pool: Rc::clone(self), address })
     }
 
-    /// How large it is.
     pub(crate) fn size(&self) -> Result<PoolSize, CudaError> {
         let number = |attribute| {
             let mut value = 0_u64;
@@ -94,7 +91,6 @@ impl Pool {
         Ok(PoolSize { reserved_bytes: number(RESERVED)?, used_bytes: number(USED)? })
     }
 
-    /// Gives the device back what is not handed out.
     pub(crate) fn trim(&self) -> Result<(), CudaError> {
         // SAFETY: the handle is the driver's.
         let code = unsafe { (self.api.cuMemPoolTrimTo)(self.handle, 0) };
@@ -118,7 +114,6 @@ impl Pool {
         Ok(())
     }
 
-    /// Waits until all has been done that was begun in the stream.
     pub(crate) fn finish(&self) -> Result<(), CudaError> {
         let finished = self.stream.run(|_| Ok(()));
         self.started.borrow_mut().clear();

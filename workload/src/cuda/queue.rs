@@ -19,12 +19,9 @@ pub(crate) struct Queue<'stream, 'scope> {
     scope: PhantomData<&'scope mut &'scope ()>,
 }
 
-/// How many blocks of how many threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Grid {
-    /// In one dimension.
     pub blocks: u32,
-    /// In each block.
     pub threads: u32,
 }
 
@@ -53,7 +50,6 @@ impl<'stream, 'scope> Queue<'stream, 'scope> {
         Self { stream, scope: PhantomData }
     }
 
-    /// Runs a kernel.
     pub(crate) fn launch(
         &self,
         kernel: &'scope Kernel,
@@ -120,7 +116,6 @@ impl<'stream, 'scope> Queue<'stream, 'scope> {
         driver.done(code, format!("copy {} bytes from the GPU", size_of_val(to)))
     }
 
-    /// Writes this byte everywhere.
     pub(crate) fn fill(&self, memory: &'scope DeviceMemory, byte: u8) -> Result<(), CudaError> {
         let driver = self.stream.context.driver();
         // SAFETY: the memory has so many bytes, and is borrowed until the stream has waited.
@@ -149,7 +144,6 @@ impl<'stream, 'scope> Queue<'stream, 'scope> {
         driver.done(code, format!("copy {} bytes from GPU {source} to GPU {target}", from.bytes()))
     }
 
-    /// Starts a graph.
     pub(crate) fn start(&self, graph: &'scope Graph) -> Result<(), CudaError> {
         let driver = self.stream.context.driver();
         // SAFETY: the graph and all that it uses are borrowed until the stream has waited.

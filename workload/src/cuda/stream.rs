@@ -18,7 +18,6 @@ pub(crate) struct Stream {
     pub(super) handle: Handle,
 }
 
-/// How long something took.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Elapsed {
     /// Between two events around it, by the device's clock.
@@ -122,7 +121,6 @@ impl Drop for Stream {
     }
 }
 
-/// Waits for a stream when it is dropped.
 struct Waiting<'stream>(&'stream Stream);
 
 impl Drop for Waiting<'_> {

@@ -24,13 +24,9 @@ pub(crate) struct TensorMap<'memory> {
 pub(crate) enum Element {
     /// Any 8 bits.
     Bits8 = 0,
-    /// Half precision.
     Fp16 = 6,
-    /// Single precision.
     Fp32 = 7,
-    /// Double precision.
     Fp64 = 8,
-    /// The first half of single precision.
     Bf16 = 9,
 }
 

@@ -67,7 +67,6 @@ impl AddressRange {
         Ok(Self { context: Rc::clone(context), api, address, bytes, mapped: BTreeMap::new() })
     }
 
-    /// Puts memory behind the addresses from this offset on.
     pub(crate) fn map(&mut self, offset_bytes: u64, memory: &Rc<PhysicalMemory>) -> Result<(), CudaError> {
         let end = offset_bytes + memory.bytes;
         assert!(end <= self.bytes, "there are so many addresses");
@@ -85,7 +84,6 @@ impl AddressRange {
         driver.done(code, format!("allow access to {bytes} bytes"))
     }
 
-    /// Takes away the memory behind the addresses from this offset on.
     pub(crate) fn unmap(&mut self, offset_bytes: u64) -> Result<(), CudaError> {
         let Some(memory) = self.mapped.remove(&offset_bytes) else { return Ok(()) };
         // SAFETY: it was mapped there with this size, and nothing that uses it is under way, since streams are waited for.
@@ -93,7 +91,6 @@ impl AddressRange {
         self.context.driver().done(code, format!("unmap {} bytes", memory.bytes))
     }
 
-    /// Writes a byte to so many addresses from this offset on.
     pub(crate) fn fill(&mut self, stream: &Stream, offset_bytes: u64, bytes: u64, value: u8) -> Result<(), CudaError> {
         self.check(offset_bytes, bytes);
         let (driver, address) = (self.context.driver(), self.address + offset_bytes);
@@ -105,7 +102,6 @@ impl AddressRange {
         Ok(())
     }
 
-    /// Reads as many bytes as there is room for, from this offset on.
     pub(crate) fn read(&self, stream: &Stream, offset_bytes: u64, budget: &mut [u8]) -> Result<(), CudaError> {
         self.check(offset_bytes, budget.len() as u64);
         let (driver, address) = (self.context.driver(), self.address + offset_bytes);

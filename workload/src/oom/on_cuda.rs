@@ -23,7 +23,6 @@ const OVERHEAD: u64 = 512;
 /// What it takes to use each kind of memory once.
 const WARM_BYTES: u64 = 64 << 20;
 
-/// A GPU.
 pub(crate) struct OnCuda<'a> {
     gpu: &'a Gpu,
     second: &'a [OsString],

@@ -19,7 +19,6 @@ use crate::{
     memory_budget::MemoryBudget,
 };
 
-/// What it is told to ask for.
 #[derive(Debug, Serialize, Deserialize)]
 struct Ask {
     bytes: u64,
@@ -27,7 +26,6 @@ struct Ask {
     is_to_fit: bool,
 }
 
-/// What it found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Answer {
     /// Free before it asked.

@@ -39,24 +39,16 @@ pub(crate) trait KnownLoad: Sync {
     fn put_on(&self, context: &LoadContext<'_>) -> Result<Option<Made>, RunError>;
 }
 
-/// Where a load is put on, and for how long.
 pub(crate) struct LoadContext<'a> {
-    /// The GPU.
     pub gpu: &'a Gpu,
-    /// How long it lasts.
     pub time: Duration,
     /// How much of that goes by until readings have come to it: the driver averages over up to a second.
     pub settling: Duration,
-    /// Whether somebody wants to stop.
     pub interrupted: &'a AtomicBool,
 }
 
-/// What a load made.
 pub(crate) struct Made {
-    /// When it began, in ms since 1970.
     pub from_ms: u64,
-    /// When it ended.
     pub to_ms: u64,
-    /// What readings should say.
     pub expectations: Vec<Expectation>,
 }

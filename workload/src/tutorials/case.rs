@@ -37,15 +37,11 @@ pub(super) const MEASURED: &str = "2026-11";
 pub(crate) struct Framework {
     /// As `CuPy`.
     pub name: &'static str,
-    /// How long, in us.
     pub(crate) us: f64,
-    /// On what that was measured.
     pub(crate) on: &'static str,
 }
 
-/// What is done.
 pub(super) enum Program {
-    /// A workload of the catalogue.
     Workload {
         id: &'static str,
         dtype: Dtype,

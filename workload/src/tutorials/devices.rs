@@ -17,7 +17,6 @@ use crate::{
 
 const BRIEF: Limits = Limits { warm_up: Duration::ZERO, least: Duration::ZERO, time: Duration::ZERO };
 
-/// Names all of them.
 pub(super) fn list(places: &Places<'_>, _: bool) -> Result<Shown, RunError> {
     let Some(gpu) = places.gpu else { return Ok(Shown::no_gpu()) };
     let devices = gpu.device().driver().devices()?;

@@ -26,39 +26,29 @@ use crate::{
     protocol::{Amount, Backend, Engine, Extent, Found, FrameworkTime, TutorialReport},
 };
 
-/// Where rows run.
 pub(crate) struct Places<'a> {
     /// The GPU of those variants that need one; without it they are skipped.
     pub(crate) gpu: Option<&'a Gpu>,
-    /// The CPU.
     pub(crate) cpu: &'a Cpu,
     /// Of which variants: those of a GPU, those of the CPU, or both where it names none.
     pub(crate) only: Option<Backend>,
 }
 
-/// How rows run.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct How {
-    /// How long to measure each variant.
     pub(crate) limits: Limits,
     /// Whether small sizes will do. Their times are not compared with a framework's.
     pub(crate) quick: bool,
 }
 
-/// What there is to say while rows run.
 pub(crate) enum News {
-    /// What a variant does now.
     Now {
         /// Which it is, counted from 0 over all that run.
         step: usize,
-        /// Its row.
         case: &'static Case,
-        /// It.
         variant: &'static Variant,
-        /// What it does.
         now: Now,
     },
-    /// What a variant has shown.
     Found(Box<TutorialReport>),
 }
 
@@ -87,7 +77,6 @@ impl From<Shown> for Found {
     }
 }
 
-/// The row of this name.
 pub(crate) fn find(id: &str) -> Option<&'static Case> {
     CASES.iter().find(|case| case.id == id)
 }

@@ -12,7 +12,6 @@ const LEAST: usize = 1 << 14;
 
 /// A type that is narrower than what the CPU multiplies.
 pub(super) trait LowPrecision: Copy + Default + Send + Sync + 'static {
-    /// Its name.
     const DTYPE: Dtype;
     /// What it is multiplied as: each product of two is exact in it, or, of whole numbers, each sum.
     type Wide: CpuProduct;
@@ -21,13 +20,9 @@ pub(super) trait LowPrecision: Copy + Default + Send + Sync + 'static {
     /// What no result is.
     const POISON: Self::Out;
 
-    /// The random element at an index.
     fn random(seed: u64, index: u64) -> Self;
-    /// The same number.
     fn wide(self) -> Self::Wide;
-    /// The nearest number.
     fn rounded(sum: Self::Wide) -> Self::Out;
-    /// The same number.
     fn read(out: Self::Out) -> f64;
 }
 

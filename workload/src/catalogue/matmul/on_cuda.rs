@@ -9,7 +9,6 @@ use crate::{
     cuda::{Cublas, GemmType},
 };
 
-/// The product and its result.
 pub(super) struct OnCuda<'gpu> {
     product: Product<'gpu>,
     out: DeviceMemory,

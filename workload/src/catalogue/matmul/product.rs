@@ -82,12 +82,10 @@ impl<'gpu> Product<'gpu> {
         })
     }
 
-    /// Memory that it holds, in bytes.
     pub(crate) fn bytes(&self) -> u64 {
         self.a.bytes() + self.b.bytes() + self.found.bytes()
     }
 
-    /// Makes the kernel's arguments.
     pub(crate) fn ready(&self) -> Result<Ready<'_>, CudaError> {
         let map = |matrix, element, rows| TensorMap::new(matrix, element, self.pitch, rows);
         let tiles = match self.choice.inputs {

@@ -64,7 +64,6 @@ fn memory(gpu: &Gpu) -> Result<Vec<DeviceMemory>, CudaError> {
     ])
 }
 
-/// Training by steps of nineteen kernels.
 pub(super) struct Stepwise<'gpu> {
     gpu: &'gpu Gpu,
     begin: Kernel,
@@ -104,7 +103,6 @@ impl Prepared for Stepwise<'_> {
     }
 }
 
-/// The kernels of one step.
 struct Step;
 
 impl Links for Step {
@@ -151,7 +149,6 @@ impl Links for Step {
     }
 }
 
-/// Training by one kernel.
 pub(super) struct Fused<'gpu> {
     gpu: &'gpu Gpu,
     kernel: Kernel,

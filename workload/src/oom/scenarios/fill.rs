@@ -6,7 +6,6 @@ use crate::{
     protocol::Phase,
 };
 
-/// So many steps.
 const STEPS: u64 = 8;
 
 pub(super) static FILL: Scenario = Scenario {
