@@ -195,7 +195,7 @@ impl Place<'_> {
     pub(crate) fn name(&self) -> DeviceName {
         match self {
             Self::Cuda(gpu) => gpu.device().into(),
-            Self::Cpu(cpu) => DeviceName { index: None, name: cpu.name.clone(), uuid: None },
+            Self::Cpu(cpu) => (*cpu).into(),
         }
     }
 

@@ -16,42 +16,23 @@ pub(crate) enum RunError {
     #[error(transparent)]
     Cublas(#[from] CublasError),
     #[error("cuBLAS does not do '{id}' in {dtype}: leave out --engine, or give another --dtype")]
-    NotInCublas {
-        id: &'static str,
-        dtype: Dtype,
-    },
+    NotInCublas { id: &'static str, dtype: Dtype },
     #[error(
         "the result of '{id}' is a mismatch on this GPU: look with `gpumon bench {id}`, and stress test it with `gpumon burn`"
     )]
-    Wrong {
-        id: &'static str,
-    },
+    Wrong { id: &'static str },
     #[error("'{id}' does not run on {backend}; see `gpumon bench list`")]
-    NotThere {
-        id: &'static str,
-        backend: Backend,
-    },
+    NotThere { id: &'static str, backend: Backend },
     #[error(
         "'{id}' does the same {most} times at most, since nothing could be checked beyond that: give a smaller --size"
     )]
-    TooOften {
-        id: &'static str,
-        most: u64,
-    },
+    TooOften { id: &'static str, most: u64 },
     #[error(
         "'{id}' needs {needed} GPUs, and there are {found}: run it where there are more, or let CUDA_VISIBLE_DEVICES show them"
     )]
-    TooFewGpus {
-        id: &'static str,
-        needed: usize,
-        found: usize,
-    },
+    TooFewGpus { id: &'static str, needed: usize, found: usize },
     #[error("'{id}' has no type {dtype}: {}", types(.valid))]
-    NoSuchType {
-        id: &'static str,
-        dtype: Dtype,
-        valid: &'static [Dtype],
-    },
+    NoSuchType { id: &'static str, dtype: Dtype, valid: &'static [Dtype] },
     #[error(
         "'{id}' in {dtype} needs compute capability {}.{}, and this GPU has {}.{}: give another --dtype", .needed.0,
         .needed.1, .has.0, .has.1

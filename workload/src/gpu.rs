@@ -8,6 +8,7 @@ use crate::{
         Unavailable,
     },
     error::RunError,
+    info::Cpu,
     kernels,
     memory_budget::MemoryBudget,
     protocol::{DeviceName, Verification},
@@ -171,6 +172,12 @@ impl Gpu {
 impl From<&Device> for DeviceName {
     fn from(Device { index, name, uuid, .. }: &Device) -> Self {
         Self { index: Some(*index), name: name.clone(), uuid: Some(uuid.clone()) }
+    }
+}
+
+impl From<&Cpu> for DeviceName {
+    fn from(cpu: &Cpu) -> Self {
+        Self { index: None, name: cpu.name.clone(), uuid: None }
     }
 }
 

@@ -48,8 +48,9 @@ impl<L: Links> Chain<L> {
         if form != Form::Graph {
             return Ok(Self::Links { links, memory, kernels });
         }
-        let graph =
-            gpu.stream.capture(memory, kernels, |queue, memory, kernels| links.put(queue, Held { memory, kernels }))?;
+        let graph = Graph::capture(&gpu.stream, memory, kernels, |queue, memory, kernels| {
+            links.put(queue, Held { memory, kernels })
+        })?;
         Ok(Self::Graph(graph))
     }
 

@@ -77,7 +77,6 @@ impl Workload for Peer {
         let few = RunError::TooFewGpus { id: self.about.id, needed: 2, found: 1 };
         let other = gpu.neighbour()?.ok_or(few)?.open()?;
         other.memory_budget()?.check(self.about.id, self.cost(size).memory_bytes)?;
-        // Where there is no way from one to the other, the driver goes over the host.
         gpu.context.reach(&other.context)?;
         other.context.reach(&gpu.context)?;
         let words = size.words();

@@ -14,7 +14,7 @@ use crate::{
     burn::{self, BurnRequest, Burning},
     error::RunError,
     protocol::{
-        Backend, BurnJob, Dtype, Outcome, Report, Topic,
+        Backend, BurnJob, Dtype, Outcome, Report,
         exit_code::{FAILED, INTERRUPTED},
     },
 };
@@ -45,11 +45,7 @@ pub(super) fn run(job: &BurnJob, context: &Context<'_>, report: &mut Reporter<'_
     for device in places {
         burn::dtype_on(device, job.dtype).map_err(JobFailure::usage)?;
     }
-    let devices = placement.names();
-    report(Report::Begun { title: burn::ID.to_owned(), steps: devices.len(), devices });
-    if let Some(note) = &placement.note {
-        report(Report::Said { topic: Topic::Step, text: note.clone() });
-    }
+    placement.begin(burn::ID.to_owned(), placement.names().len(), report);
     let request = BurnRequest { time: Duration::from_secs_f64(job.seconds), memory: job.memory, dtype: job.dtype };
     Ok(all(&placement, &request, context, report))
 }

@@ -37,7 +37,10 @@ use signal_hook::{
 };
 
 pub use self::{failure::JobFailure, readings::ReadDriver};
-use crate::protocol::{Backend, BackendChoice, Job, Line, Report, exit_code};
+use crate::{
+    protocol::{Backend, BackendChoice, Job, Line, Report, exit_code},
+    suggest::did_you_mean,
+};
 
 type Reporter<'a> = dyn FnMut(Report) + 'a;
 
@@ -138,4 +141,25 @@ fn write_line(line: &Line) -> io::Result<()> {
 /// The worse of two exit codes: a wrong result counts more than one that could not be had.
 fn worse(so_far: u8, code: u8) -> u8 {
     if so_far == exit_code::FAILED || code == 0 { so_far } else { code }
+}
+
+/// Each of what is named once, in the order in which it is named; all where nothing is.
+fn named_once<T: Copy>(
+    ids: &[String],
+    all: &[T],
+    id_of: impl Fn(&T) -> &'static str,
+    kind: &str,
+    otherwise: &str,
+) -> Result<Vec<T>, JobFailure> {
+    let mut found: Vec<T> = Vec::new();
+    for id in ids {
+        let one = all.iter().find(|one| id_of(one) == id).ok_or_else(|| {
+            let fix = did_you_mean(id, all.iter().map(&id_of), otherwise);
+            JobFailure::usage(format!("unknown {kind} '{id}': {fix}"))
+        })?;
+        if !found.iter().any(|other| id_of(other) == id) {
+            found.push(*one);
+        }
+    }
+    Ok(if ids.is_empty() { all.to_vec() } else { found })
 }

@@ -9,13 +9,13 @@ use std::{
 
 use gpumon_probe::vendor::ReadDepth;
 
-use super::{JobFailure, ReadDriver, readings::Readings};
+use super::{JobFailure, ReadDriver, Reporter, readings::Readings};
 use crate::{
     cuda::{CudaError, Device, Driver},
     gpu::Gpu,
     info::Cpu,
     lock_file::{self, FOLDERS, Taken, VARIABLE, write_note},
-    protocol::{Backend, BackendChoice, DeviceName, OtherProcesses, Where},
+    protocol::{Backend, BackendChoice, DeviceName, OtherProcesses, Report, Topic, Where},
 };
 
 /// What these locks are called. Those of `gpumon wait` have another name: what it starts may be a run.
@@ -48,10 +48,6 @@ impl ReservedGpu {
         let gpu = Gpu::open(&self.device)?;
         let gpu = if self.is_shared { gpu.shared() } else { gpu };
         Ok(if self.is_beside_others { gpu.beside_others() } else { gpu })
-    }
-
-    fn name(&self) -> DeviceName {
-        (&self.device).into()
     }
 }
 
@@ -131,8 +127,16 @@ impl Placement {
     }
 
     pub(super) fn names(&self) -> Vec<DeviceName> {
-        let cpu = DeviceName { index: None, name: self.cpu.name.clone(), uuid: None };
-        self.gpus.iter().map(ReservedGpu::name).chain(self.runs_on_cpu.then_some(cpu)).collect()
+        let gpus = self.gpus.iter().map(|held| (&held.device).into());
+        gpus.chain(self.runs_on_cpu.then(|| (&self.cpu).into())).collect()
+    }
+
+    /// Reports that work begins here, and why here.
+    pub(super) fn begin(&self, title: String, steps: usize, report: &mut Reporter<'_>) {
+        report(Report::Begun { title, devices: self.names(), steps });
+        if let Some(note) = &self.note {
+            report(Report::Said { topic: Topic::Step, text: note.clone() });
+        }
     }
 
     pub(super) fn count(&self, backend: Backend) -> usize {

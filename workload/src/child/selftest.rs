@@ -49,7 +49,7 @@ pub(super) fn run(job: &SelftestJob, context: &Context<'_>, report: &mut Reporte
     let readings =
         Readings::start(context.driver, devices.iter().map(|device| device.uuid.clone()).collect(), ReadDepth::Full);
     let steps = ALL.len() * placement.gpus.len();
-    report(Report::Begun { title: "selftest".to_owned(), devices: placement.names(), steps });
+    placement.begin("selftest".to_owned(), steps, report);
     if let Some(why) = alone {
         report(Report::Said { topic: Topic::Step, text: format!("links between GPUs are left out: {why}") });
     }

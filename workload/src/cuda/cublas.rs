@@ -10,7 +10,7 @@ use std::{
 
 use libloading::Library;
 
-use super::{api::Handle, context::Context, error::CudaError, memory::DeviceMemory, queue::Queue};
+use super::{api::Handle, error::CudaError, memory::DeviceMemory, queue::Queue};
 
 /// Names the library where it is not found by itself.
 const VARIABLE: &str = "GPUMON_LIBCUBLAS";
@@ -98,7 +98,7 @@ impl GemmType {
 }
 
 impl Cublas {
-    pub(crate) fn open(_: &Context) -> Result<Self, CublasError> {
+    pub(crate) fn open() -> Result<Self, CublasError> {
         let library = load().ok_or(CublasError::NotFound)?;
         // SAFETY: each name stands beside the type that `cublas_v2.h` gives its function.
         let functions = unsafe {
@@ -112,7 +112,7 @@ impl Cublas {
         };
         let (create, destroy, set_stream, gemm) = functions.ok_or(CublasError::NotFound)?;
         let mut handle = ptr::null_mut();
-        // SAFETY: the pointer outlives the call, and the context is current on its thread, which is this one.
+        // SAFETY: the pointer outlives the call, and a context is current on its thread, which is this one.
         done(unsafe { create(&raw mut handle) }, "start")?;
         Ok(Self { gemm, destroy, set_stream, handle })
     }

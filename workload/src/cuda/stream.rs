@@ -2,10 +2,7 @@
 
 use std::{ptr, rc::Rc, time::Instant};
 
-use super::{
-    api::Handle, context::Context, error::CudaError, event::Event, graph::Graph, memory::DeviceMemory, module::Kernel,
-    queue::Queue,
-};
+use super::{api::Handle, context::Context, error::CudaError, event::Event, queue::Queue};
 
 /// `CU_STREAM_NON_BLOCKING`: without waiting for the stream that everybody shares.
 const NON_BLOCKING: u32 = 1;
@@ -80,17 +77,6 @@ impl Stream {
             std::mem::forget(waiting);
             Ok(())
         })
-    }
-
-    /// Makes a graph of what `work` puts into the queue, which is not done now. It owns all of that: the memory and the
-    /// kernels that `work` is given.
-    pub(crate) fn capture(
-        &self,
-        memory: Vec<DeviceMemory>,
-        kernels: Vec<Kernel>,
-        work: impl for<'held> FnOnce(&Queue<'_, 'held>, &'held [DeviceMemory], &'held [Kernel]) -> Result<(), CudaError>,
-    ) -> Result<Graph, CudaError> {
-        Graph::capture(self, memory, kernels, work)
     }
 
     fn record(&self, event: &Event) -> Result<(), CudaError> {

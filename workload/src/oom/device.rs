@@ -13,9 +13,7 @@ pub(crate) type Held = Box<dyn Any>;
 
 pub(crate) trait Device {
     fn name(&self) -> DeviceName;
-
     fn is_model(&self) -> bool;
-
     fn free(&self) -> Result<FreeMemory, CudaError>;
 
     /// Lets go of what only the driver keeps, so that what is free can be compared.
@@ -40,14 +38,12 @@ pub(crate) trait Device {
 
     /// What another process takes of the device by being there, in bytes.
     fn context_bytes(&self) -> Result<u64, CudaError>;
-
     fn second(&self) -> Result<Box<dyn Second + '_>, Stop>;
 }
 
 /// Memory that is handed out, and taken back, in the order of a stream.
 pub(crate) trait Pool {
     fn allocate(&self, bytes: u64) -> Result<Held, CudaError>;
-
     fn size(&self) -> Result<PoolSize, CudaError>;
 
     /// Gives the device back what is not handed out.
@@ -55,7 +51,6 @@ pub(crate) trait Pool {
 
     /// Keeps the stream busy for so long, and does not wait for it.
     fn keep_busy(&self, time: Duration) -> Result<(), CudaError>;
-
     fn finish(&self) -> Result<(), CudaError>;
 }
 
@@ -63,13 +58,9 @@ pub(crate) trait Pool {
 pub(crate) trait Mapping {
     /// One more piece, whose number it gives.
     fn create(&mut self) -> Result<usize, CudaError>;
-
     fn map(&mut self, place: u64, piece: usize) -> Result<(), CudaError>;
-
     fn unmap(&mut self, place: u64) -> Result<(), CudaError>;
-
     fn fill(&mut self, offset_bytes: u64, bytes: u64, value: u8) -> Result<(), CudaError>;
-
     fn read(&self, offset_bytes: u64) -> Result<u8, CudaError>;
 }
 

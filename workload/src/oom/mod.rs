@@ -31,7 +31,7 @@ pub(crate) use self::{scenario_context::ScenarioContext, scenarios::find, stop::
 use crate::protocol::MemoryLevel;
 use crate::{
     bench::Place,
-    protocol::{OomJob, Phase, Report, Topic},
+    protocol::{Phase, Report, Topic},
 };
 
 /// What a demonstration is given beside the job.
@@ -46,46 +46,37 @@ pub(crate) struct Setting {
 
 /// Shows a scenario, reports what happens, gives everything back, and returns the exit code. Setting `interrupted` frees the memory at once.
 pub(crate) fn run(
-    job: &OomJob,
+    scenario: &Scenario,
+    hold_seconds: f64,
     place: &Place<'_>,
     setting: &Setting,
     say: &mut dyn FnMut(Report),
     interrupted: &AtomicBool,
 ) -> u8 {
-    let backend = place.backend();
-    let failed = |id: &str, error: &Stop| Report::Failed {
-        id: id.to_owned(),
-        backend,
-        error: error.to_string(),
-        code: error.exit_code(),
-    };
-    let shown = match find(&job.scenario) {
-        None => Err(Stop::Unknown(job.scenario.clone())),
-        Some(scenario) => open(place, setting).and_then(|device| {
-            let title = scenario.title.to_owned();
-            say(Report::Begun { title, devices: vec![device.name()], steps: 1 });
-            let id = scenario.id;
-            let mut tell = |note: Note| {
-                say(match note {
-                    Note::Phase(phase) => Report::Phase { step: 0, id: id.to_owned(), backend, phase },
-                    Note::Level(level) => {
-                        Report::Progress { share: level.share(), text: level.to_string(), memory: Some(level) }
-                    }
-                    Note::Said(topic, text) => Report::Said { topic, text },
-                });
-            };
-            let mut context =
-                ScenarioContext::new(device.as_ref(), setting.cap_bytes, job.hold_seconds, &mut tell, interrupted)?;
-            show(scenario, &mut context)
-        }),
-    };
+    let (backend, id) = (place.backend(), || scenario.id.to_owned());
+    let shown = open(place, setting).and_then(|device| {
+        say(Report::Begun { title: scenario.title.to_owned(), devices: vec![device.name()], steps: 1 });
+        let mut tell = |note: Note| {
+            say(match note {
+                Note::Phase(phase) => Report::Phase { step: 0, id: id(), backend, phase },
+                Note::Level(level) => {
+                    Report::Progress { share: level.share(), text: level.to_string(), memory: Some(level) }
+                }
+                Note::Said(topic, text) => Report::Said { topic, text },
+            });
+        };
+        let mut context =
+            ScenarioContext::new(device.as_ref(), setting.cap_bytes, hold_seconds, &mut tell, interrupted)?;
+        show(scenario, &mut context)
+    });
     match shown {
         Ok(()) => 0,
         // Whoever interrupts may well be the reason why something failed.
         Err(_) if interrupted.load(Relaxed) => Stop::Interrupted.exit_code(),
         Err(error) => {
-            say(failed(&job.scenario, &error));
-            error.exit_code()
+            let code = error.exit_code();
+            say(Report::Failed { id: id(), backend, error: error.to_string(), code });
+            code
         }
     }
 }
@@ -100,10 +91,10 @@ fn open<'a>(place: &'a Place<'_>, setting: &'a Setting) -> Result<Box<dyn Device
 /// The scenario, then why it was so, what to do about it, and the proof that nothing is left.
 fn show(scenario: &Scenario, context: &mut ScenarioContext<'_>) -> Result<(), Stop> {
     context.phase(Phase::Preparing);
-    if context.is_model() {
+    if context.device.is_model() {
         context.step("This is a model of GPU memory with the same rules. No GPU is used.");
     }
-    context.settle();
+    context.device.settle();
     let before = context.free()?;
     let shown = (scenario.run)(context);
     context.phase(Phase::GivingBack);

@@ -52,8 +52,7 @@ impl<'a> OnCuda<'a> {
 
 impl Device for OnCuda<'_> {
     fn name(&self) -> DeviceName {
-        let device = self.gpu.device();
-        DeviceName { index: Some(device.index), name: device.name.clone(), uuid: Some(device.uuid.clone()) }
+        self.gpu.device().into()
     }
 
     fn is_model(&self) -> bool {

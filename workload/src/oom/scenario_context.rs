@@ -75,14 +75,6 @@ impl<'a> ScenarioContext<'a> {
         })
     }
 
-    pub(crate) fn is_model(&self) -> bool {
-        self.device.is_model()
-    }
-
-    pub(crate) fn settle(&self) {
-        self.device.settle();
-    }
-
     pub(crate) fn free(&self) -> Result<FreeMemory, CudaError> {
         self.device.free()
     }
@@ -194,7 +186,7 @@ impl<'a> ScenarioContext<'a> {
 
     /// That free memory is what it was, with as much time as the driver needs for that.
     pub(crate) fn proof(&self, before_bytes: u64) -> Result<String, Stop> {
-        self.settle();
+        self.device.settle();
         let end = Instant::now() + SETTLING;
         let mut after_bytes = self.free()?.free_bytes;
         while after_bytes < before_bytes && Instant::now() < end {

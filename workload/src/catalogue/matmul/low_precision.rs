@@ -77,11 +77,6 @@ impl<T: LowPrecision> Prepared for OnCpu<T> {
     }
 }
 
-/// A random number from -1 to 1, of 24 bits.
-fn single(seed: u64, index: u64) -> f32 {
-    f32::random(seed, index)
-}
-
 impl LowPrecision for Tf32 {
     const DTYPE: Dtype = Dtype::Tf32;
     type Wide = f32;
@@ -89,7 +84,7 @@ impl LowPrecision for Tf32 {
     const POISON: f32 = f32::NAN;
 
     fn random(seed: u64, index: u64) -> Self {
-        Self(values::tf32(single(seed, index)))
+        Self(values::tf32(f32::random(seed, index)))
     }
     fn wide(self) -> f32 {
         self.0
@@ -112,7 +107,7 @@ macro_rules! half {
             const POISON: Self = Self::NAN;
 
             fn random(seed: u64, index: u64) -> Self {
-                Self::from_f32(single(seed, index))
+                Self::from_f32(f32::random(seed, index))
             }
             fn wide(self) -> f32 {
                 self.to_f32()
@@ -137,7 +132,7 @@ impl LowPrecision for Fp8 {
     const POISON: bf16 = bf16::NAN;
 
     fn random(seed: u64, index: u64) -> Self {
-        Self::from_f64(values::fp8(single(seed, index)))
+        Self::from_f64(values::fp8(f32::random(seed, index)))
     }
     /// The code's exponent and fraction are those of 16 bits, but for the exponent's bias, which is eight more there.
     fn wide(self) -> f32 {

@@ -32,8 +32,7 @@ impl<'gpu> OnCuda<'gpu> {
             Dtype::Int8 => GemmType::Int8,
             dtype @ (Dtype::Fp8 | Dtype::Bytes) => return Err(RunError::NotInCublas { id: "matmul", dtype }),
         };
-        let cublas = Cublas::open(&self.product.gpu.context)?;
-        Ok(Self { cublas: Some((cublas, types)), ..self })
+        Ok(Self { cublas: Some((Cublas::open()?, types)), ..self })
     }
 }
 
