@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use super::{
     copied::Copied,
     on_cpu::OnCpu,
-    on_cuda::OnCuda,
+    on_cuda::on_cuda,
     operations::{self, Operation},
     prelude::*,
 };
@@ -201,7 +201,7 @@ impl<Op: Operation> Workload for Elementwise<Op> {
 impl<Op: Operation> Elementwise<Op> {
     fn ready<'gpu, T: Real>(&self, gpu: &'gpu Gpu, elements: u64) -> Result<Box<dyn Prepared + 'gpu>, RunError> {
         Ok(match self.way {
-            Way::There => Box::new(OnCuda::<Op, T>::new(gpu, elements)?),
+            Way::There => Box::new(on_cuda::<Op, T>(gpu, elements)?),
             Way::Pinned => Box::new(Copied::<Op, T>::new(gpu, elements, true)?),
             Way::Pageable => Box::new(Copied::<Op, T>::new(gpu, elements, false)?),
             Way::OneThread => return Err(RunError::NotThere { id: self.about.id, backend: Backend::Cuda }),

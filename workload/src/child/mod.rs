@@ -74,7 +74,7 @@ pub fn run(argument: &str, parent: Option<u32>, driver: &Arc<dyn ReadDriver>) ->
     let code = match perform(&job, &context, &mut report) {
         Ok(code) => code,
         Err(JobFailure { message, code }) => {
-            let (id, backend) = (job.kind_name().to_owned(), first_backend(job.place().backend));
+            let (id, backend) = (job.kind().1.to_owned(), first_backend(job.place().backend));
             report(Report::Failed { id, backend, error: message, code });
             code
         }

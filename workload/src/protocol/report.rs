@@ -49,7 +49,7 @@ pub enum Report {
     Phase {
         /// Which step, counted from 0.
         step: usize,
-        /// What is run: a workload, a row's variant, a scenario.
+        /// What is run: a workload, a case's variant, a scenario.
         id: String,
         /// Where.
         backend: Backend,

@@ -1,9 +1,9 @@
-//! What a row of the seeds is.
+//! What a tutorial benchmark is.
 
-use super::{Places, Shown};
+use super::Places;
 use crate::{
     error::RunError,
-    protocol::{Backend, Dtype},
+    protocol::{Backend, Dtype, Found},
 };
 
 /// A small program that tutorials show, in all its variants.
@@ -18,7 +18,7 @@ pub struct Case {
     pub variants: &'static [Variant],
 }
 
-/// A way in which a row can be done.
+/// A way in which a case can be done.
 pub struct Variant {
     /// As `pinned copies`.
     pub name: &'static str,
@@ -50,7 +50,7 @@ pub(super) enum Program {
         quick_n: u64,
     },
     /// What is no workload, as to ask for more memory than there is.
-    Custom(fn(&Places<'_>, quick: bool) -> Result<Shown, RunError>),
+    Custom(fn(&Places<'_>, quick: bool) -> Result<Found, RunError>),
 }
 
 impl Variant {
@@ -64,7 +64,7 @@ impl Variant {
 
     pub(super) const fn custom(
         name: &'static str,
-        show: fn(&Places<'_>, quick: bool) -> Result<Shown, RunError>,
+        show: fn(&Places<'_>, quick: bool) -> Result<Found, RunError>,
     ) -> Self {
         Self { name, backend: Backend::Cuda, framework: None, program: Program::Custom(show) }
     }
