@@ -12,7 +12,7 @@ const SIZE: &str = "100003";
 #[test]
 fn everything_is_right_on_both_and_tells_what_it_measured() {
     let cuda = FakeCuda::new("devices = 2");
-    // What is done over and over is run in small by the tests of `gpumon seeds`.
+    // What is done over and over is run in small by the tests of `gpumon tutorials`.
     let listed = lines_of(gpumon(&["bench", "list", "--json"])).1;
     let sized: Vec<_> = listed.iter().filter(|about| about["extent"] == "elements").collect();
     let mut command = cuda.gpumon(&["bench", "--backend", "both", "--quick", "--json", "--size", SIZE]);

@@ -45,7 +45,7 @@ pub(crate) enum RunError {
         has: (u32, u32),
     },
     #[error(
-        "{id} needs {} {place}, where {} of {} are free and {} stay free for others: {cure}",
+        "{id} needs {} {place}, where {} of {} are free and {} stay free for others: {fix}",
         gib(*.needed_bytes), gib(*.free_bytes), gib(*.total_bytes), gib(*.reserve_bytes)
     )]
     TooLarge {
@@ -56,7 +56,7 @@ pub(crate) enum RunError {
         free_bytes: u64,
         total_bytes: u64,
         reserve_bytes: u64,
-        cure: &'static str,
+        fix: &'static str,
     },
     #[error(
         "{id} needs {} {place} at least, and may take {} of the {} that are free: give a larger --mem, or end what holds \
@@ -101,7 +101,7 @@ mod tests {
             free_bytes: (139 << 30) + (1 << 29),
             total_bytes: 140 << 30,
             reserve_bytes: 512 << 20,
-            cure: "give a smaller --size",
+            fix: "give a smaller --size",
         };
         let said = "copy needs 160.0 GiB on GPU 0, where 139.5 GiB of 140.0 GiB are free and 512 MiB stay free for \
             others: give a smaller --size";

@@ -59,7 +59,7 @@ impl MemoryBudget {
             free_bytes: self.free_bytes,
             total_bytes: self.total_bytes,
             reserve_bytes: self.reserve_bytes(),
-            cure: "give a smaller --size",
+            fix: "give a smaller --size",
         }
     }
 }

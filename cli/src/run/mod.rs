@@ -83,8 +83,8 @@ pub(crate) fn follow(source: &SourceArgs, job: &Job, limit: Option<Time>, view: 
         End { code: Some(code), .. } => Ok(code),
         End { stopped: Some(StopReason::Canceled | StopReason::ParentEnds), .. } => Ok(INTERRUPTED),
         End { stopped: None, status: Some(status), .. } => {
-            let cure = "look with `gpumon doctor`, and in the kernel's log (`dmesg`)";
-            let error = anyhow!("the process that worked has ended in the middle of it ({}): {cure}", how(status));
+            let fix = "look with `gpumon doctor`, and in the kernel's log (`dmesg`)";
+            let error = anyhow!("the process that worked has ended in the middle of it ({}): {fix}", how(status));
             Err(Failure::with_code(error, FAILED))
         }
     }

@@ -23,7 +23,7 @@ pub struct Catalogue {
 pub struct CatalogueEntry {
     /// The kind of the job that runs it.
     pub kind: RunKind,
-    /// Its name in a job: of a workload, a row or a scenario.
+    /// Its name in a job: of a workload, a case or a scenario.
     pub id: String,
     /// What it is called in a list, as `triad`.
     pub title: String,
@@ -57,7 +57,7 @@ impl Catalogue {
 
 fn tutorial(case: &Case) -> CatalogueEntry {
     CatalogueEntry {
-        kind: RunKind::Seeds,
+        kind: RunKind::Tutorials,
         id: case.id.to_owned(),
         title: format!("{}: {}", case.id, case.title),
         does: format!("{}, in all its variants.", case.title),

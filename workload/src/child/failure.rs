@@ -12,7 +12,7 @@ use crate::{
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct JobFailure {
-    /// Subject, cause and cure.
+    /// Subject, cause and fix.
     pub message: String,
     /// The exit code that says the same to a script.
     pub code: u8,

@@ -79,12 +79,12 @@ fn all(placement: &Placement) -> Result<Vec<Device>, JobFailure> {
     first.device.driver().devices().map_err(JobFailure::no_gpu)
 }
 
-/// The same error with a cure that a load has: nobody chooses its size.
+/// The same error with a fix that a load has: nobody chooses its size.
 fn without_size(error: RunError) -> RunError {
     match error {
         RunError::TooLarge { id, place, needed_bytes, free_bytes, total_bytes, reserve_bytes, .. } => {
-            let cure = "end what holds it (`gpumon` shows who)";
-            RunError::TooLarge { id, place, needed_bytes, free_bytes, total_bytes, reserve_bytes, cure }
+            let fix = "end what holds it (`gpumon` shows who)";
+            RunError::TooLarge { id, place, needed_bytes, free_bytes, total_bytes, reserve_bytes, fix }
         }
         error => error,
     }

@@ -39,7 +39,8 @@ pub(super) fn run(job: &TutorialsJob, context: &Context<'_>, report: &mut Report
         BackendChoice::Cuda => Some(Backend::Cuda),
         BackendChoice::Cpu => Some(Backend::Cpu),
     };
-    let title = if job.cases.is_empty() { "seeds".to_owned() } else { format!("seeds {}", job.cases.join(", ")) };
+    let title =
+        if job.cases.is_empty() { "tutorials".to_owned() } else { format!("tutorials {}", job.cases.join(", ")) };
     placement.begin(title, tutorials::steps(&cases, only).count(), report);
     let places = Places { gpu: gpu.as_ref(), cpu: &placement.cpu, only };
     let how = How { limits: if job.quick { Limits::QUICK } else { Limits::FULL }, quick: job.quick };

@@ -101,8 +101,8 @@ fn show(scenario: &Scenario, context: &mut ScenarioContext<'_>) -> Result<(), St
     let proof = context.proof(before.free_bytes);
     shown?;
     context.say(Topic::Cause, scenario.cause);
-    for cure in scenario.cures {
-        context.say(Topic::Cure, *cure);
+    for fix in scenario.fixes {
+        context.say(Topic::Fix, *fix);
     }
     context.say(Topic::Lesson, scenario.lesson);
     context.say(Topic::Proof, proof?);

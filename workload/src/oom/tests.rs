@@ -42,7 +42,7 @@ fn each_is_shown_and_explained_and_leaves_nothing() {
         assert!(matches!(&said[0], Report::Begun { devices, .. } if devices[0].name.contains("model")), "{said:?}");
         assert!(sentences(&said, Topic::Step)[0].contains("model"), "{said:?}");
         assert!(!sentences(&said, Topic::Cause).is_empty() && !sentences(&said, Topic::Lesson).is_empty(), "{said:?}");
-        assert_eq!(sentences(&said, Topic::Cure).len(), scenario.cures.len());
+        assert_eq!(sentences(&said, Topic::Fix).len(), scenario.fixes.len());
         assert!(sentences(&said, Topic::Proof)[0].ends_with("the same."), "{said:?}");
         let levels = levels(&said);
         assert!(!levels.is_empty(), "{}", scenario.id);

@@ -173,7 +173,7 @@ impl Job {
     pub fn kind(&self) -> (RunKind, &'static str) {
         match self {
             Self::Bench(_) => (RunKind::Bench, "bench"),
-            Self::Tutorials(_) => (RunKind::Seeds, "seeds"),
+            Self::Tutorials(_) => (RunKind::Tutorials, "seeds"),
             Self::Burn(_) => (RunKind::Burn, "burn"),
             Self::Oom(_) => (RunKind::Oom, "oom"),
             Self::Selftest(_) => (RunKind::Selftest, "selftest"),
@@ -185,7 +185,7 @@ impl Job {
         let names = |names: &[String], all: &str| if names.is_empty() { all.to_owned() } else { names.join(", ") };
         match self {
             Self::Bench(bench) => names(&bench.ids, "all workloads"),
-            Self::Tutorials(tutorials) => names(&tutorials.cases, "seeds"),
+            Self::Tutorials(tutorials) => names(&tutorials.cases, "tutorials"),
             Self::Oom(oom) => oom.scenario.clone(),
             Self::Burn(_) | Self::Selftest(_) => self.kind().1.to_owned(),
         }

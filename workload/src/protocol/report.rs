@@ -152,7 +152,8 @@ pub enum Topic {
     /// Why it is so.
     Cause,
     /// What to do about it.
-    Cure,
+    #[serde(rename = "cure")]
+    Fix,
     /// What one learns from it.
     Lesson,
     /// A figure that proves something, as free memory before and after.
