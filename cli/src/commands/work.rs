@@ -14,13 +14,13 @@ use gpumon_workload::child::{self, JobFailure, ReadDriver};
 
 use crate::{exit::Failure, options::SourceArgs};
 
-/// Do one job of the workload runner, and report how it goes, a JSON object a line
+/// Run one job of the workload runner, and report its progress, one JSON object per line
 #[derive(Debug, clap::Args)]
 pub(crate) struct WorkArgs {
-    /// The job as JSON; `-` for standard input
+    /// Job as JSON; `-` for standard input
     job: String,
 
-    /// End at once where this is not the PID of the parent: it has ended already
+    /// PID of the parent; exit at once if the parent has another one
     #[arg(long, value_name = "PID")]
     parent: Option<u32>,
 }
