@@ -4,8 +4,8 @@ use clap::{Parser, Subcommand};
 
 use crate::{
     commands::{
-        bench, burn, collect, completions, doctor, info, man, oom, pause, schema, seeds, selftest, serve, show, smi,
-        top, wait, work,
+        bench, burn, collect, completions, doctor, info, man, oom, pause, schema, selftest, serve, show, smi, top,
+        tutorials, wait, work,
     },
     options::SourceArgs,
 };
@@ -66,7 +66,8 @@ pub(crate) enum Command {
     Burn(burn::BurnArgs),
     #[command(hide = true)]
     Work(work::WorkArgs),
-    Seeds(seeds::SeedsArgs),
+    #[command(alias = "seeds")]
+    Tutorials(tutorials::TutorialsArgs),
     Oom(oom::OomArgs),
     Selftest(selftest::SelftestArgs),
     Pause(pause::PauseArgs),
@@ -90,7 +91,7 @@ impl Command {
             Self::Bench(_) => "bench",
             Self::Burn(_) => "burn",
             Self::Work(_) => "work",
-            Self::Seeds(_) => "seeds",
+            Self::Tutorials(_) => "tutorials",
             Self::Oom(_) => "oom",
             Self::Selftest(_) => "selftest",
             Self::Pause(_) => "pause",

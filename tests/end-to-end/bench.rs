@@ -4,7 +4,7 @@ use std::process::Stdio;
 
 use serde_json::Value;
 
-use crate::support::{Fake, FakeCuda, Terminal, eventually, gpumon, is_refusal, lines_of, signal, stderr, stdout};
+use crate::support::{Fake, FakeCuda, Terminal, eventually, gpumon, lines_of, refused, signal, stderr, stdout};
 
 /// Small enough to be quick, and no whole number of anything.
 const SIZE: &str = "100003";
@@ -12,7 +12,7 @@ const SIZE: &str = "100003";
 #[test]
 fn everything_is_right_on_both_and_tells_what_it_measured() {
     let cuda = FakeCuda::new("devices = 2");
-    // What is done over and over is run in small by the tests of `gpumon seeds`.
+    // What is done over and over is run in small by the tests of `gpumon tutorials`.
     let listed = lines_of(gpumon(&["bench", "list", "--json"])).1;
     let sized: Vec<_> = listed.iter().filter(|about| about["extent"] == "elements").collect();
     let mut command = cuda.gpumon(&["bench", "--backend", "both", "--quick", "--json", "--size", SIZE]);
@@ -41,8 +41,7 @@ fn everything_is_right_on_both_and_tells_what_it_measured() {
     assert!((triad["roofline"]["share"].as_f64().unwrap() - share).abs() < 1e-9, "{triad}");
     let link = on("cuda").into_iter().find(|line| line["id"] == "h2d-pinned").unwrap();
     assert_eq!(link["roofline"]["share"]["absent"], "unknown");
-    let counters = cuda.counters();
-    assert_eq!((&counters["held_bytes"], &counters["contexts"]), (&0.into(), &0.into()), "{counters}");
+    cuda.counters_at_rest();
 }
 
 #[test]
@@ -67,7 +66,7 @@ fn what_needs_two_gpus_runs_on_two_and_says_so_on_one() {
         let command = ["bench", "peer", "peer-both", "--quick", "--json", "--device", device, "--size", SIZE];
         let (code, lines, said) = lines_of(cuda.gpumon(&command));
         assert_eq!((code, lines.len()), (Some(0), 2), "{said}");
-        assert_eq!((&cuda.counters()["held_bytes"], &cuda.counters()["contexts"]), (&0.into(), &0.into()));
+        cuda.counters_at_rest();
     }
 }
 
@@ -82,7 +81,7 @@ fn every_ordered_pair_of_gpus_is_measured_and_checked() {
         let pairs: Vec<_> = of_it.map(ends).collect();
         assert_eq!(pairs, [[0, 1], [0, 2], [1, 0], [1, 2], [2, 0], [2, 1]], "{id}");
     }
-    assert_eq!((&cuda.counters()["held_bytes"], &cuda.counters()["contexts"]), (&0.into(), &0.into()));
+    cuda.counters_at_rest();
 
     // The input of the third pair, which is that from GPU 1 to GPU 0.
     let cuda = FakeCuda::new("devices = 3\n[[fault]]\nkind = \"flip\"\nafter_kernels = 2\nkernel = \"random_u64\"");
@@ -231,9 +230,8 @@ fn who_interrupts_gets_what_there_is_and_the_memory_back() {
     assert_eq!(lines.len(), 1, "nothing runs after it: {lines:?}");
     assert_eq!((&lines[0]["partial"], &lines[0]["stopped"]), (&true.into(), &"interrupted".into()));
     assert!((1..10).contains(&lines[0]["device_time"]["n"].as_u64().unwrap()), "{}", lines[0]);
-    let counters = cuda.counters();
+    let counters = cuda.counters_at_rest();
     assert!(counters["most_bytes"].as_u64() > Some(800_000), "{counters}");
-    assert_eq!((&counters["held_bytes"], &counters["contexts"]), (&0.into(), &0.into()), "{counters}");
 }
 
 #[test]
@@ -250,11 +248,8 @@ fn words_that_name_nothing_are_answered_with_what_there_is() {
         (&["copy", "--device", "7"], "there are 0 to 1"),
         (&["copy", "--device", "GPU-ffff"], "no GPU 'GPU-ffff'"),
     ] {
-        let output = FakeCuda::new("devices = 2").gpumon(&[&["bench"], arguments].concat()).output().unwrap();
-        let said = stderr(&output);
-        assert_eq!((output.status.code(), is_refusal(&said)), (Some(2), true), "{arguments:?}: {said}");
-        assert!(said.contains(words), "{arguments:?}: {said}");
-        assert_eq!(stdout(&output), "", "{arguments:?}");
+        let cuda = FakeCuda::new("devices = 2");
+        assert_eq!(refused(cuda.gpumon(&[&["bench"], arguments].concat()), 2, words), "", "{arguments:?}");
     }
 }
 

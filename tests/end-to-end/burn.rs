@@ -4,7 +4,7 @@ use std::{process::Stdio, time::Instant};
 
 use serde_json::Value;
 
-use crate::support::{FakeCuda, eventually, gpumon, is_refusal, lines_of, signal, stderr, stdout};
+use crate::support::{FakeCuda, eventually, gpumon, lines_of, refused, signal, stderr, stdout};
 
 /// So little memory that the matrices are small, and what that takes.
 const SMALL: &str = "memory_mib = 600";
@@ -97,8 +97,7 @@ fn all_devices_burn_at_once_and_end_on_time() {
     let mut indices: Vec<_> = lines.iter().map(|line| line["device"]["index"].as_u64().unwrap()).collect();
     indices.sort_unstable();
     assert_eq!(indices, [0, 1]);
-    let counters = cuda.counters();
-    assert_eq!((&counters["held_bytes"], &counters["contexts"]), (&0.into(), &0.into()), "{counters}");
+    cuda.counters_at_rest();
 }
 
 #[test]
@@ -179,12 +178,7 @@ fn what_cannot_be_burnt_is_answered_with_what_can() {
         (&["--mem", "0.001%"], 5, "burn needs 1 MiB on GPU 0 at least, and may take 0 MiB of the 600 MiB"),
         (&["--mem", "0.5%", "--dtype", "fp64"], 5, "give a larger --mem"),
     ] {
-        let output = FakeCuda::new(&format!("{SMALL}\ncapability = [8, 0]"))
-            .gpumon(&[&["burn"], arguments].concat())
-            .output()
-            .unwrap();
-        let said = stderr(&output);
-        assert_eq!((output.status.code(), is_refusal(&said)), (Some(code), true), "{arguments:?}: {said}");
-        assert!(said.contains(words), "{arguments:?}: {said}");
+        let cuda = FakeCuda::new(&format!("{SMALL}\ncapability = [8, 0]"));
+        refused(cuda.gpumon(&[&["burn"], arguments].concat()), code, words);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::support::{Fake, is_refusal, stderr, stdout};
+use crate::support::{Fake, refused, stderr, stdout};
 
 /// The rows, each as its fields by the names of their columns. No field of these tests has a comma in it.
 fn rows(fake: &Fake, arguments: &[&str]) -> Vec<BTreeMap<String, String>> {
@@ -77,8 +77,7 @@ fn an_unknown_column_is_refused_with_the_nearest() {
     let help = stdout(&fake.gpumon(&["--csv", "--columns", "help"]).output().unwrap());
     assert!(help.lines().any(|line| line.starts_with("* memory_used_bytes ")), "{help}");
     for arguments in [&["--columns", "index"][..], &["--processes"], &["--csv", "--json"], &["--short", "--csv"]] {
-        let output = fake.gpumon(arguments).output().unwrap();
-        assert_eq!((output.status.code(), is_refusal(&stderr(&output))), (Some(2), true), "{}", stderr(&output));
+        refused(fake.gpumon(arguments), 2, "");
     }
 }
 

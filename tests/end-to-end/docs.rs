@@ -27,7 +27,6 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// Every page that people have written.
 fn pages() -> Vec<PathBuf> {
     let mut pages = vec![root().join("README.md"), root().join("CONTRIBUTING.md")];
     let mut folders = vec![root().join("docs")];
@@ -43,7 +42,6 @@ fn pages() -> Vec<PathBuf> {
     pages
 }
 
-/// The commands of a page, each with its line.
 fn commands(text: &str) -> Vec<(usize, String)> {
     let (mut found, mut is_console, mut goes_on) = (Vec::<(usize, String)>::new(), false, false);
     for (number, line) in text.lines().enumerate() {
@@ -77,7 +75,6 @@ fn expected_code(command: &str) -> i32 {
     command.split_once("# exit code ").map_or(0, |(_, code)| code.trim().parse().unwrap())
 }
 
-/// Where the commands of one page run.
 struct Place {
     folder: tempfile::TempDir,
     server: Server,
@@ -135,7 +132,6 @@ impl Place {
         command
     }
 
-    /// What is wrong with it.
     fn complaint(&self, command: &str) -> Option<String> {
         if command.contains("gpumon top") {
             // A terminal starts its program elsewhere.

@@ -18,7 +18,6 @@ fn until(start_ms: u64, ms: u64) {
     thread::sleep(Duration::from_millis((start_ms + ms).saturating_sub(now_ms())));
 }
 
-/// The events of this kind about this GPU.
 fn events<'a>(records: &'a [Value], what: &str, gpu: u32) -> Vec<&'a Value> {
     let is_it = |record: &&Value| record["what"] == what && record["gpu"]["index"] == gpu;
     records.iter().filter(is_it).collect()

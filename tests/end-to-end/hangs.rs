@@ -6,7 +6,6 @@ use serde_json::Value;
 
 use crate::support::{Fake, Server};
 
-/// The health of every GPU of a sample, by index.
 fn health(sample: &Value) -> Vec<&str> {
     sample["gpus"].as_array().unwrap().iter().map(|gpu| gpu["health"]["state"].as_str().unwrap()).collect()
 }

@@ -26,7 +26,6 @@ const INTERVAL_MS: u64 = 250;
 /// A user who is nobody else.
 const NOBODY: u32 = 65_534;
 
-/// A process that waits until it is dropped.
 struct Holder(Child);
 
 impl Holder {

@@ -14,7 +14,7 @@ use fake_gpu_state::{Account, holders};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::support::{Fake, FakeCuda, Terminal, eventually, gpumon, is_refusal, lines_of, signal, stderr, stdout};
+use crate::support::{Fake, FakeCuda, Terminal, eventually, gpumon, lines_of, refused, signal, stderr, stdout};
 
 const MIB: u64 = 1 << 20;
 /// What the fake device has where nothing else is said, and what of it stays free.
@@ -94,8 +94,7 @@ fn each_is_shown_on_a_device_and_leaves_nothing_there() {
         let (code, lines, complaint) = lines_of(shared.oom(&[id, "--hold", "300ms"]));
         assert_eq!((code, complaint.as_str()), (Some(0), ""), "{id}: {lines:?}");
         is_whole(id, &lines, false);
-        let counters = shared.cuda.counters();
-        assert_eq!((&counters["held_bytes"], &counters["contexts"]), (&0.into(), &0.into()), "{id}: {counters}");
+        let counters = shared.cuda.counters_at_rest();
         assert!(counters["most_bytes"].as_u64().unwrap() <= TOTAL - RESERVE, "{id}: {counters}");
     }
 }
@@ -155,8 +154,7 @@ fn who_interrupts_has_the_memory_back() {
         assert_eq!(output.status.code(), Some(130), "{name}: {}", stderr(&output));
         assert_eq!(lines_in(&stdout(&output)).last().unwrap()["code"], 130);
         // It gave back by itself, and not only by ending.
-        let counters = shared.cuda.counters();
-        assert_eq!((&counters["held_bytes"], &counters["contexts"]), (&0.into(), &0.into()), "{name}: {counters}");
+        shared.cuda.counters_at_rest();
         assert_eq!(shared.held(), 0);
     }
 }
@@ -292,10 +290,7 @@ fn words_that_name_nothing_are_answered_with_what_there_is() {
         (&["fill", "--backend", "gpu"], "cpu"),
         (&["fill", "--device", "7"], "there is only 0"),
     ] {
-        let output = FakeCuda::new("").gpumon(&[&["oom"], arguments].concat()).output().unwrap();
-        let said = stderr(&output);
-        assert_eq!((output.status.code(), is_refusal(&said)), (Some(2), true), "{arguments:?}: {said}");
-        assert!(said.contains(words), "{arguments:?}: {said}");
+        refused(FakeCuda::new("").gpumon(&[&["oom"], arguments].concat()), 2, words);
     }
     let without_driver = |arguments: &[&str]| {
         let mut command = gpumon(arguments);
@@ -320,7 +315,6 @@ fn the_list_has_every_name_and_what_one_sees() {
     }
 }
 
-/// A command whose output is kept.
 fn started(mut command: Command) -> Child {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }

@@ -78,7 +78,6 @@ impl Runner {
         self.details(run)
     }
 
-    /// A client that has asked for runs.
     async fn follower(&self) -> Stream {
         let mut stream = self.server.stream().await;
         stream.send(r#"{"type":"runs","on":true}"#).await;

@@ -59,8 +59,7 @@ fn every_reading_is_held_against_what_was_made() {
     }
     let of_next = |check: &&Value| check["gpu"] == 1 && name(check) == "nvlink.rx_bytes_per_second";
     assert_eq!(checks.iter().filter(of_next).count(), 2);
-    let counters = machine.cuda.counters();
-    assert_eq!((&counters["held_bytes"], &counters["contexts"]), (&0.into(), &0.into()), "{counters}");
+    machine.cuda.counters_at_rest();
 }
 
 /// Without the shared state, NVML does not know what is done through CUDA.

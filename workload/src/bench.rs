@@ -19,24 +19,18 @@ use crate::{
     workload::{Prepared, Size, Workload},
 };
 
-/// Where to run.
-pub enum Place<'a> {
-    /// On this GPU.
+pub(crate) enum Place<'a> {
     Cuda(&'a Gpu),
-    /// On this CPU, with all its threads.
     Cpu(&'a Cpu),
 }
 
-/// How to run.
 #[derive(Debug, Clone, Copy)]
-pub struct Request {
+pub(crate) struct Request {
     /// The type of the elements; the workload's usual one where nobody says.
     pub dtype: Option<Dtype>,
     /// How large it is; the workload's usual size where nobody says, or it has no such size.
     pub amount: Option<Amount>,
-    /// By what it runs on a GPU.
     pub engine: Engine,
-    /// How long to measure.
     pub limits: Limits,
 }
 
@@ -54,10 +48,7 @@ impl Amount {
 
 /// Runs a workload and tells how it goes. Whoever sets `interrupted` gets what was measured until then; all memory is
 /// given back when this returns.
-///
-/// # Errors
-/// Where it does not run there, is too large, or the driver fails.
-pub fn run(
+pub(crate) fn run(
     workload: &dyn Workload,
     place: &Place<'_>,
     cpu: &Cpu,
@@ -128,7 +119,6 @@ pub fn run(
     })
 }
 
-/// What came of the runs.
 struct Run {
     samples: Vec<crate::workload::Sample>,
     stopped: Stopped,
@@ -166,19 +156,14 @@ impl Run {
 }
 
 impl Place<'_> {
-    /// Which of both kinds it is.
-    pub fn backend(&self) -> Backend {
+    pub(crate) fn backend(&self) -> Backend {
         match self {
             Self::Cuda(_) => Backend::Cuda,
             Self::Cpu(_) => Backend::Cpu,
         }
     }
 
-    /// How much memory it has, at this moment.
-    ///
-    /// # Errors
-    /// Where the driver fails.
-    pub fn memory_budget(&self) -> Result<MemoryBudget, RunError> {
+    pub(crate) fn memory_budget(&self) -> Result<MemoryBudget, RunError> {
         match self {
             Self::Cuda(gpu) => Ok(gpu.memory_budget()?),
             Self::Cpu(cpu) => Ok(MemoryBudget::for_host(cpu.last_cache_bytes())),
@@ -207,11 +192,10 @@ impl Place<'_> {
         }
     }
 
-    /// What it is.
-    pub fn name(&self) -> DeviceName {
+    pub(crate) fn name(&self) -> DeviceName {
         match self {
             Self::Cuda(gpu) => gpu.device().into(),
-            Self::Cpu(cpu) => DeviceName { index: None, name: cpu.name.clone(), uuid: None },
+            Self::Cpu(cpu) => (*cpu).into(),
         }
     }
 

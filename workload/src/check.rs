@@ -4,7 +4,6 @@ use rayon::prelude::*;
 
 use crate::{double_double::DoubleDouble, protocol::Verification, random, real::Real};
 
-/// What an element should be.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Expected {
     pub(crate) value: DoubleDouble,
@@ -15,35 +14,31 @@ pub(crate) struct Expected {
 impl Verification {
     /// Nothing was checked, which is no success.
     pub(crate) fn nothing() -> Self {
-        Self { ok: false, checked: 0, wrong: 0, first_wrong: None, largest_error: 0.0, tolerance: 0.0 }
+        Self::for_words(0, 0)
     }
 
     /// So many elements, checked by what was made of all of them.
     pub(crate) fn for_all(checked: u64, is_right: bool) -> Self {
-        let wrong = if is_right { 0 } else { checked };
-        Self { ok: checked > 0 && is_right, checked, wrong, first_wrong: None, largest_error: 0.0, tolerance: 0.0 }
+        Self::for_words(checked, if is_right { 0 } else { checked })
     }
 
     /// Words that were compared with others that are right.
     pub(crate) fn for_words(checked: u64, wrong: u64) -> Self {
-        Self { ok: checked > 0 && wrong == 0, checked, wrong, first_wrong: None, largest_error: 0.0, tolerance: 0.0 }
+        Self::from_counts(checked, wrong, None, 0.0, 0.0)
     }
 
     /// Both of two parts of a result, or of two looks at one.
     #[must_use]
     pub(crate) fn and(self, other: Self) -> Self {
-        let (checked, wrong) = (self.checked + other.checked, self.wrong + other.wrong);
-        Self {
-            ok: checked > 0 && wrong == 0,
-            checked,
-            wrong,
-            first_wrong: [self.first_wrong, other.first_wrong].into_iter().flatten().min(),
-            largest_error: self.largest_error.max(other.largest_error),
-            tolerance: self.tolerance.max(other.tolerance),
-        }
+        Self::from_counts(
+            self.checked + other.checked,
+            self.wrong + other.wrong,
+            [self.first_wrong, other.first_wrong].into_iter().flatten().min(),
+            self.largest_error.max(other.largest_error),
+            self.tolerance.max(other.tolerance),
+        )
     }
 
-    /// So many elements, of which so many are wrong.
     pub(crate) fn from_counts(
         checked: u64,
         wrong: u64,
@@ -54,18 +49,11 @@ impl Verification {
         Self { ok: checked > 0 && wrong == 0, checked, wrong, first_wrong, largest_error, tolerance }
     }
 
-    /// One element with its error.
     pub(crate) fn for_element(index: u64, error: f64, tolerance: f64) -> Self {
         // No number is not within any tolerance.
         let is_right = error <= tolerance;
-        Self {
-            ok: is_right,
-            checked: 1,
-            wrong: u64::from(!is_right),
-            first_wrong: (!is_right).then_some(index),
-            largest_error: if is_right { error } else { 0.0 },
-            tolerance,
-        }
+        let largest_error = if is_right { error } else { 0.0 };
+        Self::from_counts(1, u64::from(!is_right), (!is_right).then_some(index), largest_error, tolerance)
     }
 }
 

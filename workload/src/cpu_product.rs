@@ -50,9 +50,6 @@ const LEAST_ELEMENTS: usize = 2048;
 
 /// Multiplies A with B, both row by row, on all threads, each of which has a tile of the result. So none of them waits for
 /// another, while the crate's own threads wait for one that brings B into another order.
-///
-/// # Panics
-/// Where one of them is not `n` x `n`.
 pub(crate) fn multiply_by_all<T: CpuProduct>(out: &mut [T], a: &[T], b: &[T], n: usize) {
     let (down, across) = tiles(n, rayon::current_num_threads());
     if down * across == 1 {
@@ -66,9 +63,6 @@ pub(crate) fn multiply_by_all<T: CpuProduct>(out: &mut [T], a: &[T], b: &[T], n:
 }
 
 /// Multiplies A with B, both row by row, on this thread alone.
-///
-/// # Panics
-/// Where one of them is not `n` x `n`.
 pub(crate) fn multiply_here<T: CpuProduct>(out: &mut [T], a: &[T], b: &[T], n: usize) {
     // SAFETY: it is the only tile.
     unsafe { Product::new(out, a, b, n).tile(0..n, 0..n) };

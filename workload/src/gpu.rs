@@ -8,6 +8,7 @@ use crate::{
         Unavailable,
     },
     error::RunError,
+    info::Cpu,
     kernels,
     memory_budget::MemoryBudget,
     protocol::{DeviceName, Verification},
@@ -26,8 +27,7 @@ pub(crate) fn thread_each(elements: u64) -> Grid {
     Grid { blocks: elements.div_ceil(u64::from(THREADS)).max(1) as u32, threads: THREADS }
 }
 
-/// A GPU with its stream.
-pub struct Gpu {
+pub(crate) struct Gpu {
     /// The stream stands first, so that it ends before its context.
     pub(crate) stream: Stream,
     pub(crate) context: Rc<Context>,
@@ -39,49 +39,42 @@ pub struct Gpu {
 
 /// The GPU that is beside another in what takes two.
 #[derive(Clone)]
-pub struct Neighbour {
+pub(crate) struct Neighbour {
     device: Device,
     is_shared: bool,
 }
 
 impl Gpu {
-    /// Makes the GPU work for this thread.
-    ///
-    /// # Errors
-    /// Where the driver refuses.
-    pub fn open(device: &Device) -> Result<Self, CudaError> {
+    pub(crate) fn open(device: &Device) -> Result<Self, CudaError> {
         let context = Context::new(device)?;
         Ok(Self { stream: context.stream()?, context, is_shared: false, neighbour: None, is_beside_others: false })
     }
 
     /// The same GPU, of whose free memory a quarter may be taken at most: somebody else computes there.
     #[must_use]
-    pub fn shared(self) -> Self {
+    pub(crate) fn shared(self) -> Self {
         Self { is_shared: true, ..self }
     }
 
     /// The same GPU, of whose neighbours' free memory a quarter may be taken at most: somebody else computes there.
     #[must_use]
-    pub fn beside_others(self) -> Self {
+    pub(crate) fn beside_others(self) -> Self {
         Self { is_beside_others: true, ..self }
     }
 
     /// Has this GPU beside it in what takes two.
-    pub fn pair_with(&mut self, other: Neighbour) {
+    pub(crate) fn pair_with(&mut self, other: Neighbour) {
         self.neighbour = Some(other);
     }
 
     /// This GPU, to stand beside another.
-    pub fn as_neighbour(&self) -> Neighbour {
+    pub(crate) fn as_neighbour(&self) -> Neighbour {
         Neighbour { device: self.device().clone(), is_shared: self.is_shared }
     }
 
     /// What is beside it in what takes two: the GPU that was chosen, else the one that follows it, the first after the
     /// last. `None` where there is no other.
-    ///
-    /// # Errors
-    /// Where the driver fails.
-    pub fn neighbour(&self) -> Result<Option<Neighbour>, Unavailable> {
+    pub(crate) fn neighbour(&self) -> Result<Option<Neighbour>, Unavailable> {
         if self.neighbour.is_some() {
             return Ok(self.neighbour.clone());
         }
@@ -91,16 +84,11 @@ impl Gpu {
         Ok(next.map(|next| Neighbour { device: next.clone(), is_shared: self.is_shared || self.is_beside_others }))
     }
 
-    /// What it is.
-    pub fn device(&self) -> &Device {
+    pub(crate) fn device(&self) -> &Device {
         &self.context.device
     }
 
-    /// How much memory it has, at this moment.
-    ///
-    /// # Errors
-    /// Where the driver fails.
-    pub fn memory_budget(&self) -> Result<MemoryBudget, CudaError> {
+    pub(crate) fn memory_budget(&self) -> Result<MemoryBudget, CudaError> {
         let cache = self.device().attribute(Attribute::L2CacheBytes).unwrap_or(0).max(0);
         let budget = MemoryBudget::for_gpu(self.device().index, self.context.memory()?, cache as u64);
         Ok(MemoryBudget { is_shared: self.is_shared, ..budget })
@@ -114,12 +102,10 @@ impl Gpu {
         Ok(self.stream.time(work)?.into())
     }
 
-    /// A kernel of this code.
     pub(crate) fn kernel(&self, code: Code, name: &str) -> Result<Kernel, CudaError> {
         self.context.load(code)?.kernel(name)
     }
 
-    /// A memory of zeros.
     pub(crate) fn zeroed(&self, bytes: u64) -> Result<DeviceMemory, CudaError> {
         let memory = self.context.allocate(bytes)?;
         self.stream.run(|queue| queue.fill(&memory, 0))?;
@@ -133,7 +119,6 @@ impl Gpu {
         Ok(memory)
     }
 
-    /// Leaves nothing in a memory that is a number.
     pub(crate) fn poison(&self, memory: &DeviceMemory) -> Result<(), CudaError> {
         self.stream.run(|queue| queue.fill(memory, POISON)).map(drop)
     }
@@ -150,14 +135,12 @@ impl Gpu {
         Ok(memory)
     }
 
-    /// Memory with these elements in it.
     pub(crate) fn upload<T: Plain>(&self, elements: &[T]) -> Result<DeviceMemory, CudaError> {
         let memory = self.context.allocate(size_of_val(elements) as u64)?;
         self.stream.run(|queue| queue.copy_in(&memory, elements))?;
         Ok(memory)
     }
 
-    /// All that is in a memory.
     pub(crate) fn download<T: Plain + Default>(&self, memory: &DeviceMemory) -> Result<Vec<T>, CudaError> {
         let mut elements = vec![T::default(); memory.bytes() as usize / size_of::<T>()];
         self.stream.run(|queue| queue.copy_out(&mut elements, memory, 0))?;
@@ -192,16 +175,17 @@ impl From<&Device> for DeviceName {
     }
 }
 
+impl From<&Cpu> for DeviceName {
+    fn from(cpu: &Cpu) -> Self {
+        Self { index: None, name: cpu.name.clone(), uuid: None }
+    }
+}
+
 impl Neighbour {
-    /// What it is.
-    pub fn device(&self) -> &Device {
+    pub(crate) fn device(&self) -> &Device {
         &self.device
     }
 
-    /// Makes it work for this thread.
-    ///
-    /// # Errors
-    /// Where the driver refuses.
     pub(crate) fn open(&self) -> Result<Gpu, CudaError> {
         let gpu = Gpu::open(&self.device)?;
         Ok(if self.is_shared { gpu.shared() } else { gpu })

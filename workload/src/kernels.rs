@@ -3,7 +3,6 @@
 
 use crate::cuda::Code;
 
-/// The PTX of this name.
 macro_rules! ptx {
     ($name:literal) => {
         $crate::cuda::Code::Ptx(include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/kernels/", $name, ".ptx")))
@@ -11,9 +10,7 @@ macro_rules! ptx {
 }
 pub(crate) use ptx;
 
-/// Random data.
 pub(crate) const RANDOM: Code = ptx!("random");
-/// STREAM.
 pub(crate) const STREAM: Code = ptx!("stream");
 /// A thread for each element.
 pub(crate) const ELEMENTWISE: Code = ptx!("elementwise");

@@ -21,9 +21,8 @@ const TELL_EVERY: Duration = Duration::from_millis(100);
 /// The times are steady where their deviation is so much of their mean.
 const STEADY: f64 = 0.005;
 
-/// How long to measure.
 #[derive(Debug, Clone, Copy)]
-pub struct Limits {
+pub(crate) struct Limits {
     /// Runs that do not count, so that clocks are up and caches warm: for so long, and one at least.
     pub warm_up: Duration,
     /// Steady times are not enough before this is over: what else is read of the device meanwhile takes its time.
@@ -32,10 +31,8 @@ pub struct Limits {
     pub time: Duration,
 }
 
-/// What a run tells while it runs.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Now {
-    /// It has come to this phase.
+pub(crate) enum Now {
     Phase(Phase),
     /// So much of the measuring is done, from 0 to 1: at most ten times a second.
     Share(f64),
@@ -43,14 +40,13 @@ pub enum Now {
 
 impl Limits {
     /// For a measurement.
-    pub const FULL: Self =
+    pub(crate) const FULL: Self =
         Self { warm_up: Duration::from_millis(100), least: Duration::from_millis(600), time: Duration::from_secs(2) };
     /// For a look.
-    pub const QUICK: Self =
+    pub(crate) const QUICK: Self =
         Self { warm_up: Duration::from_millis(10), least: Duration::ZERO, time: Duration::from_millis(200) };
 }
 
-/// Runs it until it has been enough, and tells how far that is.
 pub(crate) fn measure(
     work: &mut dyn Prepared,
     limits: &Limits,

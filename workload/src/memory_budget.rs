@@ -6,14 +6,11 @@ use crate::{cuda::FreeMemory, error::RunError};
 
 const MIB: u64 = 1 << 20;
 
-/// Memory of a GPU or of the host.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MemoryBudget {
+pub(crate) struct MemoryBudget {
     /// As `on GPU 0`.
     pub place: String,
-    /// Nobody has it.
     pub free_bytes: u64,
-    /// All there is.
     pub total_bytes: u64,
     /// The cache in front of it, which hides it from arrays that fit in there.
     pub cache_bytes: u64,
@@ -22,14 +19,13 @@ pub struct MemoryBudget {
 }
 
 impl MemoryBudget {
-    /// Of a GPU.
-    pub fn for_gpu(index: u32, memory: FreeMemory, cache_bytes: u64) -> Self {
+    pub(crate) fn for_gpu(index: u32, memory: FreeMemory, cache_bytes: u64) -> Self {
         let FreeMemory { free_bytes, total_bytes } = memory;
         Self { place: format!("on GPU {index}"), free_bytes, total_bytes, cache_bytes, is_shared: false }
     }
 
     /// Of this host. Where the kernel does not tell, there is no room.
-    pub fn for_host(cache_bytes: u64) -> Self {
+    pub(crate) fn for_host(cache_bytes: u64) -> Self {
         let text = bounded::text("/proc/meminfo", bounded::TABLE).unwrap_or_default();
         let bytes = |key: &str| kib(&text, key).unwrap_or(0) * 1024;
         Self {
@@ -42,17 +38,15 @@ impl MemoryBudget {
     }
 
     /// What is left to others, so that none of their allocations fails because of a workload.
-    pub fn reserve_bytes(&self) -> u64 {
+    pub(crate) fn reserve_bytes(&self) -> u64 {
         let of_all = (512 * MIB).max(self.total_bytes / 100 * 3);
         if self.is_shared { of_all.max(self.free_bytes - self.free_bytes / 4) } else { of_all }
     }
 
-    /// What a workload may take.
-    pub fn usable_bytes(&self) -> u64 {
+    pub(crate) fn usable_bytes(&self) -> u64 {
         self.free_bytes.saturating_sub(self.reserve_bytes())
     }
 
-    /// Refuses what is too large.
     pub(crate) fn check(&self, id: &'static str, needed_bytes: u64) -> Result<(), RunError> {
         if needed_bytes <= self.usable_bytes() { Ok(()) } else { Err(self.too_large(id, needed_bytes)) }
     }
@@ -65,7 +59,7 @@ impl MemoryBudget {
             free_bytes: self.free_bytes,
             total_bytes: self.total_bytes,
             reserve_bytes: self.reserve_bytes(),
-            cure: "give a smaller --size",
+            fix: "give a smaller --size",
         }
     }
 }

@@ -12,7 +12,6 @@ pub(crate) const SEED: &str = "0x6770756d6f6e0001";
 /// As many elements as one thread makes at a time.
 const CHUNK: usize = 1 << 14;
 
-/// The bits at an index.
 pub(crate) fn bits(seed: u64, index: u64) -> u64 {
     let mut word = seed.wrapping_add((index + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
     word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

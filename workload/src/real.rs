@@ -10,9 +10,7 @@ use crate::{
     sin_cos::{cos_sin_f32, cos_sin_f64},
 };
 
-/// A type of floating point numbers.
 pub(crate) trait Real: Plain + Default + Add<Output = Self> + Mul<Output = Self> {
-    /// Its name.
     const DTYPE: Dtype;
     /// The distance from 1 to the next number.
     const EPSILON: f64;
@@ -21,23 +19,17 @@ pub(crate) trait Real: Plain + Default + Add<Output = Self> + Mul<Output = Self>
 
     /// A number from -1 to 1, made of random bits.
     fn from_random_bits(bits: u64) -> Self;
-    /// The nearest number.
     fn from_f64(value: f64) -> Self;
-    /// The same number.
     fn to_f64(self) -> f64;
     /// Its bits, as an unsigned number of the same width.
     fn word(self) -> u64;
-    /// For a kernel.
     fn argument(self) -> Argument<'static>;
-    /// Cosine and sine.
     fn cos_sin(self) -> (Self, Self);
 
-    /// The random number at an index.
     fn random(seed: u64, index: u64) -> Self {
         Self::from_random_bits(random::bits(seed, index))
     }
 
-    /// The same, for a reference.
     fn random_exact(seed: u64, index: u64) -> DoubleDouble {
         DoubleDouble::from_f64(Self::random(seed, index).to_f64())
     }

@@ -5,7 +5,6 @@ use gpumon_probe::model::{Absence, Reading};
 use crate::protocol::Roofline;
 use crate::protocol::{Bound, Rate};
 
-/// What is possible in a second.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Rated {
     pub(crate) per_second: f64,

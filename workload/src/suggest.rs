@@ -13,6 +13,11 @@ pub fn nearest<'a>(typed: &str, valid: impl IntoIterator<Item = &'a str>) -> Opt
     (distance <= (typed.chars().count().max(word.chars().count()) / 3).max(1)).then_some(word)
 }
 
+/// The valid word that was probably meant, as a question, or else what else there is to say.
+pub fn did_you_mean<'a>(typed: &str, valid: impl IntoIterator<Item = &'a str>, otherwise: &str) -> String {
+    nearest(typed, valid).map_or_else(|| otherwise.to_owned(), |word| format!("did you mean '{word}'?"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

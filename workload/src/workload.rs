@@ -16,14 +16,12 @@ use crate::{
 pub(crate) const WORD_BYTES: u64 = 8;
 
 /// Something that can be run: on a GPU, on the CPU, or on both.
-pub trait Workload: Sync {
-    /// What it is.
+pub(crate) trait Workload: Sync {
     fn about(&self) -> &About;
 
     /// How large it is where nobody says.
     fn usual_n(&self, backend: Backend, dtype: Dtype, budget: &MemoryBudget) -> u64;
 
-    /// What it takes and does.
     fn cost(&self, size: Size) -> Cost;
 
     /// Memory that it holds where it runs on the CPU, with what the check takes.
@@ -43,9 +41,6 @@ pub trait Workload: Sync {
     }
 
     /// Whether this GPU has what it needs for a type.
-    ///
-    /// # Errors
-    /// Where it has not.
     fn check_device(&self, gpu: &Gpu, dtype: Dtype) -> Result<(), RunError> {
         let _ = (gpu, dtype);
         Ok(())
@@ -57,45 +52,28 @@ pub trait Workload: Sync {
     }
 
     /// Makes it ready on a GPU: inputs random, outputs poisoned.
-    ///
-    /// # Errors
-    /// Where it does not run there, or the driver fails.
     fn on_cuda<'gpu>(&self, gpu: &'gpu Gpu, size: Size) -> Result<Box<dyn Prepared + 'gpu>, RunError> {
         let _ = (gpu, size);
         Err(RunError::NotThere { id: self.about().id, backend: Backend::Cuda })
     }
 
     /// Makes it ready on a GPU by NVIDIA's library, as a yardstick: the same inputs, the same check.
-    ///
-    /// # Errors
-    /// Where that has no such thing, or is not there.
     fn on_cublas<'gpu>(&self, gpu: &'gpu Gpu, size: Size) -> Result<Box<dyn Prepared + 'gpu>, RunError> {
         let _ = gpu;
         Err(RunError::NotInCublas { id: self.about().id, dtype: size.dtype })
     }
 
     /// Makes it ready on the CPU: inputs random, outputs poisoned.
-    ///
-    /// # Errors
-    /// Where it does not run there.
     fn on_cpu(&self, size: Size) -> Result<Box<dyn Prepared>, RunError> {
         let _ = size;
         Err(RunError::NotThere { id: self.about().id, backend: Backend::Cpu })
     }
 }
 
-/// A workload that is ready to run.
-pub trait Prepared {
-    /// Runs it once.
-    ///
-    /// # Errors
-    /// Where the driver fails.
+pub(crate) trait Prepared {
     fn run(&mut self) -> Result<Sample, RunError>;
 
     /// Checks every element of the last result against a reference of higher precision.
-    ///
-    /// # Errors
-    /// Where the result cannot be read.
     fn verify(&mut self) -> Result<Verification, RunError>;
 }
 
@@ -118,18 +96,16 @@ pub struct About {
     pub extent: Extent,
 }
 
-/// How large a workload is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Size {
+pub(crate) struct Size {
     /// Elements of each array, or rows of each square matrix, as [`About::extent`] says.
     pub n: u64,
     /// Of each element.
     pub dtype: Dtype,
 }
 
-/// How long one run took.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Sample {
+pub(crate) struct Sample {
     /// By the device's clock; `None` on the CPU, which has no other clock than the host's.
     pub device_us: Option<f64>,
     /// By the host's clock, from the first call until all was done.
@@ -137,7 +113,6 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// How long the CPU takes for this.
     pub(crate) fn on_cpu(work: impl FnOnce()) -> Self {
         let begun = Instant::now();
         work();
@@ -158,8 +133,7 @@ impl From<Elapsed> for Sample {
 }
 
 impl Size {
-    /// The bytes of an array of so many elements.
-    pub fn bytes(self) -> u64 {
+    pub(crate) fn bytes(self) -> u64 {
         self.n.saturating_mul(self.dtype.bytes())
     }
 
@@ -175,7 +149,6 @@ impl About {
         self.backends.contains(&backend)
     }
 
-    /// That it does not have this type.
     pub(crate) fn no_such(&self, dtype: Dtype) -> RunError {
         RunError::NoSuchType { id: self.id, dtype, valid: self.dtypes }
     }

@@ -10,12 +10,12 @@ pub(crate) mod man;
 pub(crate) mod oom;
 pub(crate) mod pause;
 pub(crate) mod schema;
-pub(crate) mod seeds;
 pub(crate) mod selftest;
 pub(crate) mod serve;
 pub(crate) mod show;
 pub(crate) mod smi;
 pub(crate) mod top;
+pub(crate) mod tutorials;
 pub(crate) mod wait;
 pub(crate) mod work;
 
@@ -43,7 +43,7 @@ pub(crate) fn dispatch(args: Args) -> Result<(), Failure> {
         Some(Command::Bench(bench)) => bench::run(&args.source, &bench),
         Some(Command::Burn(burn)) => burn::run(&args.source, &burn),
         Some(Command::Work(work)) => work::run(&args.source, &work),
-        Some(Command::Seeds(seeds)) => seeds::run(&args.source, &seeds),
+        Some(Command::Tutorials(tutorials)) => tutorials::run(&args.source, &tutorials),
         Some(Command::Oom(oom)) => oom::run(&args.source, &oom),
         Some(Command::Selftest(selftest)) => selftest::run(&args.source, &selftest),
         Some(Command::Pause(pause)) => pause::pause(&pause),

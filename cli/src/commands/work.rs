@@ -10,17 +10,17 @@ use gpumon_probe::{
     sampler::{self, Options},
     vendor::ReadDepth,
 };
-use gpumon_workload::child::{self, Depth, JobFailure, ReadDriver};
+use gpumon_workload::child::{self, JobFailure, ReadDriver};
 
 use crate::{exit::Failure, options::SourceArgs};
 
-/// Do one job of the workload runner, and report how it goes, a JSON object a line
+/// Run one job of the workload runner, and report its progress, one JSON object per line
 #[derive(Debug, clap::Args)]
 pub(crate) struct WorkArgs {
-    /// The job as JSON; `-` for standard input
+    /// Job as JSON; `-` for standard input
     job: String,
 
-    /// End at once where this is not the PID of the parent: it has ended already
+    /// PID of the parent; exit at once if the parent has another one
     #[arg(long, value_name = "PID")]
     parent: Option<u32>,
 }
@@ -39,11 +39,7 @@ pub(crate) fn run(source: &SourceArgs, args: &WorkArgs) -> Result<(), Failure> {
 struct Driver(SourceArgs);
 
 impl ReadDriver for Driver {
-    fn read(&self, depth: Depth, interval: Duration, on_sample: &mut dyn FnMut(&[GpuSample]) -> ControlFlow<()>) {
-        let depth = match depth {
-            Depth::Metered => ReadDepth::Metered,
-            Depth::Full => ReadDepth::Full,
-        };
+    fn read(&self, depth: ReadDepth, interval: Duration, on_sample: &mut dyn FnMut(&[GpuSample]) -> ControlFlow<()>) {
         let options = Options { depth, ..Options::new(interval, CommandLines::Own) };
         let on_record = |record: &Record| match record {
             Record::Sample(sample) => on_sample(&sample.gpus),

@@ -1,7 +1,7 @@
 //! How a board is called.
 
 use gpumon_probe::model::Reading;
-use gpumon_workload::DeviceName;
+use gpumon_workload::protocol::DeviceName;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// A longer name than this takes its room from what is read.

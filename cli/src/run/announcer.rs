@@ -21,7 +21,6 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// How long the end waits for the last line to be on its way.
 const LAST: Duration = Duration::from_millis(300);
 
-/// The way to the server, as long as there is one.
 pub(super) struct Announcer(Option<(SyncSender<String>, JoinHandle<()>)>);
 
 impl Announcer {
@@ -40,7 +39,6 @@ impl Announcer {
         Self(Some((sender, thread)))
     }
 
-    /// Passes a line on, without waiting.
     pub(super) fn pass_on(&mut self, line: &str) {
         let Some((sender, _)) = &self.0 else { return };
         if let Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) = sender.try_send(format!("{line}\n")) {
@@ -48,7 +46,6 @@ impl Announcer {
         }
     }
 
-    /// The last line was passed on.
     pub(super) fn end(&mut self) {
         let Some((sender, thread)) = self.0.take() else { return };
         drop(sender);

@@ -44,15 +44,12 @@ use crate::{
     options::{SourceArgs, Time},
 };
 
-/// Who shows what is reported.
 pub(crate) trait View {
     /// A line, as it came and as what it means.
     fn on_line(&mut self, raw: &str, line: Line) -> Result<(), Failure>;
 
-    /// Some time has passed.
     fn on_tick(&mut self) {}
 
-    /// Nothing more comes.
     fn end(&mut self) {}
 }
 
@@ -86,14 +83,13 @@ pub(crate) fn follow(source: &SourceArgs, job: &Job, limit: Option<Time>, view: 
         End { code: Some(code), .. } => Ok(code),
         End { stopped: Some(StopReason::Canceled | StopReason::ParentEnds), .. } => Ok(INTERRUPTED),
         End { stopped: None, status: Some(status), .. } => {
-            let cure = "look with `gpumon doctor`, and in the kernel's log (`dmesg`)";
-            let error = anyhow!("the process that worked has ended in the middle of it ({}): {cure}", how(status));
+            let fix = "look with `gpumon doctor`, and in the kernel's log (`dmesg`)";
+            let error = anyhow!("the process that worked has ended in the middle of it ({}): {fix}", how(status));
             Err(Failure::with_code(error, FAILED))
         }
     }
 }
 
-/// The terminal's side of a run.
 struct Terminal<'a> {
     view: &'a mut dyn View,
     announcer: Announcer,
@@ -126,7 +122,6 @@ fn install_signal_handlers() -> io::Result<Arc<AtomicBool>> {
     Ok(asked)
 }
 
-/// As `signal 9, SIGKILL`.
 fn how(status: ExitStatus) -> String {
     match (status.signal(), status.code()) {
         (Some(9), _) => "killed by signal 9, as the kernel does where memory runs out".to_owned(),

@@ -16,7 +16,6 @@ pub(crate) trait ForPeople {
     /// A result in words; `None` where the report is none.
     fn result(&mut self, report: &Report) -> Option<String>;
 
-    /// What stands below everything.
     fn end(&self) -> String;
 }
 
@@ -36,7 +35,6 @@ pub(crate) fn print(
     Failure::unless_success(code?)
 }
 
-/// Prints reports.
 struct Printer<T> {
     text: T,
     for_programs: bool,
@@ -44,7 +42,6 @@ struct Printer<T> {
 }
 
 impl<T> Printer<T> {
-    /// A result as it came, or in words.
     fn line(&mut self, raw: &str, text: &str) -> io::Result<()> {
         self.progress.clear();
         let mut out = anstream::stdout();

@@ -13,7 +13,6 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::table::units::compact_duration;
 
-/// As wide as the bar of a step is.
 const BAR: usize = 16;
 
 /// The line, where standard error is a terminal that can write one anew.
@@ -25,7 +24,6 @@ pub(crate) struct ProgressLine {
     what: String,
     share: Option<f64>,
     text: String,
-    /// What stands there now.
     shown: String,
 }
 
@@ -44,7 +42,6 @@ impl ProgressLine {
         }
     }
 
-    /// Updates the line from a report, and shows it.
     pub(crate) fn on_report(&mut self, report: &Report) {
         match report {
             Report::Begun { steps, .. } => self.steps = *steps,
@@ -60,7 +57,6 @@ impl ProgressLine {
         self.show();
     }
 
-    /// Shows it with the time as it is now.
     pub(crate) fn show(&mut self) {
         if self.is_shown && !self.what.is_empty() {
             let width = rustix::termios::tcgetwinsize(io::stderr()).map_or(80, |size| usize::from(size.ws_col));
@@ -122,7 +118,6 @@ fn bar(share: f64) -> String {
     format!("[{}{}]", "#".repeat(full), "-".repeat(BAR - full))
 }
 
-/// As much of a text as has room.
 fn cut(text: &str, width: usize) -> String {
     if text.width() <= width {
         return text.to_owned();
@@ -137,7 +132,7 @@ fn cut(text: &str, width: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use gpumon_workload::Backend;
+    use gpumon_workload::protocol::Backend;
 
     use super::*;
 

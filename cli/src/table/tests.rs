@@ -1,6 +1,4 @@
-//! Whole tables: pictures of them at several widths, and what holds at any.
-
-use std::{env, fs, path::Path};
+//! Whole tables: snapshots of them at several widths, which `INSTA_UPDATE=always` writes anew, and what holds at any.
 
 use gpumon_probe::model::{
     Absence, Condition, ConditionKind, GpuSample, Health, MigDevice, MigInstance, MigSample, Reading, Severity,
@@ -13,9 +11,6 @@ use super::{
     examples::{GIB, NOW_MS, inventory, process, processes, sample},
     *,
 };
-
-/// Set to `1`, the tests write the pictures instead of comparing them. Look at what they wrote.
-const UPDATE: &str = "GPUMON_UPDATE_PICTURES";
 
 const WIDTHS: [usize; 4] = [60, 80, 120, 200];
 
@@ -79,7 +74,7 @@ impl Scene {
         self.drawn(PIPE)
     }
 
-    /// Compares with the picture of this name, at all widths.
+    /// Compares with the snapshot of this name, at all widths.
     fn looks_like(&self, name: &str) {
         let picture = |width: usize| {
             let ruler = format!("{width:=<width$}\n");
@@ -101,12 +96,9 @@ fn plain(text: &str) -> String {
 
 #[track_caller]
 fn compare(name: &str, drawn: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/table/pictures").join(name).with_extension("txt");
-    if env::var_os(UPDATE).is_some() {
-        fs::write(&path, drawn).unwrap();
-    }
-    let known = fs::read_to_string(&path).unwrap_or_default();
-    assert!(known == drawn, "{} is not what is drawn; set {UPDATE}=1 and look at it:\n{drawn}", path.display());
+    insta::with_settings!({ prepend_module_to_snapshot => false, omit_expression => true }, {
+        insta::assert_snapshot!(name, drawn);
+    });
 }
 
 fn condition(severity: Severity, text: &str, kind: ConditionKind) -> Condition {

@@ -127,7 +127,8 @@ pub enum RunKind {
     /// Workloads, measured and verified.
     Bench,
     /// Small programs in all their variants.
-    Seeds,
+    #[serde(rename = "seeds")]
+    Tutorials,
     /// Work without end, each result of which is checked.
     Burn,
     /// A demonstration of memory that runs out.

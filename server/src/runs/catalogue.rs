@@ -2,8 +2,9 @@
 
 use gpumon_probe::model::RunKind;
 use gpumon_workload::{
-    Backend, catalogue,
+    catalogue,
     oom::{self, Scenario},
+    protocol::Backend,
     tutorials::{CASES, Case},
 };
 use schemars::JsonSchema;
@@ -22,7 +23,7 @@ pub struct Catalogue {
 pub struct CatalogueEntry {
     /// The kind of the job that runs it.
     pub kind: RunKind,
-    /// Its name in a job: of a workload, a row or a scenario.
+    /// Its name in a job: of a workload, a case or a scenario.
     pub id: String,
     /// What it is called in a list, as `triad`.
     pub title: String,
@@ -37,16 +38,13 @@ pub struct CatalogueEntry {
 impl Catalogue {
     /// All that the runner has.
     pub fn from_runner() -> Self {
-        let workloads = catalogue::all().iter().map(|workload| {
-            let about = workload.about();
-            CatalogueEntry {
-                kind: RunKind::Bench,
-                id: about.id.to_owned(),
-                title: about.id.to_owned(),
-                does: about.does.to_owned(),
-                teaches: about.teaches.to_owned(),
-                on_cpu: about.runs_on(Backend::Cpu),
-            }
+        let workloads = catalogue::all().map(|about| CatalogueEntry {
+            kind: RunKind::Bench,
+            id: about.id.to_owned(),
+            title: about.id.to_owned(),
+            does: about.does.to_owned(),
+            teaches: about.teaches.to_owned(),
+            on_cpu: about.runs_on(Backend::Cpu),
         });
         let entries = workloads
             .chain([burn()])
@@ -59,7 +57,7 @@ impl Catalogue {
 
 fn tutorial(case: &Case) -> CatalogueEntry {
     CatalogueEntry {
-        kind: RunKind::Seeds,
+        kind: RunKind::Tutorials,
         id: case.id.to_owned(),
         title: format!("{}: {}", case.id, case.title),
         does: format!("{}, in all its variants.", case.title),

@@ -101,7 +101,7 @@ impl Runs {
         table.started += 1;
         // No two have the same name, whatever server they were started by.
         let name = format!("{:x}-{}", now_ms(), table.started);
-        let state = RunState::beginning(name.clone(), job.kind(), title_of(job), true);
+        let state = RunState::beginning(name.clone(), job.kind().0, title_of(job), true);
         let mut listener =
             RunListener { runs: Arc::clone(self), name, stop: Arc::clone(&stop), server_stopped: self.stopped.clone() };
         let (job, command) = (job.clone(), self.settings.worker.clone());

@@ -117,7 +117,7 @@ mod tests {
     fn sentences_failures_and_checks_are_items_and_the_rest_is_not() {
         let text = "Do it.".to_owned();
         let said = item(r#"{"report":"said","topic":"cure","text":"Do it."}"#);
-        assert_eq!(said, Some(RunItem::Said { topic: Topic::Cure, text }));
+        assert_eq!(said, Some(RunItem::Said { topic: Topic::Fix, text }));
         let failed = item(r#"{"report":"failed","id":"copy","backend":"cuda","error":"no room","code":1}"#);
         let (id, error) = ("copy".to_owned(), "no room".to_owned());
         assert_eq!(failed, Some(RunItem::Failed { id, error }));

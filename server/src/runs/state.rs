@@ -68,7 +68,7 @@ pub struct RunDevice {
 pub struct RunStep {
     /// Counted from 0.
     pub number: u32,
-    /// What is run: a workload, a row's variant, a scenario.
+    /// What is run: a workload, a case's variant, a scenario.
     pub id: String,
     /// What is done now.
     pub phase: Phase,

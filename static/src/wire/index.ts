@@ -114,7 +114,7 @@ export type Catalogue = {
 export type CatalogueEntry = {
   /** The kind of the job that runs it. */
   kind: RunKind,
-  /** Its name in a job: of a workload, a row or a scenario. */
+  /** Its name in a job: of a workload, a case or a scenario. */
   id: string,
   /** What it is called in a list, as `triad`. */
   title: string,
@@ -999,7 +999,7 @@ export type RunStatus = "running" | "done" | "failed" | "cancelled" | "lost";
 export type RunStep = {
   /** Counted from 0. */
   number: number,
-  /** What is run: a workload, a row's variant, a scenario. */
+  /** What is run: a workload, a case's variant, a scenario. */
   id: string,
   /** What is done now. */
   phase: RunPhase, };

@@ -34,7 +34,6 @@ impl FakeMachine {
         Self { nvml, cuda: FakeCuda::new(&scenario) }
     }
 
-    /// `gpumon` with these arguments, over both.
     pub(crate) fn gpumon(&self, arguments: &[&str]) -> Command {
         self.with_state(self.cuda.gpumon_with(&self.nvml, arguments))
     }
@@ -57,7 +56,6 @@ impl FakeCuda {
         Self { folder, library }
     }
 
-    /// `gpumon` with these arguments, over this driver.
     pub(crate) fn gpumon(&self, arguments: &[&str]) -> Command {
         self.set(gpumon(arguments))
     }
@@ -76,6 +74,14 @@ impl FakeCuda {
     pub(crate) fn counters(&self) -> Value {
         let text = std::fs::read_to_string(self.folder.path().join("counters.json")).unwrap_or_default();
         serde_json::from_str(&text).unwrap_or_default()
+    }
+
+    /// Checks that all was given back, and gives what the driver was asked for.
+    #[track_caller]
+    pub(crate) fn counters_at_rest(&self) -> Value {
+        let counters = self.counters();
+        assert_eq!((&counters["held_bytes"], &counters["contexts"]), (&0.into(), &0.into()), "{counters}");
+        counters
     }
 
     fn set(&self, mut command: Command) -> Command {

@@ -11,7 +11,6 @@ use serde_json::Value;
 
 use super::PATIENCE;
 
-/// A response, taken apart.
 pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) head: String,

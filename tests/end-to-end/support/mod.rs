@@ -59,7 +59,6 @@ impl Fake {
         self.folder.path().join(name)
     }
 
-    /// The local socket of this fake's server.
     pub(crate) fn control(&self) -> PathBuf {
         self.path("control.sock")
     }
@@ -105,11 +104,20 @@ pub(crate) fn is_refusal(message: &str) -> bool {
     is_own || (message.starts_with("error: ") && message.trim_end().ends_with("try '--help'."))
 }
 
+/// Runs, checks that it is refused with this code and says these words, and gives what it has printed nevertheless.
+#[track_caller]
+pub(crate) fn refused(mut command: Command, code: i32, words: &str) -> String {
+    let output = command.output().unwrap();
+    let said = stderr(&output);
+    assert_eq!((output.status.code(), is_refusal(&said)), (Some(code), true), "{command:?}: {said}");
+    assert!(said.contains(words), "{command:?}: {said}");
+    stdout(&output)
+}
+
 pub(crate) fn stdout(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// Waits until `condition` holds.
 #[track_caller]
 pub(crate) fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
     let begun = std::time::Instant::now();

@@ -20,7 +20,6 @@ pub(super) fn open(columns: u16, rows: u16) -> (OwnedFd, OwnedFd) {
     (outside, inside)
 }
 
-/// Another size, as when a window is dragged.
 pub(super) fn set_size(screen: impl AsFd, columns: u16, rows: u16) {
     tcsetwinsize(screen, Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
 }

@@ -31,7 +31,6 @@ impl Records {
         self.0.iter().filter(move |record| record["type"] == kind)
     }
 
-    /// The last of this type.
     #[track_caller]
     pub(crate) fn last(&self, kind: &str) -> &Value {
         self.of(kind).next_back().unwrap_or_else(|| panic!("no {kind} was written"))

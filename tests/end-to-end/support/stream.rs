@@ -39,7 +39,6 @@ impl Stream {
         panic!("the frame that was waited for did not come");
     }
 
-    /// The next frame of this type.
     pub(crate) async fn next_of(&mut self, kind: &str) -> Value {
         self.until(|frame| frame["type"] == kind).await
     }

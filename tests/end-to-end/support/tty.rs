@@ -82,12 +82,10 @@ impl Tty {
         self.keyboard = None;
     }
 
-    /// Presses keys.
     pub(crate) fn press(&mut self, keys: &str) {
         self.keyboard.as_ref().unwrap().write_all(keys.as_bytes()).unwrap();
     }
 
-    /// Another size, as when a window is dragged.
     pub(crate) fn resize(&self, columns: u16, rows: u16) {
         pty::set_size(self.keyboard.as_ref().unwrap(), columns, rows);
     }
@@ -102,7 +100,6 @@ impl Tty {
         self.written.lock().unwrap().clear();
     }
 
-    /// Waits until this is on the screen.
     #[track_caller]
     pub(crate) fn wait_for(&self, text: &str) {
         self.wait_until(text, |written| shown(written).contains(text));
@@ -135,7 +132,6 @@ impl Tty {
         children.split_ascii_whitespace().next().map_or(id, |child| child.parse().unwrap())
     }
 
-    /// Waits for its end.
     pub(crate) fn ended(&mut self) -> ExitStatus {
         let mut status = None;
         eventually("the program ends", || {

@@ -61,7 +61,6 @@ pub(crate) fn told(written_bytes: usize) -> Activity {
     Activity { dram_bytes, ..told }
 }
 
-/// How a kernel is spread over a device.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Grid {
     pub(crate) blocks: u32,
@@ -105,7 +104,6 @@ impl State {
         grid.load(self.scenario.multiprocessors)
     }
 
-    /// A kernel begins on the device whose context is current.
     pub(crate) fn begin(&mut self, load: Load) -> Option<(u32, Begun)> {
         let device = current().ok()?;
         let Activities { writer, uuids } = &mut self.activities;

@@ -19,15 +19,12 @@ pub(crate) struct Pools {
     blocks: BTreeMap<usize, (usize, usize)>,
 }
 
-/// One of them.
 #[derive(Debug)]
 pub(crate) struct Pool {
     device: u32,
     /// What it keeps when a stream has come to its end.
     pub(crate) threshold: u64,
-    /// Taken from the device.
     pub(crate) reserved: usize,
-    /// Handed out.
     pub(crate) used: usize,
 }
 

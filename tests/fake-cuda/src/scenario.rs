@@ -25,7 +25,6 @@ pub(crate) struct Scenario {
     pub(crate) fault: Vec<Fault>,
 }
 
-/// Something that goes wrong.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Fault {
@@ -75,7 +74,6 @@ impl Scenario {
         toml::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
     }
 
-    /// The bytes of a device's UUID.
     pub(crate) fn uuid(&self, device: u32) -> [u8; 16] {
         let mut bytes = [0; 16];
         bytes[15] = device as u8;

@@ -42,7 +42,6 @@ pub(crate) struct State {
     counters: Counters,
 }
 
-/// What a test may want to know.
 #[derive(Debug, Default, Serialize)]
 struct Counters {
     kernels: u64,
@@ -98,7 +97,6 @@ impl State {
         }
     }
 
-    /// Whether anything can be asked.
     pub(crate) fn check(&self) -> Outcome {
         match self {
             _ if self.scenario.stub => Err(Code::STUB_LIBRARY),
@@ -108,7 +106,6 @@ impl State {
         }
     }
 
-    /// Whether there is such a device.
     pub(crate) fn device(&self, device: i32) -> Outcome<u32> {
         self.check()?;
         u32::try_from(device).ok().filter(|device| *device < self.scenario.devices).ok_or(Code::INVALID_DEVICE)
@@ -133,7 +130,6 @@ impl State {
         Ok(())
     }
 
-    /// Gives so much of it back.
     pub(crate) fn discharge(&mut self, device: Option<u32>, bytes: usize) {
         if let Some(device) = device {
             self.budget.give_back(device, bytes as u64);
@@ -209,7 +205,6 @@ impl State {
         Ok(fate)
     }
 
-    /// One context more or less.
     pub(crate) fn count_context(&mut self, change: i64) {
         self.counters.contexts += change;
         self.write_counters();

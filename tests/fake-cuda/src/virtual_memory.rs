@@ -19,11 +19,9 @@ pub(crate) const GRANULARITY: usize = 2 << 20;
 /// All addresses that are reserved, all memory, and what is mapped.
 #[derive(Debug, Default)]
 pub(crate) struct VirtualMemory {
-    /// By address: the size.
     reserved: BTreeMap<usize, usize>,
     made: u64,
     physical: BTreeMap<u64, Physical>,
-    /// By address.
     mapped: BTreeMap<usize, Mapped>,
 }
 

@@ -46,7 +46,6 @@ const IS_COMPUTE_INSTANCE: usize = 0x4_0000;
 const TAGS: usize = IS_MIG | IS_GPU_INSTANCE | IS_COMPUTE_INSTANCE;
 
 impl Gpu {
-    /// The machine that it is in.
     pub(crate) fn machine(&self) -> &'static Machine {
         &self.session.machine
     }
@@ -79,17 +78,14 @@ impl Gpu {
         self.session.state_folder.as_ref().map(|folder| Moment::now(folder, self.identity()))
     }
 
-    /// Who it is.
     pub(crate) fn identity(&self) -> &'static GpuIdentity {
         self.machine().world.identity(self.index)
     }
 
-    /// What it has gone through.
     pub(crate) fn wear(&self) -> Wear {
         self.machine().world.wear(self.index, self.elapsed_ms)
     }
 
-    /// What has flowed through it.
     pub(crate) fn totals(&self) -> Totals {
         let totals = self.machine().totals(self.index, self.elapsed_ms);
         self.moment().map_or(totals, |moment| moment.on_top_of(totals))
@@ -115,12 +111,10 @@ pub(crate) fn handle(gpu: u32, instance: Option<MigInstance>) -> nvmlDevice_t {
     })
 }
 
-/// What C holds for a GPU instance.
 pub(crate) fn instance_handle(gpu: u32, id: u32) -> nvmlGpuInstance_t {
     ptr::without_provenance_mut(tagged(IS_GPU_INSTANCE, gpu, MigInstance { gpu_instance: id, compute_instance: 0 }))
 }
 
-/// What C holds for a compute instance.
 pub(crate) fn compute_handle(gpu: u32, gpu_instance: u32, compute_instance: u32) -> nvmlComputeInstance_t {
     ptr::without_provenance_mut(tagged(IS_COMPUTE_INSTANCE, gpu, MigInstance { gpu_instance, compute_instance }))
 }

@@ -8,7 +8,6 @@ use nvml_wrapper_sys::bindings::nvmlReturn_t;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Code(pub(crate) nvmlReturn_t);
 
-/// How a function ends.
 pub(crate) type Outcome = Result<(), Code>;
 
 impl Code {

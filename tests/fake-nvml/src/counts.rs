@@ -43,7 +43,6 @@ impl Counts {
         }
     }
 
-    /// Writes the file.
     pub(crate) fn write(&self) {
         self.write_locked(&mut self.lock());
     }

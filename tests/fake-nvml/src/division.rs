@@ -14,7 +14,6 @@ pub(crate) struct Profile {
     pub(crate) name: &'static str,
     /// Sevenths of the GPU.
     pub(crate) slices: u32,
-    /// The most instances at a time.
     pub(crate) most: u32,
     pub(crate) multiprocessors: u32,
     pub(crate) copy_engines: u32,
@@ -172,7 +171,6 @@ impl Profile {
     }
 }
 
-/// A GPU instance that there is.
 pub(crate) struct Part {
     pub(crate) id: u32,
     pub(crate) profile: &'static Profile,
@@ -181,7 +179,6 @@ pub(crate) struct Part {
     pub(crate) inside: Vec<Inside>,
 }
 
-/// A compute instance that there is.
 pub(crate) struct Inside {
     pub(crate) id: u32,
     pub(crate) profile: ComputeProfile,

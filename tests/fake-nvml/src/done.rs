@@ -18,7 +18,6 @@ pub(crate) struct Moment {
     uses: Option<Uses>,
 }
 
-/// What was done between two moments.
 pub(crate) struct Between {
     /// Time in which a kernel or a copy ran, in percent.
     pub(crate) busy_percent: f64,
@@ -46,7 +45,6 @@ impl Between {
 }
 
 impl Moment {
-    /// This one.
     pub(crate) fn now(folder: &Path, gpu: &GpuIdentity) -> Self {
         let mut uses = uses(folder, &gpu.uuid);
         if gpu.nvlinks.is_empty() {

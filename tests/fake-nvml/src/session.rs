@@ -21,7 +21,6 @@ use crate::{
 const SCENARIO: &str = "GPUMON_FAKE_NVML_SCENARIO";
 const COUNTS: &str = "GPUMON_FAKE_NVML_COUNTS";
 
-/// The library's state.
 pub(crate) struct Session {
     pub(crate) machine: Machine,
     pub(crate) counts: Counts,
@@ -78,12 +77,10 @@ impl Session {
         Ok(())
     }
 
-    /// Whether anybody has initialised the library.
     pub(crate) fn check_initialized(&self) -> Outcome {
         if self.users.load(SeqCst) == 0 { Err(Code::UNINITIALIZED) } else { Ok(()) }
     }
 
-    /// Counts one user less.
     pub(crate) fn shut_down(&self) -> Outcome {
         let left = self.users.try_update(SeqCst, SeqCst, |users| users.checked_sub(1));
         self.counts.write();

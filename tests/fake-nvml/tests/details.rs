@@ -14,7 +14,6 @@ const NOT_SUPPORTED: u32 = 3;
 const INVALID_ARGUMENT: u32 = 2;
 const VERSION_MISMATCH: u32 = 25;
 
-/// A function that lists processes.
 type List = unsafe extern "C" fn(nvmlDevice_t, *mut c_uint, *mut nvmlProcessInfo_v2_t) -> u32;
 
 /// Asks for one value.

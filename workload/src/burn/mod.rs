@@ -33,8 +33,7 @@ use crate::{
     workload::{Size, Workload},
 };
 
-/// Its name.
-pub const ID: &str = "burn";
+pub(crate) const ID: &str = "burn";
 /// So many products fit at least.
 const FEWEST: u64 = 8;
 /// A host's memory is not what is tested on a CPU, and a container may have less of it than the system tells.
@@ -42,9 +41,8 @@ const MOST_ON_CPU: u64 = 1 << 30;
 /// Who looks on is told so often.
 const TELL_EVERY: Duration = Duration::from_secs(1);
 
-/// How to burn.
 #[derive(Debug, Clone, Copy)]
-pub struct BurnRequest {
+pub(crate) struct BurnRequest {
     /// For how long, from when the first product has been checked.
     pub time: Duration,
     /// The share of the free memory that is filled, from 0 to 1.
@@ -55,10 +53,7 @@ pub struct BurnRequest {
 
 /// The type of numbers with which a GPU, or without one the CPU, burns: the one that was asked for, or else bf16 where
 /// there are tensor cores for that, which load it most, and fp32 elsewhere.
-///
-/// # Errors
-/// Where it has no such type.
-pub fn dtype_on(device: Option<&Device>, asked: Option<Dtype>) -> Result<Dtype, RunError> {
+pub(crate) fn dtype_on(device: Option<&Device>, asked: Option<Dtype>) -> Result<Dtype, RunError> {
     let has = device.map(|device| device.capability);
     let usual = if has >= Some(needs(Dtype::Bf16)) { Dtype::Bf16 } else { Dtype::Fp32 };
     let dtype = asked.unwrap_or(usual);
@@ -71,23 +66,19 @@ pub fn dtype_on(device: Option<&Device>, asked: Option<Dtype>) -> Result<Dtype, 
     }
 }
 
-/// What a burn tells while it lasts.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Burning {
-    /// It has come to this phase.
+pub(crate) enum Burning {
     Phase(Phase),
     /// How it goes, once a second.
     Progress {
         /// So much of the time is over, from 0 to 1.
         share: f64,
-        /// In the last second.
         operations_per_second: f64,
         /// Words of products that were wrong, since it began.
         wrong: u64,
     },
 }
 
-/// What can be burnt.
 trait Burnable {
     /// Rows of each matrix.
     fn side(&self) -> u64;
@@ -101,17 +92,13 @@ trait Burnable {
     fn products(&self, piece: usize) -> u64;
     /// Makes the product with which the others are compared, and checks it against the reference.
     fn first(&mut self) -> Result<Verification, RunError>;
-    /// Fills a piece with products.
     fn multiply(&mut self, piece: usize) -> Result<(), RunError>;
     /// Compares a piece with the first product, poisons it, and says how many words were wrong.
     fn compare(&mut self, piece: usize) -> Result<u64, RunError>;
 }
 
 /// Burns for as long as it is asked to, or until somebody sets `interrupted`; all memory is given back when this returns.
-///
-/// # Errors
-/// Where there is no room or no such type, or the driver fails.
-pub fn run(
+pub(crate) fn run(
     place: &Place<'_>,
     cpu: &Cpu,
     request: &BurnRequest,
@@ -154,7 +141,6 @@ pub fn run(
     })
 }
 
-/// Makes it ready, in a share of the memory that is free.
 fn prepare<'a>(place: &'a Place<'_>, dtype: Dtype, share: f64) -> Result<Box<dyn Burnable + 'a>, RunError> {
     let budget = place.memory_budget()?;
     let wanted = ((budget.free_bytes as f64 * share) as u64).min(budget.usable_bytes());
@@ -183,7 +169,6 @@ fn fitting(sides: &[u64], bytes: u64, needed: impl Fn(u64) -> u64) -> &[u64] {
     &sides[too_large..]
 }
 
-/// What came of it so far.
 #[derive(Debug, Default)]
 struct Burnt {
     /// Of one product.
@@ -259,7 +244,6 @@ impl Burnt {
     }
 }
 
-/// What was told last.
 struct Beat {
     at: Instant,
     products: u64,

@@ -13,7 +13,6 @@ use crate::{catalogue::matmul::Factors, cpu_product::CpuProduct, error::RunError
 /// The two factors, and the product that is known to be right.
 const BESIDE: u64 = 3;
 
-/// The factors and the products, one of which is a piece.
 pub(super) struct OnCpu<T> {
     side: u64,
     factors: Factors<T>,

@@ -24,7 +24,6 @@ const PACK_BYTES: u64 = 4 * WORD_BYTES;
 /// Blocks that compare: enough for the largest GPU.
 const COMPARING: u32 = 4096;
 
-/// The factors, and their products, several in each piece.
 pub(super) struct OnCuda<'gpu> {
     gpu: &'gpu Gpu,
     size: Size,

@@ -132,7 +132,6 @@ impl<T: CpuProduct> Inputs<T> {
     }
 }
 
-/// A product for each thread at a time.
 struct OnCpu<T> {
     inputs: Inputs<T>,
     out: Vec<T>,

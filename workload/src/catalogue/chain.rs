@@ -1,7 +1,7 @@
 //! Kernels that follow each other, each begun by itself or all of them as one graph.
 
 use super::prelude::*;
-use crate::cuda::Graph;
+use crate::cuda::{Graph, Plain};
 
 /// How work that takes several operations is brought to a GPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,46 +23,32 @@ impl Form {
     }
 }
 
-/// The memory and the kernels of a chain.
-pub(super) struct Held<'held> {
-    pub(super) memory: &'held [DeviceMemory],
-    pub(super) kernels: &'held [Kernel],
-}
+/// Puts kernels, with the memory that they work on, into a queue.
+pub(super) type Links =
+    Box<dyn for<'held> Fn(&Queue<'_, 'held>, &'held [DeviceMemory], &'held [Kernel]) -> Result<(), CudaError>>;
 
-/// What kernels do with which memory.
-pub(super) trait Links {
-    /// Puts all of them into a queue.
-    fn put<'held>(&self, queue: &Queue<'_, 'held>, held: Held<'held>) -> Result<(), CudaError>;
-}
-
-/// Kernels with their memory.
-pub(super) enum Chain<L> {
-    /// That are begun one by one.
-    Links { links: L, memory: Vec<DeviceMemory>, kernels: Vec<Kernel> },
-    /// That are begun together.
+pub(super) enum Chain {
+    Links { links: Links, memory: Vec<DeviceMemory>, kernels: Vec<Kernel> },
     Graph(Graph),
 }
 
-impl<L: Links> Chain<L> {
+impl Chain {
     pub(super) fn new(
         gpu: &Gpu,
         form: Form,
-        links: L,
+        links: Links,
         memory: Vec<DeviceMemory>,
         kernels: Vec<Kernel>,
     ) -> Result<Self, CudaError> {
-        if form != Form::Graph {
-            return Ok(Self::Links { links, memory, kernels });
-        }
-        let graph =
-            gpu.stream.capture(memory, kernels, |queue, memory, kernels| links.put(queue, Held { memory, kernels }))?;
-        Ok(Self::Graph(graph))
+        Ok(match form {
+            Form::Graph => Self::Graph(Graph::capture(&gpu.stream, memory, kernels, links)?),
+            Form::PerOp | Form::Fused => Self::Links { links, memory, kernels },
+        })
     }
 
-    /// Puts all of it into a queue, once.
     pub(super) fn put<'held>(&'held self, queue: &Queue<'_, 'held>) -> Result<(), CudaError> {
         match self {
-            Self::Links { links, memory, kernels } => links.put(queue, Held { memory, kernels }),
+            Self::Links { links, memory, kernels } => links(queue, memory, kernels),
             Self::Graph(graph) => queue.start(graph),
         }
     }
@@ -76,22 +62,15 @@ impl<L: Links> Chain<L> {
     }
 }
 
-/// A chain that is run as a whole, and whose first memory has the result.
-pub(super) struct Whole<'gpu, L> {
-    gpu: &'gpu Gpu,
-    chain: Chain<L>,
-    elements: u64,
-    check: fn(&[f32], u64) -> Verification,
+/// A chain that is run as a whole, and whose first memory has the result: so many elements, with the check of some.
+pub(super) struct Whole<'gpu, T> {
+    pub(super) gpu: &'gpu Gpu,
+    pub(super) chain: Chain,
+    pub(super) elements: u64,
+    pub(super) check: fn(&[T], u64) -> Verification,
 }
 
-impl<'gpu, L: Links> Whole<'gpu, L> {
-    /// With so many elements in the result, and the check of some of them.
-    pub(super) fn new(gpu: &'gpu Gpu, chain: Chain<L>, elements: u64, check: fn(&[f32], u64) -> Verification) -> Self {
-        Self { gpu, chain, elements, check }
-    }
-}
-
-impl<L: Links> Prepared for Whole<'_, L> {
+impl<T: Plain + Default> Prepared for Whole<'_, T> {
     fn run(&mut self) -> Result<Sample, RunError> {
         self.gpu.time(|queue| self.chain.put(queue))
     }

@@ -154,7 +154,6 @@ impl Way {
         start
     }
 
-    /// Whether a run has ended where it should.
     fn check(&self, place: u64) -> Verification {
         let found = compare_words(&[place], 0, |_| self.at * LINE_WORDS);
         Verification::for_all(STEPS, found.ok)

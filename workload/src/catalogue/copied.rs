@@ -20,11 +20,8 @@ pub(super) struct Copied<'gpu, Op, T> {
     operation: PhantomData<Op>,
 }
 
-/// Elements in the host's memory.
 pub(super) enum HostMemory<T> {
-    /// That stays where it is.
     Pinned(PinnedMemory),
-    /// As any program has it.
     Pageable(Vec<T>),
 }
 

@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use super::{
     copied::Copied,
     on_cpu::OnCpu,
-    on_cuda::OnCuda,
+    on_cuda::on_cuda,
     operations::{self, Operation},
     prelude::*,
 };
@@ -22,7 +22,6 @@ const CACHES: u64 = 4;
 /// All arrays of a workload take no more than this part of what may be taken.
 const PART: u64 = 8;
 
-/// A workload of one operation.
 pub(super) struct Elementwise<Op> {
     about: About,
     /// `None` where arrays are to be larger than any cache.
@@ -31,7 +30,6 @@ pub(super) struct Elementwise<Op> {
     operation: PhantomData<fn() -> Op>,
 }
 
-/// How an operation is run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Way {
     /// On a GPU, whose memory has the arrays, or on all threads of the CPU.
@@ -203,7 +201,7 @@ impl<Op: Operation> Workload for Elementwise<Op> {
 impl<Op: Operation> Elementwise<Op> {
     fn ready<'gpu, T: Real>(&self, gpu: &'gpu Gpu, elements: u64) -> Result<Box<dyn Prepared + 'gpu>, RunError> {
         Ok(match self.way {
-            Way::There => Box::new(OnCuda::<Op, T>::new(gpu, elements)?),
+            Way::There => Box::new(on_cuda::<Op, T>(gpu, elements)?),
             Way::Pinned => Box::new(Copied::<Op, T>::new(gpu, elements, true)?),
             Way::Pageable => Box::new(Copied::<Op, T>::new(gpu, elements, false)?),
             Way::OneThread => return Err(RunError::NotThere { id: self.about.id, backend: Backend::Cuda }),

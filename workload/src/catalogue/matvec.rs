@@ -1,7 +1,7 @@
 //! A small matrix times some vectors: one vector after the other, as a graph of those, and all in one kernel.
 
 use super::{
-    chain::{Chain, Form, Held, Links, Whole},
+    chain::{Chain, Form, Links, Whole},
     prelude::*,
 };
 
@@ -64,9 +64,8 @@ impl Workload for Matvec {
         let out = gpu.poisoned(size.n * ROWS * WIDTH)?;
         let memory = vec![out, random(ROWS * COLUMNS, SEED_A)?, random(size.n * COLUMNS, SEED_B)?];
         let kernels = vec![gpu.kernel(KERNELS, "matvec")?];
-        let links = Products { vectors: size.n, is_batched: self.form == Form::Fused };
-        let chain = Chain::new(gpu, self.form, links, memory, kernels)?;
-        Ok(Box::new(Whole::new(gpu, chain, size.n * ROWS, check)))
+        let chain = Chain::new(gpu, self.form, products(size.n, self.form == Form::Fused), memory, kernels)?;
+        Ok(Box::new(Whole { gpu, chain, elements: size.n * ROWS, check }))
     }
 
     fn on_cpu(&self, size: Size) -> Result<Box<dyn Prepared>, RunError> {
@@ -81,13 +80,8 @@ impl Workload for Matvec {
 }
 
 /// The kernels of one run. The memory is the results, the matrix and the vectors, one behind the other.
-struct Products {
-    vectors: u64,
-    is_batched: bool,
-}
-
-impl Links for Products {
-    fn put<'held>(&self, queue: &Queue<'_, 'held>, Held { memory, kernels }: Held<'held>) -> Result<(), CudaError> {
+fn products(vectors: u64, is_batched: bool) -> Links {
+    Box::new(move |queue, memory, kernels| {
         let launch = |first: u64, count: u64| {
             let warps = ROWS * count;
             let grid = Grid { blocks: warps.div_ceil(u64::from(THREADS / 32)) as u32, threads: THREADS };
@@ -101,8 +95,8 @@ impl Links for Products {
             ];
             queue.launch(&kernels[0], grid, &arguments)
         };
-        if self.is_batched { launch(0, self.vectors) } else { (0..self.vectors).try_for_each(|at| launch(at, 1)) }
-    }
+        if is_batched { launch(0, vectors) } else { (0..vectors).try_for_each(|at| launch(at, 1)) }
+    })
 }
 
 /// On one thread, since waking others takes longer.

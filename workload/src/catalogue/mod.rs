@@ -35,19 +35,18 @@ mod transcendental;
 mod transfer;
 
 pub(crate) use self::read::read_zeros;
-use crate::workload::Workload;
+use crate::workload::{About, Workload};
 
-/// All workloads, in the order in which they are listed and run.
-pub fn all() -> &'static [&'static dyn Workload] {
-    ALL
+/// What all workloads are, in the order in which they are listed and run.
+pub fn all() -> impl Iterator<Item = &'static About> {
+    ALL.iter().map(|workload| workload.about())
 }
 
-/// The workload of this name.
-pub fn find(id: &str) -> Option<&'static dyn Workload> {
+pub(crate) fn find(id: &str) -> Option<&'static dyn Workload> {
     ALL.iter().copied().find(|workload| workload.about().id == id)
 }
 
-static ALL: &[&dyn Workload] = &[
+pub(crate) static ALL: &[&dyn Workload] = &[
     &elementwise::COPY,
     &elementwise::SCALE,
     &elementwise::ADD,

@@ -69,7 +69,6 @@ fn apply<Op: Operation, T: Real>(out: &mut [T], a: &[T], b: &[T]) {
     }
 }
 
-/// Checks elements of a result, of which the first has this index.
 pub(super) fn check<Op: Operation, T: Real>(out: &[T], first: u64) -> Verification {
     compare(out, first, Op::SHAPE.tolerance, |index| {
         Op::expected::<T>(T::random_exact(SEED_A, index), T::random_exact(SEED_B, index))

@@ -1,8 +1,7 @@
 //! An operation on a GPU.
 
-use std::marker::PhantomData;
-
 use super::{
+    chain::{Chain, Links, Whole},
     on_cpu::check,
     operations::{Form, Operation, scalar},
     prelude::*,
@@ -13,62 +12,35 @@ const PACK_BYTES: u64 = 16;
 /// So many packs a thread moves there, unless it moves one array into another.
 pub(super) const SEVERAL: u64 = 4;
 
-/// The arrays of an operation, and its kernel. Those that it does not read have one element.
-pub(super) struct OnCuda<'gpu, Op, T> {
-    gpu: &'gpu Gpu,
-    kernel: Kernel,
-    a: DeviceMemory,
-    b: DeviceMemory,
-    out: DeviceMemory,
-    elements: u64,
-    operation: PhantomData<(Op, T)>,
-}
-
-impl<'gpu, Op: Operation, T: Real> OnCuda<'gpu, Op, T> {
-    pub(super) fn new(gpu: &'gpu Gpu, elements: u64) -> Result<Self, RunError> {
-        let width = T::DTYPE.bytes();
-        let random = format!("random_{}", T::DTYPE);
-        let input = |inputs, seed| {
-            let elements = if Op::SHAPE.inputs >= inputs { elements } else { 1 };
-            gpu.random(&random, elements, elements * width, seed)
-        };
-        let code = match Op::SHAPE.form {
-            Form::Stream => kernels::STREAM,
-            Form::Thread => kernels::ELEMENTWISE,
-        };
-        Ok(Self {
-            gpu,
-            kernel: gpu.kernel(code, &format!("{}_{}", Op::SHAPE.kernel, T::DTYPE))?,
-            a: input(1, SEED_A)?,
-            b: input(2, SEED_B)?,
-            out: gpu.poisoned(elements * width)?,
-            elements,
-            operation: PhantomData,
-        })
-    }
-}
-
-impl<Op: Operation, T: Real> Prepared for OnCuda<'_, Op, T> {
-    fn run(&mut self) -> Result<Sample, RunError> {
-        let Self { gpu, kernel, a, b, out, elements, .. } = self;
-        let n = Argument::U64(*elements);
+/// An operation on arrays of so many elements. Those that it does not read have one element.
+pub(super) fn on_cuda<Op: Operation, T: Real>(gpu: &Gpu, elements: u64) -> Result<Whole<'_, T>, RunError> {
+    let width = T::DTYPE.bytes();
+    let random = format!("random_{}", T::DTYPE);
+    let input = |inputs, seed| {
+        let elements = if Op::SHAPE.inputs >= inputs { elements } else { 1 };
+        gpu.random(&random, elements, elements * width, seed)
+    };
+    let code = match Op::SHAPE.form {
+        Form::Stream => kernels::STREAM,
+        Form::Thread => kernels::ELEMENTWISE,
+    };
+    let links: Links = Box::new(move |queue, memory, kernels| {
+        let (out, n) = (Argument::Out(&memory[0]), Argument::U64(elements));
+        let [a, b] = [&memory[1], &memory[2]].map(Argument::In);
         let (grid, arguments) = match (Op::SHAPE.form, Op::SHAPE.inputs) {
-            (Form::Stream, _) => {
-                let arguments = vec![Argument::Out(out), Argument::In(a), Argument::In(b), scalar::<T>().argument(), n];
-                let packs_a_thread = if Op::SHAPE.inputs == 1 { 1 } else { SEVERAL };
-                (stream_grid(*elements, T::DTYPE.bytes(), packs_a_thread), arguments)
+            (Form::Stream, inputs) => {
+                let packs_a_thread = if inputs == 1 { 1 } else { SEVERAL };
+                (stream_grid(elements, width, packs_a_thread), vec![out, a, b, scalar::<T>().argument(), n])
             }
-            (Form::Thread, 1) => (thread_each(*elements), vec![Argument::Out(out), Argument::In(a), n]),
-            (Form::Thread, _) => {
-                (thread_each(*elements), vec![Argument::Out(out), Argument::In(a), Argument::In(b), n])
-            }
+            (Form::Thread, 1) => (thread_each(elements), vec![out, a, n]),
+            (Form::Thread, _) => (thread_each(elements), vec![out, a, b, n]),
         };
-        gpu.time(|queue| queue.launch(kernel, grid, &arguments))
-    }
-
-    fn verify(&mut self) -> Result<Verification, RunError> {
-        Ok(self.gpu.check(&self.out, self.elements, check::<Op, T>)?)
-    }
+        queue.launch(&kernels[0], grid, &arguments)
+    });
+    let kernels = vec![gpu.kernel(code, &format!("{}_{}", Op::SHAPE.kernel, T::DTYPE))?];
+    let (a, b) = (input(1, SEED_A)?, input(2, SEED_B)?);
+    let memory = vec![gpu.poisoned(elements * width)?, a, b];
+    Ok(Whole { gpu, chain: Chain::Links { links, memory, kernels }, elements, check: check::<Op, T> })
 }
 
 /// Of the kernels in `stream.cu`.

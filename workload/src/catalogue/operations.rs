@@ -10,19 +10,14 @@ pub(super) trait Operation: Sync + 'static {
     /// What kernels, costs and checks need to know of it.
     const SHAPE: Shape;
 
-    /// What the CPU does.
     fn apply<T: Real>(a: T, b: T) -> T;
-    /// What should come of it.
     fn expected<T: Real>(a: DoubleDouble, b: DoubleDouble) -> Expected;
 }
 
-/// What an operation is from without.
 pub(super) struct Shape {
     /// Its kernel, without the type at the end.
     pub(super) kernel: &'static str,
-    /// How that is started.
     pub(super) form: Form,
-    /// How many arrays it reads.
     pub(super) inputs: u64,
     /// Floating point operations for each element.
     pub(super) operations: u64,
@@ -30,7 +25,6 @@ pub(super) struct Shape {
     pub(super) tolerance: f64,
 }
 
-/// How a kernel is started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
     /// One of `stream.cu`: several packs for each thread.
@@ -39,7 +33,6 @@ pub(super) enum Form {
     Thread,
 }
 
-/// The number that STREAM multiplies with.
 pub(super) fn scalar<T: Real>() -> T {
     T::from_f64(SCALAR)
 }

@@ -26,7 +26,6 @@ pub(super) static LATENCY: Peer = peer(
     Form::Latency,
 );
 
-/// From a GPU to its neighbour.
 pub(super) struct Peer {
     about: About,
     form: Form,
@@ -78,7 +77,6 @@ impl Workload for Peer {
         let few = RunError::TooFewGpus { id: self.about.id, needed: 2, found: 1 };
         let other = gpu.neighbour()?.ok_or(few)?.open()?;
         other.memory_budget()?.check(self.about.id, self.cost(size).memory_bytes)?;
-        // Where there is no way from one to the other, the driver goes over the host.
         gpu.context.reach(&other.context)?;
         other.context.reach(&gpu.context)?;
         let words = size.words();

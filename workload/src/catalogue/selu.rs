@@ -3,7 +3,7 @@
 use rayon::prelude::*;
 
 use super::{
-    chain::{Chain, Form, Held, Links, Whole},
+    chain::{Chain, Form, Links, Whole},
     prelude::*,
 };
 
@@ -79,8 +79,8 @@ impl Workload for Selu {
         }
         let code = gpu.context.load(KERNELS)?;
         let kernels = names.into_iter().map(|name| code.kernel(name)).collect::<Result<_, _>>()?;
-        let chain = Chain::new(gpu, self.form, Passes { elements: size.n, is_fused }, memory, kernels)?;
-        Ok(Box::new(Whole::new(gpu, chain, size.n, check)))
+        let chain = Chain::new(gpu, self.form, passes(size.n, is_fused), memory, kernels)?;
+        Ok(Box::new(Whole { gpu, chain, elements: size.n, check }))
     }
 
     fn on_cpu(&self, size: Size) -> Result<Box<dyn Prepared>, RunError> {
@@ -92,16 +92,11 @@ impl Workload for Selu {
 }
 
 /// The kernels of one run. The memory is the result, the input, what is between them, and where the input is positive.
-struct Passes {
-    elements: u64,
-    is_fused: bool,
-}
-
-impl Links for Passes {
-    fn put<'held>(&self, queue: &Queue<'_, 'held>, Held { memory, kernels }: Held<'held>) -> Result<(), CudaError> {
-        let (grid, n) = (thread_each(self.elements), || Argument::U64(self.elements));
+fn passes(elements: u64, is_fused: bool) -> Links {
+    Box::new(move |queue, memory, kernels| {
+        let (grid, n) = (thread_each(elements), || Argument::U64(elements));
         let (out, a) = (&memory[0], &memory[1]);
-        if self.is_fused {
+        if is_fused {
             let numbers = [Argument::F32(ALPHA), Argument::F32(SCALE), n()];
             let arguments: Vec<_> = [Argument::Out(out), Argument::In(a)].into_iter().chain(numbers).collect();
             return queue.launch(&kernels[0], grid, &arguments);
@@ -118,7 +113,7 @@ impl Links for Passes {
         let chosen = [Argument::Out(out), Argument::In(positive), Argument::In(a), Argument::In(between), n()];
         queue.launch(&kernels[4], grid, &chosen)?;
         by(&kernels[1], out, out, SCALE)
-    }
+    })
 }
 
 struct OnCpu {

@@ -2,7 +2,10 @@
 
 use rayon::prelude::*;
 
-use super::prelude::*;
+use super::{
+    chain::{Chain, Links, Whole},
+    prelude::*,
+};
 
 const KERNELS: Code = ptx!("transcendental");
 pub(super) static TRANSCENDENTAL: Transcendental = Transcendental;
@@ -43,38 +46,19 @@ impl Workload for Transcendental {
     }
 
     fn on_cuda<'gpu>(&self, gpu: &'gpu Gpu, size: Size) -> Result<Box<dyn Prepared + 'gpu>, RunError> {
-        Ok(Box::new(OnCuda {
-            gpu,
-            kernel: gpu.kernel(KERNELS, "transcendental")?,
-            a: gpu.random("random_fp32", size.n, size.bytes(), SEED_A)?,
-            out: gpu.poisoned(size.bytes())?,
-            elements: size.n,
-        }))
+        let memory = vec![gpu.poisoned(size.bytes())?, gpu.random("random_fp32", size.n, size.bytes(), SEED_A)?];
+        let links: Links = Box::new(move |queue, memory, kernels| {
+            let (out, a) = (Argument::Out(&memory[0]), Argument::In(&memory[1]));
+            let arguments = [out, a, Argument::U64(size.n), Argument::U64(ROUNDS)];
+            queue.launch(&kernels[0], thread_each(size.n), &arguments)
+        });
+        let chain = Chain::Links { links, memory, kernels: vec![gpu.kernel(KERNELS, "transcendental")?] };
+        Ok(Box::new(Whole { gpu, chain, elements: size.n, check }))
     }
 
     fn on_cpu(&self, size: Size) -> Result<Box<dyn Prepared>, RunError> {
         let a = random::array(size.n, |index| f32::random(SEED_A, index));
         Ok(Box::new(OnCpu { a, out: vec![f32::POISON; size.n as usize] }))
-    }
-}
-
-struct OnCuda<'gpu> {
-    gpu: &'gpu Gpu,
-    kernel: Kernel,
-    a: DeviceMemory,
-    out: DeviceMemory,
-    elements: u64,
-}
-
-impl Prepared for OnCuda<'_> {
-    fn run(&mut self) -> Result<Sample, RunError> {
-        let Self { gpu, kernel, a, out, elements } = self;
-        let arguments = [Argument::Out(out), Argument::In(a), Argument::U64(*elements), Argument::U64(ROUNDS)];
-        gpu.time(|queue| queue.launch(kernel, thread_each(*elements), &arguments))
-    }
-
-    fn verify(&mut self) -> Result<Verification, RunError> {
-        Ok(self.gpu.check(&self.out, self.elements, check)?)
     }
 }
 

@@ -34,7 +34,6 @@ pub(super) static TO_HOST_PAGEABLE: Transfer = transfer(
     false,
 );
 
-/// A copy over the bus between host and device.
 pub(super) struct Transfer {
     about: About,
     direction: Direction,
@@ -98,7 +97,6 @@ impl Workload for Transfer {
     }
 }
 
-/// A copy that is ready to be made.
 struct Ready<'gpu> {
     gpu: &'gpu Gpu,
     host: HostMemory<u64>,

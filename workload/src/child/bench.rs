@@ -13,7 +13,7 @@ use crate::{
     error::RunError,
     measure::{Limits, Now},
     protocol::{
-        Backend, BenchJob, Dtype, Load, Outcome, Report, Topic, Where,
+        Backend, BenchJob, Dtype, Load, Outcome, Report, Where,
         exit_code::{FAILED, INTERRUPTED, NO_GPU},
     },
     workload::Workload,
@@ -34,10 +34,7 @@ pub(super) fn run(job: &BenchJob, context: &Context<'_>, report: &mut Reporter<'
     };
     let steps = |backend| plan.on(backend, gpus).count() * placement.count(backend);
     let steps = steps(Backend::Cuda) + steps(Backend::Cpu);
-    report(Report::Begun { title: plan.title(job), devices: placement.names(), steps });
-    if let Some(note) = &placement.note {
-        report(Report::Said { topic: Topic::Step, text: note.clone() });
-    }
+    placement.begin(plan.title(job), steps, report);
     let mut bench = Bench { job, context, placement: &placement, report, step: 0, worst: 0 };
     for held in &placement.gpus {
         match held.open() {
@@ -72,7 +69,7 @@ fn run_pairs(
     let gpus: Result<Vec<_>, CudaError> = placement.gpus.iter().map(ReservedGpu::open).collect();
     let mut gpus = gpus?;
     let steps = plan.on(Backend::Cuda, found).count() * found * (found - 1);
-    report(Report::Begun { title: plan.title(job), devices: placement.names(), steps });
+    placement.begin(plan.title(job), steps, report);
     let mut bench = Bench { job, context, placement, report, step: 0, worst: 0 };
     let pairs = (0..found).flat_map(|from| (0..found).map(move |to| (from, to))).filter(|(from, to)| from != to);
     for (from, to) in pairs {
@@ -85,14 +82,12 @@ fn run_pairs(
     Ok(bench.worst)
 }
 
-/// A bench as far as it has come.
 struct Bench<'a> {
     job: &'a BenchJob,
     context: &'a Context<'a>,
     placement: &'a Placement,
     report: &'a mut Reporter<'a>,
     step: usize,
-    /// The exit code so far.
     worst: u8,
 }
 

@@ -1,11 +1,10 @@
 //! What is asked of a bench: which workloads, and whether they can be such as they are asked to be.
 
-use super::JobFailure;
+use super::{JobFailure, named_once};
 use crate::{
     catalogue,
     error::RunError,
     protocol::{Backend, BackendChoice, BenchJob, Dtype, Extent},
-    suggest::nearest,
     workload::Workload,
 };
 
@@ -87,24 +86,10 @@ impl BenchPlan {
     }
 }
 
-/// Each once, in the order in which they were named.
+/// Everything where nothing is named.
 fn named(ids: &[String]) -> Result<Vec<&'static dyn Workload>, JobFailure> {
-    if ids.is_empty() {
-        return Ok(catalogue::all().to_vec());
-    }
-    let mut workloads: Vec<&'static dyn Workload> = Vec::new();
-    for id in ids {
-        let found = catalogue::find(id).ok_or_else(|| {
-            let valid = catalogue::all().iter().map(|workload| workload.about().id);
-            let cure =
-                nearest(id, valid).map_or("see `gpumon bench list`".to_owned(), |id| format!("did you mean '{id}'?"));
-            JobFailure::usage(format!("unknown workload '{id}': {cure}"))
-        })?;
-        if !workloads.iter().any(|workload| workload.about().id == found.about().id) {
-            workloads.push(found);
-        }
-    }
-    Ok(workloads)
+    let id = |workload: &&'static dyn Workload| workload.about().id;
+    named_once(ids, catalogue::ALL, id, "workload", "see `gpumon bench list`")
 }
 
 /// Type and size that were asked for have to be such as what was named can have.
@@ -141,7 +126,7 @@ mod tests {
             named(&words).map(|found| found.iter().map(|workload| workload.about().id).collect::<Vec<_>>())
         };
         assert_eq!(ids(&["triad", "copy", "triad"]).unwrap(), ["triad", "copy"]);
-        assert_eq!(ids(&[]).unwrap().len(), catalogue::all().len());
+        assert_eq!(ids(&[]).unwrap().len(), catalogue::ALL.len());
         assert!(ids(&["traid"]).unwrap_err().message.contains("did you mean 'triad'?"));
         assert!(ids(&["frobnicate"]).unwrap_err().message.contains("gpumon bench list"));
     }

@@ -14,7 +14,7 @@ use crate::{
     burn::{self, BurnRequest, Burning},
     error::RunError,
     protocol::{
-        Backend, BurnJob, Dtype, Outcome, Report, Topic,
+        Backend, BurnJob, Dtype, Outcome, Report,
         exit_code::{FAILED, INTERRUPTED},
     },
 };
@@ -22,13 +22,11 @@ use crate::{
 /// As many seconds as a burn may last: a week.
 const LONGEST_SECONDS: f64 = 7.0 * 86_400.0;
 
-/// What one place reports.
 enum Progress {
     Burning(Burning),
     Done(Box<Result<Outcome, RunError>>),
 }
 
-/// What is known of a place.
 #[derive(Debug, Clone, Copy, Default)]
 struct Gauge {
     operations_per_second: f64,
@@ -47,11 +45,7 @@ pub(super) fn run(job: &BurnJob, context: &Context<'_>, report: &mut Reporter<'_
     for device in places {
         burn::dtype_on(device, job.dtype).map_err(JobFailure::usage)?;
     }
-    let devices = placement.names();
-    report(Report::Begun { title: burn::ID.to_owned(), steps: devices.len(), devices });
-    if let Some(note) = &placement.note {
-        report(Report::Said { topic: Topic::Step, text: note.clone() });
-    }
+    placement.begin(burn::ID.to_owned(), placement.names().len(), report);
     let request = BurnRequest { time: Duration::from_secs_f64(job.seconds), memory: job.memory, dtype: job.dtype };
     Ok(all(&placement, &request, context, report))
 }

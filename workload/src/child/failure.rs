@@ -12,7 +12,7 @@ use crate::{
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct JobFailure {
-    /// Subject, cause and cure.
+    /// Subject, cause and fix.
     pub message: String,
     /// The exit code that says the same to a script.
     pub code: u8,
@@ -28,12 +28,10 @@ impl JobFailure {
         Self::new(error, USAGE)
     }
 
-    /// Something that it needs failed.
     pub(crate) fn failed(error: impl fmt::Display) -> Self {
         Self::new(error, FAILED)
     }
 
-    /// It is refused, for the sake of others.
     pub(crate) fn refused(error: impl fmt::Display) -> Self {
         Self::new(error, REFUSED)
     }
@@ -44,7 +42,6 @@ impl JobFailure {
     }
 }
 
-/// The exit code of a step that ended so.
 pub(crate) fn code_of(error: &RunError) -> u8 {
     match error {
         RunError::TooLarge { .. } | RunError::TooLittle { .. } => REFUSED,

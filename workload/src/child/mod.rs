@@ -36,20 +36,16 @@ use signal_hook::{
     flag,
 };
 
-pub use self::{
-    failure::JobFailure,
-    readings::{Depth, ReadDriver},
+pub use self::{failure::JobFailure, readings::ReadDriver};
+use crate::{
+    protocol::{Backend, BackendChoice, Job, Line, Report, exit_code},
+    suggest::did_you_mean,
 };
-use crate::protocol::{Backend, BackendChoice, Job, Line, Report, exit_code};
 
-/// Gets each report as it comes.
 type Reporter<'a> = dyn FnMut(Report) + 'a;
 
-/// What a job is given beside itself.
 pub(crate) struct Context<'a> {
-    /// Reads GPUs by the driver's management library.
     driver: &'a Arc<dyn ReadDriver>,
-    /// Whether somebody wants to stop.
     interrupted: &'a AtomicBool,
 }
 
@@ -78,7 +74,7 @@ pub fn run(argument: &str, parent: Option<u32>, driver: &Arc<dyn ReadDriver>) ->
     let code = match perform(&job, &context, &mut report) {
         Ok(code) => code,
         Err(JobFailure { message, code }) => {
-            let (id, backend) = (job.kind_name().to_owned(), first_backend(job.place().backend));
+            let (id, backend) = (job.kind().1.to_owned(), first_backend(job.place().backend));
             report(Report::Failed { id, backend, error: message, code });
             code
         }
@@ -98,7 +94,6 @@ fn perform(job: &Job, context: &Context<'_>, report: &mut Reporter<'_>) -> Resul
     }
 }
 
-/// Where a job of this choice runs first.
 fn first_backend(choice: BackendChoice) -> Backend {
     if choice == BackendChoice::Cpu { Backend::Cpu } else { Backend::Cuda }
 }
@@ -146,4 +141,25 @@ fn write_line(line: &Line) -> io::Result<()> {
 /// The worse of two exit codes: a wrong result counts more than one that could not be had.
 fn worse(so_far: u8, code: u8) -> u8 {
     if so_far == exit_code::FAILED || code == 0 { so_far } else { code }
+}
+
+/// Each of what is named once, in the order in which it is named; all where nothing is.
+fn named_once<T: Copy>(
+    ids: &[String],
+    all: &[T],
+    id_of: impl Fn(&T) -> &'static str,
+    kind: &str,
+    otherwise: &str,
+) -> Result<Vec<T>, JobFailure> {
+    let mut found: Vec<T> = Vec::new();
+    for id in ids {
+        let one = all.iter().find(|one| id_of(one) == id).ok_or_else(|| {
+            let fix = did_you_mean(id, all.iter().map(&id_of), otherwise);
+            JobFailure::usage(format!("unknown {kind} '{id}': {fix}"))
+        })?;
+        if !found.iter().any(|other| id_of(other) == id) {
+            found.push(*one);
+        }
+    }
+    Ok(if ids.is_empty() { all.to_vec() } else { found })
 }

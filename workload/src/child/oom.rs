@@ -10,18 +10,18 @@ use crate::{
     bench::Place,
     oom::{self, Setting},
     protocol::{OomJob, Report, Topic},
-    suggest::nearest,
+    suggest::did_you_mean,
 };
 
 /// Beside others it holds no more than this part of what is free.
 const SHARED_PART: u64 = 4;
 
 pub(super) fn run(job: &OomJob, context: &Context<'_>, report: &mut Reporter<'_>) -> Result<u8, JobFailure> {
-    if oom::find(&job.scenario).is_none() {
-        let cure = nearest(&job.scenario, oom::all().iter().map(|scenario| scenario.id).chain(["list"]));
-        let cure = cure.map_or("see `gpumon oom list`".to_owned(), |id| format!("did you mean '{id}'?"));
-        return Err(JobFailure::usage(format!("unknown scenario '{}': {cure}", job.scenario)));
-    }
+    let scenario = oom::find(&job.scenario).ok_or_else(|| {
+        let valid = oom::all().iter().map(|scenario| scenario.id).chain(["list"]);
+        let fix = did_you_mean(&job.scenario, valid, "see `gpumon oom list`");
+        JobFailure::usage(format!("unknown scenario '{}': {fix}", job.scenario))
+    })?;
     let placement = Placement::take(&job.place, false, context.driver)?;
     let held = placement.gpus.first();
     let gpu = held.map(ReservedGpu::open).transpose()?;
@@ -40,5 +40,5 @@ pub(super) fn run(job: &OomJob, context: &Context<'_>, report: &mut Reporter<'_>
             report(Report::Said { topic: Topic::Step, text: format!("{note}, on a model of a GPU's memory") });
         }
     };
-    Ok(oom::run(job, &place, &setting, &mut with_note, context.interrupted))
+    Ok(oom::run(scenario, job.hold_seconds, &place, &setting, &mut with_note, context.interrupted))
 }

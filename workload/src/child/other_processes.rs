@@ -36,7 +36,6 @@ pub(super) fn other_than_this_process<'a>(
     OtherProcesses { listed: found, omitted }
 }
 
-/// PIDs of those that compute there.
 pub(super) fn pids(sample: &GpuSample) -> Vec<u32> {
     computing(sample).map(|process| process.pid).collect()
 }

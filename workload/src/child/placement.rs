@@ -7,31 +7,26 @@ use std::{
     sync::Arc,
 };
 
-use super::{
-    JobFailure, ReadDriver,
-    readings::{Depth, Readings},
-};
+use gpumon_probe::vendor::ReadDepth;
+
+use super::{JobFailure, ReadDriver, Reporter, readings::Readings};
 use crate::{
     cuda::{CudaError, Device, Driver},
     gpu::Gpu,
     info::Cpu,
     lock_file::{self, FOLDERS, Taken, VARIABLE, write_note},
-    protocol::{Backend, BackendChoice, DeviceName, OtherProcesses, Where},
+    protocol::{Backend, BackendChoice, DeviceName, OtherProcesses, Report, Topic, Where},
 };
 
 /// What these locks are called. Those of `gpumon wait` have another name: what it starts may be a run.
 const LOCK: &str = "gpumon-run";
 
-/// Where a job runs.
 pub(super) struct Placement {
     /// GPUs, in CUDA's order.
     pub(super) gpus: Vec<ReservedGpu>,
-    /// The CPU, where it is to run there, too.
     pub(super) runs_on_cpu: bool,
     pub(super) cpu: Cpu,
-    /// The driver's readings of these GPUs.
     pub(super) readings: Readings,
-    /// What is to be said of the choice.
     pub(super) note: Option<String>,
     /// Locks of GPUs that work beside these.
     beside: Vec<File>,
@@ -49,15 +44,10 @@ pub(super) struct ReservedGpu {
 }
 
 impl ReservedGpu {
-    /// Makes it work for this thread.
     pub(super) fn open(&self) -> Result<Gpu, CudaError> {
         let gpu = Gpu::open(&self.device)?;
         let gpu = if self.is_shared { gpu.shared() } else { gpu };
         Ok(if self.is_beside_others { gpu.beside_others() } else { gpu })
-    }
-
-    fn name(&self) -> DeviceName {
-        (&self.device).into()
     }
 }
 
@@ -136,13 +126,19 @@ impl Placement {
         Ok(1 + behind.len())
     }
 
-    /// On what it runs.
     pub(super) fn names(&self) -> Vec<DeviceName> {
-        let cpu = DeviceName { index: None, name: self.cpu.name.clone(), uuid: None };
-        self.gpus.iter().map(ReservedGpu::name).chain(self.runs_on_cpu.then_some(cpu)).collect()
+        let gpus = self.gpus.iter().map(|held| (&held.device).into());
+        gpus.chain(self.runs_on_cpu.then(|| (&self.cpu).into())).collect()
     }
 
-    /// How many places of this kind there are.
+    /// Reports that work begins here, and why here.
+    pub(super) fn begin(&self, title: String, steps: usize, report: &mut Reporter<'_>) {
+        report(Report::Begun { title, devices: self.names(), steps });
+        if let Some(note) = &self.note {
+            report(Report::Said { topic: Topic::Step, text: note.clone() });
+        }
+    }
+
     pub(super) fn count(&self, backend: Backend) -> usize {
         match backend {
             Backend::Cuda => self.gpus.len(),
@@ -152,7 +148,7 @@ impl Placement {
 }
 
 fn readings_of(driver: &Arc<dyn ReadDriver>, devices: &[Device]) -> Readings {
-    Readings::start(driver, devices.iter().map(|device| device.uuid.clone()).collect(), Depth::Metered)
+    Readings::start(driver, devices.iter().map(|device| device.uuid.clone()).collect(), ReadDepth::Metered)
 }
 
 fn occupied(device: &Device, others: &OtherProcesses) -> String {

@@ -8,7 +8,10 @@ use std::{
     time::Duration,
 };
 
-use gpumon_probe::model::{GpuSample, Health};
+use gpumon_probe::{
+    model::{GpuSample, Health},
+    vendor::ReadDepth,
+};
 
 use super::{
     load::{fresh, watts},
@@ -27,27 +30,13 @@ const LINGERING: Duration = Duration::from_millis(400);
 pub trait ReadDriver: Send + Sync {
     /// Reads all GPUs at this interval, and hands each sample on until that breaks off. Returns where nothing can be
     /// read.
-    fn read(&self, depth: Depth, interval: Duration, on_sample: &mut dyn FnMut(&[GpuSample]) -> ControlFlow<()>);
+    fn read(&self, depth: ReadDepth, interval: Duration, on_sample: &mut dyn FnMut(&[GpuSample]) -> ControlFlow<()>);
 }
 
-/// How much of a sample is read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Depth {
-    /// Clocks, power, energy and processes.
-    Metered,
-    /// All that a server reads.
-    Full,
-}
-
-impl Depth {
-    /// As often as a GPU is read for anybody, which does not show in the times; of all of its counters, as often as the
-    /// driver has something new to say.
-    fn interval(self) -> Duration {
-        match self {
-            Self::Metered => Duration::from_millis(100),
-            Self::Full => Duration::from_millis(200),
-        }
-    }
+/// As often as a GPU is read for anybody, which does not show in the times; of all of its counters, as often as the
+/// driver has something new to say.
+fn interval(depth: ReadDepth) -> Duration {
+    Duration::from_millis(if depth == ReadDepth::Full { 200 } else { 100 })
 }
 
 /// By UUID.
@@ -61,14 +50,13 @@ pub(super) struct Readings {
 }
 
 impl Readings {
-    /// Reads nothing.
     pub(super) fn none() -> Self {
         Self { samples: Arc::default(), before: BTreeMap::new() }
     }
 
     /// Begins to read the GPUs with these UUIDs, and waits for the first readings. Of those that the driver does not
     /// know, and where it is not there, nothing is ever read.
-    pub(super) fn start(driver: &Arc<dyn ReadDriver>, uuids: Vec<String>, depth: Depth) -> Self {
+    pub(super) fn start(driver: &Arc<dyn ReadDriver>, uuids: Vec<String>, depth: ReadDepth) -> Self {
         let mut readings = Self::none();
         if uuids.is_empty() {
             return readings;
@@ -76,7 +64,7 @@ impl Readings {
         let (kept, driver) = (Arc::clone(&readings.samples), Arc::clone(driver));
         let (sender, first) = mpsc::channel();
         thread::spawn(move || {
-            driver.read(depth, depth.interval(), &mut |gpus| {
+            driver.read(depth, interval(depth), &mut |gpus| {
                 for gpu in gpus.iter().filter(|gpu| gpu.health == Health::Ok) {
                     if let Some(uuid) = gpu.uuid.as_ref().filter(|uuid| uuids.contains(uuid)) {
                         keep(lock(&kept).entry(uuid.clone()).or_default(), gpu);
@@ -115,7 +103,6 @@ impl Readings {
         Load::from_samples(lock(&self.samples).get(uuid)?, from_ms, to_ms, before)
     }
 
-    /// All that was read of this GPU.
     pub(super) fn samples(&self, uuid: &str) -> Vec<GpuSample> {
         lock(&self.samples).get(uuid).cloned().unwrap_or_default()
     }
@@ -148,7 +135,7 @@ mod tests {
     struct Warming;
 
     impl ReadDriver for Warming {
-        fn read(&self, _: Depth, _: Duration, on_sample: &mut dyn FnMut(&[GpuSample]) -> ControlFlow<()>) {
+        fn read(&self, _: ReadDepth, _: Duration, on_sample: &mut dyn FnMut(&[GpuSample]) -> ControlFlow<()>) {
             for at_ms in 1.. {
                 let mut gpu = GpuSample::absent(0, Some("GPU-a".to_owned()), at_ms, Health::Ok, &Absence::Unknown);
                 gpu.temperature.gpu_celsius = Reading::Now(at_ms as f64);
@@ -163,10 +150,10 @@ mod tests {
     #[test]
     fn what_a_driver_reads_of_the_gpus_that_are_meant_is_kept() {
         let driver: Arc<dyn ReadDriver> = Arc::new(Warming);
-        let readings = Readings::start(&driver, vec!["GPU-a".to_owned()], Depth::Metered);
+        let readings = Readings::start(&driver, vec!["GPU-a".to_owned()], ReadDepth::Metered);
         assert!(readings.last("GPU-a").1.is_some() && !readings.samples("GPU-a").is_empty());
         assert!(readings.between("GPU-a", 1, 1).is_some() && readings.between("GPU-a", 0, 0).is_none());
-        let of_another = Readings::start(&driver, vec!["GPU-b".to_owned()], Depth::Full);
+        let of_another = Readings::start(&driver, vec!["GPU-b".to_owned()], ReadDepth::Full);
         assert!(of_another.samples("GPU-a").is_empty() && of_another.foreign_processes("GPU-b").is_empty());
     }
 }

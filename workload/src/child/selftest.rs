@@ -2,15 +2,9 @@
 
 use std::{thread, time::Duration};
 
-use gpumon_probe::model::now_ms;
+use gpumon_probe::{model::now_ms, vendor::ReadDepth};
 
-use super::{
-    Context, JobFailure, Reporter,
-    failure::code_of,
-    placement::Placement,
-    readings::{Depth, Readings},
-    worse,
-};
+use super::{Context, JobFailure, Reporter, failure::code_of, placement::Placement, readings::Readings, worse};
 use crate::{
     cuda::Device,
     error::RunError,
@@ -27,7 +21,6 @@ const GPUS: usize = 2;
 /// Between two loads, so that what was before a load is read, too.
 const PAUSE: Duration = Duration::from_millis(700);
 
-/// How long loads last.
 #[derive(Clone, Copy)]
 struct Times {
     load: Duration,
@@ -54,9 +47,9 @@ pub(super) fn run(job: &SelftestJob, context: &Context<'_>, report: &mut Reporte
     };
     let devices = all(&placement)?;
     let readings =
-        Readings::start(context.driver, devices.iter().map(|device| device.uuid.clone()).collect(), Depth::Full);
+        Readings::start(context.driver, devices.iter().map(|device| device.uuid.clone()).collect(), ReadDepth::Full);
     let steps = ALL.len() * placement.gpus.len();
-    report(Report::Begun { title: "selftest".to_owned(), devices: placement.names(), steps });
+    placement.begin("selftest".to_owned(), steps, report);
     if let Some(why) = alone {
         report(Report::Said { topic: Topic::Step, text: format!("links between GPUs are left out: {why}") });
     }
@@ -81,27 +74,24 @@ pub(super) fn run(job: &SelftestJob, context: &Context<'_>, report: &mut Reporte
     Ok(run.worst)
 }
 
-/// All GPUs that CUDA shows.
 fn all(placement: &Placement) -> Result<Vec<Device>, JobFailure> {
     let Some(first) = placement.gpus.first() else { return Ok(Vec::new()) };
     first.device.driver().devices().map_err(JobFailure::no_gpu)
 }
 
-/// The same error with a cure that a load has: nobody chooses its size.
+/// The same error with a fix that a load has: nobody chooses its size.
 fn without_size(error: RunError) -> RunError {
     match error {
         RunError::TooLarge { id, place, needed_bytes, free_bytes, total_bytes, reserve_bytes, .. } => {
-            let cure = "end what holds it (`gpumon` shows who)";
-            RunError::TooLarge { id, place, needed_bytes, free_bytes, total_bytes, reserve_bytes, cure }
+            let fix = "end what holds it (`gpumon` shows who)";
+            RunError::TooLarge { id, place, needed_bytes, free_bytes, total_bytes, reserve_bytes, fix }
         }
         error => error,
     }
 }
 
-/// A self-test as far as it has come.
 struct Test<'a> {
     placement: &'a Placement,
-    /// All that there is to read.
     readings: Readings,
     devices: Vec<Device>,
     /// How many GPUs a load may take.

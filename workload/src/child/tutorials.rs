@@ -1,7 +1,7 @@
 //! Tutorial benchmarks, one after the other.
 
 use super::{
-    Context, JobFailure, Reporter,
+    Context, JobFailure, Reporter, named_once,
     placement::{Placement, ReservedGpu},
     worse,
 };
@@ -9,10 +9,9 @@ use crate::{
     error::RunError,
     measure::{Limits, Now},
     protocol::{
-        Backend, BackendChoice, Found, Report, Topic, TutorialReport, TutorialsJob,
+        Backend, BackendChoice, Found, Report, TutorialReport, TutorialsJob,
         exit_code::{FAILED, INTERRUPTED, REFUSED},
     },
-    suggest::nearest,
     tutorials::{self, CASES, Case, How, News, Places},
 };
 
@@ -40,11 +39,9 @@ pub(super) fn run(job: &TutorialsJob, context: &Context<'_>, report: &mut Report
         BackendChoice::Cuda => Some(Backend::Cuda),
         BackendChoice::Cpu => Some(Backend::Cpu),
     };
-    let title = if job.cases.is_empty() { "seeds".to_owned() } else { format!("seeds {}", job.cases.join(", ")) };
-    report(Report::Begun { title, devices: placement.names(), steps: tutorials::steps(&cases, only).count() });
-    if let Some(note) = &placement.note {
-        report(Report::Said { topic: Topic::Step, text: note.clone() });
-    }
+    let title =
+        if job.cases.is_empty() { "tutorials".to_owned() } else { format!("tutorials {}", job.cases.join(", ")) };
+    placement.begin(title, tutorials::steps(&cases, only).count(), report);
     let places = Places { gpu: gpu.as_ref(), cpu: &placement.cpu, only };
     let how = How { limits: if job.quick { Limits::QUICK } else { Limits::FULL }, quick: job.quick };
     let mut worst = 0;
@@ -78,22 +75,8 @@ fn code(tutorial: &TutorialReport) -> u8 {
     }
 }
 
-/// Each once, in the order in which they were named.
 fn named(ids: &[String]) -> Result<Vec<&'static Case>, JobFailure> {
-    if ids.is_empty() {
-        return Ok(CASES.iter().collect());
-    }
-    let names = || CASES.iter().map(|case| case.id);
-    let mut cases: Vec<&'static Case> = Vec::new();
-    for id in ids {
-        let found = tutorials::find(&id.to_lowercase()).ok_or_else(|| {
-            let cure = nearest(id, names()).map(|near| format!("did you mean '{near}'?"));
-            let cure = cure.unwrap_or_else(|| format!("there are {}", names().collect::<Vec<_>>().join(", ")));
-            JobFailure::usage(format!("unknown row '{id}': {cure}"))
-        })?;
-        if !cases.iter().any(|case| case.id == found.id) {
-            cases.push(found);
-        }
-    }
-    Ok(cases)
+    let there_are = format!("there are {}", CASES.iter().map(|case| case.id).collect::<Vec<_>>().join(", "));
+    let ids: Vec<_> = ids.iter().map(|id| id.to_lowercase()).collect();
+    named_once(&ids, &CASES.iter().collect::<Vec<_>>(), |case| case.id, "case", &there_are)
 }

@@ -15,8 +15,7 @@ use super::{
 
 /// The primary context of a GPU. It stays on the thread that made it, on which several can take turns: each is made
 /// current before it is used. The last who drops it gives the GPU back.
-pub struct Context {
-    /// What it is on.
+pub(crate) struct Context {
     pub device: Device,
     /// A raw pointer, with which nothing leaves its thread.
     pub(super) handle: Handle,
@@ -27,21 +26,14 @@ thread_local! {
     static CURRENT: Cell<Handle> = const { Cell::new(ptr::null_mut()) };
 }
 
-/// How much memory of a GPU is free.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct FreeMemory {
-    /// For anybody, at this moment.
+pub(crate) struct FreeMemory {
     pub free_bytes: u64,
-    /// All that programs can have.
     pub total_bytes: u64,
 }
 
 impl Context {
-    /// Makes the GPU work for this thread.
-    ///
-    /// # Errors
-    /// Where the driver refuses, as on a GPU that another process has for itself.
-    pub fn new(device: &Device) -> Result<Rc<Self>, CudaError> {
+    pub(crate) fn new(device: &Device) -> Result<Rc<Self>, CudaError> {
         let api = &device.driver.api;
         let mut handle = ptr::null_mut();
         // SAFETY: the pointer outlives the call.
@@ -52,11 +44,7 @@ impl Context {
         Ok(context)
     }
 
-    /// How much memory is free.
-    ///
-    /// # Errors
-    /// Where the driver fails.
-    pub fn memory(&self) -> Result<FreeMemory, CudaError> {
+    pub(crate) fn memory(&self) -> Result<FreeMemory, CudaError> {
         let (mut free, mut total) = (0, 0);
         // SAFETY: the numbers outlive the call, and the context is current.
         let code = unsafe { (self.driver().api.cuMemGetInfo_v2)(&raw mut free, &raw mut total) };
@@ -64,35 +52,20 @@ impl Context {
         Ok(FreeMemory { free_bytes: free as u64, total_bytes: total as u64 })
     }
 
-    /// So much of the device's memory, with nothing in it that means anything.
-    ///
-    /// # Errors
-    /// Where it is not there.
-    pub fn allocate(self: &Rc<Self>, bytes: u64) -> Result<DeviceMemory, CudaError> {
+    pub(crate) fn allocate(self: &Rc<Self>, bytes: u64) -> Result<DeviceMemory, CudaError> {
         DeviceMemory::new(self, bytes)
     }
 
     /// So much of the host's memory that stays where it is, so that the device copies by itself.
-    ///
-    /// # Errors
-    /// Where it is not there.
-    pub fn pin(self: &Rc<Self>, bytes: u64) -> Result<PinnedMemory, CudaError> {
+    pub(crate) fn pin(self: &Rc<Self>, bytes: u64) -> Result<PinnedMemory, CudaError> {
         PinnedMemory::new(self, bytes)
     }
 
-    /// Kernels for this device.
-    ///
-    /// # Errors
-    /// Where the driver cannot compile them, with what its compiler says, or they are for another architecture.
-    pub fn load(self: &Rc<Self>, code: Code) -> Result<Rc<Module>, CudaError> {
+    pub(crate) fn load(self: &Rc<Self>, code: Code) -> Result<Rc<Module>, CudaError> {
         Module::load(self, code)
     }
 
-    /// A stream of its own.
-    ///
-    /// # Errors
-    /// Where the driver fails.
-    pub fn stream(self: &Rc<Self>) -> Result<Stream, CudaError> {
+    pub(crate) fn stream(self: &Rc<Self>) -> Result<Stream, CudaError> {
         Stream::new(self)
     }
 

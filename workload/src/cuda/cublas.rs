@@ -10,7 +10,7 @@ use std::{
 
 use libloading::Library;
 
-use super::{api::Handle, context::Context, error::CudaError, memory::DeviceMemory, queue::Queue};
+use super::{api::Handle, error::CudaError, memory::DeviceMemory, queue::Queue};
 
 /// Names the library where it is not found by itself.
 const VARIABLE: &str = "GPUMON_LIBCUBLAS";
@@ -18,7 +18,6 @@ const VARIABLE: &str = "GPUMON_LIBCUBLAS";
 const VERSIONS: [u32; 2] = [13, 12];
 /// Where Python's packages have it, below `site-packages`.
 const IN_PACKAGES: [&str; 3] = ["nvidia/cu13/lib", "nvidia/cublas/lib", "nvidia/cu12/lib"];
-/// Where toolkits have it.
 const IN_TOOLKITS: [&str; 3] = ["lib64", "lib", "targets/x86_64-linux/lib"];
 
 /// `CUBLAS_GEMM_DEFAULT`.
@@ -28,7 +27,6 @@ type Status = c_int;
 type Create = unsafe extern "C" fn(*mut Handle) -> Status;
 type Destroy = unsafe extern "C" fn(Handle) -> Status;
 type SetStream = unsafe extern "C" fn(Handle, Handle) -> Status;
-type GetVersion = unsafe extern "C" fn(Handle, *mut c_int) -> Status;
 type Gemm = unsafe extern "C" fn(
     Handle,
     c_int,
@@ -51,20 +49,16 @@ type Gemm = unsafe extern "C" fn(
     c_int,
 ) -> Status;
 
-/// The library with a handle.
-pub struct Cublas {
+pub(crate) struct Cublas {
     gemm: Gemm,
     destroy: Destroy,
     set_stream: SetStream,
     handle: Handle,
-    /// As 13.1.0, where it says so.
-    pub version: String,
 }
 
 /// The types of one product: each a `cudaDataType_t`, and a `cublasComputeType_t` for how it is computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum GemmType {
-    /// 64 bits.
+pub(crate) enum GemmType {
     Fp64,
     /// 32 bits, by the ordinary units.
     Fp32,
@@ -78,16 +72,13 @@ pub enum GemmType {
     Int8,
 }
 
-/// What keeps it from being used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum CublasError {
-    /// It is not there.
+pub(crate) enum CublasError {
     #[error(
         "there is no cuBLAS to compare with: install the package nvidia-cublas into the Python that you use, or name \
          libcublas.so in {VARIABLE}"
     )]
     NotFound,
-    /// It is there and does not start.
     #[error(transparent)]
     Failed(#[from] CudaError),
 }
@@ -107,11 +98,7 @@ impl GemmType {
 }
 
 impl Cublas {
-    /// Finds and starts it for the GPU of this context.
-    ///
-    /// # Errors
-    /// Where there is none, or it does not start.
-    pub fn open(_: &Context) -> Result<Self, CublasError> {
+    pub(crate) fn open() -> Result<Self, CublasError> {
         let library = load().ok_or(CublasError::NotFound)?;
         // SAFETY: each name stands beside the type that `cublas_v2.h` gives its function.
         let functions = unsafe {
@@ -119,31 +106,20 @@ impl Cublas {
                 let create = *library.get::<Create>(b"cublasCreate_v2\0").ok()?;
                 let destroy = *library.get::<Destroy>(b"cublasDestroy_v2\0").ok()?;
                 let set_stream = *library.get::<SetStream>(b"cublasSetStream_v2\0").ok()?;
-                let get_version = *library.get::<GetVersion>(b"cublasGetVersion_v2\0").ok()?;
                 let gemm = *library.get::<Gemm>(b"cublasGemmEx\0").ok()?;
-                Some((create, destroy, set_stream, get_version, gemm))
+                Some((create, destroy, set_stream, gemm))
             })()
         };
-        let (create, destroy, set_stream, get_version, gemm) = functions.ok_or(CublasError::NotFound)?;
+        let (create, destroy, set_stream, gemm) = functions.ok_or(CublasError::NotFound)?;
         let mut handle = ptr::null_mut();
-        // SAFETY: the pointer outlives the call, and the context is current on its thread, which is this one.
+        // SAFETY: the pointer outlives the call, and a context is current on its thread, which is this one.
         done(unsafe { create(&raw mut handle) }, "start")?;
-        let mut number = 0;
-        // SAFETY: the handle is its own, and the number outlives the call.
-        unsafe { get_version(handle, &raw mut number) };
-        let version = format!("{}.{}.{}", number / 10_000, number / 100 % 100, number % 100);
-        Ok(Self { gemm, destroy, set_stream, handle, version })
+        Ok(Self { gemm, destroy, set_stream, handle })
     }
 
     /// Puts a product into the stream: what `multiply` of the own kernels computes, of matrices of `n` rows that lie
     /// `pitch` apart, row by row, or step by step where that is said.
-    ///
-    /// # Errors
-    /// Where it refuses.
-    ///
-    /// # Panics
-    /// Where a matrix is not there.
-    pub fn multiply<'scope>(
+    pub(crate) fn multiply<'scope>(
         &self,
         queue: &Queue<'_, 'scope>,
         types: GemmType,

@@ -19,15 +19,11 @@ pub struct Device {
     pub(super) handle: DeviceHandle,
     /// In CUDA's order, which is not NVML's: `CUDA_VISIBLE_DEVICES` and `CUDA_DEVICE_ORDER` change it.
     pub index: u32,
-    /// As `NVIDIA H200`.
     pub name: String,
     /// As NVML says it: `GPU-…` or `MIG-…`.
     pub uuid: String,
-    /// As `0000:1A:00.0`.
     pub pci_bus_id: String,
-    /// Compute capability, as (9, 0).
     pub capability: (u32, u32),
-    /// All of its memory.
     pub memory_bytes: u64,
 }
 
@@ -78,7 +74,6 @@ impl Device {
         Ok(value)
     }
 
-    /// The driver that it is of.
     pub fn driver(&self) -> &'static Driver {
         self.driver
     }

@@ -103,7 +103,6 @@ impl Driver {
         (0..count).map(|index| Device::open(self, index).map_err(failed)).collect()
     }
 
-    /// How a call ended.
     pub(super) fn done(&self, code: Code, doing: impl Into<Cow<'static, str>>) -> Result<(), CudaError> {
         if code == 0 { Ok(()) } else { Err(self.error(code, doing)) }
     }

@@ -9,22 +9,16 @@ pub struct CudaError {
     pub doing: Cow<'static, str>,
     /// The `CUresult`.
     pub code: i32,
-    /// As `CUDA_ERROR_OUT_OF_MEMORY`.
     pub name: String,
     /// The driver's own words, as `out of memory`; for code that does not compile, what its compiler says.
     pub text: String,
 }
 
 impl CudaError {
-    /// `CUDA_ERROR_OUT_OF_MEMORY`.
     pub(super) const OUT_OF_MEMORY: i32 = 2;
-    /// `CUDA_ERROR_STUB_LIBRARY`.
     pub(super) const STUB_LIBRARY: i32 = 34;
-    /// `CUDA_ERROR_NO_DEVICE`.
     pub(super) const NO_DEVICE: i32 = 100;
-    /// `CUDA_ERROR_NOT_SUPPORTED`.
     pub(super) const NOT_SUPPORTED: i32 = 801;
-    /// `CUDA_ERROR_SYSTEM_DRIVER_MISMATCH`.
     pub(super) const SYSTEM_DRIVER_MISMATCH: i32 = 803;
 
     /// What a driver would answer that had functions which this one does not have.
@@ -33,7 +27,6 @@ impl CudaError {
         Self { doing: doing.into(), code: Self::NOT_SUPPORTED, name: "CUDA_ERROR_NOT_SUPPORTED".to_owned(), text }
     }
 
-    /// Whether the memory asked for was not there.
     pub fn is_out_of_memory(&self) -> bool {
         self.code == Self::OUT_OF_MEMORY
     }

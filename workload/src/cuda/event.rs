@@ -4,7 +4,6 @@ use std::{ptr, rc::Rc};
 
 use super::{api::Handle, context::Context, error::CudaError};
 
-/// A moment in a stream.
 pub(super) struct Event {
     context: Rc<Context>,
     pub(super) handle: Handle,

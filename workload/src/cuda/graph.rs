@@ -8,12 +8,10 @@ use super::{
 
 /// `CU_STREAM_CAPTURE_MODE_THREAD_LOCAL`: other threads may do what would spoil a capture.
 const THREAD_LOCAL: i32 = 1;
-/// `CUDA_ERROR_NOT_SUPPORTED`.
-const NOT_SUPPORTED: i32 = 801;
 
 /// What was put into a stream's queue, to be started as often as one likes. It owns the memory and the kernels that it
 /// uses, since it knows them by their addresses.
-pub struct Graph {
+pub(crate) struct Graph {
     context: Rc<Context>,
     pub(super) handle: Handle,
     memory: Vec<DeviceMemory>,
@@ -22,7 +20,9 @@ pub struct Graph {
 }
 
 impl Graph {
-    pub(super) fn capture(
+    /// Makes a graph of what `work` puts into the queue, which is not done now. It owns all of that: the memory and the
+    /// kernels that `work` is given.
+    pub(crate) fn capture(
         stream: &Stream,
         memory: Vec<DeviceMemory>,
         kernels: Vec<Kernel>,
@@ -30,7 +30,7 @@ impl Graph {
     ) -> Result<Self, CudaError> {
         let driver = stream.context.driver();
         let Some(instantiate) = driver.api.cuGraphInstantiateWithFlags else {
-            let error = driver.error(NOT_SUPPORTED, "make a graph");
+            let error = driver.error(CudaError::NOT_SUPPORTED, "make a graph");
             return Err(CudaError { text: "graphs need a driver for CUDA 11.4 or newer".to_owned(), ..error });
         };
         // SAFETY: the handle is the driver's.
@@ -50,8 +50,7 @@ impl Graph {
         Ok(Self { context: Rc::clone(&stream.context), handle, memory, _kernels: kernels })
     }
 
-    /// The memory that it was made with, in that order.
-    pub fn memory(&self) -> &[DeviceMemory] {
+    pub(crate) fn memory(&self) -> &[DeviceMemory] {
         &self.memory
     }
 }

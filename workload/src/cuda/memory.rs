@@ -6,7 +6,7 @@ use super::{api::Address, context::Context, device::Device, driver::Driver, erro
 
 /// Memory of a device. It is plain `cuMemAlloc`: a pool would keep what was given back, and tell less than the truth
 /// about what is free.
-pub struct DeviceMemory {
+pub(crate) struct DeviceMemory {
     pub(super) context: Rc<Context>,
     pub(super) address: Address,
     bytes: u64,
@@ -25,13 +25,11 @@ impl DeviceMemory {
         self.context.driver()
     }
 
-    /// On what it is.
-    pub fn device(&self) -> &Device {
+    pub(crate) fn device(&self) -> &Device {
         &self.context.device
     }
 
-    /// How much it is.
-    pub fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
 }

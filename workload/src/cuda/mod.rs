@@ -1,6 +1,6 @@
 //! The CUDA driver: `libcuda.so.1` and nothing else of CUDA, loaded while the program runs.
 //!
-//! - [`Driver`] is the library; what keeps it from being used is an [`Unavailable`], each with its cure.
+//! - [`Driver`] is the library; what keeps it from being used is an [`Unavailable`], each with its fix.
 //! - [`Device`] is a GPU as the driver describes it, [`Context`] what makes it work for this process.
 //! - [`DeviceMemory`] and [`PinnedMemory`] give themselves back; [`Module`] and [`Kernel`] are code on a device.
 //! - [`Stream`] does things in their order, and times them; a [`Graph`] is many of them, started at once.
@@ -33,21 +33,21 @@ mod tensor_map;
 mod unavailable;
 mod virtual_memory;
 
-pub use self::{
+pub use self::unavailable::Unavailable;
+pub(crate) use self::{
     attribute::Attribute,
     context::{Context, FreeMemory},
     cublas::{Cublas, CublasError, GemmType},
     device::Device,
-    driver::{Driver, Version},
+    driver::Driver,
     error::CudaError,
     graph::Graph,
     memory::DeviceMemory,
     module::{Argument, Code, Kernel, Module},
     pinned::PinnedMemory,
-    pool::{Pool, PoolMemory, PoolSize},
+    pool::{Pool, PoolSize},
     queue::{Grid, Plain, Queue},
     stream::{Elapsed, Stream},
     tensor_map::{Element, TensorMap},
-    unavailable::Unavailable,
     virtual_memory::{AddressRange, PhysicalMemory},
 };

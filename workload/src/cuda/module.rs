@@ -19,24 +19,21 @@ const LOG_BYTES: usize = 8192;
 /// `CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES`.
 const MAX_DYNAMIC_SHARED_BYTES: i32 = 8;
 
-/// Kernels on a device.
-pub struct Module {
+pub(crate) struct Module {
     context: Rc<Context>,
     handle: Handle,
     code: Code,
 }
 
-/// Kernels as they come to a driver.
 #[derive(Debug, Clone, Copy)]
-pub enum Code {
+pub(crate) enum Code {
     /// PTX, which the driver compiles.
     Ptx(&'static str),
     /// Machine code for one architecture, with a listing that says what each kernel takes.
     Cubin(&'static [u8], &'static str),
 }
 
-/// A kernel of a module.
-pub struct Kernel {
+pub(crate) struct Kernel {
     pub(super) handle: Handle,
     pub(super) name: String,
     /// Shared memory beyond what its code names.
@@ -47,11 +44,8 @@ pub struct Kernel {
     module: Rc<Module>,
 }
 
-/// What a kernel is given.
-pub enum Argument<'scope> {
-    /// Memory that it reads.
+pub(crate) enum Argument<'scope> {
     In(&'scope DeviceMemory),
-    /// Memory that it writes.
     Out(&'scope DeviceMemory),
     /// Memory that the copy engine reads for it, tile by tile.
     Tiles(&'scope TensorMap<'scope>),
@@ -59,11 +53,8 @@ pub enum Argument<'scope> {
     At(&'scope DeviceMemory, u64),
     /// Memory of the host that it writes: pinned memory has the same address there.
     Pinned(&'scope mut PinnedMemory),
-    /// A number.
     U64(u64),
-    /// A number.
     F32(f32),
-    /// A number.
     F64(f64),
 }
 
@@ -96,11 +87,7 @@ impl Module {
         Ok(Rc::new(Self { context: Rc::clone(context), handle, code }))
     }
 
-    /// The kernel of this name.
-    ///
-    /// # Errors
-    /// Where the module has none.
-    pub fn kernel(self: &Rc<Self>, name: &str) -> Result<Kernel, CudaError> {
+    pub(crate) fn kernel(self: &Rc<Self>, name: &str) -> Result<Kernel, CudaError> {
         let driver = self.context.driver();
         let symbol = CString::new(name).unwrap_or_default();
         let mut handle = ptr::null_mut();
@@ -124,10 +111,7 @@ impl Drop for Module {
 
 impl Kernel {
     /// The kernel with so much shared memory for each block, beyond what its code names.
-    ///
-    /// # Errors
-    /// Where a block of this device cannot have so much.
-    pub fn with_shared_memory(mut self, bytes: u32) -> Result<Self, CudaError> {
+    pub(crate) fn with_shared_memory(mut self, bytes: u32) -> Result<Self, CudaError> {
         let driver = self.module.context.driver();
         // SAFETY: the handle is the driver's.
         let code =
@@ -145,7 +129,6 @@ impl Kernel {
 }
 
 impl Argument<'_> {
-    /// As PTX calls its type.
     fn ptx_type(&self) -> &'static str {
         match self {
             Self::In(_) | Self::Out(_) | Self::At(..) | Self::Pinned(_) | Self::U64(_) => "u64",

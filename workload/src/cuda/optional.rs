@@ -15,7 +15,6 @@ macro_rules! group {
         }
 
         impl $group {
-            /// All of them, or nothing.
             pub(super) fn load(library: &Library) -> Option<Self> {
                 // SAFETY: each name stands beside the type that `cuda.h` gives its function.
                 unsafe { Some(Self { $($name: find(library, concat!(stringify!($name), "\0"))?,)* }) }
@@ -119,7 +118,6 @@ impl PoolProperties {
 }
 
 impl AllocationProperties {
-    /// For memory of a device.
     pub(super) fn for_device(device: c_int) -> Self {
         Self { memory: Properties::for_device(device), flags: [0; 8] }
     }

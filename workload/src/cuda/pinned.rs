@@ -5,7 +5,7 @@ use std::{ffi::c_void, ptr, rc::Rc, slice};
 use super::{api::Address, context::Context, error::CudaError, queue::Plain};
 
 /// Pinned memory of the host, given back when it is dropped.
-pub struct PinnedMemory {
+pub(crate) struct PinnedMemory {
     context: Rc<Context>,
     place: *mut c_void,
     bytes: usize,
@@ -27,20 +27,13 @@ impl PinnedMemory {
         self.place.addr() as Address
     }
 
-    /// What is in it, as words.
-    pub fn words(&self) -> &[u64] {
-        self.slice()
-    }
-
-    /// What is in it, as elements of this type.
-    pub fn slice<T: Plain>(&self) -> &[T] {
+    pub(crate) fn slice<T: Plain>(&self) -> &[T] {
         // SAFETY: the driver's memory is aligned to pages and all written, and every pattern of bits is a value; who
         // copies into it borrows it mutably.
         unsafe { slice::from_raw_parts(self.place.cast(), self.bytes / size_of::<T>()) }
     }
 
-    /// The same, to be changed.
-    pub fn slice_mut<T: Plain>(&mut self) -> &mut [T] {
+    pub(crate) fn slice_mut<T: Plain>(&mut self) -> &mut [T] {
         // SAFETY: as above, and nobody else has it.
         unsafe { slice::from_raw_parts_mut(self.place.cast(), self.bytes / size_of::<T>()) }
     }

@@ -28,7 +28,7 @@ const USED: c_int = 7;
 
 /// A pool with a stream of its own, in whose order memory is handed out. It ends, with all of it given back, when the
 /// last of its memory is dropped.
-pub struct Pool {
+pub(crate) struct Pool {
     stream: Stream,
     api: &'static Pools,
     handle: Handle,
@@ -37,15 +37,13 @@ pub struct Pool {
 }
 
 /// Memory of a pool. When it is dropped it is freed in the order of the stream: not before all that was begun there.
-pub struct PoolMemory {
+pub(crate) struct PoolMemory {
     pool: Rc<Pool>,
     address: Address,
 }
 
-/// How large a pool is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PoolSize {
-    /// Taken from the device.
+pub(crate) struct PoolSize {
     pub reserved_bytes: u64,
     /// Handed out, and not freed yet.
     pub used_bytes: u64,
@@ -53,10 +51,7 @@ pub struct PoolSize {
 
 impl Pool {
     /// A pool that keeps up to so many bytes whenever its stream has come to its end.
-    ///
-    /// # Errors
-    /// Where the driver has none, or refuses.
-    pub fn new(context: &Rc<Context>, keep_bytes: u64) -> Result<Rc<Self>, CudaError> {
+    pub(crate) fn new(context: &Rc<Context>, keep_bytes: u64) -> Result<Rc<Self>, CudaError> {
         let driver = context.driver();
         let api = driver.api.pools.as_ref().filter(|_| driver.version >= SINCE);
         let api = api.ok_or_else(|| CudaError::too_old("make a memory pool", "11.2"))?;
@@ -75,10 +70,7 @@ impl Pool {
     }
 
     /// So much memory of it, there as soon as the stream is.
-    ///
-    /// # Errors
-    /// Where there is not so much.
-    pub fn allocate(self: &Rc<Self>, bytes: u64) -> Result<PoolMemory, CudaError> {
+    pub(crate) fn allocate(self: &Rc<Self>, bytes: u64) -> Result<PoolMemory, CudaError> {
         let mut address = 0;
         // SAFETY: the number outlives the call, and both handles are the driver's.
         let code = unsafe {
@@ -89,11 +81,7 @@ impl Pool {
         Ok(PoolMemory { pool: Rc::clone(self), address })
     }
 
-    /// How large it is.
-    ///
-    /// # Errors
-    /// Where the driver fails.
-    pub fn size(&self) -> Result<PoolSize, CudaError> {
+    pub(crate) fn size(&self) -> Result<PoolSize, CudaError> {
         let number = |attribute| {
             let mut value = 0_u64;
             // SAFETY: both attributes are numbers of 64 bits, and the place for it outlives the call.
@@ -103,24 +91,14 @@ impl Pool {
         Ok(PoolSize { reserved_bytes: number(RESERVED)?, used_bytes: number(USED)? })
     }
 
-    /// Gives the device back what is not handed out.
-    ///
-    /// # Errors
-    /// Where the driver fails.
-    pub fn trim(&self) -> Result<(), CudaError> {
+    pub(crate) fn trim(&self) -> Result<(), CudaError> {
         // SAFETY: the handle is the driver's.
         let code = unsafe { (self.api.cuMemPoolTrimTo)(self.handle, 0) };
         self.stream.context.driver().done(code, "trim a memory pool")
     }
 
     /// Starts a kernel in the stream and does not wait for it. It takes one number.
-    ///
-    /// # Errors
-    /// Where the driver refuses.
-    ///
-    /// # Panics
-    /// Where it takes anything else.
-    pub fn start(&self, kernel: Kernel, argument: u64) -> Result<(), CudaError> {
+    pub(crate) fn start(&self, kernel: Kernel, argument: u64) -> Result<(), CudaError> {
         kernel.check(&[super::Argument::U64(argument)]);
         let mut value = argument;
         let mut places: [*mut c_void; 1] = [(&raw mut value).cast()];
@@ -136,11 +114,7 @@ impl Pool {
         Ok(())
     }
 
-    /// Waits until all has been done that was begun in the stream.
-    ///
-    /// # Errors
-    /// Where any of it failed.
-    pub fn finish(&self) -> Result<(), CudaError> {
+    pub(crate) fn finish(&self) -> Result<(), CudaError> {
         let finished = self.stream.run(|_| Ok(()));
         self.started.borrow_mut().clear();
         finished.map(|_| ())

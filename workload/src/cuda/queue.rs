@@ -13,31 +13,28 @@ use super::{
 /// A stream that is being filled. What it is given lives as long as `'scope`, which is longer than the work takes: the
 /// stream waits for that before it hands anything back. All of it is done in its order, so that one thing may write what
 /// the next one reads.
-pub struct Queue<'stream, 'scope> {
+pub(crate) struct Queue<'stream, 'scope> {
     pub(super) stream: &'stream Stream,
     /// Neither longer nor shorter, as for threads in a scope.
     scope: PhantomData<&'scope mut &'scope ()>,
 }
 
-/// How many blocks of how many threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Grid {
-    /// In one dimension.
+pub(crate) struct Grid {
     pub blocks: u32,
-    /// In each block.
     pub threads: u32,
 }
 
 impl Grid {
     /// A single thread.
-    pub const ONE: Self = Self { blocks: 1, threads: 1 };
+    pub(crate) const ONE: Self = Self { blocks: 1, threads: 1 };
 }
 
 /// What can be copied from and to a device.
 ///
 /// # Safety
 /// Every pattern of bits is a value, and none of the bits is padding.
-pub unsafe trait Plain: Copy + Send + Sync + 'static {}
+pub(crate) unsafe trait Plain: Copy + Send + Sync + 'static {}
 
 // SAFETY: a number has no padding, and every pattern is one.
 unsafe impl Plain for u8 {}
@@ -53,14 +50,12 @@ impl<'stream, 'scope> Queue<'stream, 'scope> {
         Self { stream, scope: PhantomData }
     }
 
-    /// Runs a kernel.
-    ///
-    /// # Errors
-    /// Where the driver refuses.
-    ///
-    /// # Panics
-    /// Where the arguments are not those that the kernel takes.
-    pub fn launch(&self, kernel: &'scope Kernel, grid: Grid, arguments: &[Argument<'scope>]) -> Result<(), CudaError> {
+    pub(crate) fn launch(
+        &self,
+        kernel: &'scope Kernel,
+        grid: Grid,
+        arguments: &[Argument<'scope>],
+    ) -> Result<(), CudaError> {
         kernel.check(arguments);
         let mut values: Vec<u64> = arguments.iter().map(Argument::bits).collect();
         let place = |(value, argument): (&mut u64, &Argument<'scope>)| match argument {
@@ -89,13 +84,7 @@ impl<'stream, 'scope> Queue<'stream, 'scope> {
     }
 
     /// Copies to the beginning of the device's memory.
-    ///
-    /// # Errors
-    /// Where the driver refuses.
-    ///
-    /// # Panics
-    /// Where the memory is smaller.
-    pub fn copy_in<T: Plain>(&self, to: &'scope DeviceMemory, from: &'scope [T]) -> Result<(), CudaError> {
+    pub(crate) fn copy_in<T: Plain>(&self, to: &'scope DeviceMemory, from: &'scope [T]) -> Result<(), CudaError> {
         assert!(size_of_val(from) as u64 <= to.bytes(), "the copy fits");
         let driver = self.stream.context.driver();
         // SAFETY: there are so many bytes on both sides, and both are borrowed until the stream has waited.
@@ -106,13 +95,7 @@ impl<'stream, 'scope> Queue<'stream, 'scope> {
     }
 
     /// Copies from the device's memory, from this byte on.
-    ///
-    /// # Errors
-    /// Where the driver refuses.
-    ///
-    /// # Panics
-    /// Where there is not so much.
-    pub fn copy_out<T: Plain>(
+    pub(crate) fn copy_out<T: Plain>(
         &self,
         to: &'scope mut [T],
         from: &'scope DeviceMemory,
@@ -133,11 +116,7 @@ impl<'stream, 'scope> Queue<'stream, 'scope> {
         driver.done(code, format!("copy {} bytes from the GPU", size_of_val(to)))
     }
 
-    /// Writes this byte everywhere.
-    ///
-    /// # Errors
-    /// Where the driver refuses.
-    pub fn fill(&self, memory: &'scope DeviceMemory, byte: u8) -> Result<(), CudaError> {
+    pub(crate) fn fill(&self, memory: &'scope DeviceMemory, byte: u8) -> Result<(), CudaError> {
         let driver = self.stream.context.driver();
         // SAFETY: the memory has so many bytes, and is borrowed until the stream has waited.
         let code =
@@ -146,13 +125,7 @@ impl<'stream, 'scope> Queue<'stream, 'scope> {
     }
 
     /// Copies all of one device's memory to the beginning of another's.
-    ///
-    /// # Errors
-    /// Where the driver refuses.
-    ///
-    /// # Panics
-    /// Where that is smaller.
-    pub fn copy_across(&self, to: &'scope DeviceMemory, from: &'scope DeviceMemory) -> Result<(), CudaError> {
+    pub(crate) fn copy_across(&self, to: &'scope DeviceMemory, from: &'scope DeviceMemory) -> Result<(), CudaError> {
         assert!(from.bytes() <= to.bytes(), "the copy fits");
         let driver = self.stream.context.driver();
         // SAFETY: there are so many bytes on both sides, each in its context, and both are borrowed until the stream has
@@ -171,11 +144,7 @@ impl<'stream, 'scope> Queue<'stream, 'scope> {
         driver.done(code, format!("copy {} bytes from GPU {source} to GPU {target}", from.bytes()))
     }
 
-    /// Starts a graph.
-    ///
-    /// # Errors
-    /// Where the driver refuses.
-    pub fn start(&self, graph: &'scope Graph) -> Result<(), CudaError> {
+    pub(crate) fn start(&self, graph: &'scope Graph) -> Result<(), CudaError> {
         let driver = self.stream.context.driver();
         // SAFETY: the graph and all that it uses are borrowed until the stream has waited.
         let code = unsafe { (driver.api.cuGraphLaunch)(graph.handle, self.stream.handle) };

@@ -2,25 +2,21 @@
 
 use std::{ptr, rc::Rc, time::Instant};
 
-use super::{
-    api::Handle, context::Context, error::CudaError, event::Event, graph::Graph, memory::DeviceMemory, module::Kernel,
-    queue::Queue,
-};
+use super::{api::Handle, context::Context, error::CudaError, event::Event, queue::Queue};
 
 /// `CU_STREAM_NON_BLOCKING`: without waiting for the stream that everybody shares.
 const NON_BLOCKING: u32 = 1;
 
 /// A stream with the two events that time what is done in it.
-pub struct Stream {
+pub(crate) struct Stream {
     begin: Event,
     end: Event,
     pub(super) context: Rc<Context>,
     pub(super) handle: Handle,
 }
 
-/// How long something took.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Elapsed {
+pub(crate) struct Elapsed {
     /// Between two events around it, by the device's clock.
     pub device_us: f64,
     /// From before the first call until all was done, by the host's clock.
@@ -38,10 +34,7 @@ impl Stream {
     }
 
     /// Does what `work` puts into the queue and waits until it is done. Returns the host's time for that, in us.
-    ///
-    /// # Errors
-    /// Where any of it fails.
-    pub fn run<'scope>(
+    pub(crate) fn run<'scope>(
         &self,
         work: impl FnOnce(&Queue<'_, 'scope>) -> Result<(), CudaError>,
     ) -> Result<f64, CudaError> {
@@ -56,10 +49,7 @@ impl Stream {
     }
 
     /// The same with the device's own time beside it.
-    ///
-    /// # Errors
-    /// Where any of it fails.
-    pub fn time<'scope>(
+    pub(crate) fn time<'scope>(
         &self,
         work: impl FnOnce(&Queue<'_, 'scope>) -> Result<(), CudaError>,
     ) -> Result<Elapsed, CudaError> {
@@ -72,10 +62,7 @@ impl Stream {
     }
 
     /// The same in two streams at once: from before the first of both begins until the last of both has ended.
-    ///
-    /// # Errors
-    /// Where any of it fails.
-    pub fn time_both<'scope>(
+    pub(crate) fn time_both<'scope>(
         &self,
         other: &Self,
         work: impl FnOnce(&Queue<'_, 'scope>, &Queue<'_, 'scope>) -> Result<(), CudaError>,
@@ -90,20 +77,6 @@ impl Stream {
             std::mem::forget(waiting);
             Ok(())
         })
-    }
-
-    /// Makes a graph of what `work` puts into the queue, which is not done now. It owns all of that: the memory and the
-    /// kernels that `work` is given.
-    ///
-    /// # Errors
-    /// Where any of it fails, or cannot be in a graph.
-    pub fn capture(
-        &self,
-        memory: Vec<DeviceMemory>,
-        kernels: Vec<Kernel>,
-        work: impl for<'held> FnOnce(&Queue<'_, 'held>, &'held [DeviceMemory], &'held [Kernel]) -> Result<(), CudaError>,
-    ) -> Result<Graph, CudaError> {
-        Graph::capture(self, memory, kernels, work)
     }
 
     fn record(&self, event: &Event) -> Result<(), CudaError> {
@@ -134,7 +107,6 @@ impl Drop for Stream {
     }
 }
 
-/// Waits for a stream when it is dropped.
 struct Waiting<'stream>(&'stream Stream);
 
 impl Drop for Waiting<'_> {

@@ -12,7 +12,7 @@ const PROMOTION_128_BYTES: i32 = 2;
 const TILE_ROW_BYTES: u32 = 128;
 
 /// How memory is to be read: in tiles whose rows have 128 bytes.
-pub struct TensorMap<'memory> {
+pub(crate) struct TensorMap<'memory> {
     pub(super) bytes: TensorMapBytes,
     /// It holds an address of that.
     memory: PhantomData<&'memory DeviceMemory>,
@@ -21,16 +21,12 @@ pub struct TensorMap<'memory> {
 /// The types of elements that the copy engine tells apart: a `CUtensorMapDataType`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(i32)]
-pub enum Element {
+pub(crate) enum Element {
     /// Any 8 bits.
     Bits8 = 0,
-    /// Half precision.
     Fp16 = 6,
-    /// Single precision.
     Fp32 = 7,
-    /// Double precision.
     Fp64 = 8,
-    /// The first half of single precision.
     Bf16 = 9,
 }
 
@@ -47,13 +43,7 @@ impl Element {
 
 impl<'memory> TensorMap<'memory> {
     /// Of a matrix with `side` rows of `side` elements without anything between them, in tiles of so many rows.
-    ///
-    /// # Errors
-    /// Where the driver does not know such maps, or refuses this one.
-    ///
-    /// # Panics
-    /// Where the memory is smaller.
-    pub fn new(
+    pub(crate) fn new(
         memory: &'memory DeviceMemory,
         element: Element,
         side: u64,

@@ -1,6 +1,6 @@
 //! Why there is no CUDA on this machine, and what to do about it.
 
-/// What keeps the driver from being used. Every message names its cure.
+/// What keeps the driver from being used. Every message names its fix.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unavailable {
     /// The loader does not find it, or finds what is no library.

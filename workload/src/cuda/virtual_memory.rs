@@ -14,7 +14,7 @@ use super::{
 const MINIMUM: i32 = 0;
 
 /// Memory of a device without an address. It is given back when the last who has it, or has it mapped, lets go.
-pub struct PhysicalMemory {
+pub(crate) struct PhysicalMemory {
     /// It is the context's, and so is given back before that.
     _context: Rc<Context>,
     api: &'static VirtualMemory,
@@ -23,7 +23,7 @@ pub struct PhysicalMemory {
 }
 
 /// Addresses of a device, behind which memory can be put. They are given back when this is dropped.
-pub struct AddressRange {
+pub(crate) struct AddressRange {
     context: Rc<Context>,
     api: &'static VirtualMemory,
     address: Address,
@@ -34,10 +34,7 @@ pub struct AddressRange {
 
 impl PhysicalMemory {
     /// What sizes have to be multiples of, in bytes.
-    ///
-    /// # Errors
-    /// Where the driver has no virtual memory.
-    pub fn granularity_bytes(context: &Rc<Context>) -> Result<u64, CudaError> {
+    pub(crate) fn granularity_bytes(context: &Rc<Context>) -> Result<u64, CudaError> {
         let properties = AllocationProperties::for_device(context.device.handle);
         let mut bytes = 0;
         // SAFETY: the number and the structure, which is the driver's, outlive the call.
@@ -48,10 +45,7 @@ impl PhysicalMemory {
     }
 
     /// So much memory, a multiple of the granularity.
-    ///
-    /// # Errors
-    /// Where it is not there.
-    pub fn new(context: &Rc<Context>, bytes: u64) -> Result<Rc<Self>, CudaError> {
+    pub(crate) fn new(context: &Rc<Context>, bytes: u64) -> Result<Rc<Self>, CudaError> {
         let api = api(context)?;
         let properties = AllocationProperties::for_device(context.device.handle);
         let mut handle = 0;
@@ -64,10 +58,7 @@ impl PhysicalMemory {
 
 impl AddressRange {
     /// So many addresses, a multiple of the granularity, with nothing behind them.
-    ///
-    /// # Errors
-    /// Where the driver refuses.
-    pub fn new(context: &Rc<Context>, bytes: u64) -> Result<Self, CudaError> {
+    pub(crate) fn new(context: &Rc<Context>, bytes: u64) -> Result<Self, CudaError> {
         let api = api(context)?;
         let mut address = 0;
         // SAFETY: the number outlives the call.
@@ -76,14 +67,7 @@ impl AddressRange {
         Ok(Self { context: Rc::clone(context), api, address, bytes, mapped: BTreeMap::new() })
     }
 
-    /// Puts memory behind the addresses from this offset on.
-    ///
-    /// # Errors
-    /// Where the driver refuses.
-    ///
-    /// # Panics
-    /// Where there are not so many addresses, or something is behind them.
-    pub fn map(&mut self, offset_bytes: u64, memory: &Rc<PhysicalMemory>) -> Result<(), CudaError> {
+    pub(crate) fn map(&mut self, offset_bytes: u64, memory: &Rc<PhysicalMemory>) -> Result<(), CudaError> {
         let end = offset_bytes + memory.bytes;
         assert!(end <= self.bytes, "there are so many addresses");
         let before = self.mapped.range(..end).next_back();
@@ -100,25 +84,14 @@ impl AddressRange {
         driver.done(code, format!("allow access to {bytes} bytes"))
     }
 
-    /// Takes away the memory behind the addresses from this offset on.
-    ///
-    /// # Errors
-    /// Where the driver fails.
-    pub fn unmap(&mut self, offset_bytes: u64) -> Result<(), CudaError> {
+    pub(crate) fn unmap(&mut self, offset_bytes: u64) -> Result<(), CudaError> {
         let Some(memory) = self.mapped.remove(&offset_bytes) else { return Ok(()) };
         // SAFETY: it was mapped there with this size, and nothing that uses it is under way, since streams are waited for.
         let code = unsafe { (self.api.cuMemUnmap)(self.address + offset_bytes, memory.bytes as usize) };
         self.context.driver().done(code, format!("unmap {} bytes", memory.bytes))
     }
 
-    /// Writes a byte to so many addresses from this offset on.
-    ///
-    /// # Errors
-    /// Where the driver fails.
-    ///
-    /// # Panics
-    /// Where not all of them have memory behind them.
-    pub fn fill(&mut self, stream: &Stream, offset_bytes: u64, bytes: u64, value: u8) -> Result<(), CudaError> {
+    pub(crate) fn fill(&mut self, stream: &Stream, offset_bytes: u64, bytes: u64, value: u8) -> Result<(), CudaError> {
         self.check(offset_bytes, bytes);
         let (driver, address) = (self.context.driver(), self.address + offset_bytes);
         stream.run(|_| {
@@ -129,14 +102,7 @@ impl AddressRange {
         Ok(())
     }
 
-    /// Reads as many bytes as there is room for, from this offset on.
-    ///
-    /// # Errors
-    /// Where the driver fails.
-    ///
-    /// # Panics
-    /// Where not all of them have memory behind them.
-    pub fn read(&self, stream: &Stream, offset_bytes: u64, budget: &mut [u8]) -> Result<(), CudaError> {
+    pub(crate) fn read(&self, stream: &Stream, offset_bytes: u64, budget: &mut [u8]) -> Result<(), CudaError> {
         self.check(offset_bytes, budget.len() as u64);
         let (driver, address) = (self.context.driver(), self.address + offset_bytes);
         stream.run(|_| {

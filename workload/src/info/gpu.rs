@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::peaks::Peaks;
 use crate::{
-    cuda::{Attribute, Device},
+    cuda::{Attribute, Device, Driver, Unavailable},
     protocol::Dtype,
     roofline::Rated,
 };
@@ -57,9 +57,27 @@ pub struct GpuInfo {
     pub peaks: Reading<Peaks>,
 }
 
-impl GpuInfo {
+/// The GPUs that the CUDA driver shows.
+pub struct Gpus {
+    /// The newest CUDA that the driver knows.
+    pub cuda: String,
+    /// In CUDA's order.
+    pub gpus: Vec<GpuInfo>,
+}
+
+impl Gpus {
     /// Asks the driver.
-    pub fn new(device: &Device) -> Self {
+    ///
+    /// # Errors
+    /// Where there is none, or no GPU.
+    pub fn read() -> Result<Self, Unavailable> {
+        let driver = Driver::load()?;
+        Ok(Self { cuda: driver.version.to_string(), gpus: driver.devices()?.iter().map(GpuInfo::new).collect() })
+    }
+}
+
+impl GpuInfo {
+    fn new(device: &Device) -> Self {
         let number = |attribute| read(device, attribute, |value| value as u32);
         let bytes = |attribute| read(device, attribute, |value| value as u64);
         let mhz = |attribute| read(device, attribute, |khz| f64::from(khz) / 1e3);
@@ -109,7 +127,7 @@ fn peaks(device: &Device) -> Reading<Peaks> {
 }
 
 /// What the bus to a GPU's memory can carry. A driver that gives 0 for one of the numbers does not know it.
-pub fn memory_bandwidth(device: &Device) -> Reading<f64> {
+pub(crate) fn memory_bandwidth(device: &Device) -> Reading<f64> {
     let number = |attribute| device.attribute(attribute).ok().filter(|value| *value > 0).map(f64::from);
     match (number(Attribute::MemoryBusBits), number(Attribute::MemoryClockKhz)) {
         (Some(bits), Some(khz)) => Reading::Now(bits / 8.0 * khz * 1e3 * 2.0),

@@ -4,9 +4,9 @@ mod cpu;
 mod gpu;
 mod peaks;
 
-pub(crate) use self::gpu::compute_peak;
+pub(crate) use self::gpu::{compute_peak, memory_bandwidth};
 pub use self::{
     cpu::{Cache, Cpu},
-    gpu::{GpuInfo, memory_bandwidth},
+    gpu::{GpuInfo, Gpus},
     peaks::{ClockOf, Peak, Peaks},
 };

@@ -11,21 +11,14 @@ use crate::{
 /// Memory that is given back when it is dropped.
 pub(crate) type Held = Box<dyn Any>;
 
-/// A device's memory.
 pub(crate) trait Device {
-    /// What it is.
     fn name(&self) -> DeviceName;
-
-    /// Whether it is only a model.
     fn is_model(&self) -> bool;
-
-    /// How much is free for anybody.
     fn free(&self) -> Result<FreeMemory, CudaError>;
 
     /// Lets go of what only the driver keeps, so that what is free can be compared.
     fn settle(&self) {}
 
-    /// So much of it.
     fn allocate(&self, bytes: u64) -> Result<Held, CudaError>;
 
     /// A pool that keeps up to so many bytes.
@@ -45,17 +38,12 @@ pub(crate) trait Device {
 
     /// What another process takes of the device by being there, in bytes.
     fn context_bytes(&self) -> Result<u64, CudaError>;
-
-    /// Another process on the same device.
     fn second(&self) -> Result<Box<dyn Second + '_>, Stop>;
 }
 
 /// Memory that is handed out, and taken back, in the order of a stream.
 pub(crate) trait Pool {
-    /// So much of it.
     fn allocate(&self, bytes: u64) -> Result<Held, CudaError>;
-
-    /// How large it is.
     fn size(&self) -> Result<PoolSize, CudaError>;
 
     /// Gives the device back what is not handed out.
@@ -63,8 +51,6 @@ pub(crate) trait Pool {
 
     /// Keeps the stream busy for so long, and does not wait for it.
     fn keep_busy(&self, time: Duration) -> Result<(), CudaError>;
-
-    /// Waits for the stream.
     fn finish(&self) -> Result<(), CudaError>;
 }
 
@@ -72,21 +58,12 @@ pub(crate) trait Pool {
 pub(crate) trait Mapping {
     /// One more piece, whose number it gives.
     fn create(&mut self) -> Result<usize, CudaError>;
-
-    /// Puts a piece behind a place.
     fn map(&mut self, place: u64, piece: usize) -> Result<(), CudaError>;
-
-    /// Takes away what is behind a place.
     fn unmap(&mut self, place: u64) -> Result<(), CudaError>;
-
-    /// Writes a byte to these addresses.
     fn fill(&mut self, offset_bytes: u64, bytes: u64, value: u8) -> Result<(), CudaError>;
-
-    /// Reads the byte there.
     fn read(&self, offset_bytes: u64) -> Result<u8, CudaError>;
 }
 
-/// Another process.
 pub(crate) trait Second {
     /// As the system counts it; `None` in a model.
     fn pid(&self) -> Option<u32>;

@@ -25,70 +25,58 @@ use std::{
 };
 
 use self::{device::Device, model::Model, on_cuda::OnCuda, scenario_context::Note};
-pub use self::{
-    scenario::Scenario,
-    scenario_context::ScenarioContext,
-    scenarios::{all, find},
-    stop::Stop,
-};
-pub use crate::protocol::MemoryLevel;
+pub use self::{scenario::Scenario, scenarios::all};
+pub(crate) use self::{scenario_context::ScenarioContext, scenarios::find, stop::Stop};
+#[cfg(test)]
+use crate::protocol::MemoryLevel;
 use crate::{
     bench::Place,
-    protocol::{OomJob, Phase, Report, Topic},
+    protocol::{Phase, Report, Topic},
 };
 
 /// What a demonstration is given beside the job.
 #[derive(Debug, Clone, Default)]
-pub struct Setting {
+pub(crate) struct Setting {
     /// As much as it may hold at a time, where that is less than what the reserve leaves.
-    pub cap_bytes: Option<u64>,
+    pub(crate) cap_bytes: Option<u64>,
     /// The program, with arguments, that works as the other process: it calls [`second::work`] with the UUID of the
     /// device, which is added to them. Without one, what needs another process fails.
-    pub second: Vec<OsString>,
+    pub(crate) second: Vec<OsString>,
 }
 
 /// Shows a scenario, reports what happens, gives everything back, and returns the exit code. Setting `interrupted` frees the memory at once.
-pub fn run(
-    job: &OomJob,
+pub(crate) fn run(
+    scenario: &Scenario,
+    hold_seconds: f64,
     place: &Place<'_>,
     setting: &Setting,
     say: &mut dyn FnMut(Report),
     interrupted: &AtomicBool,
 ) -> u8 {
-    let backend = place.backend();
-    let failed = |id: &str, error: &Stop| Report::Failed {
-        id: id.to_owned(),
-        backend,
-        error: error.to_string(),
-        code: error.exit_code(),
-    };
-    let shown = match find(&job.scenario) {
-        None => Err(Stop::Unknown(job.scenario.clone())),
-        Some(scenario) => open(place, setting).and_then(|device| {
-            let title = scenario.title.to_owned();
-            say(Report::Begun { title, devices: vec![device.name()], steps: 1 });
-            let id = scenario.id;
-            let mut tell = |note: Note| {
-                say(match note {
-                    Note::Phase(phase) => Report::Phase { step: 0, id: id.to_owned(), backend, phase },
-                    Note::Level(level) => {
-                        Report::Progress { share: level.share(), text: level.to_string(), memory: Some(level) }
-                    }
-                    Note::Said(topic, text) => Report::Said { topic, text },
-                });
-            };
-            let mut context =
-                ScenarioContext::new(device.as_ref(), setting.cap_bytes, job.hold_seconds, &mut tell, interrupted)?;
-            show(scenario, &mut context)
-        }),
-    };
+    let (backend, id) = (place.backend(), || scenario.id.to_owned());
+    let shown = open(place, setting).and_then(|device| {
+        say(Report::Begun { title: scenario.title.to_owned(), devices: vec![device.name()], steps: 1 });
+        let mut tell = |note: Note| {
+            say(match note {
+                Note::Phase(phase) => Report::Phase { step: 0, id: id(), backend, phase },
+                Note::Level(level) => {
+                    Report::Progress { share: level.share(), text: level.to_string(), memory: Some(level) }
+                }
+                Note::Said(topic, text) => Report::Said { topic, text },
+            });
+        };
+        let mut context =
+            ScenarioContext::new(device.as_ref(), setting.cap_bytes, hold_seconds, &mut tell, interrupted)?;
+        show(scenario, &mut context)
+    });
     match shown {
         Ok(()) => 0,
         // Whoever interrupts may well be the reason why something failed.
         Err(_) if interrupted.load(Relaxed) => Stop::Interrupted.exit_code(),
         Err(error) => {
-            say(failed(&job.scenario, &error));
-            error.exit_code()
+            let code = error.exit_code();
+            say(Report::Failed { id: id(), backend, error: error.to_string(), code });
+            code
         }
     }
 }
@@ -103,18 +91,18 @@ fn open<'a>(place: &'a Place<'_>, setting: &'a Setting) -> Result<Box<dyn Device
 /// The scenario, then why it was so, what to do about it, and the proof that nothing is left.
 fn show(scenario: &Scenario, context: &mut ScenarioContext<'_>) -> Result<(), Stop> {
     context.phase(Phase::Preparing);
-    if context.is_model() {
+    if context.device.is_model() {
         context.step("This is a model of GPU memory with the same rules. No GPU is used.");
     }
-    context.settle();
+    context.device.settle();
     let before = context.free()?;
     let shown = (scenario.run)(context);
     context.phase(Phase::GivingBack);
     let proof = context.proof(before.free_bytes);
     shown?;
     context.say(Topic::Cause, scenario.cause);
-    for cure in scenario.cures {
-        context.say(Topic::Cure, *cure);
+    for fix in scenario.fixes {
+        context.say(Topic::Fix, *fix);
     }
     context.say(Topic::Lesson, scenario.lesson);
     context.say(Topic::Proof, proof?);

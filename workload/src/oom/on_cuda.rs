@@ -23,7 +23,6 @@ const OVERHEAD: u64 = 512;
 /// What it takes to use each kind of memory once.
 const WARM_BYTES: u64 = 64 << 20;
 
-/// A GPU.
 pub(crate) struct OnCuda<'a> {
     gpu: &'a Gpu,
     second: &'a [OsString],
@@ -53,8 +52,7 @@ impl<'a> OnCuda<'a> {
 
 impl Device for OnCuda<'_> {
     fn name(&self) -> DeviceName {
-        let device = self.gpu.device();
-        DeviceName { index: Some(device.index), name: device.name.clone(), uuid: Some(device.uuid.clone()) }
+        self.gpu.device().into()
     }
 
     fn is_model(&self) -> bool {

@@ -16,7 +16,8 @@ pub struct Scenario {
     /// Why it is so.
     pub cause: &'static str,
     /// What to do about it, with the settings of frameworks.
-    pub cures: &'static [&'static str],
+    #[serde(rename = "cures")]
+    pub fixes: &'static [&'static str],
     /// What one learns from it.
     pub lesson: &'static str,
     /// Shows it, step by step. What it holds is given back when this returns. It fails where there is no room, somebody

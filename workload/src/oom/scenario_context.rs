@@ -32,8 +32,7 @@ const RARELY: Duration = Duration::from_secs(1);
 /// How long the driver may take to have what was given back free again.
 const SETTLING: Duration = Duration::from_secs(2);
 
-/// What a scenario stands on.
-pub struct ScenarioContext<'a> {
+pub(crate) struct ScenarioContext<'a> {
     pub(crate) device: &'a dyn Device,
     cap_bytes: Option<u64>,
     reserve_bytes: u64,
@@ -47,13 +46,9 @@ pub struct ScenarioContext<'a> {
     interrupted: &'a AtomicBool,
 }
 
-/// What is told.
 pub(crate) enum Note {
-    /// What is done now.
     Phase(Phase),
-    /// How full the device is.
     Level(MemoryLevel),
-    /// A sentence.
     Said(Topic, String),
 }
 
@@ -80,21 +75,10 @@ impl<'a> ScenarioContext<'a> {
         })
     }
 
-    pub(crate) fn is_model(&self) -> bool {
-        self.device.is_model()
-    }
-
-    /// Lets go of what only the driver keeps.
-    pub(crate) fn settle(&self) {
-        self.device.settle();
-    }
-
-    /// How much is free for anybody.
     pub(crate) fn free(&self) -> Result<FreeMemory, CudaError> {
         self.device.free()
     }
 
-    /// What stays free for others.
     pub(crate) fn reserve_bytes(&self) -> u64 {
         self.reserve_bytes
     }
@@ -128,7 +112,6 @@ impl<'a> ScenarioContext<'a> {
         Err(Stop::NoRoom { needed_bytes, usable_bytes, free_bytes, total_bytes, reserve_bytes })
     }
 
-    /// So much memory, of what may be taken.
     pub(crate) fn take(&self, bytes: u64) -> Result<Held, Stop> {
         self.make_sure_of(bytes)?;
         let held = match self.device.allocate(bytes) {
@@ -182,7 +165,6 @@ impl<'a> ScenarioContext<'a> {
         }
     }
 
-    /// How long what is held is held.
     pub(crate) fn hold_time(&self) -> Duration {
         self.hold
     }
@@ -204,7 +186,7 @@ impl<'a> ScenarioContext<'a> {
 
     /// That free memory is what it was, with as much time as the driver needs for that.
     pub(crate) fn proof(&self, before_bytes: u64) -> Result<String, Stop> {
-        self.settle();
+        self.device.settle();
         let end = Instant::now() + SETTLING;
         let mut after_bytes = self.free()?.free_bytes;
         while after_bytes < before_bytes && Instant::now() < end {
@@ -223,7 +205,6 @@ impl<'a> ScenarioContext<'a> {
         (self.tell)(Note::Phase(phase));
     }
 
-    /// Tells how full the device is.
     pub(crate) fn show(&mut self) -> Result<(), Stop> {
         let FreeMemory { free_bytes, total_bytes } = self.free()?;
         let level = MemoryLevel::new(free_bytes, total_bytes, self.reserve_bytes);
@@ -235,7 +216,6 @@ impl<'a> ScenarioContext<'a> {
         Ok(())
     }
 
-    /// Tells what is done, or was seen.
     pub(crate) fn step(&mut self, text: impl Into<String>) {
         self.say(Topic::Step, text);
     }

@@ -19,7 +19,6 @@ use crate::{
     memory_budget::MemoryBudget,
 };
 
-/// What it is told to ask for.
 #[derive(Debug, Serialize, Deserialize)]
 struct Ask {
     bytes: u64,
@@ -27,15 +26,14 @@ struct Ask {
     is_to_fit: bool,
 }
 
-/// What it found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Answer {
+pub(crate) struct Answer {
     /// Free before it asked.
-    pub free_bytes: u64,
+    pub(super) free_bytes: u64,
     /// The driver's words where it got nothing.
-    pub refusal: Option<String>,
+    pub(super) refusal: Option<String>,
     /// Whether it was for want of memory.
-    pub is_out_of_memory: bool,
+    pub(super) is_out_of_memory: bool,
 }
 
 impl Answer {

@@ -169,25 +169,14 @@ impl Job {
         }
     }
 
-    /// What kind of run it is.
-    pub fn kind(&self) -> RunKind {
+    /// What kind of run it is, and the name of that kind in its JSON.
+    pub fn kind(&self) -> (RunKind, &'static str) {
         match self {
-            Self::Bench(_) => RunKind::Bench,
-            Self::Tutorials(_) => RunKind::Seeds,
-            Self::Burn(_) => RunKind::Burn,
-            Self::Oom(_) => RunKind::Oom,
-            Self::Selftest(_) => RunKind::Selftest,
-        }
-    }
-
-    /// The name of that kind, as in its JSON.
-    pub fn kind_name(&self) -> &'static str {
-        match self {
-            Self::Bench(_) => "bench",
-            Self::Tutorials(_) => "seeds",
-            Self::Burn(_) => "burn",
-            Self::Oom(_) => "oom",
-            Self::Selftest(_) => "selftest",
+            Self::Bench(_) => (RunKind::Bench, "bench"),
+            Self::Tutorials(_) => (RunKind::Tutorials, "seeds"),
+            Self::Burn(_) => (RunKind::Burn, "burn"),
+            Self::Oom(_) => (RunKind::Oom, "oom"),
+            Self::Selftest(_) => (RunKind::Selftest, "selftest"),
         }
     }
 
@@ -196,9 +185,9 @@ impl Job {
         let names = |names: &[String], all: &str| if names.is_empty() { all.to_owned() } else { names.join(", ") };
         match self {
             Self::Bench(bench) => names(&bench.ids, "all workloads"),
-            Self::Tutorials(tutorials) => names(&tutorials.cases, "seeds"),
+            Self::Tutorials(tutorials) => names(&tutorials.cases, "tutorials"),
             Self::Oom(oom) => oom.scenario.clone(),
-            Self::Burn(_) | Self::Selftest(_) => self.kind_name().to_owned(),
+            Self::Burn(_) | Self::Selftest(_) => self.kind().1.to_owned(),
         }
     }
 
@@ -252,11 +241,11 @@ mod tests {
         assert_eq!(job(r#"{"kind":"bench","ids":["copy","triad"]}"#).title(), "copy, triad");
         assert_eq!(job(r#"{"kind":"bench"}"#).title(), "all workloads");
         let burn = job(r#"{"kind":"burn","seconds":90}"#);
-        assert_eq!((burn.kind(), burn.usual_limit()), (RunKind::Burn, USUAL_LIMIT + Duration::from_secs(90)));
+        assert_eq!((burn.kind().0, burn.usual_limit()), (RunKind::Burn, USUAL_LIMIT + Duration::from_secs(90)));
         assert_eq!(job(r#"{"kind":"bench"}"#).usual_limit(), USUAL_LIMIT);
         for json in [r#"{"kind":"seeds","rows":["c"]}"#, r#"{"kind":"oom"}"#, r#"{"kind":"selftest"}"#] {
             let job = job(json);
-            assert_eq!(serde_json::to_value(&job).unwrap()["kind"], job.kind_name());
+            assert_eq!(serde_json::to_value(&job).unwrap()["kind"], job.kind().1);
         }
     }
 

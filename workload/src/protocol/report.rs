@@ -49,7 +49,7 @@ pub enum Report {
     Phase {
         /// Which step, counted from 0.
         step: usize,
-        /// What is run: a workload, a row's variant, a scenario.
+        /// What is run: a workload, a case's variant, a scenario.
         id: String,
         /// Where.
         backend: Backend,
@@ -152,7 +152,8 @@ pub enum Topic {
     /// Why it is so.
     Cause,
     /// What to do about it.
-    Cure,
+    #[serde(rename = "cure")]
+    Fix,
     /// What one learns from it.
     Lesson,
     /// A figure that proves something, as free memory before and after.

@@ -11,9 +11,7 @@ use crate::protocol::Unit;
 pub struct Expectation {
     /// The reading, by its place in a sample.
     pub reading: &'static str,
-    /// Of which GPU.
     pub whose: Whose,
-    /// Of the figures.
     pub unit: Unit,
     /// What was made, as far as it needs to know what was read.
     pub(super) made: Made,
@@ -27,7 +25,6 @@ pub struct Expectation {
 type Made = Box<dyn Fn(&SampleWindow) -> Reading<f64>>;
 type Reported = Box<dyn Fn(&SampleWindow, &SampleWindow) -> Reading<f64>>;
 
-/// Whose reading it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Whose {
     /// The GPU on which the load was.
@@ -68,7 +65,6 @@ impl Expectation {
         }
     }
 
-    /// What was reported while the load was on.
     pub(super) fn reported(self, of: impl Fn(&SampleWindow) -> Reading<f64> + 'static) -> Self {
         Self { reported: Box::new(move |during, _| of(during)), ..self }
     }
@@ -89,7 +85,6 @@ impl Expectation {
         Self { made: Box::new(of), ..self }
     }
 
-    /// It is a reading of the GPU behind.
     pub(super) fn for_next(self) -> Self {
         Self { whose: Whose::Next, ..self }
     }

@@ -14,16 +14,15 @@ mod sample_window;
 
 use std::{sync::atomic::AtomicBool, time::Duration};
 
-pub use self::{
+pub(crate) use self::{
     expectation::{Expectation, Whose},
     loads::ALL,
     sample_window::SampleWindow,
 };
-pub use crate::protocol::{Check, Unit, Verdict};
 use crate::{error::RunError, gpu::Gpu};
 
 /// A load of which it is known what it is.
-pub trait KnownLoad: Sync {
+pub(crate) trait KnownLoad: Sync {
     /// Its name, as `read`.
     fn id(&self) -> &'static str;
 
@@ -37,30 +36,19 @@ pub trait KnownLoad: Sync {
 
     /// Puts it on the GPU for a while, and says when that was and what readings should say of it. `None` where this GPU
     /// cannot do it.
-    ///
-    /// # Errors
-    /// Where there is no room for it, what it computed is wrong, or the driver fails.
     fn put_on(&self, context: &LoadContext<'_>) -> Result<Option<Made>, RunError>;
 }
 
-/// Where a load is put on, and for how long.
-pub struct LoadContext<'a> {
-    /// The GPU.
+pub(crate) struct LoadContext<'a> {
     pub gpu: &'a Gpu,
-    /// How long it lasts.
     pub time: Duration,
     /// How much of that goes by until readings have come to it: the driver averages over up to a second.
     pub settling: Duration,
-    /// Whether somebody wants to stop.
     pub interrupted: &'a AtomicBool,
 }
 
-/// What a load made.
-pub struct Made {
-    /// When it began, in ms since 1970.
+pub(crate) struct Made {
     pub from_ms: u64,
-    /// When it ended.
     pub to_ms: u64,
-    /// What readings should say.
     pub expectations: Vec<Expectation>,
 }

@@ -7,7 +7,6 @@ use gpumon_probe::model::{Absence, Activity, GpuSample, Process, Reading};
 /// The counter of energy moves ten times a second: of a shorter time it tells nothing.
 const LEAST_MS: u64 = 2000;
 
-/// What was read of a GPU from when to when, in ms since 1970.
 #[derive(Debug)]
 pub struct SampleWindow {
     from_ms: u64,
@@ -52,7 +51,6 @@ impl SampleWindow {
         Self::new(&self.samples, &self.metered, self.from_ms + ms, self.to_ms)
     }
 
-    /// The mean clock of the multiprocessors.
     pub(super) fn sm_mhz(&self) -> Reading<f64> {
         self.mean_of(&self.metered, |sample| sample.clocks.sm_mhz.clone().map(f64::from))
     }
@@ -85,7 +83,6 @@ impl SampleWindow {
         Some((*counts.first()?, *counts.last()?))
     }
 
-    /// Nothing was read.
     pub(super) fn nothing() -> Reading<f64> {
         Reading::Absent(Absence::NoAnswer)
     }

@@ -1,9 +1,9 @@
-//! What a row of the seeds is.
+//! What a tutorial benchmark is.
 
-use super::{Places, Shown};
+use super::Places;
 use crate::{
     error::RunError,
-    protocol::{Backend, Dtype},
+    protocol::{Backend, Dtype, Found},
 };
 
 /// A small program that tutorials show, in all its variants.
@@ -18,14 +18,14 @@ pub struct Case {
     pub variants: &'static [Variant],
 }
 
-/// A way in which a row can be done.
+/// A way in which a case can be done.
 pub struct Variant {
     /// As `pinned copies`.
     pub name: &'static str,
     /// Where it runs.
     pub backend: Backend,
     /// What a framework takes for it; `None` where nobody has measured that.
-    pub framework: Option<Framework>,
+    pub(crate) framework: Option<Framework>,
     pub(super) program: Program,
 }
 
@@ -34,18 +34,14 @@ pub(super) const MEASURED: &str = "2026-11";
 
 /// The time that a framework takes, by the host's clock and with everything that it does around the work.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Framework {
+pub(crate) struct Framework {
     /// As `CuPy`.
     pub name: &'static str,
-    /// How long, in us.
-    pub us: f64,
-    /// On what that was measured.
-    pub on: &'static str,
+    pub(crate) us: f64,
+    pub(crate) on: &'static str,
 }
 
-/// What is done.
 pub(super) enum Program {
-    /// A workload of the catalogue.
     Workload {
         id: &'static str,
         dtype: Dtype,
@@ -54,7 +50,7 @@ pub(super) enum Program {
         quick_n: u64,
     },
     /// What is no workload, as to ask for more memory than there is.
-    Custom(fn(&Places<'_>, quick: bool) -> Result<Shown, RunError>),
+    Custom(fn(&Places<'_>, quick: bool) -> Result<Found, RunError>),
 }
 
 impl Variant {
@@ -68,7 +64,7 @@ impl Variant {
 
     pub(super) const fn custom(
         name: &'static str,
-        show: fn(&Places<'_>, quick: bool) -> Result<Shown, RunError>,
+        show: fn(&Places<'_>, quick: bool) -> Result<Found, RunError>,
     ) -> Self {
         Self { name, backend: Backend::Cuda, framework: None, program: Program::Custom(show) }
     }

@@ -1,4 +1,4 @@
-//! The rows: what tutorials of CUDA.jl, Flux, CuPy, Numba, JAX and D2L show, with the times that frameworks take.
+//! The cases: what tutorials of CUDA.jl, Flux, CuPy, Numba, JAX and D2L show, with the times that frameworks take.
 
 use super::{
     case::{Case, Variant},

@@ -1,4 +1,4 @@
-//! The seeds: small programs that tutorials show, each in all its variants, beside the times that frameworks take.
+//! Tutorial benchmarks: small programs that tutorials show, each in all its variants, beside the times that frameworks take.
 //!
 //! - [`cases`] is the table of them, and [`case`] what stands in it.
 //! - [`devices`], [`memory`] and [`pair`] do what is no workload of the catalogue.
@@ -11,9 +11,9 @@ mod pair;
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use self::case::{MEASURED, Program};
+use self::case::{Framework, MEASURED, Program};
 pub use self::{
-    case::{Case, Framework, Variant},
+    case::{Case, Variant},
     cases::CASES,
 };
 use crate::{
@@ -26,74 +26,44 @@ use crate::{
     protocol::{Amount, Backend, Engine, Extent, Found, FrameworkTime, TutorialReport},
 };
 
-/// Where rows run.
-pub struct Places<'a> {
+pub(crate) struct Places<'a> {
     /// The GPU of those variants that need one; without it they are skipped.
-    pub gpu: Option<&'a Gpu>,
-    /// The CPU.
-    pub cpu: &'a Cpu,
+    pub(crate) gpu: Option<&'a Gpu>,
+    pub(crate) cpu: &'a Cpu,
     /// Of which variants: those of a GPU, those of the CPU, or both where it names none.
-    pub only: Option<Backend>,
+    pub(crate) only: Option<Backend>,
 }
 
-/// How rows run.
 #[derive(Debug, Clone, Copy)]
-pub struct How {
-    /// How long to measure each variant.
-    pub limits: Limits,
+pub(crate) struct How {
+    pub(crate) limits: Limits,
     /// Whether small sizes will do. Their times are not compared with a framework's.
-    pub quick: bool,
+    pub(crate) quick: bool,
 }
 
-/// What there is to say while rows run.
-pub enum News {
-    /// What a variant does now.
+pub(crate) enum News {
     Now {
         /// Which it is, counted from 0 over all that run.
         step: usize,
-        /// Its row.
         case: &'static Case,
-        /// It.
         variant: &'static Variant,
-        /// What it does.
         now: Now,
     },
-    /// What a variant has shown.
     Found(Box<TutorialReport>),
 }
 
-/// What comes of what is no workload.
-pub(crate) enum Shown {
-    Shown { ok: bool, text: String },
-    Skipped(String),
-}
-
-impl Shown {
+impl Found {
     fn no_gpu() -> Self {
-        Self::Skipped("there is no GPU".to_owned())
+        Self::Skipped { reason: "there is no GPU".to_owned() }
     }
 
     fn missing(id: &str) -> Self {
-        Self::Skipped(format!("there is no workload '{id}'"))
+        Self::Skipped { reason: format!("there is no workload '{id}'") }
     }
 }
 
-impl From<Shown> for Found {
-    fn from(told: Shown) -> Self {
-        match told {
-            Shown::Shown { ok, text } => Self::Shown { ok, text },
-            Shown::Skipped(reason) => Self::Skipped { reason },
-        }
-    }
-}
-
-/// The row of this name.
-pub fn find(id: &str) -> Option<&'static Case> {
-    CASES.iter().find(|case| case.id == id)
-}
-
-/// The variants of rows that run there, in their order.
-pub fn steps<'a>(
+/// The variants of cases that run there, in their order.
+pub(crate) fn steps<'a>(
     cases: &'a [&'static Case],
     only: Option<Backend>,
 ) -> impl Iterator<Item = (&'static Case, &'static Variant)> + 'a {
@@ -101,12 +71,9 @@ pub fn steps<'a>(
     all.filter(move |(_, variant)| only.is_none_or(|backend| backend == variant.backend))
 }
 
-/// Runs rows, and tells what each variant has shown as soon as it has. Who sets `interrupted` ends it with the variant
+/// Runs cases, and tells what each variant has shown as soon as it has. Who sets `interrupted` ends it with the variant
 /// that runs.
-///
-/// # Errors
-/// Where the driver fails: nothing that follows would come to its end. What failed was told before.
-pub fn run(
+pub(crate) fn run(
     cases: &[&'static Case],
     places: &Places<'_>,
     how: How,
@@ -156,14 +123,14 @@ fn show(
     interrupted: &AtomicBool,
 ) -> Result<Found, RunError> {
     let (id, dtype, n) = match variant.program {
-        Program::Custom(show) => return show(places, how.quick).map(Found::from),
+        Program::Custom(show) => return show(places, how.quick),
         Program::Workload { id, dtype, n, quick_n } => (id, dtype, if how.quick { quick_n } else { n }),
     };
-    let Some(workload) = catalogue::find(id) else { return Ok(Shown::missing(id).into()) };
+    let Some(workload) = catalogue::find(id) else { return Ok(Found::missing(id)) };
     let place = match (variant.backend, places.gpu) {
         (Backend::Cpu, _) => Place::Cpu(places.cpu),
         (Backend::Cuda, Some(gpu)) => Place::Cuda(gpu),
-        (Backend::Cuda, None) => return Ok(Shown::no_gpu().into()),
+        (Backend::Cuda, None) => return Ok(Found::no_gpu()),
     };
     let amount = if workload.about().extent == Extent::Times { Amount::Times(n) } else { Amount::Count(n) };
     let request = Request { dtype: Some(dtype), amount: Some(amount), engine: Engine::Own, limits: how.limits };
@@ -188,11 +155,15 @@ mod tests {
 
     use super::*;
 
+    fn find(id: &str) -> Option<&'static Case> {
+        CASES.iter().find(|case| case.id == id)
+    }
+
     const QUICK: How =
         How { limits: Limits { warm_up: Duration::ZERO, least: Duration::ZERO, time: Duration::ZERO }, quick: true };
 
     #[test]
-    fn rows_have_names_sentences_and_variants_that_can_be() {
+    fn cases_have_names_sentences_and_variants_that_can_be() {
         let ids: Vec<_> = CASES.iter().map(|case| case.id).collect();
         let wanted = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k1", "k2", "k3", "k4", "k5"];
         assert_eq!(ids, wanted);

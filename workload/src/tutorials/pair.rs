@@ -2,13 +2,13 @@
 
 use std::{sync::Barrier, thread, time::Instant};
 
-use super::{Places, Shown};
+use super::Places;
 use crate::{
     catalogue,
     cuda::Device,
     error::RunError,
     gpu::Gpu,
-    protocol::Backend,
+    protocol::{Backend, Found},
     workload::{Size, Workload},
 };
 
@@ -20,13 +20,13 @@ const QUICK_RUNS: usize = 2;
 const QUICK_MATRICES: u64 = 7;
 
 /// The same work on two GPUs at once, and twice on one of them.
-pub(super) fn at_once(places: &Places<'_>, quick: bool) -> Result<Shown, RunError> {
-    let Some(gpu) = places.gpu else { return Ok(Shown::no_gpu()) };
-    let Some(work) = catalogue::find(WORK) else { return Ok(Shown::missing(WORK)) };
+pub(super) fn at_once(places: &Places<'_>, quick: bool) -> Result<Found, RunError> {
+    let Some(gpu) = places.gpu else { return Ok(Found::no_gpu()) };
+    let Some(work) = catalogue::find(WORK) else { return Ok(Found::missing(WORK)) };
     let devices = gpu.device().driver().devices()?;
     let own = gpu.device().index as usize;
     if devices.len() < 2 {
-        return Ok(Shown::Skipped("it needs 2 GPUs, and there is 1".to_owned()));
+        return Ok(Found::Skipped { reason: "it needs 2 GPUs, and there is 1".to_owned() });
     }
     let pair = [&devices[own], &devices[(own + 1) % devices.len()]];
     let dtype = work.about().usual_dtype();
@@ -48,7 +48,7 @@ pub(super) fn at_once(places: &Places<'_>, quick: bool) -> Result<Shown, RunErro
         pair[0].index,
         pair[1].index,
     );
-    Ok(Shown::Shown { ok: alone.ok && both.ok, text })
+    Ok(Found::Shown { ok: alone.ok && both.ok, text })
 }
 
 struct Together {

@@ -3,7 +3,7 @@
 use std::{fs, path::Path};
 
 use anyhow::{Context, anyhow};
-use gpumon_workload::{Backend, Dtype, Outcome, Times};
+use gpumon_workload::protocol::{Backend, Dtype, Outcome, Times};
 use serde::{Deserialize, Serialize};
 
 use crate::exit::Failure;
@@ -128,7 +128,8 @@ pub(in crate::commands) mod tests {
     fn of_several_pairs_none_stands_for_another() {
         let between = |from: &str, to: &str, us| {
             let mut outcome = outcome(from, us);
-            outcome.to = Some(gpumon_workload::DeviceName { uuid: Some(to.to_owned()), ..outcome.device.clone() });
+            outcome.to =
+                Some(gpumon_workload::protocol::DeviceName { uuid: Some(to.to_owned()), ..outcome.device.clone() });
             outcome
         };
         let line = |outcome: &Outcome| serde_json::to_string(outcome).unwrap();

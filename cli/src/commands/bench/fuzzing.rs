@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use gpumon_workload::Outcome;
+use gpumon_workload::protocol::Outcome;
 use serde_json::json;
 
 use super::compare::Earlier;

@@ -9,7 +9,7 @@ use crate::exit::Failure;
 /// Prints what there is: for people what it does and teaches, for programs one object a line.
 pub(super) fn print(json: bool) -> Result<(), Failure> {
     let mut out = anstream::stdout();
-    for about in catalogue::all().iter().map(|workload| workload.about()) {
+    for about in catalogue::all() {
         if json {
             serde_json::to_writer(&mut out, about).map_err(io::Error::from)?;
             writeln!(out)?;

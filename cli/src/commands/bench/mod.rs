@@ -151,6 +151,6 @@ pub(crate) fn run(source: &SourceArgs, args: &BenchArgs) -> Result<(), Failure> 
 
 /// What can stand for [`BenchArgs::ids`].
 pub(crate) fn names() -> Vec<&'static str> {
-    let ids = gpumon_workload::catalogue::all().iter().map(|workload| workload.about().id);
+    let ids = gpumon_workload::catalogue::all().map(|about| about.id);
     std::iter::once("list").chain(ids).collect()
 }

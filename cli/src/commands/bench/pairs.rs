@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use gpumon_workload::Outcome;
+use gpumon_workload::protocol::Outcome;
 
 use crate::table::{
     style::{ALARM, DIM, paint},
@@ -95,7 +95,7 @@ mod tests {
         let name = outcome.device.clone();
         outcome.id = "peer".into();
         outcome.device.index = Some(from);
-        outcome.to = Some(gpumon_workload::DeviceName { index: Some(to), ..name });
+        outcome.to = Some(gpumon_workload::protocol::DeviceName { index: Some(to), ..name });
         outcome.rate.bytes_per_second = Some(us * 1e9);
         outcome
     }

@@ -8,7 +8,7 @@ use clap::{ValueEnum, ValueHint, builder::PossibleValuesParser};
 use clap_complete::{Shell, generate};
 
 use crate::{
-    commands::{bench, oom, seeds},
+    commands::{bench, oom, tutorials},
     exit::Failure,
 };
 
@@ -75,8 +75,8 @@ fn command(gpumon: &clap::Command) -> clap::Command {
     .mut_subcommand("bench", |bench| {
         bench.mut_arg("ids", |ids| ids.value_parser(PossibleValuesParser::new(bench::names())))
     })
-    .mut_subcommand("seeds", |seeds| {
-        seeds.mut_arg("rows", |rows| rows.value_parser(PossibleValuesParser::new(seeds::names())))
+    .mut_subcommand("tutorials", |tutorials| {
+        tutorials.mut_arg("cases", |cases| cases.value_parser(PossibleValuesParser::new(tutorials::names())))
     })
     .mut_subcommand("oom", |oom| {
         oom.mut_arg("scenario", |scenario| scenario.value_parser(PossibleValuesParser::new(oom::names())))

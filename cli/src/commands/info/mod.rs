@@ -8,8 +8,8 @@ mod text;
 use std::io::{self, Write};
 
 use gpumon_workload::{
-    cuda::{Driver, Unavailable},
-    info::{Cpu, GpuInfo},
+    Unavailable,
+    info::{Cpu, GpuInfo, Gpus},
 };
 use serde::Serialize;
 
@@ -86,12 +86,7 @@ pub(crate) fn run(source: &SourceArgs, args: &InfoArgs) -> Result<(), Failure> {
 }
 
 fn gpus(source: &SourceArgs) -> Result<(String, Vec<GpuWithLinks>), Unavailable> {
-    let driver = Driver::load()?;
-    let devices = driver.devices()?;
+    let Gpus { cuda, gpus } = Gpus::read()?;
     let known = links::read(source);
-    let gpus = devices.iter().map(|device| {
-        let info = GpuInfo::new(device);
-        GpuWithLinks { links: links::of(&known, &info.uuid), info }
-    });
-    Ok((driver.version.to_string(), gpus.collect()))
+    Ok((cuda, gpus.into_iter().map(|info| GpuWithLinks { links: links::of(&known, &info.uuid), info }).collect()))
 }

@@ -48,7 +48,7 @@ pub(crate) struct OomArgs {
     #[arg(long)]
     json: bool,
 
-    /// Work as the other process on the GPU with this UUID: asks for what standard input says
+    /// Run as the second process on the GPU with this UUID, and allocate what standard input requests
     #[arg(long, value_name = "UUID", hide = true)]
     second: Option<String>,
 }

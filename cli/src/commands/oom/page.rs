@@ -83,7 +83,7 @@ impl Page {
         let (style, head) = match topic {
             Topic::Step => (DIM, format!("{seconds:5.1} s")),
             Topic::Cause => (NOTICE, "Cause".to_owned()),
-            Topic::Cure => (WELL, "Fix".to_owned()),
+            Topic::Fix => (WELL, "Fix".to_owned()),
             Topic::Lesson => (STRONG, "Takeaway".to_owned()),
             Topic::Proof => (DIM, "Verification".to_owned()),
             Topic::Other => (DIM, String::new()),
@@ -131,8 +131,8 @@ mod tests {
         let said = [
             (Topic::Step, "It begins.", 1_200),
             (Topic::Step, "It goes on.", 13_500),
-            (Topic::Cure, "Do this.", 14_000),
-            (Topic::Cure, "Or that.", 14_000),
+            (Topic::Fix, "Do this.", 14_000),
+            (Topic::Fix, "Or that.", 14_000),
         ];
         let text: String = said.into_iter().map(|(topic, text, at_ms)| page.sentence(topic, text, at_ms)).collect();
         let text = anstream::adapter::strip_str(&text).to_string();

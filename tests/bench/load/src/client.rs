@@ -22,7 +22,6 @@ pub(crate) struct Client {
 
 enum Phase {
     Connecting,
-    /// The request is sent, the answer not complete.
     Asked,
     /// Between two frames, or in the beginning of one.
     Frames,
@@ -30,14 +29,11 @@ enum Phase {
     Within(Kind, usize),
 }
 
-/// What a client has to say.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Said {
-    /// A whole frame has come.
     Frame(Kind, Arrival),
     /// The server did not take it for a client of the stream.
     Refused,
-    /// The connection is over.
     Ended,
 }
 
@@ -50,7 +46,6 @@ impl Client {
         self.socket.as_fd()
     }
 
-    /// Asks for the stream, once the connection is made.
     pub(crate) fn ask(&mut self, server: &Server) {
         if !matches!(self.phase, Phase::Connecting) {
             return;
@@ -65,7 +60,6 @@ impl Client {
         self.phase = Phase::Asked;
     }
 
-    /// Reads one frame or what there is of it, and tells what came.
     pub(crate) fn read(&mut self, receiver: &mut Receiver, mut on: impl FnMut(Said)) {
         loop {
             let (got, wanted) = match self.phase {

@@ -32,7 +32,6 @@ pub(crate) struct Crowd {
     pub(crate) counts: Counts,
 }
 
-/// How clients have fared.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Counts {
     /// Those that got their hello.
@@ -101,7 +100,6 @@ impl Crowd {
         Ok(true)
     }
 
-    /// Reads frames until `end`.
     pub(crate) fn read_until(&mut self, end: Instant, mut on: impl FnMut(Kind, Arrival)) -> Result<()> {
         while let Some(left) = end.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) {
             self.events(left, |counts, _, said| match said {
@@ -112,7 +110,6 @@ impl Crowd {
         Ok(())
     }
 
-    /// Waits for events, and handles them.
     fn events(&mut self, patience: Duration, mut on: impl FnMut(&mut Counts, usize, Said)) -> Result<()> {
         let mut events = [EpollEvent::empty(); AT_ONCE];
         let timeout = EpollTimeout::try_from(patience).unwrap_or(EpollTimeout::MAX);

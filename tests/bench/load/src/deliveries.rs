@@ -10,7 +10,6 @@ use crate::{
     spread::{Spread, Times},
 };
 
-/// Samples of a stretch of time, as they come.
 pub(crate) struct Deliveries {
     /// Of the times at which samples were put together, in milliseconds since 1970: those that count.
     window_ms: Range<u64>,
@@ -28,10 +27,8 @@ struct Seen {
     clients: u64,
 }
 
-/// What all of it says.
 #[derive(Debug, Default, PartialEq, Serialize)]
 pub(crate) struct Report {
-    /// Different samples.
     samples: usize,
     /// Times clients: what should have come.
     expected: u64,
@@ -48,7 +45,6 @@ pub(crate) struct Report {
 }
 
 impl Deliveries {
-    /// Of the next `window`.
     pub(crate) fn new(window: Duration) -> Self {
         let begin = now().as_millis() as u64;
         Self {

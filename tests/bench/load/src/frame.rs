@@ -10,9 +10,7 @@ pub(crate) const LONGEST_HEADER: usize = 10;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Header {
     pub(crate) opcode: u8,
-    /// Bytes of the header itself.
     pub(crate) length: usize,
-    /// Bytes of the payload.
     pub(crate) payload: usize,
 }
 

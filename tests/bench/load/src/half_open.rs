@@ -47,7 +47,6 @@ pub(crate) struct HalfOpenArgs {
     partial: bool,
 }
 
-/// One connection.
 struct HalfOpen {
     socket: OwnedFd,
     opened: Instant,

@@ -48,7 +48,6 @@ pub(crate) struct ReadersArgs {
     seconds: f64,
 }
 
-/// What one loop has got.
 #[derive(Default)]
 struct Got {
     /// By status; 0 where the connection failed.
@@ -104,7 +103,6 @@ pub(crate) fn run(args: &ReadersArgs) -> Result<()> {
     Ok(())
 }
 
-/// Asks again and again.
 fn read_until(server: &Server, request: &str, ended: &AtomicBool) -> Got {
     let (mut got, mut scratch) = (Got::default(), vec![0; 64 << 10]);
     while !ended.load(Ordering::Relaxed) {
@@ -121,7 +119,6 @@ fn read_until(server: &Server, request: &str, ended: &AtomicBool) -> Got {
     got
 }
 
-/// The status of the answer, and its length.
 fn ask(server: &Server, request: &str, scratch: &mut [u8]) -> io::Result<(u16, usize)> {
     let mut connection = server.connect(PATIENCE)?;
     connection.write_all(request.as_bytes())?;

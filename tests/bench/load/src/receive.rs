@@ -27,21 +27,17 @@ pub(crate) struct Arrival {
 /// What one read gave.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Received {
-    /// So many bytes.
     Bytes(usize, Arrival),
     /// None for now.
     Nothing,
-    /// The connection has ended.
     End,
 }
 
-/// One buffer for all connections.
 pub(crate) struct Receiver {
     scratch: Vec<u8>,
     control: Vec<u8>,
     /// The kernel throws bytes of TCP away without copying them.
     discard: MsgFlags,
-    /// Bytes that have been received.
     pub(crate) bytes: u64,
 }
 
@@ -55,7 +51,6 @@ impl Receiver {
         }
     }
 
-    /// Reads what fits.
     pub(crate) fn read(&mut self, socket: impl AsFd, into: &mut [u8]) -> Received {
         let received = receive(socket, into, &mut self.control, MsgFlags::empty());
         self.counted(received)
@@ -94,7 +89,6 @@ fn receive(socket: impl AsFd, into: &mut [u8], control: &mut Vec<u8>, flags: Msg
     }
 }
 
-/// The wall clock, since 1970.
 pub(crate) fn now() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }

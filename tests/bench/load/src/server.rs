@@ -19,12 +19,9 @@ use nix::{
     },
 };
 
-/// A server's way in.
 #[derive(Debug, Clone)]
 pub(crate) enum Server {
-    /// A TCP port.
     Port(SocketAddr),
-    /// A unix socket.
     Socket(PathBuf),
 }
 

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-/// Times, collected.
 #[derive(Debug, Default)]
 pub(crate) struct Times(Vec<u32>);
 

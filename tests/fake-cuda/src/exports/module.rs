@@ -15,9 +15,7 @@ use crate::{
     streams,
 };
 
-/// What a module has.
 enum Module {
-    /// The kernels of these names.
     Ptx(Vec<String>),
     /// Machine code, of which only its beginning is looked at.
     Cubin,

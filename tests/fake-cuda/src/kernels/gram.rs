@@ -32,7 +32,6 @@ pub(super) const KERNELS: &[Known] = &[
     }),
 ];
 
-/// A matrix times its transpose.
 fn multiply(out: &mut [f32], matrix: &[f32]) {
     for (row, out) in matrix.chunks(SIDE).zip(out.chunks_mut(SIDE)) {
         for (column, out) in matrix.chunks(SIDE).zip(out) {

@@ -183,7 +183,6 @@ enum Lies {
     Told,
 }
 
-/// Where the elements of a matrix are.
 #[derive(Clone, Copy)]
 struct Place {
     row: usize,

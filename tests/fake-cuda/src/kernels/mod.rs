@@ -30,7 +30,6 @@ pub(crate) struct Arguments(pub(crate) *const *const c_void);
 /// Does what a kernel does, and says where it has written and how many bytes.
 pub(crate) type Work = fn(Arguments, blocks: u64) -> (u64, usize);
 
-/// A kernel's name, and what it does.
 pub(crate) type Known = (&'static str, Work);
 
 static FILES: [&[Known]; 15] = [
@@ -55,7 +54,6 @@ static FILES: [&[Known]; 15] = [
 const MOST_THREADS: u32 = 1024;
 const REGISTERS: u32 = 65_536;
 
-/// The kernel of this name.
 pub(crate) fn find(name: &str) -> Option<&'static Known> {
     FILES.into_iter().flatten().find(|(known, _)| *known == name)
 }
@@ -71,7 +69,6 @@ pub(crate) fn check_threads(name: &str, threads: u32) -> Outcome {
 }
 
 impl Arguments {
-    /// An argument.
     fn at<T: Copy>(self, index: usize) -> T {
         // SAFETY: the caller gave as many arguments as the kernel of that name has, each of its type.
         unsafe { (*self.0.add(index)).cast::<T>().read_unaligned() }

@@ -18,7 +18,6 @@ pub(super) const KERNELS: &[Known] = &[
     }),
 ];
 
-/// How many registers a thread of a kernel has.
 pub(super) fn registers(kernel: &str) -> u32 {
     if kernel == "oom_registers" { 102 } else { 32 }
 }

@@ -43,7 +43,6 @@ fn lock() -> MutexGuard<'static, ()> {
 #[derive(Default)]
 struct Set(Vec<Registered>);
 
-/// A GPU in a set.
 struct Registered {
     gpu: u32,
     types: c_ulonglong,
@@ -125,7 +124,6 @@ unsafe extern "C" fn nvmlEventSetWait_v2(
     })
 }
 
-/// The next event that is due.
 fn next(session: &Session, Set(registered): &mut Set) -> Result<Option<nvmlEventData_t>, Code> {
     let now_s = session.machine.timeline.elapsed_s();
     for own in registered.iter() {

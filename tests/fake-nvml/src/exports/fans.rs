@@ -21,7 +21,6 @@ exports! {
     }
 }
 
-/// Whether there is this fan.
 fn check(gpu: &Gpu, fan: c_uint) -> Outcome {
     match gpu.identity().fans {
         0 => Err(Code::NOT_SUPPORTED),

@@ -73,7 +73,6 @@ fn wide(number: u64) -> Number {
     Number(UNSIGNED_LONG_LONG, nvmlValue_t { ullVal: number })
 }
 
-/// The fields that the simulation knows.
 fn field(gpu: &Gpu, field: u32, scope: c_uint) -> Result<Number, Code> {
     let held_down = |reason| wide(sum_ns(&gpu.totals(), &[reason]));
     Ok(match field {

@@ -23,14 +23,12 @@ exports! {
     }
 }
 
-/// How memory is shared out.
 struct Shares {
     total: u64,
     reserved: u64,
     used: u64,
 }
 
-/// The memory of a GPU or a MIG device.
 fn shares(gpu: &Gpu) -> Result<Shares, Code> {
     if gpu.instance.is_some() {
         let own = gpu.mig_device()?;

@@ -62,7 +62,6 @@ pub(crate) fn opened(lib: &NvmlLib, gpu: u32) -> nvmlDevice_t {
     device
 }
 
-/// The version field of a structure.
 pub(crate) fn version<T>(_: &T, number: u32) -> u32 {
     size_of::<T>() as u32 | number << 24
 }
@@ -77,7 +76,6 @@ pub(crate) fn until(what: &str, happened: impl Fn() -> bool) {
     }
 }
 
-/// The world that a scenario describes.
 pub(crate) fn world(scenario: &str) -> World {
     World::new(Scenario::from_toml(scenario, "scenario.toml").unwrap())
 }

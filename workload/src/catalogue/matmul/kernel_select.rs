@@ -17,7 +17,6 @@ const AMPERE: (u32, u32) = (8, 0);
 const ADA: (u32, u32) = (8, 9);
 const HOPPER: (u32, u32) = (9, 0);
 
-/// A kernel, and how it is started.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct KernelChoice {
     pub(super) code: Code,
@@ -35,10 +34,8 @@ pub(super) struct KernelChoice {
     pub(super) layout: Layout,
 }
 
-/// How a kernel gets its inputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Inputs {
-    /// As addresses.
     Addresses,
     /// As addresses, with the distances that the layout comes to.
     Strides,
@@ -177,7 +174,6 @@ fn anywhere(kernel: &'static str) -> KernelChoice {
 }
 
 impl KernelChoice {
-    /// The tiles of a result.
     pub(super) fn tiles(&self, n: u64) -> u64 {
         n.div_ceil(u64::from(self.tile.0)) * n.div_ceil(u64::from(self.tile.1))
     }

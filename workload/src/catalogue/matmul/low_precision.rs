@@ -12,7 +12,6 @@ const LEAST: usize = 1 << 14;
 
 /// A type that is narrower than what the CPU multiplies.
 pub(super) trait LowPrecision: Copy + Default + Send + Sync + 'static {
-    /// Its name.
     const DTYPE: Dtype;
     /// What it is multiplied as: each product of two is exact in it, or, of whole numbers, each sum.
     type Wide: CpuProduct;
@@ -21,13 +20,9 @@ pub(super) trait LowPrecision: Copy + Default + Send + Sync + 'static {
     /// What no result is.
     const POISON: Self::Out;
 
-    /// The random element at an index.
     fn random(seed: u64, index: u64) -> Self;
-    /// The same number.
     fn wide(self) -> Self::Wide;
-    /// The nearest number.
     fn rounded(sum: Self::Wide) -> Self::Out;
-    /// The same number.
     fn read(out: Self::Out) -> f64;
 }
 
@@ -82,11 +77,6 @@ impl<T: LowPrecision> Prepared for OnCpu<T> {
     }
 }
 
-/// A random number from -1 to 1, of 24 bits.
-fn single(seed: u64, index: u64) -> f32 {
-    f32::random(seed, index)
-}
-
 impl LowPrecision for Tf32 {
     const DTYPE: Dtype = Dtype::Tf32;
     type Wide = f32;
@@ -94,7 +84,7 @@ impl LowPrecision for Tf32 {
     const POISON: f32 = f32::NAN;
 
     fn random(seed: u64, index: u64) -> Self {
-        Self(values::tf32(single(seed, index)))
+        Self(values::tf32(f32::random(seed, index)))
     }
     fn wide(self) -> f32 {
         self.0
@@ -117,7 +107,7 @@ macro_rules! half {
             const POISON: Self = Self::NAN;
 
             fn random(seed: u64, index: u64) -> Self {
-                Self::from_f32(single(seed, index))
+                Self::from_f32(f32::random(seed, index))
             }
             fn wide(self) -> f32 {
                 self.to_f32()
@@ -142,7 +132,7 @@ impl LowPrecision for Fp8 {
     const POISON: bf16 = bf16::NAN;
 
     fn random(seed: u64, index: u64) -> Self {
-        Self::from_f64(values::fp8(single(seed, index)))
+        Self::from_f64(values::fp8(f32::random(seed, index)))
     }
     /// The code's exponent and fraction are those of 16 bits, but for the exponent's bias, which is eight more there.
     fn wide(self) -> f32 {

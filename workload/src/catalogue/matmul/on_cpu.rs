@@ -18,7 +18,6 @@ pub(crate) struct Factors<T> {
     n: usize,
 }
 
-/// The factors and a result.
 pub(super) struct OnCpu<T> {
     factors: Factors<T>,
     out: Vec<T>,
@@ -29,7 +28,6 @@ impl<T: CpuProduct> Factors<T> {
         Self::from_elements(n, T::random)
     }
 
-    /// With these elements, by seed and index.
     pub(super) fn from_elements(n: u64, element: impl Fn(u64, u64) -> T + Sync) -> Self {
         let matrix = |seed| random::array(n * n, |index| element(seed, index));
         Self { a: matrix(SEED_A), b: matrix(SEED_B), n: n as usize }
@@ -50,10 +48,6 @@ impl<T: CpuProduct> Factors<T> {
         random::array((self.n * self.n) as u64, |_| T::POISON)
     }
 
-    /// Multiplies them.
-    ///
-    /// # Panics
-    /// Where the result has another size.
     pub(crate) fn multiply(&self, out: &mut [T]) {
         multiply_by_all(out, &self.a, &self.b, self.n);
     }

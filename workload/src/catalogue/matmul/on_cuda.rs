@@ -9,7 +9,6 @@ use crate::{
     cuda::{Cublas, GemmType},
 };
 
-/// The product and its result.
 pub(super) struct OnCuda<'gpu> {
     product: Product<'gpu>,
     out: DeviceMemory,
@@ -33,8 +32,7 @@ impl<'gpu> OnCuda<'gpu> {
             Dtype::Int8 => GemmType::Int8,
             dtype @ (Dtype::Fp8 | Dtype::Bytes) => return Err(RunError::NotInCublas { id: "matmul", dtype }),
         };
-        let cublas = Cublas::open(&self.product.gpu.context)?;
-        Ok(Self { cublas: Some((cublas, types)), ..self })
+        Ok(Self { cublas: Some((Cublas::open()?, types)), ..self })
     }
 }
 

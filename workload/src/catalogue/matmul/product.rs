@@ -82,12 +82,10 @@ impl<'gpu> Product<'gpu> {
         })
     }
 
-    /// Memory that it holds, in bytes.
     pub(crate) fn bytes(&self) -> u64 {
         self.a.bytes() + self.b.bytes() + self.found.bytes()
     }
 
-    /// Makes the kernel's arguments.
     pub(crate) fn ready(&self) -> Result<Ready<'_>, CudaError> {
         let map = |matrix, element, rows| TensorMap::new(matrix, element, self.pitch, rows);
         let tiles = match self.choice.inputs {
@@ -159,9 +157,6 @@ impl<'gpu> Product<'gpu> {
 impl Ready<'_> {
     /// Multiplies, into this memory from this byte on. However often that is done, the result is the same to the bit: no
     /// kernel leaves it to chance in which order an element is added up.
-    ///
-    /// # Panics
-    /// Where the memory ends before the result does.
     pub(crate) fn launch<'scope>(
         &'scope self,
         queue: &Queue<'_, 'scope>,

@@ -2,7 +2,6 @@
 
 use crate::protocol::Dtype;
 
-/// The two parts of it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(in crate::catalogue) struct Tolerance {
     /// For each unit of the reference: the result is rounded once.

@@ -4,7 +4,6 @@ use half::{bf16, f16};
 
 use crate::{protocol::Dtype, random, real::Real};
 
-/// The bytes of an element of the result.
 pub(super) fn result_bytes(dtype: Dtype) -> u64 {
     match dtype {
         Dtype::Fp64 => 8,
@@ -13,7 +12,6 @@ pub(super) fn result_bytes(dtype: Dtype) -> u64 {
     }
 }
 
-/// A random element.
 pub(super) fn random(dtype: Dtype, seed: u64, index: u64) -> f64 {
     let single = f32::random(seed, index);
     match dtype {
@@ -27,7 +25,6 @@ pub(super) fn random(dtype: Dtype, seed: u64, index: u64) -> f64 {
     }
 }
 
-/// An element of a result, of its bytes.
 pub(super) fn result(dtype: Dtype, bytes: [u8; 8]) -> f64 {
     let [a, b, c, d, ..] = bytes;
     match dtype {

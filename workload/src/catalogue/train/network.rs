@@ -74,14 +74,12 @@ impl Start {
     }
 }
 
-/// What comes of training.
 pub(super) struct Trained<T> {
     pub(super) parameters: Vec<T>,
     /// Before the last step.
     pub(super) loss: T,
 }
 
-/// Trains with numbers of this type.
 pub(super) fn train<T: Float>(start: &Start, steps: u64) -> Trained<T> {
     let of = |numbers: &[f32]| numbers.iter().map(|number| T::from_f64(f64::from(*number))).collect::<Vec<T>>();
     let (mut parameters, inputs, targets) = (of(&start.parameters), of(&start.inputs), of(&start.targets));

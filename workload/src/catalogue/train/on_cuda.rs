@@ -5,7 +5,7 @@ use super::{
     network::{BIAS1, BIAS2, PARAMETERS, SIDE, Start, Trained, WEIGHTS, WEIGHTS2},
 };
 use crate::{
-    catalogue::chain::{Chain, Form, Held, Links},
+    catalogue::chain::{Chain, Form},
     catalogue::prelude::*,
 };
 
@@ -14,7 +14,7 @@ const KERNELS: Code = ptx!("train");
 const FUSED_GRID: Grid = Grid { blocks: 1, threads: 128 };
 const WIDTH: usize = 4;
 
-/// The places of the arrays in the memory of [`Step`].
+/// The places of the arrays in the memory of [`step`].
 const OUT: usize = 0;
 const LOSS: usize = 1;
 const INITIAL: usize = 2;
@@ -29,7 +29,7 @@ const PREDICTED: usize = 10;
 const OFF: usize = 11;
 const BACK: usize = 12;
 
-/// The kernels of [`Step`], by their places.
+/// The kernels of [`step`], by their places.
 const NAMES: [&str; 10] = [
     "train_product",
     "train_add_bias",
@@ -64,11 +64,10 @@ fn memory(gpu: &Gpu) -> Result<Vec<DeviceMemory>, CudaError> {
     ])
 }
 
-/// Training by steps of nineteen kernels.
 pub(super) struct Stepwise<'gpu> {
     gpu: &'gpu Gpu,
     begin: Kernel,
-    step: Chain<Step>,
+    step: Chain,
     steps: u64,
 }
 
@@ -76,7 +75,7 @@ impl<'gpu> Stepwise<'gpu> {
     pub(super) fn new(gpu: &'gpu Gpu, form: Form, steps: u64) -> Result<Self, RunError> {
         let code = gpu.context.load(KERNELS)?;
         let kernels = NAMES.iter().map(|name| code.kernel(name)).collect::<Result<_, _>>()?;
-        let step = Chain::new(gpu, form, Step, memory(gpu)?, kernels)?;
+        let step = Chain::new(gpu, form, Box::new(step), memory(gpu)?, kernels)?;
         Ok(Self { gpu, begin: code.kernel("train_begin")?, step, steps })
     }
 }
@@ -104,54 +103,52 @@ impl Prepared for Stepwise<'_> {
     }
 }
 
-/// The kernels of one step.
-struct Step;
-
-impl Links for Step {
-    fn put<'held>(&self, queue: &Queue<'_, 'held>, Held { memory, kernels }: Held<'held>) -> Result<(), CudaError> {
-        use Argument::{At, F32, In, Out, U64};
-        let [product, add_bias, sigmoid, sigmoid_back, subtract, scale, mean_square, sum_rows, tick, adam] = kernels
-        else {
-            unreachable!("there are as many kernels as names");
-        };
-        let from = |array: usize, element: usize| At(&memory[array], (element * WIDTH) as u64);
-        let number = |number: usize| U64(number as u64);
-        let launch = |kernel, elements: usize, arguments: &[Argument<'held>]| {
-            queue.launch(kernel, thread_each(elements as u64), arguments)
-        };
-        // Elements, columns and terms of the result, then the steps: row and term of the first array, term and column of
-        // the second.
-        let multiply = |out, a, b, shape: [usize; 7]| {
-            let numbers = shape.into_iter().map(number);
-            let arguments: Vec<_> = [out, a, b].into_iter().chain(numbers).collect();
-            launch(product, shape[0], &arguments)
-        };
-        let array = |at: usize| In(&memory[at]);
-        multiply(array(HIDDEN), array(INPUTS), array(OUT), [WEIGHTS, SIDE, SIDE, SIDE, 1, 1, SIDE])?;
-        launch(add_bias, WEIGHTS, &[array(HIDDEN), from(OUT, BIAS1), number(WEIGHTS), number(SIDE)])?;
-        launch(sigmoid, WEIGHTS, &[array(HIDDEN), number(WEIGHTS)])?;
-        multiply(array(PREDICTED), array(HIDDEN), from(OUT, WEIGHTS2), [SIDE, 1, SIDE, SIDE, 1, 1, 0])?;
-        launch(add_bias, SIDE, &[array(PREDICTED), from(OUT, BIAS2), number(SIDE), number(1)])?;
-        launch(subtract, SIDE, &[array(OFF), array(PREDICTED), array(TARGETS), number(SIDE)])?;
-        launch(mean_square, 1, &[Out(&memory[LOSS]), array(OFF), number(SIDE)])?;
-        launch(scale, SIDE, &[array(OFF), F32(2.0 / SIDE as f32), number(SIDE)])?;
-        multiply(from(GRADIENTS, WEIGHTS2), array(OFF), array(HIDDEN), [SIDE, SIDE, SIDE, 0, 1, SIDE, 1])?;
-        launch(sum_rows, 1, &[from(GRADIENTS, BIAS2), array(OFF), number(1), number(SIDE)])?;
-        multiply(array(BACK), array(OFF), from(OUT, WEIGHTS2), [WEIGHTS, SIDE, 1, 1, 0, 0, 1])?;
-        launch(sigmoid_back, WEIGHTS, &[array(BACK), array(HIDDEN), number(WEIGHTS)])?;
-        multiply(array(GRADIENTS), array(BACK), array(INPUTS), [WEIGHTS, SIDE, SIDE, 1, SIDE, SIDE, 1])?;
-        launch(sum_rows, SIDE, &[from(GRADIENTS, BIAS1), array(BACK), number(SIDE), number(SIDE)])?;
-        launch(tick, 1, &[Out(&memory[POWERS])])?;
-        for (part, next) in [(0, BIAS1), (BIAS1, WEIGHTS2), (WEIGHTS2, BIAS2), (BIAS2, PARAMETERS)] {
-            let arrays = [from(OUT, part), from(GRADIENTS, part), from(MEANS, part), from(SQUARES, part)];
-            let arguments: Vec<_> = arrays.into_iter().chain([array(POWERS), number(next - part)]).collect();
-            launch(adam, next - part, &arguments)?;
-        }
-        Ok(())
+/// Puts the kernels of one step into a queue.
+fn step<'held>(
+    queue: &Queue<'_, 'held>,
+    memory: &'held [DeviceMemory],
+    kernels: &'held [Kernel],
+) -> Result<(), CudaError> {
+    use Argument::{At, F32, In, Out, U64};
+    let [product, add_bias, sigmoid, sigmoid_back, subtract, scale, mean_square, sum_rows, tick, adam] = kernels else {
+        unreachable!("there are as many kernels as names");
+    };
+    let from = |array: usize, element: usize| At(&memory[array], (element * WIDTH) as u64);
+    let number = |number: usize| U64(number as u64);
+    let launch = |kernel, elements: usize, arguments: &[Argument<'held>]| {
+        queue.launch(kernel, thread_each(elements as u64), arguments)
+    };
+    // Elements, columns and terms of the result, then the steps: row and term of the first array, term and column of
+    // the second.
+    let multiply = |out, a, b, shape: [usize; 7]| {
+        let numbers = shape.into_iter().map(number);
+        let arguments: Vec<_> = [out, a, b].into_iter().chain(numbers).collect();
+        launch(product, shape[0], &arguments)
+    };
+    let array = |at: usize| In(&memory[at]);
+    multiply(array(HIDDEN), array(INPUTS), array(OUT), [WEIGHTS, SIDE, SIDE, SIDE, 1, 1, SIDE])?;
+    launch(add_bias, WEIGHTS, &[array(HIDDEN), from(OUT, BIAS1), number(WEIGHTS), number(SIDE)])?;
+    launch(sigmoid, WEIGHTS, &[array(HIDDEN), number(WEIGHTS)])?;
+    multiply(array(PREDICTED), array(HIDDEN), from(OUT, WEIGHTS2), [SIDE, 1, SIDE, SIDE, 1, 1, 0])?;
+    launch(add_bias, SIDE, &[array(PREDICTED), from(OUT, BIAS2), number(SIDE), number(1)])?;
+    launch(subtract, SIDE, &[array(OFF), array(PREDICTED), array(TARGETS), number(SIDE)])?;
+    launch(mean_square, 1, &[Out(&memory[LOSS]), array(OFF), number(SIDE)])?;
+    launch(scale, SIDE, &[array(OFF), F32(2.0 / SIDE as f32), number(SIDE)])?;
+    multiply(from(GRADIENTS, WEIGHTS2), array(OFF), array(HIDDEN), [SIDE, SIDE, SIDE, 0, 1, SIDE, 1])?;
+    launch(sum_rows, 1, &[from(GRADIENTS, BIAS2), array(OFF), number(1), number(SIDE)])?;
+    multiply(array(BACK), array(OFF), from(OUT, WEIGHTS2), [WEIGHTS, SIDE, 1, 1, 0, 0, 1])?;
+    launch(sigmoid_back, WEIGHTS, &[array(BACK), array(HIDDEN), number(WEIGHTS)])?;
+    multiply(array(GRADIENTS), array(BACK), array(INPUTS), [WEIGHTS, SIDE, SIDE, 1, SIDE, SIDE, 1])?;
+    launch(sum_rows, SIDE, &[from(GRADIENTS, BIAS1), array(BACK), number(SIDE), number(SIDE)])?;
+    launch(tick, 1, &[Out(&memory[POWERS])])?;
+    for (part, next) in [(0, BIAS1), (BIAS1, WEIGHTS2), (WEIGHTS2, BIAS2), (BIAS2, PARAMETERS)] {
+        let arrays = [from(OUT, part), from(GRADIENTS, part), from(MEANS, part), from(SQUARES, part)];
+        let arguments: Vec<_> = arrays.into_iter().chain([array(POWERS), number(next - part)]).collect();
+        launch(adam, next - part, &arguments)?;
     }
+    Ok(())
 }
 
-/// Training by one kernel.
 pub(super) struct Fused<'gpu> {
     gpu: &'gpu Gpu,
     kernel: Kernel,

@@ -18,7 +18,6 @@ use crate::{
 };
 
 const GIB: u64 = 1 << 30;
-/// What the device has.
 const TOTAL_BYTES: u64 = 8 * GIB;
 /// What others hold of it all the time.
 const OTHERS_BYTES: u64 = GIB / 2;
@@ -27,7 +26,6 @@ const GRANULARITY_BYTES: u64 = 2 << 20;
 /// Threads of a block at most, and registers that all of them have.
 const MOST_THREADS: u32 = 1024;
 const MOST_REGISTERS: u32 = 65_536;
-/// Registers of a thread.
 const REGISTERS: u32 = 102;
 
 /// A device that has nothing but accounts.
@@ -98,7 +96,6 @@ impl Device for Model {
     }
 }
 
-/// Memory of the budget.
 struct Block {
     budget: Budget,
     bytes: u64,

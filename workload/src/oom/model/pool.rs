@@ -13,7 +13,6 @@ use crate::{
     oom::device::{Held, Pool},
 };
 
-/// A pool.
 pub(super) struct ModelPool(Rc<Kept>);
 
 impl ModelPool {
@@ -30,7 +29,6 @@ impl ModelPool {
     }
 }
 
-/// What a pool has.
 struct Kept {
     budget: Budget,
     keep_bytes: u64,
@@ -43,7 +41,6 @@ struct Kept {
     busy_until: Cell<Option<Instant>>,
 }
 
-/// Memory of a pool.
 struct Part {
     pool: Rc<Kept>,
     bytes: u64,

@@ -2,14 +2,12 @@
 
 use std::collections::BTreeMap;
 
-/// One allocation, handed out in pieces.
 pub(super) struct Arena {
     /// What is free, by its offset: the size.
     free: BTreeMap<u64, u64>,
 }
 
 impl Arena {
-    /// Of so many bytes, all of them free.
     pub(super) fn new(bytes: u64) -> Self {
         Self { free: BTreeMap::from([(0, bytes)]) }
     }
@@ -36,7 +34,6 @@ impl Arena {
         self.free.insert(begin, size);
     }
 
-    /// All that is free.
     pub(super) fn free_bytes(&self) -> u64 {
         self.free.values().sum()
     }

@@ -13,7 +13,7 @@ pub(super) static CACHE: Scenario = Scenario {
         it is trimmed.",
     cause: "Allocations from the driver are slow, so that frameworks cache freed memory for reuse. nvidia-smi and other \
         programs see it as used.",
-    cures: &[
+    fixes: &[
         "PyTorch: torch.cuda.empty_cache() releases the cache; memory_reserved() minus memory_allocated() is its size.",
         "CuPy: cupy.get_default_memory_pool().free_all_blocks().",
         "JAX: XLA_PYTHON_CLIENT_ALLOCATOR=platform caches nothing, and is slow; XLA_PYTHON_CLIENT_MEM_FRACTION limits the pool.",

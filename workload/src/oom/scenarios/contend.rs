@@ -20,7 +20,7 @@ pub(super) static CONTEND: Scenario = Scenario {
     shows: "A second process requests memory that would fit on an empty device while a first process holds most of it.",
     cause: "Processes share the memory of a device without coordination: each keeps what it allocated until it frees it or \
         ends. An idle notebook still holds its memory.",
-    cures: &[
+    fixes: &[
         "Find the process that holds the memory: gpumon shows each with its notebook or job. Shut down idle kernels.",
         "gpumon wait --free 20GiB -- python train.py waits for free memory.",
         "Limit each process: torch.cuda.set_per_process_memory_fraction(0.4), XLA_PYTHON_CLIENT_MEM_FRACTION=.40, TensorFlow's \

@@ -6,7 +6,6 @@ use crate::{
     protocol::Phase,
 };
 
-/// So many steps.
 const STEPS: u64 = 8;
 
 pub(super) static FILL: Scenario = Scenario {
@@ -15,7 +14,7 @@ pub(super) static FILL: Scenario = Scenario {
     shows: "Allocates memory step by step until only the reserve for other processes is free. The next request fails.",
     cause: "All allocations together fill the device, without a warning before the last one. The request that fails is \
         not necessarily the largest consumer.",
-    cures: &[
+    fixes: &[
         "Find what fills the memory rather than what failed: weights, optimizer states, activations, caches.",
         "PyTorch: torch.cuda.memory_summary() lists what holds memory; torch.utils.checkpoint recomputes activations \
          instead of storing them.",

@@ -21,7 +21,7 @@ pub(super) static FRAGMENT: Scenario = Scenario {
         mapping serves the request from the same blocks.",
     cause: "The arena of a framework allocates contiguous address ranges. Blocks that are freed between used blocks are not \
         contiguous, however large their sum. The driver's own allocations do not fragment: they are mapped.",
-    cures: &[
+    fixes: &[
         "PyTorch: PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True maps memory instead of reserving fixed segments.",
         "PyTorch: torch.cuda.empty_cache() between phases releases unused segments; max_split_size_mb prevents large blocks \
          from being split.",

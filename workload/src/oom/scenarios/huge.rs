@@ -12,7 +12,7 @@ pub(super) static HUGE: Scenario = Scenario {
     shows: "Requests more memory than the device has. The driver refuses the request, and nothing else changes.",
     cause: "An allocation succeeds completely or not at all. A matrix of 150,000 x 150,000 64-bit numbers takes 168 GiB; \
         no setting makes it fit.",
-    cures: &[
+    fixes: &[
         "Reduce the size: fp32 or bf16 instead of fp64 (the default of NumPy and CuPy), a smaller batch, or processing in chunks.",
         "CuPy: cupy.zeros(shape, dtype=cupy.float32). PyTorch: smaller batches with gradient accumulation give the same \
          result, and torch.autocast halves the memory of activations.",

@@ -21,7 +21,7 @@ pub(super) static LEAK: Scenario = Scenario {
     shows: "A loop keeps more memory in every iteration. Its growth rate forecasts when the device is full.",
     cause: "Each iteration keeps a reference to its data: a loss with its graph, an output in a list, or the Out[] of old \
         notebook cells.",
-    cures: &[
+    fixes: &[
         "PyTorch: total += loss.item() instead of total += loss, which keeps the graph of each iteration; outputs.append(y.detach().cpu()); \
          with torch.no_grad() for inference.",
         "Notebooks: delete unused variables with del, run %reset out, and restart the kernel after an error, whose \

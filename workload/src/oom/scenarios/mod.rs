@@ -12,7 +12,6 @@ mod pending;
 
 use super::scenario::Scenario;
 
-/// All that there are.
 static ALL: [&Scenario; 8] = [
     &huge::HUGE,
     &fill::FILL,
@@ -29,7 +28,6 @@ pub fn all() -> &'static [&'static Scenario] {
     &ALL
 }
 
-/// The one with this name.
-pub fn find(id: &str) -> Option<&'static Scenario> {
+pub(crate) fn find(id: &str) -> Option<&'static Scenario> {
     all().iter().copied().find(|scenario| scenario.id == id)
 }

@@ -25,7 +25,7 @@ pub(super) static NOT_MEMORY: Scenario = Scenario {
         block that needs more registers than a multiprocessor has.",
     cause: "\"Out of resources\" (701) concerns the registers and shared memory of a multiprocessor, \"invalid value\" (1) an \
         argument. Neither depends on free device memory.",
-    cures: &[
+    fixes: &[
         "701: launch smaller blocks, or limit the registers of the kernel: __launch_bounds__(1024) in CUDA C, max_registers= \
          in Numba's @cuda.jit, num_warps= in Triton.",
         "1: check the arguments: an empty tensor, a size that has overflowed 32 bits, a block of more than 1024 threads.",

@@ -17,7 +17,7 @@ pub(super) static ASYNC: Scenario = Scenario {
     shows: "Frees memory behind running work in a stream. The call returns at once; the memory is free when the work is done.",
     cause: "cuMemFreeAsync, and every framework that uses it, frees in stream order. Until the device reaches that point, \
         earlier work may still read the memory.",
-    cures: &[
+    fixes: &[
         "Synchronize the stream before you read free memory, or before another program needs it: torch.cuda.synchronize(), \
          cupy.cuda.Stream.null.synchronize(), jax.block_until_ready(x).",
         "Within the same stream no action is needed: the next allocation follows the free, and reuses the memory.",

@@ -20,7 +20,7 @@ use super::{KnownLoad, LoadContext};
 use crate::error::RunError;
 
 /// All of them, in the order in which they are put on.
-pub static ALL: [&dyn KnownLoad; 12] = [
+pub(crate) static ALL: [&dyn KnownLoad; 12] = [
     &held::HELD,
     &spin::SPIN,
     &pulse::PULSE,

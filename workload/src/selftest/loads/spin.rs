@@ -111,7 +111,6 @@ impl<'gpu> Spinning<'gpu> {
         Ok(Self { gpu, kernel, out, grid: Grid { blocks, threads: THREADS } })
     }
 
-    /// Has them spin, and asks them how it was.
     pub(super) fn run(&self) -> Result<Said, RunError> {
         let Self { gpu, kernel, out, grid } = self;
         gpu.stream.run(|queue| queue.launch(kernel, *grid, &[Argument::Out(out), Argument::U64(NS)]))?;

@@ -89,7 +89,6 @@ struct Named<T: 'static> {
     of: fn(&T) -> &Reading<f64>,
 }
 
-/// What was done in a second.
 struct Rates {
     bytes: f64,
     operations: f64,

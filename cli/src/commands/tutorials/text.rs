@@ -17,19 +17,19 @@ const NONE: &str = "-";
 /// The report as far as it was printed.
 #[derive(Default)]
 pub(super) struct Text {
-    /// The row that it is in, and what one learns from that.
-    row: Option<(String, String)>,
+    /// The case that it is in, and what one learns from that.
+    case: Option<(String, String)>,
 }
 
 impl Text {
-    /// The next line, below the row's heading where it is its first, and what one learns from the row before.
+    /// The next line, below the case's heading where it is its first, and what one learns from the case before.
     fn lines(&mut self, report: &TutorialReport) -> String {
         let line = line(report);
-        if self.row.as_ref().is_some_and(|(row, _)| *row == report.case) {
+        if self.case.as_ref().is_some_and(|(case, _)| *case == report.case) {
             return format!("{line}\n");
         }
-        let before = if self.row.is_some() { format!("{}\n", self.end()) } else { String::new() };
-        self.row = Some((report.case.to_string(), report.teaches.to_string()));
+        let before = if self.case.is_some() { format!("{}\n", self.end()) } else { String::new() };
+        self.case = Some((report.case.to_string(), report.teaches.to_string()));
         let heading = paint(DIM, &format!("{:38} {:>9} {:>9}", "", "device", "host"));
         format!("{before}{:3}{}\n{heading}\n{line}\n", report.case, report.title)
     }
@@ -40,9 +40,9 @@ impl ForPeople for Text {
         if let Report::Tutorial { tutorial } = report { Some(self.lines(tutorial)) } else { None }
     }
 
-    /// What one learns from the last row.
+    /// What one learns from the last case.
     fn end(&self) -> String {
-        self.row.as_ref().map_or_else(String::new, |(_, teaches)| format!("   {teaches}\n"))
+        self.case.as_ref().map_or_else(String::new, |(_, teaches)| format!("   {teaches}\n"))
     }
 }
 
@@ -91,9 +91,9 @@ mod tests {
     use super::*;
     use crate::commands::bench::sample_outcome as outcome;
 
-    fn report(row: &'static str, found: Found) -> TutorialReport {
+    fn report(case: &'static str, found: Found) -> TutorialReport {
         TutorialReport {
-            case: row.into(),
+            case: case.into(),
             title: "A title".into(),
             teaches: "It teaches.".into(),
             variant: "a variant".into(),

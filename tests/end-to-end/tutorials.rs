@@ -1,4 +1,4 @@
-//! `gpumon seeds`, on the CPU and over a driver whose devices are the CPU.
+//! `gpumon tutorials`, on the CPU and over a driver whose devices are the CPU.
 
 use serde_json::Value;
 
@@ -7,11 +7,11 @@ use crate::support::{FakeCuda, gpumon, lines_of, stderr, stdout};
 #[test]
 fn every_variant_is_right_on_two_gpus_and_the_cpu() {
     let cuda = FakeCuda::new("devices = 2");
-    let (code, lines, said) = lines_of(cuda.gpumon(&["seeds", "--quick", "--json"]));
+    let (code, lines, said) = lines_of(cuda.gpumon(&["tutorials", "--quick", "--json"]));
     assert_eq!((code, said.as_str()), (Some(0), ""));
-    let mut rows: Vec<_> = lines.iter().map(|line| line["row"].as_str().unwrap()).collect();
-    rows.dedup();
-    assert_eq!(rows, ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k1", "k2", "k3", "k4", "k5"]);
+    let mut cases: Vec<_> = lines.iter().map(|line| line["row"].as_str().unwrap()).collect();
+    cases.dedup();
+    assert_eq!(cases, ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k1", "k2", "k3", "k4", "k5"]);
     for line in &lines {
         match line["found"].as_str().unwrap() {
             "measured" => {
@@ -27,17 +27,16 @@ fn every_variant_is_right_on_two_gpus_and_the_cpu() {
         }
         assert!(line["share_of_framework"].is_null(), "small sizes are no comparison: {line}");
     }
-    let shown = |row: &str, at: usize| -> &Value { lines.iter().filter(|line| line["row"] == row).nth(at).unwrap() };
+    let shown = |case: &str, at: usize| -> &Value { lines.iter().filter(|line| line["row"] == case).nth(at).unwrap() };
     assert!(shown("e", 1)["text"].as_str().unwrap().contains("CUDA_ERROR_OUT_OF_MEMORY caught"), "{}", shown("e", 1));
     assert!(shown("k5", 0)["text"].as_str().unwrap().contains("times as fast"), "{}", shown("k5", 0));
     assert_eq!(shown("b", 0)["outcome"]["n"], 10, "a look takes a few steps");
-    let counters = cuda.counters();
-    assert_eq!((&counters["held_bytes"], &counters["contexts"]), (&0.into(), &0.into()), "{counters}");
+    cuda.counters_at_rest();
 }
 
 #[test]
 fn one_gpu_is_enough_for_the_rest() {
-    let (code, lines, said) = lines_of(FakeCuda::new("").gpumon(&["seeds", "k2", "k5", "--quick", "--json"]));
+    let (code, lines, said) = lines_of(FakeCuda::new("").gpumon(&["tutorials", "k2", "k5", "--quick", "--json"]));
     assert_eq!((code, lines.len()), (Some(0), 5), "{said}");
     let skipped = lines.iter().filter(|line| line["found"] == "skipped").collect::<Vec<_>>();
     assert_eq!(skipped.len(), 4, "{lines:?}");
@@ -46,7 +45,7 @@ fn one_gpu_is_enough_for_the_rest() {
 
 #[test]
 fn a_flipped_bit_or_a_lost_result_in_one_variant_ends_with_1_and_is_told_there() {
-    for (kind, kernel, row, variant) in [
+    for (kind, kernel, case, variant) in [
         ("flip", "square_fp64", "c", "kernel alone"),
         ("flip", "op_select", "i", "those in one graph"),
         ("skip", "matvec", "j", "batched"),
@@ -60,11 +59,11 @@ fn a_flipped_bit_or_a_lost_result_in_one_variant_ends_with_1_and_is_told_there()
     ] {
         let fault = format!("[[fault]]\nkind = \"{kind}\"\nafter_kernels = 0\nkernel = \"{kernel}\"\nlasting = true");
         let cuda = FakeCuda::new(&fault);
-        let (code, lines, said) = lines_of(cuda.gpumon(&["seeds", row, "--quick", "--json", "--backend", "cuda"]));
+        let (code, lines, said) = lines_of(cuda.gpumon(&["tutorials", case, "--quick", "--json", "--backend", "cuda"]));
         assert_eq!(code, Some(1), "{kernel}: {said}");
         let line = lines.iter().find(|line| line["variant"] == variant).unwrap();
         assert_eq!(line["outcome"]["verify"]["ok"], false, "{kernel}: {line}");
-        let text = stdout(&cuda.gpumon(&["seeds", row, "--quick", "--backend", "cuda"]).output().unwrap());
+        let text = stdout(&cuda.gpumon(&["tutorials", case, "--quick", "--backend", "cuda"]).output().unwrap());
         assert!(text.contains("MISMATCH: "), "{kernel}: {text}");
     }
 }
@@ -72,19 +71,19 @@ fn a_flipped_bit_or_a_lost_result_in_one_variant_ends_with_1_and_is_told_there()
 #[test]
 fn without_a_gpu_the_cpu_s_variants_run_unless_a_gpu_was_asked_for() {
     let run = |arguments: &[&str]| gpumon(arguments).env("GPUMON_LIBCUDA", "/nowhere/libcuda.so.1").output().unwrap();
-    let output = run(&["seeds", "c", "--quick"]);
+    let output = run(&["tutorials", "c", "--quick"]);
     let text = stdout(&output);
     assert_eq!(output.status.code(), Some(0), "{text}");
     assert!(text.contains("CPU one thread") && !text.contains("   GPU "), "{text}");
     assert!(text.trim_end().ends_with("is slower than a CPU that has it."), "{text}");
     assert!(stderr(&output).contains("/nowhere/libcuda.so.1"), "{}", stderr(&output));
-    assert_eq!(run(&["seeds", "c", "--backend", "cuda"]).status.code(), Some(3));
+    assert_eq!(run(&["tutorials", "c", "--backend", "cuda"]).status.code(), Some(3));
 }
 
 #[test]
-fn rows_that_are_not_there_are_answered_with_those_that_are() {
-    for (row, words) in [("k6", "did you mean 'k"), ("frobnicate", "there are a, b, c")] {
-        let output = gpumon(&["seeds", row]).output().unwrap();
+fn cases_that_are_not_there_are_answered_with_those_that_are() {
+    for (case, words) in [("k6", "did you mean 'k"), ("frobnicate", "there are a, b, c")] {
+        let output = gpumon(&["tutorials", case]).output().unwrap();
         let said = stderr(&output);
         assert_eq!((output.status.code(), said.lines().count()), (Some(2), 1), "{said}");
         assert!(said.contains(words), "{said}");
@@ -94,7 +93,7 @@ fn rows_that_are_not_there_are_answered_with_those_that_are() {
 #[test]
 fn a_gpu_that_is_lost_ends_it() {
     let cuda = FakeCuda::new("[[fault]]\nkind = \"lost\"\nafter_kernels = 40");
-    let (code, lines, _) = lines_of(cuda.gpumon(&["seeds", "d", "i", "--quick", "--json"]));
+    let (code, lines, _) = lines_of(cuda.gpumon(&["tutorials", "d", "i", "--quick", "--json"]));
     let last = lines.last().unwrap();
     assert_eq!((code, &last["found"]), (Some(1), &"failed".into()), "{last}");
     assert!(last["error"].as_str().unwrap().contains("CUDA_ERROR_DEVICE_UNAVAILABLE"), "{last}");

@@ -1,4 +1,4 @@
-//! `gpumon seeds`: tutorial benchmarks, small programs in all their variants.
+//! `gpumon tutorials`: tutorial benchmarks, small programs in all their variants.
 //!
 //! [`text`] prints them for people.
 
@@ -23,10 +23,10 @@ use crate::{
 /// verified, and its host time is compared with the time of a framework on an H200, or on 16 CPU cores of its host.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = NOTES)]
-pub(crate) struct SeedsArgs {
+pub(crate) struct TutorialsArgs {
     /// Cases to run, a to k5; by default, all
     #[arg(value_name = "CASE")]
-    rows: Vec<String>,
+    cases: Vec<String>,
 
     #[command(flatten)]
     place: WhereArgs,
@@ -42,11 +42,11 @@ pub(crate) struct SeedsArgs {
 
 const NOTES: &str = "\
 Examples:
-  gpumon seeds
+  gpumon tutorials
       Run all cases, in about two minutes.
-  gpumon seeds c f
+  gpumon tutorials c f
       Measure what copies between host and device cost.
-  gpumon seeds --json | jq -r 'select(.share_of_framework > 1) | [.row, .variant] | @tsv'
+  gpumon tutorials --json | jq -r 'select(.share_of_framework > 1) | [.row, .variant] | @tsv'
       List the variants that are slower than a framework.
 
 Environment:
@@ -55,13 +55,13 @@ Environment:
 Exit codes: 0 all results verified, 1 mismatch or error, 2 invalid argument, 3 no GPU or no driver although requested, \
 5 refused (not enough memory), 130 interrupted";
 
-pub(crate) fn run(source: &SourceArgs, args: &SeedsArgs) -> Result<(), Failure> {
+pub(crate) fn run(source: &SourceArgs, args: &TutorialsArgs) -> Result<(), Failure> {
     source.source.check()?;
-    let job = Job::Tutorials(TutorialsJob { cases: args.rows.clone(), place: args.place.place(), quick: args.quick });
+    let job = Job::Tutorials(TutorialsJob { cases: args.cases.clone(), place: args.place.place(), quick: args.quick });
     run::print(source, &job, args.place.time_limit, Text::default(), args.json)
 }
 
-/// What can stand for [`SeedsArgs::rows`].
+/// What can stand for [`TutorialsArgs::cases`].
 pub(crate) fn names() -> Vec<&'static str> {
     CASES.iter().map(|case| case.id).collect()
 }
