@@ -29,4 +29,9 @@ mod traces;
 mod turn;
 pub mod xid;
 
-pub use self::{backend::NvmlBackend, lanes::shared_queries, recorded::Recorded, source::NvmlSource};
+pub use self::{
+    backend::{FUNCTIONS, NvmlBackend},
+    lanes::shared_queries,
+    recorded::Recorded,
+    source::NvmlSource,
+};

@@ -7,9 +7,8 @@ use crate::{
     vendor::nvml::query::{Answer, Code, Value},
 };
 
-/// The highest generation of PCI Express of the device above the one with this bus id; `sys_root` is `/sys` but in tests.
-/// A root of the bus is no device,
-/// as in virtual machines.
+/// The highest generation of PCI Express of the device above the one with this bus id; `sys_root` is `/sys` but in
+/// tests. A root of the bus is no device, as in virtual machines.
 pub(in crate::vendor::nvml) fn max_generation(sys_root: &Path, bus_id: &str) -> Answer {
     // NVML's domain has eight digits where the system's has four.
     let short = bus_id.strip_prefix("0000").unwrap_or(bus_id).to_ascii_lowercase();

@@ -15,8 +15,11 @@ mod plain;
 mod processes;
 
 pub(super) use counters::{Field, Number};
-pub(in super::super) use events::{EventSet, REPORTED};
+pub(in super::super) use events::EventSet;
+pub use function::FUNCTIONS;
 pub(super) use gpm::Sample;
-pub(super) use library::{Device, Function, Library, Plain, text, version_of};
-pub(super) use plain::{RemappedRowsInfo, UnrepairableMemory};
-pub(super) use processes::{Entry, Held};
+pub(super) use instances::GpuInstance;
+pub(in super::super) use library::Library;
+pub(super) use library::{Device, Function, Plain, text, version_of};
+pub(super) use plain::{Numbers, ShortText, numbers};
+pub(super) use processes::Entry;
