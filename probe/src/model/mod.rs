@@ -36,6 +36,7 @@ pub use inventory::{Gpu, Inventory, Platform, SourceKind};
 pub use mig::{MigDevice, MigInstance, MigSample};
 pub use owner::{Ancestor, Container, ContainerRuntime, Notebook, Owner, Pod, SlurmJob};
 pub use process::{Process, ProcessKind};
+pub(crate) use reading::Absent;
 pub use reading::{Absence, Reading};
 pub use record::Record;
 pub use sample::{
