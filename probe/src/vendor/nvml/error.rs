@@ -7,7 +7,6 @@ use nvml_wrapper::error::NvmlError;
 use super::start;
 use crate::{model::Absence, vendor::DeviceError, vendor::nvml::query::Code};
 
-/// Why one reading is not there.
 pub(super) fn absence(code: Code) -> Absence {
     match code {
         Code::NOT_SUPPORTED | Code::FUNCTION_NOT_FOUND => Absence::NotSupported,
@@ -23,7 +22,6 @@ pub(super) fn is_driver_replaced(code: Code) -> bool {
     matches!(code, Code::UNINITIALIZED | Code::DRIVER_NOT_LOADED | Code::VERSION_MISMATCH)
 }
 
-/// Why a whole GPU cannot be opened.
 pub(super) fn device_error(code: Code) -> DeviceError {
     match code {
         Code::GPU_IS_LOST => DeviceError::Lost,

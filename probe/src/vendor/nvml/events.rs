@@ -11,7 +11,6 @@ use crate::vendor::{Notice, Reporter, nvml::query::Code};
 /// A GPU that was opened meanwhile is added after this time at the latest. A wait costs 70 us.
 const WAIT: Duration = Duration::from_secs(1);
 
-/// The events of all GPUs.
 pub(super) struct EventReporter {
     library: &'static raw::Library,
     set: raw::EventSet,

@@ -59,7 +59,7 @@ impl Source for NvmlSource {
         match self.answers.system(SystemQuery::DeviceCount) {
             Ok(count) if count.at(0) == Some(0) => Err(start::no_device()),
             Ok(count) => Ok(count.at(0).unwrap_or(0) as u32),
-            Err(Code::FUNCTION_NOT_FOUND) => Err(start::incomplete_library(&self.library)),
+            Err(_) if !self.answers.can_count() => Err(start::incomplete_library(&self.library)),
             Err(Code(code)) => Err(start::source_error(code)),
         }
     }

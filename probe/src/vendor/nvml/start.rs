@@ -10,7 +10,6 @@ use crate::vendor::{SourceError, nvml::query::Code};
 /// The name by which every NVIDIA driver installs its library.
 pub(super) const LIBRARY: &str = "libnvidia-ml.so.1";
 
-/// What a failed start means.
 pub(super) fn start_error(library: &str, error: &NvmlError) -> SourceError {
     match error {
         NvmlError::LibloadingError(loader) => {
@@ -67,7 +66,6 @@ pub(in crate::vendor) fn source_error(code: u32) -> SourceError {
     }
 }
 
-/// The driver runs without a GPU.
 pub(in crate::vendor) fn no_device() -> SourceError {
     SourceError::NoDevice(
         "the NVIDIA driver runs, but it sees no GPU; check `lspci | grep -i nvidia`, and in a container that it was \

@@ -6,7 +6,6 @@ use super::{
 };
 use crate::vendor::nvml::query::{Answer, Subject, Value};
 
-/// Indices of GPUs.
 pub(super) fn indices(library: &raw::Library, devices: &[raw::Device]) -> Answer {
     let index = |device: &raw::Device| library.out(&f::INDEX, *device);
     devices.iter().map(index).collect::<Result<Vec<u32>, _>>().map(numbers)

@@ -57,6 +57,11 @@ impl NvmlBackend {
         Ok(Self { library: Box::leak(Box::new(library)), gpus, sys_root: "/sys".into() })
     }
 
+    /// Whether the library has the function that counts GPUs.
+    pub(super) fn can_count(&self) -> bool {
+        self.library.find(&DEVICE_COUNT).is_ok()
+    }
+
     /// What is told only by the system stands below it.
     pub(super) fn sys_root(&self) -> &Path {
         &self.sys_root
@@ -68,7 +73,6 @@ impl NvmlBackend {
         self.device(Subject::gpu(index)).map(drop)
     }
 
-    /// Has a GPU's MIG devices looked for anew.
     pub(super) fn forget_mig_devices(&self, index: u32) {
         if let Ok(gpu) = self.gpu(index) {
             gpu.forget_mig_devices();
@@ -105,12 +109,10 @@ impl NvmlBackend {
         self.gpus.iter().for_each(Gpu::forget_answers);
     }
 
-    /// The GPU of this index, opened or not.
     fn gpu(&self, index: u32) -> Result<&Gpu, Code> {
         self.gpus.get(index as usize).ok_or(Code::INVALID_ARGUMENT)
     }
 
-    /// A GPU's or MIG device's handle.
     fn device(&self, subject: Subject) -> Result<raw::Device, Code> {
         self.gpu(subject.gpu)?.device(self.library, subject.mig)
     }

@@ -36,7 +36,6 @@ pub(super) struct Target<'a> {
 }
 
 impl<'a> Target<'a> {
-    /// Makes the call.
     pub(super) fn answer(self, query: Q) -> Answer {
         match query {
             Q::Name => self.text(&f::NAME),

@@ -6,7 +6,6 @@ use super::{
 };
 use crate::vendor::nvml::query::{Answer, SystemQuery as Q, Value};
 
-/// Makes the call.
 pub(super) fn answer(library: &raw::Library, query: Q) -> Answer {
     match query {
         Q::DriverVersion => library.system_text(&f::DRIVER_VERSION).map(Value::Text),

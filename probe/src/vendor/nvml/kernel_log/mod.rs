@@ -42,26 +42,15 @@ pub enum KernelLogError {
     /// It may not be opened.
     #[error(
         "this user may not read the kernel's log {}; run as root, grant CAP_SYSLOG, or set kernel.dmesg_restrict to 0",
-        path.display()
+        .0.display()
     )]
-    NoPermission {
-        /// What was opened.
-        path: PathBuf,
-    },
+    NoPermission(PathBuf),
     /// It is not there, as in most containers.
-    #[error("there is no kernel's log {}; start the container with --device /dev/kmsg", path.display())]
-    Missing {
-        /// What was opened.
-        path: PathBuf,
-    },
-    /// Anything else.
-    #[error("cannot read the kernel's log {}: {cause}; see whether `dmesg` can", path.display())]
-    Failed {
-        /// What was opened.
-        path: PathBuf,
-        /// What the system said.
-        cause: String,
-    },
+    #[error("there is no kernel's log {}; start the container with --device /dev/kmsg", .0.display())]
+    Missing(PathBuf),
+    /// Anything else, as the system says it.
+    #[error("cannot read the kernel's log {path}: {cause}; see whether `dmesg` can", path = .0.display(), cause = .1)]
+    Failed(PathBuf, String),
 }
 
 impl KernelLog {
@@ -158,9 +147,9 @@ fn open_file(path: &Path) -> std::io::Result<File> {
 fn failure(path: &Path, error: &std::io::Error) -> KernelLogError {
     let path = path.to_owned();
     match error.kind() {
-        ErrorKind::PermissionDenied => KernelLogError::NoPermission { path },
-        ErrorKind::NotFound => KernelLogError::Missing { path },
-        _ => KernelLogError::Failed { path, cause: error.to_string() },
+        ErrorKind::PermissionDenied => KernelLogError::NoPermission(path),
+        ErrorKind::NotFound => KernelLogError::Missing(path),
+        _ => KernelLogError::Failed(path, error.to_string()),
     }
 }
 

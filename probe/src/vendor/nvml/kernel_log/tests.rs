@@ -117,14 +117,14 @@ fn the_end_of_a_line_that_was_too_long_is_no_line() {
 fn a_log_that_cannot_be_read_says_why() {
     let folder = Folder::new("none");
     let missing = folder.0.join("kmsg");
-    assert_eq!(check(&missing), Err(KernelLogError::Missing { path: missing.clone() }));
+    assert_eq!(check(&missing), Err(KernelLogError::Missing(missing.clone())));
     let null = PathBuf::from("/dev/null");
-    assert_eq!(check(&null), Err(KernelLogError::Missing { path: null }), "as some containers have it");
+    assert_eq!(check(&null), Err(KernelLogError::Missing(null)), "as some containers have it");
     let refused = failure(&missing, &std::io::Error::from_raw_os_error(1));
-    assert_eq!(refused, KernelLogError::NoPermission { path: missing });
+    assert_eq!(refused, KernelLogError::NoPermission(missing));
     assert!(refused.to_string().contains("CAP_SYSLOG"));
     // A folder can be opened, but not read.
-    assert!(matches!(KernelLog::open(&folder.0).and_then(|mut log| log.wait()), Err(KernelLogError::Failed { .. })));
+    assert!(matches!(KernelLog::open(&folder.0).and_then(|mut log| log.wait()), Err(KernelLogError::Failed(..))));
     assert_eq!(check(&folder.pipe()), Ok(()), "and it does not wait for a writer");
     // Where this machine lets its log be read, it is taken for one.
     let real = Path::new(KERNEL_LOG);

@@ -46,13 +46,11 @@ impl Library {
         self.text_of_length::<_, TEXT>(function, |call, room, length| unsafe { call(device.0, room, length) })
     }
 
-    /// A text about one of several things.
     pub(crate) fn text_of(&self, function: &Function<TextOf>, device: Device, what: u32) -> Result<String, Code> {
         // SAFETY: as above; the room is as large as is told.
         self.text_of_length::<_, TEXT>(function, |call, room, length| unsafe { call(device.0, what, room, length) })
     }
 
-    /// A text about the machine.
     pub(crate) fn system_text(&self, function: &Function<SystemText>) -> Result<String, Code> {
         // SAFETY: the room is as large as is told.
         self.text_of_length::<_, TEXT>(function, |call, room, length| unsafe { call(room, length) })
@@ -75,7 +73,6 @@ impl Library {
         Ok(text(&room))
     }
 
-    /// One value.
     pub(crate) fn out<T: Plain>(&self, function: &Function<Out<T>>, device: Device) -> Result<T, Code> {
         self.fill(function, device, T::blank())
     }
@@ -89,31 +86,26 @@ impl Library {
         })
     }
 
-    /// Two values.
     pub(crate) fn out2<T: Plain>(&self, function: &Function<Out2<T>>, device: Device) -> Result<[T; 2], Code> {
         // SAFETY: as above.
         self.filled(function, |call, [one, two]: &mut [T; 2]| unsafe { call(device.0, one, two) })
     }
 
-    /// Three values.
     pub(crate) fn out3<T: Plain>(&self, function: &Function<Out3<T>>, device: Device) -> Result<[T; 3], Code> {
         // SAFETY: as above.
         self.filled(function, |call, [one, two, three]: &mut [T; 3]| unsafe { call(device.0, one, two, three) })
     }
 
-    /// Four values.
     pub(crate) fn out4<T: Plain>(&self, function: &Function<Out4<T>>, device: Device) -> Result<[T; 4], Code> {
         // SAFETY: as above.
         self.filled(function, |call, [a, b, c, d]: &mut [T; 4]| unsafe { call(device.0, a, b, c, d) })
     }
 
-    /// One value about one of several things.
     pub(crate) fn of<T: Plain>(&self, function: &Function<Of<T>>, device: Device, what: u32) -> Result<T, Code> {
         // SAFETY: as above.
         self.filled(function, |call, value| unsafe { call(device.0, what, value) })
     }
 
-    /// One value with two choices.
     pub(crate) fn of2<T: Plain>(
         &self,
         function: &Function<Of2<T>>,
@@ -124,7 +116,6 @@ impl Library {
         self.filled(function, |call, value| unsafe { call(device.0, one, two, value) })
     }
 
-    /// One value with three choices.
     pub(crate) fn of3<T: Plain>(
         &self,
         function: &Function<Of3<T>>,
@@ -135,7 +126,6 @@ impl Library {
         self.filled(function, |call, value| unsafe { call(device.0, one, two, three, value) })
     }
 
-    /// One value about two GPUs.
     pub(crate) fn between<T: Plain>(
         &self,
         function: &Function<Between<T>>,
@@ -146,7 +136,6 @@ impl Library {
         self.filled(function, |call, value| unsafe { call(one.0, two.0, value) })
     }
 
-    /// One value about two GPUs, with a choice.
     pub(crate) fn between_of<T: Plain>(
         &self,
         function: &Function<BetweenOf<T>>,
@@ -158,13 +147,11 @@ impl Library {
         self.filled(function, |call, value| unsafe { call(one.0, two.0, what, value) })
     }
 
-    /// One value about the machine.
     pub(crate) fn system<T: Plain>(&self, function: &Function<System<T>>) -> Result<T, Code> {
         // SAFETY: as above.
         self.filled(function, |call, value| unsafe { call(value) })
     }
 
-    /// One value about the machine, about one of several things.
     pub(crate) fn system_of<T: Plain>(&self, function: &Function<SystemOf<T>>, what: u32) -> Result<T, Code> {
         // SAFETY: as above.
         self.filled(function, |call, value| unsafe { call(what, value) })
@@ -182,7 +169,6 @@ impl Library {
         grow(room, |count, items| unsafe { call(device.0, count, items) })
     }
 
-    /// A list about one of several things.
     pub(crate) fn list_of<T: Plain>(
         &self,
         function: &Function<ListOf<T>>,

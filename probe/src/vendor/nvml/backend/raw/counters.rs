@@ -37,9 +37,7 @@ pub(crate) struct Field {
 /// A number in the type in which the driver gave it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Number {
-    /// An integer of any width.
     Whole(i128),
-    /// A measured quantity.
     Real(f64),
 }
 
@@ -125,7 +123,6 @@ impl Library {
     }
 }
 
-/// A value of NVML's union.
 fn number(kind: nvmlValueType_t, value: nvmlValue_t) -> Result<Number, Code> {
     // SAFETY: every member of the union is plain bits, and all of it was written: zeros before the call, the member
     // that `kind` names by the driver.

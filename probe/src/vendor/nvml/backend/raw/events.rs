@@ -19,7 +19,6 @@ const REPORTED: u64 = (nvmlEventTypeXidCriticalError
     | nvmlEventTypePowerSourceChange
     | nvmlEventMigConfigChange) as u64;
 
-/// An event set.
 pub(crate) struct EventSet {
     library: &'static Library,
     set: nvmlEventSet_t,
@@ -56,7 +55,6 @@ impl EventSet {
         Ok(())
     }
 
-    /// Whose events it gets, by index.
     pub(crate) fn members(&self) -> impl Iterator<Item = u32> + '_ {
         self.members.iter().map(|(_, index)| *index)
     }

@@ -77,14 +77,12 @@ impl Library {
         Ok(Self(unsafe { libloading::Library::new(path) }?))
     }
 
-    /// Looks a function up.
-    pub(super) fn find<F: Copy>(&self, function: &Function<F>) -> Result<F, Code> {
+    pub(crate) fn find<F: Copy>(&self, function: &Function<F>) -> Result<F, Code> {
         // SAFETY: whoever named the function said that it is of this type.
         let symbol = unsafe { self.0.get::<F>(function.name.to_bytes_with_nul()) };
         symbol.map(|symbol| *symbol).map_err(|_| Code::FUNCTION_NOT_FOUND)
     }
 
-    /// Makes a call that fills a value in.
     pub(super) fn filled<F: Copy, T: Plain>(
         &self,
         function: &Function<F>,
@@ -96,7 +94,6 @@ impl Library {
     }
 }
 
-/// How a call ended.
 pub(super) fn done(code: nvmlReturn_t) -> Result<(), Code> {
     if code == 0 { Ok(()) } else { Err(Code(code)) }
 }
