@@ -189,7 +189,7 @@ impl Physical {
 }
 
 fn reading<T>(value: Option<T>) -> Reading<T> {
-    value.map_or(Reading::Absent(Absence::NotSupported), Reading::Now)
+    value.ok_or(Absence::NotSupported).into()
 }
 
 /// Bytes read and written, the third and the seventh number of a disk's `stat`.

@@ -127,7 +127,7 @@ macro_rules! absent {
     };
 }
 
-pub(super) use absent;
+pub(crate) use absent;
 
 impl<T> From<Result<T, Absence>> for Reading<T> {
     fn from(result: Result<T, Absence>) -> Self {

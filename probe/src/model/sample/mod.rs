@@ -7,11 +7,9 @@ use ts_rs::TS;
 use super::{Absence, Activity, Condition, MigSample, Process, Reading, reading::absent};
 
 mod host;
-mod memory;
 mod throttle;
 
 pub use host::{CpuSample, DiskSample, HostSample, NetworkSample, RamSample};
-pub use memory::MemorySample;
 pub use throttle::ThrottleReason;
 
 /// All GPUs and the host at one moment.
@@ -136,6 +134,19 @@ pub struct Utilization {
     pub jpeg_percent: Reading<f64>,
     /// Optical flow accelerator (`nvmlDeviceGetOfaUtilization`).
     pub ofa_percent: Reading<f64>,
+}
+
+/// Device memory.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
+pub struct MemorySample {
+    /// All of it.
+    pub total_bytes: Reading<u64>,
+    /// Allocated by processes.
+    pub used_bytes: Reading<u64>,
+    /// Kept by the driver and firmware; absent where the driver counts it into `used_bytes` (before 510).
+    pub reserved_bytes: Reading<u64>,
+    /// Not allocated.
+    pub free_bytes: Reading<u64>,
 }
 
 /// Electrical power.
