@@ -25,6 +25,7 @@ mod trace;
 
 pub use activity::Activity;
 pub use board::{Board, MaxClocks, PowerLimits, Thresholds};
+pub(crate) use bus_id::sysfs_device;
 pub use bus_id::{is_same_bus_id, normal_bus_id};
 pub use condition::{Condition, ConditionKind, MemoryGrowth, Severity};
 pub use details::{

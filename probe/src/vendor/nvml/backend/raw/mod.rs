@@ -1,5 +1,4 @@
-//! The NVML calls that nvml-wrapper lacks, gets wrong, or makes dearer than they need be. The only unsafe code of the
-//! probe.
+//! The calls of NVML. The only unsafe code of the probe.
 //!
 //! [`Library`] looks up what is asked for, by the names and types in [`function`]; what an older driver does not have
 //! is [`Code::FUNCTION_NOT_FOUND`](crate::vendor::nvml::query::Code::FUNCTION_NOT_FOUND).
