@@ -17,7 +17,6 @@ const QUOTA_KIB: usize = 64 * 1024;
 pub(crate) struct Encoders {
     pub(crate) hellos: StreamEncoder,
     pub(crate) histories: StreamEncoder,
-    /// Answers over HTTP.
     pub(crate) responses: ResponseEncoder,
     /// Those with history.
     pub(crate) long_responses: ResponseEncoder,
@@ -45,14 +44,10 @@ pub(crate) struct AppState {
     pub(crate) hub: Arc<Hub>,
     /// What clients ask the collector for.
     pub(crate) sampling_interval: Arc<SamplingInterval>,
-    /// Pause and resume.
     pub(crate) control: Arc<Control>,
-    /// Runs of the workload runner.
     pub(crate) runs: Arc<Runs>,
-    /// Write what takes milliseconds.
     pub(crate) encoders: Arc<Encoders>,
     /// Whether `/metrics` tells of processes, too.
     pub(crate) process_metrics: bool,
-    /// Becomes true when the server stops.
     pub(crate) stopped: watch::Receiver<bool>,
 }

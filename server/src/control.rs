@@ -18,10 +18,8 @@ pub(crate) struct Control {
     done: watch::Sender<Order>,
 }
 
-/// What was asked for last.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Order {
-    /// Each has the next number.
     pub(crate) number: u64,
     /// `None` where there is to be a collector.
     pub(crate) pause: Option<Pause>,
@@ -53,7 +51,6 @@ impl Control {
         self.submit(Some(pause))
     }
 
-    /// Asks for a collector, and returns the order's number.
     pub(crate) fn resume(&self) -> u64 {
         self.submit(None)
     }
@@ -104,7 +101,6 @@ impl Control {
         self.done.send_replace(order);
     }
 
-    /// Waits until this order is done.
     pub(crate) async fn wait_done(&self, number: u64) {
         // It fails only where the sender is gone, and that is here.
         let _ = self.done.subscribe().wait_for(|done| done.number >= number).await;

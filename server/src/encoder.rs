@@ -27,7 +27,6 @@ use crate::peer::Who;
 /// What was written answers the same question for so long, unless something new has come.
 const REUSE_FOR: Duration = Duration::from_millis(500);
 
-/// How long a request waits for its permit.
 const QUEUE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The fastest level, which leaves a tenth of the JSON's size.

@@ -10,7 +10,6 @@ use axum::{
     response::{IntoResponse, Response},
 };
 
-/// Which host names the server answers to.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Access {
     /// On a TCP port: the machine's own loopback names.

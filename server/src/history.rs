@@ -26,7 +26,6 @@ pub(crate) struct Wanted {
 #[derive(Debug)]
 pub(crate) struct HistoryStore {
     times_ms: VecDeque<u64>,
-    /// By UUID.
     gpus: BTreeMap<String, Columns>,
     host: Columns,
 }
@@ -36,12 +35,10 @@ pub(crate) struct HistoryStore {
 struct Columns(Vec<(&'static str, VecDeque<f64>)>);
 
 impl Wanted {
-    /// What an overview shows.
     pub(crate) fn overview() -> Self {
         Self { metrics: overview().collect(), host: Vec::new() }
     }
 
-    /// All that is kept of GPUs.
     pub(crate) fn of_gpus() -> Self {
         Self { metrics: charted(GPU_FIELDS).collect(), host: Vec::new() }
     }
@@ -141,12 +138,10 @@ impl HistoryStore {
 }
 
 impl Columns {
-    /// Without any value.
     fn of<S>(fields: &'static [Field<S>], length: usize) -> Self {
         Self(charted(fields).map(|field| (field.id, std::iter::repeat_n(f64::NAN, length).collect())).collect())
     }
 
-    /// Makes room for one more value of each.
     fn extend(&mut self) {
         self.values_mut().for_each(|column| column.push_back(f64::NAN));
     }

@@ -115,7 +115,6 @@ impl Listener {
         }
     }
 
-    /// Which names it answers to.
     pub(crate) fn access(&self) -> Access {
         match self {
             Self::Tcp(_) => Access::Loopback,
@@ -123,7 +122,6 @@ impl Listener {
         }
     }
 
-    /// The next client's connection, and whose it is.
     pub(crate) async fn accept(&self) -> io::Result<(Socket, Peer)> {
         match self {
             Self::Tcp(listener) => {

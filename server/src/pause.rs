@@ -39,7 +39,6 @@ pub(crate) async fn pause(State(app): State<AppState>, query: Result<Query<Pause
     answer(&app, number).await
 }
 
-/// Answers when a collector is being started.
 pub(crate) async fn resume(State(app): State<AppState>) -> Answer {
     let number = app.control.resume();
     answer(&app, number).await

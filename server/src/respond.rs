@@ -17,16 +17,18 @@ use crate::{
     view::View,
 };
 
-/// What an answer is about.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Resource {
-    /// `/api/v1/snapshot`.
-    Snapshot { history_ms: Option<u64>, metrics: Vec<&'static str>, brief: bool },
-    /// `/api/v1/answers`.
+    Snapshot {
+        history_ms: Option<u64>,
+        metrics: Vec<&'static str>,
+        brief: bool,
+    },
     Answers,
     /// `/metrics`, with gpumon's own names or those of dcgm-exporter.
-    Metrics { dcgm: bool },
-    /// A file of the page.
+    Metrics {
+        dcgm: bool,
+    },
     Page(String),
 }
 
@@ -41,10 +43,8 @@ pub(crate) struct CacheKey {
     gzip: bool,
 }
 
-/// The content type of JSON.
 pub(crate) const JSON: &str = "application/json";
 
-/// Writes the answers.
 pub(crate) type ResponseEncoder = Encoder<CacheKey>;
 
 /// Answers with what `write` makes of what is known.
@@ -79,7 +79,6 @@ pub(crate) async fn respond(
     response
 }
 
-/// A value as JSON.
 pub(crate) fn to_json(value: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(value).expect("answers have string keys and no failing parts")
 }

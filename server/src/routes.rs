@@ -63,12 +63,10 @@ const HEADERS: [(HeaderName, &str); 5] = [
     (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
 ];
 
-/// The server answers.
 async fn healthz() -> &'static str {
     "ok\n"
 }
 
-/// Fresh samples are coming.
 async fn readyz(State(app): State<AppState>) -> Response {
     let collector = app.hub.collector();
     if app.hub.is_fresh(now_ms()) {

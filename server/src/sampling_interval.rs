@@ -13,7 +13,6 @@ use tokio::sync::watch;
 pub(crate) struct SamplingInterval {
     /// Without anybody who asks. It is never slower than this, for history and `/metrics` need it too.
     base: Duration,
-    /// How many ask for each interval.
     requested: Mutex<BTreeMap<Duration, usize>>,
     interval: watch::Sender<Duration>,
 }
@@ -28,7 +27,6 @@ impl SamplingInterval {
         self.base
     }
 
-    /// The interval now, and its changes.
     pub(crate) fn interval(&self) -> watch::Receiver<Duration> {
         self.interval.subscribe()
     }

@@ -22,7 +22,6 @@ use crate::{
 /// How much of the past there is to ask for, in seconds.
 const HISTORY_S: RangeInclusive<u64> = 1..=300;
 
-/// What a snapshot is to hold.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SnapshotQuery {
@@ -30,7 +29,6 @@ pub(crate) struct SnapshotQuery {
     history_s: Option<u64>,
     /// Of these metrics of the catalogue, separated by commas; without it, of all.
     metrics: Option<String>,
-    /// Leave out details and events.
     #[serde(default)]
     brief: bool,
 }

@@ -2,7 +2,6 @@
 
 use crate::{history::Wanted, view::View};
 
-/// What a snapshot was asked for.
 pub(crate) struct SnapshotParts {
     pub(crate) history_ms: Option<u64>,
     pub(crate) wanted: Wanted,

@@ -1,22 +1,23 @@
 //! How much of processes a client may see: what its user could read in `/proc`.
 
-use std::{borrow::Cow, fs::File, io::Read, time::Duration};
+use std::{borrow::Cow, time::Duration};
 
-use gpumon_probe::model::{Absence, Process, Reading, Sample};
-
+use gpumon_probe::{
+    bounded,
+    model::{Absence, Process, Reading, Sample},
+};
 use tokio::{sync::Mutex, task::spawn_blocking, time::Instant};
 
 use crate::peer::Peer;
 
 /// The table of mounts of a machine with thousands of containers.
-const LONGEST_MOUNTINFO: u64 = 4 << 20;
+const LONGEST_MOUNTINFO: usize = 4 << 20;
 
 /// How long it is believed to be as it was.
 const BELIEVED: Duration = Duration::from_secs(5);
 
 static PROC: ProcPrivacy = ProcPrivacy { read: Mutex::const_new(None) };
 
-/// What one client sees of processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum View {
     /// All that the collector tells.
@@ -36,7 +37,6 @@ impl View {
         }
     }
 
-    /// The sample as this view shows it.
     pub(crate) fn sample(self, sample: &Sample) -> Cow<'_, Sample> {
         match self {
             Self::Whole => Cow::Borrowed(sample),
@@ -89,10 +89,7 @@ impl ProcPrivacy {
 
 /// Whether users see only their own processes in `/proc`, or the kernel does not tell.
 fn proc_is_private() -> bool {
-    let mut text = String::new();
-    let read =
-        File::open("/proc/self/mountinfo").and_then(|file| file.take(LONGEST_MOUNTINFO).read_to_string(&mut text));
-    read.is_err() || hides_processes(&text)
+    bounded::text("/proc/self/mountinfo", LONGEST_MOUNTINFO).map_or(true, |text| hides_processes(&text))
 }
 
 /// Whether `/proc` is mounted with `hidepid` (proc(5)), as `mountinfo` has it: `ID PARENT DEV ROOT MOUNT-POINT OPTIONS

@@ -1,6 +1,8 @@
 //! Made-up GPUs for the tests of this module.
 
-use crate::model::{Absence, Activity, Board, GpuDetails, GpuSample, Health, Owner, Process, ProcessKind, Reading};
+use crate::model::{
+    Absence, Absent, Activity, Board, GpuDetails, GpuSample, Health, Owner, Process, ProcessKind, Reading,
+};
 
 pub(super) const GIB: u64 = 1 << 30;
 
@@ -25,20 +27,11 @@ pub(super) fn use_gpu(sample: &mut GpuSample, gpu_percent: f64, sm_percent: f64)
 }
 
 pub(crate) fn activity(sm_percent: f64, tensor_percent: f64) -> Activity {
-    let absent = || Reading::Absent(Absence::NotSupported);
     Activity {
         graphics_percent: Reading::Now(sm_percent),
         sm_percent: Reading::Now(sm_percent),
-        occupancy_percent: absent(),
         tensor_percent: Reading::Now(tensor_percent),
-        tensor_half_percent: absent(),
-        tensor_integer_percent: absent(),
-        tensor_double_percent: absent(),
-        fp64_percent: absent(),
-        fp32_percent: absent(),
-        fp16_percent: absent(),
-        integer_percent: absent(),
-        dram_bandwidth_percent: absent(),
+        ..Activity::absent(&Absence::NotSupported)
     }
 }
 

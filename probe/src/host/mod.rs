@@ -195,7 +195,7 @@ fn cpu_time() -> Duration {
 }
 
 fn reading<T>(value: Option<T>) -> Reading<T> {
-    value.map_or(Reading::Absent(Absence::NotSupported), Reading::Now)
+    value.ok_or(Absence::NotSupported).into()
 }
 
 /// Bytes read and written, the third and the seventh number of a disk's `stat`.

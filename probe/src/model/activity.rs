@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
-use super::Reading;
+use super::{Reading, reading::absent};
 
 /// Shares of the time since the sample before, averaged over all multiprocessors, from the hardware's own counters
 /// (NVML's GPU Performance Monitoring, on Hopper and later). `utilization.gpu_percent` says 100 as soon as one kernel
@@ -35,4 +35,10 @@ pub struct Activity {
     pub integer_percent: Reading<f64>,
     /// Bandwidth of device memory in use, of what it can do (`DRAM_BW_UTIL`).
     pub dram_bandwidth_percent: Reading<f64>,
+}
+
+absent! {
+    Activity { graphics_percent, sm_percent, occupancy_percent, tensor_percent, tensor_half_percent,
+        tensor_integer_percent, tensor_double_percent, fp64_percent, fp32_percent, fp16_percent, integer_percent,
+        dram_bandwidth_percent }
 }

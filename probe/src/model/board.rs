@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
-use super::{Absence, Reading};
+use super::{Absence, Reading, reading::absent};
 
 /// What never changes about a board; read once, when it is opened.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
@@ -79,38 +79,14 @@ pub struct Thresholds {
 impl Board {
     /// A board of which nothing is known, for one reason.
     pub fn absent(reason: &Absence) -> Self {
-        fn absent<T>(reason: &Absence) -> Reading<T> {
-            Reading::Absent(reason.clone())
-        }
-        Self {
-            serial: absent(reason),
-            part_number: absent(reason),
-            vbios_version: absent(reason),
-            architecture: absent(reason),
-            compute_capability: absent(reason),
-            cores: absent(reason),
-            memory_bus_bits: absent(reason),
-            minor_number: absent(reason),
-            numa_node: absent(reason),
-            pcie_max_generation: absent(reason),
-            pcie_max_width: absent(reason),
-            max_clocks: MaxClocks {
-                graphics_mhz: absent(reason),
-                sm_mhz: absent(reason),
-                memory_mhz: absent(reason),
-                video_mhz: absent(reason),
-            },
-            power_limits: PowerLimits {
-                default_watts: absent(reason),
-                min_watts: absent(reason),
-                max_watts: absent(reason),
-            },
-            thresholds: Thresholds {
-                shutdown_celsius: absent(reason),
-                slowdown_celsius: absent(reason),
-                memory_max_celsius: absent(reason),
-                gpu_max_celsius: absent(reason),
-            },
-        }
+        absent!(reason; Self {}; serial, part_number, vbios_version, architecture, compute_capability, cores,
+            memory_bus_bits, minor_number, numa_node, pcie_max_generation, pcie_max_width, max_clocks, power_limits,
+            thresholds)
     }
+}
+
+absent! {
+    MaxClocks { graphics_mhz, sm_mhz, memory_mhz, video_mhz }
+    PowerLimits { default_watts, min_watts, max_watts }
+    Thresholds { shutdown_celsius, slowdown_celsius, memory_max_celsius, gpu_max_celsius }
 }

@@ -1,5 +1,7 @@
 //! PCI bus ids, which everybody spells differently.
 
+use std::path::{Path, PathBuf};
+
 /// A PCI bus id in NVML's spelling (`00000000:3B:00.0`) from any that the driver uses: `0000:3b:00`, `3b:00.0`,
 /// `00000000:3B:00.0`. `None` where it is no bus id.
 pub fn normal_bus_id(text: &str) -> Option<String> {
@@ -17,6 +19,13 @@ pub fn normal_bus_id(text: &str) -> Option<String> {
     let (device, function) = last.split_once('.').unwrap_or((last, "0"));
     let (device, function) = (hex(device, 2)?, hex(function, 1)?);
     Some(format!("{domain:08X}:{bus:02X}:{device:02X}.{function:X}"))
+}
+
+/// The folder of the device with this bus id of NVML's, whose domain has eight digits where the system's has four;
+/// `sys_root` is `/sys` but in tests.
+pub(crate) fn sysfs_device(sys_root: &Path, bus_id: &str) -> PathBuf {
+    let short = bus_id.strip_prefix("0000").unwrap_or(bus_id).to_ascii_lowercase();
+    sys_root.join("bus/pci/devices").join(short)
 }
 
 /// Whether what somebody typed is the bus id of this GPU. A function is part of it, since `0:1` may mean something else.
@@ -47,5 +56,12 @@ mod tests {
         for text in ["", "1b", "1b:00", "x:1b:00.0", "0:0:1b:00.0", "GPU-1b00.0", "0001:1b:00.0", "1b:00.1"] {
             assert!(!is_same_bus_id(text, "00000000:1B:00.0"), "{text}");
         }
+    }
+
+    #[test]
+    fn the_system_writes_a_bus_id_shorter_than_nvml() {
+        let folder = |bus_id| sysfs_device(Path::new("/sys"), bus_id);
+        assert_eq!(folder("00000000:3B:00.0"), Path::new("/sys/bus/pci/devices/0000:3b:00.0"));
+        assert_eq!(folder("00010000:3B:00.0"), Path::new("/sys/bus/pci/devices/00010000:3b:00.0"));
     }
 }

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
-use super::{Absence, Reading};
+use super::{Absence, Reading, reading::absent};
 
 /// What changes slowly about one GPU. Read every ten seconds, since much of it costs more than all the rest.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
@@ -314,52 +314,20 @@ pub struct AccountedProcess {
     pub started_us: u64,
 }
 
+absent! {
+    Modes { persistence, compute, ecc, mig, accounting, display_active, confidential_compute }
+    ApplicationClocks { graphics_mhz, memory_mhz }
+    ThrottledTimes { power_seconds_total, thermal_seconds_total, sync_boost_seconds_total, board_limit_seconds_total,
+        low_utilization_seconds_total, reliability_seconds_total }
+    Ecc { volatile, aggregate, volatile_by_location, aggregate_by_location }
+    EccCounts { corrected_total, uncorrected_total }
+}
+
 impl GpuDetails {
     /// Details of which nothing is known, for one reason.
     pub fn absent(index: u32, uuid: Option<String>, at_ms: u64, reason: &Absence) -> Self {
-        fn absent<T>(reason: &Absence) -> Reading<T> {
-            Reading::Absent(reason.clone())
-        }
-        let counts = || EccCounts { corrected_total: absent(reason), uncorrected_total: absent(reason) };
-        Self {
-            index,
-            uuid,
-            at_ms,
-            modes: Modes {
-                persistence: absent(reason),
-                compute: absent(reason),
-                ecc: absent(reason),
-                mig: absent(reason),
-                accounting: absent(reason),
-                display_active: absent(reason),
-                confidential_compute: absent(reason),
-            },
-            application_clocks: ApplicationClocks { graphics_mhz: absent(reason), memory_mhz: absent(reason) },
-            requested_power_limit_watts: absent(reason),
-            throttled: ThrottledTimes {
-                power_seconds_total: absent(reason),
-                thermal_seconds_total: absent(reason),
-                sync_boost_seconds_total: absent(reason),
-                board_limit_seconds_total: absent(reason),
-                low_utilization_seconds_total: absent(reason),
-                reliability_seconds_total: absent(reason),
-            },
-            ecc: Ecc {
-                volatile: counts(),
-                aggregate: counts(),
-                volatile_by_location: absent(reason),
-                aggregate_by_location: absent(reason),
-            },
-            retired_pages: absent(reason),
-            remapped_rows: absent(reason),
-            bar1: absent(reason),
-            pcie_replays_total: absent(reason),
-            nvlinks: absent(reason),
-            fabric: absent(reason),
-            c2c_enabled: absent(reason),
-            recovery_action: absent(reason),
-            fans: absent(reason),
-            accounting: absent(reason),
-        }
+        absent!(reason; Self { index, uuid, at_ms }; modes, application_clocks, requested_power_limit_watts, throttled,
+            ecc, retired_pages, remapped_rows, bar1, pcie_replays_total, nvlinks, fabric, c2c_enabled, recovery_action,
+            fans, accounting)
     }
 }

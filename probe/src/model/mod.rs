@@ -4,6 +4,8 @@
 //! Every `at_ms` and `since_ms` is a wall-clock time in milliseconds since the Unix epoch.
 //! TypeScript's types of all this are generated from here into `static/src/wire/`.
 
+use std::time::{SystemTime, UNIX_EPOCH};
+
 mod activity;
 mod board;
 mod bus_id;
@@ -18,12 +20,12 @@ mod process;
 mod reading;
 mod record;
 mod sample;
-mod time;
 mod topology;
 mod trace;
 
 pub use activity::Activity;
 pub use board::{Board, MaxClocks, PowerLimits, Thresholds};
+pub(crate) use bus_id::sysfs_device;
 pub use bus_id::{is_same_bus_id, normal_bus_id};
 pub use condition::{Condition, ConditionKind, MemoryGrowth, Severity};
 pub use details::{
@@ -37,11 +39,16 @@ pub use mig::{MigDevice, MigInstance, MigSample};
 pub use owner::{Ancestor, Container, ContainerRuntime, Notebook, Owner, Pod, SlurmJob};
 pub use process::{Process, ProcessKind};
 pub use reading::{Absence, Reading};
+pub(crate) use reading::{Absent, absent};
 pub use record::Record;
 pub use sample::{
     Clocks, CpuSample, DiskSample, GpuSample, Health, HostSample, MemorySample, NetworkSample, NvLinks, PcieLink,
     Power, RamSample, Sample, Temperature, ThrottleReason, Utilization,
 };
-pub use time::now_ms;
 pub use topology::{GpuLink, PciPath};
 pub use trace::{Trace, TraceMetric};
+
+/// Now, in milliseconds since the Unix epoch; 0 on a machine whose clock stands before 1970.
+pub fn now_ms() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64)
+}

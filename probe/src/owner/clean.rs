@@ -20,7 +20,6 @@ pub(super) fn id(text: &str) -> String {
     clean(text, LONGEST_ID)
 }
 
-/// A command line or a path.
 pub(super) fn line(text: &str) -> String {
     clean(text, LONGEST_LINE)
 }

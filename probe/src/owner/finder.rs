@@ -91,7 +91,6 @@ impl Resolver {
         }
     }
 
-    /// Fills in what is known of a process that was asked for.
     pub(crate) fn describe(&self, process: &mut Process, fields: ProcessFields) {
         self.shared.lock().table.fill(process, fields);
     }

@@ -12,12 +12,10 @@ use crate::model::{Absence, Ancestor, Container, Owner, Pod, Reading, SlurmJob};
 /// Deeper trees exist, but what is above tells nothing more; and a loop in a `/proc` that changes must end.
 const MOST_ANCESTORS: usize = 16;
 
-/// A process whose owner is looked for.
 pub(super) struct OwnerQuery<'a> {
     pub(super) pid: u32,
     pub(super) origin: Origin,
     pub(super) user: Option<User>,
-    /// What its cgroup tells.
     pub(super) by_cgroup: &'a Reading<Owner>,
     pub(super) arguments: Option<&'a [String]>,
     /// Whether its command line is kept from view, and its notebook's path with it.
@@ -38,7 +36,6 @@ pub(super) fn by_cgroup(proc_fs: &ProcFs, pid: u32) -> Reading<Owner> {
     Reading::Now(Owner { partial: true, ..owner })
 }
 
-/// Everything that can be found of a process.
 pub(super) fn owner(proc_fs: &ProcFs, query: &OwnerQuery<'_>) -> Owner {
     let OwnerQuery { pid, origin, user, .. } = *query;
     let mut owner = Owner { partial: false, ..query.by_cgroup.value().cloned().unwrap_or_default() };

@@ -26,7 +26,6 @@ pub(super) struct ProcFs {
 pub(super) struct Origin {
     /// Its parent; 0 for the first process of a PID namespace.
     pub(super) parent: u32,
-    /// When it began.
     pub(super) birth: Birth,
 }
 

@@ -17,7 +17,6 @@ use crate::model::{Absence, Owner, Reading};
 /// What a process belongs to does not change, but for the name of its notebook. Finding out takes twenty files.
 const OWNER_REFRESH_AFTER: Duration = Duration::from_secs(30);
 
-/// Reads processes below one root.
 pub(super) struct ProcessReader {
     proc_fs: ProcFs,
     commands: CommandLines,
@@ -33,7 +32,6 @@ pub(super) struct Basics {
     pub(super) hidden: bool,
     /// The program's name, which can be cut.
     pub(super) name: String,
-    /// What its cgroup tells.
     pub(super) owner: Reading<Owner>,
 }
 

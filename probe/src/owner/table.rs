@@ -19,18 +19,14 @@ pub(super) struct Table {
     entries: HashMap<u32, Entry>,
     /// Login names by number.
     users: HashMap<u32, String>,
-    /// Whose first stage is due.
     basics_due: VecDeque<u32>,
-    /// Whose second stage is due.
     details_due: VecDeque<u32>,
 }
 
-/// One process.
 #[derive(Default)]
 struct Entry {
     /// How many GPUs list it; where that is none, it is forgotten.
     listings: u32,
-    /// When the first stage was last read.
     basics_read: Option<Instant>,
     /// `None` where there is no such process.
     basics: Option<Basics>,
@@ -41,7 +37,6 @@ struct Entry {
     details_queued: bool,
 }
 
-/// Which fields of a process are filled in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ProcessFields {
     All,
@@ -49,7 +44,6 @@ pub(crate) enum ProcessFields {
     Brief,
 }
 
-/// A process whose second stage is due.
 pub(super) struct Task {
     pub(super) pid: u32,
     pub(super) basics: Basics,
@@ -59,7 +53,6 @@ pub(super) struct Task {
 }
 
 impl Task {
-    /// Whose process it is.
     pub(super) fn uid(&self) -> Option<u32> {
         self.basics.user.map(|user| user.uid)
     }
@@ -71,12 +64,10 @@ impl Table {
         self.entries.len()
     }
 
-    /// A GPU lists this process from now on.
     pub(super) fn list(&mut self, pid: u32) {
         self.entries.entry(pid).or_default().listings += 1;
     }
 
-    /// A GPU lists these processes no longer.
     pub(super) fn unlist(&mut self, pids: &[u32]) {
         for pid in pids {
             if let Some(entry) = self.entries.get_mut(pid) {
@@ -98,12 +89,10 @@ impl Table {
         }
     }
 
-    /// Whether a first stage is due.
     pub(super) fn has_basics_due(&self) -> bool {
         !self.basics_due.is_empty()
     }
 
-    /// The next first stage.
     pub(super) fn next_basics(&mut self) -> Option<u32> {
         self.basics_due.pop_front()
     }
@@ -149,7 +138,6 @@ impl Table {
         }
     }
 
-    /// What came of a second stage.
     pub(super) fn set_details(&mut self, task: &Task, details: Details) {
         let Some(entry) = self.entries.get_mut(&task.pid) else { return };
         entry.details_queued = false;
@@ -179,7 +167,6 @@ impl Table {
             .is_none_or(|entry| entry.basics_read.is_some() && (entry.basics.is_none() || entry.details.is_some()))
     }
 
-    /// Whether the first stage is known.
     pub(super) fn has_basics(&self, pid: u32) -> bool {
         self.entries.get(&pid).is_none_or(|entry| entry.basics_read.is_some())
     }

@@ -52,7 +52,6 @@ pub(super) struct State {
     next_id: u64,
 }
 
-/// A second stage under way.
 struct Running {
     id: u64,
     uid: Option<u32>,
@@ -84,7 +83,6 @@ impl State {
         self.running.iter().any(|running| running.uid == uid)
     }
 
-    /// Gives up on threads that hang.
     fn abandon(&mut self) {
         let mut abandoned = self.running.iter().filter(|running| running.abandoned).count();
         for running in self.running.iter_mut().filter(|running| !running.abandoned && running.hangs()) {
@@ -138,7 +136,6 @@ impl Shared {
         (state, !waited.timed_out())
     }
 
-    /// The thread of the first stage.
     fn run_basics(self: Arc<Self>) {
         let mut state = self.lock();
         loop {
@@ -163,7 +160,6 @@ impl Shared {
         }
     }
 
-    /// A thread of the second stage.
     fn run_details(self: Arc<Self>) {
         let mut state = self.lock();
         loop {

@@ -33,7 +33,6 @@ const ACCEPT_RETRY: Duration = Duration::from_millis(100);
 
 const TOO_MANY_CONNECTIONS: &str = "too many connections are in use: close some, or try again later\n";
 
-/// A client's connection.
 pub(crate) type Socket = Either<TcpStream, UnixStream>;
 
 /// Serves what comes in until `stopped`, and then until the last connection has ended.

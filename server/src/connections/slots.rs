@@ -23,7 +23,6 @@ const RESERVED_DESCRIPTORS: u64 = 64;
 /// What a system without a limit of file descriptors gets.
 const DEFAULT_DESCRIPTORS: u64 = 65_536;
 
-/// The connections that are open.
 pub(crate) struct ConnectionTable {
     max: usize,
     /// Of one user, or one address where the user is not known.
@@ -48,7 +47,6 @@ struct Connection {
     is_of_others: bool,
     /// Requests that are being answered, and streams.
     busy: usize,
-    /// Whether it has sent a request before.
     has_sent_request: bool,
     idle_since: Instant,
     evicted: Arc<Notify>,
@@ -99,12 +97,10 @@ impl ConnectionTable {
         Some(Arc::new(ConnectionSlot { table: Arc::clone(self), id, evicted }))
     }
 
-    /// Everything that goes on for connections.
     pub(super) fn tasks(&self) -> &TaskTracker {
         &self.tasks
     }
 
-    /// How many connections there are.
     pub(crate) fn count(&self) -> usize {
         self.lock().connections.len()
     }
@@ -148,7 +144,6 @@ pub(crate) struct ConnectionSlot {
 }
 
 impl ConnectionSlot {
-    /// Ends when the connection has to make room.
     pub(crate) async fn evicted(&self) {
         self.evicted.notified().await;
     }

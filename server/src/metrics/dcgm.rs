@@ -3,10 +3,10 @@
 //! What gpumon does not read is left out: `DCGM_FI_PROF_GR_ENGINE_ACTIVE` and vGPU licences. So is
 //! `DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL`, whose unit is not documented. An Xid is told for as long as it is the matter.
 
-use gpumon_probe::model::{ConditionKind, GpuDetails, GpuSample, MigSample, Reading, fields::GPU_FIELDS};
+use gpumon_probe::model::{ConditionKind, GpuDetails, GpuSample, MigSample, fields::GPU_FIELDS};
 
 use super::{
-    scrape::{Scrape, Told, count},
+    scrape::{Scrape, Told, count, text},
     text::{
         Family,
         Kind::{self, Counter, Gauge},
@@ -48,7 +48,6 @@ pub(super) fn write(page: &mut Page, scrape: &Scrape<'_>) {
     }
 }
 
-/// A series for each GPU.
 fn each(scrape: &Scrape<'_>, family: &mut Family<'_>, read: impl Fn(&Told<'_>) -> Option<f64>) {
     for told in &scrape.gpus {
         family.add(labels(scrape, told, &device(told)), read(told));
@@ -70,10 +69,8 @@ fn by_instance(
             family.add(labels(scrape, told, &device), of_gpu(gpu));
         }
         for mig in devices {
-            let known = told.gpu.mig_devices.iter().find(|known| known.uuid == mig.uuid);
-            let profile = known.and_then(|known| known.profile.value()).map_or("", String::as_str);
             let id = mig.instance.gpu_instance.to_string();
-            let rest = [("GPU_I_PROFILE", profile), ("GPU_I_ID", id.as_str())];
+            let rest = [("GPU_I_PROFILE", told.profile(mig)), ("GPU_I_ID", id.as_str())];
             family.add(labels(scrape, told, &device).chain(rest), of_mig(mig));
         }
     }
@@ -86,15 +83,14 @@ fn device(told: &Told<'_>) -> String {
 
 fn labels<'a>(scrape: &Scrape<'a>, told: &'a Told<'a>, device: &'a str) -> impl Iterator<Item = Label<'a>> {
     let inventory = scrape.snapshot.inventory.as_ref();
-    let known = |reading: &'a Reading<String>| reading.value().map_or("", String::as_str);
     [
         ("gpu", told.index.as_str()),
         ("UUID", told.gpu.uuid.as_deref().unwrap_or_default()),
-        ("pci_bus_id", known(&told.gpu.pci_bus_id)),
+        ("pci_bus_id", text(&told.gpu.pci_bus_id)),
         ("device", device),
-        ("modelName", known(&told.gpu.name)),
+        ("modelName", text(&told.gpu.name)),
         ("Hostname", inventory.map_or("", |inventory| inventory.hostname.as_str())),
-        ("DCGM_FI_DRIVER_VERSION", inventory.map_or("", |inventory| known(&inventory.platform.driver_version))),
+        ("DCGM_FI_DRIVER_VERSION", inventory.map_or("", |inventory| text(&inventory.platform.driver_version))),
     ]
     .into_iter()
 }

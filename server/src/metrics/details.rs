@@ -3,7 +3,7 @@
 use gpumon_probe::model::{EccCounts, EccLocation, GpuDetails, NvLink, Reading, RecoveryAction};
 
 use super::{
-    scrape::{Scrape, count, flag, number},
+    scrape::{Scrape, count, flag, number, word},
     text::{
         Kind::{self, Counter, Gauge},
         Label, Page,
@@ -72,8 +72,8 @@ const FAMILIES: &[Family] = &[
         out(&[], it.remapped_rows.value().map(|rows| yes(rows.failed)));
     }),
     ("gpumon_gpu_recovery_needed", Gauge, "1 while the driver requests this recovery action.", |it, out| {
-        if let Some(action) = it.recovery_action.value().copied().and_then(action_word) {
-            out(&[("action", action)], Some(1.0));
+        if let Some(action) = it.recovery_action.value().filter(|action| **action != RecoveryAction::None) {
+            out(&[("action", &word(action))], Some(1.0));
         }
     }),
     ("gpumon_gpu_bar1_total_bytes", Gauge, "Size of BAR1, through which the host maps device memory.", |it, out| {
@@ -150,16 +150,6 @@ fn ecc_places(it: &GpuDetails, out: &mut Out<'_>) {
 fn links(it: &GpuDetails, out: &mut Out<'_>, read: fn(&NvLink) -> Option<f64>) {
     for link in it.nvlinks.value().into_iter().flatten() {
         out(&[("link", &link.link.to_string())], read(link));
-    }
-}
-
-fn action_word(action: RecoveryAction) -> Option<&'static str> {
-    match action {
-        RecoveryAction::None => None,
-        RecoveryAction::GpuReset => Some("gpu_reset"),
-        RecoveryAction::NodeReboot => Some("node_reboot"),
-        RecoveryAction::DrainP2p => Some("drain_p2p"),
-        RecoveryAction::DrainAndReset => Some("drain_and_reset"),
     }
 }
 

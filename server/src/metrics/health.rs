@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use gpumon_probe::model::{Condition, ConditionKind, GpuSample, Health, Platform, Reading};
+use gpumon_probe::model::{Condition, ConditionKind, GpuSample, Health, Platform};
 
 use super::{
-    scrape::{Scrape, Told, word},
+    scrape::{Scrape, Told, text, word},
     text::{Kind::Gauge, Page},
 };
 use crate::frame::CollectorState;
@@ -49,15 +49,11 @@ fn infos(page: &mut Page, scrape: &Scrape<'_>) {
 }
 
 fn ups(page: &mut Page, scrape: &Scrape<'_>) {
-    let mut each = |name, help, read: &dyn Fn(&GpuSample) -> f64| {
-        let mut family = page.family(name, Gauge, help);
-        for told in &scrape.gpus {
-            family.add(told.labels(), told.sample.map(read));
-        }
-    };
-    each("gpumon_gpu_up", "Whether the GPU responds: 0 if it is lost, not responding or cannot be opened.", &is_up);
-    each("gpumon_gpu_sample_age_seconds", "Time since the last response of the GPU.", &|sample| {
-        seconds_since(scrape, sample.at_ms)
+    let up = "Whether the GPU responds: 0 if it is lost, not responding or cannot be opened.";
+    scrape.by_gpu(page, "gpumon_gpu_up", Gauge, up, |told| told.sample.map(is_up));
+    let age = "Time since the last response of the GPU.";
+    scrape.by_gpu(page, "gpumon_gpu_sample_age_seconds", Gauge, age, |told| {
+        told.sample.map(|sample| seconds_since(scrape, sample.at_ms))
     });
     let mut state = page.family("gpumon_gpu_state_info", Gauge, "State of the GPU, in the label state; always 1.");
     for (told, sample) in sampled(scrape) {
@@ -97,8 +93,4 @@ fn is_up(sample: &GpuSample) -> f64 {
 
 fn seconds_since(scrape: &Scrape<'_>, at_ms: u64) -> f64 {
     scrape.now_ms.saturating_sub(at_ms) as f64 / 1000.0
-}
-
-fn text(reading: &Reading<String>) -> &str {
-    reading.value().map_or("", String::as_str)
 }

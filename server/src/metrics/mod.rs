@@ -1,17 +1,15 @@
 //! `/metrics`: what is known now, for Prometheus. It is written from memory, and never waits for the driver.
 //!
 //! - [`text`] is the format; [`scrape`] is what may be told of which GPU.
-//! - [`health`], [`gpu`], [`details`], [`mig`], [`processes`] and [`host`] are gpumon's own names, in base units.
+//! - [`health`], [`fields`], [`details`] and [`processes`] are gpumon's own names, in base units.
 //! - [`dcgm`] are the names of dcgm-exporter, for its dashboards.
 //!
 //! What is absent is left out. What a GPU showed before it hung, or a collector before it ended, is not told again.
 
 mod dcgm;
 mod details;
-mod gpu;
+mod fields;
 mod health;
-mod host;
-mod mig;
 mod processes;
 mod scrape;
 mod text;
@@ -98,10 +96,10 @@ fn own(snapshot: &Snapshot, with_processes: bool) -> String {
     let scrape = Scrape::new(snapshot, now_ms());
     let mut page = Page::default();
     health::write(&mut page, &scrape);
-    gpu::write(&mut page, &scrape);
+    fields::gpu(&mut page, &scrape);
     details::write(&mut page, &scrape);
-    mig::write(&mut page, &scrape);
-    host::write(&mut page, &scrape);
+    fields::mig(&mut page, &scrape);
+    fields::host(&mut page, &scrape);
     if with_processes {
         processes::write(&mut page, &scrape);
     }

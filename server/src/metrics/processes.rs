@@ -1,9 +1,9 @@
 //! Processes on the GPUs, for those who asked for them: every process makes new series, so they are few.
 
-use gpumon_probe::model::{Process, Reading};
+use gpumon_probe::model::Process;
 
 use super::{
-    scrape::{Scrape, Told, count, ratio},
+    scrape::{Scrape, Told, count, ratio, text},
     text::{Kind::Gauge, Page},
 };
 
@@ -41,8 +41,4 @@ pub(super) fn write(page: &mut Page, scrape: &Scrape<'_>) {
     }
     page.family("gpumon_processes_omitted", Gauge, "Number of processes without series because of the limit of 100.")
         .add([], scrape.sample.map(|_| omitted as f64));
-}
-
-fn text(reading: &Reading<String>) -> &str {
-    reading.value().map_or("", String::as_str)
 }

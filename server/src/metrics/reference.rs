@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, env, fmt::Write, fs, path::Path};
 use gpumon_probe::model::{GpuDetails, MigDevice, MigInstance, MigSample, Reading, ThrottleReason};
 use serde_json::json;
 
-use super::{dcgm, details, gpu, health, host, mig, processes, scrape::Scrape, tests, text::Page};
+use super::{dcgm, details, fields, health, processes, scrape::Scrape, tests, text::Page};
 use crate::frame::Snapshot;
 
 const HEAD: &str = "\
@@ -107,10 +107,10 @@ fn reference() -> String {
     ];
     let mut section = |title: &str, rows: String| write!(page, "\n## {title}\n\n{rows}").unwrap();
     section("State", table(health::write, &usual));
-    section("GPU", table(gpu::write, &usual));
+    section("GPU", table(fields::gpu, &usual));
     section("GPU: settings, errors and links", table(details::write, &[]));
-    section("MIG devices", table(mig::write, &usual));
-    section("Host", table(host::write, &usual));
+    section("MIG devices", table(fields::mig, &usual));
+    section("Host", table(fields::host, &usual));
     section("Processes", table(processes::write, &[]));
     let labels = "`gpu`, `UUID`, `pci_bus_id`, `device`, `modelName`, `Hostname`, `DCGM_FI_DRIVER_VERSION`";
     section("Names of dcgm-exporter", table(dcgm::write, &[("DCGM_FI_", labels)]));

@@ -1,16 +1,15 @@
 //! What may be told of which GPU.
 
-use gpumon_probe::model::{Gpu, GpuDetails, GpuSample, Health, Reading, Sample};
+use gpumon_probe::model::{Gpu, GpuDetails, GpuSample, Health, MigSample, Reading, Sample};
 
 use serde::Serialize;
 
-use super::text::Label;
+use super::text::{Kind, Label, Page};
 use crate::frame::Snapshot;
 
 /// Details are read every ten seconds. Older ones than this are no measurement any more.
 const DETAILS_AGE_MS: u64 = 60_000;
 
-/// One moment's knowledge.
 pub(super) struct Scrape<'a> {
     pub(super) snapshot: &'a Snapshot,
     pub(super) now_ms: u64,
@@ -28,7 +27,6 @@ pub(super) struct Told<'a> {
     pub(super) sample: Option<&'a GpuSample>,
     /// The same, of a GPU that answers.
     pub(super) readings: Option<&'a GpuSample>,
-    /// Of a GPU that answers.
     pub(super) details: Option<&'a GpuDetails>,
 }
 
@@ -47,16 +45,38 @@ impl<'a> Scrape<'a> {
         });
         Self { snapshot, now_ms, sample, gpus: gpus.collect() }
     }
-}
 
-impl<'a> Told<'a> {
-    /// The labels of every series about this GPU.
-    pub(super) fn labels(&'a self) -> [Label<'a>; 2] {
-        [("gpu", &self.index), ("uuid", self.gpu.uuid.as_deref().unwrap_or_default())]
+    pub(super) fn by_gpu(
+        &self,
+        page: &mut Page,
+        name: &str,
+        kind: Kind,
+        help: &str,
+        read: impl Fn(&Told<'_>) -> Option<f64>,
+    ) {
+        let mut family = page.family(name, kind, help);
+        for told in &self.gpus {
+            family.add(told.labels(), read(told));
+        }
     }
 }
 
-/// A number, where there is one.
+impl<'a> Told<'a> {
+    pub(super) fn labels(&'a self) -> [Label<'a>; 2] {
+        [("gpu", &self.index), ("uuid", self.gpu.uuid.as_deref().unwrap_or_default())]
+    }
+
+    /// The profile of one of its MIG devices, as far as it is known.
+    pub(super) fn profile(&self, mig: &MigSample) -> &str {
+        let known = self.gpu.mig_devices.iter().find(|known| known.uuid == mig.uuid);
+        known.map_or("", |known| text(&known.profile))
+    }
+}
+
+pub(super) fn text(reading: &Reading<String>) -> &str {
+    reading.value().map_or("", String::as_str)
+}
+
 pub(super) fn number<T: Copy + Into<f64>>(reading: &Reading<T>) -> Option<f64> {
     reading.value().map(|value| (*value).into())
 }
@@ -71,7 +91,6 @@ pub(super) fn ratio(reading: &Reading<f64>) -> Option<f64> {
     reading.value().map(|percent| percent / 100.0)
 }
 
-/// Yes is 1, no is 0.
 pub(super) fn flag(reading: &Reading<bool>) -> Option<f64> {
     reading.value().map(|yes| f64::from(u8::from(*yes)))
 }

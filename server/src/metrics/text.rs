@@ -10,7 +10,6 @@ use gpumon_probe::model::fields;
 /// What the format is called in `Content-Type`.
 pub(super) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// What a family's values are.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Kind {
     Gauge,
@@ -35,7 +34,6 @@ impl From<fields::Kind> for Kind {
     }
 }
 
-/// A page of metrics that is being written.
 #[derive(Debug, Default)]
 pub(super) struct Page {
     text: String,
@@ -53,7 +51,6 @@ pub(super) struct Family<'a> {
     has_head: bool,
 }
 
-/// A label's name and its value.
 pub(super) type Label<'a> = (&'a str, &'a str);
 
 impl Page {

@@ -17,27 +17,21 @@ use axum::{
 };
 use rustix::process::geteuid;
 
-/// The other end of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Peer {
     /// Whoever reaches the port.
     Port {
-        /// Their address.
         ip: IpAddr,
         /// Their user, where the connection comes from this machine and the kernel tells.
         uid: Option<u32>,
     },
     /// A program of this user on this machine; `None` where the kernel did not tell.
-    Socket {
-        /// Its user.
-        uid: Option<u32>,
-    },
+    Socket { uid: Option<u32> },
 }
 
 /// Who connections are counted for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Who {
-    /// A user of this machine.
     User(u32),
     /// An address, where the user is not known.
     Address(IpAddr),
@@ -46,7 +40,6 @@ pub(crate) enum Who {
 }
 
 impl Peer {
-    /// The client of a TCP connection.
     pub(crate) fn of_port(client: SocketAddr, server: Option<SocketAddr>) -> Self {
         Self::Port {
             ip: client.ip().to_canonical(),
@@ -69,7 +62,6 @@ impl Peer {
         }
     }
 
-    /// Whether it is a program of this server's own user, or of root.
     pub(crate) fn is_own(self) -> bool {
         self.uid().is_some_and(is_own_user)
     }
@@ -79,12 +71,10 @@ impl Peer {
     }
 }
 
-/// Whether it is this server's own user, or root.
 pub(crate) fn is_own_user(uid: u32) -> bool {
     uid == geteuid().as_raw() || uid == 0
 }
 
-/// Lets those through who may change what the server does.
 pub(crate) async fn may_change(Extension(peer): Extension<Peer>, request: Request, next: Next) -> Response {
     match verdict(peer, geteuid().as_raw()) {
         Ok(()) => next.run(request).await,

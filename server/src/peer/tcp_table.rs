@@ -1,29 +1,21 @@
 //! The kernel's table of TCP connections (`/proc/net/tcp`, `/proc/net/tcp6`).
 
-use std::{
-    fs::File,
-    io::Read,
-    net::{IpAddr, SocketAddr},
-};
+use std::net::{IpAddr, SocketAddr};
+
+use gpumon_probe::bounded;
 
 /// Some 50,000 connections.
-const MOST: u64 = 8 << 20;
+const MOST: usize = 8 << 20;
 
 /// The user whose program has the end `client` of a connection to `server`, both in canonical form.
 pub(super) fn uid_of(client: SocketAddr, server: SocketAddr) -> Option<u32> {
     if client.is_ipv4()
-        && let Some(uid) = find(&read("/proc/net/tcp")?, client, server)
+        && let Some(uid) = find(&bounded::text("/proc/net/tcp", MOST).ok()?, client, server)
     {
         return Some(uid);
     }
     // An IPv6 socket may carry an IPv4 connection.
-    find(&read("/proc/net/tcp6")?, mapped(client), mapped(server))
-}
-
-fn read(table: &str) -> Option<String> {
-    let mut text = String::new();
-    File::open(table).ok()?.take(MOST).read_to_string(&mut text).ok()?;
-    Some(text)
+    find(&bounded::text("/proc/net/tcp6", MOST).ok()?, mapped(client), mapped(server))
 }
 
 fn mapped(address: SocketAddr) -> SocketAddr {

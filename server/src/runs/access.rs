@@ -14,7 +14,6 @@ use crate::{app::AppState, peer::Peer};
 /// A page of another origin cannot send this header without the server's leave, which it never gets.
 pub(crate) const HEADER: &str = "x-gpumon";
 
-/// Lets those through who may start and stop runs.
 pub(crate) async fn may_run(
     State(app): State<AppState>,
     Extension(peer): Extension<Peer>,

@@ -14,7 +14,7 @@ use gpumon_workload::{
     protocol::Line,
 };
 
-use super::{Runs, routes::refusal};
+use super::{Runs, registry::Refusal};
 use crate::app::AppState;
 
 /// The run's name, which whoever announces it has made up.
@@ -22,8 +22,6 @@ const HEADER: &str = "x-gpumon-run";
 /// Of all lines together: days of progress.
 const MOST: usize = 64 << 20;
 const LONGEST_NAME: usize = 64;
-
-type Refusal = (StatusCode, String);
 
 /// Reads lines until the body ends. What has not reported its end by then is lost.
 pub(super) async fn announced(
@@ -36,7 +34,7 @@ pub(super) async fn announced(
     let name = name.ok_or_else(|| {
         bad(format!("name the run in the header X-Gpumon-Run: up to {LONGEST_NAME} letters, digits, '-' and '_'"))
     })?;
-    app.runs.announce(name).map_err(|why| refusal(&why))?;
+    app.runs.announce(name)?;
     let announcement = Announcement { runs: Arc::clone(&app.runs), name: name.to_owned() };
     let mut chunks = body.into_data_stream();
     let (mut splitter, mut received) = (LineSplitter::default(), 0);
@@ -73,7 +71,6 @@ impl Announcement {
     }
 }
 
-/// Why a line is not accepted.
 struct Refused(String);
 
 impl From<LineTooLong> for Refused {

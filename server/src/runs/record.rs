@@ -15,7 +15,6 @@ const ITEMS: usize = 512;
 /// Steps that become events: more than any catalogue has, and fewer than would push out all else that happened.
 const STEP_EVENTS: usize = 64;
 
-/// A run and all that has come of it.
 #[derive(Debug)]
 pub(crate) struct RunRecord {
     pub(crate) state: RunState,
@@ -28,7 +27,6 @@ pub(crate) struct RunRecord {
 pub(crate) enum Change {
     Began,
     Step,
-    /// Nothing that is an event.
     Other,
 }
 
@@ -80,7 +78,6 @@ impl RunRecord {
         }
     }
 
-    /// It is over.
     pub(crate) fn end(&mut self, status: RunStatus, error: Option<String>) {
         let state = &mut self.state;
         state.status = status;
@@ -89,7 +86,6 @@ impl RunRecord {
         (state.step, state.share, state.text) = (None, None, String::new());
     }
 
-    /// Why a step failed, the last of those that did.
     pub(crate) fn last_failure(&self) -> Option<String> {
         self.items.iter().rev().find_map(|item| match item {
             RunItem::Failed { id, error } => Some(format!("{id}: {error}")),
@@ -106,7 +102,6 @@ impl RunRecord {
         self.state.status == RunStatus::Running
     }
 
-    /// As events tell of it.
     pub(crate) fn as_event(&self) -> Run {
         let RunState { run, kind, title, status, step, .. } = &self.state;
         let word = |step: &RunStep| match step.phase {

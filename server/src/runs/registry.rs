@@ -7,6 +7,7 @@ use std::{
     time::Duration,
 };
 
+use axum::http::StatusCode;
 use gpumon_probe::model::{Event, EventKind, Run, RunKind, RunStatus, now_ms};
 use gpumon_workload::{
     parent::{self, End, Listener, StandardError, StopReason, StopRequest, WorkerError},
@@ -39,13 +40,11 @@ const END_TICK: Duration = Duration::from_millis(10);
 /// Of the last line of standard error.
 const LAST_LINE: usize = 1000;
 
-/// All runs of this server.
 pub(crate) struct Runs {
     settings: RunSettings,
     hub: Arc<Hub>,
     stopped: watch::Receiver<bool>,
     table: Mutex<RunTable>,
-    /// The number of the last change.
     changed: watch::Sender<u64>,
 }
 
@@ -59,26 +58,13 @@ struct RunTable {
 
 struct Entry {
     record: RunRecord,
-    /// The number of its last change.
     changed: u64,
     /// Ends it; only of those that were started here.
     stop: Option<Arc<StopRequest>>,
 }
 
-/// Why a run does not begin.
-#[derive(Debug)]
-pub(crate) enum NoRun {
-    /// Another one goes on.
-    Busy { run: String, title: String },
-    /// There is one of this name.
-    Known,
-    /// Terminals announce more than anybody could follow.
-    TooMany,
-    /// The job asks for what no job may have.
-    Unreasonable(String),
-    /// The system has no thread for it.
-    NoThread(String),
-}
+/// Why a run does not begin, as it is answered.
+pub(super) type Refusal = (StatusCode, String);
 
 impl Runs {
     pub(crate) fn new(settings: RunSettings, hub: Arc<Hub>, stopped: watch::Receiver<bool>) -> Self {
@@ -89,14 +75,14 @@ impl Runs {
         &self.settings
     }
 
-    /// Has a process do the job.
-    pub(crate) fn start(self: &Arc<Self>, job: &Job) -> Result<RunState, NoRun> {
-        let limit = limit_of(job).map_err(NoRun::Unreasonable)?;
+    pub(crate) fn start(self: &Arc<Self>, job: &Job) -> Result<RunState, Refusal> {
+        let limit = limit_of(job).map_err(|why| (StatusCode::BAD_REQUEST, why + "\n"))?;
         let stop = Arc::new(StopRequest::default());
         let mut table = self.lock();
         if let Some(busy) = table.entries.iter().find(|entry| entry.stop.is_some() && entry.record.is_running()) {
             let RunState { run, title, .. } = busy.record.state.clone();
-            return Err(NoRun::Busy { run, title });
+            let message = format!("another run is active: {title} ({run}); wait until it ends, or cancel it\n");
+            return Err((StatusCode::CONFLICT, message));
         }
         table.started += 1;
         // No two have the same name, whatever server they were started by.
@@ -112,20 +98,21 @@ impl Runs {
             listener.runs.end(&listener.name, status, why);
         };
         let thread = thread::Builder::new().name("run".to_owned()).spawn(supervision);
-        thread.map_err(|error| NoRun::NoThread(error.to_string()))?;
+        thread.map_err(|error| (StatusCode::SERVICE_UNAVAILABLE, format!("cannot start a run: {error}\n")))?;
         self.add(table, state.clone(), Some(stop));
         Ok(state)
     }
 
-    /// A terminal announces a run of this name.
-    pub(crate) fn announce(&self, name: &str) -> Result<(), NoRun> {
+    pub(crate) fn announce(&self, name: &str) -> Result<(), Refusal> {
         let table = self.lock();
         if table.entries.iter().any(|entry| entry.record.state.run == name) {
-            return Err(NoRun::Known);
+            let message = "there is a run of this name already; give each its own name\n";
+            return Err((StatusCode::CONFLICT, message.to_owned()));
         }
         let announced = table.entries.iter().filter(|entry| entry.stop.is_none() && entry.record.is_running());
         if announced.count() >= ANNOUNCED {
-            return Err(NoRun::TooMany);
+            let message = "too many runs are announced; try again when one has ended\n";
+            return Err((StatusCode::TOO_MANY_REQUESTS, message.to_owned()));
         }
         self.add(table, RunState::beginning(name.to_owned(), RunKind::Other, String::new(), false), None);
         Ok(())
@@ -163,7 +150,6 @@ impl Runs {
         });
     }
 
-    /// Whether a run has reported the code with which it ended.
     pub(crate) fn has_reported_its_end(&self, name: &str) -> bool {
         self.lock().find(name).is_some_and(|entry| entry.record.state.code.is_some())
     }
@@ -187,12 +173,10 @@ impl Runs {
         }
     }
 
-    /// The newest first.
     pub(crate) fn all(&self) -> Vec<RunState> {
         self.lock().entries.iter().rev().map(|entry| entry.record.state.clone()).collect()
     }
 
-    /// A run with all that has come of it.
     pub(crate) fn details(&self, name: &str) -> Option<RunDetails> {
         self.lock().find(name).map(|entry| entry.record.details())
     }
@@ -260,12 +244,10 @@ impl RunTable {
     }
 }
 
-/// Listens to the process of a run.
 struct RunListener {
     runs: Arc<Runs>,
     name: String,
     stop: Arc<StopRequest>,
-    /// Becomes true when the server stops.
     server_stopped: watch::Receiver<bool>,
 }
 

@@ -5,7 +5,7 @@
 use gpumon_probe::model::Absence;
 use gpumon_workload::protocol::{Check, DeviceName, Found, Outcome, Report, Times, Topic, TutorialReport, Verdict};
 
-use super::state::{RunDevice, RunItem, RunResult, reading};
+use super::state::{RunDevice, RunItem, RunResult};
 
 /// Names of things.
 pub(super) const NAME: usize = 80;
@@ -71,10 +71,10 @@ impl From<Outcome> for RunResult {
             id: clean(&outcome.id, NAME),
             device: clean(&outcome.device.name, NAME),
             dtype: outcome.dtype.to_string(),
-            device_us: reading(median(outcome.device_time), Absence::NotSupported),
-            host_us: reading(median(outcome.host_time), Absence::Unknown),
-            bytes_per_second: reading(outcome.rate.bytes_per_second, Absence::NotSupported),
-            operations_per_second: reading(outcome.rate.operations_per_second, Absence::NotSupported),
+            device_us: median(outcome.device_time).ok_or(Absence::NotSupported).into(),
+            host_us: median(outcome.host_time).ok_or(Absence::Unknown).into(),
+            bytes_per_second: outcome.rate.bytes_per_second.ok_or(Absence::NotSupported).into(),
+            operations_per_second: outcome.rate.operations_per_second.ok_or(Absence::NotSupported).into(),
             share: outcome.roofline.share,
             limit: outcome.roofline.limit.to_string(),
             // What was not checked is not verified, whatever it says of itself.

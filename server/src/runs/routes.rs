@@ -16,7 +16,7 @@ use super::{
     access,
     catalogue::Catalogue,
     external_runs,
-    registry::NoRun,
+    registry::Refusal,
     state::{RunDetails, RunState},
 };
 use crate::{app::AppState, peer};
@@ -35,8 +35,6 @@ struct RunList {
 struct Started {
     id: String,
 }
-
-type Refusal = (StatusCode, String);
 
 pub(crate) fn router(app: &AppState) -> Router<AppState> {
     let changing = Router::new()
@@ -68,7 +66,7 @@ async fn start(State(app): State<AppState>, body: Bytes) -> Response {
     };
     match app.runs.start(&job) {
         Ok(state) => (StatusCode::ACCEPTED, Json(Started { id: state.run })).into_response(),
-        Err(why) => refusal(&why).into_response(),
+        Err(refusal) => refusal.into_response(),
     }
 }
 
@@ -91,21 +89,4 @@ async fn cancel(State(app): State<AppState>, Path(run): Path<String>) -> Result<
 
 fn unknown() -> Refusal {
     (StatusCode::NOT_FOUND, "there is no such run; /api/v1/runs lists those that are known\n".to_owned())
-}
-
-pub(super) fn refusal(why: &NoRun) -> Refusal {
-    match why {
-        NoRun::Busy { run, title } => {
-            let message = format!("another run is active: {title} ({run}); wait until it ends, or cancel it\n");
-            (StatusCode::CONFLICT, message)
-        }
-        NoRun::Known => {
-            (StatusCode::CONFLICT, "there is a run of this name already; give each its own name\n".to_owned())
-        }
-        NoRun::TooMany => {
-            (StatusCode::TOO_MANY_REQUESTS, "too many runs are announced; try again when one has ended\n".to_owned())
-        }
-        NoRun::NoThread(why) => (StatusCode::SERVICE_UNAVAILABLE, format!("cannot start a run: {why}\n")),
-        NoRun::Unreasonable(why) => (StatusCode::BAD_REQUEST, format!("{why}\n")),
-    }
 }

@@ -1,6 +1,6 @@
 //! What is known of a run, as it travels.
 
-use gpumon_probe::model::{Absence, Reading, RunKind, RunStatus, now_ms};
+use gpumon_probe::model::{Reading, RunKind, RunStatus, now_ms};
 use gpumon_workload::protocol::{Phase, Topic};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -149,9 +149,4 @@ impl RunState {
             error: None,
         }
     }
-}
-
-/// A number that may not be there, as a reading.
-pub(crate) fn reading(value: Option<f64>, why: Absence) -> Reading<f64> {
-    value.map_or(Reading::Absent(why), Reading::Now)
 }

@@ -52,7 +52,6 @@ pub(crate) enum CacheKey {
     History { who: Who, change: u64, metrics: Vec<&'static str> },
 }
 
-/// Writes hellos and history.
 pub(crate) type StreamEncoder = Encoder<CacheKey>;
 
 pub(crate) async fn upgrade(
@@ -184,7 +183,6 @@ impl Client {
         Ok(())
     }
 
-    /// Sends a sample, if it is this client's turn.
     async fn send_sample(&mut self, frame: SampleFrame) -> Result<(), Disconnected> {
         if self.paused {
             self.rate_limiter.skip(frame.number);

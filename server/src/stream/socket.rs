@@ -37,10 +37,8 @@ const WRITE_BUFFER_LIMIT: usize = 4096;
 /// The name before the server's clock in a hello.
 const CLOCK: &[u8] = br#""at_ms":"#;
 
-/// The connection is over.
 pub(super) struct Disconnected;
 
-/// A client's WebSocket.
 pub(super) struct ClientSocket(WebSocketStream<TokioIo<Upgraded>>);
 
 /// The answer to a client that asks for a WebSocket, and the connection that becomes one when it is sent.

@@ -14,7 +14,6 @@ const EIGHT_BYTES: u8 = 127;
 pub(crate) struct TextFrame(Bytes);
 
 impl TextFrame {
-    /// A frame of this text.
     pub(crate) fn new(text: &str) -> Self {
         let mut frame = BytesMut::with_capacity(10 + text.len());
         put_head(&mut frame, text.len());

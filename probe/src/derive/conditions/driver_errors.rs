@@ -6,10 +6,8 @@ use crate::{
     vendor::ErrorInfo,
 };
 
-/// How long an error of a program lasts.
 const PROGRAM_ERROR_MS: u64 = 60_000;
 
-/// How long any other error lasts.
 const OTHER_ERROR_MS: u64 = 600_000;
 
 /// A GPU that reports so many codes is not better described by more.

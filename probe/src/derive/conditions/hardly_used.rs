@@ -20,7 +20,6 @@ const PART_MS: u64 = 5_000;
 /// A sample stands for the time before it, but not for as long as this: readings were absent then.
 const LONGEST_GAP_MS: u64 = 30_000;
 
-/// Averages the last minute.
 pub(super) struct HardlyUsed {
     parts: VecDeque<Part>,
     last: Option<Moment>,
@@ -97,8 +96,7 @@ impl HardlyUsed {
 impl Rule for HardlyUsed {
     fn evaluate(&mut self, view: &View<'_>) -> Option<Condition> {
         let observation = self.observe(view);
-        let (since, finding) = self.hysteresis.update(observation, view.now)?;
-        Some(finding.since(since))
+        self.hysteresis.condition(observation, view.now)
     }
 
     fn forget(&mut self) {

@@ -11,9 +11,7 @@ const UNKNOWN_DURING_MS: u64 = 60_000;
 /// What one sample shows of a condition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Observation<T> {
-    /// It is present, with this value.
     Active(T),
-    /// It is absent.
     Inactive,
     /// It counts as absent, and has this value until its end delay is over.
     Weakening(T),
@@ -21,7 +19,6 @@ pub(super) enum Observation<T> {
     Ended,
     /// It neither begins nor ends, as with a number between its two thresholds.
     Inconclusive,
-    /// The readings that it depends on are absent.
     Unknown,
 }
 
@@ -30,7 +27,6 @@ pub(super) enum Observation<T> {
 pub(super) struct Hysteresis<T> {
     begin_after_ms: u64,
     end_after_ms: u64,
-    /// Since when it has been active.
     since: Option<Moment>,
     latest: Option<T>,
     has_begun: bool,
@@ -88,7 +84,6 @@ impl<T> Hysteresis<T> {
         }
     }
 
-    /// Whether it lasts.
     pub(super) fn lasts(&self) -> bool {
         self.has_begun
     }

@@ -132,7 +132,7 @@ impl MemoryFilling {
 impl Rule for MemoryFilling {
     fn evaluate(&mut self, view: &View<'_>) -> Option<Condition> {
         let observation = self.observe(view);
-        let condition = self.hysteresis.update(observation, view.now).map(|(since, finding)| finding.since(since));
+        let condition = self.hysteresis.condition(observation, view.now);
         if condition.is_none() {
             self.free_at_begin = None;
         }
@@ -157,7 +157,6 @@ fn per_second(per_ms: f64) -> f64 {
 #[derive(Debug, Default)]
 struct Series(VecDeque<(Moment, u64)>);
 
-/// A straight line through bytes.
 struct Slope {
     per_ms: f64,
     /// The share of the changes that the line explains, 0 to 1.

@@ -58,7 +58,6 @@ pub struct ConditionTracker {
     was_lost: bool,
 }
 
-/// A rule and its latest result.
 struct RuleState {
     rule: Box<dyn Rule>,
     current: Option<Condition>,

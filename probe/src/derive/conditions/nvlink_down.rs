@@ -17,7 +17,6 @@ const BEGIN_AFTER_MS: u64 = 5_000;
 
 const END_AFTER_MS: u64 = 10_000;
 
-/// Remembers which links were up.
 pub(super) struct NvLinkDown {
     hysteresis: Hysteresis<Finding>,
     were_up: BTreeSet<u32>,
@@ -65,8 +64,7 @@ impl NvLinkDown {
 impl Rule for NvLinkDown {
     fn evaluate(&mut self, view: &View<'_>) -> Option<Condition> {
         let observation = self.observe(view);
-        let (since, finding) = self.hysteresis.update(observation, view.now)?;
-        Some(finding.since(since))
+        self.hysteresis.condition(observation, view.now)
     }
 
     /// A GPU that comes back should have the links that it had.

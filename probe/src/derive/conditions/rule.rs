@@ -16,7 +16,6 @@ pub(super) fn process_key(process: &Process) -> ProcessKey {
     (process.pid, process.started_ms.value().copied())
 }
 
-/// One kind of condition.
 pub(super) trait Rule: Send {
     /// Evaluates one sample. The condition as it is now, while it lasts.
     fn evaluate(&mut self, view: &View<'_>) -> Option<Condition>;
@@ -25,7 +24,6 @@ pub(super) trait Rule: Send {
     fn forget(&mut self);
 }
 
-/// The readings of a GPU at one tick.
 pub(super) struct View<'a> {
     pub(super) sample: &'a GpuSample,
     pub(super) board: &'a Board,
@@ -74,6 +72,13 @@ impl Finding {
     }
 }
 
+impl Hysteresis<Finding> {
+    /// Applies an observation. The condition, while it lasts.
+    pub(super) fn condition(&mut self, observation: Observation<Finding>, now: Moment) -> Option<Condition> {
+        self.update(observation, now).map(|(since, finding)| finding.since(since))
+    }
+}
+
 /// A rule without a state of its own. `observe` receives whether the condition lasts, so that it can end at another
 /// threshold than it begins.
 pub(super) struct PlainRule {
@@ -94,8 +99,7 @@ impl PlainRule {
 impl Rule for PlainRule {
     fn evaluate(&mut self, view: &View<'_>) -> Option<Condition> {
         let observation = (self.observe)(view, self.hysteresis.lasts());
-        let (since, finding) = self.hysteresis.update(observation, view.now)?;
-        Some(finding.since(since))
+        self.hysteresis.condition(observation, view.now)
     }
 
     fn forget(&mut self) {

@@ -12,7 +12,6 @@ macro_rules! with_mig {
     ($($part:ident).+, $($rest:tt)+) => { gpu!($($part).+, $($rest)+).mig(at!($($part).+)) };
 }
 
-/// An entry.
 macro_rules! gpu {
     ($($entry:tt)+) => { field!(GpuSample, "", $($entry)+) };
 }

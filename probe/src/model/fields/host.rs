@@ -3,7 +3,6 @@
 use super::{Color, Field, Kind, Limit, Unit, access::field};
 use crate::model::HostSample;
 
-/// An entry.
 macro_rules! host {
     ($($entry:tt)+) => { field!(HostSample, "host.", $($entry)+) };
 }

@@ -85,34 +85,13 @@ fn earlier<'de, T: Deserialize<'de>, A: MapAccess<'de>>(first: Key, mut map: A) 
 }
 
 /// A key of an object, as far as it tells the forms apart. No value that is an object begins with one of these.
+#[derive(Deserialize)]
+#[serde(field_identifier, rename_all = "snake_case")]
 enum Key {
     Absent,
     Value,
     AtMs,
     Other(String),
-}
-
-impl<'de> Deserialize<'de> for Key {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct KeyVisitor;
-        impl Visitor<'_> for KeyVisitor {
-            type Value = Key;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a key")
-            }
-
-            fn visit_str<E: Error>(self, key: &str) -> Result<Key, E> {
-                Ok(match key {
-                    "absent" => Key::Absent,
-                    "value" => Key::Value,
-                    "at_ms" => Key::AtMs,
-                    other => Key::Other(other.to_owned()),
-                })
-            }
-        }
-        deserializer.deserialize_identifier(KeyVisitor)
-    }
 }
 
 /// An object whose first key was taken out to look at it.

@@ -101,6 +101,34 @@ impl<T> Reading<T> {
     }
 }
 
+/// Of which nothing may be known.
+pub(crate) trait Absent {
+    /// All readings of it absent, for one reason.
+    fn absent(reason: &Absence) -> Self;
+}
+
+impl<T> Absent for Reading<T> {
+    fn absent(reason: &Absence) -> Self {
+        Self::Absent(reason.clone())
+    }
+}
+
+/// Makes structures of readings [`Absent`], by their fields; or makes one that has other fields, too.
+macro_rules! absent {
+    ($($type:ident { $($field:ident),+ })+) => {$(
+        impl $crate::model::Absent for $type {
+            fn absent(reason: &$crate::model::Absence) -> Self {
+                absent!(reason; Self {}; $($field),+)
+            }
+        }
+    )+};
+    ($reason:expr; $type:ident { $($known:ident),* }; $($field:ident),+) => {
+        $type { $($known,)* $($field: $crate::model::Absent::absent($reason)),+ }
+    };
+}
+
+pub(crate) use absent;
+
 impl<T> From<Result<T, Absence>> for Reading<T> {
     fn from(result: Result<T, Absence>) -> Self {
         result.map_or_else(Self::Absent, Self::Now)

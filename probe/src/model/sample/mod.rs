@@ -4,14 +4,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
-use super::{Absence, Activity, Condition, MigSample, Process, Reading};
+use super::{Absence, Activity, Condition, MigSample, Process, Reading, reading::absent};
 
 mod host;
-mod memory;
 mod throttle;
 
 pub use host::{CpuSample, DiskSample, HostSample, NetworkSample, RamSample};
-pub use memory::MemorySample;
 pub use throttle::ThrottleReason;
 
 /// All GPUs and the host at one moment.
@@ -138,6 +136,19 @@ pub struct Utilization {
     pub ofa_percent: Reading<f64>,
 }
 
+/// Device memory.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
+pub struct MemorySample {
+    /// All of it.
+    pub total_bytes: Reading<u64>,
+    /// Allocated by processes.
+    pub used_bytes: Reading<u64>,
+    /// Kept by the driver and firmware; absent where the driver counts it into `used_bytes` (before 510).
+    pub reserved_bytes: Reading<u64>,
+    /// Not allocated.
+    pub free_bytes: Reading<u64>,
+}
+
 /// Electrical power.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS, JsonSchema)]
 pub struct Power {
@@ -209,64 +220,22 @@ fn is_zero(count: &u32) -> bool {
     *count == 0
 }
 
+absent! {
+    Utilization { gpu_percent, memory_percent, encoder_percent, decoder_percent, jpeg_percent, ofa_percent }
+    MemorySample { total_bytes, used_bytes, reserved_bytes, free_bytes }
+    Power { draw_watts, instant_watts, average_watts, energy_joules_total, limit_watts }
+    Temperature { gpu_celsius, memory_celsius, margin_celsius }
+    Clocks { graphics_mhz, sm_mhz, memory_mhz, video_mhz }
+    PcieLink { generation, width, tx_bytes_per_second, rx_bytes_per_second }
+    NvLinks { tx_bytes_per_second, rx_bytes_per_second }
+}
+
 impl GpuSample {
     /// A GPU of which nothing is known, for one reason.
     pub fn absent(index: u32, uuid: Option<String>, at_ms: u64, health: Health, reason: &Absence) -> Self {
-        fn absent<T>(reason: &Absence) -> Reading<T> {
-            Reading::Absent(reason.clone())
-        }
-        Self {
-            index,
-            uuid,
-            at_ms,
-            health,
-            utilization: Utilization {
-                gpu_percent: absent(reason),
-                memory_percent: absent(reason),
-                encoder_percent: absent(reason),
-                decoder_percent: absent(reason),
-                jpeg_percent: absent(reason),
-                ofa_percent: absent(reason),
-            },
-            activity: absent(reason),
-            memory: MemorySample {
-                total_bytes: absent(reason),
-                used_bytes: absent(reason),
-                reserved_bytes: absent(reason),
-                free_bytes: absent(reason),
-            },
-            power: Power {
-                draw_watts: absent(reason),
-                instant_watts: absent(reason),
-                average_watts: absent(reason),
-                energy_joules_total: absent(reason),
-                limit_watts: absent(reason),
-            },
-            temperature: Temperature {
-                gpu_celsius: absent(reason),
-                memory_celsius: absent(reason),
-                margin_celsius: absent(reason),
-            },
-            clocks: Clocks {
-                graphics_mhz: absent(reason),
-                sm_mhz: absent(reason),
-                memory_mhz: absent(reason),
-                video_mhz: absent(reason),
-            },
-            performance_state: absent(reason),
-            throttle_reasons: absent(reason),
-            pcie: PcieLink {
-                generation: absent(reason),
-                width: absent(reason),
-                tx_bytes_per_second: absent(reason),
-                rx_bytes_per_second: absent(reason),
-            },
-            nvlink: NvLinks { tx_bytes_per_second: absent(reason), rx_bytes_per_second: absent(reason) },
-            fan_percent: absent(reason),
-            mig_devices: absent(reason),
-            processes: absent(reason),
-            processes_omitted: 0,
-            conditions: Vec::new(),
-        }
+        let (processes_omitted, conditions) = (0, Vec::new());
+        absent!(reason; Self { index, uuid, at_ms, health, processes_omitted, conditions }; utilization, activity, memory,
+            power, temperature, clocks, performance_state, throttle_reasons, pcie, nvlink, fan_percent, mig_devices,
+            processes)
     }
 }

@@ -27,3 +27,23 @@ pub enum ThrottleReason {
     /// A display needs a fixed clock.
     DisplayClockSetting,
 }
+
+impl ThrottleReason {
+    /// Every reason, in the order of the bits.
+    pub const ALL: [Self; 9] = [
+        Self::GpuIdle,
+        Self::ApplicationsClocksSetting,
+        Self::SwPowerCap,
+        Self::HwSlowdown,
+        Self::SyncBoost,
+        Self::SwThermalSlowdown,
+        Self::HwThermalSlowdown,
+        Self::HwPowerBrakeSlowdown,
+        Self::DisplayClockSetting,
+    ];
+
+    /// Its bit in NVML's mask.
+    pub const fn bit(self) -> u64 {
+        1 << self as u64
+    }
+}

@@ -1,11 +1,12 @@
 //! NVML's return codes in the probe's words.
 
+use std::mem::discriminant;
+
 use nvml_wrapper::error::NvmlError;
 
 use super::start;
 use crate::{model::Absence, vendor::DeviceError, vendor::nvml::query::Code};
 
-/// Why one reading is not there.
 pub(super) fn absence(code: Code) -> Absence {
     match code {
         Code::NOT_SUPPORTED | Code::FUNCTION_NOT_FOUND => Absence::NotSupported,
@@ -21,7 +22,6 @@ pub(super) fn is_driver_replaced(code: Code) -> bool {
     matches!(code, Code::UNINITIALIZED | Code::DRIVER_NOT_LOADED | Code::VERSION_MISMATCH)
 }
 
-/// Why a whole GPU cannot be opened.
 pub(super) fn device_error(code: Code) -> DeviceError {
     match code {
         Code::GPU_IS_LOST => DeviceError::Lost,
@@ -36,35 +36,12 @@ pub(in crate::vendor) fn driver_replaced(code: u32) -> DeviceError {
 }
 
 /// The `nvmlReturn_t` that an error stands for; 999 (`NVML_ERROR_UNKNOWN`) for those of the wrapper itself.
-// NVML does not return 5 any more, which is no reason to call it another code.
-#[expect(deprecated)]
 pub(super) fn code(error: &NvmlError) -> u32 {
     match error {
-        NvmlError::Uninitialized => 1,
-        NvmlError::InvalidArg => 2,
-        NvmlError::NotSupported => 3,
-        NvmlError::NoPermission => 4,
-        NvmlError::AlreadyInitialized => 5,
-        NvmlError::NotFound => 6,
-        NvmlError::InsufficientSize(_) => 7,
-        NvmlError::InsufficientPower => 8,
-        NvmlError::DriverNotLoaded => 9,
-        NvmlError::Timeout => 10,
-        NvmlError::IrqIssue => 11,
-        NvmlError::LibraryNotFound => 12,
-        NvmlError::FunctionNotFound | NvmlError::FailedToLoadSymbol(_) => 13,
-        NvmlError::CorruptedInfoROM => 14,
-        NvmlError::GpuLost => 15,
-        NvmlError::ResetRequired => 16,
-        NvmlError::OperatingSystem => 17,
-        NvmlError::LibRmVersionMismatch => 18,
-        NvmlError::InUse => 19,
-        NvmlError::InsufficientMemory => 20,
-        NvmlError::NoData => 21,
-        NvmlError::VgpuEccNotSupported => 22,
+        NvmlError::FailedToLoadSymbol(_) => Code::FUNCTION_NOT_FOUND.0,
         // The wrapper knows no name for the codes past 22 and hands them over as they are.
         NvmlError::UnexpectedVariant(code) => *code,
-        _ => 999,
+        error => (1..=22).find(|code| discriminant(&NvmlError::from(*code)) == discriminant(error)).unwrap_or(999),
     }
 }
 

@@ -5,31 +5,28 @@
 
 use std::{thread, time::Duration};
 
-use nvml_wrapper::{Nvml, error::NvmlError};
-
 use super::backend::raw;
-use crate::vendor::{Notice, Reporter};
+use crate::vendor::{Notice, Reporter, nvml::query::Code};
 
 /// A GPU that was opened meanwhile is added after this time at the latest. A wait costs 70 us.
 const WAIT: Duration = Duration::from_secs(1);
 
-/// The events of all GPUs.
 pub(super) struct EventReporter {
-    nvml: &'static Nvml,
+    library: &'static raw::Library,
     set: raw::EventSet,
 }
 
 impl EventReporter {
-    pub(super) fn new(nvml: &'static Nvml) -> Result<Self, NvmlError> {
-        Ok(Self { nvml, set: raw::EventSet::create(nvml)? })
+    pub(super) fn new(library: &'static raw::Library) -> Result<Self, Code> {
+        Ok(Self { library, set: raw::EventSet::create(library)? })
     }
 
     /// A GPU that was lost makes every wait fail, so the others go on in a new set.
     fn renew(&mut self) {
-        let Ok(mut set) = raw::EventSet::create(self.nvml) else { return };
+        let Ok(mut set) = raw::EventSet::create(self.library) else { return };
         for gpu in self.set.members() {
             // One that cannot be registered is added again when it is opened again.
-            let _ = register(self.nvml, &mut set, gpu);
+            let _ = set.add(gpu);
         }
         self.set = set;
     }
@@ -38,7 +35,7 @@ impl EventReporter {
 impl Reporter for EventReporter {
     fn add(&mut self, gpu: u32) {
         // A GPU without events has none; its samples are read all the same.
-        let _ = register(self.nvml, &mut self.set, gpu);
+        let _ = self.set.add(gpu);
     }
 
     fn wait(&mut self) -> Option<(u32, Notice)> {
@@ -50,8 +47,4 @@ impl Reporter for EventReporter {
             None
         }
     }
-}
-
-fn register(nvml: &'static Nvml, set: &mut raw::EventSet, gpu: u32) -> Result<(), NvmlError> {
-    set.add(&nvml.device_by_index(gpu)?, gpu, raw::REPORTED)
 }

@@ -10,7 +10,7 @@ use nvml_wrapper::enums::gpm::GpmMetricId;
 
 use super::{backend::Activity as Counted, error::absence, querier::Querier};
 use crate::{
-    model::{Absence, Activity, Reading, now_ms},
+    model::{Absence, Absent, Activity, Reading, absent, now_ms},
     vendor::nvml::query::Code,
 };
 
@@ -27,7 +27,6 @@ pub(super) struct GpmReadings {
     pub(super) nvlink_rx: Reading<f64>,
 }
 
-/// Remembers what came of the last two samples.
 #[derive(Default)]
 pub(super) struct GpmReader {
     latest: Option<(u64, GpmReadings)>,
@@ -76,6 +75,8 @@ impl GpmReader {
     }
 }
 
+absent! { GpmReadings { activity, pcie_tx, pcie_rx, nvlink_tx, nvlink_rx } }
+
 impl GpmReadings {
     fn new(values: Vec<Result<f64, Code>>) -> Self {
         let mut results = values.into_iter().map(|value| match value {
@@ -105,17 +106,6 @@ impl GpmReadings {
             pcie_rx: bytes(next()),
             nvlink_tx: bytes(next()),
             nvlink_rx: bytes(next()),
-        }
-    }
-
-    fn absent(reason: &Absence) -> Self {
-        let absent = || Reading::Absent(reason.clone());
-        Self {
-            activity: Reading::Absent(reason.clone()),
-            pcie_tx: absent(),
-            pcie_rx: absent(),
-            nvlink_tx: absent(),
-            nvlink_rx: absent(),
         }
     }
 

@@ -16,7 +16,6 @@ use nvml_wrapper_sys::bindings::{
 
 use crate::vendor::nvml::query::{Answer, Query as Q, Value};
 
-/// When a call is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Lane {
     /// With every sample, also with the only one of a single look.
@@ -25,13 +24,11 @@ pub(super) enum Lane {
     Paced(Duration),
     /// Once for each opening of the GPU, with the first details.
     Once,
-    /// With the details.
     Slow,
     /// With the details, but no more often than this.
     Slower(Duration),
 }
 
-/// Who reads the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reader {
     /// The model, and nvidia-smi's face.
@@ -40,7 +37,6 @@ pub(super) enum Reader {
     Smi,
 }
 
-/// A row of the table.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Call {
     pub(super) query: Q,
@@ -54,10 +50,10 @@ pub(super) struct Call {
 /// `probe/examples/call_costs.rs`).
 type Row = (Q, u32);
 
-pub(super) const MEMORY_CELSIUS: Q = Q::Field(NVML_FI_DEV_MEMORY_TEMP, 0);
-pub(super) const POWER_INSTANT: Q = Q::Field(NVML_FI_DEV_POWER_INSTANT, 0);
-pub(super) const POWER_AVERAGE: Q = Q::Field(NVML_FI_DEV_POWER_AVERAGE, 0);
-pub(super) const RECOVERY_ACTION: Q = Q::Field(NVML_FI_DEV_GET_GPU_RECOVERY_ACTION, 0);
+pub(in crate::vendor) const MEMORY_CELSIUS: Q = Q::Field(NVML_FI_DEV_MEMORY_TEMP, 0);
+pub(in crate::vendor) const POWER_INSTANT: Q = Q::Field(NVML_FI_DEV_POWER_INSTANT, 0);
+pub(in crate::vendor) const POWER_AVERAGE: Q = Q::Field(NVML_FI_DEV_POWER_AVERAGE, 0);
+pub(in crate::vendor) const RECOVERY_ACTION: Q = Q::Field(NVML_FI_DEV_GET_GPU_RECOVERY_ACTION, 0);
 
 /// `NVML_FI_DEV_NVLINK_GET_SPEED` of a link, in MB per second.
 pub(super) const fn link_speed(link: u32) -> Q {
@@ -102,7 +98,6 @@ const POWER_SCOPES: [u32; 3] = [0, 1, 2];
 /// So many of the processes that the driver accounts for are asked about.
 pub(super) const ACCOUNTED: usize = 64;
 
-/// All rows.
 pub(super) static CALLS: LazyLock<Vec<Call>> = LazyLock::new(|| {
     let rows = |lane, reader, rows: Vec<Row>| {
         rows.into_iter().map(move |(query, cost_us)| Call { query, lane, reader, cost_us })
@@ -134,7 +129,6 @@ pub fn shared_queries() -> impl Iterator<Item = (Q, u32)> {
     CALLS.iter().map(|call| (call.query, call.cost_us)).chain(others)
 }
 
-/// Who a GPU is.
 pub(super) const IDENTITY: [Q; 3] = [Q::Uuid, Q::Name, Q::BusId];
 
 fn lane_of(query: Q) -> Option<Lane> {
@@ -179,7 +173,6 @@ fn tick() -> Vec<Row> {
     ]
 }
 
-/// Who the board is.
 fn once() -> Vec<Row> {
     let mut queries = vec![
         (Q::Serial, 7),
@@ -309,7 +302,6 @@ fn slow_for_smi() -> Vec<Row> {
     queries
 }
 
-/// What an answer makes worth asking, and when.
 pub(super) fn follow_up_calls(query: Q, answer: &Answer) -> Vec<Call> {
     let call = |lane, reader, query| Call { query, lane, reader, cost_us: 0 };
     let number = answer.as_ref().ok().and_then(|value| value.at(0));

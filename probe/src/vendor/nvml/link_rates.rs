@@ -15,7 +15,6 @@ pub(super) struct NvLinkRates {
     pub(super) rx: Reading<f64>,
 }
 
-/// Remembers the counters between two readings.
 pub(super) struct LinkRateReader {
     every: Every,
     before: Option<(Instant, [f64; 2])>,

@@ -15,7 +15,6 @@ use crate::{
 /// What is asked of a MIG device once.
 const ONCE: [Q; 4] = [Q::Uuid, Q::Name, Q::MigInstance, Q::MigAttributes];
 
-/// Remembers which there are.
 pub(super) struct MigReader {
     devices: Reading<Vec<Part>>,
 }
@@ -50,7 +49,6 @@ impl MigReader {
         self.identities() != known
     }
 
-    /// What never changes about them.
     pub(super) fn identities(&self) -> Vec<MigDevice> {
         self.devices.value().into_iter().flatten().map(|part| part.identity.clone()).collect()
     }

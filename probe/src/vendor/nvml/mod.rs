@@ -10,7 +10,7 @@ pub(super) mod error;
 mod events;
 mod gpm;
 pub mod kernel_log;
-mod lanes;
+pub(super) mod lanes;
 mod link_rates;
 mod mig;
 mod paced;
@@ -29,4 +29,10 @@ mod traces;
 mod turn;
 pub mod xid;
 
-pub use self::{backend::NvmlBackend, lanes::shared_queries, recorded::Recorded, source::NvmlSource};
+pub(super) use self::to_model::ECC_LOCATIONS;
+pub use self::{
+    backend::{FUNCTIONS, NvmlBackend},
+    lanes::shared_queries,
+    recorded::Recorded,
+    source::NvmlSource,
+};

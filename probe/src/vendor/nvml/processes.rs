@@ -15,7 +15,6 @@ use crate::model::{Process, Reading, now_ms};
 /// A call for the samples costs 2 ms, and there is a new one once a second at most.
 const SAMPLES_EVERY: Duration = Duration::from_secs(1);
 
-/// Joins lists and samples.
 #[derive(Debug)]
 pub(super) struct ProcessReader {
     every: Every,

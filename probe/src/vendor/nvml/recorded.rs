@@ -20,7 +20,6 @@ pub struct Recorded {
     proc_root: PathBuf,
 }
 
-/// Those about one GPU.
 struct RecordedGpu {
     health: Health,
     answers: CachedAnswers,

@@ -4,7 +4,6 @@ use std::{fs, path::Path};
 
 use crate::bounded;
 
-/// NVIDIA's PCI vendor id.
 const NVIDIA: &str = "0x10de";
 
 /// PCI class codes of display controllers begin so: 0300 with a display, 0302 without.

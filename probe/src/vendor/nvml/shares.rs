@@ -21,7 +21,6 @@ const TIMELY_MS: u64 = 3_000;
 /// Where nothing newer than a sample from the future has come for so long, the clock was set back.
 const SILENCE_MS: u64 = 10_000;
 
-/// What the driver sampled of one process.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct DriverSample {
     pid: u32,
@@ -51,7 +50,6 @@ impl DriverSample {
     }
 }
 
-/// Remembers the newest sample of each process.
 #[derive(Debug, Default)]
 pub(super) struct Shares {
     /// The driver's time of the newest sample; 0 before there is one.
@@ -95,7 +93,6 @@ impl Shares {
         self.latest.get(&pid).copied().filter(|share| now_ms.saturating_sub(share.at_ms) < SAMPLE_LIFE_MS)
     }
 
-    /// Forgets the processes that are not these.
     pub(super) fn retain(&mut self, is_there: impl Fn(u32) -> bool) {
         self.latest.retain(|pid, _| is_there(*pid));
     }

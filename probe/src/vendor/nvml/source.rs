@@ -2,21 +2,20 @@
 
 use std::{ffi::OsString, path::Path, sync::Arc};
 
-use nvml_wrapper::{cuda_driver_version_major, cuda_driver_version_minor, error::NvmlError};
-
 use super::{
     backend::NvmlBackend,
+    cached::and_then,
     device::NvmlDevice,
-    error::{absence, code},
+    error::absence,
     events::EventReporter,
     kernel_log::KernelLog,
     runtime_pm,
-    start::{self, LIBRARY, start_error},
+    start::{self, LIBRARY},
     topology, xid,
 };
 use crate::{
-    model::{GpuLink, Platform, Reading, SourceKind},
-    vendor::nvml::query::Code,
+    model::{Absence, GpuLink, Platform, Reading, SourceKind},
+    vendor::nvml::query::{Code, QueryBackend, SystemQuery, Value},
     vendor::{Device, DeviceError, ErrorInfo, ErrorLog, Reporter, Source, SourceError},
 };
 
@@ -41,24 +40,27 @@ impl NvmlSource {
 
 impl Source for NvmlSource {
     fn platform(&self) -> Platform {
-        let nvml = self.answers.nvml;
-        let read =
-            |result: Result<String, NvmlError>| Reading::from(result.map_err(|error| absence(Code(code(&error)))));
+        let read = |query| Reading::from(self.answers.system(query).map_err(absence));
+        let text =
+            |query| and_then(read(query), |value| value.text().map(str::to_owned).ok_or(Absence::Unknown).into());
+        let cuda_version = |value: Value| {
+            let version = value.at(0).ok_or(Absence::Unknown)?;
+            Ok(format!("{}.{}", version / 1000, version % 1000 / 10))
+        };
         Platform {
             source: SourceKind::Nvml,
-            driver_version: read(nvml.sys_driver_version()),
-            nvml_version: read(nvml.sys_nvml_version()),
-            cuda_version: read(nvml.sys_cuda_driver_version().map(|version| {
-                format!("{}.{}", cuda_driver_version_major(version), cuda_driver_version_minor(version))
-            })),
+            driver_version: text(SystemQuery::DriverVersion),
+            nvml_version: text(SystemQuery::NvmlVersion),
+            cuda_version: and_then(read(SystemQuery::CudaVersion), |value| cuda_version(value).into()),
         }
     }
 
     fn device_count(&self) -> Result<u32, SourceError> {
-        match self.answers.nvml.device_count() {
-            Ok(0) => Err(start::no_device()),
-            Ok(count) => Ok(count),
-            Err(error) => Err(start_error(&self.library, &error)),
+        match self.answers.system(SystemQuery::DeviceCount) {
+            Ok(count) if count.at(0) == Some(0) => Err(start::no_device()),
+            Ok(count) => Ok(count.at(0).unwrap_or(0) as u32),
+            Err(_) if !self.answers.can_count() => Err(start::incomplete_library(&self.library)),
+            Err(Code(code)) => Err(start::source_error(code)),
         }
     }
 
@@ -71,7 +73,7 @@ impl Source for NvmlSource {
     }
 
     fn reporter(&self) -> Option<Box<dyn Reporter>> {
-        EventReporter::new(self.answers.nvml).ok().map(|reporter| Box::new(reporter) as _)
+        EventReporter::new(self.answers.library).ok().map(|reporter| Box::new(reporter) as _)
     }
 
     fn error_log(&self, path: &Path) -> Option<Box<dyn ErrorLog>> {

@@ -10,25 +10,27 @@ use crate::vendor::{SourceError, nvml::query::Code};
 /// The name by which every NVIDIA driver installs its library.
 pub(super) const LIBRARY: &str = "libnvidia-ml.so.1";
 
-/// What a failed start means.
 pub(super) fn start_error(library: &str, error: &NvmlError) -> SourceError {
-    let no_library = |cause: String| {
-        SourceError::NoLibrary(format!(
-            "cannot load NVIDIA's management library {library}: {cause}; install the NVIDIA driver's utilities, \
-             point --nvml-lib at libnvidia-ml.so.1, or try simulated GPUs with --source sim"
-        ))
-    };
     match error {
         NvmlError::LibloadingError(loader) => {
             let cause = std::error::Error::source(loader).map_or_else(|| loader.to_string(), ToString::to_string);
-            no_library(format!("{}{}", cause.trim_start_matches(&format!("{library}: ")), driver_hint()))
+            no_library(library, &format!("{}{}", cause.trim_start_matches(&format!("{library}: ")), driver_hint()))
         }
-        NvmlError::FailedToLoadSymbol(_) => {
-            let missing = "it lacks nvmlInit_v2 or nvmlDeviceGetCount_v2, so it is not NVIDIA's, or a stub, or too old";
-            no_library(missing.to_owned())
-        }
+        NvmlError::FailedToLoadSymbol(_) => incomplete_library(library),
         error => source_error(error::code(error)),
     }
+}
+
+/// A library without the functions that everything begins with.
+pub(super) fn incomplete_library(library: &str) -> SourceError {
+    no_library(library, "it lacks nvmlInit_v2 or nvmlDeviceGetCount_v2, so it is not NVIDIA's, or a stub, or too old")
+}
+
+fn no_library(library: &str, cause: &str) -> SourceError {
+    SourceError::NoLibrary(format!(
+        "cannot load NVIDIA's management library {library}: {cause}; install the NVIDIA driver's utilities, \
+         point --nvml-lib at libnvidia-ml.so.1, or try simulated GPUs with --source sim"
+    ))
 }
 
 /// Where the kernel driver runs without its library, that is worth knowing: typically a container.
@@ -64,7 +66,6 @@ pub(in crate::vendor) fn source_error(code: u32) -> SourceError {
     }
 }
 
-/// The driver runs without a GPU.
 pub(in crate::vendor) fn no_device() -> SourceError {
     SourceError::NoDevice(
         "the NVIDIA driver runs, but it sees no GPU; check `lspci | grep -i nvidia`, and in a container that it was \

@@ -10,7 +10,6 @@ use crate::{
 const NVLINK: u32 = 2;
 const OK: i128 = 0;
 
-/// Every pair of these GPUs. Those that cannot be opened are left out.
 pub(super) fn read(answers: &dyn QueryBackend, gpus: &[u32]) -> Vec<GpuLink> {
     let ends: Vec<_> = gpus.iter().filter_map(|index| End::read(answers, *index)).collect();
     let pairs = ends.iter().enumerate().flat_map(|(at, a)| ends[at + 1..].iter().map(move |b| (a, b)));
@@ -24,14 +23,12 @@ pub(super) fn read(answers: &dyn QueryBackend, gpus: &[u32]) -> Vec<GpuLink> {
         .collect()
 }
 
-/// One GPU of a pair.
 struct End {
     index: u32,
     bus_id: String,
     links: Vec<Link>,
 }
 
-/// An active `NVLink`.
 struct Link {
     remote: NvLinkRemote,
     bus_id: Option<String>,
@@ -52,7 +49,6 @@ impl End {
     }
 }
 
-/// A number about two GPUs.
 fn between(answers: &dyn QueryBackend, a: u32, query: Q) -> Reading<i128> {
     let answer = answers.about(Subject::gpu(a), query).map_err(absence);
     and_then(Reading::from(answer), |value| value.at(0).map_or(Reading::Absent(Absence::Unknown), Reading::Now))

@@ -14,7 +14,6 @@ use crate::{
     vendor::nvml::query::Value,
 };
 
-/// One buffer.
 struct Drain {
     metric: TraceMetric,
     buffer: nvmlSamplingType_t,
@@ -27,7 +26,6 @@ struct Drain {
     unit: f64,
 }
 
-/// All buffers of a GPU.
 pub(super) struct TraceReader {
     drains: [Drain; 3],
 }

@@ -25,7 +25,6 @@ pub(super) fn of_scenario(processes: &[ProcessSettings], seconds: f64, timeline:
     begun.into_iter().flat_map(|process| same(process, seconds, timeline)).collect()
 }
 
-/// All that one table stands for.
 fn same(
     process: &ProcessSettings,
     seconds: f64,

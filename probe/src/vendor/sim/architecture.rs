@@ -25,27 +25,23 @@ pub enum Architecture {
 impl Architecture {
     /// NVIDIA's word.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Pascal => "Pascal",
-            Self::Volta => "Volta",
-            Self::Turing => "Turing",
-            Self::Ampere => "Ampere",
-            Self::Ada => "Ada Lovelace",
-            Self::Hopper => "Hopper",
-            Self::Blackwell => "Blackwell",
-        }
+        self.facts().0
     }
 
     /// CUDA's compute capability of its data-centre board: major and minor number.
     pub fn compute_capability(self) -> (u8, u8) {
+        self.facts().1
+    }
+
+    fn facts(self) -> (&'static str, (u8, u8)) {
         match self {
-            Self::Pascal => (6, 0),
-            Self::Volta => (7, 0),
-            Self::Turing => (7, 5),
-            Self::Ampere => (8, 0),
-            Self::Ada => (8, 9),
-            Self::Hopper => (9, 0),
-            Self::Blackwell => (10, 0),
+            Self::Pascal => ("Pascal", (6, 0)),
+            Self::Volta => ("Volta", (7, 0)),
+            Self::Turing => ("Turing", (7, 5)),
+            Self::Ampere => ("Ampere", (8, 0)),
+            Self::Ada => ("Ada Lovelace", (8, 9)),
+            Self::Hopper => ("Hopper", (9, 0)),
+            Self::Blackwell => ("Blackwell", (10, 0)),
         }
     }
 

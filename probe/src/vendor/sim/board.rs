@@ -72,7 +72,7 @@ impl Board {
         let usable = self.usable_bytes();
         let mut processes = self.running(seconds, &load);
         let held: u64 = processes.iter().filter_map(|process| process.memory_bytes).sum();
-        let used = match self.settings.as_ref().and_then(|own| own.memory_used.as_ref()) {
+        let used = match self.set(|own| own.memory_used.as_ref()) {
             Some(curve) => (curve.at(seconds) as u64).min(usable),
             None => held.min(usable),
         };
@@ -107,9 +107,7 @@ impl Board {
             throttle_reasons: self.reasons(seconds, &load, draw),
             pcie_generation: GpuIdentity::PCIE_GENERATION,
             pcie_width: self
-                .settings
-                .as_ref()
-                .and_then(|own| own.pcie_width.as_ref())
+                .set(|own| own.pcie_width.as_ref())
                 .map_or(GpuIdentity::PCIE_WIDTH, |curve| curve.at(seconds) as u32),
             bar1_used_bytes: BAR1_USED_BYTES + BAR1_PER_PROCESS_BYTES * processes.len() as u64,
             counters: self.counters(seconds, &load),
@@ -118,14 +116,12 @@ impl Board {
         }
     }
 
-    /// Whether it is divided into MIG devices.
     pub(super) fn is_divided(&self, seconds: f64) -> bool {
         !self.divisions(seconds).is_empty()
     }
 
     fn divisions(&self, seconds: f64) -> &[MigSettings] {
-        let steps = self.settings.as_ref().and_then(|own| own.mig.as_ref());
-        steps.map_or(&[], |steps| steps.get_ref().at(seconds))
+        self.set(|own| own.mig.as_ref()).map_or(&[], |steps| steps.get_ref().at(seconds))
     }
 
     fn mig(&self, seconds: f64, processes: &[ProcessState]) -> Vec<MigState> {
@@ -144,13 +140,9 @@ impl Board {
     pub(super) fn flow(&self, seconds: f64) -> Flow {
         let load = self.load(seconds);
         let draw = self.draw(seconds, &load);
-        let counters = self.counters(seconds, &load);
         Flow {
             watts: draw.watts,
-            pcie_tx_bytes_per_second: counters.pcie_tx_bytes_per_second,
-            pcie_rx_bytes_per_second: counters.pcie_rx_bytes_per_second,
-            nvlink_tx_bytes_per_second: counters.nvlink_tx_bytes_per_second,
-            nvlink_rx_bytes_per_second: counters.nvlink_rx_bytes_per_second,
+            counters: self.counters(seconds, &load),
             throttle_reasons: self.reasons(seconds, &load, draw),
         }
     }
@@ -169,12 +161,10 @@ impl Board {
         Wear::new(&self.identity, self.settings.as_ref(), seconds, left)
     }
 
-    /// The processes on it.
     pub(super) fn processes(&self, seconds: f64) -> Vec<ProcessState> {
         self.running(seconds, &self.load(seconds))
     }
 
-    /// The processes that the driver accounts for.
     pub(super) fn accounted(&self, seconds: f64, timeline: &Timeline) -> Vec<AccountedProcess> {
         if self.processes.is_empty() {
             accounting::of_states(&self.processes(seconds), timeline)
@@ -187,9 +177,14 @@ impl Board {
         self.identity.memory_total_bytes - self.identity.memory_total_bytes / RESERVED_PART
     }
 
+    /// What the scenario sets.
+    fn set<T>(&self, pick: impl FnOnce(&GpuSettings) -> Option<&T>) -> Option<&T> {
+        self.settings.as_ref().and_then(pick)
+    }
+
     /// What the scenario says of a number at a time.
     fn said(&self, pick: fn(&GpuSettings) -> Option<&Curve<Percent>>, seconds: f64) -> Option<f64> {
-        self.settings.as_ref().and_then(pick).map(|curve| curve.at(seconds))
+        self.set(pick).map(|curve| curve.at(seconds))
     }
 
     fn counters(&self, seconds: f64, load: &Load) -> Counters {
@@ -260,7 +255,7 @@ impl Board {
         let base = limit_watts * if held { 0.175 } else { 0.112 } * (1.0 + 0.015 * ripple);
         let room = limit_watts - base;
         let demand = load.demand * limit_watts;
-        let (watts, capped) = match self.settings.as_ref().and_then(|own| own.power_watts.as_ref()) {
+        let (watts, capped) = match self.set(|own| own.power_watts.as_ref()) {
             Some(curve) => (curve.at(seconds), curve.at(seconds) >= 0.98 * limit_watts),
             None if demand > room => (limit_watts * (0.988 + 0.008 * ripple), true),
             None => (base + demand, false),
@@ -275,10 +270,8 @@ impl Board {
     }
 
     fn temperature(&self, seconds: f64) -> f64 {
-        match self.settings.as_ref().and_then(|own| own.temperature_celsius.as_ref()) {
-            Some(curve) => curve.at(seconds),
-            None => self.warmth(seconds, &thermal::CHIP),
-        }
+        let set = self.set(|own| own.temperature_celsius.as_ref());
+        set.map_or_else(|| self.warmth(seconds, &thermal::CHIP), |curve| curve.at(seconds))
     }
 
     fn warmth(&self, seconds: f64, path: &Path) -> f64 {
@@ -288,7 +281,7 @@ impl Board {
     }
 
     fn reasons(&self, seconds: f64, load: &Load, draw: Draw) -> Vec<ThrottleReason> {
-        if let Some(steps) = self.settings.as_ref().and_then(|own| own.throttle_reasons.as_ref()) {
+        if let Some(steps) = self.set(|own| own.throttle_reasons.as_ref()) {
             steps.at(seconds).clone()
         } else if draw.capped {
             vec![ThrottleReason::SwPowerCap]

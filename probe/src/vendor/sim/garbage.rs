@@ -2,7 +2,6 @@
 
 use super::{GpuState, ProcessState};
 
-/// Beyond any share.
 const PERCENT: u32 = 4_000_000;
 
 /// Puts every number of a GPU out of its range.

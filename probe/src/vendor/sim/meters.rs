@@ -4,7 +4,7 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::model::ThrottleReason;
 
-use super::World;
+use super::{Counters, World};
 
 /// The counters move once in this time, as the real one of energy does.
 const TICK_MS: u64 = 100;
@@ -55,10 +55,10 @@ impl Totals {
 
     fn add(&mut self, flow: &Flow, seconds: f64) {
         self.energy_joules += flow.watts * seconds;
-        self.pcie_tx_bytes += flow.pcie_tx_bytes_per_second * seconds;
-        self.pcie_rx_bytes += flow.pcie_rx_bytes_per_second * seconds;
-        self.nvlink_tx_bytes += flow.nvlink_tx_bytes_per_second * seconds;
-        self.nvlink_rx_bytes += flow.nvlink_rx_bytes_per_second * seconds;
+        self.pcie_tx_bytes += flow.counters.pcie_tx_bytes_per_second * seconds;
+        self.pcie_rx_bytes += flow.counters.pcie_rx_bytes_per_second * seconds;
+        self.nvlink_tx_bytes += flow.counters.nvlink_tx_bytes_per_second * seconds;
+        self.nvlink_rx_bytes += flow.counters.nvlink_rx_bytes_per_second * seconds;
         for reason in &flow.throttle_reasons {
             self.throttled_s[*reason as usize] += seconds;
         }
@@ -69,10 +69,7 @@ impl Totals {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Flow {
     pub(super) watts: f64,
-    pub(super) pcie_tx_bytes_per_second: f64,
-    pub(super) pcie_rx_bytes_per_second: f64,
-    pub(super) nvlink_tx_bytes_per_second: f64,
-    pub(super) nvlink_rx_bytes_per_second: f64,
+    pub(super) counters: Counters,
     pub(super) throttle_reasons: Vec<ThrottleReason>,
 }
 

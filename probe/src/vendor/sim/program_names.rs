@@ -4,14 +4,11 @@ use crate::model::{Notebook, Owner, Reading, SlurmJob};
 
 use super::{noise::Noise, profile::Program};
 
-/// A program and its user.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ProgramNames {
     /// What a person would call the program: its script, its module, or itself.
     pub(super) name: &'static str,
-    /// Its user's login name.
     pub(super) user: &'static str,
-    /// Its command line.
     pub(super) command: &'static str,
 }
 
@@ -31,7 +28,6 @@ const SERVER: [&str; 3] = [
 const LEAK: [&str; 2] = ["python embed_corpus.py --keep-activations", "python debug_loss.py --store-graph"];
 const NOTEBOOK: &str = "python -m ipykernel_launcher -f kernel.json";
 
-/// The program and user of the GPU that the noise belongs to.
 pub(super) fn pick(noise: Noise, program: Program) -> ProgramNames {
     let index = |purpose: &str, count: usize| (noise.stream(purpose).unit(0) * count as f64) as usize;
     let user = USERS[index(if program == Program::Notebook { "notebook user" } else { "user" }, USERS.len())];

@@ -97,7 +97,6 @@ impl Source for SimSource {
     }
 }
 
-/// What lies between two GPUs, if both are there.
 fn link(machine: &Machine, a: u32, b: u32) -> GpuLink {
     if answer(machine, a).is_err() || answer(machine, b).is_err() {
         return GpuLink { a, b, path: Reading::Absent(Absence::GpuLost), nvlinks: Reading::Absent(Absence::GpuLost) };

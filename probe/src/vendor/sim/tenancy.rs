@@ -14,7 +14,6 @@ use super::{
 const MEMORY_PER_SM: f64 = 0.4;
 
 impl Load {
-    /// An ordinary load of this utilisation.
     pub(super) fn even(gpu_percent: f64) -> Self {
         let gpu_percent = gpu_percent.min(100.0);
         Self {
@@ -26,7 +25,6 @@ impl Load {
     }
 }
 
-/// The programs of a GPU's profile.
 pub(super) fn of_profile(load: &Load, noise: Noise, gpu: u32, usable_bytes: u64) -> Vec<ProcessState> {
     let process = |tenant: &Tenant| {
         let names = program_names::pick(noise, tenant.program);
@@ -51,13 +49,11 @@ pub(super) fn of_profile(load: &Load, noise: Noise, gpu: u32, usable_bytes: u64)
     load.tenants.iter().flatten().map(process).collect()
 }
 
-/// The processes that the scenario puts on a GPU.
 pub(super) fn of_scenario(processes: &[ProcessSettings], seconds: f64) -> Vec<ProcessState> {
     let running = processes.iter().filter(|process| process.runs(seconds));
     running.flat_map(|process| same(process, seconds)).collect()
 }
 
-/// All that one table stands for.
 fn same(process: &ProcessSettings, seconds: f64) -> impl Iterator<Item = ProcessState> {
     let sm_percent = process.sm_percent(seconds);
     let memory_bytes = process.memory.as_ref().map(|curve| curve.at(seconds) as u64);

@@ -53,7 +53,6 @@ impl Gpu {
         lock(&self.remembered).retain(|(mig, _), _| mig.is_none());
     }
 
-    /// Forgets what it said.
     pub(super) fn forget_answers(&self) {
         lock(&self.remembered).clear();
     }

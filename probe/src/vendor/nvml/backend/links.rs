@@ -1,15 +1,14 @@
 //! What lies between two GPUs, and which CPUs and NUMA nodes are near.
 
 use super::{
-    raw::{self, function as f},
+    raw::{self, function as f, numbers},
     subject::Target,
 };
-use crate::vendor::nvml::query::{Answer, Code, Subject, Value};
+use crate::vendor::nvml::query::{Answer, Subject, Value};
 
-/// Indices of GPUs.
 pub(super) fn indices(library: &raw::Library, devices: &[raw::Device]) -> Answer {
-    let index = |device: &raw::Device| library.out(&f::INDEX, *device).map(i128::from);
-    devices.iter().map(index).collect::<Result<_, _>>().map(Value::Numbers)
+    let index = |device: &raw::Device| library.out(&f::INDEX, *device);
+    devices.iter().map(index).collect::<Result<Vec<u32>, _>>().map(numbers)
 }
 
 pub(super) fn nearest_gpus(target: Target<'_>, level: u32) -> Answer {
@@ -24,9 +23,4 @@ pub(super) fn common_ancestor(target: Target<'_>, other: u32) -> Answer {
 pub(super) fn p2p_status(target: Target<'_>, other: u32, capability: u32) -> Answer {
     let other = target.backend.device(Subject::gpu(other))?;
     target.library().between_of(&f::P2P_STATUS, target.device, other, capability).map(Value::number)
-}
-
-/// A set, as the words that it is made of.
-pub(super) fn words(words: Result<Vec<u64>, Code>) -> Answer {
-    Ok(Value::Numbers(words?.into_iter().map(i128::from).collect()))
 }

@@ -8,7 +8,6 @@ mod gpm;
 mod gpu;
 mod instances;
 mod links;
-mod numbers;
 mod pcie_port;
 mod processes;
 #[allow(unsafe_code)]
@@ -18,13 +17,15 @@ mod system;
 
 use std::{
     ffi::OsString,
+    mem,
     path::{Path, PathBuf},
 };
 
 use nvml_wrapper::{Nvml, error::NvmlError};
 
 pub(super) use self::gpm::Activity;
-use self::{gpu::Gpu, subject::Target};
+pub use self::raw::FUNCTIONS;
+use self::{gpu::Gpu, raw::function::DEVICE_COUNT, subject::Target};
 use super::start::{LIBRARY, start_error};
 use crate::{
     vendor::SourceError,
@@ -33,8 +34,7 @@ use crate::{
 
 /// The driver, ready to be asked by any thread.
 pub struct NvmlBackend {
-    pub(super) nvml: &'static Nvml,
-    library: &'static raw::Library,
+    pub(super) library: &'static raw::Library,
     gpus: Vec<Gpu>,
     sys_root: PathBuf,
 }
@@ -47,18 +47,19 @@ impl NvmlBackend {
     /// error here: [`SystemQuery::DeviceCount`] says so.
     pub fn open(path: Option<OsString>) -> Result<Self, SourceError> {
         let path = path.unwrap_or_else(|| LIBRARY.into());
-        let open = || -> Result<_, NvmlError> {
-            let nvml = Nvml::builder().lib_path(&path).init()?;
-            Ok((nvml, raw::Library::open(&path)?))
+        let open = || -> Result<raw::Library, NvmlError> {
+            // Dropping it would close the library.
+            mem::forget(Nvml::builder().lib_path(&path).init()?);
+            raw::Library::open(&path)
         };
-        let (nvml, library) = open().map_err(|error| start_error(&path.to_string_lossy(), &error))?;
-        let gpus = (0..nvml.device_count().unwrap_or(0)).map(Gpu::new).collect();
-        Ok(Self {
-            nvml: Box::leak(Box::new(nvml)),
-            library: Box::leak(Box::new(library)),
-            gpus,
-            sys_root: "/sys".into(),
-        })
+        let library = open().map_err(|error| start_error(&path.to_string_lossy(), &error))?;
+        let gpus = (0..library.system(&DEVICE_COUNT).unwrap_or(0)).map(Gpu::new).collect();
+        Ok(Self { library: Box::leak(Box::new(library)), gpus, sys_root: "/sys".into() })
+    }
+
+    /// Whether the library has the function that counts GPUs.
+    pub(super) fn can_count(&self) -> bool {
+        self.library.find(&DEVICE_COUNT).is_ok()
     }
 
     /// What is told only by the system stands below it.
@@ -72,7 +73,6 @@ impl NvmlBackend {
         self.device(Subject::gpu(index)).map(drop)
     }
 
-    /// Has a GPU's MIG devices looked for anew.
     pub(super) fn forget_mig_devices(&self, index: u32) {
         if let Ok(gpu) = self.gpu(index) {
             gpu.forget_mig_devices();
@@ -109,12 +109,10 @@ impl NvmlBackend {
         self.gpus.iter().for_each(Gpu::forget_answers);
     }
 
-    /// The GPU of this index, opened or not.
     fn gpu(&self, index: u32) -> Result<&Gpu, Code> {
         self.gpus.get(index as usize).ok_or(Code::INVALID_ARGUMENT)
     }
 
-    /// A GPU's or MIG device's handle.
     fn device(&self, subject: Subject) -> Result<raw::Device, Code> {
         self.gpu(subject.gpu)?.device(self.library, subject.mig)
     }

@@ -4,17 +4,15 @@ use std::path::Path;
 
 use crate::{
     bounded,
+    model::sysfs_device,
     vendor::nvml::query::{Answer, Code, Value},
 };
 
-/// The highest generation of PCI Express of the device above the one with this bus id; `sys_root` is `/sys` but in tests.
-/// A root of the bus is no device,
-/// as in virtual machines.
+/// The highest generation of PCI Express of the device above the one with this bus id; `sys_root` is `/sys` but in
+/// tests. A root of the bus is no device, as in virtual machines.
 pub(in crate::vendor::nvml) fn max_generation(sys_root: &Path, bus_id: &str) -> Answer {
-    // NVML's domain has eight digits where the system's has four.
-    let short = bus_id.strip_prefix("0000").unwrap_or(bus_id).to_ascii_lowercase();
     // The entry is a link to the device's place in the tree.
-    let place = sys_root.join("bus/pci/devices").join(short).canonicalize().map_err(|_| Code::NOT_SUPPORTED)?;
+    let place = sysfs_device(sys_root, bus_id).canonicalize().map_err(|_| Code::NOT_SUPPORTED)?;
     let port = place.parent().ok_or(Code::NOT_SUPPORTED)?;
     let speed = bounded::text(port.join("max_link_speed"), bounded::VALUE).map_err(|_| Code::NOT_SUPPORTED)?;
     generation(&speed).map(Value::number).ok_or(Code::NOT_SUPPORTED)

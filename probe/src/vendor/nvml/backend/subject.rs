@@ -1,21 +1,13 @@
 //! What each query about a GPU asks the library.
 
-use std::ffi::c_int;
-
-use nvml_wrapper::{Device as Wrapped, error::NvmlError};
-use nvml_wrapper_sys::bindings::{
-    nvmlGpuFabricInfo_v2_t, nvmlGpuFabricInfo_v3_t, nvmlNvLinkInfo_v2_t, nvmlPciInfoExt_v1_t,
-};
+use nvml_wrapper_sys::bindings as sys;
 
 use super::{
-    super::error,
-    NvmlBackend, instances, links,
-    numbers::Numbers,
-    pcie_port, processes,
+    NvmlBackend, instances, links, pcie_port, processes,
     raw::{
-        self, Device, Function, Number, Plain,
+        self, Device, Function, Number, Numbers, Plain, ShortText,
         function::{self as f, List, ListOf, Of, Of2, Of3, Out, Out2, Out3, Out4, Text, TextOf},
-        text,
+        numbers, text,
     },
 };
 use crate::vendor::nvml::query::{Answer, Code, Query as Q, Subject, Value};
@@ -44,28 +36,28 @@ pub(super) struct Target<'a> {
 }
 
 impl<'a> Target<'a> {
-    /// Makes the call.
     pub(super) fn answer(self, query: Q) -> Answer {
         match query {
             Q::Name => self.text(&f::NAME),
             Q::Uuid => self.text(&f::UUID),
             Q::Serial => self.text(&f::SERIAL),
-            Q::BusId => Ok(Value::Text(text(&self.library().out(&f::PCI_INFO, self.device)?.busId))),
-            Q::PciInfo => self.pci_info(),
+            Q::BusId => self.bus_id().map(Value::Text),
+            // An older library knows no classes.
+            Q::PciInfo => older(self.out(&f::PCI_INFO_EXT), || self.out(&f::PCI_INFO)),
             Q::Brand => self.out(&f::BRAND),
             Q::Architecture => self.out(&f::ARCHITECTURE),
-            Q::ComputeCapability => self.out2::<c_int, c_int>(&f::COMPUTE_CAPABILITY),
-            Q::NumGpuCores => self.wrapped(Wrapped::num_cores),
-            Q::MemoryBusWidth => self.wrapped(Wrapped::memory_bus_width),
-            Q::MinorNumber => self.wrapped(Wrapped::minor_number),
+            Q::ComputeCapability => self.out2(&f::COMPUTE_CAPABILITY),
+            Q::NumGpuCores => self.out(&f::NUM_GPU_CORES),
+            Q::MemoryBusWidth => self.out(&f::MEMORY_BUS_WIDTH),
+            Q::MinorNumber => self.out(&f::MINOR_NUMBER),
             Q::MultiGpuBoard => self.out(&f::MULTI_GPU_BOARD),
-            Q::BoardId => self.wrapped(Wrapped::board_id),
+            Q::BoardId => self.out(&f::BOARD_ID),
             Q::BoardPartNumber => self.text(&f::BOARD_PART_NUMBER),
             // No library exports it: nvidia-smi finds it in a table that has no documentation.
             Q::GpuPartNumber => Err(Code::FUNCTION_NOT_FOUND),
             Q::ModuleId => self.out(&f::MODULE_ID),
             Q::Pdi => self.out(&f::PDI),
-            Q::Hostname => Ok(Value::Text(text(&self.library().out(&f::HOSTNAME, self.device)?))),
+            Q::Hostname => self.short_text(&f::HOSTNAME),
             Q::PlatformInfo => self.out(&f::PLATFORM_INFO),
             Q::VbiosVersion => self.text(&f::VBIOS_VERSION),
             Q::InforomImageVersion => self.text(&f::INFOROM_IMAGE_VERSION),
@@ -74,7 +66,7 @@ impl<'a> Target<'a> {
                 self.library().check(&f::VALIDATE_INFOROM, self.device).map(|()| Value::Numbers(Vec::new()))
             }
             Q::LastBbxFlush => self.out2(&f::LAST_BBX_FLUSH),
-            Q::GspFirmwareVersion => Ok(Value::Text(text(&self.library().out(&f::GSP_FIRMWARE_VERSION, self.device)?))),
+            Q::GspFirmwareVersion => self.short_text(&f::GSP_FIRMWARE_VERSION),
             Q::GspFirmwareMode => self.out2(&f::GSP_FIRMWARE_MODE),
 
             Q::DisplayMode => self.out(&f::DISPLAY_MODE),
@@ -82,13 +74,13 @@ impl<'a> Target<'a> {
             Q::PersistenceMode => self.out(&f::PERSISTENCE_MODE),
             Q::AddressingMode => self.out(&f::ADDRESSING_MODE),
             Q::ComputeMode => self.out(&f::COMPUTE_MODE),
-            Q::MigMode => self.wrapped(Wrapped::mig_mode),
+            Q::MigMode => self.out2(&f::MIG_MODE),
             Q::EccMode => self.out2(&f::ECC_MODE),
             Q::DramEncryptionMode => self.out2(&f::DRAM_ENCRYPTION_MODE),
             Q::GpuOperationMode => self.out2(&f::GPU_OPERATION_MODE),
             Q::DriverModel => self.out2(&f::DRIVER_MODEL),
             Q::AccountingMode => self.out(&f::ACCOUNTING_MODE),
-            Q::AccountingBufferSize => self.wrapped(Wrapped::accounting_buffer_size),
+            Q::AccountingBufferSize => self.out(&f::ACCOUNTING_BUFFER_SIZE),
             Q::VirtualizationMode => self.out(&f::VIRTUALIZATION_MODE),
             Q::HostVgpuMode => self.out(&f::HOST_VGPU_MODE),
             Q::VgpuHeterogeneousMode => self.out(&f::VGPU_HETEROGENEOUS_MODE),
@@ -98,9 +90,9 @@ impl<'a> Target<'a> {
             Q::AutoBoost => self.out2(&f::AUTO_BOOST),
             Q::WorkloadPowerProfiles => self.out(&f::WORKLOAD_POWER_PROFILES),
 
-            Q::UtilizationRates => self.wrapped(Wrapped::utilization_rates),
-            Q::EncoderUtilization => self.wrapped(Wrapped::encoder_utilization),
-            Q::DecoderUtilization => self.wrapped(Wrapped::decoder_utilization),
+            Q::UtilizationRates => self.out(&f::UTILIZATION_RATES),
+            Q::EncoderUtilization => self.out2(&f::ENCODER_UTILIZATION),
+            Q::DecoderUtilization => self.out2(&f::DECODER_UTILIZATION),
             Q::JpgUtilization => self.out2(&f::JPG_UTILIZATION),
             Q::OfaUtilization => self.out2(&f::OFA_UTILIZATION),
             Q::EncoderStats => self.out3(&f::ENCODER_STATS),
@@ -108,31 +100,31 @@ impl<'a> Target<'a> {
             Q::FbcSessions => self.list(&f::FBC_SESSIONS, SESSIONS),
             Q::GpmStreaming => self.out(&f::GPM_STREAMING),
             Q::FbcStats => self.out(&f::FBC_STATS),
-            Q::MemoryInfo => older(self.wrapped(Wrapped::memory_info), || self.memory_info_v1()),
+            Q::MemoryInfo => older(self.out(&f::MEMORY_INFO), || self.memory_info_v1()),
             Q::MemoryInfoV1 => self.out(&f::MEMORY_INFO_V1),
-            Q::Bar1MemoryInfo => self.wrapped(Wrapped::bar1_memory_info),
+            Q::Bar1MemoryInfo => self.out(&f::BAR1_MEMORY_INFO),
             Q::ProtectedMemory => self.out(&f::PROTECTED_MEMORY),
             Q::ConfComputeMemorySize => self.out(&f::CONF_COMPUTE_MEMORY),
             Q::Temperature => self.of(&f::TEMPERATURE, OF_THE_CHIP),
             Q::MarginTemperature => self.out(&f::MARGIN_TEMPERATURE),
             Q::TemperatureThreshold(threshold) => self.of(&f::TEMPERATURE_THRESHOLD, threshold),
             Q::FanSpeed => self.out(&f::FAN_SPEED),
-            Q::NumFans => self.wrapped(Wrapped::num_fans),
-            Q::FanSpeedOf(fan) => self.wrapped(|gpu| gpu.fan_speed(fan)),
-            Q::FanSpeedRpm(fan) => self.wrapped(|gpu| gpu.fan_speed_rpm(fan)),
+            Q::NumFans => self.out(&f::NUM_FANS),
+            Q::FanSpeedOf(fan) => self.of(&f::FAN_SPEED_OF, fan),
+            Q::FanSpeedRpm(fan) => self.fill(&f::FAN_SPEED_RPM, sys::nvmlFanSpeedInfo_t { fan, ..Plain::blank() }),
             Q::PerformanceState => self.out(&f::PERFORMANCE_STATE),
             Q::SupportedThrottleReasons => {
                 older(self.out(&f::SUPPORTED_THROTTLE_REASONS), || self.out(&f::SUPPORTED_EVENT_REASONS))
             }
             Q::ThrottleReasons => older(self.out(&f::THROTTLE_REASONS), || self.out(&f::EVENT_REASONS)),
             Q::ViolationStatus(policy) => self.of(&f::VIOLATION_STATUS, policy),
-            Q::TotalEnergyConsumption => self.wrapped(Wrapped::total_energy_consumption),
-            Q::PowerUsage => self.wrapped(Wrapped::power_usage),
+            Q::TotalEnergyConsumption => self.out(&f::TOTAL_ENERGY_CONSUMPTION),
+            Q::PowerUsage => self.out(&f::POWER_USAGE),
             Q::PowerManagementMode => self.out(&f::POWER_MANAGEMENT_MODE),
-            Q::PowerLimit => self.wrapped(Wrapped::power_management_limit),
-            Q::EnforcedPowerLimit => self.wrapped(Wrapped::enforced_power_limit),
-            Q::DefaultPowerLimit => self.wrapped(Wrapped::power_management_limit_default),
-            Q::PowerLimitConstraints => self.wrapped(Wrapped::power_management_limit_constraints),
+            Q::PowerLimit => self.out(&f::POWER_LIMIT),
+            Q::EnforcedPowerLimit => self.out(&f::ENFORCED_POWER_LIMIT),
+            Q::DefaultPowerLimit => self.out(&f::DEFAULT_POWER_LIMIT),
+            Q::PowerLimitConstraints => self.out2(&f::POWER_LIMIT_CONSTRAINTS),
             Q::Clock(kind) => self.of(&f::CLOCK_INFO, kind),
             Q::MaxClock(kind) => self.of(&f::MAX_CLOCK_INFO, kind),
             Q::ApplicationsClock(kind) => self.of(&f::APPLICATIONS_CLOCK, kind),
@@ -154,20 +146,17 @@ impl<'a> Target<'a> {
             Q::RemappedRowsV2 => self.out(&f::REMAPPED_ROWS_V2),
             Q::RowRemapperHistogram => self.out(&f::ROW_REMAPPER_HISTOGRAM),
 
-            Q::PcieGeneration => self.wrapped(Wrapped::current_pcie_link_gen),
-            Q::MaxPcieGeneration => self.wrapped(Wrapped::max_pcie_link_gen),
+            Q::PcieGeneration => self.out(&f::PCIE_GENERATION),
+            Q::MaxPcieGeneration => self.out(&f::MAX_PCIE_GENERATION),
             Q::GpuMaxPcieGeneration => self.out(&f::GPU_MAX_PCIE_GENERATION),
-            Q::HostMaxPcieGeneration => {
-                let bus_id = text(&self.library().out(&f::PCI_INFO, self.device)?.busId);
-                pcie_port::max_generation(&self.backend.sys_root, &bus_id)
-            }
-            Q::PcieWidth => self.wrapped(Wrapped::current_pcie_link_width),
-            Q::MaxPcieWidth => self.wrapped(Wrapped::max_pcie_link_width),
-            Q::PcieReplays => self.wrapped(Wrapped::pcie_replay_counter),
+            Q::HostMaxPcieGeneration => pcie_port::max_generation(&self.backend.sys_root, &self.bus_id()?),
+            Q::PcieWidth => self.out(&f::PCIE_WIDTH),
+            Q::MaxPcieWidth => self.out(&f::MAX_PCIE_WIDTH),
+            Q::PcieReplays => self.out(&f::PCIE_REPLAYS),
             Q::PcieThroughput(counter) => self.of(&f::PCIE_THROUGHPUT, counter),
             Q::BridgeChips => self.out(&f::BRIDGE_CHIPS),
-            Q::FabricInfo => self.newest(&f::FABRIC_INFO, |info: &mut nvmlGpuFabricInfo_v3_t| {
-                info.version = raw::version_of::<nvmlGpuFabricInfo_v2_t>(2);
+            Q::FabricInfo => self.newest(&f::FABRIC_INFO, |info: &mut sys::nvmlGpuFabricInfo_v3_t| {
+                info.version = raw::version_of::<sys::nvmlGpuFabricInfo_v2_t>(2);
             }),
             Q::NvLinkRemoteBusId(link) => {
                 let remote = self.library().of(&f::NVLINK_REMOTE_PCI_INFO, self.device, link)?;
@@ -175,15 +164,15 @@ impl<'a> Target<'a> {
             }
             Q::NvLinkCapability(link, capability) => self.of2(&f::NVLINK_CAPABILITY, [link, capability]),
             Q::NvLinkState(link) => self.of(&f::NVLINK_STATE, link),
-            Q::NvLinkVersion(link) => self.wrapped(|gpu| gpu.link_wrapper_for(link).version()),
+            Q::NvLinkVersion(link) => self.of(&f::NVLINK_VERSION, link),
             Q::NvLinkRemoteDeviceType(link) => self.of(&f::NVLINK_REMOTE_DEVICE_TYPE, link),
             // The first version has no more than the two numbers with which the second begins.
-            Q::NvLinkInfo => self.newest(&f::NVLINK_INFO, |info: &mut nvmlNvLinkInfo_v2_t| {
+            Q::NvLinkInfo => self.newest(&f::NVLINK_INFO, |info: &mut sys::nvmlNvLinkInfo_v2_t| {
                 info.version = raw::version_of::<[u32; 2]>(1);
             }),
-            Q::CpuAffinity => links::words(self.library().cpu_affinity(self.device)),
-            Q::MemoryAffinity => links::words(self.library().memory_affinity(self.device)),
-            Q::NumaNode => self.wrapped(Wrapped::numa_node_id),
+            Q::CpuAffinity => self.library().cpu_affinity(self.device).map(numbers),
+            Q::MemoryAffinity => self.library().memory_affinity(self.device).map(numbers),
+            Q::NumaNode => self.out(&f::NUMA_NODE),
             Q::NearestGpus(level) => links::nearest_gpus(self, level),
             Q::CommonAncestor(other) => links::common_ancestor(self, other),
             Q::P2pStatus(other, capability) => links::p2p_status(self, other, capability),
@@ -195,7 +184,7 @@ impl<'a> Target<'a> {
             Q::AccountingPids => self.list(&f::ACCOUNTING_PIDS, ACCOUNTED),
             Q::AccountingStats(pid) => self.of(&f::ACCOUNTING_STATS, pid),
 
-            Q::MaxMigDevices => self.wrapped(Wrapped::mig_device_count),
+            Q::MaxMigDevices => self.out(&f::MAX_MIG_DEVICES),
             Q::MigDevices => self.mig_devices(),
             Q::MigInstance => {
                 let gpu: u32 = self.library().out(&f::GPU_INSTANCE_ID, self.device)?;
@@ -220,12 +209,6 @@ impl<'a> Target<'a> {
         self.backend.library
     }
 
-    /// What the wrapper has, and gives as the driver gave it.
-    fn wrapped<T: Numbers>(self, call: impl FnOnce(&nvml_wrapper::Device<'static>) -> Result<T, NvmlError>) -> Answer {
-        let value = call(&self.device.wrapped(self.backend.nvml));
-        value.map(|value| one(&value)).map_err(|error| Code(error::code(&error)))
-    }
-
     /// Several fields by one call, in their order.
     pub(super) fn fields(self, fields: &[raw::Field]) -> Vec<Answer> {
         let value = |number| match number {
@@ -246,61 +229,63 @@ impl<'a> Target<'a> {
         self.library().text_of(function, self.device, what).map(Value::Text)
     }
 
-    fn out<T: Plain + Numbers>(self, function: &Function<Out<T>>) -> Answer {
-        Ok(one(&self.library().out(function, self.device)?))
+    fn short_text(self, function: &Function<Out<ShortText>>) -> Answer {
+        self.library().out(function, self.device).map(|room| Value::Text(text(&room)))
     }
 
-    fn out2<T: Plain + Numbers, U: Plain + Numbers>(self, function: &Function<Out2<T, U>>) -> Answer {
-        let (one, two) = self.library().out2(function, self.device)?;
-        Ok(Value::Numbers([one.numbers(), two.numbers()].concat()))
+    fn bus_id(self) -> Result<String, Code> {
+        Ok(text(&self.library().out(&f::PCI_INFO, self.device)?.busId))
+    }
+
+    fn out<T: Plain + Numbers>(self, function: &Function<Out<T>>) -> Answer {
+        self.fill(function, T::blank())
+    }
+
+    fn fill<T: Plain + Numbers>(self, function: &Function<Out<T>>, value: T) -> Answer {
+        self.library().fill(function, self.device, value).map(|value| numbers([value]))
+    }
+
+    fn out2<T: Plain + Numbers>(self, function: &Function<Out2<T>>) -> Answer {
+        self.library().out2(function, self.device).map(numbers)
     }
 
     fn out3<T: Plain + Numbers>(self, function: &Function<Out3<T>>) -> Answer {
-        Ok(all(self.library().out3(function, self.device)?))
+        self.library().out3(function, self.device).map(numbers)
     }
 
     fn out4<T: Plain + Numbers>(self, function: &Function<Out4<T>>) -> Answer {
-        Ok(all(self.library().out4(function, self.device)?))
+        self.library().out4(function, self.device).map(numbers)
     }
 
-    fn of<T: Plain + Numbers>(self, function: &Function<Of<T>>, what: u32) -> Answer {
-        Ok(one(&self.library().of(function, self.device, what)?))
+    pub(super) fn of<T: Plain + Numbers>(self, function: &Function<Of<T>>, what: u32) -> Answer {
+        self.library().of(function, self.device, what).map(|value| numbers([value]))
     }
 
     fn of2<T: Plain + Numbers>(self, function: &Function<Of2<T>>, what: [u32; 2]) -> Answer {
-        Ok(one(&self.library().of2(function, self.device, what)?))
+        self.library().of2(function, self.device, what).map(|value| numbers([value]))
     }
 
     fn of3<T: Plain + Numbers>(self, function: &Function<Of3<T>>, what: [u32; 3]) -> Answer {
-        Ok(one(&self.library().of3(function, self.device, what)?))
+        self.library().of3(function, self.device, what).map(|value| numbers([value]))
     }
 
     fn list<T: Plain + Numbers>(self, function: &Function<List<T>>, room: usize) -> Answer {
-        Ok(all(self.library().list(function, self.device, room)?))
+        self.library().list(function, self.device, room).map(numbers)
     }
 
     fn list_of<T: Plain + Numbers>(self, function: &Function<ListOf<T>>, what: u32, room: usize) -> Answer {
-        Ok(all(self.library().list_of(function, self.device, what, room)?))
+        self.library().list_of(function, self.device, what, room).map(numbers)
     }
 
     /// A structure in its newest version, or in the one before, which is a beginning of it.
     fn newest<T: Plain + Numbers>(self, function: &Function<Out<T>>, make_older: impl FnOnce(&mut T)) -> Answer {
         match self.out(function) {
             Err(Code::ARGUMENT_VERSION_MISMATCH) => {
-                let mut target = T::blank();
-                make_older(&mut target);
-                Ok(one(&self.library().fill(function, self.device, target)?))
+                let mut older = T::blank();
+                make_older(&mut older);
+                self.fill(function, older)
             }
             answer => answer,
-        }
-    }
-
-    /// An older library knows no classes.
-    fn pci_info(self) -> Answer {
-        let known = self.library().out::<nvmlPciInfoExt_v1_t>(&f::PCI_INFO_EXT, self.device);
-        match known {
-            Err(Code::FUNCTION_NOT_FOUND) => self.out(&f::PCI_INFO),
-            known => Ok(one(&known?)),
         }
     }
 
@@ -341,7 +326,7 @@ impl<'a> Target<'a> {
 
     /// Where MIG is off, no place has one: that is a list, too.
     fn mig_devices(self) -> Answer {
-        let most = self.wrapped(Wrapped::mig_device_count)?.at(0).unwrap_or(0) as u32;
+        let most = self.out(&f::MAX_MIG_DEVICES)?.at(0).unwrap_or(0) as u32;
         let mut there = Vec::new();
         for index in 0..most {
             match self.backend.device(Subject::mig(self.subject.gpu, index)) {
@@ -360,12 +345,4 @@ fn older(answer: Answer, ask: impl FnOnce() -> Answer) -> Answer {
         Err(Code::FUNCTION_NOT_FOUND) => ask(),
         answer => answer,
     }
-}
-
-fn one(value: &impl Numbers) -> Value {
-    Value::Numbers(value.numbers())
-}
-
-fn all<T: Numbers>(values: impl IntoIterator<Item = T>) -> Value {
-    Value::Numbers(values.into_iter().flat_map(|value| value.numbers()).collect())
 }

@@ -2,12 +2,10 @@
 
 use super::{
     links,
-    numbers::Numbers,
-    raw::{self, function as f, text},
+    raw::{self, Numbers, function as f, numbers, text},
 };
-use crate::vendor::nvml::query::{Answer, Code, SystemQuery as Q, Value};
+use crate::vendor::nvml::query::{Answer, SystemQuery as Q, Value};
 
-/// Makes the call.
 pub(super) fn answer(library: &raw::Library, query: Q) -> Answer {
     match query {
         Q::DriverVersion => library.system_text(&f::DRIVER_VERSION).map(Value::Text),
@@ -25,16 +23,16 @@ pub(super) fn answer(library: &raw::Library, query: Q) -> Answer {
         }
         Q::NvlinkBandwidthMode => library.system(&f::NVLINK_BANDWIDTH_MODE).map(Value::number),
         Q::UnitCount => library.system(&f::UNIT_COUNT).map(Value::number),
-        Q::ConfComputeState => one(library.system(&f::CONF_COMPUTE_STATE)),
-        Q::ConfComputeCapabilities => one(library.system(&f::CONF_COMPUTE_CAPABILITIES)),
+        Q::ConfComputeState => library.system(&f::CONF_COMPUTE_STATE).map(one),
+        Q::ConfComputeCapabilities => library.system(&f::CONF_COMPUTE_CAPABILITIES).map(one),
         Q::ConfComputeReady => library.system(&f::CONF_COMPUTE_READY).map(Value::number),
-        Q::ConfComputeKeyRotation => one(library.system(&f::CONF_COMPUTE_KEY_ROTATION)),
-        Q::ConfComputeSettings => one(library.system(&f::CONF_COMPUTE_SETTINGS)),
+        Q::ConfComputeKeyRotation => library.system(&f::CONF_COMPUTE_KEY_ROTATION).map(one),
+        Q::ConfComputeSettings => library.system(&f::CONF_COMPUTE_SETTINGS).map(one),
         Q::DrainState(domain, bus, device) => library.drain_state(domain, bus, device).map(Value::number),
         Q::GpusNearCpu(cpu) => links::indices(library, &library.gpus_near_cpu(cpu)?),
     }
 }
 
-fn one(value: Result<impl Numbers, Code>) -> Answer {
-    Ok(Value::Numbers(value?.numbers()))
+fn one(value: impl Numbers) -> Value {
+    numbers([value])
 }

@@ -8,7 +8,6 @@ use crate::{
 /// No message of the driver is longer, and what is kept of one travels to every client.
 const LONGEST_MESSAGE: usize = 512;
 
-/// The Xid that a line tells of, if it is one of the driver's.
 pub(super) fn parse(line: &[u8]) -> Option<LoggedError> {
     let line = String::from_utf8_lossy(line);
     let text = text_of(line.trim_end())?;

@@ -2,14 +2,12 @@
 
 use std::{
     fs::{File, OpenOptions},
-    io::{ErrorKind, Read, Seek, SeekFrom},
+    io::{self, ErrorKind, Read, Seek, SeekFrom},
     os::unix::fs::{FileTypeExt, MetadataExt},
-    path::{Path, PathBuf},
+    path::Path,
     thread,
     time::Duration,
 };
-
-use thiserror::Error;
 
 use crate::vendor::{ErrorLog, LoggedError};
 
@@ -28,7 +26,6 @@ const LOOK_AGAIN: Duration = Duration::from_millis(100);
 /// The kernel's log from now on, or a file or named pipe that looks like it.
 #[derive(Debug)]
 pub struct KernelLog {
-    path: PathBuf,
     file: File,
     /// The beginning of a line whose end has not come yet.
     begun: Vec<u8>,
@@ -36,56 +33,27 @@ pub struct KernelLog {
     too_long: bool,
 }
 
-/// Why the kernel's log cannot be read.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum KernelLogError {
-    /// It may not be opened.
-    #[error(
-        "this user may not read the kernel's log {}; run as root, grant CAP_SYSLOG, or set kernel.dmesg_restrict to 0",
-        path.display()
-    )]
-    NoPermission {
-        /// What was opened.
-        path: PathBuf,
-    },
-    /// It is not there, as in most containers.
-    #[error("there is no kernel's log {}; start the container with --device /dev/kmsg", path.display())]
-    Missing {
-        /// What was opened.
-        path: PathBuf,
-    },
-    /// Anything else.
-    #[error("cannot read the kernel's log {}: {cause}; see whether `dmesg` can", path.display())]
-    Failed {
-        /// What was opened.
-        path: PathBuf,
-        /// What the system said.
-        cause: String,
-    },
-}
-
 impl KernelLog {
     /// Opens the log; what is in it already is left alone.
     ///
     /// # Errors
-    /// [`KernelLogError`], at once: it does not wait for a named pipe's writer.
-    pub fn open(path: &Path) -> Result<Self, KernelLogError> {
-        let refused = |error| failure(path, &error);
-        let mut file = open_file(path).map_err(refused)?;
+    /// Where it cannot be opened, at once: it does not wait for a named pipe's writer. What is no log is not found.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        let mut file = open_file(path)?;
         // A pipe cannot seek, and has no past.
         if let Err(error) = file.seek(SeekFrom::End(0))
             && error.kind() != ErrorKind::NotSeekable
         {
-            return Err(refused(error));
+            return Err(error);
         }
-        Ok(Self { path: path.to_owned(), file, begun: Vec::new(), too_long: false })
+        Ok(Self { file, begun: Vec::new(), too_long: false })
     }
 
     /// Blocks until the driver has logged an Xid.
     ///
     /// # Errors
-    /// [`KernelLogError::Failed`] where nothing more can be read.
-    pub fn wait(&mut self) -> Result<LoggedError, KernelLogError> {
+    /// Where nothing more can be read.
+    pub fn wait(&mut self) -> io::Result<LoggedError> {
         loop {
             while let Some(line) = self.take_line() {
                 if let Some(xid) = line::parse(&line) {
@@ -96,19 +64,19 @@ impl KernelLog {
         }
     }
 
-    fn read_more(&mut self) -> Result<(), KernelLogError> {
+    fn read_more(&mut self) -> io::Result<()> {
         let mut buffer = [0; RECORD_BYTES];
         let read = self.file.read(&mut buffer);
         self.ingest(read.map(|length| &buffer[..length]))
     }
 
-    fn ingest(&mut self, read: std::io::Result<&[u8]>) -> Result<(), KernelLogError> {
+    fn ingest(&mut self, read: io::Result<&[u8]>) -> io::Result<()> {
         match read {
             Ok([]) => thread::sleep(LOOK_AGAIN),
             Ok(bytes) => self.begun.extend_from_slice(bytes),
             // EPIPE: records were overwritten before they were read. The next read goes on behind the gap.
             Err(error) if matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::Interrupted) => {}
-            Err(error) => return Err(failure(&self.path, &error)),
+            Err(error) => return Err(error),
         }
         Ok(())
     }
@@ -137,31 +105,14 @@ impl ErrorLog for KernelLog {
     }
 }
 
-/// Whether the log can be read, without reading it.
-///
-/// # Errors
-/// Why it cannot.
-pub fn check(path: &Path) -> Result<(), KernelLogError> {
-    KernelLog::open(path).map(|_| ())
-}
-
 /// A named pipe is opened for writing too: so it waits neither for its writer nor ends when that one goes.
-fn open_file(path: &Path) -> std::io::Result<File> {
+fn open_file(path: &Path) -> io::Result<File> {
     let metadata = path.metadata()?;
     if metadata.file_type().is_char_device() && metadata.rdev() != KERNEL_LOG_DEVICE {
         return Err(ErrorKind::NotFound.into());
     }
     let is_pipe = metadata.file_type().is_fifo();
     OpenOptions::new().read(true).write(is_pipe).open(path)
-}
-
-fn failure(path: &Path, error: &std::io::Error) -> KernelLogError {
-    let path = path.to_owned();
-    match error.kind() {
-        ErrorKind::PermissionDenied => KernelLogError::NoPermission { path },
-        ErrorKind::NotFound => KernelLogError::Missing { path },
-        _ => KernelLogError::Failed { path, cause: error.to_string() },
-    }
 }
 
 #[cfg(test)]

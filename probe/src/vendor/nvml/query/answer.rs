@@ -23,41 +23,37 @@ pub enum Value {
 #[serde(transparent)]
 pub struct Code(pub u32);
 
+macro_rules! codes {
+    ($($name:ident = $code:literal;)*) => {$(
+        #[doc = concat!("`NVML_ERROR_", stringify!($name), "`.")]
+        pub const $name: Self = Self($code);
+    )*};
+}
+
 impl Code {
-    /// `NVML_ERROR_UNINITIALIZED`.
-    pub const UNINITIALIZED: Self = Self(1);
-    /// `NVML_ERROR_INVALID_ARGUMENT`.
-    pub const INVALID_ARGUMENT: Self = Self(2);
-    /// `NVML_ERROR_NOT_SUPPORTED`.
-    pub const NOT_SUPPORTED: Self = Self(3);
-    /// `NVML_ERROR_NO_PERMISSION`.
-    pub const NO_PERMISSION: Self = Self(4);
-    /// `NVML_ERROR_NOT_FOUND`.
-    pub const NOT_FOUND: Self = Self(6);
-    /// `NVML_ERROR_DRIVER_NOT_LOADED`.
-    pub const DRIVER_NOT_LOADED: Self = Self(9);
-    /// `NVML_ERROR_TIMEOUT`.
-    pub const TIMEOUT: Self = Self(10);
-    /// `NVML_ERROR_FUNCTION_NOT_FOUND`: the library is older than the query.
-    pub const FUNCTION_NOT_FOUND: Self = Self(13);
-    /// `NVML_ERROR_CORRUPTED_INFOROM`.
-    pub const CORRUPTED_INFOROM: Self = Self(14);
-    /// `NVML_ERROR_GPU_IS_LOST`.
-    pub const GPU_IS_LOST: Self = Self(15);
-    /// `NVML_ERROR_RESET_REQUIRED`.
-    pub const RESET_REQUIRED: Self = Self(16);
+    codes! {
+        UNINITIALIZED = 1;
+        INVALID_ARGUMENT = 2;
+        NOT_SUPPORTED = 3;
+        NO_PERMISSION = 4;
+        NOT_FOUND = 6;
+        DRIVER_NOT_LOADED = 9;
+        TIMEOUT = 10;
+        // The library is older than the query.
+        FUNCTION_NOT_FOUND = 13;
+        CORRUPTED_INFOROM = 14;
+        GPU_IS_LOST = 15;
+        RESET_REQUIRED = 16;
+        NO_DATA = 21;
+        // The driver knows another version of the structure.
+        ARGUMENT_VERSION_MISMATCH = 25;
+        DEPRECATED = 26;
+        NOT_READY = 27;
+        UNKNOWN = 999;
+    }
+
     /// `NVML_ERROR_LIB_RM_VERSION_MISMATCH`: library and kernel module are of different versions.
     pub const VERSION_MISMATCH: Self = Self(18);
-    /// `NVML_ERROR_NO_DATA`.
-    pub const NO_DATA: Self = Self(21);
-    /// `NVML_ERROR_ARGUMENT_VERSION_MISMATCH`: the driver knows another version of the structure.
-    pub const ARGUMENT_VERSION_MISMATCH: Self = Self(25);
-    /// `NVML_ERROR_DEPRECATED`.
-    pub const DEPRECATED: Self = Self(26);
-    /// `NVML_ERROR_NOT_READY`.
-    pub const NOT_READY: Self = Self(27);
-    /// `NVML_ERROR_UNKNOWN`.
-    pub const UNKNOWN: Self = Self(999);
 }
 
 impl Value {

@@ -1,6 +1,6 @@
 //! What never changes about a GPU.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use nvml_wrapper::enums::device::DeviceArchitecture;
 
@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     bounded,
-    model::{Absence, Board, Gpu, MaxClocks, PowerLimits, Reading, Thresholds},
+    model::{Absence, Board, Gpu, MaxClocks, PowerLimits, Reading, Thresholds, sysfs_device},
     vendor::nvml::query::Query as Q,
 };
 
@@ -70,29 +70,11 @@ pub(in super::super) fn board(answers: Answers<'_>, sys_root: &Path) -> Board {
 fn numa_node(answers: Answers<'_>, sys_root: &Path) -> Reading<u32> {
     match (small(answers, Q::NumaNode), answers.text(Q::BusId).value()) {
         (Reading::Absent(Absence::NotSupported), Some(bus_id)) => {
-            let node = bounded::text(node_file(sys_root, bus_id), bounded::VALUE).ok();
+            let node = bounded::text(sysfs_device(sys_root, bus_id).join("numa_node"), bounded::VALUE).ok();
             let node = node.and_then(|node| node.trim().parse::<i32>().ok());
             // -1 is a machine that has one node, or does not say.
             node.and_then(|node| u32::try_from(node).ok()).map_or(Reading::Absent(Absence::Unknown), Reading::Now)
         }
         (told, _) => told,
-    }
-}
-
-/// NVML's domain has eight digits where the system's has four.
-fn node_file(sys_root: &Path, bus_id: &str) -> PathBuf {
-    let short = bus_id.strip_prefix("0000").unwrap_or(bus_id).to_ascii_lowercase();
-    sys_root.join("bus/pci/devices").join(short).join("numa_node")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_system_writes_a_bus_id_shorter_than_nvml() {
-        let file = |bus_id| node_file(Path::new("/sys"), bus_id);
-        assert_eq!(file("00000000:3B:00.0"), Path::new("/sys/bus/pci/devices/0000:3b:00.0/numa_node"));
-        assert_eq!(file("00010000:3B:00.0"), Path::new("/sys/bus/pci/devices/00010000:3b:00.0/numa_node"));
     }
 }

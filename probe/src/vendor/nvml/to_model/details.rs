@@ -111,7 +111,6 @@ fn recovery_action(answers: Answers<'_>) -> Reading<RecoveryAction> {
     })
 }
 
-/// Every fan, in NVML's order.
 fn fans(answers: Answers<'_>) -> Reading<Vec<Fan>> {
     let fan = |fan| Fan {
         // A board without fans has no such one either, which some drivers take for a wrong argument.
@@ -124,7 +123,6 @@ fn fans(answers: Answers<'_>) -> Reading<Vec<Fan>> {
     small(answers, Q::NumFans).map(|count| (0..count).map(fan).collect())
 }
 
-/// The processes that the driver accounts for, the newest of them first.
 fn accounting(answers: Answers<'_>) -> Reading<Vec<AccountedProcess>> {
     and_then(answers.flag(Q::AccountingMode), |on| {
         if !on {

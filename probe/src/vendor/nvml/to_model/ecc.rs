@@ -18,7 +18,6 @@ const UNCORRECTED: u32 = 1;
 const VOLATILE: u32 = 0;
 const AGGREGATE: u32 = 1;
 
-/// All counts of errors.
 pub(super) fn errors(answers: Answers<'_>) -> Ecc {
     let count = |kind, counter| answers.number(Q::TotalEccErrors(kind, counter)).map(|count| count as u64);
     let totals = |counter| EccCounts {
@@ -34,7 +33,7 @@ pub(super) fn errors(answers: Answers<'_>) -> Ecc {
 }
 
 /// `nvmlMemoryLocation_t`.
-const NAMES: [&str; 8] =
+pub(in crate::vendor) const LOCATIONS: [&str; 8] =
     ["l1_cache", "l2_cache", "device_memory", "register_file", "texture_memory", "texture_shm", "cbu", "sram"];
 
 /// Device memory and SRAM first, then the other places.
@@ -57,7 +56,7 @@ fn by_location(answers: Answers<'_>, counter: u32) -> Reading<Vec<EccLocation>> 
                 return Reading::Absent(reason.cloned().unwrap_or(Absence::Unknown));
             }
         };
-        places.push(EccLocation { location: NAMES[place as usize].to_owned(), corrected_total, uncorrected_total });
+        places.push(EccLocation { location: LOCATIONS[place as usize].to_owned(), corrected_total, uncorrected_total });
     }
     if places.is_empty() { Reading::Absent(Absence::NotSupported) } else { Reading::Now(places) }
 }

@@ -71,17 +71,9 @@ fn sum(counters: &[Reading<f64>]) -> Reading<u64> {
 
 /// NVML counts versions: 1, 2, then 2.2, 3, 3.1, 4, 5.
 fn version(version: u32) -> String {
-    match version {
-        1 => "1.0",
-        2 => "2.0",
-        3 => "2.2",
-        4 => "3.0",
-        5 => "3.1",
-        6 => "4.0",
-        7 => "5.0",
-        other => return other.to_string(),
-    }
-    .to_owned()
+    const VERSIONS: [&str; 7] = ["1.0", "2.0", "2.2", "3.0", "3.1", "4.0", "5.0"];
+    let known = version.checked_sub(1).and_then(|at| VERSIONS.get(at as usize));
+    known.map_or_else(|| version.to_string(), ToString::to_string)
 }
 
 /// `nvmlIntNvLinkDeviceType_t`.

@@ -32,7 +32,6 @@ pub(in super::super) fn mig_device(answers: Answers<'_>, index: u32) -> Option<M
     })
 }
 
-/// What is read of it at every tick.
 pub(in super::super) fn mig_sample(answers: Answers<'_>, device: &MigDevice, activity: Reading<Activity>) -> MigSample {
     MigSample { uuid: device.uuid.clone(), instance: device.instance, memory: memory(answers), activity }
 }

@@ -13,6 +13,7 @@ mod tests;
 
 pub(super) use board::{board, identity};
 pub(super) use details::details;
+pub(in crate::vendor) use ecc::LOCATIONS as ECC_LOCATIONS;
 pub(super) use links::{DATA_UNIT_BYTES, remote};
 pub(super) use mig::{mig_device, mig_mode, mig_sample};
 pub(super) use processes::{listed, processes};
@@ -22,12 +23,10 @@ use crate::{model::Reading, vendor::nvml::query::Query};
 
 use super::cached::Answers;
 
-/// Milliwatts as watts.
 fn watts(answers: Answers<'_>, query: Query) -> Reading<f64> {
     answers.number(query).map(|milliwatts| milliwatts as f64 / 1000.0)
 }
 
-/// A number that is small.
 fn small(answers: Answers<'_>, query: Query) -> Reading<u32> {
     answers.number(query).map(|number| number as u32)
 }

@@ -14,7 +14,6 @@ use crate::{
 /// A process, and the MIG instance where it runs on one: on two of them it is listed twice.
 type Place = (u32, Option<MigInstance>);
 
-/// What a process holds.
 pub(in super::super) struct Held {
     kind: ProcessKind,
     memory_bytes: Option<u64>,
@@ -78,7 +77,6 @@ fn process((pid, mig): Place, held: &Held, latest: Option<Share>, sampled: &Read
     }
 }
 
-/// An entry of the driver's list.
 struct Listed {
     pid: u32,
     memory_bytes: Option<u64>,

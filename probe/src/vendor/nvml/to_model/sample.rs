@@ -74,21 +74,8 @@ pub(in super::super) fn memory(answers: Answers<'_>) -> MemorySample {
     }
 }
 
-/// The names of `nvmlClocksEventReason...`, by their bits.
-const REASONS: [ThrottleReason; 9] = [
-    ThrottleReason::GpuIdle,
-    ThrottleReason::ApplicationsClocksSetting,
-    ThrottleReason::SwPowerCap,
-    ThrottleReason::HwSlowdown,
-    ThrottleReason::SyncBoost,
-    ThrottleReason::SwThermalSlowdown,
-    ThrottleReason::HwThermalSlowdown,
-    ThrottleReason::HwPowerBrakeSlowdown,
-    ThrottleReason::DisplayClockSetting,
-];
-
 fn throttle_reasons(bits: i128) -> Vec<ThrottleReason> {
-    REASONS.iter().enumerate().filter(|(bit, _)| bits >> bit & 1 == 1).map(|(_, reason)| *reason).collect()
+    ThrottleReason::ALL.into_iter().filter(|reason| bits & i128::from(reason.bit()) != 0).collect()
 }
 
 #[cfg(test)]

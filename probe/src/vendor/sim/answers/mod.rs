@@ -3,13 +3,11 @@
 mod number;
 mod processes;
 
-use self::number::{number, numbers, text, thousandths, together, whole};
+use self::number::{integer, number, numbers, text, thousandths, together, whole};
 use crate::{
-    model::{
-        ComputeMode, EccLocation, Gpu, GpuDetails, GpuSample, Mode, Reading, RecoveryAction, ThrottleReason, now_ms,
-    },
-    vendor::nvml,
+    model::{ComputeMode, EccLocation, Gpu, GpuDetails, GpuSample, Mode, Reading, now_ms},
     vendor::nvml::query::{Answer, CachedAnswers, Code, Query as Q, Value},
+    vendor::nvml::{self, ECC_LOCATIONS, lanes},
 };
 
 /// Everything that is asked of a GPU by the table of NVML's calls, as far as the simulation knows it.
@@ -52,16 +50,16 @@ impl Device<'_> {
             Q::Serial => text(&board.serial),
             Q::BoardPartNumber => text(&board.part_number),
             Q::VbiosVersion => text(&board.vbios_version),
-            Q::MinorNumber => number(&board.minor_number, Into::into),
+            Q::MinorNumber => integer(&board.minor_number),
             Q::ComputeCapability => numbers(&board.compute_capability, |version| {
                 version.split('.').filter_map(|part| part.parse().ok()).collect()
             }),
-            Q::MaxPcieGeneration => number(&board.pcie_max_generation, Into::into),
-            Q::MaxPcieWidth => number(&board.pcie_max_width, Into::into),
-            Q::MaxClock(0) => number(&clocks.graphics_mhz, Into::into),
-            Q::MaxClock(1) => number(&clocks.sm_mhz, Into::into),
-            Q::MaxClock(2) => number(&clocks.memory_mhz, Into::into),
-            Q::MaxClock(3) => number(&clocks.video_mhz, Into::into),
+            Q::MaxPcieGeneration => integer(&board.pcie_max_generation),
+            Q::MaxPcieWidth => integer(&board.pcie_max_width),
+            Q::MaxClock(0) => integer(&clocks.graphics_mhz),
+            Q::MaxClock(1) => integer(&clocks.sm_mhz),
+            Q::MaxClock(2) => integer(&clocks.memory_mhz),
+            Q::MaxClock(3) => integer(&clocks.video_mhz),
             Q::DefaultPowerLimit => number(&limits.default_watts, thousandths),
             Q::PowerLimitConstraints => {
                 together([number(&limits.min_watts, thousandths), number(&limits.max_watts, thousandths)])
@@ -74,8 +72,6 @@ impl Device<'_> {
         let sample = &self.sample;
         let use_of = &sample.utilization;
         let memory = &sample.memory;
-        let bytes = |reading: &Reading<u64>| number(reading, Into::into);
-        let mhz = |reading: &Reading<u32>| number(reading, Into::into);
         // The sampling period, which nobody shows, is not in the records.
         let engine = |reading: &Reading<f64>| numbers(reading, |percent| vec![whole(*percent), 0]);
         Some(match query {
@@ -87,29 +83,29 @@ impl Device<'_> {
             Q::JpgUtilization => engine(&use_of.jpeg_percent),
             Q::OfaUtilization => engine(&use_of.ofa_percent),
             Q::MemoryInfo => together([
-                bytes(&memory.total_bytes),
-                bytes(&memory.reserved_bytes),
-                bytes(&memory.free_bytes),
-                bytes(&memory.used_bytes),
+                integer(&memory.total_bytes),
+                integer(&memory.reserved_bytes),
+                integer(&memory.free_bytes),
+                integer(&memory.used_bytes),
             ]),
             Q::Temperature => number(&sample.temperature.gpu_celsius, whole),
             Q::MarginTemperature => number(&sample.temperature.margin_celsius, whole),
-            Q::Field(82, 0) => number(&sample.temperature.memory_celsius, whole),
+            lanes::MEMORY_CELSIUS => number(&sample.temperature.memory_celsius, whole),
             Q::FanSpeed => number(&sample.fan_percent, whole),
-            Q::PerformanceState => number(&sample.performance_state, Into::into),
-            Q::ThrottleReasons => {
-                numbers(&sample.throttle_reasons, |reasons| vec![reasons.iter().copied().map(bit).sum()])
-            }
+            Q::PerformanceState => integer(&sample.performance_state),
+            Q::ThrottleReasons => numbers(&sample.throttle_reasons, |reasons| {
+                vec![reasons.iter().map(|reason| i128::from(reason.bit())).sum()]
+            }),
             Q::PowerUsage => number(&sample.power.draw_watts, thousandths),
-            Q::Field(185, 0) => number(&sample.power.average_watts, thousandths),
-            Q::Field(186, 0) => number(&sample.power.instant_watts, thousandths),
+            lanes::POWER_AVERAGE => number(&sample.power.average_watts, thousandths),
+            lanes::POWER_INSTANT => number(&sample.power.instant_watts, thousandths),
             Q::EnforcedPowerLimit => number(&sample.power.limit_watts, thousandths),
-            Q::Clock(0) => mhz(&sample.clocks.graphics_mhz),
-            Q::Clock(1) => mhz(&sample.clocks.sm_mhz),
-            Q::Clock(2) => mhz(&sample.clocks.memory_mhz),
-            Q::Clock(3) => mhz(&sample.clocks.video_mhz),
-            Q::PcieGeneration => mhz(&sample.pcie.generation),
-            Q::PcieWidth => mhz(&sample.pcie.width),
+            Q::Clock(0) => integer(&sample.clocks.graphics_mhz),
+            Q::Clock(1) => integer(&sample.clocks.sm_mhz),
+            Q::Clock(2) => integer(&sample.clocks.memory_mhz),
+            Q::Clock(3) => integer(&sample.clocks.video_mhz),
+            Q::PcieGeneration => integer(&sample.pcie.generation),
+            Q::PcieWidth => integer(&sample.pcie.width),
             Q::PcieThroughput(0) => number(&sample.pcie.tx_bytes_per_second, |rate| (rate / 1000.0).round() as i128),
             Q::PcieThroughput(1) => number(&sample.pcie.rx_bytes_per_second, |rate| (rate / 1000.0).round() as i128),
             _ => return None,
@@ -119,15 +115,13 @@ impl Device<'_> {
 
 fn of_the_details(details: &GpuDetails, query: Q) -> Option<Answer> {
     let modes = &details.modes;
-    let switch = |reading: &Reading<bool>| number(reading, i128::from);
     let mode =
         |reading: &Reading<Mode>| numbers(reading, |mode| vec![i128::from(mode.current), i128::from(mode.pending)]);
     let ecc = &details.ecc;
-    let count = |reading: &Reading<u64>| number(reading, Into::into);
     Some(match query {
-        Q::PersistenceMode => switch(&modes.persistence),
-        Q::DisplayActive => switch(&modes.display_active),
-        Q::AccountingMode => switch(&modes.accounting),
+        Q::PersistenceMode => integer(&modes.persistence),
+        Q::DisplayActive => integer(&modes.display_active),
+        Q::AccountingMode => integer(&modes.accounting),
         Q::EccMode => mode(&modes.ecc),
         Q::MigMode => mode(&modes.mig),
         Q::ComputeMode => number(&modes.compute, |mode| match mode {
@@ -135,25 +129,19 @@ fn of_the_details(details: &GpuDetails, query: Q) -> Option<Answer> {
             ComputeMode::Prohibited => 2,
             ComputeMode::ExclusiveProcess => 3,
         }),
-        Q::C2cMode => switch(&details.c2c_enabled),
-        Q::ApplicationsClock(0) => number(&details.application_clocks.graphics_mhz, Into::into),
-        Q::ApplicationsClock(2) => number(&details.application_clocks.memory_mhz, Into::into),
+        Q::C2cMode => integer(&details.c2c_enabled),
+        Q::ApplicationsClock(0) => integer(&details.application_clocks.graphics_mhz),
+        Q::ApplicationsClock(2) => integer(&details.application_clocks.memory_mhz),
         Q::PowerLimit => number(&details.requested_power_limit_watts, thousandths),
         Q::Bar1MemoryInfo => numbers(&details.bar1, |bar1| {
             [bar1.total_bytes, bar1.total_bytes.saturating_sub(bar1.used_bytes), bar1.used_bytes].map(Into::into).into()
         }),
-        Q::PcieReplays => count(&details.pcie_replays_total),
-        Q::Field(230, 0) => number(&details.recovery_action, |action| match action {
-            RecoveryAction::None => 0,
-            RecoveryAction::GpuReset => 1,
-            RecoveryAction::NodeReboot => 2,
-            RecoveryAction::DrainP2p => 3,
-            RecoveryAction::DrainAndReset => 4,
-        }),
-        Q::TotalEccErrors(0, 0) => count(&ecc.volatile.corrected_total),
-        Q::TotalEccErrors(1, 0) => count(&ecc.volatile.uncorrected_total),
-        Q::TotalEccErrors(0, 1) => count(&ecc.aggregate.corrected_total),
-        Q::TotalEccErrors(1, 1) => count(&ecc.aggregate.uncorrected_total),
+        Q::PcieReplays => integer(&details.pcie_replays_total),
+        lanes::RECOVERY_ACTION => number(&details.recovery_action, |action| action as i128),
+        Q::TotalEccErrors(0, 0) => integer(&ecc.volatile.corrected_total),
+        Q::TotalEccErrors(1, 0) => integer(&ecc.volatile.uncorrected_total),
+        Q::TotalEccErrors(0, 1) => integer(&ecc.aggregate.corrected_total),
+        Q::TotalEccErrors(1, 1) => integer(&ecc.aggregate.uncorrected_total),
         Q::MemoryErrors(kind, 0, place) => at_place(&ecc.volatile_by_location, kind, place),
         Q::MemoryErrors(kind, 1, place) => at_place(&ecc.aggregate_by_location, kind, place),
         Q::RemappedRows => numbers(&details.remapped_rows, |rows| {
@@ -170,27 +158,10 @@ fn of_the_details(details: &GpuDetails, query: Q) -> Option<Answer> {
 
 /// The errors at one of `nvmlMemoryLocation_t`; a place that the board does not count is not in the list.
 fn at_place(places: &Reading<Vec<EccLocation>>, kind: u32, place: u32) -> Answer {
-    const NAMES: [&str; 8] =
-        ["l1_cache", "l2_cache", "device_memory", "register_file", "texture_memory", "texture_shm", "cbu", "sram"];
     let list = numbers(places, |places| {
-        let name = NAMES.get(place as usize).copied().unwrap_or_default();
+        let name = ECC_LOCATIONS.get(place as usize).copied().unwrap_or_default();
         let own = places.iter().find(|own| own.location == name);
         own.map(|own| if kind == 0 { own.corrected_total } else { own.uncorrected_total }.into()).into_iter().collect()
     })?;
     if list.numbers().is_empty() { Err(Code::NOT_SUPPORTED) } else { Ok(list) }
-}
-
-/// NVML's `nvmlClocksEventReason...` bit.
-fn bit(reason: ThrottleReason) -> i128 {
-    match reason {
-        ThrottleReason::GpuIdle => 0x1,
-        ThrottleReason::ApplicationsClocksSetting => 0x2,
-        ThrottleReason::SwPowerCap => 0x4,
-        ThrottleReason::HwSlowdown => 0x8,
-        ThrottleReason::SyncBoost => 0x10,
-        ThrottleReason::SwThermalSlowdown => 0x20,
-        ThrottleReason::HwThermalSlowdown => 0x40,
-        ThrottleReason::HwPowerBrakeSlowdown => 0x80,
-        ThrottleReason::DisplayClockSetting => 0x100,
-    }
 }

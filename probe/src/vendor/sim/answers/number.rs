@@ -5,9 +5,12 @@ use crate::{
     vendor::nvml::query::{Answer, Code, Value},
 };
 
-/// Text as it is.
 pub(super) fn text(reading: &Reading<String>) -> Answer {
     known(reading).map(|text| Value::Text(text.clone()))
+}
+
+pub(super) fn integer<T: Copy + Into<i128>>(reading: &Reading<T>) -> Answer {
+    number(reading, Into::into)
 }
 
 /// One number, changed by `convert` into the driver's unit.
@@ -15,7 +18,6 @@ pub(super) fn number<T: Copy>(reading: &Reading<T>, convert: impl FnOnce(T) -> i
     known(reading).map(|value| Value::Numbers(vec![convert(*value)]))
 }
 
-/// Several numbers of one reading.
 pub(super) fn numbers<T>(reading: &Reading<T>, convert: impl FnOnce(&T) -> Vec<i128>) -> Answer {
     known(reading).map(|value| Value::Numbers(convert(value)))
 }

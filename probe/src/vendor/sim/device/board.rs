@@ -5,12 +5,12 @@ use crate::{
     vendor::sim::{GpuIdentity, MAX_SM_MHZ, MAX_VIDEO_MHZ, MEMORY_MHZ},
 };
 
-use super::not_supported;
+use super::where_supported;
 
 pub(super) fn read(identity: &GpuIdentity) -> Board {
     let (major, minor) = identity.architecture.compute_capability();
     // A board for players has no serial number that software could read.
-    let on_a_label = |text: &String| if identity.geforce { not_supported() } else { Reading::Now(text.clone()) };
+    let on_a_label = |text: &String| where_supported(!identity.geforce, text.clone());
     let celsius = |degrees: u32| Reading::Now(f64::from(degrees));
     Board {
         serial: on_a_label(&identity.serial),

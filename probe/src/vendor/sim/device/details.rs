@@ -2,8 +2,8 @@
 
 use crate::{
     model::{
-        ApplicationClocks, Bar1, ComputeMode, ConfidentialCompute, Ecc, EccCounts, EccLocation, Fan, GpuDetails, Mode,
-        Modes, NvLink, NvLinkRemote, Reading, ThrottleReason, ThrottledTimes,
+        Absence, Absent, ApplicationClocks, Bar1, ComputeMode, ConfidentialCompute, Ecc, EccCounts, EccLocation, Fan,
+        GpuDetails, Mode, Modes, NvLink, NvLinkRemote, Reading, ThrottleReason, ThrottledTimes,
     },
     vendor::sim::{
         EccErrors, GpuIdentity, GpuState, LinkState, MAX_SM_MHZ, MEMORY_MHZ, Machine, NVLINK_MB_PER_SECOND, Totals,
@@ -11,7 +11,7 @@ use crate::{
     },
 };
 
-use super::{not_supported, thousandths};
+use super::{thousandths, where_supported};
 
 /// The newest that are told.
 const ACCOUNTED: usize = 64;
@@ -28,22 +28,18 @@ pub(super) fn read(machine: &Machine, index: u32, details: &mut GpuDetails) {
         ApplicationClocks { graphics_mhz: Reading::Now(MAX_SM_MHZ), memory_mhz: Reading::Now(MEMORY_MHZ) };
     details.throttled = throttled(&totals);
     details.ecc = ecc(identity, &wear);
-    details.retired_pages = wear.retired_pages.map_or_else(not_supported, Reading::Now);
-    details.remapped_rows = wear.remapped_rows.map_or_else(not_supported, Reading::Now);
+    details.retired_pages = wear.retired_pages.ok_or(Absence::NotSupported).into();
+    details.remapped_rows = wear.remapped_rows.ok_or(Absence::NotSupported).into();
     details.bar1 = Reading::Now(Bar1 { total_bytes: GpuState::BAR1_BYTES, used_bytes: state.bar1_used_bytes });
     details.pcie_replays_total = Reading::Now(wear.pcie_replays);
     details.nvlinks = Reading::Now(identity.nvlinks.iter().map(|link| nvlink(link, identity, &totals)).collect());
-    details.fabric = machine.world.fabric(index).map_or_else(not_supported, Reading::Now);
+    details.fabric = machine.world.fabric(index).ok_or(Absence::NotSupported).into();
     details.c2c_enabled = Reading::Now(false);
     details.recovery_action = Reading::Now(wear.recovery_action);
     details.fans = fans(identity, &state);
-    details.accounting = if identity.accounting {
-        let mut accounted = machine.world.accounted(index, elapsed_ms, &machine.timeline);
-        accounted.drain(..accounted.len().saturating_sub(ACCOUNTED));
-        Reading::Now(accounted)
-    } else {
-        not_supported()
-    };
+    let mut accounted = machine.world.accounted(index, elapsed_ms, &machine.timeline);
+    accounted.drain(..accounted.len().saturating_sub(ACCOUNTED));
+    details.accounting = where_supported(identity.accounting, accounted);
 }
 
 fn modes(identity: &GpuIdentity, divided: bool) -> Modes {
@@ -51,8 +47,8 @@ fn modes(identity: &GpuIdentity, divided: bool) -> Modes {
     Modes {
         persistence: Reading::Now(identity.persistence),
         compute: Reading::Now(ComputeMode::Default),
-        ecc: if identity.ecc { Reading::Now(Mode { current: true, pending: true }) } else { not_supported() },
-        mig: if identity.has_mig() { Reading::Now(mig) } else { not_supported() },
+        ecc: where_supported(identity.ecc, Mode { current: true, pending: true }),
+        mig: where_supported(identity.has_mig(), mig),
         accounting: Reading::Now(identity.accounting),
         display_active: Reading::Now(false),
         confidential_compute: Reading::Now(ConfidentialCompute { enabled: false, devtools: false }),
@@ -75,13 +71,7 @@ fn throttled(totals: &Totals) -> ThrottledTimes {
 
 fn ecc(identity: &GpuIdentity, wear: &Wear) -> Ecc {
     if !identity.ecc {
-        let none = EccCounts { corrected_total: not_supported(), uncorrected_total: not_supported() };
-        return Ecc {
-            volatile: none.clone(),
-            aggregate: none,
-            volatile_by_location: not_supported(),
-            aggregate_by_location: not_supported(),
-        };
+        return Ecc::absent(&Absence::NotSupported);
     }
     Ecc {
         volatile: counts(wear.ecc_volatile),
@@ -119,9 +109,6 @@ fn nvlink(link: &LinkState, identity: &GpuIdentity, totals: &Totals) -> NvLink {
 }
 
 fn fans(identity: &GpuIdentity, state: &GpuState) -> Reading<Vec<Fan>> {
-    if identity.fans == 0 {
-        return not_supported();
-    }
     let fan = Fan { speed_percent: Reading::Now(state.fan_percent.into()), rpm: Reading::Now(state.fan_rpm()) };
-    Reading::Now(vec![fan; identity.fans as usize])
+    where_supported(identity.fans > 0, vec![fan; identity.fans as usize])
 }

@@ -5,7 +5,7 @@ use crate::{
     vendor::sim::{GpuIdentity, GpuState, MigState},
 };
 
-use super::{activity, not_supported};
+use super::{activity, where_supported};
 
 /// What never changes about them.
 pub(super) fn devices(state: &GpuState) -> Vec<MigDevice> {
@@ -33,7 +33,7 @@ pub(super) fn samples(state: &GpuState, identity: &GpuIdentity) -> Vec<MigSample
             reserved_bytes: Reading::Now(0),
             free_bytes: Reading::Now(own.memory_total_bytes - own.memory_used_bytes),
         },
-        activity: if identity.counts_activity { Reading::Now(activity(&own.counters)) } else { not_supported() },
+        activity: where_supported(identity.counts_activity, activity(&own.counters)),
     };
     state.mig.iter().map(sample).collect()
 }

@@ -18,7 +18,6 @@ use crate::{
 use self::traces::Drains;
 use super::{Counters, Machine, ProcessState, Timeline, answers, presence::answer};
 
-/// One simulated GPU.
 pub(super) struct SimDevice {
     machine: Arc<Machine>,
     index: u32,
@@ -52,7 +51,7 @@ impl Device for SimDevice {
         let state = machine.state(self.index, elapsed_ms);
         // The driver does not say how much is used of a GPU that is divided.
         let divided = !state.mig.is_empty();
-        let share = |percent: u32| if divided { not_supported() } else { Reading::Now(f64::from(percent)) };
+        let share = |percent: u32| where_supported(!divided, f64::from(percent));
         sample.utilization = Utilization {
             gpu_percent: share(state.gpu_percent),
             memory_percent: share(state.memory_percent),
@@ -78,11 +77,7 @@ impl Device for SimDevice {
         sample.temperature = Temperature {
             gpu_celsius: Reading::Now(state.temperature_celsius.round()),
             memory_celsius: Reading::Now(state.memory_temperature_celsius.round()),
-            margin_celsius: if identity.has_margin() {
-                Reading::Now(state.margin_celsius.round())
-            } else {
-                not_supported()
-            },
+            margin_celsius: where_supported(identity.has_margin(), state.margin_celsius.round()),
         };
         sample.clocks = Clocks {
             graphics_mhz: Reading::Now(state.sm_mhz),
@@ -92,7 +87,7 @@ impl Device for SimDevice {
         };
         sample.performance_state = Reading::Now(state.performance_state);
         sample.throttle_reasons = Reading::Now(state.throttle_reasons.clone());
-        let counted = |rate: f64| if identity.counts_activity { Reading::Now(rate.round()) } else { not_supported() };
+        let counted = |rate: f64| where_supported(identity.counts_activity, rate.round());
         sample.pcie = PcieLink {
             generation: Reading::Now(state.pcie_generation),
             width: Reading::Now(state.pcie_width),
@@ -104,11 +99,9 @@ impl Device for SimDevice {
             tx_bytes_per_second: counted(state.counters.nvlink_tx_bytes_per_second),
             rx_bytes_per_second: counted(state.counters.nvlink_rx_bytes_per_second),
         };
-        sample.activity =
-            if identity.counts_activity { Reading::Now(activity(&state.counters)) } else { not_supported() };
-        sample.fan_percent = if identity.fans > 0 { Reading::Now(state.fan_percent.into()) } else { not_supported() };
-        sample.mig_devices =
-            if identity.has_mig() { Reading::Now(mig::samples(&state, identity)) } else { not_supported() };
+        sample.activity = where_supported(identity.counts_activity, activity(&state.counters));
+        sample.fan_percent = where_supported(identity.fans > 0, state.fan_percent.into());
+        sample.mig_devices = where_supported(identity.has_mig(), mig::samples(&state, identity));
         let processes = state.processes.iter().map(|process| reading_of(process, divided, &machine.timeline));
         sample.processes = Reading::Now(processes.collect());
         Ok(())
@@ -145,8 +138,8 @@ fn thousandths(number: f64) -> f64 {
     (number * 1000.0).round() / 1000.0
 }
 
-fn not_supported<T>() -> Reading<T> {
-    Reading::Absent(Absence::NotSupported)
+fn where_supported<T>(is_supported: bool, value: T) -> Reading<T> {
+    is_supported.then_some(value).ok_or(Absence::NotSupported).into()
 }
 
 fn activity(counters: &Counters) -> Activity {
@@ -177,7 +170,7 @@ fn reading_of(process: &ProcessState, divided: bool, timeline: &Timeline) -> Pro
     fn known<T>(value: Option<T>) -> Reading<T> {
         value.ok_or(Absence::Unknown).into()
     }
-    let share = |percent: u32| if divided { not_supported() } else { Reading::Now(f64::from(percent)) };
+    let share = |percent: u32| where_supported(!divided, f64::from(percent));
     let text = |text: &Option<Arc<str>>| known(text.as_ref().map(ToString::to_string));
     Process {
         pid: process.pid,

@@ -5,11 +5,9 @@ use crate::{
     vendor::sim::{Machine, buffers::period_ms},
 };
 
-/// Every buffer of a GPU.
 #[derive(Debug)]
 pub(super) struct Drains([Drain; 3]);
 
-/// One buffer.
 #[derive(Debug)]
 struct Drain {
     metric: TraceMetric,

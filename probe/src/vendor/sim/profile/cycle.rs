@@ -3,7 +3,6 @@
 /// A division of time into rounds of equal length.
 #[derive(Debug, Clone, Copy)]
 pub(in super::super) struct Cycle {
-    /// The length of a round in seconds.
     pub(in super::super) period_s: f64,
     /// How far into a round the timeline starts, in seconds.
     pub(in super::super) phase_s: f64,
@@ -17,7 +16,6 @@ impl Cycle {
         (round as i64, shifted - round * self.period_s)
     }
 
-    /// When a round begins, in seconds of the timeline.
     pub(in super::super) fn start_s(self, round: i64) -> f64 {
         round as f64 * self.period_s - self.phase_s
     }

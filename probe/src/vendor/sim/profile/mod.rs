@@ -13,24 +13,18 @@ use super::{Profile, noise::Noise};
 /// What a GPU is asked to do at one moment.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Load {
-    /// Share of time in which a kernel runs.
     pub(super) gpu_percent: f64,
     /// Share of time in which device memory is read or written.
     pub(super) memory_percent: f64,
-    /// Use of the video encoder.
     pub(super) encoder_percent: f64,
-    /// Use of the video decoder.
     pub(super) decoder_percent: f64,
     /// Power that the kernels would draw at the highest clocks, as a share of the power limit; above 1 is too much.
     pub(super) demand: f64,
-    /// The programs that hold the GPU.
     pub(super) tenants: [Option<Tenant>; 2],
 }
 
-/// A program that holds a GPU.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Tenant {
-    /// What it is.
     pub(super) program: Program,
     /// Which run of it: a program that was started again has another PID.
     pub(super) run: i64,
@@ -42,21 +36,15 @@ pub(super) struct Tenant {
     pub(super) part: f64,
 }
 
-/// The kinds of programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Program {
-    /// A training script.
     Training,
-    /// A model server.
     Server,
-    /// A script that keeps what it should drop.
     Leak,
-    /// A notebook's kernel.
     Notebook,
 }
 
 impl Profile {
-    /// What is asked of a GPU with this profile, at a time of the timeline.
     pub(super) fn load(self, noise: Noise, seconds: f64) -> Load {
         match self {
             Self::Training => training::load(noise, seconds),

@@ -56,7 +56,6 @@ fn work(noise: Noise, seconds: f64, age_s: f64) -> Load {
     Load { gpu_percent, memory_percent, demand, ..Load::default() }
 }
 
-/// Whether the data loader is behind.
 fn starves(noise: Noise, age_s: f64) -> bool {
     let (dip, into_s) = Cycle { period_s: DIP_EVERY_S, phase_s: 0.0 }.at(age_s);
     let begin_s = noise.stream("dip").unit(dip) * (DIP_EVERY_S - DIP_S);

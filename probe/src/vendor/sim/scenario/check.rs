@@ -117,7 +117,6 @@ impl Scenario {
     }
 }
 
-/// Whether a GPU can be divided like this.
 fn check_mig(gpu: &GpuSettings) -> Result<(), Complaint> {
     let Some(mig) = &gpu.mig else { return Ok(()) };
     if gpu.architecture.is_some_and(|architecture| !architecture.has_mig()) {
@@ -130,7 +129,6 @@ fn check_mig(gpu: &GpuSettings) -> Result<(), Complaint> {
     complaint.map_or(Ok(()), |message| Err((mig.span(), message)))
 }
 
-/// What begins must end later.
 fn check_order(from: Option<&Spanned<Seconds>>, to: Option<&Spanned<Seconds>>) -> Result<(), Complaint> {
     let begin = from.map_or(0.0, |from| from.get_ref().0);
     match to.filter(|to| to.get_ref().0 <= begin) {

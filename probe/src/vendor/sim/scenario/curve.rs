@@ -21,7 +21,6 @@ pub(crate) struct Curve<V> {
 }
 
 impl<V: Into<f64>> Curve<V> {
-    /// The value at `seconds` since the start.
     pub(crate) fn at(&self, seconds: f64) -> f64 {
         let after = self.points.partition_point(|(time, _)| *time <= seconds);
         match (after.checked_sub(1).map(|before| self.points[before]), self.points.get(after)) {

@@ -19,7 +19,6 @@ pub struct ScenarioError {
 }
 
 impl ScenarioError {
-    /// An error at a byte range of the text.
     pub(super) fn at(span: &Range<usize>, text: &str, origin: &str, message: String) -> Self {
         let before = text.get(..span.start).unwrap_or(text);
         let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
@@ -31,7 +30,6 @@ impl ScenarioError {
         }
     }
 
-    /// What the TOML parser found.
     pub(super) fn parse(error: &toml::de::Error, text: &str, origin: &str) -> Self {
         Self::at(&error.span().unwrap_or(0..0), text, origin, reword(error.message()))
     }

@@ -7,35 +7,23 @@ use crate::vendor::Notice;
 
 use super::{Scenario, fault::FaultSettings, quantity::Seconds};
 
-/// One `[[event]]` table.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct EventSettings {
-    /// The GPU that it is about.
     pub(super) gpu: Spanned<u32>,
-    /// When it is reported, in seconds.
     at_s: Seconds,
-    /// What.
     pub(super) kind: Spanned<EventSort>,
-    /// NVIDIA's number of an Xid.
     pub(super) code: Option<Spanned<u32>>,
-    /// The process that an Xid is about.
     pub(super) pid: Option<Spanned<u32>>,
 }
 
-/// What can be reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum EventSort {
-    /// An error with NVIDIA's number.
     Xid,
-    /// A memory error that was corrected.
     EccCorrected,
-    /// A memory error that was not.
     EccUncorrected,
-    /// The power supply changed.
     PowerSource,
-    /// MIG was switched.
     Mig,
 }
 

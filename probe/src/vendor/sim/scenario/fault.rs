@@ -20,7 +20,6 @@ use super::{
 pub(super) struct FaultSettings {
     /// The GPU it happens to; without it, any.
     pub(super) gpu: Option<Spanned<u32>>,
-    /// What.
     pub(super) kind: Spanned<FaultKind>,
     /// When it begins, in seconds; without it, from the start.
     pub(super) from_s: Option<Spanned<Seconds>>,
@@ -28,29 +27,22 @@ pub(super) struct FaultSettings {
     pub(super) to_s: Option<Spanned<Seconds>>,
     /// The one NVML function that it happens to; without it, all that concern the GPU.
     pub(super) call: Option<Spanned<Function>>,
-    /// What the function returns.
     pub(super) code: Option<Spanned<ReturnCode>>,
     /// How far the driver's clock is ahead.
     pub(super) by_s: Option<Spanned<Skew>>,
 }
 
-/// What happens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum FaultKind {
     /// A GPU falls off the bus: every call returns `NVML_ERROR_GPU_IS_LOST`.
     Lost,
-    /// A call does not come back.
     Hang,
     /// The driver was replaced underneath: every call returns `NVML_ERROR_LIB_RM_VERSION_MISMATCH`.
     Mismatch,
-    /// A call ends the process.
     Crash,
-    /// A call returns an error.
     Returns,
-    /// Readings are out of every range.
     Garbage,
-    /// Counters run backwards.
     Backwards,
     /// The driver's time stamps are of another time than the machine's.
     ClockSkew,
@@ -65,7 +57,6 @@ pub(super) struct Call<'a> {
 }
 
 impl FaultSettings {
-    /// Whether a fault of this kind affects a GPU.
     pub(super) fn affects_gpu(&self, kind: FaultKind, gpu: u32, seconds: f64) -> bool {
         *self.kind.get_ref() == kind && self.concerns(Some(gpu)) && self.lasts(seconds)
     }
@@ -81,12 +72,10 @@ impl FaultSettings {
         *self.kind.get_ref() == kind && this_function && self.concerns(call.gpu) && self.lasts(call.seconds)
     }
 
-    /// When it begins.
     pub(super) fn begin_s(&self) -> f64 {
         self.from_s.as_ref().map_or(0.0, |from| from.get_ref().0)
     }
 
-    /// When it begins and ends.
     pub(super) fn moments(&self) -> impl Iterator<Item = f64> {
         self.from_s.iter().chain(&self.to_s).map(|moment| moment.get_ref().0)
     }
@@ -104,7 +93,6 @@ impl FaultSettings {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct InitError {
-    /// With what.
     code: ReturnCode,
     /// When it works again, in seconds; without it, never.
     to_s: Option<Spanned<Seconds>>,

@@ -38,7 +38,6 @@ impl Scenario {
         now.or_else(|| self.returns.iter().find(|(name, _)| name.0 == function).map(|(_, code)| code.0))
     }
 
-    /// Whether this GPU's readings are out of every range at this time.
     pub(crate) fn is_garbage(&self, gpu: u32, seconds: f64) -> bool {
         self.fault.iter().any(|fault| fault.affects_gpu(FaultKind::Garbage, gpu, seconds))
     }

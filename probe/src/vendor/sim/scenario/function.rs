@@ -15,11 +15,18 @@ pub(crate) struct Function(pub(crate) &'static str);
 
 /// A key of `[latency]`: one function, or `default` for all that are not named.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum LatencyOf {
-    /// All the others.
-    Default,
-    /// This one.
-    Function(Function),
+pub(crate) struct LatencyOf(&'static str);
+
+impl LatencyOf {
+    pub(crate) const DEFAULT: Self = Self("default");
+
+    pub(crate) fn is(self, function: &str) -> bool {
+        self.0 == function
+    }
+
+    fn parse(name: &str) -> Result<Self, String> {
+        if name == Self::DEFAULT.0 { Ok(Self::DEFAULT) } else { Function::parse(name).map(|function| Self(function.0)) }
+    }
 }
 
 impl Function {
@@ -31,12 +38,6 @@ impl Function {
             };
             format!("unknown NVML function `{name}`; {cure}")
         })
-    }
-}
-
-impl LatencyOf {
-    fn parse(name: &str) -> Result<Self, String> {
-        if name == "default" { Ok(Self::Default) } else { Function::parse(name).map(Self::Function) }
     }
 }
 

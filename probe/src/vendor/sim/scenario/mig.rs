@@ -4,11 +4,9 @@ use serde::Deserialize;
 
 use crate::model::MigInstance;
 
-/// One MIG device.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct MigSettings {
-    /// What it has.
     pub(crate) profile: MigProfile,
     /// The number of its GPU instance, 0 to 14.
     pub(super) gpu_instance: u32,
@@ -49,7 +47,6 @@ impl MigSettings {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub(crate) struct MigProfile {
-    /// As it is written.
     pub(crate) text: String,
     /// Sevenths of the GPU.
     pub(crate) slices: u32,

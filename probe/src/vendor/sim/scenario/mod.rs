@@ -41,7 +41,6 @@ use quantity::Delay;
 pub struct Scenario {
     /// How many GPUs, 0 to 64. Without it: as many as the `[[gpu]]` tables need, and at least one.
     gpus: Option<Spanned<u32>>,
-    /// Same seed, same values.
     #[serde(default)]
     pub(crate) seed: u64,
     /// When the timeline starts, in milliseconds since the Unix epoch, so that a restarted process goes on in it.
@@ -104,9 +103,8 @@ impl Scenario {
 
     /// How long a call of this NVML function takes.
     pub fn latency(&self, function: &str) -> Duration {
-        let named =
-            self.latency.iter().find(|(of, _)| matches!(of, LatencyOf::Function(Function(name)) if *name == function));
-        named.map(|(_, delay)| delay).or_else(|| self.latency.get(&LatencyOf::Default)).map_or(Duration::ZERO, |d| d.0)
+        let named = self.latency.iter().find(|(of, _)| of.is(function)).map(|(_, delay)| delay);
+        named.or_else(|| self.latency.get(&LatencyOf::DEFAULT)).map_or(Duration::ZERO, |delay| delay.0)
     }
 
     /// The `nvmlReturn_t` of an initialisation at this time, where it fails.
@@ -114,12 +112,10 @@ impl Scenario {
         self.init_error.as_ref().filter(|error| error.lasts(seconds)).map(InitError::code)
     }
 
-    /// What the file says of one GPU.
     pub(crate) fn settings(&self, gpu: u32) -> Option<&GpuSettings> {
         self.gpu.iter().find(|settings| *settings.index.get_ref() == gpu)
     }
 
-    /// The processes that the file puts on one GPU, in the file's order.
     pub(crate) fn processes(&self, gpu: u32) -> impl Iterator<Item = &ProcessSettings> {
         self.process.iter().filter(move |process| *process.gpu.get_ref() == gpu)
     }

@@ -11,7 +11,6 @@ use serde::{
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Within<const MAX: u32>(pub(crate) f64);
 
-/// A share, 0 to 100.
 pub(crate) type Percent = Within<100>;
 /// Watts; no board draws three kilowatts.
 pub(crate) type Watts = Within<3_000>;
@@ -20,9 +19,7 @@ pub(crate) type Celsius = Within<150>;
 /// Seconds since the start of the timeline; about 30 years are enough.
 pub(crate) type Seconds = Within<1_000_000_000>;
 
-/// How many of something happened.
 pub(crate) type Count = Within<1_000_000_000>;
-/// Lanes of PCI Express.
 pub(crate) type Lanes = Within<16>;
 
 /// Seconds that a clock is ahead, or below 0 behind; up to a day.

@@ -31,19 +31,13 @@ pub enum Profile {
     Idle,
 }
 
-/// One `[[gpu]]` table.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct GpuSettings {
-    /// NVML's index, from 0.
     pub(crate) index: Spanned<u32>,
-    /// `nvmlDeviceGetName`.
     pub(crate) name: Option<String>,
-    /// What it is busy with.
     pub(crate) profile: Option<Profile>,
-    /// All its memory.
     pub(crate) memory: Option<Bytes>,
-    /// The power limit in force.
     pub(crate) power_limit_watts: Option<Watts>,
     /// Instead of the profile's.
     pub(crate) utilization_percent: Option<Curve<Percent>>,
@@ -61,13 +55,9 @@ pub(crate) struct GpuSettings {
     pub(crate) sm_percent: Option<Curve<Percent>>,
     /// Tensor cores with work, instead of what follows from utilisation.
     pub(crate) tensor_percent: Option<Curve<Percent>>,
-    /// Video encoder.
     pub(crate) encoder_percent: Option<Curve<Percent>>,
-    /// Video decoder.
     pub(crate) decoder_percent: Option<Curve<Percent>>,
-    /// JPEG decoder.
     pub(crate) jpeg_percent: Option<Curve<Percent>>,
-    /// Optical flow accelerator.
     pub(crate) ofa_percent: Option<Curve<Percent>>,
     /// What holds the clocks down, instead of what follows from power and utilisation.
     pub(crate) throttle_reasons: Option<Steps<Vec<ThrottleReason>>>,
@@ -75,23 +65,16 @@ pub(crate) struct GpuSettings {
     pub(crate) ecc: Option<bool>,
     /// Fans; without it, as its name says.
     pub(crate) fans: Option<Within<8>>,
-    /// Memory errors that the hardware corrected since the driver was loaded.
     pub(crate) ecc_corrected: Option<Curve<Count>>,
-    /// Memory errors that it did not.
     pub(crate) ecc_uncorrected: Option<Curve<Count>>,
-    /// Rows of memory that were replaced.
     pub(crate) remapped_rows: Option<RemappedRowsSettings>,
-    /// Pages of memory that were taken out of use.
     pub(crate) retired_pages: Option<RetiredPagesSettings>,
-    /// What the driver asks for.
     pub(crate) recovery_action: Option<Steps<RecoveryAction>>,
     /// Lanes in use; without it, all 16.
     pub(crate) pcie_width: Option<Curve<Lanes>>,
-    /// Packets that were sent again.
     pub(crate) pcie_replays: Option<Curve<Count>>,
     /// `NVLinks`; without it, none.
     pub(crate) nvlinks: Option<Within<18>>,
-    /// Those of them that are down.
     #[serde(default)]
     pub(crate) nvlinks_down: Vec<Spanned<u32>>,
     /// Its MIG devices, in NVML's order; without any, MIG is off.
@@ -103,29 +86,20 @@ pub(crate) struct GpuSettings {
     pub(crate) accounting: bool,
 }
 
-/// `remapped_rows`.
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct RemappedRowsSettings {
-    /// After corrected errors.
     pub(crate) correctable: u32,
-    /// After uncorrected errors.
     pub(crate) uncorrectable: u32,
-    /// One waits for a reset.
     pub(crate) pending: bool,
-    /// One could not be replaced.
     pub(crate) failed: bool,
 }
 
-/// `retired_pages`.
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct RetiredPagesSettings {
-    /// After several corrected errors.
     pub(crate) single_bit: u32,
-    /// After an uncorrected error.
     pub(crate) double_bit: u32,
-    /// More wait for a reset.
     pub(crate) pending: bool,
 }
 
@@ -133,7 +107,6 @@ pub(crate) struct RetiredPagesSettings {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ProcessSettings {
-    /// The GPU's index.
     pub(crate) gpu: Spanned<u32>,
     /// Its PID; of a process that really exists where the fake library is read, since the reader looks it up.
     pub(crate) pid: u32,
@@ -142,60 +115,46 @@ pub(crate) struct ProcessSettings {
     pub(crate) count: Spanned<u32>,
     /// What it holds; without it, the driver cannot tell.
     pub(crate) memory: Option<Curve<Bytes>>,
-    /// Share of time in which its kernels run.
     sm_percent: Option<Curve<Percent>>,
-    /// What it does on the GPU.
     #[serde(default = "compute")]
     pub(crate) kind: ProcessKind,
-    /// When it appears, in seconds.
     pub(crate) from_s: Option<Spanned<Seconds>>,
-    /// When it disappears, in seconds.
     pub(crate) to_s: Option<Spanned<Seconds>>,
     /// The program's name. Simulated source only, as `user` and `command`.
     pub(crate) name: Option<Arc<str>>,
-    /// Its login name.
     pub(crate) user: Option<Arc<str>>,
-    /// Its command line.
     pub(crate) command: Option<Arc<str>>,
-    /// Whether it computes through the Multi-Process Service.
     #[serde(default)]
     pub(crate) mps: bool,
     /// The GPU instance that it runs in; without it, on the whole GPU.
     pub(super) gpu_instance: Option<Spanned<u32>>,
-    /// The compute instance within that.
     #[serde(default)]
     compute_instance: u32,
 }
 
 impl ProcessSettings {
-    /// The PIDs of all that it stands for.
     pub(crate) fn pids(&self) -> impl Iterator<Item = u32> + use<> {
         let first = self.pid;
         (0..*self.count.get_ref()).map(move |number| first.saturating_add(number))
     }
 
-    /// The part of the GPU that it runs in.
     pub(crate) fn mig(&self) -> Option<MigInstance> {
         let gpu_instance = *self.gpu_instance.as_ref()?.get_ref();
         Some(MigInstance { gpu_instance, compute_instance: self.compute_instance })
     }
 
-    /// How many it stands for.
     pub(crate) fn many(&self) -> f64 {
         f64::from(*self.count.get_ref())
     }
 
-    /// Whether it runs at this time.
     pub(crate) fn runs(&self, seconds: f64) -> bool {
         lasts(self.from_s.as_ref(), self.to_s.as_ref(), seconds)
     }
 
-    /// Whether it runs or has run.
     pub(crate) fn begun(&self, seconds: f64) -> bool {
         lasts(self.from_s.as_ref(), None, seconds)
     }
 
-    /// When it ends.
     pub(crate) fn ended_s(&self) -> Option<f64> {
         self.to_s.as_ref().map(|to| to.get_ref().0)
     }
@@ -205,7 +164,6 @@ impl ProcessSettings {
         self.from_s.as_ref().map_or(-600.0, |from| from.get_ref().0)
     }
 
-    /// Share of time in which its kernels run.
     pub(crate) fn sm_percent(&self, seconds: f64) -> f64 {
         self.sm_percent.as_ref().map_or(0.0, |curve| curve.at(seconds))
     }

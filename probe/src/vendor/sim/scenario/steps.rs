@@ -15,13 +15,11 @@ pub(crate) struct Steps<T> {
 }
 
 impl<T> Steps<T> {
-    /// The value at `seconds` since the start.
     pub(crate) fn at(&self, seconds: f64) -> &T {
         let after = self.frames.partition_point(|(time, _)| *time <= seconds);
         &self.frames[after.saturating_sub(1)].1
     }
 
-    /// Every value that it ever has, in order of time.
     pub(crate) fn values(&self) -> impl Iterator<Item = &T> {
         self.frames.iter().map(|(_, value)| value)
     }

@@ -108,12 +108,10 @@ impl World {
         })
     }
 
-    /// What flows through a GPU.
     pub(super) fn flow(&self, index: u32, elapsed_ms: u64) -> Flow {
         self.board(index).flow(seconds(elapsed_ms))
     }
 
-    /// What the driver records of a GPU.
     pub(super) fn recorded(&self, index: u32, metric: TraceMetric, elapsed_ms: u64) -> f64 {
         self.board(index).recorded(metric, seconds(elapsed_ms))
     }

@@ -1,13 +1,18 @@
 //! The shapes that NVML's calls have, each made once.
+//!
+//! Every handle here is one that the library gave, and whatever a call fills in outlives it.
 
-use std::ffi::{c_char, c_uint, c_ulong};
+use std::{
+    ffi::{c_char, c_uint, c_ulong},
+    ptr,
+};
 
-use nvml_wrapper_sys::bindings::{nvmlDevice_t, nvmlPciInfo_t, nvmlReturn_t};
+use nvml_wrapper_sys::bindings::{nvmlPciInfo_t, nvmlReturn_t};
 
 use super::{
     function::{
-        self, Between, BetweenOf, List, ListOf, Of, Of2, Of3, Out, Out2, Out3, Out4, System, SystemOf, SystemText,
-        Text, TextOf,
+        self, Between, BetweenOf, Check, List, ListOf, Of, Of2, Of3, Out, Out2, Out3, Out4, System, SystemOf,
+        SystemText, Text, TextOf,
     },
     library::{Device, Function, Library, Plain, done, text},
 };
@@ -23,188 +28,148 @@ const PROCESS_NAME: usize = 2048;
 const SET: usize = 20;
 
 /// `NVML_ERROR_INSUFFICIENT_SIZE`.
-const INSUFFICIENT_SIZE: Code = Code(7);
+pub(super) const INSUFFICIENT_SIZE: Code = Code(7);
 
 /// A list can grow while it is asked for; after so many tries it is growing for ever.
-const TRIES: u32 = 4;
+pub(super) const TRIES: u32 = 4;
 
 impl Library {
     /// A call about nothing but the device that gives nothing but its return code.
-    pub(in super::super) fn check(
-        &self,
-        function: &Function<unsafe extern "C" fn(nvmlDevice_t) -> nvmlReturn_t>,
-        device: Device,
-    ) -> Result<(), Code> {
+    pub(crate) fn check(&self, function: &Function<Check>, device: Device) -> Result<(), Code> {
         let call = self.find(function)?;
-        // SAFETY: the handle is the library's.
+        // SAFETY: as above.
         done(unsafe { call(device.0) })
     }
 
-    /// A text.
-    pub(in super::super) fn text(&self, function: &Function<Text>, device: Device) -> Result<String, Code> {
-        let call = self.find(function)?;
-        let mut room = [0 as c_char; TEXT];
-        // SAFETY: the handle is the library's, and the room is as large as is told.
-        done(unsafe { call(device.0, room.as_mut_ptr(), TEXT as c_uint) })?;
-        Ok(text(&room))
+    pub(crate) fn text(&self, function: &Function<Text>, device: Device) -> Result<String, Code> {
+        // SAFETY: as above; the room is as large as is told.
+        self.text_of_length::<_, TEXT>(function, |call, room, length| unsafe { call(device.0, room, length) })
     }
 
-    /// A text about one of several things.
-    pub(in super::super) fn text_of(
+    pub(crate) fn text_of(&self, function: &Function<TextOf>, device: Device, what: u32) -> Result<String, Code> {
+        // SAFETY: as above; the room is as large as is told.
+        self.text_of_length::<_, TEXT>(function, |call, room, length| unsafe { call(device.0, what, room, length) })
+    }
+
+    pub(crate) fn system_text(&self, function: &Function<SystemText>) -> Result<String, Code> {
+        // SAFETY: the room is as large as is told.
+        self.text_of_length::<_, TEXT>(function, |call, room, length| unsafe { call(room, length) })
+    }
+
+    /// `nvmlSystemGetProcessName`.
+    pub(crate) fn process_name(&self, pid: u32) -> Result<String, Code> {
+        let function = &function::PROCESS_NAME;
+        // SAFETY: the room is as large as is told.
+        self.text_of_length::<_, PROCESS_NAME>(function, |call, room, length| unsafe { call(pid, room, length) })
+    }
+
+    fn text_of_length<F: Copy, const LENGTH: usize>(
         &self,
-        function: &Function<TextOf>,
-        device: Device,
-        what: u32,
+        function: &Function<F>,
+        call: impl FnOnce(F, *mut c_char, c_uint) -> nvmlReturn_t,
     ) -> Result<String, Code> {
-        let call = self.find(function)?;
-        let mut room = [0 as c_char; TEXT];
-        // SAFETY: the handle is the library's, and the room is as large as is told.
-        done(unsafe { call(device.0, what, room.as_mut_ptr(), TEXT as c_uint) })?;
+        let room: [c_char; LENGTH] =
+            self.filled(function, |found, room: &mut [_; LENGTH]| call(found, room.as_mut_ptr(), LENGTH as c_uint))?;
         Ok(text(&room))
     }
 
-    /// One value.
-    pub(in super::super) fn out<T: Plain>(&self, function: &Function<Out<T>>, device: Device) -> Result<T, Code> {
+    pub(crate) fn out<T: Plain>(&self, function: &Function<Out<T>>, device: Device) -> Result<T, Code> {
         self.fill(function, device, T::blank())
     }
 
     /// One value, which goes in as this one.
-    pub(in super::super) fn fill<T: Plain>(
-        &self,
-        function: &Function<Out<T>>,
-        device: Device,
-        mut value: T,
-    ) -> Result<T, Code> {
-        let call = self.find(function)?;
-        // SAFETY: the handle is the library's; the value outlives the call.
-        done(unsafe { call(device.0, &raw mut value) })?;
-        Ok(value)
+    pub(crate) fn fill<T: Plain>(&self, function: &Function<Out<T>>, device: Device, value: T) -> Result<T, Code> {
+        self.filled(function, |call, out| {
+            *out = value;
+            // SAFETY: as above.
+            unsafe { call(device.0, out) }
+        })
     }
 
-    /// Two values.
-    pub(in super::super) fn out2<T: Plain, U: Plain>(
-        &self,
-        function: &Function<Out2<T, U>>,
-        device: Device,
-    ) -> Result<(T, U), Code> {
-        let call = self.find(function)?;
-        let (mut one, mut two) = (T::blank(), U::blank());
-        // SAFETY: the handle is the library's; the values outlive the call.
-        done(unsafe { call(device.0, &raw mut one, &raw mut two) })?;
-        Ok((one, two))
+    pub(crate) fn out2<T: Plain>(&self, function: &Function<Out2<T>>, device: Device) -> Result<[T; 2], Code> {
+        // SAFETY: as above.
+        self.filled(function, |call, [one, two]: &mut [T; 2]| unsafe { call(device.0, one, two) })
     }
 
-    /// Three values.
-    pub(in super::super) fn out3<T: Plain>(
-        &self,
-        function: &Function<Out3<T>>,
-        device: Device,
-    ) -> Result<[T; 3], Code> {
-        let call = self.find(function)?;
-        let [mut one, mut two, mut three] = [T::blank(); 3];
-        // SAFETY: the handle is the library's; the values outlive the call.
-        done(unsafe { call(device.0, &raw mut one, &raw mut two, &raw mut three) })?;
-        Ok([one, two, three])
+    pub(crate) fn out3<T: Plain>(&self, function: &Function<Out3<T>>, device: Device) -> Result<[T; 3], Code> {
+        // SAFETY: as above.
+        self.filled(function, |call, [one, two, three]: &mut [T; 3]| unsafe { call(device.0, one, two, three) })
     }
 
-    /// Four values.
-    pub(in super::super) fn out4<T: Plain>(
-        &self,
-        function: &Function<Out4<T>>,
-        device: Device,
-    ) -> Result<[T; 4], Code> {
-        let call = self.find(function)?;
-        let [mut one, mut two, mut three, mut four] = [T::blank(); 4];
-        // SAFETY: the handle is the library's; the values outlive the call.
-        done(unsafe { call(device.0, &raw mut one, &raw mut two, &raw mut three, &raw mut four) })?;
-        Ok([one, two, three, four])
+    pub(crate) fn out4<T: Plain>(&self, function: &Function<Out4<T>>, device: Device) -> Result<[T; 4], Code> {
+        // SAFETY: as above.
+        self.filled(function, |call, [a, b, c, d]: &mut [T; 4]| unsafe { call(device.0, a, b, c, d) })
     }
 
-    /// One value about one of several things.
-    pub(in super::super) fn of<T: Plain>(
-        &self,
-        function: &Function<Of<T>>,
-        device: Device,
-        what: u32,
-    ) -> Result<T, Code> {
-        let call = self.find(function)?;
-        let mut value = T::blank();
-        // SAFETY: the handle is the library's; the value outlives the call.
-        done(unsafe { call(device.0, what, &raw mut value) })?;
-        Ok(value)
+    pub(crate) fn of<T: Plain>(&self, function: &Function<Of<T>>, device: Device, what: u32) -> Result<T, Code> {
+        // SAFETY: as above.
+        self.filled(function, |call, value| unsafe { call(device.0, what, value) })
     }
 
-    /// One value with two choices.
-    pub(in super::super) fn of2<T: Plain>(
+    pub(crate) fn of2<T: Plain>(
         &self,
         function: &Function<Of2<T>>,
         device: Device,
-        what: [u32; 2],
+        [one, two]: [u32; 2],
     ) -> Result<T, Code> {
-        let call = self.find(function)?;
-        let mut value = T::blank();
-        // SAFETY: the handle is the library's; the value outlives the call.
-        done(unsafe { call(device.0, what[0], what[1], &raw mut value) })?;
-        Ok(value)
+        // SAFETY: as above.
+        self.filled(function, |call, value| unsafe { call(device.0, one, two, value) })
     }
 
-    /// One value with three choices.
-    pub(in super::super) fn of3<T: Plain>(
+    pub(crate) fn of3<T: Plain>(
         &self,
         function: &Function<Of3<T>>,
         device: Device,
-        what: [u32; 3],
+        [one, two, three]: [u32; 3],
     ) -> Result<T, Code> {
-        let call = self.find(function)?;
-        let mut value = T::blank();
-        // SAFETY: the handle is the library's; the value outlives the call.
-        done(unsafe { call(device.0, what[0], what[1], what[2], &raw mut value) })?;
-        Ok(value)
+        // SAFETY: as above.
+        self.filled(function, |call, value| unsafe { call(device.0, one, two, three, value) })
     }
 
-    /// One value about two GPUs.
-    pub(in super::super) fn between<T: Plain>(
+    pub(crate) fn between<T: Plain>(
         &self,
         function: &Function<Between<T>>,
         one: Device,
         two: Device,
     ) -> Result<T, Code> {
-        let call = self.find(function)?;
-        let mut value = T::blank();
-        // SAFETY: both handles are the library's; the value outlives the call.
-        done(unsafe { call(one.0, two.0, &raw mut value) })?;
-        Ok(value)
+        // SAFETY: as above.
+        self.filled(function, |call, value| unsafe { call(one.0, two.0, value) })
     }
 
-    /// One value about two GPUs, with a choice.
-    pub(in super::super) fn between_of<T: Plain>(
+    pub(crate) fn between_of<T: Plain>(
         &self,
         function: &Function<BetweenOf<T>>,
         one: Device,
         two: Device,
         what: u32,
     ) -> Result<T, Code> {
-        let call = self.find(function)?;
-        let mut value = T::blank();
-        // SAFETY: both handles are the library's; the value outlives the call.
-        done(unsafe { call(one.0, two.0, what, &raw mut value) })?;
-        Ok(value)
+        // SAFETY: as above.
+        self.filled(function, |call, value| unsafe { call(one.0, two.0, what, value) })
+    }
+
+    pub(crate) fn system<T: Plain>(&self, function: &Function<System<T>>) -> Result<T, Code> {
+        // SAFETY: as above.
+        self.filled(function, |call, value| unsafe { call(value) })
+    }
+
+    pub(crate) fn system_of<T: Plain>(&self, function: &Function<SystemOf<T>>, what: u32) -> Result<T, Code> {
+        // SAFETY: as above.
+        self.filled(function, |call, value| unsafe { call(what, value) })
     }
 
     /// A list, for which there is room for `room` entries at first.
-    pub(in super::super) fn list<T: Plain>(
+    pub(crate) fn list<T: Plain>(
         &self,
         function: &Function<List<T>>,
         device: Device,
         room: usize,
     ) -> Result<Vec<T>, Code> {
         let call = self.find(function)?;
-        // SAFETY: the handle is the library's, and there is as much room as is told.
+        // SAFETY: as above; there is as much room as is told.
         grow(room, |count, items| unsafe { call(device.0, count, items) })
     }
 
-    /// A list about one of several things.
-    pub(in super::super) fn list_of<T: Plain>(
+    pub(crate) fn list_of<T: Plain>(
         &self,
         function: &Function<ListOf<T>>,
         device: Device,
@@ -212,100 +177,63 @@ impl Library {
         room: usize,
     ) -> Result<Vec<T>, Code> {
         let call = self.find(function)?;
-        // SAFETY: the handle is the library's, and there is as much room as is told.
+        // SAFETY: as above; there is as much room as is told.
         grow(room, |count, items| unsafe { call(device.0, what, count, items) })
     }
 
-    /// One value about the machine.
-    pub(in super::super) fn system<T: Plain>(&self, function: &Function<System<T>>) -> Result<T, Code> {
-        let call = self.find(function)?;
-        let mut value = T::blank();
-        // SAFETY: the value outlives the call.
-        done(unsafe { call(&raw mut value) })?;
-        Ok(value)
-    }
-
-    /// One value about the machine, about one of several things.
-    pub(in super::super) fn system_of<T: Plain>(&self, function: &Function<SystemOf<T>>, what: u32) -> Result<T, Code> {
-        let call = self.find(function)?;
-        let mut value = T::blank();
-        // SAFETY: the value outlives the call.
-        done(unsafe { call(what, &raw mut value) })?;
-        Ok(value)
-    }
-
-    /// A text about the machine.
-    pub(in super::super) fn system_text(&self, function: &Function<SystemText>) -> Result<String, Code> {
-        let call = self.find(function)?;
-        let mut room = [0 as c_char; TEXT];
-        // SAFETY: the room is as large as is told.
-        done(unsafe { call(room.as_mut_ptr(), TEXT as c_uint) })?;
-        Ok(text(&room))
-    }
-
-    /// `nvmlSystemGetProcessName`.
-    pub(in super::super) fn process_name(&self, pid: u32) -> Result<String, Code> {
-        let call = self.find(&function::PROCESS_NAME)?;
-        let mut room = [0 as c_char; PROCESS_NAME];
-        // SAFETY: the room is as large as is told.
-        done(unsafe { call(pid, room.as_mut_ptr(), PROCESS_NAME as c_uint) })?;
-        Ok(text(&room))
-    }
-
     /// `nvmlDeviceQueryDrainState` of the device at this domain, bus and device.
-    pub(in super::super) fn drain_state(&self, domain: u32, bus: u32, device: u32) -> Result<u32, Code> {
-        let call = self.find(&function::DRAIN_STATE)?;
+    pub(crate) fn drain_state(&self, domain: u32, bus: u32, device: u32) -> Result<u32, Code> {
         let mut place = nvmlPciInfo_t::blank();
         (place.domain, place.bus, place.device) = (domain, bus, device);
         write(&mut place.busId, &format!("{domain:08X}:{bus:02X}:{device:02X}.0"));
         write(&mut place.busIdLegacy, &format!("{domain:04X}:{bus:02X}:{device:02X}.0"));
-        let mut state = 0;
-        // SAFETY: both values outlive the call.
-        done(unsafe { call(&raw mut place, &raw mut state) })?;
-        Ok(state)
+        // SAFETY: as above.
+        self.filled(&function::DRAIN_STATE, |call, state| unsafe { call(&raw mut place, state) })
     }
 
     /// `nvmlDeviceGetHandleByIndex_v2`.
-    pub(in super::super) fn device(&self, index: u32) -> Result<Device, Code> {
+    pub(crate) fn device(&self, index: u32) -> Result<Device, Code> {
         self.system_of(&function::HANDLE, index).map(Device)
     }
 
     /// `nvmlDeviceGetMigDeviceHandleByIndex`.
-    pub(in super::super) fn mig_device(&self, gpu: Device, index: u32) -> Result<Device, Code> {
+    pub(crate) fn mig_device(&self, gpu: Device, index: u32) -> Result<Device, Code> {
         self.of(&function::MIG_HANDLE, gpu, index).map(Device)
     }
 
     /// `nvmlDeviceGetTopologyNearestGpus`.
-    pub(in super::super) fn nearest_gpus(&self, device: Device, level: u32) -> Result<Vec<Device>, Code> {
+    pub(crate) fn nearest_gpus(&self, device: Device, level: u32) -> Result<Vec<Device>, Code> {
         let call = self.find(&function::NEAREST_GPUS)?;
-        // SAFETY: the handle is the library's, and there is as much room as is told.
-        devices(|count, items| unsafe { call(device.0, level, count, items) })
+        // SAFETY: as above; there is as much room as is told.
+        let gpus = counted(|count, items| unsafe { call(device.0, level, count, items) })?;
+        Ok(gpus.into_iter().map(Device).collect())
     }
 
     /// `nvmlSystemGetTopologyGpuSet`.
-    pub(in super::super) fn gpus_near_cpu(&self, cpu: u32) -> Result<Vec<Device>, Code> {
+    pub(crate) fn gpus_near_cpu(&self, cpu: u32) -> Result<Vec<Device>, Code> {
         let call = self.find(&function::GPUS_NEAR_CPU)?;
         // SAFETY: there is as much room as is told.
-        devices(|count, items| unsafe { call(cpu, count, items) })
+        let gpus = counted(|count, items| unsafe { call(cpu, count, items) })?;
+        Ok(gpus.into_iter().map(Device).collect())
     }
 
     /// `nvmlDeviceGetCpuAffinity`, without the empty words at the end.
-    pub(in super::super) fn cpu_affinity(&self, device: Device) -> Result<Vec<u64>, Code> {
-        let call = self.find(&function::CPU_AFFINITY)?;
-        let mut words: [c_ulong; SET] = [0; SET];
-        // SAFETY: the handle is the library's, and there are as many words as is told.
-        done(unsafe { call(device.0, SET as c_uint, words.as_mut_ptr()) })?;
-        Ok(trimmed(&words))
+    pub(crate) fn cpu_affinity(&self, device: Device) -> Result<Vec<u64>, Code> {
+        // SAFETY: as above; there are as many words as is told.
+        let set: [c_ulong; SET] = self.filled(&function::CPU_AFFINITY, |call, words: &mut [_; SET]| unsafe {
+            call(device.0, SET as c_uint, words.as_mut_ptr())
+        })?;
+        Ok(trimmed(&set))
     }
 
     /// `nvmlDeviceGetMemoryAffinity` in the scope of the node, without the empty words at the end.
-    pub(in super::super) fn memory_affinity(&self, device: Device) -> Result<Vec<u64>, Code> {
+    pub(crate) fn memory_affinity(&self, device: Device) -> Result<Vec<u64>, Code> {
         const NODE: c_uint = 0;
-        let call = self.find(&function::MEMORY_AFFINITY)?;
-        let mut words: [c_ulong; SET] = [0; SET];
-        // SAFETY: the handle is the library's, and there are as many words as is told.
-        done(unsafe { call(device.0, SET as c_uint, words.as_mut_ptr(), NODE) })?;
-        Ok(trimmed(&words))
+        // SAFETY: as above; there are as many words as is told.
+        let set: [c_ulong; SET] = self.filled(&function::MEMORY_AFFINITY, |call, words: &mut [_; SET]| unsafe {
+            call(device.0, SET as c_uint, words.as_mut_ptr(), NODE)
+        })?;
+        Ok(trimmed(&set))
     }
 }
 
@@ -330,16 +258,16 @@ pub(super) fn grow<T: Plain>(
     Err(INSUFFICIENT_SIZE)
 }
 
-/// Handles of GPUs. These functions are not asked with too much room, but for the number first.
-fn devices(call: impl Fn(*mut c_uint, *mut nvmlDevice_t) -> nvmlReturn_t) -> Result<Vec<Device>, Code> {
+/// Asks for a list whose number is asked for first: these functions are not asked with too much room.
+pub(super) fn counted<T: Plain>(call: impl Fn(*mut c_uint, *mut T) -> nvmlReturn_t) -> Result<Vec<T>, Code> {
     let mut count = 0;
-    done(call(&raw mut count, std::ptr::null_mut()))?;
-    let mut items = vec![nvmlDevice_t::blank(); count as usize];
+    done(call(&raw mut count, ptr::null_mut()))?;
+    let mut items = vec![T::blank(); count as usize];
     if count > 0 {
         done(call(&raw mut count, items.as_mut_ptr()))?;
         items.truncate(count as usize);
     }
-    Ok(items.into_iter().map(Device).collect())
+    Ok(items)
 }
 
 /// Writes a text into a C array, which keeps a NUL at its end.

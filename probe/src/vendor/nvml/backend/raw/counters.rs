@@ -15,9 +15,8 @@ use nvml_wrapper_sys::bindings::{
 
 use super::{
     calls::grow,
-    function::{self, Processes},
-    library::{Device, Function, Library, done, version_of},
-    processes::{self, Held},
+    function,
+    library::{Device, Library, done, version_of},
 };
 use crate::vendor::nvml::query::Code;
 
@@ -30,23 +29,21 @@ const UTILIZATION_SAMPLES: usize = 1024;
 /// A field by its number (`NVML_FI_...`, below 251: those above were renumbered at driver 580.82), and what it is asked
 /// of: an `NVLink`'s number, or 0 where there is no choice.
 #[derive(Debug, Clone, Copy)]
-pub(in super::super) struct Field {
-    pub(in super::super) id: u32,
-    pub(in super::super) scope: u32,
+pub(crate) struct Field {
+    pub(crate) id: u32,
+    pub(crate) scope: u32,
 }
 
 /// A number in the type in which the driver gave it.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(in super::super) enum Number {
-    /// An integer of any width.
+pub(crate) enum Number {
     Whole(i128),
-    /// A measured quantity.
     Real(f64),
 }
 
 impl Library {
     /// `nvmlDeviceGetFieldValues`, of several fields in one call, in their order.
-    pub(in super::super) fn fields(&self, device: Device, fields: &[Field]) -> Result<Vec<Result<Number, Code>>, Code> {
+    pub(crate) fn fields(&self, device: Device, fields: &[Field]) -> Result<Vec<Result<Number, Code>>, Code> {
         let call = self.find(&function::FIELD_VALUES)?;
         let asked = |field: &Field| nvmlFieldValue_t {
             fieldId: field.id,
@@ -68,12 +65,7 @@ impl Library {
 
     /// `nvmlDeviceGetSamples`: times in us, and values, of what the driver keeps of this `nvmlSamplingType_t` from after
     /// this time on (us since the epoch).
-    pub(in super::super) fn samples(
-        &self,
-        device: Device,
-        kind: u32,
-        since_us: u64,
-    ) -> Result<Vec<(u64, Number)>, Code> {
+    pub(crate) fn samples(&self, device: Device, kind: u32, since_us: u64) -> Result<Vec<(u64, Number)>, Code> {
         let call = self.find(&function::SAMPLES)?;
         let mut value_type = 0;
         let samples: Vec<nvmlSample_t> = grow(SAMPLES, |count, items| {
@@ -84,7 +76,7 @@ impl Library {
     }
 
     /// `nvmlDeviceGetRetiredPages_v2`: time in us and address of each.
-    pub(in super::super) fn retired_pages(&self, device: Device, cause: u32) -> Result<Vec<(u64, u64)>, Code> {
+    pub(crate) fn retired_pages(&self, device: Device, cause: u32) -> Result<Vec<(u64, u64)>, Code> {
         let call = self.find(&function::RETIRED_PAGES)?;
         let mut stamps = Vec::new();
         let pages: Vec<u64> = grow(64, |count, items| {
@@ -96,20 +88,8 @@ impl Library {
         Ok(stamps.into_iter().zip(pages).collect())
     }
 
-    /// A list of processes.
-    pub(in super::super) fn processes(
-        &self,
-        function: &Function<Processes>,
-        device: Device,
-        entry: processes::Entry,
-    ) -> Result<Vec<Held>, Code> {
-        let call = self.find(function)?;
-        // SAFETY: the handle is the library's, and the function one that lists processes.
-        unsafe { processes::list(device.0, call, entry) }.map_err(Code)
-    }
-
     /// `nvmlDeviceGetProcessesUtilizationInfo`.
-    pub(in super::super) fn processes_utilization(
+    pub(crate) fn processes_utilization(
         &self,
         device: Device,
         since_us: u64,
@@ -132,7 +112,7 @@ impl Library {
     }
 
     /// `nvmlDeviceGetProcessUtilization`.
-    pub(in super::super) fn process_utilization(
+    pub(crate) fn process_utilization(
         &self,
         device: Device,
         since_us: u64,
@@ -143,7 +123,6 @@ impl Library {
     }
 }
 
-/// A value of NVML's union.
 fn number(kind: nvmlValueType_t, value: nvmlValue_t) -> Result<Number, Code> {
     // SAFETY: every member of the union is plain bits, and all of it was written: zeros before the call, the member
     // that `kind` names by the driver.

@@ -1,30 +1,29 @@
 //! What the driver reports by itself.
 
-use nvml_wrapper::{
-    Device, Nvml,
-    error::{NvmlError, nvml_sym, nvml_try},
-};
 use nvml_wrapper_sys::bindings::{
     nvmlEventData_t, nvmlEventMigConfigChange, nvmlEventSet_t, nvmlEventTypeDoubleBitEccError,
     nvmlEventTypePowerSourceChange, nvmlEventTypeSingleBitEccError, nvmlEventTypeXidCriticalError,
 };
 
-use crate::vendor::Notice;
+use super::{
+    function::{self as f, WaitCall},
+    library::{Device, Library, done},
+};
+use crate::vendor::{Notice, nvml::query::Code};
 
 /// The kinds of events that are asked for. Changes of clocks and P-states are left out: under a power limit there are
 /// dozens a second, and the samples show them.
-pub(in super::super::super) const REPORTED: u64 = (nvmlEventTypeXidCriticalError
+const REPORTED: u64 = (nvmlEventTypeXidCriticalError
     | nvmlEventTypeSingleBitEccError
     | nvmlEventTypeDoubleBitEccError
     | nvmlEventTypePowerSourceChange
     | nvmlEventMigConfigChange) as u64;
 
-/// An event set. The wrapper frees a set when a registration with it fails, so that this is the raw one.
-pub(in super::super::super) struct EventSet {
-    nvml: &'static Nvml,
+pub(crate) struct EventSet {
+    library: &'static Library,
     set: nvmlEventSet_t,
-    /// Whose events it gets: the driver's handle, as a number, and the index.
-    members: Vec<(usize, u32)>,
+    /// Whose events it gets: the driver's handle and the index.
+    members: Vec<(Device, u32)>,
 }
 
 // SAFETY: NVML's handles may be used by any thread; the pointer is an address that only NVML looks behind.
@@ -32,78 +31,57 @@ unsafe impl Send for EventSet {}
 
 impl EventSet {
     /// `nvmlEventSetCreate`.
-    pub(in super::super::super) fn create(nvml: &'static Nvml) -> Result<Self, NvmlError> {
-        let lib = nvml.lib();
+    pub(crate) fn create(library: &'static Library) -> Result<Self, Code> {
         // Without these, a set is of no use.
-        nvml_sym(lib.nvmlDeviceRegisterEvents.as_ref())?;
-        nvml_sym(lib.nvmlEventSetWait_v2.as_ref())?;
-        nvml_sym(lib.nvmlEventSetFree.as_ref())?;
-        let create = nvml_sym(lib.nvmlEventSetCreate.as_ref())?;
-        let mut set = std::ptr::null_mut();
-        // SAFETY: the pointer outlives the call.
-        nvml_try(unsafe { create(&raw mut set) })?;
-        Ok(Self { nvml, set, members: Vec::new() })
+        library.find(&f::REGISTER_EVENTS)?;
+        library.find(&f::EVENT_SET_WAIT)?;
+        library.find(&f::EVENT_SET_FREE)?;
+        Ok(Self { library, set: library.system(&f::EVENT_SET_CREATE)?, members: Vec::new() })
     }
 
-    /// `nvmlDeviceRegisterEvents`, for what of `wanted` the device supports.
-    pub(in super::super::super) fn add(
-        &mut self,
-        device: &Device<'static>,
-        index: u32,
-        wanted: u64,
-    ) -> Result<(), NvmlError> {
-        let lib = self.nvml.lib();
-        let supported = nvml_sym(lib.nvmlDeviceGetSupportedEventTypes.as_ref())?;
-        let register = nvml_sym(lib.nvmlDeviceRegisterEvents.as_ref())?;
-        let mut types = 0;
-        // SAFETY: the handle is valid while `device` lives; the number outlives the call.
-        nvml_try(unsafe { supported(device.handle(), &raw mut types) })?;
-        if types & wanted == 0 {
-            return Err(NvmlError::NotSupported);
+    /// `nvmlDeviceRegisterEvents`, for what the GPU of this index supports of [`REPORTED`]. Its handle is looked up
+    /// anew.
+    pub(crate) fn add(&mut self, index: u32) -> Result<(), Code> {
+        let device = self.library.device(index)?;
+        let types = self.library.out(&f::SUPPORTED_EVENT_TYPES, device)? & REPORTED;
+        if types == 0 {
+            return Err(Code::NOT_SUPPORTED);
         }
-        // SAFETY: the handle is valid while `device` lives, and the set until this is dropped.
-        nvml_try(unsafe { register(device.handle(), types & wanted, self.set) })?;
-        // SAFETY: only its address is taken, to know it again.
-        let handle = unsafe { device.handle() }.addr();
+        let register = self.library.find(&f::REGISTER_EVENTS)?;
+        // SAFETY: the handle is the library's, and the set is valid until this is dropped.
+        done(unsafe { register(device.0, types, self.set) })?;
         self.members.retain(|(_, member)| *member != index);
-        self.members.push((handle, index));
+        self.members.push((device, index));
         Ok(())
     }
 
-    /// Whose events it gets, by index.
-    pub(in super::super::super) fn members(&self) -> impl Iterator<Item = u32> + '_ {
+    pub(crate) fn members(&self) -> impl Iterator<Item = u32> + '_ {
         self.members.iter().map(|(_, index)| *index)
     }
 
     /// `nvmlEventSetWait_v2`: the next event and its GPU's index; `None` where none came in time, or one of a kind that
     /// nobody knows.
-    pub(in super::super::super) fn wait(&mut self, timeout_ms: u32) -> Result<Option<(u32, Notice)>, NvmlError> {
-        let call = nvml_sym(self.nvml.lib().nvmlEventSetWait_v2.as_ref())?;
-        let mut event = nvmlEventData_t {
-            device: std::ptr::null_mut(),
-            eventType: 0,
-            eventData: 0,
-            gpuInstanceId: 0,
-            computeInstanceId: 0,
+    pub(crate) fn wait(&mut self, timeout_ms: u32) -> Result<Option<(u32, Notice)>, Code> {
+        let wait = |call: WaitCall, event: &mut nvmlEventData_t| {
+            // SAFETY: the set is valid until this is dropped; the structure outlives the call.
+            unsafe { call(self.set, event, timeout_ms) }
         };
-        // SAFETY: the set is valid until this is dropped; the structure outlives the call.
-        match nvml_try(unsafe { call(self.set, &raw mut event, timeout_ms) }) {
-            Ok(()) => {
-                let from = event.device.addr();
-                let member = self.members.iter().find(|(handle, _)| *handle == from);
+        match self.library.filled(&f::EVENT_SET_WAIT, wait) {
+            Ok(event) => {
+                let member = self.members.iter().find(|(handle, _)| handle.0 == event.device);
                 Ok(member.map(|(_, index)| *index).zip(notice(event.eventType, event.eventData)))
             }
-            Err(NvmlError::Timeout) => Ok(None),
-            Err(error) => Err(error),
+            Err(Code::TIMEOUT) => Ok(None),
+            Err(code) => Err(code),
         }
     }
 }
 
 impl Drop for EventSet {
     fn drop(&mut self) {
-        if let Ok(free) = nvml_sym(self.nvml.lib().nvmlEventSetFree.as_ref()) {
+        if let Ok(free) = self.library.find(&f::EVENT_SET_FREE) {
             // SAFETY: the set was created and is not used any more.
-            let _ = nvml_try(unsafe { free(self.set) });
+            unsafe { free(self.set) };
         }
     }
 }

@@ -1,8 +1,6 @@
 //! Samples of the hardware's counters, and what lies between two of them. The caller sees to it that one thread at a
 //! time is in here.
 
-use std::ptr;
-
 use nvml_wrapper_sys::bindings::{
     NVML_GPM_METRICS_GET_VERSION, NVML_GPM_SUPPORT_VERSION, nvmlGpmMetricsGet_t, nvmlGpmSample_t, nvmlGpmSupport_t,
 };
@@ -14,7 +12,7 @@ use super::{
 use crate::vendor::nvml::query::Code;
 
 /// A sample, which is freed when it is dropped.
-pub(in super::super) struct Sample {
+pub(crate) struct Sample {
     library: &'static Library,
     sample: nvmlGpmSample_t,
 }
@@ -24,7 +22,7 @@ unsafe impl Send for Sample {}
 
 impl Library {
     /// `nvmlGpmQueryDeviceSupport`.
-    pub(in super::super) fn counts_activity(&self, device: Device) -> Result<bool, Code> {
+    pub(crate) fn counts_activity(&self, device: Device) -> Result<bool, Code> {
         let asked = nvmlGpmSupport_t { version: NVML_GPM_SUPPORT_VERSION, isSupportedDevice: 0 };
         Ok(self.fill(&function::GPM_SUPPORT, device, asked)?.isSupportedDevice != 0)
     }
@@ -32,13 +30,10 @@ impl Library {
 
 impl Sample {
     /// `nvmlGpmSampleGet`, or `nvmlGpmMigSampleGet` of a GPU instance.
-    pub(in super::super) fn take(library: &'static Library, gpu: Device, instance: Option<u32>) -> Result<Self, Code> {
+    pub(crate) fn take(library: &'static Library, gpu: Device, instance: Option<u32>) -> Result<Self, Code> {
         // Without this one, nothing could be freed.
         library.find(&function::GPM_SAMPLE_FREE)?;
-        let allocate = library.find(&function::GPM_SAMPLE_ALLOC)?;
-        let mut sample = ptr::null_mut();
-        // SAFETY: the pointer outlives the call.
-        done(unsafe { allocate(&raw mut sample) })?;
+        let sample = library.system(&function::GPM_SAMPLE_ALLOC)?;
         let taken = Self { library, sample };
         if let Some(instance) = instance {
             let call = library.find(&function::GPM_MIG_SAMPLE)?;
@@ -53,7 +48,7 @@ impl Sample {
     }
 
     /// `nvmlGpmMetricsGet`: each metric between this sample and a later one.
-    pub(in super::super) fn metrics(&self, later: &Self, metrics: &[u32]) -> Result<Vec<Result<f64, Code>>, Code> {
+    pub(crate) fn metrics(&self, later: &Self, metrics: &[u32]) -> Result<Vec<Result<f64, Code>>, Code> {
         let call = self.library.find(&function::GPM_METRICS)?;
         let mut values = Vec::with_capacity(metrics.len());
         let mut request = Box::new(nvmlGpmMetricsGet_t::blank());

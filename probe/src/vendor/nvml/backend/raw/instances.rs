@@ -1,14 +1,12 @@
 //! The instances that MIG makes of a GPU, and their profiles.
 
-use std::{ffi::c_uint, ptr};
+use std::ffi::c_uint;
 
-use nvml_wrapper_sys::bindings::{
-    NVML_COMPUTE_INSTANCE_ENGINE_PROFILE_SHARED as SHARED, nvmlComputeInstance_t, nvmlComputeInstanceProfileInfo_t,
-    nvmlComputeInstanceProfileInfo_v2_t, nvmlGpuInstance_t, nvmlReturn_t,
-};
+use nvml_wrapper_sys::bindings::{self as sys, NVML_COMPUTE_INSTANCE_ENGINE_PROFILE_SHARED as SHARED, nvmlReturn_t};
 
 use super::{
-    function::{self, Listed},
+    calls::counted,
+    function::{self, Call2, ComputeProfile, Listed},
     library::{Device, Function, Library, Plain, done},
 };
 use crate::vendor::nvml::query::Code;
@@ -16,140 +14,88 @@ use crate::vendor::nvml::query::Code;
 /// More instances than any GPU has.
 const INSTANCES: usize = 64;
 
-/// An instance: its id, where it begins and how much it takes.
-pub(in super::super) type Placed = [u32; 3];
-
-/// A place: where it begins and how much it takes.
-pub(in super::super) type Place = [u32; 2];
-
 /// A GPU instance. It stays on the thread that asked for it.
 #[derive(Clone, Copy)]
-pub(in super::super) struct GpuInstance(nvmlGpuInstance_t);
+pub(crate) struct GpuInstance(sys::nvmlGpuInstance_t);
 
 impl Library {
     /// `nvmlDeviceGetGpuInstancePossiblePlacements_v2`.
-    pub(in super::super) fn gpu_instance_places(&self, device: Device, profile: u32) -> Result<Vec<Place>, Code> {
-        // SAFETY: the handle is the library's.
-        let places = unsafe { self.places(&function::GPU_INSTANCE_PLACEMENTS, device.0, profile) }?;
-        Ok(places.iter().map(|place| [place.start, place.size]).collect())
+    pub(crate) fn gpu_instance_places(
+        &self,
+        device: Device,
+        profile: u32,
+    ) -> Result<Vec<sys::nvmlGpuInstancePlacement_t>, Code> {
+        let call = self.find(&function::GPU_INSTANCE_PLACEMENTS)?;
+        // SAFETY: the handle is the library's; there is as much room as is told.
+        counted(|count, places| unsafe { call(device.0, profile, places, count) })
     }
 
     /// `nvmlDeviceGetGpuInstances`, with `nvmlGpuInstanceGetInfo` of each.
-    pub(in super::super) fn gpu_instances(&self, device: Device, profile: u32) -> Result<Vec<Placed>, Code> {
-        let tell = self.find(&function::GPU_INSTANCE_INFO)?;
+    pub(crate) fn gpu_instances(&self, device: Device, profile: u32) -> Result<Vec<sys::nvmlGpuInstanceInfo_t>, Code> {
         // SAFETY: the handle is the library's.
-        let instances = unsafe { self.instances(&function::GPU_INSTANCES, device.0, profile) }?;
-        let placed = |instance: nvmlGpuInstance_t| {
-            // SAFETY: the library gave this instance; the structure outlives the call.
-            let info = filled(|info| unsafe { tell(instance, info) })?;
-            Ok([info.id, info.placement.start, info.placement.size])
-        };
-        instances.into_iter().map(placed).collect()
+        unsafe { self.instances(&function::GPU_INSTANCES, &function::GPU_INSTANCE_INFO, device.0, profile) }
     }
 
     /// `nvmlDeviceGetGpuInstanceById`.
-    pub(in super::super) fn gpu_instance(&self, device: Device, id: u32) -> Result<GpuInstance, Code> {
+    pub(crate) fn gpu_instance(&self, device: Device, id: u32) -> Result<GpuInstance, Code> {
         self.of(&function::GPU_INSTANCE_BY_ID, device, id).map(GpuInstance)
     }
 
-    /// `nvmlGpuInstanceGetComputeInstanceProfileInfoV`, with engines that are shared.
-    pub(in super::super) fn compute_instance_profile(
+    /// `nvmlGpuInstanceGetComputeInstanceProfileInfoV` or its older name, with engines that are shared.
+    pub(crate) fn compute_instance_profile<T: Plain>(
         &self,
+        function: &Function<ComputeProfile<T>>,
         instance: GpuInstance,
         profile: u32,
-    ) -> Result<nvmlComputeInstanceProfileInfo_v2_t, Code> {
-        let call = self.find(&function::COMPUTE_INSTANCE_PROFILE)?;
+    ) -> Result<T, Code> {
         // SAFETY: the library gave this instance; the structure outlives the call.
-        filled(|info| unsafe { call(instance.0, profile, SHARED, info) })
-    }
-
-    /// `nvmlGpuInstanceGetComputeInstanceProfileInfo`, likewise.
-    pub(in super::super) fn compute_instance_profile_v1(
-        &self,
-        instance: GpuInstance,
-        profile: u32,
-    ) -> Result<nvmlComputeInstanceProfileInfo_t, Code> {
-        let call = self.find(&function::COMPUTE_INSTANCE_PROFILE_V1)?;
-        // SAFETY: the library gave this instance; the structure outlives the call.
-        filled(|info| unsafe { call(instance.0, profile, SHARED, info) })
+        self.filled(function, |call, info| unsafe { call(instance.0, profile, SHARED, info) })
     }
 
     /// `nvmlGpuInstanceGetComputeInstanceRemainingCapacity`.
-    pub(in super::super) fn compute_instance_capacity(&self, instance: GpuInstance, profile: u32) -> Result<u32, Code> {
-        let call = self.find(&function::COMPUTE_INSTANCE_CAPACITY)?;
+    pub(crate) fn compute_instance_capacity(&self, instance: GpuInstance, profile: u32) -> Result<u32, Code> {
         // SAFETY: the library gave this instance; the number outlives the call.
-        filled(|count| unsafe { call(instance.0, profile, count) })
+        self.filled(&function::COMPUTE_INSTANCE_CAPACITY, |call, count| unsafe { call(instance.0, profile, count) })
     }
 
     /// `nvmlGpuInstanceGetComputeInstancePossiblePlacements`.
-    pub(in super::super) fn compute_instance_places(
+    pub(crate) fn compute_instance_places(
         &self,
         instance: GpuInstance,
         profile: u32,
-    ) -> Result<Vec<Place>, Code> {
-        // SAFETY: the library gave this instance.
-        let places = unsafe { self.places(&function::COMPUTE_INSTANCE_PLACEMENTS, instance.0, profile) }?;
-        Ok(places.iter().map(|place| [place.start, place.size]).collect())
+    ) -> Result<Vec<sys::nvmlComputeInstancePlacement_t>, Code> {
+        let call = self.find(&function::COMPUTE_INSTANCE_PLACEMENTS)?;
+        // SAFETY: the library gave this instance; there is as much room as is told.
+        counted(|count, places| unsafe { call(instance.0, profile, places, count) })
     }
 
     /// `nvmlGpuInstanceGetComputeInstances`, with `nvmlComputeInstanceGetInfo_v2` of each.
-    pub(in super::super) fn compute_instances(&self, instance: GpuInstance, profile: u32) -> Result<Vec<Placed>, Code> {
-        let tell = self.find(&function::COMPUTE_INSTANCE_INFO)?;
+    pub(crate) fn compute_instances(
+        &self,
+        instance: GpuInstance,
+        profile: u32,
+    ) -> Result<Vec<sys::nvmlComputeInstanceInfo_t>, Code> {
         // SAFETY: the library gave this instance.
-        let instances = unsafe { self.instances(&function::COMPUTE_INSTANCES, instance.0, profile) }?;
-        let placed = |instance: nvmlComputeInstance_t| {
-            // SAFETY: the library gave this instance; the structure outlives the call.
-            let info = filled(|info| unsafe { tell(instance, info) })?;
-            Ok([info.id, info.placement.start, info.placement.size])
-        };
-        instances.into_iter().map(placed).collect()
+        unsafe { self.instances(&function::COMPUTE_INSTANCES, &function::COMPUTE_INSTANCE_INFO, instance.0, profile) }
     }
 
-    /// A list of places, which is asked for its length first.
+    /// What there is to say of each instance of a profile. They are never more than there is room for.
     ///
     /// # Safety
     /// `of` is a handle of the library's.
-    unsafe fn places<A: Copy, T: Plain>(
+    unsafe fn instances<A: Copy, T: Plain, I: Plain>(
         &self,
-        function: &Function<Listed<A, T>>,
+        list: &Function<Listed<A, T>>,
+        info: &Function<Call2<T, *mut I>>,
         of: A,
         profile: u32,
-    ) -> Result<Vec<T>, Code> {
-        let call = self.find(function)?;
-        let mut count = 0;
-        // SAFETY: by this function's own condition; without room, nothing is written but the length.
-        done(unsafe { call(of, profile, ptr::null_mut(), &raw mut count) })?;
-        let mut places = vec![T::blank(); count as usize];
-        if count > 0 {
-            // SAFETY: by this function's own condition; there is as much room as the library said.
-            done(unsafe { call(of, profile, places.as_mut_ptr(), &raw mut count) })?;
-            places.truncate(count as usize);
-        }
-        Ok(places)
-    }
-
-    /// A list of instances, which are never more than there is room for.
-    ///
-    /// # Safety
-    /// `of` is a handle of the library's.
-    unsafe fn instances<A: Copy, T: Plain>(
-        &self,
-        function: &Function<Listed<A, T>>,
-        of: A,
-        profile: u32,
-    ) -> Result<Vec<T>, Code> {
-        let call = self.find(function)?;
-        let (mut count, mut instances) = (INSTANCES as c_uint, vec![T::blank(); INSTANCES]);
+    ) -> Result<Vec<I>, Code> {
+        let call = self.find(list)?;
+        let (mut count, mut instances) = (INSTANCES as c_uint, [T::blank(); INSTANCES]);
         // SAFETY: by this function's own condition; a GPU has fewer instances than there is room for.
         done(unsafe { call(of, profile, instances.as_mut_ptr(), &raw mut count) })?;
-        instances.truncate(count as usize);
-        Ok(instances)
+        // SAFETY: the library gave these instances; the structure outlives the call.
+        let info = |instance| self.filled(info, |call, info| -> nvmlReturn_t { unsafe { call(instance, info) } });
+        instances.into_iter().take(count as usize).map(info).collect()
     }
-}
-
-/// What a call fills in.
-fn filled<T: Plain>(call: impl FnOnce(*mut T) -> nvmlReturn_t) -> Result<T, Code> {
-    let mut value = T::blank();
-    done(call(&raw mut value))?;
-    Ok(value)
 }

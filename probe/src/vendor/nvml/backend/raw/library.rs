@@ -6,17 +6,17 @@ use std::{
     mem::MaybeUninit,
 };
 
-use nvml_wrapper::{Nvml, error::NvmlError};
+use nvml_wrapper::error::NvmlError;
 use nvml_wrapper_sys::bindings::{nvmlDevice_t, nvmlReturn_t};
 
 use crate::vendor::nvml::query::Code;
 
 /// A library that is open for as long as the process lives. A function is looked up when it is asked for, so that
 /// opening costs no more than the loader's work.
-pub(in super::super) struct Library(libloading::Library);
+pub(crate) struct Library(libloading::Library);
 
 /// A function of NVML: its name, and the type that it has in `nvml.h`.
-pub(in super::super) struct Function<F> {
+pub(crate) struct Function<F> {
     name: &'static CStr,
     kind: PhantomData<F>,
 }
@@ -27,19 +27,18 @@ impl<F> Function<F> {
     pub(super) const unsafe fn new(name: &'static CStr) -> Self {
         Self { name, kind: PhantomData }
     }
+
+    pub(super) const fn name(&self) -> &'static str {
+        match self.name.to_str() {
+            Ok(name) => name,
+            Err(_) => panic!("names of functions are ASCII"),
+        }
+    }
 }
 
 /// A GPU or a MIG device, as the driver knows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in super::super) struct Device(pub(super) nvmlDevice_t);
-
-impl Device {
-    /// The same device as the wrapper has it.
-    pub(in super::super) fn wrapped(self, nvml: &'static Nvml) -> nvml_wrapper::Device<'static> {
-        // SAFETY: the handle is the library's, which stays open.
-        unsafe { nvml_wrapper::Device::new(self.0, nvml) }
-    }
-}
+pub(crate) struct Device(pub(super) nvmlDevice_t);
 
 // SAFETY: NVML's handles may be used by any thread; the pointer is an address that only NVML looks behind.
 unsafe impl Send for Device {}
@@ -50,7 +49,7 @@ unsafe impl Sync for Device {}
 ///
 /// # Safety
 /// All zeros are a value of the type, and where there is a version the type begins with it.
-pub(in super::super) unsafe trait Plain: Copy {
+pub(crate) unsafe trait Plain: Copy {
     /// The version of its layout, which the caller fills in; `None` for what has none.
     const VERSION: Option<u32> = None;
 
@@ -67,32 +66,40 @@ pub(in super::super) unsafe trait Plain: Copy {
 }
 
 /// `NVML_STRUCT_VERSION`: the size of a structure and the version of its layout.
-pub(in super::super) const fn version_of<T>(version: u32) -> u32 {
+pub(crate) const fn version_of<T>(version: u32) -> u32 {
     size_of::<T>() as u32 | (version << 24)
 }
 
 impl Library {
     /// Opens the library, which the wrapper has opened and initialised already.
-    pub(in super::super) fn open(path: &OsStr) -> Result<Self, NvmlError> {
+    pub(crate) fn open(path: &OsStr) -> Result<Self, NvmlError> {
         // SAFETY: NVML's library has no initialisers that anything here could disturb.
         Ok(Self(unsafe { libloading::Library::new(path) }?))
     }
 
-    /// Looks a function up.
-    pub(super) fn find<F: Copy>(&self, function: &Function<F>) -> Result<F, Code> {
+    pub(crate) fn find<F: Copy>(&self, function: &Function<F>) -> Result<F, Code> {
         // SAFETY: whoever named the function said that it is of this type.
         let symbol = unsafe { self.0.get::<F>(function.name.to_bytes_with_nul()) };
         symbol.map(|symbol| *symbol).map_err(|_| Code::FUNCTION_NOT_FOUND)
     }
+
+    pub(super) fn filled<F: Copy, T: Plain>(
+        &self,
+        function: &Function<F>,
+        call: impl FnOnce(F, &mut T) -> nvmlReturn_t,
+    ) -> Result<T, Code> {
+        let mut value = T::blank();
+        done(call(self.find(function)?, &mut value))?;
+        Ok(value)
+    }
 }
 
-/// How a call ended.
 pub(super) fn done(code: nvmlReturn_t) -> Result<(), Code> {
     if code == 0 { Ok(()) } else { Err(Code(code)) }
 }
 
 /// The text in a C array: up to its first NUL.
-pub(in super::super) fn text(bytes: &[c_char]) -> String {
+pub(crate) fn text(bytes: &[c_char]) -> String {
     let bytes: Vec<u8> = bytes.iter().take_while(|byte| **byte != 0).map(|byte| *byte as u8).collect();
     String::from_utf8_lossy(&bytes).into_owned()
 }

@@ -1,5 +1,4 @@
-//! The NVML calls that nvml-wrapper lacks, gets wrong, or makes dearer than they need be. The only unsafe code of the
-//! probe.
+//! The calls of NVML. The only unsafe code of the probe.
 //!
 //! [`Library`] looks up what is asked for, by the names and types in [`function`]; what an older driver does not have
 //! is [`Code::FUNCTION_NOT_FOUND`](crate::vendor::nvml::query::Code::FUNCTION_NOT_FOUND).
@@ -15,8 +14,11 @@ mod plain;
 mod processes;
 
 pub(super) use counters::{Field, Number};
-pub(in super::super) use events::{EventSet, REPORTED};
+pub(in super::super) use events::EventSet;
+pub use function::FUNCTIONS;
 pub(super) use gpm::Sample;
-pub(super) use library::{Device, Function, Library, Plain, text, version_of};
-pub(super) use plain::{RemappedRowsInfo, UnrepairableMemory};
-pub(super) use processes::{Entry, Held};
+pub(super) use instances::GpuInstance;
+pub(in super::super) use library::Library;
+pub(super) use library::{Device, Function, Plain, text, version_of};
+pub(super) use plain::{Numbers, ShortText, numbers};
+pub(super) use processes::Entry;

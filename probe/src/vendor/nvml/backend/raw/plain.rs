@@ -1,107 +1,178 @@
-//! What the calls fill in, with the versions of those that have one.
+//! What the calls fill in: the versions of structures that have one, and which of their numbers are told, in which order.
 
-use std::ffi::c_char;
+use std::{array, ffi::c_char};
 
-use nvml_wrapper_sys::bindings::{
-    nvmlAccountingStats_t, nvmlBridgeChipHierarchy_t, nvmlC2cModeInfo_v1_t, nvmlComputeInstance_t,
-    nvmlComputeInstanceInfo_t, nvmlComputeInstancePlacement_t, nvmlComputeInstanceProfileInfo_t,
-    nvmlComputeInstanceProfileInfo_v2_t, nvmlConfComputeGetKeyRotationThresholdInfo_t, nvmlConfComputeMemSizeInfo_t,
-    nvmlConfComputeSystemCaps_t, nvmlConfComputeSystemState_t, nvmlDevice_t, nvmlDeviceAddressingMode_v1_t,
-    nvmlDeviceAttributes_t, nvmlDeviceCapabilities_v1_t, nvmlDramEncryptionInfo_v1_t, nvmlEccSramErrorStatus_v1_t,
-    nvmlEncoderSessionInfo_t, nvmlExcludedDeviceInfo_t, nvmlFBCSessionInfo_t, nvmlFBCStats_t, nvmlGpmMetricsGet_t,
-    nvmlGpmSupport_t, nvmlGpuFabricInfo_v3_t, nvmlGpuInstance_t, nvmlGpuInstanceInfo_t, nvmlGpuInstancePlacement_t,
-    nvmlGpuInstanceProfileInfo_t, nvmlGpuInstanceProfileInfo_v2_t, nvmlMarginTemperature_v1_t, nvmlMemory_t,
-    nvmlNvLinkInfo_v2_t, nvmlPciInfo_t, nvmlPciInfoExt_v1_t, nvmlPdi_v1_t, nvmlPlatformInfo_v2_t,
-    nvmlProcessUtilizationInfo_v1_t, nvmlProcessUtilizationSample_t, nvmlRepairStatus_v1_t,
-    nvmlRowRemapperHistogramValues_t, nvmlSample_t, nvmlSystemConfComputeSettings_t, nvmlVgpuHeterogeneousMode_v1_t,
-    nvmlViolationTime_t, nvmlWorkloadPowerProfileCurrentProfiles_v1_t,
-};
+use nvml_wrapper_sys::bindings as sys;
 
 use super::library::Plain;
+use crate::vendor::nvml::query::Value;
 
 /// `nvmlRemappedRowsInfo_v2_t`, which the bindings lack.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
-pub(in super::super) struct RemappedRowsInfo {
-    pub(in super::super) correctable: u32,
-    pub(in super::super) inactive_correctable: u32,
-    pub(in super::super) uncorrectable: u32,
-    pub(in super::super) inactive_uncorrectable: u32,
-    pub(in super::super) pending: u32,
-    pub(in super::super) failed: u32,
+pub(crate) struct RemappedRowsInfo {
+    correctable: u32,
+    inactive_correctable: u32,
+    uncorrectable: u32,
+    inactive_uncorrectable: u32,
+    pending: u32,
+    failed: u32,
 }
 
 /// `nvmlUnrepairableMemoryStatus_v1_t`, which the bindings lack: one number, and room in case it grows.
-pub(in super::super) type UnrepairableMemory = [u32; 4];
-
-/// `nvmlHostname_v1_t`, which the bindings lack.
-pub(in super::super) type Hostname = [c_char; 64];
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct UnrepairableMemory {
+    is_unrepairable: u32,
+    _reserved: [u32; 3],
+}
 
 /// The text of functions that are not told how much room there is, which is this much in `nvml.h`.
-pub(in super::super) type ShortText = [c_char; 0x40];
+pub(crate) type ShortText = [c_char; 64];
 
+/// What a call filled in, as the numbers of an answer.
+pub(crate) trait Numbers {
+    fn numbers(&self) -> Vec<i128>;
+}
+
+/// The numbers of several values, one after the other.
+pub(crate) fn numbers<T: Numbers>(values: impl IntoIterator<Item = T>) -> Value {
+    Value::Numbers(values.into_iter().flat_map(|value| value.numbers()).collect())
+}
+
+/// `TYPE = version: |own| number, number, ...;` where both version and numbers may be left out.
 macro_rules! plain {
-    ($($type:ty $(= $version:literal)?;)*) => {$(
+    ($($type:ty $(= $version:literal)? $(: |$own:ident| $($number:expr),+)?;)*) => {$(
         // SAFETY: it is made of numbers and pointers, and begins with its version where there is one.
         unsafe impl Plain for $type {
             $(const VERSION: Option<u32> = Some($version);)?
         }
+
+        $(impl Numbers for $type {
+            fn numbers(&self) -> Vec<i128> {
+                let $own = self;
+                vec![$(($number).into()),+]
+            }
+        })?
     )*};
 }
 
 plain! {
-    i32;
-    u32;
-    u64;
-    nvmlDevice_t;
-    ShortText;
-    UnrepairableMemory;
-    RemappedRowsInfo;
-    nvmlAccountingStats_t;
-    nvmlBridgeChipHierarchy_t;
-    nvmlC2cModeInfo_v1_t;
-    nvmlComputeInstance_t;
-    nvmlComputeInstanceInfo_t;
-    nvmlComputeInstancePlacement_t;
-    nvmlComputeInstanceProfileInfo_t;
-    nvmlComputeInstanceProfileInfo_v2_t = 2;
-    nvmlConfComputeGetKeyRotationThresholdInfo_t = 1;
-    nvmlConfComputeMemSizeInfo_t;
-    nvmlConfComputeSystemCaps_t;
-    nvmlConfComputeSystemState_t;
-    nvmlDeviceAddressingMode_v1_t = 1;
-    nvmlDeviceAttributes_t;
-    nvmlDeviceCapabilities_v1_t = 1;
-    nvmlDramEncryptionInfo_v1_t = 1;
-    nvmlEccSramErrorStatus_v1_t = 1;
-    nvmlEncoderSessionInfo_t;
-    nvmlExcludedDeviceInfo_t;
-    nvmlFBCSessionInfo_t;
-    nvmlFBCStats_t;
-    nvmlGpmMetricsGet_t;
-    nvmlGpmSupport_t;
-    nvmlGpuFabricInfo_v3_t = 3;
-    nvmlGpuInstance_t;
-    nvmlGpuInstanceInfo_t;
-    nvmlGpuInstancePlacement_t;
-    nvmlGpuInstanceProfileInfo_t;
-    nvmlGpuInstanceProfileInfo_v2_t = 2;
-    nvmlMarginTemperature_v1_t = 1;
-    nvmlMemory_t;
-    nvmlNvLinkInfo_v2_t = 2;
-    nvmlPciInfo_t;
-    nvmlPciInfoExt_v1_t = 1;
-    nvmlPdi_v1_t = 1;
-    nvmlPlatformInfo_v2_t = 2;
-    nvmlProcessUtilizationInfo_v1_t;
-    nvmlProcessUtilizationSample_t;
-    nvmlRepairStatus_v1_t = 1;
-    nvmlRowRemapperHistogramValues_t;
-    nvmlSample_t;
-    nvmlSystemConfComputeSettings_t = 1;
-    nvmlVgpuHeterogeneousMode_v1_t = 1;
-    nvmlViolationTime_t;
-    nvmlWorkloadPowerProfileCurrentProfiles_v1_t = 1;
+    c_char;
+    UnrepairableMemory: |own| own.is_unrepairable;
+    i32: |own| *own;
+    u32: |own| *own;
+    u64: |own| *own;
+    RemappedRowsInfo: |own| own.correctable, own.inactive_correctable, own.uncorrectable, own.inactive_uncorrectable,
+        own.pending, own.failed;
+    sys::nvmlAccountingStats_t: |own| own.gpuUtilization, own.memoryUtilization, own.maxMemoryUsage, own.time,
+        own.startTime, own.isRunning;
+    sys::nvmlBAR1Memory_t: |own| own.bar1Total, own.bar1Free, own.bar1Used;
+    sys::nvmlBridgeChipHierarchy_t;
+    sys::nvmlC2cModeInfo_v1_t: |own| own.isC2cEnabled;
+    sys::nvmlComputeInstanceInfo_t: |own| own.id, own.placement.start, own.placement.size;
+    sys::nvmlComputeInstancePlacement_t: |own| own.start, own.size;
+    sys::nvmlComputeInstanceProfileInfo_t: |own| own.id, own.sliceCount, own.instanceCount, own.multiprocessorCount,
+        own.sharedCopyEngineCount, own.sharedDecoderCount, own.sharedEncoderCount, own.sharedJpegCount,
+        own.sharedOfaCount;
+    sys::nvmlComputeInstanceProfileInfo_v2_t = 2: |own| own.id, own.sliceCount, own.instanceCount,
+        own.multiprocessorCount, own.sharedCopyEngineCount, own.sharedDecoderCount, own.sharedEncoderCount,
+        own.sharedJpegCount, own.sharedOfaCount;
+    sys::nvmlConfComputeGetKeyRotationThresholdInfo_t = 1: |own| own.attackerAdvantage;
+    sys::nvmlConfComputeMemSizeInfo_t: |own| own.protectedMemSizeKib, own.unprotectedMemSizeKib;
+    sys::nvmlConfComputeSystemCaps_t: |own| own.cpuCaps, own.gpusCaps;
+    sys::nvmlConfComputeSystemState_t: |own| own.environment, own.ccFeature, own.devToolsMode;
+    sys::nvmlDeviceAddressingMode_v1_t = 1: |own| own.value;
+    sys::nvmlDeviceAttributes_t: |own| own.multiprocessorCount, own.sharedCopyEngineCount, own.sharedDecoderCount,
+        own.sharedEncoderCount, own.sharedJpegCount, own.sharedOfaCount, own.gpuInstanceSliceCount,
+        own.computeInstanceSliceCount, own.memorySizeMB;
+    sys::nvmlDeviceCapabilities_v1_t = 1: |own| own.capMask;
+    sys::nvmlDramEncryptionInfo_v1_t = 1: |own| own.encryptionState;
+    sys::nvmlEccSramErrorStatus_v1_t = 1: |own| own.aggregateUncParity, own.aggregateUncSecDed, own.aggregateCor,
+        own.volatileUncParity, own.volatileUncSecDed, own.volatileCor, own.aggregateUncBucketL2,
+        own.aggregateUncBucketSm, own.aggregateUncBucketPcie, own.aggregateUncBucketMcu, own.aggregateUncBucketOther,
+        own.bThresholdExceeded;
+    sys::nvmlEncoderSessionInfo_t: |own| own.sessionId, own.pid, own.codecType, own.hResolution, own.vResolution,
+        own.averageFps, own.averageLatency;
+    sys::nvmlEventData_t;
+    sys::nvmlExcludedDeviceInfo_t;
+    sys::nvmlFanSpeedInfo_t = 1: |own| own.speed;
+    sys::nvmlFBCSessionInfo_t: |own| own.sessionId, own.pid, own.displayOrdinal, own.sessionType, own.sessionFlags,
+        own.hMaxResolution, own.vMaxResolution, own.hResolution, own.vResolution, own.averageFPS, own.averageLatency;
+    sys::nvmlFBCStats_t: |own| own.sessionsCount, own.averageFPS, own.averageLatency;
+    sys::nvmlGpmMetricsGet_t;
+    sys::nvmlGpmSupport_t;
+    sys::nvmlGpuFabricInfo_v3_t = 3: |own| own.state, own.status, own.cliqueId, own.healthMask, own.healthSummary,
+        half(&own.clusterUuid, 0), half(&own.clusterUuid, 1);
+    sys::nvmlGpuInstanceInfo_t: |own| own.id, own.placement.start, own.placement.size;
+    sys::nvmlGpuInstancePlacement_t: |own| own.start, own.size;
+    sys::nvmlGpuInstanceProfileInfo_t: |own| own.id, own.isP2pSupported, own.sliceCount, own.instanceCount,
+        own.multiprocessorCount, own.copyEngineCount, own.decoderCount, own.encoderCount, own.jpegCount, own.ofaCount,
+        own.memorySizeMB;
+    sys::nvmlGpuInstanceProfileInfo_v2_t = 2: |own| own.id, own.isP2pSupported, own.sliceCount, own.instanceCount,
+        own.multiprocessorCount, own.copyEngineCount, own.decoderCount, own.encoderCount, own.jpegCount, own.ofaCount,
+        own.memorySizeMB;
+    sys::nvmlMarginTemperature_v1_t = 1: |own| own.marginTemperature;
+    sys::nvmlMemory_t: |own| own.total, own.free, own.used;
+    sys::nvmlMemory_v2_t = 2: |own| own.total, own.reserved, own.free, own.used;
+    sys::nvmlNvLinkInfo_v2_t = 2;
+    sys::nvmlPciInfo_t: |own| own.domain, own.bus, own.device, own.pciDeviceId, own.pciSubSystemId;
+    sys::nvmlPciInfoExt_v1_t = 1: |own| own.domain, own.bus, own.device, own.pciDeviceId, own.pciSubSystemId,
+        own.baseClass, own.subClass;
+    sys::nvmlPdi_v1_t = 1: |own| own.value;
+    sys::nvmlPlatformInfo_v2_t = 2: |own| half(&own.ibGuid, 0), half(&own.ibGuid, 1), half(&own.chassisSerialNumber, 0),
+        half(&own.chassisSerialNumber, 1), own.slotNumber, own.trayIndex, own.hostId, own.peerType, own.moduleId;
+    sys::nvmlProcessUtilizationInfo_v1_t: |own| own.timeStamp, own.pid, own.smUtil, own.memUtil, own.encUtil,
+        own.decUtil, own.jpgUtil, own.ofaUtil;
+    sys::nvmlProcessUtilizationSample_t: |own| own.timeStamp, own.pid, own.smUtil, own.memUtil, own.encUtil,
+        own.decUtil, -1, -1;
+    sys::nvmlRepairStatus_v1_t = 1: |own| own.bChannelRepairPending, own.bTpcRepairPending;
+    sys::nvmlRowRemapperHistogramValues_t: |own| own.max, own.high, own.partial, own.low, own.none;
+    sys::nvmlSample_t;
+    sys::nvmlSystemConfComputeSettings_t = 1: |own| own.environment, own.ccFeature, own.devToolsMode, own.multiGpuMode;
+    sys::nvmlUtilization_t: |own| own.gpu, own.memory;
+    sys::nvmlVgpuHeterogeneousMode_v1_t = 1: |own| own.mode;
+    sys::nvmlViolationTime_t: |own| own.referenceTime, own.violationTime;
+    sys::nvmlWorkloadPowerProfileCurrentProfiles_v1_t = 1;
+}
+
+// SAFETY: handles of NVML are pointers.
+unsafe impl<T> Plain for *mut T {}
+
+// SAFETY: as of its elements; each begins with its own version where there is one.
+unsafe impl<T: Plain, const N: usize> Plain for [T; N] {
+    fn blank() -> Self {
+        array::from_fn(|_| T::blank())
+    }
+}
+
+impl Numbers for sys::nvmlBridgeChipHierarchy_t {
+    fn numbers(&self) -> Vec<i128> {
+        let chips = self.bridgeChipInfo.iter().take(self.bridgeCount.into());
+        chips.flat_map(|chip| [chip.type_.into(), chip.fwVersion.into()]).collect()
+    }
+}
+
+impl Numbers for sys::nvmlNvLinkInfo_v2_t {
+    fn numbers(&self) -> Vec<i128> {
+        let known = self.firmwareInfo.firmwareVersion.iter().take(self.firmwareInfo.numValidEntries as usize);
+        let versions = known.flat_map(|version| {
+            [version.ucodeType.into(), version.major.into(), version.minor.into(), version.subMinor.into()]
+        });
+        [self.isNvleEnabled.into()].into_iter().chain(versions).collect()
+    }
+}
+
+impl Numbers for sys::nvmlWorkloadPowerProfileCurrentProfiles_v1_t {
+    fn numbers(&self) -> Vec<i128> {
+        let masks = [self.perfProfilesMask, self.requestedProfilesMask, self.enforcedProfilesMask];
+        masks.iter().flat_map(|mask| mask.mask).map(i128::from).collect()
+    }
+}
+
+/// Half of 16 bytes, the highest first, so that two halves in hexadecimal read as the bytes do.
+fn half(bytes: &[u8; 16], which: usize) -> u64 {
+    bytes[which * 8..].iter().take(8).fold(0, |half, byte| half << 8 | u64::from(*byte))
 }
 
 #[cfg(test)]
@@ -113,14 +184,20 @@ mod tests {
     #[test]
     fn structures_have_the_size_that_the_driver_expects() {
         let of = |version: u32, size: u32| version << 24 | size;
-        assert_eq!(version_of::<nvmlPdi_v1_t>(1), of(1, 0x10));
-        assert_eq!(version_of::<nvmlPciInfoExt_v1_t>(1), of(1, 0x40));
-        assert_eq!(version_of::<nvmlPlatformInfo_v2_t>(2), of(2, 0x2c));
-        assert_eq!(version_of::<nvmlEccSramErrorStatus_v1_t>(1), of(1, 0x68));
-        assert_eq!(version_of::<nvmlRepairStatus_v1_t>(1), of(1, 0x0c));
-        assert_eq!(version_of::<nvmlNvLinkInfo_v2_t>(2), of(2, 0x64c));
-        assert_eq!(version_of::<nvmlWorkloadPowerProfileCurrentProfiles_v1_t>(1), of(1, 0x64));
-        assert_eq!(version_of::<nvmlGpuFabricInfo_v3_t>(3), of(3, 0x28));
-        assert_eq!(version_of::<nvmlDramEncryptionInfo_v1_t>(1), of(1, 0x08));
+        assert_eq!(version_of::<sys::nvmlPdi_v1_t>(1), of(1, 0x10));
+        assert_eq!(version_of::<sys::nvmlPciInfoExt_v1_t>(1), of(1, 0x40));
+        assert_eq!(version_of::<sys::nvmlPlatformInfo_v2_t>(2), of(2, 0x2c));
+        assert_eq!(version_of::<sys::nvmlEccSramErrorStatus_v1_t>(1), of(1, 0x68));
+        assert_eq!(version_of::<sys::nvmlRepairStatus_v1_t>(1), of(1, 0x0c));
+        assert_eq!(version_of::<sys::nvmlNvLinkInfo_v2_t>(2), of(2, 0x64c));
+        assert_eq!(version_of::<sys::nvmlWorkloadPowerProfileCurrentProfiles_v1_t>(1), of(1, 0x64));
+        assert_eq!(version_of::<sys::nvmlGpuFabricInfo_v3_t>(3), of(3, 0x28));
+        assert_eq!(version_of::<sys::nvmlDramEncryptionInfo_v1_t>(1), of(1, 0x08));
+    }
+
+    #[test]
+    fn two_halves_read_as_the_bytes_do() {
+        let bytes: [u8; 16] = std::array::from_fn(|at| at as u8 + 1);
+        assert_eq!(format!("{:016x}{:016x}", half(&bytes, 0), half(&bytes, 1)), "0102030405060708090a0b0c0d0e0f10");
     }
 }

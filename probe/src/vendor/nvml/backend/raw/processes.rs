@@ -1,12 +1,17 @@
-//! Who holds a GPU, and how much each of them uses it.
+//! Who holds a GPU.
 
-use nvml_wrapper_sys::bindings::{nvmlDevice_t, nvmlProcessInfo_t, nvmlReturn_t};
+use std::slice;
+
+use super::{
+    calls::grow,
+    function::Processes,
+    library::{Device, Function, Library},
+    plain::Numbers,
+};
+use crate::vendor::nvml::query::Code;
 
 /// Room for so many processes at first.
 const PROCESSES: usize = 64;
-
-/// A list can grow while it is asked for; after so many tries it is growing for ever.
-const TRIES: u32 = 4;
 
 /// What no process has as its memory or its instance (`NVML_VALUE_NOT_AVAILABLE`).
 const UNKNOWN_MEMORY: u64 = u64::MAX;
@@ -14,50 +19,29 @@ const NO_INSTANCE: u32 = u32::MAX;
 
 /// One entry of a process list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in super::super) struct Held {
-    pub(in super::super) pid: u32,
+pub(crate) struct Held {
+    pid: u32,
     /// `None` where the driver cannot tell.
-    pub(in super::super) memory_bytes: Option<u64>,
+    memory_bytes: Option<u64>,
     /// GPU instance and compute instance, where it runs on a MIG device.
-    pub(in super::super) instance: Option<(u32, u32)>,
+    instance: Option<(u32, u32)>,
 }
 
-/// A function that lists processes. Its structures are of different sizes in different versions, so that this side
-/// takes them as what they are made of.
-type ListCall = unsafe extern "C" fn(nvmlDevice_t, *mut u32, *mut nvmlProcessInfo_t) -> nvmlReturn_t;
+impl Numbers for Held {
+    fn numbers(&self) -> Vec<i128> {
+        let (gpu, compute) = self.instance.map_or((-1, -1), |(gpu, compute)| (gpu.into(), compute.into()));
+        vec![self.pid.into(), self.memory_bytes.map_or(-1, i128::from), gpu, compute]
+    }
+}
 
 /// What the entries of a list look like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in super::super) enum Entry {
+pub(crate) enum Entry {
     /// A PID and a memory, as drivers before 450 write them.
     Short,
     /// A PID, a memory and two instances; drivers 530 wrote something more.
     Known,
 }
-
-/// Calls a function that lists processes. Gives its `nvmlReturn_t` where that is not 0.
-///
-/// # Safety
-/// The handle is the library's, and the function one that lists processes.
-pub(super) unsafe fn list(device: nvmlDevice_t, call: ListCall, entry: Entry) -> Result<Vec<Held>, nvmlReturn_t> {
-    let mut room = PROCESSES;
-    for _ in 0..TRIES {
-        let mut words = vec![CANARY; room * LARGEST_ENTRY];
-        let mut count = room as u32;
-        // SAFETY: by this function's own condition, the call may be made. There is room for `count` entries of the
-        // largest layout that any driver writes, and the driver writes no more entries than that.
-        match unsafe { call(device, &raw mut count, words.as_mut_ptr().cast()) } {
-            0 => return Ok(entries(&words, count as usize, entry)),
-            // Some processes more than asked for, since others start meanwhile.
-            INSUFFICIENT_SIZE => room = room.max(count as usize) + PROCESSES,
-            code => return Err(code),
-        }
-    }
-    Err(INSUFFICIENT_SIZE)
-}
-
-/// `NVML_ERROR_INSUFFICIENT_SIZE`.
-const INSUFFICIENT_SIZE: nvmlReturn_t = 7;
 
 /// An entry is a PID, a memory, and two instances: three words of 64 bits. Drivers 530 wrote a fourth, and those before
 /// 450 only two.
@@ -67,6 +51,27 @@ const LARGEST_ENTRY: usize = 4;
 
 /// No process's memory, PID or instance.
 const CANARY: u64 = 0xA5A5_5A5A_C3C3_3C3C;
+
+impl Library {
+    /// A list of processes. Its structures are of different sizes in different versions, so that they are taken as what
+    /// they are made of.
+    pub(crate) fn processes(
+        &self,
+        function: &Function<Processes>,
+        device: Device,
+        entry: Entry,
+    ) -> Result<Vec<Held>, Code> {
+        let call = self.find(function)?;
+        let words = grow(PROCESSES, |count, words: *mut [u64; LARGEST_ENTRY]| {
+            // SAFETY: the number was written by `grow`, which has as much room.
+            unsafe { slice::from_raw_parts_mut(words, count.read() as usize) }.fill([CANARY; LARGEST_ENTRY]);
+            // SAFETY: the handle is the library's. There is room for `count` entries of the largest layout that any
+            // driver writes, and the driver writes no more entries than that.
+            unsafe { call(device.0, count, words.cast()) }
+        })?;
+        Ok(entries(words.as_flattened(), words.len(), entry))
+    }
+}
 
 fn entries(words: &[u64], count: usize, entry: Entry) -> Vec<Held> {
     // What lies behind the entries tells how large they were.
